@@ -1,0 +1,38 @@
+# A thin list; the substance is in CMake and scripts/.
+PRESET ?= release
+BUILD := build/$(PRESET)
+JOBS ?= $(shell nproc)
+
+.PHONY: help deps build test demo bench format tidy clean
+help: ## show this list
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+deps: ## install Debian packages and libtorch (idempotent)
+	@scripts/deps.sh
+
+$(BUILD)/build.ninja: deps
+	@cmake --preset $(PRESET) >$(BUILD).configure.log 2>&1 || (cat $(BUILD).configure.log; exit 1)
+
+build: ## build the programs into build/$(PRESET)/bin
+	@mkdir -p build
+	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	@cmake --build $(BUILD) -j $(JOBS)
+
+test: build ## build and run all tests (PRESET=asan-ubsan|tsan for the sanitizers)
+	@ctest --preset $(PRESET)
+
+demo: build ## train a small Llama on the King James Bible with a swarm on this machine
+	@scripts/demo.sh $(BUILD)
+
+bench: build ## build and run the benchmarks
+	@cmake --build $(BUILD) -j $(JOBS) --target benchmarks
+	@bench/run.sh $(BUILD)
+
+format: ## format the sources
+	@git ls-files '*.h' '*.cc' '*.proto' | xargs clang-format-19 -i
+
+tidy: build ## run clang-tidy
+	@git ls-files '*.cc' | xargs -P $(JOBS) -n 4 clang-tidy-19 -p $(BUILD) --quiet
+
+clean: ## remove what was built (not the dependencies)
+	@rm -rf build

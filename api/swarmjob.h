@@ -1,0 +1,149 @@
+// The SwarmJob: the one object that `swarmctl run` reads and `kubectl apply` takes. Plain values with
+// their defaults; parse.h reads and writes them, validate.h judges them.
+//
+// Units stand in the names. An `optional` is what the planner may choose; an enum's spelling in the
+// manifest is its name without the k (kCosine: Cosine).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace swarm::api {
+
+/// A decoder of the Llama family. Members are spelled as the keys of Hugging Face's config.json.
+struct LlamaConfig {
+  std::int64_t hidden_size = 0;
+  std::int64_t num_hidden_layers = 0;
+  std::int64_t num_attention_heads = 0;
+  std::int64_t num_key_value_heads = 0;  ///< 0 in the file: as num_attention_heads
+  std::int64_t head_dim = 0;             ///< 0 in the file: hidden_size / num_attention_heads
+  std::int64_t intermediate_size = 0;
+  std::int64_t vocab_size = 0;
+  std::int64_t max_position_embeddings = 2048;
+  double rms_norm_eps = 1e-6;
+  double rope_theta = 10000.0;
+  bool tie_word_embeddings = false;
+  double initializer_range = 0.02;
+  bool operator==(const LlamaConfig&) const = default;
+};
+
+enum class ModelInit { kRandom, kPretrained };
+enum class TokenizerKind { kByte, kSentencePiece };
+
+struct Tokenizer {
+  TokenizerKind kind = TokenizerKind::kByte;
+  std::string uri;  ///< of a SentencePiece .model; a uri implies SentencePiece
+};
+
+struct Model {
+  std::string uri;  ///< a Hugging Face folder; excludes config
+  ModelInit init = ModelInit::kRandom;  ///< with a uri the default is Pretrained
+  LlamaConfig config;
+  Tokenizer tokenizer;
+};
+
+enum class TokenType { kUInt16, kUInt32 };
+
+struct Data {
+  std::string uri;            ///< text (.txt) or pre-tokenized (.bin): a file or a folder of them
+  std::string validationUri;  ///< likewise; empty: no validation
+  TokenType tokenType = TokenType::kUInt16;  ///< of .bin shards
+};
+
+struct Storage {
+  std::string endpoint;  ///< of an S3-compatible server; empty: AWS
+  std::string region;
+  std::string secretName;
+};
+
+enum class Precision { kFP32, kBF16 };
+enum class StepMode { kSync, kDelayed };
+enum class Accumulation { kFloat };
+
+struct Training {
+  std::uint64_t seed = 0;
+  std::uint64_t maxSteps = 0;
+  std::uint64_t globalBatchSize = 0;  ///< sequences a step
+  std::uint64_t microbatchSize = 1;   ///< sequences a microbatch
+  std::uint64_t sequenceLength = 0;   ///< tokens
+  double maxGradNorm = 1.0;           ///< 0: no clipping
+  Precision precision = Precision::kFP32;
+  StepMode stepMode = StepMode::kSync;
+  Accumulation accumulation = Accumulation::kFloat;
+  std::uint64_t validationIntervalSteps = 50;
+  std::uint64_t validationSequences = 16;
+};
+
+enum class OptimizerType { kAdamW, kLAMB };
+
+struct Optimizer {
+  OptimizerType type = OptimizerType::kAdamW;
+  double learningRate = 3e-4;
+  double weightDecay = 0.1;  ///< of matrices; norms' gains are not decayed
+  double beta1 = 0.9;        ///< in the manifest: betas: [0.9, 0.95]
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+};
+
+enum class ScheduleType { kConstant, kCosine, kLinear };
+
+struct Schedule {
+  ScheduleType type = ScheduleType::kCosine;
+  std::uint64_t warmupSteps = 0;
+  double finalFraction = 0.1;  ///< of the learning rate, at maxSteps
+};
+
+enum class Residency { kResident };
+enum class BoundaryCodec { kNone, kBF16 };
+
+struct Boundary {
+  BoundaryCodec codec = BoundaryCodec::kNone;
+};
+
+struct Pipeline {
+  std::uint64_t stages = 1;
+  std::uint64_t minReplicasPerStage = 1;
+  Residency residency = Residency::kResident;
+  Boundary boundary;
+};
+
+struct Checkpoint {
+  std::string uri;  ///< empty in `swarmctl run`: OUT/checkpoints
+  std::uint64_t intervalSteps = 100;
+  std::uint64_t keepLast = 3;
+};
+
+struct Workers {
+  std::uint64_t replicas = 0;     ///< all stages together; 0: one a stage
+  std::uint64_t minReplicas = 0;  ///< 0: one a stage
+};
+
+struct Spec {
+  bool suspend = false;
+  Model model;
+  Data data;
+  Storage storage;
+  Training training;
+  Optimizer optimizer;
+  Schedule schedule;
+  Pipeline pipeline;
+  Checkpoint checkpoint;
+  Workers workers;
+};
+
+struct SwarmJob {
+  std::string name;
+  Spec spec;
+
+  /// M: microbatches a step.
+  std::uint64_t microbatches() const {
+    return spec.training.globalBatchSize / spec.training.microbatchSize;
+  }
+};
+
+}  // namespace swarm::api

@@ -1,0 +1,53 @@
+// One thread and its queue of closures. A stateful object is owned by exactly one Loop; whoever
+// wants something from it posts a closure, so that the object needs no lock.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/time.h"
+
+namespace swarm {
+
+/// Runs posted closures one after the other on a thread of its own.
+///
+/// The queue has a bound: Post blocks the caller while `capacity` closures wait, unless the caller is
+/// the loop itself (which would wait for itself). Closures posted after Stop are dropped.
+class Loop {
+ public:
+  explicit Loop(std::string name, std::size_t capacity = 65536);
+  /// Stops and joins.
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  /// Runs `work` on the loop's thread, in the order of posting. From any thread.
+  void Post(std::function<void()> work);
+  /// Runs `work` on the loop's thread at `when` or soon after. From any thread.
+  void PostAt(Timepoint when, std::function<void()> work);
+  /// Runs what is queued, drops what is timed, joins the thread. Not from the loop's own thread.
+  void Stop();
+  bool InLoop() const { return std::this_thread::get_id() == thread_.get_id(); }
+  /// Closures that wait now.
+  std::size_t depth() const;
+
+ private:
+  void Run();
+
+  const std::string name_;
+  const std::size_t capacity_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable space_;
+  std::deque<std::function<void()>> queue_;
+  std::multimap<Timepoint, std::function<void()>> timed_;
+  bool stopping_ = false;
+  std::thread thread_;  // last: starts when all else is there
+};
+
+}  // namespace swarm

@@ -1,0 +1,43 @@
+# The foreign libraries. Each is used by one folder of ours only; see docs/architecture.md.
+find_package(Threads REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(gRPC CONFIG REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(prometheus-cpp CONFIG REQUIRED)
+find_package(GTest REQUIRED)
+find_package(benchmark REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(curl REQUIRED IMPORTED_TARGET libcurl)
+pkg_check_modules(sentencepiece REQUIRED IMPORTED_TARGET sentencepiece)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+find_library(SWARM_ISAL isal REQUIRED)
+find_path(SWARM_ISAL_INCLUDE isa-l/crc.h REQUIRED)
+
+# libtorch: SWARM_LIBTORCH, or what `make deps` unpacked.
+set(SWARM_DEPS "$ENV{SWARM_DEPS}" CACHE PATH "Where scripts/deps.sh unpacked the wheels")
+if(NOT SWARM_DEPS)
+  set(SWARM_DEPS "${PROJECT_SOURCE_DIR}/.deps")
+endif()
+set(SWARM_LIBTORCH "$ENV{SWARM_LIBTORCH}" CACHE PATH "A libtorch folder with include/ and lib/")
+if(NOT SWARM_LIBTORCH)
+  set(SWARM_LIBTORCH "${SWARM_DEPS}/wheels/torch")
+endif()
+if(NOT EXISTS "${SWARM_LIBTORCH}/lib/libtorch_cpu.so")
+  message(FATAL_ERROR "no libtorch in ${SWARM_LIBTORCH}: run `make deps`, or set SWARM_LIBTORCH")
+endif()
+add_library(torch_cpu SHARED IMPORTED)
+set_target_properties(torch_cpu PROPERTIES IMPORTED_LOCATION "${SWARM_LIBTORCH}/lib/libtorch_cpu.so")
+add_library(torch_c10 SHARED IMPORTED)
+set_target_properties(torch_c10 PROPERTIES IMPORTED_LOCATION "${SWARM_LIBTORCH}/lib/libc10.so")
+# Its include path holds an old copy of the protobuf headers: only worker/model, worker/optim and
+# the tensor half of worker/codec and worker/stage may link this target.
+add_library(swarm_torch INTERFACE)
+target_include_directories(swarm_torch SYSTEM INTERFACE
+  "${SWARM_LIBTORCH}/include" "${SWARM_LIBTORCH}/include/torch/csrc/api/include")
+target_link_libraries(swarm_torch INTERFACE torch_cpu torch_c10)
+target_link_options(swarm_torch INTERFACE
+  "LINKER:-rpath-link,${SWARM_LIBTORCH}/../nvidia/cu13/lib" "LINKER:--allow-shlib-undefined")

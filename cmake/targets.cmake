@@ -1,0 +1,46 @@
+# One way to declare each kind of target, so that the CMake files of the folders are lists.
+include(GoogleTest)
+
+# swarm_library(NAME SOURCES ... DEPS ...)
+function(swarm_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_include_directories(${name} PUBLIC "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name} PUBLIC ${arg_DEPS} PRIVATE ${arg_PRIVATE_DEPS})
+endfunction()
+
+# swarm_program(NAME SOURCES ... DEPS ...)
+function(swarm_program name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_DEPS})
+endfunction()
+
+# swarm_test(NAME SOURCES ... DEPS ... LABELS ...): one test program; ctest runs it whole, in parallel
+# with others. Label `torch` marks what enters libtorch (left out under the thread sanitizer).
+function(swarm_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+  target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE SWARM_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                                             SWARM_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+  add_test(NAME ${name} COMMAND ${name})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+    ENVIRONMENT "OMP_NUM_THREADS=1;MKL_NUM_THREADS=1")
+endfunction()
+
+# swarm_benchmark(NAME SOURCES ... DEPS ...): run by `make bench`, never by ctest.
+function(swarm_benchmark name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} EXCLUDE_FROM_ALL ${arg_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bench")
+  target_link_libraries(${name} PRIVATE ${arg_DEPS} benchmark::benchmark)
+  if(NOT TARGET benchmarks)
+    add_custom_target(benchmarks)
+  endif()
+  add_dependencies(benchmarks ${name})
+endfunction()

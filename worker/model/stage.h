@@ -1,0 +1,127 @@
+// One stage of the model on one device: its weights, its graphs in flight, its gradient accumulators
+// and its optimizer. The only door to libtorch: this header knows plain bytes and numbers.
+//
+// Used by the stage worker (any slice) and by the single-process reference (the slice that is the
+// whole model), so that both compute with the same code. Not thread-safe: one thread executes it.
+//
+// Gradients: Backward yields fresh gradients that wait under their key; Fold adds them to the
+// accumulator of their step, once; Drop forgets them (docs/protocol.md, rule 6). Accumulators are
+// sums over microbatches of the gradient of (mean loss of the microbatch) / M.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "api/swarmjob.h"
+#include "base/bytes.h"
+#include "base/status.h"
+#include "worker/protocol/ids.h"
+#include "worker/state/tensor.h"
+
+namespace swarm::model {
+
+using protocol::Step;
+using protocol::TaskKey;
+using protocol::Version;
+
+struct StageOptions {
+  api::LlamaConfig config;
+  std::uint64_t stage = 0;
+  std::uint64_t stage_count = 1;
+  std::uint64_t microbatches = 1;  ///< M: each microbatch's gradient is weighted 1/M
+  api::Precision precision = api::Precision::kFP32;
+  api::StepMode step_mode = api::StepMode::kSync;  ///< Delayed keeps two parameter versions
+  api::BoundaryCodec codec = api::BoundaryCodec::kNone;
+  api::Optimizer optimizer;
+  int threads = 1;              ///< compute threads of this process
+  std::string device = "cpu";   ///< or "cuda:N"
+};
+
+/// A parameter and where it lies in its group's flat order.
+struct ParameterSlot {
+  std::string name;  ///< Hugging Face's
+  std::vector<std::int64_t> shape;
+  std::uint64_t group = 0;   ///< index into groups()
+  std::uint64_t offset = 0;  ///< first element
+  std::uint64_t count = 0;   ///< elements
+};
+
+/// The parameters that one reduce sums. groups()[0] belongs to this stage alone; a second one, if
+/// any, is the tied embedding that the first and the last stage share.
+struct ParameterGroup {
+  protocol::GroupIndex index;  ///< job-wide: the stage's index; stage_count for the tied embedding
+  std::uint64_t count = 0;     ///< elements
+};
+
+/// Token ids of a microbatch: `sequences` rows of tokens_per_sequence ids (inputs and labels: row i
+/// predicts ids[1..] from ids[..n-1]).
+struct TokenBatch {
+  std::uint32_t sequences = 0;
+  std::uint32_t tokens_per_sequence = 0;
+  std::span<const std::int32_t> ids;
+};
+
+struct ForwardResult {
+  Bytes boundary;   ///< the encoding of x_{s+1}; empty on the last stage
+  double loss = 0;  ///< mean nats per token; last stage only
+};
+
+class Stage {
+ public:
+  /// Errors: kInvalidArgument (a model that cannot be cut so: more stages than layers, heads that do
+  /// not divide), kUnavailable (no such device).
+  static Result<std::unique_ptr<Stage>> Create(const StageOptions& options);
+  virtual ~Stage() = default;
+
+  virtual const std::vector<ParameterSlot>& parameters() const = 0;
+  virtual const std::vector<ParameterGroup>& groups() const = 0;
+
+  /// The newest version held.
+  virtual Version version() const = 0;
+
+  /// Fills the weights from the seed; the value of a tensor depends on (seed, name) alone, never on
+  /// the cut. Version 0, empty optimizer state.
+  virtual void InitRandom(std::uint64_t seed) = 0;
+  /// Takes weights (and, with `optimizer`, optimizer state, and in Delayed mode the previous
+  /// version's weights) under the names that Snapshot gives. Errors: kNotFound, kInvalidArgument
+  /// (shape or type), naming the tensor; the stage is then unusable until a load succeeds.
+  virtual Status Load(const state::TensorLookup& tensors, Version version, bool optimizer) = 0;
+  /// A copy of weights, optimizer state, and previous version: "NAME", "optimizer.FIELD.NAME",
+  /// "previous.NAME".
+  virtual std::vector<state::NamedTensor> Snapshot() const = 0;
+  /// Of everything that Snapshot gives.
+  virtual Digest StateDigest() const = 0;
+
+  /// Executes the stage's layers. `input` is the encoding of x_s (ignored by stage 0). With
+  /// keep_graph, the graph waits under `key` for Backward. Errors: kNotFound (version not held),
+  /// kInvalidArgument (sizes), kDataLoss (an encoding that cannot be read).
+  virtual Result<ForwardResult> Forward(const TaskKey& key, Version version, const TokenBatch& tokens,
+                                        const Bytes& input, bool keep_graph) = 0;
+  /// Consumes the graph of `key`; `gradient` is the encoding of g_{s+1} (ignored by the last stage).
+  /// Returns the encoding of g_s (empty on stage 0). The parameters' gradients wait under `key`.
+  virtual Result<Bytes> Backward(const TaskKey& key, const Bytes& gradient) = 0;
+  /// Adds the waiting gradients of `key` to the accumulator of key.step. Errors: kNotFound.
+  virtual Status Fold(const TaskKey& key) = 0;
+  /// Forgets graph and gradients of `key`, if any.
+  virtual void Drop(const TaskKey& key) = 0;
+
+  /// The accumulator of (step, group) on the host; zeros where nothing was folded. Valid, and not to
+  /// be written by others, until ReleaseStep(step).
+  virtual std::span<const float> Accumulator(Step step, std::uint64_t group) = 0;
+  /// Frees the accumulator of `step`.
+  virtual void ReleaseStep(Step step) = 0;
+
+  /// One optimizer update with the reduced gradients (one span a group, in the order of groups()):
+  /// version v becomes v + 1. With `skip` the weights stay and the version advances.
+  virtual Status Apply(std::span<const std::span<const float>> gradients, double clip,
+                       double learning_rate, bool skip) = 0;
+
+  /// Logits [sequences, tokens, vocab] in float32 of a stage that is the whole model; `tokens` has
+  /// no labels here. Errors: kFailedPrecondition on a part of a model.
+  virtual Result<Bytes> Logits(Version version, const TokenBatch& tokens) = 0;
+};
+
+}  // namespace swarm::model

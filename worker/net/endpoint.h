@@ -1,0 +1,80 @@
+// How programs of one job talk: every process has one Endpoint, knows its peers by id, and sends
+// messages with an optional payload on one of two lanes. Two implementations, loopback/ (all in one
+// process) and grpc/ (mutual TLS), pass one conformance suite (endpoint_test.cc).
+//
+// Promises, per (peer, lane): messages arrive in the order of sending, at most once, whole or not at
+// all; a connection that breaks is reported with OnPeerDown before anything of a later connection is
+// delivered. Nothing is promised across lanes or peers.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "worker/protocol/messages.h"
+
+namespace swarm::net {
+
+using protocol::WorkerId;
+
+/// Each lane has a connection of its own, so that bulk never delays control.
+enum class Lane : std::uint8_t { kControl = 0, kData = 1 };
+inline constexpr int kLaneCount = 2;
+
+/// One message and the bulk that goes with it.
+struct Envelope {
+  protocol::Message message;
+  Bytes payload;
+};
+
+/// What an endpoint tells its owner. Called on the endpoint's own threads, one call at a time for
+/// each (peer, lane); must return soon (post to a Loop) and must not call back into the endpoint
+/// except Send.
+class EndpointHandler {
+ public:
+  virtual ~EndpointHandler() = default;
+  virtual void OnMessage(const WorkerId& from, Lane lane, Envelope envelope) = 0;
+  /// Both lanes to the peer are open. A peer that dialled us is announced the same way.
+  virtual void OnPeerUp(const WorkerId& peer) = 0;
+  /// A lane to the peer broke: what was in flight may be lost.
+  virtual void OnPeerDown(const WorkerId& peer, const Status& why) = 0;
+};
+
+/// What was sent and received so far, for metrics.
+struct Traffic {
+  std::uint64_t messages_sent = 0;
+  std::uint64_t bytes_sent = 0;  ///< headers and payloads
+  std::uint64_t messages_received = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint64_t messages_refused = 0;  ///< malformed, oversize, or of a wrong checksum
+};
+
+/// Thread-safe. Destruction closes all connections; no handler call begins after it returns.
+class Endpoint {
+ public:
+  virtual ~Endpoint() = default;
+
+  /// Begins to keep a connection to `peer` open (and to re-open it with jittered back-off while it is
+  /// wanted). Who dials is independent of which way data flows: if both sides connect, the
+  /// implementation keeps one connection. Idempotent; new addresses replace the old.
+  virtual void Connect(const WorkerId& peer, const std::vector<protocol::Address>& addresses) = 0;
+
+  /// Closes the connection to `peer` and forgets it; what it sends later is refused. OnPeerDown is
+  /// not called for it.
+  virtual void Disconnect(const WorkerId& peer) = 0;
+
+  /// Queues a message. Never blocks. Errors: kUnavailable (no open connection: nothing was queued),
+  /// kResourceExhausted (the peer's send window, a bound in bytes, is full: the caller keeps the
+  /// message and is free to choose another peer), kInvalidArgument (payload above the cap).
+  virtual Status Send(const WorkerId& to, Lane lane, Envelope envelope) = 0;
+
+  /// Where others can reach this endpoint; for Hello.
+  virtual std::vector<protocol::Address> addresses() const = 0;
+  virtual Traffic traffic() const = 0;
+};
+
+}  // namespace swarm::net

@@ -1,0 +1,306 @@
+// What trainer and workers say to each other, as values. proto/swarmjob/v1 declares the same on the
+// wire and worker/net translates; nothing here knows a byte of it.
+//
+// Control messages come from or go to the trainer and are fenced by its term. Data messages go from
+// worker to worker (the first forward of a microbatch from the trainer) and are fenced by their key.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/hash.h"
+#include "worker/protocol/ids.h"
+
+namespace swarm::protocol {
+
+/// The version of the protocol that this program speaks; hello refuses another.
+inline constexpr std::uint32_t kProtocolVersion = 1;
+
+// ---- who is there ----
+
+/// One way to reach a worker.
+struct Address {
+  std::string scope;            ///< who can use it: "cluster" or "global"
+  std::string dial;             ///< host:port
+  std::string tls_server_name;  ///< for SNI gateways; may be empty
+  bool operator==(const Address&) const = default;
+};
+
+/// A worker as the roster knows it.
+struct Member {
+  WorkerId id;
+  Incarnation incarnation;
+  StageIndex stage;
+  std::string cluster;
+  std::vector<Address> addresses;
+  bool operator==(const Member&) const = default;
+};
+
+/// worker → trainer: the first message on a new connection.
+struct Hello {
+  std::uint32_t protocol_version = kProtocolVersion;
+  WorkerId id;
+  Incarnation incarnation;
+  std::string cluster;
+  std::vector<Address> addresses;
+  std::uint64_t threads = 0;  ///< compute threads, for the layout
+};
+
+/// trainer → worker: accepted; what the job is and what this worker has to do in it.
+struct Welcome {
+  Term term;
+  Generation generation;
+  std::string job_json;  ///< the SwarmJob with all defaults filled in
+  StageIndex stage;
+  std::uint64_t stage_count = 0;
+  Version version;             ///< of the state to begin with
+  std::string checkpoint_uri;  ///< where that state is; empty: the initial weights of the job
+};
+
+/// worker → trainer: holds `version` of its stage's state and can execute.
+struct Ready {
+  Generation generation;
+  StageIndex stage;
+  Version version;
+  Digest state;  ///< of parameters and optimizer; equal on all replicas of the stage
+};
+
+/// trainer → workers: the roster of an epoch.
+struct Roster {
+  Term term;
+  Epoch epoch;
+  std::vector<Member> members;  ///< sorted by id
+};
+
+/// Both directions, several a second, on the control connection.
+struct Heartbeat {
+  Term term;                     ///< the highest term the sender knows
+  std::uint64_t compute_progress = 0;  ///< counts finished pieces of work: a hung device stands still
+  std::uint64_t queued_tasks = 0;
+  std::uint64_t bytes_sent = 0;  ///< activations and gradients, since the start
+  double busy_seconds = 0;       ///< of compute, since the start
+};
+
+// ---- execution ----
+
+/// One step of a microbatch's way: who executes a stage, as which attempt, and whether the backward
+/// there folds its gradients (recomputing is not contributing: rule 5).
+struct Hop {
+  WorkerId worker;
+  Attempt attempt;
+  bool fold = true;
+  bool operator==(const Hop&) const = default;
+};
+
+enum class TaskKind : std::uint8_t {
+  kTrain = 0,     ///< forward, backward, fold
+  kEvaluate = 1,  ///< forward without a graph; the last stage reports the loss
+};
+
+/// previous stage (or trainer) → worker: execute the forward of hops[key.stage].
+/// Payload: the token ids (token_bytes of little-endian int32), then the boundary's encoding of x_s
+/// (nothing for stage 0).
+struct Forward {
+  TaskKey key;
+  Version version;  ///< of the weights to use
+  TaskKind kind = TaskKind::kTrain;
+  std::vector<Hop> hops;           ///< one a stage; hop of key.stage names this task
+  std::uint64_t token_bytes = 0;
+  std::uint32_t sequences = 0;     ///< B of the microbatch
+  std::uint32_t tokens_per_sequence = 0;  ///< L + 1: inputs and, shifted by one, labels
+};
+
+/// next stage → worker: the gradient of the loss by the output of `key` (stage and attempt are the
+/// receiver's). Payload: the boundary's encoding of g_{s+1}.
+struct Backward {
+  TaskKey key;
+  Version version;
+};
+
+/// What a worker did with one task: a hint, and a measurement (rules 7, 24).
+struct TaskReport {
+  TaskKey key;
+  enum class Event : std::uint8_t { kForwarded = 0, kFolded = 1, kEvaluated = 2 } event{};
+  double loss = 0;     ///< mean nats per token; last stage's kFolded and kEvaluated only
+  double seconds = 0;  ///< compute time of this part of the task
+};
+
+/// worker → trainer, batched.
+struct Progress {
+  std::vector<TaskReport> reports;
+};
+
+// ---- reduce and commit ----
+
+/// The microbatches of one stage whose gradients a worker has folded; sorted, without duplicates.
+struct ClaimSet {
+  StageIndex stage;
+  std::vector<Microbatch> microbatches;
+  bool operator==(const ClaimSet&) const = default;
+};
+
+/// One worker of a reduce, and exactly what it contributes.
+struct Participant {
+  WorkerId worker;
+  ClaimSet claims;
+  bool operator==(const Participant&) const = default;
+};
+
+/// trainer → participants: sum your accumulators of the group (rules 8 and 11).
+struct Reduce {
+  Term term;
+  Generation generation;
+  Step step;
+  GroupIndex group;
+  Attempt k;
+  std::vector<Participant> participants;  ///< the order of summation
+};
+
+/// worker → trainer: my fold set is another one; nothing was frozen.
+struct ReduceRefused {
+  Generation generation;
+  Step step;
+  GroupIndex group;
+  Attempt k;
+  ClaimSet folded;
+};
+
+/// worker → worker: a piece of a shard. Payload: float32, little endian.
+struct ReduceChunk {
+  Generation generation;
+  Step step;
+  GroupIndex group;
+  Attempt k;
+  enum class Phase : std::uint8_t {
+    kScatter = 0,  ///< a contribution, to the shard's owner
+    kGather = 1,   ///< the sum, from the shard's owner
+  } phase{};
+  std::uint64_t offset = 0;  ///< first element, in the group's flat order
+};
+
+/// A tensor's share in the global norm.
+struct TensorNorm {
+  std::string tensor;
+  double squared = 0;  ///< in double, over fixed blocks, so that its value has one order of summation
+};
+
+/// worker → trainer: the sum is here, in a buffer of its own.
+struct Reduced {
+  Generation generation;
+  Step step;
+  GroupIndex group;
+  Attempt k;
+  Digest digest;
+  std::vector<TensorNorm> norms;
+};
+
+/// The result of one group's reduce that a commit binds.
+struct GroupResult {
+  GroupIndex group;
+  Attempt k;
+  Digest digest;
+  bool operator==(const GroupResult&) const = default;
+};
+
+/// The decision about a step (rule 12). Idempotent: whoever holds these results may apply it.
+struct CommitRecord {
+  Generation generation;
+  Step step;
+  std::vector<GroupResult> groups;
+  double clip = 1;           ///< factor on the gradients
+  double learning_rate = 0;
+  double loss = 0;
+  double grad_norm = 0;
+  bool skip = false;         ///< the gradients were not finite: versions advance, weights stay
+  bool operator==(const CommitRecord&) const = default;
+};
+
+/// trainer → workers.
+struct Commit {
+  Term term;
+  CommitRecord record;
+};
+
+/// worker → trainer: applied; holds version step + 1.
+struct Committed {
+  Generation generation;
+  Step step;
+  Digest state;
+};
+
+// ---- checkpoints ----
+
+/// trainer → one replica of a stage: write your state of `version` below `uri`. Sent right after the
+/// commit that made the version; the worker takes a copy before it applies another commit.
+struct WriteCheckpoint {
+  Term term;
+  Generation generation;
+  Version version;
+  std::string uri;
+};
+
+/// One file of a checkpoint.
+struct CheckpointFile {
+  std::string name;  ///< relative to the checkpoint's folder
+  std::uint64_t bytes = 0;
+  Digest digest;
+};
+
+/// worker → trainer: written, or the reason why not.
+struct CheckpointWritten {
+  Generation generation;
+  Version version;
+  StageIndex stage;
+  std::string error;  ///< empty: written
+  std::vector<CheckpointFile> files;
+};
+
+// ---- ends ----
+
+/// worker → trainer: this cannot be mended by trying again (a wrong checkpoint, a broken model).
+struct Failure {
+  std::string reason;
+};
+
+/// trainer → worker: the job is over, or this worker is not wanted; leave.
+struct Shutdown {
+  Term term;
+  std::string reason;
+};
+
+/// observer → trainer: how is the job? Answered with JobStatus.
+struct Observe {};
+
+/// trainer → observer.
+struct StageStatus {
+  StageIndex stage;
+  struct Worker {
+    WorkerId id;
+    std::uint64_t in_flight = 0;
+    std::uint64_t queued = 0;
+    double utilization = 0;             ///< busy compute seconds per wall second, over the last seconds
+    double bytes_per_second = 0;        ///< sent over boundaries
+    double microbatches_per_second = 0; ///< measured service rate
+  };
+  std::vector<Worker> workers;
+};
+struct JobStatus {
+  std::string state;  ///< Waiting, Training, Finishing, Succeeded, Failed
+  std::string message;
+  Step step;  ///< committed steps
+  std::uint64_t max_steps = 0;
+  double loss = 0;
+  double validation_loss = 0;  ///< 0 where there was none
+  double tokens_per_second = 0;
+  double seconds_left = 0;
+  std::vector<StageStatus> stages;
+};
+
+using Message =
+    std::variant<Hello, Welcome, Ready, Roster, Heartbeat, Forward, Backward, Progress, Reduce,
+                 ReduceRefused, ReduceChunk, Reduced, Commit, Committed, WriteCheckpoint,
+                 CheckpointWritten, Failure, Shutdown, Observe, JobStatus>;
+
+}  // namespace swarm::protocol

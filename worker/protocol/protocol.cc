@@ -1,0 +1,1 @@
+#include "worker/protocol/messages.h"
