@@ -1,1 +1,0 @@
-#include "worker/protocol/messages.h"

@@ -1,0 +1,92 @@
+#include "worker/protocol/router.h"
+
+namespace swarm::protocol {
+
+std::vector<std::uint64_t> ComputeInFlightLimits(const std::vector<std::uint64_t>& replicas) {
+  std::vector<std::uint64_t> limits(replicas.size());
+  std::uint64_t behind = 0;
+  for (std::size_t s = replicas.size(); s-- > 0;) {
+    behind += replicas[s];
+    limits[s] = replicas[s] == 0 ? 0 : (2 * behind + replicas[s] - 1) / replicas[s];
+  }
+  return limits;
+}
+
+Router::Router(std::uint64_t seed, std::uint64_t stages) {
+  for (std::uint64_t s = 0; s < stages; ++s) wiring_.emplace_back(MixAll(seed, s));
+}
+
+void Router::SetReplicas(const std::vector<std::vector<WorkerId>>& replicas_per_stage) {
+  std::vector<std::uint64_t> counts;
+  for (const auto& replicas : replicas_per_stage) counts.push_back(replicas.size());
+  const auto limits = ComputeInFlightLimits(counts);
+  std::map<WorkerId, Load> next;
+  for (std::uint64_t s = 0; s < replicas_per_stage.size(); ++s) {
+    wiring_.at(s).SetMembers(replicas_per_stage[s]);
+    for (const WorkerId& id : replicas_per_stage[s]) {
+      const auto known = loads_.find(id);
+      Load load = known != loads_.end() && known->second.stage == s ? known->second : Load{};
+      load.stage = s;
+      load.limit = limits[s];
+      next[id] = load;
+    }
+  }
+  loads_ = std::move(next);
+}
+
+bool Router::Admissible(const WorkerId& worker) const {
+  const Load& load = loads_.at(worker);
+  return load.in_flight < load.limit;
+}
+
+std::optional<std::vector<WorkerId>> Router::Draw() {
+  // Ask before charging: a route is drawn whole or not at all.
+  std::vector<bool> open(wiring_.size(), false);
+  for (const auto& [id, load] : loads_) {
+    if (load.in_flight < load.limit) open[load.stage] = true;
+  }
+  for (const bool stage_open : open) {
+    if (!stage_open) return std::nullopt;
+  }
+  std::vector<WorkerId> route;
+  for (Wiring& wiring : wiring_) {
+    route.push_back(*wiring.Pick([this](const WorkerId& id) { return Admissible(id); }));
+    ++loads_.at(route.back()).in_flight;
+  }
+  return route;
+}
+
+void Router::Release(const WorkerId& worker) {
+  const auto it = loads_.find(worker);
+  if (it != loads_.end() && it->second.in_flight > 0) --it->second.in_flight;
+}
+
+void Router::MeasureForward(const WorkerId& worker, double seconds) {
+  const auto it = loads_.find(worker);
+  if (it == loads_.end()) return;
+  double& average = it->second.forward_seconds;
+  average = average == 0 ? seconds : 0.9 * average + 0.1 * seconds;
+}
+
+void Router::MeasureBackward(const WorkerId& worker, double seconds) {
+  const auto it = loads_.find(worker);
+  if (it == loads_.end()) return;
+  wiring_.at(it->second.stage).Measure(worker, it->second.forward_seconds + seconds);
+}
+
+std::uint64_t Router::in_flight(const WorkerId& worker) const {
+  const auto it = loads_.find(worker);
+  return it == loads_.end() ? 0 : it->second.in_flight;
+}
+
+std::uint64_t Router::limit(const WorkerId& worker) const {
+  const auto it = loads_.find(worker);
+  return it == loads_.end() ? 0 : it->second.limit;
+}
+
+double Router::EstimateSeconds(const WorkerId& worker) const {
+  const auto it = loads_.find(worker);
+  return it == loads_.end() ? 0 : wiring_.at(it->second.stage).EstimateSeconds(worker);
+}
+
+}  // namespace swarm::protocol

@@ -1,0 +1,56 @@
+// Draws the route of each microbatch: one worker a stage, by wiring, bounded by what each worker may
+// have in flight. Apart from the coordinator so that there may be many routers with disjoint ranges
+// of microbatches (docs/protocol.md, rule 27). Pure.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "worker/protocol/wiring.h"
+
+namespace swarm::protocol {
+
+class Router {
+ public:
+  Router(std::uint64_t seed, std::uint64_t stages);
+
+  /// Sets the replicas of each stage and with them the in-flight limits.
+  void SetReplicas(const std::vector<std::vector<WorkerId>>& replicas_per_stage);
+
+  /// A route with one worker a stage, each charged one microbatch in flight; nothing when some stage
+  /// has no worker below its limit.
+  std::optional<std::vector<WorkerId>> Draw();
+
+  /// The worker has done its part of a microbatch.
+  void Release(const WorkerId& worker);
+  /// A measured part (forward or backward) of a microbatch at the worker.
+  void MeasureForward(const WorkerId& worker, double seconds);
+  void MeasureBackward(const WorkerId& worker, double seconds);
+
+  std::uint64_t in_flight(const WorkerId& worker) const;
+  std::uint64_t limit(const WorkerId& worker) const;
+  double EstimateSeconds(const WorkerId& worker) const;
+
+ private:
+  struct Load {
+    std::uint64_t stage = 0;
+    std::uint64_t in_flight = 0;
+    std::uint64_t limit = 0;
+    double forward_seconds = 0;  // of the forward whose backward is not reported yet (an average)
+  };
+  bool Admissible(const WorkerId& worker) const;
+
+  std::vector<Wiring> wiring_;  // per stage
+  std::map<WorkerId, Load> loads_;
+};
+
+/// How many microbatches a worker of each stage may hold at once, so that no worker waits for bytes
+/// that could have been there and memory stays bounded (rules 24 and 26).
+///
+/// A microbatch occupies stage s from its forward there until its backward there, in which time the
+/// stages behind it do all their work. With every replica of stages s..S-1 kept busy with one
+/// microbatch in work and one waiting, stage s holds 2 * (R_s + ... + R_{S-1}) among R_s replicas.
+std::vector<std::uint64_t> ComputeInFlightLimits(const std::vector<std::uint64_t>& replicas);
+
+}  // namespace swarm::protocol
