@@ -25,4 +25,17 @@ struct NamedTensor {
 /// Finds a tensor by name; kNotFound when it is not there.
 using TensorLookup = std::function<Result<NamedTensor>(const std::string& name)>;
 
+/// Bytes of one element.
+std::size_t ElementBytes(ElementType type);
+
+/// The product of `shape` (1 for a scalar's empty shape) times `element_bytes`. Errors:
+/// kInvalidArgument (a negative dimension, or more than 2^63 - 1 bytes).
+Result<std::uint64_t> ComputeTensorBytes(const std::vector<std::int64_t>& shape,
+                                         std::size_t element_bytes);
+
+/// The same tensor with float32 elements; shares the memory when they are so already. Exact: every
+/// bf16 and f16 value is a float32 value. Errors: kInvalidArgument (integers, or data of a size
+/// that does not fit the shape), naming the tensor.
+Result<NamedTensor> ConvertToFloat32(const NamedTensor& tensor);
+
 }  // namespace swarm::state

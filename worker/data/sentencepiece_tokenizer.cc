@@ -1,0 +1,50 @@
+// The room of SentencePiece.
+#include <sentencepiece_processor.h>
+
+#include "worker/data/tokenizer.h"
+
+namespace swarm::data {
+namespace {
+
+class SentencePieceTokenizer final : public Tokenizer {
+ public:
+  Status Load(const Bytes& model) {
+    const auto status = processor_.LoadFromSerializedProto({model.text().data(), model.size()});
+    if (!status.ok()) return DataLoss("no SentencePiece model: " + status.ToString());
+    return {};
+  }
+
+  std::vector<std::int32_t> Encode(std::string_view text) const override {
+    std::vector<int> ids;
+    const auto status = processor_.Encode({text.data(), text.size()}, &ids);
+    SWARM_CHECK(status.ok(), "SentencePiece cannot encode: " + status.ToString());
+    return ids;
+  }
+
+  Result<std::string> Decode(std::span<const std::int32_t> ids) const override {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (ids[i] >= 0 && ids[i] < vocab_size()) continue;
+      return InvalidArgument("id " + std::to_string(ids[i]) + " at position " + std::to_string(i) +
+                             ", the tokenizer has " + std::to_string(vocab_size()) + " ids");
+    }
+    std::string text;
+    const auto status = processor_.Decode(std::vector<int>(ids.begin(), ids.end()), &text);
+    if (!status.ok()) return InvalidArgument("SentencePiece cannot decode: " + status.ToString());
+    return text;
+  }
+
+  std::int64_t vocab_size() const override { return processor_.GetPieceSize(); }
+
+ private:
+  sentencepiece::SentencePieceProcessor processor_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Tokenizer>> MakeSentencePieceTokenizer(const Bytes& model) {
+  auto tokenizer = std::make_unique<SentencePieceTokenizer>();
+  RETURN_IF_ERROR(tokenizer->Load(model));
+  return std::unique_ptr<Tokenizer>(std::move(tokenizer));
+}
+
+}  // namespace swarm::data

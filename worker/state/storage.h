@@ -1,0 +1,78 @@
+// Where checkpoints, models and data lie: a folder of this machine or an S3-compatible bucket,
+// behind one interface. A name is relative to the opened uri and uses '/' on both.
+//
+// Promises of all implementations: a write is complete or invisible, whenever the process dies;
+// what Write returned ok for is durable; every call ends (network calls have a deadline). Calls may
+// come from any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/swarmjob.h"
+#include "base/bytes.h"
+#include "base/status.h"
+
+namespace swarm::state {
+
+class Storage {
+ public:
+  /// Opens `uri`: s3://bucket/prefix, file:///absolute/path, or a path. Nothing is created or
+  /// reached yet. Credentials for S3 come from the environment (s3_credentials.h); `options`
+  /// without endpoint or region takes those of AWS_ENDPOINT_URL and AWS_REGION. Errors:
+  /// kInvalidArgument (an unknown scheme, no bucket).
+  static Result<std::unique_ptr<Storage>> Open(const std::string& uri,
+                                               const api::Storage& options = {});
+  virtual ~Storage() = default;
+
+  /// The whole content. Errors of all calls below: kNotFound, kPermissionDenied, kUnavailable (the
+  /// network, after retries), kInvalidArgument (a name that leaves the folder); they name the uri.
+  virtual Result<Bytes> Read(const std::string& name) = 0;
+  /// As Read, but a local file is mapped, not copied. Only for files that nobody changes in place.
+  virtual Result<Bytes> Map(const std::string& name) { return Read(name); }
+  /// `size` bytes from `offset`. Errors also: kOutOfRange (the content ends before).
+  virtual Result<Bytes> ReadRange(const std::string& name, std::uint64_t offset,
+                                  std::uint64_t size) = 0;
+  /// Bytes of the content.
+  virtual Result<std::uint64_t> Size(const std::string& name) = 0;
+
+  /// Writes the pieces one after the other, in place of what was there. Errors also:
+  /// kResourceExhausted (the disk is full, or a quota); what was there before is then still there.
+  virtual Status Write(const std::string& name, std::span<const Bytes> pieces) = 0;
+  /// As Write, if there is nothing of that name: of several writers one wins. Errors also:
+  /// kAlreadyExists.
+  virtual Status WriteIfAbsent(const std::string& name, std::span<const Bytes> pieces) = 0;
+  Status Write(const std::string& name, const Bytes& content) {
+    return Write(name, std::span<const Bytes>(&content, 1));
+  }
+  Status WriteIfAbsent(const std::string& name, const Bytes& content) {
+    return WriteIfAbsent(name, std::span<const Bytes>(&content, 1));
+  }
+
+  /// All names that begin with `prefix`, at any depth, sorted; empty when there are none.
+  virtual Result<std::vector<std::string>> List(const std::string& prefix) = 0;
+  /// Ok also when it is not there.
+  virtual Status Remove(const std::string& name) = 0;
+
+  /// The uri of `name`, for messages.
+  virtual std::string Describe(const std::string& name) const = 0;
+};
+
+/// A uri cut into the folder and the last part of its path; "a/b.txt" gives {"a", "b.txt"}.
+struct SplitUri {
+  std::string folder;
+  std::string name;
+};
+SplitUri SplitLastName(const std::string& uri);
+
+/// The path that a file uri or a plain path names; empty for another scheme.
+std::string LocalPath(const std::string& uri);
+
+/// Refuses names that are empty, absolute, or leave the folder by "..".
+Status CheckName(const std::string& name);
+
+}  // namespace swarm::state
