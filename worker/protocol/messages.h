@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/hash.h"
 #include "worker/protocol/ids.h"
 
@@ -100,14 +101,14 @@ enum class TaskKind : std::uint8_t {
 };
 
 /// previous stage (or trainer) → worker: execute the forward of hops[key.stage].
-/// Payload: the token ids (token_bytes of little-endian int32), then the boundary's encoding of x_s
-/// (nothing for stage 0).
+/// Payload: the boundary's encoding of x_s (nothing for stage 0). The token ids travel in the message
+/// itself: they are part of x_s (labels, replays), and small.
 struct Forward {
   TaskKey key;
   Version version;  ///< of the weights to use
   TaskKind kind = TaskKind::kTrain;
   std::vector<Hop> hops;           ///< one a stage; hop of key.stage names this task
-  std::uint64_t token_bytes = 0;
+  Bytes tokens;  ///< sequences * tokens_per_sequence ids, little-endian int32
   std::uint32_t sequences = 0;     ///< B of the microbatch
   std::uint32_t tokens_per_sequence = 0;  ///< L + 1: inputs and, shifted by one, labels
 };
