@@ -1,19 +1,21 @@
-// The SwarmJob: the one object that `swarmctl run` reads and `kubectl apply` takes. Plain values with
-// their defaults; parse.h reads and writes them, validate.h judges them.
+// The SwarmJob: the one object that `swarmctl run` reads and `kubectl apply` takes. Plain values
+// with their defaults; parse.h reads and writes them, validate.h judges them.
 //
-// Units stand in the names. An `optional` is what the planner may choose; an enum's spelling in the
-// manifest is its name without the k (kCosine: Cosine).
+// Units stand in the names. Members are spelled as in the manifest; an enum's spelling there is its
+// name without the k (kCosine: Cosine, see enum_names.h). After parsing no default is open any
+// more.
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <optional>
 #include <string>
-#include <vector>
-
-#include <nlohmann/json_fwd.hpp>
 
 namespace swarm::api {
+
+/// A part of the manifest that only the cluster's operator reads, kept as JSON text; empty: absent.
+struct RawJson {
+  std::string text;
+  bool operator==(const RawJson&) const = default;
+};
 
 /// A decoder of the Llama family. Members are spelled as the keys of Hugging Face's config.json.
 struct LlamaConfig {
@@ -38,13 +40,15 @@ enum class TokenizerKind { kByte, kSentencePiece };
 struct Tokenizer {
   TokenizerKind kind = TokenizerKind::kByte;
   std::string uri;  ///< of a SentencePiece .model; a uri implies SentencePiece
+  bool operator==(const Tokenizer&) const = default;
 };
 
 struct Model {
-  std::string uri;  ///< a Hugging Face folder; excludes config
+  std::string uri;                      ///< a Hugging Face folder; excludes config in the manifest
   ModelInit init = ModelInit::kRandom;  ///< with a uri the default is Pretrained
-  LlamaConfig config;
+  LlamaConfig config;                   ///< hidden_size 0: not given (yet): it stands in the folder
   Tokenizer tokenizer;
+  bool operator==(const Model&) const = default;
 };
 
 enum class TokenType { kUInt16, kUInt32 };
@@ -53,12 +57,14 @@ struct Data {
   std::string uri;            ///< text (.txt) or pre-tokenized (.bin): a file or a folder of them
   std::string validationUri;  ///< likewise; empty: no validation
   TokenType tokenType = TokenType::kUInt16;  ///< of .bin shards
+  bool operator==(const Data&) const = default;
 };
 
 struct Storage {
   std::string endpoint;  ///< of an S3-compatible server; empty: AWS
   std::string region;
   std::string secretName;
+  bool operator==(const Storage&) const = default;
 };
 
 enum class Precision { kFP32, kBF16 };
@@ -77,6 +83,7 @@ struct Training {
   Accumulation accumulation = Accumulation::kFloat;
   std::uint64_t validationIntervalSteps = 50;
   std::uint64_t validationSequences = 16;
+  bool operator==(const Training&) const = default;
 };
 
 enum class OptimizerType { kAdamW, kLAMB };
@@ -88,6 +95,7 @@ struct Optimizer {
   double beta1 = 0.9;        ///< in the manifest: betas: [0.9, 0.95]
   double beta2 = 0.95;
   double epsilon = 1e-8;
+  bool operator==(const Optimizer&) const = default;
 };
 
 enum class ScheduleType { kConstant, kCosine, kLinear };
@@ -96,6 +104,7 @@ struct Schedule {
   ScheduleType type = ScheduleType::kCosine;
   std::uint64_t warmupSteps = 0;
   double finalFraction = 0.1;  ///< of the learning rate, at maxSteps
+  bool operator==(const Schedule&) const = default;
 };
 
 enum class Residency { kResident };
@@ -103,6 +112,7 @@ enum class BoundaryCodec { kNone, kBF16 };
 
 struct Boundary {
   BoundaryCodec codec = BoundaryCodec::kNone;
+  bool operator==(const Boundary&) const = default;
 };
 
 struct Pipeline {
@@ -110,17 +120,23 @@ struct Pipeline {
   std::uint64_t minReplicasPerStage = 1;
   Residency residency = Residency::kResident;
   Boundary boundary;
+  bool operator==(const Pipeline&) const = default;
 };
 
 struct Checkpoint {
   std::string uri;  ///< empty in `swarmctl run`: OUT/checkpoints
   std::uint64_t intervalSteps = 100;
   std::uint64_t keepLast = 3;
+  bool operator==(const Checkpoint&) const = default;
 };
 
 struct Workers {
-  std::uint64_t replicas = 0;     ///< all stages together; 0: one a stage
-  std::uint64_t minReplicas = 0;  ///< 0: one a stage
+  /// Of all stages together. In the file 0 stands for stages × minReplicasPerStage, for both.
+  std::uint64_t replicas = 0;
+  std::uint64_t minReplicas = 0;
+  RawJson podTemplate;  ///< in the manifest: template
+  RawJson pools;
+  bool operator==(const Workers&) const = default;
 };
 
 struct Spec {
@@ -134,16 +150,23 @@ struct Spec {
   Pipeline pipeline;
   Checkpoint checkpoint;
   Workers workers;
+  RawJson trainer;
+  RawJson preemption;
+  RawJson failurePolicy;
+  RawJson ttlSecondsAfterFinished;
+  bool operator==(const Spec&) const = default;
 };
 
 struct SwarmJob {
   std::string name;
+  RawJson metadata;  ///< what else stands there: labels, annotations, namespace
   Spec spec;
 
-  /// M: microbatches a step.
+  /// M: microbatches a step. Requires a valid job.
   std::uint64_t microbatches() const {
     return spec.training.globalBatchSize / spec.training.microbatchSize;
   }
+  bool operator==(const SwarmJob&) const = default;
 };
 
 }  // namespace swarm::api

@@ -1,0 +1,87 @@
+// The spelling of the enumerations in a manifest.
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "api/swarmjob.h"
+
+namespace swarm::api {
+
+/// kValues: what may be written for each value. kLater: values of the full manifest that this
+/// version of the program does not do yet; they are refused as such, not as misspellings.
+template <typename E>
+struct EnumNames;
+
+template <>
+struct EnumNames<ModelInit> {
+  static constexpr std::array kValues{std::pair{ModelInit::kRandom, "Random"},
+                                      std::pair{ModelInit::kPretrained, "Pretrained"}};
+  static constexpr std::array<std::string_view, 0> kLater{};
+};
+template <>
+struct EnumNames<TokenizerKind> {
+  static constexpr std::array kValues{std::pair{TokenizerKind::kByte, "Byte"},
+                                      std::pair{TokenizerKind::kSentencePiece, "SentencePiece"}};
+  static constexpr std::array<std::string_view, 0> kLater{};
+};
+template <>
+struct EnumNames<TokenType> {
+  static constexpr std::array kValues{std::pair{TokenType::kUInt16, "UInt16"},
+                                      std::pair{TokenType::kUInt32, "UInt32"}};
+  static constexpr std::array<std::string_view, 0> kLater{};
+};
+template <>
+struct EnumNames<Precision> {
+  static constexpr std::array kValues{std::pair{Precision::kFP32, "FP32"},
+                                      std::pair{Precision::kBF16, "BF16"}};
+  static constexpr std::array<std::string_view, 0> kLater{};
+};
+template <>
+struct EnumNames<StepMode> {
+  static constexpr std::array kValues{std::pair{StepMode::kSync, "Sync"},
+                                      std::pair{StepMode::kDelayed, "Delayed"}};
+  static constexpr std::array<std::string_view, 1> kLater{"Local"};
+};
+template <>
+struct EnumNames<Accumulation> {
+  static constexpr std::array kValues{std::pair{Accumulation::kFloat, "Float"}};
+  static constexpr std::array<std::string_view, 1> kLater{"Exact"};
+};
+template <>
+struct EnumNames<OptimizerType> {
+  static constexpr std::array kValues{std::pair{OptimizerType::kAdamW, "AdamW"},
+                                      std::pair{OptimizerType::kLAMB, "LAMB"}};
+  static constexpr std::array<std::string_view, 0> kLater{};
+};
+template <>
+struct EnumNames<ScheduleType> {
+  static constexpr std::array kValues{std::pair{ScheduleType::kConstant, "Constant"},
+                                      std::pair{ScheduleType::kCosine, "Cosine"},
+                                      std::pair{ScheduleType::kLinear, "Linear"}};
+  static constexpr std::array<std::string_view, 0> kLater{};
+};
+template <>
+struct EnumNames<Residency> {
+  static constexpr std::array kValues{std::pair{Residency::kResident, "Resident"}};
+  static constexpr std::array<std::string_view, 1> kLater{"Swap"};
+};
+template <>
+struct EnumNames<BoundaryCodec> {
+  static constexpr std::array kValues{std::pair{BoundaryCodec::kNone, "None"},
+                                      std::pair{BoundaryCodec::kBF16, "BF16"}};
+  static constexpr std::array<std::string_view, 5> kLater{"Int8", "Subspace", "Bottleneck",
+                                                          "Maxout", "Anchored"};
+};
+
+/// The spelling of a value; "" for a number that is no value of the enumeration.
+template <typename E>
+constexpr std::string_view NameOf(E value) {
+  for (const auto& [known, name] : EnumNames<E>::kValues) {
+    if (known == value) return name;
+  }
+  return {};
+}
+
+}  // namespace swarm::api

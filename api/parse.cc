@@ -1,0 +1,242 @@
+#include "api/parse.h"
+
+#include <algorithm>
+
+#include "api/archive.h"
+#include "api/llama_config.h"
+#include "api/overrides.h"
+#include "api/validate.h"
+#include "api/yaml.h"
+
+namespace swarm::api {
+
+using nlohmann::json;
+
+// The descriptions are static, not in an unnamed namespace: the archives find them by the namespace
+// of their arguments.
+
+static void DescribeConfig(ObjectReader& a, LlamaConfig& config) {
+  if (const json* value = a.Find("config")) {
+    config = ParseLlamaConfig(*value, a.PathOf("config"), a.errors());
+  }
+}
+static void DescribeConfig(ObjectWriter& a, const LlamaConfig& config) {
+  if (config != LlamaConfig()) a.Field("config", LlamaConfigToJson(config));
+}
+
+template <typename Archive>
+static void Describe(Archive& a, Tokenizer& tokenizer) {
+  a.Field("uri", tokenizer.uri);
+  if constexpr (Archive::kReading) {
+    if (!tokenizer.uri.empty()) tokenizer.kind = TokenizerKind::kSentencePiece;
+  }
+  a.Field("kind", tokenizer.kind);
+}
+
+template <typename Archive>
+static void Describe(Archive& a, Model& model) {
+  a.Field("uri", model.uri);
+  if constexpr (Archive::kReading) {
+    if (!model.uri.empty()) model.init = ModelInit::kPretrained;
+  }
+  a.Field("init", model.init);
+  DescribeConfig(a, model.config);
+  a.Object("tokenizer", model.tokenizer);
+}
+
+template <typename Archive>
+static void Describe(Archive& a, Data& data) {
+  a.Required("uri", data.uri);
+  a.Field("validationUri", data.validationUri);
+  a.Field("tokenType", data.tokenType);
+}
+
+template <typename Archive>
+static void Describe(Archive& a, Storage& storage) {
+  a.Field("endpoint", storage.endpoint);
+  a.Field("region", storage.region);
+  a.Field("secretName", storage.secretName);
+}
+
+template <typename Archive>
+static void Describe(Archive& a, Training& training) {
+  a.Field("seed", training.seed);
+  a.Required("maxSteps", training.maxSteps);
+  a.Required("globalBatchSize", training.globalBatchSize);
+  a.Field("microbatchSize", training.microbatchSize);
+  a.Required("sequenceLength", training.sequenceLength);
+  a.Field("maxGradNorm", training.maxGradNorm);
+  a.Field("precision", training.precision);
+  a.Field("stepMode", training.stepMode);
+  a.Field("accumulation", training.accumulation);
+  a.Field("validationIntervalSteps", training.validationIntervalSteps);
+  a.Field("validationSequences", training.validationSequences);
+}
+
+template <typename Archive>
+static void Describe(Archive& a, Optimizer& optimizer) {
+  a.Field("type", optimizer.type);
+  a.Field("learningRate", optimizer.learningRate);
+  a.Field("weightDecay", optimizer.weightDecay);
+  a.Pair("betas", optimizer.beta1, optimizer.beta2);
+  a.Field("epsilon", optimizer.epsilon);
+}
+
+template <typename Archive>
+static void Describe(Archive& a, Schedule& schedule) {
+  a.Field("type", schedule.type);
+  a.Field("warmupSteps", schedule.warmupSteps);
+  a.Field("finalFraction", schedule.finalFraction);
+}
+
+template <typename Archive>
+static void Describe(Archive& a, Boundary& boundary) {
+  a.Field("codec", boundary.codec);
+  a.NotYet({"rank", "coefficients"});
+}
+
+template <typename Archive>
+static void Describe(Archive& a, Pipeline& pipeline) {
+  a.Field("stages", pipeline.stages);
+  a.Field("minReplicasPerStage", pipeline.minReplicasPerStage);
+  a.Field("residency", pipeline.residency);
+  a.Object("boundary", pipeline.boundary);
+}
+
+template <typename Archive>
+static void Describe(Archive& a, Checkpoint& checkpoint) {
+  a.Field("uri", checkpoint.uri);
+  a.Field("intervalSteps", checkpoint.intervalSteps);
+  a.Field("keepLast", checkpoint.keepLast);
+}
+
+template <typename Archive>
+static void Describe(Archive& a, Workers& workers) {
+  a.Field("replicas", workers.replicas);
+  a.Field("minReplicas", workers.minReplicas);
+  a.Field("template", workers.podTemplate);
+  a.Field("pools", workers.pools);
+}
+
+template <typename Archive>
+static void Describe(Archive& a, Spec& spec) {
+  a.Field("suspend", spec.suspend);
+  a.Object("model", spec.model);
+  a.Object("data", spec.data);
+  a.Object("storage", spec.storage);
+  a.Object("training", spec.training);
+  a.Object("optimizer", spec.optimizer);
+  a.Object("schedule", spec.schedule);
+  a.Object("pipeline", spec.pipeline);
+  a.Object("checkpoint", spec.checkpoint);
+  a.Object("workers", spec.workers);
+  a.Field("trainer", spec.trainer);
+  a.Field("preemption", spec.preemption);
+  a.Field("failurePolicy", spec.failurePolicy);
+  a.Field("ttlSecondsAfterFinished", spec.ttlSecondsAfterFinished);
+}
+
+struct Metadata {
+  std::string& name;
+  RawJson& rest;
+};
+
+template <typename Archive>
+static void Describe(Archive& a, Metadata& metadata) {
+  a.Required("name", metadata.name);
+  // The keys of Kubernetes' ObjectMeta, so that what kubectl prints can be run too.
+  a.Extra({"annotations", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp",
+           "finalizers", "generateName", "generation", "labels", "managedFields", "namespace",
+           "ownerReferences", "resourceVersion", "selfLink", "uid"},
+          metadata.rest);
+}
+
+template <typename Archive>
+static void Describe(Archive& a, SwarmJob& job) {
+  a.Constant("apiVersion", "swarmjob.dev/v1alpha1");
+  a.Constant("kind", "SwarmJob");
+  Metadata metadata{job.name, job.metadata};
+  a.Object("metadata", metadata);
+  a.Object("spec", job.spec);
+  a.Ignore({"status"});
+}
+
+namespace {
+
+void FillDefaults(SwarmJob& job) {
+  const std::uint64_t lowest = job.spec.pipeline.stages * job.spec.pipeline.minReplicasPerStage;
+  Workers& workers = job.spec.workers;
+  if (workers.replicas == 0) workers.replicas = std::max(lowest, workers.minReplicas);
+  if (workers.minReplicas == 0) workers.minReplicas = std::min(lowest, workers.replicas);
+}
+
+SwarmJob Read(const json& value, std::vector<FieldError>* errors) {
+  SwarmJob job;
+  ObjectReader reader(value, "", errors);
+  if (reader.is_object()) Describe(reader, job);
+  reader.Finish();
+  FillDefaults(job);
+  return job;
+}
+
+bool Within(std::string_view path, std::string_view ancestor) {
+  return path.starts_with(ancestor) &&
+         (path.size() == ancestor.size() || path[ancestor.size()] == '.' ||
+          path[ancestor.size()] == '[');
+}
+
+// A field that could not be read has its default: what Validate says about it, or about a group
+// of fields it belongs to, is not the user's mistake.
+void AppendUnrelated(std::vector<FieldError> found, std::vector<FieldError>* errors) {
+  const std::size_t read = errors->size();
+  for (FieldError& error : found) {
+    const bool related =
+        std::any_of(errors->begin(), errors->begin() + static_cast<std::ptrdiff_t>(read),
+                    [&](const FieldError& earlier) {
+                      return Within(earlier.path, error.path) || Within(error.path, earlier.path);
+                    });
+    if (!related) errors->push_back(std::move(error));
+  }
+}
+
+}  // namespace
+
+Checked<SwarmJob> ParseYaml(std::string_view text, std::span<const std::string> overrides) {
+  Checked<json> value = YamlToJson(text);
+  if (!value.ok()) return value.errors();
+  std::vector<FieldError> errors;
+  for (const std::string& assignment : overrides) ApplyOverride(assignment, &*value, &errors);
+  if (!errors.empty()) return errors;
+  SwarmJob job = Read(*value, &errors);
+  AppendUnrelated(Validate(job), &errors);
+  if (!errors.empty()) return errors;
+  return job;
+}
+
+Checked<SwarmJob> FromJson(const json& value) {
+  std::vector<FieldError> errors;
+  SwarmJob job = Read(value, &errors);
+  if (!errors.empty()) return errors;
+  return job;
+}
+
+Checked<SwarmJob> FromJsonText(std::string_view text) {
+  const json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (value.is_discarded()) {
+    return FieldError{"", "the text is not JSON", "give what ToJsonText wrote"};
+  }
+  return FromJson(value);
+}
+
+json ToJson(const SwarmJob& job) {
+  ObjectWriter writer;
+  SwarmJob copy = job;
+  Describe(writer, copy);
+  return writer.Take();
+}
+
+std::string ToJsonText(const SwarmJob& job) {
+  return ToJson(job).dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace swarm::api

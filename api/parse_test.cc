@@ -1,0 +1,121 @@
+#include "api/parse.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "api/test_manifest.h"
+
+namespace swarm::api {
+namespace {
+
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<std::string> Paths(const std::vector<FieldError>& errors) {
+  std::vector<std::string> paths;
+  for (const FieldError& error : errors) paths.push_back(error.path);
+  return paths;
+}
+
+TEST(ParseTest, FillsInWhatTheManifestLeavesOut) {
+  const Checked<SwarmJob> job = ParseYaml(kGoodManifest);
+  ASSERT_TRUE(job.ok()) << ToString(job.errors());
+  EXPECT_EQ(job->name, "good");
+  EXPECT_EQ(job->microbatches(), 4u);
+  EXPECT_EQ(job->spec.model.config.head_dim, 16);
+  EXPECT_EQ(job->spec.model.config.rope_theta, 10000.0);
+  EXPECT_EQ(job->spec.workers.minReplicas, 2u);
+  EXPECT_EQ(job->spec.optimizer, Optimizer());
+  EXPECT_EQ(job->spec.checkpoint.intervalSteps, 100u);
+}
+
+TEST(ParseTest, WithoutReplicasThereAreMinReplicasPerStageEverywhere) {
+  const Checked<SwarmJob> job = ParseGoodWith({"workers=", "pipeline.minReplicasPerStage=3"});
+  ASSERT_TRUE(job.ok()) << ToString(job.errors());
+  EXPECT_EQ(job->spec.workers.replicas, 6u);
+  EXPECT_EQ(job->spec.workers.minReplicas, 6u);
+}
+
+TEST(ParseTest, AUriOfAModelMeansItsWeightsAndAUriOfATokenizerSentencePiece) {
+  const Checked<SwarmJob> job = ParseGoodWith(
+      {"model={uri: s3://models/llama, tokenizer: {uri: s3://models/tokenizer.model}}"});
+  ASSERT_TRUE(job.ok()) << ToString(job.errors());
+  EXPECT_EQ(job->spec.model.init, ModelInit::kPretrained);
+  EXPECT_EQ(job->spec.model.tokenizer.kind, TokenizerKind::kSentencePiece);
+  const Checked<SwarmJob> fresh = ParseGoodWith({"model={uri: s3://models/llama, init: Random}"});
+  ASSERT_TRUE(fresh.ok()) << ToString(fresh.errors());
+  EXPECT_EQ(fresh->spec.model.init, ModelInit::kRandom);
+}
+
+TEST(ParseTest, ReportsAllErrorsAtOnce) {
+  const Checked<SwarmJob> job = ParseGoodWith(
+      {"training.microbatchsize=4", "optimizer.learningRate='fast'", "schedule.type=Cosinus",
+       "metadata.name=Not_A_Label", "data=", "model.config.num_attention_heads=5"});
+  ASSERT_FALSE(job.ok());
+  EXPECT_THAT(Paths(job.errors()), ElementsAre("spec.data.uri", "spec.training.microbatchsize",
+                                               "spec.optimizer.learningRate", "spec.schedule.type",
+                                               "metadata.name", "spec.model.config.hidden_size",
+                                               "spec.model.config.num_key_value_heads"));
+}
+
+TEST(ParseTest, EachErrorSaysWhatWouldBeRight) {
+  const auto first = [](std::vector<std::string> overrides) {
+    const Checked<SwarmJob> job = ParseGoodWith(std::move(overrides));
+    return job.ok() ? std::string() : ToString(job.errors());
+  };
+  EXPECT_EQ(first({"training.microbatchsize=4"}),
+            "spec.training.microbatchsize: unknown field; did you mean microbatchSize?");
+  EXPECT_EQ(first({"schedule.type=Cosinus"}),
+            "spec.schedule.type: is \"Cosinus\"; one of Constant, Cosine, Linear");
+  EXPECT_EQ(first({"training.stepMode=Local"}),
+            "spec.training.stepMode: Local is not available yet; available: Sync, Delayed");
+  EXPECT_EQ(
+      first({"training.maxSteps='5'"}),
+      "spec.training.maxSteps: is \"5\", not a whole number from 0 to 2^64 - 1; write a whole "
+      "number that is not negative, without quotes");
+  EXPECT_EQ(first({"storage.zone=here"}),
+            "spec.storage.zone: unknown field; known here: endpoint, region, secretName");
+  EXPECT_EQ(first({"training.globalBatchSize=9"}),
+            "spec.training.globalBatchSize: is 9; a multiple of microbatchSize (2)");
+}
+
+TEST(ParseTest, AFieldThatCannotBeReadIsNotJudgedByItsDefault) {
+  const Checked<SwarmJob> job = ParseGoodWith({"model.config.hidden_size=wide"});
+  ASSERT_FALSE(job.ok());
+  EXPECT_THAT(Paths(job.errors()), ElementsAre("spec.model.config.hidden_size"));
+}
+
+TEST(ParseTest, SomethingElseThanASwarmJobIsRefused) {
+  EXPECT_THAT(Paths(ParseYaml("[1, 2]").errors()), testing::Contains(""));
+  EXPECT_THAT(Paths(ParseYaml("").errors()), testing::Contains("apiVersion"));
+  EXPECT_THAT(Paths(ParseGoodWith({"apiVersion=swarmjob.dev/v1"}).errors()),
+              ElementsAre("apiVersion"));
+  EXPECT_THAT(Paths(ParseGoodWith({"kind=Job"}).errors()), ElementsAre("kind"));
+}
+
+TEST(ParseTest, WhatOnlyTheOperatorReadsIsKept) {
+  const Checked<SwarmJob> job = ParseGoodWith(
+      {"workers.template={spec: {serviceAccountName: s3}}", "workers.pools=[{name: spot}]",
+       "trainer={template: {}}", "preemption={drainSeconds: 25}", "failurePolicy={maxFailures: 10}",
+       "ttlSecondsAfterFinished=60", "metadata.labels={team: a}", "status={step: 5}"});
+  ASSERT_TRUE(job.ok()) << ToString(job.errors());
+  const nlohmann::json written = ToJson(*job);
+  EXPECT_EQ(written["spec"]["workers"]["pools"][0]["name"], "spot");
+  EXPECT_EQ(written["spec"]["workers"]["template"]["spec"]["serviceAccountName"], "s3");
+  EXPECT_EQ(written["spec"]["ttlSecondsAfterFinished"], 60);
+  EXPECT_EQ(written["metadata"]["labels"]["team"], "a");
+  EXPECT_EQ(written["metadata"]["name"], "good");
+  EXPECT_FALSE(written.contains("status"));
+}
+
+TEST(ParseTest, JsonThatIsNoneIsRefused) {
+  EXPECT_FALSE(FromJsonText("{").ok());
+  EXPECT_FALSE(FromJsonText("[]").ok());
+}
+
+}  // namespace
+}  // namespace swarm::api

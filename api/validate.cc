@@ -1,0 +1,253 @@
+#include "api/validate.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdio>
+
+namespace swarm::api {
+namespace {
+
+// Beyond these a number is a slip of the pen, and sums over it could overflow.
+constexpr std::uint64_t kStepsMax = 1'000'000'000;
+constexpr std::uint64_t kBatchMax = 1 << 20;
+constexpr std::uint64_t kSequenceMax = 1 << 22;
+constexpr std::uint64_t kStagesMax = 1024;
+constexpr std::uint64_t kReplicasMax = 100'000;
+constexpr std::int64_t kWidthMax = 1 << 20;
+constexpr std::int64_t kLayersMax = 4096;
+constexpr std::int64_t kVocabularyMax = 1 << 24;
+constexpr std::int64_t kByteVocabulary = 256;
+constexpr std::int64_t kUInt16Vocabulary = 65536;
+
+std::string Text(std::uint64_t number) { return std::to_string(number); }
+std::string Text(std::int64_t number) { return std::to_string(number); }
+std::string Text(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", number);
+  return text;
+}
+
+class Judge {
+ public:
+  void Report(std::string path, std::string problem, std::string remedy) {
+    errors_.push_back({std::move(path), std::move(problem), std::move(remedy)});
+  }
+  /// Reports the condition that does not hold; returns whether it holds.
+  bool Expect(bool holds, const std::string& path, std::string problem, std::string remedy) {
+    if (!holds) Report(path, std::move(problem), std::move(remedy));
+    return holds;
+  }
+  template <typename T>
+  bool Range(const std::string& path, T value, T lowest, T highest) {
+    return Expect(value >= lowest && value <= highest, path, "is " + Text(value),
+                  "from " + Text(lowest) + " to " + Text(highest));
+  }
+  /// More than zero; at most `highest`.
+  bool Positive(const std::string& path, double value, double highest) {
+    return Expect(value > 0 && value <= highest, path, "is " + Text(value),
+                  "more than 0, at most " + Text(highest));
+  }
+  void Append(std::vector<FieldError> errors) {
+    errors_.insert(errors_.end(), errors.begin(), errors.end());
+  }
+  std::vector<FieldError> Take() { return std::move(errors_); }
+
+ private:
+  std::vector<FieldError> errors_;
+};
+
+// RFC 1123: what Kubernetes takes as a name that becomes part of a host name.
+bool IsLabel(const std::string& name) {
+  const auto is_edge = [](unsigned char c) { return std::islower(c) || std::isdigit(c); };
+  return !name.empty() && name.size() <= 63 && is_edge(name.front()) && is_edge(name.back()) &&
+         std::all_of(name.begin(), name.end(),
+                     [&](unsigned char c) { return is_edge(c) || c == '-'; });
+}
+
+void JudgeUri(Judge& judge, const std::string& path, const std::string& uri) {
+  const std::size_t colon = uri.find("://");
+  if (colon == std::string::npos) return;
+  const std::string scheme = uri.substr(0, colon), rest = uri.substr(colon + 3);
+  if (!judge.Expect(scheme == "file" || scheme == "s3", path, "has the scheme " + scheme + "://",
+                    "write a path, file:///PATH or s3://BUCKET/PREFIX")) {
+    return;
+  }
+  if (scheme == "file") {
+    judge.Expect(rest.starts_with('/'), path, "is " + uri, "file:// needs an absolute path");
+  } else {
+    judge.Expect(!rest.empty() && rest[0] != '/', path, "names no bucket",
+                 "write s3://BUCKET/PREFIX");
+  }
+}
+
+void JudgeModel(Judge& judge, const Model& model) {
+  const bool has_config = model.config.hidden_size != 0;
+  if (model.uri.empty()) {
+    judge.Expect(has_config, "spec.model.config", "neither uri nor config is given",
+                 "give one of them");
+    judge.Expect(model.init != ModelInit::kPretrained, "spec.model.init",
+                 "Pretrained needs weights, and there is no uri", "give spec.model.uri, or Random");
+  } else {
+    judge.Expect(!has_config, "spec.model.config", "stands beside uri, whose folder has its own",
+                 "give one of them");
+  }
+  JudgeUri(judge, "spec.model.uri", model.uri);
+  JudgeUri(judge, "spec.model.tokenizer.uri", model.tokenizer.uri);
+  if (model.tokenizer.kind == TokenizerKind::kSentencePiece) {
+    judge.Expect(!model.tokenizer.uri.empty(), "spec.model.tokenizer.uri", "is missing",
+                 "SentencePiece needs the uri of a .model file");
+  } else {
+    judge.Expect(model.tokenizer.uri.empty(), "spec.model.tokenizer.uri",
+                 "the kind Byte reads no file", "leave out the uri, or the kind");
+  }
+}
+
+void JudgeTraining(Judge& judge, const Training& training) {
+  const std::string path = "spec.training.";
+  judge.Range(path + "maxSteps", training.maxSteps, std::uint64_t{1}, kStepsMax);
+  const bool global =
+      judge.Range(path + "globalBatchSize", training.globalBatchSize, std::uint64_t{1}, kBatchMax);
+  const bool micro =
+      judge.Range(path + "microbatchSize", training.microbatchSize, std::uint64_t{1}, kBatchMax);
+  if (global && micro) {
+    judge.Expect(training.globalBatchSize % training.microbatchSize == 0, path + "globalBatchSize",
+                 "is " + Text(training.globalBatchSize),
+                 "a multiple of microbatchSize (" + Text(training.microbatchSize) + ")");
+  }
+  judge.Range(path + "sequenceLength", training.sequenceLength, std::uint64_t{1}, kSequenceMax);
+  judge.Range(path + "maxGradNorm", training.maxGradNorm, 0.0, 1e9);
+  judge.Range(path + "validationIntervalSteps", training.validationIntervalSteps, std::uint64_t{1},
+              kStepsMax);
+  judge.Range(path + "validationSequences", training.validationSequences, std::uint64_t{1},
+              kBatchMax);
+}
+
+void JudgeOptimizer(Judge& judge, const Optimizer& optimizer) {
+  const std::string path = "spec.optimizer.";
+  judge.Positive(path + "learningRate", optimizer.learningRate, 100);
+  judge.Range(path + "weightDecay", optimizer.weightDecay, 0.0, 100.0);
+  judge.Expect(optimizer.beta1 >= 0 && optimizer.beta1 < 1, path + "betas[0]",
+               "is " + Text(optimizer.beta1), "at least 0, less than 1");
+  judge.Expect(optimizer.beta2 >= 0 && optimizer.beta2 < 1, path + "betas[1]",
+               "is " + Text(optimizer.beta2), "at least 0, less than 1");
+  judge.Positive(path + "epsilon", optimizer.epsilon, 1);
+}
+
+void JudgeSchedule(Judge& judge, const Spec& spec) {
+  judge.Expect(spec.schedule.warmupSteps <= spec.training.maxSteps, "spec.schedule.warmupSteps",
+               "is " + Text(spec.schedule.warmupSteps),
+               "at most maxSteps (" + Text(spec.training.maxSteps) + ")");
+  judge.Range("spec.schedule.finalFraction", spec.schedule.finalFraction, 0.0, 1.0);
+}
+
+void JudgePipeline(Judge& judge, const Pipeline& pipeline, const Workers& workers) {
+  const bool stages =
+      judge.Range("spec.pipeline.stages", pipeline.stages, std::uint64_t{1}, kStagesMax);
+  const bool each = judge.Range("spec.pipeline.minReplicasPerStage", pipeline.minReplicasPerStage,
+                                std::uint64_t{1}, kReplicasMax);
+  const bool replicas =
+      judge.Range("spec.workers.replicas", workers.replicas, std::uint64_t{1}, kReplicasMax);
+  if (stages && each && replicas) {
+    const std::uint64_t needed = pipeline.stages * pipeline.minReplicasPerStage;
+    judge.Expect(workers.replicas >= needed, "spec.workers.replicas",
+                 "is " + Text(workers.replicas),
+                 "at least stages × minReplicasPerStage (" + Text(needed) + ")");
+  }
+  judge.Expect(workers.minReplicas <= workers.replicas, "spec.workers.minReplicas",
+               "is " + Text(workers.minReplicas),
+               "at most replicas (" + Text(workers.replicas) + ")");
+  judge.Expect(!stages || workers.minReplicas >= pipeline.stages, "spec.workers.minReplicas",
+               "is " + Text(workers.minReplicas),
+               "at least one a stage (" + Text(pipeline.stages) + ")");
+}
+
+}  // namespace
+
+std::vector<FieldError> ValidateLlamaConfig(const LlamaConfig& config, const std::string& path) {
+  Judge judge;
+  const std::string at = path + ".";
+  const std::int64_t one = 1;
+  const bool hidden = judge.Range(at + "hidden_size", config.hidden_size, one, kWidthMax);
+  judge.Range(at + "num_hidden_layers", config.num_hidden_layers, one, kLayersMax);
+  const bool heads =
+      judge.Range(at + "num_attention_heads", config.num_attention_heads, one, kWidthMax);
+  const bool groups =
+      judge.Range(at + "num_key_value_heads", config.num_key_value_heads, one, kWidthMax);
+  // Without a head_dim of its own, a hidden_size that the heads do not divide would be rounded.
+  const bool divided =
+      !hidden || !heads ||
+      judge.Expect(config.hidden_size % config.num_attention_heads == 0, at + "hidden_size",
+                   "is " + Text(config.hidden_size),
+                   "a multiple of num_attention_heads (" + Text(config.num_attention_heads) + ")");
+  if (heads && groups) {
+    judge.Expect(config.num_attention_heads % config.num_key_value_heads == 0,
+                 at + "num_key_value_heads", "is " + Text(config.num_key_value_heads),
+                 "a divisor of num_attention_heads (" + Text(config.num_attention_heads) + ")");
+  }
+  if (hidden && heads && divided && judge.Range(at + "head_dim", config.head_dim, one, kWidthMax)) {
+    judge.Expect(config.head_dim % 2 == 0, at + "head_dim", "is " + Text(config.head_dim),
+                 "an even number: rotary embeddings turn pairs");
+  }
+  judge.Range(at + "intermediate_size", config.intermediate_size, one, kWidthMax * 4);
+  judge.Range(at + "vocab_size", config.vocab_size, one, kVocabularyMax);
+  judge.Range(at + "max_position_embeddings", config.max_position_embeddings, one,
+              static_cast<std::int64_t>(kSequenceMax));
+  judge.Positive(at + "rms_norm_eps", config.rms_norm_eps, 1);
+  judge.Positive(at + "rope_theta", config.rope_theta, 1e12);
+  judge.Range(at + "initializer_range", config.initializer_range, 0.0, 100.0);
+  return judge.Take();
+}
+
+std::vector<FieldError> ValidateFit(const SwarmJob& job) {
+  Judge judge;
+  const Spec& spec = job.spec;
+  const LlamaConfig& config = spec.model.config;
+  const auto positions =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(config.max_position_embeddings, 0));
+  judge.Expect(spec.training.sequenceLength <= positions, "spec.training.sequenceLength",
+               "is " + Text(spec.training.sequenceLength),
+               "at most max_position_embeddings (" + Text(positions) + ")");
+  const auto layers =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(config.num_hidden_layers, 0));
+  judge.Expect(spec.pipeline.stages <= layers, "spec.pipeline.stages",
+               "is " + Text(spec.pipeline.stages),
+               "at most num_hidden_layers (" + Text(layers) + "): a stage has at least one layer");
+  if (spec.model.tokenizer.kind == TokenizerKind::kByte) {
+    judge.Expect(config.vocab_size >= kByteVocabulary, "spec.model.config.vocab_size",
+                 "is " + Text(config.vocab_size), "at least 256 for the tokenizer Byte");
+  }
+  if (spec.data.uri.ends_with(".bin") && spec.data.tokenType == TokenType::kUInt16) {
+    judge.Expect(config.vocab_size <= kUInt16Vocabulary, "spec.data.tokenType",
+                 "UInt16 has no room for a vocab_size of " + Text(config.vocab_size),
+                 "write the shards as UInt32");
+  }
+  return judge.Take();
+}
+
+std::vector<FieldError> Validate(const SwarmJob& job) {
+  Judge judge;
+  const Spec& spec = job.spec;
+  judge.Expect(IsLabel(job.name), "metadata.name", "is \"" + job.name + "\"",
+               "1 to 63 of a-z, 0-9 and -, with a letter or digit at both ends");
+  JudgeModel(judge, spec.model);
+  if (spec.model.config.hidden_size != 0) {
+    judge.Append(ValidateLlamaConfig(spec.model.config, "spec.model.config"));
+    judge.Append(ValidateFit(job));
+  }
+  judge.Expect(!spec.data.uri.empty(), "spec.data.uri", "is empty", "give a file or a folder");
+  JudgeUri(judge, "spec.data.uri", spec.data.uri);
+  JudgeUri(judge, "spec.data.validationUri", spec.data.validationUri);
+  JudgeUri(judge, "spec.checkpoint.uri", spec.checkpoint.uri);
+  JudgeTraining(judge, spec.training);
+  JudgeOptimizer(judge, spec.optimizer);
+  JudgeSchedule(judge, spec);
+  JudgePipeline(judge, spec.pipeline, spec.workers);
+  judge.Range("spec.checkpoint.intervalSteps", spec.checkpoint.intervalSteps, std::uint64_t{1},
+              kStepsMax);
+  judge.Range("spec.checkpoint.keepLast", spec.checkpoint.keepLast, std::uint64_t{1},
+              std::uint64_t{1000});
+  return judge.Take();
+}
+
+}  // namespace swarm::api

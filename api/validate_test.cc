@@ -1,0 +1,130 @@
+#include "api/validate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/test_manifest.h"
+
+namespace swarm::api {
+namespace {
+
+using testing::Contains;
+using testing::Field;
+using testing::SizeIs;
+
+struct Wrong {
+  std::vector<std::string> overrides;
+  std::string path;
+};
+
+// One mistake each, and where it must be reported.
+const std::vector<Wrong> kWrong = {
+    {{"metadata.name="}, "metadata.name"},
+    {{"metadata.name=Upper"}, "metadata.name"},
+    {{"metadata.name=-edge"}, "metadata.name"},
+    {{"metadata.name=" + std::string(64, 'a')}, "metadata.name"},
+    {{"metadata.nmae=x"}, "metadata.nmae"},
+    {{"spec=5"}, "spec"},
+    {{"model.config="}, "spec.model.config"},
+    {{"model.uri=s3://a/b"}, "spec.model.config"},
+    {{"model.uri=https://a/b", "model.config="}, "spec.model.uri"},
+    {{"model.uri=s3://", "model.config="}, "spec.model.uri"},
+    {{"model.uri=file://a", "model.config="}, "spec.model.uri"},
+    {{"model.init=Pretrained"}, "spec.model.init"},
+    {{"model.tokenizer.kind=SentencePiece"}, "spec.model.tokenizer.uri"},
+    {{"model.tokenizer.uri=a.model"}, "spec.model.tokenizer.uri"},
+    {{"model.config.hidden_size=66"}, "spec.model.config.hidden_size"},
+    {{"model.config.num_key_value_heads=3"}, "spec.model.config.num_key_value_heads"},
+    {{"model.config.num_attention_heads=0"}, "spec.model.config.num_attention_heads"},
+    {{"model.config.num_attention_heads=-4"}, "spec.model.config.num_attention_heads"},
+    {{"model.config.head_dim=15"}, "spec.model.config.head_dim"},
+    {{"model.config.vocab_size=255"}, "spec.model.config.vocab_size"},
+    {{"model.config.rms_norm_eps=0"}, "spec.model.config.rms_norm_eps"},
+    {{"model.config.rope_theta=.inf"}, "spec.model.config.rope_theta"},
+    {{"model.config.hidden_act=gelu"}, "spec.model.config.hidden_act"},
+    {{"model.config.rope_scaling={factor: 2}"}, "spec.model.config.rope_scaling"},
+    {{"model.config.num_experts=8"}, "spec.model.config.num_experts"},
+    {{"data.uri=''"}, "spec.data.uri"},
+    {{"data.uri=gs://a/b"}, "spec.data.uri"},
+    {{"data.validationUri=ftp://a/b"}, "spec.data.validationUri"},
+    {{"data.uri=a.bin", "model.config.vocab_size=70000"}, "spec.data.tokenType"},
+    {{"training.maxSteps=0"}, "spec.training.maxSteps"},
+    {{"training.maxSteps=-1"}, "spec.training.maxSteps"},
+    {{"training.maxSteps=1.5"}, "spec.training.maxSteps"},
+    {{"training.maxSteps=1e18"}, "spec.training.maxSteps"},
+    {{"training.globalBatchSize=3"}, "spec.training.globalBatchSize"},
+    {{"training.microbatchSize=0"}, "spec.training.microbatchSize"},
+    {{"training.sequenceLength=4096"}, "spec.training.sequenceLength"},
+    {{"training.sequenceLength="}, "spec.training.sequenceLength"},
+    {{"training.maxGradNorm=-1"}, "spec.training.maxGradNorm"},
+    {{"training.maxGradNorm=.nan"}, "spec.training.maxGradNorm"},
+    {{"training.accumulation=Exact"}, "spec.training.accumulation"},
+    {{"training.precision=bf16"}, "spec.training.precision"},
+    {{"training.seed=true"}, "spec.training.seed"},
+    {{"optimizer.type=SGD"}, "spec.optimizer.type"},
+    {{"optimizer.learningRate=0"}, "spec.optimizer.learningRate"},
+    {{"optimizer.betas=[0.9, 1]"}, "spec.optimizer.betas[1]"},
+    {{"optimizer.betas=[-0.1, 0.9]"}, "spec.optimizer.betas[0]"},
+    {{"optimizer.betas=0.9"}, "spec.optimizer.betas"},
+    {{"optimizer.betas=[a, 0.9]"}, "spec.optimizer.betas[0]"},
+    {{"optimizer.epsilon=0"}, "spec.optimizer.epsilon"},
+    {{"schedule.warmupSteps=101"}, "spec.schedule.warmupSteps"},
+    {{"schedule.finalFraction=2"}, "spec.schedule.finalFraction"},
+    {{"pipeline.stages=5"}, "spec.pipeline.stages"},
+    {{"pipeline.stages=0"}, "spec.pipeline.stages"},
+    {{"pipeline.residency=Swap"}, "spec.pipeline.residency"},
+    {{"pipeline.boundary.codec=Subspace"}, "spec.pipeline.boundary.codec"},
+    {{"pipeline.boundary.rank=64"}, "spec.pipeline.boundary.rank"},
+    {{"pipeline.boundary=None"}, "spec.pipeline.boundary"},
+    {{"pipeline.minReplicasPerStage=3"}, "spec.workers.replicas"},
+    {{"workers.replicas=1"}, "spec.workers.replicas"},
+    {{"workers.minReplicas=6"}, "spec.workers.minReplicas"},
+    {{"workers.minReplicas=1"}, "spec.workers.minReplicas"},
+    {{"checkpoint.intervalSteps=0"}, "spec.checkpoint.intervalSteps"},
+    {{"checkpoint.keepLast=0"}, "spec.checkpoint.keepLast"},
+    {{"checkpoint.uri=http://a"}, "spec.checkpoint.uri"},
+};
+
+TEST(ValidateTest, EveryMistakeIsReportedAtItsFieldWithARemedy) {
+  for (const Wrong& wrong : kWrong) {
+    SCOPED_TRACE(testing::PrintToString(wrong.overrides));
+    const Checked<SwarmJob> job = ParseGoodWith(wrong.overrides);
+    ASSERT_FALSE(job.ok());
+    EXPECT_THAT(job.errors(), Contains(Field(&FieldError::path, wrong.path)))
+        << ToString(job.errors());
+    for (const FieldError& error : job.errors()) {
+      EXPECT_NE(error.problem, "") << error.path;
+      EXPECT_NE(error.remedy, "") << error.path;
+    }
+  }
+}
+
+TEST(ValidateTest, TheLimitsThemselvesAreAllowed) {
+  for (const std::vector<std::string>& overrides : std::vector<std::vector<std::string>>{
+           {"pipeline.stages=4"},
+           {"schedule.warmupSteps=100"},
+           {"training.sequenceLength=2048"},
+           {"workers.minReplicas=5"},
+           {"optimizer.betas=[0, 0]"},
+           {"training.maxGradNorm=0"},
+           {"metadata.name=" + std::string(63, 'a')},
+           {"training.microbatchSize=8"},
+           {"training.maxSteps=1e3"},
+           {"data.uri=file:///a/b", "checkpoint.uri=s3://bucket/runs/"},
+           {"data.uri=a.bin", "model.config.vocab_size=65536"}}) {
+    const Checked<SwarmJob> job = ParseGoodWith(overrides);
+    EXPECT_TRUE(job.ok()) << testing::PrintToString(overrides) << ToString(job.errors());
+  }
+}
+
+TEST(ValidateTest, AModelFromAFolderIsJudgedWithTheJobOnceItIsKnown) {
+  Checked<SwarmJob> job = ParseGoodWith({"model={uri: models/llama}"});
+  ASSERT_TRUE(job.ok()) << ToString(job.errors());
+  (*job).spec.model.config = ParseGoodWith({})->spec.model.config;
+  EXPECT_THAT(ValidateFit(*job), SizeIs(0));
+  (*job).spec.model.config.num_hidden_layers = 1;
+  EXPECT_THAT(ValidateFit(*job), Contains(Field(&FieldError::path, "spec.pipeline.stages")));
+}
+
+}  // namespace
+}  // namespace swarm::api
