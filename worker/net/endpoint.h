@@ -32,8 +32,9 @@ struct Envelope {
 };
 
 /// What an endpoint tells its owner. Called on the endpoint's own threads, one call at a time for
-/// each (peer, lane); must return soon (post to a Loop) and must not call back into the endpoint
-/// except Send.
+/// each (peer, lane), and neither OnPeerUp nor OnPeerDown while another call for that peer runs; calls
+/// for different peers or lanes may overlap. A call that waits holds up its own (peer, lane) only, but
+/// should post to a Loop and return. It must not call back into the endpoint except Send.
 class EndpointHandler {
  public:
   virtual ~EndpointHandler() = default;
@@ -63,13 +64,15 @@ class Endpoint {
   /// implementation keeps one connection. Idempotent; new addresses replace the old.
   virtual void Connect(const WorkerId& peer, const std::vector<protocol::Address>& addresses) = 0;
 
-  /// Closes the connection to `peer` and forgets it; what it sends later is refused. OnPeerDown is
-  /// not called for it.
+  /// Closes the connection to `peer` and stops dialling it. OnPeerDown is not called for it. What that
+  /// process of the peer sends later is refused, and so are its attempts to connect, until Connect is
+  /// called for it here; a restarted process of the same id is welcome.
   virtual void Disconnect(const WorkerId& peer) = 0;
 
   /// Queues a message. Never blocks. Errors: kUnavailable (no open connection: nothing was queued),
-  /// kResourceExhausted (the peer's send window, a bound in bytes, is full: the caller keeps the
-  /// message and is free to choose another peer), kInvalidArgument (payload above the cap).
+  /// kResourceExhausted (the send window of this peer and lane, a bound in bytes, is full: the caller
+  /// keeps the message and is free to choose another peer), kInvalidArgument (payload above the cap, a
+  /// list or header above that of wire.h). A message larger than the window passes when it is alone.
   virtual Status Send(const WorkerId& to, Lane lane, Envelope envelope) = 0;
 
   /// Where others can reach this endpoint; for Hello.

@@ -1,0 +1,272 @@
+#include "worker/net/loopback/loopback.h"
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "worker/net/wire.h"
+
+namespace swarm::net {
+namespace {
+
+/// Two nodes that are connected. Its address tells this connection from earlier ones.
+struct Connection {
+  /// Bytes under way, by direction (0: from the smaller name) and lane.
+  std::array<std::array<std::atomic<std::size_t>, kLaneCount>, 2> bytes_under_way{};
+  /// The receiver has disconnected: what is still under way in this direction is refused.
+  std::array<std::atomic<bool>, 2> refused{};
+};
+
+int Direction(const WorkerId& from, const WorkerId& to) { return from < to ? 0 : 1; }
+
+}  // namespace
+
+/// One endpoint's queue of events and the thread that gives them to the handler.
+class LoopbackNetwork::Node {
+ public:
+  Node(WorkerId self, EndpointHandler* handler, const LoopbackOptions& options)
+      : self(std::move(self)), options(options), handler_(handler), thread_([this] { Run(); }) {}
+
+  /// Queues a call of the handler.
+  void Post(std::function<void(EndpointHandler&)> event) {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    queue_.push_back(std::move(event));
+    wake_.notify_one();
+  }
+
+  /// Drops what is queued and waits for the call that is under way.
+  void Stop() {
+    std::deque<std::function<void(EndpointHandler&)>> dropped;
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      dropped.swap(queue_);
+      wake_.notify_one();
+    }
+    thread_.join();
+  }
+
+  const WorkerId self;
+  const LoopbackOptions options;
+  std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0};
+  std::atomic<std::uint64_t> messages_received{0}, bytes_received{0};
+  std::atomic<std::uint64_t> messages_refused{0};
+
+ private:
+  void Run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+      if (stopping_) return;
+      const auto event = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      event(*handler_);
+      lock.lock();
+    }
+  }
+
+  EndpointHandler* const handler_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void(EndpointHandler&)>> queue_;  // bounded by the senders' windows
+  bool stopping_ = false;
+  std::thread thread_;  // last: starts when all else is there
+};
+
+/// Who is there, who wants whom, and who is connected.
+class LoopbackNetwork::Hub {
+ public:
+  bool Add(const std::shared_ptr<Node>& node) {
+    const std::lock_guard lock(mutex_);
+    if (!nodes_.emplace(node->self, node).second) return false;
+    std::erase_if(refused_, [&](const auto& pair) { return pair.second == node->self; });
+    for (const auto& [name, other] : nodes_) Meet(node->self, name);
+    return true;
+  }
+
+  void Remove(const WorkerId& self) {
+    const std::lock_guard lock(mutex_);
+    std::vector<WorkerId> peers;
+    for (const auto& [name, node] : nodes_) peers.push_back(name);
+    for (const WorkerId& peer : peers) Part(self, peer, Unavailable(self.value + " is gone"));
+    nodes_.erase(self);
+    std::erase_if(wanted_, [&](const auto& pair) { return pair.first == self; });
+    std::erase_if(refused_, [&](const auto& pair) { return pair.first == self; });
+  }
+
+  void Want(const WorkerId& self, const WorkerId& peer) {
+    const std::lock_guard lock(mutex_);
+    wanted_.emplace(self, peer);
+    refused_.erase({self, peer});
+    Meet(self, peer);
+  }
+
+  void Forget(const WorkerId& self, const WorkerId& peer) {
+    const std::lock_guard lock(mutex_);
+    wanted_.erase({self, peer});
+    refused_.emplace(self, peer);
+    if (const auto connection = Find(self, peer)) {
+      connection->refused[Direction(peer, self)] = true;
+      connections_.erase(Pair(self, peer));
+      Tell(peer, self, Unavailable(self.value + " closed the connection"));
+    }
+  }
+
+  void Break(const WorkerId& a, const WorkerId& b, bool keep_apart) {
+    const std::lock_guard lock(mutex_);
+    if (keep_apart) apart_.insert(Pair(a, b));
+    Part(a, b, Unavailable("the connection broke"));
+    Meet(a, b);
+  }
+
+  void Rejoin(const WorkerId& a, const WorkerId& b) {
+    const std::lock_guard lock(mutex_);
+    apart_.erase(Pair(a, b));
+    Meet(a, b);
+  }
+
+  Status Send(Node& from, const WorkerId& to, Lane lane, Envelope envelope) {
+    if (envelope.payload.size() > from.options.payload_bytes_max) {
+      return InvalidArgument("a payload of " + std::to_string(envelope.payload.size()) +
+                             " bytes to " + to.value + "; at most " +
+                             std::to_string(from.options.payload_bytes_max));
+    }
+    ASSIGN_OR_RETURN(std::string header, EncodeHeader(envelope.message));
+    const std::size_t bytes = header.size() + envelope.payload.size();
+    const std::lock_guard lock(mutex_);
+    const auto connection = Find(from.self, to);
+    if (!connection) return Unavailable("no connection to " + to.value);
+    const int direction = Direction(from.self, to);
+    auto& under_way = connection->bytes_under_way[direction][static_cast<std::size_t>(lane)];
+    const std::size_t window = lane == Lane::kControl ? from.options.control_window_bytes
+                                                      : from.options.data_window_bytes;
+    if (under_way > 0 && under_way + bytes > window) {
+      return ResourceExhausted("the window of " + std::to_string(window) + " bytes to " + to.value +
+                               " is full; send it later or to another");
+    }
+    under_way += bytes;
+    ++from.messages_sent;
+    from.bytes_sent += bytes;
+    const std::shared_ptr<Node>& receiver = nodes_.at(to);
+    receiver->Post([receiver = receiver.get(), connection, direction, &under_way, bytes, lane,
+                    sender = from.self, header = std::move(header),
+                    payload = std::move(envelope.payload)](EndpointHandler& handler) {
+      if (connection->refused[direction]) return;
+      Deliver(*receiver, handler, sender, lane, header, payload);
+      under_way -= bytes;
+    });
+    return Status();
+  }
+
+ private:
+  using Names = std::pair<WorkerId, WorkerId>;
+
+  static Names Pair(const WorkerId& a, const WorkerId& b) {
+    return a < b ? Names{a, b} : Names{b, a};
+  }
+
+  static void Deliver(Node& receiver, EndpointHandler& handler, const WorkerId& sender, Lane lane,
+                      const std::string& header, const Bytes& payload) {
+    auto message = DecodeHeader(std::as_bytes(std::span(header)));
+    if (!message.ok()) {
+      ++receiver.messages_refused;
+      return;
+    }
+    ++receiver.messages_received;
+    receiver.bytes_received += header.size() + payload.size();
+    handler.OnMessage(sender, lane, Envelope{std::move(message).value(), payload});
+  }
+
+  std::shared_ptr<Connection> Find(const WorkerId& a, const WorkerId& b) const {
+    const auto found = connections_.find(Pair(a, b));
+    return found == connections_.end() ? nullptr : found->second;
+  }
+
+  /// Connects the two where both are there, one of them wants it and nothing is against it.
+  void Meet(const WorkerId& a, const WorkerId& b) {
+    const bool wanted = wanted_.contains({a, b}) || wanted_.contains({b, a});
+    const bool refused = refused_.contains({a, b}) || refused_.contains({b, a});
+    if (a == b || !wanted || refused || apart_.contains(Pair(a, b))) return;
+    if (!nodes_.contains(a) || !nodes_.contains(b) || Find(a, b)) return;
+    connections_.emplace(Pair(a, b), std::make_shared<Connection>());
+    nodes_.at(a)->Post([b](EndpointHandler& handler) { handler.OnPeerUp(b); });
+    nodes_.at(b)->Post([a](EndpointHandler& handler) { handler.OnPeerUp(a); });
+  }
+
+  void Part(const WorkerId& a, const WorkerId& b, const Status& why) {
+    if (connections_.erase(Pair(a, b)) == 0) return;
+    Tell(a, b, why);
+    Tell(b, a, why);
+  }
+
+  void Tell(const WorkerId& whom, const WorkerId& peer, const Status& why) {
+    nodes_.at(whom)->Post([peer, why](EndpointHandler& handler) { handler.OnPeerDown(peer, why); });
+  }
+
+  std::mutex mutex_;
+  std::map<WorkerId, std::shared_ptr<Node>> nodes_;
+  std::set<Names> wanted_;   // (who, whom)
+  std::set<Names> refused_;  // (who, whom): until `whom` restarts or `who` connects again
+  std::set<Names> apart_;    // sorted pairs
+  std::map<Names, std::shared_ptr<Connection>> connections_;  // by sorted pair
+};
+
+/// What the owner holds.
+class LoopbackNetwork::NodeEndpoint final : public Endpoint {
+ public:
+  NodeEndpoint(std::shared_ptr<Hub> hub, std::shared_ptr<Node> node)
+      : hub_(std::move(hub)), node_(std::move(node)) {}
+  ~NodeEndpoint() override {
+    hub_->Remove(node_->self);
+    node_->Stop();
+  }
+
+  void Connect(const WorkerId& peer, const std::vector<protocol::Address>&) override {
+    hub_->Want(node_->self, peer);
+  }
+  void Disconnect(const WorkerId& peer) override { hub_->Forget(node_->self, peer); }
+  Status Send(const WorkerId& to, Lane lane, Envelope envelope) override {
+    return hub_->Send(*node_, to, lane, std::move(envelope));
+  }
+  std::vector<protocol::Address> addresses() const override {
+    return {{"cluster", "loopback:" + node_->self.value, ""}};
+  }
+  Traffic traffic() const override {
+    return {node_->messages_sent, node_->bytes_sent, node_->messages_received,
+            node_->bytes_received, node_->messages_refused};
+  }
+
+ private:
+  const std::shared_ptr<Hub> hub_;
+  const std::shared_ptr<Node> node_;
+};
+
+LoopbackNetwork::LoopbackNetwork() : hub_(std::make_shared<Hub>()) {}
+LoopbackNetwork::~LoopbackNetwork() = default;
+
+Result<std::unique_ptr<Endpoint>> LoopbackNetwork::CreateEndpoint(const WorkerId& self,
+                                                                  EndpointHandler* handler,
+                                                                  const LoopbackOptions& options) {
+  auto node = std::make_shared<Node>(self, handler, options);
+  if (!hub_->Add(node)) {
+    node->Stop();
+    return AlreadyExists("an endpoint named " + self.value + " lives already");
+  }
+  return std::unique_ptr<Endpoint>(std::make_unique<NodeEndpoint>(hub_, std::move(node)));
+}
+
+void LoopbackNetwork::Break(const WorkerId& a, const WorkerId& b, bool keep_apart) {
+  hub_->Break(a, b, keep_apart);
+}
+
+void LoopbackNetwork::Rejoin(const WorkerId& a, const WorkerId& b) { hub_->Rejoin(a, b); }
+
+}  // namespace swarm::net

@@ -1,0 +1,140 @@
+#include "worker/net/wire.h"
+
+#include <google/protobuf/stubs/logging.h>
+#include <gtest/gtest.h>
+
+#include "base/rng.h"
+#include "swarmjob/v1/frame.pb.h"
+#include "worker/net/message_generator.h"
+#include "worker/net/utf8.h"
+
+namespace swarm::net {
+namespace {
+
+constexpr std::size_t kKinds = std::variant_size_v<protocol::Message>;
+
+std::span<const std::byte> AsBytes(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+TEST(WireTest, EveryFieldOfEveryMessageComesBack) {
+  Rng rng(1);
+  for (int round = 0; round < 200; ++round) {
+    for (std::size_t kind = 0; kind < kKinds; ++kind) {
+      const protocol::Message sent = MakeMessage(rng, kind);
+      const auto encoded = EncodeHeader(sent);
+      ASSERT_TRUE(encoded.ok()) << encoded.status().ToString();
+      const auto received = DecodeHeader(AsBytes(*encoded));
+      ASSERT_TRUE(received.ok()) << MessageName(sent) << ": " << received.status().ToString();
+      EXPECT_TRUE(SameFields(sent, *received)) << MessageName(sent);
+    }
+  }
+}
+
+TEST(WireTest, AMessageOfDefaultsComesBack) {
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    Rng rng(2);
+    protocol::Message sent = MakeMessage(rng, kind);
+    std::visit([](auto& content) { content = {}; }, sent);
+    const auto encoded = EncodeHeader(sent);
+    ASSERT_TRUE(encoded.ok());
+    const auto received = DecodeHeader(AsBytes(*encoded));
+    ASSERT_TRUE(received.ok()) << MessageName(sent);
+    EXPECT_TRUE(SameFields(sent, *received)) << MessageName(sent);
+  }
+}
+
+TEST(WireTest, ABackwardHasTheseBytesForEver) {
+  protocol::Backward backward;
+  backward.key = {protocol::Generation(1), protocol::Step(2), protocol::Microbatch(3),
+                  protocol::StageIndex(4), {protocol::Term(5), 6}};
+  backward.version = protocol::Version(2);
+  const auto encoded = EncodeHeader(backward);
+  ASSERT_TRUE(encoded.ok());
+  EXPECT_EQ(*encoded, std::string("\x3a\x12"                          // Header.backward, 18 bytes
+                                  "\x0a\x0e"                          // key, 14 bytes
+                                  "\x08\x01\x10\x02\x18\x03\x20\x04"  // generation to stage
+                                  "\x2a\x04\x08\x05\x10\x06"          // attempt
+                                  "\x10\x02"));                       // version
+}
+
+TEST(WireTest, MutatedBytesGiveAMessageOrAnError) {
+  const google::protobuf::LogSilencer quiet;
+  Rng rng(3);
+  int refused = 0;
+  for (int round = 0; round < 20000; ++round) {
+    auto encoded = EncodeHeader(MakeMessage(rng, rng.Below(kKinds)));
+    ASSERT_TRUE(encoded.ok());
+    std::string bytes = *encoded;
+    for (std::uint64_t n = 1 + rng.Below(4); n > 0 && !bytes.empty(); --n) {
+      bytes[rng.Below(bytes.size())] = static_cast<char>(rng());
+    }
+    if (rng.Below(4) == 0) bytes.resize(rng.Below(bytes.size() + 1));
+    const auto decoded = DecodeHeader(AsBytes(bytes));
+    if (decoded.ok()) {
+      EXPECT_TRUE(EncodeHeader(*decoded).ok());
+    } else {
+      EXPECT_EQ(decoded.status().code(), StatusCode::kDataLoss);
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 1000);
+}
+
+TEST(WireTest, AnUnknownEnumValueIsRefused) {
+  swarmjob::v1::Header header;
+  header.mutable_forward()->set_kind(static_cast<swarmjob::v1::TaskKind>(2));
+  EXPECT_EQ(DecodeHeader(AsBytes(header.SerializeAsString())).status().code(),
+            StatusCode::kDataLoss);
+  header.mutable_reduce_chunk()->set_phase(static_cast<swarmjob::v1::ReduceChunk::Phase>(-1));
+  EXPECT_FALSE(DecodeHeader(AsBytes(header.SerializeAsString())).ok());
+  header.mutable_progress()->add_reports()->set_event(
+      static_cast<swarmjob::v1::TaskReport::Event>(77));
+  EXPECT_FALSE(DecodeHeader(AsBytes(header.SerializeAsString())).ok());
+}
+
+TEST(WireTest, AnEmptyHeaderAndAnUnknownMessageAreRefused) {
+  EXPECT_FALSE(DecodeHeader({}).ok());
+  EXPECT_FALSE(DecodeHeader(AsBytes(std::string("\xfa\x3f\x00", 3))).ok());  // field 1023
+}
+
+TEST(WireTest, AListAboveItsCapIsRefusedByBothEnds) {
+  protocol::Forward forward;
+  forward.hops.resize(kStagesMax + 1);
+  EXPECT_EQ(EncodeHeader(forward).status().code(), StatusCode::kInvalidArgument);
+  swarmjob::v1::Header header;
+  for (int i = 0; i <= kStagesMax; ++i) header.mutable_forward()->add_hops();
+  EXPECT_EQ(DecodeHeader(AsBytes(header.SerializeAsString())).status().code(),
+            StatusCode::kDataLoss);
+  forward.hops.resize(kStagesMax);
+  EXPECT_TRUE(EncodeHeader(forward).ok());
+}
+
+TEST(WireTest, AHeaderAboveItsCapIsRefusedByBothEnds) {
+  protocol::Welcome welcome;
+  welcome.job_json.assign(kHeaderBytesMax, 'x');
+  EXPECT_EQ(EncodeHeader(welcome).status().code(), StatusCode::kInvalidArgument);
+  swarmjob::v1::Header header;
+  header.mutable_welcome()->set_job_json(welcome.job_json);
+  EXPECT_EQ(DecodeHeader(AsBytes(header.SerializeAsString())).status().code(),
+            StatusCode::kDataLoss);
+}
+
+TEST(WireTest, TextThatIsNotUtf8StillArrives) {
+  const auto encoded = EncodeHeader(protocol::Failure{"cannot read caf\xe9.bin"});
+  ASSERT_TRUE(encoded.ok());
+  const auto decoded = DecodeHeader(AsBytes(*encoded));
+  ASSERT_TRUE(decoded.ok()) << decoded.status().ToString();
+  EXPECT_EQ(std::get<protocol::Failure>(*decoded).reason, "cannot read caf?.bin");
+}
+
+TEST(Utf8Test, KnowsWellFormedText) {
+  for (const char* good : {"", "plain", "ü", "€", "\xf0\x9f\x90\x9d", "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf"}) {
+    EXPECT_TRUE(IsUtf8(good)) << good;
+  }
+  for (const char* bad : {"\x80", "\xc1\x81", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80",
+                          "\xf8\x88\x80\x80", "\xe2\x82", "a\xff"}) {
+    EXPECT_FALSE(IsUtf8(bad));
+  }
+}
+
+}  // namespace
+}  // namespace swarm::net
