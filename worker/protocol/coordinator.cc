@@ -199,6 +199,11 @@ bool Coordinator::IssueOne(Orders& orders) {
   return true;
 }
 
+void Coordinator::CountBoundary(const TaskReport& report) {
+  const auto it = steps_.find(report.key.step);
+  if (it != steps_.end()) it->second.boundary_bytes += report.boundary_bytes;
+}
+
 Orders Coordinator::OnProgress(const WorkerId& from, const Progress& progress, Timepoint now) {
   Orders orders;
   for (const TaskReport& report : progress.reports) {
@@ -206,6 +211,7 @@ Orders Coordinator::OnProgress(const WorkerId& from, const Progress& progress, T
     switch (report.event) {
       case TaskReport::Event::kForwarded:
         router_.MeasureForward(from, report.seconds);
+        CountBoundary(report);
         break;
       case TaskReport::Event::kFolded: {
         const auto it = steps_.find(report.key.step);
@@ -216,6 +222,7 @@ Orders Coordinator::OnProgress(const WorkerId& from, const Progress& progress, T
         }
         router_.MeasureBackward(from, report.seconds);
         router_.Release(from);
+        CountBoundary(report);
         if (report.key.stage.value + 1 == stages()) {
           it->second.losses[report.key.microbatch.value] = report.loss;
         }
@@ -325,9 +332,9 @@ bool Coordinator::CommitIfReduced(Timepoint now, Orders& orders) {
   seconds_per_step_ = seconds_per_step_ == 0 ? seconds : 0.9 * seconds_per_step_ + 0.1 * seconds;
   last_commit_ = now;
   last_record_ = record;
+  orders.push_back(order::StepDone{record, seconds, state.boundary_bytes});
   steps_.erase(it);
   version_ = version_.Next();
-  orders.push_back(order::StepDone{record, seconds});
   if (record.skip) {
     orders.push_back(order::Event{"StepSkipped", "the gradients of step " +
                                                      std::to_string(record.step.value) +

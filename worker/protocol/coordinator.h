@@ -37,6 +37,7 @@ struct Issue {
 struct StepDone {
   CommitRecord record;
   double seconds = 0;
+  std::uint64_t boundary_bytes = 0;  ///< activations and gradients sent between stages
 };
 /// The mean validation loss of a version, over all validation microbatches.
 struct Validated {
@@ -135,6 +136,7 @@ class Coordinator {
     Ledger ledger;
     std::uint64_t issued = 0;
     std::vector<double> losses;
+    std::uint64_t boundary_bytes = 0;
     std::map<GroupIndex, GroupState> groups;
   };
   struct Evaluation {
@@ -157,6 +159,7 @@ class Coordinator {
   void Start(Timepoint now, Orders& orders);
   /// Whatever has become possible: issue, reduce, commit, finish.
   void Advance(Timepoint now, Orders& orders);
+  void CountBoundary(const TaskReport& report);
   void IssueAll(Orders& orders);
   bool IssueOne(Orders& orders);
   void ReduceWhatIsComplete(Step step, StepState& state, Orders& orders);

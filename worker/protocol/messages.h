@@ -126,6 +126,7 @@ struct TaskReport {
   enum class Event : std::uint8_t { kForwarded = 0, kFolded = 1, kEvaluated = 2 } event{};
   double loss = 0;     ///< mean nats per token; last stage's kFolded and kEvaluated only
   double seconds = 0;  ///< compute time of this part of the task
+  std::uint64_t boundary_bytes = 0;  ///< that this part sent on to another stage
 };
 
 /// worker → trainer, batched.

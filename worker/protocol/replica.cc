@@ -68,7 +68,7 @@ Actions Replica::StartForward(Task& task) {
                              task.frame.kind == TaskKind::kTrain}};
 }
 
-Actions Replica::OnForwardDone(const TaskKey& key, double loss, double seconds) {
+Actions Replica::OnForwardDone(const TaskKey& key, double loss, const Cost& cost) {
   const auto it = tasks_.find(key);
   if (it == tasks_.end()) return {action::DropTask{key}};
   Task& task = it->second;
@@ -85,14 +85,14 @@ Actions Replica::OnForwardDone(const TaskKey& key, double loss, double seconds) 
   if (!train) {
     if (IsLastStage()) {
       actions.push_back(action::Tell{
-          Progress{{TaskReport{key, TaskReport::Event::kEvaluated, loss, seconds}}}});
+          Progress{{TaskReport{key, TaskReport::Event::kEvaluated, loss, cost.seconds, 0}}}});
     }
     actions.push_back(action::DropTask{key});
     tasks_.erase(it);
     return actions;
   }
-  actions.push_back(
-      action::Tell{Progress{{TaskReport{key, TaskReport::Event::kForwarded, 0, seconds}}}});
+  actions.push_back(action::Tell{Progress{{TaskReport{key, TaskReport::Event::kForwarded, 0,
+                                                      cost.seconds, cost.boundary_bytes}}}});
   task.state = TaskState::kForwarded;
   task.loss = loss;
   if (IsLastStage()) {
@@ -116,7 +116,7 @@ Actions Replica::OnBackward(const WorkerId& from, const Backward& frame) {
   return {action::RunBackward{frame.key}};
 }
 
-Actions Replica::OnBackwardDone(const TaskKey& key, double seconds) {
+Actions Replica::OnBackwardDone(const TaskKey& key, const Cost& cost) {
   const auto it = tasks_.find(key);
   if (it == tasks_.end()) return {action::DropTask{key}};
   Task task = std::move(it->second);
@@ -139,8 +139,8 @@ Actions Replica::OnBackwardDone(const TaskKey& key, double seconds) {
   }
   step->folded[key.microbatch] = key.attempt;
   actions.push_back(action::FoldGradients{key});
-  actions.push_back(action::Tell{
-      Progress{{TaskReport{key, TaskReport::Event::kFolded, task.loss, seconds}}}});
+  actions.push_back(action::Tell{Progress{{TaskReport{
+      key, TaskReport::Event::kFolded, task.loss, cost.seconds, cost.boundary_bytes}}}});
   return actions;
 }
 

@@ -101,6 +101,12 @@ struct ReplicaOptions {
   std::uint64_t parked_max = 4096;  ///< frames whose version is not here yet
 };
 
+/// What one part of a task took.
+struct Cost {
+  double seconds = 0;                ///< of compute
+  std::uint64_t boundary_bytes = 0;  ///< of its output
+};
+
 class Replica {
  public:
   explicit Replica(ReplicaOptions options);
@@ -110,8 +116,8 @@ class Replica {
   Actions OnForward(const Forward& frame);
   Actions OnBackward(const WorkerId& from, const Backward& frame);
   /// `loss` counts on the last stage only.
-  Actions OnForwardDone(const TaskKey& key, double loss, double seconds);
-  Actions OnBackwardDone(const TaskKey& key, double seconds);
+  Actions OnForwardDone(const TaskKey& key, double loss, const Cost& cost);
+  Actions OnBackwardDone(const TaskKey& key, const Cost& cost);
 
   Actions OnReduce(const Reduce& reduce);
   Actions OnGroupReduced(Step step, GroupIndex group, Attempt k, const Digest& digest,

@@ -36,9 +36,9 @@ class ReplicaTest : public ::testing::Test {
   static Backward BackOf(const Forward& frame) { return {frame.key, frame.version}; }
   static void Fold(Replica& replica, const Forward& frame) {
     (void)replica.OnForward(frame);
-    (void)replica.OnForwardDone(frame.key, 0, 0.1);
+    (void)replica.OnForwardDone(frame.key, 0, {});
     (void)replica.OnBackward(kLast, BackOf(frame));
-    ASSERT_NE(Find<action::FoldGradients>(replica.OnBackwardDone(frame.key, 0.1)), nullptr);
+    ASSERT_NE(Find<action::FoldGradients>(replica.OnBackwardDone(frame.key, {})), nullptr);
   }
   static Reduce ReduceOf(std::vector<Microbatch> claims, std::uint64_t k = 1) {
     return {Term(1), Generation(0), Step(0), GroupIndex(1), {Term(1), k},
@@ -53,14 +53,14 @@ TEST_F(ReplicaTest, AMicrobatchGoesForwardAndBackwardAndIsFoldedOnce) {
   Replica replica = Make();
   const Forward frame = Frame(0);
   EXPECT_NE(Find<action::RunForward>(replica.OnForward(frame)), nullptr);
-  const Actions forwarded = replica.OnForwardDone(frame.key, 0, 0.1);
+  const Actions forwarded = replica.OnForwardDone(frame.key, 0, {});
   const auto* send = Find<action::SendForward>(forwarded);
   ASSERT_NE(send, nullptr);
   EXPECT_EQ(send->to, kLast);
   EXPECT_EQ(send->message.key.stage, StageIndex(2));
   EXPECT_EQ(send->message.key.attempt, frame.hops[2].attempt);
   EXPECT_NE(Find<action::RunBackward>(replica.OnBackward(kLast, BackOf(frame))), nullptr);
-  const Actions done = replica.OnBackwardDone(frame.key, 0.1);
+  const Actions done = replica.OnBackwardDone(frame.key, {});
   EXPECT_EQ(Find<action::SendBackward>(done)->to, kFirst);
   EXPECT_NE(Find<action::FoldGradients>(done), nullptr);
   EXPECT_EQ(replica.FoldSet(Step(0)).microbatches, std::vector{Microbatch(0)});
@@ -71,10 +71,10 @@ TEST_F(ReplicaTest, DuplicatesAndSecondAttemptsOfAFoldedMicrobatchAreRefused) {
   const Forward frame = Frame(0);
   (void)replica.OnForward(frame);
   EXPECT_EQ(Find<action::Refuse>(replica.OnForward(frame))->reason, "duplicate");
-  (void)replica.OnForwardDone(frame.key, 0, 0.1);
+  (void)replica.OnForwardDone(frame.key, 0, {});
   (void)replica.OnBackward(kLast, BackOf(frame));
   EXPECT_EQ(Find<action::Refuse>(replica.OnBackward(kLast, BackOf(frame)))->reason, "duplicate");
-  (void)replica.OnBackwardDone(frame.key, 0.1);
+  (void)replica.OnBackwardDone(frame.key, {});
   EXPECT_EQ(Find<action::Refuse>(replica.OnForward(Frame(0, 0, 0, 9)))->reason, "folded already");
 }
 
@@ -83,11 +83,11 @@ TEST_F(ReplicaTest, TwoAttemptsInFlightFoldOnlyOnce) {
   const Forward one = Frame(0, 0, 0, 1), two = Frame(0, 0, 0, 2);
   for (const Forward& frame : {one, two}) {
     (void)replica.OnForward(frame);
-    (void)replica.OnForwardDone(frame.key, 0, 0.1);
+    (void)replica.OnForwardDone(frame.key, 0, {});
     (void)replica.OnBackward(kLast, BackOf(frame));
   }
-  EXPECT_NE(Find<action::FoldGradients>(replica.OnBackwardDone(one.key, 0.1)), nullptr);
-  const Actions second = replica.OnBackwardDone(two.key, 0.1);
+  EXPECT_NE(Find<action::FoldGradients>(replica.OnBackwardDone(one.key, {})), nullptr);
+  const Actions second = replica.OnBackwardDone(two.key, {});
   EXPECT_EQ(Find<action::FoldGradients>(second), nullptr);
   EXPECT_NE(Find<action::SendBackward>(second), nullptr);  // its gradient may still be wanted
 }
@@ -97,9 +97,9 @@ TEST_F(ReplicaTest, APropagateOnlyTaskNeverFolds) {
   Forward frame = Frame(0);
   frame.hops[1].fold = false;
   (void)replica.OnForward(frame);
-  (void)replica.OnForwardDone(frame.key, 0, 0.1);
+  (void)replica.OnForwardDone(frame.key, 0, {});
   (void)replica.OnBackward(kLast, BackOf(frame));
-  EXPECT_EQ(Find<action::FoldGradients>(replica.OnBackwardDone(frame.key, 0.1)), nullptr);
+  EXPECT_EQ(Find<action::FoldGradients>(replica.OnBackwardDone(frame.key, {})), nullptr);
   EXPECT_TRUE(replica.FoldSet(Step(0)).microbatches.empty());
 }
 
@@ -113,7 +113,7 @@ TEST_F(ReplicaTest, FramesForOthersOfOtherGenerationsAndFromWrongSendersAreRefus
   EXPECT_EQ(Find<action::Refuse>(replica.OnForward(old))->reason, "generation");
   const Forward frame = Frame(0);
   (void)replica.OnForward(frame);
-  (void)replica.OnForwardDone(frame.key, 0, 0.1);
+  (void)replica.OnForwardDone(frame.key, 0, {});
   EXPECT_EQ(Find<action::Refuse>(replica.OnBackward(kFirst, BackOf(frame)))->reason, "sender");
 }
 
@@ -152,10 +152,10 @@ TEST_F(ReplicaTest, AFrozenStepTakesNoMoreFolds) {
   Fold(replica, Frame(0));
   const Forward late = Frame(1);
   (void)replica.OnForward(late);
-  (void)replica.OnForwardDone(late.key, 0, 0.1);
+  (void)replica.OnForwardDone(late.key, 0, {});
   (void)replica.OnBackward(kLast, BackOf(late));
   ASSERT_NE(Find<action::StartReduce>(replica.OnReduce(ReduceOf({Microbatch(0)}))), nullptr);
-  EXPECT_EQ(Find<action::FoldGradients>(replica.OnBackwardDone(late.key, 0.1)), nullptr);
+  EXPECT_EQ(Find<action::FoldGradients>(replica.OnBackwardDone(late.key, {})), nullptr);
   EXPECT_EQ(Find<action::Refuse>(replica.OnForward(Frame(2)))->reason, "frozen step");
 }
 

@@ -78,13 +78,13 @@ struct Swarm {
   }
   void Do(const WorkerId& id, Worker& worker, const action::RunForward& a) {
     worker.version_of[a.key] = a.version;
-    later.push_back([=, this] { Act(id, workers.at(id).replica->OnForwardDone(a.key, 1.0, 0.1)); });
+    later.push_back([=, this] { Act(id, workers.at(id).replica->OnForwardDone(a.key, 1.0, {0.1})); });
   }
   void Do(const WorkerId& id, Worker& worker, const action::RunBackward& a) {
     const Version version = worker.version_of.at(a.key);
     ASSERT_TRUE(worker.weights.contains(version)) << "a version was overwritten while it was read";
     worker.fresh[a.key] = Gradient(a.key, version, worker.weights.at(version));
-    later.push_back([=, this] { Act(id, workers.at(id).replica->OnBackwardDone(a.key, 0.2)); });
+    later.push_back([=, this] { Act(id, workers.at(id).replica->OnBackwardDone(a.key, {0.2})); });
   }
   void Do(const WorkerId& id, Worker&, const action::SendForward& a) { Post(id, a.to, a.message); }
   void Do(const WorkerId& id, Worker&, const action::SendBackward& a) { Post(id, a.to, a.message); }

@@ -1,0 +1,71 @@
+// Messages on their way to peers that cannot take them yet: a connection that is still being opened,
+// or a send window that is full. Keeps the order of each (peer, lane); what waits is sent again when
+// Flush is called. Not thread-safe: owned by a Loop.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "worker/net/endpoint.h"
+
+namespace swarm::net {
+
+class Outbox {
+ public:
+  explicit Outbox(Endpoint* endpoint) : endpoint_(endpoint) {}
+
+  /// Sends now, or keeps the message until it can be sent. A message that can never be sent (above
+  /// the cap) is the returned error.
+  Status Send(const WorkerId& to, Lane lane, Envelope envelope) {
+    auto& queue = waiting_[{to, lane}];
+    if (queue.empty()) {
+      // The endpoint takes the envelope only when it queues it, so a copy of handles is kept.
+      const Status status = endpoint_->Send(to, lane, envelope);
+      if (status.ok()) return status;
+      if (!WorthWaiting(status)) return status;
+    }
+    queue.push_back(std::move(envelope));
+    ++count_;
+    return Status();
+  }
+
+  /// Tries again what waits. Returns the number of messages that still wait.
+  std::size_t Flush() {
+    for (auto& [key, queue] : waiting_) {
+      while (!queue.empty()) {
+        const Status status = endpoint_->Send(key.first, key.second, queue.front());
+        if (WorthWaiting(status)) break;
+        queue.pop_front();
+        --count_;
+      }
+    }
+    return count_;
+  }
+
+  /// Forgets what waits for a peer that is gone.
+  void Forget(const WorkerId& peer) {
+    for (auto it = waiting_.begin(); it != waiting_.end();) {
+      if (it->first.first == peer) {
+        count_ -= it->second.size();
+        it = waiting_.erase(it);
+      } else {
+        ++it;
+      }
+    }
+  }
+
+  std::size_t waiting() const { return count_; }
+
+ private:
+  static bool WorthWaiting(const Status& status) {
+    return status.code() == StatusCode::kUnavailable ||
+           status.code() == StatusCode::kResourceExhausted;
+  }
+
+  Endpoint* endpoint_;
+  std::map<std::pair<WorkerId, Lane>, std::deque<Envelope>> waiting_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace swarm::net
