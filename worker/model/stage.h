@@ -17,6 +17,7 @@
 
 #include "api/swarmjob.h"
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "base/status.h"
 #include "worker/protocol/ids.h"
 #include "worker/state/tensor.h"

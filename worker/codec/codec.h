@@ -1,0 +1,33 @@
+// The encoding of what crosses a boundary between stages: activations forward, gradients backward.
+// Used by worker/model only; one of the three places that know libtorch.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "api/swarmjob.h"
+#include "base/bytes.h"
+#include "base/status.h"
+
+namespace swarm::codec {
+
+/// Tensor to bytes and back, without state. The bytes are the same on every machine.
+class Codec {
+ public:
+  virtual ~Codec() = default;
+  /// Bytes of the encoding of so many elements.
+  virtual std::size_t EncodedBytes(std::int64_t elements) const = 0;
+  /// The encoding of a float32 tensor on any device. May share the tensor's memory, which then must
+  /// not be written any more.
+  virtual Bytes Encode(const at::Tensor& tensor) const = 0;
+  /// The float32 tensor of that shape on `device`. May share the bytes' memory: not to be written.
+  /// Errors: kDataLoss where the size of the payload is not that of the shape.
+  virtual Result<at::Tensor> Decode(const Bytes& payload, at::IntArrayRef shape,
+                                    at::Device device) const = 0;
+};
+
+std::unique_ptr<Codec> MakeCodec(api::BoundaryCodec codec);
+
+}  // namespace swarm::codec

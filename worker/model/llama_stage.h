@@ -1,0 +1,74 @@
+// The Stage that computes with libtorch.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "worker/codec/codec.h"
+#include "worker/model/gradient_store.h"
+#include "worker/model/layout.h"
+#include "worker/model/llama.h"
+#include "worker/model/parameter_store.h"
+#include "worker/model/stage.h"
+
+namespace swarm::model {
+
+class LlamaStage final : public Stage {
+ public:
+  LlamaStage(const StageOptions& options, Layout layout, at::Device device);
+
+  const std::vector<ParameterSlot>& parameters() const override { return layout_.slots; }
+  const std::vector<ParameterGroup>& groups() const override { return layout_.groups; }
+  Version version() const override { return parameters_.version(); }
+
+  void InitRandom(std::uint64_t seed) override;
+  Status Load(const state::TensorLookup& tensors, Version version, bool optimizer) override;
+  std::vector<state::NamedTensor> Snapshot() const override { return parameters_.Snapshot(); }
+  Digest StateDigest() const override { return parameters_.StateDigest(); }
+
+  Result<ForwardResult> Forward(const TaskKey& key, Version version, const TokenBatch& tokens,
+                                const Bytes& input, bool keep_graph) override;
+  Result<Bytes> Backward(const TaskKey& key, const Bytes& gradient) override;
+  Status Fold(const TaskKey& key) override;
+  void Drop(const TaskKey& key) override;
+
+  std::span<const float> Accumulator(Step step, std::uint64_t group) override;
+  void ReleaseStep(Step step) override { gradients_.Release(step); }
+
+  Status Apply(std::span<const std::span<const float>> gradients, double clip,
+               double learning_rate, bool skip) override;
+  Result<Bytes> Logits(Version version, const TokenBatch& tokens) override;
+
+ private:
+  /// What a microbatch's forward leaves for its backward.
+  struct Graph {
+    Version version;
+    at::Tensor tokens;  ///< [B L] int64; stage 0
+    at::Tensor input;   ///< x_s [B, L, D], a leaf
+    at::Tensor output;  ///< x_{s+1}, or on the last stage the loss
+  };
+
+  Result<const Weights*> FindWeights(Version version) const;
+  /// Inputs of a batch as int64 [B, L] on the device, from column `first` on, `count` of them.
+  Result<at::Tensor> TokenColumns(const TokenBatch& tokens, std::int64_t first,
+                                  std::int64_t count) const;
+  Result<ForwardResult> Execute(const TaskKey& key, Version version, const TokenBatch& tokens,
+                                const Bytes& input, bool keep_graph);
+  Result<Bytes> Differentiate(const TaskKey& key, const Bytes& gradient);
+  at::Tensor RunLayers(const Weights& weights, at::Tensor x);
+  at::Tensor RunHead(const Weights& weights, const at::Tensor& x) const;
+
+  const StageOptions options_;
+  const Layout layout_;
+  const at::Device device_;
+  const std::unique_ptr<codec::Codec> codec_;
+  RotaryEmbedding rotary_;
+  ParameterStore parameters_;
+  GradientStore gradients_;
+  std::map<TaskKey, Graph> graphs_;
+};
+
+}  // namespace swarm::model

@@ -1,0 +1,66 @@
+// The durable state of a stage: the versions of its weights that rule 10 of docs/protocol.md keeps, and
+// its optimizer. Lives in host memory; the computation's copies are Weights' concern.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "worker/model/layout.h"
+#include "worker/model/weights.h"
+
+namespace swarm::model {
+
+class ParameterStore {
+ public:
+  /// Zeros, version 0. `layout` must outlive this.
+  ParameterStore(const Layout& layout, const StageOptions& options, at::Device device);
+
+  Version version() const { return version_; }
+  /// The weights of a version that is held, else nullptr. In Delayed mode those are the newest and,
+  /// once there was an update, the one before.
+  const Weights* Find(Version version) const;
+
+  /// The contracts of Stage's functions of the same names.
+  void InitRandom(std::uint64_t seed);
+  Status Load(const state::TensorLookup& tensors, Version version, bool optimizer);
+  std::vector<state::NamedTensor> Snapshot() const;
+  Digest StateDigest() const;
+  Status Apply(std::span<const std::span<const float>> gradients, double clip,
+               double learning_rate, bool skip);
+
+ private:
+  /// A tensor of the state where it lies.
+  struct Entry {
+    std::string name;
+    state::ElementType type;
+    std::vector<std::int64_t> shape;
+    const void* data;
+    std::size_t bytes;
+  };
+  std::vector<Entry> Entries() const;
+  Weights& newest() { return *buffers_[newest_]; }
+  const Weights& newest() const { return *buffers_[newest_]; }
+  const Weights& previous() const { return *buffers_[1 - newest_]; }
+  void Reset(Version version);
+  Status LoadOptimizer(const state::TensorLookup& tensors);
+  void Update(std::span<const std::span<const float>> gradients, double clip,
+              double learning_rate, Weights& to);
+
+  const Layout& layout_;
+  api::Optimizer optimizer_;
+  double initializer_range_;
+  std::vector<std::unique_ptr<Weights>> buffers_;  ///< one; two in Delayed mode
+  std::size_t newest_ = 0;
+  bool previous_held_ = false;
+  Version version_;
+  std::vector<std::vector<float>> first_moments_;   ///< one a group
+  std::vector<std::vector<float>> second_moments_;
+  std::int64_t updates_ = 0;  ///< without the skipped ones: the optimizer's bias correction counts them
+};
+
+}  // namespace swarm::model

@@ -1,0 +1,30 @@
+// Which layers a stage executes. Pure; torch-free.
+#pragma once
+
+#include <cstdint>
+
+#include "api/swarmjob.h"
+#include "base/status.h"
+
+namespace swarm::model {
+
+/// The decoder layers [first, first + count) of a stage, and what it has besides.
+struct Slice {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  bool embedding = false;  ///< stage 0: token ids to x_0
+  bool head = false;       ///< the last stage: final norm, lm_head, loss
+};
+
+/// Cuts the model into contiguous slices of at least one layer.
+///
+/// The head is a matrix product of vocab_size * hidden_size weights and counts as that fraction of a
+/// layer; the embedding is a lookup and counts nothing. The last stage gets the number of layers that
+/// makes the most expensive stage cheapest (the larger one where two are equal); the others share the
+/// rest as evenly as possible, the first ones get the extra ones. Without a costly head that is the
+/// even split.
+/// Errors: kInvalidArgument (no such stage, more stages than layers).
+Result<Slice> ComputeSlice(const api::LlamaConfig& config, std::uint64_t stage,
+                           std::uint64_t stage_count);
+
+}  // namespace swarm::model

@@ -1,0 +1,49 @@
+// One optimizer step of one tensor, on plain memory.
+//
+// Only IEEE additions, multiplications, divisions and square roots, in a fixed order and without
+// contraction: replicas that start from the same bits and get the same reduced gradients hold the same
+// bits afterwards, whatever their instruction sets and thread counts. State digests rely on it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "api/swarmjob.h"
+
+namespace swarm::optim {
+
+/// What is the same for all elements of a tensor.
+struct UpdateOptions {
+  double learning_rate = 0;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+  double clip = 1;         ///< factor on the gradient
+  std::uint64_t count = 1; ///< this update is the count-th, from 1 (bias correction)
+};
+
+/// The memory of one tensor, or of a part of it. All spans have the same size. `weights` may be
+/// `old_weights`; otherwise nothing overlaps.
+struct UpdateSpans {
+  std::span<const float> old_weights;
+  std::span<const float> gradient;
+  std::span<float> first_moment;   ///< exponential average of g
+  std::span<float> second_moment;  ///< exponential average of g * g
+  std::span<float> weights;
+};
+
+/// AdamW (Loshchilov and Hutter, arXiv:1711.05101), as torch.optim.AdamW computes it:
+/// m = m + (1 - beta1) (g - m), v = beta2 v + (1 - beta2) g g,
+/// w = (1 - lr wd) w - lr / (1 - beta1^n) * m / (sqrt(v) / sqrt(1 - beta2^n) + epsilon).
+/// Elementwise: a tensor may be updated in parts, in any order.
+void UpdateAdamW(const UpdateOptions& options, const UpdateSpans& spans);
+
+/// LAMB (You et al., arXiv:1904.00962) with bias correction, decay inside the update, and the identity
+/// as scaling function (no clamp on the weight norm):
+/// u = (m / (1 - beta1^n)) / (sqrt(v / (1 - beta2^n)) + epsilon) + wd w,
+/// w = w - lr (|w| / |u|) u, where the ratio is 1 if either norm is 0.
+/// Norms are those of the whole tensor: it must be updated in one call.
+void UpdateLamb(const UpdateOptions& options, const UpdateSpans& spans);
+
+}  // namespace swarm::optim
