@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <cstdio>
+#include <memory>
 
 namespace swarm {
 
@@ -28,6 +29,15 @@ std::string Digest::Hex() const {
 
 Digest ComputeDigest(std::span<const std::byte> bytes) {
   const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return {hash.high64, hash.low64};
+}
+
+Digest ComputeDigest(std::span<const Bytes> pieces) {
+  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
+                                                                              XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  for (const Bytes& piece : pieces) XXH3_128bits_update(state.get(), piece.data(), piece.size());
+  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
   return {hash.high64, hash.low64};
 }
 

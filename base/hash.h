@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 
+#include "base/bytes.h"
+
 namespace swarm {
 
 /// CRC-32C (Castagnoli) of `bytes`; pass the previous value to go on over several pieces.
@@ -22,5 +24,7 @@ struct Digest {
 
 /// XXH3-128 of `bytes`.
 Digest ComputeDigest(std::span<const std::byte> bytes);
+/// The same of `pieces`, one after the other.
+Digest ComputeDigest(std::span<const Bytes> pieces);
 
 }  // namespace swarm

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 namespace swarm {
 namespace {
@@ -21,10 +22,16 @@ TEST(HashTest, Crc32cOverPiecesEqualsCrc32cOverTheWhole) {
   EXPECT_EQ(Crc32c({}), 0u);
 }
 
+TEST(HashTest, ADigestOfPiecesIsTheDigestOfTheWhole) {
+  const std::vector<Bytes> pieces = {Bytes::Copy("12345"), Bytes(), Bytes::Copy("6789")};
+  EXPECT_EQ(ComputeDigest(pieces), ComputeDigest(Of("123456789")));
+}
+
 TEST(HashTest, DigestsTellContentsApart) {
   EXPECT_EQ(ComputeDigest(Of("a")), ComputeDigest(Of("a")));
   EXPECT_NE(ComputeDigest(Of("a")), ComputeDigest(Of("b")));
-  EXPECT_EQ(ComputeDigest(Of("")).Hex(), "99aa06d3014798d86001c324468d497f");  // XXH3-128 of nothing
+  EXPECT_EQ(ComputeDigest(Of("")).Hex(),
+            "99aa06d3014798d86001c324468d497f");  // XXH3-128 of nothing
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Installs what SwarmJob is built from: Debian packages by name, and libtorch from the PyPI wheel by
-# name and version, unpacked below the folder SWARM_DEPS (default: .deps in this repository).
+# name and version, unpacked below the folder SWARM_DEPS (default: .deps in this repository), beside a
+# Python environment with the S3 server of the tests.
 # Idempotent: a stamp that names the versions makes the second run quick.
 #
 #   SWARM_DEPS=DIR        where the wheels are unpacked
 #   SWARM_LIBTORCH=DIR    use a libtorch that is already there (it has include/ and lib/); none is fetched
 #   SWARM_DEPS_CUDA=1     also the CUDA compiler, libtorch's CUDA libraries and NCCL (preset cuda)
-#   SWARM_DEPS_PYTHON=1   also a Python environment with the reference implementations (fixtures, S3 server)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 deps=${SWARM_DEPS:-$PWD/.deps}
@@ -65,12 +65,12 @@ elif [ "$(cat "$deps/wheels.stamp" 2>/dev/null)" != "$wheels" ]; then
   echo "$wheels" >"$deps/wheels.stamp"
 fi
 
-if [ "${SWARM_DEPS_PYTHON:-0}" = 1 ]; then
-  wanted="moto[s3,server]==5.1.16"
-  if [ "$(cat "$deps/python.stamp" 2>/dev/null)" != "$wanted" ]; then
-    "$python" -m venv "$deps/python"
-    "$deps/python/bin/pip" install -q --disable-pip-version-check "$wanted"
-    echo "$wanted" >"$deps/python.stamp"
-  fi
+# The S3 server that the storage tests talk to, in an environment of its own.
+wanted="moto[s3,server]==5.2.5"
+if [ "$(cat "$deps/python.stamp" 2>/dev/null)" != "$wanted" ]; then
+  echo "deps: installing $wanted"
+  "$python" -m venv --clear "$deps/python"
+  "$deps/python/bin/pip" install -q --disable-pip-version-check "$wanted"
+  echo "$wanted" >"$deps/python.stamp"
 fi
 echo "deps: complete in $deps"

@@ -228,7 +228,9 @@ class FileStorage final : public Storage {
   }
 
   Result<std::vector<std::string>> List(const std::string& prefix) override;
+  Result<std::vector<std::string>> ListFolders() override;
   Status Remove(const std::string& name) override;
+  Status RemoveFolder(const std::string& name) override;
 
   std::string Describe(const std::string& name) const override { return (folder_ / name).string(); }
 
@@ -273,22 +275,33 @@ Result<std::vector<std::string>> FileStorage::List(const std::string& prefix) {
   return names;
 }
 
+Result<std::vector<std::string>> FileStorage::ListFolders() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
+    std::error_code gone;
+    if (at->is_directory(gone)) names.push_back(at->path().filename().string());
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    return FileError(error.value(), "cannot list", folder_.string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 Status FileStorage::Remove(const std::string& name) {
   RETURN_IF_ERROR(CheckName(name));
-  const fs::path target = folder_ / name;
-  if (::unlink(target.c_str()) != 0 && errno != ENOENT) {
-    return FileError(errno, "cannot remove", target.string());
-  }
-  const std::string left_over = "." + target.filename().string() + std::string(kTemporaryMark);
+  const std::string path = Describe(name);
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+    return FileError(errno, "cannot remove", path);
+  return {};
+}
+
+Status FileStorage::RemoveFolder(const std::string& name) {
+  RETURN_IF_ERROR(CheckName(name));
   std::error_code error;
-  for (fs::directory_iterator at(target.parent_path(), error), end; !error && at != end;
-       at.increment(error)) {
-    if (at->path().filename().string().starts_with(left_over)) ::unlink(at->path().c_str());
-  }
-  // An emptied folder goes too; one that is not empty stays by itself.
-  for (fs::path up = target.parent_path(); up != folder_ && ::rmdir(up.c_str()) == 0;) {
-    up = up.parent_path();
-  }
+  fs::remove_all(folder_ / name, error);
+  if (error) return FileError(error.value(), "cannot remove", Describe(name));
   return {};
 }
 

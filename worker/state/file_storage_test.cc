@@ -113,12 +113,17 @@ TEST_F(FileStorageTest, ListIsSortedFilteredAndShowsNoTemporaryFiles) {
   EXPECT_THAT(*storage_->List("step-1/c"), ElementsAre("step-1/c"));
 }
 
-TEST_F(FileStorageTest, RemoveTakesLeftOversAndEmptyFoldersAlong) {
+TEST_F(FileStorageTest, FoldersAreListedAndRemovedWithAllThatIsLeftInThem) {
   ASSERT_TRUE(storage_->Write("step-1/deep/a", Bytes::Copy("x")).ok());
-  folder_.Put("step-1/deep/.a.tmp-1-2-3", "half");
-  ASSERT_TRUE(storage_->Remove("step-1/deep/a").ok());
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "step-1"));
-  EXPECT_TRUE(std::filesystem::exists(folder_.path()));
+  folder_.Put("step-2/.a.tmp-1-2-3", "half");
+  folder_.Put("file", "x");
+  EXPECT_THAT(*storage_->ListFolders(), ElementsAre("step-1", "step-2"));
+  ASSERT_TRUE(storage_->RemoveFolder("step-1").ok());
+  ASSERT_TRUE(storage_->RemoveFolder("step-2").ok());
+  ASSERT_TRUE(storage_->RemoveFolder("absent").ok());
+  EXPECT_FALSE(storage_->RemoveFolder("..").ok());
+  EXPECT_THAT(*storage_->ListFolders(), IsEmpty());
+  EXPECT_EQ(FilesOnDisk(), 1u);
 }
 
 TEST_F(FileStorageTest, AWriterKilledInTheMiddleChangesNothing) {
@@ -133,9 +138,8 @@ TEST_F(FileStorageTest, AWriterKilledInTheMiddleChangesNothing) {
   EXPECT_EQ(code, 128 + SIGXFSZ);
   EXPECT_EQ(storage_->Read("state")->text(), "old");
   EXPECT_THAT(*storage_->List(""), ElementsAre("state"));
-  EXPECT_EQ(FilesOnDisk(), 2u);
   ASSERT_TRUE(storage_->Remove("state").ok());
-  EXPECT_EQ(FilesOnDisk(), 0u);
+  EXPECT_THAT(*storage_->List(""), IsEmpty());
 }
 
 TEST_F(FileStorageTest, AFileThatMayNotGrowIsAClearErrorAndNothingIsLeft) {

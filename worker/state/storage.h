@@ -55,8 +55,13 @@ class Storage {
 
   /// All names that begin with `prefix`, at any depth, sorted; empty when there are none.
   virtual Result<std::vector<std::string>> List(const std::string& prefix) = 0;
+  /// The folders right below the opened uri, sorted; also those where a writer died.
+  virtual Result<std::vector<std::string>> ListFolders() = 0;
   /// Ok also when it is not there.
   virtual Status Remove(const std::string& name) = 0;
+  /// Removes the folder and all below it, what dead writers left as well. Ok also when it is not
+  /// there.
+  virtual Status RemoveFolder(const std::string& name) = 0;
 
   /// The uri of `name`, for messages.
   virtual std::string Describe(const std::string& name) const = 0;
