@@ -17,8 +17,8 @@ Bytes WrapTensor(const at::Tensor& tensor) {
 /// A tensor over the payload's memory. Requires: the size fits; aligned to an element.
 at::Tensor ViewBytes(const Bytes& payload, at::IntArrayRef shape, at::ScalarType type) {
   void* memory = const_cast<std::byte*>(payload.data());  // NOLINT: never written, see Decode
-  return at::from_blob(memory, shape, [owner = payload.owner()](void*) {},
-                       at::TensorOptions().dtype(type));
+  return at::from_blob(
+      memory, shape, [owner = payload.owner()](void*) {}, at::TensorOptions().dtype(type));
 }
 
 class FloatCodec final : public Codec {
@@ -37,8 +37,8 @@ class FloatCodec final : public Codec {
                             at::Device device) const override {
     const std::size_t expected = EncodedBytes(c10::multiply_integers(shape));
     if (payload.size() != expected) {
-      return DataLoss("boundary payload of " + std::to_string(payload.size()) + " bytes, expected " +
-                      std::to_string(expected) + "; ask for it again");
+      return DataLoss("boundary payload of " + std::to_string(payload.size()) +
+                      " bytes, expected " + std::to_string(expected) + "; ask for it again");
     }
     const bool aligned =
         reinterpret_cast<std::uintptr_t>(payload.data()) % c10::elementSize(type_) == 0;

@@ -1,5 +1,5 @@
-// The gradients of a stage on their way: those of single microbatches, waiting under their key, and the
-// sums of steps.
+// The gradients of a stage on their way: those of single microbatches, waiting under their key, and
+// the sums of steps.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -47,7 +47,8 @@ class GradientStore {
   at::Device device_;
   std::map<TaskKey, MicrobatchGradients> waiting_;
   std::map<Step, Accumulator> accumulators_;
-  std::vector<Accumulator> spare_;  ///< of released steps: fresh memory costs a page fault every 4 KB
+  std::vector<Accumulator>
+      spare_;  ///< of released steps: fresh memory costs a page fault every 4 KB
 };
 
 }  // namespace swarm::model

@@ -1,5 +1,6 @@
 #include "worker/model/init.h"
 
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <utility>
@@ -8,6 +9,10 @@
 
 namespace swarm::model {
 namespace {
+
+/// Coefficients of atanh(s) / s in powers of s^2, the highest first.
+constexpr std::array<double, 9> kAtanhSeries{1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9,
+                                             1.0 / 7,  1.0 / 5,  1.0 / 3,  1.0};
 
 /// ln(x) for normal x > 0, to about 1e-14: x = m 2^e with m in [sqrt(1/2), sqrt(2)), and
 /// ln(m) = 2 atanh((m - 1) / (m + 1)) as a series.
@@ -21,9 +26,24 @@ double Log(double x) {
   const double s = (mantissa - 1) / (mantissa + 1);
   const double square = s * s;
   double sum = 0;
-  for (int n = 17; n >= 1; n -= 2) sum = sum * square + 1.0 / n;
+  for (const double coefficient : kAtanhSeries) sum = sum * square + coefficient;
   return 2 * s * sum + exponent * std::numbers::ln2;
 }
+
+/// -1 / (n (n - 1)) and -1 / (n (n + 1)) for n = 14, 12, ..., 2: the ratios of successive terms of
+/// the series of cos and of sin(y) / y.
+struct TermRatio {
+  double cosine;
+  double sine;
+};
+constexpr std::array<TermRatio, 7> kTermRatios = [] {
+  std::array<TermRatio, 7> ratios{};
+  for (int i = 0; i < 7; ++i) {
+    const int n = 14 - 2 * i;
+    ratios[i] = {-1.0 / (n * (n - 1)), -1.0 / (n * (n + 1))};
+  }
+  return ratios;
+}();
 
 /// (cos, sin) of an angle uniform over the circle for `turn` uniform in [0, 1): a quadrant, and an
 /// angle in [-pi/4, pi/4) by Taylor series to about 1e-15.
@@ -33,9 +53,9 @@ std::pair<double, double> PointOnCircle(double turn) {
   const double square = y * y;
   double cosine = 1;
   double sine = 1;
-  for (int n = 14; n >= 2; n -= 2) {
-    cosine = 1 - cosine * square / (n * (n - 1));
-    sine = 1 - sine * square / (n * (n + 1));
+  for (const TermRatio& ratio : kTermRatios) {
+    cosine = 1 + cosine * square * ratio.cosine;
+    sine = 1 + sine * square * ratio.sine;
   }
   sine *= y;
   switch (quadrant) {

@@ -69,7 +69,8 @@ Status CheckConfig(const api::LlamaConfig& config) {
   const auto reject = [](const std::string& what) { return InvalidArgument("model: " + what); };
   if (config.hidden_size < 1 || config.intermediate_size < 1 || config.vocab_size < 1 ||
       config.num_attention_heads < 1 || config.num_key_value_heads < 1 || config.head_dim < 1) {
-    return reject("sizes must be positive (hidden_size, intermediate_size, vocab_size, heads, head_dim)");
+    return reject(
+        "sizes must be positive (hidden_size, intermediate_size, vocab_size, heads, head_dim)");
   }
   if (config.num_attention_heads % config.num_key_value_heads != 0) {
     return reject("num_attention_heads " + std::to_string(config.num_attention_heads) +

@@ -13,7 +13,8 @@ at::Tensor Project(const at::Tensor& x, const at::Tensor& weight) {
   return at::linear(x.to(weight.scalar_type()), weight);
 }
 
-/// Repeats every head of keys or values for the queries that share it: [B, L, K, E] to [B, L, H, E].
+/// Repeats every head of keys or values for the queries that share it: [B, L, K, E] to [B, L, H,
+/// E].
 at::Tensor RepeatHeads(const at::Tensor& heads, std::int64_t times) {
   if (times == 1) return heads;
   const auto b = heads.size(0), l = heads.size(1), k = heads.size(2), e = heads.size(3);
@@ -75,8 +76,8 @@ at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& gain, double epsilon) 
 
 at::Tensor DecoderLayer(const api::LlamaConfig& config, const LayerWeights& weights,
                         RotaryEmbedding& rotary, const at::Tensor& x) {
-  const at::Tensor h =
-      x + Attention(config, weights, rotary, RmsNorm(x, weights.attention_norm, config.rms_norm_eps));
+  const at::Tensor h = x + Attention(config, weights, rotary,
+                                     RmsNorm(x, weights.attention_norm, config.rms_norm_eps));
   return h + Mlp(weights, RmsNorm(h, weights.mlp_norm, config.rms_norm_eps));
 }
 

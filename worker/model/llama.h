@@ -2,8 +2,9 @@
 // autograd where gradients are enabled. Numbers agree with Hugging Face's LlamaForCausalLM.
 //
 // Shapes: B sequences, L tokens, D hidden_size, H and K heads of queries and of keys, E head_dim,
-// I intermediate_size, V vocab_size. The residual stream x [B, L, D] is float32; weights of matrices
-// are float32 or bfloat16 and their products are computed in that type (as under autocast).
+// I intermediate_size, V vocab_size. The residual stream x [B, L, D] is float32; weights of
+// matrices are float32 or bfloat16 and their products are computed in that type (as under
+// autocast).
 #pragma once
 
 #include <ATen/core/Tensor.h>

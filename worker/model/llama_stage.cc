@@ -1,8 +1,8 @@
 #include "worker/model/llama_stage.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <mutex>
@@ -158,8 +158,8 @@ Result<ForwardResult> LlamaStage::Execute(const TaskKey& key, Version version,
       graph.tokens = ids->flatten();
       graph.input = at::embedding((*weights)->embedding(), *ids);
     } else {
-      Result<at::Tensor> x = codec_->Decode(
-          input, {tokens.sequences, length, options_.config.hidden_size}, device_);
+      Result<at::Tensor> x =
+          codec_->Decode(input, {tokens.sequences, length, options_.config.hidden_size}, device_);
       if (!x.ok()) return x.status().WithContext("forward of " + TaskText(key));
       graph.input = std::move(*x);
     }
@@ -192,7 +192,8 @@ Result<Bytes> LlamaStage::Differentiate(const TaskKey& key, const Bytes& gradien
   if (found == graphs_.end()) return NotFound("backward: no graph of " + TaskText(key));
   at::Tensor output_gradient;
   if (layout_.slice.head) {
-    output_gradient = at::full_like(found->second.output, 1.0 / static_cast<double>(options_.microbatches));
+    output_gradient =
+        at::full_like(found->second.output, 1.0 / static_cast<double>(options_.microbatches));
   } else {
     Result<at::Tensor> decoded = codec_->Decode(gradient, found->second.output.sizes(), device_);
     if (!decoded.ok()) return decoded.status().WithContext("backward of " + TaskText(key));

@@ -38,8 +38,8 @@ class LlamaStage final : public Stage {
   std::span<const float> Accumulator(Step step, std::uint64_t group) override;
   void ReleaseStep(Step step) override { gradients_.Release(step); }
 
-  Status Apply(std::span<const std::span<const float>> gradients, double clip,
-               double learning_rate, bool skip) override;
+  Status Apply(std::span<const std::span<const float>> gradients, double clip, double learning_rate,
+               bool skip) override;
   Result<Bytes> Logits(Version version, const TokenBatch& tokens) override;
 
  private:

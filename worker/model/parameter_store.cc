@@ -1,6 +1,5 @@
 #include "worker/model/parameter_store.h"
 
-#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -12,11 +11,13 @@
 namespace swarm::model {
 namespace {
 
-constexpr std::uint64_t kUpdateGrain = 1 << 16;  ///< elements of an elementwise update a thread takes
+constexpr std::uint64_t kUpdateGrain = 1
+                                       << 16;  ///< elements of an elementwise update a thread takes
 
 std::string ShapeText(const std::vector<std::int64_t>& shape) {
   std::string text = "[";
-  for (const std::int64_t size : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  for (const std::int64_t size : shape)
+    text += (text.size() > 1 ? ", " : "") + std::to_string(size);
   return text + "]";
 }
 
@@ -24,31 +25,18 @@ std::span<float> PartOf(std::span<float> group, const ParameterSlot& slot) {
   return group.subspan(slot.offset, slot.count);
 }
 
-void CopyConverted(const state::NamedTensor& tensor, at::ScalarType type, std::span<float> to) {
-  const auto count = static_cast<std::int64_t>(to.size());
-  at::Tensor stored = at::empty({count}, type);
-  std::memcpy(stored.mutable_data_ptr(), tensor.data.data(), tensor.data.size());
-  at::from_blob(to.data(), {count}, at::kFloat).copy_(stored);
-}
-
-/// Reads the tensor `name`, of the slot's shape, into `to`. Weights may be stored in half precision.
+/// Reads the tensor `name`, of the slot's shape and any floating-point type, into `to`.
 Status ReadTensor(const state::TensorLookup& tensors, const std::string& name,
                   const ParameterSlot& slot, std::span<float> to) {
   Result<state::NamedTensor> tensor = tensors(name);
   if (!tensor.ok()) return tensor.status().WithContext(name);
-  const bool single = tensor->type == state::ElementType::kF32;
-  const bool half = tensor->type == state::ElementType::kBF16 || tensor->type == state::ElementType::kF16;
-  if (tensor->shape != slot.shape || !(single || half) ||
-      tensor->data.size() != to.size() * (single ? 4 : 2)) {
-    return InvalidArgument(name + ": expected floating-point elements of shape " +
-                           ShapeText(slot.shape) + ", found shape " + ShapeText(tensor->shape) +
-                           " in " + std::to_string(tensor->data.size()) + " bytes");
+  if (tensor->shape != slot.shape) {
+    return InvalidArgument(name + ": expected shape " + ShapeText(slot.shape) + ", found " +
+                           ShapeText(tensor->shape));
   }
-  if (single) {
-    std::memcpy(to.data(), tensor->data.data(), tensor->data.size());
-  } else {
-    CopyConverted(*tensor, tensor->type == state::ElementType::kBF16 ? at::kBFloat16 : at::kHalf, to);
-  }
+  tensor = state::ConvertToFloat32(*tensor);
+  if (!tensor.ok()) return tensor.status();
+  std::memcpy(to.data(), tensor->data.data(), to.size_bytes());
   return {};
 }
 
@@ -69,13 +57,14 @@ ParameterStore::ParameterStore(const Layout& layout, const StageOptions& options
 }
 
 const Weights* ParameterStore::Find(Version version) const {
-  if (version == version_) return &newest();
+  if (newest_held_ && version == version_) return &newest();
   if (previous_held_ && version.Next() == version_) return &previous();
   return nullptr;
 }
 
 void ParameterStore::Reset(Version version) {
   version_ = version;
+  newest_held_ = false;
   previous_held_ = false;
   updates_ = 0;
   for (auto& moments : first_moments_) std::ranges::fill(moments, 0.0F);
@@ -93,27 +82,32 @@ void ParameterStore::InitRandom(std::uint64_t seed) {
     }
   }
   newest().Refresh();
+  newest_held_ = true;
 }
 
 Status ParameterStore::Load(const state::TensorLookup& tensors, Version version, bool optimizer) {
   Reset(version);
-  for (const ParameterSlot& slot : layout_.slots) {
-    Status status = ReadTensor(tensors, slot.name, slot, PartOf(newest().group(slot.group), slot));
-    if (!status.ok()) return status;
-  }
-  newest().Refresh();
-  if (!optimizer) return {};
+  Status status = LoadTensors(tensors, optimizer);
+  newest_held_ = status.ok();
+  return status;
+}
+
+Status ParameterStore::LoadTensors(const state::TensorLookup& tensors, bool optimizer) {
+  const auto load = [&](const std::string& prefix, Weights& weights) {
+    for (const ParameterSlot& slot : layout_.slots) {
+      Status status =
+          ReadTensor(tensors, prefix + slot.name, slot, PartOf(weights.group(slot.group), slot));
+      if (!status.ok()) return status;
+    }
+    weights.Refresh();
+    return Status();
+  };
+  if (Status status = load("", newest()); !status.ok() || !optimizer) return status;
   if (Status status = LoadOptimizer(tensors); !status.ok()) return status;
-  if (buffers_.size() < 2 || version == Version(0)) return {};
-  Weights& before = *buffers_[1 - newest_];
-  for (const ParameterSlot& slot : layout_.slots) {
-    Status status = ReadTensor(tensors, "previous." + slot.name, slot,
-                               PartOf(before.group(slot.group), slot));
-    if (!status.ok()) return status;
-  }
-  before.Refresh();
-  previous_held_ = true;
-  return {};
+  if (buffers_.size() < 2 || version_ == Version(0)) return {};
+  Status status = load("previous.", *buffers_[1 - newest_]);
+  previous_held_ = status.ok();
+  return status;
 }
 
 Status ParameterStore::LoadOptimizer(const state::TensorLookup& tensors) {
@@ -152,8 +146,8 @@ std::vector<ParameterStore::Entry> ParameterStore::Entries() const {
     add("", slot, newest().group(slot.group).data());
     add("optimizer.exp_avg.", slot, first_moments_[slot.group].data());
     add("optimizer.exp_avg_sq.", slot, second_moments_[slot.group].data());
-    entries.push_back({"optimizer.step." + slot.name, state::ElementType::kI64, {}, &updates_,
-                       sizeof updates_});
+    entries.push_back(
+        {"optimizer.step." + slot.name, state::ElementType::kI64, {}, &updates_, sizeof updates_});
     if (previous_held_) add("previous.", slot, previous().group(slot.group).data());
   }
   std::ranges::sort(entries, {}, &Entry::name);
@@ -180,10 +174,12 @@ Digest ParameterStore::StateDigest() const {
 
 Status ParameterStore::Apply(std::span<const std::span<const float>> gradients, double clip,
                              double learning_rate, bool skip) {
+  if (!newest_held_) return FailedPrecondition("apply: this stage has no weights; load some");
   const bool fits = gradients.size() == layout_.groups.size() &&
                     std::ranges::equal(gradients, layout_.groups, {}, &std::span<const float>::size,
                                        &ParameterGroup::count);
-  if (!fits && !skip) return InvalidArgument("apply: the gradients are not those of this stage's groups");
+  if (!fits && !skip)
+    return InvalidArgument("apply: the gradients are not those of this stage's groups");
 
   const bool delayed = buffers_.size() > 1;
   const std::size_t target = delayed ? 1 - newest_ : newest_;
@@ -220,8 +216,12 @@ void ParameterStore::Update(std::span<const std::span<const float>> gradients, d
   const auto update = [&](const Piece& piece) {
     const std::uint64_t group = piece.slot->group;
     const bool decays = piece.slot->shape.size() > 1;
-    const optim::UpdateOptions options{learning_rate, optimizer_.beta1, optimizer_.beta2,
-                                       optimizer_.epsilon, decays ? optimizer_.weightDecay : 0, clip,
+    const optim::UpdateOptions options{learning_rate,
+                                       optimizer_.beta1,
+                                       optimizer_.beta2,
+                                       optimizer_.epsilon,
+                                       decays ? optimizer_.weightDecay : 0,
+                                       clip,
                                        static_cast<std::uint64_t>(updates_)};
     const optim::UpdateSpans spans{
         from.group(group).subspan(piece.offset, piece.count),

@@ -1,5 +1,5 @@
-// The durable state of a stage: the versions of its weights that rule 10 of docs/protocol.md keeps, and
-// its optimizer. Lives in host memory; the computation's copies are Weights' concern.
+// The durable state of a stage: the versions of its weights that rule 10 of docs/protocol.md keeps,
+// and its optimizer. Lives in host memory; the computation's copies are Weights' concern.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace swarm::model {
 
 class ParameterStore {
  public:
-  /// Zeros, version 0. `layout` must outlive this.
+  /// No version is held yet. `layout` must outlive this.
   ParameterStore(const Layout& layout, const StageOptions& options, at::Device device);
 
   Version version() const { return version_; }
@@ -30,8 +30,8 @@ class ParameterStore {
   Status Load(const state::TensorLookup& tensors, Version version, bool optimizer);
   std::vector<state::NamedTensor> Snapshot() const;
   Digest StateDigest() const;
-  Status Apply(std::span<const std::span<const float>> gradients, double clip,
-               double learning_rate, bool skip);
+  Status Apply(std::span<const std::span<const float>> gradients, double clip, double learning_rate,
+               bool skip);
 
  private:
   /// A tensor of the state where it lies.
@@ -47,20 +47,23 @@ class ParameterStore {
   const Weights& newest() const { return *buffers_[newest_]; }
   const Weights& previous() const { return *buffers_[1 - newest_]; }
   void Reset(Version version);
+  Status LoadTensors(const state::TensorLookup& tensors, bool optimizer);
   Status LoadOptimizer(const state::TensorLookup& tensors);
-  void Update(std::span<const std::span<const float>> gradients, double clip,
-              double learning_rate, Weights& to);
+  void Update(std::span<const std::span<const float>> gradients, double clip, double learning_rate,
+              Weights& to);
 
   const Layout& layout_;
   api::Optimizer optimizer_;
   double initializer_range_;
   std::vector<std::unique_ptr<Weights>> buffers_;  ///< one; two in Delayed mode
   std::size_t newest_ = 0;
+  bool newest_held_ = false;  ///< there are weights: initial ones, or a load succeeded
   bool previous_held_ = false;
   Version version_;
-  std::vector<std::vector<float>> first_moments_;   ///< one a group
+  std::vector<std::vector<float>> first_moments_;  ///< one a group
   std::vector<std::vector<float>> second_moments_;
-  std::int64_t updates_ = 0;  ///< without the skipped ones: the optimizer's bias correction counts them
+  std::int64_t updates_ =
+      0;  ///< without the skipped ones: the optimizer's bias correction counts them
 };
 
 }  // namespace swarm::model

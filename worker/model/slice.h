@@ -18,12 +18,11 @@ struct Slice {
 
 /// Cuts the model into contiguous slices of at least one layer.
 ///
-/// The head is a matrix product of vocab_size * hidden_size weights and counts as that fraction of a
-/// layer; the embedding is a lookup and counts nothing. The last stage gets the number of layers that
-/// makes the most expensive stage cheapest (the larger one where two are equal); the others share the
-/// rest as evenly as possible, the first ones get the extra ones. Without a costly head that is the
-/// even split.
-/// Errors: kInvalidArgument (no such stage, more stages than layers).
+/// The head is a matrix product of vocab_size * hidden_size weights and counts as that fraction of
+/// a layer; the embedding is a lookup and counts nothing. The last stage gets the number of layers
+/// that makes the most expensive stage cheapest (the larger one where two are equal); the others
+/// share the rest as evenly as possible, the first ones get the extra ones. Without a costly head
+/// that is the even split. Errors: kInvalidArgument (no such stage, more stages than layers).
 Result<Slice> ComputeSlice(const api::LlamaConfig& config, std::uint64_t stage,
                            std::uint64_t stage_count);
 

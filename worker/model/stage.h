@@ -1,5 +1,6 @@
-// One stage of the model on one device: its weights, its graphs in flight, its gradient accumulators
-// and its optimizer. The only door to libtorch: this header knows plain bytes and numbers.
+// One stage of the model on one device: its weights, its graphs in flight, its gradient
+// accumulators and its optimizer. The only door to libtorch: this header knows plain bytes and
+// numbers.
 //
 // Used by the stage worker (any slice) and by the single-process reference (the slice that is the
 // whole model), so that both compute with the same code. Not thread-safe: one thread executes it.
@@ -37,8 +38,8 @@ struct StageOptions {
   api::StepMode step_mode = api::StepMode::kSync;  ///< Delayed keeps two parameter versions
   api::BoundaryCodec codec = api::BoundaryCodec::kNone;
   api::Optimizer optimizer;
-  int threads = 1;              ///< compute threads of this process
-  std::string device = "cpu";   ///< or "cuda:N"
+  int threads = 1;             ///< compute threads of this process
+  std::string device = "cpu";  ///< or "cuda:N"
 };
 
 /// A parameter and where it lies in its group's flat order.
@@ -72,8 +73,8 @@ struct ForwardResult {
 
 class Stage {
  public:
-  /// Errors: kInvalidArgument (a model that cannot be cut so: more stages than layers, heads that do
-  /// not divide), kUnavailable (no such device).
+  /// Errors: kInvalidArgument (a model that cannot be cut so: more stages than layers, heads that
+  /// do not divide), kUnavailable (no such device).
   static Result<std::unique_ptr<Stage>> Create(const StageOptions& options);
   virtual ~Stage() = default;
 
@@ -99,18 +100,20 @@ class Stage {
   /// Executes the stage's layers. `input` is the encoding of x_s (ignored by stage 0). With
   /// keep_graph, the graph waits under `key` for Backward. Errors: kNotFound (version not held),
   /// kInvalidArgument (sizes), kDataLoss (an encoding that cannot be read).
-  virtual Result<ForwardResult> Forward(const TaskKey& key, Version version, const TokenBatch& tokens,
-                                        const Bytes& input, bool keep_graph) = 0;
-  /// Consumes the graph of `key`; `gradient` is the encoding of g_{s+1} (ignored by the last stage).
-  /// Returns the encoding of g_s (empty on stage 0). The parameters' gradients wait under `key`.
+  virtual Result<ForwardResult> Forward(const TaskKey& key, Version version,
+                                        const TokenBatch& tokens, const Bytes& input,
+                                        bool keep_graph) = 0;
+  /// Consumes the graph of `key`; `gradient` is the encoding of g_{s+1} (ignored by the last
+  /// stage). Returns the encoding of g_s (empty on stage 0). The parameters' gradients wait under
+  /// `key`.
   virtual Result<Bytes> Backward(const TaskKey& key, const Bytes& gradient) = 0;
   /// Adds the waiting gradients of `key` to the accumulator of key.step. Errors: kNotFound.
   virtual Status Fold(const TaskKey& key) = 0;
   /// Forgets graph and gradients of `key`, if any.
   virtual void Drop(const TaskKey& key) = 0;
 
-  /// The accumulator of (step, group) on the host; zeros where nothing was folded. Valid, and not to
-  /// be written by others, until ReleaseStep(step).
+  /// The accumulator of (step, group) on the host; zeros where nothing was folded. Valid, and not
+  /// to be written by others, until ReleaseStep(step).
   virtual std::span<const float> Accumulator(Step step, std::uint64_t group) = 0;
   /// Frees the accumulator of `step`.
   virtual void ReleaseStep(Step step) = 0;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "worker/model/testing.h"
 
 namespace swarm::model {
@@ -47,6 +49,307 @@ TEST_P(CutTest, GivesTheLossAndTheGradientsOfTheWholeModel) {
 
 INSTANTIATE_TEST_SUITE_P(StagesAndTies, CutTest,
                          ::testing::Combine(::testing::Values(1, 2, 3, 5), ::testing::Bool()));
+
+/// A stage that is the whole small model, with weights.
+std::unique_ptr<Stage> MakeWhole(const StageOptions& options) {
+  Result<std::unique_ptr<Stage>> stage = Stage::Create(options);
+  EXPECT_TRUE(stage.ok()) << stage.status().ToString();
+  (*stage)->InitRandom(7);
+  return std::move(*stage);
+}
+
+StatusCode CodeOfForward(Stage& stage, Version version, const TokenBatch& tokens,
+                         const Bytes& input = {}) {
+  return stage.Forward(KeyOf(0, 99), version, tokens, input, true).status().code();
+}
+
+TEST(StageTest, MicrobatchesAddUpToTheBatch) {
+  StageOptions options = SmallOptions();
+  Pipeline once(options, 1);
+  options.microbatches = 4;
+  Pipeline parts(options, 1);
+  once.InitRandom(7);
+  parts.InitRandom(7);
+  const Batch batch(8, 9, 5, options.config.vocab_size);
+  const double expected = once.Train(0, 0, Version(0), batch.tokens);
+  double mean = 0;
+  for (std::uint64_t m = 0; m < 4; ++m) {
+    mean += parts.Train(0, m, Version(0), {2, 9, batch.tokens.ids.subspan(m * 18, 18)}) / 4;
+  }
+  EXPECT_NEAR(mean, expected, 1e-6 * expected);
+  const auto gradients = parts.Gradients(0);
+  for (const auto& [name, gradient] : once.Gradients(0)) {
+    EXPECT_LT(RelativeDistance(gradients.at(name), gradient), 2e-6) << name;
+  }
+}
+
+TEST(StageTest, SumsOfTwoStepsAreApart) {
+  Pipeline pipeline(SmallOptions(), 2);
+  pipeline.InitRandom(7);
+  const Batch first(2, 9, 1, SmallConfig().vocab_size);
+  const Batch second(2, 9, 2, SmallConfig().vocab_size);
+  pipeline.Train(4, 0, Version(0), first.tokens);
+  const auto alone = pipeline.Reduce(4);
+  pipeline.Train(5, 0, Version(0), second.tokens);
+  EXPECT_EQ(pipeline.Reduce(4), alone);
+  EXPECT_NE(pipeline.Reduce(5), alone);
+
+  pipeline.stage(0).ReleaseStep(Step(4));
+  EXPECT_THAT(pipeline.stage(0).Accumulator(Step(4), 0), ::testing::Each(0.0F))
+      << "a released sum begins anew";
+}
+
+TEST(StageTest, DelayedModeReadsTheVersionBeforeTheNewest) {
+  StageOptions options = SmallOptions();
+  options.step_mode = api::StepMode::kDelayed;
+  Pipeline pipeline(options, 2);
+  pipeline.InitRandom(7);
+  const Batch batch(2, 9, 1, options.config.vocab_size);
+  std::vector<double> losses;  // of version v when it was the newest
+  for (std::uint64_t step = 0; step < 4; ++step) {
+    const Version newest(step);
+    losses.push_back(pipeline.Forward(step, 50, newest, batch.tokens, false));
+    if (step > 0) {
+      EXPECT_EQ(pipeline.Forward(step, 51, Version(step - 1), batch.tokens, false),
+                losses[step - 1]);
+    }
+    pipeline.Train(step, 0, Version(step > 0 ? step - 1 : 0), batch.tokens);
+    pipeline.Apply(step, 1.0, 1e-2);
+  }
+  EXPECT_LT(losses.back(), losses.front());
+  EXPECT_EQ(CodeOfForward(pipeline.stage(0), Version(2), batch.tokens), StatusCode::kNotFound);
+  EXPECT_EQ(CodeOfForward(pipeline.stage(0), Version(3), batch.tokens), StatusCode::kOk);
+  EXPECT_EQ(CodeOfForward(pipeline.stage(0), Version(5), batch.tokens), StatusCode::kNotFound);
+}
+
+TEST(StageTest, DelayedModeFinishesABackwardAfterTheNextVersionWasMade) {
+  StageOptions options = SmallOptions();
+  options.step_mode = api::StepMode::kDelayed;
+  Pipeline undisturbed(options, 2);
+  Pipeline overlapped(options, 2);
+  const Batch first(2, 9, 1, options.config.vocab_size);
+  const Batch second(2, 9, 2, options.config.vocab_size);
+  for (Pipeline* pipeline : {&undisturbed, &overlapped}) {
+    pipeline->InitRandom(7);
+    pipeline->Train(0, 0, Version(0), first.tokens);
+  }
+  undisturbed.Train(1, 0, Version(0), second.tokens);
+  overlapped.Forward(1, 0, Version(0), second.tokens);
+  overlapped.Apply(0, 1.0, 1e-2);
+  overlapped.BackwardAndFold(1, 0);
+  EXPECT_EQ(overlapped.Reduce(1), undisturbed.Reduce(1));
+}
+
+TEST(StageTest, SyncModeKeepsOneVersionAndNoGraphOfAnOlderOne) {
+  Pipeline pipeline(SmallOptions(), 1);
+  pipeline.InitRandom(7);
+  const Batch batch(2, 9, 1, SmallConfig().vocab_size);
+  pipeline.Train(0, 0, Version(0), batch.tokens);
+  pipeline.Forward(0, 1, Version(0), batch.tokens);
+  pipeline.Apply(0, 1.0, 1e-2);
+  EXPECT_EQ(pipeline.stage(0).Backward(KeyOf(0, 1), {}).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(CodeOfForward(pipeline.stage(0), Version(0), batch.tokens), StatusCode::kNotFound);
+}
+
+TEST(StageTest, ASkippedUpdateAdvancesTheVersionAndNothingElse) {
+  for (const auto mode : {api::StepMode::kSync, api::StepMode::kDelayed}) {
+    StageOptions options = SmallOptions();
+    options.step_mode = mode;
+    Pipeline pipeline(options, 1);
+    pipeline.InitRandom(7);
+    const Batch batch(2, 9, 1, options.config.vocab_size);
+    const double before = pipeline.Train(0, 0, Version(0), batch.tokens);
+    pipeline.Apply(0, 1.0, 1e-2, /*skip=*/true);
+    EXPECT_EQ(pipeline.stage(0).version(), Version(1));
+    EXPECT_EQ(pipeline.Forward(1, 0, Version(1), batch.tokens), before);
+    EXPECT_EQ(pipeline.Snapshot().at("optimizer.step.model.norm.weight").data.text(),
+              std::string_view("\0\0\0\0\0\0\0\0", 8));
+  }
+}
+
+TEST(StageTest, FoldsATaskOnce) {
+  const auto stage = MakeWhole(SmallOptions());
+  const Batch batch(2, 9, 1, SmallConfig().vocab_size);
+  const TaskKey key = KeyOf(0, 0);
+  EXPECT_EQ(stage->Fold(key).code(), StatusCode::kNotFound) << "nothing waits yet";
+  ASSERT_TRUE(stage->Forward(key, Version(0), batch.tokens, {}, true).ok());
+  EXPECT_EQ(stage->Fold(key).code(), StatusCode::kNotFound) << "not differentiated yet";
+  ASSERT_TRUE(stage->Backward(key, {}).ok());
+  EXPECT_EQ(stage->Forward(key, Version(0), batch.tokens, {}, true).status().code(),
+            StatusCode::kAlreadyExists);
+  EXPECT_EQ(stage->Backward(key, {}).status().code(), StatusCode::kNotFound);
+  ASSERT_TRUE(stage->Fold(key).ok());
+  EXPECT_EQ(stage->Fold(key).code(), StatusCode::kNotFound);
+}
+
+TEST(StageTest, ForgetsADroppedTask) {
+  const auto stage = MakeWhole(SmallOptions());
+  const Batch batch(2, 9, 1, SmallConfig().vocab_size);
+  ASSERT_TRUE(stage->Forward(KeyOf(0, 0), Version(0), batch.tokens, {}, true).ok());
+  ASSERT_TRUE(stage->Forward(KeyOf(0, 1), Version(0), batch.tokens, {}, true).ok());
+  ASSERT_TRUE(stage->Backward(KeyOf(0, 1), {}).ok());
+  stage->Drop(KeyOf(0, 0));
+  stage->Drop(KeyOf(0, 1));
+  stage->Drop(KeyOf(0, 2));
+  EXPECT_EQ(stage->Backward(KeyOf(0, 0), {}).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(stage->Fold(KeyOf(0, 1)).code(), StatusCode::kNotFound);
+  EXPECT_THAT(stage->Accumulator(Step(0), 0), ::testing::Each(0.0F));
+}
+
+TEST(StageTest, RefusesInputsOfWrongSizes) {
+  Pipeline pipeline(SmallOptions(), 2);
+  pipeline.InitRandom(7);
+  const Batch batch(2, 9, 1, SmallConfig().vocab_size);
+  Stage& first = pipeline.stage(0);
+  TokenBatch tokens = batch.tokens;
+  tokens.sequences = 3;
+  EXPECT_EQ(CodeOfForward(first, Version(0), tokens), StatusCode::kInvalidArgument);
+  tokens = {2, 1, batch.tokens.ids.first(2)};
+  EXPECT_EQ(CodeOfForward(first, Version(0), tokens), StatusCode::kInvalidArgument);
+  std::vector<std::int32_t> ids(18, static_cast<std::int32_t>(SmallConfig().vocab_size));
+  EXPECT_EQ(CodeOfForward(first, Version(0), {2, 9, ids}), StatusCode::kInvalidArgument);
+  ids.assign(18, -1);
+  EXPECT_EQ(CodeOfForward(first, Version(0), {2, 9, ids}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(CodeOfForward(pipeline.stage(1), Version(0), batch.tokens, Bytes::Copy("short")),
+            StatusCode::kDataLoss);
+  const std::vector<float> gradient(3);
+  const std::span<const float> groups[] = {gradient};
+  EXPECT_EQ(first.Apply(groups, 1, 1, false).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(first.Logits(Version(0), batch.tokens).status().code(),
+            StatusCode::kFailedPrecondition);
+}
+
+TEST(StageTest, ABrokenGradientCanBeSentAgain) {
+  Pipeline pipeline(SmallOptions(), 2);
+  pipeline.InitRandom(7);
+  const Batch batch(2, 9, 1, SmallConfig().vocab_size);
+  pipeline.Forward(0, 0, Version(0), batch.tokens);
+  EXPECT_EQ(pipeline.stage(0).Backward(KeyOf(0, 0, 0), Bytes::Copy("short")).status().code(),
+            StatusCode::kDataLoss);
+  pipeline.BackwardAndFold(0, 0);
+}
+
+TEST(StageTest, RefusesADeviceThatIsNotThere) {
+  StageOptions options = SmallOptions();
+  options.device = "cuda:0";
+  EXPECT_EQ(Stage::Create(options).status().code(), StatusCode::kUnavailable);
+  options.device = "abacus";
+  EXPECT_EQ(Stage::Create(options).status().code(), StatusCode::kUnavailable);
+}
+
+// bfloat16 keeps 8 bits: a product is off by 2^-9, and gradients of a few layers by a few percent.
+TEST(StageTest, BFloat16IsCloseToFloat32) {
+  StageOptions options = SmallOptions();
+  Pipeline exact(options, 2);
+  options.precision = api::Precision::kBF16;
+  options.codec = api::BoundaryCodec::kBF16;
+  Pipeline rounded(options, 2);
+  exact.InitRandom(7);
+  rounded.InitRandom(7);
+  const Batch batch(4, 17, 1, options.config.vocab_size);
+  const double expected = exact.Train(0, 0, Version(0), batch.tokens);
+  const double actual = rounded.Train(0, 0, Version(0), batch.tokens);
+  EXPECT_NEAR(actual, expected, 3e-3 * expected);
+  EXPECT_NE(actual, expected);
+  const auto gradients = rounded.Gradients(0);
+  for (const auto& [name, gradient] : exact.Gradients(0)) {
+    EXPECT_LT(RelativeDistance(gradients.at(name), gradient), 0.03) << name;
+  }
+}
+
+TEST(StageTest, BFloat16ComputesWithTheUpdatedWeights) {
+  StageOptions options = SmallOptions();
+  options.precision = api::Precision::kBF16;
+  for (const auto mode : {api::StepMode::kSync, api::StepMode::kDelayed}) {
+    options.step_mode = mode;
+    Pipeline pipeline(options, 1);
+    pipeline.InitRandom(7);
+    const Batch batch(2, 9, 3, options.config.vocab_size);
+    const double before = pipeline.Train(0, 0, Version(0), batch.tokens);
+    pipeline.Apply(0, 1.0, 1e-2);
+    EXPECT_LT(pipeline.Forward(1, 0, Version(1), batch.tokens, false), before);
+  }
+}
+
+/// Two steps of training, whose state the tests below move.
+void TrainTwoSteps(Pipeline& pipeline, const TokenBatch& tokens) {
+  for (std::uint64_t step = 0; step < 2; ++step) {
+    pipeline.Train(step, 0, Version(step), tokens);
+    pipeline.Apply(step, 0.5, 1e-2);
+  }
+}
+
+TEST(StateTest, GoesOnFromASnapshotAsIfNothingHadHappenedAtAnyCut) {
+  for (const auto type : {api::OptimizerType::kAdamW, api::OptimizerType::kLAMB}) {
+    StageOptions options = SmallOptions();
+    options.step_mode = api::StepMode::kDelayed;
+    options.optimizer.type = type;
+    options.config.tie_word_embeddings = true;
+    const Batch batch(2, 9, 3, options.config.vocab_size);
+    Pipeline original(options, 3);
+    original.InitRandom(7);
+    TrainTwoSteps(original, batch.tokens);
+    Pipeline copy(options, 3);
+    copy.Load(testing::LookupIn(original.Snapshot()), Version(2), true);
+    Pipeline other_cut(options, 1);
+    other_cut.Load(testing::LookupIn(original.Snapshot()), Version(2), true);
+    for (std::size_t s = 0; s < 3; ++s) {
+      EXPECT_EQ(copy.stage(s).StateDigest(), original.stage(s).StateDigest());
+    }
+    for (Pipeline* pipeline : {&original, &copy, &other_cut}) {
+      pipeline->Train(2, 0, Version(1), batch.tokens);
+      pipeline->Apply(2, 0.5, 1e-2);
+    }
+    const double loss = original.Forward(3, 0, Version(3), batch.tokens);
+    EXPECT_EQ(copy.Forward(3, 0, Version(3), batch.tokens), loss);
+    EXPECT_NEAR(other_cut.Forward(3, 0, Version(3), batch.tokens), loss, 1e-6 * loss);
+    for (std::size_t s = 0; s < 3; ++s) {
+      EXPECT_EQ(copy.stage(s).StateDigest(), original.stage(s).StateDigest());
+    }
+  }
+}
+
+TEST(StateTest, DigestSeesWeightsMomentsAndCount) {
+  const auto stage = MakeWhole(SmallOptions());
+  std::map<std::string, state::NamedTensor> tensors;
+  for (auto& tensor : stage->Snapshot()) tensors.emplace(tensor.name, tensor);
+  const Digest digest = stage->StateDigest();
+  for (const std::string prefix : {"", "optimizer.exp_avg.", "optimizer.exp_avg_sq."}) {
+    auto changed = tensors;
+    state::NamedTensor& tensor = changed.at(prefix + "model.layers.2.mlp.up_proj.weight");
+    std::string bytes(tensor.data.text());
+    bytes[5] ^= 1;
+    tensor.data = Bytes::Copy(bytes);
+    ASSERT_TRUE(stage->Load(testing::LookupIn(changed), Version(0), true).ok());
+    EXPECT_NE(stage->StateDigest(), digest) << prefix;
+  }
+  ASSERT_TRUE(stage->Load(testing::LookupIn(tensors), Version(0), true).ok());
+  EXPECT_EQ(stage->StateDigest(), digest);
+}
+
+TEST(StateTest, AFailedLoadNamesTheTensorAndLeavesTheStageUnusable) {
+  const auto stage = MakeWhole(SmallOptions());
+  const Batch batch(2, 9, 3, SmallConfig().vocab_size);
+  std::map<std::string, state::NamedTensor> tensors;
+  for (auto& tensor : stage->Snapshot()) tensors.emplace(tensor.name, tensor);
+  const std::string name = "model.layers.3.self_attn.k_proj.weight";
+
+  auto missing = tensors;
+  missing.erase(name);
+  Status status = stage->Load(testing::LookupIn(missing), Version(0), false);
+  EXPECT_EQ(status.code(), StatusCode::kNotFound);
+  EXPECT_THAT(status.message(), ::testing::HasSubstr(name));
+  EXPECT_EQ(CodeOfForward(*stage, Version(0), batch.tokens), StatusCode::kNotFound);
+
+  auto turned = tensors;
+  std::swap(turned.at(name).shape[0], turned.at(name).shape[1]);
+  status = stage->Load(testing::LookupIn(turned), Version(0), false);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), ::testing::HasSubstr(name));
+
+  ASSERT_TRUE(stage->Load(testing::LookupIn(tensors), Version(0), false).ok());
+  EXPECT_EQ(CodeOfForward(*stage, Version(0), batch.tokens), StatusCode::kOk);
+}
 
 TEST(StageTest, LearnsASequenceByHeart) {
   Pipeline pipeline(SmallOptions(), 2);

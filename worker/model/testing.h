@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -43,8 +45,11 @@ struct Batch {
 };
 
 inline TaskKey KeyOf(std::uint64_t step, std::uint64_t microbatch, std::uint64_t stage = 0) {
-  return {protocol::Generation(0), Step(step), protocol::Microbatch(microbatch),
-          protocol::StageIndex(stage), {}};
+  return {protocol::Generation(0),
+          Step(step),
+          protocol::Microbatch(microbatch),
+          protocol::StageIndex(stage),
+          {}};
 }
 
 /// All stages of a model, executed one after the other.
@@ -167,8 +172,8 @@ inline std::vector<float> FloatsOf(const state::NamedTensor& tensor) {
   return values;
 }
 
-inline state::TensorLookup LookupIn(const std::map<std::string, state::NamedTensor>& tensors) {
-  return [&tensors](const std::string& name) -> Result<state::NamedTensor> {
+inline state::TensorLookup LookupIn(std::map<std::string, state::NamedTensor> tensors) {
+  return [tensors = std::move(tensors)](const std::string& name) -> Result<state::NamedTensor> {
     const auto found = tensors.find(name);
     if (found == tensors.end()) return NotFound("no such tensor");
     return found->second;

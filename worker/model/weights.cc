@@ -51,9 +51,9 @@ void Weights::Refresh() {
 
 LayerWeights Weights::layer(std::size_t index) const {
   const LayerOperands& layer = layout_.layers[index];
-  return {operands_[layer.attention_norm], operands_[layer.query_key_value],
+  return {operands_[layer.attention_norm],   operands_[layer.query_key_value],
           operands_[layer.attention_output], operands_[layer.mlp_norm],
-          operands_[layer.gate_up],        operands_[layer.down]};
+          operands_[layer.gate_up],          operands_[layer.down]};
 }
 
 }  // namespace swarm::model

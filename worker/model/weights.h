@@ -1,5 +1,5 @@
-// The weights of one version of a stage: master copies in flat float32 host memory, and the operands
-// that the computation uses, which are views of them wherever type and device allow it.
+// The weights of one version of a stage: master copies in flat float32 host memory, and the
+// operands that the computation uses, which are views of them wherever type and device allow it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,8 +25,8 @@ class Weights {
   /// backward afterwards.
   void Refresh();
 
-  /// Leaves that require gradients, in the order of Layout::operands: norms' gains in float32, matrices
-  /// in the type of the computation.
+  /// Leaves that require gradients, in the order of Layout::operands: norms' gains in float32,
+  /// matrices in the type of the computation.
   const std::vector<at::Tensor>& operands() const { return operands_; }
   /// [V, D] float32, without gradient; undefined where the stage has none.
   const at::Tensor& embedding() const { return embedding_; }
@@ -36,7 +36,7 @@ class Weights {
   at::Tensor MasterView(const Operand& operand) const;
 
   const Layout& layout_;
-  std::vector<at::Tensor> masters_;   ///< one a group; flat, host
+  std::vector<at::Tensor> masters_;  ///< one a group; flat, host
   std::vector<at::Tensor> operands_;
   at::Tensor embedding_;
 };

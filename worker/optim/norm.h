@@ -9,8 +9,8 @@ namespace swarm::optim {
 /// Elements that are summed among themselves before they join the total.
 inline constexpr std::size_t kNormBlock = 4096;
 
-/// The sum of squares, in double. Blocks of kNormBlock elements in order; within a block lane i of 16
-/// sums the elements i, i + 16, ...; the lanes are then added in order. Equal on every machine.
+/// The sum of squares, in double. Blocks of kNormBlock elements in order; within a block lane i of
+/// 16 sums the elements i, i + 16, ...; the lanes are then added in order. Equal on every machine.
 double SquaredNorm(std::span<const float> values);
 
 /// What gradients of that norm are multiplied with: 1, or max_norm / norm where norm exceeds it.

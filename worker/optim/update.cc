@@ -26,8 +26,8 @@ void UpdateAdamW(const UpdateOptions& options, const UpdateSpans& spans) {
   const float beta2 = static_cast<float>(options.beta2);
   const float rest2 = static_cast<float>(1 - options.beta2);
   const float decay = static_cast<float>(1 - options.learning_rate * options.weight_decay);
-  const float step = static_cast<float>(options.learning_rate /
-                                        BiasCorrection(options.beta1, options.count));
+  const float step =
+      static_cast<float>(options.learning_rate / BiasCorrection(options.beta1, options.count));
   const float root = static_cast<float>(std::sqrt(BiasCorrection(options.beta2, options.count)));
   const float epsilon = static_cast<float>(options.epsilon);
   const float* old_weights = spans.old_weights.data();

@@ -1,8 +1,9 @@
 // One optimizer step of one tensor, on plain memory.
 //
 // Only IEEE additions, multiplications, divisions and square roots, in a fixed order and without
-// contraction: replicas that start from the same bits and get the same reduced gradients hold the same
-// bits afterwards, whatever their instruction sets and thread counts. State digests rely on it.
+// contraction: replicas that start from the same bits and get the same reduced gradients hold the
+// same bits afterwards, whatever their instruction sets and thread counts. State digests rely on
+// it.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ struct UpdateOptions {
   double beta2 = 0.95;
   double epsilon = 1e-8;
   double weight_decay = 0;
-  double clip = 1;         ///< factor on the gradient
-  std::uint64_t count = 1; ///< this update is the count-th, from 1 (bias correction)
+  double clip = 1;          ///< factor on the gradient
+  std::uint64_t count = 1;  ///< this update is the count-th, from 1 (bias correction)
 };
 
 /// The memory of one tensor, or of a part of it. All spans have the same size. `weights` may be
@@ -39,11 +40,10 @@ struct UpdateSpans {
 /// Elementwise: a tensor may be updated in parts, in any order.
 void UpdateAdamW(const UpdateOptions& options, const UpdateSpans& spans);
 
-/// LAMB (You et al., arXiv:1904.00962) with bias correction, decay inside the update, and the identity
-/// as scaling function (no clamp on the weight norm):
-/// u = (m / (1 - beta1^n)) / (sqrt(v / (1 - beta2^n)) + epsilon) + wd w,
-/// w = w - lr (|w| / |u|) u, where the ratio is 1 if either norm is 0.
-/// Norms are those of the whole tensor: it must be updated in one call.
+/// LAMB (You et al., arXiv:1904.00962) with bias correction, decay inside the update, and the
+/// identity as scaling function (no clamp on the weight norm): u = (m / (1 - beta1^n)) / (sqrt(v /
+/// (1 - beta2^n)) + epsilon) + wd w, w = w - lr (|w| / |u|) u, where the ratio is 1 if either norm
+/// is 0. Norms are those of the whole tensor: it must be updated in one call.
 void UpdateLamb(const UpdateOptions& options, const UpdateSpans& spans);
 
 }  // namespace swarm::optim

@@ -1,0 +1,163 @@
+// The numbers of Hugging Face's LlamaForCausalLM and torch.optim.AdamW, recorded by
+// tests/fixtures/make_llama_fixture.py, against ours.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "api/llama_config.h"
+#include "worker/model/testing.h"
+#include "worker/optim/norm.h"
+#include "worker/state/safetensors.h"
+
+namespace swarm::model {
+namespace {
+
+using testing::FloatsOf;
+using testing::Pipeline;
+
+// As in make_llama_fixture.py.
+constexpr double kLearningRate = 3e-3;
+constexpr double kMaxNorm = 1.0;
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file) << path;
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// A recorded model.
+class Fixture {
+ public:
+  explicit Fixture(const std::string& name)
+      : folder_(std::string(SWARM_SOURCE_DIR) + "/tests/fixtures/" + name + "/"),
+        model_(ReadTensors("model.safetensors")),
+        reference_(ReadTensors("reference.safetensors")) {
+    std::vector<api::FieldError> errors;
+    options_.config = api::ParseLlamaConfig(
+        nlohmann::json::parse(ReadFile(folder_ + "config.json")), "config", &errors);
+    EXPECT_TRUE(errors.empty()) << api::ToString(errors);
+    options_.optimizer = {.weightDecay = 0.1, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8};
+    const state::NamedTensor tokens = Reference("tokens");
+    options_.microbatches = static_cast<std::uint64_t>(tokens.shape[1]);
+    steps_ = static_cast<std::uint64_t>(tokens.shape[0]);
+    sequences_ = static_cast<std::uint32_t>(tokens.shape[2]);
+    columns_ = static_cast<std::uint32_t>(tokens.shape[3]);
+    ids_.resize(tokens.data.size() / sizeof(std::int64_t));
+    for (std::size_t i = 0; i < ids_.size(); ++i) {
+      std::int64_t id = 0;
+      std::memcpy(&id, tokens.data.data() + i * sizeof id, sizeof id);
+      ids_[i] = static_cast<std::int32_t>(id);
+    }
+  }
+
+  const StageOptions& options() const { return options_; }
+  std::uint64_t steps() const { return steps_; }
+  state::TensorLookup weights() const {
+    return [this](const std::string& name) { return model_.Lookup(name); };
+  }
+  TokenBatch Tokens(std::uint64_t step, std::uint64_t microbatch) const {
+    const std::size_t size = std::size_t{sequences_} * columns_;
+    const std::size_t index = step * options_.microbatches + microbatch;
+    return {sequences_, columns_, std::span(ids_).subspan(index * size, size)};
+  }
+  state::NamedTensor Reference(const std::string& name) const {
+    Result<state::NamedTensor> tensor = reference_.Lookup(name);
+    EXPECT_TRUE(tensor.ok()) << tensor.status().ToString();
+    return *tensor;
+  }
+
+ private:
+  state::SafetensorsFile ReadTensors(const std::string& name) const {
+    Result<state::SafetensorsFile> file =
+        state::ReadSafetensors(Bytes::Copy(ReadFile(folder_ + name)));
+    EXPECT_TRUE(file.ok()) << file.status().ToString();
+    return *file;
+  }
+
+  std::string folder_;
+  state::SafetensorsFile model_;
+  state::SafetensorsFile reference_;
+  StageOptions options_;
+  std::uint64_t steps_ = 0;
+  std::uint32_t sequences_ = 0;
+  std::uint32_t columns_ = 0;
+  std::vector<std::int32_t> ids_;
+};
+
+void ExpectClose(std::span<const float> actual, std::span<const float> expected, double tolerance,
+                 const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_NEAR(actual[i], expected[i], tolerance * (1 + std::abs(expected[i])))
+        << what << " " << i;
+  }
+}
+
+double GradientNorm(Pipeline& pipeline, std::uint64_t step) {
+  double squared = 0;
+  for (const auto& [name, gradient] : pipeline.Gradients(step)) {
+    squared += optim::SquaredNorm(gradient);
+  }
+  return std::sqrt(squared);
+}
+
+class ParityTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(ParityTest, LogitsAreThoseOfHuggingFace) {
+  const Fixture fixture(GetParam());
+  Pipeline pipeline(fixture.options(), 1);
+  pipeline.Load(fixture.weights(), Version(0), false);
+  const TokenBatch with_labels = fixture.Tokens(0, 0);
+  std::vector<std::int32_t> inputs;
+  for (std::size_t i = 0; i < with_labels.ids.size(); ++i) {
+    if ((i + 1) % with_labels.tokens_per_sequence != 0) inputs.push_back(with_labels.ids[i]);
+  }
+  const TokenBatch tokens{with_labels.sequences, with_labels.tokens_per_sequence - 1, inputs};
+  const Result<Bytes> logits = pipeline.stage(0).Logits(Version(0), tokens);
+  ASSERT_TRUE(logits.ok()) << logits.status().ToString();
+  ExpectClose(FloatsOf({.data = *logits}), FloatsOf(fixture.Reference("logits")), 1e-5, "logits");
+}
+
+TEST_P(ParityTest, TrainsAsHuggingFaceWithAdamWDoes) {
+  const Fixture fixture(GetParam());
+  const std::vector<float> losses = FloatsOf(fixture.Reference("losses"));
+  const std::vector<float> norms = FloatsOf(fixture.Reference("norms"));
+  for (const std::uint64_t stage_count : {1, 2, 3}) {
+    SCOPED_TRACE(std::to_string(stage_count) + " stages");
+    Pipeline pipeline(fixture.options(), stage_count);
+    pipeline.Load(fixture.weights(), Version(0), false);
+    for (std::uint64_t step = 0; step < fixture.steps(); ++step) {
+      for (std::uint64_t m = 0; m < fixture.options().microbatches; ++m) {
+        const double expected = losses[step * fixture.options().microbatches + m];
+        EXPECT_NEAR(pipeline.Train(step, m, Version(step), fixture.Tokens(step, m)), expected,
+                    1e-5 * expected);
+      }
+      const double norm = GradientNorm(pipeline, step);
+      EXPECT_NEAR(norm, norms[step], 1e-5 * norm);
+      pipeline.Apply(step, optim::ClipFactor(norm, kMaxNorm), kLearningRate);
+    }
+    for (const auto& [name, tensor] : pipeline.Snapshot()) {
+      if (name.starts_with("optimizer.")) continue;
+      ExpectClose(FloatsOf(tensor), FloatsOf(fixture.Reference("trained." + name)), 1e-5, name);
+    }
+  }
+}
+
+TEST_P(ParityTest, LossInBFloat16IsThatOfAutocast) {
+  const Fixture fixture(GetParam());
+  StageOptions options = fixture.options();
+  options.precision = api::Precision::kBF16;
+  Pipeline pipeline(options, 2);
+  pipeline.Load(fixture.weights(), Version(0), false);
+  const double expected = FloatsOf(fixture.Reference("autocast_loss"))[0];
+  EXPECT_NEAR(pipeline.Forward(0, 0, Version(0), fixture.Tokens(0, 0)), expected, 2e-3 * expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ParityTest, ::testing::Values("llama_grouped", "llama_tied"));
+
+}  // namespace
+}  // namespace swarm::model
