@@ -1,0 +1,25 @@
+// How the programs of SwarmJob end, in one table; swarm-worker uses the same numbers.
+#pragma once
+
+#include <string_view>
+
+namespace swarm::ctl {
+
+enum class ExitCode : int {
+  kOk = 0,
+  kFailed = 1,
+  kBadUsage = 2,
+  kNothingToResume = 3,
+  kKilled = 130,
+};
+
+/// For --help.
+inline constexpr std::string_view kExitCodeTable =
+    "Exit codes:\n"
+    "    0  done; or interrupted, and a checkpoint was written to go on from (--resume)\n"
+    "    1  failed\n"
+    "    2  wrong usage or a wrong manifest: nothing was started\n"
+    "    3  interrupted before there was a checkpoint to go on from\n"
+    "  130  interrupted twice: everything was killed\n";
+
+}  // namespace swarm::ctl

@@ -1,0 +1,329 @@
+#include "ctl/run_command.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "api/layout.h"
+#include "api/parse.h"
+#include "ctl/files.h"
+#include "ctl/interrupts.h"
+#include "ctl/manifest_file.h"
+#include "ctl/process_backend.h"
+#include "ctl/reporter.h"
+#include "ctl/run_plan.h"
+#include "ctl/steps_file.h"
+#include "ctl/supervise.h"
+
+namespace swarm::ctl {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kTick = milliseconds(200);     // between two looks at the status
+constexpr Duration kLeaveLimit = seconds(10);     // for workers, once their trainer has ended
+constexpr Duration kTerminateGrace = seconds(5);  // from asking a worker to end to killing it
+constexpr std::size_t kLogTailLines = 12;
+
+// Keeps two runs out of one folder, for as long as it lives.
+class FolderLock {
+ public:
+  static Result<FolderLock> Take(const std::filesystem::path& folder) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) return Unavailable("cannot make " + folder.string() + ": " + error.message());
+    const int fd = ::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0) return Unavailable("cannot write in " + folder.string());
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      ::close(fd);
+      return FailedPrecondition("another run uses " + folder.string() + ": give another --out");
+    }
+    return FolderLock(fd);
+  }
+  FolderLock(FolderLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FolderLock& operator=(FolderLock&&) = delete;
+  ~FolderLock() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+ private:
+  explicit FolderLock(int fd) : fd_(fd) {}
+  int fd_;
+};
+
+std::string LastLines(const std::filesystem::path& file, std::size_t count) {
+  const Result<std::string> text = ReadFile(file);
+  if (!text.ok()) return "";
+  std::size_t begin = text->size();
+  for (std::size_t lines = 0; begin > 0 && lines <= count; --begin) {
+    if ((*text)[begin - 1] == '\n' && ++lines > count) break;
+  }
+  return text->substr(begin);
+}
+
+std::uint64_t ThreadsPerWorker(const RunOptions& options, std::uint64_t workers) {
+  if (options.threads_per_worker > 0) return options.threads_per_worker;
+  return std::max<std::uint64_t>(1, std::thread::hardware_concurrency() / workers);
+}
+
+// One run, from its start to its summary. Each step returns what ends the run early.
+class Run {
+ public:
+  Run(const RunOptions& options, RunPlan plan, api::SwarmJob job, Reporter& reporter)
+      : options_(options),
+        plan_(std::move(plan)),
+        job_(std::move(job)),
+        reporter_(reporter),
+        backend_({options.worker_program, plan_.log_directory()}),
+        supervisor_(plan_.workers(), {}) {}
+
+  RunSummary Execute() {
+    const Timepoint begin = Clock::now();
+    Status status = Start();
+    if (status.ok()) {
+      Follow();
+    } else if (summary_.result.empty()) {
+      Fail(status.message());
+    }
+    End();
+    summary_.out = plan_.out.string();
+    summary_.seconds = ToSeconds(Clock::now() - begin);
+    summary_.workers_lost = supervisor_.losses();
+    return summary_;
+  }
+
+ private:
+  Status Start() {
+    RETURN_IF_ERROR(WriteFile(plan_.job_file(), api::ToJsonText(job_)));
+    ASSIGN_OR_RETURN(job_uid_, MakeJobUid());
+    if (!options_.plaintext) {
+      ASSIGN_OR_RETURN(JobAuthority authority, JobAuthority::Create(job_uid_));
+      authority_.emplace(std::move(authority));
+    }
+    ASSIGN_OR_RETURN(trainer_identity_, IdentityOf("trainer", TrainerUri(job_uid_)));
+    ASSIGN_OR_RETURN(observer_identity_, IdentityOf("observer", ObserverUri(job_uid_)));
+    std::error_code ignored;  // of an earlier run; one that is not there need not be removed
+    std::filesystem::remove(plan_.address_file(), ignored);
+    RETURN_IF_ERROR(backend_.Start(TrainerSpec(plan_, trainer_identity_, term_, "")));
+    RETURN_IF_ERROR(AwaitTrainer());
+    for (std::uint64_t i = 0; i < plan_.workers(); ++i) {
+      RETURN_IF_ERROR(StartWorker(Supervisor::WorkerName(i)));
+    }
+    ASSIGN_OR_RETURN(source_,
+                     options_.status_source({trainer_address_, observer_identity_, job_uid_,
+                                             plan_.steps_file(), job_.spec.training.maxSteps}));
+    return Status();
+  }
+
+  Result<std::optional<IdentityFiles>> IdentityOf(const std::string& name, const std::string& uri) {
+    if (!authority_) return std::optional<IdentityFiles>();
+    ASSIGN_OR_RETURN(IdentityFiles files, authority_->Issue(name, uri, plan_.tls_directory()));
+    return std::optional<IdentityFiles>(std::move(files));
+  }
+
+  Status StartWorker(const std::string& id) {
+    ASSIGN_OR_RETURN(const std::optional<IdentityFiles> identity,
+                     IdentityOf(id, WorkerUri(job_uid_, id)));
+    return backend_.Start(StageSpec(plan_, identity, id, trainer_address_));
+  }
+
+  // Until the trainer has written where it listens.
+  Status AwaitTrainer() {
+    const Timepoint deadline = Clock::now() + options_.start_limit;
+    while (true) {
+      // The trainer first: what it has written by its end is then there to be read.
+      const ObservedWorker trainer = backend_.Observe().front();
+      if (const Result<std::string> address = ReadFile(plan_.address_file()); address.ok()) {
+        trainer_address_ = address->substr(0, address->find('\n'));
+        return Status();
+      }
+      if (trainer.phase == Phase::kExited) {
+        EndWithTrainer(
+            trainer.exit_signal ? static_cast<int>(ExitCode::kFailed) : trainer.exit_code,
+            "the trainer " + DescribeEnd(trainer) + " before it listened");
+        return Unavailable(summary_.reason);
+      }
+      if (interrupts_.count() > 0) {
+        summary_ = {"Interrupted", "before the trainer listened"};
+        summary_.exit_code = ExitCode::kNothingToResume;
+        return Cancelled(summary_.reason);
+      }
+      if (Clock::now() >= deadline) {
+        return DeadlineExceeded("the trainer did not listen within " +
+                                ShortTime(ToSeconds(options_.start_limit)) +
+                                "; its log: " + backend_.LogOf(trainer.name).string());
+      }
+      backend_.Wait(std::min(deadline, Clock::now() + milliseconds(20)), interrupts_.fd());
+    }
+  }
+
+  // Until the run has a result.
+  void Follow() {
+    while (summary_.result.empty()) {
+      ReportStatus();
+      OnInterrupts();
+      Supervise();
+      if (!summary_.result.empty()) break;
+      if (stop_deadline_ && Clock::now() >= *stop_deadline_) {
+        return Fail("the trainer did not end within " +
+                    ShortTime(ToSeconds(options_.finish_limit)) + " after the interruption");
+      }
+      backend_.Wait(Clock::now() + kTick, interrupts_.fd());
+    }
+    ReportStatus();  // what was written last
+  }
+
+  void ReportStatus() {
+    while (std::optional<protocol::JobStatus> status = source_->Poll()) reporter_.OnStatus(*status);
+  }
+
+  void OnInterrupts() {
+    const int count = interrupts_.count();
+    if (count >= 2) {
+      summary_ = {"Interrupted", "everything was killed"};
+      summary_.exit_code = ExitCode::kKilled;
+    } else if (count == 1 && !stop_deadline_) {
+      reporter_.OnEvent(
+          "Interrupted: finishing the step and writing a checkpoint; once more kills");
+      supervisor_.BeginStopping();
+      stop_deadline_ = Clock::now() + options_.finish_limit;
+      backend_.Terminate(std::string(kTrainerName), options_.finish_limit);
+    }
+  }
+
+  void Supervise() {
+    const Actions actions = supervisor_.Decide(Clock::now(), backend_.Observe());
+    for (const std::string& event : actions.events) reporter_.OnEvent(event);
+    if (actions.trainer_exit_code) return EndWithTrainer(*actions.trainer_exit_code, "");
+    if (!actions.give_up.empty()) return Fail(actions.give_up);
+    if (actions.restart_trainer) {
+      RunPlan again = plan_;
+      again.resume = true;
+      const Status status =
+          backend_.Start(TrainerSpec(again, trainer_identity_, ++term_, trainer_address_));
+      if (!status.ok()) return Fail(status.message());
+    }
+    for (const std::string& id : actions.start_workers) {
+      const Status status = StartWorker(id);
+      if (!status.ok()) return Fail(status.message());
+    }
+  }
+
+  void EndWithTrainer(int exit_code, std::string reason) {
+    if (exit_code == static_cast<int>(ExitCode::kOk)) {
+      summary_.result = stop_deadline_ ? "Interrupted" : "Succeeded";
+    } else if (exit_code == static_cast<int>(ExitCode::kNothingToResume)) {
+      summary_ = {"Interrupted", "there is no checkpoint yet"};
+      summary_.exit_code = ExitCode::kNothingToResume;
+    } else {
+      Fail(reason.empty() ? "the trainer ended with exit code " + std::to_string(exit_code)
+                          : reason);
+      if (exit_code == static_cast<int>(ExitCode::kBadUsage))
+        summary_.exit_code = ExitCode::kBadUsage;
+      AppendTrainerLog();
+    }
+  }
+
+  void AppendTrainerLog() {
+    const auto log = backend_.LogOf(std::string(kTrainerName));
+    const std::string lines = LastLines(log, kLogTailLines);
+    summary_.reason += "; its log is " + log.string();
+    if (!lines.empty()) summary_.reason += ", which ends with:\n" + lines;
+  }
+
+  void Fail(std::string reason) {
+    summary_ = {"Failed", std::move(reason)};
+    summary_.exit_code = ExitCode::kFailed;
+  }
+
+  // The trainer has told the workers to leave; whoever stays is made to.
+  void End() {
+    const bool in_order = summary_.exit_code == ExitCode::kOk;
+    if (in_order) AwaitAll(Clock::now() + kLeaveLimit);
+    if (summary_.exit_code != ExitCode::kKilled) {
+      for (const ObservedWorker& worker : backend_.Observe()) {
+        backend_.Terminate(worker.name, kTerminateGrace);
+      }
+      AwaitAll(Clock::now() + kTerminateGrace);
+    }
+    backend_.KillAll();
+  }
+
+  void AwaitAll(Timepoint deadline) {
+    const int interrupted = interrupts_.count();
+    while (Clock::now() < deadline && interrupts_.count() == interrupted) {
+      const std::vector<ObservedWorker> observed = backend_.Observe();
+      if (std::none_of(observed.begin(), observed.end(), [](const ObservedWorker& worker) {
+            return worker.phase == Phase::kRunning;
+          })) {
+        return;
+      }
+      backend_.Wait(deadline, interrupts_.fd());
+    }
+  }
+
+  const RunOptions& options_;
+  const RunPlan plan_;
+  const api::SwarmJob job_;
+  Reporter& reporter_;
+  Interrupts interrupts_;
+  ProcessBackend backend_;
+  Supervisor supervisor_;
+  std::string job_uid_;
+  std::optional<JobAuthority> authority_;
+  std::optional<IdentityFiles> trainer_identity_;
+  std::optional<IdentityFiles> observer_identity_;
+  std::uint64_t term_ = 1;
+  std::string trainer_address_;
+  std::unique_ptr<StatusSource> source_;
+  std::optional<Timepoint> stop_deadline_;
+  RunSummary summary_;
+};
+
+// Whether the folder is as the options say; a run must not mix with an earlier one by mistake.
+Status CheckFolder(const RunPlan& plan) {
+  const bool used = std::filesystem::exists(plan.job_file());
+  if (used && !plan.resume) {
+    return FailedPrecondition(plan.out.string() +
+                              " holds an earlier run: go on with --resume, or give another --out");
+  }
+  return Status();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<StatusSource>> FollowStepsFile(const ObserverAccess& access) {
+  return std::unique_ptr<StatusSource>(
+      std::make_unique<StepsFile>(access.steps_file, access.max_steps));
+}
+
+ExitCode RunJob(const RunOptions& options, std::FILE* out, std::FILE* err) {
+  const auto refuse = [err](const std::string& why) {
+    std::fprintf(err, "%s\n", why.c_str());
+    return ExitCode::kBadUsage;
+  };
+  const api::Checked<api::SwarmJob> job = LoadManifest(options.manifest, options.overrides);
+  if (!job.ok()) return refuse(api::ToString(job.errors()));
+  if (job->spec.suspend) return refuse("spec.suspend: is true; run it with --set suspend=false");
+  const auto layout = api::ComputeLayout(*job, options.workers);
+  if (!layout.ok()) return refuse("--workers: " + layout.status().message());
+  RunPlan plan;
+  plan.out = options.out.empty() ? std::filesystem::path("out") / job->name : options.out;
+  plan.layout = *layout;
+  plan.threads_per_worker = ThreadsPerWorker(options, plan.workers());
+  plan.resume = options.resume;
+  const Result<FolderLock> lock = FolderLock::Take(plan.out);
+  if (!lock.ok()) return refuse(lock.status().message());
+  if (const Status status = CheckFolder(plan); !status.ok()) return refuse(status.message());
+
+  Reporter reporter(out, err, options.json);
+  const RunSummary summary = Run(options, plan, *job, reporter).Execute();
+  reporter.OnSummary(summary);
+  return summary.exit_code;
+}
+
+}  // namespace swarm::ctl

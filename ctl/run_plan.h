@@ -1,0 +1,38 @@
+// What the programs of a job are started with: the contract with swarm-worker. Pure.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ctl/backend.h"
+#include "ctl/identity.h"
+
+namespace swarm::ctl {
+
+struct RunPlan {
+  std::filesystem::path out;
+  std::vector<std::uint64_t> layout;  ///< replicas per stage
+  std::uint64_t threads_per_worker = 1;
+  bool resume = false;
+
+  std::uint64_t workers() const;
+  std::filesystem::path job_file() const { return out / "job.json"; }
+  std::filesystem::path address_file() const { return out / "trainer.address"; }
+  std::filesystem::path steps_file() const { return out / "steps.jsonl"; }
+  std::filesystem::path tls_directory() const { return out / "tls"; }
+  std::filesystem::path log_directory() const { return out / "workers"; }
+};
+
+/// The trainer of a term, 1 for the first. `listen` is host:port; empty: any port of 127.0.0.1. No
+/// identity: plaintext.
+WorkerSpec TrainerSpec(const RunPlan& plan, const std::optional<IdentityFiles>& identity,
+                       std::uint64_t term, const std::string& listen);
+
+/// A worker that the trainer at `trainer_address` gives a stage.
+WorkerSpec StageSpec(const RunPlan& plan, const std::optional<IdentityFiles>& identity,
+                     const std::string& id, const std::string& trainer_address);
+
+}  // namespace swarm::ctl

@@ -1,0 +1,245 @@
+// The program itself, with a shell script in the place of swarm-worker that keeps its contract.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "ctl/files.h"
+#include "ctl/process_backend.h"
+#include "ctl/temporary_folder.h"
+
+namespace swarm::ctl {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+constexpr const char* kManifest = R"(
+apiVersion: swarmjob.dev/v1alpha1
+kind: SwarmJob
+metadata: {name: fake}
+spec:
+  model:
+    config: {hidden_size: 64, num_hidden_layers: 4, num_attention_heads: 4,
+             intermediate_size: 128, vocab_size: 256}
+  data: {uri: corpus.txt}
+  training: {maxSteps: 3, globalBatchSize: 8, sequenceLength: 32}
+  pipeline: {stages: 2}
+  workers: {replicas: 3}
+)";
+
+// Parses the flags of the contract that the fake needs, then plays its role. A worker says hello
+// with a file and leaves when the trainer says that all is over, with another. Every wait ends by
+// itself.
+constexpr const char* kFakeHead = R"(#!/bin/sh
+while [ $# -gt 0 ]; do case "$1" in
+  --role=*) role=${1#--role=};; --out) out=$2; shift;; --address-file) address=$2; shift;;
+  --id) id=$2; shift;; --term) term=$2; shift;; --tls-key) key=$2; shift;; --trainer) trainer=$2; shift;;
+esac; shift; done
+await() { n=0; while [ ! -e "$1" ] && [ $n -lt 1500 ]; do sleep 0.02; n=$((n+1)); done; [ -e "$1" ]; }
+step() { echo "{\"step\":$1,\"loss\":$2,\"tokens_per_second\":10}" >> "$out/steps.jsonl"; }
+listen() { echo 127.0.0.1:4711 > "$address.new"; mv "$address.new" "$address"; }
+)";
+constexpr const char* kFakeStage = R"(
+stage() { touch "$SHARED/hello.$id"; await "$SHARED/over"; exit 0; }
+)";
+
+class SwarmctlTest : public testing::Test {
+ protected:
+  SwarmctlTest() : backend_({std::string(SWARM_BIN_DIR) + "/swarmctl", folder_.path() / "logs"}) {
+    EXPECT_TRUE(WriteFile(folder_.path() / "job.yaml", kManifest).ok());
+  }
+
+  // `trainer` is the script of the trainer; `stage` replaces that of a worker.
+  void Fake(const std::string& trainer, const std::string& stage = kFakeStage) {
+    const std::string text = kFakeHead + ("SHARED='" + folder_.path().string() + "'\n") + stage +
+                             "\ntrainer() {\n" + trainer + "\n}\n$role\n";
+    EXPECT_TRUE(WriteFile(folder_.path() / "fake-worker", text, 0755).ok());
+  }
+
+  void Start(std::vector<std::string> arguments) {
+    ASSERT_TRUE(backend_.Start({"swarmctl", Role::kStage, std::move(arguments)}).ok());
+  }
+  void StartRun(std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments = {
+        "run",   "-f",       Path("job.yaml"), "--worker-program", Path("fake-worker"),
+        "--out", Path("out")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    Start(std::move(arguments));
+  }
+  // As Ctrl-C; swarmctl takes SIGTERM and SIGINT alike.
+  void Interrupt() { backend_.Terminate("swarmctl", seconds(100)); }
+
+  int ExitCode() {
+    const Timepoint deadline = Clock::now() + seconds(60);
+    while (Clock::now() < deadline) {
+      const ObservedWorker observed = backend_.Observe().front();
+      if (observed.phase == Phase::kExited) return observed.exit_signal ? -1 : observed.exit_code;
+      backend_.Wait(deadline);
+    }
+    ADD_FAILURE() << "swarmctl did not end:\n" << Output();
+    return -1;
+  }
+  void AwaitFile(const std::string& name) {
+    for (int i = 0; i < 3000 && !std::filesystem::exists(Path(name)); ++i) {
+      backend_.Wait(Clock::now() + milliseconds(10), -1);
+    }
+    EXPECT_TRUE(std::filesystem::exists(Path(name))) << name << "\n" << Output();
+  }
+  std::string Output() { return Content("logs/swarmctl.log"); }
+  std::string Content(const std::string& name) {
+    const auto text = ReadFile(Path(name));
+    return text.ok() ? *text : std::string();
+  }
+  std::string Path(const std::string& name) const { return (folder_.path() / name).string(); }
+
+  TemporaryFolder folder_;
+  ProcessBackend backend_;
+};
+
+TEST_F(SwarmctlTest, RunsAJobToItsEnd) {
+  Fake(R"(listen; for i in 0 1 2; do await "$SHARED/hello.worker-$i" || exit 9; done
+       for i in 0 1 2; do step $i 2.5; done; touch "$SHARED/over"; exit 0)");
+  StartRun();
+  EXPECT_EQ(ExitCode(), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("step 3/3  loss 2.5000  10 tokens/s"));
+  EXPECT_THAT(Output(), HasSubstr("Succeeded after "));
+  EXPECT_THAT(Output(), HasSubstr("Sample with: swarmctl generate"));
+  EXPECT_THAT(Content("out/job.json"), HasSubstr("\"microbatchSize\": 1"));
+  for (const char* name : {"trainer", "observer", "worker-2"}) {
+    EXPECT_TRUE(std::filesystem::exists(Path("out/tls/" + std::string(name) + ".key"))) << name;
+  }
+}
+
+TEST_F(SwarmctlTest, SpeaksJsonToPrograms) {
+  Fake(R"(listen; await "$SHARED/hello.worker-2"; step 0 2.5; touch "$SHARED/over"; exit 0)");
+  StartRun({"--json", "--plaintext"});
+  EXPECT_EQ(ExitCode(), 0) << Output();
+  std::istringstream lines(Output());
+  std::string line, last;
+  int statuses = 0;
+  while (std::getline(lines, line)) {
+    EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+    statuses += nlohmann::json::parse(line).contains("maxSteps") ? 1 : 0;
+    last = line;
+  }
+  EXPECT_EQ(statuses, 1);
+  EXPECT_EQ(nlohmann::json::parse(last)["result"], "Succeeded");
+  EXPECT_FALSE(std::filesystem::exists(Path("out/tls")));
+}
+
+TEST_F(SwarmctlTest, ReplacesAWorkerThatDies) {
+  Fake(
+      R"(listen; await "$SHARED/hello.worker-3" || exit 9; touch "$SHARED/over"; exit 0)",
+      R"(stage() { touch "$SHARED/hello.$id"; [ $id = worker-1 ] && kill -9 $$; await "$SHARED/over"; })");
+  StartRun();
+  EXPECT_EQ(ExitCode(), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("worker-1 was ended by signal 9 (Killed); starting worker-3"));
+  EXPECT_THAT(Output(), HasSubstr("workers lost: 1"));
+}
+
+TEST_F(SwarmctlTest, StartsAKilledTrainerAgainWithANewTermAtItsAddress) {
+  Fake(R"(if [ $term = 1 ]; then listen; kill -9 $$; fi; touch "$SHARED/over"; exit 0)");
+  StartRun();
+  EXPECT_EQ(ExitCode(), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("the trainer was ended by signal 9 (Killed); starting it again"));
+}
+
+TEST_F(SwarmctlTest, ATrainerThatFailsIsReportedWithTheEndOfItsLog) {
+  Fake(R"(echo "no such corpus: corpus.txt"; exit 1)");
+  StartRun();
+  EXPECT_EQ(ExitCode(), 1);
+  EXPECT_THAT(Output(), HasSubstr("the trainer ended with exit code 1 before it listened"));
+  EXPECT_THAT(Output(), HasSubstr("no such corpus: corpus.txt"));
+}
+
+TEST_F(SwarmctlTest, GivesUpWhenEveryWorkerDies) {
+  Fake(R"(listen; await "$SHARED/never"; exit 0)", "stage() { exit 4; }");
+  StartRun();
+  EXPECT_EQ(ExitCode(), 1);
+  EXPECT_THAT(Output(), HasSubstr("ended with exit code 4, the last of 11 lost"));
+}
+
+constexpr const char* kPatientTrainer = R"(
+  trap 'step 1 2.0; touch "$SHARED/over"; exit 0' TERM
+  listen; touch "$SHARED/trapped"; await "$SHARED/never"; exit 9)";
+
+TEST_F(SwarmctlTest, AnInterruptionLetsTheTrainerFinishAndTheRunCanGoOn) {
+  Fake(kPatientTrainer);
+  StartRun();
+  AwaitFile("trapped");
+  AwaitFile("hello.worker-2");
+  Interrupt();
+  EXPECT_EQ(ExitCode(), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("Interrupted after "));
+  EXPECT_THAT(Output(), HasSubstr("--resume"));
+  Fake(R"(touch "$SHARED/over"; listen; exit 0)");
+  StartRun();
+  EXPECT_EQ(ExitCode(), 2);
+  EXPECT_THAT(Output(), HasSubstr("holds an earlier run: go on with --resume"));
+  StartRun({"--resume"});
+  EXPECT_EQ(ExitCode(), 0) << Output();
+}
+
+TEST_F(SwarmctlTest, AnInterruptionBeforeThereIsACheckpointHasACodeOfItsOwn) {
+  Fake(R"(trap 'touch "$SHARED/over"; exit 3' TERM
+       listen; touch "$SHARED/trapped"; await "$SHARED/never"; exit 9)");
+  StartRun();
+  AwaitFile("trapped");
+  AwaitFile("hello.worker-2");
+  Interrupt();
+  EXPECT_EQ(ExitCode(), 3) << Output();
+}
+
+TEST_F(SwarmctlTest, ASecondInterruptionKillsEverything) {
+  Fake(R"(trap 'touch "$SHARED/asked"' TERM
+       listen; touch "$SHARED/trapped"; while :; do sleep 0.02; done)");
+  StartRun();
+  AwaitFile("trapped");
+  AwaitFile("hello.worker-2");
+  Interrupt();
+  AwaitFile("asked");
+  Interrupt();
+  EXPECT_EQ(ExitCode(), 130) << Output();
+}
+
+TEST_F(SwarmctlTest, WrongManifestsAndFlagsStartNothing) {
+  Fake("exit 0");
+  StartRun({"--set", "training.maxSteps=0"});
+  EXPECT_EQ(ExitCode(), 2);
+  EXPECT_THAT(Output(), HasSubstr("spec.training.maxSteps: is 0"));
+  StartRun({"--workers", "1"});
+  EXPECT_EQ(ExitCode(), 2);
+  StartRun({"--set", "suspend=true"});
+  EXPECT_EQ(ExitCode(), 2);
+  StartRun({"--nonsense"});
+  EXPECT_EQ(ExitCode(), 2);
+  EXPECT_FALSE(std::filesystem::exists(Path("out/job.json")));
+}
+
+TEST_F(SwarmctlTest, JudgesAManifest) {
+  Start({"validate", Path("job.yaml"), "--set", "training.microbatchSize=2", "--set",
+         "optimizer.betas=[0.9, 0.99]"});
+  EXPECT_EQ(ExitCode(), 0);
+  EXPECT_THAT(Output(),
+              HasSubstr("fake is valid: 3 steps of 4 microbatches, 2 stages, replicas 2,1"));
+  Start({"validate", "-f", Path("job.yaml"), "--set", "trainig.maxSteps=5"});
+  EXPECT_EQ(ExitCode(), 2);
+  EXPECT_THAT(Output(), HasSubstr("spec.trainig: unknown field; did you mean training?"));
+  Start({"validate", "-f", Path("missing.yaml")});
+  EXPECT_EQ(ExitCode(), 2);
+}
+
+TEST_F(SwarmctlTest, HelpListsTheExitCodes) {
+  Start({"--help"});
+  EXPECT_EQ(ExitCode(), 0);
+  EXPECT_THAT(Output(), HasSubstr("130  interrupted twice"));
+}
+
+}  // namespace
+}  // namespace swarm::ctl

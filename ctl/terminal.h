@@ -1,0 +1,42 @@
+// Puts lines on a screen and keeps them up to date there.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace swarm::ctl {
+
+/// Draws on `stream` only if it is a terminal; hides the cursor while a picture stands and shows it
+/// again at the end. Used from one thread.
+class Terminal {
+ public:
+  explicit Terminal(std::FILE* stream);
+  /// Leaves the last picture where it is, with the cursor below it.
+  ~Terminal();
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  bool interactive() const { return interactive_; }
+  /// Whether colours are wanted: a terminal, and no NO_COLOR (https://no-color.org).
+  bool color() const { return color_; }
+  /// Columns and lines, asked anew each time: windows change.
+  std::size_t width() const;
+  std::size_t height() const;
+
+  /// Replaces the picture. Requires interactive().
+  void Show(const std::vector<std::string>& lines);
+  /// Writes a line that stays, above the picture.
+  void Print(const std::string& line);
+
+ private:
+  std::string Erase() const;
+  void Write(const std::string& text);
+
+  std::FILE* const stream_;
+  const bool interactive_;
+  const bool color_;
+  std::vector<std::string> shown_;
+};
+
+}  // namespace swarm::ctl

@@ -1,0 +1,21 @@
+// swarmctl validate: judges a manifest, starts nothing.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "ctl/exit_codes.h"
+
+namespace swarm::ctl {
+
+struct ValidateOptions {
+  std::string manifest;
+  std::vector<std::string> overrides;
+  bool json = false;  ///< print the job with all defaults, or the errors, as JSON
+};
+
+/// Prints the verdict to `out`, or the errors, one a line, to `err` (with json: all to `out`).
+ExitCode RunValidate(const ValidateOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace swarm::ctl
