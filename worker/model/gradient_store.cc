@@ -60,8 +60,13 @@ GradientStore::Accumulator& GradientStore::Open(Step step) {
 std::span<const float> GradientStore::Sum(Step step, std::uint64_t group) {
   Accumulator& accumulator = Open(step);
   accumulator.host.resize(accumulator.sums.size());
+  const at::Tensor& sum = accumulator.sums[group];
   at::Tensor& host = accumulator.host[group];
-  host = accumulator.sums[group].to(at::kCPU);  // the sum itself where it already is there
+  if (!host.defined()) {
+    host = sum.to(at::kCPU);  // the sum itself where it already is there
+  } else if (!host.is_alias_of(sum)) {
+    host.copy_(sum);
+  }
   return {host.const_data_ptr<float>(), static_cast<std::size_t>(host.numel())};
 }
 

@@ -28,10 +28,12 @@ at::Tensor Attention(const api::LlamaConfig& config, const LayerWeights& weights
   const auto type = weights.query_key_value.scalar_type();
   const at::Tensor heads = Project(x, weights.query_key_value)
                                .view({x.size(0), x.size(1), queries + 2 * keys, config.head_dim});
-  const at::Tensor rotated = rotary.Apply(heads.narrow(2, 0, queries + keys)).to(type);
-  const at::Tensor q = rotated.narrow(2, 0, queries);
-  const at::Tensor k = RepeatHeads(rotated.narrow(2, queries, keys), queries / keys);
-  const at::Tensor v = RepeatHeads(heads.narrow(2, queries + keys, keys), queries / keys);
+  // Splits, not narrows: the gradients of the parts are then put together by one copy.
+  const auto parts = heads.split_with_sizes({queries + keys, keys}, 2);
+  const auto rotated = rotary.Apply(parts[0]).to(type).split_with_sizes({queries, keys}, 2);
+  const at::Tensor& q = rotated[0];
+  const at::Tensor k = RepeatHeads(rotated[1], queries / keys);
+  const at::Tensor v = RepeatHeads(parts[1], queries / keys);
   const at::Tensor mixed =
       at::scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2),
                                        /*attn_mask=*/{}, /*dropout_p=*/0.0, /*is_causal=*/true);
@@ -41,10 +43,8 @@ at::Tensor Attention(const api::LlamaConfig& config, const LayerWeights& weights
 }
 
 at::Tensor Mlp(const LayerWeights& weights, const at::Tensor& x) {
-  const at::Tensor gate_up = Project(x, weights.gate_up);
-  const std::int64_t inner = gate_up.size(-1) / 2;
-  return Project(at::silu(gate_up.narrow(-1, 0, inner)) * gate_up.narrow(-1, inner, inner),
-                 weights.down);
+  const auto parts = Project(x, weights.gate_up).chunk(2, -1);
+  return Project(at::silu(parts[0]) * parts[1], weights.down);
 }
 
 }  // namespace

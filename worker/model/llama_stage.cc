@@ -9,6 +9,8 @@
 #include <new>
 #include <utility>
 
+#include "worker/model/tensor_memory.h"
+
 namespace swarm::model {
 namespace {
 
@@ -62,6 +64,7 @@ Result<std::unique_ptr<Stage>> Stage::Create(const StageOptions& options) {
   if (!device.ok()) return device.status();
   return Guarded("stage", [&]() -> Result<std::unique_ptr<Stage>> {
     SetThreads(options.threads);
+    KeepTensorMemory();
     return std::unique_ptr<Stage>(
         std::make_unique<LlamaStage>(options, std::move(*layout), *device));
   });

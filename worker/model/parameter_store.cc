@@ -73,14 +73,18 @@ void ParameterStore::Reset(Version version) {
 
 void ParameterStore::InitRandom(std::uint64_t seed) {
   Reset(Version(0));
-  for (const ParameterSlot& slot : layout_.slots) {
+  const auto fill = [&](const ParameterSlot& slot) {
     const std::span<float> values = PartOf(newest().group(slot.group), slot);
     if (slot.shape.size() > 1) {
       FillNormal(seed, slot.name, initializer_range_, values);
     } else {
       std::ranges::fill(values, 1.0F);
     }
-  }
+  };
+  at::parallel_for(0, static_cast<std::int64_t>(layout_.slots.size()), 1,
+                   [&](std::int64_t begin, std::int64_t end) {
+                     for (std::int64_t i = begin; i < end; ++i) fill(layout_.slots[i]);
+                   });
   newest().Refresh();
   newest_held_ = true;
 }
