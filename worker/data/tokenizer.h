@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/swarmjob.h"
 #include "base/bytes.h"
 #include "base/status.h"
 
@@ -32,5 +33,9 @@ std::unique_ptr<Tokenizer> MakeByteTokenizer();
 
 /// A SentencePiece model (the content of its .model file). Errors: kDataLoss (not such a file).
 Result<std::unique_ptr<Tokenizer>> MakeSentencePieceTokenizer(const Bytes& model);
+
+/// The tokenizer of a job. Errors: those of Storage and MakeSentencePieceTokenizer, naming the uri.
+Result<std::unique_ptr<Tokenizer>> OpenTokenizer(const api::Tokenizer& tokenizer,
+                                                 const api::Storage& storage);
 
 }  // namespace swarm::data

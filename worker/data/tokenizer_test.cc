@@ -52,6 +52,17 @@ TEST(TokenizerTest, ASentencePieceModelEncodesAndDecodes) {
               HasSubstr("id 64 at position 0"));
 }
 
+TEST(TokenizerTest, TheTokenizerOfAJobIsOpenedByItsUri) {
+  const state::TestFolder folder;
+  TrainModel(folder);
+  EXPECT_EQ((*OpenTokenizer({}, {}))->vocab_size(), 256);
+  EXPECT_EQ((*OpenTokenizer({.uri = "file://" + (folder / "tiny.model")}, {}))->vocab_size(), 64);
+  const Status status = OpenTokenizer({.uri = folder / "text.txt"}, {}).status();
+  EXPECT_EQ(status.code(), StatusCode::kDataLoss);
+  EXPECT_THAT(status.message(), HasSubstr("text.txt"));
+  EXPECT_FALSE(OpenTokenizer({.kind = api::TokenizerKind::kSentencePiece}, {}).ok());
+}
+
 TEST(TokenizerTest, WhatIsNoModelIsRefused) {
   for (const char* content : {"", "this is no model"}) {
     EXPECT_EQ(MakeSentencePieceTokenizer(Bytes::Copy(content)).status().code(),

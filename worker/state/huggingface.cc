@@ -1,11 +1,9 @@
 #include "worker/state/huggingface.h"
 
-#include <nlohmann/json.hpp>
+#include "worker/state/json.h"
 
 namespace swarm::state {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kConfig = "config.json";
 constexpr const char* kGenerationConfig = "generation_config.json";
@@ -38,10 +36,7 @@ Status HuggingFaceFolder::ReadConfig() {
   const auto config = folder_->Read(kConfig);
   if (!config.ok()) return config.status().WithContext("a Hugging Face folder needs config.json");
   config_json_ = config->text();
-  if (!Json::parse(config_json_, nullptr, false).is_object()) {
-    return DataLoss(folder_->Describe(kConfig) + " is no JSON object");
-  }
-  return {};
+  return ParseJsonObject(config_json_).status().WithContext(folder_->Describe(kConfig));
 }
 
 Status HuggingFaceFolder::ReadIndex() {
@@ -53,8 +48,10 @@ Status HuggingFaceFolder::ReadIndex() {
                     " weights must be converted to safetensors first");
   }
   if (!text.ok()) return text.status();
-  const Json index = Json::parse(text->text(), nullptr, false);
-  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
+  const auto parsed = ParseJsonObject(text->text());
+  if (!parsed.ok()) return parsed.status().WithContext(folder_->Describe(kIndex));
+  const Json& index = *parsed;
+  if (!index.contains("weight_map") || !index["weight_map"].is_object()) {
     return DataLoss(folder_->Describe(kIndex) + " has no weight_map");
   }
   for (const auto& [tensor, shard] : index["weight_map"].items()) {
@@ -99,13 +96,13 @@ Result<NamedTensor> HuggingFaceFolder::Lookup(const std::string& name) {
 
 Status WriteHuggingFaceFolder(const std::string& uri, const std::string& config_json,
                               std::span<const NamedTensor> tensors, const api::Storage& options) {
-  const Json config = Json::parse(config_json, nullptr, false);
-  if (!config.is_object()) return InvalidArgument("the model's config is no JSON object");
+  const auto config = ParseJsonObject(config_json);
+  if (!config.ok()) return InvalidArgument("the model's config: " + config.status().message());
   ASSIGN_OR_RETURN(auto folder, Storage::Open(uri, options));
   ASSIGN_OR_RETURN(const std::vector<Bytes> model, EncodeSafetensors(tensors, {{"format", "pt"}}));
   RETURN_IF_ERROR(folder->Write(kModel, model));
-  RETURN_IF_ERROR(folder->Write(kGenerationConfig, JsonFile(GenerationConfig(config))));
-  return folder->Write(kConfig, JsonFile(config));
+  RETURN_IF_ERROR(folder->Write(kGenerationConfig, JsonFile(GenerationConfig(*config))));
+  return folder->Write(kConfig, JsonFile(*config));
 }
 
 }  // namespace swarm::state

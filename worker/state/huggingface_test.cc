@@ -77,8 +77,13 @@ TEST(HuggingFaceTest, FoldersThatAreNoModelSayWhatIsMissing) {
   EXPECT_THAT(error().message(), HasSubstr("converted to safetensors"));
   folder.Put("model.safetensors.index.json", "{}");
   EXPECT_THAT(error().message(), HasSubstr("weight_map"));
-  EXPECT_EQ(WriteHuggingFaceFolder(folder / "out", "no json", {}).code(),
-            StatusCode::kInvalidArgument);
+  for (const std::string& config : {std::string("no json"), std::string(100000, '[')}) {
+    EXPECT_EQ(WriteHuggingFaceFolder(folder / "out", config, {}).code(),
+              StatusCode::kInvalidArgument);
+  }
+  std::string deep = "1";
+  for (int i = 0; i < 100; ++i) deep = "{\"a\":" + deep + "}";
+  EXPECT_THAT(WriteHuggingFaceFolder(folder / "out", deep, {}).message(), HasSubstr("too deep"));
 }
 
 }  // namespace

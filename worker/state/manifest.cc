@@ -1,12 +1,11 @@
 #include "worker/state/manifest.h"
 
 #include <charconv>
-#include <nlohmann/json.hpp>
+
+#include "worker/state/json.h"
 
 namespace swarm::state {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // What is missing or of another type throws Json::exception, which DecodeManifest turns into
 // kDataLoss.
@@ -52,8 +51,8 @@ Manifest Decode(const Json& json) {
 }  // namespace
 
 Result<Bytes> EncodeManifest(const Manifest& manifest) {
-  const Json model = Json::parse(manifest.config_json, nullptr, false);
-  if (!model.is_object()) return InvalidArgument("the model's config is no JSON object");
+  const auto model = ParseJsonObject(manifest.config_json);
+  if (!model.ok()) return InvalidArgument("the model's config: " + model.status().message());
   Json files = Json::array();
   for (const protocol::CheckpointFile& file : manifest.files) {
     files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"digest", file.digest.Hex()}});
@@ -66,7 +65,7 @@ Result<Bytes> EncodeManifest(const Manifest& manifest) {
                      {"seed", manifest.seed},
                      {"stageCount", manifest.stage_count},
                      {"previous", manifest.previous},
-                     {"model", model},
+                     {"model", *model},
                      {"files", files},
                      {"tensors", manifest.tensors}};
   try {
@@ -77,8 +76,9 @@ Result<Bytes> EncodeManifest(const Manifest& manifest) {
 }
 
 Result<Manifest> DecodeManifest(const Bytes& text) {
-  const Json json = Json::parse(text.text(), nullptr, false);
-  if (!json.is_object()) return DataLoss("a manifest that is no JSON object");
+  const auto parsed = ParseJsonObject(text.text());
+  if (!parsed.ok()) return parsed.status().WithContext("a manifest");
+  const Json& json = *parsed;
   try {
     const std::uint64_t format = Number(json.at("format"));
     if (format > kManifestFormat) {

@@ -1,6 +1,7 @@
 #include "worker/state/storage.h"
 
 #include "worker/state/file_storage.h"
+#include "worker/state/s3/s3_storage.h"
 
 namespace swarm::state {
 
@@ -32,6 +33,10 @@ Status CheckName(const std::string& name) {
 Result<std::unique_ptr<Storage>> Storage::Open(const std::string& uri,
                                                const api::Storage& options) {
   if (uri.empty()) return InvalidArgument("a storage uri is empty");
+  if (uri.starts_with("s3://")) {
+    ASSIGN_OR_RETURN(s3::S3Options s3_options, s3::MakeS3Options(uri, options));
+    return s3::OpenS3Storage(std::move(s3_options));
+  }
   const std::string path = LocalPath(uri);
   if (!path.empty()) return OpenFileStorage(path);
   return InvalidArgument("storage uri \"" + uri +

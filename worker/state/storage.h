@@ -22,7 +22,7 @@ namespace swarm::state {
 class Storage {
  public:
   /// Opens `uri`: s3://bucket/prefix, file:///absolute/path, or a path. Nothing is created or
-  /// reached yet. Credentials for S3 come from the environment (s3_credentials.h); `options`
+  /// reached yet. Credentials for S3 come from the environment (s3/credentials.h); `options`
   /// without endpoint or region takes those of AWS_ENDPOINT_URL and AWS_REGION. Errors:
   /// kInvalidArgument (an unknown scheme, no bucket).
   static Result<std::unique_ptr<Storage>> Open(const std::string& uri,

@@ -1,0 +1,21 @@
+#include "worker/data/tokenizer.h"
+
+#include "worker/state/storage.h"
+
+namespace swarm::data {
+
+Result<std::unique_ptr<Tokenizer>> OpenTokenizer(const api::Tokenizer& tokenizer,
+                                                 const api::Storage& storage) {
+  if (tokenizer.kind == api::TokenizerKind::kByte && tokenizer.uri.empty()) {
+    return MakeByteTokenizer();
+  }
+  if (tokenizer.uri.empty()) return InvalidArgument("a SentencePiece tokenizer needs a uri");
+  const state::SplitUri split = state::SplitLastName(tokenizer.uri);
+  ASSIGN_OR_RETURN(const auto folder, state::Storage::Open(split.folder, storage));
+  ASSIGN_OR_RETURN(const Bytes model, folder->Read(split.name));
+  auto opened = MakeSentencePieceTokenizer(model);
+  if (!opened.ok()) return opened.status().WithContext(tokenizer.uri);
+  return opened;
+}
+
+}  // namespace swarm::data
