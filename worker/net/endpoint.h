@@ -33,8 +33,9 @@ struct Envelope {
 
 /// What an endpoint tells its owner. Called on the endpoint's own threads, one call at a time for
 /// each (peer, lane), and neither OnPeerUp nor OnPeerDown while another call for that peer runs; calls
-/// for different peers or lanes may overlap. A call that waits holds up its own (peer, lane) only, but
-/// should post to a Loop and return. It must not call back into the endpoint except Send.
+/// for different peers or lanes may overlap. They should post to a Loop and return: the threads are
+/// few and shared by all endpoints of the process, so a call that waits delays other peers as well,
+/// and at last, by flow control, the senders. They must not call back into the endpoint except Send.
 class EndpointHandler {
  public:
   virtual ~EndpointHandler() = default;

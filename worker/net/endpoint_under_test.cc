@@ -1,5 +1,6 @@
 #include "worker/net/endpoint_under_test.h"
 
+#include "worker/net/grpc/grpc_endpoint.h"
 #include "worker/net/loopback/loopback.h"
 
 namespace swarm::net {
@@ -19,11 +20,31 @@ class LoopbackUnderTest final : public NetworkUnderTest {
   LoopbackNetwork network_;
 };
 
+class GrpcUnderTest final : public NetworkUnderTest {
+ public:
+  Result<std::unique_ptr<Endpoint>> Make(const WorkerId& self, EndpointHandler* handler,
+                                         const EndpointLimits& limits) override {
+    GrpcOptions options;
+    options.self = self;
+    options.listen = "127.0.0.1:0";
+    options.job = "job-1";
+    options.plaintext = true;
+    options.control_window_bytes = limits.control_window_bytes;
+    options.data_window_bytes = limits.data_window_bytes;
+    options.payload_bytes_max = limits.payload_bytes_max;
+    auto created = GrpcEndpoint::Create(options, handler);
+    if (!created.ok()) return created.status();
+    return std::unique_ptr<Endpoint>(std::move(created).value());
+  }
+  std::string nowhere() const override { return "127.0.0.1:1"; }
+};
+
 }  // namespace
 
-std::vector<const char*> NetworksUnderTest() { return {"Loopback"}; }
+std::vector<const char*> NetworksUnderTest() { return {"Loopback", "GrpcPlaintext"}; }
 
 std::unique_ptr<NetworkUnderTest> MakeNetwork(std::string_view name) {
+  if (name == "GrpcPlaintext") return std::make_unique<GrpcUnderTest>();
   return std::make_unique<LoopbackUnderTest>();
 }
 

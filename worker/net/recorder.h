@@ -35,9 +35,11 @@ class Recorder final : public EndpointHandler {
   }
   void OnPeerUp(const WorkerId& peer) override { Note("up " + peer.value); }
   void OnPeerDown(const WorkerId& peer, const Status& why) override {
+    {
+      const std::lock_guard lock(mutex_);
+      last_reason_ = why;
+    }
     Note("down " + peer.value);
-    const std::lock_guard lock(mutex_);
-    last_reason_ = why;
   }
 
   /// Whether at least `count` messages have come.

@@ -117,6 +117,7 @@ class Decoder {
             &to->event);
     to->loss = from.loss();
     to->seconds = from.seconds();
+    to->boundary_bytes = from.boundary_bytes();
   }
 
   void Get(const pb::Progress& from, Progress* to) {

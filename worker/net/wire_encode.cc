@@ -129,6 +129,7 @@ class Encoder {
     to->set_event(static_cast<pb::TaskReport::Event>(from.event));
     to->set_loss(from.loss);
     to->set_seconds(from.seconds);
+    to->set_boundary_bytes(from.boundary_bytes);
   }
 
   void Put(const Progress& from, pb::Header* header) {

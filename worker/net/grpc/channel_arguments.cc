@@ -1,0 +1,50 @@
+#include "worker/net/grpc/channel_arguments.h"
+
+#include "worker/net/frame.h"
+#include "worker/net/wire.h"
+
+namespace swarm::net {
+namespace {
+
+constexpr int kMessageBytesMax =
+    static_cast<int>(kHeaderBytesMax + kPieceBytesMax + kFrameOverheadMax);
+
+/// Calls `set(name, value)` for what both ends have in common.
+template <typename Set>
+void SetCommonArguments(const Set& set) {
+  set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, kMessageBytesMax);
+  set(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, kMessageBytesMax);
+  // Nobody is sent away for its pings: both ends ping, and a lane may be silent for long.
+  set(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  set(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+}
+
+}  // namespace
+
+grpc::ChannelArguments MakeChannelArguments(const protocol::Address& address, Lane lane) {
+  grpc::ChannelArguments arguments;
+  SetCommonArguments([&](const char* name, int value) { arguments.SetInt(name, value); });
+  // A connection of its own, whatever else this process has open to the same address.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt("swarm.lane", static_cast<int>(lane));
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A silent peer is noticed by heartbeats first; this is for one whose machine has vanished. Acks wait
+  // behind bulk, so the data lane has more patience.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, lane == Lane::kControl ? 2000 : 10000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, lane == Lane::kControl ? 4000 : 20000);
+  if (!address.tls_server_name.empty()) arguments.SetSslTargetNameOverride(address.tls_server_name);
+  return arguments;
+}
+
+void SetServerArguments(grpc::ServerBuilder* builder) {
+  SetCommonArguments(
+      [&](const char* name, int value) { builder->AddChannelArgument(name, value); });
+  // One call a connection is what a peer has.
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 2);
+  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000);
+}
+
+}  // namespace swarm::net

@@ -1,0 +1,38 @@
+// Who may talk: mutual TLS, and the identities in certificates.
+#pragma once
+
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "worker/net/grpc/grpc_endpoint.h"
+
+namespace swarm::net {
+
+/// What a certificate must say, in its only URI SAN, for a program to be `id`:
+/// spiffe://TRUSTDOMAIN/job/JOB/worker/ID, with bytes of ID outside of [A-Za-z0-9._-] as %XX. The id
+/// "trainer" is .../trainer, and "observer", alone or followed by '/' and anything, is .../observer.
+std::string IdentityUri(const std::string& trust_domain, const std::string& job,
+                        const WorkerId& id);
+
+/// The credentials of one endpoint. Thread-safe.
+class Credentials {
+ public:
+  virtual ~Credentials() = default;
+
+  /// Errors: as GrpcEndpoint::Create.
+  static Result<std::unique_ptr<Credentials>> Create(const GrpcOptions& options);
+
+  virtual std::shared_ptr<grpc::ServerCredentials> ForListening() const = 0;
+  /// A connection made with these reaches `peer`, or nobody.
+  virtual std::shared_ptr<grpc::ChannelCredentials> ForDialling(const WorkerId& peer) const = 0;
+  /// Whether one whose verified certificate has these URIs may call itself `id`.
+  /// Errors: kPermissionDenied.
+  virtual Status CheckClaim(const std::vector<std::string>& uris, const WorkerId& id) const = 0;
+};
+
+}  // namespace swarm::net

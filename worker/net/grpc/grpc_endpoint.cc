@@ -1,0 +1,292 @@
+#include "worker/net/grpc/grpc_endpoint.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <unordered_map>
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "worker/net/grpc/channel_arguments.h"
+#include "worker/net/grpc/connection_table.h"
+#include "worker/net/grpc/credentials.h"
+#include "worker/net/grpc/gate.h"
+#include "worker/net/grpc/status.h"
+#include "worker/net/wire.h"
+
+namespace swarm::net {
+namespace {
+
+constexpr Duration kStopDeadline = std::chrono::seconds(10);
+
+/// Ends a call at once.
+class RefusingReactor final : public grpc::ServerGenericBidiReactor {
+ public:
+  explicit RefusingReactor(const Status& why) { Finish(ToGrpc(why)); }
+  void OnDone() override { delete this; }
+};
+
+}  // namespace
+
+/// Joins the parts: the table of connections runs on the loop; Send finds its connection in routes_;
+/// what is for the handler passes the gate.
+class GrpcEndpoint::Core final : public StreamOwner,
+                                 public ConnectionHost,
+                                 public grpc::CallbackGenericService,
+                                 public std::enable_shared_from_this<Core> {
+ public:
+  Core(const GrpcOptions& options, EndpointHandler* handler,
+       std::unique_ptr<Credentials> credentials)
+      : options_(options),
+        handler_(handler),
+        credentials_(std::move(credentials)),
+        buffers_(std::make_shared<ReceiveBuffers>(options.unfinished_bytes_max,
+                                                  options.idle_buffer_bytes_max)),
+        loop_("net"),
+        table_(options.self, ConnectionOptions(), this) {}
+
+  Status Listen() {
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort(options_.listen, credentials_->ForListening(), &port);
+    builder.RegisterCallbackGenericService(this);
+    SetServerArguments(&builder);
+    server_ = builder.BuildAndStart();
+    if (!server_ || port == 0) return Unavailable("cannot listen on " + options_.listen);
+    std::string dial = options_.advertise;
+    if (dial.empty()) {
+      dial = options_.listen.substr(0, options_.listen.rfind(':') + 1) + std::to_string(port);
+    }
+    addresses_ = {{options_.scope, dial, ""}};
+    return Status();
+  }
+
+  void Stop() {
+    SWARM_CHECK(gate_.Close(Clock::now() + kStopDeadline),
+                "a handler of " + options_.self.value + " does not return");
+    stopping_ = true;
+    loop_.Post([this] { table_.CloseAll(Unavailable(options_.self.value + " is leaving")); });
+    {
+      std::unique_lock lock(mutex_);
+      routes_.clear();
+      const bool ended = streams_gone_.wait_until(lock, Clock::now() + kStopDeadline,
+                                                  [this] { return stream_count_ == 0; });
+      if (!ended) LOG_WARN("{} calls have not ended; cancelling them", stream_count_);
+    }
+    if (server_) server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+    loop_.Stop();
+    server_.reset();
+  }
+
+  void Connect(const WorkerId& peer, const std::vector<protocol::Address>& addresses) {
+    loop_.Post([this, peer, addresses] { table_.Want(peer, addresses); });
+  }
+
+  void Disconnect(const WorkerId& peer) {
+    if (const auto connection = TakeRoute(peer)) connection->muted = true;
+    loop_.Post([this, peer] { table_.Forget(peer); });
+  }
+
+  Status Send(const WorkerId& to, Lane lane, Envelope envelope) {
+    if (envelope.payload.size() > options_.payload_bytes_max) {
+      return InvalidArgument("a payload of " + std::to_string(envelope.payload.size()) +
+                             " bytes to " + to.value + "; at most " +
+                             std::to_string(options_.payload_bytes_max));
+    }
+    ASSIGN_OR_RETURN(std::string header, EncodeHeader(envelope.message));
+    const auto connection = Route(to);
+    if (!connection) return Unavailable("no connection to " + to.value);
+    const std::size_t bytes = header.size() + envelope.payload.size();
+    const Status status = connection->lane(lane).Send(std::move(header), std::move(envelope.payload));
+    if (!status.ok()) return status.WithContext(to.value);
+    ++messages_sent_;
+    bytes_sent_ += bytes;
+    return Status();
+  }
+
+  const std::vector<protocol::Address>& addresses() const { return addresses_; }
+  Traffic traffic() const {
+    return {messages_sent_, bytes_sent_, messages_received_, bytes_received_, messages_refused_};
+  }
+
+  // grpc::CallbackGenericService
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
+    if (context->method() != kExchangeMethod) {
+      return new RefusingReactor(Unimplemented("only " + std::string(kExchangeMethod) + " is here"));
+    }
+    if (stopping_) return new RefusingReactor(Unavailable(options_.self.value + " is leaving"));
+    CountStream();
+    const auto stream =
+        AcceptedStream::Start(shared_from_this(), MakeStreamOptions(), context);
+    loop_.Post([this, stream] { table_.AddStranger(stream); });
+    return stream->reactor();
+  }
+
+  // StreamOwner, on gRPC's threads
+  void OnStreamHello(const std::shared_ptr<Stream>& stream, StreamHello hello) override {
+    loop_.Post([this, stream, hello = std::move(hello)] { table_.HelloCame(stream, hello); });
+  }
+
+  void OnStreamRefused(Stream& stream, const Status& why) override {
+    ++messages_refused_;
+    LOG_WARN("refused a message from {}: {}", stream.remote().address, why.ToString());
+  }
+
+  void OnStreamDone(std::shared_ptr<Stream> stream, const Status& why) override {
+    loop_.Post([this, stream = std::move(stream), why] { table_.StreamDone(stream, why); });
+    const std::lock_guard lock(mutex_);
+    if (--stream_count_ == 0) streams_gone_.notify_all();
+  }
+
+  // ConnectionHost, on the loop
+  StreamHello MakeHello(Lane lane, std::uint64_t connection) const override {
+    StreamHello hello;
+    hello.job = options_.job;
+    hello.id = options_.self;
+    hello.instance = options_.instance;
+    hello.lane = lane;
+    hello.connection = connection;
+    return hello;
+  }
+
+  std::shared_ptr<Stream> Dial(const WorkerId& peer, const protocol::Address& address,
+                               const StreamHello& hello) override {
+    CountStream();
+    auto channel = grpc::CreateCustomChannel(address.dial, credentials_->ForDialling(peer),
+                                             MakeChannelArguments(address, hello.lane));
+    return DialledStream::Start(shared_from_this(), MakeStreamOptions(), std::move(channel), hello);
+  }
+
+  Status CheckPeer(const Stream& stream, const StreamHello& hello) const override {
+    RETURN_IF_ERROR(credentials_->CheckClaim(stream.remote().uris, hello.id));
+    return CheckHello(hello, options_.job);
+  }
+
+  void OnOpen(const std::shared_ptr<Connection>& connection) override {
+    {
+      const std::lock_guard lock(mutex_);
+      routes_[connection->peer] = connection;
+    }
+    gate_.Pass([&] { handler_->OnPeerUp(connection->peer); });
+    for (const Lane lane : {Lane::kControl, Lane::kData}) {
+      connection->lane(lane).StartReading(
+          [this, connection, lane](Envelope envelope, std::size_t bytes) {
+            Deliver(*connection, lane, std::move(envelope), bytes);
+          });
+    }
+  }
+
+  void OnClosing(const std::shared_ptr<Connection>& connection) override {
+    const std::lock_guard lock(mutex_);
+    const auto found = routes_.find(connection->peer);
+    if (found != routes_.end() && found->second == connection) routes_.erase(found);
+  }
+
+  void OnBroken(const std::shared_ptr<Connection>& connection) override {
+    if (connection->muted) return;
+    gate_.Pass([&] { handler_->OnPeerDown(connection->peer, connection->why); });
+  }
+
+  void After(Duration delay, std::function<void()> work) override {
+    loop_.PostAt(Clock::now() + delay, std::move(work));
+  }
+
+ private:
+  void Deliver(const Connection& connection, Lane lane, Envelope envelope, std::size_t bytes) {
+    if (connection.muted) {
+      ++messages_refused_;
+      return;
+    }
+    ++messages_received_;
+    bytes_received_ += bytes;
+    gate_.Pass([&] { handler_->OnMessage(connection.peer, lane, std::move(envelope)); });
+  }
+
+  StreamOptions MakeStreamOptions() const {
+    return {{options_.control_window_bytes, options_.data_window_bytes},
+            options_.piece_bytes,
+            options_.payload_bytes_max,
+            buffers_};
+  }
+
+  void CountStream() {
+    const std::lock_guard lock(mutex_);
+    ++stream_count_;
+  }
+
+  std::shared_ptr<Connection> Route(const WorkerId& peer) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = routes_.find(peer);
+    return found == routes_.end() ? nullptr : found->second;
+  }
+
+  std::shared_ptr<Connection> TakeRoute(const WorkerId& peer) {
+    const std::lock_guard lock(mutex_);
+    const auto found = routes_.find(peer);
+    if (found == routes_.end()) return nullptr;
+    const auto connection = found->second;
+    routes_.erase(found);
+    return connection;
+  }
+
+  const GrpcOptions options_;
+  EndpointHandler* const handler_;
+  const std::unique_ptr<Credentials> credentials_;
+  const std::shared_ptr<ReceiveBuffers> buffers_;
+  std::vector<protocol::Address> addresses_;  // fixed once it listens
+  Gate gate_;
+  std::atomic<bool> stopping_ = false;
+  std::atomic<std::uint64_t> messages_sent_ = 0, bytes_sent_ = 0;
+  std::atomic<std::uint64_t> messages_received_ = 0, bytes_received_ = 0, messages_refused_ = 0;
+
+  mutable std::mutex mutex_;
+  std::condition_variable streams_gone_;
+  int stream_count_ = 0;                                             // guarded
+  std::unordered_map<WorkerId, std::shared_ptr<Connection>> routes_;  // guarded: open connections
+
+  Loop loop_;
+  ConnectionTable table_;  // of the loop
+  std::unique_ptr<grpc::Server> server_;
+};
+
+GrpcEndpoint::GrpcEndpoint(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+
+Result<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Create(const GrpcOptions& options,
+                                                           EndpointHandler* handler) {
+  if (options.self.empty()) return InvalidArgument("an endpoint needs an id");
+  ASSIGN_OR_RETURN(auto credentials, Credentials::Create(options));
+  GrpcOptions filled = options;
+  if (filled.instance == 0) {
+    filled.instance = static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(
+            std::chrono::system_clock::now().time_since_epoch())
+            .count());
+  }
+  auto core = std::make_shared<Core>(filled, handler, std::move(credentials));
+  std::unique_ptr<GrpcEndpoint> endpoint(new GrpcEndpoint(core));
+  RETURN_IF_ERROR(core->Listen());
+  return endpoint;
+}
+
+GrpcEndpoint::~GrpcEndpoint() { core_->Stop(); }
+
+void GrpcEndpoint::Connect(const WorkerId& peer, const std::vector<protocol::Address>& addresses) {
+  core_->Connect(peer, addresses);
+}
+
+void GrpcEndpoint::Disconnect(const WorkerId& peer) { core_->Disconnect(peer); }
+
+Status GrpcEndpoint::Send(const WorkerId& to, Lane lane, Envelope envelope) {
+  return core_->Send(to, lane, std::move(envelope));
+}
+
+std::vector<protocol::Address> GrpcEndpoint::addresses() const { return core_->addresses(); }
+
+Traffic GrpcEndpoint::traffic() const { return core_->traffic(); }
+
+}  // namespace swarm::net
