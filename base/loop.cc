@@ -2,10 +2,15 @@
 
 #include <pthread.h>
 
+#include <utility>
+
 namespace swarm {
 
-Loop::Loop(std::string name, std::size_t capacity)
-    : name_(std::move(name)), capacity_(capacity), thread_([this] { Run(); }) {}
+Loop::Loop(std::string name, std::function<void()> on_idle, std::size_t capacity)
+    : name_(std::move(name)),
+      on_idle_(std::move(on_idle)),
+      capacity_(capacity),
+      thread_([this] { Run(); }) {}
 
 Loop::~Loop() { Stop(); }
 
@@ -42,6 +47,7 @@ std::size_t Loop::depth() const {
 void Loop::Run() {
   pthread_setname_np(pthread_self(), name_.substr(0, 15).c_str());
   std::unique_lock lock(mutex_);
+  bool worked = false;  // since on_idle_ ran
   while (true) {
     const Timepoint now = Clock::now();
     while (!timed_.empty() && timed_.begin()->first <= now && !stopping_) {
@@ -55,6 +61,11 @@ void Loop::Run() {
       lock.unlock();
       work();
       work = nullptr;  // what it holds is freed outside the lock
+      lock.lock();
+      worked = true;
+    } else if (on_idle_ && std::exchange(worked, false)) {
+      lock.unlock();
+      on_idle_();
       lock.lock();
     } else if (stopping_) {
       return;

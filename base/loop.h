@@ -20,7 +20,10 @@ namespace swarm {
 /// the loop itself (which would wait for itself). Closures posted after Stop are dropped.
 class Loop {
  public:
-  explicit Loop(std::string name, std::size_t capacity = 65536);
+  /// `on_idle`, if any, runs on the loop's thread whenever the queue has become empty after work: the
+  /// place to send what was gathered meanwhile.
+  explicit Loop(std::string name, std::function<void()> on_idle = nullptr,
+                std::size_t capacity = 65536);
   /// Stops and joins.
   ~Loop();
   Loop(const Loop&) = delete;
@@ -40,6 +43,7 @@ class Loop {
   void Run();
 
   const std::string name_;
+  const std::function<void()> on_idle_;
   const std::size_t capacity_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;

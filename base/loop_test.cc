@@ -28,8 +28,20 @@ TEST(LoopTest, TimedClosuresRunInTheOrderOfTheirTimes) {
   EXPECT_EQ(done.get_future().get(), (std::vector<int>{1, 2}));
 }
 
+TEST(LoopTest, WhatIsGatheredIsSentWhenNothingElseIsLeftToDo) {
+  std::vector<int> gathered, sent;
+  std::promise<void> gate;
+  Loop loop("test", [&] { sent.insert(sent.end(), gathered.begin(), gathered.end()), gathered.clear(); });
+  loop.Post([opened = gate.get_future().share()] { opened.wait(); });
+  for (int i = 0; i < 3; ++i) loop.Post([&gathered, i] { gathered.push_back(i); });
+  loop.PostAt(Clock::now(), [] {});  // a timed closure counts as work too
+  gate.set_value();
+  loop.Stop();
+  EXPECT_EQ(sent, (std::vector<int>{0, 1, 2}));
+}
+
 TEST(LoopTest, AFullQueueHoldsThePosterBackUntilThereIsRoom) {
-  Loop loop("test", 1);
+  Loop loop("test", nullptr, 1);
   std::promise<void> gate;
   std::shared_future<void> opened = gate.get_future().share();
   std::atomic<int> ran{0};

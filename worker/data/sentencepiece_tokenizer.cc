@@ -1,7 +1,7 @@
-// The room of SentencePiece.
+// The room of SentencePiece: a module of its own, opened by sentencepiece_module.cc.
 #include <sentencepiece_processor.h>
 
-#include "worker/data/tokenizer.h"
+#include "worker/data/sentencepiece_module.h"
 
 namespace swarm::data {
 namespace {
@@ -41,10 +41,15 @@ class SentencePieceTokenizer final : public Tokenizer {
 
 }  // namespace
 
-Result<std::unique_ptr<Tokenizer>> MakeSentencePieceTokenizer(const Bytes& model) {
-  auto tokenizer = std::make_unique<SentencePieceTokenizer>();
-  RETURN_IF_ERROR(tokenizer->Load(model));
-  return std::unique_ptr<Tokenizer>(std::move(tokenizer));
-}
-
 }  // namespace swarm::data
+
+extern "C" void SwarmMakeSentencePieceTokenizer(
+    const swarm::Bytes& model, swarm::Result<std::unique_ptr<swarm::data::Tokenizer>>* result) {
+  auto tokenizer = std::make_unique<swarm::data::SentencePieceTokenizer>();
+  const swarm::Status status = tokenizer->Load(model);
+  if (status.ok()) {
+    *result = std::unique_ptr<swarm::data::Tokenizer>(std::move(tokenizer));
+  } else {
+    *result = status;
+  }
+}

@@ -1,0 +1,73 @@
+// The losses of a swarm are those of the same job in one process: invariant 2 of the design, for
+// every number of stages and replicas, in both step modes.
+#include "tests/swarm/local_swarm.h"
+
+namespace swarm::tests {
+namespace {
+
+struct Layout {
+  std::vector<std::uint64_t> replicas;
+  std::string Name() const {
+    std::string name;
+    for (const auto n : replicas) name += (name.empty() ? "" : "x") + std::to_string(n);
+    return name;
+  }
+};
+
+class EqualityTest : public ::testing::TestWithParam<api::StepMode> {
+ protected:
+  api::SwarmJob Job() {
+    api::SwarmJob job = TinyJob(folder_);
+    job.spec.training.stepMode = GetParam();
+    return job;
+  }
+  void ExpectEqualLosses(const api::SwarmJob& job, const Layout& layout,
+                         const std::vector<double>& expected) {
+    SCOPED_TRACE(layout.Name());
+    const std::string out = folder_.path() + "/" + layout.Name();
+    const auto outcome = RunSwarm(job, layout.replicas, out);
+    ASSERT_TRUE(outcome.succeeded) << outcome.reason;
+    const std::vector<double> losses = Losses(out);
+    ASSERT_EQ(losses.size(), expected.size());
+    for (std::size_t t = 0; t < losses.size(); ++t) {
+      ASSERT_NEAR(losses[t], expected[t], 1e-5 * expected[t]) << "step " << t;
+    }
+  }
+  std::vector<double> ReferenceLosses(const api::SwarmJob& job) {
+    const std::string out = folder_.path() + "/reference";
+    const Status status = trainer::TrainReference({.job = job, .out_dir = out});
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    const auto losses = Losses(out);
+    EXPECT_EQ(losses.size(), job.spec.training.maxSteps);
+    EXPECT_LT(losses.back(), 0.8 * losses.front()) << "nothing was learned";
+    return losses;
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_P(EqualityTest, EveryLayoutGivesTheLossesOfOneProcess) {
+  const api::SwarmJob job = Job();
+  const auto expected = ReferenceLosses(job);
+  const std::vector<Layout> layouts{{{1}},          {{2}},       {{3}},    {{1, 1}},
+                                    {{2, 1}},       {{1, 3}},    {{1, 1, 1, 1}}, {{2, 2, 2, 2}},
+                                    {{3, 1, 2, 1}}, {{1, 2, 1, 3, 1, 1, 2}}};
+  for (const Layout& layout : layouts) ExpectEqualLosses(job, layout, expected);
+}
+
+TEST_P(EqualityTest, ATiedHeadIsSummedOverTheFirstAndTheLastStage) {
+  api::SwarmJob job = Job();
+  job.spec.model.config.tie_word_embeddings = true;
+  const auto expected = ReferenceLosses(job);
+  for (const Layout& layout : {Layout{{2}}, Layout{{1, 1}}, Layout{{2, 1, 3}}}) {
+    ExpectEqualLosses(job, layout, expected);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(StepModes, EqualityTest,
+                         ::testing::Values(api::StepMode::kSync, api::StepMode::kDelayed),
+                         [](const auto& info) {
+                           return info.param == api::StepMode::kSync ? "Sync" : "Delayed";
+                         });
+
+}  // namespace
+}  // namespace swarm::tests

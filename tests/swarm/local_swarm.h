@@ -1,0 +1,118 @@
+// A trainer and its workers in one process, over the loopback network: real stages, real protocol,
+// no sockets and no processes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "api/swarmjob.h"
+#include "base/log.h"
+#include "worker/net/loopback/loopback.h"
+#include "worker/stage/worker.h"
+#include "worker/trainer/reference.h"
+#include "worker/trainer/trainer.h"
+
+namespace swarm::tests {
+
+/// A folder that is removed with its content.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "swarm-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// A job so small that a step takes milliseconds: 7 layers of width 32 on a text made of words.
+inline api::SwarmJob TinyJob(const TemporaryFolder& folder) {
+  const std::string text = folder.path() + "/text.txt";
+  if (!std::filesystem::exists(text)) {
+    std::ofstream out(text);
+    for (int i = 0; i < 2000; ++i) out << "word " << i * i % 97 << (i % 7 == 0 ? "\n" : " and ");
+  }
+  api::SwarmJob job;
+  job.name = "tiny";
+  job.spec.model.config = {.hidden_size = 32,
+                           .num_hidden_layers = 7,
+                           .num_attention_heads = 4,
+                           .num_key_value_heads = 2,
+                           .head_dim = 8,
+                           .intermediate_size = 64,
+                           .vocab_size = 256};
+  job.spec.data.uri = text;
+  job.spec.training = {.seed = 7,
+                       .maxSteps = 50,
+                       .globalBatchSize = 8,
+                       .microbatchSize = 1,
+                       .sequenceLength = 16};
+  job.spec.optimizer.learningRate = 3e-3;
+  job.spec.schedule.warmupSteps = 5;
+  return job;
+}
+
+inline std::vector<nlohmann::json> ReadLines(const std::string& path) {
+  std::vector<nlohmann::json> lines;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+inline std::vector<double> Losses(const std::string& out_dir) {
+  std::vector<double> losses;
+  for (const auto& line : ReadLines(out_dir + "/steps.jsonl")) {
+    EXPECT_EQ(line.at("step").get<std::size_t>(), losses.size());
+    losses.push_back(line.at("loss").get<double>());
+  }
+  return losses;
+}
+
+/// Trains `job` with that many replicas a stage; steps.jsonl is in `out_dir`.
+inline trainer::Outcome RunSwarm(const api::SwarmJob& job,
+                                 const std::vector<std::uint64_t>& replicas,
+                                 const std::string& out_dir, bool resume = false) {
+  net::LoopbackNetwork network;
+  auto trainer = trainer::Trainer::Start(
+      {.job = job, .replicas = replicas, .out_dir = out_dir, .resume = resume},
+      [&](net::EndpointHandler* handler) {
+        return network.CreateEndpoint(trainer::kTrainerId, handler);
+      });
+  if (!trainer.ok()) return {false, false, trainer.status().ToString()};
+  std::vector<std::unique_ptr<stage::Worker>> workers;
+  std::uint64_t count = 0;
+  for (const std::uint64_t n : replicas) count += n;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const protocol::WorkerId id("w" + std::to_string(i));
+    auto worker = stage::Worker::Start(
+        {.id = id, .trainer = trainer::kTrainerId},
+        [&](net::EndpointHandler* handler) { return network.CreateEndpoint(id, handler); });
+    EXPECT_TRUE(worker.ok()) << worker.status().ToString();
+    workers.push_back(std::move(*worker));
+  }
+  for (auto& worker : workers) {
+    const Status status = worker->Wait();
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    worker.reset();
+  }
+  return (*trainer)->Wait();
+}
+
+}  // namespace swarm::tests

@@ -1,0 +1,55 @@
+// The one thread of a worker that enters libtorch, and the order in which it works: what unblocks
+// others first, then older steps, then backward before forward (docs/protocol.md, rule 24).
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <tuple>
+
+#include "worker/protocol/ids.h"
+
+namespace swarm::stage {
+
+enum class ComputeKind : std::uint8_t { kBackward = 0, kForward = 1 };
+
+class Compute {
+ public:
+  Compute();
+  /// Stops.
+  ~Compute();
+  Compute(const Compute&) = delete;
+  Compute& operator=(const Compute&) = delete;
+
+  /// Work on the state itself (fold, seal, apply, snapshot): first come, first served, before all else.
+  void PostState(std::function<void()> work);
+  /// Work on a microbatch. Bounded by the tasks that the replica admits.
+  void PostTask(protocol::Step step, ComputeKind kind, std::function<void()> work);
+
+  /// Finishes the piece of work that runs, drops the rest and what comes later. Idempotent.
+  void Stop();
+
+  /// Seconds spent in work so far, and pieces of work finished. From any thread.
+  double busy_seconds() const { return busy_nanoseconds_.load() * 1e-9; }
+  std::uint64_t finished() const { return finished_.load(); }
+
+ private:
+  // (0 for state, step, kind, order of arrival)
+  using Order = std::tuple<int, std::uint64_t, int, std::uint64_t>;
+  void Post(Order order, std::function<void()> work);
+  void Run();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::map<Order, std::function<void()>> queue_;
+  std::uint64_t arrivals_ = 0;
+  bool stopping_ = false;
+  std::atomic<std::int64_t> busy_nanoseconds_{0};
+  std::atomic<std::uint64_t> finished_{0};
+  std::thread thread_;  // last: starts when all else is there
+};
+
+}  // namespace swarm::stage

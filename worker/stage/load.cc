@@ -1,0 +1,61 @@
+#include "worker/stage/load.h"
+
+#include "worker/state/checkpoint.h"
+#include "worker/state/huggingface.h"
+#include "worker/state/storage.h"
+
+namespace swarm::stage {
+
+model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
+                              std::uint64_t stage_count, int threads, const std::string& device) {
+  const api::Training& training = job.spec.training;
+  return {.config = job.spec.model.config,
+          .stage = stage,
+          .stage_count = stage_count,
+          .microbatches = job.microbatches(),
+          .precision = training.precision,
+          .step_mode = training.stepMode,
+          .codec = job.spec.pipeline.boundary.codec,
+          .optimizer = job.spec.optimizer,
+          .threads = threads,
+          .device = device};
+}
+
+Status LoadInitialState(const api::SwarmJob& job, const std::string& checkpoint_uri,
+                        protocol::Version version, model::Stage* stage) {
+  if (!checkpoint_uri.empty()) {
+    ASSIGN_OR_RETURN(const auto reader,
+                     state::CheckpointReader::Open(checkpoint_uri, job.spec.storage));
+    return stage->Load([&](const std::string& name) { return reader->Lookup(name); }, version,
+                       /*optimizer=*/true);
+  }
+  if (job.spec.model.init == api::ModelInit::kPretrained) {
+    ASSIGN_OR_RETURN(const auto folder,
+                     state::HuggingFaceFolder::Open(job.spec.model.uri, job.spec.storage));
+    return stage->Load([&](const std::string& name) { return folder->Lookup(name); }, version,
+                       /*optimizer=*/false);
+  }
+  stage->InitRandom(job.spec.training.seed);
+  return Status();
+}
+
+Result<std::unique_ptr<model::Stage>> LoadStage(const api::SwarmJob& job,
+                                                const protocol::Welcome& welcome, int threads,
+                                                const std::string& device) {
+  ASSIGN_OR_RETURN(auto stage,
+                   model::Stage::Create(OptionsOf(job, welcome.stage.value, welcome.stage_count,
+                                                  threads, device)));
+  RETURN_IF_ERROR(LoadInitialState(job, welcome.checkpoint_uri, welcome.version, stage.get()));
+  return stage;
+}
+
+Result<std::vector<protocol::CheckpointFile>> WriteStage(
+    const api::SwarmJob& job, const protocol::WriteCheckpoint& request,
+    const protocol::Welcome& welcome, const std::vector<state::NamedTensor>& tensors) {
+  ASSIGN_OR_RETURN(const auto storage, state::Storage::Open(request.uri, job.spec.storage));
+  const state::CheckpointId id{request.generation, request.version};
+  return state::WriteStageFiles(*storage, id.Folder(), welcome.stage.value, welcome.stage_count,
+                                tensors);
+}
+
+}  // namespace swarm::stage

@@ -1,0 +1,33 @@
+// From a job and a welcome to a stage with its state, and from a stage's state to files.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "api/swarmjob.h"
+#include "worker/model/stage.h"
+#include "worker/protocol/messages.h"
+#include "worker/state/tensor.h"
+
+namespace swarm::stage {
+
+/// The options of stage `stage` of `stage_count` of the job.
+model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
+                              std::uint64_t stage_count, int threads, const std::string& device);
+
+/// Fills a stage with the state that the job begins with: of the checkpoint `checkpoint_uri` names at
+/// `version`, or, where that is empty, the job's initial weights. Errors: those of model and state.
+Status LoadInitialState(const api::SwarmJob& job, const std::string& checkpoint_uri,
+                        protocol::Version version, model::Stage* stage);
+
+/// The stage that `welcome` asks for, ready to execute.
+Result<std::unique_ptr<model::Stage>> LoadStage(const api::SwarmJob& job,
+                                                const protocol::Welcome& welcome, int threads,
+                                                const std::string& device);
+
+/// Writes a stage's part of a checkpoint.
+Result<std::vector<protocol::CheckpointFile>> WriteStage(
+    const api::SwarmJob& job, const protocol::WriteCheckpoint& request,
+    const protocol::Welcome& welcome, const std::vector<state::NamedTensor>& tensors);
+
+}  // namespace swarm::stage

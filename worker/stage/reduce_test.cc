@@ -1,0 +1,123 @@
+#include "worker/stage/reduce.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "base/rng.h"
+
+namespace swarm::stage {
+namespace {
+
+using protocol::Participant;
+using protocol::ReduceChunk;
+using protocol::WorkerId;
+
+struct Flying {
+  WorkerId from, to;
+  ReduceChunk chunk;
+  Bytes payload;
+};
+
+/// Participants of one reduce, and what is on its way between them.
+struct Ring {
+  Ring(std::size_t ranks, std::size_t elements, std::uint64_t seed) : rng(seed) {
+    protocol::Reduce reduce;
+    for (std::size_t r = 0; r < ranks; ++r) {
+      reduce.participants.push_back({WorkerId("w" + std::to_string(r)), {}});
+      inputs.emplace_back(elements);
+      for (float& x : inputs.back()) x = static_cast<float>(rng.Uniform() - 0.5);
+    }
+    for (std::size_t r = 0; r < ranks; ++r) {
+      const WorkerId self = reduce.participants[r].worker;
+      parts.push_back(std::make_unique<GroupReduce>(
+          reduce, self, inputs[r], [this, self](const WorkerId& to, ReduceChunk chunk, Bytes bytes) {
+            bytes_sent += bytes.size();
+            flying.push_back({self, to, chunk, std::move(bytes)});
+          }));
+    }
+  }
+
+  GroupReduce& At(const WorkerId& id) { return *parts[std::stoul(id.value.substr(1))]; }
+
+  void Run() {
+    for (auto& part : parts) part->Start();
+    while (!flying.empty()) {
+      const auto it = flying.begin() + static_cast<std::ptrdiff_t>(rng.Below(flying.size()));
+      const Flying one = *it;
+      flying.erase(it);
+      const Status status = At(one.to).OnChunk(one.from, one.chunk, one.payload);
+      ASSERT_TRUE(status.ok()) << status.message();
+    }
+  }
+
+  Rng rng;
+  std::vector<std::vector<float>> inputs;
+  std::vector<std::unique_ptr<GroupReduce>> parts;
+  std::deque<Flying> flying;
+  std::size_t bytes_sent = 0;
+};
+
+TEST(GroupReduceTest, EveryParticipantGetsTheSameBitsInAnyOrderOfArrival) {
+  for (const std::size_t ranks : {1, 2, 3, 5}) {
+    for (const std::size_t elements : {1, 15, 16, 1000, 600000}) {
+      Ring ring(ranks, elements, ranks * 1000 + elements);
+      ring.Run();
+      std::vector<float> expected = ring.inputs[0];
+      for (std::size_t r = 1; r < ranks; ++r) {
+        for (std::size_t i = 0; i < elements; ++i) expected[i] += ring.inputs[r][i];
+      }
+      for (const auto& part : ring.parts) {
+        ASSERT_TRUE(part->done()) << ranks << " ranks, " << elements << " elements";
+        const auto result = part->result();
+        ASSERT_TRUE(std::equal(result.begin(), result.end(), expected.begin(), expected.end()));
+      }
+    }
+  }
+}
+
+TEST(GroupReduceTest, AWorkerSendsAsMuchAsInARing) {
+  Ring ring(4, 1 << 20, 1);
+  ring.Run();
+  EXPECT_EQ(ring.bytes_sent, 4u * 2 * 3 * (1 << 20) * sizeof(float) / 4);
+}
+
+TEST(GroupReduceTest, RepeatedChunksAddNothing) {
+  Ring ring(2, 100, 1);
+  for (auto& part : ring.parts) part->Start();
+  const std::deque<Flying> scattered = ring.flying;
+  for (const Flying& one : scattered) ring.flying.push_back(one);
+  while (!ring.flying.empty()) {
+    const Flying one = ring.flying.front();
+    ring.flying.pop_front();
+    ASSERT_TRUE(ring.At(one.to).OnChunk(one.from, one.chunk, one.payload).ok());
+  }
+  for (std::size_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(ring.parts[0]->result()[i], ring.inputs[0][i] + ring.inputs[1][i]);
+  }
+}
+
+TEST(GroupReduceTest, ChunksThatDoNotFitAreRefused) {
+  Ring ring(2, 100, 1);
+  GroupReduce& part = *ring.parts[0];
+  const std::vector<float> zeros(200);
+  const auto bytes = [&](std::size_t n) { return Bytes::Wrap(zeros.data(), n * 4, nullptr); };
+  const auto chunk = [](ReduceChunk::Phase phase, std::uint64_t offset) {
+    ReduceChunk c;
+    c.phase = phase;
+    c.offset = offset;
+    return c;
+  };
+  const WorkerId other("w1");
+  using Phase = ReduceChunk::Phase;
+  EXPECT_FALSE(part.OnChunk(other, chunk(Phase::kScatter, 0), bytes(3)).ok());
+  EXPECT_FALSE(part.OnChunk(other, chunk(Phase::kScatter, 99), bytes(1)).ok());
+  EXPECT_FALSE(part.OnChunk(other, chunk(Phase::kGather, 0), bytes(48)).ok());
+  EXPECT_FALSE(part.OnChunk(other, chunk(Phase::kGather, ~0ULL), bytes(52)).ok());
+  EXPECT_FALSE(part.OnChunk(WorkerId("w0"), chunk(Phase::kScatter, 0), bytes(48)).ok());
+  EXPECT_FALSE(part.OnChunk(WorkerId("stranger"), chunk(Phase::kScatter, 0), bytes(48)).ok());
+  EXPECT_TRUE(part.OnChunk(other, chunk(Phase::kScatter, 0), bytes(48)).ok());
+}
+
+}  // namespace
+}  // namespace swarm::stage

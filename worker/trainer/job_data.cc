@@ -1,0 +1,70 @@
+#include "worker/trainer/job_data.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "api/llama_config.h"
+#include "api/validate.h"
+#include "worker/data/tokenizer.h"
+#include "worker/state/huggingface.h"
+
+namespace swarm::trainer {
+
+Status ResolveModel(api::SwarmJob* job) {
+  api::Model& model = job->spec.model;
+  if (model.uri.empty() || model.config.hidden_size != 0) return Status();
+  ASSIGN_OR_RETURN(const auto folder, state::HuggingFaceFolder::Open(model.uri, job->spec.storage));
+  const auto json = nlohmann::json::parse(folder->config_json(), nullptr, false);
+  std::vector<api::FieldError> errors;
+  model.config = api::ParseLlamaConfig(json, model.uri + "/config.json", &errors);
+  if (!errors.empty()) return api::ToStatus(errors);
+  return api::ToStatus(api::Validate(*job));
+}
+
+Result<std::unique_ptr<JobData>> JobData::Open(const api::SwarmJob& job) {
+  const api::Training& training = job.spec.training;
+  auto result = std::make_unique<JobData>();
+  result->seed_ = training.seed;
+  result->sequences_ = static_cast<std::uint32_t>(training.microbatchSize);
+  result->tokens_per_sequence_ = static_cast<std::uint32_t>(training.sequenceLength + 1);
+  ASSIGN_OR_RETURN(std::shared_ptr<const data::Tokenizer> tokenizer,
+                   data::OpenTokenizer(job.spec.model.tokenizer, job.spec.storage));
+  data::CorpusOptions options{.uri = job.spec.data.uri,
+                              .storage = job.spec.storage,
+                              .token_type = job.spec.data.tokenType,
+                              .vocab_size = job.spec.model.config.vocab_size,
+                              .tokens_per_sequence = result->tokens_per_sequence_,
+                              .tokenizer = tokenizer};
+  ASSIGN_OR_RETURN(result->training_, data::Corpus::Open(options));
+  if (!job.spec.data.validationUri.empty()) {
+    options.uri = job.spec.data.validationUri;
+    ASSIGN_OR_RETURN(result->validation_, data::Corpus::Open(options));
+    const std::uint64_t there = result->validation_->WindowCount(result->tokens_per_sequence_);
+    result->validation_microbatches_ =
+        std::min(training.validationSequences, there) / training.microbatchSize;
+    if (result->validation_microbatches_ == 0) {
+      return InvalidArgument(options.uri + ": " + std::to_string(there) +
+                             " sequences of validation data, and a microbatch takes " +
+                             std::to_string(training.microbatchSize) +
+                             "; give more data or a higher training.validationSequences");
+    }
+  }
+  return result;
+}
+
+std::vector<std::int32_t> JobData::Microbatch(std::uint64_t step, std::uint64_t microbatch) const {
+  return training_->Draw(seed_, step, microbatch, sequences_, tokens_per_sequence_);
+}
+
+std::vector<std::int32_t> JobData::ValidationMicrobatch(std::uint64_t microbatch) const {
+  std::vector<std::int32_t> ids;
+  for (std::uint64_t row = 0; row < sequences_; ++row) {
+    const auto window =
+        validation_->Window(microbatch * sequences_ + row, tokens_per_sequence_);
+    ids.insert(ids.end(), window.begin(), window.end());
+  }
+  return ids;
+}
+
+}  // namespace swarm::trainer

@@ -1,0 +1,28 @@
+// The job in one process without any network: what a swarm's losses are compared with. The same
+// data order, stage code, clipping and schedule; no routes, no messages.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "api/swarmjob.h"
+#include "base/status.h"
+#include "worker/protocol/messages.h"
+
+namespace swarm::trainer {
+
+struct ReferenceOptions {
+  api::SwarmJob job;
+  std::string out_dir;  ///< steps.jsonl, events.jsonl; empty: none
+  int threads = 1;
+  bool resume = false;
+  /// Called after every step; false: stop here (a checkpoint is written).
+  std::function<bool(const protocol::CommitRecord& record, double seconds)> on_step;
+};
+
+/// Trains to maxSteps and writes checkpoints as the job says. Errors: of the job, its data, model and
+/// storage.
+Status TrainReference(const ReferenceOptions& options);
+
+}  // namespace swarm::trainer

@@ -1,0 +1,303 @@
+#include "worker/trainer/trainer.h"
+
+#include <cstring>
+
+#include <nlohmann/json.hpp>
+
+#include "api/llama_config.h"
+#include "api/parse.h"
+#include "base/log.h"
+#include "worker/optim/schedule.h"
+#include "worker/state/checkpoint.h"
+
+namespace swarm::trainer {
+
+using net::Lane;
+using net::WorkerId;
+using protocol::Message;
+
+namespace {
+
+constexpr Duration kFlushInterval = std::chrono::milliseconds(1);
+/// How long to wait at the end until all farewells are on their way.
+constexpr Duration kFarewell = std::chrono::seconds(2);
+
+}  // namespace
+
+Result<std::unique_ptr<Trainer>> Trainer::Start(TrainerOptions options,
+                                                const MakeEndpoint& make_endpoint) {
+  std::unique_ptr<Trainer> trainer(new Trainer(std::move(options)));
+  RETURN_IF_ERROR(trainer->Prepare());
+  // Whoever connects meets a trainer that is complete: the loop waits until it is.
+  std::promise<void> complete;
+  trainer->control_.Post([opened = complete.get_future().share()] { opened.wait(); });
+  auto endpoint = make_endpoint(trainer.get());
+  if (endpoint.ok()) {
+    trainer->endpoint_ = std::move(*endpoint);
+    trainer->outbox_ = std::make_unique<net::Outbox>(trainer->endpoint_.get());
+  }
+  complete.set_value();
+  if (!endpoint.ok()) return endpoint.status();
+  return trainer;
+}
+
+Trainer::Trainer(TrainerOptions options) : options_(std::move(options)) {}
+
+Trainer::~Trainer() {
+  control_.Stop();
+  storage_.Stop();
+  endpoint_.reset();
+}
+
+Status Trainer::Prepare() {
+  RETURN_IF_ERROR(ResolveModel(&options_.job));
+  ASSIGN_OR_RETURN(data_, JobData::Open(options_.job));
+  const api::Spec& spec = options_.job.spec;
+  protocol::CoordinatorOptions options{
+      .term = options_.term,
+      .replicas = options_.replicas,
+      .microbatches = options_.job.microbatches(),
+      .max_steps = spec.training.maxSteps,
+      .delayed = spec.training.stepMode == api::StepMode::kDelayed,
+      .tied_head = spec.model.config.tie_word_embeddings,
+      .max_grad_norm = spec.training.maxGradNorm,
+      .seed = spec.training.seed,
+      .learning_rate =
+          [spec](protocol::Step step) {
+            return optim::LearningRate(step.value, spec.optimizer, spec.schedule,
+                                       spec.training.maxSteps);
+          },
+      .job_json = api::ToJsonText(options_.job),
+      .checkpoint_interval_steps = spec.checkpoint.intervalSteps,
+      .checkpoint_uri = spec.checkpoint.uri,
+      .validation_interval_steps = spec.training.validationIntervalSteps,
+      .validation_microbatches = data_->validation_microbatches()};
+  RETURN_IF_ERROR(FindBeginning(&options));
+  ASSIGN_OR_RETURN(log_, RunLog::Open(options_.out_dir, options.first_version.value));
+  coordinator_ = std::make_unique<protocol::Coordinator>(std::move(options));
+  return {};
+}
+
+Status Trainer::FindBeginning(protocol::CoordinatorOptions* options) {
+  const api::Spec& spec = options_.job.spec;
+  if (!options_.resume || spec.checkpoint.uri.empty()) return {};
+  ASSIGN_OR_RETURN(const auto storage, state::Storage::Open(spec.checkpoint.uri, spec.storage));
+  const auto manifest = state::FindLatest(*storage);
+  if (manifest.status().code() == StatusCode::kNotFound) return {};
+  if (!manifest.ok()) return manifest.status();
+  if (manifest->seed != spec.training.seed) {
+    return FailedPrecondition("the checkpoint in " + spec.checkpoint.uri + " was trained with seed " +
+                              std::to_string(manifest->seed) + ", the job says " +
+                              std::to_string(spec.training.seed));
+  }
+  if (options->delayed && !manifest->previous && manifest->version.value > 0) {
+    return FailedPrecondition("the checkpoint in " + spec.checkpoint.uri +
+                              " was made in step mode Sync; Delayed needs the version before too");
+  }
+  const state::CheckpointId id{manifest->generation, manifest->version};
+  options->generation = generation_ = manifest->generation;
+  options->first_version = manifest->version;
+  options->resume_uri = spec.checkpoint.uri + "/" + id.Folder();
+  LOG_INFO("going on from version {} in {}", manifest->version.value, options->resume_uri);
+  return {};
+}
+
+Outcome Trainer::Wait() { return ended_.get_future().get(); }
+
+void Trainer::RequestStop() {
+  control_.Post([this] { Carry(coordinator_->OnStopRequested(Clock::now())); });
+}
+
+void Trainer::OnMessage(const WorkerId& from, Lane, net::Envelope envelope) {
+  control_.Post([this, from, envelope = std::move(envelope)]() mutable {
+    Handle(from, std::move(envelope));
+  });
+}
+
+void Trainer::OnPeerUp(const WorkerId&) {
+  control_.Post([this] { outbox_->Flush(); });
+}
+
+void Trainer::OnPeerDown(const WorkerId& peer, const Status& why) {
+  control_.Post([this, peer, why] {
+    outbox_->Forget(peer);
+    pulses_.erase(peer);
+    Carry(coordinator_->OnWorkerLost(peer, why.message()));
+    if (outcome_ && pulses_.empty()) ScheduleFlush();
+  });
+}
+
+void Trainer::Handle(const WorkerId& from, net::Envelope envelope) {
+  using namespace protocol;  // the alternatives of Message
+  const Timepoint now = Clock::now();
+  std::visit(
+      [&](auto& message) {
+        using M = std::decay_t<decltype(message)>;
+        if constexpr (std::is_same_v<M, Hello>) {
+          if (message.id == from) Carry(coordinator_->OnHello(message, now));
+        } else if constexpr (std::is_same_v<M, Ready>) {
+          Carry(coordinator_->OnReady(from, message, now));
+        } else if constexpr (std::is_same_v<M, Progress>) {
+          Carry(coordinator_->OnProgress(from, message, now));
+        } else if constexpr (std::is_same_v<M, ReduceRefused>) {
+          Carry(coordinator_->OnReduceRefused(from, message, now));
+        } else if constexpr (std::is_same_v<M, Reduced>) {
+          Carry(coordinator_->OnReduced(from, message, now));
+        } else if constexpr (std::is_same_v<M, Committed>) {
+          Carry(coordinator_->OnCommitted(from, message, now));
+        } else if constexpr (std::is_same_v<M, CheckpointWritten>) {
+          Carry(coordinator_->OnCheckpointWritten(from, message, now));
+        } else if constexpr (std::is_same_v<M, Failure>) {
+          Carry(coordinator_->OnFailure(from, message));
+        } else if constexpr (std::is_same_v<M, Heartbeat>) {
+          OnBeat(from, message);
+        } else if constexpr (std::is_same_v<M, Observe>) {
+          Send(from, Lane::kControl, Describe(now));
+        }
+      },
+      envelope.message);
+}
+
+void Trainer::OnBeat(const WorkerId& from, const protocol::Heartbeat& beat) {
+  const Timepoint now = Clock::now();
+  Pulse& pulse = pulses_[from];
+  const double seconds = ToSeconds(now - pulse.time);
+  if (pulse.time != Timepoint() && seconds > 0) {
+    // A second's worth of memory, whatever the rate of the beats.
+    const double weight = std::min(1.0, seconds);
+    const double busy = (beat.busy_seconds - pulse.beat.busy_seconds) / seconds;
+    const double rate = static_cast<double>(beat.bytes_sent - pulse.beat.bytes_sent) / seconds;
+    pulse.utilization += weight * (busy - pulse.utilization);
+    pulse.bytes_per_second += weight * (rate - pulse.bytes_per_second);
+  }
+  pulse.time = now;
+  pulse.beat = beat;
+}
+
+protocol::JobStatus Trainer::Describe(Timepoint now) const {
+  protocol::JobStatus status = coordinator_->Status(now);
+  status.tokens_per_second = counters_.tokens_per_second;
+  for (protocol::StageStatus& stage : status.stages) {
+    for (auto& worker : stage.workers) {
+      const auto pulse = pulses_.find(worker.id);
+      if (pulse == pulses_.end()) continue;
+      worker.queued = pulse->second.beat.queued_tasks;
+      worker.utilization = pulse->second.utilization;
+      worker.bytes_per_second = pulse->second.bytes_per_second;
+    }
+  }
+  return status;
+}
+
+void Trainer::Carry(protocol::Orders orders) {
+  for (protocol::Order& order : orders) {
+    std::visit([this](auto& o) { Do(o); }, order);
+  }
+}
+
+void Trainer::Do(protocol::order::Tell& o) { Send(o.to, Lane::kControl, std::move(o.message)); }
+
+void Trainer::Do(protocol::order::Issue& o) {
+  protocol::Forward& frame = o.frame;
+  const std::uint64_t m = frame.key.microbatch.value;
+  const std::vector<std::int32_t> ids = frame.kind == protocol::TaskKind::kTrain
+                                            ? data_->Microbatch(frame.key.step.value, m)
+                                            : data_->ValidationMicrobatch(m);
+  frame.sequences = data_->sequences();
+  frame.tokens_per_sequence = data_->tokens_per_sequence();
+  frame.tokens = Bytes::Copy(ids.data(), ids.size() * sizeof(std::int32_t));
+  const WorkerId to = frame.hops[0].worker;
+  Send(to, Lane::kData, std::move(frame));
+}
+
+void Trainer::Do(const protocol::order::StepDone& o) {
+  const api::Training& training = options_.job.spec.training;
+  const std::uint64_t tokens = training.globalBatchSize * training.sequenceLength;
+  log_->Step({o.record, tokens, o.seconds, o.boundary_bytes});
+  counters_.steps = o.record.step.value + 1;
+  counters_.tokens += tokens;
+  counters_.skipped_steps += o.record.skip ? 1 : 0;
+  counters_.boundary_bytes += o.boundary_bytes;
+  counters_.loss = o.record.loss;
+  counters_.grad_norm = o.record.grad_norm;
+  counters_.learning_rate = o.record.learning_rate;
+  counters_.step_seconds = o.seconds;
+  counters_.tokens_per_second = o.seconds > 0 ? static_cast<double>(tokens) / o.seconds : 0.0;
+  LOG_DEBUG("step {} loss {:.4f}", o.record.step.value, o.record.loss);
+}
+
+void Trainer::Do(const protocol::order::Validated& o) {
+  counters_.validation_loss = o.loss;
+  log_->Validation(o.version, o.loss);
+  LOG_INFO("validation loss {:.4f} at version {}", o.loss, o.version.value);
+}
+
+void Trainer::Do(const protocol::order::PublishCheckpoint& o) {
+  state::Manifest manifest{.job_name = options_.job.name,
+                           .job_uid = options_.job_uid,
+                           .generation = generation_,
+                           .term = options_.term,
+                           .version = o.version,
+                           .seed = options_.job.spec.training.seed,
+                           .stage_count = options_.replicas.size(),
+                           .previous = options_.job.spec.training.stepMode ==
+                                           api::StepMode::kDelayed &&
+                                       o.version.value > 0,
+                           .config_json =
+                               api::LlamaConfigToJson(options_.job.spec.model.config).dump(),
+                           .files = o.files};
+  storage_.Post([this, manifest = std::move(manifest), spec = options_.job.spec] {
+    Status status;
+    auto storage = state::Storage::Open(spec.checkpoint.uri, spec.storage);
+    status = storage.ok() ? state::PublishManifest(**storage, manifest) : storage.status();
+    if (status.ok()) {
+      ++counters_.checkpoints;
+      const auto removed = state::RemoveOld(**storage, spec.checkpoint.keepLast);
+      if (!removed.ok()) LOG_WARN("old checkpoints stay: {}", removed.status().message());
+    }
+    control_.Post([this, version = manifest.version, error = status.message()] {
+      Carry(coordinator_->OnCheckpointPublished(version, error, Clock::now()));
+    });
+  });
+}
+
+void Trainer::Do(const protocol::order::Event& o) {
+  log_->Event(o.kind, o.text);
+  if (o.kind == "CheckpointFailed") {
+    ++counters_.checkpoint_failures;
+    LOG_WARN("{}: {}", o.kind, o.text);
+  } else {
+    LOG_INFO("{}: {}", o.kind, o.text);
+  }
+}
+
+void Trainer::Do(const protocol::order::Finish& o) {
+  outcome_ = Outcome{o.succeeded, o.stopped_early, o.reason};
+  log_->Event(o.succeeded ? "Succeeded" : "Failed", o.reason);
+  control_.PostAt(Clock::now() + kFarewell, [this] { End(); });
+  ScheduleFlush();
+}
+
+void Trainer::Send(const WorkerId& to, Lane lane, Message message) {
+  const Status status = outbox_->Send(to, lane, {std::move(message), {}});
+  if (!status.ok()) LOG_WARN("cannot send to {}: {}", to.value, status.message());
+  if (outbox_->waiting() > 0) ScheduleFlush();
+}
+
+void Trainer::ScheduleFlush() {
+  if (std::exchange(flush_scheduled_, true)) return;
+  control_.PostAt(Clock::now() + kFlushInterval, [this] {
+    flush_scheduled_ = false;
+    const bool waits = outbox_->Flush() > 0;
+    if (waits) ScheduleFlush();
+    // The workers leave when they have heard; then there is nobody left to wait for.
+    if (outcome_ && !waits && pulses_.empty()) End();
+  });
+}
+
+void Trainer::End() {
+  if (std::exchange(ended_already_, true)) return;
+  ended_.set_value(*outcome_);
+}
+
+}  // namespace swarm::trainer

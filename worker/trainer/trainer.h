@@ -1,0 +1,132 @@
+// The trainer: the shell around the pure Coordinator. It reads data, sends what the coordinator
+// orders, writes the run's log, publishes checkpoints, and tells observers how the job is.
+//
+// Threads: `control` owns everything; `storage` publishes checkpoints; the endpoint's threads only
+// post.
+#pragma once
+
+#include <atomic>
+#include <future>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/swarmjob.h"
+#include "base/loop.h"
+#include "worker/net/endpoint.h"
+#include "worker/net/outbox.h"
+#include "worker/protocol/coordinator.h"
+#include "worker/trainer/job_data.h"
+#include "worker/trainer/run_log.h"
+
+namespace swarm::trainer {
+
+/// The id under which workers and observers know the trainer.
+inline const protocol::WorkerId kTrainerId{"trainer"};
+
+struct TrainerOptions {
+  api::SwarmJob job;
+  std::string job_uid;
+  std::vector<std::uint64_t> replicas;  ///< wanted, per stage
+  std::string out_dir;                  ///< steps.jsonl, events.jsonl
+  protocol::Term term{1};
+  bool resume = false;  ///< go on from the newest checkpoint, if there is one
+};
+
+/// How a job ended.
+struct Outcome {
+  bool succeeded = false;
+  bool stopped_early = false;
+  std::string reason;
+};
+
+/// The newest numbers of a job, for metrics.
+struct TrainerCounters {
+  std::atomic<std::uint64_t> steps{0};
+  std::atomic<std::uint64_t> tokens{0};
+  std::atomic<std::uint64_t> skipped_steps{0};
+  std::atomic<std::uint64_t> boundary_bytes{0};
+  std::atomic<std::uint64_t> checkpoints{0};
+  std::atomic<std::uint64_t> checkpoint_failures{0};
+  std::atomic<double> loss{0};
+  std::atomic<double> validation_loss{0};
+  std::atomic<double> grad_norm{0};
+  std::atomic<double> learning_rate{0};
+  std::atomic<double> tokens_per_second{0};
+  std::atomic<double> step_seconds{0};
+  std::atomic<std::uint64_t> workers{0};
+};
+
+using MakeEndpoint =
+    std::function<Result<std::unique_ptr<net::Endpoint>>(net::EndpointHandler* handler)>;
+
+class Trainer : public net::EndpointHandler {
+ public:
+  /// Opens data and storage, finds the checkpoint to begin with, and waits for workers. Everything
+  /// that is wrong with the job is found here, before a worker is needed. Errors name what and where.
+  static Result<std::unique_ptr<Trainer>> Start(TrainerOptions options,
+                                                const MakeEndpoint& make_endpoint);
+  ~Trainer() override;
+
+  /// Blocks until the job is over and all have been told.
+  Outcome Wait();
+  /// Finish the steps that have begun, write a checkpoint, end. From any thread.
+  void RequestStop();
+
+  std::vector<protocol::Address> addresses() const { return endpoint_->addresses(); }
+  const TrainerCounters& counters() const { return counters_; }
+
+  void OnMessage(const net::WorkerId& from, net::Lane lane, net::Envelope envelope) override;
+  void OnPeerUp(const net::WorkerId& peer) override;
+  void OnPeerDown(const net::WorkerId& peer, const Status& why) override;
+
+ private:
+  /// What the last two heartbeats of a worker said.
+  struct Pulse {
+    Timepoint time;
+    protocol::Heartbeat beat;
+    double utilization = 0;
+    double bytes_per_second = 0;
+  };
+
+  explicit Trainer(TrainerOptions options);
+  Status Prepare();
+  Status FindBeginning(protocol::CoordinatorOptions* options);
+  void Handle(const net::WorkerId& from, net::Envelope envelope);
+  void Carry(protocol::Orders orders);
+  void Do(protocol::order::Tell& o);
+  void Do(protocol::order::Issue& o);
+  void Do(const protocol::order::StepDone& o);
+  void Do(const protocol::order::Validated& o);
+  void Do(const protocol::order::PublishCheckpoint& o);
+  void Do(const protocol::order::Event& o);
+  void Do(const protocol::order::Finish& o);
+  void OnBeat(const net::WorkerId& from, const protocol::Heartbeat& beat);
+  protocol::JobStatus Describe(Timepoint now) const;
+  void Send(const net::WorkerId& to, net::Lane lane, protocol::Message message);
+  void ScheduleFlush();
+  void End();
+
+  TrainerOptions options_;
+  TrainerCounters counters_;
+  std::promise<Outcome> ended_;
+
+  // Control loop.
+  std::unique_ptr<JobData> data_;
+  std::unique_ptr<RunLog> log_;
+  std::unique_ptr<protocol::Coordinator> coordinator_;
+  std::unique_ptr<net::Outbox> outbox_;
+  std::map<net::WorkerId, Pulse> pulses_;
+  std::optional<Outcome> outcome_;
+  protocol::Generation generation_;
+  bool flush_scheduled_ = false;
+  bool ended_already_ = false;
+
+  Loop storage_{"storage"};
+  Loop control_{"control"};
+  std::unique_ptr<net::Endpoint> endpoint_;
+};
+
+}  // namespace swarm::trainer
