@@ -71,6 +71,7 @@ std::span<const float> GradientStore::Sum(Step step, std::uint64_t group) {
 }
 
 void GradientStore::Release(Step step) {
+  std::erase_if(waiting_, [&](const auto& entry) { return entry.first.step == step; });
   auto node = accumulators_.extract(step);
   if (node.empty() || spare_.size() >= kSpareAccumulators) return;
   node.mapped().host.clear();

@@ -32,6 +32,7 @@ class GradientStore {
   Status Fold(const TaskKey& key);
   /// The sum of (step, group), on the host, until Release(step).
   std::span<const float> Sum(Step step, std::uint64_t group);
+  /// Forgets sums and waiting gradients of a step.
   void Release(Step step);
   /// Forgets everything.
   void Clear();

@@ -133,6 +133,25 @@ at::Tensor LlamaStage::RunHead(const Weights& weights, const at::Tensor& x) cons
                     weights.operands()[layout_.head], x);
 }
 
+Result<LlamaStage::Graph> LlamaStage::OpenGraph(const Weights& weights, Version version,
+                                                const TokenBatch& tokens,
+                                                const Bytes& input) const {
+  const std::int64_t length = tokens.tokens_per_sequence - 1;
+  Graph graph{.version = version};
+  if (layout_.slice.embedding) {
+    Result<at::Tensor> ids = TokenColumns(tokens, 0, length);
+    if (!ids.ok()) return ids.status();
+    graph.tokens = ids->flatten();
+    graph.input = at::embedding(weights.embedding(), *ids);
+  } else {
+    Result<at::Tensor> x =
+        codec_->Decode(input, {tokens.sequences, length, options_.config.hidden_size}, device_);
+    if (!x.ok()) return x.status();
+    graph.input = std::move(*x);
+  }
+  return graph;
+}
+
 Result<ForwardResult> LlamaStage::Forward(const TaskKey& key, Version version,
                                           const TokenBatch& tokens, const Bytes& input,
                                           bool keep_graph) {
@@ -150,27 +169,14 @@ Result<ForwardResult> LlamaStage::Execute(const TaskKey& key, Version version,
   if (tokens.sequences < 1 || tokens.tokens_per_sequence < 2) {
     return InvalidArgument("forward: a microbatch needs a sequence of at least two tokens");
   }
-  const std::int64_t length = tokens.tokens_per_sequence - 1;
-  Graph graph{.version = version};
+  Result<Graph> opened = OpenGraph(**weights, version, tokens, input);
+  if (!opened.ok()) return opened.status().WithContext("forward of " + TaskText(key));
+  Graph graph = std::move(*opened);
   at::Tensor labels;
-  {
-    const at::NoGradGuard no_gradients;
-    if (layout_.slice.embedding) {
-      Result<at::Tensor> ids = TokenColumns(tokens, 0, length);
-      if (!ids.ok()) return ids.status();
-      graph.tokens = ids->flatten();
-      graph.input = at::embedding((*weights)->embedding(), *ids);
-    } else {
-      Result<at::Tensor> x =
-          codec_->Decode(input, {tokens.sequences, length, options_.config.hidden_size}, device_);
-      if (!x.ok()) return x.status().WithContext("forward of " + TaskText(key));
-      graph.input = std::move(*x);
-    }
-    if (layout_.slice.head) {
-      Result<at::Tensor> ids = TokenColumns(tokens, 1, length);
-      if (!ids.ok()) return ids.status();
-      labels = std::move(*ids);
-    }
+  if (layout_.slice.head) {
+    Result<at::Tensor> ids = TokenColumns(tokens, 1, tokens.tokens_per_sequence - 1);
+    if (!ids.ok()) return ids.status();
+    labels = std::move(*ids);
   }
   const at::AutoGradMode mode(keep_graph);
   graph.input.set_requires_grad(keep_graph);
@@ -202,6 +208,8 @@ Result<Bytes> LlamaStage::Differentiate(const TaskKey& key, const Bytes& gradien
     if (!decoded.ok()) return decoded.status().WithContext("backward of " + TaskText(key));
     output_gradient = std::move(*decoded);
   }
+  // `output_gradient` may be memory that others read. Autograd adds to a gradient in place only
+  // where it holds the last reference: this function keeps one.
   const Graph graph = std::move(graphs_.extract(found).mapped());
   torch::autograd::variable_list inputs = parameters_.Find(graph.version)->operands();
   inputs.push_back(graph.input);
@@ -232,6 +240,11 @@ std::span<const float> LlamaStage::Accumulator(Step step, std::uint64_t group) {
   return gradients_.Sum(step, group);
 }
 
+void LlamaStage::ReleaseStep(Step step) {
+  std::erase_if(graphs_, [&](const auto& entry) { return entry.first.step == step; });
+  gradients_.Release(step);
+}
+
 Status LlamaStage::Apply(std::span<const std::span<const float>> gradients, double clip,
                          double learning_rate, bool skip) {
   return Guarded("apply", [&]() -> Status {
@@ -252,6 +265,7 @@ Result<Bytes> LlamaStage::Logits(Version version, const TokenBatch& tokens) {
     const at::NoGradGuard no_gradients;
     const Result<const Weights*> weights = FindWeights(version);
     if (!weights.ok()) return weights.status();
+    if (tokens.ids.empty()) return InvalidArgument("logits: no tokens");
     const Result<at::Tensor> ids = TokenColumns(tokens, 0, tokens.tokens_per_sequence);
     if (!ids.ok()) return ids.status();
     const at::Tensor x = RunLayers(**weights, at::embedding((*weights)->embedding(), *ids));

@@ -36,7 +36,7 @@ class LlamaStage final : public Stage {
   void Drop(const TaskKey& key) override;
 
   std::span<const float> Accumulator(Step step, std::uint64_t group) override;
-  void ReleaseStep(Step step) override { gradients_.Release(step); }
+  void ReleaseStep(Step step) override;
 
   Status Apply(std::span<const std::span<const float>> gradients, double clip, double learning_rate,
                bool skip) override;
@@ -52,9 +52,14 @@ class LlamaStage final : public Stage {
   };
 
   Result<const Weights*> FindWeights(Version version) const;
-  /// Inputs of a batch as int64 [B, L] on the device, from column `first` on, `count` of them.
+  /// The columns [first, first + count) of a batch, int64 [B, count] on the device. Errors:
+  /// kInvalidArgument (a wrong number of ids, an id outside the vocabulary).
   Result<at::Tensor> TokenColumns(const TokenBatch& tokens, std::int64_t first,
                                   std::int64_t count) const;
+  /// A graph up to its leaf: the embedded tokens, or the decoded input.
+  Result<Graph> OpenGraph(const Weights& weights, Version version, const TokenBatch& tokens,
+                          const Bytes& input) const;
+  /// The bodies of Forward and Backward; what libtorch throws passes through.
   Result<ForwardResult> Execute(const TaskKey& key, Version version, const TokenBatch& tokens,
                                 const Bytes& input, bool keep_graph);
   Result<Bytes> Differentiate(const TaskKey& key, const Bytes& gradient);

@@ -87,25 +87,28 @@ class Stage {
   /// Fills the weights from the seed; the value of a tensor depends on (seed, name) alone, never on
   /// the cut. Version 0, empty optimizer state.
   virtual void InitRandom(std::uint64_t seed) = 0;
-  /// Takes weights (and, with `optimizer`, optimizer state, and in Delayed mode the previous
-  /// version's weights) under the names that Snapshot gives. Errors: kNotFound, kInvalidArgument
-  /// (shape or type), naming the tensor; the stage is then unusable until a load succeeds.
+  /// Takes weights (and, with `optimizer`, optimizer state, and in Delayed mode from version 1 on
+  /// the previous version's weights) under the names that Snapshot gives. Any floating-point type
+  /// will do. Errors: kNotFound, kInvalidArgument (shape or type), naming the tensor; the stage is
+  /// then unusable until a load succeeds.
   virtual Status Load(const state::TensorLookup& tensors, Version version, bool optimizer) = 0;
-  /// A copy of weights, optimizer state, and previous version: "NAME", "optimizer.FIELD.NAME",
-  /// "previous.NAME".
+  /// A copy of weights, optimizer state, and previous version: "NAME", "optimizer.FIELD.NAME"
+  /// (exp_avg and exp_avg_sq in float32, step as an int64 scalar), "previous.NAME". Sorted by name.
   virtual std::vector<state::NamedTensor> Snapshot() const = 0;
   /// Of everything that Snapshot gives.
   virtual Digest StateDigest() const = 0;
 
   /// Executes the stage's layers. `input` is the encoding of x_s (ignored by stage 0). With
   /// keep_graph, the graph waits under `key` for Backward. Errors: kNotFound (version not held),
-  /// kInvalidArgument (sizes), kDataLoss (an encoding that cannot be read).
+  /// kInvalidArgument (sizes, token ids), kDataLoss (an encoding that cannot be read),
+  /// kAlreadyExists (graph or gradients wait under `key`).
   virtual Result<ForwardResult> Forward(const TaskKey& key, Version version,
                                         const TokenBatch& tokens, const Bytes& input,
                                         bool keep_graph) = 0;
   /// Consumes the graph of `key`; `gradient` is the encoding of g_{s+1} (ignored by the last
   /// stage). Returns the encoding of g_s (empty on stage 0). The parameters' gradients wait under
-  /// `key`.
+  /// `key`. Errors: kNotFound (no graph), kDataLoss (an encoding that cannot be read: the graph
+  /// stays, for another attempt).
   virtual Result<Bytes> Backward(const TaskKey& key, const Bytes& gradient) = 0;
   /// Adds the waiting gradients of `key` to the accumulator of key.step. Errors: kNotFound.
   virtual Status Fold(const TaskKey& key) = 0;
@@ -115,16 +118,18 @@ class Stage {
   /// The accumulator of (step, group) on the host; zeros where nothing was folded. Valid, and not
   /// to be written by others, until ReleaseStep(step).
   virtual std::span<const float> Accumulator(Step step, std::uint64_t group) = 0;
-  /// Frees the accumulator of `step`.
+  /// Frees the accumulator of `step` and forgets what still waits of that step.
   virtual void ReleaseStep(Step step) = 0;
 
   /// One optimizer update with the reduced gradients (one span a group, in the order of groups()):
-  /// version v becomes v + 1. With `skip` the weights stay and the version advances.
+  /// version v becomes v + 1. With `skip` the weights stay and the version advances. A version that
+  /// is not held any more takes the graphs recorded with it along (Backward: kNotFound). Errors:
+  /// kInvalidArgument (gradients of other groups), kFailedPrecondition (no weights yet).
   virtual Status Apply(std::span<const std::span<const float>> gradients, double clip,
                        double learning_rate, bool skip) = 0;
 
   /// Logits [sequences, tokens, vocab] in float32 of a stage that is the whole model; `tokens` has
-  /// no labels here. Errors: kFailedPrecondition on a part of a model.
+  /// no labels here. Errors: kFailedPrecondition on a part of a model, else as Forward.
   virtual Result<Bytes> Logits(Version version, const TokenBatch& tokens) = 0;
 };
 

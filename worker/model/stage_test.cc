@@ -94,7 +94,10 @@ TEST(StageTest, SumsOfTwoStepsAreApart) {
   EXPECT_EQ(pipeline.Reduce(4), alone);
   EXPECT_NE(pipeline.Reduce(5), alone);
 
-  pipeline.stage(0).ReleaseStep(Step(4));
+  Stage& stage = pipeline.stage(0);
+  ASSERT_TRUE(stage.Forward(KeyOf(4, 1), Version(0), first.tokens, {}, true).ok());
+  stage.ReleaseStep(Step(4));
+  EXPECT_EQ(stage.Backward(KeyOf(4, 1), {}).status().code(), StatusCode::kNotFound);
   EXPECT_THAT(pipeline.stage(0).Accumulator(Step(4), 0), ::testing::Each(0.0F))
       << "a released sum begins anew";
 }
@@ -215,6 +218,8 @@ TEST(StageTest, RefusesInputsOfWrongSizes) {
   const std::vector<float> gradient(3);
   const std::span<const float> groups[] = {gradient};
   EXPECT_EQ(first.Apply(groups, 1, 1, false).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(MakeWhole(SmallOptions())->Logits(Version(0), {}).status().code(),
+            StatusCode::kInvalidArgument);
   EXPECT_EQ(first.Logits(Version(0), batch.tokens).status().code(),
             StatusCode::kFailedPrecondition);
 }
