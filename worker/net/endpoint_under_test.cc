@@ -1,6 +1,8 @@
 #include "worker/net/endpoint_under_test.h"
 
+#include "worker/net/grpc/credentials.h"
 #include "worker/net/grpc/grpc_endpoint.h"
+#include "worker/net/grpc/test_authority.h"
 #include "worker/net/loopback/loopback.h"
 
 namespace swarm::net {
@@ -22,13 +24,19 @@ class LoopbackUnderTest final : public NetworkUnderTest {
 
 class GrpcUnderTest final : public NetworkUnderTest {
  public:
+  explicit GrpcUnderTest(bool plaintext) : plaintext_(plaintext) {}
+
   Result<std::unique_ptr<Endpoint>> Make(const WorkerId& self, EndpointHandler* handler,
                                          const EndpointLimits& limits) override {
     GrpcOptions options;
     options.self = self;
     options.listen = "127.0.0.1:0";
     options.job = "job-1";
-    options.plaintext = true;
+    options.plaintext = plaintext_;
+    if (!plaintext_) {
+      options.tls = authority_.Issue(folder_.path() / self.value,
+                                     IdentityUri(options.trust_domain, options.job, self));
+    }
     options.control_window_bytes = limits.control_window_bytes;
     options.data_window_bytes = limits.data_window_bytes;
     options.payload_bytes_max = limits.payload_bytes_max;
@@ -37,14 +45,22 @@ class GrpcUnderTest final : public NetworkUnderTest {
     return std::unique_ptr<Endpoint>(std::move(created).value());
   }
   std::string nowhere() const override { return "127.0.0.1:1"; }
+
+ private:
+  const bool plaintext_;
+  TemporaryFolder folder_;
+  TestAuthority authority_;
 };
 
 }  // namespace
 
-std::vector<const char*> NetworksUnderTest() { return {"Loopback", "GrpcPlaintext"}; }
+std::vector<const char*> NetworksUnderTest() {
+  return {"Loopback", "GrpcPlaintext", "GrpcTls"};
+}
 
 std::unique_ptr<NetworkUnderTest> MakeNetwork(std::string_view name) {
-  if (name == "GrpcPlaintext") return std::make_unique<GrpcUnderTest>();
+  if (name == "GrpcPlaintext") return std::make_unique<GrpcUnderTest>(true);
+  if (name == "GrpcTls") return std::make_unique<GrpcUnderTest>(false);
   return std::make_unique<LoopbackUnderTest>();
 }
 

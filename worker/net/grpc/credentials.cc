@@ -1,7 +1,112 @@
 #include "worker/net/grpc/credentials.h"
 
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
+#include <grpcpp/security/tls_credentials_options.h>
+
+#include <cstdlib>
+#include <mutex>
+
+#include "worker/net/grpc/certificate.h"
+
 namespace swarm::net {
 namespace {
+
+constexpr unsigned kReloadSeconds = 1;
+
+std::string PercentEncode(const std::string& text) {
+  static constexpr char kDigits[] = "0123456789ABCDEF";
+  std::string encoded;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '.' || c == '_' || c == '-';
+    if (plain) {
+      encoded += c;
+    } else {
+      encoded += '%';
+      encoded += kDigits[static_cast<unsigned char>(c) >> 4];
+      encoded += kDigits[static_cast<unsigned char>(c) & 15];
+    }
+  }
+  return encoded;
+}
+
+/// Leaves TLS 1.3 alone to be negotiated. The options of gRPC 1.51 have no lowest version, but its list
+/// of cipher suites is for TLS 1.2 only: a suite of pre-shared keys, of which there are none, leaves no
+/// way to speak 1.2, as server or as client, and TLS 1.3 as it is. gRPC reads the variable once, when
+/// it first needs it.
+void AllowOnlyTls13() {
+  static std::once_flag once;
+  std::call_once(once, [] { setenv("GRPC_SSL_CIPHER_SUITES", "PSK-AES256-GCM-SHA384", 1); });
+}
+
+/// Refuses, during the handshake, whoever is not of the job, or not the one who was called. The host
+/// that was dialled says nothing: gateways and pods' addresses are not in certificates.
+class IdentityVerifier final : public grpc::experimental::ExternalCertificateVerifier {
+ public:
+  /// `expected`: a whole URI, or the beginning of one, which then ends with '/'.
+  explicit IdentityVerifier(std::string expected) : expected_(std::move(expected)) {}
+
+  bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
+              std::function<void(grpc::Status)>, grpc::Status* sync_status) override {
+    const auto uris = request->uri_names();
+    const std::string uri = uris.size() == 1 ? std::string(uris[0].data(), uris[0].size())
+                                             : std::to_string(uris.size()) + " URIs";
+    const bool good = expected_.back() == '/' ? uri.starts_with(expected_) : uri == expected_;
+    *sync_status = good ? grpc::Status()
+                        : grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
+                                       "the certificate names " + uri + ", not " + expected_);
+    return true;
+  }
+  void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest*) override {}
+
+ private:
+  const std::string expected_;
+};
+
+class TlsCredentials final : public Credentials {
+ public:
+  explicit TlsCredentials(const GrpcOptions& options)
+      : trust_domain_(options.trust_domain),
+        job_(options.job),
+        provider_(std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
+            options.tls->key, options.tls->certificate, options.tls->ca, kReloadSeconds)) {}
+
+  std::shared_ptr<grpc::ServerCredentials> ForListening() const override {
+    grpc::experimental::TlsServerCredentialsOptions options(provider_);
+    options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+    SetCommon(JobUri(trust_domain_, job_), &options);
+    return grpc::experimental::TlsServerCredentials(options);
+  }
+
+  std::shared_ptr<grpc::ChannelCredentials> ForDialling(const WorkerId& peer) const override {
+    grpc::experimental::TlsChannelCredentialsOptions options;
+    options.set_certificate_provider(provider_);
+    options.set_verify_server_certs(true);
+    SetCommon(IdentityUri(trust_domain_, job_, peer), &options);
+    return grpc::experimental::TlsCredentials(options);
+  }
+
+  Status CheckClaim(const std::vector<std::string>& uris, const WorkerId& id) const override {
+    if (uris.size() == 1 && uris[0] == IdentityUri(trust_domain_, job_, id)) return Status();
+    return PermissionDenied("calls itself " + id.value + ", but its certificate names " +
+                            (uris.size() == 1 ? uris[0] : std::to_string(uris.size()) + " URIs"));
+  }
+
+ private:
+  static void SetCommon(const std::string& expected,
+                        grpc::experimental::TlsCredentialsOptions* options) {
+    options->watch_root_certs();
+    options->watch_identity_key_cert_pairs();
+    options->set_check_call_host(false);
+    options->set_certificate_verifier(
+        grpc::experimental::ExternalCertificateVerifier::Create<IdentityVerifier>(expected));
+  }
+
+  const std::string trust_domain_;
+  const std::string job_;
+  const std::shared_ptr<grpc::experimental::CertificateProviderInterface> provider_;
+};
 
 class PlaintextCredentials final : public Credentials {
  public:
@@ -18,11 +123,29 @@ class PlaintextCredentials final : public Credentials {
 
 }  // namespace
 
+std::string JobUri(const std::string& trust_domain, const std::string& job) {
+  return "spiffe://" + trust_domain + "/job/" + PercentEncode(job) + "/";
+}
+
+std::string IdentityUri(const std::string& trust_domain, const std::string& job,
+                        const WorkerId& id) {
+  const std::string job_uri = JobUri(trust_domain, job);
+  if (id.value == "trainer") return job_uri + "trainer";
+  if (id.value == "observer" || id.value.starts_with("observer/")) return job_uri + "observer";
+  return job_uri + "worker/" + PercentEncode(id.value);
+}
+
 Result<std::unique_ptr<Credentials>> Credentials::Create(const GrpcOptions& options) {
   if (options.plaintext == options.tls.has_value()) {
     return InvalidArgument("give the files for TLS, or ask for plaintext, and not both");
   }
-  return std::unique_ptr<Credentials>(std::make_unique<PlaintextCredentials>());
+  if (options.plaintext) {
+    return std::unique_ptr<Credentials>(std::make_unique<PlaintextCredentials>());
+  }
+  AllowOnlyTls13();
+  RETURN_IF_ERROR(CheckCertificateFiles(
+      *options.tls, IdentityUri(options.trust_domain, options.job, options.self)));
+  return std::unique_ptr<Credentials>(std::make_unique<TlsCredentials>(options));
 }
 
 }  // namespace swarm::net

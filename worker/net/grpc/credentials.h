@@ -13,6 +13,9 @@
 
 namespace swarm::net {
 
+/// How the URIs of all who belong to a job begin; ends with '/'.
+std::string JobUri(const std::string& trust_domain, const std::string& job);
+
 /// What a certificate must say, in its only URI SAN, for a program to be `id`:
 /// spiffe://TRUSTDOMAIN/job/JOB/worker/ID, with bytes of ID outside of [A-Za-z0-9._-] as %XX. The id
 /// "trainer" is .../trainer, and "observer", alone or followed by '/' and anything, is .../observer.

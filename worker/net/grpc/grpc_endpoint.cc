@@ -16,6 +16,7 @@
 #include "worker/net/grpc/connection_table.h"
 #include "worker/net/grpc/credentials.h"
 #include "worker/net/grpc/gate.h"
+#include "worker/net/grpc/grpc_log.h"
 #include "worker/net/grpc/status.h"
 #include "worker/net/wire.h"
 
@@ -258,6 +259,7 @@ GrpcEndpoint::GrpcEndpoint(std::shared_ptr<Core> core) : core_(std::move(core)) 
 
 Result<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Create(const GrpcOptions& options,
                                                            EndpointHandler* handler) {
+  RouteGrpcLog();
   if (options.self.empty()) return InvalidArgument("an endpoint needs an id");
   ASSIGN_OR_RETURN(auto credentials, Credentials::Create(options));
   GrpcOptions filled = options;

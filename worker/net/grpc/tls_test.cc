@@ -1,0 +1,265 @@
+// Who is let in, and how certificates are replaced.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <thread>
+
+#include "worker/net/grpc/credentials.h"
+#include "worker/net/grpc/grpc_endpoint.h"
+#include "worker/net/grpc/raw_caller.h"
+#include "worker/net/grpc/test_authority.h"
+#include "worker/net/recorder.h"
+
+namespace swarm::net {
+namespace {
+
+const WorkerId kA("a"), kB("b");
+constexpr char kDomain[] = "swarmjob.local";
+constexpr char kJob[] = "job-1";
+
+GrpcOptions OptionsOf(const WorkerId& self, const TlsFiles& files) {
+  GrpcOptions options;
+  options.self = self;
+  options.listen = "127.0.0.1:0";
+  options.job = kJob;
+  options.trust_domain = kDomain;
+  options.tls = files;
+  return options;
+}
+
+class TlsTest : public ::testing::Test {
+ protected:
+  TlsTest() { MakeEndpoint(OptionsOf(kA, FilesOf(kA))); }
+
+  void MakeEndpoint(const GrpcOptions& options) {
+    endpoint_.reset();
+    auto created = GrpcEndpoint::Create(options, &heard_);
+    EXPECT_TRUE(created.ok()) << created.status().ToString();
+    endpoint_ = std::move(created).value();
+    address_ = endpoint_->addresses()[0].dial;
+  }
+
+  TlsFiles FilesOf(const WorkerId& id) {
+    return authority_.Issue(folder_.path() / id.value, IdentityUri(kDomain, kJob, id));
+  }
+
+  /// What a program with `files`, which calls `expected` there, is told when it says `hello`.
+  Status CallWith(const TlsFiles& files, const WorkerId& its_id, const StreamHello& hello,
+                  const WorkerId& expected = kA) {
+    const auto credentials = Credentials::Create(OptionsOf(its_id, files));
+    EXPECT_TRUE(credentials.ok()) << credentials.status().ToString();
+    RawCaller caller(address_, (*credentials)->ForDialling(expected));
+    caller.WriteHello(hello);
+    return caller.ReadToEnd();
+  }
+
+  static StreamHello HelloOf(const WorkerId& id) {
+    StreamHello hello;
+    hello.job = kJob;
+    hello.id = id;
+    hello.instance = 5;
+    hello.connection = 1;
+    return hello;
+  }
+
+  void ExpectNobodyCame() {
+    EXPECT_TRUE(heard_.events().empty());
+    EXPECT_EQ(endpoint_->traffic().messages_received, 0u);
+  }
+
+  TemporaryFolder folder_;
+  TestAuthority authority_;
+  Recorder heard_;
+  std::unique_ptr<GrpcEndpoint> endpoint_;
+  std::string address_;
+};
+
+TEST_F(TlsTest, AnotherAuthorityIsRefused) {
+  const TestAuthority other;
+  const TlsFiles files = other.Issue(folder_.path() / "evil", IdentityUri(kDomain, kJob, kB));
+  // Even if it trusts the endpoint's authority, it is not trusted by it.
+  std::filesystem::copy_file(folder_.path() / "a" / "ca.crt", files.ca,
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_FALSE(CallWith(files, kB, HelloOf(kB)).ok());
+  ExpectNobodyCame();
+}
+
+TEST_F(TlsTest, ACertificateOfAnotherJobIsRefused) {
+  const TlsFiles files =
+      authority_.Issue(folder_.path() / "other", IdentityUri(kDomain, "job-2", kB));
+  GrpcOptions options = OptionsOf(kB, files);
+  options.job = "job-2";
+  Recorder heard;
+  auto other = GrpcEndpoint::Create(options, &heard);
+  ASSERT_TRUE(other.ok()) << other.status().ToString();
+  // Neither as caller (of whom the endpoint's verifier hears in the handshake) ...
+  const auto credentials = Credentials::Create(options);
+  RawCaller caller(address_, (*credentials)->ForDialling(kA));
+  EXPECT_NE(caller.ReadToEnd().message().find("names spiffe://swarmjob.local/job/job-1/worker/a"),
+            std::string::npos);
+  // ... nor as the one who is called.
+  const auto ours = Credentials::Create(OptionsOf(kA, FilesOf(kA)));
+  RawCaller call_of_other((*other)->addresses()[0].dial, (*ours)->ForDialling(kB));
+  const Status status = call_of_other.ReadToEnd();
+  EXPECT_NE(status.message().find("names spiffe://swarmjob.local/job/job-2/worker/b"),
+            std::string::npos)
+      << status.message();
+  ExpectNobodyCame();
+}
+
+TEST_F(TlsTest, AnIdThatTheCertificateDoesNotNameIsRefused) {
+  const Status status = CallWith(FilesOf(kB), kB, HelloOf(WorkerId("c")));
+  EXPECT_EQ(status.code(), StatusCode::kPermissionDenied);
+  EXPECT_NE(status.message().find("its certificate names spiffe://swarmjob.local/job/job-1/worker/b"),
+            std::string::npos)
+      << status.message();
+  EXPECT_EQ(CallWith(FilesOf(kB), kB, HelloOf(WorkerId("trainer"))).code(),
+            StatusCode::kPermissionDenied);
+  ExpectNobodyCame();
+}
+
+TEST_F(TlsTest, WhoeverAnswersInThePeersPlaceIsRefused) {
+  // What is called "c" is found at the address of "a".
+  const Status status = CallWith(FilesOf(kB), kB, HelloOf(kB), WorkerId("c"));
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_NE(status.message().find("not spiffe://swarmjob.local/job/job-1/worker/c"),
+            std::string::npos)
+      << status.message();
+  ExpectNobodyCame();
+}
+
+TEST_F(TlsTest, AnExpiredCertificateIsRefused) {
+  const TlsFiles files =
+      authority_.Issue(folder_.path() / "late", IdentityUri(kDomain, kJob, kB), 3590);
+  EXPECT_FALSE(CallWith(files, kB, HelloOf(kB)).ok());
+  ExpectNobodyCame();
+}
+
+TEST_F(TlsTest, ACallerWithoutCertificateIsRefused) {
+  std::ifstream file(folder_.path() / "a" / "ca.crt");
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs.assign(std::istreambuf_iterator<char>(file), {});
+  RawCaller caller(address_, grpc::SslCredentials(options));
+  EXPECT_FALSE(caller.ReadToEnd().ok());
+  ExpectNobodyCame();
+}
+
+TEST_F(TlsTest, PlaintextIsRefused) {
+  RawCaller caller(address_, grpc::InsecureChannelCredentials());
+  caller.WriteHello(HelloOf(kB));
+  EXPECT_EQ(caller.ReadToEnd().code(), StatusCode::kUnavailable);
+  ExpectNobodyCame();
+}
+
+TEST_F(TlsTest, TheTrainerAndObserversHaveNamesOfTheirOwn) {
+  EXPECT_EQ(IdentityUri("d", "j", WorkerId("trainer")), "spiffe://d/job/j/trainer");
+  EXPECT_EQ(IdentityUri("d", "j", WorkerId("observer/7")), "spiffe://d/job/j/observer");
+  EXPECT_EQ(IdentityUri("d", "j", WorkerId("observers")), "spiffe://d/job/j/worker/observers");
+  EXPECT_EQ(IdentityUri("d", "j", WorkerId("pod/0 ü")), "spiffe://d/job/j/worker/pod%2F0%20%C3%BC");
+}
+
+TEST_F(TlsTest, FilesThatCannotBeUsedAreNamed) {
+  Recorder heard;
+  const auto create = [&](const TlsFiles& files) {
+    return GrpcEndpoint::Create(OptionsOf(kB, files), &heard).status();
+  };
+  const TlsFiles good = FilesOf(kB);
+  EXPECT_TRUE(create(good).ok());
+  TlsFiles files = good;
+  files.ca = "/nowhere/ca.crt";
+  EXPECT_EQ(create(files).code(), StatusCode::kNotFound);
+  files = good;
+  files.key = FilesOf(kA).key;
+  EXPECT_EQ(create(files).code(), StatusCode::kInvalidArgument);
+  files = good;
+  files.certificate = good.key;
+  EXPECT_NE(create(files).message().find("holds no certificate"), std::string::npos);
+  EXPECT_NE(create(FilesOf(kA)).message().find("names spiffe://swarmjob.local/job/job-1/worker/a"),
+            std::string::npos);
+  GrpcOptions neither = OptionsOf(kB, good);
+  neither.tls.reset();
+  EXPECT_EQ(GrpcEndpoint::Create(neither, &heard).status().code(), StatusCode::kInvalidArgument);
+}
+
+// ---- the handshake itself ----
+
+struct Handshake {
+  std::string version;  ///< empty: there was none
+  std::uint64_t serial = 0;
+};
+
+/// Shakes hands with the server at `address` by OpenSSL alone, in `version` at the most.
+Handshake ShakeHands(const std::string& address, const TlsFiles& files, int version) {
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()),
+                                                                  SSL_CTX_free);
+  SSL_CTX_set_max_proto_version(context.get(), version);
+  SSL_CTX_use_certificate_chain_file(context.get(), files.certificate.c_str());
+  SSL_CTX_use_PrivateKey_file(context.get(), files.key.c_str(), SSL_FILETYPE_PEM);
+  const std::unique_ptr<SSL, decltype(&SSL_free)> ssl(SSL_new(context.get()), SSL_free);
+  SSL_set_alpn_protos(ssl.get(), reinterpret_cast<const unsigned char*>("\x02h2"), 3);
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  Handshake result;
+  if (connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0) {
+    SSL_set_fd(ssl.get(), fd);
+    if (SSL_connect(ssl.get()) == 1) {
+      result.version = SSL_get_version(ssl.get());
+      const std::unique_ptr<X509, decltype(&X509_free)> certificate(
+          SSL_get1_peer_certificate(ssl.get()), X509_free);
+      ASN1_INTEGER_get_uint64(&result.serial, X509_get0_serialNumber(certificate.get()));
+    }
+  }
+  close(fd);
+  return result;
+}
+
+TEST_F(TlsTest, OnlyTls13IsSpoken) {
+  const TlsFiles files = FilesOf(kB);
+  EXPECT_EQ(ShakeHands(address_, files, TLS1_3_VERSION).version, "TLSv1.3");
+  EXPECT_EQ(ShakeHands(address_, files, TLS1_2_VERSION).version, "");
+}
+
+TEST_F(TlsTest, ReplacedFilesAreUsedByNewConnectionsWhileOldOnesGoOn) {
+  // As Kubernetes does it: the files lie behind a link that is moved in one step.
+  const auto link = folder_.path() / "current";
+  (void)authority_.Issue(folder_.path() / "1", IdentityUri(kDomain, kJob, kA));
+  (void)authority_.Issue(folder_.path() / "2", IdentityUri(kDomain, kJob, kA));
+  std::filesystem::create_symlink("1", link);
+  MakeEndpoint(OptionsOf(kA, {link / "ca.crt", link / "tls.crt", link / "tls.key"}));
+  Recorder b_heard;
+  auto b = std::move(GrpcEndpoint::Create(OptionsOf(kB, FilesOf(kB)), &b_heard)).value();
+  b->Connect(kA, endpoint_->addresses());
+  ASSERT_TRUE(b_heard.WaitForEvent("up a"));
+
+  const std::uint64_t old_serial = ShakeHands(address_, FilesOf(kB), TLS1_3_VERSION).serial;
+  std::filesystem::create_symlink("2", folder_.path() / "next");
+  std::filesystem::rename(folder_.path() / "next", link);
+  std::uint64_t serial = old_serial;
+  const Timepoint deadline = Clock::now() + std::chrono::minutes(1);
+  while (serial == old_serial && Clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    serial = ShakeHands(address_, FilesOf(kB), TLS1_3_VERSION).serial;
+  }
+  EXPECT_NE(serial, old_serial);
+  EXPECT_NE(serial, 0u);
+
+  ASSERT_TRUE(b->Send(kA, Lane::kControl, {protocol::Observe{}, {}}).ok());
+  EXPECT_TRUE(heard_.WaitForMessages(1));
+  EXPECT_EQ(b_heard.EventCount("down a"), 0);
+  Recorder c_heard;
+  const WorkerId c_id("c");
+  auto c = std::move(GrpcEndpoint::Create(OptionsOf(c_id, FilesOf(c_id)), &c_heard)).value();
+  c->Connect(kA, endpoint_->addresses());
+  EXPECT_TRUE(c_heard.WaitForEvent("up a"));
+}
+
+}  // namespace
+}  // namespace swarm::net
