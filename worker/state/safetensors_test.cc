@@ -66,6 +66,28 @@ TEST(SafetensorsTest, TheBytesAreThoseOfTheFormat) {
   EXPECT_EQ(bytes->text(), expected + std::string("\0\0\x80\x3f", 4));
 }
 
+TEST(SafetensorsTest, AFileOfHuggingFacesLibraryIsRead) {
+  // Written by safetensors.numpy.save_file of safetensors 0.8.0.
+  const std::string json =
+      R"({"__metadata__":{"format":"np"},"n":{"dtype":"I64","shape":[],"data_offsets":[0,8]},)"
+      R"("b":{"dtype":"F32","shape":[3],"data_offsets":[8,20]},)"
+      R"("a":{"dtype":"F16","shape":[2],"data_offsets":[20,24]}}       )";
+  ASSERT_EQ(json.size(), 0xc8u);
+  const std::string_view data(
+      "\x09\0\0\0\0\0\0\0"
+      "\0\0\0\0\0\0\x80\x3f\0\0\0\x40"
+      "\0\x3e\0\xc0",
+      24);
+  const auto file =
+      ReadSafetensors(Bytes::Copy("\xc8" + std::string(7, '\0') + json + std::string(data)));
+  ASSERT_TRUE(file.ok()) << file.status().ToString();
+  EXPECT_THAT(file->metadata(), testing::ElementsAre(testing::Pair("format", "np")));
+  EXPECT_EQ(file->Lookup("n")->data.text(), data.substr(0, 8));
+  EXPECT_EQ(file->Lookup("b")->data.text(), data.substr(8, 12));
+  EXPECT_EQ(file->Lookup("a")->data.text(), data.substr(20));
+  EXPECT_THAT(file->Lookup("n")->shape, testing::IsEmpty());
+}
+
 TEST(SafetensorsTest, TensorsAreViewsOfTheFileAndAligned) {
   const Bytes bytes = *WriteSafetensors(Examples());
   const auto file = ReadSafetensors(bytes);
