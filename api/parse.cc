@@ -221,9 +221,16 @@ Checked<SwarmJob> FromJson(const json& value) {
 }
 
 Checked<SwarmJob> FromJsonText(std::string_view text) {
-  const json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (value.is_discarded()) {
-    return FieldError{"", "the text is not JSON", "give what ToJsonText wrote"};
+  // The text comes from another program: what is nested too deep is not built.
+  constexpr int kDepthMax = 64;
+  bool too_deep = false;
+  const auto keep = [&](int depth, json::parse_event_t, json&) {
+    too_deep = too_deep || depth > kDepthMax;
+    return !too_deep;
+  };
+  const json value = json::parse(text, keep, /*allow_exceptions=*/false);
+  if (too_deep || value.is_discarded()) {
+    return FieldError{"", "the text is not JSON of a job", "give what ToJsonText wrote"};
   }
   return FromJson(value);
 }

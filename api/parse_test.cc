@@ -115,6 +115,8 @@ TEST(ParseTest, WhatOnlyTheOperatorReadsIsKept) {
 TEST(ParseTest, JsonThatIsNoneIsRefused) {
   EXPECT_FALSE(FromJsonText("{").ok());
   EXPECT_FALSE(FromJsonText("[]").ok());
+  EXPECT_FALSE(FromJsonText(std::string(1'000'000, '[')).ok());
+  EXPECT_FALSE(FromJsonText(std::string(100, '[') + std::string(100, ']')).ok());
 }
 
 }  // namespace

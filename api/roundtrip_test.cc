@@ -1,4 +1,5 @@
-// What the trainer sends is what the worker reads, for any job, to the last bit.
+// Properties of reading and writing: what the trainer sends is what the worker reads, for any job,
+// to the last bit; and no text brings the reader down.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -6,6 +7,7 @@
 #include <cmath>
 
 #include "api/parse.h"
+#include "api/test_manifest.h"
 
 namespace swarm::api {
 namespace {
@@ -85,6 +87,23 @@ TEST(RoundtripTest, ReadingWhatWasWrittenGivesTheSameJob) {
     RC_ASSERT(again.ok());
     RC_ASSERT(*again == job);
     RC_ASSERT(ToJsonText(*again) == ToJsonText(job));
+  }));
+}
+
+TEST(RoundtripTest, ADamagedManifestIsReadOrRefusedWithErrors) {
+  EXPECT_TRUE(rc::check("any edit of a manifest is answered", [] {
+    std::string text(kGoodManifest);
+    const int edits = *rc::gen::inRange(1, 6);
+    for (int i = 0; i < edits; ++i) {
+      const auto at = *rc::gen::inRange<std::size_t>(0, text.size());
+      const auto piece = *rc::gen::element<std::string>(
+          "", ":", "- ", "[", "}", "\n", "\t", "&a ", "*a", "!!", "\"", "|", "\xff", "#", "? ", "%",
+          "---\n", "-1", ".nan", std::string(1, '\0'));
+      text.replace(at, *rc::gen::inRange<std::size_t>(0, 4), piece);
+    }
+    const Checked<SwarmJob> job = ParseYaml(text);
+    RC_ASSERT(job.ok() != !job.errors().empty());
+    if (job.ok()) RC_ASSERT(*FromJsonText(ToJsonText(*job)) == *job);
   }));
 }
 

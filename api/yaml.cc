@@ -35,6 +35,25 @@ struct Refused {
   throw Refused{{At(mark), std::move(problem), std::move(remedy)}};
 }
 
+// The code points of RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
+bool IsUtf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto first = static_cast<unsigned char>(text[i]);
+    const std::size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if ((first >= 0x80 && first < 0xc2) || first > 0xf4 || i + length > text.size()) return false;
+    std::uint32_t point = length == 1 ? first : first & (0x7fu >> length);
+    for (std::size_t k = 1; k < length; ++k) {
+      const auto next = static_cast<unsigned char>(text[i + k]);
+      if ((next & 0xc0) != 0x80) return false;
+      point = point << 6 | (next & 0x3f);
+    }
+    const bool overlong = (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
+    if (overlong || (point >= 0xd800 && point < 0xe000) || point > 0x10ffff) return false;
+    i += length;
+  }
+  return true;
+}
+
 bool AllOf(std::string_view text, std::string_view alphabet) {
   return !text.empty() && text.find_first_not_of(alphabet) == std::string_view::npos;
 }
@@ -248,6 +267,8 @@ Checked<json> YamlToJson(std::string_view text) {
     return FieldError{"", "the text has " + std::to_string(text.size()) + " bytes",
                       "a manifest has at most " + std::to_string(kTextBytesMax)};
   }
+  // yaml-cpp lets any byte pass, but what JSON cannot hold would be lost on the way to a worker.
+  if (!IsUtf8(text)) return FieldError{"", "the text is not UTF-8", "save it as UTF-8"};
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);

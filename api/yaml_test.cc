@@ -115,6 +115,14 @@ TEST(YamlTest, AliasesThatMultiplyAreRefusedBeforeTheyFillTheMemory) {
   EXPECT_THAT(Refusal("&a [*a]"), HasSubstr("an alias inside its own anchor"));
 }
 
+TEST(YamlTest, TextThatIsNotUtf8IsRefused) {
+  for (const char* text : {"a\xff", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80",
+                           "\xe2\x82", "\x80"}) {
+    EXPECT_THAT(Refusal(text), HasSubstr("not UTF-8"));
+  }
+  EXPECT_EQ(Parsed("aé€😀"), "aé€😀");
+}
+
 TEST(YamlTest, TextsOutsideTheLimitsAreRefused) {
   EXPECT_THAT(Refusal(std::string(65, '[') + std::string(65, ']')), HasSubstr("nested deeper"));
   EXPECT_FALSE(YamlToJson(std::string(100'000, '[')).ok());

@@ -84,6 +84,7 @@ void Reporter::OnSummary(const RunSummary& summary) {
                      {"exitCode", static_cast<int>(summary.exit_code)}});
     return;
   }
+  terminal_.Finish();
   std::string line = summary.result + " after " + ShortTime(summary.seconds);
   if (last_) line += ": " + RenderLine(*last_);
   if (summary.workers_lost > 0) {

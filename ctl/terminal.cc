@@ -33,8 +33,9 @@ winsize SizeOf(std::FILE* stream) {
 Terminal::Terminal(std::FILE* stream)
     : stream_(stream), interactive_(IsTerminal(stream)), color_(interactive_ && ColorWanted()) {}
 
-Terminal::~Terminal() {
+void Terminal::Finish() {
   if (!shown_.empty()) Write(kShowCursor);
+  shown_.clear();
 }
 
 std::size_t Terminal::width() const {

@@ -12,8 +12,7 @@ namespace swarm::ctl {
 class Terminal {
  public:
   explicit Terminal(std::FILE* stream);
-  /// Leaves the last picture where it is, with the cursor below it.
-  ~Terminal();
+  ~Terminal() { Finish(); }
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
@@ -26,6 +25,8 @@ class Terminal {
 
   /// Replaces the picture. Requires interactive().
   void Show(const std::vector<std::string>& lines);
+  /// Leaves the picture where it is: what is printed from now on stands below it.
+  void Finish();
   /// Writes a line that stays, above the picture.
   void Print(const std::string& line);
 
