@@ -1,0 +1,220 @@
+// swarm-worker: the trainer or a stage worker of one job, as a process or a pod. Options in, one
+// object constructed and run, exit code out.
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <thread>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "api/parse.h"
+#include "base/log.h"
+#include "worker/net/grpc/grpc_endpoint.h"
+#include "worker/stage/worker.h"
+#include "worker/trainer/trainer.h"
+
+namespace swarm {
+namespace {
+
+// As in ctl/exit_codes.h, whose table --help of swarmctl prints.
+constexpr int kOk = 0, kFailed = 1, kBadUsage = 2, kNothingToResume = 3;
+
+struct Flags {
+  std::string role, job, out, listen = "127.0.0.1:0", advertise, address_file, layout, id, trainer;
+  std::string tls_ca, tls_cert, tls_key, job_uid = "local", trust_domain = "swarmjob.local";
+  std::string device = "cpu", log_level = "info";
+  std::uint64_t term = 1;
+  int threads = 1;
+  bool resume = false, plaintext = false;
+};
+
+/// Turns the first SIGTERM or SIGINT into a call on a thread of its own. Construct before any other
+/// thread: they inherit the blocked signals.
+class Signals {
+ public:
+  Signals() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGTERM);
+    sigaddset(&set_, SIGINT);
+    sigaddset(&set_, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+  }
+  ~Signals() {
+    if (!thread_.joinable()) return;
+    pthread_kill(thread_.native_handle(), SIGUSR1);
+    thread_.join();
+  }
+  void OnStop(std::function<void()> stop) {
+    thread_ = std::thread([this, stop = std::move(stop)] {
+      int signal = 0;
+      while (sigwait(&set_, &signal) == 0 && signal != SIGUSR1) stop();
+    });
+  }
+
+ private:
+  sigset_t set_;
+  std::thread thread_;
+};
+
+net::GrpcOptions EndpointOptions(const Flags& flags, const protocol::WorkerId& self) {
+  net::GrpcOptions options{.self = self,
+                           .listen = flags.listen,
+                           .advertise = flags.advertise,
+                           .job = flags.job_uid,
+                           .trust_domain = flags.trust_domain,
+                           .plaintext = flags.plaintext};
+  if (!flags.plaintext) options.tls = net::TlsFiles{flags.tls_ca, flags.tls_cert, flags.tls_key};
+  return options;
+}
+
+auto MakeEndpoint(const net::GrpcOptions& options) {
+  return [options](net::EndpointHandler* handler) -> Result<std::unique_ptr<net::Endpoint>> {
+    ASSIGN_OR_RETURN(auto endpoint, net::GrpcEndpoint::Create(options, handler));
+    return std::unique_ptr<net::Endpoint>(std::move(endpoint));
+  };
+}
+
+Result<std::vector<std::uint64_t>> ParseLayout(const std::string& text) {
+  std::vector<std::uint64_t> layout;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, ',');) {
+    if (part.empty() || part.size() > 6 || part.find_first_not_of("0123456789") != part.npos ||
+        std::stoull(part) == 0) {
+      return InvalidArgument("--layout: '" + text + "' is no list of replicas such as 2,1,3");
+    }
+    layout.push_back(std::stoull(part));
+  }
+  if (layout.empty()) return InvalidArgument("--layout: name the replicas of each stage, as in 2,1,3");
+  return layout;
+}
+
+/// Whole or not at all: whoever waits for the file must not read half an address.
+Status WriteAddress(const std::string& path, const std::string& address) {
+  const std::string next = path + ".next";
+  {
+    std::ofstream out(next);
+    out << address << "\n";
+    out.close();
+    if (!out) return Unavailable(next + ": cannot be written");
+  }
+  std::error_code error;
+  std::filesystem::rename(next, path, error);
+  return error ? Unavailable(path + ": " + error.message()) : Status();
+}
+
+int Refuse(const Status& status, int code) {
+  LOG_ERROR("{}", status.message());
+  return code;
+}
+
+int RunTrainer(const Flags& flags, Signals& signals) {
+  std::ifstream file(flags.job);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) return Refuse(InvalidArgument(flags.job + ": cannot be read"), kBadUsage);
+  auto job = api::FromJsonText(text.str());
+  if (!job.ok()) return Refuse(job.status().WithContext(flags.job), kBadUsage);
+  const auto layout = ParseLayout(flags.layout);
+  if (!layout.ok()) return Refuse(layout.status(), kBadUsage);
+  trainer::TrainerOptions options{.job = *std::move(job),
+                                  .job_uid = flags.job_uid,
+                                  .replicas = *layout,
+                                  .out_dir = flags.out,
+                                  .term = protocol::Term(flags.term),
+                                  .resume = flags.resume};
+  if (options.job.spec.checkpoint.uri.empty()) {
+    options.job.spec.checkpoint.uri = std::filesystem::absolute(flags.out) / "checkpoints";
+  }
+  auto started = trainer::Trainer::Start(
+      std::move(options), MakeEndpoint(EndpointOptions(flags, trainer::kTrainerId)));
+  if (!started.ok()) {
+    const bool usage = started.status().code() != StatusCode::kUnavailable;
+    return Refuse(started.status(), usage ? kBadUsage : kFailed);
+  }
+  trainer::Trainer& trainer = **started;
+  signals.OnStop([&trainer] { trainer.RequestStop(); });
+  const std::string address = trainer.addresses().front().dial;
+  LOG_INFO("listening at {}", address);
+  if (!flags.address_file.empty()) {
+    const Status status = WriteAddress(flags.address_file, address);
+    if (!status.ok()) return Refuse(status, kFailed);
+  }
+  const trainer::Outcome outcome = trainer.Wait();
+  if (!outcome.succeeded) return Refuse(Internal(outcome.reason), kFailed);
+  return outcome.stopped_early && trainer.counters().checkpoints == 0 ? kNothingToResume : kOk;
+}
+
+int RunStage(const Flags& flags, Signals& signals) {
+  const protocol::WorkerId id(flags.id);
+  stage::WorkerOptions options{
+      .id = id,
+      .incarnation = protocol::Incarnation(
+          static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count())),
+      .trainer = trainer::kTrainerId,
+      .trainer_addresses = {{"cluster", flags.trainer, ""}},
+      .threads = flags.threads,
+      .device = flags.device};
+  auto worker = stage::Worker::Start(std::move(options), MakeEndpoint(EndpointOptions(flags, id)));
+  if (!worker.ok()) return Refuse(worker.status(), kBadUsage);
+  signals.OnStop([&worker] { (*worker)->Stop(Cancelled("asked to leave")); });
+  const Status status = (*worker)->Wait();
+  if (!status.ok()) return Refuse(status, kFailed);
+  return kOk;
+}
+
+int Main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("The trainer, or one stage worker, of a SwarmJob");
+  app.add_option("--role", flags.role, "trainer or stage")
+      ->required()
+      ->check(CLI::IsMember({"trainer", "stage"}));
+  app.add_option("--listen", flags.listen, "host:port to listen at; port 0 takes a free one");
+  app.add_option("--advertise", flags.advertise, "host:port at which others reach this program");
+  app.add_option("--job-uid", flags.job_uid, "UID of the job; programs of another are refused");
+  app.add_option("--trust-domain", flags.trust_domain, "of the identities in certificates");
+  app.add_option("--tls-ca", flags.tls_ca, "PEM file: who may sign the peers' certificates");
+  app.add_option("--tls-cert", flags.tls_cert, "PEM file: this program's certificate");
+  app.add_option("--tls-key", flags.tls_key, "PEM file: its key");
+  app.add_flag("--plaintext", flags.plaintext, "No TLS: for experiments on one machine");
+  app.add_option("--log-level", flags.log_level, "trace, debug, info, warn or error");
+  auto* trainer = app.add_option_group("trainer");
+  trainer->add_option("--job", flags.job, "The SwarmJob as JSON, with all defaults");
+  trainer->add_option("--out", flags.out, "Folder for steps.jsonl, events.jsonl and checkpoints");
+  trainer->add_option("--address-file", flags.address_file, "Written when listening: host:port");
+  trainer->add_option("--layout", flags.layout, "Replicas of each stage, as in 2,1,3");
+  trainer->add_option("--term", flags.term, "Counts the trainers of this job");
+  trainer->add_flag("--resume", flags.resume, "Go on from the newest checkpoint");
+  auto* stage = app.add_option_group("stage");
+  stage->add_option("--id", flags.id, "Name of this worker, unique in the job");
+  stage->add_option("--trainer", flags.trainer, "host:port of the trainer");
+  stage->add_option("--threads", flags.threads, "Compute threads")->check(CLI::Range(1, 1024));
+  stage->add_option("--device", flags.device, "cpu or cuda:N");
+  try {
+    app.parse(argc, argv);
+    const bool is_trainer = flags.role == "trainer";
+    if (is_trainer && (flags.job.empty() || flags.out.empty())) {
+      throw CLI::ValidationError("--role=trainer needs --job and --out");
+    }
+    if (!is_trainer && (flags.id.empty() || flags.trainer.empty())) {
+      throw CLI::ValidationError("--role=stage needs --id and --trainer");
+    }
+    if (!flags.plaintext && (flags.tls_ca.empty() || flags.tls_cert.empty() || flags.tls_key.empty())) {
+      throw CLI::ValidationError("give --tls-ca, --tls-cert and --tls-key, or --plaintext");
+    }
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kOk : kBadUsage;
+  }
+  StartLogging(flags.role == "trainer" ? "trainer" : flags.id, flags.log_level);
+  Signals signals;
+  return flags.role == "trainer" ? RunTrainer(flags, signals) : RunStage(flags, signals);
+}
+
+}  // namespace
+}  // namespace swarm
+
+int main(int argc, char** argv) { return swarm::Main(argc, argv); }
