@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ctl/exit_codes.h"
+#include "ctl/observer_source.h"
 #include "ctl/run_command.h"
 #include "ctl/validate_command.h"
 
@@ -65,6 +66,7 @@ int Main(int argc, char** argv) {
   ValidateOptions validate;
   RunOptions run;
   run.worker_program = BesideThisProgram("swarm-worker");
+  run.status_source = ObserveTrainer;
   const CLI::App* validate_command = AddValidate(app, &validate);
   const CLI::App* run_command = AddRun(app, &run);
   try {

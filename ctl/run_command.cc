@@ -99,13 +99,13 @@ class Run {
  private:
   Status Start() {
     RETURN_IF_ERROR(WriteFile(plan_.job_file(), api::ToJsonText(job_)));
-    ASSIGN_OR_RETURN(job_uid_, MakeJobUid());
+    ASSIGN_OR_RETURN(plan_.job_uid, MakeJobUid());
     if (!options_.plaintext) {
-      ASSIGN_OR_RETURN(JobAuthority authority, JobAuthority::Create(job_uid_));
+      ASSIGN_OR_RETURN(JobAuthority authority, JobAuthority::Create(plan_.job_uid));
       authority_.emplace(std::move(authority));
     }
-    ASSIGN_OR_RETURN(trainer_identity_, IdentityOf("trainer", TrainerUri(job_uid_)));
-    ASSIGN_OR_RETURN(observer_identity_, IdentityOf("observer", ObserverUri(job_uid_)));
+    ASSIGN_OR_RETURN(trainer_identity_, IdentityOf("trainer", TrainerUri(plan_.job_uid)));
+    ASSIGN_OR_RETURN(observer_identity_, IdentityOf("observer", ObserverUri(plan_.job_uid)));
     std::error_code ignored;  // of an earlier run; one that is not there need not be removed
     std::filesystem::remove(plan_.address_file(), ignored);
     RETURN_IF_ERROR(backend_.Start(TrainerSpec(plan_, trainer_identity_, term_, "")));
@@ -114,7 +114,7 @@ class Run {
       RETURN_IF_ERROR(StartWorker(Supervisor::WorkerName(i)));
     }
     ASSIGN_OR_RETURN(source_,
-                     options_.status_source({trainer_address_, observer_identity_, job_uid_,
+                     options_.status_source({trainer_address_, observer_identity_, plan_.job_uid,
                                              plan_.steps_file(), job_.spec.training.maxSteps}));
     return Status();
   }
@@ -127,7 +127,7 @@ class Run {
 
   Status StartWorker(const std::string& id) {
     ASSIGN_OR_RETURN(const std::optional<IdentityFiles> identity,
-                     IdentityOf(id, WorkerUri(job_uid_, id)));
+                     IdentityOf(id, WorkerUri(plan_.job_uid, id)));
     return backend_.Start(StageSpec(plan_, identity, id, trainer_address_));
   }
 
@@ -267,13 +267,12 @@ class Run {
   }
 
   const RunOptions& options_;
-  const RunPlan plan_;
+  RunPlan plan_;
   const api::SwarmJob job_;
   Reporter& reporter_;
   Interrupts interrupts_;
   ProcessBackend backend_;
   Supervisor supervisor_;
-  std::string job_uid_;
   std::optional<JobAuthority> authority_;
   std::optional<IdentityFiles> trainer_identity_;
   std::optional<IdentityFiles> observer_identity_;

@@ -10,8 +10,9 @@ namespace {
 
 constexpr const char* kAnyPort = "127.0.0.1:0";
 
-void AppendIdentity(const std::optional<IdentityFiles>& identity,
+void AppendIdentity(const RunPlan& plan, const std::optional<IdentityFiles>& identity,
                     std::vector<std::string>* arguments) {
+  arguments->insert(arguments->end(), {"--job-uid", plan.job_uid});
   if (!identity) {
     arguments->push_back("--plaintext");
     return;
@@ -43,7 +44,7 @@ WorkerSpec TrainerSpec(const RunPlan& plan, const std::optional<IdentityFiles>& 
                     api::LayoutText(plan.layout),
                     "--term",
                     std::to_string(term)};
-  AppendIdentity(identity, &spec.arguments);
+  AppendIdentity(plan, identity, &spec.arguments);
   if (plan.resume) spec.arguments.push_back("--resume");
   return spec;
 }
@@ -54,7 +55,7 @@ WorkerSpec StageSpec(const RunPlan& plan, const std::optional<IdentityFiles>& id
   spec.arguments = {"--role=stage", "--id",          id,
                     "--trainer",    trainer_address, "--listen",
                     kAnyPort,       "--threads",     std::to_string(plan.threads_per_worker)};
-  AppendIdentity(identity, &spec.arguments);
+  AppendIdentity(plan, identity, &spec.arguments);
   return spec;
 }
 

@@ -16,6 +16,7 @@ struct RunPlan {
   std::filesystem::path out;
   std::vector<std::uint64_t> layout;  ///< replicas per stage
   std::uint64_t threads_per_worker = 1;
+  std::string job_uid;
   bool resume = false;
 
   std::uint64_t workers() const;
