@@ -13,6 +13,7 @@ RunPlan PlanOf() {
   plan.out = "out/x";
   plan.layout = {2, 1, 3};
   plan.threads_per_worker = 4;
+  plan.job_uid = "uid";
   return plan;
 }
 
@@ -22,8 +23,8 @@ TEST(RunPlanTest, StartsATrainerByTheContract) {
   EXPECT_THAT(TrainerSpec(PlanOf(), kIdentity, 1, "").arguments,
               ElementsAre("--role=trainer", "--job", "out/x/job.json", "--out", "out/x", "--listen",
                           "127.0.0.1:0", "--address-file", "out/x/trainer.address", "--layout",
-                          "2,1,3", "--term", "1", "--tls-ca", "tls/ca.crt", "--tls-cert",
-                          "tls/a.crt", "--tls-key", "tls/a.key"));
+                          "2,1,3", "--term", "1", "--job-uid", "uid", "--tls-ca", "tls/ca.crt",
+                          "--tls-cert", "tls/a.crt", "--tls-key", "tls/a.key"));
 }
 
 TEST(RunPlanTest, ATrainerThatIsStartedAgainListensWhereItWas) {
@@ -32,17 +33,17 @@ TEST(RunPlanTest, ATrainerThatIsStartedAgainListensWhereItWas) {
   const auto arguments = TrainerSpec(plan, std::nullopt, 2, "127.0.0.1:4711").arguments;
   EXPECT_EQ(arguments[6], "127.0.0.1:4711");
   EXPECT_EQ(arguments[12], "2");
-  EXPECT_EQ(arguments[13], "--plaintext");
-  EXPECT_EQ(arguments[14], "--resume");
+  EXPECT_EQ(arguments[15], "--plaintext");
+  EXPECT_EQ(arguments[16], "--resume");
 }
 
 TEST(RunPlanTest, StartsAWorkerByTheContract) {
   const WorkerSpec spec = StageSpec(PlanOf(), std::nullopt, "worker-5", "127.0.0.1:4711");
   EXPECT_EQ(spec.name, "worker-5");
   EXPECT_EQ(spec.role, Role::kStage);
-  EXPECT_THAT(spec.arguments,
-              ElementsAre("--role=stage", "--id", "worker-5", "--trainer", "127.0.0.1:4711",
-                          "--listen", "127.0.0.1:0", "--threads", "4", "--plaintext"));
+  EXPECT_THAT(spec.arguments, ElementsAre("--role=stage", "--id", "worker-5", "--trainer",
+                                          "127.0.0.1:4711", "--listen", "127.0.0.1:0", "--threads",
+                                          "4", "--job-uid", "uid", "--plaintext"));
 }
 
 TEST(RunPlanTest, CountsItsWorkers) { EXPECT_EQ(PlanOf().workers(), 6u); }
