@@ -1,9 +1,12 @@
 #include "worker/net/grpc/certificate.h"
 
+#include <fcntl.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <memory>
@@ -37,16 +40,14 @@ Bio BioOf(const std::string& text) {
   return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-Result<Certificate> ReadCertificate(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+Result<Certificate> ParseCertificate(const std::string& text, const std::string& path) {
   Certificate certificate(PEM_read_bio_X509(BioOf(text).get(), nullptr, nullptr, nullptr));
   ERR_clear_error();
   if (!certificate) return InvalidArgument(path + " holds no certificate in PEM");
   return certificate;
 }
 
-Result<Key> ReadKey(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+Result<Key> ParseKey(const std::string& text, const std::string& path) {
   // Without a password callback OpenSSL would ask the terminal.
   const auto no_password = [](char*, int, int, void*) { return 0; };
   Key key(PEM_read_bio_PrivateKey(BioOf(text).get(), nullptr, no_password, nullptr));
@@ -69,12 +70,11 @@ std::vector<std::string> UrisOf(const X509* certificate) {
   return uris;
 }
 
-}  // namespace
-
-Status CheckCertificateFiles(const TlsFiles& files, const std::string& uri) {
-  RETURN_IF_ERROR(ReadCertificate(files.ca).status());
-  ASSIGN_OR_RETURN(const Certificate certificate, ReadCertificate(files.certificate));
-  ASSIGN_OR_RETURN(const Key key, ReadKey(files.key));
+Status CheckPair(const std::string& certificate_text, const std::string& key_text,
+                 const TlsFiles& files, const std::string& uri) {
+  ASSIGN_OR_RETURN(const Certificate certificate,
+                   ParseCertificate(certificate_text, files.certificate));
+  ASSIGN_OR_RETURN(const Key key, ParseKey(key_text, files.key));
   if (X509_check_private_key(certificate.get(), key.get()) != 1) {
     ERR_clear_error();
     return InvalidArgument(files.key + " is not the key of " + files.certificate);
@@ -85,6 +85,56 @@ Status CheckCertificateFiles(const TlsFiles& files, const std::string& uri) {
                            (uris.size() == 1 ? uris[0] : std::to_string(uris.size()) + " URIs") +
                            ", but this program is " + uri);
   }
+  return Status();
+}
+
+Status WriteAll(int fd, const std::string& content) {
+  for (std::size_t at = 0; at < content.size();) {
+    const ssize_t written = write(fd, content.data() + at, content.size() - at);
+    if (written < 0) return Unavailable("cannot keep certificates in memory");
+    at += static_cast<std::size_t>(written);
+  }
+  return Status();
+}
+
+}  // namespace
+
+MemoryFile::~MemoryFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Status MemoryFile::Replace(const std::string& content) {
+  const int fresh = memfd_create("certificates", MFD_CLOEXEC);
+  if (fresh < 0) return Unavailable("cannot keep certificates in memory: no file descriptor");
+  Status status = WriteAll(fresh, content);
+  if (status.ok() && fd_ < 0) {
+    fd_ = fresh;
+    return Status();
+  }
+  if (status.ok() && dup3(fresh, fd_, O_CLOEXEC) < 0) {
+    status = Unavailable("cannot replace certificates in memory");
+  }
+  close(fresh);
+  return status;
+}
+
+std::string MemoryFile::path() const { return "/proc/self/fd/" + std::to_string(fd_); }
+
+CheckedCertificates::CheckedCertificates(TlsFiles files, std::string uri)
+    : files_(std::move(files)), uri_(std::move(uri)) {}
+
+Status CheckedCertificates::Refresh() {
+  ASSIGN_OR_RETURN(std::string ca, ReadFile(files_.ca));
+  ASSIGN_OR_RETURN(const std::string certificate, ReadFile(files_.certificate));
+  ASSIGN_OR_RETURN(const std::string key, ReadFile(files_.key));
+  std::string identity = certificate + "\n" + key;
+  if (ca == ca_text_ && identity == identity_text_) return Status();
+  RETURN_IF_ERROR(ParseCertificate(ca, files_.ca).status());
+  RETURN_IF_ERROR(CheckPair(certificate, key, files_, uri_));
+  RETURN_IF_ERROR(ca_.Replace(ca));
+  RETURN_IF_ERROR(identity_.Replace(identity));
+  ca_text_ = std::move(ca);
+  identity_text_ = std::move(identity);
   return Status();
 }
 

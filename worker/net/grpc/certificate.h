@@ -1,7 +1,8 @@
-// A look at this program's own certificate before it is used: gRPC would only log what is wrong with
-// it, once a connection fails.
+// The certificate files, checked before gRPC sees them. gRPC's own watcher ends the process when it
+// finds an empty file, as it does while somebody copies a new one into place, and takes any pair.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "base/status.h"
@@ -9,8 +10,44 @@
 
 namespace swarm::net {
 
-/// Whether the files are there and hold PEM, the key is the certificate's, and its only URI SAN is
-/// `uri`. Errors: kNotFound, kInvalidArgument; each names the file.
-Status CheckCertificateFiles(const TlsFiles& files, const std::string& uri);
+/// A file in memory, at a path that stays the same while its content is replaced in one step. Only
+/// this process can open it.
+class MemoryFile {
+ public:
+  MemoryFile() = default;
+  ~MemoryFile();
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  /// Errors: kUnavailable (the system has no descriptors or memory left).
+  Status Replace(const std::string& content);
+  /// After the first Replace.
+  std::string path() const;
+
+ private:
+  int fd_ = -1;
+};
+
+/// The last good content of the files, for gRPC to watch. Not thread-safe, but gRPC may read the paths
+/// at any time.
+class CheckedCertificates {
+ public:
+  /// `uri`: what the certificate must name, as its only URI SAN.
+  CheckedCertificates(TlsFiles files, std::string uri);
+
+  /// Reads the files and takes what is there, unless it is what was taken last.
+  /// Errors, after which the old content stays: kNotFound (a file), kInvalidArgument (not PEM, the key
+  /// of another certificate, another URI), kUnavailable.
+  Status Refresh();
+
+  /// Certificate, its chain, and key: one file, so that they change together.
+  std::string identity_path() const { return identity_.path(); }
+  std::string ca_path() const { return ca_.path(); }
+
+ private:
+  const TlsFiles files_;
+  const std::string uri_;
+  std::string identity_text_, ca_text_;
+  MemoryFile identity_, ca_;
+};
 
 }  // namespace swarm::net

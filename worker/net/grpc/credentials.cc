@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "base/log.h"
 #include "worker/net/grpc/certificate.h"
 
 namespace swarm::net {
@@ -66,11 +67,14 @@ class IdentityVerifier final : public grpc::experimental::ExternalCertificateVer
 
 class TlsCredentials final : public Credentials {
  public:
-  explicit TlsCredentials(const GrpcOptions& options)
+  /// `files` have been refreshed once.
+  TlsCredentials(const GrpcOptions& options, std::unique_ptr<CheckedCertificates> files)
       : trust_domain_(options.trust_domain),
         job_(options.job),
+        files_(std::move(files)),
         provider_(std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
-            options.tls->key, options.tls->certificate, options.tls->ca, kReloadSeconds)) {}
+            files_->identity_path(), files_->identity_path(), files_->ca_path(),
+            kReloadSeconds)) {}
 
   std::shared_ptr<grpc::ServerCredentials> ForListening() const override {
     grpc::experimental::TlsServerCredentialsOptions options(provider_);
@@ -85,6 +89,14 @@ class TlsCredentials final : public Credentials {
     options.set_verify_server_certs(true);
     SetCommon(IdentityUri(trust_domain_, job_, peer), &options);
     return grpc::experimental::TlsCredentials(options);
+  }
+
+  void Refresh() override {
+    const Status status = files_->Refresh();
+    if (!status.ok() && last_refresh_.ok()) {
+      LOG_WARN("the certificate in use stays: {}", status.ToString());
+    }
+    last_refresh_ = status;
   }
 
   Status CheckClaim(const std::vector<std::string>& uris, const WorkerId& id) const override {
@@ -105,6 +117,9 @@ class TlsCredentials final : public Credentials {
 
   const std::string trust_domain_;
   const std::string job_;
+  const std::unique_ptr<CheckedCertificates> files_;
+  Status last_refresh_;
+  // gRPC's watcher may read once more after this is gone; it then finds no file and says so in the log.
   const std::shared_ptr<grpc::experimental::CertificateProviderInterface> provider_;
 };
 
@@ -116,6 +131,7 @@ class PlaintextCredentials final : public Credentials {
   std::shared_ptr<grpc::ChannelCredentials> ForDialling(const WorkerId&) const override {
     return grpc::InsecureChannelCredentials();
   }
+  void Refresh() override {}
   Status CheckClaim(const std::vector<std::string>&, const WorkerId&) const override {
     return Status();
   }
@@ -143,9 +159,11 @@ Result<std::unique_ptr<Credentials>> Credentials::Create(const GrpcOptions& opti
     return std::unique_ptr<Credentials>(std::make_unique<PlaintextCredentials>());
   }
   AllowOnlyTls13();
-  RETURN_IF_ERROR(CheckCertificateFiles(
-      *options.tls, IdentityUri(options.trust_domain, options.job, options.self)));
-  return std::unique_ptr<Credentials>(std::make_unique<TlsCredentials>(options));
+  auto files = std::make_unique<CheckedCertificates>(
+      *options.tls, IdentityUri(options.trust_domain, options.job, options.self));
+  RETURN_IF_ERROR(files->Refresh());
+  return std::unique_ptr<Credentials>(
+      std::make_unique<TlsCredentials>(options, std::move(files)));
 }
 
 }  // namespace swarm::net

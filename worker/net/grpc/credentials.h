@@ -22,7 +22,7 @@ std::string JobUri(const std::string& trust_domain, const std::string& job);
 std::string IdentityUri(const std::string& trust_domain, const std::string& job,
                         const WorkerId& id);
 
-/// The credentials of one endpoint. Thread-safe.
+/// The credentials of one endpoint. Thread-safe but for Refresh.
 class Credentials {
  public:
   virtual ~Credentials() = default;
@@ -33,6 +33,8 @@ class Credentials {
   virtual std::shared_ptr<grpc::ServerCredentials> ForListening() const = 0;
   /// A connection made with these reaches `peer`, or nobody.
   virtual std::shared_ptr<grpc::ChannelCredentials> ForDialling(const WorkerId& peer) const = 0;
+  /// Takes over replaced files: for new connections, soon. To be called now and then, by one thread.
+  virtual void Refresh() = 0;
   /// Whether one whose verified certificate has these URIs may call itself `id`.
   /// Errors: kPermissionDenied.
   virtual Status CheckClaim(const std::vector<std::string>& uris, const WorkerId& id) const = 0;

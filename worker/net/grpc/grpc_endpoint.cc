@@ -24,6 +24,8 @@ namespace swarm::net {
 namespace {
 
 constexpr Duration kStopDeadline = std::chrono::seconds(10);
+/// Between two looks at the certificate files.
+constexpr Duration kRefreshPeriod = std::chrono::seconds(1);
 
 /// Ends a call at once.
 class RefusingReactor final : public grpc::ServerGenericBidiReactor {
@@ -64,6 +66,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
       dial = options_.listen.substr(0, options_.listen.rfind(':') + 1) + std::to_string(port);
     }
     addresses_ = {{options_.scope, dial, ""}};
+    RefreshLater();
     return Status();
   }
 
@@ -198,6 +201,13 @@ class GrpcEndpoint::Core final : public StreamOwner,
   }
 
  private:
+  void RefreshLater() {
+    After(kRefreshPeriod, [this] {
+      credentials_->Refresh();
+      RefreshLater();
+    });
+  }
+
   void Deliver(const Connection& connection, Lane lane, Envelope envelope, std::size_t bytes) {
     if (connection.muted) {
       ++messages_refused_;

@@ -12,8 +12,9 @@
 
 namespace swarm::net {
 
-/// PEM files. They are read again every second: connections that are made after a change use the new
-/// ones, others go on. Replace all of them at once (rename a folder or a link, as Kubernetes does).
+/// PEM files. They are read again every second: connections that are made two seconds after a change
+/// use the new ones, others go on. A set that does not fit together (one is half written, or names
+/// another program) is not taken, and the old one stays in use.
 struct TlsFiles {
   std::string ca;           ///< who may sign the peers' certificates
   std::string certificate;  ///< this program's, with its chain

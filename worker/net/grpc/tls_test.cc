@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "worker/net/grpc/certificate.h"
 #include "worker/net/grpc/credentials.h"
 #include "worker/net/grpc/grpc_endpoint.h"
 #include "worker/net/grpc/raw_caller.h"
@@ -184,6 +185,32 @@ TEST_F(TlsTest, FilesThatCannotBeUsedAreNamed) {
   GrpcOptions neither = OptionsOf(kB, good);
   neither.tls.reset();
   EXPECT_EQ(GrpcEndpoint::Create(neither, &heard).status().code(), StatusCode::kInvalidArgument);
+}
+
+std::string ContentOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST_F(TlsTest, FilesThatDoNotFitTogetherAreNotTaken) {
+  const TlsFiles files = FilesOf(kB);
+  CheckedCertificates checked(files, IdentityUri(kDomain, kJob, kB));
+  ASSERT_TRUE(checked.Refresh().ok());
+  const std::string first = ContentOf(checked.identity_path());
+  EXPECT_NE(first.find("CERTIFICATE"), std::string::npos);
+  EXPECT_NE(first.find("PRIVATE KEY"), std::string::npos);
+
+  std::ofstream(files.key).close();  // as it is while someone copies a new one there
+  EXPECT_EQ(checked.Refresh().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ContentOf(checked.identity_path()), first);
+  (void)authority_.Issue(folder_.path() / "b", IdentityUri(kDomain, kJob, kA));
+  EXPECT_EQ(checked.Refresh().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ContentOf(checked.identity_path()), first);
+
+  const std::string path = checked.identity_path();
+  (void)FilesOf(kB);
+  EXPECT_TRUE(checked.Refresh().ok());
+  EXPECT_NE(ContentOf(path), first);
 }
 
 // ---- the handshake itself ----
