@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "ctl/exit_codes.h"
 #include "ctl/observer_source.h"
 #include "ctl/run_command.h"
@@ -59,6 +60,7 @@ std::filesystem::path BesideThisProgram(const char* name) {
 }
 
 int Main(int argc, char** argv) {
+  StartLogging("swarmctl", "error");  // what matters to a user is printed, not logged
   CLI::App app("Train a large model on machines that come and go");
   app.name("swarmctl");
   app.require_subcommand(1);
