@@ -9,6 +9,7 @@
 #include "api/llama_config.h"
 #include "worker/model/testing.h"
 #include "worker/optim/norm.h"
+#include "worker/protocol/commit.h"
 #include "worker/state/safetensors.h"
 
 namespace swarm::model {
@@ -138,7 +139,7 @@ TEST_P(ParityTest, TrainsAsHuggingFaceWithAdamWDoes) {
       }
       const double norm = GradientNorm(pipeline, step);
       EXPECT_NEAR(norm, norms[step], 1e-5 * norm);
-      pipeline.Apply(step, optim::ClipFactor(norm, kMaxNorm), kLearningRate);
+      pipeline.Apply(step, protocol::ComputeClip(norm, kMaxNorm), kLearningRate);
     }
     for (const auto& [name, tensor] : pipeline.Snapshot()) {
       if (name.starts_with("optimizer.")) continue;

@@ -37,8 +37,4 @@ double SquaredNorm(std::span<const float> values) {
   return sum;
 }
 
-double ClipFactor(double norm, double max_norm) {
-  return max_norm > 0 && norm > max_norm ? max_norm / norm : 1.0;
-}
-
 }  // namespace swarm::optim

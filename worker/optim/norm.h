@@ -13,8 +13,4 @@ inline constexpr std::size_t kNormBlock = 4096;
 /// 16 sums the elements i, i + 16, ...; the lanes are then added in order. Equal on every machine.
 double SquaredNorm(std::span<const float> values);
 
-/// What gradients of that norm are multiplied with: 1, or max_norm / norm where norm exceeds it.
-/// max_norm 0 means no clipping.
-double ClipFactor(double norm, double max_norm);
-
 }  // namespace swarm::optim

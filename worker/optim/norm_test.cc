@@ -57,11 +57,5 @@ TEST(NormTest, ShowsThatAValueIsNotFinite) {
   EXPECT_FALSE(std::isfinite(SquaredNorm(values)));
 }
 
-TEST(NormTest, ClipsOnlyWhatIsTooLong) {
-  EXPECT_DOUBLE_EQ(ClipFactor(4, 1), 0.25);
-  EXPECT_DOUBLE_EQ(ClipFactor(0.5, 1), 1);
-  EXPECT_DOUBLE_EQ(ClipFactor(100, 0), 1) << "0 means no clipping";
-}
-
 }  // namespace
 }  // namespace swarm::optim

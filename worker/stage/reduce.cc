@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
 
 namespace swarm::stage {
 
@@ -10,10 +13,23 @@ using protocol::WorkerId;
 
 namespace {
 
-/// to[i] += from[i]. One instruction set gives what the other gives: there is nothing to fuse.
-__attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3"))) void Add(
-    float* __restrict to, const float* __restrict from, std::size_t count) {
+#define SWARM_VECTORIZED \
+  __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
+
+/// to[i] = a[i] + b[i]. One instruction set gives what the other gives: there is nothing to fuse.
+SWARM_VECTORIZED void Add(float* __restrict to, const float* a, const float* b,
+                          std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) to[i] = a[i] + b[i];
+}
+
+/// to[i] += from[i].
+SWARM_VECTORIZED void Accumulate(float* __restrict to, const float* __restrict from,
+                                 std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) to[i] += from[i];
+}
+
+bool IsAligned(const float* p) {
+  return reinterpret_cast<std::uintptr_t>(p) % alignof(float) == 0;
 }
 
 /// Shards begin on cache lines.
@@ -21,8 +37,32 @@ constexpr std::uint64_t kAlignElements = 16;
 
 }  // namespace
 
+struct SumBuffers::Shelf {
+  std::mutex mutex;
+  std::multimap<std::size_t, std::unique_ptr<float[]>> buffers;
+};
+
+std::shared_ptr<SumBuffers::Shelf> SumBuffers::MakeShelf() { return std::make_shared<Shelf>(); }
+
+std::shared_ptr<float[]> SumBuffers::Take(std::size_t count) {
+  std::unique_ptr<float[]> memory;
+  {
+    std::lock_guard lock(shelf_->mutex);
+    if (const auto it = shelf_->buffers.find(count); it != shelf_->buffers.end()) {
+      memory = std::move(it->second);
+      shelf_->buffers.erase(it);
+    }
+  }
+  if (!memory) memory.reset(new float[count]);
+  return std::shared_ptr<float[]>(memory.release(), [shelf = shelf_, count](float* returned) {
+    std::unique_ptr<float[]> buffer(returned);
+    std::lock_guard lock(shelf->mutex);
+    if (shelf->buffers.count(count) < 2) shelf->buffers.emplace(count, std::move(buffer));
+  });
+}
+
 GroupReduce::GroupReduce(const protocol::Reduce& reduce, const WorkerId& self,
-                         std::span<const float> own, SendChunk send)
+                         std::span<const float> own, SumBuffers& buffers, SendChunk send)
     : reduce_(reduce), own_(own), send_(std::move(send)) {
   const auto& participants = reduce_.participants;
   const auto me = std::find_if(participants.begin(), participants.end(),
@@ -31,7 +71,7 @@ GroupReduce::GroupReduce(const protocol::Reduce& reduce, const WorkerId& self,
   rank_ = static_cast<std::size_t>(me - participants.begin());
   if (ranks() == 1) return;  // the sum of one is itself: no buffer, no copy
   missing_elements_ = own_.size();
-  result_.reset(new float[own_.size()]);
+  result_ = buffers.Take(own_.size());
   gathered_.resize(own_.size() / kAlignElements + 1);
   for (std::uint64_t at = ShardBegin(rank_); at < ShardBegin(rank_ + 1); at += kChunkElements) {
     OwnChunk chunk{at, std::min(kChunkElements, ShardBegin(rank_ + 1) - at), {}};
@@ -100,19 +140,26 @@ Status GroupReduce::Scatter(std::size_t from, const ReduceChunk& chunk, const By
 void GroupReduce::Sum(OwnChunk& chunk) {
   float* to = result_.get() + chunk.offset;
   std::vector<float> aligned;
+  const float* first = nullptr;
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
     const auto* from = rank == rank_
                            ? own_.data() + chunk.offset
                            : reinterpret_cast<const float*>(chunk.contributions[rank].data());
-    if (reinterpret_cast<std::uintptr_t>(from) % alignof(float) != 0) {
+    if (rank == 0 && IsAligned(from)) {
+      first = from;  // added with the second in one pass
+      continue;
+    }
+    if (!IsAligned(from)) {
       aligned.resize(chunk.count);
       std::memcpy(aligned.data(), from, chunk.count * sizeof(float));
       from = aligned.data();
     }
     if (rank == 0) {
       std::memcpy(to, from, chunk.count * sizeof(float));
+    } else if (const float* other = std::exchange(first, nullptr)) {
+      Add(to, other, from, chunk.count);
     } else {
-      Add(to, from, chunk.count);
+      Accumulate(to, from, chunk.count);
     }
   }
   chunk.contributions.clear();

@@ -22,6 +22,20 @@
 
 namespace swarm::stage {
 
+/// Memory for sums, used again: fresh pages cost as much as the sum itself. Thread-safe; buffers may
+/// outlive the pool.
+class SumBuffers {
+ public:
+  /// At least `count` elements, with whatever they held. Returns to the pool when the last owner lets
+  /// go; the pool keeps two of each size asked for.
+  std::shared_ptr<float[]> Take(std::size_t count);
+
+ private:
+  struct Shelf;
+  std::shared_ptr<Shelf> shelf_ = MakeShelf();
+  static std::shared_ptr<Shelf> MakeShelf();
+};
+
 class GroupReduce {
  public:
   /// Sends a chunk to a participant; the payload stays valid as long as it is held.
@@ -33,7 +47,7 @@ class GroupReduce {
   /// `own` is this worker's contribution; it must stay valid and unchanged as long as this object.
   /// Requires: `self` is a participant.
   GroupReduce(const protocol::Reduce& reduce, const protocol::WorkerId& self,
-              std::span<const float> own, SendChunk send);
+              std::span<const float> own, SumBuffers& buffers, SendChunk send);
 
   /// Sends this worker's contributions. With one participant the reduce is done at once.
   void Start();

@@ -31,7 +31,8 @@ struct Ring {
     for (std::size_t r = 0; r < ranks; ++r) {
       const WorkerId self = reduce.participants[r].worker;
       parts.push_back(std::make_unique<GroupReduce>(
-          reduce, self, inputs[r], [this, self](const WorkerId& to, ReduceChunk chunk, Bytes bytes) {
+          reduce, self, inputs[r], buffers,
+          [this, self](const WorkerId& to, ReduceChunk chunk, Bytes bytes) {
             bytes_sent += bytes.size();
             flying.push_back({self, to, chunk, std::move(bytes)});
           }));
@@ -52,6 +53,7 @@ struct Ring {
   }
 
   Rng rng;
+  SumBuffers buffers;
   std::vector<std::vector<float>> inputs;
   std::vector<std::unique_ptr<GroupReduce>> parts;
   std::deque<Flying> flying;

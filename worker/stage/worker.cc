@@ -419,7 +419,7 @@ void Worker::ScheduleFlush() {
 void Worker::BeginReduce(const protocol::Reduce& reduce, std::span<const float> own) {
   const ReduceKey key{reduce.step, reduce.group, reduce.k};
   auto sum = std::make_shared<GroupReduce>(
-      reduce, options_.id, own,
+      reduce, options_.id, own, buffers_,
       [this](const WorkerId& to, protocol::ReduceChunk chunk, Bytes payload) {
         counters_.reduce_bytes += payload.size();
         const Status status = chunk_outbox_->Send(to, Lane::kData, {chunk, std::move(payload)});

@@ -148,6 +148,7 @@ class Worker : public net::EndpointHandler {
 
   // Reduce loop.
   std::unique_ptr<net::Outbox> chunk_outbox_;
+  SumBuffers buffers_;
   bool chunk_flush_scheduled_ = false;
   std::map<ReduceKey, std::shared_ptr<GroupReduce>> reduces_;
   std::map<ReduceKey, std::vector<EarlyChunk>> early_chunks_;

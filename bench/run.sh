@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# All benchmarks, each beside its yardstick. Usage: bench/run.sh [BUILD_FOLDER]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${1:-build/release}
+for program in wiring_bench trainer_bench reduce_bench transport_bench stage_bench; do
+  [ -x "$build/bench/$program" ] || continue
+  printf '\n== %s\n' "$program"
+  "$build/bench/$program"
+done
+printf '\n== throughput\n'
+bench/throughput.sh "$build"
