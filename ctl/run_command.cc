@@ -65,6 +65,14 @@ std::string LastLines(const std::filesystem::path& file, std::size_t count) {
   return text->substr(begin);
 }
 
+// Makes the folder, without what an earlier run has left in it.
+Status EmptyFolder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::remove_all(folder, error);
+  if (!error) std::filesystem::create_directories(folder, error);
+  return error ? Unavailable("cannot make " + folder.string() + ": " + error.message()) : Status();
+}
+
 std::uint64_t ThreadsPerWorker(const RunOptions& options, std::uint64_t workers) {
   if (options.threads_per_worker > 0) return options.threads_per_worker;
   return std::max<std::uint64_t>(1, std::thread::hardware_concurrency() / workers);
@@ -108,10 +116,15 @@ class Run {
     ASSIGN_OR_RETURN(observer_identity_, IdentityOf("observer", ObserverUri(plan_.job_uid)));
     std::error_code ignored;  // of an earlier run; one that is not there need not be removed
     std::filesystem::remove(plan_.address_file(), ignored);
+    RETURN_IF_ERROR(EmptyFolder(plan_.metrics_directory()));
     RETURN_IF_ERROR(backend_.Start(TrainerSpec(plan_, trainer_identity_, term_, "")));
     RETURN_IF_ERROR(AwaitTrainer());
     for (std::uint64_t i = 0; i < plan_.workers(); ++i) {
       RETURN_IF_ERROR(StartWorker(Supervisor::WorkerName(i)));
+    }
+    if (!options_.json) {
+      reporter_.OnEvent("Metrics: http://ADDRESS/metrics of each program; its ADDRESS is in " +
+                        plan_.metrics_directory().string());
     }
     ASSIGN_OR_RETURN(source_,
                      options_.status_source({trainer_address_, observer_identity_, plan_.job_uid,

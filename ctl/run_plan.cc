@@ -22,6 +22,12 @@ void AppendIdentity(const RunPlan& plan, const std::optional<IdentityFiles>& ide
                      identity->certificate.string(), "--tls-key", identity->key.string()});
 }
 
+void AppendMetrics(const RunPlan& plan, const std::string& name,
+                   std::vector<std::string>* arguments) {
+  arguments->insert(arguments->end(), {"--metrics-listen", kAnyPort, "--metrics-address-file",
+                                       (plan.metrics_directory() / name).string()});
+}
+
 }  // namespace
 
 std::uint64_t RunPlan::workers() const {
@@ -45,6 +51,7 @@ WorkerSpec TrainerSpec(const RunPlan& plan, const std::optional<IdentityFiles>& 
                     "--term",
                     std::to_string(term)};
   AppendIdentity(plan, identity, &spec.arguments);
+  AppendMetrics(plan, spec.name, &spec.arguments);
   if (plan.resume) spec.arguments.push_back("--resume");
   return spec;
 }
@@ -56,6 +63,7 @@ WorkerSpec StageSpec(const RunPlan& plan, const std::optional<IdentityFiles>& id
                     "--trainer",    trainer_address, "--listen",
                     kAnyPort,       "--threads",     std::to_string(plan.threads_per_worker)};
   AppendIdentity(plan, identity, &spec.arguments);
+  AppendMetrics(plan, spec.name, &spec.arguments);
   return spec;
 }
 

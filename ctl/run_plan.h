@@ -24,6 +24,8 @@ struct RunPlan {
   std::filesystem::path address_file() const { return out / "trainer.address"; }
   std::filesystem::path steps_file() const { return out / "steps.jsonl"; }
   std::filesystem::path tls_directory() const { return out / "tls"; }
+  /// Where each program says at which address it serves metrics, in a file of its name.
+  std::filesystem::path metrics_directory() const { return out / "metrics"; }
   std::filesystem::path log_directory() const { return out / "workers"; }
 };
 

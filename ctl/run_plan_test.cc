@@ -24,7 +24,8 @@ TEST(RunPlanTest, StartsATrainerByTheContract) {
               ElementsAre("--role=trainer", "--job", "out/x/job.json", "--out", "out/x", "--listen",
                           "127.0.0.1:0", "--address-file", "out/x/trainer.address", "--layout",
                           "2,1,3", "--term", "1", "--job-uid", "uid", "--tls-ca", "tls/ca.crt",
-                          "--tls-cert", "tls/a.crt", "--tls-key", "tls/a.key"));
+                          "--tls-cert", "tls/a.crt", "--tls-key", "tls/a.key", "--metrics-listen",
+                          "127.0.0.1:0", "--metrics-address-file", "out/x/metrics/trainer"));
 }
 
 TEST(RunPlanTest, ATrainerThatIsStartedAgainListensWhereItWas) {
@@ -34,7 +35,7 @@ TEST(RunPlanTest, ATrainerThatIsStartedAgainListensWhereItWas) {
   EXPECT_EQ(arguments[6], "127.0.0.1:4711");
   EXPECT_EQ(arguments[12], "2");
   EXPECT_EQ(arguments[15], "--plaintext");
-  EXPECT_EQ(arguments[16], "--resume");
+  EXPECT_EQ(arguments.back(), "--resume");
 }
 
 TEST(RunPlanTest, StartsAWorkerByTheContract) {
@@ -43,7 +44,9 @@ TEST(RunPlanTest, StartsAWorkerByTheContract) {
   EXPECT_EQ(spec.role, Role::kStage);
   EXPECT_THAT(spec.arguments, ElementsAre("--role=stage", "--id", "worker-5", "--trainer",
                                           "127.0.0.1:4711", "--listen", "127.0.0.1:0", "--threads",
-                                          "4", "--job-uid", "uid", "--plaintext"));
+                                          "4", "--job-uid", "uid", "--plaintext", "--metrics-listen",
+                                          "127.0.0.1:0", "--metrics-address-file",
+                                          "out/x/metrics/worker-5"));
 }
 
 TEST(RunPlanTest, CountsItsWorkers) { EXPECT_EQ(PlanOf().workers(), 6u); }

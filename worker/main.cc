@@ -14,8 +14,11 @@
 
 #include "api/parse.h"
 #include "base/log.h"
+#include "worker/metrics/exporter.h"
 #include "worker/net/grpc/grpc_endpoint.h"
+#include "worker/stage/samples.h"
 #include "worker/stage/worker.h"
+#include "worker/trainer/samples.h"
 #include "worker/trainer/trainer.h"
 
 namespace swarm {
@@ -26,6 +29,7 @@ constexpr int kOk = 0, kFailed = 1, kBadUsage = 2, kNothingToResume = 3;
 
 struct Flags {
   std::string role, job, out, listen = "127.0.0.1:0", advertise, address_file, layout, id, trainer;
+  std::string metrics_listen, metrics_address_file;
   std::string tls_ca, tls_cert, tls_key, job_uid = "local", trust_domain = "swarmjob.local";
   std::string device = "cpu", log_level = "info";
   std::uint64_t term = 1;
@@ -112,6 +116,18 @@ int Refuse(const Status& status, int code) {
   return code;
 }
 
+/// Null if the flags do not ask for metrics.
+Result<std::unique_ptr<metrics::Exporter>> ServeMetrics(const Flags& flags,
+                                                        metrics::ReadSamples read) {
+  if (flags.metrics_listen.empty()) return std::unique_ptr<metrics::Exporter>();
+  ASSIGN_OR_RETURN(auto exporter, metrics::Exporter::Start(flags.metrics_listen, std::move(read)));
+  LOG_INFO("metrics at http://{}/metrics", exporter->address());
+  if (!flags.metrics_address_file.empty()) {
+    RETURN_IF_ERROR(WriteAddress(flags.metrics_address_file, exporter->address()));
+  }
+  return exporter;
+}
+
 int RunTrainer(const Flags& flags, Signals& signals) {
   std::ifstream file(flags.job);
   std::stringstream text;
@@ -138,6 +154,8 @@ int RunTrainer(const Flags& flags, Signals& signals) {
   }
   trainer::Trainer& trainer = **started;
   signals.OnStop([&trainer] { trainer.RequestStop(); });
+  const auto exporter = ServeMetrics(flags, [&trainer] { return trainer::ReadSamples(trainer); });
+  if (!exporter.ok()) return Refuse(exporter.status(), kBadUsage);
   const std::string address = trainer.addresses().front().dial;
   LOG_INFO("listening at {}", address);
   if (!flags.address_file.empty()) {
@@ -161,6 +179,8 @@ int RunStage(const Flags& flags, Signals& signals) {
       .device = flags.device};
   auto worker = stage::Worker::Start(std::move(options), MakeEndpoint(EndpointOptions(flags, id)));
   if (!worker.ok()) return Refuse(worker.status(), kBadUsage);
+  const auto exporter = ServeMetrics(flags, [&worker] { return stage::ReadSamples(**worker); });
+  if (!exporter.ok()) return Refuse(exporter.status(), kBadUsage);
   signals.OnStop([&worker] { (*worker)->Stop(Cancelled("asked to leave")); });
   const Status status = (*worker)->Wait();
   if (!status.ok()) return Refuse(status, kFailed);
@@ -175,6 +195,10 @@ int Main(int argc, char** argv) {
       ->check(CLI::IsMember({"trainer", "stage"}));
   app.add_option("--listen", flags.listen, "host:port to listen at; port 0 takes a free one");
   app.add_option("--advertise", flags.advertise, "host:port at which others reach this program");
+  app.add_option("--metrics-listen", flags.metrics_listen,
+                 "address:port to serve Prometheus metrics at; none without it");
+  app.add_option("--metrics-address-file", flags.metrics_address_file,
+                 "Written when metrics are served: address:port");
   app.add_option("--job-uid", flags.job_uid, "UID of the job; programs of another are refused");
   app.add_option("--trust-domain", flags.trust_domain, "of the identities in certificates");
   app.add_option("--tls-ca", flags.tls_ca, "PEM file: who may sign the peers' certificates");

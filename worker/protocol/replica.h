@@ -129,6 +129,8 @@ class Replica {
   Version version() const { return version_; }
   /// Tasks whose forward or backward has been ordered and is not done.
   std::uint64_t queued() const { return queued_; }
+  /// Forwards that wait for their version.
+  std::uint64_t parked() const { return parked_; }
 
   /// The microbatches whose gradients of the step this replica has folded.
   ClaimSet FoldSet(Step step) const;

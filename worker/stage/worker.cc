@@ -139,7 +139,7 @@ void Worker::Handle(const WorkerId& from, Envelope envelope) {
         } else if constexpr (std::is_same_v<M, Backward>) {
           On(from, message, std::move(envelope.payload));
         } else if (!from_trainer) {
-          ++counters_.refused;  // control comes from the trainer alone
+          counters_.refused.Add("control from a peer");  // control comes from the trainer alone
         } else if constexpr (std::is_same_v<M, Welcome>) {
           On(from, message);
         } else if constexpr (std::is_same_v<M, Roster>) {
@@ -167,6 +167,7 @@ void Worker::On(const WorkerId&, const protocol::Welcome& welcome) {
   }
   job_ = *std::move(job);
   welcome_ = welcome;
+  counters_.stages = welcome.stage_count;
   counters_.stage = static_cast<std::int64_t>(welcome.stage.value);
   LOG_INFO("serving stage {} of {}, from version {}", welcome.stage.value, welcome.stage_count,
            welcome.version.value);
@@ -236,6 +237,7 @@ void Worker::Carry(protocol::Actions actions) {
     std::visit([this](const auto& a) { Do(a); }, action);
   }
   counters_.queued_tasks = replica_ ? replica_->queued() : 0;
+  counters_.parked_frames = replica_ ? replica_->parked() : 0;
 }
 
 void Worker::Do(const protocol::action::RunForward& a) {
@@ -255,7 +257,7 @@ void Worker::Do(const protocol::action::RunForward& a) {
             GiveUp("forward failed: " + result->status().message());
             return;
           }
-          ++counters_.forwards;
+          counters_.forward_seconds.Observe(seconds);
           inputs_[key].output = std::move((*result)->boundary);
           Carry(replica_->OnForwardDone(key, (*result)->loss,
                                         {seconds, inputs_[key].output.size()}));
@@ -277,7 +279,7 @@ void Worker::Do(const protocol::action::RunBackward& a) {
                           GiveUp("backward failed: " + result->status().message());
                           return;
                         }
-                        ++counters_.backwards;
+                        counters_.backward_seconds.Observe(seconds);
                         const std::uint64_t bytes = (*result)->size();
                         inputs_[key].output = std::move(**result);
                         Carry(replica_->OnBackwardDone(key, {seconds, bytes}));
@@ -395,7 +397,7 @@ void Worker::FlushProgress() {
 }
 
 void Worker::Do(const protocol::action::Refuse& a) {
-  ++counters_.refused;
+  counters_.refused.Add(a.reason);
   LOG_DEBUG("refused ({}): step {} microbatch {} stage {}", a.reason, a.key.step.value,
             a.key.microbatch.value, a.key.stage.value);
 }
@@ -440,7 +442,7 @@ void Worker::BeginReduce(const protocol::Reduce& reduce, std::span<const float> 
 void Worker::OnChunk(const WorkerId& from, const protocol::ReduceChunk& chunk, Bytes payload) {
   const ReduceKey key{chunk.step, chunk.group, chunk.k};
   if (chunk.step < reduce_floor_) {
-    ++counters_.refused;
+    counters_.refused.Add("late chunk");
     return;
   }
   const auto it = reduces_.find(key);
@@ -453,7 +455,7 @@ void Worker::OnChunk(const WorkerId& from, const protocol::ReduceChunk& chunk, B
   }
   const bool was_done = it->second->done();
   if (const Status status = it->second->OnChunk(from, chunk, payload); !status.ok()) {
-    ++counters_.refused;
+    counters_.refused.Add("bad chunk");
     LOG_WARN("reduce of step {}: {}", chunk.step.value, status.message());
   }
   if (!was_done) FinishIfDone(key);

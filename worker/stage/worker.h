@@ -21,6 +21,7 @@
 #include "worker/net/outbox.h"
 #include "worker/protocol/replica.h"
 #include "worker/stage/compute.h"
+#include "worker/stage/counters.h"
 #include "worker/stage/reduce.h"
 
 namespace swarm::stage {
@@ -41,20 +42,6 @@ struct WorkerOptions {
 using MakeEndpoint =
     std::function<Result<std::unique_ptr<net::Endpoint>>(net::EndpointHandler* handler)>;
 
-/// What a worker did so far, for metrics. All counters only grow.
-struct WorkerCounters {
-  std::atomic<std::uint64_t> forwards{0};
-  std::atomic<std::uint64_t> backwards{0};
-  std::atomic<std::uint64_t> commits{0};
-  std::atomic<std::uint64_t> refused{0};
-  std::atomic<std::uint64_t> boundary_bytes_forward{0};
-  std::atomic<std::uint64_t> boundary_bytes_backward{0};
-  std::atomic<std::uint64_t> reduce_bytes{0};
-  std::atomic<std::uint64_t> queued_tasks{0};
-  std::atomic<std::int64_t> stage{-1};
-  std::atomic<std::uint64_t> version{0};
-};
-
 class Worker : public net::EndpointHandler {
  public:
   /// Opens the endpoint and begins to look for the trainer. Errors: those of `make_endpoint`.
@@ -69,6 +56,8 @@ class Worker : public net::EndpointHandler {
 
   const WorkerCounters& counters() const { return counters_; }
   double busy_seconds() const { return compute_.busy_seconds(); }
+  const protocol::WorkerId& id() const { return options_.id; }
+  net::Traffic traffic() const { return endpoint_->traffic(); }
 
   void OnMessage(const net::WorkerId& from, net::Lane lane, net::Envelope envelope) override;
   void OnPeerUp(const net::WorkerId& peer) override;

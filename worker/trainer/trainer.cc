@@ -73,6 +73,7 @@ Status Trainer::Prepare() {
       .validation_interval_steps = spec.training.validationIntervalSteps,
       .validation_microbatches = data_->validation_microbatches()};
   RETURN_IF_ERROR(FindBeginning(&options));
+  counters_.version = options.first_version.value;
   ASSIGN_OR_RETURN(log_, RunLog::Open(options_.out_dir, options.first_version.value));
   coordinator_ = std::make_unique<protocol::Coordinator>(std::move(options));
   return {};
@@ -189,6 +190,14 @@ protocol::JobStatus Trainer::Describe(Timepoint now) const {
   return status;
 }
 
+std::optional<protocol::JobStatus> Trainer::StatusWithin(Duration limit) {
+  const auto answer = std::make_shared<std::promise<protocol::JobStatus>>();
+  auto status = answer->get_future();
+  control_.Post([this, answer] { answer->set_value(Describe(Clock::now())); });
+  if (status.wait_for(limit) != std::future_status::ready) return std::nullopt;
+  return status.get();
+}
+
 void Trainer::Carry(protocol::Orders orders) {
   for (protocol::Order& order : orders) {
     std::visit([this](auto& o) { Do(o); }, order);
@@ -214,14 +223,15 @@ void Trainer::Do(const protocol::order::StepDone& o) {
   const api::Training& training = options_.job.spec.training;
   const std::uint64_t tokens = training.globalBatchSize * training.sequenceLength;
   log_->Step({o.record, tokens, o.seconds, o.boundary_bytes});
-  counters_.steps = o.record.step.value + 1;
+  ++counters_.steps;
+  counters_.version = o.record.step.value + 1;
   counters_.tokens += tokens;
   counters_.skipped_steps += o.record.skip ? 1 : 0;
   counters_.boundary_bytes += o.boundary_bytes;
   counters_.loss = o.record.loss;
   counters_.grad_norm = o.record.grad_norm;
   counters_.learning_rate = o.record.learning_rate;
-  counters_.step_seconds = o.seconds;
+  counters_.step_seconds.Observe(o.seconds);
   counters_.tokens_per_second = o.seconds > 0 ? static_cast<double>(tokens) / o.seconds : 0.0;
   LOG_DEBUG("step {} loss {:.4f}", o.record.step.value, o.record.loss);
 }

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <future>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "api/swarmjob.h"
+#include "base/histogram.h"
 #include "base/loop.h"
 #include "worker/net/endpoint.h"
 #include "worker/net/outbox.h"
@@ -42,21 +44,22 @@ struct Outcome {
   std::string reason;
 };
 
-/// The newest numbers of a job, for metrics.
+/// The newest numbers of a job, for metrics. Thread-safe. What is not known yet is NaN.
 struct TrainerCounters {
-  std::atomic<std::uint64_t> steps{0};
+  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+  std::atomic<std::uint64_t> version{0};
+  std::atomic<std::uint64_t> steps{0};  ///< committed by this process
   std::atomic<std::uint64_t> tokens{0};
   std::atomic<std::uint64_t> skipped_steps{0};
   std::atomic<std::uint64_t> boundary_bytes{0};
   std::atomic<std::uint64_t> checkpoints{0};
   std::atomic<std::uint64_t> checkpoint_failures{0};
-  std::atomic<double> loss{0};
-  std::atomic<double> validation_loss{0};
-  std::atomic<double> grad_norm{0};
-  std::atomic<double> learning_rate{0};
+  std::atomic<double> loss{kUnknown};
+  std::atomic<double> validation_loss{kUnknown};
+  std::atomic<double> grad_norm{kUnknown};
+  std::atomic<double> learning_rate{kUnknown};
   std::atomic<double> tokens_per_second{0};
-  std::atomic<double> step_seconds{0};
-  std::atomic<std::uint64_t> workers{0};
+  SecondsHistogram step_seconds;
 };
 
 using MakeEndpoint =
@@ -77,6 +80,10 @@ class Trainer : public net::EndpointHandler {
 
   std::vector<protocol::Address> addresses() const { return endpoint_->addresses(); }
   const TrainerCounters& counters() const { return counters_; }
+  net::Traffic traffic() const { return endpoint_->traffic(); }
+  /// The job as its user wants to see it; nothing if the trainer has no time to say so within
+  /// `limit`. From any thread but the trainer's own.
+  std::optional<protocol::JobStatus> StatusWithin(Duration limit);
 
   void OnMessage(const net::WorkerId& from, net::Lane lane, net::Envelope envelope) override;
   void OnPeerUp(const net::WorkerId& peer) override;

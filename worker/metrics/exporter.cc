@@ -1,0 +1,190 @@
+#include "worker/metrics/exporter.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <prometheus/collectable.h>
+#include <prometheus/exposer.h>
+#include <prometheus/metric_family.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <exception>
+#include <limits>
+#include <optional>
+#include <thread>
+
+namespace swarm::metrics {
+namespace {
+
+constexpr const char* kThreads = "2";
+constexpr const char* kRequestTimeoutMs = "5000";
+constexpr auto kKnockInterval = std::chrono::milliseconds(5);
+
+prometheus::MetricType TypeOf(MetricType type) {
+  switch (type) {
+    case MetricType::kCounter: return prometheus::MetricType::Counter;
+    case MetricType::kGauge: return prometheus::MetricType::Gauge;
+    case MetricType::kHistogram: return prometheus::MetricType::Histogram;
+  }
+  return prometheus::MetricType::Untyped;
+}
+
+prometheus::ClientMetric::Histogram Cumulate(const HistogramReading& reading) {
+  prometheus::ClientMetric::Histogram histogram;
+  histogram.sample_sum = reading.sum;
+  for (std::size_t i = 0; i < reading.counts.size(); ++i) {
+    histogram.sample_count += reading.counts[i];
+    const double bound = i < kSecondsBounds.size() ? kSecondsBounds[i]
+                                                   : std::numeric_limits<double>::infinity();
+    histogram.bucket.push_back({histogram.sample_count, bound});
+  }
+  return histogram;
+}
+
+prometheus::ClientMetric ToClientMetric(const MetricDefinition& definition,
+                                        const MetricSample& sample) {
+  SWARM_CHECK(sample.labels.size() == definition.labels.size(), std::string(definition.name));
+  prometheus::ClientMetric metric;
+  for (std::size_t i = 0; i < sample.labels.size(); ++i) {
+    metric.label.push_back({std::string(definition.labels[i]), sample.labels[i]});
+  }
+  switch (definition.type) {
+    case MetricType::kCounter: metric.counter.value = std::get<double>(sample.value); break;
+    case MetricType::kGauge: metric.gauge.value = std::get<double>(sample.value); break;
+    case MetricType::kHistogram:
+      metric.histogram = Cumulate(std::get<HistogramReading>(sample.value));
+      break;
+  }
+  return metric;
+}
+
+class SampleCollectable : public prometheus::Collectable {
+ public:
+  explicit SampleCollectable(ReadSamples read) : read_(std::move(read)) {}
+
+  std::vector<prometheus::MetricFamily> Collect() const override {
+    std::vector<prometheus::MetricFamily> families(kMetricCount);
+    for (const MetricSample& sample : read_()) {
+      const MetricDefinition& definition = DefinitionOf(sample.metric);
+      prometheus::MetricFamily& family = families[static_cast<std::size_t>(sample.metric)];
+      if (family.name.empty()) {
+        family.name = definition.name;
+        family.help = definition.help;
+        family.type = TypeOf(definition.type);
+      }
+      family.metric.push_back(ToClientMetric(definition, sample));
+    }
+    std::erase_if(families, [](const auto& family) { return family.name.empty(); });
+    return families;
+  }
+
+ private:
+  const ReadSamples read_;
+};
+
+/// Where the web server listens, as text and for connecting to it.
+struct ListenAddress {
+  std::string host;  // brackets kept
+  sockaddr_storage socket{};
+  socklen_t size = 0;
+};
+
+/// Nothing unless `host` is an IPv4 address or, in brackets, an IPv6 address.
+std::optional<ListenAddress> Resolve(const std::string& host, std::uint16_t port) {
+  ListenAddress address{.host = host};
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    auto* six = reinterpret_cast<sockaddr_in6*>(&address.socket);
+    six->sin6_family = AF_INET6;
+    six->sin6_port = htons(port);
+    address.size = sizeof *six;
+    const std::string inner = host.substr(1, host.size() - 2);
+    if (inet_pton(AF_INET6, inner.c_str(), &six->sin6_addr) != 1) return std::nullopt;
+  } else {
+    auto* four = reinterpret_cast<sockaddr_in*>(&address.socket);
+    four->sin_family = AF_INET;
+    four->sin_port = htons(port);
+    address.size = sizeof *four;
+    if (inet_pton(AF_INET, host.c_str(), &four->sin_addr) != 1) return std::nullopt;
+  }
+  return address;
+}
+
+Result<ListenAddress> Parse(const std::string& listen) {
+  const std::size_t colon = listen.rfind(':');
+  if (colon != std::string::npos) {
+    std::uint16_t port = 0;
+    const char* end = listen.data() + listen.size();
+    const auto number = std::from_chars(listen.data() + colon + 1, end, port);
+    if (number.ec == std::errc() && number.ptr == end) {
+      if (auto address = Resolve(listen.substr(0, colon), port)) return *address;
+    }
+  }
+  return InvalidArgument("'" + listen +
+                         "' is no address:port to serve metrics at, such as 127.0.0.1:9464");
+}
+
+/// Connects and hangs up. Does not wait.
+void Knock(const ListenAddress& address) {
+  const int fd = socket(address.socket.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return;
+  (void)connect(fd, reinterpret_cast<const sockaddr*>(&address.socket), address.size);
+  close(fd);
+}
+
+}  // namespace
+
+class Exporter::Server {
+ public:
+  /// Throws what the web server throws.
+  Server(const std::string& listen, ListenAddress address, ReadSamples read)
+      : collectable_(std::make_shared<SampleCollectable>(std::move(read))),
+        exposer_(std::make_unique<prometheus::Exposer>(
+            std::vector<std::string>{"listening_ports", listen, "num_threads", kThreads,
+                                     "request_timeout_ms", kRequestTimeoutMs})) {
+    exposer_->RegisterCollectable(collectable_);
+    address_ = *Resolve(address.host, static_cast<std::uint16_t>(exposer_->GetListeningPorts()[0]));
+  }
+
+  ~Server() {
+    // The web server looks whether it shall end when somebody connects, or else every two seconds;
+    // no program should end so slowly.
+    std::jthread knocking([this](const std::stop_token& ended) {
+      while (!ended.stop_requested()) {
+        Knock(address_);
+        std::this_thread::sleep_for(kKnockInterval);
+      }
+    });
+    exposer_.reset();
+  }
+
+  std::string address() const {
+    return address_.host + ":" + std::to_string(exposer_->GetListeningPorts()[0]);
+  }
+
+ private:
+  const std::shared_ptr<SampleCollectable> collectable_;
+  std::unique_ptr<prometheus::Exposer> exposer_;
+  ListenAddress address_;  // with the port that was taken
+};
+
+Result<std::unique_ptr<Exporter>> Exporter::Start(const std::string& listen, ReadSamples read) {
+  ASSIGN_OR_RETURN(const ListenAddress address, Parse(listen));
+  try {
+    auto server = std::make_unique<Server>(listen, address, std::move(read));
+    std::string bound = server->address();
+    return std::unique_ptr<Exporter>(new Exporter(std::move(server), std::move(bound)));
+  } catch (const std::exception&) {
+    // What it says ("null context when constructing CivetServer") tells nobody more.
+    return Unavailable("cannot serve metrics at " + listen +
+                       ": the port is taken, or the address is not of this machine");
+  }
+}
+
+Exporter::Exporter(std::unique_ptr<Server> server, std::string address)
+    : server_(std::move(server)), address_(std::move(address)) {}
+
+Exporter::~Exporter() = default;
+
+}  // namespace swarm::metrics

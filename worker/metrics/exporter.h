@@ -1,0 +1,41 @@
+// Serves a program's metrics to Prometheus, at http://host:port/metrics. The room of prometheus-cpp
+// and its web server.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/metrics.h"
+#include "base/status.h"
+
+namespace swarm::metrics {
+
+/// The values of the moment. Called for each scrape, on the web server's threads, perhaps by two at
+/// once; must return soon and must not throw.
+using ReadSamples = std::function<std::vector<MetricSample>()>;
+
+/// Nothing is computed or kept between scrapes. Two threads serve, so that one slow reader does not
+/// keep others out; a request that stays incomplete for five seconds is dropped.
+class Exporter {
+ public:
+  /// Begins to serve. `listen` is address:port, [IPv6 address]:port for that family; port 0 takes a
+  /// free one, 0.0.0.0 listens on all interfaces. Errors: kInvalidArgument for another form,
+  /// kUnavailable if the address cannot be listened at.
+  static Result<std::unique_ptr<Exporter>> Start(const std::string& listen, ReadSamples read);
+  /// Waits for scrapes in progress; `read` is not called any more when it returns.
+  ~Exporter();
+
+  /// address:port, with the port that was taken.
+  const std::string& address() const { return address_; }
+
+ private:
+  class Server;
+  Exporter(std::unique_ptr<Server> server, std::string address);
+
+  std::unique_ptr<Server> server_;
+  std::string address_;
+};
+
+}  // namespace swarm::metrics

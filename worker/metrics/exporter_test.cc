@@ -1,0 +1,136 @@
+#include "worker/metrics/exporter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "worker/metrics/scrape.h"
+
+namespace swarm::metrics {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kAnyPort = "127.0.0.1:0";
+
+/// One sample of each metric of the catalogue.
+std::vector<MetricSample> OneOfEach(double value) {
+  std::vector<MetricSample> samples;
+  for (const MetricDefinition& definition : MetricCatalogue()) {
+    MetricSample sample{definition.metric, {}, value};
+    for (const std::string_view label : definition.labels) sample.labels.emplace_back(label);
+    if (definition.type == MetricType::kHistogram) sample.value = HistogramReading{};
+    samples.push_back(std::move(sample));
+  }
+  return samples;
+}
+
+std::unique_ptr<Exporter> Serve(ReadSamples read) {
+  auto exporter = Exporter::Start(kAnyPort, std::move(read));
+  EXPECT_TRUE(exporter.ok()) << exporter.status().ToString();
+  return *std::move(exporter);
+}
+
+TEST(ExporterTest, ServesEveryMetricOfTheCatalogueAndPromtoolAgrees) {
+  const auto exporter = Serve([] { return OneOfEach(0.5); });
+  const std::string text = Scrape(exporter->address());
+  for (const MetricDefinition& definition : MetricCatalogue()) {
+    const std::string name(definition.name);
+    EXPECT_THAT(text, HasSubstr("# HELP " + name + " " + std::string(definition.help) + "\n"));
+    EXPECT_THAT(text,
+                HasSubstr("# TYPE " + name + " " + std::string(NameOf(definition.type)) + "\n"));
+  }
+  EXPECT_EQ(WhatPromtoolSays(text), "") << text;
+}
+
+TEST(ExporterTest, PromtoolNoticesABadName) {
+  EXPECT_NE(WhatPromtoolSays("# HELP swarmBytes x\n# TYPE swarmBytes counter\nswarmBytes 1\n"), "");
+}
+
+TEST(ExporterTest, ReportsThePortThatItTook) {
+  const auto exporter = Serve([] { return OneOfEach(1); });
+  EXPECT_THAT(exporter->address(), testing::StartsWith("127.0.0.1:"));
+  EXPECT_THAT(exporter->address(), Not(testing::EndsWith(":0")));
+}
+
+TEST(ExporterTest, ReadsTheValuesAtEachScrapeAndNeverBetween) {
+  std::atomic<int> reads{0};
+  const auto exporter = Serve([&] { return OneOfEach(++reads); });
+  EXPECT_EQ(reads, 0);
+  EXPECT_THAT(Scrape(exporter->address()), HasSubstr("\nswarmjob_trainer_steps_total 1\n"));
+  EXPECT_THAT(Scrape(exporter->address()), HasSubstr("\nswarmjob_trainer_steps_total 2\n"));
+  EXPECT_EQ(reads, 2);
+}
+
+TEST(ExporterTest, EscapesWhatLabelsSay) {
+  const auto exporter = Serve([] {
+    return std::vector<MetricSample>{{Metric::kNetSentBytes, {"a\"b\\c\nd"}, 7.0}};
+  });
+  const std::string text = Scrape(exporter->address());
+  EXPECT_THAT(text,
+              HasSubstr("swarmjob_net_sent_bytes_total{program=\"a\\\"b\\\\c\\nd\"} 7\n"));
+  EXPECT_EQ(WhatPromtoolSays(text), "") << text;
+}
+
+TEST(ExporterTest, CumulatesTheBucketsOfAHistogram) {
+  SecondsHistogram steps;
+  for (const double seconds : {0.0001, 0.2, 0.2, 1000.0}) steps.Observe(seconds);
+  const auto exporter = Serve([&] {
+    return std::vector<MetricSample>{{Metric::kTrainerStepSeconds, {}, steps.Read()}};
+  });
+  const std::string text = Scrape(exporter->address());
+  const std::string name = "\nswarmjob_trainer_step_duration_seconds";
+  EXPECT_THAT(text, HasSubstr(name + "_bucket{le=\"0.0005\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr(name + "_bucket{le=\"0.25\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr(name + "_bucket{le=\"300\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr(name + "_bucket{le=\"+Inf\"} 4\n"));
+  EXPECT_THAT(text, HasSubstr(name + "_count 4\n"));
+  EXPECT_EQ(WhatPromtoolSays(text), "") << text;
+}
+
+TEST(ExporterTest, ManyMayScrapeWhileValuesChange) {
+  SecondsHistogram steps;
+  std::atomic<bool> done{false};
+  std::thread trainer([&] {
+    while (!done) steps.Observe(0.01);
+  });
+  const auto exporter = Serve([&] {
+    return std::vector<MetricSample>{{Metric::kTrainerStepSeconds, {}, steps.Read()}};
+  });
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 4; ++i) {
+    readers.emplace_back([&] {
+      for (int n = 0; n < 10; ++n) {
+        EXPECT_THAT(Scrape(exporter->address()), HasSubstr("step_duration_seconds_count "));
+      }
+    });
+  }
+  for (std::thread& reader : readers) reader.join();
+  done = true;
+  trainer.join();
+}
+
+TEST(ExporterTest, SaysThatAPortIsTaken) {
+  const auto first = Serve([] { return OneOfEach(1); });
+  const auto second = Exporter::Start(first->address(), [] { return OneOfEach(1); });
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(second.status().message(), HasSubstr(first->address()));
+}
+
+TEST(ExporterTest, RefusesWhatIsNoAddressAndPort) {
+  for (const char* listen : {"", "9464", ":9464", "127.0.0.1", "127.0.0.1:", "127.0.0.1:66000",
+                             "127.0.0.1:80s", "127.0.0.1:1,0.0.0.0:2", "localhost:9464", "::1:9464",
+                             "[::1:9464", "+9464"}) {
+    const auto exporter = Exporter::Start(listen, [] { return OneOfEach(1); });
+    ASSERT_FALSE(exporter.ok()) << listen;
+    EXPECT_EQ(exporter.status().code(), StatusCode::kInvalidArgument) << listen;
+    EXPECT_THAT(exporter.status().message(), HasSubstr("127.0.0.1:9464"));
+  }
+}
+
+}  // namespace
+}  // namespace swarm::metrics

@@ -1,0 +1,58 @@
+// What a test needs to be Prometheus: a scrape, and the judgement of promtool.
+#pragma once
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+namespace swarm::metrics {
+
+/// The body of http://ADDRESS/metrics, for an IPv4 address; empty if nobody answers within 10 s.
+inline std::string Scrape(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  sockaddr_in peer{};
+  peer.sin_family = AF_INET;
+  peer.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(colon + 1))));
+  inet_pton(AF_INET, address.substr(0, colon).c_str(), &peer.sin_addr);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const timeval limit{10, 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  std::string answer;
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&peer), sizeof peer) == 0) {
+    const std::string request =
+        "GET /metrics HTTP/1.1\r\nHost: " + address + "\r\nConnection: close\r\n\r\n";
+    (void)!write(fd, request.data(), request.size());
+    std::array<char, 4096> part;
+    for (ssize_t n = 0; (n = read(fd, part.data(), part.size())) > 0;) {
+      answer.append(part.data(), static_cast<std::size_t>(n));
+    }
+  }
+  close(fd);
+  const std::size_t body = answer.find("\r\n\r\n");
+  if (!answer.starts_with("HTTP/1.1 200 ") || body == std::string::npos) return "";
+  return answer.substr(body + 4);
+}
+
+/// What `promtool check metrics` has to say about `text`: nothing, if it is clean.
+inline std::string WhatPromtoolSays(const std::string& text) {
+  std::string path = ::testing::TempDir() + "/scrape-XXXXXX";
+  const int fd = mkstemp(path.data());
+  if (fd < 0 || write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    return path + ": cannot be written";
+  }
+  close(fd);
+  std::string said;
+  std::FILE* tool = popen(("promtool check metrics < " + path + " 2>&1").c_str(), "r");
+  for (int c = 0; (c = std::fgetc(tool)) != EOF;) said.push_back(static_cast<char>(c));
+  if (const int status = pclose(tool); status != 0) said += "exit " + std::to_string(status);
+  unlink(path.c_str());
+  return said;
+}
+
+}  // namespace swarm::metrics

@@ -1,0 +1,53 @@
+// What a stage worker did so far and how it stands, written by the worker as it goes and read from any
+// thread: the source of its metrics.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string_view>
+
+#include "base/histogram.h"
+#include "base/time.h"
+
+namespace swarm::stage {
+
+/// Counts by reason. A reason is one of our literals, so there are few. Thread-safe.
+class ReasonCounts {
+ public:
+  void Add(std::string_view reason) {
+    std::lock_guard lock(mutex_);
+    ++counts_[reason];
+  }
+  std::map<std::string_view, std::uint64_t> Read() const {
+    std::lock_guard lock(mutex_);
+    return counts_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string_view, std::uint64_t> counts_;
+};
+
+struct WorkerCounters {
+  const Timepoint begin = Clock::now();
+
+  // These only grow.
+  SecondsHistogram forward_seconds;   ///< of compute, one observation a microbatch
+  SecondsHistogram backward_seconds;
+  std::atomic<std::uint64_t> commits{0};
+  ReasonCounts refused;
+  std::atomic<std::uint64_t> boundary_bytes_forward{0};
+  std::atomic<std::uint64_t> boundary_bytes_backward{0};
+  std::atomic<std::uint64_t> reduce_bytes{0};
+
+  // How it stands.
+  std::atomic<std::uint64_t> queued_tasks{0};
+  std::atomic<std::uint64_t> parked_frames{0};
+  std::atomic<std::int64_t> stage{-1};  ///< none yet
+  std::atomic<std::uint64_t> stages{0};
+  std::atomic<std::uint64_t> version{0};
+};
+
+}  // namespace swarm::stage

@@ -1,0 +1,72 @@
+#include "worker/stage/samples.h"
+
+#include "worker/net/samples.h"
+
+namespace swarm::stage {
+namespace {
+
+/// Samples that begin with the same two labels.
+class StageSamples {
+ public:
+  StageSamples(std::string worker, std::string stage, std::vector<MetricSample>* samples)
+      : worker_(std::move(worker)), stage_(std::move(stage)), samples_(samples) {}
+
+  template <typename Count>
+  void Add(Metric metric, Count value, const std::vector<std::string>& more = {}) {
+    Append(metric, static_cast<double>(value), more);
+  }
+  void Add(Metric metric, const SecondsHistogram& histogram, const std::string& direction) {
+    Append(metric, histogram.Read(), {direction});
+  }
+
+ private:
+  void Append(Metric metric, std::variant<double, HistogramReading> value,
+              const std::vector<std::string>& more) {
+    std::vector<std::string> labels{worker_, stage_};
+    labels.insert(labels.end(), more.begin(), more.end());
+    samples_->push_back({metric, std::move(labels), std::move(value)});
+  }
+
+  const std::string worker_;
+  const std::string stage_;
+  std::vector<MetricSample>* const samples_;
+};
+
+}  // namespace
+
+std::vector<MetricSample> ReadSamples(const Worker& worker) {
+  std::vector<MetricSample> samples;
+  net::AppendSamples(worker.id(), worker.traffic(), &samples);
+  const WorkerCounters& counters = worker.counters();
+  const std::int64_t stage = counters.stage;
+  if (stage < 0) return samples;
+
+  StageSamples all(worker.id().value, std::to_string(stage), &samples);
+  all.Add(Metric::kWorkerServiceSeconds, counters.forward_seconds, "forward");
+  all.Add(Metric::kWorkerServiceSeconds, counters.backward_seconds, "backward");
+  // Busy before wall, so that the quotient is at most 1.
+  const double busy = worker.busy_seconds();
+  const double wall = ToSeconds(Clock::now() - counters.begin);
+  all.Add(Metric::kWorkerBusySeconds, busy);
+  all.Add(Metric::kWorkerUtilization, wall > 0 ? busy / wall : 0.0);
+  all.Add(Metric::kWorkerQueueDepth, counters.queued_tasks.load());
+  all.Add(Metric::kWorkerParkedFrames, counters.parked_frames.load());
+  for (const auto& [reason, count] : counters.refused.Read()) {
+    all.Add(Metric::kWorkerRefused, count, {std::string(reason)});
+  }
+  all.Add(Metric::kWorkerCommits, counters.commits.load());
+  all.Add(Metric::kWorkerVersion, counters.version.load());
+  all.Add(Metric::kWorkerReduceBytes, counters.reduce_bytes.load());
+  // The last stage has no boundary behind it, the first none before it.
+  if (stage + 1 < static_cast<std::int64_t>(counters.stages)) {
+    all.Add(Metric::kWorkerBoundaryBytes, counters.boundary_bytes_forward.load(),
+            {std::to_string(stage), "forward"});
+  }
+  if (stage > 0) {
+    all.Add(Metric::kWorkerBoundaryBytes, counters.boundary_bytes_backward.load(),
+            {std::to_string(stage - 1), "backward"});
+  }
+  return samples;
+}
+
+}  // namespace swarm::stage

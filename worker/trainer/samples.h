@@ -1,0 +1,15 @@
+// The metrics of a trainer.
+#pragma once
+
+#include <vector>
+
+#include "base/metrics.h"
+#include "worker/trainer/trainer.h"
+
+namespace swarm::trainer {
+
+/// What the catalogue has of the trainer, as it is now. A trainer that is too busy to describe its
+/// stages within a second leaves those out. From any thread but the trainer's own.
+std::vector<MetricSample> ReadSamples(Trainer& trainer);
+
+}  // namespace swarm::trainer
