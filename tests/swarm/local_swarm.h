@@ -61,7 +61,7 @@ inline api::SwarmJob TinyJob(const TemporaryFolder& folder) {
   job.spec.data.uri = text;
   job.spec.training = {.seed = 7,
                        .maxSteps = 50,
-                       .globalBatchSize = 8,
+                       .globalBatchSize = 6,
                        .microbatchSize = 1,
                        .sequenceLength = 16};
   job.spec.optimizer.learningRate = 3e-3;
