@@ -37,7 +37,8 @@ class Reference {
   Result<double> RunMicrobatch(std::uint64_t step, std::uint64_t microbatch);
   Status Commit(protocol::CommitRecord* record, const std::vector<double>& losses);
   Status Validate();
-  void WriteCheckpoint();
+  Status FindBeginning(std::string* uri, Version* version);
+  Status WriteCheckpoint();
 
   const ReferenceOptions& options_;
   api::SwarmJob job_;
@@ -48,24 +49,30 @@ class Reference {
   protocol::Generation generation_;
 };
 
+// Which checkpoint to begin with; an empty uri: none.
+Status Reference::FindBeginning(std::string* uri, Version* version) {
+  if (spec().checkpoint.uri.empty()) return Status();
+  ASSIGN_OR_RETURN(storage_, state::Storage::Open(spec().checkpoint.uri, spec().storage));
+  const auto manifest = state::FindLatest(*storage_);
+  if (manifest.status().code() == StatusCode::kNotFound) return Status();
+  if (!options_.resume) {
+    return FailedPrecondition(spec().checkpoint.uri +
+                              " holds checkpoints already: go on from them with --resume, or give"
+                              " another spec.checkpoint.uri");
+  }
+  if (!manifest.ok()) return manifest.status();
+  *version = manifest->version;
+  generation_ = manifest->generation;
+  *uri = spec().checkpoint.uri + "/" + state::CheckpointId{generation_, *version}.Folder();
+  return Status();
+}
+
 Status Reference::Prepare() {
   RETURN_IF_ERROR(ResolveModel(&job_));
   ASSIGN_OR_RETURN(data_, JobData::Open(job_));
   std::string resume_uri;
   Version version;
-  if (!spec().checkpoint.uri.empty()) {
-    ASSIGN_OR_RETURN(storage_, state::Storage::Open(spec().checkpoint.uri, spec().storage));
-    const auto manifest = options_.resume ? state::FindLatest(*storage_)
-                                          : Result<state::Manifest>(NotFound("not asked for"));
-    if (manifest.ok()) {
-      version = manifest->version;
-      generation_ = manifest->generation;
-      resume_uri =
-          spec().checkpoint.uri + "/" + state::CheckpointId{generation_, version}.Folder();
-    } else if (manifest.status().code() != StatusCode::kNotFound) {
-      return manifest.status();
-    }
-  }
+  RETURN_IF_ERROR(FindBeginning(&resume_uri, &version));
   if (!options_.out_dir.empty()) {
     ASSIGN_OR_RETURN(log_, RunLog::Open(options_.out_dir, version.value));
   }
@@ -135,28 +142,29 @@ Status Reference::Validate() {
                                      /*keep_graph=*/false));
     sum += result.loss;
   }
-  if (log_) log_->Validation(version, sum / static_cast<double>(data_->validation_microbatches()));
+  const double loss = sum / static_cast<double>(data_->validation_microbatches());
+  if (log_) log_->Validation(version, loss);
+  if (options_.on_validation) options_.on_validation(loss);
   return Status();
 }
 
-void Reference::WriteCheckpoint() {
-  if (!storage_) return;
+Status Reference::WriteCheckpoint() {
+  if (!storage_) return Status();
   const state::CheckpointId id{generation_, stage_->version()};
-  const auto files = state::WriteStageFiles(*storage_, id.Folder(), 0, 1, stage_->Snapshot());
-  Status status = files.status();
-  if (status.ok()) {
-    status = state::PublishManifest(
-        *storage_, {.job_name = job_.name,
-                    .generation = generation_,
-                    .version = id.version,
-                    .seed = spec().training.seed,
-                    .stage_count = 1,
-                    .previous = delayed() && id.version.value > 0,
-                    .config_json = api::LlamaConfigToJson(spec().model.config).dump(),
-                    .files = *files});
-  }
-  if (status.ok()) status = state::RemoveOld(*storage_, spec().checkpoint.keepLast).status();
-  if (!status.ok()) LOG_WARN("checkpoint of version {}: {}", id.version.value, status.message());
+  ASSIGN_OR_RETURN(const auto files, state::WriteStageFiles(*storage_, id.Folder(), 0, 1,
+                                                            stage_->Snapshot()));
+  RETURN_IF_ERROR(state::PublishManifest(
+      *storage_, {.job_name = job_.name,
+                  .generation = generation_,
+                  .version = id.version,
+                  .seed = spec().training.seed,
+                  .stage_count = 1,
+                  .previous = delayed() && id.version.value > 0,
+                  .config_json = api::LlamaConfigToJson(spec().model.config).dump(),
+                  .files = files}));
+  const auto removed = state::RemoveOld(*storage_, spec().checkpoint.keepLast);
+  if (!removed.ok()) LOG_WARN("old checkpoints stay: {}", removed.status().message());
+  return Status();
 }
 
 Status Reference::Run() {
@@ -175,8 +183,12 @@ Status Reference::Run() {
     if (data_->validation_microbatches() > 0 && due(spec().training.validationIntervalSteps)) {
       RETURN_IF_ERROR(Validate());
     }
-    if (!go_on || due(spec().checkpoint.intervalSteps)) WriteCheckpoint();
-    if (!go_on) break;
+    if (!go_on || due(spec().checkpoint.intervalSteps)) {
+      const Status status = WriteCheckpoint().WithContext("the checkpoint of version " +
+                                                          std::to_string(step + 1));
+      if (!go_on || last) return status;
+      if (!status.ok()) LOG_WARN("{}", status.message());
+    }
   }
   return Status();
 }

@@ -19,10 +19,14 @@ struct ReferenceOptions {
   bool resume = false;
   /// Called after every step; false: stop here (a checkpoint is written).
   std::function<bool(const protocol::CommitRecord& record, double seconds)> on_step;
+  /// Called with the mean validation loss, in nats per token, of the newest weights.
+  std::function<void(double loss)> on_validation;
 };
 
-/// Trains to maxSteps and writes checkpoints as the job says. Errors: of the job, its data, model and
-/// storage.
+/// Trains to maxSteps and writes checkpoints as the job says; one that cannot be written is missed
+/// with a warning, except for the last, which is an error. Errors: of the job, its data, model and
+/// storage; kFailedPrecondition (the job's checkpoints are there already and `resume` is not asked
+/// for).
 Status TrainReference(const ReferenceOptions& options);
 
 }  // namespace swarm::trainer
