@@ -7,9 +7,13 @@
 #include <vector>
 
 #include "base/log.h"
+#include "ctl/evaluate_command.h"
 #include "ctl/exit_codes.h"
+#include "ctl/export_command.h"
+#include "ctl/generate_command.h"
 #include "ctl/observer_source.h"
 #include "ctl/run_command.h"
+#include "ctl/train_command.h"
 #include "ctl/validate_command.h"
 
 namespace swarm::ctl {
@@ -25,6 +29,25 @@ void AddManifest(CLI::App* command, std::string* manifest, std::vector<std::stri
                    "Override a field, as in --set training.maxSteps=100; may be repeated")
       ->expected(1)
       ->take_all();
+}
+
+void AddModel(CLI::App* command, std::string* model) {
+  command
+      ->add_option("--from,--checkpoint", *model,
+                   "The model: a run's --out folder, its checkpoints (the newest is taken), one"
+                   " checkpoint, or a Hugging Face folder; a path or a uri (s3://, file://)")
+      ->required();
+}
+
+void AddTokenizer(CLI::App* command, std::string* tokenizer) {
+  command->add_option("--tokenizer", *tokenizer,
+                      "The uri of a SentencePiece model, or byte (default: what the run or the"
+                      " model's folder says; byte for a vocabulary of 256)");
+}
+
+void AddThreads(CLI::App* command, int* threads) {
+  command->add_option("--threads", *threads, "Compute threads (default: the machine's cores; fewer for a small model)")
+      ->check(CLI::Range(1, 1024));
 }
 
 CLI::App* AddValidate(CLI::App& app, ValidateOptions* options) {
@@ -53,6 +76,73 @@ CLI::App* AddRun(CLI::App& app, RunOptions* options) {
   return command;
 }
 
+CLI::App* AddTrain(CLI::App& app, TrainOptions* options) {
+  CLI::App* command =
+      app.add_subcommand("train", "Train a job in this one process, without any network");
+  AddManifest(command, &options->manifest, &options->overrides);
+  command->add_option("--out", options->out, "Folder of the run (default: out/NAME)");
+  AddThreads(command, &options->threads);
+  command->add_flag("--resume", options->resume, "Go on from the last checkpoint");
+  command->add_flag("--json", options->json,
+                    "Print a JSON object for each step, and one at the end");
+  return command;
+}
+
+CLI::App* AddEvaluate(CLI::App& app, EvaluateOptions* options) {
+  CLI::App* command = app.add_subcommand(
+      "evaluate", "Print a model's mean loss on a text, in nats per token");
+  AddModel(command, &options->model);
+  AddTokenizer(command, &options->tokenizer);
+  command
+      ->add_option("--data", options->data,
+                   "Text (.txt) or token ids (.bin): a file or a folder of them")
+      ->required();
+  command
+      ->add_option("--sequence-length", options->sequence_length,
+                   "Tokens a sequence (default: as the model was trained)")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--sequences", options->sequences,
+                   "Sequences from the beginning of the data (default: all)")
+      ->check(CLI::PositiveNumber);
+  AddThreads(command, &options->threads);
+  command->add_flag("--json", options->json, "Print a JSON object");
+  return command;
+}
+
+CLI::App* AddGenerate(CLI::App& app, GenerateOptions* options) {
+  CLI::App* command = app.add_subcommand("generate", "Go on with a text as a model would");
+  AddModel(command, &options->model);
+  AddTokenizer(command, &options->tokenizer);
+  command->add_option("--prompt", options->prompt, "Text to go on from")->required();
+  command->add_option("--tokens", options->tokens, "Tokens to generate")->capture_default_str();
+  command
+      ->add_option("--temperature", options->sampling.temperature,
+                   "Divides the logits; 0 takes the most likely token")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--top-k", options->sampling.top_k,
+                   "Draw from so many of the most likely tokens; 0 from all")
+      ->capture_default_str();
+  command->add_option("--seed", options->seed, "The same seed gives the same text")
+      ->capture_default_str();
+  AddThreads(command, &options->threads);
+  return command;
+}
+
+CLI::App* AddExport(CLI::App& app, ExportOptions* options) {
+  CLI::App* command =
+      app.add_subcommand("export", "Write a model as a Hugging Face folder, in float32");
+  AddModel(command, &options->model);
+  AddTokenizer(command, &options->tokenizer);
+  command
+      ->add_option("--out", options->out, "Folder to write, or its uri; must be empty or new")
+      ->required();
+  command->add_flag("--json", options->json, "Print a JSON object");
+  return command;
+}
+
 std::filesystem::path BesideThisProgram(const char* name) {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -60,7 +150,6 @@ std::filesystem::path BesideThisProgram(const char* name) {
 }
 
 int Main(int argc, char** argv) {
-  StartLogging("swarmctl", "error");  // what matters to a user is printed, not logged
   CLI::App app("Train a large model on machines that come and go");
   app.name("swarmctl");
   app.require_subcommand(1);
@@ -71,6 +160,14 @@ int Main(int argc, char** argv) {
   run.status_source = ObserveTrainer;
   const CLI::App* validate_command = AddValidate(app, &validate);
   const CLI::App* run_command = AddRun(app, &run);
+  TrainOptions train;
+  EvaluateOptions evaluate;
+  GenerateOptions generate;
+  ExportOptions export_options;
+  const CLI::App* train_command = AddTrain(app, &train);
+  const CLI::App* evaluate_command = AddEvaluate(app, &evaluate);
+  const CLI::App* generate_command = AddGenerate(app, &generate);
+  const CLI::App* export_command = AddExport(app, &export_options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -78,9 +175,15 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? static_cast<int>(ExitCode::kOk)
                                 : static_cast<int>(ExitCode::kBadUsage);
   }
+  // What matters to a user of `run` is printed, not logged: the workers' coming and going is not.
+  StartLogging("swarmctl", run_command->parsed() ? "error" : "warn");
   ExitCode code = ExitCode::kOk;
   if (validate_command->parsed()) code = RunValidate(validate, std::cout, std::cerr);
   if (run_command->parsed()) code = RunJob(run, stdout, stderr);
+  if (train_command->parsed()) code = TrainJob(train, stdout, stderr);
+  if (evaluate_command->parsed()) code = EvaluateModel(evaluate, stdout, stderr);
+  if (generate_command->parsed()) code = GenerateText(generate, stdout, stderr);
+  if (export_command->parsed()) code = ExportModel(export_options, stdout, stderr);
   return static_cast<int>(code);
 }
 

@@ -1,19 +1,14 @@
 #include "ctl/run_command.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <thread>
 
 #include "api/layout.h"
-#include "api/parse.h"
 #include "ctl/files.h"
 #include "ctl/interrupts.h"
-#include "ctl/manifest_file.h"
 #include "ctl/process_backend.h"
 #include "ctl/reporter.h"
+#include "ctl/run_folder.h"
 #include "ctl/run_plan.h"
 #include "ctl/steps_file.h"
 #include "ctl/supervise.h"
@@ -28,32 +23,6 @@ constexpr Duration kTick = milliseconds(200);     // between two looks at the st
 constexpr Duration kLeaveLimit = seconds(10);     // for workers, once their trainer has ended
 constexpr Duration kTerminateGrace = seconds(5);  // from asking a worker to end to killing it
 constexpr std::size_t kLogTailLines = 12;
-
-// Keeps two runs out of one folder, for as long as it lives.
-class FolderLock {
- public:
-  static Result<FolderLock> Take(const std::filesystem::path& folder) {
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (error) return Unavailable("cannot make " + folder.string() + ": " + error.message());
-    const int fd = ::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0) return Unavailable("cannot write in " + folder.string());
-    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-      ::close(fd);
-      return FailedPrecondition("another run uses " + folder.string() + ": give another --out");
-    }
-    return FolderLock(fd);
-  }
-  FolderLock(FolderLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FolderLock& operator=(FolderLock&&) = delete;
-  ~FolderLock() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-
- private:
-  explicit FolderLock(int fd) : fd_(fd) {}
-  int fd_;
-};
 
 std::string LastLines(const std::filesystem::path& file, std::size_t count) {
   const Result<std::string> text = ReadFile(file);
@@ -81,8 +50,10 @@ std::uint64_t ThreadsPerWorker(const RunOptions& options, std::uint64_t workers)
 // One run, from its start to its summary. Each step returns what ends the run early.
 class Run {
  public:
-  Run(const RunOptions& options, RunPlan plan, api::SwarmJob job, Reporter& reporter)
+  Run(const RunOptions& options, const RunFolder& folder, RunPlan plan, api::SwarmJob job,
+      Reporter& reporter)
       : options_(options),
+        folder_(folder),
         plan_(std::move(plan)),
         job_(std::move(job)),
         reporter_(reporter),
@@ -106,7 +77,7 @@ class Run {
 
  private:
   Status Start() {
-    RETURN_IF_ERROR(WriteFile(plan_.job_file(), api::ToJsonText(job_)));
+    RETURN_IF_ERROR(folder_.WriteJob(job_));
     ASSIGN_OR_RETURN(plan_.job_uid, MakeJobUid());
     if (!options_.plaintext) {
       ASSIGN_OR_RETURN(JobAuthority authority, JobAuthority::Create(plan_.job_uid));
@@ -280,6 +251,7 @@ class Run {
   }
 
   const RunOptions& options_;
+  const RunFolder& folder_;
   RunPlan plan_;
   const api::SwarmJob job_;
   Reporter& reporter_;
@@ -296,16 +268,6 @@ class Run {
   RunSummary summary_;
 };
 
-// Whether the folder is as the options say; a run must not mix with an earlier one by mistake.
-Status CheckFolder(const RunPlan& plan) {
-  const bool used = std::filesystem::exists(plan.job_file());
-  if (used && !plan.resume) {
-    return FailedPrecondition(plan.out.string() +
-                              " holds an earlier run: go on with --resume, or give another --out");
-  }
-  return Status();
-}
-
 }  // namespace
 
 Result<std::unique_ptr<StatusSource>> FollowStepsFile(const ObserverAccess& access) {
@@ -318,22 +280,20 @@ ExitCode RunJob(const RunOptions& options, std::FILE* out, std::FILE* err) {
     std::fprintf(err, "%s\n", why.c_str());
     return ExitCode::kBadUsage;
   };
-  const api::Checked<api::SwarmJob> job = LoadManifest(options.manifest, options.overrides);
-  if (!job.ok()) return refuse(api::ToString(job.errors()));
-  if (job->spec.suspend) return refuse("spec.suspend: is true; run it with --set suspend=false");
+  const Result<api::SwarmJob> job = LoadRunnableJob(options.manifest, options.overrides);
+  if (!job.ok()) return refuse(job.status().message());
   const auto layout = api::ComputeLayout(*job, options.workers);
   if (!layout.ok()) return refuse("--workers: " + layout.status().message());
+  const Result<RunFolder> folder = RunFolder::Claim(options.out, *job, options.resume);
+  if (!folder.ok()) return refuse(folder.status().message());
   RunPlan plan;
-  plan.out = options.out.empty() ? std::filesystem::path("out") / job->name : options.out;
+  plan.out = folder->path();
   plan.layout = *layout;
   plan.threads_per_worker = ThreadsPerWorker(options, plan.workers());
   plan.resume = options.resume;
-  const Result<FolderLock> lock = FolderLock::Take(plan.out);
-  if (!lock.ok()) return refuse(lock.status().message());
-  if (const Status status = CheckFolder(plan); !status.ok()) return refuse(status.message());
 
   Reporter reporter(out, err, options.json);
-  const RunSummary summary = Run(options, plan, *job, reporter).Execute();
+  const RunSummary summary = Run(options, *folder, plan, *job, reporter).Execute();
   reporter.OnSummary(summary);
   return summary.exit_code;
 }

@@ -9,6 +9,7 @@
 
 #include "ctl/backend.h"
 #include "ctl/identity.h"
+#include "ctl/run_folder.h"
 
 namespace swarm::ctl {
 
@@ -20,7 +21,7 @@ struct RunPlan {
   bool resume = false;
 
   std::uint64_t workers() const;
-  std::filesystem::path job_file() const { return out / "job.json"; }
+  std::filesystem::path job_file() const { return RunFolder::JobFile(out); }
   std::filesystem::path address_file() const { return out / "trainer.address"; }
   std::filesystem::path steps_file() const { return out / "steps.jsonl"; }
   std::filesystem::path tls_directory() const { return out / "tls"; }

@@ -1,0 +1,27 @@
+// swarmctl evaluate: how well a model predicts a text.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "ctl/exit_codes.h"
+
+namespace swarm::ctl {
+
+struct EvaluateOptions {
+  std::string model;      ///< as FindModel takes it
+  std::string data;       ///< as spec.data.uri
+  std::string tokenizer;  ///< see ChooseTokenizer
+  std::uint64_t sequence_length = 0;  ///< tokens; 0: as the model was trained
+  std::uint64_t sequences = 0;        ///< 0: all that the data has
+  int threads = 0;                    ///< 0: see threads.h
+  bool json = false;
+};
+
+/// Prints the mean loss in nats per token over the first `sequences` of the consecutive windows of
+/// the data; a window is sequence_length tokens to predict and the one before them. The same on
+/// every call.
+ExitCode EvaluateModel(const EvaluateOptions& options, std::FILE* out, std::FILE* err);
+
+}  // namespace swarm::ctl

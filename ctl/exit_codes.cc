@@ -1,0 +1,30 @@
+#include "ctl/exit_codes.h"
+
+namespace swarm::ctl {
+
+ExitCode ExitCodeOf(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kNotFound:
+    case StatusCode::kAlreadyExists:
+    case StatusCode::kPermissionDenied:
+    case StatusCode::kFailedPrecondition:
+    case StatusCode::kOutOfRange:
+    case StatusCode::kUnimplemented:
+    case StatusCode::kUnauthenticated:
+      return ExitCode::kBadUsage;
+    case StatusCode::kOk:
+    case StatusCode::kCancelled:
+    case StatusCode::kUnknown:
+    case StatusCode::kDeadlineExceeded:
+    case StatusCode::kResourceExhausted:
+    case StatusCode::kAborted:
+    case StatusCode::kInternal:
+    case StatusCode::kUnavailable:
+    case StatusCode::kDataLoss:
+      return ExitCode::kFailed;
+  }
+  return ExitCode::kFailed;
+}
+
+}  // namespace swarm::ctl

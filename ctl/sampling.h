@@ -1,0 +1,22 @@
+// Which token comes next. Pure.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/rng.h"
+#include "base/status.h"
+
+namespace swarm::ctl {
+
+struct SamplingOptions {
+  double temperature = 0.8;  ///< divides the logits; 0: always the most likely token
+  std::uint64_t top_k = 40;  ///< only the most likely are drawn from; 0: all
+};
+
+/// An id drawn with the probabilities softmax(logits / temperature), or the most likely one (of
+/// several the lowest). Requires at least one logit. Errors: kInternal (a logit is not finite).
+Result<std::int32_t> SampleToken(std::span<const float> logits, const SamplingOptions& options,
+                                 Rng& rng);
+
+}  // namespace swarm::ctl
