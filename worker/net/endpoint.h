@@ -2,9 +2,9 @@
 // messages with an optional payload on one of two lanes. Two implementations, loopback/ (all in one
 // process) and grpc/ (mutual TLS), pass one conformance suite (endpoint_test.cc).
 //
-// Promises, per (peer, lane): messages arrive in the order of sending, at most once, whole or not at
-// all; a connection that breaks is reported with OnPeerDown before anything of a later connection is
-// delivered. Nothing is promised across lanes or peers.
+// Promises, per (peer, lane): messages arrive in the order of sending, at most once, whole or not
+// at all; a connection that breaks is reported with OnPeerDown before anything of a later
+// connection is delivered. Nothing is promised across lanes or peers.
 #pragma once
 
 #include <functional>
@@ -32,10 +32,11 @@ struct Envelope {
 };
 
 /// What an endpoint tells its owner. Called on the endpoint's own threads, one call at a time for
-/// each (peer, lane), and neither OnPeerUp nor OnPeerDown while another call for that peer runs; calls
-/// for different peers or lanes may overlap. They should post to a Loop and return: the threads are
-/// few and shared by all endpoints of the process, so a call that waits delays other peers as well,
-/// and at last, by flow control, the senders. They must not call back into the endpoint except Send.
+/// each (peer, lane), and neither OnPeerUp nor OnPeerDown while another call for that peer runs;
+/// calls for different peers or lanes may overlap. They should post to a Loop and return: the
+/// threads are few and shared by all endpoints of the process, so a call that waits delays other
+/// peers as well, and at last, by flow control, the senders. They must not call back into the
+/// endpoint except Send.
 class EndpointHandler {
  public:
   virtual ~EndpointHandler() = default;
@@ -60,20 +61,21 @@ class Endpoint {
  public:
   virtual ~Endpoint() = default;
 
-  /// Begins to keep a connection to `peer` open (and to re-open it with jittered back-off while it is
-  /// wanted). Who dials is independent of which way data flows: if both sides connect, the
+  /// Begins to keep a connection to `peer` open (and to re-open it with jittered back-off while it
+  /// is wanted). Who dials is independent of which way data flows: if both sides connect, the
   /// implementation keeps one connection. Idempotent; new addresses replace the old.
   virtual void Connect(const WorkerId& peer, const std::vector<protocol::Address>& addresses) = 0;
 
-  /// Closes the connection to `peer` and stops dialling it. OnPeerDown is not called for it. What that
-  /// process of the peer sends later is refused, and so are its attempts to connect, until Connect is
-  /// called for it here; a restarted process of the same id is welcome.
+  /// Closes the connection to `peer` and stops dialling it. OnPeerDown is not called for it. What
+  /// that process of the peer sends later is refused, and so are its attempts to connect, until
+  /// Connect is called for it here; a restarted process of the same id is welcome.
   virtual void Disconnect(const WorkerId& peer) = 0;
 
   /// Queues a message. Never blocks. Errors: kUnavailable (no open connection: nothing was queued),
-  /// kResourceExhausted (the send window of this peer and lane, a bound in bytes, is full: the caller
-  /// keeps the message and is free to choose another peer), kInvalidArgument (payload above the cap, a
-  /// list or header above that of wire.h). A message larger than the window passes when it is alone.
+  /// kResourceExhausted (the send window of this peer and lane, a bound in bytes, is full: the
+  /// caller keeps the message and is free to choose another peer), kInvalidArgument (payload above
+  /// the cap, a list or header above that of wire.h). A message larger than the window passes when
+  /// it is alone.
   virtual Status Send(const WorkerId& to, Lane lane, Envelope envelope) = 0;
 
   /// Where others can reach this endpoint; for Hello.

@@ -98,8 +98,8 @@ TEST_P(EndpointTest, CarriesPayloadsOfEverySizeUnchanged) {
   auto b = Make(kB, &b_heard);
   Join(*a, a_heard, kA, *b, b_heard, kB);
   constexpr std::size_t kMiB = 1 << 20;
-  const std::vector<std::size_t> sizes = {0,        1,        7,          4095,         65536,
-                                          kMiB - 1, kMiB,     kMiB + 1,   3 * kMiB + 5, 8 * kMiB,
+  const std::vector<std::size_t> sizes = {0,        1,        7,           4095,         65536,
+                                          kMiB - 1, kMiB,     kMiB + 1,    3 * kMiB + 5, 8 * kMiB,
                                           0,        kMiB / 2, 5 * kMiB - 3};
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     ASSERT_TRUE(SendPatiently(*a, kB, Lane::kData, Numbered(i, MakePayload(sizes[i], i))).ok());
@@ -274,7 +274,8 @@ TEST_P(EndpointTest, IsSilentOnceItIsDestroyed) {
   Join(*a, a_heard, kA, *b, b_heard, kB);
   std::atomic<bool> stop = false;
   std::thread sender([&] {
-    for (std::uint64_t n = 0; !stop; ++n) (void)a->Send(kB, Lane::kData, Numbered(n, MakePayload(999)));
+    for (std::uint64_t n = 0; !stop; ++n)
+      (void)a->Send(kB, Lane::kData, Numbered(n, MakePayload(999)));
   });
   ASSERT_TRUE(b_heard.WaitForMessages(50));
   b.reset();
@@ -346,7 +347,8 @@ TEST_P(EndpointTest, CountsItsTraffic) {
   auto a = Make(kA, &a_heard);
   auto b = Make(kB, &b_heard);
   Join(*a, a_heard, kA, *b, b_heard, kB);
-  for (int n = 0; n < 10; ++n) ASSERT_TRUE(a->Send(kB, Lane::kData, Numbered(n, MakePayload(1000))).ok());
+  for (int n = 0; n < 10; ++n)
+    ASSERT_TRUE(a->Send(kB, Lane::kData, Numbered(n, MakePayload(1000))).ok());
   ASSERT_TRUE(b_heard.WaitForMessages(10));
   EXPECT_EQ(a->traffic().messages_sent, 10u);
   EXPECT_EQ(b->traffic().messages_received, 10u);

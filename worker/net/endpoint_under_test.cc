@@ -54,9 +54,7 @@ class GrpcUnderTest final : public NetworkUnderTest {
 
 }  // namespace
 
-std::vector<const char*> NetworksUnderTest() {
-  return {"Loopback", "GrpcPlaintext", "GrpcTls"};
-}
+std::vector<const char*> NetworksUnderTest() { return {"Loopback", "GrpcPlaintext", "GrpcTls"}; }
 
 std::unique_ptr<NetworkUnderTest> MakeNetwork(std::string_view name) {
   if (name == "GrpcPlaintext") return std::make_unique<GrpcUnderTest>(true);

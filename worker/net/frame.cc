@@ -132,8 +132,8 @@ class FrameReader::Cursor {
   /// Up to `size` bytes that lie together. Requires left() > 0.
   Slice Take(std::size_t size) {
     SkipEmpty();
-    const Slice part = slices_.front().subspan(at_).first(
-        std::min(size, slices_.front().size() - at_));
+    const Slice part =
+        slices_.front().subspan(at_).first(std::min(size, slices_.front().size() - at_));
     at_ += part.size();
     left_ -= part.size();
     return part;
@@ -151,7 +151,7 @@ struct FrameReader::Prefix {
   std::uint64_t payload_bytes = 0;
   std::uint64_t offset = 0;
   std::string header;
-  std::uint32_t crc = 0;         // as the sender says
+  std::uint32_t crc = 0;  // as the sender says
   std::size_t piece_bytes = 0;
 };
 
@@ -163,7 +163,8 @@ Result<FrameReader::Prefix> FrameReader::ReadPrefix(Cursor* cursor) {
   std::size_t header_bytes = 0;
   if (!cursor->ReadNumber(kSequenceTag, &prefix.sequence) ||
       !cursor->ReadNumber(kPayloadBytesTag, &prefix.payload_bytes) ||
-      !cursor->ReadNumber(kOffsetTag, &prefix.offset) || !cursor->ReadLength(kHeaderTag, &header_bytes)) {
+      !cursor->ReadNumber(kOffsetTag, &prefix.offset) ||
+      !cursor->ReadLength(kHeaderTag, &header_bytes)) {
     return DataLoss("not a frame");
   }
   if (header_bytes > kHeaderBytesMax) {
@@ -173,7 +174,8 @@ Result<FrameReader::Prefix> FrameReader::ReadPrefix(Cursor* cursor) {
   prefix.header.resize(header_bytes);
   cursor->Copy(header_bytes, reinterpret_cast<std::byte*>(prefix.header.data()));
   const std::uint32_t crc_so_far = cursor->crc();
-  if (!cursor->ReadNumber(kCrcTag, &prefix.crc) || !cursor->ReadLength(kPayloadTag, &prefix.piece_bytes) ||
+  if (!cursor->ReadNumber(kCrcTag, &prefix.crc) ||
+      !cursor->ReadLength(kPayloadTag, &prefix.piece_bytes) ||
       prefix.piece_bytes != cursor->left()) {
     return DataLoss("not a frame");
   }
@@ -235,8 +237,8 @@ Result<std::optional<Envelope>> FrameReader::Add(std::span<const Slice> slices,
   offset_ += prefix.piece_bytes;
   if (offset_ < payload_bytes_) return std::optional<Envelope>();
   unfinished_ = false;
-  Bytes payload = shared ? Bytes::Wrap(shared->data(), shared->size(), owner)
-                         : std::move(buffer_).Finish();
+  Bytes payload =
+      shared ? Bytes::Wrap(shared->data(), shared->size(), owner) : std::move(buffer_).Finish();
   return std::optional<Envelope>({std::move(message_), std::move(payload)});
 }
 

@@ -1,5 +1,5 @@
-// Messages cut into frames, and put together again. One frame is one gRPC message, whose bytes are a
-// swarmjob.v1.Frame:
+// Messages cut into frames, and put together again. One frame is one gRPC message, whose bytes are
+// a swarmjob.v1.Frame:
 //
 //   09 <u64 sequence>      of the message on this stream, from 1
 //   11 <u64 payload_bytes> of the whole message
@@ -60,8 +60,9 @@ class FrameWriter {
   bool started_ = false;
 };
 
-/// The frames of one stream, in the order of arrival, as messages. Not thread-safe. Holds at most one
-/// unfinished message. Total: any bytes give messages or an error, after which the stream is useless.
+/// The frames of one stream, in the order of arrival, as messages. Not thread-safe. Holds at most
+/// one unfinished message. Total: any bytes give messages or an error, after which the stream is
+/// useless.
 class FrameReader {
  public:
   using Slice = std::span<const std::byte>;
@@ -71,8 +72,8 @@ class FrameReader {
 
   /// Takes one frame that lies in `slices`, kept alive by `owner`. Gives a message when it is
   /// complete. A payload that lies in one slice is not copied; any other is copied once.
-  /// Errors: kDataLoss (malformed, wrong checksum, wrong order, above a cap), kResourceExhausted (no
-  /// room for another unfinished message).
+  /// Errors: kDataLoss (malformed, wrong checksum, wrong order, above a cap), kResourceExhausted
+  /// (no room for another unfinished message).
   Result<std::optional<Envelope>> Add(std::span<const Slice> slices,
                                       const std::shared_ptr<const void>& owner);
 

@@ -39,8 +39,9 @@ class FrameTest : public ::testing::Test {
     const auto owner = std::make_shared<const std::string>(frame);
     std::vector<FrameReader::Slice> slices;
     for (std::size_t at = 0; at < owner->size(); at += slice_bytes) {
-      slices.push_back(std::as_bytes(std::span(*owner)).subspan(at).first(
-          std::min(slice_bytes, owner->size() - at)));
+      slices.push_back(std::as_bytes(std::span(*owner))
+                           .subspan(at)
+                           .first(std::min(slice_bytes, owner->size() - at)));
     }
     return reader_.Add(slices, owner);
   }
@@ -85,8 +86,10 @@ TEST_F(FrameTest, AFrameIsTheProtobufThatIsDeclared) {
 TEST_F(FrameTest, TheExampleOfTheDocumentation) {
   FrameWriter writer(1, *EncodeHeader(protocol::Observe{}), Bytes::Copy("abc"), kPiece);
   const FrameWriter::Frame frame = writer.Next();
-  const std::string before_crc("\x09\x01\0\0\0\0\0\0\0\x11\x03\0\0\0\0\0\0\0\x19\0\0\0\0\0\0\0\0"
-                               "\x22\x03\x9a\x01\x00", 32);
+  const std::string before_crc(
+      "\x09\x01\0\0\0\0\0\0\0\x11\x03\0\0\0\0\0\0\0\x19\0\0\0\0\0\0\0\0"
+      "\x22\x03\x9a\x01\x00",
+      32);
   EXPECT_EQ(frame.prefix.substr(0, 32), before_crc);
   const std::string covered = before_crc + "abc";
   const std::uint32_t crc = Crc32c(std::as_bytes(std::span(covered)));
@@ -98,7 +101,8 @@ TEST_F(FrameTest, TheExampleOfTheDocumentation) {
 TEST_F(FrameTest, APayloadInOneSliceIsNotCopied) {
   FrameWriter writer(1, HeaderOf(1), MakePayload(50000), 1 << 20);
   const FrameWriter::Frame frame = writer.Next();
-  const auto owner = std::make_shared<const std::string>(frame.prefix + std::string(frame.piece.text()));
+  const auto owner =
+      std::make_shared<const std::string>(frame.prefix + std::string(frame.piece.text()));
   const FrameReader::Slice slice = std::as_bytes(std::span(*owner));
   const auto added = reader_.Add({&slice, 1}, owner);
   ASSERT_TRUE(added.ok() && added->has_value());

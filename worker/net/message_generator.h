@@ -144,9 +144,7 @@ bool SameFields(const T& a, const T& b) {
 inline bool SameFields(const protocol::Message& a, const protocol::Message& b) {
   if (a.index() != b.index()) return false;
   return std::visit(
-      [&](const auto& of_a) {
-        return SameFields(of_a, std::get<std::decay_t<decltype(of_a)>>(b));
-      },
+      [&](const auto& of_a) { return SameFields(of_a, std::get<std::decay_t<decltype(of_a)>>(b)); },
       a);
 }
 

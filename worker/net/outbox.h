@@ -1,6 +1,6 @@
-// Messages on their way to peers that cannot take them yet: a connection that is still being opened,
-// or a send window that is full. Keeps the order of each (peer, lane); what waits is sent again when
-// Flush is called. Not thread-safe: owned by a Loop.
+// Messages on their way to peers that cannot take them yet: a connection that is still being
+// opened, or a send window that is full. Keeps the order of each (peer, lane); what waits is sent
+// again when Flush is called. Not thread-safe: owned by a Loop.
 #pragma once
 
 #include <deque>

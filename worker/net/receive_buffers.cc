@@ -42,11 +42,12 @@ Bytes ReceiveBuffers::Buffer::Finish() && {
   const std::byte* data = memory_.get();
   // The memory goes home from whichever thread reads it last, and is freed if home is gone by then.
   const std::weak_ptr<ReceiveBuffers> home = home_;
-  std::shared_ptr<const void> owner(
-      memory_.release(), [home, capacity = capacity_](std::byte* memory) {
-        std::unique_ptr<std::byte[]> freed(memory);
-        if (const auto alive = home.lock()) alive->GiveBack(std::move(freed), capacity);
-      });
+  std::shared_ptr<const void> owner(memory_.release(),
+                                    [home, capacity = capacity_](std::byte* memory) {
+                                      std::unique_ptr<std::byte[]> freed(memory);
+                                      if (const auto alive = home.lock())
+                                        alive->GiveBack(std::move(freed), capacity);
+                                    });
   home_.reset();
   return Bytes::Wrap(data, size_, std::move(owner));
 }

@@ -1,5 +1,5 @@
-// Memory for what arrives, used again and again: a fresh buffer of 32 MiB costs its page faults as much
-// time as copying into it.
+// Memory for what arrives, used again and again: a fresh buffer of 32 MiB costs its page faults as
+// much time as copying into it.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,12 @@
 
 namespace swarm::net {
 
-/// Thread-safe. Held by shared_ptr: buffers come back to it from any thread, or are freed when it is
-/// gone.
+/// Thread-safe. Held by shared_ptr: buffers come back to it from any thread, or are freed when it
+/// is gone.
 class ReceiveBuffers : public std::enable_shared_from_this<ReceiveBuffers> {
  public:
-  /// `unfinished_bytes_max`: of all buffers that are being filled; `idle_bytes_max`: kept for reuse.
+  /// `unfinished_bytes_max`: of all buffers that are being filled; `idle_bytes_max`: kept for
+  /// reuse.
   ReceiveBuffers(std::size_t unfinished_bytes_max, std::size_t idle_bytes_max);
 
   /// A buffer that is being filled.
@@ -38,7 +39,8 @@ class ReceiveBuffers : public std::enable_shared_from_this<ReceiveBuffers> {
     std::size_t size_ = 0;
   };
 
-  /// Errors: kResourceExhausted when too much is being filled already. One buffer is always allowed.
+  /// Errors: kResourceExhausted when too much is being filled already. One buffer is always
+  /// allowed.
   Result<Buffer> Take(std::size_t size);
 
  private:

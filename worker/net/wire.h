@@ -21,13 +21,13 @@ inline constexpr int kReportsMax = 1 << 15;       ///< in one Progress
 inline constexpr int kMicrobatchesMax = 1 << 20;  ///< in one ClaimSet
 inline constexpr int kTensorsMax = 1 << 15;       ///< norms in one Reduced
 
-/// Serializes `message`. Text that is not UTF-8 (a file name in a reason, say) has its foreign bytes
-/// replaced by '?', because protobuf would refuse the whole message.
-/// Errors: kInvalidArgument when a list is above its cap, or the whole above kHeaderBytesMax.
+/// Serializes `message`. Text that is not UTF-8 (a file name in a reason, say) has its foreign
+/// bytes replaced by '?', because protobuf would refuse the whole message. Errors: kInvalidArgument
+/// when a list is above its cap, or the whole above kHeaderBytesMax.
 Result<std::string> EncodeHeader(const protocol::Message& message);
 
-/// Parses `bytes`. Total: any input gives a message or kDataLoss (not a Header, none of its messages,
-/// an enum out of range, a list or the whole above its cap), never a crash.
+/// Parses `bytes`. Total: any input gives a message or kDataLoss (not a Header, none of its
+/// messages, an enum out of range, a list or the whole above its cap), never a crash.
 Result<protocol::Message> DecodeHeader(std::span<const std::byte> bytes);
 
 /// The name of the message's kind, such as "Forward"; for logs.

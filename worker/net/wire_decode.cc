@@ -31,8 +31,11 @@ class Decoder {
   void Get(const pb::Attempt& from, Attempt* to) { *to = {Term(from.term()), from.n()}; }
 
   void Get(const pb::TaskKey& from, TaskKey* to) {
-    *to = {Generation(from.generation()), Step(from.step()), Microbatch(from.microbatch()),
-           StageIndex(from.stage()), {}};
+    *to = {Generation(from.generation()),
+           Step(from.step()),
+           Microbatch(from.microbatch()),
+           StageIndex(from.stage()),
+           {}};
     Get(from.attempt(), &to->attempt);
   }
 
@@ -280,28 +283,48 @@ Result<Message> Decode(const From& from) {
 
 Result<Message> Decode(const pb::Header& header) {
   switch (header.message_case()) {
-    case pb::Header::kHello: return Decode<Hello>(header.hello());
-    case pb::Header::kWelcome: return Decode<Welcome>(header.welcome());
-    case pb::Header::kReady: return Decode<Ready>(header.ready());
-    case pb::Header::kRoster: return Decode<Roster>(header.roster());
-    case pb::Header::kHeartbeat: return Decode<Heartbeat>(header.heartbeat());
-    case pb::Header::kForward: return Decode<Forward>(header.forward());
-    case pb::Header::kBackward: return Decode<Backward>(header.backward());
-    case pb::Header::kProgress: return Decode<Progress>(header.progress());
-    case pb::Header::kReduce: return Decode<Reduce>(header.reduce());
-    case pb::Header::kReduceRefused: return Decode<ReduceRefused>(header.reduce_refused());
-    case pb::Header::kReduceChunk: return Decode<ReduceChunk>(header.reduce_chunk());
-    case pb::Header::kReduced: return Decode<Reduced>(header.reduced());
-    case pb::Header::kCommit: return Decode<Commit>(header.commit());
-    case pb::Header::kCommitted: return Decode<Committed>(header.committed());
-    case pb::Header::kWriteCheckpoint: return Decode<WriteCheckpoint>(header.write_checkpoint());
+    case pb::Header::kHello:
+      return Decode<Hello>(header.hello());
+    case pb::Header::kWelcome:
+      return Decode<Welcome>(header.welcome());
+    case pb::Header::kReady:
+      return Decode<Ready>(header.ready());
+    case pb::Header::kRoster:
+      return Decode<Roster>(header.roster());
+    case pb::Header::kHeartbeat:
+      return Decode<Heartbeat>(header.heartbeat());
+    case pb::Header::kForward:
+      return Decode<Forward>(header.forward());
+    case pb::Header::kBackward:
+      return Decode<Backward>(header.backward());
+    case pb::Header::kProgress:
+      return Decode<Progress>(header.progress());
+    case pb::Header::kReduce:
+      return Decode<Reduce>(header.reduce());
+    case pb::Header::kReduceRefused:
+      return Decode<ReduceRefused>(header.reduce_refused());
+    case pb::Header::kReduceChunk:
+      return Decode<ReduceChunk>(header.reduce_chunk());
+    case pb::Header::kReduced:
+      return Decode<Reduced>(header.reduced());
+    case pb::Header::kCommit:
+      return Decode<Commit>(header.commit());
+    case pb::Header::kCommitted:
+      return Decode<Committed>(header.committed());
+    case pb::Header::kWriteCheckpoint:
+      return Decode<WriteCheckpoint>(header.write_checkpoint());
     case pb::Header::kCheckpointWritten:
       return Decode<CheckpointWritten>(header.checkpoint_written());
-    case pb::Header::kFailure: return Decode<Failure>(header.failure());
-    case pb::Header::kShutdown: return Decode<Shutdown>(header.shutdown());
-    case pb::Header::kObserve: return Decode<Observe>(header.observe());
-    case pb::Header::kJobStatus: return Decode<JobStatus>(header.job_status());
-    case pb::Header::MESSAGE_NOT_SET: break;
+    case pb::Header::kFailure:
+      return Decode<Failure>(header.failure());
+    case pb::Header::kShutdown:
+      return Decode<Shutdown>(header.shutdown());
+    case pb::Header::kObserve:
+      return Decode<Observe>(header.observe());
+    case pb::Header::kJobStatus:
+      return Decode<JobStatus>(header.job_status());
+    case pb::Header::MESSAGE_NOT_SET:
+      break;
   }
   return DataLoss("the header holds none of the messages this program knows");
 }

@@ -312,10 +312,11 @@ Result<std::string> EncodeHeader(const Message& message) {
 
 std::string_view MessageName(const Message& message) {
   static constexpr std::array<std::string_view, std::variant_size_v<Message>> kNames = {
-      "Hello",       "Welcome", "Ready",   "Roster",    "Heartbeat",       "Forward",
-      "Backward",    "Progress", "Reduce", "ReduceRefused", "ReduceChunk", "Reduced",
-      "Commit",      "Committed", "WriteCheckpoint", "CheckpointWritten", "Failure", "Shutdown",
-      "Observe",     "JobStatus"};
+      "Hello",     "Welcome",       "Ready",           "Roster",
+      "Heartbeat", "Forward",       "Backward",        "Progress",
+      "Reduce",    "ReduceRefused", "ReduceChunk",     "Reduced",
+      "Commit",    "Committed",     "WriteCheckpoint", "CheckpointWritten",
+      "Failure",   "Shutdown",      "Observe",         "JobStatus"};
   return kNames[message.index()];
 }
 

@@ -13,7 +13,9 @@ namespace {
 
 constexpr std::size_t kKinds = std::variant_size_v<protocol::Message>;
 
-std::span<const std::byte> AsBytes(const std::string& text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> AsBytes(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
 
 TEST(WireTest, EveryFieldOfEveryMessageComesBack) {
   Rng rng(1);
@@ -44,8 +46,11 @@ TEST(WireTest, AMessageOfDefaultsComesBack) {
 
 TEST(WireTest, ABackwardHasTheseBytesForEver) {
   protocol::Backward backward;
-  backward.key = {protocol::Generation(1), protocol::Step(2), protocol::Microbatch(3),
-                  protocol::StageIndex(4), {protocol::Term(5), 6}};
+  backward.key = {protocol::Generation(1),
+                  protocol::Step(2),
+                  protocol::Microbatch(3),
+                  protocol::StageIndex(4),
+                  {protocol::Term(5), 6}};
   backward.version = protocol::Version(2);
   const auto encoded = EncodeHeader(backward);
   ASSERT_TRUE(encoded.ok());
@@ -127,7 +132,8 @@ TEST(WireTest, TextThatIsNotUtf8StillArrives) {
 }
 
 TEST(Utf8Test, KnowsWellFormedText) {
-  for (const char* good : {"", "plain", "ü", "€", "\xf0\x9f\x90\x9d", "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf"}) {
+  for (const char* good :
+       {"", "plain", "ü", "€", "\xf0\x9f\x90\x9d", "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf"}) {
     EXPECT_TRUE(IsUtf8(good)) << good;
   }
   for (const char* bad : {"\x80", "\xc1\x81", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80",

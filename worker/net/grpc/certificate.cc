@@ -99,10 +99,6 @@ Status WriteAll(int fd, const std::string& content) {
 
 }  // namespace
 
-MemoryFile::~MemoryFile() {
-  if (fd_ >= 0) close(fd_);
-}
-
 Status MemoryFile::Replace(const std::string& content) {
   const int fresh = memfd_create("certificates", MFD_CLOEXEC);
   if (fresh < 0) return Unavailable("cannot keep certificates in memory: no file descriptor");

@@ -11,11 +11,11 @@
 namespace swarm::net {
 
 /// A file in memory, at a path that stays the same while its content is replaced in one step. Only
-/// this process can open it.
+/// this process can open it. It stays open when this is gone: gRPC may look at the path a little
+/// longer, and must not find whatever else got the same descriptor. A process makes few.
 class MemoryFile {
  public:
   MemoryFile() = default;
-  ~MemoryFile();
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
   /// Errors: kUnavailable (the system has no descriptors or memory left).
@@ -27,16 +27,16 @@ class MemoryFile {
   int fd_ = -1;
 };
 
-/// The last good content of the files, for gRPC to watch. Not thread-safe, but gRPC may read the paths
-/// at any time.
+/// The last good content of the files, for gRPC to watch. Not thread-safe, but gRPC may read the
+/// paths at any time.
 class CheckedCertificates {
  public:
   /// `uri`: what the certificate must name, as its only URI SAN.
   CheckedCertificates(TlsFiles files, std::string uri);
 
   /// Reads the files and takes what is there, unless it is what was taken last.
-  /// Errors, after which the old content stays: kNotFound (a file), kInvalidArgument (not PEM, the key
-  /// of another certificate, another URI), kUnavailable.
+  /// Errors, after which the old content stays: kNotFound (a file), kInvalidArgument (not PEM, the
+  /// key of another certificate, another URI), kUnavailable.
   Status Refresh();
 
   /// Certificate, its chain, and key: one file, so that they change together.

@@ -14,6 +14,10 @@ template <typename Set>
 void SetCommonArguments(const Set& set) {
   set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, kMessageBytesMax);
   set(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, kMessageBytesMax);
+  // Fewer and larger reads and frames than the defaults of 8 and 16 KiB.
+  set(GRPC_ARG_TCP_READ_CHUNK_SIZE, 256 << 10);
+  set(GRPC_ARG_TCP_MIN_READ_CHUNK_SIZE, 64 << 10);
+  set(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
   // Nobody is sent away for its pings: both ends ping, and a lane may be silent for long.
   set(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   set(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
@@ -29,8 +33,8 @@ grpc::ChannelArguments MakeChannelArguments(const protocol::Address& address, La
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt("swarm.lane", static_cast<int>(lane));
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A silent peer is noticed by heartbeats first; this is for one whose machine has vanished. Acks wait
-  // behind bulk, so the data lane has more patience.
+  // A silent peer is noticed by heartbeats first; this is for one whose machine has vanished. Acks
+  // wait behind bulk, so the data lane has more patience.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, lane == Lane::kControl ? 2000 : 10000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, lane == Lane::kControl ? 4000 : 20000);
   if (!address.tls_server_name.empty()) arguments.SetSslTargetNameOverride(address.tls_server_name);

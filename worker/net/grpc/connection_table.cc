@@ -63,16 +63,17 @@ void ConnectionTable::Dial(const WorkerId& id, Peer& peer) {
   }
   host_->After(options_.dial_deadline,
                [this, waiting = std::weak_ptr(connection), dial = address.dial] {
-    const auto late = waiting.lock();
-    if (late && !late->open) Close(late, DeadlineExceeded("no answer from " + dial));
-  });
+                 const auto late = waiting.lock();
+                 if (late && !late->open) Close(late, DeadlineExceeded("no answer from " + dial));
+               });
 }
 
 void ConnectionTable::DialLater(const WorkerId& id, Peer& peer) {
   if (closed_ || !peer.wanted || peer.redial_pending) return;
   peer.redial_pending = true;
   const Duration full = std::min<Duration>(
-      options_.backoff_max, options_.backoff_min * (1LL << std::min<std::uint64_t>(peer.failures, 10)));
+      options_.backoff_max,
+      options_.backoff_min * (1LL << std::min<std::uint64_t>(peer.failures, 10)));
   host_->After(FromSeconds(ToSeconds(full) * (0.5 + 0.5 * jitter_.Uniform())), [this, id] {
     const auto found = peers_.find(id);
     if (found == peers_.end()) return;
@@ -83,8 +84,9 @@ void ConnectionTable::DialLater(const WorkerId& id, Peer& peer) {
 
 void ConnectionTable::AddStranger(const std::shared_ptr<Stream>& stream) {
   if (closed_ || strangers_.size() >= kStrangersMax) {
-    return stream->Close(closed_ ? Unavailable(self_.value + " is leaving")
-                                 : ResourceExhausted("too many calls that do not say who they are"));
+    return stream->Close(closed_
+                             ? Unavailable(self_.value + " is leaving")
+                             : ResourceExhausted("too many calls that do not say who they are"));
   }
   strangers_.insert(stream);
   host_->After(options_.dial_deadline, [this, waiting = std::weak_ptr(stream)] {
@@ -126,8 +128,9 @@ void ConnectionTable::OfferCame(const std::shared_ptr<Stream>& stream, const Str
     return stream->Close(PermissionDenied(self_.value + " does not talk to " + hello.id.value));
   }
   ConnectionPtr& offered = peer.offered;
-  if (offered && (offered->closing || offered->instance != hello.instance ||
-                  offered->number != hello.connection || offered->hello_came[IndexOf(hello.lane)])) {
+  if (offered &&
+      (offered->closing || offered->instance != hello.instance ||
+       offered->number != hello.connection || offered->hello_came[IndexOf(hello.lane)])) {
     Close(offered, Cancelled(hello.id.value + " has called again"));
     offered = nullptr;
   }
@@ -154,7 +157,8 @@ void ConnectionTable::Decide(Peer& peer) {
   if (const ConnectionPtr current = peer.current) {
     if (current->closing) return;  // until it has ended
     if (offered->instance < current->instance) {
-      return Close(offered, AlreadyExists("a later process of " + offered->peer.value + " is here"));
+      return Close(offered,
+                   AlreadyExists("a later process of " + offered->peer.value + " is here"));
     }
     if (offered->instance > current->instance) {
       Close(current, Unavailable(current->peer.value + " has restarted"));
@@ -167,9 +171,10 @@ void ConnectionTable::Decide(Peer& peer) {
     // Ours goes first, but the caller must not lose its patience where only it can reach the other.
     return host_->After(options_.collision_deadline,
                         [this, waiting = std::weak_ptr(peer.dialling)] {
-      const auto late = waiting.lock();
-      if (late && !late->open) Close(late, DeadlineExceeded("no answer; the other side calls"));
-    });
+                          const auto late = waiting.lock();
+                          if (late && !late->open)
+                            Close(late, DeadlineExceeded("no answer; the other side calls"));
+                        });
   }
   for (const Lane lane : {Lane::kControl, Lane::kData}) {
     offered->lane(lane).SendHello(host_->MakeHello(lane, offered->number));
@@ -213,8 +218,8 @@ void ConnectionTable::StreamDone(const std::shared_ptr<Stream>& stream, const St
   connections_.erase(found);
   ++connection->ended;
   Close(connection, why);
-  const auto lanes = kLaneCount - std::count(connection->lanes.begin(), connection->lanes.end(),
-                                             nullptr);
+  const auto lanes =
+      kLaneCount - std::count(connection->lanes.begin(), connection->lanes.end(), nullptr);
   if (connection->ended == lanes) Ended(connection);
 }
 
@@ -227,7 +232,8 @@ void ConnectionTable::Ended(const ConnectionPtr& connection) {
   if (peer.dialling == connection) {
     peer.dialling = nullptr;
     if (++peer.failures == 2) {
-      LOG_WARN("cannot reach {}: {}; trying on", connection->peer.value, connection->why.ToString());
+      LOG_WARN("cannot reach {}: {}; trying on", connection->peer.value,
+               connection->why.ToString());
     }
   }
   if (peer.offered == connection) peer.offered = nullptr;

@@ -1,13 +1,13 @@
-// Which connections an endpoint has, makes and accepts. A connection is one stream for each lane, both
-// dialled by the same side at the same time.
+// Which connections an endpoint has, makes and accepts. A connection is one stream for each lane,
+// both dialled by the same side at the same time.
 //
 // Not thread-safe: everything runs on the endpoint's loop. Streams report from gRPC's threads; the
 // endpoint posts what they say here.
 //
-// When both sides dial, the connection that the smaller id dialled is kept: the smaller id holds the
-// other's call unanswered until its own dial has come to an end, the larger id answers and gives up its
-// own dial. As a call carries nothing before it is answered, nothing that was accepted for sending is
-// lost with the call that is given up.
+// When both sides dial, the connection that the smaller id dialled is kept: the smaller id holds
+// the other's call unanswered until its own dial has come to an end, the larger id answers and
+// gives up its own dial. As a call carries nothing before it is answered, nothing that was accepted
+// for sending is lost with the call that is given up.
 #pragma once
 
 #include <array>
@@ -33,10 +33,10 @@ struct Connection {
   bool dialled = false;        ///< by this end
   std::array<std::shared_ptr<Stream>, kLaneCount> lanes;
   std::array<bool, kLaneCount> hello_came{};
-  int ended = 0;        ///< lanes whose stream is done
-  bool open = false;    ///< announced to the handler
+  int ended = 0;      ///< lanes whose stream is done
+  bool open = false;  ///< announced to the handler
   bool closing = false;
-  Status why;           ///< it closes
+  Status why;                       ///< it closes
   std::atomic<bool> muted = false;  ///< the handler hears nothing more of it
 
   bool complete() const { return hello_came[0] && hello_came[1]; }
@@ -51,7 +51,8 @@ class ConnectionHost {
   /// Begins a call to `peer`.
   virtual std::shared_ptr<Stream> Dial(const WorkerId& peer, const protocol::Address& address,
                                        const StreamHello& hello) = 0;
-  /// Whether the other end of `stream` is who `hello` says, belongs to the job and can be talked to.
+  /// Whether the other end of `stream` is who `hello` says, belongs to the job and can be talked
+  /// to.
   virtual Status CheckPeer(const Stream& stream, const StreamHello& hello) const = 0;
   /// Messages can be sent from now on, and are to be read: starts the reading of both streams.
   virtual void OnOpen(const std::shared_ptr<Connection>& connection) = 0;
@@ -96,9 +97,9 @@ class ConnectionTable {
     std::uint64_t refused_instance = 0;  ///< of the process that was disconnected; 0: none
     std::uint64_t last_instance = 0;     ///< of the process that was connected last
     bool redial_pending = false;
-    ConnectionPtr current;               ///< open, or closing after it was
+    ConnectionPtr current;  ///< open, or closing after it was
     ConnectionPtr dialling;
-    ConnectionPtr offered;               ///< accepted calls without an answer yet
+    ConnectionPtr offered;  ///< accepted calls without an answer yet
   };
 
   void Dial(const WorkerId& id, Peer& peer);

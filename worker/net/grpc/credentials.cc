@@ -4,11 +4,9 @@
 #include <grpcpp/security/tls_certificate_verifier.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
-#include <cstdlib>
-#include <mutex>
-
 #include "base/log.h"
 #include "worker/net/grpc/certificate.h"
+#include "worker/net/grpc/process.h"
 
 namespace swarm::net {
 namespace {
@@ -32,17 +30,8 @@ std::string PercentEncode(const std::string& text) {
   return encoded;
 }
 
-/// Leaves TLS 1.3 alone to be negotiated. The options of gRPC 1.51 have no lowest version, but its list
-/// of cipher suites is for TLS 1.2 only: a suite of pre-shared keys, of which there are none, leaves no
-/// way to speak 1.2, as server or as client, and TLS 1.3 as it is. gRPC reads the variable once, when
-/// it first needs it.
-void AllowOnlyTls13() {
-  static std::once_flag once;
-  std::call_once(once, [] { setenv("GRPC_SSL_CIPHER_SUITES", "PSK-AES256-GCM-SHA384", 1); });
-}
-
-/// Refuses, during the handshake, whoever is not of the job, or not the one who was called. The host
-/// that was dialled says nothing: gateways and pods' addresses are not in certificates.
+/// Refuses, during the handshake, whoever is not of the job, or not the one who was called. The
+/// host that was dialled says nothing: gateways and pods' addresses are not in certificates.
 class IdentityVerifier final : public grpc::experimental::ExternalCertificateVerifier {
  public:
   /// `expected`: a whole URI, or the beginning of one, which then ends with '/'.
@@ -73,8 +62,7 @@ class TlsCredentials final : public Credentials {
         job_(options.job),
         files_(std::move(files)),
         provider_(std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
-            files_->identity_path(), files_->identity_path(), files_->ca_path(),
-            kReloadSeconds)) {}
+            files_->identity_path(), files_->identity_path(), files_->ca_path(), kReloadSeconds)) {}
 
   std::shared_ptr<grpc::ServerCredentials> ForListening() const override {
     grpc::experimental::TlsServerCredentialsOptions options(provider_);
@@ -119,7 +107,6 @@ class TlsCredentials final : public Credentials {
   const std::string job_;
   const std::unique_ptr<CheckedCertificates> files_;
   Status last_refresh_;
-  // gRPC's watcher may read once more after this is gone; it then finds no file and says so in the log.
   const std::shared_ptr<grpc::experimental::CertificateProviderInterface> provider_;
 };
 
@@ -158,12 +145,11 @@ Result<std::unique_ptr<Credentials>> Credentials::Create(const GrpcOptions& opti
   if (options.plaintext) {
     return std::unique_ptr<Credentials>(std::make_unique<PlaintextCredentials>());
   }
-  AllowOnlyTls13();
+  PrepareProcess();
   auto files = std::make_unique<CheckedCertificates>(
       *options.tls, IdentityUri(options.trust_domain, options.job, options.self));
   RETURN_IF_ERROR(files->Refresh());
-  return std::unique_ptr<Credentials>(
-      std::make_unique<TlsCredentials>(options, std::move(files)));
+  return std::unique_ptr<Credentials>(std::make_unique<TlsCredentials>(options, std::move(files)));
 }
 
 }  // namespace swarm::net

@@ -17,8 +17,9 @@ namespace swarm::net {
 std::string JobUri(const std::string& trust_domain, const std::string& job);
 
 /// What a certificate must say, in its only URI SAN, for a program to be `id`:
-/// spiffe://TRUSTDOMAIN/job/JOB/worker/ID, with bytes of ID outside of [A-Za-z0-9._-] as %XX. The id
-/// "trainer" is .../trainer, and "observer", alone or followed by '/' and anything, is .../observer.
+/// spiffe://TRUSTDOMAIN/job/JOB/worker/ID, with bytes of ID outside of [A-Za-z0-9._-] as %XX. The
+/// id "trainer" is .../trainer, and "observer", alone or followed by '/' and anything, is
+/// .../observer.
 std::string IdentityUri(const std::string& trust_domain, const std::string& job,
                         const WorkerId& id);
 
@@ -33,7 +34,8 @@ class Credentials {
   virtual std::shared_ptr<grpc::ServerCredentials> ForListening() const = 0;
   /// A connection made with these reaches `peer`, or nobody.
   virtual std::shared_ptr<grpc::ChannelCredentials> ForDialling(const WorkerId& peer) const = 0;
-  /// Takes over replaced files: for new connections, soon. To be called now and then, by one thread.
+  /// Takes over replaced files: for new connections, soon. To be called now and then, by one
+  /// thread.
   virtual void Refresh() = 0;
   /// Whether one whose verified certificate has these URIs may call itself `id`.
   /// Errors: kPermissionDenied.

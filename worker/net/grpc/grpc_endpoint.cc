@@ -16,7 +16,7 @@
 #include "worker/net/grpc/connection_table.h"
 #include "worker/net/grpc/credentials.h"
 #include "worker/net/grpc/gate.h"
-#include "worker/net/grpc/grpc_log.h"
+#include "worker/net/grpc/process.h"
 #include "worker/net/grpc/status.h"
 #include "worker/net/wire.h"
 
@@ -36,8 +36,8 @@ class RefusingReactor final : public grpc::ServerGenericBidiReactor {
 
 }  // namespace
 
-/// Joins the parts: the table of connections runs on the loop; Send finds its connection in routes_;
-/// what is for the handler passes the gate.
+/// Joins the parts: the table of connections runs on the loop; Send finds its connection in
+/// routes_; what is for the handler passes the gate.
 class GrpcEndpoint::Core final : public StreamOwner,
                                  public ConnectionHost,
                                  public grpc::CallbackGenericService,
@@ -106,7 +106,8 @@ class GrpcEndpoint::Core final : public StreamOwner,
     const auto connection = Route(to);
     if (!connection) return Unavailable("no connection to " + to.value);
     const std::size_t bytes = header.size() + envelope.payload.size();
-    const Status status = connection->lane(lane).Send(std::move(header), std::move(envelope.payload));
+    const Status status =
+        connection->lane(lane).Send(std::move(header), std::move(envelope.payload));
     if (!status.ok()) return status.WithContext(to.value);
     ++messages_sent_;
     bytes_sent_ += bytes;
@@ -119,14 +120,15 @@ class GrpcEndpoint::Core final : public StreamOwner,
   }
 
   // grpc::CallbackGenericService
-  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
     if (context->method() != kExchangeMethod) {
-      return new RefusingReactor(Unimplemented("only " + std::string(kExchangeMethod) + " is here"));
+      return new RefusingReactor(
+          Unimplemented("only " + std::string(kExchangeMethod) + " is here"));
     }
     if (stopping_) return new RefusingReactor(Unavailable(options_.self.value + " is leaving"));
     CountStream();
-    const auto stream =
-        AcceptedStream::Start(shared_from_this(), MakeStreamOptions(), context);
+    const auto stream = AcceptedStream::Start(shared_from_this(), MakeStreamOptions(), context);
     loop_.Post([this, stream] { table_.AddStranger(stream); });
     return stream->reactor();
   }
@@ -257,7 +259,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
 
   mutable std::mutex mutex_;
   std::condition_variable streams_gone_;
-  int stream_count_ = 0;                                             // guarded
+  int stream_count_ = 0;                                              // guarded
   std::unordered_map<WorkerId, std::shared_ptr<Connection>> routes_;  // guarded: open connections
 
   Loop loop_;
@@ -269,15 +271,15 @@ GrpcEndpoint::GrpcEndpoint(std::shared_ptr<Core> core) : core_(std::move(core)) 
 
 Result<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Create(const GrpcOptions& options,
                                                            EndpointHandler* handler) {
-  RouteGrpcLog();
+  PrepareProcess();
   if (options.self.empty()) return InvalidArgument("an endpoint needs an id");
   ASSIGN_OR_RETURN(auto credentials, Credentials::Create(options));
   GrpcOptions filled = options;
   if (filled.instance == 0) {
-    filled.instance = static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(
-            std::chrono::system_clock::now().time_since_epoch())
-            .count());
+    filled.instance =
+        static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                       std::chrono::system_clock::now().time_since_epoch())
+                                       .count());
   }
   auto core = std::make_shared<Core>(filled, handler, std::move(credentials));
   std::unique_ptr<GrpcEndpoint> endpoint(new GrpcEndpoint(core));

@@ -1,7 +1,7 @@
 // The endpoint for real networks: gRPC over mutual TLS 1.3.
 //
-// Threads: OnMessage is called on gRPC's threads, OnPeerUp and OnPeerDown on a thread of the endpoint.
-// endpoint.h says which calls can overlap.
+// Threads: OnMessage is called on gRPC's threads, OnPeerUp and OnPeerDown on a thread of the
+// endpoint. endpoint.h says which calls can overlap.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@
 
 namespace swarm::net {
 
-/// PEM files. They are read again every second: connections that are made two seconds after a change
-/// use the new ones, others go on. A set that does not fit together (one is half written, or names
-/// another program) is not taken, and the old one stays in use.
+/// PEM files. They are read again every second: connections that are made two seconds after a
+/// change use the new ones, others go on. A set that does not fit together (one is half written, or
+/// names another program) is not taken, and the old one stays in use.
 struct TlsFiles {
   std::string ca;           ///< who may sign the peers' certificates
   std::string certificate;  ///< this program's, with its chain
@@ -24,9 +24,9 @@ struct TlsFiles {
 struct GrpcOptions {
   WorkerId self;
   std::string listen = "0.0.0.0:0";  ///< host:port; port 0: any free one
-  std::string advertise;             ///< host:port that others dial; empty: `listen` with its real port
-  std::string scope = "cluster";     ///< who can use that: "cluster" or "global"
-  std::string job;                   ///< UID; peers of another job are refused
+  std::string advertise;  ///< host:port that others dial; empty: `listen` with its real port
+  std::string scope = "cluster";  ///< who can use that: "cluster" or "global"
+  std::string job;                ///< UID; peers of another job are refused
   std::string trust_domain = "swarmjob.local";
 
   std::optional<TlsFiles> tls;  ///< needed, unless
@@ -35,8 +35,9 @@ struct GrpcOptions {
   std::size_t control_window_bytes = 8u << 20;
   std::size_t data_window_bytes = 64u << 20;
   std::size_t payload_bytes_max = 1u << 30;
-  std::size_t piece_bytes = 1u << 20;              ///< larger payloads travel in pieces
-  std::size_t unfinished_bytes_max = 4ull << 30;   ///< of messages that are arriving, all peers together
+  std::size_t piece_bytes = 1u << 20;  ///< larger payloads travel in pieces
+  std::size_t unfinished_bytes_max = 4ull
+                                     << 30;  ///< of messages that are arriving, all peers together
   std::size_t idle_buffer_bytes_max = 256u << 20;  ///< receive buffers kept for reuse
 
   /// Tells this process from earlier ones of the same id: must grow. 0: the wall clock, in ns.
@@ -46,12 +47,12 @@ struct GrpcOptions {
 class GrpcEndpoint final : public Endpoint {
  public:
   /// Listens. `handler` must outlive the endpoint.
-  /// Errors: kInvalidArgument (an option; a certificate that does not name `self`), kNotFound (a file),
-  /// kUnavailable (the port is taken, or `listen` is not ours).
+  /// Errors: kInvalidArgument (an option; a certificate that does not name `self`), kNotFound (a
+  /// file), kUnavailable (the port is taken, or `listen` is not ours).
   static Result<std::unique_ptr<GrpcEndpoint>> Create(const GrpcOptions& options,
                                                       EndpointHandler* handler);
-  /// Waits up to ten seconds for a call of the handler that is under way; one that does not return by
-  /// then is a broken promise and ends the process.
+  /// Waits up to ten seconds for a call of the handler that is under way; one that does not return
+  /// by then is a broken promise and ends the process.
   ~GrpcEndpoint() override;
 
   void Connect(const WorkerId& peer, const std::vector<protocol::Address>& addresses) override;

@@ -26,17 +26,18 @@ Result<StreamHello> DecodeHello(std::span<const std::byte> bytes) {
   if (!swarmjob::v1::Lane_IsValid(wire.lane()) || wire.id().empty()) {
     return DataLoss("a hello without a lane or an id");
   }
-  return StreamHello{wire.version_min(),  wire.version_max(), wire.job(), WorkerId(wire.id()),
-                     wire.instance(), static_cast<Lane>(wire.lane()), wire.connection()};
+  return StreamHello{wire.version_min(),  wire.version_max(), wire.job(),
+                     WorkerId(wire.id()), wire.instance(),    static_cast<Lane>(wire.lane()),
+                     wire.connection()};
 }
 
 Status CheckHello(const StreamHello& theirs, const std::string& job) {
   if (theirs.version_max < kTransportVersionMin || theirs.version_min > kTransportVersionMax) {
-    return FailedPrecondition(theirs.id.value + " speaks versions " +
-                              std::to_string(theirs.version_min) + " to " +
-                              std::to_string(theirs.version_max) + " of the transport, this program " +
-                              std::to_string(kTransportVersionMin) + " to " +
-                              std::to_string(kTransportVersionMax) + "; run equal releases");
+    return FailedPrecondition(
+        theirs.id.value + " speaks versions " + std::to_string(theirs.version_min) + " to " +
+        std::to_string(theirs.version_max) + " of the transport, this program " +
+        std::to_string(kTransportVersionMin) + " to " + std::to_string(kTransportVersionMax) +
+        "; run equal releases");
   }
   if (theirs.job != job) {
     return PermissionDenied(theirs.id.value + " belongs to job \"" + theirs.job + "\", not to \"" +

@@ -76,7 +76,8 @@ TEST_F(HostileTest, AnotherMethodIsNotHere) {
 
 TEST_F(HostileTest, AHelloThatIsNoneIsRefused) {
   const google::protobuf::LogSilencer quiet;
-  for (const std::string& bytes : {std::string("\xff\xff\xff"), std::string(), std::string(5000, 'x')}) {
+  for (const std::string& bytes :
+       {std::string("\xff\xff\xff"), std::string(), std::string(5000, 'x')}) {
     const auto caller = Call();
     caller->Write(bytes);
     EXPECT_EQ(caller->ReadToEnd().code(), StatusCode::kDataLoss);

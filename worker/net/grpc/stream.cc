@@ -13,8 +13,9 @@ namespace {
 grpc::Slice ShareSlice(const Bytes& bytes) {
   if (bytes.empty()) return {};
   // gRPC does not write to slices that it was given to send.
-  return grpc::Slice(const_cast<std::byte*>(bytes.data()), bytes.size(),
-                     [](void* kept) { delete static_cast<Bytes*>(kept); }, new Bytes(bytes));
+  return grpc::Slice(
+      const_cast<std::byte*>(bytes.data()), bytes.size(),
+      [](void* kept) { delete static_cast<Bytes*>(kept); }, new Bytes(bytes));
 }
 
 std::vector<std::string> UrisOf(const grpc::AuthContext* context) {

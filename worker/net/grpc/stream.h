@@ -1,8 +1,8 @@
 // One lane of one connection: a bidirectional gRPC call, dialled or accepted.
 //
-// Threads: gRPC's threads call the reactions; whoever owns the endpoint calls Send, StartReading and
-// Close from any thread. Nothing here blocks. At most one read and one write are under way; further
-// messages wait in a queue that the window bounds.
+// Threads: gRPC's threads call the reactions; whoever owns the endpoint calls Send, StartReading
+// and Close from any thread. Nothing here blocks. At most one read and one write are under way;
+// further messages wait in a queue that the window bounds.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -35,8 +35,8 @@ class StreamOwner {
   virtual void OnStreamHello(const std::shared_ptr<Stream>& stream, StreamHello hello) = 0;
   /// What came was not a frame, or above a cap; the stream closes.
   virtual void OnStreamRefused(Stream& stream, const Status& why) = 0;
-  /// Takes over the call's own hold on the stream. It must not be let go of on a thread of gRPC: with
-  /// the last channel gRPC joins its threads.
+  /// Takes over the call's own hold on the stream. It must not be let go of on a thread of gRPC:
+  /// with the last channel gRPC joins its threads.
   virtual void OnStreamDone(std::shared_ptr<Stream> stream, const Status& why) = 0;
 };
 
@@ -62,8 +62,8 @@ class Stream {
   using Sink = std::function<void(Envelope envelope, std::size_t bytes)>;
   /// Reads messages from now on, into `sink`. Once, after OnStreamHello.
   void StartReading(Sink sink);
-  /// Ends the call and drops what is queued; OnStreamDone follows with `why` (ok: with what the other
-  /// end said). Where this end has accepted the call, the other end is told `why`.
+  /// Ends the call and drops what is queued; OnStreamDone follows with `why` (ok: with what the
+  /// other end said). Where this end has accepted the call, the other end is told `why`.
   void Close(const Status& why);
   /// Who the transport says is there: known with the hello.
   struct Remote {

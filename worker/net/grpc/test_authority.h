@@ -28,8 +28,8 @@ class TestAuthority {
   TestAuthority();
   ~TestAuthority();
 
-  /// Writes ca.crt, tls.crt and tls.key into `folder` (made if missing). The certificate names `uri`
-  /// and is valid from an hour ago for `seconds`.
+  /// Writes ca.crt, tls.crt and tls.key into `folder` (made if missing). The certificate names
+  /// `uri` and is valid from an hour ago for `seconds`.
   TlsFiles Issue(const std::filesystem::path& folder, const std::string& uri,
                  long seconds = 7200) const;
 

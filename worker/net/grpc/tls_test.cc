@@ -116,8 +116,9 @@ TEST_F(TlsTest, ACertificateOfAnotherJobIsRefused) {
 TEST_F(TlsTest, AnIdThatTheCertificateDoesNotNameIsRefused) {
   const Status status = CallWith(FilesOf(kB), kB, HelloOf(WorkerId("c")));
   EXPECT_EQ(status.code(), StatusCode::kPermissionDenied);
-  EXPECT_NE(status.message().find("its certificate names spiffe://swarmjob.local/job/job-1/worker/b"),
-            std::string::npos)
+  EXPECT_NE(
+      status.message().find("its certificate names spiffe://swarmjob.local/job/job-1/worker/b"),
+      std::string::npos)
       << status.message();
   EXPECT_EQ(CallWith(FilesOf(kB), kB, HelloOf(WorkerId("trainer"))).code(),
             StatusCode::kPermissionDenied);
@@ -233,7 +234,8 @@ Handshake ShakeHands(const std::string& address, const TlsFiles& files, int vers
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  to.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  to.sin_port =
+      htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
   Handshake result;
   if (connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0) {
     SSL_set_fd(ssl.get(), fd);

@@ -94,9 +94,10 @@ class LoopbackNetwork::Hub {
 
   void Remove(const WorkerId& self) {
     const std::lock_guard lock(mutex_);
-    std::vector<WorkerId> peers;
-    for (const auto& [name, node] : nodes_) peers.push_back(name);
-    for (const WorkerId& peer : peers) Part(self, peer, Unavailable(self.value + " is gone"));
+    for (const auto& [peer, node] : nodes_) {
+      if (connections_.erase(Pair(self, peer)) == 0) continue;
+      Tell(peer, self, Unavailable(self.value + " is gone"));
+    }
     nodes_.erase(self);
     std::erase_if(wanted_, [&](const auto& pair) { return pair.first == self; });
     std::erase_if(refused_, [&](const auto& pair) { return pair.first == self; });
@@ -146,8 +147,8 @@ class LoopbackNetwork::Hub {
     if (!connection) return Unavailable("no connection to " + to.value);
     const int direction = Direction(from.self, to);
     auto& under_way = connection->bytes_under_way[direction][static_cast<std::size_t>(lane)];
-    const std::size_t window = lane == Lane::kControl ? from.options.control_window_bytes
-                                                      : from.options.data_window_bytes;
+    const std::size_t window =
+        lane == Lane::kControl ? from.options.control_window_bytes : from.options.data_window_bytes;
     if (under_way > 0 && under_way + bytes > window) {
       return ResourceExhausted("the window of " + std::to_string(window) + " bytes to " + to.value +
                                " is full; send it later or to another");

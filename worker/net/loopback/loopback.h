@@ -1,5 +1,6 @@
 // Endpoints that live in one process: for tests and simulations of many programs without sockets.
-// Messages pass through the same header encoding as on the network; payloads are shared, not copied.
+// Messages pass through the same header encoding as on the network; payloads are shared, not
+// copied.
 #pragma once
 
 #include <memory>
@@ -18,8 +19,8 @@ struct LoopbackOptions {
 /// The hub. Thread-safe. May be destroyed before its endpoints: they keep what they need.
 ///
 /// An endpoint's handler is called on one thread of that endpoint, so all its calls come one at a
-/// time. Names, not addresses, find a peer: Connect ignores the addresses it is given and waits until
-/// an endpoint of that name exists.
+/// time. Names, not addresses, find a peer: Connect ignores the addresses it is given and waits
+/// until an endpoint of that name exists.
 class LoopbackNetwork {
  public:
   LoopbackNetwork();
@@ -27,9 +28,9 @@ class LoopbackNetwork {
   LoopbackNetwork(const LoopbackNetwork&) = delete;
   LoopbackNetwork& operator=(const LoopbackNetwork&) = delete;
 
-  /// An endpoint named `self`. `handler` must outlive it. Destroying it is, for its peers, the death
-  /// of a process; another endpoint of the same name is its restart.
-  /// Errors: kAlreadyExists while an endpoint of that name lives.
+  /// An endpoint named `self`. `handler` must outlive it. Destroying it is, for its peers, the
+  /// death of a process; another endpoint of the same name is its restart. Errors: kAlreadyExists
+  /// while an endpoint of that name lives.
   Result<std::unique_ptr<Endpoint>> CreateEndpoint(const WorkerId& self, EndpointHandler* handler,
                                                    const LoopbackOptions& options = {});
 

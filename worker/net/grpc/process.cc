@@ -1,0 +1,51 @@
+#include "worker/net/grpc/process.h"
+
+#include <grpc/support/log.h>
+#include <malloc.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <string_view>
+
+#include "base/log.h"
+
+namespace swarm::net {
+namespace {
+
+void Log(gpr_log_func_args* args) {
+  const std::string_view text = args->message;
+  // Said for every connection whose certificate names a program instead of a host, as all of ours
+  // do.
+  const bool expected = text.starts_with("No match found for server name");
+  if (args->severity == GPR_LOG_SEVERITY_ERROR && !expected) {
+    LOG_WARN("gRPC: {}", text);
+  } else {
+    LOG_DEBUG("gRPC: {}", text);
+  }
+}
+
+/// Leaves TLS 1.3 alone to be negotiated. The options of gRPC 1.51 have no lowest version, but its
+/// list of cipher suites is for TLS 1.2 only: a suite of pre-shared keys, of which there are none,
+/// leaves no way to speak 1.2, as server or as client, and TLS 1.3 as it is. gRPC reads the
+/// variable once, when it first needs it.
+void AllowOnlyTls13() { setenv("GRPC_SSL_CIPHER_SUITES", "PSK-AES256-GCM-SHA384", 1); }
+
+/// gRPC allocates what it reads in pieces and frees them at once. Given back to the system each
+/// time, their page faults take more time than the copying.
+void KeepFreedMemory() {
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  mallopt(M_MMAP_THRESHOLD, 16 << 20);
+}
+
+}  // namespace
+
+void PrepareProcess() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    gpr_set_log_function(Log);
+    AllowOnlyTls13();
+    KeepFreedMemory();
+  });
+}
+
+}  // namespace swarm::net

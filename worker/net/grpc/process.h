@@ -1,0 +1,13 @@
+// What gRPC needs of the whole process.
+#pragma once
+
+namespace swarm::net {
+
+/// Makes these settings, once for the process, however often it is called; before gRPC is used:
+/// - gRPC's errors become our warnings, and all else it logs is debug;
+/// - TLS 1.3 is the only version that is spoken (it sets GRPC_SSL_CIPHER_SUITES in the
+/// environment);
+/// - the allocator keeps up to 64 MiB of freed memory at hand.
+void PrepareProcess();
+
+}  // namespace swarm::net
