@@ -126,7 +126,7 @@ std::string WorkerLine(const protocol::StageStatus& stage, std::size_t index,
   AddBar(line, busy, 8);
   line.Add(Format(" %3.0f%%", 100 * busy));
   return line
-      .Add(" " + ShortNumber(worker.microbatches_per_second) + " mb/s " +
+      .Add(" " + ShortNumber(worker.microbatches_per_second) + " tasks/s " +
            ShortNumber(worker.bytes_per_second) + "B/s")
       .Take();
 }

@@ -56,8 +56,8 @@ TEST(LiveViewTest, ThePictureShowsProgressLossAndEachWorker) {
       RenderView(Training(), Falling(), {80, false}),
       ElementsAre("Training ██████████░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░ 50/200   25%  2m05s left",
                   "loss 2.3457  validation 2.5000  5.23k tokens/s  █▇▆▅▄▃▂▁",
-                  "stage 0  worker-0          3 queued ████░░░░  50% 7.50 mb/s 1.25MB/s",
-                  "         worker-1          0 queued ████████ 100% 7.50 mb/s 1.25MB/s",
+                  "stage 0  worker-0          3 queued ████░░░░  50% 7.50 tasks/s 1.25MB/s",
+                  "         worker-1          0 queued ████████ 100% 7.50 tasks/s 1.25MB/s",
                   "stage 1  no worker"));
 }
 
