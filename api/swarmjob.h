@@ -54,7 +54,7 @@ struct Model {
 enum class TokenType { kUInt16, kUInt32 };
 
 struct Data {
-  std::string uri;            ///< text (.txt) or pre-tokenized (.bin): a file or a folder of them
+  std::string uri;            ///< pre-tokenized (.bin) or text (any other file), or a folder of .bin and .txt
   std::string validationUri;  ///< likewise; empty: no validation
   TokenType tokenType = TokenType::kUInt16;  ///< of .bin shards
   bool operator==(const Data&) const = default;

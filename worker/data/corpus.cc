@@ -31,9 +31,6 @@ Result<Files> FindFiles(const CorpusOptions& options) {
   Files files;
   if (!folder) {
     const state::SplitUri split = state::SplitLastName(options.uri);
-    if (!IsText(split.name) && !IsShard(split.name)) {
-      return InvalidArgument(options.uri + " is no folder, no .txt file and no .bin file");
-    }
     ASSIGN_OR_RETURN(files.storage, state::Storage::Open(split.folder, options.storage));
     files.names.push_back(split.name);
     return files;
@@ -130,7 +127,7 @@ Result<std::unique_ptr<Corpus>> Corpus::Open(const CorpusOptions& options) {
     // Text is copied: it may be edited while it is trained on. Shards are large and made for
     // mapping.
     ASSIGN_OR_RETURN(const Bytes content,
-                     IsText(name) ? files.storage->Read(name) : files.storage->Map(name));
+                     IsShard(name) ? files.storage->Map(name) : files.storage->Read(name));
     RETURN_IF_ERROR(corpus->AddFile(files.storage->Describe(name), content, options));
   }
   if (corpus->token_count_ < options.tokens_per_sequence) {

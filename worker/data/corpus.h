@@ -16,7 +16,7 @@
 namespace swarm::data {
 
 struct CorpusOptions {
-  std::string uri;       ///< a .txt or .bin file, or a folder with such files at any depth
+  std::string uri;       ///< a .bin file, any other file of text, or a folder of .bin and .txt
   api::Storage storage;  ///< for s3:// uris
   api::TokenType token_type = api::TokenType::kUInt16;  ///< of .bin files, little endian
   std::int64_t vocab_size = 0;                          ///< the model's: every id must be below

@@ -149,9 +149,13 @@ TEST_F(CorpusTest, IdsThatTheModelDoesNotHaveAreRefused) {
   ExpectRefused(options, HasSubstr("the tokenizer has 256 ids"));
 }
 
+TEST_F(CorpusTest, AFileThatIsNamedIsTextWhateverItIsCalled) {
+  const auto corpus = Open(Options(folder_.Put("README.md", "0123456789")));
+  EXPECT_EQ(corpus->token_count(), 10u);
+}
+
 TEST_F(CorpusTest, WhatHoldsNoDataIsRefused) {
   ExpectRefused(Options(folder_.path().string()), HasSubstr("no .txt and no .bin"));
-  ExpectRefused(Options(folder_.Put("a.json", "{}")), HasSubstr("no folder"));
   ExpectRefused(Options(folder_.Put("empty.txt", "")), HasSubstr("is empty"));
   ExpectRefused(Options(folder_.Put("short.txt", "abc"), 4),
                 AllOf(HasSubstr("holds 3 tokens"), HasSubstr("need 4")));
