@@ -103,7 +103,7 @@ std::string ProgressLine(const protocol::JobStatus& status, const ViewOptions& o
 std::string LossLine(const protocol::JobStatus& status, const LossHistory& history,
                      const ViewOptions& options) {
   Line line(options.width, options.color);
-  line.Add("loss ").Add(status.step.value > 0 ? Format("%.4f", status.loss) : "-", kBold);
+  line.Add("loss ").Add(status.loss != 0 ? Format("%.4f", status.loss) : "-", kBold);
   if (status.validation_loss != 0) {
     line.Add("  validation ").Add(Format("%.4f", status.validation_loss), kBold);
   }
@@ -227,7 +227,8 @@ std::vector<std::string> RenderView(const protocol::JobStatus& status, const Los
 }
 
 std::string RenderLine(const protocol::JobStatus& status) {
-  std::string line = "step " + Steps(status) + Format("  loss %.4f", status.loss);
+  std::string line = "step " + Steps(status);
+  if (status.loss != 0) line += Format("  loss %.4f", status.loss);  // 0: no step is done yet
   if (status.validation_loss != 0) line += Format("  validation %.4f", status.validation_loss);
   if (status.tokens_per_second > 0) {
     line += "  " + ShortNumber(status.tokens_per_second) + " tokens/s";

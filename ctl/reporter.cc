@@ -86,7 +86,10 @@ void Reporter::OnSummary(const RunSummary& summary) {
   }
   terminal_.Finish();
   std::string line = summary.result + " after " + ShortTime(summary.seconds);
-  if (last_) line += ": " + RenderLine(*last_);
+  if (last_) {
+    last_->message.clear();  // stands in the reason
+    line += ": " + RenderLine(*last_);
+  }
   if (summary.workers_lost > 0) {
     line += ", workers lost: " + std::to_string(summary.workers_lost);
   }

@@ -208,13 +208,22 @@ class Run {
                           : reason);
       if (exit_code == static_cast<int>(ExitCode::kBadUsage))
         summary_.exit_code = ExitCode::kBadUsage;
-      AppendTrainerLog();
+      ExplainByTrainerLog();
     }
   }
 
-  void AppendTrainerLog() {
+  // Why the trainer has failed: in its own words, if it has said so in its last line.
+  void ExplainByTrainerLog() {
     const auto log = backend_.LogOf(std::string(kTrainerName));
     const std::string lines = LastLines(log, kLogTailLines);
+    constexpr std::string_view kError = " error trainer ";
+    const std::size_t error = lines.rfind(kError);
+    if (error != lines.npos) {
+      summary_.reason = lines.substr(error + kError.size());
+      summary_.reason.erase(summary_.reason.find_last_not_of('\n') + 1);
+      summary_.reason += "\nThe trainer's log: " + log.string();
+      return;
+    }
     summary_.reason += "; its log is " + log.string();
     if (!lines.empty()) summary_.reason += ", which ends with:\n" + lines;
   }
@@ -226,6 +235,7 @@ class Run {
 
   // The trainer has told the workers to leave; whoever stays is made to.
   void End() {
+    source_.reset();
     const bool in_order = summary_.exit_code == ExitCode::kOk;
     if (in_order) AwaitAll(Clock::now() + kLeaveLimit);
     if (summary_.exit_code != ExitCode::kKilled) {

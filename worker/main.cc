@@ -1,8 +1,10 @@
 // swarm-worker: the trainer or a stage worker of one job, as a process or a pod. Options in, one
 // object constructed and run, exit code out.
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -156,6 +158,10 @@ int RunTrainer(const Flags& flags, Signals& signals) {
   signals.OnStop([&trainer] { trainer.RequestStop(); });
   const auto exporter = ServeMetrics(flags, [&trainer] { return trainer::ReadSamples(trainer); });
   if (!exporter.ok()) return Refuse(exporter.status(), kBadUsage);
+  if (trainer.complete()) {
+    LOG_INFO("nothing is left to do: the checkpoint is that of the last step");
+    return kOk;
+  }
   const std::string address = trainer.addresses().front().dial;
   LOG_INFO("listening at {}", address);
   if (!flags.address_file.empty()) {
@@ -164,8 +170,11 @@ int RunTrainer(const Flags& flags, Signals& signals) {
   }
   const trainer::Outcome outcome = trainer.Wait();
   if (!outcome.succeeded) return Refuse(Internal(outcome.reason), kFailed);
-  return outcome.stopped_early && trainer.counters().checkpoints == 0 ? kNothingToResume : kOk;
+  return outcome.stopped_early && !outcome.resumable ? kNothingToResume : kOk;
 }
+
+/// What RunStage returns for a worker that is to begin anew.
+constexpr int kBeginAnew = -1;
 
 int RunStage(const Flags& flags, Signals& signals) {
   const protocol::WorkerId id(flags.id);
@@ -183,8 +192,11 @@ int RunStage(const Flags& flags, Signals& signals) {
   if (!exporter.ok()) return Refuse(exporter.status(), kBadUsage);
   signals.OnStop([&worker] { (*worker)->Stop(Cancelled("asked to leave")); });
   const Status status = (*worker)->Wait();
-  if (!status.ok()) return Refuse(status, kFailed);
-  return kOk;
+  if (status.code() == StatusCode::kAborted) {
+    LOG_INFO("{}; beginning anew", status.message());
+    return kBeginAnew;
+  }
+  return status.ok() ? kOk : Refuse(status, kFailed);
 }
 
 int Main(int argc, char** argv) {
@@ -235,7 +247,13 @@ int Main(int argc, char** argv) {
   }
   StartLogging(flags.role == "trainer" ? "trainer" : flags.id, flags.log_level);
   Signals signals;
-  return flags.role == "trainer" ? RunTrainer(flags, signals) : RunStage(flags, signals);
+  if (flags.role == "trainer") return RunTrainer(flags, signals);
+  const int code = RunStage(flags, signals);
+  if (code != kBeginAnew) return code;
+  // A new image of the same process: nothing of the old state can be left over, and whoever watches
+  // the process sees no end of it.
+  ::execv("/proc/self/exe", argv);
+  return Refuse(Internal(std::string("cannot begin anew: ") + std::strerror(errno)), kFailed);
 }
 
 }  // namespace

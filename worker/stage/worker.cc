@@ -159,7 +159,14 @@ void Worker::Handle(const WorkerId& from, Envelope envelope) {
 }
 
 void Worker::On(const WorkerId&, const protocol::Welcome& welcome) {
-  if (replica_ || job_) return;  // this incarnation has its stage
+  if (job_) {
+    // This incarnation has its stage; under a new trainer, which begins at a checkpoint, a new one
+    // must ask for one.
+    if (welcome.term > welcome_.term) {
+      Stop(Status(StatusCode::kAborted, "the trainer was started again"));
+    }
+    return;
+  }
   auto job = api::FromJsonText(welcome.job_json);
   if (!job.ok()) {
     GiveUp("the trainer's job cannot be read: " + job.status().message());

@@ -49,7 +49,8 @@ class Worker : public net::EndpointHandler {
                                                const MakeEndpoint& make_endpoint);
   ~Worker() override;
 
-  /// Blocks until the trainer dismisses this worker (ok), or it cannot go on.
+  /// Blocks until the trainer dismisses this worker (ok), or it cannot go on; kAborted: a trainer of
+  /// a new term is there, for which this worker must begin anew.
   Status Wait();
   /// Ends Wait. From any thread.
   void Stop(const Status& why);

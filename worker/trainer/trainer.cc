@@ -97,7 +97,7 @@ Status Trainer::FindBeginning(protocol::CoordinatorOptions* options) {
   }
   const state::CheckpointId id{manifest->generation, manifest->version};
   options->generation = generation_ = manifest->generation;
-  options->first_version = manifest->version;
+  options->first_version = first_version_ = manifest->version;
   options->resume_uri = spec.checkpoint.uri + "/" + id.Folder();
   LOG_INFO("going on from version {} in {}", manifest->version.value, options->resume_uri);
   return {};
@@ -282,7 +282,8 @@ void Trainer::Do(const protocol::order::Event& o) {
 }
 
 void Trainer::Do(const protocol::order::Finish& o) {
-  outcome_ = Outcome{o.succeeded, o.stopped_early, o.reason};
+  const bool resumable = first_version_.value > 0 || counters_.checkpoints > 0;
+  outcome_ = Outcome{o.succeeded, o.stopped_early, o.reason, resumable};
   log_->Event(o.succeeded ? "Succeeded" : "Failed", o.reason);
   control_.PostAt(Clock::now() + kFarewell, [this] { End(); });
   ScheduleFlush();

@@ -42,6 +42,7 @@ struct Outcome {
   bool succeeded = false;
   bool stopped_early = false;
   std::string reason;
+  bool resumable = false;  ///< there is a checkpoint to go on from
 };
 
 /// The newest numbers of a job, for metrics. Thread-safe. What is not known yet is NaN.
@@ -78,6 +79,8 @@ class Trainer : public net::EndpointHandler {
   /// Finish the steps that have begun, write a checkpoint, end. From any thread.
   void RequestStop();
 
+  /// Whether the checkpoint to go on from is that of the last step: no worker is needed.
+  bool complete() const { return first_version_.value >= options_.job.spec.training.maxSteps; }
   std::vector<protocol::Address> addresses() const { return endpoint_->addresses(); }
   const TrainerCounters& counters() const { return counters_; }
   net::Traffic traffic() const { return endpoint_->traffic(); }
@@ -117,6 +120,7 @@ class Trainer : public net::EndpointHandler {
   void End();
 
   TrainerOptions options_;
+  protocol::Version first_version_;  // of the checkpoint to go on from; 0: none
   TrainerCounters counters_;
   std::promise<Outcome> ended_;
 
