@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/exit.h"
 #include "base/log.h"
 #include "ctl/evaluate_command.h"
 #include "ctl/exit_codes.h"
@@ -190,4 +191,4 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace swarm::ctl
 
-int main(int argc, char** argv) { return swarm::ctl::Main(argc, argv); }
+int main(int argc, char** argv) { swarm::ExitWith(swarm::ctl::Main(argc, argv)); }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "api/parse.h"
+#include "base/exit.h"
 #include "base/log.h"
 #include "worker/metrics/exporter.h"
 #include "worker/net/grpc/grpc_endpoint.h"
@@ -259,4 +260,4 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace swarm
 
-int main(int argc, char** argv) { return swarm::Main(argc, argv); }
+int main(int argc, char** argv) { swarm::ExitWith(swarm::Main(argc, argv)); }
