@@ -58,6 +58,11 @@ void Reporter::OnStatus(const protocol::JobStatus& status) {
   }
 }
 
+void Reporter::OnHistory(const protocol::JobStatus& status) {
+  history_.Add(status.step.value, status.loss);
+  last_ = status;
+}
+
 void Reporter::ShowPicture(const protocol::JobStatus& status) {
   const std::size_t height = terminal_.height();
   terminal_.Show(RenderView(status, history_,

@@ -31,6 +31,8 @@ class Reporter {
       : terminal_(out), out_(out), err_(err), json_(json) {}
 
   void OnStatus(const protocol::JobStatus& status);
+  /// A step of before this run, which goes on with it: not told again.
+  void OnHistory(const protocol::JobStatus& status);
   /// Something that a person should know: a lost worker, a Ctrl-C.
   void OnEvent(const std::string& text);
   void OnSummary(const RunSummary& summary);

@@ -90,6 +90,15 @@ class Run {
     RETURN_IF_ERROR(EmptyFolder(plan_.metrics_directory()));
     RETURN_IF_ERROR(backend_.Start(TrainerSpec(plan_, trainer_identity_, term_, "")));
     RETURN_IF_ERROR(AwaitTrainer());
+    ASSIGN_OR_RETURN(source_,
+                     options_.status_source({trainer_address_, observer_identity_, plan_.job_uid,
+                                             plan_.steps_file(), job_.spec.training.maxSteps}));
+    // The trainer has cut the file to the steps it goes on from, and without workers makes none.
+    while (plan_.resume) {
+      const std::optional<protocol::JobStatus> status = source_->Poll();
+      if (!status) break;
+      reporter_.OnHistory(*status);
+    }
     for (std::uint64_t i = 0; i < plan_.workers(); ++i) {
       RETURN_IF_ERROR(StartWorker(Supervisor::WorkerName(i)));
     }
@@ -97,9 +106,6 @@ class Run {
       reporter_.OnEvent("Metrics: http://ADDRESS/metrics of each program; its ADDRESS is in " +
                         plan_.metrics_directory().string());
     }
-    ASSIGN_OR_RETURN(source_,
-                     options_.status_source({trainer_address_, observer_identity_, plan_.job_uid,
-                                             plan_.steps_file(), job_.spec.training.maxSteps}));
     return Status();
   }
 

@@ -46,7 +46,7 @@ void StepsFile::ReadOn() {
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path_, error);
   if (error) return;
-  if (size < offset_) offset_ = 0, partial_.clear();
+  if (size < offset_) offset_ = 0, next_line_ = 0, partial_.clear();
   if (size == offset_) return;
   std::ifstream file(path_, std::ios::binary);
   if (!file.seekg(static_cast<std::streamoff>(offset_))) return;
@@ -57,12 +57,20 @@ void StepsFile::ReadOn() {
   partial_ += text;
   std::size_t begin = 0;
   for (std::size_t end; (end = partial_.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    auto status = ParseLine(partial_.substr(begin, end - begin), max_steps_);
-    if (status) ready_.push_back(std::move(*status));
+    TakeLine(partial_.substr(begin, end - begin));
   }
   partial_.erase(0, begin);
   // No line of a step is that long: this is not the trainer's file.
   if (partial_.size() > kBytesAtOnce) partial_.clear();
+}
+
+void StepsFile::TakeLine(const std::string& line) {
+  const std::size_t hash = std::hash<std::string>()(line);
+  const std::size_t index = next_line_++;
+  if (index < seen_.size() && seen_[index] == hash) return;
+  seen_.resize(index);
+  seen_.push_back(hash);
+  if (auto status = ParseLine(line, max_steps_)) ready_.push_back(std::move(*status));
 }
 
 }  // namespace swarm::ctl

@@ -52,11 +52,13 @@ TEST_F(StepsFileTest, PassesOverWhatIsNoStep) {
   EXPECT_EQ(Steps(), (Numbers{5}));
 }
 
-TEST_F(StepsFileTest, AFileThatWasCutIsReadAnew) {
-  Append("{\"step\":0}\n{\"step\":1}\n");
-  EXPECT_EQ(Steps(), (Numbers{1, 2}));
-  std::ofstream(path_, std::ios::trunc) << "{\"step\":0}\n";
-  EXPECT_EQ(Steps(), (Numbers{1}));
+TEST_F(StepsFileTest, AFileThatWasCutIsReportedFromWhereItDiffers) {
+  Append("{\"step\":0}\n{\"step\":1}\n{\"step\":2}\n");
+  EXPECT_EQ(Steps(), (Numbers{1, 2, 3}));
+  std::ofstream(path_, std::ios::trunc) << "{\"step\":0}\n{\"step\":1,\"loss\":2}\n";
+  EXPECT_EQ(Steps(), (Numbers{2}));
+  Append("{\"step\":2}\n");
+  EXPECT_EQ(Steps(), (Numbers{3}));
 }
 
 }  // namespace
