@@ -8,15 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "ctl/files.h"
-#include "ctl/process_backend.h"
-#include "ctl/temporary_folder.h"
+#include "ctl/swarmctl_under_test.h"
 
 namespace swarm::ctl {
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::seconds;
 using testing::HasSubstr;
 
 constexpr const char* kManifest = R"(
@@ -49,11 +45,9 @@ constexpr const char* kFakeStage = R"(
 stage() { touch "$SHARED/hello.$id"; await "$SHARED/over"; exit 0; }
 )";
 
-class SwarmctlTest : public testing::Test {
+class SwarmctlTest : public SwarmctlUnderTest {
  protected:
-  SwarmctlTest() : backend_({std::string(SWARM_BIN_DIR) + "/swarmctl", folder_.path() / "logs"}) {
-    EXPECT_TRUE(WriteFile(folder_.path() / "job.yaml", kManifest).ok());
-  }
+  SwarmctlTest() { EXPECT_TRUE(WriteFile(folder_.path() / "job.yaml", kManifest).ok()); }
 
   // `trainer` is the script of the trainer; `stage` replaces that of a worker.
   void Fake(const std::string& trainer, const std::string& stage = kFakeStage) {
@@ -62,9 +56,6 @@ class SwarmctlTest : public testing::Test {
     EXPECT_TRUE(WriteFile(folder_.path() / "fake-worker", text, 0755).ok());
   }
 
-  void Start(std::vector<std::string> arguments) {
-    ASSERT_TRUE(backend_.Start({"swarmctl", Role::kStage, std::move(arguments)}).ok());
-  }
   void StartRun(std::vector<std::string> more = {}) {
     std::vector<std::string> arguments = {
         "run",   "-f",       Path("job.yaml"), "--worker-program", Path("fake-worker"),
@@ -72,34 +63,6 @@ class SwarmctlTest : public testing::Test {
     arguments.insert(arguments.end(), more.begin(), more.end());
     Start(std::move(arguments));
   }
-  // As Ctrl-C; swarmctl takes SIGTERM and SIGINT alike.
-  void Interrupt() { backend_.Terminate("swarmctl", seconds(100)); }
-
-  int ExitCode() {
-    const Timepoint deadline = Clock::now() + seconds(60);
-    while (Clock::now() < deadline) {
-      const ObservedWorker observed = backend_.Observe().front();
-      if (observed.phase == Phase::kExited) return observed.exit_signal ? -1 : observed.exit_code;
-      backend_.Wait(deadline);
-    }
-    ADD_FAILURE() << "swarmctl did not end:\n" << Output();
-    return -1;
-  }
-  void AwaitFile(const std::string& name) {
-    for (int i = 0; i < 3000 && !std::filesystem::exists(Path(name)); ++i) {
-      backend_.Wait(Clock::now() + milliseconds(10), -1);
-    }
-    EXPECT_TRUE(std::filesystem::exists(Path(name))) << name << "\n" << Output();
-  }
-  std::string Output() { return Content("logs/swarmctl.log"); }
-  std::string Content(const std::string& name) {
-    const auto text = ReadFile(Path(name));
-    return text.ok() ? *text : std::string();
-  }
-  std::string Path(const std::string& name) const { return (folder_.path() / name).string(); }
-
-  TemporaryFolder folder_;
-  ProcessBackend backend_;
 };
 
 TEST_F(SwarmctlTest, RunsAJobToItsEnd) {

@@ -42,9 +42,10 @@ class TemporaryFolder {
   std::string path_;
 };
 
-/// A job so small that a step takes milliseconds: 7 layers of width 32 on a text made of words.
-inline api::SwarmJob TinyJob(const TemporaryFolder& folder) {
-  const std::string text = folder.path() + "/text.txt";
+/// A job so small that a step takes milliseconds: 7 layers of width 32 on a text made of words, which
+/// is written to `folder`.
+inline api::SwarmJob TinyJob(const std::string& folder) {
+  const std::string text = folder + "/text.txt";
   if (!std::filesystem::exists(text)) {
     std::ofstream out(text);
     for (int i = 0; i < 2000; ++i) out << "word " << i * i % 97 << (i % 7 == 0 ? "\n" : " and ");
@@ -68,6 +69,8 @@ inline api::SwarmJob TinyJob(const TemporaryFolder& folder) {
   job.spec.schedule.warmupSteps = 5;
   return job;
 }
+
+inline api::SwarmJob TinyJob(const TemporaryFolder& folder) { return TinyJob(folder.path()); }
 
 inline std::vector<nlohmann::json> ReadLines(const std::string& path) {
   std::vector<nlohmann::json> lines;

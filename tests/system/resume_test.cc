@@ -1,0 +1,46 @@
+// A run that was stopped goes on, with other stages and replicas, as if nothing had been.
+#include "tests/system/system_test.h"
+
+namespace swarm::tests {
+namespace {
+
+using testing::HasSubstr;
+
+class SystemResumeTest : public SystemTest, public testing::WithParamInterface<api::StepMode> {};
+
+TEST_P(SystemResumeTest, AnInterruptedRunGoesOnWithOtherStagesAndReplicas) {
+  job_.spec.training.stepMode = GetParam();
+  job_.spec.training.maxSteps = kNeverReached;
+  StartRun({"--workers", "0=2,1=1,2=1"});
+  AwaitSteps(7);
+  Signal("swarmctl", SIGINT);
+  ASSERT_EQ(ExitCode(), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("Interrupted after"));
+  EXPECT_THAT(Output(), HasSubstr("--resume"));
+  EXPECT_THAT(Programs(), testing::IsEmpty());
+  const std::size_t done = Losses(Out()).size();
+  EXPECT_EQ(Events("CheckpointWritten").back().at("text"), "version " + std::to_string(done));
+
+  job_.spec.training.maxSteps = done + 8;
+  job_.spec.workers = {.replicas = 2, .minReplicas = 2};
+  StartRun({"--resume", "--set", "pipeline.stages=2", "--workers", "0=1,1=2"});
+  ASSERT_EQ(ExitCode(), 0) << Output();
+  ExpectReferenceLosses();
+  EXPECT_EQ(Events("TrainingStarted").back().at("text"),
+            "3 workers in 2 stages, from version " + std::to_string(done));
+
+  // Nothing is left to do: no worker is waited for.
+  const std::string steps = Content("out/steps.jsonl");
+  StartRun({"--resume", "--set", "pipeline.stages=1", "--workers", "1"});
+  EXPECT_EQ(ExitCode(), 0) << Output();
+  EXPECT_EQ(Content("out/steps.jsonl"), steps);
+}
+
+INSTANTIATE_TEST_SUITE_P(, SystemResumeTest,
+                         testing::Values(api::StepMode::kSync, api::StepMode::kDelayed),
+                         [](const auto& info) {
+                           return info.param == api::StepMode::kSync ? "Sync" : "Delayed";
+                         });
+
+}  // namespace
+}  // namespace swarm::tests

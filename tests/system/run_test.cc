@@ -1,0 +1,94 @@
+// What a run of real processes computes is what one process computes.
+#include <sys/stat.h>
+
+#include "tests/system/system_test.h"
+
+namespace swarm::tests {
+namespace {
+
+using testing::HasSubstr;
+
+class SystemRunTest : public SystemTest {
+ protected:
+  std::vector<std::pair<std::uint64_t, double>> ValidationLosses(const std::string& folder) {
+    std::vector<std::pair<std::uint64_t, double>> losses;
+    for (const auto& event : ReadLines(folder + "/events.jsonl")) {
+      if (event.at("kind") == "Validation") losses.emplace_back(event.at("step"), event.at("loss"));
+    }
+    return losses;
+  }
+  mode_t ModeOf(const std::string& name) {
+    struct stat about {};
+    EXPECT_EQ(::stat(Path(name).c_str(), &about), 0) << name;
+    return about.st_mode & 0777;
+  }
+};
+
+class SystemRunInBothStepModes : public SystemRunTest,
+                                 public testing::WithParamInterface<api::StepMode> {};
+
+TEST_P(SystemRunInBothStepModes, AnUnevenSwarmHasTheLossesOfOneProcess) {
+  std::ofstream(Path("validation.txt")) << std::string(500, 'w') << Content("text.txt").substr(99);
+  job_.spec.data.validationUri = Path("validation.txt");
+  job_.spec.training.validationIntervalSteps = 8;
+  job_.spec.training.validationSequences = 6;
+  job_.spec.training.stepMode = GetParam();
+  job_.spec.schedule.type = api::ScheduleType::kCosine;
+  StartRun({"--workers", "0=2,1=1,2=1", "--json"});
+  ASSERT_EQ(ExitCode(), 0) << Output();
+  ExpectReferenceLosses();
+
+  const auto expected = ValidationLosses(Path("reference"));
+  const auto losses = ValidationLosses(Out());
+  ASSERT_EQ(expected.size(), 3u);  // after 8, 16 and, at the end, 20 steps
+  ASSERT_EQ(losses.size(), expected.size());
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    EXPECT_EQ(losses[i].first, expected[i].first);
+    EXPECT_NEAR(losses[i].second, expected[i].second, 1e-5 * expected[i].second);
+  }
+
+  std::istringstream lines(Output());
+  nlohmann::json last;
+  for (std::string line; std::getline(lines, line);) {
+    if (line[0] != '{') continue;  // of standard error, which stands in the same file
+    last = nlohmann::json::parse(line, nullptr, false);
+    EXPECT_FALSE(last.is_discarded()) << line;
+  }
+  EXPECT_EQ(last["result"], "Succeeded");
+  EXPECT_EQ(last["step"], 20);
+  EXPECT_EQ(ModeOf("out/tls/worker-3.key"), 0600u);
+  EXPECT_EQ(Events("CheckpointWritten").size(), 4u);
+  EXPECT_THAT(Programs(), testing::IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(, SystemRunInBothStepModes,
+                         testing::Values(api::StepMode::kSync, api::StepMode::kDelayed),
+                         [](const auto& info) {
+                           return info.param == api::StepMode::kSync ? "Sync" : "Delayed";
+                         });
+
+TEST_F(SystemRunTest, LambHasTheLossesOfOneProcessAndATiedHead) {
+  job_.spec.optimizer.type = api::OptimizerType::kLAMB;
+  job_.spec.optimizer.learningRate = 0.02;
+  job_.spec.model.config.tie_word_embeddings = true;
+  StartRun({"--workers", "0=1,1=1,2=2", "--plaintext"});
+  ASSERT_EQ(ExitCode(), 0) << Output();
+  ExpectReferenceLosses();
+  EXPECT_FALSE(std::filesystem::exists(Path("out/tls")));
+}
+
+TEST_F(SystemRunTest, HalfPrecisionHalvesTheBytesAndLearns) {
+  job_.spec.training.precision = api::Precision::kBF16;
+  job_.spec.pipeline.boundary.codec = api::BoundaryCodec::kBF16;
+  StartRun();
+  ASSERT_EQ(ExitCode(), 0) << Output();
+  const auto losses = Losses(Out());
+  ASSERT_EQ(losses.size(), 20u);
+  EXPECT_LT(losses.back(), 0.8 * losses.front());
+  // 2 boundaries, there and back, 8 sequences of 16 tokens, width 32, 2 bytes a number.
+  EXPECT_EQ(ReadLines(Out() + "/steps.jsonl").back().at("boundary_bytes"), 2 * 2 * 8 * 16 * 32 * 2);
+  EXPECT_THAT(Output(), HasSubstr("Succeeded after"));
+}
+
+}  // namespace
+}  // namespace swarm::tests
