@@ -213,7 +213,8 @@ std::vector<FieldError> ValidateFit(const SwarmJob& job) {
   judge.Expect(spec.pipeline.stages <= layers, "spec.pipeline.stages",
                "is " + Text(spec.pipeline.stages),
                "at most num_hidden_layers (" + Text(layers) + "): a stage has at least one layer");
-  if (spec.model.tokenizer.kind == TokenizerKind::kByte) {
+  // Of data that are ids already, no tokenizer is asked.
+  if (spec.model.tokenizer.kind == TokenizerKind::kByte && !spec.data.uri.ends_with(".bin")) {
     judge.Expect(config.vocab_size >= kByteVocabulary, "spec.model.config.vocab_size",
                  "is " + Text(config.vocab_size), "at least 256 for the tokenizer Byte");
   }

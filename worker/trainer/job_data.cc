@@ -18,8 +18,11 @@ Status ResolveModel(api::SwarmJob* job) {
   const auto json = nlohmann::json::parse(folder->config_json(), nullptr, false);
   std::vector<api::FieldError> errors;
   model.config = api::ParseLlamaConfig(json, model.uri + "/config.json", &errors);
-  if (!errors.empty()) return api::ToStatus(errors);
-  return api::ToStatus(api::Validate(*job));
+  if (errors.empty()) {
+    errors = api::ValidateLlamaConfig(model.config, model.uri + "/config.json");
+  }
+  if (errors.empty()) errors = api::ValidateFit(*job);
+  return api::ToStatus(errors);
 }
 
 Result<std::unique_ptr<JobData>> JobData::Open(const api::SwarmJob& job) {
