@@ -85,8 +85,9 @@ TEST_F(SystemRunTest, HalfPrecisionHalvesTheBytesAndLearns) {
   const auto losses = Losses(Out());
   ASSERT_EQ(losses.size(), 20u);
   EXPECT_LT(losses.back(), 0.8 * losses.front());
-  // 2 boundaries, there and back, 8 sequences of 16 tokens, width 32, 2 bytes a number.
-  EXPECT_EQ(ReadLines(Out() + "/steps.jsonl").back().at("boundary_bytes"), 2 * 2 * 8 * 16 * 32 * 2);
+  // 2 boundaries, there and back, sequences of 16 tokens, width 32, 2 bytes a number.
+  EXPECT_EQ(ReadLines(Out() + "/steps.jsonl").back().at("boundary_bytes"),
+            2 * 2 * job_.spec.training.globalBatchSize * 16 * 32 * 2);
   EXPECT_THAT(Output(), HasSubstr("Succeeded after"));
 }
 

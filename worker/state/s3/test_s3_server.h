@@ -37,13 +37,14 @@ class TestS3Server {
     ::close(input[0]);
     ::close(output[1]);
     stop_ = input[1];
-    std::istringstream line(ReadLine(output[0]));
-    ::close(output[0]);
+    answers_ = output[0];
+    std::istringstream line(ReadLine(answers_));
     line >> url_ >> access_key_ >> secret_key_ >> role_;
     SWARM_CHECK(!role_.empty(), "the S3 server does not start");
   }
   ~TestS3Server() {
     ::close(stop_);
+    ::close(answers_);
     ::waitpid(child_, nullptr, 0);
   }
   TestS3Server(const TestS3Server&) = delete;
@@ -54,6 +55,10 @@ class TestS3Server {
   const std::string& secret_key() const { return secret_key_; }
   const std::string& role() const { return role_; }
 
+  /// From now on nobody listens at url(), until Resume(); what is stored stays.
+  void Pause() { Tell("pause\n"); }
+  void Resume() { Tell("resume\n"); }
+
   /// An environment with the user's keys.
   Environment UserEnvironment() const {
     return [key = access_key_, secret = secret_key_](const char* name) -> std::string {
@@ -63,6 +68,11 @@ class TestS3Server {
   }
 
  private:
+  void Tell(const std::string& order) {
+    SWARM_CHECK(::write(stop_, order.data(), order.size()) == static_cast<ssize_t>(order.size()) &&
+                    ReadLine(answers_) == "done",
+                "the S3 server does not obey");
+  }
   static std::string ReadLine(int fd) {
     std::string line;
     char c = 0;
@@ -99,12 +109,21 @@ iam.put_role_policy(RoleName="trainer", PolicyName="p", PolicyDocument=policy)
 ActionAuthenticatorMixin._authenticate_and_authorize_normal_action = lambda *_, **__: None
 settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
 print(url, key["AccessKeyId"], key["SecretAccessKey"], role["Arn"], flush=True)
-sys.stdin.read()
+for order in sys.stdin:
+    if order == "pause\n":
+        server.stop()
+        server._server.server_close()
+    else:
+        server = ThreadedMotoServer("127.0.0.1", int(url.rsplit(":", 1)[1]), verbose=False)
+        server.start()
+        server.get_host_and_port()
+    print("done", flush=True)
 os._exit(0)
 )";
 
   pid_t child_ = 0;
-  int stop_ = -1;  // the child ends when this end of its input is closed
+  int stop_ = -1;  // orders; the child ends when this end of its input is closed
+  int answers_ = -1;
   std::string url_;
   std::string access_key_;
   std::string secret_key_;

@@ -1,0 +1,107 @@
+// Checkpoints that cannot be written never stop the training, and are told.
+#include <sys/mount.h>
+
+#include "tests/system/system_test.h"
+#include "worker/state/s3/test_s3_server.h"
+#include "worker/state/storage.h"
+
+namespace swarm::tests {
+namespace {
+
+using testing::HasSubstr;
+
+class SystemStorageTest : public SystemTest {
+ protected:
+  void InterruptAndExpect(int exit_code) {
+    Signal("swarmctl", SIGINT);
+    EXPECT_EQ(ExitCode(), exit_code) << Output();
+    EXPECT_EQ(Losses(Out()).size(), StepOf(Events("Stopping").back()));
+  }
+  static std::uint64_t StepOf(const nlohmann::json& event) {
+    const std::string text = event.at("text");
+    return std::stoull(text.substr(text.rfind(' ')));
+  }
+};
+
+/// A file system of its own in the memory, as small as the test wants it.
+class SmallDisk {
+ public:
+  explicit SmallDisk(std::string path) : path_(std::move(path)) {
+    std::filesystem::create_directories(path_);
+    mounted_ = ::mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=64k") == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) ::umount2(path_.c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  bool mounted() const { return mounted_; }
+  bool Grow() {
+    return ::mount("tmpfs", path_.c_str(), "tmpfs", MS_REMOUNT, "size=64m") == 0;
+  }
+
+ private:
+  const std::string path_;
+  bool mounted_ = false;
+};
+
+TEST_F(SystemStorageTest, AFullDiskCostsCheckpointsAndNotTheTraining) {
+  SmallDisk disk(Path("disk"));
+  if (!disk.mounted()) GTEST_SKIP() << "may not mount a small file system";
+  job_.spec.training.maxSteps = kNeverReached;
+  job_.spec.checkpoint.uri = Path("disk/checkpoints");
+  StartRun();
+  AwaitEvent("CheckpointFailed", 2);
+  EXPECT_THAT(Events("CheckpointFailed").front().at("text").get<std::string>(),
+              testing::AllOf(HasSubstr("version 5: worker-"), HasSubstr("No space left on device")));
+  ASSERT_TRUE(disk.Grow());
+  AwaitEvent("CheckpointWritten");
+  InterruptAndExpect(0);
+}
+
+TEST_F(SystemStorageTest, ALastCheckpointThatCannotBeWrittenIsAFailure) {
+  ASSERT_TRUE(ctl::WriteFile(Path("file"), "not a folder").ok());
+  job_.spec.training.maxSteps = 6;
+  job_.spec.checkpoint.uri = Path("file/checkpoints");
+  StartRun();
+  EXPECT_EQ(ExitCode(), 1) << Output();
+  EXPECT_EQ(Losses(Out()).size(), 6u);
+  EXPECT_GE(Events("CheckpointFailed").size(), 2u);
+  EXPECT_THAT(Output(), testing::ContainsRegex("Reason: trained to the end, but the last checkpoint "
+                                               "could not be written: .*/file"));
+}
+
+TEST_F(SystemStorageTest, DataAndCheckpointsInABucketWhoseServerGoesAway) {
+  state::s3::TestS3Server server;
+  ::setenv("AWS_ACCESS_KEY_ID", server.access_key().c_str(), 1);
+  ::setenv("AWS_SECRET_ACCESS_KEY", server.secret_key().c_str(), 1);
+  job_.spec.storage.endpoint = server.url();
+  job_.spec.data.uri = "s3://bucket/data/";
+  job_.spec.checkpoint.uri = "s3://bucket/runs/tiny";
+  const auto bucket = state::Storage::Open("s3://bucket", job_.spec.storage);
+  ASSERT_TRUE(bucket.ok()) << bucket.status().ToString();
+  ASSERT_TRUE((*bucket)->Write("data/text.txt", Bytes::Copy(Content("text.txt"))).ok());
+
+  job_.spec.training.maxSteps = kNeverReached;
+  StartRun();
+  AwaitEvent("CheckpointWritten");
+  server.Pause();
+  AwaitEvent("CheckpointFailed");
+  const std::size_t steps = Losses(Out()).size();
+  AwaitSteps(steps + 5);
+  server.Resume();
+  const std::size_t written = Events("CheckpointWritten").size();
+  AwaitEvent("CheckpointWritten", written + 1);
+  InterruptAndExpect(0);
+
+  const std::size_t done = Losses(Out()).size();
+  job_.spec.training.maxSteps = done + 3;
+  StartRun({"--resume", "--set", "pipeline.stages=1", "--workers", "2"});
+  EXPECT_EQ(ExitCode(), 0) << Output();
+  EXPECT_EQ(Losses(Out()).size(), done + 3);
+  EXPECT_EQ(Events("TrainingStarted").back().at("text"),
+            "2 workers in 1 stages, from version " + std::to_string(done));
+}
+
+}  // namespace
+}  // namespace swarm::tests
