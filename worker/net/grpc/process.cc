@@ -24,6 +24,14 @@ void Log(gpr_log_func_args* args) {
   }
 }
 
+void RouteLog() {
+  // gRPC's threads go on while the process exits, and our log ends: this runs before the log's end,
+  // because the log was there first.
+  (void)spdlog::default_logger_raw();
+  std::atexit([] { gpr_set_log_function(nullptr); });
+  gpr_set_log_function(Log);
+}
+
 /// Leaves TLS 1.3 alone to be negotiated. The options of gRPC 1.51 have no lowest version, but its
 /// list of cipher suites is for TLS 1.2 only: a suite of pre-shared keys, of which there are none,
 /// leaves no way to speak 1.2, as server or as client, and TLS 1.3 as it is. gRPC reads the
@@ -42,7 +50,7 @@ void KeepFreedMemory() {
 void PrepareProcess() {
   static std::once_flag once;
   std::call_once(once, [] {
-    gpr_set_log_function(Log);
+    RouteLog();
     AllowOnlyTls13();
     KeepFreedMemory();
   });

@@ -80,10 +80,12 @@ void Stream::WriteNext() {
     const grpc::Slice slice(head->hello);
     write_buffer_ = grpc::ByteBuffer(&slice, 1);
   }
+  HandOver();
   BeginWrite(&write_buffer_);
 }
 
 void Stream::WriteEnded(bool ok) {
+  TakeOver();
   write_buffer_.Clear();
   std::deque<Waiting> gone;  // let go of outside of the lock
   Status why;
@@ -128,13 +130,17 @@ void Stream::StartReading(Sink sink) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
   sink_ = std::move(sink);
+  HandOver();
   BeginRead(&read_buffer_);
 }
 
 void Stream::ReadEnded(bool ok) {
+  TakeOver();
   if (!ok) return Close(Status());
   if (!hello_came_) return TakeHello();
-  if (TakeFrame()) BeginRead(&read_buffer_);
+  if (!TakeFrame()) return HandOver();
+  HandOver();
+  BeginRead(&read_buffer_);
 }
 
 void Stream::TakeHello() {
@@ -179,13 +185,14 @@ bool Stream::TakeFrame() {
 }
 
 void Stream::CallEnded(const Status& why) {
-  const std::shared_ptr<StreamOwner> owner = owner_;
-  sink_ = nullptr;
+  TakeOver();
   Status reason;
   {
     const std::lock_guard lock(mutex_);
     reason = why_.ok() ? why : why_;
   }
+  const std::shared_ptr<StreamOwner> owner = owner_;
+  sink_ = nullptr;
   // This may be gone before the call returns.
   owner->OnStreamDone(std::move(self_), reason);
 }
