@@ -93,6 +93,7 @@ void Reporter::OnSummary(const RunSummary& summary) {
   std::string line = summary.result + " after " + ShortTime(summary.seconds);
   if (last_) {
     last_->message.clear();  // stands in the reason
+    last_->seconds_left = 0;
     line += ": " + RenderLine(*last_);
   }
   if (summary.workers_lost > 0) {

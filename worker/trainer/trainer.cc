@@ -123,6 +123,7 @@ void Trainer::OnPeerDown(const WorkerId& peer, const Status& why) {
   control_.Post([this, peer, why] {
     outbox_->Forget(peer);
     pulses_.erase(peer);
+    observers_.erase(peer);
     Carry(coordinator_->OnWorkerLost(peer, why.message()));
     if (outcome_ && pulses_.empty()) ScheduleFlush();
   });
@@ -153,6 +154,7 @@ void Trainer::Handle(const WorkerId& from, net::Envelope envelope) {
         } else if constexpr (std::is_same_v<M, Heartbeat>) {
           OnBeat(from, message);
         } else if constexpr (std::is_same_v<M, Observe>) {
+          observers_.insert(from);
           Send(from, Lane::kControl, Describe(now));
         }
       },
@@ -285,7 +287,9 @@ void Trainer::Do(const protocol::order::Finish& o) {
   const bool resumable = first_version_.value > 0 || counters_.checkpoints > 0;
   outcome_ = Outcome{o.succeeded, o.stopped_early, o.reason, resumable};
   log_->Event(o.succeeded ? "Succeeded" : "Failed", o.reason);
-  control_.PostAt(Clock::now() + kFarewell, [this] { End(); });
+  const Timepoint now = Clock::now();
+  for (const WorkerId& observer : observers_) Send(observer, Lane::kControl, Describe(now));
+  control_.PostAt(now + kFarewell, [this] { End(); });
   ScheduleFlush();
 }
 

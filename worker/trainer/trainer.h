@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -130,6 +131,7 @@ class Trainer : public net::EndpointHandler {
   std::unique_ptr<protocol::Coordinator> coordinator_;
   std::unique_ptr<net::Outbox> outbox_;
   std::map<net::WorkerId, Pulse> pulses_;
+  std::set<net::WorkerId> observers_;  // who has asked, and is still connected
   std::optional<Outcome> outcome_;
   protocol::Generation generation_;
   bool flush_scheduled_ = false;
