@@ -66,7 +66,8 @@ CLI::App* AddRun(CLI::App& app, RunOptions* options) {
   command->add_option("--workers", options->workers,
                       "Workers in all (5), or by stage (0=2,1=3); default: spec.workers.replicas");
   command->add_option("--threads-per-worker", options->threads_per_worker,
-                      "Compute threads of a worker (default: the cores, shared out)");
+                      "Compute threads of a worker (default: the cores, shared out)")
+      ->check(CLI::Range(1, 1024));
   command->add_flag("--resume", options->resume, "Go on from the last checkpoint in --out");
   command->add_flag("--json", options->json,
                     "Print a JSON object for each status, and one at the end");

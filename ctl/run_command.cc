@@ -94,11 +94,7 @@ class Run {
                      options_.status_source({trainer_address_, observer_identity_, plan_.job_uid,
                                              plan_.steps_file(), job_.spec.training.maxSteps}));
     // The trainer has cut the file to the steps it goes on from, and without workers makes none.
-    while (plan_.resume) {
-      const std::optional<protocol::JobStatus> status = source_->Poll();
-      if (!status) break;
-      reporter_.OnHistory(*status);
-    }
+    if (plan_.resume) ReadHistory(*source_);
     for (std::uint64_t i = 0; i < plan_.workers(); ++i) {
       RETURN_IF_ERROR(StartWorker(Supervisor::WorkerName(i)));
     }
@@ -132,6 +128,8 @@ class Run {
         return Status();
       }
       if (trainer.phase == Phase::kExited) {
+        StepsFile steps(plan_.steps_file(), job_.spec.training.maxSteps);
+        if (plan_.resume) ReadHistory(steps);
         EndWithTrainer(
             trainer.exit_signal ? static_cast<int>(ExitCode::kFailed) : trainer.exit_code,
             "the trainer " + DescribeEnd(trainer) + " before it listened");
@@ -167,6 +165,10 @@ class Run {
     ReportStatus();  // what was written last
   }
 
+  void ReadHistory(StatusSource& source) {
+    while (std::optional<protocol::JobStatus> status = source.Poll()) reporter_.OnHistory(*status);
+  }
+
   void ReportStatus() {
     while (std::optional<protocol::JobStatus> status = source_->Poll()) reporter_.OnStatus(*status);
   }
@@ -189,7 +191,11 @@ class Run {
     const Actions actions = supervisor_.Decide(Clock::now(), backend_.Observe());
     for (const std::string& event : actions.events) reporter_.OnEvent(event);
     if (actions.trainer_exit_code) return EndWithTrainer(*actions.trainer_exit_code, "");
-    if (!actions.give_up.empty()) return Fail(actions.give_up);
+    if (!actions.give_up.empty()) {
+      Fail(actions.give_up);
+      if (!actions.give_up_because_of.empty()) ExplainByLogOf(actions.give_up_because_of);
+      return;
+    }
     if (actions.restart_trainer) {
       RunPlan again = plan_;
       again.resume = true;
@@ -214,20 +220,20 @@ class Run {
                           : reason);
       if (exit_code == static_cast<int>(ExitCode::kBadUsage))
         summary_.exit_code = ExitCode::kBadUsage;
-      ExplainByTrainerLog();
+      ExplainByLogOf(std::string(kTrainerName));
     }
   }
 
-  // Why the trainer has failed: in its own words, if it has said so in its last line.
-  void ExplainByTrainerLog() {
-    const auto log = backend_.LogOf(std::string(kTrainerName));
+  // Why a program has failed: in its own words, if it has said so in its last line.
+  void ExplainByLogOf(const std::string& name) {
+    const auto log = backend_.LogOf(name);
     const std::string lines = LastLines(log, kLogTailLines);
-    constexpr std::string_view kError = " error trainer ";
-    const std::size_t error = lines.rfind(kError);
+    const std::string mark = " error " + name + " ";
+    const std::size_t error = lines.rfind(mark);
     if (error != lines.npos) {
-      summary_.reason = lines.substr(error + kError.size());
+      summary_.reason = lines.substr(error + mark.size());
       summary_.reason.erase(summary_.reason.find_last_not_of('\n') + 1);
-      summary_.reason += "\nThe trainer's log: " + log.string();
+      summary_.reason += "\nThe log of " + name + ": " + log.string();
       return;
     }
     summary_.reason += "; its log is " + log.string();

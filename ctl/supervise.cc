@@ -3,6 +3,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "ctl/exit_codes.h"
+
 namespace swarm::ctl {
 
 std::string DescribeEnd(const ObservedWorker& worker) {
@@ -48,9 +50,15 @@ void Supervisor::OnWorkerEnded(Timepoint now, const ObservedWorker& worker, Acti
   recent.push_back(now);
   while (now - recent.front() > limits_.window) recent.pop_front();
   const std::string what = worker.name + " " + DescribeEnd(worker);
+  if (worker.exit_signal == 0 && worker.exit_code == static_cast<int>(ExitCode::kBadUsage)) {
+    actions.give_up = what + "; another would do no better";
+    actions.give_up_because_of = worker.name;
+    return;
+  }
   if (recent.size() > (killed ? limits_.kills_max : limits_.failures_max)) {
     actions.give_up = what + ", the last of " + std::to_string(recent.size()) + " lost in " +
                       std::to_string(static_cast<long>(ToSeconds(limits_.window))) + " s";
+    actions.give_up_because_of = worker.name;
     return;
   }
   actions.start_workers.push_back(WorkerName(next_ordinal_++));

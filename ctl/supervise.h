@@ -30,12 +30,13 @@ struct Actions {
   std::vector<std::string> events;         ///< what has happened, a sentence each
   std::optional<int> trainer_exit_code;    ///< the trainer has ended by itself: the job is over
   std::string give_up;                     ///< not empty: end the job, for this reason
+  std::string give_up_because_of;          ///< the worker whose log explains it; empty: none
 };
 
 /// Replaces lost workers and a killed trainer, as long as that has a chance to help.
 ///
 /// A worker that ends with 0 was told to leave; any other end is a loss, for which a worker with a
-/// new name is started. A trainer that a signal has ended is started again: its state is soft. One
+/// new name is started, unless it could not work as it was started (kBadUsage). A trainer that a signal has ended is started again: its state is soft. One
 /// that ends with an exit code has decided to.
 class Supervisor {
  public:

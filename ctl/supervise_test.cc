@@ -92,6 +92,14 @@ TEST(SuperviseTest, ATrainerThatEndsByItselfEndsTheJob) {
   EXPECT_EQ(supervisor.Decide(kNow, {Trainer(Phase::kExited, 3)}).trainer_exit_code, 3);
 }
 
+TEST(SuperviseTest, AWorkerThatWasStartedWronglyIsNotReplaced) {
+  Supervisor supervisor(1, {});
+  const Actions actions = supervisor.Decide(kNow, {Worker(0, Phase::kExited, 2)});
+  EXPECT_THAT(actions.start_workers, IsEmpty());
+  EXPECT_THAT(actions.give_up, HasSubstr("worker-0 ended with exit code 2"));
+  EXPECT_EQ(actions.give_up_because_of, "worker-0");
+}
+
 TEST(SuperviseTest, NothingIsReplacedOnceTheJobIsStopping) {
   Supervisor supervisor(1, {});
   supervisor.BeginStopping();

@@ -34,6 +34,8 @@ TEST_P(SystemResumeTest, AnInterruptedRunGoesOnWithOtherStagesAndReplicas) {
   StartRun({"--resume", "--set", "pipeline.stages=1", "--workers", "1"});
   EXPECT_EQ(ExitCode(), 0) << Output();
   EXPECT_EQ(Content("out/steps.jsonl"), steps);
+  EXPECT_THAT(Output(), testing::ContainsRegex("Succeeded after [0-9]+s: step " +
+                                               std::to_string(done + 8) + "/"));
 }
 
 INSTANTIATE_TEST_SUITE_P(, SystemResumeTest,
