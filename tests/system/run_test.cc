@@ -56,7 +56,7 @@ TEST_P(SystemRunInBothStepModes, AnUnevenSwarmHasTheLossesOfOneProcess) {
   EXPECT_EQ(last["result"], "Succeeded");
   EXPECT_EQ(last["step"], 20);
   EXPECT_EQ(ModeOf("out/tls/worker-3.key"), 0600u);
-  EXPECT_EQ(Events("CheckpointWritten").size(), 4u);
+  EXPECT_EQ(Events("CheckpointWritten").back().at("text"), "version 20");
   EXPECT_THAT(Programs(), testing::IsEmpty());
 }
 
