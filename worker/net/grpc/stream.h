@@ -90,7 +90,10 @@ class Stream {
   void CallEnded(const Status& why);
 
   /// The first read; before the call starts.
-  void ReadHello() { BeginRead(&read_buffer_); }
+  void ReadHello() {
+    HandOver();
+    BeginRead(&read_buffer_);
+  }
 
   /// Keeps this alive until CallEnded. Set before the call starts.
   std::shared_ptr<Stream> self_;
