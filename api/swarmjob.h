@@ -54,8 +54,8 @@ struct Model {
 enum class TokenType { kUInt16, kUInt32 };
 
 struct Data {
-  std::string uri;            ///< pre-tokenized (.bin) or text (any other file), or a folder of .bin and .txt
-  std::string validationUri;  ///< likewise; empty: no validation
+  std::string uri;  ///< pre-tokenized (.bin) or text (any other file), or a folder of .bin and .txt
+  std::string validationUri;                 ///< likewise; empty: no validation
   TokenType tokenType = TokenType::kUInt16;  ///< of .bin shards
   bool operator==(const Data&) const = default;
 };

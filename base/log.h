@@ -7,8 +7,8 @@
 
 namespace swarm {
 
-/// Sets up logging for this process: `name` stands in every line; level is one of trace, debug, info,
-/// warn, error.
+/// Sets up logging for this process: `name` stands in every line; level is one of trace, debug,
+/// info, warn, error.
 void StartLogging(std::string_view name, std::string_view level);
 
 }  // namespace swarm

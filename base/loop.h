@@ -16,12 +16,12 @@ namespace swarm {
 
 /// Runs posted closures one after the other on a thread of its own.
 ///
-/// The queue has a bound: Post blocks the caller while `capacity` closures wait, unless the caller is
-/// the loop itself (which would wait for itself). Closures posted after Stop are dropped.
+/// The queue has a bound: Post blocks the caller while `capacity` closures wait, unless the caller
+/// is the loop itself (which would wait for itself). Closures posted after Stop are dropped.
 class Loop {
  public:
-  /// `on_idle`, if any, runs on the loop's thread whenever the queue has become empty after work: the
-  /// place to send what was gathered meanwhile.
+  /// `on_idle`, if any, runs on the loop's thread whenever the queue has become empty after work:
+  /// the place to send what was gathered meanwhile.
   explicit Loop(std::string name, std::function<void()> on_idle = nullptr,
                 std::size_t capacity = 65536);
   /// Stops and joins.

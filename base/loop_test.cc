@@ -23,7 +23,8 @@ TEST(LoopTest, TimedClosuresRunInTheOrderOfTheirTimes) {
   std::vector<int> seen;
   Loop loop("test");
   const Timepoint now = Clock::now();
-  loop.PostAt(now + std::chrono::milliseconds(20), [&] { seen.push_back(2), done.set_value(seen); });
+  loop.PostAt(now + std::chrono::milliseconds(20),
+              [&] { seen.push_back(2), done.set_value(seen); });
   loop.PostAt(now + std::chrono::milliseconds(1), [&] { seen.push_back(1); });
   EXPECT_EQ(done.get_future().get(), (std::vector<int>{1, 2}));
 }
@@ -31,7 +32,8 @@ TEST(LoopTest, TimedClosuresRunInTheOrderOfTheirTimes) {
 TEST(LoopTest, WhatIsGatheredIsSentWhenNothingElseIsLeftToDo) {
   std::vector<int> gathered, sent;
   std::promise<void> gate;
-  Loop loop("test", [&] { sent.insert(sent.end(), gathered.begin(), gathered.end()), gathered.clear(); });
+  Loop loop("test",
+            [&] { sent.insert(sent.end(), gathered.begin(), gathered.end()), gathered.clear(); });
   loop.Post([opened = gate.get_future().share()] { opened.wait(); });
   for (int i = 0; i < 3; ++i) loop.Post([&gathered, i] { gathered.push_back(i); });
   loop.PostAt(Clock::now(), [] {});  // a timed closure counts as work too

@@ -100,9 +100,12 @@ const MetricDefinition& DefinitionOf(Metric metric) {
 
 std::string_view NameOf(MetricType type) {
   switch (type) {
-    case kCounter: return "counter";
-    case kGauge: return "gauge";
-    case kHistogram: return "histogram";
+    case kCounter:
+      return "counter";
+    case kGauge:
+      return "gauge";
+    case kHistogram:
+      return "histogram";
   }
   return "";
 }

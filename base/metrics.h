@@ -1,8 +1,8 @@
 // The catalogue of metrics: everything that the programs of a job serve at /metrics, in one table.
 // docs/metrics.md is this table, and a test holds the two together.
 //
-// A metric is named by an enumerator, so what is not in the catalogue cannot be served. Names follow
-// Prometheus: base units, `_total` on counters and on nothing else. Pure.
+// A metric is named by an enumerator, so what is not in the catalogue cannot be served. Names
+// follow Prometheus: base units, `_total` on counters and on nothing else. Pure.
 #pragma once
 
 #include <cstdint>
@@ -72,8 +72,8 @@ const MetricDefinition& DefinitionOf(Metric metric);
 /// "counter", "gauge", "histogram".
 std::string_view NameOf(MetricType type);
 
-/// One value that a program serves. Requires: as many label values as the definition has names, and a
-/// HistogramReading for histograms only.
+/// One value that a program serves. Requires: as many label values as the definition has names, and
+/// a HistogramReading for histograms only.
 struct MetricSample {
   Metric metric;
   std::vector<std::string> labels;  ///< values

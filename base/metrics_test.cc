@@ -25,9 +25,12 @@ bool IsSnakeCase(std::string_view name) {
 
 std::string_view WhoServes(MetricServer server) {
   switch (server) {
-    case MetricServer::kTrainer: return "trainer";
-    case MetricServer::kStageWorker: return "worker";
-    case MetricServer::kBoth: return "both";
+    case MetricServer::kTrainer:
+      return "trainer";
+    case MetricServer::kStageWorker:
+      return "worker";
+    case MetricServer::kBoth:
+      return "both";
   }
   return "";
 }

@@ -104,18 +104,18 @@ namespace internal {
 }  // namespace swarm
 
 /// Ends the process with the place and the message when an invariant of ours is broken.
-#define SWARM_CHECK(condition, message)                                            \
-  do {                                                                             \
-    if (!(condition)) [[unlikely]]                                                 \
-      ::swarm::internal::CheckFailed(__FILE__, __LINE__, #condition, (message));   \
+#define SWARM_CHECK(condition, message)                                          \
+  do {                                                                           \
+    if (!(condition)) [[unlikely]]                                               \
+      ::swarm::internal::CheckFailed(__FILE__, __LINE__, #condition, (message)); \
   } while (false)
 
 #define SWARM_CONCAT_INNER(a, b) a##b
 #define SWARM_CONCAT(a, b) SWARM_CONCAT_INNER(a, b)
 
 /// Returns the error of a Status expression to the caller.
-#define RETURN_IF_ERROR(expression)                                  \
-  do {                                                               \
+#define RETURN_IF_ERROR(expression)                                            \
+  do {                                                                         \
     if (::swarm::Status status_ = (expression); !status_.ok()) return status_; \
   } while (false)
 

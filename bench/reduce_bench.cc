@@ -1,6 +1,6 @@
 // The reduce among replicas beside the transport that carries it: two endpoints in this process,
-// connected over loopback TCP. The yardstick sends both ways at once, in chunks of the same size, as
-// many bytes as each side of the reduce sends. Target: at least 0.8 of the transport's rate.
+// connected over loopback TCP. The yardstick sends both ways at once, in chunks of the same size,
+// as many bytes as each side of the reduce sends. Target: at least 0.8 of the transport's rate.
 #include <cstdio>
 #include <future>
 #include <string>
@@ -55,7 +55,8 @@ struct Side final : net::EndpointHandler {
   std::unique_ptr<net::Outbox> outbox;
 };
 
-/// Seconds until `done` of both sides, from when both begin. `prepare` says what takes what arrives.
+/// Seconds until `done` of both sides, from when both begin. `prepare` says what takes what
+/// arrives.
 double Time(Side& a, Side& b, const std::function<void(Side&, std::function<void()>)>& prepare,
             const std::function<void(Side&)>& begin) {
   std::promise<void> done_a, done_b;
@@ -102,10 +103,11 @@ double TimeReduce(Side& a, Side& b, const std::vector<float>& data, SumBuffers& 
   reduce.participants = {{a.id, {}}, {b.id, {}}};
   std::map<Side*, std::shared_ptr<GroupReduce>> parts;
   for (Side* side : {&a, &b}) {
-    parts[side] = std::make_shared<GroupReduce>(
-        reduce, side->id, data, buffers, [side](const WorkerId& to, ReduceChunk chunk, Bytes bytes) {
-          side->Send(to, chunk, std::move(bytes));
-        });
+    parts[side] =
+        std::make_shared<GroupReduce>(reduce, side->id, data, buffers,
+                                      [side](const WorkerId& to, ReduceChunk chunk, Bytes bytes) {
+                                        side->Send(to, chunk, std::move(bytes));
+                                      });
   }
   const auto prepare = [&](Side& side, std::function<void()> done) {
     side.take = [part = parts[&side], done = std::move(done)](

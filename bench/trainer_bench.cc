@@ -2,12 +2,11 @@
 // share of reduce and commit), the draw of its tokens, and the encoding of its first frame. Target:
 // at most 50 us.
 #include <benchmark/benchmark.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
-
-#include <unistd.h>
 
 #include "worker/data/corpus.h"
 #include "worker/net/wire.h"
@@ -59,17 +58,21 @@ class InstantSwarm {
         key.stage = StageIndex(s);
         key.attempt = frame.hops[s].attempt;
         const WorkerId& worker = frame.hops[s].worker;
-        Take(coordinator_.OnProgress(
-            worker, {{{key, TaskReport::Event::kForwarded, 0, 0.01, 1000}}}, {}));
-        Take(coordinator_.OnProgress(
-            worker, {{{key, TaskReport::Event::kFolded, 1.0, 0.02, 1000}}}, {}));
+        Take(coordinator_.OnProgress(worker,
+                                     {{{key, TaskReport::Event::kForwarded, 0, 0.01, 1000}}}, {}));
+        Take(coordinator_.OnProgress(worker, {{{key, TaskReport::Event::kFolded, 1.0, 0.02, 1000}}},
+                                     {}));
       }
     } else if (auto* tell = std::get_if<order::Tell>(&order)) {
       if (const auto* reduce = std::get_if<Reduce>(&tell->message)) {
-        Take(coordinator_.OnReduced(
-            tell->to,
-            {{}, reduce->step, reduce->group, reduce->k, {}, {{"w" + std::to_string(reduce->group.value), 1.0}}},
-            {}));
+        Take(coordinator_.OnReduced(tell->to,
+                                    {{},
+                                     reduce->step,
+                                     reduce->group,
+                                     reduce->k,
+                                     {},
+                                     {{"w" + std::to_string(reduce->group.value), 1.0}}},
+                                    {}));
       }
     } else if (std::get_if<order::StepDone>(&order)) {
       ++steps_;
@@ -83,9 +86,9 @@ class InstantSwarm {
 };
 
 void PerMicrobatch(benchmark::State& state) {
-  state.counters["us_per_microbatch"] = benchmark::Counter(
-      static_cast<double>(state.iterations() * kMicrobatches) * 1e-6,
-      benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["us_per_microbatch"] =
+      benchmark::Counter(static_cast<double>(state.iterations() * kMicrobatches) * 1e-6,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 void BM_Decisions(benchmark::State& state) {
@@ -100,7 +103,9 @@ void BM_All(benchmark::State& state) {
                     ("trainer_bench-" + std::to_string(getpid()) + ".txt");
   std::ofstream(path) << std::string(1 << 20, 'x');
   auto corpus = data::Corpus::Open(
-      {.uri = path.string(), .vocab_size = 256, .tokens_per_sequence = 2049,
+      {.uri = path.string(),
+       .vocab_size = 256,
+       .tokens_per_sequence = 2049,
        .tokenizer = std::shared_ptr<const data::Tokenizer>(data::MakeByteTokenizer())});
   std::filesystem::remove(path);
   if (!corpus.ok()) return state.SkipWithError(corpus.status().message().c_str());

@@ -1,8 +1,8 @@
 // What a slow worker costs: microbatches per second of a stage whose replicas are unlike, under
-// stochastic wiring (worker/protocol/router.h) and under plain round robin, in virtual time with the
-// in-flight limits of the real router. Deterministic; prints both beside the optimum.
-#include <cstdio>
+// stochastic wiring (worker/protocol/router.h) and under plain round robin, in virtual time with
+// the in-flight limits of the real router. Deterministic; prints both beside the optimum.
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <map>
 #include <queue>
@@ -15,7 +15,7 @@ namespace swarm::protocol {
 namespace {
 
 struct Worker {
-  double seconds = 1;   // per microbatch
+  double seconds = 1;  // per microbatch
   double free_at = 0;
   std::uint64_t done = 0;
 };

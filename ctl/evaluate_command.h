@@ -10,9 +10,9 @@
 namespace swarm::ctl {
 
 struct EvaluateOptions {
-  std::string model;      ///< as FindModel takes it
-  std::string data;       ///< as spec.data.uri
-  std::string tokenizer;  ///< see ChooseTokenizer
+  std::string model;                  ///< as FindModel takes it
+  std::string data;                   ///< as spec.data.uri
+  std::string tokenizer;              ///< see ChooseTokenizer
   std::uint64_t sequence_length = 0;  ///< tokens; 0: as the model was trained
   std::uint64_t sequences = 0;        ///< 0: all that the data has
   int threads = 0;                    ///< 0: see threads.h

@@ -15,8 +15,9 @@ Result<std::unique_ptr<data::Tokenizer>> OpenTokenizer(const GenerateOptions& op
                                                        const TrainedModel& found) {
   const auto tokenizer = ChooseTokenizer(found, options.tokenizer);
   if (!tokenizer) {
-    return InvalidArgument("which tokenizer is the model's? Give --tokenizer with the uri of a"
-                           " SentencePiece model, or --tokenizer byte");
+    return InvalidArgument(
+        "which tokenizer is the model's? Give --tokenizer with the uri of a"
+        " SentencePiece model, or --tokenizer byte");
   }
   return data::OpenTokenizer(*tokenizer, found.storage());
 }
@@ -48,7 +49,8 @@ class Generator {
 
  private:
   Status CheckPrompt() const {
-    if (ids_.empty()) return InvalidArgument("--prompt: is empty; the model needs a token to begin");
+    if (ids_.empty())
+      return InvalidArgument("--prompt: is empty; the model needs a token to begin");
     for (const std::int32_t id : ids_) {
       if (id >= 0 && static_cast<std::size_t>(id) < vocab_size_) continue;
       return InvalidArgument("--tokenizer: it gives the prompt the token " + std::to_string(id) +

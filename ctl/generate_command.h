@@ -11,8 +11,8 @@
 namespace swarm::ctl {
 
 struct GenerateOptions {
-  std::string model;         ///< as FindModel takes it
-  std::string prompt;        ///< UTF-8; at least one token
+  std::string model;           ///< as FindModel takes it
+  std::string prompt;          ///< UTF-8; at least one token
   std::uint64_t tokens = 200;  ///< to generate
   SamplingOptions sampling;
   std::uint64_t seed = 1;  ///< of the draws

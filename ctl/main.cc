@@ -47,7 +47,9 @@ void AddTokenizer(CLI::App* command, std::string* tokenizer) {
 }
 
 void AddThreads(CLI::App* command, int* threads) {
-  command->add_option("--threads", *threads, "Compute threads (default: the machine's cores; fewer for a small model)")
+  command
+      ->add_option("--threads", *threads,
+                   "Compute threads (default: the machine's cores; fewer for a small model)")
       ->check(CLI::Range(1, 1024));
 }
 
@@ -65,8 +67,9 @@ CLI::App* AddRun(CLI::App& app, RunOptions* options) {
   command->add_option("--out", options->out, "Folder of the run (default: out/NAME)");
   command->add_option("--workers", options->workers,
                       "Workers in all (5), or by stage (0=2,1=3); default: spec.workers.replicas");
-  command->add_option("--threads-per-worker", options->threads_per_worker,
-                      "Compute threads of a worker (default: the cores, shared out)")
+  command
+      ->add_option("--threads-per-worker", options->threads_per_worker,
+                   "Compute threads of a worker (default: the cores, shared out)")
       ->check(CLI::Range(1, 1024));
   command->add_flag("--resume", options->resume, "Go on from the last checkpoint in --out");
   command->add_flag("--json", options->json,
@@ -91,8 +94,8 @@ CLI::App* AddTrain(CLI::App& app, TrainOptions* options) {
 }
 
 CLI::App* AddEvaluate(CLI::App& app, EvaluateOptions* options) {
-  CLI::App* command = app.add_subcommand(
-      "evaluate", "Print a model's mean loss on a text, in nats per token");
+  CLI::App* command =
+      app.add_subcommand("evaluate", "Print a model's mean loss on a text, in nats per token");
   AddModel(command, &options->model);
   AddTokenizer(command, &options->tokenizer);
   command
@@ -138,8 +141,7 @@ CLI::App* AddExport(CLI::App& app, ExportOptions* options) {
       app.add_subcommand("export", "Write a model as a Hugging Face folder, in float32");
   AddModel(command, &options->model);
   AddTokenizer(command, &options->tokenizer);
-  command
-      ->add_option("--out", options->out, "Folder to write, or its uri; must be empty or new")
+  command->add_option("--out", options->out, "Folder to write, or its uri; must be empty or new")
       ->required();
   command->add_flag("--json", options->json, "Print a JSON object");
   return command;

@@ -209,7 +209,8 @@ TEST_F(ModelCommandsTest, SaysWhatItHasLookedFor) {
     if (arguments[0] == "evaluate") arguments.insert(arguments.end(), {"--data", Path("text.txt")});
     if (arguments[0] == "export") arguments.insert(arguments.end(), {"--out", Path("hf")});
     EXPECT_EQ(Run(arguments), 2) << command;
-    EXPECT_THAT(Output(), HasSubstr("no model in " + Path("nowhere") + ": it has no manifest.json"));
+    EXPECT_THAT(Output(),
+                HasSubstr("no model in " + Path("nowhere") + ": it has no manifest.json"));
   }
   EXPECT_EQ(Run({"generate", "--from", Path("nowhere")}), 2);
   EXPECT_THAT(Output(), HasSubstr("--prompt"));

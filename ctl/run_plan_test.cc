@@ -42,11 +42,11 @@ TEST(RunPlanTest, StartsAWorkerByTheContract) {
   const WorkerSpec spec = StageSpec(PlanOf(), std::nullopt, "worker-5", "127.0.0.1:4711");
   EXPECT_EQ(spec.name, "worker-5");
   EXPECT_EQ(spec.role, Role::kStage);
-  EXPECT_THAT(spec.arguments, ElementsAre("--role=stage", "--id", "worker-5", "--trainer",
-                                          "127.0.0.1:4711", "--listen", "127.0.0.1:0", "--threads",
-                                          "4", "--job-uid", "uid", "--plaintext", "--metrics-listen",
-                                          "127.0.0.1:0", "--metrics-address-file",
-                                          "out/x/metrics/worker-5"));
+  EXPECT_THAT(spec.arguments,
+              ElementsAre("--role=stage", "--id", "worker-5", "--trainer", "127.0.0.1:4711",
+                          "--listen", "127.0.0.1:0", "--threads", "4", "--job-uid", "uid",
+                          "--plaintext", "--metrics-listen", "127.0.0.1:0",
+                          "--metrics-address-file", "out/x/metrics/worker-5"));
 }
 
 TEST(RunPlanTest, CountsItsWorkers) { EXPECT_EQ(PlanOf().workers(), 6u); }

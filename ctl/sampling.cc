@@ -37,8 +37,7 @@ Result<std::int32_t> SampleToken(std::span<const float> logits, const SamplingOp
     const double logit = logits[static_cast<std::size_t>(ids[i])];
     cumulative[i] = total += std::exp((logit - highest) / options.temperature);
   }
-  const auto at =
-      std::upper_bound(cumulative.begin(), cumulative.end() - 1, rng.Uniform() * total);
+  const auto at = std::upper_bound(cumulative.begin(), cumulative.end() - 1, rng.Uniform() * total);
   return ids[static_cast<std::size_t>(at - cumulative.begin())];
 }
 

@@ -36,8 +36,9 @@ struct Actions {
 /// Replaces lost workers and a killed trainer, as long as that has a chance to help.
 ///
 /// A worker that ends with 0 was told to leave; any other end is a loss, for which a worker with a
-/// new name is started, unless it could not work as it was started (kBadUsage). A trainer that a signal has ended is started again: its state is soft. One
-/// that ends with an exit code has decided to.
+/// new name is started, unless it could not work as it was started (kBadUsage). A trainer that a
+/// signal has ended is started again: its state is soft. One that ends with an exit code has
+/// decided to.
 class Supervisor {
  public:
   /// `workers` of them are started at first: worker-0, worker-1, ...

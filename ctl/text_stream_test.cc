@@ -25,7 +25,12 @@ TEST(TextStreamTest, PrintsCharactersWhenTheyAreWhole) {
 }
 
 TEST(TextStreamTest, ReplacesWhatIsNoUtf8) {
-  EXPECT_EQ(Stream("a\xff" "b\x80"), (Parts{"a", "", "\xef\xbf\xbd" "b", "\xef\xbf\xbd", ""}));
+  EXPECT_EQ(Stream("a\xff"
+                   "b\x80"),
+            (Parts{"a", "",
+                   "\xef\xbf\xbd"
+                   "b",
+                   "\xef\xbf\xbd", ""}));
 }
 
 TEST(TextStreamTest, WhatIsNeverFinishedComesAtTheEnd) {

@@ -70,8 +70,8 @@ Result<TrainedModel> OpenRun(const std::string& uri, state::Storage& storage) {
   api::Checked<api::SwarmJob> job = api::FromJsonText(text.text());
   if (!job.ok()) return job.status().WithContext(uri + "/job.json");
   const std::string& named = job->spec.checkpoint.uri;
-  ASSIGN_OR_RETURN(TrainedModel found, OpenNewest(named.empty() ? uri + "/checkpoints" : named,
-                                                  job->spec.storage));
+  ASSIGN_OR_RETURN(TrainedModel found,
+                   OpenNewest(named.empty() ? uri + "/checkpoints" : named, job->spec.storage));
   found.tokenizer = job->spec.model.tokenizer;
   found.job = *std::move(job);
   return found;
@@ -106,8 +106,8 @@ Result<TrainedModel> FindModel(const std::string& given) {
 
 Result<std::unique_ptr<model::Stage>> LoadWholeModel(const TrainedModel& found, int threads) {
   ASSIGN_OR_RETURN(auto stage,
-                   model::Stage::Create({.config = found.config,
-                                         .threads = ComputeThreads(threads, found.config)}));
+                   model::Stage::Create(
+                       {.config = found.config, .threads = ComputeThreads(threads, found.config)}));
   const Status status = stage->Load(found.weights, found.version, /*optimizer=*/false);
   if (!status.ok()) return status.WithContext(found.uri);
   return stage;

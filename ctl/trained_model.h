@@ -19,9 +19,9 @@ namespace swarm::ctl {
 struct TrainedModel {
   std::string uri;  ///< where its weights lie: a checkpoint's own folder, or Hugging Face's
   api::LlamaConfig config;
-  protocol::Version version;          ///< steps that it was trained for; 0 of Hugging Face's
-  state::TensorLookup weights;        ///< by Hugging Face's names; reads as it is asked
-  std::optional<api::SwarmJob> job;   ///< if `uri` is of a run's folder: what trained it
+  protocol::Version version;                ///< steps that it was trained for; 0 of Hugging Face's
+  state::TensorLookup weights;              ///< by Hugging Face's names; reads as it is asked
+  std::optional<api::SwarmJob> job;         ///< if `uri` is of a run's folder: what trained it
   std::optional<api::Tokenizer> tokenizer;  ///< if it is known which
 
   /// What S3 needs to know, of the job that trained it.

@@ -1,5 +1,8 @@
 // swarm-worker: the trainer or a stage worker of one job, as a process or a pod. Options in, one
 // object constructed and run, exit code out.
+#include <pthread.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
@@ -10,9 +13,6 @@
 #include <functional>
 #include <sstream>
 #include <thread>
-
-#include <pthread.h>
-#include <unistd.h>
 
 #include "api/parse.h"
 #include "base/exit.h"
@@ -96,7 +96,8 @@ Result<std::vector<std::uint64_t>> ParseLayout(const std::string& text) {
     }
     layout.push_back(std::stoull(part));
   }
-  if (layout.empty()) return InvalidArgument("--layout: name the replicas of each stage, as in 2,1,3");
+  if (layout.empty())
+    return InvalidArgument("--layout: name the replicas of each stage, as in 2,1,3");
   return layout;
 }
 
@@ -149,8 +150,8 @@ int RunTrainer(const Flags& flags, Signals& signals) {
   if (options.job.spec.checkpoint.uri.empty()) {
     options.job.spec.checkpoint.uri = std::filesystem::absolute(flags.out) / "checkpoints";
   }
-  auto started = trainer::Trainer::Start(
-      std::move(options), MakeEndpoint(EndpointOptions(flags, trainer::kTrainerId)));
+  auto started = trainer::Trainer::Start(std::move(options),
+                                         MakeEndpoint(EndpointOptions(flags, trainer::kTrainerId)));
   if (!started.ok()) {
     const bool usage = started.status().code() != StatusCode::kUnavailable;
     return Refuse(started.status(), usage ? kBadUsage : kFailed);
@@ -179,14 +180,13 @@ constexpr int kBeginAnew = -1;
 
 int RunStage(const Flags& flags, Signals& signals) {
   const protocol::WorkerId id(flags.id);
-  stage::WorkerOptions options{
-      .id = id,
-      .incarnation = protocol::Incarnation(
-          static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count())),
-      .trainer = trainer::kTrainerId,
-      .trainer_addresses = {{"cluster", flags.trainer, ""}},
-      .threads = flags.threads,
-      .device = flags.device};
+  stage::WorkerOptions options{.id = id,
+                               .incarnation = protocol::Incarnation(static_cast<std::uint64_t>(
+                                   std::chrono::system_clock::now().time_since_epoch().count())),
+                               .trainer = trainer::kTrainerId,
+                               .trainer_addresses = {{"cluster", flags.trainer, ""}},
+                               .threads = flags.threads,
+                               .device = flags.device};
   auto worker = stage::Worker::Start(std::move(options), MakeEndpoint(EndpointOptions(flags, id)));
   if (!worker.ok()) return Refuse(worker.status(), kBadUsage);
   const auto exporter = ServeMetrics(flags, [&worker] { return stage::ReadSamples(**worker); });
@@ -240,7 +240,8 @@ int Main(int argc, char** argv) {
     if (!is_trainer && (flags.id.empty() || flags.trainer.empty())) {
       throw CLI::ValidationError("--role=stage needs --id and --trainer");
     }
-    if (!flags.plaintext && (flags.tls_ca.empty() || flags.tls_cert.empty() || flags.tls_key.empty())) {
+    if (!flags.plaintext &&
+        (flags.tls_ca.empty() || flags.tls_cert.empty() || flags.tls_key.empty())) {
       throw CLI::ValidationError("give --tls-ca, --tls-cert and --tls-key, or --plaintext");
     }
   } catch (const CLI::ParseError& error) {

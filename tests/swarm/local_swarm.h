@@ -3,16 +3,14 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
-
-#include <unistd.h>
-
-#include <nlohmann/json.hpp>
 
 #include "api/swarmjob.h"
 #include "base/log.h"
@@ -42,8 +40,8 @@ class TemporaryFolder {
   std::string path_;
 };
 
-/// A job so small that a step takes milliseconds: 7 layers of width 32 on a text made of words, which
-/// is written to `folder`.
+/// A job so small that a step takes milliseconds: 7 layers of width 32 on a text made of words,
+/// which is written to `folder`.
 inline api::SwarmJob TinyJob(const std::string& folder) {
   const std::string text = folder + "/text.txt";
   if (!std::filesystem::exists(text)) {
@@ -60,11 +58,8 @@ inline api::SwarmJob TinyJob(const std::string& folder) {
                            .intermediate_size = 64,
                            .vocab_size = 256};
   job.spec.data.uri = text;
-  job.spec.training = {.seed = 7,
-                       .maxSteps = 50,
-                       .globalBatchSize = 6,
-                       .microbatchSize = 1,
-                       .sequenceLength = 16};
+  job.spec.training = {
+      .seed = 7, .maxSteps = 50, .globalBatchSize = 6, .microbatchSize = 1, .sequenceLength = 16};
   job.spec.optimizer.learningRate = 3e-3;
   job.spec.schedule.warmupSteps = 5;
   return job;

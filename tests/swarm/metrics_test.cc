@@ -90,11 +90,11 @@ class MetricsTest : public testing::Test {
         });
     trainer_exporter_ = Serve([this] { return trainer::ReadSamples(*trainer_); });
     for (const char* name : {"w0", "w1", "w2"}) {
-      workers_.push_back(*stage::Worker::Start(
-          {.id = protocol::WorkerId(name), .trainer = trainer::kTrainerId},
-          [&](net::EndpointHandler* handler) {
-            return network_.CreateEndpoint(protocol::WorkerId(name), handler);
-          }));
+      workers_.push_back(
+          *stage::Worker::Start({.id = protocol::WorkerId(name), .trainer = trainer::kTrainerId},
+                                [&](net::EndpointHandler* handler) {
+                                  return network_.CreateEndpoint(protocol::WorkerId(name), handler);
+                                }));
       worker_exporters_.push_back(
           Serve([worker = workers_.back().get()] { return stage::ReadSamples(*worker); }));
     }

@@ -59,7 +59,8 @@ TEST_F(SystemFaultsTest, TwoInterruptionsEndEverythingAtOnce) {
   StartAndReachACheckpoint();
   Signal("trainer", SIGSTOP);  // so that it cannot finish after the first
   Signal("swarmctl", SIGINT);
-  Await("the first interruption", [&] { return Output().find("once more kills") != std::string::npos; });
+  Await("the first interruption",
+        [&] { return Output().find("once more kills") != std::string::npos; });
   EXPECT_EQ(Programs().size(), 6u);
   Signal("swarmctl", SIGINT);
   EXPECT_EQ(ExitCode(), 130) << Output();

@@ -51,7 +51,8 @@ TEST_F(SystemReadmeTest, TheSmallestJobAndItsCommandsWork) {
   int count = 0;
   for (std::string line; std::getline(lines, line); ++count) {
     EXPECT_EQ(Shell(line, "log." + std::to_string(count)), 0)
-        << line << "\n" << Content("log." + std::to_string(count));
+        << line << "\n"
+        << Content("log." + std::to_string(count));
   }
   ASSERT_EQ(count, 4);
   EXPECT_THAT(Content("log.0"), HasSubstr("Succeeded after"));

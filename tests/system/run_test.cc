@@ -18,7 +18,7 @@ class SystemRunTest : public SystemTest {
     return losses;
   }
   mode_t ModeOf(const std::string& name) {
-    struct stat about {};
+    struct stat about{};
     EXPECT_EQ(::stat(Path(name).c_str(), &about), 0) << name;
     return about.st_mode & 0777;
   }

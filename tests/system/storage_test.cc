@@ -1,9 +1,10 @@
 // Checkpoints that cannot be written never stop the training, and are told.
+#include "worker/state/storage.h"
+
 #include <sys/mount.h>
 
 #include "tests/system/system_test.h"
 #include "worker/state/s3/test_s3_server.h"
-#include "worker/state/storage.h"
 
 namespace swarm::tests {
 namespace {
@@ -36,9 +37,7 @@ class SmallDisk {
   SmallDisk(const SmallDisk&) = delete;
   SmallDisk& operator=(const SmallDisk&) = delete;
   bool mounted() const { return mounted_; }
-  bool Grow() {
-    return ::mount("tmpfs", path_.c_str(), "tmpfs", MS_REMOUNT, "size=64m") == 0;
-  }
+  bool Grow() { return ::mount("tmpfs", path_.c_str(), "tmpfs", MS_REMOUNT, "size=64m") == 0; }
 
  private:
   const std::string path_;
@@ -52,8 +51,9 @@ TEST_F(SystemStorageTest, AFullDiskCostsCheckpointsAndNotTheTraining) {
   job_.spec.checkpoint.uri = Path("disk/checkpoints");
   StartRun();
   AwaitEvent("CheckpointFailed", 2);
-  EXPECT_THAT(Events("CheckpointFailed").front().at("text").get<std::string>(),
-              testing::AllOf(HasSubstr("version 5: worker-"), HasSubstr("No space left on device")));
+  EXPECT_THAT(
+      Events("CheckpointFailed").front().at("text").get<std::string>(),
+      testing::AllOf(HasSubstr("version 5: worker-"), HasSubstr("No space left on device")));
   ASSERT_TRUE(disk.Grow());
   AwaitEvent("CheckpointWritten");
   InterruptAndExpect(0);
@@ -67,8 +67,9 @@ TEST_F(SystemStorageTest, ALastCheckpointThatCannotBeWrittenIsAFailure) {
   EXPECT_EQ(ExitCode(), 1) << Output();
   EXPECT_EQ(Losses(Out()).size(), 6u);
   EXPECT_GE(Events("CheckpointFailed").size(), 2u);
-  EXPECT_THAT(Output(), testing::ContainsRegex("Reason: trained to the end, but the last checkpoint "
-                                               "could not be written: .*/file"));
+  EXPECT_THAT(Output(),
+              testing::ContainsRegex("Reason: trained to the end, but the last checkpoint "
+                                     "could not be written: .*/file"));
 }
 
 TEST_F(SystemStorageTest, DataAndCheckpointsInABucketWhoseServerGoesAway) {

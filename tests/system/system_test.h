@@ -1,9 +1,10 @@
-// For tests of the whole: swarmctl with real swarm-workers, over gRPC with mutual TLS, on a job that
-// takes a second.
+// For tests of the whole: swarmctl with real swarm-workers, over gRPC with mutual TLS, on a job
+// that takes a second.
 #pragma once
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/types.h>
 
 #include <csignal>
 #include <fstream>
@@ -13,16 +14,14 @@
 #include <utility>
 #include <vector>
 
-#include <sys/types.h>
-
 #include "api/parse.h"
 #include "ctl/swarmctl_under_test.h"
 #include "tests/swarm/local_swarm.h"
 
 namespace swarm::tests {
 
-/// A step so far away that no run gets there by itself, whatever the machine: what ends such a run is
-/// what the test does. The schedule must not depend on it (Constant).
+/// A step so far away that no run gets there by itself, whatever the machine: what ends such a run
+/// is what the test does. The schedule must not depend on it (Constant).
 inline constexpr std::uint64_t kNeverReached = 1'000'000;
 
 class SystemTest : public ctl::SwarmctlUnderTest {
@@ -82,7 +81,8 @@ class SystemTest : public ctl::SwarmctlUnderTest {
     Await("steps", [&] { return WholeLines("out/steps.jsonl", "loss") >= count; });
   }
 
-  /// The lines of the undisturbed run of the job in one process: steps.jsonl and events.jsonl there.
+  /// The lines of the undisturbed run of the job in one process: steps.jsonl and events.jsonl
+  /// there.
   std::string Reference() {
     const std::string folder = Path("reference");
     api::SwarmJob job = job_;

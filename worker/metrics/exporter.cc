@@ -24,9 +24,12 @@ constexpr auto kKnockInterval = std::chrono::milliseconds(5);
 
 prometheus::MetricType TypeOf(MetricType type) {
   switch (type) {
-    case MetricType::kCounter: return prometheus::MetricType::Counter;
-    case MetricType::kGauge: return prometheus::MetricType::Gauge;
-    case MetricType::kHistogram: return prometheus::MetricType::Histogram;
+    case MetricType::kCounter:
+      return prometheus::MetricType::Counter;
+    case MetricType::kGauge:
+      return prometheus::MetricType::Gauge;
+    case MetricType::kHistogram:
+      return prometheus::MetricType::Histogram;
   }
   return prometheus::MetricType::Untyped;
 }
@@ -36,8 +39,8 @@ prometheus::ClientMetric::Histogram Cumulate(const HistogramReading& reading) {
   histogram.sample_sum = reading.sum;
   for (std::size_t i = 0; i < reading.counts.size(); ++i) {
     histogram.sample_count += reading.counts[i];
-    const double bound = i < kSecondsBounds.size() ? kSecondsBounds[i]
-                                                   : std::numeric_limits<double>::infinity();
+    const double bound =
+        i < kSecondsBounds.size() ? kSecondsBounds[i] : std::numeric_limits<double>::infinity();
     histogram.bucket.push_back({histogram.sample_count, bound});
   }
   return histogram;
@@ -51,8 +54,12 @@ prometheus::ClientMetric ToClientMetric(const MetricDefinition& definition,
     metric.label.push_back({std::string(definition.labels[i]), sample.labels[i]});
   }
   switch (definition.type) {
-    case MetricType::kCounter: metric.counter.value = std::get<double>(sample.value); break;
-    case MetricType::kGauge: metric.gauge.value = std::get<double>(sample.value); break;
+    case MetricType::kCounter:
+      metric.counter.value = std::get<double>(sample.value);
+      break;
+    case MetricType::kGauge:
+      metric.gauge.value = std::get<double>(sample.value);
+      break;
     case MetricType::kHistogram:
       metric.histogram = Cumulate(std::get<HistogramReading>(sample.value));
       break;

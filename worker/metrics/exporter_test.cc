@@ -66,21 +66,18 @@ TEST(ExporterTest, ReadsTheValuesAtEachScrapeAndNeverBetween) {
 }
 
 TEST(ExporterTest, EscapesWhatLabelsSay) {
-  const auto exporter = Serve([] {
-    return std::vector<MetricSample>{{Metric::kNetSentBytes, {"a\"b\\c\nd"}, 7.0}};
-  });
+  const auto exporter =
+      Serve([] { return std::vector<MetricSample>{{Metric::kNetSentBytes, {"a\"b\\c\nd"}, 7.0}}; });
   const std::string text = Scrape(exporter->address());
-  EXPECT_THAT(text,
-              HasSubstr("swarmjob_net_sent_bytes_total{program=\"a\\\"b\\\\c\\nd\"} 7\n"));
+  EXPECT_THAT(text, HasSubstr("swarmjob_net_sent_bytes_total{program=\"a\\\"b\\\\c\\nd\"} 7\n"));
   EXPECT_EQ(WhatPromtoolSays(text), "") << text;
 }
 
 TEST(ExporterTest, CumulatesTheBucketsOfAHistogram) {
   SecondsHistogram steps;
   for (const double seconds : {0.0001, 0.2, 0.2, 1000.0}) steps.Observe(seconds);
-  const auto exporter = Serve([&] {
-    return std::vector<MetricSample>{{Metric::kTrainerStepSeconds, {}, steps.Read()}};
-  });
+  const auto exporter = Serve(
+      [&] { return std::vector<MetricSample>{{Metric::kTrainerStepSeconds, {}, steps.Read()}}; });
   const std::string text = Scrape(exporter->address());
   const std::string name = "\nswarmjob_trainer_step_duration_seconds";
   EXPECT_THAT(text, HasSubstr(name + "_bucket{le=\"0.0005\"} 1\n"));
@@ -97,9 +94,8 @@ TEST(ExporterTest, ManyMayScrapeWhileValuesChange) {
   std::thread trainer([&] {
     while (!done) steps.Observe(0.01);
   });
-  const auto exporter = Serve([&] {
-    return std::vector<MetricSample>{{Metric::kTrainerStepSeconds, {}, steps.Read()}};
-  });
+  const auto exporter = Serve(
+      [&] { return std::vector<MetricSample>{{Metric::kTrainerStepSeconds, {}, steps.Read()}}; });
   std::vector<std::thread> readers;
   for (int i = 0; i < 4; ++i) {
     readers.emplace_back([&] {
@@ -122,9 +118,9 @@ TEST(ExporterTest, SaysThatAPortIsTaken) {
 }
 
 TEST(ExporterTest, RefusesWhatIsNoAddressAndPort) {
-  for (const char* listen : {"", "9464", ":9464", "127.0.0.1", "127.0.0.1:", "127.0.0.1:66000",
-                             "127.0.0.1:80s", "127.0.0.1:1,0.0.0.0:2", "localhost:9464", "::1:9464",
-                             "[::1:9464", "+9464"}) {
+  for (const char* listen :
+       {"", "9464", ":9464", "127.0.0.1", "127.0.0.1:", "127.0.0.1:66000", "127.0.0.1:80s",
+        "127.0.0.1:1,0.0.0.0:2", "localhost:9464", "::1:9464", "[::1:9464", "+9464"}) {
     const auto exporter = Exporter::Start(listen, [] { return OneOfEach(1); });
     ASSERT_FALSE(exporter.ok()) << listen;
     EXPECT_EQ(exporter.status().code(), StatusCode::kInvalidArgument) << listen;

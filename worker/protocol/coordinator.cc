@@ -85,11 +85,11 @@ Orders Coordinator::OnHello(const Hello& hello, Timepoint now) {
   if (!stage) return refuse("all stages have their replicas");
   workers_[hello.id].member =
       Member{hello.id, hello.incarnation, *stage, hello.cluster, hello.addresses};
-  orders.push_back(order::Event{
-      "WorkerJoined", hello.id.value + " serves stage " + std::to_string(stage->value)});
-  orders.push_back(order::Tell{
-      hello.id, Welcome{options_.term, options_.generation, options_.job_json, *stage, stages(),
-                        version_, options_.resume_uri}});
+  orders.push_back(order::Event{"WorkerJoined",
+                                hello.id.value + " serves stage " + std::to_string(stage->value)});
+  orders.push_back(
+      order::Tell{hello.id, Welcome{options_.term, options_.generation, options_.job_json, *stage,
+                                    stages(), version_, options_.resume_uri}});
   return orders;
 }
 
@@ -110,9 +110,8 @@ Orders Coordinator::OnReady(const WorkerId& from, const Ready& ready, Timepoint 
       return orders;
     }
   }
-  const bool all = !ChooseStage() && std::all_of(workers_.begin(), workers_.end(), [](auto& w) {
-    return w.second.ready;
-  });
+  const bool all = !ChooseStage() && std::all_of(workers_.begin(), workers_.end(),
+                                                 [](auto& w) { return w.second.ready; });
   if (phase_ == Phase::kWaiting && all) Start(now, orders);
   return orders;
 }
@@ -129,10 +128,10 @@ void Coordinator::Start(Timepoint now, Orders& orders) {
   router_.SetReplicas(replicas);
   Broadcast(roster, orders);
   last_commit_ = now;
-  orders.push_back(order::Event{"TrainingStarted",
-                                std::to_string(workers_.size()) + " workers in " +
-                                    std::to_string(stages()) + " stages, from version " +
-                                    ToText(version_)});
+  orders.push_back(order::Event{"TrainingStarted", std::to_string(workers_.size()) +
+                                                       " workers in " + std::to_string(stages()) +
+                                                       " stages, from version " +
+                                                       ToText(version_)});
   Advance(now, orders);
 }
 
@@ -253,9 +252,8 @@ void Coordinator::ReduceWhatIsComplete(Step step, StepState& state, Orders& orde
   for (const ReduceGroup& group : groups_) {
     GroupState& progress = state.groups[group.index];
     if (progress.k) continue;
-    const bool complete = std::all_of(group.stages.begin(), group.stages.end(), [&](StageIndex s) {
-      return state.ledger.StageComplete(s);
-    });
+    const bool complete = std::all_of(group.stages.begin(), group.stages.end(),
+                                      [&](StageIndex s) { return state.ledger.StageComplete(s); });
     if (!complete) continue;
     progress.k = NextAttempt();
     progress.reports.clear();
@@ -303,8 +301,8 @@ Orders Coordinator::OnReduced(const WorkerId& from, const Reduced& reduced, Time
   group.reports[from] = reduced;
   if (group.reports.begin()->second.digest != reduced.digest) {
     Fail("the sums of group " + std::to_string(reduced.group.value) + " in step " +
-             std::to_string(reduced.step.value) + " differ between " + group.reports.begin()->first.value +
-             " and " + from.value,
+             std::to_string(reduced.step.value) + " differ between " +
+             group.reports.begin()->first.value + " and " + from.value,
          orders);
     return orders;
   }
@@ -318,7 +316,11 @@ bool Coordinator::CommitIfReduced(Timepoint now, Orders& orders) {
   const auto it = steps_.find(Step(version_.value));
   if (it == steps_.end()) return false;
   StepState& state = it->second;
-  CommitInputs inputs{options_.generation, it->first, {}, state.losses, options_.max_grad_norm,
+  CommitInputs inputs{options_.generation,
+                      it->first,
+                      {},
+                      state.losses,
+                      options_.max_grad_norm,
                       options_.learning_rate(it->first)};
   for (const ReduceGroup& group : groups_) {
     const GroupState& progress = state.groups[group.index];
@@ -358,9 +360,9 @@ void Coordinator::AfterCommit(Orders& orders) {
   } else if (options_.checkpoint_interval_steps > 0 &&
              version_.value % options_.checkpoint_interval_steps == 0) {
     if (checkpoint_) {
-      orders.push_back(order::Event{
-          "CheckpointDelayed", "version " + ToText(version_) + " is not written: version " +
-                                   ToText(checkpoint_->version) + " is still being written"});
+      orders.push_back(order::Event{"CheckpointDelayed",
+                                    "version " + ToText(version_) + " is not written: version " +
+                                        ToText(checkpoint_->version) + " is still being written"});
     } else {
       RequestCheckpoint(version_, orders);
     }
@@ -411,8 +413,7 @@ Orders Coordinator::OnCheckpointPublished(Version version, const std::string& er
     if (is_final) final_checkpoint_wanted_ = false;
   } else {
     // A failed checkpoint never stops training; the next one is tried when it is due.
-    orders.push_back(
-        order::Event{"CheckpointFailed", "version " + ToText(version) + ": " + error});
+    orders.push_back(order::Event{"CheckpointFailed", "version " + ToText(version) + ": " + error});
     if (is_final && ++final_checkpoint_tries_ >= kFinalCheckpointTries) {
       Fail("trained to the end, but the last checkpoint could not be written: " + error, orders);
       return orders;
@@ -500,10 +501,18 @@ Orders Coordinator::OnStopRequested(Timepoint now) {
 JobStatus Coordinator::Status(Timepoint now) const {
   JobStatus status;
   switch (phase_) {
-    case Phase::kWaiting: status.state = "Waiting"; break;
-    case Phase::kTraining: status.state = "Training"; break;
-    case Phase::kFinishing: status.state = "Finishing"; break;
-    case Phase::kFinished: status.state = failure_.empty() ? "Succeeded" : "Failed"; break;
+    case Phase::kWaiting:
+      status.state = "Waiting";
+      break;
+    case Phase::kTraining:
+      status.state = "Training";
+      break;
+    case Phase::kFinishing:
+      status.state = "Finishing";
+      break;
+    case Phase::kFinished:
+      status.state = failure_.empty() ? "Succeeded" : "Failed";
+      break;
   }
   status.message = failure_;
   status.step = Step(version_.value);

@@ -87,11 +87,11 @@ struct CoordinatorOptions {
   double max_grad_norm = 0;
   std::uint64_t seed = 0;
   std::function<double(Step)> learning_rate;
-  std::string job_json;                       ///< for Welcome
-  Version first_version;                      ///< of the state the job begins with
-  std::string resume_uri;                     ///< of that state's checkpoint; empty: initial weights
+  std::string job_json;    ///< for Welcome
+  Version first_version;   ///< of the state the job begins with
+  std::string resume_uri;  ///< of that state's checkpoint; empty: initial weights
   std::uint64_t checkpoint_interval_steps = 0;  ///< 0: only at the end
-  std::string checkpoint_uri;                 ///< parent folder; empty: none at all
+  std::string checkpoint_uri;                   ///< parent folder; empty: none at all
   std::uint64_t validation_interval_steps = 0;  ///< 0: never
   std::uint64_t validation_microbatches = 0;
 };
@@ -126,8 +126,8 @@ class Coordinator {
     Digest ready_state;
   };
   struct GroupState {
-    std::optional<Attempt> k;               // asked for
-    std::map<WorkerId, Reduced> reports;    // of k
+    std::optional<Attempt> k;             // asked for
+    std::map<WorkerId, Reduced> reports;  // of k
     std::vector<WorkerId> participants;
   };
   struct StepState {
@@ -176,9 +176,9 @@ class Coordinator {
   std::map<WorkerId, Worker> workers_;
   Epoch epoch_;
   std::uint64_t attempts_ = 0;
-  Version version_;                 // commits decided
-  std::map<Step, StepState> steps_; // begun, not committed
-  std::uint64_t last_step_;         // exclusive: where the job ends
+  Version version_;                  // commits decided
+  std::map<Step, StepState> steps_;  // begun, not committed
+  std::uint64_t last_step_;          // exclusive: where the job ends
   bool stopping_ = false;
   std::optional<Evaluation> evaluation_;
   std::optional<PendingCheckpoint> checkpoint_;

@@ -33,7 +33,8 @@ using GroupIndex = Id<struct GroupIndexTag>;
 /// A worker (its pod's UID or process id, and a local index), or the trainer. Never a stage.
 using WorkerId = Name<struct WorkerIdTag>;
 
-/// (term, n): fences what an earlier trainer has begun. Used per (microbatch, stage) and per reduce.
+/// (term, n): fences what an earlier trainer has begun. Used per (microbatch, stage) and per
+/// reduce.
 struct Attempt {
   Term term;
   std::uint64_t n = 0;

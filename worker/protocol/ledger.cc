@@ -38,8 +38,8 @@ bool Ledger::Reconcile(const WorkerId& worker, const ClaimSet& stated) {
   auto& cells = cells_[stated.stage.value];
   bool disjoint = true;
   for (std::uint64_t m = 0; m < microbatches_; ++m) {
-    const bool claimed = std::binary_search(stated.microbatches.begin(), stated.microbatches.end(),
-                                            Microbatch(m));
+    const bool claimed =
+        std::binary_search(stated.microbatches.begin(), stated.microbatches.end(), Microbatch(m));
     Cell& cell = cells[m];
     if (cell.worker != worker) {
       disjoint &= !(claimed && cell.folded);

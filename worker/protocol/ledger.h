@@ -22,9 +22,9 @@ class Ledger {
   /// harmless.
   bool MarkFolded(Microbatch microbatch, StageIndex stage, const WorkerId& worker, Attempt attempt);
 
-  /// Makes the cells of `worker` in the stage equal to the fold set that it states. Returns false if
-  /// the set contains a cell that another worker has folded: then the sums overlap and the worker's
-  /// part must be voided.
+  /// Makes the cells of `worker` in the stage equal to the fold set that it states. Returns false
+  /// if the set contains a cell that another worker has folded: then the sums overlap and the
+  /// worker's part must be voided.
   bool Reconcile(const WorkerId& worker, const ClaimSet& folded);
 
   /// Every microbatch of the stage is folded.
@@ -43,8 +43,8 @@ class Ledger {
   Cell& At(Microbatch microbatch, StageIndex stage);
 
   std::uint64_t microbatches_;
-  std::vector<std::vector<Cell>> cells_;        // [stage][microbatch]
-  std::vector<std::uint64_t> folded_;           // per stage
+  std::vector<std::vector<Cell>> cells_;  // [stage][microbatch]
+  std::vector<std::uint64_t> folded_;     // per stage
 };
 
 }  // namespace swarm::protocol

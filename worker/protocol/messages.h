@@ -2,7 +2,8 @@
 // wire and worker/net translates; nothing here knows a byte of it.
 //
 // Control messages come from or go to the trainer and are fenced by its term. Data messages go from
-// worker to worker (the first forward of a microbatch from the trainer) and are fenced by their key.
+// worker to worker (the first forward of a microbatch from the trainer) and are fenced by their
+// key.
 #pragma once
 
 #include <cstdint>
@@ -77,8 +78,9 @@ struct Roster {
 
 /// Both directions, several a second, on the control connection.
 struct Heartbeat {
-  Term term;                     ///< the highest term the sender knows
-  std::uint64_t compute_progress = 0;  ///< counts finished pieces of work: a hung device stands still
+  Term term;  ///< the highest term the sender knows
+  std::uint64_t compute_progress =
+      0;  ///< counts finished pieces of work: a hung device stands still
   std::uint64_t queued_tasks = 0;
   std::uint64_t bytes_sent = 0;  ///< activations and gradients, since the start
   double busy_seconds = 0;       ///< of compute, since the start
@@ -101,15 +103,15 @@ enum class TaskKind : std::uint8_t {
 };
 
 /// previous stage (or trainer) → worker: execute the forward of hops[key.stage].
-/// Payload: the boundary's encoding of x_s (nothing for stage 0). The token ids travel in the message
-/// itself: they are part of x_s (labels, replays), and small.
+/// Payload: the boundary's encoding of x_s (nothing for stage 0). The token ids travel in the
+/// message itself: they are part of x_s (labels, replays), and small.
 struct Forward {
   TaskKey key;
   Version version;  ///< of the weights to use
   TaskKind kind = TaskKind::kTrain;
-  std::vector<Hop> hops;           ///< one a stage; hop of key.stage names this task
-  Bytes tokens;  ///< sequences * tokens_per_sequence ids, little-endian int32
-  std::uint32_t sequences = 0;     ///< B of the microbatch
+  std::vector<Hop> hops;        ///< one a stage; hop of key.stage names this task
+  Bytes tokens;                 ///< sequences * tokens_per_sequence ids, little-endian int32
+  std::uint32_t sequences = 0;  ///< B of the microbatch
   std::uint32_t tokens_per_sequence = 0;  ///< L + 1: inputs and, shifted by one, labels
 };
 
@@ -185,7 +187,8 @@ struct ReduceChunk {
 /// A tensor's share in the global norm.
 struct TensorNorm {
   std::string tensor;
-  double squared = 0;  ///< in double, over fixed blocks, so that its value has one order of summation
+  double squared =
+      0;  ///< in double, over fixed blocks, so that its value has one order of summation
 };
 
 /// worker → trainer: the sum is here, in a buffer of its own.
@@ -211,11 +214,11 @@ struct CommitRecord {
   Generation generation;
   Step step;
   std::vector<GroupResult> groups;
-  double clip = 1;           ///< factor on the gradients
+  double clip = 1;  ///< factor on the gradients
   double learning_rate = 0;
   double loss = 0;
   double grad_norm = 0;
-  bool skip = false;         ///< the gradients were not finite: versions advance, weights stay
+  bool skip = false;  ///< the gradients were not finite: versions advance, weights stay
   bool operator==(const CommitRecord&) const = default;
 };
 
@@ -234,8 +237,8 @@ struct Committed {
 
 // ---- checkpoints ----
 
-/// trainer → one replica of a stage: write your state of `version` below `uri`. Sent right after the
-/// commit that made the version; the worker takes a copy before it applies another commit.
+/// trainer → one replica of a stage: write your state of `version` below `uri`. Sent right after
+/// the commit that made the version; the worker takes a copy before it applies another commit.
 struct WriteCheckpoint {
   Term term;
   Generation generation;
@@ -282,9 +285,9 @@ struct StageStatus {
     WorkerId id;
     std::uint64_t in_flight = 0;
     std::uint64_t queued = 0;
-    double utilization = 0;             ///< busy compute seconds per wall second, over the last seconds
-    double bytes_per_second = 0;        ///< sent over boundaries
-    double microbatches_per_second = 0; ///< measured service rate
+    double utilization = 0;       ///< busy compute seconds per wall second, over the last seconds
+    double bytes_per_second = 0;  ///< sent over boundaries
+    double microbatches_per_second = 0;  ///< measured service rate
   };
   std::vector<Worker> workers;
 };

@@ -64,8 +64,8 @@ Actions Replica::OnForward(const Forward& frame) {
 Actions Replica::StartForward(Task& task) {
   task.state = TaskState::kForwarding;
   ++queued_;
-  return {action::RunForward{task.frame.key, task.frame.version,
-                             task.frame.kind == TaskKind::kTrain}};
+  return {
+      action::RunForward{task.frame.key, task.frame.version, task.frame.kind == TaskKind::kTrain}};
 }
 
 Actions Replica::OnForwardDone(const TaskKey& key, double loss, const Cost& cost) {
@@ -91,8 +91,8 @@ Actions Replica::OnForwardDone(const TaskKey& key, double loss, const Cost& cost
     tasks_.erase(it);
     return actions;
   }
-  actions.push_back(action::Tell{Progress{{TaskReport{key, TaskReport::Event::kForwarded, 0,
-                                                      cost.seconds, cost.boundary_bytes}}}});
+  actions.push_back(action::Tell{Progress{
+      {TaskReport{key, TaskReport::Event::kForwarded, 0, cost.seconds, cost.boundary_bytes}}}});
   task.state = TaskState::kForwarded;
   task.loss = loss;
   if (IsLastStage()) {
@@ -139,8 +139,8 @@ Actions Replica::OnBackwardDone(const TaskKey& key, const Cost& cost) {
   }
   step->folded[key.microbatch] = key.attempt;
   actions.push_back(action::FoldGradients{key});
-  actions.push_back(action::Tell{Progress{{TaskReport{
-      key, TaskReport::Event::kFolded, task.loss, cost.seconds, cost.boundary_bytes}}}});
+  actions.push_back(action::Tell{Progress{{TaskReport{key, TaskReport::Event::kFolded, task.loss,
+                                                      cost.seconds, cost.boundary_bytes}}}});
   return actions;
 }
 
@@ -169,10 +169,9 @@ Actions Replica::OnReduce(const Reduce& reduce) {
   GroupState& group = step.groups[reduce.group];
   if (group.k && reduce.k <= *group.k) return Refused("reduce attempt", key);
   const ClaimSet folded = FoldSet(reduce.step);
-  const auto mine =
-      std::find_if(reduce.participants.begin(), reduce.participants.end(), [&](const auto& p) {
-        return p.worker == options_.self && p.claims.stage == options_.stage;
-      });
+  const auto mine = std::find_if(
+      reduce.participants.begin(), reduce.participants.end(),
+      [&](const auto& p) { return p.worker == options_.self && p.claims.stage == options_.stage; });
   if (mine == reduce.participants.end() || mine->claims != folded) {
     return {action::Tell{
         ReduceRefused{reduce.generation, reduce.step, reduce.group, reduce.k, folded}}};
@@ -189,8 +188,7 @@ Actions Replica::OnGroupReduced(Step step, GroupIndex index, Attempt k, const Di
   GroupState& group = it->second.groups[index];
   if (group.k != k) return {};  // a higher attempt has begun meanwhile
   group.digest = digest;
-  return {action::Tell{
-      Reduced{options_.generation, step, index, k, digest, std::move(norms)}}};
+  return {action::Tell{Reduced{options_.generation, step, index, k, digest, std::move(norms)}}};
 }
 
 Actions Replica::OnCommit(const Commit& commit) {
@@ -216,8 +214,8 @@ Actions Replica::TryCommit() {
   StepState& step = steps_[record.step];
   for (const GroupIndex index : options_.groups) {
     const GroupState& group = step.groups[index];
-    const bool held = std::any_of(
-        record.groups.begin(), record.groups.end(), [&](const GroupResult& result) {
+    const bool held =
+        std::any_of(record.groups.begin(), record.groups.end(), [&](const GroupResult& result) {
           return result.group == index && group.k == result.k && group.digest == result.digest;
         });
     if (!held) {
@@ -258,11 +256,13 @@ Actions Replica::OnWriteCheckpoint(const WriteCheckpoint& request) {
     checkpoints_.push_back(request);
     return {};
   }
-  return {action::Tell{CheckpointWritten{
-      request.generation, request.version, options_.stage,
-      "version " + std::to_string(request.version.value) + " is gone; this worker holds version " +
-          std::to_string(version_.value),
-      {}}}};
+  return {action::Tell{CheckpointWritten{request.generation,
+                                         request.version,
+                                         options_.stage,
+                                         "version " + std::to_string(request.version.value) +
+                                             " is gone; this worker holds version " +
+                                             std::to_string(version_.value),
+                                         {}}}};
 }
 
 }  // namespace swarm::protocol

@@ -50,8 +50,8 @@ struct FoldGradients {
 struct DropTask {
   TaskKey key;
 };
-/// No more folds into (step, group) after those already ordered: sum it with the other participants.
-/// Report with OnGroupReduced.
+/// No more folds into (step, group) after those already ordered: sum it with the other
+/// participants. Report with OnGroupReduced.
 struct StartReduce {
   Reduce reduce;
 };
@@ -83,18 +83,17 @@ struct Fail {
 
 }  // namespace action
 
-using Action =
-    std::variant<action::RunForward, action::RunBackward, action::SendForward, action::SendBackward,
-                 action::FoldGradients, action::DropTask, action::StartReduce, action::ApplyCommit,
-                 action::ReleaseStep, action::TakeCheckpoint, action::Tell, action::Refuse,
-                 action::Fail>;
+using Action = std::variant<action::RunForward, action::RunBackward, action::SendForward,
+                            action::SendBackward, action::FoldGradients, action::DropTask,
+                            action::StartReduce, action::ApplyCommit, action::ReleaseStep,
+                            action::TakeCheckpoint, action::Tell, action::Refuse, action::Fail>;
 using Actions = std::vector<Action>;
 
 struct ReplicaOptions {
   WorkerId self;
   StageIndex stage;
   std::uint64_t stages = 1;
-  std::vector<GroupIndex> groups;  ///< that this stage's tensors belong to
+  std::vector<GroupIndex> groups;       ///< that this stage's tensors belong to
   bool keeps_previous_version = false;  ///< Delayed mode
   Generation generation;
   Version version;                  ///< of the state it begins with

@@ -41,8 +41,8 @@ class ReplicaTest : public ::testing::Test {
     ASSERT_NE(Find<action::FoldGradients>(replica.OnBackwardDone(frame.key, {})), nullptr);
   }
   static Reduce ReduceOf(std::vector<Microbatch> claims, std::uint64_t k = 1) {
-    return {Term(1), Generation(0), Step(0), GroupIndex(1), {Term(1), k},
-            {{kSelf, {StageIndex(1), std::move(claims)}}}};
+    return {Term(1),       Generation(0), Step(0),
+            GroupIndex(1), {Term(1), k},  {{kSelf, {StageIndex(1), std::move(claims)}}}};
   }
   static Commit CommitOf(const Digest& digest, std::uint64_t k = 1) {
     return {Term(1), {.step = Step(0), .groups = {{GroupIndex(1), {Term(1), k}, digest}}}};
@@ -142,8 +142,7 @@ TEST_F(ReplicaTest, AReduceWithOtherClaimsIsRefusedWithTheTruthAndFreezesNothing
   const Actions actions = replica.OnReduce(ReduceOf({Microbatch(0), Microbatch(1)}));
   const auto* tell = Find<action::Tell>(actions);
   ASSERT_NE(tell, nullptr);
-  EXPECT_EQ(std::get<ReduceRefused>(tell->message).folded.microbatches,
-            std::vector{Microbatch(0)});
+  EXPECT_EQ(std::get<ReduceRefused>(tell->message).folded.microbatches, std::vector{Microbatch(0)});
   EXPECT_NE(Find<action::RunForward>(replica.OnForward(Frame(1))), nullptr);  // still open
 }
 
@@ -164,8 +163,7 @@ TEST_F(ReplicaTest, OnlyTheResultThatTheCommitNamesIsApplied) {
   (void)replica.OnReduce(ReduceOf({}, 1));
   (void)replica.OnReduce(ReduceOf({}, 2));
   // The first attempt's result comes late: it is not the one that was asked for last.
-  EXPECT_TRUE(
-      replica.OnGroupReduced(Step(0), GroupIndex(1), {Term(1), 1}, {1, 1}, {}).empty());
+  EXPECT_TRUE(replica.OnGroupReduced(Step(0), GroupIndex(1), {Term(1), 1}, {1, 1}, {}).empty());
   (void)replica.OnGroupReduced(Step(0), GroupIndex(1), {Term(1), 2}, {2, 2}, {});
   Replica other = replica;
   EXPECT_NE(Find<action::Fail>(other.OnCommit(CommitOf({1, 1}, 2))), nullptr);

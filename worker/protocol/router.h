@@ -1,6 +1,6 @@
-// Draws the route of each microbatch: one worker a stage, by wiring, bounded by what each worker may
-// have in flight. Apart from the coordinator so that there may be many routers with disjoint ranges
-// of microbatches (docs/protocol.md, rule 27). Pure.
+// Draws the route of each microbatch: one worker a stage, by wiring, bounded by what each worker
+// may have in flight. Apart from the coordinator so that there may be many routers with disjoint
+// ranges of microbatches (docs/protocol.md, rule 27). Pure.
 #pragma once
 
 #include <map>
@@ -18,8 +18,8 @@ class Router {
   /// Sets the replicas of each stage and with them the in-flight limits.
   void SetReplicas(const std::vector<std::vector<WorkerId>>& replicas_per_stage);
 
-  /// A route with one worker a stage, each charged one microbatch in flight; nothing when some stage
-  /// has no worker below its limit.
+  /// A route with one worker a stage, each charged one microbatch in flight; nothing when some
+  /// stage has no worker below its limit.
   std::optional<std::vector<WorkerId>> Draw();
 
   /// The worker has done its part of a microbatch.

@@ -1,7 +1,8 @@
 // Coordinator and replicas together, with messages delivered in any order that keeps each pair's
-// own: the contributions of every step are exactly one for each (microbatch, stage), and the weights
-// are those of a loop that knows nothing of any of this. "Gradients" are integers that depend on
-// (step, microbatch, stage, version), so that a lost, doubled or stale one shows in the sum.
+// own: the contributions of every step are exactly one for each (microbatch, stage), and the
+// weights are those of a loop that knows nothing of any of this. "Gradients" are integers that
+// depend on (step, microbatch, stage, version), so that a lost, doubled or stale one shows in the
+// sum.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -78,7 +79,8 @@ struct Swarm {
   }
   void Do(const WorkerId& id, Worker& worker, const action::RunForward& a) {
     worker.version_of[a.key] = a.version;
-    later.push_back([=, this] { Act(id, workers.at(id).replica->OnForwardDone(a.key, 1.0, {0.1})); });
+    later.push_back(
+        [=, this] { Act(id, workers.at(id).replica->OnForwardDone(a.key, 1.0, {0.1})); });
   }
   void Do(const WorkerId& id, Worker& worker, const action::RunBackward& a) {
     const Version version = worker.version_of.at(a.key);
@@ -103,8 +105,8 @@ struct Swarm {
     for (const WorkerId& w : waiting) {
       later.push_back([=, this, reduce = a.reduce] {
         workers.at(w).reduced[reduce.step] = sum;
-        Act(w, workers.at(w).replica->OnGroupReduced(reduce.step, reduce.group, reduce.k,
-                                                     {sum, 0}, {{"w", 1.0}}));
+        Act(w, workers.at(w).replica->OnGroupReduced(reduce.step, reduce.group, reduce.k, {sum, 0},
+                                                     {{"w", 1.0}}));
       });
     }
   }
@@ -144,12 +146,12 @@ struct Swarm {
       Worker& worker = workers[to];
       worker.stage = welcome->stage;
       worker.weights[Version(0)] = welcome->stage.value;
-      worker.replica = std::make_unique<Replica>(ReplicaOptions{
-          .self = to,
-          .stage = welcome->stage,
-          .stages = stages,
-          .groups = {GroupIndex(welcome->stage.value)},
-          .keeps_previous_version = delayed});
+      worker.replica =
+          std::make_unique<Replica>(ReplicaOptions{.self = to,
+                                                   .stage = welcome->stage,
+                                                   .stages = stages,
+                                                   .groups = {GroupIndex(welcome->stage.value)},
+                                                   .keeps_previous_version = delayed});
       Post(to, kTrainer, Ready{{}, welcome->stage, {}, {}});
       return;
     }
@@ -222,7 +224,8 @@ class SwarmTest : public ::testing::TestWithParam<bool> {};
 
 TEST_P(SwarmTest, AnyOrderOfMessagesGivesTheWeightsOfTheUndisturbedLoop) {
   const bool delayed = GetParam();
-  const std::vector<std::vector<std::uint64_t>> layouts{{1}, {3}, {1, 1}, {2, 1, 3}, {1, 2, 2, 1, 1}};
+  const std::vector<std::vector<std::uint64_t>> layouts{
+      {1}, {3}, {1, 1}, {2, 1, 3}, {1, 2, 2, 1, 1}};
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const auto& layout = layouts[seed % layouts.size()];
     const std::uint64_t microbatches = 1 + seed % 7, steps = 6;

@@ -24,7 +24,8 @@ class Compute {
   Compute(const Compute&) = delete;
   Compute& operator=(const Compute&) = delete;
 
-  /// Work on the state itself (fold, seal, apply, snapshot): first come, first served, before all else.
+  /// Work on the state itself (fold, seal, apply, snapshot): first come, first served, before all
+  /// else.
   void PostState(std::function<void()> work);
   /// Work on a microbatch. Bounded by the tasks that the replica admits.
   void PostTask(protocol::Step step, ComputeKind kind, std::function<void()> work);

@@ -1,5 +1,5 @@
-// What a stage worker did so far and how it stands, written by the worker as it goes and read from any
-// thread: the source of its metrics.
+// What a stage worker did so far and how it stands, written by the worker as it goes and read from
+// any thread: the source of its metrics.
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,7 @@ struct WorkerCounters {
   const Timepoint begin = Clock::now();
 
   // These only grow.
-  SecondsHistogram forward_seconds;   ///< of compute, one observation a microbatch
+  SecondsHistogram forward_seconds;  ///< of compute, one observation a microbatch
   SecondsHistogram backward_seconds;
   std::atomic<std::uint64_t> commits{0};
   ReasonCounts refused;

@@ -43,8 +43,8 @@ Result<std::unique_ptr<model::Stage>> LoadStage(const api::SwarmJob& job,
                                                 const protocol::Welcome& welcome, int threads,
                                                 const std::string& device) {
   ASSIGN_OR_RETURN(auto stage,
-                   model::Stage::Create(OptionsOf(job, welcome.stage.value, welcome.stage_count,
-                                                  threads, device)));
+                   model::Stage::Create(
+                       OptionsOf(job, welcome.stage.value, welcome.stage_count, threads, device)));
   RETURN_IF_ERROR(LoadInitialState(job, welcome.checkpoint_uri, welcome.version, stage.get()));
   return stage;
 }

@@ -17,8 +17,7 @@ namespace {
   __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
 
 /// to[i] = a[i] + b[i]. One instruction set gives what the other gives: there is nothing to fuse.
-SWARM_VECTORIZED void Add(float* __restrict to, const float* a, const float* b,
-                          std::size_t count) {
+SWARM_VECTORIZED void Add(float* __restrict to, const float* a, const float* b, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) to[i] = a[i] + b[i];
 }
 
@@ -28,9 +27,7 @@ SWARM_VECTORIZED void Accumulate(float* __restrict to, const float* __restrict f
   for (std::size_t i = 0; i < count; ++i) to[i] += from[i];
 }
 
-bool IsAligned(const float* p) {
-  return reinterpret_cast<std::uintptr_t>(p) % alignof(float) == 0;
-}
+bool IsAligned(const float* p) { return reinterpret_cast<std::uintptr_t>(p) % alignof(float) == 0; }
 
 /// Shards begin on cache lines.
 constexpr std::uint64_t kAlignElements = 16;
@@ -175,8 +172,8 @@ void GroupReduce::Sum(OwnChunk& chunk) {
 Status GroupReduce::Gather(std::size_t from, const ReduceChunk& chunk, const Bytes& payload) {
   const std::uint64_t begin = ShardBegin(from), end = ShardBegin(from + 1);
   const std::uint64_t count = payload.size() / sizeof(float);
-  if (chunk.offset < begin || chunk.offset >= end ||
-      (chunk.offset - begin) % kChunkElements != 0 || payload.size() % sizeof(float) != 0 ||
+  if (chunk.offset < begin || chunk.offset >= end || (chunk.offset - begin) % kChunkElements != 0 ||
+      payload.size() % sizeof(float) != 0 ||
       count != std::min(kChunkElements, end - chunk.offset)) {
     return DataLoss("a sum that fits no chunk of its sender's shard");
   }

@@ -22,12 +22,12 @@
 
 namespace swarm::stage {
 
-/// Memory for sums, used again: fresh pages cost as much as the sum itself. Thread-safe; buffers may
-/// outlive the pool.
+/// Memory for sums, used again: fresh pages cost as much as the sum itself. Thread-safe; buffers
+/// may outlive the pool.
 class SumBuffers {
  public:
-  /// At least `count` elements, with whatever they held. Returns to the pool when the last owner lets
-  /// go; the pool keeps two of each size asked for.
+  /// At least `count` elements, with whatever they held. Returns to the pool when the last owner
+  /// lets go; the pool keeps two of each size asked for.
   std::shared_ptr<float[]> Take(std::size_t count);
 
  private:
@@ -39,8 +39,8 @@ class SumBuffers {
 class GroupReduce {
  public:
   /// Sends a chunk to a participant; the payload stays valid as long as it is held.
-  using SendChunk = std::function<void(const protocol::WorkerId& to, protocol::ReduceChunk chunk,
-                                       Bytes payload)>;
+  using SendChunk =
+      std::function<void(const protocol::WorkerId& to, protocol::ReduceChunk chunk, Bytes payload)>;
 
   static constexpr std::uint64_t kChunkElements = 256 * 1024;  // 1 MiB of float32
 

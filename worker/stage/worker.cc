@@ -50,8 +50,8 @@ Result<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
 Worker::Worker(WorkerOptions options) : options_(std::move(options)) {}
 
 Worker::~Worker() {
-  // A loop that has stopped drops what is posted to it, so the order among these does not matter; the
-  // endpoint goes when nobody sends any more.
+  // A loop that has stopped drops what is posted to it, so the order among these does not matter;
+  // the endpoint goes when nobody sends any more.
   control_.Stop();
   compute_.Stop();
   reduce_.Stop();
@@ -188,8 +188,8 @@ void Worker::On(const WorkerId&, const protocol::Welcome& welcome) {
 void Worker::StageIsReady(Result<std::unique_ptr<model::Stage>> stage,
                           const protocol::Welcome& welcome) {
   if (!stage.ok()) {
-    GiveUp("stage " + std::to_string(welcome.stage.value) + " cannot be set up: " +
-           stage.status().message());
+    GiveUp("stage " + std::to_string(welcome.stage.value) +
+           " cannot be set up: " + stage.status().message());
     return;
   }
   stage_ = std::move(*stage);
@@ -233,8 +233,8 @@ void Worker::On(const WorkerId& from, const protocol::Backward& frame, Bytes pay
   if (!replica_) return;
   const auto it = inputs_.find(frame.key);
   protocol::Actions actions = replica_->OnBackward(from, frame);
-  const bool accepted = !actions.empty() &&
-                        std::holds_alternative<protocol::action::RunBackward>(actions.front());
+  const bool accepted =
+      !actions.empty() && std::holds_alternative<protocol::action::RunBackward>(actions.front());
   if (accepted && it != inputs_.end()) it->second.boundary = std::move(payload);
   Carry(std::move(actions));
 }
@@ -250,48 +250,46 @@ void Worker::Carry(protocol::Actions actions) {
 void Worker::Do(const protocol::action::RunForward& a) {
   const auto it = inputs_.find(a.key);
   if (it == inputs_.end()) return;
-  compute_.PostTask(
-      a.key.step, ComputeKind::kForward,
-      [this, a, frame = it->second.frame, input = std::move(it->second.boundary)] {
-        const std::vector<std::int32_t> ids = TokensOf(frame);
-        const Timepoint begin = Clock::now();
-        auto result = std::make_shared<Result<model::ForwardResult>>(stage_->Forward(
-            a.key, a.version, {frame.sequences, frame.tokens_per_sequence, ids}, input,
-            a.keep_graph));
-        const double seconds = ToSeconds(Clock::now() - begin);
-        control_.Post([this, key = a.key, result, seconds] {
-          if (!result->ok()) {
-            GiveUp("forward failed: " + result->status().message());
-            return;
-          }
-          counters_.forward_seconds.Observe(seconds);
-          inputs_[key].output = std::move((*result)->boundary);
-          Carry(replica_->OnForwardDone(key, (*result)->loss,
-                                        {seconds, inputs_[key].output.size()}));
-        });
-      });
+  compute_.PostTask(a.key.step, ComputeKind::kForward,
+                    [this, a, frame = it->second.frame, input = std::move(it->second.boundary)] {
+                      const std::vector<std::int32_t> ids = TokensOf(frame);
+                      const Timepoint begin = Clock::now();
+                      auto result = std::make_shared<Result<model::ForwardResult>>(stage_->Forward(
+                          a.key, a.version, {frame.sequences, frame.tokens_per_sequence, ids},
+                          input, a.keep_graph));
+                      const double seconds = ToSeconds(Clock::now() - begin);
+                      control_.Post([this, key = a.key, result, seconds] {
+                        if (!result->ok()) {
+                          GiveUp("forward failed: " + result->status().message());
+                          return;
+                        }
+                        counters_.forward_seconds.Observe(seconds);
+                        inputs_[key].output = std::move((*result)->boundary);
+                        Carry(replica_->OnForwardDone(key, (*result)->loss,
+                                                      {seconds, inputs_[key].output.size()}));
+                      });
+                    });
 }
 
 void Worker::Do(const protocol::action::RunBackward& a) {
   const auto it = inputs_.find(a.key);
   if (it == inputs_.end()) return;
-  compute_.PostTask(a.key.step, ComputeKind::kBackward,
-                    [this, a, gradient = std::move(it->second.boundary)] {
-                      const Timepoint begin = Clock::now();
-                      auto result =
-                          std::make_shared<Result<Bytes>>(stage_->Backward(a.key, gradient));
-                      const double seconds = ToSeconds(Clock::now() - begin);
-                      control_.Post([this, key = a.key, result, seconds] {
-                        if (!result->ok()) {
-                          GiveUp("backward failed: " + result->status().message());
-                          return;
-                        }
-                        counters_.backward_seconds.Observe(seconds);
-                        const std::uint64_t bytes = (*result)->size();
-                        inputs_[key].output = std::move(**result);
-                        Carry(replica_->OnBackwardDone(key, {seconds, bytes}));
-                      });
-                    });
+  compute_.PostTask(
+      a.key.step, ComputeKind::kBackward, [this, a, gradient = std::move(it->second.boundary)] {
+        const Timepoint begin = Clock::now();
+        auto result = std::make_shared<Result<Bytes>>(stage_->Backward(a.key, gradient));
+        const double seconds = ToSeconds(Clock::now() - begin);
+        control_.Post([this, key = a.key, result, seconds] {
+          if (!result->ok()) {
+            GiveUp("backward failed: " + result->status().message());
+            return;
+          }
+          counters_.backward_seconds.Observe(seconds);
+          const std::uint64_t bytes = (*result)->size();
+          inputs_[key].output = std::move(**result);
+          Carry(replica_->OnBackwardDone(key, {seconds, bytes}));
+        });
+      });
 }
 
 void Worker::Do(const protocol::action::SendForward& a) {
@@ -341,8 +339,7 @@ void Worker::Do(const protocol::action::ApplyCommit& a) {
   compute_.PostState([this, record = a.record, sums = std::move(sums)] {
     std::vector<std::span<const float>> gradients;
     for (const auto& sum : sums) gradients.push_back(sum->result());
-    const Status status =
-        stage_->Apply(gradients, record.clip, record.learning_rate, record.skip);
+    const Status status = stage_->Apply(gradients, record.clip, record.learning_rate, record.skip);
     const Digest state = status.ok() ? stage_->StateDigest() : Digest{};
     control_.Post([this, record, status, state] {
       if (!status.ok()) {
@@ -374,8 +371,8 @@ void Worker::Do(const protocol::action::TakeCheckpoint& a) {
   compute_.PostState([this, request = a.request] {
     auto tensors = std::make_shared<std::vector<state::NamedTensor>>(stage_->Snapshot());
     storage_.Post([this, request, tensors] {
-      protocol::CheckpointWritten written{request.generation, request.version, welcome_.stage,
-                                          {}, {}};
+      protocol::CheckpointWritten written{
+          request.generation, request.version, welcome_.stage, {}, {}};
       auto files = WriteStage(*job_, request, welcome_, *tensors);
       if (files.ok()) {
         written.files = std::move(*files);
@@ -487,8 +484,7 @@ void Worker::FinishIfDone(const ReduceKey& key) {
     if (stage_->groups()[i].index != key.group) continue;
     for (const model::ParameterSlot& slot : stage_->parameters()) {
       if (slot.group != i) continue;
-      norms.push_back(
-          {slot.name, optim::SquaredNorm(result.subspan(slot.offset, slot.count))});
+      norms.push_back({slot.name, optim::SquaredNorm(result.subspan(slot.offset, slot.count))});
     }
   }
   const Digest digest = ComputeDigest(std::as_bytes(result));

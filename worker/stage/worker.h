@@ -2,8 +2,8 @@
 // payloads, sums with the other replicas, applies commits and writes checkpoints.
 //
 // Threads: `control` owns the replica and everything here that has no other owner; `compute`
-// (compute.h) enters libtorch; `reduce` owns the sums in progress; `storage` writes checkpoints. The
-// endpoint's threads only post.
+// (compute.h) enters libtorch; `reduce` owns the sums in progress; `storage` writes checkpoints.
+// The endpoint's threads only post.
 #pragma once
 
 #include <atomic>
@@ -49,8 +49,8 @@ class Worker : public net::EndpointHandler {
                                                const MakeEndpoint& make_endpoint);
   ~Worker() override;
 
-  /// Blocks until the trainer dismisses this worker (ok), or it cannot go on; kAborted: a trainer of
-  /// a new term is there, for which this worker must begin anew.
+  /// Blocks until the trainer dismisses this worker (ok), or it cannot go on; kAborted: a trainer
+  /// of a new term is there, for which this worker must begin anew.
   Status Wait();
   /// Ends Wait. From any thread.
   void Stop(const Status& why);

@@ -1,7 +1,6 @@
 #include "worker/trainer/job_data.h"
 
 #include <algorithm>
-
 #include <nlohmann/json.hpp>
 
 #include "api/llama_config.h"
@@ -63,8 +62,7 @@ std::vector<std::int32_t> JobData::Microbatch(std::uint64_t step, std::uint64_t 
 std::vector<std::int32_t> JobData::ValidationMicrobatch(std::uint64_t microbatch) const {
   std::vector<std::int32_t> ids;
   for (std::uint64_t row = 0; row < sequences_; ++row) {
-    const auto window =
-        validation_->Window(microbatch * sequences_ + row, tokens_per_sequence_);
+    const auto window = validation_->Window(microbatch * sequences_ + row, tokens_per_sequence_);
     ids.insert(ids.end(), window.begin(), window.end());
   }
   return ids;

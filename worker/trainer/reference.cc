@@ -1,6 +1,7 @@
 #include "worker/trainer/reference.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "api/llama_config.h"
 #include "base/log.h"
@@ -10,10 +11,9 @@
 #include "worker/protocol/commit.h"
 #include "worker/stage/load.h"
 #include "worker/state/checkpoint.h"
+#include "worker/trainer/beginning.h"
 #include "worker/trainer/job_data.h"
 #include "worker/trainer/run_log.h"
-
-#include <nlohmann/json.hpp>
 
 namespace swarm::trainer {
 namespace {
@@ -37,7 +37,6 @@ class Reference {
   Result<double> RunMicrobatch(std::uint64_t step, std::uint64_t microbatch);
   Status Commit(protocol::CommitRecord* record, const std::vector<double>& losses);
   Status Validate();
-  Status FindBeginning(std::string* uri, Version* version);
   Status WriteCheckpoint();
 
   const ReferenceOptions& options_;
@@ -49,46 +48,30 @@ class Reference {
   protocol::Generation generation_;
 };
 
-// Which checkpoint to begin with; an empty uri: none.
-Status Reference::FindBeginning(std::string* uri, Version* version) {
-  if (spec().checkpoint.uri.empty()) return Status();
-  ASSIGN_OR_RETURN(storage_, state::Storage::Open(spec().checkpoint.uri, spec().storage));
-  const auto manifest = state::FindLatest(*storage_);
-  if (manifest.status().code() == StatusCode::kNotFound) return Status();
-  if (!options_.resume) {
-    return FailedPrecondition(spec().checkpoint.uri +
-                              " holds checkpoints already: go on from them with --resume, or give"
-                              " another spec.checkpoint.uri");
-  }
-  if (!manifest.ok()) return manifest.status();
-  *version = manifest->version;
-  generation_ = manifest->generation;
-  *uri = spec().checkpoint.uri + "/" + state::CheckpointId{generation_, *version}.Folder();
-  return Status();
-}
-
 Status Reference::Prepare() {
   RETURN_IF_ERROR(ResolveModel(&job_));
   ASSIGN_OR_RETURN(data_, JobData::Open(job_));
-  std::string resume_uri;
-  Version version;
-  RETURN_IF_ERROR(FindBeginning(&resume_uri, &version));
+  ASSIGN_OR_RETURN(const Beginning beginning, FindBeginning(job_, options_.resume));
+  generation_ = beginning.generation;
+  if (!spec().checkpoint.uri.empty()) {
+    ASSIGN_OR_RETURN(storage_, state::Storage::Open(spec().checkpoint.uri, spec().storage));
+  }
   if (!options_.out_dir.empty()) {
-    ASSIGN_OR_RETURN(log_, RunLog::Open(options_.out_dir, version.value));
+    ASSIGN_OR_RETURN(log_, RunLog::Open(options_.out_dir, beginning.version.value));
   }
   ASSIGN_OR_RETURN(stage_,
                    model::Stage::Create(stage::OptionsOf(job_, 0, 1, options_.threads, "cpu")));
-  return stage::LoadInitialState(job_, resume_uri, version, stage_.get());
+  return stage::LoadInitialState(job_, beginning.checkpoint_uri, beginning.version, stage_.get());
 }
 
 Result<double> Reference::RunMicrobatch(std::uint64_t step, std::uint64_t microbatch) {
   const TaskKey key{generation_, Step(step), protocol::Microbatch(microbatch), {}, {}};
   const Version version(delayed() && step > 0 ? step - 1 : step);
   const auto ids = data_->Microbatch(step, microbatch);
-  ASSIGN_OR_RETURN(const auto forward,
-                   stage_->Forward(key, version,
-                                   {data_->sequences(), data_->tokens_per_sequence(), ids}, {},
-                                   /*keep_graph=*/true));
+  ASSIGN_OR_RETURN(
+      const auto forward,
+      stage_->Forward(key, version, {data_->sequences(), data_->tokens_per_sequence(), ids}, {},
+                      /*keep_graph=*/true));
   const auto backward = stage_->Backward(key, {});
   if (!backward.ok()) return backward.status();
   RETURN_IF_ERROR(stage_->Fold(key));
@@ -98,9 +81,12 @@ Result<double> Reference::RunMicrobatch(std::uint64_t step, std::uint64_t microb
 Status Reference::Commit(protocol::CommitRecord* record, const std::vector<double>& losses) {
   const Step step = record->step;
   protocol::CommitInputs inputs{
-      generation_, step, {}, losses, spec().training.maxGradNorm,
-      optim::LearningRate(step.value, spec().optimizer, spec().schedule,
-                          spec().training.maxSteps)};
+      generation_,
+      step,
+      {},
+      losses,
+      spec().training.maxGradNorm,
+      optim::LearningRate(step.value, spec().optimizer, spec().schedule, spec().training.maxSteps)};
   std::vector<std::span<const float>> gradients;
   for (std::uint64_t i = 0; i < stage_->groups().size(); ++i) {
     gradients.push_back(stage_->Accumulator(step, i));
@@ -108,8 +94,7 @@ Status Reference::Commit(protocol::CommitRecord* record, const std::vector<doubl
     for (const model::ParameterSlot& slot : stage_->parameters()) {
       if (slot.group != i) continue;
       report.norms.push_back(
-          {slot.name,
-           optim::SquaredNorm(gradients.back().subspan(slot.offset, slot.count))});
+          {slot.name, optim::SquaredNorm(gradients.back().subspan(slot.offset, slot.count))});
     }
     inputs.groups.push_back(std::move(report));
   }
@@ -136,10 +121,10 @@ Status Reference::Validate() {
   for (std::uint64_t m = 0; m < data_->validation_microbatches(); ++m) {
     const auto ids = data_->ValidationMicrobatch(m);
     const TaskKey key{generation_, Step(version.value), protocol::Microbatch(m), {}, {}};
-    ASSIGN_OR_RETURN(const auto result,
-                     stage_->Forward(key, version,
-                                     {data_->sequences(), data_->tokens_per_sequence(), ids}, {},
-                                     /*keep_graph=*/false));
+    ASSIGN_OR_RETURN(
+        const auto result,
+        stage_->Forward(key, version, {data_->sequences(), data_->tokens_per_sequence(), ids}, {},
+                        /*keep_graph=*/false));
     sum += result.loss;
   }
   const double loss = sum / static_cast<double>(data_->validation_microbatches());
@@ -151,8 +136,8 @@ Status Reference::Validate() {
 Status Reference::WriteCheckpoint() {
   if (!storage_) return Status();
   const state::CheckpointId id{generation_, stage_->version()};
-  ASSIGN_OR_RETURN(const auto files, state::WriteStageFiles(*storage_, id.Folder(), 0, 1,
-                                                            stage_->Snapshot()));
+  ASSIGN_OR_RETURN(const auto files,
+                   state::WriteStageFiles(*storage_, id.Folder(), 0, 1, stage_->Snapshot()));
   RETURN_IF_ERROR(state::PublishManifest(
       *storage_, {.job_name = job_.name,
                   .generation = generation_,
@@ -184,8 +169,8 @@ Status Reference::Run() {
       RETURN_IF_ERROR(Validate());
     }
     if (!go_on || due(spec().checkpoint.intervalSteps)) {
-      const Status status = WriteCheckpoint().WithContext("the checkpoint of version " +
-                                                          std::to_string(step + 1));
+      const Status status =
+          WriteCheckpoint().WithContext("the checkpoint of version " + std::to_string(step + 1));
       if (!go_on || last) return status;
       if (!status.ok()) LOG_WARN("{}", status.message());
     }

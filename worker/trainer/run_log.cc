@@ -5,7 +5,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
@@ -84,13 +83,12 @@ void RunLog::Event(const std::string& kind, const std::string& text) {
 }
 
 void RunLog::Validation(protocol::Version version, double loss) {
-  Write(events_.get(),
-        Json{{"time", UnixSeconds()},
-             {"kind", "Validation"},
-             {"text", "version " + std::to_string(version.value)},
-             {"step", version.value},
-             {"loss", loss}}
-            .dump());
+  Write(events_.get(), Json{{"time", UnixSeconds()},
+                            {"kind", "Validation"},
+                            {"text", "version " + std::to_string(version.value)},
+                            {"step", version.value},
+                            {"loss", loss}}
+                           .dump());
 }
 
 }  // namespace swarm::trainer

@@ -1,7 +1,6 @@
 #include "worker/trainer/trainer.h"
 
 #include <cstring>
-
 #include <nlohmann/json.hpp>
 
 #include "api/llama_config.h"
@@ -9,6 +8,7 @@
 #include "base/log.h"
 #include "worker/optim/schedule.h"
 #include "worker/state/checkpoint.h"
+#include "worker/trainer/beginning.h"
 
 namespace swarm::trainer {
 
@@ -72,34 +72,16 @@ Status Trainer::Prepare() {
       .checkpoint_uri = spec.checkpoint.uri,
       .validation_interval_steps = spec.training.validationIntervalSteps,
       .validation_microbatches = data_->validation_microbatches()};
-  RETURN_IF_ERROR(FindBeginning(&options));
+  ASSIGN_OR_RETURN(const Beginning beginning, FindBeginning(options_.job, options_.resume));
+  options.generation = generation_ = beginning.generation;
+  options.first_version = first_version_ = beginning.version;
+  options.resume_uri = beginning.checkpoint_uri;
+  if (!options.resume_uri.empty()) {
+    LOG_INFO("going on from version {} in {}", beginning.version.value, options.resume_uri);
+  }
   counters_.version = options.first_version.value;
   ASSIGN_OR_RETURN(log_, RunLog::Open(options_.out_dir, options.first_version.value));
   coordinator_ = std::make_unique<protocol::Coordinator>(std::move(options));
-  return {};
-}
-
-Status Trainer::FindBeginning(protocol::CoordinatorOptions* options) {
-  const api::Spec& spec = options_.job.spec;
-  if (!options_.resume || spec.checkpoint.uri.empty()) return {};
-  ASSIGN_OR_RETURN(const auto storage, state::Storage::Open(spec.checkpoint.uri, spec.storage));
-  const auto manifest = state::FindLatest(*storage);
-  if (manifest.status().code() == StatusCode::kNotFound) return {};
-  if (!manifest.ok()) return manifest.status();
-  if (manifest->seed != spec.training.seed) {
-    return FailedPrecondition("the checkpoint in " + spec.checkpoint.uri + " was trained with seed " +
-                              std::to_string(manifest->seed) + ", the job says " +
-                              std::to_string(spec.training.seed));
-  }
-  if (options->delayed && !manifest->previous && manifest->version.value > 0) {
-    return FailedPrecondition("the checkpoint in " + spec.checkpoint.uri +
-                              " was made in step mode Sync; Delayed needs the version before too");
-  }
-  const state::CheckpointId id{manifest->generation, manifest->version};
-  options->generation = generation_ = manifest->generation;
-  options->first_version = first_version_ = manifest->version;
-  options->resume_uri = spec.checkpoint.uri + "/" + id.Folder();
-  LOG_INFO("going on from version {} in {}", manifest->version.value, options->resume_uri);
   return {};
 }
 
@@ -245,19 +227,18 @@ void Trainer::Do(const protocol::order::Validated& o) {
 }
 
 void Trainer::Do(const protocol::order::PublishCheckpoint& o) {
-  state::Manifest manifest{.job_name = options_.job.name,
-                           .job_uid = options_.job_uid,
-                           .generation = generation_,
-                           .term = options_.term,
-                           .version = o.version,
-                           .seed = options_.job.spec.training.seed,
-                           .stage_count = options_.replicas.size(),
-                           .previous = options_.job.spec.training.stepMode ==
-                                           api::StepMode::kDelayed &&
-                                       o.version.value > 0,
-                           .config_json =
-                               api::LlamaConfigToJson(options_.job.spec.model.config).dump(),
-                           .files = o.files};
+  state::Manifest manifest{
+      .job_name = options_.job.name,
+      .job_uid = options_.job_uid,
+      .generation = generation_,
+      .term = options_.term,
+      .version = o.version,
+      .seed = options_.job.spec.training.seed,
+      .stage_count = options_.replicas.size(),
+      .previous =
+          options_.job.spec.training.stepMode == api::StepMode::kDelayed && o.version.value > 0,
+      .config_json = api::LlamaConfigToJson(options_.job.spec.model.config).dump(),
+      .files = o.files};
   storage_.Post([this, manifest = std::move(manifest), spec = options_.job.spec] {
     Status status;
     auto storage = state::Storage::Open(spec.checkpoint.uri, spec.storage);

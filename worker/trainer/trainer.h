@@ -70,7 +70,8 @@ using MakeEndpoint =
 class Trainer : public net::EndpointHandler {
  public:
   /// Opens data and storage, finds the checkpoint to begin with, and waits for workers. Everything
-  /// that is wrong with the job is found here, before a worker is needed. Errors name what and where.
+  /// that is wrong with the job is found here, before a worker is needed. Errors name what and
+  /// where.
   static Result<std::unique_ptr<Trainer>> Start(TrainerOptions options,
                                                 const MakeEndpoint& make_endpoint);
   ~Trainer() override;
@@ -104,7 +105,6 @@ class Trainer : public net::EndpointHandler {
 
   explicit Trainer(TrainerOptions options);
   Status Prepare();
-  Status FindBeginning(protocol::CoordinatorOptions* options);
   void Handle(const net::WorkerId& from, net::Envelope envelope);
   void Carry(protocol::Orders orders);
   void Do(protocol::order::Tell& o);
