@@ -166,7 +166,7 @@ GrpcOptions OptionsOf(const WorkerId& self, const std::string& listen, const Tls
   options.job = "bench";
   options.plaintext = files == nullptr;
   if (files != nullptr) options.tls = *files;
-  options.data_window_bytes = 2 * kUnderWay;
+  options.data_window_bytes = 4 * kUnderWay;  // what is under way, and answers on their way back
   return options;
 }
 
