@@ -7,8 +7,8 @@
 namespace swarm::data {
 namespace {
 
-// The address sanitizer cannot work with RTLD_DEEPBIND; its builds do without the scope of its own.
-#if defined(__SANITIZE_ADDRESS__)
+// The sanitizers cannot work with RTLD_DEEPBIND; their builds do without the scope of its own.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kFlags = RTLD_NOW | RTLD_LOCAL;
 #else
 constexpr int kFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;

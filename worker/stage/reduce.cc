@@ -13,8 +13,13 @@ using protocol::WorkerId;
 
 namespace {
 
+#if defined(__SANITIZE_THREAD__)
+// The choice among clones is made before the sanitizer can observe it.
+#define SWARM_VECTORIZED
+#else
 #define SWARM_VECTORIZED \
   __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
+#endif
 
 /// to[i] = a[i] + b[i]. One instruction set gives what the other gives: there is nothing to fuse.
 SWARM_VECTORIZED void Add(float* __restrict to, const float* a, const float* b, std::size_t count) {
