@@ -41,3 +41,13 @@ target_include_directories(swarm_torch SYSTEM INTERFACE
 target_link_libraries(swarm_torch INTERFACE torch_cpu torch_c10)
 target_link_options(swarm_torch INTERFACE
   "LINKER:-rpath-link,${SWARM_LIBTORCH}/../nvidia/cu13/lib" "LINKER:--allow-shlib-undefined")
+
+# The preset cuda: libtorch's CUDA half, which `make deps` does not fetch.
+if(SWARM_CUDA)
+  if(NOT EXISTS "${SWARM_LIBTORCH}/lib/libtorch_cuda.so")
+    message(FATAL_ERROR "SWARM_CUDA needs a libtorch with CUDA: set SWARM_LIBTORCH to its folder")
+  endif()
+  # Nothing names a symbol of these; they register their kernels when they are loaded.
+  target_link_options(swarm_torch INTERFACE "LINKER:--no-as-needed"
+    "${SWARM_LIBTORCH}/lib/libtorch_cuda.so" "${SWARM_LIBTORCH}/lib/libc10_cuda.so" "LINKER:--as-needed")
+endif()

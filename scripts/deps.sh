@@ -6,7 +6,6 @@
 #
 #   SWARM_DEPS=DIR        where the wheels are unpacked
 #   SWARM_LIBTORCH=DIR    use a libtorch that is already there (it has include/ and lib/); none is fetched
-#   SWARM_DEPS_CUDA=1     also the CUDA compiler, libtorch's CUDA libraries and NCCL (preset cuda)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 deps=${SWARM_DEPS:-$PWD/.deps}
