@@ -4,9 +4,8 @@
 
 #include "api/parse.h"
 #include "base/log.h"
-#include "worker/optim/norm.h"
 #include "worker/stage/load.h"
-#include "worker/state/checkpoint.h"
+#include "worker/stage/norms.h"
 
 namespace swarm::stage {
 
@@ -481,11 +480,7 @@ void Worker::FinishIfDone(const ReduceKey& key) {
   const std::span<const float> result = sum->result();
   std::vector<protocol::TensorNorm> norms;
   for (std::uint64_t i = 0; i < stage_->groups().size(); ++i) {
-    if (stage_->groups()[i].index != key.group) continue;
-    for (const model::ParameterSlot& slot : stage_->parameters()) {
-      if (slot.group != i) continue;
-      norms.push_back({slot.name, optim::SquaredNorm(result.subspan(slot.offset, slot.count))});
-    }
+    if (stage_->groups()[i].index == key.group) norms = ComputeTensorNorms(*stage_, i, result);
   }
   const Digest digest = ComputeDigest(std::as_bytes(result));
   control_.Post([this, key, sum, digest, norms = std::move(norms)]() mutable {

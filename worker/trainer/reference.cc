@@ -6,10 +6,10 @@
 #include "api/llama_config.h"
 #include "base/log.h"
 #include "base/time.h"
-#include "worker/optim/norm.h"
 #include "worker/optim/schedule.h"
 #include "worker/protocol/commit.h"
 #include "worker/stage/load.h"
+#include "worker/stage/norms.h"
 #include "worker/state/checkpoint.h"
 #include "worker/trainer/beginning.h"
 #include "worker/trainer/job_data.h"
@@ -90,13 +90,8 @@ Status Reference::Commit(protocol::CommitRecord* record, const std::vector<doubl
   std::vector<std::span<const float>> gradients;
   for (std::uint64_t i = 0; i < stage_->groups().size(); ++i) {
     gradients.push_back(stage_->Accumulator(step, i));
-    protocol::GroupReport report{{stage_->groups()[i].index, {}, {}}, {}};
-    for (const model::ParameterSlot& slot : stage_->parameters()) {
-      if (slot.group != i) continue;
-      report.norms.push_back(
-          {slot.name, optim::SquaredNorm(gradients.back().subspan(slot.offset, slot.count))});
-    }
-    inputs.groups.push_back(std::move(report));
+    inputs.groups.push_back({{stage_->groups()[i].index, {}, {}},
+                             stage::ComputeTensorNorms(*stage_, i, gradients.back())});
   }
   *record = protocol::DecideCommit(inputs);
   RETURN_IF_ERROR(stage_->Apply(gradients, record->clip, record->learning_rate, record->skip));
