@@ -7,6 +7,7 @@
 
 #include "worker/model/init.h"
 #include "worker/optim/update.h"
+#include "worker/state/pieces.h"
 
 namespace swarm::model {
 namespace {
@@ -168,12 +169,19 @@ std::vector<state::NamedTensor> ParameterStore::Snapshot() const {
 }
 
 Digest ParameterStore::StateDigest() const {
-  std::string summary;
-  for (const Entry& entry : Entries()) {
-    const auto* bytes = static_cast<const std::byte*>(entry.data);
-    summary += entry.name + " " + ComputeDigest({bytes, entry.bytes}).Hex() + "\n";
+  std::vector<state::NamedTensor> tensors;
+  for (Entry& entry : Entries()) {
+    tensors.push_back({std::move(entry.name), entry.type, std::move(entry.shape),
+                       Bytes::Wrap(entry.data, entry.bytes, nullptr)});
   }
-  return ComputeDigest(std::as_bytes(std::span(summary)));
+  const auto pieced = state::CutState(tensors, [](std::size_t count, const auto& body) {
+    at::parallel_for(0, static_cast<std::int64_t>(count), 1,
+                     [&](std::int64_t begin, std::int64_t end) {
+                       for (std::int64_t i = begin; i < end; ++i) body(i);
+                     });
+  });
+  SWARM_CHECK(pieced.ok(), pieced.status().message());
+  return pieced->digest();
 }
 
 Status ParameterStore::Apply(std::span<const std::span<const float>> gradients, double clip,

@@ -95,7 +95,7 @@ class Stage {
   /// A copy of weights, optimizer state, and previous version: "NAME", "optimizer.FIELD.NAME"
   /// (exp_avg and exp_avg_sq in float32, step as an int64 scalar), "previous.NAME". Sorted by name.
   virtual std::vector<state::NamedTensor> Snapshot() const = 0;
-  /// Of everything that Snapshot gives.
+  /// Of everything that Snapshot gives: that of state::CutState. Copies nothing.
   virtual Digest StateDigest() const = 0;
 
   /// Executes the stage's layers. `input` is the encoding of x_s (ignored by stage 0). With
