@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "swarmjob/v1/frame.pb.h"
+#include "worker/net/message_generator.h"
 #include "worker/net/wire.h"
 
 namespace swarm::net {
@@ -66,6 +67,26 @@ TEST_F(FrameTest, MessagesComeBackHoweverTheyWereSliced) {
         EXPECT_EQ(reader_.bytes(), HeaderOf(sequence).size() + size);
       }
     }
+  }
+}
+
+TEST_F(FrameTest, PiecesOfSumsAndOfStatesCarryTheirPayload) {
+  const Bytes payload = MakePayload(2500);
+  std::uint64_t sequence = 0;
+  for (const protocol::Message& message :
+       {protocol::Message(protocol::Parcel{.offset = 7}),
+        protocol::Message(protocol::Fetched{.kind = protocol::FetchKind::kState, .piece = 7})}) {
+    FrameWriter writer(++sequence, *EncodeHeader(message), payload, kPiece);
+    std::optional<Envelope> received;
+    while (!writer.done()) {
+      const FrameWriter::Frame frame = writer.Next();
+      auto added = Add(frame.prefix + std::string(frame.piece.text()));
+      ASSERT_TRUE(added.ok()) << added.status().ToString();
+      received = std::move(*added);
+    }
+    ASSERT_TRUE(received.has_value());
+    EXPECT_TRUE(SameFields(received->message, message));
+    EXPECT_EQ(received->payload.text(), payload.text());
   }
 }
 

@@ -33,7 +33,7 @@ constexpr std::size_t FieldCount() {
 template <typename T, typename Visitor>
 void WithFields(T& t, const Visitor& visit) {
   constexpr std::size_t kCount = FieldCount<std::remove_const_t<T>>();
-  static_assert(kCount <= 9, "add a line for more fields");
+  static_assert(kCount <= 10, "add a line for more fields");
   if constexpr (kCount == 0) {
     visit();
   } else if constexpr (kCount == 1) {
@@ -60,9 +60,12 @@ void WithFields(T& t, const Visitor& visit) {
   } else if constexpr (kCount == 8) {
     auto& [a, b, c, d, e, f, g, h] = t;
     visit(a, b, c, d, e, f, g, h);
-  } else {
+  } else if constexpr (kCount == 9) {
     auto& [a, b, c, d, e, f, g, h, i] = t;
     visit(a, b, c, d, e, f, g, h, i);
+  } else {
+    auto& [a, b, c, d, e, f, g, h, i, j] = t;
+    visit(a, b, c, d, e, f, g, h, i, j);
   }
 }
 
@@ -72,9 +75,11 @@ struct EnumValues;
 template <>
 struct EnumValues<protocol::TaskKind> : std::integral_constant<int, 2> {};
 template <>
-struct EnumValues<protocol::TaskReport::Event> : std::integral_constant<int, 3> {};
+struct EnumValues<protocol::TaskReport::Event> : std::integral_constant<int, 5> {};
 template <>
 struct EnumValues<protocol::ReduceChunk::Phase> : std::integral_constant<int, 2> {};
+template <>
+struct EnumValues<protocol::FetchKind> : std::integral_constant<int, 3> {};
 
 template <typename T>
 struct IsVector : std::false_type {};

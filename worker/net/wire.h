@@ -18,7 +18,8 @@ inline constexpr int kMembersMax = 1 << 14;       ///< workers of a job, files o
 inline constexpr int kAddressesMax = 64;          ///< of one worker
 inline constexpr int kStagesMax = 1 << 12;        ///< hops, groups, stages
 inline constexpr int kReportsMax = 1 << 15;       ///< in one Progress
-inline constexpr int kMicrobatchesMax = 1 << 20;  ///< in one ClaimSet
+inline constexpr int kMicrobatchesMax = 1 << 20;  ///< claims or contributions in one list
+inline constexpr int kStepsMax = 1 << 12;         ///< commit records or steps in one Holding
 inline constexpr int kTensorsMax = 1 << 15;       ///< norms in one Reduced
 
 /// Serializes `message`. Text that is not UTF-8 (a file name in a reason, say) has its foreign

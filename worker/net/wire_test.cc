@@ -94,6 +94,17 @@ TEST(WireTest, AnUnknownEnumValueIsRefused) {
   header.mutable_progress()->add_reports()->set_event(
       static_cast<swarmjob::v1::TaskReport::Event>(77));
   EXPECT_FALSE(DecodeHeader(AsBytes(header.SerializeAsString())).ok());
+  header.mutable_fetch()->set_kind(static_cast<swarmjob::v1::FetchKind>(3));
+  EXPECT_FALSE(DecodeHeader(AsBytes(header.SerializeAsString())).ok());
+  header.mutable_fetched()->set_kind(static_cast<swarmjob::v1::FetchKind>(-1));
+  EXPECT_FALSE(DecodeHeader(AsBytes(header.SerializeAsString())).ok());
+}
+
+TEST(WireTest, AnUnknownEnumValueDeepInAMessageIsRefused) {
+  swarmjob::v1::Header header;
+  header.mutable_resend()->mutable_frame()->set_kind(static_cast<swarmjob::v1::TaskKind>(2));
+  EXPECT_EQ(DecodeHeader(AsBytes(header.SerializeAsString())).status().code(),
+            StatusCode::kDataLoss);
 }
 
 TEST(WireTest, AnEmptyHeaderAndAnUnknownMessageAreRefused) {
@@ -101,16 +112,118 @@ TEST(WireTest, AnEmptyHeaderAndAnUnknownMessageAreRefused) {
   EXPECT_FALSE(DecodeHeader(AsBytes(std::string("\xfa\x3f\x00", 3))).ok());  // field 1023
 }
 
-TEST(WireTest, AListAboveItsCapIsRefusedByBothEnds) {
-  protocol::Forward forward;
-  forward.hops.resize(kStagesMax + 1);
-  EXPECT_EQ(EncodeHeader(forward).status().code(), StatusCode::kInvalidArgument);
+/// A list of a message, and its cap: `local` is the list in the message, `wire` adds an element to
+/// that of the header.
+template <typename Message, typename Local, typename Wire>
+void ExpectCap(int max, const Local& local, const Wire& wire) {
+  SCOPED_TRACE(MessageName(Message()));
+  Message message;
+  local(message).resize(static_cast<std::size_t>(max));
+  EXPECT_TRUE(EncodeHeader(message).ok());
+  local(message).resize(static_cast<std::size_t>(max) + 1);
+  EXPECT_EQ(EncodeHeader(message).status().code(), StatusCode::kInvalidArgument);
   swarmjob::v1::Header header;
-  for (int i = 0; i <= kStagesMax; ++i) header.mutable_forward()->add_hops();
+  for (int i = 0; i < max; ++i) wire(header);
+  EXPECT_TRUE(DecodeHeader(AsBytes(header.SerializeAsString())).ok());
+  wire(header);
+  const Status refused = DecodeHeader(AsBytes(header.SerializeAsString())).status();
+  EXPECT_EQ(refused.code(), StatusCode::kDataLoss);
+  EXPECT_NE(refused.ToString().find("a list of " + std::to_string(max + 1)), std::string::npos);
+}
+
+TEST(WireTest, AListAboveItsCapIsRefusedByBothEnds) {
+  using swarmjob::v1::Header;
+  ExpectCap<protocol::Forward>(
+      kStagesMax, [](auto& m) -> auto& { return m.hops; },
+      [](Header& h) { h.mutable_forward()->add_hops(); });
+  ExpectCap<protocol::Resend>(
+      kStagesMax, [](auto& m) -> auto& { return m.frame.hops; },
+      [](Header& h) { h.mutable_resend()->mutable_frame()->add_hops(); });
+  ExpectCap<protocol::Welcome>(
+      kMembersMax, [](auto& m) -> auto& { return m.donors; },
+      [](Header& h) { h.mutable_welcome()->add_donors(); });
+  ExpectCap<protocol::Roster>(
+      kMembersMax, [](auto& m) -> auto& { return m.members; },
+      [](Header& h) { h.mutable_roster()->add_members(); });
+  ExpectCap<protocol::Roster>(
+      kMembersMax, [](auto& m) -> auto& { return m.adoptions; },
+      [](Header& h) { h.mutable_roster()->add_adoptions(); });
+  ExpectCap<protocol::Holding>(
+      kMembersMax, [](auto& m) -> auto& { return m.roster.members; },
+      [](Header& h) { h.mutable_holding()->mutable_roster()->add_members(); });
+  ExpectCap<protocol::Holding>(
+      kStepsMax, [](auto& m) -> auto& { return m.records; },
+      [](Header& h) { h.mutable_holding()->add_records(); });
+  ExpectCap<protocol::Holding>(
+      kStepsMax, [](auto& m) -> auto& { return m.steps; },
+      [](Header& h) { h.mutable_holding()->add_steps(); });
+}
+
+TEST(WireTest, AListInAListAboveItsCapIsRefusedByBothEnds) {
+  using swarmjob::v1::Header;
+  const auto step = [](protocol::Holding& m) -> protocol::HeldStep& {
+    m.steps.resize(1);
+    return m.steps[0];
+  };
+  const auto wire_step = [](Header& h) {
+    if (h.holding().steps_size() == 0) h.mutable_holding()->add_steps();
+    return h.mutable_holding()->mutable_steps(0);
+  };
+  ExpectCap<protocol::Holding>(
+      kStagesMax, [&](auto& m) -> auto& { return step(m).reduces; },
+      [&](Header& h) { wire_step(h)->add_reduces(); });
+  ExpectCap<protocol::Holding>(
+      kMembersMax,
+      [&](auto& m) -> auto& {
+        step(m).reduces.resize(1);
+        return m.steps[0].reduces[0].participants;
+      },
+      [&](Header& h) {
+        auto* held = wire_step(h);
+        if (held->reduces_size() == 0) held->add_reduces();
+        held->mutable_reduces(0)->add_participants();
+      });
+}
+
+/// `count` contributions as a worker of the last stage has them.
+std::vector<protocol::Contribution> Contributions(std::size_t count) {
+  std::vector<protocol::Contribution> contributions(count);
+  for (std::size_t m = 0; m < count; ++m) {
+    contributions[m] = {protocol::Microbatch(m), {protocol::Term(3), 1000 * m}, 1.0 / (1.0 + m)};
+  }
+  return contributions;
+}
+
+TEST(WireTest, TheContributionsOfAHundredThousandMicrobatchesFit) {
+  constexpr std::size_t kMicrobatches = 100000;
+  protocol::Parcel parcel;
+  protocol::ParcelHeld held;
+  protocol::Holding holding;
+  holding.steps.resize(1);
+  parcel.contributions = held.contributions = holding.steps[0].folded =
+      Contributions(kMicrobatches);
+  for (const protocol::Message& sent :
+       {protocol::Message(parcel), protocol::Message(held), protocol::Message(holding)}) {
+    const auto encoded = EncodeHeader(sent);
+    ASSERT_TRUE(encoded.ok()) << encoded.status().ToString();
+    const auto received = DecodeHeader(AsBytes(*encoded));
+    ASSERT_TRUE(received.ok()) << received.status().ToString();
+    EXPECT_TRUE(SameFields(sent, *received)) << MessageName(sent);
+  }
+}
+
+TEST(WireTest, MoreContributionsThanAnyStepHasAreRefusedByBothEnds) {
+  protocol::ParcelHeld held;
+  held.contributions.resize(kMicrobatchesMax + 1);
+  const Status too_many = EncodeHeader(held).status();
+  EXPECT_EQ(too_many.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(too_many.ToString().find("a list of"), std::string::npos) << too_many.ToString();
+  // An empty contribution takes two bytes: the list's cap, not the header's, is what binds.
+  swarmjob::v1::Header header;
+  for (int i = 0; i <= kMicrobatchesMax; ++i) header.mutable_parcel()->add_contributions();
+  ASSERT_LT(header.ByteSizeLong(), kHeaderBytesMax);
   EXPECT_EQ(DecodeHeader(AsBytes(header.SerializeAsString())).status().code(),
             StatusCode::kDataLoss);
-  forward.hops.resize(kStagesMax);
-  EXPECT_TRUE(EncodeHeader(forward).ok());
 }
 
 TEST(WireTest, AHeaderAboveItsCapIsRefusedByBothEnds) {

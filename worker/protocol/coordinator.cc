@@ -119,7 +119,7 @@ Orders Coordinator::OnReady(const WorkerId& from, const Ready& ready, Timepoint 
 void Coordinator::Start(Timepoint now, Orders& orders) {
   phase_ = Phase::kTraining;
   epoch_ = epoch_.Next();
-  Roster roster{options_.term, epoch_, {}};
+  Roster roster{options_.term, options_.generation, epoch_, {}, {}};
   std::vector<std::vector<WorkerId>> replicas(stages());
   for (const auto& [id, worker] : workers_) {
     roster.members.push_back(worker.member);
@@ -179,6 +179,7 @@ bool Coordinator::IssueOne(Orders& orders) {
   }
   const auto route = router_.Draw();
   if (!route) return false;
+  frame.end = StageIndex(stages());
   for (std::uint64_t s = 0; s < stages(); ++s) {
     const Attempt attempt = NextAttempt();
     frame.hops.push_back({(*route)[s], attempt, true});
@@ -242,6 +243,9 @@ Orders Coordinator::OnProgress(const WorkerId& from, const Progress& progress, T
         evaluation_.reset();
         break;
       }
+      case TaskReport::Event::kPropagated:
+      case TaskReport::Event::kOverflow:
+        break;  // of passes and accumulators that this coordinator does not order
     }
   }
   Advance(now, orders);

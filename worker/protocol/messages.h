@@ -18,7 +18,7 @@
 namespace swarm::protocol {
 
 /// The version of the protocol that this program speaks; hello refuses another.
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 
 // ---- who is there ----
 
@@ -48,6 +48,9 @@ struct Hello {
   std::string cluster;
   std::vector<Address> addresses;
   std::uint64_t threads = 0;  ///< compute threads, for the layout
+  Term term;                  ///< the highest that this incarnation has promised; 0: none
+  bool serving = false;  ///< holds state of a stage: a trainer that does not know it must take over
+  std::string numeric_class;  ///< what makes its results what they are; compared in exact jobs
 };
 
 /// trainer → worker: accepted; what the job is and what this worker has to do in it.
@@ -59,6 +62,10 @@ struct Welcome {
   std::uint64_t stage_count = 0;
   Version version;             ///< of the state to begin with
   std::string checkpoint_uri;  ///< where that state is; empty: the initial weights of the job
+  /// Not empty: the state comes from these replicas of the stage, which have pinned it, and
+  /// checkpoint_uri means nothing (rule 17).
+  std::vector<Member> donors;
+  Digest state;  ///< of the pinned state
 };
 
 /// worker → trainer: holds `version` of its stage's state and can execute.
@@ -69,11 +76,23 @@ struct Ready {
   Digest state;  ///< of parameters and optimizer; equal on all replicas of the stage
 };
 
-/// trainer → workers: the roster of an epoch.
+/// The accumulated gradients of a worker that left in order, from now on its heir's (rule 16).
+struct Adoption {
+  WorkerId donor;
+  WorkerId heir;
+  Step step;
+  bool operator==(const Adoption&) const = default;
+};
+
+/// trainer → workers: the roster of an epoch. Who was in an earlier one and is not in this is
+/// evicted: what it still sends is refused (rule 15).
 struct Roster {
   Term term;
+  Generation generation;
   Epoch epoch;
   std::vector<Member> members;  ///< sorted by id
+  std::vector<Adoption> adoptions;
+  bool operator==(const Roster&) const = default;
 };
 
 /// Both directions, several a second, on the control connection.
@@ -105,13 +124,21 @@ enum class TaskKind : std::uint8_t {
 /// previous stage (or trainer) → worker: execute the forward of hops[key.stage].
 /// Payload: the boundary's encoding of x_s (nothing for stage 0). The token ids travel in the
 /// message itself: they are part of x_s (labels, replays), and small.
+///
+/// A pass covers the stages from key.stage to `end`, which for a fresh microbatch are all. A pass
+/// that repairs something is shorter, and what lies around it is alive already: its first stages
+/// may only recompute (no graph is kept below `first`), its last one gets its gradient by a
+/// Redirect.
 struct Forward {
   TaskKey key;
   Version version;  ///< of the weights to use
   TaskKind kind = TaskKind::kTrain;
-  std::vector<Hop> hops;        ///< one a stage; hop of key.stage names this task
-  Bytes tokens;                 ///< sequences * tokens_per_sequence ids, little-endian int32
-  std::uint32_t sequences = 0;  ///< B of the microbatch
+  std::vector<Hop> hops;  ///< one a stage; hop of key.stage names this task
+  StageIndex end;    ///< exclusive: the output is not sent on to this stage and those behind it
+  StageIndex first;  ///< the lowest stage of this pass that does a backward
+  Hop upstream;      ///< who gets the input gradient of stage `first`; empty worker: nobody
+  Bytes tokens;      ///< sequences * tokens_per_sequence ids, little-endian int32
+  std::uint32_t sequences = 0;            ///< B of the microbatch
   std::uint32_t tokens_per_sequence = 0;  ///< L + 1: inputs and, shifted by one, labels
 };
 
@@ -125,7 +152,13 @@ struct Backward {
 /// What a worker did with one task: a hint, and a measurement (rules 7, 24).
 struct TaskReport {
   TaskKey key;
-  enum class Event : std::uint8_t { kForwarded = 0, kFolded = 1, kEvaluated = 2 } event{};
+  enum class Event : std::uint8_t {
+    kForwarded = 0,
+    kFolded = 1,
+    kEvaluated = 2,
+    kPropagated = 3,  ///< a backward that does not fold
+    kOverflow = 4,    ///< not folded: it does not fit the step's scale (exact accumulation)
+  } event{};
   double loss = 0;     ///< mean nats per token; last stage's kFolded and kEvaluated only
   double seconds = 0;  ///< compute time of this part of the task
   std::uint64_t boundary_bytes = 0;  ///< that this part sent on to another stage
@@ -134,6 +167,172 @@ struct TaskReport {
 /// worker → trainer, batched.
 struct Progress {
   std::vector<TaskReport> reports;
+};
+
+// ---- recovery ----
+
+/// trainer → worker: send the output of your task `source` as `frame` to the worker that it names
+/// (its tokens are those of the task). If the forward is not done yet: go on with the hops of
+/// `frame` when it is. If the task has not come yet: when it has.
+struct Resend {
+  Term term;
+  TaskKey source;
+  Forward frame;  ///< without tokens
+};
+
+/// trainer → worker: the input gradient of your task `source` goes to `to`, as that of `target`:
+/// now if it is there, else when it is.
+struct Redirect {
+  Term term;
+  TaskKey source;
+  WorkerId to;
+  TaskKey target;
+};
+
+/// worker → trainer: the task is over and what it put out is not retained any more.
+struct Missing {
+  TaskKey source;
+  bool gradient = false;  ///< the input gradient (Redirect); else the output (Resend)
+};
+
+/// trainer → worker: stop this attempt; it must not fold any more (rule 9).
+struct Revoke {
+  Term term;
+  TaskKey key;
+};
+
+/// worker → trainer: the answer to Revoke.
+struct Revoked {
+  TaskKey key;
+  bool folded = false;  ///< it was folded before; else it never will be
+};
+
+/// trainer → worker: clear accumulator and fold set of the step, close its attempts, thaw (rule 9).
+struct Void {
+  Term term;
+  Generation generation;
+  Step step;
+  Attempt number;           ///< named in the answer
+  std::uint64_t level = 0;  ///< of the step's scale from now on (exact accumulation)
+};
+
+/// worker → trainer.
+struct Voided {
+  Generation generation;
+  Step step;
+  Attempt number;
+};
+
+/// trainer → worker: the reduces of the step are off; folds go on (rule 11).
+struct Thaw {
+  Term term;
+  Generation generation;
+  Step step;
+};
+
+/// trainer → worker: forget the generation before and begin anew, as this stage, from this state.
+/// Answered with Ready (rule 19).
+struct Rollback {
+  Term term;
+  Generation generation;
+  StageIndex stage;
+  Version version;
+  std::string checkpoint_uri;  ///< empty: the initial weights
+};
+
+// ---- leaving and joining ----
+
+/// worker → trainer: this worker was told that it will be ended.
+struct Leaving {
+  double seconds = 0;  ///< until then
+};
+
+/// trainer → leaving worker: fold nothing more into the step, and hand its sums to `heir`.
+struct HandOver {
+  Term term;
+  Generation generation;
+  Step step;
+  WorkerId heir;
+};
+
+/// A contribution in a sum.
+struct Contribution {
+  Microbatch microbatch;
+  Attempt attempt;
+  double loss = 0;  ///< last stage only
+  bool operator==(const Contribution&) const = default;
+};
+
+/// leaving worker → heir: a piece of the sums of one group. Payload: accumulator elements, little
+/// endian. Counts from the epoch whose roster says so, not before.
+struct Parcel {
+  Generation generation;
+  Step step;
+  StageIndex stage;
+  GroupIndex group;
+  std::uint64_t offset = 0;  ///< first element
+  std::uint64_t count = 0;   ///< of the group's elements
+  std::uint64_t level = 0;   ///< of the step's scale
+  std::vector<Contribution> contributions;
+};
+
+/// heir → trainer: the whole parcel is here.
+struct ParcelHeld {
+  Generation generation;
+  Step step;
+  WorkerId donor;
+  std::vector<Contribution> contributions;
+};
+
+/// trainer → replica: keep a copy of your state of `version` for those who join.
+struct PinState {
+  Term term;
+  Generation generation;
+  Version version;
+};
+
+/// replica → trainer.
+struct StatePinned {
+  Generation generation;
+  Version version;
+  Digest state;
+  std::string error;  ///< empty: pinned
+};
+
+/// trainer → replica: nobody needs it any more.
+struct UnpinState {
+  Term term;
+  Generation generation;
+  Version version;
+};
+
+/// What can be fetched from another replica in pieces.
+enum class FetchKind : std::uint8_t {
+  kStateIndex = 0,  ///< the list of the pinned state's pieces, each with its digest
+  kState = 1,       ///< a piece of the pinned state
+  kGradient = 2,    ///< a piece of the reduced gradient of a step that is decided
+};
+
+/// joining worker → replica.
+struct Fetch {
+  Generation generation;
+  FetchKind kind{};
+  Version version;   ///< kStateIndex, kState: of the pinned state; kGradient: the step's number
+  GroupIndex group;  ///< kGradient
+  Attempt k;         ///< kGradient
+  std::uint64_t piece = 0;
+};
+
+/// replica → joining worker. Payload: the piece.
+struct Fetched {
+  Generation generation;
+  FetchKind kind{};
+  Version version;
+  GroupIndex group;
+  Attempt k;
+  std::uint64_t piece = 0;
+  std::uint64_t pieces = 0;  ///< how many there are of that kind
+  std::string error;         ///< not empty: it is not here (any more)
 };
 
 // ---- reduce and commit ----
@@ -160,6 +359,7 @@ struct Reduce {
   GroupIndex group;
   Attempt k;
   std::vector<Participant> participants;  ///< the order of summation
+  std::uint64_t level = 0;                ///< of the step's scale (exact accumulation)
 };
 
 /// worker → trainer: my fold set is another one; nothing was frozen.
@@ -226,6 +426,7 @@ struct CommitRecord {
 struct Commit {
   Term term;
   CommitRecord record;
+  Step keep_from;  ///< reduced gradients of this step and later ones may still be asked for
 };
 
 /// worker → trainer: applied; holds version step + 1.
@@ -273,6 +474,42 @@ struct Failure {
 struct Shutdown {
   Term term;
   std::string reason;
+  bool rejoin = false;  ///< come back empty, as a new incarnation
+};
+
+// ---- takeover ----
+
+/// A new trainer → workers: promise this term, close all attempts of lower ones that are not
+/// folded, and say what you hold (rule 13).
+struct Takeover {
+  Term term;
+};
+
+/// One group's reduce, as a worker holds it.
+struct HeldReduce {
+  GroupIndex group;
+  Attempt k;
+  std::vector<WorkerId> participants;
+  bool operator==(const HeldReduce&) const = default;
+};
+
+/// What a worker holds of a step that it has not applied.
+struct HeldStep {
+  Step step;
+  std::uint64_t level = 0;
+  std::vector<Contribution> folded;  ///< sorted by microbatch
+  std::vector<HeldReduce> reduces;   ///< that have frozen it
+};
+
+/// worker → new trainer: everything that matters (rule 3).
+struct Holding {
+  Term term;
+  Generation generation;
+  Member self;
+  Version version;
+  Roster roster;                      ///< the last one heard of
+  std::vector<CommitRecord> records;  ///< heard of and kept, applied or not; ordered by step
+  std::vector<HeldStep> steps;
 };
 
 /// observer → trainer: how is the job? Answered with JobStatus.
@@ -306,6 +543,8 @@ struct JobStatus {
 using Message =
     std::variant<Hello, Welcome, Ready, Roster, Heartbeat, Forward, Backward, Progress, Reduce,
                  ReduceRefused, ReduceChunk, Reduced, Commit, Committed, WriteCheckpoint,
-                 CheckpointWritten, Failure, Shutdown, Observe, JobStatus>;
+                 CheckpointWritten, Failure, Shutdown, Observe, JobStatus, Resend, Redirect,
+                 Missing, Revoke, Revoked, Void, Voided, Thaw, Rollback, Leaving, HandOver, Parcel,
+                 ParcelHeld, PinState, StatePinned, UnpinState, Fetch, Fetched, Takeover, Holding>;
 
 }  // namespace swarm::protocol
