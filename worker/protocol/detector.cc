@@ -79,8 +79,7 @@ Duration FailureDetector::Allowed(const WorkerId& worker) const {
 }
 
 Duration FailureDetector::Allowed(const Watched& watched) const {
-  const Duration allowed =
-      options_.period + FromSeconds(kMargin * std::sqrt(watched.mean_square));
+  const Duration allowed = options_.period + FromSeconds(kMargin * std::sqrt(watched.mean_square));
   return std::clamp(allowed, options_.floor, options_.limit);
 }
 

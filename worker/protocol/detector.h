@@ -2,10 +2,10 @@
 // transport; this is for what keeps its sockets: a stopped process, a cut cable, a dead machine.
 // Used by whoever hears heartbeats (the trainer). Pure: time is passed in, no thread of its own.
 //
-// What is allowed to each worker follows its own heartbeats: the period, plus a multiple of how late
-// its beats have been (root mean square), between `floor` and `limit`. Lateness is learned from one
-// bad beat and forgotten over minutes, because losses come in spells. See bench/detector_bench.cc
-// for the false alarms and the time to detection that this gives.
+// What is allowed to each worker follows its own heartbeats: the period, plus a multiple of how
+// late its beats have been (root mean square), between `floor` and `limit`. Lateness is learned
+// from one bad beat and forgotten over minutes, because losses come in spells. See
+// bench/detector_bench.cc for the false alarms and the time to detection that this gives.
 #pragma once
 
 #include <chrono>
@@ -46,13 +46,14 @@ class FailureDetector {
   /// silence, and being early they teach nothing about lateness. Ignored if it is not watched.
   void OnBeat(const WorkerId& worker, Timepoint now);
 
-  /// The watched workers that have been silent for longer than is allowed to them, sorted. They stay
-  /// in the answer until they are heard again or forgotten.
+  /// The watched workers that have been silent for longer than is allowed to them, sorted. They
+  /// stay in the answer until they are heard again or forgotten.
   ///
   /// Time in which the watcher did not watch (more than `watcher_pause` between two calls of this
   /// object) is no silence of the workers: they may have spoken to a stopped process.
   std::vector<WorkerId> Suspects(Timepoint now);
-  /// When to call Suspects next: at the next possible suspicion, at most a tick after the last call.
+  /// When to call Suspects next: at the next possible suspicion, at most a tick after the last
+  /// call.
   Timepoint NextDeadline() const;
 
   /// The silence that is allowed to the worker now; `limit` if it is not watched.
@@ -60,7 +61,7 @@ class FailureDetector {
 
  private:
   struct Watched {
-    Duration heard{};  // in watched time
+    Duration heard{};        // in watched time
     double mean_square = 0;  // of lateness, s²
     std::uint64_t beats = 0;
   };

@@ -166,8 +166,8 @@ TEST(FailureDetectorRateTest, LostBeatsAndJitterGiveNoFalseAlarm) {
 }
 
 TEST(FailureDetectorRateTest, RetransmissionsOnTwoConnectionsGiveNoFalseAlarm) {
-  const Rates rates = Measure(
-      {.jitter_seconds = 0.2, .loss = 0.05, .retransmits = true, .connections = 2});
+  const Rates rates =
+      Measure({.jitter_seconds = 0.2, .loss = 0.05, .retransmits = true, .connections = 2});
   EXPECT_LE(rates.false_alarms, 2u);
   EXPECT_LE(rates.detection_p99, 3.0);
 }
