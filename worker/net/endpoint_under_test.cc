@@ -1,5 +1,6 @@
 #include "worker/net/endpoint_under_test.h"
 
+#include "worker/net/faulty/faulty_endpoint.h"
 #include "worker/net/grpc/credentials.h"
 #include "worker/net/grpc/grpc_endpoint.h"
 #include "worker/net/grpc/test_authority.h"
@@ -52,13 +53,38 @@ class GrpcUnderTest final : public NetworkUnderTest {
   TestAuthority authority_;
 };
 
+/// A decorator that does nothing must not be noticed.
+class FaultlessUnderTest final : public NetworkUnderTest {
+ public:
+  explicit FaultlessUnderTest(std::unique_ptr<NetworkUnderTest> inner) : inner_(std::move(inner)) {}
+
+  Result<std::unique_ptr<Endpoint>> Make(const WorkerId& self, EndpointHandler* handler,
+                                         const EndpointLimits& limits) override {
+    return FaultyEndpoint::Create({.self = self}, handler, [&](EndpointHandler* outer) {
+      return inner_->Make(self, outer, limits);
+    });
+  }
+  std::string nowhere() const override { return inner_->nowhere(); }
+
+ private:
+  const std::unique_ptr<NetworkUnderTest> inner_;
+};
+
 }  // namespace
 
-std::vector<const char*> NetworksUnderTest() { return {"Loopback", "GrpcPlaintext", "GrpcTls"}; }
+std::vector<const char*> NetworksUnderTest() {
+  return {"Loopback", "GrpcPlaintext", "GrpcTls", "FaultlessLoopback", "FaultlessGrpc"};
+}
 
 std::unique_ptr<NetworkUnderTest> MakeNetwork(std::string_view name) {
   if (name == "GrpcPlaintext") return std::make_unique<GrpcUnderTest>(true);
   if (name == "GrpcTls") return std::make_unique<GrpcUnderTest>(false);
+  if (name == "FaultlessGrpc") {
+    return std::make_unique<FaultlessUnderTest>(std::make_unique<GrpcUnderTest>(true));
+  }
+  if (name == "FaultlessLoopback") {
+    return std::make_unique<FaultlessUnderTest>(std::make_unique<LoopbackUnderTest>());
+  }
   return std::make_unique<LoopbackUnderTest>();
 }
 

@@ -1,0 +1,112 @@
+// An Endpoint around another one, which behaves as if the network were bad: cut, or slow. For
+// experiments and tests (`swarmctl run --chaos`); rules may change while it runs.
+//
+// A cut is a black hole, as a pulled cable is: the connection stays as its owner knows it, nothing
+// arrives, and that the peer has gone is heard only afterwards. When the cut is over, what was sent
+// meanwhile arrives in order, as TCP would have it, or the connection is reported broken if it
+// broke meanwhile: the promises of endpoint.h hold. Both sides of a connection need the rules: the
+// sender holds its messages back, the receiver what was on its way and the news of the connection.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <variant>
+
+#include "base/loop.h"
+#include "worker/net/endpoint.h"
+#include "worker/net/faulty/fault_rules.h"
+
+namespace swarm::net {
+
+struct FaultyOptions {
+  WorkerId self;
+  /// Read when it changes (looked at every `poll`). One that is missing or wrong changes nothing;
+  /// the latter is logged. Empty: rules come by SetRules alone.
+  std::string rules_file;
+  Duration poll = std::chrono::milliseconds(20);
+  /// Bound of what is held back per peer and lane, as the send window of the endpoint inside.
+  std::size_t held_bytes_max = 64u << 20;
+};
+
+/// Without rules it hands everything on, in the caller's thread.
+class FaultyEndpoint final : public Endpoint, private EndpointHandler {
+ public:
+  using MakeEndpoint = std::function<Result<std::unique_ptr<Endpoint>>(EndpointHandler*)>;
+
+  /// Errors: those of `make`, which makes the endpoint inside.
+  static Result<std::unique_ptr<Endpoint>> Create(const FaultyOptions& options,
+                                                  EndpointHandler* handler,
+                                                  const MakeEndpoint& make);
+  ~FaultyEndpoint() override;
+
+  /// From now on. From any thread.
+  void SetRules(FaultRules rules);
+
+  void Connect(const WorkerId& peer, const std::vector<protocol::Address>& addresses) override;
+  void Disconnect(const WorkerId& peer) override;
+  Status Send(const WorkerId& to, Lane lane, Envelope envelope) override;
+  std::vector<protocol::Address> addresses() const override { return inner_->addresses(); }
+  Traffic traffic() const override { return inner_->traffic(); }
+
+ private:
+  struct Up {};
+  struct Down {
+    Status why;
+  };
+  struct Arrival {
+    Lane lane;
+    Envelope envelope;
+  };
+  using Event = std::variant<Up, Down, Arrival>;
+  struct Held {
+    Timepoint due;
+    std::size_t bytes;
+    Envelope envelope;
+  };
+  struct LaneQueue {
+    std::deque<Held> held;
+    std::size_t bytes = 0;
+  };
+  struct Peer {
+    LaneQueue out[kLaneCount];
+    std::deque<Event> in;   // that the owner was not told yet
+    int downs_held = 0;     // among `in`: the connection that the owner knows is no more
+    int calls = 0;          // of the handler that run now, in threads of the endpoint inside
+    bool draining = false;  // the loop is telling the owner
+    bool owner_up = false;  // what the owner was told last
+  };
+
+  FaultyEndpoint(FaultyOptions options, EndpointHandler* handler);
+
+  void OnMessage(const WorkerId& from, Lane lane, Envelope envelope) override;
+  void OnPeerUp(const WorkerId& peer) override;
+  void OnPeerDown(const WorkerId& peer, const Status& why) override;
+
+  /// Tells the owner now, or later where the rules or earlier events are in the way.
+  void Hear(const WorkerId& from, Event event);
+  void Tell(const WorkerId& from, Event event);
+  /// These need the lock.
+  bool MayPass(const WorkerId& from, const Event& event) const;
+  void FlushLane(const WorkerId& to, Lane lane, LaneQueue& queue);
+  /// On the loop: tells the owner what may pass by now.
+  void Drain(const WorkerId& from);
+  /// On the loop: sends what is due.
+  void Flush(const WorkerId& to);
+  void PollFile();
+
+  const FaultyOptions options_;
+  EndpointHandler* const handler_;
+  mutable std::mutex mutex_;
+  FaultRules rules_;
+  std::map<WorkerId, Peer> peers_;
+  std::string file_text_;
+  std::unique_ptr<Endpoint> inner_;
+  std::unique_ptr<Loop> loop_;
+};
+
+}  // namespace swarm::net
