@@ -46,8 +46,9 @@ struct EnumNames<StepMode> {
 };
 template <>
 struct EnumNames<Accumulation> {
-  static constexpr std::array kValues{std::pair{Accumulation::kFloat, "Float"}};
-  static constexpr std::array<std::string_view, 1> kLater{"Exact"};
+  static constexpr std::array kValues{std::pair{Accumulation::kFloat, "Float"},
+                                      std::pair{Accumulation::kExact, "Exact"}};
+  static constexpr std::array<std::string_view, 0> kLater{};
 };
 template <>
 struct EnumNames<OptimizerType> {

@@ -58,7 +58,7 @@ SwarmJob AnyJob() {
                    FiniteDouble(),
                    Either(Precision::kFP32, Precision::kBF16),
                    Either(StepMode::kSync, StepMode::kDelayed),
-                   Accumulation::kFloat,
+                   Either(Accumulation::kFloat, Accumulation::kExact),
                    Number(),
                    Number()};
   spec.optimizer = {Either(OptimizerType::kAdamW, OptimizerType::kLAMB),

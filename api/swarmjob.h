@@ -69,7 +69,7 @@ struct Storage {
 
 enum class Precision { kFP32, kBF16 };
 enum class StepMode { kSync, kDelayed };
-enum class Accumulation { kFloat };
+enum class Accumulation { kFloat, kExact };
 
 struct Training {
   std::uint64_t seed = 0;

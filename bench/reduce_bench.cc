@@ -1,6 +1,7 @@
 // The reduce among replicas beside the transport that carries it: two endpoints in this process,
 // connected over loopback TCP. The yardstick sends both ways at once, in chunks of the same size,
-// as many bytes as each side of the reduce sends. Target: at least 0.8 of the transport's rate.
+// as many bytes as each side of the reduce sends. Target: at least 0.8 of the transport's rate. Of
+// integers (exact accumulation) as many elements are twice the bytes.
 #include <cstdio>
 #include <future>
 #include <string>
@@ -80,9 +81,9 @@ double Time(Side& a, Side& b, const std::function<void(Side&, std::function<void
   return ToSeconds(Clock::now() - start);
 }
 
-double TimeTransport(Side& a, Side& b, const std::vector<float>& data) {
+double TimeTransport(Side& a, Side& b, const Bytes& data) {
   const auto prepare = [&](Side& side, std::function<void()> done) {
-    auto left = std::make_shared<std::uint64_t>(data.size() * sizeof(float));
+    auto left = std::make_shared<std::uint64_t>(data.size());
     side.take = [left, done = std::move(done)](const WorkerId&, const ReduceChunk&,
                                                const Bytes& payload) {
       *left -= payload.size();
@@ -90,15 +91,15 @@ double TimeTransport(Side& a, Side& b, const std::vector<float>& data) {
     };
   };
   return Time(a, b, prepare, [&](Side& side) {
-    for (std::uint64_t at = 0; at < data.size(); at += GroupReduce::kChunkElements) {
-      const std::uint64_t count = std::min(GroupReduce::kChunkElements, data.size() - at);
-      side.Send(&side == &a ? b.id : a.id, {},
-                Bytes::Wrap(data.data() + at, count * sizeof(float), nullptr));
+    for (std::uint64_t at = 0; at < data.size(); at += GroupReduce::kChunkBytes) {
+      const std::uint64_t size =
+          std::min<std::uint64_t>(GroupReduce::kChunkBytes, data.size() - at);
+      side.Send(&side == &a ? b.id : a.id, {}, data.Slice(at, size));
     }
   });
 }
 
-double TimeReduce(Side& a, Side& b, const std::vector<float>& data, SumBuffers& buffers) {
+double TimeReduce(Side& a, Side& b, const model::GradientSum& data, SumBuffers& buffers) {
   protocol::Reduce reduce;
   reduce.participants = {{a.id, {}}, {b.id, {}}};
   std::map<Side*, std::shared_ptr<GroupReduce>> parts;
@@ -129,18 +130,27 @@ int main() {
   a.endpoint->Connect(b.id, b.endpoint->addresses());
   a.up.get_future().wait();
   b.up.get_future().wait();
-  std::printf("%10s %14s %14s %8s\n", "MiB", "transport GB/s", "reduce GB/s", "ratio");
-  for (const std::uint64_t mib : {4, 32, 128}) {
-    const std::vector<float> data(mib * 1024 * 1024 / sizeof(float), 1.0F);
-    SumBuffers buffers;
-    double transport = 1e9, reduce = 1e9;
-    for (int i = 0; i < 7; ++i) {
-      transport = std::min(transport, TimeTransport(a, b, data));
-      reduce = std::min(reduce, TimeReduce(a, b, data, buffers));
+  std::printf("%8s %10s %14s %14s %8s\n", "elements", "MiB", "transport GB/s", "reduce GB/s",
+              "ratio");
+  for (const auto type : {swarm::state::ElementType::kF32, swarm::state::ElementType::kI64}) {
+    for (const std::uint64_t mib : {4, 32, 128}) {
+      const std::vector<std::int64_t> zeros(mib * 1024 * 1024 / sizeof(std::int64_t));
+      const swarm::model::GradientSum data{
+          .elements = swarm::Bytes::Copy(zeros.data(), zeros.size() * sizeof(zeros[0])),
+          .type = type,
+          .exponents = {}};
+      SumBuffers buffers;
+      double transport = 1e9, reduce = 1e9;
+      for (int i = 0; i < 7; ++i) {
+        transport = std::min(transport, TimeTransport(a, b, data.elements));
+        reduce = std::min(reduce, TimeReduce(a, b, data, buffers));
+      }
+      const double gigabytes = static_cast<double>(data.elements.size()) * 1e-9;
+      std::printf("%8s %10llu %14.2f %14.2f %8.2f\n",
+                  type == swarm::state::ElementType::kF32 ? "float" : "int64",
+                  static_cast<unsigned long long>(mib), gigabytes / transport, gigabytes / reduce,
+                  transport / reduce);
     }
-    const double gigabytes = static_cast<double>(data.size() * sizeof(float)) * 1e-9;
-    std::printf("%10llu %14.2f %14.2f %8.2f\n", static_cast<unsigned long long>(mib),
-                gigabytes / transport, gigabytes / reduce, transport / reduce);
   }
   return 0;
 }

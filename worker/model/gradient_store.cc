@@ -1,13 +1,19 @@
 #include "worker/model/gradient_store.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <utility>
+
+#include "worker/optim/fixed_point.h"
 
 namespace swarm::model {
 namespace {
 
-constexpr std::size_t kSpareAccumulators = 2;  ///< as many steps as are open at once
+constexpr std::int64_t kGrain = 1 << 16;  ///< elements that a thread takes at once
 
 at::Tensor ViewOf(const std::vector<at::Tensor>& groups, const Operand& operand) {
   return groups[operand.group]
@@ -16,20 +22,72 @@ at::Tensor ViewOf(const std::vector<at::Tensor>& groups, const Operand& operand)
       .view(operand.shape);
 }
 
+std::span<const float> Floats(const at::Tensor& tensor) {
+  return {tensor.const_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
+}
+
+/// Which rows of the embedding a microbatch changes, and by how much.
+struct EmbeddingRows {
+  at::Tensor ids;   ///< [U] int64, ascending
+  at::Tensor sums;  ///< [U, D] float32
+};
+
+/// Adds the rows of one id in the order of their positions: in the same one wherever this runs.
+EmbeddingRows SumByToken(const at::Tensor& tokens, const at::Tensor& embedded) {
+  const at::Tensor host_tokens = tokens.to(at::kCPU);
+  const at::Tensor rows = embedded.to(at::kCPU, at::kFloat).contiguous();
+  const std::span ids(host_tokens.const_data_ptr<std::int64_t>(),
+                      static_cast<std::size_t>(host_tokens.numel()));
+  const auto width = static_cast<std::size_t>(rows.size(1));
+  std::vector<std::size_t> order(ids.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t position) { return ids[position]; });
+  std::vector<std::int64_t> distinct;
+  for (const std::size_t position : order) {
+    if (distinct.empty() || distinct.back() != ids[position]) distinct.push_back(ids[position]);
+  }
+  EmbeddingRows result{at::tensor(distinct, at::kLong),
+                       at::zeros({static_cast<std::int64_t>(distinct.size()), rows.size(1)})};
+  const float* from = rows.const_data_ptr<float>();
+  float* sum = result.sums.mutable_data_ptr<float>();
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (i > 0 && ids[order[i]] != ids[order[i - 1]]) sum += width;
+    const float* row = from + order[i] * width;
+    for (std::size_t d = 0; d < width; ++d) sum[d] += row[d];
+  }
+  return result;
+}
+
 }  // namespace
+
+GradientStore::GradientStore(const Layout& layout, at::Device device,
+                             api::Accumulation accumulation, std::uint64_t microbatches)
+    : layout_(layout),
+      device_(device),
+      accumulation_(accumulation),
+      contribution_bits_(optim::ContributionBits(microbatches)) {}
 
 void GradientStore::Put(const TaskKey& key, MicrobatchGradients gradients) {
   waiting_.insert_or_assign(key, std::move(gradients));
 }
 
-Status GradientStore::Fold(const TaskKey& key) {
-  auto node = waiting_.extract(key);
-  if (node.empty()) {
+Status GradientStore::Fold(const TaskKey& key, const std::vector<int>& exponents) {
+  const auto found = waiting_.find(key);
+  if (found == waiting_.end()) {
     return NotFound("fold: no gradients of microbatch " + std::to_string(key.microbatch.value) +
                     " of step " + std::to_string(key.step.value) + " wait here");
   }
-  const MicrobatchGradients& gradients = node.mapped();
-  const Accumulator& accumulator = Open(key.step);
+  if (exact()) {
+    RETURN_IF_ERROR(FoldIntegers(found->second, key, exponents));
+  } else {
+    FoldFloats(found->second, OpenToWrite(key.step));
+  }
+  waiting_.erase(found);
+  return {};
+}
+
+void GradientStore::FoldFloats(const MicrobatchGradients& gradients,
+                               const Accumulator& accumulator) const {
   for (std::size_t i = 0; i < layout_.operands.size(); ++i) {
     ViewOf(accumulator.sums, layout_.operands[i]).add_(gradients.operands[i]);
   }
@@ -37,45 +95,159 @@ Status GradientStore::Fold(const TaskKey& key) {
     ViewOf(accumulator.sums, *layout_.embedding)
         .index_add_(0, gradients.tokens, gradients.embedded);
   }
+}
+
+Status GradientStore::FoldIntegers(const MicrobatchGradients& gradients, const TaskKey& key,
+                                   const std::vector<int>& exponents) {
+  std::vector<Part> parts = PartsOf(gradients);
+  Measure(parts);
+  if (!std::ranges::all_of(parts, [](const Part& part) { return std::isfinite(part.largest); })) {
+    Open(key.step).finite = false;
+    return {};
+  }
+  for (const Part& part : parts) {
+    if (optim::Fits(part.largest, exponents[part.slot], contribution_bits_)) continue;
+    return {StatusCode::kOutOfRange, "the gradient of " + layout_.slots[part.slot].name +
+                                         " by microbatch " + std::to_string(key.microbatch.value) +
+                                         " of step " + std::to_string(key.step.value) +
+                                         " has an element of " + std::to_string(part.largest) +
+                                         ", beyond 2^" +
+                                         std::to_string(contribution_bits_ - exponents[part.slot]) +
+                                         ": the step is to be repeated at a higher scale level"};
+  }
+  const Accumulator& accumulator = OpenToWrite(key.step);
+  for (const Part& part : parts) {
+    const ParameterSlot& slot = layout_.slots[part.slot];
+    AddQuantized(part, exponents[part.slot],
+                 accumulator.sums[slot.group].narrow(0, static_cast<std::int64_t>(slot.offset),
+                                                     static_cast<std::int64_t>(slot.count)));
+  }
   return {};
+}
+
+std::vector<GradientStore::Part> GradientStore::PartsOf(
+    const MicrobatchGradients& gradients) const {
+  std::vector<Part> parts;
+  for (std::size_t i = 0; i < layout_.operands.size(); ++i) {
+    const Operand& operand = layout_.operands[i];
+    const at::Tensor flat = gradients.operands[i].to(at::kFloat).contiguous().view(-1);
+    for (std::size_t s = 0; s < layout_.slots.size(); ++s) {
+      const ParameterSlot& slot = layout_.slots[s];
+      if (slot.group != operand.group || slot.offset < operand.offset ||
+          slot.offset >= operand.offset + operand.count()) {
+        continue;
+      }
+      parts.push_back({s,
+                       flat.narrow(0, static_cast<std::int64_t>(slot.offset - operand.offset),
+                                   static_cast<std::int64_t>(slot.count)),
+                       {}});
+    }
+  }
+  if (!layout_.embedding) return parts;
+  const auto table = std::ranges::find_if(layout_.slots, [&](const ParameterSlot& slot) {
+    return slot.group == layout_.embedding->group && slot.offset == layout_.embedding->offset;
+  });
+  EmbeddingRows rows = SumByToken(gradients.tokens, gradients.embedded);
+  parts.push_back({static_cast<std::size_t>(table - layout_.slots.begin()),
+                   rows.sums.view(-1).to(device_), rows.ids.to(device_)});
+  return parts;
+}
+
+void GradientStore::Measure(std::vector<Part>& parts) const {
+  for (Part& part : parts) {
+    if (!part.values.is_cpu()) {
+      part.largest = part.values.abs().max().item<float>();  // NaN where there is one
+      continue;
+    }
+    const std::span<const float> values = Floats(part.values);
+    part.largest = at::parallel_reduce(
+        0, part.values.numel(), kGrain, 0.0F,
+        [&](std::int64_t begin, std::int64_t end, float) {
+          return optim::LargestMagnitude(values.subspan(static_cast<std::size_t>(begin),
+                                                        static_cast<std::size_t>(end - begin)));
+        },
+        [](float a, float b) {
+          const float pair[] = {a, b};
+          return optim::LargestMagnitude(pair);
+        });
+  }
+}
+
+void GradientStore::AddQuantized(const Part& part, int exponent, const at::Tensor& sum) const {
+  if (!part.values.is_cpu()) {
+    at::Tensor q = (part.values.to(at::kDouble) * std::ldexp(1.0, exponent)).round_().to(at::kLong);
+    if (!part.rows.defined()) {
+      sum.add_(q);
+      return;
+    }
+    q = q.view({part.rows.numel(), -1});
+    sum.view({-1, q.size(1)}).index_add_(0, part.rows, q);
+    return;
+  }
+  const std::span<const float> values = Floats(part.values);
+  const std::span to(sum.mutable_data_ptr<std::int64_t>(), static_cast<std::size_t>(sum.numel()));
+  const std::int64_t rows = part.rows.defined() ? part.rows.numel() : 0;
+  if (rows == 0) {
+    at::parallel_for(0, part.values.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      const auto first = static_cast<std::size_t>(begin);
+      const auto count = static_cast<std::size_t>(end - begin);
+      optim::AddQuantized(values.subspan(first, count), exponent, part.largest,
+                          to.subspan(first, count));
+    });
+    return;
+  }
+  const std::size_t width = values.size() / static_cast<std::size_t>(rows);
+  const auto* ids = part.rows.const_data_ptr<std::int64_t>();
+  at::parallel_for(0, rows, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      optim::AddQuantized(values.subspan(static_cast<std::size_t>(i) * width, width), exponent,
+                          part.largest,
+                          to.subspan(static_cast<std::size_t>(ids[i]) * width, width));
+    }
+  });
 }
 
 GradientStore::Accumulator& GradientStore::Open(Step step) {
   const auto found = accumulators_.find(step);
   if (found != accumulators_.end()) return found->second;
   Accumulator accumulator;
-  if (!spare_.empty()) {
-    accumulator = std::move(spare_.back());
-    spare_.pop_back();
-    for (at::Tensor& sum : accumulator.sums) sum.zero_();
-  } else {
-    for (const ParameterGroup& group : layout_.groups) {
-      accumulator.sums.push_back(at::zeros({static_cast<std::int64_t>(group.count)},
-                                           at::TensorOptions(device_).dtype(at::kFloat)));
-    }
+  for (const ParameterGroup& group : layout_.groups) {
+    accumulator.sums.push_back(
+        at::zeros({static_cast<std::int64_t>(group.count)},
+                  at::TensorOptions(device_).dtype(exact() ? at::kLong : at::kFloat)));
+    accumulator.lent.push_back(false);
   }
   return accumulators_.emplace(step, std::move(accumulator)).first->second;
 }
 
-std::span<const float> GradientStore::Sum(Step step, std::uint64_t group) {
+GradientStore::Accumulator& GradientStore::OpenToWrite(Step step) {
   Accumulator& accumulator = Open(step);
-  accumulator.host.resize(accumulator.sums.size());
-  const at::Tensor& sum = accumulator.sums[group];
-  at::Tensor& host = accumulator.host[group];
-  if (!host.defined()) {
-    host = sum.to(at::kCPU);  // the sum itself where it already is there
-  } else if (!host.is_alias_of(sum)) {
-    host.copy_(sum);
+  for (std::size_t group = 0; group < accumulator.sums.size(); ++group) {
+    if (!accumulator.lent[group]) continue;
+    accumulator.sums[group] = accumulator.sums[group].clone();
+    accumulator.lent[group] = false;
   }
-  return {host.const_data_ptr<float>(), static_cast<std::size_t>(host.numel())};
+  return accumulator;
+}
+
+GradientSum GradientStore::Sum(Step step, std::uint64_t group, const std::vector<int>& exponents) {
+  Accumulator& accumulator = Open(step);
+  const at::Tensor& sum = accumulator.sums[group];
+  const auto host = std::make_shared<at::Tensor>(sum.to(at::kCPU));  // itself where it is there
+  accumulator.lent[group] = host->is_alias_of(sum);
+  GradientSum result{.elements = Bytes::Wrap(host->const_data_ptr(), host->nbytes(), host),
+                     .type = exact() ? state::ElementType::kI64 : state::ElementType::kF32,
+                     .exponents = {},
+                     .finite = accumulator.finite};
+  for (std::size_t s = 0; exact() && s < layout_.slots.size(); ++s) {
+    if (layout_.slots[s].group == group) result.exponents.push_back(exponents[s]);
+  }
+  return result;
 }
 
 void GradientStore::Release(Step step) {
   std::erase_if(waiting_, [&](const auto& entry) { return entry.first.step == step; });
-  auto node = accumulators_.extract(step);
-  if (node.empty() || spare_.size() >= kSpareAccumulators) return;
-  node.mapped().host.clear();
-  spare_.push_back(std::move(node.mapped()));
+  accumulators_.erase(step);
 }
 
 void GradientStore::Clear() {

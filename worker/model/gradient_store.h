@@ -1,5 +1,5 @@
 // The gradients of a stage on their way: those of single microbatches, waiting under their key, and
-// the sums of steps.
+// the sums of steps, as floats or, with Accumulation::kExact, as integers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,16 +22,19 @@ struct MicrobatchGradients {
 class GradientStore {
  public:
   /// `layout` must outlive this.
-  GradientStore(const Layout& layout, at::Device device) : layout_(layout), device_(device) {}
+  GradientStore(const Layout& layout, at::Device device, api::Accumulation accumulation,
+                std::uint64_t microbatches);
 
   bool Waits(const TaskKey& key) const { return waiting_.contains(key); }
   void Put(const TaskKey& key, MicrobatchGradients gradients);
   void Drop(const TaskKey& key) { waiting_.erase(key); }
 
-  /// Adds the waiting gradients of `key` to the sums of its step. Errors: kNotFound.
-  Status Fold(const TaskKey& key);
-  /// The sum of (step, group), on the host, until Release(step).
-  std::span<const float> Sum(Step step, std::uint64_t group);
+  /// As Stage::Fold. `exponents`, one for each of Layout::slots, are the step's; none for floats.
+  Status Fold(const TaskKey& key, const std::vector<int>& exponents);
+  /// As Stage::Accumulator.
+  GradientSum Sum(Step step, std::uint64_t group, const std::vector<int>& exponents);
+  /// Forgets the sums of a step.
+  void ClearSums(Step step) { accumulators_.erase(step); }
   /// Forgets sums and waiting gradients of a step.
   void Release(Step step);
   /// Forgets everything.
@@ -39,17 +42,34 @@ class GradientStore {
 
  private:
   struct Accumulator {
-    std::vector<at::Tensor> sums;  ///< one a group; flat float32 on the device
-    std::vector<at::Tensor> host;  ///< of the sums, where the device has memory of its own
+    std::vector<at::Tensor> sums;  ///< one a group; flat, on the device
+    std::vector<bool> lent;        ///< one a group: others read the sum, it must not be written
+    bool finite = true;
   };
+  /// A parameter's part of a contribution.
+  struct Part {
+    std::size_t slot = 0;
+    at::Tensor values;  ///< float32, flat, contiguous
+    at::Tensor rows;    ///< int64 [U]: `values` are these rows of the parameter; undefined: all
+    float largest = 0;  ///< magnitude; not finite if a value is not
+  };
+  bool exact() const { return accumulation_ == api::Accumulation::kExact; }
   Accumulator& Open(Step step);
+  /// The open sums of a step, for writing.
+  Accumulator& OpenToWrite(Step step);
+  void FoldFloats(const MicrobatchGradients& gradients, const Accumulator& accumulator) const;
+  Status FoldIntegers(const MicrobatchGradients& gradients, const TaskKey& key,
+                      const std::vector<int>& exponents);
+  std::vector<Part> PartsOf(const MicrobatchGradients& gradients) const;
+  void Measure(std::vector<Part>& parts) const;
+  void AddQuantized(const Part& part, int exponent, const at::Tensor& sum) const;
 
   const Layout& layout_;
-  at::Device device_;
+  const at::Device device_;
+  const api::Accumulation accumulation_;
+  const int contribution_bits_;
   std::map<TaskKey, MicrobatchGradients> waiting_;
   std::map<Step, Accumulator> accumulators_;
-  std::vector<Accumulator>
-      spare_;  ///< of released steps: fresh memory costs a page fault every 4 KB
 };
 
 }  // namespace swarm::model

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "worker/model/tensor_memory.h"
+#include "worker/optim/fixed_point.h"
 
 namespace swarm::model {
 namespace {
@@ -77,16 +78,18 @@ LlamaStage::LlamaStage(const StageOptions& options, Layout layout, at::Device de
       codec_(codec::MakeCodec(options.codec)),
       rotary_(options.config.head_dim, options.config.rope_theta, device),
       parameters_(layout_, options, device),
-      gradients_(layout_, device) {}
+      gradients_(layout_, device, options.accumulation, options.microbatches) {}
 
 void LlamaStage::InitRandom(std::uint64_t seed) {
   graphs_.clear();
+  scale_levels_.clear();
   gradients_.Clear();
   parameters_.InitRandom(seed);
 }
 
 Status LlamaStage::Load(const state::TensorLookup& tensors, Version version, bool optimizer) {
   graphs_.clear();
+  scale_levels_.clear();
   gradients_.Clear();
   return Guarded("load", [&] { return parameters_.Load(tensors, version, optimizer); });
 }
@@ -227,8 +230,12 @@ Result<Bytes> LlamaStage::Differentiate(const TaskKey& key, const Bytes& gradien
   return layout_.slice.embedding ? Bytes() : codec_->Encode(input_gradient);
 }
 
+std::vector<int> LlamaStage::ExponentsOf(Step step) const {
+  return exact() ? parameters_.Exponents(step, ScaleLevel(step)) : std::vector<int>();
+}
+
 Status LlamaStage::Fold(const TaskKey& key) {
-  return Guarded("fold", [&] { return gradients_.Fold(key); });
+  return Guarded("fold", [&] { return gradients_.Fold(key, ExponentsOf(key.step)); });
 }
 
 void LlamaStage::Drop(const TaskKey& key) {
@@ -236,19 +243,40 @@ void LlamaStage::Drop(const TaskKey& key) {
   gradients_.Drop(key);
 }
 
-std::span<const float> LlamaStage::Accumulator(Step step, std::uint64_t group) {
-  return gradients_.Sum(step, group);
+GradientSum LlamaStage::Accumulator(Step step, std::uint64_t group) {
+  return gradients_.Sum(step, group, ExponentsOf(step));
+}
+
+Status LlamaStage::SetScaleLevel(Step step, unsigned level) {
+  if (level > (exact() ? optim::kScaleLevelMax : 0)) {
+    return InvalidArgument("scale level " + std::to_string(level) + ": the highest is " +
+                           std::to_string(exact() ? optim::kScaleLevelMax : 0));
+  }
+  gradients_.ClearSums(step);
+  if (level == 0) {
+    scale_levels_.erase(step);
+  } else {
+    scale_levels_[step] = level;
+  }
+  return {};
+}
+
+unsigned LlamaStage::ScaleLevel(Step step) const {
+  const auto found = scale_levels_.find(step);
+  return found == scale_levels_.end() ? 0 : found->second;
 }
 
 void LlamaStage::ReleaseStep(Step step) {
   std::erase_if(graphs_, [&](const auto& entry) { return entry.first.step == step; });
   gradients_.Release(step);
+  scale_levels_.erase(step);
 }
 
-Status LlamaStage::Apply(std::span<const std::span<const float>> gradients, double clip,
-                         double learning_rate, bool skip) {
+Status LlamaStage::Apply(std::span<const Bytes> sums, double clip, double learning_rate,
+                         bool skip) {
   return Guarded("apply", [&]() -> Status {
-    Status status = parameters_.Apply(gradients, clip, learning_rate, skip);
+    const unsigned level = ScaleLevel(Step(version().value));
+    Status status = parameters_.Apply(sums, {clip, learning_rate, skip, level});
     // The weights that a graph refers to are overwritten when its version goes.
     std::erase_if(graphs_, [&](const auto& entry) {
       return parameters_.Find(entry.second.version) == nullptr;

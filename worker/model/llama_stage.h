@@ -35,11 +35,12 @@ class LlamaStage final : public Stage {
   Status Fold(const TaskKey& key) override;
   void Drop(const TaskKey& key) override;
 
-  std::span<const float> Accumulator(Step step, std::uint64_t group) override;
+  GradientSum Accumulator(Step step, std::uint64_t group) override;
+  Status SetScaleLevel(Step step, unsigned level) override;
+  unsigned ScaleLevel(Step step) const override;
   void ReleaseStep(Step step) override;
 
-  Status Apply(std::span<const std::span<const float>> gradients, double clip, double learning_rate,
-               bool skip) override;
+  Status Apply(std::span<const Bytes> sums, double clip, double learning_rate, bool skip) override;
   Result<Bytes> Logits(Version version, const TokenBatch& tokens) override;
 
  private:
@@ -52,6 +53,9 @@ class LlamaStage final : public Stage {
   };
 
   Result<const Weights*> FindWeights(Version version) const;
+  bool exact() const { return options_.accumulation == api::Accumulation::kExact; }
+  /// The exponents of a step's accumulators, one a parameter; none without kExact.
+  std::vector<int> ExponentsOf(Step step) const;
   /// The columns [first, first + count) of a batch, int64 [B, count] on the device. Errors:
   /// kInvalidArgument (a wrong number of ids, an id outside the vocabulary).
   Result<at::Tensor> TokenColumns(const TokenBatch& tokens, std::int64_t first,
@@ -74,6 +78,7 @@ class LlamaStage final : public Stage {
   ParameterStore parameters_;
   GradientStore gradients_;
   std::map<TaskKey, Graph> graphs_;
+  std::map<Step, unsigned> scale_levels_;  ///< those that are not 0
 };
 
 }  // namespace swarm::model

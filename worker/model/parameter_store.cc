@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "worker/model/init.h"
+#include "worker/optim/fixed_point.h"
 #include "worker/optim/update.h"
 #include "worker/state/pieces.h"
 
@@ -20,6 +21,24 @@ std::string ShapeText(const std::vector<std::int64_t>& shape) {
   for (const std::int64_t size : shape)
     text += (text.size() > 1 ? ", " : "") + std::to_string(size);
   return text + "]";
+}
+
+/// The single number of an int64 scalar. Errors: kNotFound; kInvalidArgument.
+Result<std::int64_t> ReadNumber(const state::TensorLookup& tensors, const std::string& name) {
+  Result<state::NamedTensor> tensor = tensors(name);
+  if (!tensor.ok()) return tensor.status().WithContext(name);
+  std::int64_t number = 0;
+  if (tensor->type != state::ElementType::kI64 || tensor->data.size() != sizeof number) {
+    return InvalidArgument(name + ": expected one int64");
+  }
+  std::memcpy(&number, tensor->data.data(), sizeof number);
+  return number;
+}
+
+/// A part of a reduced sum.
+template <typename T>
+std::span<const T> PartOf(const Bytes& sum, std::uint64_t offset, std::uint64_t count) {
+  return {reinterpret_cast<const T*>(sum.data()) + offset, count};
 }
 
 std::span<float> PartOf(std::span<float> group, const ParameterSlot& slot) {
@@ -45,6 +64,8 @@ Status ReadTensor(const state::TensorLookup& tensors, const std::string& name,
 
 ParameterStore::ParameterStore(const Layout& layout, const StageOptions& options, at::Device device)
     : layout_(layout),
+      accumulation_(options.accumulation),
+      contribution_bits_(optim::ContributionBits(options.microbatches)),
       optimizer_(options.optimizer),
       initializer_range_(options.config.initializer_range) {
   const std::size_t versions = options.step_mode == api::StepMode::kDelayed ? 2 : 1;
@@ -70,6 +91,9 @@ void ParameterStore::Reset(Version version) {
   updates_ = 0;
   for (auto& moments : first_moments_) std::ranges::fill(moments, 0.0F);
   for (auto& moments : second_moments_) std::ranges::fill(moments, 0.0F);
+  if (!exact()) return;
+  scales_.assign(layout_.slots.size(), optim::StartExponent(contribution_bits_));
+  previous_scales_ = scales_;
 }
 
 void ParameterStore::InitRandom(std::uint64_t seed) {
@@ -125,18 +149,30 @@ Status ParameterStore::LoadOptimizer(const state::TensorLookup& tensors) {
     if (!status.ok()) return status;
 
     const std::string name = "optimizer.step." + slot.name;
-    Result<state::NamedTensor> count = tensors(name);
-    if (!count.ok()) return count.status().WithContext(name);
-    std::int64_t updates = 0;
-    if (count->type != state::ElementType::kI64 || count->data.size() != sizeof updates) {
-      return InvalidArgument(name + ": expected one int64");
-    }
-    std::memcpy(&updates, count->data.data(), sizeof updates);
-    if (updates < 0 || (&slot != &layout_.slots.front() && updates != updates_)) {
-      return InvalidArgument(name + " is " + std::to_string(updates) + ", other tensors' is " +
+    const Result<std::int64_t> updates = ReadNumber(tensors, name);
+    if (!updates.ok()) return updates.status();
+    if (*updates < 0 || (&slot != &layout_.slots.front() && *updates != updates_)) {
+      return InvalidArgument(name + " is " + std::to_string(*updates) + ", other tensors' is " +
                              std::to_string(updates_) + ": not the state of one moment");
     }
-    updates_ = updates;
+    updates_ = *updates;
+  }
+  return exact() ? LoadScales(tensors) : Status();
+}
+
+Status ParameterStore::LoadScales(const state::TensorLookup& tensors) {
+  const auto load = [&](const std::string& name, std::int64_t& scale) {
+    const Result<std::int64_t> number = ReadNumber(tensors, name);
+    if (number.ok()) scale = optim::ClampExponent(contribution_bits_, *number);
+    // A state that was made with float sums has none: the start exponents stay.
+    return number.status().code() == StatusCode::kNotFound ? Status() : number.status();
+  };
+  for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
+    const std::string& name = layout_.slots[i].name;
+    RETURN_IF_ERROR(load("optimizer.scale." + name, scales_[i]));
+    if (buffers_.size() > 1) {
+      RETURN_IF_ERROR(load("optimizer.previous_scale." + name, previous_scales_[i]));
+    }
   }
   return {};
 }
@@ -154,6 +190,13 @@ std::vector<ParameterStore::Entry> ParameterStore::Entries() const {
     entries.push_back(
         {"optimizer.step." + slot.name, state::ElementType::kI64, {}, &updates_, sizeof updates_});
     if (previous_held_) add("previous.", slot, previous().group(slot.group).data());
+    if (!exact()) continue;
+    const std::size_t index = static_cast<std::size_t>(&slot - layout_.slots.data());
+    const auto add_scale = [&](const std::string& prefix, const std::int64_t& scale) {
+      entries.push_back({prefix + slot.name, state::ElementType::kI64, {}, &scale, sizeof scale});
+    };
+    add_scale("optimizer.scale.", scales_[index]);
+    if (previous_held_) add_scale("optimizer.previous_scale.", previous_scales_[index]);
   }
   std::ranges::sort(entries, {}, &Entry::name);
   return entries;
@@ -184,24 +227,39 @@ Digest ParameterStore::StateDigest() const {
   return pieced->digest();
 }
 
-Status ParameterStore::Apply(std::span<const std::span<const float>> gradients, double clip,
-                             double learning_rate, bool skip) {
+std::vector<int> ParameterStore::Exponents(Step step, unsigned level) const {
+  const bool delayed = buffers_.size() > 1;
+  const Version read(delayed && step.value > 0 ? step.value - 1 : step.value);
+  SWARM_CHECK(read == version_ || (previous_held_ && read.Next() == version_),
+              "exponents of step " + std::to_string(step.value) + " at version " +
+                  std::to_string(version_.value));
+  std::vector<int> exponents;
+  for (const std::int64_t scale : read == version_ ? scales_ : previous_scales_) {
+    exponents.push_back(optim::LowerExponent(contribution_bits_, static_cast<int>(scale), level));
+  }
+  return exponents;
+}
+
+Status ParameterStore::Apply(std::span<const Bytes> sums, const ApplyOptions& options) {
   if (!newest_held_) return FailedPrecondition("apply: this stage has no weights; load some");
-  const bool fits = gradients.size() == layout_.groups.size() &&
-                    std::ranges::equal(gradients, layout_.groups, {}, &std::span<const float>::size,
-                                       &ParameterGroup::count);
-  if (!fits && !skip)
-    return InvalidArgument("apply: the gradients are not those of this stage's groups");
+  const std::uint64_t element = exact() ? sizeof(std::int64_t) : sizeof(float);
+  const bool fits = std::ranges::equal(sums, layout_.groups, {}, &Bytes::size,
+                                       [&](const auto& group) { return group.count * element; });
+  if (!fits && !options.skip)
+    return InvalidArgument("apply: the sums are not those of this stage's groups");
 
   const bool delayed = buffers_.size() > 1;
   const std::size_t target = delayed ? 1 - newest_ : newest_;
-  if (!skip) {
+  if (!options.skip) {
     ++updates_;
-    Update(gradients, clip, learning_rate, *buffers_[target]);
-  } else if (delayed) {
-    for (std::size_t i = 0; i < layout_.groups.size(); ++i) {
-      std::ranges::copy(std::as_const(newest()).group(i), buffers_[target]->group(i).begin());
+    Update(sums, options, *buffers_[target]);
+  } else {
+    if (delayed) {
+      for (std::size_t i = 0; i < layout_.groups.size(); ++i) {
+        std::ranges::copy(std::as_const(newest()).group(i), buffers_[target]->group(i).begin());
+      }
     }
+    previous_scales_ = scales_;
   }
   buffers_[target]->Refresh();
   newest_ = target;
@@ -210,43 +268,77 @@ Status ParameterStore::Apply(std::span<const std::span<const float>> gradients, 
   return {};
 }
 
-void ParameterStore::Update(std::span<const std::span<const float>> gradients, double clip,
-                            double learning_rate, Weights& to) {
+/// A part of a parameter that is updated at once.
+struct ParameterStore::Piece {
+  std::size_t slot;
+  std::uint64_t offset, count;
+  int magnitude_bits = 0;  ///< of the sum, kExact
+};
+
+void ParameterStore::Update(std::span<const Bytes> sums, const ApplyOptions& options, Weights& to) {
   const bool lamb = optimizer_.type == api::OptimizerType::kLAMB;
-  struct Piece {
-    const ParameterSlot* slot;
-    std::uint64_t offset, count;
-  };
   std::vector<Piece> pieces;
-  for (const ParameterSlot& slot : layout_.slots) {
+  for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
+    const ParameterSlot& slot = layout_.slots[i];
     const std::uint64_t grain = lamb ? slot.count : kUpdateGrain;
     for (std::uint64_t begin = 0; begin < slot.count; begin += grain) {
-      pieces.push_back({&slot, slot.offset + begin, std::min(grain, slot.count - begin)});
+      pieces.push_back({i, slot.offset + begin, std::min(grain, slot.count - begin)});
     }
   }
-  const Weights& from = newest();
-  const auto update = [&](const Piece& piece) {
-    const std::uint64_t group = piece.slot->group;
-    const bool decays = piece.slot->shape.size() > 1;
-    const optim::UpdateOptions options{learning_rate,
-                                       optimizer_.beta1,
-                                       optimizer_.beta2,
-                                       optimizer_.epsilon,
-                                       decays ? optimizer_.weightDecay : 0,
-                                       clip,
-                                       static_cast<std::uint64_t>(updates_)};
-    const optim::UpdateSpans spans{
-        from.group(group).subspan(piece.offset, piece.count),
-        gradients[group].subspan(piece.offset, piece.count),
-        std::span(first_moments_[group]).subspan(piece.offset, piece.count),
-        std::span(second_moments_[group]).subspan(piece.offset, piece.count),
-        to.group(group).subspan(piece.offset, piece.count)};
-    lamb ? optim::UpdateLamb(options, spans) : optim::UpdateAdamW(options, spans);
-  };
-  at::parallel_for(0, static_cast<std::int64_t>(pieces.size()), 1,
-                   [&](std::int64_t begin, std::int64_t end) {
-                     for (std::int64_t i = begin; i < end; ++i) update(pieces[i]);
-                   });
+  const std::vector<int> exponents =
+      exact() ? Exponents(Step(version_.value), options.scale_level) : std::vector<int>();
+  at::parallel_for(
+      0, static_cast<std::int64_t>(pieces.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+        std::vector<float> floats;
+        for (std::int64_t i = begin; i < end; ++i) {
+          Piece& piece = pieces[static_cast<std::size_t>(i)];
+          const Bytes& sum = sums[layout_.slots[piece.slot].group];
+          if (!exact()) {
+            UpdatePiece(piece, PartOf<float>(sum, piece.offset, piece.count), options, to);
+            continue;
+          }
+          const auto part = PartOf<std::int64_t>(sum, piece.offset, piece.count);
+          piece.magnitude_bits = optim::MagnitudeBits(part);
+          floats.resize(piece.count);
+          optim::Dequantize(part, exponents[piece.slot], piece.magnitude_bits, floats);
+          UpdatePiece(piece, floats, options, to);
+        }
+      });
+  if (exact()) AdvanceScales(pieces, exponents);
+}
+
+void ParameterStore::UpdatePiece(const Piece& piece, std::span<const float> gradient,
+                                 const ApplyOptions& options, Weights& to) {
+  const ParameterSlot& slot = layout_.slots[piece.slot];
+  const std::uint64_t group = slot.group;
+  const bool decays = slot.shape.size() > 1;
+  const optim::UpdateOptions update{options.learning_rate,
+                                    optimizer_.beta1,
+                                    optimizer_.beta2,
+                                    optimizer_.epsilon,
+                                    decays ? optimizer_.weightDecay : 0,
+                                    options.clip,
+                                    static_cast<std::uint64_t>(updates_)};
+  const optim::UpdateSpans spans{
+      std::as_const(newest()).group(group).subspan(piece.offset, piece.count), gradient,
+      std::span(first_moments_[group]).subspan(piece.offset, piece.count),
+      std::span(second_moments_[group]).subspan(piece.offset, piece.count),
+      to.group(group).subspan(piece.offset, piece.count)};
+  optimizer_.type == api::OptimizerType::kLAMB ? optim::UpdateLamb(update, spans)
+                                               : optim::UpdateAdamW(update, spans);
+}
+
+void ParameterStore::AdvanceScales(std::span<const Piece> pieces,
+                                   const std::vector<int>& exponents) {
+  std::vector<int> magnitude_bits(layout_.slots.size());
+  for (const Piece& piece : pieces) {
+    magnitude_bits[piece.slot] = std::max(magnitude_bits[piece.slot], piece.magnitude_bits);
+  }
+  previous_scales_ = scales_;
+  for (std::size_t i = 0; i < scales_.size(); ++i) {
+    if (magnitude_bits[i] == 0) continue;  // a gradient of zeros says nothing about the next
+    scales_[i] = optim::NextExponent(contribution_bits_, exponents[i], magnitude_bits[i]);
+  }
 }
 
 }  // namespace swarm::model

@@ -15,6 +15,14 @@
 
 namespace swarm::model {
 
+/// What a commit says beside the gradients.
+struct ApplyOptions {
+  double clip = 1;
+  double learning_rate = 0;
+  bool skip = false;
+  unsigned scale_level = 0;  ///< at which the sums were taken
+};
+
 class ParameterStore {
  public:
   /// No version is held yet. `layout` must outlive this.
@@ -30,8 +38,12 @@ class ParameterStore {
   Status Load(const state::TensorLookup& tensors, Version version, bool optimizer);
   std::vector<state::NamedTensor> Snapshot() const;
   Digest StateDigest() const;
-  Status Apply(std::span<const std::span<const float>> gradients, double clip, double learning_rate,
-               bool skip);
+  Status Apply(std::span<const Bytes> sums, const ApplyOptions& options);
+
+  /// With Accumulation::kExact, the exponents of a step at a scale level, one for each of
+  /// Layout::slots: those of the version that the step reads, lowered. Requires: that version is
+  /// held.
+  std::vector<int> Exponents(Step step, unsigned level) const;
 
  private:
   /// A tensor of the state where it lies.
@@ -43,16 +55,24 @@ class ParameterStore {
     std::size_t bytes;
   };
   std::vector<Entry> Entries() const;
+  struct Piece;
   Weights& newest() { return *buffers_[newest_]; }
   const Weights& newest() const { return *buffers_[newest_]; }
   const Weights& previous() const { return *buffers_[1 - newest_]; }
   void Reset(Version version);
   Status LoadTensors(const state::TensorLookup& tensors, bool optimizer);
   Status LoadOptimizer(const state::TensorLookup& tensors);
-  void Update(std::span<const std::span<const float>> gradients, double clip, double learning_rate,
-              Weights& to);
+  Status LoadScales(const state::TensorLookup& tensors);
+  void Update(std::span<const Bytes> sums, const ApplyOptions& options, Weights& to);
+  void UpdatePiece(const Piece& piece, std::span<const float> gradient, const ApplyOptions& options,
+                   Weights& to);
+  /// The exponents that belong to the next version, from the sums that make it.
+  void AdvanceScales(std::span<const Piece> pieces, const std::vector<int>& exponents);
+  bool exact() const { return accumulation_ == api::Accumulation::kExact; }
 
   const Layout& layout_;
+  const api::Accumulation accumulation_;
+  const int contribution_bits_;
   api::Optimizer optimizer_;
   double initializer_range_;
   std::vector<std::unique_ptr<Weights>> buffers_;  ///< one; two in Delayed mode
@@ -62,6 +82,8 @@ class ParameterStore {
   Version version_;
   std::vector<std::vector<float>> first_moments_;  ///< one a group
   std::vector<std::vector<float>> second_moments_;
+  /// kExact: the exponents that belong to the newest version, and those of the one before.
+  std::vector<std::int64_t> scales_, previous_scales_;
   std::int64_t updates_ =
       0;  ///< without the skipped ones: the optimizer's bias correction counts them
 };

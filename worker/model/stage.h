@@ -7,7 +7,8 @@
 //
 // Gradients: Backward yields fresh gradients that wait under their key; Fold adds them to the
 // accumulator of their step, once; Drop forgets them (docs/protocol.md, rule 6). Accumulators are
-// sums over microbatches of the gradient of (mean loss of the microbatch) / M.
+// sums over microbatches of the gradient of (mean loss of the microbatch) / M: floats, or with
+// Accumulation::kExact integers, whose sum has the same bits in every order (optim/fixed_point.h).
 #pragma once
 
 #include <cstdint>
@@ -36,6 +37,7 @@ struct StageOptions {
   std::uint64_t microbatches = 1;  ///< M: each microbatch's gradient is weighted 1/M
   api::Precision precision = api::Precision::kFP32;
   api::StepMode step_mode = api::StepMode::kSync;  ///< Delayed keeps two parameter versions
+  api::Accumulation accumulation = api::Accumulation::kFloat;
   api::BoundaryCodec codec = api::BoundaryCodec::kNone;
   api::Optimizer optimizer;
   int threads = 1;             ///< compute threads of this process
@@ -71,6 +73,17 @@ struct ForwardResult {
   double loss = 0;  ///< mean nats per token; last stage only
 };
 
+/// What a stage has folded of a step, in one group's flat order.
+struct GradientSum {
+  Bytes elements;  ///< of `type`; owned, and never written again
+  state::ElementType type = state::ElementType::kF32;  ///< kI64 with Accumulation::kExact
+  /// kExact only. Of the group's tensors, in the order of parameters(): an element q stands for
+  /// q 2^-exponent.
+  std::vector<int> exponents;
+  /// kExact only: whether all contributions were finite. One that is not adds nothing.
+  bool finite = true;
+};
+
 class Stage {
  public:
   /// Errors: kInvalidArgument (a model that cannot be cut so: more stages than layers, heads that
@@ -94,6 +107,9 @@ class Stage {
   virtual Status Load(const state::TensorLookup& tensors, Version version, bool optimizer) = 0;
   /// A copy of weights, optimizer state, and previous version: "NAME", "optimizer.FIELD.NAME"
   /// (exp_avg and exp_avg_sq in float32, step as an int64 scalar), "previous.NAME". Sorted by name.
+  /// With Accumulation::kExact also the exponents that belong to the versions, int64 scalars:
+  /// "optimizer.scale.NAME" and, beside "previous.NAME", "optimizer.previous_scale.NAME". A load
+  /// that does not find them takes the ones a job starts with.
   virtual std::vector<state::NamedTensor> Snapshot() const = 0;
   /// Of everything that Snapshot gives: that of state::CutState. Copies nothing.
   virtual Digest StateDigest() const = 0;
@@ -110,23 +126,35 @@ class Stage {
   /// `key`. Errors: kNotFound (no graph), kDataLoss (an encoding that cannot be read: the graph
   /// stays, for another attempt).
   virtual Result<Bytes> Backward(const TaskKey& key, const Bytes& gradient) = 0;
-  /// Adds the waiting gradients of `key` to the accumulator of key.step. Errors: kNotFound.
+  /// Adds the waiting gradients of `key` to the accumulator of key.step, all of them or, on an
+  /// error, none. Errors: kNotFound; kOutOfRange (kExact only: an element is beyond the bound at
+  /// the step's scale level, which names the tensor; the gradients go on waiting).
   virtual Status Fold(const TaskKey& key) = 0;
   /// Forgets graph and gradients of `key`, if any.
   virtual void Drop(const TaskKey& key) = 0;
 
-  /// The accumulator of (step, group) on the host; zeros where nothing was folded. Valid, and not
-  /// to be written by others, until ReleaseStep(step).
-  virtual std::span<const float> Accumulator(Step step, std::uint64_t group) = 0;
+  /// The accumulator of (step, group) on the host; zeros where nothing was folded. What was given
+  /// out stays as it is: a later fold writes to a copy. Requires, with kExact, that the version
+  /// which the step reads is held.
+  virtual GradientSum Accumulator(Step step, std::uint64_t group) = 0;
+  /// Begins the step's accumulators anew, at a scale level: exponents lowered by 16 bits a level,
+  /// so that contributions which were out of range fit. Waiting gradients stay. The level holds
+  /// until ReleaseStep and must be the same, when the step is applied, on all who share a group of
+  /// this stage. Errors: kInvalidArgument (above optim::kScaleLevelMax, where everything fits, or
+  /// above 0 without kExact).
+  virtual Status SetScaleLevel(Step step, unsigned level) = 0;
+  /// 0 until it is set.
+  virtual unsigned ScaleLevel(Step step) const = 0;
   /// Frees the accumulator of `step` and forgets what still waits of that step.
   virtual void ReleaseStep(Step step) = 0;
 
-  /// One optimizer update with the reduced gradients (one span a group, in the order of groups()):
-  /// version v becomes v + 1. With `skip` the weights stay and the version advances. A version that
-  /// is not held any more takes the graphs recorded with it along (Backward: kNotFound). Errors:
-  /// kInvalidArgument (gradients of other groups), kFailedPrecondition (no weights yet).
-  virtual Status Apply(std::span<const std::span<const float>> gradients, double clip,
-                       double learning_rate, bool skip) = 0;
+  /// One optimizer update with the reduced sums (one a group, in the order of groups(), of the type
+  /// that Accumulator gives) of step v: version v becomes v + 1. With `skip` the weights stay and
+  /// the version advances; the sums are not looked at. A version that is not held any more takes
+  /// the graphs recorded with it along (Backward: kNotFound). Errors: kInvalidArgument (sums of
+  /// other groups), kFailedPrecondition (no weights yet).
+  virtual Status Apply(std::span<const Bytes> sums, double clip, double learning_rate,
+                       bool skip) = 0;
 
   /// Logits [sequences, tokens, vocab] in float32 of a stage that is the whole model; `tokens` has
   /// no labels here. Errors: kFailedPrecondition on a part of a model, else as Forward.

@@ -91,7 +91,7 @@ void BM_Apply(benchmark::State& state, api::OptimizerType type, api::StepMode mo
   if (!stage.ok()) return state.SkipWithError(stage.status().ToString().c_str());
   (*stage)->InitRandom(1);
   const std::vector<float> gradient((*stage)->groups()[0].count, 0.1F);
-  const std::span<const float> groups[] = {gradient};
+  const Bytes groups[] = {Bytes::Wrap(gradient.data(), gradient.size() * sizeof(float), nullptr)};
   for (auto _ : state) {
     if (!(*stage)->Apply(groups, 0.5, 1e-3, false).ok()) return state.SkipWithError("apply failed");
   }

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -50,6 +52,25 @@ inline TaskKey KeyOf(std::uint64_t step, std::uint64_t microbatch, std::uint64_t
           protocol::Microbatch(microbatch),
           protocol::StageIndex(stage),
           {}};
+}
+
+template <typename T>
+std::span<const T> ElementsOf(const Bytes& bytes) {
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+template <typename T>
+Bytes Add(const Bytes& a, const Bytes& b) {
+  EXPECT_EQ(a.size(), b.size());
+  std::vector<T> sum;
+  std::ranges::transform(ElementsOf<T>(a), ElementsOf<T>(b), std::back_inserter(sum), std::plus());
+  return Bytes::Copy(sum.data(), sum.size() * sizeof(T));
+}
+
+inline std::map<std::uint64_t, std::string> TextOf(const std::map<std::uint64_t, Bytes>& sums) {
+  std::map<std::uint64_t, std::string> text;
+  for (const auto& [group, sum] : sums) text[group] = sum.text();
+  return text;
 }
 
 /// All stages of a model, executed one after the other.
@@ -110,14 +131,19 @@ class Pipeline {
   }
 
   /// The sums of a step by job-wide group; those of a shared group are added up.
-  std::map<std::uint64_t, std::vector<float>> Reduce(std::uint64_t step) {
-    std::map<std::uint64_t, std::vector<float>> sums;
+  std::map<std::uint64_t, Bytes> Reduce(std::uint64_t step) {
+    std::map<std::uint64_t, Bytes> sums;
     for (auto& stage : stages_) {
       for (std::size_t g = 0; g < stage->groups().size(); ++g) {
-        const std::span<const float> part = stage->Accumulator(Step(step), g);
-        std::vector<float>& sum = sums[stage->groups()[g].index.value];
-        sum.resize(part.size());
-        for (std::size_t i = 0; i < part.size(); ++i) sum[i] += part[i];
+        const GradientSum part = stage->Accumulator(Step(step), g);
+        Bytes& sum = sums[stage->groups()[g].index.value];
+        if (sum.empty()) {
+          sum = part.elements;
+        } else if (part.type == state::ElementType::kF32) {
+          sum = Add<float>(sum, part.elements);
+        } else {
+          sum = Add<std::int64_t>(sum, part.elements);
+        }
       }
     }
     return sums;
@@ -129,7 +155,7 @@ class Pipeline {
     std::map<std::string, std::vector<float>> gradients;
     for (auto& stage : stages_) {
       for (const ParameterSlot& slot : stage->parameters()) {
-        const auto& sum = sums.at(stage->groups()[slot.group].index.value);
+        const auto sum = ElementsOf<float>(sums.at(stage->groups()[slot.group].index.value));
         const auto begin = sum.begin() + static_cast<std::ptrdiff_t>(slot.offset);
         gradients[slot.name] = {begin, begin + static_cast<std::ptrdiff_t>(slot.count)};
       }
@@ -141,11 +167,11 @@ class Pipeline {
   void Apply(std::uint64_t step, double clip, double learning_rate, bool skip = false) {
     const auto sums = Reduce(step);
     for (auto& stage : stages_) {
-      std::vector<std::span<const float>> gradients;
+      std::vector<Bytes> of_stage;
       for (const ParameterGroup& group : stage->groups()) {
-        gradients.emplace_back(sums.at(group.index.value));
+        of_stage.push_back(sums.at(group.index.value));
       }
-      const Status status = stage->Apply(gradients, clip, learning_rate, skip);
+      const Status status = stage->Apply(of_stage, clip, learning_rate, skip);
       ASSERT_TRUE(status.ok()) << status.ToString();
       stage->ReleaseStep(Step(step));
     }

@@ -9,7 +9,10 @@ namespace {
 // Independent lanes let the compiler use vector registers without reordering a sum.
 constexpr std::size_t kLanes = 16;
 
-double SquaredBlock(const float* values, std::size_t count) {
+}  // namespace
+
+template <typename T>
+double SquaredBlock(const T* values, std::size_t count) {
   std::array<double, kLanes> lanes{};
   std::size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
@@ -26,8 +29,8 @@ double SquaredBlock(const float* values, std::size_t count) {
   for (const double lane : lanes) sum += lane;
   return sum;
 }
-
-}  // namespace
+template double SquaredBlock(const float* values, std::size_t count);
+template double SquaredBlock(const double* values, std::size_t count);
 
 double SquaredNorm(std::span<const float> values) {
   double sum = 0;

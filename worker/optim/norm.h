@@ -13,4 +13,10 @@ inline constexpr std::size_t kNormBlock = 4096;
 /// 16 sums the elements i, i + 16, ...; the lanes are then added in order. Equal on every machine.
 double SquaredNorm(std::span<const float> values);
 
+/// The sum of squares of one block: at most kNormBlock values, float or double.
+template <typename T>
+double SquaredBlock(const T* values, std::size_t count);
+extern template double SquaredBlock(const float* values, std::size_t count);
+extern template double SquaredBlock(const double* values, std::size_t count);
+
 }  // namespace swarm::optim

@@ -1,15 +1,35 @@
 #include "worker/stage/norms.h"
 
+#include <limits>
+#include <span>
+
+#include "worker/optim/fixed_point.h"
 #include "worker/optim/norm.h"
 
 namespace swarm::stage {
+namespace {
+
+template <typename T>
+std::span<const T> PartOf(const Bytes& elements, const model::ParameterSlot& slot) {
+  return {reinterpret_cast<const T*>(elements.data()) + slot.offset, slot.count};
+}
+
+}  // namespace
 
 std::vector<protocol::TensorNorm> ComputeTensorNorms(const model::Stage& stage, std::uint64_t group,
-                                                     std::span<const float> gradient) {
+                                                     const model::GradientSum& own,
+                                                     const Bytes& elements) {
   std::vector<protocol::TensorNorm> norms;
   for (const model::ParameterSlot& slot : stage.parameters()) {
     if (slot.group != group) continue;
-    norms.push_back({slot.name, optim::SquaredNorm(gradient.subspan(slot.offset, slot.count))});
+    double squared = std::numeric_limits<double>::quiet_NaN();
+    if (own.type == state::ElementType::kF32) {
+      squared = optim::SquaredNorm(PartOf<float>(elements, slot));
+    } else if (own.finite) {
+      squared =
+          optim::SquaredNorm(PartOf<std::int64_t>(elements, slot), own.exponents[norms.size()]);
+    }
+    norms.push_back({slot.name, squared});
   }
   return norms;
 }

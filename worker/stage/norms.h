@@ -1,7 +1,6 @@
 // The norms that a commit is decided on: the same for a swarm and for the single-process reference.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "worker/model/stage.h"
@@ -9,9 +8,11 @@
 
 namespace swarm::stage {
 
-/// The squared norms of the tensors of stage.groups()[group], whose gradients are `gradient` in the
-/// group's flat order.
+/// The squared norms of the tensors of stage.groups()[group], whose reduced sums are `elements` in
+/// the group's flat order, of the type and at the exponents of this stage's own contribution. All
+/// NaN if that was not finite: then nobody may apply the step.
 std::vector<protocol::TensorNorm> ComputeTensorNorms(const model::Stage& stage, std::uint64_t group,
-                                                     std::span<const float> gradient);
+                                                     const model::GradientSum& own,
+                                                     const Bytes& elements);
 
 }  // namespace swarm::stage

@@ -21,18 +21,34 @@ namespace {
   __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
 #endif
 
-/// to[i] = a[i] + b[i]. One instruction set gives what the other gives: there is nothing to fuse.
-SWARM_VECTORIZED void Add(float* __restrict to, const float* a, const float* b, std::size_t count) {
+/// to[i] = a[i] + b[i]; `to` may be `a`. One instruction set gives what the other gives: there is
+/// nothing to fuse.
+SWARM_VECTORIZED void AddFloats(float* to, const float* a, const float* b, std::size_t count) {
+#pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i) to[i] = a[i] + b[i];
 }
 
-/// to[i] += from[i].
-SWARM_VECTORIZED void Accumulate(float* __restrict to, const float* __restrict from,
-                                 std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) to[i] += from[i];
+/// The same of integers; modulo 2^64, as a peer may send anything.
+SWARM_VECTORIZED void AddIntegers(std::uint64_t* to, const std::uint64_t* a, const std::uint64_t* b,
+                                  std::size_t count) {
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < count; ++i) to[i] = a[i] + b[i];
 }
 
-bool IsAligned(const float* p) { return reinterpret_cast<std::uintptr_t>(p) % alignof(float) == 0; }
+void Add(state::ElementType type, std::byte* to, const std::byte* a, const std::byte* b,
+         std::size_t count) {
+  if (type == state::ElementType::kF32) {
+    AddFloats(reinterpret_cast<float*>(to), reinterpret_cast<const float*>(a),
+              reinterpret_cast<const float*>(b), count);
+  } else {
+    AddIntegers(reinterpret_cast<std::uint64_t*>(to), reinterpret_cast<const std::uint64_t*>(a),
+                reinterpret_cast<const std::uint64_t*>(b), count);
+  }
+}
+
+bool IsAligned(const std::byte* p, std::size_t to) {
+  return reinterpret_cast<std::uintptr_t>(p) % to == 0;
+}
 
 /// Shards begin on cache lines.
 constexpr std::uint64_t kAlignElements = 16;
@@ -41,54 +57,60 @@ constexpr std::uint64_t kAlignElements = 16;
 
 struct SumBuffers::Shelf {
   std::mutex mutex;
-  std::multimap<std::size_t, std::unique_ptr<float[]>> buffers;
+  std::multimap<std::size_t, std::unique_ptr<std::byte[]>> buffers;
 };
 
 std::shared_ptr<SumBuffers::Shelf> SumBuffers::MakeShelf() { return std::make_shared<Shelf>(); }
 
-std::shared_ptr<float[]> SumBuffers::Take(std::size_t count) {
-  std::unique_ptr<float[]> memory;
+std::shared_ptr<std::byte[]> SumBuffers::Take(std::size_t size) {
+  std::unique_ptr<std::byte[]> memory;
   {
     std::lock_guard lock(shelf_->mutex);
-    if (const auto it = shelf_->buffers.find(count); it != shelf_->buffers.end()) {
+    if (const auto it = shelf_->buffers.find(size); it != shelf_->buffers.end()) {
       memory = std::move(it->second);
       shelf_->buffers.erase(it);
     }
   }
-  if (!memory) memory.reset(new float[count]);
-  return std::shared_ptr<float[]>(memory.release(), [shelf = shelf_, count](float* returned) {
-    std::unique_ptr<float[]> buffer(returned);
-    std::lock_guard lock(shelf->mutex);
-    if (shelf->buffers.count(count) < 2) shelf->buffers.emplace(count, std::move(buffer));
-  });
+  if (!memory) memory.reset(new std::byte[size]);
+  return std::shared_ptr<std::byte[]>(memory.release(),
+                                      [shelf = shelf_, size](std::byte* returned) {
+                                        std::unique_ptr<std::byte[]> buffer(returned);
+                                        std::lock_guard lock(shelf->mutex);
+                                        if (shelf->buffers.count(size) < 2)
+                                          shelf->buffers.emplace(size, std::move(buffer));
+                                      });
 }
 
 GroupReduce::GroupReduce(const protocol::Reduce& reduce, const WorkerId& self,
-                         std::span<const float> own, SumBuffers& buffers, SendChunk send)
-    : reduce_(reduce), own_(own), send_(std::move(send)) {
+                         model::GradientSum own, SumBuffers& buffers, SendChunk send)
+    : reduce_(reduce),
+      own_(std::move(own)),
+      element_bytes_(state::ElementBytes(own_.type)),
+      elements_(own_.elements.size() / element_bytes_),
+      send_(std::move(send)) {
   const auto& participants = reduce_.participants;
   const auto me = std::find_if(participants.begin(), participants.end(),
                                [&](const auto& p) { return p.worker == self; });
   SWARM_CHECK(me != participants.end(), "a reduce without this worker");
   rank_ = static_cast<std::size_t>(me - participants.begin());
   if (ranks() == 1) return;  // the sum of one is itself: no buffer, no copy
-  missing_elements_ = own_.size();
-  result_ = buffers.Take(own_.size());
-  gathered_.resize(own_.size() / kAlignElements + 1);
-  for (std::uint64_t at = ShardBegin(rank_); at < ShardBegin(rank_ + 1); at += kChunkElements) {
-    OwnChunk chunk{at, std::min(kChunkElements, ShardBegin(rank_ + 1) - at), {}};
+  missing_elements_ = elements_;
+  result_ = buffers.Take(own_.elements.size());
+  gathered_.resize(elements_ / kAlignElements + 1);
+  for (std::uint64_t at = ShardBegin(rank_); at < ShardBegin(rank_ + 1); at += chunk_elements()) {
+    OwnChunk chunk{at, std::min(chunk_elements(), ShardBegin(rank_ + 1) - at), {}};
     chunk.contributions.resize(ranks());
     own_chunks_.push_back(std::move(chunk));
   }
 }
 
 std::uint64_t GroupReduce::ShardBegin(std::size_t rank) const {
-  if (rank == ranks()) return own_.size();
-  return own_.size() * rank / ranks() / kAlignElements * kAlignElements;
+  if (rank == ranks()) return elements_;
+  return elements_ * rank / ranks() / kAlignElements * kAlignElements;
 }
 
-std::span<const float> GroupReduce::result() const {
-  return ranks() == 1 ? own_ : std::span<const float>(result_.get(), own_.size());
+Bytes GroupReduce::result() const {
+  return ranks() == 1 ? own_.elements : Bytes::Wrap(result_.get(), own_.elements.size(), result_);
 }
 
 ReduceChunk GroupReduce::Header(ReduceChunk::Phase phase, std::uint64_t offset) const {
@@ -103,11 +125,11 @@ void GroupReduce::Start() {
     more = false;
     for (std::size_t step = 1; step < ranks(); ++step) {
       const std::size_t owner = (rank_ + step) % ranks();
-      const std::uint64_t at = ShardBegin(owner) + i * kChunkElements;
+      const std::uint64_t at = ShardBegin(owner) + i * chunk_elements();
       if (at >= ShardBegin(owner + 1)) continue;
-      const std::uint64_t count = std::min(kChunkElements, ShardBegin(owner + 1) - at);
+      const std::uint64_t count = std::min(chunk_elements(), ShardBegin(owner + 1) - at);
       send_(reduce_.participants[owner].worker, Header(ReduceChunk::Phase::kScatter, at),
-            Bytes::Wrap(own_.data() + at, count * sizeof(float), nullptr));
+            own_.elements.Slice(at * element_bytes_, count * element_bytes_));
       more = true;
     }
   }
@@ -126,10 +148,10 @@ Status GroupReduce::OnChunk(const WorkerId& from, const ReduceChunk& chunk, cons
 
 Status GroupReduce::Scatter(std::size_t from, const ReduceChunk& chunk, const Bytes& payload) {
   const std::uint64_t begin = ShardBegin(rank_);
-  const std::uint64_t index = (chunk.offset - begin) / kChunkElements;
+  const std::uint64_t index = (chunk.offset - begin) / chunk_elements();
   if (chunk.offset < begin || index >= own_chunks_.size() ||
       own_chunks_[index].offset != chunk.offset ||
-      payload.size() != own_chunks_[index].count * sizeof(float)) {
+      payload.size() != own_chunks_[index].count * element_bytes_) {
     return DataLoss("a contribution that fits no chunk of this worker's shard");
   }
   OwnChunk& own = own_chunks_[index];
@@ -140,34 +162,32 @@ Status GroupReduce::Scatter(std::size_t from, const ReduceChunk& chunk, const By
 }
 
 void GroupReduce::Sum(OwnChunk& chunk) {
-  float* to = result_.get() + chunk.offset;
-  std::vector<float> aligned;
-  const float* first = nullptr;
+  const std::size_t bytes = chunk.count * element_bytes_;
+  std::byte* to = result_.get() + chunk.offset * element_bytes_;
+  Bytes aligned;  // keeps a copy
+  const std::byte* first = nullptr;
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
-    const auto* from = rank == rank_
-                           ? own_.data() + chunk.offset
-                           : reinterpret_cast<const float*>(chunk.contributions[rank].data());
-    if (rank == 0 && IsAligned(from)) {
+    const std::byte* from = rank == rank_ ? own_.elements.data() + chunk.offset * element_bytes_
+                                          : chunk.contributions[rank].data();
+    if (rank == 0 && IsAligned(from, element_bytes_)) {
       first = from;  // added with the second in one pass
       continue;
     }
-    if (!IsAligned(from)) {
-      aligned.resize(chunk.count);
-      std::memcpy(aligned.data(), from, chunk.count * sizeof(float));
+    if (!IsAligned(from, element_bytes_)) {
+      aligned = Bytes::Copy(from, bytes);
       from = aligned.data();
     }
     if (rank == 0) {
-      std::memcpy(to, from, chunk.count * sizeof(float));
-    } else if (const float* other = std::exchange(first, nullptr)) {
-      Add(to, other, from, chunk.count);
+      std::memcpy(to, from, bytes);
     } else {
-      Accumulate(to, from, chunk.count);
+      const std::byte* other = std::exchange(first, nullptr);
+      Add(own_.type, to, other != nullptr ? other : to, from, chunk.count);
     }
   }
   chunk.contributions.clear();
   chunk.summed = true;
   missing_elements_ -= chunk.count;
-  const Bytes sum = Bytes::Wrap(to, chunk.count * sizeof(float), result_);
+  const Bytes sum = Bytes::Wrap(to, bytes, result_);
   for (std::size_t step = 1; step < ranks(); ++step) {
     send_(reduce_.participants[(rank_ + step) % ranks()].worker,
           Header(ReduceChunk::Phase::kGather, chunk.offset), sum);
@@ -176,16 +196,16 @@ void GroupReduce::Sum(OwnChunk& chunk) {
 
 Status GroupReduce::Gather(std::size_t from, const ReduceChunk& chunk, const Bytes& payload) {
   const std::uint64_t begin = ShardBegin(from), end = ShardBegin(from + 1);
-  const std::uint64_t count = payload.size() / sizeof(float);
-  if (chunk.offset < begin || chunk.offset >= end || (chunk.offset - begin) % kChunkElements != 0 ||
-      payload.size() % sizeof(float) != 0 ||
-      count != std::min(kChunkElements, end - chunk.offset)) {
+  const std::uint64_t count = payload.size() / element_bytes_;
+  if (chunk.offset < begin || chunk.offset >= end ||
+      (chunk.offset - begin) % chunk_elements() != 0 || payload.size() % element_bytes_ != 0 ||
+      count != std::min(chunk_elements(), end - chunk.offset)) {
     return DataLoss("a sum that fits no chunk of its sender's shard");
   }
   std::vector<bool>::reference seen = gathered_[chunk.offset / kAlignElements];
   if (seen) return Status();
   seen = true;
-  std::memcpy(result_.get() + chunk.offset, payload.data(), payload.size());
+  std::memcpy(result_.get() + chunk.offset * element_bytes_, payload.data(), payload.size());
   missing_elements_ -= count;
   return Status();
 }

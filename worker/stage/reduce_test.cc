@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
+#include <type_traits>
 
 #include "base/rng.h"
 
@@ -19,20 +21,30 @@ struct Flying {
   Bytes payload;
 };
 
-/// Participants of one reduce, and what is on its way between them.
+template <typename T>
+std::span<const T> ElementsOf(const Bytes& bytes) {
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+/// Participants of one reduce of floats or int64, and what is on its way between them.
+template <typename T>
 struct Ring {
   Ring(std::size_t ranks, std::size_t elements, std::uint64_t seed) : rng(seed) {
     protocol::Reduce reduce;
     for (std::size_t r = 0; r < ranks; ++r) {
       reduce.participants.push_back({WorkerId("w" + std::to_string(r)), {}});
       inputs.emplace_back(elements);
-      for (float& x : inputs.back()) x = static_cast<float>(rng.Uniform() - 0.5);
+      for (T& x : inputs.back()) x = static_cast<T>((rng.Uniform() - 0.5) * 0x1p60);
     }
     for (std::size_t r = 0; r < ranks; ++r) {
       const WorkerId self = reduce.participants[r].worker;
       parts.push_back(std::make_unique<GroupReduce>(
-          reduce, self, inputs[r], buffers,
-          [this, self](const WorkerId& to, ReduceChunk chunk, Bytes bytes) {
+          reduce, self,
+          model::GradientSum{.elements = Bytes::Copy(inputs[r].data(), elements * sizeof(T)),
+                             .type = std::is_same_v<T, float> ? state::ElementType::kF32
+                                                              : state::ElementType::kI64,
+                             .exponents = {}},
+          buffers, [this, self](const WorkerId& to, ReduceChunk chunk, Bytes bytes) {
             bytes_sent += bytes.size();
             flying.push_back({self, to, chunk, std::move(bytes)});
           }));
@@ -54,38 +66,57 @@ struct Ring {
 
   Rng rng;
   SumBuffers buffers;
-  std::vector<std::vector<float>> inputs;
+  std::vector<std::vector<T>> inputs;
   std::vector<std::unique_ptr<GroupReduce>> parts;
   std::deque<Flying> flying;
   std::size_t bytes_sent = 0;
 };
 
-TEST(GroupReduceTest, EveryParticipantGetsTheSameBitsInAnyOrderOfArrival) {
+template <typename T>
+class ElementReduceTest : public ::testing::Test {};
+using Elements = ::testing::Types<float, std::int64_t>;
+TYPED_TEST_SUITE(ElementReduceTest, Elements);
+
+TYPED_TEST(ElementReduceTest, EveryParticipantGetsTheSameBitsInAnyOrderOfArrival) {
   for (const std::size_t ranks : {1, 2, 3, 5}) {
     for (const std::size_t elements : {1, 15, 16, 1000, 600000}) {
-      Ring ring(ranks, elements, ranks * 1000 + elements);
+      Ring<TypeParam> ring(ranks, elements, ranks * 1000 + elements);
       ring.Run();
-      std::vector<float> expected = ring.inputs[0];
+      std::vector<TypeParam> expected = ring.inputs[0];
       for (std::size_t r = 1; r < ranks; ++r) {
         for (std::size_t i = 0; i < elements; ++i) expected[i] += ring.inputs[r][i];
       }
       for (const auto& part : ring.parts) {
         ASSERT_TRUE(part->done()) << ranks << " ranks, " << elements << " elements";
-        const auto result = part->result();
-        ASSERT_TRUE(std::equal(result.begin(), result.end(), expected.begin(), expected.end()));
+        ASSERT_TRUE(std::ranges::equal(ElementsOf<TypeParam>(part->result()), expected));
       }
     }
   }
 }
 
-TEST(GroupReduceTest, AWorkerSendsAsMuchAsInARing) {
-  Ring ring(4, 1 << 20, 1);
+TYPED_TEST(ElementReduceTest, AWorkerSendsAsMuchAsInARing) {
+  Ring<TypeParam> ring(4, 1 << 20, 1);
   ring.Run();
-  EXPECT_EQ(ring.bytes_sent, 4u * 2 * 3 * (1 << 20) * sizeof(float) / 4);
+  EXPECT_EQ(ring.bytes_sent, 4u * 2 * 3 * (1 << 20) * sizeof(TypeParam) / 4);
+}
+
+TYPED_TEST(ElementReduceTest, ResultAndChunksOutliveTheReduce) {
+  Ring<TypeParam> ring(2, 100, 1);
+  ring.Run();
+  const Bytes result = ring.parts[0]->result();
+  for (auto& part : ring.parts) part->Start();
+  ring.parts.clear();
+  for (std::size_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(ElementsOf<TypeParam>(result)[i], ring.inputs[0][i] + ring.inputs[1][i]);
+  }
+  for (const Flying& one : ring.flying) {
+    const std::size_t rank = one.from == WorkerId("w0") ? 0 : 1;
+    EXPECT_EQ(ElementsOf<TypeParam>(one.payload)[0], ring.inputs[rank][one.chunk.offset]);
+  }
 }
 
 TEST(GroupReduceTest, RepeatedChunksAddNothing) {
-  Ring ring(2, 100, 1);
+  Ring<float> ring(2, 100, 1);
   for (auto& part : ring.parts) part->Start();
   const std::deque<Flying> scattered = ring.flying;
   for (const Flying& one : scattered) ring.flying.push_back(one);
@@ -95,12 +126,12 @@ TEST(GroupReduceTest, RepeatedChunksAddNothing) {
     ASSERT_TRUE(ring.At(one.to).OnChunk(one.from, one.chunk, one.payload).ok());
   }
   for (std::size_t i = 0; i < 100; ++i) {
-    EXPECT_EQ(ring.parts[0]->result()[i], ring.inputs[0][i] + ring.inputs[1][i]);
+    EXPECT_EQ(ElementsOf<float>(ring.parts[0]->result())[i], ring.inputs[0][i] + ring.inputs[1][i]);
   }
 }
 
 TEST(GroupReduceTest, ChunksThatDoNotFitAreRefused) {
-  Ring ring(2, 100, 1);
+  Ring<float> ring(2, 100, 1);
   GroupReduce& part = *ring.parts[0];
   const std::vector<float> zeros(200);
   const auto bytes = [&](std::size_t n) { return Bytes::Wrap(zeros.data(), n * 4, nullptr); };

@@ -310,7 +310,7 @@ void Worker::Do(const protocol::action::FoldGradients& a) {
   inputs_.erase(a.key);
   compute_.PostState([this, key = a.key] {
     const Status status = stage_->Fold(key);
-    SWARM_CHECK(status.ok(), status.message());
+    if (!status.ok()) control_.Post([this, status] { GiveUp(status.message()); });
   });
 }
 
@@ -324,8 +324,8 @@ void Worker::Do(const protocol::action::StartReduce& a) {
   compute_.PostState([this, reduce = a.reduce] {
     for (std::uint64_t i = 0; i < stage_->groups().size(); ++i) {
       if (stage_->groups()[i].index != reduce.group) continue;
-      const std::span<const float> own = stage_->Accumulator(reduce.step, i);
-      reduce_.Post([this, reduce, own] { BeginReduce(reduce, own); });
+      reduce_.Post(
+          [this, reduce, own = stage_->Accumulator(reduce.step, i)] { BeginReduce(reduce, own); });
     }
   });
 }
@@ -336,9 +336,9 @@ void Worker::Do(const protocol::action::ApplyCommit& a) {
     sums.push_back(sums_.at({a.record.step, group.index}));
   }
   compute_.PostState([this, record = a.record, sums = std::move(sums)] {
-    std::vector<std::span<const float>> gradients;
-    for (const auto& sum : sums) gradients.push_back(sum->result());
-    const Status status = stage_->Apply(gradients, record.clip, record.learning_rate, record.skip);
+    std::vector<Bytes> results;
+    for (const auto& sum : sums) results.push_back(sum->result());
+    const Status status = stage_->Apply(results, record.clip, record.learning_rate, record.skip);
     const Digest state = status.ok() ? stage_->StateDigest() : Digest{};
     control_.Post([this, record, status, state] {
       if (!status.ok()) {
@@ -357,12 +357,11 @@ void Worker::Do(const protocol::action::ReleaseStep& a) {
   for (auto it = sums_.begin(); it != sums_.end();) {
     it = it->first.first == a.step ? sums_.erase(it) : std::next(it);
   }
+  compute_.PostState([this, step = a.step] { stage_->ReleaseStep(step); });
   reduce_.Post([this, step = a.step] {
     reduce_floor_ = std::max(reduce_floor_, step.Next());
     std::erase_if(reduces_, [&](const auto& r) { return r.first.step < reduce_floor_; });
     std::erase_if(early_chunks_, [&](const auto& r) { return r.first.step < reduce_floor_; });
-    // Only now does nobody read the accumulators of the step.
-    compute_.PostState([this, step] { stage_->ReleaseStep(step); });
   });
 }
 
@@ -421,10 +420,10 @@ void Worker::ScheduleFlush() {
   });
 }
 
-void Worker::BeginReduce(const protocol::Reduce& reduce, std::span<const float> own) {
+void Worker::BeginReduce(const protocol::Reduce& reduce, model::GradientSum own) {
   const ReduceKey key{reduce.step, reduce.group, reduce.k};
   auto sum = std::make_shared<GroupReduce>(
-      reduce, options_.id, own, buffers_,
+      reduce, options_.id, std::move(own), buffers_,
       [this](const WorkerId& to, protocol::ReduceChunk chunk, Bytes payload) {
         counters_.reduce_bytes += payload.size();
         const Status status = chunk_outbox_->Send(to, Lane::kData, {chunk, std::move(payload)});
@@ -477,12 +476,13 @@ void Worker::FinishIfDone(const ReduceKey& key) {
   const auto it = reduces_.find(key);
   if (it == reduces_.end() || !it->second->done()) return;
   const std::shared_ptr<GroupReduce> sum = it->second;
-  const std::span<const float> result = sum->result();
+  const Bytes result = sum->result();
   std::vector<protocol::TensorNorm> norms;
   for (std::uint64_t i = 0; i < stage_->groups().size(); ++i) {
-    if (stage_->groups()[i].index == key.group) norms = ComputeTensorNorms(*stage_, i, result);
+    if (stage_->groups()[i].index != key.group) continue;
+    norms = ComputeTensorNorms(*stage_, i, sum->own(), result);
   }
-  const Digest digest = ComputeDigest(std::as_bytes(result));
+  const Digest digest = ComputeDigest(result.span());
   control_.Post([this, key, sum, digest, norms = std::move(norms)]() mutable {
     sums_[{key.step, key.group}] = sum;
     Carry(replica_->OnGroupReduced(key.step, key.group, key.k, digest, std::move(norms)));

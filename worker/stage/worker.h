@@ -113,7 +113,7 @@ class Worker : public net::EndpointHandler {
     protocol::ReduceChunk chunk;
     Bytes payload;
   };
-  void BeginReduce(const protocol::Reduce& reduce, std::span<const float> own);
+  void BeginReduce(const protocol::Reduce& reduce, model::GradientSum own);
   void OnChunk(const protocol::WorkerId& from, const protocol::ReduceChunk& chunk, Bytes payload);
   void FinishIfDone(const ReduceKey& key);
   void FlushChunks();

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "api/llama_config.h"
 #include "base/log.h"
@@ -22,6 +26,45 @@ using protocol::Step;
 using protocol::TaskKey;
 using protocol::Version;
 
+/// A group's sum over the stages that hold it.
+struct ReducedGroup {
+  protocol::GroupIndex index;
+  model::GradientSum sum;
+  std::vector<protocol::TensorNorm> norms;
+};
+
+/// Adds `part` to the sum of another stage: of integers, as only exact accumulation cuts the model.
+void AddTo(model::GradientSum& sum, const model::GradientSum& part) {
+  SWARM_CHECK(part.type == state::ElementType::kI64, "float sums of several stages");
+  sum.elements = Bytes::Make(part.elements.size(), [&](std::byte* memory) {
+    auto* to = reinterpret_cast<std::int64_t*>(memory);
+    const auto* a = reinterpret_cast<const std::int64_t*>(sum.elements.data());
+    const auto* b = reinterpret_cast<const std::int64_t*>(part.elements.data());
+    for (std::size_t i = 0; i < part.elements.size() / sizeof *to; ++i) to[i] = a[i] + b[i];
+  });
+  sum.finite = sum.finite && part.finite;
+}
+
+std::vector<ReducedGroup> ReduceGroups(std::span<const std::unique_ptr<model::Stage>> stages,
+                                       Step step) {
+  std::vector<ReducedGroup> groups;
+  for (const auto& stage : stages) {
+    for (std::uint64_t i = 0; i < stage->groups().size(); ++i) {
+      const protocol::GroupIndex index = stage->groups()[i].index;
+      const model::GradientSum part = stage->Accumulator(step, i);
+      auto group = std::ranges::find(groups, index, &ReducedGroup::index);
+      if (group == groups.end()) {
+        group = groups.insert(groups.end(), {index, part, {}});
+      } else {
+        AddTo(group->sum, part);
+      }
+      group->norms = stage::ComputeTensorNorms(*stage, i, group->sum, group->sum.elements);
+    }
+  }
+  std::ranges::sort(groups, {}, &ReducedGroup::index);
+  return groups;
+}
+
 /// One run of the reference; a struct of what its parts share.
 class Reference {
  public:
@@ -34,7 +77,13 @@ class Reference {
   bool delayed() const { return spec().training.stepMode == api::StepMode::kDelayed; }
   Status Prepare();
   Result<protocol::CommitRecord> TrainStep(std::uint64_t step);
+  /// The losses of all microbatches, whose gradients are then folded.
+  Result<std::vector<double>> RunMicrobatches(std::uint64_t step);
   Result<double> RunMicrobatch(std::uint64_t step, std::uint64_t microbatch);
+  Result<double> Forward(TaskKey key, Version version, std::span<const std::int32_t> ids,
+                         bool keep_graph);
+  /// Lets the stage, and those it shares a group with, begin the step anew at a higher scale level.
+  Status RaiseScaleLevel(std::size_t stage, Step step);
   Status Commit(protocol::CommitRecord* record, const std::vector<double>& losses);
   Status Validate();
   Status WriteCheckpoint();
@@ -43,7 +92,9 @@ class Reference {
   api::SwarmJob job_;
   std::unique_ptr<JobData> data_;
   std::unique_ptr<state::Storage> storage_;
-  std::unique_ptr<model::Stage> stage_;
+  /// The cuts of the swarm where results depend on them (exact accumulation), else one stage.
+  std::vector<std::unique_ptr<model::Stage>> stages_;
+  std::optional<std::size_t> out_of_range_;  ///< the stage whose fold has just failed so
   std::unique_ptr<RunLog> log_;
   protocol::Generation generation_;
 };
@@ -59,23 +110,76 @@ Status Reference::Prepare() {
   if (!options_.out_dir.empty()) {
     ASSIGN_OR_RETURN(log_, RunLog::Open(options_.out_dir, beginning.version.value));
   }
-  ASSIGN_OR_RETURN(stage_,
-                   model::Stage::Create(stage::OptionsOf(job_, 0, 1, options_.threads, "cpu")));
-  return stage::LoadInitialState(job_, beginning.checkpoint_uri, beginning.version, stage_.get());
+  const bool cut = spec().training.accumulation == api::Accumulation::kExact;
+  const std::uint64_t stages = cut ? spec().pipeline.stages : 1;
+  for (std::uint64_t s = 0; s < stages; ++s) {
+    ASSIGN_OR_RETURN(auto stage, model::Stage::Create(
+                                     stage::OptionsOf(job_, s, stages, options_.threads, "cpu")));
+    RETURN_IF_ERROR(
+        stage::LoadInitialState(job_, beginning.checkpoint_uri, beginning.version, stage.get()));
+    stages_.push_back(std::move(stage));
+  }
+  return Status();
+}
+
+Result<double> Reference::Forward(TaskKey key, Version version, std::span<const std::int32_t> ids,
+                                  bool keep_graph) {
+  model::ForwardResult result;
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    key.stage = protocol::StageIndex(s);
+    ASSIGN_OR_RETURN(
+        result,
+        stages_[s]->Forward(key, version, {data_->sequences(), data_->tokens_per_sequence(), ids},
+                            result.boundary, keep_graph));
+  }
+  return result.loss;
 }
 
 Result<double> Reference::RunMicrobatch(std::uint64_t step, std::uint64_t microbatch) {
-  const TaskKey key{generation_, Step(step), protocol::Microbatch(microbatch), {}, {}};
+  TaskKey key{generation_, Step(step), protocol::Microbatch(microbatch), {}, {}};
   const Version version(delayed() && step > 0 ? step - 1 : step);
-  const auto ids = data_->Microbatch(step, microbatch);
-  ASSIGN_OR_RETURN(
-      const auto forward,
-      stage_->Forward(key, version, {data_->sequences(), data_->tokens_per_sequence(), ids}, {},
-                      /*keep_graph=*/true));
-  const auto backward = stage_->Backward(key, {});
-  if (!backward.ok()) return backward.status();
-  RETURN_IF_ERROR(stage_->Fold(key));
-  return forward.loss;
+  ASSIGN_OR_RETURN(const double loss, Forward(key, version, data_->Microbatch(step, microbatch),
+                                              /*keep_graph=*/true));
+  Bytes gradient;
+  for (std::size_t s = stages_.size(); s-- > 0;) {
+    key.stage = protocol::StageIndex(s);
+    ASSIGN_OR_RETURN(gradient, stages_[s]->Backward(key, gradient));
+    const Status folded = stages_[s]->Fold(key);
+    if (folded.code() == StatusCode::kOutOfRange) out_of_range_ = s;
+    RETURN_IF_ERROR(folded);
+  }
+  return loss;
+}
+
+Status Reference::RaiseScaleLevel(std::size_t stage, Step step) {
+  const unsigned level = stages_[stage]->ScaleLevel(step) + 1;
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    const bool shares = std::ranges::any_of(stages_[s]->groups(), [&](const auto& group) {
+      return std::ranges::find(stages_[stage]->groups(), group.index,
+                               &model::ParameterGroup::index) != stages_[stage]->groups().end();
+    });
+    const unsigned new_level = shares ? level : stages_[s]->ScaleLevel(step);
+    stages_[s]->ReleaseStep(step);
+    RETURN_IF_ERROR(stages_[s]->SetScaleLevel(step, new_level));
+  }
+  return Status();
+}
+
+Result<std::vector<double>> Reference::RunMicrobatches(std::uint64_t step) {
+  std::vector<double> losses;
+  while (losses.size() < job_.microbatches()) {
+    const auto loss = RunMicrobatch(step, losses.size());
+    if (loss.ok()) {
+      losses.push_back(*loss);
+    } else if (const auto stage = std::exchange(out_of_range_, std::nullopt)) {
+      LOG_INFO("{}", loss.status().message());
+      RETURN_IF_ERROR(RaiseScaleLevel(*stage, Step(step)));
+      losses.clear();
+    } else {
+      return loss.status();
+    }
+  }
+  return losses;
 }
 
 Status Reference::Commit(protocol::CommitRecord* record, const std::vector<double>& losses) {
@@ -87,40 +191,37 @@ Status Reference::Commit(protocol::CommitRecord* record, const std::vector<doubl
       losses,
       spec().training.maxGradNorm,
       optim::LearningRate(step.value, spec().optimizer, spec().schedule, spec().training.maxSteps)};
-  std::vector<std::span<const float>> gradients;
-  for (std::uint64_t i = 0; i < stage_->groups().size(); ++i) {
-    gradients.push_back(stage_->Accumulator(step, i));
-    inputs.groups.push_back({{stage_->groups()[i].index, {}, {}},
-                             stage::ComputeTensorNorms(*stage_, i, gradients.back())});
+  const std::vector<ReducedGroup> groups = ReduceGroups(stages_, step);
+  for (const ReducedGroup& group : groups) {
+    inputs.groups.push_back({{group.index, {}, {}}, group.norms});
   }
   *record = protocol::DecideCommit(inputs);
-  RETURN_IF_ERROR(stage_->Apply(gradients, record->clip, record->learning_rate, record->skip));
-  stage_->ReleaseStep(step);
+  for (const auto& stage : stages_) {
+    std::vector<Bytes> sums;
+    for (const model::ParameterGroup& group : stage->groups()) {
+      sums.push_back(std::ranges::find(groups, group.index, &ReducedGroup::index)->sum.elements);
+    }
+    RETURN_IF_ERROR(stage->Apply(sums, record->clip, record->learning_rate, record->skip));
+    stage->ReleaseStep(step);
+  }
   return Status();
 }
 
 Result<protocol::CommitRecord> Reference::TrainStep(std::uint64_t step) {
-  std::vector<double> losses;
-  for (std::uint64_t m = 0; m < job_.microbatches(); ++m) {
-    ASSIGN_OR_RETURN(const double loss, RunMicrobatch(step, m));
-    losses.push_back(loss);
-  }
+  ASSIGN_OR_RETURN(const std::vector<double> losses, RunMicrobatches(step));
   protocol::CommitRecord record{.step = Step(step)};
   RETURN_IF_ERROR(Commit(&record, losses));
   return record;
 }
 
 Status Reference::Validate() {
-  const Version version = stage_->version();
+  const Version version = stages_.front()->version();
   double sum = 0;
   for (std::uint64_t m = 0; m < data_->validation_microbatches(); ++m) {
     const auto ids = data_->ValidationMicrobatch(m);
     const TaskKey key{generation_, Step(version.value), protocol::Microbatch(m), {}, {}};
-    ASSIGN_OR_RETURN(
-        const auto result,
-        stage_->Forward(key, version, {data_->sequences(), data_->tokens_per_sequence(), ids}, {},
-                        /*keep_graph=*/false));
-    sum += result.loss;
+    ASSIGN_OR_RETURN(const double loss, Forward(key, version, ids, /*keep_graph=*/false));
+    sum += loss;
   }
   const double loss = sum / static_cast<double>(data_->validation_microbatches());
   if (log_) log_->Validation(version, loss);
@@ -130,15 +231,20 @@ Status Reference::Validate() {
 
 Status Reference::WriteCheckpoint() {
   if (!storage_) return Status();
-  const state::CheckpointId id{generation_, stage_->version()};
-  ASSIGN_OR_RETURN(const auto files,
-                   state::WriteStageFiles(*storage_, id.Folder(), 0, 1, stage_->Snapshot()));
+  const state::CheckpointId id{generation_, stages_.front()->version()};
+  std::vector<protocol::CheckpointFile> files;
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    ASSIGN_OR_RETURN(
+        const auto written,
+        state::WriteStageFiles(*storage_, id.Folder(), s, stages_.size(), stages_[s]->Snapshot()));
+    files.insert(files.end(), written.begin(), written.end());
+  }
   RETURN_IF_ERROR(state::PublishManifest(
       *storage_, {.job_name = job_.name,
                   .generation = generation_,
                   .version = id.version,
                   .seed = spec().training.seed,
-                  .stage_count = 1,
+                  .stage_count = stages_.size(),
                   .previous = delayed() && id.version.value > 0,
                   .config_json = api::LlamaConfigToJson(spec().model.config).dump(),
                   .files = files}));
@@ -150,7 +256,8 @@ Status Reference::WriteCheckpoint() {
 Status Reference::Run() {
   RETURN_IF_ERROR(Prepare());
   const std::uint64_t tokens = spec().training.globalBatchSize * spec().training.sequenceLength;
-  for (std::uint64_t step = stage_->version().value; step < spec().training.maxSteps; ++step) {
+  for (std::uint64_t step = stages_.front()->version().value; step < spec().training.maxSteps;
+       ++step) {
     const Timepoint begin = Clock::now();
     ASSIGN_OR_RETURN(const protocol::CommitRecord record, TrainStep(step));
     const double seconds = ToSeconds(Clock::now() - begin);
