@@ -14,6 +14,7 @@
 #include "ctl/generate_command.h"
 #include "ctl/observer_source.h"
 #include "ctl/run_command.h"
+#include "ctl/simulate_command.h"
 #include "ctl/train_command.h"
 #include "ctl/validate_command.h"
 
@@ -147,6 +148,55 @@ CLI::App* AddExport(CLI::App& app, ExportOptions* options) {
   return command;
 }
 
+CLI::App* AddSimulate(CLI::App& app, SimulateOptions* options) {
+  CLI::App* command = app.add_subcommand(
+      "simulate", "Replay a trace of machines that come and go against the balancing rules");
+  command->add_option("--trace", options->trace, "Bamboo's CSV or Parcae's JSON lines")->required();
+  command->add_option("--stages", options->stages, "Stages of the pipeline")
+      ->check(CLI::Range(1, 256))
+      ->required();
+  command
+      ->add_option("--stage-costs", options->stage_costs,
+                   "Work of a microbatch at each stage, as in 1,1,2 (default: all alike)")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--state-load", options->state_load_seconds,
+                   "Seconds to fetch the state of a stage")
+      ->check(CLI::NonNegativeNumber)
+      ->required();
+  command
+      ->add_option("--policy", options->policy,
+                   "Event (ours), Periodic (SWARM's) or None: whose figures come first")
+      ->check(CLI::IsMember({"Event", "Periodic", "None"}))
+      ->capture_default_str();
+  command->add_option("--period", options->period_seconds, "Seconds between rounds of Periodic")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--copies", options->copies,
+                   "States of other stages that a worker has memory for (Event)")
+      ->check(CLI::Range(0, 16))
+      ->capture_default_str();
+  command
+      ->add_option("--copy-drag", options->copy_drag,
+                   "Share of its rate that a worker loses with each such state")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command
+      ->add_option("--switch", options->switch_seconds,
+                   "Seconds a worker is away when it switches to a stage whose state it has")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--seed", options->seed, "The same seed gives the same figures")
+      ->capture_default_str();
+  command->add_option("--runs", options->runs, "Print means over so many seeds")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "Print a JSON object");
+  return command;
+}
+
 std::filesystem::path BesideThisProgram(const char* name) {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -168,6 +218,8 @@ int Main(int argc, char** argv) {
   EvaluateOptions evaluate;
   GenerateOptions generate;
   ExportOptions export_options;
+  SimulateOptions simulate;
+  const CLI::App* simulate_command = AddSimulate(app, &simulate);
   const CLI::App* train_command = AddTrain(app, &train);
   const CLI::App* evaluate_command = AddEvaluate(app, &evaluate);
   const CLI::App* generate_command = AddGenerate(app, &generate);
@@ -188,6 +240,7 @@ int Main(int argc, char** argv) {
   if (evaluate_command->parsed()) code = EvaluateModel(evaluate, stdout, stderr);
   if (generate_command->parsed()) code = GenerateText(generate, stdout, stderr);
   if (export_command->parsed()) code = ExportModel(export_options, stdout, stderr);
+  if (simulate_command->parsed()) code = SimulateTrace(simulate, std::cout, std::cerr);
   return static_cast<int>(code);
 }
 

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Throughput over the optimum when the traces of a folder are replayed: ours beside SWARM's rule and
+# none, for each number of stages and each time to load a stage's state. Means over ten seeds.
+# Usage: bench/simulate.sh TRACE_FOLDER [BUILD_FOLDER]
+set -euo pipefail
+[ $# -ge 1 ] && [ -d "$1" ] || { echo "usage: bench/simulate.sh TRACE_FOLDER [BUILD_FOLDER]" >&2; exit 2; }
+program=${2:-$(dirname "$0")/../build/release}/bin/swarmctl
+export STAGES LOAD
+printf '%-26s %2s %4s  %7s %7s %7s %7s %7s %7s  %11s %9s %9s\n' trace S load \
+  event nocopy T=60 T=300 none bound moves/least empty empty300
+for trace in "$1"/*; do
+  for STAGES in 4 8; do
+    for LOAD in 10 60; do
+      run() { "$program" simulate --trace "$trace" --stages "$STAGES" --state-load "$LOAD" --runs 10 --json "$@"; }
+      { run; run --copies 0; run --period 60; } | python3 -c '
+import json, os, sys
+decoder, text, all = json.JSONDecoder(), sys.stdin.read(), []
+while text.strip():
+    one, end = decoder.raw_decode(text.lstrip())
+    text = text.lstrip()[end:]
+    all.append(one)
+event, nocopy, minute = all
+rule = event["policies"]
+figures = [event, nocopy, minute["policies"]["Periodic"], rule["Periodic"], rule["None"]]
+row = [100 * one["efficiency"] for one in figures] + [100 * event["attainable_efficiency"]]
+print("%-26s %2s %4s  " % (os.path.basename(event["trace"])[:26], os.environ["STAGES"], os.environ["LOAD"])
+      + " ".join("%7.2f" % value for value in row)
+      + "  %5.1f/%5.1f %8.3f%% %8.3f%%" % (event["moves"], event["least_moves"],
+          100 * event["stage_empty_share"], 100 * rule["Periodic"]["stage_empty_share"]))'
+    done
+  done
+done
