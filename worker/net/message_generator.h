@@ -79,7 +79,7 @@ struct EnumValues<protocol::TaskReport::Event> : std::integral_constant<int, 5> 
 template <>
 struct EnumValues<protocol::ReduceChunk::Phase> : std::integral_constant<int, 2> {};
 template <>
-struct EnumValues<protocol::FetchKind> : std::integral_constant<int, 3> {};
+struct EnumValues<protocol::FetchKind> : std::integral_constant<int, 4> {};
 
 template <typename T>
 struct IsVector : std::false_type {};

@@ -34,10 +34,12 @@ void Fetcher::OnGone(const WorkerId& id, const std::string& why) {
 }
 
 void Fetcher::OnPiece(const WorkerId& id, std::uint64_t piece, bool intact, Timepoint now) {
+  if (!failure_.empty()) return;
   Donor* donor = Find(id);
-  if (donor == nullptr || !failure_.empty()) return;
-  donor->heard = now;
-  donor->silent = 0;
+  if (donor != nullptr) {
+    donor->heard = now;
+    donor->silent = 0;
+  }
   if (!Wants(piece)) return;
   if (intact) {
     held_[piece] = true;
@@ -47,6 +49,7 @@ void Fetcher::OnPiece(const WorkerId& id, std::uint64_t piece, bool intact, Time
     for (Donor& each : donors_) each.owed.erase(piece);
     return;
   }
+  if (donor == nullptr) return;
   if (donor->owed.erase(piece) > 0) again_.insert(piece);
   if (++donor->corrupt >= options_.corrupt_max) {
     Drop(*donor, "sent " + std::to_string(donor->corrupt) + " corrupt pieces");

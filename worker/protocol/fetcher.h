@@ -47,8 +47,7 @@ class Fetcher {
 
   /// Whether `piece` is wanted and not here: only then is it worth a look.
   bool Wants(std::uint64_t piece) const { return piece < held_.size() && !held_[piece]; }
-  /// `donor` has sent `piece`, intact or not. Also after it was asked of another: what is intact
-  /// counts.
+  /// `donor` has sent `piece`, intact or not. What is intact counts, whoever was asked for it.
   void OnPiece(const WorkerId& donor, std::uint64_t piece, bool intact, Timepoint now);
   /// `donor` has not what is wanted, or is not there any more: it is not asked again.
   void OnGone(const WorkerId& donor, const std::string& why);

@@ -138,13 +138,16 @@ TEST(FetcherTest, SaysWhyItFailed) {
   EXPECT_THAT(MakeFetcher({}, 3).failure(), HasSubstr("no donor"));
 }
 
-TEST(FetcherTest, WhatAStrangerSendsIsNothing) {
+TEST(FetcherTest, AStrangerCanOnlyHelp) {
   Fetcher fetcher = MakeFetcher({kAda}, 1);
   fetcher.Next(At(0));
-  fetcher.OnPiece(WorkerId("eve"), 0, true, At(0));
-  fetcher.OnGone(WorkerId("eve"), "evicted");
+  const WorkerId stranger("eve");
+  for (int i = 0; i < 9; ++i) fetcher.OnPiece(stranger, 0, false, At(0));
+  fetcher.OnGone(stranger, "evicted");
   EXPECT_FALSE(fetcher.done());
   EXPECT_EQ(fetcher.failure(), "");
+  fetcher.OnPiece(stranger, 0, true, At(0));
+  EXPECT_TRUE(fetcher.done());
 }
 
 /// A fetch from donors of which all but the first `honest` do what they like: answer late, corrupt,

@@ -308,18 +308,19 @@ struct UnpinState {
 
 /// What can be fetched from another replica in pieces.
 enum class FetchKind : std::uint8_t {
-  kStateIndex = 0,  ///< the list of the pinned state's pieces, each with its digest
-  kState = 1,       ///< a piece of the pinned state
-  kGradient = 2,    ///< a piece of the reduced gradient of a step that is decided
+  kStateIndex = 0,     ///< the list of the pinned state's pieces, each with its digest
+  kState = 1,          ///< a piece of the pinned state
+  kGradient = 2,       ///< a piece of the reduced gradient of a step that is decided
+  kGradientIndex = 3,  ///< the list of that gradient's pieces, each with its digest
 };
 
 /// joining worker → replica.
 struct Fetch {
   Generation generation;
   FetchKind kind{};
-  Version version;   ///< kStateIndex, kState: of the pinned state; kGradient: the step's number
-  GroupIndex group;  ///< kGradient
-  Attempt k;         ///< kGradient
+  Version version;   ///< of the pinned state; of a gradient: the step's number
+  GroupIndex group;  ///< of a gradient
+  Attempt k;         ///< of a gradient
   std::uint64_t piece = 0;
 };
 
@@ -331,7 +332,7 @@ struct Fetched {
   GroupIndex group;
   Attempt k;
   std::uint64_t piece = 0;
-  std::uint64_t pieces = 0;  ///< how many there are of that kind
+  std::uint64_t pieces = 0;  ///< how many there are of that state or gradient
   std::string error;         ///< not empty: it is not here (any more)
 };
 
@@ -397,7 +398,7 @@ struct Reduced {
   Step step;
   GroupIndex group;
   Attempt k;
-  Digest digest;
+  Digest digest;  ///< of the index of its pieces (state::PiecedBytes)
   std::vector<TensorNorm> norms;
 };
 

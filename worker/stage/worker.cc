@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "worker/stage/load.h"
 #include "worker/stage/norms.h"
+#include "worker/state/pieces.h"
 
 namespace swarm::stage {
 
@@ -482,7 +483,7 @@ void Worker::FinishIfDone(const ReduceKey& key) {
     if (stage_->groups()[i].index != key.group) continue;
     norms = ComputeTensorNorms(*stage_, i, sum->own(), result);
   }
-  const Digest digest = ComputeDigest(result.span());
+  const Digest digest = state::PiecedBytes({result}).digest();
   control_.Post([this, key, sum, digest, norms = std::move(norms)]() mutable {
     sums_[{key.step, key.group}] = sum;
     Carry(replica_->OnGroupReduced(key.step, key.group, key.k, digest, std::move(norms)));

@@ -1,0 +1,68 @@
+// Bytes a second of the data plane of joining, in memory and on one thread: what it costs a replica
+// to digest its state and to serve a piece, and a joining worker to fetch it all.
+#include <benchmark/benchmark.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+
+#include "worker/stage/donor.h"
+#include "worker/stage/joining.h"
+
+namespace swarm::stage {
+namespace {
+
+/// A stage's state: many tensors, of which most pieces hold parts of several.
+std::vector<state::NamedTensor> MakeTensors(std::int64_t megabytes) {
+  constexpr std::int64_t kTensorBytes = 3 << 20;
+  std::vector<state::NamedTensor> tensors;
+  for (std::int64_t i = 0; i * kTensorBytes < megabytes << 20; ++i) {
+    tensors.push_back({"layer" + std::to_string(i),
+                       state::ElementType::kF32,
+                       {kTensorBytes / 4},
+                       Bytes::Copy(std::string(kTensorBytes, static_cast<char>(i)))});
+  }
+  return tensors;
+}
+
+void BM_DigestState(benchmark::State& bench) {
+  const auto tensors = MakeTensors(bench.range(0));
+  std::uint64_t bytes = 0;
+  for (auto _ : bench) bytes += state::CutState(tensors)->bytes();
+  bench.SetBytesProcessed(static_cast<std::int64_t>(bytes));
+}
+BENCHMARK(BM_DigestState)->ArgName("MiB")->Arg(64)->Arg(512)->Unit(benchmark::kMillisecond);
+
+void BM_ServeAndFetchState(benchmark::State& bench) {
+  const auto state =
+      std::make_shared<const state::PiecedBytes>(*state::CutState(MakeTensors(bench.range(0))));
+  protocol::Welcome welcome;
+  welcome.state = state->digest();
+  std::map<protocol::WorkerId, Donor> donors;
+  for (const char* name : {"ada", "bob", "cal"}) {
+    const protocol::WorkerId id(name);
+    donors.try_emplace(id, [](auto&&...) { return nullptr; }).first->second.Pin({}, {}, state);
+    welcome.donors.emplace_back().id = id;
+  }
+  for (auto _ : bench) {
+    bool done = false;
+    std::deque<std::pair<protocol::WorkerId, protocol::Fetch>> asked;
+    StateFetch fetch(
+        welcome, [&](const auto& to, const auto& request) { asked.emplace_back(to, request); },
+        [&](const Result<state::TensorLookup>& result) { done = result.ok(); });
+    fetch.OnTick({});
+    for (; !asked.empty(); asked.pop_front()) {
+      const auto& [to, request] = asked.front();
+      const Donor::Answer answer = donors.at(to).OnFetch(request);
+      fetch.OnFetched(to, answer.message, answer.payload, {});
+    }
+    if (!done) bench.SkipWithError("not fetched");
+  }
+  bench.SetBytesProcessed(static_cast<std::int64_t>(state->bytes() * bench.iterations()));
+}
+BENCHMARK(BM_ServeAndFetchState)->ArgName("MiB")->Arg(64)->Arg(512)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace swarm::stage
+
+BENCHMARK_MAIN();
