@@ -198,6 +198,17 @@ TEST_F(SwarmctlTest, JudgesAManifest) {
   EXPECT_EQ(ExitCode(), 2);
 }
 
+TEST_F(SwarmctlTest, ReplaysATrace) {
+  ASSERT_TRUE(WriteFile(folder_.path() / "trace.csv", "0,add,a\n0,add,b\n9000,remove,a\n").ok());
+  Start({"simulate", "--trace", Path("trace.csv"), "--stages", "2", "--state-load", "10",
+         "--policy", "Periodic", "--json"});
+  EXPECT_EQ(ExitCode(), 0);
+  EXPECT_THAT(Output(), HasSubstr("\"efficiency\": 1.0"));
+  Start({"simulate", "--trace", Path("trace.csv"), "--stages", "2", "--state-load", "10",
+         "--policy", "Magic"});
+  EXPECT_EQ(ExitCode(), 2);
+}
+
 TEST_F(SwarmctlTest, HelpListsTheExitCodes) {
   Start({"--help"});
   EXPECT_EQ(ExitCode(), 0);

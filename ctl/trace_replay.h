@@ -30,8 +30,8 @@ struct ReplayResult {
   /// Throughput over the optimum: the best assignment of all living workers at each moment, those
   /// that have only just come included.
   double efficiency = 0;
-  /// What could be had if every move were free and instant, but joiners had to load: no policy
-  /// without foresight does better.
+  /// What could be had if every move were free and instant, but joiners had to load: no policy does
+  /// better.
   double attainable_efficiency = 0;
   double stage_empty_share = 0;  ///< of the time: some stage had no ready replica
   int moves = 0;                 ///< workers that changed stages

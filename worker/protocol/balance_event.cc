@@ -17,7 +17,14 @@ namespace {
 constexpr double kLongestHoldSeconds = 3600;  // no gain is counted on for longer
 constexpr double kRounding = 1e-9;
 constexpr int kMostRounds = 8;
-constexpr int kCopiesWanted = 2;  // of a stage that could not bear a loss
+
+/// So many copies of a stage that could not bear so many losses.
+struct Cover {
+  int losses = 0;
+  int copies = 0;
+};
+/// In the order of their worth: machines are often lost by twos and threes.
+constexpr Cover kCovers[] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}};
 
 /// Decides the orders of one event. `now_` is the swarm with the orders so far carried out;
 /// `future_` what it will be when all under way has arrived.
@@ -229,16 +236,17 @@ class EventRule {
     return false;
   }
 
-  /// Copies of every stage that could not bear the loss of a replica, on workers of stages that
+  /// Copies of every stage that could not bear a loss or two, on workers of stages that
   /// have more than the job can use.
   void KeepCopies() {
-    for (int wanted = 1; wanted <= kCopiesWanted; ++wanted) {
+    for (const Cover& cover : kCovers) {
       for (std::size_t s = 0; s < future_.size(); ++s) {
-        if (CopiesOf(s) >= wanted || BearsLoss(s)) continue;
+        if (CopiesOf(s) >= cover.copies || BearsLosses(s, cover.losses)) continue;
         const std::optional<Hop> keeper = FindKeeper(s);
         if (!keeper) continue;
         TryOrder({BalanceAction::kFetch, keeper->worker, StageIndex(keeper->from), StageIndex(s),
-                  Text(s) + " cannot bear a loss, " + Text(keeper->from) + " can spare one"},
+                  Text(s) + " cannot bear " + (cover.losses == 1 ? "a loss" : "two losses") + ", " +
+                      Text(keeper->from) + " can spare the upkeep of a copy"},
                  Overload(future_));
       }
     }
@@ -254,14 +262,14 @@ class EventRule {
     return copies;
   }
 
-  bool BearsLoss(std::size_t stage) const {
+  bool BearsLosses(std::size_t stage, int losses) const {
     double rate = 0;
     double largest = 0;
     for (const Replica& replica : future_[stage].replicas) {
       rate += replica.rate;
       largest = std::max(largest, replica.rate);
     }
-    return rate - largest >= Bound(future_) * (1 - kRounding);
+    return rate - losses * largest >= Bound(future_) * (1 - kRounding);
   }
 
   /// The worker with the fewest copies, in the stage with most to spare, that can afford another.
