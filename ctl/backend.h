@@ -49,6 +49,13 @@ class Backend {
   /// does not run is left alone.
   virtual void Terminate(const std::string& name, Duration grace) = 0;
 
+  /// Sends a signal to a program. Errors: kNotFound (none of this name runs).
+  virtual Status Signal(const std::string& name, int signal) = 0;
+
+  /// Makes a program compute `factor` times slower, until it is called with another; 1 is full
+  /// speed. Errors: kNotFound (none of this name runs), kUnimplemented (this backend cannot).
+  virtual Status Slow(const std::string& name, double factor) = 0;
+
   /// Ends all programs by force and waits for their end.
   virtual void KillAll() = 0;
 

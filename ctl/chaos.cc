@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ctl/numbers.h"
+
 namespace swarm::ctl {
 namespace {
 
@@ -10,20 +12,6 @@ constexpr Duration kSalvoLimit = std::chrono::seconds(1);
 
 bool Reached(const ChaosMoment& moment, Duration now, std::uint64_t steps) {
   return moment.step ? steps >= *moment.step : now >= moment.time;
-}
-
-std::string Seconds(Duration duration) {
-  std::string text = std::to_string(ToSeconds(duration));
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return text + " s";
-}
-
-std::string Factor(double factor) {
-  std::string text = std::to_string(factor);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return text;
 }
 
 /// The programs that the line may meet, by name.
@@ -68,10 +56,10 @@ std::string_view NameOf(FaultKind kind) {
 std::string Describe(const Fault& fault) {
   std::string text(NameOf(fault.kind));
   if (!fault.target.empty()) text += " " + fault.target;
-  if (fault.kind == FaultKind::kSlow) text += " by " + Factor(fault.factor);
+  if (fault.kind == FaultKind::kSlow) text += " by " + FormatNumber(fault.factor);
   if (fault.kind == FaultKind::kCut) text += (fault.one_way ? " to " : " from ") + fault.other;
-  if (fault.kind == FaultKind::kDelay) text += " by " + Seconds(fault.amount);
-  if (fault.kind == FaultKind::kDrain) text += " with a grace of " + Seconds(fault.amount);
+  if (fault.kind == FaultKind::kDelay) text += " by " + FormatSeconds(fault.amount);
+  if (fault.kind == FaultKind::kDrain) text += " with a grace of " + FormatSeconds(fault.amount);
   if (fault.kind == FaultKind::kJoin) text += " " + std::to_string(fault.count);
   return fault.over ? text + " is over" : text;
 }
@@ -150,13 +138,6 @@ void ChaosSchedule::Emit(Entry& entry, Duration now, std::vector<LivingProgram>&
   } else {
     Advance(entry);
   }
-}
-
-std::vector<Fault> ChaosSchedule::UndoAll() {
-  std::vector<Fault> faults;
-  for (Lasting& lasting : lasting_) faults.push_back(std::move(lasting.fault));
-  lasting_.clear();
-  return faults;
 }
 
 }  // namespace swarm::ctl

@@ -109,8 +109,6 @@ class ChaosSchedule {
   /// program that was stopped itself makes up for lost time with a salvo.
   std::vector<Fault> Due(Duration since_start, std::uint64_t steps_committed,
                          const std::vector<LivingProgram>& living);
-  /// All that lasts and was not yet undone, as faults that are over. Leaves none to be undone.
-  std::vector<Fault> UndoAll();
 
  private:
   struct Entry {

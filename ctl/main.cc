@@ -8,6 +8,7 @@
 
 #include "base/exit.h"
 #include "base/log.h"
+#include "ctl/chaos.h"
 #include "ctl/evaluate_command.h"
 #include "ctl/exit_codes.h"
 #include "ctl/export_command.h"
@@ -77,6 +78,18 @@ CLI::App* AddRun(CLI::App& app, RunOptions* options) {
                     "Print a JSON object for each status, and one at the end");
   command->add_flag("--plaintext", options->plaintext,
                     "No TLS between the programs: for experiments");
+  command->add_option("--chaos", options->chaos,
+                      "Faults to meet the job with: a script as below, or a file with one");
+  command
+      ->add_option_function<double>(
+          "--restart-delay",
+          [options](const double& seconds) { options->restart_delay = FromSeconds(seconds); },
+          "Seconds from the loss of a worker to the start of another (default: 1)")
+      ->check(CLI::Range(0.0, 1e6));
+  command->add_flag(
+      "--no-restart", [options](std::int64_t) { options->restart = false; },
+      "Do not replace lost workers");
+  command->footer(std::string(kChaosGrammar));
   command->add_option("--worker-program", options->worker_program,
                       "The swarm-worker to run (default: the one beside swarmctl)");
   return command;

@@ -18,7 +18,10 @@ class ObserverSource final : public StatusSource {
 
   std::optional<protocol::JobStatus> Poll() override {
     std::optional<protocol::JobStatus> heard = observer_->Take();
-    if (heard) newest_ = *heard;
+    if (heard) {
+      newest_ = *heard;
+      heard_at_ = Clock::now();
+    }
     if (std::optional<protocol::JobStatus> step = steps_.Poll()) {
       step->stages = newest_.stages;
       step->validation_loss = newest_.validation_loss;
@@ -31,10 +34,16 @@ class ObserverSource final : public StatusSource {
     return std::nullopt;
   }
 
+  std::optional<Timepoint> trainer_heard() const override { return heard_at_; }
+  const protocol::JobStatus* trainer_said() const override {
+    return heard_at_ ? &newest_ : nullptr;
+  }
+
  private:
   StepsFile steps_;
   std::unique_ptr<trainer::Observer> observer_;
   protocol::JobStatus newest_;
+  std::optional<Timepoint> heard_at_;
   protocol::Step shown_step_;
 };
 

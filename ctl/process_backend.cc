@@ -119,12 +119,35 @@ Status ProcessBackend::Start(const WorkerSpec& spec) {
   return Status();
 }
 
-void ProcessBackend::Terminate(const std::string& name, Duration grace) {
+ProcessBackend::Process* ProcessBackend::FindRunning(const std::string& name) {
   for (Process& process : processes_) {
-    if (process.observed.name != name || process.observed.phase != Phase::kRunning) continue;
-    ::kill(-process.pid, SIGTERM);
-    process.kill_at = Clock::now() + grace;
+    if (process.observed.name == name && process.observed.phase == Phase::kRunning) return &process;
   }
+  return nullptr;
+}
+
+void ProcessBackend::Terminate(const std::string& name, Duration grace) {
+  Process* const process = FindRunning(name);
+  if (process == nullptr) return;
+  ::kill(-process->pid, SIGTERM);
+  process->kill_at = Clock::now() + grace;
+}
+
+Status ProcessBackend::Signal(const std::string& name, int signal) {
+  Process* const process = FindRunning(name);
+  if (process == nullptr) return NotFound("process " + name + " does not run");
+  // One that is slowed is continued many times a second, which must not end a stop.
+  if (signal == SIGSTOP) slowdowns_.Pause(process->pid);
+  ::kill(-process->pid, signal);
+  if (signal == SIGCONT) slowdowns_.Resume(process->pid);
+  return Status();
+}
+
+Status ProcessBackend::Slow(const std::string& name, double factor) {
+  Process* const process = FindRunning(name);
+  if (process == nullptr) return NotFound("process " + name + " does not run");
+  slowdowns_.Set(process->pid, factor);
+  return Status();
 }
 
 void ProcessBackend::KillAll() {
@@ -150,11 +173,19 @@ std::vector<ObservedWorker> ProcessBackend::Observe() {
 
 void ProcessBackend::Reap(Process& process, bool block) {
   if (process.observed.phase != Phase::kRunning) return;
+  // Ended, but not gone before waitpid: until then its number is not given to another process.
+  siginfo_t ended{};
+  int result = 0;
+  do
+    result = ::waitid(P_PID, static_cast<id_t>(process.pid), &ended,
+                      WEXITED | WNOWAIT | (block ? 0 : WNOHANG));
+  while (result < 0 && errno == EINTR);
+  if (result == 0 && ended.si_pid == 0) return;
+  slowdowns_.Set(process.pid, 1);
   int status = 0;
   pid_t reaped = 0;
-  do reaped = ::waitpid(process.pid, &status, block ? 0 : WNOHANG);
+  do reaped = ::waitpid(process.pid, &status, 0);
   while (reaped < 0 && errno == EINTR);
-  if (reaped == 0) return;
   process.observed.phase = Phase::kExited;
   if (reaped > 0 && WIFSIGNALED(status)) {
     process.observed.exit_signal = WTERMSIG(status);

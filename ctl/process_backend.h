@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ctl/backend.h"
+#include "ctl/slowdown.h"
 
 namespace swarm::ctl {
 
@@ -34,6 +35,8 @@ class ProcessBackend : public Backend {
 
   Status Start(const WorkerSpec& spec) override;
   void Terminate(const std::string& name, Duration grace) override;
+  Status Signal(const std::string& name, int signal) override;
+  Status Slow(const std::string& name, double factor) override;
   void KillAll() override;
   std::vector<ObservedWorker> Observe() override;
 
@@ -51,10 +54,12 @@ class ProcessBackend : public Backend {
     std::optional<Timepoint> kill_at;
   };
 
+  Process* FindRunning(const std::string& name);
   void Reap(Process& process, bool block);
 
   const Options options_;
   std::vector<Process> processes_;
+  Slowdowns slowdowns_;
 };
 
 }  // namespace swarm::ctl

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,6 +56,15 @@ class ProcessBackendTest : public testing::Test {
     }
     ADD_FAILURE() << name << " wrote nothing";
     return "0";
+  }
+
+  void AwaitMoreOf(const std::string& name) {
+    const std::size_t before = Log(name).size();
+    const Timepoint deadline = Clock::now() + seconds(30);
+    while (Log(name).size() <= before && Clock::now() < deadline) {
+      backend_.Wait(Clock::now() + std::chrono::milliseconds(5));
+    }
+    EXPECT_GT(Log(name).size(), before);
   }
 
   static bool Gone(pid_t pid) { return ::kill(pid, 0) != 0 && errno == ESRCH; }
@@ -129,6 +139,45 @@ TEST_F(ProcessBackendTest, ANameIsStartedAgainOnlyAfterItsEnd) {
   EXPECT_EQ(backend_.Observe().size(), 1u);
   ASSERT_TRUE(backend_.Start(Shell("other", "sleep 600")).ok());
   EXPECT_EQ(backend_.Start(Shell("other", "")).code(), StatusCode::kAlreadyExists);
+}
+
+TEST_F(ProcessBackendTest, ASlowProcessRunsAndAStoppedOneDoesNotEvenIfItIsSlow) {
+  ASSERT_TRUE(backend_.Start(Shell("worker", "while :; do echo tick; sleep 0.01; done")).ok());
+  FirstLine("worker");
+  ASSERT_TRUE(backend_.Slow("worker", 4).ok());
+  AwaitMoreOf("worker");
+  ASSERT_TRUE(backend_.Signal("worker", SIGSTOP).ok());
+  // It may have been in the middle of a line.
+  backend_.Wait(Clock::now() + std::chrono::milliseconds(100));
+  const std::string stopped = Log("worker");
+  backend_.Wait(Clock::now() + std::chrono::milliseconds(100));
+  EXPECT_EQ(Log("worker"), stopped);
+  ASSERT_TRUE(backend_.Signal("worker", SIGCONT).ok());
+  AwaitMoreOf("worker");
+  ASSERT_TRUE(backend_.Slow("worker", 1).ok());
+  AwaitMoreOf("worker");
+  ASSERT_TRUE(backend_.Signal("worker", SIGKILL).ok());
+  EXPECT_EQ(Ended("worker").exit_signal, SIGKILL);
+  EXPECT_EQ(backend_.Signal("worker", SIGKILL).code(), StatusCode::kNotFound);
+  EXPECT_EQ(backend_.Slow("worker", 2).code(), StatusCode::kNotFound);
+}
+
+TEST_F(ProcessBackendTest, ASlowProcessComputesAsMuchSlowerAsItWasTold) {
+  ASSERT_TRUE(backend_.Start(Shell("worker", "while :; do :; done")).ok());
+  ASSERT_TRUE(backend_.Slow("worker", 10).ok());
+  // Of each period a tenth: whatever else the machine does, never more than it may.
+  const Timepoint begin = Clock::now();
+  backend_.Wait(begin + seconds(1));
+  ASSERT_TRUE(backend_.Signal("worker", SIGKILL).ok());
+  rusage before{}, after{};
+  ::getrusage(RUSAGE_CHILDREN, &before);
+  Ended("worker");
+  ::getrusage(RUSAGE_CHILDREN, &after);
+  const auto cpu = [](const rusage& usage) {
+    return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+  };
+  EXPECT_LT(cpu(after) - cpu(before), 0.5 * ToSeconds(Clock::now() - begin));
 }
 
 TEST_F(ProcessBackendTest, WaitingEndsWhenTheWakeDescriptorIsReadable) {

@@ -1,9 +1,11 @@
 #include "ctl/run_command.h"
 
 #include <algorithm>
+#include <csignal>
 #include <thread>
 
 #include "api/layout.h"
+#include "ctl/chaos_driver.h"
 #include "ctl/files.h"
 #include "ctl/interrupts.h"
 #include "ctl/process_backend.h"
@@ -19,9 +21,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Duration kTick = milliseconds(200);     // between two looks at the status
-constexpr Duration kLeaveLimit = seconds(10);     // for workers, once their trainer has ended
-constexpr Duration kTerminateGrace = seconds(5);  // from asking a worker to end to killing it
+constexpr Duration kTick = milliseconds(200);      // between two looks at the status
+constexpr Duration kChaosTick = milliseconds(20);  // the same, so that faults come at their step
+constexpr Duration kLeaveLimit = seconds(10);      // for workers, once their trainer has ended
+constexpr Duration kTerminateGrace = seconds(5);   // from asking a worker to end to killing it
 constexpr std::size_t kLogTailLines = 12;
 
 std::string LastLines(const std::filesystem::path& file, std::size_t count) {
@@ -42,6 +45,14 @@ Status EmptyFolder(const std::filesystem::path& folder) {
   return error ? Unavailable("cannot make " + folder.string() + ": " + error.message()) : Status();
 }
 
+// A script, or a file with one.
+Result<std::vector<ChaosLine>> LoadChaos(const std::string& chaos) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(chaos, error)) return ParseChaos(chaos);
+  ASSIGN_OR_RETURN(const std::string script, ReadFile(chaos));
+  return ParseChaos(script);
+}
+
 std::uint64_t ThreadsPerWorker(const RunOptions& options, std::uint64_t workers) {
   if (options.threads_per_worker > 0) return options.threads_per_worker;
   return std::max<std::uint64_t>(1, std::thread::hardware_concurrency() / workers);
@@ -51,14 +62,25 @@ std::uint64_t ThreadsPerWorker(const RunOptions& options, std::uint64_t workers)
 class Run {
  public:
   Run(const RunOptions& options, const RunFolder& folder, RunPlan plan, api::SwarmJob job,
-      Reporter& reporter)
+      std::vector<ChaosLine> chaos, Reporter& reporter)
       : options_(options),
         folder_(folder),
         plan_(std::move(plan)),
         job_(std::move(job)),
         reporter_(reporter),
         backend_({options.worker_program, plan_.log_directory()}),
-        supervisor_(plan_.workers(), {}) {}
+        supervisor_(plan_.workers(),
+                    {.restart_delay = options.restart_delay, .restart = options.restart}) {
+    if (chaos.empty()) return;
+    plan_.disturb_network = ChaosDriver::DisturbsNetwork(chaos);
+    chaos_.emplace(
+        std::move(chaos),
+        ChaosDriver::Options{.rules_file = plan_.disturb_network ? plan_.chaos_rules_file() : "",
+                             .record_file = plan_.chaos_file(),
+                             .join = [this] { return StartWorker(supervisor_.NextWorker()); },
+                             .tell = [this](const std::string& text) { reporter_.OnEvent(text); }},
+        backend_);
+  }
 
   RunSummary Execute() {
     const Timepoint begin = Clock::now();
@@ -88,6 +110,7 @@ class Run {
     std::error_code ignored;  // of an earlier run; one that is not there need not be removed
     std::filesystem::remove(plan_.address_file(), ignored);
     RETURN_IF_ERROR(EmptyFolder(plan_.metrics_directory()));
+    if (chaos_) RETURN_IF_ERROR(chaos_->Prepare());
     RETURN_IF_ERROR(backend_.Start(TrainerSpec(plan_, trainer_identity_, term_, "")));
     RETURN_IF_ERROR(AwaitTrainer());
     ASSIGN_OR_RETURN(source_,
@@ -98,6 +121,7 @@ class Run {
     for (std::uint64_t i = 0; i < plan_.workers(); ++i) {
       RETURN_IF_ERROR(StartWorker(Supervisor::WorkerName(i)));
     }
+    started_ = Clock::now();
     if (!options_.json) {
       reporter_.OnEvent("Metrics: http://ADDRESS/metrics of each program; its ADDRESS is in " +
                         plan_.metrics_directory().string());
@@ -156,11 +180,14 @@ class Run {
       OnInterrupts();
       Supervise();
       if (!summary_.result.empty()) break;
+      if (chaos_ && !stop_deadline_) {
+        chaos_->Act(Clock::now() - started_, steps_, backend_.Observe(), source_->trainer_said());
+      }
       if (stop_deadline_ && Clock::now() >= *stop_deadline_) {
         return Fail("the trainer did not end within " +
                     ShortTime(ToSeconds(options_.finish_limit)) + " after the interruption");
       }
-      backend_.Wait(Clock::now() + kTick, interrupts_.fd());
+      backend_.Wait(Clock::now() + (chaos_ ? kChaosTick : kTick), interrupts_.fd());
     }
     ReportStatus();  // what was written last
   }
@@ -170,7 +197,10 @@ class Run {
   }
 
   void ReportStatus() {
-    while (std::optional<protocol::JobStatus> status = source_->Poll()) reporter_.OnStatus(*status);
+    while (std::optional<protocol::JobStatus> status = source_->Poll()) {
+      steps_ = status->step.value;
+      reporter_.OnStatus(*status);
+    }
   }
 
   void OnInterrupts() {
@@ -182,19 +212,25 @@ class Run {
       reporter_.OnEvent(
           "Interrupted: finishing the step and writing a checkpoint; once more kills");
       supervisor_.BeginStopping();
+      if (chaos_) chaos_->End();
       stop_deadline_ = Clock::now() + options_.finish_limit;
       backend_.Terminate(std::string(kTrainerName), options_.finish_limit);
     }
   }
 
   void Supervise() {
-    const Actions actions = supervisor_.Decide(Clock::now(), backend_.Observe());
+    const Actions actions =
+        supervisor_.Decide(Clock::now(), backend_.Observe(), source_->trainer_heard());
     for (const std::string& event : actions.events) reporter_.OnEvent(event);
     if (actions.trainer_exit_code) return EndWithTrainer(*actions.trainer_exit_code, "");
     if (!actions.give_up.empty()) {
       Fail(actions.give_up);
       if (!actions.give_up_because_of.empty()) ExplainByLogOf(actions.give_up_because_of);
       return;
+    }
+    if (actions.kill_trainer) {
+      // One that is gone meanwhile is seen to be at the next look.
+      (void)backend_.Signal(std::string(kTrainerName), SIGKILL);
     }
     if (actions.restart_trainer) {
       RunPlan again = plan_;
@@ -247,6 +283,7 @@ class Run {
 
   // The trainer has told the workers to leave; whoever stays is made to.
   void End() {
+    if (chaos_) chaos_->End();
     source_.reset();
     const bool in_order = summary_.exit_code == ExitCode::kOk;
     if (in_order) AwaitAll(Clock::now() + kLeaveLimit);
@@ -280,6 +317,9 @@ class Run {
   Interrupts interrupts_;
   ProcessBackend backend_;
   Supervisor supervisor_;
+  std::optional<ChaosDriver> chaos_;
+  Timepoint started_{};      // the workers
+  std::uint64_t steps_ = 0;  // committed
   std::optional<JobAuthority> authority_;
   std::optional<IdentityFiles> trainer_identity_;
   std::optional<IdentityFiles> observer_identity_;
@@ -306,6 +346,8 @@ ExitCode RunJob(const RunOptions& options, std::FILE* out, std::FILE* err) {
   if (!job.ok()) return refuse(job.status().message());
   const auto layout = api::ComputeLayout(*job, options.workers);
   if (!layout.ok()) return refuse("--workers: " + layout.status().message());
+  Result<std::vector<ChaosLine>> chaos = LoadChaos(options.chaos);
+  if (!chaos.ok()) return refuse(chaos.status().message());
   const Result<RunFolder> folder = RunFolder::Claim(options.out, *job, options.resume);
   if (!folder.ok()) return refuse(folder.status().message());
   RunPlan plan;
@@ -315,7 +357,8 @@ ExitCode RunJob(const RunOptions& options, std::FILE* out, std::FILE* err) {
   plan.resume = options.resume;
 
   Reporter reporter(out, err, options.json);
-  const RunSummary summary = Run(options, *folder, plan, *job, reporter).Execute();
+  const RunSummary summary =
+      Run(options, *folder, plan, *job, *std::move(chaos), reporter).Execute();
   reporter.OnSummary(summary);
   return summary.exit_code;
 }

@@ -39,9 +39,12 @@ struct RunOptions {
   bool resume = false;
   bool json = false;
   bool plaintext = false;
-  std::filesystem::path worker_program;             ///< what runs as trainer and as worker
-  Duration start_limit = std::chrono::seconds(60);  ///< until the trainer listens
-  Duration finish_limit = std::chrono::minutes(5);  ///< from a Ctrl-C to the trainer's end
+  std::string chaos;  ///< a script or a file with one (ctl/chaos.h); empty: no faults
+  Duration restart_delay = std::chrono::seconds(1);  ///< from a worker's loss to its replacement
+  bool restart = true;                               ///< lost workers are replaced
+  std::filesystem::path worker_program;              ///< what runs as trainer and as worker
+  Duration start_limit = std::chrono::seconds(60);   ///< until the trainer listens
+  Duration finish_limit = std::chrono::minutes(5);   ///< from a Ctrl-C to the trainer's end
   StatusSourceFactory status_source = FollowStepsFile;
 };
 

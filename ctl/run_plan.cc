@@ -28,6 +28,11 @@ void AppendMetrics(const RunPlan& plan, const std::string& name,
                                        (plan.metrics_directory() / name).string()});
 }
 
+void AppendChaos(const RunPlan& plan, std::vector<std::string>* arguments) {
+  if (!plan.disturb_network) return;
+  arguments->insert(arguments->end(), {"--chaos-file", plan.chaos_rules_file().string()});
+}
+
 }  // namespace
 
 std::uint64_t RunPlan::workers() const {
@@ -52,6 +57,7 @@ WorkerSpec TrainerSpec(const RunPlan& plan, const std::optional<IdentityFiles>& 
                     std::to_string(term)};
   AppendIdentity(plan, identity, &spec.arguments);
   AppendMetrics(plan, spec.name, &spec.arguments);
+  AppendChaos(plan, &spec.arguments);
   if (plan.resume) spec.arguments.push_back("--resume");
   return spec;
 }
@@ -64,6 +70,7 @@ WorkerSpec StageSpec(const RunPlan& plan, const std::optional<IdentityFiles>& id
                     kAnyPort,       "--threads",     std::to_string(plan.threads_per_worker)};
   AppendIdentity(plan, identity, &spec.arguments);
   AppendMetrics(plan, spec.name, &spec.arguments);
+  AppendChaos(plan, &spec.arguments);
   return spec;
 }
 

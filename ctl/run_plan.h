@@ -19,6 +19,7 @@ struct RunPlan {
   std::uint64_t threads_per_worker = 1;
   std::string job_uid;
   bool resume = false;
+  bool disturb_network = false;  ///< the programs follow chaos_rules_file()
 
   std::uint64_t workers() const;
   std::filesystem::path job_file() const { return RunFolder::JobFile(out); }
@@ -27,6 +28,9 @@ struct RunPlan {
   std::filesystem::path tls_directory() const { return out / "tls"; }
   /// Where each program says at which address it serves metrics, in a file of its name.
   std::filesystem::path metrics_directory() const { return out / "metrics"; }
+  std::filesystem::path chaos_rules_file() const { return out / "chaos.rules"; }
+  /// The faults that were carried out, an object a line.
+  std::filesystem::path chaos_file() const { return out / "chaos.jsonl"; }
   std::filesystem::path log_directory() const { return out / "workers"; }
 };
 

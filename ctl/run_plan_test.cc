@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace swarm::ctl {
 namespace {
 
@@ -47,6 +49,17 @@ TEST(RunPlanTest, StartsAWorkerByTheContract) {
                           "--listen", "127.0.0.1:0", "--threads", "4", "--job-uid", "uid",
                           "--plaintext", "--metrics-listen", "127.0.0.1:0",
                           "--metrics-address-file", "out/x/metrics/worker-5"));
+}
+
+TEST(RunPlanTest, ProgramsFollowTheRulesOfADisturbedNetwork) {
+  RunPlan plan = PlanOf();
+  plan.disturb_network = true;
+  for (const WorkerSpec& spec : {StageSpec(plan, std::nullopt, "worker-5", "127.0.0.1:4711"),
+                                 TrainerSpec(plan, std::nullopt, 1, "")}) {
+    const auto found = std::find(spec.arguments.begin(), spec.arguments.end(), "--chaos-file");
+    ASSERT_NE(found, spec.arguments.end());
+    EXPECT_EQ(*(found + 1), "out/x/chaos.rules");
+  }
 }
 
 TEST(RunPlanTest, CountsItsWorkers) { EXPECT_EQ(PlanOf().workers(), 6u); }

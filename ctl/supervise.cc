@@ -1,11 +1,23 @@
 #include "ctl/supervise.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 
 #include "ctl/exit_codes.h"
+#include "ctl/numbers.h"
 
 namespace swarm::ctl {
+namespace {
+
+/// Between two decisions: more means that this program was itself stopped or starved.
+constexpr Duration kPause = std::chrono::seconds(2);
+
+bool WasKilled(const ObservedWorker& program) {
+  return program.exit_signal == SIGKILL || program.exit_signal == SIGTERM;
+}
+
+}  // namespace
 
 std::string DescribeEnd(const ObservedWorker& worker) {
   if (worker.exit_signal == 0) return "ended with exit code " + std::to_string(worker.exit_code);
@@ -13,31 +25,62 @@ std::string DescribeEnd(const ObservedWorker& worker) {
          ::strsignal(worker.exit_signal) + ")";
 }
 
-Actions Supervisor::Decide(Timepoint now, const std::vector<ObservedWorker>& observed) {
+std::size_t Supervisor::Count(std::deque<Timepoint>& events, Timepoint now) const {
+  events.push_back(now);
+  while (now - events.front() > limits_.window) events.pop_front();
+  return events.size();
+}
+
+Actions Supervisor::Decide(Timepoint now, const std::vector<ObservedWorker>& observed,
+                           std::optional<Timepoint> trainer_heard) {
   Actions actions;
+  if (!last_decision_ || now - *last_decision_ > kPause) watching_since_ = now;
+  last_decision_ = now;
   for (const ObservedWorker& worker : observed) {
-    if (!actions.give_up.empty()) break;
-    if (worker.phase != Phase::kExited) continue;
+    if (!actions.give_up.empty()) return actions;
     if (worker.role == Role::kTrainer) {
-      OnTrainerEnded(worker, actions);
-    } else if (ended_.insert(worker.name).second) {
+      if (worker.phase == Phase::kExited) {
+        OnTrainerEnded(now, worker, actions);
+      } else {
+        OnTrainerRuns(now, trainer_heard, actions);
+      }
+    } else if (worker.phase == Phase::kExited && ended_.insert(worker.name).second) {
       OnWorkerEnded(now, worker, actions);
     }
+  }
+  while (!stopping_ && !replacements_.empty() && replacements_.front().when <= now) {
+    actions.start_workers.push_back(std::move(replacements_.front().worker));
+    replacements_.pop_front();
   }
   return actions;
 }
 
-void Supervisor::OnTrainerEnded(const ObservedWorker& trainer, Actions& actions) {
+void Supervisor::OnTrainerRuns(Timepoint now, std::optional<Timepoint> heard, Actions& actions) {
+  if (stopping_ || trainer_killed_ || !heard) return;
+  const bool answered = *heard >= trainer_began_;
+  const Duration limit = answered ? limits_.trainer_silence_max : limits_.trainer_start_max;
+  const Timepoint since = std::max(answered ? *heard : trainer_began_, watching_since_);
+  if (now - since <= limit) return;
+  trainer_killed_ = true;
+  actions.kill_trainer = true;
+  actions.events.push_back("the trainer has not answered for " + FormatSeconds(limit) +
+                           "; killing it");
+}
+
+void Supervisor::OnTrainerEnded(Timepoint now, const ObservedWorker& trainer, Actions& actions) {
   if (trainer.exit_signal == 0) {
     actions.trainer_exit_code = trainer.exit_code;
     return;
   }
   const std::string what = "the trainer " + DescribeEnd(trainer);
-  if (stopping_ || trainer_restarts_ >= limits_.trainer_restarts_max) {
+  const bool killed = WasKilled(trainer);
+  const std::size_t count = Count(killed ? trainer_kills_ : trainer_failures_, now);
+  if (stopping_ || count > (killed ? limits_.kills_max : limits_.trainer_failures_max)) {
     actions.give_up = what;
     return;
   }
-  ++trainer_restarts_;
+  trainer_began_ = now;
+  trainer_killed_ = false;
   actions.restart_trainer = true;
   actions.events.push_back(what + "; starting it again");
 }
@@ -45,24 +88,28 @@ void Supervisor::OnTrainerEnded(const ObservedWorker& trainer, Actions& actions)
 void Supervisor::OnWorkerEnded(Timepoint now, const ObservedWorker& worker, Actions& actions) {
   if (stopping_ || worker.succeeded()) return;
   ++losses_;
-  const bool killed = worker.exit_signal == SIGKILL || worker.exit_signal == SIGTERM;
-  std::deque<Timepoint>& recent = killed ? kills_ : failures_;
-  recent.push_back(now);
-  while (now - recent.front() > limits_.window) recent.pop_front();
+  const bool killed = WasKilled(worker);
+  const std::size_t count = Count(killed ? kills_ : failures_, now);
   const std::string what = worker.name + " " + DescribeEnd(worker);
   if (worker.exit_signal == 0 && worker.exit_code == static_cast<int>(ExitCode::kBadUsage)) {
     actions.give_up = what + "; another would do no better";
     actions.give_up_because_of = worker.name;
     return;
   }
-  if (recent.size() > (killed ? limits_.kills_max : limits_.failures_max)) {
-    actions.give_up = what + ", the last of " + std::to_string(recent.size()) + " lost in " +
-                      std::to_string(static_cast<long>(ToSeconds(limits_.window))) + " s";
+  if (count > (killed ? limits_.kills_max : limits_.failures_max)) {
+    actions.give_up = what + ", the last of " + std::to_string(count) + " lost in " +
+                      FormatSeconds(limits_.window);
     actions.give_up_because_of = worker.name;
     return;
   }
-  actions.start_workers.push_back(WorkerName(next_ordinal_++));
-  actions.events.push_back(what + "; starting " + actions.start_workers.back());
+  if (!limits_.restart) {
+    actions.events.push_back(what + "; it is not replaced");
+    return;
+  }
+  replacements_.push_back({now + limits_.restart_delay, NextWorker()});
+  const bool later = limits_.restart_delay > Duration::zero();
+  actions.events.push_back(what + "; starting " + replacements_.back().worker +
+                           (later ? " in " + FormatSeconds(limits_.restart_delay) : ""));
 }
 
 }  // namespace swarm::ctl

@@ -8,7 +8,9 @@
 namespace swarm::ctl {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::minutes;
+using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -77,14 +79,92 @@ TEST(SuperviseTest, LossesThatAreLongPastDoNotCount) {
   }
 }
 
-TEST(SuperviseTest, AKilledTrainerIsStartedAgainAFewTimes) {
-  Supervisor supervisor(1, {.trainer_restarts_max = 2});
-  const std::vector<ObservedWorker> killed = {Trainer(Phase::kExited, 0, SIGKILL)};
-  EXPECT_TRUE(supervisor.Decide(kNow, killed).restart_trainer);
-  EXPECT_TRUE(supervisor.Decide(kNow, killed).restart_trainer);
-  const Actions last = supervisor.Decide(kNow, killed);
+TEST(SuperviseTest, ATrainerMayBeKilledAgainAndAgain) {
+  Supervisor supervisor(1, {});
+  for (int i = 0; i < 100; ++i) {
+    const Actions actions =
+        supervisor.Decide(kNow + minutes(i), {Trainer(Phase::kExited, 0, SIGKILL)});
+    EXPECT_TRUE(actions.restart_trainer);
+    EXPECT_EQ(actions.give_up, "");
+  }
+}
+
+TEST(SuperviseTest, ATrainerThatCrashesIsStartedAgainAFewTimesWithinTheWindow) {
+  Supervisor supervisor(1, {.trainer_failures_max = 2, .window = minutes(10)});
+  const std::vector<ObservedWorker> crashed = {Trainer(Phase::kExited, 0, SIGSEGV)};
+  EXPECT_TRUE(supervisor.Decide(kNow, crashed).restart_trainer);
+  EXPECT_TRUE(supervisor.Decide(kNow, crashed).restart_trainer);
+  EXPECT_TRUE(supervisor.Decide(kNow + minutes(11), crashed).restart_trainer);
+  EXPECT_TRUE(supervisor.Decide(kNow + minutes(11), crashed).restart_trainer);
+  const Actions last = supervisor.Decide(kNow + minutes(11), crashed);
   EXPECT_FALSE(last.restart_trainer);
-  EXPECT_EQ(last.give_up, "the trainer was ended by signal 9 (Killed)");
+  EXPECT_THAT(last.give_up, HasSubstr("the trainer was ended by signal 11"));
+}
+
+/// The trainer runs; Decide is called each 200 ms until `end`. The time of the kill, if any.
+std::optional<Timepoint> KilledForSilence(Supervisor& supervisor, Timepoint begin, Timepoint end,
+                                          std::optional<Timepoint> heard) {
+  for (Timepoint now = begin; now < end; now += milliseconds(200)) {
+    if (supervisor.Decide(now, {Trainer(Phase::kRunning)}, heard).kill_trainer) return now;
+  }
+  return std::nullopt;
+}
+
+TEST(SuperviseTest, ATrainerThatFallsSilentIsKilledOnceAndStartedAgain) {
+  Supervisor supervisor(1, {});
+  const auto killed = KilledForSilence(supervisor, kNow, kNow + minutes(1), kNow + seconds(5));
+  ASSERT_TRUE(killed);
+  EXPECT_NEAR(ToSeconds(*killed - kNow), 15, 0.5);
+  EXPECT_FALSE(KilledForSilence(supervisor, *killed + milliseconds(200), *killed + minutes(1),
+                                kNow + seconds(5)));
+  const Timepoint ended = *killed + minutes(1);
+  EXPECT_TRUE(supervisor.Decide(ended, {Trainer(Phase::kExited, 0, SIGKILL)}).restart_trainer);
+  // The new one has more time for its first answer; that the old one gave some, long ago, says
+  // nothing about it.
+  const auto again = KilledForSilence(supervisor, ended, ended + minutes(5), kNow + seconds(5));
+  ASSERT_TRUE(again);
+  EXPECT_NEAR(ToSeconds(*again - ended), 60, 0.5);
+}
+
+TEST(SuperviseTest, WhoWasStoppedItselfDoesNotTakeItForTheTrainersSilence) {
+  Supervisor supervisor(1, {});
+  EXPECT_FALSE(KilledForSilence(supervisor, kNow, kNow + seconds(5), kNow));
+  EXPECT_FALSE(supervisor.Decide(kNow + minutes(5), {Trainer(Phase::kRunning)}, kNow).kill_trainer);
+  EXPECT_TRUE(KilledForSilence(supervisor, kNow + minutes(5), kNow + minutes(6), kNow));
+}
+
+TEST(SuperviseTest, ATrainerThatNobodyAsksIsNotSilent) {
+  Supervisor supervisor(1, {});
+  EXPECT_FALSE(KilledForSilence(supervisor, kNow, kNow + minutes(5), {}));
+}
+
+TEST(SuperviseTest, AReplacementComesAfterItsDelay) {
+  Supervisor supervisor(2, {.restart_delay = milliseconds(1500)});
+  const std::vector<ObservedWorker> observed = {Worker(0, Phase::kExited, 0, SIGKILL)};
+  const Actions first = supervisor.Decide(kNow, observed);
+  EXPECT_THAT(first.start_workers, IsEmpty());
+  EXPECT_THAT(first.events,
+              ElementsAre("worker-0 was ended by signal 9 (Killed); starting worker-2 in 1.5 s"));
+  EXPECT_THAT(supervisor.Decide(kNow + milliseconds(1400), observed).start_workers, IsEmpty());
+  EXPECT_THAT(supervisor.Decide(kNow + milliseconds(1500), observed).start_workers,
+              ElementsAre("worker-2"));
+  EXPECT_THAT(supervisor.Decide(kNow + milliseconds(1600), observed).start_workers, IsEmpty());
+}
+
+TEST(SuperviseTest, NoReplacementComesWhereNoneIsWanted) {
+  Supervisor supervisor(2, {.restart = false});
+  const Actions actions = supervisor.Decide(kNow, {Worker(0, Phase::kExited, 0, SIGKILL)});
+  EXPECT_THAT(actions.start_workers, IsEmpty());
+  EXPECT_THAT(actions.events,
+              ElementsAre("worker-0 was ended by signal 9 (Killed); it is not replaced"));
+  EXPECT_EQ(supervisor.losses(), 1u);
+}
+
+TEST(SuperviseTest, WhoJoinsHasANameOfItsOwn) {
+  Supervisor supervisor(2, {});
+  EXPECT_EQ(supervisor.NextWorker(), "worker-2");
+  EXPECT_THAT(supervisor.Decide(kNow, {Worker(0, Phase::kExited, 1)}).start_workers,
+              ElementsAre("worker-3"));
 }
 
 TEST(SuperviseTest, ATrainerThatEndsByItselfEndsTheJob) {

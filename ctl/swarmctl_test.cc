@@ -123,7 +123,7 @@ TEST_F(SwarmctlTest, ATrainerThatFailsIsReportedWithTheEndOfItsLog) {
 
 TEST_F(SwarmctlTest, GivesUpWhenEveryWorkerDies) {
   Fake(R"(listen; await "$SHARED/never"; exit 0)", "stage() { exit 4; }");
-  StartRun();
+  StartRun({"--restart-delay", "0"});
   EXPECT_EQ(ExitCode(), 1);
   EXPECT_THAT(Output(), HasSubstr("ended with exit code 4, the last of 11 lost"));
 }
@@ -171,6 +171,39 @@ TEST_F(SwarmctlTest, ASecondInterruptionKillsEverything) {
   EXPECT_EQ(ExitCode(), 130) << Output();
 }
 
+TEST_F(SwarmctlTest, AChaosScriptKillsAndAddsWorkersAndTellsIt) {
+  Fake(R"(listen; for i in 0 1 2; do await "$SHARED/hello.worker-$i" || exit 9; done
+       step 0 2.5; await "$SHARED/hello.worker-3" || exit 9; step 1 2.4
+       await "$SHARED/hello.worker-4" || exit 9; touch "$SHARED/over"; exit 0)");
+  StartRun({"--restart-delay", "0", "--chaos", "join at step 1; kill worker-1 at step 2"});
+  EXPECT_EQ(ExitCode(), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("Chaos: join 1, step 1"));
+  EXPECT_THAT(Output(), HasSubstr("Chaos: kill worker-1, step 2"));
+  EXPECT_THAT(Output(), HasSubstr("worker-1 was ended by signal 9 (Killed); starting worker-4"));
+  EXPECT_THAT(Content("out/chaos.jsonl"), HasSubstr("\"text\":\"kill worker-1\""));
+}
+
+TEST_F(SwarmctlTest, AWorkerThatIsLostIsNotReplacedWhereNobodyWantsIt) {
+  Fake(R"(listen; await "$SHARED/hello.worker-1" || exit 9; step 0 2.5; await "$SHARED/lost" ||
+       exit 9; touch "$SHARED/over"; exit 0)");
+  ASSERT_TRUE(WriteFile(Path("script"), "kill worker-1 at step 1\n").ok());
+  StartRun({"--no-restart", "--chaos", Path("script")});
+  Await("the loss", [&] { return Output().find("it is not replaced") != std::string::npos; });
+  ASSERT_TRUE(WriteFile(Path("lost"), "").ok());
+  EXPECT_EQ(ExitCode(), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("workers lost: 1"));
+  EXPECT_FALSE(std::filesystem::exists(Path("hello.worker-3")));
+}
+
+TEST_F(SwarmctlTest, AWorkerThatChaosHasStoppedDoesNotHoldUpTheEnd) {
+  Fake(R"(listen; await "$SHARED/hello.worker-1" || exit 9; step 0 2.5
+       while ! grep -q stop "$out/chaos.jsonl"; do sleep 0.02; done
+       touch "$SHARED/over"; exit 0)");
+  StartRun({"--chaos", "stop worker-1 at step 1"});
+  EXPECT_EQ(ExitCode(), 0) << Output();
+  EXPECT_THAT(Output(), testing::Not(HasSubstr("workers lost")));
+}
+
 TEST_F(SwarmctlTest, WrongManifestsAndFlagsStartNothing) {
   Fake("exit 0");
   StartRun({"--set", "training.maxSteps=0"});
@@ -180,6 +213,9 @@ TEST_F(SwarmctlTest, WrongManifestsAndFlagsStartNothing) {
   EXPECT_EQ(ExitCode(), 2);
   StartRun({"--set", "suspend=true"});
   EXPECT_EQ(ExitCode(), 2);
+  StartRun({"--chaos", "kill any at dawn"});
+  EXPECT_EQ(ExitCode(), 2);
+  EXPECT_THAT(Output(), HasSubstr("chaos, line 1: 'kill any at dawn': expected 'step N'"));
   StartRun({"--nonsense"});
   EXPECT_EQ(ExitCode(), 2);
   EXPECT_FALSE(std::filesystem::exists(Path("out/job.json")));

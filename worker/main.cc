@@ -18,6 +18,7 @@
 #include "base/exit.h"
 #include "base/log.h"
 #include "worker/metrics/exporter.h"
+#include "worker/net/faulty/faulty_endpoint.h"
 #include "worker/net/grpc/grpc_endpoint.h"
 #include "worker/stage/samples.h"
 #include "worker/stage/worker.h"
@@ -32,7 +33,7 @@ constexpr int kOk = 0, kFailed = 1, kBadUsage = 2, kNothingToResume = 3;
 
 struct Flags {
   std::string role, job, out, listen = "127.0.0.1:0", advertise, address_file, layout, id, trainer;
-  std::string metrics_listen, metrics_address_file;
+  std::string metrics_listen, metrics_address_file, chaos_file;
   std::string tls_ca, tls_cert, tls_key, job_uid = "local", trust_domain = "swarmjob.local";
   std::string device = "cpu", log_level = "info";
   std::uint64_t term = 1;
@@ -79,10 +80,17 @@ net::GrpcOptions EndpointOptions(const Flags& flags, const protocol::WorkerId& s
   return options;
 }
 
-auto MakeEndpoint(const net::GrpcOptions& options) {
-  return [options](net::EndpointHandler* handler) -> Result<std::unique_ptr<net::Endpoint>> {
+/// Makes the endpoint of `self`; with --chaos-file one whose network can be disturbed.
+auto MakeEndpoint(const Flags& flags, const protocol::WorkerId& self) {
+  const auto make = [options = EndpointOptions(flags, self)](
+                        net::EndpointHandler* handler) -> Result<std::unique_ptr<net::Endpoint>> {
     ASSIGN_OR_RETURN(auto endpoint, net::GrpcEndpoint::Create(options, handler));
     return std::unique_ptr<net::Endpoint>(std::move(endpoint));
+  };
+  const net::FaultyOptions faulty{.self = self, .rules_file = flags.chaos_file};
+  return [make, faulty](net::EndpointHandler* handler) {
+    return faulty.rules_file.empty() ? make(handler)
+                                     : net::FaultyEndpoint::Create(faulty, handler, make);
   };
 }
 
@@ -150,8 +158,8 @@ int RunTrainer(const Flags& flags, Signals& signals) {
   if (options.job.spec.checkpoint.uri.empty()) {
     options.job.spec.checkpoint.uri = std::filesystem::absolute(flags.out) / "checkpoints";
   }
-  auto started = trainer::Trainer::Start(std::move(options),
-                                         MakeEndpoint(EndpointOptions(flags, trainer::kTrainerId)));
+  auto started =
+      trainer::Trainer::Start(std::move(options), MakeEndpoint(flags, trainer::kTrainerId));
   if (!started.ok()) {
     const bool usage = started.status().code() != StatusCode::kUnavailable;
     return Refuse(started.status(), usage ? kBadUsage : kFailed);
@@ -187,7 +195,7 @@ int RunStage(const Flags& flags, Signals& signals) {
                                .trainer_addresses = {{"cluster", flags.trainer, ""}},
                                .threads = flags.threads,
                                .device = flags.device};
-  auto worker = stage::Worker::Start(std::move(options), MakeEndpoint(EndpointOptions(flags, id)));
+  auto worker = stage::Worker::Start(std::move(options), MakeEndpoint(flags, id));
   if (!worker.ok()) return Refuse(worker.status(), kBadUsage);
   const auto exporter = ServeMetrics(flags, [&worker] { return stage::ReadSamples(**worker); });
   if (!exporter.ok()) return Refuse(exporter.status(), kBadUsage);
@@ -212,6 +220,8 @@ int Main(int argc, char** argv) {
                  "address:port to serve Prometheus metrics at; none without it");
   app.add_option("--metrics-address-file", flags.metrics_address_file,
                  "Written when metrics are served: address:port");
+  app.add_option("--chaos-file", flags.chaos_file,
+                 "Cuts and delays of connections, read again when it changes: for experiments");
   app.add_option("--job-uid", flags.job_uid, "UID of the job; programs of another are refused");
   app.add_option("--trust-domain", flags.trust_domain, "of the identities in certificates");
   app.add_option("--tls-ca", flags.tls_ca, "PEM file: who may sign the peers' certificates");
