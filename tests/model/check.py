@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""Checks recovery.pml with spin: the protocol holds in every configuration, mutants are caught.
+
+  check.py                 run all; exit status 0 if all is as expected
+  check.py NAME...         run only these
+  check.py --explain NAME  run one, and tell the story of the counterexample that it finds
+
+Every search visits all states of its configuration: no bitstate hashing, no hash compaction.
+Needs spin and gcc.
+"""
+
+import argparse
+import concurrent.futures
+import dataclasses
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+MODEL = pathlib.Path(__file__).resolve().parent / "recovery.pml"
+MEMORY_MIB = 2000  # of one search
+SECONDS = 400  # of one search, on a slow machine
+MAX_DEPTH = 200  # actions in one run; a search that gets there is an error
+SAFETY = {"ExactlyOnce", "AllOrNothing", "SameResult", "Fencing"}
+
+
+@dataclasses.dataclass
+class Check:
+    """One search: `defines` for the model, and the properties of which it must find one violated
+    (none: it holds)."""
+
+    name: str
+    defines: str
+    violates: frozenset = frozenset()
+    cycles: bool = False  # non-progress cycles, where nothing counts as progress
+
+
+# Configurations. 21: stage 0 has two replicas and stage 1 one; 12 and 22 likewise.
+OVERLAP = (
+    "LAYOUT=22 CRASHES=1 MAY_CRASH=1 SUSPICIONS=1 MAY_SUSPECT=4 NO_LONE_ROSTER "
+    "FIRST_TRAINER_ENDS_BEFORE_REDUCE"
+)
+HOLDS = [
+    # One trainer: it must finish on its own.
+    Check("alone-21-two-microbatches", "TRAINERS=1 LAYOUT=21 MICROBATCHES=2 CRASHES=2"),
+    Check("alone-22-two-crashes", "TRAINERS=1 LAYOUT=22 CRASHES=2 NO_LONE_ROSTER"),
+    Check("alone-21-revoke-suspect", "TRAINERS=1 LAYOUT=21 CRASHES=1 SUSPICIONS=1 REVOKES=1"),
+    Check("alone-12-wrong-hint", "TRAINERS=1 LAYOUT=12 CRASHES=1 WRONG_HINTS=1"),
+    Check("alone-21-two-steps", "TRAINERS=1 LAYOUT=21 STEPS=2 CRASHES=1 SUSPICIONS=1 HEAR_EVICTED"),
+    # Two trainers that overlap.
+    Check("takeover-21-suspect", "LAYOUT=21 CRASHES=0 SUSPICIONS=1"),
+    Check(
+        "takeover-21-crash-suspect",
+        "LAYOUT=21 CRASHES=1 SUSPICIONS=1 NO_LONE_ROSTER HEAR_EVICTED",
+    ),
+    Check("takeover-12-crash-suspect", "LAYOUT=12 CRASHES=1 SUSPICIONS=1 NO_LONE_ROSTER"),
+    Check("takeover-21-two-microbatches", "LAYOUT=21 MICROBATCHES=2 CRASHES=1 NO_LONE_ROSTER"),
+    Check("takeover-12-two-microbatches", "LAYOUT=12 MICROBATCHES=2 CRASHES=1 NO_LONE_ROSTER"),
+    Check("takeover-21-revoke", "LAYOUT=21 CRASHES=1 REVOKES=1 NO_LONE_ROSTER"),
+    Check("takeover-12-wrong-hint", "LAYOUT=12 CRASHES=1 WRONG_HINTS=1 NO_LONE_ROSTER"),
+    Check("takeover-21-two-steps", "LAYOUT=21 STEPS=2 CRASHES=1 NO_LONE_ROSTER"),
+    Check("takeover-22-crash", "LAYOUT=22 CRASHES=1 NO_LONE_ROSTER"),
+    Check("takeover-22-overlapping-folds", OVERLAP),
+    # No action sequence repeats a state: every run ends, and Progress is judged where it ends.
+    Check("every-run-ends", "LAYOUT=21 CRASHES=1", cycles=True),
+]
+
+# Each mutant breaks one rule. Some are masked by another rule; then the first line shows that the
+# other rule alone saves the day, the second that without it the mutant is caught, and the third
+# that lacking it alone does no harm there, so that the violation is the mutant's.
+ONCE = frozenset({"ExactlyOnce"})
+NONE_OR_ALL = frozenset({"AllOrNothing"})
+DIFFERENT = frozenset({"AllOrNothing", "SameResult"})
+NO_EQUALITY = "MUTANT SKIP_CLAIM_EQUALITY"
+STRAGGLER = "TRAINERS=1 CRASHES=0 REVOKES=1"
+SUSPECT = "CRASHES=0 SUSPICIONS=1"
+MUTANTS = [
+    Check("skip-claim-equality", f"{NO_EQUALITY} TRAINERS=1 CRASHES=0 WRONG_HINTS=1", ONCE),
+    Check("reissue-without-revoke (masked)", f"MUTANT REISSUE_WITHOUT_REVOKE {STRAGGLER}"),
+    Check("reissue-without-revoke", f"{NO_EQUALITY} REISSUE_WITHOUT_REVOKE {STRAGGLER}", ONCE),
+    Check("reissue-without-revoke (control)", f"{NO_EQUALITY} {STRAGGLER}"),
+    Check("accept-old-term-attempts (masked)", "MUTANT ACCEPT_OLD_TERM_ATTEMPTS CRASHES=0"),
+    Check("accept-old-term-attempts", f"{NO_EQUALITY} ACCEPT_OLD_TERM_ATTEMPTS CRASHES=0", ONCE),
+    Check("accept-old-term-attempts (control)", f"{NO_EQUALITY} CRASHES=0"),
+    Check("ignore-term-promise", "MUTANT IGNORE_TERM_PROMISE CRASHES=0", frozenset({"Fencing"})),
+    Check(
+        "ignore-term-promise, its harm",
+        "MUTANT IGNORE_TERM_PROMISE NO_FENCING_PROPERTY CRASHES=0",
+        DIFFERENT,
+    ),
+    Check("commit-after-first-reduced", "MUTANT COMMIT_AFTER_FIRST_REDUCED CRASHES=0", NONE_OR_ALL),
+    Check("takeover-ignores-roster", f"MUTANT TAKEOVER_IGNORES_ROSTER {SUSPECT}", NONE_OR_ALL),
+    Check(
+        "takeover-drops-applied-record",
+        "MUTANT TAKEOVER_DROPS_APPLIED_RECORD CRASHES=0",
+        DIFFERENT,
+    ),
+    Check("thaw-at-promise", "MUTANT THAW_AT_PROMISE CRASHES=0", NONE_OR_ALL),
+    # Masked by "decided when all have reported this k", which ignoring the roster undermines.
+    Check("apply-any-k (masked)", f"MUTANT APPLY_ANY_K {SUSPECT}"),
+    Check(
+        "apply-any-k",
+        f"MUTANT APPLY_ANY_K TAKEOVER_IGNORES_ROSTER ONLY_SAME_RESULT {SUSPECT}",
+        frozenset({"SameResult"}),
+    ),
+    Check("apply-any-k (control)", f"MUTANT TAKEOVER_IGNORES_ROSTER ONLY_SAME_RESULT {SUSPECT}"),
+    Check("fold-on-propagate", "MUTANT FOLD_ON_PROPAGATE TRAINERS=1 CRASHES=1", ONCE),
+    Check("skip-void", f"{NO_EQUALITY} SKIP_VOID {OVERLAP}", ONCE),
+    Check("skip-void (control)", f"{NO_EQUALITY} {OVERLAP}"),
+]
+
+
+@dataclasses.dataclass
+class Outcome:
+    complete: bool
+    violated: str  # property, or another error of the search in its words; empty: none
+    states: int
+    depth: int
+    mib: float
+    seconds: float
+    log: str
+
+
+def run(arguments, folder, seconds=SECONDS):
+    """Runs a program in `folder`; returns its output, and raises with it if the program fails."""
+    done = subprocess.run(
+        arguments,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+    if done.returncode != 0:
+        command = " ".join(map(str, arguments))
+        raise RuntimeError(f"{command} failed with status {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+def search(check, folder):
+    """Translates, compiles and runs one check in `folder`, and reads what the search printed."""
+    begin = time.monotonic()
+    defines = [f"-D{define}" for define in check.defines.split()]
+    run(["spin", "-a", *defines, MODEL], folder)
+    kind = "-DNP" if check.cycles else "-DSAFETY"
+    # Optimizing costs more than it saves: -O2 takes 8 s for what -O1 then searches 1 s slower.
+    options = ["-O0" if check.violates else "-O1", "-w", kind, "-DNOFAIR", f"-DMEMLIM={MEMORY_MIB}"]
+    # Trying the newest actions first finds takeovers, and with them most counterexamples, sooner.
+    options += ["-DT_REVERSE"] if check.violates else []
+    run(["gcc", *options, "-o", "pan", "pan.c"], folder)
+    depth = 2 * MAX_DEPTH if check.cycles else MAX_DEPTH
+    log = run(["./pan", f"-m{depth}", "-w22", "-l" if check.cycles else "-E"], folder)
+
+    def number(pattern):
+        found = re.search(pattern, log)
+        return float(found.group(1)) if found else 0
+
+    errors = int(number(r"errors: (\d+)"))
+    violation = re.search(r"pan:\d+: (?:assertion violated )?(.*?) \(at depth", log)
+    unbounded = "max search depth too small" in log
+    return Outcome(
+        complete="errors:" in log and "Search not completed" not in log and not unbounded,
+        violated=violation.group(1) if errors and violation else "",
+        states=int(number(r"(\d+) states, stored")),
+        depth=int(number(r"depth reached (\d+)")),
+        mib=number(r"([\d.]+)\s+total actual memory usage"),
+        seconds=time.monotonic() - begin,
+        log=log,
+    )
+
+
+def judge(check, outcome):
+    """What is wrong with the outcome; empty: it is the expected one."""
+    if check.violates:
+        if outcome.violated not in check.violates:
+            return f"expected a violation of {' or '.join(sorted(check.violates))}"
+        return ""
+    if outcome.violated:
+        return f"expected to hold; see check.py --explain '{check.name}'"
+    return "" if outcome.complete else f"the search is not complete:\n{outcome.log}"
+
+
+def report(check):
+    """Runs one check; returns its line for the table, and whether it went as expected."""
+    with tempfile.TemporaryDirectory(prefix="swarm-model-") as folder:
+        try:
+            outcome = search(check, folder)
+        except (RuntimeError, subprocess.TimeoutExpired, OSError) as error:
+            return f"{check.name}: {error}", False
+    result = f"violates {outcome.violated}" if outcome.violated else "holds"
+    wrong = judge(check, outcome)
+    line = (
+        f"{check.name:36} {result:22} {outcome.states:9} states, depth {outcome.depth:3}, "
+        f"{outcome.mib:5.0f} MiB, {outcome.seconds:5.1f} s"
+    )
+    return line + (f"\n  WRONG: {wrong}" if wrong else ""), not wrong
+
+
+def explain(check):
+    """Prints the actions of the counterexample, in order."""
+    with tempfile.TemporaryDirectory(prefix="swarm-model-") as folder:
+        outcome = search(check, folder)
+        if not outcome.violated:
+            print(f"{check.name} holds: there is no counterexample")
+            return
+        (trail,) = pathlib.Path(folder).glob("*.trail")
+        defines = [f"-D{define}" for define in check.defines.split()]
+        replay = ["spin", "-T", "-k", trail, *defines, MODEL]
+        # Its status says that an assertion failed, which is the point.
+        story = subprocess.run(replay, cwd=folder, capture_output=True, text=True, check=False)
+    for line in story.stdout.splitlines():
+        if re.match(r"(worker|trainer) \d", line):
+            print(line)
+    print(f"and so violates {outcome.violated}")
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--explain", metavar="NAME")
+    parser.add_argument("--jobs", type=int, default=2, help="searches at once (2)")
+    arguments = parser.parse_args()
+    checks = {check.name: check for check in HOLDS + MUTANTS}
+    for name in arguments.names + [arguments.explain]:
+        if name and name not in checks:
+            parser.error(f"no check is named {name!r}; there are: {', '.join(checks)}")
+    if arguments.explain:
+        explain(checks[arguments.explain])
+        return 0
+    begin = time.monotonic()
+    chosen = [checks[name] for name in arguments.names] or list(checks.values())
+    failures = 0
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        for line, fine in pool.map(report, chosen):
+            print(line, flush=True)
+            failures += not fine
+    good = len(chosen) - failures
+    print(f"{good} of {len(chosen)} checks as expected, {time.monotonic() - begin:.0f} s")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
