@@ -10,3 +10,6 @@ for program in wiring_bench detector_bench trainer_bench reduce_bench transport_
 done
 printf '\n== throughput\n'
 bench/throughput.sh "$build"
+
+printf '\n== exact accumulation\n'
+bench/exact.sh "$build"

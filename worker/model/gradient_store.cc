@@ -107,13 +107,12 @@ Status GradientStore::FoldIntegers(const MicrobatchGradients& gradients, const T
   }
   for (const Part& part : parts) {
     if (optim::Fits(part.largest, exponents[part.slot], contribution_bits_)) continue;
-    return {StatusCode::kOutOfRange, "the gradient of " + layout_.slots[part.slot].name +
-                                         " by microbatch " + std::to_string(key.microbatch.value) +
-                                         " of step " + std::to_string(key.step.value) +
-                                         " has an element of " + std::to_string(part.largest) +
-                                         ", beyond 2^" +
+    return {StatusCode::kOutOfRange, layout_.slots[part.slot].name + ": microbatch " +
+                                         std::to_string(key.microbatch.value) + " of step " +
+                                         std::to_string(key.step.value) + " has a gradient of " +
+                                         std::to_string(part.largest) + ", out of the range of 2^" +
                                          std::to_string(contribution_bits_ - exponents[part.slot]) +
-                                         ": the step is to be repeated at a higher scale level"};
+                                         "; repeat the step at a higher scale level"};
   }
   const Accumulator& accumulator = OpenToWrite(key.step);
   for (const Part& part : parts) {

@@ -5,6 +5,7 @@
 #include <ATen/core/grad_mode.h>
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/rng.h"
@@ -58,10 +59,12 @@ void BM_MatrixProduct(benchmark::State& state, at::ScalarType type) {
   SetRate(state, 2.0 * static_cast<double>(rows * w.numel()));
 }
 
-void BM_ForwardBackwardFold(benchmark::State& state, api::Precision precision) {
+void BM_ForwardBackwardFold(benchmark::State& state, api::Precision precision,
+                            api::Accumulation accumulation) {
   StageOptions options;
   options.config = BenchConfig();
   options.precision = precision;
+  options.accumulation = accumulation;
   auto stage = Stage::Create(options);
   if (!stage.ok()) return state.SkipWithError(stage.status().ToString().c_str());
   (*stage)->InitRandom(1);
@@ -82,34 +85,55 @@ void BM_ForwardBackwardFold(benchmark::State& state, api::Precision precision) {
   SetRate(state, tokens_per_iteration * OperationsPerToken(options.config));
 }
 
-void BM_Apply(benchmark::State& state, api::OptimizerType type, api::StepMode mode) {
+void BM_Apply(benchmark::State& state, api::OptimizerType type, api::StepMode mode,
+              api::Accumulation accumulation) {
   StageOptions options;
   options.config = BenchConfig();
+  options.accumulation = accumulation;
   options.optimizer.type = type;
   options.step_mode = mode;
   auto stage = Stage::Create(options);
   if (!stage.ok()) return state.SkipWithError(stage.status().ToString().c_str());
   (*stage)->InitRandom(1);
-  const std::vector<float> gradient((*stage)->groups()[0].count, 0.1F);
-  const Bytes groups[] = {Bytes::Wrap(gradient.data(), gradient.size() * sizeof(float), nullptr)};
+  const std::uint64_t count = (*stage)->groups()[0].count;
+  const std::uint64_t element = accumulation == api::Accumulation::kExact ? 8 : 4;
+  // As integers or as floats: ones or nearly so.
+  const Bytes groups[] = {Bytes::Make(count * element, [&](std::byte* memory) {
+    std::fill_n(memory, count * element, std::byte{1});
+  })};
   for (auto _ : state) {
     if (!(*stage)->Apply(groups, 0.5, 1e-3, false).ok()) return state.SkipWithError("apply failed");
   }
-  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * gradient.size()));
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * count));
 }
 
+using api::Accumulation;
+using api::Precision;
+
 BENCHMARK_CAPTURE(BM_MatrixProduct, FP32, at::kFloat)->Arg(1)->Arg(4)->UseRealTime();
-BENCHMARK_CAPTURE(BM_ForwardBackwardFold, FP32, api::Precision::kFP32)
+BENCHMARK_CAPTURE(BM_ForwardBackwardFold, FP32, Precision::kFP32, Accumulation::kFloat)
+    ->Arg(1)
+    ->Arg(4)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(BM_ForwardBackwardFold, FP32Exact, Precision::kFP32, Accumulation::kExact)
     ->Arg(1)
     ->Arg(4)
     ->UseRealTime();
 BENCHMARK_CAPTURE(BM_MatrixProduct, BF16, at::kBFloat16)->Arg(1)->UseRealTime();
-BENCHMARK_CAPTURE(BM_ForwardBackwardFold, BF16, api::Precision::kBF16)->Arg(1)->UseRealTime();
-BENCHMARK_CAPTURE(BM_Apply, AdamWSync, api::OptimizerType::kAdamW, api::StepMode::kSync)
+BENCHMARK_CAPTURE(BM_ForwardBackwardFold, BF16, Precision::kBF16, Accumulation::kFloat)
+    ->Arg(1)
     ->UseRealTime();
-BENCHMARK_CAPTURE(BM_Apply, AdamWDelayed, api::OptimizerType::kAdamW, api::StepMode::kDelayed)
+BENCHMARK_CAPTURE(BM_Apply, AdamWSync, api::OptimizerType::kAdamW, api::StepMode::kSync,
+                  Accumulation::kFloat)
     ->UseRealTime();
-BENCHMARK_CAPTURE(BM_Apply, LambSync, api::OptimizerType::kLAMB, api::StepMode::kSync)
+BENCHMARK_CAPTURE(BM_Apply, AdamWSyncExact, api::OptimizerType::kAdamW, api::StepMode::kSync,
+                  Accumulation::kExact)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(BM_Apply, AdamWDelayed, api::OptimizerType::kAdamW, api::StepMode::kDelayed,
+                  Accumulation::kFloat)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(BM_Apply, LambSync, api::OptimizerType::kLAMB, api::StepMode::kSync,
+                  Accumulation::kFloat)
     ->UseRealTime();
 
 }  // namespace

@@ -372,7 +372,8 @@ struct ReduceRefused {
   ClaimSet folded;
 };
 
-/// worker → worker: a piece of a shard. Payload: float32, little endian.
+/// worker → worker: a piece of a shard. Payload: float32, or int64 with exact accumulation; little
+/// endian.
 struct ReduceChunk {
   Generation generation;
   Step step;
