@@ -89,6 +89,8 @@ CLI::App* AddRun(CLI::App& app, RunOptions* options) {
   command->add_flag(
       "--no-restart", [options](std::int64_t) { options->restart = false; },
       "Do not replace lost workers");
+  command->add_flag("--trace-progress", options->trace_progress,
+                    "Write OUT/progress.jsonl, a line for each piece of work: for measurements");
   command->footer(std::string(kChaosGrammar));
   command->add_option("--worker-program", options->worker_program,
                       "The swarm-worker to run (default: the one beside swarmctl)");

@@ -23,7 +23,7 @@ using std::chrono::seconds;
 
 constexpr Duration kTick = milliseconds(200);      // between two looks at the status
 constexpr Duration kChaosTick = milliseconds(20);  // the same, so that faults come at their step
-constexpr Duration kLeaveLimit = seconds(10);      // for workers, once their trainer has ended
+constexpr Duration kLeaveLimit = seconds(3);       // for workers, once their trainer has ended
 constexpr Duration kTerminateGrace = seconds(5);   // from asking a worker to end to killing it
 constexpr std::size_t kLogTailLines = 12;
 
@@ -281,13 +281,14 @@ class Run {
     summary_.exit_code = ExitCode::kFailed;
   }
 
-  // The trainer has told the workers to leave; whoever stays is made to.
+  // The trainer has told the workers to leave. One that has not heard it (evicted, cut off) looks
+  // for a trainer that is gone, and has nothing that anybody wants.
   void End() {
     if (chaos_) chaos_->End();
     source_.reset();
-    const bool in_order = summary_.exit_code == ExitCode::kOk;
-    if (in_order) AwaitAll(Clock::now() + kLeaveLimit);
-    if (summary_.exit_code != ExitCode::kKilled) {
+    if (summary_.exit_code == ExitCode::kOk) {
+      AwaitAll(Clock::now() + kLeaveLimit);
+    } else if (summary_.exit_code != ExitCode::kKilled) {
       for (const ObservedWorker& worker : backend_.Observe()) {
         backend_.Terminate(worker.name, kTerminateGrace);
       }
@@ -355,6 +356,7 @@ ExitCode RunJob(const RunOptions& options, std::FILE* out, std::FILE* err) {
   plan.layout = *layout;
   plan.threads_per_worker = ThreadsPerWorker(options, plan.workers());
   plan.resume = options.resume;
+  plan.trace_progress = options.trace_progress;
 
   Reporter reporter(out, err, options.json);
   const RunSummary summary =

@@ -59,6 +59,7 @@ WorkerSpec TrainerSpec(const RunPlan& plan, const std::optional<IdentityFiles>& 
   AppendMetrics(plan, spec.name, &spec.arguments);
   AppendChaos(plan, &spec.arguments);
   if (plan.resume) spec.arguments.push_back("--resume");
+  if (plan.trace_progress) spec.arguments.push_back("--trace-progress");
   return spec;
 }
 

@@ -20,6 +20,7 @@ struct RunPlan {
   std::string job_uid;
   bool resume = false;
   bool disturb_network = false;  ///< the programs follow chaos_rules_file()
+  bool trace_progress = false;   ///< the trainer writes progress.jsonl
 
   std::uint64_t workers() const;
   std::filesystem::path job_file() const { return RunFolder::JobFile(out); }

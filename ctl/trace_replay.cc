@@ -16,7 +16,7 @@ using protocol::BalanceAction;
 using protocol::BalanceOrder;
 using protocol::BalanceTrigger;
 using protocol::Copy;
-using protocol::Replica;
+using protocol::ReplicaLoad;
 using protocol::StageLoad;
 using protocol::WorkerId;
 
@@ -115,7 +115,7 @@ class Replayer {
   void ForEachLoad(Visit visit) {
     for (auto& [worker, left] : loading_) visit(&left);
     for (StageLoad& stage : stages_) {
-      for (Replica& replica : stage.replicas) {
+      for (ReplicaLoad& replica : stage.replicas) {
         for (Copy& copy : replica.copies) {
           if (copy.seconds_left > 0) visit(&copy.seconds_left);
         }
@@ -157,7 +157,7 @@ class Replayer {
       if (*left < kInstant) *left = 0;
     });
     for (StageLoad& stage : stages_) {
-      for (Replica& replica : stage.replicas) {
+      for (ReplicaLoad& replica : stage.replicas) {
         const auto load = loading_.find(replica.worker);
         if (load == loading_.end() || load->second > 0) continue;
         replica.ready = true;
@@ -180,7 +180,7 @@ class Replayer {
     ++result_.losses;
     const WorkerId worker(node);
     for (StageLoad& stage : stages_) {
-      std::erase_if(stage.replicas, [&](const Replica& r) { return r.worker == worker; });
+      std::erase_if(stage.replicas, [&](const ReplicaLoad& r) { return r.worker == worker; });
     }
     loading_.erase(worker);
     joined_at_.erase(worker);
@@ -212,7 +212,7 @@ class Replayer {
     ++result_.moves;
     if (seconds <= 0) return;
     loading_[order.worker] = seconds;
-    for (Replica& replica : stages_[order.to.value].replicas) {
+    for (ReplicaLoad& replica : stages_[order.to.value].replicas) {
       if (replica.worker == order.worker) replica.ready = false;
     }
   }

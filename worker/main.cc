@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -18,6 +19,7 @@
 #include "base/exit.h"
 #include "base/log.h"
 #include "worker/metrics/exporter.h"
+#include "worker/model/numeric_class.h"
 #include "worker/net/faulty/faulty_endpoint.h"
 #include "worker/net/grpc/grpc_endpoint.h"
 #include "worker/stage/samples.h"
@@ -37,8 +39,9 @@ struct Flags {
   std::string tls_ca, tls_cert, tls_key, job_uid = "local", trust_domain = "swarmjob.local";
   std::string device = "cpu", log_level = "info";
   std::uint64_t term = 1;
-  int threads = 1;
-  bool resume = false, plaintext = false;
+  protocol::BalancePolicy balance = protocol::BalancePolicy::kEvent;
+  int threads = 1, drain_seconds = 25;
+  bool resume = false, plaintext = false, trace_progress = false;
 };
 
 /// Turns the first SIGTERM or SIGINT into a call on a thread of its own. Construct before any other
@@ -57,6 +60,7 @@ class Signals {
     pthread_kill(thread_.native_handle(), SIGUSR1);
     thread_.join();
   }
+  void Unblock() { pthread_sigmask(SIG_UNBLOCK, &set_, nullptr); }
   void OnStop(std::function<void()> stop) {
     thread_ = std::thread([this, stop = std::move(stop)] {
       int signal = 0;
@@ -154,7 +158,9 @@ int RunTrainer(const Flags& flags, Signals& signals) {
                                   .replicas = *layout,
                                   .out_dir = flags.out,
                                   .term = protocol::Term(flags.term),
-                                  .resume = flags.resume};
+                                  .balance = flags.balance,
+                                  .resume = flags.resume,
+                                  .trace_progress = flags.trace_progress};
   if (options.job.spec.checkpoint.uri.empty()) {
     options.job.spec.checkpoint.uri = std::filesystem::absolute(flags.out) / "checkpoints";
   }
@@ -185,22 +191,37 @@ int RunTrainer(const Flags& flags, Signals& signals) {
 
 /// What RunStage returns for a worker that is to begin anew.
 constexpr int kBeginAnew = -1;
+/// And for one that has left because a signal told it to.
+constexpr int kTerminated = -2;
 
 int RunStage(const Flags& flags, Signals& signals) {
   const protocol::WorkerId id(flags.id);
+  const auto numeric_class =
+      model::NumericClass({.threads = flags.threads, .device = flags.device});
+  if (!numeric_class.ok()) return Refuse(numeric_class.status(), kBadUsage);
   stage::WorkerOptions options{.id = id,
                                .incarnation = protocol::Incarnation(static_cast<std::uint64_t>(
                                    std::chrono::system_clock::now().time_since_epoch().count())),
                                .trainer = trainer::kTrainerId,
                                .trainer_addresses = {{"cluster", flags.trainer, ""}},
                                .threads = flags.threads,
-                               .device = flags.device};
+                               .device = flags.device,
+                               .numeric_class = *numeric_class};
   auto worker = stage::Worker::Start(std::move(options), MakeEndpoint(flags, id));
   if (!worker.ok()) return Refuse(worker.status(), kBadUsage);
   const auto exporter = ServeMetrics(flags, [&worker] { return stage::ReadSamples(**worker); });
   if (!exporter.ok()) return Refuse(exporter.status(), kBadUsage);
-  signals.OnStop([&worker] { (*worker)->Stop(Cancelled("asked to leave")); });
+  // The first request is the notice of an end: what is here is handed over. A second one ends it.
+  std::atomic<int> requests{0};
+  signals.OnStop([&worker, &requests, grace = std::chrono::seconds(flags.drain_seconds)] {
+    if (requests++ == 0) {
+      (*worker)->Leave(grace);
+    } else {
+      (*worker)->Stop(Cancelled("asked to leave at once"));
+    }
+  });
   const Status status = (*worker)->Wait();
+  if (requests > 0) return kTerminated;
   if (status.code() == StatusCode::kAborted) {
     LOG_INFO("{}; beginning anew", status.message());
     return kBeginAnew;
@@ -235,12 +256,25 @@ int Main(int argc, char** argv) {
   trainer->add_option("--address-file", flags.address_file, "Written when listening: host:port");
   trainer->add_option("--layout", flags.layout, "Replicas of each stage, as in 2,1,3");
   trainer->add_option("--term", flags.term, "Counts the trainers of this job");
+  trainer
+      ->add_option("--balance", flags.balance,
+                   "Who moves between stages: None, Periodic (one worker every 300 s), Event")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, protocol::BalancePolicy>{
+          {"None", protocol::BalancePolicy::kNone},
+          {"Periodic", protocol::BalancePolicy::kPeriodic},
+          {"Event", protocol::BalancePolicy::kEvent}}));
   trainer->add_flag("--resume", flags.resume, "Go on from the newest checkpoint");
+  trainer->add_flag("--trace-progress", flags.trace_progress,
+                    "Write progress.jsonl, a line for each piece of work: for measurements");
   auto* stage = app.add_option_group("stage");
   stage->add_option("--id", flags.id, "Name of this worker, unique in the job");
   stage->add_option("--trainer", flags.trainer, "host:port of the trainer");
   stage->add_option("--threads", flags.threads, "Compute threads")->check(CLI::Range(1, 1024));
   stage->add_option("--device", flags.device, "cpu or cuda:N");
+  stage
+      ->add_option("--drain-seconds", flags.drain_seconds,
+                   "From SIGTERM to the end: the time to hand over what this worker has")
+      ->check(CLI::Range(0, 86400));
   try {
     app.parse(argc, argv);
     const bool is_trainer = flags.role == "trainer";
@@ -261,6 +295,12 @@ int Main(int argc, char** argv) {
   Signals signals;
   if (flags.role == "trainer") return RunTrainer(flags, signals);
   const int code = RunStage(flags, signals);
+  if (code == kTerminated) {
+    // As whoever sent the signal expects it, and can tell from an end for another reason.
+    ::signal(SIGTERM, SIG_DFL);
+    signals.Unblock();
+    ::raise(SIGTERM);
+  }
   if (code != kBeginAnew) return code;
   // A new image of the same process: nothing of the old state can be left over, and whoever watches
   // the process sees no end of it.

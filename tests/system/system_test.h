@@ -17,6 +17,7 @@
 #include "api/parse.h"
 #include "ctl/swarmctl_under_test.h"
 #include "tests/swarm/local_swarm.h"
+#include "worker/state/checkpoint.h"
 
 namespace swarm::tests {
 
@@ -77,8 +78,20 @@ class SystemTest : public ctl::SwarmctlUnderTest {
   void AwaitEvent(const std::string& kind, std::size_t count = 1) {
     Await(kind, [&] { return WholeLines("out/events.jsonl", kind) >= count; });
   }
+  std::size_t StepsDone() { return WholeLines("out/steps.jsonl", "loss"); }
   void AwaitSteps(std::size_t count) {
-    Await("steps", [&] { return WholeLines("out/steps.jsonl", "loss") >= count; });
+    Await("steps", [&] { return StepsDone() >= count; });
+  }
+  /// The run is alive: it commits steps after this.
+  void AwaitMoreSteps() { AwaitSteps(StepsDone() + 3); }
+  /// Whom an event of this kind names first, in the order of the events.
+  std::vector<std::string> Named(const std::string& kind) const {
+    std::vector<std::string> names;
+    for (const auto& event : Events(kind)) {
+      const std::string text = event.at("text");
+      names.push_back(text.substr(0, text.find_first_of(" :")));
+    }
+    return names;
   }
 
   /// The lines of the undisturbed run of the job in one process: steps.jsonl and events.jsonl
@@ -103,9 +116,45 @@ class SystemTest : public ctl::SwarmctlUnderTest {
     EXPECT_LT(losses.back(), 0.9 * losses.front()) << "nothing was learned";
   }
 
+  /// What must not depend on who has computed what, nor on what has become of whom.
+  struct Trajectory {
+    std::vector<std::string> steps;         ///< loss and norm, as they stand in steps.jsonl
+    std::map<std::string, Digest> tensors;  ///< of the final checkpoint
+    bool operator==(const Trajectory&) const = default;
+  };
+  /// For a job with exact accumulation: each step once, with the reference's loss and gradient norm
+  /// to the last byte; and so its final weights and optimizer state.
+  void ExpectReferenceBits() {
+    const Trajectory actual = ReadTrajectory(Out());
+    api::SwarmJob job = job_;
+    const std::string folder = Path("reference");
+    job.spec.checkpoint = {.uri = folder + "/checkpoints"};
+    const Status status = trainer::TrainReference({.job = job, .out_dir = folder});
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    const Trajectory expected = ReadTrajectory(folder);
+    ASSERT_EQ(expected.steps.size(), job_.spec.training.maxSteps);
+    EXPECT_EQ(actual.steps, expected.steps);
+    EXPECT_EQ(actual.tensors, expected.tensors);
+  }
+
   api::SwarmJob job_;
 
  private:
+  Trajectory ReadTrajectory(const std::string& folder) const {
+    Trajectory result;
+    for (const auto& line : ReadLines(folder + "/steps.jsonl")) {
+      EXPECT_EQ(line.at("step").get<std::size_t>(), result.steps.size());
+      result.steps.push_back(line.at("loss").dump() + " " + line.at("grad_norm").dump());
+    }
+    const auto storage = state::Storage::Open(folder + "/checkpoints");
+    EXPECT_TRUE(storage.ok()) << storage.status().ToString();
+    const auto manifest = state::FindLatest(**storage);
+    EXPECT_TRUE(manifest.ok()) << manifest.status().ToString();
+    if (!manifest.ok()) return result;
+    EXPECT_EQ(manifest->version.value, job_.spec.training.maxSteps);
+    for (const auto& file : manifest->files) result.tensors[file.name] = file.digest;
+    return result;
+  }
   // Of a command line: arguments, each with a zero behind it.
   std::string NameOf(std::istream& command_line) const {
     std::vector<std::string> arguments;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -68,7 +69,7 @@ GradientStore::GradientStore(const Layout& layout, at::Device device,
       contribution_bits_(optim::ContributionBits(microbatches)) {}
 
 void GradientStore::Put(const TaskKey& key, MicrobatchGradients gradients) {
-  waiting_.insert_or_assign(key, std::move(gradients));
+  waiting_.insert_or_assign(key, Waiting{std::move(gradients), {}});
 }
 
 Status GradientStore::Fold(const TaskKey& key, const std::vector<int>& exponents) {
@@ -80,7 +81,7 @@ Status GradientStore::Fold(const TaskKey& key, const std::vector<int>& exponents
   if (exact()) {
     RETURN_IF_ERROR(FoldIntegers(found->second, key, exponents));
   } else {
-    FoldFloats(found->second, OpenToWrite(key.step));
+    FoldFloats(found->second.gradients, OpenToWrite(key.step));
   }
   waiting_.erase(found);
   return {};
@@ -97,13 +98,18 @@ void GradientStore::FoldFloats(const MicrobatchGradients& gradients,
   }
 }
 
-Status GradientStore::FoldIntegers(const MicrobatchGradients& gradients, const TaskKey& key,
-                                   const std::vector<int>& exponents) {
-  std::vector<Part> parts = PartsOf(gradients);
-  Measure(parts);
-  if (!std::ranges::all_of(parts, [](const Part& part) { return std::isfinite(part.largest); })) {
-    Open(key.step).finite = false;
-    return {};
+const std::vector<GradientStore::Part>& GradientStore::MeasuredParts(Waiting& waiting) const {
+  if (waiting.parts.empty()) {
+    waiting.parts = PartsOf(waiting.gradients);
+    Measure(waiting.parts);
+  }
+  return waiting.parts;
+}
+
+Status GradientStore::CheckRange(const std::vector<Part>& parts, const TaskKey& key,
+                                 const std::vector<int>& exponents) const {
+  for (const Part& part : parts) {
+    if (!std::isfinite(part.largest)) return {};  // adds nothing: it makes the step a skip
   }
   for (const Part& part : parts) {
     if (optim::Fits(part.largest, exponents[part.slot], contribution_bits_)) continue;
@@ -114,6 +120,23 @@ Status GradientStore::FoldIntegers(const MicrobatchGradients& gradients, const T
                                          std::to_string(contribution_bits_ - exponents[part.slot]) +
                                          "; repeat the step at a higher scale level"};
   }
+  return {};
+}
+
+bool GradientStore::Fits(const TaskKey& key, const std::vector<int>& exponents) {
+  const auto found = waiting_.find(key);
+  if (!exact() || found == waiting_.end()) return true;
+  return CheckRange(MeasuredParts(found->second), key, exponents).ok();
+}
+
+Status GradientStore::FoldIntegers(Waiting& waiting, const TaskKey& key,
+                                   const std::vector<int>& exponents) {
+  const std::vector<Part>& parts = MeasuredParts(waiting);
+  RETURN_IF_ERROR(CheckRange(parts, key, exponents));
+  if (!std::ranges::all_of(parts, [](const Part& part) { return std::isfinite(part.largest); })) {
+    Open(key.step).finite = false;
+    return {};
+  }
   const Accumulator& accumulator = OpenToWrite(key.step);
   for (const Part& part : parts) {
     const ParameterSlot& slot = layout_.slots[part.slot];
@@ -121,6 +144,21 @@ Status GradientStore::FoldIntegers(const MicrobatchGradients& gradients, const T
                  accumulator.sums[slot.group].narrow(0, static_cast<std::int64_t>(slot.offset),
                                                      static_cast<std::int64_t>(slot.count)));
   }
+  return {};
+}
+
+Status GradientStore::Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite) {
+  const auto type = exact() ? at::kLong : at::kFloat;
+  const std::uint64_t count = layout_.groups.at(group).count;
+  if (elements.size() != count * at::elementSize(type)) {
+    return InvalidArgument("a sum of " + std::to_string(elements.size()) +
+                           " bytes for a group of " + std::to_string(count) + " elements");
+  }
+  Accumulator& accumulator = OpenToWrite(step);
+  accumulator.finite = accumulator.finite && finite;
+  at::Tensor more = at::empty({static_cast<std::int64_t>(count)}, type);
+  if (count > 0) std::memcpy(more.mutable_data_ptr(), elements.data(), elements.size());
+  accumulator.sums[group].add_(more.to(device_));
   return {};
 }
 

@@ -29,8 +29,12 @@ class GradientStore {
   void Put(const TaskKey& key, MicrobatchGradients gradients);
   void Drop(const TaskKey& key) { waiting_.erase(key); }
 
-  /// As Stage::Fold. `exponents`, one for each of Layout::slots, are the step's; none for floats.
+  /// As Stage::Fits, Stage::Fold. `exponents`, one for each of Layout::slots, are the step's; none
+  /// for floats.
+  bool Fits(const TaskKey& key, const std::vector<int>& exponents);
   Status Fold(const TaskKey& key, const std::vector<int>& exponents);
+  /// As Stage::Absorb.
+  Status Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite);
   /// As Stage::Accumulator.
   GradientSum Sum(Step step, std::uint64_t group, const std::vector<int>& exponents);
   /// Forgets the sums of a step.
@@ -53,13 +57,20 @@ class GradientStore {
     at::Tensor rows;    ///< int64 [U]: `values` are these rows of the parameter; undefined: all
     float largest = 0;  ///< magnitude; not finite if a value is not
   };
+  struct Waiting {
+    MicrobatchGradients gradients;
+    std::vector<Part> parts;  ///< of the gradients, measured; empty until somebody asks
+  };
   bool exact() const { return accumulation_ == api::Accumulation::kExact; }
   Accumulator& Open(Step step);
   /// The open sums of a step, for writing.
   Accumulator& OpenToWrite(Step step);
   void FoldFloats(const MicrobatchGradients& gradients, const Accumulator& accumulator) const;
-  Status FoldIntegers(const MicrobatchGradients& gradients, const TaskKey& key,
-                      const std::vector<int>& exponents);
+  Status FoldIntegers(Waiting& waiting, const TaskKey& key, const std::vector<int>& exponents);
+  /// Why the gradients do not fit.
+  Status CheckRange(const std::vector<Part>& parts, const TaskKey& key,
+                    const std::vector<int>& exponents) const;
+  const std::vector<Part>& MeasuredParts(Waiting& waiting) const;
   std::vector<Part> PartsOf(const MicrobatchGradients& gradients) const;
   void Measure(std::vector<Part>& parts) const;
   void AddQuantized(const Part& part, int exponent, const at::Tensor& sum) const;
@@ -68,7 +79,7 @@ class GradientStore {
   const at::Device device_;
   const api::Accumulation accumulation_;
   const int contribution_bits_;
-  std::map<TaskKey, MicrobatchGradients> waiting_;
+  std::map<TaskKey, Waiting> waiting_;
   std::map<Step, Accumulator> accumulators_;
 };
 

@@ -238,6 +238,10 @@ Status LlamaStage::Fold(const TaskKey& key) {
   return Guarded("fold", [&] { return gradients_.Fold(key, ExponentsOf(key.step)); });
 }
 
+Status LlamaStage::Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite) {
+  return Guarded("absorb", [&] { return gradients_.Absorb(step, group, elements, finite); });
+}
+
 void LlamaStage::Drop(const TaskKey& key) {
   graphs_.erase(key);
   gradients_.Drop(key);

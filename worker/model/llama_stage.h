@@ -33,6 +33,8 @@ class LlamaStage final : public Stage {
                                 const Bytes& input, bool keep_graph) override;
   Result<Bytes> Backward(const TaskKey& key, const Bytes& gradient) override;
   Status Fold(const TaskKey& key) override;
+  bool Fits(const TaskKey& key) override { return gradients_.Fits(key, ExponentsOf(key.step)); }
+  Status Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite) override;
   void Drop(const TaskKey& key) override;
 
   GradientSum Accumulator(Step step, std::uint64_t group) override;

@@ -130,6 +130,13 @@ class Stage {
   /// error, none. Errors: kNotFound; kOutOfRange (kExact only: an element is beyond the bound at
   /// the step's scale level, which names the tensor; the gradients go on waiting).
   virtual Status Fold(const TaskKey& key) = 0;
+  /// Whether Fold would take the waiting gradients of `key`, as far as their range goes. Always with
+  /// float accumulation.
+  virtual bool Fits(const TaskKey& key) = 0;
+  /// Adds what another replica of the stage has accumulated of `step` and `group` (elements and
+  /// `finite` of its Accumulator, at the same scale level). Errors: kInvalidArgument (of another
+  /// size).
+  virtual Status Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite) = 0;
   /// Forgets graph and gradients of `key`, if any.
   virtual void Drop(const TaskKey& key) = 0;
 

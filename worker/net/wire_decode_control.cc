@@ -117,6 +117,7 @@ void Decoder::Get(const pb::GroupResult& from, GroupResult* to) {
   to->group = GroupIndex(from.group());
   Get(from.k(), &to->k);
   Get(from.digest(), &to->digest);
+  to->level = from.level();
 }
 
 void Decoder::Get(const pb::CommitRecord& from, CommitRecord* to) {

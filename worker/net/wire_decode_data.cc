@@ -50,6 +50,7 @@ void Decoder::Get(const pb::Parcel& from, Parcel* to) {
   to->offset = from.offset();
   to->count = from.count();
   to->level = from.level();
+  to->finite = from.finite();
   GetAll(from.contributions(), kMicrobatchesMax, "contributions", &to->contributions);
 }
 

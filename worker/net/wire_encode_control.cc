@@ -117,6 +117,7 @@ void Encoder::Put(const GroupResult& from, pb::GroupResult* to) {
   to->set_group(from.group.value);
   Put(from.k, to->mutable_k());
   Put(from.digest, to->mutable_digest());
+  to->set_level(from.level);
 }
 
 void Encoder::Put(const CommitRecord& from, pb::CommitRecord* to) {

@@ -49,6 +49,7 @@ void Encoder::Put(const Parcel& from, pb::Parcel* to) {
   to->set_offset(from.offset);
   to->set_count(from.count);
   to->set_level(from.level);
+  to->set_finite(from.finite);
   PutAll(from.contributions, kMicrobatchesMax, "contributions", to->mutable_contributions());
 }
 

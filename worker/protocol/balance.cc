@@ -36,8 +36,8 @@ std::vector<BalanceOrder> PeriodicRule(const Stages& stages) {
   const auto from =
       static_cast<std::size_t>(std::max_element(rates.begin(), rates.end()) - rates.begin());
   if (from == to || ReadyCount(stages[from]) < 2) return {};
-  const Replica* mover = nullptr;
-  for (const Replica& replica : stages[from].replicas) {
+  const ReplicaLoad* mover = nullptr;
+  for (const ReplicaLoad& replica : stages[from].replicas) {
     if (!replica.ready) continue;
     const bool better = mover == nullptr || replica.rate > mover->rate ||
                         (replica.rate == mover->rate && replica.worker < mover->worker);
@@ -50,7 +50,7 @@ std::vector<BalanceOrder> PeriodicRule(const Stages& stages) {
            Text(to) + " has " + Text(rates[to]) + ", " + Text(from) + " " + Text(rates[from])}};
 }
 
-bool Holds(const Replica& replica, std::size_t stage) {
+bool Holds(const ReplicaLoad& replica, std::size_t stage) {
   const Copy* copy = FindCopy(replica, stage);
   return copy != nullptr && copy->seconds_left <= 0;
 }
@@ -58,7 +58,7 @@ bool Holds(const Replica& replica, std::size_t stage) {
 /// Whether someone is fetching the state of the stage.
 bool Awaited(const Stages& stages, std::size_t wanted) {
   for (const StageLoad& stage : stages) {
-    for (const Replica& replica : stage.replicas) {
+    for (const ReplicaLoad& replica : stage.replicas) {
       if (FindCopy(replica, wanted) != nullptr && !Holds(replica, wanted)) return true;
     }
   }
@@ -66,7 +66,7 @@ bool Awaited(const Stages& stages, std::size_t wanted) {
 }
 
 /// Whether another stage without replicas counts on it.
-bool IsAwaited(const Stages& stages, const Replica& replica) {
+bool IsAwaited(const Stages& stages, const ReplicaLoad& replica) {
   return std::any_of(replica.copies.begin(), replica.copies.end(),
                      [&](const Copy& copy) { return stages[copy.stage.value].replicas.empty(); });
 }
@@ -79,7 +79,7 @@ std::optional<Hop> BestToFill(const Stages& stages, std::size_t to, bool holders
   double best_value = -1;
   for (std::size_t from = 0; from < stages.size(); ++from) {
     const std::size_t ready = ReadyCount(stages[from]);
-    for (const Replica& replica : stages[from].replicas) {
+    for (const ReplicaLoad& replica : stages[from].replicas) {
       if (ready < (replica.ready ? 2U : 1U)) continue;
       if (holders ? !replica.ready || !Holds(replica, to) : IsAwaited(stages, replica)) continue;
       const double value = std::min(rates[from] - replica.rate, RateAt(stages, replica, from, to));
@@ -134,7 +134,7 @@ std::vector<BalanceOrder> FillEmptied(const std::vector<StageLoad>& stages,
 double Throughput(const std::vector<StageLoad>& stages, const BalanceModel& model) {
   std::vector<double> rates = ReadyRates(stages);
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    for (const Replica& replica : stages[s].replicas) {
+    for (const ReplicaLoad& replica : stages[s].replicas) {
       if (replica.ready) rates[s] -= Drag(replica, model);
     }
   }
@@ -153,7 +153,7 @@ void Apply(const BalanceOrder& order, std::vector<StageLoad>* stages, const Bala
       return;
     case BalanceAction::kMove: {
       Transfer(stages, hop);
-      Replica& replica = *FindReplica(&(*stages)[hop.to], hop.worker);
+      ReplicaLoad& replica = *FindReplica(&(*stages)[hop.to], hop.worker);
       replica.ready = false;
       replica.copies.clear();
       return;

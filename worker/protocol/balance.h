@@ -29,7 +29,7 @@ struct Copy {
 };
 
 /// A worker at the stage it serves, or will serve once it has loaded the state (a joiner).
-struct Replica {
+struct ReplicaLoad {
   WorkerId worker;
   double rate = 0;  ///< at this stage, when ready and without copies
   bool ready = false;
@@ -39,7 +39,7 @@ struct Replica {
 /// A stage and everyone who serves or joins it. Stages are named by their place in a vector.
 struct StageLoad {
   double cost = 1;  ///< work of a microbatch relative to other stages: rates scale with its inverse
-  std::vector<Replica> replicas;
+  std::vector<ReplicaLoad> replicas;
 };
 
 /// What a decision costs and what it may count on.

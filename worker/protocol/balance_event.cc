@@ -53,7 +53,7 @@ class EventRule {
 
  private:
   /// Whether the worker serves the stage now, and still will.
-  const Replica* Serving(const WorkerId& worker, std::size_t stage) {
+  const ReplicaLoad* Serving(const WorkerId& worker, std::size_t stage) {
     return FindReplica(now_[stage], worker);
   }
 
@@ -100,8 +100,8 @@ class EventRule {
     std::tuple<double, bool, bool, double> best_value;
     for (std::size_t from = 0; from < future.size(); ++from) {
       if (from == slowest) continue;
-      for (const Replica& replica : future[from].replicas) {
-        const Replica* here = Serving(replica.worker, from);
+      for (const ReplicaLoad& replica : future[from].replicas) {
+        const ReplicaLoad* here = Serving(replica.worker, from);
         if (here == nullptr) continue;
         const double value = std::min(rates[from] - replica.rate,
                                       rates[slowest] + RateAt(future, replica, from, slowest));
@@ -178,7 +178,7 @@ class EventRule {
   }
 
   void OrderTransfer(const Hop& hop, const std::string& reason) {
-    const Replica& replica = *Serving(hop.worker, hop.from);
+    const ReplicaLoad& replica = *Serving(hop.worker, hop.from);
     if (FindCopy(replica, hop.to) != nullptr) return;  // switches when the others can
     const StageIndex from(hop.from);
     const StageIndex to(hop.to);
@@ -199,7 +199,7 @@ class EventRule {
   /// How much more than the bound a stage gives.
   double Slack(const Stages& stages, std::size_t stage) const {
     double rate = 0;
-    for (const Replica& replica : stages[stage].replicas) {
+    for (const ReplicaLoad& replica : stages[stage].replicas) {
       rate += replica.rate - Drag(replica, model_);
     }
     return rate - Bound(stages) * (1 - kRounding);
@@ -219,9 +219,9 @@ class EventRule {
   bool DropWhatCosts() {
     for (std::size_t s = 0; s < future_.size(); ++s) {
       if (Slack(future_, s) >= 0) continue;
-      for (const Replica& replica : future_[s].replicas) {
+      for (const ReplicaLoad& replica : future_[s].replicas) {
         // One who will have switched by then drops it when that is done.
-        const Replica* here = Serving(replica.worker, s);
+        const ReplicaLoad* here = Serving(replica.worker, s);
         if (here == nullptr) continue;
         for (const Copy& copy : std::vector<Copy>(here->copies)) {
           const double less = Overload(future_) * (1 - kRounding) - kRounding;
@@ -255,7 +255,7 @@ class EventRule {
   int CopiesOf(std::size_t wanted) const {
     int copies = 0;
     for (const StageLoad& stage : future_) {
-      for (const Replica& replica : stage.replicas) {
+      for (const ReplicaLoad& replica : stage.replicas) {
         if (FindCopy(replica, wanted) != nullptr) ++copies;
       }
     }
@@ -265,7 +265,7 @@ class EventRule {
   bool BearsLosses(std::size_t stage, int losses) const {
     double rate = 0;
     double largest = 0;
-    for (const Replica& replica : future_[stage].replicas) {
+    for (const ReplicaLoad& replica : future_[stage].replicas) {
       rate += replica.rate;
       largest = std::max(largest, replica.rate);
     }
@@ -279,8 +279,8 @@ class EventRule {
     for (std::size_t s = 0; s < future_.size(); ++s) {
       if (s == wanted) continue;
       const double slack = Slack(future_, s);
-      for (const Replica& replica : future_[s].replicas) {
-        const Replica* here = Serving(replica.worker, s);
+      for (const ReplicaLoad& replica : future_[s].replicas) {
+        const ReplicaLoad* here = Serving(replica.worker, s);
         if (here == nullptr || !here->ready || FindCopy(*here, wanted) != nullptr) continue;
         if (static_cast<int>(here->copies.size()) >= model_.copies_per_worker) continue;
         if (slack < replica.rate * model_.copy_drag) continue;

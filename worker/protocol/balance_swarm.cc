@@ -21,14 +21,14 @@ std::string Text(double rate) {
 
 std::string Text(std::size_t stage) { return "stage " + std::to_string(stage); }
 
-double RateAt(const Stages& stages, const Replica& replica, std::size_t from, std::size_t to) {
+double RateAt(const Stages& stages, const ReplicaLoad& replica, std::size_t from, std::size_t to) {
   return replica.rate * stages[from].cost / stages[to].cost;
 }
 
 std::vector<double> ReadyRates(const Stages& stages) {
   std::vector<double> rates(stages.size(), 0);
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    for (const Replica& replica : stages[s].replicas) {
+    for (const ReplicaLoad& replica : stages[s].replicas) {
       if (replica.ready) rates[s] += replica.rate;
     }
   }
@@ -38,12 +38,12 @@ std::vector<double> ReadyRates(const Stages& stages) {
 std::vector<double> FullRates(const Stages& stages) {
   std::vector<double> rates(stages.size(), 0);
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    for (const Replica& replica : stages[s].replicas) rates[s] += replica.rate;
+    for (const ReplicaLoad& replica : stages[s].replicas) rates[s] += replica.rate;
   }
   return rates;
 }
 
-double Drag(const Replica& replica, const BalanceModel& model) {
+double Drag(const ReplicaLoad& replica, const BalanceModel& model) {
   return replica.rate * std::min(1.0, model.copy_drag * static_cast<double>(replica.copies.size()));
 }
 
@@ -56,31 +56,31 @@ double Minimum(const std::vector<double>& rates) { return rates[Least(rates)]; }
 std::size_t ReadyCount(const StageLoad& stage) {
   return static_cast<std::size_t>(
       std::count_if(stage.replicas.begin(), stage.replicas.end(),
-                    [](const Replica& replica) { return replica.ready; }));
+                    [](const ReplicaLoad& replica) { return replica.ready; }));
 }
 
-const Copy* FindCopy(const Replica& replica, std::size_t stage) {
+const Copy* FindCopy(const ReplicaLoad& replica, std::size_t stage) {
   for (const Copy& copy : replica.copies) {
     if (copy.stage.value == stage) return &copy;
   }
   return nullptr;
 }
 
-const Replica* FindReplica(const StageLoad& stage, const WorkerId& worker) {
-  for (const Replica& replica : stage.replicas) {
+const ReplicaLoad* FindReplica(const StageLoad& stage, const WorkerId& worker) {
+  for (const ReplicaLoad& replica : stage.replicas) {
     if (replica.worker == worker) return &replica;
   }
   return nullptr;
 }
 
-Replica* FindReplica(StageLoad* stage, const WorkerId& worker) {
-  return const_cast<Replica*>(FindReplica(*stage, worker));
+ReplicaLoad* FindReplica(StageLoad* stage, const WorkerId& worker) {
+  return const_cast<ReplicaLoad*>(FindReplica(*stage, worker));
 }
 
 void Transfer(Stages* stages, const Hop& hop) {
-  Replica* found = FindReplica(&(*stages)[hop.from], hop.worker);
+  ReplicaLoad* found = FindReplica(&(*stages)[hop.from], hop.worker);
   SWARM_CHECK(found != nullptr, hop.worker.value + " is not at " + Text(hop.from));
-  Replica replica = std::move(*found);
+  ReplicaLoad replica = std::move(*found);
   auto& left = (*stages)[hop.from].replicas;
   left.erase(left.begin() + (found - left.data()));
   replica.rate = RateAt(*stages, replica, hop.from, hop.to);
@@ -102,7 +102,7 @@ std::optional<Hop> BestHop(const Stages& stages, const std::vector<double>& rate
                            std::size_t to) {
   std::optional<Hop> best;
   double best_value = -1;
-  for (const Replica& replica : stages[from].replicas) {
+  for (const ReplicaLoad& replica : stages[from].replicas) {
     const Copy* copy = FindCopy(replica, to);
     if (!replica.ready || copy == nullptr || copy->seconds_left > 0) continue;
     const double value =
@@ -133,7 +133,7 @@ std::vector<Hop> FindChain(const Stages& stages, const BalanceModel& model) {
       std::vector<Hop> chain;
       std::vector<double> after = rates;
       for (std::size_t s = from; s != slowest; s = toward[s]->to) {
-        const Replica& replica = *FindReplica(stages[s], toward[s]->worker);
+        const ReplicaLoad& replica = *FindReplica(stages[s], toward[s]->worker);
         after[s] -= replica.rate;
         after[toward[s]->to] += RateAt(stages, replica, s, toward[s]->to);
         chain.push_back(*toward[s]);
@@ -176,7 +176,7 @@ std::vector<Hop> SwitchAll(Stages* stages, const BalanceModel& model) {
 Stages Predict(const Stages& stages, const BalanceModel& model) {
   Stages future = stages;
   for (StageLoad& stage : future) {
-    for (Replica& replica : stage.replicas) {
+    for (ReplicaLoad& replica : stage.replicas) {
       replica.ready = true;
       for (Copy& copy : replica.copies) copy.seconds_left = 0;
     }

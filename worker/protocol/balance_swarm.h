@@ -27,23 +27,23 @@ std::string Text(std::size_t stage);
 // slow nothing that matters.
 
 /// What a replica of `from` would do at another stage.
-double RateAt(const Stages& stages, const Replica& replica, std::size_t from, std::size_t to);
+double RateAt(const Stages& stages, const ReplicaLoad& replica, std::size_t from, std::size_t to);
 /// By stage: the ready replicas.
 std::vector<double> ReadyRates(const Stages& stages);
 /// By stage: all replicas, with the joiners.
 std::vector<double> FullRates(const Stages& stages);
 /// What the upkeep of its copies takes from a replica's rate.
-double Drag(const Replica& replica, const BalanceModel& model);
+double Drag(const ReplicaLoad& replica, const BalanceModel& model);
 /// The first stage with the least rate.
 std::size_t Least(const std::vector<double>& rates);
 double Minimum(const std::vector<double>& rates);
 std::size_t ReadyCount(const StageLoad& stage);
 
 /// Null when it has none, complete or not.
-const Copy* FindCopy(const Replica& replica, std::size_t stage);
+const Copy* FindCopy(const ReplicaLoad& replica, std::size_t stage);
 /// Null when the worker is not at the stage.
-const Replica* FindReplica(const StageLoad& stage, const WorkerId& worker);
-Replica* FindReplica(StageLoad* stage, const WorkerId& worker);
+const ReplicaLoad* FindReplica(const StageLoad& stage, const WorkerId& worker);
+ReplicaLoad* FindReplica(StageLoad* stage, const WorkerId& worker);
 
 /// Moves a worker that is at `hop.from`; if it has a copy of `hop.to`, that becomes its state there
 /// and its old state a copy.

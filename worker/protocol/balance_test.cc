@@ -16,15 +16,15 @@ using testing::SizeIs;
 
 using Stages = std::vector<StageLoad>;
 
-Replica Worker(const std::string& name, double rate = 1) {
+ReplicaLoad Worker(const std::string& name, double rate = 1) {
   return {WorkerId(name), rate, true, {}};
 }
 
-Replica Joiner(const std::string& name, double rate = 1) {
+ReplicaLoad Joiner(const std::string& name, double rate = 1) {
   return {WorkerId(name), rate, false, {}};
 }
 
-Replica With(Replica replica, std::uint64_t copy_of, double seconds_left = 0) {
+ReplicaLoad With(ReplicaLoad replica, std::uint64_t copy_of, double seconds_left = 0) {
   replica.copies.push_back({StageIndex(copy_of), seconds_left});
   return replica;
 }
@@ -50,7 +50,7 @@ Stages After(const std::vector<BalanceOrder>& orders, Stages stages,
 
 std::size_t Ready(const StageLoad& stage) {
   return static_cast<std::size_t>(std::count_if(stage.replicas.begin(), stage.replicas.end(),
-                                                [](const Replica& r) { return r.ready; }));
+                                                [](const ReplicaLoad& r) { return r.ready; }));
 }
 
 TEST(PlaceJoinerTest, ANewcomerGoesWhereTheThroughputIsLeast) {
@@ -205,7 +205,7 @@ Stages RandomSwarm(bool alike) {
     const int replicas = *rc::gen::inRange(0, 6);
     for (int r = 0; r < replicas; ++r) {
       const double speed = alike ? 1 : *rc::gen::inRange(1, 9);
-      Replica replica = Worker("w" + std::to_string(name++), speed / stages[s].cost);
+      ReplicaLoad replica = Worker("w" + std::to_string(name++), speed / stages[s].cost);
       replica.ready = *rc::gen::inRange(0, 5) > 0;
       const auto copy = *rc::gen::inRange<std::size_t>(0, 2 * count);
       if (replica.ready && copy < count && copy != s) {
@@ -229,7 +229,7 @@ std::string Describe(const Stages& stages, const std::vector<BalanceOrder>& orde
   std::ostringstream text;
   for (const StageLoad& stage : stages) {
     text << "cost " << stage.cost << " [";
-    for (const Replica& replica : stage.replicas) {
+    for (const ReplicaLoad& replica : stage.replicas) {
       text << " " << replica.worker.value << " " << replica.rate << "/s"
            << (replica.ready ? "" : " joining");
       for (const Copy& copy : replica.copies) {
@@ -294,7 +294,7 @@ TEST(BalancePropertyTest, AlikeWorkersEndAtTheOptimum) {
     model.state_load_seconds = 10;
     std::size_t workers = 0;
     for (StageLoad& stage : stages) {
-      for (Replica& replica : stage.replicas) {
+      for (ReplicaLoad& replica : stage.replicas) {
         replica.ready = true;
         ++workers;
       }
@@ -303,7 +303,7 @@ TEST(BalancePropertyTest, AlikeWorkersEndAtTheOptimum) {
       RC_LOG() << Describe(stages, AtChange(stages, model));
       stages = After(AtChange(stages, model), stages, model);
       for (StageLoad& stage : stages) {
-        for (Replica& replica : stage.replicas) {
+        for (ReplicaLoad& replica : stage.replicas) {
           replica.ready = true;
           for (Copy& copy : replica.copies) copy.seconds_left = 0;
         }

@@ -1,9 +1,11 @@
-// Who has folded what: the account of one step's contributions, one cell for each (microbatch,
-// stage). The trainer's ledger is built from hints (progress reports); the workers' fold sets are
-// the truth, and Reconcile lets them have the last word (docs/protocol.md, rules 7 and 8).
+// Who has to fold what, and who has: the account of one step's contributions, one cell for each
+// (microbatch, stage). The trainer's ledger is built from hints (progress reports); the workers'
+// fold sets are the truth, and Reconcile lets them have the last word (docs/protocol.md, rules 7 to
+// 9). Pure.
 #pragma once
 
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "worker/protocol/messages.h"
@@ -12,39 +14,82 @@ namespace swarm::protocol {
 
 class Ledger {
  public:
+  struct Cell {
+    enum class State : std::uint8_t {
+      kMissing,  ///< nobody is to fold it: it must be issued
+      kOpen,     ///< `worker` is to fold it, as `attempt`
+      kFolded,   ///< `worker` has
+    };
+    State state = State::kMissing;
+    WorkerId worker;
+    Attempt attempt;
+    bool forwarded = false;  ///< the worker has reported that its forward is done
+    double loss = 0;         ///< of a folded cell of the last stage
+  };
+  /// The cells of one microbatch, by stage.
+  using Row = std::vector<Cell>;
+
   Ledger(std::uint64_t microbatches, std::uint64_t stages);
 
-  /// The cell now belongs to `attempt` by `worker`. Requires: not folded.
+  const Row& row(Microbatch microbatch) const { return rows_.at(microbatch.value); }
+  const Cell& cell(Microbatch microbatch, StageIndex stage) const {
+    return row(microbatch).at(stage.value);
+  }
+  std::uint64_t microbatches() const { return rows_.size(); }
+  std::uint64_t stages() const { return folded_.size(); }
+
+  /// The cell now belongs to `attempt` by `worker`. Requires: it is missing.
   void Issue(Microbatch microbatch, StageIndex stage, const WorkerId& worker, Attempt attempt);
 
-  /// A report that `worker` has folded the cell as `attempt`. Returns false, and changes nothing,
-  /// if the cell belongs to another attempt or is folded already: late and doubled reports are
-  /// harmless.
-  bool MarkFolded(Microbatch microbatch, StageIndex stage, const WorkerId& worker, Attempt attempt);
+  /// A report about the cell. Returns false, and changes nothing, if it belongs to another attempt
+  /// or is folded already: late and doubled reports are harmless.
+  bool MarkForwarded(const TaskKey& key, const WorkerId& worker);
+  bool MarkFolded(const TaskKey& key, const WorkerId& worker, double loss);
 
-  /// Makes the cells of `worker` in the stage equal to the fold set that it states. Returns false
-  /// if the set contains a cell that another worker has folded: then the sums overlap and the
-  /// worker's part must be voided.
+  /// The contribution counts, whatever stood in the cell: for an account that is built anew from
+  /// fold sets. Returns false, and changes nothing, if another worker has folded it.
+  bool Adopt(StageIndex stage, const WorkerId& worker, const Contribution& contribution);
+
+  /// The cell's attempt is closed: it is missing.
+  void Close(Microbatch microbatch, StageIndex stage);
+  /// All cells of the worker are missing: it is gone, or its part was voided.
+  void Lose(const WorkerId& worker);
+  /// The donor's folded cells are the heir's.
+  void HandOver(const WorkerId& donor, const WorkerId& heir);
+
+  /// Makes the cells of `worker` in the stage equal to the fold set that it states; what it does
+  /// not state is missing. Returns false if the set contains a cell that another worker has folded:
+  /// then the sums overlap and the worker's part must be voided.
   bool Reconcile(const WorkerId& worker, const ClaimSet& folded);
 
   /// Every microbatch of the stage is folded.
   bool StageComplete(StageIndex stage) const;
+  /// Microbatches of which nothing is issued, in order.
+  const std::set<Microbatch>& fresh() const { return fresh_; }
+  /// Microbatches of which some cells are missing, and not all.
+  const std::set<Microbatch>& broken() const { return broken_; }
+  /// The worker owns an open cell.
+  bool HasOpen(const WorkerId& worker) const;
 
+  /// What the worker has folded of the stage.
+  ClaimSet ClaimsOf(StageIndex stage, const WorkerId& worker) const;
   /// What each of `workers` has folded of the stage, in the order given. When the stage is complete
   /// and all owners are among `workers`, these are disjoint and cover all microbatches.
   std::vector<Participant> Claims(StageIndex stage, const std::vector<WorkerId>& workers) const;
+  /// By microbatch, as the last stage reported them.
+  std::vector<double> Losses() const;
 
  private:
-  struct Cell {
-    WorkerId worker;
-    Attempt attempt;
-    bool folded = false;
-  };
-  Cell& At(Microbatch microbatch, StageIndex stage);
+  Cell& At(Microbatch microbatch, StageIndex stage) {
+    return rows_.at(microbatch.value).at(stage.value);
+  }
+  void MakeMissing(Microbatch microbatch, StageIndex stage);
+  void Classify(Microbatch microbatch);
+  void MakeFolded(Microbatch microbatch, StageIndex stage, double loss);
 
-  std::uint64_t microbatches_;
-  std::vector<std::vector<Cell>> cells_;  // [stage][microbatch]
-  std::vector<std::uint64_t> folded_;     // per stage
+  std::vector<Row> rows_;
+  std::vector<std::uint64_t> folded_;  // per stage
+  std::set<Microbatch> fresh_, broken_;
 };
 
 }  // namespace swarm::protocol

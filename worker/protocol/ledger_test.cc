@@ -6,55 +6,151 @@ namespace swarm::protocol {
 namespace {
 
 const WorkerId kA("a"), kB("b");
-const StageIndex kStage(0);
+const StageIndex kStage(0), kNext(1);
+
 Attempt At(std::uint64_t n) { return {Term(1), n}; }
+
+TaskKey Key(std::uint64_t m, std::uint64_t n, StageIndex stage = kStage) {
+  return {Generation(0), Step(0), Microbatch(m), stage, At(n)};
+}
+
+void IssueAndFold(Ledger& ledger, std::uint64_t m, StageIndex stage, const WorkerId& worker,
+                  std::uint64_t n, double loss = 0) {
+  ledger.Issue(Microbatch(m), stage, worker, At(n));
+  ASSERT_TRUE(ledger.MarkFolded(Key(m, n, stage), worker, loss));
+}
+
+std::vector<Microbatch> List(std::initializer_list<std::uint64_t> values) {
+  std::vector<Microbatch> microbatches;
+  for (const std::uint64_t value : values) microbatches.emplace_back(value);
+  return microbatches;
+}
 
 TEST(LedgerTest, AReportOfAnotherAttemptOrWorkerChangesNothing) {
   Ledger ledger(1, 1);
   ledger.Issue(Microbatch(0), kStage, kA, At(2));
-  EXPECT_FALSE(ledger.MarkFolded(Microbatch(0), kStage, kA, At(1)));
-  EXPECT_FALSE(ledger.MarkFolded(Microbatch(0), kStage, kB, At(2)));
-  EXPECT_FALSE(ledger.MarkFolded(Microbatch(7), kStage, kA, At(2)));
+  EXPECT_FALSE(ledger.MarkFolded(Key(0, 1), kA, 0));
+  EXPECT_FALSE(ledger.MarkFolded(Key(0, 2), kB, 0));
+  EXPECT_FALSE(ledger.MarkFolded(Key(7, 2), kA, 0));
+  EXPECT_FALSE(ledger.MarkFolded(Key(0, 2, StageIndex(7)), kA, 0));
+  EXPECT_FALSE(ledger.MarkForwarded(Key(0, 1), kA));
+  EXPECT_FALSE(ledger.cell(Microbatch(0), kStage).forwarded);
   EXPECT_FALSE(ledger.StageComplete(kStage));
 }
 
 TEST(LedgerTest, ADoubledReportCountsOnce) {
   Ledger ledger(2, 1);
-  ledger.Issue(Microbatch(0), kStage, kA, At(1));
+  IssueAndFold(ledger, 0, kStage, kA, 1);
   ledger.Issue(Microbatch(1), kStage, kB, At(2));
-  EXPECT_TRUE(ledger.MarkFolded(Microbatch(0), kStage, kA, At(1)));
-  EXPECT_FALSE(ledger.MarkFolded(Microbatch(0), kStage, kA, At(1)));
+  EXPECT_FALSE(ledger.MarkFolded(Key(0, 1), kA, 0));
   EXPECT_FALSE(ledger.StageComplete(kStage));
+}
+
+TEST(LedgerTest, WhoHasFoldedHasForwarded) {
+  Ledger ledger(1, 1);
+  IssueAndFold(ledger, 0, kStage, kA, 1);
+  EXPECT_TRUE(ledger.cell(Microbatch(0), kStage).forwarded);
 }
 
 TEST(LedgerTest, ClaimsAreDisjointAndCoverEverything) {
   Ledger ledger(3, 1);
-  for (int m = 0; m < 3; ++m) {
-    const WorkerId& worker = m == 1 ? kB : kA;
-    ledger.Issue(Microbatch(m), kStage, worker, At(m));
-    ASSERT_TRUE(ledger.MarkFolded(Microbatch(m), kStage, worker, At(m)));
-  }
+  for (std::uint64_t m = 0; m < 3; ++m) IssueAndFold(ledger, m, kStage, m == 1 ? kB : kA, m);
   ASSERT_TRUE(ledger.StageComplete(kStage));
   const auto claims = ledger.Claims(kStage, {kA, kB});
-  EXPECT_EQ(claims[0].claims.microbatches, (std::vector{Microbatch(0), Microbatch(2)}));
-  EXPECT_EQ(claims[1].claims.microbatches, (std::vector{Microbatch(1)}));
+  EXPECT_EQ(claims[0].claims.microbatches, List({0, 2}));
+  EXPECT_EQ(claims[1].claims.microbatches, List({1}));
+}
+
+TEST(LedgerTest, AMicrobatchIsFreshThenBrokenWhileItsCellsAreIssued) {
+  Ledger ledger(1, 2);
+  EXPECT_TRUE(ledger.fresh().contains(Microbatch(0)));
+  ledger.Issue(Microbatch(0), kStage, kA, At(1));
+  EXPECT_FALSE(ledger.fresh().contains(Microbatch(0)));
+  EXPECT_TRUE(ledger.broken().contains(Microbatch(0)));
+  ledger.Issue(Microbatch(0), kNext, kB, At(2));
+  EXPECT_TRUE(ledger.broken().empty());
+  ledger.Close(Microbatch(0), kNext);
+  EXPECT_TRUE(ledger.broken().contains(Microbatch(0)));
+  ledger.Close(Microbatch(0), kStage);
+  EXPECT_TRUE(ledger.fresh().contains(Microbatch(0)));
+  EXPECT_TRUE(ledger.broken().empty());
+}
+
+TEST(LedgerTest, WhatALostWorkerHadIsMissingWhetherOpenOrFolded) {
+  Ledger ledger(3, 1);
+  IssueAndFold(ledger, 0, kStage, kA, 1);
+  ledger.Issue(Microbatch(1), kStage, kA, At(2));
+  IssueAndFold(ledger, 2, kStage, kB, 3);
+  EXPECT_TRUE(ledger.HasOpen(kA));
+  ledger.Lose(kA);
+  EXPECT_FALSE(ledger.HasOpen(kA));
+  EXPECT_EQ(ledger.fresh(), (std::set{Microbatch(0), Microbatch(1)}));
+  EXPECT_EQ(ledger.ClaimsOf(kStage, kB).microbatches, List({2}));
+}
+
+TEST(LedgerTest, AStageIsCompleteAgainOnlyWhenWhatWasLostIsFoldedAgain) {
+  Ledger ledger(2, 1);
+  IssueAndFold(ledger, 0, kStage, kA, 1);
+  IssueAndFold(ledger, 1, kStage, kB, 2);
+  ASSERT_TRUE(ledger.StageComplete(kStage));
+  ledger.Lose(kA);
+  EXPECT_FALSE(ledger.StageComplete(kStage));
+  EXPECT_FALSE(ledger.MarkFolded(Key(0, 1), kA, 0));  // a late word of the dead
+  IssueAndFold(ledger, 0, kStage, kB, 3);
+  EXPECT_TRUE(ledger.StageComplete(kStage));
+}
+
+TEST(LedgerTest, TheHeirHasWhatTheDonorHadFoldedAndNothingElse) {
+  Ledger ledger(3, 1);
+  IssueAndFold(ledger, 0, kStage, kA, 1);
+  IssueAndFold(ledger, 1, kStage, kB, 2);
+  ledger.Issue(Microbatch(2), kStage, kA, At(3));
+  ledger.HandOver(kA, kB);
+  EXPECT_EQ(ledger.ClaimsOf(kStage, kB).microbatches, List({0, 1}));
+  EXPECT_TRUE(ledger.HasOpen(kA));
+}
+
+TEST(LedgerTest, ASuccessorAdoptsWhatIsFoldedWithItsLoss) {
+  Ledger ledger(2, 2);
+  EXPECT_TRUE(ledger.Adopt(kNext, kA, {Microbatch(1), At(7), 2.5}));
+  EXPECT_EQ(ledger.cell(Microbatch(1), kNext).attempt, At(7));
+  EXPECT_EQ(ledger.Losses(), (std::vector<double>{0, 2.5}));
+  EXPECT_TRUE(ledger.broken().contains(Microbatch(1)));
+  EXPECT_TRUE(ledger.Adopt(kNext, kA, {Microbatch(1), At(7), 2.5}));  // heard twice
+  EXPECT_FALSE(ledger.Adopt(kNext, kB, {Microbatch(1), At(8), 2.5}));
+  EXPECT_EQ(ledger.cell(Microbatch(1), kNext).worker, kA);
+  EXPECT_FALSE(ledger.Adopt(StageIndex(2), kA, {Microbatch(0), At(1), 0}));
+  EXPECT_FALSE(ledger.Adopt(kStage, kA, {Microbatch(2), At(1), 0}));
 }
 
 TEST(LedgerTest, TheWorkersFoldSetHasTheLastWord) {
   Ledger ledger(2, 1);
-  for (int m = 0; m < 2; ++m) ledger.Issue(Microbatch(m), kStage, kA, At(m));
-  ASSERT_TRUE(ledger.MarkFolded(Microbatch(0), kStage, kA, At(0)));
-  EXPECT_TRUE(ledger.Reconcile(kA, {kStage, {Microbatch(0), Microbatch(1)}}));
+  IssueAndFold(ledger, 0, kStage, kA, 0);
+  ledger.Issue(Microbatch(1), kStage, kA, At(1));
+  EXPECT_TRUE(ledger.Reconcile(kA, {kStage, List({0, 1})}));
   EXPECT_TRUE(ledger.StageComplete(kStage));
-  EXPECT_TRUE(ledger.Reconcile(kA, {kStage, {Microbatch(1)}}));
+  EXPECT_TRUE(ledger.Reconcile(kA, {kStage, List({1})}));
   EXPECT_FALSE(ledger.StageComplete(kStage));
+  EXPECT_TRUE(ledger.fresh().contains(Microbatch(0)));
 }
 
 TEST(LedgerTest, TwoWorkersThatFoldedTheSameMicrobatchAreFound) {
   Ledger ledger(1, 1);
-  ledger.Issue(Microbatch(0), kStage, kA, At(0));
-  ASSERT_TRUE(ledger.MarkFolded(Microbatch(0), kStage, kA, At(0)));
-  EXPECT_FALSE(ledger.Reconcile(kB, {kStage, {Microbatch(0)}}));
+  IssueAndFold(ledger, 0, kStage, kA, 0);
+  EXPECT_FALSE(ledger.Reconcile(kB, {kStage, List({0})}));
+  EXPECT_EQ(ledger.cell(Microbatch(0), kStage).worker, kA);
+}
+
+TEST(LedgerTest, AFoldOfWhichTheTrainerKnowsNothingCannotStayInTheSum) {
+  Ledger ledger(2, 1);
+  IssueAndFold(ledger, 0, kStage, kA, 0);
+  EXPECT_FALSE(ledger.Reconcile(kA, {kStage, List({0, 1})}));
+}
+
+TEST(LedgerDeathTest, ACellThatIsNotMissingIsNotIssued) {
+  Ledger ledger(1, 1);
+  ledger.Issue(Microbatch(0), kStage, kA, At(1));
+  EXPECT_DEATH(ledger.Issue(Microbatch(0), kStage, kB, At(2)), "issued twice");
 }
 
 }  // namespace

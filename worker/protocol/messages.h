@@ -60,12 +60,12 @@ struct Welcome {
   std::string job_json;  ///< the SwarmJob with all defaults filled in
   StageIndex stage;
   std::uint64_t stage_count = 0;
-  Version version;             ///< of the state to begin with
-  std::string checkpoint_uri;  ///< where that state is; empty: the initial weights of the job
+  Version version;                  ///< of the state to begin with
+  std::string checkpoint_uri = {};  ///< where that state is; empty: the initial weights of the job
   /// Not empty: the state comes from these replicas of the stage, which have pinned it, and
   /// checkpoint_uri means nothing (rule 17).
-  std::vector<Member> donors;
-  Digest state;  ///< of the pinned state
+  std::vector<Member> donors = {};
+  Digest state = {};  ///< of the pinned state
 };
 
 /// worker → trainer: holds `version` of its stage's state and can execute.
@@ -99,10 +99,10 @@ struct Roster {
 struct Heartbeat {
   Term term;  ///< the highest term the sender knows
   std::uint64_t compute_progress =
-      0;  ///< counts finished pieces of work: a hung device stands still
-  std::uint64_t queued_tasks = 0;
-  std::uint64_t bytes_sent = 0;  ///< activations and gradients, since the start
-  double busy_seconds = 0;       ///< of compute, since the start
+      0;                           ///< counts finished pieces of work: a hung device stands still
+  std::uint64_t queued_tasks = 0;  ///< pieces of work that wait for the device, or are on it
+  std::uint64_t bytes_sent = 0;    ///< activations and gradients, since the start
+  double busy_seconds = 0;         ///< of compute, since the start
 };
 
 // ---- execution ----
@@ -270,9 +270,10 @@ struct Parcel {
   Step step;
   StageIndex stage;
   GroupIndex group;
-  std::uint64_t offset = 0;  ///< first element
-  std::uint64_t count = 0;   ///< of the group's elements
+  std::uint64_t offset = 0;  ///< first byte
+  std::uint64_t count = 0;   ///< bytes of the group's sums
   std::uint64_t level = 0;   ///< of the step's scale
+  bool finite = true;        ///< all contributions were (exact accumulation)
   std::vector<Contribution> contributions;
 };
 
@@ -408,6 +409,7 @@ struct GroupResult {
   GroupIndex group;
   Attempt k;
   Digest digest;
+  std::uint64_t level = 0;  ///< of the step's scale (exact accumulation)
   bool operator==(const GroupResult&) const = default;
 };
 
@@ -531,7 +533,7 @@ struct StageStatus {
   std::vector<Worker> workers;
 };
 struct JobStatus {
-  std::string state;  ///< Waiting, Training, Finishing, Succeeded, Failed
+  std::string state;  ///< Waiting, TakingOver, Loading, Training, Finishing, Succeeded, Failed
   std::string message;
   Step step;  ///< committed steps
   std::uint64_t max_steps = 0;

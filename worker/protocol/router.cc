@@ -34,23 +34,27 @@ void Router::SetReplicas(const std::vector<std::vector<WorkerId>>& replicas_per_
   loads_ = std::move(next);
 }
 
-bool Router::Admissible(const WorkerId& worker) const {
+bool Router::Admissible(const WorkerId& worker, bool repair) const {
   const Load& load = loads_.at(worker);
-  return load.in_flight < load.limit;
+  return load.in_flight < load.limit + (repair ? 1 : 0);
 }
 
-std::optional<std::vector<WorkerId>> Router::Draw() {
+std::optional<std::vector<WorkerId>> Router::Draw(std::uint64_t begin, std::uint64_t end,
+                                                  bool repair, const WorkerId& avoid) {
   // Ask before charging: a route is drawn whole or not at all.
-  std::vector<bool> open(wiring_.size(), false);
+  std::vector<bool> open(wiring_.size(), false), others(wiring_.size(), false);
   for (const auto& [id, load] : loads_) {
-    if (load.in_flight < load.limit) open[load.stage] = true;
+    if (!Admissible(id, repair)) continue;
+    open[load.stage] = true;
+    if (id != avoid) others[load.stage] = true;
   }
-  for (const bool stage_open : open) {
-    if (!stage_open) return std::nullopt;
+  for (std::uint64_t s = begin; s < end; ++s) {
+    if (!open[s]) return std::nullopt;
   }
   std::vector<WorkerId> route;
-  for (Wiring& wiring : wiring_) {
-    route.push_back(*wiring.Pick([this](const WorkerId& id) { return Admissible(id); }));
+  for (std::uint64_t s = begin; s < end; ++s) {
+    route.push_back(*wiring_[s].Pick(
+        [&](const WorkerId& id) { return Admissible(id, repair) && (id != avoid || !others[s]); }));
     ++loads_.at(route.back()).in_flight;
   }
   return route;
@@ -72,6 +76,13 @@ void Router::MeasureBackward(const WorkerId& worker, double seconds) {
   const auto it = loads_.find(worker);
   if (it == loads_.end()) return;
   wiring_.at(it->second.stage).Measure(worker, it->second.forward_seconds + seconds);
+}
+
+void Router::Charge(const WorkerId& worker, double seconds) {
+  const auto it = loads_.find(worker);
+  if (it == loads_.end()) return;
+  Wiring& wiring = wiring_.at(it->second.stage);
+  if (seconds > wiring.EstimateSeconds(worker)) wiring.Measure(worker, seconds);
 }
 
 std::uint64_t Router::in_flight(const WorkerId& worker) const {

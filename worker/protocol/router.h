@@ -18,15 +18,22 @@ class Router {
   /// Sets the replicas of each stage and with them the in-flight limits.
   void SetReplicas(const std::vector<std::vector<WorkerId>>& replicas_per_stage);
 
-  /// A route with one worker a stage, each charged one microbatch in flight; nothing when some
-  /// stage has no worker below its limit.
-  std::optional<std::vector<WorkerId>> Draw();
+  /// One worker for each of the stages [begin, end), each charged one microbatch in flight; nothing
+  /// when one of the stages has no worker below its limit. A `repair` may take one slot more, which
+  /// fresh microbatches never do, so that it cannot be kept out by what waits for it (rule 24).
+  /// `avoid` is drawn only where there is no other.
+  std::optional<std::vector<WorkerId>> Draw(std::uint64_t begin, std::uint64_t end, bool repair,
+                                            const WorkerId& avoid = {});
+  /// For a whole fresh microbatch.
+  std::optional<std::vector<WorkerId>> Draw() { return Draw(0, wiring_.size(), false); }
 
   /// The worker has done its part of a microbatch.
   void Release(const WorkerId& worker);
   /// A measured part (forward or backward) of a microbatch at the worker.
   void MeasureForward(const WorkerId& worker, double seconds);
   void MeasureBackward(const WorkerId& worker, double seconds);
+  /// The worker has had a microbatch for so long and is not done: it is at least that slow.
+  void Charge(const WorkerId& worker, double seconds);
 
   std::uint64_t in_flight(const WorkerId& worker) const;
   std::uint64_t limit(const WorkerId& worker) const;
@@ -39,7 +46,7 @@ class Router {
     std::uint64_t limit = 0;
     double forward_seconds = 0;  // of the forward whose backward is not reported yet (an average)
   };
-  bool Admissible(const WorkerId& worker) const;
+  bool Admissible(const WorkerId& worker, bool repair) const;
 
   std::vector<Wiring> wiring_;  // per stage
   std::map<WorkerId, Load> loads_;

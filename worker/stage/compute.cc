@@ -32,6 +32,7 @@ void Compute::PostTask(protocol::Step step, ComputeKind kind, std::function<void
 void Compute::Post(Order order, std::function<void()> work) {
   if (stopping_) return;
   queue_.emplace(order, std::move(work));
+  ++queued_;
   wake_.notify_one();
 }
 
@@ -49,6 +50,7 @@ void Compute::Run() {
     work = nullptr;
     busy_nanoseconds_ += std::chrono::nanoseconds(Clock::now() - begin).count();
     ++finished_;
+    --queued_;
     lock.lock();
   }
 }

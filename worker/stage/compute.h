@@ -36,6 +36,8 @@ class Compute {
   /// Seconds spent in work so far, and pieces of work finished. From any thread.
   double busy_seconds() const { return busy_nanoseconds_.load() * 1e-9; }
   std::uint64_t finished() const { return finished_.load(); }
+  /// Pieces of work that wait or run. From any thread.
+  std::uint64_t queued() const { return queued_.load(); }
 
  private:
   // (0 for state, step, kind, order of arrival)
@@ -50,6 +52,7 @@ class Compute {
   bool stopping_ = false;
   std::atomic<std::int64_t> busy_nanoseconds_{0};
   std::atomic<std::uint64_t> finished_{0};
+  std::atomic<std::uint64_t> queued_{0};
   std::thread thread_;  // last: starts when all else is there
 };
 

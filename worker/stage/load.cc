@@ -50,6 +50,17 @@ Result<std::unique_ptr<model::Stage>> LoadStage(const api::SwarmJob& job,
   return stage;
 }
 
+Result<std::unique_ptr<model::Stage>> TakeStage(const api::SwarmJob& job,
+                                                const protocol::Welcome& welcome,
+                                                const state::TensorLookup& tensors, int threads,
+                                                const std::string& device) {
+  ASSIGN_OR_RETURN(auto stage,
+                   model::Stage::Create(
+                       OptionsOf(job, welcome.stage.value, welcome.stage_count, threads, device)));
+  RETURN_IF_ERROR(stage->Load(tensors, welcome.version, /*optimizer=*/true));
+  return stage;
+}
+
 Result<std::vector<protocol::CheckpointFile>> WriteStage(
     const api::SwarmJob& job, const protocol::WriteCheckpoint& request,
     const protocol::Welcome& welcome, const std::vector<state::NamedTensor>& tensors) {

@@ -26,6 +26,12 @@ Result<std::unique_ptr<model::Stage>> LoadStage(const api::SwarmJob& job,
                                                 const protocol::Welcome& welcome, int threads,
                                                 const std::string& device);
 
+/// The same with a state that was copied from other replicas.
+Result<std::unique_ptr<model::Stage>> TakeStage(const api::SwarmJob& job,
+                                                const protocol::Welcome& welcome,
+                                                const state::TensorLookup& tensors, int threads,
+                                                const std::string& device);
+
 /// Writes a stage's part of a checkpoint.
 Result<std::vector<protocol::CheckpointFile>> WriteStage(
     const api::SwarmJob& job, const protocol::WriteCheckpoint& request,

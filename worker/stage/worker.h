@@ -1,9 +1,10 @@
-// A stage worker: the shell around the pure Replica. It receives frames, has them executed, moves
-// payloads, sums with the other replicas, applies commits and writes checkpoints.
+// A stage worker: the shell around the pure Replica. It receives frames, has them executed, keeps
+// what they put out, sums with the other replicas, applies commits, writes checkpoints, gives its
+// state to those who join, and gets it from others when it joins itself.
 //
 // Threads: `control` owns the replica and everything here that has no other owner; `compute`
-// (compute.h) enters libtorch; `reduce` owns the sums in progress; `storage` writes checkpoints.
-// The endpoint's threads only post.
+// (compute.h) enters libtorch; the loop of `reducing` owns the sums in progress; `storage` writes
+// checkpoints and hashes state for joiners. The endpoint's threads only post.
 #pragma once
 
 #include <atomic>
@@ -11,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,7 +24,10 @@
 #include "worker/protocol/replica.h"
 #include "worker/stage/compute.h"
 #include "worker/stage/counters.h"
-#include "worker/stage/reduce.h"
+#include "worker/stage/donor.h"
+#include "worker/stage/joining.h"
+#include "worker/stage/parcels.h"
+#include "worker/stage/reducing.h"
 
 namespace swarm::stage {
 
@@ -34,8 +39,10 @@ struct WorkerOptions {
   std::vector<protocol::Address> trainer_addresses;
   int threads = 1;
   std::string device = "cpu";
+  std::string numeric_class;  ///< of what this process computes; see model/numeric_class.h
   /// How long to go on without a trainer before giving up.
   Duration trainer_patience = std::chrono::seconds(60);
+  std::uint64_t retained_bytes_max = 1ull << 30;  ///< see protocol::ReplicaOptions
 };
 
 /// Opens the worker's endpoint with the worker as its handler.
@@ -49,11 +56,14 @@ class Worker : public net::EndpointHandler {
                                                const MakeEndpoint& make_endpoint);
   ~Worker() override;
 
-  /// Blocks until the trainer dismisses this worker (ok), or it cannot go on; kAborted: a trainer
-  /// of a new term is there, for which this worker must begin anew.
+  /// Blocks until the trainer dismisses this worker (ok), or it cannot go on. kAborted: its state
+  /// is of no use any more; it may come back as a new incarnation.
   Status Wait();
   /// Ends Wait. From any thread.
   void Stop(const Status& why);
+  /// This process will be ended when `grace` is over: hand over what it has and leave before. From
+  /// any thread. Wait ends at the latest then.
+  void Leave(Duration grace);
 
   const WorkerCounters& counters() const { return counters_; }
   double busy_seconds() const { return compute_.busy_seconds(); }
@@ -67,21 +77,33 @@ class Worker : public net::EndpointHandler {
  private:
   explicit Worker(WorkerOptions options);
 
-  // Below: on the control loop only.
-  struct Inputs {
-    protocol::Forward frame;
-    Bytes boundary;  // x_s, then g_{s+1}
-    Bytes output;    // x_{s+1}, then g_s
-  };
+  // worker.cc, on the control loop: what comes, and membership
   void Handle(const net::WorkerId& from, net::Envelope envelope);
-  void On(const net::WorkerId& from, const protocol::Welcome& welcome);
-  void On(const net::WorkerId& from, const protocol::Roster& roster);
+  void OnControl(const protocol::Message& message);
+  void On(const protocol::Welcome& welcome);
   void On(const net::WorkerId& from, const protocol::Forward& frame, Bytes payload);
   void On(const net::WorkerId& from, const protocol::Backward& frame, Bytes payload);
+  void On(const net::WorkerId& from, const protocol::Parcel& parcel, Bytes payload);
+  void On(const net::WorkerId& from, const protocol::Fetched& fetched, Bytes payload);
   void SayHello();
   void Beat();
-  void StageIsReady(Result<std::unique_ptr<model::Stage>> stage, const protocol::Welcome& welcome);
+  void BeginLoading(const protocol::Welcome& welcome);
+  void LoadFrom(const protocol::Welcome& welcome, std::optional<state::TensorLookup> tensors);
+  void StageIsReady(Result<std::unique_ptr<model::Stage>> stage, const Digest& state,
+                    std::uint64_t loading);
+  void ForgetEverything();
+  void ConnectTo(const std::vector<protocol::Member>& members);
+  void Drop(const protocol::WorkerId& peer);
+  void Send(const protocol::WorkerId& to, net::Lane lane, protocol::Message message, Bytes payload);
+  void Tell(protocol::Message message);
+  void FlushProgress();
+  void ScheduleFlush();
+  void GiveUp(const std::string& reason);
+  bool IsCurrent(protocol::Generation generation) const {
+    return replica_ && replica_->generation() == generation;
+  }
 
+  // worker_actions.cc, on the control loop: what the replica decides
   void Carry(protocol::Actions actions);
   void Do(const protocol::action::RunForward& a);
   void Do(const protocol::action::RunBackward& a);
@@ -89,34 +111,27 @@ class Worker : public net::EndpointHandler {
   void Do(const protocol::action::SendBackward& a);
   void Do(const protocol::action::FoldGradients& a);
   void Do(const protocol::action::DropTask& a);
+  void Do(const protocol::action::ReleaseRetained& a);
   void Do(const protocol::action::StartReduce& a);
+  void Do(const protocol::action::StopReduces& a);
+  void Do(const protocol::action::FetchGradients& a);
   void Do(const protocol::action::ApplyCommit& a);
   void Do(const protocol::action::ReleaseStep& a);
+  void Do(const protocol::action::ReleaseSums& a);
+  void Do(const protocol::action::ClearStep& a);
   void Do(const protocol::action::TakeCheckpoint& a);
+  void Do(const protocol::action::PinCopy& a);
+  void Do(const protocol::action::UnpinCopy& a);
+  void Do(const protocol::action::SendParcel& a);
+  void Do(const protocol::action::AdoptParcel& a);
+  void Do(const protocol::action::DropParcel& a);
+  void Do(const protocol::action::BeginAnew& a);
   void Do(const protocol::action::Tell& a);
   void Do(const protocol::action::Refuse& a);
-  void Do(const protocol::action::Fail& a);
-  void Send(const protocol::WorkerId& to, net::Lane lane, protocol::Message message, Bytes payload);
-  void FlushProgress();
-  void ScheduleFlush();
-  void GiveUp(const std::string& reason);
-
-  // Below: on the reduce loop only.
-  struct ReduceKey {
-    protocol::Step step;
-    protocol::GroupIndex group;
-    protocol::Attempt k;
-    auto operator<=>(const ReduceKey&) const = default;
-  };
-  struct EarlyChunk {
-    protocol::WorkerId from;
-    protocol::ReduceChunk chunk;
-    Bytes payload;
-  };
-  void BeginReduce(const protocol::Reduce& reduce, model::GradientSum own);
-  void OnChunk(const protocol::WorkerId& from, const protocol::ReduceChunk& chunk, Bytes payload);
-  void FinishIfDone(const ReduceKey& key);
-  void FlushChunks();
+  void Do(const protocol::action::Rejoin& a);
+  void OnSum(ReducedSum sum);
+  void OnGradients(const protocol::CommitRecord& record, Result<std::vector<Bytes>> gradients);
+  std::vector<protocol::WorkerId> DonorsOfGradients() const;
 
   const WorkerOptions options_;
   WorkerCounters counters_;
@@ -128,29 +143,34 @@ class Worker : public net::EndpointHandler {
   bool trainer_up_ = false;
   bool flush_scheduled_ = false;
   Timepoint trainer_lost_;
+  std::optional<Timepoint> leave_by_;
+  protocol::Term term_;  // promised, also while there is no replica
   std::optional<protocol::Replica> replica_;
   std::optional<api::SwarmJob> job_;
   protocol::Welcome welcome_;
-  std::map<protocol::TaskKey, Inputs> inputs_;
+  std::uint64_t loadings_ = 0;  // loads begun: a result of an earlier one is dropped
+  std::vector<protocol::Message> early_control_;  // for the replica that is not there yet
+  std::shared_ptr<model::Stage> stage_;           // entered by the compute thread alone
+  protocol::Roster roster_;
+  std::set<protocol::WorkerId> dropped_;  // evicted, and not back
   protocol::Progress progress_;
-  /// Finished sums, by step and group; owned here until the step is released.
-  std::map<std::pair<protocol::Step, protocol::GroupIndex>, std::shared_ptr<GroupReduce>> sums_;
-
-  // Reduce loop.
-  std::unique_ptr<net::Outbox> chunk_outbox_;
-  SumBuffers buffers_;
-  bool chunk_flush_scheduled_ = false;
-  std::map<ReduceKey, std::shared_ptr<GroupReduce>> reduces_;
-  std::map<ReduceKey, std::vector<EarlyChunk>> early_chunks_;
-  std::uint64_t early_bytes_ = 0;
-  protocol::Step reduce_floor_;  // steps below are over
-
-  // Compute thread; the pointer is set once before any task exists.
-  std::unique_ptr<model::Stage> stage_;
+  // Payloads, by task: x_s until its forward; g_{s+1} until its backward; x_{s+1} and g_s as long
+  // as the replica retains them.
+  struct Input {
+    protocol::Forward frame;
+    Bytes boundary;
+  };
+  std::map<protocol::TaskKey, Input> inputs_;
+  std::map<protocol::TaskKey, Bytes> gradients_, outputs_, returns_;
+  std::map<std::pair<protocol::Step, protocol::GroupIndex>, ReducedSum> sums_;
+  Donor donor_;
+  Parcels parcels_;
+  std::unique_ptr<StateFetch> state_fetch_;
+  std::map<protocol::Step, std::unique_ptr<GradientFetch>> gradient_fetches_;
 
   // Threads last: they use what stands above.
   Loop storage_{"storage"};
-  Loop reduce_{"reduce"};
+  Reducing reducing_;
   Compute compute_;
   /// Reports wait for each other only as long as there is something else to do.
   Loop control_{"control", [this] { FlushProgress(); }};

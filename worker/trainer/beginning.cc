@@ -1,8 +1,61 @@
 #include "worker/trainer/beginning.h"
 
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
 #include "worker/state/checkpoint.h"
 
 namespace swarm::trainer {
+
+namespace {
+
+constexpr std::string_view kClaimPrefix = "generation-", kClaimSuffix = ".json";
+
+std::string ClaimName(protocol::Generation generation) {
+  return std::string(kClaimPrefix) + std::to_string(generation.value) + std::string(kClaimSuffix);
+}
+
+/// The generations that trainers have begun (rule 19), each with the version that it began with.
+Result<std::map<protocol::Generation, protocol::Version>> ReadClaims(state::Storage& storage) {
+  ASSIGN_OR_RETURN(const auto names, storage.List(std::string(kClaimPrefix)));
+  std::map<protocol::Generation, protocol::Version> claims;
+  for (const std::string& name : names) {
+    if (!name.ends_with(kClaimSuffix)) continue;
+    const std::string number =
+        name.substr(kClaimPrefix.size(), name.size() - kClaimPrefix.size() - kClaimSuffix.size());
+    if (number.empty() || number.size() > 18 ||
+        number.find_first_not_of("0123456789") != number.npos) {
+      continue;
+    }
+    ASSIGN_OR_RETURN(const Bytes content, storage.Read(name));
+    const auto json = nlohmann::json::parse(content.text(), nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || !json.contains("version") || !json["version"].is_number_unsigned()) {
+      return DataLoss(storage.Describe(name) + " is no claim of a generation");
+    }
+    claims[protocol::Generation(std::stoull(number))] =
+        protocol::Version(json["version"].get<std::uint64_t>());
+  }
+  return claims;
+}
+
+/// The newest checkpoint that still is on the way of the job: one that was published late, by a
+/// generation after whose end another one had begun with less, is not. None if there is none.
+Result<std::optional<state::CheckpointId>> FindNewest(
+    state::Storage& storage, const std::map<protocol::Generation, protocol::Version>& claims) {
+  ASSIGN_OR_RETURN(const auto ids, state::ListCheckpoints(storage));
+  for (const state::CheckpointId& id : ids) {  // the newest first
+    const bool counts = std::all_of(claims.begin(), claims.end(), [&](const auto& claim) {
+      return claim.first <= id.generation || id.version <= claim.second;
+    });
+    if (counts) return std::optional(id);
+  }
+  return std::optional<state::CheckpointId>();
+}
+
+}  // namespace
 
 Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume) {
   const api::Spec& spec = job.spec;
@@ -12,13 +65,23 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume) {
   if (!resume) {
     // A storage that cannot be reached now costs checkpoints later, not the training.
     const auto there = state::ListCheckpoints(*storage);
-    if (!there.ok() || there->empty()) return Beginning();
+    if (!there.ok()) return Beginning();
+    if (there->empty()) {
+      // Generations that a run before has begun, and left nothing in, are not used again.
+      const auto claims = ReadClaims(*storage);
+      if (!claims.ok() || claims->empty()) return Beginning();
+      return Beginning{claims->rbegin()->first, {}, {}};
+    }
     return FailedPrecondition(uri +
                               " holds checkpoints already: go on from them with --resume, or give"
                               " another spec.checkpoint.uri");
   }
-  const auto manifest = state::FindLatest(*storage);
-  if (manifest.status().code() == StatusCode::kNotFound) return Beginning();
+  ASSIGN_OR_RETURN(const auto claims, ReadClaims(*storage));
+  const protocol::Generation claimed =
+      claims.empty() ? protocol::Generation() : claims.rbegin()->first;
+  ASSIGN_OR_RETURN(const auto newest, FindNewest(*storage, claims));
+  if (!newest) return Beginning{claimed, {}, {}};
+  const auto manifest = state::ReadManifest(*storage, *newest);
   if (!manifest.ok()) return manifest.status();
   if (manifest->seed != spec.training.seed) {
     return FailedPrecondition("the checkpoint in " + uri + " was trained with seed " +
@@ -31,7 +94,28 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume) {
                               " was made in step mode Sync; Delayed needs the version before too");
   }
   const state::CheckpointId id{manifest->generation, manifest->version};
-  return Beginning{manifest->generation, manifest->version, uri + "/" + id.Folder()};
+  return Beginning{std::max(manifest->generation, claimed), manifest->version,
+                   uri + "/" + id.Folder()};
+}
+
+Result<Beginning> BeginGeneration(const api::SwarmJob& job, const std::string& folder,
+                                  protocol::Generation wanted, protocol::Term term) {
+  constexpr std::uint64_t kTries = 1000;
+  ASSIGN_OR_RETURN(Beginning beginning, FindBeginning(job, /*resume=*/true));
+  const std::string& uri = job.spec.checkpoint.uri;
+  ASSIGN_OR_RETURN(const auto storage,
+                   state::Storage::Open(uri.empty() ? folder : uri, job.spec.storage));
+  const std::string claim = "{\"term\": " + std::to_string(term.value) +
+                            ", \"version\": " + std::to_string(beginning.version.value) + "}\n";
+  for (std::uint64_t i = 0; i < kTries; ++i) {
+    beginning.generation = protocol::Generation(wanted.value + i);
+    const Status status =
+        storage->WriteIfAbsent(ClaimName(beginning.generation), Bytes::Copy(claim));
+    if (status.ok()) return beginning;
+    if (status.code() != StatusCode::kAlreadyExists) return status;
+  }
+  return Unavailable("no generation after " + std::to_string(wanted.value) + " is free in " +
+                     storage->Describe(""));
 }
 
 }  // namespace swarm::trainer

@@ -21,4 +21,11 @@ struct Beginning {
 /// already (those of this job could not be told from them).
 Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume);
 
+/// Durably begins a generation of the job, `wanted` or, if others were begun already, the first
+/// free one after it, with the newest checkpoint (or the initial weights). Of several trainers that
+/// ask for the same one, one gets it. `folder` keeps the claims of a job without checkpoints.
+/// Errors: those of Storage; as FindBeginning.
+Result<Beginning> BeginGeneration(const api::SwarmJob& job, const std::string& folder,
+                                  protocol::Generation wanted, protocol::Term term);
+
 }  // namespace swarm::trainer

@@ -1,5 +1,6 @@
 // The files a run leaves below its --out folder: steps.jsonl, one object a committed step, and
-// events.jsonl. The same for a swarm and for the single-process reference.
+// events.jsonl, the same for a swarm and for the single-process reference; of a swarm also
+// ledger.jsonl, who contributed what to each committed step, and, for measurements, progress.jsonl.
 //
 // A disk that is full costs lines of a log, never the training: writing goes on when there is room.
 // Not thread-safe.
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "worker/protocol/messages.h"
@@ -23,14 +25,36 @@ struct StepLine {
   std::uint64_t boundary_bytes = 0;
 };
 
+/// One line of ledger.jsonl.
+struct LedgerLine {
+  protocol::CommitRecord record;
+  /// For each group of the record, whose sums it binds; empty: unknown, the line says "adopted".
+  std::vector<std::vector<protocol::Participant>> claims;
+};
+
 class RunLog {
  public:
-  /// Opens the files in `folder`, which is made if need be. steps.jsonl is cut to the steps before
-  /// `first_step`, so that a resumed run goes on without a gap or a doubled line. Errors:
-  /// kUnavailable, naming the file.
+  /// All lines that are there stay.
+  static constexpr std::uint64_t kKeepAll = ~std::uint64_t{0};
+
+  /// Opens the files in `folder`, which is made if need be. steps.jsonl and ledger.jsonl are cut to
+  /// the steps before `first_step`, so that a resumed run goes on without a gap or a doubled line;
+  /// 0 begins events.jsonl anew as well. Errors: kUnavailable, naming the file.
   static Result<std::unique_ptr<RunLog>> Open(const std::string& folder, std::uint64_t first_step);
 
+  /// Cuts steps.jsonl and ledger.jsonl to the steps before `first_step`. Errors: as Open; the log
+  /// then goes on where it was.
+  Status CutTo(std::uint64_t first_step);
+  /// A step that has its line already (of the trainer before) gets no second one.
   void Step(const StepLine& line);
+  /// As Step; the file is made with the first line.
+  void Ledger(const LedgerLine& line);
+  /// Begins to write progress.jsonl, behind what stands there, for Progress and Step: a line for
+  /// each piece of work that a worker reports and for each commit, with the time at which the
+  /// trainer knew. Errors: kUnavailable, naming the file.
+  Status TraceProgress();
+  /// Does nothing without TraceProgress.
+  void Progress(const std::string& worker, const protocol::Progress& progress);
   /// `kind` is a CamelCase word.
   void Event(const std::string& kind, const std::string& text);
   void Validation(protocol::Version version, double loss);
@@ -40,12 +64,19 @@ class RunLog {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   using File = std::unique_ptr<std::FILE, Closer>;
-  RunLog(File steps, File events) : steps_(std::move(steps)), events_(std::move(events)) {}
+  RunLog(std::string folder, File events)
+      : folder_(std::move(folder)), events_(std::move(events)) {}
   void Write(std::FILE* file, const std::string& line);
 
+  const std::string folder_;
   File steps_;
   File events_;
-  bool failing_ = false;  // said once, until it works again
+  File ledger_;    // open from the first line on
+  File progress_;  // null: not traced
+  std::uint64_t next_step_ = 0;
+  std::uint64_t next_ledger_step_ = 0;
+  std::uint64_t validated_ = 0;  // the newest version with a line
+  bool failing_ = false;         // said once, until it works again
 };
 
 }  // namespace swarm::trainer

@@ -21,6 +21,10 @@ namespace {
 constexpr Duration kFlushInterval = std::chrono::milliseconds(1);
 /// How long to wait at the end until all farewells are on their way.
 constexpr Duration kFarewell = std::chrono::seconds(2);
+/// Between two looks at what has a deadline.
+constexpr Duration kTick = std::chrono::milliseconds(100);
+/// Between two tries to begin a generation, when the storage does not answer.
+constexpr Duration kStorageRetry = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -38,6 +42,7 @@ Result<std::unique_ptr<Trainer>> Trainer::Start(TrainerOptions options,
   }
   complete.set_value();
   if (!endpoint.ok()) return endpoint.status();
+  trainer->control_.Post([t = trainer.get()] { t->Tick(); });
   return trainer;
 }
 
@@ -55,11 +60,13 @@ Status Trainer::Prepare() {
   const api::Spec& spec = options_.job.spec;
   protocol::CoordinatorOptions options{
       .term = options_.term,
+      .take_over = options_.term.value > 1,
       .replicas = options_.replicas,
       .microbatches = options_.job.microbatches(),
       .max_steps = spec.training.maxSteps,
       .delayed = spec.training.stepMode == api::StepMode::kDelayed,
       .tied_head = spec.model.config.tie_word_embeddings,
+      .exact = spec.training.accumulation == api::Accumulation::kExact,
       .max_grad_norm = spec.training.maxGradNorm,
       .seed = spec.training.seed,
       .learning_rate =
@@ -71,17 +78,22 @@ Status Trainer::Prepare() {
       .checkpoint_interval_steps = spec.checkpoint.intervalSteps,
       .checkpoint_uri = spec.checkpoint.uri,
       .validation_interval_steps = spec.training.validationIntervalSteps,
-      .validation_microbatches = data_->validation_microbatches()};
-  ASSIGN_OR_RETURN(const Beginning beginning, FindBeginning(options_.job, options_.resume));
-  options.generation = generation_ = beginning.generation;
+      .validation_microbatches = data_->validation_microbatches(),
+      .balance = options_.balance};
+  ASSIGN_OR_RETURN(const Beginning beginning,
+                   FindBeginning(options_.job, options_.resume || options.take_over));
+  options.generation = beginning.generation;
   options.first_version = first_version_ = beginning.version;
   options.resume_uri = beginning.checkpoint_uri;
   if (!options.resume_uri.empty()) {
     LOG_INFO("going on from version {} in {}", beginning.version.value, options.resume_uri);
   }
   counters_.version = options.first_version.value;
-  ASSIGN_OR_RETURN(log_, RunLog::Open(options_.out_dir, options.first_version.value));
-  coordinator_ = std::make_unique<protocol::Coordinator>(std::move(options));
+  ASSIGN_OR_RETURN(
+      log_, RunLog::Open(options_.out_dir,
+                         options.take_over ? RunLog::kKeepAll : options.first_version.value));
+  if (options_.trace_progress) RETURN_IF_ERROR(log_->TraceProgress());
+  coordinator_ = std::make_unique<protocol::Coordinator>(std::move(options), Clock::now());
   return {};
 }
 
@@ -91,7 +103,12 @@ void Trainer::RequestStop() {
   control_.Post([this] { Carry(coordinator_->OnStopRequested(Clock::now())); });
 }
 
-void Trainer::OnMessage(const WorkerId& from, Lane, net::Envelope envelope) {
+void Trainer::OnMessage(const WorkerId& from, Lane lane, net::Envelope envelope) {
+  if (lane == Lane::kData && std::holds_alternative<protocol::Heartbeat>(envelope.message)) {
+    // The same beat on another connection: it says no more than that its sender lives.
+    control_.Post([this, from] { detector_.OnBeat(from, Clock::now()); });
+    return;
+  }
   control_.Post([this, from, envelope = std::move(envelope)]() mutable {
     Handle(from, std::move(envelope));
   });
@@ -106,7 +123,8 @@ void Trainer::OnPeerDown(const WorkerId& peer, const Status& why) {
     outbox_->Forget(peer);
     pulses_.erase(peer);
     observers_.erase(peer);
-    Carry(coordinator_->OnWorkerLost(peer, why.message()));
+    detector_.Forget(peer);
+    Carry(coordinator_->OnWorkerLost(peer, why.message(), /*connected=*/false, Clock::now()));
     if (outcome_ && pulses_.empty()) ScheduleFlush();
   });
 }
@@ -117,34 +135,36 @@ void Trainer::Handle(const WorkerId& from, net::Envelope envelope) {
   std::visit(
       [&](auto& message) {
         using M = std::decay_t<decltype(message)>;
-        if constexpr (std::is_same_v<M, Hello>) {
-          if (message.id == from) Carry(coordinator_->OnHello(message, now));
-        } else if constexpr (std::is_same_v<M, Ready>) {
-          Carry(coordinator_->OnReady(from, message, now));
-        } else if constexpr (std::is_same_v<M, Progress>) {
-          Carry(coordinator_->OnProgress(from, message, now));
-        } else if constexpr (std::is_same_v<M, ReduceRefused>) {
-          Carry(coordinator_->OnReduceRefused(from, message, now));
-        } else if constexpr (std::is_same_v<M, Reduced>) {
-          Carry(coordinator_->OnReduced(from, message, now));
-        } else if constexpr (std::is_same_v<M, Committed>) {
-          Carry(coordinator_->OnCommitted(from, message, now));
-        } else if constexpr (std::is_same_v<M, CheckpointWritten>) {
-          Carry(coordinator_->OnCheckpointWritten(from, message, now));
-        } else if constexpr (std::is_same_v<M, Failure>) {
-          Carry(coordinator_->OnFailure(from, message));
-        } else if constexpr (std::is_same_v<M, Heartbeat>) {
+        if constexpr (std::is_same_v<M, Hello>) detector_.Watch(from, now);
+        if constexpr (std::is_same_v<M, Progress>) log_->Progress(from.value, message);
+        if constexpr (std::is_same_v<M, Heartbeat>) {
           OnBeat(from, message);
         } else if constexpr (std::is_same_v<M, Observe>) {
           observers_.insert(from);
-          Send(from, Lane::kControl, Describe(now));
+          Send(from, Lane::kControl, Describe());
+        } else {
+          Carry(coordinator_->OnMessage(from, message, now));
         }
       },
       envelope.message);
 }
 
+void Trainer::Tick() {
+  const Timepoint now = Clock::now();
+  for (const WorkerId& silent : detector_.Suspects(now)) {
+    detector_.Forget(silent);
+    Carry(coordinator_->OnWorkerLost(silent, "no sign of life", /*connected=*/true, now));
+  }
+  Carry(coordinator_->OnTick(now));
+  if (!coordinator_->finished()) {
+    control_.PostAt(std::min(now + kTick, detector_.NextDeadline()), [this] { Tick(); });
+  }
+}
+
 void Trainer::OnBeat(const WorkerId& from, const protocol::Heartbeat& beat) {
   const Timepoint now = Clock::now();
+  detector_.OnBeat(from, now);
+  Carry(coordinator_->OnBeat(from, beat, now));
   Pulse& pulse = pulses_[from];
   const double seconds = ToSeconds(now - pulse.time);
   if (pulse.time != Timepoint() && seconds > 0) {
@@ -159,8 +179,8 @@ void Trainer::OnBeat(const WorkerId& from, const protocol::Heartbeat& beat) {
   pulse.beat = beat;
 }
 
-protocol::JobStatus Trainer::Describe(Timepoint now) const {
-  protocol::JobStatus status = coordinator_->Status(now);
+protocol::JobStatus Trainer::Describe() const {
+  protocol::JobStatus status = coordinator_->Status();
   status.tokens_per_second = counters_.tokens_per_second;
   for (protocol::StageStatus& stage : status.stages) {
     for (auto& worker : stage.workers) {
@@ -177,7 +197,7 @@ protocol::JobStatus Trainer::Describe(Timepoint now) const {
 std::optional<protocol::JobStatus> Trainer::StatusWithin(Duration limit) {
   const auto answer = std::make_shared<std::promise<protocol::JobStatus>>();
   auto status = answer->get_future();
-  control_.Post([this, answer] { answer->set_value(Describe(Clock::now())); });
+  control_.Post([this, answer] { answer->set_value(Describe()); });
   if (status.wait_for(limit) != std::future_status::ready) return std::nullopt;
   return status.get();
 }
@@ -207,6 +227,7 @@ void Trainer::Do(const protocol::order::StepDone& o) {
   const api::Training& training = options_.job.spec.training;
   const std::uint64_t tokens = training.globalBatchSize * training.sequenceLength;
   log_->Step({o.record, tokens, o.seconds, o.boundary_bytes});
+  log_->Ledger({o.record, o.claims});
   ++counters_.steps;
   counters_.version = o.record.step.value + 1;
   counters_.tokens += tokens;
@@ -230,7 +251,7 @@ void Trainer::Do(const protocol::order::PublishCheckpoint& o) {
   state::Manifest manifest{
       .job_name = options_.job.name,
       .job_uid = options_.job_uid,
-      .generation = generation_,
+      .generation = coordinator_->generation(),
       .term = options_.term,
       .version = o.version,
       .seed = options_.job.spec.training.seed,
@@ -243,6 +264,8 @@ void Trainer::Do(const protocol::order::PublishCheckpoint& o) {
     Status status;
     auto storage = state::Storage::Open(spec.checkpoint.uri, spec.storage);
     status = storage.ok() ? state::PublishManifest(**storage, manifest) : storage.status();
+    // The trainer before may have published the same.
+    if (status.code() == StatusCode::kAlreadyExists) status = Status();
     if (status.ok()) {
       ++counters_.checkpoints;
       const auto removed = state::RemoveOld(**storage, spec.checkpoint.keepLast);
@@ -264,12 +287,41 @@ void Trainer::Do(const protocol::order::Event& o) {
   }
 }
 
+void Trainer::Do(const protocol::order::BeginGeneration& o) {
+  storage_.Post([this, job = options_.job, folder = options_.out_dir, wanted = o.generation,
+                 term = options_.term] {
+    const auto begun = trainer::BeginGeneration(job, folder, wanted, term);
+    control_.Post([this, wanted, begun] {
+      const Timepoint now = Clock::now();
+      Status status = begun.status();
+      if (begun.ok()) status = log_->CutTo(begun->version.value);
+      if (!status.ok()) {
+        log_->Event("RollbackDelayed", status.message());
+        LOG_WARN("the job cannot go back to its last checkpoint yet: {}", status.message());
+        control_.PostAt(now + kStorageRetry, [this, wanted] {
+          if (!coordinator_->finished()) Do(protocol::order::BeginGeneration{wanted});
+        });
+        return;
+      }
+      counters_.version = begun->version.value;
+      Carry(coordinator_->OnGenerationBegun(begun->generation, begun->version,
+                                            begun->checkpoint_uri, now));
+    });
+  });
+}
+
+void Trainer::Do(const protocol::order::Forget& o) { outbox_->Forget(o.worker); }
+
 void Trainer::Do(const protocol::order::Finish& o) {
   const bool resumable = first_version_.value > 0 || counters_.checkpoints > 0;
   outcome_ = Outcome{o.succeeded, o.stopped_early, o.reason, resumable};
-  log_->Event(o.succeeded ? "Succeeded" : "Failed", o.reason);
+  if (o.superseded) {
+    LOG_WARN("leaving: {}", o.reason);  // the log is the other's
+  } else {
+    log_->Event(o.succeeded ? "Succeeded" : "Failed", o.reason);
+  }
   const Timepoint now = Clock::now();
-  for (const WorkerId& observer : observers_) Send(observer, Lane::kControl, Describe(now));
+  for (const WorkerId& observer : observers_) Send(observer, Lane::kControl, Describe());
   control_.PostAt(now + kFarewell, [this] { End(); });
   ScheduleFlush();
 }

@@ -21,6 +21,7 @@
 #include "worker/net/endpoint.h"
 #include "worker/net/outbox.h"
 #include "worker/protocol/coordinator.h"
+#include "worker/protocol/detector.h"
 #include "worker/trainer/job_data.h"
 #include "worker/trainer/run_log.h"
 
@@ -34,8 +35,10 @@ struct TrainerOptions {
   std::string job_uid;
   std::vector<std::uint64_t> replicas;  ///< wanted, per stage
   std::string out_dir;                  ///< steps.jsonl, events.jsonl
-  protocol::Term term{1};
-  bool resume = false;  ///< go on from the newest checkpoint, if there is one
+  protocol::Term term{1};  ///< above 1: workers may hold the state of a trainer before this one
+  protocol::BalancePolicy balance = protocol::BalancePolicy::kNone;  ///< who moves between stages
+  bool resume = false;          ///< go on from the newest checkpoint, if there is one
+  bool trace_progress = false;  ///< write progress.jsonl: for measurements
 };
 
 /// How a job ended.
@@ -113,9 +116,12 @@ class Trainer : public net::EndpointHandler {
   void Do(const protocol::order::Validated& o);
   void Do(const protocol::order::PublishCheckpoint& o);
   void Do(const protocol::order::Event& o);
+  void Do(const protocol::order::BeginGeneration& o);
+  void Do(const protocol::order::Forget& o);
   void Do(const protocol::order::Finish& o);
   void OnBeat(const net::WorkerId& from, const protocol::Heartbeat& beat);
-  protocol::JobStatus Describe(Timepoint now) const;
+  void Tick();
+  protocol::JobStatus Describe() const;
   void Send(const net::WorkerId& to, net::Lane lane, protocol::Message message);
   void ScheduleFlush();
   void End();
@@ -131,9 +137,9 @@ class Trainer : public net::EndpointHandler {
   std::unique_ptr<protocol::Coordinator> coordinator_;
   std::unique_ptr<net::Outbox> outbox_;
   std::map<net::WorkerId, Pulse> pulses_;
+  protocol::FailureDetector detector_;
   std::set<net::WorkerId> observers_;  // who has asked, and is still connected
   std::optional<Outcome> outcome_;
-  protocol::Generation generation_;
   bool flush_scheduled_ = false;
   bool ended_already_ = false;
 

@@ -1,0 +1,119 @@
+// Coordinator: which stage a worker serves, and who moves (design: balance.h decides; here it is
+// carried out by leaving one stage and joining another, rule 18).
+#include <algorithm>
+
+#include "worker/protocol/coordinator.h"
+
+namespace swarm::protocol {
+namespace {
+
+/// A rate that is measured on the way differs by this much for no reason: no cause to move.
+constexpr double kMinGain = 0.15;
+/// A move that has not come to its end by then is given up.
+constexpr Duration kMovePatience = std::chrono::seconds(120);
+/// Between two looks at rates that may have shifted without any event.
+constexpr Duration kShiftPeriod = std::chrono::seconds(30);
+/// Until joins have been measured.
+constexpr double kJoinSeconds = 10;
+
+}  // namespace
+
+/// The swarm as balance.h sees it. Who is loading, joining or leaving is on its way.
+std::vector<StageLoad> Coordinator::Loads() const {
+  std::vector<StageLoad> loads(stages());
+  double total = 0;
+  std::vector<double> seconds(stages(), 0);
+  for (std::uint64_t s = 0; s < stages(); ++s) {
+    const auto ready = ReadyReplicas(StageIndex(s));
+    for (const WorkerId& id : ready) seconds[s] += router_.EstimateSeconds(id);
+    seconds[s] =
+        ready.empty() || seconds[s] <= 0 ? 1 : seconds[s] / static_cast<double>(ready.size());
+    total += seconds[s];
+  }
+  for (std::uint64_t s = 0; s < stages(); ++s) {
+    loads[s].cost = seconds[s] * static_cast<double>(stages()) / total;
+  }
+  for (const auto& [id, worker] : workers_) {
+    if (worker.role == Role::kWaiting || worker.leave) continue;
+    const std::uint64_t s = worker.member.stage.value;
+    const double own = worker.role == Role::kReady ? router_.EstimateSeconds(id) : 0;
+    loads[s].replicas.push_back({.worker = id,
+                                 .rate = 1 / (own > 0 ? own : seconds[s]),
+                                 .ready = worker.role == Role::kReady,
+                                 .copies = {}});
+  }
+  // Who is coming back as a replica of another stage is as good as joining it.
+  for (const auto& [id, move] : moves_) {
+    if (workers_.contains(id)) continue;
+    const StageIndex stage = move.first;
+    loads[stage.value].replicas.push_back(
+        {.worker = id, .rate = 1 / seconds[stage.value], .ready = false, .copies = {}});
+  }
+  return loads;
+}
+
+BalanceModel Coordinator::Model() const {
+  return {.state_load_seconds = join_seconds_ > 0 ? join_seconds_ : kJoinSeconds,
+          .changes_per_worker_second = churn_.PerWorkerSecond(),
+          .min_gain = kMinGain,
+          .copies_per_worker = 0};
+}
+
+StageIndex Coordinator::ChooseJoinStage(const WorkerId& worker) {
+  if (const auto move = moves_.extract(worker)) return move.mapped().first;
+  return PlaceJoiner(Loads());
+}
+
+void Coordinator::CountChange(double changes) {
+  churn_.Observe(0, changes);
+  balance_due_ = true;
+}
+
+/// At most one worker moves at a time: what it changes is seen before the next one goes.
+void Coordinator::Rebalance(Timepoint now, Orders& orders) {
+  if (phase_ != Phase::kTraining || stopping_ || options_.balance == BalancePolicy::kNone) return;
+  const bool periodic = options_.balance == BalancePolicy::kPeriodic;
+  const Duration period = periodic ? options_.balance_period : kShiftPeriod;
+  if (balanced_ == Timepoint()) balanced_ = now;
+  const bool round = now - balanced_ >= period;
+  if (!round && (periodic || !balance_due_)) return;
+  churn_.Observe(ToSeconds(now - balanced_) * static_cast<double>(workers_.size()), 0);
+  balanced_ = now;
+  balance_due_ = false;
+  std::erase_if(moves_, [&](const auto& m) { return now - m.second.second >= kMovePatience; });
+  bool moving = !moves_.empty();
+  for (auto& [id, worker] : workers_) {
+    if (!worker.leave || !worker.leave->to) continue;
+    moving = true;
+    if (now < worker.leave->deadline) continue;
+    for (const auto& [step, heir] : worker.leave->heirs) {
+      orders.push_back(order::Tell{id, Thaw{options_.term, generation_, step}});
+    }
+    worker.leave.reset();  // it could not hand over: it stays where it is
+    UpdateRouter();
+  }
+  if (moving) {
+    balance_due_ = true;
+    return;
+  }
+  const auto decided = Balance(
+      options_.balance, round ? BalanceTrigger::kRound : BalanceTrigger::kChange, Loads(), Model());
+  for (const BalanceOrder& move : decided) {
+    const auto it = workers_.find(move.worker);
+    if (move.action != BalanceAction::kMove || it == workers_.end() ||
+        it->second.role != Role::kReady || it->second.leave ||
+        ReadyReplicas(it->second.member.stage).size() < 2) {
+      continue;
+    }
+    it->second.leave.emplace();
+    it->second.leave->to = move.to;
+    it->second.leave->deadline = now + kMovePatience;
+    orders.push_back(order::Event{
+        "WorkerMoves", move.worker.value + " goes from stage " + std::to_string(move.from.value) +
+                           " to stage " + std::to_string(move.to.value) + ": " + move.reason});
+    UpdateRouter();
+    return;
+  }
+}
+
+}  // namespace swarm::protocol

@@ -1,0 +1,141 @@
+#include "worker/stage/reducing.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "worker/stage/norms.h"
+
+namespace swarm::stage {
+
+using protocol::ReduceChunk;
+using protocol::WorkerId;
+
+namespace {
+
+constexpr Duration kFlushInterval = std::chrono::milliseconds(1);
+/// What peers may send of sums that this worker has not begun. An honest one sends at most a shard
+/// for each sum that it has begun; beyond this the sum is asked for again, when it does not end.
+constexpr std::uint64_t kEarlyBytesMax = 4ull << 30;
+
+}  // namespace
+
+Reducing::Reducing(WorkerId self, WorkerCounters* counters, Done done)
+    : self_(std::move(self)), counters_(counters), done_(std::move(done)) {}
+
+void Reducing::Attach(net::Endpoint* endpoint) {
+  loop_.Post([this, endpoint] { outbox_ = std::make_unique<net::Outbox>(endpoint); });
+}
+
+void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model::Stage> stage,
+                     std::uint64_t group, model::GradientSum own) {
+  loop_.Post([this, reduce, stage = std::move(stage), group, own = std::move(own)] {
+    const Key key{reduce.generation, reduce.step, reduce.group, reduce.k};
+    std::erase_if(sums_, [&](const auto& entry) {
+      const Key& other = entry.first;
+      return std::tie(other.generation, other.step, other.group) ==
+             std::tie(key.generation, key.step, key.group);
+    });
+    auto sum = std::make_unique<GroupReduce>(
+        reduce, self_, own, buffers_, [this](const WorkerId& to, ReduceChunk chunk, Bytes payload) {
+          counters_->reduce_bytes += payload.size();
+          const Status status = outbox_->Send(to, net::Lane::kData, {chunk, std::move(payload)});
+          if (!status.ok()) LOG_WARN("reduce: {}", status.message());
+        });
+    GroupReduce& begun = *sum;
+    sums_[key] = {std::move(sum), stage, group, own};
+    begun.Start();
+    if (auto early = early_.extract(key)) {
+      for (EarlyChunk& chunk : early.mapped()) {
+        early_bytes_ -= chunk.payload.size();
+        Take(chunk.from, chunk.chunk, std::move(chunk.payload));
+      }
+    }
+    FinishIfDone(key);
+    SendWaiting();
+  });
+}
+
+void Reducing::OnChunk(const WorkerId& from, const ReduceChunk& chunk, Bytes payload) {
+  loop_.Post([this, from, chunk, payload = std::move(payload)]() mutable {
+    Take(from, chunk, std::move(payload));
+    SendWaiting();
+  });
+}
+
+void Reducing::Take(const WorkerId& from, const ReduceChunk& chunk, Bytes payload) {
+  const Key key{chunk.generation, chunk.step, chunk.group, chunk.k};
+  if (std::pair(chunk.generation, chunk.step) < floor_) {
+    counters_->refused.Add("late chunk");
+    return;
+  }
+  const auto it = sums_.find(key);
+  if (it == sums_.end()) {
+    // The peer heard of the reduce first.
+    if (early_bytes_ + payload.size() > kEarlyBytesMax) {
+      counters_->refused.Add("too many early chunks");
+      return;
+    }
+    early_bytes_ += payload.size();
+    early_[key].push_back({from, chunk, std::move(payload)});
+    return;
+  }
+  const bool was_done = it->second.reduce->done();
+  if (const Status status = it->second.reduce->OnChunk(from, chunk, payload); !status.ok()) {
+    counters_->refused.Add("bad chunk");
+    LOG_WARN("reduce of step {}: {}", chunk.step.value, status.message());
+  }
+  if (!was_done) FinishIfDone(key);
+}
+
+void Reducing::FinishIfDone(const Key& key) {
+  const auto it = sums_.find(key);
+  if (it == sums_.end() || !it->second.reduce->done()) return;
+  const Sum& sum = it->second;
+  ReducedSum result{key.generation, key.step, key.group, key.k, sum.reduce->result(), {}, {}};
+  result.pieces = std::make_shared<const state::PiecedBytes>(std::vector<Bytes>{result.elements});
+  result.norms = ComputeTensorNorms(*sum.stage, sum.group, sum.own, result.elements);
+  done_(std::move(result));
+}
+
+void Reducing::Abandon(protocol::Generation generation, protocol::Step step) {
+  loop_.Post([this, generation, step] {
+    std::erase_if(sums_, [&](const auto& entry) {
+      return entry.first.generation == generation && entry.first.step == step;
+    });
+  });
+}
+
+void Reducing::Release(protocol::Generation generation, protocol::Step step) {
+  loop_.Post([this, generation, step] {
+    floor_ = std::max(floor_, std::pair(generation, step.Next()));
+    const auto over = [&](const auto& entry) {
+      return std::pair(entry.first.generation, entry.first.step) < floor_;
+    };
+    std::erase_if(sums_, over);
+    for (const auto& entry : early_) {
+      if (!over(entry)) continue;
+      for (const EarlyChunk& chunk : entry.second) early_bytes_ -= chunk.payload.size();
+    }
+    std::erase_if(early_, over);
+  });
+}
+
+void Reducing::Flush() {
+  loop_.Post([this] { SendWaiting(); });
+}
+
+void Reducing::Forget(const WorkerId& peer) {
+  loop_.Post([this, peer] {
+    if (outbox_) outbox_->Forget(peer);
+  });
+}
+
+void Reducing::SendWaiting() {
+  if (!outbox_ || outbox_->Flush() == 0 || std::exchange(flush_scheduled_, true)) return;
+  loop_.PostAt(Clock::now() + kFlushInterval, [this] {
+    flush_scheduled_ = false;
+    SendWaiting();
+  });
+}
+
+}  // namespace swarm::stage

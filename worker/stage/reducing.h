@@ -1,0 +1,97 @@
+// The sums that a worker takes part in: their chunks, from the first to the digest of the result.
+//
+// Owns a loop, on which everything here runs; all methods may be called from any thread and only
+// post to it, except where they say otherwise.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/loop.h"
+#include "worker/model/stage.h"
+#include "worker/net/outbox.h"
+#include "worker/stage/counters.h"
+#include "worker/stage/reduce.h"
+#include "worker/state/pieces.h"
+
+namespace swarm::stage {
+
+/// One reduced gradient.
+struct ReducedSum {
+  protocol::Generation generation;
+  protocol::Step step;
+  protocol::GroupIndex group;
+  protocol::Attempt k;
+  Bytes elements;                                    ///< of the group, in its flat order
+  std::shared_ptr<const state::PiecedBytes> pieces;  ///< of the elements, for those who fetch them
+  std::vector<protocol::TensorNorm> norms;
+};
+
+class Reducing {
+ public:
+  /// `done` is called on the loop.
+  using Done = std::function<void(ReducedSum)>;
+
+  Reducing(protocol::WorkerId self, WorkerCounters* counters, Done done);
+
+  /// Before anything else. The endpoint must live until Stop.
+  void Attach(net::Endpoint* endpoint);
+  /// Stops and joins the loop.
+  void Stop() { loop_.Stop(); }
+
+  /// Sums `own`, this worker's accumulator of stage->groups()[group], with the other participants'.
+  /// A lower attempt of the same sum is over.
+  void Begin(const protocol::Reduce& reduce, std::shared_ptr<const model::Stage> stage,
+             std::uint64_t group, model::GradientSum own);
+  void OnChunk(const protocol::WorkerId& from, const protocol::ReduceChunk& chunk, Bytes payload);
+  /// The sums of the step are over, without a result.
+  void Abandon(protocol::Generation generation, protocol::Step step);
+  /// Steps up to this one are over: their late chunks are refused.
+  void Release(protocol::Generation generation, protocol::Step step);
+  /// Sends what waits for peers.
+  void Flush();
+  /// Nothing is to be sent to the peer any more.
+  void Forget(const protocol::WorkerId& peer);
+
+ private:
+  struct Key {
+    protocol::Generation generation;
+    protocol::Step step;
+    protocol::GroupIndex group;
+    protocol::Attempt k;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Sum {
+    std::unique_ptr<GroupReduce> reduce;
+    std::shared_ptr<const model::Stage> stage;
+    std::uint64_t group = 0;
+    model::GradientSum own;
+  };
+  struct EarlyChunk {
+    protocol::WorkerId from;
+    protocol::ReduceChunk chunk;
+    Bytes payload;
+  };
+
+  // On the loop.
+  void Take(const protocol::WorkerId& from, const protocol::ReduceChunk& chunk, Bytes payload);
+  void FinishIfDone(const Key& key);
+  void SendWaiting();
+
+  const protocol::WorkerId self_;
+  WorkerCounters* const counters_;
+  const Done done_;
+  std::unique_ptr<net::Outbox> outbox_;
+  SumBuffers buffers_;
+  bool flush_scheduled_ = false;
+  std::map<Key, Sum> sums_;
+  std::map<Key, std::vector<EarlyChunk>> early_;
+  std::uint64_t early_bytes_ = 0;
+  std::pair<protocol::Generation, protocol::Step> floor_;  // what is below is over
+  Loop loop_{"reduce"};                                    // last: it uses what stands above
+};
+
+}  // namespace swarm::stage
