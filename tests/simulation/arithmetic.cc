@@ -1,0 +1,212 @@
+#include "tests/simulation/arithmetic.h"
+
+#include <bit>
+#include <cstring>
+
+namespace swarm::simulation {
+
+using protocol::GroupIndex;
+using protocol::StageIndex;
+using protocol::Step;
+using protocol::TaskKind;
+using protocol::Version;
+
+namespace {
+
+double UnitOf(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1.0p-53; }
+
+std::uint64_t MixWeights(const Weights& weights) {
+  std::uint64_t key = 1;
+  for (const std::uint64_t w : weights) key = MixAll(key, w);
+  return key;
+}
+
+}  // namespace
+
+std::vector<GroupIndex> GroupsOf(const Job& job, StageIndex stage) {
+  std::vector<GroupIndex> groups{GroupIndex(stage.value)};
+  if (job.tied_head && (stage.value == 0 || stage.value + 1 == job.stages())) {
+    groups.push_back(GroupIndex(job.stages()));
+  }
+  return groups;
+}
+
+Digest DigestOf(const StageState& state) {
+  Digest digest{state.version.value, 0};
+  for (const auto& [version, weights] : state.weights) {
+    digest.low = MixAll(digest.low, version.value, MixWeights(weights));
+  }
+  return digest;
+}
+
+StageState InitialState(const Job& job, StageIndex stage) {
+  StageState state;
+  for (const GroupIndex group : GroupsOf(job, stage)) {
+    state.weights[Version()].push_back(MixAll(77, group.value));
+  }
+  return state;
+}
+
+void ApplyCommit(const Job& job, const protocol::CommitRecord& record,
+                 const std::vector<std::vector<Element>>& sums, StageState* state) {
+  Weights next = state->weights.at(state->version);
+  for (std::size_t i = 0; !record.skip && i < next.size(); ++i) {
+    for (const Element& element : sums.at(i)) {
+      next[i] = MixAll(next[i], element.value, std::bit_cast<std::uint64_t>(record.clip),
+                       std::bit_cast<std::uint64_t>(record.learning_rate));
+    }
+  }
+  state->version = state->version.Next();
+  state->weights[state->version] = std::move(next);
+  while (state->weights.size() > (job.delayed ? 2u : 1u)) {
+    state->weights.erase(state->weights.begin());
+  }
+}
+
+Version VersionRead(const Job& job, Step step) {
+  return Version(job.delayed && step.value > 0 ? step.value - 1 : step.value);
+}
+
+Bytes MakeTokens(TaskKind kind, std::uint64_t step, std::uint64_t microbatch) {
+  const std::uint64_t text = MixAll(static_cast<std::uint64_t>(kind) + 5, step, microbatch);
+  return Bytes::Copy(&text, sizeof text);
+}
+
+std::uint64_t EmbedTokens(const Bytes& tokens) {
+  std::uint64_t text = 0;
+  if (tokens.size() == sizeof text) std::memcpy(&text, tokens.data(), sizeof text);
+  return Mix(text);
+}
+
+std::uint64_t ForwardOf(std::uint64_t x, const Weights& weights, std::uint64_t stage) {
+  return MixAll(x, MixWeights(weights), stage);
+}
+
+double LossOf(std::uint64_t x, const Bytes& tokens) {
+  return UnitOf(MixAll(x, EmbedTokens(tokens)));
+}
+
+std::uint64_t LossGradientOf(std::uint64_t x, const Bytes& tokens) {
+  return MixAll(x, EmbedTokens(tokens), 3);
+}
+
+std::uint64_t InputGradientOf(std::uint64_t g, std::uint64_t x, const Weights& weights,
+                              std::uint64_t stage) {
+  return MixAll(g, x, MixWeights(weights), stage);
+}
+
+std::vector<std::vector<Element>> ContributionOf(std::uint64_t g, std::uint64_t x,
+                                                 const Weights& weights, std::uint64_t stage,
+                                                 const std::vector<GroupIndex>& groups,
+                                                 std::uint64_t microbatch) {
+  const std::uint64_t base = MixAll(g, x, MixWeights(weights), stage, 9);
+  std::vector<std::vector<Element>> contribution;
+  for (const GroupIndex group : groups) {
+    contribution.emplace_back();
+    for (std::uint64_t e = 0; e < kElements; ++e) {
+      contribution.back().push_back({MixAll(base, group.value, e),
+                                     std::uint64_t{1} << (8 * microbatch + (stage == 0 ? 0 : 4))});
+    }
+  }
+  return contribution;
+}
+
+void AddTo(const Job& job, const Element& from, Element* into) {
+  into->value += from.value;
+  // Rounds away bits that depend on what was added before, as a float sum does; zero stays neutral.
+  if (job.order_sensitive && from.counts != 0 && into->counts != 0) into->value = Mix(into->value);
+  into->counts += from.counts;
+}
+
+Digest DigestOf(std::span<const Element> sum) {
+  Digest digest{sum.size(), 0};
+  for (const Element& element : sum) digest.low = MixAll(digest.low, element.value);
+  return digest;
+}
+
+protocol::TensorNorm NormOf(GroupIndex group, std::span<const Element> sum) {
+  return {std::string(1, static_cast<char>('a' + group.value)), UnitOf(DigestOf(sum).low)};
+}
+
+std::uint64_t CompleteCounts(const Job& job, GroupIndex group) {
+  const bool first = group.value == 0 || group.value == job.stages();
+  const bool other = group.value > 0 && job.stages() > 1;
+  std::uint64_t counts = 0;
+  for (std::uint64_t m = 0; m < job.microbatches; ++m) {
+    counts |= std::uint64_t{(first ? 1u : 0u) + (other ? 16u : 0u)} << (8 * m);
+  }
+  return counts;
+}
+
+double LearningRate(Step step) { return 1.0 / static_cast<double>(step.value + 1); }
+
+Reference::Reference(const Job& job) : job_(job) {
+  states_.emplace_back();
+  for (std::uint64_t s = 0; s < job_.stages(); ++s) {
+    states_.back().push_back(InitialState(job_, StageIndex(s)));
+  }
+  for (std::uint64_t t = 0; t < job_.steps; ++t) RunStep(t);
+}
+
+void Reference::RunStep(std::uint64_t t) {
+  const Version read = VersionRead(job_, Step(t));
+  const std::uint64_t stages = job_.stages();
+  const std::uint64_t groups = stages + (job_.tied_head ? 1 : 0);
+  StepResult result;
+  result.sums.assign(groups, std::vector<Element>(kElements));
+  std::vector<double> losses;
+  for (std::uint64_t m = 0; m < job_.microbatches; ++m) {
+    const Bytes tokens = MakeTokens(TaskKind::kTrain, t, m);
+    std::vector<std::uint64_t> x{EmbedTokens(tokens)};
+    const auto weights = [&](std::uint64_t s) -> const Weights& {
+      return states_[t][s].weights.at(read);
+    };
+    for (std::uint64_t s = 0; s < stages; ++s) x.push_back(ForwardOf(x.back(), weights(s), s));
+    losses.push_back(LossOf(x.back(), tokens));
+    std::uint64_t g = LossGradientOf(x.back(), tokens);
+    for (std::uint64_t s = stages; s-- > 0;) {
+      const auto owned = GroupsOf(job_, StageIndex(s));
+      const auto contribution = ContributionOf(g, x[s], weights(s), s, owned, m);
+      for (std::size_t i = 0; i < owned.size(); ++i) {
+        for (std::uint64_t e = 0; e < kElements; ++e) {
+          result.sums[owned[i].value][e].value += contribution[i][e].value;
+        }
+      }
+      g = InputGradientOf(g, x[s], weights(s), s);
+    }
+  }
+  protocol::CommitInputs inputs{.step = Step(t),
+                                .losses = losses,
+                                .max_grad_norm = job_.max_grad_norm,
+                                .learning_rate = LearningRate(Step(t))};
+  for (std::uint64_t g = 0; g < groups; ++g) {
+    const GroupIndex group(g);
+    inputs.groups.push_back({{group, {}, DigestOf(std::span<const Element>(result.sums[g]))},
+                             {NormOf(group, result.sums[g])}});
+  }
+  result.record = protocol::DecideCommit(inputs);
+  states_.push_back(states_.back());
+  for (std::uint64_t s = 0; s < stages; ++s) {
+    std::vector<std::vector<Element>> sums;
+    for (const GroupIndex group : GroupsOf(job_, StageIndex(s))) {
+      sums.push_back(result.sums[group.value]);
+    }
+    ApplyCommit(job_, result.record, sums, &states_.back()[s]);
+  }
+  steps_.push_back(std::move(result));
+}
+
+double Reference::ValidationLoss(Version version) const {
+  double sum = 0;
+  for (std::uint64_t m = 0; m < job_.validation_microbatches; ++m) {
+    const Bytes tokens = MakeTokens(TaskKind::kEvaluate, 0, m);
+    std::uint64_t x = EmbedTokens(tokens);
+    for (std::uint64_t s = 0; s < job_.stages(); ++s) {
+      x = ForwardOf(x, states_[version.value][s].weights.at(version), s);
+    }
+    sum += LossOf(x, tokens);
+  }
+  return sum / static_cast<double>(job_.validation_microbatches);
+}
+
+}  // namespace swarm::simulation

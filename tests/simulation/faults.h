@@ -1,0 +1,31 @@
+// What befalls a run: a number of faults, drawn from the seed, one after the other.
+#pragma once
+
+#include "tests/simulation/simulation.h"
+
+namespace swarm::simulation {
+
+class Faults {
+ public:
+  explicit Faults(Simulation* simulation) : simulation_(*simulation) {}
+
+  /// Begins; when the last fault has happened and all of them are mended, `over` is called.
+  void Start(std::function<void()> over);
+
+ private:
+  void ScheduleNext();
+  void Happen(FaultKind kind);
+  std::optional<Pid> PickWorker();
+  void KillWorker(Pid pid);
+  void LoseStage();
+  void CutOff();
+  void Drain();
+  void KillTrainer();
+  void ReplaceTrainer();
+
+  Simulation& simulation_;
+  std::uint64_t left_ = 0;
+  std::function<void()> over_;
+};
+
+}  // namespace swarm::simulation

@@ -1,0 +1,161 @@
+#include "tests/simulation/invariants.h"
+
+#include <algorithm>
+
+namespace swarm::simulation {
+
+using protocol::CommitRecord;
+using protocol::Version;
+
+namespace {
+
+std::string StepText(const CommitRecord& record) {
+  return "step " + std::to_string(record.step.value) + " of generation " +
+         std::to_string(record.generation.value);
+}
+
+/// Everything but the k.
+bool SameDecision(CommitRecord a, CommitRecord b) {
+  for (CommitRecord* record : {&a, &b}) {
+    record->generation = {};
+    for (protocol::GroupResult& group : record->groups) group.k = {};
+  }
+  return a == b;
+}
+
+}  // namespace
+
+void Audit::Fail(const std::string& invariant, const std::string& text) {
+  world_.Log("AUDIT", [&] { return invariant + " violated: " + text; });
+  if (!violation_) violation_ = Violation{invariant, text};
+}
+
+void Audit::OnReduceStarted(const WorkerId&, const protocol::Reduce& reduce) {
+  reduces_[{{reduce.generation, reduce.step}, reduce.group, reduce.k}].participants =
+      reduce.participants.size();
+}
+
+void Audit::OnReduced(const WorkerId& worker, const protocol::Reduce& reduce,
+                      const std::vector<Element>& sum) {
+  ReduceState& state = reduces_[{{reduce.generation, reduce.step}, reduce.group, reduce.k}];
+  state.finished.insert(worker);
+  if (!state.sum.empty() && state.sum != sum) {
+    Fail("AllOrNothing", worker.value + " holds another sum than others for one k, step " +
+                             std::to_string(reduce.step.value));
+  }
+  state.sum = sum;
+}
+
+void Audit::OnDecided(const CommitRecord& record, const std::vector<WorkerId>& members) {
+  auto& decided = decided_[{record.generation, record.step}];
+  if (std::find(decided.begin(), decided.end(), record) != decided.end()) return;
+  CheckDecision(record, members);
+  decided.push_back(record);
+  ++decisions_;
+}
+
+void Audit::CheckDecision(const CommitRecord& record, const std::vector<WorkerId>& members) {
+  for (const Application& other : applied_[{record.generation, record.step}]) {
+    if (other.record == record) return;  // it was decided by one that had a successor
+    const bool counts =
+        world_.IsAlive(other.pid) &&
+        std::find(members.begin(), members.end(), world_.name(other.pid)) != members.end();
+    if (!counts) continue;
+    Fail("AllOrNothing", StepText(record) + " is decided otherwise than " +
+                             world_.name(other.pid).value + " has applied");
+  }
+  for (const protocol::GroupResult& result : record.groups) {
+    const auto it = reduces_.find({{record.generation, record.step}, result.group, result.k});
+    const std::string what = StepText(record) + ", group " + std::to_string(result.group.value);
+    if (it == reduces_.end() || it->second.sum.empty()) {
+      Fail("AllOrNothing", what + ": nobody holds the sum that is decided");
+      continue;
+    }
+    const ReduceState& reduce = it->second;
+    if (reduce.finished.size() != reduce.participants) {
+      Fail("AllOrNothing", what + ": decided when " + std::to_string(reduce.finished.size()) +
+                               " of " + std::to_string(reduce.participants) +
+                               " participants held the sum");
+    }
+    if (DigestOf(std::span<const Element>(reduce.sum)) != result.digest) {
+      Fail("AllOrNothing", what + ": the digest decided is none of the sum");
+    }
+    CheckCounts(reduce.sum, result.group, what);
+  }
+  if (!job_.order_sensitive && !SameDecision(record, reference_.step(record.step).record)) {
+    Fail("SameTrajectory", StepText(record) + ": loss, norm or digests differ from the reference");
+  }
+}
+
+void Audit::CheckCounts(const std::vector<Element>& sum, protocol::GroupIndex group,
+                        const std::string& what) {
+  for (const Element& element : sum) {
+    if (element.counts == CompleteCounts(job_, group)) continue;
+    char counts[32];
+    std::snprintf(counts, sizeof counts, "%llx", static_cast<unsigned long long>(element.counts));
+    Fail("ExactlyOnce", what + ": contributions by microbatch " + std::string(counts));
+    return;
+  }
+}
+
+void Audit::OnApplied(Pid pid, protocol::StageIndex stage, const CommitRecord& record,
+                      const std::vector<std::vector<Element>>& sums, const StageState& state,
+                      const protocol::Roster& roster) {
+  const WorkerId& worker = world_.name(pid);
+  const Digest digest = DigestOf(state);
+  const auto groups = GroupsOf(job_, stage);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    CheckCounts(sums[i], groups[i], StepText(record) + " as " + worker.value + " applies it");
+    for (const protocol::GroupResult& result : record.groups) {
+      if (result.group == groups[i] &&
+          result.digest != DigestOf(std::span<const Element>(sums[i]))) {
+        Fail("AllOrNothing", worker.value + " applies " + StepText(record) + " with other sums");
+      }
+    }
+  }
+  auto& applications = applied_[{record.generation, record.step}];
+  for (const Application& other : applications) {
+    const auto is_other = [&](const auto& m) { return m.id == world_.name(other.pid); };
+    if (!world_.IsAlive(other.pid) ||
+        std::none_of(roster.members.begin(), roster.members.end(), is_other)) {
+      continue;
+    }
+    const std::string who = worker.value + " and " + world_.name(other.pid).value;
+    if (other.record != record) {
+      Fail("AllOrNothing", who + " apply different records of " + StepText(record));
+    } else if (other.stage == stage && other.state != digest) {
+      Fail("SameTrajectory", who + " hold different weights after " + StepText(record));
+    }
+  }
+  applications.push_back({pid, stage, record, digest});
+  if (!job_.order_sensitive && state != reference_.state(state.version, stage)) {
+    Fail("SameTrajectory",
+         worker.value + " holds other weights than the reference after " + StepText(record));
+  }
+}
+
+void Audit::OnLoaded(const WorkerId& worker, protocol::StageIndex stage, const StageState& state) {
+  if (!job_.order_sensitive && state != reference_.state(state.version, stage)) {
+    Fail("SameTrajectory", worker.value +
+                               " begins with other weights than the reference has at "
+                               "version " +
+                               std::to_string(state.version.value));
+  }
+}
+
+void Audit::OnValidated(Version version, double loss) {
+  if (!job_.order_sensitive && loss != reference_.ValidationLoss(version)) {
+    Fail("SameTrajectory",
+         "the validation loss of version " + std::to_string(version.value) + " differs");
+  }
+}
+
+void Audit::OnControlCarriedOut(const WorkerId& worker, protocol::Term promised,
+                                protocol::Term term) {
+  if (term < promised) {
+    Fail("Fencing", worker.value + " has promised term " + std::to_string(promised.value) +
+                        " and obeys term " + std::to_string(term.value));
+  }
+}
+
+}  // namespace swarm::simulation

@@ -1,0 +1,81 @@
+// What must hold after every event, whatever happened (docs/protocol.md, "Invariants"). Processes
+// report what they do; the audit compares it with what all others did and with the reference. It
+// sees everything at once, which no process can.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "tests/simulation/arithmetic.h"
+
+namespace swarm::simulation {
+
+struct Violation {
+  std::string invariant;  ///< ExactlyOnce, SameTrajectory, Fencing, AllOrNothing, Bounded, ...
+  std::string text;
+};
+
+class Audit {
+ public:
+  Audit(World* world, const Job* job, const Reference* reference)
+      : world_(*world), job_(*job), reference_(*reference) {}
+
+  /// The first one is kept.
+  void Fail(const std::string& invariant, const std::string& text);
+  const std::optional<Violation>& violation() const { return violation_; }
+
+  /// A worker has frozen its part for the reduce.
+  void OnReduceStarted(const WorkerId& worker, const protocol::Reduce& reduce);
+  /// A worker holds the sum.
+  void OnReduced(const WorkerId& worker, const protocol::Reduce& reduce,
+                 const std::vector<Element>& sum);
+  /// A trainer decides for these workers, or goes on with what one before it decided.
+  void OnDecided(const protocol::CommitRecord& record, const std::vector<WorkerId>& members);
+  /// A worker has applied the record, with these sums, and this is its state now. What processes
+  /// did that are not in its roster any more, or dead, is of no account (rule 15).
+  void OnApplied(Pid pid, protocol::StageIndex stage, const protocol::CommitRecord& record,
+                 const std::vector<std::vector<Element>>& sums, const StageState& state,
+                 const protocol::Roster& roster);
+  void OnLoaded(const WorkerId& worker, protocol::StageIndex stage, const StageState& state);
+  void OnValidated(protocol::Version version, double loss);
+  /// A worker of a higher promise has carried out what a trainer of a lower term ordered.
+  void OnControlCarriedOut(const WorkerId& worker, protocol::Term promised, protocol::Term term);
+
+  std::uint64_t decisions() const { return decisions_; }
+
+ private:
+  using StepName = std::pair<protocol::Generation, protocol::Step>;
+  struct ReduceName {
+    StepName step;
+    protocol::GroupIndex group;
+    protocol::Attempt k;
+    auto operator<=>(const ReduceName&) const = default;
+  };
+  struct ReduceState {
+    std::size_t participants = 0;
+    std::set<WorkerId> finished;
+    std::vector<Element> sum;
+  };
+  struct Application {
+    Pid pid;
+    protocol::StageIndex stage;
+    protocol::CommitRecord record;
+    Digest state;
+  };
+  void CheckDecision(const protocol::CommitRecord& record, const std::vector<WorkerId>& members);
+  void CheckCounts(const std::vector<Element>& sum, protocol::GroupIndex group,
+                   const std::string& what);
+
+  World& world_;
+  const Job& job_;
+  const Reference& reference_;
+  std::optional<Violation> violation_;
+  std::map<ReduceName, ReduceState> reduces_;
+  std::map<StepName, std::vector<protocol::CommitRecord>> decided_;
+  std::map<StepName, std::vector<Application>> applied_;
+  std::uint64_t decisions_ = 0;
+};
+
+}  // namespace swarm::simulation

@@ -1,0 +1,81 @@
+// What one seed means: the job, the network, and what befalls them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "tests/simulation/arithmetic.h"
+#include "tests/simulation/network.h"
+#include "worker/protocol/coordinator.h"
+#include "worker/protocol/replica.h"
+
+namespace swarm::simulation {
+
+/// Rules that are broken on purpose, to see that the invariants notice.
+struct Mutations {
+  protocol::ReplicaRules replica;
+  protocol::CoordinatorRules coordinator;
+  // Of the shell:
+  bool overwrite_early = false;        ///< a version is freed while a step may read it (rule 10)
+  bool mixed_join = false;             ///< a joiner's pieces are of different versions (rule 17)
+  bool admission_waits_bytes = false;  ///< a frame waits until a commit frees bytes (rule 24)
+  bool any() const;
+};
+
+/// The names that `Mutate` knows.
+std::vector<std::string> MutationNames();
+/// Breaks one rule. False for a name that is none.
+bool Mutate(const std::string& name, Mutations* mutations);
+
+enum class FaultKind : std::uint8_t {
+  kKillWorker,
+  kCrashWorker,  ///< between two actions that belong together
+  kLoseStage,    ///< all replicas of a stage at once
+  kPauseWorker,
+  kBreakLink,
+  kCutOff,      ///< one worker from some of the others, one way or both
+  kFalseAlarm,  ///< the trainer takes a living worker for dead
+  kJoin,
+  kDrain,
+  kKillTrainer,
+  kCrashTrainer,    ///< between two orders that belong together
+  kReplaceTrainer,  ///< a paused trainer gets a successor, and is continued
+  kHangDevice,      ///< a worker computes nothing any more, and goes on sending heartbeats
+  kStop,
+};
+inline constexpr std::uint64_t kFaultKinds = 14;
+std::string_view NameOf(FaultKind kind);
+
+struct Scenario {
+  std::uint64_t seed = 0;
+  Job job;
+  NetworkOptions network;
+  Duration compute_min = std::chrono::microseconds(200);
+  Duration compute_max = std::chrono::milliseconds(4);
+  std::uint64_t faults = 0;                            ///< how many happen
+  Duration fault_gap = std::chrono::milliseconds(50);  ///< between two, on average
+  std::vector<FaultKind> kinds;                        ///< which, drawn at each
+  double resend_probability = 0;                       ///< of a data frame that is sent twice
+  double corrupt_probability = 0;  ///< of a piece that comes damaged to a joiner
+  double checkpoint_error_probability = 0;
+  double slow_probability = 0;  ///< of a worker that is many times slower
+  std::uint64_t retained_bytes_max = 1ull << 30;
+  std::uint64_t parked_max = 4096;
+  std::uint64_t join_lag_max = 256;
+  std::uint64_t spares = 0;  ///< workers that are there from the start and have no stage
+  bool outbox_survives_trainer = false;
+  protocol::Patience patience;
+};
+
+/// What a caller wants to fix.
+struct Wishes {
+  std::optional<bool> order_sensitive, delayed;
+  std::optional<std::uint64_t> stages, faults;
+  std::optional<FaultKind> only;
+};
+
+Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes = {});
+/// One line.
+std::string Describe(const Scenario& scenario);
+
+}  // namespace swarm::simulation

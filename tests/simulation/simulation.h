@@ -1,0 +1,96 @@
+// One run of one seed: the world, the job's programs in it, what befalls them, and the verdict.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/durable_store.h"
+#include "tests/simulation/invariants.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/scenario.h"
+
+namespace swarm::simulation {
+
+class WorkerProcess;
+class TrainerProcess;
+
+struct Outcome {
+  std::optional<Violation> violation;
+  std::uint64_t events = 0;
+  std::uint64_t decisions = 0;
+  double seconds = 0;  ///< of virtual time
+  std::uint64_t generations = 0;
+  std::uint64_t trainers = 0;
+  std::uint64_t incarnations = 0;  ///< worker processes there were
+  bool stopped = false;            ///< ended early, because it was asked to
+};
+
+/// What all processes of a run share. Not thread-safe; one thread runs one simulation.
+class Simulation {
+ public:
+  Simulation(Scenario scenario, Mutations mutations, bool verbose);
+  ~Simulation();
+
+  Outcome Run();
+
+  const Scenario& scenario() const { return scenario_; }
+  const Job& job() const { return scenario_.job; }
+  const Mutations& mutations() const { return mutations_; }
+  World& world() { return world_; }
+  Network& network() { return network_; }
+  Audit& audit() { return audit_; }
+  DurableStore& store() { return store_; }
+  const Bytes& Tokens(protocol::TaskKind kind, protocol::Step step, protocol::Microbatch m);
+
+  /// Whether a disk is full now: not often enough to end the job.
+  bool FailsToWrite();
+
+  // What happens to processes; used by themselves and by faults.
+
+  Pid StartWorker(const WorkerId& id, Duration delay);
+  /// The process ends; its peers notice within `notice`.
+  void EndProcess(Pid pid, Duration notice);
+  /// The process ends and comes back as a new incarnation.
+  void RestartWorker(Pid pid, Duration delay);
+  void StartTrainer(Duration delay);
+  /// The newest trainer's network name.
+  const WorkerId& trainer_name() const { return trainer_name_; }
+  std::optional<Pid> trainer() const;
+  /// Living worker processes, by pid.
+  std::vector<Pid> Workers() const;
+  WorkerProcess& worker(Pid pid);
+  WorkerId NewWorkerName() { return WorkerId("w" + std::to_string(names_++)); }
+  void OnFinished(protocol::Term term, bool succeeded, bool stopped, const std::string& reason);
+
+ private:
+  void CheckEnd();
+  /// After the last fault: whatever can be mended is, so that the job must come to its end.
+  void MendEverything();
+  std::string DescribeState();
+
+  const Scenario scenario_;
+  const Mutations mutations_;
+  World world_;
+  Network network_;
+  const Reference reference_;
+  Audit audit_;
+  DurableStore store_;
+  std::map<std::tuple<protocol::TaskKind, protocol::Step, protocol::Microbatch>, Bytes> tokens_;
+  std::vector<Pid> workers_;
+  std::vector<Pid> trainers_;
+  WorkerId trainer_name_;
+  std::uint64_t names_ = 0;
+  std::uint64_t incarnations_ = 0;
+  std::uint64_t write_failures_ = 0;
+  bool finished_ = false;
+  bool stopped_ = false;
+  bool trainer_coming_ = false;
+  std::optional<Timepoint> mended_;
+};
+
+/// The whole: scenario, run, verdict.
+Outcome RunSeed(std::uint64_t seed, const Wishes& wishes, const Mutations& mutations, bool verbose);
+
+}  // namespace swarm::simulation

@@ -1,0 +1,221 @@
+#include "tests/simulation/trainer_process.h"
+
+#include "tests/simulation/describe.h"
+#include "tests/simulation/worker_process.h"
+
+namespace swarm::simulation {
+
+using std::chrono::milliseconds;
+namespace order = protocol::order;
+
+namespace {
+
+constexpr Duration kTickMin = milliseconds(80);
+constexpr Duration kTickMax = milliseconds(120);
+
+}  // namespace
+
+TrainerProcess::TrainerProcess(Simulation* simulation, bool take_over)
+    : simulation_(*simulation),
+      world_(simulation->world()),
+      network_(simulation->network()),
+      term_(simulation->store().ClaimTerm()),
+      silence_max_(world_.Draw(milliseconds(1000), milliseconds(3000))) {
+  const Job& job = simulation_.job();
+  const Beginning& beginning = simulation_.store().newest();
+  generation_ = beginning.generation;
+  coordinator_ = std::make_unique<protocol::Coordinator>(
+      protocol::CoordinatorOptions{.term = term_,
+                                   .take_over = take_over,
+                                   .generation = beginning.generation,
+                                   .replicas = job.replicas,
+                                   .microbatches = job.microbatches,
+                                   .max_steps = job.steps,
+                                   .delayed = job.delayed,
+                                   .tied_head = job.tied_head,
+                                   .exact = !job.order_sensitive,
+                                   .max_grad_norm = job.max_grad_norm,
+                                   .seed = simulation_.scenario().seed,
+                                   .learning_rate = LearningRate,
+                                   .job_json = "{}",
+                                   .first_version = beginning.version,
+                                   .resume_uri = beginning.uri,
+                                   .checkpoint_interval_steps = job.checkpoint_interval,
+                                   .checkpoint_uri = job.checkpoints ? "store" : "",
+                                   .validation_interval_steps = job.validation_interval,
+                                   .validation_microbatches = job.validation_microbatches,
+                                   .join_lag_max = simulation_.scenario().join_lag_max,
+                                   .patience = simulation_.scenario().patience,
+                                   .rules = simulation_.mutations().coordinator},
+      world_.now());
+}
+
+void TrainerProcess::Start(Pid pid) {
+  pid_ = pid;
+  world_.After(pid_, kTickMin, [this] { Tick(); });
+}
+
+void TrainerProcess::Tick() {
+  if (gone_) return;
+  CheckSilence();
+  if (!gone_) Carry(coordinator_->OnTick(world_.now()));
+  if (!gone_) world_.After(pid_, world_.Draw(kTickMin, kTickMax), [this] { Tick(); });
+}
+
+/// Heartbeats are not sent one by one: a member is heard if one sent now would come.
+void TrainerProcess::CheckSilence() {
+  for (const WorkerId& id : coordinator_->Members()) {
+    Timepoint& heard = heard_.try_emplace(id, world_.now()).first->second;
+    if (network_.CanHear(pid_, id)) {
+      heard = world_.now();
+      const Pid* worker = world_.Find(id);
+      if (worker == nullptr) continue;
+      Carry(coordinator_->OnBeat(id, simulation_.worker(*worker).Beat(), world_.now()));
+      if (gone_) return;
+    }
+    if (world_.now() - heard < silence_max_) continue;
+    heard_.erase(id);
+    Carry(coordinator_->OnWorkerLost(id, "silent", true, world_.now()));
+    if (gone_) return;
+  }
+}
+
+void TrainerProcess::OnContinued() { heard_.clear(); }
+
+void TrainerProcess::RaiseFalseAlarm() {
+  const auto members = coordinator_->Members();
+  if (gone_ || members.empty()) return;
+  const WorkerId& id = members[world_.rng().Below(members.size())];
+  Carry(coordinator_->OnWorkerLost(id, "silent (a false alarm)", true, world_.now()));
+}
+
+void TrainerProcess::RequestStop() {
+  if (!gone_) Carry(coordinator_->OnStopRequested(world_.now()));
+}
+
+void TrainerProcess::OnMessage(const WorkerId& from, const Envelope& envelope) {
+  if (gone_) return;
+  world_.Log(world_.name(pid_).value,
+             [&] { return "from " + from.value + ": " + simulation::Describe(envelope.message); });
+  Carry(coordinator_->OnMessage(from, envelope.message, world_.now()));
+}
+
+void TrainerProcess::OnPeerUp(const WorkerId&) {}
+
+void TrainerProcess::OnPeerDown(const WorkerId& peer) {
+  if (gone_) return;
+  network_.DropOutbox(pid_, peer);
+  heard_.erase(peer);
+  Carry(coordinator_->OnWorkerLost(peer, "the connection broke", false, world_.now()));
+}
+
+void TrainerProcess::Carry(protocol::Orders orders) {
+  std::size_t last = orders.size();
+  if (crash_soon_ && last > 1) last = world_.rng().Below(last);
+  for (std::size_t i = 0; i < last && !gone_; ++i) {
+    world_.Log(world_.name(pid_).value,
+               [&] { return "  does " + simulation::Describe(orders[i]); });
+    std::visit([this](const auto& o) { Do(o); }, orders[i]);
+  }
+  if (last < orders.size() && !gone_) {
+    world_.Log(world_.name(pid_).value, [] { return std::string("crashes"); });
+    gone_ = true;
+    simulation_.EndProcess(pid_, milliseconds(300));
+    simulation_.StartTrainer(world_.Draw(milliseconds(50), milliseconds(1500)));
+  }
+}
+
+/// Every change of the store is refused to a trainer that has a successor; it ends.
+bool TrainerProcess::IsSuperseded() {
+  if (!simulation_.store().IsSuperseded(term_)) return false;
+  world_.Log(world_.name(pid_).value, [] { return std::string("is superseded, and ends"); });
+  gone_ = true;
+  simulation_.EndProcess(pid_, milliseconds(50));
+  return true;
+}
+
+void TrainerProcess::Do(const order::Tell& o) {
+  // The decision is made when the first worker is told. What one decides that has a successor is
+  // of no account unless a worker applies it.
+  const auto* commit = std::get_if<protocol::Commit>(&o.message);
+  if (commit != nullptr && !simulation_.store().IsSuperseded(term_)) {
+    simulation_.audit().OnDecided(commit->record, coordinator_->Members());
+  }
+  network_.Send(pid_, o.to, Lane::kControl, {o.message, {}});
+}
+
+void TrainerProcess::Do(const order::Issue& o) {
+  protocol::Forward frame = o.frame;
+  const auto& key = frame.key;
+  const bool trains = frame.kind == protocol::TaskKind::kTrain;
+  frame.tokens =
+      simulation_.Tokens(frame.kind, trains ? key.step : protocol::Step(), key.microbatch);
+  frame.sequences = frame.tokens_per_sequence = 1;
+  const WorkerId to = frame.hops[key.stage.value].worker;
+  if (world_.Chance(simulation_.scenario().resend_probability)) {
+    world_.After(pid_, world_.Draw(milliseconds(0), milliseconds(100)),
+                 [=, this] { network_.Send(pid_, to, Lane::kData, {frame, {}}); });
+  }
+  network_.Send(pid_, to, Lane::kData, {std::move(frame), {}});
+}
+
+void TrainerProcess::Do(const order::StepDone& o) {
+  if (IsSuperseded()) return;
+  const std::string error = simulation_.store().Append(o.record);
+  if (!error.empty()) simulation_.audit().Fail("NothingLost", error);
+}
+
+void TrainerProcess::Do(const order::Validated& o) {
+  simulation_.audit().OnValidated(o.version, o.loss);
+}
+
+void TrainerProcess::Do(const order::PublishCheckpoint& o) {
+  world_.After(
+      pid_, world_.Draw(milliseconds(1), milliseconds(30)), [this, o, generation = generation_] {
+        if (gone_ || IsSuperseded()) return;
+        const std::string error =
+            simulation_.store().Publish(generation, o.version, o.files, simulation_.job().stages());
+        if (!error.empty())
+          simulation_.audit().Fail("NothingLost", "a checkpoint is none: " + error);
+        Carry(coordinator_->OnCheckpointPublished(o.version, error, world_.now()));
+      });
+}
+
+void TrainerProcess::Do(const order::Event&) {}
+
+void TrainerProcess::Do(const order::BeginGeneration& o) {
+  world_.After(pid_, world_.Draw(milliseconds(1), milliseconds(30)), [this, o] {
+    if (gone_ || IsSuperseded()) return;
+    const Beginning beginning = simulation_.store().Begin(o.generation);
+    generation_ = o.generation;
+    Carry(coordinator_->OnGenerationBegun(o.generation, beginning.version, beginning.uri,
+                                          world_.now()));
+  });
+}
+
+void TrainerProcess::Do(const order::Forget& o) { network_.Forget(pid_, o.worker); }
+
+void TrainerProcess::Do(const order::Finish& o) {
+  gone_ = true;
+  if (o.superseded) {
+    simulation_.EndProcess(pid_, milliseconds(50));
+  } else {
+    simulation_.OnFinished(term_, o.succeeded, o.stopped_early, o.reason);
+  }
+}
+
+std::string TrainerProcess::Describe() const {
+  const protocol::JobStatus status = coordinator_->Status();
+  std::string text = world_.name(pid_).value + " term " + std::to_string(term_.value) + " " +
+                     status.state + " version " + std::to_string(status.step.value) + " members";
+  for (const WorkerId& id : coordinator_->Members()) text += " " + id.value;
+  for (const protocol::StageStatus& stage : status.stages) {
+    text += "; stage " + std::to_string(stage.stage.value) + ":";
+    for (const auto& worker : stage.workers) {
+      text += " " + worker.id.value + "(" + std::to_string(worker.in_flight) + " in flight)";
+    }
+  }
+  return text;
+}
+
+}  // namespace swarm::simulation

@@ -1,0 +1,284 @@
+// WorkerProcess: frames that come in, and the replica's actions.
+#include <algorithm>
+#include <utility>
+
+#include "tests/simulation/describe.h"
+#include "tests/simulation/worker_process.h"
+
+namespace swarm::simulation {
+
+using protocol::TaskKey;
+using std::chrono::milliseconds;
+namespace action = protocol::action;
+
+namespace {
+
+/// More payloads than that are a leak: far above what the limits in flight and M allow.
+constexpr std::size_t kPayloadsMax = 600;
+
+bool Refuses(const protocol::Actions& actions, const TaskKey& key) {
+  return std::any_of(actions.begin(), actions.end(), [&](const protocol::Action& a) {
+    const auto* refuse = std::get_if<action::Refuse>(&a);
+    return refuse != nullptr && refuse->key == key;
+  });
+}
+
+}  // namespace
+
+void WorkerProcess::OnForward(const WorkerId& from, const protocol::Forward& frame,
+                              const Payload& payload) {
+  if (!replica_) return;
+  const bool full =
+      simulation_.mutations().admission_waits_bytes && outputs_.size() + gradients_.size() >= 2;
+  if (full) {
+    waiting_.emplace_back(from, frame, payload);
+  } else {
+    Accept(from, frame, payload);
+  }
+}
+
+void WorkerProcess::Accept(const WorkerId& from, const protocol::Forward& frame,
+                           const Payload& payload) {
+  Task& task = tasks_[frame.key];
+  const bool had_input = task.x.has_value();
+  if (!had_input) {
+    task.tokens = frame.tokens;
+    task.x = frame.key.stage.value == 0 ? EmbedTokens(frame.tokens) : payload.value;
+  }
+  auto actions = replica_->OnForward(IsTrainer(from) ? WorkerId("trainer") : from, frame);
+  if (Refuses(actions, frame.key) && !had_input) {
+    task.x.reset();
+    if (!task.g) tasks_.erase(frame.key);
+  }
+  Carry(std::move(actions));
+}
+
+void WorkerProcess::OnBackward(const WorkerId& from, const protocol::Backward& frame,
+                               const Payload& payload) {
+  if (!replica_) return;
+  Task& task = tasks_[frame.key];
+  const bool had_gradient = task.g.has_value();
+  if (!had_gradient) task.g = payload.value;
+  auto actions = replica_->OnBackward(from, frame);
+  if (Refuses(actions, frame.key) && !had_gradient) {
+    task.g.reset();
+    if (!task.x) tasks_.erase(frame.key);
+  }
+  Carry(std::move(actions));
+}
+
+void WorkerProcess::CheckBounds() {
+  if (!replica_) return;
+  const Scenario& scenario = simulation_.scenario();
+  const std::size_t payloads = tasks_.size() + outputs_.size() + gradients_.size();
+  if (payloads > kPayloadsMax || replica_->parked() > 2 * scenario.parked_max ||
+      outputs_.size() + gradients_.size() > kPayloadsMax ||
+      replica_->retained_bytes() > scenario.retained_bytes_max ||
+      replica_->queued() > kPayloadsMax) {
+    simulation_.audit().Fail("Bounded",
+                             id_.value + " holds " + std::to_string(payloads) + " payloads and " +
+                                 std::to_string(replica_->retained_bytes()) + " retained bytes, " +
+                                 std::to_string(replica_->queued()) + " tasks");
+  }
+}
+
+// ---- actions ----
+
+void WorkerProcess::Carry(protocol::Actions actions) {
+  std::size_t last = actions.size();
+  if (crash_soon_ && last > 1) last = world_.rng().Below(last);
+  const std::uint64_t life = life_;
+  for (std::size_t i = 0; i < last; ++i) {
+    if (gone_ || life != life_) return;
+    world_.Log(id_.value, [&] { return "  does " + simulation::Describe(actions[i]); });
+    std::visit([&](const auto& a) { Do(a); }, actions[i]);
+  }
+  if (last < actions.size() && !gone_) {
+    world_.Log(id_.value, [] { return std::string("crashes"); });
+    gone_ = true;
+    simulation_.RestartWorker(pid_, world_.Draw(milliseconds(10), milliseconds(800)));
+  }
+}
+
+template <typename Frame>
+void WorkerProcess::SendData(const WorkerId& to, const Frame& frame, Payload payload) {
+  if (world_.Chance(simulation_.scenario().resend_probability)) {
+    world_.After(pid_, world_.Draw(milliseconds(0), milliseconds(100)), [=, this] {
+      if (!gone_) network_.Send(pid_, to, Lane::kData, {frame, payload});
+    });
+  }
+  network_.Send(pid_, to, Lane::kData, {frame, std::move(payload)});
+}
+
+void WorkerProcess::Do(const action::RunForward& a) {
+  tasks_[a.key].version = a.version;
+  jobs_.push_back({a.key, false, a.keep_graph});
+  Compute();
+}
+
+void WorkerProcess::Do(const action::RunBackward& a) {
+  jobs_.push_back({a.key, true, true});
+  Compute();
+}
+
+void WorkerProcess::Do(const action::SendForward& a) {
+  const auto output = outputs_.find(a.source);
+  if (output == outputs_.end()) {
+    simulation_.audit().Fail("Bounded", id_.value + " is to send an output that it has released");
+    return;
+  }
+  SendData(a.to, a.message, {output->second, {}});
+}
+
+void WorkerProcess::Do(const action::SendBackward& a) {
+  const auto gradient = gradients_.find(a.source);
+  if (gradient == gradients_.end()) {
+    simulation_.audit().Fail("Bounded", id_.value + " is to send a gradient that it has released");
+    return;
+  }
+  SendData(a.to, a.message, {gradient->second, {}});
+}
+
+void WorkerProcess::Do(const action::FoldGradients& a) {
+  const auto task = tasks_.extract(a.key);
+  if (task.empty() || task.mapped().fresh.empty()) {
+    simulation_.audit().Fail("ExactlyOnce", id_.value + " is to fold gradients that are not there");
+    return;
+  }
+  PostState([this, step = a.key.step, fresh = std::move(task.mapped().fresh)] {
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      for (std::uint64_t e = 0; e < kElements; ++e) {
+        AddTo(job_, fresh[i][e], &AccumulatorOf(step, i)[e]);
+      }
+    }
+  });
+}
+
+void WorkerProcess::Do(const action::DropTask& a) { tasks_.erase(a.key); }
+
+void WorkerProcess::Do(const action::ReleaseRetained& a) {
+  (a.gradient ? gradients_ : outputs_).erase(a.key);
+}
+
+void WorkerProcess::Do(const action::StartReduce& a) {
+  PostState([this, reduce = a.reduce] { BeginReduce(reduce); });
+}
+
+void WorkerProcess::Do(const action::StopReduces& a) {
+  PostState([this, step = a.step] {
+    std::erase_if(reduces_, [&](const auto& r) { return r.first.first == step; });
+  });
+}
+
+void WorkerProcess::Do(const action::FetchGradients& a) {
+  GradientFetch& fetch = fetches_[a.record.step];
+  fetch.record = a.record;
+  for (const protocol::GroupIndex group : groups_) fetch.got[group].resize(kElements);
+  for (const protocol::Member& member : roster_.members) {
+    if (member.stage == stage_ && member.id != id_) fetch.peers.push_back(member.id);
+  }
+  // A joiner may have no roster yet.
+  for (std::size_t i = 0; fetch.peers.empty() && welcome_ && i < welcome_->donors.size(); ++i) {
+    fetch.peers.push_back(welcome_->donors[i].id);
+  }
+  AskForGradients(fetch);
+}
+
+void WorkerProcess::Do(const action::ApplyCommit& a) {
+  PostState([this, record = a.record] { Apply(record); });
+}
+
+void WorkerProcess::Do(const action::ReleaseStep& a) {
+  const auto over = [&](const auto& entry) { return entry.first.step <= a.step; };
+  std::erase_if(tasks_, over);
+  std::erase_if(outputs_, over);
+  std::erase_if(gradients_, over);
+  std::erase_if(reduces_, [&](const auto& r) { return r.first.first <= a.step; });
+  reduce_floor_ = std::max(reduce_floor_, a.step.Next());
+  std::erase_if(early_chunks_, [&](const auto& c) { return std::get<0>(c.first) < reduce_floor_; });
+  std::erase_if(parcels_, [&](const auto& p) { return p.first.second <= a.step; });
+  std::erase_if(fetches_, [&](const auto& f) { return f.first <= a.step; });
+  PostState([this, step = a.step] { accumulators_.erase(step); });
+  for (auto& [from, frame, payload] : std::exchange(waiting_, {})) OnForward(from, frame, payload);
+}
+
+void WorkerProcess::Do(const action::ReleaseSums& a) {
+  std::erase_if(sums_, [&](const auto& s) { return s.first.first < a.below; });
+}
+
+void WorkerProcess::Do(const action::ClearStep& a) {
+  PostState([this, step = a.step] { accumulators_.erase(step); });
+}
+
+void WorkerProcess::Do(const action::TakeCheckpoint& a) {
+  PostState([this, request = a.request] {
+    const std::string file = DurableStore::FileOf(request.generation, request.version, stage_);
+    const bool fails = simulation_.FailsToWrite();
+    Later(world_.Draw(milliseconds(1), milliseconds(20)), [=, this, state = state_] {
+      protocol::CheckpointWritten written{request.generation, request.version, stage_, {}, {}};
+      if (fails) {
+        written.error = "the disk is full";
+      } else {
+        simulation_.store().Write(file, state);
+        written.files.push_back({file, 8, DigestOf(state)});
+      }
+      Tell(written);
+    });
+  });
+}
+
+void WorkerProcess::Do(const action::PinCopy& a) {
+  PostState([this, request = a.request] {
+    pinned_[request.version] = state_;
+    Tell(protocol::StatePinned{request.generation, request.version, DigestOf(state_), {}});
+  });
+}
+
+void WorkerProcess::Do(const action::UnpinCopy& a) { pinned_.erase(a.version); }
+
+void WorkerProcess::Do(const action::SendParcel& a) {
+  PostState([this, a] {
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      const protocol::Parcel parcel{.generation = generation_,
+                                    .step = a.step,
+                                    .stage = stage_,
+                                    .group = groups_[i],
+                                    .count = kElements,
+                                    .level = a.level,
+                                    .contributions = a.contributions};
+      network_.Send(pid_, a.to, Lane::kData, {parcel, {0, AccumulatorOf(a.step, i)}});
+    }
+  });
+}
+
+void WorkerProcess::Do(const action::AdoptParcel& a) {
+  const auto parcel = parcels_.extract({a.donor, a.step});
+  if (parcel.empty()) {
+    simulation_.audit().Fail("ExactlyOnce", id_.value + " is to adopt a parcel that is not there");
+    return;
+  }
+  PostState([this, step = a.step, groups = parcel.mapped().groups] {
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      for (std::uint64_t e = 0; e < kElements; ++e) {
+        AddTo(job_, groups.at(groups_[i])[e], &AccumulatorOf(step, i)[e]);
+      }
+    }
+  });
+}
+
+void WorkerProcess::Do(const action::DropParcel& a) { parcels_.erase({a.donor, a.step}); }
+
+void WorkerProcess::Do(const action::BeginAnew& a) {
+  promised_ = std::max(promised_, a.request.term);
+  ForgetEverything();
+  early_.clear();
+  welcome_.reset();
+  stage_ = a.request.stage;
+  LoadCheckpoint(a.request.generation, a.request.version, a.request.checkpoint_uri);
+}
+
+void WorkerProcess::Do(const action::Tell& a) { Tell(a.message); }
+void WorkerProcess::Do(const action::Refuse&) {}
+void WorkerProcess::Do(const action::Rejoin& a) { Rejoin(a.reason); }
+
+}  // namespace swarm::simulation

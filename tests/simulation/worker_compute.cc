@@ -1,0 +1,232 @@
+// WorkerProcess: what its compute thread does, one thing after the other, and the sums with others.
+#include <algorithm>
+
+#include "tests/simulation/worker_process.h"
+
+namespace swarm::simulation {
+namespace {
+
+using protocol::ReduceChunk;
+using std::chrono::microseconds;
+
+/// Stands for whatever is in memory that was never written.
+constexpr std::uint64_t kGarbage = 0xdeadbeefdeadbeef;
+constexpr std::size_t kEarlyChunksMax = 256;
+
+std::uint64_t Read(const std::optional<std::uint64_t>& value) { return value.value_or(kGarbage); }
+
+}  // namespace
+
+void WorkerProcess::Later(Duration delay, std::function<void()> event) {
+  world_.After(pid_, delay, [this, life = life_, event = std::move(event)] {
+    if (gone_ || life != life_) return;
+    event();
+    if (!gone_) CheckBounds();
+  });
+}
+
+void WorkerProcess::PostState(std::function<void()> job) {
+  state_jobs_.push_back(std::move(job));
+  Compute();
+}
+
+protocol::Heartbeat WorkerProcess::Beat() const {
+  return {.term = promised_,
+          .compute_progress = computed_,
+          .queued_tasks = (replica_ ? replica_->queued() : 0) + state_jobs_.size()};
+}
+
+void WorkerProcess::Compute() {
+  if (hangs_) return;
+  while (!computing_ && !state_jobs_.empty()) {
+    const auto job = std::move(state_jobs_.front());
+    state_jobs_.pop_front();
+    job();
+  }
+  if (computing_ || jobs_.empty()) return;
+  const std::size_t pick = world_.Chance(0.3) ? world_.rng().Below(jobs_.size()) : 0;
+  const Job job = jobs_[pick];
+  jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(pick));
+  RunTask(job);
+}
+
+void WorkerProcess::RunTask(const Job& job) {
+  computing_ = true;
+  const Scenario& scenario = simulation_.scenario();
+  const Duration drawn = world_.Draw(scenario.compute_min, scenario.compute_max);
+  const Duration took = std::chrono::duration_cast<Duration>(drawn * slowness_);
+  Later(took, [this, job, took] {
+    if (hangs_) return;
+    ++computed_;
+    const protocol::Cost cost{ToSeconds(took), 8};
+    if (job.backward) {
+      FinishBackward(job);
+      computing_ = false;
+      Carry(replica_->OnBackwardDone(job.key, cost));
+    } else {
+      const double loss = FinishForward(job);
+      computing_ = false;
+      Carry(replica_->OnForwardDone(job.key, loss, cost));
+    }
+    if (!gone_) Compute();
+  });
+}
+
+const Weights& WorkerProcess::WeightsOf(protocol::Version version) const {
+  static const Weights garbage{kGarbage};
+  // One buffer only: whoever reads the version before finds this one.
+  if (simulation_.mutations().overwrite_early) version = state_.version;
+  const auto it = state_.weights.find(version);
+  return it == state_.weights.end() ? garbage : it->second;
+}
+
+double WorkerProcess::FinishForward(const Job& job) {
+  const auto it = tasks_.find(job.key);
+  const bool is_last = stage_.value + 1 == job_.stages();
+  if (it == tasks_.end()) {  // dropped meanwhile
+    if (!is_last) outputs_[job.key] = kGarbage;
+    return 0;
+  }
+  Task& task = it->second;
+  task.has_graph = job.keep_graph;
+  const std::uint64_t x = ForwardOf(Read(task.x), WeightsOf(task.version), stage_.value);
+  if (is_last) return LossOf(x, task.tokens);
+  outputs_[job.key] = x;
+  return 0;
+}
+
+void WorkerProcess::FinishBackward(const Job& job) {
+  const auto it = tasks_.find(job.key);
+  std::uint64_t gradient = kGarbage;
+  if (it != tasks_.end() && it->second.has_graph) {
+    Task& task = it->second;
+    const Weights& weights = WeightsOf(task.version);
+    const std::uint64_t x = Read(task.x);
+    const bool is_last = stage_.value + 1 == job_.stages();
+    const std::uint64_t g =
+        is_last ? LossGradientOf(ForwardOf(x, weights, stage_.value), task.tokens) : Read(task.g);
+    gradient = InputGradientOf(g, x, weights, stage_.value);
+    task.fresh = ContributionOf(g, x, weights, stage_.value, groups_, job.key.microbatch.value);
+  }
+  if (stage_.value > 0) gradients_[job.key] = gradient;
+}
+
+void WorkerProcess::Apply(const protocol::CommitRecord& record) {
+  std::vector<std::vector<Element>> sums;
+  for (const protocol::GroupIndex group : groups_) {
+    const auto sum = sums_.find({record.step, group});
+    if (sum == sums_.end()) {
+      simulation_.audit().Fail("AllOrNothing", id_.value + " applies a sum that it does not hold");
+      return;
+    }
+    sums.push_back(sum->second.elements);
+  }
+  ApplyCommit(job_, record, sums, &state_);
+  simulation_.audit().OnApplied(pid_, stage_, record, sums, state_, roster_);
+  computing_ = true;
+  Later(world_.Draw(microseconds(50), std::chrono::milliseconds(2)),
+        [this, step = record.step, digest = DigestOf(state_)] {
+          computing_ = false;
+          Carry(replica_->OnApplied(step, digest));
+          if (!gone_) Compute();
+        });
+}
+
+std::vector<Element>& WorkerProcess::AccumulatorOf(protocol::Step step, std::size_t group) {
+  auto& sums = accumulators_[step];
+  if (sums.empty()) sums.assign(groups_.size(), std::vector<Element>(kElements));
+  return sums.at(group);
+}
+
+// ---- reduces ----
+
+void WorkerProcess::BeginReduce(const protocol::Reduce& reduce) {
+  const auto group = std::find(groups_.begin(), groups_.end(), reduce.group);
+  ActiveReduce& active = reduces_[{reduce.step, reduce.group}];
+  active = {};
+  active.reduce = reduce;
+  active.own = AccumulatorOf(reduce.step, static_cast<std::size_t>(group - groups_.begin()));
+  active.scattered.resize(kElements);
+  active.result.resize(kElements);
+  simulation_.audit().OnReduceStarted(id_, reduce);
+  for (std::uint64_t e = 0; e < kElements; ++e) {
+    const auto& owner = reduce.participants[(e + reduce.k.n) % reduce.participants.size()].worker;
+    if (owner == id_) {
+      Scatter(active, id_, e, active.own[e]);
+    } else {
+      SendChunk(owner, reduce, ReduceChunk::Phase::kScatter, e, active.own[e]);
+    }
+  }
+  const auto early = early_chunks_.extract({reduce.step, reduce.group, reduce.k});
+  std::erase_if(early_chunks_, [&](const auto& c) {
+    const auto& [step, index, k] = c.first;
+    return step == reduce.step && index == reduce.group && k < reduce.k;
+  });
+  FinishReduceIfDone(active);
+  if (early.empty()) return;
+  for (const EarlyChunk& c : early.mapped()) OnChunk(c.from, c.chunk, c.element);
+}
+
+void WorkerProcess::SendChunk(const WorkerId& to, const protocol::Reduce& reduce,
+                              ReduceChunk::Phase phase, std::uint64_t e, const Element& element) {
+  const ReduceChunk chunk{reduce.generation, reduce.step, reduce.group, reduce.k, phase, e};
+  network_.Send(pid_, to, Lane::kData, {chunk, {0, {element}}});
+}
+
+void WorkerProcess::Scatter(ActiveReduce& active, const WorkerId& from, std::uint64_t e,
+                            const Element& element) {
+  auto& parts = active.scattered[e];
+  parts[from] = element;
+  const auto& participants = active.reduce.participants;
+  if (parts.size() < participants.size() || active.result[e]) return;
+  Element sum;
+  for (const protocol::Participant& p : participants) AddTo(job_, parts.at(p.worker), &sum);
+  active.result[e] = sum;
+  for (const protocol::Participant& p : participants) {
+    if (p.worker == id_) continue;
+    SendChunk(p.worker, active.reduce, ReduceChunk::Phase::kGather, e, sum);
+  }
+}
+
+void WorkerProcess::OnChunk(const WorkerId& from, const ReduceChunk& chunk,
+                            const Element& element) {
+  if (!replica_ || chunk.generation != generation_ || chunk.step < reduce_floor_) return;
+  const auto it = reduces_.find({chunk.step, chunk.group});
+  if (it == reduces_.end() || it->second.reduce.k < chunk.k) {
+    // The peer heard of the reduce first.
+    auto& early = early_chunks_[{chunk.step, chunk.group, chunk.k}];
+    if (early.size() < kEarlyChunksMax) early.push_back({from, chunk, element});
+    return;
+  }
+  ActiveReduce& active = it->second;
+  if (active.reduce.k != chunk.k || active.done) return;
+  const auto& participants = active.reduce.participants;
+  const bool takes_part = std::any_of(participants.begin(), participants.end(),
+                                      [&](const auto& p) { return p.worker == from; });
+  if (!takes_part) return;
+  if (chunk.phase == ReduceChunk::Phase::kScatter) {
+    Scatter(active, from, chunk.offset, element);
+  } else {
+    active.result[chunk.offset] = element;
+  }
+  FinishReduceIfDone(active);
+}
+
+void WorkerProcess::FinishReduceIfDone(ActiveReduce& active) {
+  const auto missing = [](const auto& e) { return !e.has_value(); };
+  if (active.done || std::any_of(active.result.begin(), active.result.end(), missing)) return;
+  active.done = true;
+  Sum sum{active.reduce.k, {}};
+  for (const auto& element : active.result) sum.elements.push_back(*element);
+  const protocol::Reduce& reduce = active.reduce;
+  simulation_.audit().OnReduced(id_, reduce, sum.elements);
+  Later(world_.Draw(microseconds(0), microseconds(100)),
+        [this, step = reduce.step, group = reduce.group, sum = std::move(sum)] {
+          sums_[{step, group}] = sum;
+          const std::span<const Element> elements(sum.elements);
+          Carry(replica_->OnGroupReduced(step, group, sum.k, DigestOf(elements),
+                                         {NormOf(group, elements)}));
+        });
+}
+
+}  // namespace swarm::simulation

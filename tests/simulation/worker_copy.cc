@@ -1,0 +1,205 @@
+// WorkerProcess: what is copied between replicas: the state that a joiner begins with, the sums of
+// steps that it took no part in, the accumulators of one that leaves.
+#include "tests/simulation/worker_process.h"
+
+namespace swarm::simulation {
+namespace {
+
+using protocol::FetchKind;
+using std::chrono::milliseconds;
+
+constexpr Duration kAnswerMin = milliseconds(300);
+constexpr Duration kAnswerMax = milliseconds(1000);
+
+/// The state in pieces: (version, value), in the order of versions.
+std::vector<Element> PiecesOf(const StageState& state) {
+  std::vector<Element> pieces;
+  for (const auto& [version, weights] : state.weights) {
+    for (const std::uint64_t weight : weights) pieces.push_back({weight, version.value});
+  }
+  return pieces;
+}
+
+}  // namespace
+
+void WorkerProcess::Serve(const WorkerId& from, const protocol::Fetch& fetch) {
+  protocol::Fetched fetched{
+      fetch.generation, fetch.kind, fetch.version, fetch.group, fetch.k, fetch.piece, 0, {}};
+  Payload payload;
+  const auto pinned = pinned_.find(fetch.version);
+  const auto sum = sums_.find({protocol::Step(fetch.version.value), fetch.group});
+  if (!replica_ || fetch.generation != generation_) {
+    fetched.error = "another generation";
+  } else if (fetch.kind == FetchKind::kGradient) {
+    if (sum == sums_.end() || sum->second.k != fetch.k) {
+      fetched.error = "it is not here";
+    } else {
+      fetched.pieces = kElements;
+      payload.elements.push_back(sum->second.elements.at(fetch.piece));
+    }
+  } else if (pinned == pinned_.end()) {
+    fetched.error = "it is not pinned here";
+  } else {
+    const bool mixed = simulation_.mutations().mixed_join;
+    std::vector<Element> pieces = PiecesOf(mixed ? state_ : pinned->second);
+    fetched.pieces = pieces.size();
+    if (fetch.kind == FetchKind::kStateIndex) {
+      for (Element& piece : pieces) piece.value = Mix(piece.value);
+      payload.elements = std::move(pieces);
+    } else {
+      payload.elements.push_back(pieces.at(fetch.piece));
+      const bool damaged = world_.Chance(simulation_.scenario().corrupt_probability);
+      if (damaged) payload.elements[0].value ^= 1;
+    }
+  }
+  network_.Send(pid_, from, Lane::kData, {fetched, std::move(payload)});
+}
+
+void WorkerProcess::BeginCopy(const protocol::Welcome& welcome) {
+  copy_.emplace();
+  copy_->welcome = welcome;
+  for (const protocol::Member& donor : welcome.donors) copy_->donors.push_back(donor.id);
+  AskForState();
+}
+
+void WorkerProcess::AskForState() {
+  Copy& copy = *copy_;
+  if (!copy.index.empty() && copy.pieces.size() == copy.index.size()) {
+    FinishCopy();
+    return;
+  }
+  if (copy.donors.empty()) {
+    Rejoin("no donor answers");
+    return;
+  }
+  protocol::Fetch fetch{
+      copy.welcome.generation, FetchKind::kStateIndex, copy.welcome.version, {}, {}, 0};
+  if (!copy.index.empty()) {
+    fetch.kind = FetchKind::kState;
+    while (copy.pieces.contains(fetch.piece)) ++fetch.piece;
+  }
+  copy.request = ++requests_;
+  network_.Send(pid_, copy.donors.front(), Lane::kControl, {fetch, {}});
+  Later(world_.Draw(kAnswerMin, kAnswerMax), [this, request = copy.request] {
+    if (copy_ && copy_->request == request) NextDonor();
+  });
+}
+
+void WorkerProcess::NextDonor() {
+  copy_->donors.pop_front();
+  AskForState();
+}
+
+void WorkerProcess::OnStateFetched(const WorkerId& from, const protocol::Fetched& fetched,
+                                   const Payload& payload) {
+  if (!copy_ || copy_->donors.empty() || copy_->donors.front() != from ||
+      fetched.version != copy_->welcome.version ||
+      fetched.generation != copy_->welcome.generation) {
+    return;
+  }
+  if (!fetched.error.empty()) {
+    NextDonor();
+    return;
+  }
+  Copy& copy = *copy_;
+  const bool is_index = fetched.kind == FetchKind::kStateIndex;
+  if (is_index != copy.index.empty()) return;  // a late answer
+  if (is_index) {
+    copy.index = payload.elements;
+  } else {
+    const bool intact = simulation_.mutations().mixed_join ||
+                        Mix(payload.elements.at(0).value) == copy.index.at(fetched.piece).value;
+    if (intact) copy.pieces[fetched.piece] = payload.elements.at(0).value;
+  }
+  // Pieces come from all donors in turn; a damaged one is asked for again, from another.
+  copy.donors.push_back(copy.donors.front());
+  copy.donors.pop_front();
+  AskForState();
+}
+
+void WorkerProcess::FinishCopy() {
+  const Copy copy = *std::move(copy_);
+  copy_.reset();
+  StageState state;
+  state.version = copy.welcome.version;
+  for (const auto& [piece, value] : copy.pieces) {
+    state.weights[protocol::Version(copy.index[piece].counts)].push_back(value);
+  }
+  if (DigestOf(state) != copy.welcome.state && !simulation_.mutations().mixed_join) {
+    Rejoin("the state copied is not the one announced");
+    return;
+  }
+  BeginServing(copy.welcome.generation, std::move(state));
+}
+
+// ---- sums of steps that are decided ----
+
+void WorkerProcess::AskForGradients(GradientFetch& fetch) {
+  const protocol::Step step = fetch.record.step;
+  if (fetch.peers.empty()) {
+    Rejoin("nobody has the gradients of step " + std::to_string(step.value));
+    return;
+  }
+  for (const protocol::GroupResult& result : fetch.record.groups) {
+    const auto got = fetch.got.find(result.group);
+    if (got == fetch.got.end()) continue;
+    for (std::uint64_t e = 0; e < kElements; ++e) {
+      if (got->second[e]) continue;
+      fetch.request = ++requests_;
+      network_.Send(pid_, fetch.peers.front(), Lane::kControl,
+                    {protocol::Fetch{generation_, FetchKind::kGradient,
+                                     protocol::Version(step.value), result.group, result.k, e},
+                     {}});
+      Later(world_.Draw(kAnswerMin, kAnswerMax), [this, step, request = fetch.request] {
+        const auto it = fetches_.find(step);
+        if (it != fetches_.end() && it->second.request == request) NextGradientPeer(it->second);
+      });
+      return;
+    }
+  }
+  for (const protocol::GroupResult& result : fetch.record.groups) {
+    const auto got = fetch.got.find(result.group);
+    if (got == fetch.got.end()) continue;
+    Sum sum{result.k, {}};
+    for (const auto& element : got->second) sum.elements.push_back(*element);
+    sums_[{step, result.group}] = std::move(sum);
+  }
+  fetches_.erase(step);
+  Carry(replica_->OnGradientsFetched(step));
+}
+
+void WorkerProcess::NextGradientPeer(GradientFetch& fetch) {
+  fetch.peers.pop_front();
+  AskForGradients(fetch);
+}
+
+void WorkerProcess::OnGradientFetched(const WorkerId& from, const protocol::Fetched& fetched,
+                                      const Payload& payload) {
+  const auto it = fetches_.find(protocol::Step(fetched.version.value));
+  if (it == fetches_.end() || fetched.generation != generation_) return;
+  GradientFetch& fetch = it->second;
+  if (fetch.peers.empty() || fetch.peers.front() != from) return;
+  if (!fetched.error.empty()) {
+    NextGradientPeer(fetch);
+    return;
+  }
+  const auto got = fetch.got.find(fetched.group);
+  if (got == fetch.got.end() || got->second.at(fetched.piece)) return;
+  got->second[fetched.piece] = payload.elements.at(0);
+  AskForGradients(fetch);
+}
+
+// ---- parcels ----
+
+void WorkerProcess::OnParcel(const WorkerId& from, const protocol::Parcel& parcel,
+                             const Payload& payload) {
+  if (!replica_ || parcel.generation != generation_ || parcel.stage != stage_) return;
+  HeldParcel& held = parcels_[{from, parcel.step}];
+  held.contributions = parcel.contributions;
+  held.groups[parcel.group] = payload.elements;
+  if (held.groups.size() < groups_.size()) return;
+  Carry(
+      replica_->OnParcel(from, parcel.step, parcel.generation, parcel.level, parcel.contributions));
+}
+
+}  // namespace swarm::simulation

@@ -1,0 +1,346 @@
+#include "tests/simulation/worker_process.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tests/simulation/describe.h"
+
+namespace swarm::simulation {
+
+using protocol::TaskKey;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+namespace action = protocol::action;
+
+namespace {
+
+template <typename M>
+constexpr bool kForReplica =
+    std::is_same_v<M, protocol::Roster> || std::is_same_v<M, protocol::Reduce> ||
+    std::is_same_v<M, protocol::Commit> || std::is_same_v<M, protocol::WriteCheckpoint> ||
+    std::is_same_v<M, protocol::Resend> || std::is_same_v<M, protocol::Redirect> ||
+    std::is_same_v<M, protocol::Revoke> || std::is_same_v<M, protocol::Void> ||
+    std::is_same_v<M, protocol::Thaw> || std::is_same_v<M, protocol::Rollback> ||
+    std::is_same_v<M, protocol::Takeover> || std::is_same_v<M, protocol::HandOver> ||
+    std::is_same_v<M, protocol::PinState> || std::is_same_v<M, protocol::UnpinState>;
+
+/// The term of a control message of a trainer.
+protocol::Term TermOf(const protocol::Message& message) {
+  return std::visit(
+      [](const auto& m) {
+        if constexpr (requires { m.term; } && !requires { m.self; } && !requires { m.id; }) {
+          return m.term;
+        } else {
+          return protocol::Term();
+        }
+      },
+      message);
+}
+
+}  // namespace
+
+WorkerProcess::WorkerProcess(Simulation* simulation, WorkerId id, protocol::Incarnation incarnation,
+                             double slowness)
+    : simulation_(*simulation),
+      world_(simulation->world()),
+      network_(simulation->network()),
+      job_(simulation->job()),
+      id_(std::move(id)),
+      incarnation_(incarnation),
+      slowness_(slowness) {}
+
+void WorkerProcess::Start(Pid pid) {
+  pid_ = pid;
+  FollowTrainer(simulation_.trainer_name());
+}
+
+bool WorkerProcess::IsTrainer(const WorkerId& peer) const { return peer.value.starts_with('t'); }
+
+void WorkerProcess::FollowTrainer(const WorkerId& trainer) {
+  if (gone_ || trainer.empty() || trainer == trainer_) return;
+  const WorkerId old = std::exchange(trainer_, trainer);
+  if (!old.empty()) {
+    if (simulation_.scenario().outbox_survives_trainer) {
+      network_.MoveOutbox(pid_, old, trainer);
+    } else {
+      network_.DropOutbox(pid_, old);
+    }
+    // Else the old one is still heard for a while.
+    if (world_.Chance(0.5)) network_.Forget(pid_, old);
+  }
+  network_.Dial(pid_, trainer_);
+}
+
+void WorkerProcess::BeginLeaving(Timepoint deadline) {
+  if (gone_ || leaving_) return;
+  leaving_ = deadline;
+  if (network_.IsConnected(pid_, trainer_)) {
+    Tell(protocol::Leaving{ToSeconds(deadline - world_.now())});
+  }
+}
+
+void WorkerProcess::SayHello() {
+  if (!replica_) {  // it says that it holds nothing, so it must not come to hold something
+    ForgetEverything();
+    early_.clear();
+  }
+  const protocol::Term term = replica_ ? std::max(promised_, replica_->term()) : promised_;
+  network_.Send(pid_, trainer_, Lane::kControl,
+                {protocol::Hello{.id = id_,
+                                 .incarnation = incarnation_,
+                                 .cluster = "c",
+                                 .addresses = {},
+                                 .threads = 1,
+                                 .term = term,
+                                 .serving = replica_.has_value(),
+                                 .numeric_class = "n"},
+                 {}});
+  if (leaving_) Tell(protocol::Leaving{ToSeconds(*leaving_ - world_.now())});
+}
+
+void WorkerProcess::OnPeerUp(const WorkerId& peer) {
+  if (!gone_ && peer == trainer_) SayHello();
+}
+
+void WorkerProcess::OnPeerDown(const WorkerId& peer) {
+  if (gone_) return;
+  if (peer == trainer_) network_.Dial(pid_, trainer_);
+  if (copy_ && !copy_->donors.empty() && copy_->donors.front() == peer) NextDonor();
+}
+
+void WorkerProcess::Tell(protocol::Message message) {
+  if (auto* progress = std::get_if<protocol::Progress>(&message)) {
+    progress_.reports.insert(progress_.reports.end(), progress->reports.begin(),
+                             progress->reports.end());
+    if (std::exchange(flush_scheduled_, true)) return;
+    world_.After(pid_, world_.Draw(microseconds(0), milliseconds(1)), [this] {
+      flush_scheduled_ = false;
+      FlushProgress();
+    });
+    return;
+  }
+  FlushProgress();
+  network_.Send(pid_, trainer_, Lane::kControl, {std::move(message), {}});
+}
+
+void WorkerProcess::FlushProgress() {
+  if (gone_ || progress_.reports.empty()) return;
+  network_.Send(pid_, trainer_, Lane::kControl, {std::exchange(progress_, {}), {}});
+}
+
+void WorkerProcess::OnMessage(const WorkerId& from, const Envelope& envelope) {
+  if (gone_) return;
+  world_.Log(id_.value,
+             [&] { return "from " + from.value + ": " + simulation::Describe(envelope.message); });
+  const Payload& payload = envelope.payload;
+  std::visit(
+      [&](const auto& m) {
+        using M = std::decay_t<decltype(m)>;
+        if constexpr (std::is_same_v<M, protocol::Forward>) {
+          OnForward(from, m, payload);
+        } else if constexpr (std::is_same_v<M, protocol::Backward>) {
+          OnBackward(from, m, payload);
+        } else if constexpr (std::is_same_v<M, protocol::ReduceChunk>) {
+          OnChunk(from, m, payload.elements.at(0));
+        } else if constexpr (std::is_same_v<M, protocol::Fetch>) {
+          Serve(from, m);
+        } else if constexpr (std::is_same_v<M, protocol::Fetched>) {
+          if (m.kind == protocol::FetchKind::kGradient) {
+            OnGradientFetched(from, m, payload);
+          } else {
+            OnStateFetched(from, m, payload);
+          }
+        } else if constexpr (std::is_same_v<M, protocol::Parcel>) {
+          OnParcel(from, m, payload);
+        } else if constexpr (std::is_same_v<M, protocol::Welcome>) {
+          On(m);
+        } else if constexpr (std::is_same_v<M, protocol::Shutdown>) {
+          if (m.term < promised_) return;
+          if (m.rejoin) {
+            Rejoin(m.reason);
+          } else {
+            Leave();
+          }
+        } else if constexpr (kForReplica<M>) {
+          if (!replica_) {
+            early_.push_back(m);
+          } else {
+            Obey(m);
+          }
+        }
+      },
+      envelope.message);
+  if (!gone_) CheckBounds();
+}
+
+void WorkerProcess::Obey(const protocol::Message& message) {
+  const protocol::Term term = TermOf(message);
+  protocol::Replica& replica = *replica_;
+  protocol::Actions actions = std::visit(
+      [&](const auto& m) -> protocol::Actions {
+        using M = std::decay_t<decltype(m)>;
+        if constexpr (std::is_same_v<M, protocol::Roster>) {
+          if (m.term >= obeyed_ && m.generation == generation_) roster_ = m;
+          return replica.OnRoster(m);
+        } else if constexpr (std::is_same_v<M, protocol::Reduce>) {
+          return replica.OnReduce(m);
+        } else if constexpr (std::is_same_v<M, protocol::Commit>) {
+          return replica.OnCommit(m);
+        } else if constexpr (std::is_same_v<M, protocol::WriteCheckpoint>) {
+          return replica.OnWriteCheckpoint(m);
+        } else if constexpr (std::is_same_v<M, protocol::Resend>) {
+          return replica.OnResend(m);
+        } else if constexpr (std::is_same_v<M, protocol::Redirect>) {
+          return replica.OnRedirect(m);
+        } else if constexpr (std::is_same_v<M, protocol::Revoke>) {
+          return replica.OnRevoke(m);
+        } else if constexpr (std::is_same_v<M, protocol::Void>) {
+          return replica.OnVoid(m);
+        } else if constexpr (std::is_same_v<M, protocol::Thaw>) {
+          return replica.OnThaw(m);
+        } else if constexpr (std::is_same_v<M, protocol::Rollback>) {
+          return replica.OnRollback(m);
+        } else if constexpr (std::is_same_v<M, protocol::Takeover>) {
+          return replica.OnTakeover(m);
+        } else if constexpr (std::is_same_v<M, protocol::HandOver>) {
+          return replica.OnHandOver(m);
+        } else if constexpr (std::is_same_v<M, protocol::PinState>) {
+          return replica.OnPinState(m);
+        } else if constexpr (std::is_same_v<M, protocol::UnpinState>) {
+          return replica.OnUnpinState(m);
+        } else {
+          return {};
+        }
+      },
+      message);
+  const bool refused = std::all_of(actions.begin(), actions.end(), [](const auto& a) {
+    return std::holds_alternative<action::Refuse>(a);
+  });
+  if (!refused) simulation_.audit().OnControlCarriedOut(id_, obeyed_, term);
+  obeyed_ = std::max(obeyed_, term);
+  promised_ = std::max(promised_, replica.term());
+  Carry(std::move(actions));
+}
+
+void WorkerProcess::On(const protocol::Welcome& welcome) {
+  if (welcome.term < promised_ || (replica_ && welcome.term == promised_)) return;
+  ForgetEverything();
+  promised_ = welcome.term;
+  welcome_ = welcome;
+  stage_ = welcome.stage;
+  early_.clear();
+  if (welcome.donors.empty()) {
+    LoadCheckpoint(welcome.generation, welcome.version, welcome.checkpoint_uri);
+  } else {
+    BeginCopy(welcome);
+  }
+}
+
+void WorkerProcess::LoadCheckpoint(protocol::Generation generation, protocol::Version version,
+                                   const std::string& uri) {
+  Later(world_.Draw(milliseconds(1), milliseconds(30)), [=, this] {
+    if (uri.empty()) {
+      BeginServing(generation, InitialState(job_, stage_));
+      return;
+    }
+    const StageState* state = simulation_.store().Load(uri, stage_);
+    if (state == nullptr || state->version != version) {
+      simulation_.audit().Fail("NothingLost", id_.value +
+                                                  " is sent to a checkpoint that is none: " + uri +
+                                                  ", version " + std::to_string(version.value));
+      return;
+    }
+    BeginServing(generation, *state);
+  });
+}
+
+void WorkerProcess::BeginServing(protocol::Generation generation, StageState state) {
+  state_ = std::move(state);
+  simulation_.audit().OnLoaded(id_, stage_, state_);
+  generation_ = generation;
+  groups_ = GroupsOf(job_, stage_);
+  const Scenario& scenario = simulation_.scenario();
+  replica_.emplace(protocol::ReplicaOptions{.self = {id_, incarnation_, stage_, "c", {}},
+                                            .stages = job_.stages(),
+                                            .groups = groups_,
+                                            .keeps_previous_version = job_.delayed,
+                                            .term = promised_,
+                                            .generation = generation,
+                                            .version = state_.version,
+                                            .parked_max = scenario.parked_max,
+                                            .retained_bytes_max = scenario.retained_bytes_max,
+                                            .rules = simulation_.mutations().replica});
+  obeyed_ = promised_;
+  roster_ = {};
+  Digest digest = DigestOf(state_);
+  if (simulation_.mutations().mixed_join && welcome_ && !welcome_->donors.empty()) {
+    digest = welcome_->state;
+  }
+  world_.Log(id_.value, [&] {
+    return "serves stage " + std::to_string(stage_.value) + " from version " +
+           std::to_string(state_.version.value);
+  });
+  Tell(protocol::Ready{generation, stage_, state_.version, digest});
+  for (const protocol::Message& message : std::exchange(early_, {})) {
+    if (gone_ || !replica_) return;
+    Obey(message);
+  }
+}
+
+void WorkerProcess::ForgetEverything() {
+  ++life_;
+  replica_.reset();
+  tasks_.clear();
+  outputs_.clear();
+  gradients_.clear();
+  accumulators_.clear();
+  sums_.clear();
+  reduces_.clear();
+  early_chunks_.clear();
+  reduce_floor_ = {};
+  parcels_.clear();
+  pinned_.clear();
+  copy_.reset();
+  fetches_.clear();
+  computing_ = false;
+  state_jobs_.clear();
+  jobs_.clear();
+  waiting_.clear();
+  progress_ = {};
+}
+
+void WorkerProcess::Leave() {
+  gone_ = true;
+  world_.Log(id_.value, [] { return std::string("leaves"); });
+  // If the job is not over after all, whoever runs it has to see to its workers.
+  if (!leaving_) {
+    simulation_.StartWorker(simulation_.NewWorkerName(),
+                            world_.Draw(milliseconds(1000), milliseconds(2000)));
+  }
+  simulation_.EndProcess(pid_, milliseconds(50));
+}
+
+void WorkerProcess::Rejoin(const std::string& why) {
+  gone_ = true;
+  world_.Log(id_.value, [&] { return "comes back empty: " + why; });
+  // A process that will be ended anyway does not come back.
+  if (leaving_) {
+    simulation_.EndProcess(pid_, milliseconds(50));
+  } else {
+    simulation_.RestartWorker(pid_, world_.Draw(milliseconds(5), milliseconds(100)));
+  }
+}
+
+std::string WorkerProcess::Describe() const {
+  std::string text = id_.value + " (" + std::to_string(incarnation_.value) + ")";
+  if (!replica_) return text + (copy_ ? " copies state" : " has no replica");
+  text += " stage " + std::to_string(stage_.value) + " generation " +
+          std::to_string(generation_.value) + " version " +
+          std::to_string(replica_->version().value) + " promised " +
+          std::to_string(replica_->term().value) + " queued " + std::to_string(replica_->queued()) +
+          " parked " + std::to_string(replica_->parked()) + " tasks";
+  for (const auto& [key, task] : tasks_) text += " " + simulation::Describe(key);
+  return text + (fetches_.empty() ? "" : " fetches gradients");
+}
+
+}  // namespace swarm::simulation

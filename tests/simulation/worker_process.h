@@ -1,0 +1,222 @@
+// A stage worker as worker/stage has it, with numbers for tensors: the shell around the real
+// Replica. It holds payloads by key, computes one thing at a time, sums with other replicas, keeps
+// and applies versions, copies state as a joiner or for joiners.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "tests/simulation/simulation.h"
+#include "worker/protocol/replica.h"
+
+namespace swarm::simulation {
+
+class WorkerProcess : public Process {
+ public:
+  WorkerProcess(Simulation* simulation, WorkerId id, protocol::Incarnation incarnation,
+                double slowness);
+
+  /// Begins to look for the trainer. `pid` is this process.
+  void Start(Pid pid);
+  /// There is a newer trainer, or this is the first.
+  void FollowTrainer(const WorkerId& trainer);
+  /// It will be ended at `deadline` and says so.
+  void BeginLeaving(Timepoint deadline);
+  /// The process ends in the middle of the next thing that has several parts.
+  void CrashSoon() { crash_soon_ = true; }
+
+  /// Its device does not come to an end any more; the process lives.
+  void HangDevice() { hangs_ = true; }
+  protocol::Heartbeat Beat() const;
+
+  bool serving() const { return replica_.has_value(); }
+  protocol::StageIndex stage() const { return stage_; }
+  const WorkerId& id() const { return id_; }
+  std::string Describe() const;
+
+  void OnMessage(const WorkerId& from, const Envelope& envelope) override;
+  void OnPeerUp(const WorkerId& peer) override;
+  void OnPeerDown(const WorkerId& peer) override;
+
+ private:
+  struct Task {
+    std::optional<std::uint64_t> x, g;  // inputs of forward and backward
+    Bytes tokens;
+    protocol::Version version;
+    bool has_graph = false;
+    std::vector<std::vector<Element>> fresh;
+  };
+  struct Job {
+    protocol::TaskKey key;
+    bool backward = false;
+    bool keep_graph = false;
+  };
+  struct Sum {
+    protocol::Attempt k;
+    std::vector<Element> elements;
+  };
+  using SumName = std::pair<protocol::Step, protocol::GroupIndex>;
+  struct ActiveReduce {
+    protocol::Reduce reduce;
+    std::vector<Element> own;
+    std::vector<std::map<WorkerId, Element>> scattered;  // by element, where this one owns it
+    std::vector<std::optional<Element>> result;
+    bool done = false;
+  };
+  using ChunkName = std::tuple<protocol::Step, protocol::GroupIndex, protocol::Attempt>;
+  struct EarlyChunk {
+    WorkerId from;
+    protocol::ReduceChunk chunk;
+    Element element;
+  };
+  struct HeldParcel {
+    std::vector<protocol::Contribution> contributions;
+    std::map<protocol::GroupIndex, std::vector<Element>> groups;
+  };
+  /// What is being copied from other replicas, one piece at a time from whoever answers.
+  struct Copy {
+    protocol::Welcome welcome;
+    std::deque<WorkerId> donors;
+    std::vector<Element> index;  // digest and version of each piece
+    std::map<std::uint64_t, std::uint64_t> pieces;
+    std::uint64_t request = 0;
+  };
+  struct GradientFetch {
+    protocol::CommitRecord record;
+    std::deque<WorkerId> peers;
+    std::map<protocol::GroupIndex, std::vector<std::optional<Element>>> got;
+    std::uint64_t request = 0;
+  };
+
+  // worker_process.cc: control, and the life of the process
+  bool IsTrainer(const WorkerId& peer) const;
+  void SayHello();
+  void Tell(protocol::Message message);
+  void FlushProgress();
+  void Obey(const protocol::Message& message);
+  void On(const protocol::Welcome& welcome);
+  void BeginServing(protocol::Generation generation, StageState state);
+  void ForgetEverything();
+  void LoadCheckpoint(protocol::Generation generation, protocol::Version version,
+                      const std::string& uri);
+  void Leave();
+  void Rejoin(const std::string& why);
+
+  // worker_actions.cc: frames, and what the replica orders
+  void OnForward(const WorkerId& from, const protocol::Forward& frame, const Payload& payload);
+  void OnBackward(const WorkerId& from, const protocol::Backward& frame, const Payload& payload);
+  void Accept(const WorkerId& from, const protocol::Forward& frame, const Payload& payload);
+  void Carry(protocol::Actions actions);
+  void CheckBounds();
+  template <typename Frame>
+  void SendData(const WorkerId& to, const Frame& frame, Payload payload);
+  void Do(const protocol::action::RunForward& a);
+  void Do(const protocol::action::RunBackward& a);
+  void Do(const protocol::action::SendForward& a);
+  void Do(const protocol::action::SendBackward& a);
+  void Do(const protocol::action::FoldGradients& a);
+  void Do(const protocol::action::DropTask& a);
+  void Do(const protocol::action::ReleaseRetained& a);
+  void Do(const protocol::action::StartReduce& a);
+  void Do(const protocol::action::StopReduces& a);
+  void Do(const protocol::action::FetchGradients& a);
+  void Do(const protocol::action::ApplyCommit& a);
+  void Do(const protocol::action::ReleaseStep& a);
+  void Do(const protocol::action::ReleaseSums& a);
+  void Do(const protocol::action::ClearStep& a);
+  void Do(const protocol::action::TakeCheckpoint& a);
+  void Do(const protocol::action::PinCopy& a);
+  void Do(const protocol::action::UnpinCopy& a);
+  void Do(const protocol::action::SendParcel& a);
+  void Do(const protocol::action::AdoptParcel& a);
+  void Do(const protocol::action::DropParcel& a);
+  void Do(const protocol::action::BeginAnew& a);
+  void Do(const protocol::action::Tell& a);
+  void Do(const protocol::action::Refuse& a);
+  void Do(const protocol::action::Rejoin& a);
+
+  // worker_compute.cc: the one compute thread, and what it owns
+  void PostState(std::function<void()> job);
+  void Compute();
+  void RunTask(const Job& job);
+  const Weights& WeightsOf(protocol::Version version) const;
+  /// Returns the loss, on the last stage.
+  double FinishForward(const Job& job);
+  void FinishBackward(const Job& job);
+  void Apply(const protocol::CommitRecord& record);
+  void BeginReduce(const protocol::Reduce& reduce);
+  void OnChunk(const WorkerId& from, const protocol::ReduceChunk& chunk, const Element& element);
+  void SendChunk(const WorkerId& to, const protocol::Reduce& reduce,
+                 protocol::ReduceChunk::Phase phase, std::uint64_t e, const Element& element);
+  void Scatter(ActiveReduce& active, const WorkerId& from, std::uint64_t e, const Element& element);
+  void FinishReduceIfDone(ActiveReduce& active);
+  std::vector<Element>& AccumulatorOf(protocol::Step step, std::size_t group);
+  /// Carries `event` out later, unless the state it belongs to was thrown away meanwhile.
+  void Later(Duration delay, std::function<void()> event);
+
+  // worker_copy.cc: joining, fetching, parcels
+  void Serve(const WorkerId& from, const protocol::Fetch& fetch);
+  void BeginCopy(const protocol::Welcome& welcome);
+  void AskForState();
+  void NextDonor();
+  void OnStateFetched(const WorkerId& from, const protocol::Fetched& fetched,
+                      const Payload& payload);
+  void FinishCopy();
+  void AskForGradients(GradientFetch& fetch);
+  void NextGradientPeer(GradientFetch& fetch);
+  void OnGradientFetched(const WorkerId& from, const protocol::Fetched& fetched,
+                         const Payload& payload);
+  void OnParcel(const WorkerId& from, const protocol::Parcel& parcel, const Payload& payload);
+
+  Simulation& simulation_;
+  World& world_;
+  Network& network_;
+  const simulation::Job& job_;
+  const WorkerId id_;
+  const protocol::Incarnation incarnation_;
+  const double slowness_;
+  Pid pid_ = 0;
+  bool crash_soon_ = false;
+  bool gone_ = false;
+  WorkerId trainer_;
+  protocol::Term promised_;  // also of before this replica
+  protocol::Term obeyed_;    // the highest that this replica has obeyed
+  std::optional<Timepoint> leaving_;
+  protocol::Progress progress_;
+  bool flush_scheduled_ = false;
+  std::uint64_t life_ = 0;  // counts states thrown away
+
+  std::optional<protocol::Replica> replica_;
+  std::optional<protocol::Welcome> welcome_;
+  protocol::StageIndex stage_;
+  protocol::Generation generation_;
+  std::vector<protocol::GroupIndex> groups_;
+  std::vector<protocol::Message> early_;  // control that came before the replica was there
+  protocol::Roster roster_;
+  std::deque<std::tuple<WorkerId, protocol::Forward, Payload>> waiting_;  // for bytes (a mutation)
+
+  StageState state_;
+  std::map<protocol::TaskKey, Task> tasks_;
+  std::map<protocol::TaskKey, std::uint64_t> outputs_, gradients_;
+  std::map<protocol::Step, std::vector<std::vector<Element>>> accumulators_;
+  std::map<SumName, Sum> sums_;
+  std::map<SumName, ActiveReduce> reduces_;
+  std::map<ChunkName, std::vector<EarlyChunk>> early_chunks_;
+  protocol::Step reduce_floor_;
+  std::map<std::pair<WorkerId, protocol::Step>, HeldParcel> parcels_;
+  std::map<protocol::Version, StageState> pinned_;
+  std::optional<Copy> copy_;
+  std::map<protocol::Step, GradientFetch> fetches_;
+  std::uint64_t requests_ = 0;
+
+  bool hangs_ = false;
+  bool computing_ = false;
+  std::uint64_t computed_ = 0;
+  std::deque<std::function<void()>> state_jobs_;
+  std::vector<Job> jobs_;
+};
+
+}  // namespace swarm::simulation
