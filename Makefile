@@ -3,7 +3,7 @@ PRESET ?= release
 BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 
-.PHONY: help deps build test demo bench format tidy clean
+.PHONY: help deps build test demo soak bench format tidy clean
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -23,6 +23,9 @@ test: build ## build and run all tests (PRESET=asan-ubsan|tsan for the sanitizer
 
 demo: build ## train a small Llama on the King James Bible with a swarm on this machine
 	@scripts/demo.sh $(BUILD)
+
+soak: build ## train for MINUTES (10) under a fault a second; nothing may be lost, doubled or changed
+	@tests/soak/soak.py $(or $(MINUTES),10) $(BUILD)
 
 bench: build ## build and run the benchmarks
 	@cmake --build $(BUILD) -j $(JOBS) --target benchmarks

@@ -8,6 +8,8 @@ for program in wiring_bench detector_bench trainer_bench reduce_bench transport_
   printf '\n== %s\n' "$program"
   "$build/bench/$program"
 done
+printf '\n== recovery\n'
+bench/recovery.sh "$build"
 printf '\n== throughput\n'
 bench/throughput.sh "$build"
 

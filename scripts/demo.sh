@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Trains a small Llama on the King James Bible with a swarm of processes on this machine, then prints a
-# sample of what it would write. Usage: scripts/demo.sh [BUILD_FOLDER]
+# Trains a small Llama on the King James Bible with a swarm of processes on this machine, kills a worker
+# and the trainer in the middle of it, does the same job once more in one process that nobody disturbs,
+# and lays the two loss curves side by side. Then a sample of what the model writes.
+# Usage: scripts/demo.sh [BUILD_FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=${1:-build/release}/bin
@@ -10,8 +12,17 @@ if [ ! -s out/bible.txt ]; then
   bible gen1:1-rev22:21 >out/bible.next
   mv out/bible.next out/bible.txt
 fi
-rm -rf out/demo
-"$bin/swarmctl" run -f examples/tiny-llama.yaml --out out/demo
+rm -rf out/demo out/demo-undisturbed
+# Exact sums: no order of summation, no loss of a worker can change a bit of the result.
+job=(-f examples/tiny-llama.yaml --set training.maxSteps=200 --set training.accumulation=Exact)
+echo "Five workers in three stages. At step 60 one of stage 1 is killed, at step 120 the trainer."
+"$bin/swarmctl" run "${job[@]}" --out out/demo \
+  --chaos "kill any of stage 1 at step 60; kill trainer at step 120"
+echo
+echo "The same 200 steps in one process, undisturbed:"
+"$bin/swarmctl" train "${job[@]}" --out out/demo-undisturbed --threads "$(nproc)"
+echo
+python3 scripts/compare_curves.py out/demo out/demo-undisturbed
 echo
 echo "A sample:"
 "$bin/swarmctl" generate --from out/demo --prompt "In the beginning" --tokens 300

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Judges OUT/ledger.jsonl: was every sample of every committed step counted exactly once?
+
+Usage: tests/soak/audit.py OUT
+
+The sample (step, microbatch, row) is a place in the data that follows from the seed and these three
+numbers alone, so nothing but the count has to be judged: each microbatch of each committed step must
+be claimed at each stage by exactly one participant of the sum that the commit names, and the
+committed steps must be all steps, once each. A step that the successor of a killed trainer has found
+decided ("adopted") says which sums were used, not who had a part in them; such steps are counted, and
+what judges them is that the losses are those of the undisturbed run.
+
+Exit code 0: nothing is lost or doubled; 1: something is; 2: the files cannot be read.
+"""
+import collections
+import json
+import os
+import sys
+
+
+def read_lines(path):
+    """The objects of a .jsonl file; a last line that was cut off by a crash does not count."""
+    with open(path) as file:
+        return [json.loads(line) for line in file if line.endswith("\n")]
+
+
+class Job:
+    def __init__(self, folder):
+        with open(os.path.join(folder, "job.json")) as file:
+            spec = json.load(file)["spec"]
+        training = spec["training"]
+        self.stages = spec["pipeline"]["stages"]
+        self.rows = training["microbatchSize"]
+        self.microbatches = training["globalBatchSize"] // self.rows
+
+
+def judge_step(job, line):
+    """(lost, doubled): lists of (stage, microbatch) of one line, for each group that has them."""
+    lost, doubled = [], []
+    for group in line["groups"]:
+        counts = collections.Counter()
+        stages = {part["stage"] for part in group["participants"]}
+        if group["group"] < job.stages:
+            stages.add(group["group"])
+        for part in group["participants"]:
+            counts.update((part["stage"], m) for m in part["microbatches"])
+        for stage in stages:
+            for microbatch in range(job.microbatches):
+                count = counts.pop((stage, microbatch), 0)
+                if count == 0:
+                    lost.append((stage, microbatch))
+                elif count > 1:
+                    doubled.append((stage, microbatch))
+        doubled.extend(counts)  # microbatches that the step does not have
+    missing_groups = set(range(job.stages)) - {group["group"] for group in line["groups"]}
+    lost.extend((stage, m) for stage in missing_groups for m in range(job.microbatches))
+    return lost, doubled
+
+
+def audit(folder):
+    """What the ledger says, as a dict; `problems` are sentences, empty if all is well."""
+    job = Job(folder)
+    ledger = read_lines(os.path.join(folder, "ledger.jsonl"))
+    steps = collections.Counter(
+        line["step"] for line in read_lines(os.path.join(folder, "steps.jsonl"))
+    )
+    problems, adopted, lost, doubled, judged = [], [], 0, 0, 0
+    seen = collections.Counter(line["step"] for line in ledger)
+    for step in sorted(set(steps) | set(seen) | set(range(max(seen, default=-1) + 1))):
+        if seen[step] != 1:
+            problems.append(f"step {step} is committed {seen[step]} times")
+        if steps[step] != 1:
+            problems.append(f"step {step} has {steps[step]} lines in steps.jsonl")
+    for before, after in zip(ledger, ledger[1:]):
+        if after["generation"] < before["generation"]:
+            problems.append(f"step {after['step']} is of an earlier generation than the one before")
+    for line in ledger:
+        if line.get("adopted"):
+            adopted.append(line["step"])
+            continue
+        judged += 1
+        absent, twice = judge_step(job, line)
+        for what, cells in (("not counted", absent), ("counted more than once", twice)):
+            for stage, microbatch in cells:
+                problems.append(f"step {line['step']}: microbatch {microbatch} is {what} at stage {stage}")
+        lost += len({m for _, m in absent}) * job.rows
+        doubled += len({m for _, m in twice}) * job.rows
+    return {
+        "steps": len(ledger),
+        "samples": judged * job.microbatches * job.rows,
+        "lost": lost,
+        "doubled": doubled,
+        "adopted_steps": adopted,
+        "problems": problems,
+    }
+
+
+def main():
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        result = audit(sys.argv[1])
+    except (OSError, ValueError, KeyError) as error:
+        print(f"audit: {error!r}", file=sys.stderr)
+        return 2
+    for problem in result["problems"][:20]:
+        print(problem)
+    print(
+        f"{result['steps']} steps: {result['samples']} samples judged, {result['lost']} lost, "
+        f"{result['doubled']} doubled; adopted from a trainer before: {len(result['adopted_steps'])} steps"
+    )
+    return 1 if result["problems"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
