@@ -130,6 +130,17 @@ Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes) {
   if (rng.Below(4) == 0) scenario.slow_probability = 0.2;
   if (rng.Below(4) == 0) scenario.retained_bytes_max = 8 * rng.Below(6);
   if (rng.Below(6) == 0) scenario.join_lag_max = 2;
+  // Apart from the other draws, which so stay what they were.
+  switch (MixAll(seed, 0x6d6f7665) % 4) {
+    case 0:
+      scenario.balance = protocol::BalancePolicy::kEvent;
+      break;
+    case 1:
+      scenario.balance = protocol::BalancePolicy::kPeriodic;
+      break;
+    default:
+      break;
+  }
   scenario.spares = rng.Below(4) == 0 ? 1 + rng.Below(2) : 0;
   scenario.outbox_survives_trainer = rng.Below(2) == 0;
   return scenario;

@@ -62,6 +62,8 @@ struct Scenario {
   std::uint64_t retained_bytes_max = 1ull << 30;
   std::uint64_t parked_max = 4096;
   std::uint64_t join_lag_max = 256;
+  /// Who moves between stages; rates differ at random, so that there is often cause to.
+  protocol::BalancePolicy balance = protocol::BalancePolicy::kNone;
   std::uint64_t spares = 0;  ///< workers that are there from the start and have no stage
   bool outbox_survives_trainer = false;
   protocol::Patience patience;

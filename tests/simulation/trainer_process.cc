@@ -44,6 +44,8 @@ TrainerProcess::TrainerProcess(Simulation* simulation, bool take_over)
                                    .checkpoint_uri = job.checkpoints ? "store" : "",
                                    .validation_interval_steps = job.validation_interval,
                                    .validation_microbatches = job.validation_microbatches,
+                                   .balance = simulation_.scenario().balance,
+                                   .balance_period = std::chrono::milliseconds(200),
                                    .join_lag_max = simulation_.scenario().join_lag_max,
                                    .patience = simulation_.scenario().patience,
                                    .rules = simulation_.mutations().coordinator},

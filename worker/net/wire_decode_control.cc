@@ -35,6 +35,7 @@ void Decoder::Get(const pb::Welcome& from, Welcome* to) {
   to->checkpoint_uri = from.checkpoint_uri();
   GetAll(from.donors(), kMembersMax, "donors", &to->donors);
   Get(from.state(), &to->state);
+  Get(from.floor(), &to->floor);
 }
 
 void Decoder::Get(const pb::Ready& from, Ready* to) {

@@ -35,6 +35,7 @@ void Encoder::Put(const Welcome& from, pb::Welcome* to) {
   to->set_checkpoint_uri(ToUtf8(from.checkpoint_uri));
   PutAll(from.donors, kMembersMax, "donors", to->mutable_donors());
   Put(from.state, to->mutable_state());
+  Put(from.floor, to->mutable_floor());
 }
 
 void Encoder::Put(const Ready& from, pb::Ready* to) {

@@ -340,12 +340,15 @@ class Coordinator {
   void AdvanceLeaves(Timepoint now, Orders& orders);
   void AdvanceLeave(WorkerId id, Worker& worker, Timepoint now, Orders& orders);
   void OnParcelHeld(const WorkerId& from, const ParcelHeld& held, Timepoint now, Orders& orders);
+  bool IsReducing(const StepState& state, StageIndex stage) const;
   bool IsHandedOver(Step step, StageIndex stage) const;
 
   // coordinator_balance.cc: which stage a worker serves, and who moves
+  std::vector<double> StageSeconds() const;
   std::vector<StageLoad> Loads() const;
   BalanceModel Model() const;
   void Rebalance(Timepoint now, Orders& orders);
+  void GiveUpMoves(Timepoint now, Orders& orders);
   void CountChange(double changes);
 
   // coordinator_recovery.cc: losses, repairs, rollback, takeover

@@ -1,6 +1,7 @@
 // Coordinator: which stage a worker serves, and who moves (design: balance.h decides; here it is
 // carried out by leaving one stage and joining another, rule 18).
 #include <algorithm>
+#include <numeric>
 
 #include "worker/protocol/coordinator.h"
 
@@ -18,25 +19,42 @@ constexpr double kJoinSeconds = 10;
 
 }  // namespace
 
+/// Of one microbatch at a replica of each stage: the mean of those that are measured; where nobody
+/// of a stage is, that of the stages where somebody is.
+std::vector<double> Coordinator::StageSeconds() const {
+  std::vector<double> seconds(stages(), 0);
+  double total = 0, known = 0;
+  for (std::uint64_t s = 0; s < stages(); ++s) {
+    double sum = 0, measured = 0;
+    for (const WorkerId& id : ReadyReplicas(StageIndex(s))) {
+      if (!router_.IsMeasured(id)) continue;
+      sum += router_.EstimateSeconds(id);
+      ++measured;
+    }
+    if (sum <= 0) continue;
+    seconds[s] = sum / measured;
+    total += seconds[s];
+    ++known;
+  }
+  for (double& s : seconds) {
+    if (s == 0) s = known == 0 ? 1 : total / known;
+  }
+  return seconds;
+}
+
 /// The swarm as balance.h sees it. Who is loading, joining or leaving is on its way.
 std::vector<StageLoad> Coordinator::Loads() const {
   std::vector<StageLoad> loads(stages());
-  double total = 0;
-  std::vector<double> seconds(stages(), 0);
-  for (std::uint64_t s = 0; s < stages(); ++s) {
-    const auto ready = ReadyReplicas(StageIndex(s));
-    for (const WorkerId& id : ready) seconds[s] += router_.EstimateSeconds(id);
-    seconds[s] =
-        ready.empty() || seconds[s] <= 0 ? 1 : seconds[s] / static_cast<double>(ready.size());
-    total += seconds[s];
-  }
+  const std::vector<double> seconds = StageSeconds();
+  const double total = std::accumulate(seconds.begin(), seconds.end(), 0.0);
   for (std::uint64_t s = 0; s < stages(); ++s) {
     loads[s].cost = seconds[s] * static_cast<double>(stages()) / total;
   }
   for (const auto& [id, worker] : workers_) {
     if (worker.role == Role::kWaiting || worker.leave) continue;
     const std::uint64_t s = worker.member.stage.value;
-    const double own = worker.role == Role::kReady ? router_.EstimateSeconds(id) : 0;
+    const bool measured = worker.role == Role::kReady && router_.IsMeasured(id);
+    const double own = measured ? router_.EstimateSeconds(id) : seconds[s];
     loads[s].replicas.push_back({.worker = id,
                                  .rate = 1 / (own > 0 ? own : seconds[s]),
                                  .ready = worker.role == Role::kReady,
@@ -69,8 +87,22 @@ void Coordinator::CountChange(double changes) {
   balance_due_ = true;
 }
 
+/// Who cannot hand over stays where it is; who does not come back is not waited for.
+void Coordinator::GiveUpMoves(Timepoint now, Orders& orders) {
+  std::erase_if(moves_, [&](const auto& m) { return now - m.second.second >= kMovePatience; });
+  for (auto& [id, worker] : workers_) {
+    if (!worker.leave || !worker.leave->to || now < worker.leave->deadline) continue;
+    for (const auto& [step, heir] : worker.leave->heirs) {
+      orders.push_back(order::Tell{id, Thaw{options_.term, generation_, step}});
+    }
+    worker.leave.reset();
+    UpdateRouter();
+  }
+}
+
 /// At most one worker moves at a time: what it changes is seen before the next one goes.
 void Coordinator::Rebalance(Timepoint now, Orders& orders) {
+  GiveUpMoves(now, orders);
   if (phase_ != Phase::kTraining || stopping_ || options_.balance == BalancePolicy::kNone) return;
   const bool periodic = options_.balance == BalancePolicy::kPeriodic;
   const Duration period = periodic ? options_.balance_period : kShiftPeriod;
@@ -80,18 +112,9 @@ void Coordinator::Rebalance(Timepoint now, Orders& orders) {
   churn_.Observe(ToSeconds(now - balanced_) * static_cast<double>(workers_.size()), 0);
   balanced_ = now;
   balance_due_ = false;
-  std::erase_if(moves_, [&](const auto& m) { return now - m.second.second >= kMovePatience; });
-  bool moving = !moves_.empty();
-  for (auto& [id, worker] : workers_) {
-    if (!worker.leave || !worker.leave->to) continue;
-    moving = true;
-    if (now < worker.leave->deadline) continue;
-    for (const auto& [step, heir] : worker.leave->heirs) {
-      orders.push_back(order::Tell{id, Thaw{options_.term, generation_, step}});
-    }
-    worker.leave.reset();  // it could not hand over: it stays where it is
-    UpdateRouter();
-  }
+  const bool moving = !moves_.empty() || std::any_of(workers_.begin(), workers_.end(), [](auto& w) {
+    return w.second.leave && w.second.leave->to;
+  });
   if (moving) {
     balance_due_ = true;
     return;

@@ -89,7 +89,8 @@ void Coordinator::SendState(const WorkerId& id, Worker& worker, Timepoint now, O
                                            .stage = *stage,
                                            .stage_count = stages(),
                                            .version = version_,
-                                           .checkpoint_uri = begin_uri_}});
+                                           .checkpoint_uri = begin_uri_,
+                                           .floor = {options_.term, attempts_ + 1}}});
 }
 
 void Coordinator::OnReady(const WorkerId& from, const Ready& ready, Timepoint now, Orders& orders) {
@@ -268,7 +269,8 @@ void Coordinator::WelcomeJoiners(StageIndex stage, Join& join, Timepoint now, Or
                     .stage = stage,
                     .stage_count = stages(),
                     .version = join.version,
-                    .state = join.state};
+                    .state = join.state,
+                    .floor = {options_.term, attempts_ + 1}};
     for (const WorkerId& donor : join.donors) welcome.donors.push_back(workers_.at(donor).member);
     orders.push_back(order::Event{
         "WorkerJoining", id.value + " copies stage " + std::to_string(stage.value) + " from " +
@@ -374,11 +376,7 @@ void Coordinator::AdvanceLeave(WorkerId id, Worker& worker, Timepoint now, Order
       }
     }
     if (state.ledger.ClaimsOf(stage, id).microbatches.empty()) continue;
-    const auto reducing = [&](const ReduceGroup& group) {
-      return std::find(group.stages.begin(), group.stages.end(), stage) != group.stages.end() &&
-             state.groups[group.index].k;
-    };
-    if (IsVoiding(state, stage) || std::any_of(groups_.begin(), groups_.end(), reducing)) {
+    if (IsVoiding(state, stage) || IsReducing(state, stage)) {
       return;  // its commit, or the end of the repair, comes first
     }
     const auto asked = leave.heirs.find(step);
@@ -425,16 +423,27 @@ void Coordinator::OnParcelHeld(const WorkerId& from, const ParcelHeld& held, Tim
   Advance(now, orders);
 }
 
+/// A sum of the stage's tensors was asked for.
+bool Coordinator::IsReducing(const StepState& state, StageIndex stage) const {
+  return std::any_of(groups_.begin(), groups_.end(), [&](const ReduceGroup& group) {
+    const auto known = state.groups.find(group.index);
+    return std::find(group.stages.begin(), group.stages.end(), stage) != group.stages.end() &&
+           known != state.groups.end() && known->second.k.has_value();
+  });
+}
+
 /// A replica of the stage hands the step's sums over, or will: nobody may freeze them now.
 bool Coordinator::IsHandedOver(Step step, StageIndex stage) const {
   const auto ready = ReadyReplicas(stage);
+  // Where a sum of the stage is made already, its commit comes first, and with it the others.
+  const bool may_ask = !IsReducing(steps_.at(step), stage);
   const bool heir = std::any_of(ready.begin(), ready.end(),
                                 [&](const WorkerId& id) { return !workers_.at(id).leave; });
   return std::any_of(ready.begin(), ready.end(), [&](const WorkerId& id) {
     const auto& leave = workers_.at(id).leave;
     if (!leave) return false;
     const bool has_some = !steps_.at(step).ledger.ClaimsOf(stage, id).microbatches.empty();
-    return leave->heirs.contains(step) || (heir && has_some);
+    return leave->heirs.contains(step) || (heir && has_some && may_ask);
   });
 }
 

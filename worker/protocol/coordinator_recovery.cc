@@ -466,7 +466,8 @@ Orders Coordinator::OnGenerationBegun(Generation generation, Version version,
                                                .stage = worker.member.stage,
                                                .stage_count = stages(),
                                                .version = version_,
-                                               .checkpoint_uri = begin_uri_}});
+                                               .checkpoint_uri = begin_uri_,
+                                               .floor = {options_.term, attempts_ + 1}}});
     } else {
       orders.push_back(order::Tell{
           id, Rollback{options_.term, generation_, worker.member.stage, version_, begin_uri_}});

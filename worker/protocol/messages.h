@@ -66,6 +66,8 @@ struct Welcome {
   /// checkpoint_uri means nothing (rule 17).
   std::vector<Member> donors = {};
   Digest state = {};  ///< of the pinned state
+  /// Attempts below were not for this incarnation, but for one before it of the same id.
+  Attempt floor = {};
 };
 
 /// worker → trainer: holds `version` of its stage's state and can execute.

@@ -33,7 +33,10 @@ void Append(Actions& to, Actions from) {
 }  // namespace
 
 Replica::Replica(ReplicaOptions options)
-    : options_(std::move(options)), promised_(options_.term), version_(options_.version) {}
+    : options_(std::move(options)),
+      promised_(options_.term),
+      floor_(options_.floor),
+      version_(options_.version) {}
 
 bool Replica::Promise(Term term) {
   if (options_.rules.keep_term_promise && term < promised_) return false;
@@ -70,6 +73,14 @@ Actions Replica::OnRoster(const Roster& roster) {
     if (adoption.heir != options_.self.id || step == steps_.end()) continue;
     const auto parcel = step->second.parcels.extract(adoption.donor);
     if (parcel.empty()) continue;
+    const auto is_here = [&](const Contribution& c) {
+      return step->second.folded.contains(c.microbatch);
+    };
+    if (std::any_of(parcel.mapped().begin(), parcel.mapped().end(), is_here)) {
+      // The sums would overlap. The claims will differ, and the step is mended by that.
+      actions.push_back(action::DropParcel{adoption.donor, adoption.step});
+      continue;
+    }
     for (const Contribution& c : parcel.mapped()) {
       step->second.folded[c.microbatch] = c;
       // What the donor has put out for it is gone: who asks is told so.
@@ -485,7 +496,7 @@ HeldStep Replica::Describe(Step step, const StepState& state) const {
 
 Actions Replica::OnTakeover(const Takeover& takeover) {
   if (!Promise(takeover.term)) return Refused("term", {});
-  floor_ = {takeover.term, 0};
+  floor_ = std::max(floor_, Attempt{takeover.term, 0});
   Actions actions;
   if (options_.rules.refuse_unlisted_attempts) {
     while (!tasks_.empty()) Close(tasks_.begin(), actions);
@@ -503,6 +514,7 @@ Actions Replica::OnTakeover(const Takeover& takeover) {
       actions.push_back(action::DropParcel{donor, step});
     }
     state.parcels.clear();
+    state.handed_over = false;  // whoever asked for it is gone
     holding.steps.push_back(Describe(step, state));
   }
   actions.push_back(action::Tell{std::move(holding)});

@@ -166,6 +166,7 @@ struct ReplicaOptions {
   bool keeps_previous_version = false;  ///< Delayed mode
   Term term;                            ///< promised so far
   Generation generation;
+  Attempt floor = {};               ///< attempts below are closed: they were for one before it
   Version version;                  ///< of the state it begins with
   std::uint64_t parked_max = 4096;  ///< frames that wait for a version, a thaw, or their forward
   std::uint64_t retained_bytes_max = 1ull << 30;  ///< outputs and input gradients kept for others

@@ -100,4 +100,9 @@ double Router::EstimateSeconds(const WorkerId& worker) const {
   return it == loads_.end() ? 0 : wiring_.at(it->second.stage).EstimateSeconds(worker);
 }
 
+bool Router::IsMeasured(const WorkerId& worker) const {
+  const auto it = loads_.find(worker);
+  return it != loads_.end() && wiring_.at(it->second.stage).IsMeasured(worker);
+}
+
 }  // namespace swarm::protocol

@@ -38,6 +38,8 @@ class Router {
   std::uint64_t in_flight(const WorkerId& worker) const;
   std::uint64_t limit(const WorkerId& worker) const;
   double EstimateSeconds(const WorkerId& worker) const;
+  /// Whether that is a measurement of this worker.
+  bool IsMeasured(const WorkerId& worker) const;
 
  private:
   struct Load {

@@ -61,4 +61,9 @@ double Wiring::EstimateSeconds(const WorkerId& worker) const {
   return measured > 0 ? sum / measured : 1.0;
 }
 
+bool Wiring::IsMeasured(const WorkerId& worker) const {
+  const auto it = entries_.find(worker);
+  return it != entries_.end() && it->second.weight > 0;
+}
+
 }  // namespace swarm::protocol

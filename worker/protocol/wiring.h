@@ -34,6 +34,8 @@ class Wiring {
 
   /// Estimated seconds a microbatch: measured, or the mean of those measured, or 1.
   double EstimateSeconds(const WorkerId& worker) const;
+  /// Whether that is a measurement of this worker.
+  bool IsMeasured(const WorkerId& worker) const;
 
  private:
   struct Entry {

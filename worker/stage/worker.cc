@@ -331,6 +331,7 @@ void Worker::StageIsReady(Result<std::unique_ptr<model::Stage>> stage, const Dig
       .keeps_previous_version = job_->spec.training.stepMode == api::StepMode::kDelayed,
       .term = term_,
       .generation = welcome_.generation,
+      .floor = welcome_.floor,
       .version = welcome_.version,
       .retained_bytes_max = options_.retained_bytes_max};
   for (const model::ParameterGroup& group : stage_->groups()) options.groups.push_back(group.index);
