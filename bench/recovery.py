@@ -12,7 +12,8 @@ Times are those at which the trainer knew, so they are upper bounds.
 Throughput: committed microbatches from the first fault to the last commit, over what the living
 workers could give: before the faults a replica did r microbatches a second; with n replicas that serve
 at the stage that has the fewest, n * r could be done. A worker serves a stage from its first piece of
-work there to its death, or to its last piece of work there.
+work there to its death, or to its last piece of work there. Where the programs share a machine, fewer of
+them are each faster, and the first ratio flatters; the ratio to the undisturbed time cannot.
 """
 import collections
 import json
@@ -153,7 +154,7 @@ def main():
                       f"  largest {max(values):6.3f} s  of {len(values)}")
     before, during, attainable = trace.throughput(int(sys.argv[2]))
     print(f"throughput         before {before:.1f}/s, disturbed {during:.1f}/s; the living could give "
-          f"{attainable:.1f}/s: ratio {during / attainable:.3f}")
+          f"{attainable:.1f}/s: ratio {during / attainable:.3f}, of the undisturbed {during / before:.3f}")
     return 0
 
 
