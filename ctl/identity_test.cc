@@ -16,6 +16,11 @@
 namespace swarm::ctl {
 namespace {
 
+using identity::JobAuthority;
+using identity::ObserverUri;
+using identity::TrainerUri;
+using identity::WorkerUri;
+
 struct Freeing {
   void operator()(X509* p) const { X509_free(p); }
   void operator()(EVP_PKEY* p) const { EVP_PKEY_free(p); }
@@ -79,8 +84,9 @@ class IdentityTest : public testing::Test {
     return std::move(authority).value();
   }
   IdentityFiles Issued(const JobAuthority& authority, const std::string& folder = "tls") {
-    const auto files = authority.Issue("worker-0", WorkerUri(authority.job_uid(), "worker-0"),
-                                       folder_.path() / folder);
+    const auto files = WriteIdentity(authority, "worker-0",
+                                     WorkerUri(authority.job_uid(), "worker-0"),
+                                     folder_.path() / folder);
     SWARM_CHECK(files.ok(), files.status().ToString());
     return *files;
   }
@@ -146,18 +152,9 @@ TEST_F(IdentityTest, OnlyTheOwnerMayReadTheFiles) {
 TEST_F(IdentityTest, AnIdThatCouldSmuggleInAnotherNameIsRefused) {
   const JobAuthority authority = Made("1");
   for (const char* id : {"a,DNS:example.org", "a b", "a\n", "a%2f"}) {
-    const auto files = authority.Issue("x", WorkerUri("1", id), folder_.path());
+    const auto files = WriteIdentity(authority, "x", WorkerUri("1", id), folder_.path());
     EXPECT_EQ(files.status().code(), StatusCode::kInvalidArgument) << id;
   }
-}
-
-TEST(JobUidTest, IsAUuidAndNeverTheSame) {
-  const auto first = MakeJobUid(), second = MakeJobUid();
-  ASSERT_TRUE(first.ok() && second.ok());
-  EXPECT_THAT(*first,
-              testing::MatchesRegex("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-"
-                                    "[0-9a-f]{12}"));
-  EXPECT_NE(*first, *second);
 }
 
 }  // namespace

@@ -100,13 +100,13 @@ class Run {
  private:
   Status Start() {
     RETURN_IF_ERROR(folder_.WriteJob(job_));
-    ASSIGN_OR_RETURN(plan_.job_uid, MakeJobUid());
+    ASSIGN_OR_RETURN(plan_.job_uid, identity::MakeJobUid());
     if (!options_.plaintext) {
-      ASSIGN_OR_RETURN(JobAuthority authority, JobAuthority::Create(plan_.job_uid));
+      ASSIGN_OR_RETURN(auto authority, identity::JobAuthority::Create(plan_.job_uid));
       authority_.emplace(std::move(authority));
     }
-    ASSIGN_OR_RETURN(trainer_identity_, IdentityOf("trainer", TrainerUri(plan_.job_uid)));
-    ASSIGN_OR_RETURN(observer_identity_, IdentityOf("observer", ObserverUri(plan_.job_uid)));
+    ASSIGN_OR_RETURN(trainer_identity_, IdentityOf("trainer", identity::TrainerUri(plan_.job_uid)));
+    ASSIGN_OR_RETURN(observer_identity_, IdentityOf("observer", identity::ObserverUri(plan_.job_uid)));
     std::error_code ignored;  // of an earlier run; one that is not there need not be removed
     std::filesystem::remove(plan_.address_file(), ignored);
     RETURN_IF_ERROR(EmptyFolder(plan_.metrics_directory()));
@@ -131,13 +131,13 @@ class Run {
 
   Result<std::optional<IdentityFiles>> IdentityOf(const std::string& name, const std::string& uri) {
     if (!authority_) return std::optional<IdentityFiles>();
-    ASSIGN_OR_RETURN(IdentityFiles files, authority_->Issue(name, uri, plan_.tls_directory()));
+    ASSIGN_OR_RETURN(IdentityFiles files, WriteIdentity(*authority_, name, uri, plan_.tls_directory()));
     return std::optional<IdentityFiles>(std::move(files));
   }
 
   Status StartWorker(const std::string& id) {
     ASSIGN_OR_RETURN(const std::optional<IdentityFiles> identity,
-                     IdentityOf(id, WorkerUri(plan_.job_uid, id)));
+                     IdentityOf(id, identity::WorkerUri(plan_.job_uid, id)));
     return backend_.Start(StageSpec(plan_, identity, id, trainer_address_));
   }
 
@@ -321,7 +321,7 @@ class Run {
   std::optional<ChaosDriver> chaos_;
   Timepoint started_{};      // the workers
   std::uint64_t steps_ = 0;  // committed
-  std::optional<JobAuthority> authority_;
+  std::optional<identity::JobAuthority> authority_;
   std::optional<IdentityFiles> trainer_identity_;
   std::optional<IdentityFiles> observer_identity_;
   std::uint64_t term_ = 1;

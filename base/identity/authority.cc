@@ -1,0 +1,170 @@
+#include "base/identity/authority.h"
+
+#include <openssl/rand.h>
+#include <openssl/x509v3.h>
+
+#include <utility>
+
+#include "base/identity/openssl.h"
+
+namespace swarm::identity {
+namespace {
+
+constexpr long kClockSkewSeconds = 300;  // certificates begin this much in the past
+
+Result<Key> MakeKey() {
+  Key key(EVP_EC_gen("P-256"));
+  if (!key) return Failed("cannot make a P-256 key");
+  return key;
+}
+
+bool SetSerial(X509* certificate) {
+  unsigned char bytes[16];
+  if (RAND_bytes(bytes, sizeof bytes) != 1) return false;
+  bytes[0] &= 0x7f;  // serial numbers are positive
+  std::unique_ptr<BIGNUM, FreeWith<BN_free>> number(BN_bin2bn(bytes, sizeof bytes, nullptr));
+  return number && BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate));
+}
+
+bool SetSubject(X509* certificate, const std::string& name) {
+  // A common name has at most 64 characters; the identity is in the SAN, whole.
+  const std::string common = name.substr(0, 64);
+  return X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_UTF8,
+                                    reinterpret_cast<const unsigned char*>(common.data()),
+                                    static_cast<int>(common.size()), -1, 0) == 1;
+}
+
+bool AddExtension(X509* certificate, X509* issuer, int id, const std::string& value) {
+  X509V3_CTX context;
+  X509V3_set_ctx_nodb(&context);
+  X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
+  const Extension extension(X509V3_EXT_conf_nid(nullptr, &context, id, value.c_str()));
+  return extension && X509_add_ext(certificate, extension.get(), -1) == 1;
+}
+
+// In a line of OpenSSL's configuration a comma would begin another name.
+bool IsPlainUri(const std::string& uri) {
+  return !uri.empty() && uri.find_first_not_of(
+                             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                             "0123456789-._~:/") == std::string::npos;
+}
+
+struct Subject {
+  std::string name;
+  bool is_authority = false;
+  std::string uri;  // of a leaf
+  std::chrono::seconds validity = kLeafValidity;
+};
+
+bool AddExtensions(X509* certificate, X509* issuer, const Subject& subject) {
+  const auto add = [&](int id, const std::string& value) {
+    return AddExtension(certificate, issuer, id, value);
+  };
+  if (subject.is_authority) {
+    return add(NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
+           add(NID_key_usage, "critical,keyCertSign,cRLSign") &&
+           add(NID_subject_key_identifier, "hash");
+  }
+  return add(NID_basic_constraints, "critical,CA:FALSE") &&
+         add(NID_key_usage, "critical,digitalSignature") &&
+         add(NID_ext_key_usage, "serverAuth,clientAuth") &&
+         add(NID_subject_key_identifier, "hash") && add(NID_authority_key_identifier, "keyid") &&
+         add(NID_subject_alt_name, "URI:" + subject.uri + ",DNS:localhost,IP:127.0.0.1");
+}
+
+// Signed by the key of `issuer`; an authority signs itself (issuer null).
+Result<Certificate> MakeCertificate(const Subject& subject, EVP_PKEY* key, X509* issuer,
+                                    EVP_PKEY* issuer_key) {
+  Certificate certificate(X509_new());
+  X509* const made = certificate.get();
+  X509* const signer = issuer ? issuer : made;
+  if (!made || X509_set_version(made, X509_VERSION_3) != 1 || !SetSerial(made) ||
+      !SetSubject(made, subject.name) ||
+      X509_set_issuer_name(made, X509_get_subject_name(signer)) != 1 ||
+      !X509_gmtime_adj(X509_getm_notBefore(made), -kClockSkewSeconds) ||
+      !X509_gmtime_adj(X509_getm_notAfter(made), subject.validity.count()) ||
+      X509_set_pubkey(made, key) != 1 || !AddExtensions(made, signer, subject) ||
+      X509_sign(made, issuer_key, EVP_sha256()) == 0) {
+    return Failed("cannot make the certificate of " + subject.name);
+  }
+  return certificate;
+}
+
+std::string JobUri(const std::string& job_uid) { return "spiffe://swarmjob.local/job/" + job_uid; }
+
+}  // namespace
+
+struct JobAuthority::State {
+  std::string job_uid;
+  KeyPair pair;
+  Key key;
+  Certificate certificate;
+};
+
+std::string TrainerUri(const std::string& job_uid) { return JobUri(job_uid) + "/trainer"; }
+std::string OperatorUri(const std::string& job_uid) { return JobUri(job_uid) + "/operator"; }
+std::string ObserverUri(const std::string& job_uid) { return JobUri(job_uid) + "/observer"; }
+std::string WorkerUri(const std::string& job_uid, const std::string& worker_id) {
+  return JobUri(job_uid) + "/worker/" + worker_id;
+}
+
+JobAuthority::JobAuthority(std::unique_ptr<State> state) : state_(std::move(state)) {}
+JobAuthority::JobAuthority(JobAuthority&&) noexcept = default;
+JobAuthority& JobAuthority::operator=(JobAuthority&&) noexcept = default;
+JobAuthority::~JobAuthority() = default;
+
+const std::string& JobAuthority::job_uid() const { return state_->job_uid; }
+const KeyPair& JobAuthority::pair() const { return state_->pair; }
+
+Result<JobAuthority> JobAuthority::Create(const std::string& job_uid) {
+  ASSIGN_OR_RETURN(Key key, MakeKey());
+  const Subject subject{"SwarmJob " + job_uid, /*is_authority=*/true, "", kAuthorityValidity};
+  ASSIGN_OR_RETURN(Certificate certificate,
+                   MakeCertificate(subject, key.get(), /*issuer=*/nullptr, key.get()));
+  KeyPair pair;
+  ASSIGN_OR_RETURN(pair.certificate, ToPem(certificate.get()));
+  ASSIGN_OR_RETURN(pair.key, ToPem(key.get()));
+  return JobAuthority(std::make_unique<State>(
+      State{job_uid, std::move(pair), std::move(key), std::move(certificate)}));
+}
+
+Result<JobAuthority> JobAuthority::Load(const std::string& job_uid, const KeyPair& pair) {
+  constexpr char kWhose[] = "the authority's ";
+  RETURN_IF_ERROR(CheckPair(pair, std::string(kWhose) + "certificate", std::string(kWhose) + "key"));
+  ASSIGN_OR_RETURN(Certificate certificate, ParseCertificate(pair.certificate, "certificate"));
+  ASSIGN_OR_RETURN(Key key, ParseKey(pair.key, "key"));
+  if (X509_check_ca(certificate.get()) == 0) {
+    return InvalidArgument("the certificate is not an authority's");
+  }
+  return JobAuthority(std::make_unique<State>(
+      State{job_uid, pair, std::move(key), std::move(certificate)}));
+}
+
+Result<KeyPair> JobAuthority::Issue(const std::string& name, const std::string& uri) const {
+  if (!IsPlainUri(uri)) return InvalidArgument("\"" + uri + "\" cannot stand in a certificate");
+  ASSIGN_OR_RETURN(Key key, MakeKey());
+  ASSIGN_OR_RETURN(Certificate certificate,
+                   MakeCertificate({name, /*is_authority=*/false, uri}, key.get(),
+                                   state_->certificate.get(), state_->key.get()));
+  KeyPair pair;
+  ASSIGN_OR_RETURN(pair.certificate, ToPem(certificate.get()));
+  ASSIGN_OR_RETURN(pair.key, ToPem(key.get()));
+  return pair;
+}
+
+Result<std::string> MakeJobUid() {
+  unsigned char bytes[16];
+  if (RAND_bytes(bytes, sizeof bytes) != 1) return Failed("no random bytes");
+  bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0f) | 0x40);  // RFC 9562, version 4
+  bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3f) | 0x80);
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += kDigits[bytes[i] >> 4];
+    text += kDigits[bytes[i] & 15];
+  }
+  return text;
+}
+
+}  // namespace swarm::identity

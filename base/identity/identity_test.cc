@@ -1,0 +1,67 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/identity/authority.h"
+
+namespace swarm::identity {
+namespace {
+
+JobAuthority Made(const std::string& uid) {
+  auto authority = JobAuthority::Create(uid);
+  SWARM_CHECK(authority.ok(), authority.status().ToString());
+  return std::move(authority).value();
+}
+
+TEST(JobAuthorityTest, IsLoadedFromItsPairAndGoesOnIssuing) {
+  const JobAuthority made = Made("7");
+  const auto loaded = JobAuthority::Load("7", made.pair());
+  ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
+  EXPECT_EQ(loaded->pair(), made.pair());
+  const auto pair = loaded->Issue("w0", WorkerUri("7", "w0"));
+  ASSERT_TRUE(pair.ok());
+  EXPECT_TRUE(CheckPair(*pair, "certificate", "key").ok());
+}
+
+TEST(JobAuthorityTest, OutlivesItsLeavesByFar) {
+  const JobAuthority authority = Made("7");
+  const auto root = ReadCertificate(authority.pair().certificate, "ca.crt");
+  const auto pair = authority.Issue("trainer", TrainerUri("7"));
+  ASSERT_TRUE(root.ok() && pair.ok());
+  const auto leaf = ReadCertificate(pair->certificate, "tls.crt");
+  ASSERT_TRUE(leaf.ok());
+  EXPECT_TRUE(root->is_authority);
+  EXPECT_FALSE(leaf->is_authority);
+  EXPECT_THAT(leaf->uris, testing::ElementsAre("spiffe://swarmjob.local/job/7/trainer"));
+  EXPECT_EQ(leaf->not_after - leaf->not_before, kLeafValidity + std::chrono::seconds(300));
+  EXPECT_GT(root->not_after - leaf->not_after, std::chrono::hours(9 * 365 * 24));
+}
+
+TEST(JobAuthorityTest, IsNotLoadedFromWhatIsNone) {
+  const JobAuthority authority = Made("7"), other = Made("8");
+  const auto leaf = authority.Issue("trainer", TrainerUri("7"));
+  ASSERT_TRUE(leaf.ok());
+  const KeyPair foreign{authority.pair().certificate, other.pair().key};
+  for (const KeyPair& pair : {KeyPair{}, KeyPair{"x", "y"}, foreign, *leaf}) {
+    EXPECT_EQ(JobAuthority::Load("7", pair).status().code(), StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(PemTest, NamesWhatIsWrong) {
+  EXPECT_THAT(ReadCertificate("", "/tls/ca.crt").status().message(),
+              testing::HasSubstr("/tls/ca.crt holds no certificate"));
+  const JobAuthority one = Made("1"), two = Made("2");
+  EXPECT_THAT(CheckPair({one.pair().certificate, two.pair().key}, "a.crt", "b.key").message(),
+              testing::HasSubstr("b.key is not the key of a.crt"));
+}
+
+TEST(JobUidTest, IsAUuidAndNeverTheSame) {
+  const auto first = MakeJobUid(), second = MakeJobUid();
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_THAT(*first,
+              testing::MatchesRegex("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-"
+                                    "[0-9a-f]{12}"));
+  EXPECT_NE(*first, *second);
+}
+
+}  // namespace
+}  // namespace swarm::identity
