@@ -1,0 +1,151 @@
+#include "operator/controller/job_secrets.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/base64.h"
+
+namespace swarm::controller {
+namespace {
+
+using nlohmann::json;
+
+json WithContent(json secret, const SecretContent& content) {
+  json data = json::object();
+  for (const auto& [key, value] : content) data[key] = EncodeBase64(value);
+  secret["type"] = "Opaque";
+  secret["data"] = std::move(data);
+  return secret;
+}
+
+/// What is no base64 counts as absent: it will be written anew.
+SecretContent ContentOf(const json& secret) {
+  SecretContent content;
+  const auto data = secret.find("data");
+  if (data == secret.end() || !data->is_object()) return content;
+  for (const auto& [key, value] : data->items()) {
+    if (!value.is_string()) continue;
+    if (auto decoded = DecodeBase64(value.get_ref<const std::string&>())) {
+      content[key] = *std::move(decoded);
+    }
+  }
+  return content;
+}
+
+bool IsOwnedBy(const json& object, const std::string& uid) {
+  const json::json_pointer owners("/metadata/ownerReferences");
+  if (!object.contains(owners) || !object.at(owners).is_array()) return false;
+  for (const json& owner : object.at(owners)) {
+    if (kube::TextAt(owner, "/uid") == uid) return true;
+  }
+  return false;
+}
+
+Status NotOurs(const kube::ObjectName& name) {
+  return FailedPrecondition("Secret " + name.ToString() +
+                            " is there and belongs to somebody else; delete or rename it");
+}
+
+}  // namespace
+
+std::shared_ptr<JobSecrets::Held> JobSecrets::Find(const std::string& job_uid) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = held_.find(job_uid);
+  return found == held_.end() ? nullptr : found->second;
+}
+
+void JobSecrets::Forget(const std::string& job_uid) {
+  const std::lock_guard lock(mutex_);
+  held_.erase(job_uid);
+}
+
+Result<HeldIdentities> JobSecrets::Ensure(const kube::ObjectName& job, const std::string& job_uid,
+                                          const IdentitiesWanted& wanted,
+                                          const MakeSecret& make_secret, WallTime now) {
+  std::shared_ptr<Held> held = Find(job_uid);
+  if (held && held->wanted.workers == wanted.workers && held->wanted.trainer == wanted.trainer &&
+      now < held->identities.renew_at) {
+    return held->identities;
+  }
+  const Place place{job, job_uid, make_secret};
+  const auto renewed = [&]() -> Status {
+    if (!held) {
+      ASSIGN_OR_RETURN(held, Read(place));
+    }
+    return Renew(place, wanted, now, held.get());
+  }();
+  const std::lock_guard lock(mutex_);
+  if (!renewed.ok()) {
+    held_.erase(job_uid);
+    return renewed;
+  }
+  held_[job_uid] = held;
+  return held->identities;
+}
+
+Result<std::shared_ptr<JobSecrets::Held>> JobSecrets::Read(const Place& place) {
+  ASSIGN_OR_RETURN(identity::JobAuthority authority, ReadOrMakeAuthority(place));
+  auto held = std::make_shared<Held>();
+  held->authority = std::make_shared<const identity::JobAuthority>(std::move(authority));
+  held->identities.ca = held->authority->pair().certificate;
+  const kube::ObjectName name{place.job.ns, place.job.name + "-identities"};
+  const auto secret = client_.Get(kube::resources::Secrets(), name);
+  if (secret.ok()) {
+    if (!IsOwnedBy(**secret, place.job_uid)) return NotOurs(name);
+    held->content = ContentOf(**secret);
+    held->resource_version = kube::ResourceVersionOf(**secret);
+  } else if (secret.status().code() != StatusCode::kNotFound) {
+    return secret.status();
+  }
+  return held;
+}
+
+Result<identity::JobAuthority> JobSecrets::ReadOrMakeAuthority(const Place& place) {
+  const kube::ObjectName name{place.job.ns, place.job.name + "-ca"};
+  auto secret = client_.Get(kube::resources::Secrets(), name);
+  if (secret.status().code() == StatusCode::kNotFound) {
+    ASSIGN_OR_RETURN(identity::JobAuthority made, identity::JobAuthority::Create(place.job_uid));
+    const auto created =
+        client_.Create(kube::resources::Secrets(),
+                       WithContent(place.make_secret(name.name), AuthoritySecret(made)));
+    if (created.ok()) return made;
+    // Another operator, or an earlier try of ours, was first: theirs counts.
+    if (created.status().code() != StatusCode::kAlreadyExists) return created.status();
+    secret = client_.Get(kube::resources::Secrets(), name);
+  }
+  RETURN_IF_ERROR(secret.status());
+  if (!IsOwnedBy(**secret, place.job_uid)) return NotOurs(name);
+  auto loaded = LoadAuthority(place.job_uid, ContentOf(**secret));
+  if (loaded.ok()) return loaded;
+  return FailedPrecondition("Secret " + name.ToString() + ": " + loaded.status().message() +
+                            "; delete it, and a new one is made");
+}
+
+Status JobSecrets::Renew(const Place& place, const IdentitiesWanted& wanted, WallTime now,
+                         Held* held) {
+  ASSIGN_OR_RETURN(Identities renewed,
+                   RenewIdentities(*held->authority, wanted, held->content, now));
+  if (held->resource_version.empty() || renewed.content != held->content) {
+    json secret =
+        WithContent(place.make_secret(place.job.name + "-identities"), renewed.content);
+    kube::Object written;
+    if (held->resource_version.empty()) {
+      ASSIGN_OR_RETURN(written, client_.Create(kube::resources::Secrets(), secret));
+    } else {
+      secret["metadata"]["resourceVersion"] = held->resource_version;
+      ASSIGN_OR_RETURN(written, client_.Update(kube::resources::Secrets(), secret));
+    }
+    held->resource_version = kube::ResourceVersionOf(*written);
+    held->content = std::move(renewed.content);
+  }
+  // No older than the trainer's, whose age renew_at knows.
+  if (held->identities.self.key.empty() || now >= held->identities.renew_at ||
+      wanted.trainer != held->wanted.trainer) {
+    ASSIGN_OR_RETURN(held->identities.self,
+                     held->authority->Issue("operator", identity::OperatorUri(place.job_uid)));
+  }
+  held->wanted = wanted;
+  held->identities.renew_at = renewed.renew_at;
+  return Status();
+}
+
+}  // namespace swarm::controller
