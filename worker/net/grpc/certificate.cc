@@ -6,9 +6,6 @@
 
 #include <fstream>
 #include <sstream>
-#include <vector>
-
-#include "base/identity/pem.h"
 
 namespace swarm::net {
 namespace {
@@ -21,21 +18,6 @@ Result<std::string> ReadFile(const std::string& path) {
   return content.str();
 }
 
-Status CheckPair(const std::string& certificate_text, const std::string& key_text,
-                 const TlsFiles& files, const std::string& uri) {
-  RETURN_IF_ERROR(
-      identity::CheckPair({certificate_text, key_text}, files.certificate, files.key));
-  ASSIGN_OR_RETURN(const identity::CertificateFacts facts,
-                   identity::ReadCertificate(certificate_text, files.certificate));
-  const std::vector<std::string>& uris = facts.uris;
-  if (uris.size() != 1 || uris[0] != uri) {
-    return InvalidArgument(files.certificate + " names " +
-                           (uris.size() == 1 ? uris[0] : std::to_string(uris.size()) + " URIs") +
-                           ", but this program is " + uri);
-  }
-  return Status();
-}
-
 Status WriteAll(int fd, const std::string& content) {
   for (std::size_t at = 0; at < content.size();) {
     const ssize_t written = write(fd, content.data() + at, content.size() - at);
@@ -46,6 +28,20 @@ Status WriteAll(int fd, const std::string& content) {
 }
 
 }  // namespace
+
+Status CheckIdentity(const identity::KeyPair& pair, const std::string& certificate_name,
+                     const std::string& key_name, const std::string& uri) {
+  RETURN_IF_ERROR(identity::CheckPair(pair, certificate_name, key_name));
+  ASSIGN_OR_RETURN(const identity::CertificateFacts facts,
+                   identity::ReadCertificate(pair.certificate, certificate_name));
+  if (facts.uris.size() != 1 || facts.uris[0] != uri) {
+    return InvalidArgument(
+        certificate_name + " names " +
+        (facts.uris.size() == 1 ? facts.uris[0] : std::to_string(facts.uris.size()) + " URIs") +
+        ", but this program is " + uri);
+  }
+  return Status();
+}
 
 Status MemoryFile::Replace(const std::string& content) {
   const int fresh = memfd_create("certificates", MFD_CLOEXEC);
@@ -74,7 +70,7 @@ Status CheckedCertificates::Refresh() {
   std::string identity = certificate + "\n" + key;
   if (ca == ca_text_ && identity == identity_text_) return Status();
   RETURN_IF_ERROR(identity::ReadCertificate(ca, files_.ca).status());
-  RETURN_IF_ERROR(CheckPair(certificate, key, files_, uri_));
+  RETURN_IF_ERROR(CheckIdentity({certificate, key}, files_.certificate, files_.key, uri_));
   RETURN_IF_ERROR(ca_.Replace(ca));
   RETURN_IF_ERROR(identity_.Replace(identity));
   ca_text_ = std::move(ca);

@@ -5,10 +5,16 @@
 #include <memory>
 #include <string>
 
+#include "base/identity/pem.h"
 #include "base/status.h"
 #include "worker/net/grpc/grpc_endpoint.h"
 
 namespace swarm::net {
+
+/// Whether `pair` is a certificate and its key, and names `uri` as its only URI SAN. The names are
+/// what messages call them. Errors: kInvalidArgument.
+Status CheckIdentity(const identity::KeyPair& pair, const std::string& certificate_name,
+                     const std::string& key_name, const std::string& uri);
 
 /// A file in memory, at a path that stays the same while its content is replaced in one step. Only
 /// this process can open it. It stays open when this is gone: gRPC may look at the path a little

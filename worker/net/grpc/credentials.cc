@@ -54,15 +54,17 @@ class IdentityVerifier final : public grpc::experimental::ExternalCertificateVer
   const std::string expected_;
 };
 
+using Provider = std::shared_ptr<grpc::experimental::CertificateProviderInterface>;
+
 class TlsCredentials final : public Credentials {
  public:
-  /// `files` have been refreshed once.
-  TlsCredentials(const GrpcOptions& options, std::unique_ptr<CheckedCertificates> files)
+  /// `files` are what `provider` watches; null if it watches none.
+  TlsCredentials(const GrpcOptions& options, std::unique_ptr<CheckedCertificates> files,
+                 Provider provider)
       : trust_domain_(options.trust_domain),
         job_(options.job),
         files_(std::move(files)),
-        provider_(std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
-            files_->identity_path(), files_->identity_path(), files_->ca_path(), kReloadSeconds)) {}
+        provider_(std::move(provider)) {}
 
   std::shared_ptr<grpc::ServerCredentials> ForListening() const override {
     grpc::experimental::TlsServerCredentialsOptions options(provider_);
@@ -80,6 +82,7 @@ class TlsCredentials final : public Credentials {
   }
 
   void Refresh() override {
+    if (!files_) return;
     const Status status = files_->Refresh();
     if (!status.ok() && last_refresh_.ok()) {
       LOG_WARN("the certificate in use stays: {}", status.ToString());
@@ -107,7 +110,7 @@ class TlsCredentials final : public Credentials {
   const std::string job_;
   const std::unique_ptr<CheckedCertificates> files_;
   Status last_refresh_;
-  const std::shared_ptr<grpc::experimental::CertificateProviderInterface> provider_;
+  const Provider provider_;
 };
 
 class PlaintextCredentials final : public Credentials {
@@ -138,18 +141,40 @@ std::string IdentityUri(const std::string& trust_domain, const std::string& job,
   return job_uri + "worker/" + PercentEncode(id.value);
 }
 
+namespace {
+
+Result<std::unique_ptr<Credentials>> FromFiles(const GrpcOptions& options, const std::string& uri) {
+  auto files = std::make_unique<CheckedCertificates>(*options.tls, uri);
+  RETURN_IF_ERROR(files->Refresh());
+  auto provider = std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
+      files->identity_path(), files->identity_path(), files->ca_path(), kReloadSeconds);
+  return std::unique_ptr<Credentials>(
+      std::make_unique<TlsCredentials>(options, std::move(files), std::move(provider)));
+}
+
+Result<std::unique_ptr<Credentials>> FromMemory(const GrpcOptions& options,
+                                                const std::string& uri) {
+  const TlsPem& pem = *options.tls_pem;
+  RETURN_IF_ERROR(CheckIdentity({pem.certificate, pem.key}, "the certificate", "the key", uri));
+  RETURN_IF_ERROR(identity::ReadCertificate(pem.ca, "the authority").status());
+  auto provider = std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
+      pem.ca, std::vector<grpc::experimental::IdentityKeyCertPair>{{pem.key, pem.certificate}});
+  return std::unique_ptr<Credentials>(
+      std::make_unique<TlsCredentials>(options, /*files=*/nullptr, std::move(provider)));
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Credentials>> Credentials::Create(const GrpcOptions& options) {
-  if (options.plaintext == options.tls.has_value()) {
+  if (options.plaintext + options.tls.has_value() + options.tls_pem.has_value() != 1) {
     return InvalidArgument("give the files for TLS, or ask for plaintext, and not both");
   }
   if (options.plaintext) {
     return std::unique_ptr<Credentials>(std::make_unique<PlaintextCredentials>());
   }
   PrepareProcess();
-  auto files = std::make_unique<CheckedCertificates>(
-      *options.tls, IdentityUri(options.trust_domain, options.job, options.self));
-  RETURN_IF_ERROR(files->Refresh());
-  return std::unique_ptr<Credentials>(std::make_unique<TlsCredentials>(options, std::move(files)));
+  const std::string uri = IdentityUri(options.trust_domain, options.job, options.self);
+  return options.tls ? FromFiles(options, uri) : FromMemory(options, uri);
 }
 
 }  // namespace swarm::net

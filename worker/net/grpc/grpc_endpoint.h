@@ -21,6 +21,14 @@ struct TlsFiles {
   std::string key;          ///< this program's
 };
 
+/// The same in memory, and for good: for a program that talks to many jobs, each with an authority
+/// of its own.
+struct TlsPem {
+  std::string ca;
+  std::string certificate;
+  std::string key;
+};
+
 struct GrpcOptions {
   WorkerId self;
   std::string listen = "0.0.0.0:0";  ///< host:port; port 0: any free one
@@ -29,8 +37,9 @@ struct GrpcOptions {
   std::string job;                ///< UID; peers of another job are refused
   std::string trust_domain = "swarmjob.local";
 
-  std::optional<TlsFiles> tls;  ///< needed, unless
-  bool plaintext = false;       ///< no TLS: for experiments on one machine only
+  std::optional<TlsFiles> tls;    ///< needed, or
+  std::optional<TlsPem> tls_pem;  ///< this, unless
+  bool plaintext = false;         ///< no TLS: for experiments on one machine only
 
   std::size_t control_window_bytes = 8u << 20;
   std::size_t data_window_bytes = 64u << 20;

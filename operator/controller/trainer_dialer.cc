@@ -1,0 +1,43 @@
+#include "operator/controller/trainer_dialer.h"
+
+#include "base/log.h"
+#include "worker/trainer/dialled_observer.h"
+
+namespace swarm::controller {
+namespace {
+
+class DialledTrainer final : public TrainerConnection {
+ public:
+  explicit DialledTrainer(std::unique_ptr<trainer::Observer> observer)
+      : observer_(std::move(observer)) {}
+
+  std::optional<protocol::JobStatus> Take() override {
+    while (const auto reply = observer_->TakeReply()) {
+      if (!reply->why.empty()) LOG_WARN("a trainer did not do what it was told: {}", reply->why);
+    }
+    return observer_->Take();
+  }
+  Status Send(protocol::Direct direct) override { return observer_->Send(std::move(direct)); }
+
+ private:
+  const std::unique_ptr<trainer::Observer> observer_;
+};
+
+}  // namespace
+
+TrainerLinks::Connect MakeTrainerDialer(const DialerOptions& options) {
+  return [options](const TrainerAddress& address) -> Result<std::unique_ptr<TrainerConnection>> {
+    ASSIGN_OR_RETURN(auto observer,
+                     trainer::DialObserver({.self = protocol::WorkerId("operator/" + options.self),
+                                            .dial = address.dial,
+                                            .job_uid = address.job_uid,
+                                            .trust_domain = options.trust_domain,
+                                            .ca = address.ca,
+                                            .certificate = address.self.certificate,
+                                            .key = address.self.key}));
+    return std::unique_ptr<TrainerConnection>(
+        std::make_unique<DialledTrainer>(std::move(observer)));
+  };
+}
+
+}  // namespace swarm::controller
