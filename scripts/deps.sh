@@ -16,7 +16,7 @@ debian=(
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libssl-dev
   nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libspdlog-dev prometheus-cpp-dev prometheus
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
-  libsentencepiece-dev sentencepiece libcurl4-openssl-dev libisal-dev libxxhash-dev
+  libcpprest-dev libsentencepiece-dev sentencepiece libcurl4-openssl-dev libisal-dev libxxhash-dev
   bible-kjv iproute2 spin python3 python3-pip python3-venv
 )
 [ "${SWARM_DEPS_TOOLS:-0}" = 1 ] && debian+=(clang-19 clang-format-19 clang-tidy-19 iperf3)
