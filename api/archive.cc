@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "api/wall_time.h"
+
 namespace swarm::api {
 namespace {
 
@@ -39,8 +41,9 @@ bool IsWhole(double number) {
 
 }  // namespace
 
-ObjectReader::ObjectReader(const json& value, std::string path, std::vector<FieldError>* errors)
-    : value_(value), path_(std::move(path)), errors_(errors) {
+ObjectReader::ObjectReader(const json& value, std::string path, std::vector<FieldError>* errors,
+                           UnknownKeys unknown_keys)
+    : value_(value), path_(std::move(path)), errors_(errors), unknown_keys_(unknown_keys) {
   if (value_.is_null() || value_.is_object()) return;
   is_object_ = false;
   Report(path_, "is " + Shown(value_) + ", not a mapping", "write its fields below it");
@@ -67,7 +70,7 @@ void ObjectReader::ReportMissing(std::string_view key) {
 }
 
 void ObjectReader::Finish() {
-  if (!value_.is_object()) return;
+  if (!value_.is_object() || unknown_keys_ == UnknownKeys::kPassOver) return;
   for (const auto& [key, value] : value_.items()) {
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     const std::string_view nearest = Nearest(key, known_);
@@ -136,6 +139,28 @@ void ObjectReader::ReadInto(const json& value, const std::string&, RawJson& targ
   target.text = value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+void ObjectReader::ReadInto(const json& value, const std::string& path, WallTime& target) {
+  const auto* text = value.get_ptr<const std::string*>();
+  if (const auto time = text ? ParseTime(*text) : std::nullopt) {
+    target = *time;
+  } else {
+    Report(path, "is " + Shown(value) + ", not a time", "write it as \"2026-11-21T14:30:00Z\"");
+  }
+}
+
+void ObjectReader::ReadInto(const json& value, const std::string& path,
+                            std::map<std::string, std::string>& target) {
+  if (!value.is_object()) {
+    return Report(path, "is " + Shown(value) + ", not a mapping", "write key: value below it");
+  }
+  target.clear();
+  for (const auto& [key, item] : value.items()) ReadInto(item, path + "." + key, target[key]);
+}
+
+void ObjectReader::ReportNoList(const json& value, const std::string& path) {
+  Report(path, "is " + Shown(value) + ", not a list", "write [...], or its items below it with -");
+}
+
 void ObjectReader::ReportEnum(const json& value, const std::string& path,
                               const std::vector<std::string_view>& names,
                               const std::vector<std::string_view>& later) {
@@ -192,12 +217,14 @@ void ObjectReader::Extra(std::initializer_list<std::string_view> keys, RawJson& 
   if (!kept.empty()) ReadInto(kept, path_, target);
 }
 
-void ObjectWriter::Field(std::string_view key, const RawJson& source) {
-  if (source.text.empty()) return;
+json ObjectWriter::Value(const RawJson& source) {
+  if (source.text.empty()) return {};
   // What does not parse was not made by a reader; written as a string it stays visible.
   json value = json::parse(source.text, nullptr, /*allow_exceptions=*/false);
-  object_[std::string(key)] = value.is_discarded() ? json(source.text) : std::move(value);
+  return value.is_discarded() ? json(source.text) : value;
 }
+
+json ObjectWriter::Value(WallTime source) { return FormatTime(source); }
 
 void ObjectWriter::Extra(std::initializer_list<std::string_view> keys, const RawJson& source) {
   const json kept = json::parse(source.text, nullptr, /*allow_exceptions=*/false);

@@ -1,23 +1,35 @@
 // One description of each struct of the manifest serves reading and writing: `Describe(archive,
 // value)` names the fields, an ObjectReader fills them from JSON, an ObjectWriter writes them.
-// Internal to api/: parse.cc and llama_config.cc hold the descriptions.
+// Internal to api/: parse.cc, llama_config.cc and status_json.cc hold the descriptions.
 //
 // A null counts as an absent field, as in Kubernetes.
 #pragma once
 
+#include <concepts>
 #include <initializer_list>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "api/enum_names.h"
 #include "api/field_error.h"
+#include "api/wall_time.h"
 
 namespace swarm::api {
 
 template <typename E>
 concept NamedEnum = requires { EnumNames<E>::kValues; };
+
+template <typename Archive, typename T>
+concept DescribedFor = requires(Archive& archive, T& value) { Describe(archive, value); };
+
+/// What becomes of keys that no description names: a manifest is checked for misspellings, an
+/// object of a later version of ours is not.
+enum class UnknownKeys { kRefuse, kPassOver };
 
 /// Reads one JSON object; collects what is wrong with it in `errors` and goes on.
 /// Finish() must be called after the last field.
@@ -26,7 +38,8 @@ class ObjectReader {
   static constexpr bool kReading = true;
 
   /// `value` and `errors` must outlive the reader. Anything but an object or null is an error.
-  ObjectReader(const nlohmann::json& value, std::string path, std::vector<FieldError>* errors);
+  ObjectReader(const nlohmann::json& value, std::string path, std::vector<FieldError>* errors,
+               UnknownKeys unknown_keys = UnknownKeys::kRefuse);
 
   /// Leaves `target` (a default) where the key is absent or wrong.
   template <typename T>
@@ -45,9 +58,7 @@ class ObjectReader {
   template <typename T>
   void Object(std::string_view key, T& target) {
     const nlohmann::json* value = Find(key);
-    ObjectReader child(value ? *value : Empty(), PathOf(key), errors_);
-    if (child.is_object_) Describe(child, target);
-    child.Finish();
+    ReadInto(value ? *value : Empty(), PathOf(key), target);
   }
   /// A list of exactly two numbers.
   void Pair(std::string_view key, double& first, double& second);
@@ -62,7 +73,7 @@ class ObjectReader {
   /// Keys kept together, unread, as one object in `target`.
   void Extra(std::initializer_list<std::string_view> keys, RawJson& target);
 
-  /// Reports the keys that nobody asked for.
+  /// Reports the keys that nobody asked for, unless they are to be passed over.
   void Finish();
 
   /// Whether there are fields to read. If not, that has been reported.
@@ -84,6 +95,28 @@ class ObjectReader {
   void ReadInto(const nlohmann::json& value, const std::string& path, double& target);
   void ReadInto(const nlohmann::json& value, const std::string& path, std::string& target);
   void ReadInto(const nlohmann::json& value, const std::string& path, RawJson& target);
+  void ReadInto(const nlohmann::json& value, const std::string& path, WallTime& target);
+  void ReadInto(const nlohmann::json& value, const std::string& path,
+                std::map<std::string, std::string>& target);
+  template <typename T>
+  void ReadInto(const nlohmann::json& value, const std::string& path, std::optional<T>& target) {
+    ReadInto(value, path, target.emplace());
+  }
+  template <typename T>
+  void ReadInto(const nlohmann::json& value, const std::string& path, std::vector<T>& target) {
+    if (!value.is_array()) return ReportNoList(value, path);
+    target.assign(value.size(), T());
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      ReadInto(value[i], path + "[" + std::to_string(i) + "]", target[i]);
+    }
+  }
+  template <typename T>
+    requires DescribedFor<ObjectReader, T>
+  void ReadInto(const nlohmann::json& value, const std::string& path, T& target) {
+    ObjectReader child(value, path, errors_, unknown_keys_);
+    if (child.is_object_) Describe(child, target);
+    child.Finish();
+  }
   template <NamedEnum E>
   void ReadInto(const nlohmann::json& value, const std::string& path, E& target) {
     std::vector<std::string_view> names;
@@ -96,6 +129,7 @@ class ObjectReader {
     }
     ReportEnum(value, path, names, {EnumNames<E>::kLater.begin(), EnumNames<E>::kLater.end()});
   }
+  void ReportNoList(const nlohmann::json& value, const std::string& path);
   void ReportEnum(const nlohmann::json& value, const std::string& path,
                   const std::vector<std::string_view>& names,
                   const std::vector<std::string_view>& later);
@@ -103,36 +137,30 @@ class ObjectReader {
   const nlohmann::json& value_;
   const std::string path_;
   std::vector<FieldError>* const errors_;
+  const UnknownKeys unknown_keys_;
   bool is_object_ = true;
   std::vector<std::string_view> known_;
 };
 
-/// Writes one JSON object. Optional strings that are empty and absent RawJson are left out.
+/// Writes one JSON object. What has an absent value (an empty text or map, an absent RawJson or
+/// optional) is left out.
 class ObjectWriter {
  public:
   static constexpr bool kReading = false;
 
   template <typename T>
   void Field(std::string_view key, const T& source) {
-    object_[std::string(key)] = source;
+    nlohmann::json value = Value(source);
+    if (!value.is_null()) object_[std::string(key)] = std::move(value);
   }
-  template <NamedEnum E>
-  void Field(std::string_view key, const E& source) {
-    object_[std::string(key)] = NameOf(source);
-  }
-  void Field(std::string_view key, const std::string& source) {
-    if (!source.empty()) object_[std::string(key)] = source;
-  }
-  void Field(std::string_view key, const RawJson& source);
+  /// Written even if it is empty.
   template <typename T>
   void Required(std::string_view key, const T& source) {
     object_[std::string(key)] = source;
   }
   template <typename T>
-  void Object(std::string_view key, T& source) {
-    ObjectWriter child;
-    Describe(child, source);
-    object_[std::string(key)] = child.Take();
+  void Object(std::string_view key, const T& source) {
+    object_[std::string(key)] = Value(source);
   }
   void Pair(std::string_view key, double first, double second) {
     object_[std::string(key)] = {first, second};
@@ -148,6 +176,44 @@ class ObjectWriter {
   nlohmann::json Take() { return std::move(object_); }
 
  private:
+  // Null: absent.
+  template <typename T>
+    requires std::is_arithmetic_v<T>
+  static nlohmann::json Value(T source) {
+    return source;
+  }
+  template <NamedEnum E>
+  static nlohmann::json Value(E source) {
+    return NameOf(source);
+  }
+  static nlohmann::json Value(const nlohmann::json& source) { return source; }
+  static nlohmann::json Value(const std::string& source) {
+    return source.empty() ? nlohmann::json() : nlohmann::json(source);
+  }
+  static nlohmann::json Value(const RawJson& source);
+  static nlohmann::json Value(WallTime source);
+  static nlohmann::json Value(const std::map<std::string, std::string>& source) {
+    return source.empty() ? nlohmann::json() : nlohmann::json(source);
+  }
+  template <typename T>
+  static nlohmann::json Value(const std::optional<T>& source) {
+    return source ? Value(*source) : nlohmann::json();
+  }
+  template <typename T>
+  static nlohmann::json Value(const std::vector<T>& source) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const T& item : source) list.push_back(Value(item));
+    return list;
+  }
+  template <typename T>
+    requires DescribedFor<ObjectWriter, T>
+  static nlohmann::json Value(const T& source) {
+    ObjectWriter writer;
+    T copy = source;  // a description may change what it reads into
+    Describe(writer, copy);
+    return writer.Take();
+  }
+
   nlohmann::json object_ = nlohmann::json::object();
 };
 

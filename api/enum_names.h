@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/status.h"
 #include "api/swarmjob.h"
 
 namespace swarm::api {
@@ -74,6 +75,34 @@ struct EnumNames<BoundaryCodec> {
                                       std::pair{BoundaryCodec::kBF16, "BF16"}};
   static constexpr std::array<std::string_view, 5> kLater{"Int8", "Subspace", "Bottleneck",
                                                           "Maxout", "Anchored"};
+};
+
+template <>
+struct EnumNames<ConditionStatus> {
+  static constexpr std::array kValues{std::pair{ConditionStatus::kTrue, "True"},
+                                      std::pair{ConditionStatus::kFalse, "False"},
+                                      std::pair{ConditionStatus::kUnknown, "Unknown"}};
+  static constexpr std::array<std::string_view, 0> kLater{};
+};
+template <>
+struct EnumNames<JobState> {
+  static constexpr std::array kValues{std::pair{JobState::kPending, "Pending"},
+                                      std::pair{JobState::kRejected, "Rejected"},
+                                      std::pair{JobState::kStarting, "Starting"},
+                                      std::pair{JobState::kRunning, "Running"},
+                                      std::pair{JobState::kRecovering, "Recovering"},
+                                      std::pair{JobState::kSuspending, "Suspending"},
+                                      std::pair{JobState::kSuspended, "Suspended"},
+                                      std::pair{JobState::kSucceeded, "Succeeded"},
+                                      std::pair{JobState::kFailed, "Failed"}};
+  static constexpr std::array<std::string_view, 0> kLater{};
+};
+template <>
+struct EnumNames<PoolState> {
+  static constexpr std::array kValues{std::pair{PoolState::kAvailable, "Available"},
+                                      std::pair{PoolState::kDry, "Dry"},
+                                      std::pair{PoolState::kProbing, "Probing"}};
+  static constexpr std::array<std::string_view, 0> kLater{};
 };
 
 /// The spelling of a value; "" for a number that is no value of the enumeration.

@@ -111,6 +111,17 @@ static void Describe(Archive& a, Checkpoint& checkpoint) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, Pool& pool) {
+  a.Required("name", pool.name);
+  a.Field("maxReplicas", pool.maxReplicas);
+  a.Field("pendingSeconds", pool.pendingSeconds);
+  a.Field("returnAfterSeconds", pool.returnAfterSeconds);
+  a.Field("nodeSelector", pool.nodeSelector);
+  a.Field("tolerations", pool.tolerations);
+  a.Field("resources", pool.resources);
+}
+
+template <typename Archive>
 static void Describe(Archive& a, Workers& workers) {
   a.Field("replicas", workers.replicas);
   a.Field("minReplicas", workers.minReplicas);
@@ -119,8 +130,25 @@ static void Describe(Archive& a, Workers& workers) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, Trainer& trainer) {
+  a.Field("template", trainer.podTemplate);
+}
+
+template <typename Archive>
+static void Describe(Archive& a, Preemption& preemption) {
+  a.Field("drainSeconds", preemption.drainSeconds);
+}
+
+template <typename Archive>
+static void Describe(Archive& a, FailurePolicy& policy) {
+  a.Field("maxFailures", policy.maxFailures);
+  a.Field("windowSeconds", policy.windowSeconds);
+}
+
+template <typename Archive>
 static void Describe(Archive& a, Spec& spec) {
   a.Field("suspend", spec.suspend);
+  a.Field("managedBy", spec.managedBy);
   a.Object("model", spec.model);
   a.Object("data", spec.data);
   a.Object("storage", spec.storage);
@@ -130,9 +158,9 @@ static void Describe(Archive& a, Spec& spec) {
   a.Object("pipeline", spec.pipeline);
   a.Object("checkpoint", spec.checkpoint);
   a.Object("workers", spec.workers);
-  a.Field("trainer", spec.trainer);
-  a.Field("preemption", spec.preemption);
-  a.Field("failurePolicy", spec.failurePolicy);
+  a.Object("trainer", spec.trainer);
+  a.Object("preemption", spec.preemption);
+  a.Object("failurePolicy", spec.failurePolicy);
   a.Field("ttlSecondsAfterFinished", spec.ttlSecondsAfterFinished);
 }
 

@@ -99,10 +99,17 @@ TEST(ParseTest, SomethingElseThanASwarmJobIsRefused) {
 
 TEST(ParseTest, WhatOnlyTheOperatorReadsIsKept) {
   const Checked<SwarmJob> job = ParseGoodWith(
-      {"workers.template={spec: {serviceAccountName: s3}}", "workers.pools=[{name: spot}]",
-       "trainer={template: {}}", "preemption={drainSeconds: 25}", "failurePolicy={maxFailures: 10}",
-       "ttlSecondsAfterFinished=60", "metadata.labels={team: a}", "status={step: 5}"});
+      {"workers.template={spec: {serviceAccountName: s3}}",
+       "workers.pools=[{name: spot, maxReplicas: 3, resources: {limits: {amd.com/gpu: 1}}}]",
+       "trainer={template: {metadata: {}}}", "preemption={drainSeconds: 7}",
+       "failurePolicy={maxFailures: 0}", "ttlSecondsAfterFinished=60", "metadata.labels={team: a}",
+       "managedBy=kueue.x-k8s.io/multikueue", "status={step: 5}"});
   ASSERT_TRUE(job.ok()) << ToString(job.errors());
+  EXPECT_EQ(job->spec.workers.pools[0].maxReplicas, 3u);
+  EXPECT_EQ(job->spec.workers.pools[0].pendingSeconds, 300u);
+  EXPECT_EQ(job->spec.preemption.drainSeconds, 7u);
+  EXPECT_EQ(job->spec.failurePolicy, (FailurePolicy{0, 3600}));
+  EXPECT_EQ(job->spec.managedBy, "kueue.x-k8s.io/multikueue");
   const nlohmann::json written = ToJson(*job);
   EXPECT_EQ(written["spec"]["workers"]["pools"][0]["name"], "spot");
   EXPECT_EQ(written["spec"]["workers"]["template"]["spec"]["serviceAccountName"], "s3");
@@ -110,6 +117,23 @@ TEST(ParseTest, WhatOnlyTheOperatorReadsIsKept) {
   EXPECT_EQ(written["metadata"]["labels"]["team"], "a");
   EXPECT_EQ(written["metadata"]["name"], "good");
   EXPECT_FALSE(written.contains("status"));
+}
+
+TEST(ParseTest, AManifestWithoutPoolsHasOneWithoutWishes) {
+  for (const std::string text : {"workers.pools=", "workers.pools=~"}) {
+    const Checked<SwarmJob> job = ParseGoodWith({text});
+    ASSERT_TRUE(job.ok()) << ToString(job.errors());
+    EXPECT_THAT(job->spec.workers.pools, ElementsAre(Pool{.name = "default"}));
+  }
+}
+
+TEST(ParseTest, AMistakeInAPoolIsReportedAtItsPlaceInTheList) {
+  const Checked<SwarmJob> job =
+      ParseGoodWith({"workers.pools=[{name: spot}, {nmae: x, nodeSelector: {zone: 1}}, 5]"});
+  EXPECT_THAT(
+      Paths(job.errors()),
+      testing::IsSupersetOf({"spec.workers.pools[1].name", "spec.workers.pools[1].nmae",
+                             "spec.workers.pools[1].nodeSelector.zone", "spec.workers.pools[2]"}));
 }
 
 TEST(ParseTest, JsonThatIsNoneIsRefused) {

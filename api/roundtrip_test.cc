@@ -26,6 +26,17 @@ E Either(E a, E b) {
   return *rc::gen::element(a, b);
 }
 
+Pool AnyPool() {
+  Pool pool{.name = *rc::gen::element("spot", "on-demand"),
+            .pendingSeconds = Number(),
+            .returnAfterSeconds = Number()};
+  if (*rc::gen::arbitrary<bool>()) pool.maxReplicas = Number();
+  if (*rc::gen::arbitrary<bool>()) pool.nodeSelector = {{"zone", "a"}, {"gpu", ""}};
+  pool.tolerations.text = *rc::gen::element("", R"([{"operator":"Exists"}])");
+  pool.resources.text = *rc::gen::element("", R"({"limits":{"amd.com/gpu":1}})");
+  return pool;
+}
+
 SwarmJob AnyJob() {
   SwarmJob job;
   job.name = *rc::gen::string<std::string>();
@@ -74,9 +85,12 @@ SwarmJob AnyJob() {
                    Residency::kResident,
                    {Either(BoundaryCodec::kNone, BoundaryCodec::kBF16)}};
   spec.checkpoint = {"s3://bucket/runs", Number(), Number()};
-  spec.workers = {Number() | 1, Number() | 1, {R"({"spec":{}})"}, {R"([{"name":"spot"}])"}};
-  spec.preemption.text = R"({"drainSeconds":25})";
-  spec.ttlSecondsAfterFinished.text = "86400";
+  spec.workers = {Number() | 1, Number() | 1, {R"({"spec":{}})"}, {AnyPool(), AnyPool()}};
+  spec.trainer.podTemplate.text = *rc::gen::element("", R"({"metadata":{}})");
+  spec.preemption = {Number()};
+  spec.failurePolicy = {Number(), Number()};
+  if (*rc::gen::arbitrary<bool>()) spec.ttlSecondsAfterFinished = Number();
+  spec.managedBy = *rc::gen::element("", "kueue.x-k8s.io/multikueue");
   return job;
 }
 

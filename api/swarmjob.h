@@ -7,11 +7,15 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace swarm::api {
 
-/// A part of the manifest that only the cluster's operator reads, kept as JSON text; empty: absent.
+/// A part of the manifest in Kubernetes' own words, which the operator passes on: JSON text; empty:
+/// absent.
 struct RawJson {
   std::string text;
   bool operator==(const RawJson&) const = default;
@@ -130,17 +134,47 @@ struct Checkpoint {
   bool operator==(const Checkpoint&) const = default;
 };
 
+/// Where workers' pods go. `swarmctl run` checks pools and ignores them.
+struct Pool {
+  std::string name;                          ///< a label value; unique within the job
+  std::optional<std::uint64_t> maxReplicas;  ///< absent: as many as workers.replicas
+  std::uint64_t pendingSeconds = 300;        ///< a pod waiting longer: the next pool is used
+  std::uint64_t returnAfterSeconds = 900;    ///< between probes whether a dry pool has come back
+  std::map<std::string, std::string> nodeSelector;
+  RawJson tolerations;  ///< a list, as in a pod's spec
+  RawJson resources;    ///< limits and requests, as in a container; any accelerator's name
+  bool operator==(const Pool&) const = default;
+};
+
 struct Workers {
   /// Of all stages together. In the file 0 stands for stages × minReplicasPerStage, for both.
   std::uint64_t replicas = 0;
   std::uint64_t minReplicas = 0;
   RawJson podTemplate;  ///< in the manifest: template
-  RawJson pools;
+  /// By preference. At least one: a manifest that names none means one without any wishes.
+  std::vector<Pool> pools = {{.name = "default"}};
   bool operator==(const Workers&) const = default;
+};
+
+struct Trainer {
+  RawJson podTemplate;  ///< in the manifest: template
+  bool operator==(const Trainer&) const = default;
+};
+
+struct Preemption {
+  std::uint64_t drainSeconds = 25;  ///< what a worker may take to hand over
+  bool operator==(const Preemption&) const = default;
+};
+
+struct FailurePolicy {
+  std::uint64_t maxFailures = 10;  ///< with one more within the window the job fails
+  std::uint64_t windowSeconds = 3600;
+  bool operator==(const FailurePolicy&) const = default;
 };
 
 struct Spec {
   bool suspend = false;
+  std::string managedBy;  ///< another controller than ours, as Kueue's MultiKueue; empty: ours
   Model model;
   Data data;
   Storage storage;
@@ -150,10 +184,10 @@ struct Spec {
   Pipeline pipeline;
   Checkpoint checkpoint;
   Workers workers;
-  RawJson trainer;
-  RawJson preemption;
-  RawJson failurePolicy;
-  RawJson ttlSecondsAfterFinished;
+  Trainer trainer;
+  Preemption preemption;
+  FailurePolicy failurePolicy;
+  std::optional<std::uint64_t> ttlSecondsAfterFinished;  ///< absent: the object stays
   bool operator==(const Spec&) const = default;
 };
 

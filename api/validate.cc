@@ -1,69 +1,25 @@
 #include "api/validate.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <cstdio>
+#include <limits>
+
+#include "api/judge.h"
 
 namespace swarm::api {
 namespace {
 
 // Beyond these a number is a slip of the pen, and sums over it could overflow.
+constexpr std::uint64_t kSeedMax = std::numeric_limits<std::int64_t>::max();
 constexpr std::uint64_t kStepsMax = 1'000'000'000;
 constexpr std::uint64_t kBatchMax = 1 << 20;
 constexpr std::uint64_t kSequenceMax = 1 << 22;
 constexpr std::uint64_t kStagesMax = 1024;
-constexpr std::uint64_t kReplicasMax = 100'000;
 constexpr std::int64_t kWidthMax = 1 << 20;
 constexpr std::int64_t kLayersMax = 4096;
 constexpr std::int64_t kVocabularyMax = 1 << 24;
 constexpr std::int64_t kByteVocabulary = 256;
 constexpr std::int64_t kUInt16Vocabulary = 65536;
-
-std::string Text(std::uint64_t number) { return std::to_string(number); }
-std::string Text(std::int64_t number) { return std::to_string(number); }
-std::string Text(double number) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", number);
-  return text;
-}
-
-class Judge {
- public:
-  void Report(std::string path, std::string problem, std::string remedy) {
-    errors_.push_back({std::move(path), std::move(problem), std::move(remedy)});
-  }
-  /// Reports the condition that does not hold; returns whether it holds.
-  bool Expect(bool holds, const std::string& path, std::string problem, std::string remedy) {
-    if (!holds) Report(path, std::move(problem), std::move(remedy));
-    return holds;
-  }
-  template <typename T>
-  bool Range(const std::string& path, T value, T lowest, T highest) {
-    return Expect(value >= lowest && value <= highest, path, "is " + Text(value),
-                  "from " + Text(lowest) + " to " + Text(highest));
-  }
-  /// More than zero; at most `highest`.
-  bool Positive(const std::string& path, double value, double highest) {
-    return Expect(value > 0 && value <= highest, path, "is " + Text(value),
-                  "more than 0, at most " + Text(highest));
-  }
-  void Append(std::vector<FieldError> errors) {
-    errors_.insert(errors_.end(), errors.begin(), errors.end());
-  }
-  std::vector<FieldError> Take() { return std::move(errors_); }
-
- private:
-  std::vector<FieldError> errors_;
-};
-
-// RFC 1123: what Kubernetes takes as a name that becomes part of a host name.
-bool IsLabel(const std::string& name) {
-  const auto is_edge = [](unsigned char c) { return std::islower(c) || std::isdigit(c); };
-  return !name.empty() && name.size() <= 63 && is_edge(name.front()) && is_edge(name.back()) &&
-         std::all_of(name.begin(), name.end(),
-                     [&](unsigned char c) { return is_edge(c) || c == '-'; });
-}
 
 void JudgeUri(Judge& judge, const std::string& path, const std::string& uri) {
   const std::size_t colon = uri.find("://");
@@ -105,6 +61,8 @@ void JudgeModel(Judge& judge, const Model& model) {
 
 void JudgeTraining(Judge& judge, const Training& training) {
   const std::string path = "spec.training.";
+  // The API server keeps whole numbers in 64 bits with a sign.
+  judge.Range(path + "seed", training.seed, std::uint64_t{0}, kSeedMax);
   judge.Range(path + "maxSteps", training.maxSteps, std::uint64_t{1}, kStepsMax);
   const bool global =
       judge.Range(path + "globalBatchSize", training.globalBatchSize, std::uint64_t{1}, kBatchMax);
@@ -229,8 +187,7 @@ std::vector<FieldError> ValidateFit(const SwarmJob& job) {
 std::vector<FieldError> Validate(const SwarmJob& job) {
   Judge judge;
   const Spec& spec = job.spec;
-  judge.Expect(IsLabel(job.name), "metadata.name", "is \"" + job.name + "\"",
-               "1 to 63 of a-z, 0-9 and -, with a letter or digit at both ends");
+  JudgeName(judge, job.name);
   JudgeModel(judge, spec.model);
   if (spec.model.config.hidden_size != 0) {
     judge.Append(ValidateLlamaConfig(spec.model.config, "spec.model.config"));
@@ -248,6 +205,7 @@ std::vector<FieldError> Validate(const SwarmJob& job) {
               kStepsMax);
   judge.Range("spec.checkpoint.keepLast", spec.checkpoint.keepLast, std::uint64_t{1},
               std::uint64_t{1000});
+  JudgeCluster(judge, spec);
   return judge.Take();
 }
 

@@ -1,0 +1,157 @@
+#include "api/status_json.h"
+
+#include <charconv>
+
+#include "api/archive.h"
+
+namespace swarm::api {
+
+using nlohmann::json;
+
+// An object of somebody else's making may claim any range: no more ordinals than this are listed.
+static constexpr std::size_t kOpenWorkersMax = 1'000'000;
+
+static std::string WriteRanges(const std::vector<std::uint64_t>& ascending) {
+  std::string text;
+  for (std::size_t first = 0; first < ascending.size();) {
+    std::size_t last = first;
+    while (last + 1 < ascending.size() && ascending[last + 1] == ascending[last] + 1) ++last;
+    if (!text.empty()) text += ",";
+    text += std::to_string(ascending[first]);
+    if (last > first) text += "-" + std::to_string(ascending[last]);
+    first = last + 1;
+  }
+  return text;
+}
+
+// A number from the front of `text`, which loses it.
+static std::optional<std::uint64_t> TakeNumber(std::string_view& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return number;
+}
+
+static bool TakeChar(std::string_view& text, char wanted) {
+  if (!text.starts_with(wanted)) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+static std::optional<std::vector<std::uint64_t>> ReadRanges(std::string_view text) {
+  std::vector<std::uint64_t> ascending;
+  if (text.empty()) return ascending;
+  do {
+    const auto first = TakeNumber(text);
+    const auto last = first && TakeChar(text, '-') ? TakeNumber(text) : first;
+    const bool grows = first && last && *first <= *last &&
+                       (ascending.empty() || ascending.back() < *first) &&
+                       *last - *first < kOpenWorkersMax - ascending.size();
+    if (!grows) return std::nullopt;
+    for (std::uint64_t n = *first; n < *last; ++n) ascending.push_back(n);
+    ascending.push_back(*last);
+  } while (TakeChar(text, ','));
+  return text.empty() ? std::optional(ascending) : std::nullopt;
+}
+
+static void DescribeOpen(ObjectReader& a, std::vector<std::uint64_t>& open) {
+  std::string text;
+  a.Field("openWorkers", text);
+  if (auto ranges = ReadRanges(text)) {
+    open = *std::move(ranges);
+  } else {
+    a.Report(a.PathOf("openWorkers"), "is \"" + text.substr(0, 40) + "\"",
+             "ascending ordinals such as \"0-4,7\"");
+  }
+}
+static void DescribeOpen(ObjectWriter& a, const std::vector<std::uint64_t>& open) {
+  a.Required("openWorkers", WriteRanges(open));
+}
+
+template <typename Archive>
+static void Describe(Archive& a, Condition& condition) {
+  a.Required("type", condition.type);
+  a.Field("status", condition.status);
+  a.Field("observedGeneration", condition.observedGeneration);
+  a.Field("lastTransitionTime", condition.lastTransitionTime);
+  a.Required("reason", condition.reason);
+  a.Required("message", condition.message);
+}
+
+template <typename Archive>
+static void Describe(Archive& a, PlanStatus& plan) {
+  a.Field("replicas", plan.replicas);
+  a.Field("minReplicas", plan.minReplicas);
+  a.Field("layout", plan.layout);
+}
+
+template <typename Archive>
+static void Describe(Archive& a, TrainerStatus& trainer) {
+  a.Field("term", trainer.term);
+  a.Field("podName", trainer.podName);
+}
+
+template <typename Archive>
+static void Describe(Archive& a, StageStatus& stage) {
+  a.Field("index", stage.index);
+  a.Field("ready", stage.ready);
+}
+
+template <typename Archive>
+static void Describe(Archive& a, CheckpointStatus& checkpoint) {
+  a.Field("step", checkpoint.step);
+  a.Field("time", checkpoint.time);
+}
+
+template <typename Archive>
+static void Describe(Archive& a, PoolStatus& pool) {
+  a.Required("name", pool.name);
+  a.Field("state", pool.state);
+  a.Field("since", pool.since);
+  a.Field("attempts", pool.attempts);
+  a.Field("retryTime", pool.retryTime);
+}
+
+template <typename Archive>
+static void Describe(Archive& a, SwarmJobStatus& status) {
+  a.Field("observedGeneration", status.observedGeneration);
+  a.Field("state", status.state);
+  a.Field("conditions", status.conditions);
+  a.Field("step", status.step);
+  a.Object("plan", status.plan);
+  a.Object("trainer", status.trainer);
+  a.Field("nextWorkerOrdinal", status.nextWorkerOrdinal);
+  DescribeOpen(a, status.openWorkers);
+  a.Field("replicas", status.replicas);
+  a.Field("readyReplicas", status.readyReplicas);
+  a.Field("selector", status.selector);
+  a.Field("stages", status.stages);
+  a.Field("preemptions", status.preemptions);
+  a.Field("failures", status.failures);
+  a.Field("unexplained", status.unexplained);
+  a.Field("failureTimes", status.failureTimes);
+  a.Field("pools", status.pools);
+  a.Object("lastCheckpoint", status.lastCheckpoint);
+  a.Field("startTime", status.startTime);
+  a.Field("completionTime", status.completionTime);
+}
+
+Checked<SwarmJobStatus> StatusFromJson(const json& value) {
+  std::vector<FieldError> errors;
+  SwarmJobStatus status;
+  ObjectReader reader(value, "status", &errors, UnknownKeys::kPassOver);
+  if (reader.is_object()) Describe(reader, status);
+  reader.Finish();
+  if (!errors.empty()) return errors;
+  return status;
+}
+
+json StatusToJson(const SwarmJobStatus& status) {
+  ObjectWriter writer;
+  SwarmJobStatus copy = status;
+  Describe(writer, copy);
+  return writer.Take();
+}
+
+}  // namespace swarm::api

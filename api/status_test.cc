@@ -1,0 +1,117 @@
+#include "api/status.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "api/status_json.h"
+
+namespace swarm::api {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+WallTime At(std::int64_t seconds) { return WallTime(std::chrono::seconds(seconds)); }
+
+// Where the first mistake in this JSON is.
+std::string FirstPath(const std::string& text) {
+  const Checked<SwarmJobStatus> status = StatusFromJson(json::parse(text));
+  return status.ok() ? std::string() : status.errors().front().path;
+}
+
+std::uint64_t Number() { return *rc::gen::arbitrary<std::uint64_t>(); }
+WallTime AnyTime() { return At(*rc::gen::inRange<std::int64_t>(0, 253'402'300'799)); }
+std::optional<WallTime> MaybeTime() {
+  return *rc::gen::arbitrary<bool>() ? std::optional(AnyTime()) : std::nullopt;
+}
+
+SwarmJobStatus AnyStatus() {
+  SwarmJobStatus status;
+  status.observedGeneration = Number();
+  status.state = *rc::gen::element(JobState::kRunning, JobState::kRejected, JobState::kRecovering);
+  status.conditions = {{"Ready", ConditionStatus::kFalse, Number(), AnyTime(), "Why", "text"},
+                       {"Failed", ConditionStatus::kTrue, Number(), AnyTime(), "Why", ""}};
+  status.step = Number();
+  status.plan = {Number(), Number(), {Number(), Number()}};
+  status.trainer = {Number(), *rc::gen::element("", "job-trainer-7")};
+  status.nextWorkerOrdinal = Number();
+  const auto open = *rc::gen::container<std::set<std::uint8_t>>(rc::gen::arbitrary<std::uint8_t>());
+  status.openWorkers.assign(open.begin(), open.end());
+  status.replicas = Number();
+  status.readyReplicas = Number();
+  status.selector = *rc::gen::element("", "a=b");
+  status.stages = {{0, Number()}, {1, Number()}};
+  status.preemptions = Number();
+  status.failures = Number();
+  status.unexplained = Number();
+  status.failureTimes = {AnyTime(), AnyTime()};
+  status.pools = {{"spot", PoolState::kProbing, MaybeTime(), Number(), MaybeTime()}};
+  status.lastCheckpoint = {Number(), MaybeTime()};
+  status.startTime = MaybeTime();
+  status.completionTime = MaybeTime();
+  return status;
+}
+
+TEST(StatusTest, ReadingWhatWasWrittenGivesTheSameStatus) {
+  EXPECT_TRUE(rc::check("StatusFromJson(StatusToJson(status)) == status", [] {
+    const SwarmJobStatus status = AnyStatus();
+    const Checked<SwarmJobStatus> again = StatusFromJson(StatusToJson(status));
+    RC_ASSERT(again.ok());
+    RC_ASSERT(*again == status);
+  }));
+}
+
+TEST(StatusTest, AnObjectWithoutStatusIsANewJob) {
+  for (const char* text : {"null", "{}", R"({"fieldOfNextYear": 5})"}) {
+    const Checked<SwarmJobStatus> status = StatusFromJson(json::parse(text));
+    ASSERT_TRUE(status.ok()) << ToString(status.errors());
+    EXPECT_EQ(*status, SwarmJobStatus());
+  }
+}
+
+TEST(StatusTest, AWrongTypeIsRefusedAtItsField) {
+  EXPECT_EQ(FirstPath("5"), "status");
+  EXPECT_EQ(FirstPath(R"({"step": "many"})"), "status.step");
+  EXPECT_EQ(FirstPath(R"({"state": "Happy"})"), "status.state");
+  EXPECT_EQ(FirstPath(R"({"conditions": [{"type": "Ready"}]})"), "status.conditions[0].reason");
+  EXPECT_EQ(FirstPath(R"({"stages": 3})"), "status.stages");
+  EXPECT_EQ(FirstPath(R"({"plan": {"layout": [1, -1]}})"), "status.plan.layout[1]");
+  EXPECT_EQ(FirstPath(R"({"failureTimes": ["yesterday"]})"), "status.failureTimes[0]");
+  EXPECT_EQ(FirstPath(R"({"trainer": "me"})"), "status.trainer");
+}
+
+TEST(StatusTest, OpenWorkersAreWrittenAsRanges) {
+  SwarmJobStatus status;
+  EXPECT_EQ(StatusToJson(status)["openWorkers"], "");
+  status.openWorkers = {0, 1, 2, 5, 7, 8};
+  EXPECT_EQ(StatusToJson(status)["openWorkers"], "0-2,5,7-8");
+}
+
+TEST(StatusTest, RangesThatClaimTooMuchOrRunBackwardsAreRefused) {
+  for (const char* text :
+       {"0-18446744073709551615", "3-1", "1,1", "5,2", "0-1,1-2", "a", "1,", ",1", "-1", "1-", " 1",
+        "99999999999999999999", "0-600000,700000-1300000"}) {
+    EXPECT_EQ(FirstPath(json{{"openWorkers", text}}.dump()), "status.openWorkers") << text;
+  }
+}
+
+TEST(StatusTest, AConditionKeepsItsTimeUntilItsStatusFlips) {
+  SwarmJobStatus status;
+  SetCondition({"Ready", ConditionStatus::kFalse, 1, At(10), "Starting", ""}, &status);
+  SetCondition({"Ready", ConditionStatus::kFalse, 2, At(20), "Waiting", "for w1"}, &status);
+  EXPECT_THAT(status.conditions, ElementsAre(Condition{"Ready", ConditionStatus::kFalse, 2, At(10),
+                                                       "Waiting", "for w1"}));
+  SetCondition({"Ready", ConditionStatus::kTrue, 2, At(30), "AllStagesReady", ""}, &status);
+  EXPECT_EQ(FindCondition(status, kReady)->lastTransitionTime, At(30));
+  EXPECT_TRUE(IsTrue(status, kReady));
+  EXPECT_FALSE(IsTrue(status, kFailed));
+  EXPECT_EQ(FindCondition(status, kFailed), nullptr);
+}
+
+}  // namespace
+}  // namespace swarm::api

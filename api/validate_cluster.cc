@@ -1,0 +1,161 @@
+// The part of validate.h about what only a cluster has. What Kubernetes itself checks (resource
+// names, quantities, all of a pod template) is left to its server-side dry run.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "api/judge.h"
+
+namespace swarm::api {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kNameMax = 52;  // with "-trainer-" and a term behind it, still a label
+constexpr std::size_t kLabelMax = 63;
+constexpr std::size_t kSubdomainMax = 253;
+constexpr std::size_t kPoolsMax = 32;
+constexpr std::uint64_t kDaySeconds = 86'400;
+constexpr std::uint64_t kYearSeconds = 366 * kDaySeconds;
+
+bool IsLower(char c) { return c >= 'a' && c <= 'z'; }
+bool IsLowerOrDigit(char c) { return IsLower(c) || (c >= '0' && c <= '9'); }
+
+// RFC 1123's label: a-z, 0-9 and -, with a letter or digit at both ends.
+bool IsLabel(std::string_view name) {
+  return !name.empty() && name.size() <= kLabelMax && IsLowerOrDigit(name.front()) &&
+         IsLowerOrDigit(name.back()) && std::all_of(name.begin(), name.end(), [](char c) {
+           return IsLowerOrDigit(c) || c == '-';
+         });
+}
+
+// Labels with dots between them.
+bool IsSubdomain(std::string_view name) {
+  if (name.size() > kSubdomainMax) return false;
+  while (true) {
+    const std::size_t dot = name.find('.');
+    if (!IsLabel(name.substr(0, dot))) return false;
+    if (dot == std::string_view::npos) return true;
+    name.remove_prefix(dot + 1);
+  }
+}
+
+// "kueue.x-k8s.io/multikueue"
+bool IsDomainPath(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  return text.size() <= kSubdomainMax && slash != std::string_view::npos &&
+         IsSubdomain(text.substr(0, slash)) && slash + 1 < text.size();
+}
+
+json Parsed(const RawJson& raw) { return json::parse(raw.text, nullptr, false); }
+
+void JudgeTolerations(Judge& judge, const std::string& path, const RawJson& raw) {
+  if (raw.text.empty()) return;
+  const json list = Parsed(raw);
+  const bool good = list.is_array() && std::all_of(list.begin(), list.end(), [](const json& each) {
+                      return each.is_object();
+                    });
+  judge.Expect(good, path, "is no list of tolerations", "write [{key: ..., operator: Exists}]");
+}
+
+// A Kubernetes quantity may be written as a number or a string.
+bool IsQuantities(const json& value) {
+  return value.is_object() && std::all_of(value.begin(), value.end(), [](const json& each) {
+           return each.is_string() || each.is_number();
+         });
+}
+
+void JudgeResources(Judge& judge, const std::string& path, const RawJson& raw) {
+  if (raw.text.empty()) return;
+  const json value = Parsed(raw);
+  if (!judge.Expect(value.is_object(), path, "is not a mapping", "write {limits: {cpu: 4}}"))
+    return;
+  for (const auto& [key, part] : value.items()) {
+    if (!judge.Expect(key == "limits" || key == "requests", path + "." + key, "unknown field",
+                      "known here: limits, requests")) {
+      continue;
+    }
+    judge.Expect(IsQuantities(part), path + "." + key, "is no mapping of quantities",
+                 "write {cpu: 4, memory: 8Gi}");
+  }
+}
+
+void JudgeTemplate(Judge& judge, const std::string& path, const RawJson& raw) {
+  if (raw.text.empty()) return;
+  const json value = Parsed(raw);
+  if (!judge.Expect(value.is_object(), path, "is not a mapping",
+                    "write {metadata: ..., spec: ...}"))
+    return;
+  for (const auto& [key, part] : value.items()) {
+    if (!judge.Expect(key == "metadata" || key == "spec", path + "." + key, "unknown field",
+                      "known here: metadata, spec")) {
+      continue;
+    }
+    judge.Expect(part.is_object(), path + "." + key, "is not a mapping",
+                 "write its fields below it");
+  }
+}
+
+void JudgePool(Judge& judge, const std::string& path, const Pool& pool) {
+  judge.Expect(IsLabel(pool.name), path + ".name", "is \"" + pool.name + "\"",
+               "1 to 63 of a-z, 0-9 and -, with a letter or digit at both ends");
+  if (pool.maxReplicas) {
+    judge.Range(path + ".maxReplicas", *pool.maxReplicas, std::uint64_t{0}, kReplicasMax);
+  }
+  judge.Range(path + ".pendingSeconds", pool.pendingSeconds, std::uint64_t{1}, kDaySeconds);
+  judge.Range(path + ".returnAfterSeconds", pool.returnAfterSeconds, std::uint64_t{1}, kDaySeconds);
+  JudgeTolerations(judge, path + ".tolerations", pool.tolerations);
+  JudgeResources(judge, path + ".resources", pool.resources);
+}
+
+void JudgePools(Judge& judge, const Workers& workers) {
+  const std::string path = "spec.workers.pools";
+  judge.Expect(!workers.pools.empty() && workers.pools.size() <= kPoolsMax, path,
+               "has " + Text(std::uint64_t{workers.pools.size()}) + " items",
+               "from 1 to " + Text(std::uint64_t{kPoolsMax}) + ", or leave it out");
+  std::set<std::string_view> names;
+  std::uint64_t room = 0;
+  for (std::size_t i = 0; i < workers.pools.size(); ++i) {
+    const Pool& pool = workers.pools[i];
+    const std::string at = path + "[" + std::to_string(i) + "]";
+    JudgePool(judge, at, pool);
+    judge.Expect(names.insert(pool.name).second, at + ".name",
+                 "is \"" + pool.name + "\", as that of an earlier pool", "give each its own");
+    room += std::min(pool.maxReplicas.value_or(kReplicasMax), kReplicasMax);
+  }
+  judge.Expect(workers.pools.empty() || room >= std::min(workers.minReplicas, kReplicasMax), path,
+               "have room for " + Text(room) + " workers",
+               "raise a maxReplicas: minReplicas is " + Text(workers.minReplicas));
+}
+
+}  // namespace
+
+void JudgeName(Judge& judge, const std::string& name) {
+  judge.Expect(IsLabel(name) && name.size() <= kNameMax && IsLower(name.front()), "metadata.name",
+               "is \"" + name + "\"",
+               "1 to 52 of a-z, 0-9 and -, a letter first, a letter or digit last");
+}
+
+void JudgeCluster(Judge& judge, const Spec& spec) {
+  judge.Expect(spec.managedBy.empty() || IsDomainPath(spec.managedBy), "spec.managedBy",
+               "is \"" + spec.managedBy + "\"",
+               "write the controller as DOMAIN/NAME, or leave it out");
+  judge.Expect(spec.storage.secretName.empty() || IsSubdomain(spec.storage.secretName),
+               "spec.storage.secretName", "is \"" + spec.storage.secretName + "\"",
+               "the name of a Secret in the job's namespace");
+  JudgePools(judge, spec.workers);
+  JudgeTemplate(judge, "spec.workers.template", spec.workers.podTemplate);
+  JudgeTemplate(judge, "spec.trainer.template", spec.trainer.podTemplate);
+  judge.Range("spec.preemption.drainSeconds", spec.preemption.drainSeconds, std::uint64_t{1},
+              std::uint64_t{3600});
+  judge.Range("spec.failurePolicy.maxFailures", spec.failurePolicy.maxFailures, std::uint64_t{0},
+              std::uint64_t{1000});
+  judge.Range("spec.failurePolicy.windowSeconds", spec.failurePolicy.windowSeconds,
+              std::uint64_t{1}, 30 * kDaySeconds);
+  if (spec.ttlSecondsAfterFinished) {
+    judge.Range("spec.ttlSecondsAfterFinished", *spec.ttlSecondsAfterFinished, std::uint64_t{0},
+                kYearSeconds);
+  }
+}
+
+}  // namespace swarm::api

@@ -1,0 +1,20 @@
+// The time of day as Kubernetes' objects hold it: UTC, whole seconds, 2026-11-21T14:30:00Z.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace swarm::api {
+
+using WallTime = std::chrono::sys_seconds;
+
+/// "2026-11-21T14:30:00Z". Requires: within the years 1970 to 9999.
+std::string FormatTime(WallTime time);
+
+/// RFC 3339; a fraction of a second is dropped, an offset is applied. Nothing if the text is none,
+/// or outside the years 1970 to 9999.
+std::optional<WallTime> ParseTime(std::string_view text);
+
+}  // namespace swarm::api
