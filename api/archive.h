@@ -53,12 +53,22 @@ class ObjectReader {
     if (value) return ReadInto(*value, PathOf(key), target);
     ReportMissing(key);
   }
-  /// An object with a description of its own. An absent one is read as {}, so that what it requires
-  /// is reported.
+  /// As Field, for one whose default follows from other fields: a schema states none.
+  template <typename T>
+  void Dependent(std::string_view key, T& target) {
+    Field(key, target);
+  }
+  /// An object with a description of its own. An absent one is read as {}.
   template <typename T>
   void Object(std::string_view key, T& target) {
     const nlohmann::json* value = Find(key);
     ReadInto(value ? *value : Empty(), PathOf(key), target);
+  }
+  /// As Object, for one that cannot be right without some of its fields: what it requires is
+  /// reported as missing.
+  template <typename T>
+  void RequiredObject(std::string_view key, T& target) {
+    Object(key, target);
   }
   /// A list of exactly two numbers.
   void Pair(std::string_view key, double& first, double& second);
@@ -153,14 +163,23 @@ class ObjectWriter {
     nlohmann::json value = Value(source);
     if (!value.is_null()) object_[std::string(key)] = std::move(value);
   }
-  /// Written even if it is empty.
+  /// Written even if it is an empty text.
   template <typename T>
   void Required(std::string_view key, const T& source) {
-    object_[std::string(key)] = source;
+    nlohmann::json value = Value(source);
+    object_[std::string(key)] = value.is_null() ? nlohmann::json("") : std::move(value);
+  }
+  template <typename T>
+  void Dependent(std::string_view key, const T& source) {
+    Field(key, source);
   }
   template <typename T>
   void Object(std::string_view key, const T& source) {
-    object_[std::string(key)] = Value(source);
+    Field(key, source);
+  }
+  template <typename T>
+  void RequiredObject(std::string_view key, const T& source) {
+    Field(key, source);
   }
   void Pair(std::string_view key, double first, double second) {
     object_[std::string(key)] = {first, second};
@@ -175,8 +194,7 @@ class ObjectWriter {
 
   nlohmann::json Take() { return std::move(object_); }
 
- private:
-  // Null: absent.
+  /// A value as it is written; null: it is left out.
   template <typename T>
     requires std::is_arithmetic_v<T>
   static nlohmann::json Value(T source) {
@@ -214,6 +232,7 @@ class ObjectWriter {
     return writer.Take();
   }
 
+ private:
   nlohmann::json object_ = nlohmann::json::object();
 };
 

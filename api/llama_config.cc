@@ -1,6 +1,6 @@
 #include "api/llama_config.h"
 
-#include "api/archive.h"
+#include "api/schema_archive.h"
 
 namespace swarm::api {
 
@@ -78,6 +78,13 @@ nlohmann::json LlamaConfigToJson(const LlamaConfig& config) {
   LlamaConfig copy = config;
   Describe(writer, copy);
   return writer.Take();
+}
+
+nlohmann::json LlamaConfigSchema() {
+  ObjectSchema schema(SchemaDefaults::kStated);
+  LlamaConfig defaults;
+  Describe(schema, defaults);
+  return schema.Take();
 }
 
 }  // namespace swarm::api

@@ -22,4 +22,7 @@ LlamaConfig ParseLlamaConfig(const nlohmann::json& value, const std::string& pat
 /// A config.json with every key that ParseLlamaConfig understands; Transformers 4 and 5 read it.
 nlohmann::json LlamaConfigToJson(const LlamaConfig& config);
 
+/// The part of SpecSchema (schema.h) about it.
+nlohmann::json LlamaConfigSchema();
+
 }  // namespace swarm::api

@@ -5,6 +5,8 @@
 #include "api/archive.h"
 #include "api/llama_config.h"
 #include "api/overrides.h"
+#include "api/schema.h"
+#include "api/schema_archive.h"
 #include "api/validate.h"
 #include "api/yaml.h"
 
@@ -24,13 +26,17 @@ static void DescribeConfig(ObjectWriter& a, const LlamaConfig& config) {
   if (config != LlamaConfig()) a.Field("config", LlamaConfigToJson(config));
 }
 
+static void DescribeConfig(ObjectSchema& a, const LlamaConfig&) {
+  a.Add("config", LlamaConfigSchema());
+}
+
 template <typename Archive>
 static void Describe(Archive& a, Tokenizer& tokenizer) {
   a.Field("uri", tokenizer.uri);
   if constexpr (Archive::kReading) {
     if (!tokenizer.uri.empty()) tokenizer.kind = TokenizerKind::kSentencePiece;
   }
-  a.Field("kind", tokenizer.kind);
+  a.Dependent("kind", tokenizer.kind);
 }
 
 template <typename Archive>
@@ -39,7 +45,7 @@ static void Describe(Archive& a, Model& model) {
   if constexpr (Archive::kReading) {
     if (!model.uri.empty()) model.init = ModelInit::kPretrained;
   }
-  a.Field("init", model.init);
+  a.Dependent("init", model.init);
   DescribeConfig(a, model.config);
   a.Object("tokenizer", model.tokenizer);
 }
@@ -149,10 +155,10 @@ template <typename Archive>
 static void Describe(Archive& a, Spec& spec) {
   a.Field("suspend", spec.suspend);
   a.Field("managedBy", spec.managedBy);
-  a.Object("model", spec.model);
-  a.Object("data", spec.data);
+  a.RequiredObject("model", spec.model);
+  a.RequiredObject("data", spec.data);
   a.Object("storage", spec.storage);
-  a.Object("training", spec.training);
+  a.RequiredObject("training", spec.training);
   a.Object("optimizer", spec.optimizer);
   a.Object("schedule", spec.schedule);
   a.Object("pipeline", spec.pipeline);
@@ -261,6 +267,13 @@ Checked<SwarmJob> FromJsonText(std::string_view text) {
     return FieldError{"", "the text is not JSON of a job", "give what ToJsonText wrote"};
   }
   return FromJson(value);
+}
+
+json SpecSchema() {
+  ObjectSchema schema(SchemaDefaults::kStated);
+  Spec defaults;
+  Describe(schema, defaults);
+  return schema.Take();
 }
 
 json ToJson(const SwarmJob& job) {

@@ -2,7 +2,8 @@
 
 #include <charconv>
 
-#include "api/archive.h"
+#include "api/schema.h"
+#include "api/schema_archive.h"
 
 namespace swarm::api {
 
@@ -69,12 +70,16 @@ static void DescribeOpen(ObjectWriter& a, const std::vector<std::uint64_t>& open
   a.Required("openWorkers", WriteRanges(open));
 }
 
+static void DescribeOpen(ObjectSchema& a, const std::vector<std::uint64_t>&) {
+  a.Field("openWorkers", std::string());
+}
+
 template <typename Archive>
 static void Describe(Archive& a, Condition& condition) {
   a.Required("type", condition.type);
-  a.Field("status", condition.status);
+  a.Required("status", condition.status);
   a.Field("observedGeneration", condition.observedGeneration);
-  a.Field("lastTransitionTime", condition.lastTransitionTime);
+  a.Required("lastTransitionTime", condition.lastTransitionTime);
   a.Required("reason", condition.reason);
   a.Required("message", condition.message);
 }
@@ -94,7 +99,7 @@ static void Describe(Archive& a, TrainerStatus& trainer) {
 
 template <typename Archive>
 static void Describe(Archive& a, StageStatus& stage) {
-  a.Field("index", stage.index);
+  a.Required("index", stage.index);
   a.Field("ready", stage.ready);
 }
 
@@ -145,6 +150,13 @@ Checked<SwarmJobStatus> StatusFromJson(const json& value) {
   reader.Finish();
   if (!errors.empty()) return errors;
   return status;
+}
+
+json StatusSchema() {
+  ObjectSchema schema(SchemaDefaults::kNone);
+  SwarmJobStatus none;
+  Describe(schema, none);
+  return schema.Take();
 }
 
 json StatusToJson(const SwarmJobStatus& status) {

@@ -78,7 +78,7 @@ TEST(StatusTest, AWrongTypeIsRefusedAtItsField) {
   EXPECT_EQ(FirstPath("5"), "status");
   EXPECT_EQ(FirstPath(R"({"step": "many"})"), "status.step");
   EXPECT_EQ(FirstPath(R"({"state": "Happy"})"), "status.state");
-  EXPECT_EQ(FirstPath(R"({"conditions": [{"type": "Ready"}]})"), "status.conditions[0].reason");
+  EXPECT_EQ(FirstPath(R"({"conditions": [{"type": "Ready"}]})"), "status.conditions[0].status");
   EXPECT_EQ(FirstPath(R"({"stages": 3})"), "status.stages");
   EXPECT_EQ(FirstPath(R"({"plan": {"layout": [1, -1]}})"), "status.plan.layout[1]");
   EXPECT_EQ(FirstPath(R"({"failureTimes": ["yesterday"]})"), "status.failureTimes[0]");
