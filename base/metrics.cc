@@ -16,6 +16,21 @@ constexpr std::array<std::string_view, 3> kWorkerDirection{"worker", "stage", "d
 constexpr std::array<std::string_view, 3> kWorkerReason{"worker", "stage", "reason"};
 constexpr std::array<std::string_view, 4> kWorkerBoundary{"worker", "stage", "boundary",
                                                           "direction"};
+constexpr std::array<std::string_view, 1> kController{"controller"};
+constexpr std::array<std::string_view, 2> kControllerResult{"controller", "result"};
+constexpr std::array<std::string_view, 2> kQueue{"name", "controller"};
+constexpr std::array<std::string_view, 3> kCodeMethodHost{"code", "method", "host"};
+constexpr std::array<std::string_view, 2> kVerbHost{"verb", "host"};
+constexpr std::array<std::string_view, 1> kLease{"name"};
+constexpr std::array<std::string_view, 1> kState{"state"};
+constexpr std::array<std::string_view, 1> kResource{"resource"};
+constexpr std::array<std::string_view, 2> kJob{"job_namespace", "swarmjob"};
+constexpr std::array<std::string_view, 3> kJobCondition{"job_namespace", "swarmjob", "condition"};
+constexpr std::array<std::string_view, 3> kJobRole{"job_namespace", "swarmjob", "role"};
+constexpr std::array<std::string_view, 4> kJobRoleCause{"job_namespace", "swarmjob", "role",
+                                                        "cause"};
+constexpr std::array<std::string_view, 4> kJobPoolPhase{"job_namespace", "swarmjob", "pool",
+                                                        "phase"};
 
 constexpr std::array<MetricDefinition, kMetricCount> kCatalogue{{
     {Metric::kTrainerSteps, "swarmjob_trainer_steps_total", kCounter, kTrainer, kNoLabels,
@@ -80,6 +95,68 @@ constexpr std::array<MetricDefinition, kMetricCount> kCatalogue{{
      kProgram, "Messages received from all peers"},
     {Metric::kNetRefusedMessages, "swarmjob_net_refused_messages_total", kCounter, kBoth, kProgram,
      "Messages that were malformed, too large, or of a wrong checksum"},
+    {Metric::kReconciles, "controller_runtime_reconcile_total", kCounter, kOperator,
+     kControllerResult, "Reconciles, by result: success, error, requeue or requeue_after"},
+    {Metric::kReconcileErrors, "controller_runtime_reconcile_errors_total", kCounter, kOperator,
+     kController, "Reconciles that failed and are tried again"},
+    {Metric::kTerminalReconcileErrors, "controller_runtime_terminal_reconcile_errors_total",
+     kCounter, kOperator, kController,
+     "Reconciles that failed in a way that another try cannot mend"},
+    {Metric::kReconcilePanics, "controller_runtime_reconcile_panics_total", kCounter, kOperator,
+     kController, "Reconciles that ended in an exception"},
+    {Metric::kReconcileSeconds, "controller_runtime_reconcile_time_seconds", kHistogram, kOperator,
+     kController, "Seconds of one reconcile"},
+    {Metric::kMaxConcurrentReconciles, "controller_runtime_max_concurrent_reconciles", kGauge,
+     kOperator, kController, "Reconciles that may run at once"},
+    {Metric::kActiveWorkers, "controller_runtime_active_workers", kGauge, kOperator, kController,
+     "Reconciles that run now"},
+    {Metric::kQueueDepth, "workqueue_depth", kGauge, kOperator, kQueue,
+     "Keys that wait in the queue"},
+    {Metric::kQueueAdds, "workqueue_adds_total", kCounter, kOperator, kQueue,
+     "Keys that were added to the queue"},
+    {Metric::kQueueSeconds, "workqueue_queue_duration_seconds", kHistogram, kOperator, kQueue,
+     "Seconds that a key waits in the queue"},
+    {Metric::kQueueWorkSeconds, "workqueue_work_duration_seconds", kHistogram, kOperator, kQueue,
+     "Seconds that a key of the queue is worked on"},
+    {Metric::kQueueUnfinishedSeconds, "workqueue_unfinished_work_seconds", kGauge, kOperator,
+     kQueue, "Seconds that the keys being worked on have taken so far, all together"},
+    {Metric::kQueueLongestSeconds, "workqueue_longest_running_processor_seconds", kGauge, kOperator,
+     kQueue, "Seconds that the key longest in work has taken so far"},
+    {Metric::kQueueRetries, "workqueue_retries_total", kCounter, kOperator, kQueue,
+     "Keys that were added again after a failure, with a delay"},
+    {Metric::kApiRequests, "rest_client_requests_total", kCounter, kOperator, kCodeMethodHost,
+     "Requests to the API server, by HTTP code; <error> where there was no answer"},
+    {Metric::kApiRequestSeconds, "rest_client_request_duration_seconds", kHistogram, kOperator,
+     kVerbHost, "Seconds from a request to the API server to its answer"},
+    {Metric::kApiRateLimiterSeconds, "rest_client_rate_limiter_duration_seconds", kHistogram,
+     kOperator, kVerbHost, "Seconds that a request waits for the client's own limit of requests"},
+    {Metric::kLeader, "leader_election_master_status", kGauge, kOperator, kLease,
+     "1 in the replica that leads, 0 in the others"},
+    {Metric::kOperatorJobs, "swarmjob_operator_jobs", kGauge, kOperator, kState,
+     "SwarmJobs, by the state in their status"},
+    {Metric::kOperatorCondition, "swarmjob_operator_condition", kGauge, kOperator, kJobCondition,
+     "1 while the condition of the SwarmJob is True, else 0"},
+    {Metric::kOperatorWorkersDesired, "swarmjob_operator_workers_desired", kGauge, kOperator, kJob,
+     "Workers that the SwarmJob asks for"},
+    {Metric::kOperatorWorkersReady, "swarmjob_operator_workers_ready", kGauge, kOperator, kJob,
+     "Workers of the SwarmJob that train"},
+    {Metric::kOperatorPoolPods, "swarmjob_operator_pool_pods", kGauge, kOperator, kJobPoolPhase,
+     "Workers' pods of the SwarmJob in a pool, by phase: Pending, Running or Terminating"},
+    {Metric::kOperatorPodsCreated, "swarmjob_operator_pods_created_total", kCounter, kOperator,
+     kJobRole, "Pods that this process has created"},
+    {Metric::kOperatorPodEnds, "swarmjob_operator_pod_ends_total", kCounter, kOperator,
+     kJobRoleCause,
+     "Pods that ended before their job, by what the evidence says: Preemption, Failure or Unknown"},
+    {Metric::kOperatorMoves, "swarmjob_operator_moves_total", kCounter, kOperator, kJob,
+     "Workers that this process told to go to another stage"},
+    {Metric::kOperatorDrains, "swarmjob_operator_drains_total", kCounter, kOperator, kJob,
+     "Workers that this process told to hand over and leave, before their node ends"},
+    {Metric::kOperatorTrainerSilence, "swarmjob_operator_trainer_silence_seconds", kGauge,
+     kOperator, kJob, "Seconds since the trainer last answered; 0 for a job that has none"},
+    {Metric::kOperatorStatusWrites, "swarmjob_operator_status_writes_total", kCounter, kOperator,
+     kNoLabels, "Writes of a SwarmJob's status"},
+    {Metric::kOperatorWatchRestarts, "swarmjob_operator_watch_restarts_total", kCounter, kOperator,
+     kResource, "Lists that were needed because a watch could not go on"},
 }};
 
 constexpr bool InOrder() {

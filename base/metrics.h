@@ -1,8 +1,10 @@
-// The catalogue of metrics: everything that the programs of a job serve at /metrics, in one table.
+// The catalogue of metrics: everything that our programs serve at /metrics, in one table.
 // docs/metrics.md is this table, and a test holds the two together.
 //
 // A metric is named by an enumerator, so what is not in the catalogue cannot be served. Names
-// follow Prometheus: base units, `_total` on counters and on nothing else. Pure.
+// follow Prometheus: base units, `_total` on counters and on nothing else. What every operator has
+// (reconciles, queues, requests) is named as by controller-runtime and client-go, so that common
+// dashboards and alerts know it. Pure.
 #pragma once
 
 #include <cstdint>
@@ -47,14 +49,44 @@ enum class Metric : std::uint8_t {
   kNetSentMessages,
   kNetReceivedMessages,
   kNetRefusedMessages,
+  kReconciles,
+  kReconcileErrors,
+  kTerminalReconcileErrors,
+  kReconcilePanics,
+  kReconcileSeconds,
+  kMaxConcurrentReconciles,
+  kActiveWorkers,
+  kQueueDepth,
+  kQueueAdds,
+  kQueueSeconds,
+  kQueueWorkSeconds,
+  kQueueUnfinishedSeconds,
+  kQueueLongestSeconds,
+  kQueueRetries,
+  kApiRequests,
+  kApiRequestSeconds,
+  kApiRateLimiterSeconds,
+  kLeader,
+  kOperatorJobs,
+  kOperatorCondition,
+  kOperatorWorkersDesired,
+  kOperatorWorkersReady,
+  kOperatorPoolPods,
+  kOperatorPodsCreated,
+  kOperatorPodEnds,
+  kOperatorMoves,
+  kOperatorDrains,
+  kOperatorTrainerSilence,
+  kOperatorStatusWrites,
+  kOperatorWatchRestarts,
 };
 inline constexpr std::size_t kMetricCount =
-    static_cast<std::size_t>(Metric::kNetRefusedMessages) + 1;
+    static_cast<std::size_t>(Metric::kOperatorWatchRestarts) + 1;
 
 enum class MetricType : std::uint8_t { kCounter, kGauge, kHistogram };
 
-/// Which programs serve a metric.
-enum class MetricServer : std::uint8_t { kTrainer, kStageWorker, kBoth };
+/// Which programs serve a metric; kBoth: the trainer and every stage worker.
+enum class MetricServer : std::uint8_t { kTrainer, kStageWorker, kBoth, kOperator };
 
 struct MetricDefinition {
   Metric metric;

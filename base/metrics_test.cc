@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -14,13 +15,19 @@ namespace {
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
-using testing::StartsWith;
 
 bool IsSnakeCase(std::string_view name) {
   return !name.empty() && name.front() >= 'a' && name.front() <= 'z' &&
          std::ranges::all_of(name, [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
          });
+}
+
+/// Whether it is named by controller-runtime or client-go.
+bool IsCommonToOperators(std::string_view name) {
+  return std::ranges::any_of(
+      std::array{"controller_runtime_", "workqueue_", "rest_client_", "leader_election_"},
+      [name](const char* prefix) { return name.starts_with(prefix); });
 }
 
 std::string_view WhoServes(MetricServer server) {
@@ -31,6 +38,8 @@ std::string_view WhoServes(MetricServer server) {
       return "worker";
     case MetricServer::kBoth:
       return "both";
+    case MetricServer::kOperator:
+      return "operator";
   }
   return "";
 }
@@ -57,7 +66,8 @@ TEST(MetricsTest, NamesFollowTheConventionsOfPrometheus) {
     const std::string name(metric.name);
     EXPECT_TRUE(names.insert(metric.name).second);
     EXPECT_TRUE(IsSnakeCase(name));
-    EXPECT_THAT(name, StartsWith("swarmjob_"));
+    EXPECT_TRUE(name.starts_with("swarmjob_") ||
+                (metric.server == MetricServer::kOperator && IsCommonToOperators(name)));
     EXPECT_EQ(metric.type == MetricType::kCounter, name.ends_with("_total"));
     for (const char* reserved : {"_count", "_sum", "_bucket", "_info"}) {
       EXPECT_THAT(name, Not(EndsWith(reserved)));

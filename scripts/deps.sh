@@ -14,7 +14,8 @@ mkdir -p "$deps"
 debian=(
   build-essential cmake ninja-build ccache pkg-config git curl unzip ca-certificates make
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libssl-dev
-  nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libspdlog-dev prometheus-cpp-dev prometheus
+  nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libspdlog-dev prometheus-cpp-dev libcivetweb-dev
+  prometheus
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
   libcpprest-dev libsentencepiece-dev sentencepiece libcurl4-openssl-dev libisal-dev libxxhash-dev
   bible-kjv iproute2 spin python3 python3-pip python3-venv

@@ -18,7 +18,7 @@
 #include "api/parse.h"
 #include "base/exit.h"
 #include "base/log.h"
-#include "worker/metrics/exporter.h"
+#include "base/metrics/exporter.h"
 #include "worker/model/numeric_class.h"
 #include "worker/net/faulty/faulty_endpoint.h"
 #include "worker/net/grpc/grpc_endpoint.h"
@@ -136,7 +136,8 @@ int Refuse(const Status& status, int code) {
 Result<std::unique_ptr<metrics::Exporter>> ServeMetrics(const Flags& flags,
                                                         metrics::ReadSamples read) {
   if (flags.metrics_listen.empty()) return std::unique_ptr<metrics::Exporter>();
-  ASSIGN_OR_RETURN(auto exporter, metrics::Exporter::Start(flags.metrics_listen, std::move(read)));
+  ASSIGN_OR_RETURN(auto exporter,
+                   metrics::Exporter::Start(flags.metrics_listen, {.metrics = std::move(read)}));
   LOG_INFO("metrics at http://{}/metrics", exporter->address());
   if (!flags.metrics_address_file.empty()) {
     RETURN_IF_ERROR(WriteAddress(flags.metrics_address_file, exporter->address()));

@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
+#include "base/metrics/exporter.h"
+#include "base/metrics/scrape.h"
 #include "tests/swarm/local_swarm.h"
-#include "worker/metrics/exporter.h"
-#include "worker/metrics/scrape.h"
 #include "worker/stage/samples.h"
 #include "worker/trainer/samples.h"
 
@@ -101,7 +101,7 @@ class MetricsTest : public testing::Test {
   }
 
   static std::unique_ptr<Exporter> Serve(metrics::ReadSamples read) {
-    return *Exporter::Start("127.0.0.1:0", std::move(read));
+    return *Exporter::Start("127.0.0.1:0", {.metrics = std::move(read)});
   }
   Page TrainerPage() const { return Page(metrics::Scrape(trainer_exporter_->address())); }
   Page WorkerPage(std::size_t i) const {
@@ -139,8 +139,9 @@ TEST_F(MetricsTest, EachProgramServesItsPartOfTheCatalogueAndNothingElse) {
   const Page trainer = TrainerPage();
   for (const MetricDefinition& metric : MetricCatalogue()) {
     SCOPED_TRACE(metric.name);
-    EXPECT_EQ(trainer.Has(metric.name), metric.server != MetricServer::kStageWorker);
-    EXPECT_EQ(worker.Has(metric.name), metric.server != MetricServer::kTrainer);
+    const bool by_both = metric.server == MetricServer::kBoth;
+    EXPECT_EQ(trainer.Has(metric.name), by_both || metric.server == MetricServer::kTrainer);
+    EXPECT_EQ(worker.Has(metric.name), by_both || metric.server == MetricServer::kStageWorker);
   }
   EXPECT_EQ(metrics::WhatPromtoolSays(trainer.text()), "");
   EXPECT_EQ(metrics::WhatPromtoolSays(worker.text()), "");

@@ -1,4 +1,4 @@
-// What a test needs to be Prometheus: a scrape, and the judgement of promtool.
+// What a test needs to be Prometheus or a kubelet: a request, and the judgement of promtool.
 #pragma once
 
 #include <arpa/inet.h>
@@ -13,8 +13,10 @@
 
 namespace swarm::metrics {
 
-/// The body of http://ADDRESS/metrics, for an IPv4 address; empty if nobody answers within 10 s.
-inline std::string Scrape(const std::string& address) {
+/// The whole answer to a GET of http://ADDRESS/PATH, for an IPv4 address and a path with its slash;
+/// empty if nobody answers within 10 s.
+inline std::string Get(const std::string& address, const std::string& path,
+                       const std::string& method = "GET") {
   const std::size_t colon = address.rfind(':');
   sockaddr_in peer{};
   peer.sin_family = AF_INET;
@@ -26,7 +28,7 @@ inline std::string Scrape(const std::string& address) {
   std::string answer;
   if (connect(fd, reinterpret_cast<const sockaddr*>(&peer), sizeof peer) == 0) {
     const std::string request =
-        "GET /metrics HTTP/1.1\r\nHost: " + address + "\r\nConnection: close\r\n\r\n";
+        method + " " + path + " HTTP/1.1\r\nHost: " + address + "\r\nConnection: close\r\n\r\n";
     (void)!write(fd, request.data(), request.size());
     std::array<char, 4096> part;
     for (ssize_t n = 0; (n = read(fd, part.data(), part.size())) > 0;) {
@@ -34,6 +36,12 @@ inline std::string Scrape(const std::string& address) {
     }
   }
   close(fd);
+  return answer;
+}
+
+/// The body of http://ADDRESS/metrics; empty if there is none.
+inline std::string Scrape(const std::string& address) {
+  const std::string answer = Get(address, "/metrics");
   const std::size_t body = answer.find("\r\n\r\n");
   if (!answer.starts_with("HTTP/1.1 200 ") || body == std::string::npos) return "";
   return answer.substr(body + 4);

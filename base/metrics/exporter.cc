@@ -1,10 +1,10 @@
-#include "worker/metrics/exporter.h"
+#include "base/metrics/exporter.h"
 
+#include <CivetServer.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <prometheus/collectable.h>
-#include <prometheus/exposer.h>
 #include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +13,8 @@
 #include <exception>
 #include <limits>
 #include <optional>
+#include <sstream>
+#include <string_view>
 #include <thread>
 
 namespace swarm::metrics {
@@ -67,28 +69,69 @@ prometheus::ClientMetric ToClientMetric(const MetricDefinition& definition,
   return metric;
 }
 
-class SampleCollectable : public prometheus::Collectable {
- public:
-  explicit SampleCollectable(ReadSamples read) : read_(std::move(read)) {}
-
-  std::vector<prometheus::MetricFamily> Collect() const override {
-    std::vector<prometheus::MetricFamily> families(kMetricCount);
-    for (const MetricSample& sample : read_()) {
-      const MetricDefinition& definition = DefinitionOf(sample.metric);
-      prometheus::MetricFamily& family = families[static_cast<std::size_t>(sample.metric)];
-      if (family.name.empty()) {
-        family.name = definition.name;
-        family.help = definition.help;
-        family.type = TypeOf(definition.type);
-      }
-      family.metric.push_back(ToClientMetric(definition, sample));
+std::string ToText(const std::vector<MetricSample>& samples) {
+  std::vector<prometheus::MetricFamily> families(kMetricCount);
+  for (const MetricSample& sample : samples) {
+    const MetricDefinition& definition = DefinitionOf(sample.metric);
+    prometheus::MetricFamily& family = families[static_cast<std::size_t>(sample.metric)];
+    if (family.name.empty()) {
+      family.name = definition.name;
+      family.help = definition.help;
+      family.type = TypeOf(definition.type);
     }
-    std::erase_if(families, [](const auto& family) { return family.name.empty(); });
-    return families;
+    family.metric.push_back(ToClientMetric(definition, sample));
+  }
+  std::erase_if(families, [](const auto& family) { return family.name.empty(); });
+  std::ostringstream text;
+  prometheus::TextSerializer().Serialize(text, families);
+  return text.str();
+}
+
+/// An answer to a request.
+struct Page {
+  int code = 200;
+  const char* reason = "OK";
+  std::string text;
+};
+
+Page Ask(const Probe& probe) {
+  const Status status = probe ? probe() : Status();
+  if (status.ok()) return {.text = "ok\n"};
+  return {.code = 503, .reason = "Service Unavailable", .text = status.ToString() + "\n"};
+}
+
+/// Answers every path. The web server calls it on all of its threads.
+class Handler : public CivetHandler {
+ public:
+  explicit Handler(Pages pages) : pages_(std::move(pages)) {}
+
+  bool handleGet(CivetServer*, mg_connection* connection) override {
+    return Answer(connection, /*with_text=*/true);
+  }
+  bool handleHead(CivetServer*, mg_connection* connection) override {
+    return Answer(connection, /*with_text=*/false);
   }
 
  private:
-  const ReadSamples read_;
+  Page PageAt(std::string_view path) const {
+    if (path == "/metrics" && pages_.metrics) return {.text = ToText(pages_.metrics())};
+    if (path == "/healthz") return Ask(pages_.healthz);
+    if (path == "/readyz") return Ask(pages_.readyz);
+    return {.code = 404, .reason = "Not Found", .text = "not found\n"};
+  }
+
+  bool Answer(mg_connection* connection, bool with_text) const {
+    const char* path = mg_get_request_info(connection)->local_uri;  // null for "GET *"
+    const Page page = PageAt(path != nullptr ? path : "");
+    mg_printf(connection,
+              "HTTP/1.1 %d %s\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
+              "Content-Length: %zu\r\nConnection: close\r\n\r\n",
+              page.code, page.reason, page.text.size());
+    if (with_text) mg_write(connection, page.text.data(), page.text.size());
+    return true;
+  }
+
+  const Pages pages_;
 };
 
 /// Where the web server listens, as text and for connecting to it.
@@ -128,8 +171,8 @@ Result<ListenAddress> Parse(const std::string& listen) {
       if (auto address = Resolve(listen.substr(0, colon), port)) return *address;
     }
   }
-  return InvalidArgument("'" + listen +
-                         "' is no address:port to serve metrics at, such as 127.0.0.1:9464");
+  return InvalidArgument(
+      "'" + listen + "' is no address:port to serve metrics or probes at, such as 127.0.0.1:9464");
 }
 
 /// Connects and hangs up. Does not wait.
@@ -145,13 +188,13 @@ void Knock(const ListenAddress& address) {
 class Exporter::Server {
  public:
   /// Throws what the web server throws.
-  Server(const std::string& listen, ListenAddress address, ReadSamples read)
-      : collectable_(std::make_shared<SampleCollectable>(std::move(read))),
-        exposer_(std::make_unique<prometheus::Exposer>(
+  Server(const std::string& listen, ListenAddress address, Pages pages)
+      : handler_(std::move(pages)),
+        web_(std::make_unique<CivetServer>(
             std::vector<std::string>{"listening_ports", listen, "num_threads", kThreads,
                                      "request_timeout_ms", kRequestTimeoutMs})) {
-    exposer_->RegisterCollectable(collectable_);
-    address_ = *Resolve(address.host, static_cast<std::uint16_t>(exposer_->GetListeningPorts()[0]));
+    web_->addHandler("/", handler_);
+    address_ = *Resolve(address.host, static_cast<std::uint16_t>(web_->getListeningPorts()[0]));
   }
 
   ~Server() {
@@ -163,28 +206,28 @@ class Exporter::Server {
         std::this_thread::sleep_for(kKnockInterval);
       }
     });
-    exposer_.reset();
+    web_.reset();
   }
 
   std::string address() const {
-    return address_.host + ":" + std::to_string(exposer_->GetListeningPorts()[0]);
+    return address_.host + ":" + std::to_string(web_->getListeningPorts()[0]);
   }
 
  private:
-  const std::shared_ptr<SampleCollectable> collectable_;
-  std::unique_ptr<prometheus::Exposer> exposer_;
+  Handler handler_;
+  std::unique_ptr<CivetServer> web_;
   ListenAddress address_;  // with the port that was taken
 };
 
-Result<std::unique_ptr<Exporter>> Exporter::Start(const std::string& listen, ReadSamples read) {
+Result<std::unique_ptr<Exporter>> Exporter::Start(const std::string& listen, Pages pages) {
   ASSIGN_OR_RETURN(const ListenAddress address, Parse(listen));
   try {
-    auto server = std::make_unique<Server>(listen, address, std::move(read));
+    auto server = std::make_unique<Server>(listen, address, std::move(pages));
     std::string bound = server->address();
     return std::unique_ptr<Exporter>(new Exporter(std::move(server), std::move(bound)));
   } catch (const std::exception&) {
     // What it says ("null context when constructing CivetServer") tells nobody more.
-    return Unavailable("cannot serve metrics at " + listen +
+    return Unavailable("cannot serve metrics or probes at " + listen +
                        ": the port is taken, or the address is not of this machine");
   }
 }

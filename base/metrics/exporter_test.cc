@@ -1,4 +1,4 @@
-#include "worker/metrics/exporter.h"
+#include "base/metrics/exporter.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,13 +6,17 @@
 #include <atomic>
 #include <thread>
 
-#include "worker/metrics/scrape.h"
+#include "base/metrics/scrape.h"
 
 namespace swarm::metrics {
 namespace {
 
+using testing::AllOf;
+using testing::AnyOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 constexpr const char* kAnyPort = "127.0.0.1:0";
 
@@ -29,7 +33,7 @@ std::vector<MetricSample> OneOfEach(double value) {
 }
 
 std::unique_ptr<Exporter> Serve(ReadSamples read) {
-  auto exporter = Exporter::Start(kAnyPort, std::move(read));
+  auto exporter = Exporter::Start(kAnyPort, {.metrics = std::move(read)});
   EXPECT_TRUE(exporter.ok()) << exporter.status().ToString();
   return *std::move(exporter);
 }
@@ -52,8 +56,8 @@ TEST(ExporterTest, PromtoolNoticesABadName) {
 
 TEST(ExporterTest, ReportsThePortThatItTook) {
   const auto exporter = Serve([] { return OneOfEach(1); });
-  EXPECT_THAT(exporter->address(), testing::StartsWith("127.0.0.1:"));
-  EXPECT_THAT(exporter->address(), Not(testing::EndsWith(":0")));
+  EXPECT_THAT(exporter->address(), StartsWith("127.0.0.1:"));
+  EXPECT_THAT(exporter->address(), Not(EndsWith(":0")));
 }
 
 TEST(ExporterTest, ReadsTheValuesAtEachScrapeAndNeverBetween) {
@@ -109,9 +113,37 @@ TEST(ExporterTest, ManyMayScrapeWhileValuesChange) {
   trainer.join();
 }
 
+TEST(ExporterTest, ProbesAnswerForTheProgramAtTheMoment) {
+  std::atomic<bool> ready{false};
+  const auto exporter = Exporter::Start(
+      kAnyPort, {.readyz = [&] { return ready ? Status() : Unavailable("no stage yet"); }});
+  ASSERT_TRUE(exporter.ok());
+  const std::string& address = (*exporter)->address();
+  EXPECT_THAT(Get(address, "/healthz"),
+              AllOf(StartsWith("HTTP/1.1 200 "), EndsWith("\r\n\r\nok\n")));
+  EXPECT_THAT(Get(address, "/readyz"),
+              AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("no stage yet")));
+  ready = true;
+  EXPECT_THAT(Get(address, "/readyz"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST(ExporterTest, AnswersNothingElse) {
+  const auto probes = Exporter::Start(kAnyPort, {});
+  ASSERT_TRUE(probes.ok());
+  for (const char* path :
+       {"/metrics", "/", "/healthzz", "/healthz/", "/../etc/passwd", "/%2e%2e"}) {
+    EXPECT_THAT(Get((*probes)->address(), path),
+                AnyOf(StartsWith("HTTP/1.1 404 "), StartsWith("HTTP/1.1 400 ")))
+        << path;
+  }
+  EXPECT_THAT(Get((*probes)->address(), "/healthz", "DELETE"), StartsWith("HTTP/1.1 405 "));
+  EXPECT_THAT(Get((*probes)->address(), "/healthz", "HEAD"),
+              AllOf(StartsWith("HTTP/1.1 200 "), EndsWith("\r\n\r\n")));
+}
+
 TEST(ExporterTest, SaysThatAPortIsTaken) {
   const auto first = Serve([] { return OneOfEach(1); });
-  const auto second = Exporter::Start(first->address(), [] { return OneOfEach(1); });
+  const auto second = Exporter::Start(first->address(), {});
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.status().code(), StatusCode::kUnavailable);
   EXPECT_THAT(second.status().message(), HasSubstr(first->address()));
@@ -121,7 +153,7 @@ TEST(ExporterTest, RefusesWhatIsNoAddressAndPort) {
   for (const char* listen :
        {"", "9464", ":9464", "127.0.0.1", "127.0.0.1:", "127.0.0.1:66000", "127.0.0.1:80s",
         "127.0.0.1:1,0.0.0.0:2", "localhost:9464", "::1:9464", "[::1:9464", "+9464"}) {
-    const auto exporter = Exporter::Start(listen, [] { return OneOfEach(1); });
+    const auto exporter = Exporter::Start(listen, {});
     ASSERT_FALSE(exporter.ok()) << listen;
     EXPECT_EQ(exporter.status().code(), StatusCode::kInvalidArgument) << listen;
     EXPECT_THAT(exporter.status().message(), HasSubstr("127.0.0.1:9464"));
