@@ -1,0 +1,94 @@
+"""The operator itself: who leads, how it keeps up, and what the API server says to it."""
+
+from panels import OPERATOR, dashboard, increase, now, quantile, rate, row, series, stat, variables
+
+
+def of(metric, *more):
+    return now(metric, ", ".join([OPERATOR, *more]))
+
+
+def summary():
+    return row(
+        "Summary",
+        stat("Leaders", "Replicas that lead: one, but for moments during a change.", "none",
+             f"sum({of('leader_election_master_status')})", decimals=0,
+             thresholds=[("red", None), ("green", 1), ("orange", 2)]),
+        stat("SwarmJobs", "Objects that the operator looks after.", "none",
+             f"sum(max by (state) ({of('swarmjob_operator_jobs')}))", decimals=0),
+        stat("Queue", "SwarmJobs that wait to be looked at.", "none", f"sum({of('workqueue_depth')})", decimals=0),
+        stat("Reconcile, 99th percentile", "Seconds of one look at one SwarmJob.", "s",
+             quantile(0.99, "controller_runtime_reconcile_time_seconds", selector=OPERATOR)),
+        stat("Reconcile errors", "Reconciles that failed in the time shown. They are tried again.", "none",
+             f"sum({increase('controller_runtime_reconcile_errors_total', OPERATOR)})", decimals=0),
+        stat("Watches lost", "Lists that were needed because a watch could not go on, in the time shown.", "none",
+             f"sum({increase('swarmjob_operator_watch_restarts_total', OPERATOR)})", decimals=0),
+    )
+
+
+def reconciles():
+    return row(
+        "Reconciles",
+        series("Reconciles", "Per second, by result.", "ops",
+               (f"sum by (result) ({rate('controller_runtime_reconcile_total', OPERATOR)})", "{{result}}"),
+               stacked=True),
+        series("Reconcile time", "Seconds of one reconcile.", "s",
+               (quantile(0.5, "controller_runtime_reconcile_time_seconds", selector=OPERATOR), "median"),
+               (quantile(0.99, "controller_runtime_reconcile_time_seconds", selector=OPERATOR), "99th percentile")),
+        series("Errors", "Reconciles that failed, failed for good, or ended in an exception, per second.", "ops",
+               (f"sum({rate('controller_runtime_reconcile_errors_total', OPERATOR)})", "failed"),
+               (f"sum({rate('controller_runtime_terminal_reconcile_errors_total', OPERATOR)})", "for good"),
+               (f"sum({rate('controller_runtime_reconcile_panics_total', OPERATOR)})", "exception")),
+        series("Active workers", "Reconciles that run now, and how many may.", "none",
+               (f"max by (controller) ({of('controller_runtime_active_workers')})", "active"),
+               (f"max by (controller) ({of('controller_runtime_max_concurrent_reconciles')})", "limit")),
+        series("Leader", "1 in the replica that leads.", "none",
+               (f"max by (instance) ({of('leader_election_master_status')})", "{{instance}}")),
+        series("Silence of trainers", "Seconds since a trainer last answered, the ten longest.", "s",
+               (f"topk(10, {of('swarmjob_operator_trainer_silence_seconds')})", "{{job_namespace}}/{{swarmjob}}")),
+    )
+
+
+def queue():
+    return row(
+        "Queue",
+        series("Depth", "Keys that wait.", "none", (f"max by (name) ({of('workqueue_depth')})", "{{name}}")),
+        series("Adds and retries", "Keys added, and added again after a failure, per second.", "ops",
+               (f"sum by (name) ({rate('workqueue_adds_total', OPERATOR)})", "{{name}} adds"),
+               (f"sum by (name) ({rate('workqueue_retries_total', OPERATOR)})", "{{name}} retries")),
+        series("Waiting", "Seconds that a key waits.", "s",
+               (quantile(0.5, "workqueue_queue_duration_seconds", selector=OPERATOR), "median"),
+               (quantile(0.99, "workqueue_queue_duration_seconds", selector=OPERATOR), "99th percentile")),
+        series("Work", "Seconds that a key is worked on.", "s",
+               (quantile(0.5, "workqueue_work_duration_seconds", selector=OPERATOR), "median"),
+               (quantile(0.99, "workqueue_work_duration_seconds", selector=OPERATOR), "99th percentile")),
+        series("Unfinished work", "Seconds that the keys being worked on have taken so far, and the longest of them.",
+               "s", (f"max by (name) ({of('workqueue_unfinished_work_seconds')})", "{{name}} all"),
+               (f"max by (name) ({of('workqueue_longest_running_processor_seconds')})", "{{name}} longest")),
+    )
+
+
+def api():
+    return row(
+        "API server",
+        series("Requests", "Requests to the API server per second, by HTTP code.", "reqps",
+               (f"sum by (code) ({rate('rest_client_requests_total', OPERATOR)})", "{{code}}"), stacked=True),
+        series("Request time", "Seconds to the answer, 99th percentile.", "s",
+               (quantile(0.99, "rest_client_request_duration_seconds", by=["verb"], selector=OPERATOR), "{{verb}}")),
+        series("Own limit", "Seconds that requests wait for the operator's own limit, 99th percentile.", "s",
+               (quantile(0.99, "rest_client_rate_limiter_duration_seconds", selector=OPERATOR), "wait")),
+        series("Watches lost", "Lists that were needed because a watch could not go on, per hour.", "none",
+               (f"sum by (resource) ({increase('swarmjob_operator_watch_restarts_total', OPERATOR, '1h')})",
+                "{{resource}}")),
+        series("Status writes", "Writes of the status of SwarmJobs, per second.", "ops",
+               (f"sum({rate('swarmjob_operator_status_writes_total', OPERATOR)})", "writes")),
+        series("Pods created", "Pods that the operator created, per hour.", "none",
+               (f"sum by (role) ({increase('swarmjob_operator_pods_created_total', OPERATOR, '1h')})", "{{role}}")),
+    )
+
+
+def build():
+    return dashboard(
+        "swarmjob-operator", "SwarmJob / Operator",
+        "The operator: leadership, reconciles, queue, and requests to the API server.",
+        variables("swarmjob_operator_.+|controller_runtime_.+", jobs=False),
+        [summary(), reconciles(), queue(), api()])

@@ -1,0 +1,251 @@
+"""What our Grafana dashboards are made of: variables, rows, panels, and the selectors in their queries.
+
+A dashboard is written as rows of panels, from left to right; places on the grid are computed. Every query
+is confined by all variables, so that whoever picks a job sees that job alone.
+"""
+
+GRID_WIDTH = 24
+DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
+
+# Targets that are programs of a job carry the labels `namespace` and `swarmjob`; the operator speaks of
+# jobs in the labels of its metrics.
+OF_JOB = 'job=~"$job", instance=~"$instance", namespace=~"$namespace", swarmjob=~"$swarmjob"'
+OPERATOR_OF_JOB = 'job=~"$job", instance=~"$instance", job_namespace=~"$namespace", swarmjob=~"$swarmjob"'
+PREEMPTED = OPERATOR_OF_JOB + ', cause="Preemption"'
+FAILED = OPERATOR_OF_JOB + ', cause="Failure"'
+OPERATOR = 'job=~"$job", instance=~"$instance"'
+
+
+def rate(metric, selector=OF_JOB):
+    return f"rate({metric}{{{selector}}}[$__rate_interval])"
+
+
+def increase(metric, selector=OF_JOB, window="$__range"):
+    """Over the time that the dashboard shows, unless `window` says otherwise."""
+    return f"increase({metric}{{{selector}}}[{window}])"
+
+
+def now(metric, selector=OF_JOB):
+    return f"{metric}{{{selector}}}"
+
+
+def quantile(q, metric, by=(), selector=OF_JOB):
+    labels = ", ".join(["le", *by])
+    return f"histogram_quantile({q}, sum by ({labels}) ({rate(metric + '_bucket', selector)}))"
+
+
+def _targets(queries, instant):
+    targets = []
+    for index, query in enumerate(queries):
+        expr, legend = query if isinstance(query, tuple) else (query, "")
+        targets.append({
+            "datasource": DATASOURCE,
+            "expr": expr,
+            "legendFormat": legend or "__auto",
+            "refId": chr(ord("A") + index),
+            **({"instant": True, "range": False} if instant else {"range": True}),
+        })
+    return targets
+
+
+def _panel(kind, title, description, unit, queries, width, height, instant=False):
+    return {
+        "type": kind,
+        "title": title,
+        "description": description,
+        "datasource": DATASOURCE,
+        "gridPos": {"w": width, "h": height},
+        "targets": _targets(queries, instant),
+        "fieldConfig": {"defaults": {"unit": unit}, "overrides": []},
+    }
+
+
+def stat(title, description, unit, query, *, width=4, decimals=None, thresholds=None):
+    """One number, the newest. `thresholds`: (colour, from value) pairs, the first from None."""
+    panel = _panel("stat", title, description, unit, [query], width, 4, instant=True)
+    panel["options"] = {
+        "colorMode": "value",
+        "graphMode": "none",
+        "justifyMode": "auto",
+        "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
+        "textMode": "auto",
+    }
+    defaults = panel["fieldConfig"]["defaults"]
+    defaults["color"] = {"mode": "thresholds"}
+    defaults["thresholds"] = {
+        "mode": "absolute",
+        "steps": [{"color": colour, "value": value} for colour, value in thresholds or [("text", None)]],
+    }
+    if decimals is not None:
+        defaults["decimals"] = decimals
+    return panel
+
+
+def series(title, description, unit, *queries, width=8, stacked=False, minimum=0, logarithmic=False):
+    """Lines over time; `stacked`: areas that add up."""
+    panel = _panel("timeseries", title, description, unit, queries, width, 8)
+    defaults = panel["fieldConfig"]["defaults"]
+    defaults["custom"] = {
+        "drawStyle": "line",
+        "fillOpacity": 30 if stacked else 0,
+        "lineWidth": 1,
+        "showPoints": "never",
+        "spanNulls": False,
+        "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
+        **({"scaleDistribution": {"type": "log", "log": 10}} if logarithmic else {}),
+    }
+    if minimum is not None and not logarithmic:
+        defaults["min"] = minimum
+    panel["options"] = {
+        "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True},
+        "tooltip": {"mode": "multi", "sort": "desc"},
+    }
+    return panel
+
+
+def timeline(title, description, unit, *queries, width=24, height=10):
+    """A bar for each series, coloured by its value: who was what, when."""
+    panel = _panel("state-timeline", title, description, unit, queries, width, height)
+    panel["fieldConfig"]["defaults"]["color"] = {"mode": "palette-classic-by-name"}
+    panel["fieldConfig"]["defaults"]["custom"] = {"fillOpacity": 70, "lineWidth": 0}
+    panel["options"] = {
+        "alignValue": "left",
+        "legend": {"displayMode": "list", "placement": "bottom", "showLegend": False},
+        "mergeValues": True,
+        "rowHeight": 0.9,
+        "showValue": "auto",
+        "tooltip": {"mode": "single", "sort": "none"},
+    }
+    return panel
+
+
+def table(title, description, *columns, by, width=24, height=8):
+    """A row for each set of the labels `by`. A column: (header, unit, query without aggregation)."""
+    panel = _panel("table", title, description, "short",
+                   [f"max by ({', '.join(by)}) ({query})" for _, _, query in columns], width, height, instant=True)
+    for target in panel["targets"]:
+        target["format"] = "table"
+    renamed = {f"Value #{chr(ord('A') + i)}": header for i, (header, _, _) in enumerate(columns)}
+    panel["transformations"] = [
+        {"id": "merge", "options": {}},
+        {"id": "organize", "options": {"excludeByName": {"Time": True}, "renameByName": renamed}},
+    ]
+    panel["fieldConfig"]["overrides"] = [
+        {"matcher": {"id": "byName", "options": header}, "properties": [{"id": "unit", "value": unit}]}
+        for header, unit, _ in columns
+    ]
+    panel["options"] = {"showHeader": True, "cellHeight": "sm"}
+    return panel
+
+
+def row(title, *panels, collapsed=False):
+    return {"title": title, "panels": list(panels), "collapsed": collapsed}
+
+
+def _variable(name, label, query):
+    return {
+        "name": name,
+        "label": label,
+        "type": "query",
+        "datasource": DATASOURCE,
+        "query": {"query": query, "refId": f"variable-{name}"},
+        "definition": query,
+        "refresh": 2,
+        "sort": 1,
+        "multi": True,
+        "includeAll": True,
+        "allValue": ".+",
+        "current": {"selected": True, "text": ["All"], "value": ["$__all"]},
+        "hide": 0,
+        "options": [],
+        "regex": "",
+        "skipUrlSync": False,
+    }
+
+
+def variables(metrics, *, jobs):
+    """`metrics` selects the names of metrics whose labels the variables offer; `jobs`: of SwarmJobs too."""
+    names = f'__name__=~"{metrics}"'
+    found = [
+        {
+            "name": "datasource",
+            "label": "Data source",
+            "type": "datasource",
+            "query": "prometheus",
+            "current": {"selected": False, "text": "default", "value": "default"},
+            "hide": 0,
+            "includeAll": False,
+            "multi": False,
+            "options": [],
+            "refresh": 1,
+            "regex": "",
+            "skipUrlSync": False,
+        },
+        _variable("job", "Job", f"label_values({{{names}}}, job)"),
+        _variable("instance", "Instance", f'label_values({{{names}, job=~"$job"}}, instance)'),
+    ]
+    if jobs:
+        of_prometheus = 'swarmjob_trainer_version{job=~"$job"}'
+        of_namespace = 'swarmjob_trainer_version{job=~"$job", namespace=~"$namespace"}'
+        found.append(_variable("namespace", "Namespace", f"label_values({of_prometheus}, namespace)"))
+        found.append(_variable("swarmjob", "SwarmJob", f"label_values({of_namespace}, swarmjob)"))
+    return found
+
+
+def _place(rows):
+    """Panels in the order of their rows, each with its place; a line is as high as its highest panel."""
+    placed = []
+    y = 0
+    for one in rows:
+        header = {"type": "row", "title": one["title"], "collapsed": one["collapsed"], "panels": [],
+                  "gridPos": {"x": 0, "y": y, "w": GRID_WIDTH, "h": 1}}
+        placed.append(header)
+        y += 1
+        x = height = 0
+        for panel in one["panels"]:
+            place = panel["gridPos"]
+            if x + place["w"] > GRID_WIDTH:
+                x, y, height = 0, y + height, 0
+            place.update(x=x, y=y)
+            x += place["w"]
+            height = max(height, place["h"])
+            (header["panels"] if one["collapsed"] else placed).append(panel)
+        y += height
+    number = 0
+    for panel in placed:
+        for each in [panel, *panel.get("panels", [])]:
+            number += 1
+            each["id"] = number
+    return placed
+
+
+def dashboard(uid, title, description, variables_, rows, *, refresh="30s", since="now-1h"):
+    return {
+        "uid": uid,
+        "id": None,
+        "title": title,
+        "description": description,
+        "tags": ["swarmjob"],
+        "editable": False,
+        "graphTooltip": 1,
+        "schemaVersion": 39,
+        "version": 1,
+        "refresh": refresh,
+        "time": {"from": since, "to": "now"},
+        "timezone": "browser",
+        "links": [{
+            "title": "SwarmJob",
+            "type": "dashboards",
+            "tags": ["swarmjob"],
+            "asDropdown": True,
+            "includeVars": True,
+            "keepTime": True,
+            "targetBlank": False,
+            "icon": "external link",
+            "tooltip": "",
+            "url": "",
+        }],
+        "annotations": {"list": []},
+        "templating": {"list": variables_},
+        "panels": _place(rows),
+    }

@@ -1,0 +1,110 @@
+{{- define "swarmjob.name" -}}
+{{- default "swarm-operator" .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "swarmjob.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
+{{- else if contains (include "swarmjob.name" .) .Release.Name }}
+{{- .Release.Name | trunc 50 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "swarmjob.name" .) | trunc 50 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "swarmjob.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "swarmjob.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "swarmjob.labels" -}}
+{{ include "swarmjob.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: swarmjob
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "swarmjob.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "swarmjob.fullname" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- required "serviceAccount.name is needed where serviceAccount.create is false" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{/* An image reference. Argument: a list of the image's values and the root. */}}
+{{- define "swarmjob.image" -}}
+{{- $image := index . 0 }}{{ $root := index . 1 }}
+{{- if $image.digest }}
+{{- printf "%s@%s" $image.repository $image.digest }}
+{{- else }}
+{{- printf "%s:%s" $image.repository (default $root.Chart.AppVersion $image.tag) }}
+{{- end }}
+{{- end }}
+
+{{/* Fails with what is missing, unless the cluster knows the Prometheus Operator. Argument: a list of the
+     value that asks for it and the root. */}}
+{{- define "swarmjob.needsPrometheusOperator" -}}
+{{- $root := index . 1 }}
+{{- if not ($root.Capabilities.APIVersions.Has "monitoring.coreos.com/v1") }}
+{{- fail (printf "%s is true, but the cluster does not know monitoring.coreos.com/v1: install the Prometheus Operator first (for `helm template`, say --api-versions monitoring.coreos.com/v1)" (index . 0)) }}
+{{- end }}
+{{- end }}
+
+{{/* Labels by which clouds and autoscalers mark nodes that may vanish. */}}
+{{- define "swarmjob.offSpotNodes" -}}
+- {key: karpenter.sh/capacity-type, operator: NotIn, values: [spot]}
+- {key: eks.amazonaws.com/capacityType, operator: NotIn, values: [SPOT]}
+- {key: cloud.google.com/gke-spot, operator: NotIn, values: ["true"]}
+- {key: cloud.google.com/gke-preemptible, operator: NotIn, values: ["true"]}
+- {key: kubernetes.azure.com/scalesetpriority, operator: NotIn, values: [spot]}
+- {key: node.kubernetes.io/lifecycle, operator: NotIn, values: [spot]}
+- {key: swarmjob.dev/capacity, operator: NotIn, values: [spot]}
+{{- end }}
+
+{{- define "swarmjob.affinity" -}}
+{{- $affinity := deepCopy .Values.affinity }}
+{{- if not (hasKey $affinity "nodeAffinity") }}
+{{- $expressions := include "swarmjob.offSpotNodes" . | fromYamlArray }}
+{{- if eq .Values.avoidSpotNodes "Required" }}
+{{- $term := dict "nodeSelectorTerms" (list (dict "matchExpressions" $expressions)) }}
+{{- $_ := set $affinity "nodeAffinity" (dict "requiredDuringSchedulingIgnoredDuringExecution" $term) }}
+{{- else if eq .Values.avoidSpotNodes "Preferred" }}
+{{- $term := dict "weight" 100 "preference" (dict "matchExpressions" $expressions) }}
+{{- $_ := set $affinity "nodeAffinity" (dict "preferredDuringSchedulingIgnoredDuringExecution" (list $term)) }}
+{{- end }}
+{{- end }}
+{{- toYaml $affinity }}
+{{- end }}
+
+{{/* What the operator does in every namespace where it looks after SwarmJobs. */}}
+{{- define "swarmjob.rules" -}}
+- apiGroups: [swarmjob.dev]
+  resources: [swarmjobs]
+  verbs: [get, list, watch, delete]  # delete: ttlSecondsAfterFinished
+- apiGroups: [swarmjob.dev]
+  resources: [swarmjobs/status]
+  verbs: [get, update, patch]
+- apiGroups: [swarmjob.dev]
+  resources: [swarmjobs/finalizers]
+  verbs: [update]  # to own what it creates, where ownership is checked
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [""]
+  resources: [services, configmaps]
+  verbs: [get, create, patch, delete]
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, create, patch, delete]  # never list: only those of its jobs, by name
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [get, create, patch, delete]
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
+  verbs: [get, create, patch, delete]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+{{- end }}

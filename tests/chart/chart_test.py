@@ -1,0 +1,352 @@
+#!/usr/bin/env python3
+"""The chart: what it renders with which values, and what it refuses.
+
+Usage: tests/chart/chart_test.py [--operator PROGRAM]; helm is taken from PATH, or from .deps/kube. Exits with 77
+where there is no helm: then nothing was tested, which ctest calls skipped.
+"""
+
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CHART = ROOT / "helm/swarmjob"
+DEPS = pathlib.Path(os.environ.get("SWARM_DEPS") or ROOT / ".deps")
+HELM = next((str(path) for path in (DEPS / "kube/helm", DEPS / "kube/bin/helm") if path.exists()), shutil.which("helm"))
+KUBERNETES = ["--kube-version", "1.36.0"]  # else that of helm's own build, which may be old
+MONITORING = ["--api-versions", "monitoring.coreos.com/v1"]
+
+
+def helm(command, *arguments):
+    version = KUBERNETES if command in ("template", "lint") else []
+    run = subprocess.run([HELM, command, *version, *map(str, arguments)], capture_output=True, text=True, check=False)
+    return run.returncode, run.stdout, run.stderr
+
+
+def flags(values):
+    """{"a.b": 1} as arguments of helm."""
+    return [word for key, value in values.items() for word in ("--set-json", f"{key}={json.dumps(value)}")]
+
+
+def render(values=None, more=()):
+    """The objects by (kind, name); fails with what helm says."""
+    code, out, error = helm("template", "swarm", CHART, "--namespace", "swarm-system", *flags(values or {}), *more)
+    if code != 0:
+        raise AssertionError(error)
+    objects = {}
+    for document in yaml.safe_load_all(out):
+        if document:
+            key = document["kind"], document["metadata"]["name"]
+            if key in objects:
+                raise AssertionError(f"{key} is there twice")
+            objects[key] = document
+    return objects
+
+
+def of_kind(objects, kind):
+    return [document for (each, _), document in objects.items() if each == kind]
+
+
+def only(objects, kind):
+    (document,) = of_kind(objects, kind)
+    return document
+
+
+class Lint(unittest.TestCase):
+    def test_helm_finds_nothing_wrong_with_the_chart_nor_with_the_examples(self):
+        examples = sorted((CHART / "examples").glob("*.yaml"))
+        self.assertGreaterEqual(len(examples), 3)
+        for values in ([], *(["--values", example] for example in examples)):
+            with self.subTest(str(values)):
+                code, out, error = helm("lint", "--strict", CHART, *values)
+                self.assertEqual(code, 0, out + error)
+                self.assertTrue(render(more=[*values, *MONITORING]))
+
+    def test_every_value_is_in_the_schema_and_has_a_comment(self):
+        schema = json.loads((CHART / "values.schema.json").read_text())
+
+        def compare(values, properties, path):
+            self.assertEqual(set(values), set(properties) - {"global", "claims", "podAffinity", "podAntiAffinity",
+                                                             "nodeAffinity"}, path)
+            for key, value in values.items():
+                inner = properties[key].get("properties")
+                if inner and isinstance(value, dict) and value:
+                    compare(value, inner, f"{path}.{key}")
+
+        compare(yaml.safe_load((CHART / "values.yaml").read_text()), schema["properties"], "values")
+
+    def test_values_that_mean_nothing_are_refused(self):
+        for key, value in (("replicas", 3), ("replicaCount", "two"), ("replicaCount", -1), ("image.repo", "x"),
+                           ("operator.logLevel", "loud"), ("avoidSpotNodes", True), ("metrics.podMonitor.interval", 15),
+                           ("watchNamespace", "Not_A_Name"), ("image.digest", "latest"), ("crds.enable", False),
+                           ("operator.extraArgs", ["kube-qps=1"])):
+            with self.subTest(key, value=value):
+                code, _, error = helm("template", "swarm", CHART, *flags({key: value}))
+                self.assertNotEqual(code, 0)
+                self.assertRegex(error, "schema|additional|Additional")
+
+
+class Crd(unittest.TestCase):
+    SOURCE = ROOT / "crds/swarmjob.yaml"
+
+    def test_is_the_one_of_crds_and_stays_when_the_release_goes(self):
+        crd = only(render(), "CustomResourceDefinition")
+        self.assertEqual(crd["metadata"].pop("annotations"), {"helm.sh/resource-policy": "keep"})
+        source = yaml.safe_load(self.SOURCE.read_text())
+        source["metadata"].pop("annotations", None)
+        self.assertEqual(crd, source)
+
+    def test_can_go_with_the_release_or_come_from_elsewhere(self):
+        crd = only(render({"crds.keep": False}), "CustomResourceDefinition")
+        self.assertEqual(crd, yaml.safe_load(self.SOURCE.read_text()))
+        self.assertFalse(of_kind(render({"crds.enabled": False}), "CustomResourceDefinition"))
+
+    def test_is_packed_with_the_dashboards_and_without_their_sources(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, out, error = helm("package", CHART, "--destination", folder)
+            self.assertEqual(code, 0, out + error)
+            (archive,) = pathlib.Path(folder).iterdir()
+            names = tarfile.open(fileobj=io.BytesIO(archive.read_bytes())).getnames()
+        for name in ("crds/swarmjob.yaml", "dashboards/job.json", "dashboards/alerts.yaml"):
+            self.assertIn(f"swarmjob/files/{name}", names)
+        self.assertFalse([name for name in names if name.endswith(".py") or name.endswith("_test.yaml")])
+
+
+class Operator(unittest.TestCase):
+    def pod(self, values=None):
+        deployment = only(render(values), "Deployment")
+        return deployment["spec"]["template"]["spec"]
+
+    def test_runs_two_replicas_of_which_one_leads(self):
+        objects = render()
+        self.assertEqual(only(objects, "Deployment")["spec"]["replicas"], 2)
+        self.assertIn("--leader-elect", self.pod()["containers"][0]["args"])
+        self.assertEqual(only(objects, "PodDisruptionBudget")["spec"]["maxUnavailable"], 1)
+        self.assertFalse(of_kind(render({"replicaCount": 1}), "PodDisruptionBudget"))
+
+    def test_two_replicas_that_both_decide_are_refused(self):
+        code, _, error = helm("template", "swarm", CHART, *flags({"leaderElection.enabled": False}))
+        self.assertNotEqual(code, 0)
+        self.assertIn("replicaCount must be 1", error)
+        arguments = self.pod({"leaderElection.enabled": False, "replicaCount": 1})["containers"][0]["args"]
+        self.assertNotIn("--leader-elect", arguments)
+
+    def test_fits_a_namespace_under_restricted_pod_security(self):
+        pod = self.pod()
+        self.assertTrue(pod["securityContext"]["runAsNonRoot"])
+        self.assertEqual(pod["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
+        for container in pod["containers"]:
+            context = container["securityContext"]
+            self.assertFalse(context["allowPrivilegeEscalation"])
+            self.assertTrue(context["readOnlyRootFilesystem"])
+            self.assertEqual(context["capabilities"], {"drop": ["ALL"]})
+        self.assertFalse({"hostNetwork", "hostPID", "hostIPC"} & set(pod))
+        self.assertFalse([volume for volume in pod["volumes"] if "hostPath" in volume])
+
+    def test_is_probed_and_bounded(self):
+        (container,) = self.pod()["containers"]
+        ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+        self.assertEqual(ports, {"metrics": 8080, "health": 8081})
+        self.assertEqual(container["livenessProbe"]["httpGet"], {"path": "/healthz", "port": "health"})
+        self.assertEqual(container["readinessProbe"]["httpGet"], {"path": "/readyz", "port": "health"})
+        self.assertIn("--health-listen=0.0.0.0:8081", container["args"])
+        self.assertIn("memory", container["resources"]["limits"])
+
+    def test_keeps_off_spot_nodes_as_far_as_it_is_told(self):
+        def keys(terms):
+            return {each["key"] for each in terms["matchExpressions"]}
+
+        affinity = self.pod()["affinity"]["nodeAffinity"]
+        (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        self.assertIn("karpenter.sh/capacity-type", keys(term))
+        self.assertTrue(all(each["operator"] == "NotIn" for each in term["matchExpressions"]))
+        affinity = self.pod({"avoidSpotNodes": "Preferred"})["affinity"]["nodeAffinity"]
+        (wish,) = affinity["preferredDuringSchedulingIgnoredDuringExecution"]
+        self.assertIn("cloud.google.com/gke-spot", keys(wish["preference"]))
+        self.assertNotIn("affinity", self.pod({"avoidSpotNodes": "Off"}))
+
+    def test_affinity_of_ones_own_is_added_to_that(self):
+        pods = {"preferredDuringSchedulingIgnoredDuringExecution": []}
+        affinity = self.pod({"affinity": {"podAntiAffinity": pods}})["affinity"]
+        self.assertEqual(affinity["podAntiAffinity"], pods)
+        self.assertIn("nodeAffinity", affinity)
+
+    def test_spreads_over_zones_and_nodes(self):
+        spread = self.pod()["topologySpreadConstraints"]
+        self.assertEqual([each["topologyKey"] for each in spread],
+                         ["topology.kubernetes.io/zone", "kubernetes.io/hostname"])
+        selector = only(render(), "Deployment")["spec"]["selector"]
+        self.assertTrue(all(each["labelSelector"] == selector for each in spread))
+
+    def test_runs_the_images_of_the_release_or_those_it_is_told(self):
+        version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+        (container,) = self.pod()["containers"]
+        self.assertEqual(container["image"], f"swarmjob/swarm-operator:{version}")
+        self.assertIn(f"--worker-image=swarmjob/swarm-worker:{version}", container["args"])
+        digest = "sha256:" + "0" * 64
+        (container,) = self.pod({"image.digest": digest, "workerImage.tag": "mine"})["containers"]
+        self.assertEqual(container["image"], f"swarmjob/swarm-operator@{digest}")
+        self.assertIn("--worker-image=swarmjob/swarm-worker:mine", container["args"])
+
+    def test_the_program_knows_every_flag_that_it_is_given(self):
+        if PROGRAM is None:
+            self.skipTest("no --operator PROGRAM")
+        known = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
+        values = {"watchNamespace": "training"}
+        for argument in self.pod(values)["containers"][0]["args"]:
+            self.assertRegex(known, re.escape(argument.split("=")[0]) + r"\b")
+
+
+class Rights(unittest.TestCase):
+    def rules(self, objects, kind):
+        return [rule for document in of_kind(objects, kind) for rule in document["rules"]]
+
+    def test_are_no_more_than_are_needed(self):
+        rules = self.rules(render(), "ClusterRole") + self.rules(render(), "Role")
+        for rule in rules:
+            for list_ in (rule["apiGroups"], rule["resources"], rule["verbs"]):
+                self.assertNotIn("*", list_)
+            self.assertFalse({"escalate", "bind", "impersonate"} & set(rule["verbs"]))
+            if "secrets" in rule["resources"]:
+                self.assertFalse({"list", "watch"} & set(rule["verbs"]))
+            if "nodes" in rule["resources"]:
+                self.assertEqual(rule["verbs"], ["get", "list", "watch"])
+            self.assertFalse({"pods/exec", "pods/log", "serviceaccounts"} & set(rule["resources"]))
+
+    def test_of_the_namespaced_mode_end_at_the_namespace_but_for_reading_nodes(self):
+        values = {"watchNamespace": "training", "rbac.aggregate": False}
+        objects = render(values)
+        self.assertEqual([rule["resources"] for rule in self.rules(objects, "ClusterRole")], [["nodes"]])
+        roles = {role["metadata"]["namespace"] for role in of_kind(objects, "Role")}
+        self.assertEqual(roles, {"training", "swarm-system"})
+        alone = render({**values, "rbac.nodes": False})
+        self.assertFalse(of_kind(alone, "ClusterRole") + of_kind(alone, "ClusterRoleBinding"))
+        self.assertIn("--namespace=training", only(alone, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"])
+
+    def test_are_bound_to_the_account_that_the_operator_has(self):
+        for values in ({}, {"serviceAccount.create": False, "serviceAccount.name": "ours"}):
+            objects = render(values)
+            account = only(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"]
+            self.assertEqual(len(of_kind(objects, "ServiceAccount")), 0 if values else 1)
+            bindings = of_kind(objects, "ClusterRoleBinding") + of_kind(objects, "RoleBinding")
+            self.assertEqual(len(bindings), 3)
+            for binding in bindings:
+                self.assertEqual(binding["subjects"], [{"kind": "ServiceAccount", "name": account,
+                                                        "namespace": "swarm-system"}])
+                self.assertIn((binding["roleRef"]["kind"], binding["roleRef"]["name"]), objects)
+
+    def test_of_users_are_part_of_view_and_edit(self):
+        roles = {role["metadata"]["name"]: role for role in of_kind(render(), "ClusterRole")}
+        viewer = roles["swarm-swarm-operator-viewer"]
+        editor = roles["swarm-swarm-operator-editor"]
+        aggregate = "rbac.authorization.k8s.io/aggregate-to-"
+        self.assertEqual(viewer["metadata"]["labels"][aggregate + "view"], "true")
+        self.assertNotIn(aggregate + "view", editor["metadata"]["labels"])
+        self.assertEqual(editor["metadata"]["labels"][aggregate + "edit"], "true")
+        self.assertEqual({verb for rule in viewer["rules"] for verb in rule["verbs"]}, {"get", "list", "watch"})
+        self.assertNotIn("swarmjobs/status", [r for rule in editor["rules"] for r in rule["resources"]])
+
+
+class Network(unittest.TestCase):
+    def test_the_operator_reaches_dns_the_api_server_and_trainers(self):
+        policy = only(render(), "NetworkPolicy")["spec"]
+        ports = [port["port"] for rule in policy["egress"] for port in rule["ports"]]
+        self.assertEqual(ports, [53, 53, 443, 6443, 7000])
+        (trainers,) = policy["egress"][-1]["to"]
+        self.assertEqual(trainers["namespaceSelector"], {})
+        self.assertEqual(trainers["podSelector"]["matchLabels"]["app.kubernetes.io/component"], "trainer")
+        self.assertFalse(of_kind(render({"networkPolicy.enabled": False}), "NetworkPolicy"))
+
+    def test_metrics_may_be_for_some_alone(self):
+        peers = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+        policy = only(render({"networkPolicy.metricsFrom": peers, "watchNamespace": "training"}), "NetworkPolicy")["spec"]
+        self.assertEqual([rule.get("from") for rule in policy["ingress"]], [None, peers])
+        (trainers,) = policy["egress"][-1]["to"]
+        self.assertEqual(trainers["namespaceSelector"]["matchLabels"], {"kubernetes.io/metadata.name": "training"})
+
+
+class Monitoring(unittest.TestCase):
+    def test_without_the_prometheus_operator_says_what_is_missing(self):
+        for kind in ("serviceMonitor", "podMonitor", "prometheusRule"):
+            with self.subTest(kind):
+                code, _, error = helm("template", "swarm", CHART, *flags({f"metrics.{kind}.enabled": True}))
+                self.assertNotEqual(code, 0)
+                self.assertIn("install the Prometheus Operator first", error)
+
+    def test_scrapes_the_operator_and_the_pods_of_jobs(self):
+        objects = render({"metrics.serviceMonitor.enabled": True, "metrics.podMonitor.enabled": True,
+                          "metrics.podMonitor.labels": {"release": "prometheus"}}, MONITORING)
+        service = only(objects, "Service")
+        for label, value in only(objects, "ServiceMonitor")["spec"]["selector"]["matchLabels"].items():
+            self.assertEqual(service["metadata"]["labels"][label], value)
+        monitor = only(objects, "PodMonitor")
+        self.assertEqual(monitor["metadata"]["labels"]["release"], "prometheus")
+        (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+        self.assertEqual([each["targetLabel"] for each in endpoint["relabelings"]], ["swarmjob", "pool", "zone"])
+        self.assertEqual(monitor["spec"]["namespaceSelector"], {"any": True})
+
+    def test_alerts_are_those_of_the_dashboards_folder_and_point_to_a_page(self):
+        url = "https://wiki.example.com/swarmjob"
+        objects = render({"metrics.prometheusRule.enabled": True, "metrics.prometheusRule.runbookUrl": url}, MONITORING)
+        spec = only(objects, "PrometheusRule")["spec"]
+        text = (ROOT / "dashboards/alerts.yaml").read_text()
+        self.assertEqual(spec, yaml.safe_load(text.replace("docs/alerts.md", url).replace(f"# {url}", "#")))
+        self.assertTrue(all(rule["annotations"]["runbook_url"].startswith(url + "#")
+                            for group in spec["groups"] for rule in group["rules"]))
+
+    def test_dashboards_are_found_by_the_label_that_the_sidecar_wants(self):
+        self.assertFalse(of_kind(render(), "ConfigMap"))
+        maps = of_kind(render({"dashboards.enabled": True, "dashboards.labelKey": "show", "dashboards.labelValue": "yes",
+                               "dashboards.namespace": "grafana"}), "ConfigMap")
+        files = {}
+        for each in maps:
+            self.assertEqual(each["metadata"]["labels"]["show"], "yes")
+            self.assertEqual(each["metadata"]["namespace"], "grafana")
+            files.update(each["data"])
+        self.assertEqual({name: json.loads(text) for name, text in files.items()},
+                         {f"swarmjob-{path.name}": json.loads(path.read_text())
+                          for path in (ROOT / "dashboards").glob("*.json")})
+
+
+class Notes(unittest.TestCase):
+    def notes(self, values):
+        """helm prints them only when it installs; as a template they can be read."""
+        with tempfile.TemporaryDirectory() as folder:
+            chart = pathlib.Path(folder) / "swarmjob"
+            shutil.copytree(CHART, chart)
+            text = (chart / "templates/NOTES.txt").read_text()
+            (chart / "templates/notes.yaml").write_text(
+                '{{- define "notes" -}}' + text + '{{- end -}}\nkind: Notes\nmetadata: {name: notes}\n'
+                'text: {{ include "notes" . | toJson }}\n')
+            code, out, error = helm("template", "swarm", chart, "--show-only", "templates/notes.yaml", *flags(values))
+        self.assertEqual(code, 0, error)
+        return yaml.safe_load(out)["text"]
+
+    def test_say_what_the_namespaced_mode_does_not_see(self):
+        self.assertNotIn("knows less", self.notes({}))
+        self.assertNotIn("knows less", self.notes({"watchNamespace": "training"}))
+        without_nodes = self.notes({"watchNamespace": "training", "rbac.nodes": False})
+        self.assertIn("notices of an end on a node", without_nodes)
+        self.assertIn("namespace training alone", without_nodes)
+
+
+PROGRAM = None
+if __name__ == "__main__":
+    if HELM is None:
+        print("SKIPPED: there is no helm on PATH nor in .deps/kube; e2e/build.sh makes one", file=sys.stderr)
+        sys.exit(77)
+    if "--operator" in sys.argv:
+        at = sys.argv.index("--operator")
+        PROGRAM = sys.argv[at + 1]
+        del sys.argv[at:at + 2]
+    unittest.main()
