@@ -113,7 +113,8 @@ Result<HttpResponse> FakeApiServer::Send(const kube::HttpRequest& request, const
   const auto route = ParseTarget(request.target);
   if (!route) return Refusal(404, "NotFound", "the server could not find the requested resource");
   const json body = request.body.empty() ? json() : json::parse(request.body, nullptr, false);
-  Call call{request.method, route->plural, route->name, route->subresource, body};
+  Call call{request.method, route->plural,     route->name,
+            route->subresource, body, route->query.contains("dryRun")};
   if (call.name.name.empty() && body.is_object()) call.name.name = kube::NameOf(body).name;
   Hook hook;
   {
@@ -125,7 +126,9 @@ Result<HttpResponse> FakeApiServer::Send(const kube::HttpRequest& request, const
     if (auto answer = hook(call)) return *answer;
   }
   const std::lock_guard lock(mutex_);
+  const std::uint64_t before = version_;
   HttpResponse response = Handle(request.method, *route, body);
+  if (route->plural != "events") changes_ += version_ - before;
   changed_.notify_all();
   return response;
 }
@@ -392,6 +395,11 @@ void FakeApiServer::Remove(const kube::Resource& resource, const ObjectName& nam
   Erase(collection, name);
 }
 
+std::uint64_t FakeApiServer::changes() const {
+  const std::lock_guard lock(mutex_);
+  return changes_;
+}
+
 std::vector<FakeApiServer::Call> FakeApiServer::calls() const {
   const std::lock_guard lock(mutex_);
   return calls_;
@@ -400,7 +408,7 @@ std::vector<FakeApiServer::Call> FakeApiServer::calls() const {
 std::vector<FakeApiServer::Call> FakeApiServer::writes() const {
   std::vector<Call> writes;
   for (const Call& call : calls()) {
-    if (call.method != "GET") writes.push_back(call);
+    if (call.method != "GET" && call.plural != "events") writes.push_back(call);
   }
   return writes;
 }

@@ -29,7 +29,7 @@ class FakeApiServer final : public kube::HttpTransport {
     kube::ObjectName name;
     std::string subresource;
     nlohmann::json body;
-    bool watch = false;
+    bool dry_run = false;
   };
   /// Runs before a call is done, without a lock. What it returns is the answer instead.
   using Hook = std::function<std::optional<kube::HttpResponse>(const Call& call)>;
@@ -55,9 +55,11 @@ class FakeApiServer final : public kube::HttpTransport {
   /// Removes it, whatever waits for its end.
   void Remove(const kube::Resource& resource, const kube::ObjectName& name);
 
-  /// Calls so far that were not watches, oldest first.
+  /// Changes of objects so far, Events not counted.
+  std::uint64_t changes() const;
+  /// Calls so far but for watches, oldest first.
   std::vector<Call> calls() const;
-  /// Those of them that change something.
+  /// Those of them that would change something, but for Events.
   std::vector<Call> writes() const;
 
  private:
@@ -91,6 +93,7 @@ class FakeApiServer final : public kube::HttpTransport {
   std::condition_variable changed_;
   std::map<std::string, Collection> collections_;  // by plural; all below is guarded
   std::uint64_t version_ = 100;
+  std::uint64_t changes_ = 0;
   std::uint64_t uids_ = 0;
   Hook hook_;
   std::vector<Call> calls_;

@@ -1,6 +1,7 @@
 // What the operator counts of its own work, for /metrics. The names are in base/metrics.h.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -12,9 +13,14 @@
 #include "base/histogram.h"
 #include "base/metrics.h"
 #include "base/time.h"
+#include "operator/kube/metrics.h"
 #include "operator/kube/object.h"
+#include "operator/kube/workqueue.h"
 
 namespace swarm::controller {
+
+/// The labels of all metrics of the reconcile loop and its queue.
+inline constexpr const char* kControllerName = "swarmjob";
 
 /// How one reconcile ended, in the words of controller-runtime.
 enum class ReconcileResult : std::uint8_t { kSuccess, kError, kRequeue, kRequeueAfter };
@@ -25,7 +31,9 @@ struct JobGauges {
   std::string state;  ///< as in its status
   std::uint64_t workers_desired = 0;
   std::uint64_t workers_ready = 0;
-  std::map<std::pair<std::string, std::string>, std::uint64_t> pool_pods;  ///< by pool and phase
+  std::map<std::pair<std::string, std::string>, std::uint64_t> pool_pods;  ///< by pool and phase:
+                                                    ///< Pending, Running, Terminating
+  std::vector<std::string> pools;                                          ///< of the manifest
   std::map<std::string, bool> conditions;                                  ///< whether True
   bool has_trainer = false;
   Timepoint trainer_heard{};  ///< or, before it has said a word, when it was first dialled
@@ -46,9 +54,8 @@ class Figures {
 
   void ReconcileBegan() { active_.fetch_add(1, std::memory_order_relaxed); }
   void ReconcileEnded(ReconcileResult result, Duration took);
+  void ReconcilePanicked() { panics_.fetch_add(1, std::memory_order_relaxed); }
   void StatusWritten() { status_writes_.fetch_add(1, std::memory_order_relaxed); }
-  void SetLeading(bool leading) { leading_.store(leading, std::memory_order_relaxed); }
-  bool leading() const { return leading_.load(std::memory_order_relaxed); }
 
   void SetJob(const kube::ObjectName& job, JobGauges gauges);
   /// Adds to the job's counters.
@@ -63,18 +70,18 @@ class Figures {
     JobGauges gauges;
     JobCounters counters;
   };
-  void ReadLoop(std::vector<MetricSample>* samples) const;
-  static void ReadJob(const kube::ObjectName& name, const Job& job, Timepoint now,
-                      std::vector<MetricSample>* samples);
 
   const std::uint64_t reconcilers_;
   std::array<std::atomic<std::uint64_t>, kReconcileResultCount> results_{};
   SecondsHistogram seconds_;
-  std::atomic<std::uint64_t> active_ = 0, status_writes_ = 0;
-  std::atomic<bool> leading_ = false;
+  std::atomic<std::uint64_t> active_ = 0, panics_ = 0, status_writes_ = 0;
 
   mutable std::mutex mutex_;
   std::map<kube::ObjectName, Job> jobs_;  // guarded
 };
+
+/// Samples of the queue and of the client.
+void AppendQueue(const kube::WorkQueue::Reading& reading, std::vector<MetricSample>* samples);
+void AppendClient(const kube::ClientMetrics::Reading& reading, std::vector<MetricSample>* samples);
 
 }  // namespace swarm::controller

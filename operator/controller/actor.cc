@@ -1,0 +1,281 @@
+#include "operator/controller/actor.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/log.h"
+#include "operator/objects/names.h"
+
+namespace swarm::controller {
+namespace {
+
+using nlohmann::json;
+
+/// After this a child is looked at again, in case somebody has changed or deleted it.
+constexpr std::chrono::hours kChildTrusted{1};
+
+api::WallTime Seconds(WallTime time) { return std::chrono::floor<std::chrono::seconds>(time); }
+
+bool IsOwnedBy(const json& object, const std::string& uid) {
+  const json::json_pointer owners("/metadata/ownerReferences");
+  if (!object.contains(owners) || !object.at(owners).is_array()) return false;
+  return std::any_of(object.at(owners).begin(), object.at(owners).end(),
+                     [&](const json& owner) { return kube::TextAt(owner, "/uid") == uid; });
+}
+
+/// Whether the server said no to a creation, rather than nothing.
+bool IsRefusal(StatusCode code) {
+  return code == StatusCode::kResourceExhausted || code == StatusCode::kInvalidArgument ||
+         code == StatusCode::kPermissionDenied || code == StatusCode::kFailedPrecondition;
+}
+
+/// The object of a child that is applied; null for those that JobSecrets keeps.
+json BuildChild(const objects::JobView& view, plan::Child child) {
+  switch (child) {
+    case plan::Child::kConfig:
+      return objects::BuildConfigMap(view);
+    case plan::Child::kTrainerService:
+      return objects::BuildTrainerService(view, view.status.trainer.term);
+    case plan::Child::kWorkersService:
+      return objects::BuildWorkersService(view);
+    case plan::Child::kBudget:
+      return objects::BuildDisruptionBudget(view);
+    case plan::Child::kNetworkPolicy:
+      return objects::BuildNetworkPolicy(view);
+    case plan::Child::kAuthority:
+    case plan::Child::kIdentities:
+      break;
+  }
+  return json();
+}
+
+kube::Resource ResourceOf(plan::Child child) {
+  switch (child) {
+    case plan::Child::kConfig:
+      return kube::resources::ConfigMaps();
+    case plan::Child::kTrainerService:
+    case plan::Child::kWorkersService:
+      return kube::resources::Services();
+    case plan::Child::kBudget:
+      return kube::resources::PodDisruptionBudgets();
+    case plan::Child::kNetworkPolicy:
+      return kube::resources::NetworkPolicies();
+    case plan::Child::kAuthority:
+    case plan::Child::kIdentities:
+      break;
+  }
+  return kube::resources::Secrets();
+}
+
+bool IsSecret(plan::Child child) {
+  return child == plan::Child::kAuthority || child == plan::Child::kIdentities;
+}
+
+IdentitiesWanted WantedBy(const Acting& acting) {
+  std::set<std::uint64_t> ordinals(acting.view.status.openWorkers.begin(),
+                                   acting.view.status.openWorkers.end());
+  for (const plan::ObservedPod& pod : acting.pods) {
+    if (pod.role == plan::PodRole::kWorker) ordinals.insert(pod.number);
+  }
+  IdentitiesWanted wanted{acting.view.name, {}, acting.view.status.trainer.term > 0};
+  for (const std::uint64_t ordinal : ordinals) {
+    wanted.workers.push_back(objects::WorkerName(acting.view.name, ordinal));
+  }
+  return wanted;
+}
+
+void Keep(Status status, Status* first) {
+  if (first->ok()) *first = std::move(status);
+}
+
+}  // namespace
+
+Status Actor::Do(const Acting& acting, const std::vector<plan::Action>& actions) {
+  Status first;
+  const bool creates = std::any_of(actions.begin(), actions.end(), [](const plan::Action& action) {
+    return std::holds_alternative<plan::CreateWorker>(action) ||
+           std::holds_alternative<plan::CreateTrainer>(action);
+  });
+  if (creates) {
+    // A pod whose certificate is not there would hang in ContainerCreating.
+    const auto held = EnsureIdentities(acting);
+    if (!held.ok()) return held.status();
+  }
+  Creating creating;
+  for (const plan::Action& action : actions) {
+    if (const auto* apply = std::get_if<plan::ApplyChild>(&action)) {
+      Keep(Apply(acting, apply->child), &first);
+    } else if (const auto* trainer = std::get_if<plan::CreateTrainer>(&action)) {
+      Keep(Create(acting, {plan::PodRole::kTrainer, trainer->term},
+                  objects::BuildTrainerPod(acting.view, trainer->term, trainer->layout,
+                                           pod_options_),
+                  &creating),
+           &first);
+    } else if (const auto* worker = std::get_if<plan::CreateWorker>(&action)) {
+      Keep(CreateWorker(acting, *worker, &creating), &first);
+    } else if (const auto* gone = std::get_if<plan::DeletePod>(&action)) {
+      Keep(Delete(acting, *gone), &first);
+    } else if (const auto* direct = std::get_if<plan::DirectTrainer>(&action)) {
+      Direct(acting, *direct);
+    } else {
+      Keep(client_.Delete(kube::resources::SwarmJobs(), acting.name(), {.uid = acting.view.uid}),
+           &first);
+    }
+  }
+  return first;
+}
+
+Result<HeldIdentities> Actor::EnsureIdentities(const Acting& acting) {
+  auto held = secrets_.Ensure(
+      acting.name(), acting.view.uid, WantedBy(acting),
+      [&](const std::string& name) {
+        return json{{"apiVersion", "v1"},
+                    {"kind", "Secret"},
+                    {"metadata", objects::JobMetadata(acting.view, name)}};
+      },
+      acting.now);
+  acting.memory->renew_at = held.ok() ? std::optional(held->renew_at) : std::nullopt;
+  return held;
+}
+
+std::set<plan::Child> Actor::GoodChildren(const Acting& acting) const {
+  std::set<plan::Child> good;
+  for (const plan::Child child : plan::kChildren) {
+    if (IsSecret(child)) {
+      if (acting.memory->renew_at && acting.now < *acting.memory->renew_at) good.insert(child);
+      continue;
+    }
+    const auto known = acting.memory->children.find(child);
+    if (known == acting.memory->children.end() ||
+        Seconds(acting.now) - known->second.time >= kChildTrusted) {
+      continue;
+    }
+    const json wanted = BuildChild(acting.view, child);
+    if (std::hash<json>()(wanted) == known->second.hash) good.insert(child);
+  }
+  return good;
+}
+
+Status Actor::Apply(const Acting& acting, plan::Child child) {
+  if (IsSecret(child)) return EnsureIdentities(acting).status();
+  const json object = BuildChild(acting.view, child);
+  RETURN_IF_ERROR(ApplyObject(acting, ResourceOf(child), object));
+  acting.memory->children[child] = {std::hash<json>()(object), Seconds(acting.now)};
+  return Status();
+}
+
+Status Actor::ApplyObject(const Acting& acting, const kube::Resource& resource,
+                          const json& object) {
+  const kube::ObjectName name = kube::NameOf(object);
+  const auto there = client_.Get(resource, name);
+  if (there.ok() && !IsOwnedBy(**there, acting.view.uid)) {
+    return FailedPrecondition(resource.plural + " " + name.ToString() +
+                              " is there and belongs to somebody else; delete or rename it");
+  }
+  if (!there.ok() && there.status().code() != StatusCode::kNotFound) return there.status();
+  return client_.Apply(resource, object).status();
+}
+
+Status Actor::CreateWorker(const Acting& acting, const plan::CreateWorker& action,
+                           Creating* creating) {
+  const auto& pools = acting.view.job.spec.workers.pools;
+  const auto pool = std::find_if(pools.begin(), pools.end(),
+                                 [&](const api::Pool& each) { return each.name == action.pool; });
+  SWARM_CHECK(pool != pools.end(), "the plan names pool " + action.pool);
+  return Create(acting, {plan::PodRole::kWorker, action.ordinal},
+                objects::BuildWorkerPod(acting.view, action.ordinal, *pool, pod_options_),
+                creating);
+}
+
+Status Actor::Create(const Acting& acting, const plan::Creation& attempt, const Result<json>& pod,
+                     Creating* creating) {
+  JobMemory& memory = *acting.memory;
+  plan::Creation& creation = memory.creations[{attempt.role, attempt.number}] = attempt;
+  if (creating->refused) {
+    creation.refused = true;
+    return Status();
+  }
+  Status status = pod.status();
+  if (status.ok()) status = client_.Create(kube::resources::Pods(), *pod).status();
+  if (status.code() == StatusCode::kAlreadyExists) {
+    const auto there = client_.Get(kube::resources::Pods(), kube::NameOf(*pod));
+    if (!there.ok()) return there.status();
+    if (IsOwnedBy(**there, acting.view.uid)) return Status();
+    status = FailedPrecondition("pod " + kube::NameOf(*pod).ToString() +
+                                " is there and belongs to somebody else; delete or rename it");
+  }
+  if (status.ok()) {
+    memory.refusal.reset();
+    JobCounters one;
+    one.pods_created[attempt.role == plan::PodRole::kWorker ? objects::kWorkerRole
+                                                            : objects::kTrainerRole] = 1;
+    figures_.Count(acting.name(), one);
+    return Status();
+  }
+  if (!IsRefusal(status.code())) return status;
+  creating->refused = creation.refused = true;
+  const std::uint64_t attempts = memory.refusal ? memory.refusal->attempts + 1 : 1;
+  memory.refusal = {Seconds(acting.now), attempts, status.code(), status.message()};
+  return Status();
+}
+
+Status Actor::Delete(const Acting& acting, const plan::DeletePod& action) {
+  kube::DeleteOptions options{.uid = action.uid};
+  if (action.grace_seconds) options.grace_seconds = static_cast<int>(*action.grace_seconds);
+  const Status status =
+      client_.Delete(kube::resources::Pods(), {acting.view.ns, action.name}, options);
+  // Another of that name: the one that was meant is gone.
+  return status.code() == StatusCode::kAborted ? Status() : status;
+}
+
+void Actor::Direct(const Acting& acting, const plan::DirectTrainer& action) {
+  protocol::Direct direct{.leader_term = acting.leader_term, .number = ++acting.memory->directs};
+  for (const std::string& worker : action.drain) direct.drain.emplace_back(worker);
+  direct.moves = action.moves;
+  const Status sent = links_.Send(acting.name().ToString(), std::move(direct));
+  if (!sent.ok()) {
+    // It is sent again as long as the trainer's own words do not show it.
+    LOG_DEBUG("{}: {}", acting.name().ToString(), sent.ToString());
+    return;
+  }
+  JobCounters counters;
+  std::set<std::string> ordered;
+  for (const std::string& worker : action.drain) {
+    ordered.insert(worker);
+    counters.drains += !acting.memory->ordered.contains(worker);
+  }
+  for (const protocol::StageMove& move : action.moves) {
+    const std::string order = move.worker.value + " " + std::to_string(move.to.value);
+    ordered.insert(order);
+    counters.moves += !acting.memory->ordered.contains(order);
+  }
+  acting.memory->ordered = std::move(ordered);
+  figures_.Count(acting.name(), counters);
+}
+
+Result<std::vector<std::string>> Actor::Judge(const objects::JobView& view) {
+  std::vector<Result<json>> pods{objects::BuildTrainerPod(
+      view, view.status.trainer.term + 1,
+      std::vector<std::uint64_t>(view.job.spec.pipeline.stages, 1), pod_options_)};
+  for (const api::Pool& pool : view.job.spec.workers.pools) {
+    pods.push_back(
+        objects::BuildWorkerPod(view, view.status.nextWorkerOrdinal, pool, pod_options_));
+  }
+  std::vector<std::string> judgement;
+  for (const Result<json>& pod : pods) {
+    Status status = pod.status();
+    if (status.ok()) {
+      status = client_.Create(kube::resources::Pods(), *pod, {.dry_run = true}).status();
+    }
+    if (status.code() == StatusCode::kInvalidArgument) {
+      judgement.push_back(status.message());
+    } else if (!status.ok() && !IsRefusal(status.code()) &&
+               status.code() != StatusCode::kAlreadyExists) {
+      return status;
+    }
+  }
+  return judgement;
+}
+
+}  // namespace swarm::controller

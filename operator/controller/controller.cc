@@ -1,0 +1,134 @@
+#include "operator/controller/controller.h"
+
+#include <pthread.h>
+
+#include <bit>
+#include <exception>
+
+#include "base/log.h"
+
+namespace swarm::controller {
+namespace {
+
+constexpr Duration kSyncLimit = std::chrono::seconds(60);
+constexpr Duration kLastEventsLimit = std::chrono::seconds(2);
+
+kube::WorkQueueOptions QueueOptions() {
+  kube::WorkQueueOptions options;
+  options.name = kControllerName;
+  // When the API server comes back, so do we.
+  options.longest_pause = std::chrono::seconds(30);
+  return options;
+}
+
+}  // namespace
+
+Controller::Controller(kube::Client& client, const ControllerOptions& options,
+                       TrainerLinks::Connect connect, kube::Timing& timing)
+    : options_(options),
+      client_(client),
+      timing_(timing),
+      figures_(static_cast<std::uint64_t>(options.reconcilers)),
+      queue_(QueueOptions(), timing),
+      events_(client, {.instance = options.instance}, timing),
+      secrets_(client),
+      links_(std::move(connect), [this](const std::string& key) { queue_.Add(key); }),
+      actor_(client, links_, secrets_, figures_, options.pods),
+      informers_(client, options.informers, [this](const std::string& key) { queue_.Add(key); },
+                 timing) {}
+
+Controller::~Controller() { Stop(); }
+
+void Controller::Start() { informers_.Start(); }
+
+void Controller::Lead(std::uint64_t term) {
+  SWARM_CHECK(!leader_.joinable(), "an operator leads once");
+  leader_ = std::jthread([this, term](std::stop_token stop) { Run(term, stop); });
+}
+
+void Controller::Stop() {
+  if (!leader_.joinable()) return;
+  leader_.request_stop();
+  leader_.join();
+  events_.Flush(kLastEventsLimit);
+}
+
+void Controller::Run(std::uint64_t term, std::stop_token stop) {
+  pthread_setname_np(pthread_self(), "leader");
+  while (!informers_.WaitForSync(kSyncLimit, stop)) {
+    if (stop.stop_requested()) return;
+    LOG_WARN("still waiting for the first lists of jobs, pods and nodes");
+  }
+  const Leadership leadership{
+      term, std::chrono::floor<std::chrono::seconds>(timing_.WallNow())};
+  Reconciler reconciler({client_,
+                         {informers_.jobs(), informers_.pods(), informers_.nodes()},
+                         actor_,
+                         links_,
+                         secrets_,
+                         events_,
+                         figures_},
+                        leadership, [this] { return Now{timing_.WallNow(), timing_.Now()}; });
+  LOG_INFO("leading with term {}: {} jobs, {} pods", term, informers_.jobs().size(),
+           informers_.pods().size());
+  for (const kube::Object& job : informers_.jobs().List()) {
+    queue_.Add(kube::NameOf(*job).ToString());
+  }
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < options_.reconcilers; ++i) {
+    threads.emplace_back([&, i] {
+      pthread_setname_np(pthread_self(), ("reconcile" + std::to_string(i)).c_str());
+      Work(reconciler, stop);
+    });
+  }
+}
+
+void Controller::Work(Reconciler& reconciler, std::stop_token stop) {
+  while (const std::optional<std::string> key = queue_.Get(stop)) {
+    Look(reconciler, *key);
+    queue_.Done(*key);
+  }
+}
+
+std::vector<MetricSample> Controller::Samples() const {
+  std::vector<MetricSample> samples = figures_.Read(timing_.Now());
+  AppendQueue(queue_.Read(), &samples);
+  for (const Informers::Lists& lists : informers_.lists()) {
+    // The first one is no restart.
+    samples.push_back({Metric::kOperatorWatchRestarts,
+                       {lists.resource},
+                       static_cast<double>(lists.count > 0 ? lists.count - 1 : 0)});
+  }
+  return samples;
+}
+
+void Controller::Look(Reconciler& reconciler, const std::string& key) {
+  figures_.ReconcileBegan();
+  const Timepoint began = timing_.Now();
+  Reconciled reconciled;
+  try {
+    reconciled = reconciler.Reconcile(kube::ParseObjectName(key));
+  } catch (const std::exception& error) {
+    // Some object that nobody expected must not take the other jobs' operator with it.
+    reconciled.status = Internal(std::string("exception: ") + error.what());
+    figures_.ReconcilePanicked();
+  }
+  const auto ended = [&](ReconcileResult result) {
+    figures_.ReconcileEnded(result, timing_.Now() - began);
+  };
+  if (reconciled.status.ok()) {
+    queue_.Forget(key);
+    if (reconciled.look_again) queue_.AddAfter(key, *reconciled.look_again);
+    return ended(reconciled.look_again ? ReconcileResult::kRequeueAfter
+                                       : ReconcileResult::kSuccess);
+  }
+  const bool conflict = reconciled.status.code() == StatusCode::kAborted;
+  const auto failures = static_cast<unsigned>(queue_.Failures(key)) + 1;
+  if (!conflict && std::has_single_bit(failures)) {
+    LOG_WARN("{}: {} (failure {} in a row)", key, reconciled.status.ToString(), failures);
+  }
+  queue_.AddRateLimited(key);
+  ended(conflict ? ReconcileResult::kRequeue : ReconcileResult::kError);
+}
+
+}  // namespace swarm::controller

@@ -1,0 +1,70 @@
+// The operator without its program: caches, queue and the threads that reconcile.
+//
+// The caches run from the start, also in a standby, so that a new leader begins at once. Nothing is
+// written before Lead.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "operator/controller/figures.h"
+#include "operator/controller/informers.h"
+#include "operator/controller/job_secrets.h"
+#include "operator/controller/reconciler.h"
+#include "operator/controller/trainer_links.h"
+#include "operator/kube/client.h"
+#include "operator/kube/events.h"
+#include "operator/kube/workqueue.h"
+#include "operator/objects/build.h"
+
+namespace swarm::controller {
+
+struct ControllerOptions {
+  InformerOptions informers;
+  int reconcilers = 8;         ///< jobs that are worked on at once
+  objects::PodOptions pods;
+  std::string instance;        ///< who of several operators this is; stands in events
+};
+
+class Controller {
+ public:
+  /// `client` and `timing` must outlive this. `connect` makes the connections to trainers.
+  Controller(kube::Client& client, const ControllerOptions& options, TrainerLinks::Connect connect,
+             kube::Timing& timing);
+  /// Stops.
+  ~Controller();
+
+  /// Begins to fill the caches.
+  void Start();
+  /// Begins to work, once the caches are filled: `term` of the lease fences what trainers are told.
+  /// Once.
+  void Lead(std::uint64_t term);
+  /// Waits for what is under way, which the client's deadlines bound. Then sends the last events.
+  void Stop();
+
+  bool synced() const { return informers_.synced(); }
+  /// For /metrics.
+  std::vector<MetricSample> Samples() const;
+
+ private:
+  void Run(std::uint64_t term, std::stop_token stop);
+  void Work(Reconciler& reconciler, std::stop_token stop);
+  void Look(Reconciler& reconciler, const std::string& key);
+
+  const ControllerOptions options_;
+  kube::Client& client_;
+  kube::Timing& timing_;
+  Figures figures_;
+  kube::WorkQueue queue_;
+  kube::EventRecorder events_;
+  JobSecrets secrets_;
+  TrainerLinks links_;
+  Actor actor_;
+  Informers informers_;
+  std::jthread leader_;  // last: ends first
+};
+
+}  // namespace swarm::controller

@@ -1,0 +1,59 @@
+// The operator's caches of jobs, pods and nodes, and which jobs are to be looked at when something in
+// them changes.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "operator/kube/reflector.h"
+
+namespace swarm::controller {
+
+struct InformerOptions {
+  std::string ns;      ///< empty: all namespaces
+  bool nodes = true;   ///< false: we may not read nodes
+};
+
+/// Owns a thread for each resource.
+class Informers {
+ public:
+  /// Called with the key ("ns/name") of a job that may have something to be done. From several
+  /// threads; must not block.
+  using Enqueue = std::function<void(const std::string& key)>;
+
+  Informers(kube::Client& client, const InformerOptions& options, Enqueue enqueue,
+            kube::Timing& timing);
+
+  void Start();
+  bool synced() const;
+  bool WaitForSync(Duration limit, std::stop_token stop = {}) const;
+
+  const kube::Store& jobs() const { return jobs_->store(); }
+  const kube::Store& pods() const { return pods_->store(); }  ///< ByLabel: the name of the job
+  /// Null if they cannot be read.
+  const kube::Store* nodes() const { return nodes_ ? &nodes_->store() : nullptr; }
+
+  /// How often each resource had to be listed: for metrics.
+  struct Lists {
+    std::string resource;
+    std::uint64_t count = 0;
+  };
+  std::vector<Lists> lists() const;
+
+ private:
+  void OnPod(const kube::Change& change);
+  void OnNode(const kube::Change& change);
+
+  const Enqueue enqueue_;
+  std::unique_ptr<kube::Reflector> jobs_, pods_, nodes_;
+};
+
+/// Takes from a pod what no decision needs: most of its spec. Must not throw.
+void TrimPod(nlohmann::json& pod);
+/// Takes from a node what no decision needs: its images, addresses, capacities.
+void TrimNode(nlohmann::json& node);
+
+}  // namespace swarm::controller

@@ -1,0 +1,21 @@
+#include "operator/controller/job_memory.h"
+
+namespace swarm::controller {
+
+std::shared_ptr<JobMemory> JobMemories::Of(const kube::ObjectName& name, const std::string& uid) {
+  const std::lock_guard lock(mutex_);
+  Entry& entry = entries_[name];
+  if (!entry.memory || entry.uid != uid) entry = {uid, std::make_shared<JobMemory>()};
+  return entry.memory;
+}
+
+std::string JobMemories::Forget(const kube::ObjectName& name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) return "";
+  std::string uid = std::move(found->second.uid);
+  entries_.erase(found);
+  return uid;
+}
+
+}  // namespace swarm::controller

@@ -1,0 +1,113 @@
+#include "operator/controller/observe.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "operator/objects/names.h"
+#include "operator/objects/read.h"
+
+namespace swarm::controller {
+namespace {
+
+using nlohmann::json;
+
+api::WallTime Seconds(std::chrono::system_clock::time_point time) {
+  return std::chrono::floor<std::chrono::seconds>(time);
+}
+
+bool IsControlledBy(const json& object, const std::string& uid) {
+  const json::json_pointer owners("/metadata/ownerReferences");
+  if (!object.contains(owners) || !object.at(owners).is_array()) return false;
+  return std::any_of(object.at(owners).begin(), object.at(owners).end(), [&](const json& owner) {
+    return kube::TextAt(owner, "/uid") == uid && owner.value("controller", false);
+  });
+}
+
+plan::ObservedJob ObserveJob(const objects::JobView& view, const JobMemory& memory) {
+  plan::ObservedJob observed;
+  observed.name = view.name;
+  observed.uid = view.uid;
+  observed.generation = view.generation;
+  observed.deleted = view.deleting;
+  observed.status = view.status;
+  for (const api::FieldError& error : view.errors) observed.refused.push_back(ToString(error));
+  if (observed.refused.empty() && memory.judged_generation == view.generation) {
+    observed.refused = memory.judgement;
+  }
+  if (observed.refused.empty()) observed.job = view.job;
+  return observed;
+}
+
+void Remember(const Snapshot& snapshot, api::WallTime now, plan::ObservedPod* pod,
+              JobMemory* memory) {
+  const auto [found, is_new] = memory->pods.try_emplace(pod->uid);
+  PodMemory& known = found->second;
+  if (is_new) known.waiting_since = pod->created;
+  if (known.was_gated && !pod->gated) known.waiting_since = now;
+  known.was_gated = pod->gated;
+  if (known.node_uid.empty() && !pod->node.empty()) {
+    const auto node = snapshot.nodes.find(pod->node);
+    if (node != snapshot.nodes.end()) known.node_uid = kube::UidOf(*node->second);
+  }
+  pod->waiting_since = known.waiting_since;
+  pod->node_uid = known.node_uid;
+}
+
+std::vector<plan::ObservedPod> ObservePods(const objects::JobView& view, const Snapshot& snapshot,
+                                           api::WallTime now, JobMemory* memory) {
+  std::vector<plan::ObservedPod> pods;
+  std::set<std::string> uids;
+  for (const kube::Object& object : snapshot.pods) {
+    if (!IsControlledBy(*object, view.uid)) continue;
+    std::optional<plan::ObservedPod> pod = objects::ReadPod(*object);
+    if (!pod) continue;
+    Remember(snapshot, now, &*pod, memory);
+    uids.insert(pod->uid);
+    memory->creations.erase({pod->role, pod->number});
+    pods.push_back(*std::move(pod));
+  }
+  std::erase_if(memory->pods, [&](const auto& known) { return !uids.contains(known.first); });
+  return pods;
+}
+
+}  // namespace
+
+plan::Observed Observe(const objects::JobView& view, const Snapshot& snapshot,
+                       const Surroundings& surroundings, JobMemory* memory) {
+  plan::Observed observed;
+  observed.now = Seconds(surroundings.now.wall);
+  observed.job = ObserveJob(view, *memory);
+  observed.pods = ObservePods(view, snapshot, observed.now, memory);
+  for (const auto& [name, node] : snapshot.nodes) {
+    observed.nodes.emplace(name, objects::ReadNode(*node));
+  }
+  observed.nodes_known = snapshot.nodes_known;
+  if (surroundings.trainer && surroundings.trainer->status) {
+    const Duration ago = surroundings.now.steady - surroundings.trainer->heard;
+    observed.trainer = plan::TrainerView{
+        *surroundings.trainer->status,
+        Seconds(surroundings.now.wall -
+                std::chrono::duration_cast<std::chrono::system_clock::duration>(ago))};
+  }
+  for (const auto& [key, creation] : memory->creations) observed.creations.push_back(creation);
+  observed.refusal = memory->refusal;
+  observed.watching_since = surroundings.watching_since;
+  observed.status_written = memory->status_written;
+  observed.leader_term = surroundings.leader_term;
+  return observed;
+}
+
+std::string TrainerDial(const objects::JobView& view, const Snapshot& snapshot) {
+  const std::string name = objects::TrainerPodName(view.name, view.status.trainer.term);
+  for (const kube::Object& pod : snapshot.pods) {
+    if (kube::NameOf(*pod).name != name || !IsControlledBy(*pod, view.uid)) continue;
+    const std::string ip = kube::TextAt(*pod, "/status/podIP");
+    if (ip.empty() || kube::TextAt(*pod, "/status/phase") != "Running") return "";
+    const std::string host = ip.find(':') == ip.npos ? ip : "[" + ip + "]";
+    return host + ":" + std::to_string(objects::kWirePort);
+  }
+  return "";
+}
+
+}  // namespace swarm::controller

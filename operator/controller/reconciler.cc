@@ -1,0 +1,256 @@
+#include "operator/controller/reconciler.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "api/enum_names.h"
+#include "api/status_json.h"
+#include "base/log.h"
+#include "operator/controller/informers.h"
+#include "operator/objects/names.h"
+#include "operator/objects/read.h"
+
+namespace swarm::controller {
+namespace {
+
+using nlohmann::json;
+
+/// On the word of a cache only that is done which does no harm if things are otherwise by now: a
+/// trainer judges itself what it is told, and a report upon an old version fails.
+bool NeedsServer(const plan::Plan& plan) {
+  if (plan.write == plan::WriteStatus::kFirst) return true;
+  return std::any_of(plan.actions.begin(), plan.actions.end(), [](const plan::Action& action) {
+    return !std::holds_alternative<plan::DirectTrainer>(action);
+  });
+}
+
+/// Whether the job is another controller's, or on its way out: nothing is to be done for it.
+bool IsLeftAlone(const objects::JobView& view) {
+  return view.deleting || !view.job.spec.managedBy.empty();
+}
+
+kube::WallTime ToWall(api::WallTime time) { return kube::WallTime(time); }
+
+const char* RoleOf(plan::PodRole role) {
+  return role == plan::PodRole::kWorker ? objects::kWorkerRole : objects::kTrainerRole;
+}
+
+const char* CauseOf(plan::Cause cause) {
+  switch (cause) {
+    case plan::Cause::kPreempted:
+      return "Preemption";
+    case plan::Cause::kFailed:
+      return "Failure";
+    case plan::Cause::kUnknown:
+      return "Unknown";
+  }
+  return "";
+}
+
+/// Null: not shown.
+const char* PhaseOf(const plan::ObservedPod& pod) {
+  if (pod.deleted) return "Terminating";
+  if (pod.phase == plan::PodPhase::kPending) return "Pending";
+  return pod.phase == plan::PodPhase::kRunning ? "Running" : nullptr;
+}
+
+}  // namespace
+
+Reconciled Reconciler::Reconcile(const kube::ObjectName& name) {
+  const kube::Object job = parts_.caches.jobs.Get(name);
+  if (!job) {
+    Forget(name);
+    return {};
+  }
+  const std::string uid = kube::UidOf(*job);
+  const std::shared_ptr<JobMemory> memory = memories_.Of(name, uid);
+  auto decision = Decide(ReadCaches(job), memory.get());
+  if (decision.ok() && NeedsServer(decision->plan)) {
+    auto snapshot = ReadServer(name, uid);
+    if (snapshot.status().code() == StatusCode::kNotFound) return {};  // the cache will hear of it
+    if (!snapshot.ok()) return {snapshot.status(), std::nullopt};
+    decision = Decide(*std::move(snapshot), memory.get());
+  }
+  if (!decision.ok()) return {decision.status(), std::nullopt};
+  if (IsLeftAlone(decision->view)) {
+    parts_.links.Forget(name.ToString());
+    return {};
+  }
+  Link(*decision, memory.get());
+  Reconciled reconciled{CarryOut(*decision, memory.get()), std::nullopt};
+  Show(*decision);
+  kube::WallTime next = kube::WallTime::max();
+  if (decision->plan.look_again) next = ToWall(*decision->plan.look_again);
+  if (memory->renew_at) next = std::min(next, *memory->renew_at);
+  if (next != kube::WallTime::max()) {
+    reconciled.look_again = std::max(std::chrono::duration_cast<Duration>(next - decision->now.wall),
+                                     Duration(std::chrono::milliseconds(100)));
+  }
+  return reconciled;
+}
+
+void Reconciler::Forget(const kube::ObjectName& name) {
+  parts_.links.Forget(name.ToString());
+  parts_.figures.ForgetJob(name);
+  const std::string uid = memories_.Forget(name);
+  if (!uid.empty()) parts_.secrets.Forget(uid);
+}
+
+Snapshot Reconciler::ReadCaches(kube::Object job) const {
+  Snapshot snapshot;
+  const kube::ObjectName name = kube::NameOf(*job);
+  snapshot.job = std::move(job);
+  snapshot.pods = parts_.caches.pods.ByLabel(name.ns, name.name);
+  (void)AddNodes(/*live=*/false, &snapshot);
+  return snapshot;
+}
+
+Result<Snapshot> Reconciler::ReadServer(const kube::ObjectName& name, const std::string& uid) {
+  Snapshot snapshot;
+  ASSIGN_OR_RETURN(snapshot.job, parts_.client.Get(kube::resources::SwarmJobs(), name));
+  if (kube::UidOf(*snapshot.job) != uid) {
+    return Status(StatusCode::kAborted,
+                  "SwarmJob " + name.ToString() + " was deleted and made anew");
+  }
+  ASSIGN_OR_RETURN(kube::ObjectList pods,
+                   parts_.client.List(kube::resources::Pods(),
+                                      {.ns = name.ns,
+                                       .label_selector = objects::PodSelector(name.name),
+                                       .trim = TrimPod}));
+  snapshot.pods = std::move(pods.items);
+  RETURN_IF_ERROR(AddNodes(/*live=*/true, &snapshot));
+  return snapshot;
+}
+
+Status Reconciler::AddNodes(bool live, Snapshot* snapshot) const {
+  snapshot->nodes_known = parts_.caches.nodes != nullptr;
+  if (!snapshot->nodes_known) return Status();
+  for (const kube::Object& pod : snapshot->pods) {
+    const std::string name = kube::TextAt(*pod, "/spec/nodeName");
+    if (name.empty() || snapshot->nodes.contains(name)) continue;
+    kube::Object node = parts_.caches.nodes->Get({"", name});
+    if (!node && live) {
+      // A node that is new is not to be taken for one that is gone.
+      auto read = parts_.client.Get(kube::resources::Nodes(), {"", name});
+      if (!read.ok() && read.status().code() != StatusCode::kNotFound) return read.status();
+      if (read.ok()) node = *std::move(read);
+    }
+    if (node) snapshot->nodes.emplace(name, std::move(node));
+  }
+  return Status();
+}
+
+Result<Reconciler::Decision> Reconciler::Decide(Snapshot snapshot, JobMemory* memory) {
+  Decision decision;
+  decision.now = clocks_();
+  ASSIGN_OR_RETURN(decision.view, objects::ReadJob(*snapshot.job));
+  RETURN_IF_ERROR(Judge(decision.view, memory));
+  decision.observed =
+      Observe(decision.view, snapshot,
+              {decision.now, leadership_.watching_since, leadership_.term,
+               parts_.links.View(kube::NameOf(*snapshot.job).ToString())},
+              memory);
+  decision.snapshot = std::move(snapshot);
+  if (decision.observed.job.job) {
+    decision.observed.children = parts_.actor.GoodChildren(ActingFor(decision, memory));
+  }
+  decision.plan = plan::Decide(decision.observed);
+  return decision;
+}
+
+Acting Reconciler::ActingFor(const Decision& decision, JobMemory* memory) const {
+  return {decision.view, decision.observed.pods, leadership_.term, decision.now.wall, memory};
+}
+
+Status Reconciler::Judge(const objects::JobView& view, JobMemory* memory) {
+  if (!view.errors.empty() || IsLeftAlone(view) || memory->judged_generation == view.generation) {
+    return Status();
+  }
+  const api::Condition* accepted = FindCondition(view.status, api::kAccepted);
+  if (accepted && accepted->status == api::ConditionStatus::kTrue &&
+      accepted->observedGeneration == view.generation) {
+    return Status();  // an operator before this one has asked
+  }
+  ASSIGN_OR_RETURN(memory->judgement, parts_.actor.Judge(view));
+  memory->judged_generation = view.generation;
+  return Status();
+}
+
+void Reconciler::Link(const Decision& decision, JobMemory* memory) {
+  const std::string key = kube::NameOf(*decision.snapshot.job).ToString();
+  const std::string dial = TrainerDial(decision.view, decision.snapshot);
+  if (dial.empty()) return parts_.links.Forget(key);
+  const auto held = parts_.actor.EnsureIdentities(ActingFor(decision, memory));
+  if (!held.ok()) {
+    LOG_WARN("{}: no certificate for talking to its trainer: {}", key, held.status().ToString());
+    return;
+  }
+  parts_.links.Want(key, {decision.view.uid, dial, held->ca, held->self});
+}
+
+Status Reconciler::CarryOut(Decision& decision, JobMemory* memory) {
+  const plan::Plan& plan = decision.plan;
+  if (plan.write == plan::WriteStatus::kFirst) RETURN_IF_ERROR(Write(decision, memory));
+  if (plan.write != plan::WriteStatus::kNo) decision.view.status = plan.status;
+  Status done = parts_.actor.Do(ActingFor(decision, memory), plan.actions);
+  if (plan.write == plan::WriteStatus::kLast) {
+    Status written = Write(decision, memory);
+    if (done.ok()) done = std::move(written);
+  }
+  return done;
+}
+
+Status Reconciler::Write(const Decision& decision, JobMemory* memory) {
+  const plan::Plan& plan = decision.plan;
+  json object = *decision.snapshot.job;
+  json status = api::StatusToJson(plan.status);
+  if (object.value("status", json()) == status) return Status();
+  object["status"] = std::move(status);
+  const auto written = parts_.client.Update(kube::resources::SwarmJobs(), object,
+                                            {.subresource = "status"});
+  RETURN_IF_ERROR(written.status());
+  parts_.figures.StatusWritten();
+  memory->status_written = decision.observed.now;
+  const std::vector<std::uint64_t>& open = plan.status.openWorkers;
+  std::erase_if(memory->creations, [&](const auto& each) {
+    const auto& [role, number] = each.first;
+    return role == plan::PodRole::kTrainer
+               ? number < plan.status.trainer.term
+               : !std::binary_search(open.begin(), open.end(), number);
+  });
+  JobCounters ends;
+  for (const plan::PodEnd& end : plan.ends) ++ends.pod_ends[{RoleOf(end.role), CauseOf(end.cause)}];
+  parts_.figures.Count(kube::NameOf(*decision.snapshot.job), ends);
+  const kube::ObjectReference job = kube::ReferenceTo(**written);
+  for (const plan::Event& event : plan.events) {
+    parts_.events.Record(job, event.warning ? kube::EventType::kWarning : kube::EventType::kNormal,
+                         event.reason, "Reconcile", event.message);
+  }
+  return Status();
+}
+
+void Reconciler::Show(const Decision& decision) {
+  const api::SwarmJobStatus& status = decision.plan.status;
+  JobGauges gauges;
+  gauges.state = std::string(NameOf(status.state));
+  gauges.workers_desired = status.plan.replicas;
+  gauges.workers_ready = status.readyReplicas;
+  for (const plan::ObservedPod& pod : decision.observed.pods) {
+    const char* phase = PhaseOf(pod);
+    if (phase && pod.role == plan::PodRole::kWorker) ++gauges.pool_pods[{pod.pool, phase}];
+  }
+  for (const api::Pool& pool : decision.view.job.spec.workers.pools) {
+    gauges.pools.push_back(pool.name);
+  }
+  for (const std::string_view type : api::kConditionTypes) {
+    gauges.conditions[std::string(type)] = IsTrue(status, type);
+  }
+  const kube::ObjectName name = kube::NameOf(*decision.snapshot.job);
+  if (const auto view = parts_.links.View(name.ToString())) {
+    gauges.has_trainer = true;
+    gauges.trainer_heard = view->status ? view->heard : view->wanted_since;
+  }
+  parts_.figures.SetJob(name, std::move(gauges));
+}
+
+}  // namespace swarm::controller

@@ -1,0 +1,89 @@
+// One look at one job: observe, decide, reserve, act, report.
+//
+// The caches may be behind what this very process did a moment ago. So they only tell whether there
+// is something to do; what is done is decided once more, on what the API server says at that moment.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "operator/controller/actor.h"
+#include "operator/controller/figures.h"
+#include "operator/controller/job_memory.h"
+#include "operator/controller/observe.h"
+#include "operator/controller/trainer_links.h"
+#include "operator/kube/client.h"
+#include "operator/kube/events.h"
+#include "operator/kube/store.h"
+
+namespace swarm::controller {
+
+/// What a reconcile reads without asking the server.
+struct Caches {
+  const kube::Store& jobs;
+  const kube::Store& pods;             ///< indexed by the name of the job
+  const kube::Store* nodes = nullptr;  ///< null: nodes may not be read
+};
+
+/// Who leads, and since when; fixed for the life of a reconciler.
+struct Leadership {
+  std::uint64_t term = 0;
+  api::WallTime watching_since{};
+};
+
+/// How a reconcile ended.
+struct Reconciled {
+  Status status;  ///< kAborted: somebody else has written meanwhile, look again at once
+  std::optional<Duration> look_again;
+};
+
+/// Thread-safe; of one job only one call runs at a time.
+class Reconciler {
+ public:
+  using ReadClocks = std::function<Now()>;
+  struct Parts {
+    kube::Client& client;
+    Caches caches;
+    Actor& actor;
+    TrainerLinks& links;
+    JobSecrets& secrets;
+    kube::EventRecorder& events;
+    Figures& figures;
+  };
+
+  /// `parts` must outlive this.
+  Reconciler(const Parts& parts, const Leadership& leadership, ReadClocks clocks)
+      : parts_(parts), leadership_(leadership), clocks_(std::move(clocks)) {}
+
+  Reconciled Reconcile(const kube::ObjectName& name);
+
+ private:
+  /// A decision and what it was made on.
+  struct Decision {
+    Snapshot snapshot;
+    objects::JobView view;
+    plan::Observed observed;
+    plan::Plan plan;
+    Now now;
+  };
+
+  void Forget(const kube::ObjectName& name);
+  Snapshot ReadCaches(kube::Object job) const;
+  Result<Snapshot> ReadServer(const kube::ObjectName& name, const std::string& uid);
+  Status AddNodes(bool live, Snapshot* snapshot) const;
+  Result<Decision> Decide(Snapshot snapshot, JobMemory* memory);
+  Status Judge(const objects::JobView& view, JobMemory* memory);
+  void Link(const Decision& decision, JobMemory* memory);
+  Status CarryOut(Decision& decision, JobMemory* memory);
+  Status Write(const Decision& decision, JobMemory* memory);
+  void Show(const Decision& decision);
+  Acting ActingFor(const Decision& decision, JobMemory* memory) const;
+
+  const Parts parts_;
+  const Leadership leadership_;
+  const ReadClocks clocks_;
+  JobMemories memories_;
+};
+
+}  // namespace swarm::controller

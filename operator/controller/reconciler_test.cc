@@ -1,0 +1,315 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "operator/controller/cluster_under_test.h"
+
+namespace swarm::controller {
+namespace {
+
+using kube::resources::Pods;
+using kube::resources::Secrets;
+using kube::resources::SwarmJobs;
+using nlohmann::json;
+using testing::Contains;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+using testing::StartsWith;
+
+constexpr char kForbidden[] =
+    "pods \"x\" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: "
+    "pods=1";
+
+bool IsPodCreation(const FakeApiServer::Call& call) {
+  return call.method == "POST" && call.plural == "pods" && call.body.is_object();
+}
+
+class ReconcilerTest : public testing::Test {
+ protected:
+  /// The names of the pods that anyone asked the server to create, dry runs left out.
+  std::multiset<std::string> Created() const {
+    std::multiset<std::string> names;
+    for (const auto& call : cluster_.server->writes()) {
+      if (IsPodCreation(call) && !call.dry_run) names.insert(call.name.name);
+    }
+    return names;
+  }
+  void SubmitAndRun() {
+    cluster_.Submit();
+    operator_.Settle();
+    cluster_.RunPods();
+    operator_.Settle();
+  }
+  std::uint64_t Number(const char* field) const { return cluster_.status().value(field, 0u); }
+
+  ClusterUnderTest cluster_;
+  OperatorUnderTest& operator_ = cluster_.first;
+};
+
+TEST_F(ReconcilerTest, AJobGetsItsTrainerItsWorkersAndAllTheyNeed) {
+  cluster_.Submit();
+  operator_.Settle();
+  EXPECT_THAT(cluster_.pods(),
+              ElementsAre("tiny-trainer-1", "tiny-w0", "tiny-w1", "tiny-w2", "tiny-w3"));
+  const auto identities = cluster_.server->Find(Secrets(), {"team", "tiny-identities"});
+  ASSERT_TRUE(identities);
+  EXPECT_TRUE((*identities)["data"].contains("w3.key"));
+  EXPECT_THAT(cluster_.server->All(kube::resources::Services()), SizeIs(2));
+  EXPECT_THAT(cluster_.server->All(kube::resources::ConfigMaps()), SizeIs(1));
+  EXPECT_THAT(cluster_.server->All(kube::resources::PodDisruptionBudgets()), SizeIs(1));
+  EXPECT_THAT(cluster_.server->All(kube::resources::NetworkPolicies()), SizeIs(1));
+  EXPECT_THAT(cluster_.condition("Accepted"), StartsWith("True"));
+}
+
+TEST_F(ReconcilerTest, NoPodIsAskedForBeforeItsNumberIsWritten) {
+  cluster_.server->SetHook([&](const FakeApiServer::Call& call) {
+    if (IsPodCreation(call) && !call.dry_run) {
+      const json status = cluster_.status();
+      if (call.name.name == "tiny-trainer-1") {
+        EXPECT_EQ(status["trainer"]["term"], 1);
+      } else {
+        EXPECT_GT(status["nextWorkerOrdinal"], std::stoi(call.name.name.substr(6)));
+      }
+      // Nor before its certificate is there to be mounted.
+      EXPECT_TRUE(cluster_.server->Find(Secrets(), {"team", "tiny-identities"}));
+    }
+    return std::nullopt;
+  });
+  cluster_.Submit();
+  operator_.Settle();
+  EXPECT_THAT(cluster_.pods(), SizeIs(5));
+}
+
+TEST_F(ReconcilerTest, AtRestNothingIsWritten) {
+  SubmitAndRun();
+  const std::size_t writes = cluster_.server->writes().size();
+  for (int i = 0; i < 3; ++i) {
+    operator_.FillCaches();
+    EXPECT_TRUE(operator_.Look().ok());
+  }
+  EXPECT_THAT(cluster_.server->writes(), SizeIs(writes));
+}
+
+TEST_F(ReconcilerTest, AnOperatorThatBeginsAnewFindsNothingToChange) {
+  SubmitAndRun();
+  const std::uint64_t changes = cluster_.server->changes();
+  OperatorUnderTest second(cluster_.server, &cluster_.trainers, 2);
+  second.Settle();
+  EXPECT_EQ(cluster_.server->changes(), changes);
+}
+
+TEST_F(ReconcilerTest, ACacheThatIsBehindDoesNoHarm) {
+  cluster_.Submit();
+  operator_.FillCaches();
+  for (int i = 0; i < 10; ++i) {
+    // The caches have the job as it was submitted, and no pod.
+    const Status status = operator_.Look();
+    EXPECT_TRUE(status.ok() || status.code() == StatusCode::kAborted) << status.ToString();
+  }
+  const auto created = Created();
+  EXPECT_EQ(std::set(created.begin(), created.end()).size(), created.size());
+  EXPECT_THAT(cluster_.pods(), SizeIs(5));
+  EXPECT_EQ(Number("nextWorkerOrdinal"), 4u);
+}
+
+TEST_F(ReconcilerTest, AnOperatorThatEndsBetweenReserveAndCreateIsTakenOverFrom) {
+  cluster_.server->SetHook([](const FakeApiServer::Call& call) {
+    return IsPodCreation(call) && !call.dry_run
+               ? std::optional(Refusal(500, "InternalError", "the power is off"))
+               : std::nullopt;
+  });
+  cluster_.Submit();
+  operator_.FillCaches();
+  for (int i = 0; i < 3; ++i) (void)operator_.Look();
+  EXPECT_THAT(cluster_.pods(), IsEmpty());
+  cluster_.server->SetHook(nullptr);
+
+  OperatorUnderTest second(cluster_.server, &cluster_.trainers, 2);
+  second.Settle();
+  for (int i = 0; i < 3; ++i) {
+    second.later += std::chrono::minutes(2);
+    second.Settle();
+  }
+  EXPECT_THAT(cluster_.pods(), SizeIs(5));
+  EXPECT_EQ(Number("failures"), 0u);
+  EXPECT_EQ(Number("preemptions"), 0u);
+}
+
+TEST_F(ReconcilerTest, OfTwoThatBelieveToLeadOneReserves) {
+  OperatorUnderTest second(cluster_.server, &cluster_.trainers, 2);
+  cluster_.Submit();
+  operator_.FillCaches();
+  second.FillCaches();
+  bool between = false;
+  cluster_.server->SetHook([&](const FakeApiServer::Call& call) -> std::optional<kube::HttpResponse> {
+    if (call.subresource == "status" && !between) {
+      between = true;  // while the first one's reservation is on its way
+      EXPECT_TRUE(second.Look().ok());
+    }
+    return std::nullopt;
+  });
+  EXPECT_EQ(operator_.Look().code(), StatusCode::kAborted);
+  EXPECT_TRUE(between);
+  for (int i = 0; i < 5; ++i) {
+    operator_.FillCaches();
+    (void)operator_.Look();
+    second.FillCaches();
+    (void)second.Look();
+  }
+  EXPECT_THAT(cluster_.pods(),
+              ElementsAre("tiny-trainer-1", "tiny-w0", "tiny-w1", "tiny-w2", "tiny-w3"));
+  EXPECT_EQ(Number("nextWorkerOrdinal"), 4u);
+}
+
+TEST_F(ReconcilerTest, AQuotaIsToldOfAndWaitedFor) {
+  cluster_.server->SetHook([](const FakeApiServer::Call& call) {
+    return IsPodCreation(call) && call.name.name.starts_with("tiny-w")
+               ? std::optional(Refusal(403, "Forbidden", kForbidden))
+               : std::nullopt;
+  });
+  cluster_.Submit();
+  operator_.Settle();
+  EXPECT_THAT(cluster_.pods(), ElementsAre("tiny-trainer-1"));
+  EXPECT_THAT(cluster_.condition("CapacityAvailable"), StartsWith("False"));
+  EXPECT_THAT(cluster_.condition("CapacityAvailable"), HasSubstr("exceeded quota"));
+  const auto tries = Created().size();
+  operator_.Settle();
+  EXPECT_EQ(Created().size(), tries) << "not again at once";
+
+  cluster_.server->SetHook(nullptr);
+  operator_.later += std::chrono::hours(1);
+  operator_.Settle();
+  EXPECT_THAT(cluster_.pods(), SizeIs(5));
+  EXPECT_THAT(cluster_.condition("CapacityAvailable"), Not(StartsWith("False")));
+  EXPECT_EQ(Number("failures"), 0u);
+}
+
+TEST_F(ReconcilerTest, WhatTheServerFindsWrongWithAPodIsSaidBeforeAnyIsMade) {
+  cluster_.server->SetHook([](const FakeApiServer::Call& call) {
+    return IsPodCreation(call)
+               ? std::optional(Refusal(422, "Invalid",
+                                       "Pod \"tiny-w0\" is invalid: spec.tolerations[0].operator:"
+                                       " Unsupported value"))
+               : std::nullopt;
+  });
+  cluster_.Submit();
+  operator_.Settle();
+  EXPECT_THAT(cluster_.condition("Accepted"), StartsWith("False"));
+  EXPECT_THAT(cluster_.condition("Accepted"), HasSubstr("spec.tolerations[0].operator"));
+  EXPECT_THAT(Created(), IsEmpty());
+}
+
+TEST_F(ReconcilerTest, APodOfThatNameThatIsSomebodyElsesIsLeftAlone) {
+  cluster_.server->Put(Pods(), {{"metadata", {{"name", "tiny-w1"}, {"namespace", "team"}}}});
+  cluster_.Submit();
+  operator_.Settle();
+  EXPECT_THAT(cluster_.pod("tiny-w1")["metadata"], Not(Contains(json("ownerReferences"))));
+  EXPECT_THAT(cluster_.condition("CapacityAvailable"), HasSubstr("somebody else"));
+}
+
+TEST_F(ReconcilerTest, AWorkerWhoseNodeIsGoneIsReplacedUnderAnotherName) {
+  SubmitAndRun();
+  cluster_.LoseNodeOf("tiny-w2");
+  operator_.Settle();
+  EXPECT_THAT(cluster_.pods(),
+              ElementsAre("tiny-trainer-1", "tiny-w0", "tiny-w1", "tiny-w3", "tiny-w4"));
+  EXPECT_EQ(Number("failures"), 0u);
+  EXPECT_EQ(Number("nextWorkerOrdinal"), 5u);
+}
+
+TEST_F(ReconcilerTest, AWorkerThatRanOutOfMemoryIsAFailureCountedOnce) {
+  SubmitAndRun();
+  cluster_.EndPod("tiny-w0", 137, "OOMKilled");
+  operator_.Settle();
+  EXPECT_EQ(Number("failures"), 1u);
+  EXPECT_EQ(Number("preemptions"), 0u);
+  OperatorUnderTest second(cluster_.server, &cluster_.trainers, 2);
+  second.later = std::chrono::hours(1);
+  second.Settle();
+  EXPECT_EQ(Number("failures"), 1u);
+  EXPECT_THAT(cluster_.pods(), Contains("tiny-w4"));
+}
+
+TEST_F(ReconcilerTest, ALostTrainerIsFollowedByOneOfTheNextTerm) {
+  SubmitAndRun();
+  cluster_.LoseNodeOf("tiny-trainer-1");
+  operator_.Settle();
+  EXPECT_THAT(cluster_.pods(), Contains("tiny-trainer-2"));
+  EXPECT_THAT(cluster_.pods(), Not(Contains("tiny-trainer-1")));
+  EXPECT_EQ(cluster_.status()["trainer"]["term"], 2);
+}
+
+TEST_F(ReconcilerTest, ATrainerThatIsDoneEndsTheJobAndItsWorkers) {
+  SubmitAndRun();
+  cluster_.EndPod("tiny-trainer-1", 0, "Completed");
+  operator_.Settle();
+  EXPECT_THAT(cluster_.condition("Succeeded"), StartsWith("True"));
+  for (const std::string& name : cluster_.pods()) {
+    if (name.starts_with("tiny-w")) {
+      EXPECT_TRUE(cluster_.pod(name)["metadata"].contains("deletionTimestamp")) << name;
+    }
+  }
+}
+
+TEST_F(ReconcilerTest, AJobThatIsDeletedTakesAllWithItAndIsForgotten) {
+  SubmitAndRun();
+  cluster_.server->Remove(SwarmJobs(), kTestJob);
+  EXPECT_THAT(cluster_.pods(), IsEmpty());
+  EXPECT_THAT(cluster_.server->All(Secrets()), IsEmpty());
+  const std::size_t writes = cluster_.server->writes().size();
+  EXPECT_TRUE(operator_.Look().ok()) << "the cache still has the job";
+  operator_.FillCaches();
+  EXPECT_TRUE(operator_.Look().ok());
+  EXPECT_THAT(cluster_.server->writes(), SizeIs(writes));
+  EXPECT_THAT(operator_.figures.Read(Clock::now()),
+              Not(Contains(testing::Field(&MetricSample::labels, Contains("tiny")))));
+}
+
+TEST_F(ReconcilerTest, AJobMadeAnewUnderTheOldNameBeginsAnew) {
+  SubmitAndRun();
+  cluster_.server->Remove(SwarmJobs(), kTestJob);
+  cluster_.Submit();
+  operator_.Settle();
+  EXPECT_THAT(cluster_.pods(), SizeIs(5));
+  EXPECT_EQ(cluster_.status()["trainer"]["term"], 1);
+}
+
+TEST_F(ReconcilerTest, AJobOfAnotherControllerIsNotTouched) {
+  cluster_.Submit(R"({"managedBy": "kueue.x-k8s.io/multikueue"})");
+  operator_.FillCaches();
+  EXPECT_TRUE(operator_.Look().ok());
+  EXPECT_THAT(cluster_.server->writes(), IsEmpty());
+}
+
+TEST_F(ReconcilerTest, AManifestThatCannotRunIsRefusedWithReasons) {
+  cluster_.Submit(R"({"model": {"config": {"num_attention_heads": 7}}})");
+  operator_.Settle();
+  EXPECT_THAT(cluster_.condition("Accepted"), StartsWith("False"));
+  EXPECT_THAT(cluster_.condition("Accepted"), HasSubstr("num_attention_heads"));
+  EXPECT_THAT(cluster_.pods(), IsEmpty());
+}
+
+TEST_F(ReconcilerTest, WithTheServerAwayNothingIsTakenForGone) {
+  SubmitAndRun();
+  cluster_.server->SetHook([](const FakeApiServer::Call&) {
+    return std::optional(Refusal(503, "ServiceUnavailable", "etcd has no leader"));
+  });
+  cluster_.server->Edit(Pods(), {"team", "tiny-w0"}, [](json& pod) {
+    pod["status"]["phase"] = "Failed";
+    pod["status"]["reason"] = "NodeShutdown";
+  });
+  operator_.FillCaches();
+  EXPECT_FALSE(operator_.Look().ok());
+  cluster_.server->SetHook(nullptr);
+  operator_.Settle();
+  EXPECT_EQ(Number("preemptions"), 1u);
+  EXPECT_THAT(cluster_.pods(), Contains("tiny-w4"));
+}
+
+}  // namespace
+}  // namespace swarm::controller

@@ -1,0 +1,242 @@
+// swarm-operator: keeps the SwarmJobs of a cluster running. Options in, one object constructed and
+// run, exit code out. The only unit that knows CLI11.
+#include <pthread.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "base/exit.h"
+#include "base/log.h"
+#include "base/metrics/exporter.h"
+#include "operator/controller/controller.h"
+#include "operator/controller/trainer_dialer.h"
+#include "operator/kube/config.h"
+#include "operator/kube/election.h"
+#include "operator/kube/http_cpprest.h"
+#include "operator/kube/rest_client.h"
+#include "operator/kube/timing.h"
+
+namespace swarm {
+namespace {
+
+/// What is under way at the end may take this long before its requests are cut.
+constexpr Duration kStopPatience = std::chrono::seconds(5);
+constexpr int kOk = 0, kFailed = 1, kBadUsage = 2;
+
+struct Flags {
+  std::string kubeconfig, context, ns, worker_image, log_level = "info";
+  std::string trust_domain = "swarmjob.local";
+  bool allow_insecure = false, leader_elect = false;
+  std::string lease_namespace, lease_name = "swarm-operator";
+  std::string metrics_listen = "0.0.0.0:8080", health_listen = "0.0.0.0:8081";
+  double kube_qps = 50, kube_burst = 100;
+  int workers = 8;
+};
+
+void AddFlags(CLI::App& app, Flags* flags) {
+  app.add_option("--worker-image", flags->worker_image,
+                 "Image of trainers and workers whose template names none")
+      ->required();
+  app.add_option("--namespace", flags->ns,
+                 "Look after the SwarmJobs of this namespace only, and do without nodes (default:"
+                 " all namespaces)");
+  app.add_option("--kubeconfig", flags->kubeconfig,
+                 "The cluster (default: $KUBECONFIG, else the pod's service account)");
+  app.add_option("--context", flags->context, "Of the kubeconfig (default: its current one)");
+  app.add_flag("--allow-insecure", flags->allow_insecure,
+               "Obey insecure-skip-tls-verify of a kubeconfig");
+  app.add_flag("--leader-elect", flags->leader_elect,
+               "Work only while holding the lease, so that several replicas can run");
+  app.add_option("--lease-namespace", flags->lease_namespace,
+                 "Namespace of the lease (default: the operator's own)");
+  app.add_option("--lease-name", flags->lease_name, "Name of the lease");
+  app.add_option("--metrics-listen", flags->metrics_listen, "host:port of /metrics");
+  app.add_option("--health-listen", flags->health_listen, "host:port of /healthz and /readyz");
+  app.add_option("--kube-qps", flags->kube_qps, "Requests a second to the API server, in the mean")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--kube-burst", flags->kube_burst, "Requests to the API server at once")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--workers", flags->workers, "SwarmJobs that are worked on at once")
+      ->check(CLI::Range(1, 256));
+  app.add_option("--trust-domain", flags->trust_domain, "Of the identities in certificates");
+  app.add_option("--log-level", flags->log_level, "How much to say")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
+}
+
+/// SIGTERM and SIGINT, as something to wait for. Construct before any other thread: they inherit
+/// the blocked signals.
+class Signals {
+ public:
+  Signals() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGTERM);
+    sigaddset(&set_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+  }
+  int Wait() const {
+    int signal = 0;
+    while (sigwait(&set_, &signal) != 0) {
+    }
+    return signal;
+  }
+
+ private:
+  sigset_t set_;
+};
+
+std::string HostName() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+/// The parts of the program, in the order in which they need each other.
+class Operator {
+ public:
+  static Result<std::unique_ptr<Operator>> Create(const Flags& flags) {
+    ASSIGN_OR_RETURN(const kube::Config config,
+                     kube::FindConfig(flags.kubeconfig, {flags.context, flags.allow_insecure},
+                                      kube::ProcessEnvironment, kube::SystemTiming()));
+    ASSIGN_OR_RETURN(auto transport,
+                     kube::MakeCpprestTransport({config.server, config.tls, config.proxy}));
+    std::unique_ptr<Operator> made(new Operator(flags, config, std::move(transport)));
+    RETURN_IF_ERROR(made->Serve());
+    LOG_INFO("API server {}", config.server);
+    return made;
+  }
+
+  /// Begins to watch, and to work as soon as it leads.
+  void Start() {
+    controller_.Start();
+    if (!flags_.leader_elect) return controller_.Lead(/*term=*/1);
+    elector_.emplace(
+        *lease_client_,
+        kube::ElectionOptions{.lease = {lease_namespace_, flags_.lease_name},
+                              .identity = kube::MakeIdentity()},
+        kube::ElectionCallbacks{
+            [this](std::int64_t term) {
+              leads_ = true;
+              controller_.Lead(static_cast<std::uint64_t>(term));
+            },
+            [] {
+              LOG_ERROR("the lease is lost; ending, so that nothing of a former leader goes on");
+              ExitWith(kFailed);
+            }},
+        kube::SystemTiming());
+    elector_->Start();
+  }
+
+  /// Finishes what is under way, and gives the lease back.
+  void Stop() {
+    const std::jthread hurry([this](std::stop_token done) {
+      if (kube::SystemTiming().Sleep(kStopPatience, done)) stop_.request_stop();
+    });
+    controller_.Stop();
+    if (elector_) elector_->Stop();
+  }
+
+ private:
+  Operator(const Flags& flags, const kube::Config& config,
+           std::shared_ptr<kube::HttpTransport> transport)
+      : flags_(flags),
+        lease_namespace_(flags.lease_namespace.empty() ? config.ns : flags.lease_namespace),
+        client_(MakeClient(transport, config.credentials, flags.kube_qps, flags.kube_burst,
+                           stop_.get_token())),
+        lease_client_(MakeClient(transport, config.credentials, 5, 10, {})),
+        controller_(*client_, OptionsOf(flags),
+                    controller::MakeTrainerDialer({HostName(), flags.trust_domain}),
+                    kube::SystemTiming()) {}
+
+  std::unique_ptr<kube::Client> MakeClient(std::shared_ptr<kube::HttpTransport> transport,
+                                           std::shared_ptr<kube::Credentials> credentials,
+                                           double qps, double burst, std::stop_token stop) {
+    kube::RestClientOptions options;
+    options.user_agent = "swarm-operator/" SWARM_VERSION;
+    options.requests_per_second = qps;
+    options.burst = burst;
+    options.stop = stop;
+    return kube::MakeRestClient(std::move(transport), std::move(credentials), options,
+                                kube::SystemTiming(), &client_metrics_);
+  }
+
+  static controller::ControllerOptions OptionsOf(const Flags& flags) {
+    controller::ControllerOptions options;
+    options.informers = {flags.ns, /*nodes=*/flags.ns.empty()};
+    options.reconcilers = flags.workers;
+    options.pods = {flags.worker_image, flags.trust_domain};
+    options.instance = HostName();
+    return options;
+  }
+
+  Status Serve() {
+    ASSIGN_OR_RETURN(metrics_, metrics::Exporter::Start(flags_.metrics_listen,
+                                                        {.metrics = [this] { return Samples(); }}));
+    ASSIGN_OR_RETURN(
+        health_, metrics::Exporter::Start(
+                     flags_.health_listen,
+                     {.readyz = [this] {
+                       return controller_.synced()
+                                  ? Status()
+                                  : Unavailable("the first lists of jobs, pods and nodes are not"
+                                                " there yet");
+                     }}));
+    return Status();
+  }
+
+  std::vector<MetricSample> Samples() const {
+    std::vector<MetricSample> samples = controller_.Samples();
+    controller::AppendClient(client_metrics_.Read(), &samples);
+    const bool leading = !flags_.leader_elect || leads_;
+    samples.push_back({Metric::kLeader, {flags_.lease_name}, leading ? 1.0 : 0.0});
+    return samples;
+  }
+
+  const Flags flags_;
+  const std::string lease_namespace_;
+  std::stop_source stop_;
+  kube::ClientMetrics client_metrics_;
+  std::unique_ptr<kube::Client> client_, lease_client_;
+  controller::Controller controller_;
+  std::atomic<bool> leads_ = false;
+  std::optional<kube::Elector> elector_;
+  std::unique_ptr<metrics::Exporter> metrics_, health_;
+};
+
+int Run(const Flags& flags, const Signals& signals) {
+  auto made = Operator::Create(flags);
+  if (!made.ok()) {
+    LOG_ERROR("{}", made.status().ToString());
+    return made.status().code() == StatusCode::kInvalidArgument ? kBadUsage : kFailed;
+  }
+  (*made)->Start();
+  LOG_INFO("{}; stopping", strsignal(signals.Wait()));
+  (*made)->Stop();
+  return kOk;
+}
+
+int Main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("Trains SwarmJobs on spot pods: watches, replaces, rebalances.", "swarm-operator");
+  app.set_version_flag("--version", SWARM_VERSION);
+  AddFlags(app, &flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kOk : kBadUsage;
+  }
+  const Signals signals;
+  StartLogging("operator", flags.log_level);
+  return Run(flags, signals);
+}
+
+}  // namespace
+}  // namespace swarm
+
+int main(int argc, char** argv) { swarm::ExitWith(swarm::Main(argc, argv)); }
