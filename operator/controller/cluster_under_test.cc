@@ -66,7 +66,7 @@ OperatorUnderTest::OperatorUnderTest(std::shared_ptr<FakeApiServer> server,
                     return Now{std::chrono::system_clock::now() +
                                    std::chrono::duration_cast<std::chrono::system_clock::duration>(
                                        later),
-                               Clock::now() + later};
+                               Clock::now()};
                   }) {
   FillCaches();
 }
@@ -99,11 +99,10 @@ void OperatorUnderTest::Settle() {
 
 ClusterUnderTest::ClusterUnderTest() = default;
 
-void ClusterUnderTest::Submit(const std::string& spec) {
+void ClusterUnderTest::Submit(const std::string& spec, const kube::ObjectName& name) {
   json object = json::parse(R"({
     "apiVersion": "swarmjob.dev/v1alpha1",
     "kind": "SwarmJob",
-    "metadata": {"name": "tiny", "namespace": "team"},
     "spec": {
       "model": {"config": {"hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4,
                            "intermediate_size": 128, "vocab_size": 256}},
@@ -114,6 +113,7 @@ void ClusterUnderTest::Submit(const std::string& spec) {
       "workers": {"replicas": 4, "minReplicas": 2}
     }
   })");
+  object["metadata"] = {{"name", name.name}, {"namespace", name.ns}};
   object["spec"].merge_patch(json::parse(spec));
   server->Put(SwarmJobs(), object);
 }

@@ -45,7 +45,7 @@ class OperatorUnderTest {
   /// Fills the caches and looks, until a look changes nothing on the server.
   void Settle();
 
-  Duration later{};  ///< added to the clock
+  Duration later{};  ///< added to the time of day
   Figures figures{1};
 
  private:
@@ -64,7 +64,7 @@ class ClusterUnderTest {
   ClusterUnderTest();
 
   /// Submits the job, with `spec` merged into its spec.
-  void Submit(const std::string& spec = "{}");
+  void Submit(const std::string& spec = "{}", const kube::ObjectName& name = kTestJob);
   nlohmann::json job() const;
   nlohmann::json status() const { return job().value("status", nlohmann::json::object()); }
   /// Its condition of this type: "True: Reason: message"; empty if there is none.

@@ -50,6 +50,12 @@ HttpResponse Missing(const ObjectName& name) {
   return Refusal(404, "NotFound", "\"" + name.name + "\" not found");
 }
 
+/// Of those that are listed.
+std::string KindOf(const std::string& plural) {
+  if (plural == "swarmjobs") return "SwarmJob";
+  return plural == "nodes" ? "Node" : "Pod";
+}
+
 bool IsRunning(const json& pod) {
   const std::string phase = kube::TextAt(pod, "/status/phase");
   return !kube::TextAt(pod, "/spec/nodeName").empty() && phase != "Succeeded" && phase != "Failed";
@@ -155,9 +161,12 @@ HttpResponse FakeApiServer::List(const Route& route) {
   for (const auto& [name, object] : collections_[route.plural].objects) {
     if (!route.name.ns.empty() && name.ns != route.name.ns) continue;
     if (selector != route.query.end() && !Selected(object, selector->second)) continue;
-    items.push_back(object);
+    json item = object;  // without its kind, as from the real one: the list's says it
+    item.erase("kind");
+    item.erase("apiVersion");
+    items.push_back(std::move(item));
   }
-  return Answer(200, {{"kind", "List"},
+  return Answer(200, {{"kind", KindOf(route.plural) + "List"},
                       {"apiVersion", route.api_version},
                       {"metadata", {{"resourceVersion", Version(version_)}}},
                       {"items", std::move(items)}});
@@ -267,7 +276,8 @@ HttpResponse FakeApiServer::Delete(const Route& route, const json& options) {
 void FakeApiServer::Store(Collection& collection, const std::string& type, json object) {
   object["metadata"]["resourceVersion"] = Version(++version_);
   collection.events.push_back({version_, type, object});
-  collection.objects[kube::NameOf(object)] = std::move(object);
+  const ObjectName name = kube::NameOf(object);
+  collection.objects[name] = std::move(object);
   changed_.notify_all();
 }
 
@@ -393,6 +403,17 @@ void FakeApiServer::Remove(const kube::Resource& resource, const ObjectName& nam
   Collection& collection = collections_[resource.plural];
   SWARM_CHECK(collection.objects.contains(name), "no " + resource.plural + " " + name.ToString());
   Erase(collection, name);
+}
+
+bool FakeApiServer::Await(const std::function<bool()>& holds, Duration limit) {
+  const Timepoint end = Clock::now() + limit;
+  while (!holds()) {
+    if (Clock::now() >= end) return false;
+    std::unique_lock lock(mutex_);
+    // Not every answer that `holds` looks at changes an object: look again now and then.
+    changed_.wait_for(lock, std::chrono::milliseconds(20));
+  }
+  return true;
 }
 
 std::uint64_t FakeApiServer::changes() const {

@@ -55,6 +55,9 @@ class FakeApiServer final : public kube::HttpTransport {
   /// Removes it, whatever waits for its end.
   void Remove(const kube::Resource& resource, const kube::ObjectName& name);
 
+  /// Waits until `holds` does, which is asked again after every change. False: not within `limit`.
+  bool Await(const std::function<bool()>& holds, Duration limit = std::chrono::seconds(20));
+
   /// Changes of objects so far, Events not counted.
   std::uint64_t changes() const;
   /// Calls so far but for watches, oldest first.

@@ -43,6 +43,7 @@ class ReconcilerTest : public testing::Test {
     cluster_.Submit();
     operator_.Settle();
     cluster_.RunPods();
+    operator_.later = std::chrono::minutes(5);  // it has been leading for a while
     operator_.Settle();
   }
   std::uint64_t Number(const char* field) const { return cluster_.status().value(field, 0u); }
@@ -185,6 +186,8 @@ TEST_F(ReconcilerTest, AQuotaIsToldOfAndWaitedFor) {
   operator_.later += std::chrono::hours(1);
   operator_.Settle();
   EXPECT_THAT(cluster_.pods(), SizeIs(5));
+  cluster_.RunPods();
+  operator_.Settle();
   EXPECT_THAT(cluster_.condition("CapacityAvailable"), Not(StartsWith("False")));
   EXPECT_EQ(Number("failures"), 0u);
 }
@@ -292,6 +295,46 @@ TEST_F(ReconcilerTest, AManifestThatCannotRunIsRefusedWithReasons) {
   EXPECT_THAT(cluster_.condition("Accepted"), StartsWith("False"));
   EXPECT_THAT(cluster_.condition("Accepted"), HasSubstr("num_attention_heads"));
   EXPECT_THAT(cluster_.pods(), IsEmpty());
+}
+
+TEST_F(ReconcilerTest, AWorkerOnANodeWithNoticeLeavesInOrderAndIsReplacedAtOnce) {
+  SubmitAndRun();
+  cluster_.server->Edit(
+      kube::resources::Nodes(), {"", kube::TextAt(cluster_.pod("tiny-w1"), "/spec/nodeName")},
+      [](json& node) {
+        node["spec"]["taints"] = {{{"key", "aws-node-termination-handler/spot-itn"},
+                                   {"effect", "NoSchedule"}}};
+      });
+  operator_.Settle();
+  EXPECT_TRUE(cluster_.pod("tiny-w1")["metadata"].contains("deletionTimestamp"));
+  EXPECT_THAT(cluster_.pods(), Contains("tiny-w4"));
+  EXPECT_EQ(Number("preemptions"), 1u);
+}
+
+TEST_F(ReconcilerTest, WhereAStageHasTooFewTheTrainerIsToldWhoMoves) {
+  SubmitAndRun();
+  protocol::JobStatus training;
+  training.state = "Training";
+  training.term = protocol::Term(1);
+  training.stages = {{protocol::StageIndex(0), {}}, {protocol::StageIndex(1), {}}};
+  for (const char* worker : {"tiny-w0", "tiny-w1", "tiny-w2", "tiny-w3"}) {
+    const bool lonely = worker == std::string("tiny-w3");
+    training.stages[lonely].workers.push_back({.id = protocol::WorkerId(worker),
+                                               .microbatches_per_second = 10,
+                                               .state = protocol::WorkerState::kReady});
+  }
+  training.balance.state_load_seconds = 1;
+  cluster_.trainers.Say(
+      kube::TextAt(cluster_.pod("tiny-trainer-1"), "/status/podIP") + ":7000", training);
+  ASSERT_TRUE(cluster_.server->Await([&] {
+    operator_.FillCaches();
+    (void)operator_.Look();
+    return !cluster_.trainers.told().empty();
+  }));
+  const protocol::Direct told = cluster_.trainers.told().front();
+  ASSERT_THAT(told.moves, SizeIs(1));
+  EXPECT_EQ(told.moves[0].to, protocol::StageIndex(1));
+  EXPECT_EQ(told.leader_term, 1u);
 }
 
 TEST_F(ReconcilerTest, WithTheServerAwayNothingIsTakenForGone) {
