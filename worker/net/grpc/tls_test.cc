@@ -33,6 +33,11 @@ GrpcOptions OptionsOf(const WorkerId& self, const TlsFiles& files) {
   return options;
 }
 
+std::string ContentOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 class TlsTest : public ::testing::Test {
  protected:
   TlsTest() { MakeEndpoint(OptionsOf(kA, FilesOf(kA))); }
@@ -188,11 +193,6 @@ TEST_F(TlsTest, FilesThatCannotBeUsedAreNamed) {
   EXPECT_EQ(GrpcEndpoint::Create(neither, &heard).status().code(), StatusCode::kInvalidArgument);
 }
 
-std::string ContentOf(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 TEST_F(TlsTest, FilesThatDoNotFitTogetherAreNotTaken) {
   const TlsFiles files = FilesOf(kB);
   CheckedCertificates checked(files, IdentityUri(kDomain, kJob, kB));
@@ -254,6 +254,23 @@ TEST_F(TlsTest, OnlyTls13IsSpoken) {
   const TlsFiles files = FilesOf(kB);
   EXPECT_EQ(ShakeHands(address_, files, TLS1_3_VERSION).version, "TLSv1.3");
   EXPECT_EQ(ShakeHands(address_, files, TLS1_2_VERSION).version, "");
+}
+
+TEST_F(TlsTest, ThatWhichIsHeldInMemoryIsAsGoodAsFiles) {
+  const TlsFiles files = FilesOf(kB);
+  GrpcOptions options = OptionsOf(kB, files);
+  options.tls.reset();
+  options.tls_pem = TlsPem{ContentOf(files.ca), ContentOf(files.certificate), ContentOf(files.key)};
+  Recorder b_heard;
+  auto b = GrpcEndpoint::Create(options, &b_heard);
+  ASSERT_TRUE(b.ok()) << b.status().ToString();
+  (*b)->Connect(kA, endpoint_->addresses());
+  EXPECT_TRUE(b_heard.WaitForEvent("up a"));
+
+  options.self = WorkerId("c");
+  EXPECT_EQ(GrpcEndpoint::Create(options, &b_heard).status().code(), StatusCode::kInvalidArgument);
+  options.tls = files;
+  EXPECT_EQ(GrpcEndpoint::Create(options, &b_heard).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST_F(TlsTest, ReplacedFilesAreUsedByNewConnectionsWhileOldOnesGoOn) {
