@@ -32,7 +32,10 @@ std::vector<LivingProgram> Living(const std::vector<ObservedWorker>& observed,
   std::map<std::string, std::uint64_t> stages;
   if (said != nullptr) {
     for (const auto& stage : said->stages) {
-      for (const auto& worker : stage.workers) stages[worker.id.value] = stage.stage.value;
+      for (const auto& worker : stage.workers) {
+        if (worker.state == protocol::WorkerState::kJoining) continue;
+        stages[worker.id.value] = stage.stage.value;
+      }
     }
   }
   std::vector<LivingProgram> living;

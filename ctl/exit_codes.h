@@ -1,4 +1,4 @@
-// How the programs of SwarmJob end, in one table; swarm-worker uses the same numbers.
+// How swarmctl ends. swarm-worker has more to say (base/exit.h).
 #pragma once
 
 #include <string_view>

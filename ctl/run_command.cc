@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "api/layout.h"
+#include "base/exit.h"
 #include "ctl/chaos_driver.h"
 #include "ctl/files.h"
 #include "ctl/interrupts.h"
@@ -246,16 +247,19 @@ class Run {
   }
 
   void EndWithTrainer(int exit_code, std::string reason) {
-    if (exit_code == static_cast<int>(ExitCode::kOk)) {
+    if (exit_code == WorkerExit::kOk) {
       summary_.result = stop_deadline_ ? "Interrupted" : "Succeeded";
-    } else if (exit_code == static_cast<int>(ExitCode::kNothingToResume)) {
+    } else if (exit_code == WorkerExit::kStopped) {
+      summary_.result = "Interrupted";
+    } else if (exit_code == WorkerExit::kNothingToResume) {
       summary_ = {"Interrupted", "there is no checkpoint yet"};
       summary_.exit_code = ExitCode::kNothingToResume;
     } else {
       Fail(reason.empty() ? "the trainer ended with exit code " + std::to_string(exit_code)
                           : reason);
-      if (exit_code == static_cast<int>(ExitCode::kBadUsage))
+      if (exit_code == WorkerExit::kBadUsage || exit_code == WorkerExit::kStorageRefused) {
         summary_.exit_code = ExitCode::kBadUsage;
+      }
       ExplainByLogOf(std::string(kTrainerName));
     }
   }

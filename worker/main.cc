@@ -12,7 +12,9 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <mutex>
 #include <sstream>
+#include <stop_token>
 #include <thread>
 
 #include "api/parse.h"
@@ -22,6 +24,7 @@
 #include "worker/model/numeric_class.h"
 #include "worker/net/faulty/faulty_endpoint.h"
 #include "worker/net/grpc/grpc_endpoint.h"
+#include "worker/protocol/failure.h"
 #include "worker/stage/samples.h"
 #include "worker/stage/worker.h"
 #include "worker/trainer/samples.h"
@@ -30,8 +33,7 @@
 namespace swarm {
 namespace {
 
-// As in ctl/exit_codes.h, whose table --help of swarmctl prints.
-constexpr int kOk = 0, kFailed = 1, kBadUsage = 2, kNothingToResume = 3;
+using Exit = WorkerExit;
 
 struct Flags {
   std::string role, job, out, listen = "127.0.0.1:0", advertise, address_file, layout, id, trainer;
@@ -40,8 +42,9 @@ struct Flags {
   std::string device = "cpu", log_level = "info";
   std::uint64_t term = 1;
   protocol::BalancePolicy balance = protocol::BalancePolicy::kEvent;
-  int threads = 1, drain_seconds = 25;
-  bool resume = false, plaintext = false, trace_progress = false;
+  int threads = 1, drain_seconds = 25, stop_seconds = 50;
+  int trainer_patience = 3600, storage_patience = 600;
+  bool resume = false, keep_workers = false, plaintext = false, trace_progress = false;
 };
 
 /// Turns the first SIGTERM or SIGINT into a call on a thread of its own. Construct before any other
@@ -71,6 +74,42 @@ class Signals {
  private:
   sigset_t set_;
   std::thread thread_;
+};
+
+/// A request to stop may come before there is anything to stop. Thread-safe.
+class Stopping {
+ public:
+  /// While it lives, `stop` is called for a request, also for an earlier one.
+  class Scope {
+   public:
+    Scope(Stopping& stopping, std::function<void()> stop) : stopping_(stopping) {
+      stopping_.Set(std::move(stop));
+    }
+    ~Scope() { stopping_.Set(nullptr); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Stopping& stopping_;
+  };
+
+  void Request() {
+    const std::lock_guard lock(mutex_);
+    requested_.request_stop();
+    if (stop_) stop_();
+  }
+  std::stop_token token() const { return requested_.get_token(); }
+
+ private:
+  void Set(std::function<void()> stop) {
+    const std::lock_guard lock(mutex_);
+    stop_ = std::move(stop);
+    if (stop_ && requested_.stop_requested()) stop_();
+  }
+
+  std::mutex mutex_;
+  std::stop_source requested_;
+  std::function<void()> stop_;  // guarded
 };
 
 net::GrpcOptions EndpointOptions(const Flags& flags, const protocol::WorkerId& self) {
@@ -145,49 +184,87 @@ Result<std::unique_ptr<metrics::Exporter>> ServeMetrics(const Flags& flags,
   return exporter;
 }
 
-int RunTrainer(const Flags& flags, Signals& signals) {
+/// How a program ends that cannot begin, or cannot go on, for this class of reasons.
+int ExitOf(const std::string& failure_class) {
+  using Class = protocol::FailureClass;
+  if (failure_class == Class::kBadConfig) return Exit::kBadUsage;
+  if (failure_class == Class::kStorageRefused) return Exit::kStorageRefused;
+  if (failure_class == Class::kDeviceMemory) return Exit::kOutOfMemory;
+  if (failure_class == Class::kSuperseded) return Exit::kSuperseded;
+  return Exit::kFailed;
+}
+
+int ExitOf(const Status& status) {
+  return status.code() == StatusCode::kCancelled ? Exit::kStopped
+                                                 : ExitOf(protocol::FailureClassOf(status));
+}
+
+Result<trainer::TrainerOptions> ReadTrainerOptions(const Flags& flags) {
   std::ifstream file(flags.job);
   std::stringstream text;
   text << file.rdbuf();
-  if (!file) return Refuse(InvalidArgument(flags.job + ": cannot be read"), kBadUsage);
+  if (!file) return InvalidArgument(flags.job + ": cannot be read");
   auto job = api::FromJsonText(text.str());
-  if (!job.ok()) return Refuse(job.status().WithContext(flags.job), kBadUsage);
-  const auto layout = ParseLayout(flags.layout);
-  if (!layout.ok()) return Refuse(layout.status(), kBadUsage);
-  trainer::TrainerOptions options{.job = *std::move(job),
-                                  .job_uid = flags.job_uid,
-                                  .replicas = *layout,
-                                  .out_dir = flags.out,
-                                  .term = protocol::Term(flags.term),
-                                  .balance = flags.balance,
-                                  .resume = flags.resume,
-                                  .trace_progress = flags.trace_progress};
+  if (!job.ok()) return InvalidArgument(flags.job + ": " + job.status().message());
+  ASSIGN_OR_RETURN(const auto layout, ParseLayout(flags.layout));
+  trainer::TrainerOptions options{
+      .job = *std::move(job),
+      .job_uid = flags.job_uid,
+      .replicas = layout,
+      .out_dir = flags.out,
+      .term = protocol::Term(flags.term),
+      .balance = flags.balance,
+      .resume = flags.resume,
+      .keep_workers = flags.keep_workers,
+      .trace_progress = flags.trace_progress,
+      .storage_patience = std::chrono::seconds(flags.storage_patience)};
   if (options.job.spec.checkpoint.uri.empty()) {
     options.job.spec.checkpoint.uri = std::filesystem::absolute(flags.out) / "checkpoints";
   }
+  return options;
+}
+
+int End(const trainer::Outcome& outcome, bool keep_workers) {
+  if (outcome.superseded) return Refuse(Internal(outcome.reason), Exit::kSuperseded);
+  if (!outcome.succeeded) return Refuse(Internal(outcome.reason), ExitOf(outcome.failure_class));
+  if (!outcome.stopped_early) return Exit::kOk;
+  const bool resumable = outcome.resumable || keep_workers;
+  LOG_INFO("stopped before the last step; {}",
+           resumable ? "it can be resumed" : "there is no checkpoint yet");
+  return resumable ? Exit::kStopped : Exit::kNothingToResume;
+}
+
+int RunTrainer(const Flags& flags, Signals& signals) {
+  auto options = ReadTrainerOptions(flags);
+  if (!options.ok()) return Refuse(options.status(), Exit::kBadUsage);
+  const auto stopping = std::make_shared<Stopping>();
+  options->cancelled = stopping->token();
+  signals.OnStop([stopping] { stopping->Request(); });
   auto started =
-      trainer::Trainer::Start(std::move(options), MakeEndpoint(flags, trainer::kTrainerId));
-  if (!started.ok()) {
-    const bool usage = started.status().code() != StatusCode::kUnavailable;
-    return Refuse(started.status(), usage ? kBadUsage : kFailed);
-  }
+      trainer::Trainer::Start(*std::move(options), MakeEndpoint(flags, trainer::kTrainerId));
+  if (!started.ok()) return Refuse(started.status(), ExitOf(started.status()));
   trainer::Trainer& trainer = **started;
-  signals.OnStop([&trainer] { trainer.RequestStop(); });
+  const Stopping::Scope can_stop(
+      *stopping, [&trainer, limit = std::chrono::seconds(flags.stop_seconds)] {
+        trainer.RequestStop(limit);
+      });
   const auto exporter = ServeMetrics(flags, [&trainer] { return trainer::ReadSamples(trainer); });
-  if (!exporter.ok()) return Refuse(exporter.status(), kBadUsage);
+  if (!exporter.ok()) return Refuse(exporter.status(), Exit::kBadUsage);
   if (trainer.complete()) {
     LOG_INFO("nothing is left to do: the checkpoint is that of the last step");
-    return kOk;
+    return Exit::kOk;
   }
   const std::string address = trainer.addresses().front().dial;
   LOG_INFO("listening at {}", address);
   if (!flags.address_file.empty()) {
     const Status status = WriteAddress(flags.address_file, address);
-    if (!status.ok()) return Refuse(status, kFailed);
+    if (!status.ok()) return Refuse(status, Exit::kFailed);
   }
   const trainer::Outcome outcome = trainer.Wait();
-  if (!outcome.succeeded) return Refuse(Internal(outcome.reason), kFailed);
-  return outcome.stopped_early && !outcome.resumable ? kNothingToResume : kOk;
+  const int code = End(outcome, flags.keep_workers);
+  // Who waits for a storage that does not answer has no time left for that.
+  if (outcome.overdue) ExitWith(code);
+  return code;
 }
 
 /// What RunStage returns for a worker that is to begin anew.
@@ -199,7 +276,7 @@ int RunStage(const Flags& flags, Signals& signals) {
   const protocol::WorkerId id(flags.id);
   const auto numeric_class =
       model::NumericClass({.threads = flags.threads, .device = flags.device});
-  if (!numeric_class.ok()) return Refuse(numeric_class.status(), kBadUsage);
+  if (!numeric_class.ok()) return Refuse(numeric_class.status(), ExitOf(numeric_class.status()));
   stage::WorkerOptions options{.id = id,
                                .incarnation = protocol::Incarnation(static_cast<std::uint64_t>(
                                    std::chrono::system_clock::now().time_since_epoch().count())),
@@ -207,11 +284,12 @@ int RunStage(const Flags& flags, Signals& signals) {
                                .trainer_addresses = {{"cluster", flags.trainer, ""}},
                                .threads = flags.threads,
                                .device = flags.device,
-                               .numeric_class = *numeric_class};
+                               .numeric_class = *numeric_class,
+                               .trainer_patience = std::chrono::seconds(flags.trainer_patience)};
   auto worker = stage::Worker::Start(std::move(options), MakeEndpoint(flags, id));
-  if (!worker.ok()) return Refuse(worker.status(), kBadUsage);
+  if (!worker.ok()) return Refuse(worker.status(), ExitOf(worker.status()));
   const auto exporter = ServeMetrics(flags, [&worker] { return stage::ReadSamples(**worker); });
-  if (!exporter.ok()) return Refuse(exporter.status(), kBadUsage);
+  if (!exporter.ok()) return Refuse(exporter.status(), Exit::kBadUsage);
   // The first request is the notice of an end: what is here is handed over. A second one ends it.
   std::atomic<int> requests{0};
   signals.OnStop([&worker, &requests, grace = std::chrono::seconds(flags.drain_seconds)] {
@@ -227,7 +305,9 @@ int RunStage(const Flags& flags, Signals& signals) {
     LOG_INFO("{}; beginning anew", status.message());
     return kBeginAnew;
   }
-  return status.ok() ? kOk : Refuse(status, kFailed);
+  if (status.ok()) return Exit::kOk;
+  const bool no_trainer = status.code() == StatusCode::kDeadlineExceeded;
+  return Refuse(status, no_trainer ? Exit::kNoTrainer : ExitOf(status));
 }
 
 int Main(int argc, char** argv) {
@@ -264,13 +344,28 @@ int Main(int argc, char** argv) {
           {"None", protocol::BalancePolicy::kNone},
           {"Periodic", protocol::BalancePolicy::kPeriodic},
           {"Event", protocol::BalancePolicy::kEvent}}));
-  trainer->add_flag("--resume", flags.resume, "Go on from the newest checkpoint");
+  trainer->add_flag("--resume", flags.resume,
+                    "Go on from the newest checkpoint; begin anew where there is none");
+  trainer->add_flag("--keep-workers", flags.keep_workers,
+                    "When told to stop, leave the workers to the next trainer");
+  trainer
+      ->add_option("--stop-seconds", flags.stop_seconds,
+                   "From SIGTERM to the end: the time to finish the step and write a checkpoint")
+      ->check(CLI::Range(0, 86400));
+  trainer
+      ->add_option("--storage-patience", flags.storage_patience,
+                   "Seconds to wait at the start for a bucket that does not answer")
+      ->check(CLI::Range(0, 86400));
   trainer->add_flag("--trace-progress", flags.trace_progress,
                     "Write progress.jsonl, a line for each piece of work: for measurements");
   auto* stage = app.add_option_group("stage");
   stage->add_option("--id", flags.id, "Name of this worker, unique in the job");
   stage->add_option("--trainer", flags.trainer, "host:port of the trainer");
   stage->add_option("--threads", flags.threads, "Compute threads")->check(CLI::Range(1, 1024));
+  stage
+      ->add_option("--trainer-patience", flags.trainer_patience,
+                   "Seconds to wait for the next trainer when there is none")
+      ->check(CLI::Range(1, 1000000));
   stage->add_option("--device", flags.device, "cpu or cuda:N");
   stage
       ->add_option("--drain-seconds", flags.drain_seconds,
@@ -290,7 +385,7 @@ int Main(int argc, char** argv) {
       throw CLI::ValidationError("give --tls-ca, --tls-cert and --tls-key, or --plaintext");
     }
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kOk : kBadUsage;
+    return app.exit(error) == 0 ? Exit::kOk : Exit::kBadUsage;
   }
   StartLogging(flags.role == "trainer" ? "trainer" : flags.id, flags.log_level);
   Signals signals;
@@ -306,7 +401,7 @@ int Main(int argc, char** argv) {
   // A new image of the same process: nothing of the old state can be left over, and whoever watches
   // the process sees no end of it.
   ::execv("/proc/self/exe", argv);
-  return Refuse(Internal(std::string("cannot begin anew: ") + std::strerror(errno)), kFailed);
+  return Refuse(Internal(std::string("cannot begin anew: ") + std::strerror(errno)), Exit::kFailed);
 }
 
 }  // namespace

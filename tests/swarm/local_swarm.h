@@ -93,7 +93,7 @@ inline trainer::Outcome RunSwarm(const api::SwarmJob& job,
       [&](net::EndpointHandler* handler) {
         return network.CreateEndpoint(trainer::kTrainerId, handler);
       });
-  if (!trainer.ok()) return {false, false, trainer.status().ToString()};
+  if (!trainer.ok()) return {.reason = trainer.status().ToString()};
   std::vector<std::unique_ptr<stage::Worker>> workers;
   std::uint64_t count = 0;
   for (const std::uint64_t n : replicas) count += n;

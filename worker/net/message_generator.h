@@ -33,7 +33,7 @@ constexpr std::size_t FieldCount() {
 template <typename T, typename Visitor>
 void WithFields(T& t, const Visitor& visit) {
   constexpr std::size_t kCount = FieldCount<std::remove_const_t<T>>();
-  static_assert(kCount <= 10, "add a line for more fields");
+  static_assert(kCount <= 10 || kCount == 19, "add a line for this number of fields");
   if constexpr (kCount == 0) {
     visit();
   } else if constexpr (kCount == 1) {
@@ -63,9 +63,12 @@ void WithFields(T& t, const Visitor& visit) {
   } else if constexpr (kCount == 9) {
     auto& [a, b, c, d, e, f, g, h, i] = t;
     visit(a, b, c, d, e, f, g, h, i);
-  } else {
+  } else if constexpr (kCount == 10) {
     auto& [a, b, c, d, e, f, g, h, i, j] = t;
     visit(a, b, c, d, e, f, g, h, i, j);
+  } else {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s] = t;
+    visit(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s);
   }
 }
 
@@ -80,6 +83,8 @@ template <>
 struct EnumValues<protocol::ReduceChunk::Phase> : std::integral_constant<int, 2> {};
 template <>
 struct EnumValues<protocol::FetchKind> : std::integral_constant<int, 4> {};
+template <>
+struct EnumValues<protocol::WorkerState> : std::integral_constant<int, 5> {};
 
 template <typename T>
 struct IsVector : std::false_type {};

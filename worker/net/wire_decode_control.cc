@@ -165,40 +165,14 @@ void Decoder::Get(const pb::CheckpointWritten& from, CheckpointWritten* to) {
   GetAll(from.files(), kMembersMax, "files", &to->files);
 }
 
-void Decoder::Get(const pb::Failure& from, Failure* to) { to->reason = from.reason(); }
+void Decoder::Get(const pb::Failure& from, Failure* to) {
+  *to = {from.reason(), from.failure_class()};
+}
 
 void Decoder::Get(const pb::Shutdown& from, Shutdown* to) {
   to->term = Term(from.term());
   to->reason = from.reason();
   to->rejoin = from.rejoin();
-}
-
-void Decoder::Get(const pb::Observe&, Observe*) {}
-
-void Decoder::Get(const pb::StageStatus::Worker& from, StageStatus::Worker* to) {
-  to->id = WorkerId(from.id());
-  to->in_flight = from.in_flight();
-  to->queued = from.queued();
-  to->utilization = from.utilization();
-  to->bytes_per_second = from.bytes_per_second();
-  to->microbatches_per_second = from.microbatches_per_second();
-}
-
-void Decoder::Get(const pb::StageStatus& from, StageStatus* to) {
-  to->stage = StageIndex(from.stage());
-  GetAll(from.workers(), kMembersMax, "workers", &to->workers);
-}
-
-void Decoder::Get(const pb::JobStatus& from, JobStatus* to) {
-  to->state = from.state();
-  to->message = from.message();
-  to->step = Step(from.step());
-  to->max_steps = from.max_steps();
-  to->loss = from.loss();
-  to->validation_loss = from.validation_loss();
-  to->tokens_per_second = from.tokens_per_second();
-  to->seconds_left = from.seconds_left();
-  GetAll(from.stages(), kStagesMax, "stages", &to->stages);
 }
 
 }  // namespace swarm::net

@@ -165,40 +165,15 @@ void Encoder::Put(const CheckpointWritten& from, pb::CheckpointWritten* to) {
   PutAll(from.files, kMembersMax, "files", to->mutable_files());
 }
 
-void Encoder::Put(const Failure& from, pb::Failure* to) { to->set_reason(ToUtf8(from.reason)); }
+void Encoder::Put(const Failure& from, pb::Failure* to) {
+  to->set_reason(ToUtf8(from.reason));
+  to->set_failure_class(ToUtf8(from.failure_class));
+}
 
 void Encoder::Put(const Shutdown& from, pb::Shutdown* to) {
   to->set_term(from.term.value);
   to->set_reason(ToUtf8(from.reason));
   to->set_rejoin(from.rejoin);
-}
-
-void Encoder::Put(const Observe&, pb::Observe*) {}
-
-void Encoder::Put(const StageStatus::Worker& from, pb::StageStatus::Worker* to) {
-  to->set_id(ToUtf8(from.id.value));
-  to->set_in_flight(from.in_flight);
-  to->set_queued(from.queued);
-  to->set_utilization(from.utilization);
-  to->set_bytes_per_second(from.bytes_per_second);
-  to->set_microbatches_per_second(from.microbatches_per_second);
-}
-
-void Encoder::Put(const StageStatus& from, pb::StageStatus* to) {
-  to->set_stage(from.stage.value);
-  PutAll(from.workers, kMembersMax, "workers", to->mutable_workers());
-}
-
-void Encoder::Put(const JobStatus& from, pb::JobStatus* to) {
-  to->set_state(ToUtf8(from.state));
-  to->set_message(ToUtf8(from.message));
-  to->set_step(from.step.value);
-  to->set_max_steps(from.max_steps);
-  to->set_loss(from.loss);
-  to->set_validation_loss(from.validation_loss);
-  to->set_tokens_per_second(from.tokens_per_second);
-  to->set_seconds_left(from.seconds_left);
-  PutAll(from.stages, kStagesMax, "stages", to->mutable_stages());
 }
 
 }  // namespace swarm::net

@@ -46,7 +46,9 @@
   X(Fetch, fetch)                          \
   X(Fetched, fetched)                      \
   X(Takeover, takeover)                    \
-  X(Holding, holding)
+  X(Holding, holding)                      \
+  X(Direct, direct)                        \
+  X(DirectReply, direct_reply)
 
 /// X(Name) for each type of worker/protocol that is a part of a message and never one itself.
 #define SWARM_WIRE_PARTS(X) \
@@ -67,4 +69,9 @@
   X(HeldReduce)             \
   X(HeldStep)               \
   X(StageStatus)            \
-  X(StageStatus::Worker)
+  X(StageStatus::Worker)    \
+  X(StageMove)              \
+  X(WorkerLoss)             \
+  X(JobCounts)              \
+  X(CheckpointStatus)       \
+  X(BalanceStatus)

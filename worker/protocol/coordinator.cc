@@ -26,7 +26,9 @@ Coordinator::Coordinator(CoordinatorOptions options, Timepoint now)
       phase_since_(now),
       version_(options_.first_version),
       begin_uri_(options_.resume_uri),
-      last_step_(options_.max_steps) {}
+      last_step_(options_.max_steps) {
+  if (!begin_uri_.empty()) last_checkpoint_.version = version_;
+}
 
 Orders Coordinator::OnMessage(const WorkerId& from, const Message& message, Timepoint now) {
   Orders orders;
@@ -38,6 +40,10 @@ Orders Coordinator::OnMessage(const WorkerId& from, const Message& message, Time
           if (m.id == from) OnHello(m, now, orders);
         } else if constexpr (std::is_same_v<M, Holding>) {
           OnHolding(from, m, now, orders);
+        } else if constexpr (std::is_same_v<M, Observe>) {
+          OnObserve(from, now);
+        } else if constexpr (std::is_same_v<M, Direct>) {
+          OnDirect(from, m, now, orders);
         } else if (!workers_.contains(from)) {
           // Evicted, and does not know it yet.
         } else if constexpr (std::is_same_v<M, Ready>) {
@@ -65,7 +71,7 @@ Orders Coordinator::OnMessage(const WorkerId& from, const Message& message, Time
         } else if constexpr (std::is_same_v<M, ParcelHeld>) {
           OnParcelHeld(from, m, now, orders);
         } else if constexpr (std::is_same_v<M, Failure>) {
-          Fail("worker " + from.value + ": " + m.reason, orders);
+          OnFailed(from, m, now, orders);
         }
       },
       message);
@@ -89,10 +95,19 @@ Orders Coordinator::OnTick(Timepoint now) {
   return orders;
 }
 
-Orders Coordinator::OnFailure(const std::string& reason) {
+Orders Coordinator::OnFailure(const std::string& reason, const std::string& failure_class) {
   Orders orders;
-  Fail(reason, orders);
+  Fail(reason, failure_class, orders);
   return orders;
+}
+
+Orders Coordinator::OnSuperseded(const std::string& reason) {
+  if (phase_ == Phase::kFinished) return {};
+  phase_ = Phase::kFinished;
+  failure_ = reason;
+  failure_class_ = FailureClass::kSuperseded;
+  return {order::Finish{
+      .superseded = true, .reason = failure_, .failure_class = FailureClass::kSuperseded}};
 }
 
 std::vector<WorkerId> Coordinator::Replicas(StageIndex stage) const {
@@ -131,14 +146,31 @@ void Coordinator::Broadcast(const Message& message, Orders& orders) const {
   }
 }
 
-void Coordinator::Fail(std::string reason, Orders& orders) {
+void Coordinator::Fail(std::string reason, std::string failure_class, Orders& orders) {
   if (phase_ == Phase::kFinished) return;
   failure_ = reason;
+  failure_class_ = failure_class;
   phase_ = Phase::kFinished;
+  Dismiss(reason, orders);
+  orders.push_back(order::Finish{.reason = std::move(reason), .failure_class = failure_class_});
+}
+
+/// All workers are to leave.
+void Coordinator::Dismiss(const std::string& why, Orders& orders) {
   for (const auto& [id, worker] : workers_) {
-    orders.push_back(order::Tell{id, Shutdown{options_.term, reason}});
+    orders.push_back(order::Tell{id, Shutdown{options_.term, why}});
   }
-  orders.push_back(order::Finish{.reason = std::move(reason)});
+}
+
+void Coordinator::OnFailed(const WorkerId& from, const Failure& failure, Timepoint now,
+                           Orders& orders) {
+  const bool its_own = failure.failure_class == FailureClass::kDeviceMemory ||
+                       failure.failure_class == FailureClass::kStorageUnavailable;
+  if (its_own) return Evict({{from, failure.reason, false, LossKind::kFailed}}, now, orders);
+  const bool named =
+      !failure.failure_class.empty() && failure.failure_class != FailureClass::kInternal;
+  Fail("worker " + from.value + ": " + failure.reason,
+       named ? failure.failure_class : FailureClass::kWorkerFailed, orders);
 }
 
 void Coordinator::Advance(Timepoint now, Orders& orders) {
@@ -324,14 +356,7 @@ Orders Coordinator::OnStopRequested(Timepoint now) {
   Orders orders;
   if (stopping_ || phase_ == Phase::kFinished) return orders;
   stopping_ = true;
-  if (!IsTraining()) {
-    phase_ = Phase::kFinished;
-    for (const auto& [id, worker] : workers_) {
-      orders.push_back(order::Tell{id, Shutdown{options_.term, "the job was stopped"}});
-    }
-    orders.push_back(order::Finish{.succeeded = true, .stopped_early = true});
-    return orders;
-  }
+  if (!IsTraining()) return OnStopOverdue();
   // Steps that have begun are finished, others are not begun.
   std::uint64_t end = version_.value;
   for (const auto& [step, state] : steps_) {
@@ -347,50 +372,13 @@ Orders Coordinator::OnStopRequested(Timepoint now) {
   return orders;
 }
 
-JobStatus Coordinator::Status() const {
-  JobStatus status;
-  switch (phase_) {
-    case Phase::kTakingOver:
-      status.state = "TakingOver";
-      break;
-    case Phase::kWaiting:
-    case Phase::kStageLost:
-      status.state = "Waiting";
-      break;
-    case Phase::kRollingBack:
-    case Phase::kLoading:
-      status.state = "Loading";
-      break;
-    case Phase::kTraining:
-      status.state = "Training";
-      break;
-    case Phase::kFinishing:
-      status.state = "Finishing";
-      break;
-    case Phase::kFinished:
-      status.state = failure_.empty() ? "Succeeded" : "Failed";
-      break;
-  }
-  status.message = failure_;
-  status.step = Step(version_.value);
-  status.max_steps = options_.max_steps;
-  status.loss = last_record_.loss;
-  status.validation_loss = validation_loss_;
-  const std::uint64_t left = last_step_ > version_.value ? last_step_ - version_.value : 0;
-  status.seconds_left = seconds_per_step_ * static_cast<double>(left);
-  for (std::uint64_t s = 0; s < stages(); ++s) {
-    StageStatus stage{StageIndex(s), {}};
-    for (const auto& [id, worker] : workers_) {
-      const bool loading = worker.role == Role::kLoading;
-      if (worker.member.stage.value != s || !(worker.InRoster() || loading)) continue;
-      const double seconds = router_.EstimateSeconds(id);
-      stage.workers.push_back({.id = id,
-                               .in_flight = router_.in_flight(id),
-                               .microbatches_per_second = seconds > 0 ? 1 / seconds : 0});
-    }
-    status.stages.push_back(std::move(stage));
-  }
-  return status;
+Orders Coordinator::OnStopOverdue() {
+  Orders orders;
+  if (phase_ == Phase::kFinished) return orders;
+  phase_ = Phase::kFinished;
+  if (!options_.keep_workers) Dismiss("the job was stopped", orders);
+  orders.push_back(order::Finish{.succeeded = true, .stopped_early = true});
+  return orders;
 }
 
 }  // namespace swarm::protocol

@@ -76,6 +76,7 @@ struct Finish {
   bool stopped_early = false;  ///< asked to stop before the last step
   bool superseded = false;     ///< there is a trainer of a higher term: leave everything as it is
   std::string reason = {};     ///< of a failure
+  std::string failure_class = {};  ///< of a failure: a word of FailureClass
 };
 
 }  // namespace order
@@ -140,6 +141,9 @@ struct CoordinatorOptions {
   /// state here: a move is a leave and a join.
   BalancePolicy balance = BalancePolicy::kNone;
   Duration balance_period = std::chrono::seconds(300);  ///< of kPeriodic
+  /// When stopped before the last step, leave the workers as they are, for the next trainer.
+  bool keep_workers = false;
+  double unix_epoch = 0;  ///< the wall clock at Timepoint(), in Unix seconds: for Status
   std::uint64_t donors_max = 3;      ///< replicas that pin their state for a joiner
   std::uint64_t join_lag_max = 256;  ///< steps that a joiner may be behind before it begins again
   Patience patience;
@@ -165,8 +169,12 @@ class Coordinator {
                            Timepoint now);
   /// Finish the steps that have begun, write a checkpoint, end. Idempotent.
   Orders OnStopRequested(Timepoint now);
-  /// Something that cannot be mended.
-  Orders OnFailure(const std::string& reason);
+  /// There is no more time for what OnStopRequested began: end without it.
+  Orders OnStopOverdue();
+  /// Something that cannot be mended; `failure_class` is a word of FailureClass.
+  Orders OnFailure(const std::string& reason, const std::string& failure_class);
+  /// There is a trainer of a higher term: end, and leave everything to it.
+  Orders OnSuperseded(const std::string& reason);
   /// To be called several times a second: everything that has a deadline.
   Orders OnTick(Timepoint now);
 
@@ -200,6 +208,7 @@ class Coordinator {
     std::map<Step, WorkerId> heirs;  // asked to take the step's sums
     std::map<Step, bool> held;
     std::optional<StageIndex> to;  // a move: it comes back as a replica of this stage
+    bool IsMove() const { return to.has_value(); }
   };
   struct Worker {
     Member member;  // its stage means nothing while waiting
@@ -289,7 +298,9 @@ class Coordinator {
   Version VersionFor(Step step) const;
   RowName NameOf(Step step, Microbatch microbatch) const;
   void Broadcast(const Message& message, Orders& orders) const;  // to the roster
-  void Fail(std::string reason, Orders& orders);
+  void Fail(std::string reason, std::string failure_class, Orders& orders);
+  void Dismiss(const std::string& why, Orders& orders);
+  void OnFailed(const WorkerId& from, const Failure& failure, Timepoint now, Orders& orders);
   void Advance(Timepoint now, Orders& orders);
   void IssueAll(Timepoint now, Orders& orders);
   bool IssueEvaluation(Timepoint now, Orders& orders);
@@ -317,7 +328,7 @@ class Coordinator {
   void RequestCheckpoint(Version version, Orders& orders);
   void OnCheckpointWritten(const WorkerId& from, const CheckpointWritten& written, Timepoint now,
                            Orders& orders);
-  void CheckpointOver(Version version, const std::string& error, Orders& orders);
+  void CheckpointOver(Version version, const std::string& error, Timepoint now, Orders& orders);
   void FinishIfDone(Orders& orders);
 
   // coordinator_members.cc: who comes, serves, joins, leaves
@@ -349,13 +360,25 @@ class Coordinator {
   BalanceModel Model() const;
   void Rebalance(Timepoint now, Orders& orders);
   void GiveUpMoves(Timepoint now, Orders& orders);
+  void BeginMove(const WorkerId& id, StageIndex to, const std::string& reason, Timepoint now,
+                 Orders& orders);
   void CountChange(double changes);
+
+  // coordinator_direct.cc: what others are told, and who may tell
+  void OnObserve(const WorkerId& from, Timepoint now);
+  void OnDirect(const WorkerId& from, const Direct& direct, Timepoint now, Orders& orders);
+  std::string Drain(const WorkerId& id, Timepoint now, Orders& orders);
+  std::string Move(const StageMove& move, Timepoint now, Orders& orders);
+  void CountLoss(const WorkerLoss& loss);
+  std::string WaitingFor() const;
+  double UnixTime(Timepoint time) const;
 
   // coordinator_recovery.cc: losses, repairs, rollback, takeover
   struct Loss {
     WorkerId worker;
     std::string why;
     bool connected = false;  // it may live, and is told to come back
+    const char* kind = LossKind::kDisconnected;  // null: it leaves in order
   };
   void Evict(const std::vector<Loss>& losses, Timepoint now, Orders& orders);
   void ForgetWorker(const WorkerId& id, Orders& orders);
@@ -416,7 +439,15 @@ class Coordinator {
   double reduce_seconds_ = 0;  // of a reduce, an average
   CommitRecord last_record_;
   double validation_loss_ = 0;
-  std::string failure_;
+  std::string failure_, failure_class_;
+  // For observers.
+  JobCounts counts_;
+  std::deque<WorkerLoss> lost_;
+  std::uint64_t recovering_ = 0;  // losses of members since the last commit
+  CheckpointStatus last_checkpoint_;
+  std::uint64_t leader_term_ = 0;
+  std::optional<Timepoint> operator_heard_;
+  bool by_operator_ = false;  // balancing is an operator's affair
 };
 
 }  // namespace swarm::protocol

@@ -14,6 +14,8 @@ constexpr double kMinGain = 0.15;
 constexpr Duration kMovePatience = std::chrono::seconds(120);
 /// Between two looks at rates that may have shifted without any event.
 constexpr Duration kShiftPeriod = std::chrono::seconds(30);
+/// Without a word of an operator the trainer decides itself.
+constexpr Duration kOperatorPatience = std::chrono::seconds(30);
 /// Until joins have been measured.
 constexpr double kJoinSeconds = 10;
 
@@ -91,7 +93,7 @@ void Coordinator::CountChange(double changes) {
 void Coordinator::GiveUpMoves(Timepoint now, Orders& orders) {
   std::erase_if(moves_, [&](const auto& m) { return now - m.second.second >= kMovePatience; });
   for (auto& [id, worker] : workers_) {
-    if (!worker.leave || !worker.leave->to || now < worker.leave->deadline) continue;
+    if (!worker.leave || !worker.leave->IsMove() || now < worker.leave->deadline) continue;
     for (const auto& [step, heir] : worker.leave->heirs) {
       orders.push_back(order::Tell{id, Thaw{options_.term, generation_, step}});
     }
@@ -100,10 +102,15 @@ void Coordinator::GiveUpMoves(Timepoint now, Orders& orders) {
   }
 }
 
-/// At most one worker moves at a time: what it changes is seen before the next one goes.
+/// At most one worker moves at a time: what it changes is seen before the next one goes. An operator
+/// that is heard knows more (who is about to come, or to go), and decides instead.
 void Coordinator::Rebalance(Timepoint now, Orders& orders) {
   GiveUpMoves(now, orders);
-  if (phase_ != Phase::kTraining || stopping_ || options_.balance == BalancePolicy::kNone) return;
+  by_operator_ = operator_heard_ && now - *operator_heard_ < kOperatorPatience;
+  if (phase_ != Phase::kTraining || stopping_ || options_.balance == BalancePolicy::kNone ||
+      by_operator_) {
+    return;
+  }
   const bool periodic = options_.balance == BalancePolicy::kPeriodic;
   const Duration period = periodic ? options_.balance_period : kShiftPeriod;
   if (balanced_ == Timepoint()) balanced_ = now;
@@ -113,7 +120,7 @@ void Coordinator::Rebalance(Timepoint now, Orders& orders) {
   balanced_ = now;
   balance_due_ = false;
   const bool moving = !moves_.empty() || std::any_of(workers_.begin(), workers_.end(), [](auto& w) {
-    return w.second.leave && w.second.leave->to;
+    return w.second.leave && w.second.leave->IsMove();
   });
   if (moving) {
     balance_due_ = true;
@@ -128,15 +135,23 @@ void Coordinator::Rebalance(Timepoint now, Orders& orders) {
         ReadyReplicas(it->second.member.stage).size() < 2) {
       continue;
     }
-    it->second.leave.emplace();
-    it->second.leave->to = move.to;
-    it->second.leave->deadline = now + kMovePatience;
-    orders.push_back(order::Event{
-        "WorkerMoves", move.worker.value + " goes from stage " + std::to_string(move.from.value) +
-                           " to stage " + std::to_string(move.to.value) + ": " + move.reason});
-    UpdateRouter();
+    BeginMove(move.worker, move.to, move.reason, now, orders);
     return;
   }
+}
+
+/// Requires that the worker is ready and stays on no account of anybody.
+void Coordinator::BeginMove(const WorkerId& id, StageIndex to, const std::string& reason,
+                            Timepoint now, Orders& orders) {
+  Worker& worker = workers_.at(id);
+  worker.leave.emplace();
+  worker.leave->to = to;
+  worker.leave->deadline = now + kMovePatience;
+  ++counts_.moves;
+  orders.push_back(order::Event{
+      "WorkerMoves", id.value + " goes from stage " + std::to_string(worker.member.stage.value) +
+                         " to stage " + std::to_string(to.value) + ": " + reason});
+  UpdateRouter();
 }
 
 }  // namespace swarm::protocol

@@ -1,6 +1,7 @@
 // Coordinator: reduces, commits, checkpoints, the end of the job.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "worker/protocol/coordinator.h"
 
@@ -88,7 +89,7 @@ void Coordinator::OnReduced(const WorkerId& from, const Reduced& reduced, Timepo
   if (!group.reports.empty() && group.reports.begin()->second.digest != reduced.digest) {
     Fail("the sums of step " + std::to_string(reduced.step.value) + " differ between " +
              from.value + " and " + group.reports.begin()->first.value,
-         orders);
+         FailureClass::kDiverged, orders);
     return;
   }
   group.reports[from] = reduced;
@@ -126,6 +127,7 @@ bool Coordinator::CommitIfReduced(Timepoint now, Orders& orders) {
     // Who is joining replays what is decided meanwhile.
     if (worker.InRoster() || worker.welcomed) orders.push_back(order::Tell{id, commit});
   }
+  counts_.recoveries += std::exchange(recovering_, 0);
   records_.push_back(record);
   while (!records_.empty() && records_.front().step < commit.keep_from) records_.pop_front();
   const double seconds = ToSeconds(now - last_commit_);
@@ -222,7 +224,7 @@ void Coordinator::CompareStates(Version version, StageIndex stage, Timepoint now
     if (reports < ready.size()) return;  // the others will tell
     Fail("the replicas of stage " + std::to_string(stage.value) +
              " hold different weights at version " + ToText(version),
-         orders);
+         FailureClass::kDiverged, orders);
     return;
   }
   std::vector<Loss> odd;
@@ -230,7 +232,7 @@ void Coordinator::CompareStates(Version version, StageIndex stage, Timepoint now
     if (state == largest->first || !workers_.contains(id)) continue;
     odd.push_back(
         {id, "it holds other weights than the replicas of its stage, at version " + ToText(version),
-         true});
+         true, LossKind::kWrongState});
   }
   if (!odd.empty()) Evict(odd, now, orders);
 }
@@ -255,7 +257,7 @@ void Coordinator::OnCheckpointWritten(const WorkerId& from, const CheckpointWrit
     return;
   }
   if (!written.error.empty()) {
-    CheckpointOver(written.version, from.value + ": " + written.error, orders);
+    CheckpointOver(written.version, from.value + ": " + written.error, now, orders);
     Advance(now, orders);
     return;
   }
@@ -273,24 +275,34 @@ Orders Coordinator::OnCheckpointPublished(Version version, const std::string& er
                                           Timepoint now) {
   Orders orders;
   if (phase_ == Phase::kFinished) return orders;
-  CheckpointOver(version, error, orders);
+  CheckpointOver(version, error, now, orders);
   Advance(now, orders);
   return orders;
 }
 
-void Coordinator::CheckpointOver(Version version, const std::string& error, Orders& orders) {
+void Coordinator::CheckpointOver(Version version, const std::string& error, Timepoint now,
+                                 Orders& orders) {
   if (!checkpoint_ || checkpoint_->version != version) return;
   checkpoint_.reset();
   const bool is_final = version.value == last_step_;
   if (error.empty()) {
+    last_checkpoint_ = {version, UnixTime(now), 0, {}};
     orders.push_back(order::Event{"CheckpointWritten", "version " + ToText(version)});
     if (is_final) final_checkpoint_wanted_ = false;
     return;
   }
+  last_checkpoint_.error = error;
+  ++last_checkpoint_.failures;
   // A failed checkpoint never stops training; the next one is tried when it is due.
   orders.push_back(order::Event{"CheckpointFailed", "version " + ToText(version) + ": " + error});
   if (is_final && ++final_checkpoint_tries_ >= kFinalCheckpointTries) {
-    Fail("trained to the end, but the last checkpoint could not be written: " + error, orders);
+    if (stopping_ && options_.keep_workers) {  // they have all that the checkpoint would have
+      const Orders end = OnStopOverdue();
+      orders.insert(orders.end(), end.begin(), end.end());
+      return;
+    }
+    Fail("trained to the end, but the last checkpoint could not be written: " + error,
+         FailureClass::kStorageUnavailable, orders);
   }
 }
 
@@ -303,11 +315,9 @@ void Coordinator::FinishIfDone(Orders& orders) {
     return;
   }
   phase_ = Phase::kFinished;
-  for (const auto& [id, worker] : workers_) {
-    orders.push_back(order::Tell{id, Shutdown{options_.term, "the job is complete"}});
-  }
-  orders.push_back(
-      order::Finish{.succeeded = true, .stopped_early = version_.value < options_.max_steps});
+  const bool stopped_early = version_.value < options_.max_steps;
+  if (!stopped_early || !options_.keep_workers) Dismiss("the job is complete", orders);
+  orders.push_back(order::Finish{.succeeded = true, .stopped_early = stopped_early});
 }
 
 }  // namespace swarm::protocol

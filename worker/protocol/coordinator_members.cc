@@ -12,10 +12,8 @@ void Coordinator::OnHello(const Hello& hello, Timepoint now, Orders& orders) {
     orders.push_back(order::Tell{hello.id, Shutdown{options_.term, std::move(reason), rejoin}});
   };
   if (hello.term > options_.term) {
-    phase_ = Phase::kFinished;
-    orders.push_back(
-        order::Finish{.superseded = true,
-                      .reason = "there is a trainer of term " + std::to_string(hello.term.value)});
+    const Orders end = OnSuperseded("there is a trainer of term " + std::to_string(hello.term.value));
+    orders.insert(orders.end(), end.begin(), end.end());
     return;
   }
   if (hello.protocol_version != kProtocolVersion) {
@@ -36,7 +34,7 @@ void Coordinator::OnHello(const Hello& hello, Timepoint now, Orders& orders) {
   }
   if (const auto known = workers_.find(hello.id); known != workers_.end()) {
     if (known->second.member.incarnation == hello.incarnation) return;
-    Evict({{hello.id, "it was started again"}}, now, orders);
+    Evict({{hello.id, "it was started again", false, LossKind::kRestarted}}, now, orders);
   }
   if (hello.serving) {
     if (phase_ == Phase::kTakingOver) {
@@ -104,7 +102,7 @@ void Coordinator::OnReady(const WorkerId& from, const Ready& ready, Timepoint no
       if (w.loaded && w.member.stage == ready.stage && w.state != ready.state) {
         Fail("the replicas of stage " + std::to_string(ready.stage.value) +
                  " begin with different weights: " + from.value + " and " + other.value,
-             orders);
+             FailureClass::kDiverged, orders);
         return;
       }
     }
@@ -113,8 +111,9 @@ void Coordinator::OnReady(const WorkerId& from, const Ready& ready, Timepoint no
     const auto join = joins_.find(worker.member.stage);
     if (join == joins_.end() || ready.version != join->second.version ||
         ready.state != join->second.state) {
-      Evict({{from, "it has copied something else than the state of its stage", true}}, now,
-            orders);
+      Evict({{from, "it has copied something else than the state of its stage", true,
+              LossKind::kWrongState}},
+            now, orders);
       return;
     }
     worker.loaded = true;
@@ -315,6 +314,7 @@ void Coordinator::CatchUp(const WorkerId& id, Worker& worker, Timepoint now, Ord
     join_seconds_ = join_seconds_ == 0 ? seconds : 0.8 * join_seconds_ + 0.2 * seconds;
     worker.role = Role::kReady;
     worker.since = now;
+    ++counts_.joins;
     CountChange(1);
     UpdateRouter();
     orders.push_back(order::Event{
@@ -326,16 +326,20 @@ void Coordinator::CatchUp(const WorkerId& id, Worker& worker, Timepoint now, Ord
 void Coordinator::OnLeaving(const WorkerId& from, const Leaving& leaving, Timepoint now,
                             Orders& orders) {
   Worker& worker = workers_.at(from);
-  if (worker.leave && !worker.leave->to) return;
+  const Timepoint deadline = now + FromSeconds(leaving.seconds);
+  if (worker.leave && !worker.leave->IsMove()) {
+    worker.leave->deadline = std::min(worker.leave->deadline, deadline);
+    return;
+  }
   orders.push_back(order::Event{"WorkerLeaving",
                                 from.value + " ends in " + std::to_string(leaving.seconds) + " s"});
   if (!worker.leave) worker.leave.emplace();
   worker.leave->to.reset();  // what was a move is an end now
-  worker.leave->deadline = now + FromSeconds(leaving.seconds);
+  worker.leave->deadline = deadline;
   if (!IsTraining()) return;
   if (!worker.InRoster()) {
     orders.push_back(order::Tell{from, Shutdown{options_.term, "leaves as it was told to"}});
-    Evict({{from, "leaves before it served"}}, now, orders);
+    Evict({{from, "leaves before it served", false, nullptr}}, now, orders);
     return;
   }
   UpdateRouter();
@@ -396,7 +400,11 @@ void Coordinator::AdvanceLeave(WorkerId id, Worker& worker, Timepoint now, Order
     state.ledger.HandOver(id, asked->second);
   }
   const std::optional<StageIndex> to = leave.to;
-  if (to) moves_[id] = {*to, now};
+  if (to) {
+    moves_[id] = {*to, now};
+  } else {
+    ++counts_.leaves;
+  }
   orders.push_back(order::Event{"WorkerLeft", id.value + " has handed over what it had"});
   ForgetWorker(id, orders);
   UpdateRouter();

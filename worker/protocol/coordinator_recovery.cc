@@ -15,7 +15,8 @@ Orders Coordinator::OnWorkerLost(const WorkerId& worker, const std::string& why,
   Orders orders;
   if (phase_ == Phase::kFinished) return orders;
   holdings_.erase(worker);
-  Evict({{worker, why, connected}}, now, orders);
+  Evict({{worker, why, connected, connected ? LossKind::kSilent : LossKind::kDisconnected}}, now,
+        orders);
   return orders;
 }
 
@@ -82,12 +83,19 @@ void Coordinator::Evict(const std::vector<Loss>& losses, Timepoint now, Orders& 
     if (it == workers_.end()) continue;
     const bool served = it->second.role != Role::kWaiting;
     orders.push_back(order::Event{
-        "WorkerLost", loss.worker.value +
-                          (served ? " of stage " + std::to_string(it->second.member.stage.value)
-                                  : std::string()) +
-                          ": " + loss.why});
+        loss.kind == nullptr ? "WorkerLeft" : "WorkerLost",
+        loss.worker.value +
+            (served ? " of stage " + std::to_string(it->second.member.stage.value)
+                    : std::string()) +
+            ": " + loss.why});
     roster_changed |= it->second.InRoster();
     if (it->second.InRoster()) CountChange(1);
+    if (loss.kind == nullptr) {
+      ++counts_.leaves;
+    } else {
+      recovering_ += it->second.InRoster() ? 1 : 0;
+      CountLoss({0, loss.worker, it->second.member.stage, loss.kind, loss.why, UnixTime(now)});
+    }
     ForgetWorker(loss.worker, orders);
     orders.push_back(order::Forget{loss.worker});
     if (loss.connected) {
@@ -130,7 +138,8 @@ Orders Coordinator::OnBeat(const WorkerId& from, const Heartbeat& beat, Timepoin
       slowest_work_ == 0 ? options_.patience.first_microbatch
                          : std::max(options_.patience.compute, FromSeconds(20 * slowest_work_));
   if (now - worker.computed_at >= patience) {
-    Evict({{from, "its device does not come to an end with its work", true}}, now, orders);
+    Evict({{from, "its device does not come to an end with its work", true, LossKind::kStuck}}, now,
+          orders);
   }
   return orders;
 }
@@ -138,7 +147,9 @@ Orders Coordinator::OnBeat(const WorkerId& from, const Heartbeat& beat, Timepoin
 void Coordinator::LoseCells(StepState& state, const WorkerId& worker) {
   for (std::uint64_t m = 0; m < state.ledger.microbatches(); ++m) {
     for (const Ledger::Cell& cell : state.ledger.row(Microbatch(m))) {
-      if (cell.worker == worker && cell.state == CellState::kOpen) router_.Release(worker);
+      if (cell.worker != worker) continue;
+      if (cell.state == CellState::kOpen) router_.Release(worker);
+      if (cell.state == CellState::kFolded) ++counts_.replays;
     }
     RowState& row = state.rows[m];
     if (row.revoking && row.revoking->worker == worker) row.revoking.reset();
@@ -278,13 +289,14 @@ Duration Coordinator::RowPatience(int tries) const {
 void Coordinator::CheckRows(Timepoint now, Orders& orders, std::vector<Loss>& losses) {
   for (auto& [step, state] : steps_) {
     for (auto& [worker, voiding] : state.voiding) {
-      if (now >= voiding.deadline) losses.push_back({worker, "did not answer Void", true});
+      if (now >= voiding.deadline) losses.push_back({worker, "did not answer Void", true, LossKind::kUnresponsive});
     }
     for (std::uint64_t m = 0; m < state.rows.size(); ++m) {
       RowState& row = state.rows[m];
       if (row.revoking) {
         if (now >= row.revoking->deadline) {
-          losses.push_back({row.revoking->worker, "did not answer Revoke", true});
+          losses.push_back(
+              {row.revoking->worker, "did not answer Revoke", true, LossKind::kUnresponsive});
         }
         continue;
       }
@@ -298,6 +310,7 @@ void Coordinator::CheckRows(Timepoint now, Orders& orders, std::vector<Loss>& lo
       }
       if (now - row.progress < patience) continue;
       ++row.tries;
+      ++counts_.revocations;
       const TaskKey key{generation_, step, Microbatch(m), *stage, cell.attempt};
       orders.push_back(order::Event{"MicrobatchStuck",
                                     "microbatch " + std::to_string(m) + " of step " +
@@ -345,7 +358,8 @@ void Coordinator::CheckReduces(Timepoint now, Orders& orders, std::vector<Loss>&
       // Some pair cannot talk. Without one of the silent ones the others may be able to; which one
       // it is matters little, as it comes back.
       losses.push_back({silent[static_cast<std::size_t>(progress.tries) % silent.size()],
-                        "does not finish the sum of step " + std::to_string(step.value), true});
+                        "does not finish the sum of step " + std::to_string(step.value), true,
+                        LossKind::kUnresponsive});
     }
   }
 }
@@ -368,17 +382,18 @@ void Coordinator::CheckMembers(Timepoint now, Orders& orders, std::vector<Loss>&
     WelcomeJoiners(stage, join, now, orders);
   }
   for (const auto& [id, worker] : workers_) {
-    if (worker.leave && worker.leave->to) {
+    if (worker.leave && worker.leave->IsMove()) {
       // A move that cannot be completed is given up below, without harm.
     } else if (worker.leave && now >= worker.leave->deadline) {
-      losses.push_back({id, "its time was over before it had handed over", true});
+      losses.push_back(
+          {id, "its time was over before it had handed over", true, LossKind::kLate});
     } else if (worker.role == Role::kLoading && !worker.loaded &&
                now - worker.since >= options_.patience.load) {
-      losses.push_back({id, "does not load its state", true});
+      losses.push_back({id, "does not load its state", true, LossKind::kLate});
     } else if ((worker.role == Role::kJoining || worker.role == Role::kCatchingUp) &&
                (now - worker.since >= options_.patience.join ||
                 version_.value > BeginOf(worker).value + options_.join_lag_max)) {
-      losses.push_back({id, "does not come to the end of joining", true});
+      losses.push_back({id, "does not come to the end of joining", true, LossKind::kLate});
     }
   }
 }
@@ -402,7 +417,7 @@ void Coordinator::RollBackIfStageLost(Timepoint now, Orders& orders) {
   evaluation_.reset();
   checkpoint_.reset();
   for (auto& [id, worker] : workers_) {
-    if (worker.leave && worker.leave->to) worker.leave.reset();  // a move
+    if (worker.leave && worker.leave->IsMove()) worker.leave.reset();
     const bool begun = std::exchange(worker.welcomed, false);
     if (worker.role == Role::kJoining && !begun) worker.role = Role::kWaiting;
   }
@@ -475,6 +490,7 @@ Orders Coordinator::OnGenerationBegun(Generation generation, Version version,
     worker.role = Role::kLoading;
     worker.since = now;
   }
+  ++counts_.rollbacks;
   orders.push_back(order::Event{"RolledBack", "to version " + std::to_string(version_.value) +
                                                   ", as generation " +
                                                   std::to_string(generation_.value)});
@@ -576,6 +592,12 @@ void Coordinator::Adopt(Timepoint now, Orders& orders) {
   for (const auto& [id, holding] : holdings_) {
     workers_.at(id).role =
         holding.version.value + 1 >= version_.value ? Role::kReady : Role::kCatchingUp;
+  }
+  for (const Member& member : roster.members) {
+    if (workers_.contains(member.id)) continue;
+    ++recovering_;
+    CountLoss({0, member.id, member.stage, LossKind::kSilent, "did not answer the new trainer",
+               UnixTime(now)});
   }
   phase_ = Phase::kTraining;
   phase_since_ = last_commit_ = now;

@@ -2,6 +2,7 @@
 
 #include "api/parse.h"
 #include "base/log.h"
+#include "worker/protocol/failure.h"
 #include "worker/stage/load.h"
 
 namespace swarm::stage {
@@ -13,6 +14,10 @@ using protocol::WorkerId;
 namespace {
 
 constexpr Duration kBeatInterval = std::chrono::milliseconds(250);
+/// Between two lines that say that there is no trainer.
+constexpr Duration kMissInterval = std::chrono::seconds(60);
+/// Between two tries to load a state from a storage that does not answer; the trainer has a limit.
+constexpr Duration kLoadRetry = std::chrono::seconds(5);
 constexpr Duration kFlushInterval = std::chrono::milliseconds(1);
 constexpr std::size_t kEarlyControlMax = 65536;
 
@@ -152,8 +157,11 @@ void Worker::Beat() {
     // has no room for is not worth waiting for.
     (void)endpoint_->Send(options_.trainer, Lane::kData, {beat, {}});
   } else if (now - trainer_lost_ > options_.trainer_patience) {
-    GiveUp("no trainer for " + std::to_string(ToSeconds(options_.trainer_patience)) + " s");
+    GiveUp(DeadlineExceeded("no trainer for " +
+                            std::to_string(ToSeconds(options_.trainer_patience)) + " s"));
     return;
+  } else {
+    MissTrainer(now);
   }
   if (state_fetch_) state_fetch_->OnTick(now);
   std::vector<GradientFetch*> fetches;
@@ -162,10 +170,53 @@ void Worker::Beat() {
   control_.PostAt(now + kBeatInterval, [this] { Beat(); });
 }
 
-void Worker::GiveUp(const std::string& reason) {
-  LOG_ERROR("{}", reason);
-  if (trainer_up_) Send(options_.trainer, Lane::kControl, protocol::Failure{reason}, {});
-  Stop(Status(StatusCode::kFailedPrecondition, reason));
+void Worker::MissTrainer(Timepoint now) {
+  if (now - std::max(trainer_lost_, missed_) < kMissInterval) return;
+  missed_ = now;
+  LOG_INFO("no trainer for {:.0f} s; waiting for the next one, {:.0f} s at most",
+           ToSeconds(now - trainer_lost_), ToSeconds(options_.trainer_patience));
+}
+
+void Worker::GiveUp(const Status& why) {
+  LOG_ERROR("{}", why.message());
+  if (trainer_up_) {
+    Send(options_.trainer, Lane::kControl,
+         protocol::Failure{why.message(), protocol::FailureClassOf(why)}, {});
+  }
+  Stop(why);
+}
+
+Status Worker::Ask(Duration limit, std::function<Status()> question) {
+  const auto answer = std::make_shared<std::promise<Status>>();
+  auto status = answer->get_future();
+  control_.Post([answer, question = std::move(question)] { answer->set_value(question()); });
+  if (status.wait_for(limit) != std::future_status::ready) {
+    return DeadlineExceeded("the worker's loop does not answer");
+  }
+  return status.get();
+}
+
+Status Worker::CheckHealth(Duration limit) {
+  return Ask(limit, [] { return Status(); });
+}
+
+Status Worker::CheckReady(Duration limit) {
+  return Ask(limit, [this] { return Readiness(); });
+}
+
+Status Worker::Readiness() const {
+  if (!replica_) return Unavailable(job_ ? "loading its state" : "waiting for the trainer");
+  const bool member = std::any_of(
+      roster_.members.begin(), roster_.members.end(), [&](const protocol::Member& member) {
+        return member.id == options_.id && member.incarnation == options_.incarnation;
+      });
+  if (!member) return Unavailable("not in the roster yet");
+  if (leave_by_) return Unavailable("leaving");
+  if (replica_->version().value + 1 < decided_.value) {
+    return Unavailable("at version " + std::to_string(replica_->version().value) + " of " +
+                       std::to_string(decided_.value));
+  }
+  return Status();
 }
 
 void Worker::Handle(const WorkerId& from, Envelope envelope) {
@@ -236,6 +287,7 @@ void Worker::OnControl(const protocol::Message& message) {
         } else if constexpr (std::is_same_v<M, Reduce>) {
           Carry(replica_->OnReduce(m));
         } else if constexpr (std::is_same_v<M, Commit>) {
+          decided_ = std::max(decided_, protocol::Version(m.record.step.value + 1));
           Carry(replica_->OnCommit(m));
         } else if constexpr (std::is_same_v<M, WriteCheckpoint>) {
           Carry(replica_->OnWriteCheckpoint(m));
@@ -257,7 +309,7 @@ void Worker::On(const protocol::Welcome& welcome) {
   if (welcome.term < term_ || (replica_ && welcome.term == term_)) return;
   auto job = api::FromJsonText(welcome.job_json);
   if (!job.ok()) {
-    GiveUp("the trainer's job cannot be read: " + job.status().message());
+    GiveUp(job.status().WithContext("the trainer's job cannot be read"));
     return;
   }
   term_ = welcome.term;
@@ -319,8 +371,15 @@ void Worker::StageIsReady(Result<std::unique_ptr<model::Stage>> stage, const Dig
                           std::uint64_t loading) {
   if (loading != loadings_) return;  // something else is being loaded already
   if (!stage.ok()) {
-    GiveUp("stage " + std::to_string(welcome_.stage.value) +
-           " cannot be set up: " + stage.status().message());
+    const Status why = stage.status().WithContext("stage " + std::to_string(welcome_.stage.value) +
+                                                  " cannot be set up");
+    const bool from_bucket = welcome_.checkpoint_uri.starts_with("s3://") ||
+                             job_->spec.model.uri.starts_with("s3://");
+    if (stage.status().code() != StatusCode::kUnavailable || !from_bucket) return GiveUp(why);
+    LOG_WARN("{}; trying again", why.message());
+    control_.PostAt(Clock::now() + kLoadRetry, [this, loading] {
+      if (loading == loadings_) LoadFrom(welcome_, std::nullopt);
+    });
     return;
   }
   stage_ = *std::move(stage);
@@ -357,6 +416,7 @@ void Worker::ForgetEverything() {
   state_fetch_.reset();
   gradient_fetches_.clear();
   early_control_.clear();
+  decided_ = {};
 }
 
 void Worker::ConnectTo(const std::vector<protocol::Member>& members) {
@@ -426,7 +486,7 @@ void Worker::On(const WorkerId& from, const protocol::Fetched& fetched, Bytes pa
 void Worker::Send(const WorkerId& to, Lane lane, protocol::Message message, Bytes payload) {
   if (dropped_.contains(to)) return;  // evicted: what it needs is asked of the trainer
   const Status status = outbox_->Send(to, lane, {std::move(message), std::move(payload)});
-  if (!status.ok()) GiveUp("cannot send to " + to.value + ": " + status.message());
+  if (!status.ok()) GiveUp(Internal("cannot send to " + to.value + ": " + status.message()));
   if (outbox_->waiting() > 0) ScheduleFlush();
 }
 

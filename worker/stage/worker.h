@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -40,7 +41,7 @@ struct WorkerOptions {
   int threads = 1;
   std::string device = "cpu";
   std::string numeric_class;  ///< of what this process computes; see model/numeric_class.h
-  /// How long to go on without a trainer before giving up.
+  /// How long to go on without a trainer before giving up: the next one may take a while to come.
   Duration trainer_patience = std::chrono::seconds(60);
   std::uint64_t retained_bytes_max = 1ull << 30;  ///< see protocol::ReplicaOptions
 };
@@ -57,13 +58,19 @@ class Worker : public net::EndpointHandler {
   ~Worker() override;
 
   /// Blocks until the trainer dismisses this worker (ok), or it cannot go on. kAborted: its state
-  /// is of no use any more; it may come back as a new incarnation.
+  /// is of no use any more; it may come back as a new incarnation. kDeadlineExceeded: there was no
+  /// trainer for too long. kResourceExhausted: no memory.
   Status Wait();
   /// Ends Wait. From any thread.
   void Stop(const Status& why);
   /// This process will be ended when `grace` is over: hand over what it has and leave before. From
   /// any thread. Wait ends at the latest then.
   void Leave(Duration grace);
+
+  /// For probes. Healthy: the worker's loop answers within `limit`. Ready: and the worker is in the
+  /// roster, at the current state or one commit behind it. From any thread but the worker's own.
+  Status CheckHealth(Duration limit);
+  Status CheckReady(Duration limit);
 
   const WorkerCounters& counters() const { return counters_; }
   double busy_seconds() const { return compute_.busy_seconds(); }
@@ -98,7 +105,10 @@ class Worker : public net::EndpointHandler {
   void Tell(protocol::Message message);
   void FlushProgress();
   void ScheduleFlush();
-  void GiveUp(const std::string& reason);
+  void GiveUp(const Status& why);
+  void MissTrainer(Timepoint now);
+  Status Readiness() const;
+  Status Ask(Duration limit, std::function<Status()> question);
   bool IsCurrent(protocol::Generation generation) const {
     return replica_ && replica_->generation() == generation;
   }
@@ -143,6 +153,8 @@ class Worker : public net::EndpointHandler {
   bool trainer_up_ = false;
   bool flush_scheduled_ = false;
   Timepoint trainer_lost_;
+  Timepoint missed_;               // when it was last said that there is no trainer
+  protocol::Version decided_;      // commits that were heard of
   std::optional<Timepoint> leave_by_;
   protocol::Term term_;  // promised, also while there is no replica
   std::optional<protocol::Replica> replica_;

@@ -59,7 +59,7 @@ void Worker::Do(const protocol::action::RunForward& a) {
         control_.Post([this, key = a.key, result, seconds] {
           if (!IsCurrent(key.generation)) return;
           if (!result->ok()) {
-            GiveUp("forward failed: " + result->status().message());
+            GiveUp(result->status().WithContext("forward failed"));
             return;
           }
           counters_.forward_seconds.Observe(seconds);
@@ -85,7 +85,7 @@ void Worker::Do(const protocol::action::RunBackward& a) {
                           return;
                         }
                         if (!result->ok()) {
-                          GiveUp("backward failed: " + result->status().message());
+                          GiveUp(result->status().WithContext("backward failed"));
                           return;
                         }
                         counters_.backward_seconds.Observe(seconds);
@@ -231,8 +231,8 @@ void Worker::Do(const protocol::action::ApplyCommit& a) {
     control_.Post([this, record, status, state] {
       if (!IsCurrent(record.generation)) return;
       if (!status.ok()) {
-        GiveUp("the commit of step " + std::to_string(record.step.value) +
-               " cannot be applied: " + status.message());
+        GiveUp(status.WithContext("the commit of step " + std::to_string(record.step.value) +
+                                  " cannot be applied"));
         return;
       }
       ++counters_.commits;

@@ -1,13 +1,23 @@
 #include "worker/trainer/observer.h"
 
+#include <deque>
+#include <mutex>
+
 #include "base/loop.h"
-#include "worker/trainer/trainer.h"
 
 namespace swarm::trainer {
+namespace {
+
+constexpr std::size_t kRepliesMax = 64;
+
+}  // namespace
 
 struct Observer::State {
-  std::mutex mutex;
-  std::optional<protocol::JobStatus> newest;
+  mutable std::mutex mutex;
+  std::optional<protocol::JobStatus> newest;  // guarded, as all up to `heard`
+  std::deque<protocol::DirectReply> replies;
+  bool connected = false;
+  std::optional<Timepoint> heard;
   Duration interval{};
   std::unique_ptr<net::Endpoint> endpoint;
   Loop loop{"observer"};
@@ -43,14 +53,47 @@ std::optional<protocol::JobStatus> Observer::Take() {
   return std::exchange(state_->newest, std::nullopt);
 }
 
+Status Observer::Send(protocol::Direct direct) {
+  return state_->endpoint->Send(kTrainerId, net::Lane::kControl, {std::move(direct), {}});
+}
+
+std::optional<protocol::DirectReply> Observer::TakeReply() {
+  std::lock_guard lock(state_->mutex);
+  if (state_->replies.empty()) return std::nullopt;
+  protocol::DirectReply reply = std::move(state_->replies.front());
+  state_->replies.pop_front();
+  return reply;
+}
+
+bool Observer::connected() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->connected;
+}
+
+std::optional<Timepoint> Observer::heard() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->heard;
+}
+
 void Observer::OnMessage(const net::WorkerId&, net::Lane, net::Envelope envelope) {
+  std::lock_guard lock(state_->mutex);
+  state_->heard = Clock::now();
   if (auto* status = std::get_if<protocol::JobStatus>(&envelope.message)) {
-    std::lock_guard lock(state_->mutex);
     state_->newest = std::move(*status);
+  } else if (auto* reply = std::get_if<protocol::DirectReply>(&envelope.message)) {
+    state_->replies.push_back(std::move(*reply));
+    if (state_->replies.size() > kRepliesMax) state_->replies.pop_front();
   }
 }
 
-void Observer::OnPeerUp(const net::WorkerId&) {}
-void Observer::OnPeerDown(const net::WorkerId&, const Status&) {}
+void Observer::OnPeerUp(const net::WorkerId&) {
+  std::lock_guard lock(state_->mutex);
+  state_->connected = true;
+}
+
+void Observer::OnPeerDown(const net::WorkerId&, const Status&) {
+  std::lock_guard lock(state_->mutex);
+  state_->connected = false;
+}
 
 }  // namespace swarm::trainer

@@ -112,19 +112,42 @@ std::uint64_t FindValidated(const std::string& path) {
 
 }  // namespace
 
-Result<std::unique_ptr<RunLog>> RunLog::Open(const std::string& folder, std::uint64_t first_step) {
+std::string FormatStep(const StepLine& line) {
+  Json json;
+  json["step"] = line.record.step.value;
+  json["loss"] = line.record.loss;
+  json["grad_norm"] = line.record.grad_norm;
+  json["lr"] = line.record.learning_rate;
+  json["tokens"] = line.tokens;
+  json["seconds"] = line.seconds;
+  json["tokens_per_second"] =
+      line.seconds > 0 ? static_cast<double>(line.tokens) / line.seconds : 0.0;
+  json["boundary_bytes"] = line.boundary_bytes;
+  return json.dump();
+}
+
+Result<std::unique_ptr<RunLog>> RunLog::Open(const std::string& folder, std::uint64_t first_step,
+                                             Fence fence) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return Unavailable(folder + ": " + error.message());
   const std::string events_path = folder + "/events.jsonl";
   File events(std::fopen(events_path.c_str(), first_step > 0 ? "ae" : "we"));
   if (!events) return Unavailable(events_path + ": " + std::strerror(errno));
-  std::unique_ptr<RunLog> log(new RunLog(folder, std::move(events)));
+  std::unique_ptr<RunLog> log(new RunLog(folder, std::move(events), std::move(fence)));
   RETURN_IF_ERROR(log->CutTo(first_step));
   return log;
 }
 
+bool RunLog::MayWrite() {
+  if (!fenced_ && fence_) fenced_ = fence_().code() == StatusCode::kAborted;
+  return !fenced_;
+}
+
 Status RunLog::CutTo(std::uint64_t first_step) {
+  if (!MayWrite()) {
+    return Status(StatusCode::kAborted, "another trainer writes to " + folder_ + " now");
+  }
   const std::string path = folder_ + "/steps.jsonl", ledger_path = folder_ + "/ledger.jsonl";
   std::uint64_t next_ledger_step = 0;
   std::error_code error;
@@ -151,30 +174,21 @@ void RunLog::Write(std::FILE* file, const std::string& line) {
   failing_ = !written;
 }
 
-void RunLog::Step(const StepLine& line) {
-  if (line.record.step.value < next_step_) return;
+bool RunLog::Step(const StepLine& line) {
+  if (line.record.step.value < next_step_ || !MayWrite()) return false;
   next_step_ = line.record.step.value + 1;
-  Json json;
-  json["step"] = line.record.step.value;
-  json["loss"] = line.record.loss;
-  json["grad_norm"] = line.record.grad_norm;
-  json["lr"] = line.record.learning_rate;
-  json["tokens"] = line.tokens;
-  json["seconds"] = line.seconds;
-  json["tokens_per_second"] =
-      line.seconds > 0 ? static_cast<double>(line.tokens) / line.seconds : 0.0;
-  json["boundary_bytes"] = line.boundary_bytes;
-  Write(steps_.get(), json.dump());
+  Write(steps_.get(), FormatStep(line));
   if (progress_) {
     const Json committed{
         {"time", UnixSeconds()}, {"event", "Committed"}, {"step", line.record.step.value}};
     Write(progress_.get(), committed.dump());
   }
+  return true;
 }
 
 void RunLog::Ledger(const LedgerLine& line) {
   const std::uint64_t step = line.record.step.value;
-  if (step < next_ledger_step_) return;
+  if (step < next_ledger_step_ || !MayWrite()) return;
   if (!ledger_) ledger_.reset(std::fopen((folder_ + "/ledger.jsonl").c_str(), "ae"));
   if (!ledger_) {
     if (!std::exchange(failing_, true)) {
@@ -196,7 +210,7 @@ Status RunLog::TraceProgress() {
 }
 
 void RunLog::Progress(const std::string& worker, const protocol::Progress& progress) {
-  if (!progress_) return;
+  if (!progress_ || fenced_) return;
   const double now = UnixSeconds();
   for (const protocol::TaskReport& report : progress.reports) {
     const Json json{{"time", now},
@@ -210,11 +224,12 @@ void RunLog::Progress(const std::string& worker, const protocol::Progress& progr
 }
 
 void RunLog::Event(const std::string& kind, const std::string& text) {
+  if (!MayWrite()) return;
   Write(events_.get(), Json{{"time", UnixSeconds()}, {"kind", kind}, {"text", text}}.dump());
 }
 
 void RunLog::Validation(protocol::Version version, double loss) {
-  if (version.value <= validated_ && version.value > 0) return;
+  if ((version.value <= validated_ && version.value > 0) || !MayWrite()) return;
   validated_ = version.value;
   Write(events_.get(), Json{{"time", UnixSeconds()},
                             {"kind", "Validation"},

@@ -3,11 +3,13 @@
 // ledger.jsonl, who contributed what to each committed step, and, for measurements, progress.jsonl.
 //
 // A disk that is full costs lines of a log, never the training: writing goes on when there is room.
+// A trainer that another has taken the place of writes nothing more (Fence).
 // Not thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,21 +34,33 @@ struct LedgerLine {
   std::vector<std::vector<protocol::Participant>> claims;
 };
 
+/// The line of steps.jsonl, without its end.
+std::string FormatStep(const StepLine& line);
+
 class RunLog {
  public:
+  /// Asked before anything is written; kAborted: another trainer writes now.
+  using Fence = std::function<Status()>;
+
   /// All lines that are there stay.
   static constexpr std::uint64_t kKeepAll = ~std::uint64_t{0};
 
   /// Opens the files in `folder`, which is made if need be. steps.jsonl and ledger.jsonl are cut to
   /// the steps before `first_step`, so that a resumed run goes on without a gap or a doubled line;
   /// 0 begins events.jsonl anew as well. Errors: kUnavailable, naming the file.
-  static Result<std::unique_ptr<RunLog>> Open(const std::string& folder, std::uint64_t first_step);
+  static Result<std::unique_ptr<RunLog>> Open(const std::string& folder, std::uint64_t first_step,
+                                              Fence fence = nullptr);
 
   /// Cuts steps.jsonl and ledger.jsonl to the steps before `first_step`. Errors: as Open; the log
   /// then goes on where it was.
+  /// kAborted: the log is another's.
   Status CutTo(std::uint64_t first_step);
-  /// A step that has its line already (of the trainer before) gets no second one.
-  void Step(const StepLine& line);
+  /// Asks the fence; false: another trainer writes now, and this one has stopped to.
+  bool MayWrite();
+  /// What it said last.
+  bool fenced() const { return fenced_; }
+  /// A step that has its line already (of the trainer before) gets no second one: false.
+  bool Step(const StepLine& line);
   /// As Step; the file is made with the first line.
   void Ledger(const LedgerLine& line);
   /// Begins to write progress.jsonl, behind what stands there, for Progress and Step: a line for
@@ -64,11 +78,13 @@ class RunLog {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   using File = std::unique_ptr<std::FILE, Closer>;
-  RunLog(std::string folder, File events)
-      : folder_(std::move(folder)), events_(std::move(events)) {}
+  RunLog(std::string folder, File events, Fence fence)
+      : folder_(std::move(folder)), fence_(std::move(fence)), events_(std::move(events)) {}
   void Write(std::FILE* file, const std::string& line);
 
   const std::string folder_;
+  const Fence fence_;
+  bool fenced_ = false;
   File steps_;
   File events_;
   File ledger_;    // open from the first line on

@@ -1,6 +1,10 @@
 #include "worker/trainer/trainer.h"
 
+#include <condition_variable>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "api/llama_config.h"
@@ -8,7 +12,6 @@
 #include "base/log.h"
 #include "worker/optim/schedule.h"
 #include "worker/state/checkpoint.h"
-#include "worker/trainer/beginning.h"
 
 namespace swarm::trainer {
 
@@ -25,6 +28,58 @@ constexpr Duration kFarewell = std::chrono::seconds(2);
 constexpr Duration kTick = std::chrono::milliseconds(100);
 /// Between two tries to begin a generation, when the storage does not answer.
 constexpr Duration kStorageRetry = std::chrono::seconds(2);
+/// Between two looks for a later trainer, besides those before each write.
+constexpr Duration kFencePeriod = std::chrono::seconds(10);
+/// Steps that a trainer's end may cost beside the checkpoints: those of so long.
+constexpr Duration kArchivePeriod = std::chrono::seconds(10);
+
+double UnixEpoch() {
+  const auto wall = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(wall).count() - ToSeconds(Clock::now().time_since_epoch());
+}
+
+bool UsesBucket(const api::Spec& spec) {
+  for (const std::string* uri : {&spec.model.uri, &spec.model.tokenizer.uri, &spec.data.uri,
+                                 &spec.data.validationUri, &spec.checkpoint.uri}) {
+    if (uri->starts_with("s3://")) return true;
+  }
+  return false;
+}
+
+bool MayPass(const Status& status) {
+  return status.code() == StatusCode::kUnavailable ||
+         status.code() == StatusCode::kDeadlineExceeded;
+}
+
+/// Waits; false if it was cancelled meanwhile.
+bool Pause(Duration duration, const std::stop_token& cancelled) {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  return !never.wait_for(lock, cancelled, duration, [&] { return cancelled.stop_requested(); });
+}
+
+/// Does `prepare` again while a bucket does not answer.
+template <typename Prepare>
+auto AwaitStorage(const TrainerOptions& options, Prepare prepare) -> decltype(prepare()) {
+  const Timepoint begin = Clock::now();
+  while (true) {
+    auto result = prepare();
+    const double waited = ToSeconds(Clock::now() - begin);
+    if (!MayPass(result.status()) || !UsesBucket(options.job.spec)) return result;
+    if (waited >= ToSeconds(options.storage_patience)) {
+      return result.status().WithContext("the storage has not answered for " +
+                                         std::to_string(static_cast<int>(waited)) + " s");
+    }
+    LOG_WARN("waiting for the storage, for {:.0f} s of at most {:.0f}: {}", waited,
+             ToSeconds(options.storage_patience), result.status().message());
+    if (!Pause(kStorageRetry, options.cancelled)) {
+      return Cancelled("stopped while it waited for the storage");
+    }
+  }
+}
+
+Status Fenced(Claim* claim) { return claim == nullptr ? Status() : claim->Check(); }
 
 }  // namespace
 
@@ -54,9 +109,55 @@ Trainer::~Trainer() {
   endpoint_.reset();
 }
 
-Status Trainer::Prepare() {
+/// Of several that come at once, the last to claim goes on.
+Status Trainer::ClaimCheckpoints() {
+  const api::Spec& spec = options_.job.spec;
+  if (spec.checkpoint.uri.empty() || checkpoint_claim_) return Status();
+  ASSIGN_OR_RETURN(auto storage, state::Storage::Open(spec.checkpoint.uri, spec.storage));
+  ASSIGN_OR_RETURN(checkpoint_claim_,
+                   Claim::Make(std::move(storage), options_.job_uid, options_.term));
+  return Status();
+}
+
+Result<Beginning> Trainer::PrepareStorage() {
   RETURN_IF_ERROR(ResolveModel(&options_.job));
   ASSIGN_OR_RETURN(data_, JobData::Open(options_.job));
+  const bool resume = options_.resume || options_.term.value > 1;
+  // First a look: who may not begin here must not end the one that is at work.
+  RETURN_IF_ERROR(FindBeginning(options_.job, resume).status());
+  const Status claimed = ClaimCheckpoints();
+  const bool refused = claimed.code() == StatusCode::kPermissionDenied ||
+                       claimed.code() == StatusCode::kUnauthenticated ||
+                       claimed.code() == StatusCode::kAborted;
+  if (!claimed.ok() && (refused || (resume && MayPass(claimed)))) return claimed;
+  if (!claimed.ok()) LOG_WARN("there will be no checkpoints for now: {}", claimed.message());
+  // What another has published before it met the claim counts.
+  return FindBeginning(options_.job, resume);
+}
+
+/// A new machine has none of the lines that trainers before have written.
+void Trainer::RestoreSteps(const Beginning& beginning) {
+  const api::Spec& spec = options_.job.spec;
+  const std::filesystem::path path = options_.out_dir + "/steps.jsonl";
+  std::error_code error;
+  if (std::filesystem::exists(path, error)) return;
+  const bool take_over = options_.term.value > 1;
+  if (!take_over && beginning.version.value == 0) return;
+  auto storage = state::Storage::Open(spec.checkpoint.uri, spec.storage);
+  const auto steps = storage.ok() ? ReadSteps(**storage) : storage.status();
+  if (!steps.ok()) {
+    LOG_WARN("steps.jsonl begins here, as the steps before cannot be read: {}",
+             steps.status().message());
+    return;
+  }
+  std::filesystem::create_directories(options_.out_dir, error);
+  std::ofstream out(path, std::ios::binary);
+  for (const auto& [step, line] : *steps) out << line << "\n";
+}
+
+Status Trainer::Prepare() {
+  ASSIGN_OR_RETURN(const Beginning beginning,
+                   AwaitStorage(options_, [this] { return PrepareStorage(); }));
   const api::Spec& spec = options_.job.spec;
   protocol::CoordinatorOptions options{
       .term = options_.term,
@@ -79,9 +180,9 @@ Status Trainer::Prepare() {
       .checkpoint_uri = spec.checkpoint.uri,
       .validation_interval_steps = spec.training.validationIntervalSteps,
       .validation_microbatches = data_->validation_microbatches(),
-      .balance = options_.balance};
-  ASSIGN_OR_RETURN(const Beginning beginning,
-                   FindBeginning(options_.job, options_.resume || options.take_over));
+      .balance = options_.balance,
+      .keep_workers = options_.keep_workers,
+      .unix_epoch = UnixEpoch()};
   options.generation = beginning.generation;
   options.first_version = first_version_ = beginning.version;
   options.resume_uri = beginning.checkpoint_uri;
@@ -89,9 +190,20 @@ Status Trainer::Prepare() {
     LOG_INFO("going on from version {} in {}", beginning.version.value, options.resume_uri);
   }
   counters_.version = options.first_version.value;
+  ASSIGN_OR_RETURN(auto out, state::Storage::Open(options_.out_dir));
+  auto out_claim = Claim::Make(std::move(out), options_.job_uid, options_.term);
+  if (out_claim.status().code() == StatusCode::kAborted) return out_claim.status();
+  std::shared_ptr<Claim> claim = out_claim.ok() ? std::move(*out_claim) : nullptr;
+  const std::string beside = std::filesystem::absolute(options_.out_dir).lexically_normal();
+  if (!spec.checkpoint.uri.empty() &&
+      !state::LocalPath(spec.checkpoint.uri).starts_with(beside)) {
+    archive_.emplace(options_.term);
+    RestoreSteps(beginning);
+  }
   ASSIGN_OR_RETURN(
       log_, RunLog::Open(options_.out_dir,
-                         options.take_over ? RunLog::kKeepAll : options.first_version.value));
+                         options.take_over ? RunLog::kKeepAll : options.first_version.value,
+                         [claim] { return Fenced(claim.get()); }));
   if (options_.trace_progress) RETURN_IF_ERROR(log_->TraceProgress());
   coordinator_ = std::make_unique<protocol::Coordinator>(std::move(options), Clock::now());
   return {};
@@ -99,8 +211,28 @@ Status Trainer::Prepare() {
 
 Outcome Trainer::Wait() { return ended_.get_future().get(); }
 
-void Trainer::RequestStop() {
-  control_.Post([this] { Carry(coordinator_->OnStopRequested(Clock::now())); });
+void Trainer::RequestStop(Duration limit) {
+  control_.Post([this, limit] {
+    Carry(coordinator_->OnStopRequested(Clock::now()));
+    control_.PostAt(Clock::now() + limit, [this] {
+      if (coordinator_->finished()) return;
+      LOG_WARN("there is no time left for the last checkpoint");
+      overdue_ = true;
+      Carry(coordinator_->OnStopOverdue());
+    });
+  });
+}
+
+Status Trainer::CheckHealth(Duration limit) {
+  return StatusWithin(limit) ? Status() : DeadlineExceeded("the trainer's loop does not answer");
+}
+
+Status Trainer::CheckReady(Duration limit) {
+  const auto status = StatusWithin(limit);
+  if (!status) return DeadlineExceeded("the trainer's loop does not answer");
+  const bool over = status->state == "Succeeded" || status->state == "Failed" ||
+                    status->state == "Superseded";
+  return over ? Unavailable("the job is over for this trainer: " + status->state) : Status();
 }
 
 void Trainer::OnMessage(const WorkerId& from, Lane lane, net::Envelope envelope) {
@@ -141,6 +273,7 @@ void Trainer::Handle(const WorkerId& from, net::Envelope envelope) {
           OnBeat(from, message);
         } else if constexpr (std::is_same_v<M, Observe>) {
           observers_.insert(from);
+          Carry(coordinator_->OnMessage(from, message, now));
           Send(from, Lane::kControl, Describe());
         } else {
           Carry(coordinator_->OnMessage(from, message, now));
@@ -156,6 +289,8 @@ void Trainer::Tick() {
     Carry(coordinator_->OnWorkerLost(silent, "no sign of life", /*connected=*/true, now));
   }
   Carry(coordinator_->OnTick(now));
+  ArchiveNowAndThen();
+  LookForLaterTrainer(now);
   if (!coordinator_->finished()) {
     control_.PostAt(std::min(now + kTick, detector_.NextDeadline()), [this] { Tick(); });
   }
@@ -226,8 +361,11 @@ void Trainer::Do(protocol::order::Issue& o) {
 void Trainer::Do(const protocol::order::StepDone& o) {
   const api::Training& training = options_.job.spec.training;
   const std::uint64_t tokens = training.globalBatchSize * training.sequenceLength;
-  log_->Step({o.record, tokens, o.seconds, o.boundary_bytes});
+  const StepLine line{o.record, tokens, o.seconds, o.boundary_bytes};
+  const bool fresh = log_->Step(line);
   log_->Ledger({o.record, o.claims});
+  if (log_->fenced()) return OnLaterTrainer();
+  if (fresh && archive_) archive_->Add(o.record.generation, o.record.step.value, FormatStep(line));
   ++counters_.steps;
   counters_.version = o.record.step.value + 1;
   counters_.tokens += tokens;
@@ -238,7 +376,8 @@ void Trainer::Do(const protocol::order::StepDone& o) {
   counters_.learning_rate = o.record.learning_rate;
   counters_.step_seconds.Observe(o.seconds);
   counters_.tokens_per_second = o.seconds > 0 ? static_cast<double>(tokens) / o.seconds : 0.0;
-  LOG_DEBUG("step {} loss {:.4f}", o.record.step.value, o.record.loss);
+  LOG_INFO("step {} loss {:.17g} grad_norm {:.17g} seconds {:.6f}", o.record.step.value,
+           o.record.loss, o.record.grad_norm, o.seconds);
 }
 
 void Trainer::Do(const protocol::order::Validated& o) {
@@ -260,10 +399,18 @@ void Trainer::Do(const protocol::order::PublishCheckpoint& o) {
           options_.job.spec.training.stepMode == api::StepMode::kDelayed && o.version.value > 0,
       .config_json = api::LlamaConfigToJson(options_.job.spec.model.config).dump(),
       .files = o.files};
+  ArchiveSteps();
   storage_.Post([this, manifest = std::move(manifest), spec = options_.job.spec] {
-    Status status;
+    Status status = ClaimCheckpoints();
+    if (status.ok()) status = Fenced(checkpoint_claim_.get());
+    if (status.code() == StatusCode::kAborted) {
+      control_.Post([this] { OnLaterTrainer(); });
+      return;
+    }
     auto storage = state::Storage::Open(spec.checkpoint.uri, spec.storage);
-    status = storage.ok() ? state::PublishManifest(**storage, manifest) : storage.status();
+    if (status.ok()) {
+      status = storage.ok() ? state::PublishManifest(**storage, manifest) : storage.status();
+    }
     // The trainer before may have published the same.
     if (status.code() == StatusCode::kAlreadyExists) status = Status();
     if (status.ok()) {
@@ -290,11 +437,17 @@ void Trainer::Do(const protocol::order::Event& o) {
 void Trainer::Do(const protocol::order::BeginGeneration& o) {
   storage_.Post([this, job = options_.job, folder = options_.out_dir, wanted = o.generation,
                  term = options_.term] {
+    const Status fenced = Fenced(checkpoint_claim_.get());
+    if (fenced.code() == StatusCode::kAborted) {
+      control_.Post([this] { OnLaterTrainer(); });
+      return;
+    }
     const auto begun = trainer::BeginGeneration(job, folder, wanted, term);
     control_.Post([this, wanted, begun] {
       const Timepoint now = Clock::now();
       Status status = begun.status();
       if (begun.ok()) status = log_->CutTo(begun->version.value);
+      if (log_->fenced()) return OnLaterTrainer();
       if (!status.ok()) {
         log_->Event("RollbackDelayed", status.message());
         LOG_WARN("the job cannot go back to its last checkpoint yet: {}", status.message());
@@ -310,11 +463,63 @@ void Trainer::Do(const protocol::order::BeginGeneration& o) {
   });
 }
 
+void Trainer::OnLaterTrainer() {
+  Carry(coordinator_->OnSuperseded("a later trainer writes this job's files"));
+}
+
+/// Who has lost all workers to it may never write again, and so never learn.
+void Trainer::LookForLaterTrainer(Timepoint now) {
+  if (looking_ || now - looked_ < kFencePeriod) return;
+  looked_ = now;
+  if (!log_->MayWrite()) return OnLaterTrainer();
+  looking_ = true;
+  storage_.Post([this] {
+    const bool fenced = Fenced(checkpoint_claim_.get()).code() == StatusCode::kAborted;
+    control_.Post([this, fenced] {
+      looking_ = false;
+      if (fenced) OnLaterTrainer();
+    });
+  });
+}
+
+void Trainer::ArchiveNowAndThen() {
+  const Timepoint now = Clock::now();
+  if (archiving_ > 0 || now - archived_ < kArchivePeriod) return;
+  archived_ = now;
+  ArchiveSteps();
+}
+
+void Trainer::ArchiveSteps() {
+  if (!archive_ || !archive_->changed()) return;
+  ++archiving_;
+  storage_.Post([this, pieces = archive_->TakeChanged(), spec = options_.job.spec]() mutable {
+    auto storage = state::Storage::Open(spec.checkpoint.uri, spec.storage);
+    Status status = storage.status();
+    std::erase_if(pieces, [&](const StepPiece& piece) {
+      // One that does not answer is not asked for the others.
+      if (status.ok()) status = (*storage)->Write(piece.name, Bytes::Copy(piece.lines));
+      return status.ok();
+    });
+    control_.Post([this, status, left = std::move(pieces)]() mutable {
+      --archiving_;
+      if (!status.ok()) LOG_WARN("steps are not kept yet: {}", status.message());
+      archive_->Retry(std::move(left));
+    });
+  });
+}
+
 void Trainer::Do(const protocol::order::Forget& o) { outbox_->Forget(o.worker); }
 
 void Trainer::Do(const protocol::order::Finish& o) {
   const bool resumable = first_version_.value > 0 || counters_.checkpoints > 0;
-  outcome_ = Outcome{o.succeeded, o.stopped_early, o.reason, resumable};
+  outcome_ = Outcome{.succeeded = o.succeeded,
+                     .stopped_early = o.stopped_early,
+                     .superseded = o.superseded,
+                     .reason = o.reason,
+                     .failure_class = o.failure_class,
+                     .resumable = resumable,
+                     .overdue = overdue_};
+  if (!overdue_) ArchiveSteps();
   if (o.superseded) {
     LOG_WARN("leaving: {}", o.reason);  // the log is the other's
   } else {

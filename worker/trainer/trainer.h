@@ -1,8 +1,8 @@
 // The trainer: the shell around the pure Coordinator. It reads data, sends what the coordinator
 // orders, writes the run's log, publishes checkpoints, and tells observers how the job is.
 //
-// Threads: `control` owns everything; `storage` publishes checkpoints; the endpoint's threads only
-// post.
+// Threads: `control` owns everything; `storage` publishes checkpoints and keeps steps beside them;
+// the endpoint's threads only post.
 #pragma once
 
 #include <atomic>
@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -22,13 +23,14 @@
 #include "worker/net/outbox.h"
 #include "worker/protocol/coordinator.h"
 #include "worker/protocol/detector.h"
+#include "worker/trainer/beginning.h"
+#include "worker/trainer/claim.h"
 #include "worker/trainer/job_data.h"
+#include "worker/trainer/observer.h"
 #include "worker/trainer/run_log.h"
+#include "worker/trainer/step_archive.h"
 
 namespace swarm::trainer {
-
-/// The id under which workers and observers know the trainer.
-inline const protocol::WorkerId kTrainerId{"trainer"};
 
 struct TrainerOptions {
   api::SwarmJob job;
@@ -38,15 +40,22 @@ struct TrainerOptions {
   protocol::Term term{1};  ///< above 1: workers may hold the state of a trainer before this one
   protocol::BalancePolicy balance = protocol::BalancePolicy::kNone;  ///< who moves between stages
   bool resume = false;          ///< go on from the newest checkpoint, if there is one
+  bool keep_workers = false;    ///< when stopped early: they wait for the next trainer
   bool trace_progress = false;  ///< write progress.jsonl: for measurements
+  /// How long to ask for a bucket that does not answer before Start fails.
+  Duration storage_patience = std::chrono::minutes(10);
+  std::stop_token cancelled = {};  ///< ends that wait, with kCancelled
 };
 
 /// How a job ended.
 struct Outcome {
   bool succeeded = false;
   bool stopped_early = false;
+  bool superseded = false;  ///< there is a later trainer; neither a success nor a failure
   std::string reason;
-  bool resumable = false;  ///< there is a checkpoint to go on from
+  std::string failure_class;  ///< of a failure: a word of protocol::FailureClass
+  bool resumable = false;     ///< there is a checkpoint to go on from
+  bool overdue = false;       ///< stopped without the checkpoint that should have been the last
 };
 
 /// The newest numbers of a job, for metrics. Thread-safe. What is not known yet is NaN.
@@ -81,8 +90,9 @@ class Trainer : public net::EndpointHandler {
 
   /// Blocks until the job is over and all have been told.
   Outcome Wait();
-  /// Finish the steps that have begun, write a checkpoint, end. From any thread.
-  void RequestStop();
+  /// Finish the steps that have begun, write a checkpoint, end; after `limit` end without. From any
+  /// thread.
+  void RequestStop(Duration limit = std::chrono::hours(24));
 
   /// Whether the checkpoint to go on from is that of the last step: no worker is needed.
   bool complete() const { return first_version_.value >= options_.job.spec.training.maxSteps; }
@@ -92,6 +102,10 @@ class Trainer : public net::EndpointHandler {
   /// The job as its user wants to see it; nothing if the trainer has no time to say so within
   /// `limit`. From any thread but the trainer's own.
   std::optional<protocol::JobStatus> StatusWithin(Duration limit);
+  /// For probes. Healthy: the trainer's loop answers within `limit`. Ready: and it serves the job.
+  /// From any thread but the trainer's own.
+  Status CheckHealth(Duration limit);
+  Status CheckReady(Duration limit);
 
   void OnMessage(const net::WorkerId& from, net::Lane lane, net::Envelope envelope) override;
   void OnPeerUp(const net::WorkerId& peer) override;
@@ -108,6 +122,9 @@ class Trainer : public net::EndpointHandler {
 
   explicit Trainer(TrainerOptions options);
   Status Prepare();
+  Result<Beginning> PrepareStorage();
+  Status ClaimCheckpoints();
+  void RestoreSteps(const Beginning& beginning);
   void Handle(const net::WorkerId& from, net::Envelope envelope);
   void Carry(protocol::Orders orders);
   void Do(protocol::order::Tell& o);
@@ -123,6 +140,10 @@ class Trainer : public net::EndpointHandler {
   void Tick();
   protocol::JobStatus Describe() const;
   void Send(const net::WorkerId& to, net::Lane lane, protocol::Message message);
+  void ArchiveSteps();
+  void ArchiveNowAndThen();
+  void OnLaterTrainer();
+  void LookForLaterTrainer(Timepoint now);
   void ScheduleFlush();
   void End();
 
@@ -134,6 +155,11 @@ class Trainer : public net::EndpointHandler {
   // Control loop.
   std::unique_ptr<JobData> data_;
   std::unique_ptr<RunLog> log_;
+  std::optional<StepArchive> archive_;  // none where the checkpoints lie beside steps.jsonl
+  int archiving_ = 0;                   // pieces on their way
+  Timepoint archived_;
+  Timepoint looked_;  // for a later trainer
+  bool looking_ = false;
   std::unique_ptr<protocol::Coordinator> coordinator_;
   std::unique_ptr<net::Outbox> outbox_;
   std::map<net::WorkerId, Pulse> pulses_;
@@ -142,6 +168,10 @@ class Trainer : public net::EndpointHandler {
   std::optional<Outcome> outcome_;
   bool flush_scheduled_ = false;
   bool ended_already_ = false;
+  bool overdue_ = false;  // a stop has taken too long
+
+  // Of the storage loop, once the trainer is complete.
+  std::unique_ptr<Claim> checkpoint_claim_;  // none yet: the storage did not answer
 
   Loop storage_{"storage"};
   Loop control_{"control"};

@@ -137,7 +137,9 @@ std::string IdentityUri(const std::string& trust_domain, const std::string& job,
                         const WorkerId& id) {
   const std::string job_uri = JobUri(trust_domain, job);
   if (id.value == "trainer") return job_uri + "trainer";
-  if (id.value == "observer" || id.value.starts_with("observer/")) return job_uri + "observer";
+  for (const char* role : {"observer", "operator"}) {
+    if (id.value == role || id.value.starts_with(std::string(role) + "/")) return job_uri + role;
+  }
   return job_uri + "worker/" + PercentEncode(id.value);
 }
 

@@ -18,8 +18,8 @@ std::string JobUri(const std::string& trust_domain, const std::string& job);
 
 /// What a certificate must say, in its only URI SAN, for a program to be `id`:
 /// spiffe://TRUSTDOMAIN/job/JOB/worker/ID, with bytes of ID outside of [A-Za-z0-9._-] as %XX. The
-/// id "trainer" is .../trainer, and "observer", alone or followed by '/' and anything, is
-/// .../observer.
+/// id "trainer" is .../trainer; "observer" and "operator", alone or followed by '/' and anything,
+/// are .../observer and .../operator.
 std::string IdentityUri(const std::string& trust_domain, const std::string& job,
                         const WorkerId& id);
 

@@ -54,6 +54,8 @@ class GrpcEndpoint::Core final : public StreamOwner,
         table_(options.self, ConnectionOptions(), this) {}
 
   Status Listen() {
+    RefreshLater();
+    if (options_.listen.empty()) return Status();
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort(options_.listen, credentials_->ForListening(), &port);
@@ -66,7 +68,6 @@ class GrpcEndpoint::Core final : public StreamOwner,
       dial = options_.listen.substr(0, options_.listen.rfind(':') + 1) + std::to_string(port);
     }
     addresses_ = {{options_.scope, dial, ""}};
-    RefreshLater();
     return Status();
   }
 

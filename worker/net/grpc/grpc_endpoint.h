@@ -31,7 +31,8 @@ struct TlsPem {
 
 struct GrpcOptions {
   WorkerId self;
-  std::string listen = "0.0.0.0:0";  ///< host:port; port 0: any free one
+  /// host:port; port 0: any free one. Empty: nobody can dial this endpoint, it only dials.
+  std::string listen = "0.0.0.0:0";
   std::string advertise;  ///< host:port that others dial; empty: `listen` with its real port
   std::string scope = "cluster";  ///< who can use that: "cluster" or "global"
   std::string job;                ///< UID; peers of another job are refused

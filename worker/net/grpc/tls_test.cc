@@ -166,8 +166,32 @@ TEST_F(TlsTest, PlaintextIsRefused) {
 TEST_F(TlsTest, TheTrainerAndObserversHaveNamesOfTheirOwn) {
   EXPECT_EQ(IdentityUri("d", "j", WorkerId("trainer")), "spiffe://d/job/j/trainer");
   EXPECT_EQ(IdentityUri("d", "j", WorkerId("observer/7")), "spiffe://d/job/j/observer");
+  EXPECT_EQ(IdentityUri("d", "j", WorkerId("operator/a-1")), "spiffe://d/job/j/operator");
   EXPECT_EQ(IdentityUri("d", "j", WorkerId("observers")), "spiffe://d/job/j/worker/observers");
+  EXPECT_EQ(IdentityUri("d", "j", WorkerId("operators")), "spiffe://d/job/j/worker/operators");
   EXPECT_EQ(IdentityUri("d", "j", WorkerId("pod/0 ü")), "spiffe://d/job/j/worker/pod%2F0%20%C3%BC");
+}
+
+TEST_F(TlsTest, AnObserverIsNoOperator) {
+  const WorkerId observer("observer"), impostor("operator");
+  EXPECT_EQ(CallWith(FilesOf(observer), observer, HelloOf(impostor)).code(),
+            StatusCode::kPermissionDenied);
+  ExpectNobodyCame();
+}
+
+TEST_F(TlsTest, AnEndpointThatOnlyDialsTalksBothWaysAndHasNoAddress) {
+  GrpcOptions options = OptionsOf(kB, FilesOf(kB));
+  options.listen.clear();
+  Recorder heard;
+  auto dialler = GrpcEndpoint::Create(options, &heard);
+  ASSERT_TRUE(dialler.ok()) << dialler.status().ToString();
+  EXPECT_TRUE((*dialler)->addresses().empty());
+  (*dialler)->Connect(kA, endpoint_->addresses());
+  ASSERT_TRUE(heard.WaitForEvent("up a"));
+  ASSERT_TRUE((*dialler)->Send(kA, Lane::kControl, {protocol::Observe{}, {}}).ok());
+  ASSERT_TRUE(heard_.WaitForMessages(1));
+  ASSERT_TRUE(endpoint_->Send(kB, Lane::kControl, {protocol::JobStatus{}, {}}).ok());
+  EXPECT_TRUE(heard.WaitForMessages(1));
 }
 
 TEST_F(TlsTest, FilesThatCannotBeUsedAreNamed) {
