@@ -1,0 +1,115 @@
+#include "operator/objects/build.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "api/parse.h"
+#include "operator/objects/names.h"
+
+namespace swarm::objects {
+namespace {
+
+using nlohmann::json;
+
+json Object(const char* api_version, const char* kind, json metadata) {
+  return {{"apiVersion", api_version}, {"kind", kind}, {"metadata", std::move(metadata)}};
+}
+
+json RoleLabels(const JobView& view, const char* role) {
+  return {{kJobLabel, view.name}, {kRoleLabel, role}};
+}
+
+json Port(const char* name, int port) {
+  return {{"name", name}, {"port", port}, {"targetPort", name}};
+}
+
+}  // namespace
+
+json OwnerReferences(const JobView& view) {
+  return json::array({{{"apiVersion", kApiVersion},
+                       {"kind", kKind},
+                       {"name", view.name},
+                       {"uid", view.uid},
+                       {"controller", true},
+                       {"blockOwnerDeletion", true}}});
+}
+
+json JobMetadata(const JobView& view, const std::string& name) {
+  const json labels = {{"app.kubernetes.io/name", "swarmjob"},
+                       {"app.kubernetes.io/instance", view.name},
+                       {"app.kubernetes.io/managed-by", "swarm-operator"},
+                       {kJobLabel, view.name}};
+  return {{"name", name},
+          {"namespace", view.ns},
+          {"labels", labels},
+          {"ownerReferences", OwnerReferences(view)}};
+}
+
+json BuildConfigMap(const JobView& view) {
+  api::SwarmJob job = view.job;
+  api::Spec& spec = job.spec;
+  // The trainer asks for none of these; what changes them must not change its manifest.
+  job.metadata = {};
+  spec.suspend = false;
+  spec.managedBy.clear();
+  spec.workers = {};
+  spec.trainer = {};
+  spec.preemption = {};
+  spec.failurePolicy = {};
+  spec.ttlSecondsAfterFinished.reset();
+  json map = Object("v1", "ConfigMap", JobMetadata(view, ConfigMapName(view.name)));
+  map["data"] = {{"job.json", api::ToJsonText(job)}};
+  return map;
+}
+
+json BuildTrainerService(const JobView& view, std::uint64_t term) {
+  json service = Object("v1", "Service", JobMetadata(view, TrainerServiceName(view.name)));
+  json selector = RoleLabels(view, kTrainerRole);
+  selector[kTermLabel] = std::to_string(term);
+  service["spec"] = {
+      {"type", "ClusterIP"},
+      {"selector", selector},
+      {"publishNotReadyAddresses", true},
+      {"ports", json::array({Port("wire", kWirePort), Port("metrics", kMetricsPort)})}};
+  return service;
+}
+
+json BuildWorkersService(const JobView& view) {
+  json service = Object("v1", "Service", JobMetadata(view, WorkersServiceName(view.name)));
+  service["spec"] = {
+      {"clusterIP", "None"},
+      {"selector", RoleLabels(view, kWorkerRole)},
+      {"publishNotReadyAddresses", true},
+      {"ports", json::array({Port("wire", kWirePort), Port("metrics", kMetricsPort)})}};
+  return service;
+}
+
+json BuildDisruptionBudget(const JobView& view) {
+  const api::Workers& workers = view.job.spec.workers;
+  const std::uint64_t all_but_one = workers.replicas > 0 ? workers.replicas - 1 : 0;
+  json budget = Object("policy/v1", "PodDisruptionBudget",
+                       JobMetadata(view, DisruptionBudgetName(view.name)));
+  budget["spec"] = {{"minAvailable", std::min(workers.minReplicas, all_but_one)},
+                    {"selector", {{"matchLabels", RoleLabels(view, kWorkerRole)}}},
+                    {"unhealthyPodEvictionPolicy", "AlwaysAllow"}};
+  return budget;
+}
+
+json BuildNetworkPolicy(const JobView& view) {
+  const json job_pods = {{"matchLabels", {{kJobLabel, view.name}}}};
+  const json operator_pods = {{"matchLabels", {{"app.kubernetes.io/name", "swarm-operator"}}}};
+  const auto port = [](int number) -> json { return {{"protocol", "TCP"}, {"port", number}}; };
+  const json peers =
+      json::array({{{"podSelector", job_pods}},
+                   {{"namespaceSelector", json::object()}, {"podSelector", operator_pods}}});
+  json policy = Object("networking.k8s.io/v1", "NetworkPolicy",
+                       JobMetadata(view, NetworkPolicyName(view.name)));
+  policy["spec"] = {
+      {"podSelector", job_pods},
+      {"policyTypes", json::array({"Ingress"})},
+      {"ingress", json::array({{{"from", peers}, {"ports", json::array({port(kWirePort)})}},
+                               {{"ports", json::array({port(kMetricsPort)})}}})}};
+  return policy;
+}
+
+}  // namespace swarm::objects

@@ -1,0 +1,300 @@
+#include "operator/objects/build.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "api/parse.h"
+#include "operator/objects/job_under_test.h"
+#include "operator/objects/names.h"
+
+namespace swarm::objects {
+namespace {
+
+using nlohmann::json;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsSupersetOf;
+using testing::Not;
+
+const PodOptions kOptions{.worker_image = "registry/worker:1"};
+
+json Pod(Result<json> pod) {
+  EXPECT_TRUE(pod.ok()) << pod.status().ToString();
+  return pod.ok() ? *std::move(pod) : json();
+}
+json WorkerPod(const JobView& view, std::uint64_t ordinal = 7) {
+  return Pod(BuildWorkerPod(view, ordinal, view.job.spec.workers.pools.front(), kOptions));
+}
+json TrainerPod(const JobView& view) { return Pod(BuildTrainerPod(view, 3, {2, 1}, kOptions)); }
+
+const json& Container(const json& pod) { return pod["spec"]["containers"][0]; }
+std::vector<std::string> Arguments(const json& pod) { return Container(pod)["args"]; }
+
+/// The item of a list with this name.
+json Named(const json& list, const std::string& name) {
+  for (const json& item : list) {
+    if (item["name"] == name) return item;
+  }
+  return {};
+}
+
+TEST(BuildTest, AWorkersPodIsTheJobsOwnAndSaysWhatItIs) {
+  const json pod = WorkerPod(JobWith("{}"));
+  EXPECT_EQ(pod["metadata"]["name"], "tiny-w7");
+  EXPECT_EQ(pod["metadata"]["namespace"], "team");
+  EXPECT_EQ(pod["metadata"]["labels"], json::parse(R"({
+      "app.kubernetes.io/name": "swarmjob", "app.kubernetes.io/instance": "tiny",
+      "app.kubernetes.io/component": "worker", "app.kubernetes.io/managed-by": "swarm-operator",
+      "swarmjob.dev/job": "tiny", "swarmjob.dev/role": "worker", "swarmjob.dev/pool": "default",
+      "swarmjob.dev/ordinal": "7", "kueue.x-k8s.io/queue-name": "night"})"));
+  EXPECT_EQ(pod["metadata"]["ownerReferences"], json::parse(R"([{
+      "apiVersion": "swarmjob.dev/v1alpha1", "kind": "SwarmJob", "name": "tiny", "uid": "1-2-3",
+      "controller": true, "blockOwnerDeletion": true}])"));
+  EXPECT_EQ(pod["spec"]["restartPolicy"], "Never");
+  EXPECT_EQ(pod["spec"]["terminationGracePeriodSeconds"], 30);
+}
+
+TEST(BuildTest, AWorkerIsToldWhoItIsAndWhereItsTrainerIs) {
+  const json pod = WorkerPod(JobWith(R"({"preemption": {"drainSeconds": 9}})"));
+  EXPECT_EQ(Container(pod)["image"], "registry/worker:1");
+  EXPECT_EQ(Container(pod)["command"], json::array({"swarm-worker"}));
+  EXPECT_THAT(Arguments(pod),
+              IsSupersetOf({"--role=stage", "--id=tiny-w7", "--trainer=tiny-trainer.team.svc:7000",
+                            "--listen=0.0.0.0:7000", "--advertise=$(POD_IP):7000", "--threads=1",
+                            "--device=cpu", "--drain-seconds=9", "--metrics-listen=0.0.0.0:9090",
+                            "--job-uid=1-2-3", "--trust-domain=swarmjob.local",
+                            "--tls-ca=/etc/swarmjob/tls/ca.crt"}));
+  EXPECT_EQ(Named(Container(pod)["env"], "POD_IP")["valueFrom"]["fieldRef"]["fieldPath"],
+            "status.podIP");
+}
+
+TEST(BuildTest, APodMountsItsOwnIdentityOnly) {
+  EXPECT_EQ(Named(WorkerPod(JobWith("{}"))["spec"]["volumes"], "identity")["secret"],
+            json::parse(R"({"secretName": "tiny-identities", "items": [
+                {"key": "ca.crt", "path": "ca.crt"}, {"key": "w7.crt", "path": "tls.crt"},
+                {"key": "w7.key", "path": "tls.key"}]})"));
+  EXPECT_EQ(Named(TrainerPod(JobWith("{}"))["spec"]["volumes"], "identity")["secret"]["items"][2],
+            json::parse(R"({"key": "trainer.key", "path": "tls.key"})"));
+}
+
+TEST(BuildTest, TheTrainerIsToldItsTermItsLayoutAndTheManifest) {
+  const json pod = TrainerPod(JobWith("{}"));
+  EXPECT_EQ(pod["metadata"]["name"], "tiny-trainer-3");
+  EXPECT_EQ(pod["metadata"]["labels"]["swarmjob.dev/term"], "3");
+  EXPECT_THAT(Arguments(pod), IsSupersetOf({"--role=trainer", "--job=/etc/swarmjob/job/job.json",
+                                            "--out=/var/lib/swarmjob", "--layout=2,1", "--term=3",
+                                            "--resume", "--advertise=tiny-trainer.team.svc:7000"}));
+  EXPECT_EQ(Named(pod["spec"]["volumes"], "job")["configMap"]["name"], "tiny-job");
+  EXPECT_THAT(Container(pod)["volumeMounts"],
+              Contains(json::parse(
+                  R"({"name": "job", "mountPath": "/etc/swarmjob/job", "readOnly": true})")));
+}
+
+TEST(BuildTest, TheTrainerKeepsOffSpotNodesAndAsksNotToBeMoved) {
+  const json pod = TrainerPod(JobWith("{}"));
+  const json& term = pod["spec"]["affinity"]["nodeAffinity"]
+                        ["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0];
+  for (const char* label :
+       {"cloud.google.com/gke-spot", "eks.amazonaws.com/capacityType", "karpenter.sh/capacity-type",
+        "kubernetes.azure.com/scalesetpriority", "swarmjob.dev/spot"}) {
+    EXPECT_THAT(term["matchExpressions"].dump(), HasSubstr(label));
+  }
+  EXPECT_EQ(pod["metadata"]["annotations"], json::parse(R"({
+      "karpenter.sh/do-not-disrupt": "true",
+      "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"})"));
+  EXPECT_FALSE(WorkerPod(JobWith("{}"))["spec"].contains("affinity"));
+}
+
+TEST(BuildTest, BothPodsSatisfyTheRestrictedPodSecurityStandard) {
+  for (const json& pod : {WorkerPod(JobWith("{}")), TrainerPod(JobWith("{}"))}) {
+    EXPECT_EQ(
+        pod["spec"]["securityContext"],
+        json::parse(R"({"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}})"));
+    EXPECT_EQ(Container(pod)["securityContext"],
+              json::parse(R"({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+                              "capabilities": {"drop": ["ALL"]}})"));
+    EXPECT_EQ(pod["spec"]["automountServiceAccountToken"], false);
+    for (const char* folder : {"/tmp", "/var/lib/swarmjob"}) {
+      EXPECT_THAT(Container(pod)["volumeMounts"].dump(), HasSubstr(folder));
+    }
+  }
+}
+
+TEST(BuildTest, KubernetesProbesTheMetricsPort) {
+  for (const json& pod : {WorkerPod(JobWith("{}")), TrainerPod(JobWith("{}"))}) {
+    EXPECT_EQ(Container(pod)["startupProbe"]["httpGet"],
+              json::parse(R"({"path": "/healthz", "port": "metrics"})"));
+    EXPECT_EQ(Container(pod)["livenessProbe"]["httpGet"]["path"], "/healthz");
+    EXPECT_EQ(Container(pod)["readinessProbe"]["httpGet"]["path"], "/readyz");
+    EXPECT_EQ(Named(Container(pod)["ports"], "metrics")["containerPort"], 9090);
+    EXPECT_EQ(Named(Container(pod)["ports"], "wire")["containerPort"], 7000);
+  }
+}
+
+TEST(BuildTest, APoolSaysWhereAWorkerRunsAndWhatItNeeds) {
+  const json pod = WorkerPod(JobWith(R"({"workers": {
+      "template": {"spec": {"nodeSelector": {"disk": "ssd"}, "tolerations": [{"key": "mine"}],
+                            "containers": [{"name": "worker", "resources": {"limits": {"cpu": 1}}}]}},
+      "pools": [{"name": "spot", "nodeSelector": {"zone": "a"},
+                 "tolerations": [{"key": "spot", "operator": "Exists"}],
+                 "resources": {"limits": {"cpu": "4", "amd.com/gpu": 1}}}]}})"));
+  EXPECT_EQ(pod["metadata"]["labels"]["swarmjob.dev/pool"], "spot");
+  EXPECT_EQ(pod["spec"]["nodeSelector"], json::parse(R"({"disk": "ssd", "zone": "a"})"));
+  EXPECT_EQ(Container(pod)["resources"],
+            json::parse(R"({"limits": {"cpu": "4", "amd.com/gpu": 1}})"));
+  EXPECT_EQ(pod["spec"]["tolerations"][0]["key"], "mine");
+  EXPECT_EQ(pod["spec"]["tolerations"][1]["key"], "spot");
+  EXPECT_THAT(Arguments(pod), IsSupersetOf({"--threads=4", "--device=cuda:0"}));
+}
+
+TEST(BuildTest, AWorkerLeavesALostNodeWithinSecondsUnlessItsTemplateSaysOtherwise) {
+  EXPECT_EQ(WorkerPod(JobWith("{}"))["spec"]["tolerations"], json::parse(R"([
+      {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute",
+       "tolerationSeconds": 10},
+      {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute",
+       "tolerationSeconds": 10}])"));
+  const json pod = WorkerPod(JobWith(R"({"workers": {"template": {"spec": {"tolerations": [
+      {"key": "node.kubernetes.io/unreachable", "operator": "Exists"}]}}}})"));
+  EXPECT_EQ(pod["spec"]["tolerations"].size(), 2u);
+  EXPECT_FALSE(pod["spec"]["tolerations"][0].contains("tolerationSeconds"));
+}
+
+TEST(BuildTest, ATemplateMayChangeWhatIsNotTheOperators) {
+  const json pod = WorkerPod(JobWith(R"({"workers": {"template": {
+      "metadata": {"labels": {"team": "a"}, "annotations": {"swarmjob.dev/device": "cuda:1"}},
+      "spec": {"serviceAccountName": "s3", "securityContext": {"fsGroup": 7},
+               "volumes": [{"name": "state", "ephemeral": {}}, {"name": "mine", "emptyDir": {}}],
+               "containers": [{"name": "sidecar", "image": "s"},
+                              {"name": "worker", "image": "own:2",
+                               "env": [{"name": "A", "value": "1"}],
+                               "volumeMounts": [{"name": "mine", "mountPath": "/mine"}]}]}}}})"));
+  EXPECT_EQ(pod["metadata"]["labels"]["team"], "a");
+  EXPECT_EQ(pod["spec"]["serviceAccountName"], "s3");
+  EXPECT_EQ(pod["spec"]["securityContext"]["fsGroup"], 7);
+  EXPECT_EQ(pod["spec"]["securityContext"]["runAsNonRoot"], true);
+  EXPECT_EQ(Named(pod["spec"]["volumes"], "state"),
+            json::parse(R"({"name": "state", "ephemeral": {}})"));
+  EXPECT_EQ(pod["spec"]["volumes"].size(), 4u);
+  EXPECT_EQ(Container(pod)["name"], "worker");
+  EXPECT_EQ(Container(pod)["image"], "own:2");
+  EXPECT_EQ(Container(pod)["env"].size(), 3u);
+  EXPECT_EQ(Container(pod)["volumeMounts"].size(), 4u);
+  EXPECT_EQ(pod["spec"]["containers"][1]["name"], "sidecar");
+  EXPECT_THAT(Arguments(pod), Contains("--device=cuda:1"));
+}
+
+TEST(BuildTest, ATemplateCannotChangeWhatIsTheOperators) {
+  const json pod = WorkerPod(JobWith(R"({"workers": {"template": {
+      "metadata": {"name": "mine", "namespace": "other", "ownerReferences": [],
+                   "labels": {"swarmjob.dev/ordinal": "1", "swarmjob.dev/job": "other"}},
+      "spec": {"restartPolicy": "Always", "terminationGracePeriodSeconds": 1,
+               "volumes": [{"name": "identity", "emptyDir": {}}],
+               "containers": [{"name": "worker", "command": ["sh"], "args": ["-c", "true"],
+                               "ports": [{"name": "wire", "containerPort": 1}],
+                               "livenessProbe": {"httpGet": {"path": "/mine"}}}]}}}})"));
+  EXPECT_EQ(pod["metadata"]["name"], "tiny-w7");
+  EXPECT_EQ(pod["metadata"]["namespace"], "team");
+  EXPECT_EQ(pod["metadata"]["ownerReferences"].size(), 1u);
+  EXPECT_EQ(pod["metadata"]["labels"]["swarmjob.dev/ordinal"], "7");
+  EXPECT_EQ(pod["metadata"]["labels"]["swarmjob.dev/job"], "tiny");
+  EXPECT_EQ(pod["spec"]["restartPolicy"], "Never");
+  EXPECT_EQ(pod["spec"]["terminationGracePeriodSeconds"], 30);
+  EXPECT_TRUE(Named(pod["spec"]["volumes"], "identity").contains("secret"));
+  EXPECT_EQ(Container(pod)["command"], json::array({"swarm-worker"}));
+  EXPECT_THAT(Arguments(pod), Not(Contains("-c")));
+  EXPECT_EQ(Named(Container(pod)["ports"], "wire")["containerPort"], 7000);
+  EXPECT_EQ(Container(pod)["livenessProbe"]["httpGet"]["path"], "/healthz");
+}
+
+TEST(BuildTest, ATemplateOfTheWrongTypeIsRefusedAtItsField) {
+  const auto refusal = [](const std::string& spec) {
+    const JobView view = JobWith(R"({"workers": {"template": {"spec": )" + spec + "}}}");
+    const Result<json> pod = BuildWorkerPod(view, 0, view.job.spec.workers.pools.front(), kOptions);
+    EXPECT_EQ(pod.status().code(), StatusCode::kInvalidArgument) << spec;
+    return pod.status().message();
+  };
+  EXPECT_THAT(refusal(R"({"containers": "worker"})"),
+              HasSubstr("spec.workers.template.spec.containers"));
+  EXPECT_THAT(refusal(R"({"containers": [5]})"), HasSubstr("containers[0]"));
+  EXPECT_THAT(refusal(R"({"tolerations": {}})"), HasSubstr("spec.tolerations"));
+  EXPECT_THAT(refusal(R"({"securityContext": []})"), HasSubstr("spec.securityContext"));
+}
+
+TEST(BuildTest, KeysOfTheObjectStorageComeFromTheJobsSecret) {
+  const JobView view = JobWith(R"({"storage": {"secretName": "s3-keys"}})");
+  for (const json& pod : {WorkerPod(view), TrainerPod(view)}) {
+    EXPECT_EQ(Container(pod)["envFrom"], json::parse(R"([{"secretRef": {"name": "s3-keys"}}])"));
+  }
+  EXPECT_FALSE(Container(WorkerPod(JobWith("{}"))).contains("envFrom"));
+}
+
+TEST(BuildTest, TheManifestOfTheTrainerIsWholeAndNotTouchedByScaling) {
+  const JobView view = JobWith(R"({"optimizer": {"learningRate": 0.1}})");
+  const json map = BuildConfigMap(view);
+  EXPECT_EQ(map["metadata"]["name"], "tiny-job");
+  const auto job = api::FromJsonText(map["data"]["job.json"].get<std::string>());
+  ASSERT_TRUE(job.ok()) << api::ToString(job.errors());
+  EXPECT_EQ(job->name, "tiny");
+  EXPECT_EQ(job->spec.model, view.job.spec.model);
+  EXPECT_EQ(job->spec.optimizer.learningRate, 0.1);
+  const JobView scaled = JobWith(R"({"optimizer": {"learningRate": 0.1}, "suspend": true,
+      "workers": {"replicas": 9, "pools": [{"name": "spot"}], "template": {"spec": {}}},
+      "preemption": {"drainSeconds": 9}, "ttlSecondsAfterFinished": 1})");
+  EXPECT_EQ(BuildConfigMap(scaled), map);
+}
+
+TEST(BuildTest, TheTrainersServiceLeadsToOneTermOnly) {
+  const json service = BuildTrainerService(JobWith("{}"), 3);
+  EXPECT_EQ(service["metadata"]["name"], "tiny-trainer");
+  EXPECT_EQ(service["spec"]["selector"], json::parse(R"({"swarmjob.dev/job": "tiny",
+      "swarmjob.dev/role": "trainer", "swarmjob.dev/term": "3"})"));
+  EXPECT_EQ(service["spec"]["publishNotReadyAddresses"], true);
+  EXPECT_EQ(Named(service["spec"]["ports"], "wire")["port"], 7000);
+}
+
+TEST(BuildTest, TheWorkersServiceIsHeadless) {
+  const json service = BuildWorkersService(JobWith("{}"));
+  EXPECT_EQ(service["metadata"]["name"], "tiny-workers");
+  EXPECT_EQ(service["spec"]["clusterIP"], "None");
+  EXPECT_EQ(service["spec"]["selector"]["swarmjob.dev/role"], "worker");
+}
+
+TEST(BuildTest, TheDisruptionBudgetNeverStopsADrainForGood) {
+  const auto available = [](const std::string& workers) {
+    const JobView view = JobWith(R"({"pipeline": {"stages": 1}, "workers": )" + workers + "}");
+    return BuildDisruptionBudget(view)["spec"]["minAvailable"].get<int>();
+  };
+  EXPECT_EQ(available(R"({"replicas": 4, "minReplicas": 2})"), 2);
+  EXPECT_EQ(available(R"({"replicas": 4, "minReplicas": 4})"), 3);
+  EXPECT_EQ(available(R"({"replicas": 1, "minReplicas": 1})"), 0);
+  const json budget = BuildDisruptionBudget(JobWith("{}"));
+  EXPECT_EQ(budget["spec"]["unhealthyPodEvictionPolicy"], "AlwaysAllow");
+  EXPECT_EQ(budget["spec"]["selector"]["matchLabels"]["swarmjob.dev/role"], "worker");
+}
+
+TEST(BuildTest, OnlyTheJobAndTheOperatorReachTheWire) {
+  const json policy = BuildNetworkPolicy(JobWith("{}"));
+  EXPECT_EQ(policy["spec"]["podSelector"]["matchLabels"],
+            json::parse(R"({"swarmjob.dev/job": "tiny"})"));
+  const json& wire = policy["spec"]["ingress"][0];
+  EXPECT_EQ(wire["ports"], json::parse(R"([{"protocol": "TCP", "port": 7000}])"));
+  EXPECT_EQ(wire["from"][0]["podSelector"], policy["spec"]["podSelector"]);
+  EXPECT_EQ(wire["from"][1]["namespaceSelector"], json::object());
+  EXPECT_EQ(policy["spec"]["policyTypes"], json::array({"Ingress"}));
+}
+
+TEST(BuildTest, EveryObjectIsDeletedWithTheJob) {
+  const JobView view = JobWith("{}");
+  for (const json& object :
+       {BuildConfigMap(view), BuildTrainerService(view, 1), BuildWorkersService(view),
+        BuildDisruptionBudget(view), BuildNetworkPolicy(view)}) {
+    EXPECT_EQ(object["metadata"]["ownerReferences"], OwnerReferences(view));
+    EXPECT_EQ(object["metadata"]["namespace"], "team");
+    EXPECT_EQ(object["metadata"]["labels"]["swarmjob.dev/job"], "tiny");
+  }
+}
+
+}  // namespace
+}  // namespace swarm::objects

@@ -1,0 +1,231 @@
+#include "operator/objects/read.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "api/parse.h"
+#include "api/status_json.h"
+#include "api/validate.h"
+#include "operator/objects/names.h"
+
+namespace swarm::objects {
+namespace {
+
+using nlohmann::json;
+
+const json kNothing;
+
+// What stands at the end of the path; null if it ends early.
+const json& At(const json& value, std::initializer_list<const char*> path) {
+  const json* place = &value;
+  for (const char* key : path) {
+    if (!place->is_object()) return kNothing;
+    const auto found = place->find(key);
+    if (found == place->end()) return kNothing;
+    place = &*found;
+  }
+  return *place;
+}
+
+// The items of a list; none of anything else.
+const json& List(const json& value) {
+  static const json empty = json::array();
+  return value.is_array() ? value : empty;
+}
+
+std::string Text(const json& value) {
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+std::optional<api::WallTime> Time(const json& value) {
+  return value.is_string() ? api::ParseTime(value.get_ref<const std::string&>()) : std::nullopt;
+}
+
+std::uint64_t Count(const json& value) {
+  if (value.is_number_unsigned()) return value.get<std::uint64_t>();
+  return value.is_number_integer() && value.get<std::int64_t>() > 0
+             ? static_cast<std::uint64_t>(value.get<std::int64_t>())
+             : 0;
+}
+
+int Small(const json& value) {
+  if (!value.is_number_integer()) return 0;
+  return static_cast<int>(std::clamp<std::int64_t>(
+      value.get<std::int64_t>(), std::numeric_limits<int>::min(), std::numeric_limits<int>::max()));
+}
+
+std::map<std::string, std::string> Texts(const json& value) {
+  std::map<std::string, std::string> texts;
+  if (!value.is_object()) return texts;
+  for (const auto& [key, text] : value.items()) {
+    if (text.is_string()) texts.emplace(key, text.get<std::string>());
+  }
+  return texts;
+}
+
+plan::PodPhase PhaseOf(const std::string& phase) {
+  if (phase == "Pending") return plan::PodPhase::kPending;
+  if (phase == "Running") return plan::PodPhase::kRunning;
+  if (phase == "Succeeded") return plan::PodPhase::kSucceeded;
+  if (phase == "Failed") return plan::PodPhase::kFailed;
+  return plan::PodPhase::kUnknown;
+}
+
+// Fills in what the labels say; false: they are not those of a job's pod.
+bool ReadLabels(const json& labels, plan::ObservedPod* pod) {
+  const std::string job = Text(At(labels, {kJobLabel}));
+  const std::string role = Text(At(labels, {kRoleLabel}));
+  const bool is_worker = role == kWorkerRole;
+  if (job.empty() || (!is_worker && role != kTrainerRole)) return false;
+  const auto number = ParseNumber(Text(At(labels, {is_worker ? kOrdinalLabel : kTermLabel})));
+  if (!number) return false;
+  pod->role = is_worker ? plan::PodRole::kWorker : plan::PodRole::kTrainer;
+  pod->number = *number;
+  if (is_worker) pod->pool = Text(At(labels, {kPoolLabel}));
+  // The names are what the number stands for: a label that says another was put there by hand.
+  return pod->name == (is_worker ? WorkerName(job, *number) : TrainerPodName(job, *number));
+}
+
+void ReadConditions(const json& status, plan::ObservedPod* pod) {
+  for (const json& condition : List(At(status, {"conditions"}))) {
+    const std::string type = Text(At(condition, {"type"}));
+    const bool is_true = Text(At(condition, {"status"})) == "True";
+    if (type == "Ready") pod->ready = is_true;
+    if (type == "PodScheduled" && is_true) {
+      pod->scheduled = Time(At(condition, {"lastTransitionTime"}));
+    }
+    if (type == "DisruptionTarget" && is_true) {
+      pod->disruption = Text(At(condition, {"reason"}));
+      pod->disruption_message = Text(At(condition, {"message"}));
+      // The condition itself is the evidence, whatever its reason.
+      if (pod->disruption.empty()) pod->disruption = "DisruptionTarget";
+    }
+  }
+}
+
+void ReadContainer(const json& status, plan::ObservedPod* pod) {
+  const char* main = pod->role == plan::PodRole::kWorker ? kWorkerRole : kTrainerRole;
+  for (const json& container : List(At(status, {"containerStatuses"}))) {
+    if (Text(At(container, {"name"})) != main) continue;
+    const json& waiting = At(container, {"state", "waiting"});
+    pod->waiting_reason = Text(At(waiting, {"reason"}));
+    pod->waiting_message = Text(At(waiting, {"message"}));
+    const json& end = At(container, {"state", "terminated"});
+    if (!end.is_object()) return;
+    pod->end = plan::ContainerEnd{.exit_code = Small(At(end, {"exitCode"})),
+                                  .signal = Small(At(end, {"signal"})),
+                                  .reason = Text(At(end, {"reason"})),
+                                  .message = Text(At(end, {"message"})),
+                                  .time = Time(At(end, {"finishedAt"}))};
+    return;
+  }
+}
+
+// Deeper ones come from nobody who means well, and could exhaust the stack of what writes them.
+bool IsDeeperThan(const json& value, int levels) {
+  if (!value.is_structured()) return false;
+  return levels == 0 || std::any_of(value.begin(), value.end(), [&](const json& each) {
+           return IsDeeperThan(each, levels - 1);
+         });
+}
+
+// The manifest alone: what Kubernetes keeps in metadata and status is no part of it.
+json ManifestOf(const json& object) {
+  json manifest = {{"apiVersion", At(object, {"apiVersion"})},
+                   {"kind", At(object, {"kind"})},
+                   {"metadata", {{"name", At(object, {"metadata", "name"})}}},
+                   {"spec", At(object, {"spec"})}};
+  // Items of a list come without them.
+  if (manifest["apiVersion"].is_null()) manifest["apiVersion"] = kApiVersion;
+  if (manifest["kind"].is_null()) manifest["kind"] = kKind;
+  return manifest;
+}
+
+}  // namespace
+
+Result<JobView> ReadJob(const json& object) {
+  const json& metadata = At(object, {"metadata"});
+  JobView view;
+  view.ns = Text(At(metadata, {"namespace"}));
+  view.name = Text(At(metadata, {"name"}));
+  view.uid = Text(At(metadata, {"uid"}));
+  const std::string who = "SwarmJob " + view.ns + "/" + view.name;
+  if (view.ns.empty() || view.name.empty() || view.uid.empty()) {
+    return InvalidArgument(who +
+                           ": has no name, namespace or UID, so it is no object of a cluster");
+  }
+  view.resource_version = Text(At(metadata, {"resourceVersion"}));
+  view.generation = Count(At(metadata, {"generation"}));
+  view.deleting = !At(metadata, {"deletionTimestamp"}).is_null();
+  constexpr int kLevelsMax = 64;
+  if (IsDeeperThan(At(object, {"status"}), kLevelsMax)) {
+    return Status(StatusCode::kDataLoss, who + ": its status is nested too deep");
+  }
+  view.creation_time = Time(At(metadata, {"creationTimestamp"})).value_or(api::WallTime());
+  view.labels = Texts(At(metadata, {"labels"}));
+  view.annotations = Texts(At(metadata, {"annotations"}));
+  api::Checked<api::SwarmJobStatus> status = api::StatusFromJson(At(object, {"status"}));
+  if (!status.ok()) {
+    return Status(StatusCode::kDataLoss, who + ": " + api::ToString(status.errors()) +
+                                             "; mend it with kubectl edit --subresource=status");
+  }
+  view.status = *std::move(status);
+  if (IsDeeperThan(At(object, {"spec"}), kLevelsMax)) {
+    view.errors = {{"spec", "is nested too deep", "at most 64 levels"}};
+    return view;
+  }
+  api::Checked<api::SwarmJob> job = api::FromJson(ManifestOf(object));
+  if (!job.ok()) {
+    view.errors = job.errors();
+    return view;
+  }
+  view.job = *std::move(job);
+  view.errors = api::Validate(view.job);
+  return view;
+}
+
+std::optional<plan::ObservedPod> ReadPod(const json& object) {
+  const json& metadata = At(object, {"metadata"});
+  const json& status = At(object, {"status"});
+  plan::ObservedPod pod;
+  pod.name = Text(At(metadata, {"name"}));
+  pod.uid = Text(At(metadata, {"uid"}));
+  if (pod.name.empty() || pod.uid.empty() || !ReadLabels(At(metadata, {"labels"}), &pod)) {
+    return std::nullopt;
+  }
+  pod.created = Time(At(metadata, {"creationTimestamp"})).value_or(api::WallTime());
+  pod.waiting_since = pod.created;
+  if (const json& deleted = At(metadata, {"deletionTimestamp"}); !deleted.is_null()) {
+    pod.deleted = Time(deleted).value_or(pod.created);
+  }
+  pod.gated = !List(At(object, {"spec", "schedulingGates"})).empty();
+  pod.node = Text(At(object, {"spec", "nodeName"}));
+  const std::string phase = Text(At(status, {"phase"}));
+  pod.phase = phase.empty() ? plan::PodPhase::kPending : PhaseOf(phase);
+  pod.reason = Text(At(status, {"reason"}));
+  pod.message = Text(At(status, {"message"}));
+  ReadConditions(status, &pod);
+  ReadContainer(status, &pod);
+  return pod;
+}
+
+plan::ObservedNode ReadNode(const json& object) {
+  plan::ObservedNode node;
+  const json& metadata = At(object, {"metadata"});
+  node.uid = Text(At(metadata, {"uid"}));
+  node.created = Time(At(metadata, {"creationTimestamp"})).value_or(api::WallTime());
+  node.deleted = !At(metadata, {"deletionTimestamp"}).is_null();
+  for (const json& taint : List(At(object, {"spec", "taints"}))) {
+    node.taints.push_back(
+        {Text(At(taint, {"key"})), Text(At(taint, {"value"})), Text(At(taint, {"effect"}))});
+  }
+  for (const json& condition : List(At(object, {"status", "conditions"}))) {
+    node.conditions.push_back({Text(At(condition, {"type"})), Text(At(condition, {"status"})),
+                               Text(At(condition, {"reason"})), Text(At(condition, {"message"}))});
+  }
+  return node;
+}
+
+}  // namespace swarm::objects

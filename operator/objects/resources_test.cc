@@ -1,0 +1,48 @@
+#include "operator/objects/resources.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace swarm::objects {
+namespace {
+
+int Threads(const char* text) { return ThreadsOf(nlohmann::json::parse(text)); }
+std::string Device(const char* text) { return DeviceOf(nlohmann::json::parse(text)); }
+
+TEST(ResourcesTest, ThreadsFollowTheProcessorsRoundedUp) {
+  EXPECT_EQ(Threads(R"({"limits": {"cpu": 4}})"), 4);
+  EXPECT_EQ(Threads(R"({"limits": {"cpu": "2500m"}})"), 3);
+  EXPECT_EQ(Threads(R"({"limits": {"cpu": "0.5"}})"), 1);
+  EXPECT_EQ(Threads(R"({"limits": {"cpu": "3"}, "requests": {"cpu": "1"}})"), 3);
+  EXPECT_EQ(Threads(R"({"limits": {"memory": "1Gi"}, "requests": {"cpu": "2"}})"), 2);
+  EXPECT_EQ(Threads(R"({"limits": {"cpu": 1e9}})"), 1024);
+}
+
+TEST(ResourcesTest, WithoutAUsableNumberThereIsOneThread) {
+  for (const char* text : {"null", "{}", "[]", R"({"limits": 3})", R"({"limits": {"cpu": "many"}})",
+                           R"({"limits": {"cpu": ["1"]}})", R"({"limits": {"cpu": "-2"}})",
+                           R"({"limits": {"cpu": "0"}})", R"({"limits": {"cpu": "nan"}})"}) {
+    EXPECT_EQ(Threads(text), 1) << text;
+  }
+}
+
+TEST(ResourcesTest, AnyVendorsAcceleratorIsSeen) {
+  for (const char* text :
+       {R"({"limits": {"nvidia.com/gpu": 1}})", R"({"limits": {"amd.com/gpu": "1"}})",
+        R"({"limits": {"nvidia.com/mig-1g.5gb": 1}})", R"({"limits": {"gpu.intel.com/i915": 1}})",
+        R"({"limits": {"aliyun.com/gpu-mem": 8}})"}) {
+    EXPECT_EQ(Device(text), "cuda:0") << text;
+  }
+}
+
+TEST(ResourcesTest, WithoutOneTheDeviceIsTheProcessor) {
+  for (const char* text : {"null", R"({"limits": {"cpu": 4}})", R"({"limits": {"rdma/hca": 1}})",
+                           R"({"limits": {"nvidia.com/gpu": 0}})", R"({"limits": []})",
+                           R"({"requests": {"cpu": 1}})"}) {
+    EXPECT_EQ(Device(text), "cpu") << text;
+  }
+}
+
+}  // namespace
+}  // namespace swarm::objects
