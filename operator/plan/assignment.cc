@@ -1,0 +1,104 @@
+#include "operator/plan/assignment.h"
+
+#include <algorithm>
+
+#include "operator/plan/evidence.h"
+#include "worker/protocol/balance.h"
+
+namespace swarm::plan {
+namespace {
+
+using protocol::BalanceAction;
+using protocol::BalanceOrder;
+using protocol::StageLoad;
+using protocol::WorkerState;
+
+/// Rates that are measured on the way differ by this much for no reason: no cause to move.
+constexpr double kMinGain = 0.15;
+
+bool IsGoing(WorkerState state) {
+  return state == WorkerState::kLeaving || state == WorkerState::kMoving;
+}
+
+/// What the draft tells the trainer already.
+DirectTrainer DirectOf(const Draft& draft) {
+  for (const Action& action : draft.plan.actions) {
+    if (const auto* direct = std::get_if<DirectTrainer>(&action)) return *direct;
+  }
+  return {};
+}
+
+bool IsOpen(const Draft& draft, const std::string& id) {
+  const auto& pods = draft.seen.pods;
+  const auto pod = std::find_if(pods.begin(), pods.end(), [&](const ObservedPod& p) {
+    return p.role == PodRole::kWorker && p.name == id;
+  });
+  const auto& open = draft.plan.status.openWorkers;
+  return pod != pods.end() && std::binary_search(open.begin(), open.end(), pod->number);
+}
+
+std::vector<StageLoad> LoadsOf(const protocol::JobStatus& view, const Draft& draft) {
+  const std::vector<std::string> drained = DirectOf(draft).drain;
+  std::vector<StageLoad> loads;
+  for (const protocol::StageStatus& stage : view.stages) {
+    StageLoad load{.cost = stage.cost, .replicas = {}};
+    for (const auto& worker : stage.workers) {
+      if (IsGoing(worker.state) || !IsOpen(draft, worker.id.value) ||
+          std::find(drained.begin(), drained.end(), worker.id.value) != drained.end()) {
+        continue;
+      }
+      load.replicas.push_back({.worker = worker.id,
+                               .rate = worker.microbatches_per_second,
+                               .ready = worker.state == WorkerState::kReady,
+                               .copies = {}});
+    }
+    loads.push_back(std::move(load));
+  }
+  return loads;
+}
+
+/// Whether a worker has a node and is not known to the trainer yet, or waits there for a stage.
+bool SomebodyComes(const Draft& draft, const protocol::JobStatus& view) {
+  const auto& open = draft.plan.status.openWorkers;
+  return !view.spares.empty() ||
+         std::any_of(draft.seen.pods.begin(), draft.seen.pods.end(), [&](const ObservedPod& pod) {
+           return pod.role == PodRole::kWorker && !pod.node.empty() && !pod.end &&
+                  std::binary_search(open.begin(), open.end(), pod.number) &&
+                  FindWorker(view, pod.name) == nullptr;
+         });
+}
+
+std::size_t ReadyAt(const StageLoad& stage) {
+  return static_cast<std::size_t>(std::count_if(stage.replicas.begin(), stage.replicas.end(),
+                                                [](const auto& r) { return r.ready; }));
+}
+
+}  // namespace
+
+void DecideAssignment(Draft* draft) {
+  const protocol::JobStatus* view = FreshView(draft->seen, kViewSeconds);
+  if (view == nullptr || view->state != "Training" || !view->balance.moving.empty()) return;
+  if (!DirectOf(*draft).moves.empty()) return;
+  const std::vector<StageLoad> loads = LoadsOf(*view, *draft);
+  if (loads.size() < 2) return;
+  const protocol::BalanceModel model{
+      .state_load_seconds = view->balance.state_load_seconds,
+      .changes_per_worker_second = view->balance.changes_per_worker_second,
+      .min_gain = kMinGain,
+      .copies_per_worker = 0};
+  const std::vector<BalanceOrder> orders =
+      SomebodyComes(*draft, *view)
+          ? protocol::FillEmptied(loads, model)
+          : protocol::Balance(protocol::BalancePolicy::kEvent, protocol::BalanceTrigger::kChange,
+                              loads, model);
+  for (const BalanceOrder& order : orders) {
+    if (order.action != BalanceAction::kMove || ReadyAt(loads[order.from.value]) < 2) continue;
+    draft->plan.actions.push_back(DirectTrainer{.drain = {}, .moves = {{order.worker, order.to}}});
+    draft->Tell("WorkerMoved", order.worker.value + " goes from stage " +
+                                   std::to_string(order.from.value) + " to stage " +
+                                   std::to_string(order.to.value) + ": " + order.reason);
+    return;
+  }
+}
+
+}  // namespace swarm::plan

@@ -1,0 +1,149 @@
+#include <algorithm>
+
+#include "operator/plan/assignment.h"
+#include "operator/plan/draft.h"
+#include "operator/plan/report.h"
+#include "operator/plan/sweep.h"
+#include "operator/plan/trainer.h"
+#include "operator/plan/workers.h"
+
+namespace swarm::plan {
+namespace {
+
+using api::ConditionStatus;
+using std::chrono::seconds;
+
+/// A worker's process ends by itself when drainSeconds are over; then its pod's does.
+constexpr std::uint64_t kGraceSlackSeconds = 5;
+
+/// Whether somebody has given out numbers that the status we know does not have: it is old.
+bool IsStale(const Observed& observed) {
+  const api::SwarmJobStatus& status = observed.job.status;
+  return std::any_of(observed.pods.begin(), observed.pods.end(), [&](const ObservedPod& pod) {
+    return pod.role == PodRole::kWorker ? pod.number >= status.nextWorkerOrdinal
+                                        : pod.number > status.trainer.term;
+  });
+}
+
+bool IsSuspending(const api::SwarmJobStatus& status) {
+  const api::Condition* suspended = api::FindCondition(status, api::kSuspended);
+  return suspended != nullptr &&
+         (suspended->status == ConditionStatus::kTrue || suspended->reason == "Suspending");
+}
+
+void ApplyChildren(Draft* draft) {
+  for (const Child child : kChildren) {
+    if (!draft->seen.children.contains(child)) draft->plan.actions.push_back(ApplyChild{child});
+  }
+}
+
+void Suspend(Draft* draft) {
+  const bool began = IsSuspending(draft->status());
+  const bool stopped = StopTrainer(draft);
+  if (draft->finished()) return;
+  if (!stopped) {
+    draft->Set(api::kSuspended, ConditionStatus::kFalse, "Suspending",
+               "the trainer finishes its step and writes a checkpoint");
+    if (!began) draft->Tell("Suspending", "the trainer is asked to write a checkpoint");
+    return;
+  }
+  if (!api::IsTrue(draft->status(), api::kSuspended)) {
+    draft->Tell("Suspended", "all workers are let go");
+  }
+  draft->status().openWorkers.clear();
+  draft->status().pools.clear();
+  draft->Set(api::kSuspended, ConditionStatus::kTrue, "Suspended", "spec.suspend is true");
+  draft->Set(api::kCapacityAvailable, ConditionStatus::kUnknown, "Suspended",
+             "nothing is asked for");
+}
+
+void Run(Draft* draft) {
+  ApplyChildren(draft);
+  const bool resumes = IsSuspending(draft->status());
+  if (resumes) {
+    draft->Set(api::kSuspended, ConditionStatus::kFalse, "NotSuspended", "it may run");
+    draft->Tell("Resumed", "spec.suspend is false");
+  }
+  if (resumes && draft->status().trainer.term > 0) {
+    ResumeTrainer(draft);
+  } else {
+    DecideTrainer(draft);
+  }
+  if (draft->finished()) return;
+  DecideWorkers(draft);
+  if (draft->finished()) return;
+  DecideAssignment(draft);
+}
+
+/// The config is written before a trainer in any case: once is enough.
+void Tidy(Plan* plan) {
+  std::vector<Action>& actions = plan->actions;
+  const Action config = ApplyChild{Child::kConfig};
+  const auto first = std::find(actions.begin(), actions.end(), config);
+  if (first != actions.end()) {
+    actions.erase(std::remove(first + 1, actions.end(), config), actions.end());
+  }
+  // What is deleted makes room, also under a quota, for what is created.
+  const auto rank = [](const Action& action) {
+    return std::holds_alternative<ApplyChild>(action)  ? 0
+           : std::holds_alternative<DeletePod>(action) ? 1
+                                                       : 2;
+  };
+  std::stable_sort(actions.begin(), actions.end(),
+                   [&](const Action& a, const Action& b) { return rank(a) < rank(b); });
+}
+
+/// A job that has failed meanwhile is not given what it was about to get.
+void DropCreations(Plan* plan) {
+  std::erase_if(plan->actions,
+                [](const Action& action) { return !std::holds_alternative<DeletePod>(action); });
+}
+
+void Expire(Draft* draft) {
+  const auto& ttl = draft->job.spec.ttlSecondsAfterFinished;
+  if (!ttl || !draft->status().completionTime) return;
+  const WallTime due = *draft->status().completionTime + seconds(static_cast<std::int64_t>(*ttl));
+  if (draft->now() < due) return draft->LookAgain(due);
+  draft->plan.actions.push_back(DeleteJob{});
+}
+
+}  // namespace
+
+Plan Decide(const Observed& observed) {
+  const Plan nothing{.status = observed.job.status};
+  if (observed.job.deleted) return nothing;
+  if (!observed.job.job) {
+    Plan plan = Reject(observed);
+    DecideWrite(observed, &plan);
+    return plan;
+  }
+  if (!observed.job.job->spec.managedBy.empty()) return nothing;
+  if (IsStale(observed)) {
+    Plan plan = nothing;
+    plan.look_again = observed.now + seconds(1);
+    return plan;
+  }
+  Draft draft(observed);
+  if (!draft.finished()) {
+    observed.job.job->spec.suspend ? Suspend(&draft) : Run(&draft);
+  }
+  if (draft.finished()) {
+    DropCreations(&draft.plan);
+    Expire(&draft);
+  }
+  Sweep(&draft);
+  Report(&draft);
+  Tidy(&draft.plan);
+  DecideWrite(observed, &draft.plan);
+  return std::move(draft.plan);
+}
+
+std::string PodName(const std::string& job, PodRole role, std::uint64_t number) {
+  return job + (role == PodRole::kWorker ? "-w" : "-trainer-") + std::to_string(number);
+}
+
+std::uint64_t WorkerGraceSeconds(const api::Spec& spec) {
+  return spec.preemption.drainSeconds + kGraceSlackSeconds;
+}
+
+}  // namespace swarm::plan

@@ -1,0 +1,253 @@
+// Stories of a whole job: its trainer, suspension, its end, and who may touch it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/plan/fake_cluster.h"
+
+namespace swarm::plan {
+namespace {
+
+using std::chrono::seconds;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+TEST(TrainerTest, ATrainerWhoseNodeIsLostIsFollowedAtOnceByTheNextTerm) {
+  FakeCluster cluster;
+  cluster.Live(60);
+  cluster.LoseNodeOf("job-trainer-1");
+  const Plan plan = cluster.Act(cluster.leader);
+  EXPECT_EQ(plan.write, WriteStatus::kFirst);
+  EXPECT_EQ(cluster.status().trainer.term, 2u);
+  EXPECT_TRUE(cluster.pods.contains("job-trainer-2"));
+  EXPECT_EQ(cluster.status().preemptions, 1u);
+  EXPECT_EQ(cluster.status().state, api::JobState::kRecovering);
+  cluster.Live(60);
+  EXPECT_FALSE(cluster.pods.contains("job-trainer-1"));
+  EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
+  EXPECT_EQ(cluster.status().preemptions, 1u);
+  EXPECT_THAT(cluster.Workers(), SizeIs(4)) << "they are as they were";
+  EXPECT_EQ(cluster.status().nextWorkerOrdinal, 4u);
+}
+
+TEST(TrainerTest, ATerminatingTrainerIsNotWaitedFor) {
+  FakeCluster cluster;
+  cluster.Live(60);
+  cluster.DeletePodBySomebody("job-trainer-1");
+  cluster.Act(cluster.leader);
+  EXPECT_TRUE(cluster.pods.contains("job-trainer-1"));
+  EXPECT_TRUE(cluster.pods.contains("job-trainer-2"));
+}
+
+TEST(TrainerTest, TheConfigIsWrittenAnewForEachTerm) {
+  FakeCluster cluster;
+  cluster.Live(60);
+  cluster.End("job-trainer-1", 1);
+  const Plan plan = Decide(cluster.Observe(cluster.leader));
+  EXPECT_THAT(plan.actions, Contains(Action(ApplyChild{Child::kConfig})));
+  EXPECT_EQ(plan.status.failures, 1u);
+}
+
+TEST(TrainerTest, ATrainerBeginsWithAsManyWorkersAsTheJobNeedsAtLeast) {
+  FakeCluster cluster(6, 2);
+  cluster.spec().workers.minReplicas = 3;
+  const Plan plan = Decide(cluster.Observe(cluster.leader));
+  EXPECT_THAT(plan.actions, Contains(Action(CreateTrainer{1, std::vector<std::uint64_t>{2, 1}})));
+  EXPECT_EQ(plan.status.plan.layout, (std::vector<std::uint64_t>{3, 3}));
+}
+
+TEST(TrainerTest, ATrainerThatFailsAgainAndAgainIsCountedOnceEachTime) {
+  FakeCluster cluster;
+  cluster.spec().failurePolicy = {.maxFailures = 3, .windowSeconds = 3600};
+  cluster.Live(60);
+  for (int i = 0; i < 300 && cluster.status().state != api::JobState::kFailed; ++i) {
+    const std::string name = "job-trainer-" + std::to_string(cluster.status().trainer.term);
+    if (cluster.pods.contains(name) && !cluster.pods.at(name).end) cluster.End(name, 1);
+    cluster.Live(5);
+  }
+  EXPECT_EQ(cluster.status().state, api::JobState::kFailed);
+  EXPECT_EQ(cluster.status().failures, 4u);
+  EXPECT_EQ(cluster.status().trainer.term, 4u);
+  EXPECT_THAT(cluster.violations, IsEmpty());
+}
+
+TEST(TrainerTest, ABadConfigurationFailsTheJobWithTheTrainersOwnWords) {
+  FakeCluster cluster;
+  cluster.Live(60);
+  cluster.End("job-trainer-1", 2, "Error", "model.config: hidden_size is 0");
+  cluster.Live(30);
+  EXPECT_EQ(cluster.status().state, api::JobState::kFailed);
+  EXPECT_THAT(api::FindCondition(cluster.status(), api::kFailed)->message,
+              HasSubstr("hidden_size is 0"));
+  EXPECT_TRUE(cluster.pods.contains("job-trainer-1")) << "its log stays";
+}
+
+TEST(JobTest, ATrainerThatHasTrainedToTheEndEndsTheJobAndItsWorkersGo) {
+  FakeCluster cluster;
+  cluster.spec().ttlSecondsAfterFinished = 100;
+  cluster.Live(60);
+  cluster.End("job-trainer-1", 0, "Completed");
+  cluster.Live(30);
+  EXPECT_EQ(cluster.status().state, api::JobState::kSucceeded);
+  EXPECT_EQ(cluster.status().step, 1000u);
+  EXPECT_THAT(cluster.Workers(), IsEmpty());
+  EXPECT_EQ(cluster.status().unexplained, 0u);
+  EXPECT_FALSE(cluster.job.deleted);
+  cluster.Live(120);
+  EXPECT_TRUE(cluster.job.deleted);
+}
+
+TEST(JobTest, SuspensionWaitsForTheTrainersCheckpointAndThenLetsAllGo) {
+  FakeCluster cluster;
+  cluster.Live(60);
+  cluster.spec().suspend = true;
+  cluster.Act(cluster.leader);
+  EXPECT_TRUE(cluster.pods.at("job-trainer-1").deleted);
+  EXPECT_THAT(cluster.Workers(), SizeIs(4)) << "the step needs them";
+  EXPECT_EQ(cluster.status().state, api::JobState::kSuspending);
+  cluster.Act(cluster.leader);
+  EXPECT_THAT(cluster.Workers(), SizeIs(4));
+  cluster.Live(60);
+  EXPECT_EQ(cluster.status().state, api::JobState::kSuspended);
+  EXPECT_THAT(cluster.pods, IsEmpty());
+  cluster.spec().suspend = false;
+  cluster.Live(60);
+  EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
+  EXPECT_EQ(cluster.status().trainer.term, 2u);
+  const api::SwarmJobStatus& status = cluster.status();
+  EXPECT_EQ(status.preemptions + status.failures + status.unexplained, 0u);
+  EXPECT_THAT(cluster.violations, IsEmpty());
+}
+
+TEST(JobTest, ATrainerThatDoesNotComeToItsEndDoesNotKeepAJobFromBeingSuspended) {
+  FakeCluster cluster;
+  cluster.Live(60);
+  cluster.spec().suspend = true;
+  cluster.Act(cluster.leader);
+  for (int i = 0; i < 20; ++i) {
+    cluster.Advance(5);
+    cluster.Act(cluster.leader);
+  }
+  EXPECT_EQ(cluster.status().state, api::JobState::kSuspended);
+}
+
+TEST(JobTest, AJobThatIsBornSuspendedMakesNothing) {
+  FakeCluster cluster;
+  cluster.spec().suspend = true;
+  cluster.Live(60);
+  EXPECT_EQ(cluster.status().state, api::JobState::kSuspended);
+  EXPECT_THAT(cluster.done, IsEmpty());
+  cluster.spec().suspend = false;
+  cluster.Live(60);
+  EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
+}
+
+TEST(JobTest, AJobThatAnotherControllerManagesIsLeftAlone) {
+  FakeCluster cluster;
+  cluster.spec().managedBy = "kueue.x-k8s.io/multikueue";
+  const Plan plan = cluster.Act(cluster.leader);
+  EXPECT_EQ(plan.write, WriteStatus::kNo);
+  EXPECT_THAT(plan.actions, IsEmpty());
+}
+
+TEST(JobTest, AManifestThatCannotBeRunIsRefusedWithItsReasonsAndNothingIsTouched) {
+  FakeCluster cluster;
+  cluster.job.refused = {"spec.pipeline.stages is 9: the model has 8 layers"};
+  cluster.job.job.reset();
+  EXPECT_EQ(cluster.Act(cluster.leader).write, WriteStatus::kLast);
+  EXPECT_EQ(cluster.status().state, api::JobState::kRejected);
+  EXPECT_EQ(cluster.status().conditions.size(), std::size(api::kConditionTypes));
+  EXPECT_THAT(api::FindCondition(cluster.status(), api::kAccepted)->message, HasSubstr("8 layers"));
+  EXPECT_EQ(cluster.Act(cluster.leader).write, WriteStatus::kNo);
+}
+
+TEST(JobTest, ConditionsAreThereFromTheFirstVisitAndChangeTheirTimeOnlyWithTheirStatus) {
+  FakeCluster cluster;
+  cluster.Act(cluster.leader);
+  EXPECT_EQ(cluster.status().conditions.size(), std::size(api::kConditionTypes));
+  const WallTime first = api::FindCondition(cluster.status(), api::kReady)->lastTransitionTime;
+  cluster.Advance(20);
+  cluster.Act(cluster.leader);
+  EXPECT_EQ(api::FindCondition(cluster.status(), api::kReady)->lastTransitionTime, first);
+  cluster.Live(60);
+  EXPECT_GT(api::FindCondition(cluster.status(), api::kReady)->lastTransitionTime, first);
+  for (const api::Condition& condition : cluster.status().conditions) {
+    EXPECT_FALSE(condition.reason.empty()) << condition.type;
+  }
+}
+
+TEST(JobTest, ProgressAloneIsWrittenOnceAMinute) {
+  FakeCluster cluster;
+  cluster.Live(120);
+  int writes = 0;
+  for (int i = 0; i < 60; ++i) {
+    cluster.Advance(5);
+    Observed seen = cluster.Observe(cluster.leader);
+    seen.trainer->status.step = protocol::Step(100 + static_cast<std::uint64_t>(i));
+    const Plan plan = cluster.Act(cluster.leader, seen);
+    writes += plan.write != WriteStatus::kNo ? 1 : 0;
+  }
+  EXPECT_GE(writes, 4);
+  EXPECT_LE(writes, 6);
+}
+
+TEST(OperatorTest, WhoDiesBetweenReservingAndCreatingLeavesNoNameUsedTwice) {
+  for (std::size_t stop = 0; stop < 14; ++stop) {
+    FakeCluster cluster;
+    cluster.Act(cluster.leader, {}, stop);
+    cluster.leader = {.term = 2, .since = cluster.now};  // another process
+    cluster.Live(120);
+    EXPECT_THAT(cluster.Workers(), SizeIs(4)) << stop;
+    EXPECT_EQ(cluster.status().state, api::JobState::kRunning) << stop;
+    EXPECT_THAT(cluster.violations, IsEmpty()) << stop;
+  }
+}
+
+TEST(OperatorTest, OneThatKnowsAnOldStatusTouchesNothing) {
+  FakeCluster cluster;
+  const Observed old = cluster.Observe(cluster.leader);
+  cluster.Live(60);
+  Observed mixed = cluster.Observe(cluster.leader);
+  mixed.job.status = old.job.status;  // its pods are newer than its status
+  const Plan plan = Decide(mixed);
+  EXPECT_EQ(plan.write, WriteStatus::kNo);
+  EXPECT_THAT(plan.actions, IsEmpty());
+}
+
+TEST(OperatorTest, WhatVanishedWhileNobodyWatchedIsReplacedAndNotCharged) {
+  FakeCluster cluster;
+  cluster.spec().failurePolicy.maxFailures = 0;
+  cluster.Live(60);
+  cluster.pods.erase("job-w2");
+  cluster.leader = {.term = 2, .since = cluster.now};
+  cluster.Act(cluster.leader);
+  EXPECT_EQ(cluster.status().unexplained, 0u) << "it may be that the watch shows it yet";
+  cluster.Live(60);
+  EXPECT_EQ(cluster.status().unexplained, 1u);
+  EXPECT_THAT(cluster.Workers(), SizeIs(4));
+}
+
+TEST(AssignmentTest, AStageThatHasFarTooFewGetsAWorkerOfAnother) {
+  FakeCluster cluster(6, 2);
+  cluster.Live(60);
+  Observed seen = cluster.Observe(cluster.leader);
+  auto& stages = seen.trainer->status.stages;
+  auto& from = stages[1].workers;
+  while (from.size() > 1) {
+    stages[0].workers.push_back(from.back());
+    from.pop_back();
+  }
+  const Plan plan = Decide(seen);
+  ASSERT_THAT(plan.actions, SizeIs(1));
+  const auto& direct = std::get<DirectTrainer>(plan.actions[0]);
+  ASSERT_THAT(direct.moves, SizeIs(1));
+  EXPECT_EQ(direct.moves[0].to, protocol::StageIndex(1));
+
+  seen.trainer->status.balance.moving = direct.moves;
+  EXPECT_THAT(Decide(seen).actions, IsEmpty()) << "one at a time";
+}
+
+}  // namespace
+}  // namespace swarm::plan

@@ -1,0 +1,125 @@
+#include "operator/plan/trainer.h"
+
+#include <algorithm>
+
+#include "api/layout.h"
+#include "operator/plan/backoff.h"
+#include "operator/plan/ends.h"
+#include "operator/plan/evidence.h"
+#include "operator/plan/refusals.h"
+#include "operator/plan/workforce.h"
+
+namespace swarm::plan {
+namespace {
+
+using std::chrono::seconds;
+
+/// From the trainer's own deadline to believing that it will not come to its end.
+constexpr seconds kStopSlack{15};
+
+const ObservedPod* FindTrainer(const Observed& observed, std::uint64_t term) {
+  const auto it =
+      std::find_if(observed.pods.begin(), observed.pods.end(), [term](const ObservedPod& pod) {
+        return pod.role == PodRole::kTrainer && pod.number == term;
+      });
+  return it == observed.pods.end() ? nullptr : &*it;
+}
+
+const Creation* FindCreation(const Observed& observed, std::uint64_t term) {
+  const auto it = std::find_if(
+      observed.creations.begin(), observed.creations.end(),
+      [term](const Creation& c) { return c.role == PodRole::kTrainer && c.number == term; });
+  return it == observed.creations.end() ? nullptr : &*it;
+}
+
+/// What the trainer waits for before it begins.
+std::vector<std::uint64_t> FirstLayout(const api::SwarmJob& job) {
+  const std::uint64_t least = std::max(job.spec.workers.minReplicas, job.spec.pipeline.stages);
+  auto layout = api::ComputeLayout(job, std::to_string(least));
+  return layout.ok() ? *std::move(layout) : std::vector<std::uint64_t>(job.spec.pipeline.stages, 1);
+}
+
+void Create(std::uint64_t term, Draft* draft) {
+  draft->plan.actions.push_back(ApplyChild{Child::kConfig});
+  draft->plan.actions.push_back(CreateTrainer{term, FirstLayout(draft->job)});
+}
+
+/// Gives out the next term: above every one that anybody has heard of.
+void BeginTerm(Draft* draft) {
+  if (draft->finished()) return;
+  api::TrainerStatus& trainer = draft->status().trainer;
+  std::uint64_t term = trainer.term;
+  if (draft->seen.trainer) term = std::max(term, draft->seen.trainer->status.term.value);
+  trainer = {.term = term + 1, .podName = ""};
+  if (!draft->status().startTime) draft->status().startTime = draft->now();
+  Create(trainer.term, draft);
+}
+
+/// The current term has no pod to be seen.
+void OnAbsent(Draft* draft) {
+  const std::uint64_t term = draft->status().trainer.term;
+  if (FindCreation(draft->seen, term) != nullptr) {
+    if (MayCreate(draft)) Create(term, draft);
+    return;
+  }
+  const WallTime settled = draft->seen.watching_since + seconds(kSettleSeconds);
+  if (draft->now() < settled) return draft->LookAgain(settled);
+  if (!draft->status().trainer.podName.empty()) {
+    CountEnd(PodRole::kTrainer, draft->status().trainer.podName, {.health = Health::kEnds}, draft);
+    draft->Warn("TrainerLost", draft->status().trainer.podName + " is gone; the next one begins");
+  }
+  BeginTerm(draft);
+}
+
+/// Counting an end and giving out the next term are one write: so both wait.
+void OnEnd(const ObservedPod& pod, const Judgement& end, Draft* draft) {
+  std::optional<WallTime> failed;
+  if (end.cause == Cause::kFailed) failed = EndTimeOf(pod);
+  const auto until = HeldBackUntil(draft->seen, PodRole::kTrainer, draft->status(), failed);
+  if (end.fatal.empty() && until) return draft->LookAgain(*until);
+  CountEnd(PodRole::kTrainer, pod.name, end, draft);
+  if (draft->finished()) return;
+  const char* reason = end.cause == Cause::kPreempted ? "TrainerPreempted"
+                       : end.cause == Cause::kFailed  ? "TrainerFailed"
+                                                      : "TrainerLost";
+  draft->Warn(reason, pod.name + ": " + end.words + "; the next one takes over");
+  BeginTerm(draft);
+}
+
+}  // namespace
+
+void ResumeTrainer(Draft* draft) { BeginTerm(draft); }
+
+void DecideTrainer(Draft* draft) {
+  api::TrainerStatus& trainer = draft->status().trainer;
+  if (trainer.term == 0) return BeginTerm(draft);
+  const ObservedPod* pod = FindTrainer(draft->seen, trainer.term);
+  if (pod == nullptr) return OnAbsent(draft);
+  trainer.podName = pod->name;
+  const Judgement judgement = JudgePod(draft->seen, *pod);
+  if (judgement.look_again) draft->LookAgain(*judgement.look_again);
+  if (judgement.health == Health::kDone) return draft->Succeed();
+  if (judgement.health == Health::kEnds) OnEnd(*pod, judgement, draft);
+}
+
+bool StopTrainer(Draft* draft) {
+  const ObservedPod* pod = FindTrainer(draft->seen, draft->status().trainer.term);
+  if (pod == nullptr) return true;
+  const Judgement judgement = JudgePod(draft->seen, *pod);
+  if (judgement.health == Health::kDone) {
+    draft->Succeed();
+    return true;
+  }
+  if (pod->end || pod->phase == PodPhase::kFailed) return true;
+  if (!pod->deleted) {
+    draft->plan.actions.push_back(DeletePod{pod->name, pod->uid, kTrainerGraceSeconds});
+    return pod->node.empty();
+  }
+  // Its deletion time is when its grace is over.
+  const WallTime deadline = *pod->deleted + kStopSlack;
+  if (draft->now() >= deadline) return true;
+  draft->LookAgain(deadline);
+  return false;
+}
+
+}  // namespace swarm::plan
