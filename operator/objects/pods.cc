@@ -21,7 +21,8 @@ constexpr const char* kStateFolder = "/var/lib/swarmjob";
 constexpr int kLostNodeSeconds = 10;
 
 struct Role {
-  const char* name;  ///< of the role and of its container
+  const char* name;      ///< of the role and of its container
+  const char* argument;  ///< of --role
   std::string pod;
   std::string identity;  ///< its keys in the Secret are IDENTITY.crt and IDENTITY.key
   std::uint64_t grace_seconds;
@@ -114,7 +115,7 @@ json RequiredPod(const JobView& view, const Role& role) {
 
 json CommonArguments(const JobView& view, const Role& role, const PodOptions& options) {
   const std::string tls = kTlsFolder;
-  return {std::string("--role=") + (role.name == std::string(kWorkerRole) ? "stage" : role.name),
+  return {std::string("--role=") + role.argument,
           "--listen=0.0.0.0:" + std::to_string(kWirePort),
           "--metrics-listen=0.0.0.0:" + std::to_string(kMetricsPort),
           "--job-uid=" + view.uid,
@@ -204,7 +205,7 @@ Result<json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal, const ap
                             const PodOptions& options) {
   const api::Spec& spec = SpecOf(view);
   const std::string& job = view.name;
-  const Role role{kWorkerRole, WorkerName(job, ordinal), "w" + std::to_string(ordinal),
+  const Role role{kWorkerRole, "stage", WorkerName(job, ordinal), "w" + std::to_string(ordinal),
                   plan::WorkerGraceSeconds(spec)};
   const std::string path = "spec.workers.template";
   json pod = DefaultPod(role, options);
@@ -239,7 +240,8 @@ Result<json> BuildTrainerPod(const JobView& view, std::uint64_t term,
                              const std::vector<std::uint64_t>& layout, const PodOptions& options) {
   const api::Spec& spec = SpecOf(view);
   const std::string& job = view.name;
-  const Role role{kTrainerRole, TrainerPodName(job, term), "trainer", plan::kTrainerGraceSeconds};
+  const Role role{kTrainerRole, "trainer", TrainerPodName(job, term), "trainer",
+                  plan::kTrainerGraceSeconds};
   const std::string path = "spec.trainer.template";
   json pod = DefaultPod(role, options);
   pod["spec"]["affinity"] = OffSpotNodes();
