@@ -1,11 +1,11 @@
 #include "ctl/supervise.h"
 
 #include <algorithm>
-#include <csignal>
 #include <cstring>
 
-#include "ctl/exit_codes.h"
 #include "ctl/numbers.h"
+#include "operator/plan/evidence.h"
+#include "operator/plan/failure_window.h"
 
 namespace swarm::ctl {
 namespace {
@@ -13,8 +13,9 @@ namespace {
 /// Between two decisions: more means that this program was itself stopped or starved.
 constexpr Duration kPause = std::chrono::seconds(2);
 
-bool WasKilled(const ObservedWorker& program) {
-  return program.exit_signal == SIGKILL || program.exit_signal == SIGTERM;
+// On one machine nobody preempts: who was killed was so by somebody, which is nobody's failure.
+plan::Judgement Judge(const ObservedWorker& program) {
+  return plan::JudgeExit({.exit_code = program.exit_code, .signal = program.exit_signal});
 }
 
 }  // namespace
@@ -23,12 +24,6 @@ std::string DescribeEnd(const ObservedWorker& worker) {
   if (worker.exit_signal == 0) return "ended with exit code " + std::to_string(worker.exit_code);
   return "was ended by signal " + std::to_string(worker.exit_signal) + " (" +
          ::strsignal(worker.exit_signal) + ")";
-}
-
-std::size_t Supervisor::Count(std::deque<Timepoint>& events, Timepoint now) const {
-  events.push_back(now);
-  while (now - events.front() > limits_.window) events.pop_front();
-  return events.size();
 }
 
 Actions Supervisor::Decide(Timepoint now, const std::vector<ObservedWorker>& observed,
@@ -73,9 +68,11 @@ void Supervisor::OnTrainerEnded(Timepoint now, const ObservedWorker& trainer, Ac
     return;
   }
   const std::string what = "the trainer " + DescribeEnd(trainer);
-  const bool killed = WasKilled(trainer);
-  const std::size_t count = Count(killed ? trainer_kills_ : trainer_failures_, now);
-  if (stopping_ || count > (killed ? limits_.kills_max : limits_.trainer_failures_max)) {
+  const bool killed = Judge(trainer).cause == plan::Cause::kUnknown;
+  const bool too_many = plan::ChargeFailure(
+      now, limits_.window, killed ? limits_.kills_max : limits_.trainer_failures_max,
+      killed ? &trainer_kills_ : &trainer_failures_);
+  if (stopping_ || too_many) {
     actions.give_up = what;
     return;
   }
@@ -86,18 +83,21 @@ void Supervisor::OnTrainerEnded(Timepoint now, const ObservedWorker& trainer, Ac
 }
 
 void Supervisor::OnWorkerEnded(Timepoint now, const ObservedWorker& worker, Actions& actions) {
-  if (stopping_ || worker.succeeded()) return;
+  const plan::Judgement end = Judge(worker);
+  if (stopping_ || end.health == plan::Health::kDone) return;
   ++losses_;
-  const bool killed = WasKilled(worker);
-  const std::size_t count = Count(killed ? kills_ : failures_, now);
+  const bool killed = end.cause == plan::Cause::kUnknown;
+  std::vector<Timepoint>& ends = killed ? kills_ : failures_;
+  const bool too_many = plan::ChargeFailure(
+      now, limits_.window, killed ? limits_.kills_max : limits_.failures_max, &ends);
   const std::string what = worker.name + " " + DescribeEnd(worker);
-  if (worker.exit_signal == 0 && worker.exit_code == static_cast<int>(ExitCode::kBadUsage)) {
+  if (!end.fatal.empty()) {
     actions.give_up = what + "; another would do no better";
     actions.give_up_because_of = worker.name;
     return;
   }
-  if (count > (killed ? limits_.kills_max : limits_.failures_max)) {
-    actions.give_up = what + ", the last of " + std::to_string(count) + " lost in " +
+  if (too_many) {
+    actions.give_up = what + ", the last of " + std::to_string(ends.size()) + " lost in " +
                       FormatSeconds(limits_.window);
     actions.give_up_because_of = worker.name;
     return;

@@ -1,5 +1,6 @@
 // What is to be done about the programs of a job that have ended: the part of the operator's work
-// that a run on one machine needs. Pure: values in, values out, time injected.
+// that a run on one machine needs. What an end means, and how many failures are too many, is
+// decided by the operator's plan (operator/plan). Pure: values in, values out, time injected.
 #pragma once
 
 #include <cstdint>
@@ -77,9 +78,6 @@ class Supervisor {
   void OnTrainerEnded(Timepoint now, const ObservedWorker& trainer, Actions& actions);
   void OnTrainerRuns(Timepoint now, std::optional<Timepoint> heard, Actions& actions);
   void OnWorkerEnded(Timepoint now, const ObservedWorker& worker, Actions& actions);
-  /// Notes one more event; how many there were within the window.
-  std::size_t Count(std::deque<Timepoint>& events, Timepoint now) const;
-
   const SuperviseLimits limits_;
   std::uint64_t next_ordinal_;
   std::uint64_t losses_ = 0;
@@ -91,10 +89,10 @@ class Supervisor {
   Timepoint watching_since_{};   // without a pause of ours
   bool trainer_killed_ = false;  // for its silence; its end was not seen yet
   // Within the window, the oldest first.
-  std::deque<Timepoint> failures_;
-  std::deque<Timepoint> kills_;
-  std::deque<Timepoint> trainer_failures_;
-  std::deque<Timepoint> trainer_kills_;
+  std::vector<Timepoint> failures_;
+  std::vector<Timepoint> kills_;
+  std::vector<Timepoint> trainer_failures_;
+  std::vector<Timepoint> trainer_kills_;
 };
 
 /// "ended with exit code 7", "was ended by signal 9 (Killed)".

@@ -5,6 +5,8 @@
 
 #include <csignal>
 
+#include "base/exit.h"
+
 namespace swarm::ctl {
 namespace {
 
@@ -178,6 +180,14 @@ TEST(SuperviseTest, AWorkerThatWasStartedWronglyIsNotReplaced) {
   EXPECT_THAT(actions.start_workers, IsEmpty());
   EXPECT_THAT(actions.give_up, HasSubstr("worker-0 ended with exit code 2"));
   EXPECT_EQ(actions.give_up_because_of, "worker-0");
+}
+
+TEST(SuperviseTest, AWorkerThatTheStorageRefusesIsNotReplaced) {
+  Supervisor supervisor(1, {});
+  const Actions actions =
+      supervisor.Decide(kNow, {Worker(0, Phase::kExited, WorkerExit::kStorageRefused)});
+  EXPECT_THAT(actions.start_workers, IsEmpty());
+  EXPECT_THAT(actions.give_up, HasSubstr("another would do no better"));
 }
 
 TEST(SuperviseTest, NothingIsReplacedOnceTheJobIsStopping) {

@@ -122,10 +122,10 @@ TEST_F(SwarmctlTest, ATrainerThatFailsIsReportedWithTheEndOfItsLog) {
 }
 
 TEST_F(SwarmctlTest, GivesUpWhenEveryWorkerDies) {
-  Fake(R"(listen; await "$SHARED/never"; exit 0)", "stage() { exit 4; }");
+  Fake(R"(listen; await "$SHARED/never"; exit 0)", "stage() { exit 1; }");
   StartRun({"--restart-delay", "0"});
   EXPECT_EQ(ExitCode(), 1);
-  EXPECT_THAT(Output(), HasSubstr("ended with exit code 4, the last of 11 lost"));
+  EXPECT_THAT(Output(), HasSubstr("ended with exit code 1, the last of 11 lost"));
 }
 
 constexpr const char* kPatientTrainer = R"(
