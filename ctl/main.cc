@@ -9,6 +9,7 @@
 #include "base/exit.h"
 #include "base/log.h"
 #include "ctl/chaos.h"
+#include "ctl/cluster_commands.h"
 #include "ctl/evaluate_command.h"
 #include "ctl/exit_codes.h"
 #include "ctl/export_command.h"
@@ -212,6 +213,42 @@ CLI::App* AddSimulate(CLI::App& app, SimulateOptions* options) {
   return command;
 }
 
+void AddCluster(CLI::App* command, ClusterOptions* options) {
+  command->add_option("--kubeconfig", options->kubeconfig,
+                      "The cluster (default: $KUBECONFIG, else the pod's service account)");
+  command->add_option("--context", options->context, "Of the kubeconfig (default: its current one)");
+  command->add_option("-n,--namespace", options->ns, "Namespace (default: the context's)");
+  command->add_flag("--allow-insecure", options->allow_insecure,
+                    "Obey insecure-skip-tls-verify of a kubeconfig");
+}
+
+CLI::App* AddTop(CLI::App& app, TopOptions* options) {
+  CLI::App* command = app.add_subcommand("top", "Show the SwarmJobs of a cluster as they go on");
+  command->add_option("job", options->job, "One job, with its conditions and pods (default: all)");
+  AddCluster(command, &options->cluster);
+  command->add_flag("-A,--all-namespaces", options->all_namespaces, "Of all namespaces");
+  command->add_flag("--once", options->once, "Print once and end");
+  command
+      ->add_option_function<double>(
+          "--interval",
+          [options](const double& seconds) { options->interval = FromSeconds(seconds); },
+          "Seconds between two looks (default: 2)")
+      ->check(CLI::Range(0.1, 3600.0));
+  return command;
+}
+
+CLI::App* AddDrain(CLI::App& app, DrainOptions* options) {
+  CLI::App* command = app.add_subcommand(
+      "drain", "Let workers of a SwarmJob in a cluster hand over and leave; others replace them");
+  command->add_option("pods", options->pods, "Workers: JOB-wN")->required();
+  AddCluster(command, &options->cluster);
+  command
+      ->add_option("--grace", options->grace_seconds,
+                   "Seconds they may take (default: preemption.drainSeconds and a little)")
+      ->check(CLI::Range(1, 86400));
+  return command;
+}
+
 std::filesystem::path BesideThisProgram(const char* name) {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -239,6 +276,10 @@ int Main(int argc, char** argv) {
   const CLI::App* evaluate_command = AddEvaluate(app, &evaluate);
   const CLI::App* generate_command = AddGenerate(app, &generate);
   const CLI::App* export_command = AddExport(app, &export_options);
+  TopOptions top;
+  DrainOptions drain;
+  const CLI::App* top_command = AddTop(app, &top);
+  const CLI::App* drain_command = AddDrain(app, &drain);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -255,6 +296,8 @@ int Main(int argc, char** argv) {
   if (evaluate_command->parsed()) code = EvaluateModel(evaluate, stdout, stderr);
   if (generate_command->parsed()) code = GenerateText(generate, stdout, stderr);
   if (export_command->parsed()) code = ExportModel(export_options, stdout, stderr);
+  if (top_command->parsed()) code = ShowTop(top, stdout, stderr);
+  if (drain_command->parsed()) code = DrainWorkers(drain, stdout, stderr);
   if (simulate_command->parsed()) code = SimulateTrace(simulate, std::cout, std::cerr);
   return static_cast<int>(code);
 }
