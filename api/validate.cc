@@ -112,6 +112,7 @@ void JudgePipeline(Judge& judge, const Pipeline& pipeline, const Workers& worker
                  "is " + Text(workers.replicas),
                  "at least stages × minReplicasPerStage (" + Text(needed) + ")");
   }
+  judge.Range("spec.workers.minReplicas", workers.minReplicas, std::uint64_t{0}, kReplicasMax);
   judge.Expect(workers.minReplicas <= workers.replicas, "spec.workers.minReplicas",
                "is " + Text(workers.minReplicas),
                "at most replicas (" + Text(workers.replicas) + ")");

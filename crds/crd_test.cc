@@ -12,6 +12,7 @@
 #include "api/parse.h"
 #include "api/schema.h"
 #include "api/status.h"
+#include "api/validate.h"
 #include "api/yaml.h"
 
 namespace swarm::api {
@@ -188,18 +189,26 @@ void FillIn(const json& schema, json& value) {
   }
 }
 
+constexpr const char* kConfigSpec = R"({
+    "model": {"config": {"hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4,
+                         "intermediate_size": 128, "vocab_size": 256}},
+    "data": {"uri": "a.txt"}, "pipeline": {"stages": 2},
+    "training": {"maxSteps": 5, "globalBatchSize": 8, "sequenceLength": 32}})";
+constexpr const char* kUriSpec = R"({
+    "model": {"uri": "s3://a/b", "tokenizer": {"uri": "t.model"}}, "data": {"uri": "a.bin"},
+    "workers": {"replicas": 3, "pools": [{"name": "spot"}]},
+    "training": {"maxSteps": 5, "globalBatchSize": 8, "sequenceLength": 32}})";
+
+json Manifest(const char* spec) {
+  return {{"apiVersion", "swarmjob.dev/v1alpha1"},
+          {"kind", "SwarmJob"},
+          {"metadata", {{"name", "job"}}},
+          {"spec", json::parse(spec)}};
+}
+
 TEST(CrdTest, AJobThatTheApiServerFilledInIsTheJobOfItsManifest) {
-  for (const char* spec : {R"({"model": {"config": {"hidden_size": 64, "num_hidden_layers": 4,
-             "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 256}},
-            "data": {"uri": "a.txt"}, "pipeline": {"stages": 2},
-            "training": {"maxSteps": 5, "globalBatchSize": 8, "sequenceLength": 32}})",
-                           R"({"model": {"uri": "s3://a/b", "tokenizer": {"uri": "t.model"}},
-            "data": {"uri": "a.bin"}, "workers": {"replicas": 3, "pools": [{"name": "spot"}]},
-            "training": {"maxSteps": 5, "globalBatchSize": 8, "sequenceLength": 32}})"}) {
-    json manifest = {{"apiVersion", "swarmjob.dev/v1alpha1"},
-                     {"kind", "SwarmJob"},
-                     {"metadata", {{"name", "job"}}},
-                     {"spec", json::parse(spec)}};
+  for (const char* spec : {kConfigSpec, kUriSpec}) {
+    json manifest = Manifest(spec);
     const Checked<SwarmJob> written = FromJson(manifest);
     ASSERT_TRUE(written.ok()) << ToString(written.errors());
     FillIn(Schema(), manifest);
@@ -208,6 +217,47 @@ TEST(CrdTest, AJobThatTheApiServerFilledInIsTheJobOfItsManifest) {
     ASSERT_TRUE(stored.ok()) << ToString(stored.errors());
     EXPECT_EQ(*stored, *written);
   }
+}
+
+// Whether api/ finds something wrong with this field, or with the whole it belongs to.
+bool Refuses(const json& manifest, const std::string& path) {
+  const Checked<SwarmJob> job = FromJson(manifest);
+  const std::vector<FieldError> errors = job.ok() ? Validate(*job) : job.errors();
+  return std::any_of(errors.begin(), errors.end(), [&](const FieldError& error) {
+    return error.path.starts_with(path) || path.starts_with(error.path);
+  });
+}
+
+// Calls visit(path, schema, value) for every whole number of the spec in `value`.
+template <typename Visit>
+void VisitIntegers(const std::string& path, const json& schema, json& value, const Visit& visit) {
+  if (Get(schema, "type") == "integer") visit(path, schema, value);
+  const json properties = Get(schema, "properties");
+  for (const auto& [name, property] : properties.items()) {
+    if (property["type"] == "integer" || value.contains(name)) {
+      VisitIntegers(path + "." + name, property, value[name], visit);
+    }
+  }
+  if (path.ends_with(".pools")) VisitIntegers(path + "[0]", schema["items"], value[0], visit);
+}
+
+TEST(CrdTest, WhatTheClusterRefusesTheProgramsRefuse) {
+  json manifest = Manifest(kConfigSpec);
+  FillIn(Schema(), manifest);
+  int numbers = 0;
+  VisitIntegers("spec", Part("spec"), manifest["spec"],
+                [&](const std::string& path, const json& schema, json& value) {
+                  const json kept = value;
+                  value = schema["minimum"].get<std::int64_t>() - 1;
+                  EXPECT_TRUE(Refuses(manifest, path)) << path << ": " << value;
+                  if (schema.contains("maximum")) {
+                    value = schema["maximum"].get<std::int64_t>() + 1;
+                    EXPECT_TRUE(Refuses(manifest, path)) << path << ": " << value;
+                  }
+                  value = kept;
+                  ++numbers;
+                });
+  EXPECT_GE(numbers, 25);
 }
 
 // Whether the schema takes a value, by its types, ranges and enumerations (its rules in CEL are the
