@@ -14,6 +14,9 @@ constexpr seconds kFirstWait{1};
 constexpr seconds kLongestWait{60};
 /// For how long one can ask a pod that ended by itself for its log.
 constexpr seconds kKeep{600};
+/// Workers whom their trainer dismisses at the end of the job end before it does: until its end is
+/// seen, nobody takes their place.
+constexpr seconds kDismissal{30};
 constexpr std::size_t kNamesMax = 4;
 
 seconds Window(const api::Spec& spec) {
@@ -88,11 +91,17 @@ std::optional<WallTime> HeldBackUntil(const Observed& observed, PodRole role,
   });
   if (failures.size() > 1) hold(failures.back(), failures.size() - 1);
 
+  const bool trains = observed.trainer && observed.trainer->status.state == "Training" &&
+                      observed.trainer->status.term.value == status.trainer.term;
   std::uint64_t quick = 0;
   WallTime last{};
   for (const ObservedPod& pod : observed.pods) {
     if (pod.role != role) continue;
     const Judgement judgement = JudgePod(observed, pod);
+    if (judgement.health == Health::kDone && role == PodRole::kWorker && !trains) {
+      const WallTime time = EndTimeOf(pod) + kDismissal;
+      if (time > observed.now && (!until || time > *until)) until = time;
+    }
     if (judgement.health != Health::kEnds || !judgement.hold_back) continue;
     ++quick;
     last = std::max(last, EndTimeOf(pod));
@@ -103,6 +112,7 @@ std::optional<WallTime> HeldBackUntil(const Observed& observed, PodRole role,
 
 std::optional<WallTime> KeptUntil(const Observed& observed, const ObservedPod& pod) {
   const Judgement judgement = JudgePod(observed, pod);
+  if (judgement.health == Health::kDone) return EndTimeOf(pod) + kDismissal;
   const bool ended = pod.end || pod.phase == PodPhase::kFailed;
   if (!ended || judgement.health != Health::kEnds || judgement.cause == Cause::kPreempted) {
     return std::nullopt;

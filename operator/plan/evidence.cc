@@ -84,11 +84,10 @@ bool IsAlive(const Observed& observed, const ObservedPod& pod) {
   return FindWorker(*view, pod.name) != nullptr;
 }
 
-std::string SilenceOfNode(const Observed& observed, const ObservedPod& pod) {
-  if (pod.node.empty() || !observed.nodes_known) return "";
+bool IsOnSilentNode(const Observed& observed, const ObservedPod& pod) {
+  if (pod.node.empty() || !observed.nodes_known) return false;
   const auto it = observed.nodes.find(pod.node);
-  if (it == observed.nodes.end() || IsReady(it->second) || IsAlive(observed, pod)) return "";
-  return "its node " + pod.node + " is not ready";
+  return it != observed.nodes.end() && !IsReady(it->second);
 }
 
 /// A pod that ended without its program having run, or whose program nobody saw end.
@@ -225,7 +224,9 @@ Judgement JudgePod(const Observed& observed, const ObservedPod& pod) {
   }
   std::string preempted = PreemptionInPod(pod);
   if (preempted.empty()) preempted = PreemptionInNode(observed, pod);
-  if (preempted.empty()) preempted = SilenceOfNode(observed, pod);
+  const bool silent = IsOnSilentNode(observed, pod);
+  const bool heard = silent && IsAlive(observed, pod);
+  if (preempted.empty() && silent && !heard) preempted = "its node " + pod.node + " is not ready";
   if (!preempted.empty()) return Ends(Cause::kPreempted, std::move(preempted));
 
   if (!pod.end && pod.phase == PodPhase::kFailed) exit = JudgeWithoutExit(pod);
@@ -235,7 +236,9 @@ Judgement JudgePod(const Observed& observed, const ObservedPod& pod) {
     return exit;
   }
   if (pod.phase == PodPhase::kPending) return JudgeWaiting(observed, pod);
-  return JudgeRunning(observed, pod);
+  Judgement running = JudgeRunning(observed, pod);
+  if (heard) running.look_again = observed.now + seconds(kViewSeconds + 1);
+  return running;
 }
 
 }  // namespace swarm::plan

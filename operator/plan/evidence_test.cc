@@ -139,6 +139,7 @@ TEST(EvidenceTest, ASilentNodeTakesItsPodsUnlessTheTrainerHearsThem) {
       {.stage = protocol::StageIndex(0), .workers = {{.id = protocol::WorkerId("job-w3")}}}};
   observed.trainer = view;
   EXPECT_EQ(JudgePod(observed, RunningPod()).health, Health::kLives);
+  EXPECT_GT(JudgePod(observed, RunningPod()).look_again, kNow) << "its word does not last";
 }
 
 TEST(EvidenceTest, KubernetesOwnWordsForAPreemption) {

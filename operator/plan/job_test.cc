@@ -99,6 +99,29 @@ TEST(JobTest, ATrainerThatHasTrainedToTheEndEndsTheJobAndItsWorkersGo) {
   EXPECT_TRUE(cluster.job.deleted);
 }
 
+TEST(JobTest, NobodyTakesThePlaceOfWorkersThatTheTrainerDismissesAtTheEnd) {
+  FakeCluster cluster;
+  cluster.Live(60);
+  cluster.trainer_speaks = false;
+  for (const std::string& name : cluster.Workers()) cluster.End(name, 0, "Completed");
+  cluster.Live(10);
+  EXPECT_EQ(cluster.status().nextWorkerOrdinal, 4u);
+  cluster.End("job-trainer-1", 0, "Completed");
+  cluster.Live(10);
+  EXPECT_EQ(cluster.status().state, api::JobState::kSucceeded);
+  EXPECT_EQ(cluster.status().nextWorkerOrdinal, 4u);
+  EXPECT_THAT(cluster.Workers(), IsEmpty());
+}
+
+TEST(JobTest, AWorkerThatSomebodyHasDrainedIsReplacedAtOnce) {
+  FakeCluster cluster;
+  cluster.Live(60);
+  cluster.End("job-w1", 0, "Completed");
+  cluster.Act(cluster.leader);
+  EXPECT_TRUE(cluster.Did("create job-w4 in spot"));
+  EXPECT_EQ(cluster.status().unexplained, 0u);
+}
+
 TEST(JobTest, SuspensionWaitsForTheTrainersCheckpointAndThenLetsAllGo) {
   FakeCluster cluster;
   cluster.Live(60);

@@ -46,10 +46,11 @@ void Delete(const ObservedPod& pod, Draft* draft) {
 
 void Sweep(Draft* draft) {
   std::vector<std::pair<WallTime, const ObservedPod*>> kept;
+  const bool failed = api::IsTrue(draft->status(), api::kFailed);
   for (const ObservedPod& pod : draft->seen.pods) {
     if (ShallBe(pod, draft)) continue;
     const auto until = pod.deleted ? std::nullopt : KeptUntil(draft->seen, pod);
-    if (until && (draft->finished() || *until > draft->now())) {
+    if (until && (draft->finished() ? failed : *until > draft->now())) {
       kept.emplace_back(*until, &pod);
     } else {
       Delete(pod, draft);
