@@ -10,7 +10,11 @@ using enum MetricServer;
 
 constexpr std::span<const std::string_view> kNoLabels;
 constexpr std::array<std::string_view, 1> kStage{"stage"};
+constexpr std::array<std::string_view, 2> kStageState{"stage", "state"};
 constexpr std::array<std::string_view, 1> kProgram{"program"};
+constexpr std::array<std::string_view, 1> kWorkerOnly{"worker"};
+constexpr std::array<std::string_view, 3> kWorkerRegions{"worker", "source_region",
+                                                         "destination_region"};
 constexpr std::array<std::string_view, 2> kWorker{"worker", "stage"};
 constexpr std::array<std::string_view, 3> kWorkerDirection{"worker", "stage", "direction"};
 constexpr std::array<std::string_view, 3> kWorkerReason{"worker", "stage", "reason"};
@@ -59,8 +63,34 @@ constexpr std::array<MetricDefinition, kMetricCount> kCatalogue{{
      kNoLabels, "Checkpoints published"},
     {Metric::kTrainerCheckpointFailures, "swarmjob_trainer_checkpoint_failures_total", kCounter,
      kTrainer, kNoLabels, "Checkpoints that could not be written or published"},
-    {Metric::kTrainerWorkers, "swarmjob_trainer_workers", kGauge, kTrainer, kStage,
-     "Workers that have the stage"},
+    {Metric::kTrainerDiscardedSteps, "swarmjob_trainer_discarded_steps_total", kCounter, kTrainer,
+     kNoLabels, "Committed steps that a rollback undid, to be computed again"},
+    {Metric::kTrainerUsefulTasks, "swarmjob_trainer_useful_tasks_total", kCounter, kTrainer,
+     kNoLabels,
+     "Forwards and backwards, of one microbatch in one stage, whose results are in committed "
+     "steps"},
+    {Metric::kTrainerRemainingSeconds, "swarmjob_trainer_remaining_seconds", kGauge, kTrainer,
+     kNoLabels, "Expected seconds to the last step; 0 when it is done"},
+    {Metric::kTrainerCheckpointVersion, "swarmjob_trainer_checkpoint_version", kGauge, kTrainer,
+     kNoLabels, "Version of the newest checkpoint that this trainer has published or begun with"},
+    {Metric::kTrainerLosses, "swarmjob_trainer_losses_total", kCounter, kTrainer, kNoLabels,
+     "Workers that were lost while they served or were about to"},
+    {Metric::kTrainerLeaves, "swarmjob_trainer_leaves_total", kCounter, kTrainer, kNoLabels,
+     "Workers that handed over what they had and left"},
+    {Metric::kTrainerJoins, "swarmjob_trainer_joins_total", kCounter, kTrainer, kNoLabels,
+     "Workers that came and serve since then"},
+    {Metric::kTrainerMoves, "swarmjob_trainer_moves_total", kCounter, kTrainer, kNoLabels,
+     "Workers that left their stage for another one"},
+    {Metric::kTrainerRecoveries, "swarmjob_trainer_recoveries_total", kCounter, kTrainer, kNoLabels,
+     "Losses of workers after which a step was committed"},
+    {Metric::kTrainerRollbacks, "swarmjob_trainer_rollbacks_total", kCounter, kTrainer, kNoLabels,
+     "Times that the job went back to a checkpoint, because a stage was lost whole"},
+    {Metric::kTrainerReplays, "swarmjob_trainer_replays_total", kCounter, kTrainer, kNoLabels,
+     "Contributions to gradients that were lost and computed once more"},
+    {Metric::kTrainerRevocations, "swarmjob_trainer_revocations_total", kCounter, kTrainer,
+     kNoLabels, "Microbatches that were taken from a worker that did not get on"},
+    {Metric::kTrainerWorkers, "swarmjob_trainer_workers", kGauge, kTrainer, kStageState,
+     "Workers of the stage, by state: Loading, Joining, Ready, Leaving or Moving"},
     {Metric::kTrainerInFlight, "swarmjob_trainer_in_flight_microbatches", kGauge, kTrainer, kStage,
      "Microbatches issued to workers of the stage and not done there"},
     {Metric::kWorkerServiceSeconds, "swarmjob_worker_service_seconds", kHistogram, kStageWorker,
@@ -85,6 +115,12 @@ constexpr std::array<MetricDefinition, kMetricCount> kCatalogue{{
      "gradients backward"},
     {Metric::kWorkerReduceBytes, "swarmjob_worker_reduce_bytes_total", kCounter, kStageWorker,
      kWorker, "Payload bytes sent to sum gradients with other workers"},
+    {Metric::kWorkerStage, "swarmjob_worker_stage", kGauge, kStageWorker, kWorkerOnly,
+     "Stage that the worker serves, from 0; -1 while it has none"},
+    {Metric::kWorkerRegionBytes, "swarmjob_worker_region_bytes_total", kCounter, kStageWorker,
+     kWorkerRegions,
+     "Payload bytes of activations and gradients sent, by the regions of the sender and of the "
+     "receiver"},
     {Metric::kNetSentBytes, "swarmjob_net_sent_bytes_total", kCounter, kBoth, kProgram,
      "Bytes sent to all peers, headers and payloads"},
     {Metric::kNetReceivedBytes, "swarmjob_net_received_bytes_total", kCounter, kBoth, kProgram,

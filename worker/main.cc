@@ -39,7 +39,7 @@ struct Flags {
   std::string role, job, out, listen = "127.0.0.1:0", advertise, address_file, layout, id, trainer;
   std::string metrics_listen, metrics_address_file, chaos_file;
   std::string tls_ca, tls_cert, tls_key, job_uid = "local", trust_domain = "swarmjob.local";
-  std::string device = "cpu", log_level = "info";
+  std::string device = "cpu", region = "local", log_level = "info";
   std::uint64_t term = 1;
   protocol::BalancePolicy balance = protocol::BalancePolicy::kEvent;
   int threads = 1, drain_seconds = 25, stop_seconds = 50;
@@ -280,6 +280,7 @@ int RunStage(const Flags& flags, Signals& signals) {
   stage::WorkerOptions options{.id = id,
                                .incarnation = protocol::Incarnation(static_cast<std::uint64_t>(
                                    std::chrono::system_clock::now().time_since_epoch().count())),
+                               .region = flags.region,
                                .trainer = trainer::kTrainerId,
                                .trainer_addresses = {{"cluster", flags.trainer, ""}},
                                .threads = flags.threads,
@@ -367,6 +368,8 @@ int Main(int argc, char** argv) {
                    "Seconds to wait for the next trainer when there is none")
       ->check(CLI::Range(1, 1000000));
   stage->add_option("--device", flags.device, "cpu or cuda:N");
+  stage->add_option("--region", flags.region,
+                    "Where this worker runs: metrics tell what is sent from region to region");
   stage
       ->add_option("--drain-seconds", flags.drain_seconds,
                    "From SIGTERM to the end: the time to hand over what this worker has")

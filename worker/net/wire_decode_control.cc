@@ -11,6 +11,7 @@ void Decoder::Get(const pb::Member& from, Member* to) {
   to->stage = StageIndex(from.stage());
   to->cluster = from.cluster();
   GetAll(from.addresses(), kAddressesMax, "addresses", &to->addresses);
+  to->region = from.region();
 }
 
 void Decoder::Get(const pb::Hello& from, Hello* to) {
@@ -23,6 +24,7 @@ void Decoder::Get(const pb::Hello& from, Hello* to) {
   to->term = Term(from.term());
   to->serving = from.serving();
   to->numeric_class = from.numeric_class();
+  to->region = from.region();
 }
 
 void Decoder::Get(const pb::Welcome& from, Welcome* to) {

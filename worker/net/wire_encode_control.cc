@@ -11,6 +11,7 @@ void Encoder::Put(const Member& from, pb::Member* to) {
   to->set_stage(from.stage.value);
   to->set_cluster(ToUtf8(from.cluster));
   PutAll(from.addresses, kAddressesMax, "addresses", to->mutable_addresses());
+  to->set_region(ToUtf8(from.region));
 }
 
 void Encoder::Put(const Hello& from, pb::Hello* to) {
@@ -23,6 +24,7 @@ void Encoder::Put(const Hello& from, pb::Hello* to) {
   to->set_term(from.term.value);
   to->set_serving(from.serving);
   to->set_numeric_class(ToUtf8(from.numeric_class));
+  to->set_region(ToUtf8(from.region));
 }
 
 void Encoder::Put(const Welcome& from, pb::Welcome* to) {

@@ -46,7 +46,8 @@ void Coordinator::OnHello(const Hello& hello, Timepoint now, Orders& orders) {
   }
   holdings_.erase(hello.id);  // of an incarnation before
   Worker& worker = workers_[hello.id];
-  worker.member = {hello.id, hello.incarnation, {}, hello.cluster, hello.addresses};
+  worker.member = {hello.id,      hello.incarnation, {}, hello.cluster,
+                   hello.addresses, hello.region};
   worker.since = worker.came = now;
   worker.numeric_class = hello.numeric_class;
   if (phase_ == Phase::kWaiting) SendState(hello.id, worker, now, orders);

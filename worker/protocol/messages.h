@@ -37,6 +37,7 @@ struct Member {
   StageIndex stage;
   std::string cluster;
   std::vector<Address> addresses;
+  std::string region;  ///< for accounts of what crosses regions
   bool operator==(const Member&) const = default;
 };
 
@@ -51,6 +52,7 @@ struct Hello {
   Term term;                  ///< the highest that this incarnation has promised; 0: none
   bool serving = false;  ///< holds state of a stage: a trainer that does not know it must take over
   std::string numeric_class;  ///< what makes its results what they are; compared in exact jobs
+  std::string region;         ///< for accounts of what crosses regions
 };
 
 /// trainer → worker: accepted; what the job is and what this worker has to do in it.

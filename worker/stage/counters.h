@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <string>
 #include <string_view>
 
 #include "base/histogram.h"
@@ -30,6 +31,23 @@ class ReasonCounts {
   std::map<std::string_view, std::uint64_t> counts_;
 };
 
+/// Bytes by the region that they are sent to. Thread-safe.
+class RegionBytes {
+ public:
+  void Add(const std::string& region, std::uint64_t bytes) {
+    std::lock_guard lock(mutex_);
+    bytes_[region] += bytes;
+  }
+  std::map<std::string, std::uint64_t> Read() const {
+    std::lock_guard lock(mutex_);
+    return bytes_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::uint64_t> bytes_;
+};
+
 struct WorkerCounters {
   const Timepoint begin = Clock::now();
 
@@ -40,6 +58,7 @@ struct WorkerCounters {
   ReasonCounts refused;
   std::atomic<std::uint64_t> boundary_bytes_forward{0};
   std::atomic<std::uint64_t> boundary_bytes_backward{0};
+  RegionBytes region_bytes;  ///< activations and gradients
   std::atomic<std::uint64_t> reduce_bytes{0};
 
   // How it stands.

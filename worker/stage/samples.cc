@@ -32,6 +32,9 @@ class StageSamples {
   std::vector<MetricSample>* const samples_;
 };
 
+/// A region as a label: an empty one would be none.
+std::string RegionLabel(const std::string& region) { return region.empty() ? "unknown" : region; }
+
 }  // namespace
 
 std::vector<MetricSample> ReadSamples(const Worker& worker) {
@@ -39,6 +42,7 @@ std::vector<MetricSample> ReadSamples(const Worker& worker) {
   net::AppendSamples(worker.id(), worker.traffic(), &samples);
   const WorkerCounters& counters = worker.counters();
   const std::int64_t stage = counters.stage;
+  samples.push_back({Metric::kWorkerStage, {worker.id().value}, static_cast<double>(stage)});
   if (stage < 0) return samples;
 
   StageSamples all(worker.id().value, std::to_string(stage), &samples);
@@ -57,6 +61,11 @@ std::vector<MetricSample> ReadSamples(const Worker& worker) {
   all.Add(Metric::kWorkerCommits, counters.commits.load());
   all.Add(Metric::kWorkerVersion, counters.version.load());
   all.Add(Metric::kWorkerReduceBytes, counters.reduce_bytes.load());
+  for (const auto& [destination, bytes] : counters.region_bytes.Read()) {
+    samples.push_back({Metric::kWorkerRegionBytes,
+                       {worker.id().value, RegionLabel(worker.region()), RegionLabel(destination)},
+                       static_cast<double>(bytes)});
+  }
   // The last stage has no boundary behind it, the first none before it.
   if (stage + 1 < static_cast<std::int64_t>(counters.stages)) {
     all.Add(Metric::kWorkerBoundaryBytes, counters.boundary_bytes_forward.load(),

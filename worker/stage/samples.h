@@ -9,7 +9,7 @@
 namespace swarm::stage {
 
 /// What the catalogue has of stage workers, as it is now. Before the worker has a stage: what its
-/// endpoint did, alone. From any thread.
+/// endpoint did, and that it has none. From any thread.
 std::vector<MetricSample> ReadSamples(const Worker& worker);
 
 }  // namespace swarm::stage

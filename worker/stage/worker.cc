@@ -141,7 +141,8 @@ void Worker::SayHello() {
                        .threads = static_cast<std::uint64_t>(options_.threads),
                        .term = term_,
                        .serving = replica_.has_value(),
-                       .numeric_class = options_.numeric_class},
+                       .numeric_class = options_.numeric_class,
+                       .region = options_.region},
        {});
   if (leave_by_) Tell(protocol::Leaving{ToSeconds(*leave_by_ - Clock::now())});
 }
@@ -385,7 +386,7 @@ void Worker::StageIsReady(Result<std::unique_ptr<model::Stage>> stage, const Dig
   stage_ = *std::move(stage);
   protocol::ReplicaOptions options{
       .self = {options_.id, options_.incarnation, welcome_.stage, options_.cluster,
-               endpoint_->addresses()},
+               endpoint_->addresses(), options_.region},
       .stages = welcome_.stage_count,
       .keeps_previous_version = job_->spec.training.stepMode == api::StepMode::kDelayed,
       .term = term_,
@@ -425,6 +426,13 @@ void Worker::ConnectTo(const std::vector<protocol::Member>& members) {
     // One of each two dials; which one does not matter for what flows.
     if (options_.id < member.id) endpoint_->Connect(member.id, member.addresses);
   }
+}
+
+std::string Worker::RegionOf(const WorkerId& peer) const {
+  for (const protocol::Member& member : roster_.members) {
+    if (member.id == peer) return member.region;
+  }
+  return "";
 }
 
 void Worker::Drop(const WorkerId& peer) {

@@ -36,6 +36,7 @@ struct WorkerOptions {
   protocol::WorkerId id;
   protocol::Incarnation incarnation;
   std::string cluster = "local";
+  std::string region = "local";  ///< for accounts of what crosses regions
   protocol::WorkerId trainer;
   std::vector<protocol::Address> trainer_addresses;
   int threads = 1;
@@ -75,6 +76,7 @@ class Worker : public net::EndpointHandler {
   const WorkerCounters& counters() const { return counters_; }
   double busy_seconds() const { return compute_.busy_seconds(); }
   const protocol::WorkerId& id() const { return options_.id; }
+  const std::string& region() const { return options_.region; }
   net::Traffic traffic() const { return endpoint_->traffic(); }
 
   void OnMessage(const net::WorkerId& from, net::Lane lane, net::Envelope envelope) override;
@@ -101,6 +103,8 @@ class Worker : public net::EndpointHandler {
   void ForgetEverything();
   void ConnectTo(const std::vector<protocol::Member>& members);
   void Drop(const protocol::WorkerId& peer);
+  /// Of a member of the roster; empty for others.
+  std::string RegionOf(const protocol::WorkerId& peer) const;
   void Send(const protocol::WorkerId& to, net::Lane lane, protocol::Message message, Bytes payload);
   void Tell(protocol::Message message);
   void FlushProgress();

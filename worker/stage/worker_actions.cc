@@ -99,12 +99,14 @@ void Worker::Do(const protocol::action::RunBackward& a) {
 void Worker::Do(const protocol::action::SendForward& a) {
   const Bytes output = Find(outputs_, a.source);
   counters_.boundary_bytes_forward += output.size();
+  counters_.region_bytes.Add(RegionOf(a.to), output.size());
   Send(a.to, Lane::kData, a.message, output);
 }
 
 void Worker::Do(const protocol::action::SendBackward& a) {
   const Bytes gradient = Find(returns_, a.source);
   counters_.boundary_bytes_backward += gradient.size();
+  counters_.region_bytes.Add(RegionOf(a.to), gradient.size());
   Send(a.to, Lane::kData, a.message, gradient);
 }
 

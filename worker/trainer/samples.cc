@@ -1,5 +1,8 @@
 #include "worker/trainer/samples.h"
 
+#include <map>
+#include <string_view>
+
 #include "worker/net/samples.h"
 
 namespace swarm::trainer {
@@ -7,15 +10,53 @@ namespace {
 
 constexpr Duration kDescribeLimit = std::chrono::seconds(1);
 
+std::string_view NameOf(protocol::WorkerState state) {
+  switch (state) {
+    case protocol::WorkerState::kLoading:
+      return "Loading";
+    case protocol::WorkerState::kJoining:
+      return "Joining";
+    case protocol::WorkerState::kReady:
+      return "Ready";
+    case protocol::WorkerState::kLeaving:
+      return "Leaving";
+    case protocol::WorkerState::kMoving:
+      return "Moving";
+  }
+  return "";
+}
+
 void AppendStages(const protocol::JobStatus& status, std::vector<MetricSample>* samples) {
   for (const protocol::StageStatus& stage : status.stages) {
-    std::uint64_t in_flight = 0;
-    for (const protocol::StageStatus::Worker& worker : stage.workers) in_flight += worker.in_flight;
     const std::string index = std::to_string(stage.stage.value);
-    samples->push_back(
-        {Metric::kTrainerWorkers, {index}, static_cast<double>(stage.workers.size())});
+    std::uint64_t in_flight = 0;
+    std::map<std::string_view, int> workers{{NameOf(protocol::WorkerState::kReady), 0}};
+    for (const protocol::StageStatus::Worker& worker : stage.workers) {
+      in_flight += worker.in_flight;
+      ++workers[NameOf(worker.state)];
+    }
     samples->push_back({Metric::kTrainerInFlight, {index}, static_cast<double>(in_flight)});
+    for (const auto& [state, count] : workers) {
+      samples->push_back(
+          {Metric::kTrainerWorkers, {index, std::string(state)}, static_cast<double>(count)});
+    }
   }
+}
+
+void AppendHistory(const protocol::JobStatus& status, std::vector<MetricSample>* samples) {
+  const auto append = [&](Metric metric, auto value) {
+    samples->push_back({metric, {}, static_cast<double>(value)});
+  };
+  append(Metric::kTrainerRemainingSeconds, status.seconds_left);
+  append(Metric::kTrainerCheckpointVersion, status.checkpoint.version.value);
+  append(Metric::kTrainerLosses, status.counts.losses);
+  append(Metric::kTrainerLeaves, status.counts.leaves);
+  append(Metric::kTrainerJoins, status.counts.joins);
+  append(Metric::kTrainerMoves, status.counts.moves);
+  append(Metric::kTrainerRecoveries, status.counts.recoveries);
+  append(Metric::kTrainerRollbacks, status.counts.rollbacks);
+  append(Metric::kTrainerReplays, status.counts.replays);
+  append(Metric::kTrainerRevocations, status.counts.revocations);
 }
 
 }  // namespace
@@ -40,7 +81,12 @@ std::vector<MetricSample> ReadSamples(Trainer& trainer) {
   append(Metric::kTrainerBoundaryBytes, counters.boundary_bytes.load());
   append(Metric::kTrainerCheckpoints, counters.checkpoints.load());
   append(Metric::kTrainerCheckpointFailures, counters.checkpoint_failures.load());
-  if (const auto status = trainer.StatusWithin(kDescribeLimit)) AppendStages(*status, &samples);
+  append(Metric::kTrainerDiscardedSteps, counters.discarded_steps.load());
+  append(Metric::kTrainerUsefulTasks, counters.useful_tasks.load());
+  if (const auto status = trainer.StatusWithin(kDescribeLimit)) {
+    AppendStages(*status, &samples);
+    AppendHistory(*status, &samples);
+  }
   return samples;
 }
 

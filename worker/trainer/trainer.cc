@@ -371,6 +371,7 @@ void Trainer::Do(const protocol::order::StepDone& o) {
   counters_.tokens += tokens;
   counters_.skipped_steps += o.record.skip ? 1 : 0;
   counters_.boundary_bytes += o.boundary_bytes;
+  counters_.useful_tasks += 2 * options_.job.microbatches() * options_.replicas.size();
   counters_.loss = o.record.loss;
   counters_.grad_norm = o.record.grad_norm;
   counters_.learning_rate = o.record.learning_rate;
@@ -456,6 +457,7 @@ void Trainer::Do(const protocol::order::BeginGeneration& o) {
         });
         return;
       }
+      counters_.discarded_steps += counters_.version - begun->version.value;
       counters_.version = begun->version.value;
       Carry(coordinator_->OnGenerationBegun(begun->generation, begun->version,
                                             begun->checkpoint_uri, now));

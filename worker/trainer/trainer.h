@@ -65,6 +65,8 @@ struct TrainerCounters {
   std::atomic<std::uint64_t> steps{0};  ///< committed by this process
   std::atomic<std::uint64_t> tokens{0};
   std::atomic<std::uint64_t> skipped_steps{0};
+  std::atomic<std::uint64_t> discarded_steps{0};  ///< committed, and undone by a rollback
+  std::atomic<std::uint64_t> useful_tasks{0};     ///< forwards and backwards of committed steps
   std::atomic<std::uint64_t> boundary_bytes{0};
   std::atomic<std::uint64_t> checkpoints{0};
   std::atomic<std::uint64_t> checkpoint_failures{0};

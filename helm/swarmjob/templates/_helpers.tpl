@@ -61,6 +61,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 - {key: kubernetes.azure.com/scalesetpriority, operator: NotIn, values: [spot]}
 - {key: node.kubernetes.io/lifecycle, operator: NotIn, values: [spot]}
 - {key: swarmjob.dev/capacity, operator: NotIn, values: [spot]}
+- {key: swarmjob.dev/spot, operator: NotIn, values: ["true"]}
 {{- end }}
 
 {{- define "swarmjob.affinity" -}}
@@ -85,25 +86,25 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
   verbs: [get, list, watch, delete]  # delete: ttlSecondsAfterFinished
 - apiGroups: [swarmjob.dev]
   resources: [swarmjobs/status]
-  verbs: [get, update, patch]
+  verbs: [update]
 - apiGroups: [swarmjob.dev]
   resources: [swarmjobs/finalizers]
   verbs: [update]  # to own what it creates, where ownership is checked
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [get, list, watch, create, delete]
 - apiGroups: [""]
   resources: [services, configmaps]
-  verbs: [get, create, patch, delete]
+  verbs: [get, create, patch]
 - apiGroups: [""]
   resources: [secrets]
-  verbs: [get, create, patch, delete]  # never list: only those of its jobs, by name
+  verbs: [get, create, update]  # never list: only those of its jobs, by name
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
-  verbs: [get, create, patch, delete]
+  verbs: [get, create, patch]
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
-  verbs: [get, create, patch, delete]
+  verbs: [get, create, patch]
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]

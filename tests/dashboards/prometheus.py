@@ -1,0 +1,75 @@
+"""A Prometheus of a test's own, and the question whether each query has something to show."""
+
+import json
+import math
+import re
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+
+from panels import filled
+
+CONFIG = """global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}
+scrape_configs:
+  - job_name: swarmjob
+    file_sd_configs: [{{files: ["{targets}"]}}]
+"""
+
+
+def ask(address, expr):
+    """The numbers that an instant query returns now; NaN is none."""
+    url = f"{address}/api/v1/query?" + urllib.parse.urlencode({"query": expr})
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        result = json.load(answer)["data"]["result"]
+    values = [float(series["value"][1]) for series in result]
+    return [value for value in values if not math.isnan(value)]
+
+
+def await_numbers(address, wanted, seconds, meanwhile=lambda: None):
+    """Asks until each of the (dashboard, panel's title, expression) has returned numbers; returns the rest."""
+    rest = list(wanted)
+    deadline = time.monotonic() + seconds
+    while rest and time.monotonic() < deadline:
+        meanwhile()
+        rest = [query for query in rest if not ask(address, filled(query[2], rate_interval="10s", within="10m"))]
+        time.sleep(0.25)
+    return rest
+
+
+class Prometheus:
+    """A server on a free port of this machine, with its files in `folder`. `interval`: between two scrapes."""
+
+    def __init__(self, folder, interval="250ms"):
+        self.targets = folder / "targets.json"
+        self.targets.write_text("[]")
+        config = folder / "prometheus.yaml"
+        config.write_text(CONFIG.format(targets=self.targets, interval=interval))
+        self.log = folder / "prometheus.log"
+        self.process = subprocess.Popen(
+            ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder / 'tsdb'}",
+             "--web.listen-address=127.0.0.1:0"], stdout=subprocess.DEVNULL, stderr=self.log.open("w"))
+        self.address = "http://" + self._await_address()
+
+    def _await_address(self):
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and self.process.poll() is None:
+            said = self.log.read_text()
+            found = re.search(r'msg="Listening on" address=(127\.0\.0\.1:\d+)', said)
+            if found and "Server is ready" in said:
+                return found[1]
+            time.sleep(0.05)
+        self.process.kill()
+        raise SystemExit(f"prometheus does not start:\n{self.log.read_text()}")
+
+    def scrape(self, groups):
+        """From now on these, as Prometheus reads them from a file: [{"targets": [...], "labels": {...}}]."""
+        text = json.dumps(groups)
+        if text != self.targets.read_text():
+            following = self.targets.with_suffix(".next")
+            following.write_text(text)
+            following.rename(self.targets)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(30)
