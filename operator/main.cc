@@ -150,7 +150,7 @@ class Operator {
         client_(MakeClient(transport, config.credentials, flags.kube_qps, flags.kube_burst,
                            stop_.get_token())),
         lease_client_(MakeClient(transport, config.credentials, 5, 10, {})),
-        controller_(*client_, OptionsOf(flags),
+        controller_(*client_, OptionsOf(flags, *client_),
                     controller::MakeTrainerDialer({HostName(), flags.trust_domain}),
                     kube::SystemTiming()) {}
 
@@ -166,9 +166,19 @@ class Operator {
                                 kube::SystemTiming(), &client_metrics_);
   }
 
-  static controller::ControllerOptions OptionsOf(const Flags& flags) {
+  /// An operator of one namespace may not read nodes, unless somebody has let it.
+  static bool MayReadNodes(const Flags& flags, kube::Client& client) {
+    if (flags.ns.empty()) return true;
+    const auto nodes = client.List(kube::resources::Nodes(),
+                                   {.field_selector = "metadata.name=none", .page_size = 1});
+    if (nodes.status().code() != StatusCode::kPermissionDenied) return true;
+    LOG_WARN("may not read nodes: notices on them are not seen");
+    return false;
+  }
+
+  static controller::ControllerOptions OptionsOf(const Flags& flags, kube::Client& client) {
     controller::ControllerOptions options;
-    options.informers = {flags.ns, /*nodes=*/flags.ns.empty()};
+    options.informers = {flags.ns, MayReadNodes(flags, client)};
     options.reconcilers = flags.workers;
     options.pods = {flags.worker_image, flags.trust_domain};
     options.instance = HostName();
@@ -209,6 +219,7 @@ class Operator {
   std::unique_ptr<metrics::Exporter> metrics_, health_;
 };
 
+/// Does not return once it has begun to work: its parts need not be taken apart.
 int Run(const Flags& flags, const Signals& signals) {
   auto made = Operator::Create(flags);
   if (!made.ok()) {
@@ -218,7 +229,7 @@ int Run(const Flags& flags, const Signals& signals) {
   (*made)->Start();
   LOG_INFO("{}; stopping", strsignal(signals.Wait()));
   (*made)->Stop();
-  return kOk;
+  ExitWith(kOk);
 }
 
 int Main(int argc, char** argv) {

@@ -26,7 +26,8 @@ class DialledTrainer final : public TrainerConnection {
 }  // namespace
 
 TrainerLinks::Connect MakeTrainerDialer(const DialerOptions& options) {
-  return [options](const TrainerAddress& address) -> Result<std::unique_ptr<TrainerConnection>> {
+  return [options, loop = std::make_shared<Loop>("trainers")](
+             const TrainerAddress& address) -> Result<std::unique_ptr<TrainerConnection>> {
     ASSIGN_OR_RETURN(auto observer,
                      trainer::DialObserver({.self = protocol::WorkerId("operator/" + options.self),
                                             .dial = address.dial,
@@ -34,7 +35,8 @@ TrainerLinks::Connect MakeTrainerDialer(const DialerOptions& options) {
                                             .trust_domain = options.trust_domain,
                                             .ca = address.ca,
                                             .certificate = address.self.certificate,
-                                            .key = address.self.key}));
+                                            .key = address.self.key,
+                                            .loop = loop}));
     return std::unique_ptr<TrainerConnection>(
         std::make_unique<DialledTrainer>(std::move(observer)));
   };

@@ -12,7 +12,7 @@ struct DialerOptions {
   std::string trust_domain = "swarmjob.local";
 };
 
-/// What TrainerLinks connects with.
+/// What TrainerLinks connects with. One thread serves all connections, beside those of gRPC.
 TrainerLinks::Connect MakeTrainerDialer(const DialerOptions& options);
 
 }  // namespace swarm::controller

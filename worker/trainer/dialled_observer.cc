@@ -9,7 +9,8 @@ Result<std::unique_ptr<Observer>> DialObserver(const DialledObserverOptions& opt
                                     .listen = "",
                                     .job = options.job_uid,
                                     .trust_domain = options.trust_domain,
-                                    .plaintext = options.ca.empty()};
+                                    .plaintext = options.ca.empty(),
+                                    .loop = options.loop};
   if (!endpoint_options.plaintext) {
     endpoint_options.tls_pem = net::TlsPem{options.ca, options.certificate, options.key};
   }
@@ -18,7 +19,8 @@ Result<std::unique_ptr<Observer>> DialObserver(const DialledObserverOptions& opt
       [&](net::EndpointHandler* handler) -> Result<std::unique_ptr<net::Endpoint>> {
         ASSIGN_OR_RETURN(auto endpoint, net::GrpcEndpoint::Create(endpoint_options, handler));
         return std::unique_ptr<net::Endpoint>(std::move(endpoint));
-      });
+      },
+      options.loop);
 }
 
 }  // namespace swarm::trainer

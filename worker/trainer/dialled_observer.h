@@ -16,6 +16,7 @@ struct DialledObserverOptions {
   std::string trust_domain = "swarmjob.local";
   std::string ca, certificate, key;  ///< PEM; all empty: no TLS
   Duration interval = std::chrono::seconds(1);
+  std::shared_ptr<Loop> loop;  ///< that many share; null: two threads of its own
 };
 
 /// Errors: kInvalidArgument (a certificate that is none, or names somebody else).

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <mutex>
+#include <utility>
 
 #include "base/loop.h"
 
@@ -12,39 +13,56 @@ constexpr std::size_t kRepliesMax = 64;
 
 }  // namespace
 
-struct Observer::State {
+/// Shared with what is posted to the loop, which may be others' as well.
+struct Observer::State : std::enable_shared_from_this<State> {
   mutable std::mutex mutex;
   std::optional<protocol::JobStatus> newest;  // guarded, as all up to `heard`
   std::deque<protocol::DirectReply> replies;
   bool connected = false;
   std::optional<Timepoint> heard;
   Duration interval{};
-  std::unique_ptr<net::Endpoint> endpoint;
-  Loop loop{"observer"};
+  std::shared_ptr<Loop> loop;
+  bool own_loop = false;
+  std::mutex asking;
+  std::unique_ptr<net::Endpoint> endpoint;  // guarded by `asking` against its end
 
+  void AskLater(Duration pause) {
+    loop->PostAt(Clock::now() + pause, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->Ask();
+    });
+  }
   void Ask() {
-    // Without a connection there is nothing to wait for; the next question comes soon.
-    (void)endpoint->Send(kTrainerId, net::Lane::kControl, {protocol::Observe{}, {}});
-    loop.PostAt(Clock::now() + interval, [this] { Ask(); });
+    {
+      const std::lock_guard lock(asking);
+      if (!endpoint) return;
+      // Without a connection there is nothing to wait for; the next question comes soon.
+      (void)endpoint->Send(kTrainerId, net::Lane::kControl, {protocol::Observe{}, {}});
+    }
+    AskLater(interval);
   }
 };
 
-Observer::Observer() : state_(std::make_unique<State>()) {}
+Observer::Observer() : state_(std::make_shared<State>()) {}
 
 Observer::~Observer() {
-  state_->loop.Stop();
-  state_->endpoint.reset();
+  if (state_->own_loop) state_->loop->Stop();  // or it would end on its own thread
+  std::unique_ptr<net::Endpoint> endpoint;
+  const std::lock_guard lock(state_->asking);
+  endpoint = std::move(state_->endpoint);
 }
 
 Result<std::unique_ptr<Observer>> Observer::Start(const std::vector<protocol::Address>& trainer,
                                                   Duration interval,
-                                                  const MakeEndpoint& make_endpoint) {
+                                                  const MakeEndpoint& make_endpoint,
+                                                  std::shared_ptr<Loop> loop) {
   std::unique_ptr<Observer> observer(new Observer());
   State& state = *observer->state_;
   state.interval = interval;
+  state.own_loop = !loop;
+  state.loop = loop ? std::move(loop) : std::make_shared<Loop>("observer");
   ASSIGN_OR_RETURN(state.endpoint, make_endpoint(observer.get()));
   state.endpoint->Connect(kTrainerId, trainer);
-  state.loop.Post([&state] { state.Ask(); });
+  state.AskLater(Duration::zero());
   return observer;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/loop.h"
 #include "worker/net/endpoint.h"
 
 namespace swarm::trainer {
@@ -21,10 +22,12 @@ class Observer final : public net::EndpointHandler {
       std::function<Result<std::unique_ptr<net::Endpoint>>(net::EndpointHandler* handler)>;
 
   /// The id of the endpoint says what this observer may do: "observer", alone or followed by '/' and
-  /// anything, asks; "operator", likewise, also directs. One that does not listen will do.
+  /// anything, asks; "operator", likewise, also directs. One that does not listen will do. Several
+  /// observers may share a loop; null: one of its own.
   static Result<std::unique_ptr<Observer>> Start(const std::vector<protocol::Address>& trainer,
                                                  Duration interval,
-                                                 const MakeEndpoint& make_endpoint);
+                                                 const MakeEndpoint& make_endpoint,
+                                                 std::shared_ptr<Loop> loop = nullptr);
   ~Observer() override;
 
   /// The newest answer that was not taken yet.
@@ -48,7 +51,7 @@ class Observer final : public net::EndpointHandler {
  private:
   Observer();
   struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace swarm::trainer

@@ -50,7 +50,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
         credentials_(std::move(credentials)),
         buffers_(std::make_shared<ReceiveBuffers>(options.unfinished_bytes_max,
                                                   options.idle_buffer_bytes_max)),
-        loop_("net"),
+        loop_(options.loop ? options.loop : std::make_shared<Loop>("net")),
         table_(options.self, ConnectionOptions(), this) {}
 
   Status Listen() {
@@ -75,7 +75,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
     SWARM_CHECK(gate_.Close(Clock::now() + kStopDeadline),
                 "a handler of " + options_.self.value + " does not return");
     stopping_ = true;
-    loop_.Post([this] { table_.CloseAll(Unavailable(options_.self.value + " is leaving")); });
+    Post([this] { table_.CloseAll(Unavailable(options_.self.value + " is leaving")); });
     {
       std::unique_lock lock(mutex_);
       routes_.clear();
@@ -84,17 +84,18 @@ class GrpcEndpoint::Core final : public StreamOwner,
       if (!ended) LOG_WARN("{} calls have not ended; cancelling them", stream_count_);
     }
     if (server_) server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
-    loop_.Stop();
+    // What others have posted to a loop that is shared finds this object alive, or itself dropped.
+    if (!options_.loop) loop_->Stop();
     server_.reset();
   }
 
   void Connect(const WorkerId& peer, const std::vector<protocol::Address>& addresses) {
-    loop_.Post([this, peer, addresses] { table_.Want(peer, addresses); });
+    Post([this, peer, addresses] { table_.Want(peer, addresses); });
   }
 
   void Disconnect(const WorkerId& peer) {
     if (const auto connection = TakeRoute(peer)) connection->muted = true;
-    loop_.Post([this, peer] { table_.Forget(peer); });
+    Post([this, peer] { table_.Forget(peer); });
   }
 
   Status Send(const WorkerId& to, Lane lane, Envelope envelope) {
@@ -130,13 +131,13 @@ class GrpcEndpoint::Core final : public StreamOwner,
     if (stopping_) return new RefusingReactor(Unavailable(options_.self.value + " is leaving"));
     CountStream();
     const auto stream = AcceptedStream::Start(shared_from_this(), MakeStreamOptions(), context);
-    loop_.Post([this, stream] { table_.AddStranger(stream); });
+    Post([this, stream] { table_.AddStranger(stream); });
     return stream->reactor();
   }
 
   // StreamOwner, on gRPC's threads
   void OnStreamHello(const std::shared_ptr<Stream>& stream, StreamHello hello) override {
-    loop_.Post([this, stream, hello = std::move(hello)] { table_.HelloCame(stream, hello); });
+    Post([this, stream, hello = std::move(hello)] { table_.HelloCame(stream, hello); });
   }
 
   void OnStreamRefused(Stream& stream, const Status& why) override {
@@ -145,7 +146,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
   }
 
   void OnStreamDone(std::shared_ptr<Stream> stream, const Status& why) override {
-    loop_.Post([this, stream = std::move(stream), why] { table_.StreamDone(stream, why); });
+    Post([this, stream = std::move(stream), why] { table_.StreamDone(stream, why); });
     const std::lock_guard lock(mutex_);
     if (--stream_count_ == 0) streams_gone_.notify_all();
   }
@@ -200,10 +201,19 @@ class GrpcEndpoint::Core final : public StreamOwner,
   }
 
   void After(Duration delay, std::function<void()> work) override {
-    loop_.PostAt(Clock::now() + delay, std::move(work));
+    loop_->PostAt(Clock::now() + delay, WhileAlive(std::move(work)));
   }
 
  private:
+  void Post(std::function<void()> work) { loop_->Post(WhileAlive(std::move(work))); }
+
+  /// A loop that is shared may outlive this object, but not the work that is done on it.
+  std::function<void()> WhileAlive(std::function<void()> work) {
+    return [weak = weak_from_this(), work = std::move(work)] {
+      if (const auto self = weak.lock()) work();
+    };
+  }
+
   void RefreshLater() {
     After(kRefreshPeriod, [this] {
       credentials_->Refresh();
@@ -263,7 +273,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
   int stream_count_ = 0;                                              // guarded
   std::unordered_map<WorkerId, std::shared_ptr<Connection>> routes_;  // guarded: open connections
 
-  Loop loop_;
+  const std::shared_ptr<Loop> loop_;
   ConnectionTable table_;  // of the loop
   std::unique_ptr<grpc::Server> server_;
 };

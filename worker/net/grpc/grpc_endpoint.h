@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "base/loop.h"
 #include "worker/net/endpoint.h"
 
 namespace swarm::net {
@@ -49,6 +50,9 @@ struct GrpcOptions {
   std::size_t unfinished_bytes_max = 4ull
                                      << 30;  ///< of messages that are arriving, all peers together
   std::size_t idle_buffer_bytes_max = 256u << 20;  ///< receive buffers kept for reuse
+
+  /// Runs what is not gRPC's own; several endpoints may share it. Null: a loop of its own.
+  std::shared_ptr<Loop> loop;
 
   /// Tells this process from earlier ones of the same id: must grow. 0: the wall clock, in ns.
   std::uint64_t instance = 0;
