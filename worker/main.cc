@@ -13,6 +13,7 @@
 #include <fstream>
 #include <functional>
 #include <mutex>
+#include <shared_mutex>
 #include <sstream>
 #include <stop_token>
 #include <thread>
@@ -171,12 +172,58 @@ int Refuse(const Status& status, int code) {
   return code;
 }
 
-/// Null if the flags do not ask for metrics.
-Result<std::unique_ptr<metrics::Exporter>> ServeMetrics(const Flags& flags,
-                                                        metrics::ReadSamples read) {
+/// A loop that does not answer a probe within it does not get on.
+constexpr Duration kProbeLimit = std::chrono::seconds(3);
+
+/// What a trainer serves, also while it is not there yet: it may wait long for a storage.
+/// Thread-safe.
+class TrainerPages {
+ public:
+  /// While it lives, `trainer` is there.
+  class Scope {
+   public:
+    Scope(TrainerPages& pages, trainer::Trainer* trainer) : pages_(pages) { pages_.Set(trainer); }
+    ~Scope() { pages_.Set(nullptr); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    TrainerPages& pages_;
+  };
+
+  metrics::Pages Get() {
+    return {.metrics = [this] { return Ask(std::vector<MetricSample>(), trainer::ReadSamples); },
+            .healthz =
+                [this] {
+                  return Ask(Status(), [](auto& trainer) { return trainer.CheckHealth(kProbeLimit); });
+                },
+            .readyz =
+                [this] {
+                  return Ask(Unavailable("not serving yet"),
+                             [](auto& trainer) { return trainer.CheckReady(kProbeLimit); });
+                }};
+  }
+
+ private:
+  void Set(trainer::Trainer* trainer) {
+    const std::unique_lock lock(mutex_);
+    trainer_ = trainer;
+  }
+  template <typename Answer, typename Question>
+  Answer Ask(Answer without, const Question& question) {
+    const std::shared_lock lock(mutex_);
+    return trainer_ == nullptr ? without : question(*trainer_);
+  }
+
+  std::shared_mutex mutex_;
+  trainer::Trainer* trainer_ = nullptr;  // guarded
+};
+
+/// Serves metrics and probes; null if the flags do not ask for them.
+Result<std::unique_ptr<metrics::Exporter>> Serve(const Flags& flags, metrics::Pages pages) {
   if (flags.metrics_listen.empty()) return std::unique_ptr<metrics::Exporter>();
   ASSIGN_OR_RETURN(auto exporter,
-                   metrics::Exporter::Start(flags.metrics_listen, {.metrics = std::move(read)}));
+                   metrics::Exporter::Start(flags.metrics_listen, std::move(pages)));
   LOG_INFO("metrics at http://{}/metrics", exporter->address());
   if (!flags.metrics_address_file.empty()) {
     RETURN_IF_ERROR(WriteAddress(flags.metrics_address_file, exporter->address()));
@@ -240,6 +287,9 @@ int RunTrainer(const Flags& flags, Signals& signals) {
   const auto stopping = std::make_shared<Stopping>();
   options->cancelled = stopping->token();
   signals.OnStop([stopping] { stopping->Request(); });
+  TrainerPages pages;
+  const auto exporter = Serve(flags, pages.Get());
+  if (!exporter.ok()) return Refuse(exporter.status(), Exit::kBadUsage);
   auto started =
       trainer::Trainer::Start(*std::move(options), MakeEndpoint(flags, trainer::kTrainerId));
   if (!started.ok()) return Refuse(started.status(), ExitOf(started.status()));
@@ -248,8 +298,7 @@ int RunTrainer(const Flags& flags, Signals& signals) {
       *stopping, [&trainer, limit = std::chrono::seconds(flags.stop_seconds)] {
         trainer.RequestStop(limit);
       });
-  const auto exporter = ServeMetrics(flags, [&trainer] { return trainer::ReadSamples(trainer); });
-  if (!exporter.ok()) return Refuse(exporter.status(), Exit::kBadUsage);
+  const TrainerPages::Scope served(pages, &trainer);
   if (trainer.complete()) {
     LOG_INFO("nothing is left to do: the checkpoint is that of the last step");
     return Exit::kOk;
@@ -289,7 +338,10 @@ int RunStage(const Flags& flags, Signals& signals) {
                                .trainer_patience = std::chrono::seconds(flags.trainer_patience)};
   auto worker = stage::Worker::Start(std::move(options), MakeEndpoint(flags, id));
   if (!worker.ok()) return Refuse(worker.status(), ExitOf(worker.status()));
-  const auto exporter = ServeMetrics(flags, [&worker] { return stage::ReadSamples(**worker); });
+  const auto exporter =
+      Serve(flags, {.metrics = [&worker] { return stage::ReadSamples(**worker); },
+                    .healthz = [&worker] { return (*worker)->CheckHealth(kProbeLimit); },
+                    .readyz = [&worker] { return (*worker)->CheckReady(kProbeLimit); }});
   if (!exporter.ok()) return Refuse(exporter.status(), Exit::kBadUsage);
   // The first request is the notice of an end: what is here is handed over. A second one ends it.
   std::atomic<int> requests{0};
@@ -320,7 +372,7 @@ int Main(int argc, char** argv) {
   app.add_option("--listen", flags.listen, "host:port to listen at; port 0 takes a free one");
   app.add_option("--advertise", flags.advertise, "host:port at which others reach this program");
   app.add_option("--metrics-listen", flags.metrics_listen,
-                 "address:port to serve Prometheus metrics at; none without it");
+                 "address:port to serve /metrics, /healthz and /readyz at; none without it");
   app.add_option("--metrics-address-file", flags.metrics_address_file,
                  "Written when metrics are served: address:port");
   app.add_option("--chaos-file", flags.chaos_file,
