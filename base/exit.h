@@ -10,9 +10,9 @@ namespace swarm {
 /// How swarm-worker ends, for whoever has started it; the last line of its log says why. One that
 /// was told to leave by SIGTERM, and has, ends by that signal.
 struct WorkerExit {
-  static constexpr int kOk = 0;      ///< trainer: trained to the end; worker: it was dismissed
-  static constexpr int kFailed = 1;  ///< another try, or another machine, may do better
-  static constexpr int kBadUsage = 2;         ///< flags, manifest, model or data are wrong
+  static constexpr int kOk = 0;        ///< trainer: trained to the end; worker: it was dismissed
+  static constexpr int kFailed = 1;    ///< another try, or another machine, may do better
+  static constexpr int kBadUsage = 2;  ///< flags, manifest, model or data are wrong
   static constexpr int kNothingToResume = 3;  ///< trainer: stopped before the first checkpoint
   static constexpr int kStorageRefused = 4;   ///< no right to read or write there
   static constexpr int kStopped = 5;          ///< trainer: stopped early, and can be resumed

@@ -107,7 +107,8 @@ class Run {
       authority_.emplace(std::move(authority));
     }
     ASSIGN_OR_RETURN(trainer_identity_, IdentityOf("trainer", identity::TrainerUri(plan_.job_uid)));
-    ASSIGN_OR_RETURN(observer_identity_, IdentityOf("observer", identity::ObserverUri(plan_.job_uid)));
+    ASSIGN_OR_RETURN(observer_identity_,
+                     IdentityOf("observer", identity::ObserverUri(plan_.job_uid)));
     std::error_code ignored;  // of an earlier run; one that is not there need not be removed
     std::filesystem::remove(plan_.address_file(), ignored);
     RETURN_IF_ERROR(EmptyFolder(plan_.metrics_directory()));
@@ -132,7 +133,8 @@ class Run {
 
   Result<std::optional<IdentityFiles>> IdentityOf(const std::string& name, const std::string& uri) {
     if (!authority_) return std::optional<IdentityFiles>();
-    ASSIGN_OR_RETURN(IdentityFiles files, WriteIdentity(*authority_, name, uri, plan_.tls_directory()));
+    ASSIGN_OR_RETURN(IdentityFiles files,
+                     WriteIdentity(*authority_, name, uri, plan_.tls_directory()));
     return std::optional<IdentityFiles>(std::move(files));
   }
 

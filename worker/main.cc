@@ -195,7 +195,8 @@ class TrainerPages {
     return {.metrics = [this] { return Ask(std::vector<MetricSample>(), trainer::ReadSamples); },
             .healthz =
                 [this] {
-                  return Ask(Status(), [](auto& trainer) { return trainer.CheckHealth(kProbeLimit); });
+                  return Ask(Status(),
+                             [](auto& trainer) { return trainer.CheckHealth(kProbeLimit); });
                 },
             .readyz =
                 [this] {
@@ -222,8 +223,7 @@ class TrainerPages {
 /// Serves metrics and probes; null if the flags do not ask for them.
 Result<std::unique_ptr<metrics::Exporter>> Serve(const Flags& flags, metrics::Pages pages) {
   if (flags.metrics_listen.empty()) return std::unique_ptr<metrics::Exporter>();
-  ASSIGN_OR_RETURN(auto exporter,
-                   metrics::Exporter::Start(flags.metrics_listen, std::move(pages)));
+  ASSIGN_OR_RETURN(auto exporter, metrics::Exporter::Start(flags.metrics_listen, std::move(pages)));
   LOG_INFO("metrics at http://{}/metrics", exporter->address());
   if (!flags.metrics_address_file.empty()) {
     RETURN_IF_ERROR(WriteAddress(flags.metrics_address_file, exporter->address()));
@@ -254,17 +254,16 @@ Result<trainer::TrainerOptions> ReadTrainerOptions(const Flags& flags) {
   auto job = api::FromJsonText(text.str());
   if (!job.ok()) return InvalidArgument(flags.job + ": " + job.status().message());
   ASSIGN_OR_RETURN(const auto layout, ParseLayout(flags.layout));
-  trainer::TrainerOptions options{
-      .job = *std::move(job),
-      .job_uid = flags.job_uid,
-      .replicas = layout,
-      .out_dir = flags.out,
-      .term = protocol::Term(flags.term),
-      .balance = flags.balance,
-      .resume = flags.resume,
-      .keep_workers = flags.keep_workers,
-      .trace_progress = flags.trace_progress,
-      .storage_patience = std::chrono::seconds(flags.storage_patience)};
+  trainer::TrainerOptions options{.job = *std::move(job),
+                                  .job_uid = flags.job_uid,
+                                  .replicas = layout,
+                                  .out_dir = flags.out,
+                                  .term = protocol::Term(flags.term),
+                                  .balance = flags.balance,
+                                  .resume = flags.resume,
+                                  .keep_workers = flags.keep_workers,
+                                  .trace_progress = flags.trace_progress,
+                                  .storage_patience = std::chrono::seconds(flags.storage_patience)};
   if (options.job.spec.checkpoint.uri.empty()) {
     options.job.spec.checkpoint.uri = std::filesystem::absolute(flags.out) / "checkpoints";
   }
@@ -295,9 +294,8 @@ int RunTrainer(const Flags& flags, Signals& signals) {
   if (!started.ok()) return Refuse(started.status(), ExitOf(started.status()));
   trainer::Trainer& trainer = **started;
   const Stopping::Scope can_stop(
-      *stopping, [&trainer, limit = std::chrono::seconds(flags.stop_seconds)] {
-        trainer.RequestStop(limit);
-      });
+      *stopping,
+      [&trainer, limit = std::chrono::seconds(flags.stop_seconds)] { trainer.RequestStop(limit); });
   const TrainerPages::Scope served(pages, &trainer);
   if (trainer.complete()) {
     LOG_INFO("nothing is left to do: the checkpoint is that of the last step");

@@ -78,8 +78,7 @@ class Service {
     char buffer[65536];
     const ssize_t n = ::recv(from, buffer, sizeof buffer, 0);
     for (ssize_t sent = 0; sent < n;) {
-      const ssize_t m =
-          ::send(to, buffer + sent, static_cast<std::size_t>(n - sent), MSG_NOSIGNAL);
+      const ssize_t m = ::send(to, buffer + sent, static_cast<std::size_t>(n - sent), MSG_NOSIGNAL);
       if (m <= 0) return false;
       sent += m;
     }
@@ -123,7 +122,8 @@ class Service {
 
 class SystemPodsTest : public SystemTest {
  protected:
-  SystemPodsTest() : pods_({std::string(SWARM_BIN_DIR) + "/swarm-worker", folder_.path() / "pods"}) {
+  SystemPodsTest()
+      : pods_({std::string(SWARM_BIN_DIR) + "/swarm-worker", folder_.path() / "pods"}) {
     job_.spec.model.config.num_hidden_layers = 2;
     job_.spec.training.accumulation = api::Accumulation::kExact;
     job_.spec.training.maxSteps = kNeverReached;
@@ -140,11 +140,24 @@ class SystemPodsTest : public SystemTest {
     if (out.empty()) out = TrainerName(term);
     ASSERT_TRUE(ctl::WriteFile(Path("job.json"), api::ToJsonText(job_)).ok());
     std::filesystem::create_directories(Path(out));
-    std::vector<std::string> arguments = {
-        "--role=trainer",  "--job",       Path("job.json"), "--out",  Path(out),
-        "--listen",        "127.0.0.1:0", "--address-file", AddressFile(term), "--layout",
-        "2,2",             "--term",      std::to_string(term),       "--resume",
-        "--keep-workers",  "--plaintext", "--job-uid",      "job-1"};
+    std::vector<std::string> arguments = {"--role=trainer",
+                                          "--job",
+                                          Path("job.json"),
+                                          "--out",
+                                          Path(out),
+                                          "--listen",
+                                          "127.0.0.1:0",
+                                          "--address-file",
+                                          AddressFile(term),
+                                          "--layout",
+                                          "2,2",
+                                          "--term",
+                                          std::to_string(term),
+                                          "--resume",
+                                          "--keep-workers",
+                                          "--plaintext",
+                                          "--job-uid",
+                                          "job-1"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     ASSERT_TRUE(pods_.Start({TrainerName(term), ctl::Role::kTrainer, arguments}).ok());
   }
@@ -156,16 +169,14 @@ class SystemPodsTest : public SystemTest {
     for (int i = begin; i < end; ++i) {
       const std::string name = "w" + std::to_string(i);
       std::vector<std::string> arguments = {
-          "--role=stage", "--id",        name,         "--trainer",   service_.address(),
-          "--listen",     "127.0.0.1:0", "--threads",  "1",           "--plaintext",
-          "--job-uid",    "job-1",       "--drain-seconds", "20"};
+          "--role=stage",    "--id",      name, "--trainer",   service_.address(), "--listen",
+          "127.0.0.1:0",     "--threads", "1",  "--plaintext", "--job-uid",        "job-1",
+          "--drain-seconds", "20"};
       arguments.insert(arguments.end(), more.begin(), more.end());
       ASSERT_TRUE(pods_.Start({name, ctl::Role::kStage, arguments}).ok());
     }
   }
-  std::string AddressFile(std::uint64_t term) const {
-    return Path(TrainerName(term) + ".address");
-  }
+  std::string AddressFile(std::uint64_t term) const { return Path(TrainerName(term) + ".address"); }
   static std::string TrainerName(std::uint64_t term) { return "trainer-" + std::to_string(term); }
 
   void SignalPod(const std::string& name, int signal) {
@@ -335,8 +346,7 @@ TEST_F(SystemPodsTest, AJobThatIsSuspendedGoesOnFromItsCheckpointWithOtherWorker
   StartTrainer(2);
   StartWorkers(4, 8);
   AwaitLines("trainer-2/events.jsonl", "TrainingStarted", 1);
-  EXPECT_THAT(Content("trainer-2/events.jsonl"),
-              HasSubstr("from version " + std::to_string(done)));
+  EXPECT_THAT(Content("trainer-2/events.jsonl"), HasSubstr("from version " + std::to_string(done)));
   AwaitMoreStepsOf(2);
   StopTrainer(2);
   ExpectReference(Losses(Path("trainer-2")));
@@ -390,9 +400,8 @@ TEST_F(SystemBucketTest, ProbesTellWhoLivesAndWhoServes) {
     return address.empty() ? "" : metrics::Get(address.substr(0, address.find('\n')), page);
   };
   const auto becomes = [&](const std::string& name, const std::string& page, const char* code) {
-    Await(name + page + " to be " + code, [&] {
-      return answers(name, page).starts_with(std::string("HTTP/1.1 ") + code);
-    });
+    Await(name + page + " to be " + code,
+          [&] { return answers(name, page).starts_with(std::string("HTTP/1.1 ") + code); });
   };
   server_.Pause();
   BeginTrainer(1, flags("trainer"));
@@ -461,11 +470,11 @@ class SystemDirectTest : public SystemPodsTest {
     auto observer = trainer::Observer::Start(
         {{"cluster", service_.address(), ""}}, std::chrono::milliseconds(50),
         [&](net::EndpointHandler* handler) -> Result<std::unique_ptr<net::Endpoint>> {
-          ASSIGN_OR_RETURN(auto endpoint, net::GrpcEndpoint::Create({.self = net::WorkerId(id),
-                                                                     .listen = "",
-                                                                     .job = "job-1",
-                                                                     .plaintext = true},
-                                                                    handler));
+          ASSIGN_OR_RETURN(
+              auto endpoint,
+              net::GrpcEndpoint::Create(
+                  {.self = net::WorkerId(id), .listen = "", .job = "job-1", .plaintext = true},
+                  handler));
           return std::unique_ptr<net::Endpoint>(std::move(endpoint));
         });
     EXPECT_TRUE(observer.ok()) << observer.status().ToString();
@@ -527,7 +536,8 @@ TEST_F(SystemDirectTest, AnOperatorDrainsAndMovesAndNoStepIsLost) {
   EXPECT_EQ(EndOf(mover.value), WorkerExit::kOk) << Log(mover.value);
 
   const auto other = Connect("operator/b");
-  const auto stale = Tell(*other, {.leader_term = 2, .number = 3, .drain = {ready_of(status, 0)[0]}});
+  const auto stale =
+      Tell(*other, {.leader_term = 2, .number = 3, .drain = {ready_of(status, 0)[0]}});
   EXPECT_FALSE(stale.accepted);
   EXPECT_EQ(stale.leader_term, 3u);
   const auto observer = Connect("observer/1");

@@ -29,8 +29,8 @@ void Decoder::Get(const pb::StageMove& from, StageMove* to) {
 }
 
 void Decoder::Get(const pb::WorkerLoss& from, WorkerLoss* to) {
-  *to = {from.number(), WorkerId(from.worker()), StageIndex(from.stage()),
-         from.kind(),   from.text(),             from.time()};
+  *to = {from.number(), WorkerId(from.worker()), StageIndex(from.stage()), from.kind(), from.text(),
+         from.time()};
 }
 
 void Decoder::Get(const pb::JobCounts& from, JobCounts* to) {

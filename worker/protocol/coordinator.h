@@ -143,7 +143,7 @@ struct CoordinatorOptions {
   Duration balance_period = std::chrono::seconds(300);  ///< of kPeriodic
   /// When stopped before the last step, leave the workers as they are, for the next trainer.
   bool keep_workers = false;
-  double unix_epoch = 0;  ///< the wall clock at Timepoint(), in Unix seconds: for Status
+  double unix_epoch = 0;             ///< the wall clock at Timepoint(), in Unix seconds: for Status
   std::uint64_t donors_max = 3;      ///< replicas that pin their state for a joiner
   std::uint64_t join_lag_max = 256;  ///< steps that a joiner may be behind before it begins again
   Patience patience;
@@ -377,7 +377,7 @@ class Coordinator {
   struct Loss {
     WorkerId worker;
     std::string why;
-    bool connected = false;  // it may live, and is told to come back
+    bool connected = false;                      // it may live, and is told to come back
     const char* kind = LossKind::kDisconnected;  // null: it leaves in order
   };
   void Evict(const std::vector<Loss>& losses, Timepoint now, Orders& orders);

@@ -102,8 +102,8 @@ void Coordinator::GiveUpMoves(Timepoint now, Orders& orders) {
   }
 }
 
-/// At most one worker moves at a time: what it changes is seen before the next one goes. An operator
-/// that is heard knows more (who is about to come, or to go), and decides instead.
+/// At most one worker moves at a time: what it changes is seen before the next one goes. An
+/// operator that is heard knows more (who is about to come, or to go), and decides instead.
 void Coordinator::Rebalance(Timepoint now, Orders& orders) {
   GiveUpMoves(now, orders);
   by_operator_ = operator_heard_ && now - *operator_heard_ < kOperatorPatience;

@@ -180,7 +180,8 @@ void Coordinator::OnDirect(const WorkerId& from, const Direct& direct, Timepoint
     reply.accepted = true;
     std::vector<std::string> refusals;
     for (const WorkerId& id : direct.drain) {
-      if (std::string why = Drain(id, now, orders); !why.empty()) refusals.push_back(std::move(why));
+      if (std::string why = Drain(id, now, orders); !why.empty())
+        refusals.push_back(std::move(why));
     }
     for (const StageMove& move : direct.moves) {
       if (std::string why = Move(move, now, orders); !why.empty()) {

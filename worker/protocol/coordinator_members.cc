@@ -12,7 +12,8 @@ void Coordinator::OnHello(const Hello& hello, Timepoint now, Orders& orders) {
     orders.push_back(order::Tell{hello.id, Shutdown{options_.term, std::move(reason), rejoin}});
   };
   if (hello.term > options_.term) {
-    const Orders end = OnSuperseded("there is a trainer of term " + std::to_string(hello.term.value));
+    const Orders end =
+        OnSuperseded("there is a trainer of term " + std::to_string(hello.term.value));
     orders.insert(orders.end(), end.begin(), end.end());
     return;
   }
@@ -46,8 +47,7 @@ void Coordinator::OnHello(const Hello& hello, Timepoint now, Orders& orders) {
   }
   holdings_.erase(hello.id);  // of an incarnation before
   Worker& worker = workers_[hello.id];
-  worker.member = {hello.id,      hello.incarnation, {}, hello.cluster,
-                   hello.addresses, hello.region};
+  worker.member = {hello.id, hello.incarnation, {}, hello.cluster, hello.addresses, hello.region};
   worker.since = worker.came = now;
   worker.numeric_class = hello.numeric_class;
   if (phase_ == Phase::kWaiting) SendState(hello.id, worker, now, orders);

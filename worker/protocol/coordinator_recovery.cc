@@ -82,12 +82,12 @@ void Coordinator::Evict(const std::vector<Loss>& losses, Timepoint now, Orders& 
     const auto it = workers_.find(loss.worker);
     if (it == workers_.end()) continue;
     const bool served = it->second.role != Role::kWaiting;
-    orders.push_back(order::Event{
-        loss.kind == nullptr ? "WorkerLeft" : "WorkerLost",
-        loss.worker.value +
-            (served ? " of stage " + std::to_string(it->second.member.stage.value)
-                    : std::string()) +
-            ": " + loss.why});
+    orders.push_back(
+        order::Event{loss.kind == nullptr ? "WorkerLeft" : "WorkerLost",
+                     loss.worker.value +
+                         (served ? " of stage " + std::to_string(it->second.member.stage.value)
+                                 : std::string()) +
+                         ": " + loss.why});
     roster_changed |= it->second.InRoster();
     if (it->second.InRoster()) CountChange(1);
     if (loss.kind == nullptr) {
@@ -289,7 +289,8 @@ Duration Coordinator::RowPatience(int tries) const {
 void Coordinator::CheckRows(Timepoint now, Orders& orders, std::vector<Loss>& losses) {
   for (auto& [step, state] : steps_) {
     for (auto& [worker, voiding] : state.voiding) {
-      if (now >= voiding.deadline) losses.push_back({worker, "did not answer Void", true, LossKind::kUnresponsive});
+      if (now >= voiding.deadline)
+        losses.push_back({worker, "did not answer Void", true, LossKind::kUnresponsive});
     }
     for (std::uint64_t m = 0; m < state.rows.size(); ++m) {
       RowState& row = state.rows[m];
@@ -385,8 +386,7 @@ void Coordinator::CheckMembers(Timepoint now, Orders& orders, std::vector<Loss>&
     if (worker.leave && worker.leave->IsMove()) {
       // A move that cannot be completed is given up below, without harm.
     } else if (worker.leave && now >= worker.leave->deadline) {
-      losses.push_back(
-          {id, "its time was over before it had handed over", true, LossKind::kLate});
+      losses.push_back({id, "its time was over before it had handed over", true, LossKind::kLate});
     } else if (worker.role == Role::kLoading && !worker.loaded &&
                now - worker.since >= options_.patience.load) {
       losses.push_back({id, "does not load its state", true, LossKind::kLate});

@@ -635,8 +635,8 @@ struct JobStatus {
   std::vector<StageStatus> stages;
   Term term;  ///< of the trainer
   Generation generation;
-  std::string waiting_for;    ///< what the job cannot go on without, for people; or empty
-  std::string failure_class;  ///< a word of FailureClass; empty: not failed
+  std::string waiting_for;       ///< what the job cannot go on without, for people; or empty
+  std::string failure_class;     ///< a word of FailureClass; empty: not failed
   std::vector<WorkerId> spares;  ///< have come, and have no stage yet
   std::vector<WorkerLoss> lost;  ///< the last ones, oldest first (a bounded number)
   CheckpointStatus checkpoint;
@@ -672,7 +672,7 @@ using Message =
                  ReduceRefused, ReduceChunk, Reduced, Commit, Committed, WriteCheckpoint,
                  CheckpointWritten, Failure, Shutdown, Observe, JobStatus, Resend, Redirect,
                  Missing, Revoke, Revoked, Void, Voided, Thaw, Rollback, Leaving, HandOver, Parcel,
-                 ParcelHeld, PinState, StatePinned, UnpinState, Fetch, Fetched, Takeover, Holding, Direct,
-                 DirectReply>;
+                 ParcelHeld, PinState, StatePinned, UnpinState, Fetch, Fetched, Takeover, Holding,
+                 Direct, DirectReply>;
 
 }  // namespace swarm::protocol

@@ -374,8 +374,8 @@ void Worker::StageIsReady(Result<std::unique_ptr<model::Stage>> stage, const Dig
   if (!stage.ok()) {
     const Status why = stage.status().WithContext("stage " + std::to_string(welcome_.stage.value) +
                                                   " cannot be set up");
-    const bool from_bucket = welcome_.checkpoint_uri.starts_with("s3://") ||
-                             job_->spec.model.uri.starts_with("s3://");
+    const bool from_bucket =
+        welcome_.checkpoint_uri.starts_with("s3://") || job_->spec.model.uri.starts_with("s3://");
     if (stage.status().code() != StatusCode::kUnavailable || !from_bucket) return GiveUp(why);
     LOG_WARN("{}; trying again", why.message());
     control_.PostAt(Clock::now() + kLoadRetry, [this, loading] {

@@ -157,8 +157,8 @@ class Worker : public net::EndpointHandler {
   bool trainer_up_ = false;
   bool flush_scheduled_ = false;
   Timepoint trainer_lost_;
-  Timepoint missed_;               // when it was last said that there is no trainer
-  protocol::Version decided_;      // commits that were heard of
+  Timepoint missed_;           // when it was last said that there is no trainer
+  protocol::Version decided_;  // commits that were heard of
   std::optional<Timepoint> leave_by_;
   protocol::Term term_;  // promised, also while there is no replica
   std::optional<protocol::Replica> replica_;

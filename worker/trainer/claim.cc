@@ -59,8 +59,7 @@ Status Superseded(const std::string& who, const std::string& where) {
 
 Result<std::unique_ptr<Claim>> Claim::Make(std::unique_ptr<state::Storage> storage,
                                            const std::string& job_uid, protocol::Term term) {
-  const std::string content =
-      nlohmann::json{{"job", job_uid}, {"term", term.value}}.dump() + "\n";
+  const std::string content = nlohmann::json{{"job", job_uid}, {"term", term.value}}.dump() + "\n";
   for (int i = 0; i < kTries; ++i) {
     ASSIGN_OR_RETURN(const std::uint64_t last, FindLast(*storage));
     if (last > 0) {

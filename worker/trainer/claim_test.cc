@@ -89,7 +89,8 @@ TEST_F(ClaimTest, AClaimThatNobodyCanReadIsPassedOver) {
 
 TEST_F(ClaimTest, AReplacedTrainerAddsNoLineAndCutsNothing) {
   const auto open = [&](Claim* claim, std::uint64_t first_step) {
-    auto log = RunLog::Open(folder_.path().string(), first_step, [claim] { return claim->Check(); });
+    auto log =
+        RunLog::Open(folder_.path().string(), first_step, [claim] { return claim->Check(); });
     EXPECT_TRUE(log.ok());
     return *std::move(log);
   };
@@ -106,9 +107,9 @@ TEST_F(ClaimTest, AReplacedTrainerAddsNoLineAndCutsNothing) {
   EXPECT_EQ(old_log->CutTo(0).code(), StatusCode::kAborted);
   EXPECT_TRUE(old_log->fenced());
   EXPECT_TRUE(new_log->Step(LineOf(2)));
-  EXPECT_EQ(Lines("steps.jsonl"), (std::vector<std::string>{FormatStep(LineOf(0)),
-                                                            FormatStep(LineOf(1)),
-                                                            FormatStep(LineOf(2))}));
+  EXPECT_EQ(Lines("steps.jsonl"),
+            (std::vector<std::string>{FormatStep(LineOf(0)), FormatStep(LineOf(1)),
+                                      FormatStep(LineOf(2))}));
   EXPECT_TRUE(Lines("ledger.jsonl").empty());
   EXPECT_TRUE(Lines("events.jsonl").empty());
 }

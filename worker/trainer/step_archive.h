@@ -1,7 +1,8 @@
 // The lines of steps.jsonl beside the checkpoints, where they outlive the trainer's machine: a user
 // has the whole loss curve there, and so has the next trainer.
 //
-//   steps/g000001-t000002-00000150.jsonl    of generation 1, by the trainer of term 2, from step 150
+//   steps/g000001-t000002-00000150.jsonl    of generation 1, by the trainer of term 2, from step
+//   150
 //
 // Lines of a higher generation take the place of those from their first step on; in one generation
 // all trainers say the same of a step.
@@ -45,7 +46,7 @@ class StepArchive {
   std::string name_;  // of the piece that grows; empty: none
   std::string lines_;
   std::uint64_t count_ = 0;
-  bool grown_ = false;  // since it was taken
+  bool grown_ = false;                          // since it was taken
   std::map<std::string, std::string> changed_;  // by name
   std::map<std::string, std::size_t> taken_;    // bytes of each piece when it was last taken
 };

@@ -195,15 +195,14 @@ Status Trainer::Prepare() {
   if (out_claim.status().code() == StatusCode::kAborted) return out_claim.status();
   std::shared_ptr<Claim> claim = out_claim.ok() ? std::move(*out_claim) : nullptr;
   const std::string beside = std::filesystem::absolute(options_.out_dir).lexically_normal();
-  if (!spec.checkpoint.uri.empty() &&
-      !state::LocalPath(spec.checkpoint.uri).starts_with(beside)) {
+  if (!spec.checkpoint.uri.empty() && !state::LocalPath(spec.checkpoint.uri).starts_with(beside)) {
     archive_.emplace(options_.term);
     RestoreSteps(beginning);
   }
-  ASSIGN_OR_RETURN(
-      log_, RunLog::Open(options_.out_dir,
-                         options.take_over ? RunLog::kKeepAll : options.first_version.value,
-                         [claim] { return Fenced(claim.get()); }));
+  ASSIGN_OR_RETURN(log_,
+                   RunLog::Open(options_.out_dir,
+                                options.take_over ? RunLog::kKeepAll : options.first_version.value,
+                                [claim] { return Fenced(claim.get()); }));
   if (options_.trace_progress) RETURN_IF_ERROR(log_->TraceProgress());
   coordinator_ = std::make_unique<protocol::Coordinator>(std::move(options), Clock::now());
   return {};
@@ -230,8 +229,8 @@ Status Trainer::CheckHealth(Duration limit) {
 Status Trainer::CheckReady(Duration limit) {
   const auto status = StatusWithin(limit);
   if (!status) return DeadlineExceeded("the trainer's loop does not answer");
-  const bool over = status->state == "Succeeded" || status->state == "Failed" ||
-                    status->state == "Superseded";
+  const bool over =
+      status->state == "Succeeded" || status->state == "Failed" || status->state == "Superseded";
   return over ? Unavailable("the job is over for this trainer: " + status->state) : Status();
 }
 
