@@ -135,6 +135,8 @@ struct CoordinatorOptions {
   std::string resume_uri;  ///< of that state's checkpoint; empty: initial weights
   std::uint64_t checkpoint_interval_steps = 0;  ///< 0: only at the end
   std::string checkpoint_uri;                   ///< parent folder; empty: none at all
+  /// How long the last one is tried for when it fails, if that takes more than a few tries.
+  Duration last_checkpoint_patience = Duration::zero();
   std::uint64_t validation_interval_steps = 0;  ///< 0: never
   std::uint64_t validation_microbatches = 0;
   /// Who moves between stages, and when (balance.h). Workers have no room for a second stage's
@@ -431,6 +433,7 @@ class Coordinator {
   std::optional<PendingCheckpoint> checkpoint_;
   bool final_checkpoint_wanted_ = false;
   int final_checkpoint_tries_ = 0;
+  Timepoint final_checkpoint_failed_;  // for the first time
   std::map<std::pair<Version, StageIndex>, std::map<WorkerId, Digest>> states_;  // as reported
   Timepoint last_commit_;
   double seconds_per_step_ = 0;

@@ -295,7 +295,10 @@ void Coordinator::CheckpointOver(Version version, const std::string& error, Time
   ++last_checkpoint_.failures;
   // A failed checkpoint never stops training; the next one is tried when it is due.
   orders.push_back(order::Event{"CheckpointFailed", "version " + ToText(version) + ": " + error});
-  if (is_final && ++final_checkpoint_tries_ >= kFinalCheckpointTries) {
+  if (!is_final) return;
+  if (final_checkpoint_tries_++ == 0) final_checkpoint_failed_ = now;
+  if (final_checkpoint_tries_ >= kFinalCheckpointTries &&
+      now - final_checkpoint_failed_ >= options_.last_checkpoint_patience) {
     if (stopping_ && options_.keep_workers) {  // they have all that the checkpoint would have
       const Orders end = OnStopOverdue();
       orders.insert(orders.end(), end.begin(), end.end());

@@ -212,6 +212,20 @@ TEST_F(CoordinatorEndTest, TheLastCheckpointIsTriedSeveralTimesAndThenTheJobFail
   EXPECT_NE(Finished()->reason.find("the disk is full"), std::string::npos);
 }
 
+TEST_F(CoordinatorEndTest, TheLastCheckpointWaitsForAStorageThatMayComeBack) {
+  options_.max_steps = 1;
+  options_.checkpoint_uri = "s3://bucket/folder";
+  options_.last_checkpoint_patience = seconds(60);
+  StartTraining({1, 1});
+  CompleteStep();
+  for (int tries = 0; tries < 100; ++tries) Written("a1", 0, 1, "no answer");
+  EXPECT_FALSE(Finished());
+  Pass(seconds(61));
+  Written("a1", 0, 1, "no answer");
+  ASSERT_TRUE(Finished());
+  EXPECT_FALSE(Finished()->succeeded);
+}
+
 TEST_F(CoordinatorEndTest, TheLastCheckpointOutlivesTheLossOfItsWriter) {
   options_.max_steps = 1;
   options_.checkpoint_uri = "folder";

@@ -178,6 +178,10 @@ Status Trainer::Prepare() {
       .job_json = api::ToJsonText(options_.job),
       .checkpoint_interval_steps = spec.checkpoint.intervalSteps,
       .checkpoint_uri = spec.checkpoint.uri,
+      // A bucket may come back; a disk that is full stays so.
+      .last_checkpoint_patience = state::LocalPath(spec.checkpoint.uri).empty()
+                                      ? options_.storage_patience
+                                      : Duration::zero(),
       .validation_interval_steps = spec.training.validationIntervalSteps,
       .validation_microbatches = data_->validation_microbatches(),
       .balance = options_.balance,
