@@ -3,7 +3,7 @@ PRESET ?= release
 BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 
-.PHONY: help deps build test demo soak bench format tidy clean
+.PHONY: help deps build test e2e demo soak bench format tidy clean
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -20,6 +20,9 @@ build: ## build the programs into build/$(PRESET)/bin
 
 test: build ## build and run all tests (PRESET=asan-ubsan|tsan for the sanitizers)
 	@ctest --preset $(PRESET)
+
+e2e: build ## play the cases of e2e/ on a real Kubernetes on this machine (TAGS=fast, CASES=name,name)
+	@$${SWARM_DEPS:-.deps}/python/bin/python e2e/run.py --build $(BUILD) --tags "$(TAGS)" --cases "$(CASES)" $(ARGS)
 
 demo: build ## train a small Llama on the King James Bible with a swarm on this machine
 	@scripts/demo.sh $(BUILD)

@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# Builds what a Kubernetes cluster is made of into the folder kube/ below SWARM_DEPS (default: .deps in
+# this repository), from Go modules by name and version; containerd, runc and the CNI plugins come from
+# Debian. About five minutes on two cores the first time; a stamp that names the versions makes the
+# second run quick.
+#
+#   SWARM_DEPS=DIR        where kube/ is made
+#   e2e/build.sh --kwok   also builds kwok, for the scale bench
+set -euo pipefail
+cd "$(dirname "$0")/.."
+deps=${SWARM_DEPS:-$PWD/.deps}
+out=$deps/kube
+mkdir -p "$out"
+
+kubernetes=36.3 # v1.36.3; the libraries beside it are v0.36.3
+etcd=v3.6.8
+coredns=v1.12.4
+helm=v3.20.2
+kwok=v0.7.0
+
+need() { # command, Debian package
+  command -v "$1" >/dev/null || [ -e "$1" ] || missing+=("$2")
+}
+missing=()
+need containerd containerd
+need runc runc
+need /usr/lib/cni/ptp containernetworking-plugins
+need ip iproute2
+need nft nftables
+need conntrack conntrack
+need openssl openssl
+need buildah buildah
+need debootstrap debootstrap
+need patchelf patchelf
+if [ ${#missing[@]} -gt 0 ]; then
+  echo "e2e: installing Debian packages: ${missing[*]}"
+  sudo=(); [ "$(id -u)" = 0 ] || sudo=(sudo)
+  "${sudo[@]}" apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$out/apt.log" 2>&1 ||
+    { echo "e2e: apt-get failed; the last lines of $out/apt.log:" >&2; tail -n 20 "$out/apt.log" >&2; exit 1; }
+fi
+
+# Whether the tool of that name and version has to be built.
+wanting() { # name, version
+  [ ! -x "$out/$1" ] || [ "$(cat "$out/$1.stamp" 2>/dev/null)" != "$2" ]
+}
+built() { # name, version
+  echo "$2" >"$out/$1.stamp"
+}
+require_go() {
+  command -v go >/dev/null || {
+    echo "e2e: Go 1.25 or newer is needed to build Kubernetes; install it, or give KUBECONFIG=FILE of a cluster" >&2
+    exit 1
+  }
+}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export CGO_ENABLED=0
+
+# Kubernetes' main module replaces its libraries by folders of its own, so `go install` refuses it: a
+# module of ours says where they are instead.
+staging="api apiextensions-apiserver apimachinery apiserver cli-runtime client-go cloud-provider
+  cluster-bootstrap code-generator component-base component-helpers controller-manager cri-api cri-client
+  cri-streaming csi-translation-lib dynamic-resource-allocation endpointslice externaljwt kms
+  kube-aggregator kube-controller-manager kube-proxy kube-scheduler kubectl kubelet metrics mount-utils
+  pod-security-admission sample-apiserver sample-cli-plugin sample-controller streaming"
+programs="kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl"
+
+make_kubernetes_module() {
+  local library program
+  mkdir -p "$work/kubernetes"
+  {
+    printf 'module kube\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes v1.%s\n\nreplace (\n' "$kubernetes"
+    for library in $staging; do
+      printf '\tk8s.io/%s => k8s.io/%s v0.%s\n' "$library" "$library" "$kubernetes"
+    done
+    echo ')'
+  } >"$work/kubernetes/go.mod"
+  {
+    printf '//go:build tools\n\npackage tools\n\nimport (\n'
+    for program in $programs; do printf '\t_ "k8s.io/kubernetes/cmd/%s"\n' "$program"; done
+    echo ')'
+  } >"$work/kubernetes/tools.go"
+  (cd "$work/kubernetes" && go mod tidy >"$out/go.log" 2>&1) || { tail -n 20 "$out/go.log" >&2; exit 1; }
+}
+
+build_kubernetes() {
+  local program version="k8s.io/component-base/version"
+  for program in $programs; do
+    wanting "$program" "v1.$kubernetes" || continue
+    require_go
+    [ -d "$work/kubernetes" ] || make_kubernetes_module
+    echo "e2e: building $program v1.$kubernetes"
+    (cd "$work/kubernetes" && nice go build -trimpath -o "$out/" -ldflags \
+      "-s -w -X $version.gitVersion=v1.$kubernetes -X $version.gitMajor=1 -X $version.gitMinor=${kubernetes%%.*}" \
+      "k8s.io/kubernetes/cmd/$program")
+    built "$program" "v1.$kubernetes"
+  done
+}
+
+build_etcd() { # its program is the main package at the root of a module of its own
+  wanting etcd $etcd || return 0
+  require_go
+  echo "e2e: building etcd $etcd"
+  mkdir "$work/etcd"
+  (
+    cd "$work/etcd"
+    printf 'module etcd\n\ngo 1.25.0\n\nrequire go.etcd.io/etcd/server/v3 %s\n' $etcd >go.mod
+    printf '//go:build tools\n\npackage tools\n\nimport _ "go.etcd.io/etcd/server/v3"\n' >tools.go
+    go mod tidy 2>"$out/go.log" || { tail -n 20 "$out/go.log" >&2; exit 1; }
+    nice go build -trimpath -ldflags "-s -w" -o "$out/etcd" go.etcd.io/etcd/server/v3
+  )
+  built etcd $etcd
+}
+
+build_tool() { # name, package, version, further flags of the linker
+  wanting "$1" "$3" || return 0
+  require_go
+  echo "e2e: building $1 $3"
+  GOBIN=$out nice go install -trimpath -ldflags "-s -w ${4:-}" "$2@$3"
+  built "$1" "$3"
+}
+
+build_kubernetes
+build_etcd
+build_tool coredns github.com/coredns/coredns $coredns
+# What helm takes a cluster for when it has none to ask.
+capabilities=helm.sh/helm/v3/pkg/chartutil
+build_tool helm helm.sh/helm/v3/cmd/helm $helm \
+  "-X $capabilities.k8sVersionMajor=1 -X $capabilities.k8sVersionMinor=${kubernetes%%.*}"
+[ "${1:-}" != --kwok ] || build_tool kwok sigs.k8s.io/kwok/cmd/kwok $kwok

@@ -1,0 +1,71 @@
+"""Peers that have no business with a job."""
+import base64
+import pathlib
+import tempfile
+
+from cluster.pki import Authority
+from harness.case import case
+from harness.kubectl import eventually
+
+
+def intruder(world, job, name, secret):
+    """A pod that asks the job's trainer for work, with the certificates of that Secret."""
+    files = [{"key": "ca.crt", "path": "ca.crt"}, {"key": "tls.crt", "path": "tls.crt"},
+             {"key": "tls.key", "path": "tls.key"}]
+    uid = job.object()["metadata"]["uid"]
+    world.kubectl.apply({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": world.namespace, "labels": {
+            "swarmjob.dev/job": job.name, "swarmjob.dev/role": "worker"}},
+        "spec": {
+            "restartPolicy": "Never", "automountServiceAccountToken": False,
+            "nodeSelector": {"swarmjob.dev/capacity": "on-demand"},
+            "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "fsGroup": 65532,
+                                "seccompProfile": {"type": "RuntimeDefault"}},
+            "volumes": [{"name": "tls", "secret": {"secretName": secret, "items": files}}],
+            "containers": [{
+                "name": "worker", "image": world.images["worker"],
+                "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+                "volumeMounts": [{"name": "tls", "mountPath": "/etc/swarmjob/tls"}],
+                "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+                "command": [
+                    "swarm-worker", "--role=stage", f"--id={name}",
+                    f"--trainer={job.name}-trainer.{world.namespace}.svc:7000", "--listen=0.0.0.0:7000",
+                    "--advertise=$(POD_IP):7000", "--threads=1", f"--job-uid={uid}",
+                    "--tls-ca=/etc/swarmjob/tls/ca.crt", "--tls-cert=/etc/swarmjob/tls/tls.crt",
+                    "--tls-key=/etc/swarmjob/tls/tls.key"]}]}})
+
+
+def make_secret(world, name, files):
+    """A Secret with that content."""
+    world.kubectl.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": world.namespace},
+                         "data": {key: base64.b64encode(value).decode() for key, value in files.items()}})
+
+
+@case("A foreign peer and a peer of another job are refused", "fast")
+def foreign_peers(world):
+    job = world.job(steps=3000, replicas=2).submit().await_step(10)
+    other = world.job("other", steps=3000, replicas=2).submit().await_step(10)
+    with tempfile.TemporaryDirectory() as folder:
+        authority = Authority(pathlib.Path(folder) / "pki")
+        uid = job.object()["metadata"]["uid"]
+        authority.issue("tls", "/CN=stranger", f"subjectAltName=URI:spiffe://swarmjob.local/job/{uid}/worker/stranger")
+        make_secret(world, "stranger", {name: (authority.folder / name).read_bytes()
+                                        for name in ("ca.crt", "tls.crt", "tls.key")})
+    theirs = world.kubectl.get("secret", "other-identities", world.namespace)["data"]
+    worker = other.pod_names("worker")[0].removeprefix("other-")
+    make_secret(world, "neighbour", {
+        "ca.crt": base64.b64decode(theirs["ca.crt"]), "tls.crt": base64.b64decode(theirs[f"{worker}.crt"]),
+        "tls.key": base64.b64decode(theirs[f"{worker}.key"])})
+    for name in ("stranger", "neighbour"):
+        intruder(world, job, name, name)
+    for name in ("stranger", "neighbour"):
+        eventually(f"{name} to run", lambda name=name: world.kubectl.get("pod", name, world.namespace)["status"]
+                   .get("phase") in ("Running", "Failed"), 60)
+    before = job.step()
+    job.await_step(before + 100)
+    workers = job.metrics()["swarmjob_trainer_workers"]
+    world.check("the trainer has only its own workers", workers == 2, workers)
+    for name in ("stranger", "neighbour"):
+        log = world.kubectl("logs", "-n", world.namespace, name)
+        world.check(f"{name} was told that it is not trusted", any(
+            word in log.lower() for word in ("certificate", "tls", "handshake", "verif", "unreachable")), log[-300:])

@@ -1,0 +1,33 @@
+"""Jobs that nothing happens to."""
+from harness.case import case
+
+
+@case("A job trains on real text to success, under restricted Pod Security", "fast", seconds=240)
+def trains_to_success(world):
+    job = world.job(steps=150, replicas=3).submit()
+    job.await_condition("Accepted")
+    job.await_ready(3)
+    world.note("all workers are ready")
+    columns = world.kubectl("get", "swarmjobs", "-n", world.namespace).splitlines()
+    for column in ("STATE", "STEP", "READY", "DESIRED", "PREEMPTIONS", "AGE"):
+        world.check(f"kubectl get has the column {column}", column in columns[0].split(), columns[0])
+    job.await_success()
+    job.verify(world)
+    world.check("its workers are deleted", not job.pod_names("worker"), job.pod_names("worker"))
+    status = job.status
+    world.check(f"status has the step {job.steps}", status["step"] == job.steps, status.get("step"))
+    world.check("nothing was counted as lost", not status.get("preemptions") and not status.get("failures"), status)
+
+
+@case("A job goes on at another number of stages", seconds=300)
+def resumes_at_other_stages(world):
+    job = world.job(steps=200, replicas=2).submit().await_step(40)
+    job.change({"suspend": True})
+    job.await_condition("Suspended", seconds=90)
+    job.change({"pipeline": {"stages": 4}, "workers": {"replicas": 4, "minReplicas": 4}})
+    job.change({"suspend": False})
+    job.await_success()
+    job.verify(world)
+    written = world.bucket.manifest(job.prefix, job.steps)
+    world.check("the last checkpoint is of four stages", len(
+        [file for file in written["files"] if "stage-" in str(file)]) == 4, str(written["files"])[:300])

@@ -1,0 +1,128 @@
+"""What a user does with kubectl, and what the cluster's administrator has forbidden."""
+import copy
+import time
+
+from harness.case import case
+from harness.kubectl import Refused, eventually
+
+
+@case("kubectl scale, up and down", "fast")
+def scale(world):
+    job = world.job(steps=800, replicas=2).submit().await_step(20)
+    world.kubectl("scale", "swarmjob", job.name, "-n", world.namespace, "--replicas=4")
+    job.await_ready(4)
+    world.note("four workers are ready")
+    world.kubectl("scale", "swarmjob", job.name, "-n", world.namespace, "--replicas=3")
+    eventually("three workers", lambda: len(job.pod_names("worker")) == 3, 60)
+    job.await_success()
+    job.verify(world)
+    world.check("nobody counts as lost", not job.status.get("failures") and not job.status.get("preemptions"), job.status)
+
+
+@case("Suspend writes a checkpoint and gives everything back; resuming goes on", "fast")
+def suspend_and_resume(world):
+    job = world.job(steps=300).submit().await_step(30)
+    job.change({"suspend": True})
+    job.await_condition("Suspended", seconds=90)
+    eventually("all pods to be gone", lambda: not job.pods(), 60)
+    step = world.bucket.checkpoint_steps(job.prefix)[-1]
+    world.check("there is a checkpoint of where it stopped", step >= 30 and step == job.status["lastCheckpoint"]["step"],
+                f"{step}, {job.status.get('lastCheckpoint')}")
+    job.change({"suspend": False})
+    job.await_success()
+    job.verify(world)
+
+
+@case("A quota that refuses pods is told, and the job goes on when it is lifted")
+def quota(world):
+    world.kubectl.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": world.namespace},
+                         "spec": {"hard": {"pods": "2"}}})
+    job = world.job(steps=200).submit()
+    eventually("the refusal to be told", lambda: "quota" in job.condition("CapacityAvailable")[2].lower()
+               or "quota" in job.condition("Ready")[2].lower(), 60)
+    world.note(f"{job.condition('CapacityAvailable')} {job.condition('Ready')}")
+    world.kubectl.delete("resourcequota", "few", world.namespace)
+    job.await_success()
+    job.verify(world)
+
+
+@case("Bad manifests are refused with messages that help", "fast")
+def bad_manifests(world):
+    def refusal(**changes):
+        try:
+            world.job("bad", **changes).submit()
+        except Refused as message:
+            return str(message)
+        return ""
+    for path, value, words in (
+            ("training__globalBatchSize", 0, ["globalBatchSize"]),
+            ("training__accumulation", "exact", ["accumulation", "Exact"]),
+            ("pipeline__boundary", {"codec": "Zip"}, ["codec"]),
+            ("training__sequenceLength", "long", ["sequenceLength"])):
+        message = refusal(**{path: value})
+        world.check(f"{path} = {value!r} is refused by the API server, naming {words}",
+                    message and all(word in message for word in words), message[:300])
+    rejected = world.job("unsupported").manifest
+    rejected = copy.deepcopy(rejected)
+    rejected["spec"]["model"]["config"]["architectures"] = ["GPT2LMHeadModel"]
+    world.kubectl.apply(rejected)
+    job = world.job("unsupported")
+    reason, message = job.await_condition("Accepted", "False", 30)
+    world.check("an architecture that is not supported is not accepted, and the message names it",
+                "GPT2LMHeadModel" in message, f"{reason}: {message}")
+    world.check("nothing was started for it", not job.pods())
+    good = world.job("good", steps=3000).submit()
+    good.await_condition("Accepted")
+    try:
+        good.change({"training": {"seed": 8}})
+        message = ""
+    except Refused as refused:
+        message = str(refused)
+    world.check("the seed of a job cannot be changed", "seed" in message or "immutable" in message, message[:300])
+
+
+@case("What cannot be mended by trying again fails at once and says why", "fast")
+def hopeless_jobs(world):
+    image = world.job("no-image", workers__template={"spec": {"containers": [
+        {"name": "worker", "image": "localhost/does-not-exist:1"}]}}).submit()
+    forbidden = world.job("forbidden", checkpoint__uri=world.bucket.uri("forbidden/")).submit()
+    missing = world.job("no-data", data__uri=world.bucket.uri("data/nothing.txt")).submit()
+    for job, words in ((missing, "nothing.txt"), (forbidden, "forbidden"), (image, "does-not-exist")):
+        def told(job=job, words=words):
+            return any(words in condition.get("message", "") for condition in job.status.get("conditions", []))
+        eventually(f"{job.name}: a condition that names {words}", told, 120)
+        world.check(f"{job.name}: the condition names {words}", True)
+    world.check("it fails where data are missing", missing.await_condition("Failed", seconds=60))
+    world.check("it fails where storage refuses", forbidden.await_condition("Failed", seconds=90))
+
+
+@case("The storage is away: training goes on, and checkpoints when it is back", machines=True)
+def storage_outage(world):
+    job = world.job(steps=2500).submit().await_step(30)
+    world.server.pause()
+    before = job.step()
+    time.sleep(20)
+    world.check("training goes on without storage", job.step() > before, job.step())
+    world.server.resume()
+    steps = world.bucket.checkpoint_steps(job.prefix)
+    eventually("a newer checkpoint", lambda: world.bucket.checkpoint_steps(job.prefix)[-1] > steps[-1], 60)
+    job.change({"suspend": True})
+    job.await_condition("Suspended", seconds=90)
+    job.verify(world, complete=False)
+
+
+@case("A deleted job and a deleted namespace leave nothing behind", "fast")
+def deletion_leaves_nothing(world):
+    job = world.job(steps=3000).submit().await_step(10)
+    world.kubectl.delete("swarmjob", job.name, world.namespace)
+    kinds = "pods,services,configmaps,secrets,pdb,networkpolicies,endpointslices"
+
+    def left():
+        names = world.kubectl("get", kinds, "-n", world.namespace, "-o", "name").split()
+        return [name for name in names if not name.endswith(("/kube-root-ca.crt", "/s3-keys"))]
+    eventually("everything of the job to be gone", lambda: not left(), 90)
+    world.check("nothing of the job is left", not left(), left())
+    again = world.job("another", steps=3000).submit()
+    again.await_step(5)
+    world.kubectl.delete("namespace", world.namespace)
+    world.check("the namespace is gone", world.kubectl.get("namespace", world.namespace) is None)

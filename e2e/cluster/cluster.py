@@ -1,0 +1,107 @@
+"""The whole cluster: control plane and nodes, all inside one sandbox."""
+import contextlib
+import shutil
+import subprocess
+
+from . import network
+from .control_plane import NODE_GRACE_SECONDS, ControlPlane
+from .daemon import ClusterError, wait_until
+from .node import Node, load_images
+from .policies import PolicyAgent
+
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+CAPACITY = "swarmjob.dev/capacity"  # by which the cases' pools choose: spot or on-demand
+SPOT_LABEL = "swarmjob.dev/spot"    # by which operator and trainers know what to keep off
+SPOT, ON_DEMAND = "spot", "on-demand"
+
+
+class Cluster:
+    """Call start(), then add_node(); everything ends with the sandbox."""
+
+    node_grace_seconds = NODE_GRACE_SECONDS
+
+    def __init__(self, sandbox, binaries, archives, logs):
+        self.sandbox = sandbox
+        self.folder = sandbox.folder / "cluster"
+        self.folder.mkdir()
+        self.binaries = binaries
+        self.archives = archives
+        self.logs = logs
+        self.nodes = {}
+        self.control_plane = None
+        self.policies = None
+        self.images = None
+        self.unpack_seconds = {}
+        self._next_index = 1
+
+    def start(self):
+        """Brings up the network and the control plane, and unpacks the images once."""
+        network.make()
+        self.control_plane = ControlPlane(self.folder, self.binaries)
+        self.control_plane.start()
+        self.policies = PolicyAgent(self)
+        self.policies.start()
+        self.images = self.sandbox.folder / "images"
+        self.unpack_seconds = load_images(self.archives, self.images, self.sandbox.folder / "unpacking")
+
+    def load(self, archives):
+        """Loads images into the nodes that are on, and into the store with which later ones begin."""
+        self.unpack_seconds.update(load_images(archives, self.images, self.sandbox.folder / "unpacking"))
+        for node in self.nodes.values():
+            if node.machine.poll() is None:
+                node.load(archives)
+
+    @property
+    def kubeconfig(self):
+        """Of its administrator."""
+        return self.control_plane.admin
+
+    def kubectl(self, *arguments):
+        """What kubectl prints."""
+        done = subprocess.run([self.binaries / "kubectl", "--kubeconfig", self.kubeconfig, *arguments],
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise ClusterError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def add_node(self, name, zone, capacity):
+        """Switches on a machine; await_nodes() waits until it is ready. A name that was there before
+        comes back as another machine."""
+        region = zone.rsplit("-", 1)[0]
+        labels = {ZONE: zone, REGION: region, CAPACITY: capacity}
+        if capacity == SPOT:
+            labels[SPOT_LABEL] = "true"
+        old = self.nodes.get(name)
+        if old:
+            index = old.index
+        else:
+            index, self._next_index = self._next_index, self._next_index + 1
+        node = Node(self, name, index, labels)
+        self.nodes[name] = node
+        node.start(self.images)
+        return node
+
+    def await_nodes(self, seconds=90):
+        """Waits until every node that is switched on is ready."""
+        for node in self.nodes.values():
+            if node.machine.poll() is None:
+                wait_until(node.is_ready, seconds, f"node {node.name}; see its kubelet.log", interval=0.5)
+
+    def keep_logs(self, node):
+        """Copies what a machine has written, before its folder goes."""
+        target = self.logs / "nodes" / f"{node.name}-{len(list((self.logs / 'nodes').glob(node.name + '-*')))}"
+        target.mkdir(parents=True)
+        for log in node.folder.glob("*.log"):
+            shutil.copy(log, target)
+        if (node.folder / "pods").exists():
+            shutil.copytree(node.folder / "pods", target / "pods", symlinks=True)
+
+    def keep_all_logs(self):
+        """As keep_logs, of every machine that is on and of the control plane."""
+        (self.logs / "nodes").mkdir(parents=True, exist_ok=True)
+        for node in self.nodes.values():
+            if node.machine.poll() is None:
+                self.keep_logs(node)
+        with contextlib.suppress(FileExistsError):
+            shutil.copytree(self.folder / "logs", self.logs / "control-plane")

@@ -1,0 +1,106 @@
+"""etcd, kube-apiserver with RBAC and the usual admission, controller-manager, scheduler, and DNS."""
+import subprocess
+import urllib.request
+
+from . import network
+from .daemon import Daemon
+from .pki import Authority
+
+PORT = 6443
+SERVER = f"https://{network.CONTROL_PLANE}:{PORT}"
+ETCD = "http://127.0.0.1:2379"
+# Kubernetes takes a silent node for lost after so long (usually 40 to 50 s). Long enough to show that a
+# job's own detection does not wait for it.
+NODE_GRACE_SECONDS = 16
+
+
+class ControlPlane:
+    """The programs of the control plane, on the fabric's own address."""
+
+    def __init__(self, folder, binaries):
+        self.folder = folder
+        self.logs = folder / "logs"
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self.authority = Authority(folder / "pki")
+        self.authority.issue(
+            "apiserver", "/CN=kube-apiserver",
+            "subjectAltName=DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,DNS:localhost,"
+            f"IP:127.0.0.1,IP:{network.CONTROL_PLANE},IP:{network.KUBERNETES_SERVICE}")
+        self.admin = self.authority.client("admin", "/O=system:masters/CN=admin", SERVER)
+        self.kubectl = binaries / "kubectl"
+        self.etcd = self._etcd(binaries)
+        self.api = self._api(binaries)
+        self.controllers = self._controllers(binaries)
+        self.scheduler = self._scheduler(binaries)
+        self.dns = self._dns(binaries)
+
+    def start(self):
+        """Starts all of it."""
+        for daemon in self.daemons:
+            daemon.start()
+
+    @property
+    def daemons(self):
+        """In the order in which they are started."""
+        return [self.etcd, self.api, self.controllers, self.scheduler, self.dns]
+
+    def _etcd(self, binaries):
+        peers = "http://127.0.0.1:2380"
+
+        def healthy():
+            try:
+                with urllib.request.urlopen(f"{ETCD}/health", timeout=2) as answer:
+                    return answer.status == 200
+            except OSError:
+                return False
+        return Daemon("etcd", [
+            binaries / "etcd", "--data-dir", self.folder / "etcd", "--unsafe-no-fsync", "--log-level", "error",
+            "--listen-client-urls", ETCD, "--advertise-client-urls", ETCD, "--listen-peer-urls", peers,
+            "--initial-advertise-peer-urls", peers, "--initial-cluster", f"default={peers}",
+        ], self.logs, healthy)
+
+    def _api(self, binaries):
+        pki = self.folder / "pki"
+
+        def ready():
+            return subprocess.run([self.kubectl, "--kubeconfig", self.admin, "get", "--raw", "/readyz"],
+                                  capture_output=True, check=False).returncode == 0
+        return Daemon("kube-apiserver", [
+            binaries / "kube-apiserver", "--etcd-servers", ETCD, f"--secure-port={PORT}",
+            f"--advertise-address={network.CONTROL_PLANE}", f"--service-cluster-ip-range={network.SERVICES}",
+            f"--tls-cert-file={pki}/apiserver.crt", f"--tls-private-key-file={pki}/apiserver.key",
+            f"--client-ca-file={self.authority.certificate}",
+            f"--service-account-key-file={pki}/service-accounts.pub",
+            f"--service-account-signing-key-file={pki}/service-accounts.key",
+            "--service-account-issuer=https://kubernetes.default.svc", "--authorization-mode=Node,RBAC",
+            "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
+            f"--kubelet-client-certificate={pki}/admin.crt", f"--kubelet-client-key={pki}/admin.key",
+            "--kubelet-preferred-address-types=InternalIP",
+        ], self.logs, ready)
+
+    def _client_of(self, name):
+        kubeconfig = self.authority.client(name, f"/CN=system:{name}", SERVER)
+        return [f"--kubeconfig={kubeconfig}", f"--authentication-kubeconfig={kubeconfig}",
+                f"--authorization-kubeconfig={kubeconfig}", "--leader-elect=false"]
+
+    def _controllers(self, binaries):
+        pki = self.folder / "pki"
+        return Daemon("kube-controller-manager", [
+            binaries / "kube-controller-manager", *self._client_of("kube-controller-manager"),
+            f"--service-account-private-key-file={pki}/service-accounts.key",
+            f"--root-ca-file={self.authority.certificate}", "--use-service-account-credentials",
+            f"--cluster-signing-cert-file={self.authority.certificate}",
+            f"--cluster-signing-key-file={pki}/ca.key",
+            f"--node-monitor-grace-period={NODE_GRACE_SECONDS}s", "--node-monitor-period=2s",
+        ], self.logs)
+
+    def _scheduler(self, binaries):
+        return Daemon("kube-scheduler", [binaries / "kube-scheduler", *self._client_of("kube-scheduler")],
+                      self.logs)
+
+    def _dns(self, binaries):
+        corefile = self.folder / "Corefile"
+        corefile.write_text(
+            f".:53 {{\n  bind {network.CONTROL_PLANE}\n  kubernetes cluster.local {network.SERVICES} {{\n"
+            f"    kubeconfig {self.admin}\n  }}\n  cache 5\n}}\n")
+        return Daemon("coredns", [binaries / "coredns", "-conf", corefile], self.logs)

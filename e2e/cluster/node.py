@@ -1,0 +1,204 @@
+"""A node: a machine of namespaces with its own containerd, kubelet and kube-proxy, that can lose its power.
+
+Its containers and daemons are processes of one PID namespace, so killing the first of them is a power
+cut; its control groups can be frozen; its cable can be cut.
+"""
+import json
+import pathlib
+import shutil
+import subprocess
+import time
+
+from . import network, sandbox
+from .control_plane import SERVER
+from .daemon import ClusterError, wait_until
+
+PAUSE_IMAGE = "localhost/pause:1"
+CONTAINERD = """version = 2
+root = "{folder}/containerd"
+state = "/run/containerd-state"
+disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.zfs",
+  "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.aufs"]
+[grpc]
+  address = "{folder}/containerd.sock"
+[plugins."io.containerd.grpc.v1.cri"]
+  restrict_oom_score_adj = true
+  sandbox_image = "{pause}"
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+    conf_dir = "{folder}/cni"
+"""
+
+
+class Node:
+    """One machine. `labels` are those with which its kubelet registers it."""
+
+    def __init__(self, cluster, name, index, labels):
+        self.cluster = cluster
+        self.name = name
+        self.index = index
+        self.labels = labels
+        self.address = network.address(index)
+        self.folder = cluster.folder / name
+        self.cgroup = f"{cluster.sandbox.name}/{name}"
+        self.machine = None
+
+    def start(self, images=None):
+        """Switches a new machine on; `images` is a containerd store to begin with (images.py)."""
+        self.folder.mkdir()
+        self._configure()
+        if images:
+            _copy_store(images, self.folder / "containerd")
+        for group in ("", "/machine"):
+            sandbox.make_cgroup(self.cgroup + group)
+        init = pathlib.Path(__file__).with_name("node_init.sh")
+        with open(self.folder / "machine.log", "ab") as log:
+            self.machine = subprocess.Popen(
+                ["unshare", "--net", "--pid", "--mount", "--ipc", "--uts", "--fork", "--kill-child", "--mount-proc",
+                 "bash", init, self.folder, self.cgroup, self.address, self.cluster.binaries],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        own = pathlib.Path("/proc/self/ns/net").readlink()
+        wait_until(lambda: self._refuse_dead() and _net_namespace(self.machine.pid) not in (own, None), 20,
+                   f"machine {self.name}")
+        network.plug_in(self.name, self.index, self.machine.pid)
+
+    def is_ready(self):
+        """Whether Kubernetes calls it ready."""
+        self._refuse_dead()
+        found = self.cluster.kubectl("get", "node", self.name, "--ignore-not-found", "-o", "json")
+        conditions = json.loads(found)["status"].get("conditions", []) if found else []
+        return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+    def _refuse_dead(self):
+        if self.machine.poll() is not None:
+            raise ClusterError(f"machine {self.name} ended:\n{(self.folder / 'machine.log').read_text()}")
+        return True
+
+    def load(self, archives):
+        """Unpacks docker archives."""
+        for archive in archives:
+            import_image(self.folder / "containerd.sock", archive)
+
+    def vanish(self):
+        """A power cut without a word: its node object stays, and what it had on disk is gone."""
+        network.pull_out(self.name)
+        self.machine.kill()
+        self.machine.wait()
+        self.cluster.keep_logs(self)
+        sandbox.remove_cgroups(self.cgroup)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def freeze(self):
+        """Stops every process of it; its connections stay open and silent."""
+        self._set_frozen(True)
+
+    def thaw(self):
+        """Lets them go on."""
+        self._set_frozen(False)
+
+    def cut_off(self):
+        """Nothing comes in or goes out, until reconnect()."""
+        network.set_connected(self.name, False)
+
+    def reconnect(self):
+        """Ends cut_off()."""
+        network.set_connected(self.name, True)
+
+    def _set_frozen(self, frozen):
+        v1 = sandbox.CGROUPS / "freezer" / self.cgroup
+        group = v1 if v1.exists() else sandbox.CGROUPS / self.cgroup
+        if group == v1:
+            (group / "freezer.state").write_text("FROZEN" if frozen else "THAWED")
+        else:
+            (group / "cgroup.freeze").write_text("1" if frozen else "0")
+
+    def _configure(self):
+        kubeconfig = self.cluster.control_plane.authority.client(
+            f"node-{self.name}", f"/O=system:nodes/CN=system:node:{self.name}", SERVER)
+        shutil.copy(kubeconfig, self.folder / "kubelet.kubeconfig")
+        (self.folder / "name").write_text(self.name)
+        (self.folder / "labels").write_text(",".join(f"{key}={value}" for key, value in self.labels.items()))
+        (self.folder / "containerd.toml").write_text(CONTAINERD.format(folder=self.folder, pause=PAUSE_IMAGE))
+        (self.folder / "cni").mkdir()
+        (self.folder / "cni" / "pods.conflist").write_text(json.dumps({
+            "cniVersion": "0.4.0", "name": "pods", "plugins": [{
+                "type": "ptp", "ipam": {
+                    "type": "host-local", "dataDir": str(self.folder / "ipam"),
+                    "ranges": [[{"subnet": network.pod_range(self.index)}]],
+                    "routes": [{"dst": "0.0.0.0/0"}]}}]}))
+        (self.folder / "kubelet.json").write_text(json.dumps(self._kubelet()))
+        (self.folder / "proxy.json").write_text(json.dumps({
+            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
+            "mode": "nftables", "clientConnection": {"kubeconfig": str(self.cluster.control_plane.admin)},
+            "clusterCIDR": network.PODS, "hostnameOverride": self.name, "conntrack": {"maxPerCore": 0}}))
+
+    def _kubelet(self):
+        ca = str(self.cluster.control_plane.authority.certificate)
+        return {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
+            "failCgroupV1": False, "cgroupDriver": "cgroupfs", "cgroupRoot": f"/{self.cgroup}",
+            "enforceNodeAllocatable": [], "failSwapOn": False,
+            "containerRuntimeEndpoint": f"unix://{self.folder}/containerd.sock",
+            "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True},
+                               "x509": {"clientCAFile": ca}},
+            "authorization": {"mode": "Webhook"},
+            "evictionHard": {"nodefs.available": "1%", "imagefs.available": "1%"},
+            "imageGCHighThresholdPercent": 100,
+            "clusterDNS": [network.CONTROL_PLANE], "clusterDomain": "cluster.local",
+            # Renewed four times in this time; the control plane takes as long to miss a node.
+            "nodeLeaseDurationSeconds": 16, "nodeStatusUpdateFrequency": "4s",
+            "volumePluginDir": str(self.folder / "plugins"), "podLogsDir": str(self.folder / "pods"),
+        }
+
+
+def _net_namespace(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/ns/net").readlink()
+    except OSError:
+        return None
+
+
+def _copy_store(source, target):
+    """A containerd store like another one. What it never changes in place is shared by hard links."""
+    target.mkdir()
+    for part in source.iterdir():
+        shared = part.name.endswith(("content.v1.content", "snapshotter.v1.overlayfs"))
+        subprocess.run(["cp", "-al" if shared else "-a", part, target / part.name], check=True)
+    for database in target.rglob("*.db"):
+        own = database.with_suffix(".own")
+        shutil.copy(database, own)
+        own.replace(database)
+
+
+def import_image(socket, archive):
+    """Has the containerd at that socket unpack a docker archive."""
+    done = subprocess.run(["ctr", "--address", socket, "--namespace", "k8s.io", "images", "import", archive],
+                          capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ClusterError(f"{archive}: {done.stderr.strip()}")
+
+
+def load_images(archives, store, folder):
+    """Adds to a containerd store from docker archives; returns the seconds that each took to unpack."""
+    folder.mkdir(parents=True, exist_ok=True)
+    socket = folder / "containerd.sock"
+    (folder / "containerd.toml").write_text(
+        f'version = 2\nroot = "{store}"\nstate = "{folder}/state"\n'
+        'disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.snapshotter.v1.btrfs", '
+        '"io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.devmapper", '
+        '"io.containerd.snapshotter.v1.aufs"]\n'
+        f'[grpc]\n  address = "{socket}"\n')
+    seconds = {}
+    with open(folder / "containerd.log", "ab") as log:
+        daemon = subprocess.Popen(["containerd", "--config", folder / "containerd.toml"],
+                                  stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        wait_until(socket.exists, 20, "containerd")
+        for archive in archives:
+            begun = time.monotonic()
+            import_image(socket, archive)
+            seconds[pathlib.Path(archive).stem] = time.monotonic() - begun
+    finally:
+        daemon.terminate()
+        daemon.wait(20)
+    return seconds

@@ -1,0 +1,124 @@
+"""Runs a program in namespaces of its own, with a temporary folder and control groups of its own.
+
+Processes, network, mounts and host name of what runs inside are not those of the machine: two sandboxes
+never meet, nothing inside reaches a network outside, and when the program ends, however it ends, the
+kernel ends every process that is left. Then the folder and the control groups are removed.
+"""
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
+SECONDS_TO_UNWIND = 60  # from the first Ctrl-C to the end of patience
+
+
+class Sandbox:
+    """What the program inside knows of its sandbox."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.name = self.folder.name  # also of the control groups, below the root of each hierarchy
+
+    @classmethod
+    def current(cls):
+        """The sandbox that this process runs in, or None."""
+        folder = os.environ.get("SWARM_E2E_SANDBOX")
+        return cls(folder) if folder else None
+
+
+def run(arguments):
+    """Runs a command in a new sandbox and returns its exit code."""
+    refuse_without_rights()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="swarm-e2e-"))
+    namespaces = ["--net", "--pid", "--mount", "--ipc", "--uts"]
+    inside = None
+    interrupts = []
+
+    def interrupt(*_):  # the program inside unwinds, and this process waits for it
+        interrupts.append(time.monotonic())
+        for child in _children(inside.pid) if inside else []:
+            os.kill(child, signal.SIGINT)
+    handlers = {number: signal.signal(number, interrupt)
+                for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        # In a session of its own, so that the terminal's Ctrl-C comes once, through interrupt().
+        inside = subprocess.Popen(
+            ["unshare", *namespaces, "--fork", "--kill-child", "--mount-proc", *arguments],
+            env={**os.environ, "SWARM_E2E_SANDBOX": str(folder)}, start_new_session=True)
+        while inside.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                inside.wait(0.2)
+            if len(interrupts) > 1 or (interrupts and time.monotonic() - interrupts[0] > SECONDS_TO_UNWIND):
+                break
+        return 130 if inside.poll() is None else inside.returncode
+    finally:
+        if inside and inside.poll() is None:
+            inside.kill()
+            inside.wait()
+        remove_cgroups(folder.name)
+        shutil.rmtree(folder, ignore_errors=True)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _children(pid):
+    try:
+        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def refuse_without_rights():
+    """Exits with a message where namespaces cannot be made."""
+    if os.geteuid() != 0:
+        sys.exit("e2e: a cluster on this machine needs root (namespaces, mounts, control groups); "
+                 "or give --kubeconfig FILE of a cluster that is there")
+    probe = subprocess.run(["unshare", "--net", "--pid", "--mount", "--fork", "true"],
+                           capture_output=True, text=True, check=False)
+    if probe.returncode != 0:
+        sys.exit(f"e2e: this machine lets nobody make namespaces: {probe.stderr.strip()}")
+
+
+def hierarchies():
+    """The folders in which control groups are made: one of cgroup v2, or one for each controller of v1."""
+    if (CGROUPS / "cgroup.controllers").exists():
+        return [CGROUPS]
+    return [folder for folder in sorted(CGROUPS.iterdir())
+            if (folder / "cgroup.procs").exists() and folder.name != "unified" and not folder.is_symlink()]
+
+
+def make_cgroup(path):
+    """Makes the control group of that relative path in every hierarchy, fit to hold processes."""
+    for hierarchy in hierarchies():
+        group = hierarchy
+        for part in pathlib.PurePath(path).parts:
+            controllers = group / "cgroup.controllers"
+            if controllers.exists():
+                enabled = " ".join("+" + name for name in controllers.read_text().split())
+                with contextlib.suppress(OSError):  # the root holds processes that we may not move
+                    (group / "cgroup.subtree_control").write_text(enabled)
+            parent, group = group, group / part
+            group.mkdir(exist_ok=True)
+            for name in ("cpuset.cpus", "cpuset.mems"):  # of v1: a group begins without any
+                if (group / name).exists() and not controllers.exists():
+                    (group / name).write_text((parent / name).read_text())
+
+
+def remove_cgroups(path):
+    """Removes a control group whose processes have ended, and all below it."""
+    for hierarchy in [CGROUPS, *CGROUPS.iterdir()]:  # also those in which others made groups
+        for folder, _, _ in os.walk(hierarchy / path, topdown=False):
+            for _ in range(50):  # a group is busy until its last process has been reaped
+                try:
+                    os.rmdir(folder)
+                    break
+                except FileNotFoundError:
+                    break
+                except OSError:
+                    time.sleep(0.02)

@@ -1,0 +1,201 @@
+"""A SwarmJob of a case: made, watched, and compared with what one process makes of it."""
+import collections
+import json
+import re
+import urllib.request
+
+from . import reference
+from .kubectl import Refused, eventually
+
+SPOT = {"nodeSelector": {"swarmjob.dev/capacity": "spot"}}
+ON_DEMAND = {"nodeSelector": {"swarmjob.dev/capacity": "on-demand"}}
+# Small enough for many on one machine; the limit keeps a job from being done before its story is told.
+RESOURCES = {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"cpu": "500m", "memory": "1Gi"}}
+
+
+class Job:
+    """One SwarmJob in a namespace. Nothing is created before submit()."""
+
+    def __init__(self, world, name, steps=200, replicas=4, **changes):
+        self.world = world
+        self.kubectl = world.kubectl
+        self.namespace = world.namespace
+        self.name = name
+        self.steps = steps
+        self.prefix = f"runs/{self.namespace}/{name}/"
+        self.lines = {}
+        spec = reference.spec(world.data_uri, steps)
+        spec.update({
+            "storage": {"endpoint": world.bucket.url, "region": world.bucket.region, "secretName": "s3-keys"},
+            "checkpoint": {"uri": world.bucket.uri(self.prefix), "intervalSteps": reference.CHECKPOINT_INTERVAL,
+                           "keepLast": 3},
+            "workers": {"replicas": replicas, "pools": [
+                {"name": "spot", "pendingSeconds": 20, "returnAfterSeconds": 20, "resources": RESOURCES, **SPOT}]},
+            "trainer": {"template": {"spec": {"containers": [{"name": "trainer", "resources": RESOURCES}]}}},
+            "preemption": {"drainSeconds": 5},
+        })
+        for path, value in changes.items():
+            place = spec
+            *folders, last = path.split("__")
+            for folder in folders:
+                place = place.setdefault(folder, {})
+            place[last] = value
+        self.manifest = {"apiVersion": "swarmjob.dev/v1alpha1", "kind": "SwarmJob",
+                         "metadata": {"name": name, "namespace": self.namespace}, "spec": spec}
+
+    def submit(self):
+        """kubectl apply."""
+        self.kubectl.apply(self.manifest)
+        return self
+
+    def change(self, spec):
+        """A merge patch of the spec."""
+        self.kubectl.patch("swarmjob", self.name, self.namespace, {"spec": spec})
+
+    def object(self):
+        """As the API server has it, or None."""
+        return self.kubectl.get("swarmjob", self.name, self.namespace)
+
+    @property
+    def status(self):
+        """Empty before the operator has seen the job."""
+        found = self.object()
+        return found.get("status", {}) if found else {}
+
+    def condition(self, kind):
+        """(status, reason, message) of a condition; "Missing" without one."""
+        for condition in self.status.get("conditions", []):
+            if condition["type"] == kind:
+                return condition["status"], condition.get("reason", ""), condition.get("message", "")
+        return "Missing", "", ""
+
+    def await_condition(self, kind, status="True", seconds=60):
+        """Waits for it and returns (reason, message)."""
+        eventually(f"{self.name}: {kind}={status}", lambda: self.condition(kind)[0] == status, seconds)
+        return self.condition(kind)[1:]
+
+    def pods(self, role=None):
+        """Its pods that have not ended, without those that are being deleted."""
+        selector = f"swarmjob.dev/job={self.name}" + (f",swarmjob.dev/role={role}" if role else "")
+        return [pod for pod in self.kubectl.list("pods", self.namespace, selector)
+                if pod["status"].get("phase") in ("Pending", "Running")
+                and "deletionTimestamp" not in pod["metadata"]]
+
+    def pod_names(self, role=None):
+        """Of pods()."""
+        return sorted(pod["metadata"]["name"] for pod in self.pods(role))
+
+    def workers_on(self, node):
+        """Names of its workers' pods on that node."""
+        return sorted(pod["metadata"]["name"] for pod in self.pods("worker") if pod["spec"].get("nodeName") == node)
+
+    def node_of(self, pod):
+        """The node of a pod."""
+        return self.kubectl.get("pod", pod, self.namespace)["spec"].get("nodeName")
+
+    def trainer(self):
+        """The trainer's pod as it is now, or None."""
+        pods = self.pods("trainer")
+        return max(pods, key=lambda pod: int(pod["metadata"]["labels"]["swarmjob.dev/term"])) if pods else None
+
+    def metrics(self):
+        """The trainer's metrics, see scrape(). Raises Refused when it does not answer."""
+        pod = self.trainer()
+        if not pod or not pod["status"].get("podIP"):
+            raise Refused("no trainer with an address")
+        return scrape(self.world, pod)
+
+    def step(self):
+        """Steps that are committed, by the trainer's metrics."""
+        return int(self.metrics()["swarmjob_trainer_version"])
+
+    def await_step(self, step, seconds=90):
+        """Waits until so many steps are committed; keeps the losses that it sees."""
+        def reached():
+            try:
+                if self.step() >= step:
+                    return True
+            except Refused:
+                if self.condition("Succeeded")[0] == "True":
+                    return True  # and gone
+                raise
+            finally:
+                self.collect()
+            return False
+        eventually(f"{self.name}: step {step}", reached, seconds, interval=1)
+        return self
+
+    def await_ready(self, count, seconds=60):
+        """Waits until so many workers' pods are Ready: in the roster, at the job's state."""
+        eventually(f"{self.name}: {count} workers ready", lambda: sum(
+            is_ready(pod) for pod in self.pods("worker")) >= count, seconds)
+        return self
+
+    def await_success(self, seconds=180):
+        """Waits for Succeeded; keeps the losses that it sees."""
+        def done():
+            self.collect()
+            failed = self.condition("Failed")
+            if failed[0] == "True":
+                raise AssertionError(f"{self.name} failed: {failed[1]}: {failed[2]}")
+            return self.condition("Succeeded")[0] == "True"
+        eventually(f"{self.name} to succeed", done, seconds, interval=2)
+        return self
+
+    def collect(self):
+        """Reads the trainer's step log, while there is one; a new trainer begins a new one."""
+        pod = self.trainer()
+        if not pod:
+            return
+        try:
+            text = self.kubectl("exec", "-n", self.namespace, pod["metadata"]["name"], "--",
+                                "cat", "/var/lib/swarmjob/steps.jsonl", seconds=20)
+        except Refused:
+            return
+        for line in text.splitlines():
+            if line.endswith("}"):
+                step = json.loads(line)
+                self.lines[step["step"]] = step
+
+    def verify(self, world_notes, complete=True):
+        """Checks losses and weights against one undisturbed process: bit for bit."""
+        steps = self.world.bucket.checkpoint_steps(self.prefix)
+        newest = steps[-1] if steps else 0
+        if complete:
+            world_notes.check(f"the last checkpoint is that of step {self.steps}", newest == self.steps, steps)
+        else:
+            world_notes.check("there is a checkpoint", newest > 0, steps)
+        expected = {line["step"]: line for line in self.world.reference.losses(max(self.steps, newest))}
+        wrong = [f"step {step}: {line['loss']!r}, not {expected[step]['loss']!r}"
+                 for step, line in sorted(self.lines.items())
+                 if (line["loss"], line["grad_norm"]) != (expected[step]["loss"], expected[step]["grad_norm"])]
+        world_notes.check(f"{len(self.lines)} losses are those of one undisturbed process, bit for bit",
+                          not wrong and self.lines, "; ".join(wrong[:3]) or "no losses were seen")
+        mine = reference.digest_of(self.world.swarmctl, self.world.bucket.uri(self.prefix),
+                                   self.world.bucket.environment())
+        world_notes.check(f"the weights of step {newest} are those of that process, bit for bit",
+                          mine == self.world.reference.weights(newest), mine)
+
+
+def is_ready(pod):
+    """Whether the kubelet calls the pod ready."""
+    return any(condition["type"] == "Ready" and condition["status"] == "True"
+               for condition in pod["status"].get("conditions", []))
+
+
+def scrape(world, pod):
+    """The metrics of a pod: name to the sum over all labels."""
+    try:
+        if world.cluster:  # the pods' network is at hand, also when the API server is not
+            url = f"http://{pod['status']['podIP']}:9090/metrics"
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=5) as answer:
+                text = answer.read().decode()
+        else:
+            where = pod["metadata"]
+            text = world.kubectl.raw(f"/api/v1/namespaces/{where['namespace']}/pods/{where['name']}:9090/proxy/metrics")
+    except OSError as error:
+        raise Refused(f"{pod['metadata']['name']} serves no metrics: {error}") from None
+    sums = collections.Counter()
+    for match in re.finditer(r"^(\w+)(?:\{.*\})? ([-+\w.]+)$", text, re.MULTILINE):
+        sums[match[1]] += float(match[2])
+    return sums

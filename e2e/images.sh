@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Builds the images of operator and worker, and the base and the pause image under them, without a
+# container engine and without compiling again what `make build` has built:
+#   e2e/images.sh BUILD_FOLDER OUT     writes OUT/{operator,worker,pause}.tar, OUT/{operator,worker}.tag
+# Base image and layers are kept in kube/store below SWARM_DEPS, so the next time takes seconds.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=$1 out=$2
+deps=${SWARM_DEPS:-$PWD/.deps}
+libtorch=${SWARM_LIBTORCH:-$deps/wheels/torch}
+store=$deps/kube/store
+base=localhost/swarmjob-base:bookworm
+mkdir -p "$store" "$out"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+in_store() { buildah --root "$store/root" --runroot "$work/run" --storage-driver overlay "$@"; }
+
+# Debian's minimal system from Debian's packages, where this machine is set up to get them.
+make_base() {
+  in_store inspect --type image "$base" >/dev/null 2>&1 && return
+  echo "e2e: making the base image"
+  local sources=/etc/apt/sources.list.d/debian.sources mirror
+  mkdir "$work/base"
+  if [ -f "$sources" ]; then
+    mirror=$(awk '/^URIs:/ {print $2; exit}' "$sources")
+  else
+    sources=/etc/apt/sources.list
+    mirror=$(awk '/^deb / {for (i = 2; i <= NF; i++) if ($i ~ /:\/\//) {print $i; exit}}' "$sources")
+  fi
+  debootstrap --variant=minbase bookworm "$work/root" "$mirror" >"$work/debootstrap.log" ||
+    { tail -n 20 "$work/debootstrap.log" >&2; exit 1; }
+  : >"$work/root/etc/apt/sources.list"
+  cp "$sources" "$work/root${sources}"
+  rm -rf "$work"/root/var/lib/apt/lists/* "$work"/root/var/cache/apt/*.bin "$work"/root/var/cache/apt/archives/*.deb \
+    "$work"/root/usr/share/{doc,man,info,locale}/* "$work"/root/var/log/*.log
+  tar -C "$work/root" -cf "$work/base/root.tar" .
+  printf 'FROM scratch\nADD root.tar /\n' >"$work/base/Dockerfile"
+  in_store bud -q --isolation chroot -t "$base" "$work/base" >/dev/null
+  rm -rf "$work/root" "$work/base"
+}
+
+make_pause() {
+  [ -f "$out/pause.tar" ] && return
+  mkdir "$work/pause"
+  printf '#include <unistd.h>\nint main(void) { for (;;) pause(); }\n' >"$work/pause/pause.c"
+  cc -static -O2 -o "$work/pause/pause" "$work/pause/pause.c"
+  printf 'FROM scratch\nCOPY pause /pause\nENTRYPOINT ["/pause"]\n' >"$work/pause/Dockerfile"
+  in_store bud -q --isolation chroot -t localhost/pause:1 "$work/pause" >/dev/null
+  save pause localhost/pause:1
+}
+
+save() { # name, image
+  rm -f "$out/$1.tar"
+  in_store push -q "$2" "docker-archive:$out/$1.tar:$2" >/dev/null
+}
+
+# An image is named by what is in it, so it is built and unpacked again only when that has changed.
+make_image() { # name, dockerfile, target, context
+  local name=$1 dockerfile=$2 target=$3 context=$4 digest tag
+  digest=$( (cat "$dockerfile"; cd "$context" && find . -type f -print0 | sort -z | xargs -0 sha256sum) | sha256sum | head -c 12)
+  tag=localhost/swarmjob-$name:$digest
+  if [ "$(cat "$out/$name.tag" 2>/dev/null)" != "$tag" ] || [ ! -f "$out/$name.tar" ]; then
+    echo "e2e: building the image of the $name"
+    in_store bud -q --isolation chroot --layers --build-arg "BASE=$base" ${target:+--target "$target"} \
+      -f "$dockerfile" -t "$tag" "$context" >"$work/$name.log" 2>&1 || { tail -n 30 "$work/$name.log" >&2; exit 1; }
+    save "$name" "$tag"
+    [ ! -f "$out/$name.tag" ] || in_store rmi -f "$(cat "$out/$name.tag")" >/dev/null 2>&1 || true
+    in_store rmi --prune >/dev/null 2>&1 || true
+    echo "$tag" >"$out/$name.tag"
+  fi
+}
+
+make_base
+make_pause
+worker/image/collect.sh cpu "$build" "$libtorch" "$work/worker/image/cpu"
+make_image worker worker/Dockerfile cpu "$work/worker"
+if [ -x "$build/bin/swarm-operator" ]; then
+  install -D -s "$build/bin/swarm-operator" "$work/operator/image/operator/usr/local/bin/swarm-operator"
+  make_image operator operator/Dockerfile "" "$work/operator"
+fi
