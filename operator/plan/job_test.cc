@@ -41,6 +41,16 @@ TEST(TrainerTest, ATerminatingTrainerIsNotWaitedFor) {
   EXPECT_TRUE(cluster.pods.contains("job-trainer-2"));
 }
 
+TEST(TrainerTest, ANewTermIsAboveEveryOneThatTheWorkersHaveHeardOf) {
+  FakeCluster cluster;
+  cluster.Live(60);
+  Observed seen = cluster.Observe(cluster.leader);
+  seen.trainer->status.term = protocol::Term(7);  // the status was restored from a backup
+  cluster.LoseNodeOf("job-trainer-1");
+  seen.nodes = cluster.nodes;
+  EXPECT_EQ(Decide(seen).status.trainer.term, 8u);
+}
+
 TEST(TrainerTest, TheConfigIsWrittenAnewForEachTerm) {
   FakeCluster cluster;
   cluster.Live(60);

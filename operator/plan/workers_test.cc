@@ -138,6 +138,24 @@ TEST(WorkersTest, FailuresInARowAreReplacedLessAndLessQuickly) {
   EXPECT_THAT(cluster.Workers(), SizeIs(2));
 }
 
+TEST(WorkersTest, PodsThatAKubeletRejectsAreNotThrownAtItAgainAndAgain) {
+  FakeCluster cluster(2);
+  cluster.Live(60);
+  cluster.End("job-w0", 1);
+  for (int second = 0; second < 120; ++second) {
+    cluster.Act(cluster.leader);
+    cluster.RunPods();
+    for (auto& [name, pod] : cluster.pods) {
+      if (pod.role == PodRole::kTrainer || pod.number < 2 || pod.deleted) continue;
+      pod.phase = PodPhase::kFailed;
+      pod.reason = "UnexpectedAdmissionError";
+    }
+    cluster.Advance(1);
+  }
+  EXPECT_LT(cluster.status().nextWorkerOrdinal, 12u);
+  EXPECT_EQ(cluster.status().failures, 1u) << "nobody knows whose fault it is";
+}
+
 TEST(WorkersTest, WhatTryingAgainCannotMendFailsTheJobAtOnce) {
   FakeCluster cluster(4);
   cluster.Live(60);
@@ -240,6 +258,32 @@ TEST_F(FallbackTest, OncePreferredCapacityReturnsWorkersGoBackToItOneAfterTheOth
   EXPECT_THAT(cluster.In("demand"), IsEmpty());
   EXPECT_THAT(cluster.In("spot"), SizeIs(4));
   EXPECT_TRUE(cluster.Happened("PoolReturned"));
+}
+
+TEST_F(FallbackTest, TheLastOfAStageGoesOnlyOnceSomebodyHasTakenItsPlace) {
+  cluster.Live(400);
+  ASSERT_THAT(cluster.In("demand"), SizeIs(2));
+  const std::string last = cluster.In("demand")[0];
+  cluster.free_slots["spot"] = 100;
+  cluster.spec().workers.replicas = 2;
+  Observed seen = cluster.Observe(cluster.leader);
+  auto& stages = seen.trainer->status.stages;
+  std::vector<protocol::StageStatus::Worker> all;
+  for (const auto& stage : stages) {
+    all.insert(all.end(), stage.workers.begin(), stage.workers.end());
+  }
+  stages[0].workers.clear();
+  stages[1].workers.clear();
+  for (const auto& worker : all) {
+    stages[worker.id.value == last ? 1 : 0].workers.push_back(worker);
+  }
+  for (const Action& action : Decide(seen).actions) {
+    const auto* direct = std::get_if<DirectTrainer>(&action);
+    if (direct == nullptr) continue;
+    EXPECT_THAT(direct->drain, Not(Contains(last)));
+    ASSERT_THAT(direct->moves, SizeIs(1));
+    EXPECT_EQ(direct->moves[0].to, protocol::StageIndex(1));
+  }
 }
 
 TEST_F(FallbackTest, CapacityThatIsNowhereIsSaidAndPodsWaitOn) {
