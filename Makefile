@@ -3,7 +3,7 @@ PRESET ?= release
 BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 
-.PHONY: help deps build test e2e demo soak bench format tidy clean
+.PHONY: help deps build test e2e demo soak fuzz bench format tidy clean
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -29,6 +29,12 @@ demo: build ## train a small Llama on the King James Bible with a swarm on this 
 
 soak: build ## train for MINUTES (10) under a fault a second; nothing may be lost, doubled or changed
 	@tests/soak/soak.py $(or $(MINUTES),10) $(BUILD)
+
+fuzz: ## fuzz everything that is parsed from outside, SECONDS (60) a target
+	@SWARM_DEPS_TOOLS=1 scripts/deps.sh
+	@mkdir -p build && cmake --preset fuzz >build/fuzz.configure.log 2>&1 || (cat build/fuzz.configure.log; exit 1)
+	@cmake --build --preset fuzz -j $(JOBS)
+	@tests/fuzz/run.sh $(or $(SECONDS),60) build/fuzz
 
 bench: build ## build and run the benchmarks
 	@cmake --build $(BUILD) -j $(JOBS) --target benchmarks

@@ -11,6 +11,7 @@ endif()
 
 option(SWARM_CUDA "Build the CUDA parts" OFF)
 option(SWARM_WERROR "Treat warnings as errors" OFF)
+option(SWARM_FUZZ "Make a fuzzer of each target in tests/fuzz; needs clang" OFF)
 set(SWARM_SANITIZE "" CACHE STRING "Sanitizers: address,undefined or thread")
 
 add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers)
@@ -24,6 +25,10 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -fno-omit-frame-pointer")
 if(SWARM_SANITIZE)
   add_compile_options(-fsanitize=${SWARM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${SWARM_SANITIZE})
+endif()
+
+if(SWARM_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
 find_program(SWARM_CCACHE ccache)

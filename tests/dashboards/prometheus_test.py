@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 from panels import of_operator, queries  # noqa: E402
 from prometheus import Prometheus, await_numbers  # noqa: E402
 
-PATIENCE = 120  # seconds, until every query has returned something
+PATIENCE = 240  # seconds, until every query has returned something
 JOB = """apiVersion: swarmjob.dev/v1alpha1
 kind: SwarmJob
 metadata: {{name: panels}}

@@ -238,7 +238,7 @@ void Coordinator::CompareStates(Version version, StageIndex stage, Timepoint now
 }
 
 void Coordinator::RequestCheckpoint(Version version, Orders& orders) {
-  checkpoint_.emplace();
+  checkpoint_ = PendingCheckpoint{};
   checkpoint_->version = version;
   for (std::uint64_t s = 0; s < stages(); ++s) {
     // Replicas take turns, so that no one of them pays for all.

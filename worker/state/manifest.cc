@@ -35,7 +35,9 @@ Manifest Decode(const Json& json) {
   manifest.seed = Number(json.at("seed"));
   manifest.stage_count = Number(json.at("stageCount"));
   manifest.previous = json.at("previous").get<bool>();
-  manifest.config_json = json.at("model").dump();
+  const Json& model = json.at("model");
+  if (!model.is_object()) throw Json::other_error::create(500, "no object", &model);
+  manifest.config_json = model.dump();
   for (const Json& file : json.at("files")) {
     manifest.files.push_back({file.at("name").get<std::string>(), Number(file.at("bytes")),
                               ParseDigest(file.at("digest"))});

@@ -1,0 +1,16 @@
+// The manifest of a checkpoint, from a storage that others may write to.
+#include "tests/fuzz/input.h"
+#include "worker/state/manifest.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace swarm;
+  const auto manifest = state::DecodeManifest(Bytes::Copy(data, size));
+  if (!manifest.ok()) return 0;
+  const auto text = state::EncodeManifest(*manifest);
+  fuzz::Require(text.ok(), "what was read can be written");
+  const auto again = state::DecodeManifest(*text);
+  fuzz::Require(again.ok(), "what was written can be read");
+  fuzz::Require(state::EncodeManifest(*again)->text() == text->text(),
+                "reading again changes nothing");
+  return 0;
+}
