@@ -16,20 +16,28 @@ function(swarm_program name)
   target_link_libraries(${name} PRIVATE ${arg_DEPS})
 endfunction()
 
-# swarm_test(NAME SOURCES ... DEPS ... LABELS ...): one test program; ctest runs it whole, in parallel
-# with others. Label `torch` marks what enters libtorch (left out under the thread sanitizer).
+# swarm_test(NAME SOURCES ... DEPS ... LABELS ... PARTS ...): one test program; ctest runs it whole, in
+# parallel with others. PARTS, names of instantiated suites, run apart from the rest of it. Label
+# `torch` marks what enters libtorch (left out under the thread sanitizer).
 function(swarm_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPS;LABELS;PARTS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
   target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE SWARM_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              SWARM_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
-  add_test(NAME ${name} COMMAND ${name})
+  set(cases ${name})
+  list(TRANSFORM arg_PARTS APPEND "/*" OUTPUT_VARIABLE parts)
+  list(JOIN parts ":" parts)
+  add_test(NAME ${name} COMMAND ${name} "--gtest_filter=-${parts}")
+  foreach(part ${arg_PARTS})
+    list(APPEND cases ${name}.${part})
+    add_test(NAME ${name}.${part} COMMAND ${name} "--gtest_filter=${part}/*")
+  endforeach()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+  set_tests_properties(${cases} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
     ENVIRONMENT "OMP_NUM_THREADS=1;MKL_NUM_THREADS=1")
 endfunction()
 

@@ -78,9 +78,11 @@ void ChaosSchedule::Advance(Entry& entry) {
                                   : *entry.line.every;
 }
 
-bool ChaosSchedule::IsDue(Entry& entry, Duration now, std::uint64_t steps) const {
+bool ChaosSchedule::IsDue(Entry& entry, Duration now, std::uint64_t steps,
+                          const std::vector<net::Hold>& held) const {
   const ChaosLine& line = entry.line;
   if (entry.done) return false;
+  if (line.fault.hold) return std::find(held.begin(), held.end(), *line.fault.hold) != held.end();
   if (line.at) return Reached(*line.at, now, steps);
   if (!entry.started) {
     if (!Reached(line.after, now, steps)) return false;
@@ -95,7 +97,8 @@ bool ChaosSchedule::IsDue(Entry& entry, Duration now, std::uint64_t steps) const
 }
 
 std::vector<Fault> ChaosSchedule::Due(Duration since_start, std::uint64_t steps_committed,
-                                      const std::vector<LivingProgram>& living) {
+                                      const std::vector<LivingProgram>& living,
+                                      const std::vector<net::Hold>& held) {
   std::vector<Fault> due;
   for (auto it = lasting_.begin(); it != lasting_.end();) {
     if (since_start < it->end) {
@@ -107,7 +110,7 @@ std::vector<Fault> ChaosSchedule::Due(Duration since_start, std::uint64_t steps_
   }
   std::vector<LivingProgram> left = living;
   for (Entry& entry : entries_) {
-    while (IsDue(entry, since_start, steps_committed)) {
+    while (IsDue(entry, since_start, steps_committed, held)) {
       const std::size_t before = due.size();
       Emit(entry, since_start, left, due);
       if (due.size() == before) break;  // it waits for its target
@@ -131,6 +134,7 @@ void ChaosSchedule::Emit(Entry& entry, Duration now, std::vector<LivingProgram>&
   }
   if (entry.line.lasts) {
     fault.over = true;
+    fault.hold.reset();
     lasting_.push_back({now + *entry.line.lasts, fault});
   }
   if (entry.line.at) {

@@ -19,6 +19,10 @@
 //   TARGET  worker-3 | trainer | any | any of stage 2      (any: a worker, drawn from the seed)
 //
 //   at step N            when N steps are committed
+//   at PHASE of step N [in worker-M]
+//                        as worker-M, or else the target, begins its part of that phase (forward,
+//                        backward, reduce, commit) of step N or, if it has none, of the next step
+//                        in which it has one; it waits there until the fault is done
 //   at T                 so long after the start of the workers
 //   every T              again and again, first after T
 //   about every T        again and again, at random (Poisson)
@@ -40,6 +44,7 @@
 #include "base/rng.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "worker/net/faulty/holds.h"
 
 namespace swarm::ctl {
 
@@ -55,11 +60,12 @@ struct Fault {
   std::string target;
   /// Of a cut: the other side, a program or "all".
   std::string other;
-  bool one_way = false;     ///< of a cut: only from `target` to `other`
-  double factor = 1;        ///< of kSlow
-  Duration amount{};        ///< of kDelay: the delay; of kDrain: the grace
-  std::uint64_t count = 1;  ///< of kJoin
-  bool over = false;        ///< an earlier fault with `for` ends: undo it
+  bool one_way = false;                ///< of a cut: only from `target` to `other`
+  double factor = 1;                   ///< of kSlow
+  Duration amount{};                   ///< of kDelay: the delay; of kDrain: the grace
+  std::uint64_t count = 1;             ///< of kJoin
+  bool over = false;                   ///< an earlier fault with `for` ends: undo it
+  std::optional<net::Hold> hold = {};  ///< it meets its target while a worker waits in this
   bool operator==(const Fault&) const = default;
 };
 
@@ -81,7 +87,7 @@ struct ChaosLine {
   bool any = false;
   std::optional<std::uint64_t> any_of_stage;
   std::optional<Duration> lasts;
-  std::optional<ChaosMoment> at;  ///< once, then; else again and again
+  std::optional<ChaosMoment> at;  ///< once, then (or in fault.hold); else again and again
   std::optional<Duration> every;
   bool random = false;  ///< `about every`
   ChaosMoment after;
@@ -104,11 +110,13 @@ class ChaosSchedule {
  public:
   explicit ChaosSchedule(std::vector<ChaosLine> lines);
 
-  /// The faults that have become due since the last call, in order. A fault whose target does not
-  /// live waits until it does; repetitions that are late by more than a second are left out, lest a
-  /// program that was stopped itself makes up for lost time with a salvo.
+  /// The faults that have become due since the last call, in order. `held`: the holds in which a
+  /// worker is waiting. A fault whose target does not live waits until it does; repetitions that
+  /// are late by more than a second are left out, lest a program that was stopped itself makes up
+  /// for lost time with a salvo.
   std::vector<Fault> Due(Duration since_start, std::uint64_t steps_committed,
-                         const std::vector<LivingProgram>& living);
+                         const std::vector<LivingProgram>& living,
+                         const std::vector<net::Hold>& held = {});
 
  private:
   struct Entry {
@@ -123,7 +131,8 @@ class ChaosSchedule {
     Fault fault;
   };
 
-  bool IsDue(Entry& entry, Duration now, std::uint64_t steps) const;
+  bool IsDue(Entry& entry, Duration now, std::uint64_t steps,
+             const std::vector<net::Hold>& held) const;
   void Emit(Entry& entry, Duration now, std::vector<LivingProgram>& living,
             std::vector<Fault>& due);
   static void Advance(Entry& entry);

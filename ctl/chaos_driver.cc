@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,9 @@
 
 namespace swarm::ctl {
 namespace {
+
+/// From a fault to when whoever waited for it goes on: it has met all programs by then.
+constexpr Duration kReleaseDelay = std::chrono::milliseconds(100);
 
 bool IsOfNetwork(FaultKind kind) { return kind == FaultKind::kCut || kind == FaultKind::kDelay; }
 
@@ -50,21 +54,59 @@ std::vector<LivingProgram> Living(const std::vector<ObservedWorker>& observed,
 
 }  // namespace
 
-bool ChaosDriver::DisturbsNetwork(const std::vector<ChaosLine>& lines) {
-  return std::any_of(lines.begin(), lines.end(),
-                     [](const ChaosLine& line) { return IsOfNetwork(line.fault.kind); });
+ChaosDriver::ChaosDriver(std::vector<ChaosLine> lines, Options options, Backend& backend)
+    : options_(std::move(options)), backend_(backend), schedule_(lines) {
+  for (const ChaosLine& line : lines) {
+    const auto& hold = line.fault.hold;
+    if (hold && std::find(holds_.begin(), holds_.end(), *hold) == holds_.end()) {
+      holds_.push_back(*hold);
+    }
+  }
+}
+
+bool ChaosDriver::NeedsRulesFile(const std::vector<ChaosLine>& lines) {
+  return std::any_of(lines.begin(), lines.end(), [](const ChaosLine& line) {
+    return line.fault.hold || IsOfNetwork(line.fault.kind);
+  });
 }
 
 Status ChaosDriver::Prepare() {
-  if (!options_.rules_file.empty()) RETURN_IF_ERROR(WriteFile(options_.rules_file, ""));
+  RETURN_IF_ERROR(WriteRules());
   return WriteFile(options_.record_file, "");
+}
+
+Status ChaosDriver::WriteRules() const {
+  if (options_.rules_file.empty()) return Status();
+  return WriteFile(options_.rules_file, net::FormatFaultRules(rules_) + net::FormatHolds(holds_));
+}
+
+std::vector<net::Hold> ChaosDriver::Held() const {
+  std::vector<net::Hold> held;
+  for (const net::Hold& hold : holds_) {
+    const auto said = ReadFile(net::HeldFile(options_.rules_file, hold.worker));
+    if (said.ok() && *said == net::FormatHolds({hold})) held.push_back(hold);
+  }
+  return held;
+}
+
+void ChaosDriver::Release(Duration since_start) {
+  const auto is_over = [&](const auto& release) { return since_start >= release.second; };
+  const auto over = std::stable_partition(releases_.begin(), releases_.end(), std::not_fn(is_over));
+  if (over == releases_.end()) return;
+  for (auto it = over; it != releases_.end(); ++it) std::erase(holds_, it->first);
+  releases_.erase(over, releases_.end());
+  // If it cannot be written they go on after a while.
+  (void)WriteRules();
 }
 
 void ChaosDriver::Act(Duration since_start, std::uint64_t steps_committed,
                       const std::vector<ObservedWorker>& observed,
                       const protocol::JobStatus* said) {
-  for (const Fault& fault : schedule_.Due(since_start, steps_committed, Living(observed, said))) {
+  Release(since_start);
+  for (const Fault& fault :
+       schedule_.Due(since_start, steps_committed, Living(observed, said), Held())) {
     const Status status = Carry(fault);
+    if (fault.hold) releases_.emplace_back(*fault.hold, since_start + kReleaseDelay);
     // What lasted longer than its target needs no end.
     if (fault.over && status.code() == StatusCode::kNotFound) continue;
     Record(fault, since_start, steps_committed, status);
@@ -104,7 +146,7 @@ Status ChaosDriver::Disturb(const Fault& fault) {
     const auto found = std::find(rules_.begin(), rules_.end(), rule);
     if (found != rules_.end()) rules_.erase(found);
   }
-  return WriteFile(options_.rules_file, net::FormatFaultRules(rules_));
+  return WriteRules();
 }
 
 void ChaosDriver::Record(const Fault& fault, Duration since_start, std::uint64_t steps,
@@ -121,6 +163,9 @@ void ChaosDriver::Record(const Fault& fault, Duration since_start, std::uint64_t
                          {"target", fault.target},
                          {"over", fault.over},
                          {"text", text}};
+  if (fault.hold) {
+    line["held"] = {{"worker", fault.hold->worker}, {"phase", net::NameOf(fault.hold->phase)}};
+  }
   if (!status.ok()) line["error"] = status.message();
   std::ofstream(options_.record_file, std::ios::app) << line.dump() + "\n";
 }
@@ -133,7 +178,8 @@ void ChaosDriver::End() {
     (void)backend_.Signal(program.name, SIGCONT);
   }
   rules_.clear();
-  if (!options_.rules_file.empty()) (void)WriteFile(options_.rules_file, "");
+  holds_.clear();
+  (void)WriteRules();
 }
 
 }  // namespace swarm::ctl

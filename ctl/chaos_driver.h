@@ -10,6 +10,7 @@
 #include "ctl/backend.h"
 #include "ctl/chaos.h"
 #include "worker/net/faulty/fault_rules.h"
+#include "worker/net/faulty/holds.h"
 #include "worker/protocol/messages.h"
 
 namespace swarm::ctl {
@@ -18,26 +19,25 @@ namespace swarm::ctl {
 class ChaosDriver {
  public:
   struct Options {
-    std::filesystem::path rules_file;   ///< for cuts and delays; empty: the script has none
+    std::filesystem::path rules_file;   ///< for cuts, delays and holds; empty: the script has none
     std::filesystem::path record_file;  ///< gets a JSON object a fault
     std::function<Status()> join;       ///< starts one more worker
     std::function<void(const std::string&)> tell;  ///< a line for the user
   };
 
-  ChaosDriver(std::vector<ChaosLine> lines, Options options, Backend& backend)
-      : options_(std::move(options)), backend_(backend), schedule_(std::move(lines)) {}
+  ChaosDriver(std::vector<ChaosLine> lines, Options options, Backend& backend);
 
   /// Whether the programs of the job need the file of rules.
-  static bool DisturbsNetwork(const std::vector<ChaosLine>& lines);
+  static bool NeedsRulesFile(const std::vector<ChaosLine>& lines);
 
-  /// Before the programs start: no rules, an empty record. Errors: kUnavailable (cannot be
-  /// written).
+  /// Before the programs start: where workers are to wait and no other rules, an empty record.
+  /// Errors: kUnavailable (cannot be written).
   Status Prepare();
 
   /// Carries out what is due and records it as {time, seconds, step, fault, target, over, text,
-  /// error}: `time` of day in seconds since 1970, `seconds` since the start, `over` where a fault
-  /// that lasted ends, `error` why it could not be done. `said` tells the workers' stages; may be
-  /// null.
+  /// held, error}: `time` of day in seconds since 1970, `seconds` since the start, `over` where a
+  /// fault that lasted ends, `held` who was waiting in which phase where that was asked for,
+  /// `error` why it could not be done. `said` tells the workers' stages; may be null.
   void Act(Duration since_start, std::uint64_t steps_committed,
            const std::vector<ObservedWorker>& observed, const protocol::JobStatus* said);
 
@@ -47,12 +47,19 @@ class ChaosDriver {
  private:
   Status Carry(const Fault& fault);
   Status Disturb(const Fault& fault);
+  Status WriteRules() const;
+  /// The holds in which a worker is waiting now.
+  std::vector<net::Hold> Held() const;
+  /// Lets those go on whose fault has had its time.
+  void Release(Duration since_start);
   void Record(const Fault& fault, Duration since_start, std::uint64_t steps, const Status& status);
 
   const Options options_;
   Backend& backend_;
   ChaosSchedule schedule_;
   net::FaultRules rules_;
+  std::vector<net::Hold> holds_;                          // in the file
+  std::vector<std::pair<net::Hold, Duration>> releases_;  // when
 };
 
 }  // namespace swarm::ctl

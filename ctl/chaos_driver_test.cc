@@ -142,6 +142,24 @@ TEST_F(ChaosDriverTest, StagesAreAsTheTrainerSays) {
   EXPECT_THAT(backend_.deeds, ElementsAre("signal worker-1 9"));
 }
 
+TEST_F(ChaosDriverTest, WhoIsHeldInAPhaseGoesOnSoonAfterTheFault) {
+  Load("kill worker-0 at reduce of step 7; cut worker-1 at commit of step 9");
+  EXPECT_EQ(Content("rules"), "hold worker-0 reduce 7\nhold worker-1 commit 9\n");
+  Act(seconds(1), 8);
+  EXPECT_THAT(backend_.deeds, IsEmpty());
+  const std::string held = net::HeldFile((folder_.path() / "rules").string(), "worker-0");
+  ASSERT_TRUE(WriteFile(held, "hold worker-0 reduce 7\n").ok());
+  Act(seconds(2), 8);
+  EXPECT_THAT(backend_.deeds, ElementsAre("signal worker-0 9"));
+  EXPECT_THAT(Content("rules"), HasSubstr("hold worker-0"));
+  const auto line = nlohmann::json::parse(Content("record"));
+  EXPECT_EQ(line.at("held"), nlohmann::json({{"worker", "worker-0"}, {"phase", "reduce"}}));
+  Act(seconds(3), 8);
+  EXPECT_EQ(Content("rules"), "hold worker-1 commit 9\n");
+  driver_->End();
+  EXPECT_EQ(Content("rules"), "");
+}
+
 TEST_F(ChaosDriverTest, AtTheEndAllThatLastsIsUndone) {
   Load("stop worker-0 at 1s; cut worker-1 at 1s");
   Act(seconds(1));

@@ -91,6 +91,20 @@ class FaultParser {
     return Expected("'step N' or a time such as 500ms, 2.5s or 3m");
   }
 
+  /// PHASE of step N [in worker-M], behind `at`.
+  Status ParseHold(net::WorkPhase phase) {
+    net::Hold hold{.phase = phase};
+    ++next_;
+    if (!Take("of") || !Take("step")) return Expected("'of step N'");
+    RETURN_IF_ERROR(TakeCount(&hold.step));
+    if (Take("in")) {
+      ASSIGN_OR_RETURN(hold.worker, TakeName("a worker's name (worker-N)"));
+    }
+    line_.at.emplace().step = hold.step;
+    fault_.hold = std::move(hold);
+    return Status();
+  }
+
   Status ParseVerb() {
     const auto verb = next_ < words_.size() ? kVerbs.find(words_[0]) : kVerbs.end();
     if (verb == kVerbs.end()) {
@@ -134,7 +148,10 @@ class FaultParser {
 
   Status ParseClause() {
     const FaultKind kind = fault_.kind;
-    if (Take("at")) return TakeMoment(&line_.at.emplace());
+    if (Take("at")) {
+      const auto phase = next_ < words_.size() ? net::FindWorkPhase(words_[next_]) : std::nullopt;
+      return phase ? ParseHold(*phase) : TakeMoment(&line_.at.emplace());
+    }
     if (Take("after")) {
       has_after_ = true;
       return TakeMoment(&line_.after);
@@ -185,6 +202,13 @@ class FaultParser {
     }
     if (line_.at && (has_after_ || line_.until)) {
       return InvalidArgument("'after' and 'until' go with 'every'");
+    }
+    if (fault_.hold) {
+      if (fault_.hold->worker.empty()) fault_.hold->worker = fault_.target;
+      if (!fault_.hold->worker.starts_with("worker-")) {
+        return InvalidArgument("at " + std::string(net::NameOf(fault_.hold->phase)) +
+                               ": expected 'in worker-N', who is then in that phase");
+      }
     }
     if (fault_.kind == FaultKind::kSlow && fault_.factor == 1) {
       return InvalidArgument("slow: expected 'by FACTOR'");
@@ -243,6 +267,8 @@ const std::string_view kChaosGrammar =
 TARGET: worker-3, trainer, any, or 'any of stage 2' (any: a worker, drawn from the seed).
 When: 'at step N', 'at T' (after the start of the workers), 'every T', or 'about every T' (Poisson);
   the latter two also with 'after step N|T', 'until step N|T'. 'seed N' is for what is drawn (0).
+  'at PHASE of step N [in worker-M]': as that worker, or else the target, begins its part of that
+  phase (forward, backward, reduce, commit), where it waits until the fault is done.
 T: 500ms, 2.5s or 3m.
 Example: --chaos 'kill worker-1 at step 7; stop any at 12s for 3s; kill trainer at step 20')";
 

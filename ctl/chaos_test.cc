@@ -160,6 +160,27 @@ TEST(ChaosTest, ErrorsNameTheLineAndWhatIsExpected) {
   EXPECT_THAT(ErrorOf("kill any at 99999999999999999999s"), HasSubstr("a time"));
 }
 
+TEST(ChaosTest, AFaultInAPhaseWaitsForAWorkerThatIsInIt) {
+  ChaosSchedule chaos = Schedule(
+      "stop worker-1 at reduce of step 7 for 1s; kill trainer at commit of step 7 in worker-2");
+  const net::Hold reduce{"worker-1", net::WorkPhase::kReduce, 7};
+  const net::Hold commit{"worker-2", net::WorkPhase::kCommit, 7};
+  EXPECT_THAT(Texts(chaos.Due(seconds(1), 9, kSwarm)), IsEmpty());
+  const auto stop = chaos.Due(seconds(2), 9, kSwarm, {reduce});
+  EXPECT_THAT(Texts(stop), ElementsAre("stop worker-1"));
+  EXPECT_EQ(stop[0].hold, reduce);
+  EXPECT_THAT(Texts(chaos.Due(seconds(3), 9, kSwarm, {reduce, commit})),
+              ElementsAre("stop worker-1 is over", "kill trainer"));
+  EXPECT_THAT(Texts(chaos.Due(seconds(9), 9, kSwarm, {reduce, commit})), IsEmpty());
+}
+
+TEST(ChaosTest, AFaultInAPhaseNamesWhoIsInIt) {
+  EXPECT_THAT(ErrorOf("kill any at reduce of step 3"), HasSubstr("expected 'in worker-N'"));
+  EXPECT_THAT(ErrorOf("kill trainer at commit of step 3"), HasSubstr("expected 'in worker-N'"));
+  EXPECT_THAT(ErrorOf("kill worker-1 at reduce"), HasSubstr("expected 'of step N'"));
+  EXPECT_EQ(ErrorOf("join at forward of step 3 in worker-1"), "no error");
+}
+
 TEST(ChaosTest, AnEmptyScriptDoesNothing) {
   EXPECT_THAT(Schedule(" \n# nothing\n;;").Due(seconds(1), 1, kSwarm), IsEmpty());
 }

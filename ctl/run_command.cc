@@ -24,7 +24,7 @@ using std::chrono::seconds;
 
 constexpr Duration kTick = milliseconds(200);      // between two looks at the status
 constexpr Duration kChaosTick = milliseconds(20);  // the same, so that faults come at their step
-constexpr Duration kLeaveLimit = seconds(3);       // for workers, once their trainer has ended
+constexpr Duration kLeaveLimit = seconds(1);       // for workers, once their trainer has ended
 constexpr Duration kTerminateGrace = seconds(5);   // from asking a worker to end to killing it
 constexpr std::size_t kLogTailLines = 12;
 
@@ -73,10 +73,10 @@ class Run {
         supervisor_(plan_.workers(),
                     {.restart_delay = options.restart_delay, .restart = options.restart}) {
     if (chaos.empty()) return;
-    plan_.disturb_network = ChaosDriver::DisturbsNetwork(chaos);
+    plan_.follow_chaos = ChaosDriver::NeedsRulesFile(chaos);
     chaos_.emplace(
         std::move(chaos),
-        ChaosDriver::Options{.rules_file = plan_.disturb_network ? plan_.chaos_rules_file() : "",
+        ChaosDriver::Options{.rules_file = plan_.follow_chaos ? plan_.chaos_rules_file() : "",
                              .record_file = plan_.chaos_file(),
                              .join = [this] { return StartWorker(supervisor_.NextWorker()); },
                              .tell = [this](const std::string& text) { reporter_.OnEvent(text); }},
@@ -288,13 +288,12 @@ class Run {
   }
 
   // The trainer has told the workers to leave. One that has not heard it (evicted, cut off) looks
-  // for a trainer that is gone, and has nothing that anybody wants.
+  // for a trainer that is gone, and has nothing that anybody wants: it ends when it is asked to.
   void End() {
     if (chaos_) chaos_->End();
     source_.reset();
-    if (summary_.exit_code == ExitCode::kOk) {
-      AwaitAll(Clock::now() + kLeaveLimit);
-    } else if (summary_.exit_code != ExitCode::kKilled) {
+    if (summary_.exit_code == ExitCode::kOk) AwaitAll(Clock::now() + kLeaveLimit);
+    if (summary_.exit_code != ExitCode::kKilled) {
       for (const ObservedWorker& worker : backend_.Observe()) {
         backend_.Terminate(worker.name, kTerminateGrace);
       }

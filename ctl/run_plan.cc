@@ -29,7 +29,7 @@ void AppendMetrics(const RunPlan& plan, const std::string& name,
 }
 
 void AppendChaos(const RunPlan& plan, std::vector<std::string>* arguments) {
-  if (!plan.disturb_network) return;
+  if (!plan.follow_chaos) return;
   arguments->insert(arguments->end(), {"--chaos-file", plan.chaos_rules_file().string()});
 }
 

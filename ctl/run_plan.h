@@ -19,8 +19,8 @@ struct RunPlan {
   std::uint64_t threads_per_worker = 1;
   std::string job_uid;
   bool resume = false;
-  bool disturb_network = false;  ///< the programs follow chaos_rules_file()
-  bool trace_progress = false;   ///< the trainer writes progress.jsonl
+  bool follow_chaos = false;    ///< the programs follow chaos_rules_file()
+  bool trace_progress = false;  ///< the trainer writes progress.jsonl
 
   std::uint64_t workers() const;
   std::filesystem::path job_file() const { return RunFolder::JobFile(out); }

@@ -53,7 +53,7 @@ TEST(RunPlanTest, StartsAWorkerByTheContract) {
 
 TEST(RunPlanTest, ProgramsFollowTheRulesOfADisturbedNetwork) {
   RunPlan plan = PlanOf();
-  plan.disturb_network = true;
+  plan.follow_chaos = true;
   for (const WorkerSpec& spec : {StageSpec(plan, std::nullopt, "worker-5", "127.0.0.1:4711"),
                                  TrainerSpec(plan, std::nullopt, 1, "")}) {
     const auto found = std::find(spec.arguments.begin(), spec.arguments.end(), "--chaos-file");

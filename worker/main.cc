@@ -334,6 +334,12 @@ int RunStage(const Flags& flags, Signals& signals) {
                                .device = flags.device,
                                .numeric_class = *numeric_class,
                                .trainer_patience = std::chrono::seconds(flags.trainer_patience)};
+  if (!flags.chaos_file.empty()) {
+    const auto point = std::make_shared<net::HoldPoint>(flags.chaos_file, id);
+    options.at_phase = [point](net::WorkPhase phase, protocol::Step step) {
+      point->Pass(phase, step);
+    };
+  }
   auto worker = stage::Worker::Start(std::move(options), MakeEndpoint(flags, id));
   if (!worker.ok()) return Refuse(worker.status(), ExitOf(worker.status()));
   const auto exporter =
@@ -374,7 +380,7 @@ int Main(int argc, char** argv) {
   app.add_option("--metrics-address-file", flags.metrics_address_file,
                  "Written when metrics are served: address:port");
   app.add_option("--chaos-file", flags.chaos_file,
-                 "Cuts and delays of connections, read again when it changes: for experiments");
+                 "Cuts and delays of connections, moments to wait at: for experiments");
   app.add_option("--job-uid", flags.job_uid, "UID of the job; programs of another are refused");
   app.add_option("--trust-domain", flags.trust_domain, "of the identities in certificates");
   app.add_option("--tls-ca", flags.tls_ca, "PEM file: who may sign the peers' certificates");

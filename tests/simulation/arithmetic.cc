@@ -1,7 +1,9 @@
 #include "tests/simulation/arithmetic.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 namespace swarm::simulation {
 
@@ -47,12 +49,12 @@ StageState InitialState(const Job& job, StageIndex stage) {
   return state;
 }
 
-void ApplyCommit(const Job& job, const protocol::CommitRecord& record,
+void ApplyCommit(const Job& job, const protocol::CommitRecord& record, std::uint64_t level,
                  const std::vector<std::vector<Element>>& sums, StageState* state) {
   Weights next = state->weights.at(state->version);
   for (std::size_t i = 0; !record.skip && i < next.size(); ++i) {
     for (const Element& element : sums.at(i)) {
-      next[i] = MixAll(next[i], element.value, std::bit_cast<std::uint64_t>(record.clip),
+      next[i] = MixAll(next[i], element.value, level, std::bit_cast<std::uint64_t>(record.clip),
                        std::bit_cast<std::uint64_t>(record.learning_rate));
     }
   }
@@ -111,6 +113,22 @@ std::vector<std::vector<Element>> ContributionOf(std::uint64_t g, std::uint64_t 
   return contribution;
 }
 
+std::uint64_t LevelNeeded(const Job& job, Step step, std::uint64_t stage,
+                          std::uint64_t microbatch) {
+  if (!job.overflows) return 0;
+  const std::uint64_t drawn = MixAll(0x6c6576656c, step.value, stage, microbatch) % 24;
+  return drawn < 2 ? drawn + 1 : 0;
+}
+
+bool IsFinite(const Job& job, Step step, std::uint64_t stage, std::uint64_t microbatch) {
+  return !job.skips || MixAll(0x66696e697465, step.value, stage, microbatch) % 24 != 0;
+}
+
+Element Quantize(const Element& element, std::uint64_t level, bool finite) {
+  if (!finite) return {0, element.counts};
+  return level == 0 ? element : Element{MixAll(element.value, level), element.counts};
+}
+
 void AddTo(const Job& job, const Element& from, Element* into) {
   into->value += from.value;
   // Rounds away bits that depend on what was added before, as a float sum does; zero stays neutral.
@@ -124,8 +142,9 @@ Digest DigestOf(std::span<const Element> sum) {
   return digest;
 }
 
-protocol::TensorNorm NormOf(GroupIndex group, std::span<const Element> sum) {
-  return {std::string(1, static_cast<char>('a' + group.value)), UnitOf(DigestOf(sum).low)};
+protocol::TensorNorm NormOf(GroupIndex group, std::span<const Element> sum, bool finite) {
+  return {std::string(1, static_cast<char>('a' + group.value)),
+          finite ? UnitOf(DigestOf(sum).low) : std::numeric_limits<double>::infinity()};
 }
 
 std::uint64_t CompleteCounts(const Job& job, GroupIndex group) {
@@ -148,12 +167,25 @@ Reference::Reference(const Job& job) : job_(job) {
   for (std::uint64_t t = 0; t < job_.steps; ++t) RunStep(t);
 }
 
+std::uint64_t Reference::LevelOf(Step step, std::uint64_t stage) const {
+  const auto is_end = [&](std::uint64_t s) { return s == 0 || s + 1 == job_.stages(); };
+  std::uint64_t level = 0;
+  for (std::uint64_t s = 0; s < job_.stages(); ++s) {
+    if (s != stage && !(job_.tied_head && is_end(s) && is_end(stage))) continue;
+    for (std::uint64_t m = 0; m < job_.microbatches; ++m) {
+      level = std::max(level, LevelNeeded(job_, step, s, m));
+    }
+  }
+  return level;
+}
+
 void Reference::RunStep(std::uint64_t t) {
   const Version read = VersionRead(job_, Step(t));
   const std::uint64_t stages = job_.stages();
   const std::uint64_t groups = stages + (job_.tied_head ? 1 : 0);
   StepResult result;
   result.sums.assign(groups, std::vector<Element>(kElements));
+  std::vector<bool> finite(groups, true);
   std::vector<double> losses;
   for (std::uint64_t m = 0; m < job_.microbatches; ++m) {
     const Bytes tokens = MakeTokens(TaskKind::kTrain, t, m);
@@ -167,9 +199,12 @@ void Reference::RunStep(std::uint64_t t) {
     for (std::uint64_t s = stages; s-- > 0;) {
       const auto owned = GroupsOf(job_, StageIndex(s));
       const auto contribution = ContributionOf(g, x[s], weights(s), s, owned, m);
+      const bool is_finite = IsFinite(job_, Step(t), s, m);
       for (std::size_t i = 0; i < owned.size(); ++i) {
+        finite[owned[i].value] = finite[owned[i].value] && is_finite;
         for (std::uint64_t e = 0; e < kElements; ++e) {
-          result.sums[owned[i].value][e].value += contribution[i][e].value;
+          const Element element = Quantize(contribution[i][e], LevelOf(Step(t), s), is_finite);
+          result.sums[owned[i].value][e].value += element.value;
         }
       }
       g = InputGradientOf(g, x[s], weights(s), s);
@@ -181,8 +216,9 @@ void Reference::RunStep(std::uint64_t t) {
                                 .learning_rate = LearningRate(Step(t))};
   for (std::uint64_t g = 0; g < groups; ++g) {
     const GroupIndex group(g);
-    inputs.groups.push_back({{group, {}, DigestOf(std::span<const Element>(result.sums[g]))},
-                             {NormOf(group, result.sums[g])}});
+    const std::uint64_t level = LevelOf(Step(t), g < stages ? g : 0);
+    inputs.groups.push_back({{group, {}, DigestOf(std::span<const Element>(result.sums[g])), level},
+                             {NormOf(group, result.sums[g], finite[g])}});
   }
   result.record = protocol::DecideCommit(inputs);
   states_.push_back(states_.back());
@@ -191,7 +227,7 @@ void Reference::RunStep(std::uint64_t t) {
     for (const GroupIndex group : GroupsOf(job_, StageIndex(s))) {
       sums.push_back(result.sums[group.value]);
     }
-    ApplyCommit(job_, result.record, sums, &states_.back()[s]);
+    ApplyCommit(job_, result.record, LevelOf(Step(t), s), sums, &states_.back()[s]);
   }
   steps_.push_back(std::move(result));
 }

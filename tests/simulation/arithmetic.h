@@ -29,6 +29,10 @@ struct Job {
   std::uint64_t validation_interval = 0;
   std::uint64_t validation_microbatches = 0;
   double max_grad_norm = 0;
+  /// Of integer sums: some contributions fit only when the step's scale has been lowered, some are
+  /// not finite.
+  bool overflows = false;
+  bool skips = false;
 
   std::uint64_t stages() const { return replicas.size(); }
   bool operator==(const Job&) const = default;
@@ -47,8 +51,9 @@ struct StageState {
 };
 Digest DigestOf(const StageState& state);
 StageState InitialState(const Job& job, protocol::StageIndex stage);
-/// The state after a commit with these sums (one for each of the stage's groups).
-void ApplyCommit(const Job& job, const protocol::CommitRecord& record,
+/// The state after a commit with these sums (one for each of the stage's groups), read at that
+/// scale level.
+void ApplyCommit(const Job& job, const protocol::CommitRecord& record, std::uint64_t level,
                  const std::vector<std::vector<Element>>& sums, StageState* state);
 
 /// The version that step `step` reads.
@@ -67,10 +72,18 @@ std::vector<std::vector<Element>> ContributionOf(std::uint64_t g, std::uint64_t 
                                                  const Weights& weights, std::uint64_t stage,
                                                  const std::vector<protocol::GroupIndex>& groups,
                                                  std::uint64_t microbatch);
+/// From which scale level on the contribution fits.
+std::uint64_t LevelNeeded(const Job& job, protocol::Step step, std::uint64_t stage,
+                          std::uint64_t microbatch);
+/// Whether the contribution is finite; one that is not adds nothing but its count.
+bool IsFinite(const Job& job, protocol::Step step, std::uint64_t stage, std::uint64_t microbatch);
+/// What is added of a contribution's element, at that scale level.
+Element Quantize(const Element& element, std::uint64_t level, bool finite);
 /// into += from; by the order that the job's sums have.
 void AddTo(const Job& job, const Element& from, Element* into);
 Digest DigestOf(std::span<const Element> sum);
-protocol::TensorNorm NormOf(protocol::GroupIndex group, std::span<const Element> sum);
+/// `finite`: all contributions were.
+protocol::TensorNorm NormOf(protocol::GroupIndex group, std::span<const Element> sum, bool finite);
 /// The counts of a sum that has every microbatch once (of each stage that has a part in it).
 std::uint64_t CompleteCounts(const Job& job, protocol::GroupIndex group);
 double LearningRate(protocol::Step step);
@@ -92,6 +105,8 @@ class Reference {
 
  private:
   void RunStep(std::uint64_t step);
+  /// Of the step's sums of the stage: the least at which all that is summed with them fits.
+  std::uint64_t LevelOf(protocol::Step step, std::uint64_t stage) const;
 
   const Job job_;
   std::vector<StepResult> steps_;

@@ -1,6 +1,7 @@
 #include "tests/simulation/invariants.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace swarm::simulation {
 
@@ -44,6 +45,19 @@ void Audit::OnReduced(const WorkerId& worker, const protocol::Reduce& reduce,
                              std::to_string(reduce.step.value));
   }
   state.sum = sum;
+}
+
+void Audit::OnRoster(const protocol::Roster& roster) {
+  const auto age = [](const protocol::Roster& r) {
+    return std::tuple(r.term, r.generation, r.epoch);
+  };
+  if (age(roster) > age(roster_)) roster_ = roster;
+}
+
+bool Audit::TakesPart(Pid pid) const {
+  return world_.IsAlive(pid) &&
+         std::any_of(roster_.members.begin(), roster_.members.end(),
+                     [&](const protocol::Member& m) { return m.id == world_.name(pid); });
 }
 
 void Audit::OnDecided(const CommitRecord& record, const std::vector<WorkerId>& members) {
@@ -99,8 +113,7 @@ void Audit::CheckCounts(const std::vector<Element>& sum, protocol::GroupIndex gr
 }
 
 void Audit::OnApplied(Pid pid, protocol::StageIndex stage, const CommitRecord& record,
-                      const std::vector<std::vector<Element>>& sums, const StageState& state,
-                      const protocol::Roster& roster) {
+                      const std::vector<std::vector<Element>>& sums, const StageState& state) {
   const WorkerId& worker = world_.name(pid);
   const Digest digest = DigestOf(state);
   const auto groups = GroupsOf(job_, stage);
@@ -115,11 +128,7 @@ void Audit::OnApplied(Pid pid, protocol::StageIndex stage, const CommitRecord& r
   }
   auto& applications = applied_[{record.generation, record.step}];
   for (const Application& other : applications) {
-    const auto is_other = [&](const auto& m) { return m.id == world_.name(other.pid); };
-    if (!world_.IsAlive(other.pid) ||
-        std::none_of(roster.members.begin(), roster.members.end(), is_other)) {
-      continue;
-    }
+    if (!TakesPart(pid) || !TakesPart(other.pid)) continue;
     const std::string who = worker.value + " and " + world_.name(other.pid).value;
     if (other.record != record) {
       Fail("AllOrNothing", who + " apply different records of " + StepText(record));

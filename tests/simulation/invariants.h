@@ -33,11 +33,13 @@ class Audit {
                  const std::vector<Element>& sum);
   /// A trainer decides for these workers, or goes on with what one before it decided.
   void OnDecided(const protocol::CommitRecord& record, const std::vector<WorkerId>& members);
+  /// A trainer tells who takes part from now on.
+  void OnRoster(const protocol::Roster& roster);
   /// A worker has applied the record, with these sums, and this is its state now. What processes
-  /// did that are not in its roster any more, or dead, is of no account (rule 15).
+  /// do that are not in the newest roster, or dead, is of no account to others (rule 15): a trainer
+  /// that was paused may commit together with a worker that its successor has evicted.
   void OnApplied(Pid pid, protocol::StageIndex stage, const protocol::CommitRecord& record,
-                 const std::vector<std::vector<Element>>& sums, const StageState& state,
-                 const protocol::Roster& roster);
+                 const std::vector<std::vector<Element>>& sums, const StageState& state);
   void OnLoaded(const WorkerId& worker, protocol::StageIndex stage, const StageState& state);
   void OnValidated(protocol::Version version, double loss);
   /// A worker of a higher promise has carried out what a trainer of a lower term ordered.
@@ -65,6 +67,8 @@ class Audit {
     Digest state;
   };
   void CheckDecision(const protocol::CommitRecord& record, const std::vector<WorkerId>& members);
+  /// It lives, and its name is in the newest roster.
+  bool TakesPart(Pid pid) const;
   void CheckCounts(const std::vector<Element>& sum, protocol::GroupIndex group,
                    const std::string& what);
 
@@ -72,6 +76,7 @@ class Audit {
   const Job& job_;
   const Reference& reference_;
   std::optional<Violation> violation_;
+  protocol::Roster roster_;  // the newest that was told
   std::map<ReduceName, ReduceState> reduces_;
   std::map<StepName, std::vector<protocol::CommitRecord>> decided_;
   std::map<StepName, std::vector<Application>> applied_;

@@ -141,6 +141,10 @@ Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes) {
     default:
       break;
   }
+  if (!scenario.job.order_sensitive) {
+    scenario.job.overflows = MixAll(seed, 0x6c6576656c) % 4 == 0;
+    scenario.job.skips = MixAll(seed, 0x736b6970) % 4 == 0;
+  }
   scenario.spares = rng.Below(4) == 0 ? 1 + rng.Below(2) : 0;
   scenario.outbox_survives_trainer = rng.Below(2) == 0;
   return scenario;
@@ -152,7 +156,8 @@ std::string Describe(const Scenario& scenario) {
   for (const std::uint64_t r : job.replicas) text += " " + std::to_string(r);
   text += ", " + std::to_string(job.microbatches) + " microbatches, " + std::to_string(job.steps) +
           " steps, " + (job.delayed ? "Delayed" : "Sync") + (job.tied_head ? ", tied head" : "") +
-          (job.order_sensitive ? ", order-sensitive sums" : "");
+          (job.order_sensitive ? ", order-sensitive sums" : "") +
+          (job.overflows ? ", overflows" : "") + (job.skips ? ", skips" : "");
   if (job.checkpoints) text += ", checkpoint every " + std::to_string(job.checkpoint_interval);
   if (job.validation_interval > 0) {
     text += ", validation every " + std::to_string(job.validation_interval);

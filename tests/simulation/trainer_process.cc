@@ -143,6 +143,9 @@ void TrainerProcess::Do(const order::Tell& o) {
   if (commit != nullptr && !simulation_.store().IsSuperseded(term_)) {
     simulation_.audit().OnDecided(commit->record, coordinator_->Members());
   }
+  if (const auto* roster = std::get_if<protocol::Roster>(&o.message)) {
+    simulation_.audit().OnRoster(*roster);
+  }
   network_.Send(pid_, o.to, Lane::kControl, {o.message, {}});
 }
 

@@ -145,10 +145,13 @@ void WorkerProcess::Do(const action::FoldGradients& a) {
     simulation_.audit().Fail("ExactlyOnce", id_.value + " is to fold gradients that are not there");
     return;
   }
-  PostState([this, step = a.key.step, fresh = std::move(task.mapped().fresh)] {
+  PostState([this, key = a.key, fresh = std::move(task.mapped().fresh)] {
+    Accumulator& into = AccumulatorOf(key.step);
+    const bool finite = IsFinite(job_, key.step, stage_.value, key.microbatch.value);
+    into.finite = into.finite && finite;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       for (std::uint64_t e = 0; e < kElements; ++e) {
-        AddTo(job_, fresh[i][e], &AccumulatorOf(step, i)[e]);
+        AddTo(job_, Quantize(fresh[i][e], into.level, finite), &into.groups[i][e]);
       }
     }
   });
@@ -207,7 +210,10 @@ void WorkerProcess::Do(const action::ReleaseSums& a) {
 }
 
 void WorkerProcess::Do(const action::ClearStep& a) {
-  PostState([this, step = a.step] { accumulators_.erase(step); });
+  PostState([this, a] {
+    accumulators_.erase(a.step);
+    AccumulatorOf(a.step).level = a.level;
+  });
 }
 
 void WorkerProcess::Do(const action::TakeCheckpoint& a) {
@@ -238,6 +244,7 @@ void WorkerProcess::Do(const action::UnpinCopy& a) { pinned_.erase(a.version); }
 
 void WorkerProcess::Do(const action::SendParcel& a) {
   PostState([this, a] {
+    const Accumulator& sums = AccumulatorOf(a.step);
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       const protocol::Parcel parcel{.generation = generation_,
                                     .step = a.step,
@@ -245,8 +252,9 @@ void WorkerProcess::Do(const action::SendParcel& a) {
                                     .group = groups_[i],
                                     .count = kElements,
                                     .level = a.level,
+                                    .finite = sums.finite,
                                     .contributions = a.contributions};
-      network_.Send(pid_, a.to, Lane::kData, {parcel, {0, AccumulatorOf(a.step, i)}});
+      network_.Send(pid_, a.to, Lane::kData, {parcel, {0, sums.groups[i]}});
     }
   });
 }
@@ -257,10 +265,12 @@ void WorkerProcess::Do(const action::AdoptParcel& a) {
     simulation_.audit().Fail("ExactlyOnce", id_.value + " is to adopt a parcel that is not there");
     return;
   }
-  PostState([this, step = a.step, groups = parcel.mapped().groups] {
+  PostState([this, step = a.step, held = parcel.mapped()] {
+    Accumulator& into = AccumulatorOf(step);
+    into.finite = into.finite && held.finite;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       for (std::uint64_t e = 0; e < kElements; ++e) {
-        AddTo(job_, groups.at(groups_[i])[e], &AccumulatorOf(step, i)[e]);
+        AddTo(job_, held.groups.at(groups_[i])[e], &into.groups[i][e]);
       }
     }
   });

@@ -60,9 +60,9 @@ void WorkerProcess::RunTask(const Job& job) {
     ++computed_;
     const protocol::Cost cost{ToSeconds(took), 8};
     if (job.backward) {
-      FinishBackward(job);
+      const bool fits = FinishBackward(job);
       computing_ = false;
-      Carry(replica_->OnBackwardDone(job.key, cost));
+      Carry(replica_->OnBackwardDone(job.key, cost, fits));
     } else {
       const double loss = FinishForward(job);
       computing_ = false;
@@ -95,7 +95,7 @@ double WorkerProcess::FinishForward(const Job& job) {
   return 0;
 }
 
-void WorkerProcess::FinishBackward(const Job& job) {
+bool WorkerProcess::FinishBackward(const Job& job) {
   const auto it = tasks_.find(job.key);
   std::uint64_t gradient = kGarbage;
   if (it != tasks_.end() && it->second.has_graph) {
@@ -109,11 +109,15 @@ void WorkerProcess::FinishBackward(const Job& job) {
     task.fresh = ContributionOf(g, x, weights, stage_.value, groups_, job.key.microbatch.value);
   }
   if (stage_.value > 0) gradients_[job.key] = gradient;
+  const auto accumulator = accumulators_.find(job.key.step);
+  const std::uint64_t level = accumulator == accumulators_.end() ? 0 : accumulator->second.level;
+  return level >= LevelNeeded(job_, job.key.step, stage_.value, job.key.microbatch.value);
 }
 
 void WorkerProcess::Apply(const protocol::CommitRecord& record) {
   std::vector<std::vector<Element>> sums;
   for (const protocol::GroupIndex group : groups_) {
+    if (record.skip) break;  // whoever took no part has no sums, and needs none
     const auto sum = sums_.find({record.step, group});
     if (sum == sums_.end()) {
       simulation_.audit().Fail("AllOrNothing", id_.value + " applies a sum that it does not hold");
@@ -121,8 +125,8 @@ void WorkerProcess::Apply(const protocol::CommitRecord& record) {
     }
     sums.push_back(sum->second.elements);
   }
-  ApplyCommit(job_, record, sums, &state_);
-  simulation_.audit().OnApplied(pid_, stage_, record, sums, state_, roster_);
+  ApplyCommit(job_, record, AccumulatorOf(record.step).level, sums, &state_);
+  simulation_.audit().OnApplied(pid_, stage_, record, sums, state_);
   computing_ = true;
   Later(world_.Draw(microseconds(50), std::chrono::milliseconds(2)),
         [this, step = record.step, digest = DigestOf(state_)] {
@@ -132,10 +136,12 @@ void WorkerProcess::Apply(const protocol::CommitRecord& record) {
         });
 }
 
-std::vector<Element>& WorkerProcess::AccumulatorOf(protocol::Step step, std::size_t group) {
-  auto& sums = accumulators_[step];
-  if (sums.empty()) sums.assign(groups_.size(), std::vector<Element>(kElements));
-  return sums.at(group);
+WorkerProcess::Accumulator& WorkerProcess::AccumulatorOf(protocol::Step step) {
+  Accumulator& accumulator = accumulators_[step];
+  if (accumulator.groups.empty()) {
+    accumulator.groups.assign(groups_.size(), std::vector<Element>(kElements));
+  }
+  return accumulator;
 }
 
 // ---- reduces ----
@@ -145,7 +151,9 @@ void WorkerProcess::BeginReduce(const protocol::Reduce& reduce) {
   ActiveReduce& active = reduces_[{reduce.step, reduce.group}];
   active = {};
   active.reduce = reduce;
-  active.own = AccumulatorOf(reduce.step, static_cast<std::size_t>(group - groups_.begin()));
+  const Accumulator& sums = AccumulatorOf(reduce.step);
+  active.own = sums.groups.at(static_cast<std::size_t>(group - groups_.begin()));
+  active.finite = sums.finite;
   active.scattered.resize(kElements);
   active.result.resize(kElements);
   simulation_.audit().OnReduceStarted(id_, reduce);
@@ -221,11 +229,12 @@ void WorkerProcess::FinishReduceIfDone(ActiveReduce& active) {
   const protocol::Reduce& reduce = active.reduce;
   simulation_.audit().OnReduced(id_, reduce, sum.elements);
   Later(world_.Draw(microseconds(0), microseconds(100)),
-        [this, step = reduce.step, group = reduce.group, sum = std::move(sum)] {
+        [this, step = reduce.step, group = reduce.group, sum = std::move(sum),
+         finite = active.finite] {
           sums_[{step, group}] = sum;
           const std::span<const Element> elements(sum.elements);
           Carry(replica_->OnGroupReduced(step, group, sum.k, DigestOf(elements),
-                                         {NormOf(group, elements)}));
+                                         {NormOf(group, elements, finite)}));
         });
 }
 

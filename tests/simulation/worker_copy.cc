@@ -1,5 +1,7 @@
 // WorkerProcess: what is copied between replicas: the state that a joiner begins with, the sums of
 // steps that it took no part in, the accumulators of one that leaves.
+#include <algorithm>
+
 #include "tests/simulation/worker_process.h"
 
 namespace swarm::simulation {
@@ -164,6 +166,10 @@ void WorkerProcess::AskForGradients(GradientFetch& fetch) {
     for (const auto& element : got->second) sum.elements.push_back(*element);
     sums_[{step, result.group}] = std::move(sum);
   }
+  // What the others have summed at another scale must be read at it.
+  const auto own = std::find_if(fetch.record.groups.begin(), fetch.record.groups.end(),
+                                [&](const auto& r) { return r.group == groups_.front(); });
+  Do(protocol::action::ClearStep{step, own->level});
   fetches_.erase(step);
   Carry(replica_->OnGradientsFetched(step));
 }
@@ -197,6 +203,7 @@ void WorkerProcess::OnParcel(const WorkerId& from, const protocol::Parcel& parce
   HeldParcel& held = parcels_[{from, parcel.step}];
   held.contributions = parcel.contributions;
   held.groups[parcel.group] = payload.elements;
+  held.finite = parcel.finite;
   if (held.groups.size() < groups_.size()) return;
   Carry(
       replica_->OnParcel(from, parcel.step, parcel.generation, parcel.level, parcel.contributions));

@@ -54,6 +54,12 @@ class WorkerProcess : public Process {
     bool backward = false;
     bool keep_graph = false;
   };
+  /// What is folded of one step, by group.
+  struct Accumulator {
+    std::uint64_t level = 0;  ///< of the scale of what is folded from now on
+    bool finite = true;       ///< everything was
+    std::vector<std::vector<Element>> groups;
+  };
   struct Sum {
     protocol::Attempt k;
     std::vector<Element> elements;
@@ -62,6 +68,7 @@ class WorkerProcess : public Process {
   struct ActiveReduce {
     protocol::Reduce reduce;
     std::vector<Element> own;
+    bool finite = true;
     std::vector<std::map<WorkerId, Element>> scattered;  // by element, where this one owns it
     std::vector<std::optional<Element>> result;
     bool done = false;
@@ -75,6 +82,7 @@ class WorkerProcess : public Process {
   struct HeldParcel {
     std::vector<protocol::Contribution> contributions;
     std::map<protocol::GroupIndex, std::vector<Element>> groups;
+    bool finite = true;
   };
   /// What is being copied from other replicas, one piece at a time from whoever answers.
   struct Copy {
@@ -145,7 +153,8 @@ class WorkerProcess : public Process {
   const Weights& WeightsOf(protocol::Version version) const;
   /// Returns the loss, on the last stage.
   double FinishForward(const Job& job);
-  void FinishBackward(const Job& job);
+  /// Returns whether the gradients fit the step's scale.
+  bool FinishBackward(const Job& job);
   void Apply(const protocol::CommitRecord& record);
   void BeginReduce(const protocol::Reduce& reduce);
   void OnChunk(const WorkerId& from, const protocol::ReduceChunk& chunk, const Element& element);
@@ -153,7 +162,7 @@ class WorkerProcess : public Process {
                  protocol::ReduceChunk::Phase phase, std::uint64_t e, const Element& element);
   void Scatter(ActiveReduce& active, const WorkerId& from, std::uint64_t e, const Element& element);
   void FinishReduceIfDone(ActiveReduce& active);
-  std::vector<Element>& AccumulatorOf(protocol::Step step, std::size_t group);
+  Accumulator& AccumulatorOf(protocol::Step step);
   /// Carries `event` out later, unless the state it belongs to was thrown away meanwhile.
   void Later(Duration delay, std::function<void()> event);
 
@@ -201,7 +210,7 @@ class WorkerProcess : public Process {
   StageState state_;
   std::map<protocol::TaskKey, Task> tasks_;
   std::map<protocol::TaskKey, std::uint64_t> outputs_, gradients_;
-  std::map<protocol::Step, std::vector<std::vector<Element>>> accumulators_;
+  std::map<protocol::Step, Accumulator> accumulators_;
   std::map<SumName, Sum> sums_;
   std::map<SumName, ActiveReduce> reduces_;
   std::map<ChunkName, std::vector<EarlyChunk>> early_chunks_;

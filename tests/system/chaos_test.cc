@@ -9,7 +9,7 @@ using testing::HasSubstr;
 
 class SystemChaosTest : public SystemTest {
  protected:
-  std::vector<std::string> Faults() const {
+  std::vector<std::string> Told() const {
     std::vector<std::string> texts;
     for (const auto& line : ReadLines(Out() + "/chaos.jsonl")) texts.push_back(line.at("text"));
     return texts;
@@ -23,9 +23,9 @@ TEST_F(SystemChaosTest, ABadNetworkAndSlowWorkersDoNotChangeTheLosses) {
             "cut worker-0 to trainer at step 9 for 200ms; stop trainer at step 12 for 300ms"});
   ASSERT_EQ(ExitCode(), 0) << Output();
   ExpectReferenceLosses();
-  EXPECT_THAT(Faults(), Contains("delay worker-0 by 0.003 s"));
-  EXPECT_THAT(Faults(), Contains("cut worker-2 from all is over"));
-  EXPECT_THAT(Faults(), Contains("stop trainer"));
+  EXPECT_THAT(Told(), Contains("delay worker-0 by 0.003 s"));
+  EXPECT_THAT(Told(), Contains("cut worker-2 from all is over"));
+  EXPECT_THAT(Told(), Contains("stop trainer"));
   EXPECT_THAT(Output(), testing::Not(HasSubstr("workers lost")));
   EXPECT_THAT(Content("out/workers/trainer.log"), HasSubstr("the network is disturbed by 2 rules"));
 }

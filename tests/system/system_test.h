@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "api/parse.h"
+#include "ctl/chaos.h"
 #include "ctl/swarmctl_under_test.h"
 #include "tests/swarm/local_swarm.h"
 #include "worker/state/checkpoint.h"
@@ -94,6 +95,30 @@ class SystemTest : public ctl::SwarmctlUnderTest {
     return names;
   }
 
+  /// The faults that were carried out so far, as chaos.jsonl tells them; without the ends of those
+  /// that lasted.
+  std::vector<nlohmann::json> Faults() {
+    std::vector<nlohmann::json> faults;
+    const std::string text = Content("out/chaos.jsonl");
+    std::istringstream lines(text.substr(0, text.rfind('\n') + 1));
+    for (std::string line; std::getline(lines, line);) {
+      auto fault = nlohmann::json::parse(line);
+      if (!fault.at("over")) faults.push_back(std::move(fault));
+    }
+    return faults;
+  }
+  /// Each line of a script that meets its targets once has done so, before the last step.
+  void ExpectThatAllTookHold(const std::string& script) {
+    const auto lines = ctl::ParseChaos(script);
+    ASSERT_TRUE(lines.ok()) << lines.status().ToString();
+    const auto faults = Faults();
+    EXPECT_EQ(faults.size(), lines->size());
+    for (const auto& fault : faults) {
+      EXPECT_FALSE(fault.contains("error")) << fault.dump();
+      EXPECT_LT(fault.at("step"), job_.spec.training.maxSteps) << fault.dump();
+    }
+  }
+
   /// The lines of the undisturbed run of the job in one process: steps.jsonl and events.jsonl
   /// there.
   std::string Reference() {
@@ -105,8 +130,8 @@ class SystemTest : public ctl::SwarmctlUnderTest {
     return folder;
   }
   /// steps.jsonl of the run tells, of each step of job_ once, the reference's loss.
-  void ExpectReferenceLosses() {
-    const auto expected = Losses(Reference());
+  void ExpectReferenceLosses() { ExpectLosses(Losses(Reference())); }
+  void ExpectLosses(const std::vector<double>& expected) {
     const auto losses = Losses(Out());
     ASSERT_EQ(expected.size(), job_.spec.training.maxSteps);
     ASSERT_EQ(losses.size(), expected.size());

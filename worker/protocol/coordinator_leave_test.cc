@@ -171,6 +171,46 @@ TEST_F(CoordinatorLeaveTest, ALeaverWhoseOnlyHeirIsLostIsLetToWorkAgain) {
   CompleteStep();
 }
 
+TEST_F(CoordinatorLeaveTest, InDelayedModeItHandsOverBothStepsAndGoesWhenBothAreHeld) {
+  options_.delayed = true;
+  options_.microbatches = 6;
+  StartTraining({1, 2});
+  // Of each of the two steps all but one microbatch, which b2 has.
+  std::map<std::uint64_t, std::set<std::uint64_t>> open;
+  std::map<std::uint64_t, std::vector<Contribution>> folded;  // by b1
+  for (const std::uint64_t later : {0, 1}) {
+    for (std::uint64_t m = 0; m < options_.microbatches; ++m) {
+      if (!IsIssued(m, later)) continue;
+      if (open[later].empty() && Owner(m, 1, later) == "b2") {
+        open[later].insert(m);
+        continue;
+      }
+      if (Owner(m, 1, later) == "b1") {
+        folded[later].push_back({Microbatch(m), Key(m, 1, later).attempt, 0});
+      }
+      Fold(m, 1, later);
+      Fold(m, 0, later);
+    }
+    ASSERT_FALSE(open[later].empty());
+    ASSERT_FALSE(folded[later].empty());
+  }
+  Listen();
+  Say("b1", Leaving{30});
+  ASSERT_EQ(Told<HandOver>("b1").size(), 2u);
+  Listen();
+  Say("b2", ParcelHeld{Generation(0), Step(1), WorkerId("b1"), folded[1]});
+  EXPECT_TRUE(WhoWasTold<Roster>().empty());
+  EXPECT_TRUE(Told<Shutdown>("b1").empty());
+  Say("b2", ParcelHeld{Generation(0), Step(0), WorkerId("b1"), folded[0]});
+  EXPECT_EQ(Told<Roster>("b2").at(0).adoptions,
+            (std::vector<Adoption>{{WorkerId("b1"), WorkerId("b2"), Step(0)},
+                                   {WorkerId("b1"), WorkerId("b2"), Step(1)}}));
+  EXPECT_FALSE(Told<Shutdown>("b1").at(0).rejoin);
+  CompleteStep();
+  CompleteStep();
+  EXPECT_TRUE(WhoWasTold<Resend>().empty());  // nothing is computed twice
+}
+
 TEST_F(CoordinatorLeaveTest, WhoLeavesBeforeItServedJustGoes) {
   StartTraining({1, 2});
   Come("new");

@@ -86,18 +86,19 @@ void CoordinatorTest::BeginGeneration(std::uint64_t generation, std::uint64_t ve
 }
 
 void CoordinatorTest::Forward(std::uint64_t m, std::uint64_t stage) {
-  Report(m, stage, TaskReport::Event::kForwarded);
+  Report(m, stage, 0, TaskReport::Event::kForwarded);
 }
 
-void CoordinatorTest::Fold(std::uint64_t m, std::uint64_t stage) {
-  rows_.at({step(), m}).at(stage).folded = true;
-  Report(m, stage, TaskReport::Event::kFolded);
+void CoordinatorTest::Fold(std::uint64_t m, std::uint64_t stage, std::uint64_t later) {
+  rows_.at({step() + later, m}).at(stage).folded = true;
+  Report(m, stage, later, TaskReport::Event::kFolded);
 }
 
-void CoordinatorTest::Report(std::uint64_t m, std::uint64_t stage, TaskReport::Event event) {
-  TaskReport report{.key = Key(m, stage), .event = event, .seconds = 1};
+void CoordinatorTest::Report(std::uint64_t m, std::uint64_t stage, std::uint64_t later,
+                             TaskReport::Event event) {
+  TaskReport report{.key = Key(m, stage, later), .event = event, .seconds = 1};
   if (stage + 1 == options_.replicas.size()) report.loss = 2;
-  Say(Owner(m, stage), Progress{{report}});
+  Say(Owner(m, stage, later), Progress{{report}});
 }
 
 void CoordinatorTest::FoldAll() {
@@ -176,13 +177,18 @@ std::optional<order::Finish> CoordinatorTest::Finished() const {
   return finishes.empty() ? std::nullopt : std::optional(finishes.front());
 }
 
-std::string CoordinatorTest::Owner(std::uint64_t m, std::uint64_t stage) const {
-  return rows_.at({step(), m}).at(stage).hop.worker.value;
+bool CoordinatorTest::IsIssued(std::uint64_t m, std::uint64_t later) const {
+  return rows_.contains({step() + later, m});
 }
 
-TaskKey CoordinatorTest::Key(std::uint64_t m, std::uint64_t stage) const {
-  return {coordinator_->generation(), Step(step()), Microbatch(m), StageIndex(stage),
-          rows_.at({step(), m}).at(stage).hop.attempt};
+std::string CoordinatorTest::Owner(std::uint64_t m, std::uint64_t stage,
+                                   std::uint64_t later) const {
+  return rows_.at({step() + later, m}).at(stage).hop.worker.value;
+}
+
+TaskKey CoordinatorTest::Key(std::uint64_t m, std::uint64_t stage, std::uint64_t later) const {
+  return {coordinator_->generation(), Step(step() + later), Microbatch(m), StageIndex(stage),
+          rows_.at({step() + later, m}).at(stage).hop.attempt};
 }
 
 void CoordinatorTest::Note(const protocol::Forward& frame) {

@@ -45,10 +45,11 @@ class CoordinatorTest : public testing::Test {
   void Publish(Version version, const std::string& error = {});
   void BeginGeneration(std::uint64_t generation, std::uint64_t version);
 
-  // ---- the work: of whoever has the cell now, in the step that is next to be committed ----
+  // ---- the work: of whoever has the cell now, in the step that is next to be committed, or
+  // `later` ones behind it ----
 
   void Forward(std::uint64_t m, std::uint64_t stage);
-  void Fold(std::uint64_t m, std::uint64_t stage);
+  void Fold(std::uint64_t m, std::uint64_t stage, std::uint64_t later = 0);
   /// All cells that are issued, and what their folds let be issued.
   void FoldAll();
   /// Everybody who was asked for a sum, and not told to thaw it, has it.
@@ -103,9 +104,11 @@ class CoordinatorTest : public testing::Test {
 
   std::uint64_t step() const { return coordinator_->Status().step.value; }
   std::string state() const { return coordinator_->Status().state; }
+  /// Whether the microbatch was sent out.
+  bool IsIssued(std::uint64_t m, std::uint64_t later = 0) const;
   /// Who is to fold the cell, or has.
-  std::string Owner(std::uint64_t m, std::uint64_t stage) const;
-  TaskKey Key(std::uint64_t m, std::uint64_t stage) const;
+  std::string Owner(std::uint64_t m, std::uint64_t stage, std::uint64_t later = 0) const;
+  TaskKey Key(std::uint64_t m, std::uint64_t stage, std::uint64_t later = 0) const;
   /// The last Reduce that the worker was asked for.
   const protocol::Reduce& Asked(const std::string& name, std::uint64_t group) const {
     return asked_.at({name, group});
@@ -122,7 +125,7 @@ class CoordinatorTest : public testing::Test {
   };
   void Keep(Orders orders);
   void Note(const protocol::Forward& frame);
-  void Report(std::uint64_t m, std::uint64_t stage, TaskReport::Event event);
+  void Report(std::uint64_t m, std::uint64_t stage, std::uint64_t later, TaskReport::Event event);
 
   std::optional<Coordinator> coordinator_;
   Orders orders_;

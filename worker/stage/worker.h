@@ -21,6 +21,7 @@
 #include "base/loop.h"
 #include "worker/model/stage.h"
 #include "worker/net/endpoint.h"
+#include "worker/net/faulty/holds.h"
 #include "worker/net/outbox.h"
 #include "worker/protocol/replica.h"
 #include "worker/stage/compute.h"
@@ -45,6 +46,9 @@ struct WorkerOptions {
   /// How long to go on without a trainer before giving up: the next one may take a while to come.
   Duration trainer_patience = std::chrono::seconds(60);
   std::uint64_t retained_bytes_max = 1ull << 30;  ///< see protocol::ReplicaOptions
+  /// Called on the compute thread as a piece of work on a training step begins; may block it. Empty
+  /// outside of experiments.
+  std::function<void(net::WorkPhase, protocol::Step)> at_phase = {};
 };
 
 /// Opens the worker's endpoint with the worker as its handler.
@@ -143,6 +147,9 @@ class Worker : public net::EndpointHandler {
   void Do(const protocol::action::Tell& a);
   void Do(const protocol::action::Refuse& a);
   void Do(const protocol::action::Rejoin& a);
+  void EnterPhase(net::WorkPhase phase, protocol::Step step) const {
+    if (options_.at_phase) options_.at_phase(phase, step);
+  }
   void OnSum(ReducedSum sum);
   void OnGradients(const protocol::CommitRecord& record, Result<std::vector<Bytes>> gradients);
   std::vector<protocol::WorkerId> DonorsOfGradients() const;

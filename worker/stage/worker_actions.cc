@@ -51,6 +51,7 @@ void Worker::Do(const protocol::action::RunForward& a) {
       a.key.step, ComputeKind::kForward,
       [this, a, stage = stage_, frame = it->second.frame, input = std::move(it->second.boundary)] {
         const std::vector<std::int32_t> ids = TokensOf(frame);
+        if (a.keep_graph) EnterPhase(net::WorkPhase::kForward, a.key.step);
         const Timepoint begin = Clock::now();
         auto result = std::make_shared<Result<model::ForwardResult>>(
             stage->Forward(a.key, a.version, {frame.sequences, frame.tokens_per_sequence, ids},
@@ -73,6 +74,7 @@ void Worker::Do(const protocol::action::RunForward& a) {
 void Worker::Do(const protocol::action::RunBackward& a) {
   compute_.PostTask(a.key.step, ComputeKind::kBackward,
                     [this, a, stage = stage_, gradient = Extract(gradients_, a.key)] {
+                      EnterPhase(net::WorkPhase::kBackward, a.key.step);
                       const Timepoint begin = Clock::now();
                       auto result =
                           std::make_shared<Result<Bytes>>(stage->Backward(a.key, gradient));
@@ -133,6 +135,7 @@ void Worker::Do(const protocol::action::ReleaseRetained& a) {
 void Worker::Do(const protocol::action::StartReduce& a) {
   // Behind all folds of the step, which stand in the same queue already.
   compute_.PostState([this, stage = stage_, reduce = a.reduce] {
+    EnterPhase(net::WorkPhase::kReduce, reduce.step);
     for (std::uint64_t i = 0; i < stage->groups().size(); ++i) {
       if (stage->groups()[i].index != reduce.group) continue;
       reducing_.Begin(reduce, stage, i, stage->Accumulator(reduce.step, i));
@@ -228,6 +231,7 @@ void Worker::Do(const protocol::action::ApplyCommit& a) {
     sums.push_back(sum == sums_.end() ? Bytes() : sum->second.elements);
   }
   compute_.PostState([this, stage = stage_, record = a.record, sums = std::move(sums)] {
+    EnterPhase(net::WorkPhase::kCommit, record.step);
     const Status status = stage->Apply(sums, record.clip, record.learning_rate, record.skip);
     const Digest state = status.ok() ? stage->StateDigest() : Digest{};
     control_.Post([this, record, status, state] {

@@ -3,7 +3,7 @@
 //
 // As text, one rule a line: `cut FROM TO` or `delay FROM TO MILLISECONDS`, where FROM and TO are
 // ids ("worker-3", "trainer") or `*`, which is everybody but observers: whoever only looks at a job
-// is no part of the experiment.
+// is no part of the experiment. Lines that begin with `hold` are holds.h's.
 #pragma once
 
 #include <optional>

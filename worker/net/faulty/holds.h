@@ -1,0 +1,60 @@
+// Moments at which a worker waits, so that a fault can meet it there: as it begins its part of a
+// phase of a step. For experiments and tests (`swarmctl run --chaos`, "at reduce of step 7").
+//
+// They stand in the file of fault_rules.h, one a line: `hold WORKER PHASE STEP`. Whoever waits says
+// so in a file beside it, and goes on when its line is gone.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "worker/protocol/ids.h"
+
+namespace swarm::net {
+
+/// What a worker computes of a step, in this order.
+enum class WorkPhase : std::uint8_t { kForward, kBackward, kReduce, kCommit };
+/// "forward", "backward", "reduce", "commit".
+std::string_view NameOf(WorkPhase phase);
+std::optional<WorkPhase> FindWorkPhase(std::string_view name);
+
+/// The worker waits as it begins this phase of the step, or of the first later one in which it has
+/// a part in that phase.
+struct Hold {
+  std::string worker;
+  WorkPhase phase{};
+  std::uint64_t step = 0;
+  bool operator==(const Hold&) const = default;
+};
+
+std::string FormatHolds(const std::vector<Hold>& holds);
+/// The holds among the lines of `text`; others are fault_rules.h's. Errors: kInvalidArgument names
+/// the line.
+Result<std::vector<Hold>> ParseHolds(std::string_view text);
+
+/// Holds FormatHolds of the hold that `worker` waits in; is not there while it waits in none.
+std::string HeldFile(const std::string& rules_file, const std::string& worker);
+
+/// The worker's side. Used from one thread, which it keeps waiting.
+class HoldPoint {
+ public:
+  HoldPoint(std::string rules_file, protocol::WorkerId self);
+
+  /// Returns at once unless the file says that this worker is held here; then when it says so no
+  /// more, after ten seconds at the latest.
+  void Pass(WorkPhase phase, protocol::Step step);
+
+ private:
+  /// The first hold of the file that is for this worker, here, and was not passed already.
+  std::optional<Hold> Find(WorkPhase phase, protocol::Step step) const;
+
+  const std::string rules_file_;
+  const std::string self_;
+  std::vector<Hold> passed_;
+};
+
+}  // namespace swarm::net
