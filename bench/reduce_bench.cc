@@ -25,7 +25,7 @@ struct Side final : net::EndpointHandler {
         {.self = id, .listen = "127.0.0.1:0", .job = "bench", .plaintext = true}, this);
     SWARM_CHECK(created.ok(), created.status().ToString());
     endpoint = std::move(*created);
-    outbox = std::make_unique<net::Outbox>(endpoint.get());
+    outbox = std::make_unique<net::Outbox>(endpoint.get(), &loop);
   }
   ~Side() override {
     loop.Stop();
@@ -34,18 +34,12 @@ struct Side final : net::EndpointHandler {
   void OnMessage(const WorkerId& from, net::Lane, net::Envelope envelope) override {
     loop.Post([this, from, envelope = std::move(envelope)] {
       take(from, std::get<ReduceChunk>(envelope.message), envelope.payload);
-      Flush();
     });
   }
   void OnPeerUp(const WorkerId&) override { up.set_value(); }
   void OnPeerDown(const WorkerId&, const Status&) override {}
   void Send(const WorkerId& to, ReduceChunk chunk, Bytes payload) {
     (void)outbox->Send(to, net::Lane::kData, {chunk, std::move(payload)});
-  }
-  void Flush() {
-    if (outbox->Flush() > 0) {
-      loop.PostAt(Clock::now() + std::chrono::microseconds(200), [this] { Flush(); });
-    }
   }
 
   WorkerId id;
@@ -71,10 +65,7 @@ double Time(Side& a, Side& b, const std::function<void(Side&, std::function<void
   }
   const Timepoint start = Clock::now();
   for (Side* side : {&a, &b}) {
-    side->loop.Post([&begin, side] {
-      begin(*side);
-      side->Flush();
-    });
+    side->loop.Post([&begin, side] { begin(*side); });
   }
   done_a.get_future().wait();
   done_b.get_future().wait();

@@ -1,19 +1,21 @@
 // Messages on their way to peers that cannot take them yet: a connection that is still being
-// opened, or a send window that is full. Keeps the order of each (peer, lane); what waits is sent
-// again when Flush is called. Not thread-safe: owned by a Loop.
+// opened, or a send window that is full. Keeps the order of each (peer, lane); what waits is tried
+// again every millisecond. Not thread-safe: owned by a Loop.
 #pragma once
 
 #include <deque>
 #include <map>
 #include <utility>
 
+#include "base/loop.h"
 #include "worker/net/endpoint.h"
 
 namespace swarm::net {
 
 class Outbox {
  public:
-  explicit Outbox(Endpoint* endpoint) : endpoint_(endpoint) {}
+  /// Used on `loop` alone; both outlive it, or the loop is stopped before it ends.
+  Outbox(Endpoint* endpoint, Loop* loop) : endpoint_(endpoint), loop_(loop) {}
 
   /// Sends now, or keeps the message until it can be sent. A message that can never be sent (above
   /// the cap) is the returned error.
@@ -27,11 +29,12 @@ class Outbox {
     }
     queue.push_back(std::move(envelope));
     ++count_;
+    ScheduleFlush();
     return Status();
   }
 
-  /// Tries again what waits. Returns the number of messages that still wait.
-  std::size_t Flush() {
+  /// Tries again what waits.
+  void Flush() {
     for (auto& [key, queue] : waiting_) {
       while (!queue.empty()) {
         const Status status = endpoint_->Send(key.first, key.second, queue.front());
@@ -40,7 +43,7 @@ class Outbox {
         --count_;
       }
     }
-    return count_;
+    if (count_ > 0) ScheduleFlush();
   }
 
   /// Forgets what waits for a peer that is gone.
@@ -63,7 +66,17 @@ class Outbox {
            status.code() == StatusCode::kResourceExhausted;
   }
 
-  Endpoint* endpoint_;
+  void ScheduleFlush() {
+    if (std::exchange(scheduled_, true)) return;
+    loop_->PostAt(Clock::now() + std::chrono::milliseconds(1), [this] {
+      scheduled_ = false;
+      Flush();
+    });
+  }
+
+  Endpoint* const endpoint_;
+  Loop* const loop_;
+  bool scheduled_ = false;
   std::map<std::pair<WorkerId, Lane>, std::deque<Envelope>> waiting_;
   std::size_t count_ = 0;
 };

@@ -12,7 +12,6 @@ using protocol::WorkerId;
 
 namespace {
 
-constexpr Duration kFlushInterval = std::chrono::milliseconds(1);
 /// What peers may send of sums that this worker has not begun. An honest one sends at most a shard
 /// for each sum that it has begun; beyond this the sum is asked for again, when it does not end.
 constexpr std::uint64_t kEarlyBytesMax = 4ull << 30;
@@ -23,7 +22,7 @@ Reducing::Reducing(WorkerId self, WorkerCounters* counters, Done done)
     : self_(std::move(self)), counters_(counters), done_(std::move(done)) {}
 
 void Reducing::Attach(net::Endpoint* endpoint) {
-  loop_.Post([this, endpoint] { outbox_ = std::make_unique<net::Outbox>(endpoint); });
+  loop_.Post([this, endpoint] { outbox_ = std::make_unique<net::Outbox>(endpoint, &loop_); });
 }
 
 void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model::Stage> stage,
@@ -51,14 +50,12 @@ void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model
       }
     }
     FinishIfDone(key);
-    SendWaiting();
   });
 }
 
 void Reducing::OnChunk(const WorkerId& from, const ReduceChunk& chunk, Bytes payload) {
   loop_.Post([this, from, chunk, payload = std::move(payload)]() mutable {
     Take(from, chunk, std::move(payload));
-    SendWaiting();
   });
 }
 
@@ -121,20 +118,14 @@ void Reducing::Release(protocol::Generation generation, protocol::Step step) {
 }
 
 void Reducing::Flush() {
-  loop_.Post([this] { SendWaiting(); });
+  loop_.Post([this] {
+    if (outbox_) outbox_->Flush();
+  });
 }
 
 void Reducing::Forget(const WorkerId& peer) {
   loop_.Post([this, peer] {
     if (outbox_) outbox_->Forget(peer);
-  });
-}
-
-void Reducing::SendWaiting() {
-  if (!outbox_ || outbox_->Flush() == 0 || std::exchange(flush_scheduled_, true)) return;
-  loop_.PostAt(Clock::now() + kFlushInterval, [this] {
-    flush_scheduled_ = false;
-    SendWaiting();
   });
 }
 

@@ -79,14 +79,12 @@ class Reducing {
   // On the loop.
   void Take(const protocol::WorkerId& from, const protocol::ReduceChunk& chunk, Bytes payload);
   void FinishIfDone(const Key& key);
-  void SendWaiting();
 
   const protocol::WorkerId self_;
   WorkerCounters* const counters_;
   const Done done_;
   std::unique_ptr<net::Outbox> outbox_;
   SumBuffers buffers_;
-  bool flush_scheduled_ = false;
   std::map<Key, Sum> sums_;
   std::map<Key, std::vector<EarlyChunk>> early_;
   std::uint64_t early_bytes_ = 0;

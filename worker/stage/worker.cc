@@ -18,7 +18,6 @@ constexpr Duration kBeatInterval = std::chrono::milliseconds(250);
 constexpr Duration kMissInterval = std::chrono::seconds(60);
 /// Between two tries to load a state from a storage that does not answer; the trainer has a limit.
 constexpr Duration kLoadRetry = std::chrono::seconds(5);
-constexpr Duration kFlushInterval = std::chrono::milliseconds(1);
 constexpr std::size_t kEarlyControlMax = 65536;
 
 bool WasRefused(const protocol::Actions& actions) {
@@ -28,13 +27,13 @@ bool WasRefused(const protocol::Actions& actions) {
 }  // namespace
 
 Result<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
-                                              const MakeEndpoint& make_endpoint) {
+                                              const net::MakeEndpoint& make_endpoint) {
   std::unique_ptr<Worker> worker(new Worker(std::move(options)));
   ASSIGN_OR_RETURN(auto endpoint, make_endpoint(worker.get()));
   std::promise<void> installed;
   worker->control_.Post([&] {
     worker->endpoint_ = std::move(endpoint);
-    worker->outbox_ = std::make_unique<net::Outbox>(worker->endpoint_.get());
+    worker->outbox_ = std::make_unique<net::Outbox>(worker->endpoint_.get(), &worker->control_);
     worker->reducing_.Attach(worker->endpoint_.get());
     worker->trainer_lost_ = Clock::now();
     worker->endpoint_->Connect(worker->options_.trainer, worker->options_.trainer_addresses);
@@ -495,7 +494,6 @@ void Worker::Send(const WorkerId& to, Lane lane, protocol::Message message, Byte
   if (dropped_.contains(to)) return;  // evicted: what it needs is asked of the trainer
   const Status status = outbox_->Send(to, lane, {std::move(message), std::move(payload)});
   if (!status.ok()) GiveUp(Internal("cannot send to " + to.value + ": " + status.message()));
-  if (outbox_->waiting() > 0) ScheduleFlush();
 }
 
 /// To the trainer, if there is one: what the next one needs to know it asks for.
@@ -509,14 +507,6 @@ void Worker::FlushProgress() {
   if (progress_.reports.empty()) return;
   protocol::Progress progress = std::exchange(progress_, {});
   if (trainer_up_) Send(options_.trainer, Lane::kControl, std::move(progress), {});
-}
-
-void Worker::ScheduleFlush() {
-  if (std::exchange(flush_scheduled_, true)) return;
-  control_.PostAt(Clock::now() + kFlushInterval, [this] {
-    flush_scheduled_ = false;
-    if (outbox_->Flush() > 0) ScheduleFlush();
-  });
 }
 
 }  // namespace swarm::stage

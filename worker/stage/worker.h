@@ -22,6 +22,7 @@
 #include "worker/model/stage.h"
 #include "worker/net/endpoint.h"
 #include "worker/net/faulty/holds.h"
+#include "worker/net/make_endpoint.h"
 #include "worker/net/outbox.h"
 #include "worker/protocol/replica.h"
 #include "worker/stage/compute.h"
@@ -51,15 +52,11 @@ struct WorkerOptions {
   std::function<void(net::WorkPhase, protocol::Step)> at_phase = {};
 };
 
-/// Opens the worker's endpoint with the worker as its handler.
-using MakeEndpoint =
-    std::function<Result<std::unique_ptr<net::Endpoint>>(net::EndpointHandler* handler)>;
-
 class Worker : public net::EndpointHandler {
  public:
   /// Opens the endpoint and begins to look for the trainer. Errors: those of `make_endpoint`.
   static Result<std::unique_ptr<Worker>> Start(WorkerOptions options,
-                                               const MakeEndpoint& make_endpoint);
+                                               const net::MakeEndpoint& make_endpoint);
   ~Worker() override;
 
   /// Blocks until the trainer dismisses this worker (ok), or it cannot go on. kAborted: its state
@@ -112,7 +109,6 @@ class Worker : public net::EndpointHandler {
   void Send(const protocol::WorkerId& to, net::Lane lane, protocol::Message message, Bytes payload);
   void Tell(protocol::Message message);
   void FlushProgress();
-  void ScheduleFlush();
   void GiveUp(const Status& why);
   void MissTrainer(Timepoint now);
   Status Readiness() const;
@@ -162,7 +158,6 @@ class Worker : public net::EndpointHandler {
   // Control loop.
   std::unique_ptr<net::Outbox> outbox_;
   bool trainer_up_ = false;
-  bool flush_scheduled_ = false;
   Timepoint trainer_lost_;
   Timepoint missed_;           // when it was last said that there is no trainer
   protocol::Version decided_;  // commits that were heard of

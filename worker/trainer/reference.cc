@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "api/llama_config.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "worker/optim/schedule.h"
@@ -17,6 +16,7 @@
 #include "worker/state/checkpoint.h"
 #include "worker/trainer/beginning.h"
 #include "worker/trainer/job_data.h"
+#include "worker/trainer/publish.h"
 #include "worker/trainer/run_log.h"
 
 namespace swarm::trainer {
@@ -239,18 +239,11 @@ Status Reference::WriteCheckpoint() {
         state::WriteStageFiles(*storage_, id.Folder(), s, stages_.size(), stages_[s]->Snapshot()));
     files.insert(files.end(), written.begin(), written.end());
   }
-  RETURN_IF_ERROR(state::PublishManifest(
-      *storage_, {.job_name = job_.name,
-                  .generation = generation_,
-                  .version = id.version,
-                  .seed = spec().training.seed,
-                  .stage_count = stages_.size(),
-                  .previous = delayed() && id.version.value > 0,
-                  .config_json = api::LlamaConfigToJson(spec().model.config).dump(),
-                  .files = files}));
-  const auto removed = state::RemoveOld(*storage_, spec().checkpoint.keepLast);
-  if (!removed.ok()) LOG_WARN("old checkpoints stay: {}", removed.status().message());
-  return Status();
+  return PublishCheckpoint(*storage_, job_,
+                           {.generation = generation_,
+                            .version = id.version,
+                            .stage_count = stages_.size(),
+                            .files = files});
 }
 
 Status Reference::Run() {

@@ -7,11 +7,11 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "api/llama_config.h"
 #include "api/parse.h"
 #include "base/log.h"
 #include "worker/optim/schedule.h"
 #include "worker/state/checkpoint.h"
+#include "worker/trainer/publish.h"
 
 namespace swarm::trainer {
 
@@ -21,7 +21,6 @@ using protocol::Message;
 
 namespace {
 
-constexpr Duration kFlushInterval = std::chrono::milliseconds(1);
 /// How long to wait at the end until all farewells are on their way.
 constexpr Duration kFarewell = std::chrono::seconds(2);
 /// Between two looks at what has a deadline.
@@ -84,7 +83,7 @@ Status Fenced(Claim* claim) { return claim == nullptr ? Status() : claim->Check(
 }  // namespace
 
 Result<std::unique_ptr<Trainer>> Trainer::Start(TrainerOptions options,
-                                                const MakeEndpoint& make_endpoint) {
+                                                const net::MakeEndpoint& make_endpoint) {
   std::unique_ptr<Trainer> trainer(new Trainer(std::move(options)));
   RETURN_IF_ERROR(trainer->Prepare());
   // Whoever connects meets a trainer that is complete: the loop waits until it is.
@@ -93,7 +92,7 @@ Result<std::unique_ptr<Trainer>> Trainer::Start(TrainerOptions options,
   auto endpoint = make_endpoint(trainer.get());
   if (endpoint.ok()) {
     trainer->endpoint_ = std::move(*endpoint);
-    trainer->outbox_ = std::make_unique<net::Outbox>(trainer->endpoint_.get());
+    trainer->outbox_ = std::make_unique<net::Outbox>(trainer->endpoint_.get(), &trainer->control_);
   }
   complete.set_value();
   if (!endpoint.ok()) return endpoint.status();
@@ -260,7 +259,7 @@ void Trainer::OnPeerDown(const WorkerId& peer, const Status& why) {
     observers_.erase(peer);
     detector_.Forget(peer);
     Carry(coordinator_->OnWorkerLost(peer, why.message(), /*connected=*/false, Clock::now()));
-    if (outcome_ && pulses_.empty()) ScheduleFlush();
+    EndIfAllHaveHeard();
   });
 }
 
@@ -391,37 +390,25 @@ void Trainer::Do(const protocol::order::Validated& o) {
 }
 
 void Trainer::Do(const protocol::order::PublishCheckpoint& o) {
-  state::Manifest manifest{
-      .job_name = options_.job.name,
-      .job_uid = options_.job_uid,
-      .generation = coordinator_->generation(),
-      .term = options_.term,
-      .version = o.version,
-      .seed = options_.job.spec.training.seed,
-      .stage_count = options_.replicas.size(),
-      .previous =
-          options_.job.spec.training.stepMode == api::StepMode::kDelayed && o.version.value > 0,
-      .config_json = api::LlamaConfigToJson(options_.job.spec.model.config).dump(),
-      .files = o.files};
+  state::Manifest manifest{.job_uid = options_.job_uid,
+                           .generation = coordinator_->generation(),
+                           .term = options_.term,
+                           .version = o.version,
+                           .stage_count = options_.replicas.size(),
+                           .files = o.files};
   ArchiveSteps();
-  storage_.Post([this, manifest = std::move(manifest), spec = options_.job.spec] {
+  storage_.Post([this, manifest = std::move(manifest), job = options_.job] {
     Status status = ClaimCheckpoints();
     if (status.ok()) status = Fenced(checkpoint_claim_.get());
     if (status.code() == StatusCode::kAborted) {
       control_.Post([this] { OnLaterTrainer(); });
       return;
     }
-    auto storage = state::Storage::Open(spec.checkpoint.uri, spec.storage);
+    const auto storage = state::Storage::Open(job.spec.checkpoint.uri, job.spec.storage);
     if (status.ok()) {
-      status = storage.ok() ? state::PublishManifest(**storage, manifest) : storage.status();
+      status = storage.ok() ? PublishCheckpoint(**storage, job, manifest) : storage.status();
     }
-    // The trainer before may have published the same.
-    if (status.code() == StatusCode::kAlreadyExists) status = Status();
-    if (status.ok()) {
-      ++counters_.checkpoints;
-      const auto removed = state::RemoveOld(**storage, spec.checkpoint.keepLast);
-      if (!removed.ok()) LOG_WARN("old checkpoints stay: {}", removed.status().message());
-    }
+    if (status.ok()) ++counters_.checkpoints;
     control_.Post([this, version = manifest.version, error = status.message()] {
       Carry(coordinator_->OnCheckpointPublished(version, error, Clock::now()));
     });
@@ -533,24 +520,17 @@ void Trainer::Do(const protocol::order::Finish& o) {
   const Timepoint now = Clock::now();
   for (const WorkerId& observer : observers_) Send(observer, Lane::kControl, Describe());
   control_.PostAt(now + kFarewell, [this] { End(); });
-  ScheduleFlush();
+  EndIfAllHaveHeard();
 }
 
 void Trainer::Send(const WorkerId& to, Lane lane, Message message) {
   const Status status = outbox_->Send(to, lane, {std::move(message), {}});
   if (!status.ok()) LOG_WARN("cannot send to {}: {}", to.value, status.message());
-  if (outbox_->waiting() > 0) ScheduleFlush();
 }
 
-void Trainer::ScheduleFlush() {
-  if (std::exchange(flush_scheduled_, true)) return;
-  control_.PostAt(Clock::now() + kFlushInterval, [this] {
-    flush_scheduled_ = false;
-    const bool waits = outbox_->Flush() > 0;
-    if (waits) ScheduleFlush();
-    // The workers leave when they have heard; then there is nobody left to wait for.
-    if (outcome_ && !waits && pulses_.empty()) End();
-  });
+/// The workers leave when they have heard; then there is nobody left to wait for.
+void Trainer::EndIfAllHaveHeard() {
+  if (outcome_ && pulses_.empty() && outbox_->waiting() == 0) End();
 }
 
 void Trainer::End() {

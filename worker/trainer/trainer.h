@@ -19,7 +19,7 @@
 #include "api/swarmjob.h"
 #include "base/histogram.h"
 #include "base/loop.h"
-#include "worker/net/endpoint.h"
+#include "worker/net/make_endpoint.h"
 #include "worker/net/outbox.h"
 #include "worker/protocol/coordinator.h"
 #include "worker/protocol/detector.h"
@@ -78,16 +78,13 @@ struct TrainerCounters {
   SecondsHistogram step_seconds;
 };
 
-using MakeEndpoint =
-    std::function<Result<std::unique_ptr<net::Endpoint>>(net::EndpointHandler* handler)>;
-
 class Trainer : public net::EndpointHandler {
  public:
   /// Opens data and storage, finds the checkpoint to begin with, and waits for workers. Everything
   /// that is wrong with the job is found here, before a worker is needed. Errors name what and
   /// where.
   static Result<std::unique_ptr<Trainer>> Start(TrainerOptions options,
-                                                const MakeEndpoint& make_endpoint);
+                                                const net::MakeEndpoint& make_endpoint);
   ~Trainer() override;
 
   /// Blocks until the job is over and all have been told.
@@ -146,7 +143,7 @@ class Trainer : public net::EndpointHandler {
   void ArchiveNowAndThen();
   void OnLaterTrainer();
   void LookForLaterTrainer(Timepoint now);
-  void ScheduleFlush();
+  void EndIfAllHaveHeard();
   void End();
 
   TrainerOptions options_;
@@ -168,7 +165,6 @@ class Trainer : public net::EndpointHandler {
   protocol::FailureDetector detector_;
   std::set<net::WorkerId> observers_;  // who has asked, and is still connected
   std::optional<Outcome> outcome_;
-  bool flush_scheduled_ = false;
   bool ended_already_ = false;
   bool overdue_ = false;  // a stop has taken too long
 

@@ -18,7 +18,7 @@
 #include <variant>
 
 #include "base/loop.h"
-#include "worker/net/endpoint.h"
+#include "worker/net/make_endpoint.h"
 #include "worker/net/faulty/fault_rules.h"
 
 namespace swarm::net {
@@ -36,8 +36,6 @@ struct FaultyOptions {
 /// Without rules it hands everything on, in the caller's thread.
 class FaultyEndpoint final : public Endpoint, private EndpointHandler {
  public:
-  using MakeEndpoint = std::function<Result<std::unique_ptr<Endpoint>>(EndpointHandler*)>;
-
   /// Errors: those of `make`, which makes the endpoint inside.
   static Result<std::unique_ptr<Endpoint>> Create(const FaultyOptions& options,
                                                   EndpointHandler* handler,

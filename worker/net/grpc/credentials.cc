@@ -5,6 +5,7 @@
 #include <grpcpp/security/tls_credentials_options.h>
 
 #include "base/log.h"
+#include "base/percent_encode.h"
 #include "worker/net/grpc/certificate.h"
 #include "worker/net/grpc/process.h"
 
@@ -12,23 +13,6 @@ namespace swarm::net {
 namespace {
 
 constexpr unsigned kReloadSeconds = 1;
-
-std::string PercentEncode(const std::string& text) {
-  static constexpr char kDigits[] = "0123456789ABCDEF";
-  std::string encoded;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '.' || c == '_' || c == '-';
-    if (plain) {
-      encoded += c;
-    } else {
-      encoded += '%';
-      encoded += kDigits[static_cast<unsigned char>(c) >> 4];
-      encoded += kDigits[static_cast<unsigned char>(c) & 15];
-    }
-  }
-  return encoded;
-}
 
 /// Refuses, during the handshake, whoever is not of the job, or not the one who was called. The
 /// host that was dialled says nothing: gateways and pods' addresses are not in certificates.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/percent_encode.h"
 #include "worker/state/file_storage.h"
 #include "worker/state/s3/xml.h"
 

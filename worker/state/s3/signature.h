@@ -38,9 +38,6 @@ std::vector<Header> Sign(const SignableRequest& request, const Credentials& cred
 /// "/path?a=b", encoded exactly as Sign takes it for signed.
 std::string EncodeTarget(const SignableRequest& request);
 
-/// All bytes but letters, digits and "-._~" as %XX; '/' too unless `keep_slash`.
-std::string PercentEncode(std::string_view text, bool keep_slash = false);
-
 /// SHA-256 of the pieces, one after the other, as 64 hexadecimal digits.
 std::string Sha256Hex(std::span<const Bytes> pieces);
 

@@ -1,0 +1,24 @@
+#include "worker/trainer/publish.h"
+
+#include <nlohmann/json.hpp>
+
+#include "api/llama_config.h"
+#include "base/log.h"
+
+namespace swarm::trainer {
+
+Status PublishCheckpoint(state::Storage& storage, const api::SwarmJob& job,
+                         state::Manifest manifest) {
+  manifest.job_name = job.name;
+  manifest.seed = job.spec.training.seed;
+  manifest.previous =
+      job.spec.training.stepMode == api::StepMode::kDelayed && manifest.version.value > 0;
+  manifest.config_json = api::LlamaConfigToJson(job.spec.model.config).dump();
+  const Status status = state::PublishManifest(storage, manifest);
+  if (!status.ok() && status.code() != StatusCode::kAlreadyExists) return status;
+  const auto removed = state::RemoveOld(storage, job.spec.checkpoint.keepLast);
+  if (!removed.ok()) LOG_WARN("old checkpoints stay: {}", removed.status().message());
+  return Status();
+}
+
+}  // namespace swarm::trainer
