@@ -7,21 +7,21 @@ set -euo pipefail
 program=${2:-$(dirname "$0")/../build/release}/bin/swarmctl
 export STAGES LOAD
 printf '%-26s %2s %4s  %7s %7s %7s %7s %7s %7s  %11s %9s %9s\n' trace S load \
-  event nocopy T=60 T=300 none bound moves/least empty empty300
+  event moves T=60 T=300 none bound moves/least empty empty300
 for trace in "$1"/*; do
   for STAGES in 4 8; do
     for LOAD in 10 60; do
       run() { "$program" simulate --trace "$trace" --stages "$STAGES" --state-load "$LOAD" --runs 10 --json "$@"; }
-      { run; run --copies 0; run --period 60; } | python3 -c '
+      { run; run --period 60; } | python3 -c '
 import json, os, sys
 decoder, text, all = json.JSONDecoder(), sys.stdin.read(), []
 while text.strip():
     one, end = decoder.raw_decode(text.lstrip())
     text = text.lstrip()[end:]
     all.append(one)
-event, nocopy, minute = all
+event, minute = all
 rule = event["policies"]
-figures = [event, nocopy, minute["policies"]["Periodic"], rule["Periodic"], rule["None"]]
+figures = [event, rule["Moves"], minute["policies"]["Periodic"], rule["Periodic"], rule["None"]]
 row = [100 * one["efficiency"] for one in figures] + [100 * event["attainable_efficiency"]]
 print("%-26s %2s %4s  " % (os.path.basename(event["trace"])[:26], os.environ["STAGES"], os.environ["LOAD"])
       + " ".join("%7.2f" % value for value in row)

@@ -183,15 +183,17 @@ CLI::App* AddSimulate(CLI::App& app, SimulateOptions* options) {
       ->required();
   command
       ->add_option("--policy", options->policy,
-                   "Event (ours), Periodic (SWARM's) or None: whose figures come first")
-      ->check(CLI::IsMember({"Event", "Periodic", "None"}))
+                   "Event (ours), Moves (ours without copies, as swarm-worker does it today),"
+                   " Periodic (SWARM's) or None: whose figures come first")
+      ->check(CLI::IsMember({"Event", "Moves", "Periodic", "None"}))
       ->capture_default_str();
   command->add_option("--period", options->period_seconds, "Seconds between rounds of Periodic")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
       ->add_option("--copies", options->copies,
-                   "States of other stages that a worker has memory for (Event)")
+                   "States of other stages that a worker has memory for (Event): a design to"
+                   " be judged; swarm-worker keeps none yet")
       ->check(CLI::Range(0, 16))
       ->capture_default_str();
   command

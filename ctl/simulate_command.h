@@ -15,7 +15,7 @@ struct SimulateOptions {
   int stages = 4;
   std::vector<double> stage_costs;  ///< empty: all alike; else one a stage
   double state_load_seconds = 60;
-  std::string policy = "Event";  ///< Event, Periodic or None
+  std::string policy = "Event";  ///< Event, Moves, Periodic or None
   double period_seconds = 300;
   double switch_seconds = 1;
   int copies = 2;

@@ -43,15 +43,26 @@ TEST_F(SimulateCommandTest, PrintsTheChosenPolicysFiguresAndThoseOfTheOthersAsJs
   EXPECT_EQ(json["efficiency"], json["policies"]["Periodic"]["efficiency"]);
   EXPECT_GE(json["policies"]["Event"]["efficiency"], json["policies"]["None"]["efficiency"]);
   EXPECT_LE(json["policies"]["Event"]["efficiency"], json["attainable_efficiency"]);
+  EXPECT_TRUE(json["policies"].contains("Moves"));
   EXPECT_EQ(json["losses"], 2);
   EXPECT_EQ(json["joins"], 1);
   EXPECT_EQ(json["seconds"], 2000);
+}
+
+TEST_F(SimulateCommandTest, WithoutCopiesEventIsWhatWorkersCarryOutToday) {
+  options_.json = true;
+  options_.copies = 0;
+  ASSERT_EQ(Run(), ExitCode::kOk);
+  const auto json = nlohmann::json::parse(out_.str());
+  EXPECT_EQ(json["policies"]["Event"], json["policies"]["Moves"]);
+  EXPECT_EQ(json["fetches"], 0);
 }
 
 TEST_F(SimulateCommandTest, PrintsATableForPeople) {
   ASSERT_EQ(Run(), ExitCode::kOk);
   EXPECT_THAT(out_.str(), HasSubstr("5 workers at first, 2 losses, 1 joins; 2 stages, 10 s"));
   EXPECT_THAT(out_.str(), HasSubstr("\nEvent  "));
+  EXPECT_THAT(out_.str(), HasSubstr("\nMoves  "));
   EXPECT_THAT(out_.str(), HasSubstr("\nbound  "));
 }
 

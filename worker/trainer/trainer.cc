@@ -288,6 +288,7 @@ void Trainer::Tick() {
   const Timepoint now = Clock::now();
   for (const WorkerId& silent : detector_.Suspects(now)) {
     detector_.Forget(silent);
+    pulses_.erase(silent);
     Carry(coordinator_->OnWorkerLost(silent, "no sign of life", /*connected=*/true, now));
   }
   Carry(coordinator_->OnTick(now));
