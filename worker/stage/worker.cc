@@ -178,7 +178,6 @@ void Worker::MissTrainer(Timepoint now) {
 }
 
 void Worker::GiveUp(const Status& why) {
-  LOG_ERROR("{}", why.message());
   if (trainer_up_) {
     Send(options_.trainer, Lane::kControl,
          protocol::Failure{why.message(), protocol::FailureClassOf(why)}, {});

@@ -38,21 +38,26 @@ Result<std::uint64_t> FindLast(state::Storage& storage) {
   return last;
 }
 
-/// A claim that cannot be read is of nobody whose term could be compared.
-Result<protocol::Term> ReadTerm(state::Storage& storage, std::uint64_t number,
-                                const std::string& job_uid) {
+struct Content {
+  std::string job;
+  protocol::Term term;
+};
+
+/// A claim that cannot be read is of nobody.
+Result<Content> ReadClaim(state::Storage& storage, std::uint64_t number) {
   const auto content = storage.Read(NameOf(number));
-  if (content.status().code() == StatusCode::kNotFound) return protocol::Term();
+  if (content.status().code() == StatusCode::kNotFound) return Content();
   if (!content.ok()) return content.status();
   const auto json = nlohmann::json::parse(content->text(), nullptr, /*allow_exceptions=*/false);
-  const bool whole = json.is_object() && json.contains("job") && json.contains("term") &&
-                     json["term"].is_number_unsigned();
-  if (!whole || json["job"] != job_uid) return protocol::Term();
-  return protocol::Term(json["term"].get<std::uint64_t>());
+  const bool whole = json.is_object() && json.contains("job") && json["job"].is_string() &&
+                     json.contains("term") && json["term"].is_number_unsigned();
+  if (!whole) return Content();
+  return Content{json["job"].get<std::string>(), protocol::Term(json["term"].get<std::uint64_t>())};
 }
 
-Status Superseded(const std::string& who, const std::string& where) {
-  return Status(StatusCode::kAborted, who + " has claimed " + where);
+Status Superseded(const Content& by, const std::string& where) {
+  return Status(StatusCode::kAborted, "the trainer of term " + std::to_string(by.term.value) +
+                                          " of job " + by.job + " has claimed " + where);
 }
 
 }  // namespace
@@ -63,10 +68,9 @@ Result<std::unique_ptr<Claim>> Claim::Make(std::unique_ptr<state::Storage> stora
   for (int i = 0; i < kTries; ++i) {
     ASSIGN_OR_RETURN(const std::uint64_t last, FindLast(*storage));
     if (last > 0) {
-      ASSIGN_OR_RETURN(const protocol::Term there, ReadTerm(*storage, last, job_uid));
-      if (there > term) {
-        return Superseded("a trainer of term " + std::to_string(there.value),
-                          storage->Describe("trainers"));
+      ASSIGN_OR_RETURN(const Content there, ReadClaim(*storage, last));
+      if (there.job == job_uid && there.term > term) {
+        return Superseded(there, storage->Describe("trainers"));
       }
     }
     const Status status = storage->WriteIfAbsent(NameOf(last + 1), Bytes::Copy(content));
@@ -82,7 +86,8 @@ Result<std::unique_ptr<Claim>> Claim::Make(std::unique_ptr<state::Storage> stora
 Status Claim::Check() {
   ASSIGN_OR_RETURN(const std::uint64_t last, FindLast(*storage_));
   if (last <= number_) return Status();
-  return Superseded("a later trainer", storage_->Describe("trainers"));
+  const auto by = ReadClaim(*storage_, last);  // for people: that it is there is enough
+  return Superseded(by.ok() ? *by : Content(), storage_->Describe("trainers"));
 }
 
 }  // namespace swarm::trainer

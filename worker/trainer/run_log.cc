@@ -140,14 +140,12 @@ Result<std::unique_ptr<RunLog>> RunLog::Open(const std::string& folder, std::uin
 }
 
 bool RunLog::MayWrite() {
-  if (!fenced_ && fence_) fenced_ = fence_().code() == StatusCode::kAborted;
-  return !fenced_;
+  if (!fenced() && fence_) fence_said_ = fence_();
+  return !fenced();
 }
 
 Status RunLog::CutTo(std::uint64_t first_step) {
-  if (!MayWrite()) {
-    return Status(StatusCode::kAborted, "another trainer writes to " + folder_ + " now");
-  }
+  if (!MayWrite()) return fence_said_;
   const std::string path = folder_ + "/steps.jsonl", ledger_path = folder_ + "/ledger.jsonl";
   std::uint64_t next_ledger_step = 0;
   std::error_code error;
@@ -210,7 +208,7 @@ Status RunLog::TraceProgress() {
 }
 
 void RunLog::Progress(const std::string& worker, const protocol::Progress& progress) {
-  if (!progress_ || fenced_) return;
+  if (!progress_ || fenced()) return;
   const double now = UnixSeconds();
   for (const protocol::TaskReport& report : progress.reports) {
     const Json json{{"time", now},

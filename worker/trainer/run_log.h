@@ -58,7 +58,8 @@ class RunLog {
   /// Asks the fence; false: another trainer writes now, and this one has stopped to.
   bool MayWrite();
   /// What it said last.
-  bool fenced() const { return fenced_; }
+  bool fenced() const { return fence_said_.code() == StatusCode::kAborted; }
+  const Status& fence() const { return fence_said_; }
   /// A step that has its line already (of the trainer before) gets no second one: false.
   bool Step(const StepLine& line);
   /// As Step; the file is made with the first line.
@@ -84,7 +85,7 @@ class RunLog {
 
   const std::string folder_;
   const Fence fence_;
-  bool fenced_ = false;
+  Status fence_said_;
   File steps_;
   File events_;
   File ledger_;    // open from the first line on

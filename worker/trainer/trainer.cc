@@ -367,7 +367,7 @@ void Trainer::Do(const protocol::order::StepDone& o) {
   const StepLine line{o.record, tokens, o.seconds, o.boundary_bytes};
   const bool fresh = log_->Step(line);
   log_->Ledger({o.record, o.claims});
-  if (log_->fenced()) return OnLaterTrainer();
+  if (log_->fenced()) return OnLaterTrainer(log_->fence());
   if (fresh && archive_) archive_->Add(o.record.generation, o.record.step.value, FormatStep(line));
   ++counters_.steps;
   counters_.version = o.record.step.value + 1;
@@ -402,7 +402,7 @@ void Trainer::Do(const protocol::order::PublishCheckpoint& o) {
     Status status = ClaimCheckpoints();
     if (status.ok()) status = Fenced(checkpoint_claim_.get());
     if (status.code() == StatusCode::kAborted) {
-      control_.Post([this] { OnLaterTrainer(); });
+      control_.Post([this, status] { OnLaterTrainer(status); });
       return;
     }
     const auto storage = state::Storage::Open(job.spec.checkpoint.uri, job.spec.storage);
@@ -431,7 +431,7 @@ void Trainer::Do(const protocol::order::BeginGeneration& o) {
                  term = options_.term] {
     const Status fenced = Fenced(checkpoint_claim_.get());
     if (fenced.code() == StatusCode::kAborted) {
-      control_.Post([this] { OnLaterTrainer(); });
+      control_.Post([this, fenced] { OnLaterTrainer(fenced); });
       return;
     }
     const auto begun = trainer::BeginGeneration(job, folder, wanted, term);
@@ -439,7 +439,7 @@ void Trainer::Do(const protocol::order::BeginGeneration& o) {
       const Timepoint now = Clock::now();
       Status status = begun.status();
       if (begun.ok()) status = log_->CutTo(begun->version.value);
-      if (log_->fenced()) return OnLaterTrainer();
+      if (log_->fenced()) return OnLaterTrainer(log_->fence());
       if (!status.ok()) {
         log_->Event("RollbackDelayed", status.message());
         LOG_WARN("the job cannot go back to its last checkpoint yet: {}", status.message());
@@ -456,21 +456,21 @@ void Trainer::Do(const protocol::order::BeginGeneration& o) {
   });
 }
 
-void Trainer::OnLaterTrainer() {
-  Carry(coordinator_->OnSuperseded("a later trainer writes this job's files"));
+void Trainer::OnLaterTrainer(const Status& why) {
+  Carry(coordinator_->OnSuperseded("a later trainer writes this job's files: " + why.message()));
 }
 
 /// Who has lost all workers to it may never write again, and so never learn.
 void Trainer::LookForLaterTrainer(Timepoint now) {
   if (looking_ || now - looked_ < kFencePeriod) return;
   looked_ = now;
-  if (!log_->MayWrite()) return OnLaterTrainer();
+  if (!log_->MayWrite()) return OnLaterTrainer(log_->fence());
   looking_ = true;
   storage_.Post([this] {
-    const bool fenced = Fenced(checkpoint_claim_.get()).code() == StatusCode::kAborted;
+    const Status fenced = Fenced(checkpoint_claim_.get());
     control_.Post([this, fenced] {
       looking_ = false;
-      if (fenced) OnLaterTrainer();
+      if (fenced.code() == StatusCode::kAborted) OnLaterTrainer(fenced);
     });
   });
 }

@@ -141,7 +141,7 @@ class Trainer : public net::EndpointHandler {
   void Send(const net::WorkerId& to, net::Lane lane, protocol::Message message);
   void ArchiveSteps();
   void ArchiveNowAndThen();
-  void OnLaterTrainer();
+  void OnLaterTrainer(const Status& why);
   void LookForLaterTrainer(Timepoint now);
   void EndIfAllHaveHeard();
   void End();
