@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Whether each panel has something to show: a real Prometheus scrapes a real job under faults, and every
-query about a job has to return numbers. Those about the operator are asked where one runs
-(e2e/cases/observing.py).
+query about a job has to return numbers. Those about the operator are asked by operator_test.py.
 
 Usage: tests/dashboards/prometheus_test.py BUILD_FOLDER
 """
