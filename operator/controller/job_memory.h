@@ -44,6 +44,7 @@ struct JobMemory {
   std::uint64_t directs = 0;                  ///< messages to the trainer so far
   std::set<std::string> ordered;              ///< what the last of them said, to count what is new
   std::optional<std::chrono::system_clock::time_point> renew_at;  ///< of the certificates
+  std::string identity_trouble;  ///< why there are none; told once
 };
 
 /// Thread-safe as a map; what it holds is not.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "api/enum_names.h"
 #include "api/status_json.h"
@@ -181,10 +182,11 @@ void Reconciler::Link(const Decision& decision, JobMemory* memory) {
   const std::string dial = TrainerDial(decision.view, decision.snapshot);
   if (dial.empty()) return parts_.links.Forget(key);
   const auto held = parts_.actor.EnsureIdentities(ActingFor(decision, memory));
-  if (!held.ok()) {
-    LOG_WARN("{}: no certificate for talking to its trainer: {}", key, held.status().ToString());
-    return;
+  const std::string trouble = held.ok() ? "" : held.status().ToString();
+  if (trouble != std::exchange(memory->identity_trouble, trouble) && !trouble.empty()) {
+    LOG_WARN("{}: no certificate for talking to its trainer: {}", key, trouble);
   }
+  if (!held.ok()) return;
   parts_.links.Want(key, {decision.view.uid, dial, held->ca, held->self});
 }
 
