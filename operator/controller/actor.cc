@@ -250,6 +250,7 @@ void Actor::Direct(const Acting& acting, const plan::DirectTrainer& action) {
     ordered.insert(order);
     counters.moves += !acting.memory->ordered.contains(order);
   }
+  if (!action.moves.empty()) acting.memory->moved = Seconds(acting.now);
   acting.memory->ordered = std::move(ordered);
   figures_.Count(acting.name(), counters);
 }

@@ -38,6 +38,7 @@ struct JobMemory {
   std::map<plan::Child, AppliedChild> children;
   std::map<std::pair<plan::PodRole, std::uint64_t>, plan::Creation> creations;
   std::optional<plan::Refusal> refusal;
+  std::optional<api::WallTime> moved;  ///< when the trainer was last told of a move
   std::optional<api::WallTime> status_written;
   std::uint64_t judged_generation = 0;        ///< whose pods the API server has judged
   std::vector<std::string> judgement;         ///< what is wrong with them

@@ -93,6 +93,7 @@ plan::Observed Observe(const objects::JobView& view, const Snapshot& snapshot,
   for (const auto& [key, creation] : memory->creations) observed.creations.push_back(creation);
   observed.refusal = memory->refusal;
   observed.watching_since = surroundings.watching_since;
+  observed.moved = memory->moved;
   observed.status_written = memory->status_written;
   observed.leader_term = surroundings.leader_term;
   return observed;

@@ -1,6 +1,7 @@
 #include "operator/plan/assignment.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "operator/plan/evidence.h"
 #include "worker/protocol/balance.h"
@@ -15,6 +16,11 @@ using protocol::WorkerState;
 
 /// Rates that are measured on the way differ by this much for no reason: no cause to move.
 constexpr double kMinGain = 0.15;
+
+/// Rates need this long to say something after somebody came or went: without the pause workers go
+/// to and fro on a busy machine.
+constexpr std::chrono::seconds kAfterMove{120};
+constexpr std::chrono::seconds kAfterJoin{60};
 
 bool IsGoing(WorkerState state) {
   return state == WorkerState::kLeaving || state == WorkerState::kMoving;
@@ -68,6 +74,15 @@ bool SomebodyComes(const Draft& draft, const protocol::JobStatus& view) {
          });
 }
 
+/// Whether the rates are those of a swarm at rest.
+bool IsSettled(const Draft& draft) {
+  const WallTime now = draft.now();
+  if (draft.seen.moved && now - *draft.seen.moved < kAfterMove) return false;
+  return std::none_of(draft.seen.pods.begin(), draft.seen.pods.end(), [&](const ObservedPod& pod) {
+    return pod.role == PodRole::kWorker && pod.scheduled && now - *pod.scheduled < kAfterJoin;
+  });
+}
+
 std::size_t ReadyAt(const StageLoad& stage) {
   return static_cast<std::size_t>(std::count_if(stage.replicas.begin(), stage.replicas.end(),
                                                 [](const auto& r) { return r.ready; }));
@@ -87,7 +102,7 @@ void DecideAssignment(Draft* draft) {
       .min_gain = kMinGain,
       .copies_per_worker = 0};
   const std::vector<BalanceOrder> orders =
-      SomebodyComes(*draft, *view)
+      SomebodyComes(*draft, *view) || !IsSettled(*draft)
           ? protocol::FillEmptied(loads, model)
           : protocol::Balance(protocol::BalancePolicy::kEvent, protocol::BalanceTrigger::kChange,
                               loads, model);

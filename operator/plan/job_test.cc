@@ -264,7 +264,7 @@ TEST(OperatorTest, WhatVanishedWhileNobodyWatchedIsReplacedAndNotCharged) {
 
 TEST(AssignmentTest, AStageThatHasFarTooFewGetsAWorkerOfAnother) {
   FakeCluster cluster(6, 2);
-  cluster.Live(60);
+  cluster.Live(180);
   Observed seen = cluster.Observe(cluster.leader);
   auto& stages = seen.trainer->status.stages;
   auto& from = stages[1].workers;
@@ -280,6 +280,25 @@ TEST(AssignmentTest, AStageThatHasFarTooFewGetsAWorkerOfAnother) {
 
   seen.trainer->status.balance.moving = direct.moves;
   EXPECT_THAT(Decide(seen).actions, IsEmpty()) << "one at a time";
+
+  seen.trainer->status.balance.moving.clear();
+  seen.moved = seen.now - std::chrono::seconds(60);
+  EXPECT_THAT(Decide(seen).actions, IsEmpty()) << "the rates still tell of the last one";
+  seen.moved = seen.now - std::chrono::seconds(120);
+  EXPECT_THAT(Decide(seen).actions, SizeIs(1));
+}
+
+TEST(AssignmentTest, AnEmptiedStageIsNotKeptWaiting) {
+  FakeCluster cluster(6, 2);
+  cluster.Live(180);
+  Observed seen = cluster.Observe(cluster.leader);
+  seen.moved = seen.now - std::chrono::seconds(10);
+  auto& stages = seen.trainer->status.stages;
+  for (auto& worker : stages[1].workers) stages[0].workers.push_back(worker);
+  stages[1].workers.clear();
+  const Plan plan = Decide(seen);
+  ASSERT_THAT(plan.actions, SizeIs(1));
+  EXPECT_EQ(std::get<DirectTrainer>(plan.actions[0]).moves[0].to, protocol::StageIndex(1));
 }
 
 }  // namespace

@@ -153,6 +153,7 @@ struct Observed {
   std::vector<Creation> creations;
   std::optional<Refusal> refusal;  ///< none: the last creation was not refused
   WallTime watching_since{};  ///< from then on, without a gap, this operator leads and is in sync
+  std::optional<WallTime> moved;  ///< when this operator last told the trainer of a move
   std::optional<WallTime> status_written;  ///< when it last wrote this job's status
   std::uint64_t leader_term = 0;  ///< of its lease, above 0; fences commands to the trainer
 };
