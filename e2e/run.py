@@ -16,6 +16,7 @@ nodes and control plane. Exit code 0: all cases that could be played passed.
 """
 import argparse
 import contextlib
+import hashlib
 import importlib
 import os
 import pathlib
@@ -102,7 +103,10 @@ def local_world(options, figures):
     images = options.build / "e2e"
     figures["image_mib"] = {path.stem: path.stat().st_size >> 20 for path in images.glob("*.tar")}
     begun = time.monotonic()
-    cluster = Cluster(box, deps() / "kube", sorted(images.glob("*.tar")), options.out)
+    archives = sorted(images.glob("*.tar"))
+    contents = "".join(f"{path} {path.stat().st_mtime_ns}" for path in archives)
+    store = images / f"store-{hashlib.sha256(contents.encode()).hexdigest()[:12]}"
+    cluster = Cluster(box, deps() / "kube", archives, store, options.out)
     try:
         cluster.start()
         figures["unpack_seconds"] = {name: round(seconds, 1) for name, seconds in cluster.unpack_seconds.items()}

@@ -21,17 +21,17 @@ class Cluster:
 
     node_grace_seconds = NODE_GRACE_SECONDS
 
-    def __init__(self, sandbox, binaries, archives, logs):
+    def __init__(self, sandbox, binaries, archives, store, logs):
         self.sandbox = sandbox
         self.folder = sandbox.folder / "cluster"
         self.folder.mkdir()
         self.binaries = binaries
         self.archives = archives
+        self.images = store  # a containerd store with the archives, kept from run to run
         self.logs = logs
         self.nodes = {}
         self.control_plane = None
         self.policies = None
-        self.images = None
         self.unpack_seconds = {}
         self._next_index = 1
 
@@ -42,12 +42,15 @@ class Cluster:
         self.control_plane.start()
         self.policies = PolicyAgent(self)
         self.policies.start()
-        self.images = self.sandbox.folder / "images"
-        self.unpack_seconds = load_images(self.archives, self.images, self.sandbox.folder / "unpacking")
+        if not self.images.exists():
+            for other in self.images.parent.glob("store-*"):
+                shutil.rmtree(other)
+            new = self.sandbox.folder / "store"
+            self.unpack_seconds = load_images(self.archives, new, self.sandbox.folder / "unpacking")
+            shutil.move(new, self.images)
 
     def load(self, archives):
-        """Loads images into the nodes that are on, and into the store with which later ones begin."""
-        self.unpack_seconds.update(load_images(archives, self.images, self.sandbox.folder / "unpacking"))
+        """Loads images into the nodes that are on."""
         for node in self.nodes.values():
             if node.machine.poll() is None:
                 node.load(archives)

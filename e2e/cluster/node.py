@@ -163,7 +163,11 @@ def _copy_store(source, target):
     target.mkdir()
     for part in source.iterdir():
         shared = part.name.endswith(("content.v1.content", "snapshotter.v1.overlayfs"))
-        subprocess.run(["cp", "-al" if shared else "-a", part, target / part.name], check=True)
+        if shared and subprocess.run(["cp", "-al", part, target / part.name], capture_output=True,
+                                     check=False).returncode == 0:
+            continue
+        shutil.rmtree(target / part.name, ignore_errors=True)  # on another file system
+        subprocess.run(["cp", "-a", part, target / part.name], check=True)
     for database in target.rglob("*.db"):
         own = database.with_suffix(".own")
         shutil.copy(database, own)

@@ -1,6 +1,5 @@
 """A SwarmJob of a case: made, watched, and compared with what one process makes of it."""
 import collections
-import json
 import re
 import urllib.request
 
@@ -23,7 +22,6 @@ class Job:
         self.name = name
         self.steps = steps
         self.prefix = f"runs/{self.namespace}/{name}/"
-        self.lines = {}
         spec = reference.spec(world.data_uri, steps)
         spec.update({
             "storage": {"endpoint": world.bucket.url, "region": world.bucket.region, "secretName": "s3-keys"},
@@ -110,18 +108,14 @@ class Job:
         return int(self.metrics()["swarmjob_trainer_version"])
 
     def await_step(self, step, seconds=90):
-        """Waits until so many steps are committed; keeps the losses that it sees."""
+        """Waits until so many steps are committed."""
         def reached():
             try:
-                if self.step() >= step:
-                    return True
+                return self.step() >= step
             except Refused:
                 if self.condition("Succeeded")[0] == "True":
                     return True  # and gone
                 raise
-            finally:
-                self.collect()
-            return False
         eventually(f"{self.name}: step {step}", reached, seconds, interval=1)
         return self
 
@@ -132,9 +126,8 @@ class Job:
         return self
 
     def await_success(self, seconds=180):
-        """Waits for Succeeded; keeps the losses that it sees."""
+        """Waits for Succeeded."""
         def done():
-            self.collect()
             failed = self.condition("Failed")
             if failed[0] == "True":
                 raise AssertionError(f"{self.name} failed: {failed[1]}: {failed[2]}")
@@ -142,38 +135,25 @@ class Job:
         eventually(f"{self.name} to succeed", done, seconds, interval=2)
         return self
 
-    def collect(self):
-        """Reads the trainer's step log, while there is one; a new trainer begins a new one."""
-        pod = self.trainer()
-        if not pod:
-            return
-        try:
-            text = self.kubectl("exec", "-n", self.namespace, pod["metadata"]["name"], "--",
-                                "cat", "/var/lib/swarmjob/steps.jsonl", seconds=20)
-        except Refused:
-            return
-        for line in text.splitlines():
-            if line.endswith("}"):
-                step = json.loads(line)
-                self.lines[step["step"]] = step
-
-    def verify(self, world_notes, complete=True):
+    def verify(self, notes, complete=True):
         """Checks losses and weights against one undisturbed process: bit for bit."""
         steps = self.world.bucket.checkpoint_steps(self.prefix)
         newest = steps[-1] if steps else 0
         if complete:
-            world_notes.check(f"the last checkpoint is that of step {self.steps}", newest == self.steps, steps)
+            notes.check(f"the last checkpoint is that of step {self.steps}", newest == self.steps, steps)
         else:
-            world_notes.check("there is a checkpoint", newest > 0, steps)
-        expected = {line["step"]: line for line in self.world.reference.losses(max(self.steps, newest))}
-        wrong = [f"step {step}: {line['loss']!r}, not {expected[step]['loss']!r}"
-                 for step, line in sorted(self.lines.items())
-                 if (line["loss"], line["grad_norm"]) != (expected[step]["loss"], expected[step]["grad_norm"])]
-        world_notes.check(f"{len(self.lines)} losses are those of one undisturbed process, bit for bit",
-                          not wrong and self.lines, "; ".join(wrong[:3]) or "no losses were seen")
+            notes.check("there is a checkpoint", newest > 0, steps)
+        expected = {line["step"]: line for line in self.world.reference.losses(newest)}
+        found = self.world.bucket.steps(self.prefix)
+        missing = [step for step in expected if step not in found]
+        notes.check(f"the loss of each of {newest} steps is in the storage", not missing, missing[:10])
+        wrong = [f"step {step}: {found[step]['loss']!r}, not {line['loss']!r}" for step, line in expected.items()
+                 if (line["loss"], line["grad_norm"]) != (found[step]["loss"], found[step]["grad_norm"])]
+        notes.check("all losses are those of one undisturbed process, bit for bit", not wrong,
+                          "; ".join(wrong[:3]))
         mine = reference.digest_of(self.world.swarmctl, self.world.bucket.uri(self.prefix),
                                    self.world.bucket.environment())
-        world_notes.check(f"the weights of step {newest} are those of that process, bit for bit",
+        notes.check(f"the weights of step {newest} are those of that process, bit for bit",
                           mine == self.world.reference.weights(newest), mine)
 
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import boto3
-import botocore.exceptions
 
 PORT = 9000
 
@@ -40,11 +39,23 @@ class Bucket:
 
     def manifest(self, prefix, step):
         """The manifest of a checkpoint."""
-        name = next(name for name in self.names(f"{prefix}step-{step:08d}-") if name.endswith("/manifest.json"))
-        try:
-            return json.loads(self.client.get_object(Bucket=self.name, Key=name)["Body"].read())
-        except botocore.exceptions.BotoCoreError as error:
-            raise OSError(str(error)) from error
+        return json.loads(self.read(next(name for name in self.names(f"{prefix}step-{step:08d}-")
+                                         if name.endswith("/manifest.json"))))
+
+    def steps(self, prefix):
+        """The loss curve that a job has left there: lines by step, of the newest generation that has it."""
+        lines = {}
+        for name in sorted(self.names(prefix + "steps/")):
+            piece = [json.loads(line) for line in self.read(name).splitlines() if line]
+            generation = name.rsplit("/", 1)[1].split("-")[0]
+            for line in piece:
+                if line["step"] not in lines or lines[line["step"]][0] <= generation:
+                    lines[line["step"]] = generation, line
+        return {step: line for step, (_, line) in lines.items()}
+
+    def read(self, name):
+        """The text of an object."""
+        return self.client.get_object(Bucket=self.name, Key=name)["Body"].read().decode()
 
     def environment(self):
         """With which our programs reach it."""
