@@ -152,6 +152,7 @@ def make_world(options, kubectl, kubeconfig, cluster, server, bucket, images):
 def play(case, world):
     """Plays one case to its end and says how it went."""
     begun = time.monotonic()
+    print(f"e2e: {case.name}: {case.title}", flush=True)
 
     def too_long(*_):
         raise TimeoutError(f"not at its end after {case.seconds} s")
@@ -215,6 +216,7 @@ def play_all(options, world, figures):
             outcomes.append(play(case, world))
     finally:
         report.write(outcomes, options.out, figures)
+        print("\n" + report.table(outcomes))
         print(f"\ne2e: figures {figures}\ne2e: logs and report in {options.out}")
         print(report.summary(outcomes), flush=True)
     return 1 if any(outcome.verdict == "failed" for outcome in outcomes) else 0

@@ -7,7 +7,7 @@ from harness.kubectl import eventually
 
 @case("The chart is upgraded, uninstalled and installed again during a run", seconds=420)
 def chart_lifecycle(world):
-    job = world.job(steps=3000).submit().await_step(30)
+    job = world.job().submit().await_step(30)
     pods = job.pod_names()
     world.install("--set", "operator.logLevel=debug")
     job.await_step(job.step() + 20)
@@ -24,6 +24,5 @@ def chart_lifecycle(world):
     world.install()
     eventually("the lost worker's replacement", lambda: len(job.pod_names("worker")) == 4, 60)
     job.await_ready(4)
-    job.change({"suspend": True})
-    job.await_condition("Suspended", seconds=90)
+    job.stop()
     job.verify(world, complete=False)

@@ -43,8 +43,8 @@ def make_secret(world, name, files):
 
 @case("A foreign peer and a peer of another job are refused", "fast")
 def foreign_peers(world):
-    job = world.job(steps=3000, replicas=2).submit().await_step(10)
-    other = world.job("other", steps=3000, replicas=2).submit().await_step(10)
+    job = world.job(replicas=2).submit().await_step(10)
+    other = world.job("other", replicas=2).submit().await_step(10)
     with tempfile.TemporaryDirectory() as folder:
         authority = Authority(pathlib.Path(folder) / "pki")
         uid = job.object()["metadata"]["uid"]

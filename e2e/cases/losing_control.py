@@ -9,7 +9,7 @@ from harness.world import OPERATOR_NAMESPACE
 
 @case("The trainer's node is lost: the next trainer goes on with the step", "fast", machines=True)
 def trainer_node_lost(world):
-    job = world.job(steps=700).submit().await_step(30)
+    job = world.job().submit().await_step(30)
     old = job.trainer()["metadata"]["name"]
     node = job.node_of(old)
     before = job.step()
@@ -18,13 +18,13 @@ def trainer_node_lost(world):
     world.note(f"the trainer is {job.trainer()['metadata']['name']}")
     job.await_step(before + 50)
     world.check("the term stands in the status", job.status["trainer"]["term"] >= 2, job.status["trainer"])
-    job.await_success()
-    job.verify(world)
+    job.stop()
+    job.verify(world, complete=False)
 
 
 @case("The operator is killed while a lost worker is being replaced", "fast", machines=True)
 def operator_killed_mid_recovery(world):
-    job = world.job(steps=600).submit().await_step(30)
+    job = world.job().submit().await_step(30)
     lost = job.workers_on("spot-a")
     leader = world.await_leader()
     world.vanish("spot-a")
@@ -33,26 +33,26 @@ def operator_killed_mid_recovery(world):
     world.kill_pod(leader, OPERATOR_NAMESPACE)
     world.await_leader(other_than=leader)
     job.await_ready(4)
-    job.await_success()
-    job.verify(world)
+    job.stop()
+    job.verify(world, complete=False)
     world.check("each loss was counted once", job.status.get("preemptions") == len(lost), job.status)
 
 
 @case("Operator and trainer are lost together")
 def operator_and_trainer_lost(world):
-    job = world.job(steps=600).submit().await_step(30)
+    job = world.job().submit().await_step(30)
     old = job.trainer()["metadata"]["name"]
     for pod in world.operator_pods():
         world.kill_pod(pod["metadata"]["name"], OPERATOR_NAMESPACE)
     world.kill_pod(old, world.namespace)
     eventually("another trainer", lambda: (now := job.trainer()) and now["metadata"]["name"] != old, 90)
-    job.await_success()
-    job.verify(world)
+    job.stop()
+    job.verify(world, complete=False)
 
 
 @case("The API server is away for a minute and a half", machines=True, seconds=420)
 def api_server_away(world):
-    job = world.job(steps=2500).submit().await_step(30)
+    job = world.job().submit().await_step(30)
     trainer = job.trainer()
     api = world.cluster.control_plane.api
     before = job.step()
@@ -70,8 +70,7 @@ def api_server_away(world):
     eventually("the operator to work again",
                lambda: victim not in job.pod_names("worker") and len(job.pod_names("worker")) == 4, 90)
     world.check("no worker was lost by it", not job.status.get("failures"), job.status)
-    job.change({"suspend": True})
-    job.await_condition("Suspended", seconds=90)
+    job.stop()
     job.verify(world, complete=False)
 
 
@@ -79,22 +78,22 @@ def api_server_away(world):
 def leader_failover(world):
     world.check("two replicas run", len(world.operator_pods()) == 2)
     leader = world.await_leader()
-    job = world.job(steps=400).submit().await_step(20)
+    job = world.job().submit().await_step(20)
     world.kill_pod(leader, OPERATOR_NAMESPACE)
     victim = job.pod_names("worker")[0]
     world.kubectl.delete("pod", victim, world.namespace)
     new = world.await_leader(other_than=leader)
     world.note(f"{new} leads")
     job.await_ready(4)
-    job.await_success()
-    job.verify(world)
+    job.stop()
+    job.verify(world, complete=False)
     ordinals = [pod["metadata"]["name"] for pod in world.kubectl.list("pods", world.namespace)]
     world.check("no pod was made twice", len(ordinals) == len(set(ordinals)))
 
 
 @case("The API server forgets nothing of a job that nobody changes")
 def steady_state_is_silent(world):
-    job = world.job(steps=3000).submit().await_step(30)
+    job = world.job().submit().await_step(30)
     job.await_ready(4)
     time.sleep(5)
 

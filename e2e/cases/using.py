@@ -71,7 +71,7 @@ def bad_manifests(world):
     world.check("an architecture that is not supported is not accepted, and the message names it",
                 "GPT2LMHeadModel" in message, f"{reason}: {message}")
     world.check("nothing was started for it", not job.pods())
-    good = world.job("good", steps=3000).submit()
+    good = world.job("good").submit()
     good.await_condition("Accepted")
     try:
         good.change({"training": {"seed": 8}})
@@ -98,7 +98,7 @@ def hopeless_jobs(world):
 
 @case("The storage is away: training goes on, and checkpoints when it is back", machines=True)
 def storage_outage(world):
-    job = world.job(steps=2500).submit().await_step(30)
+    job = world.job().submit().await_step(30)
     world.server.pause()
     before = job.step()
     time.sleep(20)
@@ -106,14 +106,13 @@ def storage_outage(world):
     world.server.resume()
     steps = world.bucket.checkpoint_steps(job.prefix)
     eventually("a newer checkpoint", lambda: world.bucket.checkpoint_steps(job.prefix)[-1] > steps[-1], 60)
-    job.change({"suspend": True})
-    job.await_condition("Suspended", seconds=90)
+    job.stop()
     job.verify(world, complete=False)
 
 
 @case("A deleted job and a deleted namespace leave nothing behind", "fast")
 def deletion_leaves_nothing(world):
-    job = world.job(steps=3000).submit().await_step(10)
+    job = world.job().submit().await_step(10)
     world.kubectl.delete("swarmjob", job.name, world.namespace)
     kinds = "pods,services,configmaps,secrets,pdb,networkpolicies,endpointslices"
 
@@ -122,7 +121,7 @@ def deletion_leaves_nothing(world):
         return [name for name in names if not name.endswith(("/kube-root-ca.crt", "/s3-keys"))]
     eventually("everything of the job to be gone", lambda: not left(), 90)
     world.check("nothing of the job is left", not left(), left())
-    again = world.job("another", steps=3000).submit()
+    again = world.job("another").submit()
     again.await_step(5)
     world.kubectl.delete("namespace", world.namespace)
     world.check("the namespace is gone", world.kubectl.get("namespace", world.namespace) is None)

@@ -15,6 +15,7 @@ import tempfile
 import time
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
+CPU_SHARES = 20480
 SECONDS_TO_UNWIND = 60  # from the first Ctrl-C to the end of patience
 
 
@@ -105,6 +106,8 @@ def make_cgroup(path):
                     (group / "cgroup.subtree_control").write_text(enabled)
             parent, group = group, group / part
             group.mkdir(exist_ok=True)
+            if (group / "cpu.shares").exists():  # a whole cluster, not one program among the machine's
+                (group / "cpu.shares").write_text(str(CPU_SHARES))
             for name in ("cpuset.cpus", "cpuset.mems"):  # of v1: a group begins without any
                 if (group / name).exists() and not controllers.exists():
                     (group / name).write_text((parent / name).read_text())

@@ -49,6 +49,7 @@ class Notes:
     def note(self, text):
         """Something worth reading in the report."""
         self.lines.append(f"{self.seconds():6.1f} s  {text}")
+        print(f"    {self.lines[-1]}", flush=True)
 
     def check(self, what, holds, found=""):
         """Fails the case unless it holds."""

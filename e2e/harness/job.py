@@ -15,7 +15,7 @@ RESOURCES = {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"cpu": "5
 class Job:
     """One SwarmJob in a namespace. Nothing is created before submit()."""
 
-    def __init__(self, world, name, steps=200, replicas=4, **changes):
+    def __init__(self, world, name, steps=reference.ENDLESS, replicas=4, **changes):
         self.world = world
         self.kubectl = world.kubectl
         self.namespace = world.namespace
@@ -119,10 +119,15 @@ class Job:
         eventually(f"{self.name}: step {step}", reached, seconds, interval=1)
         return self
 
-    def await_ready(self, count, seconds=60):
-        """Waits until so many workers' pods are Ready: in the roster, at the job's state."""
-        eventually(f"{self.name}: {count} workers ready", lambda: sum(
-            is_ready(pod) for pod in self.pods("worker")) >= count, seconds)
+    def ready_workers(self):
+        """Names of its workers' pods that are Ready: in the roster, at the job's state."""
+        return sorted(pod["metadata"]["name"] for pod in self.pods("worker") if is_ready(pod))
+
+    def await_ready(self, count, seconds=90, without=()):
+        """Waits until so many workers are ready that are none of `without`."""
+        def enough():
+            return len(set(self.ready_workers()) - set(without)) >= count
+        eventually(f"{self.name}: {count} ready workers", enough, seconds)
         return self
 
     def await_success(self, seconds=180):
@@ -134,6 +139,11 @@ class Job:
             return self.condition("Succeeded")[0] == "True"
         eventually(f"{self.name} to succeed", done, seconds, interval=2)
         return self
+
+    def stop(self):
+        """Suspends it for good, with a checkpoint of where it is."""
+        self.change({"suspend": True})
+        self.await_condition("Suspended", seconds=120)
 
     def verify(self, notes, complete=True):
         """Checks losses and weights against one undisturbed process: bit for bit."""

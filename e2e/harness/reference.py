@@ -1,4 +1,4 @@
-"""What one undisturbed process makes of the cases' job: its losses, and its weights at every tenth step."""
+"""What one undisturbed process makes of the cases' job: its losses and its weights."""
 import hashlib
 import json
 import shutil
@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 
 CHECKPOINT_INTERVAL = 10
-STEPS_MAX = 3000
+ENDLESS = 100_000  # steps of a job that is stopped when its story is told
 
 
 def spec(data_uri, steps):
@@ -27,52 +27,42 @@ def spec(data_uri, steps):
 
 
 class Reference:
-    """Trained as far as somebody asks, once for each set of programs; kept in a folder."""
+    """Trained for as many steps as somebody asks for; kept in a folder, for one set of programs."""
 
     def __init__(self, swarmctl, data, cache):
         self.swarmctl = swarmctl
         self.data = data
         identity = hashlib.sha256(json.dumps(spec("", 0)).encode() + data.read_bytes() + swarmctl.read_bytes())
         self.folder = cache / f"reference-{identity.hexdigest()[:16]}"
-        self.steps = 0
 
-    def extend(self, steps):
-        """Makes sure that the first `steps` steps are known."""
-        if self.steps >= steps:
-            return
+    def train(self, steps):
+        """The folder of a run of that many steps."""
+        run = self.folder / str(steps)
+        if (run / "done").exists():
+            return run
         for folder in self.folder.parent.glob("reference-*"):
             if folder != self.folder:
                 shutil.rmtree(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        done = self.folder / "steps"
-        if not done.exists() or int(done.read_text()) < steps:
-            manifest = {"apiVersion": "swarmjob.dev/v1alpha1", "kind": "SwarmJob", "metadata": {"name": "reference"},
-                        "spec": {**spec(str(self.data), steps),
-                                 "checkpoint": {"intervalSteps": CHECKPOINT_INTERVAL, "keepLast": STEPS_MAX}}}
-            (self.folder / "job.yaml").write_text(json.dumps(manifest))
-            shutil.rmtree(self.folder / "out", ignore_errors=True)
-            trained = subprocess.run([self.swarmctl, "train", "-f", self.folder / "job.yaml", "--out",
-                                      self.folder / "out", "--threads", "1"],
-                                     check=False, capture_output=True, text=True)
-            if trained.returncode != 0:
-                raise RuntimeError(f"swarmctl train: {trained.stderr.strip()}")
-            done.write_text(str(steps))
-        self.steps = int(done.read_text())
+        shutil.rmtree(run, ignore_errors=True)
+        run.mkdir(parents=True)
+        manifest = {"apiVersion": "swarmjob.dev/v1alpha1", "kind": "SwarmJob", "metadata": {"name": "reference"},
+                    "spec": {**spec(str(self.data), steps), "checkpoint": {"intervalSteps": steps}}}
+        (run / "job.yaml").write_text(json.dumps(manifest))
+        trained = subprocess.run([self.swarmctl, "train", "-f", run / "job.yaml", "--out", run / "out",
+                                  "--threads", "1"], check=False, capture_output=True, text=True)
+        if trained.returncode != 0:
+            raise RuntimeError(f"swarmctl train: {trained.stderr.strip()}")
+        (run / "done").touch()
+        return run
 
     def losses(self, steps):
         """The lines of the first steps: number, loss, gradient norm, learning rate."""
-        self.extend(steps)
-        with open(self.folder / "out" / "steps.jsonl") as file:
-            return [json.loads(line) for line in file][:steps]
+        with open(self.train(steps) / "out" / "steps.jsonl") as file:
+            return [json.loads(line) for line in file]
 
-    def weights(self, step):
-        """The digest of the weights after `step` steps, a multiple of CHECKPOINT_INTERVAL."""
-        self.extend(step)
-        # Exporting takes the newest checkpoint of a folder: give it a folder with this one alone.
-        with tempfile.TemporaryDirectory() as alone:
-            found = next((self.folder / "out" / "checkpoints").glob(f"step-{step:08d}-*"))
-            shutil.copytree(found, f"{alone}/checkpoints/{found.name}")
-            return digest_of(self.swarmctl, f"{alone}/checkpoints")
+    def weights(self, steps):
+        """The digest of the weights after that many steps."""
+        return digest_of(self.swarmctl, self.train(steps) / "out" / "checkpoints")
 
 
 def digest_of(swarmctl, checkpoints, environment=None):

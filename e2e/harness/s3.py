@@ -75,15 +75,20 @@ class Server:
         if not line:
             raise RuntimeError(f"the S3 server does not start; see {log}")
         keys = json.loads(line)
+        self.paused = False
         self.bucket = Bucket(f"http://{address}:{PORT}", "bucket", keys["key"], keys["secret"])
 
     def pause(self):
         """From now on its connections are refused; what is stored stays."""
-        self._tell("pause")
+        if not self.paused:
+            self._tell("pause")
+        self.paused = True
 
     def resume(self):
-        """Ends pause()."""
-        self._tell("resume")
+        """Ends pause(), if there was one."""
+        if self.paused:
+            self._tell("resume")
+        self.paused = False
 
     def _tell(self, order):
         self.process.stdin.write(order + "\n")

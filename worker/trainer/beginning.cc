@@ -95,7 +95,7 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume) {
   }
   const state::CheckpointId id{manifest->generation, manifest->version};
   return Beginning{std::max(manifest->generation, claimed), manifest->version,
-                   uri + "/" + id.Folder()};
+                   uri + (uri.ends_with('/') ? "" : "/") + id.Folder()};
 }
 
 Result<Beginning> BeginGeneration(const api::SwarmJob& job, const std::string& folder,
