@@ -87,6 +87,12 @@ class Job:
         """Names of its workers' pods on that node."""
         return sorted(pod["metadata"]["name"] for pod in self.pods("worker") if pod["spec"].get("nodeName") == node)
 
+    def is_gone_from(self, node):
+        """Whether no pod of it is left on that node, not even one that is being deleted."""
+        selector = f"swarmjob.dev/job={self.name}"
+        return not any(pod["spec"].get("nodeName") == node and pod["status"].get("phase") == "Running"
+                       for pod in self.kubectl.list("pods", self.namespace, selector))
+
     def node_of(self, pod):
         """The node of a pod."""
         return self.kubectl.get("pod", pod, self.namespace)["spec"].get("nodeName")

@@ -153,6 +153,6 @@ class World:
         return eventually("a leader", lambda: (leader := self.leader()) and leader != other_than and leader, seconds)
 
     def kill_pod(self, name, namespace):
-        """Ends its containers as a crash would: without grace, without the API server's knowledge before."""
+        """Deletes it without waiting; its containers have two seconds."""
         self.note(f"killed: {name}")
         self.kubectl.delete("pod", name, namespace, "--grace-period=0", "--force")
