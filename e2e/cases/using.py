@@ -84,10 +84,10 @@ def bad_manifests(world):
 @case("What cannot be mended by trying again fails at once and says why", "fast")
 def hopeless_jobs(world):
     image = world.job("no-image", workers__template={"spec": {"containers": [
-        {"name": "worker", "image": "localhost/does-not-exist:1"}]}}).submit()
+        {"name": "worker", "image": "localhost/No-Such-Name:1"}]}}).submit()
     forbidden = world.job("forbidden", checkpoint__uri=world.bucket.uri("forbidden/")).submit()
     missing = world.job("no-data", data__uri=world.bucket.uri("data/nothing.txt")).submit()
-    for job, words in ((missing, "nothing.txt"), (forbidden, "bucket/forbidden"), (image, "does-not-exist")):
+    for job, words in ((missing, "nothing.txt"), (forbidden, "bucket/forbidden"), (image, "InvalidImageName")):
         def told(job=job, words=words):
             return any(words in condition.get("message", "") for condition in job.status.get("conditions", []))
         eventually(f"{job.name}: a condition that names {words}", told, 120)
