@@ -8,14 +8,14 @@ from harness.kubectl import Refused, eventually
 
 @case("kubectl scale, up and down", "fast")
 def scale(world):
-    job = world.job(steps=800, replicas=2).submit().await_step(20)
+    job = world.job(replicas=2).submit().await_step(20)
     world.kubectl("scale", "swarmjob", job.name, "-n", world.namespace, "--replicas=4")
     job.await_ready(4)
     world.note("four workers are ready")
     world.kubectl("scale", "swarmjob", job.name, "-n", world.namespace, "--replicas=3")
     eventually("three workers", lambda: len(job.pod_names("worker")) == 3, 60)
-    job.await_success()
-    job.verify(world)
+    job.stop()
+    job.verify(world, complete=False)
     world.check("nobody counts as lost", not job.status.get("failures") and not job.status.get("preemptions"), job.status)
 
 
