@@ -32,7 +32,8 @@ def operator_killed_mid_recovery(world):
                or len(job.pod_names("worker")) > 4, 40, interval=0.2)
     world.kill_pod(leader, OPERATOR_NAMESPACE)
     world.await_leader(other_than=leader)
-    job.await_ready(4)
+    job.await_ready(4, without=lost)
+    eventually("the losses to be counted", lambda: job.status.get("preemptions", 0) >= len(lost), 60)
     job.stop()
     job.verify(world, complete=False)
     status = job.status
