@@ -178,6 +178,10 @@ web::http::http_request MakeRequest(const HttpRequest& request,
   return made;
 }
 
+std::string HostAndPort(const web::uri& server) {
+  return server.port() <= 0 ? server.host() : server.host() + ":" + std::to_string(server.port());
+}
+
 // How long each thing may take.
 struct Patience {
   Timepoint head;
@@ -202,10 +206,7 @@ class CpprestTransport final : public HttpTransport {
   explicit CpprestTransport(const CpprestOptions& options)
       : requests_(web::uri(options.server), MakeConfig(options, kRequestOperation)),
         watches_(web::uri(options.server), MakeConfig(options, kWatchOperation)),
-        host_(web::uri(options.server).authority().to_string()) {
-    host_.erase(0, host_.find_first_not_of('/'));
-    host_.erase(std::min(host_.find('/'), host_.size()));
-  }
+        host_(HostAndPort(web::uri(options.server))) {}
 
   Result<HttpResponse> Send(const HttpRequest& request, const SendLimits& limits,
                             std::stop_token stop) override {
@@ -262,7 +263,7 @@ class CpprestTransport final : public HttpTransport {
 
   http_client requests_;
   http_client watches_;
-  std::string host_;
+  const std::string host_;
 };
 
 }  // namespace

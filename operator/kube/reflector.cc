@@ -50,6 +50,7 @@ void Reflector::List(const ListWatchStep& step, std::stop_token stop) {
   options.trim = options_.trim;
   options.stop = stop;
   const auto list = client_.List(options_.resource, options);
+  if (stop.stop_requested()) return;
   if (!list.ok()) {
     if (!std::exchange(failing_, true)) {
       LOG_WARN("cannot list {}, trying on: {}", options_.resource.plural, list.status().message());
