@@ -84,7 +84,11 @@ void OperatorUnderTest::FillCaches() {
   fill(Nodes(), &nodes_);
 }
 
-Status OperatorUnderTest::Look() { return reconciler_.Reconcile(kTestJob).status; }
+Status OperatorUnderTest::Look() {
+  const Reconciled reconciled = reconciler_.Reconcile(kTestJob);
+  look_again = reconciled.look_again;
+  return reconciled.status;
+}
 
 void OperatorUnderTest::Settle() {
   for (int looks = 0; looks < 20; ++looks) {

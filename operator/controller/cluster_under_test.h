@@ -45,6 +45,7 @@ class OperatorUnderTest {
   /// Fills the caches and looks, until a look changes nothing on the server.
   void Settle();
 
+  std::optional<Duration> look_again;  ///< what the last look asked for
   Duration later{};  ///< added to the time of day
   Figures figures{1};
 

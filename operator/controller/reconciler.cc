@@ -82,7 +82,10 @@ Reconciled Reconciler::Reconcile(const kube::ObjectName& name) {
   Show(*decision);
   kube::WallTime next = kube::WallTime::max();
   if (decision->plan.look_again) next = ToWall(*decision->plan.look_again);
-  if (memory->renew_at) next = std::min(next, *memory->renew_at);
+  // What is overdue is nobody's any more: the plan of a job that goes on has seen to it.
+  if (memory->renew_at && *memory->renew_at > decision->now.wall) {
+    next = std::min(next, *memory->renew_at);
+  }
   if (next != kube::WallTime::max()) {
     reconciled.look_again = std::max(std::chrono::duration_cast<Duration>(next - decision->now.wall),
                                      Duration(std::chrono::milliseconds(100)));

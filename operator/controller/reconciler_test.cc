@@ -259,6 +259,15 @@ TEST_F(ReconcilerTest, ATrainerThatIsDoneEndsTheJobAndItsWorkers) {
   }
 }
 
+TEST_F(ReconcilerTest, OldCertificatesOfAJobThatIsOverKeepNobodyBusy) {
+  SubmitAndRun();
+  cluster_.EndPod("tiny-trainer-1", 0, "Completed");
+  operator_.Settle();
+  operator_.later += std::chrono::hours(100);
+  operator_.Settle();
+  EXPECT_GT(operator_.look_again.value_or(std::chrono::hours(1)), std::chrono::minutes(1));
+}
+
 TEST_F(ReconcilerTest, AJobThatIsDeletedTakesAllWithItAndIsForgotten) {
   SubmitAndRun();
   cluster_.server->Remove(SwarmJobs(), kTestJob);
