@@ -72,9 +72,11 @@ struct EnumNames<Residency> {
 template <>
 struct EnumNames<BoundaryCodec> {
   static constexpr std::array kValues{std::pair{BoundaryCodec::kNone, "None"},
-                                      std::pair{BoundaryCodec::kBF16, "BF16"}};
-  static constexpr std::array<std::string_view, 5> kLater{"Int8", "Subspace", "Bottleneck",
-                                                          "Maxout", "Anchored"};
+                                      std::pair{BoundaryCodec::kBF16, "BF16"},
+                                      std::pair{BoundaryCodec::kInt8, "Int8"},
+                                      std::pair{BoundaryCodec::kInt8Dynamic, "Int8Dynamic"}};
+  static constexpr std::array<std::string_view, 4> kLater{"Subspace", "Bottleneck", "Maxout",
+                                                          "Anchored"};
 };
 
 template <>

@@ -98,6 +98,8 @@ static void Describe(Archive& a, Schedule& schedule) {
 template <typename Archive>
 static void Describe(Archive& a, Boundary& boundary) {
   a.Field("codec", boundary.codec);
+  a.Field("gradientCodec", boundary.gradientCodec);
+  a.Field("blockSize", boundary.blockSize);
   a.NotYet({"rank", "coefficients"});
 }
 

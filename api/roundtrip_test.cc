@@ -83,7 +83,9 @@ SwarmJob AnyJob() {
   spec.pipeline = {Number(),
                    Number(),
                    Residency::kResident,
-                   {Either(BoundaryCodec::kNone, BoundaryCodec::kBF16)}};
+                   {Either(BoundaryCodec::kNone, BoundaryCodec::kInt8),
+                    Either(std::optional<BoundaryCodec>(), std::optional(BoundaryCodec::kBF16)),
+                    Number()}};
   spec.checkpoint = {"s3://bucket/runs", Number(), Number()};
   spec.workers = {Number() | 1, Number() | 1, {R"({"spec":{}})"}, {AnyPool(), AnyPool()}};
   spec.trainer.podTemplate.text = *rc::gen::element("", R"({"metadata":{}})");

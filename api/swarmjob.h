@@ -112,10 +112,12 @@ struct Schedule {
 };
 
 enum class Residency { kResident };
-enum class BoundaryCodec { kNone, kBF16 };
+enum class BoundaryCodec { kNone, kBF16, kInt8, kInt8Dynamic };
 
 struct Boundary {
   BoundaryCodec codec = BoundaryCodec::kNone;
+  std::optional<BoundaryCodec> gradientCodec;  ///< absent: as codec
+  std::uint64_t blockSize = 256;               ///< numbers that share a scale in Int8, Int8Dynamic
   bool operator==(const Boundary&) const = default;
 };
 

@@ -15,6 +15,7 @@ constexpr std::uint64_t kStepsMax = 1'000'000'000;
 constexpr std::uint64_t kBatchMax = 1 << 20;
 constexpr std::uint64_t kSequenceMax = 1 << 22;
 constexpr std::uint64_t kStagesMax = 1024;
+constexpr std::uint64_t kBlockMax = 1 << 20;
 constexpr std::int64_t kWidthMax = 1 << 20;
 constexpr std::int64_t kLayersMax = 4096;
 constexpr std::int64_t kVocabularyMax = 1 << 24;
@@ -119,6 +120,8 @@ void JudgePipeline(Judge& judge, const Pipeline& pipeline, const Workers& worker
   judge.Expect(!stages || workers.minReplicas >= pipeline.stages, "spec.workers.minReplicas",
                "is " + Text(workers.minReplicas),
                "at least one a stage (" + Text(pipeline.stages) + ")");
+  judge.Range("spec.pipeline.boundary.blockSize", pipeline.boundary.blockSize, std::uint64_t{1},
+              kBlockMax);
 }
 
 }  // namespace

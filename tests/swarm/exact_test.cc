@@ -142,7 +142,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"DelayedTied", api::StepMode::kDelayed, api::OptimizerType::kAdamW,
                            true},
                       Case{"SyncTiedBFloat16", api::StepMode::kSync, api::OptimizerType::kAdamW,
-                           true, api::BoundaryCodec::kBF16}),
+                           true, api::BoundaryCodec::kBF16},
+                      Case{"DelayedInt8", api::StepMode::kDelayed, api::OptimizerType::kAdamW,
+                           false, api::BoundaryCodec::kInt8}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -20,14 +20,22 @@ class Codec {
   /// Bytes of the encoding of so many elements.
   virtual std::size_t EncodedBytes(std::int64_t elements) const = 0;
   /// The encoding of a float32 tensor on any device. May share the tensor's memory, which then must
-  /// not be written any more.
-  virtual Bytes Encode(const at::Tensor& tensor) const = 0;
+  /// not be written any more. Errors: kInvalidArgument where an element is not finite and the codec
+  /// cannot say so.
+  virtual Result<Bytes> Encode(const at::Tensor& tensor) const = 0;
   /// The float32 tensor of that shape on `device`. May share the bytes' memory: not to be written.
-  /// Errors: kDataLoss where the size of the payload is not that of the shape.
+  /// Errors: kDataLoss where the size of the payload is not that of the shape, or where it is none
+  /// that Encode writes.
   virtual Result<at::Tensor> Decode(const Bytes& payload, at::IntArrayRef shape,
                                     at::Device device) const = 0;
 };
 
-std::unique_ptr<Codec> MakeCodec(api::BoundaryCodec codec);
+enum class Direction { kForward, kBackward };
+
+/// What the activations, or the gradients, that cross a boundary are sent in.
+std::unique_ptr<Codec> MakeCodec(const api::Boundary& boundary, Direction direction);
+
+/// For the room's own use: a payload has not the size of its shape.
+Status WrongSize(std::size_t bytes, std::size_t expected);
 
 }  // namespace swarm::codec

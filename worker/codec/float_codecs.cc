@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <string>
 #include <utility>
 
 namespace swarm::codec {
@@ -29,7 +28,7 @@ class FloatCodec final : public Codec {
     return static_cast<std::size_t>(elements) * c10::elementSize(type_);
   }
 
-  Bytes Encode(const at::Tensor& tensor) const override {
+  Result<Bytes> Encode(const at::Tensor& tensor) const override {
     return WrapTensor(tensor.detach().to(type_));
   }
 
@@ -37,8 +36,7 @@ class FloatCodec final : public Codec {
                             at::Device device) const override {
     const std::size_t expected = EncodedBytes(c10::multiply_integers(shape));
     if (payload.size() != expected) {
-      return DataLoss("boundary payload of " + std::to_string(payload.size()) +
-                      " bytes, expected " + std::to_string(expected) + "; ask for it again");
+      return WrongSize(payload.size(), expected);
     }
     const bool aligned =
         reinterpret_cast<std::uintptr_t>(payload.data()) % c10::elementSize(type_) == 0;

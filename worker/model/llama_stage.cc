@@ -75,7 +75,8 @@ LlamaStage::LlamaStage(const StageOptions& options, Layout layout, at::Device de
     : options_(options),
       layout_(std::move(layout)),
       device_(device),
-      codec_(codec::MakeCodec(options.codec)),
+      activation_codec_(codec::MakeCodec(options.boundary, codec::Direction::kForward)),
+      gradient_codec_(codec::MakeCodec(options.boundary, codec::Direction::kBackward)),
       rotary_(options.config.head_dim, options.config.rope_theta, device),
       parameters_(layout_, options, device),
       gradients_(layout_, device, options.accumulation, options.microbatches) {}
@@ -148,7 +149,7 @@ Result<LlamaStage::Graph> LlamaStage::OpenGraph(const Weights& weights, Version 
     graph.input = at::embedding(weights.embedding(), *ids);
   } else {
     Result<at::Tensor> x =
-        codec_->Decode(input, {tokens.sequences, length, options_.config.hidden_size}, device_);
+        activation_codec_->Decode(input, {tokens.sequences, length, options_.config.hidden_size}, device_);
     if (!x.ok()) return x.status();
     graph.input = std::move(*x);
   }
@@ -189,7 +190,7 @@ Result<ForwardResult> LlamaStage::Execute(const TaskKey& key, Version version,
     graph.output = CrossEntropy(RunHead(**weights, graph.output), labels);
     result.loss = graph.output.item<float>();
   } else {
-    result.boundary = codec_->Encode(graph.output);
+    ASSIGN_OR_RETURN(result.boundary, activation_codec_->Encode(graph.output));
   }
   if (keep_graph) graphs_.emplace(key, std::move(graph));
   return result;
@@ -207,7 +208,7 @@ Result<Bytes> LlamaStage::Differentiate(const TaskKey& key, const Bytes& gradien
     output_gradient =
         at::full_like(found->second.output, 1.0 / static_cast<double>(options_.microbatches));
   } else {
-    Result<at::Tensor> decoded = codec_->Decode(gradient, found->second.output.sizes(), device_);
+    Result<at::Tensor> decoded = gradient_codec_->Decode(gradient, found->second.output.sizes(), device_);
     if (!decoded.ok()) return decoded.status().WithContext("backward of " + TaskText(key));
     output_gradient = std::move(*decoded);
   }
@@ -227,7 +228,8 @@ Result<Bytes> LlamaStage::Differentiate(const TaskKey& key, const Bytes& gradien
     gradients.embedded = input_gradient.flatten(0, 1);
   }
   gradients_.Put(key, std::move(gradients));
-  return layout_.slice.embedding ? Bytes() : codec_->Encode(input_gradient);
+  if (layout_.slice.embedding) return Bytes();
+  return gradient_codec_->Encode(input_gradient);
 }
 
 std::vector<int> LlamaStage::ExponentsOf(Step step) const {
@@ -301,7 +303,7 @@ Result<Bytes> LlamaStage::Logits(Version version, const TokenBatch& tokens) {
     const Result<at::Tensor> ids = TokenColumns(tokens, 0, tokens.tokens_per_sequence);
     if (!ids.ok()) return ids.status();
     const at::Tensor x = RunLayers(**weights, at::embedding((*weights)->embedding(), *ids));
-    return codec::MakeCodec(api::BoundaryCodec::kNone)->Encode(RunHead(**weights, x));
+    return codec::MakeFloat32Codec()->Encode(RunHead(**weights, x));
   });
 }
 

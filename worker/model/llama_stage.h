@@ -75,7 +75,7 @@ class LlamaStage final : public Stage {
   const StageOptions options_;
   const Layout layout_;
   const at::Device device_;
-  const std::unique_ptr<codec::Codec> codec_;
+  const std::unique_ptr<codec::Codec> activation_codec_, gradient_codec_;
   RotaryEmbedding rotary_;
   ParameterStore parameters_;
   GradientStore gradients_;

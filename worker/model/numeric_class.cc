@@ -78,7 +78,8 @@ Result<std::string> NumericClass(const StageOptions& options) {
          " device=" + options.device.substr(0, options.device.find(':')) +
          " threads=" + std::to_string(options.threads) +
          " precision=" + std::string(api::NameOf(options.precision)) +
-         " codec=" + std::string(api::NameOf(options.codec)) + " probe=" + probe.Hex();
+         " codec=" + std::string(api::NameOf(options.boundary.codec)) + "/" +
+         std::string(api::NameOf(options.boundary.gradientCodec.value_or(options.boundary.codec))) + " probe=" + probe.Hex();
 }
 
 }  // namespace swarm::model

@@ -15,7 +15,7 @@ std::string ClassOf(const StageOptions& options) {
 TEST(NumericClassTest, IsTheSameEveryTimeWhateverTheJobIs) {
   StageOptions options;
   const std::string first = ClassOf(options);
-  EXPECT_THAT(first, ::testing::HasSubstr("threads=1 precision=FP32 codec=None probe="));
+  EXPECT_THAT(first, ::testing::HasSubstr("threads=1 precision=FP32 codec=None/None probe="));
   options.stage_count = 3;
   options.microbatches = 7;
   options.step_mode = api::StepMode::kDelayed;
@@ -25,11 +25,11 @@ TEST(NumericClassTest, IsTheSameEveryTimeWhateverTheJobIs) {
 TEST(NumericClassTest, TellsPrecisionsCodecsAndThreadsApart) {
   StageOptions options;
   const std::string first = ClassOf(options);
-  options.codec = api::BoundaryCodec::kBF16;
+  options.boundary.codec = api::BoundaryCodec::kBF16;
   const std::string codec = ClassOf(options);
   EXPECT_NE(codec, first);
   EXPECT_NE(codec.substr(codec.find("probe")), first.substr(first.find("probe")));
-  options.codec = api::BoundaryCodec::kNone;
+  options.boundary.codec = api::BoundaryCodec::kNone;
   options.precision = api::Precision::kBF16;
   const std::string precision = ClassOf(options);
   EXPECT_NE(precision.substr(precision.find("probe")), first.substr(first.find("probe")));

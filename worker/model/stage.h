@@ -38,7 +38,7 @@ struct StageOptions {
   api::Precision precision = api::Precision::kFP32;
   api::StepMode step_mode = api::StepMode::kSync;  ///< Delayed keeps two parameter versions
   api::Accumulation accumulation = api::Accumulation::kFloat;
-  api::BoundaryCodec codec = api::BoundaryCodec::kNone;
+  api::Boundary boundary;
   api::Optimizer optimizer;
   int threads = 1;             ///< compute threads of this process
   std::string device = "cpu";  ///< or "cuda:N"

@@ -249,7 +249,7 @@ TEST(StageTest, BFloat16IsCloseToFloat32) {
   StageOptions options = SmallOptions();
   Pipeline exact(options, 2);
   options.precision = api::Precision::kBF16;
-  options.codec = api::BoundaryCodec::kBF16;
+  options.boundary.codec = api::BoundaryCodec::kBF16;
   Pipeline rounded(options, 2);
   exact.InitRandom(7);
   rounded.InitRandom(7);

@@ -16,7 +16,7 @@ model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
           .precision = training.precision,
           .step_mode = training.stepMode,
           .accumulation = training.accumulation,
-          .codec = job.spec.pipeline.boundary.codec,
+          .boundary = job.spec.pipeline.boundary,
           .optimizer = job.spec.optimizer,
           .threads = threads,
           .device = device};
