@@ -1,0 +1,67 @@
+// A real API server for a test: etcd and kube-apiserver as e2e/build.sh builds them, on loopback,
+// with nothing behind them: objects are kept and validated, and nobody acts on them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "operator/kube/http.h"
+#include "operator/kube/tls.h"
+
+namespace swarm::kube {
+
+/// A program that ends with this object, or with this process.
+class ChildProcess {
+ public:
+  ChildProcess(const std::vector<std::string>& command, const std::filesystem::path& log);
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  bool running();
+
+ private:
+  pid_t pid_ = -1;
+};
+
+class ControlPlane {
+ public:
+  static constexpr const char* kAdminToken = "admin-token";
+  /// Of a user without any rights.
+  static constexpr const char* kStrangerToken = "stranger-token";
+
+  /// Whether `binaries` has what it takes.
+  static bool CanRun(const std::filesystem::path& binaries);
+  /// Waits until the server is ready, for two minutes.
+  static Result<std::unique_ptr<ControlPlane>> Start(const std::filesystem::path& binaries);
+  ~ControlPlane();
+
+  std::shared_ptr<HttpTransport> transport() const { return transport_; }
+
+  /// The API server ends without a word.
+  void KillServer();
+  /// And comes back; what it was told it knows from etcd.
+  Status StartServer();
+
+ private:
+  ControlPlane(std::filesystem::path binaries, std::filesystem::path folder);
+  Status WriteIdentities();
+  Status WaitUntilReady();
+
+  const std::filesystem::path binaries_;
+  const std::filesystem::path folder_;
+  const int etcd_port_;
+  const int etcd_peer_port_;
+  const int server_port_;
+  std::string ca_;
+  std::shared_ptr<HttpTransport> transport_;
+  std::unique_ptr<ChildProcess> etcd_;
+  std::unique_ptr<ChildProcess> server_;
+};
+
+}  // namespace swarm::kube
