@@ -303,7 +303,7 @@ Result<Bytes> LlamaStage::Logits(Version version, const TokenBatch& tokens) {
     const Result<at::Tensor> ids = TokenColumns(tokens, 0, tokens.tokens_per_sequence);
     if (!ids.ok()) return ids.status();
     const at::Tensor x = RunLayers(**weights, at::embedding((*weights)->embedding(), *ids));
-    return codec::MakeFloat32Codec()->Encode(RunHead(**weights, x));
+    return codec::MakeCodec({}, codec::Direction::kForward)->Encode(RunHead(**weights, x));
   });
 }
 
