@@ -53,7 +53,7 @@ Observer::~Observer() {
 
 Result<std::unique_ptr<Observer>> Observer::Start(const std::vector<protocol::Address>& trainer,
                                                   Duration interval,
-                                                  const MakeEndpoint& make_endpoint,
+                                                  const net::MakeEndpoint& make_endpoint,
                                                   std::shared_ptr<Loop> loop) {
   std::unique_ptr<Observer> observer(new Observer());
   State& state = *observer->state_;

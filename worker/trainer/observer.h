@@ -2,13 +2,12 @@
 // is, and the operator, which also says who shall leave and who shall move.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "base/loop.h"
-#include "worker/net/endpoint.h"
+#include "worker/net/make_endpoint.h"
 
 namespace swarm::trainer {
 
@@ -18,15 +17,12 @@ inline const protocol::WorkerId kTrainerId{"trainer"};
 /// Thread-safe. Asks every `interval` while it lives.
 class Observer final : public net::EndpointHandler {
  public:
-  using MakeEndpoint =
-      std::function<Result<std::unique_ptr<net::Endpoint>>(net::EndpointHandler* handler)>;
-
   /// The id of the endpoint says what this observer may do: "observer", alone or followed by '/' and
   /// anything, asks; "operator", likewise, also directs. One that does not listen will do. Several
   /// observers may share a loop; null: one of its own.
   static Result<std::unique_ptr<Observer>> Start(const std::vector<protocol::Address>& trainer,
                                                  Duration interval,
-                                                 const MakeEndpoint& make_endpoint,
+                                                 const net::MakeEndpoint& make_endpoint,
                                                  std::shared_ptr<Loop> loop = nullptr);
   ~Observer() override;
 
