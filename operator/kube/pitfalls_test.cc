@@ -44,6 +44,16 @@ TEST_F(PitfallsTest, P01AnExpiredVersionAsAPlainBodyOfA200IsListedAnew) {
   });
 }
 
+TEST_F(PitfallsTest, P01TheNewListMayBeNewerThanTheExpiredVersion) {
+  server_.ThenAnswer(200, PodList("20", {}, "token")).ThenAnswer(200, PodList("20", {}));
+  ASSERT_TRUE(client().List(resources::Pods(), {.ns = "ns", .resource_version = "10"}).ok());
+  const auto seen = server_.seen();
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_EQ(seen[0].Query("resourceVersion"), "10");
+  EXPECT_EQ(seen[0].Query("resourceVersionMatch"), "NotOlderThan");
+  EXPECT_EQ(seen[1].Query("resourceVersionMatch"), "") << "not with a token";
+}
+
 TEST_F(PitfallsTest, P02WatchesThatCloseAtOnceWithoutAWordEndInANewList) {
   server_.ThenAnswer(200, PodList("10", {}))
       .Then(EndedWatch())
@@ -339,7 +349,8 @@ TEST_F(PitfallsTest, P14ALongListComesInPages) {
   ASSERT_TRUE(list.ok());
   EXPECT_EQ(list->items.size(), 4u);
   const auto seen = server_.seen();
-  EXPECT_EQ(seen[0].target, "/api/v1/namespaces/ns/pods?limit=2&resourceVersion=0");
+  EXPECT_EQ(seen[0].target, "/api/v1/namespaces/ns/pods?limit=2&resourceVersion=0"
+            "&resourceVersionMatch=NotOlderThan");
   // A token carries its version; both together are refused.
   EXPECT_EQ(seen[1].target, "/api/v1/namespaces/ns/pods?limit=2&continue=one");
   EXPECT_EQ(seen[2].target, "/api/v1/namespaces/ns/pods?limit=2&continue=two");

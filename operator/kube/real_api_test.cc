@@ -161,6 +161,22 @@ TEST_F(RealApiTest, AListInPagesIsTheWholeList) {
   EXPECT_FALSE((*list->items[6])["metadata"].contains("managedFields"));
 }
 
+TEST_F(RealApiTest, AListThatMayNotBeOlderThanAVersionHasWhatCameSince) {
+  const auto before = client_->List(resources::ConfigMaps(), {.ns = ns_});
+  ASSERT_TRUE(before.ok());
+  ASSERT_TRUE(client_->Create(resources::ConfigMaps(), ConfigMap("later")).ok());
+  // From the server's cache, which may be a moment behind.
+  for (int tries = 0; tries < 100; ++tries) {
+    const auto list = client_->List(
+        resources::ConfigMaps(),
+        {.ns = ns_, .label_selector = "story=" + ns_, .resource_version = before->resource_version});
+    ASSERT_TRUE(list.ok()) << list.status().ToString();
+    if (list->items.size() == 1) return;
+    SystemTiming().Sleep(milliseconds(100), {});
+  }
+  FAIL() << "it has what was there at that version, and nothing newer";
+}
+
 TEST_F(RealApiTest, AWatchEndsInOrderAfterTheTimeItWasGiven) {
   const auto list = client_->List(resources::ConfigMaps(), {.ns = ns_});
   ASSERT_TRUE(list.ok());

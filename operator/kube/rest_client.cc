@@ -264,10 +264,14 @@ class RestClient final : public Client {
     const std::string limit = page_size > 0 ? std::to_string(page_size) : "";
     // A continue token carries its version; servers refuse both together.
     const std::string version = next.empty() ? options.resource_version : "";
+    // Without it a version together with a limit means exactly that version: a list after an
+    // expired watch would give the old state again, and the watch would expire again.
+    const std::string match = version.empty() ? "" : "NotOlderThan";
     Call call{"list",
               {"GET", WithQuery(path, {{"limit", limit},
                                        {"continue", next},
                                        {"resourceVersion", version},
+                                       {"resourceVersionMatch", match},
                                        {"labelSelector", options.label_selector},
                                        {"fieldSelector", options.field_selector}})}};
     call.stop = options.stop;
