@@ -57,17 +57,18 @@ OperatorUnderTest::OperatorUnderTest(std::shared_ptr<FakeApiServer> server,
       client_(MakeClientUnderTest(server_)),
       pods_(objects::kJobLabel),
       secrets_(*client_),
-      links_(trainers->connect(), [](const std::string&) {}, std::chrono::milliseconds(1)),
+      links_(
+          trainers->connect(), [](const std::string&) {}, std::chrono::milliseconds(1)),
       actor_(*client_, links_, secrets_, figures, {.worker_image = "worker:1"}),
       events_(*client_, {.instance = "test"}, kube::SystemTiming()),
-      reconciler_({*client_, {jobs_, pods_, &nodes_}, actor_, links_, secrets_, events_, figures},
-                  {term, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())},
-                  [this] {
-                    return Now{std::chrono::system_clock::now() +
-                                   std::chrono::duration_cast<std::chrono::system_clock::duration>(
-                                       later),
-                               Clock::now()};
-                  }) {
+      reconciler_(
+          {*client_, {jobs_, pods_, &nodes_}, actor_, links_, secrets_, events_, figures},
+          {term, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())},
+          [this] {
+            return Now{std::chrono::system_clock::now() +
+                           std::chrono::duration_cast<std::chrono::system_clock::duration>(later),
+                       Clock::now()};
+          }) {
   FillCaches();
 }
 
@@ -103,7 +104,7 @@ void OperatorUnderTest::Settle() {
 
 ClusterUnderTest::ClusterUnderTest() = default;
 
-void ClusterUnderTest::Submit(const std::string& spec, const kube::ObjectName& name) {
+json JobUnderTest(const std::string& spec, const kube::ObjectName& name) {
   json object = json::parse(R"({
     "apiVersion": "swarmjob.dev/v1alpha1",
     "kind": "SwarmJob",
@@ -119,7 +120,11 @@ void ClusterUnderTest::Submit(const std::string& spec, const kube::ObjectName& n
   })");
   object["metadata"] = {{"name", name.name}, {"namespace", name.ns}};
   object["spec"].merge_patch(json::parse(spec));
-  server->Put(SwarmJobs(), object);
+  return object;
+}
+
+void ClusterUnderTest::Submit(const std::string& spec, const kube::ObjectName& name) {
+  server->Put(SwarmJobs(), JobUnderTest(spec, name));
 }
 
 json ClusterUnderTest::job() const {

@@ -17,6 +17,9 @@ namespace swarm::controller {
 
 inline const kube::ObjectName kTestJob{"team", "tiny"};
 
+/// A small job of four workers, with `spec` merged into its spec.
+nlohmann::json JobUnderTest(const std::string& spec, const kube::ObjectName& name);
+
 /// What trainers say, by the address that is dialled.
 class TrainersUnderTest {
  public:
@@ -46,7 +49,7 @@ class OperatorUnderTest {
   void Settle();
 
   std::optional<Duration> look_again;  ///< what the last look asked for
-  Duration later{};  ///< added to the time of day
+  Duration later{};                    ///< added to the time of day
   Figures figures{1};
 
  private:
@@ -64,7 +67,7 @@ class ClusterUnderTest {
  public:
   ClusterUnderTest();
 
-  /// Submits the job, with `spec` merged into its spec.
+  /// Submits a JobUnderTest.
   void Submit(const std::string& spec = "{}", const kube::ObjectName& name = kTestJob);
   nlohmann::json job() const;
   nlohmann::json status() const { return job().value("status", nlohmann::json::object()); }

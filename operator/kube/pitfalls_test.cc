@@ -349,7 +349,8 @@ TEST_F(PitfallsTest, P14ALongListComesInPages) {
   ASSERT_TRUE(list.ok());
   EXPECT_EQ(list->items.size(), 4u);
   const auto seen = server_.seen();
-  EXPECT_EQ(seen[0].target, "/api/v1/namespaces/ns/pods?limit=2&resourceVersion=0"
+  EXPECT_EQ(seen[0].target,
+            "/api/v1/namespaces/ns/pods?limit=2&resourceVersion=0"
             "&resourceVersionMatch=NotOlderThan");
   // A token carries its version; both together are refused.
   EXPECT_EQ(seen[1].target, "/api/v1/namespaces/ns/pods?limit=2&continue=one");

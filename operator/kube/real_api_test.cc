@@ -1,14 +1,10 @@
-// The client against a real API server. Skipped, and reported as such, where e2e/build.sh has not
-// built one; SWARM_KUBERNETES_BINARIES names another folder that has etcd and kube-apiserver.
+// The client against a real API server.
 #include <gmock/gmock.h>
-
-#include <atomic>
-#include <cstdlib>
 
 #include "operator/kube/election.h"
 #include "operator/kube/events.h"
 #include "operator/kube/testing/api_server_test.h"
-#include "operator/kube/testing/control_plane.h"
+#include "operator/kube/testing/api_server_under_test.h"
 
 namespace swarm::kube {
 namespace {
@@ -18,41 +14,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-std::filesystem::path Binaries() {
-  const char* folder = std::getenv("SWARM_KUBERNETES_BINARIES");
-  return folder ? folder : SWARM_KUBERNETES_BINARIES;
-}
-
-class RealApiTest : public ::testing::Test {
+class RealApiTest : public ApiServerUnderTest {
  protected:
-  static void SetUpTestSuite() {
-    if (!ControlPlane::CanRun(Binaries())) return;
-    auto plane = ControlPlane::Start(Binaries());
-    ASSERT_TRUE(plane.ok()) << plane.status().ToString();
-    plane_ = std::move(plane).value().release();
-  }
-  static void TearDownTestSuite() {
-    delete plane_;
-    plane_ = nullptr;
-  }
-
-  void SetUp() override {
-    if (!ControlPlane::CanRun(Binaries())) {
-      GTEST_SKIP() << "no etcd and kube-apiserver in " << Binaries();
-    }
-    ASSERT_TRUE(plane_);
-    client_ = MakeClient(ControlPlane::kAdminToken);
-    // A namespace of its own for each story.
-    static std::atomic<int> count{0};
-    ns_ = "story-" + std::to_string(++count);
-    const json made{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", ns_}}}};
-    ASSERT_TRUE(client_->Create(resources::Namespaces(), made).ok());
-  }
-
-  static std::unique_ptr<Client> MakeClient(const std::string& token) {
-    return MakeRestClient(plane_->transport(), FixedToken(token), {}, SystemTiming(), nullptr);
-  }
-
   json ConfigMap(const std::string& name, const std::string& value = "1") const {
     return {{"apiVersion", "v1"},
             {"kind", "ConfigMap"},
@@ -69,13 +32,7 @@ class RealApiTest : public ::testing::Test {
     reflector->Start();
     return reflector;
   }
-
-  static ControlPlane* plane_;
-  std::unique_ptr<Client> client_;
-  std::string ns_;
 };
-
-ControlPlane* RealApiTest::plane_ = nullptr;
 
 TEST_F(RealApiTest, WritesThatComeTooLateAreConflicts) {
   const auto first = client_->Create(resources::ConfigMaps(), ConfigMap("a"));
@@ -167,9 +124,10 @@ TEST_F(RealApiTest, AListThatMayNotBeOlderThanAVersionHasWhatCameSince) {
   ASSERT_TRUE(client_->Create(resources::ConfigMaps(), ConfigMap("later")).ok());
   // From the server's cache, which may be a moment behind.
   for (int tries = 0; tries < 100; ++tries) {
-    const auto list = client_->List(
-        resources::ConfigMaps(),
-        {.ns = ns_, .label_selector = "story=" + ns_, .resource_version = before->resource_version});
+    const auto list =
+        client_->List(resources::ConfigMaps(), {.ns = ns_,
+                                                .label_selector = "story=" + ns_,
+                                                .resource_version = before->resource_version});
     ASSERT_TRUE(list.ok()) << list.status().ToString();
     if (list->items.size() == 1) return;
     SystemTiming().Sleep(milliseconds(100), {});

@@ -1,0 +1,218 @@
+// The operator on a real API server, which validates, prunes and fences as a cluster does. The test
+// plays scheduler and kubelets.
+#include <gmock/gmock.h>
+
+#include <bit>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <sstream>
+
+#include "api/yaml.h"
+#include "base/rng.h"
+#include "operator/controller/cluster_under_test.h"
+#include "operator/controller/controller.h"
+#include "operator/kube/testing/api_server_under_test.h"
+
+namespace swarm::controller {
+namespace {
+
+using kube::resources::Pods;
+using kube::resources::SwarmJobs;
+using nlohmann::json;
+using std::chrono::milliseconds;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::UnorderedElementsAre;
+
+const kube::Resource kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions", false};
+
+class ControllerRealApiTest : public kube::ApiServerUnderTest {
+ protected:
+  void SetUp() override {
+    ApiServerUnderTest::SetUp();
+    if (HasFatalFailure() || IsSkipped()) return;
+    std::ostringstream text;
+    text << std::ifstream(SWARM_SOURCE_DIR "/crds/swarmjob.yaml").rdbuf();
+    const auto definition = api::YamlToJson(text.str());
+    ASSERT_TRUE(definition.ok());
+    const auto applied = client_->Apply(kDefinitions, *definition);
+    ASSERT_TRUE(applied.ok()) << applied.status().ToString();
+    ASSERT_TRUE(Await([&] { return client_->List(SwarmJobs(), {.ns = ns_}).ok(); }))
+        << "the new kind is not served";
+  }
+
+  /// An operator of this story's namespace that leads.
+  class Leader {
+   public:
+    Leader(ControllerRealApiTest& story, std::uint64_t term)
+        : client_(MakeClient(kube::ControlPlane::kAdminToken, Eager())),
+          controller_(*client_, Options(story.ns_), story.trainers_.connect(),
+                      kube::SystemTiming()) {
+      controller_.Start();
+      controller_.Lead(term);
+    }
+
+   private:
+    static kube::RestClientOptions Eager() {
+      kube::RestClientOptions options;
+      options.requests_per_second = options.burst = 1e6;
+      return options;
+    }
+    static ControllerOptions Options(const std::string& ns) {
+      ControllerOptions options;
+      options.informers = {ns, /*nodes=*/true};
+      options.reconcilers = 2;
+      options.pods.worker_image = "worker:1";
+      options.instance = "test";
+      return options;
+    }
+
+    std::unique_ptr<kube::Client> client_;
+    Controller controller_;
+  };
+
+  static bool Await(const std::function<bool()>& condition) {
+    for (int tries = 0; tries < 600; ++tries) {
+      if (condition()) return true;
+      kube::SystemTiming().Sleep(milliseconds(50), {});
+    }
+    return false;
+  }
+
+  Status Submit(const std::string& spec = "{}") {
+    return client_->Create(SwarmJobs(), JobUnderTest(spec, {ns_, "tiny"})).status();
+  }
+  json Job() {
+    const auto job = client_->Get(SwarmJobs(), {ns_, "tiny"});
+    EXPECT_TRUE(job.ok()) << job.status().ToString();
+    return job.ok() ? **job : json();
+  }
+  std::string Condition(const std::string& type) {
+    for (const json& each : Job().value("/status/conditions"_json_pointer, json::array())) {
+      if (each["type"] == type) return each.value("status", "") + ": " + each.value("reason", "");
+    }
+    return "";
+  }
+  std::set<std::string> PodNames() {
+    std::set<std::string> names;
+    const auto pods = client_->List(Pods(), {.ns = ns_});
+    EXPECT_TRUE(pods.ok()) << pods.status().ToString();
+    if (pods.ok()) {
+      for (const auto& pod : pods->items) names.insert(kube::NameOf(*pod).name);
+    }
+    return names;
+  }
+  void SetStatus(const std::string& pod, const json& status) {
+    const auto changed = client_->Patch(Pods(), {ns_, pod}, kube::PatchType::kMerge,
+                                        {{"status", status}}, {.subresource = "status"});
+    ASSERT_TRUE(changed.ok()) << changed.status().ToString();
+  }
+  void RunPods() {
+    for (const std::string& pod : PodNames()) {
+      SetStatus(pod, {{"phase", "Running"},
+                      {"podIP", "10.1.0.1"},
+                      {"conditions",
+                       {{{"type", "PodScheduled"}, {"status", "True"}},
+                        {{"type", "Ready"}, {"status", "True"}}}}});
+    }
+  }
+
+  TrainersUnderTest trainers_;
+};
+
+TEST_F(ControllerRealApiTest, AJobGetsPodsThatTheServerTakesAndAStatusThatItKeeps) {
+  const Leader leader(*this, 1);
+  ASSERT_TRUE(Submit().ok());
+  ASSERT_TRUE(Await([&] { return PodNames().size() == 5; }));
+  EXPECT_THAT(PodNames(),
+              UnorderedElementsAre("tiny-trainer-1", "tiny-w0", "tiny-w1", "tiny-w2", "tiny-w3"));
+  ASSERT_TRUE(Await([&] { return Condition("Accepted").starts_with("True"); }));
+  const json status = Job()["status"];
+  EXPECT_EQ(status["nextWorkerOrdinal"], 4);
+  EXPECT_EQ(status["trainer"]["term"], 1);
+  EXPECT_EQ(status["plan"]["layout"], json({2, 2}));
+  EXPECT_EQ(status["observedGeneration"], 1);
+  EXPECT_TRUE(status.contains("selector")) << "which the scale subresource reads";
+}
+
+TEST_F(ControllerRealApiTest, APreemptedWorkerIsReplacedUnderANewNameAndCounted) {
+  const Leader leader(*this, 1);
+  ASSERT_TRUE(Submit().ok());
+  ASSERT_TRUE(Await([&] { return PodNames().size() == 5; }));
+  RunPods();
+  SetStatus(
+      "tiny-w1",
+      {{"phase", "Failed"},
+       {"conditions",
+        {{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "TerminationByKubelet"}}}}});
+  EXPECT_TRUE(Await([&] { return PodNames().contains("tiny-w4"); }));
+  EXPECT_TRUE(Await([&] { return !PodNames().contains("tiny-w1"); }));
+  EXPECT_TRUE(Await([&] { return Job()["status"].value("preemptions", 0) == 1; }));
+  EXPECT_EQ(Job()["status"].value("failures", 0), 0);
+}
+
+TEST_F(ControllerRealApiTest, TwoLeadersAtOnceMakeNoPodTwice) {
+  const Leader one(*this, 1), two(*this, 2);
+  ASSERT_TRUE(Submit().ok());
+  ASSERT_TRUE(Await([&] { return PodNames().size() >= 5; }));
+  RunPods();
+  for (const int lost : {0, 1, 2}) {
+    const std::string name = "tiny-w" + std::to_string(lost);
+    ASSERT_TRUE(client_->Delete(Pods(), {ns_, name}, {.grace_seconds = 0}).ok());
+    ASSERT_TRUE(Await([&] { return PodNames().size() == 5 && !PodNames().contains(name); }));
+  }
+  EXPECT_THAT(PodNames(),
+              UnorderedElementsAre("tiny-trainer-1", "tiny-w3", "tiny-w4", "tiny-w5", "tiny-w6"));
+  EXPECT_EQ(Job()["status"]["nextWorkerOrdinal"], 7);
+}
+
+TEST_F(ControllerRealApiTest, ScaleChangesTheNumberOfWorkers) {
+  const Leader leader(*this, 1);
+  ASSERT_TRUE(Submit().ok());
+  ASSERT_TRUE(Await([&] { return PodNames().size() == 5; }));
+  ASSERT_TRUE(client_
+                  ->Patch(SwarmJobs(), {ns_, "tiny"}, kube::PatchType::kMerge,
+                          {{"spec", {{"replicas", 6}}}}, {.subresource = "scale"})
+                  .ok());
+  EXPECT_TRUE(Await([&] { return PodNames().size() == 7; }));
+}
+
+TEST_F(ControllerRealApiTest, NumbersComeBackBitForBit) {
+  Rng rng(7);
+  for (int i = 0; i < 50; ++i) {
+    const double rate = std::bit_cast<double>((rng() >> 12) | 0x3e00000000000000U);
+    const std::string name = "number-" + std::to_string(i);
+    json job = JobUnderTest("{}", {ns_, name});
+    job["spec"]["optimizer"]["learningRate"] = rate;
+    ASSERT_TRUE(client_->Create(SwarmJobs(), job).ok());
+    const auto read = client_->Get(SwarmJobs(), {ns_, name});
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ((**read)["spec"]["optimizer"]["learningRate"].get<double>(), rate);
+  }
+}
+
+TEST_F(ControllerRealApiTest, TheServerRefusesWhatTheRulesForbidAndSaysWhy) {
+  EXPECT_THAT(Submit(R"({"pipeline": {"stages": 0}})").message(),
+              HasSubstr("spec.pipeline.stages"));
+  ASSERT_TRUE(Submit().ok());
+  const auto changed = client_->Patch(SwarmJobs(), {ns_, "tiny"}, kube::PatchType::kMerge,
+                                      {{"spec", {{"training", {{"seed", 43}}}}}});
+  EXPECT_EQ(changed.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(changed.status().message(), HasSubstr("seed"));
+}
+
+TEST_F(ControllerRealApiTest, AJobThatWasThereBeforeIsRunByAnOperatorThatComesLater) {
+  ASSERT_TRUE(Submit().ok());
+  {
+    const Leader first(*this, 1);
+    ASSERT_TRUE(Await([&] { return PodNames().size() == 5; }));
+  }
+  ASSERT_TRUE(client_->Delete(Pods(), {ns_, "tiny-w3"}, {.grace_seconds = 0}).ok());
+  const Leader second(*this, 2);
+  EXPECT_TRUE(Await([&] { return PodNames().contains("tiny-w4"); }));
+}
+
+}  // namespace
+}  // namespace swarm::controller
