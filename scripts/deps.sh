@@ -20,7 +20,7 @@ debian=(
   libcpprest-dev libsentencepiece-dev sentencepiece libcurl4-openssl-dev libisal-dev libxxhash-dev
   bible-kjv iproute2 spin python3 python3-pip python3-venv
 )
-[ "${SWARM_DEPS_TOOLS:-0}" = 1 ] && debian+=(clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19 iperf3)
+[ "${SWARM_DEPS_TOOLS:-0}" = 1 ] && debian+=(clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19 iperf3 iputils-ping)
 
 missing=()
 for package in "${debian[@]}"; do
