@@ -12,7 +12,8 @@
 
 Everything made on this machine lives in namespaces of its own and in one temporary folder, and is gone
 when this ends, Ctrl-C included. The report is in OUT: report.json, junit.xml, and all logs of pods,
-nodes and control plane. Exit code 0: all cases that could be played passed.
+nodes and control plane. Exit code 0: all cases that could be played passed; 1: one failed; 77: none was
+played, for this machine cannot have a cluster (no rights, no Kubernetes, no nodes), and it says why.
 """
 import argparse
 import contextlib
@@ -36,6 +37,7 @@ from cluster.daemon import ClusterError  # noqa: E402
 from harness import case as cases  # noqa: E402
 from harness import report  # noqa: E402
 
+CANNOT_PLAY = 77
 NODES = [("od-a", "north-a", ON_DEMAND), ("od-b", "north-b", ON_DEMAND),
          ("spot-a", "north-a", SPOT), ("spot-b", "north-b", SPOT)]
 
@@ -86,8 +88,9 @@ def choose(registry, names, tags):
 
 def prepare(options):
     """Programs and images, made before there is a cluster, with the machine's own network."""
-    subprocess.run([ROOT / "e2e" / "build.sh"], check=True)
-    subprocess.run([ROOT / "e2e" / "images.sh", options.build, options.build / "e2e"], check=True)
+    for command in ["build.sh"], ["images.sh", options.build, options.build / "e2e"]:
+        if subprocess.run([ROOT / "e2e" / command[0], *command[1:]], check=False).returncode:
+            raise ClusterError(f"e2e/{command[0]} failed")
 
 
 def image_tags(folder):
@@ -208,7 +211,11 @@ def keep_evidence(world):
 def play_all(options, world, figures):
     """Installs the operator, plays the chosen cases, and reports."""
     begun = time.monotonic()
-    world.install()
+    try:
+        world.install()
+    except ClusterError as error:
+        print(f"e2e: the operator is not installed: {error}", file=sys.stderr)
+        return 1
     figures["install_seconds"] = round(time.monotonic() - begun, 1)
     outcomes = []
     try:
@@ -281,13 +288,14 @@ def main():
         if options.kubeconfig or sandbox.Sandbox.current():
             return inside(options)
         choose(load_cases(), options.cases, options.tags)
+        sandbox.refuse_without_rights()
         prepare(options)
         return sandbox.run([sys.executable, *sys.argv])
     except KeyboardInterrupt:
         return 130
     except ClusterError as error:
-        print(f"e2e: {error}", file=sys.stderr)
-        return 1
+        print(f"e2e: no cluster, hence no case: {error}", file=sys.stderr)
+        return CANNOT_PLAY
 
 
 if __name__ == "__main__":

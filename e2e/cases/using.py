@@ -19,6 +19,26 @@ def scale(world):
     world.check("nobody counts as lost", not job.status.get("failures") and not job.status.get("preemptions"), job.status)
 
 
+@case("swarmctl shows a job, and lets a worker of it leave", "fast")
+def swarmctl(world):
+    job = world.job().submit().await_step(20)
+    job.await_ready(4)
+    shown = world.run_swarmctl("top", job.name, "--once")
+    world.check("it shows the job, its stages and its pods",
+                "Running" in shown and all(name in shown for name in job.pod_names("worker")), shown)
+    leaving = job.pod_names("worker")[0]
+    world.run_swarmctl("drain", leaving)
+    job.await_ready(4, without=[leaving])
+    try:
+        world.run_swarmctl("drain", job.trainer()["metadata"]["name"])
+        refused = ""
+    except Refused as refusal:
+        refused = str(refusal)
+    world.check("it drains workers only, and says so", "is no worker" in refused, refused)
+    job.stop()
+    job.verify(world, complete=False)
+
+
 @case("Suspend writes a checkpoint and gives everything back; resuming goes on", "fast")
 def suspend_and_resume(world):
     job = world.job(steps=300).submit().await_step(30)

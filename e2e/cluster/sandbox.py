@@ -10,9 +10,10 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
+
+from .daemon import ClusterError
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 CPU_SHARES = 20480
@@ -76,14 +77,14 @@ def _children(pid):
 
 
 def refuse_without_rights():
-    """Exits with a message where namespaces cannot be made."""
+    """Raises where namespaces cannot be made."""
     if os.geteuid() != 0:
-        sys.exit("e2e: a cluster on this machine needs root (namespaces, mounts, control groups); "
-                 "or give --kubeconfig FILE of a cluster that is there")
+        raise ClusterError("a cluster on this machine needs root (namespaces, mounts, control groups); "
+                           "or give --kubeconfig FILE of a cluster that is there")
     probe = subprocess.run(["unshare", "--net", "--pid", "--mount", "--fork", "true"],
                            capture_output=True, text=True, check=False)
     if probe.returncode != 0:
-        sys.exit(f"e2e: this machine lets nobody make namespaces: {probe.stderr.strip()}")
+        raise ClusterError(f"this machine lets nobody make namespaces: {probe.stderr.strip()}")
 
 
 def hierarchies():

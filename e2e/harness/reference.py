@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 
 CHECKPOINT_INTERVAL = 10
+KEPT_INTERVAL = 100  # of the undisturbed process
 ENDLESS = 100_000  # steps of a job that is stopped when its story is told
 
 
@@ -36,7 +37,8 @@ class Reference:
         self.folder = cache / f"reference-{identity.hexdigest()[:16]}"
 
     def train(self, steps):
-        """The folder of a run of that many steps."""
+        """The folder of a run that ends at that step. It goes on from the newest checkpoint before it that an
+        earlier run has left: cases end where they end, and most of the way is known."""
         run = self.folder / str(steps)
         if (run / "done").exists():
             return run
@@ -44,12 +46,19 @@ class Reference:
             if folder != self.folder:
                 shutil.rmtree(folder)
         shutil.rmtree(run, ignore_errors=True)
-        run.mkdir(parents=True)
+        checkpoints = run / "out" / "checkpoints"
+        checkpoints.mkdir(parents=True)
+        known = {int(found.name.split("-")[1]): found for done in self.folder.glob("*/done")
+                 for found in (done.parent / "out" / "checkpoints").glob("step-*")}
+        begin = max((step for step in known if step <= steps), default=0)
+        if begin:
+            shutil.copytree(known[begin], checkpoints / known[begin].name)
         manifest = {"apiVersion": "swarmjob.dev/v1alpha1", "kind": "SwarmJob", "metadata": {"name": "reference"},
-                    "spec": {**spec(str(self.data), steps), "checkpoint": {"intervalSteps": steps}}}
+                    "spec": {**spec(str(self.data), steps),
+                             "checkpoint": {"uri": str(checkpoints), "intervalSteps": KEPT_INTERVAL, "keepLast": 1000}}}
         (run / "job.yaml").write_text(json.dumps(manifest))
         trained = subprocess.run([self.swarmctl, "train", "-f", run / "job.yaml", "--out", run / "out",
-                                  "--threads", "1"], check=False, capture_output=True, text=True)
+                                  "--threads", "1", "--resume"], check=False, capture_output=True, text=True)
         if trained.returncode != 0:
             raise RuntimeError(f"swarmctl train: {trained.stderr.strip()}")
         (run / "done").touch()
@@ -57,8 +66,12 @@ class Reference:
 
     def losses(self, steps):
         """The lines of the first steps: number, loss, gradient norm, learning rate."""
-        with open(self.train(steps) / "out" / "steps.jsonl") as file:
-            return [json.loads(line) for line in file]
+        self.train(steps)
+        lines = {}
+        for done in self.folder.glob("*/done"):
+            with open(done.parent / "out" / "steps.jsonl") as file:
+                lines.update((line["step"], line) for line in map(json.loads, file))
+        return [lines[step] for step in range(steps)]
 
     def weights(self, steps):
         """The digest of the weights after that many steps."""

@@ -121,6 +121,14 @@ class World:
             raise Refused(f"helm {arguments[0]}: {done.stderr.strip()}")
         return done.stdout
 
+    def run_swarmctl(self, command, *arguments):
+        """Runs swarmctl against the cluster, in the case's namespace, and returns what it prints. Raises Refused."""
+        done = subprocess.run([self.swarmctl, command, *arguments, "--kubeconfig", self.kubectl.kubeconfig,
+                               "--namespace", self.namespace], capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode != 0:
+            raise Refused(f"swarmctl {command}: {done.stderr.strip()}")
+        return done.stdout
+
     def install(self, *extra):
         """helm upgrade --install of the chart with the images of this run, and waits until it is up."""
         chart = pathlib.Path(__file__).parents[2] / "helm" / "swarmjob"

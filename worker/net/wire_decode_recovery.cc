@@ -119,6 +119,7 @@ void Decoder::Get(const pb::Holding& from, Holding* to) {
   Get(from.roster(), &to->roster);
   GetAll(from.records(), kStepsMax, "records", &to->records);
   GetAll(from.steps(), kStepsMax, "steps", &to->steps);
+  GetAll(from.past(), kStepsMax, "past", &to->past);
 }
 
 }  // namespace swarm::net

@@ -119,6 +119,7 @@ void Encoder::Put(const Holding& from, pb::Holding* to) {
   Put(from.roster, to->mutable_roster());
   PutAll(from.records, kStepsMax, "records", to->mutable_records());
   PutAll(from.steps, kStepsMax, "steps", to->mutable_steps());
+  PutAll(from.past, kStepsMax, "past", to->mutable_past());
 }
 
 }  // namespace swarm::net

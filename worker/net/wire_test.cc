@@ -157,6 +157,9 @@ TEST(WireTest, AListAboveItsCapIsRefusedByBothEnds) {
   ExpectCap<protocol::Holding>(
       kStepsMax, [](auto& m) -> auto& { return m.steps; },
       [](Header& h) { h.mutable_holding()->add_steps(); });
+  ExpectCap<protocol::Holding>(
+      kStepsMax, [](auto& m) -> auto& { return m.past; },
+      [](Header& h) { h.mutable_holding()->add_past(); });
 }
 
 TEST(WireTest, AListInAListAboveItsCapIsRefusedByBothEnds) {

@@ -36,7 +36,8 @@ struct Tell {
 struct Issue {
   Forward frame;
 };
-/// Step `record.step` is decided; `seconds` since the step before was.
+/// Step `record.step` is decided; `seconds` since the step before was. After a takeover also steps
+/// that the trainer before has decided (`seconds` 0): of what its workers remember, in order.
 struct StepDone {
   CommitRecord record;
   double seconds = 0;

@@ -562,7 +562,7 @@ void Coordinator::Adopt(Timepoint now, Orders& orders) {
     return std::any_of(roster.members.begin(), roster.members.end(),
                        [&](const Member& member) { return member.id == id; });
   };
-  std::map<Step, CommitRecord> records;
+  std::map<Step, CommitRecord> records, past;
   for (auto it = holdings_.begin(); it != holdings_.end();) {
     const auto held = it++;
     const auto& [id, holding] = *held;
@@ -575,6 +575,7 @@ void Coordinator::Adopt(Timepoint now, Orders& orders) {
       continue;
     }
     workers_[id] = Worker{.member = holding.self, .version = holding.version, .since = now};
+    for (const CommitRecord& record : holding.past) past.try_emplace(record.step, record);
     if (options_.rules.takeover_keeps_record) {
       for (const CommitRecord& record : holding.records) records[record.step] = record;
     }
@@ -583,11 +584,14 @@ void Coordinator::Adopt(Timepoint now, Orders& orders) {
   if (!options_.rules.takeover_keeps_record) {
     for (const auto& [id, holding] : holdings_) version_ = std::min(version_, holding.version);
   }
+  for (const auto& [step, record] : past) {
+    if (!records.contains(step)) orders.push_back(order::StepDone{record});
+  }
   for (const auto& [step, record] : records) {
     version_ = std::max(version_, Version(step.value + 1));
     records_.push_back(record);
     last_record_ = record;
-    orders.push_back(order::StepDone{record, 0, 0});
+    orders.push_back(order::StepDone{record});
   }
   for (const auto& [id, holding] : holdings_) {
     workers_.at(id).role =

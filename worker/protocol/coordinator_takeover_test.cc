@@ -99,6 +99,21 @@ TEST_F(CoordinatorTakeoverTest, AFrozenStepIsThawedAndSummedUnderANumberOfTheNew
   EXPECT_EQ(step(), 6u);
 }
 
+TEST_F(CoordinatorTakeoverTest, TheStepsThatWorkersRememberAreAccountedForOnceAndInOrder) {
+  Create();
+  Holding a = HoldingOf("a1", 6), b = HoldingOf("b1", 6);
+  a.records = b.records = {RecordOf(5)};
+  a.past = {RecordOf(2), RecordOf(3), RecordOf(4)};
+  b.past = {RecordOf(1), RecordOf(2), RecordOf(3), RecordOf(4)};
+  Say("a1", a);
+  Say("b1", b);
+  std::vector<std::uint64_t> steps;
+  for (const auto& done : All<order::StepDone>()) steps.push_back(done.record.step.value);
+  EXPECT_EQ(steps, (std::vector<std::uint64_t>{1, 2, 3, 4, 5}));
+  EXPECT_EQ(Told<Commit>("b1").size(), 1u) << "what all have applied is not decided again";
+  EXPECT_EQ(step(), 6u);
+}
+
 TEST_F(CoordinatorTakeoverTest, TheRecordThatSomeHaveAppliedIsToldToAllAsItWas) {
   Create();
   Holding a = HoldingOf("a1", 6), b = HoldingOf("b1", 5);

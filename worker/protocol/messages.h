@@ -532,6 +532,9 @@ struct Holding {
   Roster roster;                      ///< the last one heard of
   std::vector<CommitRecord> records;  ///< heard of and kept, applied or not; ordered by step
   std::vector<HeldStep> steps;
+  /// Of the steps before those, the last ones that it has applied, ordered: nothing is decided from
+  /// them, but the trainer's account of the losses may lack them.
+  std::vector<CommitRecord> past = {};
 };
 
 // ---- observers ----

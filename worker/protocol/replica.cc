@@ -7,6 +7,8 @@ namespace swarm::protocol {
 namespace {
 
 constexpr std::size_t kFetchesMax = 4;
+/// Steps between two writes of the trainer's account, ten seconds apart, at fifty a second.
+constexpr std::size_t kPastStepsMax = 512;
 /// Repairs that wait for one output; beyond them the row's deadline asks again.
 constexpr std::size_t kWaysMax = 16;
 
@@ -507,6 +509,7 @@ Actions Replica::OnTakeover(const Takeover& takeover) {
   checkpoints_.clear();
   pins_.clear();
   Holding holding{takeover.term, options_.generation, options_.self, version_, roster_, {}, {}};
+  holding.past.assign(past_.begin(), past_.end());
   if (last_applied_) holding.records.push_back(*last_applied_);
   holding.records.insert(holding.records.end(), commits_.begin(), commits_.end());
   for (auto& [step, state] : steps_) {
@@ -669,6 +672,8 @@ Actions Replica::OnGradientsFetched(Step step) {
 
 Actions Replica::OnApplied(Step step, const Digest& state) {
   applying_ = false;
+  if (last_applied_) past_.push_back(std::move(*last_applied_));
+  if (past_.size() > kPastStepsMax) past_.pop_front();
   last_applied_ = std::move(commits_.front());
   commits_.pop_front();
   version_ = Version(step.value + 1);

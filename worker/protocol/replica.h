@@ -313,6 +313,7 @@ class Replica {
   std::deque<CommitRecord> commits_;  // decided, not yet applied; ordered by step
   std::map<Step, bool> fetches_;      // of queued commits; true: here
   std::optional<CommitRecord> last_applied_;
+  std::deque<CommitRecord> past_;  // applied before that, kPastStepsMax at most
   bool applying_ = false;
   std::vector<WriteCheckpoint> checkpoints_;  // of versions not reached yet
   std::vector<PinState> pins_;

@@ -334,6 +334,18 @@ TEST_F(ReplicaRecoveryTest, ATakeoverFindsTheFrozenReduceAndTheRecordOfTheLastSt
   EXPECT_EQ(holding->steps[0].reduces[0], (HeldReduce{GroupIndex(1), {Term(1), 7}, {kSelf}}));
 }
 
+TEST_F(ReplicaRecoveryTest, ATakeoverFindsTheLastStepsThatWereAppliedForTheAccountOfLosses) {
+  for (const std::uint64_t step : {0, 1, 2}) {
+    Fold(Frame(0, 10 * step + 1, step));
+    (void)Decide(step);
+  }
+  const auto holding = Told<Holding>(replica().OnTakeover({Term(2)}));
+  ASSERT_TRUE(holding);
+  EXPECT_EQ(holding->records, std::vector{CommitOf({1, 1}, 1, 2).record});
+  EXPECT_EQ(holding->past,
+            (std::vector{CommitOf({1, 1}, 1, 0).record, CommitOf({1, 1}, 1, 1).record}));
+}
+
 TEST_F(ReplicaRecoveryTest, ARecordThatWasHeardAndNotAppliedIsToldToTheNewTrainer) {
   ReduceAs(1, {1, 1});
   (void)replica().OnCommit(CommitOf({1, 1}));

@@ -369,17 +369,21 @@ void Trainer::Do(const protocol::order::StepDone& o) {
   log_->Ledger({o.record, o.claims});
   if (log_->fenced()) return OnLaterTrainer(log_->fence());
   if (fresh && archive_) archive_->Add(o.record.generation, o.record.step.value, FormatStep(line));
-  ++counters_.steps;
   counters_.version = o.record.step.value + 1;
-  counters_.tokens += tokens;
-  counters_.skipped_steps += o.record.skip ? 1 : 0;
-  counters_.boundary_bytes += o.boundary_bytes;
-  counters_.useful_tasks += 2 * options_.job.microbatches() * options_.replicas.size();
+  if (fresh) {
+    ++counters_.steps;
+    counters_.tokens += tokens;
+    counters_.skipped_steps += o.record.skip ? 1 : 0;
+    counters_.boundary_bytes += o.boundary_bytes;
+    counters_.useful_tasks += 2 * options_.job.microbatches() * options_.replicas.size();
+  }
   counters_.loss = o.record.loss;
   counters_.grad_norm = o.record.grad_norm;
   counters_.learning_rate = o.record.learning_rate;
-  counters_.step_seconds.Observe(o.seconds);
-  counters_.tokens_per_second = o.seconds > 0 ? static_cast<double>(tokens) / o.seconds : 0.0;
+  if (o.seconds > 0) {
+    counters_.step_seconds.Observe(o.seconds);
+    counters_.tokens_per_second = static_cast<double>(tokens) / o.seconds;
+  }
   LOG_INFO("step {} loss {:.17g} grad_norm {:.17g} seconds {:.6f}", o.record.step.value,
            o.record.loss, o.record.grad_norm, o.seconds);
 }
