@@ -3,7 +3,7 @@ PRESET ?= release
 BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 
-.PHONY: help deps build test e2e demo soak fuzz bench format tidy clean
+.PHONY: help deps build test e2e demo soak fuzz bench scale format tidy clean
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -39,6 +39,9 @@ fuzz: ## fuzz everything that is parsed from outside, SECONDS (60) a target
 bench: build ## build and run the benchmarks
 	@cmake --build $(BUILD) -j $(JOBS) --target benchmarks
 	@bench/run.sh $(BUILD)
+
+scale: build ## measure the operator with 200 jobs of 50 pods on a control plane of its own (ARGS=--jobs=10)
+	@$${SWARM_DEPS:-.deps}/python/bin/python bench/operator/scale.py --build $(BUILD) $(ARGS)
 
 format: ## format the sources
 	@git ls-files '*.h' '*.cc' '*.proto' | xargs clang-format-19 -i

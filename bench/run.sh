@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All benchmarks, each beside its yardstick. Usage: bench/run.sh [BUILD_FOLDER]
+# All benchmarks, each beside its yardstick, but for the operator's (make scale). Usage: bench/run.sh [BUILD_FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/release}

@@ -1,0 +1,201 @@
+"""A control plane on this machine, nodes that exist in it alone (kwok), and operators beside it."""
+import http.client
+import json
+import os
+import pathlib
+import ssl
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "e2e"))
+
+from cluster import network  # noqa: E402
+from cluster.control_plane import PORT, ControlPlane  # noqa: E402
+from cluster.daemon import Daemon, wait_until  # noqa: E402
+from measure import AuditLog, Process, scrape  # noqa: E402
+
+SYSTEM = "swarmjob-system"
+OPERATOR = "swarm-operator"  # release, service account and lease
+SPOT, ON_DEMAND = "spot", "on-demand"
+# Of the cluster's own programs: their usual limits would be measured instead of the operator.
+UNLIMITED = ["--kube-api-qps=2000", "--kube-api-burst=4000"]
+METADATA_ONLY = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+
+
+class Refused(Exception):
+    """The API server said no."""
+
+
+class Api:
+    """The API server as its administrator, on one connection."""
+
+    def __init__(self, pki):
+        self.context = ssl.create_default_context(cafile=pki / "ca.crt")
+        self.context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+        self.connection = None
+
+    def __call__(self, method, path, body=None, accept="application/json"):
+        if self.connection is None:
+            self.connection = http.client.HTTPSConnection(network.CONTROL_PLANE, PORT, timeout=60,
+                                                          context=self.context)
+        self.connection.request(method, path, json.dumps(body) if body is not None else None,
+                                {"Accept": accept, "Content-Type": "application/json"})
+        answer = self.connection.getresponse()
+        text = answer.read()
+        if answer.status >= 300:
+            raise Refused(f"{method} {path}: {answer.status} {text[:500].decode(errors='replace')}")
+        return json.loads(text)
+
+    def pods(self, query=""):
+        """The metadata of pods."""
+        return self("GET", f"/api/v1/pods?resourceVersion=0&{query}", accept=METADATA_ONLY)["items"]
+
+    def some_pod_is_not(self, phase):
+        """Whether there is a pod of another phase, as of now."""
+        return bool(self("GET", f"/api/v1/pods?limit=1&fieldSelector=status.phase%21%3D{phase}",
+                         accept=METADATA_ONLY)["items"])
+
+
+class KwokCluster:
+    """start(), then add_nodes(). All of it ends with the sandbox that this process runs in."""
+
+    def __init__(self, folder, binaries):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir()
+        self.binaries = binaries
+        network.make()
+        self.plane = ControlPlane(self.folder, binaries)
+        self.audit = AuditLog(self.folder / "audit.log")
+        self.api = None
+        self.kwok = None
+        self.token = ""
+
+    def start(self):
+        """Control plane, kwok, and the chart without its Deployment: the operators run beside it."""
+        policy = self.folder / "audit.yaml"
+        user = f"system:serviceaccount:{SYSTEM}:{OPERATOR}"
+        policy.write_text(json.dumps({
+            "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+            "rules": [{"level": "Metadata", "users": [user]}, {"level": "None"}]}))
+        plane = self.plane
+        plane.api.command += [f"--audit-policy-file={policy}", f"--audit-log-path={self.audit.path}"]
+        # Nodes of kwok say that they live at leisure where the machine is busy.
+        plane.controllers.command += [*UNLIMITED, "--node-monitor-grace-period=180s"]
+        plane.scheduler.command += UNLIMITED
+        for daemon in (plane.etcd, plane.api, plane.controllers, plane.scheduler):
+            daemon.start()
+        self.api = Api(self.folder / "pki")
+        self.kwok = Daemon("kwok", [
+            self.binaries / "kwok", f"--kubeconfig={plane.admin}", "--manage-all-nodes=true",
+            f"--cidr={network.PODS}", f"--node-ip={network.CONTROL_PLANE}",
+            "--node-lease-duration-seconds=120"], plane.logs)
+        self.kwok.start()
+        self._install()
+
+    def _install(self):
+        self.kubectl("create", "namespace", SYSTEM)
+        chart = subprocess.run(
+            [self.binaries / "helm", "template", OPERATOR, ROOT / "helm" / "swarmjob", "--namespace", SYSTEM,
+             "--kube-version", "1.36.0", "-s", "templates/crd.yaml", "-s", "templates/rbac.yaml",
+             "-s", "templates/serviceaccount.yaml"], capture_output=True, text=True, check=False)
+        if chart.returncode != 0:
+            raise RuntimeError(f"helm template: {chart.stderr}")
+        self.kubectl("apply", "--server-side", "-f", "-", stdin=chart.stdout)
+        self.kubectl("wait", "--for=condition=Established", "crd/swarmjobs.swarmjob.dev")
+        self.token = self.kubectl("create", "token", OPERATOR, "-n", SYSTEM, "--duration=8h").strip()
+
+    def kubectl(self, *arguments, stdin=None):
+        """What it prints."""
+        done = subprocess.run([self.binaries / "kubectl", "--kubeconfig", self.plane.admin, *arguments],
+                              input=stdin, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Refused(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def add_nodes(self, count, capacity):
+        """Nodes that are ready as soon as kwok has seen them."""
+        spot = {"swarmjob.dev/spot": "true"} if capacity == SPOT else {}
+        room = {"cpu": "64", "memory": "256Gi", "pods": "200"}
+        for index in range(count):
+            self.api("POST", "/api/v1/nodes", {
+                "apiVersion": "v1", "kind": "Node",
+                "metadata": {"name": f"{capacity}-{index:04}", "annotations": {"kwok.x-k8s.io/node": "fake"},
+                             "labels": {"swarmjob.dev/capacity": capacity, **spot}},
+                "status": {"capacity": room, "allocatable": room}})
+
+    def await_nodes(self):
+        """Waits until all of them are ready."""
+        def ready():
+            nodes = self.api("GET", "/api/v1/nodes")["items"]
+            return all(condition["status"] == "True" for node in nodes
+                       for condition in node["status"].get("conditions", [{"type": "Ready", "status": "False"}])
+                       if condition["type"] == "Ready")
+        wait_until(ready, 60, "all nodes to be ready", watched=self.kwok, interval=0.5)
+
+    def keep_logs(self, target):
+        """Copies what all programs have written."""
+        target.mkdir(parents=True, exist_ok=True)
+        for log in [*self.plane.logs.glob("*.log"), self.audit.path]:
+            (target / log.name).write_bytes(log.read_bytes())
+
+
+class Operator:
+    """swarm-operator as a process beside the cluster, with the rights of the chart."""
+
+    def __init__(self, cluster, program, index, arguments):
+        self.base = 18080 + 10 * index
+        kubeconfig = cluster.folder / f"operator-{index}.kubeconfig"
+        kubeconfig.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "bench",
+            "clusters": [{"name": "bench", "cluster": {
+                "server": f"https://{network.CONTROL_PLANE}:{PORT}",
+                "certificate-authority": str(cluster.plane.authority.certificate)}}],
+            "users": [{"name": "operator", "user": {"token": cluster.token}}],
+            "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "operator"}}]}))
+        self.daemon = Daemon(f"operator-{index}", [
+            program, f"--kubeconfig={kubeconfig}", "--worker-image=bench/worker:1", "--leader-elect",
+            f"--lease-namespace={SYSTEM}", f"--metrics-listen=127.0.0.1:{self.base}",
+            f"--health-listen=127.0.0.1:{self.base + 1}", *arguments], cluster.plane.logs)
+        self.started = None
+
+    def start(self):
+        """Returns as soon as the process is there."""
+        self.started = time.monotonic()
+        self.daemon.start()
+        return self
+
+    @property
+    def process(self):
+        """Its figures in /proc."""
+        return Process(self.daemon.process.pid)
+
+    def metrics(self):
+        """None while it does not answer."""
+        return scrape(f"http://127.0.0.1:{self.base}/metrics")
+
+    def await_synced(self, seconds=120):
+        """Waits until its caches are filled; seconds since its start."""
+        wait_until(lambda: scrape(f"http://127.0.0.1:{self.base + 1}/readyz") is not None, seconds,
+                   "the operator's caches", watched=self.daemon, interval=0.02)
+        return time.monotonic() - self.started
+
+    def await_looked_at(self, jobs, seconds=300):
+        """Waits until it leads and has looked at that many jobs; seconds since its start."""
+        def done():
+            now = self.metrics()
+            return (now and now.sum("controller_runtime_reconcile_total") >= jobs
+                    and now.sum("workqueue_depth") == 0 and now.sum("controller_runtime_active_workers") == 0)
+        wait_until(done, seconds, "the first look at all jobs", watched=self.daemon, interval=0.1)
+        return time.monotonic() - self.started
+
+    def stop(self):
+        """Asks it to end, and waits."""
+        self.daemon.signal(15)
+        self.daemon.process.wait(timeout=30)
+
+
+def processors():
+    """How busy the machine is, for the report."""
+    return {"count": os.cpu_count(), "load": [round(value, 1) for value in os.getloadavg()]}

@@ -1,0 +1,154 @@
+"""Where the figures come from: the API server's audit log, a program's /metrics, and /proc."""
+import collections
+import datetime
+import json
+import os
+import pathlib
+import re
+import urllib.error
+import urllib.request
+
+PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
+TICKS = os.sysconf("SC_CLK_TCK")
+WRITES = ("create", "update", "patch", "delete", "deletecollection")
+
+
+def quantile(values, q):
+    """The value below which the share q of them lies; None of none."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(q * len(ordered)))] if ordered else None
+
+
+def seconds_of(stamp):
+    """An RFC 3339 time as seconds since the epoch."""
+    return datetime.datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()
+
+
+class Request:
+    """One request of the operator, as the API server saw it."""
+
+    def __init__(self, event):
+        where = event.get("objectRef", {})
+        self.verb = event["verb"]
+        self.resource = "/".join(part for part in (where.get("resource"), where.get("subresource")) if part)
+        self.name = where.get("name", "")
+        self.namespace = where.get("namespace", "")
+        self.code = event.get("responseStatus", {}).get("code", 0)
+        self.begin = seconds_of(event["requestReceivedTimestamp"])
+        self.end = seconds_of(event["stageTimestamp"])
+
+    @property
+    def is_write(self):
+        """Whether it would change something. The Lease and Events are told apart by `resource`."""
+        return self.verb in WRITES
+
+    @property
+    def is_own(self):
+        """Whether it says that somebody leads or what has happened, not how a job is to be."""
+        return self.resource in ("leases", "events")
+
+
+class AuditLog:
+    """What one user has asked of the API server; the log holds nobody else. Watches are left out."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        self.requests = []
+        self.read_to = 0
+
+    def read(self):
+        """All requests that have been answered so far."""
+        if self.path.exists():
+            with open(self.path, "rb") as file:
+                file.seek(self.read_to)
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        break
+                    self.read_to += len(line)
+                    event = json.loads(line)
+                    if event["stage"] == "ResponseComplete" and event["verb"] != "watch":
+                        self.requests.append(Request(event))
+        return self.requests
+
+    def between(self, begin, end=float("inf")):
+        """Those that came within that time."""
+        return [request for request in self.read() if begin <= request.begin < end]
+
+
+def count(requests):
+    """{"verb resource": how many}, the most frequent first."""
+    return dict(collections.Counter(f"{each.verb} {each.resource}" for each in requests).most_common())
+
+
+class Metrics:
+    """One reading of a program's metrics."""
+
+    LINE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$")
+    LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+    def __init__(self, text):
+        self.samples = collections.defaultdict(list)
+        for line in text.splitlines():
+            found = self.LINE.match(line)
+            if found:
+                self.samples[found[1]].append((dict(self.LABEL.findall(found[2] or "")), float(found[3])))
+
+    def sum(self, name, **labels):
+        """Of all samples with these labels."""
+        return sum(value for had, value in self.samples[name] if labels.items() <= had.items())
+
+    def buckets(self, name, **labels):
+        """{upper bound: observations up to it} of a histogram."""
+        bounds = collections.Counter()
+        for had, value in self.samples[name + "_bucket"]:
+            if labels.items() <= had.items():
+                bounds[float(had["le"])] += value
+        return bounds
+
+
+def histogram_quantile(q, later, earlier=None):
+    """As Prometheus: linear within a bucket. Of what was observed between two readings of buckets()."""
+    bounds = sorted(later)
+    counts = [later[bound] - (earlier or {}).get(bound, 0) for bound in bounds]
+    if not counts or counts[-1] <= 0:
+        return None
+    rank = q * counts[-1]
+    low, below = 0.0, 0.0
+    for bound, value in zip(bounds, counts):
+        if value >= rank:
+            if bound == float("inf"):
+                return low
+            return low + (bound - low) * (rank - below) / (value - below) if value > below else bound
+        low, below = bound, value
+    return low
+
+
+def scrape(url):
+    """The Metrics at a URL, or None where nobody answers."""
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return Metrics(answer.read().decode())
+    except (urllib.error.URLError, OSError):
+        return None
+
+
+class Process:
+    """What /proc says of a process."""
+
+    def __init__(self, pid):
+        self.folder = pathlib.Path(f"/proc/{pid}")
+
+    def memory_mib(self):
+        """{"now": resident, "own": the part that is no file, "most": the most so far}."""
+        fields = dict(line.split(":", 1) for line in (self.folder / "status").read_text().splitlines())
+        return {key: int(fields[field].split()[0]) / 1024
+                for key, field in (("now", "VmRSS"), ("own", "RssAnon"), ("most", "VmHWM"))}
+
+    def cpu_seconds(self):
+        """Used so far."""
+        fields = (self.folder / "stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+    def threads(self):
+        """How many there are."""
+        return len(list((self.folder / "task").iterdir()))
