@@ -239,6 +239,7 @@ bool Coordinator::IssueRow(Step step, StepState& state, Microbatch microbatch, T
   }
   state.begun = true;
   info.progress = now;
+  info.drawn = fresh ? now : Timepoint();
   info.charged = false;
   info.avoid = {};
   return true;
@@ -284,6 +285,12 @@ void Coordinator::Touch(StepState& state, Microbatch microbatch, Timepoint now) 
   row.charged = false;
 }
 
+void Coordinator::MeasureStay(const WorkerId& worker, const StepState& state, Microbatch microbatch,
+                              Timepoint now) {
+  const Timepoint drawn = state.rows.at(microbatch.value).drawn;
+  if (drawn != Timepoint()) router_.MeasureStay(worker, ToSeconds(now - drawn));
+}
+
 void Coordinator::CountBoundary(const TaskReport& report) {
   const auto it = steps_.find(report.key.step);
   if (it != steps_.end()) it->second.boundary_bytes += report.boundary_bytes;
@@ -313,6 +320,7 @@ void Coordinator::OnProgress(const WorkerId& from, const Progress& progress, Tim
         if (!state.ledger.MarkFolded(key, from, report.loss)) break;
         Touch(state, key.microbatch, now);
         router_.MeasureBackward(from, report.seconds);
+        MeasureStay(from, state, key.microbatch, now);
         router_.Release(from);
         break;
       case Event::kPropagated:

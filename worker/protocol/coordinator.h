@@ -247,6 +247,7 @@ class Coordinator {
   };
   struct RowState {
     Timepoint progress;
+    Timepoint drawn;  // of one that goes its first way; else none
     int tries = 0;
     bool charged = false;
     WorkerId avoid;  // for the next attempt
@@ -311,6 +312,9 @@ class Coordinator {
   bool IssueRow(Step step, StepState& state, Microbatch microbatch, Timepoint now, Orders& orders);
   void BeginPass(PassOrders pass, StepState& state, Orders& orders);
   void Touch(StepState& state, Microbatch microbatch, Timepoint now);
+  /// The worker has folded the microbatch.
+  void MeasureStay(const WorkerId& worker, const StepState& state, Microbatch microbatch,
+                   Timepoint now);
   void OnProgress(const WorkerId& from, const Progress& progress, Timepoint now, Orders& orders);
   void OnEvaluated(const WorkerId& from, const TaskReport& report, Orders& orders);
   void ReleaseEvaluation(const Evaluation::Pass& pass);

@@ -1,5 +1,8 @@
 #include "worker/protocol/router.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace swarm::protocol {
 
 std::vector<std::uint64_t> ComputeInFlightLimits(const std::vector<std::uint64_t>& replicas) {
@@ -10,6 +13,15 @@ std::vector<std::uint64_t> ComputeInFlightLimits(const std::vector<std::uint64_t
     limits[s] = replicas[s] == 0 ? 0 : (2 * behind + replicas[s] - 1) / replicas[s];
   }
   return limits;
+}
+
+std::uint64_t ComputeInFlightLimit(double service, double stay, std::uint64_t without,
+                                   std::uint64_t stages) {
+  constexpr double kWaiting = 2;
+  const std::uint64_t most = std::max(without, kInFlightPerStage * stages);
+  if (!(service > 0) || !(stay > 0)) return without;
+  const double wanted = std::min(std::ceil(stay / service) + kWaiting, static_cast<double>(most));
+  return std::max(without, static_cast<std::uint64_t>(wanted));
 }
 
 Router::Router(std::uint64_t seed, std::uint64_t stages) {
@@ -27,11 +39,18 @@ void Router::SetReplicas(const std::vector<std::vector<WorkerId>>& replicas_per_
       const auto known = loads_.find(id);
       Load load = known != loads_.end() && known->second.stage == s ? known->second : Load{};
       load.stage = s;
-      load.limit = limits[s];
+      load.limit_unmeasured = limits[s];
+      UpdateLimit(id, load);
       next[id] = load;
     }
   }
   loads_ = std::move(next);
+}
+
+void Router::UpdateLimit(const WorkerId& worker, Load& load) const {
+  const Wiring& wiring = wiring_.at(load.stage);
+  const double service = wiring.IsMeasured(worker) ? wiring.EstimateSeconds(worker) : 0;
+  load.limit = ComputeInFlightLimit(service, load.stay, load.limit_unmeasured, wiring_.size());
 }
 
 bool Router::Admissible(const WorkerId& worker, bool repair) const {
@@ -76,13 +95,25 @@ void Router::MeasureBackward(const WorkerId& worker, double seconds) {
   const auto it = loads_.find(worker);
   if (it == loads_.end()) return;
   wiring_.at(it->second.stage).Measure(worker, it->second.forward_seconds + seconds);
+  UpdateLimit(worker, it->second);
+}
+
+void Router::MeasureStay(const WorkerId& worker, double seconds) {
+  const auto it = loads_.find(worker);
+  if (it == loads_.end() || !(seconds > 0)) return;
+  // The least: what is more has waited behind others, and admitting more would only make it longer.
+  double& stay = it->second.stay;
+  stay = stay == 0 ? seconds : std::min(stay, seconds);
+  UpdateLimit(worker, it->second);
 }
 
 void Router::Charge(const WorkerId& worker, double seconds) {
   const auto it = loads_.find(worker);
   if (it == loads_.end()) return;
   Wiring& wiring = wiring_.at(it->second.stage);
-  if (seconds > wiring.EstimateSeconds(worker)) wiring.Measure(worker, seconds);
+  if (seconds <= wiring.EstimateSeconds(worker)) return;
+  wiring.Measure(worker, seconds);
+  UpdateLimit(worker, it->second);
 }
 
 std::uint64_t Router::in_flight(const WorkerId& worker) const {

@@ -32,6 +32,8 @@ class Router {
   /// A measured part (forward or backward) of a microbatch at the worker.
   void MeasureForward(const WorkerId& worker, double seconds);
   void MeasureBackward(const WorkerId& worker, double seconds);
+  /// So long after a fresh microbatch was drawn it was done at the worker, wherever it was.
+  void MeasureStay(const WorkerId& worker, double seconds);
   /// The worker has had a microbatch for so long and is not done: it is at least that slow.
   void Charge(const WorkerId& worker, double seconds);
 
@@ -46,20 +48,32 @@ class Router {
     std::uint64_t stage = 0;
     std::uint64_t in_flight = 0;
     std::uint64_t limit = 0;
+    std::uint64_t limit_unmeasured = 0;
     double forward_seconds = 0;  // of the forward whose backward is not reported yet (an average)
+    double stay = 0;             // the least that was measured; 0: none yet
   };
+  void UpdateLimit(const WorkerId& worker, Load& load) const;
   bool Admissible(const WorkerId& worker, bool repair) const;
 
   std::vector<Wiring> wiring_;  // per stage
   std::map<WorkerId, Load> loads_;
 };
 
-/// How many microbatches a worker of each stage may hold at once, so that no worker waits for bytes
-/// that could have been there and memory stays bounded (rules 24 and 26).
+/// How many microbatches a worker of each stage may hold at once, as long as nothing is measured.
 ///
 /// A microbatch occupies stage s from its forward there until its backward there, in which time the
 /// stages behind it do all their work. With every replica of stages s..S-1 kept busy with one
 /// microbatch in work and one waiting, stage s holds 2 * (R_s + ... + R_{S-1}) among R_s replicas.
 std::vector<std::uint64_t> ComputeInFlightLimits(const std::vector<std::uint64_t>& replicas);
+
+/// The same of a worker that is measured, so that it never waits for bytes that could have been
+/// there (rule 24): what it works through, at `service` seconds each, in the time `stay` from when
+/// a microbatch is drawn to when the worker is done with it, on an idle swarm; and two that wait.
+/// Whatever lies on the way counts, computing, rates and round trips. Not less than `without`, the
+/// limit without a measurement, and not more than kInFlightPerStage for each of the stages, so that
+/// memory stays bounded (rule 26).
+std::uint64_t ComputeInFlightLimit(double service, double stay, std::uint64_t without,
+                                   std::uint64_t stages);
+inline constexpr std::uint64_t kInFlightPerStage = 16;
 
 }  // namespace swarm::protocol

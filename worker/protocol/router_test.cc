@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <string>
+
 namespace swarm::protocol {
 namespace {
 
@@ -29,6 +33,118 @@ TEST(RouterTest, DrawsStopAtTheLimitAndGoOnAfterARelease) {
   EXPECT_EQ(router.in_flight(a), router.limit(a));
   router.Release(a);
   EXPECT_TRUE(router.Draw().has_value());
+}
+
+TEST(RouterTest, WhoIsMeasuredHoldsWhatItWorksThroughWhileAMicrobatchIsOnItsWay) {
+  EXPECT_EQ(ComputeInFlightLimit(0.05, 1.0, 2, 4), 22u);
+  EXPECT_EQ(ComputeInFlightLimit(0.05, 1.01, 2, 4), 23u) << "a part of one keeps it waiting too";
+  EXPECT_EQ(ComputeInFlightLimit(0.05, 1.0, 30, 4), 30u) << "never less than without";
+  EXPECT_EQ(ComputeInFlightLimit(1e-6, 1.0, 2, 4), 4 * kInFlightPerStage) << "memory is bounded";
+  EXPECT_EQ(ComputeInFlightLimit(0, 1.0, 2, 4), 2u);
+  EXPECT_EQ(ComputeInFlightLimit(0.05, 0, 2, 4), 2u);
+}
+
+TEST(RouterTest, ALongWayRaisesTheLimitAndWaitingOnItDoesNot) {
+  Router router(1, 2);
+  const WorkerId a("a"), b("b");
+  router.SetReplicas({{a}, {b}});
+  const std::uint64_t before = router.limit(b);
+  router.MeasureStay(b, 0.8);
+  EXPECT_EQ(router.limit(b), before) << "how long it works is not known yet";
+  router.MeasureForward(b, 0.02);
+  router.MeasureBackward(b, 0.03);
+  EXPECT_EQ(router.limit(b), 18u);
+  router.MeasureStay(b, 3.0);
+  EXPECT_EQ(router.limit(b), 18u);
+  router.MeasureStay(b, 0.5);
+  EXPECT_EQ(router.limit(b), 12u);
+  router.SetReplicas({{a}, {b}});
+  EXPECT_EQ(router.limit(b), 12u) << "who stays keeps its measurements";
+  EXPECT_EQ(router.limit(a), 4u);
+}
+
+/// A swarm of one worker a stage in virtual time: hops take `hop` seconds, a worker does one thing
+/// at a time and backwards first. Returns how much of the time the last stage worked, once warm.
+class Pipeline {
+ public:
+  Pipeline(std::uint64_t stages, double service, double hop)
+      : service_(service), hop_(hop), router_(1, stages), free_at_(stages), busy_(stages) {
+    std::vector<std::vector<WorkerId>> replicas;
+    for (std::uint64_t s = 0; s < stages; ++s) replicas.push_back({Name(s)});
+    router_.SetReplicas(replicas);
+  }
+
+  double UtilisationOfTheLast(double seconds) {
+    Issue(0);
+    double begin = 0, busy = 0;
+    while (!agenda_.empty()) {
+      const auto [at, event] = *agenda_.begin();
+      agenda_.erase(agenda_.begin());
+      if (begin == 0 && at > seconds / 2) {
+        begin = at;
+        busy = busy_.back();
+      }
+      if (at > seconds) return (busy_.back() - busy) / (at - begin);
+      Do(at, event);
+    }
+    return 0;
+  }
+  std::uint64_t most_in_flight() const { return most_; }
+
+ private:
+  struct Event {
+    std::uint64_t stage;
+    bool backward;
+    bool done;
+    double drawn;
+  };
+
+  static WorkerId Name(std::uint64_t stage) { return WorkerId(std::to_string(stage)); }
+  void Issue(double now) {
+    while (router_.Draw()) Arrive(now + hop_, {0, false, false, now});
+    most_ = std::max(most_, router_.in_flight(Name(0)));
+  }
+  void Arrive(double at, Event event) { agenda_.emplace(at, event); }
+  void Do(double now, Event event) {
+    const std::uint64_t s = event.stage, last = free_at_.size() - 1;
+    const double length = event.backward ? service_ * 2 / 3 : service_ / 3;
+    if (!event.done) {
+      const double begin = std::max(now, free_at_[s]);
+      free_at_[s] = begin + length;
+      busy_[s] += length;
+      event.done = true;
+      agenda_.emplace(free_at_[s], event);
+      return;
+    }
+    event.done = false;
+    if (!event.backward) {
+      router_.MeasureForward(Name(s), length);
+      if (s < last) return Arrive(now + hop_, {s + 1, false, false, event.drawn});
+      event.backward = true;
+      return Arrive(now, event);
+    }
+    router_.MeasureBackward(Name(s), length);
+    router_.MeasureStay(Name(s), now - event.drawn);
+    router_.Release(Name(s));
+    if (s > 0) Arrive(now + hop_, {s - 1, true, false, event.drawn});
+    Issue(now);
+  }
+
+  const double service_, hop_;
+  Router router_;
+  std::vector<double> free_at_, busy_;
+  std::multimap<double, Event> agenda_;
+  std::uint64_t most_ = 0;
+};
+
+TEST(RouterTest, NoStageIdlesHoweverFarApartTheStagesAre) {
+  for (const double hop : {0.0, 0.005, 0.08, 0.2}) {
+    Pipeline pipeline(4, 0.064, hop);
+    EXPECT_GT(pipeline.UtilisationOfTheLast(120), 0.99) << hop << " s between stages";
+    const double on_the_way = 4 * 0.064 + 8 * hop;
+    EXPECT_LE(static_cast<double>(pipeline.most_in_flight()), on_the_way / 0.064 + 6)
+        << hop << " s between stages";
+  }
 }
 
 TEST(RouterTest, AStageThatIsFullChargesNobodyElse) {

@@ -42,10 +42,10 @@ Status LoadInitialState(const api::SwarmJob& job, const std::string& checkpoint_
 
 Result<std::unique_ptr<model::Stage>> LoadStage(const api::SwarmJob& job,
                                                 const protocol::Welcome& welcome, int threads,
-                                                const std::string& device) {
-  ASSIGN_OR_RETURN(auto stage,
-                   model::Stage::Create(
-                       OptionsOf(job, welcome.stage.value, welcome.stage_count, threads, device)));
+                                                const std::string& device,
+                                                const CreateStage& create) {
+  ASSIGN_OR_RETURN(auto stage, create(OptionsOf(job, welcome.stage.value, welcome.stage_count,
+                                                threads, device)));
   RETURN_IF_ERROR(LoadInitialState(job, welcome.checkpoint_uri, welcome.version, stage.get()));
   return stage;
 }
@@ -53,10 +53,10 @@ Result<std::unique_ptr<model::Stage>> LoadStage(const api::SwarmJob& job,
 Result<std::unique_ptr<model::Stage>> TakeStage(const api::SwarmJob& job,
                                                 const protocol::Welcome& welcome,
                                                 const state::TensorLookup& tensors, int threads,
-                                                const std::string& device) {
-  ASSIGN_OR_RETURN(auto stage,
-                   model::Stage::Create(
-                       OptionsOf(job, welcome.stage.value, welcome.stage_count, threads, device)));
+                                                const std::string& device,
+                                                const CreateStage& create) {
+  ASSIGN_OR_RETURN(auto stage, create(OptionsOf(job, welcome.stage.value, welcome.stage_count,
+                                                threads, device)));
   RETURN_IF_ERROR(stage->Load(tensors, welcome.version, /*optimizer=*/true));
   return stage;
 }

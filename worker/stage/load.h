@@ -1,6 +1,7 @@
 // From a job and a welcome to a stage with its state, and from a stage's state to files.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -10,6 +11,10 @@
 #include "worker/state/tensor.h"
 
 namespace swarm::stage {
+
+/// Makes a stage without a state: model::Stage::Create, or what stands for it in an experiment.
+using CreateStage =
+    std::function<Result<std::unique_ptr<model::Stage>>(const model::StageOptions&)>;
 
 /// The options of stage `stage` of `stage_count` of the job.
 model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
@@ -24,13 +29,15 @@ Status LoadInitialState(const api::SwarmJob& job, const std::string& checkpoint_
 /// The stage that `welcome` asks for, ready to execute.
 Result<std::unique_ptr<model::Stage>> LoadStage(const api::SwarmJob& job,
                                                 const protocol::Welcome& welcome, int threads,
-                                                const std::string& device);
+                                                const std::string& device,
+                                                const CreateStage& create);
 
 /// The same with a state that was copied from other replicas.
 Result<std::unique_ptr<model::Stage>> TakeStage(const api::SwarmJob& job,
                                                 const protocol::Welcome& welcome,
                                                 const state::TensorLookup& tensors, int threads,
-                                                const std::string& device);
+                                                const std::string& device,
+                                                const CreateStage& create);
 
 /// Writes a stage's part of a checkpoint.
 Result<std::vector<protocol::CheckpointFile>> WriteStage(

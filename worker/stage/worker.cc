@@ -3,7 +3,6 @@
 #include "api/parse.h"
 #include "base/log.h"
 #include "worker/protocol/failure.h"
-#include "worker/stage/load.h"
 
 namespace swarm::stage {
 
@@ -355,15 +354,17 @@ void Worker::BeginLoading(const protocol::Welcome& welcome) {
 
 void Worker::LoadFrom(const protocol::Welcome& welcome,
                       std::optional<state::TensorLookup> tensors) {
-  compute_.PostState(
-      [this, job = *job_, welcome, tensors = std::move(tensors), loading = loadings_] {
-        auto stage = std::make_shared<Result<std::unique_ptr<model::Stage>>>(
-            tensors ? TakeStage(job, welcome, *tensors, options_.threads, options_.device)
-                    : LoadStage(job, welcome, options_.threads, options_.device));
-        const Digest state = stage->ok() ? (**stage)->StateDigest() : Digest{};
-        control_.Post(
-            [this, stage, state, loading] { StageIsReady(std::move(*stage), state, loading); });
-      });
+  compute_.PostState([this, job = *job_, welcome, tensors = std::move(tensors),
+                      loading = loadings_] {
+    auto stage = std::make_shared<Result<std::unique_ptr<model::Stage>>>(
+        tensors
+            ? TakeStage(job, welcome, *tensors, options_.threads, options_.device,
+                        options_.create_stage)
+            : LoadStage(job, welcome, options_.threads, options_.device, options_.create_stage));
+    const Digest state = stage->ok() ? (**stage)->StateDigest() : Digest{};
+    control_.Post(
+        [this, stage, state, loading] { StageIsReady(std::move(*stage), state, loading); });
+  });
 }
 
 void Worker::StageIsReady(Result<std::unique_ptr<model::Stage>> stage, const Digest& state,

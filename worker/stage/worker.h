@@ -29,6 +29,7 @@
 #include "worker/stage/counters.h"
 #include "worker/stage/donor.h"
 #include "worker/stage/joining.h"
+#include "worker/stage/load.h"
 #include "worker/stage/parcels.h"
 #include "worker/stage/reducing.h"
 
@@ -50,6 +51,8 @@ struct WorkerOptions {
   /// Called on the compute thread as a piece of work on a training step begins; may block it. Empty
   /// outside of experiments.
   std::function<void(net::WorkPhase, protocol::Step)> at_phase = {};
+  /// Called on the compute thread. Another one outside of training: for experiments.
+  CreateStage create_stage = model::Stage::Create;
 };
 
 class Worker : public net::EndpointHandler {

@@ -2,7 +2,6 @@
 #include <cstring>
 
 #include "base/log.h"
-#include "worker/stage/load.h"
 #include "worker/stage/worker.h"
 
 namespace swarm::stage {
