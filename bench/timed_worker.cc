@@ -1,0 +1,166 @@
+// A stage worker of which only the model is not real: a microbatch's forward and backward take the
+// time they are told to take (the thread sleeps), and what they put out has the size it would have.
+// Everything else is swarm-worker's: protocol, transport, retention, reduce, commit.
+// bench/goodput.py runs it where compute on this machine would be too slow for the rate of the
+// links.
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <set>
+#include <thread>
+
+#include "base/exit.h"
+#include "base/log.h"
+#include "worker/net/grpc/grpc_endpoint.h"
+#include "worker/stage/worker.h"
+#include "worker/trainer/trainer.h"
+
+namespace swarm::stage {
+namespace {
+
+using protocol::TaskKey;
+
+struct Timing {
+  Duration forward{}, backward{};    ///< of a microbatch
+  std::uint64_t boundary_bytes = 0;  ///< of a microbatch, in each direction
+  std::uint64_t parameters = 1;      ///< what a reduce sums
+};
+
+/// A model of one tensor that nothing changes.
+class TimedStage final : public model::Stage {
+ public:
+  TimedStage(const Timing& timing, const model::StageOptions& options)
+      : timing_(timing),
+        is_first_(options.stage == 0),
+        is_last_(options.stage + 1 == options.stage_count),
+        is_delayed_(options.step_mode == api::StepMode::kDelayed),
+        boundary_(Zeros(timing.boundary_bytes)),
+        sum_(Zeros(timing.parameters * sizeof(float))),
+        groups_{{protocol::GroupIndex(options.stage), timing.parameters}},
+        parameters_{
+            {kName, {static_cast<std::int64_t>(timing.parameters)}, 0, 0, timing.parameters}} {}
+
+  const std::vector<model::ParameterSlot>& parameters() const override { return parameters_; }
+  const std::vector<model::ParameterGroup>& groups() const override { return groups_; }
+  model::Version version() const override { return version_; }
+  void InitRandom(std::uint64_t) override {}
+  Status Load(const state::TensorLookup&, model::Version version, bool) override {
+    version_ = version;
+    return Status();
+  }
+  std::vector<state::NamedTensor> Snapshot() const override {
+    std::vector<state::NamedTensor> tensors = {
+        {kName, state::ElementType::kF32, parameters_[0].shape, sum_}};
+    if (is_delayed_ && version_.value > 0) {
+      tensors.push_back({std::string("previous.") + kName, state::ElementType::kF32,
+                         parameters_[0].shape, sum_});
+    }
+    return tensors;
+  }
+  Digest StateDigest() const override { return ComputeDigest(Bytes().span()); }
+
+  Result<model::ForwardResult> Forward(const TaskKey& key, model::Version, const model::TokenBatch&,
+                                       const Bytes& input, bool keep_graph) override {
+    if (!is_first_ && input.size() != boundary_.size()) return DataLoss("an activation's size");
+    std::this_thread::sleep_for(timing_.forward);
+    if (keep_graph) graphs_.insert(key);
+    return model::ForwardResult{is_last_ ? Bytes() : boundary_, is_last_ ? 1.0 : 0.0};
+  }
+  Result<Bytes> Backward(const TaskKey& key, const Bytes& gradient) override {
+    if (graphs_.erase(key) == 0) return NotFound("no graph");
+    if (!is_last_ && gradient.size() != boundary_.size()) return DataLoss("a gradient's size");
+    std::this_thread::sleep_for(timing_.backward);
+    gradients_.insert(key);
+    return is_first_ ? Bytes() : boundary_;
+  }
+  Status Fold(const TaskKey& key) override {
+    return gradients_.erase(key) > 0 ? Status() : NotFound("no gradients");
+  }
+  bool Fits(const TaskKey&) override { return true; }
+  Status Absorb(model::Step, std::uint64_t, const Bytes&, bool) override { return Status(); }
+  void Drop(const TaskKey& key) override {
+    graphs_.erase(key);
+    gradients_.erase(key);
+  }
+  model::GradientSum Accumulator(model::Step, std::uint64_t) override {
+    return {.elements = sum_, .exponents = {}};
+  }
+  Status SetScaleLevel(model::Step, unsigned) override { return Status(); }
+  unsigned ScaleLevel(model::Step) const override { return 0; }
+  void ReleaseStep(model::Step step) override {
+    const auto over = [&](const TaskKey& key) { return key.step <= step; };
+    std::erase_if(graphs_, over);
+    std::erase_if(gradients_, over);
+  }
+  Status Apply(std::span<const Bytes>, double, double, bool) override {
+    version_ = version_.Next();
+    return Status();
+  }
+  Result<Bytes> Logits(model::Version, const model::TokenBatch&) override {
+    return FailedPrecondition("a timed stage has no logits");
+  }
+
+ private:
+  static constexpr const char* kName = "timed";
+  static Bytes Zeros(std::size_t size) {
+    return Bytes::Make(size, [size](std::byte* to) { std::fill_n(to, size, std::byte{0}); });
+  }
+
+  const Timing timing_;
+  const bool is_first_, is_last_, is_delayed_;
+  const Bytes boundary_, sum_;
+  const std::vector<model::ParameterGroup> groups_;
+  const std::vector<model::ParameterSlot> parameters_;
+  model::Version version_;
+  std::set<TaskKey> graphs_, gradients_;
+};
+
+struct Flags {
+  std::string id, listen = "127.0.0.1:0", trainer;
+  double forward_ms = 0, backward_ms = 0;
+  std::uint64_t boundary_bytes = 0, parameters = 1;
+};
+
+int Run(const Flags& flags) {
+  const Timing timing{FromSeconds(flags.forward_ms * 1e-3), FromSeconds(flags.backward_ms * 1e-3),
+                      flags.boundary_bytes, flags.parameters};
+  WorkerOptions options{.id = protocol::WorkerId(flags.id),
+                        .incarnation = protocol::Incarnation(1),
+                        .trainer = trainer::kTrainerId,
+                        .trainer_addresses = {{"cluster", flags.trainer, ""}},
+                        .numeric_class = "timed"};
+  options.create_stage =
+      [timing](const model::StageOptions& stage) -> Result<std::unique_ptr<model::Stage>> {
+    return std::unique_ptr<model::Stage>(std::make_unique<TimedStage>(timing, stage));
+  };
+  const net::GrpcOptions endpoint{
+      .self = options.id, .listen = flags.listen, .job = "local", .plaintext = true};
+  auto worker =
+      Worker::Start(std::move(options),
+                    [&](net::EndpointHandler* handler) -> Result<std::unique_ptr<net::Endpoint>> {
+                      ASSIGN_OR_RETURN(auto made, net::GrpcEndpoint::Create(endpoint, handler));
+                      return std::unique_ptr<net::Endpoint>(std::move(made));
+                    });
+  const Status status = worker.ok() ? (*worker)->Wait() : worker.status();
+  if (!status.ok()) LOG_ERROR("{}", status.message());
+  return status.ok() ? 0 : 1;
+}
+
+int Main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("A stage worker with timed compute and real bytes");
+  app.add_option("--id", flags.id, "Name of this worker")->required();
+  app.add_option("--trainer", flags.trainer, "host:port of the trainer")->required();
+  app.add_option("--listen", flags.listen, "host:port to listen at");
+  app.add_option("--forward-ms", flags.forward_ms, "of a microbatch");
+  app.add_option("--backward-ms", flags.backward_ms, "of a microbatch");
+  app.add_option("--boundary-bytes", flags.boundary_bytes, "of a microbatch, each way");
+  app.add_option("--parameters", flags.parameters, "floats that a reduce sums");
+  CLI11_PARSE(app, argc, argv);
+  StartLogging(flags.id, "info");
+  return Run(flags);
+}
+
+}  // namespace
+}  // namespace swarm::stage
+
+int main(int argc, char** argv) { swarm::ExitWith(swarm::stage::Main(argc, argv)); }
