@@ -70,13 +70,23 @@ struct EnumNames<Residency> {
   static constexpr std::array<std::string_view, 1> kLater{"Swap"};
 };
 template <>
+struct EnumNames<NumberCodec> {
+  static constexpr std::array kValues{
+      std::pair{NumberCodec::kNone, "None"}, std::pair{NumberCodec::kBF16, "BF16"},
+      std::pair{NumberCodec::kInt8, "Int8"}, std::pair{NumberCodec::kInt8Dynamic, "Int8Dynamic"}};
+  static constexpr std::array<std::string_view, 0> kLater{};
+};
+template <>
 struct EnumNames<BoundaryCodec> {
   static constexpr std::array kValues{std::pair{BoundaryCodec::kNone, "None"},
                                       std::pair{BoundaryCodec::kBF16, "BF16"},
                                       std::pair{BoundaryCodec::kInt8, "Int8"},
-                                      std::pair{BoundaryCodec::kInt8Dynamic, "Int8Dynamic"}};
-  static constexpr std::array<std::string_view, 4> kLater{"Subspace", "Bottleneck", "Maxout",
-                                                          "Anchored"};
+                                      std::pair{BoundaryCodec::kInt8Dynamic, "Int8Dynamic"},
+                                      std::pair{BoundaryCodec::kBottleneck, "Bottleneck"},
+                                      std::pair{BoundaryCodec::kMaxout, "Maxout"},
+                                      std::pair{BoundaryCodec::kSubspace, "Subspace"},
+                                      std::pair{BoundaryCodec::kAnchored, "Anchored"}};
+  static constexpr std::array<std::string_view, 0> kLater{};
 };
 
 template <>

@@ -98,9 +98,16 @@ static void Describe(Archive& a, Schedule& schedule) {
 template <typename Archive>
 static void Describe(Archive& a, Boundary& boundary) {
   a.Field("codec", boundary.codec);
+  a.Field("coefficients", boundary.coefficients);
   a.Field("gradientCodec", boundary.gradientCodec);
   a.Field("blockSize", boundary.blockSize);
-  a.NotYet({"rank", "coefficients"});
+  a.Field("rank", boundary.rank);
+  a.Field("factor", boundary.factor);
+  a.Field("tableRank", boundary.tableRank);
+  a.Field("constrainLast", boundary.constrainLast);
+  a.Field("sharedLayers", boundary.sharedLayers);
+  a.Field("layers", boundary.layers);
+  a.NotYet({"refreshSteps", "refreshRate"});
 }
 
 template <typename Archive>
@@ -281,6 +288,23 @@ json SpecSchema() {
 json ToJson(const SwarmJob& job) {
   ObjectWriter writer;
   SwarmJob copy = job;
+  Describe(writer, copy);
+  return writer.Take();
+}
+
+Checked<Boundary> BoundaryFromJson(const json& value, const std::string& path) {
+  std::vector<FieldError> errors;
+  Boundary boundary;
+  ObjectReader reader(value, path, &errors);
+  if (reader.is_object()) Describe(reader, boundary);
+  reader.Finish();
+  if (!errors.empty()) return errors;
+  return boundary;
+}
+
+json BoundaryToJson(const Boundary& boundary) {
+  ObjectWriter writer;
+  Boundary copy = boundary;
   Describe(writer, copy);
   return writer.Take();
 }

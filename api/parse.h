@@ -23,6 +23,10 @@ Checked<SwarmJob> FromJson(const nlohmann::json& value);
 Checked<SwarmJob> FromJsonText(std::string_view text);
 
 nlohmann::json ToJson(const SwarmJob& job);
+/// A boundary alone, as it stands in a manifest. Errors have paths below `path`.
+Checked<Boundary> BoundaryFromJson(const nlohmann::json& value, const std::string& path);
+nlohmann::json BoundaryToJson(const Boundary& boundary);
+
 /// Indented, with a newline at the end. Equal jobs have equal texts.
 std::string ToJsonText(const SwarmJob& job);
 

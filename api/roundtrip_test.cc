@@ -37,6 +37,24 @@ Pool AnyPool() {
   return pool;
 }
 
+Boundary AnyBoundary() {
+  Boundary boundary{
+      .codec = Either(BoundaryCodec::kAnchored, BoundaryCodec::kInt8),
+      .coefficients = Either(NumberCodec::kNone, NumberCodec::kInt8Dynamic),
+      .gradientCodec = Either(std::optional<NumberCodec>(), std::optional(NumberCodec::kBF16)),
+      .blockSize = Number(),
+      .rank = Number(),
+      .factor = Number(),
+      .tableRank = Number(),
+      .constrainLast = *rc::gen::arbitrary<bool>(),
+      .sharedLayers = *rc::gen::arbitrary<bool>(),
+      .layers = {}};
+  if (*rc::gen::arbitrary<bool>()) {
+    boundary.layers = *rc::gen::arbitrary<std::vector<std::uint64_t>>();
+  }
+  return boundary;
+}
+
 SwarmJob AnyJob() {
   SwarmJob job;
   job.name = *rc::gen::string<std::string>();
@@ -80,12 +98,7 @@ SwarmJob AnyJob() {
                     FiniteDouble()};
   spec.schedule = {Either(ScheduleType::kCosine, ScheduleType::kConstant), Number(),
                    FiniteDouble()};
-  spec.pipeline = {Number(),
-                   Number(),
-                   Residency::kResident,
-                   {Either(BoundaryCodec::kNone, BoundaryCodec::kInt8),
-                    Either(std::optional<BoundaryCodec>(), std::optional(BoundaryCodec::kBF16)),
-                    Number()}};
+  spec.pipeline = {Number(), Number(), Residency::kResident, AnyBoundary()};
   spec.checkpoint = {"s3://bucket/runs", Number(), Number()};
   spec.workers = {Number() | 1, Number() | 1, {R"({"spec":{}})"}, {AnyPool(), AnyPool()}};
   spec.trainer.podTemplate.text = *rc::gen::element("", R"({"metadata":{}})");

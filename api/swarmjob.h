@@ -112,12 +112,42 @@ struct Schedule {
 };
 
 enum class Residency { kResident };
-enum class BoundaryCodec { kNone, kBF16, kInt8, kInt8Dynamic };
+/// What numbers are sent in: float32, bfloat16, or a byte each with a scale for every block of
+/// them.
+enum class NumberCodec { kNone, kBF16, kInt8, kInt8Dynamic };
+/// What crosses a boundary: the activations themselves, as one of NumberCodec, or fewer numbers
+/// that a learned part of the model makes of them (worker/model/boundary.h says what each
+/// computes).
+enum class BoundaryCodec {
+  kNone,
+  kBF16,
+  kInt8,
+  kInt8Dynamic,
+  kBottleneck,
+  kMaxout,
+  kSubspace,
+  kAnchored
+};
 
+/// The boundaries of a job are alike. See boundary.h for what follows from these fields.
 struct Boundary {
   BoundaryCodec codec = BoundaryCodec::kNone;
-  std::optional<BoundaryCodec> gradientCodec;  ///< absent: as codec
-  std::uint64_t blockSize = 256;               ///< numbers that share a scale in Int8, Int8Dynamic
+  NumberCodec coefficients = NumberCodec::kBF16;  ///< of a learned boundary: what its numbers are
+                                                  ///< sent in; without influence on others
+  std::optional<NumberCodec> gradientCodec;       ///< of what comes back; absent: as what goes
+  std::uint64_t blockSize = 256;   ///< numbers that share a scale in Int8, Int8Dynamic
+  std::uint64_t rank = 0;          ///< Subspace, Anchored: numbers a token
+  std::uint64_t factor = 2;        ///< Bottleneck, Maxout: hidden_size / numbers a token
+  std::uint64_t tableRank = 0;     ///< Anchored: of a factorized token table; 0: a full one
+  bool constrainLast = false;      ///< Subspace: the layers behind the last boundary as well
+  std::uint64_t refreshSteps = 0;  ///< Subspace: updates between turns of the subspace; 0: never
+  double refreshRate = 0.1;        ///< how far it is turned
+  /// The layers between two boundaries (and before the first, and behind the last) use the weights
+  /// of the first of them.
+  bool sharedLayers = false;
+  /// The decoder layers before which a boundary lies, ascending. Absent: where the stages of the
+  /// job are cut. Also where nothing is cut, a boundary is computed.
+  std::optional<std::vector<std::uint64_t>> layers;
   bool operator==(const Boundary&) const = default;
 };
 

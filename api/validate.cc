@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "api/boundary.h"
+#include "api/enum_names.h"
 #include "api/judge.h"
 
 namespace swarm::api {
@@ -120,8 +122,75 @@ void JudgePipeline(Judge& judge, const Pipeline& pipeline, const Workers& worker
   judge.Expect(!stages || workers.minReplicas >= pipeline.stages, "spec.workers.minReplicas",
                "is " + Text(workers.minReplicas),
                "at least one a stage (" + Text(pipeline.stages) + ")");
-  judge.Range("spec.pipeline.boundary.blockSize", pipeline.boundary.blockSize, std::uint64_t{1},
-              kBlockMax);
+}
+
+void JudgeBoundary(Judge& judge, const Spec& spec) {
+  const std::string path = "spec.pipeline.boundary.";
+  const Boundary& boundary = spec.pipeline.boundary;
+  const std::string codec(NameOf(boundary.codec));
+  const auto width_max = static_cast<std::uint64_t>(kWidthMax);
+  judge.Range(path + "blockSize", boundary.blockSize, std::uint64_t{1}, kBlockMax);
+  judge.Range(path + "factor", boundary.factor, std::uint64_t{2}, width_max);
+  const bool ranked =
+      boundary.codec == BoundaryCodec::kSubspace || boundary.codec == BoundaryCodec::kAnchored;
+  if (ranked) {
+    judge.Range(path + "rank", boundary.rank, std::uint64_t{1}, width_max);
+  } else {
+    judge.Expect(boundary.rank == 0, path + "rank", "means nothing to the codec " + codec,
+                 "it belongs to Subspace and Anchored; leave it out");
+  }
+  if (boundary.codec == BoundaryCodec::kAnchored) {
+    judge.Range(path + "tableRank", boundary.tableRank, std::uint64_t{0}, width_max);
+  } else {
+    judge.Expect(boundary.tableRank == 0, path + "tableRank", "means nothing to the codec " + codec,
+                 "it belongs to Anchored; leave it out");
+  }
+  judge.Expect(!boundary.constrainLast || boundary.codec == BoundaryCodec::kSubspace,
+               path + "constrainLast", "means nothing to the codec " + codec,
+               "it belongs to Subspace; leave it out");
+  judge.Expect(!IsPartOfModel(boundary) || spec.model.init == ModelInit::kRandom, path + "codec",
+               "is a part of the model, which pretrained weights do not have",
+               "set model.init: Random, or a codec among None, BF16, Int8, Int8Dynamic without"
+               " sharedLayers");
+  if (!boundary.layers) return;
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i < boundary.layers->size(); ++i) {
+    const std::uint64_t layer = (*boundary.layers)[i];
+    const std::string at = path + "layers[" + Text(std::uint64_t{i}) + "]";
+    if (!judge.Expect(layer > before && layer < kLayersMax, at, "is " + Text(layer),
+                      "more than " + Text(before) + ", less than " + Text(kLayersMax))) {
+      return;
+    }
+    before = layer;
+  }
+}
+
+void JudgeBoundaryFit(Judge& judge, const LlamaConfig& config, const Pipeline& pipeline) {
+  const std::string path = "spec.pipeline.boundary.";
+  const Boundary& boundary = pipeline.boundary;
+  const auto width = static_cast<std::uint64_t>(std::max<std::int64_t>(config.hidden_size, 0));
+  for (const auto& [name, rank] :
+       {std::pair{"rank", boundary.rank}, std::pair{"tableRank", boundary.tableRank}}) {
+    judge.Expect(rank <= width, path + name, "is " + Text(rank),
+                 "at most hidden_size (" + Text(width) + ")");
+  }
+  const bool divided =
+      boundary.codec == BoundaryCodec::kBottleneck || boundary.codec == BoundaryCodec::kMaxout;
+  judge.Expect(!divided || (boundary.factor > 0 && width % boundary.factor == 0), path + "factor",
+               "is " + Text(boundary.factor), "a divisor of hidden_size (" + Text(width) + ")");
+  if (!boundary.layers) return;
+  const auto count =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(config.num_hidden_layers, 0));
+  judge.Expect(boundary.layers->empty() || boundary.layers->back() < count, path + "layers",
+               "names a layer that the model does not have",
+               "layers from 1 to num_hidden_layers - 1 (" +
+                   Text(std::max<std::uint64_t>(count, 1) - 1) + ")");
+  const std::uint64_t stages = boundary.layers->size() + 1;
+  judge.Expect(!IsPartOfModel(boundary) || pipeline.stages <= stages, "spec.pipeline.stages",
+               "is " + Text(pipeline.stages),
+               "at most " + Text(stages) +
+                   ": a model whose boundaries are a part of it is cut at"
+                   " boundary.layers only");
 }
 
 }  // namespace
@@ -175,6 +244,7 @@ std::vector<FieldError> ValidateFit(const SwarmJob& job) {
   judge.Expect(spec.pipeline.stages <= layers, "spec.pipeline.stages",
                "is " + Text(spec.pipeline.stages),
                "at most num_hidden_layers (" + Text(layers) + "): a stage has at least one layer");
+  JudgeBoundaryFit(judge, config, spec.pipeline);
   // Of data that are ids already, no tokenizer is asked.
   if (spec.model.tokenizer.kind == TokenizerKind::kByte && !spec.data.uri.ends_with(".bin")) {
     judge.Expect(config.vocab_size >= kByteVocabulary, "spec.model.config.vocab_size",
@@ -205,6 +275,7 @@ std::vector<FieldError> Validate(const SwarmJob& job) {
   JudgeOptimizer(judge, spec.optimizer);
   JudgeSchedule(judge, spec);
   JudgePipeline(judge, spec.pipeline, spec.workers);
+  JudgeBoundary(judge, spec);
   judge.Range("spec.checkpoint.intervalSteps", spec.checkpoint.intervalSteps, std::uint64_t{1},
               kStepsMax);
   judge.Range("spec.checkpoint.keepLast", spec.checkpoint.keepLast, std::uint64_t{1},

@@ -5,7 +5,7 @@
 
 #include "api/llama_config.h"
 #include "ctl/trained_model.h"
-#include "worker/model/layout.h"
+#include "worker/model/fold.h"
 #include "worker/state/huggingface.h"
 #include "worker/state/storage.h"
 
@@ -23,22 +23,6 @@ Status CheckEmpty(state::Storage& folder, const std::string& uri) {
   if (names.empty()) return Status();
   return AlreadyExists("--out: " + uri + " is not empty (" + names.front() +
                        " is there); give a new folder");
-}
-
-Result<std::vector<state::NamedTensor>> ReadWeights(const TrainedModel& found) {
-  ASSIGN_OR_RETURN(const model::Layout layout, model::ComputeLayout(found.config, 0, 1));
-  std::vector<state::NamedTensor> tensors;
-  for (const model::ParameterSlot& slot : layout.slots) {
-    const auto stored = found.weights(slot.name);
-    // A missing part of what was found is no wrong name of the user's.
-    if (!stored.ok()) return DataLoss(found.uri + ": " + stored.status().message());
-    ASSIGN_OR_RETURN(state::NamedTensor tensor, state::ConvertToFloat32(*stored));
-    if (tensor.shape != slot.shape) {
-      return DataLoss(found.uri + ": " + slot.name + " has not the shape that its config says");
-    }
-    tensors.push_back(std::move(tensor));
-  }
-  return tensors;
 }
 
 std::string ConfigOf(const TrainedModel& found, bool bytes) {
@@ -61,7 +45,9 @@ Result<Exported> Export(const ExportOptions& options) {
   ASSIGN_OR_RETURN(const TrainedModel found, FindModel(options.model));
   ASSIGN_OR_RETURN(const auto folder, state::Storage::Open(options.out, found.storage()));
   RETURN_IF_ERROR(CheckEmpty(*folder, options.out));
-  ASSIGN_OR_RETURN(const auto tensors, ReadWeights(found));
+  const auto folded = model::FoldWeights(found.config, found.boundary, found.seed, found.weights);
+  if (!folded.ok()) return folded.status().WithContext(found.uri);
+  const std::vector<state::NamedTensor>& tensors = *folded;
   const auto tokenizer = ChooseTokenizer(found, options.tokenizer);
   const bool sentence_piece = tokenizer && !tokenizer->uri.empty();
   if (sentence_piece) RETURN_IF_ERROR(CopyTokenizer(*tokenizer, found.storage(), *folder));

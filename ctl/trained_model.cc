@@ -38,6 +38,13 @@ Result<TrainedModel> OpenCheckpoint(const std::string& uri, const api::Storage& 
   TrainedModel found{.uri = uri, .version = reader->manifest().version};
   ASSIGN_OR_RETURN(found.config,
                    ParseConfig(reader->manifest().config_json, uri + "/manifest.json: config"));
+  found.seed = reader->manifest().seed;
+  if (const std::string& text = reader->manifest().boundary_json; !text.empty()) {
+    const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    auto boundary = api::BoundaryFromJson(json, uri + "/manifest.json: boundary");
+    if (!boundary.ok()) return boundary.status();
+    found.boundary = *std::move(boundary);
+  }
   found.weights = [reader](const std::string& name) { return reader->Lookup(name); };
   return found;
 }
@@ -106,8 +113,10 @@ Result<TrainedModel> FindModel(const std::string& given) {
 
 Result<std::unique_ptr<model::Stage>> LoadWholeModel(const TrainedModel& found, int threads) {
   ASSIGN_OR_RETURN(auto stage,
-                   model::Stage::Create(
-                       {.config = found.config, .threads = ComputeThreads(threads, found.config)}));
+                   model::Stage::Create({.config = found.config,
+                                         .boundary = found.boundary,
+                                         .seed = found.seed,
+                                         .threads = ComputeThreads(threads, found.config)}));
   const Status status = stage->Load(found.weights, found.version, /*optimizer=*/false);
   if (!status.ok()) return status.WithContext(found.uri);
   return stage;

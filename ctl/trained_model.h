@@ -19,6 +19,8 @@ namespace swarm::ctl {
 struct TrainedModel {
   std::string uri;  ///< where its weights lie: a checkpoint's own folder, or Hugging Face's
   api::LlamaConfig config;
+  api::Boundary boundary;                   ///< a plain one where it is no part of the model
+  std::uint64_t seed = 0;                   ///< of the job that trained it
   protocol::Version version;                ///< steps that it was trained for; 0 of Hugging Face's
   state::TensorLookup weights;              ///< by Hugging Face's names; reads as it is asked
   std::optional<api::SwarmJob> job;         ///< if `uri` is of a run's folder: what trained it

@@ -11,7 +11,7 @@ struct Case {
   api::StepMode mode;
   api::OptimizerType optimizer;
   bool tied = false;
-  api::BoundaryCodec codec = api::BoundaryCodec::kNone;
+  api::Boundary boundary;
 };
 
 /// What must not depend on who has computed what.
@@ -30,7 +30,7 @@ class ExactTest : public ::testing::TestWithParam<Case> {
     job.spec.training.stepMode = GetParam().mode;
     job.spec.optimizer.type = GetParam().optimizer;
     job.spec.model.config.tie_word_embeddings = GetParam().tied;
-    job.spec.pipeline.boundary.codec = GetParam().codec;
+    job.spec.pipeline.boundary = GetParam().boundary;
     job.spec.pipeline.stages = stages;
     return job;
   }
@@ -81,7 +81,7 @@ TEST_P(ExactTest, EveryNumberOfReplicasGivesTheBitsOfOneProcess) {
     EXPECT_EQ(actual.tensors, expected.tensors);
   }
   // A boundary without a lossy codec is exact as well: then neither do cuts change a bit.
-  if (GetParam().codec != api::BoundaryCodec::kNone) return;
+  if (GetParam().boundary.codec != api::BoundaryCodec::kNone) return;
   for (const auto& [stages, reference] : references) {
     EXPECT_EQ(reference.steps, references.at(1).steps) << stages << " stages";
   }
@@ -141,10 +141,28 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"DelayedLamb", api::StepMode::kDelayed, api::OptimizerType::kLAMB},
                       Case{"DelayedTied", api::StepMode::kDelayed, api::OptimizerType::kAdamW,
                            true},
-                      Case{"SyncTiedBFloat16", api::StepMode::kSync, api::OptimizerType::kAdamW,
-                           true, api::BoundaryCodec::kBF16},
-                      Case{"DelayedInt8", api::StepMode::kDelayed, api::OptimizerType::kAdamW,
-                           false, api::BoundaryCodec::kInt8}),
+                      Case{"SyncTiedBFloat16",
+                           api::StepMode::kSync,
+                           api::OptimizerType::kAdamW,
+                           true,
+                           {.codec = api::BoundaryCodec::kBF16}},
+                      Case{"DelayedInt8",
+                           api::StepMode::kDelayed,
+                           api::OptimizerType::kAdamW,
+                           false,
+                           {.codec = api::BoundaryCodec::kInt8}},
+                      Case{"DelayedSubspace",
+                           api::StepMode::kDelayed,
+                           api::OptimizerType::kAdamW,
+                           true,
+                           {.codec = api::BoundaryCodec::kSubspace, .rank = 8}},
+                      Case{"SyncAnchoredInt8",
+                           api::StepMode::kSync,
+                           api::OptimizerType::kLAMB,
+                           false,
+                           {.codec = api::BoundaryCodec::kAnchored,
+                            .coefficients = api::NumberCodec::kInt8,
+                            .rank = 4}}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

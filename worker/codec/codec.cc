@@ -2,21 +2,22 @@
 
 #include <string>
 
+#include "api/boundary.h"
 #include "worker/codec/block_codecs.h"
 #include "worker/codec/float_codecs.h"
 
 namespace swarm::codec {
 
 std::unique_ptr<Codec> MakeCodec(const api::Boundary& boundary, Direction direction) {
-  switch (direction == Direction::kForward ? boundary.codec
-                                            : boundary.gradientCodec.value_or(boundary.codec)) {
-    case api::BoundaryCodec::kNone:
+  switch (direction == Direction::kForward ? api::ForwardNumbers(boundary)
+                                           : api::BackwardNumbers(boundary)) {
+    case api::NumberCodec::kNone:
       return MakeFloat32Codec();
-    case api::BoundaryCodec::kBF16:
+    case api::NumberCodec::kBF16:
       return MakeBFloat16Codec();
-    case api::BoundaryCodec::kInt8:
+    case api::NumberCodec::kInt8:
       return MakeBlockCodec(CodeMap::kLinear, boundary.blockSize);
-    case api::BoundaryCodec::kInt8Dynamic:
+    case api::NumberCodec::kInt8Dynamic:
       return MakeBlockCodec(CodeMap::kDynamic, boundary.blockSize);
   }
   return nullptr;

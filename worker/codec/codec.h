@@ -32,7 +32,8 @@ class Codec {
 
 enum class Direction { kForward, kBackward };
 
-/// What the activations, or the gradients, that cross a boundary are sent in.
+/// What the numbers that cross a boundary, or their gradients, are sent in: of a learned boundary,
+/// its coefficients.
 std::unique_ptr<Codec> MakeCodec(const api::Boundary& boundary, Direction direction);
 
 /// For the room's own use: a payload has not the size of its shape.

@@ -126,7 +126,7 @@ TEST_P(CodecTest, GivesTheSameBytesForAnyNumberOfThreads) {
 
 TEST(MakeCodecTest, ActivationsAndGradientsMayBeSentInDifferentCodecs) {
   const api::Boundary boundary{.codec = api::BoundaryCodec::kInt8,
-                               .gradientCodec = api::BoundaryCodec::kBF16,
+                               .gradientCodec = api::NumberCodec::kBF16,
                                .blockSize = 64};
   EXPECT_EQ(MakeCodec(boundary, Direction::kForward)->EncodedBytes(128), 128u + 8u);
   EXPECT_EQ(MakeCodec(boundary, Direction::kBackward)->EncodedBytes(128), 256u);

@@ -27,16 +27,16 @@ std::span<const float> Floats(const at::Tensor& tensor) {
   return {tensor.const_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
 }
 
-/// Which rows of the embedding a microbatch changes, and by how much.
-struct EmbeddingRows {
+/// Which rows of a table a microbatch changes, and by how much.
+struct TableRows {
   at::Tensor ids;   ///< [U] int64, ascending
   at::Tensor sums;  ///< [U, D] float32
 };
 
 /// Adds the rows of one id in the order of their positions: in the same one wherever this runs.
-EmbeddingRows SumByToken(const at::Tensor& tokens, const at::Tensor& embedded) {
+TableRows SumByToken(const at::Tensor& tokens, const at::Tensor& gradients) {
   const at::Tensor host_tokens = tokens.to(at::kCPU);
-  const at::Tensor rows = embedded.to(at::kCPU, at::kFloat).contiguous();
+  const at::Tensor rows = gradients.to(at::kCPU, at::kFloat).contiguous();
   const std::span ids(host_tokens.const_data_ptr<std::int64_t>(),
                       static_cast<std::size_t>(host_tokens.numel()));
   const auto width = static_cast<std::size_t>(rows.size(1));
@@ -47,8 +47,8 @@ EmbeddingRows SumByToken(const at::Tensor& tokens, const at::Tensor& embedded) {
   for (const std::size_t position : order) {
     if (distinct.empty() || distinct.back() != ids[position]) distinct.push_back(ids[position]);
   }
-  EmbeddingRows result{at::tensor(distinct, at::kLong),
-                       at::zeros({static_cast<std::int64_t>(distinct.size()), rows.size(1)})};
+  TableRows result{at::tensor(distinct, at::kLong),
+                   at::zeros({static_cast<std::int64_t>(distinct.size()), rows.size(1)})};
   const float* from = rows.const_data_ptr<float>();
   float* sum = result.sums.mutable_data_ptr<float>();
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -92,9 +92,8 @@ void GradientStore::FoldFloats(const MicrobatchGradients& gradients,
   for (std::size_t i = 0; i < layout_.operands.size(); ++i) {
     ViewOf(accumulator.sums, layout_.operands[i]).add_(gradients.operands[i]);
   }
-  if (layout_.embedding) {
-    ViewOf(accumulator.sums, *layout_.embedding)
-        .index_add_(0, gradients.tokens, gradients.embedded);
+  for (std::size_t i = 0; i < layout_.tables.size(); ++i) {
+    ViewOf(accumulator.sums, layout_.tables[i]).index_add_(0, gradients.tokens, gradients.rows[i]);
   }
 }
 
@@ -180,13 +179,15 @@ std::vector<GradientStore::Part> GradientStore::PartsOf(
                        {}});
     }
   }
-  if (!layout_.embedding) return parts;
-  const auto table = std::ranges::find_if(layout_.slots, [&](const ParameterSlot& slot) {
-    return slot.group == layout_.embedding->group && slot.offset == layout_.embedding->offset;
-  });
-  EmbeddingRows rows = SumByToken(gradients.tokens, gradients.embedded);
-  parts.push_back({static_cast<std::size_t>(table - layout_.slots.begin()),
-                   rows.sums.view(-1).to(device_), rows.ids.to(device_)});
+  for (std::size_t i = 0; i < layout_.tables.size(); ++i) {
+    const Operand& table = layout_.tables[i];
+    const auto slot = std::ranges::find_if(layout_.slots, [&](const ParameterSlot& candidate) {
+      return candidate.group == table.group && candidate.offset == table.offset;
+    });
+    const TableRows rows = SumByToken(gradients.tokens, gradients.rows[i]);
+    parts.push_back({static_cast<std::size_t>(slot - layout_.slots.begin()),
+                     rows.sums.view(-1).to(device_), rows.ids.to(device_)});
+  }
   return parts;
 }
 

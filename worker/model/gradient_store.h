@@ -15,8 +15,9 @@ namespace swarm::model {
 /// The gradients of one microbatch.
 struct MicrobatchGradients {
   std::vector<at::Tensor> operands;  ///< in the order of Layout::operands, in the operands' types
-  at::Tensor tokens;                 ///< [B L] int64; stage 0
-  at::Tensor embedded;               ///< [B L, D]: the gradient by the embedding's output; stage 0
+  at::Tensor tokens;                 ///< [B L] int64; of a stage with tables
+  /// In the order of Layout::tables, [B L, n]: the gradients by the rows that were looked up.
+  std::vector<at::Tensor> rows;
 };
 
 class GradientStore {

@@ -1,6 +1,10 @@
 #include "worker/model/layout.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "api/boundary.h"
+#include "worker/model/start.h"
 
 namespace swarm::model {
 namespace {
@@ -13,36 +17,102 @@ std::uint64_t CountOf(const Shape& shape) {
   return count;
 }
 
+/// A parameter that is to be laid out.
+struct Parameter {
+  std::string name;
+  Shape shape;
+  Start start = Start::kNormal;
+  bool decays = true;
+};
+
+Parameter Gain(const std::string& name, std::int64_t size) {
+  return {name, {size}, Start::kOnes, /*decays=*/false};
+}
+
 /// Lays parameters out one after the other.
 class Builder {
  public:
-  Builder(const api::LlamaConfig& config, Layout& layout) : config_(config), layout_(layout) {}
+  Builder(const api::LlamaConfig& config, const api::Boundary& boundary, Layout& layout)
+      : config_(config), boundary_(boundary), layout_(layout) {}
 
-  void AddLayer(std::int64_t index) {
+  void AddLayer(std::int64_t index, bool constrained) {
     const std::string prefix = "model.layers." + std::to_string(index) + ".";
     const std::int64_t hidden = config_.hidden_size;
     const std::int64_t inner = config_.intermediate_size;
     const std::int64_t query = config_.num_attention_heads * config_.head_dim;
     const std::int64_t key_value = config_.num_key_value_heads * config_.head_dim;
-    LayerOperands layer;
-    layer.attention_norm = AddOperand({{prefix + "input_layernorm.weight", {hidden}}});
+    LayerOperands layer{.constrained = constrained};
+    layer.attention_norm = AddOperand({Gain(prefix + "input_layernorm.weight", hidden)});
     layer.query_key_value = AddOperand({{prefix + "self_attn.q_proj.weight", {query, hidden}},
                                         {prefix + "self_attn.k_proj.weight", {key_value, hidden}},
                                         {prefix + "self_attn.v_proj.weight", {key_value, hidden}}});
-    layer.attention_output = AddOperand({{prefix + "self_attn.o_proj.weight", {hidden, query}}});
-    layer.mlp_norm = AddOperand({{prefix + "post_attention_layernorm.weight", {hidden}}});
+    layer.attention_output = AddOutput(prefix + "self_attn.o_proj.weight", query, constrained);
+    layer.mlp_norm = AddOperand({Gain(prefix + "post_attention_layernorm.weight", hidden)});
     layer.gate_up = AddOperand({{prefix + "mlp.gate_proj.weight", {inner, hidden}},
                                 {prefix + "mlp.up_proj.weight", {inner, hidden}}});
-    layer.down = AddOperand({{prefix + "mlp.down_proj.weight", {hidden, inner}}});
+    layer.down = AddOutput(prefix + "mlp.down_proj.weight", inner, constrained);
     layout_.layers.push_back(layer);
   }
 
-  /// Adds neighbours (equal in all but the first dimension) to the open group, as one operand.
-  std::size_t AddOperand(const std::vector<std::pair<std::string, Shape>>& parts) {
-    Operand operand = AddSlot(parts.front().first, parts.front().second);
-    for (std::size_t i = 1; i < parts.size(); ++i) {
-      operand.shape[0] += AddSlot(parts[i].first, parts[i].second).shape[0];
+  void AddSender(std::int64_t before) {
+    const std::string prefix = PrefixOf(before);
+    BoundaryOperands& halves = layout_.boundaries[before];
+    switch (boundary_.codec) {
+      case api::BoundaryCodec::kBottleneck:
+        halves.norm = AddOperand({Gain(prefix + "norm.weight", config_.hidden_size)});
+        halves.encoder = AddOperand({{prefix + "encoder.weight", {Width(), config_.hidden_size}}});
+        break;
+      case api::BoundaryCodec::kMaxout:
+        halves.norm = AddOperand({Gain(prefix + "norm.weight", config_.hidden_size)});
+        break;
+      case api::BoundaryCodec::kAnchored:
+        halves.encoder = AddOperand({{prefix + "encoder.weight",
+                                      {Width(), config_.hidden_size},
+                                      Start::kBasisTransposed,
+                                      /*decays=*/false}});
+        break;
+      default:
+        break;
     }
+  }
+
+  void AddReceiver(std::int64_t before) {
+    const std::string prefix = PrefixOf(before);
+    BoundaryOperands& halves = layout_.boundaries[before];
+    const Parameter decoder{prefix + "decoder.weight", {config_.hidden_size, Width()}};
+    switch (boundary_.codec) {
+      case api::BoundaryCodec::kBottleneck:
+      case api::BoundaryCodec::kMaxout:
+        halves.decoder = AddOperand({decoder});
+        break;
+      case api::BoundaryCodec::kAnchored:
+        halves.decoder =
+            AddOperand({{decoder.name, decoder.shape, Start::kBasis, /*decays=*/false}});
+        AddAnchor(prefix, halves);
+        break;
+      default:
+        break;
+    }
+  }
+
+  void AddEmbedding(const Parameter& table) {
+    layout_.tables.push_back(AddSlot(table));
+    layout_.embedding = layout_.tables.size() - 1;
+  }
+
+  /// The table of the embedding, or what is trained of it.
+  Parameter Embedding() const {
+    if (!layout_.constrained_embedding) {
+      return {kEmbeddingName, {config_.vocab_size, config_.hidden_size}};
+    }
+    return {
+        "model.embed_tokens.coefficients", {config_.vocab_size, Width()}, Start::kEmbeddingInBasis};
+  }
+
+  /// Adds neighbours (equal in all but the first dimension) to the open group, as one operand.
+  std::size_t AddOperand(const std::vector<Parameter>& parts) {
+    Operand operand = AddSlot(parts.front());
+    for (std::size_t i = 1; i < parts.size(); ++i) operand.shape[0] += AddSlot(parts[i]).shape[0];
     return Use(std::move(operand));
   }
 
@@ -51,17 +121,48 @@ class Builder {
     return layout_.operands.size() - 1;
   }
 
-  Operand AddSlot(const std::string& name, const Shape& shape) {
+  Operand AddSlot(const Parameter& parameter) {
     ParameterGroup& group = layout_.groups.back();
     const std::uint64_t index = layout_.groups.size() - 1;
-    const Operand operand{index, group.count, shape};
-    layout_.slots.push_back({name, shape, index, group.count, CountOf(shape)});
-    group.count += CountOf(shape);
+    const std::uint64_t count = CountOf(parameter.shape);
+    const Operand operand{index, group.count, parameter.shape};
+    layout_.slots.push_back({parameter.name, parameter.shape, index, group.count, count,
+                             parameter.start, parameter.decays});
+    group.count += count;
     return operand;
   }
 
  private:
+  std::int64_t Width() const { return api::CoefficientsPerToken(boundary_, config_.hidden_size); }
+  static std::string PrefixOf(std::int64_t before) {
+    return "boundary." + std::to_string(before) + ".";
+  }
+
+  /// A matrix [hidden, columns] that writes to the residual.
+  std::size_t AddOutput(std::string name, std::int64_t columns, bool constrained) {
+    if (!constrained) return AddOperand({{std::move(name), {config_.hidden_size, columns}}});
+    return AddOperand({{name + ".coefficients", {Width(), columns}, Start::kSpread}});
+  }
+
+  void AddAnchor(const std::string& prefix, BoundaryOperands& halves) {
+    const auto rank = static_cast<std::int64_t>(boundary_.tableRank);
+    const std::string name = prefix + "table.weight";
+    halves.table = layout_.tables.size();
+    if (rank == 0) {
+      layout_.tables.push_back(
+          AddSlot({name, {config_.vocab_size, config_.hidden_size}, Start::kEmbedding}));
+      return;
+    }
+    layout_.tables.push_back(
+        AddSlot({name, {config_.vocab_size, rank}, Start::kEmbeddingInTableBasis}));
+    halves.table_factor = AddOperand({{prefix + "table_factor.weight",
+                                       {config_.hidden_size, rank},
+                                       Start::kTableBasis,
+                                       /*decays=*/false}});
+  }
+
   const api::LlamaConfig& config_;
+  const api::Boundary& boundary_;
   Layout& layout_;
 };
 
@@ -81,34 +182,79 @@ Status CheckConfig(const api::LlamaConfig& config) {
   return {};
 }
 
+Status CheckBoundary(const api::LlamaConfig& config, const api::Boundary& boundary) {
+  const auto hidden = static_cast<std::uint64_t>(config.hidden_size);
+  switch (boundary.codec) {
+    case api::BoundaryCodec::kBottleneck:
+    case api::BoundaryCodec::kMaxout:
+      if (boundary.factor > 0 && hidden % boundary.factor == 0) return {};
+      return InvalidArgument("boundary: factor " + std::to_string(boundary.factor) +
+                             " does not divide hidden_size " + std::to_string(hidden));
+    case api::BoundaryCodec::kSubspace:
+    case api::BoundaryCodec::kAnchored:
+      if (boundary.rank >= 1 && boundary.rank <= hidden && boundary.tableRank <= hidden) return {};
+      return InvalidArgument("boundary: ranks are from 1 to hidden_size " + std::to_string(hidden));
+    default:
+      return {};
+  }
+}
+
 }  // namespace
 
 std::uint64_t Operand::count() const { return CountOf(shape); }
 
 Result<Layout> ComputeLayout(const api::LlamaConfig& config, std::uint64_t stage,
-                             std::uint64_t stage_count) {
-  if (Status status = CheckConfig(config); !status.ok()) return status;
-  Result<Slice> slice = ComputeSlice(config, stage, stage_count);
-  if (!slice.ok()) return slice.status();
+                             std::uint64_t stage_count, const api::Boundary& boundary) {
+  RETURN_IF_ERROR(CheckConfig(config));
+  RETURN_IF_ERROR(CheckBoundary(config, boundary));
+  ASSIGN_OR_RETURN(const Slice slice, ComputeSlice(config, stage, stage_count, boundary));
+  ASSIGN_OR_RETURN(const auto boundaries, ComputeBoundaryLayers(config, stage_count, boundary));
 
   Layout layout;
-  layout.slice = *slice;
+  layout.slice = slice;
   layout.groups.push_back({protocol::GroupIndex(stage), 0});
-  Builder builder(config, layout);
-  const Shape table_shape{config.vocab_size, config.hidden_size};
-  const std::string table_name = "model.embed_tokens.weight";
+  const bool subspace = boundary.codec == api::BoundaryCodec::kSubspace;
+  layout.constrained_embedding = subspace && (!boundaries.empty() || boundary.constrainLast);
+  // Nothing crosses a boundary behind the last one: the layers there are free.
+  const auto constrained = [&](std::int64_t layer) {
+    return subspace &&
+           (boundary.constrainLast ||
+            (!boundaries.empty() && layer < static_cast<std::int64_t>(boundaries.back())));
+  };
+  const auto lies_before = [&](std::int64_t layer) {
+    return std::ranges::binary_search(boundaries, static_cast<std::uint64_t>(layer));
+  };
+  Builder builder(config, boundary, layout);
   const bool tied = config.tie_word_embeddings;
-  if (slice->embedding && !tied) layout.embedding = builder.AddSlot(table_name, table_shape);
-  for (std::int64_t i = 0; i < slice->count; ++i) builder.AddLayer(slice->first + i);
-  if (slice->head) {
-    layout.final_norm = builder.AddOperand({{"model.norm.weight", {config.hidden_size}}});
-    if (!tied) layout.head = builder.AddOperand({{"lm_head.weight", table_shape}});
+  if (slice.embedding && !tied) builder.AddEmbedding(builder.Embedding());
+  for (std::int64_t i = slice.first; i < slice.first + slice.count; ++i) {
+    if (lies_before(i)) {
+      if (i > slice.first) builder.AddSender(i);
+      builder.AddReceiver(i);
+    }
+    if (boundary.sharedLayers && i > slice.first && !lies_before(i)) {
+      layout.layers.push_back(layout.layers.back());
+    } else {
+      builder.AddLayer(i, constrained(i));
+    }
   }
-  if (tied && (slice->embedding || slice->head)) {
+  if (slice.head) {
+    layout.final_norm = builder.AddOperand({Gain("model.norm.weight", config.hidden_size)});
+    if (!tied) {
+      layout.head =
+          builder.AddOperand({{"lm_head.weight", {config.vocab_size, config.hidden_size}}});
+    }
+  } else if (lies_before(slice.first + slice.count)) {
+    builder.AddSender(slice.first + slice.count);
+  }
+  if (tied && (slice.embedding || slice.head)) {
     layout.groups.push_back({protocol::GroupIndex(stage_count), 0});
-    const Operand table = builder.AddSlot(table_name, table_shape);
-    if (slice->embedding) layout.embedding = table;
-    if (slice->head) layout.head = builder.Use(table);
+    const Operand table = builder.AddSlot(builder.Embedding());
+    if (slice.embedding) {
+      layout.embedding = layout.tables.size();
+      layout.tables.push_back(table);
+    }
+    if (slice.head) layout.head = builder.Use(table);
   }
   return layout;
 }

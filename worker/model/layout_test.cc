@@ -54,6 +54,30 @@ TEST(SliceTest, SparesTheLastStageLayersForACostlyHead) {
   EXPECT_THAT(LayersOfStages(config, 4), ElementsAre(8, 8, 7, 1)) << "every stage has a layer";
 }
 
+TEST(SliceTest, CutsAtBoundariesThatAreAPartOfTheModel) {
+  api::LlamaConfig config = SmallConfig();
+  config.num_hidden_layers = 12;
+  config.vocab_size = 2;
+  api::Boundary boundary{.codec = api::BoundaryCodec::kMaxout,
+                         .layers = std::vector<std::uint64_t>{2, 3, 6, 11}};
+  const auto first_layers = [&](std::uint64_t stages) {
+    std::vector<std::int64_t> layers;
+    for (std::uint64_t s = 0; s < stages; ++s) {
+      layers.push_back(ComputeSlice(config, s, stages, boundary)->first);
+    }
+    return layers;
+  };
+  EXPECT_THAT(first_layers(1), ElementsAre(0));
+  EXPECT_THAT(first_layers(2), ElementsAre(0, 6));
+  EXPECT_THAT(first_layers(3), ElementsAre(0, 6, 11));
+  EXPECT_THAT(first_layers(4), ElementsAre(0, 3, 6, 11));
+  EXPECT_THAT(first_layers(5), ElementsAre(0, 2, 3, 6, 11));
+  EXPECT_EQ(ComputeSlice(config, 0, 6, boundary).status().code(), StatusCode::kInvalidArgument);
+  boundary.codec = api::BoundaryCodec::kInt8;
+  EXPECT_THAT(first_layers(6), ElementsAre(0, 2, 4, 6, 8, 10))
+      << "what is only sent may be cut anywhere";
+}
+
 TEST(SliceTest, RefusesMoreStagesThanLayers) {
   EXPECT_EQ(ComputeSlice(SmallConfig(), 0, 6).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(ComputeSlice(SmallConfig(), 2, 2).status().code(), StatusCode::kInvalidArgument);

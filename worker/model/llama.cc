@@ -8,11 +8,6 @@
 namespace swarm::model {
 namespace {
 
-/// x in the type of the weights, then x wᵀ.
-at::Tensor Project(const at::Tensor& x, const at::Tensor& weight) {
-  return at::linear(x.to(weight.scalar_type()), weight);
-}
-
 /// Repeats every head of keys or values for the queries that share it: [B, L, K, E] to [B, L, H,
 /// E].
 at::Tensor RepeatHeads(const at::Tensor& heads, std::int64_t times) {
@@ -47,7 +42,16 @@ at::Tensor Mlp(const LayerWeights& weights, const at::Tensor& x) {
   return Project(at::silu(parts[0]) * parts[1], weights.down);
 }
 
+/// What a branch adds to the residual, of its output.
+at::Tensor Added(const at::Tensor& output, const at::Tensor& basis) {
+  return basis.defined() ? Project(output, basis) : output;
+}
+
 }  // namespace
+
+at::Tensor Project(const at::Tensor& x, const at::Tensor& weight) {
+  return at::linear(x.to(weight.scalar_type()), weight);
+}
 
 RotaryEmbedding::RotaryEmbedding(std::int64_t head_dim, double theta, at::Device device)
     : head_dim_(head_dim), theta_(theta), device_(device) {}
@@ -75,10 +79,10 @@ at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& gain, double epsilon) 
 }
 
 at::Tensor DecoderLayer(const api::LlamaConfig& config, const LayerWeights& weights,
-                        RotaryEmbedding& rotary, const at::Tensor& x) {
-  const at::Tensor h = x + Attention(config, weights, rotary,
-                                     RmsNorm(x, weights.attention_norm, config.rms_norm_eps));
-  return h + Mlp(weights, RmsNorm(h, weights.mlp_norm, config.rms_norm_eps));
+                        const at::Tensor& basis, RotaryEmbedding& rotary, const at::Tensor& x) {
+  const at::Tensor normed = RmsNorm(x, weights.attention_norm, config.rms_norm_eps);
+  const at::Tensor h = x + Added(Attention(config, weights, rotary, normed), basis);
+  return h + Added(Mlp(weights, RmsNorm(h, weights.mlp_norm, config.rms_norm_eps)), basis);
 }
 
 at::Tensor HeadLogits(const api::LlamaConfig& config, const at::Tensor& gain,

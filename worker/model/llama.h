@@ -23,6 +23,9 @@ struct LayerWeights {
   at::Tensor down;              ///< [D, I]
 };
 
+/// x in the type of the weights, then x wᵀ.
+at::Tensor Project(const at::Tensor& x, const at::Tensor& weight);
+
 /// Rotary position embedding: angles position / theta^(2 i / E), computed in float32; pairs are
 /// (i, i + E / 2), as Hugging Face's rotate_half has them. Tables grow on demand and are kept.
 class RotaryEmbedding {
@@ -44,9 +47,10 @@ class RotaryEmbedding {
 /// x gain / sqrt(mean(x^2) + epsilon) over the last dimension; float32.
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& gain, double epsilon);
 
-/// One decoder layer: x [B, L, D] to x [B, L, D].
+/// One decoder layer: x [B, L, D] to x [B, L, D]. With a `basis` [D, c], what the layer adds to x
+/// lies in it: attention_output [c, H E] and down [c, I] give coefficients.
 at::Tensor DecoderLayer(const api::LlamaConfig& config, const LayerWeights& weights,
-                        RotaryEmbedding& rotary, const at::Tensor& x);
+                        const at::Tensor& basis, RotaryEmbedding& rotary, const at::Tensor& x);
 
 /// Logits of the head: x [B, L, D], gain [D], head [V, D] to [B, L, V] float32.
 at::Tensor HeadLogits(const api::LlamaConfig& config, const at::Tensor& gain,

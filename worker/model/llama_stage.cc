@@ -9,6 +9,10 @@
 #include <new>
 #include <utility>
 
+#include "api/boundary.h"
+#include "worker/model/boundary.h"
+#include "worker/model/start.h"
+#include "worker/model/subspace.h"
 #include "worker/model/tensor_memory.h"
 #include "worker/optim/fixed_point.h"
 
@@ -59,7 +63,8 @@ Result<std::unique_ptr<Stage>> Stage::Create(const StageOptions& options) {
   if (options.microbatches < 1 || options.threads < 1) {
     return InvalidArgument("stage: microbatches and threads must be positive");
   }
-  Result<Layout> layout = ComputeLayout(options.config, options.stage, options.stage_count);
+  Result<Layout> layout =
+      ComputeLayout(options.config, options.stage, options.stage_count, options.boundary);
   if (!layout.ok()) return layout.status();
   Result<at::Device> device = FindDevice(options.device);
   if (!device.ok()) return device.status();
@@ -77,6 +82,8 @@ LlamaStage::LlamaStage(const StageOptions& options, Layout layout, at::Device de
       device_(device),
       activation_codec_(codec::MakeCodec(options.boundary, codec::Direction::kForward)),
       gradient_codec_(codec::MakeCodec(options.boundary, codec::Direction::kBackward)),
+      lossy_(api::ForwardNumbers(options.boundary) != api::NumberCodec::kNone ||
+             api::BackwardNumbers(options.boundary) != api::NumberCodec::kNone),
       rotary_(options.config.head_dim, options.config.rope_theta, device),
       parameters_(layout_, options, device),
       gradients_(layout_, device, options.accumulation, options.microbatches) {}
@@ -85,6 +92,7 @@ void LlamaStage::InitRandom(std::uint64_t seed) {
   graphs_.clear();
   scale_levels_.clear();
   gradients_.Clear();
+  PrepareSubspace(seed);
   parameters_.InitRandom(seed);
 }
 
@@ -92,7 +100,32 @@ Status LlamaStage::Load(const state::TensorLookup& tensors, Version version, boo
   graphs_.clear();
   scale_levels_.clear();
   gradients_.Clear();
-  return Guarded("load", [&] { return parameters_.Load(tensors, version, optimizer); });
+  return Guarded("load", [&] {
+    PrepareSubspace(options_.seed);
+    return parameters_.Load(tensors, version, optimizer);
+  });
+}
+
+void LlamaStage::PrepareSubspace(std::uint64_t seed) {
+  if (!layout_.constrained_embedding) return;
+  const api::LlamaConfig& config = options_.config;
+  const auto rank = static_cast<std::int64_t>(options_.boundary.rank);
+  std::vector<float> basis = StartBasis(seed, config.hidden_size, rank);
+  std::vector<float> table = StartEmbedding(seed, config);
+  const auto width = static_cast<std::size_t>(config.hidden_size);
+  at::parallel_for(0, config.vocab_size, 64, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<float> coefficients(options_.boundary.rank);
+    for (auto id = static_cast<std::size_t>(begin); id < static_cast<std::size_t>(end); ++id) {
+      const std::span<float> row = std::span(table).subspan(id * width, width);
+      ProjectRow(row, basis, coefficients);
+      SubtractExpansion(coefficients, basis, row);
+    }
+  });
+  const auto to_device = [&](std::vector<float>& values, std::int64_t rows, std::int64_t columns) {
+    return at::from_blob(values.data(), {rows, columns}, at::kFloat).clone().to(device_);
+  };
+  subspace_ = {to_device(basis, config.hidden_size, rank),
+               to_device(table, config.vocab_size, config.hidden_size)};
 }
 
 Result<const Weights*> LlamaStage::FindWeights(Version version) const {
@@ -125,35 +158,68 @@ Result<at::Tensor> LlamaStage::TokenColumns(const TokenBatch& tokens, std::int64
   return ids.to(device_);
 }
 
-at::Tensor LlamaStage::RunLayers(const Weights& weights, at::Tensor x) {
+at::Tensor LlamaStage::EmbeddedTokens(const Pass& pass) const {
+  const at::Tensor& rows = pass.rows[layout_.embedding];
+  return layout_.constrained_embedding ? pass.fixed + Project(rows, subspace_.basis) : rows;
+}
+
+at::Tensor LlamaStage::SendAt(std::int64_t layer, const Weights& weights, const Pass& pass,
+                              const at::Tensor& x) const {
+  return Send(options_.boundary, weights.boundary(layer), subspace_, {pass.fixed, {}},
+              options_.config.rms_norm_eps, x);
+}
+
+at::Tensor LlamaStage::ReceiveAt(std::int64_t layer, const Weights& weights, const Pass& pass,
+                                 const at::Tensor& z) const {
+  Anchors anchors{pass.fixed, {}};
+  const auto halves = layout_.boundaries.find(layer);
+  if (halves != layout_.boundaries.end() && halves->second.table) {
+    anchors.rows = pass.rows[*halves->second.table];
+  }
+  return Receive(options_.boundary, weights.boundary(layer), subspace_, anchors, z);
+}
+
+at::Tensor LlamaStage::RunLayers(const Weights& weights, const Pass& pass) {
+  const std::int64_t first = layout_.slice.first;
+  at::Tensor x =
+      layout_.slice.embedding ? EmbeddedTokens(pass) : ReceiveAt(first, weights, pass, pass.input);
   for (std::size_t i = 0; i < layout_.layers.size(); ++i) {
-    x = DecoderLayer(options_.config, weights.layer(i), rotary_, x);
+    const std::int64_t layer = first + static_cast<std::int64_t>(i);
+    if (i > 0 && layout_.boundaries.contains(layer)) {
+      at::Tensor z = SendAt(layer, weights, pass, x);
+      if (lossy_) z = Cross(z, *activation_codec_, *gradient_codec_);
+      x = ReceiveAt(layer, weights, pass, z);
+    }
+    x = DecoderLayer(options_.config, weights.layer(i),
+                     layout_.layers[i].constrained ? subspace_.basis : at::Tensor(), rotary_, x);
   }
   return x;
 }
 
 at::Tensor LlamaStage::RunHead(const Weights& weights, const at::Tensor& x) const {
-  return HeadLogits(options_.config, weights.operands()[layout_.final_norm],
-                    weights.operands()[layout_.head], x);
+  at::Tensor head = weights.operands()[layout_.head];
+  if (layout_.constrained_embedding && options_.config.tie_word_embeddings) {
+    head = (subspace_.fixed + Project(head.to(at::kFloat), subspace_.basis)).to(head.scalar_type());
+  }
+  return HeadLogits(options_.config, weights.operands()[layout_.final_norm], head, x);
 }
 
-Result<LlamaStage::Graph> LlamaStage::OpenGraph(const Weights& weights, Version version,
-                                                const TokenBatch& tokens,
-                                                const Bytes& input) const {
-  const std::int64_t length = tokens.tokens_per_sequence - 1;
-  Graph graph{.version = version};
-  if (layout_.slice.embedding) {
-    Result<at::Tensor> ids = TokenColumns(tokens, 0, length);
-    if (!ids.ok()) return ids.status();
-    graph.tokens = ids->flatten();
-    graph.input = at::embedding(weights.embedding(), *ids);
-  } else {
-    Result<at::Tensor> x =
-        activation_codec_->Decode(input, {tokens.sequences, length, options_.config.hidden_size}, device_);
-    if (!x.ok()) return x.status();
-    graph.input = std::move(*x);
+Result<LlamaStage::Pass> LlamaStage::OpenPass(const Weights& weights, const TokenBatch& tokens,
+                                              std::int64_t length, const Bytes& input) const {
+  Pass pass;
+  if (!layout_.tables.empty() || layout_.constrained_embedding) {
+    ASSIGN_OR_RETURN(pass.ids, TokenColumns(tokens, 0, length));
   }
-  return graph;
+  for (const at::Tensor& table : weights.tables()) {
+    pass.rows.push_back(at::embedding(table, pass.ids));
+  }
+  if (layout_.constrained_embedding) pass.fixed = at::embedding(subspace_.fixed, pass.ids);
+  if (layout_.slice.embedding) return pass;
+  const std::int64_t width =
+      api::CoefficientsPerToken(options_.boundary, options_.config.hidden_size);
+  ASSIGN_OR_RETURN(pass.input,
+                   activation_codec_->Decode(input, {tokens.sequences, length, width}, device_));
+  return pass;
 }
 
 Result<ForwardResult> LlamaStage::Forward(const TaskKey& key, Version version,
@@ -173,9 +239,9 @@ Result<ForwardResult> LlamaStage::Execute(const TaskKey& key, Version version,
   if (tokens.sequences < 1 || tokens.tokens_per_sequence < 2) {
     return InvalidArgument("forward: a microbatch needs a sequence of at least two tokens");
   }
-  Result<Graph> opened = OpenGraph(**weights, version, tokens, input);
+  Result<Pass> opened = OpenPass(**weights, tokens, tokens.tokens_per_sequence - 1, input);
   if (!opened.ok()) return opened.status().WithContext("forward of " + TaskText(key));
-  Graph graph = std::move(*opened);
+  Graph graph{.version = version, .pass = std::move(*opened)};
   at::Tensor labels;
   if (layout_.slice.head) {
     Result<at::Tensor> ids = TokenColumns(tokens, 1, tokens.tokens_per_sequence - 1);
@@ -183,13 +249,16 @@ Result<ForwardResult> LlamaStage::Execute(const TaskKey& key, Version version,
     labels = std::move(*ids);
   }
   const at::AutoGradMode mode(keep_graph);
-  graph.input.set_requires_grad(keep_graph);
-  graph.output = RunLayers(**weights, graph.input);
+  for (at::Tensor& rows : graph.pass.rows) rows.set_requires_grad(keep_graph);
+  if (graph.pass.input.defined()) graph.pass.input.set_requires_grad(keep_graph);
+  graph.output = RunLayers(**weights, graph.pass);
   ForwardResult result;
   if (layout_.slice.head) {
     graph.output = CrossEntropy(RunHead(**weights, graph.output), labels);
     result.loss = graph.output.item<float>();
   } else {
+    const std::int64_t end = layout_.slice.first + layout_.slice.count;
+    graph.output = SendAt(end, **weights, graph.pass, graph.output);
     ASSIGN_OR_RETURN(result.boundary, activation_codec_->Encode(graph.output));
   }
   if (keep_graph) graphs_.emplace(key, std::move(graph));
@@ -208,7 +277,8 @@ Result<Bytes> LlamaStage::Differentiate(const TaskKey& key, const Bytes& gradien
     output_gradient =
         at::full_like(found->second.output, 1.0 / static_cast<double>(options_.microbatches));
   } else {
-    Result<at::Tensor> decoded = gradient_codec_->Decode(gradient, found->second.output.sizes(), device_);
+    Result<at::Tensor> decoded =
+        gradient_codec_->Decode(gradient, found->second.output.sizes(), device_);
     if (!decoded.ok()) return decoded.status().WithContext("backward of " + TaskText(key));
     output_gradient = std::move(*decoded);
   }
@@ -216,20 +286,24 @@ Result<Bytes> LlamaStage::Differentiate(const TaskKey& key, const Bytes& gradien
   // where it holds the last reference: this function keeps one.
   const Graph graph = std::move(graphs_.extract(found).mapped());
   torch::autograd::variable_list inputs = parameters_.Find(graph.version)->operands();
-  inputs.push_back(graph.input);
+  const std::size_t operands = inputs.size();
+  inputs.insert(inputs.end(), graph.pass.rows.begin(), graph.pass.rows.end());
+  if (graph.pass.input.defined()) inputs.push_back(graph.pass.input);
   torch::autograd::variable_list results =
       torch::autograd::grad({graph.output}, inputs, {output_gradient});
-  const at::Tensor input_gradient = std::move(results.back());
-  results.pop_back();
-
-  MicrobatchGradients gradients{.operands = std::move(results)};
-  if (layout_.slice.embedding) {
-    gradients.tokens = graph.tokens;
-    gradients.embedded = input_gradient.flatten(0, 1);
+  Bytes sent;
+  if (graph.pass.input.defined()) {
+    ASSIGN_OR_RETURN(sent, gradient_codec_->Encode(results.back()));
+    results.pop_back();
   }
+  MicrobatchGradients gradients;
+  const auto rows = results.begin() + static_cast<std::ptrdiff_t>(operands);
+  for (auto row = rows; row != results.end(); ++row) gradients.rows.push_back(row->flatten(0, 1));
+  if (!gradients.rows.empty()) gradients.tokens = graph.pass.ids.flatten();
+  results.erase(rows, results.end());
+  gradients.operands = std::move(results);
   gradients_.Put(key, std::move(gradients));
-  if (layout_.slice.embedding) return Bytes();
-  return gradient_codec_->Encode(input_gradient);
+  return sent;
 }
 
 std::vector<int> LlamaStage::ExponentsOf(Step step) const {
@@ -300,9 +374,9 @@ Result<Bytes> LlamaStage::Logits(Version version, const TokenBatch& tokens) {
     const Result<const Weights*> weights = FindWeights(version);
     if (!weights.ok()) return weights.status();
     if (tokens.ids.empty()) return InvalidArgument("logits: no tokens");
-    const Result<at::Tensor> ids = TokenColumns(tokens, 0, tokens.tokens_per_sequence);
-    if (!ids.ok()) return ids.status();
-    const at::Tensor x = RunLayers(**weights, at::embedding((*weights)->embedding(), *ids));
+    ASSIGN_OR_RETURN(const Pass pass,
+                     OpenPass(**weights, tokens, tokens.tokens_per_sequence, Bytes()));
+    const at::Tensor x = RunLayers(**weights, pass);
     return codec::MakeCodec({}, codec::Direction::kForward)->Encode(RunHead(**weights, x));
   });
 }

@@ -46,12 +46,18 @@ class LlamaStage final : public Stage {
   Result<Bytes> Logits(Version version, const TokenBatch& tokens) override;
 
  private:
+  /// What the layers of a microbatch begin with. `rows` and `input` are leaves.
+  struct Pass {
+    at::Tensor ids;                ///< [B, L] int64; undefined where the stage needs none
+    std::vector<at::Tensor> rows;  ///< [B, L, n] of Layout::tables
+    at::Tensor fixed;              ///< Subspace: F[ids]
+    at::Tensor input;              ///< what has arrived; undefined on stage 0
+  };
   /// What a microbatch's forward leaves for its backward.
   struct Graph {
     Version version;
-    at::Tensor tokens;  ///< [B L] int64; stage 0
-    at::Tensor input;   ///< x_s [B, L, D], a leaf
-    at::Tensor output;  ///< x_{s+1}, or on the last stage the loss
+    Pass pass;
+    at::Tensor output;  ///< what is sent, or on the last stage the loss
   };
 
   Result<const Weights*> FindWeights(Version version) const;
@@ -62,21 +68,30 @@ class LlamaStage final : public Stage {
   /// kInvalidArgument (a wrong number of ids, an id outside the vocabulary).
   Result<at::Tensor> TokenColumns(const TokenBatch& tokens, std::int64_t first,
                                   std::int64_t count) const;
-  /// A graph up to its leaf: the embedded tokens, or the decoded input.
-  Result<Graph> OpenGraph(const Weights& weights, Version version, const TokenBatch& tokens,
-                          const Bytes& input) const;
+  Result<Pass> OpenPass(const Weights& weights, const TokenBatch& tokens, std::int64_t length,
+                        const Bytes& input) const;
   /// The bodies of Forward and Backward; what libtorch throws passes through.
   Result<ForwardResult> Execute(const TaskKey& key, Version version, const TokenBatch& tokens,
                                 const Bytes& input, bool keep_graph);
   Result<Bytes> Differentiate(const TaskKey& key, const Bytes& gradient);
-  at::Tensor RunLayers(const Weights& weights, at::Tensor x);
+  /// x behind the last layer of the stage.
+  at::Tensor RunLayers(const Weights& weights, const Pass& pass);
   at::Tensor RunHead(const Weights& weights, const at::Tensor& x) const;
+  at::Tensor EmbeddedTokens(const Pass& pass) const;
+  /// The halves of the boundary before a decoder layer.
+  at::Tensor SendAt(std::int64_t layer, const Weights& weights, const Pass& pass,
+                    const at::Tensor& x) const;
+  at::Tensor ReceiveAt(std::int64_t layer, const Weights& weights, const Pass& pass,
+                       const at::Tensor& z) const;
+  void PrepareSubspace(std::uint64_t seed);
 
   const StageOptions options_;
   const Layout layout_;
   const at::Device device_;
   const std::unique_ptr<codec::Codec> activation_codec_, gradient_codec_;
+  const bool lossy_;  ///< whether crossing a boundary changes numbers
   RotaryEmbedding rotary_;
+  Subspace subspace_;
   ParameterStore parameters_;
   GradientStore gradients_;
   std::map<TaskKey, Graph> graphs_;

@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "api/boundary.h"
 #include "api/enum_names.h"
 #include "base/rng.h"
 
@@ -37,6 +39,11 @@ Result<Digest> Probe(StageOptions options) {
   options.stage_count = kStages;
   options.microbatches = 1;
   options.step_mode = api::StepMode::kSync;
+  // What a boundary may learn belongs to the job's model; how numbers are sent does not.
+  const api::Boundary boundary = std::exchange(options.boundary, {});
+  if (!api::IsLearned(boundary.codec)) options.boundary.codec = boundary.codec;
+  options.boundary.gradientCodec = boundary.gradientCodec;
+  options.boundary.blockSize = boundary.blockSize;
   std::vector<std::unique_ptr<Stage>> stages;
   for (options.stage = 0; options.stage < kStages; ++options.stage) {
     ASSIGN_OR_RETURN(auto stage, Stage::Create(options));
@@ -79,7 +86,7 @@ Result<std::string> NumericClass(const StageOptions& options) {
          " threads=" + std::to_string(options.threads) +
          " precision=" + std::string(api::NameOf(options.precision)) +
          " codec=" + std::string(api::NameOf(options.boundary.codec)) + "/" +
-         std::string(api::NameOf(options.boundary.gradientCodec.value_or(options.boundary.codec))) + " probe=" + probe.Hex();
+         std::string(api::NameOf(api::BackwardNumbers(options.boundary))) + " probe=" + probe.Hex();
 }
 
 }  // namespace swarm::model

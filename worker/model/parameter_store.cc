@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "worker/model/init.h"
+#include "worker/model/start.h"
 #include "worker/optim/fixed_point.h"
 #include "worker/optim/update.h"
 #include "worker/state/pieces.h"
@@ -67,7 +67,7 @@ ParameterStore::ParameterStore(const Layout& layout, const StageOptions& options
       accumulation_(options.accumulation),
       contribution_bits_(optim::ContributionBits(options.microbatches)),
       optimizer_(options.optimizer),
-      initializer_range_(options.config.initializer_range) {
+      config_(options.config) {
   const std::size_t versions = options.step_mode == api::StepMode::kDelayed ? 2 : 1;
   for (std::size_t i = 0; i < versions; ++i) {
     buffers_.push_back(std::make_unique<Weights>(layout, options.precision, device));
@@ -99,12 +99,7 @@ void ParameterStore::Reset(Version version) {
 void ParameterStore::InitRandom(std::uint64_t seed) {
   Reset(Version(0));
   const auto fill = [&](const ParameterSlot& slot) {
-    const std::span<float> values = PartOf(newest().group(slot.group), slot);
-    if (slot.shape.size() > 1) {
-      FillNormal(seed, slot.name, initializer_range_, values);
-    } else {
-      std::ranges::fill(values, 1.0F);
-    }
+    FillStart(seed, config_, slot, PartOf(newest().group(slot.group), slot));
   };
   at::parallel_for(0, static_cast<std::int64_t>(layout_.slots.size()), 1,
                    [&](std::int64_t begin, std::int64_t end) {
@@ -311,12 +306,11 @@ void ParameterStore::UpdatePiece(const Piece& piece, std::span<const float> grad
                                  const ApplyOptions& options, Weights& to) {
   const ParameterSlot& slot = layout_.slots[piece.slot];
   const std::uint64_t group = slot.group;
-  const bool decays = slot.shape.size() > 1;
   const optim::UpdateOptions update{options.learning_rate,
                                     optimizer_.beta1,
                                     optimizer_.beta2,
                                     optimizer_.epsilon,
-                                    decays ? optimizer_.weightDecay : 0,
+                                    slot.decays ? optimizer_.weightDecay : 0,
                                     options.clip,
                                     static_cast<std::uint64_t>(updates_)};
   const optim::UpdateSpans spans{

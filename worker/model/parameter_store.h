@@ -74,7 +74,7 @@ class ParameterStore {
   const api::Accumulation accumulation_;
   const int contribution_bits_;
   api::Optimizer optimizer_;
-  double initializer_range_;
+  const api::LlamaConfig config_;
   std::vector<std::unique_ptr<Weights>> buffers_;  ///< one; two in Delayed mode
   std::size_t newest_ = 0;
   bool newest_held_ = false;  ///< there are weights: initial ones, or a load succeeded

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "api/swarmjob.h"
 #include "base/status.h"
@@ -22,8 +23,19 @@ struct Slice {
 /// a layer; the embedding is a lookup and counts nothing. The last stage gets the number of layers
 /// that makes the most expensive stage cheapest (the larger one where two are equal); the others
 /// share the rest as evenly as possible, the first ones get the extra ones. Without a costly head
-/// that is the even split. Errors: kInvalidArgument (no such stage, more stages than layers).
+/// that is the even split.
+///
+/// If the layers of boundaries are known, and there are enough of them, cuts are some of these,
+/// chosen so that the most expensive stage is cheapest. There must be enough where boundaries are a
+/// part of the model (api::IsPartOfModel). Errors: kInvalidArgument (no such stage, more stages
+/// than layers or than the boundaries allow).
 Result<Slice> ComputeSlice(const api::LlamaConfig& config, std::uint64_t stage,
-                           std::uint64_t stage_count);
+                           std::uint64_t stage_count, const api::Boundary& boundary = {});
+
+/// The layers before which a boundary lies: those it names, else the cuts into `stage_count`.
+/// Errors: as ComputeSlice; kInvalidArgument (not ascending, or not inside the model).
+Result<std::vector<std::uint64_t>> ComputeBoundaryLayers(const api::LlamaConfig& config,
+                                                         std::uint64_t stage_count,
+                                                         const api::Boundary& boundary);
 
 }  // namespace swarm::model

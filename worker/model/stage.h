@@ -38,19 +38,35 @@ struct StageOptions {
   api::Precision precision = api::Precision::kFP32;
   api::StepMode step_mode = api::StepMode::kSync;  ///< Delayed keeps two parameter versions
   api::Accumulation accumulation = api::Accumulation::kFloat;
-  api::Boundary boundary;
+  api::Boundary boundary;  ///< without layers: the cuts into stage_count
+  std::uint64_t seed = 0;  ///< of the job: what Subspace keeps fixed follows from it
   api::Optimizer optimizer;
   int threads = 1;             ///< compute threads of this process
   std::string device = "cpu";  ///< or "cuda:N"
 };
 
+/// What a parameter is at first.
+enum class Start {
+  kOnes,
+  kNormal,                 ///< normal(0, initializer_range)
+  kSpread,                 ///< [k, n]: so that (basis) (it) has the deviation initializer_range
+  kEmbedding,              ///< as the embedding
+  kEmbeddingInBasis,       ///< [vocab, k]: the embedding's coefficients in the basis
+  kEmbeddingInTableBasis,  ///< the same in another one
+  kBasis,                  ///< [hidden, k]: orthonormal columns, the same for all of a job
+  kBasisTransposed,        ///< [k, hidden]
+  kTableBasis              ///< [hidden, k]: other orthonormal columns
+};
+
 /// A parameter and where it lies in its group's flat order.
 struct ParameterSlot {
-  std::string name;  ///< Hugging Face's
+  std::string name;  ///< Hugging Face's; what it has no name for: see layout.h
   std::vector<std::int64_t> shape;
   std::uint64_t group = 0;   ///< index into groups()
   std::uint64_t offset = 0;  ///< first element
   std::uint64_t count = 0;   ///< elements
+  Start start = Start::kNormal;
+  bool decays = true;  ///< whether weight decay applies
 };
 
 /// The parameters that one reduce sums. groups()[0] belongs to this stage alone; a second one, if
@@ -69,7 +85,7 @@ struct TokenBatch {
 };
 
 struct ForwardResult {
-  Bytes boundary;   ///< the encoding of x_{s+1}; empty on the last stage
+  Bytes boundary;   ///< the encoding of x_{s+1} or of its coefficients; empty on the last stage
   double loss = 0;  ///< mean nats per token; last stage only
 };
 
@@ -98,7 +114,8 @@ class Stage {
   virtual Version version() const = 0;
 
   /// Fills the weights from the seed; the value of a tensor depends on (seed, name) alone, never on
-  /// the cut. Version 0, empty optimizer state.
+  /// the cut. Version 0, empty optimizer state. Requires the seed of the options where the boundary
+  /// is Subspace.
   virtual void InitRandom(std::uint64_t seed) = 0;
   /// Takes weights (and, with `optimizer`, optimizer state, and in Delayed mode from version 1 on
   /// the previous version's weights) under the names that Snapshot gives. Any floating-point type
@@ -114,7 +131,8 @@ class Stage {
   /// Of everything that Snapshot gives: that of state::CutState. Copies nothing.
   virtual Digest StateDigest() const = 0;
 
-  /// Executes the stage's layers. `input` is the encoding of x_s (ignored by stage 0). With
+  /// Executes the stage's layers, and the boundaries between them. `input` is the encoding of x_s,
+  /// or of its coefficients (ignored by stage 0). With
   /// keep_graph, the graph waits under `key` for Backward. Errors: kNotFound (version not held),
   /// kInvalidArgument (sizes, token ids), kDataLoss (an encoding that cannot be read),
   /// kAlreadyExists (graph or gradients wait under `key`).
@@ -130,8 +148,8 @@ class Stage {
   /// error, none. Errors: kNotFound; kOutOfRange (kExact only: an element is beyond the bound at
   /// the step's scale level, which names the tensor; the gradients go on waiting).
   virtual Status Fold(const TaskKey& key) = 0;
-  /// Whether Fold would take the waiting gradients of `key`, as far as their range goes. Always with
-  /// float accumulation.
+  /// Whether Fold would take the waiting gradients of `key`, as far as their range goes. Always
+  /// with float accumulation.
   virtual bool Fits(const TaskKey& key) = 0;
   /// Adds what another replica of the stage has accumulated of `step` and `group` (elements and
   /// `finite` of its Accumulator, at the same scale level). Errors: kInvalidArgument (of another

@@ -18,7 +18,7 @@ Weights::Weights(const Layout& layout, api::Precision precision, at::Device devi
     at::Tensor leaf = MasterView(operand).to(at::TensorOptions(device).dtype(type)).detach();
     operands_.push_back(leaf.set_requires_grad(true));
   }
-  if (layout.embedding) embedding_ = MasterView(*layout.embedding).to(device);
+  for (const Operand& table : layout.tables) tables_.push_back(MasterView(table).to(device));
 }
 
 at::Tensor Weights::MasterView(const Operand& operand) const {
@@ -44,9 +44,10 @@ void Weights::Refresh() {
     const at::Tensor master = MasterView(layout_.operands[i]);
     if (!operands_[i].is_alias_of(master)) operands_[i].copy_(master);
   }
-  if (!layout_.embedding) return;
-  const at::Tensor table = MasterView(*layout_.embedding);
-  if (!embedding_.is_alias_of(table)) embedding_.copy_(table);
+  for (std::size_t i = 0; i < tables_.size(); ++i) {
+    const at::Tensor master = MasterView(layout_.tables[i]);
+    if (!tables_[i].is_alias_of(master)) tables_[i].copy_(master);
+  }
 }
 
 LayerWeights Weights::layer(std::size_t index) const {
@@ -54,6 +55,17 @@ LayerWeights Weights::layer(std::size_t index) const {
   return {operands_[layer.attention_norm],   operands_[layer.query_key_value],
           operands_[layer.attention_output], operands_[layer.mlp_norm],
           operands_[layer.gate_up],          operands_[layer.down]};
+}
+
+BoundaryWeights Weights::boundary(std::int64_t before) const {
+  const auto found = layout_.boundaries.find(before);
+  if (found == layout_.boundaries.end()) return {};
+  const auto operand = [&](const std::optional<std::size_t>& index) {
+    return index ? operands_[*index] : at::Tensor();
+  };
+  const BoundaryOperands& halves = found->second;
+  return {operand(halves.norm), operand(halves.encoder), operand(halves.decoder),
+          operand(halves.table_factor)};
 }
 
 }  // namespace swarm::model

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/swarmjob.h"
+#include "worker/model/boundary.h"
 #include "worker/model/layout.h"
 #include "worker/model/llama.h"
 
@@ -28,9 +29,11 @@ class Weights {
   /// Leaves that require gradients, in the order of Layout::operands: norms' gains in float32,
   /// matrices in the type of the computation.
   const std::vector<at::Tensor>& operands() const { return operands_; }
-  /// [V, D] float32, without gradient; undefined where the stage has none.
-  const at::Tensor& embedding() const { return embedding_; }
+  /// In the order of Layout::tables: float32, without gradient.
+  const std::vector<at::Tensor>& tables() const { return tables_; }
   LayerWeights layer(std::size_t index) const;
+  /// Of the boundary before a decoder layer; undefined where there is none of it here.
+  BoundaryWeights boundary(std::int64_t before) const;
 
  private:
   at::Tensor MasterView(const Operand& operand) const;
@@ -38,7 +41,7 @@ class Weights {
   const Layout& layout_;
   std::vector<at::Tensor> masters_;  ///< one a group; flat, host
   std::vector<at::Tensor> operands_;
-  at::Tensor embedding_;
+  std::vector<at::Tensor> tables_;
 };
 
 }  // namespace swarm::model

@@ -17,6 +17,7 @@ model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
           .step_mode = training.stepMode,
           .accumulation = training.accumulation,
           .boundary = job.spec.pipeline.boundary,
+          .seed = training.seed,
           .optimizer = job.spec.optimizer,
           .threads = threads,
           .device = device};

@@ -48,6 +48,7 @@ class CheckpointTest : public testing::Test {
     manifest.seed = 42;
     manifest.stage_count = stage_count;
     manifest.config_json = R"({"hidden_size":64})";
+    manifest.boundary_json = R"({"codec":"Anchored"})";
     return manifest;
   }
 
@@ -96,6 +97,7 @@ TEST_F(CheckpointTest, WhatTheStagesWroteIsFoundByNameWhateverTheStage) {
   EXPECT_EQ(manifest->seed, 42u);
   EXPECT_EQ(manifest->term, protocol::Term(5));
   EXPECT_EQ(manifest->config_json, R"({"hidden_size":64})");
+  EXPECT_EQ(manifest->boundary_json, R"({"codec":"Anchored"})");
   EXPECT_EQ(manifest->files.size(), 6u);
   const auto reader = Read(Id(0, 100));
   for (std::uint64_t stage = 0; stage < 3; ++stage) {

@@ -38,6 +38,11 @@ Manifest Decode(const Json& json) {
   const Json& model = json.at("model");
   if (!model.is_object()) throw Json::other_error::create(500, "no object", &model);
   manifest.config_json = model.dump();
+  if (json.contains("boundary")) {
+    const Json& boundary = json.at("boundary");
+    if (!boundary.is_object()) throw Json::other_error::create(500, "no object", &boundary);
+    manifest.boundary_json = boundary.dump();
+  }
   for (const Json& file : json.at("files")) {
     manifest.files.push_back({file.at("name").get<std::string>(), Number(file.at("bytes")),
                               ParseDigest(file.at("digest"))});
@@ -59,17 +64,22 @@ Result<Bytes> EncodeManifest(const Manifest& manifest) {
   for (const protocol::CheckpointFile& file : manifest.files) {
     files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"digest", file.digest.Hex()}});
   }
-  const Json json = {{"format", kManifestFormat},
-                     {"job", {{"name", manifest.job_name}, {"uid", manifest.job_uid}}},
-                     {"generation", manifest.generation.value},
-                     {"term", manifest.term.value},
-                     {"version", manifest.version.value},
-                     {"seed", manifest.seed},
-                     {"stageCount", manifest.stage_count},
-                     {"previous", manifest.previous},
-                     {"model", *model},
-                     {"files", files},
-                     {"tensors", manifest.tensors}};
+  Json json = {{"format", kManifestFormat},
+               {"job", {{"name", manifest.job_name}, {"uid", manifest.job_uid}}},
+               {"generation", manifest.generation.value},
+               {"term", manifest.term.value},
+               {"version", manifest.version.value},
+               {"seed", manifest.seed},
+               {"stageCount", manifest.stage_count},
+               {"previous", manifest.previous},
+               {"model", *model},
+               {"files", files},
+               {"tensors", manifest.tensors}};
+  if (!manifest.boundary_json.empty()) {
+    const auto boundary = ParseJsonObject(manifest.boundary_json);
+    if (!boundary.ok()) return InvalidArgument("the boundary: " + boundary.status().message());
+    json["boundary"] = *boundary;
+  }
   try {
     return Bytes::Copy(json.dump(2) + "\n");
   } catch (const Json::exception& error) {

@@ -26,6 +26,9 @@ struct Manifest {
   std::uint64_t stage_count = 0;    ///< when it was written; it can be read at another
   bool previous = false;            ///< the weights of version - 1 are there too (Delayed mode)
   std::string config_json;          ///< the model, as Hugging Face's config.json
+  /// The boundaries, where they are a part of the model: as in a job, with their layers. Else
+  /// empty.
+  std::string boundary_json;
   std::vector<protocol::CheckpointFile> files;
   /// Tensor name to index in files. PublishManifest fills it in.
   std::map<std::string, std::uint64_t> tensors;

@@ -6,6 +6,9 @@
 #include <optional>
 #include <string_view>
 
+#include "api/boundary.h"
+#include "api/parse.h"
+#include "worker/model/slice.h"
 #include "worker/state/checkpoint.h"
 
 namespace swarm::trainer {
@@ -55,6 +58,31 @@ Result<std::optional<state::CheckpointId>> FindNewest(
   return std::optional<state::CheckpointId>();
 }
 
+/// What a boundary is to the model, without how its numbers are sent.
+api::Boundary ModelPartOf(const api::Boundary& boundary) {
+  api::Boundary part = boundary;
+  const api::Boundary defaults;
+  part.coefficients = defaults.coefficients;
+  part.gradientCodec = defaults.gradientCodec;
+  part.blockSize = defaults.blockSize;
+  return part;
+}
+
+Status CheckSameModel(const api::Boundary& wanted, const Beginning& beginning) {
+  const api::Boundary found = beginning.boundary.value_or(api::Boundary());
+  api::Boundary expected = wanted;
+  if (!expected.layers) expected.layers = found.layers;
+  const bool same = api::IsPartOfModel(wanted)
+                        ? beginning.boundary && ModelPartOf(expected) == ModelPartOf(found)
+                        : !beginning.boundary;
+  if (same) return Status();
+  return FailedPrecondition(
+      "the model in " + beginning.checkpoint_uri + " has the boundaries " +
+      (beginning.boundary ? api::BoundaryToJson(found).dump() : "of a plain one") +
+      ", and the job's are " + api::BoundaryToJson(wanted).dump() +
+      "; they are a part of it: take spec.pipeline.boundary from there, or begin anew");
+}
+
 }  // namespace
 
 Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume) {
@@ -70,7 +98,7 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume) {
       // Generations that a run before has begun, and left nothing in, are not used again.
       const auto claims = ReadClaims(*storage);
       if (!claims.ok() || claims->empty()) return Beginning();
-      return Beginning{claims->rbegin()->first, {}, {}};
+      return Beginning{claims->rbegin()->first, {}, {}, {}};
     }
     return FailedPrecondition(uri +
                               " holds checkpoints already: go on from them with --resume, or give"
@@ -80,7 +108,7 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume) {
   const protocol::Generation claimed =
       claims.empty() ? protocol::Generation() : claims.rbegin()->first;
   ASSIGN_OR_RETURN(const auto newest, FindNewest(*storage, claims));
-  if (!newest) return Beginning{claimed, {}, {}};
+  if (!newest) return Beginning{claimed, {}, {}, {}};
   const auto manifest = state::ReadManifest(*storage, *newest);
   if (!manifest.ok()) return manifest.status();
   if (manifest->seed != spec.training.seed) {
@@ -94,8 +122,28 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume) {
                               " was made in step mode Sync; Delayed needs the version before too");
   }
   const state::CheckpointId id{manifest->generation, manifest->version};
-  return Beginning{std::max(manifest->generation, claimed), manifest->version,
-                   uri + (uri.ends_with('/') ? "" : "/") + id.Folder()};
+  Beginning beginning{std::max(manifest->generation, claimed),
+                      manifest->version,
+                      uri + (uri.ends_with('/') ? "" : "/") + id.Folder(),
+                      {}};
+  if (!manifest->boundary_json.empty()) {
+    const auto json = nlohmann::json::parse(manifest->boundary_json, nullptr, false);
+    auto boundary = api::BoundaryFromJson(json, "boundary");
+    if (!boundary.ok()) return boundary.status().WithContext(beginning.checkpoint_uri);
+    beginning.boundary = *std::move(boundary);
+  }
+  return beginning;
+}
+
+Status ResolveBoundary(api::SwarmJob* job, std::uint64_t stages, const Beginning& beginning) {
+  api::Boundary& boundary = job->spec.pipeline.boundary;
+  const api::LlamaConfig& config = job->spec.model.config;
+  if (!beginning.checkpoint_uri.empty()) {
+    RETURN_IF_ERROR(CheckSameModel(boundary, beginning));
+    if (beginning.boundary) boundary.layers = beginning.boundary->layers;
+  }
+  ASSIGN_OR_RETURN(boundary.layers, model::ComputeBoundaryLayers(config, stages, boundary));
+  return model::ComputeSlice(config, 0, stages, boundary).status();
 }
 
 Result<Beginning> BeginGeneration(const api::SwarmJob& job, const std::string& folder,

@@ -1,6 +1,7 @@
 // The state that a job begins with: its initial weights, or the newest checkpoint.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "api/swarmjob.h"
@@ -13,6 +14,8 @@ struct Beginning {
   protocol::Generation generation;
   protocol::Version version;
   std::string checkpoint_uri;  ///< of the checkpoint's own folder; empty: the initial weights
+  /// Of the checkpoint: its boundaries, where they are a part of the model.
+  std::optional<api::Boundary> boundary;
 };
 
 /// With `resume`, the newest checkpoint in spec.checkpoint.uri, or the initial weights if there is
@@ -20,6 +23,12 @@ struct Beginning {
 /// step mode Sync for a job in Delayed, and, without `resume`, a folder that holds checkpoints
 /// already (those of this job could not be told from them).
 Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume);
+
+/// Fills in where the boundaries lie: where they do in the checkpoint that the job begins with,
+/// else where `stages` stages are cut. Errors: kFailedPrecondition where the boundaries of the
+/// checkpoint are another part of the model than the job's; kInvalidArgument where they cannot be
+/// cut into so many stages.
+Status ResolveBoundary(api::SwarmJob* job, std::uint64_t stages, const Beginning& beginning);
 
 /// Durably begins a generation of the job, `wanted` or, if others were begun already, the first
 /// free one after it, with the newest checkpoint (or the initial weights). Of several trainers that

@@ -2,7 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/boundary.h"
 #include "api/llama_config.h"
+#include "api/parse.h"
 #include "base/log.h"
 
 namespace swarm::trainer {
@@ -14,6 +16,8 @@ Status PublishCheckpoint(state::Storage& storage, const api::SwarmJob& job,
   manifest.previous =
       job.spec.training.stepMode == api::StepMode::kDelayed && manifest.version.value > 0;
   manifest.config_json = api::LlamaConfigToJson(job.spec.model.config).dump();
+  const api::Boundary& boundary = job.spec.pipeline.boundary;
+  if (api::IsPartOfModel(boundary)) manifest.boundary_json = api::BoundaryToJson(boundary).dump();
   const Status status = state::PublishManifest(storage, manifest);
   if (!status.ok() && status.code() != StatusCode::kAlreadyExists) return status;
   const auto removed = state::RemoveOld(storage, job.spec.checkpoint.keepLast);

@@ -157,6 +157,7 @@ void Trainer::RestoreSteps(const Beginning& beginning) {
 Status Trainer::Prepare() {
   ASSIGN_OR_RETURN(const Beginning beginning,
                    AwaitStorage(options_, [this] { return PrepareStorage(); }));
+  RETURN_IF_ERROR(ResolveBoundary(&options_.job, options_.replicas.size(), beginning));
   const api::Spec& spec = options_.job.spec;
   protocol::CoordinatorOptions options{
       .term = options_.term,

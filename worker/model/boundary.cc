@@ -1,0 +1,87 @@
+#include "worker/model/boundary.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "worker/model/llama.h"
+
+namespace swarm::model {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+at::Tensor RoundTrip(const at::Tensor& tensor, const codec::Codec& codec) {
+  const Result<Bytes> payload = codec.Encode(tensor.contiguous());
+  TORCH_CHECK(payload.ok(), payload.status().message());
+  const Result<at::Tensor> decoded = codec.Decode(*payload, tensor.sizes(), tensor.device());
+  TORCH_CHECK(decoded.ok(), decoded.status().message());
+  // A codec may give the tensor's own memory back, which autograd must not take for a new one's.
+  return decoded->is_alias_of(tensor) ? decoded->clone() : *decoded;
+}
+
+struct Crossing : torch::autograd::Function<Crossing> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& z,
+                            const codec::Codec* forward, const codec::Codec* backward) {
+    context->saved_data["codec"] = reinterpret_cast<std::int64_t>(backward);
+    return RoundTrip(z, *forward);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto* codec = reinterpret_cast<const codec::Codec*>(context->saved_data["codec"].toInt());
+    return {RoundTrip(gradients[0], *codec), {}, {}};
+  }
+};
+
+at::Tensor Normalize(const at::Tensor& x, double epsilon) {
+  return x * at::rsqrt(x.square().mean(-1, /*keepdim=*/true) + epsilon);
+}
+
+}  // namespace
+
+at::Tensor Send(const api::Boundary& boundary, const BoundaryWeights& weights,
+                const Subspace& subspace, const Anchors& anchors, double epsilon,
+                const at::Tensor& x) {
+  switch (boundary.codec) {
+    case api::BoundaryCodec::kBottleneck: {
+      const at::Tensor narrow = Project(RmsNorm(x, weights.norm, epsilon), weights.encoder);
+      return Normalize(narrow.to(at::kFloat), epsilon);
+    }
+    case api::BoundaryCodec::kMaxout: {
+      const auto factor = static_cast<std::int64_t>(boundary.factor);
+      const at::Tensor groups =
+          RmsNorm(x, weights.norm, epsilon).unflatten(-1, {x.size(-1) / factor, factor});
+      return Normalize(groups.amax(-1), epsilon);
+    }
+    case api::BoundaryCodec::kSubspace:
+      return at::matmul(x - anchors.fixed, subspace.basis);
+    case api::BoundaryCodec::kAnchored:
+      return Project(x, weights.encoder).to(at::kFloat);
+    default:
+      return x;
+  }
+}
+
+at::Tensor Receive(const api::Boundary& boundary, const BoundaryWeights& weights,
+                   const Subspace& subspace, const Anchors& anchors, const at::Tensor& z) {
+  switch (boundary.codec) {
+    case api::BoundaryCodec::kBottleneck:
+    case api::BoundaryCodec::kMaxout:
+      return Project(z, weights.decoder).to(at::kFloat);
+    case api::BoundaryCodec::kSubspace:
+      return anchors.fixed + Project(z, subspace.basis);
+    case api::BoundaryCodec::kAnchored: {
+      const at::Tensor anchor = weights.table_factor.defined()
+                                    ? Project(anchors.rows, weights.table_factor)
+                                    : anchors.rows;
+      return anchor.to(at::kFloat) + Project(z, weights.decoder);
+    }
+    default:
+      return z;
+  }
+}
+
+at::Tensor Cross(const at::Tensor& z, const codec::Codec& forward, const codec::Codec& backward) {
+  return Crossing::apply(z, &forward, &backward);
+}
+
+}  // namespace swarm::model

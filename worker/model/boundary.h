@@ -1,0 +1,60 @@
+// The two halves of a boundary: what the stage before it sends of the residual stream x, and what
+// the stage behind it makes of that. Where both lie in one stage, both are computed there, so that
+// the cut of a job changes no number.
+//
+// Shapes as in llama.h; c numbers cross for a token (api::CoefficientsPerToken). t are the token
+// ids, W_e, W_d, T and g parameters, norm(x) = x / sqrt(mean(x^2) + epsilon):
+//
+// | codec      | sent, z [B, L, c]                                | received, x [B, L, D]     |
+// |------------|--------------------------------------------------|---------------------------|
+// | Bottleneck | norm((g norm(x)) W_eᵀ)                           | z W_dᵀ                    |
+// | Maxout     | norm(max over D / c neighbours of g norm(x))     | z W_dᵀ                    |
+// | Subspace   | (x - F[t]) U                                     | F[t] + z Uᵀ               |
+// | Anchored   | x W_eᵀ                                           | T[t] + z W_dᵀ; or T = P Q |
+// | others     | x                                                | z                         |
+//
+// U [D, c] has orthonormal columns and F [V, D] is fixed; the layers before the last boundary add
+// only what lies in U (DecoderLayer), so there nothing is lost.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "api/swarmjob.h"
+#include "worker/codec/codec.h"
+
+namespace swarm::model {
+
+/// The parameters of a boundary; those that a half or a codec does not have are undefined.
+struct BoundaryWeights {
+  at::Tensor norm;          ///< g [D]
+  at::Tensor encoder;       ///< W_e [c, D]
+  at::Tensor decoder;       ///< W_d [D, c]
+  at::Tensor table_factor;  ///< Qᵀ [D, r]
+};
+
+/// What a Subspace model keeps fixed, float32; undefined in others.
+struct Subspace {
+  at::Tensor basis;  ///< U [D, c]
+  at::Tensor fixed;  ///< F [V, D]
+};
+
+/// What one pass knows of its tokens at a boundary.
+struct Anchors {
+  at::Tensor fixed;  ///< Subspace: F[t] [B, L, D]
+  at::Tensor rows;   ///< Anchored, receiver: T[t] [B, L, D], or P[t] [B, L, r]
+};
+
+/// z [B, L, c], float32.
+at::Tensor Send(const api::Boundary& boundary, const BoundaryWeights& weights,
+                const Subspace& subspace, const Anchors& anchors, double epsilon,
+                const at::Tensor& x);
+
+/// x [B, L, D], float32.
+at::Tensor Receive(const api::Boundary& boundary, const BoundaryWeights& weights,
+                   const Subspace& subspace, const Anchors& anchors, const at::Tensor& z);
+
+/// z as it arrives on the other side, its gradient as it comes back. Throws c10::Error for numbers
+/// that the codecs do not take.
+at::Tensor Cross(const at::Tensor& z, const codec::Codec& forward, const codec::Codec& backward);
+
+}  // namespace swarm::model

@@ -1,0 +1,315 @@
+// What every boundary promises: a cut changes no number, whatever the boundary computes; and what
+// each of the learned ones is.
+#include "api/boundary.h"
+
+#include <gtest/gtest.h>
+
+#include "worker/model/fold.h"
+#include "worker/model/layout.h"
+#include "worker/model/testing.h"
+
+namespace swarm::model {
+namespace {
+
+using api::BoundaryCodec;
+using api::NumberCodec;
+using testing::Batch;
+using testing::ElementsOf;
+using testing::FloatsOf;
+using testing::KeyOf;
+using testing::LookupIn;
+using testing::Pipeline;
+using testing::RelativeDistance;
+using testing::SmallConfig;
+
+constexpr std::uint64_t kSeed = 7;
+
+struct Case {
+  std::string name;
+  api::Boundary boundary;
+  bool tied = false;
+};
+
+std::vector<Case> Cases() {
+  const auto with = [](BoundaryCodec codec) {
+    return api::Boundary{.codec = codec, .coefficients = NumberCodec::kNone};
+  };
+  std::vector<Case> cases{{"Plain", with(BoundaryCodec::kNone)},
+                          {"Bottleneck", with(BoundaryCodec::kBottleneck)},
+                          {"Maxout", with(BoundaryCodec::kMaxout)},
+                          {"Subspace", with(BoundaryCodec::kSubspace)},
+                          {"Anchored", with(BoundaryCodec::kAnchored)}};
+  cases[2].boundary.factor = 4;
+  cases[3].boundary.rank = cases[4].boundary.rank = 6;
+  for (std::size_t i = 0; i < 5; ++i) {
+    Case more = cases[i];
+    more.name += "TiedAndShared";
+    more.tied = more.boundary.sharedLayers = true;
+    cases.push_back(more);
+  }
+  cases.push_back(cases[3]);
+  cases.back().name = "SubspaceToTheEnd";
+  cases.back().boundary.constrainLast = true;
+  cases.push_back(cases[4]);
+  cases.back().name = "AnchoredByFactors";
+  cases.back().boundary.tableRank = 5;
+  return cases;
+}
+
+StageOptions OptionsOf(const Case& of, std::vector<std::uint64_t> layers) {
+  StageOptions options{.config = SmallConfig(), .microbatches = 2, .seed = kSeed};
+  options.config.num_hidden_layers = 8;
+  options.config.tie_word_embeddings = of.tied;
+  options.boundary = of.boundary;
+  options.boundary.layers = std::move(layers);
+  return options;
+}
+
+Pipeline MakePipeline(const StageOptions& options, std::uint64_t stages) {
+  Pipeline pipeline(options, stages);
+  pipeline.InitRandom(kSeed);
+  return pipeline;
+}
+
+/// The losses of a step's two microbatches.
+std::vector<double> TrainStep(Pipeline& pipeline, std::uint64_t step) {
+  std::vector<double> losses;
+  for (std::uint64_t m = 0; m < 2; ++m) {
+    const Batch batch(2, 9, 10 * step + m, SmallConfig().vocab_size);
+    losses.push_back(pipeline.Train(step, m, Version(step), batch.tokens));
+  }
+  return losses;
+}
+
+void ExpectSameGradients(Pipeline& actual, Pipeline& expected, std::uint64_t step) {
+  const auto gradients = actual.Gradients(step);
+  for (const auto& [name, gradient] : expected.Gradients(step)) {
+    ASSERT_TRUE(gradients.contains(name)) << name;
+    EXPECT_LT(RelativeDistance(gradients.at(name), gradient), 1e-5) << name;
+    EXPECT_GT(RelativeDistance(std::vector<float>(gradient.size()), gradient), 0.5) << name;
+  }
+}
+
+const std::vector<std::uint64_t> kEveryLayer{1, 2, 3, 4, 5, 6, 7};
+
+class BoundaryTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(BoundaryTest, CutsChangeNeitherTheLossNorAnyGradient) {
+  for (const std::uint64_t stages : {2, 4, 8}) {
+    SCOPED_TRACE(std::to_string(stages) + " stages");
+    const auto layers = stages == 8 ? kEveryLayer : std::vector<std::uint64_t>{2, 3, 6};
+    const StageOptions options = OptionsOf(GetParam(), layers);
+    Pipeline whole = MakePipeline(options, 1);
+    Pipeline cut = MakePipeline(options, stages);
+    for (std::uint64_t step = 0; step < 2; ++step) {
+      const auto expected = TrainStep(whole, step);
+      const auto actual = TrainStep(cut, step);
+      for (int m = 0; m < 2; ++m) EXPECT_NEAR(actual[m], expected[m], 1e-5 * expected[m]);
+      ExpectSameGradients(cut, whole, step);
+      whole.Apply(step, 1, 1e-2);
+      // From the same state: which of two channels is larger may hang on the last bit.
+      cut.Load(LookupIn(whole.Snapshot()), Version(step + 1), /*optimizer=*/true);
+    }
+  }
+}
+
+TEST_P(BoundaryTest, WhatCrossesIsRoundedWhereNothingIsCutToo) {
+  for (const auto numbers : {NumberCodec::kBF16, NumberCodec::kInt8, NumberCodec::kInt8Dynamic}) {
+    StageOptions options = OptionsOf(GetParam(), {2, 5});
+    options.boundary.coefficients = numbers;
+    options.boundary.blockSize = 6;
+    if (GetParam().boundary.codec == BoundaryCodec::kNone) {
+      options.boundary.codec = BoundaryCodec::kInt8;
+    }
+    Pipeline whole = MakePipeline(options, 1);
+    Pipeline cut = MakePipeline(options, 3);
+    options.boundary.codec = GetParam().boundary.codec;
+    options.boundary.coefficients = NumberCodec::kNone;
+    Pipeline exact = MakePipeline(options, 1);
+    const auto expected = TrainStep(whole, 0);
+    EXPECT_EQ(TrainStep(cut, 0), expected);
+    ExpectSameGradients(cut, whole, 0);
+    const auto unrounded = TrainStep(exact, 0);
+    EXPECT_NE(unrounded, expected);
+    EXPECT_NEAR(unrounded[0], expected[0], 0.01 * expected[0]);
+  }
+}
+
+TEST_P(BoundaryTest, GoesOnFromASnapshotAtAnyCutThatItAllows) {
+  const StageOptions options = OptionsOf(GetParam(), {2, 3, 6});
+  Pipeline original = MakePipeline(options, 4);
+  for (std::uint64_t step = 0; step < 2; ++step) {
+    TrainStep(original, step);
+    original.Apply(step, 1, 1e-2);
+  }
+  const auto tensors = original.Snapshot();
+  const auto expected = TrainStep(original, 2);
+  for (const std::uint64_t stages : {1, 2, 3, 4}) {
+    Pipeline again(options, stages);
+    again.Load(LookupIn(tensors), Version(2), /*optimizer=*/true);
+    if (stages == 4) {
+      for (std::size_t s = 0; s < 4; ++s) {
+        EXPECT_EQ(again.stage(s).StateDigest(), original.stage(s).StateDigest());
+      }
+    }
+    const auto actual = TrainStep(again, 2);
+    for (int m = 0; m < 2; ++m) EXPECT_NEAR(actual[m], expected[m], 1e-5 * expected[m]);
+  }
+}
+
+TEST_P(BoundaryTest, Learns) {
+  StageOptions options = OptionsOf(GetParam(), {3, 6});
+  options.microbatches = 1;
+  Pipeline pipeline = MakePipeline(options, 3);
+  const Batch batch(2, 9, 1, options.config.vocab_size);
+  const double first = pipeline.Forward(0, 0, Version(0), batch.tokens, false);
+  for (std::uint64_t step = 0; step < 15; ++step) {
+    pipeline.Train(step, 1, Version(step), batch.tokens);
+    pipeline.Apply(step, 1, 1e-2);
+  }
+  EXPECT_LT(pipeline.Forward(15, 0, Version(15), batch.tokens, false), 0.7 * first);
+}
+
+TEST_P(BoundaryTest, RefusesAPayloadOfAnotherSizeAndIdsThatAreNone) {
+  const StageOptions options = OptionsOf(GetParam(), {3, 6});
+  Pipeline pipeline = MakePipeline(options, 3);
+  const Batch batch(2, 9, 1, options.config.vocab_size);
+  const auto sent = pipeline.stage(0).Forward(KeyOf(0, 0), Version(0), batch.tokens, {}, true);
+  ASSERT_TRUE(sent.ok()) << sent.status().ToString();
+  const auto c = api::CoefficientsPerToken(options.boundary, options.config.hidden_size);
+  EXPECT_EQ(sent->boundary.size(), static_cast<std::size_t>(2 * 8 * c) * sizeof(float));
+  Stage& middle = pipeline.stage(1);
+  for (const std::size_t size : {std::size_t{0}, sent->boundary.size() - 4}) {
+    const Bytes damaged = Bytes::Copy(sent->boundary.data(), size);
+    EXPECT_EQ(middle.Forward(KeyOf(0, 0), Version(0), batch.tokens, damaged, true).status().code(),
+              StatusCode::kDataLoss);
+    EXPECT_EQ(pipeline.stage(0).Backward(KeyOf(0, 0), damaged).status().code(),
+              StatusCode::kDataLoss);
+  }
+  if (GetParam().boundary.rank == 0) return;  // no ids are needed in the middle
+  std::vector<std::int32_t> ids(batch.tokens.ids.begin(), batch.tokens.ids.end());
+  ids[3] = static_cast<std::int32_t>(options.config.vocab_size);
+  const TokenBatch wrong{2, 9, ids};
+  const TokenBatch none{2, 9, {}};
+  for (const TokenBatch& tokens : {wrong, none}) {
+    EXPECT_EQ(middle.Forward(KeyOf(0, 0), Version(0), tokens, sent->boundary, true).status().code(),
+              StatusCode::kInvalidArgument);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, BoundaryTest, ::testing::ValuesIn(Cases()),
+                         [](const auto& info) { return info.param.name; });
+
+// Not one number of what the layers make is lost in the coefficients.
+TEST(SubspaceTest, IsTheSameModelWithBoundariesAndWithout) {
+  Case of = Cases()[3];
+  of.boundary.constrainLast = true;
+  Pipeline without = MakePipeline(OptionsOf(of, {}), 1);
+  Pipeline with = MakePipeline(OptionsOf(of, kEveryLayer), 8);
+  for (std::uint64_t step = 0; step < 5; ++step) {
+    const auto expected = TrainStep(without, step);
+    const auto actual = TrainStep(with, step);
+    for (int m = 0; m < 2; ++m) EXPECT_NEAR(actual[m], expected[m], 1e-5 * expected[m]);
+    ExpectSameGradients(with, without, step);
+    for (Pipeline* pipeline : {&with, &without}) pipeline->Apply(step, 1, 1e-2);
+  }
+}
+
+/// The logits of a stage that is the whole model.
+std::vector<float> LogitsOf(Stage& stage) {
+  const Batch batch(2, 9, 1, SmallConfig().vocab_size);
+  const auto logits = stage.Logits(stage.version(), batch.tokens);
+  EXPECT_TRUE(logits.ok()) << logits.status().ToString();
+  const auto values = ElementsOf<float>(*logits);
+  return {values.begin(), values.end()};
+}
+
+TEST(FoldTest, GivesAPlainModelThatComputesTheSame) {
+  for (const std::string name :
+       {"Plain", "Subspace", "SubspaceToTheEnd", "PlainTiedAndShared", "SubspaceTiedAndShared"}) {
+    SCOPED_TRACE(name);
+    const auto cases = Cases();
+    const Case& of = *std::ranges::find(cases, name, &Case::name);
+    const StageOptions options = OptionsOf(of, {2, 3, 6});
+    Pipeline pipeline = MakePipeline(options, 1);
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      TrainStep(pipeline, step);
+      pipeline.Apply(step, 1, 1e-2);
+    }
+    const auto folded =
+        FoldWeights(options.config, options.boundary, options.seed, LookupIn(pipeline.Snapshot()));
+    ASSERT_TRUE(folded.ok()) << folded.status().ToString();
+    std::map<std::string, state::NamedTensor> tensors;
+    for (const auto& tensor : *folded) tensors[tensor.name] = tensor;
+    Pipeline plain({.config = options.config}, 1);
+    plain.Load(LookupIn(tensors), Version(0), /*optimizer=*/false);
+    EXPECT_LT(RelativeDistance(LogitsOf(plain.stage(0)), LogitsOf(pipeline.stage(0))), 1e-5);
+  }
+}
+
+TEST(FoldTest, RefusesWhatNoPlainModelComputes) {
+  for (const std::size_t i : {1, 2, 4}) {
+    const StageOptions options = OptionsOf(Cases()[i], {2});
+    const auto folded = FoldWeights(options.config, options.boundary, options.seed,
+                                    LookupIn(MakePipeline(options, 1).Snapshot()));
+    EXPECT_EQ(folded.status().code(), StatusCode::kFailedPrecondition);
+  }
+}
+
+TEST(SubspaceTest, ConstrainsTheLayersBeforeTheLastBoundaryOnly) {
+  const auto layout = ComputeLayout(OptionsOf(Cases()[3], {2, 6}).config, 0, 1,
+                                    OptionsOf(Cases()[3], {2, 6}).boundary);
+  ASSERT_TRUE(layout.ok()) << layout.status().ToString();
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(layout->layers[i].constrained, i < 6) << i;
+}
+
+TEST(AnchoredTest, BeginsWithTheEmbeddingAndOrthonormalDirections) {
+  const StageOptions options = OptionsOf(Cases()[4], {3});
+  const auto tensors = MakePipeline(options, 2).Snapshot();
+  const auto embedding = FloatsOf(tensors.at("model.embed_tokens.weight"));
+  EXPECT_EQ(FloatsOf(tensors.at("boundary.3.table.weight")), embedding);
+  const auto encoder = FloatsOf(tensors.at("boundary.3.encoder.weight"));  // [6, 24]
+  const auto decoder = FloatsOf(tensors.at("boundary.3.decoder.weight"));  // [24, 6]
+  for (std::size_t i = 0; i < 6; ++i) {
+    for (std::size_t j = 0; j < 6; ++j) {
+      double product = 0;
+      for (std::size_t d = 0; d < 24; ++d)
+        product += double{encoder[i * 24 + d]} * decoder[d * 6 + j];
+      EXPECT_NEAR(product, i == j, 1e-6);
+    }
+  }
+}
+
+TEST(SharedLayersTest, HaveTheGradientOfAllThatUseThem) {
+  StageOptions options = OptionsOf(Cases()[0], {4});
+  Pipeline apart = MakePipeline(options, 1);
+  options.boundary.sharedLayers = true;
+  Pipeline shared = MakePipeline(options, 2);
+  // The same weights, once for each layer.
+  auto tensors = shared.Snapshot();
+  for (int layer = 0; layer < 8; ++layer) {
+    const std::string from = "model.layers." + std::to_string(layer / 4 * 4) + ".";
+    const std::string to = "model.layers." + std::to_string(layer) + ".";
+    for (const auto& [name, tensor] : shared.Snapshot()) {
+      if (name.starts_with(from)) tensors[to + name.substr(from.size())] = tensor;
+    }
+  }
+  apart.Load(LookupIn(tensors), Version(0), /*optimizer=*/false);
+  EXPECT_EQ(TrainStep(shared, 0), TrainStep(apart, 0));
+  auto gradients = apart.Gradients(0);
+  for (const auto& [name, gradient] : shared.Gradients(0)) {
+    std::vector<float> sum = gradients.at(name);
+    for (const std::string first : {"model.layers.0.", "model.layers.4."}) {
+      if (!name.starts_with(first)) continue;
+      for (int more = 1; more < 4; ++more) {
+        const std::string layer = std::to_string(first[13] - '0' + more);
+        const auto& of_copy = gradients.at("model.layers." + layer + "." + name.substr(15));
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += of_copy[i];
+      }
+    }
+    EXPECT_LT(RelativeDistance(gradient, sum), 1e-5) << name;
+  }
+}
+
+}  // namespace
+}  // namespace swarm::model

@@ -1,0 +1,131 @@
+#include "worker/model/fold.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "api/boundary.h"
+#include "api/enum_names.h"
+#include "worker/model/layout.h"
+#include "worker/model/start.h"
+#include "worker/model/subspace.h"
+
+namespace swarm::model {
+namespace {
+
+constexpr std::string_view kCoefficients = ".coefficients";
+
+std::span<const float> FloatsOf(const state::NamedTensor& tensor) {
+  return {reinterpret_cast<const float*>(tensor.data.data()), tensor.data.size() / sizeof(float)};
+}
+
+state::NamedTensor TensorOf(std::string name, std::vector<std::int64_t> shape,
+                            std::span<const float> values) {
+  return {std::move(name), state::ElementType::kF32, std::move(shape),
+          Bytes::Copy(values.data(), values.size_bytes())};
+}
+
+class Folder {
+ public:
+  Folder(const api::LlamaConfig& config, std::uint64_t seed, std::uint64_t rank)
+      : config_(config), seed_(seed), rank_(rank) {
+    if (rank > 0) {
+      basis_ = StartBasis(seed, config.hidden_size, static_cast<std::int64_t>(rank));
+    }
+  }
+
+  /// `coefficients` [rank, n] of a matrix [hidden, n].
+  state::NamedTensor Output(const std::string& name, const state::NamedTensor& coefficients) const {
+    const std::span<const float> from = FloatsOf(coefficients);
+    const std::size_t columns = from.size() / rank_;
+    std::vector<float> values(width() * columns);
+    std::vector<double> row(columns);
+    for (std::size_t i = 0; i < width(); ++i) {
+      std::ranges::fill(row, 0.0);
+      for (std::size_t j = 0; j < rank_; ++j) {
+        const double factor = basis_[i * rank_ + j];
+        for (std::size_t c = 0; c < columns; ++c) row[c] += factor * from[j * columns + c];
+      }
+      std::ranges::copy(row, values.begin() + static_cast<std::ptrdiff_t>(i * columns));
+    }
+    return TensorOf(name, {config_.hidden_size, static_cast<std::int64_t>(columns)}, values);
+  }
+
+  /// What is fixed of the embedding, and `coefficients` [vocab, rank] of the rest.
+  state::NamedTensor Embedding(const state::NamedTensor& coefficients) const {
+    std::vector<float> table = StartEmbedding(seed_, config_);
+    std::vector<float> difference(rank_);
+    for (std::size_t id = 0; id < table.size() / width(); ++id) {
+      const std::span<float> row = std::span(table).subspan(id * width(), width());
+      const std::span<const float> wanted = FloatsOf(coefficients).subspan(id * rank_, rank_);
+      ProjectRow(row, basis_, difference);
+      for (std::size_t j = 0; j < rank_; ++j) difference[j] -= wanted[j];
+      SubtractExpansion(difference, basis_, row);
+    }
+    return TensorOf(kEmbeddingName, {config_.vocab_size, config_.hidden_size}, table);
+  }
+
+ private:
+  std::size_t width() const { return static_cast<std::size_t>(config_.hidden_size); }
+
+  const api::LlamaConfig& config_;
+  const std::uint64_t seed_;
+  const std::size_t rank_;
+  std::vector<float> basis_;
+};
+
+/// "model.layers.7.mlp..." as the name of the layer whose weights it uses.
+std::string OwnerName(const std::string& name, const std::vector<std::uint64_t>& boundaries) {
+  const std::string prefix = "model.layers.";
+  if (!name.starts_with(prefix)) return name;
+  const std::size_t end = name.find('.', prefix.size());
+  const std::uint64_t layer = std::stoull(name.substr(prefix.size(), end - prefix.size()));
+  const auto behind = std::ranges::upper_bound(boundaries, layer);
+  const std::uint64_t owner = behind == boundaries.begin() ? 0 : *std::prev(behind);
+  return prefix + std::to_string(owner) + name.substr(end);
+}
+
+}  // namespace
+
+Result<std::vector<state::NamedTensor>> FoldWeights(const api::LlamaConfig& config,
+                                                    const api::Boundary& boundary,
+                                                    std::uint64_t seed,
+                                                    const state::TensorLookup& weights) {
+  const bool subspace = boundary.codec == api::BoundaryCodec::kSubspace;
+  if (api::IsLearned(boundary.codec) && !subspace) {
+    return FailedPrecondition("boundaries of the kind " + std::string(api::NameOf(boundary.codec)) +
+                              " are layers that no plain Llama has; `swarmctl evaluate` and"
+                              " `generate` take the checkpoint itself");
+  }
+  ASSIGN_OR_RETURN(const Layout plain, ComputeLayout(config, 0, 1));
+  ASSIGN_OR_RETURN(const Layout held, ComputeLayout(config, 0, 1, boundary));
+  ASSIGN_OR_RETURN(const auto boundaries, ComputeBoundaryLayers(config, 1, boundary));
+  const Folder folder(config, seed, subspace ? boundary.rank : 0);
+  std::vector<state::NamedTensor> tensors;
+  for (const ParameterSlot& slot : plain.slots) {
+    const std::string owner = boundary.sharedLayers ? OwnerName(slot.name, boundaries) : slot.name;
+    const std::string embedding = "model.embed_tokens" + std::string(kCoefficients);
+    const auto source = std::ranges::find_if(held.slots, [&](const ParameterSlot& candidate) {
+      return candidate.name == owner || candidate.name == owner + std::string(kCoefficients) ||
+             (owner == kEmbeddingName && candidate.name == embedding);
+    });
+    if (source == held.slots.end()) return Internal(slot.name + " has no source");
+    const auto stored = weights(source->name);
+    if (!stored.ok()) return DataLoss(stored.status().message());
+    ASSIGN_OR_RETURN(state::NamedTensor tensor, state::ConvertToFloat32(*stored));
+    if (tensor.shape != source->shape) {
+      return DataLoss(source->name + " has not the shape that its config says");
+    }
+    if (source->name == embedding) {
+      tensor = folder.Embedding(tensor);
+    } else if (source->name.ends_with(kCoefficients)) {
+      tensor = folder.Output(slot.name, tensor);
+    }
+    tensor.name = slot.name;
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+}  // namespace swarm::model
