@@ -22,6 +22,12 @@ bool IsPartOfModel(const Boundary& boundary) {
   return IsLearned(boundary.codec) || boundary.sharedLayers;
 }
 
+bool HasTurningBasis(const Boundary& boundary) {
+  const bool boundaries = boundary.layers && !boundary.layers->empty();
+  return boundary.codec == BoundaryCodec::kSubspace && boundary.refreshSteps > 0 &&
+         (boundaries || boundary.constrainLast);
+}
+
 std::int64_t CoefficientsPerToken(const Boundary& boundary, std::int64_t hidden_size) {
   switch (boundary.codec) {
     case BoundaryCodec::kBottleneck:

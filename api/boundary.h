@@ -14,6 +14,10 @@ bool IsLearned(BoundaryCodec codec);
 /// checkpoints keep the description.
 bool IsPartOfModel(const Boundary& boundary);
 
+/// Whether the subspace is turned in training, so that all stages have a basis in common. Requires
+/// that the layers are known.
+bool HasTurningBasis(const Boundary& boundary);
+
 /// Numbers that cross for a token, of a model of that width.
 std::int64_t CoefficientsPerToken(const Boundary& boundary, std::int64_t hidden_size);
 

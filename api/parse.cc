@@ -107,7 +107,8 @@ static void Describe(Archive& a, Boundary& boundary) {
   a.Field("constrainLast", boundary.constrainLast);
   a.Field("sharedLayers", boundary.sharedLayers);
   a.Field("layers", boundary.layers);
-  a.NotYet({"refreshSteps", "refreshRate"});
+  a.Field("refreshSteps", boundary.refreshSteps);
+  a.Field("refreshRate", boundary.refreshRate);
 }
 
 template <typename Archive>

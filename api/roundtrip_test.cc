@@ -47,6 +47,8 @@ Boundary AnyBoundary() {
       .factor = Number(),
       .tableRank = Number(),
       .constrainLast = *rc::gen::arbitrary<bool>(),
+      .refreshSteps = Number(),
+      .refreshRate = FiniteDouble(),
       .sharedLayers = *rc::gen::arbitrary<bool>(),
       .layers = {}};
   if (*rc::gen::arbitrary<bool>()) {

@@ -148,6 +148,11 @@ void JudgeBoundary(Judge& judge, const Spec& spec) {
   judge.Expect(!boundary.constrainLast || boundary.codec == BoundaryCodec::kSubspace,
                path + "constrainLast", "means nothing to the codec " + codec,
                "it belongs to Subspace; leave it out");
+  judge.Range(path + "refreshSteps", boundary.refreshSteps, std::uint64_t{0}, kStepsMax);
+  judge.Expect(boundary.refreshSteps == 0 || boundary.codec == BoundaryCodec::kSubspace,
+               path + "refreshSteps", "means nothing to the codec " + codec,
+               "it belongs to Subspace; leave it out");
+  judge.Range(path + "refreshRate", boundary.refreshRate, 0.0, 10.0);
   judge.Expect(!IsPartOfModel(boundary) || spec.model.init == ModelInit::kRandom, path + "codec",
                "is a part of the model, which pretrained weights do not have",
                "set model.init: Random, or a codec among None, BF16, Int8, Int8Dynamic without"

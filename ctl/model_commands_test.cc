@@ -239,6 +239,36 @@ void ExpectSameModel(const TrainedModel& a, const TrainedModel& b) {
   EXPECT_EQ(logits_a->text(), logits_b->text());
 }
 
+// The boundaries travel with the checkpoint.
+TEST_F(ModelCommandsTest, AModelWithBoundariesIsEvaluatedAndIfThereIsSuchAPlainOneExported) {
+  for (const std::string codec : {"Subspace", "Anchored"}) {
+    SCOPED_TRACE(codec);
+    const std::string out = Path(codec);
+    ASSERT_EQ(
+        Run({"train", "-f", Path("job.yaml"), "--out", out, "--set",
+             "pipeline.boundary.codec=" + codec, "--set", "pipeline.boundary.rank=8", "--set",
+             "pipeline.boundary.layers=[1]", "--set", "data.validationUri=" + Path("text.txt")}),
+        0)
+        << Output();
+    ASSERT_EQ(Run({"evaluate", "--from", out, "--data", Path("text.txt"), "--json"}), 0)
+        << Output();
+    const double loss = LastJson()["loss"];
+    EXPECT_LT(loss, 5.0);
+    const int exported = Run({"export", "--from", out, "--out", out + "-plain"});
+    if (codec == "Anchored") {
+      EXPECT_NE(exported, 0);
+      EXPECT_THAT(Output(), HasSubstr("no plain Llama"));
+      continue;
+    }
+    ASSERT_EQ(exported, 0) << Output();
+    ASSERT_EQ(Run({"evaluate", "--from", out + "-plain", "--data", Path("text.txt"), "--tokenizer",
+                   "byte", "--sequence-length", "24", "--json"}),
+              0)
+        << Output();
+    EXPECT_NEAR(LastJson()["loss"].get<double>(), loss, 2e-3 * loss) << "coefficients are rounded";
+  }
+}
+
 TEST_F(ModelCommandsTest, AnExportedModelIsTheModel) {
   for (const std::string name : {"llama_tied", "llama_grouped"}) {
     SCOPED_TRACE(name);

@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(
                            api::StepMode::kDelayed,
                            api::OptimizerType::kAdamW,
                            true,
-                           {.codec = api::BoundaryCodec::kSubspace, .rank = 8}},
+                           {.codec = api::BoundaryCodec::kSubspace, .rank = 8, .refreshSteps = 3}},
                       Case{"SyncAnchoredInt8",
                            api::StepMode::kSync,
                            api::OptimizerType::kLAMB,

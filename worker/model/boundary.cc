@@ -32,6 +32,21 @@ struct Crossing : torch::autograd::Function<Crossing> {
   }
 };
 
+struct ObservedExpansion : torch::autograd::Function<ObservedExpansion> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& z,
+                            const at::Tensor& basis) {
+    context->save_for_backward({basis});
+    return at::linear(z, basis);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const at::Tensor basis = context->get_saved_variables()[0];
+    const at::Tensor coefficients = at::matmul(gradients[0], basis);
+    const at::Tensor moment =
+        at::matmul(gradients[0].flatten(0, -2).t(), coefficients.flatten(0, -2));
+    return {coefficients, moment};
+  }
+};
+
 at::Tensor Normalize(const at::Tensor& x, double epsilon) {
   return x * at::rsqrt(x.square().mean(-1, /*keepdim=*/true) + epsilon);
 }
@@ -78,6 +93,10 @@ at::Tensor Receive(const api::Boundary& boundary, const BoundaryWeights& weights
     default:
       return z;
   }
+}
+
+at::Tensor ReceiveAndObserve(const Anchors& anchors, const at::Tensor& basis, const at::Tensor& z) {
+  return anchors.fixed + ObservedExpansion::apply(z, basis);
 }
 
 at::Tensor Cross(const at::Tensor& z, const codec::Codec& forward, const codec::Codec& backward) {

@@ -53,6 +53,11 @@ at::Tensor Send(const api::Boundary& boundary, const BoundaryWeights& weights,
 at::Tensor Receive(const api::Boundary& boundary, const BoundaryWeights& weights,
                    const Subspace& subspace, const Anchors& anchors, const at::Tensor& z);
 
+/// Receive of Subspace at the last boundary, where the basis is turned in training: what comes back
+/// as the gradient of the basis is Gᵀ (G U) [D, c], G being the gradient of x: the second moment of
+/// the gradients in the directions of the basis.
+at::Tensor ReceiveAndObserve(const Anchors& anchors, const at::Tensor& basis, const at::Tensor& z);
+
 /// z as it arrives on the other side, its gradient as it comes back. Throws c10::Error for numbers
 /// that the codecs do not take.
 at::Tensor Cross(const at::Tensor& z, const codec::Codec& forward, const codec::Codec& backward);

@@ -6,6 +6,8 @@
 
 #include "worker/model/fold.h"
 #include "worker/model/layout.h"
+#include "worker/model/start.h"
+#include "worker/model/subspace.h"
 #include "worker/model/testing.h"
 
 namespace swarm::model {
@@ -50,6 +52,9 @@ std::vector<Case> Cases() {
   cases.push_back(cases[3]);
   cases.back().name = "SubspaceToTheEnd";
   cases.back().boundary.constrainLast = true;
+  cases.push_back(cases[8]);
+  cases.back().name = "SubspaceTurning";
+  cases.back().boundary.refreshSteps = 1;
   cases.push_back(cases[4]);
   cases.back().name = "AnchoredByFactors";
   cases.back().boundary.tableRank = 5;
@@ -225,8 +230,8 @@ std::vector<float> LogitsOf(Stage& stage) {
 }
 
 TEST(FoldTest, GivesAPlainModelThatComputesTheSame) {
-  for (const std::string name :
-       {"Plain", "Subspace", "SubspaceToTheEnd", "PlainTiedAndShared", "SubspaceTiedAndShared"}) {
+  for (const std::string name : {"Plain", "Subspace", "SubspaceToTheEnd", "PlainTiedAndShared",
+                                 "SubspaceTiedAndShared", "SubspaceTurning"}) {
     SCOPED_TRACE(name);
     const auto cases = Cases();
     const Case& of = *std::ranges::find(cases, name, &Case::name);
@@ -261,6 +266,46 @@ TEST(SubspaceTest, ConstrainsTheLayersBeforeTheLastBoundaryOnly) {
                                     OptionsOf(Cases()[3], {2, 6}).boundary);
   ASSERT_TRUE(layout.ok()) << layout.status().ToString();
   for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(layout->layers[i].constrained, i < 6) << i;
+}
+
+/// What tells two bases of one subspace apart from others: |Uᵀ U'|^2 / rank.
+double SharedPart(const std::vector<float>& a, const std::vector<float>& b, std::size_t rank) {
+  double sum = 0;
+  for (const double part : Overlap(a, b, a.size() / rank, rank)) sum += part * part;
+  return sum / static_cast<double>(rank);
+}
+
+TEST(SubspaceTest, IsTurnedWithoutAChangeOfTheCutToBeSeen) {
+  Case of = Cases()[3];
+  of.boundary.refreshSteps = 2;
+  of.boundary.refreshRate = 0.02;
+  for (const auto mode : {api::StepMode::kSync, api::StepMode::kDelayed}) {
+    StageOptions options = OptionsOf(of, kEveryLayer);
+    options.step_mode = mode;
+    Pipeline whole = MakePipeline(options, 1);
+    Pipeline cut = MakePipeline(options, 8);
+    const auto first = FloatsOf(whole.Snapshot().at(kBasisName));
+    auto basis = first;
+    for (std::uint64_t step = 0; step < 24; ++step) {
+      const std::uint64_t version = mode == api::StepMode::kDelayed && step > 0 ? step - 1 : step;
+      const Batch batch(2, 9, step, options.config.vocab_size);
+      const double expected = whole.Train(step, 0, Version(version), batch.tokens);
+      const double actual = cut.Train(step, 0, Version(version), batch.tokens);
+      EXPECT_NEAR(actual, expected, 1e-5 * expected) << step;
+      if (step % 8 == 7) ExpectSameGradients(cut, whole, step);
+      for (Pipeline* pipeline : {&whole, &cut}) pipeline->Apply(step, 1, 1e-3);
+      const auto now = FloatsOf(whole.Snapshot().at(kBasisName));
+      if (step % 2 == 0) EXPECT_EQ(now, basis) << step;
+      if (step % 2 == 1) EXPECT_LT(SharedPart(basis, now, 6), 1 - 1e-9) << step;
+      basis = now;
+    }
+    for (std::size_t s = 0; s < 8; ++s) {
+      for (const auto& tensor : cut.stage(s).Snapshot()) {
+        if (tensor.name == kBasisName) EXPECT_LT(RelativeDistance(FloatsOf(tensor), basis), 1e-4);
+      }
+    }
+    EXPECT_LT(SharedPart(first, basis, 6), 0.99);
+  }
 }
 
 TEST(AnchoredTest, BeginsWithTheEmbeddingAndOrthonormalDirections) {

@@ -1,6 +1,7 @@
 #include "worker/model/fold.h"
 
 #include <algorithm>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,10 +31,13 @@ class Folder {
  public:
   Folder(const api::LlamaConfig& config, std::uint64_t seed, std::uint64_t rank)
       : config_(config), seed_(seed), rank_(rank) {
-    if (rank > 0) {
-      basis_ = StartBasis(seed, config.hidden_size, static_cast<std::int64_t>(rank));
-    }
+    if (rank == 0) return;
+    first_basis_ = StartBasis(seed, config.hidden_size, static_cast<std::int64_t>(rank));
+    basis_ = first_basis_;
   }
+
+  /// The basis, where it was turned in training.
+  void TakeBasis(std::span<const float> basis) { basis_.assign(basis.begin(), basis.end()); }
 
   /// `coefficients` [rank, n] of a matrix [hidden, n].
   state::NamedTensor Output(const std::string& name, const state::NamedTensor& coefficients) const {
@@ -55,13 +59,14 @@ class Folder {
   /// What is fixed of the embedding, and `coefficients` [vocab, rank] of the rest.
   state::NamedTensor Embedding(const state::NamedTensor& coefficients) const {
     std::vector<float> table = StartEmbedding(seed_, config_);
-    std::vector<float> difference(rank_);
+    std::vector<float> part(rank_);
     for (std::size_t id = 0; id < table.size() / width(); ++id) {
       const std::span<float> row = std::span(table).subspan(id * width(), width());
       const std::span<const float> wanted = FloatsOf(coefficients).subspan(id * rank_, rank_);
-      ProjectRow(row, basis_, difference);
-      for (std::size_t j = 0; j < rank_; ++j) difference[j] -= wanted[j];
-      SubtractExpansion(difference, basis_, row);
+      ProjectRow(row, first_basis_, part);
+      SubtractExpansion(part, first_basis_, row);
+      std::ranges::transform(wanted, part.begin(), std::negate());
+      SubtractExpansion(part, basis_, row);
     }
     return TensorOf(kEmbeddingName, {config_.vocab_size, config_.hidden_size}, table);
   }
@@ -72,7 +77,7 @@ class Folder {
   const api::LlamaConfig& config_;
   const std::uint64_t seed_;
   const std::size_t rank_;
-  std::vector<float> basis_;
+  std::vector<float> first_basis_, basis_;
 };
 
 /// "model.layers.7.mlp..." as the name of the layer whose weights it uses.
@@ -101,7 +106,16 @@ Result<std::vector<state::NamedTensor>> FoldWeights(const api::LlamaConfig& conf
   ASSIGN_OR_RETURN(const Layout plain, ComputeLayout(config, 0, 1));
   ASSIGN_OR_RETURN(const Layout held, ComputeLayout(config, 0, 1, boundary));
   ASSIGN_OR_RETURN(const auto boundaries, ComputeBoundaryLayers(config, 1, boundary));
-  const Folder folder(config, seed, subspace ? boundary.rank : 0);
+  Folder folder(config, seed, subspace ? boundary.rank : 0);
+  if (held.basis) {
+    const auto stored = weights(kBasisName);
+    if (!stored.ok()) return DataLoss(stored.status().message());
+    ASSIGN_OR_RETURN(const state::NamedTensor basis, state::ConvertToFloat32(*stored));
+    if (basis.shape != held.operands[*held.basis].shape) {
+      return DataLoss(std::string(kBasisName) + " has not the shape that its config says");
+    }
+    folder.TakeBasis(FloatsOf(basis));
+  }
   std::vector<state::NamedTensor> tensors;
   for (const ParameterSlot& slot : plain.slots) {
     const std::string owner = boundary.sharedLayers ? OwnerName(slot.name, boundaries) : slot.name;

@@ -90,6 +90,7 @@ Status GradientStore::Fold(const TaskKey& key, const std::vector<int>& exponents
 void GradientStore::FoldFloats(const MicrobatchGradients& gradients,
                                const Accumulator& accumulator) const {
   for (std::size_t i = 0; i < layout_.operands.size(); ++i) {
+    if (!gradients.operands[i].defined()) continue;
     ViewOf(accumulator.sums, layout_.operands[i]).add_(gradients.operands[i]);
   }
   for (std::size_t i = 0; i < layout_.tables.size(); ++i) {
@@ -166,6 +167,7 @@ std::vector<GradientStore::Part> GradientStore::PartsOf(
   std::vector<Part> parts;
   for (std::size_t i = 0; i < layout_.operands.size(); ++i) {
     const Operand& operand = layout_.operands[i];
+    if (!gradients.operands[i].defined()) continue;
     const at::Tensor flat = gradients.operands[i].to(at::kFloat).contiguous().view(-1);
     for (std::size_t s = 0; s < layout_.slots.size(); ++s) {
       const ParameterSlot& slot = layout_.slots[s];

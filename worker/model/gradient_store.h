@@ -14,8 +14,9 @@ namespace swarm::model {
 
 /// The gradients of one microbatch.
 struct MicrobatchGradients {
-  std::vector<at::Tensor> operands;  ///< in the order of Layout::operands, in the operands' types
-  at::Tensor tokens;                 ///< [B L] int64; of a stage with tables
+  /// In the order of Layout::operands, in the operands' types; undefined for one without influence.
+  std::vector<at::Tensor> operands;
+  at::Tensor tokens;  ///< [B L] int64; of a stage with tables
   /// In the order of Layout::tables, [B L, n]: the gradients by the rows that were looked up.
   std::vector<at::Tensor> rows;
 };

@@ -95,6 +95,13 @@ class Builder {
     }
   }
 
+  std::size_t AddBasis() {
+    Operand basis =
+        AddSlot({kBasisName, {config_.hidden_size, Width()}, Start::kBasis, /*decays=*/false});
+    basis.wide = true;
+    return Use(std::move(basis));
+  }
+
   void AddEmbedding(const Parameter& table) {
     layout_.tables.push_back(AddSlot(table));
     layout_.embedding = layout_.tables.size() - 1;
@@ -255,6 +262,11 @@ Result<Layout> ComputeLayout(const api::LlamaConfig& config, std::uint64_t stage
       layout.tables.push_back(table);
     }
     if (slice.head) layout.head = builder.Use(table);
+  }
+  if (!boundaries.empty()) layout.last_boundary = static_cast<std::int64_t>(boundaries.back());
+  if (layout.constrained_embedding && boundary.refreshSteps > 0) {
+    layout.groups.push_back({protocol::GroupIndex(stage_count + (tied ? 1 : 0)), 0});
+    layout.basis = builder.AddBasis();
   }
   return layout;
 }

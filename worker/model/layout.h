@@ -20,6 +20,7 @@ struct Operand {
   std::uint64_t group = 0;
   std::uint64_t offset = 0;  ///< first element in the group
   std::vector<std::int64_t> shape;
+  bool wide = false;  ///< a matrix that is float32 in any precision
   std::uint64_t count() const;
   bool matrix() const { return shape.size() > 1; }
 };
@@ -48,7 +49,8 @@ struct BoundaryOperands {
 
 /// The parameters of one stage. Group 0 holds the stage's own; with a tied head, the first and the
 /// last stage (which may be the same) have the embedding alone in group 1, whose job-wide index is
-/// stage_count.
+/// stage_count. Where the basis of Subspace is turned in training, all stages have it alone in one
+/// more group, the last of the job.
 ///
 /// Beside Hugging Face's names: "boundary.L.norm.weight", ".encoder.weight", ".decoder.weight",
 /// ".table.weight", ".table_factor.weight" of the boundary before layer L; "NAME.coefficients" for
@@ -66,6 +68,8 @@ struct Layout {
   std::size_t embedding = 0;   ///< stage 0; of tables
   std::size_t final_norm = 0;  ///< last stage
   std::size_t head = 0;        ///< last stage; as the embedding, which it may be: [vocab, hidden]
+  std::optional<std::size_t> basis;    ///< Subspace with refreshSteps: of operands; [hidden, rank]
+  std::int64_t last_boundary = 0;      ///< the layer before which it lies; 0: there is none
   bool constrained_embedding = false;  ///< embedding and tied head are coefficients [vocab, rank]
 };
 

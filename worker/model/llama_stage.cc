@@ -158,31 +158,41 @@ Result<at::Tensor> LlamaStage::TokenColumns(const TokenBatch& tokens, std::int64
   return ids.to(device_);
 }
 
-at::Tensor LlamaStage::EmbeddedTokens(const Pass& pass) const {
+Subspace LlamaStage::SubspaceOf(const Weights& weights) const {
+  if (!layout_.basis) return subspace_;
+  return {weights.operands()[*layout_.basis].detach(), subspace_.fixed};
+}
+
+at::Tensor LlamaStage::EmbeddedTokens(const Weights& weights, const Pass& pass) const {
   const at::Tensor& rows = pass.rows[layout_.embedding];
-  return layout_.constrained_embedding ? pass.fixed + Project(rows, subspace_.basis) : rows;
+  return layout_.constrained_embedding ? pass.fixed + Project(rows, SubspaceOf(weights).basis)
+                                       : rows;
 }
 
 at::Tensor LlamaStage::SendAt(std::int64_t layer, const Weights& weights, const Pass& pass,
                               const at::Tensor& x) const {
-  return Send(options_.boundary, weights.boundary(layer), subspace_, {pass.fixed, {}},
+  return Send(options_.boundary, weights.boundary(layer), SubspaceOf(weights), {pass.fixed, {}},
               options_.config.rms_norm_eps, x);
 }
 
 at::Tensor LlamaStage::ReceiveAt(std::int64_t layer, const Weights& weights, const Pass& pass,
                                  const at::Tensor& z) const {
   Anchors anchors{pass.fixed, {}};
+  if (layout_.basis && layer == layout_.last_boundary) {
+    return ReceiveAndObserve(anchors, weights.operands()[*layout_.basis], z);
+  }
   const auto halves = layout_.boundaries.find(layer);
   if (halves != layout_.boundaries.end() && halves->second.table) {
     anchors.rows = pass.rows[*halves->second.table];
   }
-  return Receive(options_.boundary, weights.boundary(layer), subspace_, anchors, z);
+  return Receive(options_.boundary, weights.boundary(layer), SubspaceOf(weights), anchors, z);
 }
 
 at::Tensor LlamaStage::RunLayers(const Weights& weights, const Pass& pass) {
   const std::int64_t first = layout_.slice.first;
-  at::Tensor x =
-      layout_.slice.embedding ? EmbeddedTokens(pass) : ReceiveAt(first, weights, pass, pass.input);
+  at::Tensor x = layout_.slice.embedding ? EmbeddedTokens(weights, pass)
+                                         : ReceiveAt(first, weights, pass, pass.input);
+  const at::Tensor basis = SubspaceOf(weights).basis;
   for (std::size_t i = 0; i < layout_.layers.size(); ++i) {
     const std::int64_t layer = first + static_cast<std::int64_t>(i);
     if (i > 0 && layout_.boundaries.contains(layer)) {
@@ -191,7 +201,7 @@ at::Tensor LlamaStage::RunLayers(const Weights& weights, const Pass& pass) {
       x = ReceiveAt(layer, weights, pass, z);
     }
     x = DecoderLayer(options_.config, weights.layer(i),
-                     layout_.layers[i].constrained ? subspace_.basis : at::Tensor(), rotary_, x);
+                     layout_.layers[i].constrained ? basis : at::Tensor(), rotary_, x);
   }
   return x;
 }
@@ -199,7 +209,8 @@ at::Tensor LlamaStage::RunLayers(const Weights& weights, const Pass& pass) {
 at::Tensor LlamaStage::RunHead(const Weights& weights, const at::Tensor& x) const {
   at::Tensor head = weights.operands()[layout_.head];
   if (layout_.constrained_embedding && options_.config.tie_word_embeddings) {
-    head = (subspace_.fixed + Project(head.to(at::kFloat), subspace_.basis)).to(head.scalar_type());
+    const Subspace subspace = SubspaceOf(weights);
+    head = (subspace.fixed + Project(head.to(at::kFloat), subspace.basis)).to(head.scalar_type());
   }
   return HeadLogits(options_.config, weights.operands()[layout_.final_norm], head, x);
 }
@@ -290,7 +301,8 @@ Result<Bytes> LlamaStage::Differentiate(const TaskKey& key, const Bytes& gradien
   inputs.insert(inputs.end(), graph.pass.rows.begin(), graph.pass.rows.end());
   if (graph.pass.input.defined()) inputs.push_back(graph.pass.input);
   torch::autograd::variable_list results =
-      torch::autograd::grad({graph.output}, inputs, {output_gradient});
+      torch::autograd::grad({graph.output}, inputs, {output_gradient}, /*retain_graph=*/{},
+                            /*create_graph=*/false, /*allow_unused=*/layout_.basis.has_value());
   Bytes sent;
   if (graph.pass.input.defined()) {
     ASSIGN_OR_RETURN(sent, gradient_codec_->Encode(results.back()));

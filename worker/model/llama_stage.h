@@ -77,12 +77,14 @@ class LlamaStage final : public Stage {
   /// x behind the last layer of the stage.
   at::Tensor RunLayers(const Weights& weights, const Pass& pass);
   at::Tensor RunHead(const Weights& weights, const at::Tensor& x) const;
-  at::Tensor EmbeddedTokens(const Pass& pass) const;
+  at::Tensor EmbeddedTokens(const Weights& weights, const Pass& pass) const;
   /// The halves of the boundary before a decoder layer.
   at::Tensor SendAt(std::int64_t layer, const Weights& weights, const Pass& pass,
                     const at::Tensor& x) const;
   at::Tensor ReceiveAt(std::int64_t layer, const Weights& weights, const Pass& pass,
                        const at::Tensor& z) const;
+  /// What is fixed of Subspace, with the basis of these weights.
+  Subspace SubspaceOf(const Weights& weights) const;
   void PrepareSubspace(std::uint64_t seed);
 
   const StageOptions options_;
@@ -91,7 +93,7 @@ class LlamaStage final : public Stage {
   const std::unique_ptr<codec::Codec> activation_codec_, gradient_codec_;
   const bool lossy_;  ///< whether crossing a boundary changes numbers
   RotaryEmbedding rotary_;
-  Subspace subspace_;
+  Subspace subspace_;  ///< as it was at the start of the job
   ParameterStore parameters_;
   GradientStore gradients_;
   std::map<TaskKey, Graph> graphs_;

@@ -10,9 +10,9 @@
 
 namespace swarm::model {
 
-/// "cpu=AVX512 libtorch=2.6.0 device=cpu threads=1 precision=FP32 codec=None/None probe=1f3a...": equal
-/// for two processes if all that is known to change bits is equal, and if the boundary, the loss
-/// and the gradients of a fixed small model of two stages have the same ones. `options` give
+/// "cpu=AVX512 libtorch=2.6.0 device=cpu threads=1 precision=FP32 codec=None/None probe=1f3a...":
+/// equal for two processes if all that is known to change bits is equal, and if the boundary, the
+/// loss and the gradients of a fixed small model of two stages have the same ones. `options` give
 /// device, threads, precision and codec; model and cut are the job's, which all have from the
 /// trainer.
 ///

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "worker/model/start.h"
+#include "worker/model/subspace.h"
 #include "worker/optim/fixed_point.h"
 #include "worker/optim/update.h"
 #include "worker/state/pieces.h"
@@ -67,7 +68,8 @@ ParameterStore::ParameterStore(const Layout& layout, const StageOptions& options
       accumulation_(options.accumulation),
       contribution_bits_(optim::ContributionBits(options.microbatches)),
       optimizer_(options.optimizer),
-      config_(options.config) {
+      config_(options.config),
+      boundary_(options.boundary) {
   const std::size_t versions = options.step_mode == api::StepMode::kDelayed ? 2 : 1;
   for (std::size_t i = 0; i < versions; ++i) {
     buffers_.push_back(std::make_unique<Weights>(layout, options.precision, device));
@@ -248,6 +250,8 @@ Status ParameterStore::Apply(std::span<const Bytes> sums, const ApplyOptions& op
   if (!options.skip) {
     ++updates_;
     Update(sums, options, *buffers_[target]);
+    const auto updates = static_cast<std::uint64_t>(updates_);
+    if (layout_.basis && updates % boundary_.refreshSteps == 0) TurnBasisOf(*buffers_[target]);
   } else {
     if (delayed) {
       for (std::size_t i = 0; i < layout_.groups.size(); ++i) {
@@ -305,6 +309,7 @@ void ParameterStore::Update(std::span<const Bytes> sums, const ApplyOptions& opt
 void ParameterStore::UpdatePiece(const Piece& piece, std::span<const float> gradient,
                                  const ApplyOptions& options, Weights& to) {
   const ParameterSlot& slot = layout_.slots[piece.slot];
+  if (slot.name == kBasisName) return GatherPiece(piece, gradient, to);
   const std::uint64_t group = slot.group;
   const optim::UpdateOptions update{options.learning_rate,
                                     optimizer_.beta1,
@@ -320,6 +325,37 @@ void ParameterStore::UpdatePiece(const Piece& piece, std::span<const float> grad
       to.group(group).subspan(piece.offset, piece.count)};
   optimizer_.type == api::OptimizerType::kLAMB ? optim::UpdateLamb(update, spans)
                                                : optim::UpdateAdamW(update, spans);
+}
+
+void ParameterStore::GatherPiece(const Piece& piece, std::span<const float> statistic,
+                                 Weights& to) {
+  const std::uint64_t group = layout_.slots[piece.slot].group;
+  const auto gathered = std::span(first_moments_[group]).subspan(piece.offset, piece.count);
+  for (std::size_t i = 0; i < gathered.size(); ++i) gathered[i] += statistic[i];
+  if (&to == &newest()) return;
+  std::ranges::copy(std::as_const(newest()).group(group).subspan(piece.offset, piece.count),
+                    to.group(group).subspan(piece.offset, piece.count).begin());
+}
+
+void ParameterStore::TurnBasisOf(Weights& to) {
+  const Operand& operand = layout_.operands[*layout_.basis];
+  const auto rows = static_cast<std::size_t>(operand.shape[0]);
+  const auto rank = static_cast<std::size_t>(operand.shape[1]);
+  const std::span<float> basis = to.group(operand.group);
+  std::vector<float>& gathered = first_moments_[operand.group];
+  const std::vector<float> turned = TurnBasis(basis, gathered, boundary_.refreshRate, rows, rank);
+  const std::vector<double> overlap = Overlap(basis, turned, rows, rank);
+  for (const ParameterSlot& slot : layout_.slots) {
+    const auto turn = slot.start == Start::kSpread             ? TurnColumns
+                      : slot.start == Start::kEmbeddingInBasis ? TurnRows
+                                                               : nullptr;
+    if (turn == nullptr) continue;
+    turn(PartOf(to.group(slot.group), slot), overlap, rank, Entries::kAsTheyAre);
+    turn(PartOf(first_moments_[slot.group], slot), overlap, rank, Entries::kAsTheyAre);
+    turn(PartOf(second_moments_[slot.group], slot), overlap, rank, Entries::kSquared);
+  }
+  std::ranges::copy(turned, basis.begin());
+  std::ranges::fill(gathered, 0.0F);
 }
 
 void ParameterStore::AdvanceScales(std::span<const Piece> pieces,

@@ -66,6 +66,10 @@ class ParameterStore {
   void Update(std::span<const Bytes> sums, const ApplyOptions& options, Weights& to);
   void UpdatePiece(const Piece& piece, std::span<const float> gradient, const ApplyOptions& options,
                    Weights& to);
+  /// Gathers the statistic of the basis; it stays as it is until TurnBasisOf.
+  void GatherPiece(const Piece& piece, std::span<const float> statistic, Weights& to);
+  /// Turns the basis by what was gathered, and with it all that is in its coefficients.
+  void TurnBasisOf(Weights& to);
   /// The exponents that belong to the next version, from the sums that make it.
   void AdvanceScales(std::span<const Piece> pieces, const std::vector<int>& exponents);
   bool exact() const { return accumulation_ == api::Accumulation::kExact; }
@@ -75,6 +79,7 @@ class ParameterStore {
   const int contribution_bits_;
   api::Optimizer optimizer_;
   const api::LlamaConfig config_;
+  const api::Boundary boundary_;
   std::vector<std::unique_ptr<Weights>> buffers_;  ///< one; two in Delayed mode
   std::size_t newest_ = 0;
   bool newest_held_ = false;  ///< there are weights: initial ones, or a load succeeded

@@ -9,7 +9,6 @@
 namespace swarm::model {
 namespace {
 
-constexpr const char* kBasisName = "boundary.basis";
 constexpr const char* kTableBasisName = "boundary.table_basis";
 
 /// The rows of the embedding in a basis.

@@ -13,6 +13,9 @@ namespace swarm::model {
 
 /// The name of the embedding table, from which other parameters start.
 inline constexpr const char* kEmbeddingName = "model.embed_tokens.weight";
+/// The basis of Subspace. What is summed of it in the place of a gradient is a statistic, which
+/// clipping leaves as it is (ParameterStore turns the basis by it).
+inline constexpr const char* kBasisName = "boundary.basis";
 
 /// Fills `values` with the start of a parameter.
 void FillStart(std::uint64_t seed, const api::LlamaConfig& config, const ParameterSlot& slot,

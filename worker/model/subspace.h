@@ -27,4 +27,25 @@ void ProjectRow(std::span<const float> row, std::span<const float> basis,
 void SubtractExpansion(std::span<const float> coefficients, std::span<const float> basis,
                        std::span<float> row);
 
+/// The basis after one step of ascent on the Grassmann manifold towards the directions in which a
+/// second moment M [rows, rows] is large: the Q of U + rate (I - U Uᵀ) M U / m, where `moment` is
+/// M U [rows, rank] and m the mean eigenvalue of Uᵀ M U. The same basis where m is not a positive
+/// number.
+std::vector<float> TurnBasis(std::span<const float> basis, std::span<const float> moment,
+                             double rate, std::size_t rows, std::size_t rank);
+
+/// Uᵀ U' [rank, rank]: what takes coefficients in U to the nearest ones in U'.
+std::vector<double> Overlap(std::span<const float> from, std::span<const float> to,
+                            std::size_t rows, std::size_t rank);
+
+enum class Entries { kAsTheyAre, kSquared };
+
+/// Replaces each row r of [n, rank] by r R. With kSquared, R's entries are squared: so variances of
+/// independent coefficients are taken along.
+void TurnRows(std::span<float> rows, std::span<const double> overlap, std::size_t rank,
+              Entries entries);
+/// Replaces `columns` [rank, n] by Rᵀ times it; likewise.
+void TurnColumns(std::span<float> columns, std::span<const double> overlap, std::size_t rank,
+                 Entries entries);
+
 }  // namespace swarm::model

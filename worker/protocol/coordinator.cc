@@ -4,7 +4,8 @@
 
 namespace swarm::protocol {
 
-std::vector<ReduceGroup> ComputeReduceGroups(std::uint64_t stages, bool tied_head) {
+std::vector<ReduceGroup> ComputeReduceGroups(std::uint64_t stages, bool tied_head,
+                                             bool shared_basis) {
   std::vector<ReduceGroup> groups;
   for (std::uint64_t s = 0; s < stages; ++s) {
     groups.push_back({GroupIndex(s), {StageIndex(s)}});
@@ -14,12 +15,18 @@ std::vector<ReduceGroup> ComputeReduceGroups(std::uint64_t stages, bool tied_hea
     if (stages > 1) tied.stages.push_back(StageIndex(stages - 1));
     groups.push_back(std::move(tied));
   }
+  if (shared_basis) {
+    ReduceGroup shared{GroupIndex(groups.size()), {}};
+    for (std::uint64_t s = 0; s < stages; ++s) shared.stages.push_back(StageIndex(s));
+    groups.push_back(std::move(shared));
+  }
   return groups;
 }
 
 Coordinator::Coordinator(CoordinatorOptions options, Timepoint now)
     : options_(std::move(options)),
-      groups_(ComputeReduceGroups(options_.replicas.size(), options_.tied_head)),
+      groups_(
+          ComputeReduceGroups(options_.replicas.size(), options_.tied_head, options_.shared_basis)),
       generation_(options_.generation),
       router_(MixName(options_.seed, "router"), options_.replicas.size()),
       phase_(options_.take_over ? Phase::kTakingOver : Phase::kWaiting),

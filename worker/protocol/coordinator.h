@@ -93,8 +93,10 @@ struct ReduceGroup {
   std::vector<StageIndex> stages;
 };
 
-/// One group a stage; with `tied_head` one more, of the first and the last stage.
-std::vector<ReduceGroup> ComputeReduceGroups(std::uint64_t stages, bool tied_head);
+/// One group a stage; with `tied_head` one more, of the first and the last stage; with
+/// `shared_basis` one more, of all.
+std::vector<ReduceGroup> ComputeReduceGroups(std::uint64_t stages, bool tied_head,
+                                             bool shared_basis);
 
 /// How long to wait for what (docs/protocol.md, "Deadlines"). Each says what happens then.
 struct Patience {
@@ -127,7 +129,8 @@ struct CoordinatorOptions {
   std::uint64_t max_steps = 1;
   bool delayed = false;
   bool tied_head = false;
-  bool exact = false;  ///< all workers must be of one numeric class
+  bool shared_basis = false;  ///< all stages have one group in common (model::Layout::basis)
+  bool exact = false;         ///< all workers must be of one numeric class
   double max_grad_norm = 0;
   std::uint64_t seed = 0;
   std::function<double(Step)> learning_rate;

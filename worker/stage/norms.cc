@@ -3,6 +3,7 @@
 #include <limits>
 #include <span>
 
+#include "worker/model/start.h"
 #include "worker/optim/fixed_point.h"
 #include "worker/optim/norm.h"
 
@@ -20,14 +21,16 @@ std::vector<protocol::TensorNorm> ComputeTensorNorms(const model::Stage& stage, 
                                                      const model::GradientSum& own,
                                                      const Bytes& elements) {
   std::vector<protocol::TensorNorm> norms;
+  std::size_t in_group = 0;
   for (const model::ParameterSlot& slot : stage.parameters()) {
     if (slot.group != group) continue;
+    const std::size_t index = in_group++;
+    if (slot.name == model::kBasisName) continue;
     double squared = std::numeric_limits<double>::quiet_NaN();
     if (own.type == state::ElementType::kF32) {
       squared = optim::SquaredNorm(PartOf<float>(elements, slot));
     } else if (own.finite) {
-      squared =
-          optim::SquaredNorm(PartOf<std::int64_t>(elements, slot), own.exponents[norms.size()]);
+      squared = optim::SquaredNorm(PartOf<std::int64_t>(elements, slot), own.exponents[index]);
     }
     norms.push_back({slot.name, squared});
   }

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "api/boundary.h"
 #include "api/parse.h"
 #include "base/log.h"
 #include "worker/optim/schedule.h"
@@ -167,6 +168,7 @@ Status Trainer::Prepare() {
       .max_steps = spec.training.maxSteps,
       .delayed = spec.training.stepMode == api::StepMode::kDelayed,
       .tied_head = spec.model.config.tie_word_embeddings,
+      .shared_basis = api::HasTurningBasis(spec.pipeline.boundary),
       .exact = spec.training.accumulation == api::Accumulation::kExact,
       .max_grad_norm = spec.training.maxGradNorm,
       .seed = spec.training.seed,
