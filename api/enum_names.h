@@ -58,6 +58,13 @@ struct EnumNames<OptimizerType> {
   static constexpr std::array<std::string_view, 0> kLater{};
 };
 template <>
+struct EnumNames<ReduceCodec> {
+  static constexpr std::array kValues{std::pair{ReduceCodec::kNone, "None"},
+                                      std::pair{ReduceCodec::kBF16, "BF16"},
+                                      std::pair{ReduceCodec::kInt8, "Int8"}};
+  static constexpr std::array<std::string_view, 0> kLater{};
+};
+template <>
 struct EnumNames<ScheduleType> {
   static constexpr std::array kValues{std::pair{ScheduleType::kConstant, "Constant"},
                                       std::pair{ScheduleType::kCosine, "Cosine"},

@@ -75,6 +75,7 @@ static void Describe(Archive& a, Training& training) {
   a.Field("precision", training.precision);
   a.Field("stepMode", training.stepMode);
   a.Field("accumulation", training.accumulation);
+  a.Field("reduceCodec", training.reduceCodec);
   a.Field("validationIntervalSteps", training.validationIntervalSteps);
   a.Field("validationSequences", training.validationSequences);
 }

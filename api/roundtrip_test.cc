@@ -90,6 +90,7 @@ SwarmJob AnyJob() {
                    Either(Precision::kFP32, Precision::kBF16),
                    Either(StepMode::kSync, StepMode::kDelayed),
                    Either(Accumulation::kFloat, Accumulation::kExact),
+                   Either(ReduceCodec::kBF16, ReduceCodec::kInt8),
                    Number(),
                    Number()};
   spec.optimizer = {Either(OptimizerType::kAdamW, OptimizerType::kLAMB),

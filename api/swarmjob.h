@@ -75,6 +75,9 @@ enum class Precision { kFP32, kBF16 };
 enum class StepMode { kSync, kDelayed };
 enum class Accumulation { kFloat, kExact };
 
+/// What replicas of a stage send each other when they sum gradients.
+enum class ReduceCodec { kNone, kBF16, kInt8 };
+
 struct Training {
   std::uint64_t seed = 0;
   std::uint64_t maxSteps = 0;
@@ -85,6 +88,7 @@ struct Training {
   Precision precision = Precision::kFP32;
   StepMode stepMode = StepMode::kSync;
   Accumulation accumulation = Accumulation::kFloat;
+  ReduceCodec reduceCodec = ReduceCodec::kNone;  ///< kNone with kExact
   std::uint64_t validationIntervalSteps = 50;
   std::uint64_t validationSequences = 16;
   bool operator==(const Training&) const = default;

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
+#include <limits>
 #include <type_traits>
 
 #include "base/rng.h"
@@ -129,6 +131,100 @@ TEST(GroupReduceTest, RepeatedChunksAddNothing) {
     EXPECT_EQ(ElementsOf<float>(ring.parts[0]->result())[i], ring.inputs[0][i] + ring.inputs[1][i]);
   }
 }
+
+/// Steps of one reduce of floats after the other, each with the residuals of the one before.
+class ThinReduceTest : public ::testing::TestWithParam<api::ReduceCodec> {
+ protected:
+  static constexpr std::size_t kRanks = 3, kElements = 70000;
+
+  /// The sum that all participants got of that step, of inputs that depend on `step`.
+  std::vector<float> Step(std::uint64_t step, bool keep_residuals = true) {
+    protocol::Reduce reduce;
+    std::vector<std::unique_ptr<GroupReduce>> parts;
+    std::deque<Flying> flying;
+    for (std::size_t r = 0; r < kRanks; ++r) {
+      reduce.participants.push_back({WorkerId("w" + std::to_string(r)), {}});
+    }
+    for (std::size_t r = 0; r < kRanks; ++r) {
+      const std::vector<float> input = Input(step, r);
+      const WorkerId self = reduce.participants[r].worker;
+      parts.push_back(std::make_unique<GroupReduce>(
+          reduce, self,
+          model::GradientSum{.elements = Bytes::Copy(input.data(), kElements * sizeof(float))},
+          buffers_,
+          [&, self](const WorkerId& to, ReduceChunk chunk, Bytes bytes) {
+            bytes_sent_ += bytes.size();
+            flying.push_back({self, to, chunk, std::move(bytes)});
+          },
+          Thinning{codec_.get(), residuals_[r]}));
+    }
+    for (auto& part : parts) part->Start();
+    for (; !flying.empty(); flying.pop_front()) {
+      const Flying one = flying.front();
+      auto& to = *parts[std::stoul(one.to.value.substr(1))];
+      EXPECT_TRUE(to.OnChunk(one.from, one.chunk, one.payload).ok());
+    }
+    const auto first = ElementsOf<float>(parts[0]->result());
+    for (std::size_t r = 0; r < kRanks; ++r) {
+      EXPECT_TRUE(parts[r]->done());
+      EXPECT_EQ(parts[r]->result().text(), parts[0]->result().text()) << "bit for bit";
+      if (keep_residuals) residuals_[r] = parts[r]->residual();
+    }
+    return {first.begin(), first.end()};
+  }
+  std::vector<float> Input(std::uint64_t step, std::size_t rank) const {
+    Rng rng(1000 * step + rank);
+    std::vector<float> values(kElements);
+    for (float& x : values) x = static_cast<float>(rng.Uniform() - 0.5) + bad_;
+    return values;
+  }
+  /// The largest difference between the sums of `steps` steps and what they should be.
+  double ErrorAfter(int steps, bool keep_residuals) {
+    std::vector<double> difference(kElements);
+    for (int step = 0; step < steps; ++step) {
+      const std::vector<float> sum = Step(step, keep_residuals);
+      for (std::size_t i = 0; i < kElements; ++i) difference[i] += sum[i];
+      for (std::size_t r = 0; r < kRanks; ++r) {
+        const std::vector<float> input = Input(step, r);
+        for (std::size_t i = 0; i < kElements; ++i) difference[i] -= input[i];
+      }
+    }
+    double largest = 0;
+    for (const double d : difference) largest = std::max(largest, std::abs(d));
+    return largest;
+  }
+
+  const std::unique_ptr<const ReduceCodec> codec_ = MakeReduceCodec(GetParam());
+  SumBuffers buffers_;
+  std::vector<Bytes> residuals_ = std::vector<Bytes>(kRanks);
+  std::size_t bytes_sent_ = 0;
+  float bad_ = 0;
+};
+
+TEST_P(ThinReduceTest, WhatOneStepLosesTheNextMakesUpFor) {
+  const double one = ErrorAfter(1, /*keep_residuals=*/false);
+  EXPECT_GT(one, 0);
+  EXPECT_LT(one, 0.05);
+  EXPECT_GT(ErrorAfter(60, /*keep_residuals=*/false), 3 * one) << "without, errors add up";
+  EXPECT_LT(ErrorAfter(60, /*keep_residuals=*/true), 2 * one) << "with them they do not";
+}
+
+TEST_P(ThinReduceTest, ItSendsAsFewBytesAsItsCodec) {
+  (void)Step(0);
+  const double raw = 2.0 * (kRanks - 1) * kElements * sizeof(float);
+  EXPECT_LT(static_cast<double>(bytes_sent_),
+            raw * (GetParam() == api::ReduceCodec::kInt8 ? 0.26 : 0.501));
+}
+
+TEST_P(ThinReduceTest, WhatIsNotFiniteStaysSoAndSpoilsNoLaterStep) {
+  bad_ = std::numeric_limits<float>::infinity();
+  for (const float x : Step(0)) ASSERT_FALSE(std::isfinite(x));
+  bad_ = 0;
+  for (const float x : Step(1)) ASSERT_TRUE(std::isfinite(x));
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, ThinReduceTest,
+                         ::testing::Values(api::ReduceCodec::kBF16, api::ReduceCodec::kInt8));
 
 TEST(GroupReduceTest, ChunksThatDoNotFitAreRefused) {
   Ring<float> ring(2, 100, 1);

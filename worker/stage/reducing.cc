@@ -26,23 +26,24 @@ void Reducing::Attach(net::Endpoint* endpoint) {
 }
 
 void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model::Stage> stage,
-                     std::uint64_t group, model::GradientSum own) {
-  loop_.Post([this, reduce, stage = std::move(stage), group, own = std::move(own)] {
+                     std::uint64_t group, model::GradientSum own, api::ReduceCodec codec) {
+  loop_.Post([this, reduce, stage = std::move(stage), group, own = std::move(own), codec] {
     const Key key{reduce.generation, reduce.step, reduce.group, reduce.k};
     std::erase_if(sums_, [&](const auto& entry) {
       const Key& other = entry.first;
       return std::tie(other.generation, other.step, other.group) ==
              std::tie(key.generation, key.step, key.group);
     });
-    auto sum = std::make_unique<GroupReduce>(
-        reduce, self_, own, buffers_, [this](const WorkerId& to, ReduceChunk chunk, Bytes payload) {
+    Sum& sum = sums_[key] = {MakeReduceCodec(codec), nullptr, stage, group, own};
+    sum.reduce = std::make_unique<GroupReduce>(
+        reduce, self_, own, buffers_,
+        [this](const WorkerId& to, ReduceChunk chunk, Bytes payload) {
           counters_->reduce_bytes += payload.size();
           const Status status = outbox_->Send(to, net::Lane::kData, {chunk, std::move(payload)});
           if (!status.ok()) LOG_WARN("reduce: {}", status.message());
-        });
-    GroupReduce& begun = *sum;
-    sums_[key] = {std::move(sum), stage, group, own};
-    begun.Start();
+        },
+        Thinning{sum.codec.get(), ResidualBefore(key)});
+    sum.reduce->Start();
     if (auto early = early_.extract(key)) {
       for (EarlyChunk& chunk : early.mapped()) {
         early_bytes_ -= chunk.payload.size();
@@ -51,6 +52,21 @@ void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model
     }
     FinishIfDone(key);
   });
+}
+
+Bytes Reducing::ResidualBefore(const Key& key) const {
+  const auto group = residuals_.find({key.generation, key.group});
+  if (group == residuals_.end()) return Bytes();
+  const auto after = group->second.lower_bound(key.step);
+  return after == group->second.begin() ? Bytes() : std::prev(after)->second;
+}
+
+void Reducing::KeepResidual(const Key& key, Bytes residual) {
+  if (residual.empty()) return;
+  std::erase_if(residuals_, [&](const auto& entry) { return entry.first.first < key.generation; });
+  auto& steps = residuals_[{key.generation, key.group}];
+  steps[key.step] = std::move(residual);
+  if (steps.size() > 2) steps.erase(steps.begin());
 }
 
 void Reducing::OnChunk(const WorkerId& from, const ReduceChunk& chunk, Bytes payload) {
@@ -88,6 +104,7 @@ void Reducing::FinishIfDone(const Key& key) {
   const auto it = sums_.find(key);
   if (it == sums_.end() || !it->second.reduce->done()) return;
   const Sum& sum = it->second;
+  KeepResidual(key, sum.reduce->residual());
   ReducedSum result{key.generation, key.step, key.group, key.k, sum.reduce->result(), {}, {}};
   result.pieces = std::make_shared<const state::PiecedBytes>(std::vector<Bytes>{result.elements});
   result.norms = ComputeTensorNorms(*sum.stage, sum.group, sum.own, result.elements);

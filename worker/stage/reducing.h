@@ -43,9 +43,9 @@ class Reducing {
   void Stop() { loop_.Stop(); }
 
   /// Sums `own`, this worker's accumulator of stage->groups()[group], with the other participants'.
-  /// A lower attempt of the same sum is over.
+  /// A lower attempt of the same sum is over. Floats are sent as `codec` says.
   void Begin(const protocol::Reduce& reduce, std::shared_ptr<const model::Stage> stage,
-             std::uint64_t group, model::GradientSum own);
+             std::uint64_t group, model::GradientSum own, api::ReduceCodec codec);
   void OnChunk(const protocol::WorkerId& from, const protocol::ReduceChunk& chunk, Bytes payload);
   /// The sums of the step are over, without a result.
   void Abandon(protocol::Generation generation, protocol::Step step);
@@ -65,6 +65,7 @@ class Reducing {
     auto operator<=>(const Key&) const = default;
   };
   struct Sum {
+    std::unique_ptr<const ReduceCodec> codec;
     std::unique_ptr<GroupReduce> reduce;
     std::shared_ptr<const model::Stage> stage;
     std::uint64_t group = 0;
@@ -79,6 +80,9 @@ class Reducing {
   // On the loop.
   void Take(const protocol::WorkerId& from, const protocol::ReduceChunk& chunk, Bytes payload);
   void FinishIfDone(const Key& key);
+  /// Of the last sum of the group that was made before this step's; empty if there is none.
+  Bytes ResidualBefore(const Key& key) const;
+  void KeepResidual(const Key& key, Bytes residual);
 
   const protocol::WorkerId self_;
   WorkerCounters* const counters_;
@@ -87,6 +91,9 @@ class Reducing {
   SumBuffers buffers_;
   std::map<Key, Sum> sums_;
   std::map<Key, std::vector<EarlyChunk>> early_;
+  /// What the last two steps' sums have lost; two, for the last one may have to be made again.
+  using GroupKey = std::pair<protocol::Generation, protocol::GroupIndex>;
+  std::map<GroupKey, std::map<protocol::Step, Bytes>> residuals_;
   std::uint64_t early_bytes_ = 0;
   std::pair<protocol::Generation, protocol::Step> floor_;  // what is below is over
   Loop loop_{"reduce"};                                    // last: it uses what stands above
