@@ -51,7 +51,7 @@ Status ReadJobs(const Cluster& cluster, const TopOptions& options, ClusterView* 
   ASSIGN_OR_RETURN(const kube::ObjectList list,
                    cluster.client->List(kube::resources::SwarmJobs(),
                                         {.ns = options.all_namespaces ? "" : cluster.ns}));
-  for (const kube::Object& object : list.items) {
+  for (const kube::Object& object : list.Unpack()) {
     ASSIGN_OR_RETURN(objects::JobView job, objects::ReadJob(*object));
     view->jobs.push_back(std::move(job));
   }
@@ -65,10 +65,10 @@ Result<ClusterView> Look(const Cluster& cluster, const TopOptions& options) {
   RETURN_IF_ERROR(ReadJobs(cluster, options, &view));
   if (!view.details) return view;
   ASSIGN_OR_RETURN(const kube::ObjectList list,
-                   cluster.client->List(kube::resources::Pods(),
-                                        {.ns = cluster.ns,
-                                         .label_selector = objects::PodSelector(options.job)}));
-  for (const kube::Object& object : list.items) {
+                   cluster.client->List(
+                       kube::resources::Pods(),
+                       {.ns = cluster.ns, .label_selector = objects::PodSelector(options.job)}));
+  for (const kube::Object& object : list.Unpack()) {
     if (auto pod = objects::ReadPod(*object)) view.pods.push_back(*std::move(pod));
   }
   return view;

@@ -36,7 +36,7 @@ struct Flags {
   bool allow_insecure = false, leader_elect = false;
   std::string lease_namespace, lease_name = "swarm-operator";
   std::string metrics_listen = "0.0.0.0:8080", health_listen = "0.0.0.0:8081";
-  double kube_qps = 50, kube_burst = 100;
+  double kube_qps = 200, kube_burst = 400;
   int workers = 8;
 };
 
@@ -188,15 +188,15 @@ class Operator {
   Status Serve() {
     ASSIGN_OR_RETURN(metrics_, metrics::Exporter::Start(flags_.metrics_listen,
                                                         {.metrics = [this] { return Samples(); }}));
-    ASSIGN_OR_RETURN(
-        health_, metrics::Exporter::Start(
-                     flags_.health_listen,
-                     {.readyz = [this] {
-                       return controller_.synced()
-                                  ? Status()
-                                  : Unavailable("the first lists of jobs, pods and nodes are not"
-                                                " there yet");
-                     }}));
+    ASSIGN_OR_RETURN(health_,
+                     metrics::Exporter::Start(
+                         flags_.health_listen, {.readyz = [this] {
+                           return controller_.synced()
+                                      ? Status()
+                                      : Unavailable(
+                                            "the first lists of jobs, pods and nodes are not"
+                                            " there yet");
+                         }}));
     return Status();
   }
 

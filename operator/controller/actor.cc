@@ -85,6 +85,28 @@ IdentitiesWanted WantedBy(const Acting& acting) {
   return wanted;
 }
 
+/// With a mark of all that is wanted: what it no longer asks for makes a difference, too.
+json Marked(json object) {
+  const std::string mark = std::to_string(std::hash<json>()(object));
+  object["metadata"]["annotations"][objects::kAppliedAnnotation] = mark;
+  return object;
+}
+
+/// Whether all that is wanted stands there. The server adds fields of its own, but no items.
+bool Has(const json& there, const json& wanted) {
+  if (wanted.is_object() && there.is_object()) {
+    for (const auto& [key, value] : wanted.items()) {
+      const auto found = there.find(key);
+      if (found == there.end() || !Has(*found, value)) return false;
+    }
+    return true;
+  }
+  if (wanted.is_array() && there.is_array()) {
+    return std::equal(there.begin(), there.end(), wanted.begin(), wanted.end(), Has);
+  }
+  return there == wanted;
+}
+
 void Keep(Status status, Status* first) {
   if (first->ok()) *first = std::move(status);
 }
@@ -107,10 +129,10 @@ Status Actor::Do(const Acting& acting, const std::vector<plan::Action>& actions)
     if (const auto* apply = std::get_if<plan::ApplyChild>(&action)) {
       Keep(Apply(acting, apply->child), &first);
     } else if (const auto* trainer = std::get_if<plan::CreateTrainer>(&action)) {
-      Keep(Create(acting, {plan::PodRole::kTrainer, trainer->term},
-                  objects::BuildTrainerPod(acting.view, trainer->term, trainer->layout,
-                                           pod_options_),
-                  &creating),
+      Keep(Create(
+               acting, {plan::PodRole::kTrainer, trainer->term},
+               objects::BuildTrainerPod(acting.view, trainer->term, trainer->layout, pod_options_),
+               &creating),
            &first);
     } else if (const auto* worker = std::get_if<plan::CreateWorker>(&action)) {
       Keep(CreateWorker(acting, *worker, &creating), &first);
@@ -174,7 +196,9 @@ Status Actor::ApplyObject(const Acting& acting, const kube::Resource& resource,
                               " is there and belongs to somebody else; delete or rename it");
   }
   if (!there.ok() && there.status().code() != StatusCode::kNotFound) return there.status();
-  return client_.Apply(resource, object).status();
+  const json marked = Marked(object);
+  if (there.ok() && Has(**there, marked)) return Status();
+  return client_.Apply(resource, marked).status();
 }
 
 Status Actor::CreateWorker(const Acting& acting, const plan::CreateWorker& action,

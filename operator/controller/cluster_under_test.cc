@@ -55,7 +55,6 @@ OperatorUnderTest::OperatorUnderTest(std::shared_ptr<FakeApiServer> server,
                                      TrainersUnderTest* trainers, std::uint64_t term)
     : server_(std::move(server)),
       client_(MakeClientUnderTest(server_)),
-      pods_(objects::kJobLabel),
       secrets_(*client_),
       links_(
           trainers->connect(), [](const std::string&) {}, std::chrono::milliseconds(1)),
@@ -74,11 +73,9 @@ OperatorUnderTest::OperatorUnderTest(std::shared_ptr<FakeApiServer> server,
 
 void OperatorUnderTest::FillCaches() {
   const auto fill = [this](const kube::Resource& resource, kube::Store* store) {
-    std::vector<kube::Object> objects;
-    for (json& object : server_->All(resource)) {
-      objects.push_back(std::make_shared<const json>(std::move(object)));
-    }
-    store->Replace(objects);
+    std::vector<kube::PackedObject> objects;
+    for (const json& object : server_->All(resource)) objects.emplace_back(object);
+    store->Replace(objects, [](const kube::Change&) {});
   };
   fill(SwarmJobs(), &jobs_);
   fill(Pods(), &pods_);

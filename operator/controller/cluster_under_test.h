@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "operator/controller/fake_api_server.h"
+#include "operator/controller/informers.h"
 #include "operator/controller/reconciler.h"
 
 namespace swarm::controller {
@@ -55,7 +56,7 @@ class OperatorUnderTest {
  private:
   std::shared_ptr<FakeApiServer> server_;
   std::unique_ptr<kube::Client> client_;
-  kube::Store jobs_{""}, pods_, nodes_{""};
+  kube::Store jobs_, pods_{PodIndexes()}, nodes_;
   JobSecrets secrets_;
   TrainerLinks links_;
   Actor actor_;

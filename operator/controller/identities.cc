@@ -8,6 +8,9 @@ namespace {
 
 constexpr char kAuthorityCertificate[] = "ca.crt";
 constexpr char kAuthorityKey[] = "ca.key";
+constexpr char kTrainer[] = "trainer";
+constexpr const char* kCertificate = ".crt";
+constexpr const char* kKey = ".key";
 
 std::string Find(const SecretContent& content, const std::string& key) {
   const auto found = content.find(key);
@@ -25,40 +28,25 @@ std::optional<WallTime> RenewalOf(const identity::KeyPair& pair, const std::stri
   return half;
 }
 
-/// Fills one Secret, taking over from an older one what is still good.
-class Renewal {
- public:
-  Renewal(const identity::JobAuthority& authority, const SecretContent& current, WallTime now)
-      : authority_(authority),
-        current_(current),
-        now_(now),
-        same_authority_(Find(current, kAuthorityCertificate) == authority.pair().certificate) {
-    made_.content[kAuthorityCertificate] = authority.pair().certificate;
-    made_.renew_at = now + identity::kLeafValidity / 2;
-  }
+std::string UriOf(const identity::JobAuthority& authority, const std::string& job,
+                  const std::string& stem) {
+  return stem == kTrainer ? identity::TrainerUri(authority.job_uid())
+                          : identity::WorkerUri(authority.job_uid(), job + "-" + stem);
+}
 
-  Status Add(const std::string& stem, const std::string& uri) {
-    identity::KeyPair pair{Find(current_, stem + ".crt"), Find(current_, stem + ".key")};
-    const auto renewal = same_authority_ ? RenewalOf(pair, uri, now_) : std::nullopt;
-    if (renewal) {
-      made_.renew_at = std::min(made_.renew_at, *renewal);
-    } else {
-      ASSIGN_OR_RETURN(pair, authority_.Issue(stem, uri));
+/// Whose pairs are wanted, as the Secret's keys begin.
+Result<std::vector<std::string>> StemsOf(const IdentitiesWanted& wanted) {
+  std::vector<std::string> stems;
+  if (wanted.trainer) stems.emplace_back(kTrainer);
+  const std::string prefix = wanted.job + "-";
+  for (const std::string& worker : wanted.workers) {
+    if (!worker.starts_with(prefix)) {
+      return InvalidArgument("worker " + worker + " is not of job " + wanted.job);
     }
-    made_.content[stem + ".crt"] = std::move(pair.certificate);
-    made_.content[stem + ".key"] = std::move(pair.key);
-    return Status();
+    stems.push_back(worker.substr(prefix.size()));
   }
-
-  Identities Take() { return std::move(made_); }
-
- private:
-  const identity::JobAuthority& authority_;
-  const SecretContent& current_;
-  const WallTime now_;
-  const bool same_authority_;
-  Identities made_;
-};
+  return stems;
+}
 
 }  // namespace
 
@@ -73,22 +61,56 @@ Result<identity::JobAuthority> LoadAuthority(const std::string& job_uid,
       job_uid, {Find(content, kAuthorityCertificate), Find(content, kAuthorityKey)});
 }
 
-Result<Identities> RenewIdentities(const identity::JobAuthority& authority,
-                                   const IdentitiesWanted& wanted, const SecretContent& current,
-                                   WallTime now) {
-  Renewal renewal(authority, current, now);
-  if (wanted.trainer) {
-    RETURN_IF_ERROR(renewal.Add("trainer", identity::TrainerUri(authority.job_uid())));
-  }
-  for (const std::string& worker : wanted.workers) {
-    const std::string prefix = wanted.job + "-";
-    if (!worker.starts_with(prefix)) {
-      return InvalidArgument("worker " + worker + " is not of job " + wanted.job);
+HeldPairs JudgeIdentities(const identity::JobAuthority& authority, const std::string& job,
+                          const SecretContent& content, WallTime now) {
+  HeldPairs held;
+  held.has_authority = Find(content, kAuthorityCertificate) == authority.pair().certificate;
+  for (const auto& [key, value] : content) {
+    if (key == kAuthorityCertificate) continue;
+    const std::string stem = key.substr(0, key.rfind('.'));
+    if (!held.good.contains(stem)) {
+      const identity::KeyPair pair{Find(content, stem + kCertificate), Find(content, stem + kKey)};
+      const auto renewal =
+          held.has_authority ? RenewalOf(pair, UriOf(authority, job, stem), now) : std::nullopt;
+      if (renewal) held.good.emplace(stem, *renewal);
     }
-    RETURN_IF_ERROR(renewal.Add(worker.substr(prefix.size()),
-                                identity::WorkerUri(authority.job_uid(), worker)));
+    const bool in_pair = key == stem + kCertificate || key == stem + kKey;
+    if (!in_pair || !held.good.contains(stem)) held.others.insert(key);
   }
-  return renewal.Take();
+  return held;
+}
+
+Result<IdentityChange> ChangeIdentities(const identity::JobAuthority& authority,
+                                        const IdentitiesWanted& wanted, const HeldPairs& held,
+                                        WallTime now) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> stems, StemsOf(wanted));
+  IdentityChange change;
+  change.held.has_authority = true;
+  change.removed = held.others;
+  change.renew_at = now + identity::kLeafValidity / 2;
+  if (!held.has_authority) change.put[kAuthorityCertificate] = authority.pair().certificate;
+  for (const std::string& stem : stems) {
+    const auto good = held.good.find(stem);
+    WallTime half = now + identity::kLeafValidity / 2;
+    if (good != held.good.end() && now < good->second) {
+      half = good->second;
+    } else {
+      ASSIGN_OR_RETURN(identity::KeyPair pair,
+                       authority.Issue(stem, UriOf(authority, wanted.job, stem)));
+      for (auto [suffix, value] :
+           {std::pair(kCertificate, &pair.certificate), std::pair(kKey, &pair.key)}) {
+        change.removed.erase(stem + suffix);
+        change.put[stem + suffix] = std::move(*value);
+      }
+    }
+    change.held.good.emplace(stem, half);
+    change.renew_at = std::min(change.renew_at, half);
+  }
+  for (const auto& [stem, half] : held.good) {
+    if (change.held.good.contains(stem)) continue;
+    change.removed.insert({stem + kCertificate, stem + kKey});
+  }
+  return change;
 }
 
 }  // namespace swarm::controller

@@ -1,29 +1,16 @@
 #include "operator/controller/informers.h"
 
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "operator/objects/names.h"
+#include "operator/objects/trim.h"
 
 namespace swarm::controller {
 namespace {
 
 using kube::Change;
 using nlohmann::json;
-
-/// Leaves of the mapping at `key` only the members named.
-void KeepOnly(json& object, const char* key, std::initializer_list<const char*> kept) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_object()) return;
-  json rest = json::object();
-  for (const char* name : kept) {
-    if (const auto member = found->find(name); member != found->end()) {
-      rest[name] = std::move(*member);
-    }
-  }
-  *found = std::move(rest);
-}
 
 json MemberOf(const kube::Object& object, const char* pointer) {
   const json::json_pointer place(pointer);
@@ -47,29 +34,16 @@ bool NodeDiffers(const Change& change) {
   return ReadinessOf(change.before) != ReadinessOf(change.after);
 }
 
-std::string JobOf(const kube::Object& pod) {
-  const std::string job = kube::LabelOf(*pod, objects::kJobLabel);
-  return job.empty() ? job : kube::ObjectName{kube::NameOf(*pod).ns, job}.ToString();
+std::string JobOf(const json& pod) {
+  const std::string job = kube::LabelOf(pod, objects::kJobLabel);
+  return job.empty() ? job : kube::ObjectName{kube::NameOf(pod).ns, job}.ToString();
 }
+
+std::string NodeOf(const json& pod) { return kube::TextAt(pod, "/spec/nodeName"); }
 
 }  // namespace
 
-void TrimPod(json& pod) {
-  kube::TrimBookkeeping(pod);
-  if (!pod.is_object()) return;
-  KeepOnly(pod, "spec", {"nodeName", "schedulingGates"});
-  if (pod.contains("metadata") && pod["metadata"].is_object()) pod["metadata"].erase("annotations");
-}
-
-void TrimNode(json& node) {
-  kube::TrimBookkeeping(node);
-  if (!node.is_object()) return;
-  KeepOnly(node, "spec", {"taints", "unschedulable"});
-  KeepOnly(node, "status", {"conditions"});
-  if (node.contains("metadata") && node["metadata"].is_object()) {
-    node["metadata"].erase("annotations");
-  }
-}
+std::vector<kube::IndexKey> PodIndexes() { return {JobOf, NodeOf}; }
 
 Informers::Informers(kube::Client& client, const InformerOptions& options, Enqueue enqueue,
                      kube::Timing& timing)
@@ -80,12 +54,12 @@ Informers::Informers(kube::Client& client, const InformerOptions& options, Enque
   kube::ReflectorOptions pods{.resource = kube::resources::Pods(),
                               .ns = options.ns,
                               .label_selector = objects::AnyPodSelector(),
-                              .index_label = objects::kJobLabel,
-                              .trim = TrimPod};
+                              .indexes = PodIndexes(),
+                              .trim = objects::TrimPod};
   pods_ = std::make_unique<kube::Reflector>(
       client, pods, [this](const Change& change) { OnPod(change); }, timing);
   if (!options.nodes) return;
-  kube::ReflectorOptions nodes{.resource = kube::resources::Nodes(), .trim = TrimNode};
+  kube::ReflectorOptions nodes{.resource = kube::resources::Nodes(), .trim = objects::TrimNode};
   nodes_ = std::make_unique<kube::Reflector>(
       client, nodes, [this](const Change& change) { OnNode(change); }, timing);
 }
@@ -117,15 +91,15 @@ std::vector<Informers::Lists> Informers::lists() const {
 void Informers::OnPod(const Change& change) {
   for (const kube::Object& pod : {change.before, change.after}) {
     if (!pod) continue;
-    if (const std::string job = JobOf(pod); !job.empty()) enqueue_(job);
+    if (const std::string job = JobOf(*pod); !job.empty()) enqueue_(job);
   }
 }
 
 void Informers::OnNode(const Change& change) {
   if (!NodeDiffers(change)) return;
   std::set<std::string> jobs;
-  for (const kube::Object& pod : pods_->store().List()) {
-    if (kube::TextAt(*pod, "/spec/nodeName") == change.name.name) jobs.insert(JobOf(pod));
+  for (const kube::Object& pod : pods_->store().ByIndex(kPodsByNode, change.name.name)) {
+    jobs.insert(JobOf(*pod));
   }
   for (const std::string& job : jobs) enqueue_(job);
 }

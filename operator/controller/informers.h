@@ -1,5 +1,5 @@
-// The operator's caches of jobs, pods and nodes, and which jobs are to be looked at when something in
-// them changes.
+// The operator's caches of jobs, pods and nodes, and which jobs are to be looked at when something
+// in them changes.
 #pragma once
 
 #include <functional>
@@ -12,9 +12,13 @@
 
 namespace swarm::controller {
 
+/// The indexes of the store of pods: by "ns/name" of the job, and by the name of the node.
+inline constexpr std::size_t kPodsByJob = 0, kPodsByNode = 1;
+std::vector<kube::IndexKey> PodIndexes();
+
 struct InformerOptions {
-  std::string ns;      ///< empty: all namespaces
-  bool nodes = true;   ///< false: we may not read nodes
+  std::string ns;     ///< empty: all namespaces
+  bool nodes = true;  ///< false: we may not read nodes
 };
 
 /// Owns a thread for each resource.
@@ -32,7 +36,7 @@ class Informers {
   bool WaitForSync(Duration limit, std::stop_token stop = {}) const;
 
   const kube::Store& jobs() const { return jobs_->store(); }
-  const kube::Store& pods() const { return pods_->store(); }  ///< ByLabel: the name of the job
+  const kube::Store& pods() const { return pods_->store(); }
   /// Null if they cannot be read.
   const kube::Store* nodes() const { return nodes_ ? &nodes_->store() : nullptr; }
 
@@ -50,10 +54,5 @@ class Informers {
   const Enqueue enqueue_;
   std::unique_ptr<kube::Reflector> jobs_, pods_, nodes_;
 };
-
-/// Takes from a pod what no decision needs: most of its spec. Must not throw.
-void TrimPod(nlohmann::json& pod);
-/// Takes from a node what no decision needs: its images, addresses, capacities.
-void TrimNode(nlohmann::json& node);
 
 }  // namespace swarm::controller

@@ -1,5 +1,5 @@
-// What the operator remembers of a job between two looks at it, besides what its status says. All of
-// it can be lost: then things are done once more, which changes nothing.
+// What the operator remembers of a job between two looks at it, besides what its status says. All
+// of it can be lost: then things are done once more, which changes nothing.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ namespace swarm::controller {
 
 /// Of one pod.
 struct PodMemory {
-  std::string node_uid;     ///< of the node it was first seen on
+  std::string node_uid;  ///< of the node it was first seen on
   bool was_gated = false;
   api::WallTime waiting_since{};  ///< its creation, or when its gates were seen to be gone
 };
@@ -40,12 +40,18 @@ struct JobMemory {
   std::optional<plan::Refusal> refusal;
   std::optional<api::WallTime> moved;  ///< when the trainer was last told of a move
   std::optional<api::WallTime> status_written;
-  std::uint64_t judged_generation = 0;        ///< whose pods the API server has judged
-  std::vector<std::string> judgement;         ///< what is wrong with them
-  std::uint64_t directs = 0;                  ///< messages to the trainer so far
-  std::set<std::string> ordered;              ///< what the last of them said, to count what is new
+  std::uint64_t judged_generation = 0;  ///< whose pods the API server has judged
+  std::vector<std::string> judgement;   ///< what is wrong with them
+  std::uint64_t directs = 0;            ///< messages to the trainer so far
+  std::set<std::string> ordered;        ///< what the last of them said, to count what is new
   std::optional<std::chrono::system_clock::time_point> renew_at;  ///< of the certificates
-  std::string identity_trouble;  ///< why there are none; told once
+  std::string identity_trouble;                                   ///< why there are none; told once
+
+  /// Whether the node of the pod with this UID has been seen.
+  bool KnewNodeOf(const std::string& pod_uid) const {
+    const auto found = pods.find(pod_uid);
+    return found != pods.end() && !found->second.node_uid.empty();
+  }
 };
 
 /// Thread-safe as a map; what it holds is not.

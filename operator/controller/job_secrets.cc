@@ -9,11 +9,15 @@ namespace {
 
 using nlohmann::json;
 
-json WithContent(json secret, const SecretContent& content) {
+json Encoded(const SecretContent& content) {
   json data = json::object();
   for (const auto& [key, value] : content) data[key] = EncodeBase64(value);
+  return data;
+}
+
+json WithContent(json secret, const SecretContent& content) {
   secret["type"] = "Opaque";
-  secret["data"] = std::move(data);
+  secret["data"] = Encoded(content);
   return secret;
 }
 
@@ -69,7 +73,7 @@ Result<HeldIdentities> JobSecrets::Ensure(const kube::ObjectName& job, const std
   const Place place{job, job_uid, make_secret};
   const auto renewed = [&]() -> Status {
     if (!held) {
-      ASSIGN_OR_RETURN(held, Read(place));
+      ASSIGN_OR_RETURN(held, Read(place, now));
     }
     return Renew(place, wanted, now, held.get());
   }();
@@ -82,7 +86,7 @@ Result<HeldIdentities> JobSecrets::Ensure(const kube::ObjectName& job, const std
   return held->identities;
 }
 
-Result<std::shared_ptr<JobSecrets::Held>> JobSecrets::Read(const Place& place) {
+Result<std::shared_ptr<JobSecrets::Held>> JobSecrets::Read(const Place& place, WallTime now) {
   ASSIGN_OR_RETURN(identity::JobAuthority authority, ReadOrMakeAuthority(place));
   auto held = std::make_shared<Held>();
   held->authority = std::make_shared<const identity::JobAuthority>(std::move(authority));
@@ -91,7 +95,7 @@ Result<std::shared_ptr<JobSecrets::Held>> JobSecrets::Read(const Place& place) {
   const auto secret = client_.Get(kube::resources::Secrets(), name);
   if (secret.ok()) {
     if (!IsOwnedBy(**secret, place.job_uid)) return NotOurs(name);
-    held->content = ContentOf(**secret);
+    held->pairs = JudgeIdentities(*held->authority, place.job.name, ContentOf(**secret), now);
     held->resource_version = kube::ResourceVersionOf(**secret);
   } else if (secret.status().code() != StatusCode::kNotFound) {
     return secret.status();
@@ -120,23 +124,33 @@ Result<identity::JobAuthority> JobSecrets::ReadOrMakeAuthority(const Place& plac
                             "; delete it, and a new one is made");
 }
 
+Result<std::string> JobSecrets::Write(const Place& place, const IdentityChange& change,
+                                      const std::string& resource_version) {
+  const std::string name = place.job.name + "-identities";
+  kube::Object written;
+  if (resource_version.empty()) {
+    ASSIGN_OR_RETURN(written, client_.Create(kube::resources::Secrets(),
+                                             WithContent(place.make_secret(name), change.put)));
+    return kube::ResourceVersionOf(*written);
+  }
+  json data = Encoded(change.put);
+  for (const std::string& key : change.removed) data[key] = nullptr;
+  // The version makes sure that this is what was judged.
+  const json patch = {{"metadata", {{"resourceVersion", resource_version}}},
+                      {"data", std::move(data)}};
+  ASSIGN_OR_RETURN(written, client_.Patch(kube::resources::Secrets(), {place.job.ns, name},
+                                          kube::PatchType::kMerge, patch));
+  return kube::ResourceVersionOf(*written);
+}
+
 Status JobSecrets::Renew(const Place& place, const IdentitiesWanted& wanted, WallTime now,
                          Held* held) {
-  ASSIGN_OR_RETURN(Identities renewed,
-                   RenewIdentities(*held->authority, wanted, held->content, now));
-  if (held->resource_version.empty() || renewed.content != held->content) {
-    json secret =
-        WithContent(place.make_secret(place.job.name + "-identities"), renewed.content);
-    kube::Object written;
-    if (held->resource_version.empty()) {
-      ASSIGN_OR_RETURN(written, client_.Create(kube::resources::Secrets(), secret));
-    } else {
-      secret["metadata"]["resourceVersion"] = held->resource_version;
-      ASSIGN_OR_RETURN(written, client_.Update(kube::resources::Secrets(), secret));
-    }
-    held->resource_version = kube::ResourceVersionOf(*written);
-    held->content = std::move(renewed.content);
+  ASSIGN_OR_RETURN(IdentityChange change,
+                   ChangeIdentities(*held->authority, wanted, held->pairs, now));
+  if (held->resource_version.empty() || !change.put.empty() || !change.removed.empty()) {
+    ASSIGN_OR_RETURN(held->resource_version, Write(place, change, held->resource_version));
   }
+  held->pairs = std::move(change.held);
   // No older than the trainer's, whose age renew_at knows.
   if (held->identities.self.key.empty() || now >= held->identities.renew_at ||
       wanted.trainer != held->wanted.trainer) {
@@ -144,7 +158,7 @@ Status JobSecrets::Renew(const Place& place, const IdentitiesWanted& wanted, Wal
                      held->authority->Issue("operator", identity::OperatorUri(place.job_uid)));
   }
   held->wanted = wanted;
-  held->identities.renew_at = renewed.renew_at;
+  held->identities.renew_at = change.renew_at;
   return Status();
 }
 

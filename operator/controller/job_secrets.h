@@ -1,5 +1,5 @@
-// The two Secrets of each job as they are in the cluster: read once, kept in memory, written when
-// something is due.
+// The two Secrets of each job as they are in the cluster: read once, then changed when something is
+// due. Of the pods' keys none is kept in memory.
 #pragma once
 
 #include <functional>
@@ -16,9 +16,9 @@ namespace swarm::controller {
 
 /// What an operator holds of a job's identities.
 struct HeldIdentities {
-  std::string ca;               ///< PEM
-  identity::KeyPair self;       ///< the operator's own, for talking to the trainer
-  WallTime renew_at;            ///< when Ensure has something to do again
+  std::string ca;          ///< PEM
+  identity::KeyPair self;  ///< the operator's own, for talking to the trainer
+  WallTime renew_at;       ///< when Ensure has something to do again
 };
 
 /// Thread-safe; of one job only one call runs at a time.
@@ -42,7 +42,7 @@ class JobSecrets {
   struct Held {
     std::shared_ptr<const identity::JobAuthority> authority;
     IdentitiesWanted wanted;
-    SecretContent content;
+    HeldPairs pairs;
     std::string resource_version;  // of JOB-identities; empty: there is none
     HeldIdentities identities;
   };
@@ -54,8 +54,10 @@ class JobSecrets {
   };
 
   std::shared_ptr<Held> Find(const std::string& job_uid) const;
-  Result<std::shared_ptr<Held>> Read(const Place& place);
+  Result<std::shared_ptr<Held>> Read(const Place& place, WallTime now);
   Result<identity::JobAuthority> ReadOrMakeAuthority(const Place& place);
+  Result<std::string> Write(const Place& place, const IdentityChange& change,
+                            const std::string& resource_version);
   Status Renew(const Place& place, const IdentitiesWanted& wanted, WallTime now, Held* held);
 
   kube::Client& client_;

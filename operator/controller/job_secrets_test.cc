@@ -72,6 +72,7 @@ TEST_F(JobSecretsTest, KeysOfWorkersThatAreGoneAreRemoved) {
   const json data = Found("llama-identities")["data"];
   EXPECT_FALSE(data.contains("w0.key"));
   EXPECT_TRUE(data.contains("w1.key") && data.contains("w2.key"));
+  EXPECT_FALSE(server_->writes().back().body["data"].contains("w1.key")) << "which is as it was";
 }
 
 TEST_F(JobSecretsTest, AtHalfOfTheirLifeAllAreRenewedAndTheOperatorsToo) {

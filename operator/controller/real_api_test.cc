@@ -100,7 +100,7 @@ class ControllerRealApiTest : public kube::ApiServerUnderTest {
     const auto pods = client_->List(Pods(), {.ns = ns_});
     EXPECT_TRUE(pods.ok()) << pods.status().ToString();
     if (pods.ok()) {
-      for (const auto& pod : pods->items) names.insert(kube::NameOf(*pod).name);
+      for (const auto& pod : pods->Unpack()) names.insert(kube::NameOf(*pod).name);
     }
     return names;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "api/enum_names.h"
@@ -10,6 +11,7 @@
 #include "operator/controller/informers.h"
 #include "operator/objects/names.h"
 #include "operator/objects/read.h"
+#include "operator/objects/trim.h"
 
 namespace swarm::controller {
 namespace {
@@ -67,7 +69,7 @@ Reconciled Reconciler::Reconcile(const kube::ObjectName& name) {
   const std::shared_ptr<JobMemory> memory = memories_.Of(name, uid);
   auto decision = Decide(ReadCaches(job), memory.get());
   if (decision.ok() && NeedsServer(decision->plan)) {
-    auto snapshot = ReadServer(name, uid);
+    auto snapshot = ReadServer(name, uid, *memory);
     if (snapshot.status().code() == StatusCode::kNotFound) return {};  // the cache will hear of it
     if (!snapshot.ok()) return {snapshot.status(), std::nullopt};
     decision = Decide(*std::move(snapshot), memory.get());
@@ -87,8 +89,9 @@ Reconciled Reconciler::Reconcile(const kube::ObjectName& name) {
     next = std::min(next, *memory->renew_at);
   }
   if (next != kube::WallTime::max()) {
-    reconciled.look_again = std::max(std::chrono::duration_cast<Duration>(next - decision->now.wall),
-                                     Duration(std::chrono::milliseconds(100)));
+    reconciled.look_again =
+        std::max(std::chrono::duration_cast<Duration>(next - decision->now.wall),
+                 Duration(std::chrono::milliseconds(100)));
   }
   return reconciled;
 }
@@ -104,12 +107,13 @@ Snapshot Reconciler::ReadCaches(kube::Object job) const {
   Snapshot snapshot;
   const kube::ObjectName name = kube::NameOf(*job);
   snapshot.job = std::move(job);
-  snapshot.pods = parts_.caches.pods.ByLabel(name.ns, name.name);
-  (void)AddNodes(/*live=*/false, &snapshot);
+  snapshot.pods = parts_.caches.pods.ByIndex(kPodsByJob, name.ToString());
+  (void)AddNodes(/*memory=*/nullptr, &snapshot);
   return snapshot;
 }
 
-Result<Snapshot> Reconciler::ReadServer(const kube::ObjectName& name, const std::string& uid) {
+Result<Snapshot> Reconciler::ReadServer(const kube::ObjectName& name, const std::string& uid,
+                                        const JobMemory& memory) {
   Snapshot snapshot;
   ASSIGN_OR_RETURN(snapshot.job, parts_.client.Get(kube::resources::SwarmJobs(), name));
   if (kube::UidOf(*snapshot.job) != uid) {
@@ -120,21 +124,23 @@ Result<Snapshot> Reconciler::ReadServer(const kube::ObjectName& name, const std:
                    parts_.client.List(kube::resources::Pods(),
                                       {.ns = name.ns,
                                        .label_selector = objects::PodSelector(name.name),
-                                       .trim = TrimPod}));
-  snapshot.pods = std::move(pods.items);
-  RETURN_IF_ERROR(AddNodes(/*live=*/true, &snapshot));
+                                       .trim = objects::TrimPod}));
+  snapshot.pods = pods.Unpack();
+  RETURN_IF_ERROR(AddNodes(&memory, &snapshot));
   return snapshot;
 }
 
-Status Reconciler::AddNodes(bool live, Snapshot* snapshot) const {
+/// With `memory`, the server is asked for what the cache lacks: a node that is new is not to be
+/// taken for one that is gone. What was in the cache when a pod was first seen on it is no new one.
+Status Reconciler::AddNodes(const JobMemory* memory, Snapshot* snapshot) const {
   snapshot->nodes_known = parts_.caches.nodes != nullptr;
   if (!snapshot->nodes_known) return Status();
+  std::set<std::string> seen;
   for (const kube::Object& pod : snapshot->pods) {
     const std::string name = kube::TextAt(*pod, "/spec/nodeName");
-    if (name.empty() || snapshot->nodes.contains(name)) continue;
+    if (name.empty() || !seen.insert(name).second) continue;
     kube::Object node = parts_.caches.nodes->Get({"", name});
-    if (!node && live) {
-      // A node that is new is not to be taken for one that is gone.
+    if (!node && memory && !memory->KnewNodeOf(kube::UidOf(*pod))) {
       auto read = parts_.client.Get(kube::resources::Nodes(), {"", name});
       if (!read.ok() && read.status().code() != StatusCode::kNotFound) return read.status();
       if (read.ok()) node = *std::move(read);
@@ -149,11 +155,10 @@ Result<Reconciler::Decision> Reconciler::Decide(Snapshot snapshot, JobMemory* me
   decision.now = clocks_();
   ASSIGN_OR_RETURN(decision.view, objects::ReadJob(*snapshot.job));
   RETURN_IF_ERROR(Judge(decision.view, memory));
-  decision.observed =
-      Observe(decision.view, snapshot,
-              {decision.now, leadership_.watching_since, leadership_.term,
-               parts_.links.View(kube::NameOf(*snapshot.job).ToString())},
-              memory);
+  decision.observed = Observe(decision.view, snapshot,
+                              {decision.now, leadership_.watching_since, leadership_.term,
+                               parts_.links.View(kube::NameOf(*snapshot.job).ToString())},
+                              memory);
   decision.snapshot = std::move(snapshot);
   if (decision.observed.job.job) {
     decision.observed.children = parts_.actor.GoodChildren(ActingFor(decision, memory));
@@ -211,17 +216,16 @@ Status Reconciler::Write(const Decision& decision, JobMemory* memory) {
   json status = api::StatusToJson(plan.status);
   if (object.value("status", json()) == status) return Status();
   object["status"] = std::move(status);
-  const auto written = parts_.client.Update(kube::resources::SwarmJobs(), object,
-                                            {.subresource = "status"});
+  const auto written =
+      parts_.client.Update(kube::resources::SwarmJobs(), object, {.subresource = "status"});
   RETURN_IF_ERROR(written.status());
   parts_.figures.StatusWritten();
   memory->status_written = decision.observed.now;
   const std::vector<std::uint64_t>& open = plan.status.openWorkers;
   std::erase_if(memory->creations, [&](const auto& each) {
     const auto& [role, number] = each.first;
-    return role == plan::PodRole::kTrainer
-               ? number < plan.status.trainer.term
-               : !std::binary_search(open.begin(), open.end(), number);
+    return role == plan::PodRole::kTrainer ? number < plan.status.trainer.term
+                                           : !std::binary_search(open.begin(), open.end(), number);
   });
   JobCounters ends;
   for (const plan::PodEnd& end : plan.ends) ++ends.pod_ends[{RoleOf(end.role), CauseOf(end.cause)}];

@@ -1,7 +1,8 @@
 // One look at one job: observe, decide, reserve, act, report.
 //
 // The caches may be behind what this very process did a moment ago. So they only tell whether there
-// is something to do; what is done is decided once more, on what the API server says at that moment.
+// is something to do; what is done is decided once more, on what the API server says at that
+// moment.
 #pragma once
 
 #include <functional>
@@ -22,7 +23,7 @@ namespace swarm::controller {
 /// What a reconcile reads without asking the server.
 struct Caches {
   const kube::Store& jobs;
-  const kube::Store& pods;             ///< indexed by the name of the job
+  const kube::Store& pods;             ///< with PodIndexes
   const kube::Store* nodes = nullptr;  ///< null: nodes may not be read
 };
 
@@ -70,8 +71,9 @@ class Reconciler {
 
   void Forget(const kube::ObjectName& name);
   Snapshot ReadCaches(kube::Object job) const;
-  Result<Snapshot> ReadServer(const kube::ObjectName& name, const std::string& uid);
-  Status AddNodes(bool live, Snapshot* snapshot) const;
+  Result<Snapshot> ReadServer(const kube::ObjectName& name, const std::string& uid,
+                              const JobMemory& memory);
+  Status AddNodes(const JobMemory* memory, Snapshot* snapshot) const;
   Result<Decision> Decide(Snapshot snapshot, JobMemory* memory);
   Status Judge(const objects::JobView& view, JobMemory* memory);
   void Link(const Decision& decision, JobMemory* memory);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "operator/controller/cluster_under_test.h"
+#include "operator/objects/names.h"
 
 namespace swarm::controller {
 namespace {
@@ -98,10 +99,33 @@ TEST_F(ReconcilerTest, AtRestNothingIsWritten) {
 
 TEST_F(ReconcilerTest, AnOperatorThatBeginsAnewFindsNothingToChange) {
   SubmitAndRun();
-  const std::uint64_t changes = cluster_.server->changes();
+  const std::size_t writes = cluster_.server->writes().size();
   OperatorUnderTest second(cluster_.server, &cluster_.trainers, 2);
   second.Settle();
-  EXPECT_EQ(cluster_.server->changes(), changes);
+  EXPECT_THAT(cluster_.server->writes(), SizeIs(writes));
+}
+
+TEST_F(ReconcilerTest, AnOperatorThatBeginsAnewMendsWhatSomebodyHasChanged) {
+  SubmitAndRun();
+  const kube::ObjectName name{"team", "tiny-job"};
+  const json config = *cluster_.server->Find(kube::resources::ConfigMaps(), name);
+  cluster_.server->Edit(kube::resources::ConfigMaps(), name,
+                        [](json& object) { object["data"]["job.json"] = "{}"; });
+  OperatorUnderTest second(cluster_.server, &cluster_.trainers, 2);
+  second.Settle();
+  EXPECT_EQ((*cluster_.server->Find(kube::resources::ConfigMaps(), name))["data"], config["data"]);
+}
+
+TEST_F(ReconcilerTest, WhatAnEarlierOperatorWantedAndThisOneDoesNotIsWrittenAnew) {
+  SubmitAndRun();
+  const kube::ObjectName name{"team", "tiny-job"};
+  cluster_.server->Edit(kube::resources::ConfigMaps(), name, [](json& object) {
+    object["metadata"]["annotations"][objects::kAppliedAnnotation] = "of another version";
+  });
+  const std::size_t writes = cluster_.server->writes().size();
+  OperatorUnderTest second(cluster_.server, &cluster_.trainers, 2);
+  second.Settle();
+  EXPECT_THAT(cluster_.server->writes(), SizeIs(writes + 1));
 }
 
 TEST_F(ReconcilerTest, ACacheThatIsBehindDoesNoHarm) {
@@ -147,13 +171,14 @@ TEST_F(ReconcilerTest, OfTwoThatBelieveToLeadOneReserves) {
   operator_.FillCaches();
   second.FillCaches();
   bool between = false;
-  cluster_.server->SetHook([&](const FakeApiServer::Call& call) -> std::optional<kube::HttpResponse> {
-    if (call.subresource == "status" && !between) {
-      between = true;  // while the first one's reservation is on its way
-      EXPECT_TRUE(second.Look().ok());
-    }
-    return std::nullopt;
-  });
+  cluster_.server->SetHook(
+      [&](const FakeApiServer::Call& call) -> std::optional<kube::HttpResponse> {
+        if (call.subresource == "status" && !between) {
+          between = true;  // while the first one's reservation is on its way
+          EXPECT_TRUE(second.Look().ok());
+        }
+        return std::nullopt;
+      });
   EXPECT_EQ(operator_.Look().code(), StatusCode::kAborted);
   EXPECT_TRUE(between);
   for (int i = 0; i < 5; ++i) {
@@ -311,8 +336,8 @@ TEST_F(ReconcilerTest, AWorkerOnANodeWithNoticeLeavesInOrderAndIsReplacedAtOnce)
   cluster_.server->Edit(
       kube::resources::Nodes(), {"", kube::TextAt(cluster_.pod("tiny-w1"), "/spec/nodeName")},
       [](json& node) {
-        node["spec"]["taints"] = {{{"key", "aws-node-termination-handler/spot-itn"},
-                                   {"effect", "NoSchedule"}}};
+        node["spec"]["taints"] = {
+            {{"key", "aws-node-termination-handler/spot-itn"}, {"effect", "NoSchedule"}}};
       });
   operator_.Settle();
   EXPECT_TRUE(cluster_.pod("tiny-w1")["metadata"].contains("deletionTimestamp"));
@@ -333,8 +358,8 @@ TEST_F(ReconcilerTest, WhereAStageHasTooFewTheTrainerIsToldWhoMoves) {
                                                .state = protocol::WorkerState::kReady});
   }
   training.balance.state_load_seconds = 1;
-  cluster_.trainers.Say(
-      kube::TextAt(cluster_.pod("tiny-trainer-1"), "/status/podIP") + ":7000", training);
+  cluster_.trainers.Say(kube::TextAt(cluster_.pod("tiny-trainer-1"), "/status/podIP") + ":7000",
+                        training);
   ASSERT_TRUE(cluster_.server->Await([&] {
     operator_.FillCaches();
     (void)operator_.Look();

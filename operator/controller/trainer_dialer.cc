@@ -6,6 +6,10 @@
 namespace swarm::controller {
 namespace {
 
+/// A trainer that was lost is followed by another at another address, which is tried at once: this
+/// one hardly ever comes back, and each try costs a few milliseconds.
+constexpr Duration kRedialMax = std::chrono::seconds(30);
+
 class DialledTrainer final : public TrainerConnection {
  public:
   explicit DialledTrainer(std::unique_ptr<trainer::Observer> observer)
@@ -36,6 +40,7 @@ TrainerLinks::Connect MakeTrainerDialer(const DialerOptions& options) {
                                             .ca = address.ca,
                                             .certificate = address.self.certificate,
                                             .key = address.self.key,
+                                            .redial_max = kRedialMax,
                                             .loop = loop}));
     return std::unique_ptr<TrainerConnection>(
         std::make_unique<DialledTrainer>(std::move(observer)));

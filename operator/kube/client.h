@@ -29,8 +29,10 @@ struct ListOptions {
 };
 
 struct ObjectList {
-  std::vector<Object> items;     ///< each with apiVersion and kind, which the server leaves out
-  std::string resource_version;  ///< where a watch goes on
+  std::vector<PackedObject> items;  ///< each with apiVersion and kind, which the server leaves out
+  std::string resource_version;     ///< where a watch goes on
+
+  std::vector<Object> Unpack() const;
 };
 
 /// How long a call may take with all its tries; none: as long as the client's options say.

@@ -139,7 +139,7 @@ Result<ListPage> ParseListPage(std::string_view body, const TrimObject& trim) {
     if (NameOf(item).name.empty()) return DataLoss("an item of a list without a name");
     item["apiVersion"] = TextAt(list, "/apiVersion");
     item["kind"] = kind.substr(0, kind.size() - 4);
-    page.items.push_back(Share(std::move(item)));
+    page.items.emplace_back(item);
   }
   return page;
 }

@@ -52,7 +52,7 @@ struct WatchFrame {
 WatchFrame ParseWatchFrame(std::string_view frame, const TrimObject& trim);
 
 struct ListPage {
-  std::vector<Object> items;
+  std::vector<PackedObject> items;
   std::string resource_version;
   std::string next;  ///< the continue token; empty on the last page
 };

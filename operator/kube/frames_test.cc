@@ -128,9 +128,10 @@ TEST(ListPageTest, ItemsGetTheKindThatTheListHas) {
       TrimBookkeeping);
   ASSERT_TRUE(page.ok()) << page.status().ToString();
   ASSERT_EQ(page->items.size(), 2u);
-  EXPECT_EQ((*page->items[0])["kind"], "Pod");
-  EXPECT_EQ((*page->items[0])["apiVersion"], "v1");
-  EXPECT_EQ(LabelOf(*page->items[0], "items"), "x");
+  const Object first = page->items[0].Unpack();
+  EXPECT_EQ((*first)["kind"], "Pod");
+  EXPECT_EQ((*first)["apiVersion"], "v1");
+  EXPECT_EQ(LabelOf(*first, "items"), "x");
   EXPECT_EQ(page->resource_version, "7");
   EXPECT_EQ(page->next, "next");
 }

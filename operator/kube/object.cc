@@ -24,6 +24,14 @@ std::string MetadataOf(const json& object, const std::string& field) {
 
 }  // namespace
 
+PackedObject::PackedObject(const json& object) : bytes_(json::to_cbor(object)) {
+  bytes_.shrink_to_fit();
+}
+
+Object PackedObject::Unpack() const {
+  return std::make_shared<const json>(json::from_cbor(bytes_));
+}
+
 ObjectName ParseObjectName(std::string_view text) {
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos) return {"", std::string(text)};

@@ -21,7 +21,7 @@ class PitfallsTest : public ApiServerTest {
         .ThenAnswer(200, PodList("20", {Pod("b", "15")}))
         .Then(OpenWatch());
     const auto reflector = StartReflector();
-    EXPECT_THAT(changes_.WaitFor(4), ElementsAre("+a", "+b", "-a", "~b"));
+    EXPECT_THAT(changes_.WaitFor(4), ElementsAre("+a", "+b", "~b", "-a"));
     ASSERT_TRUE(server_.WaitForRequests(4));
     EXPECT_THAT(Asked(), ElementsAre("list 0", "watch 10", "list 10", "watch 20"));
     EXPECT_EQ(reflector->store().size(), 1u);

@@ -114,8 +114,9 @@ TEST_F(RealApiTest, AListInPagesIsTheWholeList) {
                                   {.ns = ns_, .label_selector = "story=" + ns_, .page_size = 3});
   ASSERT_TRUE(list.ok()) << list.status().ToString();
   ASSERT_EQ(list->items.size(), 7u);
-  EXPECT_EQ((*list->items[6])["kind"], "ConfigMap");
-  EXPECT_FALSE((*list->items[6])["metadata"].contains("managedFields"));
+  const Object last = list->items[6].Unpack();
+  EXPECT_EQ((*last)["kind"], "ConfigMap");
+  EXPECT_FALSE((*last)["metadata"].contains("managedFields"));
 }
 
 TEST_F(RealApiTest, AListThatMayNotBeOlderThanAVersionHasWhatCameSince) {
@@ -209,8 +210,9 @@ TEST_F(RealApiTest, EventsAndTheirCountsAreAccepted) {
   const auto events = client_->List(resources::Events(), {.ns = ns_});
   ASSERT_TRUE(events.ok()) << events.status().ToString();
   ASSERT_EQ(events->items.size(), 1u);
-  EXPECT_EQ((*events->items[0])["series"]["count"], 3);
-  EXPECT_EQ((*events->items[0])["regarding"]["name"], "a");
+  const Object event = events->items[0].Unpack();
+  EXPECT_EQ((*event)["series"]["count"], 3);
+  EXPECT_EQ((*event)["regarding"]["name"], "a");
 }
 
 }  // namespace

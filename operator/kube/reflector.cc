@@ -11,7 +11,7 @@ Reflector::Reflector(Client& client, ReflectorOptions options, OnChange on_chang
       options_(std::move(options)),
       on_change_(std::move(on_change)),
       timing_(timing),
-      store_(options_.index_label),
+      store_(options_.indexes),
       policy_(timing) {}
 
 Reflector::~Reflector() = default;
@@ -59,7 +59,7 @@ void Reflector::List(const ListWatchStep& step, std::stop_token stop) {
   }
   if (std::exchange(failing_, false)) LOG_INFO("listed {} again", options_.resource.plural);
   policy_.OnListed(list->resource_version);
-  for (const Change& change : store_.Replace(list->items)) on_change_(change);
+  store_.Replace(list->items, on_change_);
   const std::lock_guard lock(mutex_);
   synced_ = true;
   synced_changed_.notify_all();

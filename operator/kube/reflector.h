@@ -3,10 +3,10 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "operator/kube/client.h"
 #include "operator/kube/list_watch.h"
@@ -20,19 +20,15 @@ struct ReflectorOptions {
   std::string ns;  ///< empty: all namespaces
   std::string label_selector;
   std::string field_selector;
-  std::string index_label;  ///< of Store::ByLabel
+  std::vector<IndexKey> indexes;  ///< of the store
   /// What need not be kept. Pods have much of it.
   TrimObject trim = TrimBookkeeping;
   /// The longest silence of a watch: more than a server's interval between bookmarks, a minute.
   Duration idle_timeout = std::chrono::seconds(150);
 };
 
-/// Called on the reflector's thread, after the store has taken the change. Must return soon, must
-/// not throw.
-using OnChange = std::function<void(const Change&)>;
-
-/// Owns one thread. The store only ever changes by what the server said: while the server cannot be
-/// reached it stays as it was, and a list that failed empties nothing.
+/// Owns one thread, on which changes are told. The store only ever changes by what the server said:
+/// while the server cannot be reached it stays as it was, and a list that failed empties nothing.
 class Reflector {
  public:
   /// `client` and `timing` must outlive this.

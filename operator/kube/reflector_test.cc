@@ -23,7 +23,7 @@ TEST_F(ReflectorTest, TheStoreFollowsListAndWatch) {
   const Store& store = reflector->store();
   EXPECT_EQ(ResourceVersionOf(*store.Get({"ns", "a"})), "12");
   EXPECT_EQ(store.Get({"ns", "b"}), nullptr);
-  EXPECT_EQ(store.ByLabel("ns", "job-of-c").size(), 1u);
+  EXPECT_EQ(store.ByIndex(0, "job-of-c").size(), 1u);
 }
 
 TEST_F(ReflectorTest, ItIsSyncedWhenTheFirstListIsReportedWhole) {

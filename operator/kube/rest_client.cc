@@ -1,5 +1,6 @@
 #include "operator/kube/rest_client.h"
 
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -252,7 +253,7 @@ class RestClient final : public Client {
       auto page = ListPage(path, options, page_size, next);
       token_expired = !next.empty() && page.status().code() == StatusCode::kOutOfRange;
       if (!page.ok()) return page.status();
-      for (Object& item : page->items) list.items.push_back(std::move(item));
+      std::move(page->items.begin(), page->items.end(), std::back_inserter(list.items));
       list.resource_version = page->resource_version;
       next = page->next;
     } while (!next.empty());
@@ -286,6 +287,12 @@ class RestClient final : public Client {
 };
 
 }  // namespace
+
+std::vector<Object> ObjectList::Unpack() const {
+  std::vector<Object> objects;
+  for (const PackedObject& item : items) objects.push_back(item.Unpack());
+  return objects;
+}
 
 std::unique_ptr<Client> MakeRestClient(std::shared_ptr<HttpTransport> transport,
                                        std::shared_ptr<Credentials> credentials,

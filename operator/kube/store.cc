@@ -7,7 +7,7 @@ namespace swarm::kube {
 Object Store::Get(const ObjectName& name) const {
   const std::lock_guard lock(mutex_);
   const auto found = objects_.find(name);
-  return found == objects_.end() ? nullptr : found->second;
+  return found == objects_.end() ? nullptr : found->second.Unpack();
 }
 
 std::vector<Object> Store::List(const std::string& ns) const {
@@ -15,17 +15,17 @@ std::vector<Object> Store::List(const std::string& ns) const {
   std::vector<Object> listed;
   for (auto at = ns.empty() ? objects_.begin() : objects_.lower_bound({ns, ""});
        at != objects_.end() && (ns.empty() || at->first.ns == ns); ++at) {
-    listed.push_back(at->second);
+    listed.push_back(at->second.Unpack());
   }
   return listed;
 }
 
-std::vector<Object> Store::ByLabel(const std::string& ns, const std::string& value) const {
+std::vector<Object> Store::ByIndex(std::size_t index, const std::string& key) const {
   const std::lock_guard lock(mutex_);
   std::vector<Object> found;
-  const auto names = by_label_.find({ns, value});
-  if (names == by_label_.end()) return found;
-  for (const ObjectName& name : names->second) found.push_back(objects_.at(name));
+  const auto members = indexes_.at(index).find(key);
+  if (members == indexes_[index].end()) return found;
+  for (const auto* place : members->second) found.push_back(place->second.Unpack());
   return found;
 }
 
@@ -34,64 +34,72 @@ std::size_t Store::size() const {
   return objects_.size();
 }
 
-void Store::Index(const ObjectName& name, const Object& object, bool add) {
-  if (index_label_.empty()) return;
-  const std::string value = LabelOf(*object, index_label_);
-  if (value.empty()) return;
-  auto& names = by_label_[{name.ns, value}];
-  if (add) {
-    names.insert(name);
-  } else {
-    names.erase(name);
+void Store::Index(const Objects::value_type& place, const Object& object, bool add) {
+  for (std::size_t i = 0; i < indexes_.size(); ++i) {
+    const std::string key = index_keys_[i](*object);
+    if (key.empty()) continue;
+    Members& members = indexes_[i][key];
+    if (add) {
+      members.insert(&place);
+    } else {
+      members.erase(&place);
+    }
+    if (members.empty()) indexes_[i].erase(key);
   }
-  if (names.empty()) by_label_.erase({name.ns, value});
 }
 
 std::optional<Change> Store::Put(const Object& object) {
+  const std::lock_guard lock(mutex_);
   const ObjectName name = NameOf(*object);
-  Object& place = objects_[name];
-  const Object before = place;
-  if (before) {
+  const auto [place, is_new] = objects_.try_emplace(name, *object);
+  Object before;
+  if (!is_new) {
+    before = place->second.Unpack();
     // Equality is all that may be asked of versions.
     if (ResourceVersionOf(*before) == ResourceVersionOf(*object) &&
         UidOf(*before) == UidOf(*object)) {
       return std::nullopt;
     }
-    Index(name, before, /*add=*/false);
+    Index(*place, before, /*add=*/false);
+    place->second = PackedObject(*object);
   }
-  place = object;
-  Index(name, object, /*add=*/true);
+  Index(*place, object, /*add=*/true);
   return Change{name, before, object};
 }
 
 std::optional<Change> Store::Remove(const ObjectName& name, const Object& last) {
+  const std::lock_guard lock(mutex_);
   const auto found = objects_.find(name);
   if (found == objects_.end()) return std::nullopt;
-  Index(name, found->second, /*add=*/false);
-  // The last state says more than the one we had.
-  Change change{name, last ? last : found->second, nullptr};
+  const Object known = found->second.Unpack();
+  Index(*found, known, /*add=*/false);
   objects_.erase(found);
-  return change;
+  // The last state says more than the one we had.
+  return Change{name, last ? last : known, nullptr};
 }
 
-std::vector<Change> Store::Replace(const std::vector<Object>& objects) {
-  const std::lock_guard lock(mutex_);
-  std::vector<Change> changes;
+void Store::Replace(const std::vector<PackedObject>& objects, const OnChange& on_change) {
   std::set<ObjectName> listed;
-  for (const Object& object : objects) listed.insert(NameOf(*object));
-  std::vector<ObjectName> gone;
+  for (const PackedObject& packed : objects) {
+    const Object object = packed.Unpack();
+    listed.insert(NameOf(*object));
+    if (const auto change = Put(object)) on_change(*change);
+  }
+  for (const ObjectName& name : NamesWithout(listed)) {
+    if (const auto change = Remove(name, nullptr)) on_change(*change);
+  }
+}
+
+std::vector<ObjectName> Store::NamesWithout(const std::set<ObjectName>& listed) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ObjectName> names;
   for (const auto& [name, object] : objects_) {
-    if (!listed.contains(name)) gone.push_back(name);
+    if (!listed.contains(name)) names.push_back(name);
   }
-  for (const ObjectName& name : gone) changes.push_back(*Remove(name, nullptr));
-  for (const Object& object : objects) {
-    if (auto change = Put(object)) changes.push_back(*std::move(change));
-  }
-  return changes;
+  return names;
 }
 
 std::optional<Change> Store::Apply(const WatchEvent& event) {
-  const std::lock_guard lock(mutex_);
   switch (event.type) {
     case WatchEvent::Type::kAdded:
     case WatchEvent::Type::kModified:

@@ -22,6 +22,8 @@ inline constexpr const char* kTrainerRole = "trainer";
 /// Of a pod template: the device a worker computes on, cpu or cuda:N, where the resources of its
 /// pool do not tell.
 inline constexpr const char* kDeviceAnnotation = "swarmjob.dev/device";
+/// Of what is made for a job: a hash of what the operator wanted of it.
+inline constexpr const char* kAppliedAnnotation = "swarmjob.dev/applied";
 /// Of a node: the trainer keeps off it, as off the clouds' own labels for spot nodes.
 inline constexpr const char* kSpotLabel = "swarmjob.dev/spot";
 

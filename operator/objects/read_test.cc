@@ -9,6 +9,7 @@
 #include "api/status_json.h"
 #include "operator/objects/job_under_test.h"
 #include "operator/objects/names.h"
+#include "operator/objects/trim.h"
 
 namespace swarm::objects {
 namespace {
@@ -36,6 +37,14 @@ json PodObject() {
         {"name": "sidecar", "state": {"terminated": {"exitCode": 9}}},
         {"name": "worker", "state": {"running": {}}}]}
   })");
+}
+
+json NodeObject() {
+  return json::parse(R"({
+      "metadata": {"name": "n1", "uid": "u", "creationTimestamp": "2026-11-21T14:00:00Z"},
+      "spec": {"taints": [{"key": "aws-node-termination-handler/spot-itn", "effect": "NoSchedule"}]},
+      "status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
+                                 "message": "Kubelet stopped"}]}})");
 }
 
 /// The pod with `change` merged into it.
@@ -183,23 +192,6 @@ TEST(ReadPodTest, APodThatIsNotOneOfAJobIsNone) {
   }
 }
 
-TEST(ReadNodeTest, ANodeIsItsTaintsAndConditions) {
-  const plan::ObservedNode node = ReadNode(json::parse(R"({
-      "metadata": {"name": "n1", "uid": "u", "creationTimestamp": "2026-11-21T14:00:00Z"},
-      "spec": {"taints": [{"key": "aws-node-termination-handler/spot-itn", "effect": "NoSchedule"}]},
-      "status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
-                                 "message": "Kubelet stopped"}]}})"));
-  EXPECT_EQ(node.uid, "u");
-  EXPECT_EQ(node.created, At("2026-11-21T14:00:00Z"));
-  EXPECT_FALSE(node.deleted);
-  ASSERT_EQ(node.taints.size(), 1u);
-  EXPECT_EQ(node.taints[0],
-            (plan::Taint{"aws-node-termination-handler/spot-itn", "", "NoSchedule"}));
-  ASSERT_EQ(node.conditions.size(), 1u);
-  EXPECT_EQ(node.conditions[0],
-            (plan::NodeCondition{"Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped"}));
-}
-
 // Every place in `value` that can be replaced.
 void Places(json& value, std::vector<json*>* places) {
   places->push_back(&value);
@@ -225,6 +217,52 @@ void Spoil(json* object) {
     json* place = places[*rc::gen::inRange<std::size_t>(0, places.size())];
     *place = kValues[*rc::gen::inRange<std::size_t>(0, kValues.size())];
   }
+}
+
+TEST(TrimTest, WhatIsReadIsKeptAndTheRestIsNot) {
+  json pod = PodObject();
+  pod["metadata"].update(json::parse(R"({"managedFields": [{}], "resourceVersion": "5",
+      "ownerReferences": [{"kind": "SwarmJob", "uid": "u", "controller": true}]})"));
+  pod["status"].update(
+      json::parse(R"({"podIP": "10.0.0.7", "hostIP": "10.0.0.1", "qosClass": "Burstable"})"));
+  pod["status"]["conditions"].push_back({{"type", "Initialized"}, {"status", "True"}});
+  pod["spec"]["volumes"] = json::array({1});
+  json trimmed = pod;
+  TrimPod(trimmed);
+  EXPECT_EQ(trimmed["metadata"]["resourceVersion"], "5");
+  EXPECT_EQ(trimmed["metadata"]["ownerReferences"],
+            json::parse(R"([{"uid": "u", "controller": true}])"));
+  EXPECT_EQ(trimmed["spec"], json({{"nodeName", "n1"}}));
+  EXPECT_EQ(trimmed["status"]["podIP"], "10.0.0.7");
+  EXPECT_EQ(trimmed["status"]["conditions"].size(), 2u);
+  EXPECT_FALSE(trimmed["status"].contains("qosClass"));
+}
+
+TEST(TrimTest, NoReaderMissesAnything) {
+  EXPECT_TRUE(rc::check("trimmed and whole objects read alike, whatever they are", [] {
+    json object = *rc::gen::arbitrary<bool>() ? PodObject() : NodeObject();
+    object["status"]["reason"] = "Evicted";
+    object["spec"]["schedulingGates"] = json::array({{{"name", "kueue"}}});
+    Spoil(&object);
+    json pod = object, node = object;
+    TrimPod(pod);
+    TrimNode(node);
+    RC_ASSERT(ReadPod(pod) == ReadPod(object));
+    RC_ASSERT(ReadNode(node) == ReadNode(object));
+  }));
+}
+
+TEST(ReadNodeTest, ANodeIsItsTaintsAndConditions) {
+  const plan::ObservedNode node = ReadNode(NodeObject());
+  EXPECT_EQ(node.uid, "u");
+  EXPECT_EQ(node.created, At("2026-11-21T14:00:00Z"));
+  EXPECT_FALSE(node.deleted);
+  ASSERT_EQ(node.taints.size(), 1u);
+  EXPECT_EQ(node.taints[0],
+            (plan::Taint{"aws-node-termination-handler/spot-itn", "", "NoSchedule"}));
+  ASSERT_EQ(node.conditions.size(), 1u);
+  EXPECT_EQ(node.conditions[0],
+            (plan::NodeCondition{"Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped"}));
 }
 
 TEST(ReadTest, ObjectsWithAnyValueAnywhereAreAnswered) {

@@ -10,7 +10,8 @@ Result<std::unique_ptr<Observer>> DialObserver(const DialledObserverOptions& opt
                                     .job = options.job_uid,
                                     .trust_domain = options.trust_domain,
                                     .plaintext = options.ca.empty(),
-                                    .loop = options.loop};
+                                    .loop = options.loop,
+                                    .redial_max = options.redial_max};
   if (!endpoint_options.plaintext) {
     endpoint_options.tls_pem = net::TlsPem{options.ca, options.certificate, options.key};
   }

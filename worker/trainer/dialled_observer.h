@@ -16,7 +16,8 @@ struct DialledObserverOptions {
   std::string trust_domain = "swarmjob.local";
   std::string ca, certificate, key;  ///< PEM; all empty: no TLS
   Duration interval = std::chrono::seconds(1);
-  std::shared_ptr<Loop> loop;  ///< that many share; null: two threads of its own
+  Duration redial_max = std::chrono::seconds(3);  ///< between two tries, if it does not answer
+  std::shared_ptr<Loop> loop;                     ///< that many share; null: two threads of its own
 };
 
 /// Errors: kInvalidArgument (a certificate that is none, or names somebody else).

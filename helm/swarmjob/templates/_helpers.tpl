@@ -98,7 +98,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
   verbs: [get, create, patch]
 - apiGroups: [""]
   resources: [secrets]
-  verbs: [get, create, update]  # never list: only those of its jobs, by name
+  verbs: [get, create, patch]  # never list: only those of its jobs, by name
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [get, create, patch]

@@ -138,7 +138,7 @@ class ApiServerTest : public ::testing::Test {
     options.resource = resources::Pods();
     options.ns = "ns";
     options.label_selector = "app=x";
-    options.index_label = "swarmjob.dev/job";
+    options.indexes = {[](const nlohmann::json& pod) { return LabelOf(pod, "swarmjob.dev/job"); }};
     options.idle_timeout = idle_timeout;
     auto reflector = std::make_unique<Reflector>(client(), options, changes_.Callback(), timing_);
     reflector->Start();

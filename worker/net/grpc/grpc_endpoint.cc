@@ -51,7 +51,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
         buffers_(std::make_shared<ReceiveBuffers>(options.unfinished_bytes_max,
                                                   options.idle_buffer_bytes_max)),
         loop_(options.loop ? options.loop : std::make_shared<Loop>("net")),
-        table_(options.self, ConnectionOptions(), this) {}
+        table_(options.self, {.backoff_max = options.redial_max}, this) {}
 
   Status Listen() {
     RefreshLater();

@@ -54,6 +54,9 @@ struct GrpcOptions {
   /// Runs what is not gRPC's own; several endpoints may share it. Null: a loop of its own.
   std::shared_ptr<Loop> loop;
 
+  /// The longest pause between two tries to reach a peer that does not answer.
+  Duration redial_max = std::chrono::seconds(3);
+
   /// Tells this process from earlier ones of the same id: must grow. 0: the wall clock, in ns.
   std::uint64_t instance = 0;
 };
