@@ -16,6 +16,7 @@ link's rate that these take in each direction at full speed; above 1 the link bi
 (headers taken off), microbatches in flight at the first stage (mean), and how busy this machine was.
 """
 import argparse
+import itertools
 import json
 import pathlib
 import resource
@@ -175,7 +176,7 @@ def main():
         for mode in options.modes.split(","):
             free = measure(options, 0, 0, codec, mode)
             cells = [(int(rate), int(rtt)) for rate in options.rates.split(",") for rtt in options.rtts.split(",")]
-            for result in [free, *(measure(options, *cell, codec, mode) for cell in cells)]:
+            for result in itertools.chain([free], (measure(options, *cell, codec, mode) for cell in cells)):
                 show(result, free)
                 results.append(result)
     if options.report:

@@ -24,7 +24,7 @@ struct Flags {
 /// Wakes up on time: no slack of timers, and before programs that compute.
 void BecomePunctual() {
   ::prctl(PR_SET_TIMERSLACK, 1);
-  const sched_param priority{.sched_priority = 1};
+  const sched_param priority{.sched_priority = 10};
   if (::sched_setscheduler(0, SCHED_RR, &priority) != 0) {
     LOG_WARN("no right to a real-time priority: packets may be late while others compute");
   }
