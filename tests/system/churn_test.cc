@@ -4,8 +4,6 @@
 namespace swarm::tests {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
