@@ -122,7 +122,10 @@ Status Actor::Do(const Acting& acting, const std::vector<plan::Action>& actions)
   if (creates) {
     // A pod whose certificate is not there would hang in ContainerCreating.
     const auto held = EnsureIdentities(acting);
-    if (!held.ok()) return held.status();
+    if (!held.ok()) {
+      RememberUntried(acting, actions);
+      return held.status();
+    }
   }
   Creating creating;
   for (const plan::Action& action : actions) {
@@ -199,6 +202,20 @@ Status Actor::ApplyObject(const Acting& acting, const kube::Resource& resource,
   const json marked = Marked(object);
   if (there.ok() && Has(**there, marked)) return Status();
   return client_.Apply(resource, marked).status();
+}
+
+void Actor::RememberUntried(const Acting& acting, const std::vector<plan::Action>& actions) {
+  const auto remember = [&](plan::Creation creation) {
+    creation.refused = true;
+    acting.memory->creations.try_emplace({creation.role, creation.number}, creation);
+  };
+  for (const plan::Action& action : actions) {
+    if (const auto* trainer = std::get_if<plan::CreateTrainer>(&action)) {
+      remember({.role = plan::PodRole::kTrainer, .number = trainer->term});
+    } else if (const auto* worker = std::get_if<plan::CreateWorker>(&action)) {
+      remember({.number = worker->ordinal, .pool = worker->pool});
+    }
+  }
 }
 
 Status Actor::CreateWorker(const Acting& acting, const plan::CreateWorker& action,

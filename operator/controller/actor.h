@@ -39,9 +39,9 @@ class Actor {
         figures_(figures),
         pod_options_(std::move(pod_options)) {}
 
-  /// In the order of `actions`; one that fails does not keep the next ones from being done. What the
-  /// server refuses for a reason that lasts is remembered for the next decision and is no error.
-  /// Returns the first error that another try may mend.
+  /// In the order of `actions`; one that fails does not keep the next ones from being done. What
+  /// the server refuses for a reason that lasts is remembered for the next decision and is no
+  /// error. Returns the first error that another try may mend.
   Status Do(const Acting& acting, const std::vector<plan::Action>& actions);
 
   /// Sees to the job's certificates; costs nothing while they are good.
@@ -63,6 +63,8 @@ class Actor {
                      const nlohmann::json& object);
   Status Create(const Acting& acting, const plan::Creation& attempt,
                 const Result<nlohmann::json>& pod, Creating* creating);
+  /// No pod of these can be created now: none exists.
+  void RememberUntried(const Acting& acting, const std::vector<plan::Action>& actions);
   Status CreateWorker(const Acting& acting, const plan::CreateWorker& action, Creating* creating);
   Status Delete(const Acting& acting, const plan::DeletePod& action);
   void Direct(const Acting& acting, const plan::DirectTrainer& action);

@@ -60,14 +60,13 @@ OperatorUnderTest::OperatorUnderTest(std::shared_ptr<FakeApiServer> server,
           trainers->connect(), [](const std::string&) {}, std::chrono::milliseconds(1)),
       actor_(*client_, links_, secrets_, figures, {.worker_image = "worker:1"}),
       events_(*client_, {.instance = "test"}, kube::SystemTiming()),
-      reconciler_(
-          {*client_, {jobs_, pods_, &nodes_}, actor_, links_, secrets_, events_, figures},
-          {term, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())},
-          [this] {
-            return Now{std::chrono::system_clock::now() +
-                           std::chrono::duration_cast<std::chrono::system_clock::duration>(later),
-                       Clock::now()};
-          }) {
+      reconciler_({*client_, {jobs_, pods_, &nodes_}, actor_, links_, secrets_, events_, figures},
+                  term, [this] {
+                    return Now{
+                        std::chrono::system_clock::now() +
+                            std::chrono::duration_cast<std::chrono::system_clock::duration>(later),
+                        Clock::now()};
+                  }) {
   FillCaches();
 }
 

@@ -34,8 +34,8 @@ Controller::Controller(kube::Client& client, const ControllerOptions& options,
       secrets_(client),
       links_(std::move(connect), [this](const std::string& key) { queue_.Add(key); }),
       actor_(client, links_, secrets_, figures_, options.pods),
-      informers_(client, options.informers, [this](const std::string& key) { queue_.Add(key); },
-                 timing) {}
+      informers_(
+          client, options.informers, [this](const std::string& key) { queue_.Add(key); }, timing) {}
 
 Controller::~Controller() { Stop(); }
 
@@ -59,8 +59,6 @@ void Controller::Run(std::uint64_t term, std::stop_token stop) {
     if (stop.stop_requested()) return;
     LOG_WARN("still waiting for the first lists of jobs, pods and nodes");
   }
-  const Leadership leadership{
-      term, std::chrono::floor<std::chrono::seconds>(timing_.WallNow())};
   Reconciler reconciler({client_,
                          {informers_.jobs(), informers_.pods(), informers_.nodes()},
                          actor_,
@@ -68,7 +66,7 @@ void Controller::Run(std::uint64_t term, std::stop_token stop) {
                          secrets_,
                          events_,
                          figures_},
-                        leadership, [this] { return Now{timing_.WallNow(), timing_.Now()}; });
+                        term, [this] { return Now{timing_.WallNow(), timing_.Now()}; });
   LOG_INFO("leading with term {}: {} jobs, {} pods", term, informers_.jobs().size(),
            informers_.pods().size());
   for (const kube::Object& job : informers_.jobs().List()) {

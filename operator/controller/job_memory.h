@@ -16,6 +16,7 @@
 #include "api/wall_time.h"
 #include "operator/kube/object.h"
 #include "operator/plan/observed.h"
+#include "operator/plan/reservations.h"
 
 namespace swarm::controller {
 
@@ -37,6 +38,7 @@ struct JobMemory {
   std::map<std::string, PodMemory> pods;  ///< by UID
   std::map<plan::Child, AppliedChild> children;
   std::map<std::pair<plan::PodRole, std::uint64_t>, plan::Creation> creations;
+  plan::Reservations reservations;
   std::optional<plan::Refusal> refusal;
   std::optional<api::WallTime> moved;  ///< when the trainer was last told of a move
   std::optional<api::WallTime> status_written;

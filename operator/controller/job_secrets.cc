@@ -44,6 +44,14 @@ bool IsOwnedBy(const json& object, const std::string& uid) {
   return false;
 }
 
+/// Another operator may be at the same Secret.
+constexpr int kMostRereads = 3;
+
+/// Somebody else has written the Secret since it was read.
+bool IsOvertaken(const Status& status) {
+  return status.code() == StatusCode::kAborted || status.code() == StatusCode::kAlreadyExists;
+}
+
 Status NotOurs(const kube::ObjectName& name) {
   return FailedPrecondition("Secret " + name.ToString() +
                             " is there and belongs to somebody else; delete or rename it");
@@ -71,12 +79,17 @@ Result<HeldIdentities> JobSecrets::Ensure(const kube::ObjectName& job, const std
     return held->identities;
   }
   const Place place{job, job_uid, make_secret};
-  const auto renewed = [&]() -> Status {
+  const auto renew = [&]() -> Status {
     if (!held) {
       ASSIGN_OR_RETURN(held, Read(place, now));
     }
     return Renew(place, wanted, now, held.get());
-  }();
+  };
+  Status renewed = renew();
+  for (int again = 0; again < kMostRereads && IsOvertaken(renewed); ++again) {
+    held.reset();
+    renewed = renew();
+  }
   const std::lock_guard lock(mutex_);
   if (!renewed.ok()) {
     held_.erase(job_uid);

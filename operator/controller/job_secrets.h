@@ -31,7 +31,8 @@ class JobSecrets {
 
   /// Sees to it that JOB-ca and JOB-identities hold what `wanted` asks for.
   /// Errors: kFailedPrecondition (a Secret of that name belongs to somebody else, or holds no
-  /// authority), those of the client. What is in memory is then read anew next time.
+  /// authority), those of the client (kAborted and kAlreadyExists: others write it all the time).
+  /// What is in memory is then read anew next time.
   Result<HeldIdentities> Ensure(const kube::ObjectName& job, const std::string& job_uid,
                                 const IdentitiesWanted& wanted, const MakeSecret& make_secret,
                                 WallTime now);

@@ -91,8 +91,9 @@ plan::Observed Observe(const objects::JobView& view, const Snapshot& snapshot,
                 std::chrono::duration_cast<std::chrono::system_clock::duration>(ago))};
   }
   for (const auto& [key, creation] : memory->creations) observed.creations.push_back(creation);
+  observed.unseen =
+      memory->reservations.Look(view.status, observed.pods, observed.creations, observed.now);
   observed.refusal = memory->refusal;
-  observed.watching_since = surroundings.watching_since;
   observed.moved = memory->moved;
   observed.status_written = memory->status_written;
   observed.leader_term = surroundings.leader_term;

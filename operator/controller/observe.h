@@ -18,9 +18,9 @@ namespace swarm::controller {
 
 /// One view of the cluster: the caches', or the server's of this moment.
 struct Snapshot {
-  kube::Object job;                            ///< never null
-  std::vector<kube::Object> pods;              ///< labelled with the job's name
-  std::map<std::string, kube::Object> nodes;   ///< by name: those that the pods are bound to
+  kube::Object job;                           ///< never null
+  std::vector<kube::Object> pods;             ///< labelled with the job's name
+  std::map<std::string, kube::Object> nodes;  ///< by name: those that the pods are bound to
   bool nodes_known = true;
 };
 
@@ -33,7 +33,6 @@ struct Now {
 /// What does not come from the snapshot.
 struct Surroundings {
   Now now;
-  api::WallTime watching_since{};
   std::uint64_t leader_term = 0;
   std::optional<TrainerView> trainer;
 };

@@ -155,10 +155,10 @@ Result<Reconciler::Decision> Reconciler::Decide(Snapshot snapshot, JobMemory* me
   decision.now = clocks_();
   ASSIGN_OR_RETURN(decision.view, objects::ReadJob(*snapshot.job));
   RETURN_IF_ERROR(Judge(decision.view, memory));
-  decision.observed = Observe(decision.view, snapshot,
-                              {decision.now, leadership_.watching_since, leadership_.term,
-                               parts_.links.View(kube::NameOf(*snapshot.job).ToString())},
-                              memory);
+  decision.observed = Observe(
+      decision.view, snapshot,
+      {decision.now, leader_term_, parts_.links.View(kube::NameOf(*snapshot.job).ToString())},
+      memory);
   decision.snapshot = std::move(snapshot);
   if (decision.observed.job.job) {
     decision.observed.children = parts_.actor.GoodChildren(ActingFor(decision, memory));
@@ -168,7 +168,7 @@ Result<Reconciler::Decision> Reconciler::Decide(Snapshot snapshot, JobMemory* me
 }
 
 Acting Reconciler::ActingFor(const Decision& decision, JobMemory* memory) const {
-  return {decision.view, decision.observed.pods, leadership_.term, decision.now.wall, memory};
+  return {decision.view, decision.observed.pods, leader_term_, decision.now.wall, memory};
 }
 
 Status Reconciler::Judge(const objects::JobView& view, JobMemory* memory) {

@@ -27,19 +27,13 @@ struct Caches {
   const kube::Store* nodes = nullptr;  ///< null: nodes may not be read
 };
 
-/// Who leads, and since when; fixed for the life of a reconciler.
-struct Leadership {
-  std::uint64_t term = 0;
-  api::WallTime watching_since{};
-};
-
 /// How a reconcile ended.
 struct Reconciled {
   Status status;  ///< kAborted: somebody else has written meanwhile, look again at once
   std::optional<Duration> look_again;
 };
 
-/// Thread-safe; of one job only one call runs at a time.
+/// Of one leadership. Thread-safe; of one job only one call runs at a time.
 class Reconciler {
  public:
   using ReadClocks = std::function<Now()>;
@@ -54,8 +48,8 @@ class Reconciler {
   };
 
   /// `parts` must outlive this.
-  Reconciler(const Parts& parts, const Leadership& leadership, ReadClocks clocks)
-      : parts_(parts), leadership_(leadership), clocks_(std::move(clocks)) {}
+  Reconciler(const Parts& parts, std::uint64_t leader_term, ReadClocks clocks)
+      : parts_(parts), leader_term_(leader_term), clocks_(std::move(clocks)) {}
 
   Reconciled Reconcile(const kube::ObjectName& name);
 
@@ -83,7 +77,7 @@ class Reconciler {
   Acting ActingFor(const Decision& decision, JobMemory* memory) const;
 
   const Parts parts_;
-  const Leadership leadership_;
+  const std::uint64_t leader_term_;
   const ReadClocks clocks_;
   JobMemories memories_;
 };

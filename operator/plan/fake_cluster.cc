@@ -31,7 +31,6 @@ FakeCluster::FakeCluster(std::uint64_t replicas, std::uint64_t stages) {
   manifest.spec.workers.pools = {{.name = "spot"}};
   job.job = std::move(manifest);
   free_slots["spot"] = 1000;
-  leader.since = now - seconds(60);
 }
 
 const ObservedPod* FakeCluster::Trainer() const {
@@ -79,17 +78,22 @@ std::optional<TrainerView> FakeCluster::View() const {
   return view;
 }
 
-Observed FakeCluster::Observe(const Leader& by) const {
+Observed FakeCluster::Observe(Leader& by) const {
   Observed seen{.now = now, .job = job};
   for (const auto& [name, pod] : pods) seen.pods.push_back(pod);
   seen.nodes = nodes;
   seen.children = children;
   seen.trainer = View();
-  seen.creations = by.creations;
   seen.refusal = by.refusal;
-  seen.watching_since = by.since;
   seen.status_written = by.status_written;
   seen.leader_term = by.term;
+  return Reconsider(std::move(seen), by);
+}
+
+Observed FakeCluster::Reconsider(Observed seen, Leader& by) const {
+  seen.now = now;
+  seen.creations = by.creations;
+  seen.unseen = by.reservations.Look(seen.job.status, seen.pods, seen.creations, now);
   return seen;
 }
 

@@ -11,16 +11,17 @@
 #include <vector>
 
 #include "operator/plan/plan.h"
+#include "operator/plan/reservations.h"
 
 namespace swarm::plan {
 
 /// An operator's own memory: gone when it restarts.
 struct Leader {
   std::uint64_t term = 1;
-  WallTime since{};
   std::optional<WallTime> status_written;
   std::vector<Creation> creations;
   std::optional<Refusal> refusal;
+  Reservations reservations;
 };
 
 class FakeCluster {
@@ -58,7 +59,9 @@ class FakeCluster {
   void DeletePodBySomebody(const std::string& pod);
 
   // ---- operators ----
-  Observed Observe(const Leader& by) const;
+  Observed Observe(Leader& by) const;
+  /// The same with old eyes: `seen`, but for what the operator itself remembers.
+  Observed Reconsider(Observed seen, Leader& by) const;
   /// One decision, carried out. `stop_after` actions and writes the operator dies (none: it does
   /// not). False: its write met a conflict. `seen` is what it decides upon (none: all as it is).
   Plan Act(Leader& by, std::optional<Observed> seen = {},

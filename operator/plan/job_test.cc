@@ -230,7 +230,7 @@ TEST(OperatorTest, WhoDiesBetweenReservingAndCreatingLeavesNoNameUsedTwice) {
   for (std::size_t stop = 0; stop < 14; ++stop) {
     FakeCluster cluster;
     cluster.Act(cluster.leader, {}, stop);
-    cluster.leader = {.term = 2, .since = cluster.now};  // another process
+    cluster.leader = {.term = 2};  // another process
     cluster.Live(120);
     EXPECT_THAT(cluster.Workers(), SizeIs(4)) << stop;
     EXPECT_EQ(cluster.status().state, api::JobState::kRunning) << stop;
@@ -254,7 +254,7 @@ TEST(OperatorTest, WhatVanishedWhileNobodyWatchedIsReplacedAndNotCharged) {
   cluster.spec().failurePolicy.maxFailures = 0;
   cluster.Live(60);
   cluster.pods.erase("job-w2");
-  cluster.leader = {.term = 2, .since = cluster.now};
+  cluster.leader = {.term = 2};
   cluster.Act(cluster.leader);
   EXPECT_EQ(cluster.status().unexplained, 0u) << "it may be that the watch shows it yet";
   cluster.Live(60);

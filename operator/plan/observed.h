@@ -114,10 +114,19 @@ struct Creation {
   PodRole role = PodRole::kWorker;
   std::uint64_t number = 0;  ///< ordinal or term
   std::string pool;          ///< of a worker
-  /// The API server said no: the pod does not exist. Else nobody knows: no answer, or a server's
-  /// error.
+  /// The API server said no, or was not asked: the pod does not exist. Else nobody knows: no
+  /// answer, or a server's error.
   bool refused = false;
   bool operator==(const Creation&) const = default;
+};
+
+/// A number in the status whose pod this operator has neither seen nor tried to create. Whoever
+/// reserved it, an operator before this one or one beside it, may be about to.
+struct Reservation {
+  PodRole role = PodRole::kWorker;
+  std::uint64_t number = 0;  ///< ordinal or term
+  WallTime known_since{};    ///< when this operator first saw it in the status
+  bool operator==(const Reservation&) const = default;
 };
 
 /// The last creation of a pod of this job that the API server refused.
@@ -152,8 +161,8 @@ struct Observed {
   std::optional<TrainerView> trainer;
   std::vector<Creation> creations;
   std::optional<Refusal> refusal;  ///< none: the last creation was not refused
-  WallTime watching_since{};  ///< from then on, without a gap, this operator leads and is in sync
-  std::optional<WallTime> moved;  ///< when this operator last told the trainer of a move
+  std::vector<Reservation> unseen;
+  std::optional<WallTime> moved;           ///< when this operator last told the trainer of a move
   std::optional<WallTime> status_written;  ///< when it last wrote this job's status
   std::uint64_t leader_term = 0;  ///< of its lease, above 0; fences commands to the trainer
 };

@@ -19,7 +19,7 @@ class Storm {
     cluster_.spec().workers.pools = {{.name = "spot", .pendingSeconds = 60}, {.name = "demand"}};
     cluster_.free_slots = {{"spot", rng_.Below(10)}, {"demand", rng_.Below(10)}};
     leaders_[0] = cluster_.leader;
-    leaders_[1] = {.term = 2, .since = cluster_.now};
+    leaders_[1] = {.term = 2};
     seen_[0] = seen_[1] = cluster_.Observe(leaders_[0]);
   }
 
@@ -44,7 +44,7 @@ class Storm {
     cluster_.free_slots = {{"spot", 1000}, {"demand", 1000}};
     for (auto& [name, pod] : cluster_.pods) pod.gated = false;
     for (auto& [name, node] : cluster_.nodes) node.taints.clear();
-    cluster_.leader = {.term = 3, .since = cluster_.now};
+    cluster_.leader = {.term = 3};
     cluster_.Live(6000);
     return cluster_;
   }
@@ -55,14 +55,12 @@ class Storm {
   void Decide(std::size_t who) {
     std::optional<Observed> seen;
     if (rng_.Below(3) == 0) {  // the watch lags behind
-      seen = seen_[who];
-      seen->now = cluster_.now;
-      seen->creations = leaders_[who].creations;
+      seen = cluster_.Reconsider(seen_[who], leaders_[who]);
     }
     std::optional<std::size_t> stop_after;
     if (rng_.Below(8) == 0) stop_after = rng_.Below(6);
     cluster_.Act(leaders_[who], std::move(seen), stop_after);
-    if (stop_after) leaders_[who] = {.term = leaders_[who].term + 2, .since = cluster_.now};
+    if (stop_after) leaders_[who] = {.term = leaders_[who].term + 2};
   }
 
   std::string SomePod() {

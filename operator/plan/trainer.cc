@@ -62,8 +62,8 @@ void OnAbsent(Draft* draft) {
     if (MayCreate(draft)) Create(term, draft);
     return;
   }
-  const WallTime settled = draft->seen.watching_since + seconds(kSettleSeconds);
-  if (draft->now() < settled) return draft->LookAgain(settled);
+  const auto end = GivenUpAt(draft->seen, PodRole::kTrainer, term);
+  if (end && draft->now() < *end) return draft->LookAgain(*end);
   if (!draft->status().trainer.podName.empty()) {
     CountEnd(PodRole::kTrainer, draft->status().trainer.podName, {.health = Health::kEnds}, draft);
     draft->Warn("TrainerLost", draft->status().trainer.podName + " is gone; the next one begins");

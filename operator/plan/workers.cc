@@ -175,7 +175,7 @@ bool IsReleased(const api::SwarmJobStatus& status) {
 
 void DecideWorkers(Draft* draft) {
   const Workforce force = Gather(draft->seen);
-  if (!force.settled) draft->LookAgain(draft->seen.watching_since + seconds(kSettleSeconds));
+  if (force.look_again) draft->LookAgain(*force.look_again);
   SettleEnds(force, draft);
   if (draft->finished()) return;
   Recreate(force, draft);

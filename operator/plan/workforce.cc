@@ -6,6 +6,9 @@
 namespace swarm::plan {
 namespace {
 
+/// So long a pod that somebody else has reserved may take to be seen.
+constexpr std::chrono::seconds kSettleTime{10};
+
 const Creation* FindCreation(const Observed& observed, std::uint64_t ordinal) {
   const auto it = std::find_if(
       observed.creations.begin(), observed.creations.end(),
@@ -39,10 +42,15 @@ std::uint64_t Workforce::staying() const {
       std::count_if(workers.begin(), workers.end(), [](const Worker& w) { return w.stays(); }));
 }
 
+std::optional<WallTime> GivenUpAt(const Observed& observed, PodRole role, std::uint64_t number) {
+  for (const Reservation& each : observed.unseen) {
+    if (each.role == role && each.number == number) return each.known_since + kSettleTime;
+  }
+  return std::nullopt;
+}
+
 Workforce Gather(const Observed& observed) {
   Workforce force;
-  const bool settled =
-      observed.now - observed.watching_since >= std::chrono::seconds(kSettleSeconds);
   std::map<std::uint64_t, const ObservedPod*> pods;
   for (const ObservedPod& pod : observed.pods) {
     if (pod.role == PodRole::kWorker) pods.emplace(pod.number, &pod);
@@ -57,11 +65,12 @@ Workforce Gather(const Observed& observed) {
       force.refused.push_back(ordinal);
     } else if (creation != nullptr) {
       force.workers.push_back({.ordinal = ordinal, .pool = creation->pool});
-    } else if (settled) {
-      force.vanished.push_back(ordinal);
-    } else {
-      force.settled = false;
+    } else if (const auto end = GivenUpAt(observed, PodRole::kWorker, ordinal);
+               end && observed.now < *end) {
+      force.look_again = std::min(force.look_again.value_or(*end), *end);
       force.workers.push_back({.ordinal = ordinal});
+    } else {
+      force.vanished.push_back(ordinal);
     }
   }
   for (const auto& [ordinal, pod] : pods) force.closed.push_back(pod);

@@ -35,14 +35,16 @@ struct Workforce {
   std::vector<std::uint64_t> refused;   ///< the API server did not take them: have never been
   std::vector<std::uint64_t> vanished;  ///< gone, or never created: nobody can tell
   std::vector<const ObservedPod*> closed;  ///< workers' pods that are not open: to be deleted
-  bool settled = true;  ///< false: some may be there that the watch has not shown yet
+  /// When one that was reserved and is not to be seen is given up; none: there is no such one.
+  std::optional<WallTime> look_again;
 
   std::uint64_t staying() const;
 };
 
 Workforce Gather(const Observed& observed);
 
-/// From the begin of watching to the word that a pod which is not to be seen is gone.
-inline constexpr std::int64_t kSettleSeconds = 10;
+/// When a number that was given out, and whose pod is not to be seen, counts as gone. None: at
+/// once, for this operator has seen its pod.
+std::optional<WallTime> GivenUpAt(const Observed& observed, PodRole role, std::uint64_t number);
 
 }  // namespace swarm::plan

@@ -107,6 +107,11 @@ class MetricsTest : public testing::Test {
   Page WorkerPage(std::size_t i) const {
     return Page(metrics::Scrape(worker_exporters_[i]->address()));
   }
+  Page AllWorkers() const {
+    std::string all;
+    for (std::size_t i = 0; i < workers_.size(); ++i) all += WorkerPage(i).text();
+    return Page(all);
+  }
 
   /// Scrapes everybody again and again until the job is over; calls `look` with each page.
   void Train(const std::function<void(const Page&)>& look) {
@@ -150,11 +155,15 @@ TEST_F(MetricsTest, EachProgramServesItsPartOfTheCatalogueAndNothingElse) {
 TEST_F(MetricsTest, TheNumbersOfTheTrainerAndTheWorkersAgree) {
   Train([](const Page&) {});
   const Page trainer = TrainerPage();
-  std::string all;
-  for (std::size_t i = 0; i < workers_.size(); ++i) all += WorkerPage(i).text();
-  const Page workers(all);
   const auto& training = job_.spec.training;
   const auto steps = static_cast<double>(training.maxSteps);
+  // The job is complete when the last step is committed; the workers may still be applying it.
+  Page workers = AllWorkers();
+  for (const Timepoint deadline = Clock::now() + kPatience;
+       workers.Values("swarmjob_worker_version") != std::vector(3, steps) &&
+       Clock::now() < deadline;) {
+    workers = AllWorkers();
+  }
   EXPECT_EQ(trainer.Sum("swarmjob_trainer_steps_total"), steps);
   EXPECT_EQ(trainer.Sum("swarmjob_trainer_version"), steps);
   EXPECT_EQ(trainer.Sum("swarmjob_trainer_step_duration_seconds_count"), steps);

@@ -295,13 +295,18 @@ TEST(SubspaceTest, IsTurnedWithoutAChangeOfTheCutToBeSeen) {
       if (step % 8 == 7) ExpectSameGradients(cut, whole, step);
       for (Pipeline* pipeline : {&whole, &cut}) pipeline->Apply(step, 1, 1e-3);
       const auto now = FloatsOf(whole.Snapshot().at(kBasisName));
-      if (step % 2 == 0) EXPECT_EQ(now, basis) << step;
-      if (step % 2 == 1) EXPECT_LT(SharedPart(basis, now, 6), 1 - 1e-9) << step;
+      if (step % 2 == 0) {
+        EXPECT_EQ(now, basis) << step;
+      }
+      if (step % 2 == 1) {
+        EXPECT_LT(SharedPart(basis, now, 6), 1 - 1e-9) << step;
+      }
       basis = now;
     }
     for (std::size_t s = 0; s < 8; ++s) {
       for (const auto& tensor : cut.stage(s).Snapshot()) {
-        if (tensor.name == kBasisName) EXPECT_LT(RelativeDistance(FloatsOf(tensor), basis), 1e-4);
+        if (tensor.name != kBasisName) continue;
+        EXPECT_LT(RelativeDistance(FloatsOf(tensor), basis), 1e-4);
       }
     }
     EXPECT_LT(SharedPart(first, basis, 6), 0.99);
