@@ -37,16 +37,27 @@ class Api:
         self.connection = None
 
     def __call__(self, method, path, body=None, accept="application/json"):
+        tries = 3 if method == "GET" else 1
+        for left in reversed(range(tries)):
+            try:
+                answer, text = self._ask(method, path, body, accept)
+                break
+            except (http.client.HTTPException, OSError):
+                self.connection = None
+                if left == 0:
+                    raise
+        if answer.status >= 300:
+            raise Refused(f"{method} {path}: {answer.status} {text[:500].decode(errors='replace')}")
+        return json.loads(text)
+
+    def _ask(self, method, path, body, accept):
         if self.connection is None:
             self.connection = http.client.HTTPSConnection(network.CONTROL_PLANE, PORT, timeout=60,
                                                           context=self.context)
         self.connection.request(method, path, json.dumps(body) if body is not None else None,
                                 {"Accept": accept, "Content-Type": "application/json"})
         answer = self.connection.getresponse()
-        text = answer.read()
-        if answer.status >= 300:
-            raise Refused(f"{method} {path}: {answer.status} {text[:500].decode(errors='replace')}")
-        return json.loads(text)
+        return answer, answer.read()
 
     def pods(self, query=""):
         """The metadata of pods."""
