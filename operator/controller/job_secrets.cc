@@ -160,10 +160,10 @@ Status JobSecrets::Renew(const Place& place, const IdentitiesWanted& wanted, Wal
                          Held* held) {
   ASSIGN_OR_RETURN(IdentityChange change,
                    ChangeIdentities(*held->authority, wanted, held->pairs, now));
-  if (held->resource_version.empty() || !change.put.empty() || !change.removed.empty()) {
+  if (held->resource_version.empty() || !change.put.empty()) {
     ASSIGN_OR_RETURN(held->resource_version, Write(place, change, held->resource_version));
+    held->pairs = std::move(change.held);
   }
-  held->pairs = std::move(change.held);
   // No older than the trainer's, whose age renew_at knows.
   if (held->identities.self.key.empty() || now >= held->identities.renew_at ||
       wanted.trainer != held->wanted.trainer) {

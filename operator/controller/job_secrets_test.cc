@@ -75,6 +75,16 @@ TEST_F(JobSecretsTest, KeysOfWorkersThatAreGoneAreRemoved) {
   EXPECT_FALSE(server_->writes().back().body["data"].contains("w1.key")) << "which is as it was";
 }
 
+TEST_F(JobSecretsTest, KeysThatNobodyNeedsGoWithTheNextWrite) {
+  ASSERT_TRUE(Ensure(secrets_, {"llama-w0", "llama-w1"}).ok());
+  const std::size_t writes = server_->writes().size();
+  ASSERT_TRUE(Ensure(secrets_, {"llama-w1"}).ok());
+  EXPECT_THAT(server_->writes(), SizeIs(writes));
+  ASSERT_TRUE(Ensure(secrets_, {"llama-w1", "llama-w2"}).ok());
+  EXPECT_THAT(server_->writes(), SizeIs(writes + 1));
+  EXPECT_FALSE(Found("llama-identities")["data"].contains("w0.key"));
+}
+
 TEST_F(JobSecretsTest, AtHalfOfTheirLifeAllAreRenewedAndTheOperatorsToo) {
   const auto first = Ensure(secrets_, {"llama-w0"});
   ASSERT_TRUE(first.ok());
