@@ -16,6 +16,7 @@
 #include "worker/net/grpc/connection_table.h"
 #include "worker/net/grpc/credentials.h"
 #include "worker/net/grpc/gate.h"
+#include "worker/net/grpc/pacing.h"
 #include "worker/net/grpc/process.h"
 #include "worker/net/grpc/status.h"
 #include "worker/net/wire.h"
@@ -180,6 +181,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
       const std::lock_guard lock(mutex_);
       routes_[connection->peer] = connection;
     }
+    PaceConnectionsWith(connection->lane(Lane::kData).remote().address);
     gate_.Pass([&] { handler_->OnPeerUp(connection->peer); });
     for (const Lane lane : {Lane::kControl, Lane::kData}) {
       connection->lane(lane).StartReading(

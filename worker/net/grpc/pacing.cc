@@ -1,0 +1,102 @@
+#include "worker/net/grpc/pacing.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+namespace swarm::net {
+namespace {
+
+// Bytes a second, more than any link has: the kernel goes by window and round trip alone.
+constexpr std::uint64_t kNoLimit = 1'000'000'000'000;
+
+/// An IP (IPv4 mapped) and a port, as a key.
+std::string KeyOf(const in6_addr& ip, std::uint16_t port) {
+  std::string key(reinterpret_cast<const char*>(&ip), sizeof(ip));
+  return key + std::to_string(port);
+}
+
+in6_addr Mapped(const in_addr& ip) {
+  in6_addr mapped{};
+  mapped.s6_addr[10] = mapped.s6_addr[11] = 0xff;
+  std::memcpy(mapped.s6_addr + 12, &ip, sizeof(ip));
+  return mapped;
+}
+
+/// `text` without what it begins with, if that is one of these; else empty.
+std::string_view After(std::string_view text, std::initializer_list<std::string_view> beginnings) {
+  for (const std::string_view beginning : beginnings) {
+    if (text.starts_with(beginning)) return text.substr(beginning.size());
+  }
+  return {};
+}
+
+bool IsLoopback(const in6_addr& ip) {
+  return IN6_IS_ADDR_V4MAPPED(&ip) ? ip.s6_addr[12] == 127 : IN6_IS_ADDR_LOOPBACK(&ip) != 0;
+}
+
+/// The key of a peer as gRPC writes it; none: it is not to be paced.
+std::optional<std::string> KeyOf(std::string_view peer, bool loopback) {
+  const std::size_t colon = peer.rfind(':');
+  if (colon == peer.npos) return std::nullopt;
+  std::uint16_t port = 0;
+  const char* const end = peer.data() + peer.size();
+  const auto [parsed_to, error] = std::from_chars(peer.data() + colon + 1, end, port);
+  if (error != std::errc() || parsed_to != end) return std::nullopt;
+  in6_addr ip{};
+  if (const auto v4 = After(peer.substr(0, colon), {"ipv4:"}); !v4.empty()) {
+    in_addr parsed{};
+    if (inet_pton(AF_INET, std::string(v4).c_str(), &parsed) != 1) return std::nullopt;
+    ip = Mapped(parsed);
+  } else {
+    const auto v6 = After(peer.substr(0, colon), {"ipv6:%5B", "ipv6:["});
+    const std::string host(v6.substr(0, v6.find_first_of("%]")));  // a zone begins with %, too
+    if (inet_pton(AF_INET6, host.c_str(), &ip) != 1) return std::nullopt;
+  }
+  if (!loopback && IsLoopback(ip)) return std::nullopt;
+  return KeyOf(ip, port);
+}
+
+/// The other end of a TCP connection; empty: it is none.
+std::string PeerOf(int socket) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof(storage);
+  if (getpeername(socket, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return "";
+  if (storage.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
+    return KeyOf(Mapped(v4.sin_addr), ntohs(v4.sin_port));
+  }
+  if (storage.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
+    return KeyOf(v6.sin6_addr, ntohs(v6.sin6_port));
+  }
+  return "";
+}
+
+}  // namespace
+
+int PaceConnectionsWith(const std::string& peer, bool loopback) {
+  const auto wanted = KeyOf(peer, loopback);
+  if (!wanted) return 0;
+  int paced = 0;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
+    const std::string name = entry.path().filename();
+    int fd = -1;
+    std::from_chars(name.data(), name.data() + name.size(), fd);
+    if (PeerOf(fd) != *wanted) continue;
+    if (setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &kNoLimit, sizeof(kNoLimit)) == 0) ++paced;
+  }
+  return paced;
+}
+
+}  // namespace swarm::net
