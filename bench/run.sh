@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/release}
-for program in wiring_bench detector_bench trainer_bench reduce_bench transport_bench stage_bench; do
+for program in wiring_bench detector_bench trainer_bench reduce_bench transport_bench codec_bench boundary_bench stage_bench; do
   [ -x "$build/bench/$program" ] || continue
   printf '\n== %s\n' "$program"
   "$build/bench/$program"

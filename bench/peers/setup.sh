@@ -4,12 +4,21 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=${SWARM_DEPS:-$PWD/.deps}/peers
-wanted="torch==2.11.0 numpy==2.3.4"
-if [ "$(cat "$folder/stamp" 2>/dev/null)" != "$wanted" ]; then
-  echo "peers: installing $wanted" >&2
+base="torch==2.11.0 numpy==2.3.4" # another base makes the environment anew
+more="bitsandbytes==0.50.2"       # what is added to it as it is
+# As a module: the environment may have been moved since it was made.
+pip=("$folder/bin/python" -m pip install -q --disable-pip-version-check --no-cache-dir)
+if [ "$(cat "$folder/stamp" 2>/dev/null)" != "$base" ]; then
+  echo "peers: installing $base" >&2
   python3 -m venv --clear "$folder"
   # shellcheck disable=SC2086
-  "$folder/bin/pip" install -q --disable-pip-version-check --no-cache-dir $wanted >&2
-  echo "$wanted" >"$folder/stamp"
+  "${pip[@]}" $base >&2
+  echo "$base" >"$folder/stamp"
+fi
+if [ "$(cat "$folder/stamp.more" 2>/dev/null)" != "$more" ]; then
+  echo "peers: adding $more" >&2
+  # shellcheck disable=SC2086
+  "${pip[@]}" $base $more >&2
+  echo "$more" >"$folder/stamp.more"
 fi
 echo "$folder"

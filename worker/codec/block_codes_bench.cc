@@ -17,7 +17,8 @@ std::vector<float> Numbers(std::int64_t mebibytes) {
   std::vector<float> values(static_cast<std::size_t>(mebibytes) << 18);
   std::mt19937 random(1);
   std::normal_distribution<float> draw;
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = i < 65536 ? draw(random) : values[i - 65536];
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = i < 65536 ? draw(random) : values[i - 65536];
   return values;
 }
 
@@ -61,16 +62,12 @@ void Decode(benchmark::State& state, CodeMap map, Isa isa) {
   SetRate(state);
 }
 
-#define SWARM_CODES(function)                                                              \
-  BENCHMARK_CAPTURE(function, LinearScalar, CodeMap::kLinear, Isa::kScalar)->Arg(4);       \
-  BENCHMARK_CAPTURE(function, LinearAvx2, CodeMap::kLinear, Isa::kAvx2)->Arg(4)->Arg(256); \
-  BENCHMARK_CAPTURE(function, LinearAvx512, CodeMap::kLinear, Isa::kAvx512)                \
-      ->Arg(4)                                                                             \
-      ->Arg(256);                                                                          \
-  BENCHMARK_CAPTURE(function, DynamicAvx2, CodeMap::kDynamic, Isa::kAvx2)->Arg(4);         \
-  BENCHMARK_CAPTURE(function, DynamicAvx512, CodeMap::kDynamic, Isa::kAvx512)              \
-      ->Arg(4)                                                                             \
-      ->Arg(256)
+#define SWARM_CODES(function)                                                                  \
+  BENCHMARK_CAPTURE(function, LinearScalar, CodeMap::kLinear, Isa::kScalar)->Arg(4);           \
+  BENCHMARK_CAPTURE(function, LinearAvx2, CodeMap::kLinear, Isa::kAvx2)->Arg(4)->Arg(256);     \
+  BENCHMARK_CAPTURE(function, LinearAvx512, CodeMap::kLinear, Isa::kAvx512)->Arg(4)->Arg(256); \
+  BENCHMARK_CAPTURE(function, DynamicAvx2, CodeMap::kDynamic, Isa::kAvx2)->Arg(4)->Arg(256);   \
+  BENCHMARK_CAPTURE(function, DynamicAvx512, CodeMap::kDynamic, Isa::kAvx512)->Arg(4)->Arg(256)
 SWARM_CODES(Encode);
 SWARM_CODES(Decode);
 
