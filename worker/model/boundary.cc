@@ -32,18 +32,27 @@ struct Crossing : torch::autograd::Function<Crossing> {
   }
 };
 
+/// anchor + z basisᵀ. In float32 the product is added to a copy of the anchor, which spares a pass
+/// over memory that takes as long as the product where z is narrow.
+at::Tensor Expand(const at::Tensor& anchor, const at::Tensor& z, const at::Tensor& basis) {
+  if (basis.scalar_type() != at::kFloat || anchor.scalar_type() != at::kFloat) {
+    return anchor.to(at::kFloat) + Project(z, basis);
+  }
+  return at::addmm(anchor.flatten(0, -2), z.flatten(0, -2), basis.t()).view(anchor.sizes());
+}
+
 struct ObservedExpansion : torch::autograd::Function<ObservedExpansion> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& z,
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& anchor, const at::Tensor& z,
                             const at::Tensor& basis) {
     context->save_for_backward({basis});
-    return at::linear(z, basis);
+    return Expand(anchor, z, basis);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const at::Tensor basis = context->get_saved_variables()[0];
     const at::Tensor coefficients = at::matmul(gradients[0], basis);
     const at::Tensor moment =
         at::matmul(gradients[0].flatten(0, -2).t(), coefficients.flatten(0, -2));
-    return {coefficients, moment};
+    return {{}, coefficients, moment};
   }
 };
 
@@ -68,7 +77,8 @@ at::Tensor Send(const api::Boundary& boundary, const BoundaryWeights& weights,
       return Normalize(groups.amax(-1), epsilon);
     }
     case api::BoundaryCodec::kSubspace:
-      return at::matmul(x - anchors.fixed, subspace.basis);
+      // Until the basis turns, F[t] U is zero but for rounding, and x is read once.
+      return at::matmul(boundary.refreshSteps == 0 ? x : x - anchors.fixed, subspace.basis);
     case api::BoundaryCodec::kAnchored:
       return Project(x, weights.encoder).to(at::kFloat);
     default:
@@ -83,12 +93,12 @@ at::Tensor Receive(const api::Boundary& boundary, const BoundaryWeights& weights
     case api::BoundaryCodec::kMaxout:
       return Project(z, weights.decoder).to(at::kFloat);
     case api::BoundaryCodec::kSubspace:
-      return anchors.fixed + Project(z, subspace.basis);
+      return Expand(anchors.fixed, z, subspace.basis);
     case api::BoundaryCodec::kAnchored: {
       const at::Tensor anchor = weights.table_factor.defined()
                                     ? Project(anchors.rows, weights.table_factor)
                                     : anchors.rows;
-      return anchor.to(at::kFloat) + Project(z, weights.decoder);
+      return Expand(anchor, z, weights.decoder);
     }
     default:
       return z;
@@ -96,7 +106,7 @@ at::Tensor Receive(const api::Boundary& boundary, const BoundaryWeights& weights
 }
 
 at::Tensor ReceiveAndObserve(const Anchors& anchors, const at::Tensor& basis, const at::Tensor& z) {
-  return anchors.fixed + ObservedExpansion::apply(z, basis);
+  return ObservedExpansion::apply(anchors.fixed, z, basis);
 }
 
 at::Tensor Cross(const at::Tensor& z, const codec::Codec& forward, const codec::Codec& backward) {

@@ -13,8 +13,9 @@
 // | Anchored   | x W_eᵀ                                           | T[t] + z W_dᵀ; or T = P Q |
 // | others     | x                                                | z                         |
 //
-// U [D, c] has orthonormal columns and F [V, D] is fixed; the layers before the last boundary add
-// only what lies in U (DecoderLayer), so there nothing is lost.
+// U [D, c] has orthonormal columns and F [V, D] is fixed, orthogonal to the U that a job begins
+// with; the layers before the last boundary add only what lies in U (DecoderLayer), so there
+// nothing is lost.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -216,7 +216,9 @@ TEST(SubspaceTest, IsTheSameModelWithBoundariesAndWithout) {
     const auto actual = TrainStep(with, step);
     for (int m = 0; m < 2; ++m) EXPECT_NEAR(actual[m], expected[m], 1e-5 * expected[m]);
     ExpectSameGradients(with, without, step);
-    for (Pipeline* pipeline : {&with, &without}) pipeline->Apply(step, 1, 1e-2);
+    without.Apply(step, 1, 1e-2);
+    // From the same state: training amplifies what rounding is left.
+    with.Load(LookupIn(without.Snapshot()), Version(step + 1), /*optimizer=*/true);
   }
 }
 
