@@ -18,7 +18,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SIZES = {4: "in cache", 256: "beyond"}  # MiB of float32
+IN_CACHE, BEYOND = 4, 256  # MiB of float32
 BYTES_MOVED = {"BF16": 6}
 BYTES_MOVED_INT8 = 5 + 4 / 256
 OVER_BITSANDBYTES = {"Linear": 30, "Dynamic": 5}
@@ -61,7 +61,7 @@ class Verdict:
 
 
 def print_codecs(ours, theirs, verdict):
-    print("%-28s %-9s %7s %7s %7s %12s" % ("", "", "GB/s", "memcpy", "moved", "bitsandbytes"))
+    print("%-28s %7s %7s %7s %7s %12s" % ("", "MiB", "GB/s", "memcpy", "moved", "bitsandbytes"))
     for name, rate in ours.items():
         what, mebibytes = name.rsplit("/", 1)
         size = int(mebibytes)
@@ -70,10 +70,10 @@ def print_codecs(ours, theirs, verdict):
         bytes_moved = 8 if what == "Memcpy" else next(
             (moved for codec, moved in BYTES_MOVED.items() if codec in what), BYTES_MOVED_INT8)
         moved = ratio * bytes_moved / 8
-        line = "%-28s %-9s %7.2f %7.2f %7.2f" % (what, SIZES[size], rate, ratio, moved)
+        line = "%-28s %7d %7.2f %7.2f %7.2f" % (what, size, rate, ratio, moved)
         best_isa = what.endswith("Avx512") or what.endswith("Avx2") and f"{what[:-4]}Avx512/{size}" not in ours
         marks = " "
-        if best_isa and what.startswith("Encode/Linear") and SIZES[size] == "beyond":
+        if best_isa and what.startswith("Encode/Linear") and size == BEYOND:
             marks = verdict.mark(f"{name}, moved", moved, OF_MEMCPY)
         direction, _, code_map = what.partition("/")
         code_map = next((known for known in OVER_BITSANDBYTES if code_map.startswith(known)), None)
@@ -100,7 +100,8 @@ def print_projections(rates, verdict):
                 cells.append("%13.1f" % rate)
                 continue
             ratio = rate / rates[f"{product}/{shape}"]
-            mark = verdict.mark(f"{kind}/{shape}", ratio, OF_PRODUCT) if kind.startswith("Send") else " "
+            has_target = kind.startswith("Send") and not kind.endswith("Turning")
+            mark = verdict.mark(f"{kind}/{shape}", ratio, OF_PRODUCT) if has_target else " "
             cells.append("%7.1f %.2f%s" % (rate, ratio, mark))
         print("%-36s" % kind, *cells)
     print()
@@ -132,7 +133,7 @@ def main():
             rates, products = benchmark(programs / program)
             codecs.add(rates)
             projections.add(products)
-        theirs.add(json.loads(run(python, peer, "speed", *SIZES)))
+        theirs.add(json.loads(run(python, peer, "speed", IN_CACHE, BEYOND)))
     print_codecs(codecs.of, theirs.of, verdict)
     print_projections(projections.of, verdict)
     print("\n".join(["targets missed:", *verdict.missed] if verdict.missed else ["all targets reached"]))

@@ -9,7 +9,7 @@ namespace {
 
 class BlockCodec final : public Codec {
  public:
-  BlockCodec(CodeMap map, std::size_t block) : codes_(map, block) {}
+  BlockCodec(CodeMap map, std::size_t block) : codes_(map, block, NotFinite::kBlockOfNaNs) {}
 
   std::size_t EncodedBytes(std::int64_t elements) const override {
     return codes_.EncodedBytes(static_cast<std::size_t>(elements));
@@ -19,8 +19,8 @@ class BlockCodec final : public Codec {
     const at::Tensor host = tensor.detach().to(at::kCPU, at::kFloat).contiguous();
     Status status;
     const Bytes payload = Bytes::Make(EncodedBytes(host.numel()), [&](std::byte* out) {
-      status = codes_.Encode(
-          {host.const_data_ptr<float>(), static_cast<std::size_t>(host.numel())}, out);
+      status = codes_.Encode({host.const_data_ptr<float>(), static_cast<std::size_t>(host.numel())},
+                             out);
     });
     if (!status.ok()) return status;
     return payload;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace swarm::codec {
 namespace {
 
 constexpr std::uint32_t kInfinity = 0x7f800000u;
+constexpr std::uint32_t kNaN = 0x7fc00000u;
 constexpr float kTiny = 0x1p-100f;
 
 // Seven decades; from one to the next larger the entries double. A decade of n entries has the
@@ -54,10 +56,16 @@ NearestEntry MakeNearestEntries() {
   return nearest;
 }
 
-Status NotFinite(std::size_t begin, std::size_t end) {
-  return InvalidArgument("8-bit boundary: numbers " + std::to_string(begin) + " to " +
+Status Refuse(std::size_t begin, std::size_t end) {
+  return InvalidArgument("8-bit codes: numbers " + std::to_string(begin) + " to " +
                          std::to_string(end - 1) +
                          " hold one that is not finite; the training has diverged");
+}
+
+/// False if a code is not zero.
+bool ReadNaNs(const std::uint8_t* codes, std::span<float> values) {
+  std::ranges::fill(values, std::numeric_limits<float>::quiet_NaN());
+  return std::all_of(codes, codes + values.size(), [](std::uint8_t code) { return code == 0; });
 }
 
 }  // namespace
@@ -79,12 +87,14 @@ Status BlockCodes::Encode(std::span<const float> values, std::byte* out, Isa isa
   for (std::size_t begin = 0; begin < values.size(); begin += block_, scale += sizeof(float)) {
     const std::size_t n = std::min(block_, values.size() - begin);
     const float* x = values.data() + begin;
-    const std::uint32_t bits = kernels.largest(x, n);
-    if (bits >= kInfinity) return NotFinite(begin, begin + n);
+    std::uint32_t bits = kernels.largest(x, n);
+    const bool finite = bits < kInfinity;
+    if (!finite && not_finite_ == NotFinite::kRefused) return Refuse(begin, begin + n);
+    if (!finite) bits = kNaN;
     float largest = std::bit_cast<float>(bits);
     if (largest < kTiny) largest = 0;
     std::memcpy(scale, &largest, sizeof largest);
-    if (largest == 0) {
+    if (largest == 0 || !finite) {
       std::memset(codes + begin, 0, n);
     } else if (map_ == CodeMap::kLinear) {
       kernels.quantize_linear(x, n, 127.0f / largest, codes + begin);
@@ -98,26 +108,28 @@ Status BlockCodes::Encode(std::span<const float> values, std::byte* out, Isa isa
 Status BlockCodes::Decode(std::span<const std::byte> payload, std::span<float> values,
                           Isa isa) const {
   if (payload.size() != EncodedBytes(values.size())) {
-    return DataLoss("8-bit boundary: " + std::to_string(payload.size()) + " bytes, expected " +
+    return DataLoss("8-bit codes: " + std::to_string(payload.size()) + " bytes, expected " +
                     std::to_string(EncodedBytes(values.size())) + "; ask for it again");
   }
   const BlockKernels& kernels = KernelsOf(isa);
   const std::byte* scale = payload.data();
-  const auto* codes = reinterpret_cast<const std::uint8_t*>(
-      payload.data() + Blocks(values.size()) * sizeof(float));
+  const auto* codes =
+      reinterpret_cast<const std::uint8_t*>(payload.data() + Blocks(values.size()) * sizeof(float));
   for (std::size_t begin = 0; begin < values.size(); begin += block_, scale += sizeof(float)) {
     const std::size_t n = std::min(block_, values.size() - begin);
     float* x = values.data() + begin;
     float largest = 0;
     std::memcpy(&largest, scale, sizeof largest);
     bool good = largest == 0 || (largest >= kTiny && std::isfinite(largest));
-    if (good && map_ == CodeMap::kLinear) {
+    if (not_finite_ == NotFinite::kBlockOfNaNs && std::bit_cast<std::uint32_t>(largest) == kNaN) {
+      good = ReadNaNs(codes + begin, {x, n});
+    } else if (good && map_ == CodeMap::kLinear) {
       good = kernels.dequantize_linear(codes + begin, n, largest / 127.0f, x);
     } else if (good) {
       kernels.dequantize_dynamic(codes + begin, n, DynamicMap().data(), largest, x);
     }
     if (!good) {
-      return DataLoss("8-bit boundary: the block at number " + std::to_string(begin) +
+      return DataLoss("8-bit codes: the block at number " + std::to_string(begin) +
                       " is none that an encoder writes; ask for it again");
     }
   }

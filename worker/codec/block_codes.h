@@ -11,6 +11,9 @@
 //   rounded to one of 65 536 equal steps of [-1, 1], and the entry nearest to that is taken.
 //   |x - x'| <= 0.0071 a.
 // Blocks with a < 2^-100 are sent as zeros.
+//
+// A block with a number that is not finite has no codes. Where NotFinite says so, it is sent with
+// the scale NaN (0x7fc00000) and codes of zero, and read as NaNs.
 #pragma once
 
 #include <array>
@@ -23,11 +26,13 @@
 namespace swarm::codec {
 
 enum class CodeMap { kLinear, kDynamic };
+enum class NotFinite { kRefused, kBlockOfNaNs };
 
 class BlockCodes {
  public:
   /// Blocks of `block` numbers, of which the last may have fewer. Requires block > 0.
-  BlockCodes(CodeMap map, std::size_t block) : map_(map), block_(block) {}
+  BlockCodes(CodeMap map, std::size_t block, NotFinite not_finite = NotFinite::kRefused)
+      : map_(map), block_(block), not_finite_(not_finite) {}
 
   /// Of the encoding: a float32 for each block, then a byte for each number.
   std::size_t EncodedBytes(std::size_t numbers) const {
@@ -35,7 +40,7 @@ class BlockCodes {
   }
 
   /// Writes EncodedBytes(values.size()) bytes to `out`, which needs no alignment. Errors:
-  /// kInvalidArgument for a number that is not finite; `out` is then undefined.
+  /// kInvalidArgument for a number that is not finite, with kRefused; `out` is then undefined.
   Status Encode(std::span<const float> values, std::byte* out, Isa isa = BestIsa()) const;
 
   /// Reads as many numbers as `values` has. Errors: kDataLoss for another size, and for a scale or
@@ -48,6 +53,7 @@ class BlockCodes {
 
   CodeMap map_;
   std::size_t block_;
+  NotFinite not_finite_;
 };
 
 /// The entries of the dynamic map in ascending order, from -0.99... to 1, with 0 among them.

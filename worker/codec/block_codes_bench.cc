@@ -35,7 +35,7 @@ void Memcpy(benchmark::State& state) {
   }
   SetRate(state);
 }
-BENCHMARK(Memcpy)->Arg(4)->Arg(256);
+BENCHMARK(Memcpy)->Arg(4)->Arg(64)->Arg(256);
 
 void Encode(benchmark::State& state, CodeMap map, Isa isa) {
   if (!HasIsa(isa)) return state.SkipWithError("this processor does not have it");

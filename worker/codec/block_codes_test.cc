@@ -38,7 +38,9 @@ std::vector<float> Decoded(const BlockCodes& codes, const std::vector<std::byte>
 
 class BothMaps : public testing::TestWithParam<CodeMap> {
  protected:
-  BlockCodes Codes(std::size_t block) const { return BlockCodes(GetParam(), block); }
+  BlockCodes Codes(std::size_t block, NotFinite not_finite = NotFinite::kRefused) const {
+    return BlockCodes(GetParam(), block, not_finite);
+  }
   double error_of_largest() const { return GetParam() == CodeMap::kLinear ? 1.0 / 254 : 0.0071; }
 };
 INSTANTIATE_TEST_SUITE_P(, BothMaps, testing::Values(CodeMap::kLinear, CodeMap::kDynamic),
@@ -135,6 +137,41 @@ TEST_P(BothMaps, WhatIsNotFiniteIsRefusedWithItsPlace) {
   }
 }
 
+TEST_P(BothMaps, ABlockWithANumberThatIsNotFiniteIsReadAsNaNsWhereThatIsSaid) {
+  const BlockCodes codes = Codes(100, NotFinite::kBlockOfNaNs);
+  const std::vector<float> good = Normal(250, 1);
+  const std::vector<float> expected = Decoded(codes, Encoded(codes, good), good.size());
+  for (const std::size_t at : {0, 99, 100, 249}) {
+    std::vector<float> values = good;
+    values[at] = -std::numeric_limits<float>::infinity();
+    const std::vector<std::byte> truth = Encoded(codes, values, Isa::kScalar);
+    for (const Isa isa : kIsas) {
+      if (!HasIsa(isa)) continue;
+      EXPECT_EQ(Encoded(codes, values, isa), truth) << IsaName(isa);
+      const std::vector<float> back = Decoded(codes, truth, values.size(), isa);
+      for (std::size_t i = 0; i < back.size(); ++i) {
+        if (i / 100 == at / 100) {
+          ASSERT_TRUE(std::isnan(back[i])) << i;
+        } else {
+          ASSERT_EQ(back[i], expected[i]) << i;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(BothMaps, OnlyTheBlockOfNaNsThatAnEncoderWritesIsRead) {
+  const BlockCodes codes = Codes(8, NotFinite::kBlockOfNaNs);
+  std::vector<float> values(8, std::numeric_limits<float>::quiet_NaN());
+  const std::vector<std::byte> good = Encoded(codes, values);
+  EXPECT_EQ(Codes(8).Decode(good, values).code(), StatusCode::kDataLoss);
+  for (const std::size_t at : {0, 3, 4, 11}) {  // another NaN, a negative one, a code
+    std::vector<std::byte> bad = good;
+    bad[at] ^= std::byte{0x80};
+    EXPECT_EQ(codes.Decode(bad, values).code(), StatusCode::kDataLoss) << at;
+  }
+}
+
 TEST_P(BothMaps, PayloadsThatNoEncoderWritesAreRefused) {
   const BlockCodes codes = Codes(8);
   const std::vector<std::byte> good = Encoded(codes, Normal(20, 2));
@@ -171,8 +208,8 @@ TEST(DynamicCodes, TheMapHasItsPublishedShape) {
   for (std::size_t i = 1; i < map.size(); ++i) ASSERT_LT(map[i - 1], map[i]) << i;
   EXPECT_EQ(map[255], 1.0f);
   EXPECT_EQ(map[127], 0.0f);
-  EXPECT_FLOAT_EQ(map[128], 5.5e-7f);       // the only entry of the lowest decade
-  EXPECT_FLOAT_EQ(map[254], 0.99296875f);   // the middle of the last of 64 parts of [0.1, 1]
+  EXPECT_FLOAT_EQ(map[128], 5.5e-7f);      // the only entry of the lowest decade
+  EXPECT_FLOAT_EQ(map[254], 0.99296875f);  // the middle of the last of 64 parts of [0.1, 1]
   EXPECT_FLOAT_EQ(map[0], -0.99296875f);
 }
 

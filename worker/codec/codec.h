@@ -20,8 +20,8 @@ class Codec {
   /// Bytes of the encoding of so many elements.
   virtual std::size_t EncodedBytes(std::int64_t elements) const = 0;
   /// The encoding of a float32 tensor on any device. May share the tensor's memory, which then must
-  /// not be written any more. Errors: kInvalidArgument where an element is not finite and the codec
-  /// cannot say so.
+  /// not be written any more. An element that is not finite is not finite on the other side: a step
+  /// is then skipped, whatever the codec (docs/protocol.md).
   virtual Result<Bytes> Encode(const at::Tensor& tensor) const = 0;
   /// The float32 tensor of that shape on `device`. May share the bytes' memory: not to be written.
   /// Errors: kDataLoss where the size of the payload is not that of the shape, or where it is none

@@ -59,8 +59,7 @@ at::Tensor Receive(const api::Boundary& boundary, const BoundaryWeights& weights
 /// the gradients in the directions of the basis.
 at::Tensor ReceiveAndObserve(const Anchors& anchors, const at::Tensor& basis, const at::Tensor& z);
 
-/// z as it arrives on the other side, its gradient as it comes back. Throws c10::Error for numbers
-/// that the codecs do not take.
+/// z as it arrives on the other side, its gradient as it comes back.
 at::Tensor Cross(const at::Tensor& z, const codec::Codec& forward, const codec::Codec& backward);
 
 }  // namespace swarm::model

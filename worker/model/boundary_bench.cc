@@ -70,8 +70,10 @@ void WideProduct(benchmark::State& state) {
   SetRates(state);
 }
 
-void SendAndEncode(benchmark::State& state, BoundaryCodec codec, NumberCodec numbers) {
+void SendAndEncode(benchmark::State& state, BoundaryCodec codec, NumberCodec numbers,
+                   std::uint64_t refresh_steps = 0) {
   Crossing at(state, codec, numbers);
+  at.boundary.refreshSteps = refresh_steps;
   at.x.set_requires_grad(true);  // as in training
   for (auto _ : state) {
     const at::Tensor z =
@@ -114,6 +116,9 @@ BENCHMARK(WideProduct)->Apply(Shapes);
   BENCHMARK_CAPTURE(function, AnchoredInt8, BoundaryCodec::kAnchored, NumberCodec::kInt8)    \
       ->Apply(Shapes)
 SWARM_BOUNDARY(SendAndEncode);
+// F[t] is subtracted first.
+BENCHMARK_CAPTURE(SendAndEncode, SubspaceTurning, BoundaryCodec::kSubspace, NumberCodec::kInt8, 100)
+    ->Apply(Shapes);
 SWARM_BOUNDARY(DecodeAndReceive);
 
 }  // namespace

@@ -54,9 +54,9 @@ void DecodeTensor(benchmark::State& state, BoundaryCodec kind) {
 }
 
 #define SWARM_CODECS(function)                                               \
-  BENCHMARK_CAPTURE(function, BF16, BoundaryCodec::kBF16)->Arg(4)->Arg(256); \
-  BENCHMARK_CAPTURE(function, Int8, BoundaryCodec::kInt8)->Arg(4)->Arg(256); \
-  BENCHMARK_CAPTURE(function, Int8Dynamic, BoundaryCodec::kInt8Dynamic)->Arg(4)->Arg(256)
+  BENCHMARK_CAPTURE(function, BF16, BoundaryCodec::kBF16)->Arg(4)->Arg(64); \
+  BENCHMARK_CAPTURE(function, Int8, BoundaryCodec::kInt8)->Arg(4)->Arg(64); \
+  BENCHMARK_CAPTURE(function, Int8Dynamic, BoundaryCodec::kInt8Dynamic)->Arg(4)->Arg(64)
 SWARM_CODECS(EncodeTensor);
 SWARM_CODECS(DecodeTensor);
 
