@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+
 #include "worker/model/llama.h"
 
 namespace swarm::model {
@@ -29,6 +31,30 @@ struct Crossing : torch::autograd::Function<Crossing> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto* codec = reinterpret_cast<const codec::Codec*>(context->saved_data["codec"].toInt());
     return {RoundTrip(gradients[0], *codec), {}, {}};
+  }
+};
+
+/// (x - fixed) basis. On a processor, by rows so few that their differences stay in its cache.
+struct ProjectedDifference : torch::autograd::Function<ProjectedDifference> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& fixed,
+                            const at::Tensor& basis) {
+    context->save_for_backward({basis});
+    if (!x.is_cpu()) return at::matmul(x - fixed, basis);
+    constexpr std::int64_t kElements = 1 << 18;  // 1 MiB
+    const at::Tensor rows = x.flatten(0, -2), fixed_rows = fixed.flatten(0, -2);
+    at::Tensor z = at::empty({rows.size(0), basis.size(1)}, x.options());
+    const std::int64_t step = std::max<std::int64_t>(kElements / rows.size(1), 32);
+    at::Tensor differences = at::empty({std::min(step, rows.size(0)), rows.size(1)}, x.options());
+    for (std::int64_t begin = 0; begin < rows.size(0); begin += step) {
+      const std::int64_t end = std::min(begin + step, rows.size(0));
+      at::Tensor part = differences.narrow(0, 0, end - begin), to = z.slice(0, begin, end);
+      at::sub_out(part, rows.slice(0, begin, end), fixed_rows.slice(0, begin, end));
+      at::mm_out(to, part, basis);
+    }
+    return z.unflatten(0, x.sizes().slice(0, x.dim() - 1));
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    return {at::linear(gradients[0], context->get_saved_variables()[0]), {}, {}};
   }
 };
 
@@ -77,8 +103,10 @@ at::Tensor Send(const api::Boundary& boundary, const BoundaryWeights& weights,
       return Normalize(groups.amax(-1), epsilon);
     }
     case api::BoundaryCodec::kSubspace:
-      // Until the basis turns, F[t] U is zero but for rounding, and x is read once.
-      return at::matmul(boundary.refreshSteps == 0 ? x : x - anchors.fixed, subspace.basis);
+      // Where the basis never turns, F[t] U is zero but for rounding, and x is read once.
+      return boundary.refreshSteps == 0
+                 ? at::matmul(x, subspace.basis)
+                 : ProjectedDifference::apply(x, anchors.fixed, subspace.basis);
     case api::BoundaryCodec::kAnchored:
       return Project(x, weights.encoder).to(at::kFloat);
     default:
