@@ -1,0 +1,112 @@
+"""The tables of the boundary study, of the runs' files alone; what is not there is said to be missing."""
+import statistics
+
+BASE = "None"
+TARGETS = (  # variants of which the best counts, times the numbers of its plain form, percent
+    ("8 bits", ("Int8",), 0.1),
+    ("8 bits, dynamic", ("Int8Dynamic",), 0.1),
+    ("16 times fewer numbers, best construction", ("Subspace-16x", "Anchored-16x", "Subspace-16x-Refresh"), 0.5))
+
+
+def final_loss(run):
+    return run["validation"][-1][1]
+
+
+def changes(runs, length, variant):
+    """Percent by which the last validation loss is above None's of the same seed: seed -> percent."""
+    found = {}
+    for run in runs.values():
+        at, name, seed = run["run"].split("/")
+        base = runs.get(f"{length}/{BASE}/{seed}")
+        if at == length and name == variant and base:
+            found[int(seed)] = 100 * (final_loss(run) / final_loss(base) - 1)
+    return found
+
+
+def table(head, rows):
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
+
+
+def percent(value):
+    return f"{value:+.2f} %"
+
+
+def bytes_per_token(boundary, width):
+    """What crosses forward, without token ids and headers."""
+    codec = boundary["codec"]
+    numbers = width
+    if codec in ("Bottleneck", "Maxout"):
+        numbers = width // boundary.get("factor", 2)
+    elif codec in ("Subspace", "Anchored"):
+        numbers = boundary["rank"]
+    number_codec = codec if numbers == width else boundary.get("coefficients", "BF16")
+    return numbers * {"None": 4, "BF16": 2}.get(number_codec, 1 + 4 / 256)
+
+
+def length_table(runs, study, length):
+    """All variants of a training length, in the order of the study."""
+    head = ["boundary", "bytes a token and way", *(f"seed {seed}" for seed in study.SEEDS), "mean", "spread"]
+    base = [runs.get(f"{length}/{BASE}/{seed}") for seed in study.SEEDS]
+    losses = [f"{final_loss(run):.4f}" if run else "missing" for run in base]
+    made = [final_loss(run) for run in base if run]
+    rows = [[BASE, f"{bytes_per_token({'codec': BASE}, study.WIDTH):.0f}", *losses,
+             f"{statistics.mean(made):.4f}" if made else "missing", ""]]
+    for variant in study.VARIANTS:
+        if variant in (BASE, study.CHECK):
+            continue
+        found = changes(runs, length, variant)
+        values = list(found.values())
+        boundary = study.job_of((length, variant, 1))["pipeline"]["boundary"]
+        note = " (one seed)" if len(values) == 1 else " (two seeds)" if len(values) == 2 else ""
+        rows.append([variant, f"{bytes_per_token(boundary, study.WIDTH):.1f}",
+                     *(percent(found[seed]) if seed in found else "missing" for seed in study.SEEDS),
+                     percent(statistics.mean(values)) + note if values else "missing",
+                     f"{max(values) - min(values):.2f}" if len(values) > 1 else ""])
+    return table(head, rows)
+
+
+def noise_table(runs, study):
+    """How far runs are apart that are to be alike."""
+    rows = []
+    for length in study.LENGTHS:
+        made = [final_loss(run) for name, run in runs.items() if name.startswith(f"{length}/{BASE}/")]
+        spread = 100 * (max(made) / min(made) - 1) if len(made) > 1 else None
+        check = changes(runs, length, study.CHECK)
+        rows.append([length, f"{spread:.2f} % ({len(made)} seeds)" if spread is not None else "missing",
+                     ", ".join(map(percent, check.values())) or "missing"])
+    return table(["length", f"largest over smallest loss of {BASE}", "float32 against bfloat16 products, same seed"],
+                 rows)
+
+
+def target_table(runs, study):
+    rows = []
+    for what, candidates, limit in TARGETS:
+        for length in study.LENGTHS:
+            found = {name: changes(runs, length, name) for name in candidates}
+            means = {name: statistics.mean(values.values()) for name, values in found.items() if values}
+            if not means:
+                rows.append([what, length, f"{limit:+.1f} %", "missing", "", ""])
+                continue
+            best = min(means, key=means.get)
+            seeds = len(found[best])
+            rows.append([what, length, f"{limit:+.1f} %", f"{percent(means[best])}, {best}", str(seeds),
+                         "met" if means[best] <= limit else "missed"])
+    return table(["what", "length", "target", "reached (mean)", "seeds", ""], rows)
+
+
+def parts(runs, study):
+    """The tables by the names of their places."""
+    return {"noise": noise_table(runs, study), "targets": target_table(runs, study)} | {
+        length: length_table(runs, study, length) for length in study.LENGTHS}
+
+
+def fill(report, found):
+    """The report with the lines between `<!-- begin NAME -->` and `<!-- end NAME -->` replaced."""
+    for name, text in found.items():
+        begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
+        before, mark, rest = report.partition(begin)
+        _, closing, after = rest.partition(end)
+        if not mark or not closing:
+            raise SystemExit(f"the report has no place for {name}: {begin.strip()} ... {end}")
+        report = f"{before}{begin}\n{text}\n\n{closing}{after}"
+    return report

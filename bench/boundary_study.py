@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""What thin boundaries cost in loss: trains one model with every kind of boundary, and reports the validation
+loss relative to the same model with boundaries that change nothing, of the same seed, data and number of tokens.
+
+Usage: bench/boundary_study.py TEXT [--build FOLDER] [--folder FOLDER] [--parallel 2] [--only PATTERN ...] [--list]
+       bench/boundary_study.py --report [--folder FOLDER]
+
+Trains with `swarmctl train` on the first 90 % of TEXT (UTF-8, read as bytes; its last 10 % is held back) what is not
+yet there, the most telling runs first, and then makes the report. A run is one thread in one process, which computes
+the boundaries in place, rounding included, so its losses are those of the swarm. FOLDER/boundary_study/runs gets a
+JSON file for each run, with the job that it is of: a run whose job is there is not made again, so the study can be
+stopped at any moment and goes on later. FOLDER/boundary_study.md and the plots are made of these files alone.
+--only takes names as --list shows them (LENGTH/VARIANT/SEED), with * and ? as in a shell.
+Plots need matplotlib: bench/plots/setup.sh.
+"""
+import argparse
+import concurrent.futures
+import fnmatch
+import hashlib
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import boundary_report
+
+WIDTH = 256
+LENGTHS = {"short": 400, "long": 1200}  # steps
+SEEDS = (1, 2, 3)
+BASE = "None"
+CHECK = "None-FP32"  # what the shorter matrix products of all other runs change
+NARROWER = {8: 32, 16: 16, 32: 8}  # how many times fewer numbers cross: rank
+
+
+def variants():
+    """The boundaries studied: name -> the fields of the job that it sets (as PATH: VALUE)."""
+    found = {
+        "None": {"codec": "None"},
+        "Int8": {"codec": "Int8"},
+        "Int8Dynamic": {"codec": "Int8Dynamic"},
+        "Bottleneck-2x-Int8": {"codec": "Bottleneck", "coefficients": "Int8"},
+        "Maxout-2x-Int8": {"codec": "Maxout", "coefficients": "Int8"},
+    }
+    for times, rank in NARROWER.items():
+        for codec in ("Subspace", "Anchored"):
+            found[f"{codec}-{times}x"] = {"codec": codec, "rank": rank}
+            found[f"{codec}-{times}x-Int8"] = {"codec": codec, "rank": rank, "coefficients": "Int8"}
+        found[f"Subspace-{times}x-Refresh"] = {"codec": "Subspace", "rank": rank, "refreshSteps": 50}
+    return {name: {"pipeline.boundary": boundary} for name, boundary in found.items()} | {
+        CHECK: {"training.precision": "FP32"}}
+
+
+VARIANTS = variants()
+
+
+def order():
+    """All runs (length, variant, seed), the most telling first."""
+    learned = [f"{codec}-16x" for codec in ("Subspace", "Anchored")]
+    exact = [BASE, "Int8", "Int8Dynamic"]
+    wanted = [("short", name, 1) for name in [BASE, *learned, CHECK, *VARIANTS]]
+    wanted += [("short", name, seed) for seed in SEEDS[1:] for name in exact + learned]
+    wanted += [("long", name, 1) for name in (BASE, *learned, "Anchored-8x", "Anchored-32x", "Int8")]
+    wanted += [(length, name, seed) for length in LENGTHS for seed in SEEDS for name in VARIANTS
+               if name != CHECK]
+    return list(dict.fromkeys(wanted))
+
+
+def name_of(run):
+    return "/".join(map(str, run))
+
+
+def job_of(run):
+    """The manifest's spec, but for where the text lies."""
+    length, variant, seed = run
+    steps = LENGTHS[length]
+    spec = {
+        "model": {"config": {"hidden_size": WIDTH, "num_hidden_layers": 8, "num_attention_heads": 4,
+                             "intermediate_size": 688, "vocab_size": 256}},
+        "training": {"seed": seed, "maxSteps": steps, "globalBatchSize": 4, "microbatchSize": 4,
+                     "sequenceLength": 128, "precision": "BF16", "validationIntervalSteps": steps // 10,
+                     "validationSequences": 128},
+        "optimizer": {"type": "AdamW", "learningRate": 1e-3},
+        "schedule": {"type": "Cosine", "warmupSteps": 40},
+        "pipeline": {"stages": 4}}
+    for path, value in VARIANTS[variant].items():
+        *folders, last = path.split(".")
+        place = spec
+        for folder in folders:
+            place = place.setdefault(folder, {})
+        place[last] = value
+    return spec
+
+
+def read_runs(folder):
+    """All runs there are: name -> run."""
+    runs = (json.loads(path.read_text()) for path in sorted((folder / "boundary_study/runs").glob("*.json")))
+    return {run["run"]: run for run in runs}
+
+
+def train(run, swarmctl, text, scratch, folder):
+    """Makes a run and writes its file."""
+    length, variant, seed = run
+    out = pathlib.Path(tempfile.mkdtemp(dir=scratch))
+    spec = job_of(run)
+    manifest = {"apiVersion": "swarmjob.dev/v1alpha1", "kind": "SwarmJob", "metadata": {"name": "boundary-study"},
+                "spec": spec | {"data": {"uri": str(text["train"]), "validationUri": str(text["held back"])},
+                                "checkpoint": {"intervalSteps": LENGTHS[length]}}}
+    (out / "job.json").write_text(json.dumps(manifest))
+    begun = time.monotonic()
+    done = subprocess.run([str(swarmctl), "train", "-f", str(out / "job.json"), "--threads", "1", "--out",
+                           str(out / "run")], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{name_of(run)} failed:\n{done.stderr[-2000:]}")
+    events = [json.loads(line) for line in open(out / "run/events.jsonl")]
+    record = {"run": name_of(run), "text": text["about"], "job": spec,
+              "validation": [[event["step"], event["loss"]] for event in events if event["kind"] == "Validation"],
+              "seconds": round(time.monotonic() - begun)}
+    subprocess.run(["rm", "-rf", str(out)], check=True)
+    path = folder / "boundary_study/runs" / f"{length}-{variant}-{seed}.json"
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(record, indent=1) + "\n")
+    part.rename(path)
+    return record
+
+
+def split(path, scratch):
+    """The text's two parts as files, and what the report says of it."""
+    data = path.read_bytes()
+    cut = len(data) * 9 // 10
+    parts = {"train": scratch / "train.txt", "held back": scratch / "held-back.txt"}
+    parts["train"].write_bytes(data[:cut])
+    parts["held back"].write_bytes(data[cut:])
+    about = {"name": path.name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    return parts | {"about": about}
+
+
+def make_runs(options):
+    """Trains what is wanted and missing."""
+    swarmctl = pathlib.Path(options.build).resolve() / "bin/swarmctl"
+    (options.folder / "boundary_study/runs").mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        text = split(pathlib.Path(options.text), pathlib.Path(scratch))
+        there = read_runs(options.folder)
+        missing = [run for run in wanted_runs(options)
+                   if (there.get(name_of(run)) or {}).get("job") != job_of(run)
+                   or there[name_of(run)]["text"] != text["about"]]
+        written = threading.Lock()
+
+        def make(run):
+            record = train(run, swarmctl, text, scratch, options.folder)
+            with written:
+                print(f"{time.strftime('%H:%M:%S')} {record['run']:32} {record['validation'][-1][1]:.4f}"
+                      f"  {record['seconds']} s", flush=True)
+
+        with concurrent.futures.ThreadPoolExecutor(options.parallel) as pool:
+            for _ in pool.map(make, missing):
+                pass
+
+
+def make_report(folder):
+    """Fills the report's tables in and draws its plots; without matplotlib the plots stay as they are."""
+    path = folder / "boundary_study.md"
+    study = sys.modules[__name__]
+    path.write_text(boundary_report.fill(path.read_text(), boundary_report.parts(read_runs(folder), study)))
+    here = pathlib.Path(__file__).parent / "plots"
+    setup = subprocess.run([str(here / "setup.sh")], stdout=subprocess.PIPE, text=True, check=False)
+    if setup.returncode != 0:
+        print("no matplotlib: the plots are not drawn again", file=sys.stderr)
+        return
+    subprocess.run([setup.stdout.strip() + "/bin/python", str(here / "boundary_plots.py"), str(folder)], check=True)
+
+
+def wanted_runs(options):
+    return [run for run in order()
+            if any(fnmatch.fnmatchcase(name_of(run), pattern) for pattern in options.only)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("text", nargs="?")
+    parser.add_argument("--build", default="build/release")
+    parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("docs"))
+    parser.add_argument("--parallel", type=int, default=2)
+    parser.add_argument("--only", nargs="+", default=["*"])
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--report", action="store_true")
+    options = parser.parse_args()
+    if options.list:
+        print("\n".join(map(name_of, wanted_runs(options))))
+        return
+    if not options.report:
+        if not options.text:
+            parser.error("which text? (or --report)")
+        make_runs(options)
+    make_report(options.folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Plots of the boundary study: FOLDER/boundary_study/{curves,gaps}.svg. Needs matplotlib (setup.sh).
+
+Usage: boundary_plots.py FOLDER
+"""
+import pathlib
+import statistics
+import sys
+
+import matplotlib
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+
+import boundary_report as report  # noqa: E402
+import boundary_study as study  # noqa: E402
+
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402
+
+COLORS = {"None": "#222222", "Int8": "#E69F00", "Int8Dynamic": "#B07AA1", "Bottleneck": "#8C6D31", "Maxout": "#CC79A7",
+          "Subspace": "#0072B2", "Anchored": "#D55E00"}
+LINES = {"8x": ":", "16x": "-", "32x": "--"}
+TOKENS_A_STEP = 4 * 128
+
+
+def style(variant):
+    """Color by codec, line by how many times fewer numbers."""
+    parts = variant.split("-")
+    line = LINES.get(parts[1] if len(parts) > 1 else "", "-")
+    return {"color": COLORS[parts[0]], "linestyle": line, "linewidth": 1.0 if "Int8" in parts[1:] else 1.6}
+
+
+def curve(runs, length, variant, relative):
+    """Tokens, and the mean over seeds of the validation loss, or of the percent that it is above None's."""
+    sums = {}
+    for seed in study.SEEDS:
+        run, base = (runs.get(f"{length}/{name}/{seed}") for name in (variant, study.BASE))
+        if not run or not base:
+            continue
+        for (step, loss), (_, reference) in zip(run["validation"], base["validation"]):
+            sums.setdefault(step, []).append(100 * (loss / reference - 1) if relative else loss)
+    return [step * TOKENS_A_STEP for step in sums], [statistics.mean(values) for values in sums.values()]
+
+
+def plot_curves(runs, path):
+    """A row of panels a length: losses, and gaps. Only variants with the coefficients in bfloat16."""
+    shown = [name for name in study.VARIANTS if name != study.CHECK and not name.endswith(("x-Int8", "-Refresh"))]
+    shown += ["Bottleneck-2x-Int8", "Maxout-2x-Int8"]
+    figure, panels = pyplot.subplots(2, 2, figsize=(10.5, 7.6), layout="constrained")
+    for row, length in zip(panels, study.LENGTHS):
+        for panel, relative in zip(row, (False, True)):
+            for variant in shown:
+                if relative and variant == study.BASE:
+                    continue
+                tokens, values = curve(runs, length, variant, relative)
+                if tokens:
+                    panel.plot([count / 1e3 for count in tokens], values, label=variant, **style(variant))
+            panel.set_xlabel("thousand tokens")
+            panel.set_ylabel("above None of the same step, %" if relative else "validation loss, nats a byte")
+            panel.set_title(f"{length}: {study.LENGTHS[length]} steps", fontsize=10)
+            panel.grid(alpha=0.25)
+            panel.spines[["top", "right"]].set_visible(False)
+            if relative:
+                panel.axhline(0, color=COLORS["None"], linewidth=0.8)
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=8, frameon=False)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def plot_gaps(runs, path):
+    """A line a variant: a dot for each seed at its gap, a bar at the mean."""
+    shown = [name for name in study.VARIANTS if name not in (study.BASE, study.CHECK)]
+    figure, panels = pyplot.subplots(1, len(study.LENGTHS), figsize=(10.5, 5.6), sharex=True, sharey=True, layout="constrained")
+    for panel, length in zip(panels, study.LENGTHS):
+        for height, variant in enumerate(reversed(shown)):
+            gaps = list(report.changes(runs, length, variant).values())
+            color = style(variant)["color"]
+            if gaps:
+                mean = statistics.mean(gaps)
+                panel.plot([0, mean], [height, height], color=color, linewidth=5, alpha=0.25, solid_capstyle="butt")
+                panel.plot(gaps, [height] * len(gaps), "o", color=color, markersize=4)
+            else:
+                panel.text(0.05, height, "missing", fontsize=7, color="#888888", va="center")
+        panel.axvline(0, color=COLORS["None"], linewidth=0.8)
+        panel.axvline(0.5, color="#888888", linewidth=0.8, linestyle=":")
+        panel.set_yticks(range(len(shown)), list(reversed(shown)), fontsize=8)
+        panel.set_title(f"{length}: {study.LENGTHS[length]} steps", fontsize=10)
+        panel.set_xlabel("above None of the same seed, % (dotted: +0.5 %)")
+        panel.set_ylim(-0.7, len(shown) - 0.3)
+        panel.grid(axis="x", alpha=0.25)
+        panel.spines[["top", "right", "left"]].set_visible(False)
+        panel.tick_params(left=False)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    matplotlib.rcParams |= {"svg.hashsalt": "boundary study", "svg.fonttype": "none", "font.family": "sans-serif"}
+    runs = study.read_runs(folder)
+    suffix = sys.argv[2] if len(sys.argv) > 2 else "svg"
+    plot_curves(runs, folder / f"boundary_study/curves.{suffix}")
+    plot_gaps(runs, folder / f"boundary_study/gaps.{suffix}")
+
+
+if __name__ == "__main__":
+    main()
