@@ -46,6 +46,7 @@ Boundary AnyBoundary() {
       .rank = Number(),
       .factor = Number(),
       .tableRank = Number(),
+      .anchorTokens = Number(),
       .constrainLast = *rc::gen::arbitrary<bool>(),
       .refreshSteps = Number(),
       .refreshRate = FiniteDouble(),

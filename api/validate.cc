@@ -18,6 +18,7 @@ constexpr std::uint64_t kBatchMax = 1 << 20;
 constexpr std::uint64_t kSequenceMax = 1 << 22;
 constexpr std::uint64_t kStagesMax = 1024;
 constexpr std::uint64_t kBlockMax = 1 << 20;
+constexpr std::uint64_t kAnchorTokensMax = 64;
 constexpr std::int64_t kWidthMax = 1 << 20;
 constexpr std::int64_t kLayersMax = 4096;
 constexpr std::int64_t kVocabularyMax = 1 << 24;
@@ -145,7 +146,10 @@ void JudgeBoundary(Judge& judge, const Spec& spec) {
   }
   if (boundary.codec == BoundaryCodec::kAnchored) {
     judge.Range(path + "tableRank", boundary.tableRank, std::uint64_t{0}, width_max);
+    judge.Range(path + "anchorTokens", boundary.anchorTokens, std::uint64_t{1}, kAnchorTokensMax);
   } else {
+    judge.Expect(boundary.anchorTokens == 1, path + "anchorTokens",
+                 "means nothing to the codec " + codec, "it belongs to Anchored; leave it out");
     judge.Expect(boundary.tableRank == 0, path + "tableRank", "means nothing to the codec " + codec,
                  "it belongs to Anchored; leave it out");
   }

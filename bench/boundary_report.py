@@ -5,7 +5,9 @@ BASE = "None"
 TARGETS = (  # variants of which the best counts, times the numbers of its plain form, percent
     ("8 bits", ("Int8",), 0.1),
     ("8 bits, dynamic", ("Int8Dynamic",), 0.1),
-    ("16 times fewer numbers, best construction", ("Subspace-16x", "Anchored-16x", "Subspace-16x-Refresh"), 0.5))
+    ("16 times fewer numbers, best construction",
+     ("Subspace-16x", "Subspace-16x-Refresh", "Anchored-16x", "Anchored-16x-4Tokens", "Anchored-16x-4Tokens-Narrow"),
+     0.5))
 
 
 def final_loss(run):

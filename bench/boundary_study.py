@@ -38,17 +38,28 @@ NARROWER = {8: 32, 16: 16, 32: 8}  # how many times fewer numbers cross: rank
 def variants():
     """The boundaries studied: name -> the fields of the job that it sets (as PATH: VALUE)."""
     found = {
-        "None": {"codec": "None"},
+        BASE: {"codec": "None"},
         "Int8": {"codec": "Int8"},
         "Int8Dynamic": {"codec": "Int8Dynamic"},
         "Bottleneck-2x-Int8": {"codec": "Bottleneck", "coefficients": "Int8"},
         "Maxout-2x-Int8": {"codec": "Maxout", "coefficients": "Int8"},
     }
     for times, rank in NARROWER.items():
-        for codec in ("Subspace", "Anchored"):
-            found[f"{codec}-{times}x"] = {"codec": codec, "rank": rank}
-            found[f"{codec}-{times}x-Int8"] = {"codec": codec, "rank": rank, "coefficients": "Int8"}
-        found[f"Subspace-{times}x-Refresh"] = {"codec": "Subspace", "rank": rank, "refreshSteps": 50}
+        plain = {"rank": rank}
+        int8 = plain | {"coefficients": "Int8"}
+        four = {"codec": "Anchored", "anchorTokens": 4}
+        found |= {
+            f"Subspace-{times}x": {"codec": "Subspace"} | plain,
+            f"Subspace-{times}x-Int8": {"codec": "Subspace"} | int8,
+            f"Subspace-{times}x-Refresh": {"codec": "Subspace", "refreshSteps": 50} | plain,
+            f"Anchored-{times}x": {"codec": "Anchored"} | plain,
+            f"Anchored-{times}x-Int8": {"codec": "Anchored"} | int8,
+            f"Anchored-{times}x-4Tokens": four | plain,
+            f"Anchored-{times}x-4Tokens-Int8": four | int8,
+        }
+    found["Anchored-16x-4Tokens-Narrow"] = found["Anchored-16x-4Tokens"] | {"tableRank": 64}
+    wide = {"codec": "Anchored", "rank": WIDTH, "coefficients": "None"}
+    found |= {"Anchored-1x": wide, "Anchored-1x-4Tokens": wide | {"anchorTokens": 4}}
     return {name: {"pipeline.boundary": boundary} for name, boundary in found.items()} | {
         CHECK: {"training.precision": "FP32"}}
 
@@ -58,11 +69,13 @@ VARIANTS = variants()
 
 def order():
     """All runs (length, variant, seed), the most telling first."""
-    learned = [f"{codec}-16x" for codec in ("Subspace", "Anchored")]
-    exact = [BASE, "Int8", "Int8Dynamic"]
-    wanted = [("short", name, 1) for name in [BASE, *learned, CHECK, *VARIANTS]]
-    wanted += [("short", name, seed) for seed in SEEDS[1:] for name in exact + learned]
-    wanted += [("long", name, 1) for name in (BASE, *learned, "Anchored-8x", "Anchored-32x", "Int8")]
+    thin = ["Anchored-16x-4Tokens", "Anchored-16x", "Subspace-16x"]
+    rounded = ["Int8", "Int8Dynamic"]
+    wanted = [("short", name, 1) for name in [BASE, CHECK, *thin, *rounded]]
+    wanted += [("long", name, 1) for name in (BASE, "Anchored-16x-4Tokens")]
+    wanted += [("short", name, seed) for seed in SEEDS[1:] for name in [BASE, *thin[:1], *rounded, *thin[1:]]]
+    wanted += [("short", name, 1) for name in VARIANTS]
+    wanted += [("long", name, 1) for name in (*thin[1:], *rounded)]
     wanted += [(length, name, seed) for length in LENGTHS for seed in SEEDS for name in VARIANTS
                if name != CHECK]
     return list(dict.fromkeys(wanted))

@@ -82,6 +82,27 @@ struct ObservedExpansion : torch::autograd::Function<ObservedExpansion> {
   }
 };
 
+/// Rows [B, L, n] of the tokens before, nearest first, side by side: [B, L, before n].
+at::Tensor RowsBefore(const at::Tensor& rows, std::int64_t before) {
+  const std::int64_t length = rows.size(1);
+  // Zeros in front: what begins `back` rows earlier is each row's `back`th before.
+  const at::Tensor padded = at::constant_pad_nd(rows, {0, 0, before, 0});
+  std::vector<at::Tensor> parts;
+  for (std::int64_t back = 1; back <= before; ++back) {
+    parts.push_back(padded.narrow(1, before - back, length));
+  }
+  return at::cat(parts, -1);
+}
+
+/// A of the receiver.
+at::Tensor AnchorOf(const BoundaryWeights& weights, const at::Tensor& rows) {
+  const at::Tensor own =
+      weights.table_factor.defined() ? Project(rows, weights.table_factor) : rows;
+  if (!weights.context.defined()) return own;
+  const std::int64_t before = weights.context.size(1) / rows.size(-1);
+  return Expand(own, RowsBefore(rows, before), weights.context);
+}
+
 at::Tensor Normalize(const at::Tensor& x, double epsilon) {
   return x * at::rsqrt(x.square().mean(-1, /*keepdim=*/true) + epsilon);
 }
@@ -122,12 +143,8 @@ at::Tensor Receive(const api::Boundary& boundary, const BoundaryWeights& weights
       return Project(z, weights.decoder).to(at::kFloat);
     case api::BoundaryCodec::kSubspace:
       return Expand(anchors.fixed, z, subspace.basis);
-    case api::BoundaryCodec::kAnchored: {
-      const at::Tensor anchor = weights.table_factor.defined()
-                                    ? Project(anchors.rows, weights.table_factor)
-                                    : anchors.rows;
-      return Expand(anchor, z, weights.decoder);
-    }
+    case api::BoundaryCodec::kAnchored:
+      return Expand(AnchorOf(weights, anchors.rows), z, weights.decoder);
     default:
       return z;
   }

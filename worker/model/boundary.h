@@ -10,9 +10,11 @@
 // | Bottleneck | norm((g norm(x)) W_eᵀ)                           | z W_dᵀ                    |
 // | Maxout     | norm(max over D / c neighbours of g norm(x))     | z W_dᵀ                    |
 // | Subspace   | (x - F[t]) U                                     | F[t] + z Uᵀ               |
-// | Anchored   | x W_eᵀ                                           | T[t] + z W_dᵀ; or T = P Q |
+// | Anchored   | x W_eᵀ                                           | A + z W_dᵀ                |
 // | others     | x                                                | z                         |
 //
+// A is T[t], or with a factorized table P[t] Q; with n anchorTokens, plus the rows that T (or P)
+// has for the n - 1 tokens before in the sequence, side by side, times Cᵀ (zeros before its start).
 // U [D, c] has orthonormal columns and F [V, D] is fixed, orthogonal to the U that a job begins
 // with; the layers before the last boundary add only what lies in U (DecoderLayer), so there
 // nothing is lost.
@@ -31,6 +33,7 @@ struct BoundaryWeights {
   at::Tensor encoder;       ///< W_e [c, D]
   at::Tensor decoder;       ///< W_d [D, c]
   at::Tensor table_factor;  ///< Qᵀ [D, r]
+  at::Tensor context;       ///< C [D, (n - 1) D], or [D, (n - 1) r]
 };
 
 /// What a Subspace model keeps fixed, float32; undefined in others.

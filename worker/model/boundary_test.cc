@@ -58,6 +58,12 @@ std::vector<Case> Cases() {
   cases.push_back(cases[4]);
   cases.back().name = "AnchoredByFactors";
   cases.back().boundary.tableRank = 5;
+  cases.push_back(cases[4]);
+  cases.back().name = "AnchoredByThreeTokens";
+  cases.back().boundary.anchorTokens = 3;
+  cases.push_back(cases.back());
+  cases.back().name = "AnchoredByFactorsOfTokens";
+  cases.back().boundary.tableRank = 5;
   return cases;
 }
 
@@ -330,6 +336,14 @@ TEST(AnchoredTest, BeginsWithTheEmbeddingAndOrthonormalDirections) {
       EXPECT_NEAR(product, i == j, 1e-6);
     }
   }
+}
+
+TEST(AnchoredTest, BeginsAsIfItLookedUpOneToken) {
+  const Case& several = Cases()[Cases().size() - 2];
+  ASSERT_EQ(several.boundary.anchorTokens, 3U);
+  Pipeline one = MakePipeline(OptionsOf(Cases()[4], {3}), 2);
+  Pipeline more = MakePipeline(OptionsOf(several, {3}), 2);
+  EXPECT_EQ(TrainStep(more, 0), TrainStep(one, 0));
 }
 
 TEST(SharedLayersTest, HaveTheGradientOfAllThatUseThem) {

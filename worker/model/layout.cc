@@ -155,6 +155,12 @@ class Builder {
     const auto rank = static_cast<std::int64_t>(boundary_.tableRank);
     const std::string name = prefix + "table.weight";
     halves.table = layout_.tables.size();
+    const auto before = static_cast<std::int64_t>(boundary_.anchorTokens) - 1;
+    if (before > 0) {
+      const std::int64_t row = rank == 0 ? config_.hidden_size : rank;
+      halves.context = AddOperand(
+          {{prefix + "context.weight", {config_.hidden_size, before * row}, Start::kZeros}});
+    }
     if (rank == 0) {
       layout_.tables.push_back(
           AddSlot({name, {config_.vocab_size, config_.hidden_size}, Start::kEmbedding}));
@@ -199,6 +205,7 @@ Status CheckBoundary(const api::LlamaConfig& config, const api::Boundary& bounda
                              " does not divide hidden_size " + std::to_string(hidden));
     case api::BoundaryCodec::kSubspace:
     case api::BoundaryCodec::kAnchored:
+      if (boundary.anchorTokens < 1) return InvalidArgument("boundary: an anchor needs a token");
       if (boundary.rank >= 1 && boundary.rank <= hidden && boundary.tableRank <= hidden) return {};
       return InvalidArgument("boundary: ranks are from 1 to hidden_size " + std::to_string(hidden));
     default:

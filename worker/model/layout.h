@@ -45,6 +45,7 @@ struct BoundaryOperands {
   std::optional<std::size_t> decoder;       ///< receiver; [hidden, c]
   std::optional<std::size_t> table;         ///< receiver; [vocab, hidden or table rank]
   std::optional<std::size_t> table_factor;  ///< receiver; [hidden, table rank]
+  std::optional<std::size_t> context;       ///< receiver; [hidden, (anchor tokens - 1) row width]
 };
 
 /// The parameters of one stage. Group 0 holds the stage's own; with a tied head, the first and the
@@ -53,9 +54,9 @@ struct BoundaryOperands {
 /// more group, the last of the job.
 ///
 /// Beside Hugging Face's names: "boundary.L.norm.weight", ".encoder.weight", ".decoder.weight",
-/// ".table.weight", ".table_factor.weight" of the boundary before layer L; "NAME.coefficients" for
-/// a constrained weight NAME = (basis) (coefficients), and for the embedding, whose coefficients
-/// [vocab, rank] are what is trained of it.
+/// ".table.weight", ".table_factor.weight", ".context.weight" of the boundary before layer L;
+/// "NAME.coefficients" for a constrained weight NAME = (basis) (coefficients), and for the
+/// embedding, whose coefficients [vocab, rank] are what is trained of it.
 struct Layout {
   Slice slice;
   std::vector<ParameterSlot> slots;  ///< by group, then by offset

@@ -48,6 +48,7 @@ struct StageOptions {
 /// What a parameter is at first.
 enum class Start {
   kOnes,
+  kZeros,
   kNormal,                 ///< normal(0, initializer_range)
   kSpread,                 ///< [k, n]: so that (basis) (it) has the deviation initializer_range
   kEmbedding,              ///< as the embedding

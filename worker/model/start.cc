@@ -46,6 +46,9 @@ void FillStart(std::uint64_t seed, const api::LlamaConfig& config, const Paramet
     case Start::kOnes:
       std::ranges::fill(values, 1.0F);
       return;
+    case Start::kZeros:
+      std::ranges::fill(values, 0.0F);
+      return;
     case Start::kNormal:
       FillNormal(seed, slot.name, config.initializer_range, values);
       return;

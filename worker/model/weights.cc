@@ -65,7 +65,7 @@ BoundaryWeights Weights::boundary(std::int64_t before) const {
   };
   const BoundaryOperands& halves = found->second;
   return {operand(halves.norm), operand(halves.encoder), operand(halves.decoder),
-          operand(halves.table_factor)};
+          operand(halves.table_factor), operand(halves.context)};
 }
 
 }  // namespace swarm::model
