@@ -128,8 +128,11 @@ def train(run, swarmctl, text, scratch, folder):
     if done.returncode != 0:
         raise SystemExit(f"{name_of(run)} failed:\n{done.stderr[-2000:]}")
     events = [json.loads(line) for line in open(out / "run/events.jsonl")]
+    validation = [[event["step"], event["loss"]] for event in events if event["kind"] == "Validation"]
+    if validation[-1:] == [] or validation[-1][0] != LENGTHS[length]:
+        raise SystemExit(f"{name_of(run)} was interrupted")
     record = {"run": name_of(run), "text": text["about"], "job": spec,
-              "validation": [[event["step"], event["loss"]] for event in events if event["kind"] == "Validation"],
+              "validation": validation,
               "seconds": round(time.monotonic() - begun)}
     subprocess.run(["rm", "-rf", str(out)], check=True)
     path = folder / "boundary_study/runs" / f"{length}-{variant}-{seed}.json"
