@@ -14,12 +14,12 @@ def final_loss(run):
     return run["validation"][-1][1]
 
 
-def changes(runs, length, variant):
-    """Percent by which the last validation loss is above None's of the same seed: seed -> percent."""
+def changes(runs, length, variant, against=BASE):
+    """Percent by which the last validation loss is above that of another variant, same seed: seed -> percent."""
     found = {}
     for run in runs.values():
         at, name, seed = run["run"].split("/")
-        base = runs.get(f"{length}/{BASE}/{seed}")
+        base = runs.get(f"{length}/{against}/{seed}")
         if at == length and name == variant and base:
             found[int(seed)] = 100 * (final_loss(run) / final_loss(base) - 1)
     return found
@@ -33,16 +33,24 @@ def percent(value):
     return f"{value:+.2f} %"
 
 
+def summary(found, wanted):
+    """The mean of a change, and of how many seeds if not of all."""
+    if not found:
+        return "missing"
+    seeds = {1: " (one seed)", 2: " (two seeds)"}.get(len(found), "") if len(found) < wanted else ""
+    return percent(statistics.mean(found.values())) + seeds
+
+
 def bytes_per_token(boundary, width):
     """What crosses forward, without token ids and headers."""
-    codec = boundary["codec"]
-    numbers = width
+    codec, numbers = boundary["codec"], width
     if codec in ("Bottleneck", "Maxout"):
         numbers = width // boundary.get("factor", 2)
     elif codec in ("Subspace", "Anchored"):
         numbers = boundary["rank"]
-    number_codec = codec if numbers == width else boundary.get("coefficients", "BF16")
-    return numbers * {"None": 4, "BF16": 2}.get(number_codec, 1 + 4 / 256)
+    learned = codec in ("Bottleneck", "Maxout", "Subspace", "Anchored")
+    number_codec = boundary.get("coefficients", "BF16") if learned else codec
+    return numbers * {"None": 4, "BF16": 2, "Int8": 1 + 4 / 256, "Int8Dynamic": 1 + 4 / 256}[number_codec]
 
 
 def length_table(runs, study, length):
@@ -57,12 +65,11 @@ def length_table(runs, study, length):
         if variant in (BASE, study.CHECK):
             continue
         found = changes(runs, length, variant)
-        values = list(found.values())
+        values = found.values()
         boundary = study.job_of((length, variant, 1))["pipeline"]["boundary"]
-        note = " (one seed)" if len(values) == 1 else " (two seeds)" if len(values) == 2 else ""
         rows.append([variant, f"{bytes_per_token(boundary, study.WIDTH):.1f}",
                      *(percent(found[seed]) if seed in found else "missing" for seed in study.SEEDS),
-                     percent(statistics.mean(values)) + note if values else "missing",
+                     summary(found, len(study.SEEDS)),
                      f"{max(values) - min(values):.2f}" if len(values) > 1 else ""])
     return table(head, rows)
 
@@ -78,6 +85,20 @@ def noise_table(runs, study):
                      ", ".join(map(percent, check.values())) or "missing"])
     return table(["length", f"largest over smallest loss of {BASE}", "float32 against bfloat16 products, same seed"],
                  rows)
+
+
+def width_table(runs, study):
+    """What sending fewer numbers costs where the layers, tables and matrices are the same."""
+    rows = []
+    for length in study.LENGTHS:
+        for suffix in ("", "-4Tokens"):
+            wide = f"Anchored-1x{suffix}"
+            cells = [summary(changes(runs, length, wide), len(study.SEEDS))]
+            for times in study.NARROWER:
+                cells.append(summary(changes(runs, length, f"Anchored-{times}x{suffix}", wide), len(study.SEEDS)))
+            rows.append([length, wide, *cells])
+    head = ["length", "at full width", f"that against {BASE}", *(f"{times}x against that" for times in study.NARROWER)]
+    return table(head, rows)
 
 
 def target_table(runs, study):
@@ -98,7 +119,8 @@ def target_table(runs, study):
 
 def parts(runs, study):
     """The tables by the names of their places."""
-    return {"noise": noise_table(runs, study), "targets": target_table(runs, study)} | {
+    return {"noise": noise_table(runs, study), "targets": target_table(runs, study),
+            "width": width_table(runs, study)} | {
         length: length_table(runs, study, length) for length in study.LENGTHS}
 
 
