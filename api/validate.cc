@@ -79,10 +79,10 @@ void JudgeTraining(Judge& judge, const Training& training) {
   }
   judge.Range(path + "sequenceLength", training.sequenceLength, std::uint64_t{1}, kSequenceMax);
   judge.Range(path + "maxGradNorm", training.maxGradNorm, 0.0, 1e9);
-  judge.Expect(training.accumulation == Accumulation::kFloat ||
-                   training.reduceCodec == ReduceCodec::kNone,
-               path + "reduceCodec", "is not None, with accumulation Exact",
-               "None: integers are sent as they are; or accumulation Float");
+  judge.Expect(
+      training.accumulation == Accumulation::kFloat || training.reduceCodec == ReduceCodec::kNone,
+      path + "reduceCodec", "is not None, with accumulation Exact",
+      "None: integers are sent as they are; or accumulation Float");
   judge.Range(path + "validationIntervalSteps", training.validationIntervalSteps, std::uint64_t{1},
               kStepsMax);
   judge.Range(path + "validationSequences", training.validationSequences, std::uint64_t{1},

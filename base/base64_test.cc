@@ -6,9 +6,13 @@ namespace swarm {
 namespace {
 
 TEST(Base64Test, SpeaksTheWordsOfTheStandard) {
-  const std::pair<std::string, std::string> kPairs[] = {
-      {"", ""},         {"f", "Zg=="},         {"fo", "Zm8="},        {"foo", "Zm9v"},
-      {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"}};
+  const std::pair<std::string, std::string> kPairs[] = {{"", ""},
+                                                        {"f", "Zg=="},
+                                                        {"fo", "Zm8="},
+                                                        {"foo", "Zm9v"},
+                                                        {"foob", "Zm9vYg=="},
+                                                        {"fooba", "Zm9vYmE="},
+                                                        {"foobar", "Zm9vYmFy"}};
   for (const auto& [plain, text] : kPairs) {
     EXPECT_EQ(EncodeBase64(plain), text);
     EXPECT_EQ(DecodeBase64(text), plain);

@@ -51,8 +51,8 @@ class TimedStage final : public model::Stage {
     std::vector<state::NamedTensor> tensors = {
         {kName, state::ElementType::kF32, parameters_[0].shape, sum_}};
     if (is_delayed_ && version_.value > 0) {
-      tensors.push_back({std::string("previous.") + kName, state::ElementType::kF32,
-                         parameters_[0].shape, sum_});
+      tensors.push_back(
+          {std::string("previous.") + kName, state::ElementType::kF32, parameters_[0].shape, sum_});
     }
     return tensors;
   }

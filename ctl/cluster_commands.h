@@ -16,15 +16,15 @@ namespace swarm::ctl {
 struct ClusterOptions {
   std::string kubeconfig;  ///< empty: $KUBECONFIG, else the pod's service account
   std::string context;
-  std::string ns;          ///< empty: the context's
+  std::string ns;  ///< empty: the context's
   bool allow_insecure = false;
 };
 
 struct TopOptions {
   ClusterOptions cluster;
-  std::string job;              ///< empty: all of the namespace
+  std::string job;  ///< empty: all of the namespace
   bool all_namespaces = false;
-  bool once = false;            ///< print and end, as where the output is no terminal
+  bool once = false;  ///< print and end, as where the output is no terminal
   Duration interval = std::chrono::seconds(2);
 };
 

@@ -19,8 +19,8 @@ std::string Stages(const api::SwarmJobStatus& status) {
   std::string text;
   for (std::size_t i = 0; i < status.plan.layout.size(); ++i) {
     const std::uint64_t ready = i < status.stages.size() ? status.stages[i].ready : 0;
-    text += (i > 0 ? " " : "") + std::to_string(ready) + "/" +
-            std::to_string(status.plan.layout[i]);
+    text +=
+        (i > 0 ? " " : "") + std::to_string(ready) + "/" + std::to_string(status.plan.layout[i]);
   }
   return text.empty() ? "-" : text;
 }

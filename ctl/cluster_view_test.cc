@@ -63,8 +63,8 @@ TEST(ClusterViewTest, DetailsAreConditionsAndPods) {
   plan::ObservedPod leaving = pod;
   leaving.name = "llama-w4";
   leaving.deleted = kNow;
-  const auto lines = RenderCluster(
-      {.jobs = {job}, .pods = {pod, leaving}, .details = true, .now = kNow}, 200);
+  const auto lines =
+      RenderCluster({.jobs = {job}, .pods = {pod, leaving}, .details = true, .now = kNow}, 200);
   ASSERT_THAT(lines, SizeIs(9));
   EXPECT_EQ(lines[4], "Ready      True    1m00s  AllStages  every stage has a ready worker");
   EXPECT_EQ(lines[7], "llama-w3  spot  Running      30s  n1");

@@ -1,5 +1,5 @@
-// The certificates of a job that runs on this machine, as files. Its authority is a throw-away whose
-// key never leaves the memory of swarmctl.
+// The certificates of a job that runs on this machine, as files. Its authority is a throw-away
+// whose key never leaves the memory of swarmctl.
 #pragma once
 
 #include <filesystem>

@@ -84,9 +84,8 @@ class IdentityTest : public testing::Test {
     return std::move(authority).value();
   }
   IdentityFiles Issued(const JobAuthority& authority, const std::string& folder = "tls") {
-    const auto files = WriteIdentity(authority, "worker-0",
-                                     WorkerUri(authority.job_uid(), "worker-0"),
-                                     folder_.path() / folder);
+    const auto files = WriteIdentity(
+        authority, "worker-0", WorkerUri(authority.job_uid(), "worker-0"), folder_.path() / folder);
     SWARM_CHECK(files.ok(), files.status().ToString());
     return *files;
   }

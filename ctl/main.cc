@@ -218,7 +218,8 @@ CLI::App* AddSimulate(CLI::App& app, SimulateOptions* options) {
 void AddCluster(CLI::App* command, ClusterOptions* options) {
   command->add_option("--kubeconfig", options->kubeconfig,
                       "The cluster (default: $KUBECONFIG, else the pod's service account)");
-  command->add_option("--context", options->context, "Of the kubeconfig (default: its current one)");
+  command->add_option("--context", options->context,
+                      "Of the kubeconfig (default: its current one)");
   command->add_option("-n,--namespace", options->ns, "Namespace (default: the context's)");
   command->add_flag("--allow-insecure", options->allow_insecure,
                     "Obey insecure-skip-tls-verify of a kubeconfig");

@@ -130,14 +130,15 @@ Result<JobAuthority> JobAuthority::Create(const std::string& job_uid) {
 
 Result<JobAuthority> JobAuthority::Load(const std::string& job_uid, const KeyPair& pair) {
   constexpr char kWhose[] = "the authority's ";
-  RETURN_IF_ERROR(CheckPair(pair, std::string(kWhose) + "certificate", std::string(kWhose) + "key"));
+  RETURN_IF_ERROR(
+      CheckPair(pair, std::string(kWhose) + "certificate", std::string(kWhose) + "key"));
   ASSIGN_OR_RETURN(Certificate certificate, ParseCertificate(pair.certificate, "certificate"));
   ASSIGN_OR_RETURN(Key key, ParseKey(pair.key, "key"));
   if (X509_check_ca(certificate.get()) == 0) {
     return InvalidArgument("the certificate is not an authority's");
   }
-  return JobAuthority(std::make_unique<State>(
-      State{job_uid, pair, std::move(key), std::move(certificate)}));
+  return JobAuthority(
+      std::make_unique<State>(State{job_uid, pair, std::move(key), std::move(certificate)}));
 }
 
 Result<KeyPair> JobAuthority::Issue(const std::string& name, const std::string& uri) const {

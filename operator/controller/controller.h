@@ -24,9 +24,9 @@ namespace swarm::controller {
 
 struct ControllerOptions {
   InformerOptions informers;
-  int reconcilers = 8;         ///< jobs that are worked on at once
+  int reconcilers = 8;  ///< jobs that are worked on at once
   objects::PodOptions pods;
-  std::string instance;        ///< who of several operators this is; stands in events
+  std::string instance;  ///< who of several operators this is; stands in events
 };
 
 class Controller {

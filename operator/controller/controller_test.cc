@@ -49,8 +49,8 @@ TEST_F(ControllerTest, JobsThatWereThereBeforeAreLookedAt) {
   cluster_.Submit("{}", {"other", "tiny2"});
   controller_.Start();
   controller_.Lead(1);
-  EXPECT_TRUE(cluster_.server->Await(
-      [&] { return PodCount("tiny") == 5 && PodCount("tiny2") == 5; }));
+  EXPECT_TRUE(
+      cluster_.server->Await([&] { return PodCount("tiny") == 5 && PodCount("tiny2") == 5; }));
 }
 
 TEST_F(ControllerTest, AStandbyFillsItsCachesAndWritesNothing) {
@@ -77,9 +77,9 @@ TEST_F(ControllerTest, TheTroubleOfOneJobDoesNotHoldUpAnother) {
 }
 
 TEST_F(ControllerTest, AJobThatNobodyCouldHaveWrittenIsNoDisaster) {
-  cluster_.server->Put(SwarmJobs(), {{"metadata", {{"name", "odd"}, {"namespace", "team"}}},
-                                     {"spec", 7},
-                                     {"status", "none"}});
+  cluster_.server->Put(
+      SwarmJobs(),
+      {{"metadata", {{"name", "odd"}, {"namespace", "team"}}}, {"spec", 7}, {"status", "none"}});
   controller_.Start();
   controller_.Lead(1);
   cluster_.Submit();

@@ -11,8 +11,8 @@ using kube::HttpResponse;
 using kube::ObjectName;
 using nlohmann::json;
 
-const std::set<std::string> kWithStatus{"swarmjobs", "pods", "nodes", "poddisruptionbudgets",
-                                        "services", "namespaces"};
+const std::set<std::string> kWithStatus{"swarmjobs", "pods",      "nodes", "poddisruptionbudgets",
+                                        "services",  "namespaces"};
 
 HttpResponse Answer(int code, const json& body) {
   return {{code, {{"content-type", "application/json"}}}, body.dump()};
@@ -36,8 +36,7 @@ bool Selected(const json& object, const std::string& selector) {
   for (std::string term; std::getline(terms, term, ',');) {
     const std::size_t equals = term.find('=');
     if (equals == term.npos) continue;
-    if (kube::LabelOf(object, term.substr(0, equals)) !=
-        term.substr(term.find_last_of('=') + 1)) {
+    if (kube::LabelOf(object, term.substr(0, equals)) != term.substr(term.find_last_of('=') + 1)) {
       return false;
     }
   }
@@ -119,8 +118,8 @@ Result<HttpResponse> FakeApiServer::Send(const kube::HttpRequest& request, const
   const auto route = ParseTarget(request.target);
   if (!route) return Refusal(404, "NotFound", "the server could not find the requested resource");
   const json body = request.body.empty() ? json() : json::parse(request.body, nullptr, false);
-  Call call{request.method, route->plural,     route->name,
-            route->subresource, body, route->query.contains("dryRun")};
+  Call call{request.method,     route->plural, route->name,
+            route->subresource, body,          route->query.contains("dryRun")};
   if (call.name.name.empty() && body.is_object()) call.name.name = kube::NameOf(body).name;
   Hook hook;
   {
@@ -205,8 +204,8 @@ HttpResponse FakeApiServer::Change(const std::string& method, const Route& route
                                    const json& body) {
   Collection& collection = collections_[route.plural];
   const auto found = collection.objects.find(route.name);
-  const bool apply = method == "PATCH" && route.query.contains("fieldManager") &&
-                     route.query.contains("force");
+  const bool apply =
+      method == "PATCH" && route.query.contains("fieldManager") && route.query.contains("force");
   if (found == collection.objects.end()) {
     return apply ? Create(route, body) : Missing(route.name);
   }
@@ -309,13 +308,13 @@ Status FakeApiServer::Stream(const kube::HttpRequest& request, const kube::Strea
                              const kube::StreamSink& sink, std::stop_token stop) {
   const auto route = ParseTarget(request.target);
   if (!route) return Unavailable("no such path");
-  if (!sink.on_head({200, {{"content-type", "application/json"}, {"transfer-encoding", "chunked"}}}))
+  if (!sink.on_head(
+          {200, {{"content-type", "application/json"}, {"transfer-encoding", "chunked"}}}))
     return Status();
   const auto selector = route->query.find("labelSelector");
   const auto from = route->query.find("resourceVersion");
-  std::uint64_t seen = from == route->query.end() || from->second.empty()
-                           ? 0
-                           : std::stoull(from->second);
+  std::uint64_t seen =
+      from == route->query.end() || from->second.empty() ? 0 : std::stoull(from->second);
   const std::stop_callback wake(stop, [this] {
     const std::lock_guard lock(mutex_);
     changed_.notify_all();

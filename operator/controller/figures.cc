@@ -104,9 +104,10 @@ std::vector<MetricSample> Figures::Read(Timepoint now) const {
   add(Metric::kActiveWorkers, active_);
   samples.push_back({Metric::kTerminalReconcileErrors, {kControllerName}, 0.0});
   samples.push_back({Metric::kReconcileSeconds, {kControllerName}, seconds_.Read()});
-  samples.push_back({Metric::kMaxConcurrentReconciles, {kControllerName},
-                     static_cast<double>(reconcilers_)});
-  samples.push_back({Metric::kOperatorStatusWrites, {}, static_cast<double>(status_writes_.load())});
+  samples.push_back(
+      {Metric::kMaxConcurrentReconciles, {kControllerName}, static_cast<double>(reconcilers_)});
+  samples.push_back(
+      {Metric::kOperatorStatusWrites, {}, static_cast<double>(status_writes_.load())});
 
   const std::lock_guard lock(mutex_);
   std::map<std::string, std::uint64_t> states;
@@ -137,16 +138,14 @@ void AppendQueue(const kube::WorkQueue::Reading& reading, std::vector<MetricSamp
   add(Metric::kQueueWorkSeconds, reading.work_seconds);
 }
 
-void AppendClient(const kube::ClientMetrics::Reading& reading,
-                  std::vector<MetricSample>* samples) {
+void AppendClient(const kube::ClientMetrics::Reading& reading, std::vector<MetricSample>* samples) {
   for (const auto& requests : reading.requests) {
     samples->push_back({Metric::kApiRequests,
                         {requests.code, requests.method, requests.host},
                         static_cast<double>(requests.count)});
   }
   for (const auto& seconds : reading.request_seconds) {
-    samples->push_back(
-        {Metric::kApiRequestSeconds, {seconds.verb, seconds.host}, seconds.reading});
+    samples->push_back({Metric::kApiRequestSeconds, {seconds.verb, seconds.host}, seconds.reading});
   }
   for (const auto& seconds : reading.rate_limiter_seconds) {
     samples->push_back(

@@ -31,18 +31,19 @@ struct JobGauges {
   std::string state;  ///< as in its status
   std::uint64_t workers_desired = 0;
   std::uint64_t workers_ready = 0;
-  std::map<std::pair<std::string, std::string>, std::uint64_t> pool_pods;  ///< by pool and phase:
-                                                    ///< Pending, Running, Terminating
-  std::vector<std::string> pools;                                          ///< of the manifest
-  std::map<std::string, bool> conditions;                                  ///< whether True
+  std::map<std::pair<std::string, std::string>, std::uint64_t>
+      pool_pods;                           ///< by pool and phase:
+                                           ///< Pending, Running, Terminating
+  std::vector<std::string> pools;          ///< of the manifest
+  std::map<std::string, bool> conditions;  ///< whether True
   bool has_trainer = false;
   Timepoint trainer_heard{};  ///< or, before it has said a word, when it was first dialled
 };
 
 /// What happened to a job since this operator has it.
 struct JobCounters {
-  std::map<std::string, std::uint64_t> pods_created;                          ///< by role
-  std::map<std::pair<std::string, std::string>, std::uint64_t> pod_ends;      ///< by role and cause
+  std::map<std::string, std::uint64_t> pods_created;                      ///< by role
+  std::map<std::pair<std::string, std::string>, std::uint64_t> pod_ends;  ///< by role and cause
   std::uint64_t moves = 0;
   std::uint64_t drains = 0;
 };

@@ -29,8 +29,8 @@ class JobSecrets {
 
   explicit JobSecrets(kube::Client& client) : client_(client) {}
 
-  /// Sees to it that JOB-ca and JOB-identities hold what `wanted` asks for. What nobody asks for any
-  /// more is removed when something is put there for the next time: no write of its own.
+  /// Sees to it that JOB-ca and JOB-identities hold what `wanted` asks for. What nobody asks for
+  /// any more is removed when something is put there for the next time: no write of its own.
   /// Errors: kFailedPrecondition (a Secret of that name belongs to somebody else, or holds no
   /// authority), those of the client (kAborted and kAlreadyExists: others write it all the time).
   /// What is in memory is then read anew next time.

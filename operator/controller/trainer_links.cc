@@ -32,10 +32,9 @@ std::uint64_t NewestLoss(const protocol::JobStatus& status) {
 }  // namespace
 
 bool DiffersForDecisions(const protocol::JobStatus& one, const protocol::JobStatus& other) {
-  return one.state != other.state || one.term != other.term ||
-         one.generation != other.generation || one.waiting_for != other.waiting_for ||
-         one.failure_class != other.failure_class || one.spares != other.spares ||
-         one.checkpoint.version != other.checkpoint.version ||
+  return one.state != other.state || one.term != other.term || one.generation != other.generation ||
+         one.waiting_for != other.waiting_for || one.failure_class != other.failure_class ||
+         one.spares != other.spares || one.checkpoint.version != other.checkpoint.version ||
          one.balance.moving != other.balance.moving ||
          one.balance.by_operator != other.balance.by_operator ||
          NewestLoss(one) != NewestLoss(other) || !SameMembers(one.stages, other.stages);

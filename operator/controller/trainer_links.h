@@ -78,7 +78,7 @@ class TrainerLinks {
   const Duration interval_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  bool stopping_ = false;                            // guarded
+  bool stopping_ = false;                               // guarded
   std::map<std::string, std::shared_ptr<Link>> links_;  // guarded, and so are views
   std::thread thread_;
 };

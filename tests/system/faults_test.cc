@@ -67,7 +67,8 @@ TEST_F(SystemFaultsTest, AKilledTrainerIsReplacedAndTheStepGoesOn) {
   Signal("trainer", SIGKILL);
   AwaitEvent("TookOver");
   EXPECT_THAT(Output(), HasSubstr("the trainer was ended by signal 9 (Killed); starting it again"));
-  EXPECT_THAT(Events("TookOver").front().at("text").get<std::string>(), HasSubstr("4 workers of 4"));
+  EXPECT_THAT(Events("TookOver").front().at("text").get<std::string>(),
+              HasSubstr("4 workers of 4"));
   ExpectThatNothingWasLost();
   EXPECT_EQ(Events("TrainingStarted").size(), 1u);
   EXPECT_THAT(Events("RolledBack"), IsEmpty());
@@ -112,7 +113,8 @@ TEST_F(SystemFaultsTest, AStoppedWorkerIsEvictedAndBeginsAnewWhenItWakes) {
 TEST_F(SystemFaultsTest, ATrainerThatIsStoppedForAWhileGoesOn) {
   StartAndReachACheckpoint();
   Signal("trainer", SIGSTOP);
-  // Nothing may happen meanwhile that depends on the trainer; a worker that is lost is missed later.
+  // Nothing may happen meanwhile that depends on the trainer; a worker that is lost is missed
+  // later.
   Signal("worker-1", SIGKILL);
   Await("the replacement", [&] { return Programs().contains("worker-4"); });
   Signal("trainer", SIGCONT);

@@ -12,8 +12,7 @@ TEST(AnchorTest, AddsWhatItsMatrixMakesOfTheTokensBefore) {
                                 .context = at::tensor({2.0F, 3.0F}).view({1, 2})};
   const api::Boundary boundary{
       .codec = api::BoundaryCodec::kAnchored, .rank = 1, .anchorTokens = 3};
-  const at::Tensor x =
-      Receive(boundary, weights, {}, {.rows = rows}, at::full({1, 4, 1}, 0.5F));
+  const at::Tensor x = Receive(boundary, weights, {}, {.rows = rows}, at::full({1, 4, 1}, 0.5F));
   EXPECT_TRUE(at::equal(x.flatten(), at::tensor({1.5F, 12.5F, 123.5F, 1230.5F})));
 }
 

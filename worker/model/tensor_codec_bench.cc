@@ -53,7 +53,7 @@ void DecodeTensor(benchmark::State& state, BoundaryCodec kind) {
   SetRate(state);
 }
 
-#define SWARM_CODECS(function)                                               \
+#define SWARM_CODECS(function)                                              \
   BENCHMARK_CAPTURE(function, BF16, BoundaryCodec::kBF16)->Arg(4)->Arg(64); \
   BENCHMARK_CAPTURE(function, Int8, BoundaryCodec::kInt8)->Arg(4)->Arg(64); \
   BENCHMARK_CAPTURE(function, Int8Dynamic, BoundaryCodec::kInt8Dynamic)->Arg(4)->Arg(64)
@@ -61,4 +61,4 @@ SWARM_CODECS(EncodeTensor);
 SWARM_CODECS(DecodeTensor);
 
 }  // namespace
-}  // namespace swarm::codec
+}  // namespace swarm::model

@@ -133,14 +133,14 @@ void Worker::Do(const protocol::action::ReleaseRetained& a) {
 
 void Worker::Do(const protocol::action::StartReduce& a) {
   // Behind all folds of the step, which stand in the same queue already.
-  compute_.PostState([this, stage = stage_, reduce = a.reduce,
-                      codec = job_->spec.training.reduceCodec] {
-    EnterPhase(net::WorkPhase::kReduce, reduce.step);
-    for (std::uint64_t i = 0; i < stage->groups().size(); ++i) {
-      if (stage->groups()[i].index != reduce.group) continue;
-      reducing_.Begin(reduce, stage, i, stage->Accumulator(reduce.step, i), codec);
-    }
-  });
+  compute_.PostState(
+      [this, stage = stage_, reduce = a.reduce, codec = job_->spec.training.reduceCodec] {
+        EnterPhase(net::WorkPhase::kReduce, reduce.step);
+        for (std::uint64_t i = 0; i < stage->groups().size(); ++i) {
+          if (stage->groups()[i].index != reduce.group) continue;
+          reducing_.Begin(reduce, stage, i, stage->Accumulator(reduce.step, i), codec);
+        }
+      });
 }
 
 void Worker::Do(const protocol::action::StopReduces& a) {

@@ -17,9 +17,9 @@ inline const protocol::WorkerId kTrainerId{"trainer"};
 /// Thread-safe. Asks every `interval` while it lives.
 class Observer final : public net::EndpointHandler {
  public:
-  /// The id of the endpoint says what this observer may do: "observer", alone or followed by '/' and
-  /// anything, asks; "operator", likewise, also directs. One that does not listen will do. Several
-  /// observers may share a loop; null: one of its own.
+  /// The id of the endpoint says what this observer may do: "observer", alone or followed by '/'
+  /// and anything, asks; "operator", likewise, also directs. One that does not listen will do.
+  /// Several observers may share a loop; null: one of its own.
   static Result<std::unique_ptr<Observer>> Start(const std::vector<protocol::Address>& trainer,
                                                  Duration interval,
                                                  const net::MakeEndpoint& make_endpoint,

@@ -9,7 +9,8 @@
 namespace swarm::trainer {
 
 /// What the catalogue has of the trainer, as it is now. A trainer that is too busy to describe its
-/// stages and what has happened to workers within a second leaves those out. From any thread but the trainer's own.
+/// stages and what has happened to workers within a second leaves those out. From any thread but
+/// the trainer's own.
 std::vector<MetricSample> ReadSamples(Trainer& trainer);
 
 }  // namespace swarm::trainer

@@ -18,8 +18,8 @@
 #include <variant>
 
 #include "base/loop.h"
-#include "worker/net/make_endpoint.h"
 #include "worker/net/faulty/fault_rules.h"
+#include "worker/net/make_endpoint.h"
 
 namespace swarm::net {
 
