@@ -1,6 +1,8 @@
 """The tables of the boundary study, of the runs' files alone; what is not there is said to be missing."""
 import statistics
 
+from codec_bytes import BYTES_PER_NUMBER
+
 BASE = "None"
 TARGETS = (  # variants of which the best counts, times the numbers of its plain form, percent
     ("8 bits", ("Int8",), 0.1),
@@ -50,7 +52,7 @@ def bytes_per_token(boundary, width):
         numbers = boundary["rank"]
     learned = codec in ("Bottleneck", "Maxout", "Subspace", "Anchored")
     number_codec = boundary.get("coefficients", "BF16") if learned else codec
-    return numbers * {"None": 4, "BF16": 2, "Int8": 1 + 4 / 256, "Int8Dynamic": 1 + 4 / 256}[number_codec]
+    return numbers * BYTES_PER_NUMBER[number_codec]
 
 
 def length_table(runs, study, length):

@@ -9,7 +9,7 @@ Trainer and workers are each on a host of their own (bench/wan), with a link of 
 between every two. Compute is timed and bytes are real: the stages are timed_worker, in which a microbatch
 takes the time it would take on the device it stands for, and puts out as many bytes. That is a T4 at
 20 TFLOP/s with four layers of width 4096 (805 M parameters, 5.0 GFLOP a token, forward and backward): 250 us
-a token. A codec that is not in CODECS is NAME:BYTES, bytes a number.
+a token. A codec that is not in codec_bytes.py is NAME:BYTES, bytes a number.
 
 A line each: tokens/s, goodput, bytes per token and boundary (both ways together), load (the part of the
 link's rate that these take in each direction at full speed; above 1 the link binds), what goodput that leaves at most
@@ -28,18 +28,18 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "wan"))
 
 import wan  # noqa: E402
+from codec_bytes import BYTES_PER_NUMBER  # noqa: E402
 from cluster import sandbox  # noqa: E402
 
 WIDTH = 4096
 MICROSECONDS_PER_TOKEN = 250  # of a stage: forward and backward
 FORWARD_PART = 1 / 3
 WARM_UP_STEPS = 2
-CODECS = {"None": 4, "BF16": 2, "Int8": 1 + 4 / 256, "Int8Dynamic": 1 + 4 / 256}  # bytes a number
 
 
 def bytes_per_number(codec):
-    """Of a name in CODECS, or NAME:BYTES."""
-    return float(codec.split(":")[1]) if ":" in codec else CODECS[codec]
+    """Of a name in BYTES_PER_NUMBER, or NAME:BYTES."""
+    return float(codec.split(":")[1]) if ":" in codec else BYTES_PER_NUMBER[codec]
 
 
 def manifest(options, mode, corpus):

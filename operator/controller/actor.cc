@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "base/log.h"
@@ -107,6 +108,27 @@ bool Has(const json& there, const json& wanted) {
   return there == wanted;
 }
 
+/// The pod that the action creates, if it creates one.
+std::optional<plan::Creation> CreationOf(const plan::Action& action) {
+  if (const auto* trainer = std::get_if<plan::CreateTrainer>(&action)) {
+    return plan::Creation{.role = plan::PodRole::kTrainer, .number = trainer->term};
+  }
+  if (const auto* worker = std::get_if<plan::CreateWorker>(&action)) {
+    return plan::Creation{.number = worker->ordinal, .pool = worker->pool};
+  }
+  return std::nullopt;
+}
+
+/// No pod of these can be created now: none exists.
+void RememberUntried(const std::vector<plan::Action>& actions, JobMemory* memory) {
+  for (const plan::Action& action : actions) {
+    auto creation = CreationOf(action);
+    if (!creation) continue;
+    creation->refused = true;
+    memory->creations.try_emplace({creation->role, creation->number}, *creation);
+  }
+}
+
 void Keep(Status status, Status* first) {
   if (first->ok()) *first = std::move(status);
 }
@@ -115,15 +137,11 @@ void Keep(Status status, Status* first) {
 
 Status Actor::Do(const Acting& acting, const std::vector<plan::Action>& actions) {
   Status first;
-  const bool creates = std::any_of(actions.begin(), actions.end(), [](const plan::Action& action) {
-    return std::holds_alternative<plan::CreateWorker>(action) ||
-           std::holds_alternative<plan::CreateTrainer>(action);
-  });
-  if (creates) {
+  if (std::any_of(actions.begin(), actions.end(), CreationOf)) {
     // A pod whose certificate is not there would hang in ContainerCreating.
     const auto held = EnsureIdentities(acting);
     if (!held.ok()) {
-      RememberUntried(acting, actions);
+      RememberUntried(actions, acting.memory);
       return held.status();
     }
   }
@@ -202,20 +220,6 @@ Status Actor::ApplyObject(const Acting& acting, const kube::Resource& resource,
   const json marked = Marked(object);
   if (there.ok() && Has(**there, marked)) return Status();
   return client_.Apply(resource, marked).status();
-}
-
-void Actor::RememberUntried(const Acting& acting, const std::vector<plan::Action>& actions) {
-  const auto remember = [&](plan::Creation creation) {
-    creation.refused = true;
-    acting.memory->creations.try_emplace({creation.role, creation.number}, creation);
-  };
-  for (const plan::Action& action : actions) {
-    if (const auto* trainer = std::get_if<plan::CreateTrainer>(&action)) {
-      remember({.role = plan::PodRole::kTrainer, .number = trainer->term});
-    } else if (const auto* worker = std::get_if<plan::CreateWorker>(&action)) {
-      remember({.number = worker->ordinal, .pool = worker->pool});
-    }
-  }
 }
 
 Status Actor::CreateWorker(const Acting& acting, const plan::CreateWorker& action,

@@ -63,8 +63,6 @@ class Actor {
                      const nlohmann::json& object);
   Status Create(const Acting& acting, const plan::Creation& attempt,
                 const Result<nlohmann::json>& pod, Creating* creating);
-  /// No pod of these can be created now: none exists.
-  void RememberUntried(const Acting& acting, const std::vector<plan::Action>& actions);
   Status CreateWorker(const Acting& acting, const plan::CreateWorker& action, Creating* creating);
   Status Delete(const Acting& acting, const plan::DeletePod& action);
   void Direct(const Acting& acting, const plan::DirectTrainer& action);

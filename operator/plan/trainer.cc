@@ -25,13 +25,6 @@ const ObservedPod* FindTrainer(const Observed& observed, std::uint64_t term) {
   return it == observed.pods.end() ? nullptr : &*it;
 }
 
-const Creation* FindCreation(const Observed& observed, std::uint64_t term) {
-  const auto it = std::find_if(
-      observed.creations.begin(), observed.creations.end(),
-      [term](const Creation& c) { return c.role == PodRole::kTrainer && c.number == term; });
-  return it == observed.creations.end() ? nullptr : &*it;
-}
-
 /// What the trainer waits for before it begins.
 std::vector<std::uint64_t> FirstLayout(const api::SwarmJob& job) {
   const std::uint64_t least = std::max(job.spec.workers.minReplicas, job.spec.pipeline.stages);
@@ -58,7 +51,7 @@ void BeginTerm(Draft* draft) {
 /// The current term has no pod to be seen.
 void OnAbsent(Draft* draft) {
   const std::uint64_t term = draft->status().trainer.term;
-  if (FindCreation(draft->seen, term) != nullptr) {
+  if (FindCreation(draft->seen, PodRole::kTrainer, term) != nullptr) {
     if (MayCreate(draft)) Create(term, draft);
     return;
   }

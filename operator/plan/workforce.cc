@@ -9,13 +9,6 @@ namespace {
 /// So long a pod that somebody else has reserved may take to be seen.
 constexpr std::chrono::seconds kSettleTime{10};
 
-const Creation* FindCreation(const Observed& observed, std::uint64_t ordinal) {
-  const auto it = std::find_if(
-      observed.creations.begin(), observed.creations.end(),
-      [ordinal](const Creation& c) { return c.role == PodRole::kWorker && c.number == ordinal; });
-  return it == observed.creations.end() ? nullptr : &*it;
-}
-
 Worker Describe(const Observed& observed, std::uint64_t ordinal, const ObservedPod& pod) {
   Worker worker{.ordinal = ordinal, .name = pod.name, .pod = &pod, .pool = pod.pool};
   worker.judgement = JudgePod(observed, pod);
@@ -42,6 +35,13 @@ std::uint64_t Workforce::staying() const {
       std::count_if(workers.begin(), workers.end(), [](const Worker& w) { return w.stays(); }));
 }
 
+const Creation* FindCreation(const Observed& observed, PodRole role, std::uint64_t number) {
+  const auto it = std::find_if(
+      observed.creations.begin(), observed.creations.end(),
+      [&](const Creation& each) { return each.role == role && each.number == number; });
+  return it == observed.creations.end() ? nullptr : &*it;
+}
+
 std::optional<WallTime> GivenUpAt(const Observed& observed, PodRole role, std::uint64_t number) {
   for (const Reservation& each : observed.unseen) {
     if (each.role == role && each.number == number) return each.known_since + kSettleTime;
@@ -60,7 +60,7 @@ Workforce Gather(const Observed& observed) {
       force.workers.push_back(Describe(observed, ordinal, *pod.mapped()));
       continue;
     }
-    const Creation* creation = FindCreation(observed, ordinal);
+    const Creation* creation = FindCreation(observed, PodRole::kWorker, ordinal);
     if (creation != nullptr && creation->refused) {
       force.refused.push_back(ordinal);
     } else if (creation != nullptr) {

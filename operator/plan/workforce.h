@@ -43,6 +43,9 @@ struct Workforce {
 
 Workforce Gather(const Observed& observed);
 
+/// This operator's try to create a pod that is not to be seen; null: there was none.
+const Creation* FindCreation(const Observed& observed, PodRole role, std::uint64_t number);
+
 /// When a number that was given out, and whose pod is not to be seen, counts as gone. None: at
 /// once, for this operator has seen its pod.
 std::optional<WallTime> GivenUpAt(const Observed& observed, PodRole role, std::uint64_t number);

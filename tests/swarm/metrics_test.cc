@@ -113,6 +113,15 @@ class MetricsTest : public testing::Test {
     return Page(all);
   }
 
+  /// Looks again and again until it is `as_expected`, or for as long as it is worth waiting.
+  static Page LookUntil(const std::function<Page()>& look,
+                        const std::function<bool(const Page&)>& as_expected) {
+    const Timepoint deadline = Clock::now() + kPatience;
+    Page page = look();
+    while (!as_expected(page) && Clock::now() < deadline) page = look();
+    return page;
+  }
+
   /// Scrapes everybody again and again until the job is over; calls `look` with each page.
   void Train(const std::function<void(const Page&)>& look) {
     auto outcome = std::async(std::launch::async, [this] { return trainer_->Wait(); });
@@ -136,11 +145,9 @@ class MetricsTest : public testing::Test {
 TEST_F(MetricsTest, EachProgramServesItsPartOfTheCatalogueAndNothingElse) {
   Stranger stranger(network_, protocol::WorkerId("w0"));
   Train([](const Page&) {});
-  Page worker = WorkerPage(0);
-  for (const Timepoint deadline = Clock::now() + kPatience;
-       worker.Sum("swarmjob_worker_refused_total") == 0 && Clock::now() < deadline;) {
-    worker = WorkerPage(0);
-  }
+  const Page worker =
+      LookUntil([this] { return WorkerPage(0); },
+                [](const Page& page) { return page.Sum("swarmjob_worker_refused_total") > 0; });
   const Page trainer = TrainerPage();
   for (const MetricDefinition& metric : MetricCatalogue()) {
     SCOPED_TRACE(metric.name);
@@ -158,12 +165,11 @@ TEST_F(MetricsTest, TheNumbersOfTheTrainerAndTheWorkersAgree) {
   const auto& training = job_.spec.training;
   const auto steps = static_cast<double>(training.maxSteps);
   // The job is complete when the last step is committed; the workers may still be applying it.
-  Page workers = AllWorkers();
-  for (const Timepoint deadline = Clock::now() + kPatience;
-       workers.Values("swarmjob_worker_version") != std::vector(3, steps) &&
-       Clock::now() < deadline;) {
-    workers = AllWorkers();
-  }
+  const Page workers =
+      LookUntil([this] { return AllWorkers(); },
+                [steps](const Page& page) {
+                  return page.Values("swarmjob_worker_version") == std::vector(3, steps);
+                });
   EXPECT_EQ(trainer.Sum("swarmjob_trainer_steps_total"), steps);
   EXPECT_EQ(trainer.Sum("swarmjob_trainer_version"), steps);
   EXPECT_EQ(trainer.Sum("swarmjob_trainer_step_duration_seconds_count"), steps);

@@ -52,22 +52,20 @@ void SetRates(benchmark::State& state) {
       operations * 1e-9 * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
 
-void NarrowProduct(benchmark::State& state) {
+template <typename Product>
+void Multiply(benchmark::State& state, const Product& product) {
   const c10::InferenceMode plain;
   const Crossing at(state, BoundaryCodec::kSubspace, NumberCodec::kNone);
-  for (auto _ : state) {
-    benchmark::DoNotOptimize(at::matmul(at.x, at.subspace.basis).const_data_ptr());
-  }
+  for (auto _ : state) benchmark::DoNotOptimize(product(at).const_data_ptr());
   SetRates(state);
 }
 
+void NarrowProduct(benchmark::State& state) {
+  Multiply(state, [](const Crossing& at) { return at::matmul(at.x, at.subspace.basis); });
+}
+
 void WideProduct(benchmark::State& state) {
-  const c10::InferenceMode plain;
-  const Crossing at(state, BoundaryCodec::kSubspace, NumberCodec::kNone);
-  for (auto _ : state) {
-    benchmark::DoNotOptimize(at::linear(at.z, at.subspace.basis).const_data_ptr());
-  }
-  SetRates(state);
+  Multiply(state, [](const Crossing& at) { return at::linear(at.z, at.subspace.basis); });
 }
 
 void SendAndEncode(benchmark::State& state, BoundaryCodec codec, NumberCodec numbers,
