@@ -106,6 +106,7 @@ static void Describe(Archive& a, Boundary& boundary) {
   a.Field("factor", boundary.factor);
   a.Field("tableRank", boundary.tableRank);
   a.Field("anchorTokens", boundary.anchorTokens);
+  a.Field("learningRateScale", boundary.learningRateScale);
   a.Field("constrainLast", boundary.constrainLast);
   a.Field("sharedLayers", boundary.sharedLayers);
   a.Field("layers", boundary.layers);

@@ -47,6 +47,7 @@ Boundary AnyBoundary() {
       .factor = Number(),
       .tableRank = Number(),
       .anchorTokens = Number(),
+      .learningRateScale = FiniteDouble(),
       .constrainLast = *rc::gen::arbitrary<bool>(),
       .refreshSteps = Number(),
       .refreshRate = FiniteDouble(),

@@ -144,6 +144,8 @@ struct Boundary {
   std::uint64_t factor = 2;        ///< Bottleneck, Maxout: hidden_size / numbers a token
   std::uint64_t tableRank = 0;     ///< Anchored: of a factorized token table; 0: a full one
   std::uint64_t anchorTokens = 1;  ///< Anchored: tokens, the last the row's own, that it looks up
+  double learningRateScale = 0.1;  ///< Bottleneck, Maxout, Anchored: the encoder and the decoder
+                                   ///< learn at this many times optimizer.learningRate
   bool constrainLast = false;      ///< Subspace: the layers behind the last boundary as well
   std::uint64_t refreshSteps = 0;  ///< Subspace: updates between turns of the subspace; 0: never
   double refreshRate = 0.1;        ///< how far it is turned

@@ -160,6 +160,7 @@ void JudgeBoundary(Judge& judge, const Spec& spec) {
   judge.Expect(boundary.refreshSteps == 0 || boundary.codec == BoundaryCodec::kSubspace,
                path + "refreshSteps", "means nothing to the codec " + codec,
                "it belongs to Subspace; leave it out");
+  judge.Range(path + "learningRateScale", boundary.learningRateScale, 0.0, 10.0);
   judge.Range(path + "refreshRate", boundary.refreshRate, 0.0, 10.0);
   judge.Expect(!IsPartOfModel(boundary) || spec.model.init == ModelInit::kRandom, path + "codec",
                "is a part of the model, which pretrained weights do not have",

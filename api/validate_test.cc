@@ -91,6 +91,7 @@ const std::vector<Wrong> kWrong = {
      "spec.pipeline.boundary.anchorTokens"},
     {{"pipeline.boundary.constrainLast=true"}, "spec.pipeline.boundary.constrainLast"},
     {{"pipeline.boundary.refreshSteps=10"}, "spec.pipeline.boundary.refreshSteps"},
+    {{"pipeline.boundary.learningRateScale=-0.1"}, "spec.pipeline.boundary.learningRateScale"},
     {{"pipeline.boundary.refreshRate=-1"}, "spec.pipeline.boundary.refreshRate"},
     {{"pipeline.boundary.layers=[0]"}, "spec.pipeline.boundary.layers[0]"},
     {{"pipeline.boundary.layers=[2, 1]"}, "spec.pipeline.boundary.layers[1]"},

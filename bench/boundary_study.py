@@ -32,6 +32,7 @@ LENGTHS = {"short": 400, "long": 1200}  # steps
 SEEDS = (1, 2, 3)
 BASE = "None"
 CHECK = "None-FP32"  # what the shorter matrix products of all other runs change
+FULL_RATE = ("Anchored-1x", "Anchored-1x-4Tokens", "Anchored-16x", "Anchored-16x-4Tokens")
 NARROWER = {8: 32, 16: 16, 32: 8}  # how many times fewer numbers cross: rank
 
 
@@ -60,6 +61,7 @@ def variants():
     found["Anchored-16x-4Tokens-Narrow"] = found["Anchored-16x-4Tokens"] | {"tableRank": 64}
     wide = {"codec": "Anchored", "rank": WIDTH, "coefficients": "None"}
     found |= {"Anchored-1x": wide, "Anchored-1x-4Tokens": wide | {"anchorTokens": 4}}
+    found |= {f"{name}-FullRate": found[name] | {"learningRateScale": 1} for name in FULL_RATE}
     return {name: {"pipeline.boundary": boundary} for name, boundary in found.items()} | {
         CHECK: {"training.precision": "FP32"}}
 
@@ -77,7 +79,7 @@ def order():
     wanted += [("short", name, 1) for name in VARIANTS]
     wanted += [("long", name, 1) for name in (*thin[1:], *rounded)]
     wanted += [(length, name, seed) for length in LENGTHS for seed in SEEDS for name in VARIANTS
-               if name != CHECK]
+               if name != CHECK and not (length == "long" and name.endswith("-FullRate"))]
     return list(dict.fromkeys(wanted))
 
 

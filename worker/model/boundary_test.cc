@@ -321,21 +321,57 @@ TEST(SubspaceTest, IsTurnedWithoutAChangeOfTheCutToBeSeen) {
   }
 }
 
-TEST(AnchoredTest, BeginsWithTheEmbeddingAndOrthonormalDirections) {
-  const StageOptions options = OptionsOf(Cases()[4], {3});
-  const auto tensors = MakePipeline(options, 2).Snapshot();
-  const auto embedding = FloatsOf(tensors.at("model.embed_tokens.weight"));
-  EXPECT_EQ(FloatsOf(tensors.at("boundary.3.table.weight")), embedding);
-  const auto encoder = FloatsOf(tensors.at("boundary.3.encoder.weight"));  // [6, 24]
-  const auto decoder = FloatsOf(tensors.at("boundary.3.decoder.weight"));  // [24, 6]
-  for (std::size_t i = 0; i < 6; ++i) {
-    for (std::size_t j = 0; j < 6; ++j) {
-      double product = 0;
-      for (std::size_t d = 0; d < 24; ++d)
-        product += double{encoder[i * 24 + d]} * decoder[d * 6 + j];
-      EXPECT_NEAR(product, i == j, 1e-6);
+TEST(LearnedBoundaryTest, BeginsAsTheTwoSidesOfOneBasis) {
+  for (const std::size_t which : {1, 4}) {
+    const StageOptions options = OptionsOf(Cases()[which], {3});
+    const auto tensors = MakePipeline(options, 2).Snapshot();
+    const auto encoder = FloatsOf(tensors.at("boundary.3.encoder.weight"));  // [c, 24]
+    const auto decoder = FloatsOf(tensors.at("boundary.3.decoder.weight"));  // [24, c]
+    const std::size_t c = encoder.size() / 24;
+    for (std::size_t i = 0; i < c; ++i) {
+      for (std::size_t j = 0; j < c; ++j) {
+        double product = 0;
+        for (std::size_t d = 0; d < 24; ++d)
+          product += double{encoder[i * 24 + d]} * decoder[d * c + j];
+        EXPECT_NEAR(product, i == j, 1e-6);
+      }
     }
   }
+}
+
+TEST(LearnedBoundaryTest, LearnsAtARateOfItsOwn) {
+  for (const std::size_t which : {1, 2, 4}) {
+    SCOPED_TRACE(Cases()[which].name);
+    StageOptions options = OptionsOf(Cases()[which], {3});
+    options.optimizer.weightDecay = 0;
+    options.boundary.learningRateScale = 1;
+    Pipeline whole_rate = MakePipeline(options, 2);
+    options.boundary.learningRateScale = 0.25;
+    Pipeline quarter = MakePipeline(options, 2);
+    const auto before = whole_rate.Snapshot();
+    for (Pipeline* pipeline : {&whole_rate, &quarter}) {
+      TrainStep(*pipeline, 0);
+      pipeline->Apply(0, 1, 1e-2);
+    }
+    const auto moved = [&](const std::string& name, Pipeline& pipeline) {
+      return RelativeDistance(FloatsOf(pipeline.Snapshot().at(name)), FloatsOf(before.at(name)));
+    };
+    for (std::size_t s = 0; s < 2; ++s) {
+      for (const auto& slot : whole_rate.stage(s).parameters()) {
+        const bool coder =
+            slot.name.ends_with("encoder.weight") || slot.name.ends_with("decoder.weight");
+        const double whole = moved(slot.name, whole_rate);
+        EXPECT_GT(whole, 1e-3) << slot.name;
+        EXPECT_NEAR(moved(slot.name, quarter), (coder ? 0.25 : 1) * whole, 1e-5) << slot.name;
+      }
+    }
+  }
+}
+
+TEST(AnchoredTest, BeginsWithTheEmbedding) {
+  const auto tensors = MakePipeline(OptionsOf(Cases()[4], {3}), 2).Snapshot();
+  EXPECT_EQ(FloatsOf(tensors.at("boundary.3.table.weight")),
+            FloatsOf(tensors.at("model.embed_tokens.weight")));
 }
 
 TEST(AnchoredTest, BeginsAsIfItLookedUpOneToken) {

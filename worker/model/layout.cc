@@ -23,6 +23,7 @@ struct Parameter {
   Shape shape;
   Start start = Start::kNormal;
   bool decays = true;
+  double rate = 1;
 };
 
 Parameter Gain(const std::string& name, std::int64_t size) {
@@ -60,16 +61,13 @@ class Builder {
     switch (boundary_.codec) {
       case api::BoundaryCodec::kBottleneck:
         halves.norm = AddOperand({Gain(prefix + "norm.weight", config_.hidden_size)});
-        halves.encoder = AddOperand({{prefix + "encoder.weight", {Width(), config_.hidden_size}}});
+        halves.encoder = AddOperand({Encoder(prefix)});
         break;
       case api::BoundaryCodec::kMaxout:
         halves.norm = AddOperand({Gain(prefix + "norm.weight", config_.hidden_size)});
         break;
       case api::BoundaryCodec::kAnchored:
-        halves.encoder = AddOperand({{prefix + "encoder.weight",
-                                      {Width(), config_.hidden_size},
-                                      Start::kBasisTransposed,
-                                      /*decays=*/false}});
+        halves.encoder = AddOperand({Encoder(prefix)});
         break;
       default:
         break;
@@ -79,15 +77,13 @@ class Builder {
   void AddReceiver(std::int64_t before) {
     const std::string prefix = PrefixOf(before);
     BoundaryOperands& halves = layout_.boundaries[before];
-    const Parameter decoder{prefix + "decoder.weight", {config_.hidden_size, Width()}};
     switch (boundary_.codec) {
       case api::BoundaryCodec::kBottleneck:
       case api::BoundaryCodec::kMaxout:
-        halves.decoder = AddOperand({decoder});
+        halves.decoder = AddOperand({Decoder(prefix)});
         break;
       case api::BoundaryCodec::kAnchored:
-        halves.decoder =
-            AddOperand({{decoder.name, decoder.shape, Start::kBasis, /*decays=*/false}});
+        halves.decoder = AddOperand({Decoder(prefix)});
         AddAnchor(prefix, halves);
         break;
       default:
@@ -134,7 +130,7 @@ class Builder {
     const std::uint64_t count = CountOf(parameter.shape);
     const Operand operand{index, group.count, parameter.shape};
     layout_.slots.push_back({parameter.name, parameter.shape, index, group.count, count,
-                             parameter.start, parameter.decays});
+                             parameter.start, parameter.decays, parameter.rate});
     group.count += count;
     return operand;
   }
@@ -143,6 +139,24 @@ class Builder {
   std::int64_t Width() const { return api::CoefficientsPerToken(boundary_, config_.hidden_size); }
   static std::string PrefixOf(std::int64_t before) {
     return "boundary." + std::to_string(before) + ".";
+  }
+
+  // The whole residual passes through these two, with nothing beside them. So they begin as the two
+  // sides of one basis, nothing pulls them to zero, and they may have to learn more slowly than
+  // layers, whose outputs only add to it (docs/boundary_study.md).
+  Parameter Encoder(const std::string& prefix) const {
+    return {prefix + "encoder.weight",
+            {Width(), config_.hidden_size},
+            Start::kBasisTransposed,
+            /*decays=*/false,
+            boundary_.learningRateScale};
+  }
+  Parameter Decoder(const std::string& prefix) const {
+    return {prefix + "decoder.weight",
+            {config_.hidden_size, Width()},
+            Start::kBasis,
+            /*decays=*/false,
+            boundary_.learningRateScale};
   }
 
   /// A matrix [hidden, columns] that writes to the residual.

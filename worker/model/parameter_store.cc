@@ -311,7 +311,7 @@ void ParameterStore::UpdatePiece(const Piece& piece, std::span<const float> grad
   const ParameterSlot& slot = layout_.slots[piece.slot];
   if (slot.name == kBasisName) return GatherPiece(piece, gradient, to);
   const std::uint64_t group = slot.group;
-  const optim::UpdateOptions update{options.learning_rate,
+  const optim::UpdateOptions update{options.learning_rate * slot.rate,
                                     optimizer_.beta1,
                                     optimizer_.beta2,
                                     optimizer_.epsilon,

@@ -68,6 +68,7 @@ struct ParameterSlot {
   std::uint64_t count = 0;   ///< elements
   Start start = Start::kNormal;
   bool decays = true;  ///< whether weight decay applies
+  double rate = 1;     ///< of learning, relative to the optimizer's
 };
 
 /// The parameters that one reduce sums. groups()[0] belongs to this stage alone; a second one, if
