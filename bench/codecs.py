@@ -100,8 +100,7 @@ def print_projections(rates, verdict):
                 cells.append("%13.1f" % rate)
                 continue
             ratio = rate / rates[f"{product}/{shape}"]
-            has_target = kind.startswith("Send") and not kind.endswith("Turning")
-            mark = verdict.mark(f"{kind}/{shape}", ratio, OF_PRODUCT) if has_target else " "
+            mark = verdict.mark(f"{kind}/{shape}", ratio, OF_PRODUCT) if kind.startswith("Send") else " "
             cells.append("%7.1f %.2f%s" % (rate, ratio, mark))
         print("%-36s" % kind, *cells)
     print()

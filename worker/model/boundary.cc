@@ -1,9 +1,12 @@
 #include "worker/model/boundary.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "worker/model/llama.h"
 
@@ -34,53 +37,63 @@ struct Crossing : torch::autograd::Function<Crossing> {
   }
 };
 
-/// (x - fixed) basis. On a processor, by rows so few that their differences stay in its cache.
-struct ProjectedDifference : torch::autograd::Function<ProjectedDifference> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& fixed,
-                            const at::Tensor& basis) {
-    context->save_for_backward({basis});
-    if (!x.is_cpu()) return at::matmul(x - fixed, basis);
-    constexpr std::int64_t kElements = 1 << 18;  // 1 MiB
-    const at::Tensor rows = x.flatten(0, -2), fixed_rows = fixed.flatten(0, -2);
-    at::Tensor z = at::empty({rows.size(0), basis.size(1)}, x.options());
-    const std::int64_t step = std::max<std::int64_t>(kElements / rows.size(1), 32);
-    at::Tensor differences = at::empty({std::min(step, rows.size(0)), rows.size(1)}, x.options());
-    for (std::int64_t begin = 0; begin < rows.size(0); begin += step) {
-      const std::int64_t end = std::min(begin + step, rows.size(0));
-      at::Tensor part = differences.narrow(0, 0, end - begin), to = z.slice(0, begin, end);
-      at::sub_out(part, rows.slice(0, begin, end), fixed_rows.slice(0, begin, end));
-      at::mm_out(to, part, basis);
+/// anchor + z matrixᵀ: anchor [B, L, D] itself or, with ids [B, L], the rows of a table [V, D],
+/// which gets no gradient. On a processor, by rows so few that they are still in its cache when
+/// their product is added to them: a pass over memory may take as long as a narrow product.
+struct Expansion : torch::autograd::Function<Expansion> {
+  enum class MatrixGradient { kOfTheSum, kMoment };  ///< Gᵀ z; Gᵀ (G matrix)
+
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& z, const at::Tensor& matrix,
+                            const at::Tensor& anchor, const std::optional<at::Tensor>& ids,
+                            MatrixGradient kind) {
+    context->save_for_backward({matrix, kind == MatrixGradient::kMoment ? at::Tensor() : z});
+    const at::Tensor in = z.flatten(0, -2);
+    const auto shape = [&](const at::Tensor& out) {
+      return out.view({z.size(0), z.size(1), matrix.size(0)});
+    };
+    if (!z.is_cpu()) {
+      const at::Tensor rows = ids ? at::embedding(anchor, *ids) : anchor;
+      return shape(at::addmm(rows.flatten(0, -2), in, matrix.t()));
     }
-    return z.unflatten(0, x.sizes().slice(0, x.dim() - 1));
+    constexpr std::int64_t kElements = 1 << 18;  // 1 MiB a thread
+    const at::Tensor rows = ids ? anchor : anchor.flatten(0, -2);
+    const at::Tensor flat_ids = ids ? ids->flatten() : at::Tensor();
+    at::Tensor out = at::empty({in.size(0), matrix.size(0)}, z.options());
+    const std::int64_t step =
+        std::max<std::int64_t>(kElements * at::get_num_threads() / out.size(1), 32);
+    for (std::int64_t begin = 0; begin < out.size(0); begin += step) {
+      const std::int64_t end = std::min(begin + step, out.size(0));
+      at::Tensor part = out.slice(0, begin, end);
+      if (ids) {
+        at::index_select_out(part, rows, 0, flat_ids.slice(0, begin, end));
+      } else {
+        part.copy_(rows.slice(0, begin, end));
+      }
+      part.addmm_(in.slice(0, begin, end), matrix.t());
+    }
+    return shape(out);
   }
+
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    return {at::linear(gradients[0], context->get_saved_variables()[0]), {}, {}};
+    const auto saved = context->get_saved_variables();
+    const at::Tensor& matrix = saved[0];
+    const at::Tensor of_z = at::matmul(gradients[0], matrix);
+    at::Tensor of_matrix;
+    if (context->needs_input_grad(1)) {
+      const at::Tensor& right = saved[1].defined() ? saved[1] : of_z;
+      of_matrix = at::matmul(gradients[0].flatten(0, -2).t(), right.flatten(0, -2));
+    }
+    return {of_z, of_matrix, context->needs_input_grad(2) ? gradients[0] : at::Tensor(), {}, {}};
   }
 };
 
-/// anchor + z basisᵀ. In float32 the product is added to a copy of the anchor, which spares a pass
-/// over memory that takes as long as the product where z is narrow.
-at::Tensor Expand(const at::Tensor& anchor, const at::Tensor& z, const at::Tensor& basis) {
-  if (basis.scalar_type() != at::kFloat || anchor.scalar_type() != at::kFloat) {
-    return anchor.to(at::kFloat) + Project(z, basis);
+/// anchor + z matrixᵀ.
+at::Tensor Expand(const at::Tensor& anchor, const at::Tensor& z, const at::Tensor& matrix) {
+  if (matrix.scalar_type() != at::kFloat || anchor.scalar_type() != at::kFloat) {
+    return anchor.to(at::kFloat) + Project(z, matrix);
   }
-  return at::addmm(anchor.flatten(0, -2), z.flatten(0, -2), basis.t()).view(anchor.sizes());
+  return Expansion::apply(z, matrix, anchor, std::nullopt, Expansion::MatrixGradient::kOfTheSum);
 }
-
-struct ObservedExpansion : torch::autograd::Function<ObservedExpansion> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& anchor, const at::Tensor& z,
-                            const at::Tensor& basis) {
-    context->save_for_backward({basis});
-    return Expand(anchor, z, basis);
-  }
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const at::Tensor basis = context->get_saved_variables()[0];
-    const at::Tensor coefficients = at::matmul(gradients[0], basis);
-    const at::Tensor moment =
-        at::matmul(gradients[0].flatten(0, -2).t(), coefficients.flatten(0, -2));
-    return {{}, coefficients, moment};
-  }
-};
 
 /// Rows [B, L, n] of the tokens before, nearest first, side by side: [B, L, before n].
 at::Tensor RowsBefore(const at::Tensor& rows, std::int64_t before) {
@@ -109,6 +122,20 @@ at::Tensor Normalize(const at::Tensor& x, double epsilon) {
 
 }  // namespace
 
+at::Tensor FixedInBasis::Of(const Subspace& subspace) {
+  const at::NoGradGuard no_gradients;
+  const auto found = std::ranges::find_if(
+      tables_, [&](const Table& table) { return at::equal(table.basis, subspace.basis); });
+  if (found != tables_.end()) {
+    std::rotate(tables_.begin(), found, found + 1);
+  } else {
+    if (tables_.size() == bases_) tables_.pop_back();
+    tables_.insert(tables_.begin(),
+                   {subspace.basis.clone(), at::matmul(subspace.fixed, subspace.basis)});
+  }
+  return tables_.front().rows;
+}
+
 at::Tensor Send(const api::Boundary& boundary, const BoundaryWeights& weights,
                 const Subspace& subspace, const Anchors& anchors, double epsilon,
                 const at::Tensor& x) {
@@ -124,10 +151,10 @@ at::Tensor Send(const api::Boundary& boundary, const BoundaryWeights& weights,
       return Normalize(groups.amax(-1), epsilon);
     }
     case api::BoundaryCodec::kSubspace:
-      // Where the basis never turns, F[t] U is zero but for rounding, and x is read once.
+      // Where the basis never turns, F[t] U is zero but for rounding.
       return boundary.refreshSteps == 0
                  ? at::matmul(x, subspace.basis)
-                 : ProjectedDifference::apply(x, anchors.fixed, subspace.basis);
+                 : at::matmul(x, subspace.basis).sub_(anchors.fixed_in_basis);
     case api::BoundaryCodec::kAnchored:
       return Project(x, weights.encoder).to(at::kFloat);
     default:
@@ -142,7 +169,7 @@ at::Tensor Receive(const api::Boundary& boundary, const BoundaryWeights& weights
     case api::BoundaryCodec::kMaxout:
       return Project(z, weights.decoder).to(at::kFloat);
     case api::BoundaryCodec::kSubspace:
-      return Expand(anchors.fixed, z, subspace.basis);
+      return ExpandInSubspace(subspace, anchors.ids, z);
     case api::BoundaryCodec::kAnchored:
       return Expand(AnchorOf(weights, anchors.rows), z, weights.decoder);
     default:
@@ -150,8 +177,15 @@ at::Tensor Receive(const api::Boundary& boundary, const BoundaryWeights& weights
   }
 }
 
-at::Tensor ReceiveAndObserve(const Anchors& anchors, const at::Tensor& basis, const at::Tensor& z) {
-  return ObservedExpansion::apply(anchors.fixed, z, basis);
+at::Tensor ExpandInSubspace(const Subspace& subspace, const at::Tensor& ids, const at::Tensor& z) {
+  return Expansion::apply(z, subspace.basis, subspace.fixed, std::optional(ids),
+                          Expansion::MatrixGradient::kOfTheSum);
+}
+
+at::Tensor ReceiveAndObserve(const Subspace& subspace, const Anchors& anchors,
+                             const at::Tensor& z) {
+  return Expansion::apply(z, subspace.basis, subspace.fixed, std::optional(anchors.ids),
+                          Expansion::MatrixGradient::kMoment);
 }
 
 at::Tensor Cross(const at::Tensor& z, const codec::Codec& forward, const codec::Codec& backward) {

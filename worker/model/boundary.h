@@ -22,6 +22,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
+#include <vector>
+
 #include "api/swarmjob.h"
 #include "worker/codec/codec.h"
 
@@ -44,8 +47,31 @@ struct Subspace {
 
 /// What one pass knows of its tokens at a boundary.
 struct Anchors {
-  at::Tensor fixed;  ///< Subspace: F[t] [B, L, D]
-  at::Tensor rows;   ///< Anchored, receiver: T[t] [B, L, D], or P[t] [B, L, r]
+  at::Tensor ids;             ///< Subspace, receiver: t [B, L]
+  at::Tensor fixed_in_basis;  ///< Subspace that turns, sender: (F U)[t] [B, L, c]
+  at::Tensor rows;            ///< Anchored, receiver: T[t] [B, L, D], or P[t] [B, L, r]
+};
+
+/// Tables F U [V, c], which a sender looks up instead of the rows of F: D / c times less to read,
+/// and x is read once. A table costs as much as the projection of V tokens, once a basis; and it is
+/// the same whenever and wherever it is made of the same basis. Only the sender uses it: the two
+/// sides of a boundary may round it unlike each other.
+class FixedInBasis {
+ public:
+  /// Keeps the tables of so many bases.
+  explicit FixedInBasis(std::size_t bases) : bases_(bases) {}
+  /// The table of this very basis, by its numbers: never one of a basis that was turned, loaded
+  /// over or overwritten in place since. Requires one F between two calls of Clear.
+  at::Tensor Of(const Subspace& subspace);
+  void Clear() { tables_.clear(); }
+
+ private:
+  struct Table {
+    at::Tensor basis;  ///< a copy
+    at::Tensor rows;
+  };
+  std::size_t bases_;
+  std::vector<Table> tables_;  ///< the one used last is the first
 };
 
 /// z [B, L, c], float32.
@@ -57,10 +83,13 @@ at::Tensor Send(const api::Boundary& boundary, const BoundaryWeights& weights,
 at::Tensor Receive(const api::Boundary& boundary, const BoundaryWeights& weights,
                    const Subspace& subspace, const Anchors& anchors, const at::Tensor& z);
 
+/// F[t] + z Uᵀ [B, L, D], t being ids [B, L].
+at::Tensor ExpandInSubspace(const Subspace& subspace, const at::Tensor& ids, const at::Tensor& z);
+
 /// Receive of Subspace at the last boundary, where the basis is turned in training: what comes back
-/// as the gradient of the basis is Gᵀ (G U) [D, c], G being the gradient of x: the second moment of
-/// the gradients in the directions of the basis.
-at::Tensor ReceiveAndObserve(const Anchors& anchors, const at::Tensor& basis, const at::Tensor& z);
+/// as the gradient of subspace.basis is Gᵀ (G U) [D, c], G being the gradient of x: the second
+/// moment of the gradients in the directions of the basis.
+at::Tensor ReceiveAndObserve(const Subspace& subspace, const Anchors& anchors, const at::Tensor& z);
 
 /// z as it arrives on the other side, its gradient as it comes back.
 at::Tensor Cross(const at::Tensor& z, const codec::Codec& forward, const codec::Codec& backward);

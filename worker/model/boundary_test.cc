@@ -4,11 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "worker/model/fold.h"
+#include "worker/model/boundary_testing.h"
 #include "worker/model/layout.h"
 #include "worker/model/start.h"
 #include "worker/model/subspace.h"
-#include "worker/model/testing.h"
 
 namespace swarm::model {
 namespace {
@@ -16,71 +15,19 @@ namespace {
 using api::BoundaryCodec;
 using api::NumberCodec;
 using testing::Batch;
+using testing::Case;
+using testing::Cases;
 using testing::ElementsOf;
 using testing::FloatsOf;
 using testing::KeyOf;
+using testing::kSeed;
 using testing::LookupIn;
+using testing::MakePipeline;
+using testing::OptionsOf;
 using testing::Pipeline;
+using testing::Plain;
 using testing::RelativeDistance;
 using testing::SmallConfig;
-
-constexpr std::uint64_t kSeed = 7;
-
-struct Case {
-  std::string name;
-  api::Boundary boundary;
-  bool tied = false;
-};
-
-std::vector<Case> Cases() {
-  const auto with = [](BoundaryCodec codec) {
-    return api::Boundary{.codec = codec, .coefficients = NumberCodec::kNone};
-  };
-  std::vector<Case> cases{{"Plain", with(BoundaryCodec::kNone)},
-                          {"Bottleneck", with(BoundaryCodec::kBottleneck)},
-                          {"Maxout", with(BoundaryCodec::kMaxout)},
-                          {"Subspace", with(BoundaryCodec::kSubspace)},
-                          {"Anchored", with(BoundaryCodec::kAnchored)}};
-  cases[2].boundary.factor = 4;
-  cases[3].boundary.rank = cases[4].boundary.rank = 6;
-  for (std::size_t i = 0; i < 5; ++i) {
-    Case more = cases[i];
-    more.name += "TiedAndShared";
-    more.tied = more.boundary.sharedLayers = true;
-    cases.push_back(more);
-  }
-  cases.push_back(cases[3]);
-  cases.back().name = "SubspaceToTheEnd";
-  cases.back().boundary.constrainLast = true;
-  cases.push_back(cases[8]);
-  cases.back().name = "SubspaceTurning";
-  cases.back().boundary.refreshSteps = 1;
-  cases.push_back(cases[4]);
-  cases.back().name = "AnchoredByFactors";
-  cases.back().boundary.tableRank = 5;
-  cases.push_back(cases[4]);
-  cases.back().name = "AnchoredByThreeTokens";
-  cases.back().boundary.anchorTokens = 3;
-  cases.push_back(cases.back());
-  cases.back().name = "AnchoredByFactorsOfTokens";
-  cases.back().boundary.tableRank = 5;
-  return cases;
-}
-
-StageOptions OptionsOf(const Case& of, std::vector<std::uint64_t> layers) {
-  StageOptions options{.config = SmallConfig(), .microbatches = 2, .seed = kSeed};
-  options.config.num_hidden_layers = 8;
-  options.config.tie_word_embeddings = of.tied;
-  options.boundary = of.boundary;
-  options.boundary.layers = std::move(layers);
-  return options;
-}
-
-Pipeline MakePipeline(const StageOptions& options, std::uint64_t stages) {
-  Pipeline pipeline(options, stages);
-  pipeline.InitRandom(kSeed);
-  return pipeline;
-}
 
 /// The losses of a step's two microbatches.
 std::vector<double> TrainStep(Pipeline& pipeline, std::uint64_t step) {
@@ -249,13 +196,7 @@ TEST(FoldTest, GivesAPlainModelThatComputesTheSame) {
       TrainStep(pipeline, step);
       pipeline.Apply(step, 1, 1e-2);
     }
-    const auto folded =
-        FoldWeights(options.config, options.boundary, options.seed, LookupIn(pipeline.Snapshot()));
-    ASSERT_TRUE(folded.ok()) << folded.status().ToString();
-    std::map<std::string, state::NamedTensor> tensors;
-    for (const auto& tensor : *folded) tensors[tensor.name] = tensor;
-    Pipeline plain({.config = options.config}, 1);
-    plain.Load(LookupIn(tensors), Version(0), /*optimizer=*/false);
+    Pipeline plain = Plain(options, pipeline);
     EXPECT_LT(RelativeDistance(LogitsOf(plain.stage(0)), LogitsOf(pipeline.stage(0))), 1e-5);
   }
 }
@@ -318,6 +259,40 @@ TEST(SubspaceTest, IsTurnedWithoutAChangeOfTheCutToBeSeen) {
       }
     }
     EXPECT_LT(SharedPart(first, basis, 6), 0.99);
+  }
+}
+
+// A sender that took (F U)[t] of an earlier U would be off here, as nothing of the plain model
+// crosses a boundary.
+TEST(SubspaceTest, SendsInTheBasisOfTheVersionThatItReads) {
+  Case of = Cases()[3];
+  of.boundary.refreshSteps = 2;
+  of.boundary.refreshRate = 0.5;
+  for (const auto mode : {api::StepMode::kSync, api::StepMode::kDelayed}) {
+    StageOptions options = OptionsOf(of, {2, 3, 6});
+    options.step_mode = mode;
+    const Batch batch(2, 9, 1, options.config.vocab_size);
+    const auto loss = [&](Pipeline& pipeline, std::uint64_t version) {
+      return pipeline.Forward(0, 0, Version(version), batch.tokens, /*keep_graph=*/false);
+    };
+    Pipeline pipeline = MakePipeline(options, 4);
+    const auto first = pipeline.Snapshot();
+    double earlier = loss(pipeline, 0);
+    const double at_first = earlier;
+    for (std::uint64_t step = 0; step < 7; ++step) {
+      TrainStep(pipeline, step);
+      pipeline.Apply(step, 1, 1e-2);
+      Pipeline plain = Plain(options, pipeline);
+      const double expected = loss(plain, 0);
+      EXPECT_NEAR(loss(pipeline, step + 1), expected, 1e-5 * expected) << step;
+      if (mode == api::StepMode::kDelayed) {
+        EXPECT_EQ(loss(pipeline, step), earlier) << step;
+      }
+      earlier = loss(pipeline, step + 1);
+    }
+    // Another state, of a version of the same number as one that was read.
+    pipeline.Load(LookupIn(first), Version(0), /*optimizer=*/true);
+    EXPECT_EQ(loss(pipeline, 0), at_first);
   }
 }
 

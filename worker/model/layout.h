@@ -72,6 +72,8 @@ struct Layout {
   std::optional<std::size_t> basis;    ///< Subspace with refreshSteps: of operands; [hidden, rank]
   std::int64_t last_boundary = 0;      ///< the layer before which it lies; 0: there is none
   bool constrained_embedding = false;  ///< embedding and tied head are coefficients [vocab, rank]
+  /// Whether a sender's half of a boundary is here.
+  bool sends() const { return !boundaries.empty() && boundaries.rbegin()->first > slice.first; }
 };
 
 /// Errors: kInvalidArgument (a configuration that is no model, or cannot be cut so).

@@ -85,6 +85,7 @@ LlamaStage::LlamaStage(const StageOptions& options, Layout layout, at::Device de
       lossy_(api::ForwardNumbers(options.boundary) != api::NumberCodec::kNone ||
              api::BackwardNumbers(options.boundary) != api::NumberCodec::kNone),
       rotary_(options.config.head_dim, options.config.rope_theta, device),
+      fixed_in_basis_(options.step_mode == api::StepMode::kDelayed ? 2 : 1),
       parameters_(layout_, options, device),
       gradients_(layout_, device, options.accumulation, options.microbatches) {}
 
@@ -108,6 +109,7 @@ Status LlamaStage::Load(const state::TensorLookup& tensors, Version version, boo
 
 void LlamaStage::PrepareSubspace(std::uint64_t seed) {
   if (!layout_.constrained_embedding) return;
+  fixed_in_basis_.Clear();
   const api::LlamaConfig& config = options_.config;
   const auto rank = static_cast<std::int64_t>(options_.boundary.rank);
   std::vector<float> basis = StartBasis(seed, config.hidden_size, rank);
@@ -165,21 +167,21 @@ Subspace LlamaStage::SubspaceOf(const Weights& weights) const {
 
 at::Tensor LlamaStage::EmbeddedTokens(const Weights& weights, const Pass& pass) const {
   const at::Tensor& rows = pass.rows[layout_.embedding];
-  return layout_.constrained_embedding ? pass.fixed + Project(rows, SubspaceOf(weights).basis)
+  return layout_.constrained_embedding ? ExpandInSubspace(SubspaceOf(weights), pass.ids, rows)
                                        : rows;
 }
 
 at::Tensor LlamaStage::SendAt(std::int64_t layer, const Weights& weights, const Pass& pass,
                               const at::Tensor& x) const {
-  return Send(options_.boundary, weights.boundary(layer), SubspaceOf(weights), {pass.fixed, {}},
-              options_.config.rms_norm_eps, x);
+  return Send(options_.boundary, weights.boundary(layer), SubspaceOf(weights),
+              {.fixed_in_basis = pass.fixed_in_basis}, options_.config.rms_norm_eps, x);
 }
 
 at::Tensor LlamaStage::ReceiveAt(std::int64_t layer, const Weights& weights, const Pass& pass,
                                  const at::Tensor& z) const {
-  Anchors anchors{pass.fixed, {}};
+  Anchors anchors{.ids = pass.ids};
   if (layout_.basis && layer == layout_.last_boundary) {
-    return ReceiveAndObserve(anchors, weights.operands()[*layout_.basis], z);
+    return ReceiveAndObserve({weights.operands()[*layout_.basis], subspace_.fixed}, anchors, z);
   }
   const auto halves = layout_.boundaries.find(layer);
   if (halves != layout_.boundaries.end() && halves->second.table) {
@@ -216,7 +218,7 @@ at::Tensor LlamaStage::RunHead(const Weights& weights, const at::Tensor& x) cons
 }
 
 Result<LlamaStage::Pass> LlamaStage::OpenPass(const Weights& weights, const TokenBatch& tokens,
-                                              std::int64_t length, const Bytes& input) const {
+                                              std::int64_t length, const Bytes& input) {
   Pass pass;
   if (!layout_.tables.empty() || layout_.constrained_embedding) {
     ASSIGN_OR_RETURN(pass.ids, TokenColumns(tokens, 0, length));
@@ -224,7 +226,9 @@ Result<LlamaStage::Pass> LlamaStage::OpenPass(const Weights& weights, const Toke
   for (const at::Tensor& table : weights.tables()) {
     pass.rows.push_back(at::embedding(table, pass.ids));
   }
-  if (layout_.constrained_embedding) pass.fixed = at::embedding(subspace_.fixed, pass.ids);
+  if (layout_.basis && layout_.sends()) {
+    pass.fixed_in_basis = at::embedding(fixed_in_basis_.Of(SubspaceOf(weights)), pass.ids);
+  }
   if (layout_.slice.embedding) return pass;
   const std::int64_t width =
       api::CoefficientsPerToken(options_.boundary, options_.config.hidden_size);

@@ -50,7 +50,7 @@ class LlamaStage final : public Stage {
   struct Pass {
     at::Tensor ids;                ///< [B, L] int64; undefined where the stage needs none
     std::vector<at::Tensor> rows;  ///< [B, L, n] of Layout::tables
-    at::Tensor fixed;              ///< Subspace: F[ids]
+    at::Tensor fixed_in_basis;     ///< Subspace that turns, on stages that send: (F U)[ids]
     at::Tensor input;              ///< what has arrived; undefined on stage 0
   };
   /// What a microbatch's forward leaves for its backward.
@@ -69,7 +69,7 @@ class LlamaStage final : public Stage {
   Result<at::Tensor> TokenColumns(const TokenBatch& tokens, std::int64_t first,
                                   std::int64_t count) const;
   Result<Pass> OpenPass(const Weights& weights, const TokenBatch& tokens, std::int64_t length,
-                        const Bytes& input) const;
+                        const Bytes& input);
   /// The bodies of Forward and Backward; what libtorch throws passes through.
   Result<ForwardResult> Execute(const TaskKey& key, Version version, const TokenBatch& tokens,
                                 const Bytes& input, bool keep_graph);
@@ -94,6 +94,7 @@ class LlamaStage final : public Stage {
   const bool lossy_;  ///< whether crossing a boundary changes numbers
   RotaryEmbedding rotary_;
   Subspace subspace_;  ///< as it was at the start of the job
+  FixedInBasis fixed_in_basis_;
   ParameterStore parameters_;
   GradientStore gradients_;
   std::map<TaskKey, Graph> graphs_;
