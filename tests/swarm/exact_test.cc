@@ -156,13 +156,19 @@ INSTANTIATE_TEST_SUITE_P(
                            api::OptimizerType::kAdamW,
                            true,
                            {.codec = api::BoundaryCodec::kSubspace, .rank = 8, .refreshSteps = 3}},
+                      Case{"SyncSubspaceLamb",
+                           api::StepMode::kSync,
+                           api::OptimizerType::kLAMB,
+                           false,
+                           {.codec = api::BoundaryCodec::kSubspace, .rank = 8, .refreshSteps = 2}},
                       Case{"SyncAnchoredInt8",
                            api::StepMode::kSync,
                            api::OptimizerType::kLAMB,
                            false,
                            {.codec = api::BoundaryCodec::kAnchored,
                             .coefficients = api::NumberCodec::kInt8,
-                            .rank = 4}}),
+                            .rank = 4,
+                            .anchorTokens = 2}}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace
