@@ -321,8 +321,7 @@ constexpr int kTerminated = -2;
 
 int RunStage(const Flags& flags, Signals& signals) {
   const protocol::WorkerId id(flags.id);
-  const auto numeric_class =
-      model::NumericClass({.threads = flags.threads, .device = flags.device});
+  const auto numeric_class = model::NumericClass(flags.threads, flags.device);
   if (!numeric_class.ok()) return Refuse(numeric_class.status(), ExitOf(numeric_class.status()));
   stage::WorkerOptions options{.id = id,
                                .incarnation = protocol::Incarnation(static_cast<std::uint64_t>(

@@ -6,11 +6,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
-#include "api/boundary.h"
-#include "api/enum_names.h"
 #include "base/rng.h"
 
 namespace swarm::model {
@@ -20,6 +17,7 @@ constexpr std::uint64_t kStages = 2;
 constexpr std::uint64_t kSeed = 1;
 constexpr std::uint32_t kSequences = 2;
 constexpr std::uint32_t kTokens = 65;
+constexpr std::size_t kDigitsShown = 16;  ///< of each digest
 
 /// Wide enough for the blocked paths of matrix products, with sizes that are no multiples of
 /// vectors, and grouped heads.
@@ -33,17 +31,46 @@ api::LlamaConfig ProbeConfig() {
           .vocab_size = 300};
 }
 
+/// A model that is probed.
+struct Variant {
+  const char* name;
+  api::Precision precision = api::Precision::kFP32;
+  api::Boundary boundary;
+};
+
+/// Coefficients cross in float32: rounding would hide differences.
+std::vector<Variant> Variants() {
+  using api::BoundaryCodec, api::Precision;
+  const auto learned = [](BoundaryCodec codec) {
+    return api::Boundary{.codec = codec, .coefficients = api::NumberCodec::kNone};
+  };
+  std::vector<Variant> variants{
+      {"FP32"},
+      {"BF16", Precision::kBF16},
+      {"Bottleneck", Precision::kFP32, learned(BoundaryCodec::kBottleneck)},
+      {"Maxout", Precision::kFP32, learned(BoundaryCodec::kMaxout)},
+      {"Subspace", Precision::kFP32, learned(BoundaryCodec::kSubspace)},
+      {"Anchored", Precision::kFP32, learned(BoundaryCodec::kAnchored)}};
+  for (Variant& variant : variants) {
+    variant.boundary.factor = 4;
+    variant.boundary.rank = 20;
+  }
+  variants[4].boundary.refreshSteps = 1;
+  variants[5].boundary.tableRank = 30;
+  variants[5].boundary.anchorTokens = 3;
+  return variants;
+}
+
 /// The boundaries both ways and the gradients of one microbatch, by way of all stages.
-Result<Digest> Probe(StageOptions options) {
-  options.config = ProbeConfig();
-  options.stage_count = kStages;
-  options.microbatches = 1;
-  options.step_mode = api::StepMode::kSync;
-  // What a boundary may learn belongs to the job's model; how numbers are sent does not.
-  const api::Boundary boundary = std::exchange(options.boundary, {});
-  if (!api::IsLearned(boundary.codec)) options.boundary.codec = boundary.codec;
-  options.boundary.gradientCodec = boundary.gradientCodec;
-  options.boundary.blockSize = boundary.blockSize;
+Result<Digest> Probe(const Variant& variant, int threads, const std::string& device) {
+  StageOptions options{.config = ProbeConfig(),
+                       .stage_count = kStages,
+                       .microbatches = 1,
+                       .precision = variant.precision,
+                       .boundary = variant.boundary,
+                       .seed = kSeed,
+                       .threads = threads,
+                       .device = device};
   std::vector<std::unique_ptr<Stage>> stages;
   for (options.stage = 0; options.stage < kStages; ++options.stage) {
     ASSIGN_OR_RETURN(auto stage, Stage::Create(options));
@@ -72,21 +99,24 @@ Result<Digest> Probe(StageOptions options) {
     ASSIGN_OR_RETURN(gradient, stages[s]->Backward(key, gradient));
     RETURN_IF_ERROR(stages[s]->Fold(key));
     pieces.push_back(gradient);
-    pieces.push_back(stages[s]->Accumulator(key.step, 0).elements);
+    for (std::size_t group = 0; group < stages[s]->groups().size(); ++group) {
+      pieces.push_back(stages[s]->Accumulator(key.step, group).elements);
+    }
   }
   return ComputeDigest(pieces);
 }
 
 }  // namespace
 
-Result<std::string> NumericClass(const StageOptions& options) {
-  ASSIGN_OR_RETURN(const Digest probe, Probe(options));
-  return "cpu=" + at::get_cpu_capability() + " libtorch=" TORCH_VERSION +
-         " device=" + options.device.substr(0, options.device.find(':')) +
-         " threads=" + std::to_string(options.threads) +
-         " precision=" + std::string(api::NameOf(options.precision)) +
-         " codec=" + std::string(api::NameOf(options.boundary.codec)) + "/" +
-         std::string(api::NameOf(api::BackwardNumbers(options.boundary))) + " probe=" + probe.Hex();
+Result<std::string> NumericClass(int threads, const std::string& device) {
+  std::string text = "cpu=" + at::get_cpu_capability() + " libtorch=" TORCH_VERSION +
+                     " device=" + device.substr(0, device.find(':')) +
+                     " threads=" + std::to_string(threads);
+  for (const Variant& variant : Variants()) {
+    ASSIGN_OR_RETURN(const Digest digest, Probe(variant, threads, device));
+    text += std::string(" ") + variant.name + "=" + digest.Hex().substr(0, kDigitsShown);
+  }
+  return text;
 }
 
 }  // namespace swarm::model

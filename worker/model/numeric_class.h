@@ -10,15 +10,17 @@
 
 namespace swarm::model {
 
-/// "cpu=AVX512 libtorch=2.6.0 device=cpu threads=1 precision=FP32 codec=None/None probe=1f3a...":
-/// equal for two processes if all that is known to change bits is equal, and if the boundary, the
-/// loss and the gradients of a fixed small model of two stages have the same ones. `options` give
-/// device, threads, precision and codec; model and cut are the job's, which all have from the
-/// trainer.
+/// "cpu=AVX512 libtorch=2.6.0 device=cpu threads=1 FP32=1f3a... BF16=... Bottleneck=... ...": equal
+/// for two processes if all that is known to change bits is equal, and if boundaries, losses and
+/// gradients of fixed small models of two stages have the same ones: in each precision, and with
+/// each boundary that is a part of the model. All of them, since a worker says its class before it
+/// knows a job; so two that differ in one of them only do not share any exact job. How plain
+/// numbers are sent is not among them: its code gives the same bytes everywhere (worker/codec).
 ///
-/// Takes some ten milliseconds, and sets the process's compute threads as Stage::Create does. The
-/// probe is small: that a device which differs only in its largest matrix products passes cannot be
-/// excluded, so replicas compare digests all the same. Errors: those of Stage::Create.
-Result<std::string> NumericClass(const StageOptions& options);
+/// Takes some fifty milliseconds a model, and sets the process's compute threads as Stage::Create
+/// does. The models are small: that a device which differs only in its largest matrix products
+/// passes cannot be excluded, so replicas compare digests all the same. Errors: those of
+/// Stage::Create.
+Result<std::string> NumericClass(int threads, const std::string& device);
 
 }  // namespace swarm::model
