@@ -68,6 +68,16 @@ def await_file(path, process, seconds=60):
     return path.read_text().strip()
 
 
+def await_end(trainer, processes, folder, seconds):
+    """Until the trainer has ended well; raises when it has not by then, and when a program fails."""
+    limit = time.monotonic() + seconds
+    while trainer.poll() is None and time.monotonic() < limit and not any(process.poll() for process in processes):
+        time.sleep(0.05)
+    if trainer.poll() != 0:
+        logs = "\n".join(f"{log.name}: {log.read_text()[-1000:]}" for log in sorted(folder.glob("*.log")))
+        raise RuntimeError(f"goodput: the job has not ended well after at most {seconds} s:\n{logs}")
+
+
 def train(network, options, codec, mode, folder):
     """Runs a job on the network; the lines of its steps.jsonl."""
     folder.mkdir()
@@ -95,8 +105,7 @@ def train(network, options, codec, mode, folder):
             start(f"w{stage}", "bench/timed_worker", "--id", f"w{stage}", "--trainer", address,
                   "--forward-ms", milliseconds * FORWARD_PART, "--backward-ms", milliseconds * (1 - FORWARD_PART),
                   "--boundary-bytes", round(options.tokens * WIDTH * bytes_per_number(codec)))
-        if trainer.wait(timeout=options.patience) != 0:
-            raise RuntimeError(f"goodput: the trainer failed: {(folder / 'trainer.log').read_text()[-2000:]}")
+        await_end(trainer, processes, folder, options.patience)
         return [json.loads(line) for line in (folder / "out" / "steps.jsonl").read_text().splitlines()]
     finally:
         for process in processes:
@@ -161,7 +170,11 @@ def parse_arguments():
     parser.add_argument("--patience", type=int, default=300, help="seconds for a run")
     parser.add_argument("--report", type=pathlib.Path, help="written: all results as JSON")
     parser.add_argument("--keep", type=pathlib.Path, help="folder to copy each run's files to")
-    return parser.parse_args()
+    options = parser.parse_args()
+    for program in ("bin/swarmctl", "bin/swarm-worker", "bin/wan_link", "bench/timed_worker"):
+        if not (options.build / program).exists():
+            parser.error(f"there is no {options.build / program}: build first, the target benchmarks as well")
+    return options
 
 
 def main():
