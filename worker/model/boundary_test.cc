@@ -93,6 +93,20 @@ TEST_P(BoundaryTest, WhatCrossesIsRoundedWhereNothingIsCutToo) {
   }
 }
 
+TEST_P(BoundaryTest, ComputesInBFloat16AsInFloat32ButForRounding) {
+  StageOptions options = OptionsOf(GetParam(), {2, 5});
+  Pipeline wide = MakePipeline(options, 1);
+  options.precision = api::Precision::kBF16;
+  Pipeline whole = MakePipeline(options, 1);
+  Pipeline cut = MakePipeline(options, 3);
+  const auto expected = TrainStep(whole, 0);
+  EXPECT_EQ(TrainStep(cut, 0), expected);
+  ExpectSameGradients(cut, whole, 0);
+  const auto unrounded = TrainStep(wide, 0);
+  EXPECT_NE(unrounded, expected);
+  EXPECT_NEAR(unrounded[0], expected[0], 0.01 * expected[0]);
+}
+
 TEST_P(BoundaryTest, GoesOnFromASnapshotAtAnyCutThatItAllows) {
   const StageOptions options = OptionsOf(GetParam(), {2, 3, 6});
   Pipeline original = MakePipeline(options, 4);
