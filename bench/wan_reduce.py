@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """How much of a link's rate a reduce between two replicas uses, both directions being used at once.
 
-Usage: bench/wan_reduce.py [--build FOLDER] [--rate 200] [--rtt 80] [--mib 32] [--rounds 8]      (as root)
+Usage: bench/wan_reduce.py [--build FOLDER] [--rate 200] [--rtt 80] [--mib 32] [--rounds 8]
+                           [--congestion cubic]      (as root)
 
 Each replica sends as many bytes as it sums. Rate of the line: what full packets leave of it (1448 of 1500
 bytes). The first round begins with cold connections. Then the same with a second between the rounds, after
@@ -23,7 +24,8 @@ def measure(options, idle):
     """Seconds of each round: the larger of the two sides."""
     program = [options.build / "bench" / "reduce_pair", "--mib", options.mib, "--rounds", options.rounds,
                "--idle-seconds", idle]
-    with wan.Wan(wan.uniform(["a", "b"], options.rate, options.rtt), options.build) as network:
+    with wan.Wan(wan.uniform(["a", "b"], options.rate, options.rtt), options.build,
+                 options.congestion) as network:
         sides = [network.popen("a", [*program, "--listen", f"{network.address('a')}:{PORT}"],
                                stdout=subprocess.PIPE, text=True),
                  network.popen("b", [*program, "--listen", f"{network.address('b')}:{PORT}",
@@ -44,6 +46,7 @@ def main():
     parser.add_argument("--rtt", type=int, default=80)
     parser.add_argument("--mib", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--congestion", default="cubic", help="one that the kernel has")
     parser.add_argument("--patience", type=int, default=120)
     options = parser.parse_args()
     wan.sandboxed()

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "base/log.h"
 #include "base/loop.h"
@@ -16,9 +17,9 @@
 #include "worker/net/grpc/connection_table.h"
 #include "worker/net/grpc/credentials.h"
 #include "worker/net/grpc/gate.h"
-#include "worker/net/grpc/pacing.h"
 #include "worker/net/grpc/process.h"
 #include "worker/net/grpc/status.h"
+#include "worker/net/grpc/tcp_tuning.h"
 #include "worker/net/wire.h"
 
 namespace swarm::net {
@@ -181,7 +182,8 @@ class GrpcEndpoint::Core final : public StreamOwner,
       const std::lock_guard lock(mutex_);
       routes_[connection->peer] = connection;
     }
-    PaceConnectionsWith(connection->lane(Lane::kData).remote().address);
+    tuning_.Begin(connection->lane(Lane::kData).remote().address);
+    TuneLater();
     gate_.Pass([&] { handler_->OnPeerUp(connection->peer); });
     for (const Lane lane : {Lane::kControl, Lane::kData}) {
       connection->lane(lane).StartReading(
@@ -220,6 +222,15 @@ class GrpcEndpoint::Core final : public StreamOwner,
     After(kRefreshPeriod, [this] {
       credentials_->Refresh();
       RefreshLater();
+    });
+  }
+
+  void TuneLater() {
+    if (tuning_.connections() == 0 || std::exchange(tunes_, true)) return;
+    After(ReceiveWindow::kLookPeriod, [this] {
+      tunes_ = false;
+      tuning_.Look(Clock::now());
+      TuneLater();
     });
   }
 
@@ -277,6 +288,8 @@ class GrpcEndpoint::Core final : public StreamOwner,
 
   const std::shared_ptr<Loop> loop_;
   ConnectionTable table_;  // of the loop
+  TcpTuning tuning_;       // of the loop
+  bool tunes_ = false;     // of the loop: the next look is due
   std::unique_ptr<grpc::Server> server_;
 };
 
