@@ -364,7 +364,7 @@ TEST(AnchoredTest, BeginsWithTheEmbedding) {
 }
 
 TEST(AnchoredTest, BeginsAsIfItLookedUpOneToken) {
-  const Case& several = Cases()[Cases().size() - 2];
+  const Case several = Cases()[Cases().size() - 2];
   ASSERT_EQ(several.boundary.anchorTokens, 3U);
   Pipeline one = MakePipeline(OptionsOf(Cases()[4], {3}), 2);
   Pipeline more = MakePipeline(OptionsOf(several, {3}), 2);
