@@ -94,7 +94,7 @@ TEST(TcpTuningTest, OnlyConnectionsWithThatPeerAreTuned) {
     EXPECT_EQ(tuning.Begin(one.peer(), /*loopback=*/true), 1) << "again, which changes nothing";
     EXPECT_EQ(tuning.connections(), 1u);
     EXPECT_TRUE(one.client_is_paced());
-    EXPECT_EQ(one.client_unsent_bytes_max(), 256 << 10);
+    EXPECT_EQ(one.client_unsent_bytes_max(), 1 << 20);
     EXPECT_FALSE(one.server_is_paced()) << "its peer is the client";
     EXPECT_FALSE(other.client_is_paced());
     EXPECT_EQ(other.client_unsent_bytes_max(), 0);
