@@ -48,6 +48,16 @@ void ExpectSameGradients(Pipeline& actual, Pipeline& expected, std::uint64_t ste
   }
 }
 
+/// That `cut` computes what `whole` does to the last bit, and `exact` nearly that.
+void ExpectRoundingButNoCut(Pipeline& whole, Pipeline& cut, Pipeline& exact) {
+  const auto expected = TrainStep(whole, 0);
+  EXPECT_EQ(TrainStep(cut, 0), expected);
+  ExpectSameGradients(cut, whole, 0);
+  const auto unrounded = TrainStep(exact, 0);
+  EXPECT_NE(unrounded, expected);
+  EXPECT_NEAR(unrounded[0], expected[0], 0.01 * expected[0]);
+}
+
 const std::vector<std::uint64_t> kEveryLayer{1, 2, 3, 4, 5, 6, 7};
 
 class BoundaryTest : public ::testing::TestWithParam<Case> {};
@@ -84,12 +94,7 @@ TEST_P(BoundaryTest, WhatCrossesIsRoundedWhereNothingIsCutToo) {
     options.boundary.codec = GetParam().boundary.codec;
     options.boundary.coefficients = NumberCodec::kNone;
     Pipeline exact = MakePipeline(options, 1);
-    const auto expected = TrainStep(whole, 0);
-    EXPECT_EQ(TrainStep(cut, 0), expected);
-    ExpectSameGradients(cut, whole, 0);
-    const auto unrounded = TrainStep(exact, 0);
-    EXPECT_NE(unrounded, expected);
-    EXPECT_NEAR(unrounded[0], expected[0], 0.01 * expected[0]);
+    ExpectRoundingButNoCut(whole, cut, exact);
   }
 }
 
@@ -99,12 +104,7 @@ TEST_P(BoundaryTest, ComputesInBFloat16AsInFloat32ButForRounding) {
   options.precision = api::Precision::kBF16;
   Pipeline whole = MakePipeline(options, 1);
   Pipeline cut = MakePipeline(options, 3);
-  const auto expected = TrainStep(whole, 0);
-  EXPECT_EQ(TrainStep(cut, 0), expected);
-  ExpectSameGradients(cut, whole, 0);
-  const auto unrounded = TrainStep(wide, 0);
-  EXPECT_NE(unrounded, expected);
-  EXPECT_NEAR(unrounded[0], expected[0], 0.01 * expected[0]);
+  ExpectRoundingButNoCut(whole, cut, wide);
 }
 
 TEST_P(BoundaryTest, GoesOnFromASnapshotAtAnyCutThatItAllows) {

@@ -7,8 +7,7 @@
 // - Pacing: what is sent is spread over the round trip. Acknowledgements that have waited together
 //   behind the other direction's bytes release bursts otherwise, which overflow the link's queue,
 //   and TCP shrinks its window far below what the link carries.
-// - A bound of the bytes under way to this process (receive_window.h), so that no long queue
-// stands.
+// - A bound of the bytes under way to this process (receive_window.h): no long queue stands.
 //
 // Where the kernel offers less than Linux does, less is done.
 #pragma once
