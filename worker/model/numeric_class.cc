@@ -6,9 +6,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
+#include "api/boundary.h"
+#include "api/enum_names.h"
 #include "base/rng.h"
+#include "worker/protocol/numeric_class.h"
 
 namespace swarm::model {
 namespace {
@@ -31,33 +35,31 @@ api::LlamaConfig ProbeConfig() {
           .vocab_size = 300};
 }
 
-/// A model that is probed.
+/// A model that is probed: one precision, or one boundary.
 struct Variant {
-  const char* name;
+  std::string_view name;
   api::Precision precision = api::Precision::kFP32;
   api::Boundary boundary;
 };
 
 /// Coefficients cross in float32: rounding would hide differences.
 std::vector<Variant> Variants() {
-  using api::BoundaryCodec, api::Precision;
-  const auto learned = [](BoundaryCodec codec) {
-    return api::Boundary{.codec = codec, .coefficients = api::NumberCodec::kNone};
-  };
-  std::vector<Variant> variants{
-      {"FP32"},
-      {"BF16", Precision::kBF16},
-      {"Bottleneck", Precision::kFP32, learned(BoundaryCodec::kBottleneck)},
-      {"Maxout", Precision::kFP32, learned(BoundaryCodec::kMaxout)},
-      {"Subspace", Precision::kFP32, learned(BoundaryCodec::kSubspace)},
-      {"Anchored", Precision::kFP32, learned(BoundaryCodec::kAnchored)}};
-  for (Variant& variant : variants) {
-    variant.boundary.factor = 4;
-    variant.boundary.rank = 20;
+  std::vector<Variant> variants;
+  for (const auto& [precision, name] : api::EnumNames<api::Precision>::kValues) {
+    variants.push_back({name, precision, {}});
   }
-  variants[4].boundary.refreshSteps = 1;
-  variants[5].boundary.tableRank = 30;
-  variants[5].boundary.anchorTokens = 3;
+  for (const auto& [codec, name] : api::EnumNames<api::BoundaryCodec>::kValues) {
+    if (!api::IsLearned(codec)) continue;
+    api::Boundary boundary{.codec = codec, .coefficients = api::NumberCodec::kNone};
+    boundary.factor = 4;
+    boundary.rank = 20;
+    if (codec == api::BoundaryCodec::kSubspace) boundary.refreshSteps = 1;
+    if (codec == api::BoundaryCodec::kAnchored) {
+      boundary.tableRank = 30;
+      boundary.anchorTokens = 3;
+    }
+    variants.push_back({name, api::Precision::kFP32, boundary});
+  }
   return variants;
 }
 
@@ -114,7 +116,8 @@ Result<std::string> NumericClass(int threads, const std::string& device) {
                      " threads=" + std::to_string(threads);
   for (const Variant& variant : Variants()) {
     ASSIGN_OR_RETURN(const Digest digest, Probe(variant, threads, device));
-    text += std::string(" ") + variant.name + "=" + digest.Hex().substr(0, kDigitsShown);
+    text += " " + std::string(protocol::kProbe) + std::string(variant.name) + "=" +
+            digest.Hex().substr(0, kDigitsShown);
   }
   return text;
 }

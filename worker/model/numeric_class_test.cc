@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "worker/protocol/numeric_class.h"
+
 namespace swarm::model {
 namespace {
 
@@ -30,8 +32,9 @@ TEST(NumericClassTest, HasADigestOfEachPrecisionAndOfEachBoundaryThatLearns) {
   for (std::string word; text >> word;) {
     const std::size_t end = word.find('=');
     ASSERT_NE(end, std::string::npos) << word;
-    const std::string value = word.substr(end + 1);
-    if (value.size() == 16) probes[value] += word.substr(0, end);
+    const std::string name = word.substr(0, end);
+    if (!name.starts_with(protocol::kProbe)) continue;
+    probes[word.substr(end + 1)] += name.substr(protocol::kProbe.size());
   }
   std::vector<std::string> names;
   for (const auto& [digest, name] : probes) names.push_back(name);

@@ -131,6 +131,8 @@ struct CoordinatorOptions {
   bool tied_head = false;
   bool shared_basis = false;  ///< all stages have one group in common (model::Layout::basis)
   bool exact = false;         ///< all workers must be of one numeric class
+  /// Names of the probes in it that the job depends on; those of all others may differ.
+  std::vector<std::string> probes;
   double max_grad_norm = 0;
   std::uint64_t seed = 0;
   std::function<double(Step)> learning_rate;

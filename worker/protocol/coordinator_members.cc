@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "worker/protocol/coordinator.h"
+#include "worker/protocol/numeric_class.h"
 
 namespace swarm::protocol {
 
@@ -23,14 +24,15 @@ void Coordinator::OnHello(const Hello& hello, Timepoint now, Orders& orders) {
                   false);
   }
   const bool taking_over = phase_ == Phase::kTakingOver;
+  const std::string numeric_class = ClassInJob(hello.numeric_class, options_.probes);
   if (workers_.empty() && holdings_.empty()) numeric_class_.clear();
   // The class of an exact job is that of those who serve it, or else of the first to come.
   if (options_.exact && (taking_over ? hello.serving : numeric_class_.empty())) {
-    numeric_class_ = hello.numeric_class;
+    numeric_class_ = numeric_class;
   }
-  if (options_.exact && !numeric_class_.empty() && hello.numeric_class != numeric_class_) {
+  if (options_.exact && !numeric_class_.empty() && numeric_class != numeric_class_) {
     return refuse("its results would differ from those of the others: it is of numeric class " +
-                      hello.numeric_class + ", this exact job is of " + numeric_class_,
+                      numeric_class + ", this exact job is of " + numeric_class_,
                   false);
   }
   if (const auto known = workers_.find(hello.id); known != workers_.end()) {
@@ -49,7 +51,7 @@ void Coordinator::OnHello(const Hello& hello, Timepoint now, Orders& orders) {
   Worker& worker = workers_[hello.id];
   worker.member = {hello.id, hello.incarnation, {}, hello.cluster, hello.addresses, hello.region};
   worker.since = worker.came = now;
-  worker.numeric_class = hello.numeric_class;
+  worker.numeric_class = numeric_class;
   if (phase_ == Phase::kWaiting) SendState(hello.id, worker, now, orders);
   BeginGenerationIfStaffed(now, orders);
   StartJoins(now, orders);

@@ -80,6 +80,23 @@ TEST_F(CoordinatorStartTest, AnExactJobTakesWorkersOfOneNumericClassOnly) {
   EXPECT_FALSE(Told<Welcome>("a3").empty());
 }
 
+TEST_F(CoordinatorStartTest, AnExactJobTakesWorkersThatDifferOnlyInWhatItDoesNotDo) {
+  options_.replicas = {2};
+  options_.exact = true;
+  options_.probes = {"FP32", "Int8"};
+  Create();
+  const auto come = [this](const std::string& name, const std::string& numeric_class) {
+    Hello hello = HelloOf(name);
+    hello.numeric_class = numeric_class;
+    Say(name, hello);
+    return !Told<Welcome>(name).empty();
+  };
+  EXPECT_TRUE(come("a1", "cpu=AVX2 probe:FP32=1 probe:BF16=2"));
+  EXPECT_FALSE(come("a2", "cpu=AVX2 probe:FP32=3 probe:BF16=2"));
+  EXPECT_FALSE(come("a3", "cpu=AVX512 probe:FP32=1 probe:BF16=2"));
+  EXPECT_TRUE(come("a4", "cpu=AVX2 probe:FP32=1 probe:BF16=4"));
+}
+
 TEST_F(CoordinatorStartTest, AJobThatIsNotExactTakesAllClasses) {
   options_.replicas = {2};
   Create();

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/boundary.h"
+#include "api/enum_names.h"
 #include "api/parse.h"
 #include "base/log.h"
 #include "worker/optim/schedule.h"
@@ -44,6 +45,14 @@ bool UsesBucket(const api::Spec& spec) {
     if (uri->starts_with("s3://")) return true;
   }
   return false;
+}
+
+/// Of a worker's numeric class, what this job depends on (model/numeric_class.h).
+std::vector<std::string> ProbesOf(const api::Spec& spec) {
+  std::vector<std::string> probes{std::string(api::NameOf(spec.training.precision))};
+  const api::BoundaryCodec codec = spec.pipeline.boundary.codec;
+  if (api::IsLearned(codec)) probes.emplace_back(api::NameOf(codec));
+  return probes;
 }
 
 bool MayPass(const Status& status) {
@@ -170,6 +179,7 @@ Status Trainer::Prepare() {
       .tied_head = spec.model.config.tie_word_embeddings,
       .shared_basis = api::HasTurningBasis(spec.pipeline.boundary),
       .exact = spec.training.accumulation == api::Accumulation::kExact,
+      .probes = ProbesOf(spec),
       .max_grad_norm = spec.training.maxGradNorm,
       .seed = spec.training.seed,
       .learning_rate =
