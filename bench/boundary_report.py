@@ -110,13 +110,14 @@ def target_table(runs, study):
             found = {name: changes(runs, length, name) for name in candidates}
             means = {name: statistics.mean(values.values()) for name, values in found.items() if values}
             if not means:
-                rows.append([what, length, f"{limit:+.1f} %", "missing", "", ""])
+                rows.append([what, length, f"{limit:+.1f} %", "missing", "", "", ""])
                 continue
             best = min(means, key=means.get)
             seeds = len(found[best])
-            rows.append([what, length, f"{limit:+.1f} %", f"{percent(means[best])}, {best}", str(seeds),
+            error = f"{statistics.stdev(found[best].values()) / seeds ** 0.5:.2f}" if seeds > 1 else ""
+            rows.append([what, length, f"{limit:+.1f} %", f"{percent(means[best])}, {best}", error, str(seeds),
                          "met" if means[best] <= limit else "missed"])
-    return table(["what", "length", "target", "reached (mean)", "seeds", ""], rows)
+    return table(["what", "length", "target", "reached (mean)", "standard error", "seeds", ""], rows)
 
 
 def parts(runs, study):
