@@ -20,7 +20,7 @@ from matplotlib import pyplot  # noqa: E402
 COLORS = {"None": "#222222", "Int8": "#E69F00", "Int8Dynamic": "#B07AA1", "Bottleneck": "#8C6D31", "Maxout": "#CC79A7",
           "Subspace": "#0072B2", "Anchored": "#D55E00", "4Tokens": "#009E73"}
 LINES = {"8x": ":", "16x": "-", "32x": "--", "1x": "-."}
-GAPS = (-8, 13)  # percent that are drawn; what is beyond is an arrow
+GAPS = (-10, 12)  # percent that are drawn; what is beyond is an arrow
 TOKENS_A_STEP = 4 * 128
 
 
@@ -47,7 +47,7 @@ def curve(runs, length, variant, relative):
 def plot_curves(runs, path):
     """A row of panels a length: losses, and gaps. Learned directions only with bfloat16, to keep it legible."""
     ranked = ("Subspace", "Anchored")
-    shown = [name for name in study.VARIANTS if name != study.CHECK and not name.endswith(("-Refresh", "-Narrow"))
+    shown = [name for name in study.VARIANTS if name != study.CHECK and not name.endswith(("-Refresh", "-Narrow", "-FullRate"))
              and not (name.startswith(ranked) and name.endswith("-Int8"))]
     figure, panels = pyplot.subplots(2, 2, figsize=(10.5, 7.6), layout="constrained")
     for row, length in zip(panels, study.LENGTHS):
@@ -71,13 +71,13 @@ def plot_curves(runs, path):
                 if base:
                     panel.set_ylim(0.92 * base[-1], base[0])
     handles, labels = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=8, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8, frameon=False)
     figure.savefig(path, metadata={"Date": None})
 
 
 def plot_gaps(runs, path):
     """A line a variant: a dot for each seed at its gap, a bar at the mean."""
-    shown = [name for name in study.VARIANTS if name not in (study.BASE, study.CHECK)]
+    shown = [study.CHECK, *(name for name in study.VARIANTS if name not in (study.BASE, study.CHECK))]
     figure, panels = pyplot.subplots(1, len(study.LENGTHS), figsize=(10.5, 5.6), sharex=True, sharey=True, layout="constrained")
     for panel, length in zip(panels, study.LENGTHS):
         for height, variant in enumerate(reversed(shown)):
@@ -89,7 +89,7 @@ def plot_gaps(runs, path):
                 panel.plot(gaps, [height] * len(gaps), "o", color=color, markersize=4)
                 if mean > GAPS[1]:
                     panel.text(GAPS[1], height, f"{mean:+.0f} % \N{RIGHTWARDS ARROW}", fontsize=7, ha="right", va="center")
-            else:
+            elif (length, variant, study.SEEDS[0]) in study.order():
                 panel.text(0.05, height, "missing", fontsize=7, color="#888888", va="center")
         panel.axvline(0, color=COLORS["None"], linewidth=0.8)
         panel.axvline(0.5, color="#888888", linewidth=0.8, linestyle=":")
