@@ -1,4 +1,5 @@
-// What the files of validate.h share. Internal to api/.
+// What the files of validate.h share, and with them who reads a part of a manifest alone. Internal
+// to api/.
 #pragma once
 
 #include <cstdint>
@@ -55,6 +56,10 @@ class Judge {
 
 /// metadata.name: the objects of a job, and so host names and labels, begin with it.
 void JudgeName(Judge& judge, const std::string& name);
+
+/// What the fields of a boundary must satisfy, whatever the job. `path` begins the paths of the
+/// errors.
+void JudgeBoundaryFields(Judge& judge, const Boundary& boundary, const std::string& path);
 
 /// What only a cluster has: pools, pod templates, policies.
 void JudgeCluster(Judge& judge, const Spec& spec);

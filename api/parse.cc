@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/archive.h"
+#include "api/judge.h"
 #include "api/llama_config.h"
 #include "api/overrides.h"
 #include "api/schema.h"
@@ -302,6 +303,10 @@ Checked<Boundary> BoundaryFromJson(const json& value, const std::string& path) {
   ObjectReader reader(value, path, &errors);
   if (reader.is_object()) Describe(reader, boundary);
   reader.Finish();
+  if (!errors.empty()) return errors;
+  Judge judge;
+  JudgeBoundaryFields(judge, boundary, path);
+  errors = judge.Take();
   if (!errors.empty()) return errors;
   return boundary;
 }

@@ -23,7 +23,9 @@ Checked<SwarmJob> FromJson(const nlohmann::json& value);
 Checked<SwarmJob> FromJsonText(std::string_view text);
 
 nlohmann::json ToJson(const SwarmJob& job);
-/// A boundary alone, as it stands in a manifest. Errors have paths below `path`.
+/// A boundary alone, as it stands in a manifest, of a job or of a checkpoint. Who wrote it may not
+/// have judged it: what its fields must satisfy, whatever the job, is. Errors have paths below
+/// `path`.
 Checked<Boundary> BoundaryFromJson(const nlohmann::json& value, const std::string& path);
 nlohmann::json BoundaryToJson(const Boundary& boundary);
 

@@ -136,6 +136,35 @@ TEST(ParseTest, AMistakeInAPoolIsReportedAtItsPlaceInTheList) {
                              "spec.workers.pools[1].nodeSelector.zone", "spec.workers.pools[2]"}));
 }
 
+TEST(ParseTest, ABoundaryAloneIsReadAsItWasWritten) {
+  const Boundary boundary{.codec = BoundaryCodec::kAnchored,
+                          .coefficients = NumberCodec::kInt8,
+                          .blockSize = 64,
+                          .rank = 8,
+                          .anchorTokens = 3,
+                          .layers = std::vector<std::uint64_t>{1, 3}};
+  const Checked<Boundary> again = BoundaryFromJson(BoundaryToJson(boundary), "boundary");
+  ASSERT_TRUE(again.ok()) << ToString(again.errors());
+  EXPECT_EQ(*again, boundary);
+}
+
+TEST(ParseTest, ABoundaryAloneMayHaveNoNumberThatNoJobMayHave) {
+  const auto paths_with = [](const char* key, const nlohmann::json& value) {
+    nlohmann::json json = {{"codec", "Anchored"}, {"rank", 8}};
+    json[key] = value;
+    return Paths(BoundaryFromJson(json, "boundary").errors());
+  };
+  EXPECT_THAT(paths_with("rank", 9), IsEmpty());
+  EXPECT_THAT(paths_with("rank", 0), ElementsAre("boundary.rank"));
+  EXPECT_THAT(paths_with("blockSize", 0), ElementsAre("boundary.blockSize"));
+  EXPECT_THAT(paths_with("blockSize", 18446744073709551615U), ElementsAre("boundary.blockSize"));
+  EXPECT_THAT(paths_with("factor", 0), ElementsAre("boundary.factor"));
+  EXPECT_THAT(paths_with("anchorTokens", std::uint64_t{1} << 63),
+              ElementsAre("boundary.anchorTokens"));
+  EXPECT_THAT(paths_with("layers", nlohmann::json::array({3, 1})),
+              ElementsAre("boundary.layers[1]"));
+}
+
 TEST(ParseTest, JsonThatIsNoneIsRefused) {
   EXPECT_FALSE(FromJsonText("{").ok());
   EXPECT_FALSE(FromJsonText("[]").ok());

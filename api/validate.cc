@@ -19,6 +19,8 @@ constexpr std::uint64_t kSequenceMax = 1 << 22;
 constexpr std::uint64_t kStagesMax = 1024;
 constexpr std::uint64_t kBlockMax = 1 << 20;
 constexpr std::uint64_t kAnchorTokensMax = 64;
+// Optimizers compute in float32, where much less would be a zero, and a zero moment a 0 / 0.
+constexpr double kEpsilonMin = 1e-30;
 constexpr std::int64_t kWidthMax = 1 << 20;
 constexpr std::int64_t kLayersMax = 4096;
 constexpr std::int64_t kVocabularyMax = 1 << 24;
@@ -97,7 +99,7 @@ void JudgeOptimizer(Judge& judge, const Optimizer& optimizer) {
                "is " + Text(optimizer.beta1), "at least 0, less than 1");
   judge.Expect(optimizer.beta2 >= 0 && optimizer.beta2 < 1, path + "betas[1]",
                "is " + Text(optimizer.beta2), "at least 0, less than 1");
-  judge.Positive(path + "epsilon", optimizer.epsilon, 1);
+  judge.Range(path + "epsilon", optimizer.epsilon, kEpsilonMin, 1.0);
 }
 
 void JudgeSchedule(Judge& judge, const Spec& spec) {
@@ -130,53 +132,13 @@ void JudgePipeline(Judge& judge, const Pipeline& pipeline, const Workers& worker
 }
 
 void JudgeBoundary(Judge& judge, const Spec& spec) {
-  const std::string path = "spec.pipeline.boundary.";
+  const std::string path = "spec.pipeline.boundary";
   const Boundary& boundary = spec.pipeline.boundary;
-  const std::string codec(NameOf(boundary.codec));
-  const auto width_max = static_cast<std::uint64_t>(kWidthMax);
-  judge.Range(path + "blockSize", boundary.blockSize, std::uint64_t{1}, kBlockMax);
-  judge.Range(path + "factor", boundary.factor, std::uint64_t{2}, width_max);
-  const bool ranked =
-      boundary.codec == BoundaryCodec::kSubspace || boundary.codec == BoundaryCodec::kAnchored;
-  if (ranked) {
-    judge.Range(path + "rank", boundary.rank, std::uint64_t{1}, width_max);
-  } else {
-    judge.Expect(boundary.rank == 0, path + "rank", "means nothing to the codec " + codec,
-                 "it belongs to Subspace and Anchored; leave it out");
-  }
-  if (boundary.codec == BoundaryCodec::kAnchored) {
-    judge.Range(path + "tableRank", boundary.tableRank, std::uint64_t{0}, width_max);
-    judge.Range(path + "anchorTokens", boundary.anchorTokens, std::uint64_t{1}, kAnchorTokensMax);
-  } else {
-    judge.Expect(boundary.anchorTokens == 1, path + "anchorTokens",
-                 "means nothing to the codec " + codec, "it belongs to Anchored; leave it out");
-    judge.Expect(boundary.tableRank == 0, path + "tableRank", "means nothing to the codec " + codec,
-                 "it belongs to Anchored; leave it out");
-  }
-  judge.Expect(!boundary.constrainLast || boundary.codec == BoundaryCodec::kSubspace,
-               path + "constrainLast", "means nothing to the codec " + codec,
-               "it belongs to Subspace; leave it out");
-  judge.Range(path + "refreshSteps", boundary.refreshSteps, std::uint64_t{0}, kStepsMax);
-  judge.Expect(boundary.refreshSteps == 0 || boundary.codec == BoundaryCodec::kSubspace,
-               path + "refreshSteps", "means nothing to the codec " + codec,
-               "it belongs to Subspace; leave it out");
-  judge.Range(path + "learningRateScale", boundary.learningRateScale, 0.0, 10.0);
-  judge.Range(path + "refreshRate", boundary.refreshRate, 0.0, 10.0);
-  judge.Expect(!IsPartOfModel(boundary) || spec.model.init == ModelInit::kRandom, path + "codec",
+  JudgeBoundaryFields(judge, boundary, path);
+  judge.Expect(!IsPartOfModel(boundary) || spec.model.init == ModelInit::kRandom, path + ".codec",
                "is a part of the model, which pretrained weights do not have",
                "set model.init: Random, or a codec among None, BF16, Int8, Int8Dynamic without"
                " sharedLayers");
-  if (!boundary.layers) return;
-  std::uint64_t before = 0;
-  for (std::size_t i = 0; i < boundary.layers->size(); ++i) {
-    const std::uint64_t layer = (*boundary.layers)[i];
-    const std::string at = path + "layers[" + Text(std::uint64_t{i}) + "]";
-    if (!judge.Expect(layer > before && layer < kLayersMax, at, "is " + Text(layer),
-                      "more than " + Text(before) + ", less than " + Text(kLayersMax))) {
-      return;
-    }
-    before = layer;
-  }
 }
 
 void JudgeBoundaryFit(Judge& judge, const LlamaConfig& config, const Pipeline& pipeline) {
@@ -200,14 +162,64 @@ void JudgeBoundaryFit(Judge& judge, const LlamaConfig& config, const Pipeline& p
                "layers from 1 to num_hidden_layers - 1 (" +
                    Text(std::max<std::uint64_t>(count, 1) - 1) + ")");
   const std::uint64_t stages = boundary.layers->size() + 1;
-  judge.Expect(!IsPartOfModel(boundary) || pipeline.stages <= stages, "spec.pipeline.stages",
-               "is " + Text(pipeline.stages),
-               "at most " + Text(stages) +
-                   ": a model whose boundaries are a part of it is cut at"
-                   " boundary.layers only");
+  const bool rounds = ForwardNumbers(boundary) != NumberCodec::kNone ||
+                      BackwardNumbers(boundary) != NumberCodec::kNone;
+  const std::string why =
+      IsPartOfModel(boundary)
+          ? "a model whose boundaries are a part of it is cut at boundary.layers only"
+          : "numbers are rounded at boundary.layers only, and a cut elsewhere would round more;"
+            " add layers, or use fewer stages";
+  judge.Expect(!(IsPartOfModel(boundary) || rounds) || pipeline.stages <= stages,
+               "spec.pipeline.stages", "is " + Text(pipeline.stages),
+               "at most " + Text(stages) + ": " + why);
 }
 
 }  // namespace
+
+void JudgeBoundaryFields(Judge& judge, const Boundary& boundary, const std::string& path) {
+  const std::string at = path + ".";
+  const std::string codec(NameOf(boundary.codec));
+  const auto width_max = static_cast<std::uint64_t>(kWidthMax);
+  judge.Range(at + "blockSize", boundary.blockSize, std::uint64_t{1}, kBlockMax);
+  judge.Range(at + "factor", boundary.factor, std::uint64_t{2}, width_max);
+  const bool ranked =
+      boundary.codec == BoundaryCodec::kSubspace || boundary.codec == BoundaryCodec::kAnchored;
+  if (ranked) {
+    judge.Range(at + "rank", boundary.rank, std::uint64_t{1}, width_max);
+  } else {
+    judge.Expect(boundary.rank == 0, at + "rank", "means nothing to the codec " + codec,
+                 "it belongs to Subspace and Anchored; leave it out");
+  }
+  if (boundary.codec == BoundaryCodec::kAnchored) {
+    judge.Range(at + "tableRank", boundary.tableRank, std::uint64_t{0}, width_max);
+    judge.Range(at + "anchorTokens", boundary.anchorTokens, std::uint64_t{1}, kAnchorTokensMax);
+  } else {
+    judge.Expect(boundary.anchorTokens == 1, at + "anchorTokens",
+                 "means nothing to the codec " + codec, "it belongs to Anchored; leave it out");
+    judge.Expect(boundary.tableRank == 0, at + "tableRank", "means nothing to the codec " + codec,
+                 "it belongs to Anchored; leave it out");
+  }
+  judge.Expect(!boundary.constrainLast || boundary.codec == BoundaryCodec::kSubspace,
+               at + "constrainLast", "means nothing to the codec " + codec,
+               "it belongs to Subspace; leave it out");
+  judge.Range(at + "refreshSteps", boundary.refreshSteps, std::uint64_t{0}, kStepsMax);
+  judge.Expect(boundary.refreshSteps == 0 || boundary.codec == BoundaryCodec::kSubspace,
+               at + "refreshSteps", "means nothing to the codec " + codec,
+               "it belongs to Subspace; leave it out");
+  judge.Range(at + "learningRateScale", boundary.learningRateScale, 0.0, 10.0);
+  judge.Range(at + "refreshRate", boundary.refreshRate, 0.0, 10.0);
+  if (!boundary.layers) return;
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i < boundary.layers->size(); ++i) {
+    const std::uint64_t layer = (*boundary.layers)[i];
+    const std::string place = at + "layers[" + Text(std::uint64_t{i}) + "]";
+    if (!judge.Expect(layer > before && layer < kLayersMax, place, "is " + Text(layer),
+                      "more than " + Text(before) + ", less than " + Text(kLayersMax))) {
+      return;
+    }
+    before = layer;
+  }
+}
 
 std::vector<FieldError> ValidateLlamaConfig(const LlamaConfig& config, const std::string& path) {
   Judge judge;
@@ -286,6 +298,10 @@ std::vector<FieldError> Validate(const SwarmJob& job) {
   JudgeUri(judge, "spec.data.validationUri", spec.data.validationUri);
   JudgeUri(judge, "spec.checkpoint.uri", spec.checkpoint.uri);
   JudgeTraining(judge, spec.training);
+  judge.Expect(spec.data.validationUri.empty() ||
+                   spec.training.validationSequences >= spec.training.microbatchSize,
+               "spec.training.validationSequences", "is " + Text(spec.training.validationSequences),
+               "at least microbatchSize (" + Text(spec.training.microbatchSize) + ")");
   JudgeOptimizer(judge, spec.optimizer);
   JudgeSchedule(judge, spec);
   JudgePipeline(judge, spec.pipeline, spec.workers);

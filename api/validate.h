@@ -13,6 +13,11 @@ namespace swarm::api {
 /// and model.config exclude each other. Empty: the job can be run.
 std::vector<FieldError> Validate(const SwarmJob& job);
 
+/// What is wrong with a job that Validate allows, where trainer and workers are pods: folders that
+/// each of them would look for in its own pod, and no place for checkpoints, without the last of
+/// which a job does not succeed.
+std::vector<FieldError> ValidateForCluster(const SwarmJob& job);
+
 /// The part of Validate about the model alone, for a config.json that came from a folder. `path`
 /// begins the paths of the errors.
 std::vector<FieldError> ValidateLlamaConfig(const LlamaConfig& config, const std::string& path);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "api/judge.h"
+#include "api/validate.h"
 
 namespace swarm::api {
 namespace {
@@ -156,6 +157,24 @@ void JudgeCluster(Judge& judge, const Spec& spec) {
     judge.Range("spec.ttlSecondsAfterFinished", *spec.ttlSecondsAfterFinished, std::uint64_t{0},
                 kYearSeconds);
   }
+}
+
+std::vector<FieldError> ValidateForCluster(const SwarmJob& job) {
+  Judge judge;
+  const Spec& spec = job.spec;
+  const std::string remedy =
+      "write s3://BUCKET/PREFIX, or file:///PATH of a volume in both templates";
+  judge.Expect(!spec.checkpoint.uri.empty(), "spec.checkpoint.uri", "is missing", remedy);
+  const auto judge_shared = [&](const std::string& path, const std::string& uri) {
+    const bool is_shared = uri.empty() || uri.starts_with('/') || uri.find("://") != uri.npos;
+    judge.Expect(is_shared, path, "is " + uri + ", in a folder of each pod's own", remedy);
+  };
+  judge_shared("spec.model.uri", spec.model.uri);
+  judge_shared("spec.model.tokenizer.uri", spec.model.tokenizer.uri);
+  judge_shared("spec.data.uri", spec.data.uri);
+  judge_shared("spec.data.validationUri", spec.data.validationUri);
+  judge_shared("spec.checkpoint.uri", spec.checkpoint.uri);
+  return judge.Take();
 }
 
 }  // namespace swarm::api

@@ -9,6 +9,7 @@ namespace swarm::api {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::Field;
 using testing::SizeIs;
 
@@ -49,6 +50,8 @@ const std::vector<Wrong> kWrong = {
     {{"data.uri=''"}, "spec.data.uri"},
     {{"data.uri=gs://a/b"}, "spec.data.uri"},
     {{"data.validationUri=ftp://a/b"}, "spec.data.validationUri"},
+    {{"data.validationUri=a.txt", "training.validationSequences=1"},
+     "spec.training.validationSequences"},
     {{"data.uri=a.bin", "model.config.vocab_size=70000"}, "spec.data.tokenType"},
     {{"training.maxSteps=0"}, "spec.training.maxSteps"},
     {{"training.maxSteps=-1"}, "spec.training.maxSteps"},
@@ -72,6 +75,8 @@ const std::vector<Wrong> kWrong = {
     {{"optimizer.betas=0.9"}, "spec.optimizer.betas"},
     {{"optimizer.betas=[a, 0.9]"}, "spec.optimizer.betas[0]"},
     {{"optimizer.epsilon=0"}, "spec.optimizer.epsilon"},
+    {{"optimizer.epsilon=1e-50"}, "spec.optimizer.epsilon"},
+    {{"optimizer.epsilon=2"}, "spec.optimizer.epsilon"},
     {{"schedule.warmupSteps=101"}, "spec.schedule.warmupSteps"},
     {{"schedule.finalFraction=2"}, "spec.schedule.finalFraction"},
     {{"pipeline.stages=5"}, "spec.pipeline.stages"},
@@ -97,6 +102,14 @@ const std::vector<Wrong> kWrong = {
     {{"pipeline.boundary.layers=[2, 1]"}, "spec.pipeline.boundary.layers[1]"},
     {{"pipeline.boundary.layers=[99]"}, "spec.pipeline.boundary.layers"},
     {{"pipeline.boundary.sharedLayers=true", "pipeline.boundary.layers=[]"},
+     "spec.pipeline.stages"},
+    {{"pipeline.boundary.codec=Int8", "pipeline.boundary.layers=[]"}, "spec.pipeline.stages"},
+    {{"pipeline.boundary.codec=BF16", "pipeline.boundary.layers=[2]", "pipeline.stages=3"},
+     "spec.pipeline.stages"},
+    {{"pipeline.boundary.codec=Int8Dynamic", "pipeline.boundary.layers=[1, 2]",
+      "pipeline.stages=4"},
+     "spec.pipeline.stages"},
+    {{"pipeline.boundary.gradientCodec=BF16", "pipeline.boundary.layers=[]"},
      "spec.pipeline.stages"},
     {{"pipeline.boundary.gradientCodec=int8"}, "spec.pipeline.boundary.gradientCodec"},
     {{"pipeline.boundary.blockSize=0"}, "spec.pipeline.boundary.blockSize"},
@@ -161,6 +174,10 @@ TEST(ValidateTest, TheLimitsThemselvesAreAllowed) {
            {"training.sequenceLength=2048"},
            {"workers.minReplicas=5"},
            {"optimizer.betas=[0, 0]"},
+           {"optimizer.epsilon=1e-30"},
+           {"optimizer.epsilon=1"},
+           {"pipeline.boundary.layers=[]", "pipeline.stages=4"},
+           {"pipeline.boundary.codec=Int8", "pipeline.boundary.layers=[1, 3]", "pipeline.stages=3"},
            {"training.maxGradNorm=0"},
            {"training.accumulation=Exact"},
            {"training.reduceCodec=Int8"},
@@ -175,6 +192,8 @@ TEST(ValidateTest, TheLimitsThemselvesAreAllowed) {
            {"training.microbatchSize=8"},
            {"training.maxSteps=1e3"},
            {"data.uri=file:///a/b", "checkpoint.uri=s3://bucket/runs/"},
+           {"data.validationUri=a.txt", "training.validationSequences=2"},
+           {"training.validationSequences=1"},
            {"data.uri=a.bin", "model.config.vocab_size=65536"}}) {
     const Checked<SwarmJob> job = ParseGoodWith(overrides);
     EXPECT_TRUE(job.ok()) << testing::PrintToString(overrides) << ToString(job.errors());
@@ -188,6 +207,23 @@ TEST(ValidateTest, AModelFromAFolderIsJudgedWithTheJobOnceItIsKnown) {
   EXPECT_THAT(ValidateFit(*job), SizeIs(0));
   (*job).spec.model.config.num_hidden_layers = 1;
   EXPECT_THAT(ValidateFit(*job), Contains(Field(&FieldError::path, "spec.pipeline.stages")));
+}
+
+TEST(ValidateTest, InAClusterNothingLiesInAFolderOfOnePod) {
+  const auto wrong_at = [](const std::vector<std::string>& overrides) {
+    const Checked<SwarmJob> job = ParseGoodWith(overrides);
+    EXPECT_TRUE(job.ok()) << ToString(job.errors());
+    std::vector<std::string> paths;
+    for (const FieldError& error : ValidateForCluster(*job)) paths.push_back(error.path);
+    return paths;
+  };
+  EXPECT_THAT(wrong_at({}), ElementsAre("spec.checkpoint.uri", "spec.data.uri"));
+  EXPECT_THAT(wrong_at({"data.uri=s3://a/b", "checkpoint.uri=file:///shared"}), SizeIs(0));
+  EXPECT_THAT(wrong_at({"data.uri=/shared/text", "checkpoint.uri=out"}),
+              ElementsAre("spec.checkpoint.uri"));
+  EXPECT_THAT(wrong_at({"data.uri=s3://a/b", "data.validationUri=b", "checkpoint.uri=s3://a/c",
+                        "model={uri: llama, tokenizer: {kind: SentencePiece, uri: t.model}}"}),
+              ElementsAre("spec.model.uri", "spec.model.tokenizer.uri", "spec.data.validationUri"));
 }
 
 }  // namespace

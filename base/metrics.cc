@@ -173,7 +173,7 @@ constexpr std::array<MetricDefinition, kMetricCount> kCatalogue{{
     {Metric::kOperatorCondition, "swarmjob_operator_condition", kGauge, kOperator, kJobCondition,
      "1 while the condition of the SwarmJob is True, else 0"},
     {Metric::kOperatorWorkersDesired, "swarmjob_operator_workers_desired", kGauge, kOperator, kJob,
-     "Workers that the SwarmJob asks for"},
+     "Workers that the SwarmJob asks for; 0 while it is suspended or over"},
     {Metric::kOperatorWorkersReady, "swarmjob_operator_workers_ready", kGauge, kOperator, kJob,
      "Workers of the SwarmJob that train"},
     {Metric::kOperatorPoolPods, "swarmjob_operator_pool_pods", kGauge, kOperator, kJobPoolPhase,

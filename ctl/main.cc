@@ -59,6 +59,8 @@ void AddThreads(CLI::App* command, int* threads) {
 CLI::App* AddValidate(CLI::App& app, ValidateOptions* options) {
   CLI::App* command = app.add_subcommand("validate", "Judge a manifest; start nothing");
   AddManifest(command, &options->manifest, &options->overrides);
+  command->add_flag("--cluster", options->cluster,
+                    "As the operator does: also refuse what only works on one machine");
   command->add_flag("--json", options->json,
                     "Print the job with all its defaults, or the errors, as JSON");
   return command;

@@ -53,7 +53,6 @@ Result<std::unique_ptr<StatusSource>> ObserveTrainer(const ObserverAccess& acces
   net::GrpcOptions options{.self = protocol::WorkerId("observer/" + std::to_string(getpid())),
                            .listen = "127.0.0.1:0",
                            .job = access.job_uid,
-                           .trust_domain = "swarmjob.local",
                            .plaintext = !access.identity.has_value()};
   if (access.identity) {
     options.tls = net::TlsFiles{access.identity->ca.string(), access.identity->certificate.string(),

@@ -5,6 +5,7 @@
 
 #include "api/layout.h"
 #include "api/parse.h"
+#include "api/validate.h"
 #include "ctl/manifest_file.h"
 
 namespace swarm::ctl {
@@ -21,7 +22,11 @@ nlohmann::json ToJson(const std::vector<api::FieldError>& errors) {
 }  // namespace
 
 ExitCode RunValidate(const ValidateOptions& options, std::ostream& out, std::ostream& err) {
-  const api::Checked<api::SwarmJob> job = LoadManifest(options.manifest, options.overrides);
+  api::Checked<api::SwarmJob> job = LoadManifest(options.manifest, options.overrides);
+  if (job.ok() && options.cluster) {
+    std::vector<api::FieldError> errors = api::ValidateForCluster(*job);
+    if (!errors.empty()) job = std::move(errors);
+  }
   if (!job.ok()) {
     if (options.json) {
       using Handler = nlohmann::json::error_handler_t;

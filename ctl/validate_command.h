@@ -12,7 +12,8 @@ namespace swarm::ctl {
 struct ValidateOptions {
   std::string manifest;
   std::vector<std::string> overrides;
-  bool json = false;  ///< print the job with all defaults, or the errors, as JSON
+  bool cluster = false;  ///< judge it as the operator does
+  bool json = false;     ///< print the job with all defaults, or the errors, as JSON
 };
 
 /// Prints the verdict to `out`, or the errors, one a line, to `err` (with json: all to `out`).

@@ -32,7 +32,6 @@ constexpr int kOk = 0, kFailed = 1, kBadUsage = 2;
 
 struct Flags {
   std::string kubeconfig, context, ns, worker_image, log_level = "info";
-  std::string trust_domain = "swarmjob.local";
   bool allow_insecure = false, leader_elect = false;
   std::string lease_namespace, lease_name = "swarm-operator";
   std::string metrics_listen = "0.0.0.0:8080", health_listen = "0.0.0.0:8081";
@@ -65,7 +64,6 @@ void AddFlags(CLI::App& app, Flags* flags) {
       ->check(CLI::PositiveNumber);
   app.add_option("--workers", flags->workers, "SwarmJobs that are worked on at once")
       ->check(CLI::Range(1, 256));
-  app.add_option("--trust-domain", flags->trust_domain, "Of the identities in certificates");
   app.add_option("--log-level", flags->log_level, "How much to say")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
 }
@@ -150,8 +148,7 @@ class Operator {
         client_(MakeClient(transport, config.credentials, flags.kube_qps, flags.kube_burst,
                            stop_.get_token())),
         lease_client_(MakeClient(transport, config.credentials, 5, 10, {})),
-        controller_(*client_, OptionsOf(flags, *client_),
-                    controller::MakeTrainerDialer({HostName(), flags.trust_domain}),
+        controller_(*client_, OptionsOf(flags, *client_), controller::MakeTrainerDialer(HostName()),
                     kube::SystemTiming()) {}
 
   std::unique_ptr<kube::Client> MakeClient(std::shared_ptr<kube::HttpTransport> transport,
@@ -180,7 +177,7 @@ class Operator {
     controller::ControllerOptions options;
     options.informers = {flags.ns, MayReadNodes(flags, client)};
     options.reconcilers = flags.workers;
-    options.pods = {flags.worker_image, flags.trust_domain};
+    options.pods = {flags.worker_image};
     options.instance = HostName();
     return options;
   }

@@ -39,7 +39,7 @@ using Exit = WorkerExit;
 struct Flags {
   std::string role, job, out, listen = "127.0.0.1:0", advertise, address_file, layout, id, trainer;
   std::string metrics_listen, metrics_address_file, chaos_file;
-  std::string tls_ca, tls_cert, tls_key, job_uid = "local", trust_domain = "swarmjob.local";
+  std::string tls_ca, tls_cert, tls_key, job_uid = "local";
   std::string device = "cpu", region = "local", log_level = "info";
   std::uint64_t term = 1;
   protocol::BalancePolicy balance = protocol::BalancePolicy::kEvent;
@@ -118,7 +118,6 @@ net::GrpcOptions EndpointOptions(const Flags& flags, const protocol::WorkerId& s
                            .listen = flags.listen,
                            .advertise = flags.advertise,
                            .job = flags.job_uid,
-                           .trust_domain = flags.trust_domain,
                            .plaintext = flags.plaintext};
   if (!flags.plaintext) options.tls = net::TlsFiles{flags.tls_ca, flags.tls_cert, flags.tls_key};
   return options;
@@ -381,7 +380,6 @@ int Main(int argc, char** argv) {
   app.add_option("--chaos-file", flags.chaos_file,
                  "Cuts and delays of connections, moments to wait at: for experiments");
   app.add_option("--job-uid", flags.job_uid, "UID of the job; programs of another are refused");
-  app.add_option("--trust-domain", flags.trust_domain, "of the identities in certificates");
   app.add_option("--tls-ca", flags.tls_ca, "PEM file: who may sign the peers' certificates");
   app.add_option("--tls-cert", flags.tls_cert, "PEM file: this program's certificate");
   app.add_option("--tls-key", flags.tls_key, "PEM file: its key");
@@ -423,8 +421,11 @@ int Main(int argc, char** argv) {
                    "Seconds to wait for the next trainer when there is none")
       ->check(CLI::Range(1, 1000000));
   stage->add_option("--device", flags.device, "cpu or cuda:N");
-  stage->add_option("--region", flags.region,
-                    "Where this worker runs: metrics tell what is sent from region to region");
+  // Of the environment, for a pod may not know its region: then the variable is empty.
+  stage
+      ->add_option("--region", flags.region,
+                   "Where this worker runs: metrics tell what is sent from region to region")
+      ->envname("SWARM_REGION");
   stage
       ->add_option("--drain-seconds", flags.drain_seconds,
                    "From SIGTERM to the end: the time to hand over what this worker has")

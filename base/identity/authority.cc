@@ -90,8 +90,6 @@ Result<Certificate> MakeCertificate(const Subject& subject, EVP_PKEY* key, X509*
   return certificate;
 }
 
-std::string JobUri(const std::string& job_uid) { return "spiffe://swarmjob.local/job/" + job_uid; }
-
 }  // namespace
 
 struct JobAuthority::State {
@@ -101,6 +99,7 @@ struct JobAuthority::State {
   Certificate certificate;
 };
 
+std::string JobUri(const std::string& job_uid) { return "spiffe://swarmjob.local/job/" + job_uid; }
 std::string TrainerUri(const std::string& job_uid) { return JobUri(job_uid) + "/trainer"; }
 std::string OperatorUri(const std::string& job_uid) { return JobUri(job_uid) + "/operator"; }
 std::string ObserverUri(const std::string& job_uid) { return JobUri(job_uid) + "/observer"; }

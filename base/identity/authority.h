@@ -12,8 +12,9 @@
 
 namespace swarm::identity {
 
-/// The identity that stands in a certificate's URI SAN, below spiffe://swarmjob.local/job/UID:
-/// /trainer, /operator, /observer, /worker/ID.
+/// The identity that stands in a certificate's URI SAN, for all of a job's programs together:
+/// spiffe://swarmjob.local/job/UID, and below it: /trainer, /operator, /observer, /worker/ID.
+std::string JobUri(const std::string& job_uid);
 std::string TrainerUri(const std::string& job_uid);
 std::string OperatorUri(const std::string& job_uid);
 std::string ObserverUri(const std::string& job_uid);

@@ -50,6 +50,12 @@ const char* CauseOf(plan::Cause cause) {
   return "";
 }
 
+/// Whether workers that are missing are missed.
+bool WantsWorkers(api::JobState state) {
+  return state != api::JobState::kSuspending && state != api::JobState::kSuspended &&
+         state != api::JobState::kSucceeded && state != api::JobState::kFailed;
+}
+
 /// Null: not shown.
 const char* PhaseOf(const plan::ObservedPod& pod) {
   if (pod.deleted) return "Terminating";
@@ -242,7 +248,7 @@ void Reconciler::Show(const Decision& decision) {
   const api::SwarmJobStatus& status = decision.plan.status;
   JobGauges gauges;
   gauges.state = std::string(NameOf(status.state));
-  gauges.workers_desired = status.plan.replicas;
+  gauges.workers_desired = WantsWorkers(status.state) ? status.plan.replicas : 0;
   gauges.workers_ready = status.readyReplicas;
   for (const plan::ObservedPod& pod : decision.observed.pods) {
     const char* phase = PhaseOf(pod);

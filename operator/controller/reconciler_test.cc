@@ -293,6 +293,20 @@ TEST_F(ReconcilerTest, OldCertificatesOfAJobThatIsOverKeepNobodyBusy) {
   EXPECT_GT(operator_.look_again.value_or(std::chrono::hours(1)), std::chrono::minutes(1));
 }
 
+TEST_F(ReconcilerTest, AJobThatIsOverMissesNoWorkers) {
+  SubmitAndRun();
+  const auto desired = [&] {
+    for (const MetricSample& sample : operator_.figures.Read(Clock::now())) {
+      if (sample.metric == Metric::kOperatorWorkersDesired) return std::get<double>(sample.value);
+    }
+    return -1.0;
+  };
+  EXPECT_EQ(desired(), 4);
+  cluster_.EndPod("tiny-trainer-1", 0, "Completed");
+  operator_.Settle();
+  EXPECT_EQ(desired(), 0);
+}
+
 TEST_F(ReconcilerTest, AJobThatIsDeletedTakesAllWithItAndIsForgotten) {
   SubmitAndRun();
   cluster_.server->Remove(SwarmJobs(), kTestJob);

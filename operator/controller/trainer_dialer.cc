@@ -29,14 +29,13 @@ class DialledTrainer final : public TrainerConnection {
 
 }  // namespace
 
-TrainerLinks::Connect MakeTrainerDialer(const DialerOptions& options) {
-  return [options, loop = std::make_shared<Loop>("trainers")](
+TrainerLinks::Connect MakeTrainerDialer(const std::string& self) {
+  return [self, loop = std::make_shared<Loop>("trainers")](
              const TrainerAddress& address) -> Result<std::unique_ptr<TrainerConnection>> {
     ASSIGN_OR_RETURN(auto observer,
-                     trainer::DialObserver({.self = protocol::WorkerId("operator/" + options.self),
+                     trainer::DialObserver({.self = protocol::WorkerId("operator/" + self),
                                             .dial = address.dial,
                                             .job_uid = address.job_uid,
-                                            .trust_domain = options.trust_domain,
                                             .ca = address.ca,
                                             .certificate = address.self.certificate,
                                             .key = address.self.key,

@@ -7,12 +7,8 @@
 
 namespace swarm::controller {
 
-struct DialerOptions {
-  std::string self;  ///< tells this operator from others: the name of its pod
-  std::string trust_domain = "swarmjob.local";
-};
-
 /// What TrainerLinks connects with. One thread serves all connections, beside those of gRPC.
-TrainerLinks::Connect MakeTrainerDialer(const DialerOptions& options);
+/// `self` tells this operator from others: the name of its pod.
+TrainerLinks::Connect MakeTrainerDialer(const std::string& self);
 
 }  // namespace swarm::controller

@@ -127,7 +127,7 @@ TEST_F(ConfigTest, ATokenFileIsReadAgain) {
 
 TEST_F(ConfigTest, TrustingAnybodyNeedsAFlag) {
   const std::string cluster = std::string(kServer) + ", insecure-skip-tls-verify: true";
-  EXPECT_THAT(Refused(cluster, "token: a"), HasSubstr("--insecure-skip-tls-verify"));
+  EXPECT_THAT(Refused(cluster, "token: a"), HasSubstr("--allow-insecure"));
   const auto config = Kubeconfig(cluster, "token: a", {.allow_insecure = true});
   ASSERT_TRUE(config.ok());
   EXPECT_TRUE(config->tls().insecure);

@@ -117,7 +117,7 @@ Status CheckCluster(const json& cluster, const KubeconfigOptions& options) {
   if (Flag(cluster, "insecure-skip-tls-verify") && !options.allow_insecure) {
     return InvalidArgument(
         "insecure-skip-tls-verify trusts whoever answers; it is obeyed only with "
-        "--insecure-skip-tls-verify");
+        "--allow-insecure");
   }
   return Status();
 }

@@ -19,7 +19,6 @@ namespace swarm::objects {
 /// What the operator's flags say about the pods of every job.
 struct PodOptions {
   std::string worker_image;  ///< of both roles, where a template names none
-  std::string trust_domain = "swarmjob.local";
 };
 
 /// Requires of every builder: `view.errors` is empty.

@@ -64,8 +64,7 @@ TEST(BuildTest, AWorkerIsToldWhoItIsAndWhereItsTrainerIs) {
               IsSupersetOf({"--role=stage", "--id=tiny-w7", "--trainer=tiny-trainer.team.svc:7000",
                             "--listen=0.0.0.0:7000", "--advertise=$(POD_IP):7000", "--threads=1",
                             "--device=cpu", "--drain-seconds=9", "--metrics-listen=0.0.0.0:9090",
-                            "--job-uid=1-2-3", "--trust-domain=swarmjob.local",
-                            "--tls-ca=/etc/swarmjob/tls/ca.crt"}));
+                            "--job-uid=1-2-3", "--tls-ca=/etc/swarmjob/tls/ca.crt"}));
   EXPECT_EQ(Named(Container(pod)["env"], "POD_IP")["valueFrom"]["fieldRef"]["fieldPath"],
             "status.podIP");
 }

@@ -22,6 +22,7 @@ inline nlohmann::json JobObject() {
       "model": {"config": {"hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4,
                            "intermediate_size": 128, "vocab_size": 256}},
       "data": {"uri": "s3://bucket/data"},
+      "checkpoint": {"uri": "s3://bucket/run"},
       "training": {"maxSteps": 9, "globalBatchSize": 8, "sequenceLength": 32},
       "pipeline": {"stages": 2},
       "workers": {"replicas": 4, "minReplicas": 2}

@@ -113,13 +113,12 @@ json RequiredPod(const JobView& view, const Role& role) {
           {"spec", std::move(spec)}};
 }
 
-json CommonArguments(const JobView& view, const Role& role, const PodOptions& options) {
+json CommonArguments(const JobView& view, const Role& role) {
   const std::string tls = kTlsFolder;
   return {std::string("--role=") + role.argument,
           "--listen=0.0.0.0:" + std::to_string(kWirePort),
           "--metrics-listen=0.0.0.0:" + std::to_string(kMetricsPort),
           "--job-uid=" + view.uid,
-          "--trust-domain=" + options.trust_domain,
           "--tls-ca=" + tls + "/ca.crt",
           "--tls-cert=" + tls + "/tls.crt",
           "--tls-key=" + tls + "/tls.key"};
@@ -223,13 +222,12 @@ Result<json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal, const ap
        {{"name", "SWARM_REGION"},
         {"valueFrom",
          {{"fieldRef", {{"fieldPath", "metadata.labels['topology.kubernetes.io/region']"}}}}}}});
-  container["args"] = CommonArguments(view, role, options);
+  container["args"] = CommonArguments(view, role);
   for (const std::string& argument :
        {"--id=" + role.pod, "--trainer=" + TrainerAddress(view.ns, job),
         "--advertise=$(POD_IP):" + std::to_string(kWirePort),
         "--threads=" + std::to_string(ThreadsOf(resources)), "--device=" + DeviceFor(pod),
-        "--drain-seconds=" + std::to_string(spec.preemption.drainSeconds),
-        std::string("--region=$(SWARM_REGION)")}) {
+        "--drain-seconds=" + std::to_string(spec.preemption.drainSeconds)}) {
     container["args"].push_back(argument);
   }
   RETURN_IF_ERROR(Merge(required, path, &pod));
@@ -254,7 +252,7 @@ Result<json> BuildTrainerPod(const JobView& view, std::uint64_t term,
       {{"name", "job"}, {"configMap", {{"name", ConfigMapName(job)}}}});
   json& container = MainContainer(required);
   container["volumeMounts"].push_back(Mount("job", kJobFolder, true));
-  container["args"] = CommonArguments(view, role, options);
+  container["args"] = CommonArguments(view, role);
   for (const std::string& argument :
        {std::string("--job=") + kJobFolder + "/job.json", std::string("--out=") + kStateFolder,
         "--advertise=" + TrainerAddress(view.ns, job), "--layout=" + JoinNumbers(layout),

@@ -183,6 +183,9 @@ Result<JobView> ReadJob(const json& object) {
   }
   view.job = *std::move(job);
   view.errors = api::Validate(view.job);
+  for (api::FieldError& error : api::ValidateForCluster(view.job)) {
+    view.errors.push_back(std::move(error));
+  }
   return view;
 }
 

@@ -83,6 +83,12 @@ TEST(ReadJobTest, EverythingThatIsWrongWithAManifestIsTold) {
   EXPECT_THAT(api::ToString(View(object).errors), HasSubstr("spec.training.globalBatchSize"));
 }
 
+TEST(ReadJobTest, WhatOnlyOneMachineCanDoIsToldToo) {
+  json object = JobObject();
+  object["spec"].erase("checkpoint");
+  EXPECT_THAT(api::ToString(View(object).errors), HasSubstr("spec.checkpoint.uri"));
+}
+
 TEST(ReadJobTest, AnItemOfAListNeedsNoKind) {
   json object = JobObject();
   object.erase("kind");

@@ -35,8 +35,7 @@ class GrpcUnderTest final : public NetworkUnderTest {
     options.job = "job-1";
     options.plaintext = plaintext_;
     if (!plaintext_) {
-      options.tls = authority_.Issue(folder_.path() / self.value,
-                                     IdentityUri(options.trust_domain, options.job, self));
+      options.tls = authority_.Issue(folder_.path() / self.value, IdentityUri(options.job, self));
     }
     options.control_window_bytes = limits.control_window_bytes;
     options.data_window_bytes = limits.data_window_bytes;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -55,6 +56,14 @@ class Outbox {
       } else {
         ++it;
       }
+    }
+  }
+
+  /// Forgets the messages that wait and are `unwanted`.
+  void ForgetIf(const std::function<bool(const protocol::Message&)>& unwanted) {
+    for (auto& [key, queue] : waiting_) {
+      count_ -= std::erase_if(queue,
+                              [&](const Envelope& envelope) { return unwanted(envelope.message); });
     }
   }
 

@@ -301,7 +301,7 @@ int Run(const Settings& settings, const std::function<void()>& enter_server,
   TemporaryFolder folder;
   const TestAuthority authority;
   const auto issue = [&](const WorkerId& id) {
-    return authority.Issue(folder.path() / id.value, IdentityUri("swarmjob.local", "bench", id));
+    return authority.Issue(folder.path() / id.value, IdentityUri("bench", id));
   };
   const TlsFiles server_files = issue(kServer), client_files = issue(kClient);
   int ports[2], stop[2], ready[2];

@@ -8,7 +8,6 @@ Result<std::unique_ptr<Observer>> DialObserver(const DialledObserverOptions& opt
   net::GrpcOptions endpoint_options{.self = options.self,
                                     .listen = "",
                                     .job = options.job_uid,
-                                    .trust_domain = options.trust_domain,
                                     .plaintext = options.ca.empty(),
                                     .loop = options.loop,
                                     .redial_max = options.redial_max};

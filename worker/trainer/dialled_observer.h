@@ -13,7 +13,6 @@ struct DialledObserverOptions {
   protocol::WorkerId self;  ///< "operator/NAME": see Observer::Start
   std::string dial;         ///< host:port of the trainer
   std::string job_uid;
-  std::string trust_domain = "swarmjob.local";
   std::string ca, certificate, key;  ///< PEM; all empty: no TLS
   Duration interval = std::chrono::seconds(1);
   Duration redial_max = std::chrono::seconds(3);  ///< between two tries, if it does not answer

@@ -4,6 +4,7 @@
 #include <grpcpp/security/tls_certificate_verifier.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
+#include "base/identity/authority.h"
 #include "base/log.h"
 #include "base/percent_encode.h"
 #include "worker/net/grpc/certificate.h"
@@ -45,15 +46,12 @@ class TlsCredentials final : public Credentials {
   /// `files` are what `provider` watches; null if it watches none.
   TlsCredentials(const GrpcOptions& options, std::unique_ptr<CheckedCertificates> files,
                  Provider provider)
-      : trust_domain_(options.trust_domain),
-        job_(options.job),
-        files_(std::move(files)),
-        provider_(std::move(provider)) {}
+      : job_(options.job), files_(std::move(files)), provider_(std::move(provider)) {}
 
   std::shared_ptr<grpc::ServerCredentials> ForListening() const override {
     grpc::experimental::TlsServerCredentialsOptions options(provider_);
     options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-    SetCommon(JobUri(trust_domain_, job_), &options);
+    SetCommon(JobUri(job_), &options);
     return grpc::experimental::TlsServerCredentials(options);
   }
 
@@ -61,7 +59,7 @@ class TlsCredentials final : public Credentials {
     grpc::experimental::TlsChannelCredentialsOptions options;
     options.set_certificate_provider(provider_);
     options.set_verify_server_certs(true);
-    SetCommon(IdentityUri(trust_domain_, job_, peer), &options);
+    SetCommon(IdentityUri(job_, peer), &options);
     return grpc::experimental::TlsCredentials(options);
   }
 
@@ -75,7 +73,7 @@ class TlsCredentials final : public Credentials {
   }
 
   Status CheckClaim(const std::vector<std::string>& uris, const WorkerId& id) const override {
-    if (uris.size() == 1 && uris[0] == IdentityUri(trust_domain_, job_, id)) return Status();
+    if (uris.size() == 1 && uris[0] == IdentityUri(job_, id)) return Status();
     return PermissionDenied("calls itself " + id.value + ", but its certificate names " +
                             (uris.size() == 1 ? uris[0] : std::to_string(uris.size()) + " URIs"));
   }
@@ -90,7 +88,6 @@ class TlsCredentials final : public Credentials {
         grpc::experimental::ExternalCertificateVerifier::Create<IdentityVerifier>(expected));
   }
 
-  const std::string trust_domain_;
   const std::string job_;
   const std::unique_ptr<CheckedCertificates> files_;
   Status last_refresh_;
@@ -113,18 +110,17 @@ class PlaintextCredentials final : public Credentials {
 
 }  // namespace
 
-std::string JobUri(const std::string& trust_domain, const std::string& job) {
-  return "spiffe://" + trust_domain + "/job/" + PercentEncode(job) + "/";
-}
+std::string JobUri(const std::string& job) { return identity::JobUri(PercentEncode(job)) + "/"; }
 
-std::string IdentityUri(const std::string& trust_domain, const std::string& job,
-                        const WorkerId& id) {
-  const std::string job_uri = JobUri(trust_domain, job);
-  if (id.value == "trainer") return job_uri + "trainer";
-  for (const char* role : {"observer", "operator"}) {
-    if (id.value == role || id.value.starts_with(std::string(role) + "/")) return job_uri + role;
-  }
-  return job_uri + "worker/" + PercentEncode(id.value);
+std::string IdentityUri(const std::string& job, const WorkerId& id) {
+  const std::string uid = PercentEncode(job);
+  const auto is = [&](const std::string& role) {
+    return id.value == role || id.value.starts_with(role + "/");
+  };
+  if (id.value == "trainer") return identity::TrainerUri(uid);
+  if (is("observer")) return identity::ObserverUri(uid);
+  if (is("operator")) return identity::OperatorUri(uid);
+  return identity::WorkerUri(uid, PercentEncode(id.value));
 }
 
 namespace {
@@ -159,7 +155,7 @@ Result<std::unique_ptr<Credentials>> Credentials::Create(const GrpcOptions& opti
     return std::unique_ptr<Credentials>(std::make_unique<PlaintextCredentials>());
   }
   PrepareProcess();
-  const std::string uri = IdentityUri(options.trust_domain, options.job, options.self);
+  const std::string uri = IdentityUri(options.job, options.self);
   return options.tls ? FromFiles(options, uri) : FromMemory(options, uri);
 }
 

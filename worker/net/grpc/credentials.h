@@ -14,14 +14,13 @@
 namespace swarm::net {
 
 /// How the URIs of all who belong to a job begin; ends with '/'.
-std::string JobUri(const std::string& trust_domain, const std::string& job);
+std::string JobUri(const std::string& job);
 
 /// What a certificate must say, in its only URI SAN, for a program to be `id`:
-/// spiffe://TRUSTDOMAIN/job/JOB/worker/ID, with bytes of ID outside of [A-Za-z0-9._-] as %XX. The
-/// id "trainer" is .../trainer; "observer" and "operator", alone or followed by '/' and anything,
-/// are .../observer and .../operator.
-std::string IdentityUri(const std::string& trust_domain, const std::string& job,
-                        const WorkerId& id);
+/// identity::WorkerUri, with bytes of JOB and ID outside of [A-Za-z0-9._-] as %XX. The id "trainer"
+/// is identity::TrainerUri; "observer" and "operator", alone or followed by '/' and anything, are
+/// those of the observer and the operator.
+std::string IdentityUri(const std::string& job, const WorkerId& id);
 
 /// The credentials of one endpoint. Thread-safe but for Refresh.
 class Credentials {

@@ -37,7 +37,6 @@ struct GrpcOptions {
   std::string advertise;  ///< host:port that others dial; empty: `listen` with its real port
   std::string scope = "cluster";  ///< who can use that: "cluster" or "global"
   std::string job;                ///< UID; peers of another job are refused
-  std::string trust_domain = "swarmjob.local";
 
   std::optional<TlsFiles> tls;    ///< needed, or
   std::optional<TlsPem> tls_pem;  ///< this, unless

@@ -20,7 +20,6 @@ namespace swarm::net {
 namespace {
 
 const WorkerId kA("a"), kB("b");
-constexpr char kDomain[] = "swarmjob.local";
 constexpr char kJob[] = "job-1";
 
 GrpcOptions OptionsOf(const WorkerId& self, const TlsFiles& files) {
@@ -28,7 +27,6 @@ GrpcOptions OptionsOf(const WorkerId& self, const TlsFiles& files) {
   options.self = self;
   options.listen = "127.0.0.1:0";
   options.job = kJob;
-  options.trust_domain = kDomain;
   options.tls = files;
   return options;
 }
@@ -51,7 +49,7 @@ class TlsTest : public ::testing::Test {
   }
 
   TlsFiles FilesOf(const WorkerId& id) {
-    return authority_.Issue(folder_.path() / id.value, IdentityUri(kDomain, kJob, id));
+    return authority_.Issue(folder_.path() / id.value, IdentityUri(kJob, id));
   }
 
   /// What a program with `files`, which calls `expected` there, is told when it says `hello`.
@@ -87,7 +85,7 @@ class TlsTest : public ::testing::Test {
 
 TEST_F(TlsTest, AnotherAuthorityIsRefused) {
   const TestAuthority other;
-  const TlsFiles files = other.Issue(folder_.path() / "evil", IdentityUri(kDomain, kJob, kB));
+  const TlsFiles files = other.Issue(folder_.path() / "evil", IdentityUri(kJob, kB));
   // Even if it trusts the endpoint's authority, it is not trusted by it.
   std::filesystem::copy_file(folder_.path() / "a" / "ca.crt", files.ca,
                              std::filesystem::copy_options::overwrite_existing);
@@ -96,8 +94,7 @@ TEST_F(TlsTest, AnotherAuthorityIsRefused) {
 }
 
 TEST_F(TlsTest, ACertificateOfAnotherJobIsRefused) {
-  const TlsFiles files =
-      authority_.Issue(folder_.path() / "other", IdentityUri(kDomain, "job-2", kB));
+  const TlsFiles files = authority_.Issue(folder_.path() / "other", IdentityUri("job-2", kB));
   GrpcOptions options = OptionsOf(kB, files);
   options.job = "job-2";
   Recorder heard;
@@ -141,8 +138,7 @@ TEST_F(TlsTest, WhoeverAnswersInThePeersPlaceIsRefused) {
 }
 
 TEST_F(TlsTest, AnExpiredCertificateIsRefused) {
-  const TlsFiles files =
-      authority_.Issue(folder_.path() / "late", IdentityUri(kDomain, kJob, kB), 3590);
+  const TlsFiles files = authority_.Issue(folder_.path() / "late", IdentityUri(kJob, kB), 3590);
   EXPECT_FALSE(CallWith(files, kB, HelloOf(kB)).ok());
   ExpectNobodyCame();
 }
@@ -164,12 +160,15 @@ TEST_F(TlsTest, PlaintextIsRefused) {
 }
 
 TEST_F(TlsTest, TheTrainerAndObserversHaveNamesOfTheirOwn) {
-  EXPECT_EQ(IdentityUri("d", "j", WorkerId("trainer")), "spiffe://d/job/j/trainer");
-  EXPECT_EQ(IdentityUri("d", "j", WorkerId("observer/7")), "spiffe://d/job/j/observer");
-  EXPECT_EQ(IdentityUri("d", "j", WorkerId("operator/a-1")), "spiffe://d/job/j/operator");
-  EXPECT_EQ(IdentityUri("d", "j", WorkerId("observers")), "spiffe://d/job/j/worker/observers");
-  EXPECT_EQ(IdentityUri("d", "j", WorkerId("operators")), "spiffe://d/job/j/worker/operators");
-  EXPECT_EQ(IdentityUri("d", "j", WorkerId("pod/0 ü")), "spiffe://d/job/j/worker/pod%2F0%20%C3%BC");
+  EXPECT_EQ(IdentityUri("j", WorkerId("trainer")), "spiffe://swarmjob.local/job/j/trainer");
+  EXPECT_EQ(IdentityUri("j", WorkerId("observer/7")), "spiffe://swarmjob.local/job/j/observer");
+  EXPECT_EQ(IdentityUri("j", WorkerId("operator/a-1")), "spiffe://swarmjob.local/job/j/operator");
+  EXPECT_EQ(IdentityUri("j", WorkerId("observers")),
+            "spiffe://swarmjob.local/job/j/worker/observers");
+  EXPECT_EQ(IdentityUri("j", WorkerId("operators")),
+            "spiffe://swarmjob.local/job/j/worker/operators");
+  EXPECT_EQ(IdentityUri("j", WorkerId("pod/0 ü")),
+            "spiffe://swarmjob.local/job/j/worker/pod%2F0%20%C3%BC");
 }
 
 TEST_F(TlsTest, AnObserverIsNoOperator) {
@@ -219,7 +218,7 @@ TEST_F(TlsTest, FilesThatCannotBeUsedAreNamed) {
 
 TEST_F(TlsTest, FilesThatDoNotFitTogetherAreNotTaken) {
   const TlsFiles files = FilesOf(kB);
-  CheckedCertificates checked(files, IdentityUri(kDomain, kJob, kB));
+  CheckedCertificates checked(files, IdentityUri(kJob, kB));
   ASSERT_TRUE(checked.Refresh().ok());
   const std::string first = ContentOf(checked.identity_path());
   EXPECT_NE(first.find("CERTIFICATE"), std::string::npos);
@@ -228,7 +227,7 @@ TEST_F(TlsTest, FilesThatDoNotFitTogetherAreNotTaken) {
   std::ofstream(files.key).close();  // as it is while someone copies a new one there
   EXPECT_EQ(checked.Refresh().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(ContentOf(checked.identity_path()), first);
-  (void)authority_.Issue(folder_.path() / "b", IdentityUri(kDomain, kJob, kA));
+  (void)authority_.Issue(folder_.path() / "b", IdentityUri(kJob, kA));
   EXPECT_EQ(checked.Refresh().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(ContentOf(checked.identity_path()), first);
 
@@ -300,8 +299,8 @@ TEST_F(TlsTest, ThatWhichIsHeldInMemoryIsAsGoodAsFiles) {
 TEST_F(TlsTest, ReplacedFilesAreUsedByNewConnectionsWhileOldOnesGoOn) {
   // As Kubernetes does it: the files lie behind a link that is moved in one step.
   const auto link = folder_.path() / "current";
-  (void)authority_.Issue(folder_.path() / "1", IdentityUri(kDomain, kJob, kA));
-  (void)authority_.Issue(folder_.path() / "2", IdentityUri(kDomain, kJob, kA));
+  (void)authority_.Issue(folder_.path() / "1", IdentityUri(kJob, kA));
+  (void)authority_.Issue(folder_.path() / "2", IdentityUri(kJob, kA));
   std::filesystem::create_symlink("1", link);
   MakeEndpoint(OptionsOf(kA, {link / "ca.crt", link / "tls.crt", link / "tls.key"}));
   Recorder b_heard;
