@@ -310,6 +310,69 @@ TEST(SubspaceTest, SendsInTheBasisOfTheVersionThatItReads) {
   }
 }
 
+/// What a parameter of Subspace, or a moment of one, becomes where the basis has the same
+/// directions in another order: each comes one place later, the last one first.
+std::vector<float> MovedOn(const ParameterSlot& slot, std::vector<float> values) {
+  if (slot.start == Start::kSpread) {  // [rank, n]
+    std::rotate(values.begin(), values.end() - slot.shape.back(), values.end());
+  } else if (slot.start == Start::kEmbeddingInBasis || slot.name == kBasisName) {  // [n, rank]
+    const std::int64_t rank = slot.shape.back();
+    for (auto row = values.begin(); row != values.end(); row += rank) {
+      std::rotate(row, row + (rank - 1), row + rank);
+    }
+  }
+  return values;
+}
+
+// AdamW does not care for the order of coefficients. So where the basis has had another order since
+// the gradients were taken, an update differs by that order alone, if the gradients follow it.
+TEST(SubspaceTest, GradientsThatAreOlderThanATurnAreTurnedBeforeTheyAreUsed) {
+  for (const auto accumulation : {api::Accumulation::kFloat, api::Accumulation::kExact}) {
+    for (const std::uint64_t refresh_steps : {2, 4}) {  // the second update turns too, or does not
+      SCOPED_TRACE(refresh_steps);
+      Case of = Cases()[3];
+      of.boundary.refreshSteps = refresh_steps;
+      StageOptions options = OptionsOf(of, {2, 5});
+      options.step_mode = api::StepMode::kDelayed;
+      options.accumulation = accumulation;
+      const Batch batch(2, 9, 1, options.config.vocab_size);
+      const auto train = [&](Pipeline& pipeline, std::uint64_t step) {
+        pipeline.Train(step, 0, Version(step > 0 ? step - 1 : 0), batch.tokens);
+        pipeline.Apply(step, 1, 1e-2);
+      };
+      Pipeline original = MakePipeline(options, 2);
+      for (std::uint64_t step = 0; step < 2; ++step) train(original, step);
+
+      std::map<std::string, ParameterSlot> slots;
+      for (std::size_t s = 0; s < original.size(); ++s) {
+        for (const ParameterSlot& slot : original.stage(s).parameters()) slots[slot.name] = slot;
+      }
+      // The newest version alone: "previous." stays as the gradients of step 2 will be.
+      auto tensors = original.Snapshot();
+      for (const auto& [name, slot] : slots) {
+        for (const std::string prefix : {"", "optimizer.exp_avg.", "optimizer.exp_avg_sq."}) {
+          state::NamedTensor& tensor = tensors.at(prefix + name);
+          const std::vector<float> values = MovedOn(slot, FloatsOf(tensor));
+          tensor.data = Bytes::Copy(values.data(), values.size() * sizeof(float));
+        }
+      }
+      Pipeline moved(options, 2);
+      moved.Load(LookupIn(tensors), Version(2), /*optimizer=*/true);
+      for (Pipeline* pipeline : {&original, &moved}) train(*pipeline, 2);
+
+      const auto expected = original.Snapshot(), actual = moved.Snapshot();
+      for (const auto& [name, slot] : slots) {
+        for (const std::string prefix : {"", "optimizer.exp_avg."}) {
+          EXPECT_LT(RelativeDistance(FloatsOf(actual.at(prefix + name)),
+                                     MovedOn(slot, FloatsOf(expected.at(prefix + name)))),
+                    1e-5)
+              << prefix << name;
+        }
+      }
+    }
+  }
+}
+
 TEST(LearnedBoundaryTest, BeginsAsTheTwoSidesOfOneBasis) {
   for (const std::size_t which : {1, 4}) {
     const StageOptions options = OptionsOf(Cases()[which], {3});
@@ -369,6 +432,22 @@ TEST(AnchoredTest, BeginsAsIfItLookedUpOneToken) {
   Pipeline one = MakePipeline(OptionsOf(Cases()[4], {3}), 2);
   Pipeline more = MakePipeline(OptionsOf(several, {3}), 2);
   EXPECT_EQ(TrainStep(more, 0), TrainStep(one, 0));
+}
+
+TEST(AnchoredTest, LambMovesWhatBeginsWithZerosAlsoAfterASmallFirstStep) {
+  StageOptions options = OptionsOf(Cases()[Cases().size() - 2], {3});
+  options.optimizer.type = api::OptimizerType::kLAMB;
+  Pipeline pipeline = MakePipeline(options, 2);
+  for (const double rate : {1e-6, 1e-2}) {
+    const std::uint64_t step = pipeline.stage(0).version().value;
+    TrainStep(pipeline, step);
+    pipeline.Apply(step, 1, rate);
+  }
+  double largest = 0;
+  for (const float value : FloatsOf(pipeline.Snapshot().at("boundary.3.context.weight"))) {
+    largest = std::max(largest, std::abs(double{value}));
+  }
+  EXPECT_GT(largest, 1e-3);
 }
 
 TEST(SharedLayersTest, HaveTheGradientOfAllThatUseThem) {

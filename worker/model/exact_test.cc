@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "worker/model/start.h"
 #include "worker/model/testing.h"
 #include "worker/optim/fixed_point.h"
 
@@ -307,6 +308,48 @@ TEST(ExactStageTest, AStateOfAJobThatSummedFloatsStartsWithTheFixedExponents) {
   Pipeline exact(ExactOptions(), 1);
   exact.Load(testing::LookupIn(tensors), Version(0), true);
   EXPECT_EQ(NumberIn(exact.Snapshot(), "optimizer.scale.model.norm.weight"),
+            optim::StartExponent(optim::ContributionBits(kMicrobatches)));
+}
+
+/// A model with a boundary whose subspace every update turns.
+StageOptions TurningOptions(std::uint64_t microbatches) {
+  StageOptions options = ExactOptions();
+  options.microbatches = microbatches;
+  options.boundary = {.codec = api::BoundaryCodec::kSubspace,
+                      .coefficients = api::NumberCodec::kNone,
+                      .rank = 6,
+                      .refreshSteps = 1,
+                      .layers = std::vector<std::uint64_t>{2}};
+  options.seed = 7;
+  return options;
+}
+
+// What turns it is a sum of squares of gradients that are weighted 1/M. If its first sum were
+// rounded to zeros, it would stand still for ever.
+TEST(ExactStageTest, ASubspaceTurnsHoweverManyMicrobatchesAStepHas) {
+  for (const std::uint64_t microbatches : {1, 1 << 10, 1 << 16, 1 << 20}) {
+    SCOPED_TRACE(microbatches);
+    const StageOptions options = TurningOptions(microbatches);
+    Pipeline pipeline(options, 1);
+    pipeline.InitRandom(options.seed);
+    const auto before = testing::FloatsOf(pipeline.Snapshot().at(kBasisName));
+    const Batch batch(2, 9, 1, options.config.vocab_size);
+    pipeline.Train(0, 0, Version(0), batch.tokens);
+    pipeline.Apply(0, 1.0, 1e-2);
+    EXPECT_NE(testing::FloatsOf(pipeline.Snapshot().at(kBasisName)), before);
+  }
+}
+
+TEST(ExactStageTest, WhatTurnsASubspaceStartsWithAnExponentOfItsOwnAlsoAfterAStateOfFloats) {
+  const StageOptions options = TurningOptions(kMicrobatches);
+  StageOptions of_floats = options;
+  of_floats.accumulation = api::Accumulation::kFloat;
+  Pipeline exact(options, 1);
+  exact.Load(testing::LookupIn(InitialState(of_floats)), Version(0), true);
+  const Tensors tensors = exact.Snapshot();
+  EXPECT_EQ(NumberIn(tensors, std::string("optimizer.scale.") + kBasisName),
+            optim::StartExponentOfSquares(kMicrobatches));
+  EXPECT_EQ(NumberIn(tensors, "optimizer.scale.model.norm.weight"),
             optim::StartExponent(optim::ContributionBits(kMicrobatches)));
 }
 

@@ -10,8 +10,8 @@
 
 namespace swarm::model {
 
-/// "cpu=AVX512 libtorch=2.6.0 device=cpu threads=1 probe:FP32=1f3a... probe:BF16=... ...": equal for
-/// two processes if all that is known to change bits is equal, and if boundaries, losses and
+/// "cpu=AVX512 libtorch=2.6.0 device=cpu threads=1 probe:FP32=1f3a... probe:BF16=... ...": equal
+/// for two processes if all that is known to change bits is equal, and if boundaries, losses and
 /// gradients of fixed small models of two stages have the same ones: in each precision, and with
 /// each boundary that is a part of the model. All of them, since a worker says its class before it
 /// knows a job; a job compares the probes that bear the names of its precision and its codec. How

@@ -61,11 +61,25 @@ Status ReadTensor(const state::TensorLookup& tensors, const std::string& name,
   return {};
 }
 
+using Turn = void (*)(std::span<float>, std::span<const double>, std::size_t, Entries);
+
+/// How a parameter is taken along when the basis is turned; null for one that is not in it.
+Turn TurnOf(const ParameterSlot& slot) {
+  if (slot.start == Start::kSpread) return TurnColumns;
+  return slot.start == Start::kEmbeddingInBasis ? TurnRows : nullptr;
+}
+
+/// Likewise for what is summed of it in a step. Of the basis that is M U, whose rows are in U.
+Turn TurnOfSum(const ParameterSlot& slot) {
+  return slot.name == kBasisName ? TurnRows : TurnOf(slot);
+}
+
 }  // namespace
 
 ParameterStore::ParameterStore(const Layout& layout, const StageOptions& options, at::Device device)
     : layout_(layout),
       accumulation_(options.accumulation),
+      microbatches_(options.microbatches),
       contribution_bits_(optim::ContributionBits(options.microbatches)),
       optimizer_(options.optimizer),
       config_(options.config),
@@ -94,7 +108,11 @@ void ParameterStore::Reset(Version version) {
   for (auto& moments : first_moments_) std::ranges::fill(moments, 0.0F);
   for (auto& moments : second_moments_) std::ranges::fill(moments, 0.0F);
   if (!exact()) return;
-  scales_.assign(layout_.slots.size(), optim::StartExponent(contribution_bits_));
+  scales_.clear();
+  for (const ParameterSlot& slot : layout_.slots) {
+    scales_.push_back(slot.name == kBasisName ? optim::StartExponentOfSquares(microbatches_)
+                                              : optim::StartExponent(contribution_bits_));
+  }
   previous_scales_ = scales_;
 }
 
@@ -274,12 +292,25 @@ struct ParameterStore::Piece {
   int magnitude_bits = 0;  ///< of the sum, kExact
 };
 
+std::vector<double> ParameterStore::OverlapSinceRead() const {
+  if (!layout_.basis || !previous_held_) return {};
+  const Operand& operand = layout_.operands[*layout_.basis];
+  const std::span<const float> read = previous().group(operand.group);
+  const std::span<const float> now = newest().group(operand.group);
+  if (std::ranges::equal(read, now)) return {};
+  return Overlap(read, now, static_cast<std::size_t>(operand.shape[0]),
+                 static_cast<std::size_t>(operand.shape[1]));
+}
+
 void ParameterStore::Update(std::span<const Bytes> sums, const ApplyOptions& options, Weights& to) {
-  const bool lamb = optimizer_.type == api::OptimizerType::kLAMB;
+  // Before anything is written: `to` may be the version that the step has read.
+  const std::vector<double> overlap = OverlapSinceRead();
+  const std::size_t rank = overlap.empty() ? 0 : boundary_.rank;
+  const bool whole = !overlap.empty() || optimizer_.type == api::OptimizerType::kLAMB;
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
     const ParameterSlot& slot = layout_.slots[i];
-    const std::uint64_t grain = lamb ? slot.count : kUpdateGrain;
+    const std::uint64_t grain = whole ? slot.count : kUpdateGrain;
     for (std::uint64_t begin = 0; begin < slot.count; begin += grain) {
       pieces.push_back({i, slot.offset + begin, std::min(grain, slot.count - begin)});
     }
@@ -291,15 +322,23 @@ void ParameterStore::Update(std::span<const Bytes> sums, const ApplyOptions& opt
         std::vector<float> floats;
         for (std::int64_t i = begin; i < end; ++i) {
           Piece& piece = pieces[static_cast<std::size_t>(i)];
-          const Bytes& sum = sums[layout_.slots[piece.slot].group];
-          if (!exact()) {
-            UpdatePiece(piece, PartOf<float>(sum, piece.offset, piece.count), options, to);
-            continue;
+          const ParameterSlot& slot = layout_.slots[piece.slot];
+          const Bytes& sum = sums[slot.group];
+          const Turn turn = overlap.empty() ? nullptr : TurnOfSum(slot);
+          if (exact()) {
+            const auto part = PartOf<std::int64_t>(sum, piece.offset, piece.count);
+            piece.magnitude_bits = optim::MagnitudeBits(part);
+            floats.resize(piece.count);
+            optim::Dequantize(part, exponents[piece.slot], piece.magnitude_bits, floats);
+          } else {
+            const auto part = PartOf<float>(sum, piece.offset, piece.count);
+            if (turn == nullptr) {
+              UpdatePiece(piece, part, options, to);
+              continue;
+            }
+            floats.assign(part.begin(), part.end());
           }
-          const auto part = PartOf<std::int64_t>(sum, piece.offset, piece.count);
-          piece.magnitude_bits = optim::MagnitudeBits(part);
-          floats.resize(piece.count);
-          optim::Dequantize(part, exponents[piece.slot], piece.magnitude_bits, floats);
+          if (turn != nullptr) turn(floats, overlap, rank, Entries::kAsTheyAre);
           UpdatePiece(piece, floats, options, to);
         }
       });
@@ -317,7 +356,8 @@ void ParameterStore::UpdatePiece(const Piece& piece, std::span<const float> grad
                                     optimizer_.epsilon,
                                     slot.decays ? optimizer_.weightDecay : 0,
                                     options.clip,
-                                    static_cast<std::uint64_t>(updates_)};
+                                    static_cast<std::uint64_t>(updates_),
+                                    /*by_norm=*/slot.start != Start::kZeros};
   const optim::UpdateSpans spans{
       std::as_const(newest()).group(group).subspan(piece.offset, piece.count), gradient,
       std::span(first_moments_[group]).subspan(piece.offset, piece.count),
@@ -346,9 +386,7 @@ void ParameterStore::TurnBasisOf(Weights& to) {
   const std::vector<float> turned = TurnBasis(basis, gathered, boundary_.refreshRate, rows, rank);
   const std::vector<double> overlap = Overlap(basis, turned, rows, rank);
   for (const ParameterSlot& slot : layout_.slots) {
-    const auto turn = slot.start == Start::kSpread             ? TurnColumns
-                      : slot.start == Start::kEmbeddingInBasis ? TurnRows
-                                                               : nullptr;
+    const Turn turn = TurnOf(slot);
     if (turn == nullptr) continue;
     turn(PartOf(to.group(slot.group), slot), overlap, rank, Entries::kAsTheyAre);
     turn(PartOf(first_moments_[slot.group], slot), overlap, rank, Entries::kAsTheyAre);

@@ -63,6 +63,10 @@ class ParameterStore {
   Status LoadTensors(const state::TensorLookup& tensors, bool optimizer);
   Status LoadOptimizer(const state::TensorLookup& tensors);
   Status LoadScales(const state::TensorLookup& tensors);
+  /// What takes coefficients in the basis of the version that this step has read to those in the
+  /// newest one's (Overlap of subspace.h); empty where it is the same. It is not in Delayed mode
+  /// after a turn: then the sums are of a basis that there is no more.
+  std::vector<double> OverlapSinceRead() const;
   void Update(std::span<const Bytes> sums, const ApplyOptions& options, Weights& to);
   void UpdatePiece(const Piece& piece, std::span<const float> gradient, const ApplyOptions& options,
                    Weights& to);
@@ -76,6 +80,7 @@ class ParameterStore {
 
   const Layout& layout_;
   const api::Accumulation accumulation_;
+  const std::uint64_t microbatches_;
   const int contribution_bits_;
   api::Optimizer optimizer_;
   const api::LlamaConfig config_;

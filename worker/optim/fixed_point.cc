@@ -20,6 +20,11 @@ constexpr int kStartMagnitudeExponent = 8;  // a sum's largest element is taken 
 constexpr double kShift = 0x1.8p52;
 constexpr int kShiftBits = 51;
 
+/// log2 of the microbatches, rounded up.
+int CountBits(std::uint64_t microbatches) {
+  return static_cast<int>(std::bit_width(microbatches - 1));
+}
+
 void AddShifted(const float* values, double scale, std::size_t count, std::int64_t* sum) {
 #pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i) {
@@ -41,9 +46,7 @@ void ToDouble(const std::int64_t* sum, std::size_t count, int magnitude_bits, do
 
 }  // namespace
 
-int ContributionBits(std::uint64_t microbatches) {
-  return 61 - static_cast<int>(std::bit_width(microbatches - 1));
-}
+int ContributionBits(std::uint64_t microbatches) { return 61 - CountBits(microbatches); }
 
 int ClampExponent(int contribution_bits, std::int64_t exponent) {
   return static_cast<int>(std::clamp<std::int64_t>(
@@ -52,6 +55,12 @@ int ClampExponent(int contribution_bits, std::int64_t exponent) {
 
 int StartExponent(int contribution_bits) {
   return contribution_bits - kHeadroomBits + kStartMagnitudeExponent;
+}
+
+int StartExponentOfSquares(std::uint64_t microbatches) {
+  const int bits = ContributionBits(microbatches);
+  return ClampExponent(bits,
+                       StartExponent(bits) + kStartMagnitudeExponent + 2 * CountBits(microbatches));
 }
 
 int NextExponent(int contribution_bits, int exponent, int magnitude_bits) {

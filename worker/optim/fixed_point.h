@@ -33,6 +33,12 @@ int ContributionBits(std::uint64_t microbatches);
 int ClampExponent(int contribution_bits, std::int64_t exponent);
 /// Where no sum is known yet: as if the largest element of one had been 2^-8.
 int StartExponent(int contribution_bits);
+/// Likewise for a sum of squares of what is weighted 1/M, as if its largest element had been
+/// 2^-16 / M^2 (the square of 2^-8 / M): 2 log2(M) + 8 bits more. With the other one all of it
+/// could be rounded to zero, and a sum of zeros gives no better exponent for the next step. One
+/// that is too high costs the repetition of a step at a higher scale level. Requires as
+/// ContributionBits.
+int StartExponentOfSquares(std::uint64_t microbatches);
 /// After a sum with MagnitudeBits `magnitude_bits` (more than 0), taken with `exponent`.
 int NextExponent(int contribution_bits, int exponent, int magnitude_bits);
 /// `exponent` at a scale level.

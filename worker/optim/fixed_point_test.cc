@@ -119,6 +119,22 @@ TEST(FixedPointTest, TheNextExponentLeavesTheHeadroom) {
   }
 }
 
+TEST(FixedPointTest, SquaresOfWeightedContributionsDoNotStartAsZeros) {
+  for (const std::uint64_t microbatches : {1ULL, 16ULL, 1ULL << 16, 1ULL << 20}) {
+    const int bits = ContributionBits(microbatches);
+    const int exponent = StartExponentOfSquares(microbatches);
+    const float weighted = 0x1p-8F / static_cast<float>(microbatches);
+    const std::vector<float> square{weighted * weighted};
+    EXPECT_TRUE(Fits(square[0], exponent, bits));
+    std::vector<std::int64_t> sum(1);
+    Add(square, exponent, sum);
+    EXPECT_EQ(MagnitudeBits(sum), bits - kHeadroomBits + 1) << microbatches;
+  }
+  std::vector<std::int64_t> sum(1);
+  Add(std::vector{0x1p-56F}, StartExponent(ContributionBits(1 << 20)), sum);
+  EXPECT_EQ(sum[0], 0) << "what the other exponent would give";
+}
+
 TEST(FixedPointTest, GivesBackTheValuesToTheResolutionThatTheHeaderStates) {
   const std::vector<float> values = WideValues(10000, 9, 50);
   const int bits = ContributionBits(16);

@@ -74,7 +74,8 @@ void UpdateLamb(const UpdateOptions& options, const UpdateSpans& spans) {
   }
   const double weight_norm = std::sqrt(SquaredNorm(spans.old_weights));
   const double update_norm = std::sqrt(SquaredNorm(update));
-  const double ratio = weight_norm > 0 && update_norm > 0 ? weight_norm / update_norm : 1;
+  const bool scaled = options.by_norm && weight_norm > 0 && update_norm > 0;
+  const double ratio = scaled ? weight_norm / update_norm : 1;
   const float step = static_cast<float>(options.learning_rate * ratio);
   float* weights = spans.weights.data();
 #pragma GCC ivdep

@@ -22,6 +22,7 @@ struct UpdateOptions {
   double weight_decay = 0;
   double clip = 1;          ///< factor on the gradient
   std::uint64_t count = 1;  ///< this update is the count-th, from 1 (bias correction)
+  bool by_norm = true;      ///< LAMB: steps in proportion to the norm of the weights
 };
 
 /// The memory of one tensor, or of a part of it. All spans have the same size. `weights` may be
@@ -43,7 +44,9 @@ void UpdateAdamW(const UpdateOptions& options, const UpdateSpans& spans);
 /// LAMB (You et al., arXiv:1904.00962) with bias correction, decay inside the update, and the
 /// identity as scaling function (no clamp on the weight norm): u = (m / (1 - beta1^n)) / (sqrt(v /
 /// (1 - beta2^n)) + epsilon) + wd w, w = w - lr (|w| / |u|) u, where the ratio is 1 if either norm
-/// is 0. Norms are those of the whole tensor: it must be updated in one call.
+/// is 0. Norms are those of the whole tensor: it must be updated in one call. Without by_norm the
+/// ratio is 1 always: for a tensor that begins with zeros, which after a small first step (a
+/// warm-up) would be held near zero by its own norm.
 void UpdateLamb(const UpdateOptions& options, const UpdateSpans& spans);
 
 }  // namespace swarm::optim

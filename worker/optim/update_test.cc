@@ -97,6 +97,20 @@ TEST(UpdateTest, LambTakesAPlainStepWhereTheWeightsAreZero) {
   EXPECT_NEAR(parameter.weights[0], -0.5, 1e-6);
 }
 
+TEST(UpdateTest, LambHoldsWeightsThatBeganWithZerosNearThemUnlessItsStepsAreFreeOfTheNorm) {
+  const std::vector<float> gradient(kSize, 3.0F);
+  const auto moved_by = [&](bool by_norm) {
+    Parameter parameter;
+    parameter.weights.assign(kSize, 0.0F);
+    UpdateLamb({.learning_rate = 1e-6, .count = 1, .by_norm = by_norm}, parameter.Spans(gradient));
+    const float before = parameter.weights[0];
+    UpdateLamb({.learning_rate = 1e-2, .count = 2, .by_norm = by_norm}, parameter.Spans(gradient));
+    return std::abs(parameter.weights[0] - before);
+  };
+  EXPECT_NEAR(moved_by(false), 1e-2, 1e-6);
+  EXPECT_LT(moved_by(true), 1e-7);
+}
+
 TEST(UpdateTest, LambStandsStillWithoutGradientAndDecay) {
   Parameter parameter;
   UpdateLamb({.learning_rate = 0.5}, parameter.Spans(std::vector<float>(kSize)));

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "api/boundary.h"
+#include "api/llama_config.h"
 #include "api/parse.h"
 #include "worker/model/slice.h"
 #include "worker/state/checkpoint.h"
@@ -68,7 +69,7 @@ api::Boundary ModelPartOf(const api::Boundary& boundary) {
   return part;
 }
 
-Status CheckSameModel(const api::Boundary& wanted, const Beginning& beginning) {
+Status CheckSameBoundaries(const api::Boundary& wanted, const Beginning& beginning) {
   const api::Boundary found = beginning.boundary.value_or(api::Boundary());
   api::Boundary expected = wanted;
   if (!expected.layers) expected.layers = found.layers;
@@ -81,6 +82,33 @@ Status CheckSameModel(const api::Boundary& wanted, const Beginning& beginning) {
       (beginning.boundary ? api::BoundaryToJson(found).dump() : "of a plain one") +
       ", and the job's are " + api::BoundaryToJson(wanted).dump() +
       "; they are a part of it: take spec.pipeline.boundary from there, or begin anew");
+}
+
+/// Whether a model that has begun stays the same whatever `key` of its config becomes.
+bool MayChange(const std::string& key, const api::Boundary& boundary) {
+  if (key == "max_position_embeddings") return true;  // bounds sequences, computes nothing
+  // The weights have begun. But the table that Subspace keeps fixed is made of their start.
+  return key == "initializer_range" && boundary.codec != api::BoundaryCodec::kSubspace;
+}
+
+/// The shapes of tensors would not tell: heads of another number may fit, and a base of the rotary
+/// embedding has none.
+Status CheckSameConfig(const api::SwarmJob& job, const Beginning& beginning) {
+  const auto found =
+      nlohmann::json::parse(beginning.config_json, nullptr, /*allow_exceptions=*/false);
+  if (!found.is_object()) return Status();
+  const nlohmann::json wanted = api::LlamaConfigToJson(job.spec.model.config);
+  for (const auto& [key, value] : wanted.items()) {
+    const auto there = found.find(key);
+    // What the program that wrote the checkpoint did not know is not taken for a difference.
+    if (there == found.end() || there->is_null() || *there == value) continue;
+    if (MayChange(key, job.spec.pipeline.boundary)) continue;
+    return FailedPrecondition("the model in " + beginning.checkpoint_uri + " has " + key + " " +
+                              there->dump() + ", the job says " + value.dump() +
+                              "; take it from there (spec.model.config, or config.json in"
+                              " spec.model.uri), or begin anew in another spec.checkpoint.uri");
+  }
+  return Status();
 }
 
 }  // namespace
@@ -98,7 +126,7 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume) {
       // Generations that a run before has begun, and left nothing in, are not used again.
       const auto claims = ReadClaims(*storage);
       if (!claims.ok() || claims->empty()) return Beginning();
-      return Beginning{claims->rbegin()->first, {}, {}, {}};
+      return Beginning{claims->rbegin()->first, {}, {}, {}, {}};
     }
     return FailedPrecondition(uri +
                               " holds checkpoints already: go on from them with --resume, or give"
@@ -108,7 +136,7 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume) {
   const protocol::Generation claimed =
       claims.empty() ? protocol::Generation() : claims.rbegin()->first;
   ASSIGN_OR_RETURN(const auto newest, FindNewest(*storage, claims));
-  if (!newest) return Beginning{claimed, {}, {}, {}};
+  if (!newest) return Beginning{claimed, {}, {}, {}, {}};
   const auto manifest = state::ReadManifest(*storage, *newest);
   if (!manifest.ok()) return manifest.status();
   if (manifest->seed != spec.training.seed) {
@@ -125,7 +153,8 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume) {
   Beginning beginning{std::max(manifest->generation, claimed),
                       manifest->version,
                       uri + (uri.ends_with('/') ? "" : "/") + id.Folder(),
-                      {}};
+                      {},
+                      manifest->config_json};
   if (!manifest->boundary_json.empty()) {
     const auto json = nlohmann::json::parse(manifest->boundary_json, nullptr, false);
     auto boundary = api::BoundaryFromJson(json, "boundary");
@@ -139,7 +168,8 @@ Status ResolveBoundary(api::SwarmJob* job, std::uint64_t stages, const Beginning
   api::Boundary& boundary = job->spec.pipeline.boundary;
   const api::LlamaConfig& config = job->spec.model.config;
   if (!beginning.checkpoint_uri.empty()) {
-    RETURN_IF_ERROR(CheckSameModel(boundary, beginning));
+    RETURN_IF_ERROR(CheckSameBoundaries(boundary, beginning));
+    RETURN_IF_ERROR(CheckSameConfig(*job, beginning));
     if (beginning.boundary) boundary.layers = beginning.boundary->layers;
   }
   ASSIGN_OR_RETURN(boundary.layers, model::ComputeBoundaryLayers(config, stages, boundary));

@@ -16,6 +16,8 @@ struct Beginning {
   std::string checkpoint_uri;  ///< of the checkpoint's own folder; empty: the initial weights
   /// Of the checkpoint: its boundaries, where they are a part of the model.
   std::optional<api::Boundary> boundary;
+  /// Of the checkpoint: its model, as Hugging Face's config.json.
+  std::string config_json;
 };
 
 /// With `resume`, the newest checkpoint in spec.checkpoint.uri, or the initial weights if there is
@@ -25,9 +27,11 @@ struct Beginning {
 Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume);
 
 /// Fills in where the boundaries lie: where they do in the checkpoint that the job begins with,
-/// else where `stages` stages are cut. Errors: kFailedPrecondition where the boundaries of the
-/// checkpoint are another part of the model than the job's; kInvalidArgument where they cannot be
-/// cut into so many stages.
+/// else where `stages` stages are cut. Requires that spec.model.config is known (ResolveModel).
+/// Errors: kFailedPrecondition where the model of the checkpoint is another than the job's, by its
+/// boundaries or by a key of its config that both have (max_position_embeddings may change, and
+/// initializer_range but with Subspace); kInvalidArgument where it cannot be cut into so many
+/// stages.
 Status ResolveBoundary(api::SwarmJob* job, std::uint64_t stages, const Beginning& beginning);
 
 /// Durably begins a generation of the job, `wanted` or, if others were begun already, the first
