@@ -1,4 +1,4 @@
-// What must hold after every event, whatever happened (docs/protocol.md, "Invariants"). Processes
+// What must hold after every event, whatever happened (docs/protocol.md, "Promises"). Processes
 // report what they do; the audit compares it with what all others did and with the reference. It
 // sees everything at once, which no process can.
 #pragma once

@@ -69,6 +69,7 @@ protocol::Patience ShortPatience() {
   protocol::Patience patience;
   patience.first_microbatch = seconds(4);
   patience.first_reduce = seconds(6);
+  patience.hand_over = seconds(1);
   patience.pin = seconds(4);
   patience.join = seconds(15);
   patience.load = seconds(15);

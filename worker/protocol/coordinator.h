@@ -100,16 +100,20 @@ std::vector<ReduceGroup> ComputeReduceGroups(std::uint64_t stages, bool tied_hea
 
 /// How long to wait for what (docs/protocol.md, "Deadlines"). Each says what happens then.
 struct Patience {
-  Duration takeover = std::chrono::seconds(3);    ///< for workers of an earlier trainer: evicted
+  Duration takeover = std::chrono::seconds(3);  ///< for workers of an earlier trainer: evicted
+  /// The same for those without whom a stage, or everything, is lost: one that lives may have to
+  /// find the new trainer first, and looks for it every three seconds only.
+  Duration takeover_last = std::chrono::seconds(10);
   Duration revoke = std::chrono::seconds(2);      ///< for the answer to Revoke or Void: evicted
   Duration microbatch = std::chrono::seconds(2);  ///< at least, without progress: revoked
   Duration first_microbatch = std::chrono::seconds(60);  ///< the same while nothing is measured
   Duration reduce = std::chrono::seconds(5);             ///< at least: asked again, then evicted
   Duration first_reduce = std::chrono::seconds(60);
-  Duration pin = std::chrono::seconds(30);      ///< for donors: without them
-  Duration join = std::chrono::seconds(600);    ///< without progress of a joiner: dismissed
-  Duration load = std::chrono::seconds(600);    ///< of a checkpoint: evicted
-  Duration compute = std::chrono::seconds(10);  ///< at least, for one piece of work: evicted
+  Duration hand_over = std::chrono::seconds(10);  ///< at least, for a parcel: asked again, evicted
+  Duration pin = std::chrono::seconds(30);        ///< for donors: without them
+  Duration join = std::chrono::seconds(600);      ///< without progress of a joiner: dismissed
+  Duration load = std::chrono::seconds(600);      ///< of a checkpoint: evicted
+  Duration compute = std::chrono::seconds(10);    ///< at least, for one piece of work: evicted
 };
 
 /// Rules that a test may switch off to see that it notices. All on outside of tests.
@@ -215,6 +219,17 @@ class Coordinator {
     Timepoint deadline;
     std::map<Step, WorkerId> heirs;  // asked to take the step's sums
     std::map<Step, bool> held;
+    struct Asked {
+      Timepoint since;
+      int tries = 0;
+    };
+    std::map<Step, Asked> asked;
+    /// Of the parcel that was asked for most often.
+    int tries() const {
+      int most = 0;
+      for (const auto& [step, last] : asked) most = std::max(most, last.tries);
+      return most;
+    }
     std::optional<StageIndex> to;  // a move: it comes back as a replica of this stage
     bool IsMove() const { return to.has_value(); }
   };
@@ -333,7 +348,8 @@ class Coordinator {
                        Orders& orders);
   void OnReduced(const WorkerId& from, const Reduced& reduced, Timepoint now, Orders& orders);
   bool CommitIfReduced(Timepoint now, Orders& orders);
-  Step KeepFrom() const;
+  /// Reduced gradients of this step and later ones may be asked for by replicas of the stage.
+  Step KeepFrom(StageIndex stage) const;
   void AfterCommit(Orders& orders);
   void OnCommitted(const WorkerId& from, const Committed& committed, Timepoint now, Orders& orders);
   void CompareStates(Version version, StageIndex stage, Timepoint now, Orders& orders);
@@ -412,6 +428,8 @@ class Coordinator {
   Duration RowPatience(int tries) const;
   void OnHolding(const WorkerId& from, const Holding& holding, Timepoint now, Orders& orders);
   void AdoptIfComplete(Timepoint now, Orders& orders);
+  bool IsTakeoverLate(const Roster* roster, Timepoint now) const;
+  Version NewestHeld(const Roster& roster) const;
   void Adopt(Timepoint now, Orders& orders);
   void AdoptSteps(Timepoint now, Orders& orders);
 

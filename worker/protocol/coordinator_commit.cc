@@ -93,7 +93,8 @@ void Coordinator::OnReduced(const WorkerId& from, const Reduced& reduced, Timepo
     return;
   }
   group.reports[from] = reduced;
-  if (group.reports.size() == group.participants.size()) {
+  // One alone sums nothing: that says nothing of what comes once there are two.
+  if (group.reports.size() == group.participants.size() && group.participants.size() > 1) {
     const double seconds = ToSeconds(now - group.since);
     reduce_seconds_ = reduce_seconds_ == 0 ? seconds : 0.9 * reduce_seconds_ + 0.1 * seconds;
   }
@@ -122,14 +123,21 @@ bool Coordinator::CommitIfReduced(Timepoint now, Orders& orders) {
     inputs.groups.push_back({{group.index, *progress.k, report.digest, level}, report.norms});
   }
   const CommitRecord record = DecideCommit(inputs);
-  const Commit commit{options_.term, record, KeepFrom()};
+  Step keep_from(version_.value);
+  std::map<StageIndex, Commit> commits;
+  for (std::uint64_t s = 0; s < stages(); ++s) {
+    const Step keep = KeepFrom(StageIndex(s));
+    keep_from = std::min(keep_from, keep);
+    commits.emplace(StageIndex(s), Commit{options_.term, record, keep});
+  }
   for (const auto& [id, worker] : workers_) {
     // Who is joining replays what is decided meanwhile.
-    if (worker.InRoster() || worker.welcomed) orders.push_back(order::Tell{id, commit});
+    if (!worker.InRoster() && !worker.welcomed) continue;
+    orders.push_back(order::Tell{id, commits.at(worker.member.stage)});
   }
   counts_.recoveries += std::exchange(recovering_, 0);
   records_.push_back(record);
-  while (!records_.empty() && records_.front().step < commit.keep_from) records_.pop_front();
+  while (!records_.empty() && records_.front().step < keep_from) records_.pop_front();
   const double seconds = ToSeconds(now - last_commit_);
   seconds_per_step_ = seconds_per_step_ == 0 ? seconds : 0.9 * seconds_per_step_ + 0.1 * seconds;
   last_commit_ = now;
@@ -147,19 +155,22 @@ bool Coordinator::CommitIfReduced(Timepoint now, Orders& orders) {
                                                      " are not finite; the weights stay"});
   }
   for (auto& [id, worker] : workers_) {
-    if (worker.leave)
-      std::erase_if(worker.leave->heirs, [&](auto& h) { return h.first == record.step; });
+    if (!worker.leave) continue;
+    worker.leave->heirs.erase(record.step);
+    worker.leave->asked.erase(record.step);
   }
   AfterCommit(orders);
   return true;
 }
 
-Step Coordinator::KeepFrom() const {
+Step Coordinator::KeepFrom(StageIndex stage) const {
   std::uint64_t keep = version_.value;
   for (const auto& [id, worker] : workers_) {
-    if (worker.InRoster() || worker.loaded) keep = std::min(keep, worker.version.value);
+    if (worker.member.stage != stage || !(worker.InRoster() || worker.loaded)) continue;
+    keep = std::min(keep, worker.version.value);
   }
-  for (const auto& [stage, join] : joins_) keep = std::min(keep, join.version.value);
+  const auto join = joins_.find(stage);
+  if (join != joins_.end()) keep = std::min(keep, join->second.version.value);
   return Step(keep);
 }
 

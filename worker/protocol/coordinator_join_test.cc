@@ -70,8 +70,9 @@ TEST_F(CoordinatorJoinTest, WhatIsDecidedMeanwhileIsToldToWhoIsCopyingWithoutAGa
   std::vector<std::uint64_t> steps;
   for (const Commit& commit : Told<Commit>("new")) steps.push_back(commit.record.step.value);
   EXPECT_EQ(steps, (std::vector<std::uint64_t>{2, 3}));
-  // Their sums are kept for it.
+  // Their sums are kept for it, where somebody can ask for them.
   EXPECT_LE(Told<Commit>("b1").back().keep_from, Step(2));
+  EXPECT_EQ(Told<Commit>("a1").back().keep_from, Step(3));
 }
 
 TEST_F(CoordinatorJoinTest, WhoHasCopiedAndCaughtUpServesAndThePinnedStateIsFreed) {
@@ -107,6 +108,30 @@ TEST_F(CoordinatorJoinTest, WhoIsFarBehindCatchesUpBeforeItIsAMember) {
   EXPECT_EQ(Told<Roster>("new").size(), 1u);
   Apply("new", 20, {21, 7});
   EXPECT_TRUE(Happened("WorkerJoined"));
+  CompleteStep();
+}
+
+TEST_F(CoordinatorJoinTest, ASumThatANewcomerHoldsUpCostsTheNewcomerAndNotTheStage) {
+  StartTraining({1, 1});
+  CompleteStep();
+  MakeSlow();
+  Come("new");
+  Pin("b1");
+  for (int i = 0; i < 2; ++i) {
+    FoldAll();
+    Reduce();
+    for (const char* name : {"a1", "b1"}) Apply(name, step() - 1, {step(), 7});
+  }
+  Copy("new");
+  ASSERT_FALSE(Told<Roster>("new").empty());
+  FoldAll();
+  Reduce("a1", 0);
+  Listen();
+  Pass(options_.patience.first_reduce);
+  EXPECT_EQ(WhoWasTold<protocol::Reduce>(), (std::set<std::string>{"b1", "new"}));
+  Pass(2 * options_.patience.first_reduce);
+  EXPECT_EQ(WhoWasTold<Shutdown>(), std::set<std::string>{"new"});
+  EXPECT_FALSE(Happened("StageLost"));
   CompleteStep();
 }
 

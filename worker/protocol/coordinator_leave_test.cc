@@ -25,6 +25,13 @@ class CoordinatorLeaveTest : public CoordinatorTest {
     ASSERT_TRUE(open_.has_value());
     Listen();
   }
+  /// So nothing is missing but what b1 hands over.
+  void FinishAtB2() {
+    Fold(*open_, 1);
+    Fold(*open_, 0);
+    Reduce("a1", 0);
+    EXPECT_TRUE(Told<protocol::Reduce>("b2").empty());
+  }
   std::vector<Contribution> FoldedBy(const std::string& name) {
     std::vector<Contribution> folded;
     for (const std::uint64_t m : {0, 1, 2, 3}) {
@@ -58,6 +65,31 @@ TEST_F(CoordinatorLeaveTest, WhoLeavesGetsNothingMoreAndHandsItsSumsToAnother) {
   FoldAll();
   EXPECT_EQ(Asked("b2", 1).participants.size(), 1u);
   EXPECT_EQ(Asked("b2", 1).participants[0].claims.microbatches.size(), 4u);
+}
+
+TEST_F(CoordinatorLeaveTest, AParcelThatDoesNotComeIsAskedForAgain) {
+  StartWithOneOpenAtB2();
+  Say("b1", Leaving{1000});
+  ASSERT_EQ(Told<HandOver>("b1").size(), 1u);
+  FinishAtB2();
+  Pass(options_.patience.hand_over);
+  ASSERT_EQ(Told<HandOver>("b1").size(), 2u);
+  EXPECT_EQ(Told<HandOver>("b1")[1].heir, WorkerId("b2"));
+  Hold("b2", "b1");
+  EXPECT_FALSE(Told<Shutdown>("b1").at(0).rejoin);
+}
+
+TEST_F(CoordinatorLeaveTest, WhoCannotHandOverIsEvictedAndItsWorkDoneAgain) {
+  StartWithOneOpenAtB2();
+  Say("b1", Leaving{1000});
+  FinishAtB2();
+  for (int i = 1; i < 16; i *= 2) {
+    EXPECT_TRUE(Told<Shutdown>("b1").empty());
+    Pass(i * options_.patience.hand_over);
+  }
+  Pass(seconds(1));
+  EXPECT_TRUE(Told<Shutdown>("b1").at(0).rejoin);
+  CompleteStep();
 }
 
 TEST_F(CoordinatorLeaveTest, WhatIsOpenIsFinishedFirst) {

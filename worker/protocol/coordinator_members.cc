@@ -25,7 +25,8 @@ void Coordinator::OnHello(const Hello& hello, Timepoint now, Orders& orders) {
   }
   const bool taking_over = phase_ == Phase::kTakingOver;
   const std::string numeric_class = ClassInJob(hello.numeric_class, options_.probes);
-  if (workers_.empty() && holdings_.empty()) numeric_class_.clear();
+  // Who serves may have said hello, and not yet what it holds.
+  if (workers_.empty() && holdings_.empty() && !taking_over) numeric_class_.clear();
   // The class of an exact job is that of those who serve it, or else of the first to come.
   if (options_.exact && (taking_over ? hello.serving : numeric_class_.empty())) {
     numeric_class_ = numeric_class;
@@ -280,7 +281,8 @@ void Coordinator::WelcomeJoiners(StageIndex stage, Join& join, Timepoint now, Or
     orders.push_back(order::Tell{id, std::move(welcome)});
     for (const CommitRecord& record : records_) {
       if (record.step.value < join.version.value) continue;
-      orders.push_back(order::Tell{id, Commit{options_.term, record, KeepFrom()}});
+      orders.push_back(
+          order::Tell{id, Commit{options_.term, record, KeepFrom(worker.member.stage)}});
     }
   }
 }
@@ -390,7 +392,13 @@ void Coordinator::AdvanceLeave(WorkerId id, Worker& worker, Timepoint now, Order
     if (asked == leave.heirs.end() || !workers_.contains(asked->second)) {
       leave.heirs[step] = *heir;
       leave.held[step] = false;
+      leave.asked[step] = {now};
       orders.push_back(order::Tell{id, HandOver{options_.term, generation_, step, *heir}});
+    } else if (Leave::Asked& last = leave.asked[step];
+               !leave.held[step] &&
+               now - last.since >= options_.patience.hand_over * (1 << last.tries)) {
+      last = {now, last.tries + 1};  // a piece may be lost
+      orders.push_back(order::Tell{id, HandOver{options_.term, generation_, step, asked->second}});
     }
     held &= leave.held[step];
   }

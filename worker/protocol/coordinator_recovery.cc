@@ -1,5 +1,6 @@
 // Coordinator: losses and repairs, rollback, takeover (docs/protocol.md, rules 9, 11, 13, 15, 19).
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "worker/protocol/coordinator.h"
@@ -7,6 +8,9 @@
 namespace swarm::protocol {
 
 using CellState = Ledger::Cell::State;
+
+/// So often a parcel that does not come is asked for again.
+constexpr int kHandOverTries = 3;
 
 // ---- losses ----
 
@@ -338,12 +342,13 @@ void Coordinator::CheckRows(Timepoint now, Orders& orders, std::vector<Loss>& lo
 }
 
 void Coordinator::CheckReduces(Timepoint now, Orders& orders, std::vector<Loss>& losses) {
-  const Duration patience =
-      reduce_seconds_ == 0 ? options_.patience.first_reduce
-                           : std::max(options_.patience.reduce, FromSeconds(4 * reduce_seconds_));
+  const Duration least = reduce_seconds_ == 0
+                             ? options_.patience.first_reduce
+                             : std::max(options_.patience.reduce, FromSeconds(4 * reduce_seconds_));
   for (auto& [step, state] : steps_) {
     for (const ReduceGroup& group : groups_) {
       GroupState& progress = state.groups[group.index];
+      const Duration patience = progress.tries == 0 ? least : 2 * least;
       if (!progress.k || progress.reports.size() == progress.participants.size() ||
           now - progress.since < patience) {
         continue;
@@ -352,12 +357,22 @@ void Coordinator::CheckReduces(Timepoint now, Orders& orders, std::vector<Loss>&
         AskForReduce(step, state, group, now, orders);
         continue;
       }
+      // Some pair cannot talk, or sums take longer than they did: the next one may.
+      reduce_seconds_ = std::max(reduce_seconds_, ToSeconds(patience) / 4);
+      // Without one of the silent ones the others may be able to go on. It comes back, so which one
+      // it is matters little, but for what is lost with it.
+      const auto loss = [&](const WorkerId& id) {
+        const Worker& worker = workers_.at(id);
+        if (worker.role != Role::kReady) return 0;
+        return ReadyReplicas(worker.member.stage).size() > 1 ? 1 : 2;
+      };
       std::vector<WorkerId> silent;
       for (const WorkerId& id : progress.participants) {
-        if (!progress.reports.contains(id)) silent.push_back(id);
+        if (progress.reports.contains(id)) continue;
+        if (!silent.empty() && loss(id) > loss(silent.front())) continue;
+        if (!silent.empty() && loss(id) < loss(silent.front())) silent.clear();
+        silent.push_back(id);
       }
-      // Some pair cannot talk. Without one of the silent ones the others may be able to; which one
-      // it is matters little, as it comes back.
       losses.push_back({silent[static_cast<std::size_t>(progress.tries) % silent.size()],
                         "does not finish the sum of step " + std::to_string(step.value), true,
                         LossKind::kUnresponsive});
@@ -385,6 +400,8 @@ void Coordinator::CheckMembers(Timepoint now, Orders& orders, std::vector<Loss>&
   for (const auto& [id, worker] : workers_) {
     if (worker.leave && worker.leave->IsMove()) {
       // A move that cannot be completed is given up below, without harm.
+    } else if (worker.leave && worker.leave->tries() > kHandOverTries) {
+      losses.push_back({id, "its sums do not arrive at their heir", true, LossKind::kUnresponsive});
     } else if (worker.leave && now >= worker.leave->deadline) {
       losses.push_back({id, "its time was over before it had handed over", true, LossKind::kLate});
     } else if (worker.role == Role::kLoading && !worker.loaded &&
@@ -533,12 +550,42 @@ const Roster* FindNewestRoster(const std::map<WorkerId, Holding>& holdings, Gene
 
 }  // namespace
 
+/// Whether those who have not answered are given up.
+bool Coordinator::IsTakeoverLate(const Roster* roster, Timepoint now) const {
+  std::set<StageIndex> held;
+  for (std::uint64_t s = 0; roster != nullptr && s < stages(); ++s) {
+    for (const Member& member : roster->members) {
+      if (holdings_.contains(member.id)) held.insert(member.stage);
+    }
+  }
+  return now - phase_since_ >=
+         (held.size() == stages() ? options_.patience.takeover : options_.patience.takeover_last);
+}
+
+/// The newest version that the roster's members hold, or know how to come to.
+Version Coordinator::NewestHeld(const Roster& roster) const {
+  Version newest;
+  for (const Member& member : roster.members) {
+    const auto holding = holdings_.find(member.id);
+    if (holding == holdings_.end() || holding->second.generation != generation_) continue;
+    newest = std::max(newest, holding->second.version);
+    for (const CommitRecord& record : holding->second.records) {
+      newest = std::max(newest, Version(record.step.value + 1));
+    }
+  }
+  return newest;
+}
+
 void Coordinator::AdoptIfComplete(Timepoint now, Orders& orders) {
-  const bool late = now - phase_since_ >= options_.patience.takeover;
   const Roster* roster = FindNewestRoster(holdings_, generation_);
-  if (roster == nullptr) {
-    if (!late) return;
-    // Nobody holds anything: begin where the last checkpoint is.
+  const bool late = IsTakeoverLate(roster, now);
+  const bool complete =
+      roster != nullptr &&
+      std::all_of(roster->members.begin(), roster->members.end(),
+                  [&](const Member& member) { return holdings_.contains(member.id); });
+  if (!complete && !late) return;
+  if (roster == nullptr || NewestHeld(*roster) < version_) {
+    // Nobody holds anything, or only what is older than the last checkpoint: begin there.
     for (const auto& [id, holding] : holdings_) {
       orders.push_back(order::Tell{id, Shutdown{options_.term, "there is nothing to go on", true}});
     }
@@ -549,10 +596,7 @@ void Coordinator::AdoptIfComplete(Timepoint now, Orders& orders) {
     BeginGenerationIfStaffed(now, orders);
     return;
   }
-  const bool complete =
-      std::all_of(roster->members.begin(), roster->members.end(),
-                  [&](const Member& member) { return holdings_.contains(member.id); });
-  if (complete || late) Adopt(now, orders);
+  Adopt(now, orders);
 }
 
 void Coordinator::Adopt(Timepoint now, Orders& orders) {
@@ -611,7 +655,11 @@ void Coordinator::Adopt(Timepoint now, Orders& orders) {
                                                 ", at version " + std::to_string(version_.value)});
   PublishRoster({}, orders);
   for (const CommitRecord& record : records_) {
-    Broadcast(Commit{options_.term, record, KeepFrom()}, orders);
+    for (const auto& [id, worker] : workers_) {
+      if (!worker.InRoster()) continue;
+      orders.push_back(
+          order::Tell{id, Commit{options_.term, record, KeepFrom(worker.member.stage)}});
+    }
   }
   AdoptSteps(now, orders);
   holdings_.clear();

@@ -228,6 +228,8 @@ TEST_F(CoordinatorTakeoverTest, WhereAStageDidNotAnswerTheJobGoesBack) {
   Create();
   Say("a1", HoldingOf("a1"));
   Pass(options_.patience.takeover);
+  EXPECT_EQ(state(), "TakingOver") << "the only one of a stage is worth a longer wait";
+  Pass(options_.patience.takeover_last);
   EXPECT_TRUE(Happened("StageLost"));
   EXPECT_TRUE(WhoWasTold<WriteCheckpoint>().empty());
   Come("b1", 2);
@@ -239,7 +241,7 @@ TEST_F(CoordinatorTakeoverTest, WhereNobodyHoldsAnythingTheJobBeginsAtItsLastChe
   Come("a1");
   Come("b1");
   EXPECT_TRUE(All<order::BeginGeneration>().empty());
-  Pass(options_.patience.takeover);
+  Pass(options_.patience.takeover_last);
   EXPECT_EQ(All<order::BeginGeneration>().size(), 1u);
   BeginGeneration(1, 3);
   Load("a1");
@@ -254,10 +256,25 @@ TEST_F(CoordinatorTakeoverTest, AGenerationThatWasBegunIsNotGoneBackBehind) {
   generation_ = Generation(1);
   roster_ = RosterOf({"a1", "b1"});
   for (const char* name : {"a1", "b1"}) Say(name, HoldingOf(name));
-  Pass(options_.patience.takeover);
+  Pass(options_.patience.takeover_last);
   EXPECT_NE(state(), "Training");
   EXPECT_TRUE(WhoWasTold<Roster>().empty());
   for (const char* name : {"a1", "b1"}) EXPECT_TRUE(Told<Shutdown>(name).at(0).rejoin);
+}
+
+TEST_F(CoordinatorTakeoverTest, WhereAllAreBehindTheLastCheckpointTheJobBeginsThere) {
+  options_.first_version = Version(6);  // who wrote it is gone, and with it the record of step 5
+  Create();
+  for (const char* name : {"a1", "b1"}) Say(name, HoldingOf(name, 5));
+  EXPECT_NE(state(), "Training");
+  for (const char* name : {"a1", "b1"}) EXPECT_TRUE(Told<Shutdown>(name).at(0).rejoin);
+  for (const char* name : {"a1", "b1"}) Come(name, 2);
+  EXPECT_EQ(All<order::BeginGeneration>().size(), 1u);
+  BeginGeneration(1, 6);
+  Load("a1");
+  Load("b1");
+  EXPECT_EQ(step(), 6u);
+  CompleteStep();
 }
 
 TEST_F(CoordinatorTakeoverTest, AnAnswerToATakeoverOfAnotherTermIsNone) {
@@ -325,6 +342,16 @@ TEST_F(CoordinatorTakeoverTest, ANewcomerDoesNotDecideTheNumericClassOfThoseWhoS
   ComeServing("a1");
   ComeServing("b1");
   EXPECT_EQ(WhoWasTold<Takeover>(), (std::set<std::string>{"a1", "b1"}));
+}
+
+TEST_F(CoordinatorTakeoverTest, NorOfThoseOfWhomNobodyHasSpokenYet) {
+  options_.exact = true;
+  Create();
+  ComeServing("a1");
+  Hello hello = HelloOf("new");
+  hello.numeric_class = "nearly so";
+  Say("new", hello);
+  EXPECT_TRUE(Happened("WorkerRefused"));
 }
 
 TEST_F(CoordinatorTakeoverTest, WhoIsFarBehindCatchesUpBeforeItServes) {

@@ -653,6 +653,11 @@ inline bool IsOperator(const WorkerId& id) {
   return id.value == "operator" || id.value.starts_with("operator/");
 }
 
+/// Whether this is an operator or an observer, to whom a worker has nothing to say.
+inline bool IsOnlooker(const WorkerId& id) {
+  return IsOperator(id) || id.value == "observer" || id.value.starts_with("observer/");
+}
+
 /// operator → trainer: who shall leave, and who shall serve another stage. Fenced by the term of
 /// the operator's lease: of two that believe to lead, the later one counts.
 struct Direct {

@@ -241,6 +241,12 @@ void Replica::SendGradient(const TaskKey& source, Version version, const Target&
   actions.push_back(action::SendBackward{target.first, Backward{target.second, version}, source});
 }
 
+Actions Replica::OnForwardGone(const TaskKey& key) {
+  Actions actions;
+  if (const auto it = tasks_.find(key); it != tasks_.end()) Close(it, actions);
+  return actions;
+}
+
 Actions Replica::OnForwardDone(const TaskKey& key, double loss, const Cost& cost) {
   const auto it = tasks_.find(key);
   if (it == tasks_.end()) return {action::DropTask{key}, action::ReleaseRetained{key, false}};

@@ -146,8 +146,8 @@ using Action =
                  action::Refuse, action::Rejoin>;
 using Actions = std::vector<Action>;
 
-/// Rules that a test may switch off to see that it notices (docs/protocol.md, "Mutations"). All on
-/// outside of tests.
+/// Rules that a test may switch off to see that it notices (docs/protocol.md, "Model check"). All
+/// on outside of tests.
 struct ReplicaRules {
   bool compare_claims = true;            ///< rule 8
   bool refuse_unlisted_attempts = true;  ///< rule 13
@@ -188,6 +188,9 @@ class Replica {
   Actions OnForward(const WorkerId& from, const Forward& frame);
   Actions OnBackward(const WorkerId& from, const Backward& frame);
   /// `loss` counts on the last stage only.
+  /// The weights that the task reads are gone: a commit has overtaken it. It is closed, if it is
+  /// not yet.
+  Actions OnForwardGone(const TaskKey& key);
   Actions OnForwardDone(const TaskKey& key, double loss, const Cost& cost);
   /// `fits`: the gradients fit the scale level that the step has at this worker (always, with float
   /// accumulation).

@@ -118,6 +118,16 @@ TEST_F(ReplicaTest, ALaterAttemptClosesTheEarlierOne) {
   EXPECT_EQ(Why(replica().OnForward(kBelow, Frame(1, 1))), "closed attempt");
 }
 
+TEST_F(ReplicaTest, AForwardWhoseWeightsAreGoneIsClosedOnce) {
+  const Forward frame = Frame(0);
+  (void)replica().OnForward(kBelow, frame);
+  EXPECT_EQ(replica().queued(), 1u);
+  EXPECT_TRUE(Find<action::DropTask>(replica().OnForwardGone(frame.key)));
+  EXPECT_EQ(replica().queued(), 0u);
+  EXPECT_TRUE(replica().OnForwardGone(frame.key).empty());
+  EXPECT_EQ(Why(Backward(frame)), "no such task");
+}
+
 TEST_F(ReplicaTest, FramesForOthersAndOfOtherGenerationsAreRefused) {
   Forward other = Frame(0);
   other.hops[1].worker = kAbove;

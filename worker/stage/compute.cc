@@ -29,6 +29,13 @@ void Compute::PostTask(protocol::Step step, ComputeKind kind, std::function<void
   Post({1, step.value, static_cast<int>(kind), arrivals_++}, std::move(work));
 }
 
+void Compute::DropTasks() {
+  std::lock_guard lock(mutex_);
+  const auto dropped =
+      std::erase_if(queue_, [](const auto& entry) { return std::get<0>(entry.first) != 0; });
+  queued_ -= dropped;
+}
+
 void Compute::Post(Order order, std::function<void()> work) {
   if (stopping_) return;
   queue_.emplace(order, std::move(work));

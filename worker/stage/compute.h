@@ -30,6 +30,9 @@ class Compute {
   /// Work on a microbatch. Bounded by the tasks that the replica admits.
   void PostTask(protocol::Step step, ComputeKind kind, std::function<void()> work);
 
+  /// Drops the work on microbatches that waits.
+  void DropTasks();
+
   /// Finishes the piece of work that runs, drops the rest and what comes later. Idempotent.
   void Stop();
 

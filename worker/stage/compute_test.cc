@@ -27,6 +27,24 @@ TEST(ComputeTest, StateComesFirstThenOlderStepsThenBackwardThenForward) {
   EXPECT_EQ(order, "abcdefg");
 }
 
+TEST(ComputeTest, TasksCanBeDroppedAndTheStatesWorkStays) {
+  std::string order;
+  std::promise<void> gate, done;
+  Compute compute;
+  compute.PostState([&] { gate.get_future().wait(); });
+  const auto add = [&](char c) { return [&order, c] { order.push_back(c); }; };
+  compute.PostTask(protocol::Step(0), ComputeKind::kBackward, add('x'));
+  compute.PostState(add('a'));
+  compute.PostTask(protocol::Step(0), ComputeKind::kForward, add('x'));
+  compute.DropTasks();
+  EXPECT_EQ(compute.queued(), 2u);
+  compute.PostTask(protocol::Step(1), ComputeKind::kForward,
+                   [&] { order.push_back('b'), done.set_value(); });
+  gate.set_value();
+  done.get_future().wait();
+  EXPECT_EQ(order, "ab");
+}
+
 TEST(ComputeTest, WorkAfterStopIsDropped) {
   Compute compute;
   compute.Stop();

@@ -14,9 +14,34 @@
 
 namespace swarm::stage {
 
+/// Why a worker refuses frames and orders. Counted from zero, as a rate shows nothing of a counter
+/// that begins with its first event.
+inline constexpr std::string_view kRefusalReasons[] = {"addressee",
+                                                       "bad chunk",
+                                                       "closed attempt",
+                                                       "committed step",
+                                                       "control from a peer",
+                                                       "duplicate",
+                                                       "evicted sender",
+                                                       "folded already",
+                                                       "from an onlooker",
+                                                       "generation",
+                                                       "late chunk",
+                                                       "no such task",
+                                                       "parcel",
+                                                       "reduce attempt",
+                                                       "term",
+                                                       "tokens",
+                                                       "too many early chunks",
+                                                       "too many parked",
+                                                       "version gone"};
+
 /// Counts by reason. A reason is one of our literals, so there are few. Thread-safe.
 class ReasonCounts {
  public:
+  ReasonCounts() {
+    for (const std::string_view reason : kRefusalReasons) counts_[reason] = 0;
+  }
   void Add(std::string_view reason) {
     std::lock_guard lock(mutex_);
     ++counts_[reason];

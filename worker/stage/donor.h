@@ -29,6 +29,7 @@ class Donor {
   void Pin(protocol::Generation generation, protocol::Version version,
            std::shared_ptr<const state::PiecedBytes> state);
   void Unpin(protocol::Generation generation, protocol::Version version);
+  void Clear() { pinned_.clear(); }
   std::size_t pinned() const { return pinned_.size(); }
 
   struct Answer {

@@ -34,10 +34,16 @@ void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model
       return std::tie(other.generation, other.step, other.group) ==
              std::tie(key.generation, key.step, key.group);
     });
+    outbox_->ForgetIf([&](const protocol::Message& message) {
+      const auto* chunk = std::get_if<ReduceChunk>(&message);
+      return chunk != nullptr && std::tie(chunk->generation, chunk->step, chunk->group) ==
+                                     std::tie(key.generation, key.step, key.group);
+    });
     Sum& sum = sums_[key] = {MakeReduceCodec(codec), nullptr, stage, group, own};
     sum.reduce = std::make_unique<GroupReduce>(
         reduce, self_, own, buffers_,
         [this](const WorkerId& to, ReduceChunk chunk, Bytes payload) {
+          if (gone_.contains(to)) return;  // this sum will be begun anew, without it
           counters_->reduce_bytes += payload.size();
           const Status status = outbox_->Send(to, net::Lane::kData, {chunk, std::move(payload)});
           if (!status.ok()) LOG_WARN("reduce: {}", status.message());
@@ -83,6 +89,13 @@ void Reducing::Take(const WorkerId& from, const ReduceChunk& chunk, Bytes payloa
   }
   const auto it = sums_.find(key);
   if (it == sums_.end()) {
+    const auto later = sums_.upper_bound(key);
+    if (later != sums_.end() &&
+        std::tie(later->first.generation, later->first.step, later->first.group) ==
+            std::tie(key.generation, key.step, key.group)) {
+      counters_->refused.Add("late chunk");
+      return;
+    }
     // The peer heard of the reduce first.
     if (early_bytes_ + payload.size() > kEarlyBytesMax) {
       counters_->refused.Add("too many early chunks");
@@ -116,22 +129,44 @@ void Reducing::Abandon(protocol::Generation generation, protocol::Step step) {
     std::erase_if(sums_, [&](const auto& entry) {
       return entry.first.generation == generation && entry.first.step == step;
     });
+    outbox_->ForgetIf([&](const protocol::Message& message) {
+      const auto* chunk = std::get_if<ReduceChunk>(&message);
+      return chunk != nullptr && chunk->generation == generation && chunk->step == step;
+    });
   });
 }
 
 void Reducing::Release(protocol::Generation generation, protocol::Step step) {
-  loop_.Post([this, generation, step] {
-    floor_ = std::max(floor_, std::pair(generation, step.Next()));
-    const auto over = [&](const auto& entry) {
-      return std::pair(entry.first.generation, entry.first.step) < floor_;
-    };
-    std::erase_if(sums_, over);
-    for (const auto& entry : early_) {
-      if (!over(entry)) continue;
-      for (const EarlyChunk& chunk : entry.second) early_bytes_ -= chunk.payload.size();
+  loop_.Post([this, generation, step] { RaiseFloor(generation, step.Next()); });
+}
+
+void Reducing::RaiseFloor(protocol::Generation generation, protocol::Step step) {
+  floor_ = std::max(floor_, std::pair(generation, step));
+  const auto over = [&](const auto& entry) {
+    return std::pair(entry.first.generation, entry.first.step) < floor_;
+  };
+  std::erase_if(sums_, over);
+  for (const auto& entry : early_) {
+    if (!over(entry)) continue;
+    for (const EarlyChunk& chunk : entry.second) early_bytes_ -= chunk.payload.size();
+  }
+  std::erase_if(early_, over);
+}
+
+std::shared_future<void> Reducing::ForgetBefore(protocol::Generation generation) {
+  const auto done = std::make_shared<std::promise<void>>();
+  loop_.Post([this, generation, done] {
+    RaiseFloor(generation, protocol::Step(0));
+    std::erase_if(residuals_, [&](const auto& entry) { return entry.first.first < generation; });
+    if (outbox_) {
+      outbox_->ForgetIf([&](const protocol::Message& message) {
+        const auto* chunk = std::get_if<ReduceChunk>(&message);
+        return chunk != nullptr && chunk->generation < generation;
+      });
     }
-    std::erase_if(early_, over);
+    done->set_value();
   });
+  return done->get_future().share();
 }
 
 void Reducing::Flush() {
@@ -142,8 +177,19 @@ void Reducing::Flush() {
 
 void Reducing::Forget(const WorkerId& peer) {
   loop_.Post([this, peer] {
+    gone_.insert(peer);
     if (outbox_) outbox_->Forget(peer);
   });
+}
+
+void Reducing::Expect(const WorkerId& peer) {
+  loop_.Post([this, peer] { gone_.erase(peer); });
+}
+
+std::size_t Reducing::CountWaiting() {
+  std::promise<std::size_t> count;
+  loop_.Post([&] { count.set_value(outbox_->waiting()); });
+  return count.get_future().get();
 }
 
 }  // namespace swarm::stage

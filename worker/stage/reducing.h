@@ -6,8 +6,10 @@
 
 #include <atomic>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "base/loop.h"
@@ -53,8 +55,15 @@ class Reducing {
   void Release(protocol::Generation generation, protocol::Step step);
   /// Sends what waits for peers.
   void Flush();
-  /// Nothing is to be sent to the peer any more.
+  /// Nothing is to be sent to the peer any more, until it is expected again.
   void Forget(const protocol::WorkerId& peer);
+  void Expect(const protocol::WorkerId& peer);
+  /// Lets go of all that belongs to an earlier generation: sums, stages, chunks. Ready when nothing
+  /// of it is held.
+  std::shared_future<void> ForgetBefore(protocol::Generation generation);
+
+  /// For tests: messages that wait for peers. Blocks.
+  std::size_t CountWaiting();
 
  private:
   struct Key {
@@ -78,6 +87,8 @@ class Reducing {
   };
 
   // On the loop.
+  /// What is below the floor is over.
+  void RaiseFloor(protocol::Generation generation, protocol::Step step);
   void Take(const protocol::WorkerId& from, const protocol::ReduceChunk& chunk, Bytes payload);
   void FinishIfDone(const Key& key);
   /// Of the last sum of the group that was made before this step's; empty if there is none.
@@ -95,6 +106,7 @@ class Reducing {
   using GroupKey = std::pair<protocol::Generation, protocol::GroupIndex>;
   std::map<GroupKey, std::map<protocol::Step, Bytes>> residuals_;
   std::uint64_t early_bytes_ = 0;
+  std::set<protocol::WorkerId> gone_;
   std::pair<protocol::Generation, protocol::Step> floor_;  // what is below is over
   Loop loop_{"reduce"};                                    // last: it uses what stands above
 };

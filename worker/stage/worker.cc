@@ -28,10 +28,11 @@ bool WasRefused(const protocol::Actions& actions) {
 Result<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
                                               const net::MakeEndpoint& make_endpoint) {
   std::unique_ptr<Worker> worker(new Worker(std::move(options)));
-  ASSIGN_OR_RETURN(auto endpoint, make_endpoint(worker.get()));
+  // Others may call before make_endpoint has returned. What they say waits until it has.
+  std::promise<bool> made;
   std::promise<void> installed;
-  worker->control_.Post([&] {
-    worker->endpoint_ = std::move(endpoint);
+  worker->control_.Post([&, worker = worker.get()] {
+    if (!made.get_future().get()) return;
     worker->outbox_ = std::make_unique<net::Outbox>(worker->endpoint_.get(), &worker->control_);
     worker->reducing_.Attach(worker->endpoint_.get());
     worker->trainer_lost_ = Clock::now();
@@ -39,6 +40,13 @@ Result<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
     worker->Beat();
     installed.set_value();
   });
+  auto endpoint = make_endpoint(worker.get());
+  if (endpoint.ok()) worker->endpoint_ = *std::move(endpoint);
+  made.set_value(endpoint.ok());
+  if (!endpoint.ok()) {
+    worker->control_.Stop();
+    return endpoint.status();
+  }
   installed.get_future().wait();
   return worker;
 }
@@ -64,6 +72,7 @@ Worker::~Worker() {
   compute_.Stop();
   reducing_.Stop();
   storage_.Stop();
+  pins_.Stop();
   endpoint_.reset();
 }
 
@@ -88,6 +97,10 @@ void Worker::Leave(Duration grace) {
 }
 
 void Worker::OnMessage(const WorkerId& from, Lane, Envelope envelope) {
+  if (protocol::IsOnlooker(from)) {
+    counters_.refused.Add("from an onlooker");
+    return;
+  }
   if (auto* chunk = std::get_if<protocol::ReduceChunk>(&envelope.message)) {
     reducing_.OnChunk(from, *chunk, std::move(envelope.payload));
     return;
@@ -99,7 +112,7 @@ void Worker::OnMessage(const WorkerId& from, Lane, Envelope envelope) {
 
 void Worker::OnPeerUp(const WorkerId& peer) {
   control_.Post([this, peer] {
-    dropped_.erase(peer);  // a new incarnation of it
+    if (dropped_.erase(peer) > 0) reducing_.Expect(peer);  // a new incarnation of it
     if (peer == options_.trainer) {
       trainer_up_ = true;
       SayHello();
@@ -119,6 +132,7 @@ void Worker::OnPeerDown(const WorkerId& peer, const Status& why) {
       outbox_->Forget(peer);  // the next one asks for what it needs
       return;
     }
+    if (!IsMember(peer)) outbox_->Forget(peer);  // a joiner; if it comes again, it asks again
     if (state_fetch_) state_fetch_->OnDonorLost(peer, now);
     std::vector<GradientFetch*> fetches;  // one may end, and with it another may begin
     for (const auto& [step, fetch] : gradient_fetches_) fetches.push_back(fetch.get());
@@ -317,6 +331,11 @@ void Worker::On(const protocol::Welcome& welcome) {
 
 void Worker::BeginLoading(const protocol::Welcome& welcome) {
   ForgetEverything();
+  compute_.DropTasks();
+  donor_.Clear();
+  const std::shared_future<void> forgotten = reducing_.ForgetBefore(welcome.generation);
+  // Behind what uses the stage of before, and once nobody holds it: there is room for one.
+  compute_.PostState([forgotten] { forgotten.wait(); });
   welcome_ = welcome;
   ++loadings_;
   counters_.stages = welcome.stage_count;
@@ -421,10 +440,15 @@ void Worker::ForgetEverything() {
 
 void Worker::ConnectTo(const std::vector<protocol::Member>& members) {
   for (const protocol::Member& member : members) {
-    dropped_.erase(member.id);
+    if (dropped_.erase(member.id) > 0) reducing_.Expect(member.id);
     // One of each two dials; which one does not matter for what flows.
     if (options_.id < member.id) endpoint_->Connect(member.id, member.addresses);
   }
+}
+
+bool Worker::IsMember(const WorkerId& peer) const {
+  return std::any_of(roster_.members.begin(), roster_.members.end(),
+                     [&](const protocol::Member& member) { return member.id == peer; });
 }
 
 std::string Worker::RegionOf(const WorkerId& peer) const {
@@ -445,6 +469,12 @@ void Worker::Drop(const WorkerId& peer) {
 
 void Worker::On(const WorkerId& from, const protocol::Forward& frame, Bytes payload) {
   if (!replica_) return;
+  const std::uint64_t tokens = std::uint64_t{frame.sequences} * frame.tokens_per_sequence;
+  if (frame.tokens.size() % sizeof(std::int32_t) != 0 ||
+      frame.tokens.size() / sizeof(std::int32_t) != tokens) {
+    counters_.refused.Add("tokens");
+    return;
+  }
   // The first frame of a key is the one that counts; the replica refuses the others.
   const auto [it, fresh] = inputs_.try_emplace(frame.key, Input{frame, std::move(payload)});
   protocol::Actions actions = replica_->OnForward(from, frame);

@@ -4,7 +4,8 @@
 //
 // Threads: `control` owns the replica and everything here that has no other owner; `compute`
 // (compute.h) enters libtorch; the loop of `reducing` owns the sums in progress; `storage` writes
-// checkpoints and hashes state for joiners. The endpoint's threads only post.
+// checkpoints, `pins` hashes state for joiners, which must not wait for a slow upload. The
+// endpoint's threads only post.
 #pragma once
 
 #include <atomic>
@@ -107,6 +108,7 @@ class Worker : public net::EndpointHandler {
   void ForgetEverything();
   void ConnectTo(const std::vector<protocol::Member>& members);
   void Drop(const protocol::WorkerId& peer);
+  bool IsMember(const protocol::WorkerId& peer) const;
   /// Of a member of the roster; empty for others.
   std::string RegionOf(const protocol::WorkerId& peer) const;
   void Send(const protocol::WorkerId& to, net::Lane lane, protocol::Message message, Bytes payload);
@@ -191,6 +193,7 @@ class Worker : public net::EndpointHandler {
 
   // Threads last: they use what stands above.
   Loop storage_{"storage"};
+  Loop pins_{"pins"};
   Reducing reducing_;
   Compute compute_;
   /// Reports wait for each other only as long as there is something else to do.

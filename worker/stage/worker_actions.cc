@@ -16,7 +16,7 @@ constexpr std::size_t kReportsMax = 64;
 
 std::vector<std::int32_t> TokensOf(const protocol::Forward& frame) {
   std::vector<std::int32_t> ids(frame.tokens.size() / sizeof(std::int32_t));
-  if (!ids.empty()) std::memcpy(ids.data(), frame.tokens.data(), frame.tokens.size());
+  if (!ids.empty()) std::memcpy(ids.data(), frame.tokens.data(), ids.size() * sizeof(ids[0]));
   return ids;
 }
 
@@ -58,6 +58,12 @@ void Worker::Do(const protocol::action::RunForward& a) {
         const double seconds = ToSeconds(Clock::now() - begin);
         control_.Post([this, key = a.key, result, seconds] {
           if (!IsCurrent(key.generation)) return;
+          // Commits do not wait behind tasks, and one that was closed while it waited here is of no
+          // use to anybody.
+          if (result->status().code() == StatusCode::kNotFound) {
+            Carry(replica_->OnForwardGone(key));
+            return;
+          }
           if (!result->ok()) {
             GiveUp(result->status().WithContext("forward failed"));
             return;
@@ -295,7 +301,7 @@ void Worker::Do(const protocol::action::TakeCheckpoint& a) {
 void Worker::Do(const protocol::action::PinCopy& a) {
   compute_.PostState([this, stage = stage_, request = a.request] {
     auto tensors = std::make_shared<std::vector<state::NamedTensor>>(stage->Snapshot());
-    storage_.Post([this, request, tensors] {
+    pins_.Post([this, request, tensors] {
       auto cut = state::CutState(*tensors);
       auto state = cut.ok() ? std::make_shared<const state::PiecedBytes>(*std::move(cut)) : nullptr;
       control_.Post([this, request, state, status = cut.status()] {
