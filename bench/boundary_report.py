@@ -16,13 +16,14 @@ def final_loss(run):
     return run["validation"][-1][1]
 
 
-def changes(runs, length, variant, against=BASE):
-    """Percent by which the last validation loss is above that of another variant, same seed: seed -> percent."""
+def changes(runs, length, variant, against=BASE, seeds=None):
+    """Percent by which the last validation loss is above that of another variant, same seed: seed -> percent.
+    Of all seeds that were run, or of some."""
     found = {}
     for run in runs.values():
         at, name, seed = run["run"].split("/")
         base = runs.get(f"{length}/{against}/{seed}")
-        if at == length and name == variant and base:
+        if at == length and name == variant and base and (seeds is None or int(seed) in seeds):
             found[int(seed)] = 100 * (final_loss(run) / final_loss(base) - 1)
     return found
 
@@ -66,7 +67,7 @@ def length_table(runs, study, length):
     for variant in study.VARIANTS:
         if variant in (BASE, study.CHECK) or (length, variant, study.SEEDS[0]) not in study.order():
             continue
-        found = changes(runs, length, variant)
+        found = changes(runs, length, variant, seeds=study.SEEDS)
         values = found.values()
         boundary = study.job_of((length, variant, 1))["pipeline"]["boundary"]
         rows.append([variant, f"{bytes_per_token(boundary, study.WIDTH):.1f}",

@@ -30,6 +30,8 @@ import boundary_report
 WIDTH = 256
 LENGTHS = {"short": 400, "long": 1200}  # steps
 SEEDS = (1, 2, 3)
+CLOSE = ("None", "Int8", "Int8Dynamic")  # so alike that three seeds cannot tell them apart
+CLOSE_SEEDS = tuple(range(1, 13))  # of these, short runs only
 BASE = "None"
 CHECK = "None-FP32"  # rounds otherwise than all others do: what chance alone makes of one seed
 FULL_RATE = ("Anchored-1x", "Anchored-1x-4Tokens", "Anchored-16x", "Anchored-16x-4Tokens")
@@ -80,6 +82,7 @@ def order():
     wanted += [("long", name, 1) for name in (*thin[1:], *rounded)]
     wanted += [(length, name, seed) for length in LENGTHS for seed in SEEDS for name in VARIANTS
                if not (length == "long" and name.endswith("-FullRate"))]
+    wanted += [("short", name, seed) for seed in CLOSE_SEEDS for name in CLOSE]
     return list(dict.fromkeys(wanted))
 
 
