@@ -16,6 +16,9 @@ namespace {
 /// for each sum that it has begun; beyond this the sum is asked for again, when it does not end.
 constexpr std::uint64_t kEarlyBytesMax = 4ull << 30;
 
+/// What a sum's key or chunk says of the sum, whichever the attempt.
+auto SumOf(const auto& named) { return std::tie(named.generation, named.step, named.group); }
+
 }  // namespace
 
 Reducing::Reducing(WorkerId self, WorkerCounters* counters, Done done)
@@ -29,16 +32,8 @@ void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model
                      std::uint64_t group, model::GradientSum own, api::ReduceCodec codec) {
   loop_.Post([this, reduce, stage = std::move(stage), group, own = std::move(own), codec] {
     const Key key{reduce.generation, reduce.step, reduce.group, reduce.k};
-    std::erase_if(sums_, [&](const auto& entry) {
-      const Key& other = entry.first;
-      return std::tie(other.generation, other.step, other.group) ==
-             std::tie(key.generation, key.step, key.group);
-    });
-    outbox_->ForgetIf([&](const protocol::Message& message) {
-      const auto* chunk = std::get_if<ReduceChunk>(&message);
-      return chunk != nullptr && std::tie(chunk->generation, chunk->step, chunk->group) ==
-                                     std::tie(key.generation, key.step, key.group);
-    });
+    std::erase_if(sums_, [&](const auto& entry) { return SumOf(entry.first) == SumOf(key); });
+    ForgetChunks([&](const ReduceChunk& chunk) { return SumOf(chunk) == SumOf(key); });
     Sum& sum = sums_[key] = {MakeReduceCodec(codec), nullptr, stage, group, own};
     sum.reduce = std::make_unique<GroupReduce>(
         reduce, self_, own, buffers_,
@@ -90,9 +85,7 @@ void Reducing::Take(const WorkerId& from, const ReduceChunk& chunk, Bytes payloa
   const auto it = sums_.find(key);
   if (it == sums_.end()) {
     const auto later = sums_.upper_bound(key);
-    if (later != sums_.end() &&
-        std::tie(later->first.generation, later->first.step, later->first.group) ==
-            std::tie(key.generation, key.step, key.group)) {
+    if (later != sums_.end() && SumOf(later->first) == SumOf(key)) {
       counters_->refused.Add("late chunk");
       return;
     }
@@ -129,10 +122,17 @@ void Reducing::Abandon(protocol::Generation generation, protocol::Step step) {
     std::erase_if(sums_, [&](const auto& entry) {
       return entry.first.generation == generation && entry.first.step == step;
     });
-    outbox_->ForgetIf([&](const protocol::Message& message) {
-      const auto* chunk = std::get_if<ReduceChunk>(&message);
-      return chunk != nullptr && chunk->generation == generation && chunk->step == step;
+    ForgetChunks([&](const ReduceChunk& chunk) {
+      return chunk.generation == generation && chunk.step == step;
     });
+  });
+}
+
+void Reducing::ForgetChunks(const std::function<bool(const ReduceChunk&)>& unwanted) {
+  if (!outbox_) return;
+  outbox_->ForgetIf([&](const protocol::Message& message) {
+    const auto* chunk = std::get_if<ReduceChunk>(&message);
+    return chunk != nullptr && unwanted(*chunk);
   });
 }
 
@@ -158,12 +158,7 @@ std::shared_future<void> Reducing::ForgetBefore(protocol::Generation generation)
   loop_.Post([this, generation, done] {
     RaiseFloor(generation, protocol::Step(0));
     std::erase_if(residuals_, [&](const auto& entry) { return entry.first.first < generation; });
-    if (outbox_) {
-      outbox_->ForgetIf([&](const protocol::Message& message) {
-        const auto* chunk = std::get_if<ReduceChunk>(&message);
-        return chunk != nullptr && chunk->generation < generation;
-      });
-    }
+    ForgetChunks([&](const ReduceChunk& chunk) { return chunk.generation < generation; });
     done->set_value();
   });
   return done->get_future().share();

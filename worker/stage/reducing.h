@@ -87,6 +87,8 @@ class Reducing {
   };
 
   // On the loop.
+  /// Of those that wait to be sent.
+  void ForgetChunks(const std::function<bool(const protocol::ReduceChunk&)>& unwanted);
   /// What is below the floor is over.
   void RaiseFloor(protocol::Generation generation, protocol::Step step);
   void Take(const protocol::WorkerId& from, const protocol::ReduceChunk& chunk, Bytes payload);
