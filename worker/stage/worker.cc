@@ -132,7 +132,8 @@ void Worker::OnPeerDown(const WorkerId& peer, const Status& why) {
       outbox_->Forget(peer);  // the next one asks for what it needs
       return;
     }
-    if (!IsMember(peer)) outbox_->Forget(peer);  // a joiner; if it comes again, it asks again
+    if (FindMember(peer) == nullptr)
+      outbox_->Forget(peer);  // a joiner; if it comes again, it asks again
     if (state_fetch_) state_fetch_->OnDonorLost(peer, now);
     std::vector<GradientFetch*> fetches;  // one may end, and with it another may begin
     for (const auto& [step, fetch] : gradient_fetches_) fetches.push_back(fetch.get());
@@ -218,11 +219,10 @@ Status Worker::CheckReady(Duration limit) {
 
 Status Worker::Readiness() const {
   if (!replica_) return Unavailable(job_ ? "loading its state" : "waiting for the trainer");
-  const bool member = std::any_of(
-      roster_.members.begin(), roster_.members.end(), [&](const protocol::Member& member) {
-        return member.id == options_.id && member.incarnation == options_.incarnation;
-      });
-  if (!member) return Unavailable("not in the roster yet");
+  const protocol::Member* self = FindMember(options_.id);
+  if (self == nullptr || self->incarnation != options_.incarnation) {
+    return Unavailable("not in the roster yet");
+  }
   if (leave_by_) return Unavailable("leaving");
   if (replica_->version().value + 1 < decided_.value) {
     return Unavailable("at version " + std::to_string(replica_->version().value) + " of " +
@@ -446,16 +446,15 @@ void Worker::ConnectTo(const std::vector<protocol::Member>& members) {
   }
 }
 
-bool Worker::IsMember(const WorkerId& peer) const {
-  return std::any_of(roster_.members.begin(), roster_.members.end(),
-                     [&](const protocol::Member& member) { return member.id == peer; });
+const protocol::Member* Worker::FindMember(const WorkerId& id) const {
+  const auto found = std::find_if(roster_.members.begin(), roster_.members.end(),
+                                  [&](const protocol::Member& member) { return member.id == id; });
+  return found == roster_.members.end() ? nullptr : &*found;
 }
 
 std::string Worker::RegionOf(const WorkerId& peer) const {
-  for (const protocol::Member& member : roster_.members) {
-    if (member.id == peer) return member.region;
-  }
-  return "";
+  const protocol::Member* member = FindMember(peer);
+  return member == nullptr ? "" : member->region;
 }
 
 void Worker::Drop(const WorkerId& peer) {

@@ -108,7 +108,8 @@ class Worker : public net::EndpointHandler {
   void ForgetEverything();
   void ConnectTo(const std::vector<protocol::Member>& members);
   void Drop(const protocol::WorkerId& peer);
-  bool IsMember(const protocol::WorkerId& peer) const;
+  /// In the roster; null: it is not.
+  const protocol::Member* FindMember(const protocol::WorkerId& id) const;
   /// Of a member of the roster; empty for others.
   std::string RegionOf(const protocol::WorkerId& peer) const;
   void Send(const protocol::WorkerId& to, net::Lane lane, protocol::Message message, Bytes payload);
