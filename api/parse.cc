@@ -120,6 +120,7 @@ static void Describe(Archive& a, Pipeline& pipeline) {
   a.Field("stages", pipeline.stages);
   a.Field("minReplicasPerStage", pipeline.minReplicasPerStage);
   a.Field("residency", pipeline.residency);
+  a.Field("inFlightMax", pipeline.inFlightMax);
   a.Object("boundary", pipeline.boundary);
 }
 

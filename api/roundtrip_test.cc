@@ -103,7 +103,7 @@ SwarmJob AnyJob() {
                     FiniteDouble()};
   spec.schedule = {Either(ScheduleType::kCosine, ScheduleType::kConstant), Number(),
                    FiniteDouble()};
-  spec.pipeline = {Number(), Number(), Residency::kResident, AnyBoundary()};
+  spec.pipeline = {Number(), Number(), Residency::kResident, Number(), AnyBoundary()};
   spec.checkpoint = {"s3://bucket/runs", Number(), Number()};
   spec.workers = {Number() | 1, Number() | 1, {R"({"spec":{}})"}, {AnyPool(), AnyPool()}};
   spec.trainer.podTemplate.text = *rc::gen::element("", R"({"metadata":{}})");

@@ -162,6 +162,10 @@ struct Pipeline {
   std::uint64_t stages = 1;
   std::uint64_t minReplicasPerStage = 1;
   Residency residency = Residency::kResident;
+  /// Microbatches that a worker holds between forward and backward, each with what its forward
+  /// keeps for the backward, if that is more than its device has room for. 0: as many as keep it
+  /// busy, given how far apart the stages are.
+  std::uint64_t inFlightMax = 0;
   Boundary boundary;
   bool operator==(const Pipeline&) const = default;
 };

@@ -122,6 +122,7 @@ void JudgePipeline(Judge& judge, const Pipeline& pipeline, const Workers& worker
                  "is " + Text(workers.replicas),
                  "at least stages × minReplicasPerStage (" + Text(needed) + ")");
   }
+  judge.Range("spec.pipeline.inFlightMax", pipeline.inFlightMax, std::uint64_t{0}, kBatchMax);
   judge.Range("spec.workers.minReplicas", workers.minReplicas, std::uint64_t{0}, kReplicasMax);
   judge.Expect(workers.minReplicas <= workers.replicas, "spec.workers.minReplicas",
                "is " + Text(workers.minReplicas),

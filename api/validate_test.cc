@@ -82,6 +82,7 @@ const std::vector<Wrong> kWrong = {
     {{"pipeline.stages=5"}, "spec.pipeline.stages"},
     {{"pipeline.stages=0"}, "spec.pipeline.stages"},
     {{"pipeline.residency=Swap"}, "spec.pipeline.residency"},
+    {{"pipeline.inFlightMax=1048577"}, "spec.pipeline.inFlightMax"},
     {{"pipeline.boundary.codec=subspace"}, "spec.pipeline.boundary.codec"},
     {{"pipeline.boundary.codec=Subspace"}, "spec.pipeline.boundary.rank"},
     {{"pipeline.boundary.codec=Anchored", "pipeline.boundary.rank=9999"},

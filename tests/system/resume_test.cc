@@ -1,4 +1,7 @@
 // A run that was stopped goes on, with other stages and replicas, as if nothing had been.
+#include <filesystem>
+#include <set>
+
 #include "tests/system/system_test.h"
 
 namespace swarm::tests {
@@ -6,7 +9,17 @@ namespace {
 
 using testing::HasSubstr;
 
-class SystemResumeTest : public SystemTest, public testing::WithParamInterface<api::StepMode> {};
+class SystemResumeTest : public SystemTest, public testing::WithParamInterface<api::StepMode> {
+ protected:
+  /// Of the files in a folder.
+  std::set<std::string> Names(const std::string& folder) const {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(Path(folder))) {
+      names.insert(entry.path().filename());
+    }
+    return names;
+  }
+};
 
 TEST_P(SystemResumeTest, AnInterruptedRunGoesOnWithOtherStagesAndReplicas) {
   job_.spec.training.stepMode = GetParam();
@@ -36,6 +49,15 @@ TEST_P(SystemResumeTest, AnInterruptedRunGoesOnWithOtherStagesAndReplicas) {
   EXPECT_EQ(Content("out/steps.jsonl"), steps);
   EXPECT_THAT(Output(), testing::ContainsRegex("Succeeded after [0-9]+s: step " +
                                                std::to_string(done + 8) + "/"));
+
+  // Another model may not go on from here, and ends nobody who does.
+  const auto claims = Names("out/checkpoints/trainers");
+  EXPECT_EQ(claims.size(), 1u);
+  job_.spec.model.config.rope_theta = 20000;
+  StartRun({"--resume", "--set", "pipeline.stages=1", "--workers", "1"});
+  EXPECT_EQ(ExitCode(), 2) << Output();
+  EXPECT_THAT(Output(), HasSubstr("rope_theta"));
+  EXPECT_EQ(Names("out/checkpoints/trainers"), claims);
 }
 
 INSTANTIATE_TEST_SUITE_P(, SystemResumeTest,

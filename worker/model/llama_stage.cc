@@ -19,15 +19,19 @@
 namespace swarm::model {
 namespace {
 
+constexpr const char* kLessMemory =
+    "; pipeline.inFlightMax bounds how many microbatches a worker holds at once";
+
 /// Runs `body`; what libtorch throws becomes a Status.
 template <typename Body>
 auto Guarded(const char* what, Body body) -> decltype(body()) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
-    return ResourceExhausted(std::string(what) + ": out of memory");
+    return ResourceExhausted(std::string(what) + ": out of memory" + kLessMemory);
   } catch (const c10::OutOfMemoryError& error) {
-    return ResourceExhausted(std::string(what) + ": " + error.what_without_backtrace());
+    return ResourceExhausted(std::string(what) + ": " + error.what_without_backtrace() +
+                             kLessMemory);
   } catch (const c10::Error& error) {
     return Internal(std::string(what) + ": " + error.what_without_backtrace());
   } catch (const std::exception& error) {

@@ -28,7 +28,7 @@ Coordinator::Coordinator(CoordinatorOptions options, Timepoint now)
       groups_(
           ComputeReduceGroups(options_.replicas.size(), options_.tied_head, options_.shared_basis)),
       generation_(options_.generation),
-      router_(MixName(options_.seed, "router"), options_.replicas.size()),
+      router_(MixName(options_.seed, "router"), options_.replicas.size(), options_.in_flight_max),
       phase_(options_.take_over ? Phase::kTakingOver : Phase::kWaiting),
       phase_since_(now),
       version_(options_.first_version),

@@ -130,6 +130,7 @@ struct CoordinatorOptions {
   Generation generation;
   std::vector<std::uint64_t> replicas;  ///< wanted at the start, per stage
   std::uint64_t microbatches = 1;       ///< M
+  std::uint64_t in_flight_max = 0;      ///< of a worker (Router); 0: any number
   std::uint64_t max_steps = 1;
   bool delayed = false;
   bool tied_head = false;
@@ -217,17 +218,18 @@ class Coordinator {
   };
   struct Leave {
     Timepoint deadline;
-    std::map<Step, WorkerId> heirs;  // asked to take the step's sums
-    std::map<Step, bool> held;
-    struct Asked {
-      Timepoint since;
-      int tries = 0;
+    /// Of a step's sums.
+    struct Parcel {
+      WorkerId heir;
+      Timepoint asked;    // last
+      int tries = 0;      // after the first
+      bool held = false;  // by the heir
     };
-    std::map<Step, Asked> asked;
+    std::map<Step, Parcel> parcels;
     /// Of the parcel that was asked for most often.
     int tries() const {
       int most = 0;
-      for (const auto& [step, last] : asked) most = std::max(most, last.tries);
+      for (const auto& [step, parcel] : parcels) most = std::max(most, parcel.tries);
       return most;
     }
     std::optional<StageIndex> to;  // a move: it comes back as a replica of this stage

@@ -94,7 +94,7 @@ void Coordinator::GiveUpMoves(Timepoint now, Orders& orders) {
   std::erase_if(moves_, [&](const auto& m) { return now - m.second.second >= kMovePatience; });
   for (auto& [id, worker] : workers_) {
     if (!worker.leave || !worker.leave->IsMove() || now < worker.leave->deadline) continue;
-    for (const auto& [step, heir] : worker.leave->heirs) {
+    for (const auto& [step, parcel] : worker.leave->parcels) {
       orders.push_back(order::Tell{id, Thaw{options_.term, generation_, step}});
     }
     worker.leave.reset();

@@ -155,9 +155,7 @@ bool Coordinator::CommitIfReduced(Timepoint now, Orders& orders) {
                                                      " are not finite; the weights stay"});
   }
   for (auto& [id, worker] : workers_) {
-    if (!worker.leave) continue;
-    worker.leave->heirs.erase(record.step);
-    worker.leave->asked.erase(record.step);
+    if (worker.leave) worker.leave->parcels.erase(record.step);
   }
   AfterCommit(orders);
   return true;

@@ -388,27 +388,27 @@ void Coordinator::AdvanceLeave(WorkerId id, Worker& worker, Timepoint now, Order
     if (IsVoiding(state, stage) || IsReducing(state, stage)) {
       return;  // its commit, or the end of the repair, comes first
     }
-    const auto asked = leave.heirs.find(step);
-    if (asked == leave.heirs.end() || !workers_.contains(asked->second)) {
-      leave.heirs[step] = *heir;
-      leave.held[step] = false;
-      leave.asked[step] = {now};
-      orders.push_back(order::Tell{id, HandOver{options_.term, generation_, step, *heir}});
-    } else if (Leave::Asked& last = leave.asked[step];
-               !leave.held[step] &&
-               now - last.since >= options_.patience.hand_over * (1 << last.tries)) {
-      last = {now, last.tries + 1};  // a piece may be lost
-      orders.push_back(order::Tell{id, HandOver{options_.term, generation_, step, asked->second}});
+    Leave::Parcel& parcel = leave.parcels[step];
+    const bool is_new = !workers_.contains(parcel.heir);
+    if (is_new) parcel = {.heir = *heir, .asked = now};
+    const bool is_late =
+        !parcel.held && now - parcel.asked >= options_.patience.hand_over * (1 << parcel.tries);
+    if (is_late) {  // a piece may be lost
+      parcel.asked = now;
+      ++parcel.tries;
     }
-    held &= leave.held[step];
+    if (is_new || is_late) {
+      orders.push_back(order::Tell{id, HandOver{options_.term, generation_, step, parcel.heir}});
+    }
+    held &= parcel.held;
   }
   if (!held) return;
   std::vector<Adoption> adoptions;
   for (auto& [step, state] : steps_) {
-    const auto asked = leave.heirs.find(step);
-    if (asked == leave.heirs.end()) continue;
-    adoptions.push_back({id, asked->second, step});
-    state.ledger.HandOver(id, asked->second);
+    const auto parcel = leave.parcels.find(step);
+    if (parcel == leave.parcels.end()) continue;
+    adoptions.push_back({id, parcel->second.heir, step});
+    state.ledger.HandOver(id, parcel->second.heir);
   }
   const std::optional<StageIndex> to = leave.to;
   if (to) {
@@ -433,12 +433,12 @@ void Coordinator::OnParcelHeld(const WorkerId& from, const ParcelHeld& held, Tim
     return;
   }
   Leave& leave = *donor->second.leave;
-  const auto heir = leave.heirs.find(held.step);
-  if (heir == leave.heirs.end() || heir->second != from) return;
+  const auto parcel = leave.parcels.find(held.step);
+  if (parcel == leave.parcels.end() || parcel->second.heir != from) return;
   ClaimSet claims{donor->second.member.stage, {}};
   for (const Contribution& c : held.contributions) claims.microbatches.push_back(c.microbatch);
   if (claims != step->second.ledger.ClaimsOf(claims.stage, held.donor)) return;
-  leave.held[held.step] = true;
+  parcel->second.held = true;
   Advance(now, orders);
 }
 
@@ -462,7 +462,7 @@ bool Coordinator::IsHandedOver(Step step, StageIndex stage) const {
     const auto& leave = workers_.at(id).leave;
     if (!leave) return false;
     const bool has_some = !steps_.at(step).ledger.ClaimsOf(stage, id).microbatches.empty();
-    return leave->heirs.contains(step) || (heir && has_some && may_ask);
+    return leave->parcels.contains(step) || (heir && has_some && may_ask);
   });
 }
 

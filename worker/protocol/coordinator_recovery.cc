@@ -48,10 +48,10 @@ void Coordinator::ForgetWorker(const WorkerId& id, Orders& orders) {
   }
   for (auto& [other, worker] : workers_) {
     if (!worker.leave) continue;
-    std::erase_if(worker.leave->heirs, [&](const auto& heir) {
-      if (heir.second != id) return false;
+    std::erase_if(worker.leave->parcels, [&](const auto& parcel) {
+      if (parcel.second.heir != id) return false;
       // Until there is another heir the donor goes on.
-      orders.push_back(order::Tell{other, Thaw{options_.term, generation_, heir.first}});
+      orders.push_back(order::Tell{other, Thaw{options_.term, generation_, parcel.first}});
       return true;
     });
   }
@@ -238,7 +238,7 @@ void Coordinator::VoidWorker(const WorkerId& worker, Step step, StepState& state
   const Attempt number = NextAttempt();
   LoseCells(state, worker);
   state.voiding[worker] = {number, now + options_.patience.revoke};
-  if (auto& leave = workers_.at(worker).leave) leave->heirs.erase(step);
+  if (auto& leave = workers_.at(worker).leave) leave->parcels.erase(step);
   orders.push_back(order::Tell{
       worker, Void{options_.term, generation_, step, number, state.levels[stage.value]}});
 }

@@ -460,6 +460,7 @@ Actions Replica::OnVoid(const Void& message) {
     StepState& step = steps_[message.step];
     step.folded.clear();
     step.groups.clear();
+    step.handed_over = false;  // nothing is left of what was
     std::erase_if(early_reduces_, [&](auto& entry) { return entry.first.first == message.step; });
     step.floor = message.number;
     step.level = message.level;

@@ -290,6 +290,12 @@ TEST_F(ReplicaRecoveryTest, WhoseHeirIsLostFoldsAgainWhenItIsThawed) {
   EXPECT_EQ(Why(replica().OnForward(kBelow, Frame(0))), "accepted");
 }
 
+TEST_F(ReplicaRecoveryTest, WhoseSumsAreVoidAfterItHasHandedThemOverFoldsAgain) {
+  (void)replica().OnHandOver({Term(1), Generation(0), Step(0), kOther});
+  (void)replica().OnVoid({Term(1), Generation(0), Step(0), Attempt{Term(1), 1}, 0});
+  EXPECT_EQ(Why(replica().OnForward(kBelow, Frame(0, 9))), "accepted");
+}
+
 // ---- takeover ----
 
 TEST_F(ReplicaRecoveryTest, ATakeoverClosesWhatIsOpenAndTellsWhatIsHeld) {

@@ -17,14 +17,15 @@ std::vector<std::uint64_t> ComputeInFlightLimits(const std::vector<std::uint64_t
 
 std::uint64_t ComputeInFlightLimit(double service, double stay, std::uint64_t without,
                                    std::uint64_t stages) {
-  constexpr double kWaiting = 2;
   const std::uint64_t most = std::max(without, kInFlightPerStage * stages);
   if (!(service > 0) || !(stay > 0)) return without;
-  const double wanted = std::min(std::ceil(stay / service) + kWaiting, static_cast<double>(most));
+  const double waiting = 2 * static_cast<double>(stages);
+  const double wanted = std::min(std::ceil(stay / service) + waiting, static_cast<double>(most));
   return std::max(without, static_cast<std::uint64_t>(wanted));
 }
 
-Router::Router(std::uint64_t seed, std::uint64_t stages) {
+Router::Router(std::uint64_t seed, std::uint64_t stages, std::uint64_t in_flight_max)
+    : in_flight_max_(in_flight_max) {
   for (std::uint64_t s = 0; s < stages; ++s) wiring_.emplace_back(MixAll(seed, s));
 }
 
@@ -51,6 +52,7 @@ void Router::UpdateLimit(const WorkerId& worker, Load& load) const {
   const Wiring& wiring = wiring_.at(load.stage);
   const double service = wiring.IsMeasured(worker) ? wiring.EstimateSeconds(worker) : 0;
   load.limit = ComputeInFlightLimit(service, load.stay, load.limit_unmeasured, wiring_.size());
+  if (in_flight_max_ > 0) load.limit = std::min(load.limit, in_flight_max_);
 }
 
 bool Router::Admissible(const WorkerId& worker, bool repair) const {

@@ -13,7 +13,8 @@ namespace swarm::protocol {
 
 class Router {
  public:
-  Router(std::uint64_t seed, std::uint64_t stages);
+  /// No worker is ever given more than `in_flight_max` at once, but for a repair; 0: any number.
+  Router(std::uint64_t seed, std::uint64_t stages, std::uint64_t in_flight_max = 0);
 
   /// Sets the replicas of each stage and with them the in-flight limits.
   void SetReplicas(const std::vector<std::vector<WorkerId>>& replicas_per_stage);
@@ -55,6 +56,7 @@ class Router {
   void UpdateLimit(const WorkerId& worker, Load& load) const;
   bool Admissible(const WorkerId& worker, bool repair) const;
 
+  const std::uint64_t in_flight_max_;
   std::vector<Wiring> wiring_;  // per stage
   std::map<WorkerId, Load> loads_;
 };
@@ -68,10 +70,13 @@ std::vector<std::uint64_t> ComputeInFlightLimits(const std::vector<std::uint64_t
 
 /// The same of a worker that is measured, so that it never waits for bytes that could have been
 /// there (rule 24): what it works through, at `service` seconds each, in the time `stay` from when
-/// a microbatch is drawn to when the worker is done with it, on an idle swarm; and two that wait.
-/// Whatever lies on the way counts, computing, rates and round trips. Not less than `without`, the
-/// limit without a measurement, and not more than kInFlightPerStage for each of the stages, so that
-/// memory stays bounded (rule 26).
+/// a microbatch is drawn to when the worker is done with it, on an idle swarm; and a forward and a
+/// backward that wait at each of the stages: no two computations or transfers take the same time,
+/// and whoever is late leaves those behind it without work unless something waits there. (Also for
+/// the last stage, whose microbatches wait as forwards only: backwards go first everywhere, so
+/// that nearly all waiting is done on the way there.) Whatever lies on the way counts, computing,
+/// rates and round trips. Not less than `without`, the limit without a measurement, and not more
+/// than kInFlightPerStage for each of the stages, so that memory stays bounded (rule 26).
 std::uint64_t ComputeInFlightLimit(double service, double stay, std::uint64_t without,
                                    std::uint64_t stages);
 inline constexpr std::uint64_t kInFlightPerStage = 16;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <random>
 #include <string>
 
 namespace swarm::protocol {
@@ -36,8 +37,8 @@ TEST(RouterTest, DrawsStopAtTheLimitAndGoOnAfterARelease) {
 }
 
 TEST(RouterTest, WhoIsMeasuredHoldsWhatItWorksThroughWhileAMicrobatchIsOnItsWay) {
-  EXPECT_EQ(ComputeInFlightLimit(0.05, 1.0, 2, 4), 22u);
-  EXPECT_EQ(ComputeInFlightLimit(0.05, 1.01, 2, 4), 23u) << "a part of one keeps it waiting too";
+  EXPECT_EQ(ComputeInFlightLimit(0.05, 1.0, 2, 4), 28u);
+  EXPECT_EQ(ComputeInFlightLimit(0.05, 1.01, 2, 4), 29u) << "a part of one keeps it waiting too";
   EXPECT_EQ(ComputeInFlightLimit(0.05, 1.0, 30, 4), 30u) << "never less than without";
   EXPECT_EQ(ComputeInFlightLimit(1e-6, 1.0, 2, 4), 4 * kInFlightPerStage) << "memory is bounded";
   EXPECT_EQ(ComputeInFlightLimit(0, 1.0, 2, 4), 2u);
@@ -53,22 +54,28 @@ TEST(RouterTest, ALongWayRaisesTheLimitAndWaitingOnItDoesNot) {
   EXPECT_EQ(router.limit(b), before) << "how long it works is not known yet";
   router.MeasureForward(b, 0.02);
   router.MeasureBackward(b, 0.03);
-  EXPECT_EQ(router.limit(b), 18u);
+  EXPECT_EQ(router.limit(b), 20u);
   router.MeasureStay(b, 3.0);
-  EXPECT_EQ(router.limit(b), 18u);
+  EXPECT_EQ(router.limit(b), 20u);
   router.MeasureStay(b, 0.5);
-  EXPECT_EQ(router.limit(b), 12u);
+  EXPECT_EQ(router.limit(b), 14u);
   router.SetReplicas({{a}, {b}});
-  EXPECT_EQ(router.limit(b), 12u) << "who stays keeps its measurements";
+  EXPECT_EQ(router.limit(b), 14u) << "who stays keeps its measurements";
   EXPECT_EQ(router.limit(a), 4u);
 }
 
 /// A swarm of one worker a stage in virtual time: hops take `hop` seconds, a worker does one thing
-/// at a time and backwards first. Returns how much of the time the last stage worked, once warm.
+/// at a time and backwards first. Hops and computations take up to `spread` of that longer, no two
+/// alike. Returns how much of the time the last stage worked, once warm.
 class Pipeline {
  public:
-  Pipeline(std::uint64_t stages, double service, double hop)
-      : service_(service), hop_(hop), router_(1, stages), free_at_(stages), busy_(stages) {
+  Pipeline(std::uint64_t stages, double service, double hop, double spread = 0)
+      : service_(service),
+        hop_(hop),
+        spread_(spread),
+        router_(1, stages),
+        free_at_(stages),
+        busy_(stages) {
     std::vector<std::vector<WorkerId>> replicas;
     for (std::uint64_t s = 0; s < stages; ++s) replicas.push_back({Name(s)});
     router_.SetReplicas(replicas);
@@ -104,14 +111,16 @@ class Pipeline {
     while (router_.Draw()) Arrive(now + hop_, {0, false, false, now});
     most_ = std::max(most_, router_.in_flight(Name(0)));
   }
-  void Arrive(double at, Event event) { agenda_.emplace(at, event); }
+  void Arrive(double at, Event event) { agenda_.emplace(at + hop_ * Extra(), event); }
+  double Extra() { return spread_ * static_cast<double>(random_() % 1000) / 1000; }
   void Do(double now, Event event) {
     const std::uint64_t s = event.stage, last = free_at_.size() - 1;
     const double length = event.backward ? service_ * 2 / 3 : service_ / 3;
     if (!event.done) {
+      const double lasts = length * (1 + Extra());
       const double begin = std::max(now, free_at_[s]);
-      free_at_[s] = begin + length;
-      busy_[s] += length;
+      free_at_[s] = begin + lasts;
+      busy_[s] += lasts;
       event.done = true;
       agenda_.emplace(free_at_[s], event);
       return;
@@ -130,7 +139,8 @@ class Pipeline {
     Issue(now);
   }
 
-  const double service_, hop_;
+  const double service_, hop_, spread_;
+  std::mt19937 random_{7};
   Router router_;
   std::vector<double> free_at_, busy_;
   std::multimap<double, Event> agenda_;
@@ -142,8 +152,29 @@ TEST(RouterTest, NoStageIdlesHoweverFarApartTheStagesAre) {
     Pipeline pipeline(4, 0.064, hop);
     EXPECT_GT(pipeline.UtilisationOfTheLast(120), 0.99) << hop << " s between stages";
     const double on_the_way = 4 * 0.064 + 8 * hop;
-    EXPECT_LE(static_cast<double>(pipeline.most_in_flight()), on_the_way / 0.064 + 6)
+    EXPECT_LE(static_cast<double>(pipeline.most_in_flight()), on_the_way / 0.064 + 1 + 8)
         << hop << " s between stages";
+  }
+}
+
+TEST(RouterTest, NoStageIdlesWhereNoTwoHopsAndComputationsTakeTheSameTime) {
+  for (const double hop : {0.005, 0.08, 0.2}) {
+    Pipeline pipeline(4, 0.064, hop, 1.0);
+    EXPECT_GT(pipeline.UtilisationOfTheLast(600), 0.9) << hop << " s between stages";
+  }
+}
+
+TEST(RouterTest, WhereTheDeviceHasNoRoomForMoreTheJobSetsTheLimit) {
+  Router router(1, 2, 3);
+  const WorkerId a("a"), b("b");
+  router.SetReplicas({{a}, {b}});
+  EXPECT_EQ(router.limit(a), 3u);
+  EXPECT_EQ(router.limit(b), 2u) << "as without";
+  for (const WorkerId& worker : {a, b}) {
+    router.MeasureStay(worker, 0.8);
+    router.MeasureForward(worker, 0.02);
+    router.MeasureBackward(worker, 0.03);
+    EXPECT_EQ(router.limit(worker), 3u);
   }
 }
 

@@ -133,7 +133,9 @@ Result<Beginning> Trainer::PrepareStorage() {
   ASSIGN_OR_RETURN(data_, JobData::Open(options_.job));
   const bool resume = options_.resume || options_.term.value > 1;
   // First a look: who may not begin here must not end the one that is at work.
-  RETURN_IF_ERROR(FindBeginning(options_.job, resume).status());
+  ASSIGN_OR_RETURN(const Beginning found, FindBeginning(options_.job, resume));
+  api::SwarmJob resolved = options_.job;
+  RETURN_IF_ERROR(ResolveBoundary(&resolved, options_.replicas.size(), found));
   const Status claimed = ClaimCheckpoints();
   const bool refused = claimed.code() == StatusCode::kPermissionDenied ||
                        claimed.code() == StatusCode::kUnauthenticated ||
@@ -174,6 +176,7 @@ Status Trainer::Prepare() {
       .take_over = options_.term.value > 1,
       .replicas = options_.replicas,
       .microbatches = options_.job.microbatches(),
+      .in_flight_max = spec.pipeline.inFlightMax,
       .max_steps = spec.training.maxSteps,
       .delayed = spec.training.stepMode == api::StepMode::kDelayed,
       .tied_head = spec.model.config.tie_word_embeddings,
