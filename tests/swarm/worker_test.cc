@@ -109,9 +109,9 @@ class WorkerTest : public testing::Test {
     job.spec.pipeline.boundary.layers.emplace();
     trainer_.Say(Welcome{.term = kTerm, .job_json = api::ToJsonText(job), .stage_count = 1});
     trainer_.Await<Ready>();
-    trainer_.Say(Roster{
-        .term = kTerm, .epoch = Epoch(1), .members = {{.id = kWorker,
-                                                       .incarnation = hello.incarnation}}});
+    trainer_.Say(Roster{.term = kTerm,
+                        .epoch = Epoch(1),
+                        .members = {{.id = kWorker, .incarnation = hello.incarnation}}});
   }
 
   /// The whole model's pass of a microbatch.
@@ -210,14 +210,14 @@ TEST_F(WorkerTest, APeerMayCallBeforeTheEndpointIsInstalled) {
   auto early = network_.CreateEndpoint(WorkerId("v"), &recorder);
   ASSERT_TRUE(early.ok());
   (*early)->Connect(kWorker, {});
-  auto worker = stage::Worker::Start(
-      {.id = kWorker, .trainer = trainer::kTrainerId}, [&](net::EndpointHandler* handler) {
-        auto endpoint = network_.CreateEndpoint(kWorker, handler);
-        EXPECT_TRUE(recorder.WaitForEvent("up w"));
-        handler->OnPeerUp(WorkerId("v"));
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-        return endpoint;
-      });
+  auto worker = stage::Worker::Start({.id = kWorker, .trainer = trainer::kTrainerId},
+                                     [&](net::EndpointHandler* handler) {
+                                       auto endpoint = network_.CreateEndpoint(kWorker, handler);
+                                       EXPECT_TRUE(recorder.WaitForEvent("up w"));
+                                       handler->OnPeerUp(WorkerId("v"));
+                                       std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                                       return endpoint;
+                                     });
   ASSERT_TRUE(worker.ok());
   EXPECT_EQ(trainer_.Await<Hello>().id, kWorker);
 }
