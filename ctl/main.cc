@@ -92,6 +92,9 @@ CLI::App* AddRun(CLI::App& app, RunOptions* options) {
   command->add_flag(
       "--no-restart", [options](std::int64_t) { options->restart = false; },
       "Do not replace lost workers");
+  command->add_flag(
+      "--no-moves", [options](std::int64_t) { options->moves = false; },
+      "Workers stay at their stages, however unevenly these are served");
   command->add_flag("--trace-progress", options->trace_progress,
                     "Write OUT/progress.jsonl, a line for each piece of work: for measurements");
   command->footer(std::string(kChaosGrammar));

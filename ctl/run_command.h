@@ -40,6 +40,7 @@ struct RunOptions {
   bool json = false;
   bool plaintext = false;
   bool trace_progress = false;
+  bool moves = true;  ///< workers move between stages
   std::string chaos;  ///< a script or a file with one (ctl/chaos.h); empty: no faults
   Duration restart_delay = std::chrono::seconds(1);  ///< from a worker's loss to its replacement
   bool restart = true;                               ///< lost workers are replaced

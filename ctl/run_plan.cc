@@ -60,6 +60,7 @@ WorkerSpec TrainerSpec(const RunPlan& plan, const std::optional<IdentityFiles>& 
   AppendChaos(plan, &spec.arguments);
   if (plan.resume) spec.arguments.push_back("--resume");
   if (plan.trace_progress) spec.arguments.push_back("--trace-progress");
+  if (!plan.moves) spec.arguments.insert(spec.arguments.end(), {"--balance", "None"});
   return spec;
 }
 

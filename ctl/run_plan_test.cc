@@ -40,6 +40,14 @@ TEST(RunPlanTest, ATrainerThatIsStartedAgainListensWhereItWas) {
   EXPECT_EQ(arguments.back(), "--resume");
 }
 
+TEST(RunPlanTest, WhereNobodyMovesTheTrainerIsToldSo) {
+  RunPlan plan = PlanOf();
+  plan.moves = false;
+  const auto arguments = TrainerSpec(plan, std::nullopt, 1, "").arguments;
+  EXPECT_EQ(*(arguments.end() - 2), "--balance");
+  EXPECT_EQ(arguments.back(), "None");
+}
+
 TEST(RunPlanTest, StartsAWorkerByTheContract) {
   const WorkerSpec spec = StageSpec(PlanOf(), std::nullopt, "worker-5", "127.0.0.1:4711");
   EXPECT_EQ(spec.name, "worker-5");
