@@ -8,7 +8,7 @@ namespace {
 
 using namespace swarm::simulation;
 
-int Run(const SweepOptions& options) {
+int Run(const SweepOptions& options, bool fingerprint) {
   if (options.verbose) {
     std::printf("%s\n", Describe(DrawScenario(options.first, options.wishes)).c_str());
   }
@@ -24,6 +24,7 @@ int Run(const SweepOptions& options) {
       number(result.seeds), number(options.first), number(result.failures.size()),
       number(result.events), number(result.commits), number(result.worker_processes),
       number(result.takeovers), number(result.rollbacks), result.seconds);
+  if (fingerprint) std::printf("fingerprint %016llx\n", number(result.fingerprint));
   return result.failures.empty() ? 0 : 1;
 }
 
@@ -33,6 +34,7 @@ int main(int argc, char** argv) {
   SweepOptions options;
   std::vector<std::string> mutations, kinds;
   std::string only;
+  bool fingerprint = false;
   for (std::uint64_t i = 0; i < kFaultKinds; ++i) {
     kinds.emplace_back(NameOf(static_cast<FaultKind>(i)));
   }
@@ -42,6 +44,9 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "Seeds at a time");
   app.add_option("--failures", options.failures_max, "Stop after so many");
   app.add_flag("--verbose", options.verbose, "Print every event (of one seed)");
+  app.add_flag("--fingerprint", fingerprint,
+               "Print a number that stands for all orders and actions: equal where nothing was decided "
+               "differently");
   app.add_option("--mutate", mutations, "Break these rules")->check(CLI::IsMember(MutationNames()));
   app.add_option("--faults", options.wishes.faults, "How many, instead of drawn");
   app.add_option("--stages", options.wishes.stages, "S, instead of drawn");
@@ -53,5 +58,5 @@ int main(int argc, char** argv) {
     if (kinds[i] == only) options.wishes.only = static_cast<FaultKind>(i);
   }
   for (const std::string& name : mutations) Mutate(name, &options.mutations);
-  return Run(options);
+  return Run(options, fingerprint);
 }

@@ -153,7 +153,8 @@ Outcome Simulation::Run() {
           .generations = store_.newest().generation.value + 1,
           .trainers = trainers_.size(),
           .incarnations = incarnations_,
-          .stopped = stopped_};
+          .stopped = stopped_,
+          .fingerprint = fingerprint_.value()};
 }
 
 void Simulation::CheckEnd() {

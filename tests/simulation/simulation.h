@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/simulation/durable_store.h"
+#include "tests/simulation/fingerprint.h"
 #include "tests/simulation/invariants.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/scenario.h"
@@ -25,6 +26,7 @@ struct Outcome {
   std::uint64_t trainers = 0;
   std::uint64_t incarnations = 0;  ///< worker processes there were
   bool stopped = false;            ///< ended early, because it was asked to
+  std::uint64_t fingerprint = 0;   ///< of all orders and actions
 };
 
 /// What all processes of a run share. Not thread-safe; one thread runs one simulation.
@@ -42,6 +44,7 @@ class Simulation {
   Network& network() { return network_; }
   Audit& audit() { return audit_; }
   DurableStore& store() { return store_; }
+  Fingerprint& fingerprint() { return fingerprint_; }
   const Bytes& Tokens(protocol::TaskKind kind, protocol::Step step, protocol::Microbatch m);
 
   /// Whether a disk is full now: not often enough to end the job.
@@ -77,6 +80,7 @@ class Simulation {
   const Reference reference_;
   Audit audit_;
   DurableStore store_;
+  Fingerprint fingerprint_;
   std::map<std::tuple<protocol::TaskKind, protocol::Step, protocol::Microbatch>, Bytes> tokens_;
   std::vector<Pid> workers_;
   std::vector<Pid> trainers_;

@@ -58,7 +58,16 @@ TEST(SimulationTest, ASeedIsTheSameRunEachTime) {
     const Outcome first = RunSeed(seed, {}, {}, false), second = RunSeed(seed, {}, {}, false);
     EXPECT_EQ(first.events, second.events) << "seed " << seed;
     EXPECT_EQ(first.seconds, second.seconds) << "seed " << seed;
+    EXPECT_EQ(first.fingerprint, second.fingerprint) << "seed " << seed;
   }
+}
+
+TEST(SimulationTest, AnotherDecisionIsAnotherFingerprint) {
+  SweepOptions options{.count = 50, .threads = kThreads, .failures_max = 50};
+  const std::uint64_t as_it_is = Sweep(options).fingerprint;
+  EXPECT_EQ(Sweep(options).fingerprint, as_it_is) << "seeds may run in any order";
+  options.mutations.coordinator.revoke_before_reissue = false;
+  EXPECT_NE(Sweep(options).fingerprint, as_it_is);
 }
 
 class FaultTest : public ::testing::TestWithParam<std::uint64_t> {};

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <thread>
 
+#include "base/rng.h"
+
 namespace swarm::simulation {
 
 SweepResult Sweep(const SweepOptions& options) {
@@ -19,6 +21,7 @@ SweepResult Sweep(const SweepOptions& options) {
       const Outcome outcome = RunSeed(seed, options.wishes, options.mutations, options.verbose);
       const std::lock_guard lock(mutex);
       ++result.seeds;
+      result.fingerprint += MixAll(seed, outcome.fingerprint);
       result.events += outcome.events;
       result.commits += outcome.decisions;
       result.worker_processes += outcome.incarnations;

@@ -26,6 +26,7 @@ struct SeedFailure {
 struct SweepResult {
   std::vector<SeedFailure> failures;  ///< ordered by seed
   std::uint64_t seeds = 0;            ///< that were run
+  std::uint64_t fingerprint = 0;      ///< of all seeds, in whatever order they ran
   std::uint64_t events = 0, commits = 0, worker_processes = 0, takeovers = 0, rollbacks = 0;
   double seconds = 0;
 };

@@ -117,6 +117,7 @@ void TrainerProcess::Carry(protocol::Orders orders) {
   for (std::size_t i = 0; i < last && !gone_; ++i) {
     world_.Log(world_.name(pid_).value,
                [&] { return "  does " + simulation::Describe(orders[i]); });
+    simulation_.fingerprint().Add(orders[i]);
     std::visit([this](const auto& o) { Do(o); }, orders[i]);
   }
   if (last < orders.size() && !gone_) {

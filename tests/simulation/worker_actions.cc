@@ -91,6 +91,7 @@ void WorkerProcess::Carry(protocol::Actions actions) {
   for (std::size_t i = 0; i < last; ++i) {
     if (gone_ || life != life_) return;
     world_.Log(id_.value, [&] { return "  does " + simulation::Describe(actions[i]); });
+    simulation_.fingerprint().Add(actions[i]);
     std::visit([&](const auto& a) { Do(a); }, actions[i]);
   }
   if (last < actions.size() && !gone_) {
