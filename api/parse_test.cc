@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/test_manifest.h"
+#include "api/testing/test_manifest.h"
 
 namespace swarm::api {
 namespace {

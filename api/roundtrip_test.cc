@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "api/parse.h"
-#include "api/test_manifest.h"
+#include "api/testing/test_manifest.h"
 
 namespace swarm::api {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/test_manifest.h"
+#include "api/testing/test_manifest.h"
 
 namespace swarm::api {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "worker/protocol/heartbeat_simulation.h"
+#include "worker/protocol/liveness/testing/heartbeat_simulation.h"
 
 namespace swarm::protocol {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "worker/data/corpus.h"
-#include "worker/net/wire.h"
-#include "worker/protocol/coordinator.h"
+#include "worker/net/wire/wire.h"
+#include "worker/protocol/coordinator/coordinator.h"
 
 namespace swarm::protocol {
 namespace {

@@ -1,6 +1,6 @@
 // What a slow worker costs: microbatches per second of a stage whose replicas are unlike, under
-// stochastic wiring (worker/protocol/router.h) and under plain round robin, in virtual time with
-// the in-flight limits of the real router. Deterministic; prints both beside the optimum.
+// stochastic wiring (worker/protocol/routing/router.h) and under plain round robin, in virtual time
+// with the in-flight limits of the real router. Deterministic; prints both beside the optimum.
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "worker/protocol/router.h"
+#include "worker/protocol/routing/router.h"
 
 namespace swarm::protocol {
 namespace {

@@ -8,17 +8,17 @@
 
 #include "base/exit.h"
 #include "base/log.h"
-#include "ctl/chaos.h"
-#include "ctl/cluster_commands.h"
-#include "ctl/evaluate_command.h"
+#include "ctl/chaos/chaos.h"
+#include "ctl/cluster/cluster_commands.h"
 #include "ctl/exit_codes.h"
-#include "ctl/export_command.h"
-#include "ctl/generate_command.h"
-#include "ctl/observer_source.h"
-#include "ctl/run_command.h"
-#include "ctl/simulate_command.h"
-#include "ctl/train_command.h"
+#include "ctl/model/evaluate_command.h"
+#include "ctl/model/export_command.h"
+#include "ctl/model/generate_command.h"
+#include "ctl/model/train_command.h"
+#include "ctl/run/run_command.h"
+#include "ctl/simulate/simulate_command.h"
 #include "ctl/validate_command.h"
+#include "ctl/view/observer_source.h"
 
 namespace swarm::ctl {
 namespace {

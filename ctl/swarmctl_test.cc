@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "ctl/swarmctl_under_test.h"
+#include "ctl/testing/swarmctl_under_test.h"
 
 namespace swarm::ctl {
 namespace {

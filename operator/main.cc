@@ -17,11 +17,11 @@
 #include "base/metrics/exporter.h"
 #include "operator/controller/controller.h"
 #include "operator/controller/trainer_dialer.h"
-#include "operator/kube/config.h"
-#include "operator/kube/election.h"
-#include "operator/kube/http_cpprest.h"
-#include "operator/kube/rest_client.h"
-#include "operator/kube/timing.h"
+#include "operator/kube/client/rest_client.h"
+#include "operator/kube/config/config.h"
+#include "operator/kube/leader/election.h"
+#include "operator/kube/transport/http_cpprest.h"
+#include "operator/kube/transport/timing.h"
 
 namespace swarm {
 namespace {

@@ -10,7 +10,7 @@
 #include "operator/controller/job_memory.h"
 #include "operator/controller/job_secrets.h"
 #include "operator/controller/trainer_links.h"
-#include "operator/kube/client.h"
+#include "operator/kube/client/client.h"
 #include "operator/objects/build.h"
 #include "operator/plan/plan.h"
 

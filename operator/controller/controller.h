@@ -15,9 +15,9 @@
 #include "operator/controller/job_secrets.h"
 #include "operator/controller/reconciler.h"
 #include "operator/controller/trainer_links.h"
-#include "operator/kube/client.h"
-#include "operator/kube/events.h"
-#include "operator/kube/workqueue.h"
+#include "operator/kube/client/client.h"
+#include "operator/kube/leader/events.h"
+#include "operator/kube/watch/workqueue.h"
 #include "operator/objects/build.h"
 
 namespace swarm::controller {

@@ -5,8 +5,8 @@
 
 #include <set>
 
-#include "operator/controller/client_under_test.h"
-#include "operator/controller/cluster_under_test.h"
+#include "operator/controller/testing/client_under_test.h"
+#include "operator/controller/testing/cluster_under_test.h"
 
 namespace swarm::controller {
 namespace {

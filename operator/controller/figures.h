@@ -14,8 +14,8 @@
 #include "base/metrics.h"
 #include "base/time.h"
 #include "operator/kube/metrics.h"
-#include "operator/kube/object.h"
-#include "operator/kube/workqueue.h"
+#include "operator/kube/object/object.h"
+#include "operator/kube/watch/workqueue.h"
 
 namespace swarm::controller {
 

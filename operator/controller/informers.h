@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/kube/reflector.h"
+#include "operator/kube/watch/reflector.h"
 
 namespace swarm::controller {
 

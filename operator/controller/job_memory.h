@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "api/wall_time.h"
-#include "operator/kube/object.h"
+#include "operator/kube/object/object.h"
 #include "operator/plan/observed.h"
 #include "operator/plan/reservations.h"
 

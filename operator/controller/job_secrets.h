@@ -10,7 +10,7 @@
 #include <string>
 
 #include "operator/controller/identities.h"
-#include "operator/kube/client.h"
+#include "operator/kube/client/client.h"
 
 namespace swarm::controller {
 

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/base64.h"
-#include "operator/controller/client_under_test.h"
-#include "operator/controller/fake_api_server.h"
+#include "operator/controller/testing/client_under_test.h"
+#include "operator/controller/testing/fake_api_server.h"
 
 namespace swarm::controller {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "operator/controller/job_memory.h"
 #include "operator/controller/trainer_links.h"
-#include "operator/kube/object.h"
+#include "operator/kube/object/object.h"
 #include "operator/objects/job_view.h"
 #include "operator/plan/observed.h"
 

@@ -10,8 +10,8 @@
 
 #include "api/yaml.h"
 #include "base/rng.h"
-#include "operator/controller/cluster_under_test.h"
 #include "operator/controller/controller.h"
+#include "operator/controller/testing/cluster_under_test.h"
 #include "operator/kube/testing/api_server_under_test.h"
 
 namespace swarm::controller {

@@ -14,9 +14,9 @@
 #include "operator/controller/job_memory.h"
 #include "operator/controller/observe.h"
 #include "operator/controller/trainer_links.h"
-#include "operator/kube/client.h"
-#include "operator/kube/events.h"
-#include "operator/kube/store.h"
+#include "operator/kube/client/client.h"
+#include "operator/kube/leader/events.h"
+#include "operator/kube/watch/store.h"
 
 namespace swarm::controller {
 

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "operator/controller/cluster_under_test.h"
+#include "operator/controller/testing/cluster_under_test.h"
 #include "operator/objects/names.h"
 
 namespace swarm::controller {

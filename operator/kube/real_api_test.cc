@@ -1,8 +1,8 @@
 // The client against a real API server.
 #include <gmock/gmock.h>
 
-#include "operator/kube/election.h"
-#include "operator/kube/events.h"
+#include "operator/kube/leader/election.h"
+#include "operator/kube/leader/events.h"
 #include "operator/kube/testing/api_server_test.h"
 #include "operator/kube/testing/api_server_under_test.h"
 

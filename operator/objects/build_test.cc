@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "api/parse.h"
-#include "operator/objects/job_under_test.h"
 #include "operator/objects/names.h"
+#include "operator/objects/testing/job_under_test.h"
 
 namespace swarm::objects {
 namespace {

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "api/status_json.h"
-#include "operator/objects/job_under_test.h"
 #include "operator/objects/names.h"
+#include "operator/objects/testing/job_under_test.h"
 #include "operator/objects/trim.h"
 
 namespace swarm::objects {

@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "operator/plan/evidence.h"
-#include "worker/protocol/balance.h"
+#include "worker/protocol/balance/balance.h"
 
 namespace swarm::plan {
 namespace {

@@ -1,5 +1,5 @@
-// Which worker serves which stage: the balance of the stages (worker/protocol/balance.h), decided
-// from what the trainer measures.
+// Which worker serves which stage: the balance of the stages (worker/protocol/balance/balance.h),
+// decided from what the trainer measures.
 #pragma once
 
 #include "operator/plan/draft.h"

@@ -12,7 +12,7 @@
 #include "api/status.h"
 #include "api/swarmjob.h"
 #include "base/status.h"
-#include "worker/protocol/messages.h"
+#include "worker/protocol/messages/message.h"
 
 namespace swarm::plan {
 

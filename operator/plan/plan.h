@@ -10,7 +10,7 @@
 
 #include "api/status.h"
 #include "operator/plan/observed.h"
-#include "worker/protocol/messages.h"
+#include "worker/protocol/messages/message.h"
 
 namespace swarm::plan {
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
-#include "operator/plan/fake_cluster.h"
+#include "operator/plan/testing/fake_cluster.h"
 
 namespace swarm::plan {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "operator/plan/evidence.h"
-#include "operator/plan/fake_cluster.h"
+#include "operator/plan/testing/fake_cluster.h"
 
 namespace swarm::plan {
 namespace {

@@ -1,6 +1,6 @@
 // The manifest of a checkpoint, from a storage that others may write to.
 #include "tests/fuzz/input.h"
-#include "worker/state/manifest.h"
+#include "worker/checkpoint/manifest.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace swarm;

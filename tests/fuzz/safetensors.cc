@@ -1,5 +1,5 @@
 // A file of a checkpoint or of Hugging Face: any bytes are tensors within the file, or an error.
-#include "worker/state/safetensors.h"
+#include "worker/checkpoint/safetensors.h"
 
 #include "tests/fuzz/input.h"
 

@@ -6,8 +6,8 @@
 
 #include "base/hash.h"
 #include "tests/fuzz/input.h"
-#include "worker/net/frame.h"
-#include "worker/net/wire.h"
+#include "worker/net/wire/frame.h"
+#include "worker/net/wire/wire.h"
 
 namespace swarm {
 namespace {
@@ -30,7 +30,7 @@ std::uint64_t DrawNumber(fuzz::Input* input) {
   return choice < 240 ? choice % 16 : input->Number();
 }
 
-/// A frame by the layout in worker/net/frame.h.
+/// A frame by the layout in worker/net/wire/frame.h.
 std::string DrawFrame(fuzz::Input* input) {
   std::string frame;
   frame.push_back(0x09);

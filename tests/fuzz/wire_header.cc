@@ -1,6 +1,6 @@
 // A peer's header: any bytes are a message or an error, and what was read is written the same.
 #include "tests/fuzz/input.h"
-#include "worker/net/wire.h"
+#include "worker/net/wire/wire.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace swarm;

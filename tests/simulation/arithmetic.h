@@ -9,7 +9,7 @@
 
 #include "tests/simulation/world.h"
 #include "worker/protocol/commit.h"
-#include "worker/protocol/coordinator.h"
+#include "worker/protocol/coordinator/coordinator.h"
 
 namespace swarm::simulation {
 

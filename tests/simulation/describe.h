@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "worker/protocol/coordinator.h"
-#include "worker/protocol/replica.h"
+#include "worker/protocol/coordinator/coordinator.h"
+#include "worker/protocol/replica/replica.h"
 
 namespace swarm::simulation {
 

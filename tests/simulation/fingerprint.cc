@@ -33,8 +33,8 @@ SWARM_ALL_FIELDS(TaskKey, generation, step, microbatch, stage, attempt)
 // Messages.
 SWARM_ALL_FIELDS(Address, scope, dial, tls_server_name)
 SWARM_ALL_FIELDS(Member, id, incarnation, stage, cluster, addresses, region)
-SWARM_ALL_FIELDS(Hello, protocol_version, id, incarnation, cluster, addresses, threads, term, serving,
-                 numeric_class, region)
+SWARM_ALL_FIELDS(Hello, protocol_version, id, incarnation, cluster, addresses, threads, term,
+                 serving, numeric_class, region)
 SWARM_ALL_FIELDS(Welcome, term, generation, job_json, stage, stage_count, version, checkpoint_uri,
                  donors, state, floor)
 SWARM_ALL_FIELDS(Ready, generation, stage, version, state)
@@ -59,7 +59,8 @@ SWARM_ALL_FIELDS(Rollback, term, generation, stage, version, checkpoint_uri)
 SWARM_ALL_FIELDS(Leaving, seconds)
 SWARM_ALL_FIELDS(HandOver, term, generation, step, heir)
 SWARM_ALL_FIELDS(Contribution, microbatch, attempt, loss)
-SWARM_ALL_FIELDS(Parcel, generation, step, stage, group, offset, count, level, finite, contributions)
+SWARM_ALL_FIELDS(Parcel, generation, step, stage, group, offset, count, level, finite,
+                 contributions)
 SWARM_ALL_FIELDS(ParcelHeld, generation, step, donor, contributions)
 SWARM_ALL_FIELDS(PinState, term, generation, version)
 SWARM_FIELDS(StatePinned, (generation, version, state, error), (generation, version, state))
@@ -139,7 +140,9 @@ struct Folder {
   void Fold(double number) { Fold(std::bit_cast<std::uint64_t>(number)); }
   void Fold(const Bytes& bytes) { Fold(bytes.text()); }
   template <std::unsigned_integral T>
-  void Fold(T number) { Fold(std::uint64_t{number}); }
+  void Fold(T number) {
+    Fold(std::uint64_t{number});
+  }
   template <typename T>
     requires std::is_enum_v<T>
   void Fold(T value) {
@@ -150,9 +153,13 @@ struct Folder {
     }
   }
   template <typename Tag>
-  void Fold(const Id<Tag>& id) { Fold(id.value); }
+  void Fold(const Id<Tag>& id) {
+    Fold(id.value);
+  }
   template <typename Tag>
-  void Fold(const Name<Tag>& name) { Fold(std::string_view(name.value)); }
+  void Fold(const Name<Tag>& name) {
+    Fold(std::string_view(name.value));
+  }
   template <typename T, typename A>
   void Fold(const std::vector<T, A>& values) {
     Fold(std::uint64_t{values.size()});

@@ -1,16 +1,16 @@
-// A number that stands for everything that trainer and workers of a run decided, in order. Two builds
-// whose fingerprints are equal over many seeds decide alike: what a refactoring has to show.
+// A number that stands for everything that trainer and workers of a run decided, in order. Two
+// builds whose fingerprints are equal over many seeds decide alike: what a refactoring has to show.
 #pragma once
 
 #include <cstdint>
 
-#include "worker/protocol/coordinator.h"
-#include "worker/protocol/replica.h"
+#include "worker/protocol/coordinator/coordinator.h"
+#include "worker/protocol/replica/replica.h"
 
 namespace swarm::simulation {
 
-/// Every field of every order and action counts, except texts for people (reasons, messages), so that
-/// their wording may change.
+/// Every field of every order and action counts, except texts for people (reasons, messages), so
+/// that their wording may change.
 class Fingerprint {
  public:
   void Add(const protocol::Order& order);

@@ -6,8 +6,8 @@
 
 #include "tests/simulation/arithmetic.h"
 #include "tests/simulation/network.h"
-#include "worker/protocol/coordinator.h"
-#include "worker/protocol/replica.h"
+#include "worker/protocol/coordinator/coordinator.h"
+#include "worker/protocol/replica/replica.h"
 
 namespace swarm::simulation {
 

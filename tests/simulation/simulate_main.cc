@@ -44,9 +44,10 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "Seeds at a time");
   app.add_option("--failures", options.failures_max, "Stop after so many");
   app.add_flag("--verbose", options.verbose, "Print every event (of one seed)");
-  app.add_flag("--fingerprint", fingerprint,
-               "Print a number that stands for all orders and actions: equal where nothing was decided "
-               "differently");
+  app.add_flag(
+      "--fingerprint", fingerprint,
+      "Print a number that stands for all orders and actions: equal where nothing was decided "
+      "differently");
   app.add_option("--mutate", mutations, "Break these rules")->check(CLI::IsMember(MutationNames()));
   app.add_option("--faults", options.wishes.faults, "How many, instead of drawn");
   app.add_option("--stages", options.wishes.stages, "S, instead of drawn");

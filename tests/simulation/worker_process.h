@@ -10,7 +10,7 @@
 #include <set>
 
 #include "tests/simulation/simulation.h"
-#include "worker/protocol/replica.h"
+#include "worker/protocol/replica/replica.h"
 
 namespace swarm::simulation {
 

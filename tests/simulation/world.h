@@ -11,7 +11,7 @@
 
 #include "base/rng.h"
 #include "base/time.h"
-#include "worker/protocol/messages.h"
+#include "worker/protocol/messages/message.h"
 
 namespace swarm::simulation {
 

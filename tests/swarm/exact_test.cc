@@ -1,7 +1,7 @@
 // With exact accumulation every partition of the microbatches gives the same bits: losses, gradient
 // norms and final state of a swarm are those of one process, to the last byte.
 #include "tests/swarm/local_swarm.h"
-#include "worker/state/checkpoint.h"
+#include "worker/checkpoint/checkpoint.h"
 
 namespace swarm::tests {
 namespace {

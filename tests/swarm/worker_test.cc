@@ -13,7 +13,7 @@
 
 #include "api/parse.h"
 #include "tests/swarm/local_swarm.h"
-#include "worker/net/recorder.h"
+#include "worker/net/testing/recorder.h"
 
 namespace swarm::tests {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "base/exit.h"
 #include "base/metrics/scrape.h"
-#include "ctl/identity.h"
+#include "ctl/run/identity.h"
 #include "tests/system/system_test.h"
 #include "worker/net/grpc/grpc_endpoint.h"
-#include "worker/state/s3/test_s3_server.h"
+#include "worker/storage/s3/testing/test_s3_server.h"
 #include "worker/trainer/observer.h"
 #include "worker/trainer/step_archive.h"
 

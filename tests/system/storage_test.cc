@@ -1,10 +1,10 @@
 // Checkpoints that cannot be written never stop the training, and are told.
-#include "worker/state/storage.h"
+#include "worker/storage/storage.h"
 
 #include <sys/mount.h>
 
 #include "tests/system/system_test.h"
-#include "worker/state/s3/test_s3_server.h"
+#include "worker/storage/s3/testing/test_s3_server.h"
 
 namespace swarm::tests {
 namespace {

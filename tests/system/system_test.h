@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "api/parse.h"
-#include "ctl/chaos.h"
-#include "ctl/swarmctl_under_test.h"
+#include "ctl/chaos/chaos.h"
+#include "ctl/testing/swarmctl_under_test.h"
 #include "tests/swarm/local_swarm.h"
-#include "worker/state/checkpoint.h"
+#include "worker/checkpoint/checkpoint.h"
 
 namespace swarm::tests {
 

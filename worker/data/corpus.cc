@@ -6,7 +6,7 @@
 
 #include "base/rng.h"
 #include "worker/data/utf8.h"
-#include "worker/state/storage.h"
+#include "worker/storage/storage.h"
 
 namespace swarm::data {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "worker/state/test_folder.h"
+#include "worker/storage/testing/test_folder.h"
 
 namespace swarm::data {
 namespace {

@@ -1,6 +1,6 @@
 #include "worker/data/tokenizer.h"
 
-#include "worker/state/storage.h"
+#include "worker/storage/storage.h"
 
 namespace swarm::data {
 

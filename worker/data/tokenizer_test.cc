@@ -4,8 +4,8 @@
 #include <sentencepiece_trainer.h>
 
 #include "base/rng.h"
-#include "worker/state/file_storage.h"
-#include "worker/state/test_folder.h"
+#include "worker/storage/file/file_storage.h"
+#include "worker/storage/testing/test_folder.h"
 
 namespace swarm::data {
 namespace {

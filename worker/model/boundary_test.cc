@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "worker/model/boundary_testing.h"
 #include "worker/model/layout.h"
 #include "worker/model/start.h"
 #include "worker/model/subspace.h"
+#include "worker/model/testing/boundaries.h"
 
 namespace swarm::model {
 namespace {

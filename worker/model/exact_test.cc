@@ -7,7 +7,7 @@
 #include <map>
 
 #include "worker/model/start.h"
-#include "worker/model/testing.h"
+#include "worker/model/testing/models.h"
 #include "worker/optim/fixed_point.h"
 
 namespace swarm::model {

@@ -5,7 +5,7 @@
 
 #include "api/swarmjob.h"
 #include "base/status.h"
-#include "worker/state/tensor.h"
+#include "worker/checkpoint/tensor.h"
 
 namespace swarm::model {
 

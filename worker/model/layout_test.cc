@@ -7,7 +7,7 @@
 #include <set>
 
 #include "worker/model/init.h"
-#include "worker/model/testing.h"
+#include "worker/model/testing/models.h"
 
 namespace swarm::model {
 namespace {

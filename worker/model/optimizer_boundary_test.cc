@@ -2,7 +2,7 @@
 // interruption changes a bit, of the losses or of any tensor of the state.
 #include <gtest/gtest.h>
 
-#include "worker/model/boundary_testing.h"
+#include "worker/model/testing/boundaries.h"
 
 namespace swarm::model {
 namespace {

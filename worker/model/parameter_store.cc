@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "worker/checkpoint/pieces.h"
 #include "worker/model/start.h"
 #include "worker/model/subspace.h"
 #include "worker/optim/fixed_point.h"
 #include "worker/optim/update.h"
-#include "worker/state/pieces.h"
 
 namespace swarm::model {
 namespace {

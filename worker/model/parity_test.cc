@@ -7,10 +7,10 @@
 #include <sstream>
 
 #include "api/llama_config.h"
-#include "worker/model/testing.h"
+#include "worker/checkpoint/safetensors.h"
+#include "worker/model/testing/models.h"
 #include "worker/optim/norm.h"
 #include "worker/protocol/commit.h"
-#include "worker/state/safetensors.h"
 
 namespace swarm::model {
 namespace {

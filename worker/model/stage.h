@@ -21,8 +21,8 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/status.h"
+#include "worker/checkpoint/tensor.h"
 #include "worker/protocol/ids.h"
-#include "worker/state/tensor.h"
 
 namespace swarm::model {
 

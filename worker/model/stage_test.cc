@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "worker/model/testing.h"
+#include "worker/model/testing/models.h"
 
 namespace swarm::model {
 namespace {

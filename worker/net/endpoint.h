@@ -15,7 +15,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "base/time.h"
-#include "worker/protocol/messages.h"
+#include "worker/protocol/messages/message.h"
 
 namespace swarm::net {
 

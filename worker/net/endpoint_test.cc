@@ -7,8 +7,8 @@
 #include <future>
 #include <map>
 
-#include "worker/net/endpoint_under_test.h"
-#include "worker/net/recorder.h"
+#include "worker/net/testing/endpoint_under_test.h"
+#include "worker/net/testing/recorder.h"
 
 namespace swarm::net {
 namespace {

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "worker/protocol/messages.h"
+#include "worker/protocol/messages/message.h"
 
 namespace swarm::protocol {
 

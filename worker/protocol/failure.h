@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "worker/protocol/messages.h"
+#include "worker/protocol/messages/message.h"
 
 namespace swarm::protocol {
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "worker/protocol/messages.h"
+#include "worker/protocol/messages/message.h"
 
 namespace swarm::protocol {
 

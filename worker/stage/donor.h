@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "worker/protocol/messages.h"
-#include "worker/state/pieces.h"
+#include "worker/checkpoint/pieces.h"
+#include "worker/protocol/messages/message.h"
 
 namespace swarm::stage {
 

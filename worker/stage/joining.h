@@ -14,9 +14,9 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "base/time.h"
-#include "worker/protocol/messages.h"
+#include "worker/checkpoint/tensor.h"
+#include "worker/protocol/messages/message.h"
 #include "worker/stage/piece_fetch.h"
-#include "worker/state/tensor.h"
 
 namespace swarm::stage {
 

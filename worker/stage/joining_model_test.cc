@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "worker/model/testing.h"
+#include "worker/model/testing/models.h"
 #include "worker/stage/donor.h"
 #include "worker/stage/joining.h"
 

@@ -1,8 +1,8 @@
 #include "worker/stage/load.h"
 
-#include "worker/state/checkpoint.h"
-#include "worker/state/huggingface.h"
-#include "worker/state/storage.h"
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/checkpoint/huggingface.h"
+#include "worker/storage/storage.h"
 
 namespace swarm::stage {
 

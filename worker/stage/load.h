@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "api/swarmjob.h"
+#include "worker/checkpoint/tensor.h"
 #include "worker/model/stage.h"
-#include "worker/protocol/messages.h"
-#include "worker/state/tensor.h"
+#include "worker/protocol/messages/message.h"
 
 namespace swarm::stage {
 

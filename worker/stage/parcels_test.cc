@@ -30,8 +30,8 @@ class ParcelsTest : public testing::Test {
   int Add(const Pieces& pieces) {
     int whole = 0;
     for (const auto& [piece, payload] : pieces) {
-      const auto added = parcels_.Add(kDonor, piece, payload,
-                                      {{GroupIndex(0), 10'000'000}, {GroupIndex(1), 8}});
+      const auto added =
+          parcels_.Add(kDonor, piece, payload, {{GroupIndex(0), 10'000'000}, {GroupIndex(1), 8}});
       EXPECT_TRUE(added.ok()) << added.status().ToString();
       whole += added.ok() && *added != nullptr;
     }

@@ -17,9 +17,9 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "worker/checkpoint/pieces.h"
 #include "worker/protocol/fetcher.h"
-#include "worker/protocol/messages.h"
-#include "worker/state/pieces.h"
+#include "worker/protocol/messages/message.h"
 
 namespace swarm::stage {
 

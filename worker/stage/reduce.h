@@ -26,7 +26,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "worker/model/stage.h"
-#include "worker/protocol/messages.h"
+#include "worker/protocol/messages/message.h"
 #include "worker/stage/reduce_codec.h"
 
 namespace swarm::stage {

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "base/loop.h"
+#include "worker/checkpoint/pieces.h"
 #include "worker/model/stage.h"
 #include "worker/net/outbox.h"
 #include "worker/stage/counters.h"
 #include "worker/stage/reduce.h"
-#include "worker/state/pieces.h"
 
 namespace swarm::stage {
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "worker/net/loopback/loopback.h"
-#include "worker/net/recorder.h"
+#include "worker/net/testing/recorder.h"
 
 namespace swarm::stage {
 namespace {

@@ -9,8 +9,8 @@
 #include "api/boundary.h"
 #include "api/llama_config.h"
 #include "api/parse.h"
+#include "worker/checkpoint/checkpoint.h"
 #include "worker/model/slice.h"
-#include "worker/state/checkpoint.h"
 
 namespace swarm::trainer {
 

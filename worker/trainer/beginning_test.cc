@@ -6,8 +6,8 @@
 
 #include <functional>
 
-#include "worker/state/checkpoint.h"
-#include "worker/state/test_folder.h"
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/storage/testing/test_folder.h"
 #include "worker/trainer/publish.h"
 
 namespace swarm::trainer {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "worker/state/test_folder.h"
+#include "worker/storage/testing/test_folder.h"
 #include "worker/trainer/run_log.h"
 #include "worker/trainer/step_archive.h"
 

@@ -5,8 +5,8 @@
 
 #include "api/llama_config.h"
 #include "api/validate.h"
+#include "worker/checkpoint/huggingface.h"
 #include "worker/data/tokenizer.h"
-#include "worker/state/huggingface.h"
 
 namespace swarm::trainer {
 

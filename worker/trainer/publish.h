@@ -3,7 +3,7 @@
 
 #include "api/swarmjob.h"
 #include "base/status.h"
-#include "worker/state/checkpoint.h"
+#include "worker/checkpoint/checkpoint.h"
 
 namespace swarm::trainer {
 

@@ -9,11 +9,11 @@
 
 #include "base/log.h"
 #include "base/time.h"
+#include "worker/checkpoint/checkpoint.h"
 #include "worker/optim/schedule.h"
 #include "worker/protocol/commit.h"
 #include "worker/stage/load.h"
 #include "worker/stage/norms.h"
-#include "worker/state/checkpoint.h"
 #include "worker/trainer/beginning.h"
 #include "worker/trainer/job_data.h"
 #include "worker/trainer/publish.h"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "worker/protocol/messages.h"
+#include "worker/protocol/messages/message.h"
 
 namespace swarm::trainer {
 

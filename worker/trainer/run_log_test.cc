@@ -6,7 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "worker/state/test_folder.h"
+#include "worker/storage/testing/test_folder.h"
 
 namespace swarm::trainer {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "base/status.h"
 #include "worker/protocol/ids.h"
-#include "worker/state/storage.h"
+#include "worker/storage/storage.h"
 
 namespace swarm::trainer {
 

@@ -11,8 +11,8 @@
 #include "api/enum_names.h"
 #include "api/parse.h"
 #include "base/log.h"
+#include "worker/checkpoint/checkpoint.h"
 #include "worker/optim/schedule.h"
-#include "worker/state/checkpoint.h"
 #include "worker/trainer/publish.h"
 
 namespace swarm::trainer {

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "operator/kube/http_cpprest.h"
-#include "operator/kube/reflector.h"
-#include "operator/kube/rest_client.h"
+#include "operator/kube/client/rest_client.h"
 #include "operator/kube/testing/fake_timing.h"
 #include "operator/kube/testing/scripted_server.h"
+#include "operator/kube/transport/http_cpprest.h"
+#include "operator/kube/watch/reflector.h"
 
 namespace swarm::kube {
 

@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "operator/kube/rest_client.h"
+#include "operator/kube/client/rest_client.h"
 #include "operator/kube/testing/control_plane.h"
 
 namespace swarm::kube {

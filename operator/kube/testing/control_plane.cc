@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "base/identity/authority.h"
-#include "operator/kube/http_cpprest.h"
+#include "operator/kube/transport/http_cpprest.h"
 
 namespace swarm::kube {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "operator/kube/http.h"
-#include "operator/kube/tls.h"
+#include "operator/kube/transport/http.h"
+#include "operator/kube/transport/tls.h"
 
 namespace swarm::kube {
 

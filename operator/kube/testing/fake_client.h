@@ -1,7 +1,7 @@
 // A Client that can do nothing; a test's own overrides what it needs.
 #pragma once
 
-#include "operator/kube/client.h"
+#include "operator/kube/client/client.h"
 
 namespace swarm::kube {
 

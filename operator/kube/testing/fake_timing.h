@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "operator/kube/timing.h"
+#include "operator/kube/transport/timing.h"
 
 namespace swarm::kube {
 

@@ -18,7 +18,7 @@
 #include <variant>
 
 #include "base/loop.h"
-#include "worker/net/faulty/fault_rules.h"
+#include "worker/chaos/fault_rules.h"
 #include "worker/net/make_endpoint.h"
 
 namespace swarm::net {

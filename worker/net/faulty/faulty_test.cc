@@ -8,7 +8,7 @@
 
 #include "worker/net/faulty/faulty_endpoint.h"
 #include "worker/net/loopback/loopback.h"
-#include "worker/net/recorder.h"
+#include "worker/net/testing/recorder.h"
 
 namespace swarm::net {
 namespace {

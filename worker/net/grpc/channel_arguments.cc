@@ -1,7 +1,7 @@
 #include "worker/net/grpc/channel_arguments.h"
 
-#include "worker/net/frame.h"
-#include "worker/net/wire.h"
+#include "worker/net/wire/frame.h"
+#include "worker/net/wire/wire.h"
 
 namespace swarm::net {
 namespace {

@@ -20,7 +20,7 @@
 #include "worker/net/grpc/process.h"
 #include "worker/net/grpc/status.h"
 #include "worker/net/grpc/tcp_tuning.h"
-#include "worker/net/wire.h"
+#include "worker/net/wire/wire.h"
 
 namespace swarm::net {
 namespace {

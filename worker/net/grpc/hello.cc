@@ -1,7 +1,7 @@
 #include "worker/net/grpc/hello.h"
 
 #include "swarmjob/v1/frame.pb.h"
-#include "worker/net/utf8.h"
+#include "worker/net/wire/utf8.h"
 
 namespace swarm::net {
 

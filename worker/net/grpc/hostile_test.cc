@@ -2,11 +2,11 @@
 #include <google/protobuf/stubs/logging.h>
 #include <gtest/gtest.h>
 
-#include "worker/net/frame.h"
 #include "worker/net/grpc/grpc_endpoint.h"
-#include "worker/net/grpc/raw_caller.h"
-#include "worker/net/recorder.h"
-#include "worker/net/wire.h"
+#include "worker/net/grpc/testing/raw_caller.h"
+#include "worker/net/testing/recorder.h"
+#include "worker/net/wire/frame.h"
+#include "worker/net/wire/wire.h"
 
 namespace swarm::net {
 namespace {

@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "worker/net/frame.h"
 #include "worker/net/grpc/hello.h"
+#include "worker/net/wire/frame.h"
 
 namespace swarm::net {
 

@@ -12,9 +12,9 @@
 #include "worker/net/grpc/certificate.h"
 #include "worker/net/grpc/credentials.h"
 #include "worker/net/grpc/grpc_endpoint.h"
-#include "worker/net/grpc/raw_caller.h"
-#include "worker/net/grpc/test_authority.h"
-#include "worker/net/recorder.h"
+#include "worker/net/grpc/testing/raw_caller.h"
+#include "worker/net/grpc/testing/test_authority.h"
+#include "worker/net/testing/recorder.h"
 
 namespace swarm::net {
 namespace {

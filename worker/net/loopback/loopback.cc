@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-#include "worker/net/wire.h"
+#include "worker/net/wire/wire.h"
 
 namespace swarm::net {
 namespace {

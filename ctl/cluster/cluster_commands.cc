@@ -1,0 +1,146 @@
+#include "ctl/cluster/cluster_commands.h"
+
+#include <poll.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "ctl/cluster/cluster_view.h"
+#include "ctl/interrupts.h"
+#include "ctl/view/terminal.h"
+#include "operator/kube/client/rest_client.h"
+#include "operator/kube/config/config.h"
+#include "operator/kube/transport/http_cpprest.h"
+#include "operator/objects/names.h"
+#include "operator/objects/read.h"
+
+namespace swarm::ctl {
+namespace {
+
+constexpr std::size_t kAnyWidth = 1u << 20;
+
+/// A client, and the namespace that is meant.
+struct Cluster {
+  std::unique_ptr<kube::Client> client;
+  std::string ns;
+};
+
+Result<Cluster> Connect(const ClusterOptions& options) {
+  ASSIGN_OR_RETURN(const kube::Config config,
+                   kube::FindConfig(options.kubeconfig, {options.context, options.allow_insecure},
+                                    kube::ProcessEnvironment, kube::SystemTiming()));
+  ASSIGN_OR_RETURN(auto transport,
+                   kube::MakeCpprestTransport({config.server, config.tls, config.proxy}));
+  kube::RestClientOptions client_options;
+  client_options.user_agent = "swarmctl";
+  client_options.call_timeout = std::chrono::seconds(30);
+  std::string ns = options.ns.empty() ? config.ns : options.ns;
+  return Cluster{kube::MakeRestClient(std::move(transport), config.credentials, client_options,
+                                      kube::SystemTiming(), nullptr),
+                 ns.empty() ? "default" : ns};
+}
+
+Status ReadJobs(const Cluster& cluster, const TopOptions& options, ClusterView* view) {
+  if (!options.job.empty()) {
+    ASSIGN_OR_RETURN(const kube::Object object,
+                     cluster.client->Get(kube::resources::SwarmJobs(), {cluster.ns, options.job}));
+    ASSIGN_OR_RETURN(objects::JobView job, objects::ReadJob(*object));
+    view->jobs.push_back(std::move(job));
+    return Status();
+  }
+  ASSIGN_OR_RETURN(const kube::ObjectList list,
+                   cluster.client->List(kube::resources::SwarmJobs(),
+                                        {.ns = options.all_namespaces ? "" : cluster.ns}));
+  for (const kube::Object& object : list.Unpack()) {
+    ASSIGN_OR_RETURN(objects::JobView job, objects::ReadJob(*object));
+    view->jobs.push_back(std::move(job));
+  }
+  return Status();
+}
+
+Result<ClusterView> Look(const Cluster& cluster, const TopOptions& options) {
+  ClusterView view;
+  view.now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  view.details = !options.job.empty();
+  RETURN_IF_ERROR(ReadJobs(cluster, options, &view));
+  if (!view.details) return view;
+  ASSIGN_OR_RETURN(const kube::ObjectList list,
+                   cluster.client->List(
+                       kube::resources::Pods(),
+                       {.ns = cluster.ns, .label_selector = objects::PodSelector(options.job)}));
+  for (const kube::Object& object : list.Unpack()) {
+    if (auto pod = objects::ReadPod(*object)) view.pods.push_back(*std::move(pod));
+  }
+  return view;
+}
+
+ExitCode Refuse(const Status& status, std::FILE* err) {
+  std::fprintf(err, "%s\n", status.ToString().c_str());
+  return ExitCodeOf(status);
+}
+
+/// True once the user wants no more.
+bool WaitFor(Duration interval, Interrupts* interrupts) {
+  pollfd signal{interrupts->fd(), POLLIN, 0};
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(interval).count();
+  return poll(&signal, 1, static_cast<int>(milliseconds)) > 0 && interrupts->count() > 0;
+}
+
+/// The worker's object, or why it is none.
+Result<kube::Object> FindWorker(const Cluster& cluster, const std::string& name) {
+  ASSIGN_OR_RETURN(kube::Object pod,
+                   cluster.client->Get(kube::resources::Pods(), {cluster.ns, name}));
+  if (kube::LabelOf(*pod, objects::kRoleLabel) != objects::kWorkerRole) {
+    return InvalidArgument("pod " + cluster.ns + "/" + name +
+                           " is no worker of a SwarmJob; workers are called JOB-wN");
+  }
+  return pod;
+}
+
+}  // namespace
+
+ExitCode ShowTop(const TopOptions& options, std::FILE* out, std::FILE* err) {
+  const auto cluster = Connect(options.cluster);
+  if (!cluster.ok()) return Refuse(cluster.status(), err);
+  Terminal terminal(out);
+  Interrupts interrupts;
+  do {
+    const auto view = Look(*cluster, options);
+    if (!view.ok()) {
+      terminal.Finish();
+      return Refuse(view.status(), err);
+    }
+    if (options.once || !terminal.interactive()) {
+      for (const std::string& line : RenderCluster(*view, kAnyWidth)) {
+        std::fprintf(out, "%s\n", line.c_str());
+      }
+      return ExitCode::kOk;
+    }
+    std::vector<std::string> lines = RenderCluster(*view, terminal.width());
+    if (lines.size() >= terminal.height()) lines.resize(terminal.height() - 1);
+    terminal.Show(lines);
+  } while (!WaitFor(options.interval, &interrupts));
+  return ExitCode::kOk;
+}
+
+ExitCode DrainWorkers(const DrainOptions& options, std::FILE* out, std::FILE* err) {
+  const auto cluster = Connect(options.cluster);
+  if (!cluster.ok()) return Refuse(cluster.status(), err);
+  std::vector<kube::Object> workers;
+  for (const std::string& name : options.pods) {
+    auto worker = FindWorker(*cluster, name);
+    if (!worker.ok()) return Refuse(worker.status(), err);
+    workers.push_back(*std::move(worker));
+  }
+  for (const kube::Object& worker : workers) {
+    const kube::ObjectName name = kube::NameOf(*worker);
+    const Status status = cluster->client->Delete(
+        kube::resources::Pods(), name,
+        {.uid = kube::UidOf(*worker), .grace_seconds = options.grace_seconds});
+    if (!status.ok()) return Refuse(status, err);
+    std::fprintf(out, "%s hands over and leaves; another one takes its place\n", name.name.c_str());
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace swarm::ctl

@@ -1,0 +1,124 @@
+#include "ctl/cluster/cluster_view.h"
+
+#include <algorithm>
+
+#include "api/enum_names.h"
+#include "ctl/view/live_view.h"
+
+namespace swarm::ctl {
+namespace {
+
+using Row = std::vector<std::string>;
+
+std::string Ago(api::WallTime now, api::WallTime then) {
+  return ShortTime(static_cast<double>(std::max<std::int64_t>((now - then).count(), 0)));
+}
+
+/// "2/2 1/2": ready of wanted, by stage.
+std::string Stages(const api::SwarmJobStatus& status) {
+  std::string text;
+  for (std::size_t i = 0; i < status.plan.layout.size(); ++i) {
+    const std::uint64_t ready = i < status.stages.size() ? status.stages[i].ready : 0;
+    text +=
+        (i > 0 ? " " : "") + std::to_string(ready) + "/" + std::to_string(status.plan.layout[i]);
+  }
+  return text.empty() ? "-" : text;
+}
+
+std::string Checkpoint(const api::SwarmJobStatus& status, api::WallTime now) {
+  if (status.lastCheckpoint.step == 0) return "-";
+  std::string text = "step " + std::to_string(status.lastCheckpoint.step);
+  if (status.lastCheckpoint.time) text += ", " + Ago(now, *status.lastCheckpoint.time) + " ago";
+  return text;
+}
+
+Row RowOf(const objects::JobView& job, api::WallTime now) {
+  const api::SwarmJobStatus& status = job.status;
+  return {job.ns,
+          job.name,
+          std::string(NameOf(status.state)),
+          std::to_string(status.step) + "/" + std::to_string(job.job.spec.training.maxSteps),
+          std::to_string(status.readyReplicas) + "/" + std::to_string(status.plan.replicas),
+          Stages(status),
+          std::to_string(status.preemptions),
+          std::to_string(status.failures),
+          Checkpoint(status, now),
+          Ago(now, job.creation_time)};
+}
+
+std::string PhaseOf(const plan::ObservedPod& pod) {
+  if (pod.deleted) return "Terminating";
+  if (!pod.waiting_reason.empty()) return pod.waiting_reason;
+  switch (pod.phase) {
+    case plan::PodPhase::kPending:
+      return "Pending";
+    case plan::PodPhase::kRunning:
+      return pod.ready ? "Ready" : "Running";
+    case plan::PodPhase::kSucceeded:
+      return "Succeeded";
+    case plan::PodPhase::kFailed:
+      return pod.reason.empty() ? "Failed" : pod.reason;
+    case plan::PodPhase::kUnknown:
+      return "Unknown";
+  }
+  return "";
+}
+
+std::vector<Row> ConditionRows(const api::SwarmJobStatus& status, api::WallTime now) {
+  std::vector<Row> rows{{"CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"}};
+  for (const api::Condition& condition : status.conditions) {
+    rows.push_back({condition.type, std::string(NameOf(condition.status)),
+                    Ago(now, condition.lastTransitionTime), condition.reason, condition.message});
+  }
+  return rows;
+}
+
+std::vector<Row> PodRows(const ClusterView& view) {
+  std::vector<Row> rows{{"POD", "POOL", "STATE", "AGE", "NODE"}};
+  for (const plan::ObservedPod& pod : view.pods) {
+    rows.push_back({pod.name, pod.pool.empty() ? "-" : pod.pool, PhaseOf(pod),
+                    Ago(view.now, pod.created), pod.node.empty() ? "-" : pod.node});
+  }
+  return rows;
+}
+
+void Append(const std::vector<Row>& rows, std::vector<std::string>* lines) {
+  if (!lines->empty()) lines->push_back("");
+  for (std::string& line : RenderTable(rows)) lines->push_back(std::move(line));
+}
+
+}  // namespace
+
+std::vector<std::string> RenderTable(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const Row& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::vector<std::string> lines;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size()) line.append(widths[i] - row[i].size() + 2, ' ');
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::vector<std::string> RenderCluster(const ClusterView& view, std::size_t width) {
+  std::vector<Row> rows{{"NAMESPACE", "NAME", "STATE", "STEP", "READY", "STAGES", "PREEMPTIONS",
+                         "FAILURES", "CHECKPOINT", "AGE"}};
+  for (const objects::JobView& job : view.jobs) rows.push_back(RowOf(job, view.now));
+  std::vector<std::string> lines;
+  Append(rows, &lines);
+  if (view.details) {
+    Append(ConditionRows(view.jobs.front().status, view.now), &lines);
+    Append(PodRows(view), &lines);
+  }
+  for (std::string& line : lines) line.resize(std::min(line.size(), width));
+  return lines;
+}
+
+}  // namespace swarm::ctl

@@ -1,0 +1,27 @@
+// swarmctl generate: text from a trained model.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "ctl/exit_codes.h"
+#include "ctl/model/sampling.h"
+
+namespace swarm::ctl {
+
+struct GenerateOptions {
+  std::string model;           ///< as FindModel takes it
+  std::string prompt;          ///< UTF-8; at least one token
+  std::uint64_t tokens = 200;  ///< to generate
+  SamplingOptions sampling;
+  std::uint64_t seed = 1;  ///< of the draws
+  std::string tokenizer;   ///< see ChooseTokenizer
+  int threads = 0;         ///< 0: see threads.h
+};
+
+/// Prints the prompt and goes on with it, token by token, as they come. The model sees as many of
+/// the last tokens as it was trained to see. The same seed gives the same text on the same machine.
+ExitCode GenerateText(const GenerateOptions& options, std::FILE* out, std::FILE* err);
+
+}  // namespace swarm::ctl

@@ -1,0 +1,287 @@
+// train, evaluate, generate and export, as the program itself, on models that are trained in
+// seconds.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "api/llama_config.h"
+#include "base/testing/temporary_folder.h"
+#include "ctl/files.h"
+#include "ctl/model/trained_model.h"
+#include "ctl/run/process_backend.h"
+#include "worker/model/layout.h"
+
+namespace swarm::ctl {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+constexpr const char* kManifest = R"(
+apiVersion: swarmjob.dev/v1alpha1
+kind: SwarmJob
+metadata: {name: small}
+spec:
+  model:
+    config: {hidden_size: 32, num_hidden_layers: 2, num_attention_heads: 2,
+             intermediate_size: 64, vocab_size: 256, max_position_embeddings: 64}
+  data: {uri: DATA}
+  training: {seed: 3, maxSteps: 12, globalBatchSize: 4, sequenceLength: 24}
+  optimizer: {learningRate: 0.01}
+  checkpoint: {intervalSteps: 6, keepLast: 2}
+)";
+
+class ModelCommandsTest : public testing::Test {
+ protected:
+  ModelCommandsTest() : backend_({std::string(SWARM_BIN_DIR) + "/swarmctl", Path("logs")}) {
+    std::string text;
+    for (int i = 0; i < 400; ++i) text += "the word " + std::to_string(i * i % 17) + " é and\n";
+    EXPECT_TRUE(WriteFile(Path("text.txt"), text).ok());
+    std::string manifest = kManifest;
+    manifest.replace(manifest.find("DATA"), 4, Path("text.txt"));
+    EXPECT_TRUE(WriteFile(Path("job.yaml"), manifest).ok());
+  }
+
+  // Ends with the exit code; Output() is then what was printed.
+  int Run(std::vector<std::string> arguments) {
+    Start(std::move(arguments));
+    return ExitCode();
+  }
+  void Start(std::vector<std::string> arguments) {
+    std::error_code ignored;  // the log of an earlier command, which would be appended to
+    std::filesystem::remove(backend_.LogOf("swarmctl"), ignored);
+    ASSERT_TRUE(backend_.Start({"swarmctl", Role::kStage, std::move(arguments)}).ok());
+  }
+  int ExitCode() {
+    const Timepoint deadline = Clock::now() + seconds(120);
+    while (Clock::now() < deadline) {
+      const ObservedWorker observed = backend_.Observe().front();
+      if (observed.phase == Phase::kExited) return observed.exit_signal ? -1 : observed.exit_code;
+      backend_.Wait(deadline);
+    }
+    ADD_FAILURE() << "swarmctl did not end:\n" << Output();
+    return -1;
+  }
+  std::string Output() { return Content(backend_.LogOf("swarmctl")); }
+  nlohmann::json LastJson() {
+    std::istringstream lines(Output());
+    std::string line, last;
+    while (std::getline(lines, line)) last = line;
+    EXPECT_TRUE(nlohmann::json::accept(last)) << Output();
+    return nlohmann::json::parse(last, nullptr, false);
+  }
+  std::vector<double> Losses(const std::string& out) {
+    std::vector<double> losses;
+    std::istringstream lines(Content(Path(out) + "/steps.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      losses.push_back(nlohmann::json::parse(line)["loss"]);
+    }
+    return losses;
+  }
+  int Train(const std::string& out, std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments{"train", "-f", Path("job.yaml"), "--out", Path(out)};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Run(std::move(arguments));
+  }
+  double Evaluate(const std::string& model) {
+    const int code =
+        Run({"evaluate", "--checkpoint", Path(model), "--data", Path("text.txt"),
+             "--sequence-length", "24", "--sequences", "40", "--tokenizer", "byte", "--json"});
+    EXPECT_EQ(code, 0) << Output();
+    return code == 0 ? LastJson()["loss"].get<double>() : std::nan("");
+  }
+
+  static std::string Content(const std::filesystem::path& path) {
+    const auto text = ReadFile(path);
+    return text.ok() ? *text : std::string();
+  }
+  std::string Path(const std::string& name) const { return (folder_.path() / name).string(); }
+
+  TemporaryFolder folder_;
+  ProcessBackend backend_;
+};
+
+TEST_F(ModelCommandsTest, TrainsToTheEndAndWritesWhatARunWrites) {
+  ASSERT_EQ(Train("out"), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("step 12/12  loss "));
+  EXPECT_THAT(Output(), HasSubstr("Succeeded after "));
+  EXPECT_THAT(Output(), HasSubstr("Sample with: swarmctl generate --from " + Path("out")));
+  const auto losses = Losses("out");
+  ASSERT_EQ(losses.size(), 12u);
+  EXPECT_LT(losses.back(), 0.8 * losses.front());
+  EXPECT_TRUE(std::filesystem::exists(Path("out/checkpoints/step-00000012-g0/manifest.json")));
+  EXPECT_TRUE(std::filesystem::exists(Path("out/checkpoints/step-00000006-g0/manifest.json")));
+
+  EXPECT_EQ(Train("out"), 2);
+  EXPECT_THAT(Output(), HasSubstr("holds an earlier run: go on with --resume"));
+}
+
+TEST_F(ModelCommandsTest, AResumedTrainingGoesOnAsIfItHadNotStopped) {
+  ASSERT_EQ(Train("whole"), 0) << Output();
+  ASSERT_EQ(Train("half"), 0) << Output();
+  std::filesystem::remove_all(Path("half/checkpoints/step-00000012-g0"));
+  ASSERT_EQ(Train("half", {"--resume", "--json"}), 0) << Output();
+  EXPECT_EQ(LastJson()["result"], "Succeeded");
+  EXPECT_EQ(LastJson()["step"], 12);
+  EXPECT_EQ(Losses("half"), Losses("whole"));
+}
+
+TEST_F(ModelCommandsTest, AnInterruptionFinishesTheStepAndWritesACheckpoint) {
+  Start({"train", "-f", Path("job.yaml"), "--out", Path("out"), "--set",
+         "training.maxSteps=1000000"});
+  for (int i = 0; i < 6000 && Losses("out").size() < 2; ++i) {
+    backend_.Wait(Clock::now() + milliseconds(10));
+  }
+  backend_.Terminate("swarmctl", seconds(100));
+  EXPECT_EQ(ExitCode(), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("Interrupted: finishing the step and writing a checkpoint"));
+  EXPECT_THAT(Output(), HasSubstr("Interrupted after "));
+  const auto found = FindModel(Path("out"));
+  ASSERT_TRUE(found.ok()) << found.status().ToString();
+  EXPECT_EQ(found->version.value, Losses("out").size());
+}
+
+TEST_F(ModelCommandsTest, WhatCannotBeTrainedLeavesTheFolderToTheNextAttempt) {
+  EXPECT_EQ(Train("out", {"--set", "data.uri=" + Path("nothing.txt")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("nothing.txt"));
+  EXPECT_EQ(Train("out", {"--set", "trainig.maxSteps=1"}), 2);
+  EXPECT_EQ(Train("out", {"--threads", "0"}), 2);
+  EXPECT_EQ(Train("out", {"--set", "training.maxSteps=2"}), 0) << Output();
+}
+
+TEST_F(ModelCommandsTest, CheckpointsOfAnotherTrainingAreNotOverwritten) {
+  const std::string shared = "checkpoint.uri=" + Path("shared");
+  ASSERT_EQ(Train("a", {"--set", shared}), 0) << Output();
+  EXPECT_EQ(Train("b", {"--set", shared}), 2);
+  EXPECT_THAT(Output(), HasSubstr("holds checkpoints already"));
+  // The run's folder leads to them all the same.
+  EXPECT_EQ(FindModel(Path("a"))->uri, Path("shared/step-00000012-g0"));
+}
+
+TEST_F(ModelCommandsTest, EveryNameOfAModelLeadsToIt) {
+  ASSERT_EQ(Train("out"), 0) << Output();
+  ASSERT_EQ(Run({"export", "--checkpoint", Path("out"), "--out", Path("hf")}), 0) << Output();
+  const double loss = Evaluate("out");
+  EXPECT_LT(loss, 5.0);
+  EXPECT_EQ(Evaluate("out/checkpoints"), loss);
+  EXPECT_EQ(Evaluate("out/checkpoints/step-00000012-g0/"), loss);
+  EXPECT_EQ(Evaluate("hf"), loss);
+  EXPECT_GT(Evaluate("out/checkpoints/step-00000006-g0"), loss);
+
+  EXPECT_EQ(Run({"export", "--checkpoint", Path("out"), "--out", Path("hf")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("hf is not empty (config.json is there)"));
+}
+
+TEST_F(ModelCommandsTest, EvaluatesAllOfTheDataWithTheTrainedSequenceLength) {
+  ASSERT_EQ(Train("out", {"--set", "training.maxSteps=2"}), 0) << Output();
+  ASSERT_EQ(Run({"evaluate", "--from", Path("out"), "--data", Path("text.txt")}), 0) << Output();
+  const auto windows = std::filesystem::file_size(Path("text.txt")) / 25;
+  EXPECT_THAT(Output(), HasSubstr("over " + std::to_string(windows) + " sequences of 24 tokens"));
+  EXPECT_EQ(Run({"evaluate", "--from", Path("out"), "--data", Path("none.txt")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("none.txt"));
+}
+
+TEST_F(ModelCommandsTest, GeneratesTheSameTextForTheSameSeed) {
+  ASSERT_EQ(Train("out"), 0) << Output();
+  const auto generate = [this](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"generate", "--from",   Path("out"), "--prompt",
+                                       "the é",    "--tokens", "40"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    EXPECT_EQ(Run(std::move(arguments)), 0) << Output();
+    return Output();
+  };
+  const std::string first = generate({"--seed", "5"});
+  EXPECT_TRUE(first.starts_with("the é")) << first;
+  EXPECT_EQ(generate({"--seed", "5"}), first);
+  EXPECT_NE(generate({"--seed", "6"}), first);
+  EXPECT_EQ(generate({"--temperature", "0"}), generate({"--top-k", "1", "--seed", "9"}));
+}
+
+TEST_F(ModelCommandsTest, SaysWhatItHasLookedFor) {
+  for (const char* command : {"generate", "evaluate", "export"}) {
+    std::vector<std::string> arguments{command, "--from", Path("nowhere")};
+    if (arguments[0] == "generate") arguments.insert(arguments.end(), {"--prompt", "x"});
+    if (arguments[0] == "evaluate") arguments.insert(arguments.end(), {"--data", Path("text.txt")});
+    if (arguments[0] == "export") arguments.insert(arguments.end(), {"--out", Path("hf")});
+    EXPECT_EQ(Run(arguments), 2) << command;
+    EXPECT_THAT(Output(),
+                HasSubstr("no model in " + Path("nowhere") + ": it has no manifest.json"));
+  }
+  EXPECT_EQ(Run({"generate", "--from", Path("nowhere")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("--prompt"));
+  const std::string fixture = std::string(SWARM_SOURCE_DIR) + "/tests/fixtures/llama_tied";
+  EXPECT_EQ(Run({"generate", "--from", fixture, "--prompt", "x"}), 2);
+  EXPECT_THAT(Output(), HasSubstr("which tokenizer is the model's?"));
+}
+
+// Everything of a model that a Hugging Face folder must keep.
+void ExpectSameModel(const TrainedModel& a, const TrainedModel& b) {
+  EXPECT_EQ(a.config, b.config);
+  const auto layout = model::ComputeLayout(a.config, 0, 1);
+  ASSERT_TRUE(layout.ok());
+  for (const model::ParameterSlot& slot : layout->slots) {
+    const auto x = a.weights(slot.name), y = b.weights(slot.name);
+    ASSERT_TRUE(x.ok() && y.ok()) << slot.name;
+    EXPECT_EQ(x->shape, y->shape) << slot.name;
+    EXPECT_EQ(x->data.text(), y->data.text()) << slot.name;
+  }
+  const auto stage_a = LoadWholeModel(a, 1), stage_b = LoadWholeModel(b, 1);
+  ASSERT_TRUE(stage_a.ok() && stage_b.ok());
+  const std::vector<std::int32_t> ids{1, 7, 3, 11, 0, 5};
+  const auto logits_a = (*stage_a)->Logits(a.version, {1, 6, ids});
+  const auto logits_b = (*stage_b)->Logits(b.version, {1, 6, ids});
+  ASSERT_TRUE(logits_a.ok() && logits_b.ok());
+  EXPECT_EQ(logits_a->text(), logits_b->text());
+}
+
+// The boundaries travel with the checkpoint.
+TEST_F(ModelCommandsTest, AModelWithBoundariesIsEvaluatedAndIfThereIsSuchAPlainOneExported) {
+  for (const std::string codec : {"Subspace", "Anchored"}) {
+    SCOPED_TRACE(codec);
+    const std::string out = Path(codec);
+    ASSERT_EQ(
+        Run({"train", "-f", Path("job.yaml"), "--out", out, "--set",
+             "pipeline.boundary.codec=" + codec, "--set", "pipeline.boundary.rank=8", "--set",
+             "pipeline.boundary.layers=[1]", "--set", "data.validationUri=" + Path("text.txt")}),
+        0)
+        << Output();
+    ASSERT_EQ(Run({"evaluate", "--from", out, "--data", Path("text.txt"), "--json"}), 0)
+        << Output();
+    const double loss = LastJson()["loss"];
+    EXPECT_LT(loss, 5.0);
+    const int exported = Run({"export", "--from", out, "--out", out + "-plain"});
+    if (codec == "Anchored") {
+      EXPECT_NE(exported, 0);
+      EXPECT_THAT(Output(), HasSubstr("no plain Llama"));
+      continue;
+    }
+    ASSERT_EQ(exported, 0) << Output();
+    ASSERT_EQ(Run({"evaluate", "--from", out + "-plain", "--data", Path("text.txt"), "--tokenizer",
+                   "byte", "--sequence-length", "24", "--json"}),
+              0)
+        << Output();
+    EXPECT_NEAR(LastJson()["loss"].get<double>(), loss, 2e-3 * loss) << "coefficients are rounded";
+  }
+}
+
+TEST_F(ModelCommandsTest, AnExportedModelIsTheModel) {
+  for (const std::string name : {"llama_tied", "llama_grouped"}) {
+    SCOPED_TRACE(name);
+    const std::string fixture = std::string(SWARM_SOURCE_DIR) + "/tests/fixtures/" + name;
+    ASSERT_EQ(Run({"export", "--from", fixture, "--out", Path(name), "--json"}), 0) << Output();
+    EXPECT_EQ(LastJson()["out"], Path(name));
+    const auto original = FindModel(fixture), exported = FindModel(Path(name));
+    ASSERT_TRUE(original.ok()) << original.status().ToString();
+    ASSERT_TRUE(exported.ok()) << exported.status().ToString();
+    ExpectSameModel(*original, *exported);
+    EXPECT_EQ(exported->weights("lm_head.weight").ok(), !original->config.tie_word_embeddings);
+  }
+}
+
+}  // namespace
+}  // namespace swarm::ctl

@@ -1,0 +1,35 @@
+#include "ctl/run/identity.h"
+
+#include <system_error>
+
+#include "ctl/files.h"
+
+namespace swarm::ctl {
+namespace {
+
+Status MakePrivateFolder(const std::filesystem::path& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (!error) {
+    std::filesystem::permissions(directory, std::filesystem::perms::owner_all, error);
+  }
+  return error ? Unavailable("cannot make " + directory.string() + ": " + error.message())
+               : Status();
+}
+
+}  // namespace
+
+Result<IdentityFiles> WriteIdentity(const identity::JobAuthority& authority,
+                                    const std::string& name, const std::string& uri,
+                                    const std::filesystem::path& directory) {
+  ASSIGN_OR_RETURN(const identity::KeyPair pair, authority.Issue(name, uri));
+  RETURN_IF_ERROR(MakePrivateFolder(directory));
+  const IdentityFiles files{directory / "ca.crt", directory / (name + ".crt"),
+                            directory / (name + ".key")};
+  RETURN_IF_ERROR(WriteFile(files.ca, authority.pair().certificate, 0600));
+  RETURN_IF_ERROR(WriteFile(files.certificate, pair.certificate, 0600));
+  RETURN_IF_ERROR(WriteFile(files.key, pair.key, 0600));
+  return files;
+}
+
+}  // namespace swarm::ctl

@@ -1,0 +1,51 @@
+// How `swarmctl run` speaks to whom it was started by: a picture on a terminal, lines in a log,
+// JSON for programs.
+#pragma once
+
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "ctl/exit_codes.h"
+#include "ctl/view/live_view.h"
+#include "ctl/view/terminal.h"
+#include "worker/protocol/messages/message.h"
+
+namespace swarm::ctl {
+
+/// What a run came to.
+struct RunSummary {
+  std::string result;  ///< Succeeded, Interrupted, Failed
+  std::string reason;  ///< of a failure
+  std::string out;     ///< the folder of the run
+  double seconds = 0;
+  std::uint64_t workers_lost = 0;
+  ExitCode exit_code = ExitCode::kOk;
+};
+
+/// Used from one thread.
+class Reporter {
+ public:
+  /// Events and errors go to `err` unless a picture stands on `out`.
+  Reporter(std::FILE* out, std::FILE* err, bool json)
+      : terminal_(out), out_(out), err_(err), json_(json) {}
+
+  void OnStatus(const protocol::JobStatus& status);
+  /// A step of before this run, which goes on with it: not told again.
+  void OnHistory(const protocol::JobStatus& status);
+  /// Something that a person should know: a lost worker, a Ctrl-C.
+  void OnEvent(const std::string& text);
+  void OnSummary(const RunSummary& summary);
+
+ private:
+  void ShowPicture(const protocol::JobStatus& status);
+
+  Terminal terminal_;
+  std::FILE* const out_;
+  std::FILE* const err_;
+  const bool json_;
+  LossHistory history_;
+  std::optional<protocol::JobStatus> last_;
+};
+
+}  // namespace swarm::ctl

@@ -1,0 +1,374 @@
+#include "ctl/run/run_command.h"
+
+#include <algorithm>
+#include <csignal>
+#include <thread>
+
+#include "api/layout.h"
+#include "base/exit.h"
+#include "ctl/chaos/chaos_driver.h"
+#include "ctl/files.h"
+#include "ctl/interrupts.h"
+#include "ctl/run/process_backend.h"
+#include "ctl/run/reporter.h"
+#include "ctl/run/run_folder.h"
+#include "ctl/run/run_plan.h"
+#include "ctl/run/steps_file.h"
+#include "ctl/run/supervise.h"
+
+namespace swarm::ctl {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kTick = milliseconds(200);      // between two looks at the status
+constexpr Duration kChaosTick = milliseconds(20);  // the same, so that faults come at their step
+constexpr Duration kLeaveLimit = seconds(1);       // for workers, once their trainer has ended
+constexpr Duration kTerminateGrace = seconds(5);   // from asking a worker to end to killing it
+constexpr std::size_t kLogTailLines = 12;
+
+std::string LastLines(const std::filesystem::path& file, std::size_t count) {
+  const Result<std::string> text = ReadFile(file);
+  if (!text.ok()) return "";
+  std::size_t begin = text->size();
+  for (std::size_t lines = 0; begin > 0 && lines <= count; --begin) {
+    if ((*text)[begin - 1] == '\n' && ++lines > count) break;
+  }
+  return text->substr(begin);
+}
+
+// Makes the folder, without what an earlier run has left in it.
+Status EmptyFolder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::remove_all(folder, error);
+  if (!error) std::filesystem::create_directories(folder, error);
+  return error ? Unavailable("cannot make " + folder.string() + ": " + error.message()) : Status();
+}
+
+// A script, or a file with one.
+Result<std::vector<ChaosLine>> LoadChaos(const std::string& chaos) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(chaos, error)) return ParseChaos(chaos);
+  ASSIGN_OR_RETURN(const std::string script, ReadFile(chaos));
+  return ParseChaos(script);
+}
+
+std::uint64_t ThreadsPerWorker(const RunOptions& options, std::uint64_t workers) {
+  if (options.threads_per_worker > 0) return options.threads_per_worker;
+  return std::max<std::uint64_t>(1, std::thread::hardware_concurrency() / workers);
+}
+
+// One run, from its start to its summary. Each step returns what ends the run early.
+class Run {
+ public:
+  Run(const RunOptions& options, const RunFolder& folder, RunPlan plan, api::SwarmJob job,
+      std::vector<ChaosLine> chaos, Reporter& reporter)
+      : options_(options),
+        folder_(folder),
+        plan_(std::move(plan)),
+        job_(std::move(job)),
+        reporter_(reporter),
+        backend_({options.worker_program, plan_.log_directory()}),
+        supervisor_(plan_.workers(),
+                    {.restart_delay = options.restart_delay, .restart = options.restart}) {
+    if (chaos.empty()) return;
+    plan_.follow_chaos = ChaosDriver::NeedsRulesFile(chaos);
+    chaos_.emplace(
+        std::move(chaos),
+        ChaosDriver::Options{.rules_file = plan_.follow_chaos ? plan_.chaos_rules_file() : "",
+                             .record_file = plan_.chaos_file(),
+                             .join = [this] { return StartWorker(supervisor_.NextWorker()); },
+                             .tell = [this](const std::string& text) { reporter_.OnEvent(text); }},
+        backend_);
+  }
+
+  RunSummary Execute() {
+    const Timepoint begin = Clock::now();
+    Status status = Start();
+    if (status.ok()) {
+      Follow();
+    } else if (summary_.result.empty()) {
+      Fail(status.message());
+    }
+    End();
+    summary_.out = plan_.out.string();
+    summary_.seconds = ToSeconds(Clock::now() - begin);
+    summary_.workers_lost = supervisor_.losses();
+    return summary_;
+  }
+
+ private:
+  Status Start() {
+    RETURN_IF_ERROR(folder_.WriteJob(job_));
+    ASSIGN_OR_RETURN(plan_.job_uid, identity::MakeJobUid());
+    if (!options_.plaintext) {
+      ASSIGN_OR_RETURN(auto authority, identity::JobAuthority::Create(plan_.job_uid));
+      authority_.emplace(std::move(authority));
+    }
+    ASSIGN_OR_RETURN(trainer_identity_, IdentityOf("trainer", identity::TrainerUri(plan_.job_uid)));
+    ASSIGN_OR_RETURN(observer_identity_,
+                     IdentityOf("observer", identity::ObserverUri(plan_.job_uid)));
+    std::error_code ignored;  // of an earlier run; one that is not there need not be removed
+    std::filesystem::remove(plan_.address_file(), ignored);
+    RETURN_IF_ERROR(EmptyFolder(plan_.metrics_directory()));
+    if (chaos_) RETURN_IF_ERROR(chaos_->Prepare());
+    RETURN_IF_ERROR(backend_.Start(TrainerSpec(plan_, trainer_identity_, term_, "")));
+    RETURN_IF_ERROR(AwaitTrainer());
+    ASSIGN_OR_RETURN(source_,
+                     options_.status_source({trainer_address_, observer_identity_, plan_.job_uid,
+                                             plan_.steps_file(), job_.spec.training.maxSteps}));
+    // The trainer has cut the file to the steps it goes on from, and without workers makes none.
+    if (plan_.resume) ReadHistory(*source_);
+    for (std::uint64_t i = 0; i < plan_.workers(); ++i) {
+      RETURN_IF_ERROR(StartWorker(Supervisor::WorkerName(i)));
+    }
+    started_ = Clock::now();
+    if (!options_.json) {
+      reporter_.OnEvent("Metrics: http://ADDRESS/metrics of each program; its ADDRESS is in " +
+                        plan_.metrics_directory().string());
+    }
+    return Status();
+  }
+
+  Result<std::optional<IdentityFiles>> IdentityOf(const std::string& name, const std::string& uri) {
+    if (!authority_) return std::optional<IdentityFiles>();
+    ASSIGN_OR_RETURN(IdentityFiles files,
+                     WriteIdentity(*authority_, name, uri, plan_.tls_directory()));
+    return std::optional<IdentityFiles>(std::move(files));
+  }
+
+  Status StartWorker(const std::string& id) {
+    ASSIGN_OR_RETURN(const std::optional<IdentityFiles> identity,
+                     IdentityOf(id, identity::WorkerUri(plan_.job_uid, id)));
+    return backend_.Start(StageSpec(plan_, identity, id, trainer_address_));
+  }
+
+  // Until the trainer has written where it listens.
+  Status AwaitTrainer() {
+    const Timepoint deadline = Clock::now() + options_.start_limit;
+    while (true) {
+      // The trainer first: what it has written by its end is then there to be read.
+      const ObservedWorker trainer = backend_.Observe().front();
+      if (const Result<std::string> address = ReadFile(plan_.address_file()); address.ok()) {
+        trainer_address_ = address->substr(0, address->find('\n'));
+        return Status();
+      }
+      if (trainer.phase == Phase::kExited) {
+        StepsFile steps(plan_.steps_file(), job_.spec.training.maxSteps);
+        if (plan_.resume) ReadHistory(steps);
+        EndWithTrainer(
+            trainer.exit_signal ? static_cast<int>(ExitCode::kFailed) : trainer.exit_code,
+            "the trainer " + DescribeEnd(trainer) + " before it listened");
+        return Unavailable(summary_.reason);
+      }
+      if (interrupts_.count() > 0) {
+        summary_ = {"Interrupted", "before the trainer listened"};
+        summary_.exit_code = ExitCode::kNothingToResume;
+        return Cancelled(summary_.reason);
+      }
+      if (Clock::now() >= deadline) {
+        return DeadlineExceeded("the trainer did not listen within " +
+                                ShortTime(ToSeconds(options_.start_limit)) +
+                                "; its log: " + backend_.LogOf(trainer.name).string());
+      }
+      backend_.Wait(std::min(deadline, Clock::now() + milliseconds(20)), interrupts_.fd());
+    }
+  }
+
+  // Until the run has a result.
+  void Follow() {
+    while (summary_.result.empty()) {
+      ReportStatus();
+      OnInterrupts();
+      Supervise();
+      if (!summary_.result.empty()) break;
+      if (chaos_ && !stop_deadline_) {
+        chaos_->Act(Clock::now() - started_, steps_, backend_.Observe(), source_->trainer_said());
+      }
+      if (stop_deadline_ && Clock::now() >= *stop_deadline_) {
+        return Fail("the trainer did not end within " +
+                    ShortTime(ToSeconds(options_.finish_limit)) + " after the interruption");
+      }
+      backend_.Wait(Clock::now() + (chaos_ ? kChaosTick : kTick), interrupts_.fd());
+    }
+    ReportStatus();  // what was written last
+  }
+
+  void ReadHistory(StatusSource& source) {
+    while (std::optional<protocol::JobStatus> status = source.Poll()) reporter_.OnHistory(*status);
+  }
+
+  void ReportStatus() {
+    while (std::optional<protocol::JobStatus> status = source_->Poll()) {
+      steps_ = status->step.value;
+      reporter_.OnStatus(*status);
+    }
+  }
+
+  void OnInterrupts() {
+    const int count = interrupts_.count();
+    if (count >= 2) {
+      summary_ = {"Interrupted", "everything was killed"};
+      summary_.exit_code = ExitCode::kKilled;
+    } else if (count == 1 && !stop_deadline_) {
+      reporter_.OnEvent(
+          "Interrupted: finishing the step and writing a checkpoint; once more kills");
+      supervisor_.BeginStopping();
+      if (chaos_) chaos_->End();
+      stop_deadline_ = Clock::now() + options_.finish_limit;
+      backend_.Terminate(std::string(kTrainerName), options_.finish_limit);
+    }
+  }
+
+  void Supervise() {
+    const Actions actions =
+        supervisor_.Decide(Clock::now(), backend_.Observe(), source_->trainer_heard());
+    for (const std::string& event : actions.events) reporter_.OnEvent(event);
+    if (actions.trainer_exit_code) return EndWithTrainer(*actions.trainer_exit_code, "");
+    if (!actions.give_up.empty()) {
+      Fail(actions.give_up);
+      if (!actions.give_up_because_of.empty()) ExplainByLogOf(actions.give_up_because_of);
+      return;
+    }
+    if (actions.kill_trainer) {
+      // One that is gone meanwhile is seen to be at the next look.
+      (void)backend_.Signal(std::string(kTrainerName), SIGKILL);
+    }
+    if (actions.restart_trainer) {
+      RunPlan again = plan_;
+      again.resume = true;
+      const Status status =
+          backend_.Start(TrainerSpec(again, trainer_identity_, ++term_, trainer_address_));
+      if (!status.ok()) return Fail(status.message());
+    }
+    for (const std::string& id : actions.start_workers) {
+      const Status status = StartWorker(id);
+      if (!status.ok()) return Fail(status.message());
+    }
+  }
+
+  void EndWithTrainer(int exit_code, std::string reason) {
+    if (exit_code == WorkerExit::kOk) {
+      summary_.result = stop_deadline_ ? "Interrupted" : "Succeeded";
+    } else if (exit_code == WorkerExit::kStopped) {
+      summary_.result = "Interrupted";
+    } else if (exit_code == WorkerExit::kNothingToResume) {
+      summary_ = {"Interrupted", "there is no checkpoint yet"};
+      summary_.exit_code = ExitCode::kNothingToResume;
+    } else {
+      Fail(reason.empty() ? "the trainer ended with exit code " + std::to_string(exit_code)
+                          : reason);
+      if (exit_code == WorkerExit::kBadUsage || exit_code == WorkerExit::kStorageRefused) {
+        summary_.exit_code = ExitCode::kBadUsage;
+      }
+      ExplainByLogOf(std::string(kTrainerName));
+    }
+  }
+
+  // Why a program has failed: in its own words, if it has said so in its last line.
+  void ExplainByLogOf(const std::string& name) {
+    const auto log = backend_.LogOf(name);
+    const std::string lines = LastLines(log, kLogTailLines);
+    const std::string mark = " error " + name + " ";
+    const std::size_t error = lines.rfind(mark);
+    if (error != lines.npos) {
+      summary_.reason = lines.substr(error + mark.size());
+      summary_.reason.erase(summary_.reason.find_last_not_of('\n') + 1);
+      summary_.reason += "\nThe log of " + name + ": " + log.string();
+      return;
+    }
+    summary_.reason += "; its log is " + log.string();
+    if (!lines.empty()) summary_.reason += ", which ends with:\n" + lines;
+  }
+
+  void Fail(std::string reason) {
+    summary_ = {"Failed", std::move(reason)};
+    summary_.exit_code = ExitCode::kFailed;
+  }
+
+  // The trainer has told the workers to leave. One that has not heard it (evicted, cut off) looks
+  // for a trainer that is gone, and has nothing that anybody wants: it ends when it is asked to.
+  void End() {
+    if (chaos_) chaos_->End();
+    source_.reset();
+    if (summary_.exit_code == ExitCode::kOk) AwaitAll(Clock::now() + kLeaveLimit);
+    if (summary_.exit_code != ExitCode::kKilled) {
+      for (const ObservedWorker& worker : backend_.Observe()) {
+        backend_.Terminate(worker.name, kTerminateGrace);
+      }
+      AwaitAll(Clock::now() + kTerminateGrace);
+    }
+    backend_.KillAll();
+  }
+
+  void AwaitAll(Timepoint deadline) {
+    const int interrupted = interrupts_.count();
+    while (Clock::now() < deadline && interrupts_.count() == interrupted) {
+      const std::vector<ObservedWorker> observed = backend_.Observe();
+      if (std::none_of(observed.begin(), observed.end(), [](const ObservedWorker& worker) {
+            return worker.phase == Phase::kRunning;
+          })) {
+        return;
+      }
+      backend_.Wait(deadline, interrupts_.fd());
+    }
+  }
+
+  const RunOptions& options_;
+  const RunFolder& folder_;
+  RunPlan plan_;
+  const api::SwarmJob job_;
+  Reporter& reporter_;
+  Interrupts interrupts_;
+  ProcessBackend backend_;
+  Supervisor supervisor_;
+  std::optional<ChaosDriver> chaos_;
+  Timepoint started_{};      // the workers
+  std::uint64_t steps_ = 0;  // committed
+  std::optional<identity::JobAuthority> authority_;
+  std::optional<IdentityFiles> trainer_identity_;
+  std::optional<IdentityFiles> observer_identity_;
+  std::uint64_t term_ = 1;
+  std::string trainer_address_;
+  std::unique_ptr<StatusSource> source_;
+  std::optional<Timepoint> stop_deadline_;
+  RunSummary summary_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<StatusSource>> FollowStepsFile(const ObserverAccess& access) {
+  return std::unique_ptr<StatusSource>(
+      std::make_unique<StepsFile>(access.steps_file, access.max_steps));
+}
+
+ExitCode RunJob(const RunOptions& options, std::FILE* out, std::FILE* err) {
+  const auto refuse = [err](const std::string& why) {
+    std::fprintf(err, "%s\n", why.c_str());
+    return ExitCode::kBadUsage;
+  };
+  const Result<api::SwarmJob> job = LoadRunnableJob(options.manifest, options.overrides);
+  if (!job.ok()) return refuse(job.status().message());
+  const auto layout = api::ComputeLayout(*job, options.workers);
+  if (!layout.ok()) return refuse("--workers: " + layout.status().message());
+  Result<std::vector<ChaosLine>> chaos = LoadChaos(options.chaos);
+  if (!chaos.ok()) return refuse(chaos.status().message());
+  const Result<RunFolder> folder = RunFolder::Claim(options.out, *job, options.resume);
+  if (!folder.ok()) return refuse(folder.status().message());
+  RunPlan plan;
+  plan.out = folder->path();
+  plan.layout = *layout;
+  plan.threads_per_worker = ThreadsPerWorker(options, plan.workers());
+  plan.resume = options.resume;
+  plan.trace_progress = options.trace_progress;
+  plan.moves = options.moves;
+
+  Reporter reporter(out, err, options.json);
+  const RunSummary summary =
+      Run(options, *folder, plan, *job, *std::move(chaos), reporter).Execute();
+  reporter.OnSummary(summary);
+  return summary.exit_code;
+}
+
+}  // namespace swarm::ctl

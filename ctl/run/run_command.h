@@ -1,0 +1,58 @@
+// swarmctl run: a job on this machine, with the trainer and the workers that a cluster would run.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "ctl/exit_codes.h"
+#include "ctl/run/identity.h"
+#include "ctl/view/status_source.h"
+
+namespace swarm::ctl {
+
+/// What a source of status may need to reach the job.
+struct ObserverAccess {
+  std::string trainer_address;            ///< host:port
+  std::optional<IdentityFiles> identity;  ///< of the observer; none: plaintext
+  std::string job_uid;
+  std::filesystem::path steps_file;
+  std::uint64_t max_steps = 0;
+};
+using StatusSourceFactory =
+    std::function<Result<std::unique_ptr<StatusSource>>(const ObserverAccess&)>;
+
+/// Follows OUT/steps.jsonl: no connection, hence nothing about stages.
+Result<std::unique_ptr<StatusSource>> FollowStepsFile(const ObserverAccess& access);
+
+struct RunOptions {
+  std::string manifest;
+  std::vector<std::string> overrides;
+  std::filesystem::path out;             ///< empty: out/NAME
+  std::string workers;                   ///< see api/layout.h
+  std::uint64_t threads_per_worker = 0;  ///< 0: the machine's cores shared out, at least one
+  bool resume = false;
+  bool json = false;
+  bool plaintext = false;
+  bool trace_progress = false;
+  bool moves = true;  ///< workers move between stages
+  std::string chaos;  ///< a script or a file with one (ctl/chaos/chaos.h); empty: no faults
+  Duration restart_delay = std::chrono::seconds(1);  ///< from a worker's loss to its replacement
+  bool restart = true;                               ///< lost workers are replaced
+  std::filesystem::path worker_program;              ///< what runs as trainer and as worker
+  Duration start_limit = std::chrono::seconds(60);   ///< until the trainer listens
+  Duration finish_limit = std::chrono::minutes(5);   ///< from a Ctrl-C to the trainer's end
+  StatusSourceFactory status_source = FollowStepsFile;
+};
+
+/// Runs the job to its end, or to that of the user's patience. Progress goes to the terminal `out`
+/// is (a picture), or as a line a step; with json as an object a line. Call it on the main thread,
+/// once at a time: it takes the process's SIGINT, SIGTERM and SIGHUP.
+ExitCode RunJob(const RunOptions& options, std::FILE* out, std::FILE* err);
+
+}  // namespace swarm::ctl

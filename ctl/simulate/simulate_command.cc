@@ -1,0 +1,145 @@
+#include "ctl/simulate/simulate_command.h"
+
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <utility>
+
+#include "ctl/files.h"
+#include "ctl/simulate/trace.h"
+#include "ctl/simulate/trace_replay.h"
+
+namespace swarm::ctl {
+namespace {
+
+using protocol::BalancePolicy;
+
+struct NamedPolicy {
+  const char* name;
+  BalancePolicy policy;
+  bool keeps_copies;
+};
+/// Moves is what swarm-worker carries out: it has no second stage's state, so that who moves leaves
+/// and joins.
+constexpr std::array<NamedPolicy, 4> kPolicies = {{{"Event", BalancePolicy::kEvent, true},
+                                                   {"Moves", BalancePolicy::kEvent, false},
+                                                   {"Periodic", BalancePolicy::kPeriodic, false},
+                                                   {"None", BalancePolicy::kNone, false}}};
+
+/// Means over the runs.
+struct Figures {
+  double seconds = 0;
+  double efficiency = 0;
+  double attainable_efficiency = 0;
+  double stage_empty_share = 0;
+  double moves = 0;
+  double fetches = 0;
+  double least_moves = 0;
+  int losses = 0;
+  int joins = 0;
+};
+
+Figures Measure(const Trace& trace, const SimulateOptions& options, const NamedPolicy& named) {
+  ReplayOptions replay;
+  replay.stage_costs = options.stage_costs;
+  if (replay.stage_costs.empty()) {
+    replay.stage_costs.assign(static_cast<std::size_t>(options.stages), 1.0);
+  }
+  replay.policy = named.policy;
+  replay.model.state_load_seconds = options.state_load_seconds;
+  replay.model.copies_per_worker = named.keeps_copies ? options.copies : 0;
+  replay.model.copy_drag = options.copy_drag;
+  replay.period_seconds = options.period_seconds;
+  replay.switch_seconds = options.switch_seconds;
+  Figures mean;
+  for (int run = 0; run < options.runs; ++run) {
+    replay.seed = options.seed + static_cast<std::uint64_t>(run);
+    const ReplayResult result = Replay(trace, replay);
+    mean.efficiency += result.efficiency / options.runs;
+    mean.attainable_efficiency += result.attainable_efficiency / options.runs;
+    mean.stage_empty_share += result.stage_empty_share / options.runs;
+    mean.moves += static_cast<double>(result.moves) / options.runs;
+    mean.fetches += static_cast<double>(result.fetches) / options.runs;
+    mean.least_moves += static_cast<double>(result.least_moves) / options.runs;
+    mean.seconds = result.seconds;
+    mean.losses = result.losses;
+    mean.joins = result.joins;
+  }
+  return mean;
+}
+
+nlohmann::json ToJson(const Figures& figures) {
+  return {{"efficiency", figures.efficiency},
+          {"moves", figures.moves},
+          {"fetches", figures.fetches},
+          {"stage_empty_seconds", figures.stage_empty_share * figures.seconds},
+          {"stage_empty_share", figures.stage_empty_share}};
+}
+
+void PrintText(const SimulateOptions& options, const Trace& trace,
+               const std::vector<std::pair<std::string, Figures>>& all, std::ostream& out) {
+  const Figures& any = all.front().second;
+  char line[200];
+  std::snprintf(line, sizeof line,
+                "%s: %.1f h, %zu workers at first, %d losses, %d joins; %d stages, %g s to load a"
+                " stage\n",
+                options.trace.c_str(), any.seconds / 3600, trace.events.front().joins.size(),
+                any.losses, any.joins, options.stages, options.state_load_seconds);
+  out << line << "policy     throughput/optimum    moves  fetches  some stage empty\n";
+  for (const auto& [name, figures] : all) {
+    std::snprintf(line, sizeof line, "%-9s  %16.2f %%  %7.1f  %7.1f  %14.3f %%\n", name.c_str(),
+                  100 * figures.efficiency, figures.moves, figures.fetches,
+                  100 * figures.stage_empty_share);
+    out << line;
+  }
+  std::snprintf(line, sizeof line, "%-9s  %16.2f %%  %7.1f\n", "bound",
+                100 * any.attainable_efficiency, any.least_moves);
+  out << line
+      << "bound: every move free and instant, newcomers still load; the fewest moves that takes\n"
+      << "Moves: Event for workers without memory for other stages' states (--copies 0); that is\n"
+      << "       what swarm-worker carries out today\n";
+}
+
+}  // namespace
+
+ExitCode SimulateTrace(const SimulateOptions& options, std::ostream& out, std::ostream& err) {
+  if (!options.stage_costs.empty() &&
+      options.stage_costs.size() != static_cast<std::size_t>(options.stages)) {
+    err << "--stage-costs has " << options.stage_costs.size() << " values for " << options.stages
+        << " stages; give one a stage\n";
+    return ExitCode::kBadUsage;
+  }
+  const Result<std::string> text = ReadFile(options.trace);
+  const Result<Trace> trace = text.ok() ? ParseTrace(*text) : Result<Trace>(text.status());
+  if (!trace.ok()) {
+    err << trace.status().WithContext(options.trace).ToString() << "\n";
+    return ExitCode::kBadUsage;
+  }
+  std::vector<std::pair<std::string, Figures>> all;
+  for (const NamedPolicy& named : kPolicies) {
+    Figures figures = Measure(*trace, options, named);
+    const bool chosen = options.policy == named.name;
+    all.insert(chosen ? all.begin() : all.end(), {named.name, figures});
+  }
+  if (!options.json) {
+    PrintText(options, *trace, all, out);
+    return ExitCode::kOk;
+  }
+  const Figures& chosen = all.front().second;
+  nlohmann::json json = ToJson(chosen);
+  json["policy"] = options.policy;
+  json["trace"] = options.trace;
+  json["seconds"] = chosen.seconds;
+  json["stages"] = options.stages;
+  json["state_load_seconds"] = options.state_load_seconds;
+  json["losses"] = chosen.losses;
+  json["joins"] = chosen.joins;
+  json["attainable_efficiency"] = chosen.attainable_efficiency;
+  json["least_moves"] = chosen.least_moves;
+  for (const auto& [name, figures] : all) json["policies"][name] = ToJson(figures);
+  out << json.dump(2) << "\n";
+  return ExitCode::kOk;
+}
+
+}  // namespace swarm::ctl

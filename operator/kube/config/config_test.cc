@@ -1,0 +1,185 @@
+#include "operator/kube/config/config.h"
+
+#include <gmock/gmock.h>
+
+#include "base/base64.h"
+#include "operator/kube/testing/api_server_test.h"
+
+namespace swarm::kube {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+Environment Variables(std::map<std::string, std::string> variables) {
+  return [variables](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::string() : found->second;
+  };
+}
+
+class ConfigTest : public ::testing::Test {
+ protected:
+  Result<Config> Kubeconfig(const std::string& cluster, const std::string& user,
+                            const KubeconfigOptions& options = {}) {
+    const auto file = folder_.Write("config", R"(apiVersion: v1
+kind: Config
+current-context: mine
+contexts:
+- name: other
+  context: {cluster: other, user: other}
+- name: mine
+  context: {cluster: here, user: me, namespace: team}
+clusters:
+- name: here
+  cluster: {)" + cluster + R"(}
+users:
+- name: me
+  user: {)" + user + "}\n");
+    return KubeconfigFile(file, options, Variables({}), timing_);
+  }
+  std::string Refused(const std::string& cluster, const std::string& user) {
+    const Status status = Kubeconfig(cluster, user).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    return status.message();
+  }
+
+  static constexpr const char* kServer = "server: 'https://10.0.0.1:6443'";
+  ScratchFolder folder_;
+  FakeTiming timing_;
+};
+
+TEST_F(ConfigTest, APodFindsEverythingInItsServiceAccount) {
+  folder_.Write("token", "secret\n");
+  folder_.Write("ca.crt", "PEM");
+  folder_.Write("namespace", "swarm-system");
+  const auto environment = Variables({{"KUBERNETES_SERVICE_HOST", "10.96.0.1"},
+                                      {"KUBERNETES_SERVICE_PORT", "443"},
+                                      {"HTTPS_PROXY", "http://proxy:3128"}});
+  const auto config = InClusterConfig(folder_.path(), environment, timing_);
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->server, "https://10.96.0.1:443");
+  EXPECT_EQ(config->ns, "swarm-system");
+  EXPECT_EQ(config->credentials->Authorization(), "Bearer secret");
+  EXPECT_EQ(config->tls().ca, "PEM");
+  EXPECT_EQ(config->proxy, "");
+}
+
+TEST_F(ConfigTest, AnIpv6AddressIsPutInBrackets) {
+  for (const char* file : {"token", "ca.crt", "namespace"}) folder_.Write(file, "x");
+  const auto config = InClusterConfig(
+      folder_.path(),
+      Variables({{"KUBERNETES_SERVICE_HOST", "fd00::1"}, {"KUBERNETES_SERVICE_PORT", "443"}}),
+      timing_);
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config->server, "https://[fd00::1]:443");
+}
+
+TEST_F(ConfigTest, OutsideOfAPodAKubeconfigIsNeeded) {
+  const Status status = FindConfig("", {}, Variables({}), timing_).status();
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("kubeconfig"));
+}
+
+TEST_F(ConfigTest, TheAuthorityIsReadAnewAndKeptWhileItCannotBeRead) {
+  for (const char* file : {"token", "namespace"}) folder_.Write(file, "x");
+  folder_.Write("ca.crt", "old");
+  const auto config = InClusterConfig(
+      folder_.path(),
+      Variables({{"KUBERNETES_SERVICE_HOST", "h"}, {"KUBERNETES_SERVICE_PORT", "1"}}), timing_);
+  folder_.Write("ca.crt", "new");
+  EXPECT_EQ(config->tls().ca, "new");
+  std::filesystem::remove(folder_.path() / "ca.crt");
+  EXPECT_EQ(config->tls().ca, "new");
+}
+
+TEST_F(ConfigTest, TheCurrentContextCountsUnlessAnotherIsNamed) {
+  const auto config = Kubeconfig(kServer, "token: abc");
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->server, "https://10.0.0.1:6443");
+  EXPECT_EQ(config->ns, "team");
+  EXPECT_EQ(config->credentials->Authorization(), "Bearer abc");
+  const Status other = Kubeconfig(kServer, "token: abc", {.context = "other"}).status();
+  EXPECT_THAT(other.message(), HasSubstr("no cluster named 'other'"));
+}
+
+TEST_F(ConfigTest, CertificatesStandInTheFileOrBesideIt) {
+  folder_.Write("client.key", "KEY");
+  const auto config =
+      Kubeconfig(std::string(kServer) + ", certificate-authority-data: " + EncodeBase64("CA"),
+                 "client-certificate-data: " + EncodeBase64("CERT") + ", client-key: client.key");
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->tls(), (TlsMaterial{"CA", "CERT", "KEY", false}));
+  folder_.Write("client.key", "NEW KEY");
+  EXPECT_EQ(config->tls().key, "NEW KEY");
+  EXPECT_EQ(config->credentials->Authorization(), "");
+}
+
+TEST_F(ConfigTest, ATokenFileIsReadAgain) {
+  folder_.Write("token", "one");
+  const auto config = Kubeconfig(kServer, "tokenFile: token");
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config->credentials->Authorization(), "Bearer one");
+  folder_.Write("token", "two");
+  timing_.Advance(seconds(60));
+  EXPECT_EQ(config->credentials->Authorization(), "Bearer two");
+}
+
+TEST_F(ConfigTest, TrustingAnybodyNeedsAFlag) {
+  const std::string cluster = std::string(kServer) + ", insecure-skip-tls-verify: true";
+  EXPECT_THAT(Refused(cluster, "token: a"), HasSubstr("--allow-insecure"));
+  const auto config = Kubeconfig(cluster, "token: a", {.allow_insecure = true});
+  ASSERT_TRUE(config.ok());
+  EXPECT_TRUE(config->tls().insecure);
+}
+
+TEST_F(ConfigTest, WhatIsNotSupportedIsRefusedByName) {
+  EXPECT_THAT(Refused(kServer, "exec: {command: aws}"), HasSubstr("kubectl create token"));
+  EXPECT_THAT(Refused(kServer, "auth-provider: {name: gcp}"), HasSubstr("auth-provider"));
+  EXPECT_THAT(Refused(kServer, "username: me, password: x"), HasSubstr("passwords"));
+  EXPECT_THAT(Refused(kServer, "client-key-data: " + EncodeBase64("K")), HasSubstr("together"));
+  EXPECT_THAT(Refused("server: 'ftp://x'", "token: a"), HasSubstr("ftp://x"));
+  EXPECT_THAT(Refused(std::string(kServer) + ", certificate-authority-data: '%%%'", "token: a"),
+              HasSubstr("base64"));
+}
+
+TEST_F(ConfigTest, WhatIsNoKubeconfigIsRefused) {
+  for (const char* text : {"", "[]", "a: b", "{", "current-context: x\ncontexts: 3"}) {
+    const auto file = folder_.Write("config", text);
+    EXPECT_EQ(KubeconfigFile(file, {}, Variables({}), timing_).status().code(),
+              StatusCode::kInvalidArgument)
+        << text;
+  }
+  EXPECT_EQ(KubeconfigFile(folder_.path() / "none", {}, Variables({}), timing_).status().code(),
+            StatusCode::kNotFound);
+  EXPECT_THAT(KubeconfigFile("/a:/b", {}, Variables({}), timing_).status().message(),
+              HasSubstr("several files"));
+}
+
+TEST(ProxyTest, TheEnvironmentNamesTheProxyByScheme) {
+  const auto environment =
+      Variables({{"HTTPS_PROXY", "http://secure:1"}, {"http_proxy", "http://plain:2"}});
+  EXPECT_EQ(ProxyFor("https://api.example.com", environment), "http://secure:1");
+  EXPECT_EQ(ProxyFor("http://api.example.com:8080/x", environment), "http://plain:2");
+  EXPECT_EQ(ProxyFor("https://127.0.0.1:6443", environment), "");
+  EXPECT_EQ(ProxyFor("https://localhost:6443", environment), "");
+  EXPECT_EQ(ProxyFor("https://[::1]:6443", environment), "");
+  EXPECT_EQ(ProxyFor("https://api.example.com", Variables({})), "");
+}
+
+TEST(ProxyTest, NoProxyNamesHostsDomainsAndNetworks) {
+  const auto environment = Variables(
+      {{"HTTPS_PROXY", "http://p"}, {"NO_PROXY", "exact.org, .example.com,10.0.0.0/8,bad/99"}});
+  for (const char* host : {"exact.org", "sub.exact.org", "example.com", "api.example.com",
+                           "10.1.2.3", "10.255.0.1:6443"}) {
+    EXPECT_EQ(ProxyFor(std::string("https://") + host, environment), "") << host;
+  }
+  for (const char* host : {"inexact.org", "example.org", "11.0.0.1", "10.example.net"}) {
+    EXPECT_EQ(ProxyFor(std::string("https://") + host, environment), "http://p") << host;
+  }
+  const auto none = Variables({{"HTTPS_PROXY", "http://p"}, {"no_proxy", "*"}});
+  EXPECT_EQ(ProxyFor("https://a", none), "");
+}
+
+}  // namespace
+}  // namespace swarm::kube

@@ -1,0 +1,67 @@
+#include "operator/kube/object/object.h"
+
+#include <nlohmann/json.hpp>
+
+namespace swarm::kube {
+namespace {
+
+using nlohmann::json;
+
+// Null if `object` is not an object or has no such member: unlike operator[], which asserts.
+const json* Member(const json* object, const std::string& name) {
+  if (!object || !object->is_object()) return nullptr;
+  const auto found = object->find(name);
+  return found == object->end() ? nullptr : &*found;
+}
+
+std::string TextOf(const json* value) {
+  return value && value->is_string() ? value->get<std::string>() : std::string();
+}
+
+std::string MetadataOf(const json& object, const std::string& field) {
+  return TextOf(Member(Member(&object, "metadata"), field));
+}
+
+}  // namespace
+
+PackedObject::PackedObject(const json& object) : bytes_(json::to_cbor(object)) {
+  bytes_.shrink_to_fit();
+}
+
+Object PackedObject::Unpack() const {
+  return std::make_shared<const json>(json::from_cbor(bytes_));
+}
+
+ObjectName ParseObjectName(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return {"", std::string(text)};
+  return {std::string(text.substr(0, slash)), std::string(text.substr(slash + 1))};
+}
+
+ObjectName NameOf(const json& object) {
+  return {MetadataOf(object, "namespace"), MetadataOf(object, "name")};
+}
+
+std::string UidOf(const json& object) { return MetadataOf(object, "uid"); }
+
+std::string ResourceVersionOf(const json& object) { return MetadataOf(object, "resourceVersion"); }
+
+std::string LabelOf(const json& object, const std::string& label) {
+  return TextOf(Member(Member(Member(&object, "metadata"), "labels"), label));
+}
+
+std::string TextAt(const json& object, const char* pointer) {
+  const json::json_pointer place(pointer);
+  return object.contains(place) ? TextOf(&object.at(place)) : std::string();
+}
+
+void TrimBookkeeping(json& object) {
+  if (!Member(Member(&object, "metadata"), "name")) return;
+  json& metadata = object["metadata"];
+  metadata.erase("managedFields");
+  if (Member(&metadata, "annotations") && metadata["annotations"].is_object()) {
+    metadata["annotations"].erase("kubectl.kubernetes.io/last-applied-configuration");
+  }
+}
+
+}  // namespace swarm::kube

@@ -1,0 +1,280 @@
+#include "operator/kube/transport/http_cpprest.h"
+
+#include <cpprest/astreambuf.h>
+#include <cpprest/http_client.h>
+#include <cpprest/streams.h>
+#include <openssl/ssl.h>
+#include <pplx/threadpool.h>
+
+#include <algorithm>
+#include <boost/asio/ssl.hpp>
+#include <exception>
+#include <utility>
+
+#include "operator/kube/transport/exchange.h"
+
+namespace swarm::kube {
+namespace {
+
+namespace streams = concurrency::streams;
+using web::http::client::http_client;
+using web::http::client::http_client_config;
+
+// Sockets and short continuations only; what takes time runs on the threads of our callers.
+constexpr std::size_t kThreads = 4;
+// The library's own limit for one operation. Ours are shorter and are kept by the caller's thread;
+// these only clean up after a connection that could not even be closed.
+constexpr std::chrono::seconds kRequestOperation{120};
+constexpr std::chrono::seconds kWatchOperation{900};
+
+void SizeThreadPool() {
+  static const bool sized = [] {
+    try {
+      crossplat::threadpool::initialize_with_threads(kThreads);
+    } catch (const std::exception&) {
+      return false;  // somebody used the library before us: its forty threads do as well
+    }
+    return true;
+  }();
+  static_cast<void>(sized);
+}
+
+// The library's end of an Exchange. Write only: all that its HTTP client asks of a body's stream.
+// The library's own buffer has no bound.
+class BodyBuffer final : public streams::details::streambuf_state_manager<std::uint8_t> {
+ public:
+  explicit BodyBuffer(std::shared_ptr<Exchange> exchange)
+      : streambuf_state_manager(std::ios_base::out), exchange_(std::move(exchange)) {}
+
+  bool can_seek() const override { return false; }
+  bool has_size() const override { return false; }
+  std::size_t buffer_size(std::ios_base::openmode) const override { return 0; }
+  void set_buffer_size(std::size_t, std::ios_base::openmode) override {}
+  std::size_t in_avail() const override { return 0; }
+  pos_type getpos(std::ios_base::openmode) const override { return pos_type(traits::eof()); }
+  pos_type seekpos(pos_type, std::ios_base::openmode) override { return pos_type(traits::eof()); }
+  pos_type seekoff(off_type, std::ios_base::seekdir, std::ios_base::openmode) override {
+    return pos_type(traits::eof());
+  }
+  bool acquire(std::uint8_t*&, std::size_t&) override { return false; }
+  void release(std::uint8_t*, std::size_t) override {}
+
+ private:
+  pplx::task<std::size_t> _putn(const std::uint8_t* bytes, std::size_t count) override {
+    const pplx::task_completion_event<std::size_t> taken;
+    exchange_->Put({reinterpret_cast<const char*>(bytes), count}, [taken, count](bool wanted) {
+      if (wanted) {
+        taken.set(count);
+      } else {
+        taken.set_exception(std::runtime_error("nobody reads this body any more"));
+      }
+    });
+    return pplx::create_task(taken);
+  }
+  pplx::task<int_type> _putc(std::uint8_t byte) override {
+    return _putn(&byte, 1).then([byte](std::size_t) -> int_type { return byte; });
+  }
+  pplx::task<bool> _sync() override { return pplx::task_from_result(true); }
+  std::uint8_t* _alloc(std::size_t) override { return nullptr; }
+  void _commit(std::size_t) override {}
+
+  // Reading is not for this end.
+  pplx::task<int_type> _bumpc() override { return pplx::task_from_result(traits::eof()); }
+  int_type _sbumpc() override { return traits::eof(); }
+  pplx::task<int_type> _getc() override { return pplx::task_from_result(traits::eof()); }
+  int_type _sgetc() override { return traits::eof(); }
+  pplx::task<int_type> _nextc() override { return pplx::task_from_result(traits::eof()); }
+  pplx::task<int_type> _ungetc() override { return pplx::task_from_result(traits::eof()); }
+  pplx::task<std::size_t> _getn(std::uint8_t*, std::size_t) override {
+    return pplx::task_from_result(std::size_t{0});
+  }
+  std::size_t _scopy(std::uint8_t*, std::size_t) override { return 0; }
+
+  const std::shared_ptr<Exchange> exchange_;
+};
+
+Status StatusOf(const std::exception& error) { return Unavailable(error.what()); }
+
+HttpHead HeadOf(const web::http::http_response& response) {
+  HttpHead head;
+  head.status = response.status_code();
+  for (const auto& [name, value] : response.headers()) {
+    std::string lower = name;
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    head.headers[lower] = value;
+  }
+  return head;
+}
+
+// The tasks are complete when these run, so that get() does not block a thread of the pool.
+void OnBodyEnd(const std::shared_ptr<Exchange>& exchange,
+               const pplx::task<web::http::http_response>& done) {
+  try {
+    done.get();
+    exchange->OnEnd(Status());
+  } catch (const std::exception& error) {
+    exchange->OnEnd(StatusOf(error));
+  }
+}
+
+void OnHeadOrFailure(const std::shared_ptr<Exchange>& exchange,
+                     const pplx::task<web::http::http_response>& done) {
+  try {
+    const web::http::http_response response = done.get();
+    exchange->OnHead(HeadOf(response));
+    response.content_ready().then([exchange](const pplx::task<web::http::http_response>& body) {
+      OnBodyEnd(exchange, body);
+    });
+  } catch (const std::exception& error) {
+    exchange->OnEnd(StatusOf(error));
+  }
+}
+
+// For each new connection. What cannot be used is left out, and the handshake then says so.
+void UseMaterial(const TlsMaterial& material, boost::asio::ssl::context& context) {
+  const auto buffer = [](const std::string& pem) {
+    return boost::asio::const_buffer(pem.data(), pem.size());
+  };
+  boost::system::error_code ignored;
+  SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_2_VERSION);
+  // The library has put the machine's authorities in; a cluster has its own, and trusts no others.
+  SSL_CTX_set_cert_store(context.native_handle(), X509_STORE_new());
+  if (!material.ca.empty()) context.add_certificate_authority(buffer(material.ca), ignored);
+  if (!material.certificate.empty()) {
+    context.use_certificate_chain(buffer(material.certificate), ignored);
+    context.use_private_key(buffer(material.key), boost::asio::ssl::context::pem, ignored);
+  }
+}
+
+http_client_config MakeConfig(const CpprestOptions& options, std::chrono::seconds operation) {
+  http_client_config config;
+  config.set_timeout(operation);
+  config.set_max_redirects(0);
+  if (!options.proxy.empty()) config.set_proxy(web::web_proxy(web::uri(options.proxy)));
+  if (options.tls) {
+    config.set_validate_certificates(!options.tls().insecure);
+    config.set_ssl_context_callback(
+        [tls = options.tls](boost::asio::ssl::context& context) { UseMaterial(tls(), context); });
+  }
+  return config;
+}
+
+web::http::http_request MakeRequest(const HttpRequest& request,
+                                    const std::shared_ptr<Exchange>& exchange) {
+  web::http::http_request made(request.method);
+  made.set_request_uri(web::uri(request.target));
+  std::string content_type = "application/json";
+  for (const auto& [name, value] : request.headers) {
+    if (name == "content-type") {
+      content_type = value;
+    } else {
+      made.headers().add(name, value);
+    }
+  }
+  if (!request.body.empty()) made.set_body(request.body, content_type);
+  const streams::streambuf<std::uint8_t> buffer(std::make_shared<BodyBuffer>(exchange));
+  made.set_response_stream(streams::ostream(buffer));
+  return made;
+}
+
+std::string HostAndPort(const web::uri& server) {
+  return server.port() <= 0 ? server.host() : server.host() + ":" + std::to_string(server.port());
+}
+
+// How long each thing may take.
+struct Patience {
+  Timepoint head;
+  Timepoint whole;
+  Duration idle;
+};
+
+Status Drain(Exchange& exchange, const Patience& patience, const StreamSink& sink,
+             std::stop_token stop) {
+  ASSIGN_OR_RETURN(const HttpHead head, exchange.WaitForHead(patience.head, stop));
+  if (!sink.on_head(head)) return Status();
+  while (true) {
+    const Timepoint deadline = std::min(patience.whole, Clock::now() + patience.idle);
+    ASSIGN_OR_RETURN(const std::string bytes, exchange.WaitForBytes(deadline, stop));
+    if (bytes.empty() || !sink.on_bytes(bytes)) return Status();
+  }
+}
+
+class CpprestTransport final : public HttpTransport {
+ public:
+  // Watches live on connections, and by limits, of their own.
+  explicit CpprestTransport(const CpprestOptions& options)
+      : requests_(web::uri(options.server), MakeConfig(options, kRequestOperation)),
+        watches_(web::uri(options.server), MakeConfig(options, kWatchOperation)),
+        host_(HostAndPort(web::uri(options.server))) {}
+
+  Result<HttpResponse> Send(const HttpRequest& request, const SendLimits& limits,
+                            std::stop_token stop) override {
+    HttpResponse response;
+    bool too_large = false;
+    const StreamSink sink{[&](const HttpHead& head) {
+                            response.head = head;
+                            return true;
+                          },
+                          [&](std::string_view bytes) {
+                            too_large = response.body.size() + bytes.size() > limits.body_bytes_max;
+                            if (!too_large) response.body.append(bytes);
+                            return !too_large;
+                          }};
+    const Timepoint deadline = Clock::now() + limits.timeout;
+    const Patience patience{deadline, deadline, limits.timeout};
+    RETURN_IF_ERROR(
+        Run(requests_, request, StreamLimits{}.buffered_bytes_max, patience, sink, stop));
+    if (too_large) {
+      return ResourceExhausted("the answer is larger than " +
+                               std::to_string(limits.body_bytes_max) + " bytes");
+    }
+    return response;
+  }
+
+  Status Stream(const HttpRequest& request, const StreamLimits& limits, const StreamSink& sink,
+                std::stop_token stop) override {
+    const Patience patience{Clock::now() + limits.head_timeout, Timepoint::max(),
+                            limits.idle_timeout};
+    return Run(watches_, request, limits.buffered_bytes_max, patience, sink, stop);
+  }
+
+  std::string host() const override { return host_; }
+
+ private:
+  static Status Run(http_client& client, const HttpRequest& request, std::size_t buffered_bytes_max,
+                    const Patience& patience, const StreamSink& sink, std::stop_token stop) {
+    const auto exchange = std::make_shared<Exchange>(buffered_bytes_max);
+    pplx::cancellation_token_source cancel;
+    try {
+      client.request(MakeRequest(request, exchange), cancel.get_token())
+          .then([exchange](const pplx::task<web::http::http_response>& done) {
+            OnHeadOrFailure(exchange, done);
+          });
+    } catch (const std::exception& error) {
+      return StatusOf(error);
+    }
+    const Status status = Drain(*exchange, patience, sink, stop);
+    exchange->Abandon();
+    // Closes the socket; the library then lets go of all that it holds.
+    if (!exchange->ended()) cancel.cancel();
+    return status;
+  }
+
+  http_client requests_;
+  http_client watches_;
+  const std::string host_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<HttpTransport>> MakeCpprestTransport(const CpprestOptions& options) {
+  SizeThreadPool();
+  try {
+    return std::shared_ptr<HttpTransport>(std::make_shared<CpprestTransport>(options));
+  } catch (const std::exception& error) {
+    return InvalidArgument("'" + options.server + "' is no server's URL: " + error.what());
+  }
+}
+
+}  // namespace swarm::kube

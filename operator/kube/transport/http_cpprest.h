@@ -1,0 +1,22 @@
+// HttpTransport on cpprestsdk, whose room http_cpprest.cc is.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "operator/kube/transport/http.h"
+#include "operator/kube/transport/tls.h"
+
+namespace swarm::kube {
+
+struct CpprestOptions {
+  std::string server;  ///< https://host:port, perhaps with a path; http:// for tests
+  TlsSource tls;       ///< may be empty for http
+  std::string proxy;   ///< URL; empty: none
+};
+
+/// Errors: kInvalidArgument for a URL that is none.
+Result<std::shared_ptr<HttpTransport>> MakeCpprestTransport(const CpprestOptions& options);
+
+}  // namespace swarm::kube

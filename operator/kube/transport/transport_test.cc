@@ -1,0 +1,302 @@
+// The HTTP beneath the client: limits of time and size, connections, TLS.
+#include <gtest/gtest.h>
+
+#include "base/identity/authority.h"
+#include "operator/kube/config/config.h"
+#include "operator/kube/testing/api_server_test.h"
+#include "operator/kube/transport/exchange.h"
+
+namespace swarm::kube {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::shared_ptr<HttpTransport> Transport(const CpprestOptions& options) {
+  auto transport = MakeCpprestTransport(options);
+  EXPECT_TRUE(transport.ok()) << transport.status().ToString();
+  return *transport;
+}
+
+Result<HttpResponse> Get(HttpTransport& transport, const std::string& target,
+                         const SendLimits& limits = {}) {
+  return transport.Send({"GET", target, {}, ""}, limits, {});
+}
+
+TEST(TransportTest, ARequestArrivesAsItWasMadeAndSoDoesItsAnswer) {
+  ScriptedServer server;
+  server.ThenAnswer(201, "made", {{"X-Thing", "a"}});
+  const auto transport = Transport({.server = server.url()});
+  const auto answer =
+      transport->Send({"PATCH",
+                       "/apis/x/v1/y?fieldManager=me&labelSelector=a%3Db%2Cc",
+                       {{"content-type", "application/apply-patch+yaml"}, {"user-agent", "test/1"}},
+                       "{\"a\":1}"},
+                      {}, {});
+  ASSERT_TRUE(answer.ok()) << answer.status().ToString();
+  EXPECT_EQ(answer->head.status, 201);
+  EXPECT_EQ(answer->head.headers.at("x-thing"), "a");
+  EXPECT_EQ(answer->body, "made");
+  const SeenRequest seen = server.seen()[0];
+  EXPECT_EQ(seen.method, "PATCH");
+  EXPECT_EQ(seen.target, "/apis/x/v1/y?fieldManager=me&labelSelector=a%3Db%2Cc");
+  EXPECT_EQ(seen.headers.at("content-type"), "application/apply-patch+yaml");
+  EXPECT_EQ(seen.headers.at("user-agent"), "test/1");
+  EXPECT_EQ(seen.body, "{\"a\":1}");
+}
+
+TEST(TransportTest, TheServersUrlMayHaveAPath) {
+  ScriptedServer server;
+  server.ThenAnswer(200, "");
+  const auto transport = Transport({.server = server.url() + "/clusters/one"});
+  EXPECT_TRUE(Get(*transport, "/api/v1/pods?limit=5").ok());
+  EXPECT_EQ(server.seen()[0].target, "/clusters/one/api/v1/pods?limit=5");
+  EXPECT_EQ(transport->host(), server.host());
+}
+
+TEST(TransportTest, ARedirectIsAnAnswerAndIsNotFollowed) {
+  ScriptedServer thief;
+  ScriptedServer server;
+  server.ThenAnswer(302, "", {{"Location", thief.url() + "/steal"}});
+  const auto transport = Transport({.server = server.url()});
+  const auto answer =
+      transport->Send({"GET", "/a", {{"authorization", "Bearer secret"}}, ""}, {}, {});
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer->head.status, 302);
+  EXPECT_EQ(thief.connections(), 0);
+}
+
+TEST(TransportTest, ALimitOfTimeHolds) {
+  ScriptedServer server;
+  const auto transport = Transport({.server = server.url()});
+  const auto answer = Get(*transport, "/silent", {.timeout = milliseconds(30)});
+  EXPECT_EQ(answer.status().code(), StatusCode::kDeadlineExceeded);
+}
+
+TEST(TransportTest, ALimitOfTimeHoldsWithinABody) {
+  ScriptedServer server;
+  server.Then([](const SeenRequest&, Connection& peer) {
+    peer.BeginChunks();
+    peer.Chunk("a");
+    peer.Hold();
+  });
+  const auto transport = Transport({.server = server.url()});
+  const auto answer = Get(*transport, "/slow", {.timeout = milliseconds(100)});
+  EXPECT_EQ(answer.status().code(), StatusCode::kDeadlineExceeded);
+}
+
+TEST(TransportTest, AStopEndsARequest) {
+  ScriptedServer server;
+  std::stop_source stop;
+  server.Then([&](const SeenRequest&, Connection& peer) {
+    stop.request_stop();
+    peer.Hold();
+  });
+  const auto transport = Transport({.server = server.url()});
+  const auto answer = transport->Send({"GET", "/a", {}, ""}, {}, stop.get_token());
+  EXPECT_EQ(answer.status().code(), StatusCode::kCancelled);
+}
+
+TEST(TransportTest, ABodyAboveTheLimitIsRefused) {
+  ScriptedServer server;
+  server.ThenAnswer(200, std::string(200'000, 'x')).ThenAnswer(200, "small");
+  const auto transport = Transport({.server = server.url()});
+  EXPECT_EQ(Get(*transport, "/a", {.body_bytes_max = 100'000}).status().code(),
+            StatusCode::kResourceExhausted);
+  EXPECT_TRUE(Get(*transport, "/a", {.body_bytes_max = 100'000}).ok());
+}
+
+TEST(TransportTest, AConnectionThatIsCutOrRefusedIsUnavailable) {
+  std::string nobody;
+  {
+    ScriptedServer server;
+    nobody = server.url();
+    server.Then([](const SeenRequest&, Connection& peer) {
+      peer.Send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
+      peer.Cut();
+    });
+    const auto transport = Transport({.server = server.url()});
+    EXPECT_EQ(Get(*transport, "/a").status().code(), StatusCode::kUnavailable);
+  }
+  EXPECT_EQ(Get(*Transport({.server = nobody}), "/a").status().code(), StatusCode::kUnavailable);
+}
+
+TEST(TransportTest, ConnectionsAreUsedAgain) {
+  ScriptedServer server;
+  server.Otherwise([](const SeenRequest&, Connection& peer) { peer.Answer(200, "x"); });
+  const auto transport = Transport({.server = server.url()});
+  for (int i = 0; i < 50; ++i) EXPECT_TRUE(Get(*transport, "/").ok());
+  // One is not free at the moment when its answer is complete, but soon after.
+  EXPECT_LT(server.connections(), 50);
+}
+
+TEST(TransportTest, AConnectionThatTheServerHasClosedMeanwhileIsReplaced) {
+  ScriptedServer server;
+  for (int i = 0; i < 5; ++i) {
+    server.ThenAnswer(200, "stays").Then([](const SeenRequest&, Connection& peer) {
+      peer.Answer(200, "goes");
+      peer.Cut();
+    });
+  }
+  const auto transport = Transport({.server = server.url()});
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(Get(*transport, "/stays" + std::to_string(i)).value().body, "stays");
+    EXPECT_EQ(Get(*transport, "/goes" + std::to_string(i)).value().body, "goes");
+  }
+}
+
+TEST(TransportTest, BytesOfAStreamComeBeforeItsEnd) {
+  ScriptedServer server;
+  server.Then([](const SeenRequest&, Connection& peer) {
+    peer.BeginChunks();
+    peer.Chunk("first");
+    peer.Hold();
+  });
+  const auto transport = Transport({.server = server.url()});
+  std::string got;
+  const StreamSink sink{[](const HttpHead& head) { return head.status == 200; },
+                        [&](std::string_view bytes) {
+                          got = bytes;
+                          return false;
+                        }};
+  EXPECT_TRUE(transport->Stream({"GET", "/", {}, ""}, {}, sink, {}).ok());
+  EXPECT_EQ(got, "first");
+}
+
+TEST(TransportTest, AProxyIsAskedInTheServersStead) {
+  ScriptedServer proxy;
+  proxy.ThenAnswer(200, "by proxy");
+  const auto transport =
+      Transport({.server = "http://kubernetes.invalid:8080", .proxy = proxy.url()});
+  const auto answer = Get(*transport, "/api");
+  ASSERT_TRUE(answer.ok()) << answer.status().ToString();
+  EXPECT_EQ(answer->body, "by proxy");
+  EXPECT_EQ(proxy.seen()[0].target, "http://kubernetes.invalid:8080/api");
+}
+
+TEST(TransportTest, AUrlThatIsNoneIsRefused) {
+  EXPECT_EQ(MakeCpprestTransport({.server = "not a url"}).status().code(),
+            StatusCode::kInvalidArgument);
+}
+
+class TlsTest : public ::testing::Test {
+ protected:
+  static identity::JobAuthority Authority() {
+    auto authority = identity::JobAuthority::Create("1-2-3");
+    EXPECT_TRUE(authority.ok());
+    return std::move(authority).value();
+  }
+  static ServerIdentity IdentityOf(const identity::JobAuthority& authority) {
+    const auto pair = authority.Issue("server", identity::TrainerUri("1-2-3"));
+    EXPECT_TRUE(pair.ok());
+    return {pair->certificate, pair->key, ""};
+  }
+  static TlsSource Trust(const identity::JobAuthority& authority) {
+    return [ca = authority.pair().certificate] { return TlsMaterial{.ca = ca}; };
+  }
+};
+
+TEST_F(TlsTest, AServerWithACertificateOfOurAuthorityIsTrusted) {
+  const auto authority = Authority();
+  ScriptedServer server(IdentityOf(authority));
+  server.ThenAnswer(200, "secret");
+  const auto transport = Transport({.server = server.url(), .tls = Trust(authority)});
+  const auto answer = Get(*transport, "/");
+  ASSERT_TRUE(answer.ok()) << answer.status().ToString();
+  EXPECT_EQ(answer->body, "secret");
+}
+
+TEST_F(TlsTest, AServerOfAnotherAuthorityHearsNothingFromUs) {
+  ScriptedServer server(IdentityOf(Authority()));
+  const auto transport = Transport({.server = server.url(), .tls = Trust(Authority())});
+  EXPECT_EQ(Get(*transport, "/").status().code(), StatusCode::kUnavailable);
+  const auto nobody = Transport({.server = server.url(), .tls = [] { return TlsMaterial{}; }});
+  EXPECT_EQ(Get(*nobody, "/").status().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(server.seen().empty());
+}
+
+TEST_F(TlsTest, AnybodyIsTrustedOnlyOnDemand) {
+  ScriptedServer server(IdentityOf(Authority()));
+  server.ThenAnswer(200, "hello");
+  const auto transport =
+      Transport({.server = server.url(), .tls = [] { return TlsMaterial{.insecure = true}; }});
+  EXPECT_TRUE(Get(*transport, "/").ok());
+}
+
+TEST_F(TlsTest, OurCertificateIsShown) {
+  const auto authority = Authority();
+  ServerIdentity identity = IdentityOf(authority);
+  identity.client_ca = authority.pair().certificate;
+  ScriptedServer server(identity);
+  server.ThenAnswer(200, "welcome");
+  const auto without = Transport({.server = server.url(), .tls = Trust(authority)});
+  EXPECT_FALSE(Get(*without, "/").ok());
+  const auto ours = authority.Issue("operator", identity::OperatorUri("1-2-3"));
+  const auto with =
+      Transport({.server = server.url(), .tls = [&] {
+                   return TlsMaterial{authority.pair().certificate, ours->certificate, ours->key};
+                 }});
+  EXPECT_TRUE(Get(*with, "/").ok());
+}
+
+TEST_F(TlsTest, AnAuthorityThatWasReplacedIsTrustedFromTheNextConnectionOn) {
+  const auto before = Authority();
+  const auto after = Authority();
+  const ScratchFolder folder;
+  folder.Write("ca.crt", before.pair().certificate);
+  folder.Write("namespace", "ns");
+  folder.Write("token", "t");
+  ScriptedServer server(IdentityOf(before));
+  server
+      .Then([](const SeenRequest&, Connection& peer) {
+        peer.Answer(200, "one");
+        peer.Cut();
+      })
+      .ThenAnswer(200, "two");
+  FakeTiming timing;
+  const auto config =
+      InClusterConfig(folder.path(), [](const char*) { return std::string("1"); }, timing);
+  ASSERT_TRUE(config.ok());
+  const auto transport = Transport({.server = server.url(), .tls = config->tls});
+  EXPECT_TRUE(Get(*transport, "/").ok());
+  server.UseIdentity(IdentityOf(after));
+  folder.Write("ca.crt", after.pair().certificate);
+  const auto answer = Get(*transport, "/");
+  ASSERT_TRUE(answer.ok()) << answer.status().ToString();
+  EXPECT_EQ(answer->body, "two");
+}
+
+TEST(ExchangeTest, AboveItsBoundTheSenderWaitsUntilTheReaderHasTaken) {
+  Exchange exchange(4);
+  int room = 0;
+  const auto on_room = [&](bool wanted) { room += wanted ? 1 : 100; };
+  const Timepoint later = Clock::now() + seconds(10);
+  exchange.Put("abcd", on_room);
+  EXPECT_EQ(room, 1);
+  exchange.Put("e", on_room);
+  EXPECT_EQ(room, 1);
+  EXPECT_EQ(exchange.WaitForBytes(later, {}).value(), "abcde");
+  EXPECT_EQ(room, 2);
+}
+
+TEST(ExchangeTest, ASenderThatWaitsIsToldWhenNobodyWantsMore) {
+  Exchange exchange(1);
+  int told = 0;
+  exchange.Put("abc", [&](bool wanted) { told += wanted ? 1 : 100; });
+  exchange.Abandon();
+  EXPECT_EQ(told, 100);
+  exchange.Put("d", [&](bool wanted) { told += wanted ? 1 : 100; });
+  EXPECT_EQ(told, 200);
+}
+
+TEST(ExchangeTest, WhatCameBeforeAFailureIsHandedOver) {
+  Exchange exchange(100);
+  const Timepoint later = Clock::now() + seconds(10);
+  exchange.Put("good", [](bool) {});
+  exchange.OnEnd(Unavailable("cut"));
+  EXPECT_EQ(exchange.WaitForBytes(later, {}).value(), "good");
+  EXPECT_EQ(exchange.WaitForBytes(later, {}).status().code(), StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace swarm::kube

@@ -1,0 +1,95 @@
+#include "operator/kube/watch/reflector.h"
+
+#include <utility>
+
+#include "base/log.h"
+
+namespace swarm::kube {
+
+Reflector::Reflector(Client& client, ReflectorOptions options, OnChange on_change, Timing& timing)
+    : client_(client),
+      options_(std::move(options)),
+      on_change_(std::move(on_change)),
+      timing_(timing),
+      store_(options_.indexes),
+      policy_(timing) {}
+
+Reflector::~Reflector() = default;
+
+void Reflector::Start() {
+  thread_ = std::jthread([this](std::stop_token stop) { Run(stop); });
+}
+
+bool Reflector::WaitForSync(Duration limit, std::stop_token stop) const {
+  std::unique_lock lock(mutex_);
+  return synced_changed_.wait_for(lock, stop, limit, [this] { return synced_.load(); });
+}
+
+void Reflector::Run(std::stop_token stop) {
+  while (!stop.stop_requested()) {
+    const ListWatchStep step = policy_.next();
+    if (step.pause > Duration::zero() && !timing_.Sleep(step.pause, stop)) return;
+    switch (step.kind) {
+      case ListWatchStep::Kind::kList:
+        List(step, stop);
+        break;
+      case ListWatchStep::Kind::kWatch:
+        Watch(step, stop);
+        break;
+    }
+  }
+}
+
+void Reflector::List(const ListWatchStep& step, std::stop_token stop) {
+  ++lists_;
+  ListOptions options;
+  options.ns = options_.ns;
+  options.label_selector = options_.label_selector;
+  options.field_selector = options_.field_selector;
+  options.resource_version = step.resource_version;
+  options.trim = options_.trim;
+  options.stop = stop;
+  const auto list = client_.List(options_.resource, options);
+  if (stop.stop_requested()) return;
+  if (!list.ok()) {
+    if (!std::exchange(failing_, true)) {
+      LOG_WARN("cannot list {}, trying on: {}", options_.resource.plural, list.status().message());
+    }
+    return policy_.OnListFailed(list.status(), timing_.Now());
+  }
+  if (std::exchange(failing_, false)) LOG_INFO("listed {} again", options_.resource.plural);
+  policy_.OnListed(list->resource_version);
+  store_.Replace(list->items, on_change_);
+  const std::lock_guard lock(mutex_);
+  synced_ = true;
+  synced_changed_.notify_all();
+}
+
+void Reflector::Watch(const ListWatchStep& step, std::stop_token stop) {
+  ++watches_;
+  WatchOptions options;
+  options.ns = options_.ns;
+  options.label_selector = options_.label_selector;
+  options.field_selector = options_.field_selector;
+  options.resource_version = step.resource_version;
+  options.timeout = step.timeout;
+  options.idle_timeout = options_.idle_timeout;
+  options.trim = options_.trim;
+  policy_.OnWatchBegun(timing_.Now());
+  const WatchEnd end = client_.Watch(
+      options_.resource, options,
+      [this](const WatchEvent& event) {
+        failing_ = false;
+        policy_.OnEvent(event.resource_version);
+        if (const auto change = store_.Apply(event)) on_change_(*change);
+      },
+      stop);
+  const bool failed = end.kind == WatchEnd::Kind::kRefused || end.kind == WatchEnd::Kind::kBroken;
+  if (failed && !std::exchange(failing_, true)) {
+    LOG_WARN("the watch of {} ended, trying on: {}", options_.resource.plural,
+             end.status.message());
+  }
+  policy_.OnWatchEnded(end, timing_.Now());
+}
+
+}  // namespace swarm::kube

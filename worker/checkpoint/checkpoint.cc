@@ -1,0 +1,259 @@
+#include "worker/checkpoint/checkpoint.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <set>
+
+namespace swarm::state {
+namespace {
+
+constexpr const char* kManifestName = "manifest.json";
+constexpr std::string_view kOptimizerPrefix = "optimizer.";
+constexpr std::string_view kPreviousPrefix = "previous.";
+
+// The kinds of files of a stage, and which of them a tensor belongs to.
+constexpr std::array<const char*, 3> kKinds = {"stage", "optimizer", "previous"};
+std::size_t KindOf(const std::string& tensor) {
+  return tensor.starts_with(kOptimizerPrefix) ? 1 : tensor.starts_with(kPreviousPrefix) ? 2 : 0;
+}
+
+std::string FileName(const std::string& kind, std::uint64_t stage, std::uint64_t stage_count) {
+  return kind + "-" + std::to_string(stage) + "-of-" + std::to_string(stage_count) + ".safetensors";
+}
+
+std::string ManifestName(const CheckpointId& id) { return id.Folder() + "/" + kManifestName; }
+
+CheckpointId IdOf(const Manifest& manifest) { return {manifest.generation, manifest.version}; }
+
+Result<protocol::CheckpointFile> WriteFile(Storage& storage, const std::string& folder,
+                                           const std::string& name,
+                                           std::span<const NamedTensor> tensors) {
+  ASSIGN_OR_RETURN(const std::vector<Bytes> pieces, EncodeSafetensors(tensors));
+  RETURN_IF_ERROR(storage.Write(folder + "/" + name, pieces));
+  protocol::CheckpointFile file{name, 0, ComputeDigest(pieces)};
+  for (const Bytes& piece : pieces) file.bytes += piece.size();
+  return file;
+}
+
+Status CheckComplete(const Manifest& manifest) {
+  std::set<std::string> names;
+  for (const protocol::CheckpointFile& file : manifest.files) names.insert(file.name);
+  if (names.size() != manifest.files.size()) return InvalidArgument("a file is there twice");
+  for (std::uint64_t stage = 0; stage < manifest.stage_count; ++stage) {
+    for (std::size_t kind = 0; kind < (manifest.previous ? 3 : 1); kind += 2) {
+      const std::string name = FileName(kKinds[kind], stage, manifest.stage_count);
+      if (!names.contains(name)) return FailedPrecondition("no worker has written " + name);
+    }
+  }
+  return {};
+}
+
+// The header of a file, without the rest of it.
+Result<SafetensorsHeader> ReadHeader(Storage& storage, const std::string& name,
+                                     std::uint64_t expected_bytes) {
+  ASSIGN_OR_RETURN(const std::uint64_t bytes, storage.Size(name));
+  if (bytes != expected_bytes || bytes < 8) {
+    return DataLoss(storage.Describe(name) + " has " + std::to_string(bytes) + " bytes, not " +
+                    std::to_string(expected_bytes));
+  }
+  ASSIGN_OR_RETURN(const Bytes prefix, storage.ReadRange(name, 0, 8));
+  std::uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, prefix.data(), 8);
+  if (header_bytes > std::min(kSafetensorsHeaderMax, bytes - 8)) {
+    return DataLoss(storage.Describe(name) + " has a damaged header");
+  }
+  ASSIGN_OR_RETURN(const Bytes json, storage.ReadRange(name, 8, header_bytes));
+  auto header = ParseSafetensorsHeader(json.text(), bytes - 8 - header_bytes);
+  if (!header.ok()) return header.status().WithContext(storage.Describe(name));
+  return header;
+}
+
+Result<bool> Exists(Storage& storage, const CheckpointId& id) {
+  const auto size = storage.Size(ManifestName(id));
+  if (size.ok()) return true;
+  if (size.status().code() == StatusCode::kNotFound) return false;
+  return size.status();
+}
+
+Result<std::vector<CheckpointId>> ListFolders(Storage& storage) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> folders, storage.ListFolders());
+  std::vector<CheckpointId> ids;
+  for (const std::string& folder : folders) {
+    if (const auto id = CheckpointId::Parse(folder)) ids.push_back(*id);
+  }
+  std::sort(ids.rbegin(), ids.rend());
+  return ids;
+}
+
+Result<Manifest> ReadManifestFile(Storage& storage, const std::string& name) {
+  ASSIGN_OR_RETURN(const Bytes text, storage.Read(name));
+  auto manifest = DecodeManifest(text);
+  if (!manifest.ok()) return manifest.status().WithContext(storage.Describe(name));
+  return manifest;
+}
+
+bool ReadNumber(std::string_view& text, std::uint64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return error == std::errc();
+}
+
+}  // namespace
+
+std::string CheckpointId::Folder() const {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "step-%08llu-g%llu",
+                static_cast<unsigned long long>(version.value),
+                static_cast<unsigned long long>(generation.value));
+  return text.data();
+}
+
+std::optional<CheckpointId> CheckpointId::Parse(const std::string& folder) {
+  CheckpointId id;
+  std::string_view rest = folder;
+  if (!rest.starts_with("step-")) return std::nullopt;
+  rest.remove_prefix(5);
+  if (!ReadNumber(rest, id.version.value) || !rest.starts_with("-g")) return std::nullopt;
+  rest.remove_prefix(2);
+  if (!ReadNumber(rest, id.generation.value) || id.Folder() != folder) return std::nullopt;
+  return id;
+}
+
+Result<std::vector<protocol::CheckpointFile>> WriteStageFiles(
+    Storage& storage, const std::string& folder, std::uint64_t stage, std::uint64_t stage_count,
+    std::span<const NamedTensor> tensors) {
+  std::array<std::vector<NamedTensor>, kKinds.size()> by_kind;
+  for (const NamedTensor& tensor : tensors) by_kind[KindOf(tensor.name)].push_back(tensor);
+  std::vector<protocol::CheckpointFile> files;
+  for (std::size_t kind = 0; kind < kKinds.size(); ++kind) {
+    if (by_kind[kind].empty()) continue;
+    const std::string name = FileName(kKinds[kind], stage, stage_count);
+    ASSIGN_OR_RETURN(auto file, WriteFile(storage, folder, name, by_kind[kind]));
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+Status PublishManifest(Storage& storage, Manifest manifest) {
+  const std::string folder = IdOf(manifest).Folder();
+  if (const Status status = CheckComplete(manifest); !status.ok()) {
+    return status.WithContext("checkpoint " + storage.Describe(folder));
+  }
+  std::sort(manifest.files.begin(), manifest.files.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  manifest.tensors.clear();
+  for (std::size_t i = 0; i < manifest.files.size(); ++i) {
+    const protocol::CheckpointFile& file = manifest.files[i];
+    const auto header = ReadHeader(storage, folder + "/" + file.name, file.bytes);
+    if (!header.ok()) {
+      const StatusCode code = header.status().code();
+      if (code != StatusCode::kNotFound && code != StatusCode::kDataLoss) return header.status();
+      return FailedPrecondition("a file that a worker has written is not here as it was written: " +
+                                header.status().message() +
+                                "; do workers and trainer see the same storage?");
+    }
+    for (const auto& [name, entry] : header->tensors) manifest.tensors.emplace(name, i);
+  }
+  ASSIGN_OR_RETURN(const Bytes text, EncodeManifest(manifest));
+  return storage.WriteIfAbsent(ManifestName(IdOf(manifest)), text);
+}
+
+Result<std::vector<CheckpointId>> ListCheckpoints(Storage& storage) {
+  ASSIGN_OR_RETURN(const std::vector<CheckpointId> folders, ListFolders(storage));
+  std::vector<CheckpointId> existing;
+  for (const CheckpointId& id : folders) {
+    ASSIGN_OR_RETURN(const bool exists, Exists(storage, id));
+    if (exists) existing.push_back(id);
+  }
+  return existing;
+}
+
+Result<Manifest> ReadManifest(Storage& storage, const CheckpointId& id) {
+  ASSIGN_OR_RETURN(Manifest manifest, ReadManifestFile(storage, ManifestName(id)));
+  if (IdOf(manifest) != id) {
+    return DataLoss(storage.Describe(ManifestName(id)) + " belongs to " + IdOf(manifest).Folder());
+  }
+  return manifest;
+}
+
+Result<Manifest> FindLatest(Storage& storage) {
+  ASSIGN_OR_RETURN(const std::vector<CheckpointId> folders, ListFolders(storage));
+  for (const CheckpointId& id : folders) {
+    auto manifest = ReadManifest(storage, id);
+    if (manifest.ok()) return manifest;
+    if (manifest.status().code() == StatusCode::kNotFound) continue;  // begun, never finished
+    if (manifest.status().code() != StatusCode::kDataLoss) return manifest.status();
+    return DataLoss(manifest.status().message() + "; remove " + storage.Describe(id.Folder()) +
+                    " to resume from an earlier checkpoint");
+  }
+  return NotFound("no checkpoint in " + storage.Describe(""));
+}
+
+Result<std::vector<CheckpointId>> RemoveOld(Storage& storage, std::uint64_t keep,
+                                            std::span<const CheckpointId> referenced) {
+  ASSIGN_OR_RETURN(const std::vector<CheckpointId> folders, ListFolders(storage));
+  std::uint64_t kept = 0;
+  std::vector<CheckpointId> removed;
+  for (const CheckpointId& id : folders) {
+    ASSIGN_OR_RETURN(const bool exists, Exists(storage, id));
+    const bool in_work = !exists && kept == 0;  // newer than the newest that exists
+    const bool wanted = exists && kept < std::max<std::uint64_t>(keep, 1);
+    kept += exists ? 1 : 0;
+    if (in_work || wanted ||
+        std::find(referenced.begin(), referenced.end(), id) != referenced.end()) {
+      continue;
+    }
+    RETURN_IF_ERROR(storage.Remove(ManifestName(id)));
+    RETURN_IF_ERROR(storage.RemoveFolder(id.Folder()));
+    removed.push_back(id);
+  }
+  return removed;
+}
+
+CheckpointReader::CheckpointReader(std::unique_ptr<Storage> folder, Manifest manifest)
+    : folder_(std::move(folder)), manifest_(std::move(manifest)), files_(manifest_.files.size()) {}
+
+Result<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(const std::string& uri,
+                                                                 const api::Storage& options) {
+  ASSIGN_OR_RETURN(auto folder, Storage::Open(uri, options));
+  ASSIGN_OR_RETURN(Manifest manifest, ReadManifestFile(*folder, kManifestName));
+  return std::make_unique<CheckpointReader>(std::move(folder), std::move(manifest));
+}
+
+Result<NamedTensor> CheckpointReader::Lookup(const std::string& name) {
+  const auto at = manifest_.tensors.find(name);
+  if (at == manifest_.tensors.end()) {
+    return NotFound("no tensor " + name + " in checkpoint " + folder_->Describe(""));
+  }
+  ASSIGN_OR_RETURN(const SafetensorsFile* file, OpenFile(at->second));
+  auto tensor = file->Lookup(name);
+  if (tensor.ok()) return tensor;
+  return DataLoss(folder_->Describe(manifest_.files[at->second].name) + ": " +
+                  tensor.status().message());
+}
+
+Result<const SafetensorsFile*> CheckpointReader::OpenFile(std::uint64_t index) {
+  if (files_[index]) return &*files_[index];
+  const protocol::CheckpointFile& expected = manifest_.files[index];
+  const std::string path = folder_->Describe(expected.name);
+  const auto content = folder_->Map(expected.name);
+  if (!content.ok()) {
+    if (content.status().code() != StatusCode::kNotFound) return content.status();
+    return DataLoss("a file of the checkpoint is missing: " + content.status().message());
+  }
+  if (content->size() != expected.bytes) {
+    return DataLoss(path + " has " + std::to_string(content->size()) + " bytes, " +
+                    std::to_string(expected.bytes) + " were written");
+  }
+  if (ComputeDigest(content->span()) != expected.digest) {
+    return DataLoss(path + " is damaged: its digest is not that of what was written");
+  }
+  auto file = ReadSafetensors(*content);
+  if (!file.ok()) return file.status().WithContext(path);
+  files_[index] = std::move(file).value();
+  return &*files_[index];
+}
+
+}  // namespace swarm::state

@@ -1,0 +1,94 @@
+// Checkpoints: the folders below a job's checkpoint uri.
+//
+//   step-00000100-g0/stage-0-of-2.safetensors      weights, under their Hugging Face names
+//   step-00000100-g0/optimizer-0-of-2.safetensors  "optimizer.FIELD.NAME"
+//   step-00000100-g0/previous-0-of-2.safetensors   "previous.NAME": the version before (Delayed
+//   mode) step-00000100-g0/manifest.json                 written last, once: makes the checkpoint
+//   exist
+//
+// The stages' workers write their files, each its own; the trainer publishes the manifest. Reading
+// goes by tensor name, so a job resumes at any number of stages.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "worker/checkpoint/manifest.h"
+#include "worker/checkpoint/safetensors.h"
+#include "worker/checkpoint/tensor.h"
+#include "worker/protocol/ids.h"
+#include "worker/protocol/messages/message.h"
+#include "worker/storage/storage.h"
+
+namespace swarm::state {
+
+/// What a checkpoint's folder is called. Ordered from old to new.
+struct CheckpointId {
+  protocol::Generation generation;
+  protocol::Version version;
+  auto operator<=>(const CheckpointId&) const = default;
+
+  /// "step-00000100-g0".
+  std::string Folder() const;
+  /// None for a folder that is called otherwise.
+  static std::optional<CheckpointId> Parse(const std::string& folder);
+};
+
+/// Writes the tensors of one stage (names as above, all of one stage) into `folder` of `storage`.
+/// Durable when it returns. The same tensors give the same files, so that whoever repeats it does
+/// no harm. Errors: those of Storage::Write and EncodeSafetensors.
+Result<std::vector<protocol::CheckpointFile>> WriteStageFiles(Storage& storage,
+                                                              const std::string& folder,
+                                                              std::uint64_t stage,
+                                                              std::uint64_t stage_count,
+                                                              std::span<const NamedTensor> tensors);
+
+/// Makes the checkpoint exist, after looking at all its files from here: there is one of weights
+/// for each stage, and each has its size and a sound header. Where several stages hold a tensor (a
+/// tied embedding) the first file counts. Errors: kAlreadyExists (another trainer was first),
+/// kFailedPrecondition (a file is missing or of another size: do the workers and the trainer see
+/// the same storage?), those of Storage.
+Status PublishManifest(Storage& storage, Manifest manifest);
+
+/// The checkpoints that exist, newest first.
+Result<std::vector<CheckpointId>> ListCheckpoints(Storage& storage);
+/// Errors: kNotFound; kDataLoss, naming the file.
+Result<Manifest> ReadManifest(Storage& storage, const CheckpointId& id);
+/// The manifest of the highest generation, and in it of the highest version. A damaged one is an
+/// error that names it, never skipped silently. Errors: kNotFound (there is no checkpoint).
+Result<Manifest> FindLatest(Storage& storage);
+
+/// Removes all checkpoints but the newest `keep` (at least one) and those in `referenced`, and what
+/// was begun before the newest and never finished. Manifests go first, so that no half of a
+/// checkpoint is ever taken for one. Returns what was removed.
+Result<std::vector<CheckpointId>> RemoveOld(Storage& storage, std::uint64_t keep,
+                                            std::span<const CheckpointId> referenced = {});
+
+/// The tensors of one checkpoint. Opens a file when a tensor of it is asked for, and compares size
+/// and digest then. Not thread-safe.
+class CheckpointReader {
+ public:
+  /// `uri` is the checkpoint's own folder. Errors: as ReadManifest.
+  static Result<std::unique_ptr<CheckpointReader>> Open(const std::string& uri,
+                                                        const api::Storage& options = {});
+  CheckpointReader(std::unique_ptr<Storage> folder, Manifest manifest);
+
+  const Manifest& manifest() const { return manifest_; }
+  /// Shares the memory of the file. Errors: kNotFound (no such tensor); kDataLoss (the file is
+  /// missing or not what was written), naming the file.
+  Result<NamedTensor> Lookup(const std::string& name);
+
+ private:
+  Result<const SafetensorsFile*> OpenFile(std::uint64_t index);
+
+  const std::unique_ptr<Storage> folder_;
+  const Manifest manifest_;
+  std::vector<std::optional<SafetensorsFile>> files_;  // of manifest_.files; empty: not opened yet
+};
+
+}  // namespace swarm::state

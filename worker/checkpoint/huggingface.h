@@ -1,0 +1,55 @@
+// Models as Hugging Face keeps them: a folder with config.json and safetensors, in one file or in
+// shards with an index.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+#include "worker/checkpoint/safetensors.h"
+#include "worker/checkpoint/tensor.h"
+#include "worker/storage/storage.h"
+
+namespace swarm::state {
+
+/// A model folder to read from. Opens a shard when a tensor of it is asked for. Not thread-safe.
+class HuggingFaceFolder {
+ public:
+  /// Errors: kNotFound (no config.json, or neither model.safetensors nor its index), kDataLoss,
+  /// those of Storage; they name the file.
+  static Result<std::unique_ptr<HuggingFaceFolder>> Open(const std::string& uri,
+                                                         const api::Storage& options = {});
+
+  /// The text of config.json: a JSON object.
+  const std::string& config_json() const { return config_json_; }
+
+  /// The tensor as float32, whatever the file holds. Errors: kNotFound (a model with a tied head
+  /// has no lm_head.weight), kDataLoss, kInvalidArgument or kUnimplemented (no weights' type).
+  Result<NamedTensor> Lookup(const std::string& name);
+  /// The tensor as it is in the file; shares its memory.
+  Result<NamedTensor> LookupRaw(const std::string& name);
+
+ private:
+  explicit HuggingFaceFolder(std::unique_ptr<Storage> folder) : folder_(std::move(folder)) {}
+  Status ReadConfig();
+  Status ReadIndex();
+  Result<const SafetensorsFile*> OpenShard(const std::string& file_name);
+
+  const std::unique_ptr<Storage> folder_;
+  std::string config_json_;
+  std::map<std::string, std::string> shard_of_;  // tensor to file name; empty: one file
+  std::map<std::string, SafetensorsFile> shards_;
+};
+
+/// Writes config.json, generation_config.json and model.safetensors, such that
+/// AutoModelForCausalLM.from_pretrained reads it. Leave lm_head.weight out of `tensors` when the
+/// head is tied. Errors: kInvalidArgument (config_json is no JSON object), those of
+/// EncodeSafetensors and Storage.
+Status WriteHuggingFaceFolder(const std::string& uri, const std::string& config_json,
+                              std::span<const NamedTensor> tensors,
+                              const api::Storage& options = {});
+
+}  // namespace swarm::state

@@ -1,0 +1,43 @@
+// What a checkpoint consists of. A checkpoint exists from the moment its manifest does.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "worker/protocol/ids.h"
+#include "worker/protocol/messages/message.h"
+
+namespace swarm::state {
+
+/// The version of the layout that this program writes; a higher one is refused.
+inline constexpr std::uint64_t kManifestFormat = 1;
+
+struct Manifest {
+  std::string job_name;
+  std::string job_uid;
+  protocol::Generation generation;  ///< that the state was trained in
+  protocol::Term term;              ///< of the trainer that wrote this
+  protocol::Version version;        ///< of the state; also the next step to train
+  std::uint64_t seed = 0;           ///< of the data order
+  std::uint64_t stage_count = 0;    ///< when it was written; it can be read at another
+  bool previous = false;            ///< the weights of version - 1 are there too (Delayed mode)
+  std::string config_json;          ///< the model, as Hugging Face's config.json
+  /// The boundaries, where they are a part of the model: as in a job, with their layers. Else
+  /// empty.
+  std::string boundary_json;
+  std::vector<protocol::CheckpointFile> files;
+  /// Tensor name to index in files. PublishManifest fills it in.
+  std::map<std::string, std::uint64_t> tensors;
+};
+
+/// JSON, indented. Errors: kInvalidArgument (config_json is no JSON object, text that is not
+/// UTF-8).
+Result<Bytes> EncodeManifest(const Manifest& manifest);
+/// Errors: kDataLoss (not such a JSON), kFailedPrecondition (of a newer format).
+Result<Manifest> DecodeManifest(const Bytes& text);
+
+}  // namespace swarm::state

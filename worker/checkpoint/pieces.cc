@@ -1,0 +1,112 @@
+#include "worker/checkpoint/pieces.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "worker/checkpoint/safetensors.h"
+
+namespace swarm::state {
+namespace {
+
+constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
+
+std::uint64_t PiecesIn(std::uint64_t bytes) {
+  return bytes / kPieceBytes + (bytes % kPieceBytes == 0 ? 0 : 1);
+}
+
+std::uint64_t ReadWord(const std::byte* from) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, from, kWordBytes);
+  return word;
+}
+
+}  // namespace
+
+std::uint64_t PieceIndex::Size(std::uint64_t piece) const {
+  return std::min(kPieceBytes, bytes - Offset(piece));
+}
+
+bool PieceIndex::Matches(std::uint64_t piece, std::span<const std::byte> content) const {
+  return content.size() == Size(piece) && ComputeDigest(content) == digests[piece];
+}
+
+Bytes EncodePieceIndex(const PieceIndex& index) {
+  std::vector<std::uint64_t> words = {index.bytes};
+  for (const Digest& digest : index.digests) {
+    words.push_back(digest.high);
+    words.push_back(digest.low);
+  }
+  return Bytes::Copy(words.data(), words.size() * kWordBytes);
+}
+
+Result<PieceIndex> DecodePieceIndex(std::span<const std::byte> encoded) {
+  constexpr std::size_t kDigestBytes = 2 * kWordBytes;
+  if (encoded.size() < kWordBytes || (encoded.size() - kWordBytes) % kDigestBytes != 0) {
+    return DataLoss("an index of " + std::to_string(encoded.size()) + " bytes");
+  }
+  PieceIndex index{.bytes = ReadWord(encoded.data())};
+  const std::uint64_t count = (encoded.size() - kWordBytes) / kDigestBytes;
+  if (PiecesIn(index.bytes) != count) {
+    return DataLoss("an index of " + std::to_string(count) + " pieces for " +
+                    std::to_string(index.bytes) + " bytes");
+  }
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::byte* at = encoded.data() + kWordBytes + i * kDigestBytes;
+    index.digests.push_back({ReadWord(at), ReadWord(at + kWordBytes)});
+  }
+  return index;
+}
+
+void InOrder(std::size_t count, const std::function<void(std::size_t)>& body) {
+  for (std::size_t i = 0; i < count; ++i) body(i);
+}
+
+PiecedBytes::PiecedBytes(std::vector<Bytes> parts, const ForEach& for_each)
+    : parts_(std::move(parts)) {
+  std::uint64_t end = 0;
+  for (const Bytes& part : parts_) ends_.push_back(end += part.size());
+  PieceIndex index{.bytes = bytes(), .digests = std::vector<Digest>(count())};
+  for_each(count(), [&](std::size_t i) { index.digests[i] = ComputeDigest(SlicesOf(i)); });
+  index_ = EncodePieceIndex(index);
+  digest_ = ComputeDigest(index_.span());
+}
+
+std::vector<Bytes> PiecedBytes::SlicesOf(std::uint64_t piece) const {
+  std::uint64_t at = PieceIndex::Offset(piece);
+  const std::uint64_t end = std::min(at + kPieceBytes, bytes());
+  std::vector<Bytes> slices;
+  auto part = static_cast<std::size_t>(std::ranges::upper_bound(ends_, at) - ends_.begin());
+  for (; at < end; ++part) {
+    const std::uint64_t begin = ends_[part] - parts_[part].size();
+    const std::uint64_t size = std::min(end, ends_[part]) - at;
+    slices.push_back(parts_[part].Slice(at - begin, size));
+    at += size;
+  }
+  return slices;
+}
+
+Bytes PiecedBytes::Piece(std::uint64_t piece) const {
+  const std::vector<Bytes> slices = SlicesOf(piece);
+  if (slices.size() == 1) return slices.front();
+  std::size_t size = 0;
+  for (const Bytes& slice : slices) size += slice.size();
+  return Bytes::Make(size, [&](std::byte* out) {
+    for (const Bytes& slice : slices) {
+      if (!slice.empty()) std::memcpy(out, slice.data(), slice.size());
+      out += slice.size();
+    }
+  });
+}
+
+Result<PiecedBytes> CutState(std::span<const NamedTensor> tensors, const ForEach& for_each) {
+  ASSIGN_OR_RETURN(std::vector<Bytes> parts, EncodeSafetensors(tensors));
+  return PiecedBytes(std::move(parts), for_each);
+}
+
+Result<TensorLookup> ReadState(const Bytes& whole) {
+  ASSIGN_OR_RETURN(const SafetensorsFile file, ReadSafetensors(whole));
+  return TensorLookup([file](const std::string& name) { return file.Lookup(name); });
+}
+
+}  // namespace swarm::state

@@ -1,0 +1,91 @@
+#include "worker/checkpoint/tensor.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+namespace swarm::state {
+namespace {
+
+std::uint32_t WidenBF16(std::uint16_t bits) { return static_cast<std::uint32_t>(bits) << 16; }
+
+// IEEE binary16 to binary32. A subnormal is its fraction times 2^-24, which float32 holds exactly.
+std::uint32_t WidenF16(std::uint16_t bits) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
+  const std::uint32_t exponent = (bits >> 10) & 0x1fu;
+  const std::uint32_t fraction = bits & 0x3ffu;
+  if (exponent == 0x1f) return sign | 0x7f800000u | (fraction << 13);
+  if (exponent != 0) return sign | ((exponent + 112) << 23) | (fraction << 13);
+  return sign | std::bit_cast<std::uint32_t>(static_cast<float>(fraction) * 0x1.0p-24f);
+}
+
+Bytes Widen(const Bytes& data, std::uint32_t (*widen)(std::uint16_t)) {
+  const std::size_t count = data.size() / 2;
+  return Bytes::Make(count * 4, [&](std::byte* out) {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::uint16_t narrow;
+      std::memcpy(&narrow, data.data() + 2 * i, 2);
+      const std::uint32_t wide = widen(narrow);
+      std::memcpy(out + 4 * i, &wide, 4);
+    }
+  });
+}
+
+}  // namespace
+
+std::size_t ElementBytes(ElementType type) {
+  switch (type) {
+    case ElementType::kF32:
+      return 4;
+    case ElementType::kBF16:
+      return 2;
+    case ElementType::kF16:
+      return 2;
+    case ElementType::kI64:
+      return 8;
+  }
+  SWARM_CHECK(false, "an element type without a size");
+}
+
+Result<std::uint64_t> ComputeTensorBytes(const std::vector<std::int64_t>& shape,
+                                         std::size_t element_bytes) {
+  constexpr auto kLimit = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  for (const std::int64_t dimension : shape) {
+    if (dimension < 0) return InvalidArgument("a dimension of a shape is negative");
+  }
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
+  std::uint64_t bytes = element_bytes;
+  for (const std::int64_t dimension : shape) {
+    if (static_cast<std::uint64_t>(dimension) > kLimit / bytes) {
+      return InvalidArgument("a shape has more elements than memory can hold");
+    }
+    bytes *= static_cast<std::uint64_t>(dimension);
+  }
+  return bytes;
+}
+
+Result<NamedTensor> ConvertToFloat32(const NamedTensor& tensor) {
+  const auto bytes = ComputeTensorBytes(tensor.shape, ElementBytes(tensor.type));
+  if (!bytes.ok()) return bytes.status().WithContext("tensor " + tensor.name);
+  if (*bytes != tensor.data.size()) {
+    return InvalidArgument("tensor " + tensor.name + ": " + std::to_string(tensor.data.size()) +
+                           " bytes, its shape needs " + std::to_string(*bytes));
+  }
+  NamedTensor converted = tensor;
+  converted.type = ElementType::kF32;
+  switch (tensor.type) {
+    case ElementType::kF32:
+      return converted;
+    case ElementType::kBF16:
+      converted.data = Widen(tensor.data, WidenBF16);
+      return converted;
+    case ElementType::kF16:
+      converted.data = Widen(tensor.data, WidenF16);
+      return converted;
+    case ElementType::kI64:
+      break;
+  }
+  return InvalidArgument("tensor " + tensor.name + " holds integers where weights are expected");
+}
+
+}  // namespace swarm::state

@@ -1,0 +1,90 @@
+#include "worker/net/testing/endpoint_under_test.h"
+
+#include "worker/net/faulty/faulty_endpoint.h"
+#include "worker/net/grpc/credentials.h"
+#include "worker/net/grpc/grpc_endpoint.h"
+#include "worker/net/grpc/testing/test_authority.h"
+#include "worker/net/loopback/loopback.h"
+
+namespace swarm::net {
+namespace {
+
+class LoopbackUnderTest final : public NetworkUnderTest {
+ public:
+  Result<std::unique_ptr<Endpoint>> Make(const WorkerId& self, EndpointHandler* handler,
+                                         const EndpointLimits& limits) override {
+    return network_.CreateEndpoint(
+        self, handler,
+        {limits.control_window_bytes, limits.data_window_bytes, limits.payload_bytes_max});
+  }
+  std::string nowhere() const override { return "loopback:nobody"; }
+
+ private:
+  LoopbackNetwork network_;
+};
+
+class GrpcUnderTest final : public NetworkUnderTest {
+ public:
+  explicit GrpcUnderTest(bool plaintext) : plaintext_(plaintext) {}
+
+  Result<std::unique_ptr<Endpoint>> Make(const WorkerId& self, EndpointHandler* handler,
+                                         const EndpointLimits& limits) override {
+    GrpcOptions options;
+    options.self = self;
+    options.listen = "127.0.0.1:0";
+    options.job = "job-1";
+    options.plaintext = plaintext_;
+    if (!plaintext_) {
+      options.tls = authority_.Issue(folder_.path() / self.value, IdentityUri(options.job, self));
+    }
+    options.control_window_bytes = limits.control_window_bytes;
+    options.data_window_bytes = limits.data_window_bytes;
+    options.payload_bytes_max = limits.payload_bytes_max;
+    auto created = GrpcEndpoint::Create(options, handler);
+    if (!created.ok()) return created.status();
+    return std::unique_ptr<Endpoint>(std::move(created).value());
+  }
+  std::string nowhere() const override { return "127.0.0.1:1"; }
+
+ private:
+  const bool plaintext_;
+  TemporaryFolder folder_;
+  TestAuthority authority_;
+};
+
+/// A decorator that does nothing must not be noticed.
+class FaultlessUnderTest final : public NetworkUnderTest {
+ public:
+  explicit FaultlessUnderTest(std::unique_ptr<NetworkUnderTest> inner) : inner_(std::move(inner)) {}
+
+  Result<std::unique_ptr<Endpoint>> Make(const WorkerId& self, EndpointHandler* handler,
+                                         const EndpointLimits& limits) override {
+    return FaultyEndpoint::Create({.self = self}, handler, [&](EndpointHandler* outer) {
+      return inner_->Make(self, outer, limits);
+    });
+  }
+  std::string nowhere() const override { return inner_->nowhere(); }
+
+ private:
+  const std::unique_ptr<NetworkUnderTest> inner_;
+};
+
+}  // namespace
+
+std::vector<const char*> NetworksUnderTest() {
+  return {"Loopback", "GrpcPlaintext", "GrpcTls", "FaultlessLoopback", "FaultlessGrpc"};
+}
+
+std::unique_ptr<NetworkUnderTest> MakeNetwork(std::string_view name) {
+  if (name == "GrpcPlaintext") return std::make_unique<GrpcUnderTest>(true);
+  if (name == "GrpcTls") return std::make_unique<GrpcUnderTest>(false);
+  if (name == "FaultlessGrpc") {
+    return std::make_unique<FaultlessUnderTest>(std::make_unique<GrpcUnderTest>(true));
+  }
+  if (name == "FaultlessLoopback") {
+    return std::make_unique<FaultlessUnderTest>(std::make_unique<LoopbackUnderTest>());
+  }
+  return std::make_unique<LoopbackUnderTest>();
+}
+
+}  // namespace swarm::net

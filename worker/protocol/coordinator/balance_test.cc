@@ -1,0 +1,84 @@
+// Workers that move from a stage that has many to one that has few.
+#include "worker/protocol/coordinator/testing/coordinator_under_test.h"
+
+namespace swarm::protocol {
+namespace {
+
+class CoordinatorBalanceTest : public CoordinatorTest {
+ protected:
+  CoordinatorBalanceTest() {
+    options_.balance = BalancePolicy::kPeriodic;
+    options_.balance_period = seconds(1);
+    options_.microbatches = 3;
+  }
+  /// Begins with too many at the first stage; who is to move.
+  std::string StartAndMove(std::vector<std::uint64_t> replicas) {
+    StartTraining(std::move(replicas));
+    for (int i = 0; i < 2; ++i) Pass(seconds(1));
+    for (const order::Event& event : All<order::Event>()) {
+      if (event.kind == "WorkerMoves") return event.text.substr(0, event.text.find(' '));
+    }
+    ADD_FAILURE() << "nobody moves";
+    return "a1";
+  }
+  /// What is open is done, and the parcel, if there is one, arrives.
+  void LetGo(const std::string& name) {
+    FoldAll();
+    for (const HandOver& order : Told<HandOver>(name)) {
+      std::vector<Contribution> sums;
+      for (std::uint64_t m = 0; m < options_.microbatches; ++m) {
+        if (Owner(m, 0) == name) sums.push_back({Microbatch(m), Key(m, 0).attempt, 0});
+      }
+      Say(order.heir.value, ParcelHeld{Generation(0), order.step, WorkerId(name), sums});
+    }
+  }
+};
+
+TEST_F(CoordinatorBalanceTest, AMoveIsALeaveAndAJoinOfTheOtherStage) {
+  const std::string mover = StartAndMove({3, 1});
+  LetGo(mover);
+  EXPECT_TRUE(Told<Shutdown>(mover).at(0).rejoin);
+  Reduce();
+  Apply();
+  EXPECT_EQ(step(), 1u);
+  Listen();
+  Come(mover, 2);
+  EXPECT_EQ(WhoWasTold<PinState>(), std::set<std::string>{"b1"});
+}
+
+TEST_F(CoordinatorBalanceTest, ALossMakesSomebodyMove) {
+  options_.balance = BalancePolicy::kEvent;
+  StartTraining({4, 2});
+  Pass(milliseconds(100));
+  EXPECT_FALSE(Happened("WorkerMoves"));
+  Lose("b1");
+  Pass(milliseconds(100));
+  EXPECT_TRUE(Happened("WorkerMoves"));
+}
+
+TEST_F(CoordinatorBalanceTest, OneMovesAtATime) {
+  StartAndMove({5, 1});
+  Listen();
+  for (int i = 0; i < 5; ++i) Pass(seconds(1));
+  EXPECT_FALSE(Happened("WorkerMoves"));
+}
+
+TEST_F(CoordinatorBalanceTest, TheLastReplicaOfAStageStays) {
+  StartTraining({1, 1});
+  for (int i = 0; i < 5; ++i) Pass(seconds(1));
+  EXPECT_FALSE(Happened("WorkerMoves"));
+}
+
+TEST_F(CoordinatorBalanceTest, WhoIsAboutToMoveIsThereWhenAStageIsLost) {
+  StartAndMove({3, 1});
+  Listen();
+  Lose("b1");
+  EXPECT_EQ(All<order::BeginGeneration>().size(), 1u);
+  BeginGeneration(1, 0);
+  EXPECT_EQ(WhoWasTold<Rollback>(), (std::set<std::string>{"a1", "a2", "a3"}));
+  for (const char* name : {"a1", "a2", "a3"}) Load(name);
+  EXPECT_EQ(state(), "Training");
+}
+
+}  // namespace
+}  // namespace swarm::protocol

@@ -1,0 +1,321 @@
+// What a loss in the middle of a step leads to: eviction, repair, sums made anew.
+#include "worker/protocol/coordinator/testing/coordinator_under_test.h"
+
+namespace swarm::protocol {
+namespace {
+
+class CoordinatorRecoveryTest : public CoordinatorTest {
+ protected:
+  /// Three stages of which the middle one has two replicas, and one microbatch.
+  void StartWithOneMicrobatch() {
+    options_.microbatches = 1;
+    StartTraining({1, 2, 1});
+    Listen();
+  }
+  void LoseOwner(std::uint64_t m, std::uint64_t stage) {
+    const std::string owner = Owner(m, stage);
+    Lose(owner);
+    ASSERT_NE(Owner(m, stage), owner);
+  }
+  /// An order before another one.
+  template <typename First, typename Second>
+  void ExpectOrder() {
+    bool first = false;
+    for (const Order& order : orders()) {
+      const auto* tell = std::get_if<order::Tell>(&order);
+      if (tell == nullptr) continue;
+      first |= std::holds_alternative<First>(tell->message);
+      if (std::holds_alternative<Second>(tell->message)) {
+        EXPECT_TRUE(first);
+        return;
+      }
+    }
+    FAIL() << "the second was never told";
+  }
+};
+
+// ---- eviction and repair ----
+
+TEST_F(CoordinatorRecoveryTest, ALossIsANewEpochWithoutTheWorkerBeforeItsWorkGoesToOthers) {
+  StartWithOneMicrobatch();
+  Forward(0, 0);
+  const std::string lost = Owner(0, 1);
+  Lose(lost);
+  EXPECT_TRUE(Happened("WorkerLost"));
+  EXPECT_EQ(All<order::Forget>().at(0).worker, WorkerId(lost));
+  const Roster roster = Told<Roster>("a1").at(0);
+  EXPECT_EQ(roster.epoch, Epoch(2));
+  EXPECT_EQ(roster.members.size(), 3u);
+  for (const Member& member : roster.members) EXPECT_NE(member.id, WorkerId(lost));
+  ExpectOrder<Roster, Resend>();
+}
+
+TEST_F(CoordinatorRecoveryTest, ALossInForwardIsRepairedFromWhatTheStageBelowHolds) {
+  StartWithOneMicrobatch();
+  Forward(0, 0);
+  const Attempt attempt = Key(0, 1).attempt;
+  LoseOwner(0, 1);
+  const Resend resend = Told<Resend>("a1").at(0);
+  EXPECT_EQ(resend.source, Key(0, 0));
+  EXPECT_EQ(resend.frame.key, Key(0, 1));
+  EXPECT_GT(resend.frame.key.attempt, attempt);
+  EXPECT_EQ(Told<Redirect>("c1").at(0).target, Key(0, 1));
+  EXPECT_TRUE(Issued().empty());  // nothing else is computed again
+  CompleteStep();
+}
+
+TEST_F(CoordinatorRecoveryTest, ALossAfterTheFoldIsRepairedToo) {
+  StartWithOneMicrobatch();
+  for (const std::uint64_t s : {0, 1, 2}) Forward(0, s);
+  Fold(0, 2);
+  Fold(0, 1);
+  Fold(0, 0);
+  LoseOwner(0, 1);
+  EXPECT_EQ(Told<Resend>("a1").size(), 1u);
+  EXPECT_EQ(Told<Redirect>("c1").size(), 1u);
+  EXPECT_TRUE(Told<Resend>("a1")[0].frame.upstream.worker.empty());
+  CompleteStep();
+}
+
+TEST_F(CoordinatorRecoveryTest, ALossOfTheFirstStageReadsTheTokensAgain) {
+  options_.microbatches = 1;
+  StartTraining({2, 1});
+  Listen();
+  Forward(0, 0);
+  Forward(0, 1);
+  LoseOwner(0, 0);
+  ASSERT_EQ(Issued().size(), 1u);
+  EXPECT_EQ(Issued()[0].end, StageIndex(1));
+  EXPECT_EQ(Told<Redirect>("b1").at(0).to, WorkerId(Owner(0, 0)));
+  CompleteStep();
+}
+
+TEST_F(CoordinatorRecoveryTest, ANeighbourThatIsLostDuringARepairIsRepairedFromWhoIsRepairing) {
+  options_.microbatches = 1;
+  StartTraining({1, 2, 2, 1});
+  for (const std::uint64_t s : {0, 1, 2}) Forward(0, s);
+  LoseOwner(0, 1);
+  Listen();
+  LoseOwner(0, 2);
+  const Resend resend = Told<Resend>(Owner(0, 1)).at(0);
+  EXPECT_EQ(resend.source, Key(0, 1));
+  EXPECT_EQ(resend.frame.upstream.worker, WorkerId(Owner(0, 1)));
+  EXPECT_EQ(Told<Redirect>("d1").at(0).target, Key(0, 2));
+  EXPECT_TRUE(Told<Resend>("a1").empty());  // asked for already
+  CompleteStep();
+}
+
+TEST_F(CoordinatorRecoveryTest, WhatTheDeadFoldedCountsForNothing) {
+  options_.microbatches = 4;
+  StartTraining({1, 2});
+  FoldAll();
+  Lose("b1");
+  FoldAll();
+  const protocol::Reduce& reduce = Asked("b2", 1);
+  ASSERT_EQ(reduce.participants.size(), 1u);
+  EXPECT_EQ(reduce.participants[0].claims.microbatches.size(), 4u);
+}
+
+TEST_F(CoordinatorRecoveryTest, AReportOfTheDeadThatComesLateChangesNothing) {
+  StartWithOneMicrobatch();
+  const std::string lost = Owner(0, 1);
+  const TaskKey key = Key(0, 1);
+  LoseOwner(0, 1);
+  Listen();
+  Say(lost, Progress{{{.key = key, .event = TaskReport::Event::kFolded}}});
+  Fold(0, 0);
+  Fold(0, 2);
+  EXPECT_FALSE(WhoWasTold<protocol::Reduce>().contains("b1"));
+  EXPECT_FALSE(WhoWasTold<protocol::Reduce>().contains("b2"));
+}
+
+TEST_F(CoordinatorRecoveryTest, RepairsComeBeforeFreshMicrobatches) {
+  options_.microbatches = 50;
+  StartTraining({1, 2});
+  Listen();
+  Lose("b1");  // b2 is full with its own and these
+  EXPECT_FALSE(WhoWasTold<Resend>().empty());
+  EXPECT_TRUE(Issued().empty());
+  CompleteStep();
+}
+
+TEST_F(CoordinatorRecoveryTest, WhoComesBackIsANewWorkerThatHasToJoin) {
+  StartWithOneMicrobatch();
+  Lose("b1");
+  Listen();
+  Come("b1", 2);
+  EXPECT_TRUE(WhoWasTold<Roster>().empty());
+  EXPECT_FALSE(WhoWasTold<PinState>().empty());
+  CompleteStep();
+}
+
+// ---- what is not retained any more ----
+
+TEST_F(CoordinatorRecoveryTest, WhereAnOutputIsMissingItsStageRecomputesAndDoesNotContribute) {
+  options_.microbatches = 1;
+  StartTraining({1, 1, 2});
+  for (const std::uint64_t s : {0, 1}) Forward(0, s);
+  LoseOwner(0, 2);
+  const TaskKey source = Told<Resend>("b1").at(0).source;
+  Listen();
+  Say("b1", Missing{source, false});
+  const Resend resend = Told<Resend>("a1").at(0);
+  EXPECT_EQ(resend.source, Key(0, 0));
+  EXPECT_EQ(resend.frame.key.stage, StageIndex(1));
+  EXPECT_FALSE(resend.frame.hops[1].fold);
+  EXPECT_NE(resend.frame.hops[1].attempt, source.attempt);
+  EXPECT_EQ(resend.frame.first, StageIndex(2));
+  Listen();
+  Say("a1", Missing{resend.source, false});  // nor that: the tokens suffice
+  ASSERT_EQ(Issued().size(), 1u);
+  EXPECT_FALSE(Issued()[0].hops[0].fold);
+  EXPECT_FALSE(Issued()[0].hops[1].fold);
+  EXPECT_TRUE(Issued()[0].hops[2].fold);
+  CompleteStep();
+}
+
+TEST_F(CoordinatorRecoveryTest, AGradientThatIsMissingIsRecomputedWithoutContributing) {
+  StartWithOneMicrobatch();
+  for (const std::uint64_t s : {0, 1, 2}) Forward(0, s);
+  Fold(0, 2);
+  LoseOwner(0, 1);
+  const Redirect redirect = Told<Redirect>("c1").at(0);
+  Listen();
+  Say("c1", Missing{redirect.source, true});
+  const Resend resend = Told<Resend>(Owner(0, 1)).at(0);
+  EXPECT_EQ(resend.frame.key.stage, StageIndex(2));
+  EXPECT_EQ(resend.frame.hops[2].worker, WorkerId("c1"));
+  EXPECT_FALSE(resend.frame.hops[2].fold);
+  EXPECT_EQ(resend.frame.upstream.worker, WorkerId(Owner(0, 1)));
+  EXPECT_EQ(Asked("c1", 2).participants.at(0).claims.microbatches.size(), 1u);
+  CompleteStep();
+}
+
+TEST_F(CoordinatorRecoveryTest, WhatIsMissingForAnOrderThatWasNotGivenIsIgnored) {
+  StartWithOneMicrobatch();
+  Forward(0, 0);
+  Say("a1", Missing{Key(0, 0), false});
+  Say("a1", Missing{{Generation(0), Step(0), Microbatch(77), StageIndex(0), {}}, false});
+  Say("a1", Missing{{Generation(0), Step(0), Microbatch(0), StageIndex(77), {}}, true});
+  EXPECT_TRUE(orders().empty());
+}
+
+// ---- sums that have to be made anew ----
+
+TEST_F(CoordinatorRecoveryTest, ALossInAReduceThawsRepairsAndSumsAgainUnderAHigherNumber) {
+  options_.microbatches = 4;
+  StartTraining({1, 2});
+  FoldAll();
+  const Attempt k = Asked("b2", 1).k;
+  Reduce("a1", 0);
+  Listen();
+  Lose("b1");
+  EXPECT_EQ(WhoWasTold<Thaw>(), std::set<std::string>{"b2"});  // the first stage stays frozen
+  EXPECT_TRUE(WhoWasTold<protocol::Reduce>().empty());
+  FoldAll();
+  EXPECT_GT(Asked("b2", 1).k, k);
+  Say("b2", Reduced{Generation(0), Step(0), GroupIndex(1), k, {1, 1}, {}});  // of the old sum
+  EXPECT_EQ(step(), 0u);
+  Reduce("b2", 1);
+  EXPECT_EQ(step(), 1u);
+  EXPECT_GT(Told<Commit>("a1").at(0).record.groups.at(1).k, k);
+}
+
+TEST_F(CoordinatorRecoveryTest, ALossAfterItsReportIsALossAllTheSame) {
+  options_.microbatches = 4;
+  StartTraining({1, 2});
+  FoldAll();
+  Reduce("b1", 1);
+  Lose("b1");
+  FoldAll();
+  Reduce();
+  EXPECT_EQ(step(), 1u);
+  EXPECT_EQ(Told<Commit>("b1").size(), 0u);
+}
+
+TEST_F(CoordinatorRecoveryTest, WhoStatesAnotherFoldSetHasTheLastWord) {
+  options_.microbatches = 2;
+  StartTraining({1, 1});
+  FoldAll();
+  const protocol::Reduce reduce = Asked("b1", 1);
+  Listen();
+  Say("b1", ReduceRefused{
+                Generation(0), Step(0), GroupIndex(1), reduce.k, {StageIndex(1), {Microbatch(0)}}});
+  EXPECT_TRUE(Happened("ReduceRefused"));
+  EXPECT_EQ(Told<Resend>("a1").size(), 1u);  // microbatch 1 is computed again
+  CompleteStep();
+}
+
+TEST_F(CoordinatorRecoveryTest, ASumThatStagesShareIsMadeAnewByAllOfThemWhenOneRefuses) {
+  options_.tied_head = true;
+  StartTraining({1, 1});
+  FoldAll();
+  const Attempt shared = Asked("b1", 2).k, own = Asked("b1", 1).k;
+  Listen();
+  Say("a1", ReduceRefused{
+                Generation(0), Step(0), GroupIndex(2), shared, {StageIndex(0), {Microbatch(0)}}});
+  EXPECT_EQ(WhoWasTold<Thaw>(), std::set<std::string>{"a1"});
+  ASSERT_EQ(Issued().size(), 1u);
+  Fold(1, 0);
+  EXPECT_GT(Asked("a1", 2).k, shared);
+  EXPECT_EQ(Asked("b1", 2).k, Asked("a1", 2).k);
+  EXPECT_EQ(Asked("b1", 1).k, own);  // what it sums alone stays as it is
+  Reduce();
+  EXPECT_EQ(step(), 1u);
+}
+
+TEST_F(CoordinatorRecoveryTest, AFoldSetThatOverlapsAnothersIsVoidedAndReplayed) {
+  options_.microbatches = 2;
+  StartTraining({1, 2});
+  FoldAll();
+  const std::string one = Owner(0, 1);
+  const std::string two = one == "b1" ? "b2" : "b1";
+  ASSERT_EQ(Owner(1, 1), two);
+  Listen();
+  Say(two, ReduceRefused{Generation(0),
+                         Step(0),
+                         GroupIndex(1),
+                         Asked(two, 1).k,
+                         {StageIndex(1), {Microbatch(0), Microbatch(1)}}});
+  ASSERT_EQ(Told<Void>(two).size(), 1u);
+  EXPECT_TRUE(WhoWasTold<Resend>().empty());  // first it has to say that it has cleared its sums
+  AnswerVoids(two);
+  EXPECT_FALSE(WhoWasTold<Resend>().empty());
+  CompleteStep();
+}
+
+TEST_F(CoordinatorRecoveryTest, WhoDoesNotAnswerAVoidIsEvicted) {
+  options_.microbatches = 2;
+  StartTraining({1, 2});
+  FoldAll();
+  const std::string two = Owner(1, 1);
+  Say(two, ReduceRefused{Generation(0),
+                         Step(0),
+                         GroupIndex(1),
+                         Asked(two, 1).k,
+                         {StageIndex(1), {Microbatch(0), Microbatch(1)}}});
+  Pass(options_.patience.revoke);
+  EXPECT_TRUE(Told<Shutdown>(two).at(0).rejoin);
+  CompleteStep();
+}
+
+TEST_F(CoordinatorRecoveryTest, ASumThatTakesTooLongIsAskedForAgainAndThenWithoutWhoKeepsIt) {
+  StartTraining({1, 2});
+  FoldAll();
+  Reduce("a1", 0);
+  Reduce("b1", 1);
+  const Attempt k = Told<protocol::Reduce>("b2").back().k;
+  Listen();
+  Pass(options_.patience.first_reduce);
+  EXPECT_GT(Told<protocol::Reduce>("b2").at(0).k, k);
+  EXPECT_TRUE(WhoWasTold<Shutdown>().empty());
+  Reduce("b1", 1);
+  Pass(options_.patience.first_reduce);
+  EXPECT_TRUE(WhoWasTold<Shutdown>().empty()) << "the second time it may take twice as long";
+  Pass(options_.patience.first_reduce);
+  EXPECT_EQ(WhoWasTold<Shutdown>(), std::set<std::string>{"b2"});
+  CompleteStep();
+}
+
+}  // namespace
+}  // namespace swarm::protocol

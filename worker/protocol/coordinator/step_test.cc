@@ -1,0 +1,208 @@
+// The way of a step while nothing is lost: issue, reduce, commit, digests of the state.
+#include <limits>
+
+#include "worker/protocol/coordinator/testing/coordinator_under_test.h"
+
+namespace swarm::protocol {
+namespace {
+
+using CoordinatorStepTest = CoordinatorTest;
+
+TEST_F(CoordinatorStepTest, EachMicrobatchIsIssuedOnceAndFoldedByEachStage) {
+  StartTraining({1, 1});
+  const auto frames = Issued();
+  ASSERT_EQ(frames.size(), 2u);
+  std::set<Attempt> attempts;
+  for (const protocol::Forward& frame : frames) {
+    EXPECT_EQ(frame.version, Version(0));
+    for (const Hop& hop : frame.hops) {
+      EXPECT_TRUE(hop.fold);
+      attempts.insert(hop.attempt);
+    }
+  }
+  EXPECT_EQ(attempts.size(), 4u);  // never one name for two
+}
+
+TEST_F(CoordinatorStepTest, WhatIsInFlightIsBoundedAndFoldsMakeRoom) {
+  options_.microbatches = 50;
+  StartTraining({1, 1});
+  const std::size_t first = Issued().size();
+  EXPECT_LT(first, 50u);
+  Fold(0, 1);
+  Fold(0, 0);
+  EXPECT_GT(Issued().size(), first);
+  CompleteStep();
+}
+
+TEST_F(CoordinatorStepTest, AReduceNamesWhoHasFoldedWhat) {
+  options_.microbatches = 4;
+  StartTraining({2, 1});
+  FoldAll();
+  const protocol::Reduce& reduce = Asked("a1", 0);
+  ASSERT_EQ(reduce.participants.size(), 2u);
+  std::set<Microbatch> claimed;
+  for (const Participant& participant : reduce.participants) {
+    EXPECT_EQ(participant.claims.stage, StageIndex(0));
+    for (const Microbatch m : participant.claims.microbatches) {
+      EXPECT_TRUE(claimed.insert(m).second) << "two claim microbatch " << m.value;
+      EXPECT_EQ(participant.worker.value, Owner(m.value, 0));
+    }
+  }
+  EXPECT_EQ(claimed.size(), 4u);
+  EXPECT_EQ(Asked("a2", 0).participants, reduce.participants);
+}
+
+TEST_F(CoordinatorStepTest, AStageIsReducedWhenItIsCompleteAndNotBefore) {
+  StartTraining({1, 1});
+  Fold(0, 1);
+  Fold(1, 1);
+  EXPECT_EQ(WhoWasTold<protocol::Reduce>(), std::set<std::string>{"b1"});
+  Fold(0, 0);
+  Fold(1, 0);
+  EXPECT_EQ(WhoWasTold<protocol::Reduce>(), (std::set<std::string>{"a1", "b1"}));
+}
+
+TEST_F(CoordinatorStepTest, ATiedHeadIsSummedAmongFirstAndLastStage) {
+  options_.tied_head = true;
+  StartTraining({1, 1, 2});
+  FoldAll();
+  std::set<WorkerId> names;
+  for (const Participant& p : Asked("a1", 3).participants) names.insert(p.worker);
+  EXPECT_EQ(names, (std::set{WorkerId("a1"), WorkerId("c1"), WorkerId("c2")}));
+  EXPECT_THROW((void)Asked("b1", 3), std::out_of_range);
+  Reduce();
+  EXPECT_EQ(step(), 1u);
+}
+
+TEST_F(CoordinatorStepTest, ACommitWaitsForEveryParticipantOfEveryGroup) {
+  StartTraining({2, 1});
+  FoldAll();
+  Reduce("a1", 0);
+  Reduce("b1", 1);
+  EXPECT_EQ(step(), 0u);
+  EXPECT_TRUE(WhoWasTold<Commit>().empty());
+  Reduce("a2", 0, {1, 1});
+  EXPECT_EQ(step(), 1u);
+  EXPECT_EQ(WhoWasTold<Commit>(), (std::set<std::string>{"a1", "a2", "b1"}));
+  const CommitRecord record = Told<Commit>("a1").at(0).record;
+  EXPECT_EQ(record.groups.at(0).k, Told<protocol::Reduce>("a1").at(0).k);
+  EXPECT_EQ(record.groups.at(0).digest, (Digest{1, 1}));
+  EXPECT_EQ(record.loss, 2);
+  EXPECT_EQ(record.learning_rate, 0.1);
+  EXPECT_EQ(All<order::StepDone>().at(0).record, record);
+}
+
+TEST_F(CoordinatorStepTest, AReportOfAnotherReduceCountsForNothing) {
+  StartTraining({1, 1});
+  FoldAll();
+  const protocol::Reduce reduce = Asked("a1", 0);
+  Reduce("b1", 1);
+  Say("a1", Reduced{reduce.generation, reduce.step, reduce.group, {Term(1), 999}, {1, 1}, {}});
+  Say("b1", Reduced{reduce.generation, reduce.step, reduce.group, reduce.k, {1, 1}, {}});
+  EXPECT_EQ(step(), 0u);
+}
+
+TEST_F(CoordinatorStepTest, SumsThatDifferEndTheJob) {
+  StartTraining({2, 1});
+  FoldAll();
+  Reduce("a1", 0, {1, 1});
+  Reduce("a2", 0, {2, 2});
+  ASSERT_TRUE(Finished());
+  EXPECT_FALSE(Finished()->succeeded);
+}
+
+TEST_F(CoordinatorStepTest, GradientsThatAreNotFiniteAreSkippedByAll) {
+  StartTraining({2, 1});
+  FoldAll();
+  Reduce("a1", 0, {1, 1}, 1);
+  Reduce("a2", 0, {1, 1}, std::numeric_limits<double>::infinity());
+  Reduce("b1", 1);
+  EXPECT_TRUE(Told<Commit>("a1").at(0).record.skip);
+  EXPECT_TRUE(Happened("StepSkipped"));
+  EXPECT_EQ(step(), 1u);
+}
+
+TEST_F(CoordinatorStepTest, TheNextStepBeginsWhenThisOneIsDecidedAndReadsItsWeights) {
+  StartTraining({1, 1});
+  FoldAll();
+  Listen();
+  Reduce("a1", 0);
+  EXPECT_TRUE(Issued().empty());
+  Reduce("b1", 1);
+  ASSERT_EQ(Issued().size(), 2u);
+  EXPECT_EQ(Issued()[0].key.step, Step(1));
+  EXPECT_EQ(Issued()[0].version, Version(1));
+}
+
+TEST_F(CoordinatorStepTest, DelayedStepsReadTheWeightsBeforeAndRunOneAhead) {
+  options_.delayed = true;
+  StartTraining({1, 1});
+  FoldAll();
+  std::map<Step, Version> versions;
+  for (const protocol::Forward& frame : Issued()) versions[frame.key.step] = frame.version;
+  EXPECT_EQ(versions, (std::map<Step, Version>{{Step(0), Version(0)}, {Step(1), Version(0)}}));
+  Listen();
+  Reduce();
+  FoldAll();
+  for (const protocol::Forward& frame : Issued()) versions[frame.key.step] = frame.version;
+  EXPECT_EQ(versions[Step(2)], Version(1));
+  EXPECT_FALSE(versions.contains(Step(3)));
+}
+
+TEST_F(CoordinatorStepTest, SumsAreKeptForWhoHasNotAppliedThemYet) {
+  StartTraining({2, 1});
+  FoldAll();
+  Reduce();
+  Apply("a1", 0, {1, 7});
+  Apply("b1", 0, {1, 7});
+  FoldAll();
+  Listen();
+  Reduce();
+  EXPECT_EQ(Told<Commit>("a1").at(0).keep_from, Step(0));  // a2 has not
+  Apply();
+  FoldAll();
+  Listen();
+  Reduce();
+  EXPECT_EQ(Told<Commit>("a1").at(0).keep_from, Step(2));
+}
+
+// ---- digests of the state ----
+
+TEST_F(CoordinatorStepTest, AMinorityWithOtherWeightsComesBackEmptyWhoeverSpeaksFirst) {
+  for (const std::string odd : {"a1", "a2", "a3"}) {
+    StartTraining({3, 1});
+    FoldAll();
+    Reduce();
+    Listen();
+    for (const char* name : {"a1", "a2", "a3"}) {
+      Apply(name, 0, name == odd ? Digest{9, 9} : Digest{1, 7});
+    }
+    EXPECT_FALSE(Finished()) << odd;
+    ASSERT_EQ(WhoWasTold<Shutdown>(), std::set<std::string>{odd});
+    EXPECT_TRUE(Told<Shutdown>(odd).at(0).rejoin);
+    EXPECT_EQ(state(), "Training");
+  }
+}
+
+TEST_F(CoordinatorStepTest, WhereNobodyIsRightTheJobEnds) {
+  StartTraining({2, 1});
+  FoldAll();
+  Reduce();
+  Listen();
+  Apply("a1", 0, {1, 1});
+  Apply("a2", 0, {2, 2});
+  ASSERT_TRUE(Finished());
+  EXPECT_FALSE(Finished()->succeeded);
+}
+
+TEST_F(CoordinatorStepTest, StagesAreNotComparedWithEachOther) {
+  StartTraining({1, 1});
+  FoldAll();
+  Reduce();
+  Apply("a1", 0, {1, 1});
+  Apply("b1", 0, {2, 2});
+  EXPECT_FALSE(Finished());
+}
+
+}  // namespace
+}  // namespace swarm::protocol

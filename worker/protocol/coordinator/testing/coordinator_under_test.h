@@ -1,0 +1,139 @@
+// A coordinator, a clock that goes when told, and the workers' side of the talk in a few words.
+// For tests.
+//
+// Workers of stage 0 are called "a1", "a2", ..., those of stage 1 "b1", and so on.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "worker/protocol/coordinator/coordinator.h"
+
+namespace swarm::protocol {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class CoordinatorTest : public testing::Test {
+ protected:
+  CoordinatorTest();
+
+  // ---- what happens ----
+
+  /// Makes the coordinator with `options_`.
+  void Create();
+  /// Makes it with that many replicas of each stage, and all of them come and load.
+  void StartTraining(std::vector<std::uint64_t> replicas);
+  static Hello HelloOf(const std::string& name, std::uint64_t incarnation = 1);
+  void Come(const std::string& name, std::uint64_t incarnation = 1);
+  void Say(const std::string& name, const Message& message);
+  /// The worker has what its last Welcome or Rollback names.
+  void Load(const std::string& name, const Digest& state = {7, 7});
+  /// The connection broke.
+  void Lose(const std::string& name);
+  void Beat(const std::string& name, const Heartbeat& beat);
+  /// Time passes, and is noticed.
+  void Pass(Duration duration);
+  void Stop();
+  void Publish(Version version, const std::string& error = {});
+  void BeginGeneration(std::uint64_t generation, std::uint64_t version);
+
+  // ---- the work: of whoever has the cell now, in the step that is next to be committed, or
+  // `later` ones behind it ----
+
+  void Forward(std::uint64_t m, std::uint64_t stage);
+  void Fold(std::uint64_t m, std::uint64_t stage, std::uint64_t later = 0);
+  /// All cells that are issued, and what their folds let be issued.
+  void FoldAll();
+  /// Everybody who was asked for a sum, and not told to thaw it, has it.
+  void Reduce();
+  void Reduce(const std::string& name, std::uint64_t group, const Digest& digest = {1, 1},
+              double squared_norm = 1);
+  /// The worker has cleared what it was told to void.
+  void AnswerVoids(const std::string& name);
+  /// Everybody who was told of a commit has applied it.
+  void Apply();
+  void Apply(const std::string& name, std::uint64_t step, const Digest& state);
+  /// From the first fold to the last application.
+  void CompleteStep();
+
+  // ---- what was ordered since the last Listen ----
+
+  void Listen() { orders_.clear(); }
+  const Orders& orders() const { return orders_; }
+  template <typename M>
+  std::vector<M> Told(const std::string& name) const {
+    std::vector<M> messages;
+    for (const Order& order : orders_) {
+      const auto* tell = std::get_if<order::Tell>(&order);
+      if (tell == nullptr || tell->to != WorkerId(name)) continue;
+      if (const M* message = std::get_if<M>(&tell->message)) messages.push_back(*message);
+    }
+    return messages;
+  }
+  template <typename M>
+  std::set<std::string> WhoWasTold() const {
+    std::set<std::string> names;
+    for (const Order& order : orders_) {
+      const auto* tell = std::get_if<order::Tell>(&order);
+      if (tell != nullptr && std::holds_alternative<M>(tell->message)) names.insert(tell->to.value);
+    }
+    return names;
+  }
+  template <typename O>
+  std::vector<O> All() const {
+    std::vector<O> found;
+    for (const Order& order : orders_) {
+      if (const O* o = std::get_if<O>(&order)) found.push_back(*o);
+    }
+    return found;
+  }
+  /// Frames for which tokens are to be read.
+  std::vector<protocol::Forward> Issued() const;
+  bool Happened(const std::string& kind) const;
+  std::optional<order::Finish> Finished() const;
+
+  // ---- what is known ----
+
+  std::uint64_t step() const { return coordinator_->Status().step.value; }
+  std::string state() const { return coordinator_->Status().state; }
+  /// Whether the microbatch was sent out.
+  bool IsIssued(std::uint64_t m, std::uint64_t later = 0) const;
+  /// Who is to fold the cell, or has.
+  std::string Owner(std::uint64_t m, std::uint64_t stage, std::uint64_t later = 0) const;
+  TaskKey Key(std::uint64_t m, std::uint64_t stage, std::uint64_t later = 0) const;
+  /// The last Reduce that the worker was asked for.
+  const protocol::Reduce& Asked(const std::string& name, std::uint64_t group) const {
+    return asked_.at({name, group});
+  }
+  Coordinator& coordinator() { return *coordinator_; }
+
+  CoordinatorOptions options_;
+  Timepoint now_{std::chrono::hours(1)};
+
+ private:
+  struct Cell {
+    Hop hop;
+    bool folded = false;
+  };
+  void Keep(Orders orders);
+  void Note(const protocol::Forward& frame);
+  void Report(std::uint64_t m, std::uint64_t stage, std::uint64_t later, TaskReport::Event event);
+
+  std::optional<Coordinator> coordinator_;
+  Orders orders_;
+  std::map<std::string, Ready> state_to_load_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<Cell>> rows_;  // by (step, m)
+  std::map<std::pair<std::string, std::uint64_t>, protocol::Reduce> asked_;    // by (worker, group)
+  std::map<std::string, std::vector<Void>> voids_;
+  std::map<std::string, std::set<std::uint64_t>> to_apply_;  // steps
+};
+
+}  // namespace swarm::protocol

@@ -1,0 +1,86 @@
+#include "worker/protocol/liveness/detector.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace swarm::protocol {
+namespace {
+
+/// Allowed beyond the period, in units of the lateness. Lost beats make a geometric tail: with 5 %
+/// lost one after the other, six in a row are rarer than one in 10^6 worker-seconds, and the
+/// lateness is then about 0.1 s.
+constexpr double kMargin = 20;
+/// Weight of a beat later than the estimate. One lost beat must lift the allowance at once, since
+/// the next gap may be the long one.
+constexpr double kRise = 1.0 / 8;
+/// Weight of any other beat: at 4 Hz a spell is forgotten over some minutes.
+constexpr double kFall = 1.0 / 512;
+/// How many beats the first assumption (as late as `limit` allows) counts for.
+constexpr double kPriorBeats = 16;
+
+}  // namespace
+
+FailureDetector::FailureDetector(DetectorOptions options) : options_(options) {}
+
+Duration FailureDetector::Advance(Timepoint now) {
+  if (!started_) {
+    started_ = true;
+    last_call_ = now;
+  }
+  if (now <= last_call_) return time_;
+  const Duration gap = now - last_call_;
+  time_ += gap > options_.watcher_pause ? options_.tick : gap;
+  last_call_ = now;
+  return time_;
+}
+
+void FailureDetector::Watch(const WorkerId& worker, Timepoint now) {
+  const double unknown = ToSeconds(options_.limit - options_.period) / kMargin;
+  watched_[worker] = {.heard = Advance(now), .mean_square = unknown * unknown, .beats = 0};
+}
+
+void FailureDetector::Forget(const WorkerId& worker) { watched_.erase(worker); }
+
+void FailureDetector::OnBeat(const WorkerId& worker, Timepoint now) {
+  const Duration time = Advance(now);
+  const auto found = watched_.find(worker);
+  if (found == watched_.end()) return;
+  Watched& watched = found->second;
+  const double late = std::max(0.0, ToSeconds(time - watched.heard - options_.period));
+  const double square = late * late;
+  const double first = 1 / (static_cast<double>(++watched.beats) + kPriorBeats);
+  const double weight = square > watched.mean_square ? kRise : std::max(kFall, first);
+  watched.mean_square += weight * (square - watched.mean_square);
+  watched.heard = time;
+}
+
+std::vector<WorkerId> FailureDetector::Suspects(Timepoint now) {
+  const Duration time = Advance(now);
+  std::vector<WorkerId> suspects;
+  for (const auto& [worker, watched] : watched_) {
+    if (time - watched.heard >= Allowed(watched)) suspects.push_back(worker);
+  }
+  return suspects;
+}
+
+Timepoint FailureDetector::NextDeadline() const {
+  Duration wait = options_.tick;
+  for (const auto& [worker, watched] : watched_) {
+    const Duration left = watched.heard + Allowed(watched) - time_;
+    // Whoever is suspected already is no reason to ask again at once.
+    if (left > Duration::zero()) wait = std::min(wait, left);
+  }
+  return last_call_ + wait;
+}
+
+Duration FailureDetector::Allowed(const WorkerId& worker) const {
+  const auto found = watched_.find(worker);
+  return found == watched_.end() ? options_.limit : Allowed(found->second);
+}
+
+Duration FailureDetector::Allowed(const Watched& watched) const {
+  const Duration allowed = options_.period + FromSeconds(kMargin * std::sqrt(watched.mean_square));
+  return std::clamp(allowed, options_.floor, options_.limit);
+}
+
+}  // namespace swarm::protocol

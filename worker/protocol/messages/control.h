@@ -1,0 +1,272 @@
+// Control messages of a job without faults: who takes part, what is summed and committed,
+// checkpoints, ends. proto/swarmjob/v1/control.proto has the same on the wire.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "worker/protocol/ids.h"
+
+namespace swarm::protocol {
+
+/// The version of the protocol that this program speaks; hello refuses another.
+inline constexpr std::uint32_t kProtocolVersion = 2;
+
+// ---- who takes part ----
+
+/// One way to reach a worker.
+struct Address {
+  std::string scope;            ///< who can use it: "cluster" or "global"
+  std::string dial;             ///< host:port
+  std::string tls_server_name;  ///< for SNI gateways; may be empty
+  bool operator==(const Address&) const = default;
+};
+
+/// A worker as the roster knows it.
+struct Member {
+  WorkerId id;
+  Incarnation incarnation;
+  StageIndex stage;
+  std::string cluster;
+  std::vector<Address> addresses;
+  std::string region;  ///< for accounts of what crosses regions
+  bool operator==(const Member&) const = default;
+};
+
+/// worker → trainer: the first message on a new connection.
+struct Hello {
+  std::uint32_t protocol_version = kProtocolVersion;
+  WorkerId id;
+  Incarnation incarnation;
+  std::string cluster;
+  std::vector<Address> addresses;
+  std::uint64_t threads = 0;  ///< compute threads, for the layout
+  Term term;                  ///< the highest that this incarnation has promised; 0: none
+  bool serving = false;  ///< holds state of a stage: a trainer that does not know it must take over
+  std::string numeric_class;  ///< what makes its results what they are; compared in exact jobs
+  std::string region;         ///< for accounts of what crosses regions
+};
+
+/// trainer → worker: accepted; what the job is and what this worker has to do in it.
+struct Welcome {
+  Term term;
+  Generation generation;
+  std::string job_json;  ///< the SwarmJob with all defaults filled in
+  StageIndex stage;
+  std::uint64_t stage_count = 0;
+  Version version;                  ///< of the state to begin with
+  std::string checkpoint_uri = {};  ///< where that state is; empty: the initial weights of the job
+  /// Not empty: the state comes from these replicas of the stage, which have pinned it, and
+  /// checkpoint_uri means nothing (rule 17).
+  std::vector<Member> donors = {};
+  Digest state = {};  ///< of the pinned state
+  /// Attempts below were not for this incarnation, but for one before it of the same id.
+  Attempt floor = {};
+};
+
+/// worker → trainer: holds `version` of its stage's state and can execute.
+struct Ready {
+  Generation generation;
+  StageIndex stage;
+  Version version;
+  Digest state;  ///< of parameters and optimizer; equal on all replicas of the stage
+};
+
+/// The accumulated gradients of a worker that left in order, from now on its heir's (rule 16).
+struct Adoption {
+  WorkerId donor;
+  WorkerId heir;
+  Step step;
+  bool operator==(const Adoption&) const = default;
+};
+
+/// trainer → workers: the roster of an epoch. Who was in an earlier one and is not in this is
+/// evicted: what it still sends is refused (rule 15).
+struct Roster {
+  Term term;
+  Generation generation;
+  Epoch epoch;
+  std::vector<Member> members;  ///< sorted by id
+  std::vector<Adoption> adoptions;
+  bool operator==(const Roster&) const = default;
+};
+
+/// Both directions, several a second, on the control connection.
+struct Heartbeat {
+  Term term;  ///< the highest term the sender knows
+  std::uint64_t compute_progress =
+      0;                           ///< counts finished pieces of work: a hung device stands still
+  std::uint64_t queued_tasks = 0;  ///< pieces of work that wait for the device, or are on it
+  std::uint64_t bytes_sent = 0;    ///< activations and gradients, since the start
+  double busy_seconds = 0;         ///< of compute, since the start
+};
+
+// ---- execution ----
+
+/// What a worker did with one task: a hint, and a measurement (rules 7, 24).
+struct TaskReport {
+  TaskKey key;
+  enum class Event : std::uint8_t {
+    kForwarded = 0,
+    kFolded = 1,
+    kEvaluated = 2,
+    kPropagated = 3,  ///< a backward that does not fold
+    kOverflow = 4,    ///< not folded: it does not fit the step's scale (exact accumulation)
+  } event{};
+  double loss = 0;     ///< mean nats per token; last stage's kFolded and kEvaluated only
+  double seconds = 0;  ///< compute time of this part of the task
+  std::uint64_t boundary_bytes = 0;  ///< that this part sent on to another stage
+};
+
+/// worker → trainer, batched.
+struct Progress {
+  std::vector<TaskReport> reports;
+};
+
+// ---- reduce and commit ----
+
+/// The microbatches of one stage whose gradients a worker has folded; sorted, without duplicates.
+struct ClaimSet {
+  StageIndex stage;
+  std::vector<Microbatch> microbatches;
+  bool operator==(const ClaimSet&) const = default;
+};
+
+/// One worker of a reduce, and exactly what it contributes.
+struct Participant {
+  WorkerId worker;
+  ClaimSet claims;
+  bool operator==(const Participant&) const = default;
+};
+
+/// trainer → participants: sum your accumulators of the group (rules 8 and 11).
+struct Reduce {
+  Term term;
+  Generation generation;
+  Step step;
+  GroupIndex group;
+  Attempt k;
+  std::vector<Participant> participants;  ///< the order of summation
+  std::uint64_t level = 0;                ///< of the step's scale (exact accumulation)
+};
+
+/// worker → trainer: my fold set is another one; nothing was frozen.
+struct ReduceRefused {
+  Generation generation;
+  Step step;
+  GroupIndex group;
+  Attempt k;
+  ClaimSet folded;
+};
+
+/// A tensor's share in the global norm.
+struct TensorNorm {
+  std::string tensor;
+  double squared =
+      0;  ///< in double, over fixed blocks, so that its value has one order of summation
+};
+
+/// worker → trainer: the sum is here, in a buffer of its own.
+struct Reduced {
+  Generation generation;
+  Step step;
+  GroupIndex group;
+  Attempt k;
+  Digest digest;  ///< of the index of its pieces (state::PiecedBytes)
+  std::vector<TensorNorm> norms;
+};
+
+/// The result of one group's reduce that a commit binds.
+struct GroupResult {
+  GroupIndex group;
+  Attempt k;
+  Digest digest;
+  std::uint64_t level = 0;  ///< of the step's scale (exact accumulation)
+  bool operator==(const GroupResult&) const = default;
+};
+
+/// The decision about a step (rule 12). Idempotent: whoever holds these results may apply it.
+struct CommitRecord {
+  Generation generation;
+  Step step;
+  std::vector<GroupResult> groups;
+  double clip = 1;  ///< factor on the gradients
+  double learning_rate = 0;
+  double loss = 0;
+  double grad_norm = 0;
+  bool skip = false;  ///< the gradients were not finite: versions advance, weights stay
+  bool operator==(const CommitRecord&) const = default;
+};
+
+/// trainer → workers.
+struct Commit {
+  Term term;
+  CommitRecord record;
+  Step keep_from;  ///< reduced gradients of this step and later ones may still be asked for
+};
+
+/// worker → trainer: applied; holds version step + 1.
+struct Committed {
+  Generation generation;
+  Step step;
+  Digest state;
+};
+
+// ---- checkpoints ----
+
+/// trainer → one replica of a stage: write your state of `version` below `uri`. Sent right after
+/// the commit that made the version; the worker takes a copy before it applies another commit.
+struct WriteCheckpoint {
+  Term term;
+  Generation generation;
+  Version version;
+  std::string uri;
+};
+
+/// One file of a checkpoint.
+struct CheckpointFile {
+  std::string name;  ///< relative to the checkpoint's folder
+  std::uint64_t bytes = 0;
+  Digest digest;
+};
+
+/// worker → trainer: written, or the reason why not.
+struct CheckpointWritten {
+  Generation generation;
+  Version version;
+  StageIndex stage;
+  std::string error;  ///< empty: written
+  std::vector<CheckpointFile> files;
+};
+
+// ---- ends ----
+
+/// Why a job, or a worker, cannot go on: one word for programs, stable.
+struct FailureClass {
+  static constexpr const char* kBadConfig = "BadConfig";            ///< the job as it was asked for
+  static constexpr const char* kStorageRefused = "StorageRefused";  ///< no right, no such bucket
+  static constexpr const char* kStorageUnavailable = "StorageUnavailable";
+  static constexpr const char* kDeviceMemory = "DeviceMemory";  ///< out of memory
+  static constexpr const char* kWorkerFailed = "WorkerFailed";  ///< a worker found something wrong
+  static constexpr const char* kDiverged = "Diverged";  ///< replicas differ; nobody can tell why
+  static constexpr const char* kSuperseded = "Superseded";  ///< there is a trainer of a higher term
+  static constexpr const char* kInternal = "Internal";
+};
+
+/// worker → trainer: this worker cannot go on. What another worker would not do better either (a
+/// wrong checkpoint, a broken model) ends the job; kDeviceMemory and kStorageUnavailable do not.
+struct Failure {
+  std::string reason;
+  std::string failure_class;  ///< a word of FailureClass; empty: kWorkerFailed
+};
+
+/// trainer → worker: the job is over, or this worker is not wanted; leave.
+struct Shutdown {
+  Term term;
+  std::string reason;
+  bool rejoin = false;  ///< come back empty, as a new incarnation
+};
+
+}  // namespace swarm::protocol

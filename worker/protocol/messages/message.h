@@ -1,0 +1,25 @@
+// What trainer and workers say to each other, as values. proto/swarmjob/v1 declares the same on the
+// wire and worker/net/wire translates; nothing here knows a byte of it.
+//
+// Control messages come from or go to the trainer and are fenced by its term. Data messages go from
+// worker to worker and are fenced by their key.
+#pragma once
+
+#include <variant>
+
+#include "worker/protocol/messages/control.h"
+#include "worker/protocol/messages/data.h"
+#include "worker/protocol/messages/observers.h"
+#include "worker/protocol/messages/recovery.h"
+
+namespace swarm::protocol {
+
+using Message =
+    std::variant<Hello, Welcome, Ready, Roster, Heartbeat, Forward, Backward, Progress, Reduce,
+                 ReduceRefused, ReduceChunk, Reduced, Commit, Committed, WriteCheckpoint,
+                 CheckpointWritten, Failure, Shutdown, Observe, JobStatus, Resend, Redirect,
+                 Missing, Revoke, Revoked, Void, Voided, Thaw, Rollback, Leaving, HandOver, Parcel,
+                 ParcelHeld, PinState, StatePinned, UnpinState, Fetch, Fetched, Takeover, Holding,
+                 Direct, DirectReply>;
+
+}  // namespace swarm::protocol

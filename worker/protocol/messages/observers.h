@@ -1,0 +1,149 @@
+// What observers are told of a job, and what an operator may direct.
+// proto/swarmjob/v1/observers.proto has the same on the wire.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "worker/protocol/ids.h"
+
+namespace swarm::protocol {
+
+/// observer → trainer: how is the job? Answered with JobStatus.
+struct Observe {};
+
+/// What a worker is to its stage.
+enum class WorkerState : std::uint8_t {
+  kLoading = 0,  ///< a checkpoint or the initial weights, before the job begins (again)
+  kJoining = 1,  ///< copies the state of the other replicas
+  kReady = 2,    ///< in the roster, at the current state
+  kLeaving = 3,  ///< serves to the end of what it has, and then ends
+  kMoving = 4,   ///< the same, and comes back as a replica of another stage
+};
+
+/// A stage and who serves it, or will.
+struct StageStatus {
+  StageIndex stage;
+  struct Worker {
+    WorkerId id;
+    std::uint64_t in_flight = 0;
+    std::uint64_t queued = 0;
+    double utilization = 0;       ///< busy compute seconds per wall second, over the last seconds
+    double bytes_per_second = 0;  ///< sent over boundaries
+    double microbatches_per_second = 0;  ///< service rate; of one not measured that of its stage
+    WorkerState state{};
+  };
+  std::vector<Worker> workers;
+  double cost = 1;  ///< of a microbatch, relative to the mean of all stages (StageLoad::cost)
+};
+
+/// A worker that goes, or is to go, to another stage.
+struct StageMove {
+  WorkerId worker;
+  StageIndex to;
+  bool operator==(const StageMove&) const = default;
+};
+
+/// How the loss of a worker shows: one word for programs, stable.
+struct LossKind {
+  static constexpr const char* kDisconnected = "Disconnected";  ///< its connection broke
+  static constexpr const char* kSilent = "Silent";              ///< no sign of life
+  static constexpr const char* kRestarted = "Restarted";        ///< its process began anew
+  static constexpr const char* kStuck = "Stuck";                ///< its device does not come on
+  static constexpr const char* kUnresponsive = "Unresponsive";  ///< lives, and does not answer
+  static constexpr const char* kWrongState = "WrongState";      ///< holds other weights
+  static constexpr const char* kLate = "Late";      ///< to load, to join, or to hand over
+  static constexpr const char* kFailed = "Failed";  ///< said that it cannot go on
+};
+
+/// A worker that was lost. Those that leave in order are not.
+struct WorkerLoss {
+  std::uint64_t number = 0;  ///< 1 for the first that this trainer has seen
+  WorkerId worker;
+  StageIndex stage;
+  std::string kind;  ///< a word of LossKind
+  std::string text;  ///< for people
+  double time = 0;   ///< Unix seconds, by the trainer's clock
+};
+
+/// How often what has happened, since this trainer's process began.
+struct JobCounts {
+  std::uint64_t losses = 0;       ///< workers that were lost
+  std::uint64_t leaves = 0;       ///< workers that handed over and left, moves not counted
+  std::uint64_t moves = 0;        ///< between stages, begun
+  std::uint64_t joins = 0;        ///< of workers that serve since then
+  std::uint64_t recoveries = 0;   ///< losses of members after which a step was committed
+  std::uint64_t rollbacks = 0;    ///< generations that were begun because a stage was lost
+  std::uint64_t replays = 0;      ///< contributions that were lost and computed once more
+  std::uint64_t revocations = 0;  ///< microbatches taken from a worker that did not get on
+};
+
+/// The newest checkpoint that this trainer has published or has begun with.
+struct CheckpointStatus {
+  Version version;             ///< 0: none
+  double time = 0;             ///< Unix seconds; 0: not known (of a run before)
+  std::uint64_t failures = 0;  ///< since the last one that was written
+  std::string error;           ///< of the last try, if it failed
+};
+
+/// What the balance of the stages is decided with (BalanceModel), as this job measures it.
+struct BalanceStatus {
+  double state_load_seconds = 0;
+  double changes_per_worker_second = 0;
+  std::vector<StageMove> moving;  ///< who leaves for another stage, or is on its way
+  bool by_operator = false;       ///< the trainer leaves it to one that it has heard lately
+};
+
+/// trainer → observer.
+struct JobStatus {
+  /// Waiting, TakingOver, Loading, Training, Finishing, Succeeded, Failed, Superseded
+  std::string state;
+  std::string message;
+  Step step;  ///< committed steps
+  std::uint64_t max_steps = 0;
+  double loss = 0;
+  double validation_loss = 0;  ///< 0 where there was none
+  double tokens_per_second = 0;
+  double seconds_left = 0;
+  std::vector<StageStatus> stages;
+  Term term;  ///< of the trainer
+  Generation generation;
+  std::string waiting_for;       ///< what the job cannot go on without, for people; or empty
+  std::string failure_class;     ///< a word of FailureClass; empty: not failed
+  std::vector<WorkerId> spares;  ///< have come, and have no stage yet
+  std::vector<WorkerLoss> lost;  ///< the last ones, oldest first (a bounded number)
+  CheckpointStatus checkpoint;
+  JobCounts counts;
+  BalanceStatus balance;
+  std::uint64_t leader_term = 0;  ///< highest of Direct; 0: none
+};
+
+/// Whether this is an operator, who may direct; its certificate says so (net::IdentityUri).
+inline bool IsOperator(const WorkerId& id) {
+  return id.value == "operator" || id.value.starts_with("operator/");
+}
+
+/// Whether this is an operator or an observer, to whom a worker has nothing to say.
+inline bool IsOnlooker(const WorkerId& id) {
+  return IsOperator(id) || id.value == "observer" || id.value.starts_with("observer/");
+}
+
+/// operator → trainer: who shall leave, and who shall serve another stage. Fenced by the term of
+/// the operator's lease: of two that believe to lead, the later one counts.
+struct Direct {
+  std::uint64_t leader_term = 0;  ///< of the operator's lease (its transitions), above 0
+  std::uint64_t number = 0;       ///< of this message, for the reply
+  std::vector<WorkerId> drain;    ///< hand over what they have and end; for good
+  std::vector<StageMove> moves;   ///< a worker without a stage is placed, another moves
+};
+
+/// trainer → operator.
+struct DirectReply {
+  std::uint64_t number = 0;       ///< of the Direct
+  bool accepted = false;          ///< what it says is done, but for what `why` names
+  std::string why;                ///< what is not done, for people; empty: all is
+  std::uint64_t leader_term = 0;  ///< the highest that was seen
+};
+
+}  // namespace swarm::protocol

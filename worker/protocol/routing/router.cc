@@ -1,0 +1,141 @@
+#include "worker/protocol/routing/router.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace swarm::protocol {
+
+std::vector<std::uint64_t> ComputeInFlightLimits(const std::vector<std::uint64_t>& replicas) {
+  std::vector<std::uint64_t> limits(replicas.size());
+  std::uint64_t behind = 0;
+  for (std::size_t s = replicas.size(); s-- > 0;) {
+    behind += replicas[s];
+    limits[s] = replicas[s] == 0 ? 0 : (2 * behind + replicas[s] - 1) / replicas[s];
+  }
+  return limits;
+}
+
+std::uint64_t ComputeInFlightLimit(double service, double stay, std::uint64_t without,
+                                   std::uint64_t stages) {
+  const std::uint64_t most = std::max(without, kInFlightPerStage * stages);
+  if (!(service > 0) || !(stay > 0)) return without;
+  const double waiting = 2 * static_cast<double>(stages);
+  const double wanted = std::min(std::ceil(stay / service) + waiting, static_cast<double>(most));
+  return std::max(without, static_cast<std::uint64_t>(wanted));
+}
+
+Router::Router(std::uint64_t seed, std::uint64_t stages, std::uint64_t in_flight_max)
+    : in_flight_max_(in_flight_max) {
+  for (std::uint64_t s = 0; s < stages; ++s) wiring_.emplace_back(MixAll(seed, s));
+}
+
+void Router::SetReplicas(const std::vector<std::vector<WorkerId>>& replicas_per_stage) {
+  std::vector<std::uint64_t> counts;
+  for (const auto& replicas : replicas_per_stage) counts.push_back(replicas.size());
+  const auto limits = ComputeInFlightLimits(counts);
+  std::map<WorkerId, Load> next;
+  for (std::uint64_t s = 0; s < replicas_per_stage.size(); ++s) {
+    wiring_.at(s).SetMembers(replicas_per_stage[s]);
+    for (const WorkerId& id : replicas_per_stage[s]) {
+      const auto known = loads_.find(id);
+      Load load = known != loads_.end() && known->second.stage == s ? known->second : Load{};
+      load.stage = s;
+      load.limit_unmeasured = limits[s];
+      UpdateLimit(id, load);
+      next[id] = load;
+    }
+  }
+  loads_ = std::move(next);
+}
+
+void Router::UpdateLimit(const WorkerId& worker, Load& load) const {
+  const Wiring& wiring = wiring_.at(load.stage);
+  const double service = wiring.IsMeasured(worker) ? wiring.EstimateSeconds(worker) : 0;
+  load.limit = ComputeInFlightLimit(service, load.stay, load.limit_unmeasured, wiring_.size());
+  if (in_flight_max_ > 0) load.limit = std::min(load.limit, in_flight_max_);
+}
+
+bool Router::Admissible(const WorkerId& worker, bool repair) const {
+  const Load& load = loads_.at(worker);
+  return load.in_flight < load.limit + (repair ? 1 : 0);
+}
+
+std::optional<std::vector<WorkerId>> Router::Draw(std::uint64_t begin, std::uint64_t end,
+                                                  bool repair, const WorkerId& avoid) {
+  // Ask before charging: a route is drawn whole or not at all.
+  std::vector<bool> open(wiring_.size(), false), others(wiring_.size(), false);
+  for (const auto& [id, load] : loads_) {
+    if (!Admissible(id, repair)) continue;
+    open[load.stage] = true;
+    if (id != avoid) others[load.stage] = true;
+  }
+  for (std::uint64_t s = begin; s < end; ++s) {
+    if (!open[s]) return std::nullopt;
+  }
+  std::vector<WorkerId> route;
+  for (std::uint64_t s = begin; s < end; ++s) {
+    route.push_back(*wiring_[s].Pick(
+        [&](const WorkerId& id) { return Admissible(id, repair) && (id != avoid || !others[s]); }));
+    ++loads_.at(route.back()).in_flight;
+  }
+  return route;
+}
+
+void Router::Release(const WorkerId& worker) {
+  const auto it = loads_.find(worker);
+  if (it != loads_.end() && it->second.in_flight > 0) --it->second.in_flight;
+}
+
+void Router::MeasureForward(const WorkerId& worker, double seconds) {
+  const auto it = loads_.find(worker);
+  if (it == loads_.end()) return;
+  double& average = it->second.forward_seconds;
+  average = average == 0 ? seconds : 0.9 * average + 0.1 * seconds;
+}
+
+void Router::MeasureBackward(const WorkerId& worker, double seconds) {
+  const auto it = loads_.find(worker);
+  if (it == loads_.end()) return;
+  wiring_.at(it->second.stage).Measure(worker, it->second.forward_seconds + seconds);
+  UpdateLimit(worker, it->second);
+}
+
+void Router::MeasureStay(const WorkerId& worker, double seconds) {
+  const auto it = loads_.find(worker);
+  if (it == loads_.end() || !(seconds > 0)) return;
+  // The least: what is more has waited behind others, and admitting more would only make it longer.
+  double& stay = it->second.stay;
+  stay = stay == 0 ? seconds : std::min(stay, seconds);
+  UpdateLimit(worker, it->second);
+}
+
+void Router::Charge(const WorkerId& worker, double seconds) {
+  const auto it = loads_.find(worker);
+  if (it == loads_.end()) return;
+  Wiring& wiring = wiring_.at(it->second.stage);
+  if (seconds <= wiring.EstimateSeconds(worker)) return;
+  wiring.Measure(worker, seconds);
+  UpdateLimit(worker, it->second);
+}
+
+std::uint64_t Router::in_flight(const WorkerId& worker) const {
+  const auto it = loads_.find(worker);
+  return it == loads_.end() ? 0 : it->second.in_flight;
+}
+
+std::uint64_t Router::limit(const WorkerId& worker) const {
+  const auto it = loads_.find(worker);
+  return it == loads_.end() ? 0 : it->second.limit;
+}
+
+double Router::EstimateSeconds(const WorkerId& worker) const {
+  const auto it = loads_.find(worker);
+  return it == loads_.end() ? 0 : wiring_.at(it->second.stage).EstimateSeconds(worker);
+}
+
+bool Router::IsMeasured(const WorkerId& worker) const {
+  const auto it = loads_.find(worker);
+  return it != loads_.end() && wiring_.at(it->second.stage).IsMeasured(worker);
+}
+
+}  // namespace swarm::protocol

@@ -1,0 +1,263 @@
+#include "worker/protocol/routing/router.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <string>
+
+namespace swarm::protocol {
+namespace {
+
+TEST(RouterTest, EarlyStagesHoldWhatTheStagesBehindThemNeed) {
+  EXPECT_EQ(ComputeInFlightLimits({1, 1, 1}), (std::vector<std::uint64_t>{6, 4, 2}));
+  EXPECT_EQ(ComputeInFlightLimits({1, 3}), (std::vector<std::uint64_t>{8, 2}));
+  EXPECT_EQ(ComputeInFlightLimits({3, 1}), (std::vector<std::uint64_t>{3, 2}));
+}
+
+TEST(RouterTest, ARouteNamesOneWorkerOfEachStage) {
+  Router router(1, 2);
+  router.SetReplicas({{WorkerId("a")}, {WorkerId("b"), WorkerId("c")}});
+  const auto route = router.Draw();
+  ASSERT_TRUE(route.has_value());
+  EXPECT_EQ((*route)[0], WorkerId("a"));
+  EXPECT_NE((*route)[1], WorkerId("a"));
+}
+
+TEST(RouterTest, DrawsStopAtTheLimitAndGoOnAfterARelease) {
+  Router router(1, 1);
+  const WorkerId a("a");
+  router.SetReplicas({{a}});
+  for (std::uint64_t i = 0; i < router.limit(a); ++i) EXPECT_TRUE(router.Draw().has_value());
+  EXPECT_FALSE(router.Draw().has_value());
+  EXPECT_EQ(router.in_flight(a), router.limit(a));
+  router.Release(a);
+  EXPECT_TRUE(router.Draw().has_value());
+}
+
+TEST(RouterTest, WhoIsMeasuredHoldsWhatItWorksThroughWhileAMicrobatchIsOnItsWay) {
+  EXPECT_EQ(ComputeInFlightLimit(0.05, 1.0, 2, 4), 28u);
+  EXPECT_EQ(ComputeInFlightLimit(0.05, 1.01, 2, 4), 29u) << "a part of one keeps it waiting too";
+  EXPECT_EQ(ComputeInFlightLimit(0.05, 1.0, 30, 4), 30u) << "never less than without";
+  EXPECT_EQ(ComputeInFlightLimit(1e-6, 1.0, 2, 4), 4 * kInFlightPerStage) << "memory is bounded";
+  EXPECT_EQ(ComputeInFlightLimit(0, 1.0, 2, 4), 2u);
+  EXPECT_EQ(ComputeInFlightLimit(0.05, 0, 2, 4), 2u);
+}
+
+TEST(RouterTest, ALongWayRaisesTheLimitAndWaitingOnItDoesNot) {
+  Router router(1, 2);
+  const WorkerId a("a"), b("b");
+  router.SetReplicas({{a}, {b}});
+  const std::uint64_t before = router.limit(b);
+  router.MeasureStay(b, 0.8);
+  EXPECT_EQ(router.limit(b), before) << "how long it works is not known yet";
+  router.MeasureForward(b, 0.02);
+  router.MeasureBackward(b, 0.03);
+  EXPECT_EQ(router.limit(b), 20u);
+  router.MeasureStay(b, 3.0);
+  EXPECT_EQ(router.limit(b), 20u);
+  router.MeasureStay(b, 0.5);
+  EXPECT_EQ(router.limit(b), 14u);
+  router.SetReplicas({{a}, {b}});
+  EXPECT_EQ(router.limit(b), 14u) << "who stays keeps its measurements";
+  EXPECT_EQ(router.limit(a), 4u);
+}
+
+/// A swarm of one worker a stage in virtual time: hops take `hop` seconds, a worker does one thing
+/// at a time and backwards first. Hops and computations take up to `spread` of that longer, no two
+/// alike. Returns how much of the time the last stage worked, once warm.
+class Pipeline {
+ public:
+  Pipeline(std::uint64_t stages, double service, double hop, double spread = 0)
+      : service_(service),
+        hop_(hop),
+        spread_(spread),
+        router_(1, stages),
+        free_at_(stages),
+        busy_(stages) {
+    std::vector<std::vector<WorkerId>> replicas;
+    for (std::uint64_t s = 0; s < stages; ++s) replicas.push_back({Name(s)});
+    router_.SetReplicas(replicas);
+  }
+
+  double UtilisationOfTheLast(double seconds) {
+    Issue(0);
+    double begin = 0, busy = 0;
+    while (!agenda_.empty()) {
+      const auto [at, event] = *agenda_.begin();
+      agenda_.erase(agenda_.begin());
+      if (begin == 0 && at > seconds / 2) {
+        begin = at;
+        busy = busy_.back();
+      }
+      if (at > seconds) return (busy_.back() - busy) / (at - begin);
+      Do(at, event);
+    }
+    return 0;
+  }
+  std::uint64_t most_in_flight() const { return most_; }
+
+ private:
+  struct Event {
+    std::uint64_t stage;
+    bool backward;
+    bool done;
+    double drawn;
+  };
+
+  static WorkerId Name(std::uint64_t stage) { return WorkerId(std::to_string(stage)); }
+  void Issue(double now) {
+    while (router_.Draw()) Arrive(now + hop_, {0, false, false, now});
+    most_ = std::max(most_, router_.in_flight(Name(0)));
+  }
+  void Arrive(double at, Event event) { agenda_.emplace(at + hop_ * Extra(), event); }
+  double Extra() { return spread_ * static_cast<double>(random_() % 1000) / 1000; }
+  void Do(double now, Event event) {
+    const std::uint64_t s = event.stage, last = free_at_.size() - 1;
+    const double length = event.backward ? service_ * 2 / 3 : service_ / 3;
+    if (!event.done) {
+      const double lasts = length * (1 + Extra());
+      const double begin = std::max(now, free_at_[s]);
+      free_at_[s] = begin + lasts;
+      busy_[s] += lasts;
+      event.done = true;
+      agenda_.emplace(free_at_[s], event);
+      return;
+    }
+    event.done = false;
+    if (!event.backward) {
+      router_.MeasureForward(Name(s), length);
+      if (s < last) return Arrive(now + hop_, {s + 1, false, false, event.drawn});
+      event.backward = true;
+      return Arrive(now, event);
+    }
+    router_.MeasureBackward(Name(s), length);
+    router_.MeasureStay(Name(s), now - event.drawn);
+    router_.Release(Name(s));
+    if (s > 0) Arrive(now + hop_, {s - 1, true, false, event.drawn});
+    Issue(now);
+  }
+
+  const double service_, hop_, spread_;
+  std::mt19937 random_{7};
+  Router router_;
+  std::vector<double> free_at_, busy_;
+  std::multimap<double, Event> agenda_;
+  std::uint64_t most_ = 0;
+};
+
+TEST(RouterTest, NoStageIdlesHoweverFarApartTheStagesAre) {
+  for (const double hop : {0.0, 0.005, 0.08, 0.2}) {
+    Pipeline pipeline(4, 0.064, hop);
+    EXPECT_GT(pipeline.UtilisationOfTheLast(120), 0.99) << hop << " s between stages";
+    const double on_the_way = 4 * 0.064 + 8 * hop;
+    EXPECT_LE(static_cast<double>(pipeline.most_in_flight()), on_the_way / 0.064 + 1 + 8)
+        << hop << " s between stages";
+  }
+}
+
+TEST(RouterTest, NoStageIdlesWhereNoTwoHopsAndComputationsTakeTheSameTime) {
+  for (const double hop : {0.005, 0.08, 0.2}) {
+    Pipeline pipeline(4, 0.064, hop, 0.5);
+    EXPECT_GT(pipeline.UtilisationOfTheLast(600), 0.99) << hop << " s between stages";
+  }
+}
+
+TEST(RouterTest, WhereTheDeviceHasNoRoomForMoreTheJobSetsTheLimit) {
+  Router router(1, 2, 3);
+  const WorkerId a("a"), b("b");
+  router.SetReplicas({{a}, {b}});
+  EXPECT_EQ(router.limit(a), 3u);
+  EXPECT_EQ(router.limit(b), 2u) << "as without";
+  for (const WorkerId& worker : {a, b}) {
+    router.MeasureStay(worker, 0.8);
+    router.MeasureForward(worker, 0.02);
+    router.MeasureBackward(worker, 0.03);
+    EXPECT_EQ(router.limit(worker), 3u);
+  }
+}
+
+TEST(RouterTest, AStageThatIsFullChargesNobodyElse) {
+  Router router(1, 2);
+  const WorkerId a("a"), b("b");
+  router.SetReplicas({{a}, {b}});
+  while (router.Draw()) {
+  }
+  EXPECT_EQ(router.in_flight(a), router.in_flight(b));
+}
+
+TEST(RouterTest, AStageWithoutReplicasGivesNoRoute) {
+  Router router(1, 2);
+  router.SetReplicas({{WorkerId("a")}, {}});
+  EXPECT_FALSE(router.Draw().has_value());
+}
+
+TEST(RouterTest, AWorkerIsChargedForwardAndBackwardTogether) {
+  Router router(1, 1);
+  const WorkerId a("a");
+  router.SetReplicas({{a}});
+  router.MeasureForward(a, 1.0);
+  router.MeasureBackward(a, 2.0);
+  EXPECT_DOUBLE_EQ(router.EstimateSeconds(a), 3.0);
+}
+
+TEST(RouterTest, APartOfARouteChargesOnlyItsStages) {
+  Router router(1, 3);
+  const WorkerId a("a"), b("b"), c("c");
+  router.SetReplicas({{a}, {b}, {c}});
+  EXPECT_EQ(router.Draw(1, 2, true), std::vector{b});
+  EXPECT_EQ(router.in_flight(a), 0u);
+  EXPECT_EQ(router.in_flight(b), 1u);
+  EXPECT_EQ(router.in_flight(c), 0u);
+}
+
+TEST(RouterTest, ARepairMayTakeOneSlotMoreThanFreshMicrobatches) {
+  Router router(1, 1);
+  router.SetReplicas({{WorkerId("a")}});
+  while (router.Draw()) {
+  }
+  EXPECT_TRUE(router.Draw(0, 1, true).has_value());
+  EXPECT_FALSE(router.Draw(0, 1, true).has_value());
+  EXPECT_FALSE(router.Draw().has_value());
+}
+
+TEST(RouterTest, WhoIsToBeAvoidedIsDrawnOnlyWhereThereIsNoOther) {
+  Router router(1, 1);
+  const WorkerId a("a"), b("b");
+  router.SetReplicas({{a, b}});
+  while (const auto route = router.Draw(0, 1, false, a)) {
+    if ((*route)[0] != a) continue;
+    EXPECT_EQ(router.in_flight(b), router.limit(b));
+    break;
+  }
+  router.SetReplicas({{a}});
+  router.Release(a);
+  EXPECT_EQ(router.Draw(0, 1, false, a), std::vector{a});
+}
+
+TEST(RouterTest, WhoStaysKeepsItsLoadAndWhoChangesTheStageBeginsAnew) {
+  Router router(1, 2);
+  const WorkerId a("a"), b("b"), c("c");
+  router.SetReplicas({{a}, {b}});
+  ASSERT_TRUE(router.Draw().has_value());
+  router.SetReplicas({{a, b}, {c}});
+  EXPECT_EQ(router.in_flight(a), 1u);
+  EXPECT_EQ(router.in_flight(b), 0u);
+  router.Release(WorkerId("gone"));  // nobody's business
+}
+
+TEST(RouterTest, WhoIsLateIsAtLeastThatSlow) {
+  Router router(1, 1);
+  const WorkerId a("a"), b("b");
+  router.SetReplicas({{a, b}});
+  for (const WorkerId& worker : {a, b}) router.MeasureBackward(worker, 1.0);
+  router.Charge(a, 0.5);
+  EXPECT_DOUBLE_EQ(router.EstimateSeconds(a), 1.0);
+  router.Charge(a, 20.0);
+  EXPECT_GT(router.EstimateSeconds(a), 1.5);
+  EXPECT_DOUBLE_EQ(router.EstimateSeconds(b), 1.0);
+}
+
+}  // namespace
+}  // namespace swarm::protocol

@@ -1,0 +1,23 @@
+// Storage in a folder of this machine (or one mounted there). The one place that speaks POSIX
+// files.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "worker/storage/storage.h"
+
+namespace swarm::state {
+
+/// Storage below `folder`, which the first write creates.
+///
+/// A write goes to a temporary file beside the target (".NAME.tmp-..."), is synchronised, then
+/// renamed (or linked, when it must not replace), and the folder is synchronised. List does not
+/// show temporary files; Remove of a name takes what a dead writer left of it along.
+std::unique_ptr<Storage> OpenFileStorage(std::string folder);
+
+/// The file as memory, read-only. The pages stay valid after the file is removed or replaced by
+/// rename. Errors: as Storage::Read.
+Result<Bytes> MapFile(const std::string& path);
+
+}  // namespace swarm::state

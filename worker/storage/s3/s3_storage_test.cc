@@ -1,0 +1,158 @@
+#include "worker/storage/s3/s3_storage.h"
+
+#include <gmock/gmock.h>
+
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/storage/s3/testing/test_s3_server.h"
+
+namespace swarm::state::s3 {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class S3StorageTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { server_ = new TestS3Server; }
+  static void TearDownTestSuite() { delete server_; }
+
+  // Each test has a prefix of its own.
+  static S3Options Options(const std::string& prefix = "") {
+    S3Options options;
+    options.bucket = "bucket";
+    options.prefix =
+        std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + "/" + prefix;
+    options.endpoint = server_->url();
+    options.environment = server_->UserEnvironment();
+    return options;
+  }
+  static void ExpectOk(const Status& status) { EXPECT_TRUE(status.ok()) << status.ToString(); }
+
+  static inline TestS3Server* server_ = nullptr;
+};
+
+TEST_F(S3StorageTest, WhatIsWrittenInPiecesIsReadAsOne) {
+  const auto storage = OpenS3Storage(Options());
+  const std::vector<Bytes> pieces = {Bytes::Copy("one,"), Bytes(), Bytes::Copy("two")};
+  ExpectOk(storage->Write("a/b c+ü$&=~.txt", pieces));
+  EXPECT_EQ(storage->Read("a/b c+ü$&=~.txt")->text(), "one,two");
+  EXPECT_EQ(storage->ReadRange("a/b c+ü$&=~.txt", 4, 3)->text(), "two");
+  EXPECT_EQ(*storage->Size("a/b c+ü$&=~.txt"), 7u);
+  EXPECT_EQ(storage->ReadRange("a/b c+ü$&=~.txt", 5, 9).status().code(), StatusCode::kOutOfRange);
+  EXPECT_EQ(storage->ReadRange("a/b c+ü$&=~.txt", 9, 1).status().code(), StatusCode::kOutOfRange);
+  ExpectOk(storage->Write("a/b c+ü$&=~.txt", Bytes()));
+  EXPECT_EQ(*storage->Size("a/b c+ü$&=~.txt"), 0u);
+}
+
+TEST_F(S3StorageTest, TheSecondWriterIsRefused) {
+  const auto storage = OpenS3Storage(Options());
+  ExpectOk(storage->WriteIfAbsent("manifest", Bytes::Copy("first")));
+  EXPECT_EQ(storage->WriteIfAbsent("manifest", Bytes::Copy("second")).code(),
+            StatusCode::kAlreadyExists);
+  EXPECT_EQ(storage->Read("manifest")->text(), "first");
+}
+
+TEST_F(S3StorageTest, ListsAreSortedPagedAndRelative) {
+  const auto storage = OpenS3Storage(Options());
+  for (const char* name : {"step-2/b", "step-1/a<&>", "other"}) {
+    ExpectOk(storage->Write(name, Bytes::Copy("x")));
+  }
+  EXPECT_THAT(*storage->List(""), ElementsAre("other", "step-1/a<&>", "step-2/b"));
+  EXPECT_THAT(*storage->List("step-1"), ElementsAre("step-1/a<&>"));
+  EXPECT_THAT(*storage->ListFolders(), ElementsAre("step-1", "step-2"));
+  EXPECT_THAT(*OpenS3Storage(Options("step-1/"))->List(""), ElementsAre("a<&>"));
+  EXPECT_THAT(*storage->List("absent"), IsEmpty());
+}
+
+TEST_F(S3StorageTest, ManyFilesAreListedPageByPage) {
+  const auto storage = OpenS3Storage(Options());
+  std::vector<std::string> names;
+  for (char c = 'a'; c < 'z'; ++c) {  // the server's pages have ten
+    names.emplace_back(1, c);
+    ExpectOk(storage->Write(names.back(), Bytes()));
+  }
+  EXPECT_EQ(*storage->List(""), names);
+}
+
+TEST_F(S3StorageTest, FilesAndFoldersAreRemoved) {
+  const auto storage = OpenS3Storage(Options());
+  for (const char* name : {"a/1", "a/b/2", "ab/3"}) ExpectOk(storage->Write(name, Bytes()));
+  ExpectOk(storage->Remove("a/1"));
+  ExpectOk(storage->Remove("a/1"));
+  ExpectOk(storage->RemoveFolder("a"));
+  EXPECT_THAT(*storage->List(""), ElementsAre("ab/3"));
+}
+
+TEST_F(S3StorageTest, LargeContentsGoInPartsAndArriveWhole) {
+  S3Options options = Options();
+  options.part_bytes = std::uint64_t{5} << 20;
+  const auto storage = OpenS3Storage(options);
+  std::vector<Bytes> pieces;
+  std::string whole;
+  for (int i = 0; i < 4; ++i) {
+    pieces.push_back(Bytes::Copy(std::string((3 << 20) + i, static_cast<char>('a' + i))));
+    whole += pieces.back().text();
+  }
+  ExpectOk(storage->Write("large", pieces));
+  EXPECT_TRUE(storage->Read("large")->text() == whole);
+  EXPECT_EQ(storage->WriteIfAbsent("large", pieces).code(), StatusCode::kAlreadyExists);
+  ExpectOk(storage->RemoveFolder("absent"));
+}
+
+TEST_F(S3StorageTest, WhatIsMissingOrForbiddenIsNamed) {
+  const auto storage = OpenS3Storage(Options());
+  const Status missing = storage->Read("absent").status();
+  EXPECT_EQ(missing.code(), StatusCode::kNotFound);
+  EXPECT_THAT(missing.message(), AllOf(HasSubstr("s3://bucket/"), HasSubstr("NoSuchKey")));
+  EXPECT_EQ(storage->Size("absent").status().code(), StatusCode::kNotFound);
+  S3Options options = Options();
+  options.prefix = "forbidden/";
+  EXPECT_EQ(OpenS3Storage(options)->Write("x", Bytes()).code(), StatusCode::kPermissionDenied);
+  options.bucket = "other-bucket";
+  EXPECT_THAT(OpenS3Storage(options)->List("").status().message(), HasSubstr("NoSuchBucket"));
+}
+
+TEST_F(S3StorageTest, AWrongSecretIsRefusedAndNotTold) {
+  S3Options options = Options();
+  options.environment = [](const char* name) -> std::string {
+    const std::string_view wanted(name);
+    return wanted == "AWS_ACCESS_KEY_ID"       ? server_->access_key()
+           : wanted == "AWS_SECRET_ACCESS_KEY" ? "wrong"
+                                               : "";
+  };
+  const Status status = OpenS3Storage(options)->Write("x", Bytes::Copy("x"));
+  EXPECT_EQ(status.code(), StatusCode::kPermissionDenied);
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("SignatureDoesNotMatch"), testing::Not(HasSubstr("wrong"))));
+}
+
+TEST_F(S3StorageTest, ACheckpointIsWrittenFoundReadAndRemoved) {
+  const auto storage = OpenS3Storage(Options());
+  for (const std::uint64_t version : {1, 2}) {
+    const CheckpointId id{protocol::Generation(0), protocol::Version(version)};
+    const auto value = static_cast<float>(version);
+    const NamedTensor weight{"weight", ElementType::kF32, {1}, Bytes::Copy(&value, 4)};
+    auto files = WriteStageFiles(*storage, id.Folder(), 0, 1, std::span(&weight, 1));
+    ASSERT_TRUE(files.ok()) << files.status().ToString();
+    Manifest manifest;
+    manifest.version = id.version;
+    manifest.stage_count = 1;
+    manifest.config_json = "{}";
+    manifest.files = *files;
+    ExpectOk(PublishManifest(*storage, manifest));
+    EXPECT_EQ(PublishManifest(*storage, manifest).code(), StatusCode::kAlreadyExists);
+  }
+  auto latest = FindLatest(*storage);
+  ASSERT_TRUE(latest.ok()) << latest.status().ToString();
+  EXPECT_EQ(latest->version, protocol::Version(2));
+  CheckpointReader reader(OpenS3Storage(Options("step-00000002-g0/")), *latest);
+  const float two = 2;
+  EXPECT_EQ(std::memcmp(reader.Lookup("weight")->data.data(), &two, 4), 0);
+  EXPECT_EQ(RemoveOld(*storage, 1)->size(), 1u);
+  EXPECT_THAT(*storage->ListFolders(), ElementsAre("step-00000002-g0"));
+}
+
+}  // namespace
+}  // namespace swarm::state::s3
