@@ -15,10 +15,10 @@
 #include "ctl/model/export_command.h"
 #include "ctl/model/generate_command.h"
 #include "ctl/model/train_command.h"
+#include "ctl/run/observer_source.h"
 #include "ctl/run/run_command.h"
 #include "ctl/simulate/simulate_command.h"
 #include "ctl/validate_command.h"
-#include "ctl/view/observer_source.h"
 
 namespace swarm::ctl {
 namespace {

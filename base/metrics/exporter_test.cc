@@ -6,7 +6,7 @@
 #include <atomic>
 #include <thread>
 
-#include "base/metrics/scrape.h"
+#include "base/metrics/testing/scrape.h"
 
 namespace swarm::metrics {
 namespace {

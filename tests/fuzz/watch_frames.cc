@@ -1,7 +1,7 @@
 // What the API server sends in a watch and in a list, or whoever sits between: any bytes, cut
 // anywhere, are the same events or the same refusal.
+#include "operator/kube/client/frames.h"
 #include "operator/kube/object/object.h"
-#include "operator/kube/transport/frames.h"
 #include "tests/fuzz/input.h"
 
 namespace swarm {

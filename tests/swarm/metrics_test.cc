@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/metrics/exporter.h"
-#include "base/metrics/scrape.h"
+#include "base/metrics/testing/scrape.h"
 #include "tests/swarm/local_swarm.h"
 #include "worker/stage/samples.h"
 #include "worker/trainer/samples.h"

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/exit.h"
-#include "base/metrics/scrape.h"
+#include "base/metrics/testing/scrape.h"
 #include "ctl/run/identity.h"
 #include "tests/system/system_test.h"
 #include "worker/net/grpc/grpc_endpoint.h"

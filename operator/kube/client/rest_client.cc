@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "operator/kube/client/caller.h"
-#include "operator/kube/transport/frames.h"
+#include "operator/kube/client/frames.h"
 
 namespace swarm::kube {
 namespace {

@@ -1,4 +1,4 @@
-#include "ctl/view/observer_source.h"
+#include "ctl/run/observer_source.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "operator/kube/transport/frames.h"
+#include "operator/kube/client/frames.h"
 
 #include <nlohmann/json.hpp>
 
