@@ -1,66 +1,166 @@
-// The commands of the README do what it says, in the order in which they stand there.
+// The commands that README and docs show do what these pages say, in the order in which they stand
+// there.
+#include <filesystem>
+
 #include "tests/system/system_test.h"
 
 namespace swarm::tests {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
-/// The fenced blocks of `language` in the section of `text` with this title.
-std::vector<std::string> Blocks(const std::string& text, const std::string& section,
-                                const std::string& language) {
-  std::vector<std::string> blocks;
+/// A section of a page whose commands a test below plays.
+struct Section {
+  std::string page;
+  std::string title;
+  bool operator==(const Section&) const = default;
+};
+const Section kSmallestJob = {"README.md", "The smallest job"};
+const Section kChaos = {"docs/chaos.md", "Try it"};
+const Section kChaosScripts = {"docs/chaos.md", "Scripts"};
+const Section kReplay = {"docs/numbers.md", "Replayed traces"};
+
+/// A fenced block of a page.
+struct Block {
+  std::string section;
+  std::string language;
+  std::string text;
+};
+
+std::vector<Block> ReadBlocks(const std::string& text) {
+  std::vector<Block> blocks;
   std::istringstream in(text);
-  bool in_section = false, in_block = false, wanted = false;
+  std::string section;
+  bool in_block = false;
   for (std::string line; std::getline(in, line);) {
-    if (!in_block && line.starts_with("## ")) in_section = line == "## " + section;
+    if (!in_block && line.starts_with("## ")) section = line.substr(3);
     if (line.starts_with("```")) {
       in_block = !in_block;
-      wanted = in_block && in_section && line == "```" + language;
-      if (wanted) blocks.emplace_back();
-    } else if (wanted) {
-      blocks.back() += line + "\n";
+      if (in_block) blocks.push_back({section, line.substr(3), ""});
+    } else if (in_block) {
+      blocks.back().text += line + "\n";
     }
   }
   return blocks;
 }
 
+/// The commands of a block of shell: its lines, with those that a backslash continues as one.
+std::vector<std::string> Commands(const std::string& block) {
+  std::vector<std::string> commands;
+  std::istringstream in(block);
+  bool continued = false;
+  for (std::string line; std::getline(in, line);) {
+    if (!continued) commands.emplace_back();
+    continued = line.ends_with('\\');
+    if (continued) line.back() = ' ';
+    commands.back() += line;
+  }
+  return commands;
+}
+
 class SystemReadmeTest : public SystemTest {
  protected:
-  /// Runs a line of shell below the test's folder; its output goes to the file `name`.
-  int Shell(const std::string& line, const std::string& name) {
-    const std::string command =
-        "cd '" + folder_.path().string() + "' && { " + line + " ; } >" + name + " 2>&1 </dev/null";
-    return std::system(command.c_str());
+  void SetUp() override {
+    ASSERT_TRUE(ctl::WriteFile(Path("README.md"), Page("README.md")).ok());
+    std::filesystem::create_directories(Path("build/release"));
+    std::filesystem::create_symlink(SWARM_BIN_DIR, Path("build/release/bin"));
+  }
+
+  static std::string Page(const std::string& name) {
+    const auto text = ctl::ReadFile(std::string(SWARM_SOURCE_DIR) + "/" + name);
+    EXPECT_TRUE(text.ok()) << text.status().ToString();
+    return text.ok() ? *text : "";
+  }
+
+  /// The one block of `language` in a section.
+  static std::string OnlyBlock(const Section& section, const std::string& language) {
+    std::vector<std::string> found;
+    for (const Block& block : ReadBlocks(Page(section.page))) {
+      if (block.section == section.title && block.language == language) found.push_back(block.text);
+    }
+    EXPECT_EQ(found.size(), 1u) << section.page << ", " << section.title << ": " << language;
+    return found.empty() ? "" : found[0];
+  }
+
+  void WriteSmallestJob() {
+    ASSERT_TRUE(ctl::WriteFile(Path("smallest.yaml"), OnlyBlock(kSmallestJob, "yaml")).ok());
+  }
+
+  /// Runs a section's commands below the test's folder, each of which must succeed. Returns what
+  /// each printed.
+  std::vector<std::string> Play(const Section& section) {
+    std::vector<std::string> outputs;
+    for (const std::string& command : Commands(OnlyBlock(section, "sh"))) {
+      const std::string log = "log." + std::to_string(outputs.size());
+      const std::string shell = "cd '" + folder_.path().string() + "' && { " + command + " ; } >" +
+                                log + " 2>&1 </dev/null";
+      EXPECT_EQ(std::system(shell.c_str()), 0) << command << "\n" << Content(log);
+      outputs.push_back(Content(log));
+    }
+    return outputs;
   }
 };
 
 TEST_F(SystemReadmeTest, TheSmallestJobAndItsCommandsWork) {
-  const auto readme = ctl::ReadFile(std::string(SWARM_SOURCE_DIR) + "/README.md");
-  ASSERT_TRUE(readme.ok());
-  const auto jobs = Blocks(*readme, "The smallest job", "yaml");
-  const auto commands = Blocks(*readme, "The smallest job", "sh");
-  ASSERT_EQ(jobs.size(), 1u);
-  ASSERT_EQ(commands.size(), 1u);
-  ASSERT_TRUE(ctl::WriteFile(Path("smallest.yaml"), jobs[0]).ok());
-  ASSERT_TRUE(ctl::WriteFile(Path("README.md"), *readme).ok());
-  std::filesystem::create_directories(Path("build/release"));
-  std::filesystem::create_symlink(SWARM_BIN_DIR, Path("build/release/bin"));
-
-  std::istringstream lines(commands[0]);
-  int count = 0;
-  for (std::string line; std::getline(lines, line); ++count) {
-    EXPECT_EQ(Shell(line, "log." + std::to_string(count)), 0)
-        << line << "\n"
-        << Content("log." + std::to_string(count));
-  }
-  ASSERT_EQ(count, 4);
-  EXPECT_THAT(Content("log.0"), HasSubstr("Succeeded after"));
+  WriteSmallestJob();
+  const auto outputs = Play(kSmallestJob);
+  ASSERT_EQ(outputs.size(), 4u);
+  EXPECT_THAT(outputs[0], HasSubstr("Succeeded after"));
   EXPECT_EQ(Losses(Path("out/smallest")).size(), 20u);
-  EXPECT_THAT(Content("log.1"), testing::ContainsRegex("[0-9]\\.[0-9]+"));
-  EXPECT_THAT(Content("log.2"), HasSubstr("SwarmJob "));
+  EXPECT_THAT(outputs[1], ContainsRegex("[0-9]\\.[0-9]+"));
+  EXPECT_THAT(outputs[2], HasSubstr("SwarmJob "));
   EXPECT_TRUE(std::filesystem::exists(Path("out/smallest-hf/config.json")));
   EXPECT_TRUE(std::filesystem::exists(Path("out/smallest-hf/model.safetensors")));
+}
+
+TEST_F(SystemReadmeTest, FaultsOnPurposeDoNotChangeTheLosses) {
+  WriteSmallestJob();
+  ASSERT_EQ(Play(kChaos).size(), 2u);
+  const auto disturbed = Losses(Path("out/chaos"));
+  EXPECT_EQ(disturbed.size(), 400u);
+  EXPECT_EQ(disturbed, Losses(Path("out/undisturbed")));
+  std::vector<std::string> faults;
+  for (const auto& fault : ReadLines(Path("out/chaos/chaos.jsonl"))) {
+    EXPECT_FALSE(fault.contains("error")) << fault.dump();
+    faults.push_back(fault.at("text"));
+  }
+  EXPECT_THAT(faults, testing::ElementsAre(testing::StartsWith("kill worker-"), "kill trainer"));
+}
+
+TEST_F(SystemReadmeTest, TheScriptsOfFaultsAreUnderstood) {
+  const auto lines = ctl::ParseChaos(OnlyBlock(kChaosScripts, "text"));
+  ASSERT_TRUE(lines.ok()) << lines.status().ToString();
+  EXPECT_EQ(lines->size(), 11u);
+}
+
+TEST_F(SystemReadmeTest, TheTraceIsReplayed) {
+  ASSERT_TRUE(ctl::WriteFile(Path("fleet.csv"), OnlyBlock(kReplay, "text")).ok());
+  const auto outputs = Play(kReplay);
+  ASSERT_EQ(outputs.size(), 2u);
+  EXPECT_THAT(outputs[0], HasSubstr("4 workers at first, 2 losses, 1 joins"));
+  const auto report = nlohmann::json::parse(outputs[1]);
+  EXPECT_EQ(report.at("policy"), "Moves");
+  EXPECT_GT(report.at("efficiency").get<double>(), 0.5);
+  EXPECT_LE(report.at("efficiency").get<double>(), 1.0);
+}
+
+TEST_F(SystemReadmeTest, NoCommandOfThePagesIsLeftOut) {
+  std::vector<std::string> pages = {"README.md"};
+  for (const auto& entry : std::filesystem::directory_iterator(SWARM_SOURCE_DIR "/docs")) {
+    if (entry.path().extension() == ".md") {
+      pages.push_back("docs/" + entry.path().filename().string());
+    }
+  }
+  const std::vector<Section> played = {kSmallestJob, kChaos, kReplay};
+  for (const std::string& page : pages) {
+    for (const Block& block : ReadBlocks(Page(page))) {
+      if (block.language != "sh" || block.text.find("build/release/bin/") == std::string::npos) {
+        continue;
+      }
+      EXPECT_THAT(played, testing::Contains(Section{page, block.section})) << block.text;
+    }
+  }
 }
 
 }  // namespace
