@@ -2,12 +2,10 @@
 // share of reduce and commit), the draw of its tokens, and the encoding of its first frame. Target:
 // at most 50 us.
 #include <benchmark/benchmark.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 
+#include "base/testing/temporary_folder.h"
 #include "worker/data/corpus.h"
 #include "worker/net/wire/wire.h"
 #include "worker/protocol/coordinator/coordinator.h"
@@ -99,15 +97,12 @@ void BM_Decisions(benchmark::State& state) {
 BENCHMARK(BM_Decisions)->ArgNames({"stages", "replicas"})->Args({1, 1})->Args({4, 4})->Args({8, 8});
 
 void BM_All(benchmark::State& state) {
-  const auto path = std::filesystem::temp_directory_path() /
-                    ("trainer_bench-" + std::to_string(getpid()) + ".txt");
-  std::ofstream(path) << std::string(1 << 20, 'x');
+  const TemporaryFolder folder;
   auto corpus = data::Corpus::Open(
-      {.uri = path.string(),
+      {.uri = folder.Put("text.txt", std::string(1 << 20, 'x')),
        .vocab_size = 256,
        .tokens_per_sequence = 2049,
        .tokenizer = std::shared_ptr<const data::Tokenizer>(data::MakeByteTokenizer())});
-  std::filesystem::remove(path);
   if (!corpus.ok()) return state.SkipWithError(corpus.status().message().c_str());
   InstantSwarm swarm(state.range(0), state.range(1), [&](Forward& frame) {
     const auto ids = (*corpus)->Draw(1, frame.key.step.value, frame.key.microbatch.value, 1, 2049);

@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/temporary_folder.h"
 #include "base/time.h"
 #include "worker/net/grpc/credentials.h"
 #include "worker/net/grpc/grpc_endpoint.h"

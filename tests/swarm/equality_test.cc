@@ -24,7 +24,7 @@ class EqualityTest : public ::testing::TestWithParam<api::StepMode> {
   void ExpectEqualLosses(const api::SwarmJob& job, const Layout& layout,
                          const std::vector<double>& expected) {
     SCOPED_TRACE(layout.Name());
-    const std::string out = folder_.path() + "/" + layout.Name();
+    const std::string out = folder_ / layout.Name();
     const auto outcome = RunSwarm(job, layout.replicas, out);
     ASSERT_TRUE(outcome.succeeded) << outcome.reason;
     const std::vector<double> losses = Losses(out);
@@ -34,7 +34,7 @@ class EqualityTest : public ::testing::TestWithParam<api::StepMode> {
     }
   }
   std::vector<double> ReferenceLosses(const api::SwarmJob& job) {
-    const std::string out = folder_.path() + "/reference";
+    const std::string out = folder_ / "reference";
     const Status status = trainer::TrainReference({.job = job, .out_dir = out});
     EXPECT_TRUE(status.ok()) << status.ToString();
     const auto losses = Losses(out);

@@ -49,7 +49,7 @@ class ExactTest : public ::testing::TestWithParam<Case> {
   }
   Trajectory Reference(std::uint64_t stages) {
     api::SwarmJob job = Job(stages);
-    const std::string out = folder_.path() + "/reference" + std::to_string(stages);
+    const std::string out = folder_ / ("reference" + std::to_string(stages));
     job.spec.checkpoint.uri = out + "/checkpoints";
     const Status status = trainer::TrainReference({.job = job, .out_dir = out});
     EXPECT_TRUE(status.ok()) << status.ToString();
@@ -57,7 +57,7 @@ class ExactTest : public ::testing::TestWithParam<Case> {
   }
   Trajectory Swarm(const std::vector<std::uint64_t>& replicas) {
     api::SwarmJob job = Job(replicas.size());
-    const std::string out = folder_.path() + "/swarm" + std::to_string(++runs_);
+    const std::string out = folder_ / ("swarm" + std::to_string(++runs_));
     job.spec.checkpoint.uri = out + "/checkpoints";
     const auto outcome = RunSwarm(job, replicas, out);
     EXPECT_TRUE(outcome.succeeded) << outcome.reason;
@@ -113,8 +113,8 @@ TEST(ExactReferenceTest, AStepThatIsOutOfRangeIsRepeatedWithRoomForIt) {
   const auto train = [&](const std::string& name, std::uint64_t steps, std::uint64_t stages) {
     job.spec.training.maxSteps = steps;
     job.spec.pipeline.stages = stages;
-    job.spec.checkpoint.uri = folder.path() + "/checkpoints-" + name;
-    const std::string out = folder.path() + "/" + name;
+    job.spec.checkpoint.uri = folder / ("checkpoints-" + name);
+    const std::string out = folder / name;
     const Status status = trainer::TrainReference({.job = job, .out_dir = out, .resume = true});
     EXPECT_TRUE(status.ok()) << status.ToString();
     return ReadLines(out + "/steps.jsonl");
@@ -125,7 +125,7 @@ TEST(ExactReferenceTest, AStepThatIsOutOfRangeIsRepeatedWithRoomForIt) {
   ASSERT_EQ(expected.size(), 4u);
   for (const std::uint64_t stages : {1, 3}) {
     const std::string name = "narrow" + std::to_string(stages);
-    CopyCheckpoint(first, folder.path() + "/checkpoints-" + name, 140);  // room for 2^-82
+    CopyCheckpoint(first, folder / ("checkpoints-" + name), 140);  // room for 2^-82
     const auto lines = train(name, 4, stages);
     ASSERT_EQ(lines.size(), 3u);
     for (std::size_t i = 0; i < 3; ++i) {

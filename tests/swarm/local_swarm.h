@@ -3,7 +3,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -14,31 +13,13 @@
 
 #include "api/swarmjob.h"
 #include "base/log.h"
+#include "base/testing/temporary_folder.h"
 #include "worker/net/loopback/loopback.h"
 #include "worker/stage/worker.h"
 #include "worker/trainer/reference.h"
 #include "worker/trainer/trainer.h"
 
 namespace swarm::tests {
-
-/// A folder that is removed with its content.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "swarm-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 /// A job so small that a step takes milliseconds: 7 layers of width 32 on a text made of words,
 /// which is written to `folder`.
@@ -65,7 +46,9 @@ inline api::SwarmJob TinyJob(const std::string& folder) {
   return job;
 }
 
-inline api::SwarmJob TinyJob(const TemporaryFolder& folder) { return TinyJob(folder.path()); }
+inline api::SwarmJob TinyJob(const TemporaryFolder& folder) {
+  return TinyJob(folder.path().string());
+}
 
 inline std::vector<nlohmann::json> ReadLines(const std::string& path) {
   std::vector<nlohmann::json> lines;

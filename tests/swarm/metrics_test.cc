@@ -83,11 +83,11 @@ class MetricsTest : public testing::Test {
   MetricsTest() {
     job_ = TinyJob(folder_);
     job_.spec.training.maxSteps = 6;
-    trainer_ = *trainer::Trainer::Start(
-        {.job = job_, .replicas = {2, 1}, .out_dir = folder_.path() + "/out"},
-        [this](net::EndpointHandler* handler) {
-          return network_.CreateEndpoint(trainer::kTrainerId, handler);
-        });
+    trainer_ =
+        *trainer::Trainer::Start({.job = job_, .replicas = {2, 1}, .out_dir = folder_ / "out"},
+                                 [this](net::EndpointHandler* handler) {
+                                   return network_.CreateEndpoint(trainer::kTrainerId, handler);
+                                 });
     trainer_exporter_ = Serve([this] { return trainer::ReadSamples(*trainer_); });
     for (const char* name : {"w0", "w1", "w2"}) {
       workers_.push_back(

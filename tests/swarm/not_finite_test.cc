@@ -59,11 +59,11 @@ std::set<std::size_t> Skipped(const std::vector<std::string>& steps) {
 
 TEST(NotFiniteTest, ItsStepIsSkippedWithEveryCodecAsInOneProcess) {
   TemporaryFolder folder;
-  WriteModel(folder.path() + "/model");
-  WriteIds(folder.path() + "/ids.bin");
+  WriteModel(folder / "model");
+  WriteIds(folder / "ids.bin");
   api::SwarmJob job = TinyJob(folder);
-  job.spec.model = {.uri = folder.path() + "/model", .init = api::ModelInit::kPretrained};
-  job.spec.data.uri = folder.path() + "/ids.bin";
+  job.spec.model = {.uri = folder / "model", .init = api::ModelInit::kPretrained};
+  job.spec.data.uri = folder / "ids.bin";
   job.spec.training.maxSteps = 20;
   job.spec.training.accumulation = api::Accumulation::kExact;
   job.spec.pipeline.stages = 3;
@@ -72,7 +72,7 @@ TEST(NotFiniteTest, ItsStepIsSkippedWithEveryCodecAsInOneProcess) {
                            api::BoundaryCodec::kInt8, api::BoundaryCodec::kInt8Dynamic}) {
     SCOPED_TRACE(static_cast<int>(codec));
     job.spec.pipeline.boundary = {.codec = codec, .blockSize = 16};
-    const std::string out = folder.path() + "/" + std::to_string(static_cast<int>(codec));
+    const std::string out = folder / std::to_string(static_cast<int>(codec));
     const Status status = trainer::TrainReference({.job = job, .out_dir = out + "-reference"});
     ASSERT_TRUE(status.ok()) << status.ToString();
     const auto outcome = RunSwarm(job, {2, 1, 1}, out);

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/testing/temporary_folder.h"
 #include "worker/chaos/fault_rules.h"
 
 namespace swarm::net {
@@ -37,13 +38,6 @@ TEST(HoldsTest, WhatIsNoHoldIsNamed) {
 
 class HoldPointTest : public testing::Test {
  protected:
-  HoldPointTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "holds-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-    rules_ = folder_ / "rules";
-  }
-  ~HoldPointTest() override { std::filesystem::remove_all(folder_); }
-
   void Write(const std::vector<Hold>& holds) {
     std::ofstream(rules_.string() + ".new") << FormatHolds(holds);
     std::filesystem::rename(rules_.string() + ".new", rules_);
@@ -55,7 +49,8 @@ class HoldPointTest : public testing::Test {
     return text.str();
   }
 
-  std::filesystem::path folder_, rules_;
+  const TemporaryFolder folder_;
+  const std::filesystem::path rules_ = folder_ / "rules";
 };
 
 TEST_F(HoldPointTest, WhoeverIsNotMeantPassesAtOnce) {

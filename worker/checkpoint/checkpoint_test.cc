@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "worker/storage/testing/test_folder.h"
+#include "base/testing/temporary_folder.h"
 
 namespace swarm::state {
 namespace {
@@ -25,7 +25,7 @@ NamedTensor Floats(std::string name, std::vector<float> values) {
 
 class CheckpointTest : public testing::Test {
  protected:
-  TestFolder folder_;
+  TemporaryFolder folder_;
   std::unique_ptr<Storage> storage_ = *Storage::Open(folder_.path().string());
 
   // What stage `stage` holds: a weight and its moments, and the embedding that all stages share.

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "worker/storage/testing/test_folder.h"
+#include "base/testing/temporary_folder.h"
 
 namespace swarm::state {
 namespace {
@@ -25,7 +25,7 @@ float First(const NamedTensor& tensor) {
 }
 
 TEST(HuggingFaceTest, AFolderThatIsWrittenIsRead) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const std::vector<NamedTensor> tensors = {Halves("a", ElementType::kBF16, {0x4000, 0x3f80}),
                                             Halves("b", ElementType::kF16, {0x3c00})};
   ASSERT_TRUE(WriteHuggingFaceFolder(folder / "out", kConfig, tensors).ok());
@@ -42,7 +42,7 @@ TEST(HuggingFaceTest, AFolderThatIsWrittenIsRead) {
 }
 
 TEST(HuggingFaceTest, ShardsAreFoundByTheIndex) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const auto shard = [](const char* name, std::uint16_t bits) {
     return std::string(
         WriteSafetensors(std::vector{Halves(name, ElementType::kBF16, {bits})})->text());
@@ -67,7 +67,7 @@ TEST(HuggingFaceTest, ShardsAreFoundByTheIndex) {
 }
 
 TEST(HuggingFaceTest, FoldersThatAreNoModelSayWhatIsMissing) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   const auto error = [&] { return HuggingFaceFolder::Open(folder.path().string()).status(); };
   EXPECT_THAT(error().message(), HasSubstr("config.json"));
   folder.Put("config.json", "[]");

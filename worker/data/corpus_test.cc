@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "worker/storage/testing/test_folder.h"
+#include "base/testing/temporary_folder.h"
 
 namespace swarm::data {
 namespace {
@@ -20,7 +20,7 @@ std::string Shard(std::initializer_list<Id> ids) {
 
 class CorpusTest : public testing::Test {
  protected:
-  state::TestFolder folder_;
+  TemporaryFolder folder_;
 
   CorpusOptions Options(const std::string& uri, std::uint64_t tokens_per_sequence = 1) {
     return {.uri = uri,

@@ -4,8 +4,8 @@
 #include <sentencepiece_trainer.h>
 
 #include "base/rng.h"
+#include "base/testing/temporary_folder.h"
 #include "worker/storage/file/file_storage.h"
-#include "worker/storage/testing/test_folder.h"
 
 namespace swarm::data {
 namespace {
@@ -23,7 +23,7 @@ TEST(TokenizerTest, BytesAreTheirOwnIds) {
 }
 
 // A model of 64 pieces, trained on sentences of a few made-up words.
-Bytes TrainModel(const state::TestFolder& folder) {
+Bytes TrainModel(const TemporaryFolder& folder) {
   constexpr std::array kWords = {"swarm", "stage", "worker", "gradient", "token", "spot"};
   Rng rng(1);
   std::string text;
@@ -40,7 +40,7 @@ Bytes TrainModel(const state::TestFolder& folder) {
 }
 
 TEST(TokenizerTest, ASentencePieceModelEncodesAndDecodes) {
-  const state::TestFolder folder;
+  const TemporaryFolder folder;
   const auto tokenizer = MakeSentencePieceTokenizer(TrainModel(folder));
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().ToString();
   EXPECT_EQ((*tokenizer)->vocab_size(), 64);
@@ -53,7 +53,7 @@ TEST(TokenizerTest, ASentencePieceModelEncodesAndDecodes) {
 }
 
 TEST(TokenizerTest, TheTokenizerOfAJobIsOpenedByItsUri) {
-  const state::TestFolder folder;
+  const TemporaryFolder folder;
   TrainModel(folder);
   EXPECT_EQ((*OpenTokenizer({}, {}))->vocab_size(), 256);
   EXPECT_EQ((*OpenTokenizer({.uri = "file://" + (folder / "tiny.model")}, {}))->vocab_size(), 64);

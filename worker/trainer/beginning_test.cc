@@ -6,8 +6,8 @@
 
 #include <functional>
 
+#include "base/testing/temporary_folder.h"
 #include "worker/checkpoint/checkpoint.h"
-#include "worker/storage/testing/test_folder.h"
 #include "worker/trainer/publish.h"
 
 namespace swarm::trainer {
@@ -58,7 +58,7 @@ class BeginningTest : public ::testing::Test {
     return ResolveBoundary(&job, job.spec.pipeline.stages, *beginning);
   }
 
-  state::TestFolder folder_;
+  TemporaryFolder folder_;
   api::SwarmJob job_;
 };
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "worker/storage/testing/test_folder.h"
+#include "base/testing/temporary_folder.h"
 #include "worker/trainer/run_log.h"
 #include "worker/trainer/step_archive.h"
 
@@ -43,7 +43,7 @@ class ClaimTest : public testing::Test {
     return lines;
   }
 
-  state::TestFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(ClaimTest, TheLaterOfTwoTrainersMayWrite) {

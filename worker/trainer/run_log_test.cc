@@ -6,7 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "worker/storage/testing/test_folder.h"
+#include "base/testing/temporary_folder.h"
 
 namespace swarm::trainer {
 namespace {
@@ -45,7 +45,7 @@ class RunLogTest : public testing::Test {
     return steps;
   }
 
-  state::TestFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(RunLogTest, TheLedgerNamesWhoContributedWhatToTheSumThatCounts) {

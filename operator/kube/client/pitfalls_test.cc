@@ -115,8 +115,8 @@ TEST_F(PitfallsTest, P05AContinueTokenThatExpiredMeansTheWholeListFromTheStart) 
 }
 
 TEST_F(PitfallsTest, P06ANewTokenIsUsedWithinAMinuteAndAnOldOneIsKeptWhileThereIsNone) {
-  const ScratchFolder folder;
-  const auto file = folder.Write("token", "first\n");
+  const TemporaryFolder folder;
+  const auto file = folder.Put("token", "first\n");
   const auto client = MakeClient({}, TokenFile(file, timing_));
   server_.Otherwise(
       [](const SeenRequest&, Connection& peer) { peer.Answer(200, Pod("a", "1").dump()); });
@@ -125,7 +125,7 @@ TEST_F(PitfallsTest, P06ANewTokenIsUsedWithinAMinuteAndAnOldOneIsKeptWhileThereI
     return server_.seen().back().headers["authorization"];
   };
   EXPECT_EQ(get(), "Bearer first");
-  folder.Write("token", "second");
+  folder.Put("token", "second");
   EXPECT_EQ(get(), "Bearer first");
   timing_.Advance(seconds(61));
   EXPECT_EQ(get(), "Bearer second");
@@ -157,12 +157,12 @@ TEST_F(PitfallsTest, P07OnlyTheFirstListAndNoWatchThatEndedInOrderCostsAList) {
 }
 
 TEST_F(PitfallsTest, P08AWatchIsAuthorizedAnewEveryFewMinutes) {
-  const ScratchFolder folder;
-  client_ = MakeClient({}, TokenFile(folder.Write("token", "old"), timing_));
+  const TemporaryFolder folder;
+  client_ = MakeClient({}, TokenFile(folder.Put("token", "old"), timing_));
   server_.ThenAnswer(200, PodList("10", {}))
       .Then([&](const SeenRequest&, Connection& peer) {
         peer.BeginChunks();
-        folder.Write("token", "new");
+        folder.Put("token", "new");
         timing_.Advance(seconds(400));
         peer.EndChunks();
       })
@@ -215,11 +215,11 @@ TEST_F(PitfallsTest, P10WhatTheCacheDoesNotKnowYetIsFoundOutByTheServer) {
 }
 
 TEST_F(PitfallsTest, P11ARefusedTokenIsReadAgainAndTheRequestRepeatedOnce) {
-  const ScratchFolder folder;
-  const auto client = MakeClient({}, TokenFile(folder.Write("token", "old"), timing_));
+  const TemporaryFolder folder;
+  const auto client = MakeClient({}, TokenFile(folder.Put("token", "old"), timing_));
   server_
       .Then([&](const SeenRequest&, Connection& peer) {
-        folder.Write("token", "new");
+        folder.Put("token", "new");
         peer.Answer(401, FailureBody(401, "Unauthorized"));
       })
       .ThenAnswer(200, Pod("a", "1").dump())
@@ -233,13 +233,13 @@ TEST_F(PitfallsTest, P11ARefusedTokenIsReadAgainAndTheRequestRepeatedOnce) {
 }
 
 TEST_F(PitfallsTest, P11TheTokenIsAskedForAtEachTry) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   RestClientOptions options;
   options.call_timeout = seconds(120);
-  const auto client = MakeClient(options, TokenFile(folder.Write("token", "old"), timing_));
+  const auto client = MakeClient(options, TokenFile(folder.Put("token", "old"), timing_));
   server_
       .Then([&](const SeenRequest&, Connection& peer) {
-        folder.Write("token", "new");
+        folder.Put("token", "new");
         timing_.Advance(seconds(59));
         peer.Answer(429, "", {{"Retry-After", "2"}});
       })

@@ -22,7 +22,7 @@ class ConfigTest : public ::testing::Test {
  protected:
   Result<Config> Kubeconfig(const std::string& cluster, const std::string& user,
                             const KubeconfigOptions& options = {}) {
-    const auto file = folder_.Write("config", R"(apiVersion: v1
+    const auto file = folder_.Put("config", R"(apiVersion: v1
 kind: Config
 current-context: mine
 contexts:
@@ -45,14 +45,14 @@ users:
   }
 
   static constexpr const char* kServer = "server: 'https://10.0.0.1:6443'";
-  ScratchFolder folder_;
+  TemporaryFolder folder_;
   FakeTiming timing_;
 };
 
 TEST_F(ConfigTest, APodFindsEverythingInItsServiceAccount) {
-  folder_.Write("token", "secret\n");
-  folder_.Write("ca.crt", "PEM");
-  folder_.Write("namespace", "swarm-system");
+  folder_.Put("token", "secret\n");
+  folder_.Put("ca.crt", "PEM");
+  folder_.Put("namespace", "swarm-system");
   const auto environment = Variables({{"KUBERNETES_SERVICE_HOST", "10.96.0.1"},
                                       {"KUBERNETES_SERVICE_PORT", "443"},
                                       {"HTTPS_PROXY", "http://proxy:3128"}});
@@ -66,7 +66,7 @@ TEST_F(ConfigTest, APodFindsEverythingInItsServiceAccount) {
 }
 
 TEST_F(ConfigTest, AnIpv6AddressIsPutInBrackets) {
-  for (const char* file : {"token", "ca.crt", "namespace"}) folder_.Write(file, "x");
+  for (const char* file : {"token", "ca.crt", "namespace"}) folder_.Put(file, "x");
   const auto config = InClusterConfig(
       folder_.path(),
       Variables({{"KUBERNETES_SERVICE_HOST", "fd00::1"}, {"KUBERNETES_SERVICE_PORT", "443"}}),
@@ -82,12 +82,12 @@ TEST_F(ConfigTest, OutsideOfAPodAKubeconfigIsNeeded) {
 }
 
 TEST_F(ConfigTest, TheAuthorityIsReadAnewAndKeptWhileItCannotBeRead) {
-  for (const char* file : {"token", "namespace"}) folder_.Write(file, "x");
-  folder_.Write("ca.crt", "old");
+  for (const char* file : {"token", "namespace"}) folder_.Put(file, "x");
+  folder_.Put("ca.crt", "old");
   const auto config = InClusterConfig(
       folder_.path(),
       Variables({{"KUBERNETES_SERVICE_HOST", "h"}, {"KUBERNETES_SERVICE_PORT", "1"}}), timing_);
-  folder_.Write("ca.crt", "new");
+  folder_.Put("ca.crt", "new");
   EXPECT_EQ(config->tls().ca, "new");
   std::filesystem::remove(folder_.path() / "ca.crt");
   EXPECT_EQ(config->tls().ca, "new");
@@ -104,23 +104,23 @@ TEST_F(ConfigTest, TheCurrentContextCountsUnlessAnotherIsNamed) {
 }
 
 TEST_F(ConfigTest, CertificatesStandInTheFileOrBesideIt) {
-  folder_.Write("client.key", "KEY");
+  folder_.Put("client.key", "KEY");
   const auto config =
       Kubeconfig(std::string(kServer) + ", certificate-authority-data: " + EncodeBase64("CA"),
                  "client-certificate-data: " + EncodeBase64("CERT") + ", client-key: client.key");
   ASSERT_TRUE(config.ok()) << config.status().ToString();
   EXPECT_EQ(config->tls(), (TlsMaterial{"CA", "CERT", "KEY", false}));
-  folder_.Write("client.key", "NEW KEY");
+  folder_.Put("client.key", "NEW KEY");
   EXPECT_EQ(config->tls().key, "NEW KEY");
   EXPECT_EQ(config->credentials->Authorization(), "");
 }
 
 TEST_F(ConfigTest, ATokenFileIsReadAgain) {
-  folder_.Write("token", "one");
+  folder_.Put("token", "one");
   const auto config = Kubeconfig(kServer, "tokenFile: token");
   ASSERT_TRUE(config.ok());
   EXPECT_EQ(config->credentials->Authorization(), "Bearer one");
-  folder_.Write("token", "two");
+  folder_.Put("token", "two");
   timing_.Advance(seconds(60));
   EXPECT_EQ(config->credentials->Authorization(), "Bearer two");
 }
@@ -145,7 +145,7 @@ TEST_F(ConfigTest, WhatIsNotSupportedIsRefusedByName) {
 
 TEST_F(ConfigTest, WhatIsNoKubeconfigIsRefused) {
   for (const char* text : {"", "[]", "a: b", "{", "current-context: x\ncontexts: 3"}) {
-    const auto file = folder_.Write("config", text);
+    const auto file = folder_.Put("config", text);
     EXPECT_EQ(KubeconfigFile(file, {}, Variables({}), timing_).status().code(),
               StatusCode::kInvalidArgument)
         << text;

@@ -5,13 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/testing/temporary_folder.h"
 #include "operator/kube/client/rest_client.h"
 #include "operator/kube/testing/fake_timing.h"
 #include "operator/kube/testing/scripted_server.h"
@@ -91,35 +91,6 @@ class Changes {
   std::condition_variable changed_;
   std::vector<std::string> log_;
 };
-
-/// A folder that is gone after the test.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "kube-XXXXXX").string();
-    EXPECT_NE(mkdtemp(name.data()), nullptr);
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path Write(const std::string& name, const std::string& text) const;
-
- private:
-  std::filesystem::path path_;
-};
-
-inline std::filesystem::path ScratchFolder::Write(const std::string& name,
-                                                  const std::string& text) const {
-  const std::filesystem::path file = path_ / name;
-  std::FILE* out = std::fopen(file.c_str(), "w");
-  EXPECT_NE(out, nullptr);
-  std::fwrite(text.data(), 1, text.size(), out);
-  std::fclose(out);
-  return file;
-}
 
 class ApiServerTest : public ::testing::Test {
  protected:

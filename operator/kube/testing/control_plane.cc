@@ -80,24 +80,15 @@ bool ControlPlane::CanRun(const std::filesystem::path& binaries) {
          access((binaries / "kube-apiserver").c_str(), X_OK) == 0;
 }
 
-ControlPlane::ControlPlane(std::filesystem::path binaries, std::filesystem::path folder)
+ControlPlane::ControlPlane(std::filesystem::path binaries)
     : binaries_(std::move(binaries)),
-      folder_(std::move(folder)),
       etcd_port_(FreePort()),
       etcd_peer_port_(FreePort()),
       server_port_(FreePort()) {}
 
-ControlPlane::~ControlPlane() {
-  server_.reset();
-  etcd_.reset();
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
-
 Result<std::unique_ptr<ControlPlane>> ControlPlane::Start(const std::filesystem::path& binaries) {
-  std::string folder = (std::filesystem::temp_directory_path() / "api-XXXXXX").string();
-  if (!mkdtemp(folder.data())) return Unavailable("cannot make " + folder);
-  std::unique_ptr<ControlPlane> plane(new ControlPlane(binaries, folder));
+  std::unique_ptr<ControlPlane> plane(new ControlPlane(binaries));
+  const std::string folder = plane->folder_.path().string();
   RETURN_IF_ERROR(plane->WriteIdentities());
   const std::string peer = Url("http", plane->etcd_peer_port_);
   const std::string client = Url("http", plane->etcd_port_);
@@ -130,7 +121,7 @@ Status ControlPlane::WriteIdentities() {
 void ControlPlane::KillServer() { server_.reset(); }
 
 Status ControlPlane::StartServer() {
-  const std::string folder = folder_.string();
+  const std::string folder = folder_.path().string();
   server_ = std::make_unique<ChildProcess>(
       std::vector<std::string>{
           binaries_ / "kube-apiserver", "--etcd-servers=" + Url("http", etcd_port_),

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/testing/temporary_folder.h"
 #include "operator/kube/transport/http.h"
 #include "operator/kube/transport/tls.h"
 
@@ -39,7 +40,6 @@ class ControlPlane {
   static bool CanRun(const std::filesystem::path& binaries);
   /// Waits until the server is ready, for two minutes.
   static Result<std::unique_ptr<ControlPlane>> Start(const std::filesystem::path& binaries);
-  ~ControlPlane();
 
   std::shared_ptr<HttpTransport> transport() const { return transport_; }
 
@@ -49,12 +49,12 @@ class ControlPlane {
   Status StartServer();
 
  private:
-  ControlPlane(std::filesystem::path binaries, std::filesystem::path folder);
+  explicit ControlPlane(std::filesystem::path binaries);
   Status WriteIdentities();
   Status WaitUntilReady();
 
   const std::filesystem::path binaries_;
-  const std::filesystem::path folder_;
+  const TemporaryFolder folder_;
   const int etcd_port_;
   const int etcd_peer_port_;
   const int server_port_;

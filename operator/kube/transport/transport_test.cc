@@ -242,10 +242,10 @@ TEST_F(TlsTest, OurCertificateIsShown) {
 TEST_F(TlsTest, AnAuthorityThatWasReplacedIsTrustedFromTheNextConnectionOn) {
   const auto before = Authority();
   const auto after = Authority();
-  const ScratchFolder folder;
-  folder.Write("ca.crt", before.pair().certificate);
-  folder.Write("namespace", "ns");
-  folder.Write("token", "t");
+  const TemporaryFolder folder;
+  folder.Put("ca.crt", before.pair().certificate);
+  folder.Put("namespace", "ns");
+  folder.Put("token", "t");
   ScriptedServer server(IdentityOf(before));
   server
       .Then([](const SeenRequest&, Connection& peer) {
@@ -260,7 +260,7 @@ TEST_F(TlsTest, AnAuthorityThatWasReplacedIsTrustedFromTheNextConnectionOn) {
   const auto transport = Transport({.server = server.url(), .tls = config->tls});
   EXPECT_TRUE(Get(*transport, "/").ok());
   server.UseIdentity(IdentityOf(after));
-  folder.Write("ca.crt", after.pair().certificate);
+  folder.Put("ca.crt", after.pair().certificate);
   const auto answer = Get(*transport, "/");
   ASSERT_TRUE(answer.ok()) << answer.status().ToString();
   EXPECT_EQ(answer->body, "two");

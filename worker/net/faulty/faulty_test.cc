@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/testing/temporary_folder.h"
 #include "worker/net/faulty/faulty_endpoint.h"
 #include "worker/net/loopback/loopback.h"
 #include "worker/net/testing/recorder.h"
@@ -173,9 +174,7 @@ TEST_F(FaultyEndpointTest, ADisconnectedPeerIsForgottenWithAllThatWasHeldBack) {
 }
 
 TEST_F(FaultyEndpointTest, RulesComeFromAFileThatChanges) {
-  const auto folder = std::filesystem::temp_directory_path() /
-                      ("faulty." + std::to_string(Clock::now().time_since_epoch().count()));
-  std::filesystem::create_directory(folder);
+  const TemporaryFolder folder;
   const std::string file = folder / "rules";
   const auto write = [&](const std::string& text) {
     std::ofstream(file + ".next") << text;
@@ -188,7 +187,6 @@ TEST_F(FaultyEndpointTest, RulesComeFromAFileThatChanges) {
   write("nonsense\n");
   write("\n");
   EXPECT_TRUE(a_heard_.WaitForEvent("up b"));
-  std::filesystem::remove_all(folder);
 }
 
 TEST(FaultRulesTest, TextAndRulesAreTheSame) {

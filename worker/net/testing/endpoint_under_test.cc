@@ -1,5 +1,6 @@
 #include "worker/net/testing/endpoint_under_test.h"
 
+#include "base/testing/temporary_folder.h"
 #include "worker/net/faulty/faulty_endpoint.h"
 #include "worker/net/grpc/credentials.h"
 #include "worker/net/grpc/grpc_endpoint.h"

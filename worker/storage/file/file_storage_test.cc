@@ -11,7 +11,7 @@
 #include <functional>
 #include <thread>
 
-#include "worker/storage/testing/test_folder.h"
+#include "base/testing/temporary_folder.h"
 
 namespace swarm::state {
 namespace {
@@ -32,7 +32,7 @@ int InChild(const std::function<int()>& story) {
 
 class FileStorageTest : public testing::Test {
  protected:
-  TestFolder folder_;
+  TemporaryFolder folder_;
   std::unique_ptr<Storage> storage_ = *Storage::Open("file://" + folder_.path().string());
 
   std::size_t FilesOnDisk() {

@@ -4,10 +4,10 @@
 
 #include <map>
 
+#include "base/testing/temporary_folder.h"
 #include "worker/storage/s3/s3_storage.h"
 #include "worker/storage/s3/testing/test_http_server.h"
 #include "worker/storage/s3/testing/test_s3_server.h"
-#include "worker/storage/testing/test_folder.h"
 
 namespace swarm::state::s3 {
 namespace {
@@ -63,7 +63,7 @@ TEST_F(CredentialsTest, WithoutAnyTheErrorSaysWhatToSet) {
 }
 
 TEST_F(CredentialsTest, ContainerCredentialsAreFetchedWithTheTokenAndKept) {
-  const TestFolder folder;
+  const TemporaryFolder folder;
   TestHttpServer server([](const std::string&) { return Answer("first", "2030-01-01T01:00:00Z"); });
   const auto provider =
       Provider({{"AWS_CONTAINER_CREDENTIALS_FULL_URI", server.url() + "/v1/credentials"},
@@ -127,7 +127,7 @@ TEST_F(CredentialsTest, RefusalsAreFinalAndTokensGoNowhereUnencrypted) {
 
 TEST_F(CredentialsTest, AWebIdentityIsExchangedForKeysThatAServerAccepts) {
   const TestS3Server server;
-  const TestFolder folder;
+  const TemporaryFolder folder;
   S3Options options;
   options.bucket = "bucket";
   options.endpoint = server.url();

@@ -3,7 +3,6 @@
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
-#include <stdlib.h>
 
 #include <cstdio>
 #include <vector>
@@ -49,17 +48,6 @@ File Open(const std::filesystem::path& path) {
 }
 
 }  // namespace
-
-TemporaryFolder::TemporaryFolder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "swarm-net-XXXXXX").string();
-  SWARM_CHECK(mkdtemp(pattern.data()) != nullptr, "no temporary folder");
-  path_ = pattern;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 struct TestAuthority::State {
   Key key{EVP_EC_gen("P-256")};

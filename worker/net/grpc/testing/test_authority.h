@@ -9,19 +9,6 @@
 
 namespace swarm::net {
 
-/// A folder that is removed with this.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 /// An authority with a fresh key. Any failure of OpenSSL ends the test program.
 class TestAuthority {
  public:
