@@ -125,10 +125,10 @@ def main():
     peer = ROOT / "bench/peers/bitsandbytes_codes.py"
     programs = options.build / "bench"
     verdict = Verdict()
-    print_codes(json.loads(run(python, peer, "codes", programs / "block_codes")), verdict)
+    print_codes(json.loads(run(python, peer, "codes", programs / "block_codes_encode")), verdict)
     codecs, theirs, projections = Best(), Best(), Best()
     for _ in range(options.rounds):
-        for program in ("codec_bench", "boundary_bench"):
+        for program in ("block_codes_bench", "boundary_bench"):
             rates, products = benchmark(programs / program)
             codecs.add(rates)
             projections.add(products)

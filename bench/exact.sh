@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# What exact accumulation costs beside float accumulation, on the same cores in the same run, in turns:
-# seconds per step, and processor seconds of the whole run, of a local swarm of one stage with two
+# Measures what exact accumulation costs beside float accumulation, on the same cores in the same run, in
+# turns: seconds per step, and processor seconds of the whole run, of a local swarm of one stage with two
 # replicas (so that every parameter is summed between them), one thread each. The reduce moves twice the
 # bytes (reduce_bench has its rates).
-# Usage: bench/exact.sh [BUILD_FOLDER] [STEPS] [MICROBATCHES]
+# Usage: bench/exact.sh [BUILD_FOLDER=build/release] [STEPS=6] [MICROBATCHES=16] [WIDTH=512]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-bin=$PWD/${1:-build/release}/bin
+bin=$(realpath "${1:-build/release}")/bin
 steps=${2:-6}
 microbatches=${3:-16}
+width=${4:-512}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 seq 1 400000 >"$folder/numbers.txt"
@@ -18,7 +19,7 @@ kind: SwarmJob
 metadata: {name: exact}
 spec:
   model:
-    config: {hidden_size: 512, num_hidden_layers: 8, num_attention_heads: 8, intermediate_size: 1376, vocab_size: 256}
+    config: {hidden_size: $width, num_hidden_layers: 8, num_attention_heads: 8, intermediate_size: $((width * 43 / 16)), vocab_size: 256}
   data: {uri: $folder/numbers.txt}
   training: {maxSteps: $steps, globalBatchSize: $microbatches, microbatchSize: 1, sequenceLength: 256}
   pipeline: {stages: 1, minReplicasPerStage: 2}

@@ -1,5 +1,5 @@
-// Bytes a second of the data plane of joining, in memory and on one thread: what it costs a replica
-// to digest its state and to serve a piece, and a joining worker to fetch it all.
+// Measures the data plane of joining in bytes per second, in memory and on one thread: a replica
+// digests its state and serves pieces of it, and a joining worker fetches all of it.
 #include <benchmark/benchmark.h>
 
 #include <deque>

@@ -1,8 +1,10 @@
-// The reduce among replicas beside the transport that carries it: two endpoints in this process,
-// connected over loopback TCP. The yardstick sends both ways at once, in chunks of the same size,
-// as many bytes as each side of the reduce sends. Target: at least 0.8 of the transport's rate. Of
-// integers (exact accumulation) as many elements are twice the bytes.
+// Measures the reduce among replicas beside the transport that carries it: two endpoints in this
+// process, connected over loopback TCP. The yardstick sends both ways at once, in chunks of the
+// same size, as many bytes as each side of the reduce sends. The target is at least 0.8 of the
+// transport's rate. Integers (exact accumulation) take twice the bytes of as many floats.
+// Usage: reduce_bench [LARGEST_MIB=128] [ROUNDS=7]
 #include <cstdio>
+#include <cstdlib>
 #include <future>
 #include <string>
 #include <vector>
@@ -115,8 +117,10 @@ double TimeReduce(Side& a, Side& b, const model::GradientSum& data, SumBuffers& 
 }  // namespace
 }  // namespace swarm::stage
 
-int main() {
+int main(int argc, char** argv) {
   using namespace swarm::stage;
+  const std::uint64_t mib_max = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 128;
+  const int rounds = argc > 2 ? std::atoi(argv[2]) : 7;
   Side a("a"), b("b");
   a.endpoint->Connect(b.id, b.endpoint->addresses());
   a.up.get_future().wait();
@@ -125,6 +129,7 @@ int main() {
               "ratio");
   for (const auto type : {swarm::state::ElementType::kF32, swarm::state::ElementType::kI64}) {
     for (const std::uint64_t mib : {4, 32, 128}) {
+      if (mib > mib_max) break;
       const std::vector<std::int64_t> zeros(mib * 1024 * 1024 / sizeof(std::int64_t));
       const swarm::model::GradientSum data{
           .elements = swarm::Bytes::Copy(zeros.data(), zeros.size() * sizeof(zeros[0])),
@@ -132,7 +137,7 @@ int main() {
           .exponents = {}};
       SumBuffers buffers;
       double transport = 1e9, reduce = 1e9;
-      for (int i = 0; i < 7; ++i) {
+      for (int i = 0; i < rounds; ++i) {
         transport = std::min(transport, TimeTransport(a, b, data.elements));
         reduce = std::min(reduce, TimeReduce(a, b, data, buffers));
       }

@@ -1,5 +1,5 @@
-// One of two replicas that sum their gradients again and again over a network: bench/wan_reduce.py
-// runs one on each side of a link. Prints the seconds of each sum, one a line.
+// Runs one of two replicas that sum their gradients again and again over a network.
+// bench/wan_reduce.py runs one at each end of a link. Prints the seconds of each sum, one per line.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <future>

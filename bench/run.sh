@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
-# All benchmarks, each beside its yardstick, but for the operator's (make scale). Usage: bench/run.sh [BUILD_FOLDER]
+# Runs the benchmarks that need no root, no download and no text of the user's, one after the other, each beside
+# its yardstick. `make bench` builds them first. The other benchmarks: bench/codecs.py, bench/simulate.sh,
+# bench/reduce_codec.sh, bench/boundary_study.py, bench/wan/README.md, `make scale`.
+# Usage: bench/run.sh [BUILD_FOLDER=build/release]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/release}
-for program in wiring_bench detector_bench trainer_bench reduce_bench transport_bench codec_bench boundary_bench stage_bench; do
-  [ -x "$build/bench/$program" ] || continue
+for program in wiring detector trainer transport reduce joining block_codes boundary stage; do
   printf '\n== %s\n' "$program"
-  "$build/bench/$program"
+  "$build/bench/${program}_bench"
 done
-printf '\n== recovery\n'
-bench/recovery.sh "$build"
-printf '\n== throughput\n'
-bench/throughput.sh "$build"
-
-printf '\n== exact accumulation\n'
-bench/exact.sh "$build"
+for script in recovery throughput exact; do
+  printf '\n== %s\n' "$script"
+  "bench/$script.sh" "$build"
+done

@@ -1,5 +1,5 @@
-// Tokens a second of forward, backward and fold on one thread, beside the rate of plain matrix
-// products of the same sizes: the share of the machine that a stage puts to use.
+// Measures tokens per second of forward, backward and fold on one thread, beside the rate of plain
+// matrix products of the same sizes: the share of the machine that a stage puts to use.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Tokens per second of a local swarm beside the single-process reference, on the same cores in the same
-# run: S = 2 and S = 4 workers of one thread each, sync and delayed, against one process with as many
-# threads as there are cores. Target: at least 0.90. Usage: bench/throughput.sh [BUILD_FOLDER] [STEPS]
+# Measures tokens per second of a local swarm beside the single-process reference, on the same cores in the
+# same run: S = 2 and S = 4 workers of one thread each, sync and delayed, against one process with as many
+# threads as there are cores. The target is at least 0.90.
+# Usage: bench/throughput.sh [BUILD_FOLDER=build/release] [STEPS=6] [MICROBATCHES=16] [WIDTH=512]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-bin=$PWD/${1:-build/release}/bin
+bin=$(realpath "${1:-build/release}")/bin
 steps=${2:-6}
+microbatches=${3:-16}
+width=${4:-512}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 seq 1 400000 >"$folder/numbers.txt"
@@ -15,9 +18,9 @@ kind: SwarmJob
 metadata: {name: throughput}
 spec:
   model:
-    config: {hidden_size: 512, num_hidden_layers: 8, num_attention_heads: 8, intermediate_size: 1376, vocab_size: 256}
+    config: {hidden_size: $width, num_hidden_layers: 8, num_attention_heads: 8, intermediate_size: $((width * 43 / 16)), vocab_size: 256}
   data: {uri: $folder/numbers.txt}
-  training: {maxSteps: $steps, globalBatchSize: 16, microbatchSize: 1, sequenceLength: 256}
+  training: {maxSteps: $steps, globalBatchSize: $microbatches, microbatchSize: 1, sequenceLength: 256}
   pipeline: {stages: 2}
   checkpoint: {intervalSteps: 1000000}
 YAML

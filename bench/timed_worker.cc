@@ -1,8 +1,8 @@
-// A stage worker of which only the model is not real: a microbatch's forward and backward take the
-// time they are told to take (the thread sleeps), and what they put out has the size it would have.
-// Everything else is swarm-worker's: protocol, transport, retention, reduce, commit.
-// bench/goodput.py runs it where compute on this machine would be too slow for the rate of the
-// links.
+// Runs a stage worker in which only the model is not real: a microbatch's forward and backward take
+// the time that the flags name (the thread sleeps), and their outputs have the size they would
+// have. Everything else is swarm-worker's: protocol, transport, retention, reduce, commit.
+// bench/goodput.py runs it, because real compute on this machine would be too slow for the rate of
+// the links.
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <set>

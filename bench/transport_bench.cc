@@ -1,9 +1,10 @@
-// How much of a TCP connection's speed the endpoint reaches, in the same run: two processes,
-// messages of a few sizes there and back (one at a time), and one way (a few under way).
+// Measures how much of a TCP connection's speed the endpoint reaches, in the same run: two
+// processes exchange messages of three sizes, there and back (one at a time) and one way (several
+// in flight).
 //
-//   transport_bench [--seconds S] [--rounds N]   both processes here, over the loopback device
-//   transport_bench --shaped MBITS --delay MS          over a rate-limited link between two network
-//                                                      namespaces made for it (needs root and tc)
+//   transport_bench [--seconds S] [--rounds N]   over the loopback device
+//   transport_bench --shaped MBITS --delay MS    over a rate-limited link between two network
+//                                                namespaces that it makes (needs root and tc)
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <sched.h>

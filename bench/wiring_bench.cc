@@ -1,6 +1,7 @@
-// What a slow worker costs: microbatches per second of a stage whose replicas are unlike, under
-// stochastic wiring (worker/protocol/routing/router.h) and under plain round robin, in virtual time
-// with the in-flight limits of the real router. Deterministic; prints both beside the optimum.
+// Measures what a slow worker costs: microbatches per second of a stage with unequal replicas,
+// under stochastic wiring (worker/protocol/routing/router.h) and under plain round robin, in
+// virtual time with the in-flight limits of the real router. Deterministic; prints both beside the
+// optimum.
 #include <cstdint>
 #include <cstdio>
 #include <functional>

@@ -41,14 +41,29 @@ function(swarm_test name)
     ENVIRONMENT "OMP_NUM_THREADS=1;MKL_NUM_THREADS=1")
 endfunction()
 
-# swarm_benchmark(NAME SOURCES ... DEPS ...): run by `make bench`, never by ctest.
+# swarm_benchmark(NAME SOURCES ... DEPS ... [BRIEF ...]): a program of bench/, run by `make bench`. With
+# BRIEF, the arguments of a run that takes a moment, ctest runs it so.
 function(swarm_benchmark name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})
-  add_executable(${name} EXCLUDE_FROM_ALL ${arg_SOURCES})
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPS;BRIEF" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bench")
   target_link_libraries(${name} PRIVATE ${arg_DEPS} benchmark::benchmark)
   if(NOT TARGET benchmarks)
     add_custom_target(benchmarks)
   endif()
   add_dependencies(benchmarks ${name})
+  if(DEFINED arg_BRIEF OR "BRIEF" IN_LIST arg_KEYWORDS_MISSING_VALUES)
+    swarm_brief_run(${name} ${name} ${arg_BRIEF})
+  endif()
+endfunction()
+
+# swarm_brief_run(NAME COMMAND...): the test bench.NAME, which sees that a benchmark runs to its end.
+# Sanitizers have nothing to add to that.
+function(swarm_brief_run name)
+  if(SWARM_SANITIZE)
+    return()
+  endif()
+  add_test(NAME bench.${name} COMMAND ${ARGN})
+  set_tests_properties(bench.${name} PROPERTIES LABELS bench TIMEOUT 120 SKIP_RETURN_CODE 77
+    ENVIRONMENT "OMP_NUM_THREADS=1;MKL_NUM_THREADS=1")
 endfunction()

@@ -1,4 +1,4 @@
-"""bitsandbytes' CPU quantizer on one thread: its speed, and its codes against those of bench/block_codes.
+"""bitsandbytes' CPU quantizer on one thread: its speed, and its codes against those of bench/block_codes_encode.
 
 Usage (in the environment of setup.sh): bitsandbytes_codes.py speed MEBIBYTES... | codes PROGRAM. Prints JSON.
 """

@@ -20,7 +20,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "e2e"))
 
 from cluster import sandbox  # noqa: E402
+from cluster.daemon import ClusterError  # noqa: E402
 
+IMPOSSIBLE = 77  # the exit code that ctest reads as "skipped"
+TUN = pathlib.Path("/dev/net/tun")
 DEVICE = "wan0"
 NAMESPACES = pathlib.Path("/run/netns")  # of the sandbox, which has a mount of its own there
 # One flow fills 500 Mb/s at 200 ms: 12.5 MB under way, as much again in the queues, and half of a
@@ -29,14 +32,23 @@ SOCKET_BYTES_MAX = 64 << 20
 
 
 def sandboxed():
-    """Runs the program again inside a sandbox and exits with its code; returns where it is inside."""
+    """Runs the program again inside a sandbox and exits with its code; inside, returns.
+
+    Exits with 77 where this machine cannot have such a network.
+    """
     if sandbox.Sandbox.current():
         # What is timed here comes before what else this machine does.
         with contextlib.suppress(OSError):
             pathlib.Path("/proc/self/autogroup").write_text("-19")
         return
-    if os.geteuid() != 0:
-        sys.exit("wan: needs root for namespaces (nothing outside of them is changed)")
+    try:
+        sandbox.refuse_without_rights()
+    except ClusterError as error:
+        print(f"wan: needs root for namespaces (nothing outside of them is changed): {error}", file=sys.stderr)
+        sys.exit(IMPOSSIBLE)
+    if not TUN.exists():
+        print(f"wan: there is no {TUN}", file=sys.stderr)
+        sys.exit(IMPOSSIBLE)
     sys.exit(sandbox.run([sys.executable, "-B", *sys.argv]))
 
 

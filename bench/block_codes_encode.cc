@@ -1,15 +1,16 @@
-// The encoding of worker/codec/block_codes.h for others to compare with: float32 from the standard
-// input, the payload to the standard output.
-// Usage: block_codes linear|dynamic BLOCK scalar|avx2|avx512; fails with 3 where this processor has
-// not the instructions.
-#include "worker/codec/block_codes.h"
-
+// Encodes with worker/codec/block_codes.h, so that other programs can compare their codes with ours
+// (bench/codecs.py): reads float32 numbers from the standard input, writes the payload to the
+// standard output.
+// Usage: block_codes_encode linear|dynamic BLOCK scalar|avx2|avx512. Exits with 3 if this processor
+// lacks the instructions.
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
+
+#include "worker/codec/block_codes.h"
 
 namespace {
 
@@ -45,7 +46,7 @@ int main(int argc, char** argv) {
   const auto isa = argc == 4 ? IsaOf(argv[3]) : std::nullopt;
   const long block = argc == 4 ? std::atol(argv[2]) : 0;
   if (!map || !isa || block <= 0) {
-    std::fprintf(stderr, "usage: block_codes linear|dynamic BLOCK scalar|avx2|avx512\n");
+    std::fprintf(stderr, "usage: block_codes_encode linear|dynamic BLOCK scalar|avx2|avx512\n");
     return 2;
   }
   if (!swarm::codec::HasIsa(*isa)) return 3;
@@ -54,7 +55,7 @@ int main(int argc, char** argv) {
   std::vector<std::byte> payload(codes.EncodedBytes(values.size()));
   const swarm::Status status = codes.Encode(values, payload.data(), *isa);
   if (!status.ok()) {
-    std::fprintf(stderr, "block_codes: %s\n", status.ToString().c_str());
+    std::fprintf(stderr, "block_codes_encode: %s\n", status.ToString().c_str());
     return 1;
   }
   return std::fwrite(payload.data(), 1, payload.size(), stdout) == payload.size() ? 0 : 1;
