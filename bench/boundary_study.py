@@ -2,15 +2,18 @@
 """What thin boundaries cost in loss: trains one model with every kind of boundary, and reports the validation
 loss relative to the same model with boundaries that change nothing, of the same seed, data and number of tokens.
 
-Usage: bench/boundary_study.py TEXT [--build FOLDER] [--folder FOLDER] [--parallel 2] [--only PATTERN ...] [--list]
-       bench/boundary_study.py --report [--folder FOLDER]
+Usage: bench/boundary_study.py TEXT [--build FOLDER] [--runs FOLDER] [--report-folder FOLDER] [--parallel 2]
+                               [--only PATTERN ...] [--list]
+       bench/boundary_study.py --report [--runs FOLDER] [--report-folder FOLDER]
 
-Trains with `swarmctl train` on the first 90 % of TEXT (UTF-8, read as bytes; its last 10 % is held back) what is not
-yet there, the most telling runs first, and then makes the report. A run is one thread in one process, which computes
-the boundaries in place, rounding included, so its losses are those of the swarm. FOLDER/boundary_study/runs gets a
-JSON file for each run, with the job that it is of: a run whose job is there is not made again, so the study can be
-stopped at any moment and goes on later. FOLDER/boundary_study.md and the plots are made of these files alone.
---only takes names as --list shows them (LENGTH/VARIANT/SEED), with * and ? as in a shell.
+Trains with `swarmctl train` on the first 90 % of TEXT (UTF-8, read as bytes; the last 10 % is held back) the runs that
+are missing, the most telling ones first, and then makes the report. A run is one thread in one process, which computes
+the boundaries in place, rounding included, so its losses are those of the swarm. The folder of runs
+(bench/results/boundary_study) gets a JSON file for each run, which contains the run's job. A run whose job is there is
+not made again, so the study can be stopped at any moment and continued later. The report (boundary_study.md in
+--report-folder, docs) and its plots are made from these files alone: this program replaces the tables, and people
+write the text around them.
+--only takes names as --list prints them (LENGTH/VARIANT/SEED), with * and ? as in a shell.
 Plots need matplotlib: bench/plots/setup.sh.
 """
 import argparse
@@ -113,8 +116,8 @@ def job_of(run):
 
 
 def read_runs(folder):
-    """All runs there are: name -> run."""
-    runs = (json.loads(path.read_text()) for path in sorted((folder / "boundary_study/runs").glob("*.json")))
+    """All runs in a folder: name -> run."""
+    runs = (json.loads(path.read_text()) for path in sorted(folder.glob("*.json")))
     return {run["run"]: run for run in runs}
 
 
@@ -140,7 +143,7 @@ def train(run, swarmctl, text, scratch, folder):
               "validation": validation,
               "seconds": round(time.monotonic() - begun)}
     subprocess.run(["rm", "-rf", str(out)], check=True)
-    path = folder / "boundary_study/runs" / f"{length}-{variant}-{seed}.json"
+    path = folder / f"{length}-{variant}-{seed}.json"
     part = path.with_suffix(".part")
     part.write_text(json.dumps(record, indent=1) + "\n")
     part.rename(path)
@@ -161,17 +164,17 @@ def split(path, scratch):
 def make_runs(options):
     """Trains what is wanted and missing."""
     swarmctl = pathlib.Path(options.build).resolve() / "bin/swarmctl"
-    (options.folder / "boundary_study/runs").mkdir(parents=True, exist_ok=True)
+    options.runs.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         text = split(pathlib.Path(options.text), pathlib.Path(scratch))
-        there = read_runs(options.folder)
+        there = read_runs(options.runs)
         missing = [run for run in wanted_runs(options)
                    if (there.get(name_of(run)) or {}).get("job") != job_of(run)
                    or there[name_of(run)]["text"] != text["about"]]
         written = threading.Lock()
 
         def make(run):
-            record = train(run, swarmctl, text, scratch, options.folder)
+            record = train(run, swarmctl, text, scratch, options.runs)
             with written:
                 print(f"{time.strftime('%H:%M:%S')} {record['run']:32} {record['validation'][-1][1]:.4f}"
                       f"  {record['seconds']} s", flush=True)
@@ -181,17 +184,18 @@ def make_runs(options):
                 pass
 
 
-def make_report(folder):
-    """Fills the report's tables in and draws its plots; without matplotlib the plots stay as they are."""
+def make_report(folder, runs):
+    """Fills in the report's tables and draws its plots; without matplotlib the plots stay as they are."""
     path = folder / "boundary_study.md"
     study = sys.modules[__name__]
-    path.write_text(boundary_report.fill(path.read_text(), boundary_report.parts(read_runs(folder), study)))
+    path.write_text(boundary_report.fill(path.read_text(), boundary_report.parts(read_runs(runs), study)))
     here = pathlib.Path(__file__).parent / "plots"
     setup = subprocess.run([str(here / "setup.sh")], stdout=subprocess.PIPE, text=True, check=False)
     if setup.returncode != 0:
         print("no matplotlib: the plots are not drawn again", file=sys.stderr)
         return
-    subprocess.run([setup.stdout.strip() + "/bin/python", str(here / "boundary_plots.py"), str(folder)], check=True)
+    subprocess.run([setup.stdout.strip() + "/bin/python", str(here / "boundary_plots.py"), str(runs), str(folder)],
+                   check=True)
 
 
 def wanted_runs(options):
@@ -203,7 +207,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("text", nargs="?")
     parser.add_argument("--build", default="build/release")
-    parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("docs"))
+    parser.add_argument("--runs", type=pathlib.Path, default=pathlib.Path("bench/results/boundary_study"))
+    parser.add_argument("--report-folder", type=pathlib.Path, default=pathlib.Path("docs"))
     parser.add_argument("--parallel", type=int, default=2)
     parser.add_argument("--only", nargs="+", default=["*"])
     parser.add_argument("--list", action="store_true")
@@ -216,7 +221,7 @@ def main():
         if not options.text:
             parser.error("which text? (or --report)")
         make_runs(options)
-    make_report(options.folder)
+    make_report(options.report_folder, options.runs)
 
 
 if __name__ == "__main__":

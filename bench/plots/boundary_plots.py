@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Plots of the boundary study: FOLDER/boundary_study/{curves,gaps}.svg. Needs matplotlib (setup.sh).
+"""Plots of the boundary study's runs: FOLDER/boundary_study/{curves,gaps}.svg. Needs matplotlib (setup.sh).
 
-Usage: boundary_plots.py FOLDER
+Usage: boundary_plots.py RUNS FOLDER [SUFFIX=svg]
 """
 import pathlib
 import statistics
@@ -105,10 +105,10 @@ def plot_gaps(runs, path):
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1])
+    folder = pathlib.Path(sys.argv[2])
     matplotlib.rcParams |= {"svg.hashsalt": "boundary study", "svg.fonttype": "none", "font.family": "sans-serif"}
-    runs = study.read_runs(folder)
-    suffix = sys.argv[2] if len(sys.argv) > 2 else "svg"
+    runs = study.read_runs(pathlib.Path(sys.argv[1]))
+    suffix = sys.argv[3] if len(sys.argv) > 3 else "svg"
     plot_curves(runs, folder / f"boundary_study/curves.{suffix}")
     plot_gaps(runs, folder / f"boundary_study/gaps.{suffix}")
 

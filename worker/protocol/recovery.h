@@ -1,6 +1,6 @@
 // What must be sent and computed to get contributions that are missing: resends of what is
 // retained, recomputation where it is not, and nothing that is there already (docs/protocol.md,
-// "Retention and repair"). Pure.
+// rules 9 and 10). Pure.
 //
 // A microbatch's row has missing cells where their owners were lost. Each maximal run [begin, end)
 // of them is executed by new owners, between neighbours that are alive: the stage below has x_begin
