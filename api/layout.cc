@@ -63,7 +63,7 @@ Result<std::vector<std::uint64_t>> ParseReplicas(std::string_view workers,
 
 }  // namespace
 
-Result<std::vector<std::uint64_t>> ComputeLayout(const SwarmJob& job, std::string_view workers) {
+Result<std::vector<std::uint64_t>> ComputeReplicas(const SwarmJob& job, std::string_view workers) {
   const Pipeline& pipeline = job.spec.pipeline;
   if (workers.empty()) return Spread(job.spec.workers.replicas, pipeline.stages);
   if (workers.find('=') != std::string_view::npos) return ParseReplicas(workers, pipeline);

@@ -20,7 +20,7 @@ namespace swarm::api {
 ///
 /// Errors: kInvalidArgument for text of another form, a stage that the job does not have, and too
 /// few workers for one a stage.
-Result<std::vector<std::uint64_t>> ComputeLayout(const SwarmJob& job, std::string_view workers);
+Result<std::vector<std::uint64_t>> ComputeReplicas(const SwarmJob& job, std::string_view workers);
 
 /// "2,1,3", the form in which swarm-worker takes a layout.
 std::string LayoutText(const std::vector<std::uint64_t>& layout);

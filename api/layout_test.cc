@@ -15,7 +15,7 @@ SwarmJob JobOf(std::uint64_t stages, std::uint64_t replicas) {
 }
 
 Layout Computed(const SwarmJob& job, std::string_view workers) {
-  const auto layout = ComputeLayout(job, workers);
+  const auto layout = ComputeReplicas(job, workers);
   EXPECT_TRUE(layout.ok()) << layout.status().ToString();
   return layout.ok() ? *layout : Layout();
 }
@@ -40,7 +40,7 @@ TEST(LayoutTest, NamedStagesGetWhatIsWrittenAndTheOthersTheirMinimum) {
 TEST(LayoutTest, RefusesWhatLeavesAStageEmptyOrIsNoLayout) {
   for (const char* workers : {"2", "0", "-1", "x", "0=0", "3=1", "0=1,0=2", "0=1,1", "0=", "=1",
                               "0=1 ,1=2", "100001", "99999999999999999999"}) {
-    const auto layout = ComputeLayout(JobOf(3, 5), workers);
+    const auto layout = ComputeReplicas(JobOf(3, 5), workers);
     ASSERT_FALSE(layout.ok()) << workers;
     EXPECT_EQ(layout.status().code(), StatusCode::kInvalidArgument);
   }

@@ -120,8 +120,8 @@ enum class Residency { kResident };
 /// them.
 enum class NumberCodec { kNone, kBF16, kInt8, kInt8Dynamic };
 /// What crosses a boundary: the activations themselves, as one of NumberCodec, or fewer numbers
-/// that a learned part of the model makes of them (worker/model/boundary.h says what each
-/// computes).
+/// that a learned part of the model makes of them (worker/model/arithmetic/boundary.h says what
+/// each computes).
 enum class BoundaryCodec {
   kNone,
   kBF16,

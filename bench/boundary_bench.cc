@@ -11,8 +11,8 @@
 #include <map>
 #include <memory>
 
-#include "worker/model/boundary.h"
-#include "worker/model/tensor_memory.h"
+#include "worker/model/arithmetic/boundary.h"
+#include "worker/model/llama/tensor_memory.h"
 
 namespace swarm::model {
 namespace {

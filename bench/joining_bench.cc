@@ -6,19 +6,19 @@
 #include <map>
 #include <memory>
 
-#include "worker/stage/donor.h"
-#include "worker/stage/joining.h"
+#include "worker/stage/join/donor.h"
+#include "worker/stage/join/joining.h"
 
 namespace swarm::stage {
 namespace {
 
 /// A stage's state: many tensors, of which most pieces hold parts of several.
-std::vector<state::NamedTensor> MakeTensors(std::int64_t megabytes) {
+std::vector<checkpoint::NamedTensor> MakeTensors(std::int64_t megabytes) {
   constexpr std::int64_t kTensorBytes = 3 << 20;
-  std::vector<state::NamedTensor> tensors;
+  std::vector<checkpoint::NamedTensor> tensors;
   for (std::int64_t i = 0; i * kTensorBytes < megabytes << 20; ++i) {
     tensors.push_back({"layer" + std::to_string(i),
-                       state::ElementType::kF32,
+                       checkpoint::ElementType::kF32,
                        {kTensorBytes / 4},
                        Bytes::Copy(std::string(kTensorBytes, static_cast<char>(i)))});
   }
@@ -28,14 +28,14 @@ std::vector<state::NamedTensor> MakeTensors(std::int64_t megabytes) {
 void BM_DigestState(benchmark::State& bench) {
   const auto tensors = MakeTensors(bench.range(0));
   std::uint64_t bytes = 0;
-  for (auto _ : bench) bytes += state::CutState(tensors)->bytes();
+  for (auto _ : bench) bytes += checkpoint::CutState(tensors)->bytes();
   bench.SetBytesProcessed(static_cast<std::int64_t>(bytes));
 }
 BENCHMARK(BM_DigestState)->ArgName("MiB")->Arg(64)->Arg(512)->Unit(benchmark::kMillisecond);
 
 void BM_ServeAndFetchState(benchmark::State& bench) {
-  const auto state =
-      std::make_shared<const state::PiecedBytes>(*state::CutState(MakeTensors(bench.range(0))));
+  const auto state = std::make_shared<const checkpoint::PiecedBytes>(
+      *checkpoint::CutState(MakeTensors(bench.range(0))));
   protocol::Welcome welcome;
   welcome.state = state->digest();
   std::map<protocol::WorkerId, Donor> donors;
@@ -49,7 +49,7 @@ void BM_ServeAndFetchState(benchmark::State& bench) {
     std::deque<std::pair<protocol::WorkerId, protocol::Fetch>> asked;
     StateFetch fetch(
         welcome, [&](const auto& to, const auto& request) { asked.emplace_back(to, request); },
-        [&](const Result<state::TensorLookup>& result) { done = result.ok(); });
+        [&](const Result<checkpoint::TensorLookup>& result) { done = result.ok(); });
     fetch.OnTick({});
     for (; !asked.empty(); asked.pop_front()) {
       const auto& [to, request] = asked.front();

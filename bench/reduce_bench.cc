@@ -12,7 +12,7 @@
 #include "base/loop.h"
 #include "worker/net/grpc/grpc_endpoint.h"
 #include "worker/net/outbox.h"
-#include "worker/stage/reduce.h"
+#include "worker/stage/reduce/reduce.h"
 
 namespace swarm::stage {
 namespace {
@@ -127,7 +127,8 @@ int main(int argc, char** argv) {
   b.up.get_future().wait();
   std::printf("%8s %10s %14s %14s %8s\n", "elements", "MiB", "transport GB/s", "reduce GB/s",
               "ratio");
-  for (const auto type : {swarm::state::ElementType::kF32, swarm::state::ElementType::kI64}) {
+  for (const auto type :
+       {swarm::checkpoint::ElementType::kF32, swarm::checkpoint::ElementType::kI64}) {
     for (const std::uint64_t mib : {4, 32, 128}) {
       if (mib > mib_max) break;
       const std::vector<std::int64_t> zeros(mib * 1024 * 1024 / sizeof(std::int64_t));
@@ -143,7 +144,7 @@ int main(int argc, char** argv) {
       }
       const double gigabytes = static_cast<double>(data.elements.size()) * 1e-9;
       std::printf("%8s %10llu %14.2f %14.2f %8.2f\n",
-                  type == swarm::state::ElementType::kF32 ? "float" : "int64",
+                  type == swarm::checkpoint::ElementType::kF32 ? "float" : "int64",
                   static_cast<unsigned long long>(mib), gigabytes / transport, gigabytes / reduce,
                   transport / reduce);
     }

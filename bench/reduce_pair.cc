@@ -13,7 +13,7 @@
 #include "base/loop.h"
 #include "worker/net/grpc/grpc_endpoint.h"
 #include "worker/net/outbox.h"
-#include "worker/stage/reduce.h"
+#include "worker/stage/reduce/reduce.h"
 
 namespace swarm::stage {
 namespace {

@@ -43,16 +43,16 @@ class TimedStage final : public model::Stage {
   const std::vector<model::ParameterGroup>& groups() const override { return groups_; }
   model::Version version() const override { return version_; }
   void InitRandom(std::uint64_t) override {}
-  Status Load(const state::TensorLookup&, model::Version version, bool) override {
+  Status Load(const checkpoint::TensorLookup&, model::Version version, bool) override {
     version_ = version;
     return Status();
   }
-  std::vector<state::NamedTensor> Snapshot() const override {
-    std::vector<state::NamedTensor> tensors = {
-        {kName, state::ElementType::kF32, parameters_[0].shape, sum_}};
+  std::vector<checkpoint::NamedTensor> Snapshot() const override {
+    std::vector<checkpoint::NamedTensor> tensors = {
+        {kName, checkpoint::ElementType::kF32, parameters_[0].shape, sum_}};
     if (is_delayed_ && version_.value > 0) {
-      tensors.push_back(
-          {std::string("previous.") + kName, state::ElementType::kF32, parameters_[0].shape, sum_});
+      tensors.push_back({std::string("previous.") + kName, checkpoint::ElementType::kF32,
+                         parameters_[0].shape, sum_});
     }
     return tensors;
   }

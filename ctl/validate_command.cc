@@ -40,7 +40,7 @@ ExitCode RunValidate(const ValidateOptions& options, std::ostream& out, std::ost
     out << api::ToJsonText(*job);
     return ExitCode::kOk;
   }
-  const auto layout = api::ComputeLayout(*job, "");
+  const auto layout = api::ComputeReplicas(*job, "");
   out << job->name << " is valid: " << job->spec.training.maxSteps << " steps of "
       << job->microbatches() << " microbatches, " << job->spec.pipeline.stages << " stages";
   if (layout.ok()) out << ", replicas " << api::LayoutText(*layout);

@@ -26,9 +26,9 @@
 #include "worker/net/faulty/faulty_endpoint.h"
 #include "worker/net/grpc/grpc_endpoint.h"
 #include "worker/protocol/failure.h"
-#include "worker/stage/samples.h"
+#include "worker/stage/export_metrics.h"
 #include "worker/stage/worker.h"
-#include "worker/trainer/samples.h"
+#include "worker/trainer/export_metrics.h"
 #include "worker/trainer/trainer.h"
 
 namespace swarm {
@@ -191,7 +191,7 @@ class TrainerPages {
   };
 
   metrics::Pages Get() {
-    return {.metrics = [this] { return Ask(std::vector<MetricSample>(), trainer::ReadSamples); },
+    return {.metrics = [this] { return Ask(std::vector<MetricSample>(), trainer::ExportMetrics); },
             .healthz =
                 [this] {
                   return Ask(Status(),
@@ -333,15 +333,15 @@ int RunStage(const Flags& flags, Signals& signals) {
                                .numeric_class = *numeric_class,
                                .trainer_patience = std::chrono::seconds(flags.trainer_patience)};
   if (!flags.chaos_file.empty()) {
-    const auto point = std::make_shared<net::HoldPoint>(flags.chaos_file, id);
-    options.at_phase = [point](net::WorkPhase phase, protocol::Step step) {
+    const auto point = std::make_shared<chaos::HoldPoint>(flags.chaos_file, id);
+    options.at_phase = [point](chaos::WorkPhase phase, protocol::Step step) {
       point->Pass(phase, step);
     };
   }
   auto worker = stage::Worker::Start(std::move(options), MakeEndpoint(flags, id));
   if (!worker.ok()) return Refuse(worker.status(), ExitOf(worker.status()));
   const auto exporter =
-      Serve(flags, {.metrics = [&worker] { return stage::ReadSamples(**worker); },
+      Serve(flags, {.metrics = [&worker] { return stage::ExportMetrics(**worker); },
                     .healthz = [&worker] { return (*worker)->CheckHealth(kProbeLimit); },
                     .readyz = [&worker] { return (*worker)->CheckReady(kProbeLimit); }});
   if (!exporter.ok()) return Refuse(exporter.status(), Exit::kBadUsage);

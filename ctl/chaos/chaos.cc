@@ -79,7 +79,7 @@ void ChaosSchedule::Advance(Entry& entry) {
 }
 
 bool ChaosSchedule::IsDue(Entry& entry, Duration now, std::uint64_t steps,
-                          const std::vector<net::Hold>& held) const {
+                          const std::vector<chaos::Hold>& held) const {
   const ChaosLine& line = entry.line;
   if (entry.done) return false;
   if (line.fault.hold) return std::find(held.begin(), held.end(), *line.fault.hold) != held.end();
@@ -98,7 +98,7 @@ bool ChaosSchedule::IsDue(Entry& entry, Duration now, std::uint64_t steps,
 
 std::vector<Fault> ChaosSchedule::Due(Duration since_start, std::uint64_t steps_committed,
                                       const std::vector<LivingProgram>& living,
-                                      const std::vector<net::Hold>& held) {
+                                      const std::vector<chaos::Hold>& held) {
   std::vector<Fault> due;
   for (auto it = lasting_.begin(); it != lasting_.end();) {
     if (since_start < it->end) {

@@ -60,12 +60,12 @@ struct Fault {
   std::string target;
   /// Of a cut: the other side, a program or "all".
   std::string other;
-  bool one_way = false;                ///< of a cut: only from `target` to `other`
-  double factor = 1;                   ///< of kSlow
-  Duration amount{};                   ///< of kDelay: the delay; of kDrain: the grace
-  std::uint64_t count = 1;             ///< of kJoin
-  bool over = false;                   ///< an earlier fault with `for` ends: undo it
-  std::optional<net::Hold> hold = {};  ///< it meets its target while a worker waits in this
+  bool one_way = false;                  ///< of a cut: only from `target` to `other`
+  double factor = 1;                     ///< of kSlow
+  Duration amount{};                     ///< of kDelay: the delay; of kDrain: the grace
+  std::uint64_t count = 1;               ///< of kJoin
+  bool over = false;                     ///< an earlier fault with `for` ends: undo it
+  std::optional<chaos::Hold> hold = {};  ///< it meets its target while a worker waits in this
   bool operator==(const Fault&) const = default;
 };
 
@@ -116,7 +116,7 @@ class ChaosSchedule {
   /// for lost time with a salvo.
   std::vector<Fault> Due(Duration since_start, std::uint64_t steps_committed,
                          const std::vector<LivingProgram>& living,
-                         const std::vector<net::Hold>& held = {});
+                         const std::vector<chaos::Hold>& held = {});
 
  private:
   struct Entry {
@@ -132,7 +132,7 @@ class ChaosSchedule {
   };
 
   bool IsDue(Entry& entry, Duration now, std::uint64_t steps,
-             const std::vector<net::Hold>& held) const;
+             const std::vector<chaos::Hold>& held) const;
   void Emit(Entry& entry, Duration now, std::vector<LivingProgram>& living,
             std::vector<Fault>& due);
   static void Advance(Entry& entry);

@@ -20,13 +20,13 @@ bool IsOfNetwork(FaultKind kind) { return kind == FaultKind::kCut || kind == Fau
 
 std::string Pattern(const std::string& target) { return target == "all" ? "*" : target; }
 
-net::FaultRules RulesOf(const Fault& fault) {
+chaos::FaultRules RulesOf(const Fault& fault) {
   const std::string target = Pattern(fault.target);
   if (fault.kind == FaultKind::kDelay) {
     return {{target, "*", fault.amount}, {"*", target, fault.amount}};
   }
   const std::string other = Pattern(fault.other);
-  net::FaultRules rules = {{target, other, {}}};
+  chaos::FaultRules rules = {{target, other, {}}};
   if (!fault.one_way) rules.push_back({other, target, {}});
   return rules;
 }
@@ -77,14 +77,15 @@ Status ChaosDriver::Prepare() {
 
 Status ChaosDriver::WriteRules() const {
   if (options_.rules_file.empty()) return Status();
-  return WriteFile(options_.rules_file, net::FormatFaultRules(rules_) + net::FormatHolds(holds_));
+  return WriteFile(options_.rules_file,
+                   chaos::FormatFaultRules(rules_) + chaos::FormatHolds(holds_));
 }
 
-std::vector<net::Hold> ChaosDriver::Held() const {
-  std::vector<net::Hold> held;
-  for (const net::Hold& hold : holds_) {
-    const auto said = ReadFile(net::HeldFile(options_.rules_file, hold.worker));
-    if (said.ok() && *said == net::FormatHolds({hold})) held.push_back(hold);
+std::vector<chaos::Hold> ChaosDriver::Held() const {
+  std::vector<chaos::Hold> held;
+  for (const chaos::Hold& hold : holds_) {
+    const auto said = ReadFile(chaos::HeldFile(options_.rules_file, hold.worker));
+    if (said.ok() && *said == chaos::FormatHolds({hold})) held.push_back(hold);
   }
   return held;
 }
@@ -137,7 +138,7 @@ Status ChaosDriver::Carry(const Fault& fault) {
 }
 
 Status ChaosDriver::Disturb(const Fault& fault) {
-  for (net::FaultRule& rule : RulesOf(fault)) {
+  for (chaos::FaultRule& rule : RulesOf(fault)) {
     if (!fault.over) {
       rules_.push_back(std::move(rule));
       continue;
@@ -164,7 +165,7 @@ void ChaosDriver::Record(const Fault& fault, Duration since_start, std::uint64_t
                          {"over", fault.over},
                          {"text", text}};
   if (fault.hold) {
-    line["held"] = {{"worker", fault.hold->worker}, {"phase", net::NameOf(fault.hold->phase)}};
+    line["held"] = {{"worker", fault.hold->worker}, {"phase", chaos::NameOf(fault.hold->phase)}};
   }
   if (!status.ok()) line["error"] = status.message();
   std::ofstream(options_.record_file, std::ios::app) << line.dump() + "\n";

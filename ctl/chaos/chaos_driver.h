@@ -49,7 +49,7 @@ class ChaosDriver {
   Status Disturb(const Fault& fault);
   Status WriteRules() const;
   /// The holds in which a worker is waiting now.
-  std::vector<net::Hold> Held() const;
+  std::vector<chaos::Hold> Held() const;
   /// Lets those go on whose fault has had its time.
   void Release(Duration since_start);
   void Record(const Fault& fault, Duration since_start, std::uint64_t steps, const Status& status);
@@ -57,9 +57,9 @@ class ChaosDriver {
   const Options options_;
   Backend& backend_;
   ChaosSchedule schedule_;
-  net::FaultRules rules_;
-  std::vector<net::Hold> holds_;                          // in the file
-  std::vector<std::pair<net::Hold, Duration>> releases_;  // when
+  chaos::FaultRules rules_;
+  std::vector<chaos::Hold> holds_;                          // in the file
+  std::vector<std::pair<chaos::Hold, Duration>> releases_;  // when
 };
 
 }  // namespace swarm::ctl

@@ -147,7 +147,7 @@ TEST_F(ChaosDriverTest, WhoIsHeldInAPhaseGoesOnSoonAfterTheFault) {
   EXPECT_EQ(Content("rules"), "hold worker-0 reduce 7\nhold worker-1 commit 9\n");
   Act(seconds(1), 8);
   EXPECT_THAT(backend_.deeds, IsEmpty());
-  const std::string held = net::HeldFile((folder_.path() / "rules").string(), "worker-0");
+  const std::string held = chaos::HeldFile((folder_.path() / "rules").string(), "worker-0");
   ASSERT_TRUE(WriteFile(held, "hold worker-0 reduce 7\n").ok());
   Act(seconds(2), 8);
   EXPECT_THAT(backend_.deeds, ElementsAre("signal worker-0 9"));

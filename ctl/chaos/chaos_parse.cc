@@ -92,8 +92,8 @@ class FaultParser {
   }
 
   /// PHASE of step N [in worker-M], behind `at`.
-  Status ParseHold(net::WorkPhase phase) {
-    net::Hold hold{.phase = phase};
+  Status ParseHold(chaos::WorkPhase phase) {
+    chaos::Hold hold{.phase = phase};
     ++next_;
     if (!Take("of") || !Take("step")) return Expected("'of step N'");
     RETURN_IF_ERROR(TakeCount(&hold.step));
@@ -149,7 +149,7 @@ class FaultParser {
   Status ParseClause() {
     const FaultKind kind = fault_.kind;
     if (Take("at")) {
-      const auto phase = next_ < words_.size() ? net::FindWorkPhase(words_[next_]) : std::nullopt;
+      const auto phase = next_ < words_.size() ? chaos::FindWorkPhase(words_[next_]) : std::nullopt;
       return phase ? ParseHold(*phase) : TakeMoment(&line_.at.emplace());
     }
     if (Take("after")) {
@@ -206,7 +206,7 @@ class FaultParser {
     if (fault_.hold) {
       if (fault_.hold->worker.empty()) fault_.hold->worker = fault_.target;
       if (!fault_.hold->worker.starts_with("worker-")) {
-        return InvalidArgument("at " + std::string(net::NameOf(fault_.hold->phase)) +
+        return InvalidArgument("at " + std::string(chaos::NameOf(fault_.hold->phase)) +
                                ": expected 'in worker-N', who is then in that phase");
       }
     }

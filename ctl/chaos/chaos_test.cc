@@ -163,8 +163,8 @@ TEST(ChaosTest, ErrorsNameTheLineAndWhatIsExpected) {
 TEST(ChaosTest, AFaultInAPhaseWaitsForAWorkerThatIsInIt) {
   ChaosSchedule chaos = Schedule(
       "stop worker-1 at reduce of step 7 for 1s; kill trainer at commit of step 7 in worker-2");
-  const net::Hold reduce{"worker-1", net::WorkPhase::kReduce, 7};
-  const net::Hold commit{"worker-2", net::WorkPhase::kCommit, 7};
+  const chaos::Hold reduce{"worker-1", chaos::WorkPhase::kReduce, 7};
+  const chaos::Hold commit{"worker-2", chaos::WorkPhase::kCommit, 7};
   EXPECT_THAT(Texts(chaos.Due(seconds(1), 9, kSwarm)), IsEmpty());
   const auto stop = chaos.Due(seconds(2), 9, kSwarm, {reduce});
   EXPECT_THAT(Texts(stop), ElementsAre("stop worker-1"));

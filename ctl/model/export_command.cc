@@ -18,7 +18,7 @@ struct Exported {
   std::uint64_t parameters = 0;
 };
 
-Status CheckEmpty(state::Storage& folder, const std::string& uri) {
+Status CheckEmpty(storage::Storage& folder, const std::string& uri) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, folder.List(""));
   if (names.empty()) return Status();
   return AlreadyExists("--out: " + uri + " is not empty (" + names.front() +
@@ -34,25 +34,25 @@ std::string ConfigOf(const TrainedModel& found, bool bytes) {
 }
 
 Status CopyTokenizer(const api::Tokenizer& tokenizer, const api::Storage& options,
-                     state::Storage& folder) {
-  const state::SplitUri split = state::SplitLastName(tokenizer.uri);
-  ASSIGN_OR_RETURN(const auto from, state::Storage::Open(split.folder, options));
+                     storage::Storage& folder) {
+  const storage::SplitUri split = storage::SplitLastName(tokenizer.uri);
+  ASSIGN_OR_RETURN(const auto from, storage::Storage::Open(split.folder, options));
   ASSIGN_OR_RETURN(const Bytes model, from->Read(split.name));
   return folder.Write("tokenizer.model", model);
 }
 
 Result<Exported> Export(const ExportOptions& options) {
   ASSIGN_OR_RETURN(const TrainedModel found, FindModel(options.model));
-  ASSIGN_OR_RETURN(const auto folder, state::Storage::Open(options.out, found.storage()));
+  ASSIGN_OR_RETURN(const auto folder, storage::Storage::Open(options.out, found.storage()));
   RETURN_IF_ERROR(CheckEmpty(*folder, options.out));
   const auto folded = model::FoldWeights(found.config, found.boundary, found.seed, found.weights);
   if (!folded.ok()) return folded.status().WithContext(found.uri);
-  const std::vector<state::NamedTensor>& tensors = *folded;
+  const std::vector<checkpoint::NamedTensor>& tensors = *folded;
   const auto tokenizer = ChooseTokenizer(found, options.tokenizer);
   const bool sentence_piece = tokenizer && !tokenizer->uri.empty();
   if (sentence_piece) RETURN_IF_ERROR(CopyTokenizer(*tokenizer, found.storage(), *folder));
-  RETURN_IF_ERROR(state::WriteHuggingFaceFolder(options.out, ConfigOf(found, !sentence_piece),
-                                                tensors, found.storage()));
+  RETURN_IF_ERROR(checkpoint::WriteHuggingFaceFolder(options.out, ConfigOf(found, !sentence_piece),
+                                                     tensors, found.storage()));
   Exported exported{.model = found.uri, .tensors = tensors.size()};
   for (const auto& tensor : tensors) exported.parameters += tensor.data.size() / sizeof(float);
   return exported;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <thread>
 
-#include "worker/model/layout.h"
+#include "worker/model/layout/layout.h"
 
 namespace swarm::ctl {
 
@@ -12,7 +12,7 @@ int ComputeThreads(int wanted, const api::LlamaConfig& config) {
   constexpr std::uint64_t kParametersPerThread = 10'000'000;
   if (wanted > 0) return wanted;
   const std::uint64_t cores = std::max(1U, std::thread::hardware_concurrency());
-  const auto layout = model::ComputeLayout(config, 0, 1);
+  const auto layout = model::ComputeParameterLayout(config, 0, 1);
   if (!layout.ok()) return static_cast<int>(cores);
   std::uint64_t parameters = 0;
   for (const model::ParameterGroup& group : layout->groups) parameters += group.count;

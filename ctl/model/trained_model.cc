@@ -25,7 +25,7 @@ Result<api::LlamaConfig> ParseConfig(const std::string& text, const std::string&
 }
 
 // Whether `name` is there; absence is no error.
-Result<bool> Exists(state::Storage& storage, const std::string& name) {
+Result<bool> Exists(storage::Storage& storage, const std::string& name) {
   const Status status = storage.Size(name).status();
   if (status.code() == StatusCode::kNotFound) return false;
   if (!status.ok()) return status;
@@ -33,8 +33,8 @@ Result<bool> Exists(state::Storage& storage, const std::string& name) {
 }
 
 Result<TrainedModel> OpenCheckpoint(const std::string& uri, const api::Storage& options) {
-  ASSIGN_OR_RETURN(std::shared_ptr<state::CheckpointReader> reader,
-                   state::CheckpointReader::Open(uri, options));
+  ASSIGN_OR_RETURN(std::shared_ptr<checkpoint::CheckpointReader> reader,
+                   checkpoint::CheckpointReader::Open(uri, options));
   TrainedModel found{.uri = uri, .version = reader->manifest().version};
   ASSIGN_OR_RETURN(found.config,
                    ParseConfig(reader->manifest().config_json, uri + "/manifest.json: config"));
@@ -49,9 +49,9 @@ Result<TrainedModel> OpenCheckpoint(const std::string& uri, const api::Storage& 
   return found;
 }
 
-Result<TrainedModel> OpenHuggingFace(const std::string& uri, state::Storage& storage) {
-  ASSIGN_OR_RETURN(std::shared_ptr<state::HuggingFaceFolder> folder,
-                   state::HuggingFaceFolder::Open(uri));
+Result<TrainedModel> OpenHuggingFace(const std::string& uri, storage::Storage& storage) {
+  ASSIGN_OR_RETURN(std::shared_ptr<checkpoint::HuggingFaceFolder> folder,
+                   checkpoint::HuggingFaceFolder::Open(uri));
   TrainedModel found{.uri = uri};
   ASSIGN_OR_RETURN(found.config, ParseConfig(folder->config_json(), uri + "/config.json"));
   found.weights = [folder](const std::string& name) { return folder->Lookup(name); };
@@ -65,14 +65,14 @@ Result<TrainedModel> OpenHuggingFace(const std::string& uri, state::Storage& sto
 
 // The newest checkpoint in a folder of them. Errors: kNotFound (there is none).
 Result<TrainedModel> OpenNewest(const std::string& uri, const api::Storage& options) {
-  ASSIGN_OR_RETURN(const auto storage, state::Storage::Open(uri, options));
-  ASSIGN_OR_RETURN(const auto checkpoints, state::ListCheckpoints(*storage));
+  ASSIGN_OR_RETURN(const auto storage, storage::Storage::Open(uri, options));
+  ASSIGN_OR_RETURN(const auto checkpoints, checkpoint::ListCheckpoints(*storage));
   if (checkpoints.empty()) return NotFound("no checkpoint in " + uri);
   return OpenCheckpoint(uri + "/" + checkpoints.front().Folder(), options);
 }
 
 // Of a run that has job.json.
-Result<TrainedModel> OpenRun(const std::string& uri, state::Storage& storage) {
+Result<TrainedModel> OpenRun(const std::string& uri, storage::Storage& storage) {
   ASSIGN_OR_RETURN(const Bytes text, storage.Read("job.json"));
   api::Checked<api::SwarmJob> job = api::FromJsonText(text.text());
   if (!job.ok()) return job.status().WithContext(uri + "/job.json");
@@ -94,7 +94,7 @@ std::uint64_t TrainedModel::sequence_length() const {
 Result<TrainedModel> FindModel(const std::string& given) {
   std::string uri = given;
   while (uri.size() > 1 && uri.ends_with('/')) uri.pop_back();
-  ASSIGN_OR_RETURN(const auto storage, state::Storage::Open(uri));
+  ASSIGN_OR_RETURN(const auto storage, storage::Storage::Open(uri));
   ASSIGN_OR_RETURN(const bool is_checkpoint, Exists(*storage, "manifest.json"));
   if (is_checkpoint) return OpenCheckpoint(uri, {});
   ASSIGN_OR_RETURN(const bool is_hugging_face, Exists(*storage, "config.json"));

@@ -22,7 +22,7 @@ struct TrainedModel {
   api::Boundary boundary;                   ///< a plain one where it is no part of the model
   std::uint64_t seed = 0;                   ///< of the job that trained it
   protocol::Version version;                ///< steps that it was trained for; 0 of Hugging Face's
-  state::TensorLookup weights;              ///< by Hugging Face's names; reads as it is asked
+  checkpoint::TensorLookup weights;         ///< by Hugging Face's names; reads as it is asked
   std::optional<api::SwarmJob> job;         ///< if `uri` is of a run's folder: what trained it
   std::optional<api::Tokenizer> tokenizer;  ///< if it is known which
 

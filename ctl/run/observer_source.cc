@@ -4,7 +4,7 @@
 
 #include "ctl/run/steps_file.h"
 #include "worker/net/grpc/grpc_endpoint.h"
-#include "worker/trainer/observer.h"
+#include "worker/trainer/observer/observer.h"
 
 namespace swarm::ctl {
 namespace {

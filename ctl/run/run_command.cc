@@ -350,7 +350,7 @@ ExitCode RunJob(const RunOptions& options, std::FILE* out, std::FILE* err) {
   };
   const Result<api::SwarmJob> job = LoadRunnableJob(options.manifest, options.overrides);
   if (!job.ok()) return refuse(job.status().message());
-  const auto layout = api::ComputeLayout(*job, options.workers);
+  const auto layout = api::ComputeReplicas(*job, options.workers);
   if (!layout.ok()) return refuse("--workers: " + layout.status().message());
   Result<std::vector<ChaosLine>> chaos = LoadChaos(options.chaos);
   if (!chaos.ok()) return refuse(chaos.status().message());

@@ -1,7 +1,7 @@
 #include "operator/controller/trainer_dialer.h"
 
 #include "base/log.h"
-#include "worker/trainer/dialled_observer.h"
+#include "worker/trainer/observer/dialled_observer.h"
 
 namespace swarm::controller {
 namespace {

@@ -157,7 +157,7 @@ void ReportPlan(Draft* draft) {
   api::PlanStatus& plan = draft->status().plan;
   plan.replicas = spec.workers.replicas;
   plan.minReplicas = spec.workers.minReplicas;
-  if (const auto layout = api::ComputeLayout(draft->job, ""); layout.ok()) plan.layout = *layout;
+  if (const auto layout = api::ComputeReplicas(draft->job, ""); layout.ok()) plan.layout = *layout;
 }
 
 /// The status without what may be written later.

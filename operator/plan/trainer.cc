@@ -28,7 +28,7 @@ const ObservedPod* FindTrainer(const Observed& observed, std::uint64_t term) {
 /// What the trainer waits for before it begins.
 std::vector<std::uint64_t> FirstLayout(const api::SwarmJob& job) {
   const std::uint64_t least = std::max(job.spec.workers.minReplicas, job.spec.pipeline.stages);
-  auto layout = api::ComputeLayout(job, std::to_string(least));
+  auto layout = api::ComputeReplicas(job, std::to_string(least));
   return layout.ok() ? *std::move(layout) : std::vector<std::uint64_t>(job.spec.pipeline.stages, 1);
 }
 

@@ -4,13 +4,13 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace swarm;
-  const auto manifest = state::DecodeManifest(Bytes::Copy(data, size));
+  const auto manifest = checkpoint::DecodeManifest(Bytes::Copy(data, size));
   if (!manifest.ok()) return 0;
-  const auto text = state::EncodeManifest(*manifest);
+  const auto text = checkpoint::EncodeManifest(*manifest);
   fuzz::Require(text.ok(), "what was read can be written");
-  const auto again = state::DecodeManifest(*text);
+  const auto again = checkpoint::DecodeManifest(*text);
   fuzz::Require(again.ok(), "what was written can be read");
-  fuzz::Require(state::EncodeManifest(*again)->text() == text->text(),
+  fuzz::Require(checkpoint::EncodeManifest(*again)->text() == text->text(),
                 "reading again changes nothing");
   return 0;
 }

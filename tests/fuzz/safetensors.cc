@@ -20,12 +20,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                   to + 8 + header.size());
     });
   }
-  const auto tensors = state::ReadSafetensors(file);
+  const auto tensors = checkpoint::ReadSafetensors(file);
   if (!tensors.ok()) {
     fuzz::Require(tensors.status().code() == StatusCode::kDataLoss, "a bad file is kDataLoss");
     return 0;
   }
-  std::vector<state::NamedTensor> found;
+  std::vector<checkpoint::NamedTensor> found;
   for (const std::string& name : tensors->names()) {
     auto tensor = tensors->Lookup(name);
     if (!tensor.ok()) return 0;  // of a type that we do not compute with
@@ -34,8 +34,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::Require(sum <= 255 * tensor->data.size(), "a tensor lies within the file");
     found.push_back(*std::move(tensor));
   }
-  const auto bytes = state::WriteSafetensors(found, tensors->metadata());
+  const auto bytes = checkpoint::WriteSafetensors(found, tensors->metadata());
   fuzz::Require(bytes.ok(), "what was read can be written");
-  fuzz::Require(state::ReadSafetensors(*bytes).ok(), "what was written can be read");
+  fuzz::Require(checkpoint::ReadSafetensors(*bytes).ok(), "what was written can be read");
   return 0;
 }

@@ -39,9 +39,9 @@ class ExactTest : public ::testing::TestWithParam<Case> {
     for (const auto& line : ReadLines(out + "/steps.jsonl")) {
       result.steps.push_back(line.at("loss").dump() + " " + line.at("grad_norm").dump());
     }
-    auto storage = state::Storage::Open(job.spec.checkpoint.uri);
+    auto storage = storage::Storage::Open(job.spec.checkpoint.uri);
     EXPECT_TRUE(storage.ok());
-    auto manifest = state::FindLatest(**storage);
+    auto manifest = checkpoint::FindLatest(**storage);
     EXPECT_TRUE(manifest.ok()) << manifest.status().ToString();
     EXPECT_EQ(manifest->version.value, job.spec.training.maxSteps);
     for (const auto& file : manifest->files) result.tensors[file.name] = file.digest;
@@ -89,21 +89,21 @@ TEST_P(ExactTest, EveryNumberOfReplicasGivesTheBitsOfOneProcess) {
 
 /// Copies the checkpoint of version 1, of one stage, with all exponents set to `exponent`.
 void CopyCheckpoint(const std::string& from, const std::string& to, std::int64_t exponent) {
-  const std::string folder = state::CheckpointId{{}, protocol::Version(1)}.Folder();
-  auto reader = state::CheckpointReader::Open(from + "/" + folder);
+  const std::string folder = checkpoint::CheckpointId{{}, protocol::Version(1)}.Folder();
+  auto reader = checkpoint::CheckpointReader::Open(from + "/" + folder);
   ASSERT_TRUE(reader.ok()) << reader.status().ToString();
-  std::vector<state::NamedTensor> tensors;
+  std::vector<checkpoint::NamedTensor> tensors;
   for (const auto& [name, file] : (*reader)->manifest().tensors) {
     tensors.push_back(*(*reader)->Lookup(name));
     if (!name.starts_with("optimizer.scale.")) continue;
     tensors.back().data = Bytes::Copy(&exponent, sizeof exponent);
   }
-  auto storage = state::Storage::Open(to);
-  auto files = state::WriteStageFiles(**storage, folder, 0, 1, tensors);
+  auto storage = storage::Storage::Open(to);
+  auto files = checkpoint::WriteStageFiles(**storage, folder, 0, 1, tensors);
   ASSERT_TRUE(files.ok()) << files.status().ToString();
-  state::Manifest manifest = (*reader)->manifest();
+  checkpoint::Manifest manifest = (*reader)->manifest();
   manifest.files = *files;
-  ASSERT_TRUE(state::PublishManifest(**storage, manifest).ok());
+  ASSERT_TRUE(checkpoint::PublishManifest(**storage, manifest).ok());
 }
 
 TEST(ExactReferenceTest, AStepThatIsOutOfRangeIsRepeatedWithRoomForIt) {

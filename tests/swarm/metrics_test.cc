@@ -9,8 +9,8 @@
 #include "base/metrics/exporter.h"
 #include "base/metrics/testing/scrape.h"
 #include "tests/swarm/local_swarm.h"
-#include "worker/stage/samples.h"
-#include "worker/trainer/samples.h"
+#include "worker/stage/export_metrics.h"
+#include "worker/trainer/export_metrics.h"
 
 namespace swarm::tests {
 namespace {
@@ -88,7 +88,7 @@ class MetricsTest : public testing::Test {
                                  [this](net::EndpointHandler* handler) {
                                    return network_.CreateEndpoint(trainer::kTrainerId, handler);
                                  });
-    trainer_exporter_ = Serve([this] { return trainer::ReadSamples(*trainer_); });
+    trainer_exporter_ = Serve([this] { return trainer::ExportMetrics(*trainer_); });
     for (const char* name : {"w0", "w1", "w2"}) {
       workers_.push_back(
           *stage::Worker::Start({.id = protocol::WorkerId(name), .trainer = trainer::kTrainerId},
@@ -96,7 +96,7 @@ class MetricsTest : public testing::Test {
                                   return network_.CreateEndpoint(protocol::WorkerId(name), handler);
                                 }));
       worker_exporters_.push_back(
-          Serve([worker = workers_.back().get()] { return stage::ReadSamples(*worker); }));
+          Serve([worker = workers_.back().get()] { return stage::ExportMetrics(*worker); }));
     }
   }
 
@@ -175,7 +175,7 @@ TEST_F(MetricsTest, TheNumbersOfTheTrainerAndTheWorkersAgree) {
   EXPECT_EQ(trainer.Sum("swarmjob_trainer_step_duration_seconds_count"), steps);
   EXPECT_EQ(trainer.Sum("swarmjob_trainer_tokens_total"),
             steps * static_cast<double>(training.globalBatchSize * training.sequenceLength));
-  EXPECT_EQ(trainer.Sum("swarmjob_trainer_loss"), trainer_->counters().loss);
+  EXPECT_EQ(trainer.Sum("swarmjob_trainer_loss"), trainer_->metrics().loss);
   EXPECT_GT(trainer.Sum("swarmjob_trainer_loss"), 0);
   EXPECT_EQ(trainer.Values("swarmjob_trainer_in_flight_microbatches"), std::vector(2, 0.0));
 

@@ -72,8 +72,8 @@ class Trainer : public net::EndpointHandler {
 /// Stops the worker's compute thread where it begins a forward, until it is let go.
 class Gate {
  public:
-  void Enter(net::WorkPhase phase) {
-    if (phase != net::WorkPhase::kForward) return;
+  void Enter(chaos::WorkPhase phase) {
+    if (phase != chaos::WorkPhase::kForward) return;
     std::unique_lock lock(mutex_);
     ++arrived_;
     changed_.notify_all();
@@ -98,7 +98,7 @@ class Gate {
 
 class WorkerTest : public testing::Test {
  protected:
-  void Start(std::function<void(net::WorkPhase, Step)> at_phase = nullptr) {
+  void Start(std::function<void(chaos::WorkPhase, Step)> at_phase = nullptr) {
     auto worker = stage::Worker::Start(
         {.id = kWorker, .trainer = trainer::kTrainerId, .at_phase = std::move(at_phase)},
         [&](net::EndpointHandler* handler) { return network_.CreateEndpoint(kWorker, handler); });
@@ -142,7 +142,7 @@ class WorkerTest : public testing::Test {
   }
 
   std::map<std::string_view, std::uint64_t> Refused() const {
-    return worker_->counters().refused.Read();
+    return worker_->metrics().refused.Read();
   }
 
   TemporaryFolder folder_;
@@ -153,7 +153,7 @@ class WorkerTest : public testing::Test {
 
 TEST_F(WorkerTest, AForwardThatWasRevokedMayWaitUntilItsWeightsAreGone) {
   Gate gate;
-  Start([&](net::WorkPhase phase, Step) { gate.Enter(phase); });
+  Start([&](chaos::WorkPhase phase, Step) { gate.Enter(phase); });
   for (std::uint64_t m = 0; m < 3; ++m) trainer_.Say(PassOf(0, m));
   gate.AwaitArrival(1);
   for (std::uint64_t m = 0; m < 3; ++m) trainer_.Say(Revoke{kTerm, PassOf(0, m).key});

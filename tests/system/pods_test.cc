@@ -14,8 +14,8 @@
 #include "tests/system/system_test.h"
 #include "worker/net/grpc/grpc_endpoint.h"
 #include "worker/storage/s3/testing/test_s3_server.h"
-#include "worker/trainer/observer.h"
-#include "worker/trainer/step_archive.h"
+#include "worker/trainer/log/step_archive.h"
+#include "worker/trainer/observer/observer.h"
 
 namespace swarm::tests {
 namespace {
@@ -271,7 +271,7 @@ TEST_F(SystemPodsTest, ATrainerOnAnotherMachineTakesOverAndTheCurveIsWhole) {
   }
   EXPECT_GT(losses.size(), 40u);
   // Beside the checkpoints is the same; what the first one had not written there its workers knew.
-  const auto storage = state::Storage::Open(Path("bucket"));
+  const auto storage = storage::Storage::Open(Path("bucket"));
   ASSERT_TRUE(storage.ok());
   const auto kept = trainer::ReadSteps(**storage);
   ASSERT_TRUE(kept.ok()) << kept.status().ToString();
@@ -370,7 +370,7 @@ class SystemBucketTest : public SystemPodsTest {
     job_.spec.storage.endpoint = server_.url();
     job_.spec.checkpoint.uri = "s3://bucket/runs/tiny";
   }
-  state::s3::TestS3Server server_;
+  storage::s3::TestS3Server server_;
 };
 
 TEST_F(SystemBucketTest, ABucketThatDoesNotAnswerAtTheStartIsWaitedFor) {
@@ -456,7 +456,7 @@ TEST_F(SystemBucketTest, WhatTheOutageKeptBackIsWrittenAfterIt) {
   AwaitLines("trainer-1/events.jsonl", "CheckpointWritten",
              LinesOf("trainer-1/events.jsonl", "CheckpointWritten") + 1);
   StopTrainer(1);
-  const auto storage = state::Storage::Open(job_.spec.checkpoint.uri, job_.spec.storage);
+  const auto storage = storage::Storage::Open(job_.spec.checkpoint.uri, job_.spec.storage);
   ASSERT_TRUE(storage.ok());
   const auto kept = trainer::ReadSteps(**storage);
   ASSERT_TRUE(kept.ok()) << kept.status().ToString();

@@ -73,13 +73,13 @@ TEST_F(SystemStorageTest, ALastCheckpointThatCannotBeWrittenIsAFailure) {
 }
 
 TEST_F(SystemStorageTest, DataAndCheckpointsInABucketWhoseServerGoesAway) {
-  state::s3::TestS3Server server;
+  storage::s3::TestS3Server server;
   ::setenv("AWS_ACCESS_KEY_ID", server.access_key().c_str(), 1);
   ::setenv("AWS_SECRET_ACCESS_KEY", server.secret_key().c_str(), 1);
   job_.spec.storage.endpoint = server.url();
   job_.spec.data.uri = "s3://bucket/data/";
   job_.spec.checkpoint.uri = "s3://bucket/runs/tiny";
-  const auto bucket = state::Storage::Open("s3://bucket", job_.spec.storage);
+  const auto bucket = storage::Storage::Open("s3://bucket", job_.spec.storage);
   ASSERT_TRUE(bucket.ok()) << bucket.status().ToString();
   ASSERT_TRUE((*bucket)->Write("data/text.txt", Bytes::Copy(Content("text.txt"))).ok());
 

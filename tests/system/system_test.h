@@ -171,9 +171,9 @@ class SystemTest : public ctl::SwarmctlUnderTest {
       EXPECT_EQ(line.at("step").get<std::size_t>(), result.steps.size());
       result.steps.push_back(line.at("loss").dump() + " " + line.at("grad_norm").dump());
     }
-    const auto storage = state::Storage::Open(folder + "/checkpoints");
+    const auto storage = storage::Storage::Open(folder + "/checkpoints");
     EXPECT_TRUE(storage.ok()) << storage.status().ToString();
-    const auto manifest = state::FindLatest(**storage);
+    const auto manifest = checkpoint::FindLatest(**storage);
     EXPECT_TRUE(manifest.ok()) << manifest.status().ToString();
     if (!manifest.ok()) return result;
     EXPECT_EQ(manifest->version.value, job_.spec.training.maxSteps);

@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-namespace swarm::net {
+namespace swarm::chaos {
 namespace {
 
 constexpr long kDelayMsMax = 3'600'000;
@@ -70,4 +70,4 @@ Result<FaultRules> ParseFaultRules(std::string_view text) {
   return rules;
 }
 
-}  // namespace swarm::net
+}  // namespace swarm::chaos

@@ -15,7 +15,7 @@
 #include "base/time.h"
 #include "worker/protocol/ids.h"
 
-namespace swarm::net {
+namespace swarm::chaos {
 
 /// Holds for messages in one direction.
 struct FaultRule {
@@ -36,4 +36,4 @@ std::string FormatFaultRules(const FaultRules& rules);
 /// Errors: kInvalidArgument names the line.
 Result<FaultRules> ParseFaultRules(std::string_view text);
 
-}  // namespace swarm::net
+}  // namespace swarm::chaos

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 
-namespace swarm::net {
+namespace swarm::chaos {
 namespace {
 
 constexpr Duration kHoldMax = std::chrono::seconds(10);
@@ -87,4 +87,4 @@ void HoldPoint::Pass(WorkPhase phase, protocol::Step step) {
   std::filesystem::remove(file, gone);
 }
 
-}  // namespace swarm::net
+}  // namespace swarm::chaos

@@ -14,7 +14,7 @@
 #include "base/time.h"
 #include "worker/protocol/ids.h"
 
-namespace swarm::net {
+namespace swarm::chaos {
 
 /// What a worker computes of a step, in this order.
 enum class WorkPhase : std::uint8_t { kForward, kBackward, kReduce, kCommit };
@@ -57,4 +57,4 @@ class HoldPoint {
   std::vector<Hold> passed_;
 };
 
-}  // namespace swarm::net
+}  // namespace swarm::chaos

@@ -12,7 +12,7 @@
 #include "base/testing/temporary_folder.h"
 #include "worker/chaos/fault_rules.h"
 
-namespace swarm::net {
+namespace swarm::chaos {
 namespace {
 
 const std::vector<Hold> kHolds = {{"worker-1", WorkPhase::kReduce, 7},
@@ -79,4 +79,4 @@ TEST_F(HoldPointTest, WhoeverIsMeantSaysSoAndWaitsUntilItsLineIsGone) {
 }
 
 }  // namespace
-}  // namespace swarm::net
+}  // namespace swarm::chaos

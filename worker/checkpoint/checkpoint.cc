@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <set>
 
-namespace swarm::state {
+namespace swarm::checkpoint {
 namespace {
 
 constexpr const char* kManifestName = "manifest.json";
@@ -27,7 +27,7 @@ std::string ManifestName(const CheckpointId& id) { return id.Folder() + "/" + kM
 
 CheckpointId IdOf(const Manifest& manifest) { return {manifest.generation, manifest.version}; }
 
-Result<protocol::CheckpointFile> WriteFile(Storage& storage, const std::string& folder,
+Result<protocol::CheckpointFile> WriteFile(storage::Storage& storage, const std::string& folder,
                                            const std::string& name,
                                            std::span<const NamedTensor> tensors) {
   ASSIGN_OR_RETURN(const std::vector<Bytes> pieces, EncodeSafetensors(tensors));
@@ -51,7 +51,7 @@ Status CheckComplete(const Manifest& manifest) {
 }
 
 // The header of a file, without the rest of it.
-Result<SafetensorsHeader> ReadHeader(Storage& storage, const std::string& name,
+Result<SafetensorsHeader> ReadHeader(storage::Storage& storage, const std::string& name,
                                      std::uint64_t expected_bytes) {
   ASSIGN_OR_RETURN(const std::uint64_t bytes, storage.Size(name));
   if (bytes != expected_bytes || bytes < 8) {
@@ -70,14 +70,14 @@ Result<SafetensorsHeader> ReadHeader(Storage& storage, const std::string& name,
   return header;
 }
 
-Result<bool> Exists(Storage& storage, const CheckpointId& id) {
+Result<bool> Exists(storage::Storage& storage, const CheckpointId& id) {
   const auto size = storage.Size(ManifestName(id));
   if (size.ok()) return true;
   if (size.status().code() == StatusCode::kNotFound) return false;
   return size.status();
 }
 
-Result<std::vector<CheckpointId>> ListFolders(Storage& storage) {
+Result<std::vector<CheckpointId>> ListFolders(storage::Storage& storage) {
   ASSIGN_OR_RETURN(const std::vector<std::string> folders, storage.ListFolders());
   std::vector<CheckpointId> ids;
   for (const std::string& folder : folders) {
@@ -87,7 +87,7 @@ Result<std::vector<CheckpointId>> ListFolders(Storage& storage) {
   return ids;
 }
 
-Result<Manifest> ReadManifestFile(Storage& storage, const std::string& name) {
+Result<Manifest> ReadManifestFile(storage::Storage& storage, const std::string& name) {
   ASSIGN_OR_RETURN(const Bytes text, storage.Read(name));
   auto manifest = DecodeManifest(text);
   if (!manifest.ok()) return manifest.status().WithContext(storage.Describe(name));
@@ -122,8 +122,8 @@ std::optional<CheckpointId> CheckpointId::Parse(const std::string& folder) {
 }
 
 Result<std::vector<protocol::CheckpointFile>> WriteStageFiles(
-    Storage& storage, const std::string& folder, std::uint64_t stage, std::uint64_t stage_count,
-    std::span<const NamedTensor> tensors) {
+    storage::Storage& storage, const std::string& folder, std::uint64_t stage,
+    std::uint64_t stage_count, std::span<const NamedTensor> tensors) {
   std::array<std::vector<NamedTensor>, kKinds.size()> by_kind;
   for (const NamedTensor& tensor : tensors) by_kind[KindOf(tensor.name)].push_back(tensor);
   std::vector<protocol::CheckpointFile> files;
@@ -136,7 +136,7 @@ Result<std::vector<protocol::CheckpointFile>> WriteStageFiles(
   return files;
 }
 
-Status PublishManifest(Storage& storage, Manifest manifest) {
+Status PublishManifest(storage::Storage& storage, Manifest manifest) {
   const std::string folder = IdOf(manifest).Folder();
   if (const Status status = CheckComplete(manifest); !status.ok()) {
     return status.WithContext("checkpoint " + storage.Describe(folder));
@@ -160,7 +160,7 @@ Status PublishManifest(Storage& storage, Manifest manifest) {
   return storage.WriteIfAbsent(ManifestName(IdOf(manifest)), text);
 }
 
-Result<std::vector<CheckpointId>> ListCheckpoints(Storage& storage) {
+Result<std::vector<CheckpointId>> ListCheckpoints(storage::Storage& storage) {
   ASSIGN_OR_RETURN(const std::vector<CheckpointId> folders, ListFolders(storage));
   std::vector<CheckpointId> existing;
   for (const CheckpointId& id : folders) {
@@ -170,7 +170,7 @@ Result<std::vector<CheckpointId>> ListCheckpoints(Storage& storage) {
   return existing;
 }
 
-Result<Manifest> ReadManifest(Storage& storage, const CheckpointId& id) {
+Result<Manifest> ReadManifest(storage::Storage& storage, const CheckpointId& id) {
   ASSIGN_OR_RETURN(Manifest manifest, ReadManifestFile(storage, ManifestName(id)));
   if (IdOf(manifest) != id) {
     return DataLoss(storage.Describe(ManifestName(id)) + " belongs to " + IdOf(manifest).Folder());
@@ -178,7 +178,7 @@ Result<Manifest> ReadManifest(Storage& storage, const CheckpointId& id) {
   return manifest;
 }
 
-Result<Manifest> FindLatest(Storage& storage) {
+Result<Manifest> FindLatest(storage::Storage& storage) {
   ASSIGN_OR_RETURN(const std::vector<CheckpointId> folders, ListFolders(storage));
   for (const CheckpointId& id : folders) {
     auto manifest = ReadManifest(storage, id);
@@ -191,7 +191,7 @@ Result<Manifest> FindLatest(Storage& storage) {
   return NotFound("no checkpoint in " + storage.Describe(""));
 }
 
-Result<std::vector<CheckpointId>> RemoveOld(Storage& storage, std::uint64_t keep,
+Result<std::vector<CheckpointId>> RemoveOld(storage::Storage& storage, std::uint64_t keep,
                                             std::span<const CheckpointId> referenced) {
   ASSIGN_OR_RETURN(const std::vector<CheckpointId> folders, ListFolders(storage));
   std::uint64_t kept = 0;
@@ -212,12 +212,12 @@ Result<std::vector<CheckpointId>> RemoveOld(Storage& storage, std::uint64_t keep
   return removed;
 }
 
-CheckpointReader::CheckpointReader(std::unique_ptr<Storage> folder, Manifest manifest)
+CheckpointReader::CheckpointReader(std::unique_ptr<storage::Storage> folder, Manifest manifest)
     : folder_(std::move(folder)), manifest_(std::move(manifest)), files_(manifest_.files.size()) {}
 
 Result<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(const std::string& uri,
                                                                  const api::Storage& options) {
-  ASSIGN_OR_RETURN(auto folder, Storage::Open(uri, options));
+  ASSIGN_OR_RETURN(auto folder, storage::Storage::Open(uri, options));
   ASSIGN_OR_RETURN(Manifest manifest, ReadManifestFile(*folder, kManifestName));
   return std::make_unique<CheckpointReader>(std::move(folder), std::move(manifest));
 }
@@ -256,4 +256,4 @@ Result<const SafetensorsFile*> CheckpointReader::OpenFile(std::uint64_t index) {
   return &*files_[index];
 }
 
-}  // namespace swarm::state
+}  // namespace swarm::checkpoint

@@ -25,7 +25,7 @@
 #include "worker/protocol/messages/message.h"
 #include "worker/storage/storage.h"
 
-namespace swarm::state {
+namespace swarm::checkpoint {
 
 /// What a checkpoint's folder is called. Ordered from old to new.
 struct CheckpointId {
@@ -42,7 +42,7 @@ struct CheckpointId {
 /// Writes the tensors of one stage (names as above, all of one stage) into `folder` of `storage`.
 /// Durable when it returns. The same tensors give the same files, so that whoever repeats it does
 /// no harm. Errors: those of Storage::Write and EncodeSafetensors.
-Result<std::vector<protocol::CheckpointFile>> WriteStageFiles(Storage& storage,
+Result<std::vector<protocol::CheckpointFile>> WriteStageFiles(storage::Storage& storage,
                                                               const std::string& folder,
                                                               std::uint64_t stage,
                                                               std::uint64_t stage_count,
@@ -53,20 +53,20 @@ Result<std::vector<protocol::CheckpointFile>> WriteStageFiles(Storage& storage,
 /// tied embedding) the first file counts. Errors: kAlreadyExists (another trainer was first),
 /// kFailedPrecondition (a file is missing or of another size: do the workers and the trainer see
 /// the same storage?), those of Storage.
-Status PublishManifest(Storage& storage, Manifest manifest);
+Status PublishManifest(storage::Storage& storage, Manifest manifest);
 
 /// The checkpoints that exist, newest first.
-Result<std::vector<CheckpointId>> ListCheckpoints(Storage& storage);
+Result<std::vector<CheckpointId>> ListCheckpoints(storage::Storage& storage);
 /// Errors: kNotFound; kDataLoss, naming the file.
-Result<Manifest> ReadManifest(Storage& storage, const CheckpointId& id);
+Result<Manifest> ReadManifest(storage::Storage& storage, const CheckpointId& id);
 /// The manifest of the highest generation, and in it of the highest version. A damaged one is an
 /// error that names it, never skipped silently. Errors: kNotFound (there is no checkpoint).
-Result<Manifest> FindLatest(Storage& storage);
+Result<Manifest> FindLatest(storage::Storage& storage);
 
 /// Removes all checkpoints but the newest `keep` (at least one) and those in `referenced`, and what
 /// was begun before the newest and never finished. Manifests go first, so that no half of a
 /// checkpoint is ever taken for one. Returns what was removed.
-Result<std::vector<CheckpointId>> RemoveOld(Storage& storage, std::uint64_t keep,
+Result<std::vector<CheckpointId>> RemoveOld(storage::Storage& storage, std::uint64_t keep,
                                             std::span<const CheckpointId> referenced = {});
 
 /// The tensors of one checkpoint. Opens a file when a tensor of it is asked for, and compares size
@@ -76,7 +76,7 @@ class CheckpointReader {
   /// `uri` is the checkpoint's own folder. Errors: as ReadManifest.
   static Result<std::unique_ptr<CheckpointReader>> Open(const std::string& uri,
                                                         const api::Storage& options = {});
-  CheckpointReader(std::unique_ptr<Storage> folder, Manifest manifest);
+  CheckpointReader(std::unique_ptr<storage::Storage> folder, Manifest manifest);
 
   const Manifest& manifest() const { return manifest_; }
   /// Shares the memory of the file. Errors: kNotFound (no such tensor); kDataLoss (the file is
@@ -86,9 +86,9 @@ class CheckpointReader {
  private:
   Result<const SafetensorsFile*> OpenFile(std::uint64_t index);
 
-  const std::unique_ptr<Storage> folder_;
+  const std::unique_ptr<storage::Storage> folder_;
   const Manifest manifest_;
   std::vector<std::optional<SafetensorsFile>> files_;  // of manifest_.files; empty: not opened yet
 };
 
-}  // namespace swarm::state
+}  // namespace swarm::checkpoint

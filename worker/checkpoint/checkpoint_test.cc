@@ -6,7 +6,7 @@
 
 #include "base/testing/temporary_folder.h"
 
-namespace swarm::state {
+namespace swarm::checkpoint {
 namespace {
 
 using protocol::Generation;
@@ -26,7 +26,7 @@ NamedTensor Floats(std::string name, std::vector<float> values) {
 class CheckpointTest : public testing::Test {
  protected:
   TemporaryFolder folder_;
-  std::unique_ptr<Storage> storage_ = *Storage::Open(folder_.path().string());
+  std::unique_ptr<storage::Storage> storage_ = *storage::Storage::Open(folder_.path().string());
 
   // What stage `stage` holds: a weight and its moments, and the embedding that all stages share.
   static std::vector<NamedTensor> StateOf(std::uint64_t stage, float value) {
@@ -259,4 +259,4 @@ TEST_F(CheckpointTest, ManifestsWithMissingOrWrongFieldsAreRefused) {
 }
 
 }  // namespace
-}  // namespace swarm::state
+}  // namespace swarm::checkpoint

@@ -2,7 +2,7 @@
 
 #include "worker/checkpoint/json.h"
 
-namespace swarm::state {
+namespace swarm::checkpoint {
 namespace {
 
 constexpr const char* kConfig = "config.json";
@@ -25,7 +25,7 @@ Bytes JsonFile(const Json& json) { return Bytes::Copy(json.dump(2) + "\n"); }
 
 Result<std::unique_ptr<HuggingFaceFolder>> HuggingFaceFolder::Open(const std::string& uri,
                                                                    const api::Storage& options) {
-  ASSIGN_OR_RETURN(auto storage, Storage::Open(uri, options));
+  ASSIGN_OR_RETURN(auto storage, storage::Storage::Open(uri, options));
   std::unique_ptr<HuggingFaceFolder> folder(new HuggingFaceFolder(std::move(storage)));
   RETURN_IF_ERROR(folder->ReadConfig());
   RETURN_IF_ERROR(folder->ReadIndex());
@@ -98,11 +98,11 @@ Status WriteHuggingFaceFolder(const std::string& uri, const std::string& config_
                               std::span<const NamedTensor> tensors, const api::Storage& options) {
   const auto config = ParseJsonObject(config_json);
   if (!config.ok()) return InvalidArgument("the model's config: " + config.status().message());
-  ASSIGN_OR_RETURN(auto folder, Storage::Open(uri, options));
+  ASSIGN_OR_RETURN(auto folder, storage::Storage::Open(uri, options));
   ASSIGN_OR_RETURN(const std::vector<Bytes> model, EncodeSafetensors(tensors, {{"format", "pt"}}));
   RETURN_IF_ERROR(folder->Write(kModel, model));
   RETURN_IF_ERROR(folder->Write(kGenerationConfig, JsonFile(GenerationConfig(*config))));
   return folder->Write(kConfig, JsonFile(*config));
 }
 
-}  // namespace swarm::state
+}  // namespace swarm::checkpoint

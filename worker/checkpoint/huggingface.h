@@ -13,7 +13,7 @@
 #include "worker/checkpoint/tensor.h"
 #include "worker/storage/storage.h"
 
-namespace swarm::state {
+namespace swarm::checkpoint {
 
 /// A model folder to read from. Opens a shard when a tensor of it is asked for. Not thread-safe.
 class HuggingFaceFolder {
@@ -33,12 +33,13 @@ class HuggingFaceFolder {
   Result<NamedTensor> LookupRaw(const std::string& name);
 
  private:
-  explicit HuggingFaceFolder(std::unique_ptr<Storage> folder) : folder_(std::move(folder)) {}
+  explicit HuggingFaceFolder(std::unique_ptr<storage::Storage> folder)
+      : folder_(std::move(folder)) {}
   Status ReadConfig();
   Status ReadIndex();
   Result<const SafetensorsFile*> OpenShard(const std::string& file_name);
 
-  const std::unique_ptr<Storage> folder_;
+  const std::unique_ptr<storage::Storage> folder_;
   std::string config_json_;
   std::map<std::string, std::string> shard_of_;  // tensor to file name; empty: one file
   std::map<std::string, SafetensorsFile> shards_;
@@ -52,4 +53,4 @@ Status WriteHuggingFaceFolder(const std::string& uri, const std::string& config_
                               std::span<const NamedTensor> tensors,
                               const api::Storage& options = {});
 
-}  // namespace swarm::state
+}  // namespace swarm::checkpoint

@@ -4,7 +4,7 @@
 
 #include "base/testing/temporary_folder.h"
 
-namespace swarm::state {
+namespace swarm::checkpoint {
 namespace {
 
 using testing::HasSubstr;
@@ -87,4 +87,4 @@ TEST(HuggingFaceTest, FoldersThatAreNoModelSayWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace swarm::state
+}  // namespace swarm::checkpoint

@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 
-namespace swarm::state {
+namespace swarm::checkpoint {
 
 /// Keeps the order of keys.
 using Json = nlohmann::ordered_json;
@@ -25,4 +25,4 @@ inline Result<Json> ParseJsonObject(std::string_view text) {
   return json;
 }
 
-}  // namespace swarm::state
+}  // namespace swarm::checkpoint

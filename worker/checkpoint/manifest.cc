@@ -4,7 +4,7 @@
 
 #include "worker/checkpoint/json.h"
 
-namespace swarm::state {
+namespace swarm::checkpoint {
 namespace {
 
 // What is missing or of another type throws Json::exception, which DecodeManifest turns into
@@ -104,4 +104,4 @@ Result<Manifest> DecodeManifest(const Bytes& text) {
   }
 }
 
-}  // namespace swarm::state
+}  // namespace swarm::checkpoint

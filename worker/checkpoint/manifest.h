@@ -11,7 +11,7 @@
 #include "worker/protocol/ids.h"
 #include "worker/protocol/messages/message.h"
 
-namespace swarm::state {
+namespace swarm::checkpoint {
 
 /// The version of the layout that this program writes; a higher one is refused.
 inline constexpr std::uint64_t kManifestFormat = 1;
@@ -40,4 +40,4 @@ Result<Bytes> EncodeManifest(const Manifest& manifest);
 /// Errors: kDataLoss (not such a JSON), kFailedPrecondition (of a newer format).
 Result<Manifest> DecodeManifest(const Bytes& text);
 
-}  // namespace swarm::state
+}  // namespace swarm::checkpoint

@@ -6,7 +6,7 @@
 
 #include "worker/checkpoint/safetensors.h"
 
-namespace swarm::state {
+namespace swarm::checkpoint {
 namespace {
 
 constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
@@ -109,4 +109,4 @@ Result<TensorLookup> ReadState(const Bytes& whole) {
   return TensorLookup([file](const std::string& name) { return file.Lookup(name); });
 }
 
-}  // namespace swarm::state
+}  // namespace swarm::checkpoint

@@ -18,7 +18,7 @@
 #include "base/status.h"
 #include "worker/checkpoint/tensor.h"
 
-namespace swarm::state {
+namespace swarm::checkpoint {
 
 /// Bytes of every piece but the last, which has the rest.
 inline constexpr std::uint64_t kPieceBytes = 4u << 20;
@@ -81,4 +81,4 @@ Result<PiecedBytes> CutState(std::span<const NamedTensor> tensors,
 /// kDataLoss.
 Result<TensorLookup> ReadState(const Bytes& whole);
 
-}  // namespace swarm::state
+}  // namespace swarm::checkpoint

@@ -6,7 +6,7 @@
 
 #include "base/rng.h"
 
-namespace swarm::state {
+namespace swarm::checkpoint {
 namespace {
 
 Bytes RandomBytes(std::size_t size, std::uint64_t seed) {
@@ -104,4 +104,4 @@ TEST(PiecesTest, AStateIsFoundAgainByName) {
 }
 
 }  // namespace
-}  // namespace swarm::state
+}  // namespace swarm::checkpoint

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-namespace swarm::state {
+namespace swarm::checkpoint {
 namespace {
 
 constexpr std::size_t kPrefixBytes = 8;
@@ -300,4 +300,4 @@ Result<Bytes> WriteSafetensors(std::span<const NamedTensor> tensors, const Metad
   return Join(pieces);
 }
 
-}  // namespace swarm::state
+}  // namespace swarm::checkpoint

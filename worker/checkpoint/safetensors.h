@@ -17,7 +17,7 @@
 #include "base/status.h"
 #include "worker/checkpoint/tensor.h"
 
-namespace swarm::state {
+namespace swarm::checkpoint {
 
 /// The largest header that is read or written (Hugging Face's limit).
 inline constexpr std::uint64_t kSafetensorsHeaderMax = 100'000'000;
@@ -74,4 +74,4 @@ Result<std::vector<Bytes>> EncodeSafetensors(std::span<const NamedTensor> tensor
 /// The pieces of EncodeSafetensors, copied into one.
 Result<Bytes> WriteSafetensors(std::span<const NamedTensor> tensors, const Metadata& metadata = {});
 
-}  // namespace swarm::state
+}  // namespace swarm::checkpoint

@@ -4,7 +4,7 @@
 
 #include "base/rng.h"
 
-namespace swarm::state {
+namespace swarm::checkpoint {
 namespace {
 
 using testing::HasSubstr;
@@ -190,4 +190,4 @@ TEST(SafetensorsTest, TensorsThatCannotBeWrittenAreRefused) {
 }
 
 }  // namespace
-}  // namespace swarm::state
+}  // namespace swarm::checkpoint

@@ -4,7 +4,7 @@
 #include <bit>
 #include <limits>
 
-namespace swarm::state {
+namespace swarm::checkpoint {
 namespace {
 
 std::uint32_t WidenBF16(std::uint16_t bits) { return static_cast<std::uint32_t>(bits) << 16; }
@@ -88,4 +88,4 @@ Result<NamedTensor> ConvertToFloat32(const NamedTensor& tensor) {
   return InvalidArgument("tensor " + tensor.name + " holds integers where weights are expected");
 }
 
-}  // namespace swarm::state
+}  // namespace swarm::checkpoint

@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 
-namespace swarm::state {
+namespace swarm::checkpoint {
 
 enum class ElementType : std::uint8_t { kF32, kBF16, kF16, kI64 };
 
@@ -38,4 +38,4 @@ Result<std::uint64_t> ComputeTensorBytes(const std::vector<std::int64_t>& shape,
 /// that does not fit the shape), naming the tensor.
 Result<NamedTensor> ConvertToFloat32(const NamedTensor& tensor);
 
-}  // namespace swarm::state
+}  // namespace swarm::checkpoint

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace swarm::state {
+namespace swarm::checkpoint {
 namespace {
 
 NamedTensor Halves(ElementType type, std::vector<std::uint16_t> bits) {
@@ -55,4 +55,4 @@ TEST(TensorTest, SizesThatOverflowAreErrors) {
 }
 
 }  // namespace
-}  // namespace swarm::state
+}  // namespace swarm::checkpoint

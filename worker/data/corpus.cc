@@ -19,23 +19,23 @@ bool IsText(const std::string& name) { return name.ends_with(".txt"); }
 bool IsShard(const std::string& name) { return name.ends_with(".bin"); }
 
 struct Files {
-  std::unique_ptr<state::Storage> storage;
+  std::unique_ptr<storage::Storage> storage;
   std::vector<std::string> names;
 };
 
 Result<Files> FindFiles(const CorpusOptions& options) {
-  const std::string path = state::LocalPath(options.uri);
+  const std::string path = storage::LocalPath(options.uri);
   std::error_code ignored;
   const bool folder = path.empty() ? !IsText(options.uri) && !IsShard(options.uri)
                                    : std::filesystem::is_directory(path, ignored);
   Files files;
   if (!folder) {
-    const state::SplitUri split = state::SplitLastName(options.uri);
-    ASSIGN_OR_RETURN(files.storage, state::Storage::Open(split.folder, options.storage));
+    const storage::SplitUri split = storage::SplitLastName(options.uri);
+    ASSIGN_OR_RETURN(files.storage, storage::Storage::Open(split.folder, options.storage));
     files.names.push_back(split.name);
     return files;
   }
-  ASSIGN_OR_RETURN(files.storage, state::Storage::Open(options.uri, options.storage));
+  ASSIGN_OR_RETURN(files.storage, storage::Storage::Open(options.uri, options.storage));
   ASSIGN_OR_RETURN(files.names, files.storage->List(""));
   std::erase_if(files.names, [](const std::string& n) { return !IsText(n) && !IsShard(n); });
   if (files.names.empty()) return InvalidArgument(options.uri + " holds no .txt and no .bin files");

@@ -10,8 +10,8 @@ Result<std::unique_ptr<Tokenizer>> OpenTokenizer(const api::Tokenizer& tokenizer
     return MakeByteTokenizer();
   }
   if (tokenizer.uri.empty()) return InvalidArgument("a SentencePiece tokenizer needs a uri");
-  const state::SplitUri split = state::SplitLastName(tokenizer.uri);
-  ASSIGN_OR_RETURN(const auto folder, state::Storage::Open(split.folder, storage));
+  const storage::SplitUri split = storage::SplitLastName(tokenizer.uri);
+  ASSIGN_OR_RETURN(const auto folder, storage::Storage::Open(split.folder, storage));
   ASSIGN_OR_RETURN(const Bytes model, folder->Read(split.name));
   auto opened = MakeSentencePieceTokenizer(model);
   if (!opened.ok()) return opened.status().WithContext(tokenizer.uri);

@@ -36,7 +36,7 @@ Bytes TrainModel(const TemporaryFolder& folder) {
       "--input=" + folder.Put("text.txt", text) + " --model_prefix=" + prefix +
       " --vocab_size=64 --model_type=bpe --minloglevel=2");
   SWARM_CHECK(status.ok(), status.ToString());
-  return *state::MapFile(prefix + ".model");
+  return *storage::MapFile(prefix + ".model");
 }
 
 TEST(TokenizerTest, ASentencePieceModelEncodesAndDecodes) {

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "worker/model/layout.h"
-#include "worker/model/start.h"
-#include "worker/model/subspace.h"
+#include "worker/model/arithmetic/subspace.h"
+#include "worker/model/layout/layout.h"
+#include "worker/model/start/start.h"
 #include "worker/model/testing/boundaries.h"
 
 namespace swarm::model {
@@ -225,8 +225,8 @@ TEST(FoldTest, RefusesWhatNoPlainModelComputes) {
 }
 
 TEST(SubspaceTest, ConstrainsTheLayersBeforeTheLastBoundaryOnly) {
-  const auto layout = ComputeLayout(OptionsOf(Cases()[3], {2, 6}).config, 0, 1,
-                                    OptionsOf(Cases()[3], {2, 6}).boundary);
+  const auto layout = ComputeParameterLayout(OptionsOf(Cases()[3], {2, 6}).config, 0, 1,
+                                             OptionsOf(Cases()[3], {2, 6}).boundary);
   ASSERT_TRUE(layout.ok()) << layout.status().ToString();
   for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(layout->layers[i].constrained, i < 6) << i;
 }
@@ -351,7 +351,7 @@ TEST(SubspaceTest, GradientsThatAreOlderThanATurnAreTurnedBeforeTheyAreUsed) {
       auto tensors = original.Snapshot();
       for (const auto& [name, slot] : slots) {
         for (const std::string prefix : {"", "optimizer.exp_avg.", "optimizer.exp_avg_sq."}) {
-          state::NamedTensor& tensor = tensors.at(prefix + name);
+          checkpoint::NamedTensor& tensor = tensors.at(prefix + name);
           const std::vector<float> values = MovedOn(slot, FloatsOf(tensor));
           tensor.data = Bytes::Copy(values.data(), values.size() * sizeof(float));
         }

@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-#include "worker/model/start.h"
+#include "worker/model/start/start.h"
 #include "worker/model/testing/models.h"
 #include "worker/optim/fixed_point.h"
 
@@ -44,7 +44,7 @@ void TrainStep(Pipeline& pipeline, std::uint64_t step, std::uint64_t version) {
   }
 }
 
-using Tensors = std::map<std::string, state::NamedTensor>;
+using Tensors = std::map<std::string, checkpoint::NamedTensor>;
 
 std::int64_t NumberIn(const Tensors& tensors, const std::string& name) {
   return ElementsOf<std::int64_t>(tensors.at(name).data)[0];
@@ -215,7 +215,7 @@ TEST(ExactStageTest, AContributionThatIsNotFiniteAddsNothingAndIsRemembered) {
   for (const float bad :
        {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     Tensors tensors = InitialState();
-    state::NamedTensor& gain = tensors.at("model.layers.2.input_layernorm.weight");
+    checkpoint::NamedTensor& gain = tensors.at("model.layers.2.input_layernorm.weight");
     std::vector<float> values = testing::FloatsOf(gain);
     values[3] = bad;
     gain.data = Bytes::Copy(values.data(), values.size() * sizeof(float));

@@ -8,22 +8,22 @@
 
 #include "api/boundary.h"
 #include "api/enum_names.h"
-#include "worker/model/layout.h"
-#include "worker/model/start.h"
-#include "worker/model/subspace.h"
+#include "worker/model/arithmetic/subspace.h"
+#include "worker/model/layout/layout.h"
+#include "worker/model/start/start.h"
 
 namespace swarm::model {
 namespace {
 
 constexpr std::string_view kCoefficients = ".coefficients";
 
-std::span<const float> FloatsOf(const state::NamedTensor& tensor) {
+std::span<const float> FloatsOf(const checkpoint::NamedTensor& tensor) {
   return {reinterpret_cast<const float*>(tensor.data.data()), tensor.data.size() / sizeof(float)};
 }
 
-state::NamedTensor TensorOf(std::string name, std::vector<std::int64_t> shape,
-                            std::span<const float> values) {
-  return {std::move(name), state::ElementType::kF32, std::move(shape),
+checkpoint::NamedTensor TensorOf(std::string name, std::vector<std::int64_t> shape,
+                                 std::span<const float> values) {
+  return {std::move(name), checkpoint::ElementType::kF32, std::move(shape),
           Bytes::Copy(values.data(), values.size_bytes())};
 }
 
@@ -40,7 +40,8 @@ class Folder {
   void TakeBasis(std::span<const float> basis) { basis_.assign(basis.begin(), basis.end()); }
 
   /// `coefficients` [rank, n] of a matrix [hidden, n].
-  state::NamedTensor Output(const std::string& name, const state::NamedTensor& coefficients) const {
+  checkpoint::NamedTensor Output(const std::string& name,
+                                 const checkpoint::NamedTensor& coefficients) const {
     const std::span<const float> from = FloatsOf(coefficients);
     const std::size_t columns = from.size() / rank_;
     std::vector<float> values(width() * columns);
@@ -57,7 +58,7 @@ class Folder {
   }
 
   /// What is fixed of the embedding, and `coefficients` [vocab, rank] of the rest.
-  state::NamedTensor Embedding(const state::NamedTensor& coefficients) const {
+  checkpoint::NamedTensor Embedding(const checkpoint::NamedTensor& coefficients) const {
     std::vector<float> table = StartEmbedding(seed_, config_);
     std::vector<float> part(rank_);
     for (std::size_t id = 0; id < table.size() / width(); ++id) {
@@ -93,30 +94,30 @@ std::string OwnerName(const std::string& name, const std::vector<std::uint64_t>&
 
 }  // namespace
 
-Result<std::vector<state::NamedTensor>> FoldWeights(const api::LlamaConfig& config,
-                                                    const api::Boundary& boundary,
-                                                    std::uint64_t seed,
-                                                    const state::TensorLookup& weights) {
+Result<std::vector<checkpoint::NamedTensor>> FoldWeights(const api::LlamaConfig& config,
+                                                         const api::Boundary& boundary,
+                                                         std::uint64_t seed,
+                                                         const checkpoint::TensorLookup& weights) {
   const bool subspace = boundary.codec == api::BoundaryCodec::kSubspace;
   if (api::IsLearned(boundary.codec) && !subspace) {
     return FailedPrecondition("boundaries of the kind " + std::string(api::NameOf(boundary.codec)) +
                               " are layers that no plain Llama has; `swarmctl evaluate` and"
                               " `generate` take the checkpoint itself");
   }
-  ASSIGN_OR_RETURN(const Layout plain, ComputeLayout(config, 0, 1));
-  ASSIGN_OR_RETURN(const Layout held, ComputeLayout(config, 0, 1, boundary));
+  ASSIGN_OR_RETURN(const Layout plain, ComputeParameterLayout(config, 0, 1));
+  ASSIGN_OR_RETURN(const Layout held, ComputeParameterLayout(config, 0, 1, boundary));
   ASSIGN_OR_RETURN(const auto boundaries, ComputeBoundaryLayers(config, 1, boundary));
   Folder folder(config, seed, subspace ? boundary.rank : 0);
   if (held.basis) {
     const auto stored = weights(kBasisName);
     if (!stored.ok()) return DataLoss(stored.status().message());
-    ASSIGN_OR_RETURN(const state::NamedTensor basis, state::ConvertToFloat32(*stored));
+    ASSIGN_OR_RETURN(const checkpoint::NamedTensor basis, checkpoint::ConvertToFloat32(*stored));
     if (basis.shape != held.operands[*held.basis].shape) {
       return DataLoss(std::string(kBasisName) + " has not the shape that its config says");
     }
     folder.TakeBasis(FloatsOf(basis));
   }
-  std::vector<state::NamedTensor> tensors;
+  std::vector<checkpoint::NamedTensor> tensors;
   for (const ParameterSlot& slot : plain.slots) {
     const std::string owner = boundary.sharedLayers ? OwnerName(slot.name, boundaries) : slot.name;
     const std::string embedding = "model.embed_tokens" + std::string(kCoefficients);
@@ -127,7 +128,7 @@ Result<std::vector<state::NamedTensor>> FoldWeights(const api::LlamaConfig& conf
     if (source == held.slots.end()) return Internal(slot.name + " has no source");
     const auto stored = weights(source->name);
     if (!stored.ok()) return DataLoss(stored.status().message());
-    ASSIGN_OR_RETURN(state::NamedTensor tensor, state::ConvertToFloat32(*stored));
+    ASSIGN_OR_RETURN(checkpoint::NamedTensor tensor, checkpoint::ConvertToFloat32(*stored));
     if (tensor.shape != source->shape) {
       return DataLoss(source->name + " has not the shape that its config says");
     }

@@ -14,9 +14,9 @@ namespace swarm::model {
 /// layer. `weights` gives what a checkpoint has, of a job with that seed; `boundary` has its
 /// layers. Errors: kFailedPrecondition where there is no such model (Bottleneck, Maxout, Anchored);
 /// kDataLoss where a weight is missing or has another shape; kInvalidArgument (no model).
-Result<std::vector<state::NamedTensor>> FoldWeights(const api::LlamaConfig& config,
-                                                    const api::Boundary& boundary,
-                                                    std::uint64_t seed,
-                                                    const state::TensorLookup& weights);
+Result<std::vector<checkpoint::NamedTensor>> FoldWeights(const api::LlamaConfig& config,
+                                                         const api::Boundary& boundary,
+                                                         std::uint64_t seed,
+                                                         const checkpoint::TensorLookup& weights);
 
 }  // namespace swarm::model

@@ -42,7 +42,7 @@ class Fixture {
         nlohmann::json::parse(ReadFile(folder_ + "config.json")), "config", &errors);
     EXPECT_TRUE(errors.empty()) << api::ToString(errors);
     options_.optimizer = {.weightDecay = 0.1, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8};
-    const state::NamedTensor tokens = Reference("tokens");
+    const checkpoint::NamedTensor tokens = Reference("tokens");
     options_.microbatches = static_cast<std::uint64_t>(tokens.shape[1]);
     steps_ = static_cast<std::uint64_t>(tokens.shape[0]);
     sequences_ = static_cast<std::uint32_t>(tokens.shape[2]);
@@ -57,7 +57,7 @@ class Fixture {
 
   const StageOptions& options() const { return options_; }
   std::uint64_t steps() const { return steps_; }
-  state::TensorLookup weights() const {
+  checkpoint::TensorLookup weights() const {
     return [this](const std::string& name) { return model_.Lookup(name); };
   }
   TokenBatch Tokens(std::uint64_t step, std::uint64_t microbatch) const {
@@ -65,23 +65,23 @@ class Fixture {
     const std::size_t index = step * options_.microbatches + microbatch;
     return {sequences_, columns_, std::span(ids_).subspan(index * size, size)};
   }
-  state::NamedTensor Reference(const std::string& name) const {
-    Result<state::NamedTensor> tensor = reference_.Lookup(name);
+  checkpoint::NamedTensor Reference(const std::string& name) const {
+    Result<checkpoint::NamedTensor> tensor = reference_.Lookup(name);
     EXPECT_TRUE(tensor.ok()) << tensor.status().ToString();
     return *tensor;
   }
 
  private:
-  state::SafetensorsFile ReadTensors(const std::string& name) const {
-    Result<state::SafetensorsFile> file =
-        state::ReadSafetensors(Bytes::Copy(ReadFile(folder_ + name)));
+  checkpoint::SafetensorsFile ReadTensors(const std::string& name) const {
+    Result<checkpoint::SafetensorsFile> file =
+        checkpoint::ReadSafetensors(Bytes::Copy(ReadFile(folder_ + name)));
     EXPECT_TRUE(file.ok()) << file.status().ToString();
     return *file;
   }
 
   std::string folder_;
-  state::SafetensorsFile model_;
-  state::SafetensorsFile reference_;
+  checkpoint::SafetensorsFile model_;
+  checkpoint::SafetensorsFile reference_;
   StageOptions options_;
   std::uint64_t steps_ = 0;
   std::uint32_t sequences_ = 0;

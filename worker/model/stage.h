@@ -22,6 +22,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "worker/checkpoint/tensor.h"
+#include "worker/model/layout/parameters.h"
 #include "worker/protocol/ids.h"
 
 namespace swarm::model {
@@ -45,39 +46,6 @@ struct StageOptions {
   std::string device = "cpu";  ///< or "cuda:N"
 };
 
-/// What a parameter is at first.
-enum class Start {
-  kOnes,
-  kZeros,
-  kNormal,                 ///< normal(0, initializer_range)
-  kSpread,                 ///< [k, n]: so that (basis) (it) has the deviation initializer_range
-  kEmbedding,              ///< as the embedding
-  kEmbeddingInBasis,       ///< [vocab, k]: the embedding's coefficients in the basis
-  kEmbeddingInTableBasis,  ///< the same in another one
-  kBasis,                  ///< [hidden, k]: orthonormal columns, the same for all of a job
-  kBasisTransposed,        ///< [k, hidden]
-  kTableBasis              ///< [hidden, k]: other orthonormal columns
-};
-
-/// A parameter and where it lies in its group's flat order.
-struct ParameterSlot {
-  std::string name;  ///< Hugging Face's; what it has no name for: see layout.h
-  std::vector<std::int64_t> shape;
-  std::uint64_t group = 0;   ///< index into groups()
-  std::uint64_t offset = 0;  ///< first element
-  std::uint64_t count = 0;   ///< elements
-  Start start = Start::kNormal;
-  bool decays = true;  ///< whether weight decay applies
-  double rate = 1;     ///< of learning, relative to the optimizer's
-};
-
-/// The parameters that one reduce sums. groups()[0] belongs to this stage alone; a second one, if
-/// any, is the tied embedding that the first and the last stage share.
-struct ParameterGroup {
-  protocol::GroupIndex index;  ///< job-wide: the stage's index; stage_count for the tied embedding
-  std::uint64_t count = 0;     ///< elements
-};
-
 /// Token ids of a microbatch: `sequences` rows of tokens_per_sequence ids (inputs and labels: row i
 /// predicts ids[1..] from ids[..n-1]).
 struct TokenBatch {
@@ -94,7 +62,7 @@ struct ForwardResult {
 /// What a stage has folded of a step, in one group's flat order.
 struct GradientSum {
   Bytes elements;  ///< of `type`; owned, and never written again
-  state::ElementType type = state::ElementType::kF32;  ///< kI64 with Accumulation::kExact
+  checkpoint::ElementType type = checkpoint::ElementType::kF32;  ///< kI64 with Accumulation::kExact
   /// kExact only. Of the group's tensors, in the order of parameters(): an element q stands for
   /// q 2^-exponent.
   std::vector<int> exponents;
@@ -123,14 +91,14 @@ class Stage {
   /// the previous version's weights) under the names that Snapshot gives. Any floating-point type
   /// will do. Errors: kNotFound, kInvalidArgument (shape or type), naming the tensor; the stage is
   /// then unusable until a load succeeds.
-  virtual Status Load(const state::TensorLookup& tensors, Version version, bool optimizer) = 0;
+  virtual Status Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer) = 0;
   /// A copy of weights, optimizer state, and previous version: "NAME", "optimizer.FIELD.NAME"
   /// (exp_avg and exp_avg_sq in float32, step as an int64 scalar), "previous.NAME". Sorted by name.
   /// With Accumulation::kExact also the exponents that belong to the versions, int64 scalars:
   /// "optimizer.scale.NAME" and, beside "previous.NAME", "optimizer.previous_scale.NAME". A load
   /// that does not find them takes the ones a job starts with.
-  virtual std::vector<state::NamedTensor> Snapshot() const = 0;
-  /// Of everything that Snapshot gives: that of state::CutState. Copies nothing.
+  virtual std::vector<checkpoint::NamedTensor> Snapshot() const = 0;
+  /// Of everything that Snapshot gives: that of checkpoint::CutState. Copies nothing.
   virtual Digest StateDigest() const = 0;
 
   /// Executes the stage's layers, and the boundaries between them. `input` is the encoding of x_s,

@@ -318,12 +318,12 @@ TEST(StateTest, GoesOnFromASnapshotAsIfNothingHadHappenedAtAnyCut) {
 
 TEST(StateTest, DigestSeesWeightsMomentsAndCount) {
   const auto stage = MakeWhole(SmallOptions());
-  std::map<std::string, state::NamedTensor> tensors;
+  std::map<std::string, checkpoint::NamedTensor> tensors;
   for (auto& tensor : stage->Snapshot()) tensors.emplace(tensor.name, tensor);
   const Digest digest = stage->StateDigest();
   for (const std::string prefix : {"", "optimizer.exp_avg.", "optimizer.exp_avg_sq."}) {
     auto changed = tensors;
-    state::NamedTensor& tensor = changed.at(prefix + "model.layers.2.mlp.up_proj.weight");
+    checkpoint::NamedTensor& tensor = changed.at(prefix + "model.layers.2.mlp.up_proj.weight");
     std::string bytes(tensor.data.text());
     bytes[5] ^= 1;
     tensor.data = Bytes::Copy(bytes);
@@ -337,7 +337,7 @@ TEST(StateTest, DigestSeesWeightsMomentsAndCount) {
 TEST(StateTest, AFailedLoadNamesTheTensorAndLeavesTheStageUnusable) {
   const auto stage = MakeWhole(SmallOptions());
   const Batch batch(2, 9, 3, SmallConfig().vocab_size);
-  std::map<std::string, state::NamedTensor> tensors;
+  std::map<std::string, checkpoint::NamedTensor> tensors;
   for (auto& tensor : stage->Snapshot()) tensors.emplace(tensor.name, tensor);
   const std::string name = "model.layers.3.self_attn.k_proj.weight";
 

@@ -83,4 +83,8 @@ class Endpoint {
   virtual Traffic traffic() const = 0;
 };
 
+/// Opens an endpoint whose calls go to `handler`, which outlives it: for code that does not choose
+/// the transport.
+using MakeEndpoint = std::function<Result<std::unique_ptr<Endpoint>>(EndpointHandler* handler)>;
+
 }  // namespace swarm::net

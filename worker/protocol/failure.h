@@ -7,7 +7,7 @@
 namespace swarm::protocol {
 
 /// A word of FailureClass for an error of loading, computing or storing, by its code. Of the codes
-/// that the storage and the model use, each has one meaning there (state::Storage, model::Stage).
+/// that the storage and the model use, each has one meaning there (storage::Storage, model::Stage).
 inline const char* FailureClassOf(const Status& status) {
   switch (status.code()) {
     case StatusCode::kPermissionDenied:

@@ -27,13 +27,13 @@ Status LoadInitialState(const api::SwarmJob& job, const std::string& checkpoint_
                         protocol::Version version, model::Stage* stage) {
   if (!checkpoint_uri.empty()) {
     ASSIGN_OR_RETURN(const auto reader,
-                     state::CheckpointReader::Open(checkpoint_uri, job.spec.storage));
+                     checkpoint::CheckpointReader::Open(checkpoint_uri, job.spec.storage));
     return stage->Load([&](const std::string& name) { return reader->Lookup(name); }, version,
                        /*optimizer=*/true);
   }
   if (job.spec.model.init == api::ModelInit::kPretrained) {
     ASSIGN_OR_RETURN(const auto folder,
-                     state::HuggingFaceFolder::Open(job.spec.model.uri, job.spec.storage));
+                     checkpoint::HuggingFaceFolder::Open(job.spec.model.uri, job.spec.storage));
     return stage->Load([&](const std::string& name) { return folder->Lookup(name); }, version,
                        /*optimizer=*/false);
   }
@@ -53,8 +53,8 @@ Result<std::unique_ptr<model::Stage>> LoadStage(const api::SwarmJob& job,
 
 Result<std::unique_ptr<model::Stage>> TakeStage(const api::SwarmJob& job,
                                                 const protocol::Welcome& welcome,
-                                                const state::TensorLookup& tensors, int threads,
-                                                const std::string& device,
+                                                const checkpoint::TensorLookup& tensors,
+                                                int threads, const std::string& device,
                                                 const CreateStage& create) {
   ASSIGN_OR_RETURN(auto stage, create(OptionsOf(job, welcome.stage.value, welcome.stage_count,
                                                 threads, device)));
@@ -64,11 +64,11 @@ Result<std::unique_ptr<model::Stage>> TakeStage(const api::SwarmJob& job,
 
 Result<std::vector<protocol::CheckpointFile>> WriteStage(
     const api::SwarmJob& job, const protocol::WriteCheckpoint& request,
-    const protocol::Welcome& welcome, const std::vector<state::NamedTensor>& tensors) {
-  ASSIGN_OR_RETURN(const auto storage, state::Storage::Open(request.uri, job.spec.storage));
-  const state::CheckpointId id{request.generation, request.version};
-  return state::WriteStageFiles(*storage, id.Folder(), welcome.stage.value, welcome.stage_count,
-                                tensors);
+    const protocol::Welcome& welcome, const std::vector<checkpoint::NamedTensor>& tensors) {
+  ASSIGN_OR_RETURN(const auto storage, storage::Storage::Open(request.uri, job.spec.storage));
+  const checkpoint::CheckpointId id{request.generation, request.version};
+  return checkpoint::WriteStageFiles(*storage, id.Folder(), welcome.stage.value,
+                                     welcome.stage_count, tensors);
 }
 
 }  // namespace swarm::stage

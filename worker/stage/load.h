@@ -35,13 +35,13 @@ Result<std::unique_ptr<model::Stage>> LoadStage(const api::SwarmJob& job,
 /// The same with a state that was copied from other replicas.
 Result<std::unique_ptr<model::Stage>> TakeStage(const api::SwarmJob& job,
                                                 const protocol::Welcome& welcome,
-                                                const state::TensorLookup& tensors, int threads,
-                                                const std::string& device,
+                                                const checkpoint::TensorLookup& tensors,
+                                                int threads, const std::string& device,
                                                 const CreateStage& create);
 
 /// Writes a stage's part of a checkpoint.
 Result<std::vector<protocol::CheckpointFile>> WriteStage(
     const api::SwarmJob& job, const protocol::WriteCheckpoint& request,
-    const protocol::Welcome& welcome, const std::vector<state::NamedTensor>& tensors);
+    const protocol::Welcome& welcome, const std::vector<checkpoint::NamedTensor>& tensors);
 
 }  // namespace swarm::stage

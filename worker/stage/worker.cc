@@ -55,13 +55,13 @@ Worker::Worker(WorkerOptions options)
     : options_(std::move(options)),
       donor_([this](protocol::Generation generation, protocol::Step step,
                     protocol::GroupIndex group,
-                    const protocol::Attempt& k) -> std::shared_ptr<const state::PiecedBytes> {
+                    const protocol::Attempt& k) -> std::shared_ptr<const checkpoint::PiecedBytes> {
         const auto it = sums_.find({step, group});
         const bool here =
             it != sums_.end() && it->second.generation == generation && it->second.k == k;
         return here ? it->second.pieces : nullptr;
       }),
-      reducing_(options_.id, &counters_, [this](ReducedSum sum) {
+      reducing_(options_.id, &metrics_, [this](ReducedSum sum) {
         control_.Post([this, sum = std::move(sum)]() mutable { OnSum(std::move(sum)); });
       }) {}
 
@@ -98,7 +98,7 @@ void Worker::Leave(Duration grace) {
 
 void Worker::OnMessage(const WorkerId& from, Lane, Envelope envelope) {
   if (protocol::IsOnlooker(from)) {
-    counters_.refused.Add("from an onlooker");
+    metrics_.refused.Add("from an onlooker");
     return;
   }
   if (auto* chunk = std::get_if<protocol::ReduceChunk>(&envelope.message)) {
@@ -243,7 +243,7 @@ void Worker::Handle(const WorkerId& from, Envelope envelope) {
           Donor::Answer answer = donor_.OnFetch(message);
           Send(from, Lane::kData, std::move(answer.message), std::move(answer.payload));
         } else if (from != options_.trainer) {
-          counters_.refused.Add("control from a peer");  // control comes from the trainer alone
+          metrics_.refused.Add("control from a peer");  // control comes from the trainer alone
         } else if constexpr (std::is_same_v<M, Welcome>) {
           On(message);
         } else if constexpr (std::is_same_v<M, Shutdown>) {
@@ -338,8 +338,8 @@ void Worker::BeginLoading(const protocol::Welcome& welcome) {
   compute_.PostState([forgotten] { forgotten.wait(); });
   welcome_ = welcome;
   ++loadings_;
-  counters_.stages = welcome.stage_count;
-  counters_.stage = static_cast<std::int64_t>(welcome.stage.value);
+  metrics_.stages = welcome.stage_count;
+  metrics_.stage = static_cast<std::int64_t>(welcome.stage.value);
   if (welcome.donors.empty()) {
     LOG_INFO("serving stage {} of {}, from version {}", welcome.stage.value, welcome.stage_count,
              welcome.version.value);
@@ -356,7 +356,7 @@ void Worker::BeginLoading(const protocol::Welcome& welcome) {
       [this](const WorkerId& to, const protocol::Fetch& fetch) {
         Send(to, Lane::kData, fetch, {});
       },
-      [this, loading = loadings_](Result<state::TensorLookup> tensors) {
+      [this, loading = loadings_](Result<checkpoint::TensorLookup> tensors) {
         control_.Post([this, loading, tensors = std::move(tensors)]() mutable {
           if (loading != loadings_) return;
           state_fetch_.reset();
@@ -372,7 +372,7 @@ void Worker::BeginLoading(const protocol::Welcome& welcome) {
 }
 
 void Worker::LoadFrom(const protocol::Welcome& welcome,
-                      std::optional<state::TensorLookup> tensors) {
+                      std::optional<checkpoint::TensorLookup> tensors) {
   compute_.PostState([this, job = *job_, welcome, tensors = std::move(tensors),
                       loading = loadings_] {
     auto stage = std::make_shared<Result<std::unique_ptr<model::Stage>>>(
@@ -414,7 +414,7 @@ void Worker::StageIsReady(Result<std::unique_ptr<model::Stage>> stage, const Dig
       .retained_bytes_max = options_.retained_bytes_max};
   for (const model::ParameterGroup& group : stage_->groups()) options.groups.push_back(group.index);
   replica_.emplace(std::move(options));
-  counters_.version = welcome_.version.value;
+  metrics_.version = welcome_.version.value;
   Tell(protocol::Ready{welcome_.generation, welcome_.stage, welcome_.version, state});
   for (const protocol::Message& message : std::exchange(early_control_, {})) {
     if (replica_) OnControl(message);
@@ -471,7 +471,7 @@ void Worker::On(const WorkerId& from, const protocol::Forward& frame, Bytes payl
   const std::uint64_t tokens = std::uint64_t{frame.sequences} * frame.tokens_per_sequence;
   if (frame.tokens.size() % sizeof(std::int32_t) != 0 ||
       frame.tokens.size() / sizeof(std::int32_t) != tokens) {
-    counters_.refused.Add("tokens");
+    metrics_.refused.Add("tokens");
     return;
   }
   // The first frame of a key is the one that counts; the replica refuses the others.
@@ -491,7 +491,7 @@ void Worker::On(const WorkerId& from, const protocol::Backward& frame, Bytes pay
 
 void Worker::On(const WorkerId& from, const protocol::Parcel& parcel, Bytes payload) {
   if (!IsCurrent(parcel.generation) || parcel.stage != welcome_.stage) {
-    counters_.refused.Add("parcel");
+    metrics_.refused.Add("parcel");
     return;
   }
   std::map<protocol::GroupIndex, std::uint64_t> group_bytes;
@@ -502,7 +502,7 @@ void Worker::On(const WorkerId& from, const protocol::Parcel& parcel, Bytes payl
   }
   const auto whole = parcels_.Add(from, parcel, payload, group_bytes);
   if (!whole.ok()) {
-    counters_.refused.Add("parcel");
+    metrics_.refused.Add("parcel");
     LOG_WARN("{}", whole.status().message());
   } else if (*whole != nullptr) {
     Carry(replica_->OnParcel(from, parcel.step, parcel.generation, (*whole)->level,

@@ -23,16 +23,15 @@
 #include "worker/chaos/holds.h"
 #include "worker/model/stage.h"
 #include "worker/net/endpoint.h"
-#include "worker/net/make_endpoint.h"
 #include "worker/net/outbox.h"
 #include "worker/protocol/replica/replica.h"
 #include "worker/stage/compute.h"
-#include "worker/stage/counters.h"
-#include "worker/stage/donor.h"
-#include "worker/stage/joining.h"
+#include "worker/stage/join/donor.h"
+#include "worker/stage/join/joining.h"
 #include "worker/stage/load.h"
+#include "worker/stage/metrics/worker_metrics.h"
 #include "worker/stage/parcels.h"
-#include "worker/stage/reducing.h"
+#include "worker/stage/reduce/reducing.h"
 
 namespace swarm::stage {
 
@@ -51,7 +50,7 @@ struct WorkerOptions {
   std::uint64_t retained_bytes_max = 1ull << 30;  ///< see protocol::ReplicaOptions
   /// Called on the compute thread as a piece of work on a training step begins; may block it. Empty
   /// outside of experiments.
-  std::function<void(net::WorkPhase, protocol::Step)> at_phase = {};
+  std::function<void(chaos::WorkPhase, protocol::Step)> at_phase = {};
   /// Called on the compute thread. Another one outside of training: for experiments.
   CreateStage create_stage = model::Stage::Create;
 };
@@ -78,7 +77,7 @@ class Worker : public net::EndpointHandler {
   Status CheckHealth(Duration limit);
   Status CheckReady(Duration limit);
 
-  const WorkerCounters& counters() const { return counters_; }
+  const WorkerMetrics& metrics() const { return metrics_; }
   double busy_seconds() const { return compute_.busy_seconds(); }
   const protocol::WorkerId& id() const { return options_.id; }
   const std::string& region() const { return options_.region; }
@@ -102,7 +101,7 @@ class Worker : public net::EndpointHandler {
   void SayHello();
   void Beat();
   void BeginLoading(const protocol::Welcome& welcome);
-  void LoadFrom(const protocol::Welcome& welcome, std::optional<state::TensorLookup> tensors);
+  void LoadFrom(const protocol::Welcome& welcome, std::optional<checkpoint::TensorLookup> tensors);
   void StageIsReady(Result<std::unique_ptr<model::Stage>> stage, const Digest& state,
                     std::uint64_t loading);
   void ForgetEverything();
@@ -149,7 +148,7 @@ class Worker : public net::EndpointHandler {
   void Do(const protocol::action::Tell& a);
   void Do(const protocol::action::Refuse& a);
   void Do(const protocol::action::Rejoin& a);
-  void EnterPhase(net::WorkPhase phase, protocol::Step step) const {
+  void EnterPhase(chaos::WorkPhase phase, protocol::Step step) const {
     if (options_.at_phase) options_.at_phase(phase, step);
   }
   void OnSum(ReducedSum sum);
@@ -157,7 +156,7 @@ class Worker : public net::EndpointHandler {
   std::vector<protocol::WorkerId> DonorsOfGradients() const;
 
   const WorkerOptions options_;
-  WorkerCounters counters_;
+  WorkerMetrics metrics_;
   std::promise<Status> ended_;
   std::atomic<bool> has_ended_{false};
 

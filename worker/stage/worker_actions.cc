@@ -12,7 +12,8 @@ using protocol::WorkerId;
 
 namespace {
 
-constexpr std::size_t kReportsMax = 64;
+/// Reports that are sent together at the latest.
+constexpr std::size_t kReportsBeforeFlush = 64;
 
 std::vector<std::int32_t> TokensOf(const protocol::Forward& frame) {
   std::vector<std::int32_t> ids(frame.tokens.size() / sizeof(std::int32_t));
@@ -37,8 +38,8 @@ void Worker::Carry(protocol::Actions actions) {
   for (const protocol::Action& action : actions) {
     std::visit([this](const auto& a) { Do(a); }, action);
   }
-  counters_.queued_tasks = replica_ ? replica_->queued() : 0;
-  counters_.parked_frames = replica_ ? replica_->parked() : 0;
+  metrics_.queued_tasks = replica_ ? replica_->queued() : 0;
+  metrics_.parked_frames = replica_ ? replica_->parked() : 0;
 }
 
 // ---- execution ----
@@ -50,7 +51,7 @@ void Worker::Do(const protocol::action::RunForward& a) {
       a.key.step, ComputeKind::kForward,
       [this, a, stage = stage_, frame = it->second.frame, input = std::move(it->second.boundary)] {
         const std::vector<std::int32_t> ids = TokensOf(frame);
-        if (a.keep_graph) EnterPhase(net::WorkPhase::kForward, a.key.step);
+        if (a.keep_graph) EnterPhase(chaos::WorkPhase::kForward, a.key.step);
         const Timepoint begin = Clock::now();
         auto result = std::make_shared<Result<model::ForwardResult>>(
             stage->Forward(a.key, a.version, {frame.sequences, frame.tokens_per_sequence, ids},
@@ -68,7 +69,7 @@ void Worker::Do(const protocol::action::RunForward& a) {
             GiveUp(result->status().WithContext("forward failed"));
             return;
           }
-          counters_.forward_seconds.Observe(seconds);
+          metrics_.forward_seconds.Observe(seconds);
           const std::uint64_t bytes = (*result)->boundary.size();
           outputs_[key] = std::move((*result)->boundary);
           Carry(replica_->OnForwardDone(key, (*result)->loss, {seconds, bytes}));
@@ -79,7 +80,7 @@ void Worker::Do(const protocol::action::RunForward& a) {
 void Worker::Do(const protocol::action::RunBackward& a) {
   compute_.PostTask(a.key.step, ComputeKind::kBackward,
                     [this, a, stage = stage_, gradient = Extract(gradients_, a.key)] {
-                      EnterPhase(net::WorkPhase::kBackward, a.key.step);
+                      EnterPhase(chaos::WorkPhase::kBackward, a.key.step);
                       const Timepoint begin = Clock::now();
                       auto result =
                           std::make_shared<Result<Bytes>>(stage->Backward(a.key, gradient));
@@ -95,7 +96,7 @@ void Worker::Do(const protocol::action::RunBackward& a) {
                           GiveUp(result->status().WithContext("backward failed"));
                           return;
                         }
-                        counters_.backward_seconds.Observe(seconds);
+                        metrics_.backward_seconds.Observe(seconds);
                         const std::uint64_t bytes = (*result)->size();
                         returns_[key] = std::move(**result);
                         Carry(replica_->OnBackwardDone(key, {seconds, bytes}, fits));
@@ -105,15 +106,15 @@ void Worker::Do(const protocol::action::RunBackward& a) {
 
 void Worker::Do(const protocol::action::SendForward& a) {
   const Bytes output = Find(outputs_, a.source);
-  counters_.boundary_bytes_forward += output.size();
-  counters_.region_bytes.Add(RegionOf(a.to), output.size());
+  metrics_.boundary_bytes_forward += output.size();
+  metrics_.region_bytes.Add(RegionOf(a.to), output.size());
   Send(a.to, Lane::kData, a.message, output);
 }
 
 void Worker::Do(const protocol::action::SendBackward& a) {
   const Bytes gradient = Find(returns_, a.source);
-  counters_.boundary_bytes_backward += gradient.size();
-  counters_.region_bytes.Add(RegionOf(a.to), gradient.size());
+  metrics_.boundary_bytes_backward += gradient.size();
+  metrics_.region_bytes.Add(RegionOf(a.to), gradient.size());
   Send(a.to, Lane::kData, a.message, gradient);
 }
 
@@ -141,7 +142,7 @@ void Worker::Do(const protocol::action::StartReduce& a) {
   // Behind all folds of the step, which stand in the same queue already.
   compute_.PostState(
       [this, stage = stage_, reduce = a.reduce, codec = job_->spec.training.reduceCodec] {
-        EnterPhase(net::WorkPhase::kReduce, reduce.step);
+        EnterPhase(chaos::WorkPhase::kReduce, reduce.step);
         for (std::uint64_t i = 0; i < stage->groups().size(); ++i) {
           if (stage->groups()[i].index != reduce.group) continue;
           reducing_.Begin(reduce, stage, i, stage->Accumulator(reduce.step, i), codec);
@@ -217,7 +218,7 @@ void Worker::OnGradients(const protocol::CommitRecord& record,
     const auto result = std::find_if(record.groups.begin(), record.groups.end(),
                                      [&](const auto& r) { return r.group == group; });
     ReducedSum sum{record.generation, record.step, group, result->k, (*gradients)[i], {}, {}};
-    sum.pieces = std::make_shared<const state::PiecedBytes>(std::vector<Bytes>{sum.elements});
+    sum.pieces = std::make_shared<const checkpoint::PiecedBytes>(std::vector<Bytes>{sum.elements});
     sums_[{record.step, group}] = std::move(sum);
   }
   // What the others have summed at another scale must be read at it.
@@ -237,7 +238,7 @@ void Worker::Do(const protocol::action::ApplyCommit& a) {
     sums.push_back(sum == sums_.end() ? Bytes() : sum->second.elements);
   }
   compute_.PostState([this, stage = stage_, record = a.record, sums = std::move(sums)] {
-    EnterPhase(net::WorkPhase::kCommit, record.step);
+    EnterPhase(chaos::WorkPhase::kCommit, record.step);
     const Status status = stage->Apply(sums, record.clip, record.learning_rate, record.skip);
     const Digest state = status.ok() ? stage->StateDigest() : Digest{};
     control_.Post([this, record, status, state] {
@@ -247,8 +248,8 @@ void Worker::Do(const protocol::action::ApplyCommit& a) {
                                   " cannot be applied"));
         return;
       }
-      ++counters_.commits;
-      counters_.version = record.step.value + 1;
+      ++metrics_.commits;
+      metrics_.version = record.step.value + 1;
       Carry(replica_->OnApplied(record.step, state));
     });
   });
@@ -280,7 +281,7 @@ void Worker::Do(const protocol::action::ClearStep& a) {
 
 void Worker::Do(const protocol::action::TakeCheckpoint& a) {
   compute_.PostState([this, stage = stage_, request = a.request] {
-    auto tensors = std::make_shared<std::vector<state::NamedTensor>>(stage->Snapshot());
+    auto tensors = std::make_shared<std::vector<checkpoint::NamedTensor>>(stage->Snapshot());
     control_.Post([this, request, tensors] {
       if (!IsCurrent(request.generation)) return;
       storage_.Post([this, request, tensors, job = *job_, welcome = welcome_] {
@@ -300,10 +301,11 @@ void Worker::Do(const protocol::action::TakeCheckpoint& a) {
 
 void Worker::Do(const protocol::action::PinCopy& a) {
   compute_.PostState([this, stage = stage_, request = a.request] {
-    auto tensors = std::make_shared<std::vector<state::NamedTensor>>(stage->Snapshot());
+    auto tensors = std::make_shared<std::vector<checkpoint::NamedTensor>>(stage->Snapshot());
     pins_.Post([this, request, tensors] {
-      auto cut = state::CutState(*tensors);
-      auto state = cut.ok() ? std::make_shared<const state::PiecedBytes>(*std::move(cut)) : nullptr;
+      auto cut = checkpoint::CutState(*tensors);
+      auto state =
+          cut.ok() ? std::make_shared<const checkpoint::PiecedBytes>(*std::move(cut)) : nullptr;
       control_.Post([this, request, state, status = cut.status()] {
         if (!IsCurrent(request.generation)) return;
         if (state) donor_.Pin(request.generation, request.version, state);
@@ -375,14 +377,14 @@ void Worker::Do(const protocol::action::Tell& a) {
   if (const auto* progress = std::get_if<protocol::Progress>(&a.message)) {
     progress_.reports.insert(progress_.reports.end(), progress->reports.begin(),
                              progress->reports.end());
-    if (progress_.reports.size() >= kReportsMax) FlushProgress();
+    if (progress_.reports.size() >= kReportsBeforeFlush) FlushProgress();
     return;
   }
   Tell(a.message);
 }
 
 void Worker::Do(const protocol::action::Refuse& a) {
-  counters_.refused.Add(a.reason);
+  metrics_.refused.Add(a.reason);
   LOG_DEBUG("refused ({}): step {} microbatch {} stage {}", a.reason, a.key.step.value,
             a.key.microbatch.value, a.key.stage.value);
 }

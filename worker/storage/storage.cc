@@ -3,7 +3,7 @@
 #include "worker/storage/file/file_storage.h"
 #include "worker/storage/s3/s3_storage.h"
 
-namespace swarm::state {
+namespace swarm::storage {
 
 std::string LocalPath(const std::string& uri) {
   constexpr std::string_view kFile = "file://";
@@ -43,4 +43,4 @@ Result<std::unique_ptr<Storage>> Storage::Open(const std::string& uri,
                          "\": expected s3://bucket/prefix, file:///absolute/path or a path");
 }
 
-}  // namespace swarm::state
+}  // namespace swarm::storage

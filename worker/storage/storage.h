@@ -17,7 +17,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 
-namespace swarm::state {
+namespace swarm::storage {
 
 class Storage {
  public:
@@ -80,4 +80,4 @@ std::string LocalPath(const std::string& uri);
 /// Refuses names that are empty, absolute, or leave the folder by "..".
 Status CheckName(const std::string& name);
 
-}  // namespace swarm::state
+}  // namespace swarm::storage

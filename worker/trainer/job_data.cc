@@ -13,7 +13,8 @@ namespace swarm::trainer {
 Status ResolveModel(api::SwarmJob* job) {
   api::Model& model = job->spec.model;
   if (model.uri.empty() || model.config.hidden_size != 0) return Status();
-  ASSIGN_OR_RETURN(const auto folder, state::HuggingFaceFolder::Open(model.uri, job->spec.storage));
+  ASSIGN_OR_RETURN(const auto folder,
+                   checkpoint::HuggingFaceFolder::Open(model.uri, job->spec.storage));
   const auto json = nlohmann::json::parse(folder->config_json(), nullptr, false);
   std::vector<api::FieldError> errors;
   model.config = api::ParseLlamaConfig(json, model.uri + "/config.json", &errors);

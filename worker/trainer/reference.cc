@@ -13,11 +13,11 @@
 #include "worker/optim/schedule.h"
 #include "worker/protocol/commit.h"
 #include "worker/stage/load.h"
-#include "worker/stage/norms.h"
-#include "worker/trainer/beginning.h"
+#include "worker/stage/reduce/norms.h"
+#include "worker/trainer/checkpoints/beginning.h"
+#include "worker/trainer/checkpoints/publish.h"
 #include "worker/trainer/job_data.h"
-#include "worker/trainer/publish.h"
-#include "worker/trainer/run_log.h"
+#include "worker/trainer/log/run_log.h"
 
 namespace swarm::trainer {
 namespace {
@@ -35,7 +35,7 @@ struct ReducedGroup {
 
 /// Adds `part` to the sum of another stage: of integers, as only exact accumulation cuts the model.
 void AddTo(model::GradientSum& sum, const model::GradientSum& part) {
-  SWARM_CHECK(part.type == state::ElementType::kI64, "float sums of several stages");
+  SWARM_CHECK(part.type == checkpoint::ElementType::kI64, "float sums of several stages");
   sum.elements = Bytes::Make(part.elements.size(), [&](std::byte* memory) {
     auto* to = reinterpret_cast<std::int64_t*>(memory);
     const auto* a = reinterpret_cast<const std::int64_t*>(sum.elements.data());
@@ -91,7 +91,7 @@ class Reference {
   const ReferenceOptions& options_;
   api::SwarmJob job_;
   std::unique_ptr<JobData> data_;
-  std::unique_ptr<state::Storage> storage_;
+  std::unique_ptr<storage::Storage> storage_;
   /// The cuts of the swarm where results depend on them (exact accumulation), else one stage.
   std::vector<std::unique_ptr<model::Stage>> stages_;
   std::optional<std::size_t> out_of_range_;  ///< the stage whose fold has just failed so
@@ -106,7 +106,7 @@ Status Reference::Prepare() {
   RETURN_IF_ERROR(ResolveBoundary(&job_, spec().pipeline.stages, beginning));
   generation_ = beginning.generation;
   if (!spec().checkpoint.uri.empty()) {
-    ASSIGN_OR_RETURN(storage_, state::Storage::Open(spec().checkpoint.uri, spec().storage));
+    ASSIGN_OR_RETURN(storage_, storage::Storage::Open(spec().checkpoint.uri, spec().storage));
   }
   if (!options_.out_dir.empty()) {
     ASSIGN_OR_RETURN(log_, RunLog::Open(options_.out_dir, beginning.version.value));
@@ -232,12 +232,12 @@ Status Reference::Validate() {
 
 Status Reference::WriteCheckpoint() {
   if (!storage_) return Status();
-  const state::CheckpointId id{generation_, stages_.front()->version()};
+  const checkpoint::CheckpointId id{generation_, stages_.front()->version()};
   std::vector<protocol::CheckpointFile> files;
   for (std::size_t s = 0; s < stages_.size(); ++s) {
-    ASSIGN_OR_RETURN(
-        const auto written,
-        state::WriteStageFiles(*storage_, id.Folder(), s, stages_.size(), stages_[s]->Snapshot()));
+    ASSIGN_OR_RETURN(const auto written,
+                     checkpoint::WriteStageFiles(*storage_, id.Folder(), s, stages_.size(),
+                                                 stages_[s]->Snapshot()));
     files.insert(files.end(), written.begin(), written.end());
   }
   return PublishCheckpoint(*storage_, job_,

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/optim/schedule.h"
-#include "worker/trainer/publish.h"
+#include "worker/trainer/checkpoints/publish.h"
 
 namespace swarm::trainer {
 
@@ -88,7 +88,7 @@ auto AwaitStorage(const TrainerOptions& options, Prepare prepare) -> decltype(pr
   }
 }
 
-Status Fenced(Claim* claim) { return claim == nullptr ? Status() : claim->Check(); }
+Status CheckFence(Fence* fence) { return fence == nullptr ? Status() : fence->Check(); }
 
 }  // namespace
 
@@ -118,13 +118,13 @@ Trainer::~Trainer() {
   endpoint_.reset();
 }
 
-/// Of several that come at once, the last to claim goes on.
-Status Trainer::ClaimCheckpoints() {
+/// Of several trainers that come at once, the last one in the order of the fence goes on.
+Status Trainer::FenceCheckpoints() {
   const api::Spec& spec = options_.job.spec;
-  if (spec.checkpoint.uri.empty() || checkpoint_claim_) return Status();
-  ASSIGN_OR_RETURN(auto storage, state::Storage::Open(spec.checkpoint.uri, spec.storage));
-  ASSIGN_OR_RETURN(checkpoint_claim_,
-                   Claim::Make(std::move(storage), options_.job_uid, options_.term));
+  if (spec.checkpoint.uri.empty() || checkpoint_fence_) return Status();
+  ASSIGN_OR_RETURN(auto storage, storage::Storage::Open(spec.checkpoint.uri, spec.storage));
+  ASSIGN_OR_RETURN(checkpoint_fence_,
+                   Fence::Make(std::move(storage), options_.job_uid, options_.term));
   return Status();
 }
 
@@ -136,13 +136,13 @@ Result<Beginning> Trainer::PrepareStorage() {
   ASSIGN_OR_RETURN(const Beginning found, FindBeginning(options_.job, resume));
   api::SwarmJob resolved = options_.job;
   RETURN_IF_ERROR(ResolveBoundary(&resolved, options_.replicas.size(), found));
-  const Status claimed = ClaimCheckpoints();
-  const bool refused = claimed.code() == StatusCode::kPermissionDenied ||
-                       claimed.code() == StatusCode::kUnauthenticated ||
-                       claimed.code() == StatusCode::kAborted;
-  if (!claimed.ok() && (refused || (resume && MayPass(claimed)))) return claimed;
-  if (!claimed.ok()) LOG_WARN("there will be no checkpoints for now: {}", claimed.message());
-  // What another has published before it met the claim counts.
+  const Status fenced = FenceCheckpoints();
+  const bool refused = fenced.code() == StatusCode::kPermissionDenied ||
+                       fenced.code() == StatusCode::kUnauthenticated ||
+                       fenced.code() == StatusCode::kAborted;
+  if (!fenced.ok() && (refused || (resume && MayPass(fenced)))) return fenced;
+  if (!fenced.ok()) LOG_WARN("there will be no checkpoints for now: {}", fenced.message());
+  // A checkpoint that another trainer published before it met the fence counts.
   return FindBeginning(options_.job, resume);
 }
 
@@ -154,7 +154,7 @@ void Trainer::RestoreSteps(const Beginning& beginning) {
   if (std::filesystem::exists(path, error)) return;
   const bool take_over = options_.term.value > 1;
   if (!take_over && beginning.version.value == 0) return;
-  auto storage = state::Storage::Open(spec.checkpoint.uri, spec.storage);
+  auto storage = storage::Storage::Open(spec.checkpoint.uri, spec.storage);
   const auto steps = storage.ok() ? ReadSteps(**storage) : storage.status();
   if (!steps.ok()) {
     LOG_WARN("steps.jsonl begins here, as the steps before cannot be read: {}",
@@ -194,7 +194,7 @@ Status Trainer::Prepare() {
       .checkpoint_interval_steps = spec.checkpoint.intervalSteps,
       .checkpoint_uri = spec.checkpoint.uri,
       // A bucket may come back; a disk that is full stays so.
-      .last_checkpoint_patience = state::LocalPath(spec.checkpoint.uri).empty()
+      .last_checkpoint_patience = storage::LocalPath(spec.checkpoint.uri).empty()
                                       ? options_.storage_patience
                                       : Duration::zero(),
       .validation_interval_steps = spec.training.validationIntervalSteps,
@@ -208,20 +208,21 @@ Status Trainer::Prepare() {
   if (!options.resume_uri.empty()) {
     LOG_INFO("going on from version {} in {}", beginning.version.value, options.resume_uri);
   }
-  counters_.version = options.first_version.value;
-  ASSIGN_OR_RETURN(auto out, state::Storage::Open(options_.out_dir));
-  auto out_claim = Claim::Make(std::move(out), options_.job_uid, options_.term);
-  if (out_claim.status().code() == StatusCode::kAborted) return out_claim.status();
-  std::shared_ptr<Claim> claim = out_claim.ok() ? std::move(*out_claim) : nullptr;
+  metrics_.version = options.first_version.value;
+  ASSIGN_OR_RETURN(auto out, storage::Storage::Open(options_.out_dir));
+  auto out_fence = Fence::Make(std::move(out), options_.job_uid, options_.term);
+  if (out_fence.status().code() == StatusCode::kAborted) return out_fence.status();
+  std::shared_ptr<Fence> fence = out_fence.ok() ? std::move(*out_fence) : nullptr;
   const std::string beside = std::filesystem::absolute(options_.out_dir).lexically_normal();
-  if (!spec.checkpoint.uri.empty() && !state::LocalPath(spec.checkpoint.uri).starts_with(beside)) {
+  if (!spec.checkpoint.uri.empty() &&
+      !storage::LocalPath(spec.checkpoint.uri).starts_with(beside)) {
     archive_.emplace(options_.term);
     RestoreSteps(beginning);
   }
   ASSIGN_OR_RETURN(log_,
                    RunLog::Open(options_.out_dir,
                                 options.take_over ? RunLog::kKeepAll : options.first_version.value,
-                                [claim] { return Fenced(claim.get()); }));
+                                [fence] { return CheckFence(fence.get()); }));
   if (options_.trace_progress) RETURN_IF_ERROR(log_->TraceProgress());
   coordinator_ = std::make_unique<protocol::Coordinator>(std::move(options), Clock::now());
   return {};
@@ -335,7 +336,7 @@ void Trainer::OnBeat(const WorkerId& from, const protocol::Heartbeat& beat) {
 
 protocol::JobStatus Trainer::Describe() const {
   protocol::JobStatus status = coordinator_->Status();
-  status.tokens_per_second = counters_.tokens_per_second;
+  status.tokens_per_second = metrics_.tokens_per_second;
   for (protocol::StageStatus& stage : status.stages) {
     for (auto& worker : stage.workers) {
       const auto pulse = pulses_.find(worker.id);
@@ -385,51 +386,51 @@ void Trainer::Do(const protocol::order::StepDone& o) {
   log_->Ledger({o.record, o.claims});
   if (log_->fenced()) return OnLaterTrainer(log_->fence());
   if (fresh && archive_) archive_->Add(o.record.generation, o.record.step.value, FormatStep(line));
-  counters_.version = o.record.step.value + 1;
+  metrics_.version = o.record.step.value + 1;
   if (fresh) {
-    ++counters_.steps;
-    counters_.tokens += tokens;
-    counters_.skipped_steps += o.record.skip ? 1 : 0;
-    counters_.boundary_bytes += o.boundary_bytes;
-    counters_.useful_tasks += 2 * options_.job.microbatches() * options_.replicas.size();
+    ++metrics_.steps;
+    metrics_.tokens += tokens;
+    metrics_.skipped_steps += o.record.skip ? 1 : 0;
+    metrics_.boundary_bytes += o.boundary_bytes;
+    metrics_.useful_tasks += 2 * options_.job.microbatches() * options_.replicas.size();
   }
-  counters_.loss = o.record.loss;
-  counters_.grad_norm = o.record.grad_norm;
-  counters_.learning_rate = o.record.learning_rate;
+  metrics_.loss = o.record.loss;
+  metrics_.grad_norm = o.record.grad_norm;
+  metrics_.learning_rate = o.record.learning_rate;
   if (o.seconds > 0) {
-    counters_.step_seconds.Observe(o.seconds);
-    counters_.tokens_per_second = static_cast<double>(tokens) / o.seconds;
+    metrics_.step_seconds.Observe(o.seconds);
+    metrics_.tokens_per_second = static_cast<double>(tokens) / o.seconds;
   }
   LOG_INFO("step {} loss {:.17g} grad_norm {:.17g} seconds {:.6f}", o.record.step.value,
            o.record.loss, o.record.grad_norm, o.seconds);
 }
 
 void Trainer::Do(const protocol::order::Validated& o) {
-  counters_.validation_loss = o.loss;
+  metrics_.validation_loss = o.loss;
   log_->Validation(o.version, o.loss);
   LOG_INFO("validation loss {:.4f} at version {}", o.loss, o.version.value);
 }
 
 void Trainer::Do(const protocol::order::PublishCheckpoint& o) {
-  state::Manifest manifest{.job_uid = options_.job_uid,
-                           .generation = coordinator_->generation(),
-                           .term = options_.term,
-                           .version = o.version,
-                           .stage_count = options_.replicas.size(),
-                           .files = o.files};
+  checkpoint::Manifest manifest{.job_uid = options_.job_uid,
+                                .generation = coordinator_->generation(),
+                                .term = options_.term,
+                                .version = o.version,
+                                .stage_count = options_.replicas.size(),
+                                .files = o.files};
   ArchiveSteps();
   storage_.Post([this, manifest = std::move(manifest), job = options_.job] {
-    Status status = ClaimCheckpoints();
-    if (status.ok()) status = Fenced(checkpoint_claim_.get());
+    Status status = FenceCheckpoints();
+    if (status.ok()) status = CheckFence(checkpoint_fence_.get());
     if (status.code() == StatusCode::kAborted) {
       control_.Post([this, status] { OnLaterTrainer(status); });
       return;
     }
-    const auto storage = state::Storage::Open(job.spec.checkpoint.uri, job.spec.storage);
+    const auto storage = storage::Storage::Open(job.spec.checkpoint.uri, job.spec.storage);
     if (status.ok()) {
       status = storage.ok() ? PublishCheckpoint(**storage, job, manifest) : storage.status();
     }
-    if (status.ok()) ++counters_.checkpoints;
+    if (status.ok()) ++metrics_.checkpoints;
     control_.Post([this, version = manifest.version, error = status.message()] {
       Carry(coordinator_->OnCheckpointPublished(version, error, Clock::now()));
     });
@@ -439,7 +440,7 @@ void Trainer::Do(const protocol::order::PublishCheckpoint& o) {
 void Trainer::Do(const protocol::order::Event& o) {
   log_->Event(o.kind, o.text);
   if (o.kind == "CheckpointFailed") {
-    ++counters_.checkpoint_failures;
+    ++metrics_.checkpoint_failures;
     LOG_WARN("{}: {}", o.kind, o.text);
   } else {
     LOG_INFO("{}: {}", o.kind, o.text);
@@ -449,7 +450,7 @@ void Trainer::Do(const protocol::order::Event& o) {
 void Trainer::Do(const protocol::order::BeginGeneration& o) {
   storage_.Post([this, job = options_.job, folder = options_.out_dir, wanted = o.generation,
                  term = options_.term] {
-    const Status fenced = Fenced(checkpoint_claim_.get());
+    const Status fenced = CheckFence(checkpoint_fence_.get());
     if (fenced.code() == StatusCode::kAborted) {
       control_.Post([this, fenced] { OnLaterTrainer(fenced); });
       return;
@@ -468,8 +469,8 @@ void Trainer::Do(const protocol::order::BeginGeneration& o) {
         });
         return;
       }
-      counters_.discarded_steps += counters_.version - begun->version.value;
-      counters_.version = begun->version.value;
+      metrics_.discarded_steps += metrics_.version - begun->version.value;
+      metrics_.version = begun->version.value;
       Carry(coordinator_->OnGenerationBegun(begun->generation, begun->version,
                                             begun->checkpoint_uri, now));
     });
@@ -487,7 +488,7 @@ void Trainer::LookForLaterTrainer(Timepoint now) {
   if (!log_->MayWrite()) return OnLaterTrainer(log_->fence());
   looking_ = true;
   storage_.Post([this] {
-    const Status fenced = Fenced(checkpoint_claim_.get());
+    const Status fenced = CheckFence(checkpoint_fence_.get());
     control_.Post([this, fenced] {
       looking_ = false;
       if (fenced.code() == StatusCode::kAborted) OnLaterTrainer(fenced);
@@ -506,7 +507,7 @@ void Trainer::ArchiveSteps() {
   if (!archive_ || !archive_->changed()) return;
   ++archiving_;
   storage_.Post([this, pieces = archive_->TakeChanged(), spec = options_.job.spec]() mutable {
-    auto storage = state::Storage::Open(spec.checkpoint.uri, spec.storage);
+    auto storage = storage::Storage::Open(spec.checkpoint.uri, spec.storage);
     Status status = storage.status();
     std::erase_if(pieces, [&](const StepPiece& piece) {
       // One that does not answer is not asked for the others.
@@ -524,7 +525,7 @@ void Trainer::ArchiveSteps() {
 void Trainer::Do(const protocol::order::Forget& o) { outbox_->Forget(o.worker); }
 
 void Trainer::Do(const protocol::order::Finish& o) {
-  const bool resumable = first_version_.value > 0 || counters_.checkpoints > 0;
+  const bool resumable = first_version_.value > 0 || metrics_.checkpoints > 0;
   outcome_ = Outcome{.succeeded = o.succeeded,
                      .stopped_early = o.stopped_early,
                      .superseded = o.superseded,

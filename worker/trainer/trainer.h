@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <future>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,18 +16,18 @@
 #include <vector>
 
 #include "api/swarmjob.h"
-#include "base/histogram.h"
 #include "base/loop.h"
-#include "worker/net/make_endpoint.h"
+#include "worker/net/endpoint.h"
 #include "worker/net/outbox.h"
 #include "worker/protocol/coordinator/coordinator.h"
 #include "worker/protocol/liveness/detector.h"
-#include "worker/trainer/beginning.h"
-#include "worker/trainer/claim.h"
+#include "worker/trainer/checkpoints/beginning.h"
+#include "worker/trainer/checkpoints/fence.h"
 #include "worker/trainer/job_data.h"
-#include "worker/trainer/observer.h"
-#include "worker/trainer/run_log.h"
-#include "worker/trainer/step_archive.h"
+#include "worker/trainer/log/run_log.h"
+#include "worker/trainer/log/step_archive.h"
+#include "worker/trainer/observer/observer.h"
+#include "worker/trainer/trainer_metrics.h"
 
 namespace swarm::trainer {
 
@@ -58,26 +57,6 @@ struct Outcome {
   bool overdue = false;       ///< stopped without the checkpoint that should have been the last
 };
 
-/// The newest numbers of a job, for metrics. Thread-safe. What is not known yet is NaN.
-struct TrainerCounters {
-  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-  std::atomic<std::uint64_t> version{0};
-  std::atomic<std::uint64_t> steps{0};  ///< committed by this process
-  std::atomic<std::uint64_t> tokens{0};
-  std::atomic<std::uint64_t> skipped_steps{0};
-  std::atomic<std::uint64_t> discarded_steps{0};  ///< committed, and undone by a rollback
-  std::atomic<std::uint64_t> useful_tasks{0};     ///< forwards and backwards of committed steps
-  std::atomic<std::uint64_t> boundary_bytes{0};
-  std::atomic<std::uint64_t> checkpoints{0};
-  std::atomic<std::uint64_t> checkpoint_failures{0};
-  std::atomic<double> loss{kUnknown};
-  std::atomic<double> validation_loss{kUnknown};
-  std::atomic<double> grad_norm{kUnknown};
-  std::atomic<double> learning_rate{kUnknown};
-  std::atomic<double> tokens_per_second{0};
-  SecondsHistogram step_seconds;
-};
-
 class Trainer : public net::EndpointHandler {
  public:
   /// Opens data and storage, finds the checkpoint to begin with, and waits for workers. Everything
@@ -96,7 +75,7 @@ class Trainer : public net::EndpointHandler {
   /// Whether the checkpoint to go on from is that of the last step: no worker is needed.
   bool complete() const { return first_version_.value >= options_.job.spec.training.maxSteps; }
   std::vector<protocol::Address> addresses() const { return endpoint_->addresses(); }
-  const TrainerCounters& counters() const { return counters_; }
+  const TrainerMetrics& metrics() const { return metrics_; }
   net::Traffic traffic() const { return endpoint_->traffic(); }
   /// The job as its user wants to see it; nothing if the trainer has no time to say so within
   /// `limit`. From any thread but the trainer's own.
@@ -122,7 +101,7 @@ class Trainer : public net::EndpointHandler {
   explicit Trainer(TrainerOptions options);
   Status Prepare();
   Result<Beginning> PrepareStorage();
-  Status ClaimCheckpoints();
+  Status FenceCheckpoints();
   void RestoreSteps(const Beginning& beginning);
   void Handle(const net::WorkerId& from, net::Envelope envelope);
   void Carry(protocol::Orders orders);
@@ -148,7 +127,7 @@ class Trainer : public net::EndpointHandler {
 
   TrainerOptions options_;
   protocol::Version first_version_;  // of the checkpoint to go on from; 0: none
-  TrainerCounters counters_;
+  TrainerMetrics metrics_;
   std::promise<Outcome> ended_;
 
   // Control loop.
@@ -169,7 +148,7 @@ class Trainer : public net::EndpointHandler {
   bool overdue_ = false;  // a stop has taken too long
 
   // Of the storage loop, once the trainer is complete.
-  std::unique_ptr<Claim> checkpoint_claim_;  // none yet: the storage did not answer
+  std::unique_ptr<Fence> checkpoint_fence_;  // none yet: the storage did not answer
 
   Loop storage_{"storage"};
   Loop control_{"control"};

@@ -77,7 +77,7 @@ inline Pipeline Plain(const StageOptions& options, const Pipeline& pipeline) {
   const auto folded =
       FoldWeights(options.config, options.boundary, options.seed, LookupIn(pipeline.Snapshot()));
   EXPECT_TRUE(folded.ok()) << folded.status().ToString();
-  std::map<std::string, state::NamedTensor> tensors;
+  std::map<std::string, checkpoint::NamedTensor> tensors;
   for (const auto& tensor : *folded) tensors[tensor.name] = tensor;
   Pipeline plain({.config = options.config}, 1);
   plain.Load(LookupIn(tensors), Version(0), /*optimizer=*/false);

@@ -90,7 +90,7 @@ class Pipeline {
   void InitRandom(std::uint64_t seed) {
     for (auto& stage : stages_) stage->InitRandom(seed);
   }
-  void Load(const state::TensorLookup& tensors, Version version, bool optimizer) {
+  void Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer) {
     for (auto& stage : stages_) {
       const Status status = stage->Load(tensors, version, optimizer);
       ASSERT_TRUE(status.ok()) << status.ToString();
@@ -139,7 +139,7 @@ class Pipeline {
         Bytes& sum = sums[stage->groups()[g].index.value];
         if (sum.empty()) {
           sum = part.elements;
-        } else if (part.type == state::ElementType::kF32) {
+        } else if (part.type == checkpoint::ElementType::kF32) {
           sum = Add<float>(sum, part.elements);
         } else {
           sum = Add<std::int64_t>(sum, part.elements);
@@ -178,10 +178,10 @@ class Pipeline {
   }
 
   /// Everything that the stages' snapshots give, by name.
-  std::map<std::string, state::NamedTensor> Snapshot() const {
-    std::map<std::string, state::NamedTensor> tensors;
+  std::map<std::string, checkpoint::NamedTensor> Snapshot() const {
+    std::map<std::string, checkpoint::NamedTensor> tensors;
     for (const auto& stage : stages_) {
-      for (state::NamedTensor& tensor : stage->Snapshot()) {
+      for (checkpoint::NamedTensor& tensor : stage->Snapshot()) {
         tensors.emplace(tensor.name, std::move(tensor));
       }
     }
@@ -192,18 +192,19 @@ class Pipeline {
   std::vector<std::unique_ptr<Stage>> stages_;
 };
 
-inline std::vector<float> FloatsOf(const state::NamedTensor& tensor) {
+inline std::vector<float> FloatsOf(const checkpoint::NamedTensor& tensor) {
   std::vector<float> values(tensor.data.size() / sizeof(float));
   std::memcpy(values.data(), tensor.data.data(), tensor.data.size());
   return values;
 }
 
-inline state::TensorLookup LookupIn(std::map<std::string, state::NamedTensor> tensors) {
-  return [tensors = std::move(tensors)](const std::string& name) -> Result<state::NamedTensor> {
-    const auto found = tensors.find(name);
-    if (found == tensors.end()) return NotFound("no such tensor");
-    return found->second;
-  };
+inline checkpoint::TensorLookup LookupIn(std::map<std::string, checkpoint::NamedTensor> tensors) {
+  return
+      [tensors = std::move(tensors)](const std::string& name) -> Result<checkpoint::NamedTensor> {
+        const auto found = tensors.find(name);
+        if (found == tensors.end()) return NotFound("no such tensor");
+        return found->second;
+      };
 }
 
 /// |a - b| / |b| over all elements (Euclidean norms).

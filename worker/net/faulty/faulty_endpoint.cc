@@ -34,7 +34,7 @@ FaultyEndpoint::~FaultyEndpoint() {
   inner_.reset();  // before all that its calls use
 }
 
-void FaultyEndpoint::SetRules(FaultRules rules) {
+void FaultyEndpoint::SetRules(chaos::FaultRules rules) {
   std::vector<WorkerId> peers;
   {
     const std::lock_guard lock(mutex_);
@@ -55,7 +55,7 @@ void FaultyEndpoint::PollFile() {
   text << in.rdbuf();
   if (in && text.str() != file_text_) {
     file_text_ = text.str();
-    auto rules = ParseFaultRules(file_text_);
+    auto rules = chaos::ParseFaultRules(file_text_);
     if (rules.ok()) {
       LOG_INFO("the network is disturbed by {} rules from now on", rules->size());
       SetRules(*std::move(rules));
@@ -85,8 +85,8 @@ Status FaultyEndpoint::Send(const WorkerId& to, Lane lane, Envelope envelope) {
   const std::lock_guard lock(mutex_);
   Peer& peer = peers_[to];
   LaneQueue& queue = peer.out[static_cast<std::size_t>(lane)];
-  const bool cut = IsCut(rules_, options_.self, to);
-  const Duration delay = DelayOf(rules_, options_.self, to);
+  const bool cut = chaos::IsCut(rules_, options_.self, to);
+  const Duration delay = chaos::DelayOf(rules_, options_.self, to);
   if (!cut && delay == Duration::zero() && queue.held.empty() && peer.downs_held == 0) {
     return inner_->Send(to, lane, std::move(envelope));
   }
@@ -108,7 +108,7 @@ Status FaultyEndpoint::Send(const WorkerId& to, Lane lane, Envelope envelope) {
 
 void FaultyEndpoint::Flush(const WorkerId& to) {
   const std::lock_guard lock(mutex_);
-  if (IsCut(rules_, options_.self, to)) return;
+  if (chaos::IsCut(rules_, options_.self, to)) return;
   Peer& peer = peers_[to];
   for (const Lane lane : {Lane::kControl, Lane::kData}) {
     FlushLane(to, lane, peer.out[static_cast<std::size_t>(lane)]);
@@ -144,9 +144,9 @@ void FaultyEndpoint::OnPeerUp(const WorkerId& peer) { Hear(peer, Up{}); }
 void FaultyEndpoint::OnPeerDown(const WorkerId& peer, const Status& why) { Hear(peer, Down{why}); }
 
 bool FaultyEndpoint::MayPass(const WorkerId& from, const Event& event) const {
-  if (IsCut(rules_, from, options_.self)) return false;
+  if (chaos::IsCut(rules_, from, options_.self)) return false;
   // No connection opens where one direction is cut.
-  return !std::holds_alternative<Up>(event) || !IsCut(rules_, options_.self, from);
+  return !std::holds_alternative<Up>(event) || !chaos::IsCut(rules_, options_.self, from);
 }
 
 void FaultyEndpoint::Hear(const WorkerId& from, Event event) {

@@ -19,7 +19,7 @@
 
 #include "base/loop.h"
 #include "worker/chaos/fault_rules.h"
-#include "worker/net/make_endpoint.h"
+#include "worker/net/endpoint.h"
 
 namespace swarm::net {
 
@@ -43,7 +43,7 @@ class FaultyEndpoint final : public Endpoint, private EndpointHandler {
   ~FaultyEndpoint() override;
 
   /// From now on. From any thread.
-  void SetRules(FaultRules rules);
+  void SetRules(chaos::FaultRules rules);
 
   void Connect(const WorkerId& peer, const std::vector<protocol::Address>& addresses) override;
   void Disconnect(const WorkerId& peer) override;
@@ -100,7 +100,7 @@ class FaultyEndpoint final : public Endpoint, private EndpointHandler {
   const FaultyOptions options_;
   EndpointHandler* const handler_;
   mutable std::mutex mutex_;
-  FaultRules rules_;
+  chaos::FaultRules rules_;
   std::map<WorkerId, Peer> peers_;
   std::string file_text_;
   std::unique_ptr<Endpoint> inner_;

@@ -43,7 +43,7 @@ class FaultyEndpointTest : public ::testing::Test {
     ASSERT_TRUE(b_heard_.WaitForEvent("up a"));
   }
   void SetRules(const std::string& text) {
-    const auto rules = ParseFaultRules(text);
+    const auto rules = chaos::ParseFaultRules(text);
     ASSERT_TRUE(rules.ok()) << rules.status().ToString();
     for (Endpoint* endpoint : {a_.get(), b_.get()}) {
       if (endpoint != nullptr) dynamic_cast<FaultyEndpoint&>(*endpoint).SetRules(*rules);
@@ -187,35 +187,6 @@ TEST_F(FaultyEndpointTest, RulesComeFromAFileThatChanges) {
   write("nonsense\n");
   write("\n");
   EXPECT_TRUE(a_heard_.WaitForEvent("up b"));
-}
-
-TEST(FaultRulesTest, TextAndRulesAreTheSame) {
-  const FaultRules rules = {{"a", "*", {}}, {"*", "b", std::chrono::milliseconds(250)}};
-  EXPECT_EQ(FormatFaultRules(rules), "cut a *\ndelay * b 250\n");
-  const auto parsed = ParseFaultRules(FormatFaultRules(rules));
-  ASSERT_TRUE(parsed.ok());
-  EXPECT_EQ(*parsed, rules);
-}
-
-TEST(FaultRulesTest, EverybodyIsNotWhoOnlyLooks) {
-  const FaultRules rules = {{"trainer", "*", {}}};
-  EXPECT_TRUE(IsCut(rules, WorkerId("trainer"), WorkerId("worker-0")));
-  EXPECT_FALSE(IsCut(rules, WorkerId("worker-0"), WorkerId("trainer")));
-  EXPECT_FALSE(IsCut(rules, WorkerId("trainer"), WorkerId("observer/17")));
-}
-
-TEST(FaultRulesTest, DelaysAddUp) {
-  const FaultRules rules = {{"a", "*", std::chrono::milliseconds(5)},
-                            {"*", "b", std::chrono::milliseconds(7)}};
-  EXPECT_EQ(DelayOf(rules, WorkerId("a"), WorkerId("b")), std::chrono::milliseconds(12));
-}
-
-TEST(FaultRulesTest, WrongLinesAreNamed) {
-  for (const std::string text : {"cut a", "delay a b", "delay a b x", "cut a b c", "drop a b"}) {
-    const auto rules = ParseFaultRules(text);
-    EXPECT_EQ(rules.status().code(), StatusCode::kInvalidArgument) << text;
-    EXPECT_THAT(rules.status().message(), testing::HasSubstr(text));
-  }
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ void ConnectionTable::Want(const WorkerId& id, const std::vector<protocol::Addre
   Peer& peer = peers_[id];
   const bool moved = peer.addresses != addresses;
   peer.wanted = true;
-  peer.refused_instance = 0;
+  peer.refused_incarnation = 0;
   peer.addresses = addresses;
   if (moved) peer.failures = 0;
   if (moved && peer.dialling) Close(peer.dialling, Cancelled("the peer has another address"));
@@ -40,7 +40,7 @@ void ConnectionTable::Forget(const WorkerId& id) {
   Peer& peer = found->second;
   const Status why = PermissionDenied(self_.value + " has disconnected " + id.value);
   peer.wanted = false;
-  peer.refused_instance = peer.last_instance;
+  peer.refused_incarnation = peer.last_incarnation;
   for (const ConnectionPtr& connection : {peer.current, peer.dialling, peer.offered}) {
     if (!connection) continue;
     connection->muted = true;
@@ -109,14 +109,14 @@ void ConnectionTable::HelloCame(const std::shared_ptr<Stream>& stream, const Str
 void ConnectionTable::AnswerCame(const ConnectionPtr& connection,
                                  const std::shared_ptr<Stream>& stream, const StreamHello& hello) {
   if (connection->closing) return;
-  const bool in_place = connection->lanes[IndexOf(hello.lane)] == stream &&
-                        hello.connection == connection->number &&
-                        (connection->instance == 0 || connection->instance == hello.instance);
+  const bool in_place =
+      connection->lanes[IndexOf(hello.lane)] == stream && hello.connection == connection->number &&
+      (connection->incarnation == 0 || connection->incarnation == hello.incarnation);
   if (hello.id != connection->peer || !in_place) {
     return Close(connection, PermissionDenied("called " + connection->peer.value + ", but " +
                                               hello.id.value + " answers, or another call of it"));
   }
-  connection->instance = hello.instance;
+  connection->incarnation = hello.incarnation;
   connection->hello_came[IndexOf(hello.lane)] = true;
   if (connection->complete()) Open(peers_[connection->peer], connection);
 }
@@ -124,12 +124,12 @@ void ConnectionTable::AnswerCame(const ConnectionPtr& connection,
 void ConnectionTable::OfferCame(const std::shared_ptr<Stream>& stream, const StreamHello& hello) {
   if (!strangers_.contains(stream)) return;
   Peer& peer = peers_[hello.id];
-  if (hello.id == self_ || hello.instance == peer.refused_instance) {
+  if (hello.id == self_ || hello.incarnation == peer.refused_incarnation) {
     return stream->Close(PermissionDenied(self_.value + " does not talk to " + hello.id.value));
   }
   ConnectionPtr& offered = peer.offered;
   if (offered &&
-      (offered->closing || offered->instance != hello.instance ||
+      (offered->closing || offered->incarnation != hello.incarnation ||
        offered->number != hello.connection || offered->hello_came[IndexOf(hello.lane)])) {
     Close(offered, Cancelled(hello.id.value + " has called again"));
     offered = nullptr;
@@ -137,7 +137,7 @@ void ConnectionTable::OfferCame(const std::shared_ptr<Stream>& stream, const Str
   if (!offered) {
     offered = std::make_shared<Connection>();
     offered->peer = hello.id;
-    offered->instance = hello.instance;
+    offered->incarnation = hello.incarnation;
     offered->number = hello.connection;
     host_->After(options_.offer_deadline, [this, waiting = std::weak_ptr(offered)] {
       const auto late = waiting.lock();
@@ -156,11 +156,11 @@ void ConnectionTable::Decide(Peer& peer) {
   if (closed_ || !offered || offered->closing || !offered->complete()) return;
   if (const ConnectionPtr current = peer.current) {
     if (current->closing) return;  // until it has ended
-    if (offered->instance < current->instance) {
+    if (offered->incarnation < current->incarnation) {
       return Close(offered,
                    AlreadyExists("a later process of " + offered->peer.value + " is here"));
     }
-    if (offered->instance > current->instance) {
+    if (offered->incarnation > current->incarnation) {
       Close(current, Unavailable(current->peer.value + " has restarted"));
     } else if (!current->dialled) {
       Close(current, Unavailable(current->peer.value + " has called again"));
@@ -191,7 +191,7 @@ void ConnectionTable::Open(Peer& peer, const ConnectionPtr& connection) {
   }
   peer.dialling = peer.offered = nullptr;
   peer.current = connection;
-  peer.last_instance = connection->instance;
+  peer.last_incarnation = connection->incarnation;
   if (peer.failures > 1) {
     LOG_INFO("{} answers again after {} failed calls", connection->peer.value, peer.failures);
   }
@@ -240,7 +240,7 @@ void ConnectionTable::Ended(const ConnectionPtr& connection) {
   Decide(peer);
   if (peer.current || peer.dialling || peer.offered) return;
   DialLater(connection->peer, peer);
-  if (!peer.wanted && peer.refused_instance == 0) peers_.erase(connection->peer);
+  if (!peer.wanted && peer.refused_incarnation == 0) peers_.erase(connection->peer);
 }
 
 void ConnectionTable::CloseAll(const Status& why) {

@@ -28,9 +28,9 @@ namespace swarm::net {
 /// One stream for each lane. Lives until both have ended.
 struct Connection {
   WorkerId peer;
-  std::uint64_t instance = 0;  ///< of the peer's process; 0 until it is known
-  std::uint64_t number = 0;    ///< the dialler's count
-  bool dialled = false;        ///< by this end
+  std::uint64_t incarnation = 0;  ///< of the peer's process; 0 until it is known
+  std::uint64_t number = 0;       ///< the dialler's count
+  bool dialled = false;           ///< by this end
   std::array<std::shared_ptr<Stream>, kLaneCount> lanes;
   std::array<bool, kLaneCount> hello_came{};
   int ended = 0;      ///< lanes whose stream is done
@@ -93,9 +93,9 @@ class ConnectionTable {
   struct Peer {
     bool wanted = false;
     std::vector<protocol::Address> addresses;
-    std::uint64_t failures = 0;          ///< dials in a row
-    std::uint64_t refused_instance = 0;  ///< of the process that was disconnected; 0: none
-    std::uint64_t last_instance = 0;     ///< of the process that was connected last
+    std::uint64_t failures = 0;             ///< dials in a row
+    std::uint64_t refused_incarnation = 0;  ///< of the process that was disconnected; 0: none
+    std::uint64_t last_incarnation = 0;     ///< of the process that was connected last
     bool redial_pending = false;
     ConnectionPtr current;  ///< open, or closing after it was
     ConnectionPtr dialling;

@@ -72,7 +72,7 @@ class TlsCredentials final : public Credentials {
     last_refresh_ = status;
   }
 
-  Status CheckClaim(const std::vector<std::string>& uris, const WorkerId& id) const override {
+  Status AuthorizeId(const std::vector<std::string>& uris, const WorkerId& id) const override {
     if (uris.size() == 1 && uris[0] == IdentityUri(job_, id)) return Status();
     return PermissionDenied("calls itself " + id.value + ", but its certificate names " +
                             (uris.size() == 1 ? uris[0] : std::to_string(uris.size()) + " URIs"));
@@ -103,7 +103,7 @@ class PlaintextCredentials final : public Credentials {
     return grpc::InsecureChannelCredentials();
   }
   void Refresh() override {}
-  Status CheckClaim(const std::vector<std::string>&, const WorkerId&) const override {
+  Status AuthorizeId(const std::vector<std::string>&, const WorkerId&) const override {
     return Status();
   }
 };

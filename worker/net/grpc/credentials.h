@@ -38,7 +38,7 @@ class Credentials {
   virtual void Refresh() = 0;
   /// Whether one whose verified certificate has these URIs may call itself `id`.
   /// Errors: kPermissionDenied.
-  virtual Status CheckClaim(const std::vector<std::string>& uris, const WorkerId& id) const = 0;
+  virtual Status AuthorizeId(const std::vector<std::string>& uris, const WorkerId& id) const = 0;
 };
 
 }  // namespace swarm::net

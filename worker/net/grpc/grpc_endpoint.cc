@@ -158,7 +158,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
     StreamHello hello;
     hello.job = options_.job;
     hello.id = options_.self;
-    hello.instance = options_.instance;
+    hello.incarnation = options_.incarnation;
     hello.lane = lane;
     hello.connection = connection;
     return hello;
@@ -173,7 +173,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
   }
 
   Status CheckPeer(const Stream& stream, const StreamHello& hello) const override {
-    RETURN_IF_ERROR(credentials_->CheckClaim(stream.remote().uris, hello.id));
+    RETURN_IF_ERROR(credentials_->AuthorizeId(stream.remote().uris, hello.id));
     return CheckHello(hello, options_.job);
   }
 
@@ -301,8 +301,8 @@ Result<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Create(const GrpcOptions& op
   if (options.self.empty()) return InvalidArgument("an endpoint needs an id");
   ASSIGN_OR_RETURN(auto credentials, Credentials::Create(options));
   GrpcOptions filled = options;
-  if (filled.instance == 0) {
-    filled.instance =
+  if (filled.incarnation == 0) {
+    filled.incarnation =
         static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
                                        std::chrono::system_clock::now().time_since_epoch())
                                        .count());

@@ -57,7 +57,7 @@ struct GrpcOptions {
   Duration redial_max = std::chrono::seconds(3);
 
   /// Tells this process from earlier ones of the same id: must grow. 0: the wall clock, in ns.
-  std::uint64_t instance = 0;
+  std::uint64_t incarnation = 0;
 };
 
 class GrpcEndpoint final : public Endpoint {

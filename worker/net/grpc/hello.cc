@@ -11,7 +11,7 @@ std::string EncodeHello(const StreamHello& hello) {
   wire.set_version_max(hello.version_max);
   wire.set_job(ToUtf8(hello.job));
   wire.set_id(ToUtf8(hello.id.value));
-  wire.set_instance(hello.instance);
+  wire.set_instance(hello.incarnation);
   wire.set_lane(static_cast<swarmjob::v1::Lane>(hello.lane));
   wire.set_connection(hello.connection);
   return wire.SerializeAsString();

@@ -22,7 +22,7 @@ struct StreamHello {
   std::uint32_t version_max = kTransportVersionMax;
   std::string job;
   WorkerId id;
-  std::uint64_t instance = 0;  ///< of the sender: a later process has a larger number
+  std::uint64_t incarnation = 0;  ///< of the sender: a later process has a larger number
   Lane lane = Lane::kControl;
   std::uint64_t connection = 0;  ///< the dialler's count; both lanes of a connection have the same
 };

@@ -24,11 +24,11 @@ class HostileTest : public ::testing::Test {
     address_ = endpoint_->addresses()[0].dial;
   }
 
-  static StreamHello GoodHello(Lane lane, std::uint64_t instance = 7) {
+  static StreamHello GoodHello(Lane lane, std::uint64_t incarnation = 7) {
     StreamHello hello;
     hello.job = "job-1";
     hello.id = WorkerId("mallory");
-    hello.instance = instance;
+    hello.incarnation = incarnation;
     hello.lane = lane;
     hello.connection = 1;
     return hello;
@@ -48,10 +48,10 @@ class HostileTest : public ::testing::Test {
   struct Accepted {
     std::unique_ptr<RawCaller> control, data;
   };
-  Accepted Join(std::uint64_t instance = 7) {
+  Accepted Join(std::uint64_t incarnation = 7) {
     Accepted accepted{Call(), Call()};
-    accepted.control->WriteHello(GoodHello(Lane::kControl, instance));
-    accepted.data->WriteHello(GoodHello(Lane::kData, instance));
+    accepted.control->WriteHello(GoodHello(Lane::kControl, incarnation));
+    accepted.data->WriteHello(GoodHello(Lane::kData, incarnation));
     EXPECT_TRUE(accepted.control->Read());
     EXPECT_TRUE(accepted.data->Read());
     return accepted;
@@ -154,8 +154,8 @@ TEST_F(HostileTest, AMessageAboveWhatGrpcTakesEndsTheConnection) {
 }
 
 TEST_F(HostileTest, TheNextOneIsServedAllTheSame) {
-  for (std::uint64_t instance = 1; instance <= 20; ++instance) {
-    Accepted peer = Join(instance);
+  for (std::uint64_t incarnation = 1; incarnation <= 20; ++incarnation) {
+    Accepted peer = Join(incarnation);
     peer.control->Write("garbage");
   }
   Accepted peer = Join(21);

@@ -67,7 +67,7 @@ class TlsTest : public ::testing::Test {
     StreamHello hello;
     hello.job = kJob;
     hello.id = id;
-    hello.instance = 5;
+    hello.incarnation = 5;
     hello.connection = 1;
     return hello;
   }

@@ -25,7 +25,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "worker/net/endpoint.h"
-#include "worker/net/receive_buffers.h"
+#include "worker/net/wire/receive_buffers.h"
 
 namespace swarm::net {
 

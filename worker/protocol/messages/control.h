@@ -174,7 +174,7 @@ struct Reduced {
   Step step;
   GroupIndex group;
   Attempt k;
-  Digest digest;  ///< of the index of its pieces (state::PiecedBytes)
+  Digest digest;  ///< of the index of its pieces (checkpoint::PiecedBytes)
   std::vector<TensorNorm> norms;
 };
 

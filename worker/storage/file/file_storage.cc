@@ -13,7 +13,7 @@
 #include <random>
 #include <system_error>
 
-namespace swarm::state {
+namespace swarm::storage {
 namespace {
 
 namespace fs = std::filesystem;
@@ -323,4 +323,4 @@ Result<Bytes> MapFile(const std::string& path) {
                      }));
 }
 
-}  // namespace swarm::state
+}  // namespace swarm::storage

@@ -7,7 +7,7 @@
 
 #include "worker/storage/storage.h"
 
-namespace swarm::state {
+namespace swarm::storage {
 
 /// Storage below `folder`, which the first write creates.
 ///
@@ -20,4 +20,4 @@ std::unique_ptr<Storage> OpenFileStorage(std::string folder);
 /// rename. Errors: as Storage::Read.
 Result<Bytes> MapFile(const std::string& path);
 
-}  // namespace swarm::state
+}  // namespace swarm::storage

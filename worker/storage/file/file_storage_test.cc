@@ -13,7 +13,7 @@
 
 #include "base/testing/temporary_folder.h"
 
-namespace swarm::state {
+namespace swarm::storage {
 namespace {
 
 using testing::ElementsAre;
@@ -190,4 +190,4 @@ TEST(StorageTest, UrisSaySomethingOrAreRefused) {
 }
 
 }  // namespace
-}  // namespace swarm::state
+}  // namespace swarm::storage

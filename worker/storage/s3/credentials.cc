@@ -9,7 +9,7 @@
 #include "worker/storage/file/file_storage.h"
 #include "worker/storage/s3/xml.h"
 
-namespace swarm::state::s3 {
+namespace swarm::storage::s3 {
 namespace {
 
 constexpr auto kRenewBefore = std::chrono::minutes(5);
@@ -155,4 +155,4 @@ Result<CredentialsProvider::Expiring> CredentialsProvider::FetchContainer(const 
   return result;
 }
 
-}  // namespace swarm::state::s3
+}  // namespace swarm::storage::s3

@@ -12,7 +12,7 @@
 #include "worker/storage/s3/http_client.h"
 #include "worker/storage/s3/signature.h"
 
-namespace swarm::state::s3 {
+namespace swarm::storage::s3 {
 
 using WallTime = std::chrono::system_clock::time_point;
 
@@ -62,4 +62,4 @@ class CredentialsProvider {
 /// "2026-01-31T12:00:00Z", with or without fractions of a second; none for other text.
 std::optional<WallTime> ParseWallTime(const std::string& text);
 
-}  // namespace swarm::state::s3
+}  // namespace swarm::storage::s3

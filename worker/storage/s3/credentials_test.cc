@@ -9,7 +9,7 @@
 #include "worker/storage/s3/testing/test_http_server.h"
 #include "worker/storage/s3/testing/test_s3_server.h"
 
-namespace swarm::state::s3 {
+namespace swarm::storage::s3 {
 namespace {
 
 using testing::AllOf;
@@ -161,4 +161,4 @@ TEST(HttpClientTest, LoopbackAndLinkLocalHostsAreTold) {
 }
 
 }  // namespace
-}  // namespace swarm::state::s3
+}  // namespace swarm::storage::s3

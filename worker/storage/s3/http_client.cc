@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace swarm::state::s3 {
+namespace swarm::storage::s3 {
 namespace {
 
 constexpr long kConnectTimeoutMs = 10'000;
@@ -227,4 +227,4 @@ bool IsLocalHost(const std::string& url) {
   return four_numbers && host.starts_with("127.");
 }
 
-}  // namespace swarm::state::s3
+}  // namespace swarm::storage::s3

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "base/time.h"
 
-namespace swarm::state::s3 {
+namespace swarm::storage::s3 {
 
 using Header = std::pair<std::string, std::string>;
 
@@ -63,4 +63,4 @@ class HttpClient {
 /// Whether the url's host is this machine or a link-local address, where no proxy stands between.
 bool IsLocalHost(const std::string& url);
 
-}  // namespace swarm::state::s3
+}  // namespace swarm::storage::s3

@@ -8,7 +8,7 @@
 #include "base/rng.h"
 #include "worker/storage/s3/xml.h"
 
-namespace swarm::state::s3 {
+namespace swarm::storage::s3 {
 namespace {
 
 constexpr std::size_t kAnswerMax = std::size_t{64} << 20;
@@ -152,4 +152,4 @@ Result<Answer> Requester::Perform(const Operation& operation, int* attempts) {
   }
 }
 
-}  // namespace swarm::state::s3
+}  // namespace swarm::storage::s3

@@ -13,7 +13,7 @@
 #include "worker/storage/s3/http_client.h"
 #include "worker/storage/s3/s3_storage.h"
 
-namespace swarm::state::s3 {
+namespace swarm::storage::s3 {
 
 /// One operation on a bucket.
 struct Operation {
@@ -65,4 +65,4 @@ class Requester {
   std::string path_prefix_;  // "/bucket" where buckets are addressed by path
 };
 
-}  // namespace swarm::state::s3
+}  // namespace swarm::storage::s3

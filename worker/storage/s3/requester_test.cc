@@ -4,7 +4,7 @@
 
 #include "worker/storage/s3/testing/test_http_server.h"
 
-namespace swarm::state::s3 {
+namespace swarm::storage::s3 {
 namespace {
 
 using testing::AllOf;
@@ -153,4 +153,4 @@ TEST(S3OptionsTest, TheManifestComesBeforeTheEnvironment) {
 }
 
 }  // namespace
-}  // namespace swarm::state::s3
+}  // namespace swarm::storage::s3

@@ -7,7 +7,7 @@
 #include "worker/storage/s3/requester.h"
 #include "worker/storage/s3/xml.h"
 
-namespace swarm::state::s3 {
+namespace swarm::storage::s3 {
 namespace {
 
 constexpr std::uint64_t kPartsMax = 10'000;
@@ -305,4 +305,4 @@ std::unique_ptr<Storage> OpenS3Storage(S3Options options) {
   return std::make_unique<S3Storage>(std::move(options));
 }
 
-}  // namespace swarm::state::s3
+}  // namespace swarm::storage::s3

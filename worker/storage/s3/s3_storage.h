@@ -12,7 +12,7 @@
 #include "worker/storage/s3/credentials.h"
 #include "worker/storage/storage.h"
 
-namespace swarm::state::s3 {
+namespace swarm::storage::s3 {
 
 struct S3Options {
   std::string bucket;
@@ -45,4 +45,4 @@ Result<S3Options> MakeS3Options(const std::string& uri, const api::Storage& stor
 /// server that heeds "If-None-Match: *" on PUT (S3 since 2024, MinIO, Ceph).
 std::unique_ptr<Storage> OpenS3Storage(S3Options options);
 
-}  // namespace swarm::state::s3
+}  // namespace swarm::storage::s3

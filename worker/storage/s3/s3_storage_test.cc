@@ -5,7 +5,7 @@
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/storage/s3/testing/test_s3_server.h"
 
-namespace swarm::state::s3 {
+namespace swarm::storage::s3 {
 namespace {
 
 using testing::AllOf;
@@ -131,28 +131,29 @@ TEST_F(S3StorageTest, AWrongSecretIsRefusedAndNotTold) {
 TEST_F(S3StorageTest, ACheckpointIsWrittenFoundReadAndRemoved) {
   const auto storage = OpenS3Storage(Options());
   for (const std::uint64_t version : {1, 2}) {
-    const CheckpointId id{protocol::Generation(0), protocol::Version(version)};
+    const checkpoint::CheckpointId id{protocol::Generation(0), protocol::Version(version)};
     const auto value = static_cast<float>(version);
-    const NamedTensor weight{"weight", ElementType::kF32, {1}, Bytes::Copy(&value, 4)};
-    auto files = WriteStageFiles(*storage, id.Folder(), 0, 1, std::span(&weight, 1));
+    const checkpoint::NamedTensor weight{
+        "weight", checkpoint::ElementType::kF32, {1}, Bytes::Copy(&value, 4)};
+    auto files = checkpoint::WriteStageFiles(*storage, id.Folder(), 0, 1, std::span(&weight, 1));
     ASSERT_TRUE(files.ok()) << files.status().ToString();
-    Manifest manifest;
+    checkpoint::Manifest manifest;
     manifest.version = id.version;
     manifest.stage_count = 1;
     manifest.config_json = "{}";
     manifest.files = *files;
-    ExpectOk(PublishManifest(*storage, manifest));
-    EXPECT_EQ(PublishManifest(*storage, manifest).code(), StatusCode::kAlreadyExists);
+    ExpectOk(checkpoint::PublishManifest(*storage, manifest));
+    EXPECT_EQ(checkpoint::PublishManifest(*storage, manifest).code(), StatusCode::kAlreadyExists);
   }
-  auto latest = FindLatest(*storage);
+  auto latest = checkpoint::FindLatest(*storage);
   ASSERT_TRUE(latest.ok()) << latest.status().ToString();
   EXPECT_EQ(latest->version, protocol::Version(2));
-  CheckpointReader reader(OpenS3Storage(Options("step-00000002-g0/")), *latest);
+  checkpoint::CheckpointReader reader(OpenS3Storage(Options("step-00000002-g0/")), *latest);
   const float two = 2;
   EXPECT_EQ(std::memcmp(reader.Lookup("weight")->data.data(), &two, 4), 0);
-  EXPECT_EQ(RemoveOld(*storage, 1)->size(), 1u);
+  EXPECT_EQ(checkpoint::RemoveOld(*storage, 1)->size(), 1u);
   EXPECT_THAT(*storage->ListFolders(), ElementsAre("step-00000002-g0"));
 }
 
 }  // namespace
-}  // namespace swarm::state::s3
+}  // namespace swarm::storage::s3

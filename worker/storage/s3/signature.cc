@@ -9,7 +9,7 @@
 
 #include "base/percent_encode.h"
 
-namespace swarm::state::s3 {
+namespace swarm::storage::s3 {
 namespace {
 
 std::string Hex(std::string_view bytes) {
@@ -123,4 +123,4 @@ std::vector<Header> Sign(const SignableRequest& request, const Credentials& cred
   return headers;
 }
 
-}  // namespace swarm::state::s3
+}  // namespace swarm::storage::s3

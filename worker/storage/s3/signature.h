@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "worker/storage/s3/http_client.h"
 
-namespace swarm::state::s3 {
+namespace swarm::storage::s3 {
 
 struct Credentials {
   std::string access_key;
@@ -41,4 +41,4 @@ std::string EncodeTarget(const SignableRequest& request);
 /// SHA-256 of the pieces, one after the other, as 64 hexadecimal digits.
 std::string Sha256Hex(std::span<const Bytes> pieces);
 
-}  // namespace swarm::state::s3
+}  // namespace swarm::storage::s3

@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-namespace swarm::state::s3 {
+namespace swarm::storage::s3 {
 namespace {
 
 using testing::EndsWith;
@@ -83,4 +83,4 @@ TEST(SignatureTest, TargetsAreEncodedOnceAndCompletely) {
 }
 
 }  // namespace
-}  // namespace swarm::state::s3
+}  // namespace swarm::storage::s3

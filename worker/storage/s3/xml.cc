@@ -4,7 +4,7 @@
 #include <charconv>
 #include <utility>
 
-namespace swarm::state::s3 {
+namespace swarm::storage::s3 {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, char>, 5> kNamed = {
@@ -71,4 +71,4 @@ std::string EscapeXml(std::string_view text) {
   return escaped;
 }
 
-}  // namespace swarm::state::s3
+}  // namespace swarm::storage::s3

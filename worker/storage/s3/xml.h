@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace swarm::state::s3 {
+namespace swarm::storage::s3 {
 
 /// The contents of all elements <tag>...</tag>, in order, not unescaped. An element within one of
 /// the same name is not looked for.
@@ -19,4 +19,4 @@ std::string UnescapeXml(std::string_view text);
 /// The reverse, for text and attributes.
 std::string EscapeXml(std::string_view text);
 
-}  // namespace swarm::state::s3
+}  // namespace swarm::storage::s3

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace swarm::state::s3 {
+namespace swarm::storage::s3 {
 namespace {
 
 using testing::ElementsAre;
@@ -24,4 +24,4 @@ TEST(XmlTest, WhatIsEscapedIsUnescaped) {
 }
 
 }  // namespace
-}  // namespace swarm::state::s3
+}  // namespace swarm::storage::s3

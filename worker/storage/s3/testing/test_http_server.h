@@ -15,7 +15,7 @@
 
 #include "base/status.h"
 
-namespace swarm::state::s3 {
+namespace swarm::storage::s3 {
 
 /// Serves one request after the other, each on a connection of its own. `answer` gets the request
 /// as it came (head and body) and returns the whole response, or nothing to hang up.
@@ -104,4 +104,4 @@ class TestHttpServer {
   std::jthread thread_;                // last: serves when all else is there
 };
 
-}  // namespace swarm::state::s3
+}  // namespace swarm::storage::s3

@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "worker/storage/s3/credentials.h"
 
-namespace swarm::state::s3 {
+namespace swarm::storage::s3 {
 
 /// Has the bucket "bucket", a user whose keys are access_key() and secret_key(), and the role
 /// role(). Checks the signature of every S3 request as AWS does. Ends when this object or this
@@ -130,4 +130,4 @@ os._exit(0)
   std::string role_;
 };
 
-}  // namespace swarm::state::s3
+}  // namespace swarm::storage::s3

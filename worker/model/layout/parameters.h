@@ -1,0 +1,52 @@
+// The parameters of a stage as a list: names, shapes, how each starts, and where it lies in the
+// flat buffer of its group.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "worker/protocol/ids.h"
+
+namespace swarm::model {
+
+/// The name of the embedding table, from which other parameters start.
+inline constexpr const char* kEmbeddingName = "model.embed_tokens.weight";
+/// The basis of Subspace. What is summed of it in the place of a gradient is a statistic, which
+/// clipping leaves as it is (ParameterStore turns the basis by it).
+inline constexpr const char* kBasisName = "boundary.basis";
+
+/// What a parameter is at first.
+enum class Start {
+  kOnes,
+  kZeros,
+  kNormal,                 ///< normal(0, initializer_range)
+  kSpread,                 ///< [k, n]: so that (basis) (it) has the deviation initializer_range
+  kEmbedding,              ///< as the embedding
+  kEmbeddingInBasis,       ///< [vocab, k]: the embedding's coefficients in the basis
+  kEmbeddingInTableBasis,  ///< the same in another one
+  kBasis,                  ///< [hidden, k]: orthonormal columns, the same for all of a job
+  kBasisTransposed,        ///< [k, hidden]
+  kTableBasis              ///< [hidden, k]: other orthonormal columns
+};
+
+/// A parameter and where it lies in its group's flat order.
+struct ParameterSlot {
+  std::string name;  ///< Hugging Face's; what it has no name for: see layout.h
+  std::vector<std::int64_t> shape;
+  std::uint64_t group = 0;   ///< index into groups()
+  std::uint64_t offset = 0;  ///< first element
+  std::uint64_t count = 0;   ///< elements
+  Start start = Start::kNormal;
+  bool decays = true;  ///< whether weight decay applies
+  double rate = 1;     ///< of learning, relative to the optimizer's
+};
+
+/// The parameters that one reduce sums. groups()[0] belongs to this stage alone; a second one, if
+/// any, is the tied embedding that the first and the last stage share.
+struct ParameterGroup {
+  protocol::GroupIndex index;  ///< job-wide: the stage's index; stage_count for the tied embedding
+  std::uint64_t count = 0;     ///< elements
+};
+
+}  // namespace swarm::model

@@ -1,0 +1,404 @@
+#include "worker/model/llama/llama_stage.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "api/boundary.h"
+#include "worker/model/arithmetic/boundary.h"
+#include "worker/model/arithmetic/subspace.h"
+#include "worker/model/llama/tensor_memory.h"
+#include "worker/model/start/start.h"
+#include "worker/optim/fixed_point.h"
+
+namespace swarm::model {
+namespace {
+
+constexpr const char* kLessMemory =
+    "; pipeline.inFlightMax bounds how many microbatches a worker holds at once";
+
+/// Runs `body`; what libtorch throws becomes a Status.
+template <typename Body>
+auto Guarded(const char* what, Body body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return ResourceExhausted(std::string(what) + ": out of memory" + kLessMemory);
+  } catch (const c10::OutOfMemoryError& error) {
+    return ResourceExhausted(std::string(what) + ": " + error.what_without_backtrace() +
+                             kLessMemory);
+  } catch (const c10::Error& error) {
+    return Internal(std::string(what) + ": " + error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return Internal(std::string(what) + ": " + error.what());
+  }
+}
+
+std::string TaskText(const TaskKey& key) {
+  return "microbatch " + std::to_string(key.microbatch.value) + " of step " +
+         std::to_string(key.step.value) + " at stage " + std::to_string(key.stage.value);
+}
+
+/// These are settings of the whole process; the second may be set only once.
+void SetThreads(int threads) {
+  static std::once_flag once;
+  std::call_once(once, [] { at::set_num_interop_threads(1); });
+  at::set_num_threads(threads);
+}
+
+Result<at::Device> FindDevice(const std::string& name) {
+  try {
+    const at::Device device(name);
+    at::empty({1}, at::TensorOptions(device));
+    return device;
+  } catch (const c10::Error& error) {
+    return Unavailable("device " + name + ": " + error.what_without_backtrace());
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Stage>> Stage::Create(const StageOptions& options) {
+  if (options.microbatches < 1 || options.threads < 1) {
+    return InvalidArgument("stage: microbatches and threads must be positive");
+  }
+  Result<Layout> layout =
+      ComputeParameterLayout(options.config, options.stage, options.stage_count, options.boundary);
+  if (!layout.ok()) return layout.status();
+  Result<at::Device> device = FindDevice(options.device);
+  if (!device.ok()) return device.status();
+  return Guarded("stage", [&]() -> Result<std::unique_ptr<Stage>> {
+    SetThreads(options.threads);
+    KeepTensorMemory();
+    return std::unique_ptr<Stage>(
+        std::make_unique<LlamaStage>(options, std::move(*layout), *device));
+  });
+}
+
+LlamaStage::LlamaStage(const StageOptions& options, Layout layout, at::Device device)
+    : options_(options),
+      layout_(std::move(layout)),
+      device_(device),
+      activation_codec_(codec::MakeCodec(options.boundary, codec::Direction::kForward)),
+      gradient_codec_(codec::MakeCodec(options.boundary, codec::Direction::kBackward)),
+      lossy_(api::ForwardNumbers(options.boundary) != api::NumberCodec::kNone ||
+             api::BackwardNumbers(options.boundary) != api::NumberCodec::kNone),
+      rotary_(options.config.head_dim, options.config.rope_theta, device),
+      fixed_in_basis_(options.step_mode == api::StepMode::kDelayed ? 2 : 1),
+      parameters_(layout_, options, device),
+      gradients_(layout_, device, options.accumulation, options.microbatches) {}
+
+void LlamaStage::InitRandom(std::uint64_t seed) {
+  graphs_.clear();
+  scale_levels_.clear();
+  gradients_.Clear();
+  PrepareSubspace(seed);
+  parameters_.InitRandom(seed);
+}
+
+Status LlamaStage::Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer) {
+  graphs_.clear();
+  scale_levels_.clear();
+  gradients_.Clear();
+  return Guarded("load", [&] {
+    PrepareSubspace(options_.seed);
+    return parameters_.Load(tensors, version, optimizer);
+  });
+}
+
+void LlamaStage::PrepareSubspace(std::uint64_t seed) {
+  if (!layout_.constrained_embedding) return;
+  fixed_in_basis_.Clear();
+  const api::LlamaConfig& config = options_.config;
+  const auto rank = static_cast<std::int64_t>(options_.boundary.rank);
+  std::vector<float> basis = StartBasis(seed, config.hidden_size, rank);
+  std::vector<float> table = StartEmbedding(seed, config);
+  const auto width = static_cast<std::size_t>(config.hidden_size);
+  at::parallel_for(0, config.vocab_size, 64, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<float> coefficients(options_.boundary.rank);
+    for (auto id = static_cast<std::size_t>(begin); id < static_cast<std::size_t>(end); ++id) {
+      const std::span<float> row = std::span(table).subspan(id * width, width);
+      ProjectRow(row, basis, coefficients);
+      SubtractExpansion(coefficients, basis, row);
+    }
+  });
+  const auto to_device = [&](std::vector<float>& values, std::int64_t rows, std::int64_t columns) {
+    return at::from_blob(values.data(), {rows, columns}, at::kFloat).clone().to(device_);
+  };
+  subspace_ = {to_device(basis, config.hidden_size, rank),
+               to_device(table, config.vocab_size, config.hidden_size)};
+}
+
+Result<const Weights*> LlamaStage::FindWeights(Version version) const {
+  const Weights* weights = parameters_.Find(version);
+  if (weights != nullptr) return weights;
+  return NotFound("version " + std::to_string(version.value) + " of the weights; the newest is " +
+                  std::to_string(parameters_.version().value));
+}
+
+Result<at::Tensor> LlamaStage::TokenColumns(const TokenBatch& tokens, std::int64_t first,
+                                            std::int64_t count) const {
+  const std::int64_t rows = tokens.sequences;
+  const std::int64_t columns = tokens.tokens_per_sequence;
+  if (static_cast<std::int64_t>(tokens.ids.size()) != rows * columns) {
+    return InvalidArgument("tokens: " + std::to_string(tokens.ids.size()) + " ids for " +
+                           std::to_string(rows) + " sequences of " + std::to_string(columns));
+  }
+  at::Tensor ids = at::empty({rows, count}, at::kLong);
+  auto* out = ids.mutable_data_ptr<std::int64_t>();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = first; column < first + count; ++column) {
+      const std::int32_t id = tokens.ids[row * columns + column];
+      if (id < 0 || id >= options_.config.vocab_size) {
+        return InvalidArgument("tokens: id " + std::to_string(id) + " in a vocabulary of " +
+                               std::to_string(options_.config.vocab_size));
+      }
+      *out++ = id;
+    }
+  }
+  return ids.to(device_);
+}
+
+Subspace LlamaStage::SubspaceOf(const Weights& weights) const {
+  if (!layout_.basis) return subspace_;
+  return {weights.operands()[*layout_.basis].detach(), subspace_.fixed};
+}
+
+at::Tensor LlamaStage::EmbeddedTokens(const Weights& weights, const Pass& pass) const {
+  const at::Tensor& rows = pass.rows[layout_.embedding];
+  return layout_.constrained_embedding ? ExpandInSubspace(SubspaceOf(weights), pass.ids, rows)
+                                       : rows;
+}
+
+at::Tensor LlamaStage::SendAt(std::int64_t layer, const Weights& weights, const Pass& pass,
+                              const at::Tensor& x) const {
+  return Send(options_.boundary, weights.boundary(layer), SubspaceOf(weights),
+              {.fixed_in_basis = pass.fixed_in_basis}, options_.config.rms_norm_eps, x);
+}
+
+at::Tensor LlamaStage::ReceiveAt(std::int64_t layer, const Weights& weights, const Pass& pass,
+                                 const at::Tensor& z) const {
+  Anchors anchors{.ids = pass.ids};
+  if (layout_.basis && layer == layout_.last_boundary) {
+    return ReceiveAndObserve({weights.operands()[*layout_.basis], subspace_.fixed}, anchors, z);
+  }
+  const auto halves = layout_.boundaries.find(layer);
+  if (halves != layout_.boundaries.end() && halves->second.table) {
+    anchors.rows = pass.rows[*halves->second.table];
+  }
+  return Receive(options_.boundary, weights.boundary(layer), SubspaceOf(weights), anchors, z);
+}
+
+at::Tensor LlamaStage::RunLayers(const Weights& weights, const Pass& pass) {
+  const std::int64_t first = layout_.slice.first;
+  at::Tensor x = layout_.slice.embedding ? EmbeddedTokens(weights, pass)
+                                         : ReceiveAt(first, weights, pass, pass.input);
+  const at::Tensor basis = SubspaceOf(weights).basis;
+  for (std::size_t i = 0; i < layout_.layers.size(); ++i) {
+    const std::int64_t layer = first + static_cast<std::int64_t>(i);
+    if (i > 0 && layout_.boundaries.contains(layer)) {
+      at::Tensor z = SendAt(layer, weights, pass, x);
+      if (lossy_) z = Cross(z, *activation_codec_, *gradient_codec_);
+      x = ReceiveAt(layer, weights, pass, z);
+    }
+    x = DecoderLayer(options_.config, weights.layer(i),
+                     layout_.layers[i].constrained ? basis : at::Tensor(), rotary_, x);
+  }
+  return x;
+}
+
+at::Tensor LlamaStage::RunHead(const Weights& weights, const at::Tensor& x) const {
+  at::Tensor head = weights.operands()[layout_.head];
+  if (layout_.constrained_embedding && options_.config.tie_word_embeddings) {
+    const Subspace subspace = SubspaceOf(weights);
+    head = (subspace.fixed + Project(head.to(at::kFloat), subspace.basis)).to(head.scalar_type());
+  }
+  return HeadLogits(options_.config, weights.operands()[layout_.final_norm], head, x);
+}
+
+Result<LlamaStage::Pass> LlamaStage::OpenPass(const Weights& weights, const TokenBatch& tokens,
+                                              std::int64_t length, const Bytes& input) {
+  Pass pass;
+  if (!layout_.tables.empty() || layout_.constrained_embedding) {
+    ASSIGN_OR_RETURN(pass.ids, TokenColumns(tokens, 0, length));
+  }
+  for (const at::Tensor& table : weights.tables()) {
+    pass.rows.push_back(at::embedding(table, pass.ids));
+  }
+  if (layout_.basis && layout_.sends()) {
+    pass.fixed_in_basis = at::embedding(fixed_in_basis_.Of(SubspaceOf(weights)), pass.ids);
+  }
+  if (layout_.slice.embedding) return pass;
+  const std::int64_t width =
+      api::CoefficientsPerToken(options_.boundary, options_.config.hidden_size);
+  ASSIGN_OR_RETURN(pass.input,
+                   activation_codec_->Decode(input, {tokens.sequences, length, width}, device_));
+  return pass;
+}
+
+Result<ForwardResult> LlamaStage::Forward(const TaskKey& key, Version version,
+                                          const TokenBatch& tokens, const Bytes& input,
+                                          bool keep_graph) {
+  return Guarded("forward", [&] { return Execute(key, version, tokens, input, keep_graph); });
+}
+
+Result<ForwardResult> LlamaStage::Execute(const TaskKey& key, Version version,
+                                          const TokenBatch& tokens, const Bytes& input,
+                                          bool keep_graph) {
+  const Result<const Weights*> weights = FindWeights(version);
+  if (!weights.ok()) return weights.status();
+  if (keep_graph && (graphs_.contains(key) || gradients_.Waits(key))) {
+    return AlreadyExists("forward: " + TaskText(key) + " was executed already");
+  }
+  if (tokens.sequences < 1 || tokens.tokens_per_sequence < 2) {
+    return InvalidArgument("forward: a microbatch needs a sequence of at least two tokens");
+  }
+  Result<Pass> opened = OpenPass(**weights, tokens, tokens.tokens_per_sequence - 1, input);
+  if (!opened.ok()) return opened.status().WithContext("forward of " + TaskText(key));
+  Graph graph{.version = version, .pass = std::move(*opened)};
+  at::Tensor labels;
+  if (layout_.slice.head) {
+    Result<at::Tensor> ids = TokenColumns(tokens, 1, tokens.tokens_per_sequence - 1);
+    if (!ids.ok()) return ids.status();
+    labels = std::move(*ids);
+  }
+  const at::AutoGradMode mode(keep_graph);
+  for (at::Tensor& rows : graph.pass.rows) rows.set_requires_grad(keep_graph);
+  if (graph.pass.input.defined()) graph.pass.input.set_requires_grad(keep_graph);
+  graph.output = RunLayers(**weights, graph.pass);
+  ForwardResult result;
+  if (layout_.slice.head) {
+    graph.output = CrossEntropy(RunHead(**weights, graph.output), labels);
+    result.loss = graph.output.item<float>();
+  } else {
+    const std::int64_t end = layout_.slice.first + layout_.slice.count;
+    graph.output = SendAt(end, **weights, graph.pass, graph.output);
+    ASSIGN_OR_RETURN(result.boundary, activation_codec_->Encode(graph.output));
+  }
+  if (keep_graph) graphs_.emplace(key, std::move(graph));
+  return result;
+}
+
+Result<Bytes> LlamaStage::Backward(const TaskKey& key, const Bytes& gradient) {
+  return Guarded("backward", [&] { return Differentiate(key, gradient); });
+}
+
+Result<Bytes> LlamaStage::Differentiate(const TaskKey& key, const Bytes& gradient) {
+  const auto found = graphs_.find(key);
+  if (found == graphs_.end()) return NotFound("backward: no graph of " + TaskText(key));
+  at::Tensor output_gradient;
+  if (layout_.slice.head) {
+    output_gradient =
+        at::full_like(found->second.output, 1.0 / static_cast<double>(options_.microbatches));
+  } else {
+    Result<at::Tensor> decoded =
+        gradient_codec_->Decode(gradient, found->second.output.sizes(), device_);
+    if (!decoded.ok()) return decoded.status().WithContext("backward of " + TaskText(key));
+    output_gradient = std::move(*decoded);
+  }
+  // `output_gradient` may be memory that others read. Autograd adds to a gradient in place only
+  // where it holds the last reference: this function keeps one.
+  const Graph graph = std::move(graphs_.extract(found).mapped());
+  torch::autograd::variable_list inputs = parameters_.Find(graph.version)->operands();
+  const std::size_t operands = inputs.size();
+  inputs.insert(inputs.end(), graph.pass.rows.begin(), graph.pass.rows.end());
+  if (graph.pass.input.defined()) inputs.push_back(graph.pass.input);
+  torch::autograd::variable_list results =
+      torch::autograd::grad({graph.output}, inputs, {output_gradient}, /*retain_graph=*/{},
+                            /*create_graph=*/false, /*allow_unused=*/layout_.basis.has_value());
+  Bytes sent;
+  if (graph.pass.input.defined()) {
+    ASSIGN_OR_RETURN(sent, gradient_codec_->Encode(results.back()));
+    results.pop_back();
+  }
+  MicrobatchGradients gradients;
+  const auto rows = results.begin() + static_cast<std::ptrdiff_t>(operands);
+  for (auto row = rows; row != results.end(); ++row) gradients.rows.push_back(row->flatten(0, 1));
+  if (!gradients.rows.empty()) gradients.tokens = graph.pass.ids.flatten();
+  results.erase(rows, results.end());
+  gradients.operands = std::move(results);
+  gradients_.Put(key, std::move(gradients));
+  return sent;
+}
+
+std::vector<int> LlamaStage::ExponentsOf(Step step) const {
+  return exact() ? parameters_.Exponents(step, ScaleLevel(step)) : std::vector<int>();
+}
+
+Status LlamaStage::Fold(const TaskKey& key) {
+  return Guarded("fold", [&] { return gradients_.Fold(key, ExponentsOf(key.step)); });
+}
+
+Status LlamaStage::Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite) {
+  return Guarded("absorb", [&] { return gradients_.Absorb(step, group, elements, finite); });
+}
+
+void LlamaStage::Drop(const TaskKey& key) {
+  graphs_.erase(key);
+  gradients_.Drop(key);
+}
+
+GradientSum LlamaStage::Accumulator(Step step, std::uint64_t group) {
+  return gradients_.Sum(step, group, ExponentsOf(step));
+}
+
+Status LlamaStage::SetScaleLevel(Step step, unsigned level) {
+  if (level > (exact() ? optim::kScaleLevelMax : 0)) {
+    return InvalidArgument("scale level " + std::to_string(level) + ": the highest is " +
+                           std::to_string(exact() ? optim::kScaleLevelMax : 0));
+  }
+  gradients_.ClearSums(step);
+  if (level == 0) {
+    scale_levels_.erase(step);
+  } else {
+    scale_levels_[step] = level;
+  }
+  return {};
+}
+
+unsigned LlamaStage::ScaleLevel(Step step) const {
+  const auto found = scale_levels_.find(step);
+  return found == scale_levels_.end() ? 0 : found->second;
+}
+
+void LlamaStage::ReleaseStep(Step step) {
+  std::erase_if(graphs_, [&](const auto& entry) { return entry.first.step == step; });
+  gradients_.Release(step);
+  scale_levels_.erase(step);
+}
+
+Status LlamaStage::Apply(std::span<const Bytes> sums, double clip, double learning_rate,
+                         bool skip) {
+  return Guarded("apply", [&]() -> Status {
+    const unsigned level = ScaleLevel(Step(version().value));
+    Status status = parameters_.Apply(sums, {clip, learning_rate, skip, level});
+    // The weights that a graph refers to are overwritten when its version goes.
+    std::erase_if(graphs_, [&](const auto& entry) {
+      return parameters_.Find(entry.second.version) == nullptr;
+    });
+    return status;
+  });
+}
+
+Result<Bytes> LlamaStage::Logits(Version version, const TokenBatch& tokens) {
+  if (!layout_.slice.embedding || !layout_.slice.head) {
+    return FailedPrecondition("logits: this stage is a part of the model only");
+  }
+  return Guarded("logits", [&]() -> Result<Bytes> {
+    const at::NoGradGuard no_gradients;
+    const Result<const Weights*> weights = FindWeights(version);
+    if (!weights.ok()) return weights.status();
+    if (tokens.ids.empty()) return InvalidArgument("logits: no tokens");
+    ASSIGN_OR_RETURN(const Pass pass,
+                     OpenPass(**weights, tokens, tokens.tokens_per_sequence, Bytes()));
+    const at::Tensor x = RunLayers(**weights, pass);
+    return codec::MakeCodec({}, codec::Direction::kForward)->Encode(RunHead(**weights, x));
+  });
+}
+
+}  // namespace swarm::model

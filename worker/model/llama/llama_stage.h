@@ -1,0 +1,104 @@
+// The Stage that computes with libtorch.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "worker/codec/codec.h"
+#include "worker/model/arithmetic/llama.h"
+#include "worker/model/layout/layout.h"
+#include "worker/model/llama/gradient_store.h"
+#include "worker/model/llama/parameter_store.h"
+#include "worker/model/stage.h"
+
+namespace swarm::model {
+
+class LlamaStage final : public Stage {
+ public:
+  LlamaStage(const StageOptions& options, Layout layout, at::Device device);
+
+  const std::vector<ParameterSlot>& parameters() const override { return layout_.slots; }
+  const std::vector<ParameterGroup>& groups() const override { return layout_.groups; }
+  Version version() const override { return parameters_.version(); }
+
+  void InitRandom(std::uint64_t seed) override;
+  Status Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer) override;
+  std::vector<checkpoint::NamedTensor> Snapshot() const override { return parameters_.Snapshot(); }
+  Digest StateDigest() const override { return parameters_.StateDigest(); }
+
+  Result<ForwardResult> Forward(const TaskKey& key, Version version, const TokenBatch& tokens,
+                                const Bytes& input, bool keep_graph) override;
+  Result<Bytes> Backward(const TaskKey& key, const Bytes& gradient) override;
+  Status Fold(const TaskKey& key) override;
+  bool Fits(const TaskKey& key) override { return gradients_.Fits(key, ExponentsOf(key.step)); }
+  Status Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite) override;
+  void Drop(const TaskKey& key) override;
+
+  GradientSum Accumulator(Step step, std::uint64_t group) override;
+  Status SetScaleLevel(Step step, unsigned level) override;
+  unsigned ScaleLevel(Step step) const override;
+  void ReleaseStep(Step step) override;
+
+  Status Apply(std::span<const Bytes> sums, double clip, double learning_rate, bool skip) override;
+  Result<Bytes> Logits(Version version, const TokenBatch& tokens) override;
+
+ private:
+  /// What the layers of a microbatch begin with. `rows` and `input` are leaves.
+  struct Pass {
+    at::Tensor ids;                ///< [B, L] int64; undefined where the stage needs none
+    std::vector<at::Tensor> rows;  ///< [B, L, n] of Layout::tables
+    at::Tensor fixed_in_basis;     ///< Subspace that turns, on stages that send: (F U)[ids]
+    at::Tensor input;              ///< what has arrived; undefined on stage 0
+  };
+  /// What a microbatch's forward leaves for its backward.
+  struct Graph {
+    Version version;
+    Pass pass;
+    at::Tensor output;  ///< what is sent, or on the last stage the loss
+  };
+
+  Result<const Weights*> FindWeights(Version version) const;
+  bool exact() const { return options_.accumulation == api::Accumulation::kExact; }
+  /// The exponents of a step's accumulators, one a parameter; none without kExact.
+  std::vector<int> ExponentsOf(Step step) const;
+  /// The columns [first, first + count) of a batch, int64 [B, count] on the device. Errors:
+  /// kInvalidArgument (a wrong number of ids, an id outside the vocabulary).
+  Result<at::Tensor> TokenColumns(const TokenBatch& tokens, std::int64_t first,
+                                  std::int64_t count) const;
+  Result<Pass> OpenPass(const Weights& weights, const TokenBatch& tokens, std::int64_t length,
+                        const Bytes& input);
+  /// The bodies of Forward and Backward; what libtorch throws passes through.
+  Result<ForwardResult> Execute(const TaskKey& key, Version version, const TokenBatch& tokens,
+                                const Bytes& input, bool keep_graph);
+  Result<Bytes> Differentiate(const TaskKey& key, const Bytes& gradient);
+  /// x behind the last layer of the stage.
+  at::Tensor RunLayers(const Weights& weights, const Pass& pass);
+  at::Tensor RunHead(const Weights& weights, const at::Tensor& x) const;
+  at::Tensor EmbeddedTokens(const Weights& weights, const Pass& pass) const;
+  /// The halves of the boundary before a decoder layer.
+  at::Tensor SendAt(std::int64_t layer, const Weights& weights, const Pass& pass,
+                    const at::Tensor& x) const;
+  at::Tensor ReceiveAt(std::int64_t layer, const Weights& weights, const Pass& pass,
+                       const at::Tensor& z) const;
+  /// What is fixed of Subspace, with the basis of these weights.
+  Subspace SubspaceOf(const Weights& weights) const;
+  void PrepareSubspace(std::uint64_t seed);
+
+  const StageOptions options_;
+  const Layout layout_;
+  const at::Device device_;
+  const std::unique_ptr<codec::Codec> activation_codec_, gradient_codec_;
+  const bool lossy_;  ///< whether crossing a boundary changes numbers
+  RotaryEmbedding rotary_;
+  Subspace subspace_;  ///< as it was at the start of the job
+  FixedInBasis fixed_in_basis_;
+  ParameterStore parameters_;
+  GradientStore gradients_;
+  std::map<TaskKey, Graph> graphs_;
+  std::map<Step, unsigned> scale_levels_;  ///< those that are not 0
+};
+
+}  // namespace swarm::model

@@ -1,0 +1,417 @@
+#include "worker/model/llama/parameter_store.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "worker/checkpoint/pieces.h"
+#include "worker/model/arithmetic/subspace.h"
+#include "worker/model/start/start.h"
+#include "worker/optim/fixed_point.h"
+#include "worker/optim/update.h"
+
+namespace swarm::model {
+namespace {
+
+constexpr std::uint64_t kUpdateGrain = 1
+                                       << 16;  ///< elements of an elementwise update a thread takes
+
+std::string ShapeText(const std::vector<std::int64_t>& shape) {
+  std::string text = "[";
+  for (const std::int64_t size : shape)
+    text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  return text + "]";
+}
+
+/// The single number of an int64 scalar. Errors: kNotFound; kInvalidArgument.
+Result<std::int64_t> ReadNumber(const checkpoint::TensorLookup& tensors, const std::string& name) {
+  Result<checkpoint::NamedTensor> tensor = tensors(name);
+  if (!tensor.ok()) return tensor.status().WithContext(name);
+  std::int64_t number = 0;
+  if (tensor->type != checkpoint::ElementType::kI64 || tensor->data.size() != sizeof number) {
+    return InvalidArgument(name + ": expected one int64");
+  }
+  std::memcpy(&number, tensor->data.data(), sizeof number);
+  return number;
+}
+
+/// A part of a reduced sum.
+template <typename T>
+std::span<const T> PartOf(const Bytes& sum, std::uint64_t offset, std::uint64_t count) {
+  return {reinterpret_cast<const T*>(sum.data()) + offset, count};
+}
+
+std::span<float> PartOf(std::span<float> group, const ParameterSlot& slot) {
+  return group.subspan(slot.offset, slot.count);
+}
+
+/// Reads the tensor `name`, of the slot's shape and any floating-point type, into `to`.
+Status ReadTensor(const checkpoint::TensorLookup& tensors, const std::string& name,
+                  const ParameterSlot& slot, std::span<float> to) {
+  Result<checkpoint::NamedTensor> tensor = tensors(name);
+  if (!tensor.ok()) return tensor.status().WithContext(name);
+  if (tensor->shape != slot.shape) {
+    return InvalidArgument(name + ": expected shape " + ShapeText(slot.shape) + ", found " +
+                           ShapeText(tensor->shape));
+  }
+  tensor = checkpoint::ConvertToFloat32(*tensor);
+  if (!tensor.ok()) return tensor.status();
+  std::memcpy(to.data(), tensor->data.data(), to.size_bytes());
+  return {};
+}
+
+using Turn = void (*)(std::span<float>, std::span<const double>, std::size_t, Entries);
+
+/// How a parameter is taken along when the basis is turned; null for one that is not in it.
+Turn TurnOf(const ParameterSlot& slot) {
+  if (slot.start == Start::kSpread) return TurnColumns;
+  return slot.start == Start::kEmbeddingInBasis ? TurnRows : nullptr;
+}
+
+/// Likewise for what is summed of it in a step. Of the basis that is M U, whose rows are in U.
+Turn TurnOfSum(const ParameterSlot& slot) {
+  return slot.name == kBasisName ? TurnRows : TurnOf(slot);
+}
+
+}  // namespace
+
+ParameterStore::ParameterStore(const Layout& layout, const StageOptions& options, at::Device device)
+    : layout_(layout),
+      accumulation_(options.accumulation),
+      microbatches_(options.microbatches),
+      contribution_bits_(optim::ContributionBits(options.microbatches)),
+      optimizer_(options.optimizer),
+      config_(options.config),
+      boundary_(options.boundary) {
+  const std::size_t versions = options.step_mode == api::StepMode::kDelayed ? 2 : 1;
+  for (std::size_t i = 0; i < versions; ++i) {
+    buffers_.push_back(std::make_unique<Weights>(layout, options.precision, device));
+  }
+  for (const ParameterGroup& group : layout.groups) {
+    first_moments_.emplace_back(group.count, 0.0F);
+    second_moments_.emplace_back(group.count, 0.0F);
+  }
+}
+
+const Weights* ParameterStore::Find(Version version) const {
+  if (newest_held_ && version == version_) return &newest();
+  if (previous_held_ && version.Next() == version_) return &previous();
+  return nullptr;
+}
+
+void ParameterStore::Reset(Version version) {
+  version_ = version;
+  newest_held_ = false;
+  previous_held_ = false;
+  updates_ = 0;
+  for (auto& moments : first_moments_) std::ranges::fill(moments, 0.0F);
+  for (auto& moments : second_moments_) std::ranges::fill(moments, 0.0F);
+  if (!exact()) return;
+  scales_.clear();
+  for (const ParameterSlot& slot : layout_.slots) {
+    scales_.push_back(slot.name == kBasisName ? optim::StartExponentOfSquares(microbatches_)
+                                              : optim::StartExponent(contribution_bits_));
+  }
+  previous_scales_ = scales_;
+}
+
+void ParameterStore::InitRandom(std::uint64_t seed) {
+  Reset(Version(0));
+  const auto fill = [&](const ParameterSlot& slot) {
+    FillStart(seed, config_, slot, PartOf(newest().group(slot.group), slot));
+  };
+  at::parallel_for(0, static_cast<std::int64_t>(layout_.slots.size()), 1,
+                   [&](std::int64_t begin, std::int64_t end) {
+                     for (std::int64_t i = begin; i < end; ++i) fill(layout_.slots[i]);
+                   });
+  newest().Refresh();
+  newest_held_ = true;
+}
+
+Status ParameterStore::Load(const checkpoint::TensorLookup& tensors, Version version,
+                            bool optimizer) {
+  Reset(version);
+  Status status = LoadTensors(tensors, optimizer);
+  newest_held_ = status.ok();
+  return status;
+}
+
+Status ParameterStore::LoadTensors(const checkpoint::TensorLookup& tensors, bool optimizer) {
+  const auto load = [&](const std::string& prefix, Weights& weights) {
+    for (const ParameterSlot& slot : layout_.slots) {
+      Status status =
+          ReadTensor(tensors, prefix + slot.name, slot, PartOf(weights.group(slot.group), slot));
+      if (!status.ok()) return status;
+    }
+    weights.Refresh();
+    return Status();
+  };
+  if (Status status = load("", newest()); !status.ok() || !optimizer) return status;
+  if (Status status = LoadOptimizer(tensors); !status.ok()) return status;
+  if (buffers_.size() < 2 || version_ == Version(0)) return {};
+  Status status = load("previous.", *buffers_[1 - newest_]);
+  previous_held_ = status.ok();
+  return status;
+}
+
+Status ParameterStore::LoadOptimizer(const checkpoint::TensorLookup& tensors) {
+  for (const ParameterSlot& slot : layout_.slots) {
+    Status status = ReadTensor(tensors, "optimizer.exp_avg." + slot.name, slot,
+                               PartOf(first_moments_[slot.group], slot));
+    if (!status.ok()) return status;
+    status = ReadTensor(tensors, "optimizer.exp_avg_sq." + slot.name, slot,
+                        PartOf(second_moments_[slot.group], slot));
+    if (!status.ok()) return status;
+
+    const std::string name = "optimizer.step." + slot.name;
+    const Result<std::int64_t> updates = ReadNumber(tensors, name);
+    if (!updates.ok()) return updates.status();
+    if (*updates < 0 || (&slot != &layout_.slots.front() && *updates != updates_)) {
+      return InvalidArgument(name + " is " + std::to_string(*updates) + ", other tensors' is " +
+                             std::to_string(updates_) + ": not the state of one moment");
+    }
+    updates_ = *updates;
+  }
+  return exact() ? LoadScales(tensors) : Status();
+}
+
+Status ParameterStore::LoadScales(const checkpoint::TensorLookup& tensors) {
+  const auto load = [&](const std::string& name, std::int64_t& scale) {
+    const Result<std::int64_t> number = ReadNumber(tensors, name);
+    if (number.ok()) scale = optim::ClampExponent(contribution_bits_, *number);
+    // A state that was made with float sums has none: the start exponents stay.
+    return number.status().code() == StatusCode::kNotFound ? Status() : number.status();
+  };
+  for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
+    const std::string& name = layout_.slots[i].name;
+    RETURN_IF_ERROR(load("optimizer.scale." + name, scales_[i]));
+    if (buffers_.size() > 1) {
+      RETURN_IF_ERROR(load("optimizer.previous_scale." + name, previous_scales_[i]));
+    }
+  }
+  return {};
+}
+
+std::vector<ParameterStore::Entry> ParameterStore::Entries() const {
+  std::vector<Entry> entries;
+  const auto add = [&](const std::string& prefix, const ParameterSlot& slot, const float* group) {
+    entries.push_back({prefix + slot.name, checkpoint::ElementType::kF32, slot.shape,
+                       group + slot.offset, slot.count * sizeof(float)});
+  };
+  for (const ParameterSlot& slot : layout_.slots) {
+    add("", slot, newest().group(slot.group).data());
+    add("optimizer.exp_avg.", slot, first_moments_[slot.group].data());
+    add("optimizer.exp_avg_sq.", slot, second_moments_[slot.group].data());
+    entries.push_back({"optimizer.step." + slot.name,
+                       checkpoint::ElementType::kI64,
+                       {},
+                       &updates_,
+                       sizeof updates_});
+    if (previous_held_) add("previous.", slot, previous().group(slot.group).data());
+    if (!exact()) continue;
+    const std::size_t index = static_cast<std::size_t>(&slot - layout_.slots.data());
+    const auto add_scale = [&](const std::string& prefix, const std::int64_t& scale) {
+      entries.push_back(
+          {prefix + slot.name, checkpoint::ElementType::kI64, {}, &scale, sizeof scale});
+    };
+    add_scale("optimizer.scale.", scales_[index]);
+    if (previous_held_) add_scale("optimizer.previous_scale.", previous_scales_[index]);
+  }
+  std::ranges::sort(entries, {}, &Entry::name);
+  return entries;
+}
+
+std::vector<checkpoint::NamedTensor> ParameterStore::Snapshot() const {
+  std::vector<checkpoint::NamedTensor> tensors;
+  for (Entry& entry : Entries()) {
+    tensors.push_back({std::move(entry.name), entry.type, std::move(entry.shape),
+                       Bytes::Copy(entry.data, entry.bytes)});
+  }
+  return tensors;
+}
+
+Digest ParameterStore::StateDigest() const {
+  std::vector<checkpoint::NamedTensor> tensors;
+  for (Entry& entry : Entries()) {
+    tensors.push_back({std::move(entry.name), entry.type, std::move(entry.shape),
+                       Bytes::Wrap(entry.data, entry.bytes, nullptr)});
+  }
+  const auto pieced = checkpoint::CutState(tensors, [](std::size_t count, const auto& body) {
+    at::parallel_for(0, static_cast<std::int64_t>(count), 1,
+                     [&](std::int64_t begin, std::int64_t end) {
+                       for (std::int64_t i = begin; i < end; ++i) body(i);
+                     });
+  });
+  SWARM_CHECK(pieced.ok(), pieced.status().message());
+  return pieced->digest();
+}
+
+std::vector<int> ParameterStore::Exponents(Step step, unsigned level) const {
+  const bool delayed = buffers_.size() > 1;
+  const Version read(delayed && step.value > 0 ? step.value - 1 : step.value);
+  SWARM_CHECK(read == version_ || (previous_held_ && read.Next() == version_),
+              "exponents of step " + std::to_string(step.value) + " at version " +
+                  std::to_string(version_.value));
+  std::vector<int> exponents;
+  for (const std::int64_t scale : read == version_ ? scales_ : previous_scales_) {
+    exponents.push_back(optim::LowerExponent(contribution_bits_, static_cast<int>(scale), level));
+  }
+  return exponents;
+}
+
+Status ParameterStore::Apply(std::span<const Bytes> sums, const ApplyOptions& options) {
+  if (!newest_held_) return FailedPrecondition("apply: this stage has no weights; load some");
+  const std::uint64_t element = exact() ? sizeof(std::int64_t) : sizeof(float);
+  const bool fits = std::ranges::equal(sums, layout_.groups, {}, &Bytes::size,
+                                       [&](const auto& group) { return group.count * element; });
+  if (!fits && !options.skip)
+    return InvalidArgument("apply: the sums are not those of this stage's groups");
+
+  const bool delayed = buffers_.size() > 1;
+  const std::size_t target = delayed ? 1 - newest_ : newest_;
+  if (!options.skip) {
+    ++updates_;
+    Update(sums, options, *buffers_[target]);
+    const auto updates = static_cast<std::uint64_t>(updates_);
+    if (layout_.basis && updates % boundary_.refreshSteps == 0) TurnBasisOf(*buffers_[target]);
+  } else {
+    if (delayed) {
+      for (std::size_t i = 0; i < layout_.groups.size(); ++i) {
+        std::ranges::copy(std::as_const(newest()).group(i), buffers_[target]->group(i).begin());
+      }
+    }
+    previous_scales_ = scales_;
+  }
+  buffers_[target]->Refresh();
+  newest_ = target;
+  previous_held_ = delayed;
+  version_ = version_.Next();
+  return {};
+}
+
+/// A part of a parameter that is updated at once.
+struct ParameterStore::Piece {
+  std::size_t slot;
+  std::uint64_t offset, count;
+  int magnitude_bits = 0;  ///< of the sum, kExact
+};
+
+std::vector<double> ParameterStore::OverlapSinceRead() const {
+  if (!layout_.basis || !previous_held_) return {};
+  const Operand& operand = layout_.operands[*layout_.basis];
+  const std::span<const float> read = previous().group(operand.group);
+  const std::span<const float> now = newest().group(operand.group);
+  if (std::ranges::equal(read, now)) return {};
+  return Overlap(read, now, static_cast<std::size_t>(operand.shape[0]),
+                 static_cast<std::size_t>(operand.shape[1]));
+}
+
+void ParameterStore::Update(std::span<const Bytes> sums, const ApplyOptions& options, Weights& to) {
+  // Before anything is written: `to` may be the version that the step has read.
+  const std::vector<double> overlap = OverlapSinceRead();
+  const std::size_t rank = overlap.empty() ? 0 : boundary_.rank;
+  const bool whole = !overlap.empty() || optimizer_.type == api::OptimizerType::kLAMB;
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
+    const ParameterSlot& slot = layout_.slots[i];
+    const std::uint64_t grain = whole ? slot.count : kUpdateGrain;
+    for (std::uint64_t begin = 0; begin < slot.count; begin += grain) {
+      pieces.push_back({i, slot.offset + begin, std::min(grain, slot.count - begin)});
+    }
+  }
+  const std::vector<int> exponents =
+      exact() ? Exponents(Step(version_.value), options.scale_level) : std::vector<int>();
+  at::parallel_for(
+      0, static_cast<std::int64_t>(pieces.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+        std::vector<float> floats;
+        for (std::int64_t i = begin; i < end; ++i) {
+          Piece& piece = pieces[static_cast<std::size_t>(i)];
+          const ParameterSlot& slot = layout_.slots[piece.slot];
+          const Bytes& sum = sums[slot.group];
+          const Turn turn = overlap.empty() ? nullptr : TurnOfSum(slot);
+          if (exact()) {
+            const auto part = PartOf<std::int64_t>(sum, piece.offset, piece.count);
+            piece.magnitude_bits = optim::MagnitudeBits(part);
+            floats.resize(piece.count);
+            optim::Dequantize(part, exponents[piece.slot], piece.magnitude_bits, floats);
+          } else {
+            const auto part = PartOf<float>(sum, piece.offset, piece.count);
+            if (turn == nullptr) {
+              UpdatePiece(piece, part, options, to);
+              continue;
+            }
+            floats.assign(part.begin(), part.end());
+          }
+          if (turn != nullptr) turn(floats, overlap, rank, Entries::kAsTheyAre);
+          UpdatePiece(piece, floats, options, to);
+        }
+      });
+  if (exact()) AdvanceScales(pieces, exponents);
+}
+
+void ParameterStore::UpdatePiece(const Piece& piece, std::span<const float> gradient,
+                                 const ApplyOptions& options, Weights& to) {
+  const ParameterSlot& slot = layout_.slots[piece.slot];
+  if (slot.name == kBasisName) return GatherPiece(piece, gradient, to);
+  const std::uint64_t group = slot.group;
+  const optim::UpdateOptions update{options.learning_rate * slot.rate,
+                                    optimizer_.beta1,
+                                    optimizer_.beta2,
+                                    optimizer_.epsilon,
+                                    slot.decays ? optimizer_.weightDecay : 0,
+                                    options.clip,
+                                    static_cast<std::uint64_t>(updates_),
+                                    /*by_norm=*/slot.start != Start::kZeros};
+  const optim::UpdateSpans spans{
+      std::as_const(newest()).group(group).subspan(piece.offset, piece.count), gradient,
+      std::span(first_moments_[group]).subspan(piece.offset, piece.count),
+      std::span(second_moments_[group]).subspan(piece.offset, piece.count),
+      to.group(group).subspan(piece.offset, piece.count)};
+  optimizer_.type == api::OptimizerType::kLAMB ? optim::UpdateLamb(update, spans)
+                                               : optim::UpdateAdamW(update, spans);
+}
+
+void ParameterStore::GatherPiece(const Piece& piece, std::span<const float> statistic,
+                                 Weights& to) {
+  const std::uint64_t group = layout_.slots[piece.slot].group;
+  const auto gathered = std::span(first_moments_[group]).subspan(piece.offset, piece.count);
+  for (std::size_t i = 0; i < gathered.size(); ++i) gathered[i] += statistic[i];
+  if (&to == &newest()) return;
+  std::ranges::copy(std::as_const(newest()).group(group).subspan(piece.offset, piece.count),
+                    to.group(group).subspan(piece.offset, piece.count).begin());
+}
+
+void ParameterStore::TurnBasisOf(Weights& to) {
+  const Operand& operand = layout_.operands[*layout_.basis];
+  const auto rows = static_cast<std::size_t>(operand.shape[0]);
+  const auto rank = static_cast<std::size_t>(operand.shape[1]);
+  const std::span<float> basis = to.group(operand.group);
+  std::vector<float>& gathered = first_moments_[operand.group];
+  const std::vector<float> turned = TurnBasis(basis, gathered, boundary_.refreshRate, rows, rank);
+  const std::vector<double> overlap = Overlap(basis, turned, rows, rank);
+  for (const ParameterSlot& slot : layout_.slots) {
+    const Turn turn = TurnOf(slot);
+    if (turn == nullptr) continue;
+    turn(PartOf(to.group(slot.group), slot), overlap, rank, Entries::kAsTheyAre);
+    turn(PartOf(first_moments_[slot.group], slot), overlap, rank, Entries::kAsTheyAre);
+    turn(PartOf(second_moments_[slot.group], slot), overlap, rank, Entries::kSquared);
+  }
+  std::ranges::copy(turned, basis.begin());
+  std::ranges::fill(gathered, 0.0F);
+}
+
+void ParameterStore::AdvanceScales(std::span<const Piece> pieces,
+                                   const std::vector<int>& exponents) {
+  std::vector<int> magnitude_bits(layout_.slots.size());
+  for (const Piece& piece : pieces) {
+    magnitude_bits[piece.slot] = std::max(magnitude_bits[piece.slot], piece.magnitude_bits);
+  }
+  previous_scales_ = scales_;
+  for (std::size_t i = 0; i < scales_.size(); ++i) {
+    if (magnitude_bits[i] == 0) continue;  // a gradient of zeros says nothing about the next
+    scales_[i] = optim::NextExponent(contribution_bits_, exponents[i], magnitude_bits[i]);
+  }
+}
+
+}  // namespace swarm::model

@@ -1,0 +1,102 @@
+// The durable state of a stage: the versions of its weights that rule 10 of docs/protocol.md keeps,
+// and its optimizer. Lives in host memory; the computation's copies are Weights' concern.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "worker/model/layout/layout.h"
+#include "worker/model/llama/weights.h"
+#include "worker/model/stage.h"
+
+namespace swarm::model {
+
+/// What a commit says beside the gradients.
+struct ApplyOptions {
+  double clip = 1;
+  double learning_rate = 0;
+  bool skip = false;
+  unsigned scale_level = 0;  ///< at which the sums were taken
+};
+
+class ParameterStore {
+ public:
+  /// No version is held yet. `layout` must outlive this.
+  ParameterStore(const Layout& layout, const StageOptions& options, at::Device device);
+
+  Version version() const { return version_; }
+  /// The weights of a version that is held, else nullptr. In Delayed mode those are the newest and,
+  /// once there was an update, the one before.
+  const Weights* Find(Version version) const;
+
+  /// The contracts of Stage's functions of the same names.
+  void InitRandom(std::uint64_t seed);
+  Status Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer);
+  std::vector<checkpoint::NamedTensor> Snapshot() const;
+  Digest StateDigest() const;
+  Status Apply(std::span<const Bytes> sums, const ApplyOptions& options);
+
+  /// With Accumulation::kExact, the exponents of a step at a scale level, one for each of
+  /// Layout::slots: those of the version that the step reads, lowered. Requires: that version is
+  /// held.
+  std::vector<int> Exponents(Step step, unsigned level) const;
+
+ private:
+  /// A tensor of the state where it lies.
+  struct Entry {
+    std::string name;
+    checkpoint::ElementType type;
+    std::vector<std::int64_t> shape;
+    const void* data;
+    std::size_t bytes;
+  };
+  std::vector<Entry> Entries() const;
+  struct Piece;
+  Weights& newest() { return *buffers_[newest_]; }
+  const Weights& newest() const { return *buffers_[newest_]; }
+  const Weights& previous() const { return *buffers_[1 - newest_]; }
+  void Reset(Version version);
+  Status LoadTensors(const checkpoint::TensorLookup& tensors, bool optimizer);
+  Status LoadOptimizer(const checkpoint::TensorLookup& tensors);
+  Status LoadScales(const checkpoint::TensorLookup& tensors);
+  /// What takes coefficients in the basis of the version that this step has read to those in the
+  /// newest one's (Overlap of subspace.h); empty where it is the same. It is not in Delayed mode
+  /// after a turn: then the sums are of a basis that there is no more.
+  std::vector<double> OverlapSinceRead() const;
+  void Update(std::span<const Bytes> sums, const ApplyOptions& options, Weights& to);
+  void UpdatePiece(const Piece& piece, std::span<const float> gradient, const ApplyOptions& options,
+                   Weights& to);
+  /// Gathers the statistic of the basis; it stays as it is until TurnBasisOf.
+  void GatherPiece(const Piece& piece, std::span<const float> statistic, Weights& to);
+  /// Turns the basis by what was gathered, and with it all that is in its coefficients.
+  void TurnBasisOf(Weights& to);
+  /// The exponents that belong to the next version, from the sums that make it.
+  void AdvanceScales(std::span<const Piece> pieces, const std::vector<int>& exponents);
+  bool exact() const { return accumulation_ == api::Accumulation::kExact; }
+
+  const Layout& layout_;
+  const api::Accumulation accumulation_;
+  const std::uint64_t microbatches_;
+  const int contribution_bits_;
+  api::Optimizer optimizer_;
+  const api::LlamaConfig config_;
+  const api::Boundary boundary_;
+  std::vector<std::unique_ptr<Weights>> buffers_;  ///< one; two in Delayed mode
+  std::size_t newest_ = 0;
+  bool newest_held_ = false;  ///< there are weights: initial ones, or a load succeeded
+  bool previous_held_ = false;
+  Version version_;
+  std::vector<std::vector<float>> first_moments_;  ///< one a group
+  std::vector<std::vector<float>> second_moments_;
+  /// kExact: the exponents that belong to the newest version, and those of the one before.
+  std::vector<std::int64_t> scales_, previous_scales_;
+  std::int64_t updates_ =
+      0;  ///< without the skipped ones: the optimizer's bias correction counts them
+};
+
+}  // namespace swarm::model

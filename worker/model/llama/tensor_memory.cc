@@ -1,0 +1,107 @@
+#include "worker/model/llama/tensor_memory.h"
+
+#include <c10/core/CPUAllocator.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+#include <vector>
+
+namespace swarm::model {
+namespace {
+
+constexpr std::size_t kAlignment = 64;                   ///< of tensors; as libtorch has it
+constexpr std::size_t kKeptMin = std::size_t{64} << 10;  ///< malloc serves smaller ones well
+
+/// Stands before the memory of every tensor.
+struct alignas(kAlignment) Block {
+  std::size_t size;  ///< of the memory after it
+};
+
+/// Sizes with three bits after the leading one, so that few distinct ones are kept; wastes < 1/8.
+std::size_t RoundUp(std::size_t size) {
+  if (size < kKeptMin) return size;
+  const std::size_t grain = std::bit_floor(size) / 8;
+  return (size + grain - 1) / grain * grain;
+}
+
+Block* FreshBlock(std::size_t size) {
+  const std::size_t bytes = (size + sizeof(Block) + kAlignment - 1) / kAlignment * kAlignment;
+  void* memory = std::aligned_alloc(kAlignment, bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return new (memory) Block{size};
+}
+
+class TensorMemory final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t size) override {
+    void* memory = size == 0 ? nullptr : Take(RoundUp(size)) + 1;
+    return {memory, memory, &Delete, at::Device(at::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &Delete; }
+  void copy_data(void* to, const void* from, std::size_t size) const override {
+    std::memcpy(to, from, size);
+  }
+
+  static TensorMemory& Instance() {
+    static auto* memory =
+        new TensorMemory;  // never destroyed: tensors may outlive any order of ends
+    return *memory;
+  }
+
+ private:
+  static void Delete(void* memory) {
+    if (memory != nullptr) Instance().Return(static_cast<Block*>(memory) - 1);
+  }
+
+  Block* Take(std::size_t size) {
+    if (size < kKeptMin) return FreshBlock(size);
+    {
+      const std::lock_guard lock(mutex_);
+      used_ += size;
+      used_peak_ = std::max(used_peak_, used_);
+      std::vector<Block*>& kept = kept_[size];
+      if (!kept.empty()) {
+        Block* block = kept.back();
+        kept.pop_back();
+        kept_bytes_ -= size;
+        return block;
+      }
+    }
+    return FreshBlock(size);
+  }
+
+  void Return(Block* block) {
+    if (block->size < kKeptMin) return std::free(block);
+    const std::lock_guard lock(mutex_);
+    used_ -= block->size;
+    // Sizes that are no longer asked for have filled the store: begin anew.
+    if (kept_bytes_ + block->size > used_peak_) FreeKept();
+    kept_[block->size].push_back(block);
+    kept_bytes_ += block->size;
+  }
+
+  void FreeKept() {
+    for (auto& [size, blocks] : kept_) {
+      for (Block* block : blocks) std::free(block);
+    }
+    kept_.clear();
+    kept_bytes_ = 0;
+  }
+
+  std::mutex mutex_;
+  std::map<std::size_t, std::vector<Block*>> kept_;  ///< by size
+  std::size_t kept_bytes_ = 0;
+  std::size_t used_ = 0;
+  std::size_t used_peak_ = 0;
+};
+
+}  // namespace
+
+void KeepTensorMemory() { c10::SetCPUAllocator(&TensorMemory::Instance(), /*priority=*/1); }
+
+}  // namespace swarm::model

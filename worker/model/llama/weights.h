@@ -1,0 +1,47 @@
+// The weights of one version of a stage: master copies in flat float32 host memory, and the
+// operands that the computation uses, which are views of them wherever type and device allow it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <span>
+#include <vector>
+
+#include "api/swarmjob.h"
+#include "worker/model/arithmetic/boundary.h"
+#include "worker/model/arithmetic/llama.h"
+#include "worker/model/layout/layout.h"
+
+namespace swarm::model {
+
+class Weights {
+ public:
+  /// Zeros. `layout` must outlive this.
+  Weights(const Layout& layout, api::Precision precision, at::Device device);
+
+  /// The master copy of a group. After writing: Refresh().
+  std::span<float> group(std::uint64_t index);
+  std::span<const float> group(std::uint64_t index) const;
+  /// Brings the operands up to date with the master copies. Graphs recorded before must not be run
+  /// backward afterwards.
+  void Refresh();
+
+  /// Leaves that require gradients, in the order of Layout::operands: norms' gains in float32,
+  /// matrices in the type of the computation.
+  const std::vector<at::Tensor>& operands() const { return operands_; }
+  /// In the order of Layout::tables: float32, without gradient.
+  const std::vector<at::Tensor>& tables() const { return tables_; }
+  LayerWeights layer(std::size_t index) const;
+  /// Of the boundary before a decoder layer; undefined where there is none of it here.
+  BoundaryWeights boundary(std::int64_t before) const;
+
+ private:
+  at::Tensor MasterView(const Operand& operand) const;
+
+  const Layout& layout_;
+  std::vector<at::Tensor> masters_;  ///< one a group; flat, host
+  std::vector<at::Tensor> operands_;
+  std::vector<at::Tensor> tables_;
+};
+
+}  // namespace swarm::model

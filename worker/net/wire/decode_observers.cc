@@ -1,0 +1,91 @@
+// Reads the messages between the trainer and those who observe and direct it (control.proto).
+#include "worker/net/wire/decoder.h"
+
+namespace swarm::net {
+
+using namespace protocol;  // NOLINT: this file is about nothing else
+
+void Decoder::Get(const pb::Observe&, Observe*) {}
+
+void Decoder::Get(const pb::StageStatus::Worker& from, StageStatus::Worker* to) {
+  to->id = WorkerId(from.id());
+  to->in_flight = from.in_flight();
+  to->queued = from.queued();
+  to->utilization = from.utilization();
+  to->bytes_per_second = from.bytes_per_second();
+  to->microbatches_per_second = from.microbatches_per_second();
+  GetEnum(from.state(), pb::StageStatus::WorkerState_IsValid(from.state()), "Worker.state",
+          &to->state);
+}
+
+void Decoder::Get(const pb::StageStatus& from, StageStatus* to) {
+  to->stage = StageIndex(from.stage());
+  GetAll(from.workers(), kMembersMax, "workers", &to->workers);
+  to->cost = from.cost();
+}
+
+void Decoder::Get(const pb::StageMove& from, StageMove* to) {
+  *to = {WorkerId(from.worker()), StageIndex(from.to())};
+}
+
+void Decoder::Get(const pb::WorkerLoss& from, WorkerLoss* to) {
+  *to = {from.number(), WorkerId(from.worker()), StageIndex(from.stage()), from.kind(), from.text(),
+         from.time()};
+}
+
+void Decoder::Get(const pb::JobCounts& from, JobCounts* to) {
+  to->losses = from.losses();
+  to->leaves = from.leaves();
+  to->moves = from.moves();
+  to->joins = from.joins();
+  to->recoveries = from.recoveries();
+  to->rollbacks = from.rollbacks();
+  to->replays = from.replays();
+  to->revocations = from.revocations();
+}
+
+void Decoder::Get(const pb::CheckpointStatus& from, CheckpointStatus* to) {
+  *to = {Version(from.version()), from.time(), from.failures(), from.error()};
+}
+
+void Decoder::Get(const pb::BalanceStatus& from, BalanceStatus* to) {
+  to->state_load_seconds = from.state_load_seconds();
+  to->changes_per_worker_second = from.changes_per_worker_second();
+  GetAll(from.moving(), kMembersMax, "moving", &to->moving);
+  to->by_operator = from.by_operator();
+}
+
+void Decoder::Get(const pb::JobStatus& from, JobStatus* to) {
+  to->state = from.state();
+  to->message = from.message();
+  to->step = Step(from.step());
+  to->max_steps = from.max_steps();
+  to->loss = from.loss();
+  to->validation_loss = from.validation_loss();
+  to->tokens_per_second = from.tokens_per_second();
+  to->seconds_left = from.seconds_left();
+  GetAll(from.stages(), kStagesMax, "stages", &to->stages);
+  to->term = Term(from.term());
+  to->generation = Generation(from.generation());
+  to->waiting_for = from.waiting_for();
+  to->failure_class = from.failure_class();
+  GetAll(from.spares(), kMembersMax, "spares", &to->spares);
+  GetAll(from.lost(), kMembersMax, "lost", &to->lost);
+  Get(from.checkpoint(), &to->checkpoint);
+  Get(from.counts(), &to->counts);
+  Get(from.balance(), &to->balance);
+  to->leader_term = from.leader_term();
+}
+
+void Decoder::Get(const pb::Direct& from, Direct* to) {
+  to->leader_term = from.leader_term();
+  to->number = from.number();
+  GetAll(from.drain(), kMembersMax, "drain", &to->drain);
+  GetAll(from.moves(), kMembersMax, "moves", &to->moves);
+}
+
+void Decoder::Get(const pb::DirectReply& from, DirectReply* to) {
+  *to = {from.number(), from.accepted(), from.why(), from.leader_term()};
+}
+
+}  // namespace swarm::net

@@ -1,0 +1,181 @@
+// Writes the messages of control.proto.
+#include "worker/net/wire/encoder.h"
+
+namespace swarm::net {
+
+using namespace protocol;  // NOLINT: this file is about nothing else
+
+void Encoder::Put(const Member& from, pb::Member* to) {
+  to->set_id(ToUtf8(from.id.value));
+  to->set_incarnation(from.incarnation.value);
+  to->set_stage(from.stage.value);
+  to->set_cluster(ToUtf8(from.cluster));
+  PutAll(from.addresses, kAddressesMax, "addresses", to->mutable_addresses());
+  to->set_region(ToUtf8(from.region));
+}
+
+void Encoder::Put(const Hello& from, pb::Hello* to) {
+  to->set_protocol_version(from.protocol_version);
+  to->set_id(ToUtf8(from.id.value));
+  to->set_incarnation(from.incarnation.value);
+  to->set_cluster(ToUtf8(from.cluster));
+  PutAll(from.addresses, kAddressesMax, "addresses", to->mutable_addresses());
+  to->set_threads(from.threads);
+  to->set_term(from.term.value);
+  to->set_serving(from.serving);
+  to->set_numeric_class(ToUtf8(from.numeric_class));
+  to->set_region(ToUtf8(from.region));
+}
+
+void Encoder::Put(const Welcome& from, pb::Welcome* to) {
+  to->set_term(from.term.value);
+  to->set_generation(from.generation.value);
+  to->set_job_json(ToUtf8(from.job_json));
+  to->set_stage(from.stage.value);
+  to->set_stage_count(from.stage_count);
+  to->set_version(from.version.value);
+  to->set_checkpoint_uri(ToUtf8(from.checkpoint_uri));
+  PutAll(from.donors, kMembersMax, "donors", to->mutable_donors());
+  Put(from.state, to->mutable_state());
+  Put(from.floor, to->mutable_floor());
+}
+
+void Encoder::Put(const Ready& from, pb::Ready* to) {
+  to->set_generation(from.generation.value);
+  to->set_stage(from.stage.value);
+  to->set_version(from.version.value);
+  Put(from.state, to->mutable_state());
+}
+
+void Encoder::Put(const Adoption& from, pb::Adoption* to) {
+  to->set_donor(ToUtf8(from.donor.value));
+  to->set_heir(ToUtf8(from.heir.value));
+  to->set_step(from.step.value);
+}
+
+void Encoder::Put(const Roster& from, pb::Roster* to) {
+  to->set_term(from.term.value);
+  to->set_generation(from.generation.value);
+  to->set_epoch(from.epoch.value);
+  PutAll(from.members, kMembersMax, "members", to->mutable_members());
+  PutAll(from.adoptions, kMembersMax, "adoptions", to->mutable_adoptions());
+}
+
+void Encoder::Put(const Heartbeat& from, pb::Heartbeat* to) {
+  to->set_term(from.term.value);
+  to->set_compute_progress(from.compute_progress);
+  to->set_queued_tasks(from.queued_tasks);
+  to->set_bytes_sent(from.bytes_sent);
+  to->set_busy_seconds(from.busy_seconds);
+}
+
+void Encoder::Put(const TaskReport& from, pb::TaskReport* to) {
+  Put(from.key, to->mutable_key());
+  to->set_event(static_cast<pb::TaskReport::Event>(from.event));
+  to->set_loss(from.loss);
+  to->set_seconds(from.seconds);
+  to->set_boundary_bytes(from.boundary_bytes);
+}
+
+void Encoder::Put(const Progress& from, pb::Progress* to) {
+  PutAll(from.reports, kReportsMax, "reports", to->mutable_reports());
+}
+
+void Encoder::Put(const ClaimSet& from, pb::ClaimSet* to) {
+  to->set_stage(from.stage.value);
+  if (!WithinCap(from.microbatches.size(), kMicrobatchesMax, "microbatches")) return;
+  to->mutable_microbatches()->Reserve(static_cast<int>(from.microbatches.size()));
+  for (const Microbatch m : from.microbatches) to->add_microbatches(m.value);
+}
+
+void Encoder::Put(const Participant& from, pb::Participant* to) {
+  to->set_worker(ToUtf8(from.worker.value));
+  Put(from.claims, to->mutable_claims());
+}
+
+void Encoder::Put(const Reduce& from, pb::Reduce* to) {
+  to->set_term(from.term.value);
+  PutReduceName(from, to);
+  PutAll(from.participants, kMembersMax, "participants", to->mutable_participants());
+  to->set_level(from.level);
+}
+
+void Encoder::Put(const ReduceRefused& from, pb::ReduceRefused* to) {
+  PutReduceName(from, to);
+  Put(from.folded, to->mutable_folded());
+}
+
+void Encoder::Put(const TensorNorm& from, pb::TensorNorm* to) {
+  to->set_tensor(ToUtf8(from.tensor));
+  to->set_squared(from.squared);
+}
+
+void Encoder::Put(const Reduced& from, pb::Reduced* to) {
+  PutReduceName(from, to);
+  Put(from.digest, to->mutable_digest());
+  PutAll(from.norms, kTensorsMax, "norms", to->mutable_norms());
+}
+
+void Encoder::Put(const GroupResult& from, pb::GroupResult* to) {
+  to->set_group(from.group.value);
+  Put(from.k, to->mutable_k());
+  Put(from.digest, to->mutable_digest());
+  to->set_level(from.level);
+}
+
+void Encoder::Put(const CommitRecord& from, pb::CommitRecord* to) {
+  to->set_generation(from.generation.value);
+  to->set_step(from.step.value);
+  PutAll(from.groups, kStagesMax, "groups", to->mutable_groups());
+  to->set_clip(from.clip);
+  to->set_learning_rate(from.learning_rate);
+  to->set_loss(from.loss);
+  to->set_grad_norm(from.grad_norm);
+  to->set_skip(from.skip);
+}
+
+void Encoder::Put(const Commit& from, pb::Commit* to) {
+  to->set_term(from.term.value);
+  Put(from.record, to->mutable_record());
+  to->set_keep_from(from.keep_from.value);
+}
+
+void Encoder::Put(const Committed& from, pb::Committed* to) {
+  to->set_generation(from.generation.value);
+  to->set_step(from.step.value);
+  Put(from.state, to->mutable_state());
+}
+
+void Encoder::Put(const WriteCheckpoint& from, pb::WriteCheckpoint* to) {
+  to->set_term(from.term.value);
+  to->set_generation(from.generation.value);
+  to->set_version(from.version.value);
+  to->set_uri(ToUtf8(from.uri));
+}
+
+void Encoder::Put(const CheckpointFile& from, pb::CheckpointFile* to) {
+  to->set_name(ToUtf8(from.name));
+  to->set_bytes(from.bytes);
+  Put(from.digest, to->mutable_digest());
+}
+
+void Encoder::Put(const CheckpointWritten& from, pb::CheckpointWritten* to) {
+  to->set_generation(from.generation.value);
+  to->set_version(from.version.value);
+  to->set_stage(from.stage.value);
+  to->set_error(ToUtf8(from.error));
+  PutAll(from.files, kMembersMax, "files", to->mutable_files());
+}
+
+void Encoder::Put(const Failure& from, pb::Failure* to) {
+  to->set_reason(ToUtf8(from.reason));
+  to->set_failure_class(ToUtf8(from.failure_class));
+}
+
+void Encoder::Put(const Shutdown& from, pb::Shutdown* to) {
+  to->set_term(from.term.value);
+  to->set_reason(ToUtf8(from.reason));
+  to->set_rejoin(from.rejoin);
+}
+
+}  // namespace swarm::net

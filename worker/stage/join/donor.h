@@ -1,0 +1,54 @@
+// What a replica gives to those who join: the state that it has pinned for them, and reduced
+// gradients of steps that are decided, both in pieces (docs/protocol.md, joining).
+//
+// Not thread-safe; has no thread, clock or socket. Serving a piece costs a look-up, or a copy of
+// the piece where it lies in several tensors.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/bytes.h"
+#include "worker/checkpoint/pieces.h"
+#include "worker/protocol/messages/message.h"
+
+namespace swarm::stage {
+
+class Donor {
+ public:
+  /// The reduced gradient of a group, as the reduce `k` gave it; null: it is not here (any more).
+  using FindGradient = std::function<std::shared_ptr<const checkpoint::PiecedBytes>(
+      protocol::Generation, protocol::Step, protocol::GroupIndex, const protocol::Attempt& k)>;
+
+  explicit Donor(FindGradient find_gradient);
+
+  /// Gives `state` (checkpoint::CutState of a snapshot: to be made where time may be spent) to
+  /// those who ask for `version`. Two are kept, so that one can replace another while the other is
+  /// still being fetched; of more the one that was pinned first goes.
+  void Pin(protocol::Generation generation, protocol::Version version,
+           std::shared_ptr<const checkpoint::PiecedBytes> state);
+  void Unpin(protocol::Generation generation, protocol::Version version);
+  void Clear() { pinned_.clear(); }
+  std::size_t pinned() const { return pinned_.size(); }
+
+  struct Answer {
+    protocol::Fetched message;
+    Bytes payload;
+  };
+  /// Total: what is not here is answered with an error in words.
+  Answer OnFetch(const protocol::Fetch& fetch) const;
+
+ private:
+  struct Pinned {
+    protocol::Generation generation;
+    protocol::Version version;
+    std::shared_ptr<const checkpoint::PiecedBytes> state;
+  };
+  std::shared_ptr<const checkpoint::PiecedBytes> Find(const protocol::Fetch& fetch) const;
+
+  const FindGradient find_gradient_;
+  std::vector<Pinned> pinned_;  ///< in the order of pinning
+};
+
+}  // namespace swarm::stage

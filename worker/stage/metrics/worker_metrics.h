@@ -1,0 +1,96 @@
+// The metrics of a stage worker, written as it goes and read from any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/histogram.h"
+#include "base/time.h"
+
+namespace swarm::stage {
+
+/// Why a worker refuses frames and orders. Counted from zero, as a rate shows nothing of a counter
+/// that begins with its first event.
+inline constexpr std::string_view kRefusalReasons[] = {"addressee",
+                                                       "bad chunk",
+                                                       "closed attempt",
+                                                       "committed step",
+                                                       "control from a peer",
+                                                       "duplicate",
+                                                       "evicted sender",
+                                                       "folded already",
+                                                       "from an onlooker",
+                                                       "generation",
+                                                       "late chunk",
+                                                       "no such task",
+                                                       "parcel",
+                                                       "reduce attempt",
+                                                       "term",
+                                                       "tokens",
+                                                       "too many early chunks",
+                                                       "too many parked",
+                                                       "version gone"};
+
+/// Counts by reason. A reason is one of our literals, so there are few. Thread-safe.
+class ReasonCounts {
+ public:
+  ReasonCounts() {
+    for (const std::string_view reason : kRefusalReasons) counts_[reason] = 0;
+  }
+  void Add(std::string_view reason) {
+    std::lock_guard lock(mutex_);
+    ++counts_[reason];
+  }
+  std::map<std::string_view, std::uint64_t> Read() const {
+    std::lock_guard lock(mutex_);
+    return counts_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string_view, std::uint64_t> counts_;
+};
+
+/// Bytes by the region that they are sent to. Thread-safe.
+class RegionBytes {
+ public:
+  void Add(const std::string& region, std::uint64_t bytes) {
+    std::lock_guard lock(mutex_);
+    bytes_[region] += bytes;
+  }
+  std::map<std::string, std::uint64_t> Read() const {
+    std::lock_guard lock(mutex_);
+    return bytes_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::uint64_t> bytes_;
+};
+
+struct WorkerMetrics {
+  const Timepoint begin = Clock::now();
+
+  // These only grow.
+  SecondsHistogram forward_seconds;  ///< of compute, one observation a microbatch
+  SecondsHistogram backward_seconds;
+  std::atomic<std::uint64_t> commits{0};
+  ReasonCounts refused;
+  std::atomic<std::uint64_t> boundary_bytes_forward{0};
+  std::atomic<std::uint64_t> boundary_bytes_backward{0};
+  RegionBytes region_bytes;  ///< activations and gradients
+  std::atomic<std::uint64_t> reduce_bytes{0};
+
+  // How it stands.
+  std::atomic<std::uint64_t> queued_tasks{0};
+  std::atomic<std::uint64_t> parked_frames{0};
+  std::atomic<std::int64_t> stage{-1};  ///< none yet
+  std::atomic<std::uint64_t> stages{0};
+  std::atomic<std::uint64_t> version{0};
+};
+
+}  // namespace swarm::stage

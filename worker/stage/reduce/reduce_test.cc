@@ -1,0 +1,252 @@
+#include "worker/stage/reduce/reduce.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <type_traits>
+
+#include "base/rng.h"
+
+namespace swarm::stage {
+namespace {
+
+using protocol::Participant;
+using protocol::ReduceChunk;
+using protocol::WorkerId;
+
+struct Flying {
+  WorkerId from, to;
+  ReduceChunk chunk;
+  Bytes payload;
+};
+
+template <typename T>
+std::span<const T> ElementsOf(const Bytes& bytes) {
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+/// Participants of one reduce of floats or int64, and what is on its way between them.
+template <typename T>
+struct Ring {
+  Ring(std::size_t ranks, std::size_t elements, std::uint64_t seed) : rng(seed) {
+    protocol::Reduce reduce;
+    for (std::size_t r = 0; r < ranks; ++r) {
+      reduce.participants.push_back({WorkerId("w" + std::to_string(r)), {}});
+      inputs.emplace_back(elements);
+      for (T& x : inputs.back()) x = static_cast<T>((rng.Uniform() - 0.5) * 0x1p60);
+    }
+    for (std::size_t r = 0; r < ranks; ++r) {
+      const WorkerId self = reduce.participants[r].worker;
+      parts.push_back(std::make_unique<GroupReduce>(
+          reduce, self,
+          model::GradientSum{.elements = Bytes::Copy(inputs[r].data(), elements * sizeof(T)),
+                             .type = std::is_same_v<T, float> ? checkpoint::ElementType::kF32
+                                                              : checkpoint::ElementType::kI64,
+                             .exponents = {}},
+          buffers, [this, self](const WorkerId& to, ReduceChunk chunk, Bytes bytes) {
+            bytes_sent += bytes.size();
+            flying.push_back({self, to, chunk, std::move(bytes)});
+          }));
+    }
+  }
+
+  GroupReduce& At(const WorkerId& id) { return *parts[std::stoul(id.value.substr(1))]; }
+
+  void Run() {
+    for (auto& part : parts) part->Start();
+    while (!flying.empty()) {
+      const auto it = flying.begin() + static_cast<std::ptrdiff_t>(rng.Below(flying.size()));
+      const Flying one = *it;
+      flying.erase(it);
+      const Status status = At(one.to).OnChunk(one.from, one.chunk, one.payload);
+      ASSERT_TRUE(status.ok()) << status.message();
+    }
+  }
+
+  Rng rng;
+  SumBuffers buffers;
+  std::vector<std::vector<T>> inputs;
+  std::vector<std::unique_ptr<GroupReduce>> parts;
+  std::deque<Flying> flying;
+  std::size_t bytes_sent = 0;
+};
+
+template <typename T>
+class ElementReduceTest : public ::testing::Test {};
+using Elements = ::testing::Types<float, std::int64_t>;
+TYPED_TEST_SUITE(ElementReduceTest, Elements);
+
+TYPED_TEST(ElementReduceTest, EveryParticipantGetsTheSameBitsInAnyOrderOfArrival) {
+  for (const std::size_t ranks : {1, 2, 3, 5}) {
+    for (const std::size_t elements : {1, 15, 16, 1000, 600000}) {
+      Ring<TypeParam> ring(ranks, elements, ranks * 1000 + elements);
+      ring.Run();
+      std::vector<TypeParam> expected = ring.inputs[0];
+      for (std::size_t r = 1; r < ranks; ++r) {
+        for (std::size_t i = 0; i < elements; ++i) expected[i] += ring.inputs[r][i];
+      }
+      for (const auto& part : ring.parts) {
+        ASSERT_TRUE(part->done()) << ranks << " ranks, " << elements << " elements";
+        ASSERT_TRUE(std::ranges::equal(ElementsOf<TypeParam>(part->result()), expected));
+      }
+    }
+  }
+}
+
+TYPED_TEST(ElementReduceTest, AWorkerSendsAsMuchAsInARing) {
+  Ring<TypeParam> ring(4, 1 << 20, 1);
+  ring.Run();
+  EXPECT_EQ(ring.bytes_sent, 4u * 2 * 3 * (1 << 20) * sizeof(TypeParam) / 4);
+}
+
+TYPED_TEST(ElementReduceTest, ResultAndChunksOutliveTheReduce) {
+  Ring<TypeParam> ring(2, 100, 1);
+  ring.Run();
+  const Bytes result = ring.parts[0]->result();
+  for (auto& part : ring.parts) part->Start();
+  ring.parts.clear();
+  for (std::size_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(ElementsOf<TypeParam>(result)[i], ring.inputs[0][i] + ring.inputs[1][i]);
+  }
+  for (const Flying& one : ring.flying) {
+    const std::size_t rank = one.from == WorkerId("w0") ? 0 : 1;
+    EXPECT_EQ(ElementsOf<TypeParam>(one.payload)[0], ring.inputs[rank][one.chunk.offset]);
+  }
+}
+
+TEST(GroupReduceTest, RepeatedChunksAddNothing) {
+  Ring<float> ring(2, 100, 1);
+  for (auto& part : ring.parts) part->Start();
+  const std::deque<Flying> scattered = ring.flying;
+  for (const Flying& one : scattered) ring.flying.push_back(one);
+  while (!ring.flying.empty()) {
+    const Flying one = ring.flying.front();
+    ring.flying.pop_front();
+    ASSERT_TRUE(ring.At(one.to).OnChunk(one.from, one.chunk, one.payload).ok());
+  }
+  for (std::size_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(ElementsOf<float>(ring.parts[0]->result())[i], ring.inputs[0][i] + ring.inputs[1][i]);
+  }
+}
+
+/// Steps of one reduce of floats after the other, each with the residuals of the one before.
+class ThinReduceTest : public ::testing::TestWithParam<api::ReduceCodec> {
+ protected:
+  static constexpr std::size_t kRanks = 3, kElements = 70000;
+
+  /// The sum that all participants got of that step, of inputs that depend on `step`.
+  std::vector<float> Step(std::uint64_t step, bool keep_residuals = true) {
+    protocol::Reduce reduce;
+    std::vector<std::unique_ptr<GroupReduce>> parts;
+    std::deque<Flying> flying;
+    for (std::size_t r = 0; r < kRanks; ++r) {
+      reduce.participants.push_back({WorkerId("w" + std::to_string(r)), {}});
+    }
+    for (std::size_t r = 0; r < kRanks; ++r) {
+      const std::vector<float> input = Input(step, r);
+      const WorkerId self = reduce.participants[r].worker;
+      parts.push_back(std::make_unique<GroupReduce>(
+          reduce, self,
+          model::GradientSum{.elements = Bytes::Copy(input.data(), kElements * sizeof(float))},
+          buffers_,
+          [&, self](const WorkerId& to, ReduceChunk chunk, Bytes bytes) {
+            bytes_sent_ += bytes.size();
+            flying.push_back({self, to, chunk, std::move(bytes)});
+          },
+          Thinning{codec_.get(), residuals_[r]}));
+    }
+    for (auto& part : parts) part->Start();
+    for (; !flying.empty(); flying.pop_front()) {
+      const Flying one = flying.front();
+      auto& to = *parts[std::stoul(one.to.value.substr(1))];
+      EXPECT_TRUE(to.OnChunk(one.from, one.chunk, one.payload).ok());
+    }
+    const auto first = ElementsOf<float>(parts[0]->result());
+    for (std::size_t r = 0; r < kRanks; ++r) {
+      EXPECT_TRUE(parts[r]->done());
+      EXPECT_EQ(parts[r]->result().text(), parts[0]->result().text()) << "bit for bit";
+      if (keep_residuals) residuals_[r] = parts[r]->residual();
+    }
+    return {first.begin(), first.end()};
+  }
+  std::vector<float> Input(std::uint64_t step, std::size_t rank) const {
+    Rng rng(1000 * step + rank);
+    std::vector<float> values(kElements);
+    for (float& x : values) x = static_cast<float>(rng.Uniform() - 0.5) + bad_;
+    return values;
+  }
+  /// The largest difference between the sums of `steps` steps and what they should be.
+  double ErrorAfter(int steps, bool keep_residuals) {
+    std::vector<double> difference(kElements);
+    for (int step = 0; step < steps; ++step) {
+      const std::vector<float> sum = Step(step, keep_residuals);
+      for (std::size_t i = 0; i < kElements; ++i) difference[i] += sum[i];
+      for (std::size_t r = 0; r < kRanks; ++r) {
+        const std::vector<float> input = Input(step, r);
+        for (std::size_t i = 0; i < kElements; ++i) difference[i] -= input[i];
+      }
+    }
+    double largest = 0;
+    for (const double d : difference) largest = std::max(largest, std::abs(d));
+    return largest;
+  }
+
+  const std::unique_ptr<const ReduceCodec> codec_ = MakeReduceCodec(GetParam());
+  SumBuffers buffers_;
+  std::vector<Bytes> residuals_ = std::vector<Bytes>(kRanks);
+  std::size_t bytes_sent_ = 0;
+  float bad_ = 0;
+};
+
+TEST_P(ThinReduceTest, WhatOneStepLosesTheNextMakesUpFor) {
+  const double one = ErrorAfter(1, /*keep_residuals=*/false);
+  EXPECT_GT(one, 0);
+  EXPECT_LT(one, 0.05);
+  EXPECT_GT(ErrorAfter(60, /*keep_residuals=*/false), 3 * one) << "without, errors add up";
+  EXPECT_LT(ErrorAfter(60, /*keep_residuals=*/true), 2 * one) << "with them they do not";
+}
+
+TEST_P(ThinReduceTest, ItSendsAsFewBytesAsItsCodec) {
+  (void)Step(0);
+  const double raw = 2.0 * (kRanks - 1) * kElements * sizeof(float);
+  EXPECT_LT(static_cast<double>(bytes_sent_),
+            raw * (GetParam() == api::ReduceCodec::kInt8 ? 0.26 : 0.501));
+}
+
+TEST_P(ThinReduceTest, WhatIsNotFiniteStaysSoAndSpoilsNoLaterStep) {
+  bad_ = std::numeric_limits<float>::infinity();
+  for (const float x : Step(0)) ASSERT_FALSE(std::isfinite(x));
+  bad_ = 0;
+  for (const float x : Step(1)) ASSERT_TRUE(std::isfinite(x));
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, ThinReduceTest,
+                         ::testing::Values(api::ReduceCodec::kBF16, api::ReduceCodec::kInt8));
+
+TEST(GroupReduceTest, ChunksThatDoNotFitAreRefused) {
+  Ring<float> ring(2, 100, 1);
+  GroupReduce& part = *ring.parts[0];
+  const std::vector<float> zeros(200);
+  const auto bytes = [&](std::size_t n) { return Bytes::Wrap(zeros.data(), n * 4, nullptr); };
+  const auto chunk = [](ReduceChunk::Phase phase, std::uint64_t offset) {
+    ReduceChunk c;
+    c.phase = phase;
+    c.offset = offset;
+    return c;
+  };
+  const WorkerId other("w1");
+  using Phase = ReduceChunk::Phase;
+  EXPECT_FALSE(part.OnChunk(other, chunk(Phase::kScatter, 0), bytes(3)).ok());
+  EXPECT_FALSE(part.OnChunk(other, chunk(Phase::kScatter, 99), bytes(1)).ok());
+  EXPECT_FALSE(part.OnChunk(other, chunk(Phase::kGather, 0), bytes(48)).ok());
+  EXPECT_FALSE(part.OnChunk(other, chunk(Phase::kGather, ~0ULL), bytes(52)).ok());
+  EXPECT_FALSE(part.OnChunk(WorkerId("w0"), chunk(Phase::kScatter, 0), bytes(48)).ok());
+  EXPECT_FALSE(part.OnChunk(WorkerId("stranger"), chunk(Phase::kScatter, 0), bytes(48)).ok());
+  EXPECT_TRUE(part.OnChunk(other, chunk(Phase::kScatter, 0), bytes(48)).ok());
+}
+
+}  // namespace
+}  // namespace swarm::stage

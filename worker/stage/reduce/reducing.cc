@@ -1,0 +1,191 @@
+#include "worker/stage/reduce/reducing.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "worker/stage/reduce/norms.h"
+
+namespace swarm::stage {
+
+using protocol::ReduceChunk;
+using protocol::WorkerId;
+
+namespace {
+
+/// What peers may send of sums that this worker has not begun. An honest one sends at most a shard
+/// for each sum that it has begun; beyond this the sum is asked for again, when it does not end.
+constexpr std::uint64_t kEarlyBytesMax = 4ull << 30;
+
+/// What a sum's key or chunk says of the sum, whichever the attempt.
+auto SumOf(const auto& named) { return std::tie(named.generation, named.step, named.group); }
+
+}  // namespace
+
+Reducing::Reducing(WorkerId self, WorkerMetrics* metrics, Done done)
+    : self_(std::move(self)), metrics_(metrics), done_(std::move(done)) {}
+
+void Reducing::Attach(net::Endpoint* endpoint) {
+  loop_.Post([this, endpoint] { outbox_ = std::make_unique<net::Outbox>(endpoint, &loop_); });
+}
+
+void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model::Stage> stage,
+                     std::uint64_t group, model::GradientSum own, api::ReduceCodec codec) {
+  loop_.Post([this, reduce, stage = std::move(stage), group, own = std::move(own), codec] {
+    const Key key{reduce.generation, reduce.step, reduce.group, reduce.k};
+    std::erase_if(sums_, [&](const auto& entry) { return SumOf(entry.first) == SumOf(key); });
+    ForgetChunks([&](const ReduceChunk& chunk) { return SumOf(chunk) == SumOf(key); });
+    Sum& sum = sums_[key] = {MakeReduceCodec(codec), nullptr, stage, group, own};
+    sum.reduce = std::make_unique<GroupReduce>(
+        reduce, self_, own, buffers_,
+        [this](const WorkerId& to, ReduceChunk chunk, Bytes payload) {
+          if (gone_.contains(to)) return;  // this sum will be begun anew, without it
+          metrics_->reduce_bytes += payload.size();
+          const Status status = outbox_->Send(to, net::Lane::kData, {chunk, std::move(payload)});
+          if (!status.ok()) LOG_WARN("reduce: {}", status.message());
+        },
+        Thinning{sum.codec.get(), ResidualBefore(key)});
+    sum.reduce->Start();
+    if (auto early = early_.extract(key)) {
+      for (EarlyChunk& chunk : early.mapped()) {
+        early_bytes_ -= chunk.payload.size();
+        Take(chunk.from, chunk.chunk, std::move(chunk.payload));
+      }
+    }
+    FinishIfDone(key);
+  });
+}
+
+Bytes Reducing::ResidualBefore(const Key& key) const {
+  const auto group = residuals_.find({key.generation, key.group});
+  if (group == residuals_.end()) return Bytes();
+  const auto after = group->second.lower_bound(key.step);
+  return after == group->second.begin() ? Bytes() : std::prev(after)->second;
+}
+
+void Reducing::KeepResidual(const Key& key, Bytes residual) {
+  if (residual.empty()) return;
+  std::erase_if(residuals_, [&](const auto& entry) { return entry.first.first < key.generation; });
+  auto& steps = residuals_[{key.generation, key.group}];
+  steps[key.step] = std::move(residual);
+  if (steps.size() > 2) steps.erase(steps.begin());
+}
+
+void Reducing::OnChunk(const WorkerId& from, const ReduceChunk& chunk, Bytes payload) {
+  loop_.Post([this, from, chunk, payload = std::move(payload)]() mutable {
+    Take(from, chunk, std::move(payload));
+  });
+}
+
+void Reducing::Take(const WorkerId& from, const ReduceChunk& chunk, Bytes payload) {
+  const Key key{chunk.generation, chunk.step, chunk.group, chunk.k};
+  if (std::pair(chunk.generation, chunk.step) < floor_) {
+    metrics_->refused.Add("late chunk");
+    return;
+  }
+  const auto it = sums_.find(key);
+  if (it == sums_.end()) {
+    const auto later = sums_.upper_bound(key);
+    if (later != sums_.end() && SumOf(later->first) == SumOf(key)) {
+      metrics_->refused.Add("late chunk");
+      return;
+    }
+    // The peer heard of the reduce first.
+    if (early_bytes_ + payload.size() > kEarlyBytesMax) {
+      metrics_->refused.Add("too many early chunks");
+      return;
+    }
+    early_bytes_ += payload.size();
+    early_[key].push_back({from, chunk, std::move(payload)});
+    return;
+  }
+  const bool was_done = it->second.reduce->done();
+  if (const Status status = it->second.reduce->OnChunk(from, chunk, payload); !status.ok()) {
+    metrics_->refused.Add("bad chunk");
+    LOG_WARN("reduce of step {}: {}", chunk.step.value, status.message());
+  }
+  if (!was_done) FinishIfDone(key);
+}
+
+void Reducing::FinishIfDone(const Key& key) {
+  const auto it = sums_.find(key);
+  if (it == sums_.end() || !it->second.reduce->done()) return;
+  const Sum& sum = it->second;
+  KeepResidual(key, sum.reduce->residual());
+  ReducedSum result{key.generation, key.step, key.group, key.k, sum.reduce->result(), {}, {}};
+  result.pieces =
+      std::make_shared<const checkpoint::PiecedBytes>(std::vector<Bytes>{result.elements});
+  result.norms = ComputeTensorNorms(*sum.stage, sum.group, sum.own, result.elements);
+  done_(std::move(result));
+}
+
+void Reducing::Abandon(protocol::Generation generation, protocol::Step step) {
+  loop_.Post([this, generation, step] {
+    std::erase_if(sums_, [&](const auto& entry) {
+      return entry.first.generation == generation && entry.first.step == step;
+    });
+    ForgetChunks([&](const ReduceChunk& chunk) {
+      return chunk.generation == generation && chunk.step == step;
+    });
+  });
+}
+
+void Reducing::ForgetChunks(const std::function<bool(const ReduceChunk&)>& unwanted) {
+  if (!outbox_) return;
+  outbox_->ForgetIf([&](const protocol::Message& message) {
+    const auto* chunk = std::get_if<ReduceChunk>(&message);
+    return chunk != nullptr && unwanted(*chunk);
+  });
+}
+
+void Reducing::Release(protocol::Generation generation, protocol::Step step) {
+  loop_.Post([this, generation, step] { RaiseFloor(generation, step.Next()); });
+}
+
+void Reducing::RaiseFloor(protocol::Generation generation, protocol::Step step) {
+  floor_ = std::max(floor_, std::pair(generation, step));
+  const auto over = [&](const auto& entry) {
+    return std::pair(entry.first.generation, entry.first.step) < floor_;
+  };
+  std::erase_if(sums_, over);
+  for (const auto& entry : early_) {
+    if (!over(entry)) continue;
+    for (const EarlyChunk& chunk : entry.second) early_bytes_ -= chunk.payload.size();
+  }
+  std::erase_if(early_, over);
+}
+
+std::shared_future<void> Reducing::ForgetBefore(protocol::Generation generation) {
+  const auto done = std::make_shared<std::promise<void>>();
+  loop_.Post([this, generation, done] {
+    RaiseFloor(generation, protocol::Step(0));
+    std::erase_if(residuals_, [&](const auto& entry) { return entry.first.first < generation; });
+    ForgetChunks([&](const ReduceChunk& chunk) { return chunk.generation < generation; });
+    done->set_value();
+  });
+  return done->get_future().share();
+}
+
+void Reducing::Flush() {
+  loop_.Post([this] {
+    if (outbox_) outbox_->Flush();
+  });
+}
+
+void Reducing::Forget(const WorkerId& peer) {
+  loop_.Post([this, peer] {
+    gone_.insert(peer);
+    if (outbox_) outbox_->Forget(peer);
+  });
+}
+
+void Reducing::Expect(const WorkerId& peer) {
+  loop_.Post([this, peer] { gone_.erase(peer); });
+}
+
+std::size_t Reducing::CountWaiting() {
+  std::promise<std::size_t> count;
+  loop_.Post([&] { count.set_value(outbox_->waiting()); });
+  return count.get_future().get();
+}
+
+}  // namespace swarm::stage

@@ -1,0 +1,117 @@
+// The sums that a worker takes part in: their chunks, from the first to the digest of the result.
+//
+// Owns a loop, on which everything here runs; all methods may be called from any thread and only
+// post to it, except where they say otherwise.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "base/loop.h"
+#include "worker/checkpoint/pieces.h"
+#include "worker/model/stage.h"
+#include "worker/net/outbox.h"
+#include "worker/stage/metrics/worker_metrics.h"
+#include "worker/stage/reduce/reduce.h"
+
+namespace swarm::stage {
+
+/// One reduced gradient.
+struct ReducedSum {
+  protocol::Generation generation;
+  protocol::Step step;
+  protocol::GroupIndex group;
+  protocol::Attempt k;
+  Bytes elements;  ///< of the group, in its flat order
+  std::shared_ptr<const checkpoint::PiecedBytes>
+      pieces;  ///< of the elements, for those who fetch them
+  std::vector<protocol::TensorNorm> norms;
+};
+
+class Reducing {
+ public:
+  /// `done` is called on the loop.
+  using Done = std::function<void(ReducedSum)>;
+
+  Reducing(protocol::WorkerId self, WorkerMetrics* metrics, Done done);
+
+  /// Before anything else. The endpoint must live until Stop.
+  void Attach(net::Endpoint* endpoint);
+  /// Stops and joins the loop.
+  void Stop() { loop_.Stop(); }
+
+  /// Sums `own`, this worker's accumulator of stage->groups()[group], with the other participants'.
+  /// A lower attempt of the same sum is over. Floats are sent as `codec` says.
+  void Begin(const protocol::Reduce& reduce, std::shared_ptr<const model::Stage> stage,
+             std::uint64_t group, model::GradientSum own, api::ReduceCodec codec);
+  void OnChunk(const protocol::WorkerId& from, const protocol::ReduceChunk& chunk, Bytes payload);
+  /// The sums of the step are over, without a result.
+  void Abandon(protocol::Generation generation, protocol::Step step);
+  /// Steps up to this one are over: their late chunks are refused.
+  void Release(protocol::Generation generation, protocol::Step step);
+  /// Sends what waits for peers.
+  void Flush();
+  /// Nothing is to be sent to the peer any more, until it is expected again.
+  void Forget(const protocol::WorkerId& peer);
+  void Expect(const protocol::WorkerId& peer);
+  /// Lets go of all that belongs to an earlier generation: sums, stages, chunks. Ready when nothing
+  /// of it is held.
+  std::shared_future<void> ForgetBefore(protocol::Generation generation);
+
+  /// For tests: messages that wait for peers. Blocks.
+  std::size_t CountWaiting();
+
+ private:
+  struct Key {
+    protocol::Generation generation;
+    protocol::Step step;
+    protocol::GroupIndex group;
+    protocol::Attempt k;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Sum {
+    std::unique_ptr<const ReduceCodec> codec;
+    std::unique_ptr<GroupReduce> reduce;
+    std::shared_ptr<const model::Stage> stage;
+    std::uint64_t group = 0;
+    model::GradientSum own;
+  };
+  struct EarlyChunk {
+    protocol::WorkerId from;
+    protocol::ReduceChunk chunk;
+    Bytes payload;
+  };
+
+  // On the loop.
+  /// Of those that wait to be sent.
+  void ForgetChunks(const std::function<bool(const protocol::ReduceChunk&)>& unwanted);
+  /// What is below the floor is over.
+  void RaiseFloor(protocol::Generation generation, protocol::Step step);
+  void Take(const protocol::WorkerId& from, const protocol::ReduceChunk& chunk, Bytes payload);
+  void FinishIfDone(const Key& key);
+  /// Of the last sum of the group that was made before this step's; empty if there is none.
+  Bytes ResidualBefore(const Key& key) const;
+  void KeepResidual(const Key& key, Bytes residual);
+
+  const protocol::WorkerId self_;
+  WorkerMetrics* const metrics_;
+  const Done done_;
+  std::unique_ptr<net::Outbox> outbox_;
+  SumBuffers buffers_;
+  std::map<Key, Sum> sums_;
+  std::map<Key, std::vector<EarlyChunk>> early_;
+  /// What the last two steps' sums have lost; two, for the last one may have to be made again.
+  using GroupKey = std::pair<protocol::Generation, protocol::GroupIndex>;
+  std::map<GroupKey, std::map<protocol::Step, Bytes>> residuals_;
+  std::uint64_t early_bytes_ = 0;
+  std::set<protocol::WorkerId> gone_;
+  std::pair<protocol::Generation, protocol::Step> floor_;  // what is below is over
+  Loop loop_{"reduce"};                                    // last: it uses what stands above
+};
+
+}  // namespace swarm::stage

@@ -1,0 +1,200 @@
+#include "worker/trainer/checkpoints/beginning.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
+#include "api/boundary.h"
+#include "api/llama_config.h"
+#include "api/parse.h"
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/model/layout/slice.h"
+
+namespace swarm::trainer {
+
+namespace {
+
+constexpr std::string_view kRecordPrefix = "generation-", kRecordSuffix = ".json";
+
+std::string RecordName(protocol::Generation generation) {
+  return std::string(kRecordPrefix) + std::to_string(generation.value) + std::string(kRecordSuffix);
+}
+
+/// The generations that trainers have begun (rule 19), each with the version that it began with.
+Result<std::map<protocol::Generation, protocol::Version>> ReadBegunGenerations(
+    storage::Storage& storage) {
+  ASSIGN_OR_RETURN(const auto names, storage.List(std::string(kRecordPrefix)));
+  std::map<protocol::Generation, protocol::Version> begun;
+  for (const std::string& name : names) {
+    if (!name.ends_with(kRecordSuffix)) continue;
+    const std::string number = name.substr(
+        kRecordPrefix.size(), name.size() - kRecordPrefix.size() - kRecordSuffix.size());
+    if (number.empty() || number.size() > 18 ||
+        number.find_first_not_of("0123456789") != number.npos) {
+      continue;
+    }
+    ASSIGN_OR_RETURN(const Bytes content, storage.Read(name));
+    const auto json = nlohmann::json::parse(content.text(), nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || !json.contains("version") || !json["version"].is_number_unsigned()) {
+      return DataLoss(storage.Describe(name) + " does not record the beginning of a generation");
+    }
+    begun[protocol::Generation(std::stoull(number))] =
+        protocol::Version(json["version"].get<std::uint64_t>());
+  }
+  return begun;
+}
+
+/// The newest checkpoint that still is on the way of the job: one that was published late, by a
+/// generation after whose end another one had begun with less, is not. None if there is none.
+Result<std::optional<checkpoint::CheckpointId>> FindNewest(
+    storage::Storage& storage, const std::map<protocol::Generation, protocol::Version>& begun) {
+  ASSIGN_OR_RETURN(const auto ids, checkpoint::ListCheckpoints(storage));
+  for (const checkpoint::CheckpointId& id : ids) {  // the newest first
+    const bool counts = std::all_of(begun.begin(), begun.end(), [&](const auto& other) {
+      return other.first <= id.generation || id.version <= other.second;
+    });
+    if (counts) return std::optional(id);
+  }
+  return std::optional<checkpoint::CheckpointId>();
+}
+
+/// What a boundary is to the model, without how its numbers are sent.
+api::Boundary ModelPartOf(const api::Boundary& boundary) {
+  api::Boundary part = boundary;
+  const api::Boundary defaults;
+  part.coefficients = defaults.coefficients;
+  part.gradientCodec = defaults.gradientCodec;
+  part.blockSize = defaults.blockSize;
+  return part;
+}
+
+Status CheckSameBoundaries(const api::Boundary& wanted, const Beginning& beginning) {
+  const api::Boundary found = beginning.boundary.value_or(api::Boundary());
+  api::Boundary expected = wanted;
+  if (!expected.layers) expected.layers = found.layers;
+  const bool same = api::IsPartOfModel(wanted)
+                        ? beginning.boundary && ModelPartOf(expected) == ModelPartOf(found)
+                        : !beginning.boundary;
+  if (same) return Status();
+  return FailedPrecondition(
+      "the model in " + beginning.checkpoint_uri + " has the boundaries " +
+      (beginning.boundary ? api::BoundaryToJson(found).dump() : "of a plain one") +
+      ", and the job's are " + api::BoundaryToJson(wanted).dump() +
+      "; they are a part of it: take spec.pipeline.boundary from there, or begin anew");
+}
+
+/// Whether a model that has begun stays the same whatever `key` of its config becomes.
+bool MayChange(const std::string& key, const api::Boundary& boundary) {
+  if (key == "max_position_embeddings") return true;  // bounds sequences, computes nothing
+  // The weights have begun. But the table that Subspace keeps fixed is made of their start.
+  return key == "initializer_range" && boundary.codec != api::BoundaryCodec::kSubspace;
+}
+
+/// The shapes of tensors would not tell: heads of another number may fit, and a base of the rotary
+/// embedding has none.
+Status CheckSameConfig(const api::SwarmJob& job, const Beginning& beginning) {
+  const auto found =
+      nlohmann::json::parse(beginning.config_json, nullptr, /*allow_exceptions=*/false);
+  if (!found.is_object()) return Status();
+  const nlohmann::json wanted = api::LlamaConfigToJson(job.spec.model.config);
+  for (const auto& [key, value] : wanted.items()) {
+    const auto there = found.find(key);
+    // What the program that wrote the checkpoint did not know is not taken for a difference.
+    if (there == found.end() || there->is_null() || *there == value) continue;
+    if (MayChange(key, job.spec.pipeline.boundary)) continue;
+    return FailedPrecondition("the model in " + beginning.checkpoint_uri + " has " + key + " " +
+                              there->dump() + ", the job says " + value.dump() +
+                              "; take it from there (spec.model.config, or config.json in"
+                              " spec.model.uri), or begin anew in another spec.checkpoint.uri");
+  }
+  return Status();
+}
+
+}  // namespace
+
+Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume) {
+  const api::Spec& spec = job.spec;
+  const std::string& uri = spec.checkpoint.uri;
+  if (uri.empty()) return Beginning();
+  ASSIGN_OR_RETURN(const auto storage, storage::Storage::Open(uri, spec.storage));
+  if (!resume) {
+    // A storage that cannot be reached now costs checkpoints later, not the training.
+    const auto there = checkpoint::ListCheckpoints(*storage);
+    if (!there.ok()) return Beginning();
+    if (there->empty()) {
+      // Generations that a run before has begun, and left nothing in, are not used again.
+      const auto begun = ReadBegunGenerations(*storage);
+      if (!begun.ok() || begun->empty()) return Beginning();
+      return Beginning{begun->rbegin()->first, {}, {}, {}, {}};
+    }
+    return FailedPrecondition(uri +
+                              " holds checkpoints already: go on from them with --resume, or give"
+                              " another spec.checkpoint.uri");
+  }
+  ASSIGN_OR_RETURN(const auto begun, ReadBegunGenerations(*storage));
+  const protocol::Generation newest_begun =
+      begun.empty() ? protocol::Generation() : begun.rbegin()->first;
+  ASSIGN_OR_RETURN(const auto newest, FindNewest(*storage, begun));
+  if (!newest) return Beginning{newest_begun, {}, {}, {}, {}};
+  const auto manifest = checkpoint::ReadManifest(*storage, *newest);
+  if (!manifest.ok()) return manifest.status();
+  if (manifest->seed != spec.training.seed) {
+    return FailedPrecondition("the checkpoint in " + uri + " was trained with seed " +
+                              std::to_string(manifest->seed) + ", the job says " +
+                              std::to_string(spec.training.seed));
+  }
+  if (spec.training.stepMode == api::StepMode::kDelayed && !manifest->previous &&
+      manifest->version.value > 0) {
+    return FailedPrecondition("the checkpoint in " + uri +
+                              " was made in step mode Sync; Delayed needs the version before too");
+  }
+  const checkpoint::CheckpointId id{manifest->generation, manifest->version};
+  Beginning beginning{std::max(manifest->generation, newest_begun),
+                      manifest->version,
+                      uri + (uri.ends_with('/') ? "" : "/") + id.Folder(),
+                      {},
+                      manifest->config_json};
+  if (!manifest->boundary_json.empty()) {
+    const auto json = nlohmann::json::parse(manifest->boundary_json, nullptr, false);
+    auto boundary = api::BoundaryFromJson(json, "boundary");
+    if (!boundary.ok()) return boundary.status().WithContext(beginning.checkpoint_uri);
+    beginning.boundary = *std::move(boundary);
+  }
+  return beginning;
+}
+
+Status ResolveBoundary(api::SwarmJob* job, std::uint64_t stages, const Beginning& beginning) {
+  api::Boundary& boundary = job->spec.pipeline.boundary;
+  const api::LlamaConfig& config = job->spec.model.config;
+  if (!beginning.checkpoint_uri.empty()) {
+    RETURN_IF_ERROR(CheckSameBoundaries(boundary, beginning));
+    RETURN_IF_ERROR(CheckSameConfig(*job, beginning));
+    if (beginning.boundary) boundary.layers = beginning.boundary->layers;
+  }
+  ASSIGN_OR_RETURN(boundary.layers, model::ComputeBoundaryLayers(config, stages, boundary));
+  return model::ComputeSlice(config, 0, stages, boundary).status();
+}
+
+Result<Beginning> BeginGeneration(const api::SwarmJob& job, const std::string& folder,
+                                  protocol::Generation wanted, protocol::Term term) {
+  constexpr std::uint64_t kTries = 1000;
+  ASSIGN_OR_RETURN(Beginning beginning, FindBeginning(job, /*resume=*/true));
+  const std::string& uri = job.spec.checkpoint.uri;
+  ASSIGN_OR_RETURN(const auto storage,
+                   storage::Storage::Open(uri.empty() ? folder : uri, job.spec.storage));
+  const std::string record = "{\"term\": " + std::to_string(term.value) +
+                             ", \"version\": " + std::to_string(beginning.version.value) + "}\n";
+  for (std::uint64_t i = 0; i < kTries; ++i) {
+    beginning.generation = protocol::Generation(wanted.value + i);
+    const Status status =
+        storage->WriteIfAbsent(RecordName(beginning.generation), Bytes::Copy(record));
+    if (status.ok()) return beginning;
+    if (status.code() != StatusCode::kAlreadyExists) return status;
+  }
+  return Unavailable("no generation after " + std::to_string(wanted.value) + " is free in " +
+                     storage->Describe(""));
+}
+
+}  // namespace swarm::trainer

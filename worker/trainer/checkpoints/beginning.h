@@ -1,0 +1,44 @@
+// The state that a job begins with: its initial weights, or the newest checkpoint.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "api/swarmjob.h"
+#include "base/status.h"
+#include "worker/protocol/ids.h"
+
+namespace swarm::trainer {
+
+struct Beginning {
+  protocol::Generation generation;
+  protocol::Version version;
+  std::string checkpoint_uri;  ///< of the checkpoint's own folder; empty: the initial weights
+  /// Of the checkpoint: its boundaries, where they are a part of the model.
+  std::optional<api::Boundary> boundary;
+  /// Of the checkpoint: its model, as Hugging Face's config.json.
+  std::string config_json;
+};
+
+/// With `resume`, the newest checkpoint in spec.checkpoint.uri, or the initial weights if there is
+/// none. Errors: those of Storage; kFailedPrecondition for a checkpoint of another seed, one of
+/// step mode Sync for a job in Delayed, and, without `resume`, a folder that holds checkpoints
+/// already (those of this job could not be told from them).
+Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume);
+
+/// Fills in where the boundaries lie: where they do in the checkpoint that the job begins with,
+/// else where `stages` stages are cut. Requires that spec.model.config is known (ResolveModel).
+/// Errors: kFailedPrecondition where the model of the checkpoint is another than the job's, by its
+/// boundaries or by a key of its config that both have (max_position_embeddings may change, and
+/// initializer_range but with Subspace); kInvalidArgument where it cannot be cut into so many
+/// stages.
+Status ResolveBoundary(api::SwarmJob* job, std::uint64_t stages, const Beginning& beginning);
+
+/// Durably begins a generation of the job, `wanted` or, if others were begun already, the first
+/// free one after it, with the newest checkpoint (or the initial weights). Of several trainers that
+/// ask for the same one, one gets it. `folder` keeps the record of that for a job without
+/// checkpoints. Errors: those of Storage; as FindBeginning.
+Result<Beginning> BeginGeneration(const api::SwarmJob& job, const std::string& folder,
+                                  protocol::Generation wanted, protocol::Term term);
+
+}  // namespace swarm::trainer

@@ -1,0 +1,126 @@
+// A job that goes on from a checkpoint trains the model that is there.
+#include "worker/trainer/checkpoints/beginning.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/testing/temporary_folder.h"
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/trainer/checkpoints/publish.h"
+
+namespace swarm::trainer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+using Change = std::function<void(api::LlamaConfig&)>;
+
+class BeginningTest : public ::testing::Test {
+ protected:
+  BeginningTest() {
+    job_.name = "job";
+    job_.spec.model.config = {.hidden_size = 32,
+                              .num_hidden_layers = 4,
+                              .num_attention_heads = 4,
+                              .num_key_value_heads = 2,
+                              .head_dim = 8,
+                              .intermediate_size = 64,
+                              .vocab_size = 256};
+    job_.spec.pipeline.stages = 2;
+    job_.spec.checkpoint.uri = folder_.path().string();
+  }
+
+  /// Leaves the checkpoint of a step behind.
+  void Train() {
+    const auto storage = storage::Storage::Open(job_.spec.checkpoint.uri);
+    ASSERT_TRUE(storage.ok()) << storage.status().ToString();
+    const checkpoint::CheckpointId id{{}, protocol::Version(1)};
+    const float weight = 1;
+    const std::vector<checkpoint::NamedTensor> tensors{
+        {"weight", checkpoint::ElementType::kF32, {1}, Bytes::Copy(&weight, sizeof weight)}};
+    const auto files = checkpoint::WriteStageFiles(**storage, id.Folder(), 0, 1, tensors);
+    ASSERT_TRUE(files.ok()) << files.status().ToString();
+    const Status published = PublishCheckpoint(
+        **storage, job_, {.version = id.version, .stage_count = 1, .files = *files});
+    ASSERT_TRUE(published.ok()) << published.ToString();
+  }
+
+  /// What the job is told that goes on from there, with this change of its model's config.
+  Status GoOnWith(const Change& change) const {
+    api::SwarmJob job = job_;
+    change(job.spec.model.config);
+    const auto beginning = FindBeginning(job, /*resume=*/true);
+    if (!beginning.ok()) return beginning.status();
+    EXPECT_EQ(beginning->version, protocol::Version(1));
+    return ResolveBoundary(&job, job.spec.pipeline.stages, *beginning);
+  }
+
+  TemporaryFolder folder_;
+  api::SwarmJob job_;
+};
+
+TEST_F(BeginningTest, AJobGoesOnWithTheSameModel) {
+  Train();
+  const Status status = GoOnWith([](api::LlamaConfig&) {});
+  EXPECT_TRUE(status.ok()) << status.ToString();
+}
+
+TEST_F(BeginningTest, AnotherModelIsRefusedAlsoWhereItsTensorsHaveTheSameShapes) {
+  Train();
+  const std::vector<Change> changes{
+      [](api::LlamaConfig& config) {
+        config.num_attention_heads = 8;
+        config.num_key_value_heads = 4;
+        config.head_dim = 4;
+      },
+      [](api::LlamaConfig& config) { config.num_hidden_layers = 3; },
+      [](api::LlamaConfig& config) { config.rms_norm_eps = 1e-5; },
+      [](api::LlamaConfig& config) { config.tie_word_embeddings = true; }};
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    EXPECT_EQ(GoOnWith(changes[i]).code(), StatusCode::kFailedPrecondition) << i;
+  }
+  const Status status = GoOnWith([](api::LlamaConfig& config) { config.rope_theta = 500000; });
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("step-00000001-g0"), HasSubstr("rope_theta"),
+                                      HasSubstr("10000.0"), HasSubstr("500000.0")));
+}
+
+TEST_F(BeginningTest, LongerSequencesAndTheRangeOfAStartThatIsOverMayChange) {
+  job_.spec.pipeline.boundary = {
+      .codec = api::BoundaryCodec::kAnchored, .rank = 8, .layers = std::vector<std::uint64_t>{2}};
+  Train();
+  const Status status = GoOnWith([](api::LlamaConfig& config) {
+    config.max_position_embeddings = 4096;
+    config.initializer_range = 0.01;
+  });
+  EXPECT_TRUE(status.ok()) << status.ToString();
+}
+
+TEST_F(BeginningTest, TheRangeOfTheStartStaysWhereATableOfItIsKept) {
+  job_.spec.pipeline.boundary = {
+      .codec = api::BoundaryCodec::kSubspace, .rank = 8, .layers = std::vector<std::uint64_t>{2}};
+  Train();
+  EXPECT_TRUE(GoOnWith([](api::LlamaConfig&) {}).ok());
+  const Status status = GoOnWith([](api::LlamaConfig& config) { config.initializer_range = 0.01; });
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("initializer_range"), HasSubstr("0.02"), HasSubstr("0.01")));
+}
+
+TEST_F(BeginningTest, WhatAnOlderCheckpointDoesNotSayIsNoDifference) {
+  for (const std::string text : {"", "{}", R"({"hidden_size": 32, "rope_theta": null})"}) {
+    api::SwarmJob job = job_;
+    const Beginning beginning{.checkpoint_uri = "old", .config_json = text};
+    const Status status = ResolveBoundary(&job, 2, beginning);
+    EXPECT_TRUE(status.ok()) << text << status.ToString();
+  }
+  api::SwarmJob job = job_;
+  const Beginning narrower{.checkpoint_uri = "old", .config_json = R"({"hidden_size": 16})"};
+  EXPECT_EQ(ResolveBoundary(&job, 2, narrower).code(), StatusCode::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace swarm::trainer

@@ -1,0 +1,28 @@
+#include "worker/trainer/checkpoints/publish.h"
+
+#include <nlohmann/json.hpp>
+
+#include "api/boundary.h"
+#include "api/llama_config.h"
+#include "api/parse.h"
+#include "base/log.h"
+
+namespace swarm::trainer {
+
+Status PublishCheckpoint(storage::Storage& storage, const api::SwarmJob& job,
+                         checkpoint::Manifest manifest) {
+  manifest.job_name = job.name;
+  manifest.seed = job.spec.training.seed;
+  manifest.previous =
+      job.spec.training.stepMode == api::StepMode::kDelayed && manifest.version.value > 0;
+  manifest.config_json = api::LlamaConfigToJson(job.spec.model.config).dump();
+  const api::Boundary& boundary = job.spec.pipeline.boundary;
+  if (api::IsPartOfModel(boundary)) manifest.boundary_json = api::BoundaryToJson(boundary).dump();
+  const Status status = checkpoint::PublishManifest(storage, manifest);
+  if (!status.ok() && status.code() != StatusCode::kAlreadyExists) return status;
+  const auto removed = checkpoint::RemoveOld(storage, job.spec.checkpoint.keepLast);
+  if (!removed.ok()) LOG_WARN("old checkpoints stay: {}", removed.status().message());
+  return Status();
+}
+
+}  // namespace swarm::trainer

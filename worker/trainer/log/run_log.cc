@@ -1,0 +1,240 @@
+#include "worker/trainer/log/run_log.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+
+namespace swarm::trainer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double UnixSeconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+struct Kept {
+  std::string lines;
+  std::uint64_t next_step = 0;
+};
+
+/// The lines of `path` whose step is below `first_step`, as they stand there. A line that was cut
+/// off by a crash ends the reading.
+Kept LinesBefore(const std::string& path, std::uint64_t first_step) {
+  std::ifstream in(path);
+  Kept kept;
+  std::string line;
+  while (first_step > 0 && std::getline(in, line)) {
+    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_unsigned()) break;
+    const auto step = json["step"].get<std::uint64_t>();
+    if (step >= first_step || in.eof()) break;
+    kept.lines += line + "\n";
+    kept.next_step = step + 1;
+  }
+  return kept;
+}
+
+/// Keeps only the lines of `path` whose step is below `first_step`, all or nothing. Returns the
+/// step after the last one.
+Result<std::uint64_t> CutFile(const std::string& path, std::uint64_t first_step) {
+  const std::string next = path + ".next";
+  const Kept kept = LinesBefore(path, first_step);
+  {
+    std::ofstream out(next, std::ios::binary | std::ios::trunc);
+    out << kept.lines;
+    out.close();
+    if (!out) return Unavailable(next + ": cannot be written: " + std::strerror(errno));
+  }
+  std::error_code error;
+  std::filesystem::rename(next, path, error);
+  if (error) return Unavailable(path + ": " + error.message());
+  return kept.next_step;
+}
+
+Json ToJson(const protocol::CommitRecord& record,
+            const std::vector<std::vector<protocol::Participant>>& claims) {
+  Json groups = Json::array();
+  for (std::size_t i = 0; i < record.groups.size(); ++i) {
+    const protocol::GroupResult& result = record.groups[i];
+    Json group{{"group", result.group.value}, {"k", {result.k.term.value, result.k.n}}};
+    if (i < claims.size()) {
+      group["participants"] = Json::array();
+      for (const protocol::Participant& participant : claims[i]) {
+        Json microbatches = Json::array();
+        for (const auto& m : participant.claims.microbatches) microbatches.push_back(m.value);
+        group["participants"].push_back({{"worker", participant.worker.value},
+                                         {"stage", participant.claims.stage.value},
+                                         {"microbatches", std::move(microbatches)}});
+      }
+    }
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+std::string_view NameOf(protocol::TaskReport::Event event) {
+  using Event = protocol::TaskReport::Event;
+  switch (event) {
+    case Event::kForwarded:
+      return "Forwarded";
+    case Event::kFolded:
+      return "Folded";
+    case Event::kEvaluated:
+      return "Evaluated";
+    case Event::kPropagated:
+      return "Propagated";
+    case Event::kOverflow:
+      return "Overflow";
+  }
+  return "Unknown";  // of a newer program
+}
+
+/// The newest version that was validated, according to events.jsonl.
+std::uint64_t FindValidated(const std::string& path) {
+  std::ifstream in(path);
+  std::uint64_t newest = 0;
+  for (std::string line; std::getline(in, line);) {
+    if (line.find("\"Validation\"") == line.npos) continue;
+    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (json.is_object() && json.contains("step")) {
+      newest = std::max(newest, json["step"].get<std::uint64_t>());
+    }
+  }
+  return newest;
+}
+
+}  // namespace
+
+std::string FormatStep(const StepLine& line) {
+  Json json;
+  json["step"] = line.record.step.value;
+  json["loss"] = line.record.loss;
+  json["grad_norm"] = line.record.grad_norm;
+  json["lr"] = line.record.learning_rate;
+  json["tokens"] = line.tokens;
+  json["seconds"] = line.seconds;
+  json["tokens_per_second"] =
+      line.seconds > 0 ? static_cast<double>(line.tokens) / line.seconds : 0.0;
+  json["boundary_bytes"] = line.boundary_bytes;
+  return json.dump();
+}
+
+Result<std::unique_ptr<RunLog>> RunLog::Open(const std::string& folder, std::uint64_t first_step,
+                                             FenceCheck fence) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return Unavailable(folder + ": " + error.message());
+  const std::string events_path = folder + "/events.jsonl";
+  File events(std::fopen(events_path.c_str(), first_step > 0 ? "ae" : "we"));
+  if (!events) return Unavailable(events_path + ": " + std::strerror(errno));
+  std::unique_ptr<RunLog> log(new RunLog(folder, std::move(events), std::move(fence)));
+  RETURN_IF_ERROR(log->CutTo(first_step));
+  return log;
+}
+
+bool RunLog::MayWrite() {
+  if (!fenced() && fence_) fence_said_ = fence_();
+  return !fenced();
+}
+
+Status RunLog::CutTo(std::uint64_t first_step) {
+  if (!MayWrite()) return fence_said_;
+  const std::string path = folder_ + "/steps.jsonl", ledger_path = folder_ + "/ledger.jsonl";
+  std::uint64_t next_ledger_step = 0;
+  std::error_code error;
+  if (std::filesystem::exists(ledger_path, error)) {
+    ASSIGN_OR_RETURN(next_ledger_step, CutFile(ledger_path, first_step));
+  }
+  ledger_.reset();
+  next_ledger_step_ = next_ledger_step;
+  ASSIGN_OR_RETURN(const std::uint64_t next_step, CutFile(path, first_step));
+  File steps(std::fopen(path.c_str(), "ae"));
+  if (!steps) return Unavailable(path + ": " + std::strerror(errno));
+  steps_ = std::move(steps);
+  next_step_ = next_step;
+  validated_ = std::min(FindValidated(folder_ + "/events.jsonl"), first_step);
+  return Status();
+}
+
+void RunLog::Write(std::FILE* file, const std::string& line) {
+  const std::string text = line + "\n";
+  const bool written =
+      std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
+  if (!written && !failing_) LOG_WARN("the run's log cannot be written: {}", std::strerror(errno));
+  if (!written) std::clearerr(file);
+  failing_ = !written;
+}
+
+bool RunLog::Step(const StepLine& line) {
+  if (line.record.step.value < next_step_ || !MayWrite()) return false;
+  next_step_ = line.record.step.value + 1;
+  Write(steps_.get(), FormatStep(line));
+  if (progress_) {
+    const Json committed{
+        {"time", UnixSeconds()}, {"event", "Committed"}, {"step", line.record.step.value}};
+    Write(progress_.get(), committed.dump());
+  }
+  return true;
+}
+
+void RunLog::Ledger(const LedgerLine& line) {
+  const std::uint64_t step = line.record.step.value;
+  if (step < next_ledger_step_ || !MayWrite()) return;
+  if (!ledger_) ledger_.reset(std::fopen((folder_ + "/ledger.jsonl").c_str(), "ae"));
+  if (!ledger_) {
+    if (!std::exchange(failing_, true)) {
+      LOG_WARN("{}/ledger.jsonl: {}", folder_, std::strerror(errno));
+    }
+    return;
+  }
+  next_ledger_step_ = step + 1;
+  Json json{{"step", step}, {"generation", line.record.generation.value}};
+  if (line.claims.empty()) json["adopted"] = true;
+  json["groups"] = ToJson(line.record, line.claims);
+  Write(ledger_.get(), json.dump());
+}
+
+Status RunLog::TraceProgress() {
+  const std::string path = folder_ + "/progress.jsonl";
+  progress_.reset(std::fopen(path.c_str(), "ae"));
+  return progress_ ? Status() : Unavailable(path + ": " + std::strerror(errno));
+}
+
+void RunLog::Progress(const std::string& worker, const protocol::Progress& progress) {
+  if (!progress_ || fenced()) return;
+  const double now = UnixSeconds();
+  for (const protocol::TaskReport& report : progress.reports) {
+    const Json json{{"time", now},
+                    {"event", NameOf(report.event)},
+                    {"step", report.key.step.value},
+                    {"stage", report.key.stage.value},
+                    {"microbatch", report.key.microbatch.value},
+                    {"worker", worker}};
+    Write(progress_.get(), json.dump());
+  }
+}
+
+void RunLog::Event(const std::string& kind, const std::string& text) {
+  if (!MayWrite()) return;
+  Write(events_.get(), Json{{"time", UnixSeconds()}, {"kind", kind}, {"text", text}}.dump());
+}
+
+void RunLog::Validation(protocol::Version version, double loss) {
+  if ((version.value <= validated_ && version.value > 0) || !MayWrite()) return;
+  validated_ = version.value;
+  Write(events_.get(), Json{{"time", UnixSeconds()},
+                            {"kind", "Validation"},
+                            {"text", "version " + std::to_string(version.value)},
+                            {"step", version.value},
+                            {"loss", loss}}
+                           .dump());
+}
+
+}  // namespace swarm::trainer

@@ -1,0 +1,99 @@
+// The files a run leaves below its --out folder: steps.jsonl, one object a committed step, and
+// events.jsonl, the same for a swarm and for the single-process reference; of a swarm also
+// ledger.jsonl, who contributed what to each committed step, and, for measurements, progress.jsonl.
+//
+// A disk that is full costs lines of a log, never the training: writing goes on when there is room.
+// A trainer that another has taken the place of writes nothing more (FenceCheck).
+// Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "worker/protocol/messages/message.h"
+
+namespace swarm::trainer {
+
+/// One line of steps.jsonl.
+struct StepLine {
+  protocol::CommitRecord record;
+  std::uint64_t tokens = 0;
+  double seconds = 0;
+  std::uint64_t boundary_bytes = 0;
+};
+
+/// One line of ledger.jsonl.
+struct LedgerLine {
+  protocol::CommitRecord record;
+  /// For each group of the record, whose sums it binds; empty: unknown, the line says "adopted".
+  std::vector<std::vector<protocol::Participant>> claims;
+};
+
+/// The line of steps.jsonl, without its end.
+std::string FormatStep(const StepLine& line);
+
+class RunLog {
+ public:
+  /// Asked before anything is written; kAborted: another trainer writes now.
+  using FenceCheck = std::function<Status()>;
+
+  /// All lines that are there stay.
+  static constexpr std::uint64_t kKeepAll = ~std::uint64_t{0};
+
+  /// Opens the files in `folder`, which is made if need be. steps.jsonl and ledger.jsonl are cut to
+  /// the steps before `first_step`, so that a resumed run goes on without a gap or a doubled line;
+  /// 0 begins events.jsonl anew as well. Errors: kUnavailable, naming the file.
+  static Result<std::unique_ptr<RunLog>> Open(const std::string& folder, std::uint64_t first_step,
+                                              FenceCheck fence = nullptr);
+
+  /// Cuts steps.jsonl and ledger.jsonl to the steps before `first_step`. Errors: as Open; the log
+  /// then goes on where it was.
+  /// kAborted: the log is another's.
+  Status CutTo(std::uint64_t first_step);
+  /// Asks the fence; false: another trainer writes now, and this one has stopped to.
+  bool MayWrite();
+  /// What it said last.
+  bool fenced() const { return fence_said_.code() == StatusCode::kAborted; }
+  const Status& fence() const { return fence_said_; }
+  /// A step that has its line already (of the trainer before) gets no second one: false.
+  bool Step(const StepLine& line);
+  /// As Step; the file is made with the first line.
+  void Ledger(const LedgerLine& line);
+  /// Begins to write progress.jsonl, behind what stands there, for Progress and Step: a line for
+  /// each piece of work that a worker reports and for each commit, with the time at which the
+  /// trainer knew. Errors: kUnavailable, naming the file.
+  Status TraceProgress();
+  /// Does nothing without TraceProgress.
+  void Progress(const std::string& worker, const protocol::Progress& progress);
+  /// `kind` is a CamelCase word.
+  void Event(const std::string& kind, const std::string& text);
+  void Validation(protocol::Version version, double loss);
+
+ private:
+  struct Closer {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  using File = std::unique_ptr<std::FILE, Closer>;
+  RunLog(std::string folder, File events, FenceCheck fence)
+      : folder_(std::move(folder)), fence_(std::move(fence)), events_(std::move(events)) {}
+  void Write(std::FILE* file, const std::string& line);
+
+  const std::string folder_;
+  const FenceCheck fence_;
+  Status fence_said_;
+  File steps_;
+  File events_;
+  File ledger_;    // open from the first line on
+  File progress_;  // null: not traced
+  std::uint64_t next_step_ = 0;
+  std::uint64_t next_ledger_step_ = 0;
+  std::uint64_t validated_ = 0;  // the newest version with a line
+  bool failing_ = false;         // said once, until it works again
+};
+
+}  // namespace swarm::trainer

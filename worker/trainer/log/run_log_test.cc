@@ -1,0 +1,103 @@
+#include "worker/trainer/log/run_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/testing/temporary_folder.h"
+
+namespace swarm::trainer {
+namespace {
+
+using nlohmann::json;
+using protocol::Attempt;
+using protocol::Participant;
+using testing::ElementsAre;
+
+class RunLogTest : public testing::Test {
+ protected:
+  std::unique_ptr<RunLog> Open(std::uint64_t first_step) {
+    auto log = RunLog::Open(folder_.path().string(), first_step);
+    EXPECT_TRUE(log.ok()) << log.status().message();
+    return *std::move(log);
+  }
+  static protocol::CommitRecord RecordOf(std::uint64_t step, std::uint64_t term = 1) {
+    protocol::CommitRecord record{.generation = protocol::Generation(0),
+                                  .step = protocol::Step(step)};
+    record.groups.push_back({protocol::GroupIndex(0), Attempt{protocol::Term(term), 7}, {}, 0});
+    return record;
+  }
+  static Participant Claim(const std::string& worker, std::uint64_t microbatch) {
+    return {protocol::WorkerId(worker),
+            {protocol::StageIndex(0), {protocol::Microbatch(microbatch)}}};
+  }
+  std::vector<json> Lines(const std::string& name) const {
+    std::ifstream in(folder_ / name);
+    std::vector<json> lines;
+    for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
+    return lines;
+  }
+  std::vector<std::uint64_t> LedgerSteps() const {
+    std::vector<std::uint64_t> steps;
+    for (const json& line : Lines("ledger.jsonl")) steps.push_back(line.at("step"));
+    return steps;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(RunLogTest, TheLedgerNamesWhoContributedWhatToTheSumThatCounts) {
+  Open(0)->Ledger({RecordOf(0), {{Claim("worker-0", 1), Claim("worker-2", 0)}}});
+  const json line = Lines("ledger.jsonl").at(0);
+  EXPECT_EQ(line.at("groups").at(0), json::parse(R"({"group":0,"k":[1,7],"participants":[
+                {"worker":"worker-0","stage":0,"microbatches":[1]},
+                {"worker":"worker-2","stage":0,"microbatches":[0]}]})"));
+  EXPECT_FALSE(line.contains("adopted"));
+}
+
+TEST_F(RunLogTest, AStepThatTheTrainerBeforeHasDecidedIsAdoptedWithoutClaims) {
+  const auto log = Open(0);
+  log->Ledger({RecordOf(0), {{Claim("worker-0", 0)}}});
+  const auto successor = Open(RunLog::kKeepAll);
+  successor->Ledger({RecordOf(0, 2), {}});
+  successor->Ledger({RecordOf(1, 2), {}});
+  const auto lines = Lines("ledger.jsonl");
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0].at("groups").at(0).at("k"), json::parse("[1,7]"));  // as it was
+  EXPECT_TRUE(lines[1].at("adopted"));
+  EXPECT_FALSE(lines[1].at("groups").at(0).contains("participants"));
+}
+
+TEST_F(RunLogTest, AJobThatGoesBackCutsTheLedgerAsItCutsTheSteps) {
+  const auto log = Open(0);
+  for (std::uint64_t step = 0; step < 4; ++step) {
+    log->Step({.record = RecordOf(step)});
+    log->Ledger({RecordOf(step), {{Claim("worker-0", 0)}}});
+  }
+  ASSERT_TRUE(log->CutTo(2).ok());
+  EXPECT_THAT(LedgerSteps(), ElementsAre(0, 1));
+  EXPECT_EQ(Lines("steps.jsonl").size(), 2U);
+  log->Ledger({RecordOf(2), {{Claim("worker-1", 0)}}});
+  EXPECT_THAT(LedgerSteps(), ElementsAre(0, 1, 2));
+}
+
+TEST_F(RunLogTest, WorkIsTracedOnlyOnDemand) {
+  protocol::Progress progress;
+  progress.reports.push_back(
+      {.key = {.step = protocol::Step(3), .microbatch = protocol::Microbatch(5)},
+       .event = protocol::TaskReport::Event::kFolded});
+  const auto log = Open(0);
+  log->Progress("worker-1", progress);
+  ASSERT_TRUE(log->TraceProgress().ok());
+  log->Progress("worker-1", progress);
+  const auto lines = Lines("progress.jsonl");
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0].at("event"), "Folded");
+  EXPECT_EQ(lines[0].at("microbatch"), 5);
+  EXPECT_EQ(lines[0].at("worker"), "worker-1");
+}
+
+}  // namespace
+}  // namespace swarm::trainer

@@ -1,0 +1,58 @@
+// The lines of steps.jsonl beside the checkpoints, where they outlive the trainer's machine: a user
+// has the whole loss curve there, and so has the next trainer.
+//
+//   steps/g000001-t000002-00000150.jsonl    of generation 1, by the trainer of term 2, from step
+//   150
+//
+// Lines of a higher generation take the place of those from their first step on; in one generation
+// all trainers say the same of a step.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "worker/protocol/ids.h"
+#include "worker/storage/storage.h"
+
+namespace swarm::trainer {
+
+/// Part of a job's steps, ready to be written.
+struct StepPiece {
+  std::string name;
+  std::string lines;
+};
+
+/// Gathers lines and says what is to be written. A piece is written over until it is long enough;
+/// each trainer writes pieces of its own only, so a late one harms nobody. Pure, not thread-safe.
+class StepArchive {
+ public:
+  explicit StepArchive(protocol::Term term) : term_(term) {}
+
+  /// `line` as it stands in steps.jsonl, without its end.
+  void Add(protocol::Generation generation, std::uint64_t step, const std::string& line);
+  /// What has changed since the last call, oldest first. What could not be written is given back
+  /// with Retry.
+  std::vector<StepPiece> TakeChanged();
+  void Retry(std::vector<StepPiece> pieces);
+  bool changed() const { return grown_ || !changed_.empty(); }
+
+ private:
+  const protocol::Term term_;
+  protocol::Generation generation_;
+  std::string name_;  // of the piece that grows; empty: none
+  std::string lines_;
+  std::uint64_t count_ = 0;
+  bool grown_ = false;                          // since it was taken
+  std::map<std::string, std::string> changed_;  // by name
+  std::map<std::string, std::size_t> taken_;    // bytes of each piece when it was last taken
+};
+
+/// All lines that there are, by step: those from 0 on without a gap as far as trainers came to
+/// write them. Errors: those of Storage. A line that is none is left out.
+Result<std::map<std::uint64_t, std::string>> ReadSteps(storage::Storage& storage);
+
+}  // namespace swarm::trainer

@@ -1,0 +1,25 @@
+// An observer on a real network that only dials: for those who know a trainer's address, and hold
+// the job's identity in memory.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "worker/trainer/observer/observer.h"
+
+namespace swarm::trainer {
+
+struct DialledObserverOptions {
+  protocol::WorkerId self;  ///< "operator/NAME": see Observer::Start
+  std::string dial;         ///< host:port of the trainer
+  std::string job_uid;
+  std::string ca, certificate, key;  ///< PEM; all empty: no TLS
+  Duration interval = std::chrono::seconds(1);
+  Duration redial_max = std::chrono::seconds(3);  ///< between two tries, if it does not answer
+  std::shared_ptr<Loop> loop;                     ///< that many share; null: two threads of its own
+};
+
+/// Errors: kInvalidArgument (a certificate that is none, or names somebody else).
+Result<std::unique_ptr<Observer>> DialObserver(const DialledObserverOptions& options);
+
+}  // namespace swarm::trainer

@@ -1,0 +1,53 @@
+// The other side of a trainer for those who are no workers: swarmctl's view, which asks how the job
+// is, and the operator, which also says who shall leave and who shall move.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/loop.h"
+#include "worker/net/endpoint.h"
+
+namespace swarm::trainer {
+
+/// The id under which workers and observers know the trainer.
+inline const protocol::WorkerId kTrainerId{"trainer"};
+
+/// Thread-safe. Asks every `interval` while it lives.
+class Observer final : public net::EndpointHandler {
+ public:
+  /// The id of the endpoint says what this observer may do: "observer", alone or followed by '/'
+  /// and anything, asks; "operator", likewise, also directs. One that does not listen will do.
+  /// Several observers may share a loop; null: one of its own.
+  static Result<std::unique_ptr<Observer>> Start(const std::vector<protocol::Address>& trainer,
+                                                 Duration interval,
+                                                 const net::MakeEndpoint& make_endpoint,
+                                                 std::shared_ptr<Loop> loop = nullptr);
+  ~Observer() override;
+
+  /// The newest answer that was not taken yet.
+  std::optional<protocol::JobStatus> Take();
+
+  /// Sends an order; TakeReply has what became of it. What was sent when a connection broke, or a
+  /// trainer was replaced, is not sent again: orders say what shall be, so repeat them. Errors:
+  /// kUnavailable (there is no connection now), those of Endpoint::Send.
+  Status Send(protocol::Direct direct);
+  /// The oldest answer to Send that was not taken yet; at most 64 are kept, the newest.
+  std::optional<protocol::DirectReply> TakeReply();
+
+  bool connected() const;
+  /// When the trainer last said anything.
+  std::optional<Timepoint> heard() const;
+
+  void OnMessage(const net::WorkerId& from, net::Lane lane, net::Envelope envelope) override;
+  void OnPeerUp(const net::WorkerId& peer) override;
+  void OnPeerDown(const net::WorkerId& peer, const Status& why) override;
+
+ private:
+  Observer();
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace swarm::trainer
