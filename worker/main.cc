@@ -231,7 +231,7 @@ Result<std::unique_ptr<metrics::Exporter>> Serve(const Flags& flags, metrics::Pa
 }
 
 /// How a program ends that cannot begin, or cannot go on, for this class of reasons.
-int ExitOf(const std::string& failure_class) {
+int ExitOf(protocol::FailureClass failure_class) {
   using Class = protocol::FailureClass;
   if (failure_class == Class::kBadConfig) return Exit::kBadUsage;
   if (failure_class == Class::kStorageRefused) return Exit::kStorageRefused;

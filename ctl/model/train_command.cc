@@ -75,7 +75,8 @@ class Training {
     begun_ = true;
     status_.step = protocol::Step(step);
     status_.max_steps = training.maxSteps;
-    status_.state = step >= training.maxSteps ? "Finishing" : "Training";
+    status_.state =
+        step >= training.maxSteps ? protocol::JobState::kFinishing : protocol::JobState::kTraining;
     status_.loss = record.loss;
     status_.tokens_per_second = seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
     status_.seconds_left = mean_seconds_ * static_cast<double>(training.maxSteps - step);

@@ -23,7 +23,7 @@ json ToJson(const protocol::StageStatus& stage) {
 json ToJson(const protocol::JobStatus& status) {
   json stages = json::array();
   for (const protocol::StageStatus& stage : status.stages) stages.push_back(ToJson(stage));
-  return {{"state", status.state},
+  return {{"state", NameOf(status.state)},
           {"message", status.message},
           {"step", status.step.value},
           {"maxSteps", status.max_steps},

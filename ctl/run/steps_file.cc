@@ -24,7 +24,8 @@ std::optional<protocol::JobStatus> ParseLine(const std::string& text, std::uint6
   protocol::JobStatus status;
   status.step = protocol::Step(line["step"].get<std::uint64_t>() + 1);
   status.max_steps = max_steps;
-  status.state = status.step.value >= max_steps ? "Finishing" : "Training";
+  status.state = status.step.value >= max_steps ? protocol::JobState::kFinishing
+                                                : protocol::JobState::kTraining;
   status.loss = NumberAt(line, "loss");
   status.validation_loss = NumberAt(line, "validation_loss");
   status.tokens_per_second = NumberAt(line, "tokens_per_second");

@@ -34,7 +34,7 @@ TEST_F(StepsFileTest, ReadsEachLineOnce) {
   EXPECT_EQ(status->max_steps, 3u);
   EXPECT_EQ(status->loss, 5.5);
   EXPECT_EQ(status->tokens_per_second, 100);
-  EXPECT_EQ(status->state, "Training");
+  EXPECT_EQ(status->state, protocol::JobState::kTraining);
   EXPECT_FALSE(source_.Poll());
   Append("{\"step\":1}\n{\"step\":2}\n");
   EXPECT_EQ(Steps(), (Numbers{2, 3}));

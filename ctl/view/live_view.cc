@@ -60,9 +60,9 @@ constexpr const char* kYellow = "33";
 constexpr const char* kRed = "31";
 constexpr const char* kCyan = "36";
 
-const char* StyleOf(const std::string& state) {
-  if (state == "Failed") return kRed;
-  if (state == "Waiting") return kYellow;
+const char* StyleOf(protocol::JobState state) {
+  if (state == protocol::JobState::kFailed) return kRed;
+  if (state == protocol::JobState::kWaiting) return kYellow;
   return kGreen;
 }
 
@@ -92,7 +92,9 @@ std::string ProgressLine(const protocol::JobStatus& status, const ViewOptions& o
   Line line(options.width, options.color);
   const std::string tail = " " + Steps(status) + Format("  %3.0f%%", 100 * Fraction(status)) +
                            (Left(status).empty() ? "" : "  " + Left(status));
-  line.Add(status.state.empty() ? "Starting" : status.state, StyleOf(status.state)).Add(" ");
+  const bool is_known = status.state != protocol::JobState::kUnknown;
+  line.Add(is_known ? std::string(NameOf(status.state)) : "Starting", StyleOf(status.state))
+      .Add(" ");
   constexpr std::size_t kBarMax = 40, kBarMin = 5;
   if (line.left() > tail.size() + kBarMin) {
     AddBar(line, Fraction(status), std::min(kBarMax, line.left() - tail.size()));

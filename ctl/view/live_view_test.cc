@@ -18,7 +18,7 @@ StageStatus::Worker Worker(std::string id, std::uint64_t queued, double utilizat
 
 JobStatus Training() {
   JobStatus status;
-  status.state = "Training";
+  status.state = protocol::JobState::kTraining;
   status.step = protocol::Step(50);
   status.max_steps = 200;
   status.loss = 2.34567;

@@ -362,7 +362,7 @@ TEST_F(ReconcilerTest, AWorkerOnANodeWithNoticeLeavesInOrderAndIsReplacedAtOnce)
 TEST_F(ReconcilerTest, WhereAStageHasTooFewTheTrainerIsToldWhoMoves) {
   SubmitAndRun();
   protocol::JobStatus training;
-  training.state = "Training";
+  training.state = protocol::JobState::kTraining;
   training.term = protocol::Term(1);
   training.stages = {{protocol::StageIndex(0), {}}, {protocol::StageIndex(1), {}}};
   for (const char* worker : {"tiny-w0", "tiny-w1", "tiny-w2", "tiny-w3"}) {

@@ -26,7 +26,7 @@ bool SameMembers(const std::vector<protocol::StageStatus>& one,
 }
 
 std::uint64_t NewestLoss(const protocol::JobStatus& status) {
-  return status.lost.empty() ? 0 : status.lost.back().number;
+  return status.evicted.empty() ? 0 : status.evicted.back().number;
 }
 
 }  // namespace

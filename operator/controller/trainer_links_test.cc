@@ -54,7 +54,7 @@ class TrainerLinksTest : public testing::Test {
   static TrainerAddress At(const std::string& dial) { return {"uid", dial, "ca", {"crt", "key"}}; }
   static protocol::JobStatus Training(std::uint64_t step, const std::string& worker = "w0") {
     protocol::JobStatus status;
-    status.state = "Training";
+    status.state = protocol::JobState::kTraining;
     status.step = protocol::Step(step);
     status.stages.push_back({protocol::StageIndex(0), {{.id = protocol::WorkerId(worker)}}});
     return status;

@@ -92,7 +92,9 @@ std::size_t ReadyAt(const StageLoad& stage) {
 
 void DecideAssignment(Draft* draft) {
   const protocol::JobStatus* view = FreshView(draft->seen, kViewSeconds);
-  if (view == nullptr || view->state != "Training" || !view->balance.moving.empty()) return;
+  if (view == nullptr || view->state != protocol::JobState::kTraining ||
+      !view->balance.moving.empty())
+    return;
   if (!DirectOf(*draft).moves.empty()) return;
   const std::vector<StageLoad> loads = LoadsOf(*view, *draft);
   if (loads.size() < 2) return;

@@ -91,7 +91,8 @@ std::optional<WallTime> HeldBackUntil(const Observed& observed, PodRole role,
   });
   if (failures.size() > 1) hold(failures.back(), failures.size() - 1);
 
-  const bool trains = observed.trainer && observed.trainer->status.state == "Training" &&
+  const bool trains = observed.trainer &&
+                      observed.trainer->status.state == protocol::JobState::kTraining &&
                       observed.trainer->status.term.value == status.trainer.term;
   std::uint64_t quick = 0;
   WallTime last{};

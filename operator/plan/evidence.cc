@@ -135,15 +135,15 @@ Judgement JudgeRunning(const Observed& observed, const ObservedPod& pod) {
   const protocol::JobStatus* fresh = FreshView(observed, kLossViewSeconds);
   if (pod.role != PodRole::kWorker || fresh == nullptr) return {};
   const protocol::JobStatus& view = *fresh;
-  const auto loss =
-      std::find_if(view.lost.rbegin(), view.lost.rend(),
-                   [&](const protocol::WorkerLoss& l) { return l.worker.value == pod.name; });
+  const auto eviction =
+      std::find_if(view.evicted.rbegin(), view.evicted.rend(),
+                   [&](const protocol::Eviction& e) { return e.worker.value == pod.name; });
   const bool spare = std::any_of(view.spares.begin(), view.spares.end(),
                                  [&](const auto& id) { return id.value == pod.name; });
-  if (loss == view.lost.rend() || spare || FindWorker(view, pod.name) != nullptr) return {};
-  const std::string words = "the trainer has lost it: " + loss->kind +
-                            (loss->text.empty() ? "" : " (" + loss->text + ")");
-  const WallTime lost_at{seconds(static_cast<std::int64_t>(loss->time))};
+  if (eviction == view.evicted.rend() || spare || FindWorker(view, pod.name) != nullptr) return {};
+  const std::string words = "the trainer has lost it: " + std::string(NameOf(eviction->cause)) +
+                            (eviction->text.empty() ? "" : " (" + eviction->text + ")");
+  const WallTime lost_at{seconds(static_cast<std::int64_t>(eviction->time))};
   // Clocks differ; what a trainer dates into the future has just happened.
   const WallTime due = std::min(lost_at, observed.trainer->heard) + kLossPatience;
   if (observed.now >= due) {
@@ -158,7 +158,7 @@ const protocol::JobStatus* FreshView(const Observed& observed, std::int64_t age)
   if (!observed.trainer || observed.now - observed.trainer->heard > seconds(age)) return nullptr;
   const protocol::JobStatus& view = observed.trainer->status;
   const bool counts = view.term.value == observed.job.status.trainer.term;
-  return counts && view.state != "Superseded" ? &view : nullptr;
+  return counts && view.state != protocol::JobState::kSuperseded ? &view : nullptr;
 }
 
 const protocol::StageStatus::Worker* FindWorker(const protocol::JobStatus& view,
@@ -208,7 +208,8 @@ Judgement JudgeExit(const ContainerEnd& end) {
       judgement.words = "found no trainer";
       break;
     default:
-      if (end.message.find(protocol::FailureClass::kStorageUnavailable) != std::string::npos) {
+      if (end.message.find(NameOf(protocol::FailureClass::kStorageUnavailable)) !=
+          std::string::npos) {
         judgement.cause = Cause::kUnknown;
         judgement.hold_back = true;
       }

@@ -225,10 +225,10 @@ TEST(EvidenceTest, AWorkerThatTheTrainerHasLostIsMissingUntilKubernetesSaysWhy) 
   Observed observed = Around(RunningPod());
   TrainerView view{.status = {}, .heard = kNow};
   view.status.term = protocol::Term(1);
-  view.status.lost = {
+  view.status.evicted = {
       {.number = 1,
        .worker = protocol::WorkerId("job-w3"),
-       .kind = "Silent",
+       .cause = protocol::EvictionCause::kSilent,
        .time = static_cast<double>((kNow - seconds(3)).time_since_epoch().count())}};
   observed.trainer = view;
   const Judgement missing = JudgePod(observed, RunningPod());

@@ -59,7 +59,8 @@ void CountStages(const protocol::JobStatus& view, Draft* draft) {
 
 void ReportProgress(const protocol::JobStatus& view, Draft* draft) {
   api::SwarmJobStatus& status = draft->status();
-  if (view.state == "Training" || view.state == "Finishing" || view.state == "Succeeded") {
+  if (view.state == protocol::JobState::kTraining || view.state == protocol::JobState::kFinishing ||
+      view.state == protocol::JobState::kSucceeded) {
     status.step = view.step.value;
   }
   if (view.checkpoint.version.value > status.lastCheckpoint.step) {
@@ -105,8 +106,10 @@ void SetReady(Draft* draft) {
         ConditionStatus::kFalse, "StagesMissing",
         missing.empty() ? "no worker has come yet" : "without a ready worker: stage " + missing);
   }
-  if (view->state != "Training" && view->state != "Finishing") {
-    return set(ConditionStatus::kFalse, "TrainerPrepares", "the trainer is " + view->state);
+  if (view->state != protocol::JobState::kTraining &&
+      view->state != protocol::JobState::kFinishing) {
+    return set(ConditionStatus::kFalse, "TrainerPrepares",
+               "the trainer is " + std::string(NameOf(view->state)));
   }
   set(ConditionStatus::kTrue, "EveryStageReady", "every stage has a ready worker");
 }

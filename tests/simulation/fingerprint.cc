@@ -146,8 +146,8 @@ struct Folder {
   template <typename T>
     requires std::is_enum_v<T>
   void Fold(T value) {
-    if constexpr (requires { NameOf(value); }) {
-      Fold(std::string_view(NameOf(value)));
+    if constexpr (NamedEnum<T>) {
+      Fold(swarm::NameOf(value));
     } else {
       Fold(static_cast<std::uint64_t>(value));
     }

@@ -213,7 +213,7 @@ void TrainerProcess::Do(const order::Finish& o) {
 std::string TrainerProcess::Describe() const {
   const protocol::JobStatus status = coordinator_->Status();
   std::string text = world_.name(pid_).value + " term " + std::to_string(term_.value) + " " +
-                     status.state + " version " + std::to_string(status.step.value) + " members";
+                     std::string(swarm::NameOf(status.state)) + " version " + std::to_string(status.step.value) + " members";
   for (const WorkerId& id : coordinator_->Members()) text += " " + id.value;
   for (const protocol::StageStatus& stage : status.stages) {
     text += "; stage " + std::to_string(stage.stage.value) + ":";

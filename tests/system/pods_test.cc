@@ -515,8 +515,8 @@ TEST_F(SystemDirectTest, AnOperatorDrainsAndMovesAndNoStepIsLost) {
     return ready;
   };
   auto status = AwaitStatus(*operator_, "five workers that are ready", [&](const auto& s) {
-    return s.state == "Training" && ready_of(s, 0).size() + ready_of(s, 1).size() == 5 &&
-           s.balance.by_operator;
+    return s.state == protocol::JobState::kTraining &&
+           ready_of(s, 0).size() + ready_of(s, 1).size() == 5 && s.balance.by_operator;
   });
   EXPECT_EQ(status.term.value, 1u);
   const std::size_t larger = ready_of(status, 0).size() > ready_of(status, 1).size() ? 0 : 1;
@@ -544,7 +544,7 @@ TEST_F(SystemDirectTest, AnOperatorDrainsAndMovesAndNoStepIsLost) {
   EXPECT_FALSE(Tell(*observer, {.leader_term = 9, .number = 4}).accepted);
 
   status = AwaitStatus(*operator_, "a status", [](const auto& s) { return s.counts.leaves == 1; });
-  EXPECT_EQ(status.counts.losses, 0u);
+  EXPECT_EQ(status.counts.evictions, 0u);
   AwaitMoreStepsOf(1);
   StopTrainer(1);
   ExpectReference(Losses(Path("trainer-1")));
@@ -554,13 +554,14 @@ TEST_F(SystemDirectTest, LossesAreToldWithTheirKind) {
   StartTrainer(1);
   StartWorkers(0, 4);
   const auto observer = Connect("observer/1");
-  AwaitStatus(*observer, "training", [](const auto& s) { return s.state == "Training"; });
+  AwaitStatus(*observer, "training",
+              [](const auto& s) { return s.state == protocol::JobState::kTraining; });
   SignalPod("w1", SIGKILL);
   const auto status =
-      AwaitStatus(*observer, "the loss", [](const auto& s) { return !s.lost.empty(); });
-  EXPECT_EQ(status.lost[0].worker.value, "w1");
-  EXPECT_EQ(status.lost[0].kind, protocol::LossKind::kDisconnected);
-  EXPECT_NEAR(status.lost[0].time, static_cast<double>(::time(nullptr)), 30);
+      AwaitStatus(*observer, "the loss", [](const auto& s) { return !s.evicted.empty(); });
+  EXPECT_EQ(status.evicted[0].worker.value, "w1");
+  EXPECT_EQ(status.evicted[0].cause, protocol::EvictionCause::kDisconnected);
+  EXPECT_NEAR(status.evicted[0].time, static_cast<double>(::time(nullptr)), 30);
   AwaitStatus(*observer, "the recovery", [](const auto& s) { return s.counts.recoveries == 1; });
   StopTrainer(1);
 }

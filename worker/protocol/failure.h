@@ -2,13 +2,13 @@
 #pragma once
 
 #include "base/status.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/control.h"
 
 namespace swarm::protocol {
 
-/// A word of FailureClass for an error of loading, computing or storing, by its code. Of the codes
-/// that the storage and the model use, each has one meaning there (storage::Storage, model::Stage).
-inline const char* FailureClassOf(const Status& status) {
+/// The class of an error of loading, computing or storing, by its code. Each code that the storage and
+/// the model use has one meaning there (storage::Storage, model::Stage).
+inline FailureClass FailureClassOf(const Status& status) {
   switch (status.code()) {
     case StatusCode::kPermissionDenied:
     case StatusCode::kUnauthenticated:

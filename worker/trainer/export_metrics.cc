@@ -49,7 +49,7 @@ void AppendHistory(const protocol::JobStatus& status, std::vector<MetricSample>*
   };
   append(Metric::kTrainerRemainingSeconds, status.seconds_left);
   append(Metric::kTrainerCheckpointVersion, status.checkpoint.version.value);
-  append(Metric::kTrainerLosses, status.counts.losses);
+  append(Metric::kTrainerLosses, status.counts.evictions);
   append(Metric::kTrainerLeaves, status.counts.leaves);
   append(Metric::kTrainerJoins, status.counts.joins);
   append(Metric::kTrainerMoves, status.counts.moves);

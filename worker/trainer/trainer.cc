@@ -19,6 +19,7 @@ namespace swarm::trainer {
 
 using net::Lane;
 using net::WorkerId;
+using protocol::EventKind;
 using protocol::Message;
 
 namespace {
@@ -249,9 +250,12 @@ Status Trainer::CheckHealth(Duration limit) {
 Status Trainer::CheckReady(Duration limit) {
   const auto status = StatusWithin(limit);
   if (!status) return DeadlineExceeded("the trainer's loop does not answer");
+  using protocol::JobState;
+  const JobState state = status->state;
   const bool over =
-      status->state == "Succeeded" || status->state == "Failed" || status->state == "Superseded";
-  return over ? Unavailable("the job is over for this trainer: " + status->state) : Status();
+      state == JobState::kSucceeded || state == JobState::kFailed || state == JobState::kSuperseded;
+  return over ? Unavailable("the job is over for this trainer: " + std::string(NameOf(state)))
+              : Status();
 }
 
 void Trainer::OnMessage(const WorkerId& from, Lane lane, net::Envelope envelope) {
@@ -439,11 +443,11 @@ void Trainer::Do(const protocol::order::PublishCheckpoint& o) {
 
 void Trainer::Do(const protocol::order::Event& o) {
   log_->Event(o.kind, o.text);
-  if (o.kind == "CheckpointFailed") {
+  if (o.kind == EventKind::kCheckpointFailed) {
     ++metrics_.checkpoint_failures;
-    LOG_WARN("{}: {}", o.kind, o.text);
+    LOG_WARN("{}: {}", NameOf(o.kind), o.text);
   } else {
-    LOG_INFO("{}: {}", o.kind, o.text);
+    LOG_INFO("{}: {}", NameOf(o.kind), o.text);
   }
 }
 
@@ -462,7 +466,7 @@ void Trainer::Do(const protocol::order::BeginGeneration& o) {
       if (begun.ok()) status = log_->CutTo(begun->version.value);
       if (log_->fenced()) return OnLaterTrainer(log_->fence());
       if (!status.ok()) {
-        log_->Event("RollbackDelayed", status.message());
+        log_->Event(EventKind::kRollbackDelayed, status.message());
         LOG_WARN("the job cannot go back to its last checkpoint yet: {}", status.message());
         control_.PostAt(now + kStorageRetry, [this, wanted] {
           if (!coordinator_->finished()) Do(protocol::order::BeginGeneration{wanted});
@@ -537,7 +541,7 @@ void Trainer::Do(const protocol::order::Finish& o) {
   if (o.superseded) {
     LOG_WARN("leaving: {}", o.reason);  // the log is the other's
   } else {
-    log_->Event(o.succeeded ? "Succeeded" : "Failed", o.reason);
+    log_->Event(o.succeeded ? EventKind::kSucceeded : EventKind::kFailed, o.reason);
   }
   const Timepoint now = Clock::now();
   for (const WorkerId& observer : observers_) Send(observer, Lane::kControl, Describe());

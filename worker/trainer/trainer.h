@@ -52,9 +52,9 @@ struct Outcome {
   bool stopped_early = false;
   bool superseded = false;  ///< there is a later trainer; neither a success nor a failure
   std::string reason;
-  std::string failure_class;  ///< of a failure: a word of protocol::FailureClass
-  bool resumable = false;     ///< there is a checkpoint to go on from
-  bool overdue = false;       ///< stopped without the checkpoint that should have been the last
+  protocol::FailureClass failure_class{};  ///< of a failure
+  bool resumable = false;                  ///< there is a checkpoint to go on from
+  bool overdue = false;  ///< stopped without the checkpoint that should have been the last
 };
 
 class Trainer : public net::EndpointHandler {

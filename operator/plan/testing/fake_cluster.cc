@@ -49,7 +49,7 @@ std::optional<TrainerView> FakeCluster::View() const {
   TrainerView view{.status = {}, .heard = now};
   protocol::JobStatus& status = view.status;
   status.term = protocol::Term(trainer->number);
-  status.state = "Training";
+  status.state = protocol::JobState::kTraining;
   status.step = protocol::Step(7);
   status.balance.state_load_seconds = 10;
   for (std::uint64_t s = 0; s < job.job->spec.pipeline.stages; ++s) {
@@ -59,12 +59,13 @@ std::optional<TrainerView> FakeCluster::View() const {
     if (pod.role != PodRole::kWorker) continue;
     if (not_there.contains(name) || !nodes.contains(pod.node)) {
       if (!pod.node.empty() && stage_of_.contains(name)) {
-        status.lost.push_back({.number = status.lost.size() + 1,
-                               .worker = protocol::WorkerId(name),
-                               .kind = "Silent",
-                               .time = lost_at_.contains(name)
-                                           ? lost_at_.at(name)
-                                           : static_cast<double>(now.time_since_epoch().count())});
+        status.evicted.push_back(
+            {.number = status.evicted.size() + 1,
+             .worker = protocol::WorkerId(name),
+             .cause = protocol::EvictionCause::kSilent,
+             .time = lost_at_.contains(name)
+                         ? lost_at_.at(name)
+                         : static_cast<double>(now.time_since_epoch().count())});
       }
       continue;
     }

@@ -168,7 +168,8 @@ void Decoder::Get(const pb::CheckpointWritten& from, CheckpointWritten* to) {
 }
 
 void Decoder::Get(const pb::Failure& from, Failure* to) {
-  *to = {from.reason(), from.failure_class()};
+  *to = {from.reason(),
+         FindEnum<FailureClass>(from.failure_class()).value_or(FailureClass::kInternal)};
 }
 
 void Decoder::Get(const pb::Shutdown& from, Shutdown* to) {

@@ -28,13 +28,17 @@ void Decoder::Get(const pb::StageMove& from, StageMove* to) {
   *to = {WorkerId(from.worker()), StageIndex(from.to())};
 }
 
-void Decoder::Get(const pb::WorkerLoss& from, WorkerLoss* to) {
-  *to = {from.number(), WorkerId(from.worker()), StageIndex(from.stage()), from.kind(), from.text(),
+void Decoder::Get(const pb::Eviction& from, Eviction* to) {
+  *to = {from.number(),
+         WorkerId(from.worker()),
+         StageIndex(from.stage()),
+         FindEnum<EvictionCause>(from.cause()).value_or(EvictionCause::kUnknown),
+         from.text(),
          from.time()};
 }
 
 void Decoder::Get(const pb::JobCounts& from, JobCounts* to) {
-  to->losses = from.losses();
+  to->evictions = from.evictions();
   to->leaves = from.leaves();
   to->moves = from.moves();
   to->joins = from.joins();
@@ -56,7 +60,7 @@ void Decoder::Get(const pb::BalanceStatus& from, BalanceStatus* to) {
 }
 
 void Decoder::Get(const pb::JobStatus& from, JobStatus* to) {
-  to->state = from.state();
+  to->state = FindEnum<JobState>(from.state()).value_or(JobState::kUnknown);
   to->message = from.message();
   to->step = Step(from.step());
   to->max_steps = from.max_steps();
@@ -68,9 +72,10 @@ void Decoder::Get(const pb::JobStatus& from, JobStatus* to) {
   to->term = Term(from.term());
   to->generation = Generation(from.generation());
   to->waiting_for = from.waiting_for();
-  to->failure_class = from.failure_class();
+  to->failure_class =
+      FindEnum<FailureClass>(from.failure_class()).value_or(FailureClass::kInternal);
   GetAll(from.spares(), kMembersMax, "spares", &to->spares);
-  GetAll(from.lost(), kMembersMax, "lost", &to->lost);
+  GetAll(from.evicted(), kMembersMax, "evicted", &to->evicted);
   Get(from.checkpoint(), &to->checkpoint);
   Get(from.counts(), &to->counts);
   Get(from.balance(), &to->balance);

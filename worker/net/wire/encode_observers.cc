@@ -28,17 +28,17 @@ void Encoder::Put(const StageMove& from, pb::StageMove* to) {
   to->set_to(from.to.value);
 }
 
-void Encoder::Put(const WorkerLoss& from, pb::WorkerLoss* to) {
+void Encoder::Put(const Eviction& from, pb::Eviction* to) {
   to->set_number(from.number);
   to->set_worker(ToUtf8(from.worker.value));
   to->set_stage(from.stage.value);
-  to->set_kind(ToUtf8(from.kind));
+  to->set_cause(std::string(NameOf(from.cause)));
   to->set_text(ToUtf8(from.text));
   to->set_time(from.time);
 }
 
 void Encoder::Put(const JobCounts& from, pb::JobCounts* to) {
-  to->set_losses(from.losses);
+  to->set_evictions(from.evictions);
   to->set_leaves(from.leaves);
   to->set_moves(from.moves);
   to->set_joins(from.joins);
@@ -63,7 +63,7 @@ void Encoder::Put(const BalanceStatus& from, pb::BalanceStatus* to) {
 }
 
 void Encoder::Put(const JobStatus& from, pb::JobStatus* to) {
-  to->set_state(ToUtf8(from.state));
+  to->set_state(std::string(NameOf(from.state)));
   to->set_message(ToUtf8(from.message));
   to->set_step(from.step.value);
   to->set_max_steps(from.max_steps);
@@ -75,9 +75,9 @@ void Encoder::Put(const JobStatus& from, pb::JobStatus* to) {
   to->set_term(from.term.value);
   to->set_generation(from.generation.value);
   to->set_waiting_for(ToUtf8(from.waiting_for));
-  to->set_failure_class(ToUtf8(from.failure_class));
+  to->set_failure_class(std::string(NameOf(from.failure_class)));
   PutAll(from.spares, kMembersMax, "spares", to->mutable_spares());
-  PutAll(from.lost, kMembersMax, "lost", to->mutable_lost());
+  PutAll(from.evicted, kMembersMax, "evicted", to->mutable_evicted());
   Put(from.checkpoint, to->mutable_checkpoint());
   Put(from.counts, to->mutable_counts());
   Put(from.balance, to->mutable_balance());

@@ -71,7 +71,7 @@
   X(StageStatus)            \
   X(StageStatus::Worker)    \
   X(StageMove)              \
-  X(WorkerLoss)             \
+  X(Eviction)               \
   X(JobCounts)              \
   X(CheckpointStatus)       \
   X(BalanceStatus)

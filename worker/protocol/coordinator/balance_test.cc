@@ -16,7 +16,7 @@ class CoordinatorBalanceTest : public CoordinatorTest {
     StartTraining(std::move(replicas));
     for (int i = 0; i < 2; ++i) Pass(seconds(1));
     for (const order::Event& event : All<order::Event>()) {
-      if (event.kind == "WorkerMoves") return event.text.substr(0, event.text.find(' '));
+      if (event.kind == EventKind::kWorkerMoves) return event.text.substr(0, event.text.find(' '));
     }
     ADD_FAILURE() << "nobody moves";
     return "a1";

@@ -1,399 +1,392 @@
 #include "worker/protocol/coordinator/coordinator.h"
 
 #include <algorithm>
+#include <type_traits>
+#include <utility>
 
 namespace swarm::protocol {
 
-std::vector<ReduceGroup> ComputeReduceGroups(std::uint64_t stages, bool tied_head,
-                                             bool shared_basis) {
-  std::vector<ReduceGroup> groups;
-  for (std::uint64_t s = 0; s < stages; ++s) {
-    groups.push_back({GroupIndex(s), {StageIndex(s)}});
-  }
-  if (tied_head) {
-    ReduceGroup tied{GroupIndex(stages), {StageIndex(0)}};
-    if (stages > 1) tied.stages.push_back(StageIndex(stages - 1));
-    groups.push_back(std::move(tied));
-  }
-  if (shared_basis) {
-    ReduceGroup shared{GroupIndex(groups.size()), {}};
-    for (std::uint64_t s = 0; s < stages; ++s) shared.stages.push_back(StageIndex(s));
-    groups.push_back(std::move(shared));
-  }
-  return groups;
-}
-
 Coordinator::Coordinator(CoordinatorOptions options, Timepoint now)
-    : options_(std::move(options)),
-      groups_(
-          ComputeReduceGroups(options_.replicas.size(), options_.tied_head, options_.shared_basis)),
-      generation_(options_.generation),
-      router_(MixName(options_.seed, "router"), options_.replicas.size(), options_.in_flight_max),
-      phase_(options_.take_over ? Phase::kTakingOver : Phase::kWaiting),
-      phase_since_(now),
-      version_(options_.first_version),
-      begin_uri_(options_.resume_uri),
-      last_step_(options_.max_steps) {
-  if (!begin_uri_.empty()) last_checkpoint_.version = version_;
-}
+    : job_(std::move(options), now),
+      members_(&job_),
+      router_(MixName(job_.options.seed, "router"), job_.stages(), job_.options.in_flight_max),
+      admission_(&job_, &members_),
+      loading_(&job_, &members_),
+      rollbacks_(&job_, &members_),
+      validation_(&job_, &router_),
+      checkpoints_(&job_, &members_),
+      steps_(&job_, &members_, &router_),
+      leaves_(&job_, &members_, &router_, &steps_, &validation_),
+      dispatch_(&job_, &members_, &router_, &steps_, &validation_),
+      reducing_(&job_, &members_, &steps_, &leaves_),
+      rebalancing_(&job_, &members_, &router_),
+      joins_(&job_, &members_, &router_, &steps_, &rebalancing_),
+      commits_(&job_, &members_, &steps_, &joins_),
+      evictions_(&job_, &members_,
+                 {.steps = &steps_,
+                  .leaves = &leaves_,
+                  .joins = &joins_,
+                  .validation = &validation_,
+                  .checkpoints = &checkpoints_,
+                  .rebalancing = &rebalancing_}),
+      taking_over_(&job_, &members_, &steps_, &commits_, &evictions_),
+      directions_(&leaves_, &rebalancing_) {}
+
+// ---- events ----
 
 Orders Coordinator::OnMessage(const WorkerId& from, const Message& message, Timepoint now) {
-  Orders orders;
-  if (phase_ == Phase::kFinished) return orders;
+  if (finished()) return {};
+  Turn turn{now};
+  Handle(from, message, turn);
+  return SettleAll(std::move(turn));
+}
+
+void Coordinator::Handle(const WorkerId& from, const Message& message, Turn& turn) {
   std::visit(
       [&](const auto& m) {
         using M = std::decay_t<decltype(m)>;
         if constexpr (std::is_same_v<M, Hello>) {
-          if (m.id == from) OnHello(m, now, orders);
+          if (m.id == from) OnHello(m, turn);
         } else if constexpr (std::is_same_v<M, Holding>) {
-          OnHolding(from, m, now, orders);
+          if (taking_over_.OnHolding(from, m, turn)) TakeOverIfComplete(turn);
         } else if constexpr (std::is_same_v<M, Observe>) {
-          OnObserve(from, now);
+          directions_.OnObserve(from, turn.now);
         } else if constexpr (std::is_same_v<M, Direct>) {
-          OnDirect(from, m, now, orders);
-        } else if (!workers_.contains(from)) {
-          // Evicted, and does not know it yet.
+          directions_.OnDirect(from, m, turn);
+        } else if (!members_.Has(from)) {
+          // It was evicted, and does not know it yet.
         } else if constexpr (std::is_same_v<M, Ready>) {
-          OnReady(from, m, now, orders);
+          OnReady(from, m, turn);
         } else if constexpr (std::is_same_v<M, Progress>) {
-          OnProgress(from, m, now, orders);
+          dispatch_.OnProgress(from, m, turn);
         } else if constexpr (std::is_same_v<M, Missing>) {
-          OnMissing(from, m, orders);
+          dispatch_.OnMissing(from, m, turn);
         } else if constexpr (std::is_same_v<M, Revoked>) {
-          OnRevoked(from, m, now, orders);
+          dispatch_.OnRevoked(from, m, turn);
         } else if constexpr (std::is_same_v<M, Voided>) {
-          OnVoided(from, m, now, orders);
+          steps_.OnVoided(from, m, turn);
         } else if constexpr (std::is_same_v<M, ReduceRefused>) {
-          OnReduceRefused(from, m, now, orders);
+          reducing_.OnRefused(from, m, turn);
         } else if constexpr (std::is_same_v<M, Reduced>) {
-          OnReduced(from, m, now, orders);
+          reducing_.OnReduced(from, m, turn);
         } else if constexpr (std::is_same_v<M, Committed>) {
-          OnCommitted(from, m, now, orders);
+          OnCommitted(from, m, turn);
         } else if constexpr (std::is_same_v<M, CheckpointWritten>) {
-          OnCheckpointWritten(from, m, now, orders);
+          checkpoints_.OnWritten(from, m, turn);
         } else if constexpr (std::is_same_v<M, StatePinned>) {
-          OnStatePinned(from, m, now, orders);
+          joins_.OnStatePinned(from, m, turn);
         } else if constexpr (std::is_same_v<M, Leaving>) {
-          OnLeaving(from, m, now, orders);
+          leaves_.OnLeaving(from, m, turn);
         } else if constexpr (std::is_same_v<M, ParcelHeld>) {
-          OnParcelHeld(from, m, now, orders);
+          leaves_.OnParcelHeld(from, m, turn);
         } else if constexpr (std::is_same_v<M, Failure>) {
-          OnFailed(from, m, now, orders);
+          OnFailure(from, m, turn);
         }
       },
       message);
-  return orders;
 }
 
-Orders Coordinator::OnTick(Timepoint now) {
-  Orders orders;
-  std::vector<Loss> losses;
-  if (phase_ == Phase::kFinished) return orders;
-  if (phase_ == Phase::kTakingOver) AdoptIfComplete(now, orders);
-  CheckMembers(now, orders, losses);
-  if (IsTraining()) {
-    CheckRows(now, orders, losses);
-    CheckReduces(now, orders, losses);
-  }
-  if (!losses.empty()) Evict(losses, now, orders);
-  StartJoins(now, orders);
-  Rebalance(now, orders);
-  Advance(now, orders);
-  return orders;
-}
-
-Orders Coordinator::OnFailure(const std::string& reason, const std::string& failure_class) {
-  Orders orders;
-  Fail(reason, failure_class, orders);
-  return orders;
-}
-
-Orders Coordinator::OnSuperseded(const std::string& reason) {
-  if (phase_ == Phase::kFinished) return {};
-  phase_ = Phase::kFinished;
-  failure_ = reason;
-  failure_class_ = FailureClass::kSuperseded;
-  return {order::Finish{
-      .superseded = true, .reason = failure_, .failure_class = FailureClass::kSuperseded}};
-}
-
-std::vector<WorkerId> Coordinator::Replicas(StageIndex stage) const {
-  std::vector<WorkerId> replicas;
-  for (const auto& [id, worker] : workers_) {
-    if (worker.InRoster() && worker.member.stage == stage) replicas.push_back(id);
-  }
-  return replicas;
-}
-
-std::vector<WorkerId> Coordinator::ReadyReplicas(StageIndex stage) const {
-  std::vector<WorkerId> replicas;
-  for (const auto& [id, worker] : workers_) {
-    if (worker.role == Role::kReady && worker.member.stage == stage) replicas.push_back(id);
-  }
-  return replicas;
-}
-
-std::vector<WorkerId> Coordinator::Members() const {
-  std::vector<WorkerId> members;
-  for (const auto& [id, worker] : workers_) members.push_back(id);
-  return members;
-}
-
-Version Coordinator::VersionFor(Step step) const {
-  return Version(options_.delayed && step.value > 0 ? step.value - 1 : step.value);
-}
-
-RowName Coordinator::NameOf(Step step, Microbatch microbatch) const {
-  return {options_.term, generation_, step, microbatch, VersionFor(step)};
-}
-
-void Coordinator::Broadcast(const Message& message, Orders& orders) const {
-  for (const auto& [id, worker] : workers_) {
-    if (worker.InRoster()) orders.push_back(order::Tell{id, message});
-  }
-}
-
-void Coordinator::Fail(std::string reason, std::string failure_class, Orders& orders) {
-  if (phase_ == Phase::kFinished) return;
-  failure_ = reason;
-  failure_class_ = failure_class;
-  phase_ = Phase::kFinished;
-  Dismiss(reason, orders);
-  orders.push_back(order::Finish{.reason = std::move(reason), .failure_class = failure_class_});
-}
-
-/// All workers are to leave.
-void Coordinator::Dismiss(const std::string& why, Orders& orders) {
-  for (const auto& [id, worker] : workers_) {
-    orders.push_back(order::Tell{id, Shutdown{options_.term, why}});
-  }
-}
-
-void Coordinator::OnFailed(const WorkerId& from, const Failure& failure, Timepoint now,
-                           Orders& orders) {
-  const bool its_own = failure.failure_class == FailureClass::kDeviceMemory ||
-                       failure.failure_class == FailureClass::kStorageUnavailable;
-  if (its_own) return Evict({{from, failure.reason, false, LossKind::kFailed}}, now, orders);
-  const bool named =
-      !failure.failure_class.empty() && failure.failure_class != FailureClass::kInternal;
-  Fail("worker " + from.value + ": " + failure.reason,
-       named ? failure.failure_class : FailureClass::kWorkerFailed, orders);
-}
-
-void Coordinator::Advance(Timepoint now, Orders& orders) {
-  if (!IsTraining()) return;
-  AdvanceLeaves(now, orders);
-  do {
-    IssueAll(now, orders);
-    // One reduce at a time keeps the memory bound: t + 1 waits for the decision about t.
-    const auto step = steps_.find(Step(version_.value));
-    if (step != steps_.end()) ReduceWhatIsComplete(step->first, step->second, now, orders);
-  } while (CommitIfReduced(now, orders));
-  FinishIfDone(orders);
-}
-
-void Coordinator::IssueAll(Timepoint now, Orders& orders) {
-  // Sync: step t needs Commit(t - 1). Delayed: it needs Commit(t - 2) and reads W_{t-1}.
-  const std::uint64_t end = std::min(version_.value + (options_.delayed ? 2 : 1), last_step_);
-  for (std::uint64_t t = version_.value; t < end; ++t) {
-    steps_.try_emplace(Step(t), options_.microbatches, stages());
-  }
-  bool room = true;
-  for (auto& [step, state] : steps_) {
-    // A copy: what is issued is not broken any more.
-    for (const Microbatch m : std::set<Microbatch>(state.ledger.broken())) {
-      room &= IssueRow(step, state, m, now, orders);
-    }
-  }
-  if (!room) return;  // fresh microbatches must not take the room that repairs wait for
-  while (IssueEvaluation(now, orders)) {
-  }
-  if (evaluation_ && !evaluation_->missing.empty()) return;
-  for (auto& [step, state] : steps_) {
-    while (!state.ledger.fresh().empty()) {
-      if (!IssueRow(step, state, *state.ledger.fresh().begin(), now, orders)) return;
-    }
-  }
-}
-
-bool Coordinator::IssueRow(Step step, StepState& state, Microbatch microbatch, Timepoint now,
-                           Orders& orders) {
-  RowState& info = state.rows[microbatch.value];
-  const auto runs = FindMissingRuns(state.ledger.row(microbatch));
-  const bool fresh = runs.front() == StageRun{0, stages()};
-  if (info.revoking) return true;  // its answer may open another cell
-  std::vector<WorkerId> owners;    // of all runs, one after the other
-  bool room = true;
-  for (const StageRun& run : runs) {
-    for (std::uint64_t s = run.begin; s < run.end; ++s) room &= !IsVoiding(state, StageIndex(s));
-    const auto route = room ? router_.Draw(run.begin, run.end, !fresh, info.avoid) : std::nullopt;
-    room = route.has_value();
-    if (!room) break;
-    owners.insert(owners.end(), route->begin(), route->end());
-  }
-  if (!room) {
-    for (const WorkerId& owner : owners) router_.Release(owner);
-    return false;
-  }
-  auto owner = owners.begin();
-  for (const StageRun& run : runs) {
-    for (std::uint64_t s = run.begin; s < run.end; ++s) {
-      state.ledger.Issue(microbatch, StageIndex(s), *owner++, NextAttempt());
-    }
-  }
-  for (const StageRun& run : runs) {
-    BeginPass(PlanPass(NameOf(step, microbatch), state.ledger.row(microbatch), run), state, orders);
-  }
-  state.begun = true;
-  info.progress = now;
-  info.drawn = fresh ? now : Timepoint();
-  info.charged = false;
-  info.avoid = {};
-  return true;
-}
-
-void Coordinator::BeginPass(PassOrders pass, StepState& state, Orders& orders) {
-  if (pass.holder) {
-    state.resends[pass.resend.source].push_back(pass.frame);
-    orders.push_back(order::Tell{*pass.holder, std::move(pass.resend)});
-  } else {
-    orders.push_back(order::Issue{std::move(pass.frame)});
-  }
-  if (pass.returner) {
-    state.redirects[pass.redirect.source] = {pass.redirect.to, pass.redirect.target};
-    orders.push_back(order::Tell{*pass.returner, std::move(pass.redirect)});
-  }
-}
-
-bool Coordinator::IssueEvaluation(Timepoint now, Orders& orders) {
-  if (!evaluation_ || evaluation_->missing.empty()) return false;
-  const auto route = router_.Draw();
-  if (!route) return false;
-  const Microbatch microbatch = *evaluation_->missing.begin();
-  evaluation_->missing.erase(microbatch);
-  Forward frame;
-  frame.kind = TaskKind::kEvaluate;
-  frame.version = evaluation_->version;
-  frame.end = StageIndex(stages());
-  for (const WorkerId& worker : *route) frame.hops.push_back({worker, NextAttempt(), false});
-  frame.key = {generation_, Step(evaluation_->version.value), microbatch, StageIndex(0),
-               frame.hops[0].attempt};
-  evaluation_->open[microbatch] = {frame.hops, now};
-  orders.push_back(order::Issue{std::move(frame)});
-  return true;
-}
-
-void Coordinator::Touch(StepState& state, Microbatch microbatch, Timepoint now) {
-  if (microbatch.value >= state.rows.size()) return;
-  RowState& row = state.rows[microbatch.value];
-  if (row.progress == Timepoint()) return;  // issued by the trainer before
-  slowest_gap_ = std::max(ToSeconds(now - row.progress), 0.995 * slowest_gap_);
-  row.progress = now;
-  row.charged = false;
-}
-
-void Coordinator::MeasureStay(const WorkerId& worker, const StepState& state, Microbatch microbatch,
-                              Timepoint now) {
-  const Timepoint drawn = state.rows.at(microbatch.value).drawn;
-  if (drawn != Timepoint()) router_.MeasureStay(worker, ToSeconds(now - drawn));
-}
-
-void Coordinator::CountBoundary(const TaskReport& report) {
-  const auto it = steps_.find(report.key.step);
-  if (it != steps_.end()) it->second.boundary_bytes += report.boundary_bytes;
-}
-
-void Coordinator::OnProgress(const WorkerId& from, const Progress& progress, Timepoint now,
-                             Orders& orders) {
-  using Event = TaskReport::Event;
-  for (const TaskReport& report : progress.reports) {
-    const TaskKey& key = report.key;
-    if (key.generation != generation_ || !IsTraining()) continue;
-    if (report.event == Event::kEvaluated) {
-      OnEvaluated(from, report, orders);
-      continue;
-    }
-    if (report.event == Event::kForwarded) router_.MeasureForward(from, report.seconds);
-    slowest_work_ = std::max(report.seconds, 0.995 * slowest_work_);
-    CountBoundary(report);
-    const auto it = steps_.find(key.step);
-    if (it == steps_.end()) continue;
-    StepState& state = it->second;
-    switch (report.event) {
-      case Event::kForwarded:
-        if (state.ledger.MarkForwarded(key, from)) Touch(state, key.microbatch, now);
-        break;
-      case Event::kFolded:
-        if (!state.ledger.MarkFolded(key, from, report.loss)) break;
-        Touch(state, key.microbatch, now);
-        router_.MeasureBackward(from, report.seconds);
-        MeasureStay(from, state, key.microbatch, now);
-        router_.Release(from);
-        break;
-      case Event::kPropagated:
-        Touch(state, key.microbatch, now);
-        break;
-      case Event::kOverflow:
-        // One that knows of a void already is of an attempt that the ledger does not know any more.
-        if (state.ledger.MarkForwarded(key, from))
-          VoidStage(key.step, state, key.stage, now, orders);
-        break;
-      case Event::kEvaluated:
-        break;
-    }
-  }
-  Advance(now, orders);
-}
-
-void Coordinator::ReleaseEvaluation(const Evaluation::Pass& pass) {
-  for (const Hop& hop : pass.hops) router_.Release(hop.worker);
-}
-
-void Coordinator::OnEvaluated(const WorkerId& from, const TaskReport& report, Orders& orders) {
-  if (!evaluation_) return;
-  const auto pass = evaluation_->open.find(report.key.microbatch);
-  if (pass == evaluation_->open.end() || pass->second.hops.back().worker != from ||
-      pass->second.hops.back().attempt != report.key.attempt) {
+void Coordinator::OnHello(const Hello& hello, Turn& turn) {
+  if (hello.term > job_.options.term) {
+    turn.Fail("there is a trainer of term " + std::to_string(hello.term.value),
+              FailureClass::kSuperseded);
     return;
   }
-  ReleaseEvaluation(pass->second);
-  evaluation_->open.erase(pass);
-  evaluation_->losses[report.key.microbatch] = report.loss;
-  if (evaluation_->losses.size() < options_.validation_microbatches) return;
-  double sum = 0;
-  for (const auto& [microbatch, loss] : evaluation_->losses) sum += loss;
-  validation_loss_ = sum / static_cast<double>(evaluation_->losses.size());
-  orders.push_back(order::Validated{evaluation_->version, validation_loss_});
-  evaluation_.reset();
+  const bool is_first = members_.all().empty() && taking_over_.answered() == 0;
+  if (!admission_.Admit(hello, is_first, turn)) return;
+  if (const Worker* known = members_.Find(hello.id)) {
+    if (known->member.incarnation == hello.incarnation) return;
+    turn.departures.push_back({hello.id, "it was started again", false, EvictionCause::kRestarted});
+    Settle(turn);
+  }
+  if (hello.serving) {
+    if (job_.phase == Phase::kTakingOver) {
+      turn.Tell(hello.id, Takeover{job_.options.term});
+    } else {
+      admission_.Refuse(hello.id, "the job went on without this worker", true, turn);
+    }
+    return;
+  }
+  taking_over_.Forget(hello.id);  // what an incarnation before held
+  Worker& worker = members_.all()[hello.id];
+  worker.member = {hello.id, hello.incarnation, {}, hello.cluster, hello.addresses, hello.region};
+  worker.since = worker.came = turn.now;
+  worker.numeric_class = admission_.ClassOf(hello);
+  if (job_.phase == Phase::kWaiting) loading_.Assign(hello.id, worker, turn);
+  rollbacks_.BeginIfStaffed(turn);
+  joins_.Start(turn);
+}
+
+void Coordinator::OnReady(const WorkerId& from, const Ready& ready, Turn& turn) {
+  Worker& worker = members_.At(from);
+  if (ready.generation != job_.generation || ready.stage != worker.member.stage) return;
+  worker.version = ready.version;
+  worker.state = ready.state;
+  if (worker.role == Role::kLoading) {
+    loading_.OnReady(from, ready, turn);
+    if (!turn.failure) StartTrainingIfLoaded(turn);
+  } else if (worker.role == Role::kJoining) {
+    joins_.OnReady(from, ready, turn);
+  }
+}
+
+void Coordinator::OnCommitted(const WorkerId& from, const Committed& committed, Turn& turn) {
+  if (committed.generation != job_.generation) return;
+  commits_.OnApplied(from, committed, turn);
+  Settle(turn);
+  if (!finished() && members_.Has(from)) joins_.CatchUp(from, turn);
+}
+
+/// What another worker would not do better either ends the job.
+void Coordinator::OnFailure(const WorkerId& from, const Failure& failure, Turn& turn) {
+  if (failure.failure_class == FailureClass::kDeviceMemory ||
+      failure.failure_class == FailureClass::kStorageUnavailable) {
+    turn.departures.push_back({from, failure.reason, false, EvictionCause::kFailed});
+    return;
+  }
+  const bool named = failure.failure_class != FailureClass::kNone &&
+                     failure.failure_class != FailureClass::kInternal;
+  turn.Fail("worker " + from.value + ": " + failure.reason,
+            named ? failure.failure_class : FailureClass::kWorkerFailed);
+}
+
+Orders Coordinator::OnBeat(const WorkerId& from, const Heartbeat& beat, Timepoint now) {
+  Turn turn{now};
+  dispatch_.OnBeat(from, beat, turn);
+  return SettleAll(std::move(turn));
+}
+
+Orders Coordinator::OnWorkerLost(const WorkerId& worker, const std::string& why, bool connected,
+                                 Timepoint now) {
+  if (finished()) return {};
+  Turn turn{now};
+  taking_over_.Forget(worker);
+  turn.departures.push_back(
+      {worker, why, connected, connected ? EvictionCause::kSilent : EvictionCause::kDisconnected});
+  return SettleAll(std::move(turn));
+}
+
+Orders Coordinator::OnCheckpointPublished(Version version, const std::string& error,
+                                          Timepoint now) {
+  if (finished()) return {};
+  Turn turn{now};
+  checkpoints_.OnPublished(version, error, turn);
+  return SettleAll(std::move(turn));
+}
+
+Orders Coordinator::OnGenerationBegun(Generation generation, Version version,
+                                      const std::string& uri, Timepoint now) {
+  if (job_.phase != Phase::kRollingBack) return {};
+  Turn turn{now};
+  commits_.Clear();
+  rollbacks_.OnBegun(generation, version, uri, turn);
+  return SettleAll(std::move(turn));
 }
 
 Orders Coordinator::OnStopRequested(Timepoint now) {
-  Orders orders;
-  if (stopping_ || phase_ == Phase::kFinished) return orders;
-  stopping_ = true;
-  if (!IsTraining()) return OnStopOverdue();
+  if (job_.stopping || finished()) return {};
+  job_.stopping = true;
+  if (!job_.IsTraining()) return OnStopOverdue();
+  Turn turn{now};
   // Steps that have begun are finished, others are not begun.
-  std::uint64_t end = version_.value;
-  for (const auto& [step, state] : steps_) {
+  std::uint64_t end = job_.version.value;
+  for (const auto& [step, state] : steps_.all()) {
     if (state.begun) end = std::max(end, step.value + 1);
   }
-  last_step_ = std::min(last_step_, end);
-  std::erase_if(steps_, [&](const auto& entry) { return entry.first.value >= last_step_; });
-  orders.push_back(order::Event{"Stopping", "after step " + std::to_string(last_step_)});
-  if (version_.value == last_step_ && !options_.checkpoint_uri.empty()) {
-    final_checkpoint_wanted_ = true;
-  }
-  Advance(now, orders);
-  return orders;
+  job_.last_step = std::min(job_.last_step, end);
+  std::erase_if(steps_.all(),
+                [&](const auto& entry) { return entry.first.value >= job_.last_step; });
+  turn.Report(EventKind::kStopping, "after step " + std::to_string(job_.last_step));
+  if (job_.version.value == job_.last_step) checkpoints_.WantLast();
+  turn.advance = true;
+  return SettleAll(std::move(turn));
 }
 
 Orders Coordinator::OnStopOverdue() {
-  Orders orders;
-  if (phase_ == Phase::kFinished) return orders;
-  phase_ = Phase::kFinished;
-  if (!options_.keep_workers) Dismiss("the job was stopped", orders);
-  orders.push_back(order::Finish{.succeeded = true, .stopped_early = true});
-  return orders;
+  if (finished()) return {};
+  Turn turn{Timepoint()};
+  End({.succeeded = true, .stopped_early = true},
+      job_.options.keep_workers ? "" : "the job was stopped", turn);
+  return std::move(turn.orders);
+}
+
+Orders Coordinator::OnSuperseded(const std::string& reason) {
+  if (finished()) return {};
+  Turn turn{Timepoint()};
+  turn.Fail(reason, FailureClass::kSuperseded);
+  return SettleAll(std::move(turn));
+}
+
+Orders Coordinator::OnTick(Timepoint now) {
+  if (finished()) return {};
+  Turn turn{now};
+  TakeOverIfComplete(turn);
+  CheckMembers(turn);
+  if (job_.IsTraining()) {
+    dispatch_.Check(turn);
+    reducing_.Check(turn);
+  }
+  Settle(turn);
+  joins_.Start(turn);
+  rebalancing_.Rebalance(turn);
+  turn.advance = true;
+  return SettleAll(std::move(turn));
+}
+
+JobStatus Coordinator::Status() const {
+  return DescribeJob({job_, members_, router_, loading_, taking_over_, commits_, validation_,
+                      checkpoints_, rebalancing_, evictions_, directions_});
+}
+
+std::vector<WorkerId> Coordinator::Members() const {
+  std::vector<WorkerId> ids;
+  for (const auto& [id, worker] : members_.all()) ids.push_back(id);
+  return ids;
+}
+
+// ---- what follows ----
+
+Orders Coordinator::SettleAll(Turn turn) {
+  Settle(turn);
+  return std::move(turn.orders);
+}
+
+void Coordinator::Settle(Turn& turn) {
+  if (finished()) return;
+  if (const auto failure = std::exchange(turn.failure, std::nullopt)) {
+    job_.failure = failure->reason;
+    job_.failure_class = failure->failure_class;
+    const bool superseded = failure->failure_class == FailureClass::kSuperseded;
+    End({.superseded = superseded,
+         .reason = failure->reason,
+         .failure_class = failure->failure_class},
+        superseded ? "" : failure->reason, turn);
+    return;
+  }
+  if (!turn.departures.empty()) Evict(turn);
+  if (std::exchange(turn.advance, false)) Advance(turn);
+}
+
+void Coordinator::Evict(Turn& turn) {
+  const bool roster_changed = evictions_.Carry(std::exchange(turn.departures, {}), turn);
+  if (job_.phase == Phase::kWaiting) loading_.AssignWaiting(turn);
+  if (job_.phase == Phase::kLoading) {
+    if (!loading_.IsStaffed()) job_.phase = Phase::kStageLost;
+    rollbacks_.BeginIfStaffed(turn);
+    StartTrainingIfLoaded(turn);
+  }
+  if (!job_.IsTraining()) return;
+  router_.SetReplicas(members_.RoutableReplicas());
+  if (roster_changed) members_.PublishRoster({}, turn);
+  RollBackIfStageLost(turn);
+  turn.advance = true;
+}
+
+void Coordinator::Advance(Turn& turn) {
+  if (!job_.IsTraining()) return;
+  AdvanceLeaves(turn);
+  for (;;) {
+    dispatch_.IssueAll(turn);
+    reducing_.AskForComplete(turn);
+    if (validation_.IsOpen() || !commits_.CommitIfReduced(turn)) break;
+    leaves_.OnCommitted(Step(job_.version.value - 1));
+    evictions_.OnCommitted();
+    validation_.OnNewVersion();
+    checkpoints_.OnNewVersion(turn);
+  }
+  FinishIfDone(turn);
+}
+
+void Coordinator::AdvanceLeaves(Turn& turn) {
+  auto& workers = members_.all();
+  for (auto it = workers.begin(); it != workers.end();) {
+    const auto& [id, worker] = *it++;
+    if (!worker.leave || worker.role != Role::kReady) continue;
+    auto adoptions = leaves_.Advance(id, turn);
+    if (!adoptions) continue;
+    const WorkerId gone = id;
+    const std::optional<StageIndex> to = worker.leave->to;
+    if (to) {
+      rebalancing_.OnMovedAway(gone, *to, turn.now);
+    } else {
+      ++job_.counts.leaves;
+    }
+    turn.Report(EventKind::kWorkerLeft, gone.value + " has handed over what it had");
+    evictions_.Forget(gone, turn);
+    router_.SetReplicas(members_.RoutableReplicas());
+    members_.PublishRoster(std::move(*adoptions), turn);
+    turn.Tell(gone, Shutdown{job_.options.term, "its work is handed over", to.has_value()});
+  }
+}
+
+void Coordinator::CheckMembers(Turn& turn) {
+  joins_.CheckPins(turn);
+  for (const auto& [id, worker] : members_.all()) {
+    if (leaves_.Check(id, worker, turn)) continue;
+    loading_.Check(id, worker, turn);
+    joins_.Check(id, worker, turn);
+  }
+}
+
+void Coordinator::StartTrainingIfLoaded(Turn& turn) {
+  if (!loading_.StartTraining(turn)) return;
+  commits_.OnTrainingBegun(turn.now);
+  router_.SetReplicas(members_.RoutableReplicas());
+  joins_.Start(turn);
+  turn.advance = true;
+}
+
+void Coordinator::RollBackIfStageLost(Turn& turn) {
+  if (!job_.IsTraining()) return;
+  const auto lost = members_.FindEmptyStage();
+  if (!lost) return;
+  rollbacks_.Stop(*lost, turn);
+  steps_.Clear();
+  router_.SetReplicas(std::vector<std::vector<WorkerId>>(job_.stages()));  // nothing is in flight
+  validation_.Cancel();
+  checkpoints_.Cancel();
+  rebalancing_.Clear();
+  joins_.Clear();
+  rollbacks_.BeginIfStaffed(turn);
+}
+
+void Coordinator::TakeOverIfComplete(Turn& turn) {
+  const TakingOver::Verdict verdict = taking_over_.Decide(turn);
+  if (verdict == TakingOver::Verdict::kWait) return;
+  if (verdict == TakingOver::Verdict::kAdopted) {
+    commits_.OnTrainingBegun(turn.now);
+    router_.SetReplicas(members_.RoutableReplicas());
+  }
+  admission_.RefuseOtherClasses(turn);
+  if (verdict == TakingOver::Verdict::kNothing) return rollbacks_.BeginIfStaffed(turn);
+  RollBackIfStageLost(turn);
+  if (!job_.IsTraining()) return;
+  if (job_.version.value > 0) {
+    validation_.OnNewVersion();
+    checkpoints_.OnNewVersion(turn);
+  }
+  joins_.Start(turn);
+  Advance(turn);
+}
+
+void Coordinator::FinishIfDone(Turn& turn) {
+  if (job_.version.value < job_.last_step || validation_.IsOpen() || finished()) return;
+  job_.phase = Phase::kFinishing;
+  if (checkpoints_.IsWriting()) return;
+  if (checkpoints_.IsLastGivenUp()) {
+    return End({.succeeded = true, .stopped_early = true}, "", turn);
+  }
+  if (checkpoints_.IsLastMissing()) return checkpoints_.Request(turn);
+  const bool stopped_early = job_.version.value < job_.options.max_steps;
+  End({.succeeded = true, .stopped_early = stopped_early},
+      stopped_early && job_.options.keep_workers ? "" : "the job is complete", turn);
+}
+
+/// `to_workers`: what they are told; empty: they stay as they are.
+void Coordinator::End(order::Finish finish, const std::string& to_workers, Turn& turn) {
+  job_.phase = Phase::kFinished;
+  if (!to_workers.empty()) members_.Dismiss(to_workers, turn);
+  turn.orders.push_back(std::move(finish));
 }
 
 }  // namespace swarm::protocol

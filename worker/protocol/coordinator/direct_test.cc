@@ -67,7 +67,7 @@ TEST_F(CoordinatorDirectTest, WhoIsToLeaveHandsOverAndIsDismissedForGood) {
   ASSERT_EQ(Told<Shutdown>("a1").size(), 1u);
   EXPECT_FALSE(Told<Shutdown>("a1")[0].rejoin);
   EXPECT_EQ(Status().counts.leaves, 1u);
-  EXPECT_EQ(Status().counts.losses, 0u);
+  EXPECT_EQ(Status().counts.evictions, 0u);
   EXPECT_TRUE(Drain("a1").accepted) << "it is gone already: nothing is wrong with that";
 }
 
@@ -200,12 +200,12 @@ TEST_F(CoordinatorDirectTest, LossesAreToldWithKindAndTimeAndCountedUntilTheyAre
   StartTraining({2, 2});
   FoldAll();
   Lose("a1");
-  ASSERT_EQ(Status().lost.size(), 1u);
-  const WorkerLoss loss = Status().lost.front();
-  EXPECT_EQ(loss.number, 1u);
-  EXPECT_EQ(loss.worker.value, "a1");
-  EXPECT_EQ(loss.kind, LossKind::kDisconnected);
-  EXPECT_EQ(loss.time, 1'000'000 + 3600);
+  ASSERT_EQ(Status().evicted.size(), 1u);
+  const Eviction eviction = Status().evicted.front();
+  EXPECT_EQ(eviction.number, 1u);
+  EXPECT_EQ(eviction.worker.value, "a1");
+  EXPECT_EQ(eviction.cause, EvictionCause::kDisconnected);
+  EXPECT_EQ(eviction.time, 1'000'000 + 3600);
   EXPECT_GT(Status().counts.replays, 0u);
   EXPECT_EQ(Status().counts.recoveries, 0u);
   CompleteStep();
@@ -214,9 +214,9 @@ TEST_F(CoordinatorDirectTest, LossesAreToldWithKindAndTimeAndCountedUntilTheyAre
     Come("c" + std::to_string(i));
     Lose("c" + std::to_string(i));
   }
-  EXPECT_EQ(Status().counts.losses, 201u);
-  EXPECT_LE(Status().lost.size(), 64u);
-  EXPECT_EQ(Status().lost.back().number, 201u);
+  EXPECT_EQ(Status().counts.evictions, 201u);
+  EXPECT_LE(Status().evicted.size(), 64u);
+  EXPECT_EQ(Status().evicted.back().number, 201u);
 }
 
 TEST_F(CoordinatorDirectTest, WhatTheJobWaitsForIsSaid) {
@@ -263,11 +263,11 @@ TEST_F(CoordinatorDirectTest, AWorkerWithoutMemoryIsALossAndAWrongModelTheEnd) {
   StartTraining({2, 2});
   Say("a1", Failure{"no room for stage 0", FailureClass::kDeviceMemory});
   EXPECT_FALSE(Finished());
-  EXPECT_EQ(Status().lost.back().kind, LossKind::kFailed);
+  EXPECT_EQ(Status().evicted.back().cause, EvictionCause::kFailed);
   Say("a2", Failure{"403", FailureClass::kStorageRefused});
   ASSERT_TRUE(Finished());
   EXPECT_EQ(Finished()->failure_class, FailureClass::kStorageRefused);
-  EXPECT_EQ(Status().state, "Failed");
+  EXPECT_EQ(Status().state, JobState::kFailed);
   EXPECT_EQ(Status().failure_class, FailureClass::kStorageRefused);
 }
 
@@ -302,7 +302,7 @@ TEST_F(CoordinatorDirectTest, ASupersededTrainerIsNoSuccessAndNoFailureOfTheJob)
   Say("a1", hello);
   ASSERT_TRUE(Finished());
   EXPECT_TRUE(Finished()->superseded);
-  EXPECT_EQ(Status().state, "Superseded");
+  EXPECT_EQ(Status().state, JobState::kSuperseded);
   EXPECT_THAT(WhoWasTold<Shutdown>(), IsEmpty());
 }
 

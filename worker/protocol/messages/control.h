@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/enum_names.h"
 #include "base/hash.h"
 #include "worker/protocol/ids.h"
 
@@ -243,23 +244,24 @@ struct CheckpointWritten {
 
 // ---- ends ----
 
-/// Why a job, or a worker, cannot go on: one word for programs, stable.
-struct FailureClass {
-  static constexpr const char* kBadConfig = "BadConfig";            ///< the job as it was asked for
-  static constexpr const char* kStorageRefused = "StorageRefused";  ///< no right, no such bucket
-  static constexpr const char* kStorageUnavailable = "StorageUnavailable";
-  static constexpr const char* kDeviceMemory = "DeviceMemory";  ///< out of memory
-  static constexpr const char* kWorkerFailed = "WorkerFailed";  ///< a worker found something wrong
-  static constexpr const char* kDiverged = "Diverged";  ///< replicas differ; nobody can tell why
-  static constexpr const char* kSuperseded = "Superseded";  ///< there is a trainer of a higher term
-  static constexpr const char* kInternal = "Internal";
+/// Why a job, or a worker, cannot go on. Programs read the names.
+enum class FailureClass : std::uint8_t {
+  kNone,                ///< it goes on
+  kBadConfig,           ///< the job as it was asked for
+  kStorageRefused,      ///< no right, no such bucket
+  kStorageUnavailable,  ///< the storage does not answer
+  kDeviceMemory,        ///< out of memory
+  kWorkerFailed,        ///< a worker found something wrong
+  kDiverged,            ///< replicas differ, and it is unknown which one is right
+  kSuperseded,          ///< a trainer of a higher term exists
+  kInternal,
 };
 
 /// worker → trainer: this worker cannot go on. What another worker would not do better either (a
 /// wrong checkpoint, a broken model) ends the job; kDeviceMemory and kStorageUnavailable do not.
 struct Failure {
   std::string reason;
-  std::string failure_class;  ///< a word of FailureClass; empty: kWorkerFailed
+  FailureClass failure_class = FailureClass::kNone;  ///< kNone counts as kWorkerFailed
 };
 
 /// trainer → worker: the job is over, or this worker is not wanted; leave.
@@ -270,3 +272,23 @@ struct Shutdown {
 };
 
 }  // namespace swarm::protocol
+
+namespace swarm {
+
+template <>
+struct EnumNames<protocol::FailureClass> {
+  using E = protocol::FailureClass;
+  static constexpr auto kNames = NameTable<E>({
+      {E::kNone, ""},
+      {E::kBadConfig, "BadConfig"},
+      {E::kStorageRefused, "StorageRefused"},
+      {E::kStorageUnavailable, "StorageUnavailable"},
+      {E::kDeviceMemory, "DeviceMemory"},
+      {E::kWorkerFailed, "WorkerFailed"},
+      {E::kDiverged, "Diverged"},
+      {E::kSuperseded, "Superseded"},
+      {E::kInternal, "Internal"},
+  });
+};
+
+}  // namespace swarm

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/enum_names.h"
 #include "worker/protocol/ids.h"
+#include "worker/protocol/messages/control.h"
 
 namespace swarm::protocol {
 
@@ -45,35 +47,36 @@ struct StageMove {
   bool operator==(const StageMove&) const = default;
 };
 
-/// How the loss of a worker shows: one word for programs, stable.
-struct LossKind {
-  static constexpr const char* kDisconnected = "Disconnected";  ///< its connection broke
-  static constexpr const char* kSilent = "Silent";              ///< no sign of life
-  static constexpr const char* kRestarted = "Restarted";        ///< its process began anew
-  static constexpr const char* kStuck = "Stuck";                ///< its device does not come on
-  static constexpr const char* kUnresponsive = "Unresponsive";  ///< lives, and does not answer
-  static constexpr const char* kWrongState = "WrongState";      ///< holds other weights
-  static constexpr const char* kLate = "Late";      ///< to load, to join, or to hand over
-  static constexpr const char* kFailed = "Failed";  ///< said that it cannot go on
+/// Why a worker was evicted. Programs read the names.
+enum class EvictionCause : std::uint8_t {
+  kUnknown,       ///< a word of another version of the program
+  kDisconnected,  ///< its connection broke
+  kSilent,        ///< it gave no sign of life
+  kRestarted,     ///< its process began anew
+  kStuck,         ///< its device does not come on
+  kUnresponsive,  ///< it lives, and does not answer
+  kWrongState,    ///< it holds other weights than the other replicas
+  kLate,          ///< to load, to join, or to hand over
+  kFailed,        ///< it said that it cannot go on
 };
 
-/// A worker that was lost. Those that leave in order are not.
-struct WorkerLoss {
+/// A worker that was evicted. Workers that leave in order are not.
+struct Eviction {
   std::uint64_t number = 0;  ///< 1 for the first that this trainer has seen
   WorkerId worker;
   StageIndex stage;
-  std::string kind;  ///< a word of LossKind
+  EvictionCause cause{};
   std::string text;  ///< for people
   double time = 0;   ///< Unix seconds, by the trainer's clock
 };
 
 /// How often what has happened, since this trainer's process began.
 struct JobCounts {
-  std::uint64_t losses = 0;       ///< workers that were lost
+  std::uint64_t evictions = 0;    ///< workers that were evicted
   std::uint64_t leaves = 0;       ///< workers that handed over and left, moves not counted
   std::uint64_t moves = 0;        ///< between stages, begun
   std::uint64_t joins = 0;        ///< of workers that serve since then
-  std::uint64_t recoveries = 0;   ///< losses of members after which a step was committed
+  std::uint64_t recoveries = 0;   ///< evictions of members after which a step was committed
   std::uint64_t rollbacks = 0;    ///< generations that were begun because a stage was lost
   std::uint64_t replays = 0;      ///< contributions that were lost and computed once more
   std::uint64_t revocations = 0;  ///< microbatches taken from a worker that did not get on
@@ -95,10 +98,21 @@ struct BalanceStatus {
   bool by_operator = false;       ///< the trainer leaves it to one that it has heard lately
 };
 
+enum class JobState : std::uint8_t {
+  kUnknown,  ///< a word of another version of the program
+  kWaiting,  ///< for workers
+  kTakingOver,
+  kLoading,
+  kTraining,
+  kFinishing,
+  kSucceeded,
+  kFailed,
+  kSuperseded,  ///< a trainer of a higher term has taken over
+};
+
 /// trainer → observer.
 struct JobStatus {
-  /// Waiting, TakingOver, Loading, Training, Finishing, Succeeded, Failed, Superseded
-  std::string state;
+  JobState state{};
   std::string message;
   Step step;  ///< committed steps
   std::uint64_t max_steps = 0;
@@ -109,10 +123,10 @@ struct JobStatus {
   std::vector<StageStatus> stages;
   Term term;  ///< of the trainer
   Generation generation;
-  std::string waiting_for;       ///< what the job cannot go on without, for people; or empty
-  std::string failure_class;     ///< a word of FailureClass; empty: not failed
-  std::vector<WorkerId> spares;  ///< have come, and have no stage yet
-  std::vector<WorkerLoss> lost;  ///< the last ones, oldest first (a bounded number)
+  std::string waiting_for;  ///< what the job cannot go on without, for people; or empty
+  FailureClass failure_class = FailureClass::kNone;  ///< kNone: not failed
+  std::vector<WorkerId> spares;                      ///< have come, and have no stage yet
+  std::vector<Eviction> evicted;  ///< the last ones, oldest first (a bounded number)
   CheckpointStatus checkpoint;
   JobCounts counts;
   BalanceStatus balance;
@@ -147,3 +161,39 @@ struct DirectReply {
 };
 
 }  // namespace swarm::protocol
+
+namespace swarm {
+
+template <>
+struct EnumNames<protocol::EvictionCause> {
+  using E = protocol::EvictionCause;
+  static constexpr auto kNames = NameTable<E>({
+      {E::kUnknown, ""},
+      {E::kDisconnected, "Disconnected"},
+      {E::kSilent, "Silent"},
+      {E::kRestarted, "Restarted"},
+      {E::kStuck, "Stuck"},
+      {E::kUnresponsive, "Unresponsive"},
+      {E::kWrongState, "WrongState"},
+      {E::kLate, "Late"},
+      {E::kFailed, "Failed"},
+  });
+};
+
+template <>
+struct EnumNames<protocol::JobState> {
+  using E = protocol::JobState;
+  static constexpr auto kNames = NameTable<E>({
+      {E::kUnknown, ""},
+      {E::kWaiting, "Waiting"},
+      {E::kTakingOver, "TakingOver"},
+      {E::kLoading, "Loading"},
+      {E::kTraining, "Training"},
+      {E::kFinishing, "Finishing"},
+      {E::kSucceeded, "Succeeded"},
+      {E::kFailed, "Failed"},
+      {E::kSuperseded, "Superseded"},
+  });
+};
+
+}  // namespace swarm

@@ -103,7 +103,7 @@ TEST_F(FenceTest, AReplacedTrainerAddsNoLineAndCutsNothing) {
   EXPECT_FALSE(old_log->Step(LineOf(1, 9.9)));
   EXPECT_FALSE(old_log->Step(LineOf(2, 9.9)));
   old_log->Ledger({LineOf(2).record, {}});
-  old_log->Event("Noise", "of the past");
+  old_log->Event(protocol::EventKind::kStopping, "of the past");
   EXPECT_EQ(old_log->CutTo(0).code(), StatusCode::kAborted);
   EXPECT_TRUE(old_log->fenced());
   EXPECT_TRUE(new_log->Step(LineOf(2)));

@@ -221,9 +221,10 @@ void RunLog::Progress(const std::string& worker, const protocol::Progress& progr
   }
 }
 
-void RunLog::Event(const std::string& kind, const std::string& text) {
+void RunLog::Event(protocol::EventKind kind, const std::string& text) {
   if (!MayWrite()) return;
-  Write(events_.get(), Json{{"time", UnixSeconds()}, {"kind", kind}, {"text", text}}.dump());
+  Write(events_.get(),
+        Json{{"time", UnixSeconds()}, {"kind", swarm::NameOf(kind)}, {"text", text}}.dump());
 }
 
 void RunLog::Validation(protocol::Version version, double loss) {

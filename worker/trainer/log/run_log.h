@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "worker/protocol/coordinator/event_kind.h"
 #include "worker/protocol/messages/message.h"
 
 namespace swarm::trainer {
@@ -71,7 +72,7 @@ class RunLog {
   /// Does nothing without TraceProgress.
   void Progress(const std::string& worker, const protocol::Progress& progress);
   /// `kind` is a CamelCase word.
-  void Event(const std::string& kind, const std::string& text);
+  void Event(protocol::EventKind kind, const std::string& text);
   void Validation(protocol::Version version, double loss);
 
  private:

@@ -75,6 +75,8 @@ void WithFields(T& t, const Visitor& visit) {
 /// How many values an enum of the protocol has, from 0.
 template <typename Enum>
 struct EnumValues;
+template <NamedEnum Enum>
+struct EnumValues<Enum> : std::integral_constant<int, EnumNames<Enum>::kNames.size()> {};
 template <>
 struct EnumValues<protocol::TaskKind> : std::integral_constant<int, 2> {};
 template <>

@@ -166,10 +166,10 @@ std::vector<protocol::Forward> CoordinatorTest::Issued() const {
   return frames;
 }
 
-bool CoordinatorTest::Happened(const std::string& kind) const {
+bool CoordinatorTest::Happened(std::string_view kind) const {
   const auto events = All<order::Event>();
   return std::any_of(events.begin(), events.end(),
-                     [&](const order::Event& event) { return event.kind == kind; });
+                     [&](const order::Event& event) { return NameOf(event.kind) == kind; });
 }
 
 std::optional<order::Finish> CoordinatorTest::Finished() const {

@@ -97,13 +97,13 @@ class CoordinatorTest : public testing::Test {
   }
   /// Frames for which tokens are to be read.
   std::vector<protocol::Forward> Issued() const;
-  bool Happened(const std::string& kind) const;
+  bool Happened(std::string_view kind) const;
   std::optional<order::Finish> Finished() const;
 
   // ---- what is known ----
 
   std::uint64_t step() const { return coordinator_->Status().step.value; }
-  std::string state() const { return coordinator_->Status().state; }
+  std::string state() const { return std::string(NameOf(coordinator_->Status().state)); }
   /// Whether the microbatch was sent out.
   bool IsIssued(std::uint64_t m, std::uint64_t later = 0) const;
   /// Who is to fold the cell, or has.

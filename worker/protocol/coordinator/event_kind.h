@@ -1,0 +1,69 @@
+// The kinds of events of a job: words in events.jsonl that programs read, so they never change.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/enum_names.h"
+
+namespace swarm::protocol {
+
+enum class EventKind : std::uint8_t {
+  kTrainingStarted,
+  kTookOver,         ///< this trainer goes on from what the workers of the one before hold
+  kWorkerJoining,    ///< copies the state of its stage from other replicas
+  kWorkerJoined,     ///< serves a stage
+  kWorkerMoves,      ///< is to leave its stage for another
+  kWorkerLeaving,    ///< will end, and hands over what it has first
+  kWorkerLeft,       ///< has ended in order
+  kWorkerLost,       ///< was evicted
+  kWorkerRefused,    ///< was not accepted into the job
+  kMicrobatchStuck,  ///< is taken from a worker that makes no progress with it
+  kReduceRefused,    ///< a worker has folded other microbatches than the ledger says
+  kScaleLowered,     ///< a stage sums a step again, with room for larger gradients
+  kStepSkipped,      ///< gradients were not finite; the weights stay
+  kStageLost,        ///< a stage has no replica
+  kRolledBack,       ///< the job went back to a checkpoint
+  kRollbackDelayed,  ///< the storage of the checkpoints does not answer
+  kCheckpointWritten,
+  kCheckpointFailed,
+  kCheckpointDelayed,  ///< it was due while an earlier one was being written
+  kStopping,           ///< a stop was requested
+  kSucceeded,
+  kFailed,
+};
+
+}  // namespace swarm::protocol
+
+namespace swarm {
+
+template <>
+struct EnumNames<protocol::EventKind> {
+  using E = protocol::EventKind;
+  static constexpr auto kNames = NameTable<E>({
+      {E::kTrainingStarted, "TrainingStarted"},
+      {E::kTookOver, "TookOver"},
+      {E::kWorkerJoining, "WorkerJoining"},
+      {E::kWorkerJoined, "WorkerJoined"},
+      {E::kWorkerMoves, "WorkerMoves"},
+      {E::kWorkerLeaving, "WorkerLeaving"},
+      {E::kWorkerLeft, "WorkerLeft"},
+      {E::kWorkerLost, "WorkerLost"},
+      {E::kWorkerRefused, "WorkerRefused"},
+      {E::kMicrobatchStuck, "MicrobatchStuck"},
+      {E::kReduceRefused, "ReduceRefused"},
+      {E::kScaleLowered, "ScaleLowered"},
+      {E::kStepSkipped, "StepSkipped"},
+      {E::kStageLost, "StageLost"},
+      {E::kRolledBack, "RolledBack"},
+      {E::kRollbackDelayed, "RollbackDelayed"},
+      {E::kCheckpointWritten, "CheckpointWritten"},
+      {E::kCheckpointFailed, "CheckpointFailed"},
+      {E::kCheckpointDelayed, "CheckpointDelayed"},
+      {E::kStopping, "Stopping"},
+      {E::kSucceeded, "Succeeded"},
+      {E::kFailed, "Failed"},
+  });
+};
+
+}  // namespace swarm

@@ -1,0 +1,103 @@
+// The workers of the job: which stage each serves, as what, and how far it is.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "worker/protocol/coordinator/job.h"
+#include "worker/protocol/coordinator/turn.h"
+
+namespace swarm::protocol {
+
+enum class Role : std::uint8_t {
+  kWaiting,     ///< has come, and serves no stage yet
+  kLoading,     ///< a checkpoint, or the initial weights
+  kJoining,     ///< copies the state of other replicas
+  kCatchingUp,  ///< in the roster, but a commit behind: gets no microbatches yet
+  kReady,
+};
+
+/// How far a worker is with leaving its stage (rule 16).
+struct Leave {
+  /// The sums of one step.
+  struct Parcel {
+    WorkerId heir;
+    Timepoint asked;    ///< last
+    int tries = 0;      ///< after the first
+    bool held = false;  ///< by the heir
+  };
+  Timepoint deadline;
+  std::map<Step, Parcel> parcels;
+  std::optional<StageIndex> to;  ///< a move: it comes back as a replica of this stage
+
+  bool IsMove() const { return to.has_value(); }
+  /// Of the parcel that was asked for most often.
+  int Tries() const;
+};
+
+struct Worker {
+  Member member;  ///< its stage means nothing while the worker waits
+  Role role = Role::kWaiting;
+  Version version;        ///< that it has applied, as far as it has told
+  bool assigned = false;  ///< to a stage of the generation that is being begun
+  bool welcomed = false;  ///< while joining: it knows the donors
+  bool loaded = false;    ///< while loading or joining: it has the state to begin with
+  Digest state = {};      ///< of what it has loaded
+  Timepoint since;        ///< of the role
+  std::string numeric_class = {};
+  Timepoint came = {};         ///< said hello
+  std::uint64_t computed = 0;  ///< pieces of work, as it last told
+  Timepoint computed_at = {};  ///< when that last grew, or the worker had nothing to do
+  std::optional<Leave> leave = {};
+
+  bool InRoster() const { return role == Role::kCatchingUp || role == Role::kReady; }
+};
+
+class Members {
+ public:
+  explicit Members(Job* job) : job_(*job) {}
+
+  using Map = std::map<WorkerId, Worker>;
+  Map& all() { return workers_; }
+  const Map& all() const { return workers_; }
+  bool Has(const WorkerId& id) const { return workers_.contains(id); }
+  Worker* Find(const WorkerId& id);
+  Worker& At(const WorkerId& id) { return workers_.at(id); }
+  const Worker& At(const WorkerId& id) const { return workers_.at(id); }
+  void Erase(const WorkerId& id) { workers_.erase(id); }
+
+  /// Workers of the stage that are in the roster.
+  std::vector<WorkerId> Replicas(StageIndex stage) const;
+  /// Workers of the stage that can execute.
+  std::vector<WorkerId> ReadyReplicas(StageIndex stage) const;
+  /// Ready replicas that do not leave.
+  std::vector<WorkerId> StayingReplicas(StageIndex stage) const;
+  /// Replicas that get microbatches, per stage: those that stay, or else those that leave.
+  std::vector<std::vector<WorkerId>> RoutableReplicas() const;
+  /// The first stage without a ready replica.
+  std::optional<StageIndex> FindEmptyStage() const;
+
+  /// Tells all workers of the roster.
+  template <typename M>
+  void Broadcast(const M& message, Turn& turn) const {
+    for (const auto& [id, worker] : workers_) {
+      if (worker.InRoster()) turn.Tell(id, message);
+    }
+  }
+  /// Tells all workers to end.
+  void Dismiss(const std::string& why, Turn& turn) const;
+  /// Announces the roster as it is now, as a new epoch.
+  void PublishRoster(std::vector<Adoption> adoptions, Turn& turn);
+  /// The epoch that the trainer before announced last.
+  void ContinueFrom(Epoch epoch) { epoch_ = epoch; }
+
+ private:
+  Job& job_;
+  Map workers_;
+  Epoch epoch_;
+};
+
+}  // namespace swarm::protocol

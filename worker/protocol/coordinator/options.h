@@ -1,0 +1,80 @@
+// What a coordinator is told about its job.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "worker/protocol/balance/balance.h"
+#include "worker/protocol/ids.h"
+
+namespace swarm::protocol {
+
+/// The coordinator's deadlines (docs/protocol.md, "Deadlines"): how long it waits for what, and
+/// what it does then.
+struct Patience {
+  Duration takeover = std::chrono::seconds(3);  ///< workers of an earlier trainer: evicts them
+  /// The same where a stage, or everything, would be lost without them. A worker that lives may
+  /// first have to find the new trainer, and looks for it only every three seconds.
+  Duration takeover_last = std::chrono::seconds(10);
+  Duration revoke = std::chrono::seconds(2);             ///< the answer to Revoke or Void: evicts
+  Duration microbatch = std::chrono::seconds(2);         ///< at least, a row's progress: revokes
+  Duration first_microbatch = std::chrono::seconds(60);  ///< the same before anything is measured
+  Duration reduce = std::chrono::seconds(5);             ///< at least: asks again, then evicts
+  Duration first_reduce = std::chrono::seconds(60);      ///< the same before anything is measured
+  Duration hand_over = std::chrono::seconds(10);  ///< at least, a parcel: asks again, then evicts
+  Duration pin = std::chrono::seconds(30);        ///< donors: goes on without them
+  Duration join = std::chrono::seconds(600);      ///< a joiner's progress: evicts it
+  Duration load = std::chrono::seconds(600);      ///< loading a checkpoint: evicts
+  Duration compute = std::chrono::seconds(10);    ///< at least, one piece of work: evicts
+};
+
+/// Rules that a test may switch off to see that it notices. All are on outside of tests.
+struct CoordinatorRules {
+  bool revoke_before_reissue = true;  ///< rule 9
+  bool commit_needs_all = true;       ///< rule 12
+  bool takeover_keeps_roster = true;  ///< rule 13
+  bool takeover_keeps_record = true;  ///< rule 13
+};
+
+struct CoordinatorOptions {
+  Term term{1};
+  bool take_over = false;  ///< workers may hold the job's state: look for it before anything else
+  Generation generation;
+  std::vector<std::uint64_t> replicas;  ///< wanted at the start, per stage
+  std::uint64_t microbatches = 1;       ///< M
+  std::uint64_t in_flight_max = 0;      ///< of a worker (Router); 0: any number
+  std::uint64_t max_steps = 1;
+  bool delayed = false;
+  bool tied_head = false;
+  bool shared_basis = false;  ///< all stages have one group in common (model::Layout::basis)
+  bool exact = false;         ///< all workers must be of one numeric class
+  /// The probes of the numeric class that the job depends on; workers may differ in all others.
+  std::vector<std::string> probes;
+  double max_grad_norm = 0;
+  std::uint64_t seed = 0;
+  std::function<double(Step)> learning_rate;
+  std::string job_json;    ///< for Welcome
+  Version first_version;   ///< of the state that the job begins with
+  std::string resume_uri;  ///< of that state's checkpoint; empty: initial weights
+  std::uint64_t checkpoint_interval_steps = 0;  ///< 0: only at the end
+  std::string checkpoint_uri;                   ///< parent folder; empty: no checkpoints
+  /// For at least so long the coordinator repeats the last checkpoint when it fails.
+  Duration last_checkpoint_patience = Duration::zero();
+  std::uint64_t validation_interval_steps = 0;  ///< 0: never
+  std::uint64_t validation_microbatches = 0;
+  /// Which workers move between stages, and when (balance.h).
+  BalancePolicy balance = BalancePolicy::kNone;
+  Duration balance_period = std::chrono::seconds(300);  ///< of kPeriodic
+  /// When stopped before the last step, leave the workers as they are, for the next trainer.
+  bool keep_workers = false;
+  double unix_epoch = 0;             ///< the wall clock at Timepoint(), in Unix seconds: for Status
+  std::uint64_t donors_max = 3;      ///< replicas that pin their state for a joiner
+  std::uint64_t join_lag_max = 256;  ///< steps that a joiner may lag; then it begins again
+  Patience patience;
+  CoordinatorRules rules;
+};
+
+}  // namespace swarm::protocol

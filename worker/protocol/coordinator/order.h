@@ -1,0 +1,79 @@
+// What the coordinator tells its shell to do. The shell carries orders out in the order in which
+// they come.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "worker/protocol/coordinator/event_kind.h"
+#include "worker/protocol/messages/message.h"
+
+namespace swarm::protocol {
+
+namespace order {
+
+/// Send a control message.
+struct Tell {
+  WorkerId to;
+  Message message;
+};
+/// Read the microbatch's tokens and send them with `frame` to its first worker. The data are those
+/// of (frame.key.step, microbatch) for training, of validation window `microbatch` for kEvaluate.
+struct Issue {
+  Forward frame;
+};
+/// Step `record.step` is decided, `seconds` after the step before it. After a takeover the
+/// coordinator also reports steps that the trainer before has decided, in order, as far as the
+/// workers remember them (`seconds` is 0).
+struct StepDone {
+  CommitRecord record;
+  double seconds = 0;
+  std::uint64_t boundary_bytes = 0;  ///< activations and gradients sent between stages
+  /// For each group of the record: which worker contributed which microbatches to its sum. Empty
+  /// for a step that the trainer before has decided: its workers remember the record, not the
+  /// claims.
+  std::vector<std::vector<Participant>> claims = {};
+};
+/// The mean validation loss of a version, over all validation microbatches.
+struct Validated {
+  Version version;
+  double loss = 0;
+};
+/// All stages have written: make the checkpoint visible. Answered with OnCheckpointPublished.
+struct PublishCheckpoint {
+  Version version;
+  std::vector<CheckpointFile> files;
+};
+/// Write a line to events.jsonl.
+struct Event {
+  EventKind kind{};
+  std::string text;  ///< for people
+};
+/// Begin this generation durably, unless another trainer has, with the newest checkpoint (or the
+/// initial weights), and cut the run's log to it. Answered with OnGenerationBegun.
+struct BeginGeneration {
+  Generation generation;
+};
+/// Drop what waits to be sent to this worker: its process is of no more use. Keep the connection;
+/// the message that tells the worker so still has to go out.
+struct Forget {
+  WorkerId worker;
+};
+/// The job is over for this trainer; no order follows.
+struct Finish {
+  bool succeeded = false;
+  bool stopped_early = false;  ///< a stop was requested before the last step
+  bool superseded = false;     ///< a trainer of a higher term exists: leave everything as it is
+  std::string reason = {};     ///< of a failure, for people
+  FailureClass failure_class = {};  ///< of a failure; else kNone
+};
+
+}  // namespace order
+
+using Order = std::variant<order::Tell, order::Issue, order::StepDone, order::Validated,
+                           order::PublishCheckpoint, order::Event, order::BeginGeneration,
+                           order::Forget, order::Finish>;
+using Orders = std::vector<Order>;
+
+}  // namespace swarm::protocol

@@ -1,0 +1,33 @@
+// A stage without a ready replica: the job stops, and goes on from its last checkpoint, as a new
+// generation, when all stages can be staffed (rule 19).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "worker/protocol/coordinator/members.h"
+
+namespace swarm::protocol {
+
+class Rollbacks {
+ public:
+  Rollbacks(Job* job, Members* members) : job_(*job), members_(*members) {}
+
+  /// The job cannot go on: it waits for workers.
+  void Stop(StageIndex lost, Turn& turn);
+  /// Begins a generation if there is a worker for each stage. Nothing outside of Phase::kStageLost.
+  void BeginIfStaffed(Turn& turn);
+  /// The generation is durable, and begins with this state.
+  void OnBegun(Generation generation, Version version, const std::string& uri, Turn& turn);
+
+ private:
+  /// The workers of each stage, with one for each that has none, from those that wait or from the
+  /// largest stage. Nothing if there are too few.
+  std::optional<std::vector<std::vector<WorkerId>>> Staff() const;
+
+  Job& job_;
+  Members& members_;
+};
+
+}  // namespace swarm::protocol

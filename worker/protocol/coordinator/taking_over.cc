@@ -1,0 +1,186 @@
+#include "worker/protocol/coordinator/taking_over.h"
+
+#include <algorithm>
+#include <set>
+
+namespace swarm::protocol {
+namespace {
+
+bool IsMember(const Roster& roster, const WorkerId& id) {
+  return std::any_of(roster.members.begin(), roster.members.end(),
+                     [&](const Member& member) { return member.id == id; });
+}
+
+}  // namespace
+
+bool TakingOver::OnHolding(const WorkerId& from, const Holding& holding, Turn& turn) {
+  if (job_.phase != Phase::kTakingOver) {
+    if (!members_.Has(from)) {
+      turn.Tell(from, Shutdown{job_.options.term, "the job went on without it", true});
+    }
+    return false;
+  }
+  if (holding.term != job_.options.term || holding.self.id != from) return false;
+  holdings_[from] = holding;
+  return true;
+}
+
+const Roster* TakingOver::FindNewestRoster() const {
+  const Roster* newest = nullptr;
+  for (const auto& [id, holding] : holdings_) {
+    const Roster& roster = holding.roster;
+    // A generation that was begun, even if few have heard of it, ends those before it (rule 19).
+    if (roster.members.empty() || roster.generation != job_.generation) continue;
+    if (newest == nullptr || newest->epoch < roster.epoch) newest = &roster;
+  }
+  return newest;
+}
+
+bool TakingOver::IsLate(const Roster* roster, Timepoint now) const {
+  std::set<StageIndex> held;
+  for (std::uint64_t s = 0; roster != nullptr && s < job_.stages(); ++s) {
+    for (const Member& member : roster->members) {
+      if (holdings_.contains(member.id)) held.insert(member.stage);
+    }
+  }
+  const Patience& patience = job_.options.patience;
+  return now - job_.phase_since >=
+         (held.size() == job_.stages() ? patience.takeover : patience.takeover_last);
+}
+
+Version TakingOver::NewestHeld(const Roster& roster) const {
+  Version newest;
+  for (const Member& member : roster.members) {
+    const auto holding = holdings_.find(member.id);
+    if (holding == holdings_.end() || holding->second.generation != job_.generation) continue;
+    newest = std::max(newest, holding->second.version);
+    for (const CommitRecord& record : holding->second.records) {
+      newest = std::max(newest, Version(record.step.value + 1));
+    }
+  }
+  return newest;
+}
+
+TakingOver::Verdict TakingOver::Decide(Turn& turn) {
+  if (job_.phase != Phase::kTakingOver) return Verdict::kWait;
+  const Roster* roster = FindNewestRoster();
+  const bool complete =
+      roster != nullptr &&
+      std::all_of(roster->members.begin(), roster->members.end(),
+                  [&](const Member& member) { return holdings_.contains(member.id); });
+  if (!complete && !IsLate(roster, turn.now)) return Verdict::kWait;
+  const bool nothing = roster == nullptr || NewestHeld(*roster) < job_.version;
+  if (nothing) {
+    for (const auto& [id, holding] : holdings_) {
+      turn.Tell(id, Shutdown{job_.options.term, "there is nothing to go on", true});
+    }
+    job_.Enter(Phase::kStageLost, turn.now);
+  } else {
+    Adopt(Roster(*roster), turn);
+  }
+  holdings_.clear();
+  return nothing ? Verdict::kNothing : Verdict::kAdopted;
+}
+
+void TakingOver::Adopt(const Roster& roster, Turn& turn) {
+  members_.ContinueFrom(roster.epoch);
+  AdoptMembers(roster, turn);
+  AdoptRecords(turn);
+  for (const auto& [id, holding] : holdings_) {
+    members_.At(id).role =
+        holding.version.Next() >= job_.version ? Role::kReady : Role::kCatchingUp;
+  }
+  for (const Member& member : roster.members) {
+    if (members_.Has(member.id)) continue;
+    evictions_.Note(member, true, EvictionCause::kSilent, "did not answer the new trainer",
+                    turn.now);
+  }
+  job_.Enter(Phase::kTraining, turn.now);
+  turn.Report(EventKind::kTookOver, std::to_string(holdings_.size()) + " workers of " +
+                                        std::to_string(roster.members.size()) + ", at version " +
+                                        std::to_string(job_.version.value));
+  members_.PublishRoster({}, turn);
+  commits_.Repeat(turn);
+  AdoptSteps(turn);
+}
+
+void TakingOver::AdoptMembers(const Roster& roster, Turn& turn) {
+  for (auto it = holdings_.begin(); it != holdings_.end();) {
+    const auto held = it++;
+    const auto& [id, holding] = *held;
+    const bool counts = holding.generation == job_.generation &&
+                        (IsMember(roster, id) || !job_.options.rules.takeover_keeps_roster);
+    if (counts) {
+      members_.all()[id] =
+          Worker{.member = holding.self, .version = holding.version, .since = turn.now};
+    } else {
+      turn.Tell(id, Shutdown{job_.options.term, "the job went on without it", true});
+      holdings_.erase(held);
+    }
+  }
+}
+
+void TakingOver::AdoptRecords(Turn& turn) {
+  const bool keeps_record = job_.options.rules.takeover_keeps_record;
+  std::map<Step, CommitRecord> records, past;
+  for (const auto& [id, holding] : holdings_) {
+    for (const CommitRecord& record : holding.past) past.try_emplace(record.step, record);
+    job_.version = std::max(job_.version, holding.version);
+    if (!keeps_record) continue;
+    for (const CommitRecord& record : holding.records) records[record.step] = record;
+  }
+  for (const auto& [id, holding] : holdings_) {
+    if (!keeps_record) job_.version = std::min(job_.version, holding.version);
+  }
+  for (const auto& [step, record] : past) {
+    if (!records.contains(step)) turn.orders.push_back(order::StepDone{record});
+  }
+  for (const auto& [step, record] : records) {
+    job_.version = std::max(job_.version, Version(step.value + 1));
+    commits_.Adopt(record);
+    turn.orders.push_back(order::StepDone{record});
+  }
+}
+
+void TakingOver::AdoptSteps(Turn& turn) {
+  for (std::uint64_t t = job_.version.value; t < job_.OpenStepsEnd(); ++t) {
+    AdoptStep(Step(t), steps_.Open(Step(t)), turn);
+  }
+}
+
+void TakingOver::AdoptStep(Step step, StepState& state, Turn& turn) {
+  std::map<WorkerId, const HeldStep*> parts;
+  for (const auto& [id, holding] : holdings_) {
+    for (const HeldStep& held : holding.steps) {
+      if (held.step != step) continue;
+      parts.try_emplace(id, &held);
+      state.begun |= !held.folded.empty();
+    }
+  }
+  for (const ReduceGroup& group : job_.groups) {  // the stages of a group share one level
+    std::uint64_t level = 0;
+    for (const auto& [id, held] : parts) {
+      if (group.Has(members_.At(id).member.stage)) level = std::max(level, held->level);
+    }
+    for (const StageIndex s : group.stages) {
+      state.levels[s.value] = std::max(state.levels[s.value], level);
+    }
+  }
+  for (const auto& [id, worker] : members_.all()) {
+    if (!worker.InRoster()) continue;
+    const auto part = parts.find(id);
+    const std::uint64_t level = part == parts.end() ? 0 : part->second->level;
+    bool fits = level == state.levels[worker.member.stage.value];
+    if (part != parts.end()) {
+      if (!part->second->reduces.empty()) {
+        turn.Tell(id, Thaw{job_.options.term, job_.generation, step});
+      }
+      for (const Contribution& c : part->second->folded) {
+        fits = fits && state.ledger.Adopt(worker.member.stage, id, c);
+      }
+    }
+    if (!fits) steps_.VoidWorker(id, step, state, turn);
+  }
+}
+
+}  // namespace swarm::protocol

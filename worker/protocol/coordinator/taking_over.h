@@ -1,0 +1,61 @@
+// What a new trainer does first: it asks the workers of the one before what they hold, and builds
+// the account of the job from their answers (rules 4 and 13).
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "worker/protocol/coordinator/commits.h"
+#include "worker/protocol/coordinator/evictions.h"
+
+namespace swarm::protocol {
+
+class TakingOver {
+ public:
+  TakingOver(Job* job, Members* members, Steps* steps, Commits* commits, Evictions* evictions)
+      : job_(*job),
+        members_(*members),
+        steps_(*steps),
+        commits_(*commits),
+        evictions_(*evictions) {}
+
+  enum class Verdict {
+    kWait,     ///< for more answers
+    kNothing,  ///< is held that is newer than the last checkpoint: the workers were told to leave
+    kAdopted,  ///< the job trains on
+  };
+
+  /// False if the answer does not count. A worker that comes too late is told to leave.
+  bool OnHolding(const WorkerId& from, const Holding& holding, Turn& turn);
+  /// Goes on with what is held, once all members of the last roster have answered or are late.
+  Verdict Decide(Turn& turn);
+  /// The worker's answer does not count any more.
+  void Forget(const WorkerId& worker) { holdings_.erase(worker); }
+  /// How many workers have answered.
+  std::size_t answered() const { return holdings_.size(); }
+
+ private:
+  /// The roster that was announced last, as far as is known.
+  const Roster* FindNewestRoster() const;
+  /// Workers that have not answered are given up.
+  bool IsLate(const Roster* roster, Timepoint now) const;
+  /// The newest version that the roster's members hold, or know how to come to.
+  Version NewestHeld(const Roster& roster) const;
+  void Adopt(const Roster& roster, Turn& turn);
+  /// Takes over what members hold, and sends the others away.
+  void AdoptMembers(const Roster& roster, Turn& turn);
+  /// Takes over what was decided, and reports what the run's log may lack.
+  void AdoptRecords(Turn& turn);
+  /// Builds the account of the steps in progress from the fold sets.
+  void AdoptSteps(Turn& turn);
+  void AdoptStep(Step step, StepState& state, Turn& turn);
+
+  Job& job_;
+  Members& members_;
+  Steps& steps_;
+  Commits& commits_;
+  Evictions& evictions_;
+  std::map<WorkerId, Holding> holdings_;
+};
+
+}  // namespace swarm::protocol

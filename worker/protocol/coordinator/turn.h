@@ -1,0 +1,53 @@
+// One event, from when it comes to when everything that follows from it is ordered.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "worker/protocol/coordinator/order.h"
+
+namespace swarm::protocol {
+
+/// A worker that goes.
+struct Departure {
+  WorkerId worker;
+  std::string why;         ///< for people
+  bool connected = false;  ///< its process may live: it is told to come back as a new incarnation
+  std::optional<EvictionCause> cause = EvictionCause::kDisconnected;  ///< none: it leaves in order
+};
+
+/// What every part of the coordinator gets: the time, and the place for its orders. What concerns
+/// other parts is demanded here, and the coordinator settles it when the part is done
+/// (Coordinator::Settle).
+struct Turn {
+  const Timepoint now;
+  Orders orders = {};
+
+  struct Failure {
+    std::string reason;
+    FailureClass failure_class;
+  };
+  std::optional<Failure> failure = {};     ///< the job cannot go on
+  std::vector<Departure> departures = {};  ///< to be evicted
+  bool advance = false;                    ///< something may be issued, reduced or committed now
+
+  template <typename M>
+  void Tell(const WorkerId& to, M message) {
+    orders.push_back(order::Tell{to, std::move(message)});
+  }
+  void Report(EventKind kind, std::string text) {
+    orders.push_back(order::Event{kind, std::move(text)});
+  }
+  void Evict(WorkerId worker, std::string why, EvictionCause cause) {
+    departures.push_back({std::move(worker), std::move(why), true, cause});
+  }
+  /// The first failure counts.
+  void Fail(std::string reason, FailureClass failure_class) {
+    if (!failure) failure = Failure{std::move(reason), failure_class};
+  }
+};
+
+}  // namespace swarm::protocol

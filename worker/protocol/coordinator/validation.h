@@ -1,0 +1,60 @@
+// The validation of one version: forwards over the validation microbatches, and their mean loss.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "worker/protocol/coordinator/job.h"
+#include "worker/protocol/coordinator/turn.h"
+#include "worker/protocol/routing/router.h"
+
+namespace swarm::protocol {
+
+class Validation {
+ public:
+  Validation(Job* job, Router* router) : job_(*job), router_(*router) {}
+
+  /// A commit has made the job's version: begins its validation if one is due.
+  void OnNewVersion();
+  /// A validation is going on. It reads the newest version, so the next commit waits for its end.
+  bool IsOpen() const { return pass_.has_value(); }
+  /// Not all of its microbatches are issued.
+  bool HasUnissued() const { return pass_ && !pass_->missing.empty(); }
+  /// Issues one microbatch; false if there is none, or no room for it.
+  bool Issue(Turn& turn);
+  void OnEvaluated(const WorkerId& from, const TaskReport& report, Turn& turn);
+  /// The worker is to execute a microbatch that is not done.
+  bool Needs(const WorkerId& worker, StageIndex stage) const;
+  /// Microbatches on the worker's way are issued again.
+  void Lose(const WorkerId& worker);
+  /// Microbatches that were issued so long ago are issued again.
+  void IssueAgainAfter(Duration patience, Timepoint now);
+  /// The version is of no interest any more.
+  void Cancel() { pass_.reset(); }
+  /// The newest result; 0 if there was none.
+  double loss() const { return loss_; }
+
+ private:
+  struct Way {
+    std::vector<Hop> hops;
+    Timepoint since;
+  };
+  struct Pass {
+    Version version;
+    std::set<Microbatch> missing;
+    std::map<Microbatch, Way> open;
+    std::map<Microbatch, double> losses;
+  };
+  template <typename Predicate>
+  void IssueAgainIf(Predicate is_lost);
+  void Release(const Way& way);
+
+  Job& job_;
+  Router& router_;
+  std::optional<Pass> pass_;
+  double loss_ = 0;
+};
+
+}  // namespace swarm::protocol
