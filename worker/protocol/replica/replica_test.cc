@@ -246,17 +246,21 @@ TEST_F(ReplicaTest, AReduceAttemptIsNeverTakenBack) {
 }
 
 TEST_F(ReplicaTest, OnlyTheResultThatTheCommitNamesIsApplied) {
-  (void)replica().OnReduce(ReduceOf({}, 1));
-  (void)replica().OnReduce(ReduceOf({}, 2));
-  // The first attempt's result comes late: it is not the one that was asked for last.
-  EXPECT_TRUE(replica().OnGroupReduced(Step(0), GroupIndex(1), {Term(1), 1}, {1, 1}, {}).empty());
-  (void)replica().OnGroupReduced(Step(0), GroupIndex(1), {Term(1), 2}, {2, 2}, {});
+  const auto reduce_twice = [&] {
+    Begin(DefaultOptions());
+    (void)replica().OnReduce(ReduceOf({}, 1));
+    (void)replica().OnReduce(ReduceOf({}, 2));
+    // The first attempt's result comes late: it is not the one that was asked for last.
+    EXPECT_TRUE(replica().OnGroupReduced(Step(0), GroupIndex(1), {Term(1), 1}, {1, 1}, {}).empty());
+    (void)replica().OnGroupReduced(Step(0), GroupIndex(1), {Term(1), 2}, {2, 2}, {});
+  };
   for (const Commit& other : {CommitOf({1, 1}, 2), CommitOf({2, 2}, 1)}) {
-    Replica copy = replica();
-    const Actions actions = copy.OnCommit(other);
+    reduce_twice();
+    const Actions actions = replica().OnCommit(other);
     EXPECT_FALSE(Find<action::ApplyCommit>(actions));
-    EXPECT_TRUE(Find<action::FetchGradients>(actions));  // of those who have what it names
+    EXPECT_TRUE(Find<action::FetchGradients>(actions));  // from replicas that have what it names
   }
+  reduce_twice();
   EXPECT_TRUE(Find<action::ApplyCommit>(replica().OnCommit(CommitOf({2, 2}, 2))));
   EXPECT_FALSE(Find<action::ApplyCommit>(replica().OnCommit(CommitOf({2, 2}, 2))));
 }

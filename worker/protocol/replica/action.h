@@ -1,0 +1,153 @@
+// What a replica tells its shell to do. The shell carries actions out in the order in which they
+// come.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "worker/protocol/messages/message.h"
+
+namespace swarm::protocol {
+
+namespace action {
+
+/// Execute the forward of `key` with the input that came with it. Report with OnForwardDone.
+struct RunForward {
+  TaskKey key;
+  Version version;
+  bool keep_graph = true;
+};
+/// Execute the backward of `key` with the gradient that came with it (none on the last stage).
+/// Report with OnBackwardDone.
+struct RunBackward {
+  TaskKey key;
+};
+/// Send the output of `source`, which is retained under that key, as `message`.
+struct SendForward {
+  WorkerId to;
+  Forward message;
+  TaskKey source;
+};
+/// Send the input gradient of `source`, which is retained under that key, as `message`.
+struct SendBackward {
+  WorkerId to;
+  Backward message;
+  TaskKey source;
+};
+/// Add the waiting gradients of `key` to its step's accumulator.
+struct FoldGradients {
+  TaskKey key;
+};
+/// Forget input, graph and fresh gradients of `key`; what is retained stays.
+struct DropTask {
+  TaskKey key;
+};
+/// Forget what is retained of `key`: its output, or its input gradient.
+struct ReleaseRetained {
+  TaskKey key;
+  bool gradient = false;
+};
+/// Sum (step, group) with the other participants, after the folds already ordered; whatever earlier
+/// attempt of it is going on is over. Report with OnGroupReduced.
+struct StartReduce {
+  Reduce reduce;
+};
+/// The reduces of the step are over, without a result.
+struct StopReduces {
+  Step step;
+};
+/// Get the reduced gradients of the record from those who hold them: this worker took no part.
+/// Several may be under way. Report with OnGradientsFetched.
+struct FetchGradients {
+  CommitRecord record;
+};
+/// Apply the record with the reduced gradients of its step. Report with OnApplied.
+struct ApplyCommit {
+  CommitRecord record;
+};
+/// The step is over: free its accumulators and all that is retained of it.
+struct ReleaseStep {
+  Step step;
+};
+/// Nobody will ask for the reduced gradients of steps below this one any more.
+struct ReleaseSums {
+  Step below;
+};
+/// Empty the accumulator of the step; what is folded from now on is at this scale level.
+struct ClearStep {
+  Step step;
+  std::uint64_t level = 0;
+};
+/// Copy the state as it is now and write it. Report with a CheckpointWritten message.
+struct TakeCheckpoint {
+  WriteCheckpoint request;
+};
+/// Copy the state as it is now and keep it for joiners. Report with a StatePinned message.
+struct PinCopy {
+  PinState request;
+};
+struct UnpinCopy {
+  Version version;
+};
+/// Send the accumulators of the step to the heir, all groups.
+struct SendParcel {
+  WorkerId to;
+  Step step;
+  std::uint64_t level = 0;
+  std::vector<Contribution> contributions;
+};
+/// Add the donor's parcel, which is here, to the accumulators of the step.
+struct AdoptParcel {
+  WorkerId donor;
+  Step step;
+};
+/// Forget the donor's parcel.
+struct DropParcel {
+  WorkerId donor;
+  Step step;
+};
+/// Stop everything, forget the state, and load the one that is named; a new Replica goes on.
+struct BeginAnew {
+  Rollback request;
+};
+/// Send to the trainer.
+struct Tell {
+  Message message;
+};
+/// The frame was refused; it is harmless. Count it by its reason.
+struct Refuse {
+  std::string_view reason;
+  TaskKey key;
+};
+/// This worker's state is of no use any more: leave, and come back empty.
+struct Rejoin {
+  std::string reason;
+};
+
+}  // namespace action
+
+using Action =
+    std::variant<action::RunForward, action::RunBackward, action::SendForward, action::SendBackward,
+                 action::FoldGradients, action::DropTask, action::ReleaseRetained,
+                 action::StartReduce, action::StopReduces, action::FetchGradients,
+                 action::ApplyCommit, action::ReleaseStep, action::ReleaseSums, action::ClearStep,
+                 action::TakeCheckpoint, action::PinCopy, action::UnpinCopy, action::SendParcel,
+                 action::AdoptParcel, action::DropParcel, action::BeginAnew, action::Tell,
+                 action::Refuse, action::Rejoin>;
+using Actions = std::vector<Action>;
+
+/// The frame was refused, for this reason.
+inline Actions Refused(std::string_view reason, const TaskKey& key) {
+  return {action::Refuse{reason, key}};
+}
+
+inline void Append(Actions& to, Actions from) {
+  std::move(from.begin(), from.end(), std::back_inserter(to));
+}
+
+}  // namespace swarm::protocol

@@ -1,0 +1,41 @@
+// Commits that are decided and not applied, and the last ones that are (rules 12 and 17).
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+
+#include "worker/protocol/replica/folds.h"
+
+namespace swarm::protocol {
+
+class CommitQueue {
+ public:
+  CommitQueue(Standing* standing, Folds* folds) : standing_(*standing), folds_(*folds) {}
+
+  Actions OnCommit(const Commit& commit);
+  Actions OnGradientsFetched(Step step);
+  /// The first commit of the queue is applied.
+  void OnApplied();
+  /// Begins the next commit, if what it needs is here, and fetches what later ones need.
+  void Advance(Actions& actions);
+  /// Adds what is decided, applied or not, to what a new trainer is told.
+  void Describe(Holding* holding) const;
+  /// A commit is being applied: the state is between two versions.
+  bool is_applying() const { return applying_; }
+
+ private:
+  /// Fetches several at a time, so that round trips do not hold up a worker that catches up.
+  void FetchWhatIsNotHeld(Actions& actions);
+  void ApplyIfReady(Actions& actions);
+
+  Standing& standing_;
+  Folds& folds_;
+  std::deque<CommitRecord> commits_;  // decided, not yet applied; ordered by step
+  std::map<Step, bool> fetches_;      // of queued commits; true: here
+  std::optional<CommitRecord> last_applied_;
+  std::deque<CommitRecord> past_;  // applied before that
+  bool applying_ = false;
+};
+
+}  // namespace swarm::protocol

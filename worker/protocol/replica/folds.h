@@ -1,0 +1,77 @@
+// What a replica has folded into each open step, and what is done with the sums: they are frozen
+// for a reduce, thawed, voided, handed over, adopted (rules 6, 8, 9, 11, 16).
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "worker/protocol/replica/action.h"
+#include "worker/protocol/replica/standing.h"
+
+namespace swarm::protocol {
+
+/// The reduce that a group's sums are frozen for, and its result.
+struct FrozenGroup {
+  std::optional<Reduce> reduce;
+  std::optional<Digest> digest;
+};
+
+struct FoldState {
+  std::map<Microbatch, Attempt> latest;  ///< highest folding attempt that was accepted or closed
+  std::map<Microbatch, Contribution> folded;
+  std::map<GroupIndex, FrozenGroup> groups;
+  std::map<WorkerId, std::vector<Contribution>> parcels;  ///< held, not adopted
+  Attempt floor;                                          ///< folding attempts below are closed
+  std::uint64_t level = 0;
+  bool handed_over = false;
+
+  bool IsFrozen() const;
+};
+
+class Folds {
+ public:
+  explicit Folds(Standing* standing) : standing_(*standing) {}
+
+  const FoldState* Find(Step step) const;
+  FoldState& At(Step step) { return steps_[step]; }
+  bool IsFrozen(Step step) const;
+  /// Why a folding attempt may not be accepted; empty if it may.
+  std::string_view WhyRefuse(const TaskKey& key) const;
+  /// The attempt may fold now.
+  bool MayFold(const TaskKey& key) const;
+  /// The attempt must not fold any more, nor one below it.
+  void Close(const TaskKey& key);
+  bool HasFolded(const TaskKey& key) const;
+  ClaimSet FoldSet(Step step) const;
+
+  Actions OnReduce(const Reduce& reduce);
+  Actions OnGroupReduced(Step step, GroupIndex index, Attempt k, const Digest& digest,
+                         std::vector<TensorNorm> norms);
+  /// Forgets what is folded. Requires that the step is not committed.
+  void Void(const protocol::Void& message, Actions& actions);
+  /// False if the step has nothing that is frozen.
+  bool Thaw(Step step);
+  /// Gives the step's sums away. Requires that it is neither committed nor frozen.
+  void HandOver(const protocol::HandOver& message, Actions& actions);
+  Actions OnParcel(const WorkerId& donor, Step step, Generation generation, std::uint64_t level,
+                   std::vector<Contribution> contributions);
+  /// The roster says that the donor's sums are this worker's. Returns the contributions that are
+  /// new.
+  std::vector<Contribution> Adopt(const Adoption& adoption, Actions& actions);
+  /// Drops parcels that the trainer before asked for, and describes all steps for the new one.
+  std::vector<HeldStep> Describe(Actions& actions);
+  /// The worker holds the sums that the record names.
+  bool Holds(const CommitRecord& record);
+  /// The step is committed.
+  void Forget(Step step, Actions& actions);
+  /// Reduces that waited for a version that is here now.
+  Actions OnVersion();
+
+ private:
+  Standing& standing_;
+  std::map<Step, FoldState> steps_;
+  std::map<std::pair<Step, GroupIndex>, Reduce> early_reduces_;  // of versions not reached yet
+};
+
+}  // namespace swarm::protocol

@@ -1,0 +1,44 @@
+// What a replica is told about itself.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "worker/protocol/messages/message.h"
+
+namespace swarm::protocol {
+
+/// Rules that a test may switch off to see that it notices (docs/protocol.md, "Model check"). All
+/// on outside of tests.
+struct ReplicaRules {
+  bool compare_claims = true;            ///< rule 8
+  bool refuse_unlisted_attempts = true;  ///< rule 13
+  bool keep_term_promise = true;         ///< rule 13
+  bool compare_k = true;                 ///< rule 12
+  bool propagate_does_not_fold = true;   ///< rule 5
+  bool compare_generation = true;        ///< rule 5
+  bool adopt_only_by_roster = true;      ///< rule 16
+  bool answer_revoke_by_closing = true;  ///< rule 9
+};
+
+struct ReplicaOptions {
+  Member self;
+  std::uint64_t stages = 1;
+  std::vector<GroupIndex> groups;       ///< that this stage's tensors belong to
+  bool keeps_previous_version = false;  ///< Delayed mode
+  Term term;                            ///< promised so far
+  Generation generation;
+  Attempt floor = {};               ///< attempts below are closed: they were for one before it
+  Version version;                  ///< of the state it begins with
+  std::uint64_t parked_max = 4096;  ///< frames that wait for a version, a thaw, or their forward
+  std::uint64_t retained_bytes_max = 1ull << 30;  ///< outputs and input gradients kept for others
+  ReplicaRules rules;
+};
+
+/// What one part of a task took.
+struct Cost {
+  double seconds = 0;                ///< of compute
+  std::uint64_t boundary_bytes = 0;  ///< of its output
+};
+
+}  // namespace swarm::protocol

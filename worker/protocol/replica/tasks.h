@@ -1,0 +1,92 @@
+// The work of a replica: frames that wait, forwards, backwards, and where what they put out goes
+// (rules 5, 6, 9, 10).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "worker/protocol/replica/folds.h"
+#include "worker/protocol/replica/retention.h"
+
+namespace swarm::protocol {
+
+class Tasks {
+ public:
+  Tasks(Standing* standing, Folds* folds)
+      : standing_(*standing), folds_(*folds), retention_(standing->options.retained_bytes_max) {}
+
+  Actions OnForward(const WorkerId& from, const Forward& frame);
+  Actions OnBackward(const WorkerId& from, const Backward& frame);
+  Actions OnForwardGone(const TaskKey& key);
+  Actions OnForwardDone(const TaskKey& key, double loss, const Cost& cost);
+  Actions OnBackwardDone(const TaskKey& key, const Cost& cost, bool fits);
+  Actions OnResend(const Resend& resend);
+  Actions OnRedirect(const Redirect& redirect);
+  Actions OnRevoke(const Revoke& revoke);
+
+  /// Starts what waited for a version or for a thaw.
+  void StartParked(Actions& actions);
+  /// Closes the tasks that were to fold into the step.
+  void CloseFolding(Step step, Actions& actions);
+  /// Closes everything: what another trainer has begun.
+  void CloseAll(Actions& actions);
+  /// The step is committed: closes what there is of it and of steps before it.
+  void Close(Step step, Actions& actions);
+  /// Forgets what was put out for these steps.
+  void Forget(Step step);
+  /// The task is over, and what it put out is not here: who asks for it is told so.
+  void NoteGone(const TaskKey& key) { known_.insert(key); }
+
+  /// Tasks whose forward or backward has been ordered and is not done.
+  std::uint64_t queued() const { return queued_; }
+  /// Frames that wait.
+  std::uint64_t parked() const { return parked_ + early_backwards_.size(); }
+  std::uint64_t retained_bytes() const { return retention_.bytes(); }
+
+ private:
+  enum class State { kParked, kForwarding, kForwarded, kBackwarding };
+  using Target = std::pair<WorkerId, TaskKey>;
+  struct Task {
+    Forward frame;
+    State state = State::kParked;
+    double loss = 0;
+    std::vector<Forward> onward;  // where the output goes instead of as `frame` says
+    std::optional<Target> back;   // where the input gradient goes
+  };
+  using Map = std::map<TaskKey, Task>;
+
+  bool Folds(const Forward& frame) const;
+  /// Why a frame must not be executed; empty if it may.
+  std::string_view WhyRefuse(const WorkerId& from, const Forward& frame) const;
+  /// Decides where what the task puts out goes.
+  void Route(Task& task);
+  /// Starts a task that waits, if nothing keeps it any more.
+  void StartIfReady(Task& task, Actions& actions);
+  void RunBackward(Task& task, Actions& actions);
+  /// The task's attempt is over, without a fold.
+  void Close(Map::iterator task, Actions& actions);
+  template <typename Predicate>
+  void CloseIf(Predicate is_over, Actions& actions);
+  /// Sends the output of the task to wherever it goes; false if that is nowhere.
+  bool SendOutputs(const TaskKey& key, Task& task, Actions& actions) const;
+  void SendOutput(const TaskKey& source, const Forward& frame, Actions& actions) const;
+  void SendGradient(const TaskKey& source, Version version, const Target& target,
+                    Actions& actions) const;
+
+  Standing& standing_;
+  protocol::Folds& folds_;
+  Retention retention_;
+  Map tasks_;                // open
+  std::set<TaskKey> known_;  // training tasks that were accepted or closed, of open steps
+  std::set<TaskKey> early_backwards_;
+  std::map<TaskKey, std::vector<Forward>> early_resends_;
+  std::map<TaskKey, Target> early_redirects_;
+  std::uint64_t queued_ = 0;
+  std::uint64_t parked_ = 0;
+};
+
+}  // namespace swarm::protocol
