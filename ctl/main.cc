@@ -187,28 +187,30 @@ CLI::App* AddSimulate(CLI::App& app, SimulateOptions* options) {
       ->check(CLI::NonNegativeNumber)
       ->required();
   command
-      ->add_option("--policy", options->policy,
-                   "Event (ours), Moves (ours without copies, as swarm-worker does it today),"
-                   " Periodic (SWARM's) or None: whose figures come first")
-      ->check(CLI::IsMember({"Event", "Moves", "Periodic", "None"}))
+      ->add_option(
+          "--policy", options->policy,
+          "The policy that is printed first: Moves (what swarm-worker does), Copies (a study:"
+          " workers keep states of other stages; swarm-worker does not do it), Periodic"
+          " (SWARM's rule) or None (no worker moves)")
+      ->check(CLI::IsMember({"Moves", "Copies", "Periodic", "None"}))
       ->capture_default_str();
-  command->add_option("--period", options->period_seconds, "Seconds between rounds of Periodic")
+  command->add_option("--period", options->period_seconds, "Periodic: seconds between rounds")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
       ->add_option("--copies", options->copies,
-                   "States of other stages that a worker has memory for (Event): a design to"
-                   " be judged; swarm-worker keeps none yet")
+                   "Copies: states of other stages that a worker has memory for")
       ->check(CLI::Range(0, 16))
       ->capture_default_str();
   command
       ->add_option("--copy-drag", options->copy_drag,
-                   "Share of its rate that a worker loses with each such state")
+                   "Copies: share of its rate that a worker loses with each such state")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   command
-      ->add_option("--switch", options->switch_seconds,
-                   "Seconds a worker is away when it switches to a stage whose state it has")
+      ->add_option(
+          "--switch", options->switch_seconds,
+          "Copies: seconds a worker is away when it switches to a stage whose state it has")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--seed", options->seed, "The same seed gives the same figures")

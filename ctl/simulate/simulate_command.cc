@@ -13,22 +13,17 @@
 namespace swarm::ctl {
 namespace {
 
-using protocol::BalancePolicy;
-
 struct NamedPolicy {
   const char* name;
-  BalancePolicy policy;
-  bool keeps_copies;
+  ReplayPolicy policy;
 };
-/// Moves is what swarm-worker carries out: it has no second stage's state, so that who moves leaves
-/// and joins.
-constexpr std::array<NamedPolicy, 4> kPolicies = {{{"Event", BalancePolicy::kEvent, true},
-                                                   {"Moves", BalancePolicy::kEvent, false},
-                                                   {"Periodic", BalancePolicy::kPeriodic, false},
-                                                   {"None", BalancePolicy::kNone, false}}};
+constexpr std::array<NamedPolicy, 4> kPolicies = {{{"Moves", ReplayPolicy::kMoves},
+                                                   {"Copies", ReplayPolicy::kCopies},
+                                                   {"Periodic", ReplayPolicy::kPeriodic},
+                                                   {"None", ReplayPolicy::kNone}}};
 
 /// Means over the runs.
-struct Figures {
+struct Means {
   double seconds = 0;
   double efficiency = 0;
   double attainable_efficiency = 0;
@@ -36,23 +31,23 @@ struct Figures {
   double moves = 0;
   double fetches = 0;
   double least_moves = 0;
-  int losses = 0;
+  int departures = 0;
   int joins = 0;
 };
 
-Figures Measure(const Trace& trace, const SimulateOptions& options, const NamedPolicy& named) {
+Means Measure(const Trace& trace, const SimulateOptions& options, const NamedPolicy& named) {
   ReplayOptions replay;
   replay.stage_costs = options.stage_costs;
   if (replay.stage_costs.empty()) {
     replay.stage_costs.assign(static_cast<std::size_t>(options.stages), 1.0);
   }
   replay.policy = named.policy;
-  replay.model.state_load_seconds = options.state_load_seconds;
-  replay.model.copies_per_worker = named.keeps_copies ? options.copies : 0;
+  replay.model.balance.state_load_seconds = options.state_load_seconds;
+  replay.model.copies_per_worker = options.copies;
   replay.model.copy_drag = options.copy_drag;
   replay.period_seconds = options.period_seconds;
   replay.switch_seconds = options.switch_seconds;
-  Figures mean;
+  Means mean;
   for (int run = 0; run < options.runs; ++run) {
     replay.seed = options.seed + static_cast<std::uint64_t>(run);
     const ReplayResult result = Replay(trace, replay);
@@ -63,42 +58,42 @@ Figures Measure(const Trace& trace, const SimulateOptions& options, const NamedP
     mean.fetches += static_cast<double>(result.fetches) / options.runs;
     mean.least_moves += static_cast<double>(result.least_moves) / options.runs;
     mean.seconds = result.seconds;
-    mean.losses = result.losses;
+    mean.departures = result.departures;
     mean.joins = result.joins;
   }
   return mean;
 }
 
-nlohmann::json ToJson(const Figures& figures) {
-  return {{"efficiency", figures.efficiency},
-          {"moves", figures.moves},
-          {"fetches", figures.fetches},
-          {"stage_empty_seconds", figures.stage_empty_share * figures.seconds},
-          {"stage_empty_share", figures.stage_empty_share}};
+nlohmann::json ToJson(const Means& means) {
+  return {{"efficiency", means.efficiency},
+          {"moves", means.moves},
+          {"fetches", means.fetches},
+          {"stage_empty_seconds", means.stage_empty_share * means.seconds},
+          {"stage_empty_share", means.stage_empty_share}};
 }
 
 void PrintText(const SimulateOptions& options, const Trace& trace,
-               const std::vector<std::pair<std::string, Figures>>& all, std::ostream& out) {
-  const Figures& any = all.front().second;
+               const std::vector<std::pair<std::string, Means>>& all, std::ostream& out) {
+  const Means& any = all.front().second;
   char line[200];
-  std::snprintf(line, sizeof line,
-                "%s: %.1f h, %zu workers at first, %d losses, %d joins; %d stages, %g s to load a"
-                " stage\n",
-                options.trace.c_str(), any.seconds / 3600, trace.events.front().joins.size(),
-                any.losses, any.joins, options.stages, options.state_load_seconds);
+  std::snprintf(
+      line, sizeof line,
+      "%s: %.1f h, %zu workers at first, %d departures, %d joins; %d stages, %g s to load a"
+      " stage\n",
+      options.trace.c_str(), any.seconds / 3600, trace.events.front().joins.size(), any.departures,
+      any.joins, options.stages, options.state_load_seconds);
   out << line << "policy     throughput/optimum    moves  fetches  some stage empty\n";
-  for (const auto& [name, figures] : all) {
+  for (const auto& [name, means] : all) {
     std::snprintf(line, sizeof line, "%-9s  %16.2f %%  %7.1f  %7.1f  %14.3f %%\n", name.c_str(),
-                  100 * figures.efficiency, figures.moves, figures.fetches,
-                  100 * figures.stage_empty_share);
+                  100 * means.efficiency, means.moves, means.fetches,
+                  100 * means.stage_empty_share);
     out << line;
   }
   std::snprintf(line, sizeof line, "%-9s  %16.2f %%  %7.1f\n", "bound",
                 100 * any.attainable_efficiency, any.least_moves);
-  out << line
-      << "bound: every move free and instant, newcomers still load; the fewest moves that takes\n"
-      << "Moves: Event for workers without memory for other stages' states (--copies 0); that is\n"
-      << "       what swarm-worker carries out today\n";
+  out << line << "Moves:  what swarm-worker does: a move is a leave and a join\n"
+      << "Copies: a study; workers keep states of other stages at hand. swarm-worker does not\n"
+      << "bound:  every move free and instant, joiners still load; the fewest moves for that\n";
 }
 
 }  // namespace
@@ -116,28 +111,28 @@ ExitCode SimulateTrace(const SimulateOptions& options, std::ostream& out, std::o
     err << trace.status().WithContext(options.trace).ToString() << "\n";
     return ExitCode::kBadUsage;
   }
-  std::vector<std::pair<std::string, Figures>> all;
+  std::vector<std::pair<std::string, Means>> all;
   for (const NamedPolicy& named : kPolicies) {
-    Figures figures = Measure(*trace, options, named);
+    Means means = Measure(*trace, options, named);
     const bool chosen = options.policy == named.name;
-    all.insert(chosen ? all.begin() : all.end(), {named.name, figures});
+    all.insert(chosen ? all.begin() : all.end(), {named.name, means});
   }
   if (!options.json) {
     PrintText(options, *trace, all, out);
     return ExitCode::kOk;
   }
-  const Figures& chosen = all.front().second;
+  const Means& chosen = all.front().second;
   nlohmann::json json = ToJson(chosen);
   json["policy"] = options.policy;
   json["trace"] = options.trace;
   json["seconds"] = chosen.seconds;
   json["stages"] = options.stages;
   json["state_load_seconds"] = options.state_load_seconds;
-  json["losses"] = chosen.losses;
+  json["losses"] = chosen.departures;
   json["joins"] = chosen.joins;
   json["attainable_efficiency"] = chosen.attainable_efficiency;
   json["least_moves"] = chosen.least_moves;
-  for (const auto& [name, figures] : all) json["policies"][name] = ToJson(figures);
+  for (const auto& [name, means] : all) json["policies"][name] = ToJson(means);
   out << json.dump(2) << "\n";
   return ExitCode::kOk;
 }

@@ -33,7 +33,7 @@ class SimulateCommandTest : public testing::Test {
   std::ostringstream err_;
 };
 
-TEST_F(SimulateCommandTest, PrintsTheChosenPolicysFiguresAndThoseOfTheOthersAsJson) {
+TEST_F(SimulateCommandTest, PrintsTheChosenPolicyAndAllOthersAsJson) {
   options_.json = true;
   options_.policy = "Periodic";
   options_.runs = 3;
@@ -41,27 +41,37 @@ TEST_F(SimulateCommandTest, PrintsTheChosenPolicysFiguresAndThoseOfTheOthersAsJs
   const auto json = nlohmann::json::parse(out_.str());
   EXPECT_EQ(json["policy"], "Periodic");
   EXPECT_EQ(json["efficiency"], json["policies"]["Periodic"]["efficiency"]);
-  EXPECT_GE(json["policies"]["Event"]["efficiency"], json["policies"]["None"]["efficiency"]);
-  EXPECT_LE(json["policies"]["Event"]["efficiency"], json["attainable_efficiency"]);
-  EXPECT_TRUE(json["policies"].contains("Moves"));
+  for (const char* policy : {"Moves", "Copies"}) {
+    EXPECT_GE(json["policies"][policy]["efficiency"], json["policies"]["None"]["efficiency"]);
+    EXPECT_LE(json["policies"][policy]["efficiency"], json["attainable_efficiency"]);
+  }
   EXPECT_EQ(json["losses"], 2);
   EXPECT_EQ(json["joins"], 1);
   EXPECT_EQ(json["seconds"], 2000);
 }
 
-TEST_F(SimulateCommandTest, WithoutCopiesEventIsWhatWorkersCarryOutToday) {
+TEST_F(SimulateCommandTest, TheDefaultPolicyIsWhatWorkersDo) {
+  options_.json = true;
+  ASSERT_EQ(Run(), ExitCode::kOk);
+  const auto json = nlohmann::json::parse(out_.str());
+  EXPECT_EQ(json["policy"], "Moves");
+  EXPECT_EQ(json["efficiency"], json["policies"]["Moves"]["efficiency"]);
+  EXPECT_EQ(json["fetches"], 0);
+  EXPECT_GT(json["policies"]["Copies"]["fetches"], 0);
+}
+
+TEST_F(SimulateCommandTest, WithoutMemoryForThemCopiesIsMoves) {
   options_.json = true;
   options_.copies = 0;
   ASSERT_EQ(Run(), ExitCode::kOk);
   const auto json = nlohmann::json::parse(out_.str());
-  EXPECT_EQ(json["policies"]["Event"], json["policies"]["Moves"]);
-  EXPECT_EQ(json["fetches"], 0);
+  EXPECT_EQ(json["policies"]["Copies"], json["policies"]["Moves"]);
 }
 
 TEST_F(SimulateCommandTest, PrintsATableForPeople) {
   ASSERT_EQ(Run(), ExitCode::kOk);
-  EXPECT_THAT(out_.str(), HasSubstr("5 workers at first, 2 losses, 1 joins; 2 stages, 10 s"));
-  EXPECT_THAT(out_.str(), HasSubstr("\nEvent  "));
+  EXPECT_THAT(out_.str(), HasSubstr("5 workers at first, 2 departures, 1 joins; 2 stages, 10 s"));
+  EXPECT_THAT(out_.str(), HasSubstr("\nCopies  "));
   EXPECT_THAT(out_.str(), HasSubstr("\nMoves  "));
   EXPECT_THAT(out_.str(), HasSubstr("\nbound  "));
 }
@@ -75,7 +85,7 @@ TEST_F(SimulateCommandTest, SaysWhatIsWrongWithATrace) {
   EXPECT_THAT(err_.str(), HasSubstr("missing.csv"));
 }
 
-TEST_F(SimulateCommandTest, WantsACostForEachStage) {
+TEST_F(SimulateCommandTest, NeedsACostForEachStage) {
   options_.stage_costs = {1, 2, 3};
   EXPECT_EQ(Run(), ExitCode::kBadUsage);
   EXPECT_THAT(err_.str(), HasSubstr("--stage-costs has 3 values for 2 stages"));

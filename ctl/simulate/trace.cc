@@ -10,7 +10,7 @@
 namespace swarm::ctl {
 namespace {
 
-/// One line, in whichever format.
+/// One line, of either format.
 struct Record {
   double milliseconds = 0;
   double duration = 0;
@@ -78,7 +78,7 @@ class Builder {
       trace_.events.push_back({seconds, {}, {}});
     }
     for (const std::string& node : record.nodes) {
-      RETURN_IF_ERROR(record.add ? Join(node) : Lose(node));
+      RETURN_IF_ERROR(record.add ? Join(node) : Leave(node));
     }
     return {};
   }
@@ -91,11 +91,11 @@ class Builder {
     trace_.events.back().joins.push_back(node);
     return {};
   }
-  Status Lose(const std::string& node) {
+  Status Leave(const std::string& node) {
     if (present_.erase(node) == 0) return InvalidArgument("there is no '" + node + "' to remove");
-    // One that came at this very moment was never of use.
+    // A node that came at this very moment was never of use.
     if (std::erase(trace_.events.back().joins, node) == 0) {
-      trace_.events.back().losses.push_back(node);
+      trace_.events.back().departures.push_back(node);
     }
     return {};
   }

@@ -9,10 +9,10 @@
 
 namespace swarm::ctl {
 
-/// All that changed at one moment.
+/// The changes of one moment.
 struct TraceEvent {
   double seconds = 0;  ///< since the beginning of the trace
-  std::vector<std::string> losses;
+  std::vector<std::string> departures;
   std::vector<std::string> joins;
 };
 
@@ -24,8 +24,9 @@ struct Trace {
 /// Reads either of two formats, one record a line:
 /// - Bamboo's CSV, `MILLISECONDS,add|remove,NODE`; the trace ends with its last record;
 /// - Parcae's JSON, `[MILLISECONDS, "add"|"remove"|"no-op", {"nodes": [...], "duration": MS}]`.
-/// Time begins at the first record. kInvalidArgument with the line's number for anything else, for
-/// time that runs backwards, a node that is added twice, or one removed that is not there.
+/// Time begins at the first record. Errors: kInvalidArgument with the line's number for any other
+/// format, for time that runs backwards, for a node that is added twice, and for the removal of a
+/// node that is not there.
 Result<Trace> ParseTrace(std::string_view text);
 
 }  // namespace swarm::ctl

@@ -8,22 +8,36 @@
 #include <utility>
 
 #include "base/rng.h"
+#include "ctl/simulate/copy_rule.h"
 
 namespace swarm::ctl {
 namespace {
 
-using protocol::BalanceAction;
 using protocol::BalanceOrder;
+using protocol::BalancePolicy;
 using protocol::BalanceTrigger;
-using protocol::Copy;
 using protocol::ReplicaLoad;
 using protocol::StageLoad;
 using protocol::WorkerId;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kInstant = 1e-9;  // seconds below which rounding is to blame
+constexpr double kInstant = 1e-9;  // seconds; less than this is rounding
 
-/// Throughput of the best assignment of so many equal workers: each goes where most is missing.
+/// The policy of the trainer that a policy of the replay is; kCopies is none of the trainer's.
+BalancePolicy PolicyOf(ReplayPolicy policy) {
+  switch (policy) {
+    case ReplayPolicy::kMoves:
+      return BalancePolicy::kEvent;
+    case ReplayPolicy::kPeriodic:
+      return BalancePolicy::kPeriodic;
+    case ReplayPolicy::kCopies:
+    case ReplayPolicy::kNone:
+      return BalancePolicy::kNone;
+  }
+  return BalancePolicy::kNone;
+}
+
+/// Throughput of the best assignment of so many equal workers: each goes to the slowest stage.
 double Optimum(std::size_t workers, const std::vector<double>& costs) {
   std::vector<double> rates(costs.size(), 0);
   for (std::size_t n = 0; n < workers; ++n) {
@@ -33,7 +47,7 @@ double Optimum(std::size_t workers, const std::vector<double>& costs) {
   return *std::min_element(rates.begin(), rates.end());
 }
 
-/// Workers that move in no time, as few as will do.
+/// The fewest moves that keep a swarm at its optimum, if moves take no time.
 class LeastMoves {
  public:
   explicit LeastMoves(const std::vector<double>& costs) : costs_(costs), counts_(costs.size(), 0) {}
@@ -43,7 +57,7 @@ class LeastMoves {
     stage_of_[node] = stage;
     ++counts_[stage];
   }
-  void Lose(const std::string& node) {
+  void Leave(const std::string& node) {
     --counts_[stage_of_.at(node)];
     stage_of_.erase(node);
   }
@@ -65,7 +79,7 @@ class LeastMoves {
 
  private:
   double Rate(std::size_t stage) const { return counts_[stage] / costs_[stage]; }
-  /// The stage that has the least; or the one that would keep most after giving one.
+  /// The stage with the least rate; or the one with the most after it has given one worker.
   std::size_t Extreme(bool most) const {
     std::size_t best = 0;
     for (std::size_t s = 1; s < counts_.size(); ++s) {
@@ -85,9 +99,8 @@ class Replayer {
  public:
   Replayer(const Trace& trace, const ReplayOptions& options)
       : trace_(trace), options_(options), model_(options.model), least_(options.stage_costs) {
-    for (const double cost : options.stage_costs) stages_.push_back({cost, {}});
-    next_round_ =
-        options.policy == protocol::BalancePolicy::kPeriodic ? options.period_seconds : kNever;
+    for (const double cost : options.stage_costs) swarm_.stages.push_back({cost, {}});
+    next_round_ = options.policy == ReplayPolicy::kPeriodic ? options.period_seconds : kNever;
   }
 
   ReplayResult Run() {
@@ -110,15 +123,14 @@ class Replayer {
 
  private:
   std::size_t living() const { return joined_at_.size(); }
+  double load_seconds() const { return model_.balance.state_load_seconds; }
 
   template <typename Visit>
   void ForEachLoad(Visit visit) {
     for (auto& [worker, left] : loading_) visit(&left);
-    for (StageLoad& stage : stages_) {
-      for (ReplicaLoad& replica : stage.replicas) {
-        for (Copy& copy : replica.copies) {
-          if (copy.seconds_left > 0) visit(&copy.seconds_left);
-        }
+    for (auto& [worker, copies] : swarm_.copies) {
+      for (Copy& copy : copies) {
+        if (copy.seconds_left > 0) visit(&copy.seconds_left);
       }
     }
   }
@@ -126,23 +138,23 @@ class Replayer {
   double NextArrival() {
     double next = kNever;
     ForEachLoad([&](double* left) { next = std::min(next, now_ + *left); });
-    // The bound below changes when a joiner could be ready, whatever was made of it since.
+    // The bound in Advance() rises when a joiner could be ready, whatever it does since then.
     for (const auto& [worker, at] : joined_at_) {
-      if (at + model_.state_load_seconds > now_) {
-        next = std::min(next, at + model_.state_load_seconds);
+      if (at + load_seconds() > now_) {
+        next = std::min(next, at + load_seconds());
       }
     }
     return next;
   }
 
-  /// Time passes with nothing happening but loads that go on.
+  /// Lets time pass in which only loads go on.
   void Advance(double until) {
     const double seconds = until - now_;
     const double optimum = Optimum(living(), options_.stage_costs);
     if (optimum > 0) {
-      const double throughput = protocol::Throughput(stages_, model_);
+      const double throughput = Throughput(swarm_, model_);
       const auto able = std::count_if(joined_at_.begin(), joined_at_.end(), [&](const auto& entry) {
-        return entry.second + model_.state_load_seconds <= now_ + kInstant;
+        return entry.second + load_seconds() <= now_ + kInstant;
       });
       optimum_ += seconds * optimum;
       throughput_ += seconds * throughput;
@@ -156,7 +168,7 @@ class Replayer {
       *left -= seconds;
       if (*left < kInstant) *left = 0;
     });
-    for (StageLoad& stage : stages_) {
+    for (StageLoad& stage : swarm_.stages) {
       for (ReplicaLoad& replica : stage.replicas) {
         const auto load = loading_.find(replica.worker);
         if (load == loading_.end() || load->second > 0) continue;
@@ -167,62 +179,76 @@ class Replayer {
   }
 
   void Change(const TraceEvent& event) {
-    for (const std::string& node : event.losses) Lose(node);
+    for (const std::string& node : event.departures) Leave(node);
     std::vector<std::string> joins = event.joins;
     Rng rng(MixAll(options_.seed, static_cast<std::uint64_t>(event.seconds * 1000)));
     std::shuffle(joins.begin(), joins.end(), rng);
     for (const std::string& node : joins) Join(node);
     result_.least_moves += least_.Restore();
-    churn_.Observe(0, static_cast<double>(event.losses.size() + event.joins.size()));
+    churn_.Observe(0, static_cast<double>(event.departures.size() + event.joins.size()));
   }
 
-  void Lose(const std::string& node) {
-    ++result_.losses;
+  void Leave(const std::string& node) {
+    ++result_.departures;
     const WorkerId worker(node);
-    for (StageLoad& stage : stages_) {
+    for (StageLoad& stage : swarm_.stages) {
       std::erase_if(stage.replicas, [&](const ReplicaLoad& r) { return r.worker == worker; });
     }
+    swarm_.copies.erase(worker);
     loading_.erase(worker);
     joined_at_.erase(worker);
-    least_.Lose(node);
+    least_.Leave(node);
   }
 
   void Join(const std::string& node) {
     const bool begins = now_ == 0;
     if (!begins) ++result_.joins;
     const WorkerId worker(node);
-    StageLoad& stage = stages_[protocol::PlaceJoiner(stages_).value];
-    stage.replicas.push_back({worker, 1 / stage.cost, begins, {}});
-    if (!begins) loading_[worker] = model_.state_load_seconds;
-    joined_at_[worker] = begins ? -model_.state_load_seconds : now_;
+    StageLoad& stage = swarm_.stages[protocol::PlaceJoiner(swarm_.stages).value];
+    stage.replicas.push_back({worker, 1 / stage.cost, begins});
+    if (!begins) loading_[worker] = load_seconds();
+    joined_at_[worker] = begins ? -load_seconds() : now_;
     least_.Join(node);
   }
 
   void Decide(BalanceTrigger trigger) {
-    model_.changes_per_worker_second = churn_.PerWorkerSecond();
-    for (const BalanceOrder& order : protocol::Balance(options_.policy, trigger, stages_, model_)) {
-      protocol::Apply(order, &stages_, model_);
-      if (order.action == BalanceAction::kFetch) ++result_.fetches;
-      if (order.action == BalanceAction::kMove) BeginLoading(order, model_.state_load_seconds);
-      if (order.action == BalanceAction::kSwitch) BeginLoading(order, options_.switch_seconds);
+    model_.balance.changes_per_worker_second = churn_.PerWorkerSecond();
+    if (options_.policy == ReplayPolicy::kCopies) {
+      CarryOut(DecideWithCopies(swarm_, model_));
+      return;
+    }
+    const BalancePolicy policy = PolicyOf(options_.policy);
+    for (const BalanceOrder& move :
+         protocol::Balance(policy, trigger, swarm_.stages, model_.balance)) {
+      protocol::Apply(move, &swarm_.stages);
+      BeginLoading(move.worker, move.to, load_seconds());
     }
   }
 
-  void BeginLoading(const BalanceOrder& order, double seconds) {
+  void CarryOut(const std::vector<CopyOrder>& orders) {
+    for (const CopyOrder& order : orders) {
+      Apply(order, &swarm_, model_);
+      if (order.action == CopyAction::kFetch) ++result_.fetches;
+      if (order.action == CopyAction::kMove) BeginLoading(order.worker, order.to, load_seconds());
+      if (order.action == CopyAction::kSwitch) {
+        BeginLoading(order.worker, order.to, options_.switch_seconds);
+      }
+    }
+  }
+
+  void BeginLoading(const WorkerId& worker, protocol::StageIndex stage, double seconds) {
     ++result_.moves;
     if (seconds <= 0) return;
-    loading_[order.worker] = seconds;
-    for (ReplicaLoad& replica : stages_[order.to.value].replicas) {
-      if (replica.worker == order.worker) replica.ready = false;
-    }
+    loading_[worker] = seconds;
+    protocol::balancing::FindReplica(&swarm_.stages[stage.value], worker)->ready = false;
   }
 
   const Trace& trace_;
   const ReplayOptions& options_;
-  protocol::BalanceModel model_;
+  CopyModel model_;
   LeastMoves least_;
-  std::vector<StageLoad> stages_;
-  std::map<WorkerId, double> loading_;    // seconds until ready, of those who are not
+  CopySwarm swarm_;                       // with copies under ReplayPolicy::kCopies only
+  std::map<WorkerId, double> loading_;    // seconds until ready, of workers that are not
   std::map<WorkerId, double> joined_at_;  // of the living
   protocol::Churn churn_;
   double now_ = 0;

@@ -19,7 +19,7 @@ TEST(TraceTest, ReadsBamboosCsv) {
   ASSERT_THAT(trace->events, SizeIs(2));
   EXPECT_THAT(trace->events[0].joins, ElementsAre("a", "b"));
   EXPECT_EQ(trace->events[1].seconds, 60);
-  EXPECT_THAT(trace->events[1].losses, ElementsAre("a"));
+  EXPECT_THAT(trace->events[1].departures, ElementsAre("a"));
   EXPECT_THAT(trace->events[1].joins, ElementsAre("c"));
   EXPECT_EQ(trace->seconds, 60);
 }
@@ -35,7 +35,7 @@ TEST(TraceTest, ReadsParcaesJsonAndItsLastInterval) {
   ASSERT_THAT(trace->events, SizeIs(2));
   EXPECT_EQ(trace->events[0].seconds, 0) << "time begins at the first record";
   EXPECT_EQ(trace->events[1].seconds, 120);
-  EXPECT_THAT(trace->events[1].losses, ElementsAre("b"));
+  EXPECT_THAT(trace->events[1].departures, ElementsAre("b"));
   EXPECT_EQ(trace->seconds, 180);
 }
 
@@ -43,7 +43,7 @@ TEST(TraceTest, OneWhoComesAndGoesAtOnceWasNeverThere) {
   const auto trace = ParseTrace("0,add,a\n9,add,b\n9,remove,b\n");
   ASSERT_TRUE(trace.ok());
   EXPECT_THAT(trace->events[1].joins, IsEmpty());
-  EXPECT_THAT(trace->events[1].losses, IsEmpty());
+  EXPECT_THAT(trace->events[1].departures, IsEmpty());
 }
 
 TEST(TraceTest, SaysWhichLineIsWrongAndWhatItShouldBe) {

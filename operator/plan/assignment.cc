@@ -9,7 +9,6 @@
 namespace swarm::plan {
 namespace {
 
-using protocol::BalanceAction;
 using protocol::BalanceOrder;
 using protocol::StageLoad;
 using protocol::WorkerState;
@@ -55,8 +54,7 @@ std::vector<StageLoad> LoadsOf(const protocol::JobStatus& view, const Draft& dra
       }
       load.replicas.push_back({.worker = worker.id,
                                .rate = worker.microbatches_per_second,
-                               .ready = worker.state == WorkerState::kReady,
-                               .copies = {}});
+                               .ready = worker.state == WorkerState::kReady});
     }
     loads.push_back(std::move(load));
   }
@@ -101,15 +99,14 @@ void DecideAssignment(Draft* draft) {
   const protocol::BalanceModel model{
       .state_load_seconds = view->balance.state_load_seconds,
       .changes_per_worker_second = view->balance.changes_per_worker_second,
-      .min_gain = kMinGain,
-      .copies_per_worker = 0};
+      .min_gain = kMinGain};
   const std::vector<BalanceOrder> orders =
       SomebodyComes(*draft, *view) || !IsSettled(*draft)
-          ? protocol::FillEmptied(loads, model)
+          ? protocol::FillEmptied(loads)
           : protocol::Balance(protocol::BalancePolicy::kEvent, protocol::BalanceTrigger::kChange,
                               loads, model);
   for (const BalanceOrder& order : orders) {
-    if (order.action != BalanceAction::kMove || ReadyAt(loads[order.from.value]) < 2) continue;
+    if (ReadyAt(loads[order.from.value]) < 2) continue;
     draft->plan.actions.push_back(DirectTrainer{.drain = {}, .moves = {{order.worker, order.to}}});
     draft->Tell("WorkerMoved", order.worker.value + " goes from stage " +
                                    std::to_string(order.from.value) + " to stage " +

@@ -54,14 +54,13 @@ std::vector<StageLoad> Rebalancing::Loads() const {
     const double own = measured ? router_.EstimateSeconds(id) : seconds[s];
     loads[s].replicas.push_back({.worker = id,
                                  .rate = 1 / (own > 0 ? own : seconds[s]),
-                                 .ready = worker.role == Role::kReady,
-                                 .copies = {}});
+                                 .ready = worker.role == Role::kReady});
   }
   // A worker that comes back as a replica of another stage is as good as joining it.
   for (const auto& [id, moving] : moving_) {
     if (members_.Has(id)) continue;
     loads[moving.to.value].replicas.push_back(
-        {.worker = id, .rate = 1 / seconds[moving.to.value], .ready = false, .copies = {}});
+        {.worker = id, .rate = 1 / seconds[moving.to.value], .ready = false});
   }
   return loads;
 }
@@ -69,8 +68,7 @@ std::vector<StageLoad> Rebalancing::Loads() const {
 BalanceModel Rebalancing::Model() const {
   return {.state_load_seconds = join_seconds_ > 0 ? join_seconds_ : kJoinSeconds,
           .changes_per_worker_second = churn_.PerWorkerSecond(),
-          .min_gain = kMinGain,
-          .copies_per_worker = 0};
+          .min_gain = kMinGain};
 }
 
 StageIndex Rebalancing::ChooseStage(const WorkerId& worker) {
@@ -137,8 +135,8 @@ void Rebalancing::Rebalance(Turn& turn) {
   if (changed_) return;
   for (const BalanceOrder& move : Balance(job_.options.balance, *trigger, Loads(), Model())) {
     const Worker* worker = members_.Find(move.worker);
-    if (move.action != BalanceAction::kMove || worker == nullptr || worker->role != Role::kReady ||
-        worker->leave || members_.ReadyReplicas(worker->member.stage).size() < 2) {
+    if (worker == nullptr || worker->role != Role::kReady || worker->leave ||
+        members_.ReadyReplicas(worker->member.stage).size() < 2) {
       continue;
     }
     BeginMove(move.worker, move.to, move.reason, turn);
