@@ -6,16 +6,16 @@
 namespace swarm::protocol {
 namespace {
 
-/// Allowed beyond the period, in units of the lateness. Lost beats make a geometric tail: with 5 %
-/// lost one after the other, six in a row are rarer than one in 10^6 worker-seconds, and the
-/// lateness is then about 0.1 s.
+/// The silence allowed beyond the period, in units of the lateness. Lost beats have a geometric
+/// tail: if each is lost with 5 %, six in a row are rarer than one in 10^6 worker-seconds, and the
+/// lateness is about 0.1 s.
 constexpr double kMargin = 20;
 /// Weight of a beat later than the estimate. One lost beat must lift the allowance at once, since
 /// the next gap may be the long one.
 constexpr double kRise = 1.0 / 8;
 /// Weight of any other beat: at 4 Hz a spell is forgotten over some minutes.
 constexpr double kFall = 1.0 / 512;
-/// How many beats the first assumption (as late as `limit` allows) counts for.
+/// How many beats the first assumption, that beats are as late as `limit` allows, counts for.
 constexpr double kPriorBeats = 16;
 
 }  // namespace
@@ -67,7 +67,7 @@ Timepoint FailureDetector::NextDeadline() const {
   Duration wait = options_.tick;
   for (const auto& [worker, watched] : watched_) {
     const Duration left = watched.heard + Allowed(watched) - time_;
-    // Whoever is suspected already is no reason to ask again at once.
+    // A worker that is suspected already gives no reason to ask again at once.
     if (left > Duration::zero()) wait = std::min(wait, left);
   }
   return last_call_ + wait;

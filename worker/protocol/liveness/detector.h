@@ -1,11 +1,11 @@
-// Tells which workers have been silent for too long. A broken stream is seen at once by the
-// transport; this is for what keeps its sockets: a stopped process, a cut cable, a dead machine.
-// Used by whoever hears heartbeats (the trainer). Pure: time is passed in, no thread of its own.
+// Tells which workers have been silent for too long. The transport sees a broken stream at once.
+// The detector finds the failures that leave sockets open: a stopped process, a cut cable, a dead
+// machine. The trainer uses it. Pure: the caller passes the time, and there is no thread.
 //
-// What is allowed to each worker follows its own heartbeats: the period, plus a multiple of how
-// late its beats have been (root mean square), between `floor` and `limit`. Lateness is learned
-// from one bad beat and forgotten over minutes, because losses come in spells. See
-// bench/detector_bench.cc for the false alarms and the time to detection that this gives.
+// The silence that is allowed to a worker follows its own heartbeats: the period, plus a multiple
+// of the lateness of its beats (root mean square), between `floor` and `limit`. One late beat is
+// enough to raise it, and it falls over minutes, because late packets come in spells.
+// bench/detector_bench.cc measures the false alarms and the time to detection.
 #pragma once
 
 #include <chrono>
@@ -21,36 +21,37 @@ namespace swarm::protocol {
 struct DetectorOptions {
   /// Between two beats of a healthy worker.
   Duration period = std::chrono::milliseconds(250);
-  /// Silence that is always allowed: what a busy machine may do to a thread.
+  /// Silence that is always allowed: a busy machine may delay a thread for so long.
   Duration floor = std::chrono::milliseconds(1250);
-  /// Silence that is never allowed, and all of it to a worker that is not known yet. With a beat
-  /// that was 200 ms on its way and a tick, detection stays below 3 s.
+  /// The most silence that is ever allowed. A worker without beats so far is allowed all of it.
+  /// With a beat that took 200 ms to arrive, and a tick, detection stays below 3 s.
   Duration limit = std::chrono::milliseconds(2750);
-  /// The watcher asks at least this often.
+  /// The caller asks for suspects at least this often.
   Duration tick = std::chrono::milliseconds(100);
-  /// If it has not for so long, then it was itself stopped or starved, and could hear nobody.
+  /// A caller that has not asked for so long was itself stopped or starved, and heard no worker.
   Duration watcher_pause = std::chrono::milliseconds(300);
 };
 
-/// Requires of the caller: Suspects at NextDeadline or soon after (so at least every `tick`). Times
-/// that go backwards count as the latest seen.
+/// Requires that the caller calls Suspects at NextDeadline or soon after, so at least every `tick`.
+/// A time before the latest one counts as the latest one.
 class FailureDetector {
  public:
   explicit FailureDetector(DetectorOptions options = {});
 
-  /// Begins to watch the worker, as if it had just been heard; anew if it is watched already.
+  /// Begins to watch the worker, as if it had just sent a beat; anew if it is watched already.
   void Watch(const WorkerId& worker, Timepoint now);
-  /// No longer watches it. Nothing happens if it is not watched.
+  /// Stops watching the worker, if it is watched.
   void Forget(const WorkerId& worker);
-  /// The worker was heard: a heartbeat. Other messages may be told as well: they shorten its
-  /// silence, and being early they teach nothing about lateness. Ignored if it is not watched.
+  /// A heartbeat of the worker came. The caller may report other messages as well: they end a
+  /// silence, and do not change the measured lateness, because they are early. Ignored if the
+  /// worker is not watched.
   void OnBeat(const WorkerId& worker, Timepoint now);
 
-  /// The watched workers that have been silent for longer than is allowed to them, sorted. They
-  /// stay in the answer until they are heard again or forgotten.
+  /// The watched workers that have been silent for longer than is allowed to them, sorted. A worker
+  /// stays in the answer until its next beat or until it is forgotten.
   ///
-  /// Time in which the watcher did not watch (more than `watcher_pause` between two calls of this
-  /// object) is no silence of the workers: they may have spoken to a stopped process.
+  /// More than `watcher_pause` between two calls of this object does not count as silence: workers
+  /// may have sent beats to a stopped process.
   std::vector<WorkerId> Suspects(Timepoint now);
   /// When to call Suspects next: at the next possible suspicion, at most a tick after the last
   /// call.

@@ -14,10 +14,10 @@ using std::chrono::seconds;
 
 const WorkerId kA("a"), kB("b");
 
-/// A detector and a clock that only goes when told.
+/// A detector, and a clock that the test advances.
 class FailureDetectorTest : public testing::Test {
  protected:
-  /// Time passes, ticked as it should be; the workers beat every 250 ms.
+  /// Lets time pass in ticks; the workers beat every 250 ms.
   void Pass(Duration duration, const std::vector<WorkerId>& beating) {
     for (const Timepoint end = now_ + duration; now_ < end;) {
       now_ += milliseconds(50);
@@ -27,7 +27,7 @@ class FailureDetectorTest : public testing::Test {
       suspects_ = detector_.Suspects(now_);
     }
   }
-  /// How long, from now, until somebody is suspected.
+  /// The time from now until a worker is suspected.
   Duration TimeToSuspicion(const std::vector<WorkerId>& beating) {
     const Timepoint begin = now_;
     while (suspects_.empty() && now_ < begin + seconds(60)) Pass(milliseconds(50), beating);
@@ -138,7 +138,7 @@ TEST_F(FailureDetectorTest, TheDeadlineIsTheSuspicionOrATick) {
   EXPECT_EQ(detector_.NextDeadline(), now_ + milliseconds(50) + DetectorOptions{}.tick);
 }
 
-// ---- the promised rates, in 2 * 10^6 worker-seconds each (bench/detector_bench.cc has more) ----
+// The promised rates, in 2 * 10^6 worker-seconds each; bench/detector_bench.cc has more.
 
 struct Rates {
   std::uint64_t false_alarms = 0;

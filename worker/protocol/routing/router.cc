@@ -103,7 +103,8 @@ void Router::MeasureBackward(const WorkerId& worker, double seconds) {
 void Router::MeasureStay(const WorkerId& worker, double seconds) {
   const auto it = loads_.find(worker);
   if (it == loads_.end() || !(seconds > 0)) return;
-  // The least: what is more has waited behind others, and admitting more would only make it longer.
+  // The least: any longer stay includes waiting behind other microbatches, and a higher limit would
+  // only add to that.
   double& stay = it->second.stay;
   stay = stay == 0 ? seconds : std::min(stay, seconds);
   UpdateLimit(worker, it->second);

@@ -64,9 +64,9 @@ TEST(RouterTest, ALongWayRaisesTheLimitAndWaitingOnItDoesNot) {
   EXPECT_EQ(router.limit(a), 4u);
 }
 
-/// A swarm of one worker a stage in virtual time: hops take `hop` seconds, a worker does one thing
-/// at a time and backwards first. Hops and computations take up to `spread` of that longer, no two
-/// alike. Returns how much of the time the last stage worked, once warm.
+/// A swarm of one worker for each stage in virtual time. Hops take `hop` seconds; a worker does one
+/// task at a time, backwards first. Hops and computations take up to `spread` of their time longer,
+/// no two alike. Returns the share of the time that the last stage worked, once warm.
 class Pipeline {
  public:
   Pipeline(std::uint64_t stages, double service, double hop, double spread = 0)
@@ -244,7 +244,7 @@ TEST(RouterTest, WhoStaysKeepsItsLoadAndWhoChangesTheStageBeginsAnew) {
   router.SetReplicas({{a, b}, {c}});
   EXPECT_EQ(router.in_flight(a), 1u);
   EXPECT_EQ(router.in_flight(b), 0u);
-  router.Release(WorkerId("gone"));  // nobody's business
+  router.Release(WorkerId("gone"));  // is no member: ignored
 }
 
 TEST(RouterTest, WhoIsLateIsAtLeastThatSlow) {

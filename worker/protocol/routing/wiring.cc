@@ -32,7 +32,7 @@ std::optional<WorkerId> Wiring::Pick(const std::function<bool(const WorkerId&)>&
   }
   if (best == entries_.end()) return std::nullopt;
   const double charge = EstimateSeconds(best->first);
-  // Who was not admissible for a while must not get a burst when it is again.
+  // A replica that was not admissible for a while must not get a burst when it is again.
   double& time = best->second.virtual_time;
   time = std::max(time, clock_ - charge);
   clock_ = std::max(clock_, time);
