@@ -99,20 +99,6 @@ bool CopySwarm::Holds(const WorkerId& worker, std::size_t stage) const {
   return copy != nullptr && copy->seconds_left <= 0;
 }
 
-std::string_view ActionName(CopyAction action) {
-  switch (action) {
-    case CopyAction::kSwitch:
-      return "Switch";
-    case CopyAction::kFetch:
-      return "Fetch";
-    case CopyAction::kDrop:
-      return "Drop";
-    case CopyAction::kMove:
-      return "Move";
-  }
-  return "?";
-}
-
 void Apply(const CopyOrder& order, CopySwarm* swarm, const CopyModel& model) {
   switch (order.action) {
     case CopyAction::kSwitch:

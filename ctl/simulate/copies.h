@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "worker/protocol/balance/balance.h"
@@ -61,9 +60,6 @@ struct CopyOrder {
   protocol::StageIndex to;
   std::string reason;
 };
-
-/// "Switch", "Fetch", "Drop", "Move".
-std::string_view ActionName(CopyAction action);
 
 /// Carries out an order on values: a kFetch adds a copy with all its loading ahead, a kMove a
 /// joiner. Requires that the order fits.

@@ -5,6 +5,7 @@
 #include <rapidcheck.h>
 
 #include <sstream>
+#include <string_view>
 
 namespace swarm::ctl {
 namespace {
@@ -145,6 +146,20 @@ CopyModel RandomModel() {
                       .changes_per_worker_second = *rc::gen::element(0.0, 1e-4, 1e-2)},
           .copy_drag = *rc::gen::element(0.0, 0.05),
           .copies_per_worker = *rc::gen::inRange(0, 3)};
+}
+
+std::string_view ActionName(CopyAction action) {
+  switch (action) {
+    case CopyAction::kSwitch:
+      return "Switch";
+    case CopyAction::kFetch:
+      return "Fetch";
+    case CopyAction::kDrop:
+      return "Drop";
+    case CopyAction::kMove:
+      return "Move";
+  }
+  return "?";
 }
 
 /// For a failing case: "cost 1 [a 1/s, b 0.5/s joining, holds 1 in 30 s]" and the orders.
