@@ -238,9 +238,8 @@ class Replayer {
 
   void BeginLoading(const WorkerId& worker, protocol::StageIndex stage, double seconds) {
     ++result_.moves;
-    if (seconds <= 0) return;
-    loading_[worker] = seconds;
-    protocol::balancing::FindReplica(&swarm_.stages[stage.value], worker)->ready = false;
+    if (seconds > 0) loading_[worker] = seconds;
+    protocol::balancing::FindReplica(&swarm_.stages[stage.value], worker)->ready = seconds <= 0;
   }
 
   const Trace& trace_;
