@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "base/testing/temporary_folder.h"
 #include "base/status.h"
+#include "base/testing/temporary_folder.h"
 #include "worker/data/corpus.h"
 #include "worker/net/wire/wire.h"
 #include "worker/protocol/coordinator/coordinator.h"

@@ -9,11 +9,15 @@ function(swarm_library name)
   target_link_libraries(${name} PUBLIC ${arg_DEPS} PRIVATE ${arg_PRIVATE_DEPS})
 endfunction()
 
-# swarm_program(NAME SOURCES ... DEPS ...)
+# swarm_program(NAME SOURCES ... DEPS ...): one of the programs in bin/; the target `programs` is all of them.
 function(swarm_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPS})
+  if(NOT TARGET programs)
+    add_custom_target(programs)
+  endif()
+  add_dependencies(programs ${name})
 endfunction()
 
 # swarm_test(NAME SOURCES ... DEPS ... LABELS ... PARTS ...): one test program; ctest runs it whole, in

@@ -1,73 +1,107 @@
 #!/usr/bin/env bash
 # Installs what SwarmJob is built from: Debian packages by name, and libtorch from the PyPI wheel by
-# name and version, unpacked below the folder SWARM_DEPS (default: .deps in this repository), beside a
-# Python environment with the S3 server of the tests.
-# Idempotent: a stamp that names the versions makes the second run quick.
+# name and version, unpacked below the folder SWARM_DEPS (default: .deps in this repository). Packages and
+# wheels come at the same time. Idempotent: a stamp that names the versions makes the second run quick.
 #
 #   SWARM_DEPS=DIR        where the wheels are unpacked
 #   SWARM_LIBTORCH=DIR    use a libtorch that is already there (it has include/ and lib/); none is fetched
+#   SWARM_DEPS_TESTS=1    also what only tests and benchmarks need: Prometheus, and a Python environment
+#                         with the S3 server that the storage tests talk to
+#   SWARM_DEPS_TOOLS=1    also clang with its tools, and the network tools of bench/wan/verify.py
 set -euo pipefail
 cd "$(dirname "$0")/.."
 deps=${SWARM_DEPS:-$PWD/.deps}
 mkdir -p "$deps"
 
+fetching=(ca-certificates python3 python3-pip unzip)  # what the wheels are fetched with
 debian=(
-  build-essential cmake ninja-build ccache pkg-config git curl unzip ca-certificates make
-  libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libssl-dev
+  "${fetching[@]}" g++ make cmake ninja-build ccache pkg-config protobuf-compiler-grpc
+  libgrpc++-dev protobuf-compiler libprotobuf-dev libssl-dev
   nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libspdlog-dev prometheus-cpp-dev libcivetweb-dev
-  prometheus
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
-  libcpprest-dev libsentencepiece-dev sentencepiece libcurl4-openssl-dev libisal-dev libxxhash-dev
-  bible-kjv iproute2 spin python3 python3-pip python3-venv
+  libcpprest-dev libsentencepiece-dev libcurl4-openssl-dev libisal-dev libxxhash-dev
+  bible-kjv spin
 )
+tests=${SWARM_DEPS_TESTS:-0}
+[ "$tests" = 1 ] && debian+=(prometheus curl git iproute2 procps python3-venv sentencepiece)
 [ "${SWARM_DEPS_TOOLS:-0}" = 1 ] && debian+=(clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19 iperf3 iputils-ping)
+python=/usr/bin/python3
+wheels="torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
 
-missing=()
-for package in "${debian[@]}"; do
-  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
-done
-if [ ${#missing[@]} -gt 0 ]; then
-  echo "deps: installing Debian packages: ${missing[*]}"
-  sudo=(); [ "$(id -u)" = 0 ] || sudo=(sudo)
-  # The monitoring daemon comes for its promtool; keep its service from being started.
-  "${sudo[@]}" apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$deps/apt.log" 2>&1 ||
+# Those of the given packages that are not installed.
+missing() {
+  local package
+  for package in "$@"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || echo "$package"
+  done
+}
+
+install() {  # packages...
+  local sudo=(); [ "$(id -u)" = 0 ] || sudo=(sudo)
+  DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq --no-install-recommends "$@" >>"$deps/apt.log" 2>&1 ||
     { echo "deps: apt-get failed; the last lines of $deps/apt.log:" >&2; tail -n 20 "$deps/apt.log" >&2; exit 1; }
-fi
+}
 
 # Fetches one wheel and unpacks the named parts of it into $deps/wheels.
 unpack_wheel() {  # requirement, unzip patterns...
   local requirement=$1; shift
   local folder; folder=$(mktemp -d "$deps/wheel.XXXXXX")
-  echo "deps: fetching $requirement"
-  "$python" -m pip download --no-deps -q --disable-pip-version-check --only-binary=:all: \
+  "$python" -m pip download --no-deps -q --disable-pip-version-check --no-cache-dir --only-binary=:all: \
     --python-version 3.11 --implementation cp --platform manylinux_2_28_x86_64 \
     --platform manylinux_2_25_x86_64 --platform manylinux_2_17_x86_64 \
     --platform manylinux2014_x86_64 --platform manylinux_2_18_x86_64 \
     -d "$folder" "$requirement"
-  mkdir -p "$deps/wheels"
   unzip -q -o "$folder"/*.whl "$@" -d "$deps/wheels"
   rm -rf "$folder"
 }
 
-python=/usr/bin/python3
-wheels="torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
-if [ -n "${SWARM_LIBTORCH:-}" ]; then
-  [ -f "$SWARM_LIBTORCH/lib/libtorch_cpu.so" ] && [ -d "$SWARM_LIBTORCH/include" ] ||
-    { echo "deps: SWARM_LIBTORCH=$SWARM_LIBTORCH has no lib/libtorch_cpu.so and include/" >&2; exit 1; }
-elif [ "$(cat "$deps/wheels.stamp" 2>/dev/null)" != "$wheels" ]; then
-  rm -rf "$deps/wheels"
+unpack_wheels() {
+  rm -rf "$deps/wheels" "$deps"/wheel.*
+  mkdir -p "$deps/wheels"
   unpack_wheel torch==2.11.0 'torch/include/*' 'torch/share/*' 'torch/lib/libtorch_cpu.so' \
     'torch/lib/libc10.so' 'torch/lib/libtorch.so' 'torch/lib/libtorch_global_deps.so' 'torch/lib/libgomp*' \
     'torch/lib/libshm.so'
   unpack_wheel nvidia-cuda-runtime==13.0.96 'nvidia/*'
   unpack_wheel nvidia-cuda-cupti==13.0.85 'nvidia/*'
   echo "$wheels" >"$deps/wheels.stamp"
+}
+
+mapfile -t packages < <(missing "${debian[@]}")
+wheels_wanted=
+if [ -n "${SWARM_LIBTORCH:-}" ]; then
+  [ -f "$SWARM_LIBTORCH/lib/libtorch_cpu.so" ] && [ -d "$SWARM_LIBTORCH/include" ] ||
+    { echo "deps: SWARM_LIBTORCH=$SWARM_LIBTORCH has no lib/libtorch_cpu.so and include/" >&2; exit 1; }
+elif [ "$(cat "$deps/wheels.stamp" 2>/dev/null)" != "$wheels" ]; then
+  wheels_wanted=1
+fi
+if [ ${#packages[@]} -gt 0 ] || [ -n "$wheels_wanted" ]; then
+  echo "deps: about two minutes and 2 GB of disk on a new system, 0.7 GB of them in $deps"
 fi
 
-# The S3 server that the storage tests talk to, in an environment of its own.
+if [ ${#packages[@]} -gt 0 ]; then
+  echo "deps: installing Debian packages: ${packages[*]}"
+  : >"$deps/apt.log"
+  sudo=(); [ "$(id -u)" = 0 ] || sudo=(sudo)
+  "${sudo[@]}" apt-get update -qq
+  mapfile -t first < <(missing "${fetching[@]}")
+  [ -z "$wheels_wanted" ] || [ ${#first[@]} -eq 0 ] || install "${first[@]}"
+fi
+fetcher=
+if [ -n "$wheels_wanted" ]; then
+  echo "deps: fetching $wheels"
+  unpack_wheels &
+  fetcher=$!
+  # When apt fails, nobody waits for the wheels any more.
+  trap '[ -z "$fetcher" ] || kill "$fetcher" 2>/dev/null || true' EXIT
+fi
+[ ${#packages[@]} -eq 0 ] || install "${packages[@]}"
+if [ -n "$fetcher" ]; then
+  wait "$fetcher" || { fetcher=; echo "deps: the wheels could not be fetched" >&2; exit 1; }
+  fetcher=
+fi
+
 wanted="moto[s3,server]==5.2.5"
-if [ "$(cat "$deps/python.stamp" 2>/dev/null)" != "$wanted" ]; then
+if [ "$tests" = 1 ] && [ "$(cat "$deps/python.stamp" 2>/dev/null)" != "$wanted" ]; then
   echo "deps: installing $wanted"
   "$python" -m venv --clear "$deps/python"
   "$deps/python/bin/pip" install -q --disable-pip-version-check "$wanted"

@@ -44,10 +44,10 @@ def sandboxed():
     try:
         sandbox.refuse_without_rights()
     except ClusterError as error:
-        print(f"wan: needs root for namespaces (nothing outside of them is changed): {error}", file=sys.stderr)
+        print(f"SKIPPED: an emulated network needs root and namespaces: {error}", file=sys.stderr)
         sys.exit(IMPOSSIBLE)
     if not TUN.exists():
-        print(f"wan: there is no {TUN}", file=sys.stderr)
+        print(f"SKIPPED: an emulated network needs {TUN}, which is not there", file=sys.stderr)
         sys.exit(IMPOSSIBLE)
     sys.exit(sandbox.run([sys.executable, "-B", *sys.argv]))
 

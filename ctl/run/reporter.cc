@@ -47,13 +47,12 @@ void WriteJson(std::FILE* stream, const json& value) {
 
 void Reporter::OnStatus(const protocol::JobStatus& status) {
   history_.Add(status.step.value, status.loss);
-  const bool new_step = !last_ || last_->step != status.step || last_->state != status.state;
   last_ = status;
   if (json_) {
     WriteJson(out_, ToJson(status));
   } else if (terminal_.interactive()) {
     ShowPicture(status);
-  } else if (new_step) {
+  } else if (pace_.IsDue(status, Clock::now())) {
     WriteLine(out_, RenderLine(status));
   }
 }

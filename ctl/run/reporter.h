@@ -45,6 +45,7 @@ class Reporter {
   std::FILE* const err_;
   const bool json_;
   LossHistory history_;
+  LinePace pace_;
   std::optional<protocol::JobStatus> last_;
 };
 

@@ -240,4 +240,18 @@ std::string RenderLine(const protocol::JobStatus& status) {
   return line;
 }
 
+bool LinePace::IsDue(const protocol::JobStatus& status, Timepoint now) {
+  const std::uint64_t step = status.step.value;
+  if (last_) {
+    const std::uint64_t last = last_->step.value;
+    const bool has_moved = step != last;
+    const bool is_due =
+        step / kSteps != last / kSteps || step >= status.max_steps || now - told_ >= kPeriod;
+    if (status.state == last_->state && !(has_moved && is_due)) return false;
+  }
+  last_ = status;
+  told_ = now;
+  return true;
+}
+
 }  // namespace swarm::ctl

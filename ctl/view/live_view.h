@@ -1,18 +1,20 @@
-// What a person sees of a job while it runs: values to lines of text. Pure; terminal.h puts the
-// lines on a screen.
+// Turns the status of a running job into lines of text for people. Pure; terminal.h puts the lines
+// on a screen.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "worker/protocol/messages/message.h"
 
 namespace swarm::ctl {
 
-/// The losses of a job so far, in bounded memory: when there are too many, neighbours are averaged.
+/// The losses of a job so far, in bounded memory: above kValuesMax values, neighbours are averaged.
 class LossHistory {
  public:
   /// `step` counts committed steps; a step seen before (after a rollback) is not added again.
@@ -32,7 +34,7 @@ class LossHistory {
 struct ViewOptions {
   std::size_t width = 80;  ///< columns; a line never has more
   bool color = false;
-  std::size_t height_max = 50;  ///< lines, at least 4; workers without room are only counted
+  std::size_t height_max = 50;  ///< lines, at least 4; further workers are only counted
 };
 
 /// The picture for a terminal: a bar with the time left, loss with a sparkline, throughput, and a
@@ -42,6 +44,21 @@ std::vector<std::string> RenderView(const protocol::JobStatus& status, const Los
 
 /// One line for a log: "step 12/200  loss 2.3456  5.2k tok/s  1m05s left".
 std::string RenderLine(const protocol::JobStatus& status);
+
+/// Chooses the statuses that get a line in a log: the first one, the last step, each change of the
+/// job's state, each tenth step, and, where steps are slow, the first step after half a minute
+/// without a line. Steps that are skipped because several pass between two statuses count.
+class LinePace {
+ public:
+  bool IsDue(const protocol::JobStatus& status, Timepoint now);
+
+ private:
+  static constexpr std::uint64_t kSteps = 10;
+  static constexpr Duration kPeriod = std::chrono::seconds(30);
+
+  std::optional<protocol::JobStatus> last_;  // that got a line
+  Timepoint told_;
+};
 
 /// `width` blocks whose heights are the values, averaged over equal parts; scaled from the least to
 /// the greatest. Values that are not finite are blank.

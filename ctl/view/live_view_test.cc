@@ -149,6 +149,50 @@ TEST(ShortNumberTest, HasThreeDigits) {
   for (const auto& [number, text] : table) EXPECT_EQ(ShortNumber(number), text) << number;
 }
 
+// Steps that get a line when each comes so long after the one before.
+std::vector<std::uint64_t> StepsWithLine(LinePace pace, Duration each, std::uint64_t steps) {
+  std::vector<std::uint64_t> told;
+  JobStatus status = Training();
+  status.max_steps = steps;
+  for (std::uint64_t step = 1; step <= steps; ++step) {
+    status.step = protocol::Step(step);
+    if (pace.IsDue(status, Timepoint() + each * step)) told.push_back(step);
+  }
+  return told;
+}
+
+TEST(LinePaceTest, ALogGetsALineForEachTenthStepAndForTheLast) {
+  EXPECT_THAT(StepsWithLine({}, std::chrono::milliseconds(100), 34),
+              ElementsAre(1, 10, 20, 30, 34));
+}
+
+TEST(LinePaceTest, WhereStepsAreSlowALogGetsALineAfterHalfAMinute) {
+  EXPECT_THAT(StepsWithLine({}, std::chrono::seconds(11), 9), ElementsAre(1, 4, 7, 9));
+}
+
+TEST(LinePaceTest, AChangeOfStateGetsALineAtOnceAndARepetitionNone) {
+  LinePace pace;
+  JobStatus status = Training();
+  const Timepoint now;
+  EXPECT_TRUE(pace.IsDue(status, now));
+  EXPECT_FALSE(pace.IsDue(status, now + std::chrono::minutes(5)));  // no step was made
+  status.state = "Waiting";
+  EXPECT_TRUE(pace.IsDue(status, now));
+  status.state = "Training";
+  EXPECT_TRUE(pace.IsDue(status, now));
+}
+
+TEST(LinePaceTest, StepsThatPassUnseenAndStepsBackCountAsWell) {
+  LinePace pace;
+  JobStatus status = Training();  // at step 50
+  const Timepoint now;
+  EXPECT_TRUE(pace.IsDue(status, now));
+  for (const auto& [step, has_line] : {std::pair(59, false), {73, true}, {68, true}, {69, false}}) {
+    status.step = protocol::Step(step);
+    EXPECT_EQ(pace.IsDue(status, now), has_line) << step;
+  }
+}
+
 TEST(ShortTimeTest, NamesTheTwoLargestUnits) {
   EXPECT_EQ(ShortTime(12.4), "12s");
   EXPECT_EQ(ShortTime(59.6), "1m00s");

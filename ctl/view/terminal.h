@@ -1,4 +1,4 @@
-// Puts lines on a screen and keeps them up to date there.
+// Shows lines on a terminal and keeps them up to date there.
 #pragma once
 
 #include <cstdio>
@@ -7,8 +7,8 @@
 
 namespace swarm::ctl {
 
-/// Draws on `stream` only if it is a terminal; hides the cursor while a picture stands and shows it
-/// again at the end. Used from one thread.
+/// Draws on `stream` only if it is a terminal. Hides the cursor while it shows a picture, and shows
+/// the cursor again at the end. Used from one thread.
 class Terminal {
  public:
   explicit Terminal(std::FILE* stream);
@@ -19,15 +19,15 @@ class Terminal {
   bool interactive() const { return interactive_; }
   /// Whether colours are wanted: a terminal, and no NO_COLOR (https://no-color.org).
   bool color() const { return color_; }
-  /// Columns and lines, asked anew each time: windows change.
+  /// Columns and lines of the window, read at each call: a user may resize it.
   std::size_t width() const;
   std::size_t height() const;
 
   /// Replaces the picture. Requires interactive().
   void Show(const std::vector<std::string>& lines);
-  /// Leaves the picture where it is: what is printed from now on stands below it.
+  /// Ends the picture: later output goes below it.
   void Finish();
-  /// Writes a line that stays, above the picture.
+  /// Writes a permanent line above the picture.
   void Print(const std::string& line);
 
  private:
