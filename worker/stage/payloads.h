@@ -1,0 +1,80 @@
+// The bytes that belong to the tasks of a stage worker, by task: what arrived and what is to be
+// sent. Not thread-safe.
+#pragma once
+
+#include <map>
+#include <utility>
+
+#include "base/bytes.h"
+#include "worker/protocol/ids.h"
+#include "worker/protocol/messages/message.h"
+
+namespace swarm::stage {
+
+class Payloads {
+ public:
+  using TaskKey = protocol::TaskKey;
+
+  /// What a forward needs.
+  struct Input {
+    protocol::Forward frame;
+    Bytes boundary;  ///< x_s
+  };
+
+  /// False: there is an input of that key already, which stays.
+  bool AddInput(const protocol::Forward& frame, Bytes boundary) {
+    return inputs_.try_emplace(frame.key, Input{frame, std::move(boundary)}).second;
+  }
+  /// Null: there is none. Its boundary is empty after TakeBoundary; the frame stays until
+  /// DropInput, so that a repeated frame is still refused.
+  const Input* FindInput(const TaskKey& key) const {
+    const auto it = inputs_.find(key);
+    return it == inputs_.end() ? nullptr : &it->second;
+  }
+  Bytes TakeBoundary(const TaskKey& key) {
+    const auto it = inputs_.find(key);
+    return it == inputs_.end() ? Bytes() : std::exchange(it->second.boundary, Bytes());
+  }
+  void DropInput(const TaskKey& key) { inputs_.erase(key); }
+
+  /// g_{s+1}, until the task's backward. False: there is one of that key already, which stays.
+  bool AddGradient(const TaskKey& key, Bytes gradient) {
+    return gradients_.try_emplace(key, std::move(gradient)).second;
+  }
+  /// Empty if there is none.
+  Bytes TakeGradient(const TaskKey& key) {
+    auto node = gradients_.extract(key);
+    return node ? std::move(node.mapped()) : Bytes();
+  }
+  void DropGradient(const TaskKey& key) { gradients_.erase(key); }
+
+  /// x_{s+1} and g_s, as long as the replica retains them. Output and Returned are empty if there
+  /// is none.
+  void KeepOutput(const TaskKey& key, Bytes output) { outputs_[key] = std::move(output); }
+  Bytes Output(const TaskKey& key) const { return Find(outputs_, key); }
+  void DropOutput(const TaskKey& key) { outputs_.erase(key); }
+  void KeepReturned(const TaskKey& key, Bytes gradient) { returned_[key] = std::move(gradient); }
+  Bytes Returned(const TaskKey& key) const { return Find(returned_, key); }
+  void DropReturned(const TaskKey& key) { returned_.erase(key); }
+
+  /// Drops everything of this step and of those before.
+  void DropUpTo(protocol::Step step) {
+    const auto over = [&](const auto& entry) { return entry.first.step <= step; };
+    std::erase_if(inputs_, over);
+    std::erase_if(gradients_, over);
+    std::erase_if(outputs_, over);
+    std::erase_if(returned_, over);
+  }
+  void Clear() { *this = Payloads(); }
+
+ private:
+  static Bytes Find(const std::map<TaskKey, Bytes>& in, const TaskKey& key) {
+    const auto it = in.find(key);
+    return it == in.end() ? Bytes() : it->second;
+  }
+
+  std::map<TaskKey, Input> inputs_;
+  std::map<TaskKey, Bytes> gradients_, outputs_, returned_;
+};
+
+}  // namespace swarm::stage

@@ -1,0 +1,43 @@
+#include "worker/stage/peers.h"
+
+#include <algorithm>
+
+namespace swarm::stage {
+
+using protocol::Member;
+using protocol::WorkerId;
+
+std::vector<WorkerId> Peers::Replace(const protocol::Roster& roster) {
+  std::vector<WorkerId> evicted;
+  for (const Member& member : roster_.members) {
+    const auto same = [&](const Member& other) { return other.id == member.id; };
+    if (std::none_of(roster.members.begin(), roster.members.end(), same)) {
+      evicted.push_back(member.id);
+    }
+  }
+  roster_ = roster;
+  return evicted;
+}
+
+const Member* Peers::Find(const WorkerId& id) const {
+  const auto found = std::find_if(roster_.members.begin(), roster_.members.end(),
+                                  [&](const Member& member) { return member.id == id; });
+  return found == roster_.members.end() ? nullptr : &*found;
+}
+
+std::string Peers::RegionOf(const WorkerId& id) const {
+  const Member* member = Find(id);
+  return member == nullptr ? "" : member->region;
+}
+
+std::vector<WorkerId> Peers::ReplicasOf(protocol::StageIndex stage, const WorkerId& self,
+                                        const std::vector<Member>& donors) const {
+  std::vector<WorkerId> replicas;
+  for (const Member& member : roster_.members.empty() ? donors : roster_.members) {
+    const bool known = std::find(replicas.begin(), replicas.end(), member.id) != replicas.end();
+    if (member.stage == stage && member.id != self && !known) replicas.push_back(member.id);
+  }
+  return replicas;
+}
+
+}  // namespace swarm::stage

@@ -1,0 +1,515 @@
+#include "worker/stage/replica_runner.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.h"
+
+namespace swarm::stage {
+
+using net::Lane;
+using protocol::TaskKey;
+using protocol::WorkerId;
+
+namespace {
+
+std::vector<std::int32_t> TokensOf(const protocol::Forward& frame) {
+  std::vector<std::int32_t> ids(frame.tokens.size() / sizeof(std::int32_t));
+  if (!ids.empty()) std::memcpy(ids.data(), frame.tokens.data(), ids.size() * sizeof(ids[0]));
+  return ids;
+}
+
+bool WasRefused(const protocol::Actions& actions) {
+  return actions.size() == 1 && std::holds_alternative<protocol::action::Refuse>(actions.front());
+}
+
+}  // namespace
+
+ReplicaRunner::ReplicaRunner(const RunnerParts& parts)
+    : parts_(parts),
+      donor_([this](protocol::Generation generation, protocol::Step step,
+                    protocol::GroupIndex group,
+                    const protocol::Attempt& k) -> std::shared_ptr<const checkpoint::PiecedBytes> {
+        const auto it = sums_.find({step, group});
+        const bool here =
+            it != sums_.end() && it->second.generation == generation && it->second.k == k;
+        return here ? it->second.pieces : nullptr;
+      }) {}
+
+void ReplicaRunner::Stop() {
+  storage_.Stop();
+  pins_.Stop();
+}
+
+void ReplicaRunner::Install(const api::SwarmJob& job, const protocol::Welcome& welcome,
+                            std::shared_ptr<model::Stage> stage, protocol::ReplicaOptions options) {
+  SWARM_CHECK(!replica_, "a replica is served already");
+  job_ = job;
+  welcome_ = welcome;
+  stage_ = std::move(stage);
+  for (const model::ParameterGroup& group : stage_->groups()) options.groups.push_back(group.index);
+  replica_.emplace(std::move(options));
+  parts_.metrics.version = welcome.version.value;
+}
+
+void ReplicaRunner::Forget() {
+  replica_.reset();
+  stage_.reset();
+  decided_ = {};
+  payloads_.Clear();
+  sums_.clear();
+  parcels_.Clear();
+  gradient_fetches_.clear();
+}
+
+void ReplicaRunner::MakeRoom(protocol::Generation generation) {
+  parts_.compute.DropTasks();
+  donor_.Clear();
+  const std::shared_future<void> forgotten = parts_.reducing.ForgetBefore(generation);
+  // Behind the work that uses the stage of before.
+  parts_.compute.PostState([forgotten] { forgotten.wait(); });
+}
+
+std::map<protocol::GroupIndex, std::uint64_t> ReplicaRunner::GroupBytes() const {
+  const std::uint64_t element =
+      job_.spec.training.accumulation == api::Accumulation::kExact ? 8 : 4;
+  std::map<protocol::GroupIndex, std::uint64_t> bytes;
+  for (const model::ParameterGroup& group : stage_->groups()) {
+    bytes[group.index] = group.count * element;
+  }
+  return bytes;
+}
+
+void ReplicaRunner::Carry(protocol::Actions actions) {
+  for (const protocol::Action& action : actions) {
+    std::visit([this](const auto& a) { Do(a); }, action);
+  }
+  parts_.metrics.queued_tasks = replica_ ? replica_->queued() : 0;
+  parts_.metrics.parked_frames = replica_ ? replica_->parked() : 0;
+}
+
+// ---- what comes ----
+
+void ReplicaRunner::OnControl(const protocol::Message& message) {
+  if (!replica_) return;
+  using namespace protocol;  // the alternatives of Message
+  std::visit(
+      [&](const auto& m) {
+        using M = std::decay_t<decltype(m)>;
+        if constexpr (std::is_same_v<M, Roster>) {
+          Actions actions = replica_->OnRoster(m);
+          if (!WasRefused(actions)) parts_.host.OnRoster(m);
+          Carry(std::move(actions));
+        } else if constexpr (std::is_same_v<M, Resend>) {
+          Carry(replica_->OnResend(m));
+        } else if constexpr (std::is_same_v<M, Redirect>) {
+          Carry(replica_->OnRedirect(m));
+        } else if constexpr (std::is_same_v<M, Revoke>) {
+          Carry(replica_->OnRevoke(m));
+        } else if constexpr (std::is_same_v<M, Void>) {
+          Carry(replica_->OnVoid(m));
+        } else if constexpr (std::is_same_v<M, Thaw>) {
+          Carry(replica_->OnThaw(m));
+        } else if constexpr (std::is_same_v<M, Rollback>) {
+          Carry(replica_->OnRollback(m));
+        } else if constexpr (std::is_same_v<M, Takeover>) {
+          Carry(replica_->OnTakeover(m));
+        } else if constexpr (std::is_same_v<M, HandOver>) {
+          Carry(replica_->OnHandOver(m));
+        } else if constexpr (std::is_same_v<M, Reduce>) {
+          Carry(replica_->OnReduce(m));
+        } else if constexpr (std::is_same_v<M, Commit>) {
+          decided_ = std::max(decided_, Version(m.record.step.value + 1));
+          Carry(replica_->OnCommit(m));
+        } else if constexpr (std::is_same_v<M, WriteCheckpoint>) {
+          Carry(replica_->OnWriteCheckpoint(m));
+        } else if constexpr (std::is_same_v<M, PinState>) {
+          Carry(replica_->OnPinState(m));
+        } else if constexpr (std::is_same_v<M, UnpinState>) {
+          Carry(replica_->OnUnpinState(m));
+        }
+      },
+      message);
+}
+
+void ReplicaRunner::OnForward(const WorkerId& from, const protocol::Forward& frame, Bytes payload) {
+  if (!replica_) return;
+  const std::uint64_t tokens = std::uint64_t{frame.sequences} * frame.tokens_per_sequence;
+  if (frame.tokens.size() % sizeof(std::int32_t) != 0 ||
+      frame.tokens.size() / sizeof(std::int32_t) != tokens) {
+    parts_.metrics.refused.Add("tokens");
+    return;
+  }
+  // The first frame of a key is the one that counts; the replica refuses the others.
+  const bool fresh = payloads_.AddInput(frame, std::move(payload));
+  protocol::Actions actions = replica_->OnForward(from, frame);
+  if (fresh && WasRefused(actions)) payloads_.DropInput(frame.key);
+  Carry(std::move(actions));
+}
+
+void ReplicaRunner::OnBackward(const WorkerId& from, const protocol::Backward& frame,
+                               Bytes payload) {
+  if (!replica_) return;
+  const bool fresh = payloads_.AddGradient(frame.key, std::move(payload));
+  protocol::Actions actions = replica_->OnBackward(from, frame);
+  if (fresh && WasRefused(actions)) payloads_.DropGradient(frame.key);
+  Carry(std::move(actions));
+}
+
+void ReplicaRunner::OnParcel(const WorkerId& from, const protocol::Parcel& parcel,
+                             const Bytes& payload) {
+  if (!IsCurrent(parcel.generation) || parcel.stage != welcome_.stage) {
+    parts_.metrics.refused.Add("parcel");
+    return;
+  }
+  const auto whole = parcels_.Add(from, parcel, payload, GroupBytes());
+  if (!whole.ok()) {
+    parts_.metrics.refused.Add("parcel");
+    LOG_WARN("{}", whole.status().message());
+  } else if (*whole != nullptr) {
+    Carry(replica_->OnParcel(from, parcel.step, parcel.generation, (*whole)->level,
+                             (*whole)->contributions));
+  }
+}
+
+void ReplicaRunner::OnFetched(const WorkerId& from, const protocol::Fetched& fetched,
+                              const Bytes& payload, Timepoint now) {
+  const auto it = gradient_fetches_.find(protocol::Step(fetched.version.value));
+  if (it != gradient_fetches_.end()) it->second->OnFetched(from, fetched, payload, now);
+}
+
+/// A copy, because a call to one fetch may end it and begin another.
+std::vector<GradientFetch*> ReplicaRunner::Fetches() const {
+  std::vector<GradientFetch*> fetches;
+  for (const auto& [step, fetch] : gradient_fetches_) fetches.push_back(fetch.get());
+  return fetches;
+}
+
+void ReplicaRunner::OnTick(Timepoint now) {
+  for (GradientFetch* fetch : Fetches()) fetch->OnTick(now);
+}
+
+void ReplicaRunner::OnDonorLost(const WorkerId& donor, Timepoint now) {
+  for (GradientFetch* fetch : Fetches()) fetch->OnDonorLost(donor, now);
+}
+
+// ---- execution ----
+
+void ReplicaRunner::Do(const protocol::action::RunForward& a) {
+  const Payloads::Input* input = payloads_.FindInput(a.key);
+  if (input == nullptr) return;
+  parts_.compute.PostTask(
+      a.key.step, ComputeKind::kForward,
+      [this, a, stage = stage_, frame = input->frame, boundary = payloads_.TakeBoundary(a.key)] {
+        const std::vector<std::int32_t> ids = TokensOf(frame);
+        if (a.keep_graph) EnterPhase(chaos::WorkPhase::kForward, a.key.step);
+        const Timepoint begin = Clock::now();
+        auto result = std::make_shared<Result<model::ForwardResult>>(
+            stage->Forward(a.key, a.version, {frame.sequences, frame.tokens_per_sequence, ids},
+                           boundary, a.keep_graph));
+        const double seconds = ToSeconds(Clock::now() - begin);
+        parts_.control.Post([this, key = a.key, result, seconds] {
+          if (!IsCurrent(key.generation)) return;
+          // Commits do not wait behind tasks, and one that was closed while it waited here is of no
+          // use to anybody.
+          if (result->status().code() == StatusCode::kNotFound) {
+            Carry(replica_->OnForwardGone(key));
+            return;
+          }
+          if (!result->ok()) {
+            parts_.host.GiveUp(result->status().WithContext("forward failed"));
+            return;
+          }
+          parts_.metrics.forward_seconds.Observe(seconds);
+          const std::uint64_t bytes = (*result)->boundary.size();
+          payloads_.KeepOutput(key, std::move((*result)->boundary));
+          Carry(replica_->OnForwardDone(key, (*result)->loss, {seconds, bytes}));
+        });
+      });
+}
+
+void ReplicaRunner::Do(const protocol::action::RunBackward& a) {
+  parts_.compute.PostTask(a.key.step, ComputeKind::kBackward,
+                          [this, a, stage = stage_, gradient = payloads_.TakeGradient(a.key)] {
+                            EnterPhase(chaos::WorkPhase::kBackward, a.key.step);
+                            const Timepoint begin = Clock::now();
+                            auto result =
+                                std::make_shared<Result<Bytes>>(stage->Backward(a.key, gradient));
+                            const bool fits = result->ok() && stage->Fits(a.key);
+                            const double seconds = ToSeconds(Clock::now() - begin);
+                            parts_.control.Post([this, key = a.key, result, seconds, fits] {
+                              if (!IsCurrent(key.generation)) return;
+                              if (result->status().code() == StatusCode::kNotFound) {
+                                LOG_DEBUG("the attempt was closed before its backward");
+                                return;
+                              }
+                              if (!result->ok()) {
+                                parts_.host.GiveUp(result->status().WithContext("backward failed"));
+                                return;
+                              }
+                              parts_.metrics.backward_seconds.Observe(seconds);
+                              const std::uint64_t bytes = (*result)->size();
+                              payloads_.KeepReturned(key, std::move(**result));
+                              Carry(replica_->OnBackwardDone(key, {seconds, bytes}, fits));
+                            });
+                          });
+}
+
+void ReplicaRunner::Do(const protocol::action::SendForward& a) {
+  const Bytes output = payloads_.Output(a.source);
+  parts_.metrics.boundary_bytes_forward += output.size();
+  parts_.metrics.region_bytes.Add(parts_.peers.RegionOf(a.to), output.size());
+  parts_.host.Send(a.to, Lane::kData, a.message, output);
+}
+
+void ReplicaRunner::Do(const protocol::action::SendBackward& a) {
+  const Bytes gradient = payloads_.Returned(a.source);
+  parts_.metrics.boundary_bytes_backward += gradient.size();
+  parts_.metrics.region_bytes.Add(parts_.peers.RegionOf(a.to), gradient.size());
+  parts_.host.Send(a.to, Lane::kData, a.message, gradient);
+}
+
+void ReplicaRunner::Do(const protocol::action::FoldGradients& a) {
+  payloads_.DropInput(a.key);
+  parts_.compute.PostState([stage = stage_, key = a.key] {
+    const Status status = stage->Fold(key);
+    SWARM_CHECK(status.ok(), status.message());
+  });
+}
+
+void ReplicaRunner::Do(const protocol::action::DropTask& a) {
+  payloads_.DropInput(a.key);
+  payloads_.DropGradient(a.key);
+  parts_.compute.PostState([stage = stage_, key = a.key] { stage->Drop(key); });
+}
+
+void ReplicaRunner::Do(const protocol::action::ReleaseRetained& a) {
+  if (a.gradient) {
+    payloads_.DropReturned(a.key);
+  } else {
+    payloads_.DropOutput(a.key);
+  }
+}
+
+// ---- reduce and commit ----
+
+void ReplicaRunner::Do(const protocol::action::StartReduce& a) {
+  // Behind all folds of the step, which stand in the same queue already.
+  parts_.compute.PostState(
+      [this, stage = stage_, reduce = a.reduce, codec = job_.spec.training.reduceCodec] {
+        EnterPhase(chaos::WorkPhase::kReduce, reduce.step);
+        for (std::uint64_t i = 0; i < stage->groups().size(); ++i) {
+          if (stage->groups()[i].index != reduce.group) continue;
+          parts_.reducing.Begin(reduce, stage, i, stage->Accumulator(reduce.step, i), codec);
+        }
+      });
+}
+
+void ReplicaRunner::Do(const protocol::action::StopReduces& a) {
+  // Through the same queue as what has begun them.
+  parts_.compute.PostState([this, generation = welcome_.generation, step = a.step] {
+    parts_.reducing.Abandon(generation, step);
+  });
+}
+
+void ReplicaRunner::OnSum(ReducedSum sum) {
+  if (!IsCurrent(sum.generation)) return;
+  const auto [step, group, k] = std::tuple(sum.step, sum.group, sum.k);
+  const Digest digest = sum.pieces->digest();
+  std::vector<protocol::TensorNorm> norms = sum.norms;
+  protocol::Actions actions = replica_->OnGroupReduced(step, group, k, digest, std::move(norms));
+  if (actions.empty()) return;  // superseded
+  sums_[{step, group}] = std::move(sum);
+  Carry(std::move(actions));
+}
+
+void ReplicaRunner::Do(const protocol::action::FetchGradients& a) {
+  std::vector<GradientFetch::Group> groups;
+  const auto bytes = GroupBytes();
+  for (const model::ParameterGroup& group : stage_->groups()) {
+    groups.push_back({group.index, bytes.at(group.index)});
+  }
+  auto& fetch = gradient_fetches_[a.record.step];
+  fetch = std::make_unique<GradientFetch>(
+      a.record, groups, parts_.peers.ReplicasOf(welcome_.stage, parts_.options.id, welcome_.donors),
+      [this](const WorkerId& to, const protocol::Fetch& request) {
+        parts_.host.Send(to, Lane::kData, request, {});
+      },
+      [this, record = a.record](Result<std::vector<Bytes>> gradients) {
+        // Not here: the fetch is still on the stack.
+        parts_.control.Post([this, record, gradients = std::move(gradients)]() mutable {
+          OnGradients(record, std::move(gradients));
+        });
+      });
+  fetch->OnTick(Clock::now());
+}
+
+void ReplicaRunner::OnGradients(const protocol::CommitRecord& record,
+                                Result<std::vector<Bytes>> gradients) {
+  if (!IsCurrent(record.generation) || gradient_fetches_.erase(record.step) == 0) return;
+  if (!gradients.ok()) {
+    Do(protocol::action::Rejoin{"the gradients of step " + std::to_string(record.step.value) +
+                                " cannot be had: " + gradients.status().message()});
+    return;
+  }
+  for (std::size_t i = 0; i < gradients->size(); ++i) {
+    const protocol::GroupIndex group = stage_->groups()[i].index;
+    const auto result = std::find_if(record.groups.begin(), record.groups.end(),
+                                     [&](const auto& r) { return r.group == group; });
+    ReducedSum sum{record.generation, record.step, group, result->k, (*gradients)[i], {}, {}};
+    sum.pieces = std::make_shared<const checkpoint::PiecedBytes>(std::vector<Bytes>{sum.elements});
+    sums_[{record.step, group}] = std::move(sum);
+  }
+  // What the others have summed at another scale must be read at it.
+  if (!record.groups.empty() && !record.skip) {
+    const auto own = std::find_if(record.groups.begin(), record.groups.end(), [&](const auto& r) {
+      return r.group == stage_->groups().front().index;
+    });
+    Do(protocol::action::ClearStep{record.step, own->level});
+  }
+  Carry(replica_->OnGradientsFetched(record.step));
+}
+
+void ReplicaRunner::Do(const protocol::action::ApplyCommit& a) {
+  std::vector<Bytes> sums;
+  for (const model::ParameterGroup& group : stage_->groups()) {
+    const auto sum = sums_.find({a.record.step, group.index});
+    sums.push_back(sum == sums_.end() ? Bytes() : sum->second.elements);
+  }
+  parts_.compute.PostState([this, stage = stage_, record = a.record, sums = std::move(sums)] {
+    EnterPhase(chaos::WorkPhase::kCommit, record.step);
+    const Status status = stage->Apply(sums, record.clip, record.learning_rate, record.skip);
+    const Digest state = status.ok() ? stage->StateDigest() : Digest{};
+    parts_.control.Post([this, record, status, state] {
+      if (!IsCurrent(record.generation)) return;
+      if (!status.ok()) {
+        parts_.host.GiveUp(status.WithContext(
+            "the commit of step " + std::to_string(record.step.value) + " cannot be applied"));
+        return;
+      }
+      ++parts_.metrics.commits;
+      parts_.metrics.version = record.step.value + 1;
+      Carry(replica_->OnApplied(record.step, state));
+    });
+  });
+}
+
+void ReplicaRunner::Do(const protocol::action::ReleaseStep& a) {
+  payloads_.DropUpTo(a.step);
+  parcels_.DropUpTo(a.step);
+  parts_.reducing.Release(welcome_.generation, a.step);
+  parts_.compute.PostState([stage = stage_, step = a.step] { stage->ReleaseStep(step); });
+}
+
+void ReplicaRunner::Do(const protocol::action::ReleaseSums& a) {
+  std::erase_if(sums_, [&](const auto& entry) { return entry.first.first < a.below; });
+}
+
+void ReplicaRunner::Do(const protocol::action::ClearStep& a) {
+  parts_.compute.PostState([stage = stage_, a] {
+    const Status status = stage->SetScaleLevel(a.step, static_cast<unsigned>(a.level));
+    SWARM_CHECK(status.ok(), status.message());
+  });
+}
+
+// ---- copies of the state ----
+
+void ReplicaRunner::Do(const protocol::action::TakeCheckpoint& a) {
+  parts_.compute.PostState([this, stage = stage_, request = a.request] {
+    auto tensors = std::make_shared<std::vector<checkpoint::NamedTensor>>(stage->Snapshot());
+    parts_.control.Post([this, request, tensors] {
+      if (!IsCurrent(request.generation)) return;
+      storage_.Post([this, request, tensors, job = job_, welcome = welcome_] {
+        protocol::CheckpointWritten written{
+            request.generation, request.version, welcome.stage, {}, {}};
+        auto files = WriteStage(job, request, welcome, *tensors);
+        if (files.ok()) {
+          written.files = std::move(*files);
+        } else {
+          written.error = files.status().message();
+        }
+        parts_.control.Post([this, written] { parts_.host.Tell(written); });
+      });
+    });
+  });
+}
+
+void ReplicaRunner::Do(const protocol::action::PinCopy& a) {
+  parts_.compute.PostState([this, stage = stage_, request = a.request] {
+    auto tensors = std::make_shared<std::vector<checkpoint::NamedTensor>>(stage->Snapshot());
+    pins_.Post([this, request, tensors] {
+      auto cut = checkpoint::CutState(*tensors);
+      auto state =
+          cut.ok() ? std::make_shared<const checkpoint::PiecedBytes>(*std::move(cut)) : nullptr;
+      parts_.control.Post([this, request, state, status = cut.status()] {
+        if (!IsCurrent(request.generation)) return;
+        if (state) donor_.Pin(request.generation, request.version, state);
+        parts_.host.Tell(protocol::StatePinned{request.generation, request.version,
+                                               state ? state->digest() : Digest{},
+                                               status.message()});
+      });
+    });
+  });
+}
+
+void ReplicaRunner::Do(const protocol::action::UnpinCopy& a) {
+  donor_.Unpin(welcome_.generation, a.version);
+}
+
+// ---- leaving ----
+
+void ReplicaRunner::Do(const protocol::action::SendParcel& a) {
+  // Behind all folds of the step.
+  protocol::Parcel header;
+  header.generation = welcome_.generation;
+  header.step = a.step;
+  header.stage = welcome_.stage;
+  header.level = a.level;
+  header.contributions = a.contributions;
+  parts_.compute.PostState([this, stage = stage_, a, header] {
+    auto pieces = std::make_shared<std::vector<std::pair<protocol::Parcel, Bytes>>>();
+    for (std::uint64_t i = 0; i < stage->groups().size(); ++i) {
+      auto some = CutParcel(header, stage->groups()[i].index, stage->Accumulator(a.step, i));
+      pieces->insert(pieces->end(), some.begin(), some.end());
+    }
+    parts_.control.Post([this, to = a.to, pieces, generation = header.generation] {
+      if (!IsCurrent(generation)) return;
+      for (auto& [piece, payload] : *pieces) parts_.host.Send(to, Lane::kData, piece, payload);
+    });
+  });
+}
+
+void ReplicaRunner::Do(const protocol::action::AdoptParcel& a) {
+  const Parcels::Whole* parcel = parcels_.Find(a.donor, a.step);
+  if (parcel == nullptr) return;
+  parts_.compute.PostState([stage = stage_, step = a.step, parts = parcel->parts] {
+    for (std::uint64_t i = 0; i < stage->groups().size(); ++i) {
+      for (const Parcels::Part& part : parts) {
+        if (part.group != stage->groups()[i].index) continue;
+        const Status status = stage->Absorb(step, i, part.elements, part.finite);
+        SWARM_CHECK(status.ok(), status.message());
+      }
+    }
+  });
+  parcels_.Drop(a.donor, a.step);
+}
+
+void ReplicaRunner::Do(const protocol::action::DropParcel& a) { parcels_.Drop(a.donor, a.step); }
+
+// ---- the trainer ----
+
+void ReplicaRunner::Do(const protocol::action::Tell& a) {
+  if (const auto* progress = std::get_if<protocol::Progress>(&a.message)) {
+    parts_.host.Report(*progress);
+  } else {
+    parts_.host.Tell(a.message);
+  }
+}
+
+void ReplicaRunner::Do(const protocol::action::Refuse& a) {
+  parts_.metrics.refused.Add(a.reason);
+  LOG_DEBUG("refused ({}): step {} microbatch {} stage {}", a.reason, a.key.step.value,
+            a.key.microbatch.value, a.key.stage.value);
+}
+
+}  // namespace swarm::stage

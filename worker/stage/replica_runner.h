@@ -1,0 +1,151 @@
+// Carries out what the pure replica of a stage worker decides: runs its tasks, sends what they put
+// out, has sums made and applied, writes checkpoints, and gives and takes parts of the state.
+//
+// Owned by the worker's control loop. Work on tensors goes to the compute thread, checkpoints and
+// copies of the state go to two loops of its own: a joiner must not wait for a slow upload.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "api/swarmjob.h"
+#include "base/loop.h"
+#include "worker/net/endpoint.h"
+#include "worker/protocol/replica/replica.h"
+#include "worker/stage/compute.h"
+#include "worker/stage/join/donor.h"
+#include "worker/stage/join/joining.h"
+#include "worker/stage/metrics/worker_metrics.h"
+#include "worker/stage/parcels.h"
+#include "worker/stage/payloads.h"
+#include "worker/stage/peers.h"
+#include "worker/stage/reduce/reducing.h"
+#include "worker/stage/worker_options.h"
+
+namespace swarm::stage {
+
+/// What a runner needs of its worker. Called on the control loop.
+class RunnerHost {
+ public:
+  virtual ~RunnerHost() = default;
+  virtual void Send(const protocol::WorkerId& to, net::Lane lane, protocol::Message message,
+                    Bytes payload) = 0;
+  /// To the trainer, if there is one.
+  virtual void Tell(protocol::Message message) = 0;
+  /// As Tell; reports may wait a little for others.
+  virtual void Report(const protocol::Progress& progress) = 0;
+  /// The replica has taken a roster, and has not acted on it yet.
+  virtual void OnRoster(const protocol::Roster& roster) = 0;
+  /// The replica is of no use any more; it is to load another state.
+  virtual void BeginAnew(const protocol::Rollback& request) = 0;
+  /// The state is of no use any more; the worker may come back as a new incarnation.
+  virtual void Rejoin(const std::string& reason) = 0;
+  virtual void GiveUp(const Status& why) = 0;
+};
+
+/// The parts of a worker that a runner uses. All outlive it, or are stopped before it ends.
+struct RunnerParts {
+  const WorkerOptions& options;
+  const Peers& peers;
+  Loop& control;
+  Compute& compute;
+  Reducing& reducing;
+  WorkerMetrics& metrics;
+  RunnerHost& host;
+};
+
+/// It has more than 25 methods because it has one Do() for each action that a replica can order.
+class ReplicaRunner {
+ public:
+  explicit ReplicaRunner(const RunnerParts& parts);
+  /// Stops the loops of its own. Call it after `control` and `compute` have stopped.
+  void Stop();
+
+  /// Begins to serve. Requires that nothing is served.
+  void Install(const api::SwarmJob& job, const protocol::Welcome& welcome,
+               std::shared_ptr<model::Stage> stage, protocol::ReplicaOptions options);
+  /// Drops the replica and all that belongs to it, except for what donors have pinned.
+  void Forget();
+  /// After Forget, before a load: waits on the compute thread until no stage of an earlier
+  /// generation is held. There is memory for one.
+  void MakeRoom(protocol::Generation generation);
+  /// Null: nothing is served.
+  const protocol::Replica* replica() const { return replica_ ? &*replica_ : nullptr; }
+  /// The number of commits that the trainer has announced.
+  protocol::Version decided() const { return decided_; }
+
+  // What comes from the trainer and from other workers. All do nothing while nothing is served,
+  // except for OnFetch.
+  void OnControl(const protocol::Message& message);
+  void OnForward(const protocol::WorkerId& from, const protocol::Forward& frame, Bytes payload);
+  void OnBackward(const protocol::WorkerId& from, const protocol::Backward& frame, Bytes payload);
+  void OnParcel(const protocol::WorkerId& from, const protocol::Parcel& parcel,
+                const Bytes& payload);
+  void OnFetched(const protocol::WorkerId& from, const protocol::Fetched& fetched,
+                 const Bytes& payload, Timepoint now);
+  Donor::Answer OnFetch(const protocol::Fetch& fetch) const { return donor_.OnFetch(fetch); }
+  void OnTick(Timepoint now);
+  void OnDonorLost(const protocol::WorkerId& donor, Timepoint now);
+  /// A reduce has its result.
+  void OnSum(ReducedSum sum);
+
+ private:
+  bool IsCurrent(protocol::Generation generation) const {
+    return replica_ && replica_->generation() == generation;
+  }
+  void EnterPhase(chaos::WorkPhase phase, protocol::Step step) const {
+    if (parts_.options.at_phase) parts_.options.at_phase(phase, step);
+  }
+  /// Bytes of each group's sum.
+  std::map<protocol::GroupIndex, std::uint64_t> GroupBytes() const;
+  std::vector<GradientFetch*> Fetches() const;
+  void OnGradients(const protocol::CommitRecord& record, Result<std::vector<Bytes>> gradients);
+
+  void Carry(protocol::Actions actions);
+  void Do(const protocol::action::RunForward& a);
+  void Do(const protocol::action::RunBackward& a);
+  void Do(const protocol::action::SendForward& a);
+  void Do(const protocol::action::SendBackward& a);
+  void Do(const protocol::action::FoldGradients& a);
+  void Do(const protocol::action::DropTask& a);
+  void Do(const protocol::action::ReleaseRetained& a);
+  void Do(const protocol::action::StartReduce& a);
+  void Do(const protocol::action::StopReduces& a);
+  void Do(const protocol::action::FetchGradients& a);
+  void Do(const protocol::action::ApplyCommit& a);
+  void Do(const protocol::action::ReleaseStep& a);
+  void Do(const protocol::action::ReleaseSums& a);
+  void Do(const protocol::action::ClearStep& a);
+  void Do(const protocol::action::TakeCheckpoint& a);
+  void Do(const protocol::action::PinCopy& a);
+  void Do(const protocol::action::UnpinCopy& a);
+  void Do(const protocol::action::SendParcel& a);
+  void Do(const protocol::action::AdoptParcel& a);
+  void Do(const protocol::action::DropParcel& a);
+  void Do(const protocol::action::BeginAnew& a) { parts_.host.BeginAnew(a.request); }
+  void Do(const protocol::action::Tell& a);
+  void Do(const protocol::action::Refuse& a);
+  void Do(const protocol::action::Rejoin& a) { parts_.host.Rejoin(a.reason); }
+
+  const RunnerParts parts_;
+  // Of the replica that is served.
+  api::SwarmJob job_;
+  protocol::Welcome welcome_;
+  std::optional<protocol::Replica> replica_;
+  std::shared_ptr<model::Stage> stage_;  // entered by the compute thread alone
+  protocol::Version decided_;
+  Payloads payloads_;
+  std::map<std::pair<protocol::Step, protocol::GroupIndex>, ReducedSum> sums_;
+  Parcels parcels_;
+  std::map<protocol::Step, std::unique_ptr<GradientFetch>> gradient_fetches_;
+
+  Donor donor_;
+  // Last: they use what stands above.
+  Loop storage_{"storage"};
+  Loop pins_{"pins"};
+};
+
+}  // namespace swarm::stage
