@@ -5,58 +5,27 @@
 // the endpoint's threads only post.
 #pragma once
 
-#include <atomic>
-#include <future>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
-#include <stop_token>
-#include <string>
 #include <vector>
 
-#include "api/swarmjob.h"
 #include "base/loop.h"
 #include "worker/net/endpoint.h"
 #include "worker/net/outbox.h"
 #include "worker/protocol/coordinator/coordinator.h"
-#include "worker/protocol/liveness/detector.h"
-#include "worker/trainer/checkpoints/beginning.h"
-#include "worker/trainer/checkpoints/fence.h"
-#include "worker/trainer/job_data.h"
-#include "worker/trainer/log/run_log.h"
-#include "worker/trainer/log/step_archive.h"
+#include "worker/trainer/ending.h"
+#include "worker/trainer/log/step_writer.h"
 #include "worker/trainer/observer/observer.h"
+#include "worker/trainer/preparation.h"
+#include "worker/trainer/pulses.h"
 #include "worker/trainer/trainer_metrics.h"
+#include "worker/trainer/trainer_options.h"
 
 namespace swarm::trainer {
 
-struct TrainerOptions {
-  api::SwarmJob job;
-  std::string job_uid;
-  std::vector<std::uint64_t> replicas;  ///< wanted, per stage
-  std::string out_dir;                  ///< steps.jsonl, events.jsonl
-  protocol::Term term{1};  ///< above 1: workers may hold the state of a trainer before this one
-  protocol::BalancePolicy balance = protocol::BalancePolicy::kNone;  ///< who moves between stages
-  bool resume = false;          ///< go on from the newest checkpoint, if there is one
-  bool keep_workers = false;    ///< when stopped early: they wait for the next trainer
-  bool trace_progress = false;  ///< write progress.jsonl: for measurements
-  /// How long to ask for a bucket that does not answer before Start fails.
-  Duration storage_patience = std::chrono::minutes(10);
-  std::stop_token cancelled = {};  ///< ends that wait, with kCancelled
-};
-
-/// How a job ended.
-struct Outcome {
-  bool succeeded = false;
-  bool stopped_early = false;
-  bool superseded = false;  ///< there is a later trainer; neither a success nor a failure
-  std::string reason;
-  protocol::FailureClass failure_class{};  ///< of a failure
-  bool resumable = false;                  ///< there is a checkpoint to go on from
-  bool overdue = false;  ///< stopped without the checkpoint that should have been the last
-};
-
+/// It has more than 25 methods because it has one Do() for each order of the coordinator, and more
+/// than 15 fields because it owns the parts that it connects.
 class Trainer : public net::EndpointHandler {
  public:
   /// Opens data and storage, finds the checkpoint to begin with, and waits for workers. Everything
@@ -90,19 +59,7 @@ class Trainer : public net::EndpointHandler {
   void OnPeerDown(const net::WorkerId& peer, const Status& why) override;
 
  private:
-  /// What the last two heartbeats of a worker said.
-  struct Pulse {
-    Timepoint time;
-    protocol::Heartbeat beat;
-    double utilization = 0;
-    double bytes_per_second = 0;
-  };
-
-  explicit Trainer(TrainerOptions options);
-  Status Prepare();
-  Result<Beginning> PrepareStorage();
-  Status FenceCheckpoints();
-  void RestoreSteps(const Beginning& beginning);
+  Trainer(TrainerOptions options, Preparation preparation);
   void Handle(const net::WorkerId& from, net::Envelope envelope);
   void Carry(protocol::Orders orders);
   void Do(protocol::order::Tell& o);
@@ -114,41 +71,30 @@ class Trainer : public net::EndpointHandler {
   void Do(const protocol::order::BeginGeneration& o);
   void Do(const protocol::order::Forget& o);
   void Do(const protocol::order::Finish& o);
-  void OnBeat(const net::WorkerId& from, const protocol::Heartbeat& beat);
   void Tick();
   protocol::JobStatus Describe() const;
   void Send(const net::WorkerId& to, net::Lane lane, protocol::Message message);
-  void ArchiveSteps();
-  void ArchiveNowAndThen();
   void OnLaterTrainer(const Status& why);
   void LookForLaterTrainer(Timepoint now);
   void EndIfAllHaveHeard();
-  void End();
 
-  TrainerOptions options_;
-  protocol::Version first_version_;  // of the checkpoint to go on from; 0: none
+  const TrainerOptions options_;
+  const protocol::Version first_version_;  // of the checkpoint to go on from; 0: none
   TrainerMetrics metrics_;
-  std::promise<Outcome> ended_;
+  Ending ending_;
 
   // Control loop.
-  std::unique_ptr<JobData> data_;
-  std::unique_ptr<RunLog> log_;
-  std::optional<StepArchive> archive_;  // none where the checkpoints lie beside steps.jsonl
-  int archiving_ = 0;                   // pieces on their way
-  Timepoint archived_;
-  Timepoint looked_;  // for a later trainer
+  const std::unique_ptr<JobData> data_;
+  const std::unique_ptr<RunLog> log_;
+  std::optional<StepWriter> step_writer_;  // none where the checkpoints lie beside steps.jsonl
+  Timepoint looked_;                       // for a later trainer
   bool looking_ = false;
-  std::unique_ptr<protocol::Coordinator> coordinator_;
+  const std::unique_ptr<protocol::Coordinator> coordinator_;
   std::unique_ptr<net::Outbox> outbox_;
-  std::map<net::WorkerId, Pulse> pulses_;
-  protocol::FailureDetector detector_;
-  std::set<net::WorkerId> observers_;  // who has asked, and is still connected
-  std::optional<Outcome> outcome_;
-  bool ended_already_ = false;
-  bool overdue_ = false;  // a stop has taken too long
+  Pulses pulses_;
+  std::set<net::WorkerId> observers_;  // that have asked, and are still connected
 
-  // Of the storage loop, once the trainer is complete.
-  std::unique_ptr<Fence> checkpoint_fence_;  // none yet: the storage did not answer
+  const std::unique_ptr<CheckpointFence> fence_;  // of the storage loop
 
   Loop storage_{"storage"};
   Loop control_{"control"};

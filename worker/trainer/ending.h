@@ -1,0 +1,46 @@
+// The end of a trainer: how it came, and that it came once.
+#pragma once
+
+#include <future>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "worker/protocol/messages/message.h"
+
+namespace swarm::trainer {
+
+/// How a job ended.
+struct Outcome {
+  bool succeeded = false;
+  bool stopped_early = false;
+  bool superseded = false;  ///< there is a later trainer; neither a success nor a failure
+  std::string reason;
+  protocol::FailureClass failure_class{};  ///< of a failure
+  bool resumable = false;                  ///< there is a checkpoint to go on from
+  bool overdue = false;  ///< stopped without the checkpoint that should have been the last
+};
+
+/// Wait is for another thread; everything else belongs to one thread.
+class Ending {
+ public:
+  /// A stop has taken too long. Before Decide.
+  void MarkOverdue() { overdue_ = true; }
+  bool overdue() const { return overdue_; }
+  /// How the job ended. The trainer still says so to its workers and observers.
+  void Decide(Outcome outcome) { outcome_ = std::move(outcome); }
+  bool decided() const { return outcome_.has_value(); }
+  /// Ends Wait. Requires decided(). Once; later calls do nothing.
+  void End() {
+    if (!std::exchange(ended_already_, true)) ended_.set_value(*outcome_);
+  }
+  Outcome Wait() { return ended_.get_future().get(); }
+
+ private:
+  std::promise<Outcome> ended_;
+  std::optional<Outcome> outcome_;
+  bool overdue_ = false;
+  bool ended_already_ = false;
+};
+
+}  // namespace swarm::trainer

@@ -1,0 +1,176 @@
+#include "worker/trainer/preparation.h"
+
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+
+#include "api/boundary.h"
+#include "api/enum_names.h"
+#include "api/parse.h"
+#include "base/log.h"
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/optim/schedule.h"
+#include "worker/trainer/checkpoints/fence.h"
+#include "worker/trainer/log/step_archive.h"
+
+namespace swarm::trainer {
+namespace {
+
+double UnixEpoch() {
+  const auto wall = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(wall).count() - ToSeconds(Clock::now().time_since_epoch());
+}
+
+bool UsesBucket(const api::Spec& spec) {
+  for (const std::string* uri : {&spec.model.uri, &spec.model.tokenizer.uri, &spec.data.uri,
+                                 &spec.data.validationUri, &spec.checkpoint.uri}) {
+    if (uri->starts_with("s3://")) return true;
+  }
+  return false;
+}
+
+/// Of a worker's numeric class, what this job depends on (model/numeric_class.h).
+std::vector<std::string> ProbesOf(const api::Spec& spec) {
+  std::vector<std::string> probes{std::string(api::NameOf(spec.training.precision))};
+  const api::BoundaryCodec codec = spec.pipeline.boundary.codec;
+  if (api::IsLearned(codec)) probes.emplace_back(api::NameOf(codec));
+  return probes;
+}
+
+bool MayPass(const Status& status) {
+  return status.code() == StatusCode::kUnavailable ||
+         status.code() == StatusCode::kDeadlineExceeded;
+}
+
+/// Waits; false if it was cancelled meanwhile.
+bool Pause(Duration duration, const std::stop_token& cancelled) {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  return !never.wait_for(lock, cancelled, duration, [&] { return cancelled.stop_requested(); });
+}
+
+/// Does `prepare` again while a bucket does not answer.
+template <typename Prepare>
+auto AwaitStorage(const TrainerOptions& options, Prepare prepare) -> decltype(prepare()) {
+  const Timepoint begin = Clock::now();
+  while (true) {
+    auto result = prepare();
+    const double waited = ToSeconds(Clock::now() - begin);
+    if (!MayPass(result.status()) || !UsesBucket(options.job.spec)) return result;
+    if (waited >= ToSeconds(options.storage_patience)) {
+      return result.status().WithContext("the storage has not answered for " +
+                                         std::to_string(static_cast<int>(waited)) + " s");
+    }
+    LOG_WARN("waiting for the storage, for {:.0f} s of at most {:.0f}: {}", waited,
+             ToSeconds(options.storage_patience), result.status().message());
+    if (!Pause(kStorageRetry, options.cancelled)) {
+      return Cancelled("stopped while it waited for the storage");
+    }
+  }
+}
+
+Result<Beginning> PrepareStorage(const TrainerOptions& options, Preparation* p) {
+  RETURN_IF_ERROR(ResolveModel(&p->job));
+  ASSIGN_OR_RETURN(p->data, JobData::Open(p->job));
+  const bool resume = options.resume || options.term.value > 1;
+  // A trainer that may not begin here must not end the one that is at work: so look first.
+  ASSIGN_OR_RETURN(const Beginning found, FindBeginning(p->job, resume));
+  api::SwarmJob resolved = p->job;
+  RETURN_IF_ERROR(ResolveBoundary(&resolved, options.replicas.size(), found));
+  const Status fenced = p->fence->Take();
+  const bool refused = fenced.code() == StatusCode::kPermissionDenied ||
+                       fenced.code() == StatusCode::kUnauthenticated ||
+                       fenced.code() == StatusCode::kAborted;
+  if (!fenced.ok() && (refused || (resume && MayPass(fenced)))) return fenced;
+  if (!fenced.ok()) LOG_WARN("there will be no checkpoints for now: {}", fenced.message());
+  // A checkpoint that another trainer published before it met the fence counts.
+  return FindBeginning(p->job, resume);
+}
+
+/// Gets the lines that trainers before have written, on a machine that has none.
+void RestoreSteps(const TrainerOptions& options, const Beginning& beginning) {
+  const api::Spec& spec = options.job.spec;
+  const std::filesystem::path path = options.out_dir + "/steps.jsonl";
+  std::error_code error;
+  if (std::filesystem::exists(path, error)) return;
+  const bool take_over = options.term.value > 1;
+  if (!take_over && beginning.version.value == 0) return;
+  auto storage = storage::Storage::Open(spec.checkpoint.uri, spec.storage);
+  const auto steps = storage.ok() ? ReadSteps(**storage) : storage.status();
+  if (!steps.ok()) {
+    LOG_WARN("steps.jsonl begins here, as the steps before cannot be read: {}",
+             steps.status().message());
+    return;
+  }
+  std::filesystem::create_directories(options.out_dir, error);
+  std::ofstream out(path, std::ios::binary);
+  for (const auto& [step, line] : *steps) out << line << "\n";
+}
+
+}  // namespace
+
+Result<Preparation> Prepare(const TrainerOptions& options) {
+  Preparation p;
+  p.job = options.job;
+  p.fence = std::make_unique<CheckpointFence>(p.job.spec, options.job_uid, options.term);
+  ASSIGN_OR_RETURN(p.beginning, AwaitStorage(options, [&] { return PrepareStorage(options, &p); }));
+  RETURN_IF_ERROR(ResolveBoundary(&p.job, options.replicas.size(), p.beginning));
+  const api::Spec& spec = p.job.spec;
+  protocol::CoordinatorOptions& coordinator = p.coordinator;
+  coordinator = {.term = options.term,
+                 .take_over = options.term.value > 1,
+                 .replicas = options.replicas,
+                 .microbatches = p.job.microbatches(),
+                 .in_flight_max = spec.pipeline.inFlightMax,
+                 .max_steps = spec.training.maxSteps,
+                 .delayed = spec.training.stepMode == api::StepMode::kDelayed,
+                 .tied_head = spec.model.config.tie_word_embeddings,
+                 .shared_basis = api::HasTurningBasis(spec.pipeline.boundary),
+                 .exact = spec.training.accumulation == api::Accumulation::kExact,
+                 .probes = ProbesOf(spec),
+                 .max_grad_norm = spec.training.maxGradNorm,
+                 .seed = spec.training.seed,
+                 .learning_rate =
+                     [spec](protocol::Step step) {
+                       return optim::LearningRate(step.value, spec.optimizer, spec.schedule,
+                                                  spec.training.maxSteps);
+                     },
+                 .job_json = api::ToJsonText(p.job),
+                 .checkpoint_interval_steps = spec.checkpoint.intervalSteps,
+                 .checkpoint_uri = spec.checkpoint.uri,
+                 // A bucket may come back; a disk that is full stays so.
+                 .last_checkpoint_patience = storage::LocalPath(spec.checkpoint.uri).empty()
+                                                 ? options.storage_patience
+                                                 : Duration::zero(),
+                 .validation_interval_steps = spec.training.validationIntervalSteps,
+                 .validation_microbatches = p.data->validation_microbatches(),
+                 .balance = options.balance,
+                 .keep_workers = options.keep_workers,
+                 .unix_epoch = UnixEpoch()};
+  coordinator.generation = p.beginning.generation;
+  coordinator.first_version = p.beginning.version;
+  coordinator.resume_uri = p.beginning.checkpoint_uri;
+  if (!coordinator.resume_uri.empty()) {
+    LOG_INFO("going on from version {} in {}", p.beginning.version.value, coordinator.resume_uri);
+  }
+  ASSIGN_OR_RETURN(auto out, storage::Storage::Open(options.out_dir));
+  auto out_fence = Fence::Make(std::move(out), options.job_uid, options.term);
+  if (out_fence.status().code() == StatusCode::kAborted) return out_fence.status();
+  std::shared_ptr<Fence> fence = out_fence.ok() ? std::move(*out_fence) : nullptr;
+  const std::string beside = std::filesystem::absolute(options.out_dir).lexically_normal();
+  if (!spec.checkpoint.uri.empty() &&
+      !storage::LocalPath(spec.checkpoint.uri).starts_with(beside)) {
+    p.keeps_steps_apart = true;
+    RestoreSteps(options, p.beginning);
+  }
+  ASSIGN_OR_RETURN(p.log, RunLog::Open(options.out_dir,
+                                       coordinator.take_over ? RunLog::kKeepAll
+                                                             : coordinator.first_version.value,
+                                       [fence] { return fence ? fence->Check() : Status(); }));
+  if (options.trace_progress) RETURN_IF_ERROR(p.log->TraceProgress());
+  return p;
+}
+
+}  // namespace swarm::trainer
