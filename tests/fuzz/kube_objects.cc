@@ -1,4 +1,4 @@
-// Kubernetes' objects as anybody may have written them: each is read, or refused with a reason.
+// Kubernetes' objects with any content: each is read, or refused with a reason.
 #include <nlohmann/json.hpp>
 
 #include "operator/objects/read.h"

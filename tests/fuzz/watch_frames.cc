@@ -1,4 +1,4 @@
-// What the API server sends in a watch and in a list, or whoever sits between: any bytes, cut
+// What the API server, or a proxy before it, sends in a watch and in a list: any bytes, cut
 // anywhere, are the same events or the same refusal.
 #include "operator/kube/client/frames.h"
 #include "operator/kube/object/object.h"

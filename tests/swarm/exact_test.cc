@@ -14,7 +14,7 @@ struct Case {
   api::Boundary boundary;
 };
 
-/// What must not depend on who has computed what.
+/// What must not depend on which worker computed what.
 struct Trajectory {
   std::vector<std::string> steps;         ///< loss and norm, as they stand in steps.jsonl
   std::map<std::string, Digest> tensors;  ///< of the final checkpoint

@@ -122,7 +122,7 @@ class MetricsTest : public testing::Test {
     return page;
   }
 
-  /// Scrapes everybody again and again until the job is over; calls `look` with each page.
+  /// Scrapes all programs again and again until the job is over; calls `look` with each page.
   void Train(const std::function<void(const Page&)>& look) {
     auto outcome = std::async(std::launch::async, [this] { return trainer_->Wait(); });
     do {

@@ -40,7 +40,7 @@ void WriteIds(const std::string& path) {
   std::ofstream(path, std::ios::binary) << ids;
 }
 
-/// What must not depend on who has computed what: losses and gradient norms.
+/// What must not depend on which worker computed what: losses and gradient norms.
 std::vector<std::string> Steps(const std::string& out) {
   std::vector<std::string> steps;
   for (const auto& line : ReadLines(out + "/steps.jsonl")) {

@@ -203,7 +203,7 @@ TEST_P(SystemExactChurnTest, ContinuousFaultsDoNotChangeAByteOfHundredsOfSteps) 
   ExpectReferenceBits();
   EXPECT_GT(Events("WorkerLost").size(), 3u);
   // One at least: a trainer that is killed while the job goes back to a checkpoint has a successor
-  // that finds nobody who holds anything, and begins a generation instead.
+  // that finds no worker that holds anything, and begins a generation instead.
   EXPECT_THAT(Events("TookOver"), Not(IsEmpty()));
 }
 

@@ -69,7 +69,7 @@ TEST_P(SystemPhaseTest, IsMetByTheFaultAndNothingIsLostOrDoubled) {
                 HasSubstr("held at its " + std::string(kPhases[i]) + " of step"));
   }
   // There was another replica at each moment: what was met was mended, not begun again. Unless the
-  // machine was so busy that somebody who lives was taken for dead.
+  // machine was so busy that a live worker was taken for dead.
   const auto lost = Events("WorkerLost");
   const bool false_alarm = std::any_of(lost.begin(), lost.end(), [](const auto& event) {
     return event.at("text").template get<std::string>().find("no sign of life") !=

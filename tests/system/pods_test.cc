@@ -1,5 +1,5 @@
 // Trainers and workers as pods have them: no swarmctl, each trainer of a term on a machine of its
-// own, one address in front of all of them, and somebody who says who leaves and who moves.
+// own, one address in front of all of them, and an operator that says which workers leave and move.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>

@@ -50,7 +50,7 @@ TEST_P(SystemResumeTest, AnInterruptedRunGoesOnWithOtherStagesAndReplicas) {
   EXPECT_THAT(Output(), testing::ContainsRegex("Succeeded after [0-9]+s: step " +
                                                std::to_string(done + 8) + "/"));
 
-  // Another model may not go on from here, and ends nobody who does.
+  // A job with another model may not go on from here, and does not end the one that does.
   const auto claims = Names("out/checkpoints/trainers");
   EXPECT_EQ(claims.size(), 1u);
   job_.spec.model.config.rope_theta = 20000;

@@ -46,7 +46,8 @@ class SystemTest : public ctl::SwarmctlUnderTest {
     Start(std::move(arguments));
   }
 
-  /// The programs of the run, by name: swarmctl, trainer, worker-0... Whoever started them.
+  /// The programs of the run, by name: swarmctl, trainer, worker-0..., whichever process started
+  /// them.
   std::map<std::string, pid_t> Programs() const {
     std::map<std::string, pid_t> programs;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -85,7 +86,7 @@ class SystemTest : public ctl::SwarmctlUnderTest {
   }
   /// The run is alive: it commits steps after this.
   void AwaitMoreSteps() { AwaitSteps(StepsDone() + 3); }
-  /// Whom an event of this kind names first, in the order of the events.
+  /// The ids that events of this kind name first, in the order of the events.
   std::vector<std::string> Named(const std::string& kind) const {
     std::vector<std::string> names;
     for (const auto& event : Events(kind)) {
@@ -141,7 +142,7 @@ class SystemTest : public ctl::SwarmctlUnderTest {
     EXPECT_LT(losses.back(), 0.9 * losses.front()) << "nothing was learned";
   }
 
-  /// What must not depend on who has computed what, nor on what has become of whom.
+  /// What must not depend on which worker computed what, nor on which workers were lost.
   struct Trajectory {
     std::vector<std::string> steps;         ///< loss and norm, as they stand in steps.jsonl
     std::map<std::string, Digest> tensors;  ///< of the final checkpoint

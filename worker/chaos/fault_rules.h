@@ -2,8 +2,8 @@
 // (faulty_endpoint.h). Values only.
 //
 // As text, one rule a line: `cut FROM TO` or `delay FROM TO MILLISECONDS`, where FROM and TO are
-// ids ("worker-3", "trainer") or `*`, which is everybody but observers: whoever only looks at a job
-// is no part of the experiment. Lines that begin with `hold` are holds.h's.
+// ids ("worker-3", "trainer") or `*`, which matches all ids but observers: they only look at a job
+// and take no part in the experiment. Lines that begin with `hold` are holds.h's.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@
 
 namespace swarm::chaos {
 
-/// Holds for messages in one direction.
+/// Applies to messages in one direction.
 struct FaultRule {
   std::string from;
   std::string to;

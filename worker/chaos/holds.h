@@ -1,8 +1,9 @@
-// Moments at which a worker waits, so that a fault can meet it there: as it begins its part of a
-// phase of a step. For experiments and tests (`swarmctl run --chaos`, "at reduce of step 7").
+// Moments at which a worker waits, so that a fault can happen at that moment: when it begins its
+// part of a phase of a step. For experiments and tests (`swarmctl run --chaos`, "at reduce of step
+// 7").
 //
-// They stand in the file of fault_rules.h, one a line: `hold WORKER PHASE STEP`. Whoever waits says
-// so in a file beside it, and goes on when its line is gone.
+// They stand in the file of fault_rules.h, one a line: `hold WORKER PHASE STEP`. A worker that
+// waits says so in a file beside it, and goes on when its line is gone.
 #pragma once
 
 #include <optional>

@@ -150,9 +150,9 @@ Status PublishManifest(storage::Storage& storage, Manifest manifest) {
     if (!header.ok()) {
       const StatusCode code = header.status().code();
       if (code != StatusCode::kNotFound && code != StatusCode::kDataLoss) return header.status();
-      return FailedPrecondition("a file that a worker has written is not here as it was written: " +
-                                header.status().message() +
-                                "; do workers and trainer see the same storage?");
+      return FailedPrecondition(
+          "a file differs here from what the worker wrote: " + header.status().message() +
+          "; do workers and trainer see the same storage?");
     }
     for (const auto& [name, entry] : header->tensors) manifest.tensors.emplace(name, i);
   }

@@ -1,10 +1,11 @@
 // Checkpoints: the folders below a job's checkpoint uri.
 //
-//   step-00000100-g0/stage-0-of-2.safetensors      weights, under their Hugging Face names
-//   step-00000100-g0/optimizer-0-of-2.safetensors  "optimizer.FIELD.NAME"
-//   step-00000100-g0/previous-0-of-2.safetensors   "previous.NAME": the version before (Delayed
-//   mode) step-00000100-g0/manifest.json                 written last, once: makes the checkpoint
-//   exist
+// The folder step-00000100-g0 holds version 100 of generation 0. Its files, for two stages:
+//
+// - stage-0-of-2.safetensors: the weights, under their Hugging Face names.
+// - optimizer-0-of-2.safetensors: the optimizer, as "optimizer.FIELD.NAME".
+// - previous-0-of-2.safetensors: in Delayed mode, the version before, as "previous.NAME".
+// - manifest.json: written last, and once. From then on the checkpoint exists.
 //
 // The stages' workers write their files, each its own; the trainer publishes the manifest. Reading
 // goes by tensor name, so a job resumes at any number of stages.
@@ -27,7 +28,7 @@
 
 namespace swarm::checkpoint {
 
-/// What a checkpoint's folder is called. Ordered from old to new.
+/// The name of a checkpoint's folder. Ordered from old to new.
 struct CheckpointId {
   protocol::Generation generation;
   protocol::Version version;
@@ -35,13 +36,13 @@ struct CheckpointId {
 
   /// "step-00000100-g0".
   std::string Folder() const;
-  /// None for a folder that is called otherwise.
+  /// None for a folder with another kind of name.
   static std::optional<CheckpointId> Parse(const std::string& folder);
 };
 
 /// Writes the tensors of one stage (names as above, all of one stage) into `folder` of `storage`.
-/// Durable when it returns. The same tensors give the same files, so that whoever repeats it does
-/// no harm. Errors: those of Storage::Write and EncodeSafetensors.
+/// Durable when it returns. The same tensors give the same files, so repeating it does no
+/// harm. Errors: those of Storage::Write and EncodeSafetensors.
 Result<std::vector<protocol::CheckpointFile>> WriteStageFiles(storage::Storage& storage,
                                                               const std::string& folder,
                                                               std::uint64_t stage,
@@ -63,9 +64,9 @@ Result<Manifest> ReadManifest(storage::Storage& storage, const CheckpointId& id)
 /// error that names it, never skipped silently. Errors: kNotFound (there is no checkpoint).
 Result<Manifest> FindLatest(storage::Storage& storage);
 
-/// Removes all checkpoints but the newest `keep` (at least one) and those in `referenced`, and what
-/// was begun before the newest and never finished. Manifests go first, so that no half of a
-/// checkpoint is ever taken for one. Returns what was removed.
+/// Removes all checkpoints but the newest `keep` (at least one) and those in `referenced`, and
+/// unfinished ones that are older than the newest. Removes a checkpoint's manifest before its other
+/// files, so that half a checkpoint is never taken for one. Returns what was removed.
 Result<std::vector<CheckpointId>> RemoveOld(storage::Storage& storage, std::uint64_t keep,
                                             std::span<const CheckpointId> referenced = {});
 

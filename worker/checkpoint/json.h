@@ -1,4 +1,4 @@
-// The room of JSON documents in this folder: text from storage to a tree.
+// Reads JSON documents from storage, for this folder.
 #pragma once
 
 #include <nlohmann/json.hpp>

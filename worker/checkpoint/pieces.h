@@ -1,7 +1,7 @@
 // Bytes in pieces that can be fetched from several workers at once, each piece proven right on its
 // own. A tree of two levels: the index lists the digest of every piece, and the digest of the index
-// stands for the whole. So who knows that one digest can take the index from anybody, and every
-// piece from anybody else.
+// stands for the whole. A worker that knows that one digest can take the index from any worker, and
+// every piece from any other.
 //
 // The state of a stage and the reduced gradient of a group travel so (docs/protocol.md, joining).
 // Encoding of an index, little endian: u64 bytes of the whole; then for each piece the two halves

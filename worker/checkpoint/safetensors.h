@@ -1,7 +1,6 @@
 // The safetensors format, compatible with Hugging Face's: 8 bytes little endian (size of the
 // header), a JSON header padded with spaces to a multiple of 8, then the tensors without gaps:
-//   {"__metadata__": {"k": "v"}, "NAME": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0,
-//   24]}}
+//   {"__metadata__": {"k": "v"}, "NAME": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}
 //
 // Reading is safe on bytes from anywhere: sizes, offsets, nesting and names are checked before use.
 #pragma once

@@ -130,7 +130,7 @@ Status BlockCodes::Decode(std::span<const std::byte> payload, std::span<float> v
     }
     if (!good) {
       return DataLoss("8-bit codes: the block at number " + std::to_string(begin) +
-                      " is none that an encoder writes; ask for it again");
+                      " is not one that an encoder writes; ask for it again");
     }
   }
   return {};

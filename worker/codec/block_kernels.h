@@ -12,7 +12,7 @@ namespace swarm::codec {
 /// From a step of [-1, 1] to the nearest entry of the dynamic map.
 struct NearestEntry {
   static constexpr std::size_t kSteps = 65536;
-  static constexpr std::size_t kPadding = 3;  // whoever reads four bytes at the last step
+  static constexpr std::size_t kPadding = 3;  // for reads of four bytes at the last step
   std::array<std::uint8_t, kSteps + kPadding> code{};
 };
 const NearestEntry& NearestEntries();

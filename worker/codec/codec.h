@@ -36,7 +36,7 @@ enum class Direction { kForward, kBackward };
 /// its coefficients.
 std::unique_ptr<Codec> MakeCodec(const api::Boundary& boundary, Direction direction);
 
-/// For the room's own use: a payload has not the size of its shape.
+/// For this folder: the error of a payload that has not the size of its shape.
 Status WrongSize(std::size_t bytes, std::size_t expected);
 
 }  // namespace swarm::codec

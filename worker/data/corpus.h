@@ -1,6 +1,6 @@
 // The training data as one long sequence of token ids, and the rule that says which of them a
-// microbatch gets. Who asks again gets the same: the cursor of the data is (seed, step), nothing
-// else is stored.
+// microbatch gets. The same question has the same answer: the cursor of the data is (seed, step),
+// and nothing else is stored.
 #pragma once
 
 #include <cstdint>

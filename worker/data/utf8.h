@@ -1,4 +1,4 @@
-// Is it UTF-8?
+// Checks that text is UTF-8.
 #pragma once
 
 #include <cstddef>

@@ -113,7 +113,7 @@ Result<std::vector<checkpoint::NamedTensor>> FoldWeights(const api::LlamaConfig&
     if (!stored.ok()) return DataLoss(stored.status().message());
     ASSIGN_OR_RETURN(const checkpoint::NamedTensor basis, checkpoint::ConvertToFloat32(*stored));
     if (basis.shape != held.operands[*held.basis].shape) {
-      return DataLoss(std::string(kBasisName) + " has not the shape that its config says");
+      return DataLoss(std::string(kBasisName) + " does not have the shape that its config says");
     }
     folder.TakeBasis(FloatsOf(basis));
   }
@@ -130,7 +130,7 @@ Result<std::vector<checkpoint::NamedTensor>> FoldWeights(const api::LlamaConfig&
     if (!stored.ok()) return DataLoss(stored.status().message());
     ASSIGN_OR_RETURN(checkpoint::NamedTensor tensor, checkpoint::ConvertToFloat32(*stored));
     if (tensor.shape != source->shape) {
-      return DataLoss(source->name + " has not the shape that its config says");
+      return DataLoss(source->name + " does not have the shape that its config says");
     }
     if (source->name == embedding) {
       tensor = folder.Embedding(tensor);

@@ -102,8 +102,8 @@ class Stage {
   virtual Digest StateDigest() const = 0;
 
   /// Executes the stage's layers, and the boundaries between them. `input` is the encoding of x_s,
-  /// or of its coefficients (ignored by stage 0). With
-  /// keep_graph, the graph waits under `key` for Backward. Errors: kNotFound (version not held),
+  /// or of its coefficients (ignored by stage 0). With keep_graph, the graph waits under `key` for
+  /// Backward. Errors: kNotFound (version not held),
   /// kInvalidArgument (sizes, token ids), kDataLoss (an encoding that cannot be read),
   /// kAlreadyExists (graph or gradients wait under `key`).
   virtual Result<ForwardResult> Forward(const TaskKey& key, Version version,

@@ -35,8 +35,8 @@ struct Envelope {
 /// each (peer, lane), and neither OnPeerUp nor OnPeerDown while another call for that peer runs;
 /// calls for different peers or lanes may overlap. They should post to a Loop and return: the
 /// threads are few and shared by all endpoints of the process, so a call that waits delays other
-/// peers as well, and at last, by flow control, the senders. They must not call back into the
-/// endpoint except Send.
+/// peers, too, and in the end, by flow control, the senders. They must not call the endpoint,
+/// except for Send.
 class EndpointHandler {
  public:
   virtual ~EndpointHandler() = default;
@@ -62,7 +62,7 @@ class Endpoint {
   virtual ~Endpoint() = default;
 
   /// Begins to keep a connection to `peer` open (and to re-open it with jittered back-off while it
-  /// is wanted). Who dials is independent of which way data flows: if both sides connect, the
+  /// is wanted). Data flow both ways, whichever side dials: if both sides connect, the
   /// implementation keeps one connection. Idempotent; new addresses replace the old.
   virtual void Connect(const WorkerId& peer, const std::vector<protocol::Address>& addresses) = 0;
 

@@ -3,9 +3,9 @@
 //
 // A tensor has an exponent e; a gradient g is added as the integer q = round(g 2^e), to the nearest
 // and, halfway, to the even one. With M microbatches a step, |g| 2^e <= 2^b is asked of every
-// element, where b = ContributionBits(M): a test of the contribution alone, whoever folds it. Each
-// microbatch contributes at most twice to an element (a tied embedding: where it is looked up and
-// where it is multiplied), so |sum| <= 2 M 2^b <= 2^62.
+// element, where b = ContributionBits(M): this depends on the contribution alone, not on the worker
+// that folds it. Each microbatch contributes at most twice to an element (a tied embedding: where
+// it is looked up and where it is multiplied), so |sum| <= 2 M 2^b <= 2^62.
 //
 // The exponent of a step follows from the sum of an earlier one: its largest element is brought to
 // b - kHeadroomBits bits. So contributions may grow by 2^20 before they do not fit, and an element

@@ -1,4 +1,4 @@
-// Norms whose value has one order of summation, so that all who compute them agree to the last bit.
+// Norms with one order of summation, so that all workers compute the same bits.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// The one thread of a worker that enters libtorch, and the order in which it works: what unblocks
-// others first, then older steps, then backward before forward (docs/protocol.md, rule 24).
+// The one thread of a worker that enters libtorch, and the order of its work: first what unblocks
+// other workers, then older steps, and within a step backward before forward (docs/protocol.md,
+// rule 24).
 #pragma once
 
 #include <atomic>

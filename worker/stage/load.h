@@ -12,7 +12,7 @@
 
 namespace swarm::stage {
 
-/// Makes a stage without a state: model::Stage::Create, or what stands for it in an experiment.
+/// Makes a stage without a state: model::Stage::Create, or its replacement in an experiment.
 using CreateStage =
     std::function<Result<std::unique_ptr<model::Stage>>(const model::StageOptions&)>;
 

@@ -1,6 +1,6 @@
-// The accumulators of workers that leave, on their way into an heir's (docs/protocol.md, rule 16):
-// cut into pieces by the donor, put together by the heir, kept until the roster says whose they
-// are. Not thread-safe; no thread, clock or socket.
+// The accumulators of workers that leave, on their way to an heir. The donor cuts them into pieces;
+// the heir puts the pieces together and keeps them until the roster says which worker adopts them
+// (docs/protocol.md, leaving). Not thread-safe; no thread, clock or socket.
 #pragma once
 
 #include <functional>

@@ -210,8 +210,8 @@ void ReplicaRunner::Do(const protocol::action::RunForward& a) {
         const double seconds = ToSeconds(Clock::now() - begin);
         parts_.control.Post([this, key = a.key, result, seconds] {
           if (!IsCurrent(key.generation)) return;
-          // Commits do not wait behind tasks, and one that was closed while it waited here is of no
-          // use to anybody.
+          // Commits do not wait behind tasks. A task whose step was closed while it waited is of
+          // no use any more.
           if (result->status().code() == StatusCode::kNotFound) {
             Carry(replica_->OnForwardGone(key));
             return;
@@ -349,7 +349,7 @@ void ReplicaRunner::OnGradients(const protocol::CommitRecord& record,
   if (!IsCurrent(record.generation) || gradient_fetches_.erase(record.step) == 0) return;
   if (!gradients.ok()) {
     Do(protocol::action::Rejoin{"the gradients of step " + std::to_string(record.step.value) +
-                                " cannot be had: " + gradients.status().message()});
+                                " cannot be fetched: " + gradients.status().message()});
     return;
   }
   for (std::size_t i = 0; i < gradients->size(); ++i) {

@@ -25,7 +25,7 @@ Status CheckName(const std::string& name) {
   if (name.empty() || name.find('\0') != std::string::npos ||
       bracketed.find("//") != std::string::npos || bracketed.find("/../") != std::string::npos ||
       bracketed.find("/./") != std::string::npos) {
-    return InvalidArgument("\"" + name + "\" is no name of a file within a folder");
+    return InvalidArgument("\"" + name + "\" is not a name of a file inside the folder");
   }
   return {};
 }

@@ -1,5 +1,5 @@
-// Where checkpoints, models and data lie: a folder of this machine or an S3-compatible bucket,
-// behind one interface. A name is relative to the opened uri and uses '/' on both.
+// Storage for checkpoints, models and data: one interface to a folder of this machine or to a
+// bucket with the S3 protocol. A name is relative to the opened uri and uses '/' on both.
 //
 // Promises of all implementations: a write is complete or invisible, whenever the process dies;
 // what Write returned ok for is durable; every call ends (network calls have a deadline). Calls may
@@ -32,7 +32,8 @@ class Storage {
   /// The whole content. Errors of all calls below: kNotFound, kPermissionDenied, kUnavailable (the
   /// network, after retries), kInvalidArgument (a name that leaves the folder); they name the uri.
   virtual Result<Bytes> Read(const std::string& name) = 0;
-  /// As Read, but a local file is mapped, not copied. Only for files that nobody changes in place.
+  /// As Read, but a local file is mapped, not copied. Only for files that are never changed in
+  /// place.
   virtual Result<Bytes> Map(const std::string& name) { return Read(name); }
   /// `size` bytes from `offset`. Errors also: kOutOfRange (the content ends before).
   virtual Result<Bytes> ReadRange(const std::string& name, std::uint64_t offset,

@@ -84,7 +84,7 @@ Result<Beginning> PrepareStorage(const TrainerOptions& options, Preparation* p) 
                        fenced.code() == StatusCode::kUnauthenticated ||
                        fenced.code() == StatusCode::kAborted;
   if (!fenced.ok() && (refused || (resume && MayPass(fenced)))) return fenced;
-  if (!fenced.ok()) LOG_WARN("there will be no checkpoints for now: {}", fenced.message());
+  if (!fenced.ok()) LOG_WARN("checkpoints cannot be written for now: {}", fenced.message());
   // A checkpoint that another trainer published before it met the fence counts.
   return FindBeginning(p->job, resume);
 }
@@ -100,7 +100,7 @@ void RestoreSteps(const TrainerOptions& options, const Beginning& beginning) {
   auto storage = storage::Storage::Open(spec.checkpoint.uri, spec.storage);
   const auto steps = storage.ok() ? ReadSteps(**storage) : storage.status();
   if (!steps.ok()) {
-    LOG_WARN("steps.jsonl begins here, as the steps before cannot be read: {}",
+    LOG_WARN("steps.jsonl lacks the steps before this start, because they cannot be read: {}",
              steps.status().message());
     return;
   }

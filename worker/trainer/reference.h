@@ -1,4 +1,4 @@
-// The job in one process without any network: what a swarm's losses are compared with. The same
+// The job in one process without a network, as the reference for a swarm's losses. The same
 // data order, stage code, clipping and schedule; no routes, no messages.
 #pragma once
 

@@ -70,7 +70,7 @@ void Trainer::RequestStop(Duration limit) {
     Carry(coordinator_->OnStopRequested(Clock::now()));
     control_.PostAt(Clock::now() + limit, [this] {
       if (coordinator_->finished()) return;
-      LOG_WARN("there is no time left for the last checkpoint");
+      LOG_WARN("stopping without the last checkpoint: the time limit is over");
       ending_.MarkOverdue();
       Carry(coordinator_->OnStopOverdue());
     });
@@ -274,7 +274,8 @@ void Trainer::Do(const protocol::order::BeginGeneration& o) {
       if (log_->fenced()) return OnLaterTrainer(log_->fence());
       if (!status.ok()) {
         log_->Event(EventKind::kRollbackDelayed, status.message());
-        LOG_WARN("the job cannot go back to its last checkpoint yet: {}", status.message());
+        LOG_WARN("the job cannot return to its last checkpoint yet, trying again: {}",
+                 status.message());
         control_.PostAt(now + kStorageRetry, [this, wanted] {
           if (!coordinator_->finished()) Do(protocol::order::BeginGeneration{wanted});
         });

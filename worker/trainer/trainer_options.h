@@ -19,10 +19,11 @@ struct TrainerOptions {
   std::vector<std::uint64_t> replicas;  ///< wanted, per stage
   std::string out_dir;                  ///< steps.jsonl, events.jsonl
   protocol::Term term{1};  ///< above 1: workers may hold the state of a trainer before this one
-  protocol::BalancePolicy balance = protocol::BalancePolicy::kNone;  ///< who moves between stages
-  bool resume = false;          ///< go on from the newest checkpoint, if there is one
-  bool keep_workers = false;    ///< when stopped early: they wait for the next trainer
-  bool trace_progress = false;  ///< write progress.jsonl: for measurements
+  protocol::BalancePolicy balance =
+      protocol::BalancePolicy::kNone;  ///< which workers move between stages
+  bool resume = false;                 ///< go on from the newest checkpoint, if there is one
+  bool keep_workers = false;           ///< when stopped early: they wait for the next trainer
+  bool trace_progress = false;         ///< write progress.jsonl: for measurements
   /// How long to ask for a bucket that does not answer before Start fails.
   Duration storage_patience = std::chrono::minutes(10);
   std::stop_token cancelled = {};  ///< ends that wait, with kCancelled

@@ -62,7 +62,7 @@ class GradientStore {
   };
   struct Waiting {
     MicrobatchGradients gradients;
-    std::vector<Part> parts;  ///< of the gradients, measured; empty until somebody asks
+    std::vector<Part> parts;  ///< of the gradients, measured; empty until they are needed
   };
   bool exact() const { return accumulation_ == api::Accumulation::kExact; }
   Accumulator& Open(Step step);

@@ -130,7 +130,7 @@ void FaultyEndpoint::FlushLane(const WorkerId& to, Lane lane, LaneQueue& queue) 
     }
     // Lost with its connection, of which the owner hears by OnPeerDown; or refused for what it is.
     if (status.code() == StatusCode::kInvalidArgument) {
-      LOG_WARN("a message to {} that was held back is lost: {}", to.value, status.message());
+      LOG_WARN("a message to {} was held back and is now lost: {}", to.value, status.message());
     }
     queue.bytes -= first.bytes;
     queue.held.pop_front();

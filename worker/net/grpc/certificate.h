@@ -1,5 +1,6 @@
 // The certificate files, checked before gRPC sees them. gRPC's own watcher ends the process when it
-// finds an empty file, as it does while somebody copies a new one into place, and takes any pair.
+// finds an empty file, which happens while a new file is copied into place; and it takes a
+// certificate and a key that do not belong together.
 #pragma once
 
 #include <memory>
@@ -17,8 +18,8 @@ Status CheckIdentity(const identity::KeyPair& pair, const std::string& certifica
                      const std::string& key_name, const std::string& uri);
 
 /// A file in memory, at a path that stays the same while its content is replaced in one step. Only
-/// this process can open it. It stays open when this is gone: gRPC may look at the path a little
-/// longer, and must not find whatever else got the same descriptor. A process makes few.
+/// this process can open it. The destructor leaves it open: gRPC may look at the path a
+/// little longer, and must not find another file that got the same descriptor. A process makes few.
 class MemoryFile {
  public:
   MemoryFile() = default;

@@ -21,7 +21,7 @@ void SetCommonArguments(const Set& set) {
   // What 500 Mb/s have under way at 200 ms of round trip. gRPC's own probing takes seconds to get
   // there.
   set(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 << 20);
-  // Nobody is sent away for its pings: both ends ping, and a lane may be silent for long.
+  // No peer is disconnected for its pings: both ends ping, and a lane may be silent for long.
   set(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   set(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);

@@ -7,7 +7,7 @@
 namespace swarm::net {
 namespace {
 
-/// Calls that have not said who they are; more are refused.
+/// Accepted calls without a hello; further ones are refused.
 constexpr std::size_t kStrangersMax = 1024;
 
 std::size_t IndexOf(Lane lane) { return static_cast<std::size_t>(lane); }
@@ -84,9 +84,8 @@ void ConnectionTable::DialLater(const WorkerId& id, Peer& peer) {
 
 void ConnectionTable::AddStranger(const std::shared_ptr<Stream>& stream) {
   if (closed_ || strangers_.size() >= kStrangersMax) {
-    return stream->Close(closed_
-                             ? Unavailable(self_.value + " is leaving")
-                             : ResourceExhausted("too many calls that do not say who they are"));
+    return stream->Close(closed_ ? Unavailable(self_.value + " is leaving")
+                                 : ResourceExhausted("too many calls have not sent a hello"));
   }
   strangers_.insert(stream);
   host_->After(options_.dial_deadline, [this, waiting = std::weak_ptr(stream)] {
@@ -141,7 +140,8 @@ void ConnectionTable::OfferCame(const std::shared_ptr<Stream>& stream, const Str
     offered->number = hello.connection;
     host_->After(options_.offer_deadline, [this, waiting = std::weak_ptr(offered)] {
       const auto late = waiting.lock();
-      if (late && !late->open) Close(late, DeadlineExceeded("another connection stood in its way"));
+      if (late && !late->open)
+        Close(late, DeadlineExceeded("another connection to the same peer stayed open"));
     });
   }
   strangers_.erase(stream);
@@ -169,12 +169,12 @@ void ConnectionTable::Decide(Peer& peer) {
   }
   if (peer.dialling && !peer.dialling->closing && self_ < offered->peer) {
     // Ours goes first, but the caller must not lose its patience where only it can reach the other.
-    return host_->After(options_.collision_deadline,
-                        [this, waiting = std::weak_ptr(peer.dialling)] {
-                          const auto late = waiting.lock();
-                          if (late && !late->open)
-                            Close(late, DeadlineExceeded("no answer; the other side calls"));
-                        });
+    return host_->After(
+        options_.collision_deadline, [this, waiting = std::weak_ptr(peer.dialling)] {
+          const auto late = waiting.lock();
+          if (late && !late->open)
+            Close(late, DeadlineExceeded("no answer, while a call of the other side waits"));
+        });
   }
   for (const Lane lane : {Lane::kControl, Lane::kData}) {
     offered->lane(lane).SendHello(host_->MakeHello(lane, offered->number));
@@ -232,7 +232,7 @@ void ConnectionTable::Ended(const ConnectionPtr& connection) {
   if (peer.dialling == connection) {
     peer.dialling = nullptr;
     if (++peer.failures == 2) {
-      LOG_WARN("cannot reach {}: {}; trying on", connection->peer.value,
+      LOG_WARN("cannot reach {}: {}; trying again", connection->peer.value,
                connection->why.ToString());
     }
   }

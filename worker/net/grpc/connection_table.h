@@ -4,10 +4,9 @@
 // Not thread-safe: everything runs on the endpoint's loop. Streams report from gRPC's threads; the
 // endpoint posts what they say here.
 //
-// When both sides dial, the connection that the smaller id dialled is kept: the smaller id holds
-// the other's call unanswered until its own dial has come to an end, the larger id answers and
-// gives up its own dial. As a call carries nothing before it is answered, nothing that was accepted
-// for sending is lost with the call that is given up.
+// When both sides dial, the connection that the smaller id dialled is kept. The smaller id does not
+// answer the other's call until its own dial has ended; the larger id answers and gives up its own
+// dial. A call carries no message before it is answered, so giving it up loses none.
 #pragma once
 
 #include <array>
@@ -51,8 +50,8 @@ class ConnectionHost {
   /// Begins a call to `peer`.
   virtual std::shared_ptr<Stream> Dial(const WorkerId& peer, const protocol::Address& address,
                                        const StreamHello& hello) = 0;
-  /// Whether the other end of `stream` is who `hello` says, belongs to the job and can be talked
-  /// to.
+  /// Whether the other end of `stream` has the id that `hello` says, belongs to the job, and
+  /// speaks a version that we speak.
   virtual Status CheckPeer(const Stream& stream, const StreamHello& hello) const = 0;
   /// Messages can be sent from now on, and are to be read: starts the reading of both streams.
   virtual void OnOpen(const std::shared_ptr<Connection>& connection) = 0;
@@ -80,7 +79,7 @@ class ConnectionTable {
 
   void Want(const WorkerId& peer, const std::vector<protocol::Address>& addresses);
   void Forget(const WorkerId& peer);
-  /// Someone has called and has not said who it is.
+  /// A call was accepted; its hello has not come yet.
   void AddStranger(const std::shared_ptr<Stream>& stream);
   void HelloCame(const std::shared_ptr<Stream>& stream, const StreamHello& hello);
   void StreamDone(const std::shared_ptr<Stream>& stream, const Status& why);

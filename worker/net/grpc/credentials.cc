@@ -15,8 +15,9 @@ namespace {
 
 constexpr unsigned kReloadSeconds = 1;
 
-/// Refuses, during the handshake, whoever is not of the job, or not the one who was called. The
-/// host that was dialled says nothing: gateways and pods' addresses are not in certificates.
+/// Refuses, during the handshake, a peer that does not belong to the job or is not the one that was
+/// called. The host that was dialled says nothing: gateways and pods' addresses are not in
+/// certificates.
 class IdentityVerifier final : public grpc::experimental::ExternalCertificateVerifier {
  public:
   /// `expected`: a whole URI, or the beginning of one, which then ends with '/'.

@@ -1,4 +1,4 @@
-// Who may talk: mutual TLS, and the identities in certificates.
+// Which programs may talk to each other: mutual TLS, and the identities in certificates.
 #pragma once
 
 #include <grpcpp/security/credentials.h>
@@ -13,7 +13,7 @@
 
 namespace swarm::net {
 
-/// How the URIs of all who belong to a job begin; ends with '/'.
+/// The prefix of the URIs of all programs of a job; ends with '/'.
 std::string JobUri(const std::string& job);
 
 /// What a certificate must say, in its only URI SAN, for a program to be `id`:
@@ -31,12 +31,12 @@ class Credentials {
   static Result<std::unique_ptr<Credentials>> Create(const GrpcOptions& options);
 
   virtual std::shared_ptr<grpc::ServerCredentials> ForListening() const = 0;
-  /// A connection made with these reaches `peer`, or nobody.
+  /// A connection made with these fails unless the other end is `peer`.
   virtual std::shared_ptr<grpc::ChannelCredentials> ForDialling(const WorkerId& peer) const = 0;
-  /// Takes over replaced files: for new connections, soon. To be called now and then, by one
-  /// thread.
+  /// Reads files that were replaced; new connections use them soon after. Call it now and then,
+  /// from one thread.
   virtual void Refresh() = 0;
-  /// Whether one whose verified certificate has these URIs may call itself `id`.
+  /// Whether a peer whose verified certificate has these URIs may call itself `id`.
   /// Errors: kPermissionDenied.
   virtual Status AuthorizeId(const std::vector<std::string>& uris, const WorkerId& id) const = 0;
 };

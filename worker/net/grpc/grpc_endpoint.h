@@ -13,17 +13,17 @@
 
 namespace swarm::net {
 
-/// PEM files. They are read again every second: connections that are made two seconds after a
-/// change use the new ones, others go on. A set that does not fit together (one is half written, or
-/// names another program) is not taken, and the old one stays in use.
+/// PEM files. They are read again every second. Connections that are made two seconds after a
+/// change use the new files; open connections stay. A set that does not fit together (a file is
+/// half written, or names another program) is not taken, and the old set stays in use.
 struct TlsFiles {
-  std::string ca;           ///< who may sign the peers' certificates
+  std::string ca;           ///< the authority that signs the peers' certificates
   std::string certificate;  ///< this program's, with its chain
   std::string key;          ///< this program's
 };
 
-/// The same in memory, and for good: for a program that talks to many jobs, each with an authority
-/// of its own.
+/// The same in memory, never read again: for a program that talks to many jobs, each of which has
+/// its own authority.
 struct TlsPem {
   std::string ca;
   std::string certificate;
@@ -32,10 +32,10 @@ struct TlsPem {
 
 struct GrpcOptions {
   WorkerId self;
-  /// host:port; port 0: any free one. Empty: nobody can dial this endpoint, it only dials.
+  /// host:port; port 0: any free one. Empty: the endpoint only dials, and accepts no calls.
   std::string listen = "0.0.0.0:0";
   std::string advertise;  ///< host:port that others dial; empty: `listen` with its real port
-  std::string scope = "cluster";  ///< who can use that: "cluster" or "global"
+  std::string scope = "cluster";  ///< where that address is valid: "cluster" or "global"
   std::string job;                ///< UID; peers of another job are refused
 
   std::optional<TlsFiles> tls;    ///< needed, or
@@ -56,7 +56,8 @@ struct GrpcOptions {
   /// The longest pause between two tries to reach a peer that does not answer.
   Duration redial_max = std::chrono::seconds(3);
 
-  /// Tells this process from earlier ones of the same id: must grow. 0: the wall clock, in ns.
+  /// Tells this process from earlier processes of the same id: it must grow. 0: the wall clock, in
+  /// nanoseconds.
   std::uint64_t incarnation = 0;
 };
 
@@ -67,8 +68,8 @@ class GrpcEndpoint final : public Endpoint {
   /// file), kUnavailable (the port is taken, or `listen` is not ours).
   static Result<std::unique_ptr<GrpcEndpoint>> Create(const GrpcOptions& options,
                                                       EndpointHandler* handler);
-  /// Waits up to ten seconds for a call of the handler that is under way; one that does not return
-  /// by then is a broken promise and ends the process.
+  /// Waits up to ten seconds for a call of the handler that is under way. A handler that does not
+  /// return by then breaks its contract, and the process ends.
   ~GrpcEndpoint() override;
 
   void Connect(const WorkerId& peer, const std::vector<protocol::Address>& addresses) override;

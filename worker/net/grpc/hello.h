@@ -1,4 +1,5 @@
-// The first message on a stream, both ways: who is there, and whether the two can talk.
+// The first message on a stream, in both directions: it names the sender, its job and the versions
+// it speaks.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ std::string EncodeHello(const StreamHello& hello);
 /// Errors: kDataLoss. Total.
 Result<StreamHello> DecodeHello(std::span<const std::byte> bytes);
 
-/// Whether one who speaks our versions and belongs to `job` can go on with `theirs`.
+/// Whether a program of `job` that speaks our versions can talk to the sender of `theirs`.
 /// Errors: kFailedPrecondition (no common version), kPermissionDenied (another job).
 Status CheckHello(const StreamHello& theirs, const std::string& job);
 

@@ -3,7 +3,7 @@
 
 namespace swarm::net {
 
-/// Makes these settings, once for the process, however often it is called; before gRPC is used:
+/// Makes these settings. Call it before gRPC is used; later calls do nothing:
 /// - gRPC's errors become our warnings, and all else it logs is debug;
 /// - TLS 1.3 is the only version that is spoken (it sets GRPC_SSL_CIPHER_SUITES in the
 /// environment);

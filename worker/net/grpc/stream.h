@@ -1,8 +1,8 @@
 // One lane of one connection: a bidirectional gRPC call, dialled or accepted.
 //
-// Threads: gRPC's threads call the reactions; whoever owns the endpoint calls Send, StartReading
-// and Close from any thread. Nothing here blocks. At most one read and one write are under way;
-// further messages wait in a queue that the window bounds.
+// Threads: gRPC's threads call the reactions; the endpoint and its owner call Send,
+// StartReading and Close from any thread. Nothing here blocks. At most one read and one write are
+// under way; further messages wait in a queue that the window bounds.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -26,7 +26,7 @@ namespace swarm::net {
 
 class Stream;
 
-/// Whom streams tell what happens to them. Calls for one stream come one at a time, from gRPC's
+/// Hears what happens to streams. Calls for one stream come one at a time, from gRPC's
 /// threads, in this order: OnStreamHello once, messages, OnStreamRefused at most once, OnStreamDone
 /// once; after OnStreamDone none.
 class StreamOwner {
@@ -36,8 +36,8 @@ class StreamOwner {
   virtual void OnStreamHello(const std::shared_ptr<Stream>& stream, StreamHello hello) = 0;
   /// What came was not a frame, or above a cap; the stream closes.
   virtual void OnStreamRefused(Stream& stream, const Status& why) = 0;
-  /// Takes over the call's own hold on the stream. It must not be let go of on a thread of gRPC:
-  /// with the last channel gRPC joins its threads.
+  /// Takes over the reference that the call holds on the stream. Do not drop it on a thread of
+  /// gRPC: with the last channel gRPC joins its threads.
   virtual void OnStreamDone(std::shared_ptr<Stream> stream, const Status& why) = 0;
 };
 
@@ -66,7 +66,7 @@ class Stream {
   /// Ends the call and drops what is queued; OnStreamDone follows with `why` (ok: with what the
   /// other end said). Where this end has accepted the call, the other end is told `why`.
   void Close(const Status& why);
-  /// Who the transport says is there: known with the hello.
+  /// The other end, as the transport knows it. Known once the hello has come.
   struct Remote {
     std::string address;            ///< for logs
     std::vector<std::string> uris;  ///< in its verified certificate; empty in plaintext
@@ -130,7 +130,7 @@ class Stream {
   bool closed_ = false;              // guarded
   Status why_;                       // guarded
 
-  grpc::ByteBuffer write_buffer_;  // of whoever has set writing_
+  grpc::ByteBuffer write_buffer_;  // owned by the thread that has set writing_
 
   // Of the reading reaction:
   grpc::ByteBuffer read_buffer_;

@@ -28,8 +28,8 @@ class TcpTuning {
   /// Begins with the connections that this process has with `peer`, an address as gRPC writes it:
   /// "ipv4:10.0.0.1:7000", "ipv6:%5Bfd00::1%5D:7000". Returns how many these are. None for what is
   /// no such address, nor for one of this machine alone, where nothing would be gained (with
-  /// `loopback` it is tuned, too). gRPC lends nobody its sockets, so they are looked for among all
-  /// that the process has.
+  /// `loopback` it is tuned, too). gRPC does not give out its sockets, so this looks for them among
+  /// all descriptors of the process.
   int Begin(const std::string& peer, bool loopback = false);
 
   /// To be called every ReceiveWindow::kLookPeriod. Forgets connections that are closed.

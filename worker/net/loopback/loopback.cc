@@ -81,7 +81,7 @@ class LoopbackNetwork::Node {
   std::thread thread_;  // last: starts when all else is there
 };
 
-/// Who is there, who wants whom, and who is connected.
+/// Which endpoints exist, which connections they want, and which are open.
 class LoopbackNetwork::Hub {
  public:
   bool Add(const std::shared_ptr<Node>& node) {

@@ -21,7 +21,7 @@ class NetworkUnderTest {
   virtual ~NetworkUnderTest() = default;
   virtual Result<std::unique_ptr<Endpoint>> Make(const WorkerId& self, EndpointHandler* handler,
                                                  const EndpointLimits& limits) = 0;
-  /// A well-formed address where nobody is.
+  /// A well-formed address without an endpoint.
   virtual std::string nowhere() const = 0;
 };
 

@@ -1,5 +1,5 @@
-// What a replica gives to those who join: the state that it has pinned for them, and reduced
-// gradients of steps that are decided, both in pieces (docs/protocol.md, joining).
+// What a replica gives to workers that join: the state that it has pinned for them, and reduced
+// gradients of decided steps, both in pieces (docs/protocol.md, joining).
 //
 // Not thread-safe; has no thread, clock or socket. Serving a piece costs a look-up, or a copy of
 // the piece where it lies in several tensors.
@@ -23,9 +23,9 @@ class Donor {
 
   explicit Donor(FindGradient find_gradient);
 
-  /// Gives `state` (checkpoint::CutState of a snapshot: to be made where time may be spent) to
-  /// those who ask for `version`. Two are kept, so that one can replace another while the other is
-  /// still being fetched; of more the one that was pinned first goes.
+  /// Gives `state` (checkpoint::CutState of a snapshot; make it off the control loop) to workers
+  /// that ask for `version`. Keeps two states, so that a new one can be pinned while workers still
+  /// fetch the old one; a third one drops the one that was pinned first.
   void Pin(protocol::Generation generation, protocol::Version version,
            std::shared_ptr<const checkpoint::PiecedBytes> state);
   void Unpin(protocol::Generation generation, protocol::Version version);

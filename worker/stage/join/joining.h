@@ -1,6 +1,6 @@
-// How a worker gets to the state of the replicas that it joins: the state of one version, as they
-// have pinned it, and then the reduced gradient of every step that was decided since, which it
-// applies as if it had taken part (docs/protocol.md, joining).
+// How a worker gets the state of the replicas that it joins. It fetches the state of one version,
+// which they have pinned, and then the reduced gradient of every step that was decided since. It
+// applies those as if it had taken part (docs/protocol.md, joining).
 //
 // Owned by one thread; no thread, clock or socket of its own. Each is driven by OnTick (at once,
 // which sends the first requests, and then a few times a second), OnFetched and OnDonorLost, and

@@ -29,7 +29,7 @@ struct ReducedSum {
   protocol::Attempt k;
   Bytes elements;  ///< of the group, in its flat order
   std::shared_ptr<const checkpoint::PiecedBytes>
-      pieces;  ///< of the elements, for those who fetch them
+      pieces;  ///< of the elements, for workers that fetch them
   std::vector<protocol::TensorNorm> norms;
 };
 

@@ -1,4 +1,4 @@
-// Storage in a folder of this machine (or one mounted there). The one place that speaks POSIX
+// Storage in a folder of this machine (or one mounted there). The only code that uses POSIX
 // files.
 #pragma once
 

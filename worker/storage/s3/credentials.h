@@ -1,4 +1,4 @@
-// Who we are, to S3: keys from the environment, or short-lived ones that are fetched and renewed.
+// Credentials for S3: keys from the environment, or short-lived ones that are fetched and renewed.
 #pragma once
 
 #include <chrono>

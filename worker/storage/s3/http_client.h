@@ -1,4 +1,4 @@
-// HTTP requests, one at a time or many from several threads. The room of libcurl.
+// HTTP requests, one at a time or many from several threads. The only user of libcurl.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// Signature Version 4 of AWS: proves who asks, and that nobody has changed the request. The room of
-// OpenSSL in this folder.
+// Signature Version 4 of AWS: proves the identity of the sender and the integrity of the request.
+// The only user of OpenSSL in this folder.
 #pragma once
 
 #include <chrono>

@@ -46,8 +46,9 @@ Result<std::map<protocol::Generation, protocol::Version>> ReadBegunGenerations(
   return begun;
 }
 
-/// The newest checkpoint that still is on the way of the job: one that was published late, by a
-/// generation after whose end another one had begun with less, is not. None if there is none.
+/// The newest checkpoint from which the job may go on; none if there is none. It passes over a
+/// checkpoint that a generation published late, after a later generation had begun at an earlier
+/// version.
 Result<std::optional<checkpoint::CheckpointId>> FindNewest(
     storage::Storage& storage, const std::map<protocol::Generation, protocol::Version>& begun) {
   ASSIGN_OR_RETURN(const auto ids, checkpoint::ListCheckpoints(storage));

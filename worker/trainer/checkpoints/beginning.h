@@ -34,9 +34,9 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume);
 /// stages.
 Status ResolveBoundary(api::SwarmJob* job, std::uint64_t stages, const Beginning& beginning);
 
-/// Durably begins a generation of the job, `wanted` or, if others were begun already, the first
-/// free one after it, with the newest checkpoint (or the initial weights). Of several trainers that
-/// ask for the same one, one gets it. `folder` keeps the record of that for a job without
+/// Durably begins a generation of the job with the newest checkpoint (or the initial weights):
+/// `wanted`, or the first generation after it that was not begun yet. Of several trainers that ask
+/// for the same one, one gets it. `folder` keeps the record of that for a job without
 /// checkpoints. Errors: those of Storage; as FindBeginning.
 Result<Beginning> BeginGeneration(const api::SwarmJob& job, const std::string& folder,
                                   protocol::Generation wanted, protocol::Term term);

@@ -30,7 +30,7 @@ std::optional<std::uint64_t> NumberOf(std::string_view name) {
   return number;
 }
 
-/// 0: nobody was here.
+/// 0: there is no entry.
 Result<std::uint64_t> FindLast(storage::Storage& storage) {
   ASSIGN_OR_RETURN(const auto names, storage.List(std::string(kPrefix)));
   std::uint64_t last = 0;
@@ -80,7 +80,8 @@ Result<std::unique_ptr<Fence>> Fence::Make(std::unique_ptr<storage::Storage> sto
     if (last > 0) (void)storage->Remove(NameOf(last));
     return std::unique_ptr<Fence>(new Fence(std::move(storage), last + 1));
   }
-  return Unavailable("others are always faster in " + storage->Describe("trainers"));
+  return Unavailable("other trainers took every number that this one tried in " +
+                     storage->Describe("trainers"));
 }
 
 Status Fence::Check() {

@@ -1,4 +1,4 @@
-// Making a checkpoint visible: the last thing that is done about it.
+// Makes a checkpoint visible, after its files are written.
 #pragma once
 
 #include "api/swarmjob.h"
@@ -7,10 +7,10 @@
 
 namespace swarm::trainer {
 
-/// Publishes `manifest`, of which what follows from the job (name, seed, configuration, whether it
-/// has the version before) is filled in here, and removes the checkpoints that the job does not
-/// keep; that those stay is no error. Nor is a manifest of that name: whoever made it said the
-/// same. Errors: those of Storage.
+/// Publishes `manifest`, after filling in what follows from the job (name, seed, configuration,
+/// whether it has the version before). Then removes the checkpoints that the job does not keep; a
+/// failure to remove them is no error. A manifest that exists already is no error either: any
+/// trainer would have written the same. Errors: those of Storage.
 Status PublishCheckpoint(storage::Storage& storage, const api::SwarmJob& job,
                          checkpoint::Manifest manifest);
 

@@ -1,9 +1,10 @@
 // The files a run leaves below its --out folder: steps.jsonl, one object a committed step, and
 // events.jsonl, the same for a swarm and for the single-process reference; of a swarm also
-// ledger.jsonl, who contributed what to each committed step, and, for measurements, progress.jsonl.
+// ledger.jsonl, which worker contributed what to each committed step, and, for measurements,
+// progress.jsonl.
 //
-// A disk that is full costs lines of a log, never the training: writing goes on when there is room.
-// A trainer that another has taken the place of writes nothing more (FenceCheck).
+// A full disk costs lines of a log, never the training: writing goes on when there is room again.
+// A trainer that another one has replaced writes nothing more (FenceCheck).
 // Not thread-safe.
 #pragma once
 
@@ -52,13 +53,12 @@ class RunLog {
   static Result<std::unique_ptr<RunLog>> Open(const std::string& folder, std::uint64_t first_step,
                                               FenceCheck fence = nullptr);
 
-  /// Cuts steps.jsonl and ledger.jsonl to the steps before `first_step`. Errors: as Open; the log
-  /// then goes on where it was.
-  /// kAborted: the log is another's.
+  /// Cuts steps.jsonl and ledger.jsonl to the steps before `first_step`. Errors: as Open, and the
+  /// log then goes on where it was; kAborted (another trainer writes now).
   Status CutTo(std::uint64_t first_step);
-  /// Asks the fence; false: another trainer writes now, and this one has stopped to.
+  /// Asks the fence. False: another trainer writes now, and this log has stopped.
   bool MayWrite();
-  /// What it said last.
+  /// What the fence said last.
   bool fenced() const { return fence_said_.code() == StatusCode::kAborted; }
   const Status& fence() const { return fence_said_; }
   /// A step that has its line already (of the trainer before) gets no second one: false.

@@ -1,11 +1,9 @@
 // The lines of steps.jsonl beside the checkpoints, where they outlive the trainer's machine: a user
 // has the whole loss curve there, and so has the next trainer.
 //
-//   steps/g000001-t000002-00000150.jsonl    of generation 1, by the trainer of term 2, from step
-//   150
-//
-// Lines of a higher generation take the place of those from their first step on; in one generation
-// all trainers say the same of a step.
+// The file steps/g000001-t000002-00000150.jsonl has lines of generation 1 from step 150 on, written
+// by the trainer of term 2. Lines of a higher generation replace all lines from their first step
+// on. Within a generation all trainers write the same line for a step.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +25,7 @@ struct StepPiece {
 };
 
 /// Gathers lines and says what is to be written. A piece is written over until it is long enough;
-/// each trainer writes pieces of its own only, so a late one harms nobody. Pure, not thread-safe.
+/// each trainer writes pieces of its own only, so a late one does no harm. Pure, not thread-safe.
 class StepArchive {
  public:
   explicit StepArchive(protocol::Term term) : term_(term) {}

@@ -28,7 +28,9 @@ void StepWriter::Write() {
     });
     control_.Post([this, status, left = std::move(pieces)]() mutable {
       --writing_;
-      if (!status.ok()) LOG_WARN("steps are not kept yet: {}", status.message());
+      if (!status.ok())
+        LOG_WARN("the steps cannot be written beside the checkpoints yet, trying again: {}",
+                 status.message());
       archive_.Retry(std::move(left));
     });
   });

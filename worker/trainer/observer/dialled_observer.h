@@ -1,5 +1,5 @@
-// An observer on a real network that only dials: for those who know a trainer's address, and hold
-// the job's identity in memory.
+// An observer on a real network that only dials: for programs that know a trainer's address and
+// hold the job's identity in memory.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ struct DialledObserverOptions {
   std::shared_ptr<Loop> loop;                     ///< that many share; null: two threads of its own
 };
 
-/// Errors: kInvalidArgument (a certificate that is none, or names somebody else).
+/// Errors: kInvalidArgument (a certificate that cannot be read, or names another id).
 Result<std::unique_ptr<Observer>> DialObserver(const DialledObserverOptions& options);
 
 }  // namespace swarm::trainer

@@ -1,5 +1,5 @@
-// The other side of a trainer for those who are no workers: swarmctl's view, which asks how the job
-// is, and the operator, which also says who shall leave and who shall move.
+// Talks to a trainer without being a worker. swarmctl's view asks for the job's status; the
+// operator also orders workers to leave or to move.
 #pragma once
 
 #include <memory>
@@ -29,15 +29,15 @@ class Observer final : public net::EndpointHandler {
   /// The newest answer that was not taken yet.
   std::optional<protocol::JobStatus> Take();
 
-  /// Sends an order; TakeReply has what became of it. What was sent when a connection broke, or a
-  /// trainer was replaced, is not sent again: orders say what shall be, so repeat them. Errors:
-  /// kUnavailable (there is no connection now), those of Endpoint::Send.
+  /// Sends an order; TakeReply has what became of it. It is not sent again when a connection breaks
+  /// or the trainer is replaced. Orders state what shall be, so repeat them. Errors: kUnavailable
+  /// (there is no connection now), those of Endpoint::Send.
   Status Send(protocol::Direct direct);
   /// The oldest answer to Send that was not taken yet; at most 64 are kept, the newest.
   std::optional<protocol::DirectReply> TakeReply();
 
   bool connected() const;
-  /// When the trainer last said anything.
+  /// When the last message of the trainer came.
   std::optional<Timepoint> heard() const;
 
   void OnMessage(const net::WorkerId& from, net::Lane lane, net::Envelope envelope) override;

@@ -1,4 +1,4 @@
-// For tests: someone who speaks gRPC to an endpoint without being one.
+// For tests: a gRPC client that calls an endpoint and sends any bytes.
 #pragma once
 
 #include <grpcpp/channel.h>
