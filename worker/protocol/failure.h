@@ -6,8 +6,8 @@
 
 namespace swarm::protocol {
 
-/// The class of an error of loading, computing or storing, by its code. Each code that the storage and
-/// the model use has one meaning there (storage::Storage, model::Stage).
+/// The class of an error of loading, computing or storing, by its code. Each code that the storage
+/// and the model use has one meaning there (storage::Storage, model::Stage).
 inline FailureClass FailureClassOf(const Status& status) {
   switch (status.code()) {
     case StatusCode::kPermissionDenied:

@@ -86,11 +86,11 @@ void Fetcher::NoticeFailure() {
       return !donor.gone.empty() || AsksOf(piece, donor) >= options_.asks_max;
     });
   };
-  const bool nobody = std::ranges::none_of(donors_, &std::string::empty, &Donor::gone);
+  const bool none_left = std::ranges::none_of(donors_, &std::string::empty, &Donor::gone);
   const auto piece = std::ranges::find_if(again_, exhausted);
-  if (!failure_.empty() || (!nobody && piece == again_.end())) return;
-  failure_ = nobody ? "no donor is left"
-                    : "piece " + std::to_string(*piece) + " did not come from any donor";
+  if (!failure_.empty() || (!none_left && piece == again_.end())) return;
+  failure_ = none_left ? "no donor is left"
+                       : "piece " + std::to_string(*piece) + " did not come from any donor";
   for (const Donor& donor : donors_) {
     failure_ += "; " + donor.id.value + ": " + (donor.gone.empty() ? "there" : donor.gone);
   }

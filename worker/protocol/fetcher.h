@@ -1,6 +1,6 @@
-// Which piece of something is asked of whom, when several workers have the same: all of them at
-// once, each with a bounded number of pieces that it owes. What a donor does not send (it is gone,
-// silent, refuses, or sends bytes that are not the piece) is asked of another.
+// Decides which piece to ask of which donor, when several workers hold the same content. It asks
+// all donors at once, and bounds the number of pieces that each of them owes. If a donor does not
+// send a piece (it is gone, silent, refuses, or sends other bytes), the piece is asked of another.
 //
 // Pure: no clock, no bytes. The shell sends what Next says and reports what came. Not thread-safe.
 #pragma once
@@ -19,13 +19,12 @@ namespace swarm::protocol {
 struct FetcherOptions {
   std::vector<WorkerId> donors;  ///< in the order in which they are asked first
   std::uint64_t owed_max = 4;    ///< pieces that one donor owes at a time
-  /// A donor that owes pieces and has sent none for so long is silent: they are asked of others,
-  /// and it is asked for more only when all are silent, or it has spoken again.
+  /// A donor that owes pieces and has sent none for so long is silent. Others are asked for them,
+  /// and it is asked for more only when all donors are silent, or it has spoken again.
   Duration patience = std::chrono::seconds(5);
   std::uint64_t silent_max = 3;   ///< times in a row; then the donor is dropped
   std::uint64_t corrupt_max = 2;  ///< corrupt pieces; then the donor is dropped
-  /// Times that one piece is asked of one donor. So a piece is asked at most asks_max times the
-  /// number of donors.
+  /// How often one piece is asked of one donor, at most.
   std::uint64_t asks_max = 3;
 };
 
@@ -33,7 +32,7 @@ class Fetcher {
  public:
   explicit Fetcher(FetcherOptions options);
 
-  /// Pieces 0 to count - 1 are wanted. May grow, as what was fetched first tells of more.
+  /// Pieces 0 to count - 1 are wanted. The count may grow: the first pieces can tell of more.
   void Want(std::uint64_t count);
 
   struct Ask {
@@ -41,20 +40,21 @@ class Fetcher {
     std::uint64_t piece = 0;
     bool operator==(const Ask&) const = default;
   };
-  /// What has to be asked now; counts as asked. To be called after every event, and a few times
-  /// within `patience` when there is none.
+  /// What has to be asked now; counts as asked. Call it after every event, and a few times within
+  /// `patience` when there is none.
   std::vector<Ask> Next(Timepoint now);
 
   /// Whether `piece` is wanted and not here: only then is it worth a look.
   bool Wants(std::uint64_t piece) const { return piece < held_.size() && !held_[piece]; }
-  /// `donor` has sent `piece`, intact or not. What is intact counts, whoever was asked for it.
+  /// `donor` has sent `piece`, intact or not. An intact piece counts, even if another was asked for
+  /// it.
   void OnPiece(const WorkerId& donor, std::uint64_t piece, bool intact, Timepoint now);
-  /// `donor` has not what is wanted, or is not there any more: it is not asked again.
+  /// `donor` does not hold what is wanted, or is gone: it is not asked again.
   void OnGone(const WorkerId& donor, const std::string& why);
 
   /// All that is wanted is here.
   bool done() const { return held_count_ == held_.size(); }
-  /// Why it will never be; empty as long as it may. Final: what comes later does not count.
+  /// Why the rest will never come; empty as long as it may. Final: later pieces do not count.
   const std::string& failure() const { return failure_; }
 
  private:
@@ -72,7 +72,7 @@ class Fetcher {
   void NoticeSilence(Timepoint now);
   void NoticeFailure();
   std::uint64_t AsksOf(std::uint64_t piece, const Donor& donor) const;
-  /// Whether nobody is to be asked for `piece` rather than `donor`.
+  /// No other donor is to be asked for `piece` rather than `donor`.
   bool IsBest(const Donor& donor, std::uint64_t piece) const;
   bool AskOne(Donor& donor, Timepoint now, std::vector<Ask>& asks);
 
@@ -81,8 +81,8 @@ class Fetcher {
   std::vector<bool> held_;
   std::uint64_t held_count_ = 0;
   std::uint64_t fresh_ = 0;        ///< pieces from here on were never asked
-  std::set<std::uint64_t> again_;  ///< were asked, and nobody owes them
-  /// How often each piece that is not here was asked of whom.
+  std::set<std::uint64_t> again_;  ///< were asked, and no donor owes them
+  /// How often each piece that is not here was asked of each donor.
   std::map<std::uint64_t, std::map<WorkerId, std::uint64_t>> asks_;
   std::string failure_;
 };

@@ -1,7 +1,7 @@
-// Who has to fold what, and who has: the account of one step's contributions, one cell for each
-// (microbatch, stage). The trainer's ledger is built from hints (progress reports); the workers'
-// fold sets are the truth, and Reconcile lets them have the last word (docs/protocol.md, rules 7 to
-// 9). Pure.
+// Which worker has to fold what, and which has: the account of one step's contributions, with a
+// cell for each (microbatch, stage). The trainer's ledger is built from hints (progress reports);
+// the workers' fold sets are the truth, and Reconcile lets them have the last word
+// (docs/protocol.md, rules 7 to 9). Pure.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ class Ledger {
  public:
   struct Cell {
     enum class State : std::uint8_t {
-      kMissing,  ///< nobody is to fold it: it must be issued
+      kMissing,  ///< it must be issued
       kOpen,     ///< `worker` is to fold it, as `attempt`
       kFolded,   ///< `worker` has
     };

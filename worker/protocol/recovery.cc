@@ -17,7 +17,7 @@ Forward FrameOf(const RowName& name, const Ledger::Row& row, std::uint64_t stage
   return frame;
 }
 
-/// Who has the input of stage frame.key.stage: the owner of the stage below.
+/// The owner of the stage below has the input of stage frame.key.stage.
 void AskHolder(const RowName& name, const Ledger::Row& row, PassOrders& orders) {
   const std::uint64_t stage = orders.frame.key.stage.value;
   if (stage == 0) return;
@@ -54,11 +54,11 @@ PassOrders PlanPass(const RowName& name, const Ledger::Row& row, const StageRun&
   orders.frame = FrameOf(name, row, run.begin);
   Forward& frame = orders.frame;
   frame.first = StageIndex(run.begin);
-  // Above the run: who has the input already need not get it again. Who might not is sent it, and
-  // refuses it if it has.
+  // Above the run: a worker that has its input already need not get it again. One that may lack it
+  // is sent it, and refuses it if it does not.
   const bool above_has_it = run.end < row.size() && row[run.end].forwarded;
   frame.end = StageIndex(above_has_it ? run.end : row.size());
-  // Below it: who has not folded waits for its gradient, or might.
+  // Below it: a worker that has not folded may wait for its gradient.
   if (run.begin > 0 && row[run.begin - 1].state == State::kOpen) {
     frame.upstream = frame.hops[run.begin - 1];
   }

@@ -1,5 +1,5 @@
-// What must be sent and computed to get contributions that are missing: resends of what is
-// retained, recomputation where it is not, and nothing that is there already (docs/protocol.md,
+// Plans what workers must send and compute to replace missing contributions: they resend what they
+// retain, recompute what they do not, and do nothing that is done already (docs/protocol.md,
 // rules 9 and 10). Pure.
 //
 // A microbatch's row has missing cells where their owners were lost. Each maximal run [begin, end)
@@ -28,10 +28,10 @@ std::vector<StageRun> FindMissingRuns(const Ledger::Row& row);
 
 /// What sets a pass going.
 struct PassOrders {
-  Forward frame;                   ///< of the first stage that executes; without tokens
-  std::optional<WorkerId> holder;  ///< who has its input and gets `resend`; none: the trainer sends
-  Resend resend;                   ///< if there is a holder
-  std::optional<WorkerId> returner;  ///< who has, or will have, the gradient for the last stage
+  Forward frame;                     ///< of the first stage that executes; without tokens
+  std::optional<WorkerId> holder;    ///< has its input and gets `resend`; none: the trainer sends
+  Resend resend;                     ///< if there is a holder
+  std::optional<WorkerId> returner;  ///< has, or will have, the gradient for the last stage
   Redirect redirect;                 ///< if there is a returner
 };
 

@@ -1,4 +1,4 @@
-// Control messages of a job without faults: who takes part, what is summed and committed,
+// Control messages of a job without faults: which workers take part, what is summed and committed,
 // checkpoints, ends. proto/swarmjob/v1/control.proto has the same on the wire.
 #pragma once
 
@@ -15,11 +15,11 @@ namespace swarm::protocol {
 /// The version of the protocol that this program speaks; hello refuses another.
 inline constexpr std::uint32_t kProtocolVersion = 2;
 
-// ---- who takes part ----
+// ---- membership ----
 
 /// One way to reach a worker.
 struct Address {
-  std::string scope;            ///< who can use it: "cluster" or "global"
+  std::string scope;            ///< where it can be used: "cluster" or "global"
   std::string dial;             ///< host:port
   std::string tls_server_name;  ///< for SNI gateways; may be empty
   bool operator==(const Address&) const = default;
@@ -46,11 +46,11 @@ struct Hello {
   std::uint64_t threads = 0;  ///< compute threads, for the layout
   Term term;                  ///< the highest that this incarnation has promised; 0: none
   bool serving = false;  ///< holds state of a stage: a trainer that does not know it must take over
-  std::string numeric_class;  ///< what makes its results what they are; compared in exact jobs
+  std::string numeric_class;  ///< what the bits of its results depend on; compared in exact jobs
   std::string region;         ///< for accounts of what crosses regions
 };
 
-/// trainer → worker: accepted; what the job is and what this worker has to do in it.
+/// trainer → worker: the worker is accepted. Says what the job is, and what the worker does in it.
 struct Welcome {
   Term term;
   Generation generation;
@@ -63,7 +63,7 @@ struct Welcome {
   /// checkpoint_uri means nothing (rule 17).
   std::vector<Member> donors = {};
   Digest state = {};  ///< of the pinned state
-  /// Attempts below were not for this incarnation, but for one before it of the same id.
+  /// Attempts below this one were for an earlier incarnation of the same id.
   Attempt floor = {};
 };
 
@@ -75,7 +75,7 @@ struct Ready {
   Digest state;  ///< of parameters and optimizer; equal on all replicas of the stage
 };
 
-/// The accumulated gradients of a worker that left in order, from now on its heir's (rule 16).
+/// The heir now owns the accumulated gradients of a worker that left in order (rule 16).
 struct Adoption {
   WorkerId donor;
   WorkerId heir;
@@ -83,8 +83,8 @@ struct Adoption {
   bool operator==(const Adoption&) const = default;
 };
 
-/// trainer → workers: the roster of an epoch. Who was in an earlier one and is not in this is
-/// evicted: what it still sends is refused (rule 15).
+/// trainer → workers: the roster of an epoch. A worker that was in an earlier roster and is not in
+/// this one is evicted: what it still sends is refused (rule 15).
 struct Roster {
   Term term;
   Generation generation;
@@ -153,7 +153,7 @@ struct Reduce {
   std::uint64_t level = 0;                ///< of the step's scale (exact accumulation)
 };
 
-/// worker → trainer: my fold set is another one; nothing was frozen.
+/// worker → trainer: the fold set of this worker is another one; it froze nothing.
 struct ReduceRefused {
   Generation generation;
   Step step;
@@ -188,7 +188,8 @@ struct GroupResult {
   bool operator==(const GroupResult&) const = default;
 };
 
-/// The decision about a step (rule 12). Idempotent: whoever holds these results may apply it.
+/// The decision about a step (rule 12). Idempotent: any worker that holds these results may apply
+/// it.
 struct CommitRecord {
   Generation generation;
   Step step;

@@ -15,8 +15,8 @@ namespace swarm::protocol {
 
 // ---- execution ----
 
-/// One step of a microbatch's way: who executes a stage, as which attempt, and whether the backward
-/// there folds its gradients (recomputing is not contributing: rule 5).
+/// One step of a microbatch's way: which worker executes a stage, as which attempt, and whether the
+/// backward there folds its gradients (recomputing is not contributing: rule 5).
 struct Hop {
   WorkerId worker;
   Attempt attempt;
@@ -44,7 +44,7 @@ struct Forward {
   std::vector<Hop> hops;  ///< one a stage; hop of key.stage names this task
   StageIndex end;    ///< exclusive: the output is not sent on to this stage and those behind it
   StageIndex first;  ///< the lowest stage of this pass that does a backward
-  Hop upstream;      ///< who gets the input gradient of stage `first`; empty worker: nobody
+  Hop upstream;      ///< gets the input gradient of stage `first`; empty worker: it is not sent
   Bytes tokens;      ///< sequences * tokens_per_sequence ids, little-endian int32
   std::uint32_t sequences = 0;            ///< B of the microbatch
   std::uint32_t tokens_per_sequence = 0;  ///< L + 1: inputs and, shifted by one, labels
@@ -84,7 +84,7 @@ struct Contribution {
 };
 
 /// leaving worker → heir: a piece of the sums of one group. Payload: accumulator elements, little
-/// endian. Counts from the epoch whose roster says so, not before.
+/// endian. It counts once a roster says so, not before.
 struct Parcel {
   Generation generation;
   Step step;

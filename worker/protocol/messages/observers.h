@@ -24,7 +24,7 @@ enum class WorkerState : std::uint8_t {
   kMoving = 4,   ///< the same, and comes back as a replica of another stage
 };
 
-/// A stage and who serves it, or will.
+/// A stage, and the workers that serve it or will.
 struct StageStatus {
   StageIndex stage;
   struct Worker {
@@ -94,7 +94,7 @@ struct CheckpointStatus {
 struct BalanceStatus {
   double state_load_seconds = 0;
   double changes_per_worker_second = 0;
-  std::vector<StageMove> moving;  ///< who leaves for another stage, or is on its way
+  std::vector<StageMove> moving;  ///< workers that leave for another stage, or are on their way
   bool by_operator = false;       ///< the trainer leaves it to one that it has heard lately
 };
 
@@ -133,18 +133,18 @@ struct JobStatus {
   std::uint64_t leader_term = 0;  ///< highest of Direct; 0: none
 };
 
-/// Whether this is an operator, who may direct; its certificate says so (net::IdentityUri).
+/// Whether this is an operator, which may direct; its certificate says so (net::IdentityUri).
 inline bool IsOperator(const WorkerId& id) {
   return id.value == "operator" || id.value.starts_with("operator/");
 }
 
-/// Whether this is an operator or an observer, to whom a worker has nothing to say.
+/// Whether this is an operator or an observer: workers do not talk to them.
 inline bool IsOnlooker(const WorkerId& id) {
   return IsOperator(id) || id.value == "observer" || id.value.starts_with("observer/");
 }
 
-/// operator → trainer: who shall leave, and who shall serve another stage. Fenced by the term of
-/// the operator's lease: of two that believe to lead, the later one counts.
+/// operator → trainer: which workers shall leave, and which shall serve another stage. Fenced by
+/// the term of the operator's lease: of two that believe to lead, the later one counts.
 struct Direct {
   std::uint64_t leader_term = 0;  ///< of the operator's lease (its transitions), above 0
   std::uint64_t number = 0;       ///< of this message, for the reply

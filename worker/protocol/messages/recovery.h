@@ -107,7 +107,7 @@ struct ParcelHeld {
   std::vector<Contribution> contributions;
 };
 
-/// trainer → replica: keep a copy of your state of `version` for those who join.
+/// trainer → replica: keep a copy of your state of `version` for joiners.
 struct PinState {
   Term term;
   Generation generation;
@@ -122,7 +122,7 @@ struct StatePinned {
   std::string error;  ///< empty: pinned
 };
 
-/// trainer → replica: nobody needs it any more.
+/// trainer → replica: joiners do not need it any more.
 struct UnpinState {
   Term term;
   Generation generation;

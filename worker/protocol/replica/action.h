@@ -61,7 +61,7 @@ struct StartReduce {
 struct StopReduces {
   Step step;
 };
-/// Get the reduced gradients of the record from those who hold them: this worker took no part.
+/// Get the reduced gradients of the record from replicas that hold them: this worker took no part.
 /// Several may be under way. Report with OnGradientsFetched.
 struct FetchGradients {
   CommitRecord record;
@@ -74,7 +74,7 @@ struct ApplyCommit {
 struct ReleaseStep {
   Step step;
 };
-/// Nobody will ask for the reduced gradients of steps below this one any more.
+/// Reduced gradients of steps below this one will not be asked for any more.
 struct ReleaseSums {
   Step below;
 };
@@ -124,7 +124,7 @@ struct Refuse {
   std::string_view reason;
   TaskKey key;
 };
-/// This worker's state is of no use any more: leave, and come back empty.
+/// The state of this worker is of no more use: leave, and come back empty.
 struct Rejoin {
   std::string reason;
 };

@@ -1,4 +1,4 @@
-// Who a replica is, whom it obeys, and at which version it is: what all its parts read.
+// Identity, promised term, roster and version of a replica: what all its parts read.
 #pragma once
 
 #include <set>

@@ -38,7 +38,7 @@ class Tasks {
   void Close(Step step, Actions& actions);
   /// Forgets what was put out for these steps.
   void Forget(Step step);
-  /// The task is over, and what it put out is not here: who asks for it is told so.
+  /// The task is over, and what it put out is not here: requests for it are answered so.
   void NoteGone(const TaskKey& key) { known_.insert(key); }
 
   /// Tasks whose forward or backward has been ordered and is not done.
