@@ -14,6 +14,8 @@
 
 namespace swarm::simulation {
 
+/// More than 25 methods and 15 fields: a whole worker process, with a method for each action and
+/// message.
 class WorkerProcess : public Process {
  public:
   WorkerProcess(Simulation* simulation, WorkerId id, protocol::Incarnation incarnation,

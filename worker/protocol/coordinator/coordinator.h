@@ -22,7 +22,8 @@
 
 namespace swarm::protocol {
 
-/// More than 15 fields: they are the parts, each named once.
+/// More than 15 fields and 25 methods: the parts, each named once, and a method for each kind of
+/// event.
 class Coordinator {
  public:
   Coordinator(CoordinatorOptions options, Timepoint now);

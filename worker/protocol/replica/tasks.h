@@ -14,6 +14,7 @@
 
 namespace swarm::protocol {
 
+/// More than 25 methods: the events of a task, and the steps of its way.
 class Tasks {
  public:
   Tasks(Standing* standing, Folds* folds)
