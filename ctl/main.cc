@@ -8,6 +8,7 @@
 
 #include "base/exit.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "ctl/chaos/chaos.h"
 #include "ctl/cluster/cluster_commands.h"
 #include "ctl/exit_codes.h"
@@ -268,6 +269,7 @@ std::filesystem::path BesideThisProgram(const char* name) {
 int Main(int argc, char** argv) {
   CLI::App app("Train a large model on machines that come and go");
   app.name("swarmctl");
+  app.set_version_flag("--version", Version());
   app.require_subcommand(1);
   app.footer(std::string(kExitCodeTable));
   ValidateOptions validate;

@@ -1,7 +1,7 @@
 #include "ctl/manifest_file.h"
 
 #include "api/parse.h"
-#include "ctl/files.h"
+#include "base/files.h"
 
 namespace swarm::ctl {
 

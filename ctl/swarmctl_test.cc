@@ -33,10 +33,12 @@ spec:
 // with a file and leaves when the trainer says that all is over, with another. Every wait ends by
 // itself.
 constexpr const char* kFakeHead = R"(#!/bin/sh
+term=1
 while [ $# -gt 0 ]; do case "$1" in
-  --role=*) role=${1#--role=};; --out) out=$2; shift;; --address-file) address=$2; shift;;
-  --id) id=$2; shift;; --term) term=$2; shift;; --tls-key) key=$2; shift;; --trainer) trainer=$2; shift;;
+  --role=*) role=${1#*=};; --out=*) out=${1#*=};; --address-file=*) address=${1#*=};;
+  --id=*) id=${1#*=};; --term=*) term=${1#*=};; --tls-key=*) key=${1#*=};;
 esac; shift; done
+[ -z "$key" ] || stat -c %a "$key" > "$(dirname "$0")/key.${id:-trainer}"
 await() { n=0; while [ ! -e "$1" ] && [ $n -lt 1500 ]; do sleep 0.02; n=$((n+1)); done; [ -e "$1" ]; }
 step() { echo "{\"step\":$1,\"loss\":$2,\"tokens_per_second\":10}" >> "$out/steps.jsonl"; }
 listen() { echo 127.0.0.1:4711 > "$address.new"; mv "$address.new" "$address"; }
@@ -47,7 +49,12 @@ stage() { touch "$SHARED/hello.$id"; await "$SHARED/over"; exit 0; }
 
 class SwarmctlTest : public SwarmctlUnderTest {
  protected:
-  SwarmctlTest() { EXPECT_TRUE(WriteFile(folder_.path() / "job.yaml", kManifest).ok()); }
+  SwarmctlTest() {
+    std::string manifest = kManifest;
+    manifest.replace(manifest.find("corpus.txt"), 10, Path("corpus.txt"));
+    folder_.Put("job.yaml", manifest);
+    folder_.Put("corpus.txt", "A corpus of some words");
+  }
 
   // `trainer` is the script of the trainer; `stage` replaces that of a worker.
   void Fake(const std::string& trainer, const std::string& stage = kFakeStage) {
@@ -74,9 +81,11 @@ TEST_F(SwarmctlTest, RunsAJobToItsEnd) {
   EXPECT_THAT(Output(), HasSubstr("Succeeded after "));
   EXPECT_THAT(Output(), HasSubstr("Sample with: swarmctl generate"));
   EXPECT_THAT(Content("out/job.json"), HasSubstr("\"microbatchSize\": 1"));
-  for (const char* name : {"trainer", "observer", "worker-2"}) {
-    EXPECT_TRUE(std::filesystem::exists(Path("out/tls/" + std::string(name) + ".key"))) << name;
+  EXPECT_THAT(Output(), HasSubstr("--prompt \"A corpus of\""));
+  for (const char* name : {"trainer", "worker-0", "worker-2"}) {
+    EXPECT_EQ(Content("key." + std::string(name)), "600\n") << name;
   }
+  EXPECT_FALSE(std::filesystem::exists(Path("out/tls"))) << "keys do not outlive the run";
 }
 
 TEST_F(SwarmctlTest, SpeaksJsonToPrograms) {
@@ -145,6 +154,7 @@ TEST_F(SwarmctlTest, AnInterruptionLetsTheTrainerFinishAndTheRunCanGoOn) {
   StartRun();
   EXPECT_EQ(ExitCode(), 2);
   EXPECT_THAT(Output(), HasSubstr("holds an earlier run: go on with --resume"));
+  EXPECT_FALSE(std::filesystem::exists(Path("out/tls"))) << "keys do not outlive the run";
   StartRun({"--resume"});
   EXPECT_EQ(ExitCode(), 0) << Output();
 }
@@ -169,6 +179,7 @@ TEST_F(SwarmctlTest, ASecondInterruptionKillsEverything) {
   AwaitFile("asked");
   Interrupt();
   EXPECT_EQ(ExitCode(), 130) << Output();
+  EXPECT_FALSE(std::filesystem::exists(Path("out/tls"))) << "keys do not outlive the run";
 }
 
 TEST_F(SwarmctlTest, AChaosScriptKillsAndAddsWorkersAndTellsIt) {
@@ -232,6 +243,24 @@ TEST_F(SwarmctlTest, JudgesAManifest) {
   EXPECT_THAT(Output(), HasSubstr("spec.trainig: unknown field; did you mean training?"));
   Start({"validate", "-f", Path("missing.yaml")});
   EXPECT_EQ(ExitCode(), 2);
+}
+
+TEST_F(SwarmctlTest, AManifestWhoseFilesDoNotExistIsNotValid) {
+  Start({"validate", Path("job.yaml"), "--set", "data.uri=nowhere/text.txt", "--set",
+         "data.validationUri=file:///nowhere/held-back.txt"});
+  EXPECT_EQ(ExitCode(), 2);
+  EXPECT_THAT(Output(), HasSubstr("spec.data.uri: is nowhere/text.txt, which does not exist here"));
+  EXPECT_THAT(Output(), HasSubstr("spec.data.validationUri: is file:///nowhere/held-back.txt"));
+  Start({"validate", Path("job.yaml"), "--set", "data.uri=s3://bucket/text.txt"});
+  EXPECT_EQ(ExitCode(), 0) << Output();
+}
+
+TEST_F(SwarmctlTest, WithoutAClusterTheFlagForOneIsNamed) {
+  for (const char* variable : {"KUBECONFIG", "KUBERNETES_SERVICE_HOST"}) ::unsetenv(variable);
+  Start({"top"});
+  EXPECT_EQ(ExitCode(), 2);
+  EXPECT_THAT(Output(), HasSubstr("--kubeconfig FILE"));
+  EXPECT_THAT(Output(), HasSubstr("KUBECONFIG"));
 }
 
 TEST_F(SwarmctlTest, ReplaysATrace) {

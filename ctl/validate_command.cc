@@ -1,11 +1,14 @@
 #include "ctl/validate_command.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <utility>
 
 #include "api/layout.h"
 #include "api/parse.h"
 #include "api/validate.h"
+#include "ctl/local_path.h"
 #include "ctl/manifest_file.h"
 
 namespace swarm::ctl {
@@ -19,12 +22,33 @@ nlohmann::json ToJson(const std::vector<api::FieldError>& errors) {
   return {{"errors", list}};
 }
 
+// The files of this machine that the job reads and that do not exist.
+std::vector<api::FieldError> FindAbsentFiles(const api::Spec& spec) {
+  const std::pair<const char*, const std::string&> fields[] = {
+      {"spec.model.uri", spec.model.uri},
+      {"spec.model.tokenizer.uri", spec.model.tokenizer.uri},
+      {"spec.data.uri", spec.data.uri},
+      {"spec.data.validationUri", spec.data.validationUri}};
+  std::vector<api::FieldError> absent;
+  for (const auto& [field, uri] : fields) {
+    const auto path = LocalPath(uri);
+    std::error_code error;
+    if (!path || std::filesystem::exists(*path, error)) continue;
+    absent.push_back(
+        {field, "is " + uri + ", which does not exist here",
+         "name an existing file or folder; a relative path begins in the current one"});
+  }
+  return absent;
+}
+
 }  // namespace
 
 ExitCode RunValidate(const ValidateOptions& options, std::ostream& out, std::ostream& err) {
   api::Checked<api::SwarmJob> job = LoadManifest(options.manifest, options.overrides);
-  if (job.ok() && options.cluster) {
-    std::vector<api::FieldError> errors = api::ValidateForCluster(*job);
+  if (job.ok()) {
+    // In a cluster, paths are those of volumes in its pods.
+    std::vector<api::FieldError> errors =
+        options.cluster ? api::ValidateForCluster(*job) : FindAbsentFiles(job->spec);
     if (!errors.empty()) job = std::move(errors);
   }
   if (!job.ok()) {

@@ -1,4 +1,4 @@
-// swarmctl validate: judges a manifest, starts nothing.
+// swarmctl validate: checks a manifest, starts nothing.
 #pragma once
 
 #include <iosfwd>
@@ -12,7 +12,7 @@ namespace swarm::ctl {
 struct ValidateOptions {
   std::string manifest;
   std::vector<std::string> overrides;
-  bool cluster = false;  ///< judge it as the operator does
+  bool cluster = false;  ///< check it as the operator does; else check also that its files exist
   bool json = false;     ///< print the job with all defaults, or the errors, as JSON
 };
 

@@ -1,6 +1,5 @@
 // swarm-operator: keeps the SwarmJobs of a cluster running. Options in, one object constructed and
 // run, exit code out. The only unit that knows CLI11.
-#include <pthread.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +14,8 @@
 #include "base/exit.h"
 #include "base/log.h"
 #include "base/metrics/exporter.h"
+#include "base/signals.h"
+#include "base/version.h"
 #include "operator/controller/controller.h"
 #include "operator/controller/trainer_dialer.h"
 #include "operator/kube/client/rest_client.h"
@@ -67,27 +68,6 @@ void AddFlags(CLI::App& app, Flags* flags) {
   app.add_option("--log-level", flags->log_level, "How much to say")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
 }
-
-/// SIGTERM and SIGINT, as something to wait for. Construct before any other thread: they inherit
-/// the blocked signals.
-class Signals {
- public:
-  Signals() {
-    sigemptyset(&set_);
-    sigaddset(&set_, SIGTERM);
-    sigaddset(&set_, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
-  }
-  int Wait() const {
-    int signal = 0;
-    while (sigwait(&set_, &signal) != 0) {
-    }
-    return signal;
-  }
-
- private:
-  sigset_t set_;
-};
 
 std::string HostName() {
   char name[256] = "";
@@ -155,7 +135,7 @@ class Operator {
                                            std::shared_ptr<kube::Credentials> credentials,
                                            double qps, double burst, std::stop_token stop) {
     kube::RestClientOptions options;
-    options.user_agent = "swarm-operator/" SWARM_VERSION;
+    options.user_agent = "swarm-operator/" + Version();
     options.requests_per_second = qps;
     options.burst = burst;
     options.stop = stop;
@@ -232,14 +212,14 @@ int Run(const Flags& flags, const Signals& signals) {
 int Main(int argc, char** argv) {
   Flags flags;
   CLI::App app("Trains SwarmJobs on spot pods: watches, replaces, rebalances.", "swarm-operator");
-  app.set_version_flag("--version", SWARM_VERSION);
+  app.set_version_flag("--version", Version());
   AddFlags(app, &flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kOk : kBadUsage;
   }
-  const Signals signals;
+  const Signals signals({SIGTERM, SIGINT});
   StartLogging("operator", flags.log_level);
   return Run(flags, signals);
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ctl/view/numbers.h"
+#include "ctl/numbers.h"
 
 namespace swarm::ctl {
 namespace {

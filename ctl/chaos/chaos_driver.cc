@@ -8,12 +8,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "ctl/files.h"
+#include "base/files.h"
 
 namespace swarm::ctl {
 namespace {
 
-/// From a fault to when whoever waited for it goes on: it has met all programs by then.
+/// From a fault to the end of the hold that waited for it. By then the fault has reached all
+/// programs.
 constexpr Duration kReleaseDelay = std::chrono::milliseconds(100);
 
 bool IsOfNetwork(FaultKind kind) { return kind == FaultKind::kCut || kind == FaultKind::kDelay; }
@@ -31,31 +32,10 @@ chaos::FaultRules RulesOf(const Fault& fault) {
   return rules;
 }
 
-std::vector<LivingProgram> Living(const std::vector<ObservedWorker>& observed,
-                                  const protocol::JobStatus* said) {
-  std::map<std::string, std::uint64_t> stages;
-  if (said != nullptr) {
-    for (const auto& stage : said->stages) {
-      for (const auto& worker : stage.workers) {
-        if (worker.state == protocol::WorkerState::kJoining) continue;
-        stages[worker.id.value] = stage.stage.value;
-      }
-    }
-  }
-  std::vector<LivingProgram> living;
-  for (const ObservedWorker& program : observed) {
-    if (program.phase != Phase::kRunning) continue;
-    living.push_back({program.name, program.role == Role::kTrainer, {}});
-    const auto stage = stages.find(program.name);
-    if (stage != stages.end()) living.back().stage = stage->second;
-  }
-  return living;
-}
-
 }  // namespace
 
-ChaosDriver::ChaosDriver(std::vector<ChaosLine> lines, Options options, Backend& backend)
-    : options_(std::move(options)), backend_(backend), schedule_(lines) {
+ChaosDriver::ChaosDriver(std::vector<ChaosLine> lines, Options options, ProgramControl control)
+    : options_(std::move(options)), control_(std::move(control)), schedule_(lines) {
   for (const ChaosLine& line : lines) {
     const auto& hold = line.fault.hold;
     if (hold && std::find(holds_.begin(), holds_.end(), *hold) == holds_.end()) {
@@ -90,25 +70,40 @@ std::vector<chaos::Hold> ChaosDriver::Held() const {
   return held;
 }
 
+std::vector<LivingProgram> ChaosDriver::Living(const protocol::JobStatus* said) const {
+  std::vector<LivingProgram> living = control_.living();
+  if (said == nullptr) return living;
+  std::map<std::string, std::uint64_t> stages;
+  for (const auto& stage : said->stages) {
+    for (const auto& worker : stage.workers) {
+      if (worker.state == protocol::WorkerState::kJoining) continue;
+      stages[worker.id.value] = stage.stage.value;
+    }
+  }
+  for (LivingProgram& program : living) {
+    const auto stage = stages.find(program.name);
+    if (stage != stages.end()) program.stage = stage->second;
+  }
+  return living;
+}
+
 void ChaosDriver::Release(Duration since_start) {
   const auto is_over = [&](const auto& release) { return since_start >= release.second; };
   const auto over = std::stable_partition(releases_.begin(), releases_.end(), std::not_fn(is_over));
   if (over == releases_.end()) return;
   for (auto it = over; it != releases_.end(); ++it) std::erase(holds_, it->first);
   releases_.erase(over, releases_.end());
-  // If it cannot be written they go on after a while.
+  // If the file cannot be written, the workers go on after a time limit of their own.
   (void)WriteRules();
 }
 
 void ChaosDriver::Act(Duration since_start, std::uint64_t steps_committed,
-                      const std::vector<ObservedWorker>& observed,
                       const protocol::JobStatus* said) {
   Release(since_start);
-  for (const Fault& fault :
-       schedule_.Due(since_start, steps_committed, Living(observed, said), Held())) {
+  for (const Fault& fault : schedule_.Due(since_start, steps_committed, Living(said), Held())) {
     const Status status = Carry(fault);
     if (fault.hold) releases_.emplace_back(*fault.hold, since_start + kReleaseDelay);
-    // What lasted longer than its target needs no end.
+    // The target of a fault may end before the fault does.
     if (fault.over && status.code() == StatusCode::kNotFound) continue;
     Record(fault, since_start, steps_committed, status);
   }
@@ -117,21 +112,21 @@ void ChaosDriver::Act(Duration since_start, std::uint64_t steps_committed,
 Status ChaosDriver::Carry(const Fault& fault) {
   switch (fault.kind) {
     case FaultKind::kKill:
-      return backend_.Signal(fault.target, SIGKILL);
+      return control_.signal(fault.target, SIGKILL);
     case FaultKind::kStop:
-      return backend_.Signal(fault.target, fault.over ? SIGCONT : SIGSTOP);
+      return control_.signal(fault.target, fault.over ? SIGCONT : SIGSTOP);
     case FaultKind::kContinue:
-      return backend_.Signal(fault.target, SIGCONT);
+      return control_.signal(fault.target, SIGCONT);
     case FaultKind::kSlow:
-      return backend_.Slow(fault.target, fault.over ? 1 : fault.factor);
+      return control_.slow(fault.target, fault.over ? 1 : fault.factor);
     case FaultKind::kCut:
     case FaultKind::kDelay:
       return Disturb(fault);
     case FaultKind::kDrain:
-      backend_.Terminate(fault.target, fault.amount);
+      control_.terminate(fault.target, fault.amount);
       return Status();
     case FaultKind::kJoin:
-      for (std::uint64_t i = 0; i < fault.count; ++i) RETURN_IF_ERROR(options_.join());
+      for (std::uint64_t i = 0; i < fault.count; ++i) RETURN_IF_ERROR(control_.join());
       return Status();
   }
   return Internal("no such fault");
@@ -143,7 +138,7 @@ Status ChaosDriver::Disturb(const Fault& fault) {
       rules_.push_back(std::move(rule));
       continue;
     }
-    // One of them: another fault may ask for the same, for longer.
+    // Removes one rule only: another fault may have added the same rule for a longer time.
     const auto found = std::find(rules_.begin(), rules_.end(), rule);
     if (found != rules_.end()) rules_.erase(found);
   }
@@ -172,11 +167,10 @@ void ChaosDriver::Record(const Fault& fault, Duration since_start, std::uint64_t
 }
 
 void ChaosDriver::End() {
-  for (const ObservedWorker& program : backend_.Observe()) {
-    if (program.phase != Phase::kRunning) continue;
-    // One that ends between the look and the deed needs neither.
-    (void)backend_.Slow(program.name, 1);
-    (void)backend_.Signal(program.name, SIGCONT);
+  for (const LivingProgram& program : control_.living()) {
+    // A program that has ended meanwhile needs neither.
+    (void)control_.slow(program.name, 1);
+    (void)control_.signal(program.name, SIGCONT);
   }
   rules_.clear();
   holds_.clear();

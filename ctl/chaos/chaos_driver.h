@@ -1,5 +1,5 @@
-// Carries out what a chaos script says (chaos.h): signals and slowness through the backend, cuts
-// and delays through a file of rules that the programs read (worker/chaos/fault_rules.h).
+// Carries out the faults of a chaos script (chaos.h): signals and slowness directly, cuts and
+// delays through a file of rules that the programs read (worker/chaos/fault_rules.h).
 #pragma once
 
 #include <filesystem>
@@ -7,55 +7,66 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
+#include "base/time.h"
 #include "ctl/chaos/chaos.h"
-#include "ctl/run/backend.h"
 #include "worker/chaos/fault_rules.h"
 #include "worker/chaos/holds.h"
 #include "worker/protocol/messages/message.h"
 
 namespace swarm::ctl {
 
-/// Used from one thread, the backend's.
+/// What the driver can do to the programs of a run. Functions, so that a test can record what the
+/// driver asks for. Errors of `signal` and `slow`: kNotFound (no program of this name runs).
+struct ProgramControl {
+  std::function<std::vector<LivingProgram>()> living;  ///< all that run; their stages are not used
+  std::function<Status(const std::string& name, int signal)> signal;
+  std::function<Status(const std::string& name, double factor)> slow;      ///< 1: full speed
+  std::function<void(const std::string& name, Duration grace)> terminate;  ///< SIGTERM, SIGKILL
+  std::function<Status()> join;                                            ///< starts one worker
+};
+
+/// Used from one thread.
 class ChaosDriver {
  public:
   struct Options {
     std::filesystem::path rules_file;   ///< for cuts, delays and holds; empty: the script has none
-    std::filesystem::path record_file;  ///< gets a JSON object a fault
-    std::function<Status()> join;       ///< starts one more worker
+    std::filesystem::path record_file;  ///< gets a JSON object for each fault
     std::function<void(const std::string&)> tell;  ///< a line for the user
   };
 
-  ChaosDriver(std::vector<ChaosLine> lines, Options options, Backend& backend);
+  ChaosDriver(std::vector<ChaosLine> lines, Options options, ProgramControl control);
 
   /// Whether the programs of the job need the file of rules.
   static bool NeedsRulesFile(const std::vector<ChaosLine>& lines);
 
-  /// Before the programs start: where workers are to wait and no other rules, an empty record.
-  /// Errors: kUnavailable (cannot be written).
+  /// Call before the programs start. Writes the rules file with the moments at which workers wait,
+  /// and an empty record. Errors: kUnavailable (cannot be written).
   Status Prepare();
 
-  /// Carries out what is due and records it as {time, seconds, step, fault, target, over, text,
-  /// held, error}: `time` of day in seconds since 1970, `seconds` since the start, `over` where a
-  /// fault that lasted ends, `held` who was waiting in which phase where that was asked for,
-  /// `error` why it could not be done. `said` tells the workers' stages; may be null.
-  void Act(Duration since_start, std::uint64_t steps_committed,
-           const std::vector<ObservedWorker>& observed, const protocol::JobStatus* said);
+  /// Carries out the faults that are due, and records each as a JSON object with the fields time
+  /// (seconds since 1970), seconds (since the start), step, fault, target, over (true at the end of
+  /// a fault with a duration), text, held (the worker that waited for the fault, and in which
+  /// phase, if the script asks for that), error (why the fault was impossible). `said` tells the
+  /// stages of the workers; may be null.
+  void Act(Duration since_start, std::uint64_t steps_committed, const protocol::JobStatus* said);
 
-  /// Undoes all that lasts, so that the programs can end in order.
+  /// Ends all faults with a duration, so that the programs can end in order.
   void End();
 
  private:
   Status Carry(const Fault& fault);
   Status Disturb(const Fault& fault);
   Status WriteRules() const;
-  /// The holds in which a worker is waiting now.
+  std::vector<LivingProgram> Living(const protocol::JobStatus* said) const;
+  /// The holds in which a worker waits now.
   std::vector<chaos::Hold> Held() const;
-  /// Lets those go on whose fault has had its time.
+  /// Ends the holds whose fault happened kReleaseDelay ago.
   void Release(Duration since_start);
   void Record(const Fault& fault, Duration since_start, std::uint64_t steps, const Status& status);
 
   const Options options_;
-  Backend& backend_;
+  const ProgramControl control_;
   ChaosSchedule schedule_;
   chaos::FaultRules rules_;
   std::vector<chaos::Hold> holds_;                          // in the file

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/files.h"
 #include "base/testing/temporary_folder.h"
-#include "ctl/files.h"
 
 namespace swarm::ctl {
 namespace {
@@ -18,35 +18,36 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// Notes what is asked of it.
-class RecordingBackend : public Backend {
+/// Records what the driver asks for.
+class RecordedPrograms {
  public:
-  Status Start(const WorkerSpec& spec) override {
-    running.push_back({spec.name, spec.role});
-    return Status();
+  ProgramControl Control() {
+    return {.living = [this] { return living; },
+            .signal =
+                [this](const std::string& name, int signal) {
+                  return Do(name, "signal " + name + " " + std::to_string(signal));
+                },
+            .slow =
+                [this](const std::string& name, double factor) {
+                  return Do(name, "slow " + name + " " + std::to_string(factor));
+                },
+            .terminate =
+                [this](const std::string& name, Duration grace) {
+                  (void)Do(name, "terminate " + name + " " + std::to_string(ToSeconds(grace)));
+                },
+            .join = [this] { return Do("", "join"); }};
   }
-  void Terminate(const std::string& name, Duration grace) override {
-    deeds.push_back("terminate " + name + " " + std::to_string(ToSeconds(grace)));
-  }
-  Status Signal(const std::string& name, int signal) override {
-    if (name == gone) return NotFound(name + " does not run");
-    deeds.push_back("signal " + name + " " + std::to_string(signal));
-    return Status();
-  }
-  Status Slow(const std::string& name, double factor) override {
-    if (name == gone) return NotFound(name + " does not run");
-    deeds.push_back("slow " + name + " " + std::to_string(factor));
-    return Status();
-  }
-  void KillAll() override {}
-  std::vector<ObservedWorker> Observe() override { return running; }
 
-  std::vector<ObservedWorker> running = {{"trainer", Role::kTrainer},
-                                         {"worker-0", Role::kStage},
-                                         {"worker-1", Role::kStage},
-                                         {"worker-2", Role::kStage, Phase::kExited}};
-  std::string gone;
+  std::vector<LivingProgram> living = {{"trainer", true}, {"worker-0"}, {"worker-1"}};
+  std::string gone = "none";
   std::vector<std::string> deeds;
+
+ private:
+  Status Do(const std::string& name, const std::string& deed) {
+    if (name == gone) return NotFound(name + " does not run");
+    deeds.push_back(deed);
+    return Status();
+  }
 };
 
 class ChaosDriverTest : public testing::Test {
@@ -58,38 +59,33 @@ class ChaosDriverTest : public testing::Test {
         *std::move(lines),
         ChaosDriver::Options{.rules_file = folder_.path() / "rules",
                              .record_file = folder_.path() / "record",
-                             .join =
-                                 [this] {
-                                   backend_.deeds.push_back("join");
-                                   return Status();
-                                 },
                              .tell = [this](const std::string& text) { told_.push_back(text); }},
-        backend_);
+        programs_.Control());
     ASSERT_TRUE(driver_->Prepare().ok());
   }
   void Act(Duration since_start, std::uint64_t steps = 0,
            const protocol::JobStatus* said = nullptr) {
-    driver_->Act(since_start, steps, backend_.Observe(), said);
+    driver_->Act(since_start, steps, said);
   }
   std::string Content(const char* name) { return ReadFile(folder_.path() / name).value(); }
 
   TemporaryFolder folder_;
-  RecordingBackend backend_;
+  RecordedPrograms programs_;
   std::optional<ChaosDriver> driver_;
   std::vector<std::string> told_;
 };
 
-TEST_F(ChaosDriverTest, SignalsAndSlownessGoThroughTheBackend) {
+TEST_F(ChaosDriverTest, SignalsAndSlownessGoToThePrograms) {
   Load(
       "kill worker-0 at 1s; stop worker-1 at 1s for 1s; slow worker-1 by 4 at 1s for 1s;"
       "drain worker-1 grace 2s at 1s; join 2 at 1s");
   Act(seconds(1));
-  EXPECT_THAT(backend_.deeds,
+  EXPECT_THAT(programs_.deeds,
               ElementsAre("signal worker-0 9", "signal worker-1 19", "slow worker-1 4.000000",
                           "terminate worker-1 2.000000", "join", "join"));
-  backend_.deeds.clear();
+  programs_.deeds.clear();
   Act(seconds(2));
-  EXPECT_THAT(backend_.deeds, ElementsAre("signal worker-1 18", "slow worker-1 1.000000"));
+  EXPECT_THAT(programs_.deeds, ElementsAre("signal worker-1 18", "slow worker-1 1.000000"));
 }
 
 TEST_F(ChaosDriverTest, CutsAndDelaysAreRulesForAsLongAsTheyLast) {
@@ -123,9 +119,9 @@ TEST_F(ChaosDriverTest, EachFaultIsToldAndRecorded) {
 TEST_F(ChaosDriverTest, WhatCannotBeDoneIsToldUnlessItIsTheEndOfAFault) {
   Load("stop worker-0 at 1s for 1s; kill worker-1 at 3s");
   Act(seconds(1));
-  backend_.gone = "worker-0";
+  programs_.gone = "worker-0";
   Act(seconds(2));
-  backend_.gone = "worker-1";
+  programs_.gone = "worker-1";
   Act(seconds(3));
   EXPECT_THAT(told_,
               ElementsAre("Chaos: stop worker-0, step 0",
@@ -135,22 +131,22 @@ TEST_F(ChaosDriverTest, WhatCannotBeDoneIsToldUnlessItIsTheEndOfAFault) {
 TEST_F(ChaosDriverTest, StagesAreAsTheTrainerSays) {
   Load("kill any of stage 1 at 1s");
   Act(seconds(1));
-  EXPECT_THAT(backend_.deeds, IsEmpty());
+  EXPECT_THAT(programs_.deeds, IsEmpty());
   protocol::JobStatus said;
   said.stages.push_back({protocol::StageIndex(1), {{.id = protocol::WorkerId("worker-1")}}});
   Act(seconds(2), 0, &said);
-  EXPECT_THAT(backend_.deeds, ElementsAre("signal worker-1 9"));
+  EXPECT_THAT(programs_.deeds, ElementsAre("signal worker-1 9"));
 }
 
 TEST_F(ChaosDriverTest, WhoIsHeldInAPhaseGoesOnSoonAfterTheFault) {
   Load("kill worker-0 at reduce of step 7; cut worker-1 at commit of step 9");
   EXPECT_EQ(Content("rules"), "hold worker-0 reduce 7\nhold worker-1 commit 9\n");
   Act(seconds(1), 8);
-  EXPECT_THAT(backend_.deeds, IsEmpty());
+  EXPECT_THAT(programs_.deeds, IsEmpty());
   const std::string held = chaos::HeldFile((folder_.path() / "rules").string(), "worker-0");
   ASSERT_TRUE(WriteFile(held, "hold worker-0 reduce 7\n").ok());
   Act(seconds(2), 8);
-  EXPECT_THAT(backend_.deeds, ElementsAre("signal worker-0 9"));
+  EXPECT_THAT(programs_.deeds, ElementsAre("signal worker-0 9"));
   EXPECT_THAT(Content("rules"), HasSubstr("hold worker-0"));
   const auto line = nlohmann::json::parse(Content("record"));
   EXPECT_EQ(line.at("held"), nlohmann::json({{"worker", "worker-0"}, {"phase", "reduce"}}));
@@ -163,10 +159,9 @@ TEST_F(ChaosDriverTest, WhoIsHeldInAPhaseGoesOnSoonAfterTheFault) {
 TEST_F(ChaosDriverTest, AtTheEndAllThatLastsIsUndone) {
   Load("stop worker-0 at 1s; cut worker-1 at 1s");
   Act(seconds(1));
-  backend_.deeds.clear();
+  programs_.deeds.clear();
   driver_->End();
-  EXPECT_THAT(backend_.deeds, testing::Contains("signal worker-0 18"));
-  EXPECT_THAT(backend_.deeds, testing::Not(testing::Contains(HasSubstr("worker-2"))));
+  EXPECT_THAT(programs_.deeds, testing::Contains("signal worker-0 18"));
   EXPECT_EQ(Content("rules"), "");
 }
 

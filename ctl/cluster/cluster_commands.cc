@@ -2,11 +2,13 @@
 
 #include <poll.h>
 
+#include <csignal>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <stop_token>
 
+#include "base/signals.h"
 #include "ctl/cluster/cluster_view.h"
-#include "ctl/interrupts.h"
 #include "ctl/view/terminal.h"
 #include "operator/kube/client/rest_client.h"
 #include "operator/kube/config/config.h"
@@ -25,7 +27,7 @@ struct Cluster {
   std::string ns;
 };
 
-Result<Cluster> Connect(const ClusterOptions& options) {
+Result<Cluster> Connect(const ClusterOptions& options, std::stop_token stop = {}) {
   ASSIGN_OR_RETURN(const kube::Config config,
                    kube::FindConfig(options.kubeconfig, {options.context, options.allow_insecure},
                                     kube::ProcessEnvironment, kube::SystemTiming()));
@@ -34,6 +36,7 @@ Result<Cluster> Connect(const ClusterOptions& options) {
   kube::RestClientOptions client_options;
   client_options.user_agent = "swarmctl";
   client_options.call_timeout = std::chrono::seconds(30);
+  client_options.stop = std::move(stop);
   std::string ns = options.ns.empty() ? config.ns : options.ns;
   return Cluster{kube::MakeRestClient(std::move(transport), config.credentials, client_options,
                                       kube::SystemTiming(), nullptr),
@@ -79,11 +82,11 @@ ExitCode Refuse(const Status& status, std::FILE* err) {
   return ExitCodeOf(status);
 }
 
-/// True once the user wants no more.
-bool WaitFor(Duration interval, Interrupts* interrupts) {
-  pollfd signal{interrupts->fd(), POLLIN, 0};
+/// Waits for the next look; true if the user has asked to end.
+bool WaitFor(Duration interval, Signals* signals) {
+  pollfd signal{signals->fd(), POLLIN, 0};
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(interval).count();
-  return poll(&signal, 1, static_cast<int>(milliseconds)) > 0 && interrupts->count() > 0;
+  return poll(&signal, 1, static_cast<int>(milliseconds)) > 0 && signals->count() > 0;
 }
 
 /// The worker's object, or why it is none.
@@ -100,14 +103,15 @@ Result<kube::Object> FindWorker(const Cluster& cluster, const std::string& name)
 }  // namespace
 
 ExitCode ShowTop(const TopOptions& options, std::FILE* out, std::FILE* err) {
-  const auto cluster = Connect(options.cluster);
+  Signals signals({SIGINT, SIGTERM, SIGHUP});  // before the client has threads
+  const auto cluster = Connect(options.cluster, signals.token());
   if (!cluster.ok()) return Refuse(cluster.status(), err);
   Terminal terminal(out);
-  Interrupts interrupts;
   do {
     const auto view = Look(*cluster, options);
     if (!view.ok()) {
       terminal.Finish();
+      if (signals.count() > 0) return ExitCode::kOk;  // Ctrl-C has cut the request
       return Refuse(view.status(), err);
     }
     if (options.once || !terminal.interactive()) {
@@ -119,7 +123,7 @@ ExitCode ShowTop(const TopOptions& options, std::FILE* out, std::FILE* err) {
     std::vector<std::string> lines = RenderCluster(*view, terminal.width());
     if (lines.size() >= terminal.height()) lines.resize(terminal.height() - 1);
     terminal.Show(lines);
-  } while (!WaitFor(options.interval, &interrupts));
+  } while (!WaitFor(options.interval, &signals));
   return ExitCode::kOk;
 }
 

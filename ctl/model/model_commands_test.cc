@@ -9,10 +9,10 @@
 #include <sstream>
 
 #include "api/llama_config.h"
+#include "base/files.h"
 #include "base/testing/temporary_folder.h"
-#include "ctl/files.h"
 #include "ctl/model/trained_model.h"
-#include "ctl/run/process_backend.h"
+#include "ctl/run/processes.h"
 #include "worker/model/layout/layout.h"
 
 namespace swarm::ctl {
@@ -38,7 +38,7 @@ spec:
 
 class ModelCommandsTest : public testing::Test {
  protected:
-  ModelCommandsTest() : backend_({std::string(SWARM_BIN_DIR) + "/swarmctl", Path("logs")}) {
+  ModelCommandsTest() : processes_({std::string(SWARM_BIN_DIR) + "/swarmctl", Path("logs")}) {
     std::string text;
     for (int i = 0; i < 400; ++i) text += "the word " + std::to_string(i * i % 17) + " é and\n";
     EXPECT_TRUE(WriteFile(Path("text.txt"), text).ok());
@@ -54,20 +54,20 @@ class ModelCommandsTest : public testing::Test {
   }
   void Start(std::vector<std::string> arguments) {
     std::error_code ignored;  // the log of an earlier command, which would be appended to
-    std::filesystem::remove(backend_.LogOf("swarmctl"), ignored);
-    ASSERT_TRUE(backend_.Start({"swarmctl", Role::kStage, std::move(arguments)}).ok());
+    std::filesystem::remove(processes_.LogOf("swarmctl"), ignored);
+    ASSERT_TRUE(processes_.Start({"swarmctl", WorkerRole::kStage, std::move(arguments)}).ok());
   }
   int ExitCode() {
     const Timepoint deadline = Clock::now() + seconds(120);
     while (Clock::now() < deadline) {
-      const ObservedWorker observed = backend_.Observe().front();
+      const ObservedProgram observed = processes_.Observe().front();
       if (observed.phase == Phase::kExited) return observed.exit_signal ? -1 : observed.exit_code;
-      backend_.Wait(deadline);
+      processes_.Wait(deadline);
     }
     ADD_FAILURE() << "swarmctl did not end:\n" << Output();
     return -1;
   }
-  std::string Output() { return Content(backend_.LogOf("swarmctl")); }
+  std::string Output() { return Content(processes_.LogOf("swarmctl")); }
   nlohmann::json LastJson() {
     std::istringstream lines(Output());
     std::string line, last;
@@ -103,7 +103,7 @@ class ModelCommandsTest : public testing::Test {
   std::string Path(const std::string& name) const { return (folder_.path() / name).string(); }
 
   TemporaryFolder folder_;
-  ProcessBackend backend_;
+  Processes processes_;
 };
 
 TEST_F(ModelCommandsTest, TrainsToTheEndAndWritesWhatARunWrites) {
@@ -135,9 +135,9 @@ TEST_F(ModelCommandsTest, AnInterruptionFinishesTheStepAndWritesACheckpoint) {
   Start({"train", "-f", Path("job.yaml"), "--out", Path("out"), "--set",
          "training.maxSteps=1000000"});
   for (int i = 0; i < 6000 && Losses("out").size() < 2; ++i) {
-    backend_.Wait(Clock::now() + milliseconds(10));
+    processes_.Wait(Clock::now() + milliseconds(10));
   }
-  backend_.Terminate("swarmctl", seconds(100));
+  processes_.Terminate("swarmctl", seconds(100));
   EXPECT_EQ(ExitCode(), 0) << Output();
   EXPECT_THAT(Output(), HasSubstr("Interrupted: finishing the step and writing a checkpoint"));
   EXPECT_THAT(Output(), HasSubstr("Interrupted after "));
@@ -222,7 +222,7 @@ TEST_F(ModelCommandsTest, SaysWhatItHasLookedFor) {
 // Everything of a model that a Hugging Face folder must keep.
 void ExpectSameModel(const TrainedModel& a, const TrainedModel& b) {
   EXPECT_EQ(a.config, b.config);
-  const auto layout = model::ComputeParameterLayout(a.config, 0, 1);
+  const auto layout = model::ComputeLayout(a.config, 0, 1);
   ASSERT_TRUE(layout.ok());
   for (const model::ParameterSlot& slot : layout->slots) {
     const auto x = a.weights(slot.name), y = b.weights(slot.name);

@@ -3,14 +3,16 @@
 #include <poll.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <optional>
 #include <stop_token>
 #include <thread>
 
 #include "base/loop.h"
-#include "ctl/interrupts.h"
+#include "base/signals.h"
 #include "ctl/model/threads.h"
+#include "ctl/run/prompt_hint.h"
 #include "ctl/run/reporter.h"
 #include "ctl/run/run_folder.h"
 #include "worker/trainer/reference.h"
@@ -86,9 +88,9 @@ class Training {
 
   void Watch(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      pollfd waiting{interrupts_.fd(), POLLIN, 0};
+      pollfd waiting{signals_.fd(), POLLIN, 0};
       ::poll(&waiting, 1, kTickMilliseconds);
-      const int count = interrupts_.count();
+      const int count = signals_.count();
       if (count >= 2) return view_.Post([this] { Kill(); });
       if (count == 1 && !stopping_.exchange(true)) {
         view_.Post([this] {
@@ -121,6 +123,7 @@ class Training {
 
   RunSummary Complete(RunSummary summary) const {
     summary.out = folder_.path().string();
+    summary.prompt = SuggestPrompt(job_.spec.data);
     summary.seconds = ToSeconds(Clock::now() - begin_);
     return summary;
   }
@@ -130,7 +133,7 @@ class Training {
   const api::SwarmJob job_;
   const Timepoint begin_ = Clock::now();
   Reporter& reporter_;  // of view_
-  Interrupts interrupts_;
+  Signals signals_{SIGINT, SIGTERM, SIGHUP};
   std::atomic<bool> stopping_ = false;
   bool begun_ = false;  // a step was trained
   double mean_seconds_ = 0;

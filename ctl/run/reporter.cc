@@ -104,8 +104,8 @@ void Reporter::OnSummary(const RunSummary& summary) {
   if (summary.result == "Interrupted") {
     OnEvent("Go on with: the same command and --resume");
   } else {
-    OnEvent("Sample with: swarmctl generate --from " + summary.out +
-            " --prompt \"In the beginning\"");
+    OnEvent("Sample with: swarmctl generate --from " + summary.out + " --prompt \"" +
+            summary.prompt + "\"");
   }
 }
 

@@ -18,6 +18,7 @@ struct RunSummary {
   std::string result;  ///< Succeeded, Interrupted, Failed
   std::string reason;  ///< of a failure
   std::string out;     ///< the folder of the run
+  std::string prompt;  ///< to sample from the model with (prompt_hint.h)
   double seconds = 0;
   std::uint64_t workers_lost = 0;
   ExitCode exit_code = ExitCode::kOk;

@@ -6,10 +6,11 @@
 
 #include "api/layout.h"
 #include "base/exit.h"
+#include "base/files.h"
+#include "base/signals.h"
 #include "ctl/chaos/chaos_driver.h"
-#include "ctl/files.h"
-#include "ctl/interrupts.h"
-#include "ctl/run/process_backend.h"
+#include "ctl/run/processes.h"
+#include "ctl/run/prompt_hint.h"
 #include "ctl/run/reporter.h"
 #include "ctl/run/run_folder.h"
 #include "ctl/run/run_plan.h"
@@ -59,6 +60,15 @@ std::uint64_t ThreadsPerWorker(const RunOptions& options, std::uint64_t workers)
   return std::max<std::uint64_t>(1, std::thread::hardware_concurrency() / workers);
 }
 
+std::vector<LivingProgram> Living(const std::vector<ObservedProgram>& observed) {
+  std::vector<LivingProgram> living;
+  for (const ObservedProgram& program : observed) {
+    if (program.phase != Phase::kRunning) continue;
+    living.push_back({program.name, program.role == WorkerRole::kTrainer, {}});
+  }
+  return living;
+}
+
 // One run, from its start to its summary. Each step returns what ends the run early.
 class Run {
  public:
@@ -69,7 +79,7 @@ class Run {
         plan_(std::move(plan)),
         job_(std::move(job)),
         reporter_(reporter),
-        backend_({options.worker_program, plan_.log_directory()}),
+        processes_({options.worker_program, plan_.log_directory()}),
         supervisor_(plan_.workers(),
                     {.restart_delay = options.restart_delay, .restart = options.restart}) {
     if (chaos.empty()) return;
@@ -78,9 +88,15 @@ class Run {
         std::move(chaos),
         ChaosDriver::Options{.rules_file = plan_.follow_chaos ? plan_.chaos_rules_file() : "",
                              .record_file = plan_.chaos_file(),
-                             .join = [this] { return StartWorker(supervisor_.NextWorker()); },
                              .tell = [this](const std::string& text) { reporter_.OnEvent(text); }},
-        backend_);
+        ProgramControl{.living = [this] { return Living(processes_.Observe()); },
+                       .signal = [this](const std::string& name,
+                                        int signal) { return processes_.Signal(name, signal); },
+                       .slow = [this](const std::string& name,
+                                      double factor) { return processes_.Slow(name, factor); },
+                       .terminate = [this](const std::string& name,
+                                           Duration grace) { processes_.Terminate(name, grace); },
+                       .join = [this] { return StartWorker(supervisor_.NextWorker()); }});
   }
 
   RunSummary Execute() {
@@ -93,6 +109,7 @@ class Run {
     }
     End();
     summary_.out = plan_.out.string();
+    summary_.prompt = SuggestPrompt(job_.spec.data);
     summary_.seconds = ToSeconds(Clock::now() - begin);
     summary_.workers_lost = supervisor_.losses();
     return summary_;
@@ -101,6 +118,7 @@ class Run {
  private:
   Status Start() {
     RETURN_IF_ERROR(folder_.WriteJob(job_));
+    RemoveIdentities();  // a run that was killed could not
     ASSIGN_OR_RETURN(plan_.job_uid, identity::MakeJobUid());
     if (!options_.plaintext) {
       ASSIGN_OR_RETURN(auto authority, identity::JobAuthority::Create(plan_.job_uid));
@@ -113,7 +131,7 @@ class Run {
     std::filesystem::remove(plan_.address_file(), ignored);
     RETURN_IF_ERROR(EmptyFolder(plan_.metrics_directory()));
     if (chaos_) RETURN_IF_ERROR(chaos_->Prepare());
-    RETURN_IF_ERROR(backend_.Start(TrainerSpec(plan_, trainer_identity_, term_, "")));
+    RETURN_IF_ERROR(StartTrainer(plan_, ""));
     RETURN_IF_ERROR(AwaitTrainer());
     ASSIGN_OR_RETURN(source_,
                      options_.status_source({trainer_address_, observer_identity_, plan_.job_uid,
@@ -138,10 +156,16 @@ class Run {
     return std::optional<IdentityFiles>(std::move(files));
   }
 
+  Status StartTrainer(const RunPlan& plan, const std::string& listen) {
+    return processes_.Start({std::string(kTrainerName), WorkerRole::kTrainer,
+                             ToArguments(TrainerFlags(plan, trainer_identity_, term_, listen))});
+  }
+
   Status StartWorker(const std::string& id) {
     ASSIGN_OR_RETURN(const std::optional<IdentityFiles> identity,
                      IdentityOf(id, identity::WorkerUri(plan_.job_uid, id)));
-    return backend_.Start(StageSpec(plan_, identity, id, trainer_address_));
+    return processes_.Start(
+        {id, WorkerRole::kStage, ToArguments(StageFlags(plan_, identity, id, trainer_address_))});
   }
 
   // Until the trainer has written where it listens.
@@ -149,7 +173,7 @@ class Run {
     const Timepoint deadline = Clock::now() + options_.start_limit;
     while (true) {
       // The trainer first: what it has written by its end is then there to be read.
-      const ObservedWorker trainer = backend_.Observe().front();
+      const ObservedProgram trainer = processes_.Observe().front();
       if (const Result<std::string> address = ReadFile(plan_.address_file()); address.ok()) {
         trainer_address_ = address->substr(0, address->find('\n'));
         return Status();
@@ -162,7 +186,7 @@ class Run {
             "the trainer " + DescribeEnd(trainer) + " before it listened");
         return Unavailable(summary_.reason);
       }
-      if (interrupts_.count() > 0) {
+      if (signals_.count() > 0) {
         summary_ = {"Interrupted", "before the trainer listened"};
         summary_.exit_code = ExitCode::kNothingToResume;
         return Cancelled(summary_.reason);
@@ -170,9 +194,9 @@ class Run {
       if (Clock::now() >= deadline) {
         return DeadlineExceeded("the trainer did not listen within " +
                                 ShortTime(ToSeconds(options_.start_limit)) +
-                                "; its log: " + backend_.LogOf(trainer.name).string());
+                                "; its log: " + processes_.LogOf(trainer.name).string());
       }
-      backend_.Wait(std::min(deadline, Clock::now() + milliseconds(20)), interrupts_.fd());
+      processes_.Wait(std::min(deadline, Clock::now() + milliseconds(20)), signals_.fd());
     }
   }
 
@@ -184,13 +208,13 @@ class Run {
       Supervise();
       if (!summary_.result.empty()) break;
       if (chaos_ && !stop_deadline_) {
-        chaos_->Act(Clock::now() - started_, steps_, backend_.Observe(), source_->trainer_said());
+        chaos_->Act(Clock::now() - started_, steps_, source_->trainer_said());
       }
       if (stop_deadline_ && Clock::now() >= *stop_deadline_) {
         return Fail("the trainer did not end within " +
                     ShortTime(ToSeconds(options_.finish_limit)) + " after the interruption");
       }
-      backend_.Wait(Clock::now() + (chaos_ ? kChaosTick : kTick), interrupts_.fd());
+      processes_.Wait(Clock::now() + (chaos_ ? kChaosTick : kTick), signals_.fd());
     }
     ReportStatus();  // what was written last
   }
@@ -207,7 +231,7 @@ class Run {
   }
 
   void OnInterrupts() {
-    const int count = interrupts_.count();
+    const int count = signals_.count();
     if (count >= 2) {
       summary_ = {"Interrupted", "everything was killed"};
       summary_.exit_code = ExitCode::kKilled;
@@ -217,13 +241,13 @@ class Run {
       supervisor_.BeginStopping();
       if (chaos_) chaos_->End();
       stop_deadline_ = Clock::now() + options_.finish_limit;
-      backend_.Terminate(std::string(kTrainerName), options_.finish_limit);
+      processes_.Terminate(std::string(kTrainerName), options_.finish_limit);
     }
   }
 
   void Supervise() {
     const Actions actions =
-        supervisor_.Decide(Clock::now(), backend_.Observe(), source_->trainer_heard());
+        supervisor_.Decide(Clock::now(), processes_.Observe(), source_->trainer_heard());
     for (const std::string& event : actions.events) reporter_.OnEvent(event);
     if (actions.trainer_exit_code) return EndWithTrainer(*actions.trainer_exit_code, "");
     if (!actions.give_up.empty()) {
@@ -233,13 +257,13 @@ class Run {
     }
     if (actions.kill_trainer) {
       // One that is gone meanwhile is seen to be at the next look.
-      (void)backend_.Signal(std::string(kTrainerName), SIGKILL);
+      (void)processes_.Signal(std::string(kTrainerName), SIGKILL);
     }
     if (actions.restart_trainer) {
       RunPlan again = plan_;
       again.resume = true;
-      const Status status =
-          backend_.Start(TrainerSpec(again, trainer_identity_, ++term_, trainer_address_));
+      ++term_;
+      const Status status = StartTrainer(again, trainer_address_);
       if (!status.ok()) return Fail(status.message());
     }
     for (const std::string& id : actions.start_workers) {
@@ -268,7 +292,7 @@ class Run {
 
   // Why a program has failed: in its own words, if it has said so in its last line.
   void ExplainByLogOf(const std::string& name) {
-    const auto log = backend_.LogOf(name);
+    const auto log = processes_.LogOf(name);
     const std::string lines = LastLines(log, kLogTailLines);
     const std::string mark = " error " + name + " ";
     const std::size_t error = lines.rfind(mark);
@@ -287,31 +311,42 @@ class Run {
     summary_.exit_code = ExitCode::kFailed;
   }
 
-  // The trainer has told the workers to leave. One that has not heard it (evicted, cut off) looks
-  // for a trainer that is gone, and has nothing that anybody wants: it ends when it is asked to.
+  // The trainer has told its workers to leave. A worker that did not hear it (evicted, cut off)
+  // looks for a trainer that is gone, and holds nothing of use: it is asked to end.
   void End() {
     if (chaos_) chaos_->End();
     source_.reset();
     if (summary_.exit_code == ExitCode::kOk) AwaitAll(Clock::now() + kLeaveLimit);
     if (summary_.exit_code != ExitCode::kKilled) {
-      for (const ObservedWorker& worker : backend_.Observe()) {
-        backend_.Terminate(worker.name, kTerminateGrace);
+      for (const ObservedProgram& worker : processes_.Observe()) {
+        processes_.Terminate(worker.name, kTerminateGrace);
       }
       AwaitAll(Clock::now() + kTerminateGrace);
     }
-    backend_.KillAll();
+    processes_.KillAll();
+    RemoveIdentities();
+  }
+
+  // Private keys do not outlive the programs that use them; a resumed run makes new ones.
+  void RemoveIdentities() {
+    std::error_code error;
+    std::filesystem::remove_all(plan_.tls_directory(), error);
+    if (error) {
+      reporter_.OnEvent("cannot remove the keys in " + plan_.tls_directory().string() + ": " +
+                        error.message());
+    }
   }
 
   void AwaitAll(Timepoint deadline) {
-    const int interrupted = interrupts_.count();
-    while (Clock::now() < deadline && interrupts_.count() == interrupted) {
-      const std::vector<ObservedWorker> observed = backend_.Observe();
-      if (std::none_of(observed.begin(), observed.end(), [](const ObservedWorker& worker) {
+    const int interrupted = signals_.count();
+    while (Clock::now() < deadline && signals_.count() == interrupted) {
+      const std::vector<ObservedProgram> observed = processes_.Observe();
+      if (std::none_of(observed.begin(), observed.end(), [](const ObservedProgram& worker) {
             return worker.phase == Phase::kRunning;
           })) {
         return;
       }
-      backend_.Wait(deadline, interrupts_.fd());
+      processes_.Wait(deadline, signals_.fd());
     }
   }
 
@@ -320,8 +355,8 @@ class Run {
   RunPlan plan_;
   const api::SwarmJob job_;
   Reporter& reporter_;
-  Interrupts interrupts_;
-  ProcessBackend backend_;
+  Signals signals_{SIGINT, SIGTERM, SIGHUP};
+  Processes processes_;
   Supervisor supervisor_;
   std::optional<ChaosDriver> chaos_;
   Timepoint started_{};      // the workers

@@ -11,8 +11,8 @@
 
 #include "base/time.h"
 #include "ctl/exit_codes.h"
-#include "ctl/run/identity.h"
-#include "ctl/view/status_source.h"
+#include "ctl/run/identity_files.h"
+#include "ctl/run/status_source.h"
 
 namespace swarm::ctl {
 

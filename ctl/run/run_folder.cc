@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "api/parse.h"
-#include "ctl/files.h"
+#include "base/files.h"
 #include "ctl/manifest_file.h"
 
 namespace swarm::ctl {

@@ -1,4 +1,4 @@
-// What the programs of a job are started with: the contract with swarm-worker. Pure.
+// The flags with which `swarmctl run` starts the programs of a job. Pure.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "ctl/run/backend.h"
-#include "ctl/run/identity.h"
+#include "ctl/run/identity_files.h"
 #include "ctl/run/run_folder.h"
+#include "worker/flags/flags.h"
 
 namespace swarm::ctl {
 
@@ -28,21 +28,21 @@ struct RunPlan {
   std::filesystem::path address_file() const { return out / "trainer.address"; }
   std::filesystem::path steps_file() const { return out / "steps.jsonl"; }
   std::filesystem::path tls_directory() const { return out / "tls"; }
-  /// Where each program says at which address it serves metrics, in a file of its name.
+  /// Each program writes the address of its metrics into a file of its name here.
   std::filesystem::path metrics_directory() const { return out / "metrics"; }
   std::filesystem::path chaos_rules_file() const { return out / "chaos.rules"; }
-  /// The faults that were carried out, an object a line.
+  /// The faults that were carried out, one JSON object a line.
   std::filesystem::path chaos_file() const { return out / "chaos.jsonl"; }
   std::filesystem::path log_directory() const { return out / "workers"; }
 };
 
-/// The trainer of a term, 1 for the first. `listen` is host:port; empty: any port of 127.0.0.1. No
-/// identity: plaintext.
-WorkerSpec TrainerSpec(const RunPlan& plan, const std::optional<IdentityFiles>& identity,
-                       std::uint64_t term, const std::string& listen);
+/// The trainer of a term, 1 for the first. `listen` is host:port; empty: any port of 127.0.0.1.
+/// Without an identity it uses plaintext.
+WorkerFlags TrainerFlags(const RunPlan& plan, const std::optional<IdentityFiles>& identity,
+                         std::uint64_t term, const std::string& listen);
 
-/// A worker that the trainer at `trainer_address` gives a stage.
-WorkerSpec StageSpec(const RunPlan& plan, const std::optional<IdentityFiles>& identity,
-                     const std::string& id, const std::string& trainer_address);
+/// A worker that joins the trainer at `trainer_address`.
+WorkerFlags StageFlags(const RunPlan& plan, const std::optional<IdentityFiles>& identity,
+                       const std::string& id, const std::string& trainer_address);
 
 }  // namespace swarm::ctl

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ctl/view/status_source.h"
+#include "ctl/run/status_source.h"
 
 namespace swarm::ctl {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ctl/view/numbers.h"
+#include "ctl/numbers.h"
 #include "operator/plan/evidence.h"
 #include "operator/plan/failure_window.h"
 
@@ -14,26 +14,26 @@ namespace {
 constexpr Duration kPause = std::chrono::seconds(2);
 
 // On one machine nobody preempts: who was killed was so by somebody, which is nobody's failure.
-plan::Judgement Judge(const ObservedWorker& program) {
+plan::Judgement Judge(const ObservedProgram& program) {
   return plan::JudgeExit({.exit_code = program.exit_code, .signal = program.exit_signal});
 }
 
 }  // namespace
 
-std::string DescribeEnd(const ObservedWorker& worker) {
+std::string DescribeEnd(const ObservedProgram& worker) {
   if (worker.exit_signal == 0) return "ended with exit code " + std::to_string(worker.exit_code);
   return "was ended by signal " + std::to_string(worker.exit_signal) + " (" +
          ::strsignal(worker.exit_signal) + ")";
 }
 
-Actions Supervisor::Decide(Timepoint now, const std::vector<ObservedWorker>& observed,
+Actions Supervisor::Decide(Timepoint now, const std::vector<ObservedProgram>& observed,
                            std::optional<Timepoint> trainer_heard) {
   Actions actions;
   if (!last_decision_ || now - *last_decision_ > kPause) watching_since_ = now;
   last_decision_ = now;
-  for (const ObservedWorker& worker : observed) {
+  for (const ObservedProgram& worker : observed) {
     if (!actions.give_up.empty()) return actions;
-    if (worker.role == Role::kTrainer) {
+    if (worker.role == WorkerRole::kTrainer) {
       if (worker.phase == Phase::kExited) {
         OnTrainerEnded(now, worker, actions);
       } else {
@@ -62,7 +62,7 @@ void Supervisor::OnTrainerRuns(Timepoint now, std::optional<Timepoint> heard, Ac
                            "; killing it");
 }
 
-void Supervisor::OnTrainerEnded(Timepoint now, const ObservedWorker& trainer, Actions& actions) {
+void Supervisor::OnTrainerEnded(Timepoint now, const ObservedProgram& trainer, Actions& actions) {
   if (trainer.exit_signal == 0) {
     actions.trainer_exit_code = trainer.exit_code;
     return;
@@ -82,7 +82,7 @@ void Supervisor::OnTrainerEnded(Timepoint now, const ObservedWorker& trainer, Ac
   actions.events.push_back(what + "; starting it again");
 }
 
-void Supervisor::OnWorkerEnded(Timepoint now, const ObservedWorker& worker, Actions& actions) {
+void Supervisor::OnWorkerEnded(Timepoint now, const ObservedProgram& worker, Actions& actions) {
   const plan::Judgement end = Judge(worker);
   if (stopping_ || end.health == plan::Health::kDone) return;
   ++losses_;

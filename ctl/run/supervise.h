@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "ctl/run/backend.h"
+#include "ctl/run/program.h"
 
 namespace swarm::ctl {
 
@@ -55,7 +55,7 @@ class Supervisor {
   /// Each end that is observed is acted on once. Call it a few times a second: time in which it was
   /// not called is no silence of the trainer. `trainer_heard` is when the trainer last answered;
   /// none where nobody asks it.
-  Actions Decide(Timepoint now, const std::vector<ObservedWorker>& observed,
+  Actions Decide(Timepoint now, const std::vector<ObservedProgram>& observed,
                  std::optional<Timepoint> trainer_heard = {});
 
   /// A name for one more worker.
@@ -75,9 +75,9 @@ class Supervisor {
     std::string worker;
   };
 
-  void OnTrainerEnded(Timepoint now, const ObservedWorker& trainer, Actions& actions);
+  void OnTrainerEnded(Timepoint now, const ObservedProgram& trainer, Actions& actions);
   void OnTrainerRuns(Timepoint now, std::optional<Timepoint> heard, Actions& actions);
-  void OnWorkerEnded(Timepoint now, const ObservedWorker& worker, Actions& actions);
+  void OnWorkerEnded(Timepoint now, const ObservedProgram& worker, Actions& actions);
   const SuperviseLimits limits_;
   std::uint64_t next_ordinal_;
   std::uint64_t losses_ = 0;
@@ -96,6 +96,6 @@ class Supervisor {
 };
 
 /// "ended with exit code 7", "was ended by signal 9 (Killed)".
-std::string DescribeEnd(const ObservedWorker& worker);
+std::string DescribeEnd(const ObservedProgram& worker);
 
 }  // namespace swarm::ctl

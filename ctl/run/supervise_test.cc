@@ -19,11 +19,11 @@ using testing::IsEmpty;
 
 const Timepoint kNow{minutes(1000)};
 
-ObservedWorker Trainer(Phase phase, int code = 0, int signal = 0) {
-  return {"trainer", Role::kTrainer, phase, code, signal};
+ObservedProgram Trainer(Phase phase, int code = 0, int signal = 0) {
+  return {"trainer", WorkerRole::kTrainer, phase, code, signal};
 }
-ObservedWorker Worker(std::uint64_t ordinal, Phase phase, int code = 0, int signal = 0) {
-  return {Supervisor::WorkerName(ordinal), Role::kStage, phase, code, signal};
+ObservedProgram Worker(std::uint64_t ordinal, Phase phase, int code = 0, int signal = 0) {
+  return {Supervisor::WorkerName(ordinal), WorkerRole::kStage, phase, code, signal};
 }
 
 TEST(SuperviseTest, WhileAllRunThereIsNothingToDo) {
@@ -38,8 +38,8 @@ TEST(SuperviseTest, WhileAllRunThereIsNothingToDo) {
 
 TEST(SuperviseTest, ALostWorkerIsReplacedOnceUnderANewName) {
   Supervisor supervisor(2, {});
-  const std::vector<ObservedWorker> observed = {Trainer(Phase::kRunning),
-                                                Worker(0, Phase::kExited, 0, SIGKILL)};
+  const std::vector<ObservedProgram> observed = {Trainer(Phase::kRunning),
+                                                 Worker(0, Phase::kExited, 0, SIGKILL)};
   const Actions actions = supervisor.Decide(kNow, observed);
   EXPECT_THAT(actions.start_workers, ElementsAre("worker-2"));
   EXPECT_THAT(actions.events,
@@ -93,7 +93,7 @@ TEST(SuperviseTest, ATrainerMayBeKilledAgainAndAgain) {
 
 TEST(SuperviseTest, ATrainerThatCrashesIsStartedAgainAFewTimesWithinTheWindow) {
   Supervisor supervisor(1, {.trainer_failures_max = 2, .window = minutes(10)});
-  const std::vector<ObservedWorker> crashed = {Trainer(Phase::kExited, 0, SIGSEGV)};
+  const std::vector<ObservedProgram> crashed = {Trainer(Phase::kExited, 0, SIGSEGV)};
   EXPECT_TRUE(supervisor.Decide(kNow, crashed).restart_trainer);
   EXPECT_TRUE(supervisor.Decide(kNow, crashed).restart_trainer);
   EXPECT_TRUE(supervisor.Decide(kNow + minutes(11), crashed).restart_trainer);
@@ -142,7 +142,7 @@ TEST(SuperviseTest, ATrainerThatNobodyAsksIsNotSilent) {
 
 TEST(SuperviseTest, AReplacementComesAfterItsDelay) {
   Supervisor supervisor(2, {.restart_delay = milliseconds(1500)});
-  const std::vector<ObservedWorker> observed = {Worker(0, Phase::kExited, 0, SIGKILL)};
+  const std::vector<ObservedProgram> observed = {Worker(0, Phase::kExited, 0, SIGKILL)};
   const Actions first = supervisor.Decide(kNow, observed);
   EXPECT_THAT(first.start_workers, IsEmpty());
   EXPECT_THAT(first.events,

@@ -6,7 +6,7 @@
 #include <ostream>
 #include <utility>
 
-#include "ctl/files.h"
+#include "base/files.h"
 #include "ctl/simulate/trace.h"
 #include "ctl/simulate/trace_replay.h"
 

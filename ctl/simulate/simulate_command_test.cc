@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/files.h"
 #include "base/testing/temporary_folder.h"
-#include "ctl/files.h"
 
 namespace swarm::ctl {
 namespace {

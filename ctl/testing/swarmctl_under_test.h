@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "base/testing/temporary_folder.h"
-#include "ctl/files.h"
-#include "ctl/run/process_backend.h"
+#include "ctl/run/processes.h"
 
 namespace swarm::ctl {
 
@@ -20,21 +20,21 @@ namespace swarm::ctl {
 class SwarmctlUnderTest : public testing::Test {
  protected:
   SwarmctlUnderTest()
-      : backend_({std::string(SWARM_BIN_DIR) + "/swarmctl", folder_.path() / "logs"}) {}
+      : processes_({std::string(SWARM_BIN_DIR) + "/swarmctl", folder_.path() / "logs"}) {}
 
   void Start(std::vector<std::string> arguments) {
-    ASSERT_TRUE(backend_.Start({"swarmctl", Role::kStage, std::move(arguments)}).ok());
+    ASSERT_TRUE(processes_.Start({"swarmctl", WorkerRole::kStage, std::move(arguments)}).ok());
   }
   /// As Ctrl-C; swarmctl takes SIGTERM and SIGINT alike.
-  void Interrupt() { backend_.Terminate("swarmctl", std::chrono::seconds(100)); }
+  void Interrupt() { processes_.Terminate("swarmctl", std::chrono::seconds(100)); }
 
   /// Waits for the end; -1: ended by a signal.
   int ExitCode() {
     const Timepoint deadline = Clock::now() + kEndLimit;
     while (Clock::now() < deadline) {
-      const ObservedWorker observed = backend_.Observe().front();
+      const ObservedProgram observed = processes_.Observe().front();
       if (observed.phase == Phase::kExited) return observed.exit_signal ? -1 : observed.exit_code;
-      backend_.Wait(deadline);
+      processes_.Wait(deadline);
     }
     ADD_FAILURE() << "swarmctl did not end:\n" << Output();
     return -1;
@@ -43,7 +43,7 @@ class SwarmctlUnderTest : public testing::Test {
   void Await(const std::string& what, const std::function<bool()>& happened) {
     const Timepoint deadline = Clock::now() + kAwaitLimit;
     while (!happened() && Clock::now() < deadline) {
-      backend_.Wait(Clock::now() + std::chrono::milliseconds(10), -1);
+      processes_.Wait(Clock::now() + std::chrono::milliseconds(10), -1);
     }
     EXPECT_TRUE(happened()) << what << "\n" << Output();
   }
@@ -62,7 +62,7 @@ class SwarmctlUnderTest : public testing::Test {
   static constexpr Duration kAwaitLimit = std::chrono::seconds(60);
 
   TemporaryFolder folder_;
-  ProcessBackend backend_;
+  Processes processes_;
 };
 
 }  // namespace swarm::ctl

@@ -8,6 +8,7 @@
 #include "api/parse.h"
 #include "operator/objects/names.h"
 #include "operator/objects/testing/job_under_test.h"
+#include "worker/flags/flags.h"
 
 namespace swarm::objects {
 namespace {
@@ -31,6 +32,13 @@ json TrainerPod(const JobView& view) { return Pod(BuildTrainerPod(view, 3, {2, 1
 
 const json& Container(const json& pod) { return pod["spec"]["containers"][0]; }
 std::vector<std::string> Arguments(const json& pod) { return Container(pod)["args"]; }
+
+/// The flags that swarm-worker reads in this pod.
+WorkerFlags FlagsOf(const json& pod) {
+  const auto command = ParseWorkerFlags(Arguments(pod));
+  EXPECT_TRUE(command.ok()) << command.status().ToString();
+  return command.ok() ? command->flags : WorkerFlags();
+}
 
 /// The item of a list with this name.
 json Named(const json& list, const std::string& name) {
@@ -60,11 +68,19 @@ TEST(BuildTest, AWorkerIsToldWhoItIsAndWhereItsTrainerIs) {
   const json pod = WorkerPod(JobWith(R"({"preemption": {"drainSeconds": 9}})"));
   EXPECT_EQ(Container(pod)["image"], "registry/worker:1");
   EXPECT_EQ(Container(pod)["command"], json::array({"swarm-worker"}));
-  EXPECT_THAT(Arguments(pod),
-              IsSupersetOf({"--role=stage", "--id=tiny-w7", "--trainer=tiny-trainer.team.svc:7000",
-                            "--listen=0.0.0.0:7000", "--advertise=$(POD_IP):7000", "--threads=1",
-                            "--device=cpu", "--drain-seconds=9", "--metrics-listen=0.0.0.0:9090",
-                            "--job-uid=1-2-3", "--tls-ca=/etc/swarmjob/tls/ca.crt"}));
+  EXPECT_EQ(FlagsOf(pod), (WorkerFlags{.role = WorkerRole::kStage,
+                                       .listen = "0.0.0.0:7000",
+                                       .advertise = "$(POD_IP):7000",
+                                       .metrics_listen = "0.0.0.0:9090",
+                                       .job_uid = "1-2-3",
+                                       .tls_ca = "/etc/swarmjob/tls/ca.crt",
+                                       .tls_cert = "/etc/swarmjob/tls/tls.crt",
+                                       .tls_key = "/etc/swarmjob/tls/tls.key",
+                                       .id = "tiny-w7",
+                                       .trainer = "tiny-trainer.team.svc:7000",
+                                       .threads = 1,
+                                       .device = "cpu",
+                                       .drain_seconds = 9}));
   EXPECT_EQ(Named(Container(pod)["env"], "POD_IP")["valueFrom"]["fieldRef"]["fieldPath"],
             "status.podIP");
 }
@@ -82,9 +98,20 @@ TEST(BuildTest, TheTrainerIsToldItsTermItsLayoutAndTheManifest) {
   const json pod = TrainerPod(JobWith("{}"));
   EXPECT_EQ(pod["metadata"]["name"], "tiny-trainer-3");
   EXPECT_EQ(pod["metadata"]["labels"]["swarmjob.dev/term"], "3");
-  EXPECT_THAT(Arguments(pod), IsSupersetOf({"--role=trainer", "--job=/etc/swarmjob/job/job.json",
-                                            "--out=/var/lib/swarmjob", "--layout=2,1", "--term=3",
-                                            "--resume", "--advertise=tiny-trainer.team.svc:7000"}));
+  EXPECT_EQ(FlagsOf(pod), (WorkerFlags{.role = WorkerRole::kTrainer,
+                                       .listen = "0.0.0.0:7000",
+                                       .advertise = "tiny-trainer.team.svc:7000",
+                                       .metrics_listen = "0.0.0.0:9090",
+                                       .job_uid = "1-2-3",
+                                       .tls_ca = "/etc/swarmjob/tls/ca.crt",
+                                       .tls_cert = "/etc/swarmjob/tls/tls.crt",
+                                       .tls_key = "/etc/swarmjob/tls/tls.key",
+                                       .job = "/etc/swarmjob/job/job.json",
+                                       .out = "/var/lib/swarmjob",
+                                       .layout = {2, 1},
+                                       .term = 3,
+                                       .resume = true,
+                                       .keep_workers = true}));
   EXPECT_EQ(Named(pod["spec"]["volumes"], "job")["configMap"]["name"], "tiny-job");
   EXPECT_THAT(Container(pod)["volumeMounts"],
               Contains(json::parse(

@@ -7,6 +7,7 @@
 #include "operator/objects/names.h"
 #include "operator/objects/resources.h"
 #include "operator/plan/plan.h"
+#include "worker/flags/flags.h"
 
 namespace swarm::objects {
 namespace {
@@ -21,8 +22,7 @@ constexpr const char* kStateFolder = "/var/lib/swarmjob";
 constexpr int kLostNodeSeconds = 10;
 
 struct Role {
-  const char* name;      ///< of the role and of its container
-  const char* argument;  ///< of --role
+  const char* name;  ///< of the role and of its container
   std::string pod;
   std::string identity;  ///< its keys in the Secret are IDENTITY.crt and IDENTITY.key
   std::uint64_t grace_seconds;
@@ -113,15 +113,14 @@ json RequiredPod(const JobView& view, const Role& role) {
           {"spec", std::move(spec)}};
 }
 
-json CommonArguments(const JobView& view, const Role& role) {
+WorkerFlags CommonFlags(const JobView& view) {
   const std::string tls = kTlsFolder;
-  return {std::string("--role=") + role.argument,
-          "--listen=0.0.0.0:" + std::to_string(kWirePort),
-          "--metrics-listen=0.0.0.0:" + std::to_string(kMetricsPort),
-          "--job-uid=" + view.uid,
-          "--tls-ca=" + tls + "/ca.crt",
-          "--tls-cert=" + tls + "/tls.crt",
-          "--tls-key=" + tls + "/tls.key"};
+  return {.listen = "0.0.0.0:" + std::to_string(kWirePort),
+          .metrics_listen = "0.0.0.0:" + std::to_string(kMetricsPort),
+          .job_uid = view.uid,
+          .tls_ca = tls + "/ca.crt",
+          .tls_cert = tls + "/tls.crt",
+          .tls_key = tls + "/tls.key"};
 }
 
 // The first container is the role's own: the lowest layer put it there.
@@ -189,22 +188,13 @@ std::string DeviceFor(const json& pod) {
   return DeviceOf(pod["spec"]["containers"][0].value("resources", json()));
 }
 
-std::string JoinNumbers(const std::vector<std::uint64_t>& numbers) {
-  std::string text;
-  for (const std::uint64_t number : numbers) {
-    if (!text.empty()) text += ",";
-    text += std::to_string(number);
-  }
-  return text;
-}
-
 }  // namespace
 
 Result<json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal, const api::Pool& pool,
                             const PodOptions& options) {
   const api::Spec& spec = SpecOf(view);
   const std::string& job = view.name;
-  const Role role{kWorkerRole, "stage", WorkerName(job, ordinal), "w" + std::to_string(ordinal),
+  const Role role{kWorkerRole, WorkerName(job, ordinal), "w" + std::to_string(ordinal),
                   plan::WorkerGraceSeconds(spec)};
   const std::string path = "spec.workers.template";
   json pod = DefaultPod(role, options);
@@ -222,14 +212,15 @@ Result<json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal, const ap
        {{"name", "SWARM_REGION"},
         {"valueFrom",
          {{"fieldRef", {{"fieldPath", "metadata.labels['topology.kubernetes.io/region']"}}}}}}});
-  container["args"] = CommonArguments(view, role);
-  for (const std::string& argument :
-       {"--id=" + role.pod, "--trainer=" + TrainerAddress(view.ns, job),
-        "--advertise=$(POD_IP):" + std::to_string(kWirePort),
-        "--threads=" + std::to_string(ThreadsOf(resources)), "--device=" + DeviceFor(pod),
-        "--drain-seconds=" + std::to_string(spec.preemption.drainSeconds)}) {
-    container["args"].push_back(argument);
-  }
+  WorkerFlags flags = CommonFlags(view);
+  flags.role = WorkerRole::kStage;
+  flags.id = role.pod;
+  flags.trainer = TrainerAddress(view.ns, job);
+  flags.advertise = "$(POD_IP):" + std::to_string(kWirePort);
+  flags.threads = static_cast<int>(ThreadsOf(resources));
+  flags.device = DeviceFor(pod);
+  flags.drain_seconds = static_cast<int>(spec.preemption.drainSeconds);
+  container["args"] = ToArguments(flags);
   RETURN_IF_ERROR(Merge(required, path, &pod));
   return pod;
 }
@@ -238,8 +229,7 @@ Result<json> BuildTrainerPod(const JobView& view, std::uint64_t term,
                              const std::vector<std::uint64_t>& layout, const PodOptions& options) {
   const api::Spec& spec = SpecOf(view);
   const std::string& job = view.name;
-  const Role role{kTrainerRole, "trainer", TrainerPodName(job, term), "trainer",
-                  plan::kTrainerGraceSeconds};
+  const Role role{kTrainerRole, TrainerPodName(job, term), "trainer", plan::kTrainerGraceSeconds};
   const std::string path = "spec.trainer.template";
   json pod = DefaultPod(role, options);
   pod["spec"]["affinity"] = OffSpotNodes();
@@ -252,13 +242,16 @@ Result<json> BuildTrainerPod(const JobView& view, std::uint64_t term,
       {{"name", "job"}, {"configMap", {{"name", ConfigMapName(job)}}}});
   json& container = MainContainer(required);
   container["volumeMounts"].push_back(Mount("job", kJobFolder, true));
-  container["args"] = CommonArguments(view, role);
-  for (const std::string& argument :
-       {std::string("--job=") + kJobFolder + "/job.json", std::string("--out=") + kStateFolder,
-        "--advertise=" + TrainerAddress(view.ns, job), "--layout=" + JoinNumbers(layout),
-        "--term=" + std::to_string(term), std::string("--resume"), std::string("--keep-workers")}) {
-    container["args"].push_back(argument);
-  }
+  WorkerFlags flags = CommonFlags(view);
+  flags.role = WorkerRole::kTrainer;
+  flags.job = std::string(kJobFolder) + "/job.json";
+  flags.out = kStateFolder;
+  flags.advertise = TrainerAddress(view.ns, job);
+  flags.layout = layout;
+  flags.term = term;
+  flags.resume = true;
+  flags.keep_workers = true;
+  container["args"] = ToArguments(flags);
   RETURN_IF_ERROR(Merge(required, path, &pod));
   return pod;
 }

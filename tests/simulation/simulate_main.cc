@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "base/version.h"
 #include "tests/simulation/sweep.h"
 
 namespace {
@@ -39,6 +40,7 @@ int main(int argc, char** argv) {
     kinds.emplace_back(NameOf(static_cast<FaultKind>(i)));
   }
   CLI::App app("Deterministic simulation of trainer and workers under faults");
+  app.set_version_flag("--version", swarm::Version());
   app.add_option("--seed", options.first, "The first seed");
   app.add_option("--count", options.count, "How many seeds");
   app.add_option("--threads", options.threads, "Seeds at a time");

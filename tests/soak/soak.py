@@ -68,7 +68,7 @@ class Memory:
                 continue  # it has ended meanwhile
             if "VmRSS" not in status or not any(word.startswith("--role") for word in words):
                 continue
-            name = words[words.index("--id") + 1] if "--id" in words else "trainer"
+            name = next((word[len("--id="):] for word in words if word.startswith("--id=")), "trainer")
             mib = int(status["VmRSS"].split()[0]) / 1024
             lives = self.lives[name, pid]
             # A worker that was evicted begins anew as a new image of the same process.

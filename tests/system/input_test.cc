@@ -15,7 +15,7 @@ const std::string kPretrainedModel =
 class SystemInputTest : public SystemTest {
  protected:
   void Write(const std::string& name, const std::string& content) {
-    ASSERT_TRUE(ctl::WriteFile(Path(name), content).ok());
+    ASSERT_TRUE(WriteFile(Path(name), content).ok());
   }
   /// Data without a text are needed: the model's vocabulary is smaller than that of bytes.
   void StartFromPretrainedModel() {

@@ -10,7 +10,7 @@
 
 #include "base/exit.h"
 #include "base/metrics/testing/scrape.h"
-#include "ctl/run/identity.h"
+#include "ctl/run/identity_files.h"
 #include "tests/system/system_test.h"
 #include "worker/net/grpc/grpc_endpoint.h"
 #include "worker/storage/s3/testing/test_s3_server.h"
@@ -138,28 +138,20 @@ class SystemPodsTest : public SystemTest {
   }
   void BeginTrainer(std::uint64_t term, std::vector<std::string> more = {}, std::string out = {}) {
     if (out.empty()) out = TrainerName(term);
-    ASSERT_TRUE(ctl::WriteFile(Path("job.json"), api::ToJsonText(job_)).ok());
+    ASSERT_TRUE(WriteFile(Path("job.json"), api::ToJsonText(job_)).ok());
     std::filesystem::create_directories(Path(out));
-    std::vector<std::string> arguments = {"--role=trainer",
-                                          "--job",
-                                          Path("job.json"),
-                                          "--out",
-                                          Path(out),
-                                          "--listen",
-                                          "127.0.0.1:0",
-                                          "--address-file",
-                                          AddressFile(term),
-                                          "--layout",
-                                          "2,2",
-                                          "--term",
-                                          std::to_string(term),
-                                          "--resume",
-                                          "--keep-workers",
-                                          "--plaintext",
-                                          "--job-uid",
-                                          "job-1"};
+    std::vector<std::string> arguments = ToArguments({.role = WorkerRole::kTrainer,
+                                                      .job_uid = "job-1",
+                                                      .plaintext = true,
+                                                      .job = Path("job.json"),
+                                                      .out = Path(out),
+                                                      .address_file = AddressFile(term),
+                                                      .layout = {2, 2},
+                                                      .term = term,
+                                                      .resume = true,
+                                                      .keep_workers = true});
     arguments.insert(arguments.end(), more.begin(), more.end());
-    ASSERT_TRUE(pods_.Start({TrainerName(term), ctl::Role::kTrainer, arguments}).ok());
+    ASSERT_TRUE(pods_.Start({TrainerName(term), WorkerRole::kTrainer, arguments}).ok());
   }
   void AwaitTrainer(std::uint64_t term) {
     Await("the trainer", [&] { return std::filesystem::exists(AddressFile(term)); });
@@ -168,12 +160,14 @@ class SystemPodsTest : public SystemTest {
   void StartWorkers(int begin, int end, const std::vector<std::string>& more = {}) {
     for (int i = begin; i < end; ++i) {
       const std::string name = "w" + std::to_string(i);
-      std::vector<std::string> arguments = {
-          "--role=stage",    "--id",      name, "--trainer",   service_.address(), "--listen",
-          "127.0.0.1:0",     "--threads", "1",  "--plaintext", "--job-uid",        "job-1",
-          "--drain-seconds", "20"};
+      std::vector<std::string> arguments = ToArguments({.role = WorkerRole::kStage,
+                                                        .job_uid = "job-1",
+                                                        .plaintext = true,
+                                                        .id = name,
+                                                        .trainer = service_.address(),
+                                                        .drain_seconds = 20});
       arguments.insert(arguments.end(), more.begin(), more.end());
-      ASSERT_TRUE(pods_.Start({name, ctl::Role::kStage, arguments}).ok());
+      ASSERT_TRUE(pods_.Start({name, WorkerRole::kStage, arguments}).ok());
     }
   }
   std::string AddressFile(std::uint64_t term) const { return Path(TrainerName(term) + ".address"); }
@@ -246,7 +240,7 @@ class SystemPodsTest : public SystemTest {
   }
 
   Service service_;
-  ctl::ProcessBackend pods_;
+  ctl::Processes pods_;
 };
 
 TEST_F(SystemPodsTest, ATrainerOnAnotherMachineTakesOverAndTheCurveIsWhole) {

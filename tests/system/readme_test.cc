@@ -62,13 +62,13 @@ std::vector<std::string> Commands(const std::string& block) {
 class SystemReadmeTest : public SystemTest {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(ctl::WriteFile(Path("README.md"), Page("README.md")).ok());
+    ASSERT_TRUE(WriteFile(Path("README.md"), Page("README.md")).ok());
     std::filesystem::create_directories(Path("build/release"));
     std::filesystem::create_symlink(SWARM_BIN_DIR, Path("build/release/bin"));
   }
 
   static std::string Page(const std::string& name) {
-    const auto text = ctl::ReadFile(std::string(SWARM_SOURCE_DIR) + "/" + name);
+    const auto text = ReadFile(std::string(SWARM_SOURCE_DIR) + "/" + name);
     EXPECT_TRUE(text.ok()) << text.status().ToString();
     return text.ok() ? *text : "";
   }
@@ -84,7 +84,7 @@ class SystemReadmeTest : public SystemTest {
   }
 
   void WriteSmallestJob() {
-    ASSERT_TRUE(ctl::WriteFile(Path("smallest.yaml"), OnlyBlock(kSmallestJob, "yaml")).ok());
+    ASSERT_TRUE(WriteFile(Path("smallest.yaml"), OnlyBlock(kSmallestJob, "yaml")).ok());
   }
 
   /// Runs a section's commands below the test's folder, each of which must succeed. Returns what
@@ -135,7 +135,7 @@ TEST_F(SystemReadmeTest, TheScriptsOfFaultsAreUnderstood) {
 }
 
 TEST_F(SystemReadmeTest, TheTraceIsReplayed) {
-  ASSERT_TRUE(ctl::WriteFile(Path("fleet.csv"), OnlyBlock(kReplay, "text")).ok());
+  ASSERT_TRUE(WriteFile(Path("fleet.csv"), OnlyBlock(kReplay, "text")).ok());
   const auto outputs = Play(kReplay);
   ASSERT_EQ(outputs.size(), 2u);
   EXPECT_THAT(outputs[0], HasSubstr("6 workers at first"));

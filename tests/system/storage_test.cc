@@ -60,7 +60,7 @@ TEST_F(SystemStorageTest, AFullDiskCostsCheckpointsAndNotTheTraining) {
 }
 
 TEST_F(SystemStorageTest, ALastCheckpointThatCannotBeWrittenIsAFailure) {
-  ASSERT_TRUE(ctl::WriteFile(Path("file"), "not a folder").ok());
+  ASSERT_TRUE(WriteFile(Path("file"), "not a folder").ok());
   job_.spec.training.maxSteps = 6;
   job_.spec.checkpoint.uri = Path("file/checkpoints");
   StartRun();

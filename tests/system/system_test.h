@@ -40,7 +40,7 @@ class SystemTest : public ctl::SwarmctlUnderTest {
   std::string Out() const { return Path("out"); }
   /// `swarmctl run` of job_, on the folder Out().
   void StartRun(std::vector<std::string> more = {}) {
-    ASSERT_TRUE(ctl::WriteFile(Path("job.json"), api::ToJsonText(job_)).ok());
+    ASSERT_TRUE(WriteFile(Path("job.json"), api::ToJsonText(job_)).ok());
     std::vector<std::string> arguments = {"run", "-f", Path("job.json"), "--out", Out()};
     arguments.insert(arguments.end(), more.begin(), more.end());
     Start(std::move(arguments));
@@ -186,7 +186,7 @@ class SystemTest : public ctl::SwarmctlUnderTest {
     std::vector<std::string> arguments;
     bool ours = false;
     for (std::string argument; std::getline(command_line, argument, '\0');) {
-      ours = ours || argument.starts_with(folder_.path().string());
+      ours = ours || argument.find(folder_.path().string()) != argument.npos;
       arguments.push_back(std::move(argument));
     }
     if (!ours) return "";
@@ -194,7 +194,7 @@ class SystemTest : public ctl::SwarmctlUnderTest {
     if (!arguments[0].ends_with("/swarm-worker")) return "";
     for (std::size_t i = 1; i < arguments.size(); ++i) {
       if (arguments[i] == "--role=trainer") return "trainer";
-      if (arguments[i - 1] == "--id") return arguments[i];
+      if (arguments[i].starts_with("--id=")) return arguments[i].substr(5);
     }
     return "";
   }

@@ -41,7 +41,8 @@ Result<Config> InClusterConfig(const std::filesystem::path& folder, const Enviro
   const std::string port = environment("KUBERNETES_SERVICE_PORT");
   if (host.empty() || port.empty()) {
     return FailedPrecondition(
-        "this is no pod (KUBERNETES_SERVICE_HOST is not set): give a kubeconfig file");
+        "no cluster is given: use --kubeconfig FILE, or set KUBECONFIG (the service account of a"
+        " pod needs KUBERNETES_SERVICE_HOST, which is not set)");
   }
   ASSIGN_OR_RETURN(std::string ca, ReadSmallFile(folder / "ca.crt"));
   ASSIGN_OR_RETURN(std::string ns, ReadTrimmed(folder / "namespace"));

@@ -1,4 +1,4 @@
-// Small files, whole.
+// Small files, read and written as a whole.
 #pragma once
 
 #include <sys/types.h>
@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 
-namespace swarm::ctl {
+namespace swarm {
 
 /// The content of a file of at most 16 MiB.
 Result<std::string> ReadFile(const std::filesystem::path& path);
@@ -18,4 +18,4 @@ Result<std::string> ReadFile(const std::filesystem::path& path);
 /// from the beginning. Makes the folder if it is missing.
 Status WriteFile(const std::filesystem::path& path, std::string_view content, mode_t mode = 0644);
 
-}  // namespace swarm::ctl
+}  // namespace swarm

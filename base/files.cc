@@ -1,4 +1,4 @@
-#include "ctl/files.h"
+#include "base/files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <system_error>
 
-namespace swarm::ctl {
+namespace swarm {
 namespace {
 
 constexpr std::size_t kBytesMax = std::size_t{16} << 20;
@@ -71,4 +71,4 @@ Status WriteFile(const std::filesystem::path& path, std::string_view content, mo
   return Status();
 }
 
-}  // namespace swarm::ctl
+}  // namespace swarm

@@ -1,4 +1,4 @@
-#include "ctl/run/process_backend.h"
+#include "ctl/run/processes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,20 +20,20 @@ namespace {
 using std::chrono::seconds;
 using testing::ElementsAre;
 
-class ProcessBackendTest : public testing::Test {
+class ProcessesTest : public testing::Test {
  protected:
-  static WorkerSpec Shell(std::string name, std::string script) {
-    return {std::move(name), Role::kStage, {"-c", std::move(script)}};
+  static ProgramSpec Shell(std::string name, std::string script) {
+    return {std::move(name), WorkerRole::kStage, {"-c", std::move(script)}};
   }
 
   // Waits until `name` has ended; fails after a time that only a hang needs.
-  ObservedWorker Ended(const std::string& name) {
+  ObservedProgram Ended(const std::string& name) {
     const Timepoint deadline = Clock::now() + seconds(30);
     while (Clock::now() < deadline) {
-      for (const ObservedWorker& worker : backend_.Observe()) {
+      for (const ObservedProgram& worker : processes_.Observe()) {
         if (worker.name == name && worker.phase == Phase::kExited) return worker;
       }
-      backend_.Wait(deadline);
+      processes_.Wait(deadline);
     }
     ADD_FAILURE() << name << " did not end";
     return {};
@@ -41,7 +41,7 @@ class ProcessBackendTest : public testing::Test {
 
   std::string Log(const std::string& name) {
     std::ostringstream text;
-    text << std::ifstream(backend_.LogOf(name)).rdbuf();
+    text << std::ifstream(processes_.LogOf(name)).rdbuf();
     return text.str();
   }
 
@@ -52,7 +52,7 @@ class ProcessBackendTest : public testing::Test {
     while (Clock::now() < deadline) {
       const std::string text = Log(name);
       if (const std::size_t end = text.find('\n'); end != text.npos) return text.substr(0, end);
-      backend_.Wait(Clock::now() + std::chrono::milliseconds(5));
+      processes_.Wait(Clock::now() + std::chrono::milliseconds(5));
     }
     ADD_FAILURE() << name << " wrote nothing";
     return "0";
@@ -62,7 +62,7 @@ class ProcessBackendTest : public testing::Test {
     const std::size_t before = Log(name).size();
     const Timepoint deadline = Clock::now() + seconds(30);
     while (Log(name).size() <= before && Clock::now() < deadline) {
-      backend_.Wait(Clock::now() + std::chrono::milliseconds(5));
+      processes_.Wait(Clock::now() + std::chrono::milliseconds(5));
     }
     EXPECT_GT(Log(name).size(), before);
   }
@@ -70,105 +70,105 @@ class ProcessBackendTest : public testing::Test {
   static bool Gone(pid_t pid) { return ::kill(pid, 0) != 0 && errno == ESRCH; }
 
   TemporaryFolder folder_;
-  ProcessBackend backend_{{"/bin/sh", folder_.path() / "workers"}};
+  Processes processes_{{"/bin/sh", folder_.path() / "workers"}};
 };
 
-TEST_F(ProcessBackendTest, TellsHowEachProcessEnded) {
-  ASSERT_TRUE(backend_.Start(Shell("good", "exit 0")).ok());
-  ASSERT_TRUE(backend_.Start(Shell("bad", "exit 7")).ok());
-  ASSERT_TRUE(backend_.Start(Shell("killed", "kill -9 $$")).ok());
+TEST_F(ProcessesTest, TellsHowEachProcessEnded) {
+  ASSERT_TRUE(processes_.Start(Shell("good", "exit 0")).ok());
+  ASSERT_TRUE(processes_.Start(Shell("bad", "exit 7")).ok());
+  ASSERT_TRUE(processes_.Start(Shell("killed", "kill -9 $$")).ok());
   EXPECT_TRUE(Ended("good").succeeded());
   EXPECT_EQ(Ended("bad").exit_code, 7);
   EXPECT_EQ(Ended("killed").exit_signal, SIGKILL);
   EXPECT_FALSE(Ended("killed").succeeded());
 }
 
-TEST_F(ProcessBackendTest, WhatAProcessSaysIsInItsLog) {
-  ASSERT_TRUE(backend_.Start(Shell("talker", "echo out; echo err >&2; cat")).ok());
+TEST_F(ProcessesTest, WhatAProcessSaysIsInItsLog) {
+  ASSERT_TRUE(processes_.Start(Shell("talker", "echo out; echo err >&2; cat")).ok());
   Ended("talker");  // its standard input is empty
   EXPECT_EQ(Log("talker"), "out\nerr\n");
 }
 
-TEST_F(ProcessBackendTest, AProcessThatIsAskedToEndMayDoItsLastWork) {
+TEST_F(ProcessesTest, AProcessThatIsAskedToEndMayDoItsLastWork) {
   ASSERT_TRUE(
-      backend_
+      processes_
           .Start(Shell("polite", "trap 'exit 5' TERM; echo set; while :; do sleep 1 & wait; done"))
           .ok());
   FirstLine("polite");
-  backend_.Terminate("polite", seconds(60));
+  processes_.Terminate("polite", seconds(60));
   EXPECT_EQ(Ended("polite").exit_code, 5);
 }
 
-TEST_F(ProcessBackendTest, OneThatDoesNotListenIsKilledWhenItsGraceIsOver) {
+TEST_F(ProcessesTest, OneThatDoesNotListenIsKilledWhenItsGraceIsOver) {
   ASSERT_TRUE(
-      backend_.Start(Shell("deaf", "trap '' TERM; echo set; while :; do sleep 1; done")).ok());
+      processes_.Start(Shell("deaf", "trap '' TERM; echo set; while :; do sleep 1; done")).ok());
   FirstLine("deaf");
-  backend_.Terminate("deaf", std::chrono::milliseconds(10));
+  processes_.Terminate("deaf", std::chrono::milliseconds(10));
   EXPECT_EQ(Ended("deaf").exit_signal, SIGKILL);
 }
 
-TEST_F(ProcessBackendTest, AnEndReachesWhatTheProcessHasStarted) {
-  ASSERT_TRUE(backend_.Start(Shell("parent", "sleep 600 & echo $!; wait")).ok());
+TEST_F(ProcessesTest, AnEndReachesWhatTheProcessHasStarted) {
+  ASSERT_TRUE(processes_.Start(Shell("parent", "sleep 600 & echo $!; wait")).ok());
   const pid_t child = std::stoi(FirstLine("parent"));
   ASSERT_GT(child, 1);
-  backend_.KillAll();
+  processes_.KillAll();
   // The orphan is reaped by the system's first process, soon.
   for (int i = 0; i < 3000 && !Gone(child); ++i) {
     std::ifstream stat("/proc/" + std::to_string(child) + "/stat");
     std::string pid, name, state;
     if (stat >> pid >> name >> state && state == "Z") return;
-    backend_.Wait(Clock::now() + std::chrono::milliseconds(10));
+    processes_.Wait(Clock::now() + std::chrono::milliseconds(10));
     ::poll(nullptr, 0, 10);
   }
   EXPECT_TRUE(Gone(child));
 }
 
-TEST_F(ProcessBackendTest, AProgramThatIsNotThereIsReported) {
-  ProcessBackend backend({"/nowhere/program", folder_.path()});
+TEST_F(ProcessesTest, AProgramThatIsNotThereIsReported) {
+  Processes backend({"/nowhere/program", folder_.path()});
   const Status status = backend.Start(Shell("none", ""));
   EXPECT_EQ(status.code(), StatusCode::kNotFound);
   EXPECT_THAT(status.message(), testing::HasSubstr("/nowhere/program"));
   EXPECT_THAT(backend.Observe(), ElementsAre());
 }
 
-TEST_F(ProcessBackendTest, ANameIsStartedAgainOnlyAfterItsEnd) {
-  ASSERT_TRUE(backend_.Start(Shell("trainer", "echo ready; read line; sleep 600")).ok());
-  backend_.KillAll();
-  ASSERT_TRUE(backend_.Start(Shell("trainer", "exit 3")).ok());
+TEST_F(ProcessesTest, ANameIsStartedAgainOnlyAfterItsEnd) {
+  ASSERT_TRUE(processes_.Start(Shell("trainer", "echo ready; read line; sleep 600")).ok());
+  processes_.KillAll();
+  ASSERT_TRUE(processes_.Start(Shell("trainer", "exit 3")).ok());
   EXPECT_EQ(Ended("trainer").exit_code, 3);
-  EXPECT_EQ(backend_.Observe().size(), 1u);
-  ASSERT_TRUE(backend_.Start(Shell("other", "sleep 600")).ok());
-  EXPECT_EQ(backend_.Start(Shell("other", "")).code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(processes_.Observe().size(), 1u);
+  ASSERT_TRUE(processes_.Start(Shell("other", "sleep 600")).ok());
+  EXPECT_EQ(processes_.Start(Shell("other", "")).code(), StatusCode::kAlreadyExists);
 }
 
-TEST_F(ProcessBackendTest, ASlowProcessRunsAndAStoppedOneDoesNotEvenIfItIsSlow) {
-  ASSERT_TRUE(backend_.Start(Shell("worker", "while :; do echo tick; sleep 0.01; done")).ok());
+TEST_F(ProcessesTest, ASlowProcessRunsAndAStoppedOneDoesNotEvenIfItIsSlow) {
+  ASSERT_TRUE(processes_.Start(Shell("worker", "while :; do echo tick; sleep 0.01; done")).ok());
   FirstLine("worker");
-  ASSERT_TRUE(backend_.Slow("worker", 4).ok());
+  ASSERT_TRUE(processes_.Slow("worker", 4).ok());
   AwaitMoreOf("worker");
-  ASSERT_TRUE(backend_.Signal("worker", SIGSTOP).ok());
+  ASSERT_TRUE(processes_.Signal("worker", SIGSTOP).ok());
   // It may have been in the middle of a line.
-  backend_.Wait(Clock::now() + std::chrono::milliseconds(100));
+  processes_.Wait(Clock::now() + std::chrono::milliseconds(100));
   const std::string stopped = Log("worker");
-  backend_.Wait(Clock::now() + std::chrono::milliseconds(100));
+  processes_.Wait(Clock::now() + std::chrono::milliseconds(100));
   EXPECT_EQ(Log("worker"), stopped);
-  ASSERT_TRUE(backend_.Signal("worker", SIGCONT).ok());
+  ASSERT_TRUE(processes_.Signal("worker", SIGCONT).ok());
   AwaitMoreOf("worker");
-  ASSERT_TRUE(backend_.Slow("worker", 1).ok());
+  ASSERT_TRUE(processes_.Slow("worker", 1).ok());
   AwaitMoreOf("worker");
-  ASSERT_TRUE(backend_.Signal("worker", SIGKILL).ok());
+  ASSERT_TRUE(processes_.Signal("worker", SIGKILL).ok());
   EXPECT_EQ(Ended("worker").exit_signal, SIGKILL);
-  EXPECT_EQ(backend_.Signal("worker", SIGKILL).code(), StatusCode::kNotFound);
-  EXPECT_EQ(backend_.Slow("worker", 2).code(), StatusCode::kNotFound);
+  EXPECT_EQ(processes_.Signal("worker", SIGKILL).code(), StatusCode::kNotFound);
+  EXPECT_EQ(processes_.Slow("worker", 2).code(), StatusCode::kNotFound);
 }
 
-TEST_F(ProcessBackendTest, ASlowProcessComputesAsMuchSlowerAsItWasTold) {
-  ASSERT_TRUE(backend_.Start(Shell("worker", "while :; do :; done")).ok());
-  ASSERT_TRUE(backend_.Slow("worker", 10).ok());
+TEST_F(ProcessesTest, ASlowProcessComputesAsMuchSlowerAsItWasTold) {
+  ASSERT_TRUE(processes_.Start(Shell("worker", "while :; do :; done")).ok());
+  ASSERT_TRUE(processes_.Slow("worker", 10).ok());
   // Of each period a tenth: whatever else the machine does, never more than it may.
   const Timepoint begin = Clock::now();
-  backend_.Wait(begin + seconds(1));
-  ASSERT_TRUE(backend_.Signal("worker", SIGKILL).ok());
+  processes_.Wait(begin + seconds(1));
+  ASSERT_TRUE(processes_.Signal("worker", SIGKILL).ok());
   rusage before{}, after{};
   ::getrusage(RUSAGE_CHILDREN, &before);
   Ended("worker");
@@ -180,18 +180,18 @@ TEST_F(ProcessBackendTest, ASlowProcessComputesAsMuchSlowerAsItWasTold) {
   EXPECT_LT(cpu(after) - cpu(before), 0.5 * ToSeconds(Clock::now() - begin));
 }
 
-TEST_F(ProcessBackendTest, WaitingEndsWhenTheWakeDescriptorIsReadable) {
-  ASSERT_TRUE(backend_.Start(Shell("sleeper", "sleep 600")).ok());
+TEST_F(ProcessesTest, WaitingEndsWhenTheWakeDescriptorIsReadable) {
+  ASSERT_TRUE(processes_.Start(Shell("sleeper", "sleep 600")).ok());
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   ASSERT_EQ(::write(ends[1], "x", 1), 1);
   const Timepoint begin = Clock::now();
-  backend_.Wait(begin + seconds(500), ends[0]);
+  processes_.Wait(begin + seconds(500), ends[0]);
   EXPECT_LT(Clock::now() - begin, seconds(400));
   ::close(ends[0]), ::close(ends[1]);
 }
 
-TEST_F(ProcessBackendTest, NothingOutlivesTheProcessThatStartedIt) {
+TEST_F(ProcessesTest, NothingOutlivesTheProcessThatStartedIt) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const pid_t starter = ::fork();
@@ -199,7 +199,7 @@ TEST_F(ProcessBackendTest, NothingOutlivesTheProcessThatStartedIt) {
   if (starter == 0) {
     // The worker inherits the pipe: it stays open for as long as the worker lives.
     ::close(ends[0]);
-    if (!backend_.Start(Shell("worker", "echo set; exec sleep 600")).ok()) ::_exit(1);
+    if (!processes_.Start(Shell("worker", "echo set; exec sleep 600")).ok()) ::_exit(1);
     FirstLine("worker");
     ::kill(::getpid(), SIGKILL);
   }

@@ -1,4 +1,4 @@
-#include "ctl/run/identity.h"
+#include "ctl/run/identity_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <ctime>
 #include <memory>
 
+#include "base/files.h"
 #include "base/testing/temporary_folder.h"
-#include "ctl/files.h"
 
 namespace swarm::ctl {
 namespace {

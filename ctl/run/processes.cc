@@ -1,4 +1,4 @@
-#include "ctl/run/process_backend.h"
+#include "ctl/run/processes.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -56,13 +56,13 @@ class Descriptor {
 
 }  // namespace
 
-ProcessBackend::~ProcessBackend() { KillAll(); }
+Processes::~Processes() { KillAll(); }
 
-std::filesystem::path ProcessBackend::LogOf(const std::string& name) const {
+std::filesystem::path Processes::LogOf(const std::string& name) const {
   return options_.log_directory / (name + ".log");
 }
 
-Status ProcessBackend::Start(const WorkerSpec& spec) {
+Status Processes::Start(const ProgramSpec& spec) {
   const auto known =
       std::find_if(processes_.begin(), processes_.end(),
                    [&](const Process& process) { return process.observed.name == spec.name; });
@@ -119,21 +119,21 @@ Status ProcessBackend::Start(const WorkerSpec& spec) {
   return Status();
 }
 
-ProcessBackend::Process* ProcessBackend::FindRunning(const std::string& name) {
+Processes::Process* Processes::FindRunning(const std::string& name) {
   for (Process& process : processes_) {
     if (process.observed.name == name && process.observed.phase == Phase::kRunning) return &process;
   }
   return nullptr;
 }
 
-void ProcessBackend::Terminate(const std::string& name, Duration grace) {
+void Processes::Terminate(const std::string& name, Duration grace) {
   Process* const process = FindRunning(name);
   if (process == nullptr) return;
   ::kill(-process->pid, SIGTERM);
   process->kill_at = Clock::now() + grace;
 }
 
-Status ProcessBackend::Signal(const std::string& name, int signal) {
+Status Processes::Signal(const std::string& name, int signal) {
   Process* const process = FindRunning(name);
   if (process == nullptr) return NotFound("process " + name + " does not run");
   // One that is slowed is continued many times a second, which must not end a stop.
@@ -143,22 +143,22 @@ Status ProcessBackend::Signal(const std::string& name, int signal) {
   return Status();
 }
 
-Status ProcessBackend::Slow(const std::string& name, double factor) {
+Status Processes::Slow(const std::string& name, double factor) {
   Process* const process = FindRunning(name);
   if (process == nullptr) return NotFound("process " + name + " does not run");
   slowdowns_.Set(process->pid, factor);
   return Status();
 }
 
-void ProcessBackend::KillAll() {
+void Processes::KillAll() {
   for (const Process& process : processes_) {
     if (process.observed.phase == Phase::kRunning) ::kill(-process.pid, SIGKILL);
   }
   for (Process& process : processes_) Reap(process, /*block=*/true);
 }
 
-std::vector<ObservedWorker> ProcessBackend::Observe() {
-  std::vector<ObservedWorker> observed;
+std::vector<ObservedProgram> Processes::Observe() {
+  std::vector<ObservedProgram> observed;
   const Timepoint now = Clock::now();
   for (Process& process : processes_) {
     if (process.kill_at && now >= *process.kill_at) {
@@ -171,7 +171,7 @@ std::vector<ObservedWorker> ProcessBackend::Observe() {
   return observed;
 }
 
-void ProcessBackend::Reap(Process& process, bool block) {
+void Processes::Reap(Process& process, bool block) {
   if (process.observed.phase != Phase::kRunning) return;
   // Ended, but not gone before waitpid: until then its number is not given to another process.
   siginfo_t ended{};
@@ -197,7 +197,7 @@ void ProcessBackend::Reap(Process& process, bool block) {
   process.pidfd = -1;
 }
 
-void ProcessBackend::Wait(Timepoint deadline, int wake_fd) {
+void Processes::Wait(Timepoint deadline, int wake_fd) {
   std::vector<pollfd> waited;
   if (wake_fd >= 0) waited.push_back({wake_fd, POLLIN, 0});
   for (const Process& process : processes_) {

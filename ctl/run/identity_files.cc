@@ -1,8 +1,8 @@
-#include "ctl/run/identity.h"
+#include "ctl/run/identity_files.h"
 
 #include <system_error>
 
-#include "ctl/files.h"
+#include "base/files.h"
 
 namespace swarm::ctl {
 namespace {

@@ -1,0 +1,72 @@
+// The command line of swarm-worker. Whatever starts the program (swarmctl, the operator, tests)
+// writes its arguments with ToArguments; the program reads them with ParseWorkerFlags. Both know
+// the options from one list (flags.cc), which is also the only unit here that includes CLI11.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "worker/protocol/balance/balance.h"
+
+namespace swarm {
+
+enum class WorkerRole { kTrainer, kStage };
+
+/// What swarm-worker can be told. A default here is what the program does without the option.
+struct WorkerFlags {
+  WorkerRole role = WorkerRole::kStage;
+
+  // Of both roles.
+  std::string listen = "127.0.0.1:0";  ///< host:port; port 0 takes a free one
+  std::string advertise;               ///< host:port for the peers; empty: where it listens
+  std::string metrics_listen;          ///< address:port; empty: no metrics and no probes
+  std::string metrics_address_file;    ///< gets the address of the metrics; empty: none
+  std::string chaos_file;              ///< rules of faults (worker/chaos); empty: no faults
+  std::string job_uid = "local";
+  std::string tls_ca, tls_cert, tls_key;  ///< PEM files; required unless `plaintext`
+  bool plaintext = false;
+  std::string log_level = "info";
+
+  // Of the trainer.
+  std::string job;                    ///< file: the SwarmJob as JSON, with all defaults; required
+  std::string out;                    ///< folder; required
+  std::string address_file;           ///< gets the address it listens at; empty: none
+  std::vector<std::uint64_t> layout;  ///< replicas of each stage, at least one each; required
+  std::uint64_t term = 1;
+  protocol::BalancePolicy balance = protocol::BalancePolicy::kEvent;
+  bool resume = false;
+  bool keep_workers = false;
+  int stop_seconds = 50;       ///< from SIGTERM to the end of the program
+  int storage_patience = 600;  ///< seconds to wait at the start for a storage without answer
+  bool trace_progress = false;
+
+  // Of a worker.
+  std::string id;       ///< required
+  std::string trainer;  ///< host:port; required
+  int threads = 1;
+  int trainer_patience = 3600;  ///< seconds to wait for a trainer while there is none
+  std::string device = "cpu";
+  std::string region = "local";
+  int drain_seconds = 25;  ///< from SIGTERM to the end of the program
+
+  bool operator==(const WorkerFlags&) const = default;
+};
+
+/// The arguments, without the program's name, that ParseWorkerFlags reads as `flags`. Each is
+/// --NAME=VALUE or --NAME. Options with their default value are left out, so that a program that
+/// does not know a new option yet can be started by one that does not use it.
+std::vector<std::string> ToArguments(const WorkerFlags& flags);
+
+/// What a command line asks for.
+struct WorkerCommand {
+  WorkerFlags flags;
+  std::string print;  ///< not empty: print this and end, for --help and --version
+};
+
+/// Reads `arguments`, without the program's name. SWARM_REGION of the environment is the region
+/// where --region is not given. Errors: kInvalidArgument, with the option and what it takes.
+Result<WorkerCommand> ParseWorkerFlags(std::vector<std::string> arguments);
+
+}  // namespace swarm

@@ -1,0 +1,145 @@
+#include "worker/flags/flags.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+namespace swarm {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+WorkerFlags Trainer() {
+  return {.role = WorkerRole::kTrainer,
+          .plaintext = true,
+          .job = "job.json",
+          .out = "out",
+          .layout = {2, 1, 13}};
+}
+WorkerFlags Stage() {
+  return {.role = WorkerRole::kStage, .plaintext = true, .id = "worker-3", .trainer = "host:7000"};
+}
+
+WorkerFlags ReadBack(const WorkerFlags& flags) {
+  const auto command = ParseWorkerFlags(ToArguments(flags));
+  EXPECT_TRUE(command.ok()) << command.status().ToString();
+  return command.ok() ? command->flags : WorkerFlags();
+}
+
+std::string RefusalOf(std::vector<std::string> more) {
+  std::vector<std::string> arguments = ToArguments(Stage());
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const auto command = ParseWorkerFlags(arguments);
+  EXPECT_EQ(command.status().code(), StatusCode::kInvalidArgument);
+  return command.status().message();
+}
+
+TEST(WorkerFlagsTest, OnlyWhatIsNoDefaultIsWritten) {
+  EXPECT_THAT(ToArguments(Stage()),
+              ElementsAre("--role=stage", "--plaintext", "--id=worker-3", "--trainer=host:7000"));
+  EXPECT_THAT(ToArguments(Trainer()), ElementsAre("--role=trainer", "--plaintext", "--job=job.json",
+                                                  "--out=out", "--layout=2,1,13"));
+}
+
+TEST(WorkerFlagsTest, EveryOptionIsReadAsItWasWritten) {
+  EXPECT_EQ(ReadBack(Trainer()), Trainer());
+  EXPECT_EQ(ReadBack(Stage()), Stage());
+  const WorkerFlags all{.role = WorkerRole::kTrainer,
+                        .listen = "0.0.0.0:7000",
+                        .advertise = "$(POD_IP):7000",
+                        .metrics_listen = "[::1]:9090",
+                        .metrics_address_file = "a folder/metrics",
+                        .chaos_file = "chaos",
+                        .job_uid = "1-2-3",
+                        .tls_ca = "ca=x.crt",
+                        .tls_cert = "tls.crt",
+                        .tls_key = "tls.key",
+                        .plaintext = true,
+                        .log_level = "debug",
+                        .job = "job.json",
+                        .out = "-out",
+                        .address_file = "address",
+                        .layout = {1, 999'999},
+                        .term = ~std::uint64_t{0},
+                        .balance = protocol::BalancePolicy::kPeriodic,
+                        .resume = true,
+                        .keep_workers = true,
+                        .stop_seconds = 0,
+                        .storage_patience = 86400,
+                        .trace_progress = true,
+                        .id = "w7",
+                        .trainer = "trainer:7000",
+                        .threads = 1024,
+                        .trainer_patience = 1,
+                        .device = "cuda:3",
+                        .region = "eu-west, north",
+                        .drain_seconds = 86400};
+  EXPECT_EQ(ReadBack(all), all);
+  // The test sets every field: each makes an argument.
+  const auto help = ParseWorkerFlags({"--help"});
+  ASSERT_TRUE(help.ok());
+  std::size_t options = 0;
+  std::istringstream lines(help->print);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t begin = line.find_first_not_of(' ');
+    options += begin != line.npos && line.compare(begin, 2, "--") == 0 ? 1 : 0;
+  }
+  EXPECT_EQ(ToArguments(all).size(), options - 1) << "all but --version";
+}
+
+TEST(WorkerFlagsTest, TheEnvironmentTellsTheRegionOfAPodThatKnowsIt) {
+  ::setenv("SWARM_REGION", "eu", 1);
+  EXPECT_EQ(ReadBack(Stage()).region, "eu");
+  WorkerFlags flags = Stage();
+  flags.region = "us";
+  EXPECT_EQ(ReadBack(flags).region, "us");
+  ::setenv("SWARM_REGION", "", 1);
+  EXPECT_EQ(ReadBack(Stage()).region, "local");
+  ::unsetenv("SWARM_REGION");
+}
+
+TEST(WorkerFlagsTest, HelpAndVersionArePlainText) {
+  for (const char* argument : {"--help", "--version"}) {
+    const auto command = ParseWorkerFlags({argument});
+    ASSERT_TRUE(command.ok()) << command.status().ToString();
+    EXPECT_FALSE(command->print.empty());
+    EXPECT_TRUE(std::all_of(command->print.begin(), command->print.end(), [](unsigned char c) {
+      return c == '\n' || (c >= ' ' && c < 127);
+    })) << command->print;
+  }
+  EXPECT_THAT(ParseWorkerFlags({"--help"})->print, HasSubstr("None|Periodic|Event"));
+}
+
+TEST(WorkerFlagsTest, ARefusalNamesTheOptionAndWhatItTakes) {
+  EXPECT_THAT(RefusalOf({"--threads=0"}), HasSubstr("--threads: '0' is not a number of the range"));
+  EXPECT_THAT(RefusalOf({"--stop-seconds=soon"}), HasSubstr("[0, 86400]"));
+  EXPECT_THAT(RefusalOf({"--balance=Often"}), HasSubstr("None|Periodic|Event"));
+  for (const char* layout : {"2,,1", "2,0", "two", "1,", "1000000"}) {
+    EXPECT_THAT(RefusalOf({std::string("--layout=") + layout}), HasSubstr("as in 2,1,3")) << layout;
+  }
+  EXPECT_THAT(RefusalOf({"--nonsense"}), HasSubstr("--nonsense"));
+}
+
+TEST(WorkerFlagsTest, EachRoleHasOptionsThatItNeeds) {
+  const auto refused = [](WorkerFlags flags) {
+    return ParseWorkerFlags(ToArguments(flags)).status().message();
+  };
+  WorkerFlags flags = Trainer();
+  flags.layout.clear();
+  EXPECT_THAT(refused(flags), HasSubstr("needs --job, --out and --layout"));
+  flags = Stage();
+  flags.trainer.clear();
+  EXPECT_THAT(refused(flags), HasSubstr("needs --id and --trainer"));
+  flags = Stage();
+  flags.plaintext = false;
+  flags.tls_ca = flags.tls_cert = "x";
+  EXPECT_THAT(refused(flags), HasSubstr("or --plaintext"));
+  EXPECT_FALSE(ParseWorkerFlags({"--plaintext"}).ok()) << "no role";
+}
+
+}  // namespace
+}  // namespace swarm

@@ -1,0 +1,27 @@
+// What both roles of swarm-worker serve: the wire to their peers, and pages for probes and metrics.
+#pragma once
+
+#include <memory>
+
+#include "base/metrics/exporter.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "worker/flags/flags.h"
+#include "worker/net/make_endpoint.h"
+#include "worker/protocol/ids.h"
+
+namespace swarm::roles {
+
+/// A loop that does not answer a probe within this time is stuck.
+inline constexpr Duration kProbeLimit = std::chrono::seconds(3);
+
+/// Makes the endpoint of `self` as the flags say; with --chaos-file one whose network can be
+/// disturbed.
+net::MakeEndpoint EndpointMaker(const WorkerFlags& flags, const protocol::WorkerId& self);
+
+/// Serves metrics and probes, and writes the address to --metrics-address-file. Null if the flags
+/// do not ask for metrics.
+Result<std::unique_ptr<metrics::Exporter>> ServePages(const WorkerFlags& flags,
+                                                      metrics::Pages pages);
+
+}  // namespace swarm::roles

@@ -1,0 +1,86 @@
+#include "worker/roles/stage_role.h"
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "base/exit.h"
+#include "base/log.h"
+#include "worker/chaos/holds.h"
+#include "worker/model/numeric_class.h"
+#include "worker/roles/exits.h"
+#include "worker/roles/serving.h"
+#include "worker/stage/export_metrics.h"
+#include "worker/stage/worker.h"
+#include "worker/trainer/trainer.h"
+
+namespace swarm::roles {
+namespace {
+
+using Then = StageEnd::Then;
+
+/// No two processes of a worker id begin in the same nanosecond.
+protocol::Incarnation NewIncarnation() {
+  return protocol::Incarnation(
+      static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()));
+}
+
+Result<stage::WorkerOptions> OptionsOf(const WorkerFlags& flags) {
+  ASSIGN_OR_RETURN(const auto numeric_class, model::NumericClass(flags.threads, flags.device));
+  stage::WorkerOptions options{.id = protocol::WorkerId(flags.id),
+                               .incarnation = NewIncarnation(),
+                               .region = flags.region,
+                               .trainer = trainer::kTrainerId,
+                               .trainer_addresses = {{"cluster", flags.trainer, ""}},
+                               .threads = flags.threads,
+                               .device = flags.device,
+                               .numeric_class = numeric_class,
+                               .trainer_patience = std::chrono::seconds(flags.trainer_patience)};
+  if (!flags.chaos_file.empty()) {
+    const auto point = std::make_shared<chaos::HoldPoint>(flags.chaos_file, options.id);
+    options.at_phase = [point](chaos::WorkPhase phase, protocol::Step step) {
+      point->Pass(phase, step);
+    };
+  }
+  return options;
+}
+
+StageEnd EndOf(const Status& status) {
+  if (status.ok()) return {Then::kExit, WorkerExit::kOk};
+  if (status.code() == StatusCode::kAborted) {
+    LOG_INFO("{}; starting again", status.message());
+    return {Then::kStartAgain};
+  }
+  const bool no_trainer = status.code() == StatusCode::kDeadlineExceeded;
+  return {Then::kExit, Refuse(status, no_trainer ? WorkerExit::kNoTrainer : ExitOf(status))};
+}
+
+}  // namespace
+
+StageEnd RunStage(const WorkerFlags& flags, Signals& signals) {
+  auto options = OptionsOf(flags);
+  if (!options.ok()) return {Then::kExit, Refuse(options.status())};
+  const protocol::WorkerId id = options->id;
+  auto started = stage::Worker::Start(*std::move(options), EndpointMaker(flags, id));
+  if (!started.ok()) return {Then::kExit, Refuse(started.status())};
+  stage::Worker& worker = **started;
+  const auto exporter =
+      ServePages(flags, {.metrics = [&worker] { return stage::ExportMetrics(worker); },
+                         .healthz = [&worker] { return worker.CheckHealth(kProbeLimit); },
+                         .readyz = [&worker] { return worker.CheckReady(kProbeLimit); }});
+  if (!exporter.ok()) return {Then::kExit, Refuse(exporter.status(), WorkerExit::kBadUsage)};
+  std::atomic<int> signals_seen{0};
+  const Signals::Listener leave(signals, [&] {
+    if (signals_seen++ == 0) {
+      worker.Leave(std::chrono::seconds(flags.drain_seconds));
+    } else {
+      worker.Stop(Cancelled("asked to leave at once"));
+    }
+  });
+  const Status status = worker.Wait();
+  if (signals_seen > 0) return {Then::kTerminate};
+  return EndOf(status);
+}
+
+}  // namespace swarm::roles

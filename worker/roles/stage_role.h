@@ -1,0 +1,24 @@
+// swarm-worker --role=stage.
+#pragma once
+
+#include "base/signals.h"
+#include "worker/flags/flags.h"
+
+namespace swarm::roles {
+
+/// What main() does after a worker has ended.
+struct StageEnd {
+  enum class Then {
+    kExit,        ///< end with `exit_code` (base/exit.h)
+    kTerminate,   ///< a signal told the worker to leave, and it has: end by SIGTERM
+    kStartAgain,  ///< the trainer has sent the worker away as it is: a new process may join
+  };
+  Then then = Then::kExit;
+  int exit_code = 0;
+};
+
+/// Runs a worker until it has left its job. At the first signal it hands over what it holds and
+/// leaves; a second one ends it at once.
+StageEnd RunStage(const WorkerFlags& flags, Signals& signals);
+
+}  // namespace swarm::roles
