@@ -1,7 +1,7 @@
-# Writes OUTPUT, a header with the version of the project and the commit of the source tree, if it has
-# changed. Run at every build: cmake -DSOURCE=... -DVERSION=... -DOUTPUT=... -P cmake/version.cmake
+# Writes OUTPUT from base/version.cc.in, with the version of the project and the commit of the source tree,
+# if they have changed. Run at every build: cmake -DSOURCE=... -DVERSION=... -DOUTPUT=... -P cmake/version.cmake
 set(commit "")
-# A tree without .git has no commit, also where it lies inside the checkout of another project.
+# A tree without .git has no commit, even if it lies inside the checkout of another project.
 if(EXISTS "${SOURCE}/.git")
   set(ENV{GIT_OPTIONAL_LOCKS} 0)
   execute_process(
@@ -10,6 +10,4 @@ if(EXISTS "${SOURCE}/.git")
     OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE
     ERROR_QUIET)
 endif()
-file(CONFIGURE OUTPUT "${OUTPUT}" CONTENT "#define SWARM_VERSION \"@VERSION@\"
-#define SWARM_COMMIT \"@commit@\"
-" @ONLY)
+configure_file("${SOURCE}/base/version.cc.in" "${OUTPUT}" @ONLY)

@@ -1,4 +1,4 @@
-// How swarmctl ends. swarm-worker has more to say (base/exit.h).
+// Exit codes of swarmctl. Those of swarm-worker are in base/exit.h.
 #pragma once
 
 #include <string_view>
@@ -15,17 +15,17 @@ enum class ExitCode : int {
   kKilled = 130,
 };
 
-/// How a command ends that has failed before it has begun its work: kBadUsage for what another call
-/// or other files would mend, else kFailed. Requires an error.
+/// The exit code of a command that has failed before it has begun its work: kBadUsage if the user
+/// can mend it with other arguments or files, else kFailed. Requires an error.
 ExitCode ExitCodeOf(const Status& status);
 
 /// For --help.
 inline constexpr std::string_view kExitCodeTable =
     "Exit codes:\n"
-    "    0  done; or interrupted, and a checkpoint was written to go on from (--resume)\n"
+    "    0  done; or interrupted with a checkpoint to continue from (--resume)\n"
     "    1  failed\n"
-    "    2  wrong usage, a wrong manifest or a missing file: nothing was started\n"
-    "    3  interrupted before there was a checkpoint to go on from\n"
-    "  130  interrupted twice: everything was killed\n";
+    "    2  wrong usage, a wrong manifest or a missing file; nothing was started\n"
+    "    3  interrupted before the first checkpoint\n"
+    "  130  interrupted twice; all programs were killed\n";
 
 }  // namespace swarm::ctl

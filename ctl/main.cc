@@ -1,4 +1,4 @@
-// swarmctl: what a user of SwarmJob runs. The only unit that knows CLI11.
+// swarmctl, the program for users of SwarmJob. The only unit of ctl that includes CLI11.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -27,43 +27,45 @@ namespace {
 void AddManifest(CLI::App* command, std::string* manifest, std::vector<std::string>* overrides) {
   command
       ->add_option("-f,--filename,manifest", *manifest,
-                   "The SwarmJob, in YAML; - is standard input")
+                   "File with the SwarmJob in YAML; - is standard input")
       ->required();
   command
       ->add_option("--set", *overrides,
-                   "Override a field, as in --set training.maxSteps=100; may be repeated")
+                   "Override a field, for example --set training.maxSteps=100; may be repeated")
       ->expected(1)
       ->take_all();
 }
 
 void AddModel(CLI::App* command, std::string* model) {
   command
-      ->add_option("--from,--checkpoint", *model,
-                   "The model: a run's --out folder, its checkpoints (the newest is taken), one"
-                   " checkpoint, or a Hugging Face folder; a path or a uri (s3://, file://)")
+      ->add_option(
+          "--from,--checkpoint", *model,
+          "Path or uri (s3://, file://) of the model: the --out folder of a run, a folder of"
+          " checkpoints (the newest is used), one checkpoint, or a Hugging Face folder")
       ->required();
 }
 
 void AddTokenizer(CLI::App* command, std::string* tokenizer) {
-  command->add_option("--tokenizer", *tokenizer,
-                      "The uri of a SentencePiece model, or byte (default: what the run or the"
-                      " model's folder says; byte for a vocabulary of 256)");
+  command->add_option(
+      "--tokenizer", *tokenizer,
+      "Uri of a SentencePiece model, or byte (default: the tokenizer that the run or"
+      " the model's folder names; byte for a vocabulary of 256)");
 }
 
 void AddThreads(CLI::App* command, int* threads) {
   command
       ->add_option("--threads", *threads,
-                   "Compute threads (default: the machine's cores; fewer for a small model)")
+                   "Compute threads (default: one for each core; fewer for a small model)")
       ->check(CLI::Range(1, 1024));
 }
 
 CLI::App* AddValidate(CLI::App& app, ValidateOptions* options) {
-  CLI::App* command = app.add_subcommand("validate", "Judge a manifest; start nothing");
+  CLI::App* command = app.add_subcommand("validate", "Check a manifest and start nothing");
   AddManifest(command, &options->manifest, &options->overrides);
   command->add_flag("--cluster", options->cluster,
-                    "As the operator does: also refuse what only works on one machine");
+                    "Check as the operator does: refuse what works on one machine only");
   command->add_flag("--json", options->json,
-                    "Print the job with all its defaults, or the errors, as JSON");
+                    "Print JSON: the job with all defaults, or the errors");
   return command;
 }
 
@@ -71,48 +73,49 @@ CLI::App* AddRun(CLI::App& app, RunOptions* options) {
   CLI::App* command = app.add_subcommand("run", "Run a job on this machine");
   AddManifest(command, &options->manifest, &options->overrides);
   command->add_option("--out", options->out, "Folder of the run (default: out/NAME)");
-  command->add_option("--workers", options->workers,
-                      "Workers in all (5), or by stage (0=2,1=3); default: spec.workers.replicas");
+  command->add_option(
+      "--workers", options->workers,
+      "Number of workers, in all (5) or by stage (0=2,1=3) (default: spec.workers.replicas)");
   command
       ->add_option("--threads-per-worker", options->threads_per_worker,
-                   "Compute threads of a worker (default: the cores, shared out)")
+                   "Compute threads of each worker (default: cores / workers, at least 1)")
       ->check(CLI::Range(1, 1024));
-  command->add_flag("--resume", options->resume, "Go on from the last checkpoint in --out");
+  command->add_flag("--resume", options->resume, "Continue from the newest checkpoint in --out");
   command->add_flag("--json", options->json,
-                    "Print a JSON object for each status, and one at the end");
+                    "Print a JSON object for each status, and a summary at the end");
   command->add_flag("--plaintext", options->plaintext,
-                    "No TLS between the programs: for experiments");
+                    "Use no TLS between the programs, for experiments");
   command->add_option("--chaos", options->chaos,
-                      "Faults to meet the job with: a script as below, or a file with one");
+                      "Faults to inject: a script as described below, or a file with one");
   command
       ->add_option_function<double>(
           "--restart-delay",
           [options](const double& seconds) { options->restart_delay = FromSeconds(seconds); },
-          "Seconds from the loss of a worker to the start of another (default: 1)")
+          "Seconds from the end of a worker to the start of its replacement (default: 1)")
       ->check(CLI::Range(0.0, 1e6));
   command->add_flag(
       "--no-restart", [options](std::int64_t) { options->restart = false; },
-      "Do not replace lost workers");
+      "Do not replace workers that end");
   command->add_flag(
       "--no-moves", [options](std::int64_t) { options->moves = false; },
-      "Workers stay at their stages, however unevenly these are served");
+      "Never move workers between stages");
   command->add_flag("--trace-progress", options->trace_progress,
-                    "Write OUT/progress.jsonl, a line for each piece of work: for measurements");
+                    "Write OUT/progress.jsonl, a line for each piece of work, for measurements");
   command->footer(std::string(kChaosGrammar));
   command->add_option("--worker-program", options->worker_program,
-                      "The swarm-worker to run (default: the one beside swarmctl)");
+                      "Path of swarm-worker (default: the one beside swarmctl)");
   return command;
 }
 
 CLI::App* AddTrain(CLI::App& app, TrainOptions* options) {
   CLI::App* command =
-      app.add_subcommand("train", "Train a job in this one process, without any network");
+      app.add_subcommand("train", "Train a job in this process, without workers and network");
   AddManifest(command, &options->manifest, &options->overrides);
   command->add_option("--out", options->out, "Folder of the run (default: out/NAME)");
   AddThreads(command, &options->threads);
-  command->add_flag("--resume", options->resume, "Go on from the last checkpoint");
+  command->add_flag("--resume", options->resume, "Continue from the newest checkpoint");
   command->add_flag("--json", options->json,
-                    "Print a JSON object for each step, and one at the end");
+                    "Print a JSON object for each step, and a summary at the end");
   return command;
 }
 
@@ -127,11 +130,11 @@ CLI::App* AddEvaluate(CLI::App& app, EvaluateOptions* options) {
       ->required();
   command
       ->add_option("--sequence-length", options->sequence_length,
-                   "Tokens a sequence (default: as the model was trained)")
+                   "Tokens of a sequence (default: as in training)")
       ->check(CLI::PositiveNumber);
   command
       ->add_option("--sequences", options->sequences,
-                   "Sequences from the beginning of the data (default: all)")
+                   "Number of sequences, from the beginning of the data (default: all)")
       ->check(CLI::PositiveNumber);
   AddThreads(command, &options->threads);
   command->add_flag("--json", options->json, "Print a JSON object");
@@ -139,19 +142,19 @@ CLI::App* AddEvaluate(CLI::App& app, EvaluateOptions* options) {
 }
 
 CLI::App* AddGenerate(CLI::App& app, GenerateOptions* options) {
-  CLI::App* command = app.add_subcommand("generate", "Go on with a text as a model would");
+  CLI::App* command = app.add_subcommand("generate", "Continue a text with a trained model");
   AddModel(command, &options->model);
   AddTokenizer(command, &options->tokenizer);
-  command->add_option("--prompt", options->prompt, "Text to go on from")->required();
+  command->add_option("--prompt", options->prompt, "Text to continue")->required();
   command->add_option("--tokens", options->tokens, "Tokens to generate")->capture_default_str();
   command
       ->add_option("--temperature", options->sampling.temperature,
-                   "Divides the logits; 0 takes the most likely token")
+                   "Divisor of the logits; 0: always the most likely token")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command
       ->add_option("--top-k", options->sampling.top_k,
-                   "Draw from so many of the most likely tokens; 0 from all")
+                   "Draw from this many of the most likely tokens; 0: from all")
       ->capture_default_str();
   command->add_option("--seed", options->seed, "The same seed gives the same text")
       ->capture_default_str();
@@ -164,7 +167,9 @@ CLI::App* AddExport(CLI::App& app, ExportOptions* options) {
       app.add_subcommand("export", "Write a model as a Hugging Face folder, in float32");
   AddModel(command, &options->model);
   AddTokenizer(command, &options->tokenizer);
-  command->add_option("--out", options->out, "Folder to write, or its uri; must be empty or new")
+  command
+      ->add_option("--out", options->out,
+                   "Path or uri of the folder to write; must be empty or new")
       ->required();
   command->add_flag("--json", options->json, "Print a JSON object");
   return command;
@@ -172,14 +177,14 @@ CLI::App* AddExport(CLI::App& app, ExportOptions* options) {
 
 CLI::App* AddSimulate(CLI::App& app, SimulateOptions* options) {
   CLI::App* command = app.add_subcommand(
-      "simulate", "Replay a trace of machines that come and go against the balancing rules");
+      "simulate", "Replay a trace of machines that come and go with the balancing rules");
   command->add_option("--trace", options->trace, "Bamboo's CSV or Parcae's JSON lines")->required();
   command->add_option("--stages", options->stages, "Stages of the pipeline")
       ->check(CLI::Range(1, 256))
       ->required();
   command
       ->add_option("--stage-costs", options->stage_costs,
-                   "Work of a microbatch at each stage, as in 1,1,2 (default: all alike)")
+                   "Work of a microbatch at each stage, for example 1,1,2 (default: equal)")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
   command
@@ -214,9 +219,9 @@ CLI::App* AddSimulate(CLI::App& app, SimulateOptions* options) {
           "Copies: seconds a worker is away when it switches to a stage whose state it has")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_option("--seed", options->seed, "The same seed gives the same figures")
+  command->add_option("--seed", options->seed, "The same seed gives the same results")
       ->capture_default_str();
-  command->add_option("--runs", options->runs, "Print means over so many seeds")
+  command->add_option("--runs", options->runs, "Number of seeds; prints means over them")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print a JSON object");
@@ -224,38 +229,42 @@ CLI::App* AddSimulate(CLI::App& app, SimulateOptions* options) {
 }
 
 void AddCluster(CLI::App* command, ClusterOptions* options) {
-  command->add_option("--kubeconfig", options->kubeconfig,
-                      "The cluster (default: $KUBECONFIG, else the pod's service account)");
+  command->add_option(
+      "--kubeconfig", options->kubeconfig,
+      "Kubeconfig file (default: $KUBECONFIG, else the service account of this pod)");
   command->add_option("--context", options->context,
-                      "Of the kubeconfig (default: its current one)");
-  command->add_option("-n,--namespace", options->ns, "Namespace (default: the context's)");
+                      "Context of the kubeconfig (default: its current context)");
+  command->add_option("-n,--namespace", options->ns, "Namespace (default: that of the context)");
   command->add_flag("--allow-insecure", options->allow_insecure,
-                    "Obey insecure-skip-tls-verify of a kubeconfig");
+                    "Accept insecure-skip-tls-verify in the kubeconfig");
 }
 
 CLI::App* AddTop(CLI::App& app, TopOptions* options) {
-  CLI::App* command = app.add_subcommand("top", "Show the SwarmJobs of a cluster as they go on");
-  command->add_option("job", options->job, "One job, with its conditions and pods (default: all)");
+  CLI::App* command =
+      app.add_subcommand("top", "Show the SwarmJobs of a cluster and their progress");
+  command->add_option("job", options->job,
+                      "Show one job with its conditions and pods (default: all jobs)");
   AddCluster(command, &options->cluster);
-  command->add_flag("-A,--all-namespaces", options->all_namespaces, "Of all namespaces");
-  command->add_flag("--once", options->once, "Print once and end");
+  command->add_flag("-A,--all-namespaces", options->all_namespaces,
+                    "Show the jobs of all namespaces");
+  command->add_flag("--once", options->once, "Print once and exit");
   command
       ->add_option_function<double>(
           "--interval",
           [options](const double& seconds) { options->interval = FromSeconds(seconds); },
-          "Seconds between two looks (default: 2)")
+          "Seconds between updates (default: 2)")
       ->check(CLI::Range(0.1, 3600.0));
   return command;
 }
 
 CLI::App* AddDrain(CLI::App& app, DrainOptions* options) {
   CLI::App* command = app.add_subcommand(
-      "drain", "Let workers of a SwarmJob in a cluster hand over and leave; others replace them");
-  command->add_option("pods", options->pods, "Workers: JOB-wN")->required();
+      "drain", "Let workers of a SwarmJob hand over and leave; the operator replaces them");
+  command->add_option("pods", options->pods, "Pods of workers: JOB-wN")->required();
   AddCluster(command, &options->cluster);
   command
       ->add_option("--grace", options->grace_seconds,
-                   "Seconds they may take (default: preemption.drainSeconds and a little)")
+                   "Seconds from SIGTERM to SIGKILL (default: that of the pod)")
       ->check(CLI::Range(1, 86400));
   return command;
 }
@@ -295,11 +304,11 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    // Asking for help is no error; everything else is wrong usage.
+    // --help and --version are no errors; everything else is wrong usage.
     return app.exit(error) == 0 ? static_cast<int>(ExitCode::kOk)
                                 : static_cast<int>(ExitCode::kBadUsage);
   }
-  // What matters to a user of `run` is printed, not logged: the workers' coming and going is not.
+  // `run` prints what matters to its user; arrivals and departures in the log would be noise.
   StartLogging("swarmctl", run_command->parsed() ? "error" : "warn");
   ExitCode code = ExitCode::kOk;
   if (validate_command->parsed()) code = RunValidate(validate, std::cout, std::cerr);

@@ -1,4 +1,4 @@
-// The manifest that a command was given.
+// Reads the manifest that a command is given.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace swarm::ctl {
 
-/// Reads, overrides and judges the manifest in a file; "-" is the standard input. A file that
-/// cannot be read is an error with the file's name as path.
+/// Reads the manifest in a file ("-" is standard input), applies the overrides, and checks it. If
+/// the file cannot be read, the path of the error is the file's name.
 api::Checked<api::SwarmJob> LoadManifest(const std::string& file,
                                          const std::vector<std::string>& overrides);
 

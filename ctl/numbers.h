@@ -1,4 +1,4 @@
-// Numbers in sentences.
+// Numbers as text for messages.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace swarm::ctl {
 
-/// At most six decimals, none that says nothing: "3", "0.05".
+/// At most six decimals, without trailing zeros: "3", "0.05".
 inline std::string FormatNumber(double number) {
   std::string text = std::to_string(number);
   text.erase(text.find_last_not_of('0') + 1);

@@ -153,7 +153,7 @@ TEST_F(SwarmctlTest, AnInterruptionLetsTheTrainerFinishAndTheRunCanGoOn) {
   Fake(R"(touch "$SHARED/over"; listen; exit 0)");
   StartRun();
   EXPECT_EQ(ExitCode(), 2);
-  EXPECT_THAT(Output(), HasSubstr("holds an earlier run: go on with --resume"));
+  EXPECT_THAT(Output(), HasSubstr("holds an earlier run: continue it with --resume"));
   EXPECT_FALSE(std::filesystem::exists(Path("out/tls"))) << "keys do not outlive the run";
   StartRun({"--resume"});
   EXPECT_EQ(ExitCode(), 0) << Output();

@@ -16,7 +16,7 @@ struct ValidateOptions {
   bool json = false;     ///< print the job with all defaults, or the errors, as JSON
 };
 
-/// Prints the verdict to `out`, or the errors, one a line, to `err` (with json: all to `out`).
+/// Prints the result to `out`, or the errors to `err`, one on each line (with json: all to `out`).
 ExitCode RunValidate(const ValidateOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace swarm::ctl

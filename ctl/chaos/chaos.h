@@ -1,18 +1,17 @@
-// Faults by script: what `swarmctl run --chaos` does to the programs of a job, for users who want
-// to see it live through them and for tests. Pure: text in, faults out; carried out elsewhere
-// (chaos_driver.h).
+// Scripts of faults that `swarmctl run --chaos` injects into the programs of a job, for tests and
+// demonstrations. Pure: text in, faults out. chaos_driver.h carries them out.
 //
-// One fault a line, or several separated by `;`. `#` begins a comment. A fault is a verb, whom it
-// meets, and clauses in any order:
+// One fault on each line, or several separated by `;`. `#` begins a comment. A fault is a verb, its
+// target, and clauses in any order:
 //
 //   kill TARGET                    SIGKILL
 //   stop TARGET [for T]            SIGSTOP, and SIGCONT when T is over
 //   continue NAME                  SIGCONT
 //   slow TARGET by FACTOR [for T]  computes FACTOR times slower
-//   cut TARGET [for T]             no message from or to anybody
-//   cut TARGET from NAME [for T]   none between the two
-//   cut TARGET to NAME|all [for T] none in this direction; `cut all to NAME` is the other one
-//   delay TARGET by T [for T]      every message from or to it is so much later
+//   cut TARGET [for T]             no message from or to any program
+//   cut TARGET from NAME [for T]   no message between the two
+//   cut TARGET to NAME|all [for T] no message in this direction; `cut all to NAME`: in the other
+//   delay TARGET by T [for T]      delays every message from or to the target by T
 //   join [N]                       one more worker, or N
 //   drain TARGET [grace T]         SIGTERM, and SIGKILL when the grace (30s) is over
 //
@@ -20,15 +19,15 @@
 //
 //   at step N            when N steps are committed
 //   at PHASE of step N [in worker-M]
-//                        as worker-M, or else the target, begins its part of that phase (forward,
-//                        backward, reduce, commit) of step N or, if it has none, of the next step
-//                        in which it has one; it waits there until the fault is done
-//   at T                 so long after the start of the workers
+//                        when worker-M (default: the target) begins its part of that phase
+//                        (forward, backward, reduce, commit) of step N or, if it has none, of the
+//                        next step in which it has one; it waits there until the fault is done
+//   at T                 T after the start of the workers
 //   every T              again and again, first after T
 //   about every T        again and again, at random (Poisson)
 //   after step N | T     for `every`: counts from there
 //   until step N | T     for `every`: not later
-//   seed N               for what is drawn (0)
+//   seed N               of random draws (0)
 //
 //   T       500ms | 2.5s | 3m
 //
@@ -53,19 +52,19 @@ extern const std::string_view kChaosGrammar;
 
 enum class FaultKind { kKill, kStop, kContinue, kSlow, kCut, kDelay, kJoin, kDrain };
 
-/// What is to be done now.
+/// A fault to carry out now.
 struct Fault {
   FaultKind kind = FaultKind::kKill;
-  /// A program; of a cut also "all". Empty for kJoin.
+  /// A program, or for a cut "all". Empty for kJoin.
   std::string target;
-  /// Of a cut: the other side, a program or "all".
+  /// The other side of a cut: a program or "all".
   std::string other;
   bool one_way = false;                  ///< of a cut: only from `target` to `other`
   double factor = 1;                     ///< of kSlow
   Duration amount{};                     ///< of kDelay: the delay; of kDrain: the grace
   std::uint64_t count = 1;               ///< of kJoin
-  bool over = false;                     ///< an earlier fault with `for` ends: undo it
-  std::optional<chaos::Hold> hold = {};  ///< it meets its target while a worker waits in this
+  bool over = false;                     ///< the end of an earlier fault with `for`: undo it
+  std::optional<chaos::Hold> hold = {};  ///< a worker waits in this during the fault
   bool operator==(const Fault&) const = default;
 };
 
@@ -77,17 +76,17 @@ std::string_view NameOf(FaultKind kind);
 /// A moment of the run: a count of committed steps, or a time.
 struct ChaosMoment {
   std::optional<std::uint64_t> step;
-  Duration time{};  ///< since the start; where there is no step
+  Duration time{};  ///< since the start; used if there is no step
   bool operator==(const ChaosMoment&) const = default;
 };
 
 /// One line of a script.
 struct ChaosLine {
-  Fault fault;  ///< the target is drawn later where `any` is set
+  Fault fault;  ///< if `any` is set, the target is drawn later
   bool any = false;
   std::optional<std::uint64_t> any_of_stage;
   std::optional<Duration> lasts;
-  std::optional<ChaosMoment> at;  ///< once, then (or in fault.hold); else again and again
+  std::optional<ChaosMoment> at;  ///< a single time (as is fault.hold); none: repeatedly
   std::optional<Duration> every;
   bool random = false;  ///< `about every`
   ChaosMoment after;
@@ -95,25 +94,25 @@ struct ChaosLine {
   std::uint64_t seed = 0;
 };
 
-/// Errors: kInvalidArgument names the line, the fault and what is expected.
+/// Errors: kInvalidArgument with the line, the fault and what is expected.
 Result<std::vector<ChaosLine>> ParseChaos(std::string_view script);
 
 /// A program that runs.
 struct LivingProgram {
   std::string name;
   bool trainer = false;
-  std::optional<std::uint64_t> stage;  ///< of a worker, where it is known
+  std::optional<std::uint64_t> stage;  ///< of a worker, if known
 };
 
-/// Says which faults are due. Deterministic for a script and what it is asked. Not thread-safe.
+/// Says which faults are due. Deterministic for a script and a sequence of calls. Not thread-safe.
 class ChaosSchedule {
  public:
   explicit ChaosSchedule(std::vector<ChaosLine> lines);
 
   /// The faults that have become due since the last call, in order. `held`: the holds in which a
-  /// worker is waiting. A fault whose target does not live waits until it does; repetitions that
-  /// are late by more than a second are left out, lest a program that was stopped itself makes up
-  /// for lost time with a salvo.
+  /// worker waits. A fault whose target does not live waits until it does. Repetitions that are
+  /// late by more than a second are left out, so that a program that was itself stopped does not
+  /// inject many faults at once.
   std::vector<Fault> Due(Duration since_start, std::uint64_t steps_committed,
                          const std::vector<LivingProgram>& living,
                          const std::vector<chaos::Hold>& held = {});

@@ -207,7 +207,7 @@ class FaultParser {
       if (fault_.hold->worker.empty()) fault_.hold->worker = fault_.target;
       if (!fault_.hold->worker.starts_with("worker-")) {
         return InvalidArgument("at " + std::string(chaos::NameOf(fault_.hold->phase)) +
-                               ": expected 'in worker-N', who is then in that phase");
+                               ": expected 'in worker-N', the worker in that phase");
       }
     }
     if (fault_.kind == FaultKind::kSlow && fault_.factor == 1) {
@@ -253,7 +253,7 @@ std::string_view TakeUntil(std::string_view* text, char separator) {
 }  // namespace
 
 const std::string_view kChaosGrammar =
-    R"(Chaos scripts: one fault a line, or several separated by ';'; '#' begins a comment.
+    R"(Chaos scripts: one fault on each line, or several separated by ';'; '#' begins a comment.
   kill TARGET                    SIGKILL
   stop TARGET [for T]            SIGSTOP, and SIGCONT when T is over
   continue NAME                  SIGCONT

@@ -1,6 +1,6 @@
-// Makes processes slow: each is stopped and continued many times a second, so that it runs for one
-// part in `factor` of the time. The periods are short beside a microbatch and a heartbeat: to
-// everybody else it is a slow machine, not one that comes and goes.
+// Makes processes slow: stops and continues each one many times a second, so that it runs for
+// 1/factor of the time. The periods are much shorter than a microbatch and a heartbeat, so that the
+// other programs see a slow machine, not one that comes and goes.
 #pragma once
 
 #include <sys/types.h>
@@ -14,19 +14,19 @@
 
 namespace swarm::ctl {
 
-/// Thread-safe. Process groups are named by their leader, which must not have been reaped: Set(1)
-/// before.
+/// Thread-safe. A process group is named by its leader. Call Set(group, 1) before the leader is
+/// reaped.
 class Slowdowns {
  public:
   Slowdowns() = default;
-  /// All run at full speed again.
+  /// Lets all groups run at full speed.
   ~Slowdowns();
   Slowdowns(const Slowdowns&) = delete;
   Slowdowns& operator=(const Slowdowns&) = delete;
 
-  /// `factor` times slower from now on; 1: no longer, and it runs unless it is paused.
+  /// Makes the group `factor` times slower from now on; 1: full speed, unless it is paused.
   void Set(pid_t group, double factor);
-  /// The group is stopped by somebody and must not be continued.
+  /// The caller has stopped the group; it is not continued until Resume.
   void Pause(pid_t group);
   void Resume(pid_t group);
 
@@ -35,7 +35,7 @@ class Slowdowns {
     double factor = 1;
     bool paused = false;
     bool running = true;
-    Timepoint next{};  // change between running and not
+    Timepoint next{};  // change between running and stopped
   };
 
   void Run();

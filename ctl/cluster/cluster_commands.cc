@@ -89,13 +89,13 @@ bool WaitFor(Duration interval, Signals* signals) {
   return poll(&signal, 1, static_cast<int>(milliseconds)) > 0 && signals->count() > 0;
 }
 
-/// The worker's object, or why it is none.
+/// The worker's object. Errors: kInvalidArgument (the pod is not a worker).
 Result<kube::Object> FindWorker(const Cluster& cluster, const std::string& name) {
   ASSIGN_OR_RETURN(kube::Object pod,
                    cluster.client->Get(kube::resources::Pods(), {cluster.ns, name}));
   if (kube::LabelOf(*pod, objects::kRoleLabel) != objects::kWorkerRole) {
     return InvalidArgument("pod " + cluster.ns + "/" + name +
-                           " is no worker of a SwarmJob; workers are called JOB-wN");
+                           " is not a worker of a SwarmJob; workers have names such as JOB-wN");
   }
   return pod;
 }
@@ -142,7 +142,7 @@ ExitCode DrainWorkers(const DrainOptions& options, std::FILE* out, std::FILE* er
         kube::resources::Pods(), name,
         {.uid = kube::UidOf(*worker), .grace_seconds = options.grace_seconds});
     if (!status.ok()) return Refuse(status, err);
-    std::fprintf(out, "%s hands over and leaves; another one takes its place\n", name.name.c_str());
+    std::fprintf(out, "%s hands over and leaves; the operator replaces it\n", name.name.c_str());
   }
   return ExitCode::kOk;
 }

@@ -1,5 +1,5 @@
-// swarmctl top and swarmctl drain: a look at the SwarmJobs of a cluster, and a hand on one of their
-// workers. Both are what kubectl can do as well (get, delete), in the words of SwarmJob.
+// swarmctl top and swarmctl drain: show the SwarmJobs of a cluster, and let some of their workers
+// leave. kubectl can do both as well (get, delete), without the words of SwarmJob.
 #pragma once
 
 #include <cstdio>
@@ -12,33 +12,34 @@
 
 namespace swarm::ctl {
 
-/// Which cluster, and where in it.
+/// Selects a cluster and a namespace.
 struct ClusterOptions {
-  std::string kubeconfig;  ///< empty: $KUBECONFIG, else the pod's service account
+  std::string kubeconfig;  ///< file; empty: $KUBECONFIG, else the pod's service account
   std::string context;
-  std::string ns;  ///< empty: the context's
+  std::string ns;  ///< empty: that of the context
   bool allow_insecure = false;
 };
 
 struct TopOptions {
   ClusterOptions cluster;
-  std::string job;  ///< empty: all of the namespace
+  std::string job;  ///< empty: all jobs of the namespace
   bool all_namespaces = false;
-  bool once = false;  ///< print and end, as where the output is no terminal
+  bool once = false;  ///< print once and end, as without a terminal
   Duration interval = std::chrono::seconds(2);
 };
 
-/// Shows the jobs until it is interrupted.
+/// Shows the jobs until a signal comes. Call it before other threads: it takes SIGINT, SIGTERM and
+/// SIGHUP.
 ExitCode ShowTop(const TopOptions& options, std::FILE* out, std::FILE* err);
 
 struct DrainOptions {
   ClusterOptions cluster;
   std::vector<std::string> pods;     ///< workers: JOB-wN
-  std::optional<int> grace_seconds;  ///< none: as the pod says
+  std::optional<int> grace_seconds;  ///< none: that of the pod
 };
 
-/// Deletes the pods of workers: each hands over what it has and ends, and the operator replaces it.
-/// Anything but a worker of a SwarmJob is refused, and then nothing is deleted.
+/// Deletes the pods of workers: each hands over what it holds and ends, and the operator replaces
+/// it. If one of the pods is not a worker of a SwarmJob, it deletes none. Errors go to `err`.
 ExitCode DrainWorkers(const DrainOptions& options, std::FILE* out, std::FILE* err);
 
 }  // namespace swarm::ctl

@@ -1,4 +1,4 @@
-// What a person sees of the SwarmJobs of a cluster: values to lines of text. Pure.
+// Renders the SwarmJobs of a cluster as lines of text. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +13,17 @@ namespace swarm::ctl {
 
 struct ClusterView {
   std::vector<objects::JobView> jobs;
-  std::vector<plan::ObservedPod> pods;  ///< of one job, if its details are wanted
-  bool details = false;                 ///< `jobs` is one, and its pods and conditions are shown
+  std::vector<plan::ObservedPod> pods;  ///< of the job, with `details`
+  bool details = false;                 ///< `jobs` has one job; show its pods and conditions
   api::WallTime now{};
 };
 
-/// A table with a row for each job: state, progress, stages as ready/wanted, what it has met. With
-/// details also its conditions and its pods. Lines without newlines, none longer than `width`
+/// A table with a row for each job: state, progress, ready and wanted workers of each stage,
+/// recoveries. With details also conditions and pods. Lines have no newlines and at most `width`
 /// columns.
 std::vector<std::string> RenderCluster(const ClusterView& view, std::size_t width);
 
-/// Columns under each other, two blanks between them; the last one is not padded.
+/// Aligns columns with two blanks between them; does not pad the last one.
 std::vector<std::string> RenderTable(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace swarm::ctl

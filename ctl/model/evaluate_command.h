@@ -1,4 +1,4 @@
-// swarmctl evaluate: how well a model predicts a text.
+// swarmctl evaluate: measures how well a model predicts a text.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,13 @@ struct EvaluateOptions {
   std::string data;                   ///< as spec.data.uri
   std::string tokenizer;              ///< see ChooseTokenizer
   std::uint64_t sequence_length = 0;  ///< tokens; 0: as the model was trained
-  std::uint64_t sequences = 0;        ///< 0: all that the data has
+  std::uint64_t sequences = 0;        ///< 0: all of the data
   int threads = 0;                    ///< 0: see threads.h
   bool json = false;
 };
 
-/// Prints the mean loss in nats per token over the first `sequences` of the consecutive windows of
-/// the data; a window is sequence_length tokens to predict and the one before them. The same on
-/// every call.
+/// Prints the mean loss in nats per token over the first `sequences` consecutive windows of the
+/// data. A window is sequence_length tokens to predict and the token before them. Deterministic.
 ExitCode EvaluateModel(const EvaluateOptions& options, std::FILE* out, std::FILE* err);
 
 }  // namespace swarm::ctl

@@ -1,4 +1,4 @@
-// swarmctl export: a trained model as a Hugging Face folder.
+// swarmctl export: writes a trained model as a Hugging Face folder.
 #pragma once
 
 #include <cstdio>
@@ -10,12 +10,12 @@ namespace swarm::ctl {
 
 struct ExportOptions {
   std::string model;      ///< as FindModel takes it
-  std::string out;        ///< path or uri of a folder that is empty or not there yet
-  std::string tokenizer;  ///< see ChooseTokenizer; a SentencePiece model comes along
+  std::string out;        ///< path or uri of a folder that is empty or does not exist
+  std::string tokenizer;  ///< see ChooseTokenizer; a SentencePiece model is copied, too
   bool json = false;
 };
 
-/// Writes what transformers' AutoModelForCausalLM.from_pretrained reads, in float32, and names it.
+/// Writes a folder in float32 that transformers' AutoModelForCausalLM.from_pretrained reads.
 ExitCode ExportModel(const ExportOptions& options, std::FILE* out, std::FILE* err);
 
 }  // namespace swarm::ctl

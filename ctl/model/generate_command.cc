@@ -16,7 +16,7 @@ Result<std::unique_ptr<data::Tokenizer>> OpenTokenizer(const GenerateOptions& op
   const auto tokenizer = ChooseTokenizer(found, options.tokenizer);
   if (!tokenizer) {
     return InvalidArgument(
-        "which tokenizer is the model's? Give --tokenizer with the uri of a"
+        "the tokenizer of the model is not known: give --tokenizer with the uri of a"
         " SentencePiece model, or --tokenizer byte");
   }
   return data::OpenTokenizer(*tokenizer, found.storage());

@@ -1,4 +1,4 @@
-// swarmctl generate: text from a trained model.
+// swarmctl generate: continues a text with a trained model.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct GenerateOptions {
   int threads = 0;         ///< 0: see threads.h
 };
 
-/// Prints the prompt and goes on with it, token by token, as they come. The model sees as many of
-/// the last tokens as it was trained to see. The same seed gives the same text on the same machine.
+/// Prints the prompt, then each new token as soon as it is drawn. The model sees as many of the
+/// last tokens as in training. The same seed gives the same text on the same machine.
 ExitCode GenerateText(const GenerateOptions& options, std::FILE* out, std::FILE* err);
 
 }  // namespace swarm::ctl

@@ -1,4 +1,4 @@
-// Which token comes next. Pure.
+// Draws the next token. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,12 @@ namespace swarm::ctl {
 
 struct SamplingOptions {
   double temperature = 0.8;  ///< divides the logits; 0: always the most likely token
-  std::uint64_t top_k = 40;  ///< only the most likely are drawn from; 0: all
+  std::uint64_t top_k = 40;  ///< draws from this many of the most likely tokens; 0: all
 };
 
-/// An id drawn with the probabilities softmax(logits / temperature), or the most likely one (of
-/// several the lowest). Requires at least one logit. Errors: kInternal (a logit is not finite).
+/// An id drawn with the probabilities softmax(logits / temperature), or with temperature 0 the most
+/// likely id (the lowest of several). Requires at least one logit. Errors: kInternal (a logit is
+/// not finite).
 Result<std::int32_t> SampleToken(std::span<const float> logits, const SamplingOptions& options,
                                  Rng& rng);
 

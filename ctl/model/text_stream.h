@@ -1,4 +1,4 @@
-// A text that grows token by token, printed as it comes. Pure.
+// Prints a text that grows token by token. Pure.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 
 namespace swarm::ctl {
 
-/// A token may end in the middle of a character: with a tokenizer of bytes, or one that falls back
-/// to bytes and shows what is not whole yet as U+FFFD. So the end of the text waits until it is
-/// whole.
+/// A token may end in the middle of a character, if the tokenizer works on bytes or falls back to
+/// them; the tokenizer then shows the incomplete character as U+FFFD. So the end of the text waits
+/// until its last character is complete.
 class TextStream {
  public:
-  /// `text` is all of the text so far, whose beginning does not change any more once it was
-  /// returned. Returns what can be printed now, always well-formed UTF-8: what is no UTF-8 is
-  /// replaced by U+FFFD. With `last`, nothing waits.
+  /// `text` is all of the text so far; the part that was returned before does not change. Returns
+  /// what can be printed now, as well-formed UTF-8: U+FFFD replaces bytes that are not UTF-8. With
+  /// `last`, nothing waits.
   std::string Advance(std::string_view text, bool last);
 
  private:

@@ -101,7 +101,7 @@ class Training {
     }
   }
 
-  // The computation knows no way out of the middle of a step, so the process ends around it.
+  // A step in progress cannot be interrupted, so the process ends with it.
   [[noreturn]] void Kill() {
     RunSummary summary{"Interrupted", "everything was killed"};
     summary.exit_code = ExitCode::kKilled;

@@ -1,5 +1,5 @@
-// swarmctl train: a job in this one process, without any network. The yardstick for swarmctl run,
-// and the way to train what needs no swarm.
+// swarmctl train: trains a job in this process, without workers and network. It is the reference
+// for swarmctl run, and the way to train a model that needs no swarm.
 #pragma once
 
 #include <cstdio>
@@ -20,10 +20,10 @@ struct TrainOptions {
   bool json = false;
 };
 
-/// Trains the job to its end, or until the first Ctrl-C: the step is then finished and a checkpoint
-/// written. The same files and the same progress as RunJob's (run_command.h). Call it on the main
-/// thread, once at a time: it takes the process's SIGINT, SIGTERM and SIGHUP, of which the second
-/// ends the process with ExitCode::kKilled.
+/// Trains the job to its end, or until the first Ctrl-C; it then finishes the step and writes a
+/// checkpoint. Files and progress are as RunJob's (run_command.h). Call it on the main thread, once
+/// at a time and before other threads: it takes SIGINT, SIGTERM and SIGHUP. The second of these
+/// signals ends the process with ExitCode::kKilled.
 ExitCode TrainJob(const TrainOptions& options, std::FILE* out, std::FILE* err);
 
 }  // namespace swarm::ctl

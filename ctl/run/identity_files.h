@@ -1,5 +1,5 @@
-// The certificates of a job that runs on this machine, as files. Its authority is a throw-away
-// whose key never leaves the memory of swarmctl.
+// The certificates of a job that runs on this machine, as files. swarmctl makes an authority for
+// each run; its key never leaves the memory of swarmctl.
 #pragma once
 
 #include <filesystem>
@@ -10,14 +10,14 @@
 
 namespace swarm::ctl {
 
-/// PEM files, readable by their owner only.
+/// PEM files that only their owner can read.
 struct IdentityFiles {
   std::filesystem::path ca;
   std::filesystem::path certificate;
   std::filesystem::path key;
 };
 
-/// Has `authority` make a key and a certificate with the identity `uri`, and writes ca.crt,
+/// Lets `authority` issue a key and a certificate with the identity `uri`, and writes ca.crt,
 /// NAME.crt and NAME.key into `directory` (made if missing, for its owner only).
 Result<IdentityFiles> WriteIdentity(const identity::JobAuthority& authority,
                                     const std::string& name, const std::string& uri,

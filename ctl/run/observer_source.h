@@ -1,13 +1,13 @@
-// Status from the trainer itself, over an observer's connection: what the steps file has, and the
-// stages with their workers.
+// The status of a job from its trainer, over an observer's connection: the steps of the steps file,
+// and the stages with their workers.
 #pragma once
 
 #include "ctl/run/run_command.h"
 
 namespace swarm::ctl {
 
-/// A StatusSourceFactory. Every step of the steps file is reported once, with the newest word about
-/// the stages; between steps, what the trainer says.
+/// A StatusSourceFactory. Reports each step of the steps file once, with the trainer's newest
+/// status of the stages; between steps, it reports the trainer's status.
 Result<std::unique_ptr<StatusSource>> ObserveTrainer(const ObserverAccess& access);
 
 }  // namespace swarm::ctl

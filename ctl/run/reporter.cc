@@ -102,7 +102,7 @@ void Reporter::OnSummary(const RunSummary& summary) {
   if (!summary.reason.empty()) OnEvent("Reason: " + summary.reason);
   if (summary.exit_code != ExitCode::kOk) return;
   if (summary.result == "Interrupted") {
-    OnEvent("Go on with: the same command and --resume");
+    OnEvent("Continue with: the same command and --resume");
   } else {
     OnEvent("Sample with: swarmctl generate --from " + summary.out + " --prompt \"" +
             summary.prompt + "\"");

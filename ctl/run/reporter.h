@@ -1,5 +1,5 @@
-// How `swarmctl run` speaks to whom it was started by: a picture on a terminal, lines in a log,
-// JSON for programs.
+// The output of `swarmctl run` and `swarmctl train`: a picture on a terminal, lines in a log, JSON
+// for programs.
 #pragma once
 
 #include <cstdio>
@@ -13,7 +13,7 @@
 
 namespace swarm::ctl {
 
-/// What a run came to.
+/// The result of a run.
 struct RunSummary {
   std::string result;  ///< Succeeded, Interrupted, Failed
   std::string reason;  ///< of a failure
@@ -27,14 +27,14 @@ struct RunSummary {
 /// Used from one thread.
 class Reporter {
  public:
-  /// Events and errors go to `err` unless a picture stands on `out`.
+  /// Messages go to `err`, except while `out` shows a picture.
   Reporter(std::FILE* out, std::FILE* err, bool json)
       : terminal_(out), out_(out), err_(err), json_(json) {}
 
   void OnStatus(const protocol::JobStatus& status);
-  /// A step of before this run, which goes on with it: not told again.
+  /// A step from before a resumed run; it is not printed again.
   void OnHistory(const protocol::JobStatus& status);
-  /// Something that a person should know: a lost worker, a Ctrl-C.
+  /// Prints a message for the user, for example about a worker that has ended.
   void OnEvent(const std::string& text);
   void OnSummary(const RunSummary& summary);
 

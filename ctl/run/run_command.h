@@ -1,4 +1,4 @@
-// swarmctl run: a job on this machine, with the trainer and the workers that a cluster would run.
+// swarmctl run: runs a job on this machine, with the same trainer and workers as in a cluster.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@
 
 namespace swarm::ctl {
 
-/// What a source of status may need to reach the job.
+/// What a source of status needs to reach the job.
 struct ObserverAccess {
   std::string trainer_address;            ///< host:port
   std::optional<IdentityFiles> identity;  ///< of the observer; none: plaintext
@@ -27,7 +27,7 @@ struct ObserverAccess {
 using StatusSourceFactory =
     std::function<Result<std::unique_ptr<StatusSource>>(const ObserverAccess&)>;
 
-/// Follows OUT/steps.jsonl: no connection, hence nothing about stages.
+/// Follows OUT/steps.jsonl. Without a connection to the trainer it knows nothing about stages.
 Result<std::unique_ptr<StatusSource>> FollowStepsFile(const ObserverAccess& access);
 
 struct RunOptions {
@@ -35,24 +35,24 @@ struct RunOptions {
   std::vector<std::string> overrides;
   std::filesystem::path out;             ///< empty: out/NAME
   std::string workers;                   ///< see api/layout.h
-  std::uint64_t threads_per_worker = 0;  ///< 0: the machine's cores shared out, at least one
+  std::uint64_t threads_per_worker = 0;  ///< 0: cores / workers, at least 1
   bool resume = false;
   bool json = false;
   bool plaintext = false;
   bool trace_progress = false;
   bool moves = true;  ///< workers move between stages
   std::string chaos;  ///< a script or a file with one (ctl/chaos/chaos.h); empty: no faults
-  Duration restart_delay = std::chrono::seconds(1);  ///< from a worker's loss to its replacement
-  bool restart = true;                               ///< lost workers are replaced
+  Duration restart_delay = std::chrono::seconds(1);  ///< from a worker's end to its replacement
+  bool restart = true;                               ///< workers that end are replaced
   std::filesystem::path worker_program;              ///< what runs as trainer and as worker
   Duration start_limit = std::chrono::seconds(60);   ///< until the trainer listens
   Duration finish_limit = std::chrono::minutes(5);   ///< from a Ctrl-C to the trainer's end
   StatusSourceFactory status_source = FollowStepsFile;
 };
 
-/// Runs the job to its end, or to that of the user's patience. Progress goes to the terminal `out`
-/// is (a picture), or as a line a step; with json as an object a line. Call it on the main thread,
-/// once at a time: it takes the process's SIGINT, SIGTERM and SIGHUP.
+/// Runs the job to its end, or until the user interrupts it. Progress goes to `out`: a picture if
+/// it is a terminal, else one line for each step; with json, one object on each line. Call it on
+/// the main thread, once at a time and before other threads: it takes SIGINT, SIGTERM and SIGHUP.
 ExitCode RunJob(const RunOptions& options, std::FILE* out, std::FILE* err);
 
 }  // namespace swarm::ctl

@@ -45,8 +45,8 @@ Result<RunFolder> RunFolder::Claim(const std::filesystem::path& out, const api::
   ASSIGN_OR_RETURN(const int lock, Lock(path));
   RunFolder folder(path, lock);
   if (!resume && std::filesystem::exists(JobFile(path))) {
-    return FailedPrecondition(path.string() +
-                              " holds an earlier run: go on with --resume, or give another --out");
+    return FailedPrecondition(
+        path.string() + " holds an earlier run: continue it with --resume, or give another --out");
   }
   return folder;
 }

@@ -1,5 +1,5 @@
-// What the commands that train on this machine begin with: a job that can be started, and a folder
-// that no other run uses.
+// The first steps of the commands that train on this machine: load a job that can run, and take a
+// folder that no other run uses.
 #pragma once
 
 #include <filesystem>
@@ -11,17 +11,17 @@
 
 namespace swarm::ctl {
 
-/// The job in a manifest (see manifest_file.h). Errors: kInvalidArgument with all that is wrong,
-/// one thing a line; a suspended job is wrong too.
+/// The job in a manifest (see manifest_file.h). Errors: kInvalidArgument with all errors, one on
+/// each line; a suspended job is an error, too.
 Result<api::SwarmJob> LoadRunnableJob(const std::string& manifest,
                                       const std::vector<std::string>& overrides);
 
-/// The folder of one run, which is its alone for as long as this lives.
+/// The folder of one run. No other run can use the folder while this object lives.
 class RunFolder {
  public:
-  /// Takes `out`, or out/NAME of the job where that is empty, and makes it if it is missing.
-  /// Errors: kFailedPrecondition (another run uses it now, or an earlier one did and `resume` is
-  /// not asked for), kUnavailable (it cannot be written).
+  /// Takes `out`, or out/NAME of the job if that is empty, and makes it if it is missing.
+  /// Errors: kFailedPrecondition (another run uses it now, or an earlier run has used it and
+  /// `resume` is false), kUnavailable (it cannot be written).
   static Result<RunFolder> Claim(const std::filesystem::path& out, const api::SwarmJob& job,
                                  bool resume);
   RunFolder(RunFolder&& other) noexcept;
@@ -32,7 +32,7 @@ class RunFolder {
   /// Writes job.json, which marks the folder as used.
   Status WriteJob(const api::SwarmJob& job) const;
 
-  /// The job of the run in `folder`, and the checkpoints of a job that names no other place.
+  /// The files in `folder`: the job, and the checkpoints if the job names no other place for them.
   static std::filesystem::path JobFile(const std::filesystem::path& folder);
   static std::filesystem::path Checkpoints(const std::filesystem::path& folder);
 

@@ -1,4 +1,4 @@
-// Where swarmctl learns how a job goes.
+// A source of the status of a job.
 #pragma once
 
 #include <optional>
@@ -13,15 +13,15 @@ class StatusSource {
  public:
   virtual ~StatusSource() = default;
 
-  /// The next status that Poll has not returned yet; none if nothing is new. Never blocks for
-  /// longer than reading a local file takes. Call it until there is none.
+  /// The next status that Poll has not returned yet; none if there is nothing new. Call it until it
+  /// returns none. Never blocks for longer than it takes to read a local file.
   virtual std::optional<protocol::JobStatus> Poll() = 0;
 
-  /// When the trainer last answered, as of the last Poll; none if it never has, or where nobody
-  /// asks it.
+  /// When the trainer last answered, as of the last Poll; none if it never has, or if this source
+  /// does not ask it.
   virtual std::optional<Timepoint> trainer_heard() const { return std::nullopt; }
-  /// What the trainer last said, even if Poll has not returned it yet: the newest word about the
-  /// stages. None as above.
+  /// The trainer's last answer, even if Poll has not returned it yet: it has the newest status of
+  /// the stages. Null if trainer_heard() is none.
   virtual const protocol::JobStatus* trainer_said() const { return nullptr; }
 };
 

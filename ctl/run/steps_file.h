@@ -1,5 +1,5 @@
-// The status of a job from the steps.jsonl that its trainer writes: one JSON object a committed
-// step.
+// The status of a job from the steps.jsonl that its trainer writes: one JSON object for each
+// committed step.
 #pragma once
 
 #include <deque>
@@ -11,10 +11,10 @@
 
 namespace swarm::ctl {
 
-/// Follows the file, which need not be there yet. Reads from each line what is there of step (of
-/// the commit, counted from 0), loss, validation_loss, tokens_per_second, seconds_left; stages stay
-/// empty. A file that has become shorter (the job was rolled back) is reported from the first line
-/// that is another than it was; a line that is no JSON object is passed over.
+/// Follows the file, which need not exist yet. Reads the fields step (of the commit, counted from
+/// 0), loss, validation_loss, tokens_per_second and seconds_left of each line; stages stay empty.
+/// If the file becomes shorter (the job was rolled back), the lines are reported again from the
+/// first one that has changed. Ignores lines that are not JSON objects.
 class StepsFile : public StatusSource {
  public:
   StepsFile(std::filesystem::path path, std::uint64_t max_steps)
@@ -28,7 +28,7 @@ class StepsFile : public StatusSource {
 
   const std::filesystem::path path_;
   const std::uint64_t max_steps_;
-  std::uint64_t offset_ = 0;  // of what was not read yet
+  std::uint64_t offset_ = 0;  // of the first byte that was not read yet
   std::string partial_;       // a line whose end has not been written yet
   std::deque<protocol::JobStatus> ready_;
   std::vector<std::size_t> seen_;  // hashes of the lines of the file, as they were reported

@@ -10,10 +10,10 @@
 namespace swarm::ctl {
 namespace {
 
-/// Between two decisions: more means that this program was itself stopped or starved.
+/// A longer time between two decisions means that this program itself was stopped or starved.
 constexpr Duration kPause = std::chrono::seconds(2);
 
-// On one machine nobody preempts: who was killed was so by somebody, which is nobody's failure.
+// On one machine there is no preemption. A kill came from outside and is not the program's failure.
 plan::Judgement Judge(const ObservedProgram& program) {
   return plan::JudgeExit({.exit_code = program.exit_code, .signal = program.exit_signal});
 }
@@ -92,7 +92,7 @@ void Supervisor::OnWorkerEnded(Timepoint now, const ObservedProgram& worker, Act
       now, limits_.window, killed ? limits_.kills_max : limits_.failures_max, &ends);
   const std::string what = worker.name + " " + DescribeEnd(worker);
   if (!end.fatal.empty()) {
-    actions.give_up = what + "; another would do no better";
+    actions.give_up = what + "; a replacement would fail in the same way";
     actions.give_up_because_of = worker.name;
     return;
   }

@@ -1,6 +1,6 @@
-// What is to be done about the programs of a job that have ended: the part of the operator's work
-// that a run on one machine needs. What an end means, and how many failures are too many, is
-// decided by the operator's plan (operator/plan). Pure: values in, values out, time injected.
+// Decides what `swarmctl run` does about programs of a job that have ended. The operator's plan
+// (operator/plan) decides what an end means and how many failures are too many. Pure: the caller
+// passes in the time.
 #pragma once
 
 #include <cstdint>
@@ -18,33 +18,33 @@ namespace swarm::ctl {
 inline constexpr std::string_view kTrainerName = "trainer";
 
 struct SuperviseLimits {
-  std::uint64_t failures_max = 10;         ///< workers that ended by themselves, within the window
-  std::uint64_t kills_max = 5000;          ///< programs that somebody killed, of each role
-  std::uint64_t trainer_failures_max = 3;  ///< of the trainer by another signal: it crashed
+  std::uint64_t failures_max = 10;         ///< ends of workers by themselves, within the window
+  std::uint64_t kills_max = 5000;          ///< kills from outside, for each role
+  std::uint64_t trainer_failures_max = 3;  ///< crashes of the trainer (other signals)
   Duration window = std::chrono::hours(1);
-  Duration restart_delay{};  ///< from a worker's loss to the start of another
-  bool restart = true;       ///< lost workers are replaced
-  Duration trainer_silence_max = std::chrono::seconds(10);  ///< of one that has answered before
+  Duration restart_delay{};  ///< from the end of a worker to the start of its replacement
+  bool restart = true;       ///< workers that end are replaced
+  Duration trainer_silence_max = std::chrono::seconds(10);  ///< of a trainer that has answered
   Duration trainer_start_max = std::chrono::seconds(60);    ///< from a restart to the first answer
 };
 
 /// What to do now.
 struct Actions {
-  std::vector<std::string> start_workers;  ///< names, never used before
-  bool kill_trainer = false;               ///< its process lives and does not answer
+  std::vector<std::string> start_workers;  ///< names that were never used before
+  bool kill_trainer = false;               ///< its process lives but does not answer
   bool restart_trainer = false;            ///< with a new term, at its old address
-  std::vector<std::string> events;         ///< what has happened, a sentence each
-  std::optional<int> trainer_exit_code;    ///< the trainer has ended by itself: the job is over
+  std::vector<std::string> events;         ///< one sentence for each thing that has happened
+  std::optional<int> trainer_exit_code;    ///< the trainer has exited: the job is over
   std::string give_up;                     ///< not empty: end the job, for this reason
-  std::string give_up_because_of;          ///< the worker whose log explains it; empty: none
+  std::string give_up_because_of;          ///< the worker whose log explains the reason, if any
 };
 
-/// Replaces lost workers and a killed trainer, as long as that has a chance to help.
+/// Replaces workers that end and a trainer that is killed, as long as this can help.
 ///
-/// A worker that ends with 0 was told to leave; any other end is a loss, for which a worker with a
-/// new name is started, unless it could not work as it was started (kBadUsage). A trainer that a
-/// signal has ended is started again: its state is soft. One that ends with an exit code has
-/// decided to. One that falls silent while its process lives (stopped, hung) is killed, and so
+/// A worker that exits with 0 was told to leave. After any other end, a worker with a new name is
+/// started, unless the worker could not run as it was started (kBadUsage). A trainer that a signal
+/// has ended is started again: a new trainer recovers its state. A trainer that exits has decided
+/// to. A trainer that stops answering while its process lives (stopped, hung) is killed, and then
 /// started again.
 class Supervisor {
  public:
@@ -52,17 +52,17 @@ class Supervisor {
   Supervisor(std::uint64_t workers, SuperviseLimits limits)
       : limits_(limits), next_ordinal_(workers) {}
 
-  /// Each end that is observed is acted on once. Call it a few times a second: time in which it was
-  /// not called is no silence of the trainer. `trainer_heard` is when the trainer last answered;
-  /// none where nobody asks it.
+  /// Acts once on each observed end. Call it a few times a second: a time without calls does not
+  /// count as silence of the trainer. `trainer_heard` is when the trainer last answered; none if
+  /// the run does not ask it.
   Actions Decide(Timepoint now, const std::vector<ObservedProgram>& observed,
                  std::optional<Timepoint> trainer_heard = {});
 
-  /// A name for one more worker.
+  /// The name of one more worker.
   std::string NextWorker() { return WorkerName(next_ordinal_++); }
   /// From now on nothing is replaced.
   void BeginStopping() { stopping_ = true; }
-  /// Workers that were lost so far.
+  /// Workers that have ended without being told to leave.
   std::uint64_t losses() const { return losses_; }
 
   static std::string WorkerName(std::uint64_t ordinal) {
@@ -82,12 +82,12 @@ class Supervisor {
   std::uint64_t next_ordinal_;
   std::uint64_t losses_ = 0;
   bool stopping_ = false;
-  std::set<std::string> ended_;           // workers whose end was acted on
+  std::set<std::string> ended_;           // workers on whose end Decide has acted
   std::deque<Replacement> replacements_;  // the first is due first
   std::optional<Timepoint> last_decision_;
-  Timepoint trainer_began_{};    // this one, as far as it is known
-  Timepoint watching_since_{};   // without a pause of ours
-  bool trainer_killed_ = false;  // for its silence; its end was not seen yet
+  Timepoint trainer_began_{};    // start of the current trainer; zero: of the first one
+  Timepoint watching_since_{};   // Decide was called without a pause since then
+  bool trainer_killed_ = false;  // for its silence; its end was not observed yet
   // Within the window, the oldest first.
   std::vector<Timepoint> failures_;
   std::vector<Timepoint> kills_;

@@ -187,7 +187,7 @@ TEST(SuperviseTest, AWorkerThatTheStorageRefusesIsNotReplaced) {
   const Actions actions =
       supervisor.Decide(kNow, {Worker(0, Phase::kExited, WorkerExit::kStorageRefused)});
   EXPECT_THAT(actions.start_workers, IsEmpty());
-  EXPECT_THAT(actions.give_up, HasSubstr("another would do no better"));
+  EXPECT_THAT(actions.give_up, HasSubstr("a replacement would fail in the same way"));
 }
 
 TEST(SuperviseTest, NothingIsReplacedOnceTheJobIsStopping) {

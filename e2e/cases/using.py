@@ -34,7 +34,7 @@ def swarmctl(world):
         refused = ""
     except Refused as refusal:
         refused = str(refusal)
-    world.check("it drains workers only, and says so", "is no worker" in refused, refused)
+    world.check("it drains workers only, and says so", "is not a worker" in refused, refused)
     job.stop()
     job.verify(world, complete=False)
 

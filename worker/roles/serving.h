@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "worker/flags/flags.h"
-#include "worker/net/make_endpoint.h"
+#include "worker/net/endpoint.h"
 #include "worker/protocol/ids.h"
 
 namespace swarm::roles {
