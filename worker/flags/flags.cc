@@ -9,9 +9,24 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/enum_names.h"
 #include "base/version.h"
 
 namespace swarm {
+
+template <>
+struct EnumNames<WorkerRole> {
+  static constexpr auto kNames =
+      NameTable<WorkerRole>({{WorkerRole::kTrainer, "trainer"}, {WorkerRole::kStage, "stage"}});
+};
+template <>
+struct EnumNames<protocol::BalancePolicy> {
+  static constexpr auto kNames =
+      NameTable<protocol::BalancePolicy>({{protocol::BalancePolicy::kNone, "None"},
+                                          {protocol::BalancePolicy::kPeriodic, "Periodic"},
+                                          {protocol::BalancePolicy::kEvent, "Event"}});
+};
+
 namespace {
 
 /// Values that an option takes, both ends included.
@@ -20,16 +35,6 @@ struct Range {
   std::uint64_t max = std::numeric_limits<std::uint64_t>::max();
 };
 constexpr Range kDay{0, 86400};
-
-using protocol::BalancePolicy;
-constexpr std::pair<WorkerRole, const char*> kRoles[] = {{WorkerRole::kTrainer, "trainer"},
-                                                         {WorkerRole::kStage, "stage"}};
-constexpr std::pair<BalancePolicy, const char*> kPolicies[] = {
-    {BalancePolicy::kNone, "None"},
-    {BalancePolicy::kPeriodic, "Periodic"},
-    {BalancePolicy::kEvent, "Event"}};
-constexpr const auto& NamesOf(WorkerRole) { return kRoles; }
-constexpr const auto& NamesOf(BalancePolicy) { return kPolicies; }
 
 /// The list of all options. `visit` is called as visit(name, field, help) or, for a number,
 /// visit(name, field, range, help); Group() and Environment() speak of what follows and of what
@@ -94,13 +99,9 @@ template <typename Number>
 std::string ToText(Number value) {
   return std::to_string(value);
 }
-template <typename Enum>
-  requires std::is_enum_v<Enum>
+template <NamedEnum Enum>
 std::string ToText(Enum value) {
-  const auto& names = NamesOf(value);
-  return std::find_if(std::begin(names), std::end(names),
-                      [&](const auto& name) { return name.first == value; })
-      ->second;
+  return std::string(NameOf(value));
 }
 std::string ToText(const std::vector<std::uint64_t>& values) {
   std::string text;
@@ -199,21 +200,16 @@ class Reader {
       }
     });
   }
-  template <typename Enum>
-    requires std::is_enum_v<Enum>
+  template <NamedEnum Enum>
   void operator()(const char* name, Enum& value, const char* help) {
     std::string choices;
-    for (const auto& [each, text] : NamesOf(value)) {
+    for (const auto& [each, text] : EnumNames<Enum>::kNames) {
       choices += (choices.empty() ? "" : "|") + std::string(text);
     }
-    Add(name, help, [name, choices, &value](const std::string& given) {
-      for (const auto& [each, text] : NamesOf(value)) {
-        if (given == text) {
-          value = each;
-          return;
-        }
-      }
-      throw CLI::ValidationError(name, "'" + given + "' is none of " + choices);
+    Add(name, help, [name, choices, &value](const std::string& text) {
+      const auto found = FindEnum<Enum>(text);
+      if (!found) throw CLI::ValidationError(name, "'" + text + "' is none of " + choices);
+      value = *found;
     })->type_name(choices);
   }
 
