@@ -176,9 +176,9 @@ TEST(LinePaceTest, AChangeOfStateGetsALineAtOnceAndARepetitionNone) {
   const Timepoint now;
   EXPECT_TRUE(pace.IsDue(status, now));
   EXPECT_FALSE(pace.IsDue(status, now + std::chrono::minutes(5)));  // no step was made
-  status.state = "Waiting";
+  status.state = protocol::JobState::kWaiting;
   EXPECT_TRUE(pace.IsDue(status, now));
-  status.state = "Training";
+  status.state = protocol::JobState::kTraining;
   EXPECT_TRUE(pace.IsDue(status, now));
 }
 
