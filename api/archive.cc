@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// The value as it may stand in a message: short, on one line.
+// The value as text for a message: short, on one line.
 std::string Shown(const json& value) {
   constexpr std::size_t kLongest = 40;
   std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -28,12 +28,12 @@ std::string Joined(const std::vector<std::string_view>& words) {
   return text;
 }
 
-// What to write instead of a value of the wrong type.
+// The remedy for a value of the wrong type.
 std::string WithoutQuotes(const json& value, std::string wanted) {
   return value.is_string() ? "write " + wanted + ", without quotes" : "write " + wanted;
 }
 
-// A number without fraction that a double represents exactly counts as a whole one: 1e3 is 1000.
+// A number that a double represents exactly as an integer counts as a whole number: 1e3 is 1000.
 bool IsWhole(double number) {
   constexpr double kExact = 9007199254740992.0;  // 2^53
   return std::abs(number) <= kExact && std::trunc(number) == number;
@@ -75,7 +75,7 @@ void ObjectReader::Finish() {
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     const std::string_view nearest = Nearest(key, known_);
     Report(PathOf(key), "unknown field",
-           nearest.empty() ? "known here: " + Joined(known_)
+           nearest.empty() ? "known fields: " + Joined(known_)
                            : "did you mean " + std::string(nearest) + "?");
   }
 }
@@ -84,7 +84,7 @@ void ObjectReader::ReadInto(const json& value, const std::string& path, bool& ta
   if (value.is_boolean()) {
     target = value.get<bool>();
   } else {
-    Report(path, "is " + Shown(value) + ", not a truth value",
+    Report(path, "is " + Shown(value) + ", not true or false",
            WithoutQuotes(value, "true or false"));
   }
 }
@@ -121,7 +121,7 @@ void ObjectReader::ReadInto(const json& value, const std::string& path, double& 
   if (value.is_number() && std::isfinite(value.get<double>())) {
     target = value.get<double>();
   } else if (value.is_number()) {
-    Report(path, "is infinite or no number", "write a finite number");
+    Report(path, "is infinite or not a number", "write a finite number");
   } else {
     Report(path, "is " + Shown(value) + ", not a number", WithoutQuotes(value, "a number"));
   }
@@ -203,12 +203,6 @@ void ObjectReader::Ignore(std::initializer_list<std::string_view> keys) {
   for (const std::string_view key : keys) Find(key);
 }
 
-void ObjectReader::NotYet(std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys) {
-    if (Find(key)) Report(PathOf(key), "is not available yet", "leave it out");
-  }
-}
-
 void ObjectReader::Extra(std::initializer_list<std::string_view> keys, RawJson& target) {
   json kept = json::object();
   for (const std::string_view key : keys) {
@@ -219,7 +213,7 @@ void ObjectReader::Extra(std::initializer_list<std::string_view> keys, RawJson& 
 
 json ObjectWriter::Value(const RawJson& source) {
   if (source.text.empty()) return {};
-  // What does not parse was not made by a reader; written as a string it stays visible.
+  // A text that is not JSON did not come from a reader. As a string it stays visible.
   json value = json::parse(source.text, nullptr, /*allow_exceptions=*/false);
   return value.is_discarded() ? json(source.text) : value;
 }

@@ -1,6 +1,7 @@
-// One description of each struct of the manifest serves reading and writing: `Describe(archive,
-// value)` names the fields, an ObjectReader fills them from JSON, an ObjectWriter writes them.
-// Internal to api/: parse.cc, llama_config.cc and status_json.cc hold the descriptions.
+// Each struct of the manifest has one description, a function `Describe(archive, value)` that names
+// its fields. An ObjectReader fills them from JSON, an ObjectWriter writes them, and an
+// ObjectSchema (schema_archive.h) writes their schema. Internal to api/: parse.cc, llama_config.cc
+// and status_json.cc contain the descriptions.
 //
 // A null counts as an absent field, as in Kubernetes.
 #pragma once
@@ -27,21 +28,22 @@ concept NamedEnum = requires { EnumNames<E>::kValues; };
 template <typename Archive, typename T>
 concept DescribedFor = requires(Archive& archive, T& value) { Describe(archive, value); };
 
-/// What becomes of keys that no description names: a manifest is checked for misspellings, an
-/// object of a later version of ours is not.
+/// Whether keys that no description names are errors. They are in a manifest, where they may be
+/// misspelled, and not in an object that a later version of this program may have written.
 enum class UnknownKeys { kRefuse, kPassOver };
 
-/// Reads one JSON object; collects what is wrong with it in `errors` and goes on.
-/// Finish() must be called after the last field.
+/// Reads one JSON object. Adds its errors to `errors` and continues. Call Finish() after the last
+/// field.
 class ObjectReader {
  public:
   static constexpr bool kReading = true;
 
-  /// `value` and `errors` must outlive the reader. Anything but an object or null is an error.
+  /// `value` and `errors` must outlive the reader. A value that is not an object or null is an
+  /// error.
   ObjectReader(const nlohmann::json& value, std::string path, std::vector<FieldError>* errors,
                UnknownKeys unknown_keys = UnknownKeys::kRefuse);
 
-  /// Leaves `target` (a default) where the key is absent or wrong.
+  /// Leaves `target`, a default, unchanged if the key is absent or wrong.
   template <typename T>
   void Field(std::string_view key, T& target) {
     if (const nlohmann::json* value = Find(key)) ReadInto(*value, PathOf(key), target);
@@ -53,42 +55,39 @@ class ObjectReader {
     if (value) return ReadInto(*value, PathOf(key), target);
     ReportMissing(key);
   }
-  /// As Field, for one whose default follows from other fields: a schema states none.
+  /// As Field, for a field whose default depends on other fields. The schema states no default.
   template <typename T>
   void Dependent(std::string_view key, T& target) {
     Field(key, target);
   }
-  /// An object with a description of its own. An absent one is read as {}.
+  /// An object with its own description. An absent object is read as {}.
   template <typename T>
   void Object(std::string_view key, T& target) {
     const nlohmann::json* value = Find(key);
     ReadInto(value ? *value : Empty(), PathOf(key), target);
   }
-  /// As Object, for one that cannot be right without some of its fields: what it requires is
-  /// reported as missing.
+  /// As Object, for an object with required fields. If it is absent, these are reported as missing.
   template <typename T>
   void RequiredObject(std::string_view key, T& target) {
     Object(key, target);
   }
   /// A list of exactly two numbers.
   void Pair(std::string_view key, double& first, double& second);
-  /// A key that must be there and have this value.
+  /// A key that must exist and have this value.
   void Constant(std::string_view key, std::string_view value);
-  /// A key that may be absent; if not, it must have this value, the only one that is supported.
+  /// A key that may be absent. If it exists, it must have this value, the only supported one.
   void Only(std::string_view key, const nlohmann::json& value);
-  /// Keys that are accepted and have no influence.
+  /// Keys that are accepted and ignored.
   void Ignore(std::initializer_list<std::string_view> keys);
-  /// Keys of the full manifest that this version refuses with a reason.
-  void NotYet(std::initializer_list<std::string_view> keys);
-  /// Keys kept together, unread, as one object in `target`.
+  /// Keys whose values are kept, unread, as one object in `target`.
   void Extra(std::initializer_list<std::string_view> keys, RawJson& target);
 
-  /// Reports the keys that nobody asked for, unless they are to be passed over.
+  /// Reports the keys that no call above named, unless unknown keys are allowed.
   void Finish();
 
-  /// Whether there are fields to read. If not, that has been reported.
+  /// Whether the value is an object. If not, the reader has reported that.
   bool is_object() const { return is_object_; }
-  /// The value of a key, or null if it is absent; marks the key as known.
+  /// The value of a key, or null if it is absent. Marks the key as known.
   const nlohmann::json* Find(std::string_view key);
   std::string PathOf(std::string_view key) const;
   void Report(std::string path, std::string problem, std::string remedy) {
@@ -152,8 +151,8 @@ class ObjectReader {
   std::vector<std::string_view> known_;
 };
 
-/// Writes one JSON object. What has an absent value (an empty text or map, an absent RawJson or
-/// optional) is left out.
+/// Writes one JSON object. Leaves out absent values: an empty text or map, an absent RawJson or
+/// optional.
 class ObjectWriter {
  public:
   static constexpr bool kReading = false;
@@ -163,7 +162,7 @@ class ObjectWriter {
     nlohmann::json value = Value(source);
     if (!value.is_null()) object_[std::string(key)] = std::move(value);
   }
-  /// Written even if it is an empty text.
+  /// Writes also an empty text.
   template <typename T>
   void Required(std::string_view key, const T& source) {
     nlohmann::json value = Value(source);
@@ -189,12 +188,11 @@ class ObjectWriter {
     object_[std::string(key)] = value;
   }
   void Ignore(std::initializer_list<std::string_view>) {}
-  void NotYet(std::initializer_list<std::string_view>) {}
   void Extra(std::initializer_list<std::string_view> keys, const RawJson& source);
 
   nlohmann::json Take() { return std::move(object_); }
 
-  /// A value as it is written; null: it is left out.
+  /// A value as it is written. Null: it is left out.
   template <typename T>
     requires std::is_arithmetic_v<T>
   static nlohmann::json Value(T source) {

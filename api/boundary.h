@@ -1,4 +1,4 @@
-// What follows from the fields of a Boundary. Pure.
+// Properties that follow from the fields of a Boundary. Pure.
 #pragma once
 
 #include <cstdint>
@@ -7,21 +7,21 @@
 
 namespace swarm::api {
 
-/// Whether the codec has parameters, or asks for others in the layers (Subspace).
+/// Whether the codec has parameters of its own, or changes those of the layers (Subspace).
 bool IsLearned(BoundaryCodec codec);
 
-/// Whether the boundaries decide what the model is. Then it can be cut only where one lies, and
-/// checkpoints keep the description.
+/// Whether the boundaries are a part of the model. Then the model can be cut only at a boundary,
+/// and checkpoints contain the description of the boundaries.
 bool IsPartOfModel(const Boundary& boundary);
 
-/// Whether the subspace is turned in training, so that all stages have a basis in common. Requires
-/// that the layers are known.
+/// Whether training turns the subspace, so that all stages need the same basis. Requires that the
+/// layers are known.
 bool HasTurningBasis(const Boundary& boundary);
 
-/// Numbers that cross for a token, of a model of that width.
+/// How many numbers cross a boundary per token, in a model of this width.
 std::int64_t CoefficientsPerToken(const Boundary& boundary, std::int64_t hidden_size);
 
-/// What those numbers are sent in, and their gradients.
+/// How those numbers are encoded, and how their gradients are.
 NumberCodec ForwardNumbers(const Boundary& boundary);
 NumberCodec BackwardNumbers(const Boundary& boundary);
 

@@ -1,17 +1,18 @@
-// The spelling of the enumerations in a manifest.
+// The spellings of the enumerations in a manifest and in its status: one table for each.
 #pragma once
 
 #include <array>
 #include <string_view>
 #include <utility>
 
+#include "api/reason.h"
 #include "api/status.h"
 #include "api/swarmjob.h"
 
 namespace swarm::api {
 
-/// kValues: what may be written for each value. kLater: values of the full manifest that this
-/// version of the program does not do yet; they are refused as such, not as misspellings.
+/// kValues: the spelling of each value. kLater: values that a later version of this program is to
+/// support; a manifest with one of them is refused for that reason, not as a misspelling.
 template <typename E>
 struct EnumNames;
 
@@ -124,7 +125,57 @@ struct EnumNames<PoolState> {
   static constexpr std::array<std::string_view, 0> kLater{};
 };
 
-/// The spelling of a value; "" for a number that is no value of the enumeration.
+template <>
+struct EnumNames<ConditionType> {
+  static constexpr std::array kValues{
+      std::pair{ConditionType::kAccepted, "Accepted"},
+      std::pair{ConditionType::kReady, "Ready"},
+      std::pair{ConditionType::kCapacityAvailable, "CapacityAvailable"},
+      std::pair{ConditionType::kSuspended, "Suspended"},
+      std::pair{ConditionType::kSucceeded, "Succeeded"},
+      std::pair{ConditionType::kFailed, "Failed"}};
+  static constexpr std::array<std::string_view, 0> kLater{};
+};
+template <>
+struct EnumNames<Reason> {
+  static constexpr std::array kValues{std::pair{Reason::kValid, "Valid"},
+                                      std::pair{Reason::kInvalid, "Invalid"},
+                                      std::pair{Reason::kRejected, "Rejected"},
+                                      std::pair{Reason::kPodRefused, "PodRefused"},
+                                      std::pair{Reason::kSuspending, "Suspending"},
+                                      std::pair{Reason::kSuspended, "Suspended"},
+                                      std::pair{Reason::kNotSuspended, "NotSuspended"},
+                                      std::pair{Reason::kResumed, "Resumed"},
+                                      std::pair{Reason::kAvailable, "Available"},
+                                      std::pair{Reason::kNoCapacity, "NoCapacity"},
+                                      std::pair{Reason::kQuotaExceeded, "QuotaExceeded"},
+                                      std::pair{Reason::kNotAsked, "NotAsked"},
+                                      std::pair{Reason::kReleased, "Released"},
+                                      std::pair{Reason::kPoolDry, "PoolDry"},
+                                      std::pair{Reason::kPoolReturned, "PoolReturned"},
+                                      std::pair{Reason::kTrainerStarting, "TrainerStarting"},
+                                      std::pair{Reason::kTrainerPrepares, "TrainerPrepares"},
+                                      std::pair{Reason::kTrainerLost, "TrainerLost"},
+                                      std::pair{Reason::kTrainerFailed, "TrainerFailed"},
+                                      std::pair{Reason::kTrainerPreempted, "TrainerPreempted"},
+                                      std::pair{Reason::kStagesMissing, "StagesMissing"},
+                                      std::pair{Reason::kEveryStageReady, "EveryStageReady"},
+                                      std::pair{Reason::kWorkerMoved, "WorkerMoved"},
+                                      std::pair{Reason::kWorkerLost, "WorkerLost"},
+                                      std::pair{Reason::kWorkerFailed, "WorkerFailed"},
+                                      std::pair{Reason::kWorkerPreempted, "WorkerPreempted"},
+                                      std::pair{Reason::kNotFinished, "NotFinished"},
+                                      std::pair{Reason::kFinished, "Finished"},
+                                      std::pair{Reason::kTrained, "Trained"},
+                                      std::pair{Reason::kSucceeded, "Succeeded"},
+                                      std::pair{Reason::kTooManyFailures, "TooManyFailures"},
+                                      std::pair{Reason::kBadConfiguration, "BadConfiguration"},
+                                      std::pair{Reason::kStorageRefused, "StorageRefused"},
+                                      std::pair{Reason::kImageNotAvailable, "ImageNotAvailable"}};
+  static constexpr std::array<std::string_view, 0> kLater{};
+};
+
+/// The spelling of a value; "" for a number that is not a value of the enumeration.
 template <typename E>
 constexpr std::string_view NameOf(E value) {
   for (const auto& [known, name] : EnumNames<E>::kValues) {

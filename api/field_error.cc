@@ -14,7 +14,7 @@ std::string Lower(std::string_view text) {
   return lower;
 }
 
-// Insertions, deletions, substitutions; by rows of the usual table.
+// The number of insertions, deletions and substitutions, by rows of the usual table.
 std::size_t EditDistance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -51,7 +51,7 @@ Status ToStatus(const std::vector<FieldError>& errors) {
 }
 
 std::string_view Nearest(std::string_view word, const std::vector<std::string_view>& known) {
-  // Keys are short; a long word is none of them, and the table below is quadratic.
+  // Keys are short, so a long word is not one of them, and the algorithm is quadratic.
   constexpr std::size_t kLongestWord = 64;
   if (word.size() > kLongestWord) return {};
   std::string_view nearest;

@@ -1,4 +1,4 @@
-// What is wrong with a manifest: all of it at once, each at its place.
+// The errors of a manifest: all of them at once, each with its place.
 #pragma once
 
 #include <optional>
@@ -11,9 +11,9 @@
 
 namespace swarm::api {
 
-/// One thing that is wrong with a manifest.
+/// One error of a manifest.
 struct FieldError {
-  std::string path;  ///< spec.training.microbatchSize; of a text that is no YAML: line 3, column 7
+  std::string path;     ///< spec.training.microbatchSize; of malformed YAML: line 3, column 7
   std::string problem;  ///< what is wrong
   std::string remedy;   ///< what would be right
   bool operator==(const FieldError&) const = default;
@@ -22,16 +22,16 @@ struct FieldError {
 /// "spec.training.microbatchsize: unknown field; did you mean microbatchSize?"
 std::string ToString(const FieldError& error);
 
-/// One error a line, without a newline at the end.
+/// One error per line, without a newline at the end.
 std::string ToString(const std::vector<FieldError>& errors);
 
-/// kInvalidArgument with all errors; OK if there are none.
+/// kInvalidArgument with all errors. OK: there are none.
 Status ToStatus(const std::vector<FieldError>& errors);
 
-/// The entry of `known` that `word` is most likely a misspelling of, or "" if none is near.
+/// The entry of `known` of which `word` is most likely a misspelling; "": none is similar.
 std::string_view Nearest(std::string_view word, const std::vector<std::string_view>& known);
 
-/// A value, or everything that is wrong with what should have become it (then at least one error).
+/// A value, or the errors (at least one) of the input that should have given it.
 template <typename T>
 class Checked {
  public:

@@ -1,5 +1,4 @@
-// What the files of validate.h share, and with them who reads a part of a manifest alone. Internal
-// to api/.
+// What the parts of validate.h share with each other and with parse.cc. Internal to api/.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ namespace swarm::api {
 
 inline constexpr std::uint64_t kReplicasMax = 100'000;
 
-/// A number as it may stand in a message.
+/// A number as text, for a message.
 inline std::string Text(std::uint64_t number) { return std::to_string(number); }
 inline std::string Text(std::int64_t number) { return std::to_string(number); }
 inline std::string Text(double number) {
@@ -24,13 +23,13 @@ inline std::string Text(double number) {
   return text;
 }
 
-/// Collects what is wrong.
+/// Collects errors.
 class Judge {
  public:
   void Report(std::string path, std::string problem, std::string remedy) {
     errors_.push_back({std::move(path), std::move(problem), std::move(remedy)});
   }
-  /// Reports the condition that does not hold; returns whether it holds.
+  /// Reports an error unless `holds`. Returns `holds`.
   bool Expect(bool holds, const std::string& path, std::string problem, std::string remedy) {
     if (!holds) Report(path, std::move(problem), std::move(remedy));
     return holds;
@@ -40,7 +39,7 @@ class Judge {
     return Expect(value >= lowest && value <= highest, path, "is " + Text(value),
                   "from " + Text(lowest) + " to " + Text(highest));
   }
-  /// More than zero; at most `highest`.
+  /// Expects more than zero, and at most `highest`.
   bool Positive(const std::string& path, double value, double highest) {
     return Expect(value > 0 && value <= highest, path, "is " + Text(value),
                   "more than 0, at most " + Text(highest));
@@ -54,14 +53,13 @@ class Judge {
   std::vector<FieldError> errors_;
 };
 
-/// metadata.name: the objects of a job, and so host names and labels, begin with it.
+/// metadata.name. The names of a job's objects, and so host names and labels, begin with it.
 void JudgeName(Judge& judge, const std::string& name);
 
-/// What the fields of a boundary must satisfy, whatever the job. `path` begins the paths of the
-/// errors.
+/// The rules for the fields of a boundary, in any job. The paths of the errors begin with `path`.
 void JudgeBoundaryFields(Judge& judge, const Boundary& boundary, const std::string& path);
 
-/// What only a cluster has: pools, pod templates, policies.
+/// The rules for the fields that only a cluster uses: pools, pod templates, policies.
 void JudgeCluster(Judge& judge, const Spec& spec);
 
 }  // namespace swarm::api

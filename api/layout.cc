@@ -23,7 +23,7 @@ Status Malformed(std::string_view workers) {
 Result<std::vector<std::uint64_t>> Spread(std::uint64_t total, std::uint64_t stages) {
   if (total < stages || total > kWorkersMax) {
     return InvalidArgument(std::to_string(total) + " workers for " + std::to_string(stages) +
-                           " stages: give at least one a stage, at most " +
+                           " stages: give at least one per stage, at most " +
                            std::to_string(kWorkersMax));
   }
   std::vector<std::uint64_t> layout(stages, total / stages);

@@ -11,18 +11,18 @@
 
 namespace swarm::api {
 
-/// Replicas per stage, each at least one. Pure.
+/// The replicas of each stage, at least one each. Pure.
 ///
-/// `workers` is the flag of `swarmctl run`: "" takes spec.workers.replicas of the job, a number is
-/// the total, "0=2,1=3" names replicas of stages (a stage that is not named gets
-/// spec.pipeline.minReplicasPerStage). A total is spread evenly; what is left over goes to the
-/// first stages.
+/// `workers` is the flag of `swarmctl run`. "" means the job's spec.workers.replicas in total, a
+/// number is the total, and "0=2,1=3" gives the replicas of single stages; the other stages get
+/// spec.pipeline.minReplicasPerStage. A total is spread evenly, and the first stages get the
+/// remainder.
 ///
-/// Errors: kInvalidArgument for text of another form, a stage that the job does not have, and too
-/// few workers for one a stage.
+/// Errors: kInvalidArgument, the text has another form, names a stage that does not exist, or gives
+/// fewer than one worker per stage.
 Result<std::vector<std::uint64_t>> ComputeReplicas(const SwarmJob& job, std::string_view workers);
 
-/// "2,1,3", the form in which swarm-worker takes a layout.
+/// "2,1,3", the form of the flag --layout of swarm-worker.
 std::string LayoutText(const std::vector<std::uint64_t>& layout);
 
 }  // namespace swarm::api

@@ -1,4 +1,4 @@
-// `--set path=value`: a field of the manifest given on the command line.
+// `--set path=value`: sets a field of the manifest from the command line.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,12 +9,14 @@
 
 namespace swarm::api {
 
-/// Puts `path=value` over `manifest`: spec.training.maxSteps=5, or short training.maxSteps=5. The
-/// value is YAML: a scalar or a flow ([0.9, 0.99]); empty means null, hence the default. Mappings
-/// on the way are made. Whether the field exists is found out when the manifest is read.
+/// Sets `path=value` in `manifest`, for example spec.training.maxSteps=5 or, in short,
+/// training.maxSteps=5. The value is YAML: a scalar or a flow ([0.9, 0.99]). An empty value is
+/// null, which means the default. Missing mappings on the path are created. Reading the manifest
+/// later shows whether the field exists.
 ///
-/// Appends to `errors` and leaves `manifest` alone: no `=`, an empty part of the path, a value that
-/// is not YAML, a way through something that is not a mapping (elements of a list cannot be named).
+/// Appends to `errors` and leaves `manifest` unchanged if there is no `=`, a part of the path is
+/// empty, the value is not YAML, or the path goes through a value that is not a mapping (it cannot
+/// name the elements of a list).
 void ApplyOverride(std::string_view assignment, nlohmann::json* manifest,
                    std::vector<FieldError>* errors);
 

@@ -193,7 +193,7 @@ struct Metadata {
 template <typename Archive>
 static void Describe(Archive& a, Metadata& metadata) {
   a.Required("name", metadata.name);
-  // The keys of Kubernetes' ObjectMeta, so that what kubectl prints can be run too.
+  // The keys of Kubernetes' ObjectMeta, so that the output of kubectl is a valid manifest, too.
   a.Extra({"annotations", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp",
            "finalizers", "generateName", "generation", "labels", "managedFields", "namespace",
            "ownerReferences", "resourceVersion", "selfLink", "uid"},
@@ -234,8 +234,8 @@ bool Within(std::string_view path, std::string_view ancestor) {
           path[ancestor.size()] == '[');
 }
 
-// A field that could not be read has its default: what Validate says about it, or about a group
-// of fields it belongs to, is not the user's mistake.
+// A field that could not be read has its default. So an error of Validate about it, or about a
+// group of fields with it, is not the user's mistake.
 void AppendUnrelated(std::vector<FieldError> found, std::vector<FieldError>* errors) {
   const std::size_t read = errors->size();
   for (FieldError& error : found) {
@@ -270,7 +270,7 @@ Checked<SwarmJob> FromJson(const json& value) {
 }
 
 Checked<SwarmJob> FromJsonText(std::string_view text) {
-  // The text comes from another program: what is nested too deep is not built.
+  // The text comes from another program, so its depth is limited.
   constexpr int kDepthMax = 64;
   bool too_deep = false;
   const auto keep = [&](int depth, json::parse_event_t, json&) {
@@ -279,7 +279,7 @@ Checked<SwarmJob> FromJsonText(std::string_view text) {
   };
   const json value = json::parse(text, keep, /*allow_exceptions=*/false);
   if (too_deep || value.is_discarded()) {
-    return FieldError{"", "the text is not JSON of a job", "give what ToJsonText wrote"};
+    return FieldError{"", "the text is not the JSON of a job", "use the output of ToJsonText"};
   }
   return FromJson(value);
 }

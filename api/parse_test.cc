@@ -78,7 +78,7 @@ TEST(ParseTest, EachErrorSaysWhatWouldBeRight) {
       "spec.training.maxSteps: is \"5\", not a whole number from 0 to 2^64 - 1; write a whole "
       "number that is not negative, without quotes");
   EXPECT_EQ(first({"storage.zone=here"}),
-            "spec.storage.zone: unknown field; known here: endpoint, region, secretName");
+            "spec.storage.zone: unknown field; known fields: endpoint, region, secretName");
   EXPECT_EQ(first({"training.globalBatchSize=9"}),
             "spec.training.globalBatchSize: is 9; a multiple of microbatchSize (2)");
 }

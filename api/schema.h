@@ -1,7 +1,7 @@
-// What the structs of api/ look like, as structural schemas of Kubernetes (OpenAPI v3): types,
-// defaults, enumerations, required fields; unsigned numbers have the minimum 0, and what is kept as
-// RawJson is {x-kubernetes-preserve-unknown-fields: true}. A test holds the schema of the
-// CustomResourceDefinition to it, so that no field stands in one of them only.
+// The structs of api/ as structural schemas of Kubernetes (OpenAPI v3): types, defaults,
+// enumerations, required fields. Unsigned numbers have the minimum 0, and RawJson becomes
+// {x-kubernetes-preserve-unknown-fields: true}. crds/crd_test.cc compares these schemas with the
+// CustomResourceDefinition, so that both have the same fields.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,7 +9,7 @@
 namespace swarm::api {
 
 nlohmann::json SpecSchema();
-/// A status has no defaults: the operator writes all of it.
+/// A status has no defaults, because the operator writes all of it.
 nlohmann::json StatusSchema();
 
 }  // namespace swarm::api

@@ -1,6 +1,5 @@
-// A third archive beside those of archive.h: writes what the descriptions say as a structural
-// schema of Kubernetes (OpenAPI v3): types, defaults, enumerations, what is required. Internal to
-// api/.
+// The third archive, beside those of archive.h: writes the descriptions as a structural schema of
+// Kubernetes (OpenAPI v3) with types, defaults, enumerations and required fields. Internal to api/.
 #pragma once
 
 #include "api/archive.h"
@@ -9,7 +8,7 @@ namespace swarm::api {
 
 enum class SchemaDefaults { kStated, kNone };
 
-/// One object's schema. The values that are described are the defaults.
+/// The schema of one object. The described values are the defaults.
 class ObjectSchema {
  public:
   static constexpr bool kReading = false;
@@ -33,7 +32,7 @@ class ObjectSchema {
     Add(key, Schema(value));
     schema_["required"].push_back(key);
   }
-  /// The default is {}, into which the API server then puts the defaults of the fields.
+  /// The default is {}. The API server then fills in the defaults of its fields.
   template <typename T>
   void Object(std::string_view key, const T& value) {
     nlohmann::json schema = Schema(value);
@@ -55,7 +54,6 @@ class ObjectSchema {
   void Constant(std::string_view, std::string_view) {}
   void Only(std::string_view, const nlohmann::json&) { KeepUnknown(); }
   void Ignore(std::initializer_list<std::string_view>) { KeepUnknown(); }
-  void NotYet(std::initializer_list<std::string_view>) {}
   void Extra(std::initializer_list<std::string_view>, const RawJson&) {}
   /// A property that another description wrote.
   void Add(std::string_view key, nlohmann::json schema) {

@@ -2,15 +2,17 @@
 
 #include <algorithm>
 
+#include "api/enum_names.h"
+
 namespace swarm::api {
 
-const Condition* FindCondition(const SwarmJobStatus& status, std::string_view type) {
+const Condition* FindCondition(const SwarmJobStatus& status, ConditionType type) {
   const auto found = std::find_if(status.conditions.begin(), status.conditions.end(),
-                                  [&](const Condition& each) { return each.type == type; });
+                                  [&](const Condition& each) { return each.type == NameOf(type); });
   return found == status.conditions.end() ? nullptr : &*found;
 }
 
-bool IsTrue(const SwarmJobStatus& status, std::string_view type) {
+bool IsTrue(const SwarmJobStatus& status, ConditionType type) {
   const Condition* condition = FindCondition(status, type);
   return condition && condition->status == ConditionStatus::kTrue;
 }

@@ -1,9 +1,9 @@
-// What the operator writes into a SwarmJob's status: for people, and as the operator's only memory.
-// Whatever must happen exactly once (a number given out, an end counted) is written here before it
-// is acted upon; all else is observed anew.
+// The status of a SwarmJob. The operator writes it for people, and as its only durable memory: what
+// must happen exactly once (reserving a number, counting the end of a pod) is written here before
+// the operator acts on it. The operator observes everything else anew.
 //
-// status_json.h reads and writes it. Members are spelled as in the object; enums as in
-// enum_names.h.
+// status_json.h reads and writes it. Members have the spelling of the object's fields; enum_names.h
+// has the spelling of the enumerations.
 #pragma once
 
 #include <cstdint>
@@ -18,50 +18,51 @@ namespace swarm::api {
 
 enum class ConditionStatus { kUnknown, kTrue, kFalse };
 
-/// One of a job's conditions, by Kubernetes' API conventions.
+enum class ConditionType {
+  kAccepted,           ///< the job can be run
+  kReady,              ///< every stage has a ready worker
+  kCapacityAvailable,  ///< no worker waits too long for a node
+  kSuspended,
+  kSucceeded,
+  kFailed,
+};
+
+/// One of a job's conditions, as Kubernetes' API conventions define them. `type` and `reason` are
+/// text, because a later version of the operator may have written others.
 struct Condition {
-  std::string type;  ///< one of kConditionTypes
+  std::string type;  ///< the name of a ConditionType
   ConditionStatus status = ConditionStatus::kUnknown;
   std::uint64_t observedGeneration = 0;
-  WallTime lastTransitionTime{};  ///< of `status`, not of the reason or message
-  std::string reason;             ///< CamelCase, never empty
+  WallTime lastTransitionTime{};  ///< when `status` last changed; reason and message do not count
+  std::string reason;             ///< the name of a Reason (reason.h); never empty
   std::string message;
   bool operator==(const Condition&) const = default;
 };
 
-inline constexpr std::string_view kAccepted = "Accepted";  ///< the manifest can be run
-inline constexpr std::string_view kReady = "Ready";        ///< every stage has a ready worker
-inline constexpr std::string_view kCapacityAvailable = "CapacityAvailable";
-inline constexpr std::string_view kSuspended = "Suspended";
-inline constexpr std::string_view kSucceeded = "Succeeded";
-inline constexpr std::string_view kFailed = "Failed";
-inline constexpr std::string_view kConditionTypes[] = {kAccepted,  kReady,     kCapacityAvailable,
-                                                       kSuspended, kSucceeded, kFailed};
-
-/// The conditions in one word, for people.
+/// A summary of the conditions in one word, for people.
 enum class JobState {
-  kPending,     ///< seen; nothing runs yet
+  kPending,     ///< no pod has a node yet
   kRejected,    ///< Accepted is False: the manifest must change
-  kStarting,    ///< pods are there, and some stage has had no ready worker yet
+  kStarting,    ///< some pods have nodes; some stage has never had a ready worker
   kRunning,     ///< every stage has a ready worker
-  kRecovering,  ///< it ran, and some stage or the trainer is missing now
+  kRecovering,  ///< the job was running; some stage or the trainer is missing now
   kSuspending,  ///< the trainer writes its last checkpoint
   kSuspended,
   kSucceeded,
   kFailed,
 };
 
-/// What the planner chose where the manifest leaves it open.
+/// What the operator chose where the manifest leaves it open.
 struct PlanStatus {
   std::uint64_t replicas = 0;         ///< workers wanted now, all stages together
-  std::uint64_t minReplicas = 0;      ///< with fewer ready ones the job is not started
-  std::vector<std::uint64_t> layout;  ///< replicas of each stage; what the trainer starts with
+  std::uint64_t minReplicas = 0;      ///< the job does not start with fewer ready workers
+  std::vector<std::uint64_t> layout;  ///< replicas of each stage when the trainer starts
   bool operator==(const PlanStatus&) const = default;
 };
 
 struct TrainerStatus {
-  /// The newest term given out; 0: none. Terms only grow. The end of the trainer's pod of an
-  /// earlier term is counted: counting it and giving out the next term are one write.
+  /// The newest reserved term; 0: none. Terms only grow. One write counts the end of a trainer's
+  /// pod and reserves the next term, so the ends of all earlier terms are counted.
   std::uint64_t term = 0;
   std::string podName;
   bool operator==(const TrainerStatus&) const = default;
@@ -69,7 +70,7 @@ struct TrainerStatus {
 
 struct StageStatus {
   std::uint64_t index = 0;
-  std::uint64_t ready = 0;  ///< workers
+  std::uint64_t ready = 0;  ///< number of ready workers
   bool operator==(const StageStatus&) const = default;
 };
 
@@ -81,17 +82,17 @@ struct CheckpointStatus {
 
 enum class PoolState {
   kAvailable,
-  kDry,      ///< its pods waited longer than pendingSeconds: the next pool is used
-  kProbing,  ///< dry, and one pod waits in it to see it return
+  kDry,      ///< a pod waited longer than pendingSeconds: workers go to the next pool
+  kProbing,  ///< dry, and one pod waits in it to detect that capacity returns
 };
 
-/// The memory of falling back from a pool and returning to it; a pool that has always been
-/// available has no entry.
+/// What the operator remembers of falling back from a pool and returning to it. A pool that has
+/// always been available has no entry.
 struct PoolStatus {
   std::string name;  ///< as in spec.workers.pools
   PoolState state = PoolState::kAvailable;
-  std::optional<WallTime> since;      ///< of `state`
-  std::uint64_t attempts = 0;         ///< probes that found it dry; grows the back-off
+  std::optional<WallTime> since;      ///< when the pool came into `state`
+  std::uint64_t attempts = 0;         ///< probes that found it dry; each makes the back-off longer
   std::optional<WallTime> retryTime;  ///< no probe before this
   bool operator==(const PoolStatus&) const = default;
 };
@@ -103,35 +104,37 @@ struct SwarmJobStatus {
   std::uint64_t step = 0;             ///< committed; written at most once a minute
   PlanStatus plan;
   TrainerStatus trainer;
-  /// The ordinal the next worker gets. Only grows: a name is never used again within a job.
+  /// The ordinal of the next worker. It only grows: a job never uses a name twice.
   std::uint64_t nextWorkerOrdinal = 0;
-  /// Ordinals given out whose workers' end is not counted yet, ascending. The exactly-once account:
-  /// giving out an ordinal adds it, and the write that counts an end (in preemptions, failures or
-  /// unexplained) removes it. So a pod with an ordinal below nextWorkerOrdinal that is not here has
-  /// been counted, and an ordinal here without a pod is one that vanished (or was never created).
-  /// Written as ranges, "0-4,7": a thousand workers stay a few bytes.
+  /// Reserved ordinals whose worker's end is not counted yet, ascending. This is the exactly-once
+  /// account. Reserving an ordinal adds it. The write that counts the worker's end (in preemptions,
+  /// failures or unexplained) removes it. So a pod with an ordinal below nextWorkerOrdinal that is
+  /// not in this list has been counted; an ordinal in this list without a pod belongs to a pod that
+  /// vanished or was never created. Written as ranges, "0-4,7", so that a thousand workers take a
+  /// few bytes.
   std::vector<std::uint64_t> openWorkers;
-  std::uint64_t replicas = 0;  ///< workers' pods that are there; the scale subresource reads it
-  std::uint64_t readyReplicas = 0;  ///< of these, in the roster at the current state
-  std::string selector;             ///< of the workers' pods; the scale subresource reads it
+  std::uint64_t replicas = 0;       ///< worker pods that exist; the scale subresource reads it
+  std::uint64_t readyReplicas = 0;  ///< those in the roster with the current state
+  std::string selector;             ///< of the worker pods; the scale subresource reads it
   std::vector<StageStatus> stages;  ///< by index
   std::uint64_t preemptions = 0;    ///< ends by the infrastructure; never charged to failurePolicy
-  std::uint64_t failures = 0;       ///< ends by the program's own fault, ever
+  std::uint64_t failures = 0;       ///< ends by the program's own fault, since the job began
   std::uint64_t unexplained = 0;    ///< ends without evidence for either; not charged
   std::vector<WallTime> failureTimes;  ///< ascending; those within failurePolicy's window
   std::vector<PoolStatus> pools;
   CheckpointStatus lastCheckpoint;
-  std::optional<WallTime> startTime;       ///< of the first trainer's reservation
-  std::optional<WallTime> completionTime;  ///< succeeded or failed; ttlSecondsAfterFinished counts
+  std::optional<WallTime> startTime;       ///< when the first trainer's term was reserved
+  std::optional<WallTime> completionTime;  ///< when the job succeeded or failed;
+                                           ///< ttlSecondsAfterFinished counts from here
   bool operator==(const SwarmJobStatus&) const = default;
 };
 
 /// The condition of this type, or null.
-const Condition* FindCondition(const SwarmJobStatus& status, std::string_view type);
-/// Whether there is one of this type with status True.
-bool IsTrue(const SwarmJobStatus& status, std::string_view type);
-/// Adds the condition, or puts it in the place of the one of its type. Where the status stays, so
-/// does lastTransitionTime.
+const Condition* FindCondition(const SwarmJobStatus& status, ConditionType type);
+/// Whether the condition of this type exists and has status True.
+bool IsTrue(const SwarmJobStatus& status, ConditionType type);
+/// Adds the condition, or replaces the one of its type. lastTransitionTime changes only if the
+/// condition's status does.
 void SetCondition(const Condition& condition, SwarmJobStatus* status);
 
 }  // namespace swarm::api

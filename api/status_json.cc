@@ -9,7 +9,7 @@ namespace swarm::api {
 
 using nlohmann::json;
 
-// An object of somebody else's making may claim any range: no more ordinals than this are listed.
+// Limits the size of the list, because an untrusted object may contain any range.
 static constexpr std::size_t kOpenWorkersMax = 1'000'000;
 
 static std::string WriteRanges(const std::vector<std::uint64_t>& ascending) {
@@ -25,7 +25,7 @@ static std::string WriteRanges(const std::vector<std::uint64_t>& ascending) {
   return text;
 }
 
-// A number from the front of `text`, which loses it.
+// Takes a number from the front of `text`.
 static std::optional<std::uint64_t> TakeNumber(std::string_view& text) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

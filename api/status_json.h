@@ -1,4 +1,4 @@
-// A SwarmJob's status as JSON.
+// Reads and writes the status of a SwarmJob as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,12 +8,13 @@
 
 namespace swarm::api {
 
-/// Reads `status` of an object; null is a new job's. Fields of a later version are passed over.
-/// Errors: a field of another type than it should have, at "status.FIELD"; nothing is thrown.
+/// Reads the member `status` of an object. Null gives the status of a new job. Unknown fields,
+/// which a later version may have written, are ignored. Errors: a field has the wrong type, at
+/// "status.FIELD". Does not throw.
 Checked<SwarmJobStatus> StatusFromJson(const nlohmann::json& value);
 
-/// Empty texts and absent times are left out; all numbers are there. What StatusFromJson read is
-/// written as it was, to the second.
+/// Leaves out empty texts and absent times, and writes all numbers. A status that StatusFromJson
+/// read is written unchanged, except that times are cut to seconds.
 nlohmann::json StatusToJson(const SwarmJobStatus& status);
 
 }  // namespace swarm::api

@@ -107,10 +107,10 @@ TEST(StatusTest, AConditionKeepsItsTimeUntilItsStatusFlips) {
   EXPECT_THAT(status.conditions, ElementsAre(Condition{"Ready", ConditionStatus::kFalse, 2, At(10),
                                                        "Waiting", "for w1"}));
   SetCondition({"Ready", ConditionStatus::kTrue, 2, At(30), "AllStagesReady", ""}, &status);
-  EXPECT_EQ(FindCondition(status, kReady)->lastTransitionTime, At(30));
-  EXPECT_TRUE(IsTrue(status, kReady));
-  EXPECT_FALSE(IsTrue(status, kFailed));
-  EXPECT_EQ(FindCondition(status, kFailed), nullptr);
+  EXPECT_EQ(FindCondition(status, ConditionType::kReady)->lastTransitionTime, At(30));
+  EXPECT_TRUE(IsTrue(status, ConditionType::kReady));
+  EXPECT_FALSE(IsTrue(status, ConditionType::kFailed));
+  EXPECT_EQ(FindCondition(status, ConditionType::kFailed), nullptr);
 }
 
 }  // namespace

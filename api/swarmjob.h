@@ -1,9 +1,8 @@
-// The SwarmJob: the one object that `swarmctl run` reads and `kubectl apply` takes. Plain values
-// with their defaults; parse.h reads and writes them, validate.h judges them.
+// The manifest of a SwarmJob, for `swarmctl run` and for `kubectl apply`. Plain values with their
+// defaults; parse.h reads and writes them, validate.h checks them.
 //
-// Units stand in the names. Members are spelled as in the manifest; an enum's spelling there is its
-// name without the k (kCosine: Cosine, see enum_names.h). After parsing no default is open any
-// more.
+// Names contain units. Members have the spelling of the manifest; the spelling of an enumeration is
+// its name without the k (kCosine: Cosine, see enum_names.h). Parsing fills in all defaults.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +13,20 @@
 
 namespace swarm::api {
 
-/// A part of the manifest in Kubernetes' own words, which the operator passes on: JSON text; empty:
-/// absent.
+/// A part of the manifest that Kubernetes defines and the operator passes on, as JSON text. Empty:
+/// it is absent.
 struct RawJson {
   std::string text;
   bool operator==(const RawJson&) const = default;
 };
 
-/// A decoder of the Llama family. Members are spelled as the keys of Hugging Face's config.json.
+/// A decoder of the Llama family. Members have the names of the keys in Hugging Face's config.json.
 struct LlamaConfig {
   std::int64_t hidden_size = 0;
   std::int64_t num_hidden_layers = 0;
   std::int64_t num_attention_heads = 0;
-  std::int64_t num_key_value_heads = 0;  ///< 0 in the file: as num_attention_heads
-  std::int64_t head_dim = 0;             ///< 0 in the file: hidden_size / num_attention_heads
+  std::int64_t num_key_value_heads = 0;  ///< 0 in the file means num_attention_heads
+  std::int64_t head_dim = 0;             ///< 0 in the file means hidden_size / num_attention_heads
   std::int64_t intermediate_size = 0;
   std::int64_t vocab_size = 0;
   std::int64_t max_position_embeddings = 2048;
@@ -43,14 +42,14 @@ enum class TokenizerKind { kByte, kSentencePiece };
 
 struct Tokenizer {
   TokenizerKind kind = TokenizerKind::kByte;
-  std::string uri;  ///< of a SentencePiece .model; a uri implies SentencePiece
+  std::string uri;  ///< of a SentencePiece .model file; implies SentencePiece
   bool operator==(const Tokenizer&) const = default;
 };
 
 struct Model {
-  std::string uri;                      ///< a Hugging Face folder; excludes config in the manifest
+  std::string uri;                      ///< a Hugging Face folder; a manifest has uri or config
   ModelInit init = ModelInit::kRandom;  ///< with a uri the default is Pretrained
-  LlamaConfig config;                   ///< hidden_size 0: not given (yet): it stands in the folder
+  LlamaConfig config;                   ///< hidden_size 0: not read yet from the folder of uri
   Tokenizer tokenizer;
   bool operator==(const Model&) const = default;
 };
@@ -59,7 +58,7 @@ enum class TokenType { kUInt16, kUInt32 };
 
 struct Data {
   std::string uri;  ///< pre-tokenized (.bin) or text (any other file), or a folder of .bin and .txt
-  std::string validationUri;                 ///< likewise; empty: no validation
+  std::string validationUri;                 ///< as uri; empty: no validation
   TokenType tokenType = TokenType::kUInt16;  ///< of .bin shards
   bool operator==(const Data&) const = default;
 };
@@ -75,14 +74,14 @@ enum class Precision { kFP32, kBF16 };
 enum class StepMode { kSync, kDelayed };
 enum class Accumulation { kFloat, kExact };
 
-/// What replicas of a stage send each other when they sum gradients.
+/// How replicas of a stage encode the gradients that they send each other for the sum.
 enum class ReduceCodec { kNone, kBF16, kInt8 };
 
 struct Training {
   std::uint64_t seed = 0;
   std::uint64_t maxSteps = 0;
-  std::uint64_t globalBatchSize = 0;  ///< sequences a step
-  std::uint64_t microbatchSize = 1;   ///< sequences a microbatch
+  std::uint64_t globalBatchSize = 0;  ///< sequences per step
+  std::uint64_t microbatchSize = 1;   ///< sequences per microbatch
   std::uint64_t sequenceLength = 0;   ///< tokens
   double maxGradNorm = 1.0;           ///< 0: no clipping
   Precision precision = Precision::kFP32;
@@ -99,7 +98,7 @@ enum class OptimizerType { kAdamW, kLAMB };
 struct Optimizer {
   OptimizerType type = OptimizerType::kAdamW;
   double learningRate = 3e-4;
-  double weightDecay = 0.1;  ///< of matrices; norms' gains are not decayed
+  double weightDecay = 0.1;  ///< of matrices; the gains of norms are not decayed
   double beta1 = 0.9;        ///< in the manifest: betas: [0.9, 0.95]
   double beta2 = 0.95;
   double epsilon = 1e-8;
@@ -111,17 +110,15 @@ enum class ScheduleType { kConstant, kCosine, kLinear };
 struct Schedule {
   ScheduleType type = ScheduleType::kCosine;
   std::uint64_t warmupSteps = 0;
-  double finalFraction = 0.1;  ///< of the learning rate, at maxSteps
+  double finalFraction = 0.1;  ///< the learning rate at maxSteps, as a fraction of the full one
   bool operator==(const Schedule&) const = default;
 };
 
 enum class Residency { kResident };
-/// What numbers are sent in: float32, bfloat16, or a byte each with a scale for every block of
-/// them.
+/// The encoding of numbers: float32, bfloat16, or one byte each with a scale per block.
 enum class NumberCodec { kNone, kBF16, kInt8, kInt8Dynamic };
-/// What crosses a boundary: the activations themselves, as one of NumberCodec, or fewer numbers
-/// that a learned part of the model makes of them (worker/model/arithmetic/boundary.h says what
-/// each computes).
+/// What crosses a boundary: the activations, in an encoding of NumberCodec, or fewer numbers that a
+/// learned part of the model computes from them (see worker/model/arithmetic/boundary.h).
 enum class BoundaryCodec {
   kNone,
   kBF16,
@@ -133,27 +130,29 @@ enum class BoundaryCodec {
   kAnchored
 };
 
-/// The boundaries of a job are alike. See boundary.h for what follows from these fields.
+/// All boundaries of a job have the same description. boundary.h has properties that follow from
+/// it.
 struct Boundary {
   BoundaryCodec codec = BoundaryCodec::kNone;
-  NumberCodec coefficients = NumberCodec::kBF16;  ///< of a learned boundary: what its numbers are
-                                                  ///< sent in; without influence on others
-  std::optional<NumberCodec> gradientCodec;       ///< of what comes back; absent: as what goes
-  std::uint64_t blockSize = 256;   ///< numbers that share a scale in Int8, Int8Dynamic
-  std::uint64_t rank = 0;          ///< Subspace, Anchored: numbers a token
-  std::uint64_t factor = 2;        ///< Bottleneck, Maxout: hidden_size / numbers a token
-  std::uint64_t tableRank = 0;     ///< Anchored: of a factorized token table; 0: a full one
-  std::uint64_t anchorTokens = 1;  ///< Anchored: tokens, the last the row's own, that it looks up
-  double learningRateScale = 0.1;  ///< Bottleneck, Maxout, Anchored: the encoder and the decoder
-                                   ///< learn at this many times optimizer.learningRate
-  bool constrainLast = false;      ///< Subspace: the layers behind the last boundary as well
+  NumberCodec coefficients = NumberCodec::kBF16;  ///< of a learned boundary: how its numbers are
+                                                  ///< encoded; ignored for others
+  std::optional<NumberCodec> gradientCodec;       ///< of the gradients; absent: as forward
+  std::uint64_t blockSize = 256;  ///< numbers that share a scale in Int8, Int8Dynamic
+  std::uint64_t rank = 0;         ///< Subspace, Anchored: numbers per token
+  std::uint64_t factor = 2;       ///< Bottleneck, Maxout: hidden_size / numbers per token
+  std::uint64_t tableRank = 0;    ///< Anchored: of a factorized token table; 0: a full one
+  std::uint64_t anchorTokens =
+      1;  ///< Anchored: tokens that are looked up; the last is the row's own
+  double learningRateScale = 0.1;  ///< Bottleneck, Maxout, Anchored: the learning rate of encoder
+                                   ///< and decoder, relative to optimizer.learningRate
+  bool constrainLast = false;      ///< Subspace: also the layers behind the last boundary
   std::uint64_t refreshSteps = 0;  ///< Subspace: updates between turns of the subspace; 0: never
-  double refreshRate = 0.1;        ///< how far it is turned
+  double refreshRate = 0.1;        ///< how far each turn goes
   /// The layers between two boundaries (and before the first, and behind the last) use the weights
   /// of the first of them.
   bool sharedLayers = false;
-  /// The decoder layers before which a boundary lies, ascending. Absent: where the stages of the
-  /// job are cut. Also where nothing is cut, a boundary is computed.
+  /// The decoder layers before which a boundary lies, ascending. Absent: the layers at which the
+  /// stages of the job are cut. A boundary is also computed where the model is not cut.
   std::optional<std::vector<std::uint64_t>> layers;
   bool operator==(const Boundary&) const = default;
 };
@@ -162,39 +161,39 @@ struct Pipeline {
   std::uint64_t stages = 1;
   std::uint64_t minReplicasPerStage = 1;
   Residency residency = Residency::kResident;
-  /// Microbatches that a worker holds between forward and backward, each with what its forward
-  /// keeps for the backward, if that is more than its device has room for. 0: as many as keep it
-  /// busy, given how far apart the stages are.
+  /// The largest number of microbatches that a worker holds between forward and backward, if its
+  /// device has no room for more. 0: as many as keep it busy, given the distance between the
+  /// stages.
   std::uint64_t inFlightMax = 0;
   Boundary boundary;
   bool operator==(const Pipeline&) const = default;
 };
 
 struct Checkpoint {
-  std::string uri;  ///< empty in `swarmctl run`: OUT/checkpoints
+  std::string uri;  ///< empty: OUT/checkpoints of `swarmctl run`
   std::uint64_t intervalSteps = 100;
   std::uint64_t keepLast = 3;
   bool operator==(const Checkpoint&) const = default;
 };
 
-/// Where workers' pods go. `swarmctl run` checks pools and ignores them.
+/// Where worker pods go. `swarmctl run` checks pools, and ignores them otherwise.
 struct Pool {
-  std::string name;                          ///< a label value; unique within the job
-  std::optional<std::uint64_t> maxReplicas;  ///< absent: as many as workers.replicas
-  std::uint64_t pendingSeconds = 300;        ///< a pod waiting longer: the next pool is used
-  std::uint64_t returnAfterSeconds = 900;    ///< between probes whether a dry pool has come back
+  std::string name;                          ///< a label value, unique within the job
+  std::optional<std::uint64_t> maxReplicas;  ///< absent: no limit
+  std::uint64_t pendingSeconds = 300;        ///< if a pod waits longer, the next pool is used
+  std::uint64_t returnAfterSeconds = 900;    ///< between probes for the return of capacity
   std::map<std::string, std::string> nodeSelector;
   RawJson tolerations;  ///< a list, as in a pod's spec
-  RawJson resources;    ///< limits and requests, as in a container; any accelerator's name
+  RawJson resources;    ///< limits and requests, as in a container; any accelerator
   bool operator==(const Pool&) const = default;
 };
 
 struct Workers {
-  /// Of all stages together. In the file 0 stands for stages × minReplicasPerStage, for both.
+  /// Both are for all stages together. 0 in the file means stages × minReplicasPerStage.
   std::uint64_t replicas = 0;
   std::uint64_t minReplicas = 0;
   RawJson podTemplate;  ///< in the manifest: template
-  /// By preference. At least one: a manifest that names none means one without any wishes.
+  /// In order of preference; at least one. A manifest without pools gets one without constraints.
   std::vector<Pool> pools = {{.name = "default"}};
   bool operator==(const Workers&) const = default;
 };
@@ -205,19 +204,19 @@ struct Trainer {
 };
 
 struct Preemption {
-  std::uint64_t drainSeconds = 25;  ///< what a worker may take to hand over
+  std::uint64_t drainSeconds = 25;  ///< the time that a worker has to hand over its work
   bool operator==(const Preemption&) const = default;
 };
 
 struct FailurePolicy {
-  std::uint64_t maxFailures = 10;  ///< with one more within the window the job fails
+  std::uint64_t maxFailures = 10;  ///< the job fails with one more within the window
   std::uint64_t windowSeconds = 3600;
   bool operator==(const FailurePolicy&) const = default;
 };
 
 struct Spec {
   bool suspend = false;
-  std::string managedBy;  ///< another controller than ours, as Kueue's MultiKueue; empty: ours
+  std::string managedBy;  ///< another controller, such as Kueue's MultiKueue; empty: this operator
   Model model;
   Data data;
   Storage storage;
@@ -230,16 +229,16 @@ struct Spec {
   Trainer trainer;
   Preemption preemption;
   FailurePolicy failurePolicy;
-  std::optional<std::uint64_t> ttlSecondsAfterFinished;  ///< absent: the object stays
+  std::optional<std::uint64_t> ttlSecondsAfterFinished;  ///< absent: the object is not deleted
   bool operator==(const Spec&) const = default;
 };
 
 struct SwarmJob {
   std::string name;
-  RawJson metadata;  ///< what else stands there: labels, annotations, namespace
+  RawJson metadata;  ///< the rest of it: labels, annotations, namespace
   Spec spec;
 
-  /// M: microbatches a step. Requires a valid job.
+  /// M, the number of microbatches per step. Requires a valid job.
   std::uint64_t microbatches() const {
     return spec.training.globalBatchSize / spec.training.microbatchSize;
   }

@@ -11,7 +11,7 @@
 namespace swarm::api {
 namespace {
 
-// Beyond these a number is a slip of the pen, and sums over it could overflow.
+// Larger numbers are mistakes, and sums of them could overflow.
 constexpr std::uint64_t kSeedMax = std::numeric_limits<std::int64_t>::max();
 constexpr std::uint64_t kStepsMax = 1'000'000'000;
 constexpr std::uint64_t kBatchMax = 1 << 20;
@@ -19,7 +19,8 @@ constexpr std::uint64_t kSequenceMax = 1 << 22;
 constexpr std::uint64_t kStagesMax = 1024;
 constexpr std::uint64_t kBlockMax = 1 << 20;
 constexpr std::uint64_t kAnchorTokensMax = 64;
-// Optimizers compute in float32, where much less would be a zero, and a zero moment a 0 / 0.
+// Optimizers compute in float32. A much smaller number would be zero there, and a zero moment would
+// give 0 / 0.
 constexpr double kEpsilonMin = 1e-30;
 constexpr std::int64_t kWidthMax = 1 << 20;
 constexpr std::int64_t kLayersMax = 4096;
@@ -49,10 +50,11 @@ void JudgeModel(Judge& judge, const Model& model) {
     judge.Expect(has_config, "spec.model.config", "neither uri nor config is given",
                  "give one of them");
     judge.Expect(model.init != ModelInit::kPretrained, "spec.model.init",
-                 "Pretrained needs weights, and there is no uri", "give spec.model.uri, or Random");
+                 "is Pretrained, which needs weights, and there is no uri",
+                 "give spec.model.uri, or use Random");
   } else {
-    judge.Expect(!has_config, "spec.model.config", "stands beside uri, whose folder has its own",
-                 "give one of them");
+    judge.Expect(!has_config, "spec.model.config",
+                 "is given together with uri, whose folder has a config", "give one of them");
   }
   JudgeUri(judge, "spec.model.uri", model.uri);
   JudgeUri(judge, "spec.model.tokenizer.uri", model.tokenizer.uri);
@@ -67,7 +69,7 @@ void JudgeModel(Judge& judge, const Model& model) {
 
 void JudgeTraining(Judge& judge, const Training& training) {
   const std::string path = "spec.training.";
-  // The API server keeps whole numbers in 64 bits with a sign.
+  // The API server stores whole numbers as signed 64-bit integers.
   judge.Range(path + "seed", training.seed, std::uint64_t{0}, kSeedMax);
   judge.Range(path + "maxSteps", training.maxSteps, std::uint64_t{1}, kStepsMax);
   const bool global =
@@ -129,7 +131,7 @@ void JudgePipeline(Judge& judge, const Pipeline& pipeline, const Workers& worker
                "at most replicas (" + Text(workers.replicas) + ")");
   judge.Expect(!stages || workers.minReplicas >= pipeline.stages, "spec.workers.minReplicas",
                "is " + Text(workers.minReplicas),
-               "at least one a stage (" + Text(pipeline.stages) + ")");
+               "at least one per stage (" + Text(pipeline.stages) + ")");
 }
 
 void JudgeBoundary(Judge& judge, const Spec& spec) {
@@ -168,7 +170,8 @@ void JudgeBoundaryFit(Judge& judge, const LlamaConfig& config, const Pipeline& p
   const std::string why =
       IsPartOfModel(boundary)
           ? "a model whose boundaries are a part of it is cut at boundary.layers only"
-          : "numbers are rounded at boundary.layers only, and a cut elsewhere would round more;"
+          : "numbers are rounded at boundary.layers only, and another cut would round them once "
+            "more;"
             " add layers, or use fewer stages";
   judge.Expect(!(IsPartOfModel(boundary) || rounds) || pipeline.stages <= stages,
                "spec.pipeline.stages", "is " + Text(pipeline.stages),
@@ -188,25 +191,25 @@ void JudgeBoundaryFields(Judge& judge, const Boundary& boundary, const std::stri
   if (ranked) {
     judge.Range(at + "rank", boundary.rank, std::uint64_t{1}, width_max);
   } else {
-    judge.Expect(boundary.rank == 0, at + "rank", "means nothing to the codec " + codec,
-                 "it belongs to Subspace and Anchored; leave it out");
+    judge.Expect(boundary.rank == 0, at + "rank", "has no meaning for the codec " + codec,
+                 "leave it out: it is for Subspace and Anchored");
   }
   if (boundary.codec == BoundaryCodec::kAnchored) {
     judge.Range(at + "tableRank", boundary.tableRank, std::uint64_t{0}, width_max);
     judge.Range(at + "anchorTokens", boundary.anchorTokens, std::uint64_t{1}, kAnchorTokensMax);
   } else {
     judge.Expect(boundary.anchorTokens == 1, at + "anchorTokens",
-                 "means nothing to the codec " + codec, "it belongs to Anchored; leave it out");
-    judge.Expect(boundary.tableRank == 0, at + "tableRank", "means nothing to the codec " + codec,
-                 "it belongs to Anchored; leave it out");
+                 "has no meaning for the codec " + codec, "leave it out: it is for Anchored");
+    judge.Expect(boundary.tableRank == 0, at + "tableRank", "has no meaning for the codec " + codec,
+                 "leave it out: it is for Anchored");
   }
   judge.Expect(!boundary.constrainLast || boundary.codec == BoundaryCodec::kSubspace,
-               at + "constrainLast", "means nothing to the codec " + codec,
-               "it belongs to Subspace; leave it out");
+               at + "constrainLast", "has no meaning for the codec " + codec,
+               "leave it out: it is for Subspace");
   judge.Range(at + "refreshSteps", boundary.refreshSteps, std::uint64_t{0}, kStepsMax);
   judge.Expect(boundary.refreshSteps == 0 || boundary.codec == BoundaryCodec::kSubspace,
-               at + "refreshSteps", "means nothing to the codec " + codec,
-               "it belongs to Subspace; leave it out");
+               at + "refreshSteps", "has no meaning for the codec " + codec,
+               "leave it out: it is for Subspace");
   judge.Range(at + "learningRateScale", boundary.learningRateScale, 0.0, 10.0);
   judge.Range(at + "refreshRate", boundary.refreshRate, 0.0, 10.0);
   if (!boundary.layers) return;
@@ -232,7 +235,7 @@ std::vector<FieldError> ValidateLlamaConfig(const LlamaConfig& config, const std
       judge.Range(at + "num_attention_heads", config.num_attention_heads, one, kWidthMax);
   const bool groups =
       judge.Range(at + "num_key_value_heads", config.num_key_value_heads, one, kWidthMax);
-  // Without a head_dim of its own, a hidden_size that the heads do not divide would be rounded.
+  // Without head_dim, a hidden_size that is not a multiple of the heads would be rounded.
   const bool divided =
       !hidden || !heads ||
       judge.Expect(config.hidden_size % config.num_attention_heads == 0, at + "hidden_size",
@@ -245,7 +248,7 @@ std::vector<FieldError> ValidateLlamaConfig(const LlamaConfig& config, const std
   }
   if (hidden && heads && divided && judge.Range(at + "head_dim", config.head_dim, one, kWidthMax)) {
     judge.Expect(config.head_dim % 2 == 0, at + "head_dim", "is " + Text(config.head_dim),
-                 "an even number: rotary embeddings turn pairs");
+                 "an even number, because rotary embeddings rotate pairs");
   }
   judge.Range(at + "intermediate_size", config.intermediate_size, one, kWidthMax * 4);
   judge.Range(at + "vocab_size", config.vocab_size, one, kVocabularyMax);
@@ -272,14 +275,14 @@ std::vector<FieldError> ValidateFit(const SwarmJob& job) {
                "is " + Text(spec.pipeline.stages),
                "at most num_hidden_layers (" + Text(layers) + "): a stage has at least one layer");
   JudgeBoundaryFit(judge, config, spec.pipeline);
-  // Of data that are ids already, no tokenizer is asked.
+  // Data that are token ids already do not use the tokenizer.
   if (spec.model.tokenizer.kind == TokenizerKind::kByte && !spec.data.uri.ends_with(".bin")) {
     judge.Expect(config.vocab_size >= kByteVocabulary, "spec.model.config.vocab_size",
                  "is " + Text(config.vocab_size), "at least 256 for the tokenizer Byte");
   }
   if (spec.data.uri.ends_with(".bin") && spec.data.tokenType == TokenType::kUInt16) {
     judge.Expect(config.vocab_size <= kUInt16Vocabulary, "spec.data.tokenType",
-                 "UInt16 has no room for a vocab_size of " + Text(config.vocab_size),
+                 "UInt16 cannot hold a vocab_size of " + Text(config.vocab_size),
                  "write the shards as UInt32");
   }
   return judge.Take();

@@ -1,4 +1,4 @@
-// What the fields of a manifest must satisfy, alone and together. Pure.
+// The rules for the fields of a manifest, alone and together. Pure.
 #pragma once
 
 #include <string>
@@ -9,21 +9,21 @@
 
 namespace swarm::api {
 
-/// Everything that is wrong with a job whose defaults are filled in, as a user wrote it: model.uri
-/// and model.config exclude each other. Empty: the job can be run.
+/// All errors of a job whose defaults are filled in. The job is as the user wrote it: it has either
+/// model.uri or model.config. Empty: the job can be run.
 std::vector<FieldError> Validate(const SwarmJob& job);
 
-/// What is wrong with a job that Validate allows, where trainer and workers are pods: folders that
-/// each of them would look for in its own pod, and no place for checkpoints, without the last of
-/// which a job does not succeed.
+/// Errors of a job that Validate accepts, if trainer and workers are pods. A path must not name a
+/// folder of a single pod, and there must be a place for checkpoints: a job does not succeed before
+/// it has written its last one.
 std::vector<FieldError> ValidateForCluster(const SwarmJob& job);
 
-/// The part of Validate about the model alone, for a config.json that came from a folder. `path`
-/// begins the paths of the errors.
+/// The rules of Validate for the model alone, for a config.json from a folder. The paths of the
+/// errors begin with `path`.
 std::vector<FieldError> ValidateLlamaConfig(const LlamaConfig& config, const std::string& path);
 
-/// The part of Validate about a job and its model together (sequence length, stages, vocabulary).
-/// For a job with model.uri: to be called with `job.spec.model.config` taken from the folder.
+/// The rules of Validate for a job and its model together (sequence length, stages, vocabulary).
+/// For a job with model.uri, set `job.spec.model.config` from the folder before the call.
 std::vector<FieldError> ValidateFit(const SwarmJob& job);
 
 }  // namespace swarm::api

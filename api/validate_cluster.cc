@@ -1,5 +1,5 @@
-// The part of validate.h about what only a cluster has. What Kubernetes itself checks (resource
-// names, quantities, all of a pod template) is left to its server-side dry run.
+// The rules of validate.h for fields that only a cluster uses. Kubernetes itself checks resource
+// names, quantities and pod templates, in a server-side dry run.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -56,7 +56,7 @@ void JudgeTolerations(Judge& judge, const std::string& path, const RawJson& raw)
   const bool good = list.is_array() && std::all_of(list.begin(), list.end(), [](const json& each) {
                       return each.is_object();
                     });
-  judge.Expect(good, path, "is no list of tolerations", "write [{key: ..., operator: Exists}]");
+  judge.Expect(good, path, "is not a list of tolerations", "write [{key: ..., operator: Exists}]");
 }
 
 // A Kubernetes quantity may be written as a number or a string.
@@ -73,10 +73,10 @@ void JudgeResources(Judge& judge, const std::string& path, const RawJson& raw) {
     return;
   for (const auto& [key, part] : value.items()) {
     if (!judge.Expect(key == "limits" || key == "requests", path + "." + key, "unknown field",
-                      "known here: limits, requests")) {
+                      "known fields: limits, requests")) {
       continue;
     }
-    judge.Expect(IsQuantities(part), path + "." + key, "is no mapping of quantities",
+    judge.Expect(IsQuantities(part), path + "." + key, "is not a mapping of quantities",
                  "write {cpu: 4, memory: 8Gi}");
   }
 }
@@ -89,7 +89,7 @@ void JudgeTemplate(Judge& judge, const std::string& path, const RawJson& raw) {
     return;
   for (const auto& [key, part] : value.items()) {
     if (!judge.Expect(key == "metadata" || key == "spec", path + "." + key, "unknown field",
-                      "known here: metadata, spec")) {
+                      "known fields: metadata, spec")) {
       continue;
     }
     judge.Expect(part.is_object(), path + "." + key, "is not a mapping",
@@ -121,7 +121,8 @@ void JudgePools(Judge& judge, const Workers& workers) {
     const std::string at = path + "[" + std::to_string(i) + "]";
     JudgePool(judge, at, pool);
     judge.Expect(names.insert(pool.name).second, at + ".name",
-                 "is \"" + pool.name + "\", as that of an earlier pool", "give each its own");
+                 "is \"" + pool.name + "\", the name of an earlier pool",
+                 "give each pool its own name");
     room += std::min(pool.maxReplicas.value_or(kReplicasMax), kReplicasMax);
   }
   judge.Expect(workers.pools.empty() || room >= std::min(workers.minReplicas, kReplicasMax), path,
@@ -167,7 +168,8 @@ std::vector<FieldError> ValidateForCluster(const SwarmJob& job) {
   judge.Expect(!spec.checkpoint.uri.empty(), "spec.checkpoint.uri", "is missing", remedy);
   const auto judge_shared = [&](const std::string& path, const std::string& uri) {
     const bool is_shared = uri.empty() || uri.starts_with('/') || uri.find("://") != uri.npos;
-    judge.Expect(is_shared, path, "is " + uri + ", in a folder of each pod's own", remedy);
+    judge.Expect(is_shared, path, "is " + uri + ", which is a different folder in each pod",
+                 remedy);
   };
   judge_shared("spec.model.uri", spec.model.uri);
   judge_shared("spec.model.tokenizer.uri", spec.model.tokenizer.uri);

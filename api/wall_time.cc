@@ -5,7 +5,7 @@
 namespace swarm::api {
 namespace {
 
-// The functions below take what they read off the front of `text`.
+// The functions below remove what they read from the front of `text`.
 
 bool TakeChar(std::string_view& text, char wanted) {
   if (!text.starts_with(wanted)) return false;
@@ -25,7 +25,7 @@ std::optional<int> TakeDigits(std::string_view& text, std::size_t digits) {
   return number;
 }
 
-// "Z", or "+HH:MM" as what it is ahead of UTC.
+// "Z", or "+HH:MM": how far the time is ahead of UTC.
 std::optional<std::chrono::seconds> TakeOffset(std::string_view& text) {
   if (TakeChar(text, 'Z')) return std::chrono::seconds(0);
   const bool behind = text.starts_with('-');

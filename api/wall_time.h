@@ -1,4 +1,4 @@
-// The time of day as Kubernetes' objects hold it: UTC, whole seconds, 2026-11-21T14:30:00Z.
+// Times as Kubernetes' objects contain them: UTC, whole seconds, 2026-11-21T14:30:00Z.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,8 @@ using WallTime = std::chrono::sys_seconds;
 /// "2026-11-21T14:30:00Z". Requires: within the years 1970 to 9999.
 std::string FormatTime(WallTime time);
 
-/// RFC 3339; a fraction of a second is dropped, an offset is applied. Nothing if the text is none,
-/// or outside the years 1970 to 9999.
+/// Reads RFC 3339. A fraction of a second is dropped, an offset is applied. None: the text is
+/// malformed, or outside the years 1970 to 9999.
 std::optional<WallTime> ParseTime(std::string_view text);
 
 }  // namespace swarm::api

@@ -25,8 +25,7 @@ std::string At(const YAML::Mark& mark) {
   return "line " + std::to_string(mark.line + 1) + ", column " + std::to_string(mark.column + 1);
 }
 
-// What stops the reading. It leaves yaml-cpp's parser through its callbacks and is caught below, in
-// the same file.
+// Stops the reading. It is thrown through yaml-cpp's parser, and caught in this file.
 struct Refused {
   FieldError error;
 };
@@ -63,7 +62,7 @@ std::string_view WithoutSign(std::string_view text) {
   return text;
 }
 
-// An integer that fits into 64 bits, as JSON holds it.
+// An integer that fits into 64 bits.
 std::optional<json> ParseInteger(std::string_view digits, int base, bool negative) {
   std::uint64_t magnitude = 0;
   const auto [end, error] =
@@ -171,7 +170,7 @@ class JsonBuilder : public YAML::EventHandler {
     if (known == anchors_.end()) {
       Refuse(mark, "an alias inside its own anchor", "write the value out");
     }
-    // Counted before it is copied: a bomb of aliases must not be built to be noticed.
+    // Counts before it copies, so that nested aliases cannot exhaust the memory first.
     Add(mark, 0, known->second.value, known->second.count);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -205,7 +204,7 @@ class JsonBuilder : public YAML::EventHandler {
 
   void TakeKey(const YAML::Mark& mark, const std::string& key) {
     if (levels_.back().value.contains(key)) {
-      Refuse(mark, "\"" + key + "\" stands twice in one mapping", "keep one of them");
+      Refuse(mark, "\"" + key + "\" occurs twice in one mapping", "keep one of them");
     }
     levels_.back().key = key;
   }
@@ -215,7 +214,7 @@ class JsonBuilder : public YAML::EventHandler {
     values_ += count;
     if (values_ > kValuesMax) {
       Refuse(mark, "more than " + std::to_string(kValuesMax) + " values, aliases expanded",
-             "a manifest is smaller");
+             "a manifest has fewer");
     }
     if (anchor != 0) anchors_[anchor] = {value, count};
     Place(value);
@@ -248,7 +247,7 @@ class JsonBuilder : public YAML::EventHandler {
   void Close() {
     Level level = std::move(levels_.back());
     levels_.pop_back();
-    // Its children are counted already; alone the container is new.
+    // Its children are counted already; only the container is new.
     if (level.anchor != 0) anchors_[level.anchor] = {level.value, CountValues(level.value)};
     ++values_;
     Place(std::move(level.value));
@@ -267,7 +266,7 @@ Checked<json> YamlToJson(std::string_view text) {
     return FieldError{"", "the text has " + std::to_string(text.size()) + " bytes",
                       "a manifest has at most " + std::to_string(kTextBytesMax)};
   }
-  // yaml-cpp lets any byte pass, but what JSON cannot hold would be lost on the way to a worker.
+  // yaml-cpp accepts any byte, but JSON cannot contain it, and a worker gets the manifest as JSON.
   if (!IsUtf8(text)) return FieldError{"", "the text is not UTF-8", "save it as UTF-8"};
   try {
     std::istringstream stream{std::string(text)};
@@ -277,13 +276,13 @@ Checked<json> YamlToJson(std::string_view text) {
     json value = builder.Take();
     JsonBuilder rest;
     if (parser.HandleNextDocument(rest) && !rest.Take().is_null()) {
-      return FieldError{"", "several documents in one file", "one file has one SwarmJob"};
+      return FieldError{"", "several documents in one file", "write one SwarmJob per file"};
     }
     return value;
   } catch (const Refused& refused) {
     return refused.error;
   } catch (const YAML::Exception& error) {
-    return FieldError{At(error.mark), error.msg, "mend the YAML there"};
+    return FieldError{At(error.mark), error.msg, "correct the YAML there"};
   }
 }
 

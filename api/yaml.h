@@ -1,4 +1,4 @@
-// The room of yaml-cpp: YAML text to JSON values.
+// Converts YAML text to JSON values. Only yaml.cc includes yaml-cpp.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,9 +11,10 @@ namespace swarm::api {
 /// Reads one YAML document. Plain scalars get their type by the YAML 1.2 core schema (`yes` is a
 /// string, `3e-4` a number); quoted ones are strings. Comments are dropped.
 ///
-/// Errors, with the line and column as path where there is one: not UTF-8, not YAML, a key twice in
-/// one mapping, a key that is not a string, several documents, a tag outside the core schema, and
-/// what passes the limits: 1 MiB of text, depth 64, 100,000 values after aliases are expanded.
+/// Errors, with line and column as the path if they are known: the text is not UTF-8 or not YAML, a
+/// mapping has a key twice or a key that is not a string, there are several documents, a tag is
+/// outside the core schema, or a limit is exceeded (1 MiB of text, depth 64, 100,000 values after
+/// aliases are expanded).
 Checked<nlohmann::json> YamlToJson(std::string_view text);
 
 }  // namespace swarm::api

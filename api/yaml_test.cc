@@ -85,7 +85,7 @@ TEST(YamlTest, JsonIsYaml) {
 
 TEST(YamlTest, AKeyThatStandsTwiceIsRefusedAtItsPlace) {
   EXPECT_EQ(Refusal("a: 1\nb: {c: 1}\na: 2\n"),
-            "line 3, column 1: \"a\" stands twice in one mapping; keep one of them");
+            "line 3, column 1: \"a\" occurs twice in one mapping; keep one of them");
 }
 
 TEST(YamlTest, BrokenTextIsRefusedAtItsPlace) {

@@ -1,5 +1,5 @@
-// swarm-operator: keeps the SwarmJobs of a cluster running. Options in, one object constructed and
-// run, exit code out. The only unit that knows CLI11.
+// swarm-operator: keeps the SwarmJobs of a cluster running. Parses the flags, runs the operator,
+// and returns the exit code. The only unit that includes CLI11.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -21,13 +21,13 @@
 #include "operator/kube/client/rest_client.h"
 #include "operator/kube/config/config.h"
 #include "operator/kube/leader/election.h"
+#include "operator/kube/timing/timing.h"
 #include "operator/kube/transport/http_cpprest.h"
-#include "operator/kube/transport/timing.h"
 
 namespace swarm {
 namespace {
 
-/// What is under way at the end may take this long before its requests are cut.
+/// Reconciles in progress get this much time at the end, before their requests are cancelled.
 constexpr Duration kStopPatience = std::chrono::seconds(5);
 constexpr int kOk = 0, kFailed = 1, kBadUsage = 2;
 
@@ -42,14 +42,16 @@ struct Flags {
 
 void AddFlags(CLI::App& app, Flags* flags) {
   app.add_option("--worker-image", flags->worker_image,
-                 "Image of trainers and workers whose template names none")
+                 "Image of trainers and workers, unless their template names another")
       ->required();
-  app.add_option("--namespace", flags->ns,
-                 "Look after the SwarmJobs of this namespace only, and do without nodes (default:"
-                 " all namespaces)");
+  app.add_option(
+      "--namespace", flags->ns,
+      "Manage only the SwarmJobs of this namespace, and work without rights to read nodes"
+      " (default: all namespaces)");
   app.add_option("--kubeconfig", flags->kubeconfig,
-                 "The cluster (default: $KUBECONFIG, else the pod's service account)");
-  app.add_option("--context", flags->context, "Of the kubeconfig (default: its current one)");
+                 "Kubeconfig file (default: $KUBECONFIG, or the pod's service account)");
+  app.add_option("--context", flags->context,
+                 "Context of the kubeconfig (default: its current one)");
   app.add_flag("--allow-insecure", flags->allow_insecure,
                "Obey insecure-skip-tls-verify of a kubeconfig");
   app.add_flag("--leader-elect", flags->leader_elect,
@@ -59,13 +61,14 @@ void AddFlags(CLI::App& app, Flags* flags) {
   app.add_option("--lease-name", flags->lease_name, "Name of the lease");
   app.add_option("--metrics-listen", flags->metrics_listen, "host:port of /metrics");
   app.add_option("--health-listen", flags->health_listen, "host:port of /healthz and /readyz");
-  app.add_option("--kube-qps", flags->kube_qps, "Requests a second to the API server, in the mean")
+  app.add_option("--kube-qps", flags->kube_qps,
+                 "Requests per second to the API server, in the mean")
       ->check(CLI::PositiveNumber);
-  app.add_option("--kube-burst", flags->kube_burst, "Requests to the API server at once")
+  app.add_option("--kube-burst", flags->kube_burst, "Requests to the API server in a burst")
       ->check(CLI::PositiveNumber);
-  app.add_option("--workers", flags->workers, "SwarmJobs that are worked on at once")
+  app.add_option("--workers", flags->workers, "SwarmJobs that are reconciled at the same time")
       ->check(CLI::Range(1, 256));
-  app.add_option("--log-level", flags->log_level, "How much to say")
+  app.add_option("--log-level", flags->log_level, "Log level")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
 }
 
@@ -75,7 +78,7 @@ std::string HostName() {
   return name;
 }
 
-/// The parts of the program, in the order in which they need each other.
+/// The parts of the program, in the order of their dependencies.
 class Operator {
  public:
   static Result<std::unique_ptr<Operator>> Create(const Flags& flags) {
@@ -90,7 +93,7 @@ class Operator {
     return made;
   }
 
-  /// Begins to watch, and to work as soon as it leads.
+  /// Starts to watch, and to reconcile as soon as this process leads.
   void Start() {
     controller_.Start();
     if (!flags_.leader_elect) return controller_.Lead(/*term=*/1);
@@ -104,14 +107,14 @@ class Operator {
               controller_.Lead(static_cast<std::uint64_t>(term));
             },
             [] {
-              LOG_ERROR("the lease is lost; ending, so that nothing of a former leader goes on");
+              LOG_ERROR("the lease is lost; exiting, so that no work of a former leader continues");
               ExitWith(kFailed);
             }},
         kube::SystemTiming());
     elector_->Start();
   }
 
-  /// Finishes what is under way, and gives the lease back.
+  /// Finishes the reconciles in progress, and releases the lease.
   void Stop() {
     const std::jthread hurry([this](std::stop_token done) {
       if (kube::SystemTiming().Sleep(kStopPatience, done)) stop_.request_stop();
@@ -143,13 +146,13 @@ class Operator {
                                 kube::SystemTiming(), &client_metrics_);
   }
 
-  /// An operator of one namespace may not read nodes, unless somebody has let it.
+  /// An operator of one namespace may read nodes only if it was given that right.
   static bool MayReadNodes(const Flags& flags, kube::Client& client) {
     if (flags.ns.empty()) return true;
     const auto nodes = client.List(kube::resources::Nodes(),
                                    {.field_selector = "metadata.name=none", .page_size = 1});
     if (nodes.status().code() != StatusCode::kPermissionDenied) return true;
-    LOG_WARN("may not read nodes: notices on them are not seen");
+    LOG_WARN("no right to read nodes: notices on nodes are not seen");
     return false;
   }
 
@@ -165,15 +168,14 @@ class Operator {
   Status Serve() {
     ASSIGN_OR_RETURN(metrics_, metrics::Exporter::Start(flags_.metrics_listen,
                                                         {.metrics = [this] { return Samples(); }}));
-    ASSIGN_OR_RETURN(health_,
-                     metrics::Exporter::Start(
-                         flags_.health_listen, {.readyz = [this] {
-                           return controller_.synced()
-                                      ? Status()
-                                      : Unavailable(
-                                            "the first lists of jobs, pods and nodes are not"
-                                            " there yet");
-                         }}));
+    ASSIGN_OR_RETURN(health_, metrics::Exporter::Start(
+                                  flags_.health_listen, {.readyz = [this] {
+                                    return controller_.synced()
+                                               ? Status()
+                                               : Unavailable(
+                                                     "the first lists of jobs, pods and nodes have"
+                                                     " not arrived yet");
+                                  }}));
     return Status();
   }
 
@@ -196,7 +198,7 @@ class Operator {
   std::unique_ptr<metrics::Exporter> metrics_, health_;
 };
 
-/// Does not return once it has begun to work: its parts need not be taken apart.
+/// Does not return after it has started: the process exits without destroying the parts.
 int Run(const Flags& flags, const Signals& signals) {
   auto made = Operator::Create(flags);
   if (!made.ok()) {

@@ -1,4 +1,4 @@
-// A manifest that is valid, for the tests of api/ to bend.
+// A valid manifest, which the tests of api/ modify.
 #pragma once
 
 #include <string>

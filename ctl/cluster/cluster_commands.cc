@@ -13,7 +13,7 @@
 #include "operator/kube/client/rest_client.h"
 #include "operator/kube/config/config.h"
 #include "operator/kube/transport/http_cpprest.h"
-#include "operator/objects/names.h"
+#include "operator/names/names.h"
 #include "operator/objects/read.h"
 
 namespace swarm::ctl {
@@ -67,10 +67,10 @@ Result<ClusterView> Look(const Cluster& cluster, const TopOptions& options) {
   view.details = !options.job.empty();
   RETURN_IF_ERROR(ReadJobs(cluster, options, &view));
   if (!view.details) return view;
-  ASSIGN_OR_RETURN(const kube::ObjectList list,
-                   cluster.client->List(
-                       kube::resources::Pods(),
-                       {.ns = cluster.ns, .label_selector = objects::PodSelector(options.job)}));
+  ASSIGN_OR_RETURN(
+      const kube::ObjectList list,
+      cluster.client->List(kube::resources::Pods(),
+                           {.ns = cluster.ns, .label_selector = names::PodSelector(options.job)}));
   for (const kube::Object& object : list.Unpack()) {
     if (auto pod = objects::ReadPod(*object)) view.pods.push_back(*std::move(pod));
   }
@@ -93,7 +93,7 @@ bool WaitFor(Duration interval, Signals* signals) {
 Result<kube::Object> FindWorker(const Cluster& cluster, const std::string& name) {
   ASSIGN_OR_RETURN(kube::Object pod,
                    cluster.client->Get(kube::resources::Pods(), {cluster.ns, name}));
-  if (kube::LabelOf(*pod, objects::kRoleLabel) != objects::kWorkerRole) {
+  if (kube::LabelOf(*pod, names::kRoleLabel) != names::kWorkerRole) {
     return InvalidArgument("pod " + cluster.ns + "/" + name +
                            " is not a worker of a SwarmJob; workers have names such as JOB-wN");
   }

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "ctl/numbers.h"
-#include "operator/plan/evidence.h"
 #include "operator/plan/failure_window.h"
+#include "operator/plan/pod_health.h"
 
 namespace swarm::ctl {
 namespace {
@@ -91,7 +91,7 @@ void Supervisor::OnWorkerEnded(Timepoint now, const ObservedProgram& worker, Act
   const bool too_many = plan::ChargeFailure(
       now, limits_.window, killed ? limits_.kills_max : limits_.failures_max, &ends);
   const std::string what = worker.name + " " + DescribeEnd(worker);
-  if (!end.fatal.empty()) {
+  if (end.fatal) {
     actions.give_up = what + "; a replacement would fail in the same way";
     actions.give_up_because_of = worker.name;
     return;

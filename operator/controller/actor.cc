@@ -6,32 +6,25 @@
 #include <set>
 
 #include "base/log.h"
-#include "operator/objects/names.h"
+#include "operator/names/names.h"
 
 namespace swarm::controller {
 namespace {
 
 using nlohmann::json;
 
-/// After this a child is looked at again, in case somebody has changed or deleted it.
+/// After this time a child is read again, because another client may have changed or deleted it.
 constexpr std::chrono::hours kChildTrusted{1};
 
 api::WallTime Seconds(WallTime time) { return std::chrono::floor<std::chrono::seconds>(time); }
 
-bool IsOwnedBy(const json& object, const std::string& uid) {
-  const json::json_pointer owners("/metadata/ownerReferences");
-  if (!object.contains(owners) || !object.at(owners).is_array()) return false;
-  return std::any_of(object.at(owners).begin(), object.at(owners).end(),
-                     [&](const json& owner) { return kube::TextAt(owner, "/uid") == uid; });
-}
-
-/// Whether the server said no to a creation, rather than nothing.
+/// Whether the server refused a creation, rather than failed to answer.
 bool IsRefusal(StatusCode code) {
   return code == StatusCode::kResourceExhausted || code == StatusCode::kInvalidArgument ||
          code == StatusCode::kPermissionDenied || code == StatusCode::kFailedPrecondition;
 }
 
-/// The object of a child that is applied; null for those that JobSecrets keeps.
+/// The child as an object; null for the Secrets, which JobSecrets keeps.
 json BuildChild(const objects::JobView& view, plan::Child child) {
   switch (child) {
     case plan::Child::kConfig:
@@ -81,31 +74,33 @@ IdentitiesWanted WantedBy(const Acting& acting) {
   }
   IdentitiesWanted wanted{acting.view.name, {}, acting.view.status.trainer.term > 0};
   for (const std::uint64_t ordinal : ordinals) {
-    wanted.workers.push_back(objects::WorkerName(acting.view.name, ordinal));
+    wanted.workers.push_back(names::PodName(acting.view.name, plan::PodRole::kWorker, ordinal));
   }
   return wanted;
 }
 
-/// With a mark of all that is wanted: what it no longer asks for makes a difference, too.
+/// Adds a hash of the object. So the object differs from the one in the cluster also if the
+/// operator no longer wants some field of it.
 json Marked(json object) {
   const std::string mark = std::to_string(std::hash<json>()(object));
-  object["metadata"]["annotations"][objects::kAppliedAnnotation] = mark;
+  object["metadata"]["annotations"][names::kAppliedAnnotation] = mark;
   return object;
 }
 
-/// Whether all that is wanted stands there. The server adds fields of its own, but no items.
-bool Has(const json& there, const json& wanted) {
-  if (wanted.is_object() && there.is_object()) {
+/// Whether the object in the cluster has everything that is wanted. The server adds fields of its
+/// own, but no items to lists.
+bool Has(const json& actual, const json& wanted) {
+  if (wanted.is_object() && actual.is_object()) {
     for (const auto& [key, value] : wanted.items()) {
-      const auto found = there.find(key);
-      if (found == there.end() || !Has(*found, value)) return false;
+      const auto found = actual.find(key);
+      if (found == actual.end() || !Has(*found, value)) return false;
     }
     return true;
   }
-  if (wanted.is_array() && there.is_array()) {
-    return std::equal(there.begin(), there.end(), wanted.begin(), wanted.end(), Has);
+  if (wanted.is_array() && actual.is_array()) {
+    return std::equal(actual.begin(), actual.end(), wanted.begin(), wanted.end(), Has);
   }
-  return there == wanted;
+  return actual == wanted;
 }
 
 /// The pod that the action creates, if it creates one.
@@ -119,7 +114,7 @@ std::optional<plan::Creation> CreationOf(const plan::Action& action) {
   return std::nullopt;
 }
 
-/// No pod of these can be created now: none exists.
+/// Remembers that none of these pods exists: the operator did not try to create them.
 void RememberUntried(const std::vector<plan::Action>& actions, JobMemory* memory) {
   for (const plan::Action& action : actions) {
     auto creation = CreationOf(action);
@@ -138,7 +133,7 @@ void Keep(Status status, Status* first) {
 Status Actor::Do(const Acting& acting, const std::vector<plan::Action>& actions) {
   Status first;
   if (std::any_of(actions.begin(), actions.end(), CreationOf)) {
-    // A pod whose certificate is not there would hang in ContainerCreating.
+    // A pod without its certificate would hang in ContainerCreating.
     const auto held = EnsureIdentities(acting);
     if (!held.ok()) {
       RememberUntried(actions, acting.memory);
@@ -212,9 +207,9 @@ Status Actor::ApplyObject(const Acting& acting, const kube::Resource& resource,
                           const json& object) {
   const kube::ObjectName name = kube::NameOf(object);
   const auto there = client_.Get(resource, name);
-  if (there.ok() && !IsOwnedBy(**there, acting.view.uid)) {
+  if (there.ok() && !kube::IsOwnedBy(**there, acting.view.uid)) {
     return FailedPrecondition(resource.plural + " " + name.ToString() +
-                              " is there and belongs to somebody else; delete or rename it");
+                              " exists and does not belong to this SwarmJob; delete or rename it");
   }
   if (!there.ok() && there.status().code() != StatusCode::kNotFound) return there.status();
   const json marked = Marked(object);
@@ -246,16 +241,16 @@ Status Actor::Create(const Acting& acting, const plan::Creation& attempt, const 
   if (status.code() == StatusCode::kAlreadyExists) {
     const auto there = client_.Get(kube::resources::Pods(), kube::NameOf(*pod));
     if (!there.ok()) return there.status();
-    if (IsOwnedBy(**there, acting.view.uid)) return Status();
-    status = FailedPrecondition("pod " + kube::NameOf(*pod).ToString() +
-                                " is there and belongs to somebody else; delete or rename it");
+    if (kube::IsOwnedBy(**there, acting.view.uid)) return Status();
+    status =
+        FailedPrecondition("pod " + kube::NameOf(*pod).ToString() +
+                           " exists and does not belong to this SwarmJob; delete or rename it");
   }
   if (status.ok()) {
     memory.refusal.reset();
     JobCounters one;
-    one.pods_created[attempt.role == plan::PodRole::kWorker ? objects::kWorkerRole
-                                                            : objects::kTrainerRole] = 1;
-    figures_.Count(acting.name(), one);
+    one.pods_created[attempt.role] = 1;
+    metrics_.Count(acting.name(), one);
     return Status();
   }
   if (!IsRefusal(status.code())) return status;
@@ -270,7 +265,7 @@ Status Actor::Delete(const Acting& acting, const plan::DeletePod& action) {
   if (action.grace_seconds) options.grace_seconds = static_cast<int>(*action.grace_seconds);
   const Status status =
       client_.Delete(kube::resources::Pods(), {acting.view.ns, action.name}, options);
-  // Another of that name: the one that was meant is gone.
+  // Another pod has the name now: the one to delete is gone.
   return status.code() == StatusCode::kAborted ? Status() : status;
 }
 
@@ -280,7 +275,7 @@ void Actor::Direct(const Acting& acting, const plan::DirectTrainer& action) {
   direct.moves = action.moves;
   const Status sent = links_.Send(acting.name().ToString(), std::move(direct));
   if (!sent.ok()) {
-    // It is sent again as long as the trainer's own words do not show it.
+    // The next decisions repeat the order until the trainer's status shows it.
     LOG_DEBUG("{}: {}", acting.name().ToString(), sent.ToString());
     return;
   }
@@ -297,7 +292,7 @@ void Actor::Direct(const Acting& acting, const plan::DirectTrainer& action) {
   }
   if (!action.moves.empty()) acting.memory->moved = Seconds(acting.now);
   acting.memory->ordered = std::move(ordered);
-  figures_.Count(acting.name(), counters);
+  metrics_.Count(acting.name(), counters);
 }
 
 Result<std::vector<std::string>> Actor::Judge(const objects::JobView& view) {

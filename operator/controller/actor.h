@@ -1,4 +1,4 @@
-// Carries out what was decided about a job.
+// Carries out the actions of a plan.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "operator/controller/figures.h"
 #include "operator/controller/job_memory.h"
 #include "operator/controller/job_secrets.h"
+#include "operator/controller/metrics.h"
 #include "operator/controller/trainer_links.h"
 #include "operator/kube/client/client.h"
 #include "operator/objects/build.h"
@@ -16,9 +16,9 @@
 
 namespace swarm::controller {
 
-/// The job that is acted for.
+/// The job that the actions are for.
 struct Acting {
-  const objects::JobView& view;  ///< with the status that was decided
+  const objects::JobView& view;  ///< with the status of the plan
   const std::vector<plan::ObservedPod>& pods;
   std::uint64_t leader_term = 0;
   WallTime now;
@@ -27,36 +27,36 @@ struct Acting {
   kube::ObjectName name() const { return {view.ns, view.name}; }
 };
 
-/// Thread-safe; of one job only one call runs at a time. All it does is idempotent.
+/// Thread-safe, but only one call at a time per job. Everything it does is idempotent.
 class Actor {
  public:
-  /// All must outlive this.
-  Actor(kube::Client& client, TrainerLinks& links, JobSecrets& secrets, Figures& figures,
+  /// The references must outlive this.
+  Actor(kube::Client& client, TrainerLinks& links, JobSecrets& secrets, OperatorMetrics& metrics,
         objects::PodOptions pod_options)
       : client_(client),
         links_(links),
         secrets_(secrets),
-        figures_(figures),
+        metrics_(metrics),
         pod_options_(std::move(pod_options)) {}
 
-  /// In the order of `actions`; one that fails does not keep the next ones from being done. What
-  /// the server refuses for a reason that lasts is remembered for the next decision and is no
-  /// error. Returns the first error that another try may mend.
+  /// Carries out the actions in this order. A failed action does not stop the next ones. If the
+  /// server refuses an action for a lasting reason, that is no error: it is remembered for the next
+  /// decision. Returns the first error that a retry may fix.
   Status Do(const Acting& acting, const std::vector<plan::Action>& actions);
 
-  /// Sees to the job's certificates; costs nothing while they are good.
+  /// Makes sure that the job's certificates are valid. Does nothing while they are.
   Result<HeldIdentities> EnsureIdentities(const Acting& acting);
 
-  /// Asks the server whether it would take the pods of this job. What it says against them, one
-  /// sentence each; errors are those that another try may mend.
+  /// Asks the server, by a dry run, whether it would accept the pods of this job. Returns its
+  /// objections, one sentence each. Errors: those that a retry may fix.
   Result<std::vector<std::string>> Judge(const objects::JobView& view);
 
-  /// The children that are as they should be, as far as is remembered.
+  /// The children that are correct, as far as this operator remembers.
   std::set<plan::Child> GoodChildren(const Acting& acting) const;
 
  private:
   struct Creating {
-    bool refused = false;  // one creation was: the others would be, too
+    bool refused = false;  // a creation was refused, so the next ones would be, too
   };
   Status Apply(const Acting& acting, plan::Child child);
   Status ApplyObject(const Acting& acting, const kube::Resource& resource,
@@ -70,7 +70,7 @@ class Actor {
   kube::Client& client_;
   TrainerLinks& links_;
   JobSecrets& secrets_;
-  Figures& figures_;
+  OperatorMetrics& metrics_;
   const objects::PodOptions pod_options_;
 };
 

@@ -15,8 +15,7 @@ constexpr Duration kLastEventsLimit = std::chrono::seconds(2);
 
 kube::WorkQueueOptions QueueOptions() {
   kube::WorkQueueOptions options;
-  options.name = kControllerName;
-  // When the API server comes back, so do we.
+  // Short enough to continue soon after the API server is back.
   options.longest_pause = std::chrono::seconds(30);
   return options;
 }
@@ -28,12 +27,12 @@ Controller::Controller(kube::Client& client, const ControllerOptions& options,
     : options_(options),
       client_(client),
       timing_(timing),
-      figures_(static_cast<std::uint64_t>(options.reconcilers)),
+      metrics_(static_cast<std::uint64_t>(options.reconcilers)),
       queue_(QueueOptions(), timing),
       events_(client, {.instance = options.instance}, timing),
       secrets_(client),
       links_(std::move(connect), [this](const std::string& key) { queue_.Add(key); }),
-      actor_(client, links_, secrets_, figures_, options.pods),
+      actor_(client, links_, secrets_, metrics_, options.pods),
       informers_(
           client, options.informers, [this](const std::string& key) { queue_.Add(key); }, timing) {}
 
@@ -65,7 +64,7 @@ void Controller::Run(std::uint64_t term, std::stop_token stop) {
                          links_,
                          secrets_,
                          events_,
-                         figures_},
+                         metrics_},
                         term, [this] { return Now{timing_.WallNow(), timing_.Now()}; });
   LOG_INFO("leading with term {}: {} jobs, {} pods", term, informers_.jobs().size(),
            informers_.pods().size());
@@ -89,10 +88,10 @@ void Controller::Work(Reconciler& reconciler, std::stop_token stop) {
 }
 
 std::vector<MetricSample> Controller::Samples() const {
-  std::vector<MetricSample> samples = figures_.Read(timing_.Now());
+  std::vector<MetricSample> samples = metrics_.Read(timing_.Now());
   AppendQueue(queue_.Read(), &samples);
   for (const Informers::Lists& lists : informers_.lists()) {
-    // The first one is no restart.
+    // The first list is not a restart.
     samples.push_back({Metric::kOperatorWatchRestarts,
                        {lists.resource},
                        static_cast<double>(lists.count > 0 ? lists.count - 1 : 0)});
@@ -101,18 +100,18 @@ std::vector<MetricSample> Controller::Samples() const {
 }
 
 void Controller::Look(Reconciler& reconciler, const std::string& key) {
-  figures_.ReconcileBegan();
+  metrics_.ReconcileBegan();
   const Timepoint began = timing_.Now();
   Reconciled reconciled;
   try {
     reconciled = reconciler.Reconcile(kube::ParseObjectName(key));
   } catch (const std::exception& error) {
-    // Some object that nobody expected must not take the other jobs' operator with it.
+    // An unexpected object must not end the operator of all other jobs.
     reconciled.status = Internal(std::string("exception: ") + error.what());
-    figures_.ReconcilePanicked();
+    metrics_.ReconcilePanicked();
   }
   const auto ended = [&](ReconcileResult result) {
-    figures_.ReconcileEnded(result, timing_.Now() - began);
+    metrics_.ReconcileEnded(result, timing_.Now() - began);
   };
   if (reconciled.status.ok()) {
     queue_.Forget(key);

@@ -1,7 +1,7 @@
-// The operator without its program: caches, queue and the threads that reconcile.
+// The operator as a library: caches, work queue, and the threads that reconcile.
 //
-// The caches run from the start, also in a standby, so that a new leader begins at once. Nothing is
-// written before Lead.
+// The caches run from the start, also in a standby, so that a new leader can begin at once. Nothing
+// is written before Lead.
 #pragma once
 
 #include <atomic>
@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "operator/controller/figures.h"
 #include "operator/controller/informers.h"
 #include "operator/controller/job_secrets.h"
+#include "operator/controller/metrics.h"
 #include "operator/controller/reconciler.h"
 #include "operator/controller/trainer_links.h"
 #include "operator/kube/client/client.h"
@@ -24,25 +24,26 @@ namespace swarm::controller {
 
 struct ControllerOptions {
   InformerOptions informers;
-  int reconcilers = 8;  ///< jobs that are worked on at once
+  int reconcilers = 8;  ///< threads, and so jobs that are reconciled at the same time
   objects::PodOptions pods;
-  std::string instance;  ///< who of several operators this is; stands in events
+  std::string instance;  ///< tells this operator from others in events
 };
 
 class Controller {
  public:
-  /// `client` and `timing` must outlive this. `connect` makes the connections to trainers.
+  /// `client` and `timing` must outlive this. `connect` opens the connections to trainers.
   Controller(kube::Client& client, const ControllerOptions& options, TrainerLinks::Connect connect,
              kube::Timing& timing);
   /// Stops.
   ~Controller();
 
-  /// Begins to fill the caches.
+  /// Starts to fill the caches.
   void Start();
-  /// Begins to work, once the caches are filled: `term` of the lease fences what trainers are told.
-  /// Once.
+  /// Starts to reconcile, once the caches are filled. `term` of the lease fences the orders to
+  /// trainers. Call once.
   void Lead(std::uint64_t term);
-  /// Waits for what is under way, which the client's deadlines bound. Then sends the last events.
+  /// Waits for the reconciles in progress, which the client's deadlines bound. Then sends the last
+  /// events.
   void Stop();
 
   bool synced() const { return informers_.synced(); }
@@ -57,14 +58,14 @@ class Controller {
   const ControllerOptions options_;
   kube::Client& client_;
   kube::Timing& timing_;
-  Figures figures_;
+  OperatorMetrics metrics_;
   kube::WorkQueue queue_;
   kube::EventRecorder events_;
   JobSecrets secrets_;
   TrainerLinks links_;
   Actor actor_;
   Informers informers_;
-  std::jthread leader_;  // last: ends first
+  std::jthread leader_;  // last: destroyed before the other members
 };
 
 }  // namespace swarm::controller

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <optional>
 
+#include "operator/names/names.h"
+
 namespace swarm::controller {
 namespace {
 
 constexpr char kAuthorityCertificate[] = "ca.crt";
 constexpr char kAuthorityKey[] = "ca.key";
-constexpr char kTrainer[] = "trainer";
 constexpr const char* kCertificate = ".crt";
 constexpr const char* kKey = ".key";
 
@@ -17,7 +18,7 @@ std::string Find(const SecretContent& content, const std::string& key) {
   return found == content.end() ? std::string() : found->second;
 }
 
-/// When a pair is to be renewed; none if it is no good now.
+/// When a pair must be renewed; none: it is not valid now.
 std::optional<WallTime> RenewalOf(const identity::KeyPair& pair, const std::string& uri,
                                   WallTime now) {
   if (!identity::CheckPair(pair, "certificate", "key").ok()) return std::nullopt;
@@ -30,20 +31,19 @@ std::optional<WallTime> RenewalOf(const identity::KeyPair& pair, const std::stri
 
 std::string UriOf(const identity::JobAuthority& authority, const std::string& job,
                   const std::string& stem) {
-  return stem == kTrainer ? identity::TrainerUri(authority.job_uid())
-                          : identity::WorkerUri(authority.job_uid(), job + "-" + stem);
+  return stem == names::kTrainerIdentity
+             ? identity::TrainerUri(authority.job_uid())
+             : identity::WorkerUri(authority.job_uid(), names::WorkerOfIdentity(job, stem));
 }
 
-/// Whose pairs are wanted, as the Secret's keys begin.
+/// The identities whose pairs are wanted: what the keys of the Secret begin with.
 Result<std::vector<std::string>> StemsOf(const IdentitiesWanted& wanted) {
   std::vector<std::string> stems;
-  if (wanted.trainer) stems.emplace_back(kTrainer);
-  const std::string prefix = wanted.job + "-";
+  if (wanted.trainer) stems.emplace_back(names::kTrainerIdentity);
   for (const std::string& worker : wanted.workers) {
-    if (!worker.starts_with(prefix)) {
-      return InvalidArgument("worker " + worker + " is not of job " + wanted.job);
-    }
-    stems.push_back(worker.substr(prefix.size()));
+    auto identity = names::IdentityOfWorker(wanted.job, worker);
+    if (!identity) return InvalidArgument("worker " + worker + " is not of job " + wanted.job);
+    stems.push_back(*std::move(identity));
   }
   return stems;
 }

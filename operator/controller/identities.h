@@ -1,5 +1,5 @@
-// The certificates of a job's pods: which its Secret should hold at a moment. Pure but for the
-// random numbers of new keys.
+// The certificates of a job's pods: which ones its Secret should hold at a time. Pure, except for
+// the random numbers of new keys.
 #pragma once
 
 #include <chrono>
@@ -13,50 +13,50 @@
 
 namespace swarm::controller {
 
-/// The keys and values of a Secret, not in base64.
+/// The keys and values of a Secret, without base64.
 using SecretContent = std::map<std::string, std::string>;
 
-/// The wall clock, which certificates are dated by.
+/// The wall clock, which the validity of certificates uses.
 using WallTime = std::chrono::system_clock::time_point;
 
-/// Whose certificates a job needs.
+/// The pods for which a job needs certificates.
 struct IdentitiesWanted {
   std::string job;                   ///< name of the SwarmJob
-  std::vector<std::string> workers;  ///< worker ids: names of pods, JOB-wN
+  std::vector<std::string> workers;  ///< worker ids, which are the names of the pods
   bool trainer = true;
 };
 
-/// What a Secret JOB-identities holds, without the keys themselves.
+/// The content of the Secret of identities, without the keys themselves.
 struct HeldPairs {
-  /// Its ca.crt is that of the job.
+  /// Whether its ca.crt is the one of the job.
   bool has_authority = false;
-  /// "trainer" or "wN", and when that pair is half through its life.
+  /// The valid pairs: the identity, and when half of its validity is over.
   std::map<std::string, WallTime> good;
-  /// Keys that belong to none of these.
+  /// The keys that belong to none of these.
   std::set<std::string> others;
 };
 
-/// What makes of it what it should be.
+/// The change that makes the Secret correct.
 struct IdentityChange {
   SecretContent put;
   std::set<std::string> removed;
-  HeldPairs held;     ///< afterwards
-  WallTime renew_at;  ///< when something is to be changed even if the same is wanted
+  HeldPairs held;     ///< after the change
+  WallTime renew_at;  ///< when the next change is due for the same wanted pods
 };
 
-/// The Secret JOB-ca: ca.crt and ca.key.
+/// The content of the authority's Secret: ca.crt and ca.key.
 SecretContent AuthoritySecret(const identity::JobAuthority& authority);
-/// Errors: kInvalidArgument (it does not hold an authority).
+/// Errors: kInvalidArgument, the content is not an authority.
 Result<identity::JobAuthority> LoadAuthority(const std::string& job_uid,
                                              const SecretContent& content);
 
-/// Judges the Secret JOB-identities of the SwarmJob `job`: ca.crt, trainer.crt, trainer.key, and
-/// for each worker JOB-wN wN.crt and wN.key. Good is a pair of this authority for the right
-/// identity in the first half of its life.
+/// Judges the Secret of identities of the SwarmJob `job`: ca.crt, and IDENTITY.crt and IDENTITY.key
+/// for the trainer and for each worker (names.h). A pair is good if this authority issued it for
+/// the right identity, and it is in the first half of its validity.
 HeldPairs JudgeIdentities(const identity::JobAuthority& authority, const std::string& job,
                           const SecretContent& content, WallTime now);
 
-/// What is good and wanted stays as it is. The rest is issued anew, or removed.
+/// Keeps the pairs that are good and wanted, issues the other wanted ones, and removes the rest.
 Result<IdentityChange> ChangeIdentities(const identity::JobAuthority& authority,
                                         const IdentitiesWanted& wanted, const HeldPairs& held,
                                         WallTime now);

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "operator/objects/names.h"
+#include "operator/names/names.h"
 #include "operator/objects/trim.h"
 
 namespace swarm::controller {
@@ -17,7 +17,7 @@ json MemberOf(const kube::Object& object, const char* pointer) {
   return object && object->contains(place) ? object->at(place) : json();
 }
 
-/// What of a node's status decisions look at: not the times of its heartbeats.
+/// The part of a node's status that affects decisions: not the times of its heartbeats.
 json ReadinessOf(const kube::Object& node) {
   json readiness = json::array();
   for (const json& condition : MemberOf(node, "/status/conditions")) {
@@ -35,7 +35,7 @@ bool NodeDiffers(const Change& change) {
 }
 
 std::string JobOf(const json& pod) {
-  const std::string job = kube::LabelOf(pod, objects::kJobLabel);
+  const std::string job = kube::LabelOf(pod, names::kJobLabel);
   return job.empty() ? job : kube::ObjectName{kube::NameOf(pod).ns, job}.ToString();
 }
 
@@ -53,7 +53,7 @@ Informers::Informers(kube::Client& client, const InformerOptions& options, Enque
       client, jobs, [this](const Change& change) { enqueue_(change.name.ToString()); }, timing);
   kube::ReflectorOptions pods{.resource = kube::resources::Pods(),
                               .ns = options.ns,
-                              .label_selector = objects::AnyPodSelector(),
+                              .label_selector = names::AnyPodSelector(),
                               .indexes = PodIndexes(),
                               .trim = objects::TrimPod};
   pods_ = std::make_unique<kube::Reflector>(

@@ -1,5 +1,5 @@
-// The operator's caches of jobs, pods and nodes, and which jobs are to be looked at when something
-// in them changes.
+// The operator's caches of jobs, pods and nodes. When an object changes, the jobs that it concerns
+// are enqueued.
 #pragma once
 
 #include <functional>
@@ -12,19 +12,19 @@
 
 namespace swarm::controller {
 
-/// The indexes of the store of pods: by "ns/name" of the job, and by the name of the node.
+/// The indexes of the pods: by "ns/name" of the job, and by the name of the node.
 inline constexpr std::size_t kPodsByJob = 0, kPodsByNode = 1;
 std::vector<kube::IndexKey> PodIndexes();
 
 struct InformerOptions {
   std::string ns;     ///< empty: all namespaces
-  bool nodes = true;  ///< false: we may not read nodes
+  bool nodes = true;  ///< false: the operator may not read nodes
 };
 
 /// Owns a thread for each resource.
 class Informers {
  public:
-  /// Called with the key ("ns/name") of a job that may have something to be done. From several
+  /// Called with the key ("ns/name") of a job that may need a reconcile. Called from several
   /// threads; must not block.
   using Enqueue = std::function<void(const std::string& key)>;
 
@@ -37,10 +37,10 @@ class Informers {
 
   const kube::Store& jobs() const { return jobs_->store(); }
   const kube::Store& pods() const { return pods_->store(); }
-  /// Null if they cannot be read.
+  /// Null: the operator may not read nodes.
   const kube::Store* nodes() const { return nodes_ ? &nodes_->store() : nullptr; }
 
-  /// How often each resource had to be listed: for metrics.
+  /// How often each resource was listed, for the metrics.
   struct Lists {
     std::string resource;
     std::uint64_t count = 0;

@@ -1,5 +1,5 @@
-// What the operator remembers of a job between two looks at it, besides what its status says. All
-// of it can be lost: then things are done once more, which changes nothing.
+// What the operator remembers of a job between two reconciles, besides its status. All of it may be
+// lost: then the operator repeats some work, which changes nothing.
 #pragma once
 
 #include <chrono>
@@ -20,48 +20,48 @@
 
 namespace swarm::controller {
 
-/// Of one pod.
+/// What is remembered of one pod.
 struct PodMemory {
-  std::string node_uid;  ///< of the node it was first seen on
+  std::string node_uid;  ///< of the node on which it was first seen
   bool was_gated = false;
-  api::WallTime waiting_since{};  ///< its creation, or when its gates were seen to be gone
+  api::WallTime waiting_since{};  ///< its creation, or when it was first seen without gates
 };
 
-/// A child that was made as it should be.
+/// A child that was applied.
 struct AppliedChild {
   std::size_t hash = 0;  ///< of its content
   api::WallTime time{};
 };
 
-/// Of one job, by its UID. Used by one reconcile at a time.
+/// What is remembered of one job, identified by its UID. Used by one reconcile at a time.
 struct JobMemory {
   std::map<std::string, PodMemory> pods;  ///< by UID
   std::map<plan::Child, AppliedChild> children;
   std::map<std::pair<plan::PodRole, std::uint64_t>, plan::Creation> creations;
   plan::Reservations reservations;
   std::optional<plan::Refusal> refusal;
-  std::optional<api::WallTime> moved;  ///< when the trainer was last told of a move
+  std::optional<api::WallTime> moved;  ///< when the last move was ordered
   std::optional<api::WallTime> status_written;
-  std::uint64_t judged_generation = 0;  ///< whose pods the API server has judged
-  std::vector<std::string> judgement;   ///< what is wrong with them
-  std::uint64_t directs = 0;            ///< messages to the trainer so far
-  std::set<std::string> ordered;        ///< what the last of them said, to count what is new
+  std::uint64_t judged_generation = 0;  ///< the generation whose pods the API server has judged
+  std::vector<std::string> judgement;   ///< its objections
+  std::uint64_t directs = 0;            ///< number of orders to the trainer so far
+  std::set<std::string> ordered;  ///< the content of the last order, to count new moves and drains
   std::optional<std::chrono::system_clock::time_point> renew_at;  ///< of the certificates
-  std::string identity_trouble;                                   ///< why there are none; told once
+  std::string identity_trouble;  ///< why there are no certificates; logged once
 
-  /// Whether the node of the pod with this UID has been seen.
+  /// Whether the operator has seen the node of the pod with this UID.
   bool KnewNodeOf(const std::string& pod_uid) const {
     const auto found = pods.find(pod_uid);
     return found != pods.end() && !found->second.node_uid.empty();
   }
 };
 
-/// Thread-safe as a map; what it holds is not.
+/// The map is thread-safe; the memories in it are not.
 class JobMemories {
  public:
-  /// The memory of the job `name` with this UID. That of another UID is forgotten.
+  /// The memory of the job `name` with this UID. Forgets the memory of another UID.
   std::shared_ptr<JobMemory> Of(const kube::ObjectName& name, const std::string& uid);
-  /// Returns the UID that was remembered, or an empty one.
+  /// Returns the remembered UID; empty: there was none.
   std::string Forget(const kube::ObjectName& name);
 
  private:

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
+#include "operator/names/names.h"
 
 namespace swarm::controller {
 namespace {
@@ -21,7 +22,7 @@ json WithContent(json secret, const SecretContent& content) {
   return secret;
 }
 
-/// What is no base64 counts as absent: it will be written anew.
+/// A value that is not base64 counts as absent, so it is written anew.
 SecretContent ContentOf(const json& secret) {
   SecretContent content;
   const auto data = secret.find("data");
@@ -35,26 +36,17 @@ SecretContent ContentOf(const json& secret) {
   return content;
 }
 
-bool IsOwnedBy(const json& object, const std::string& uid) {
-  const json::json_pointer owners("/metadata/ownerReferences");
-  if (!object.contains(owners) || !object.at(owners).is_array()) return false;
-  for (const json& owner : object.at(owners)) {
-    if (kube::TextAt(owner, "/uid") == uid) return true;
-  }
-  return false;
-}
+/// Another operator may write the same Secret at the same time.
+constexpr int kRereadsMax = 3;
 
-/// Another operator may be at the same Secret.
-constexpr int kMostRereads = 3;
-
-/// Somebody else has written the Secret since it was read.
+/// Another client has written the Secret since it was read.
 bool IsOvertaken(const Status& status) {
   return status.code() == StatusCode::kAborted || status.code() == StatusCode::kAlreadyExists;
 }
 
 Status NotOurs(const kube::ObjectName& name) {
   return FailedPrecondition("Secret " + name.ToString() +
-                            " is there and belongs to somebody else; delete or rename it");
+                            " exists and does not belong to this SwarmJob; delete or rename it");
 }
 
 }  // namespace
@@ -86,7 +78,7 @@ Result<HeldIdentities> JobSecrets::Ensure(const kube::ObjectName& job, const std
     return Renew(place, wanted, now, held.get());
   };
   Status renewed = renew();
-  for (int again = 0; again < kMostRereads && IsOvertaken(renewed); ++again) {
+  for (int again = 0; again < kRereadsMax && IsOvertaken(renewed); ++again) {
     held.reset();
     renewed = renew();
   }
@@ -104,10 +96,10 @@ Result<std::shared_ptr<JobSecrets::Held>> JobSecrets::Read(const Place& place, W
   auto held = std::make_shared<Held>();
   held->authority = std::make_shared<const identity::JobAuthority>(std::move(authority));
   held->identities.ca = held->authority->pair().certificate;
-  const kube::ObjectName name{place.job.ns, place.job.name + "-identities"};
+  const kube::ObjectName name{place.job.ns, names::IdentitiesSecretName(place.job.name)};
   const auto secret = client_.Get(kube::resources::Secrets(), name);
   if (secret.ok()) {
-    if (!IsOwnedBy(**secret, place.job_uid)) return NotOurs(name);
+    if (!kube::IsOwnedBy(**secret, place.job_uid)) return NotOurs(name);
     held->pairs = JudgeIdentities(*held->authority, place.job.name, ContentOf(**secret), now);
     held->resource_version = kube::ResourceVersionOf(**secret);
   } else if (secret.status().code() != StatusCode::kNotFound) {
@@ -117,7 +109,7 @@ Result<std::shared_ptr<JobSecrets::Held>> JobSecrets::Read(const Place& place, W
 }
 
 Result<identity::JobAuthority> JobSecrets::ReadOrMakeAuthority(const Place& place) {
-  const kube::ObjectName name{place.job.ns, place.job.name + "-ca"};
+  const kube::ObjectName name{place.job.ns, names::AuthoritySecretName(place.job.name)};
   auto secret = client_.Get(kube::resources::Secrets(), name);
   if (secret.status().code() == StatusCode::kNotFound) {
     ASSIGN_OR_RETURN(identity::JobAuthority made, identity::JobAuthority::Create(place.job_uid));
@@ -125,21 +117,21 @@ Result<identity::JobAuthority> JobSecrets::ReadOrMakeAuthority(const Place& plac
         client_.Create(kube::resources::Secrets(),
                        WithContent(place.make_secret(name.name), AuthoritySecret(made)));
     if (created.ok()) return made;
-    // Another operator, or an earlier try of ours, was first: theirs counts.
+    // Another operator, or an earlier try of this one, was first: use that authority.
     if (created.status().code() != StatusCode::kAlreadyExists) return created.status();
     secret = client_.Get(kube::resources::Secrets(), name);
   }
   RETURN_IF_ERROR(secret.status());
-  if (!IsOwnedBy(**secret, place.job_uid)) return NotOurs(name);
+  if (!kube::IsOwnedBy(**secret, place.job_uid)) return NotOurs(name);
   auto loaded = LoadAuthority(place.job_uid, ContentOf(**secret));
   if (loaded.ok()) return loaded;
   return FailedPrecondition("Secret " + name.ToString() + ": " + loaded.status().message() +
-                            "; delete it, and a new one is made");
+                            "; delete it, and the operator makes a new one");
 }
 
 Result<std::string> JobSecrets::Write(const Place& place, const IdentityChange& change,
                                       const std::string& resource_version) {
-  const std::string name = place.job.name + "-identities";
+  const std::string name = names::IdentitiesSecretName(place.job.name);
   kube::Object written;
   if (resource_version.empty()) {
     ASSIGN_OR_RETURN(written, client_.Create(kube::resources::Secrets(),
@@ -148,7 +140,7 @@ Result<std::string> JobSecrets::Write(const Place& place, const IdentityChange& 
   }
   json data = Encoded(change.put);
   for (const std::string& key : change.removed) data[key] = nullptr;
-  // The version makes sure that this is what was judged.
+  // With the version, the patch fails if the Secret is no longer the one that was judged.
   const json patch = {{"metadata", {{"resourceVersion", resource_version}}},
                       {"data", std::move(data)}};
   ASSIGN_OR_RETURN(written, client_.Patch(kube::resources::Secrets(), {place.job.ns, name},
@@ -164,7 +156,7 @@ Status JobSecrets::Renew(const Place& place, const IdentitiesWanted& wanted, Wal
     ASSIGN_OR_RETURN(held->resource_version, Write(place, change, held->resource_version));
     held->pairs = std::move(change.held);
   }
-  // No older than the trainer's, whose age renew_at knows.
+  // renew_at follows the age of the trainer's pair, so the operator's pair must not be older.
   if (held->identities.self.key.empty() || now >= held->identities.renew_at ||
       wanted.trainer != held->wanted.trainer) {
     ASSIGN_OR_RETURN(held->identities.self,

@@ -1,5 +1,5 @@
-// The two Secrets of each job as they are in the cluster: read once, then changed when something is
-// due. Of the pods' keys none is kept in memory.
+// The two Secrets of each job. They are read once, and then changed when a change is due. The
+// private keys of pods are not kept in memory.
 #pragma once
 
 #include <functional>
@@ -14,41 +14,42 @@
 
 namespace swarm::controller {
 
-/// What an operator holds of a job's identities.
+/// What the operator keeps of a job's identities.
 struct HeldIdentities {
   std::string ca;          ///< PEM
-  identity::KeyPair self;  ///< the operator's own, for talking to the trainer
-  WallTime renew_at;       ///< when Ensure has something to do again
+  identity::KeyPair self;  ///< of the operator, for its connection to the trainer
+  WallTime renew_at;       ///< when Ensure is due again
 };
 
-/// Thread-safe; of one job only one call runs at a time.
+/// Thread-safe, but only one call at a time per job.
 class JobSecrets {
  public:
-  /// Makes the Secret NAME of the job without its data: metadata with labels and owner.
+  /// Makes a Secret of the job without data: metadata with this name, labels and owner.
   using MakeSecret = std::function<nlohmann::json(const std::string& name)>;
 
   explicit JobSecrets(kube::Client& client) : client_(client) {}
 
-  /// Sees to it that JOB-ca and JOB-identities hold what `wanted` asks for. What nobody asks for
-  /// any more is removed when something is put there for the next time: no write of its own.
-  /// Errors: kFailedPrecondition (a Secret of that name belongs to somebody else, or holds no
-  /// authority), those of the client (kAborted and kAlreadyExists: others write it all the time).
-  /// What is in memory is then read anew next time.
+  /// Makes sure that the two Secrets contain what `wanted` needs. Keys that are no longer wanted
+  /// are removed with the next write that adds one, and cause no write of their own.
+  ///
+  /// Errors: kFailedPrecondition, a Secret of that name does not belong to the job, or contains no
+  /// authority; those of the client (kAborted, kAlreadyExists: other clients keep writing the
+  /// Secret). After an error, the next call reads the Secrets again.
   Result<HeldIdentities> Ensure(const kube::ObjectName& job, const std::string& job_uid,
                                 const IdentitiesWanted& wanted, const MakeSecret& make_secret,
                                 WallTime now);
   void Forget(const std::string& job_uid);
 
  private:
-  /// What is known of one job.
+  /// What is kept of one job.
   struct Held {
     std::shared_ptr<const identity::JobAuthority> authority;
     IdentitiesWanted wanted;
     HeldPairs pairs;
-    std::string resource_version;  // of JOB-identities; empty: there is none
+    std::string resource_version;  // of the Secret of identities; empty: it does not exist
     HeldIdentities identities;
   };
-  /// Where and how to write.
+  /// Where and how to write the Secrets.
   struct Place {
     kube::ObjectName job;
     std::string job_uid;

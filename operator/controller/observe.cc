@@ -4,24 +4,14 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "operator/objects/names.h"
+#include "operator/names/names.h"
 #include "operator/objects/read.h"
 
 namespace swarm::controller {
 namespace {
 
-using nlohmann::json;
-
 api::WallTime Seconds(std::chrono::system_clock::time_point time) {
   return std::chrono::floor<std::chrono::seconds>(time);
-}
-
-bool IsControlledBy(const json& object, const std::string& uid) {
-  const json::json_pointer owners("/metadata/ownerReferences");
-  if (!object.contains(owners) || !object.at(owners).is_array()) return false;
-  return std::any_of(object.at(owners).begin(), object.at(owners).end(), [&](const json& owner) {
-    return kube::TextAt(owner, "/uid") == uid && owner.value("controller", false);
-  });
 }
 
 plan::ObservedJob ObserveJob(const objects::JobView& view, const JobMemory& memory) {
@@ -59,7 +49,7 @@ std::vector<plan::ObservedPod> ObservePods(const objects::JobView& view, const S
   std::vector<plan::ObservedPod> pods;
   std::set<std::string> uids;
   for (const kube::Object& object : snapshot.pods) {
-    if (!IsControlledBy(*object, view.uid)) continue;
+    if (!kube::IsOwnedBy(*object, view.uid, kube::Ownership::kController)) continue;
     std::optional<plan::ObservedPod> pod = objects::ReadPod(*object);
     if (!pod) continue;
     Remember(snapshot, now, &*pod, memory);
@@ -101,13 +91,16 @@ plan::Observed Observe(const objects::JobView& view, const Snapshot& snapshot,
 }
 
 std::string TrainerDial(const objects::JobView& view, const Snapshot& snapshot) {
-  const std::string name = objects::TrainerPodName(view.name, view.status.trainer.term);
+  const std::string name =
+      names::PodName(view.name, names::PodRole::kTrainer, view.status.trainer.term);
   for (const kube::Object& pod : snapshot.pods) {
-    if (kube::NameOf(*pod).name != name || !IsControlledBy(*pod, view.uid)) continue;
+    if (kube::NameOf(*pod).name != name ||
+        !kube::IsOwnedBy(*pod, view.uid, kube::Ownership::kController))
+      continue;
     const std::string ip = kube::TextAt(*pod, "/status/podIP");
     if (ip.empty() || kube::TextAt(*pod, "/status/phase") != "Running") return "";
     const std::string host = ip.find(':') == ip.npos ? ip : "[" + ip + "]";
-    return host + ":" + std::to_string(objects::kWirePort);
+    return host + ":" + std::to_string(names::kWirePort);
   }
   return "";
 }

@@ -1,5 +1,5 @@
-// From Kubernetes' objects, what the trainer said and what is remembered to what a decision is made
-// on.
+// Makes the input of a decision from Kubernetes' objects, the trainer's status, and what the
+// operator remembers.
 #pragma once
 
 #include <functional>
@@ -16,34 +16,33 @@
 
 namespace swarm::controller {
 
-/// One view of the cluster: the caches', or the server's of this moment.
+/// The objects of one job, from the caches or from the server.
 struct Snapshot {
   kube::Object job;                           ///< never null
   std::vector<kube::Object> pods;             ///< labelled with the job's name
-  std::map<std::string, kube::Object> nodes;  ///< by name: those that the pods are bound to
+  std::map<std::string, kube::Object> nodes;  ///< by name: the nodes of the pods
   bool nodes_known = true;
 };
 
-/// The two clocks, read together.
+/// The two clocks, read at the same time.
 struct Now {
   std::chrono::system_clock::time_point wall;
   Timepoint steady;
 };
 
-/// What does not come from the snapshot.
+/// The input of a decision that is not in the snapshot.
 struct Surroundings {
   Now now;
   std::uint64_t leader_term = 0;
   std::optional<TrainerView> trainer;
 };
 
-/// Brings `memory` up to date with the pods, and makes the input of a decision. `children` of it is
-/// left empty. Pods of another owner are left out.
+/// Updates `memory` from the pods, and returns the input of a decision, except `children`. Leaves
+/// out pods of another owner.
 plan::Observed Observe(const objects::JobView& view, const Snapshot& snapshot,
                        const Surroundings& surroundings, JobMemory* memory);
 
-/// Where the trainer of the job is to be reached: host:port of its newest running pod. Empty: it
-/// cannot be reached now.
+/// host:port of the pod of the current trainer. Empty: the pod is not running.
 std::string TrainerDial(const objects::JobView& view, const Snapshot& snapshot);
 
 }  // namespace swarm::controller

@@ -9,17 +9,19 @@
 #include "api/status_json.h"
 #include "base/log.h"
 #include "operator/controller/informers.h"
-#include "operator/objects/names.h"
+#include "operator/names/names.h"
 #include "operator/objects/read.h"
 #include "operator/objects/trim.h"
+#include "operator/plan/decide.h"
 
 namespace swarm::controller {
 namespace {
 
 using nlohmann::json;
 
-/// On the word of a cache only that is done which does no harm if things are otherwise by now: a
-/// trainer judges itself what it is told, and a report upon an old version fails.
+/// Whether the plan must be made from the server's state instead of the caches'. A plan made from
+/// caches may only do what is harmless if the caches are old: send orders, which the trainer checks
+/// itself, and write a status report, which fails for an old version.
 bool NeedsServer(const plan::Plan& plan) {
   if (plan.write == plan::WriteStatus::kFirst) return true;
   return std::any_of(plan.actions.begin(), plan.actions.end(), [](const plan::Action& action) {
@@ -27,40 +29,25 @@ bool NeedsServer(const plan::Plan& plan) {
   });
 }
 
-/// Whether the job is another controller's, or on its way out: nothing is to be done for it.
+/// Whether another controller manages the job, or the job is being deleted.
 bool IsLeftAlone(const objects::JobView& view) {
   return view.deleting || !view.job.spec.managedBy.empty();
 }
 
 kube::WallTime ToWall(api::WallTime time) { return kube::WallTime(time); }
 
-const char* RoleOf(plan::PodRole role) {
-  return role == plan::PodRole::kWorker ? objects::kWorkerRole : objects::kTrainerRole;
-}
-
-const char* CauseOf(plan::Cause cause) {
-  switch (cause) {
-    case plan::Cause::kPreempted:
-      return "Preemption";
-    case plan::Cause::kFailed:
-      return "Failure";
-    case plan::Cause::kUnknown:
-      return "Unknown";
-  }
-  return "";
-}
-
-/// Whether workers that are missing are missed.
+/// Whether the job should have workers now.
 bool WantsWorkers(api::JobState state) {
   return state != api::JobState::kSuspending && state != api::JobState::kSuspended &&
          state != api::JobState::kSucceeded && state != api::JobState::kFailed;
 }
 
-/// Null: not shown.
-const char* PhaseOf(const plan::ObservedPod& pod) {
-  if (pod.deleted) return "Terminating";
-  if (pod.phase == plan::PodPhase::kPending) return "Pending";
-  return pod.phase == plan::PodPhase::kRunning ? "Running" : nullptr;
+/// The phase in the metrics; none: the pod is not counted there.
+std::optional<PoolPodPhase> PhaseOf(const plan::ObservedPod& pod) {
+  if (pod.deleted) return PoolPodPhase::kTerminating;
+  if (pod.phase == plan::PodPhase::kPending) return PoolPodPhase::kPending;
+  if (pod.phase == plan::PodPhase::kRunning) return PoolPodPhase::kRunning;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -76,7 +63,7 @@ Reconciled Reconciler::Reconcile(const kube::ObjectName& name) {
   auto decision = Decide(ReadCaches(job), memory.get());
   if (decision.ok() && NeedsServer(decision->plan)) {
     auto snapshot = ReadServer(name, uid, *memory);
-    if (snapshot.status().code() == StatusCode::kNotFound) return {};  // the cache will hear of it
+    if (snapshot.status().code() == StatusCode::kNotFound) return {};  // the cache follows
     if (!snapshot.ok()) return {snapshot.status(), std::nullopt};
     decision = Decide(*std::move(snapshot), memory.get());
   }
@@ -90,7 +77,7 @@ Reconciled Reconciler::Reconcile(const kube::ObjectName& name) {
   Show(*decision);
   kube::WallTime next = kube::WallTime::max();
   if (decision->plan.look_again) next = ToWall(*decision->plan.look_again);
-  // What is overdue is nobody's any more: the plan of a job that goes on has seen to it.
+  // A renewal that is overdue here is of no use: the plan of an active job has taken care of it.
   if (memory->renew_at && *memory->renew_at > decision->now.wall) {
     next = std::min(next, *memory->renew_at);
   }
@@ -104,7 +91,7 @@ Reconciled Reconciler::Reconcile(const kube::ObjectName& name) {
 
 void Reconciler::Forget(const kube::ObjectName& name) {
   parts_.links.Forget(name.ToString());
-  parts_.figures.ForgetJob(name);
+  parts_.metrics.ForgetJob(name);
   const std::string uid = memories_.Forget(name);
   if (!uid.empty()) parts_.secrets.Forget(uid);
 }
@@ -126,18 +113,19 @@ Result<Snapshot> Reconciler::ReadServer(const kube::ObjectName& name, const std:
     return Status(StatusCode::kAborted,
                   "SwarmJob " + name.ToString() + " was deleted and made anew");
   }
-  ASSIGN_OR_RETURN(kube::ObjectList pods,
-                   parts_.client.List(kube::resources::Pods(),
-                                      {.ns = name.ns,
-                                       .label_selector = objects::PodSelector(name.name),
-                                       .trim = objects::TrimPod}));
+  ASSIGN_OR_RETURN(
+      kube::ObjectList pods,
+      parts_.client.List(kube::resources::Pods(), {.ns = name.ns,
+                                                   .label_selector = names::PodSelector(name.name),
+                                                   .trim = objects::TrimPod}));
   snapshot.pods = pods.Unpack();
   RETURN_IF_ERROR(AddNodes(&memory, &snapshot));
   return snapshot;
 }
 
-/// With `memory`, the server is asked for what the cache lacks: a node that is new is not to be
-/// taken for one that is gone. What was in the cache when a pod was first seen on it is no new one.
+/// With `memory`, asks the server for nodes that the cache lacks, because a new node must not be
+/// taken for one that is gone. A node that was in the cache when the operator first saw a pod on it
+/// is not new, so it is not asked for.
 Status Reconciler::AddNodes(const JobMemory* memory, Snapshot* snapshot) const {
   snapshot->nodes_known = parts_.caches.nodes != nullptr;
   if (!snapshot->nodes_known) return Status();
@@ -181,10 +169,10 @@ Status Reconciler::Judge(const objects::JobView& view, JobMemory* memory) {
   if (!view.errors.empty() || IsLeftAlone(view) || memory->judged_generation == view.generation) {
     return Status();
   }
-  const api::Condition* accepted = FindCondition(view.status, api::kAccepted);
+  const api::Condition* accepted = FindCondition(view.status, api::ConditionType::kAccepted);
   if (accepted && accepted->status == api::ConditionStatus::kTrue &&
       accepted->observedGeneration == view.generation) {
-    return Status();  // an operator before this one has asked
+    return Status();  // an earlier operator has asked the server
   }
   ASSIGN_OR_RETURN(memory->judgement, parts_.actor.Judge(view));
   memory->judged_generation = view.generation;
@@ -225,7 +213,7 @@ Status Reconciler::Write(const Decision& decision, JobMemory* memory) {
   const auto written =
       parts_.client.Update(kube::resources::SwarmJobs(), object, {.subresource = "status"});
   RETURN_IF_ERROR(written.status());
-  parts_.figures.StatusWritten();
+  parts_.metrics.StatusWritten();
   memory->status_written = decision.observed.now;
   const std::vector<std::uint64_t>& open = plan.status.openWorkers;
   std::erase_if(memory->creations, [&](const auto& each) {
@@ -234,12 +222,12 @@ Status Reconciler::Write(const Decision& decision, JobMemory* memory) {
                                            : !std::binary_search(open.begin(), open.end(), number);
   });
   JobCounters ends;
-  for (const plan::PodEnd& end : plan.ends) ++ends.pod_ends[{RoleOf(end.role), CauseOf(end.cause)}];
-  parts_.figures.Count(kube::NameOf(*decision.snapshot.job), ends);
+  for (const plan::PodEnd& end : plan.ends) ++ends.pod_ends[{end.role, end.cause}];
+  parts_.metrics.Count(kube::NameOf(*decision.snapshot.job), ends);
   const kube::ObjectReference job = kube::ReferenceTo(**written);
   for (const plan::Event& event : plan.events) {
     parts_.events.Record(job, event.warning ? kube::EventType::kWarning : kube::EventType::kNormal,
-                         event.reason, "Reconcile", event.message);
+                         std::string(NameOf(event.reason)), "Reconcile", event.message);
   }
   return Status();
 }
@@ -247,25 +235,25 @@ Status Reconciler::Write(const Decision& decision, JobMemory* memory) {
 void Reconciler::Show(const Decision& decision) {
   const api::SwarmJobStatus& status = decision.plan.status;
   JobGauges gauges;
-  gauges.state = std::string(NameOf(status.state));
+  gauges.state = status.state;
   gauges.workers_desired = WantsWorkers(status.state) ? status.plan.replicas : 0;
   gauges.workers_ready = status.readyReplicas;
   for (const plan::ObservedPod& pod : decision.observed.pods) {
-    const char* phase = PhaseOf(pod);
-    if (phase && pod.role == plan::PodRole::kWorker) ++gauges.pool_pods[{pod.pool, phase}];
+    const std::optional<PoolPodPhase> phase = PhaseOf(pod);
+    if (phase && pod.role == plan::PodRole::kWorker) ++gauges.pool_pods[{pod.pool, *phase}];
   }
   for (const api::Pool& pool : decision.view.job.spec.workers.pools) {
     gauges.pools.push_back(pool.name);
   }
-  for (const std::string_view type : api::kConditionTypes) {
-    gauges.conditions[std::string(type)] = IsTrue(status, type);
+  for (const auto& [type, name] : api::EnumNames<api::ConditionType>::kValues) {
+    gauges.conditions[type] = IsTrue(status, type);
   }
   const kube::ObjectName name = kube::NameOf(*decision.snapshot.job);
   if (const auto view = parts_.links.View(name.ToString())) {
     gauges.has_trainer = true;
     gauges.trainer_heard = view->status ? view->heard : view->wanted_since;
   }
-  parts_.figures.SetJob(name, std::move(gauges));
+  parts_.metrics.SetJob(name, std::move(gauges));
 }
 
 }  // namespace swarm::controller

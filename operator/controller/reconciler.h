@@ -1,8 +1,8 @@
-// One look at one job: observe, decide, reserve, act, report.
+// One reconcile of one job: observe, decide, reserve, act, report.
 //
-// The caches may be behind what this very process did a moment ago. So they only tell whether there
-// is something to do; what is done is decided once more, on what the API server says at that
-// moment.
+// The caches may be older than the last action of this process. So the caches only show whether
+// there is something to do. The plan to carry out is decided again, from the current state in the
+// API server.
 #pragma once
 
 #include <functional>
@@ -10,17 +10,18 @@
 #include <string>
 
 #include "operator/controller/actor.h"
-#include "operator/controller/figures.h"
 #include "operator/controller/job_memory.h"
+#include "operator/controller/metrics.h"
 #include "operator/controller/observe.h"
 #include "operator/controller/trainer_links.h"
 #include "operator/kube/client/client.h"
 #include "operator/kube/leader/events.h"
 #include "operator/kube/watch/store.h"
+#include "operator/plan/plan.h"
 
 namespace swarm::controller {
 
-/// What a reconcile reads without asking the server.
+/// What a reconcile reads without a request to the server.
 struct Caches {
   const kube::Store& jobs;
   const kube::Store& pods;             ///< with PodIndexes
@@ -29,11 +30,11 @@ struct Caches {
 
 /// How a reconcile ended.
 struct Reconciled {
-  Status status;  ///< kAborted: somebody else has written meanwhile, look again at once
+  Status status;  ///< kAborted: another client has written the job, so reconcile again at once
   std::optional<Duration> look_again;
 };
 
-/// Of one leadership. Thread-safe; of one job only one call runs at a time.
+/// Serves one leadership. Thread-safe, but only one call at a time per job.
 class Reconciler {
  public:
   using ReadClocks = std::function<Now()>;
@@ -44,7 +45,7 @@ class Reconciler {
     TrainerLinks& links;
     JobSecrets& secrets;
     kube::EventRecorder& events;
-    Figures& figures;
+    OperatorMetrics& metrics;
   };
 
   /// `parts` must outlive this.
@@ -54,7 +55,7 @@ class Reconciler {
   Reconciled Reconcile(const kube::ObjectName& name);
 
  private:
-  /// A decision and what it was made on.
+  /// A plan, and the state from which it was made.
   struct Decision {
     Snapshot snapshot;
     objects::JobView view;

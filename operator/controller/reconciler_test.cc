@@ -4,7 +4,7 @@
 #include <set>
 
 #include "operator/controller/testing/cluster_under_test.h"
-#include "operator/objects/names.h"
+#include "operator/names/names.h"
 
 namespace swarm::controller {
 namespace {
@@ -120,7 +120,7 @@ TEST_F(ReconcilerTest, WhatAnEarlierOperatorWantedAndThisOneDoesNotIsWrittenAnew
   SubmitAndRun();
   const kube::ObjectName name{"team", "tiny-job"};
   cluster_.server->Edit(kube::resources::ConfigMaps(), name, [](json& object) {
-    object["metadata"]["annotations"][objects::kAppliedAnnotation] = "of another version";
+    object["metadata"]["annotations"][names::kAppliedAnnotation] = "of another version";
   });
   const std::size_t writes = cluster_.server->writes().size();
   OperatorUnderTest second(cluster_.server, &cluster_.trainers, 2);
@@ -237,7 +237,8 @@ TEST_F(ReconcilerTest, APodOfThatNameThatIsSomebodyElsesIsLeftAlone) {
   cluster_.Submit();
   operator_.Settle();
   EXPECT_THAT(cluster_.pod("tiny-w1")["metadata"], Not(Contains(json("ownerReferences"))));
-  EXPECT_THAT(cluster_.condition("CapacityAvailable"), HasSubstr("somebody else"));
+  EXPECT_THAT(cluster_.condition("CapacityAvailable"),
+              HasSubstr("does not belong to this SwarmJob"));
 }
 
 TEST_F(ReconcilerTest, AWorkerWhoseNodeIsGoneIsReplacedUnderAnotherName) {
@@ -296,7 +297,7 @@ TEST_F(ReconcilerTest, OldCertificatesOfAJobThatIsOverKeepNobodyBusy) {
 TEST_F(ReconcilerTest, AJobThatIsOverMissesNoWorkers) {
   SubmitAndRun();
   const auto desired = [&] {
-    for (const MetricSample& sample : operator_.figures.Read(Clock::now())) {
+    for (const MetricSample& sample : operator_.metrics.Read(Clock::now())) {
       if (sample.metric == Metric::kOperatorWorkersDesired) return std::get<double>(sample.value);
     }
     return -1.0;
@@ -317,7 +318,7 @@ TEST_F(ReconcilerTest, AJobThatIsDeletedTakesAllWithItAndIsForgotten) {
   operator_.FillCaches();
   EXPECT_TRUE(operator_.Look().ok());
   EXPECT_THAT(cluster_.server->writes(), SizeIs(writes));
-  EXPECT_THAT(operator_.figures.Read(Clock::now()),
+  EXPECT_THAT(operator_.metrics.Read(Clock::now()),
               Not(Contains(testing::Field(&MetricSample::labels, Contains("tiny")))));
 }
 

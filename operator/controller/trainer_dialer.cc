@@ -6,8 +6,8 @@
 namespace swarm::controller {
 namespace {
 
-/// A trainer that was lost is followed by another at another address, which is tried at once: this
-/// one hardly ever comes back, and each try costs a few milliseconds.
+/// A trainer that ended rarely returns at the same address: its successor has another one, which is
+/// dialled at once. Each try costs a few milliseconds.
 constexpr Duration kRedialMax = std::chrono::seconds(30);
 
 class DialledTrainer final : public TrainerConnection {
@@ -17,7 +17,7 @@ class DialledTrainer final : public TrainerConnection {
 
   std::optional<protocol::JobStatus> Take() override {
     while (const auto reply = observer_->TakeReply()) {
-      if (!reply->why.empty()) LOG_WARN("a trainer did not do what it was told: {}", reply->why);
+      if (!reply->why.empty()) LOG_WARN("a trainer rejected an order: {}", reply->why);
     }
     return observer_->Take();
   }

@@ -1,4 +1,4 @@
-// Connections to trainers over the network.
+// Opens connections to trainers over the network.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace swarm::controller {
 
-/// What TrainerLinks connects with. One thread serves all connections, beside those of gRPC.
-/// `self` tells this operator from others: the name of its pod.
+/// The Connect function for TrainerLinks. One thread serves all connections, in addition to the
+/// threads of gRPC. `self` tells this operator from others: it is the name of its pod.
 TrainerLinks::Connect MakeTrainerDialer(const std::string& self);
 
 }  // namespace swarm::controller

@@ -71,7 +71,7 @@ void TrainerLinks::Want(const std::string& job, const TrainerAddress& address) {
     old = std::exchange(link, std::make_shared<Link>());
     link->address = address;
     link->view.wanted_since = Clock::now();
-    // A renewed certificate is no other trainer.
+    // With a renewed certificate, it is still the same trainer.
     if (old && old->address.dial == address.dial && old->address.job_uid == address.job_uid) {
       link->view = old->view;
     }

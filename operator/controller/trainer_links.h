@@ -1,4 +1,4 @@
-// What the trainers say: one observer's connection to the trainer of each running job.
+// The connections to the trainers: for each running job one connection, as an observer.
 #pragma once
 
 #include <condition_variable>
@@ -17,7 +17,7 @@
 
 namespace swarm::controller {
 
-/// Where a job's trainer is, and as whom to talk to it.
+/// The address of a job's trainer, and the identity to use with it.
 struct TrainerAddress {
   std::string job_uid;
   std::string dial;  ///< host:port
@@ -26,30 +26,33 @@ struct TrainerAddress {
   bool operator==(const TrainerAddress&) const = default;
 };
 
-/// One connection, which is re-opened as long as it lives. Thread-safe.
+/// One connection, which reconnects by itself. Thread-safe.
+///
+/// An interface, because the tests of this folder play the trainer without a network. Production
+/// has one implementation (trainer_dialer.cc).
 class TrainerConnection {
  public:
   virtual ~TrainerConnection() = default;
-  /// The newest status that was not taken yet. Never blocks.
+  /// The newest status that was not taken yet. Does not block.
   virtual std::optional<protocol::JobStatus> Take() = 0;
-  /// Never blocks. Errors: kUnavailable (not connected now).
+  /// Does not block. Errors: kUnavailable, there is no connection now.
   virtual Status Send(protocol::Direct direct) = 0;
 };
 
-/// What is known of a trainer at a moment.
+/// What is known of a trainer at a time.
 struct TrainerView {
-  std::optional<protocol::JobStatus> status;  ///< the last word; none: it has never answered
-  Timepoint heard{};                          ///< when that came
+  std::optional<protocol::JobStatus> status;  ///< the last status; none: it has never sent one
+  Timepoint heard{};                          ///< when `status` arrived
   Timepoint wanted_since{};                   ///< when this connection was first wanted
 };
 
-/// Thread-safe. One thread looks at all connections.
+/// Thread-safe. One thread polls all connections.
 class TrainerLinks {
  public:
   using Connect =
       std::function<Result<std::unique_ptr<TrainerConnection>>(const TrainerAddress& address)>;
-  /// Something that a decision may hang on has changed: who serves, what was lost, the state; not
-  /// the step alone. Called on the thread of the links; must not block.
+  /// Something that affects decisions has changed: the workers, the departures, the state; not the
+  /// step alone. Called on the thread of the links; must not block.
   using OnChange = std::function<void(const std::string& job)>;
 
   TrainerLinks(Connect connect, OnChange on_change,
@@ -57,13 +60,13 @@ class TrainerLinks {
   /// Closes all connections.
   ~TrainerLinks();
 
-  /// Connects to the trainer of `job` (its key), unless that is so already. Another address is
-  /// another trainer: what the old one said is forgotten.
+  /// Connects to the trainer of `job` (its key), unless there is a connection already. A new
+  /// address means a new trainer, so the status of the old one is forgotten.
   void Want(const std::string& job, const TrainerAddress& address);
   void Forget(const std::string& job);
-  /// None if the connection is not wanted.
+  /// None: the connection is not wanted.
   std::optional<TrainerView> View(const std::string& job) const;
-  /// Tells the trainer of `job`. Errors: kUnavailable (no connection now).
+  /// Sends an order to the trainer of `job`. Errors: kUnavailable, there is no connection now.
   Status Send(const std::string& job, protocol::Direct direct);
   std::size_t count() const;
 
@@ -83,7 +86,7 @@ class TrainerLinks {
   std::thread thread_;
 };
 
-/// Whether two statuses differ in what a decision may hang on.
+/// Whether two statuses differ in something that affects decisions.
 bool DiffersForDecisions(const protocol::JobStatus& one, const protocol::JobStatus& other);
 
 }  // namespace swarm::controller

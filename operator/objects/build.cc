@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/parse.h"
-#include "operator/objects/names.h"
+#include "operator/names/names.h"
 
 namespace swarm::objects {
 namespace {
@@ -16,7 +16,7 @@ json Object(const char* api_version, const char* kind, json metadata) {
 }
 
 json RoleLabels(const JobView& view, const char* role) {
-  return {{kJobLabel, view.name}, {kRoleLabel, role}};
+  return {{names::kJobLabel, view.name}, {names::kRoleLabel, role}};
 }
 
 json Port(const char* name, int port) {
@@ -26,8 +26,8 @@ json Port(const char* name, int port) {
 }  // namespace
 
 json OwnerReferences(const JobView& view) {
-  return json::array({{{"apiVersion", kApiVersion},
-                       {"kind", kKind},
+  return json::array({{{"apiVersion", names::kApiVersion},
+                       {"kind", names::kKind},
                        {"name", view.name},
                        {"uid", view.uid},
                        {"controller", true},
@@ -38,7 +38,7 @@ json JobMetadata(const JobView& view, const std::string& name) {
   const json labels = {{"app.kubernetes.io/name", "swarmjob"},
                        {"app.kubernetes.io/instance", view.name},
                        {"app.kubernetes.io/managed-by", "swarm-operator"},
-                       {kJobLabel, view.name}};
+                       {names::kJobLabel, view.name}};
   return {{"name", name},
           {"namespace", view.ns},
           {"labels", labels},
@@ -48,7 +48,7 @@ json JobMetadata(const JobView& view, const std::string& name) {
 json BuildConfigMap(const JobView& view) {
   api::SwarmJob job = view.job;
   api::Spec& spec = job.spec;
-  // The trainer asks for none of these; what changes them must not change its manifest.
+  // The trainer does not use these fields, so changing them must not change its manifest.
   job.metadata = {};
   spec.suspend = false;
   spec.managedBy.clear();
@@ -57,30 +57,30 @@ json BuildConfigMap(const JobView& view) {
   spec.preemption = {};
   spec.failurePolicy = {};
   spec.ttlSecondsAfterFinished.reset();
-  json map = Object("v1", "ConfigMap", JobMetadata(view, ConfigMapName(view.name)));
+  json map = Object("v1", "ConfigMap", JobMetadata(view, names::ConfigMapName(view.name)));
   map["data"] = {{"job.json", api::ToJsonText(job)}};
   return map;
 }
 
 json BuildTrainerService(const JobView& view, std::uint64_t term) {
-  json service = Object("v1", "Service", JobMetadata(view, TrainerServiceName(view.name)));
-  json selector = RoleLabels(view, kTrainerRole);
-  selector[kTermLabel] = std::to_string(term);
-  service["spec"] = {
-      {"type", "ClusterIP"},
-      {"selector", selector},
-      {"publishNotReadyAddresses", true},
-      {"ports", json::array({Port("wire", kWirePort), Port("metrics", kMetricsPort)})}};
+  json service = Object("v1", "Service", JobMetadata(view, names::TrainerServiceName(view.name)));
+  json selector = RoleLabels(view, names::kTrainerRole);
+  selector[names::kTermLabel] = std::to_string(term);
+  service["spec"] = {{"type", "ClusterIP"},
+                     {"selector", selector},
+                     {"publishNotReadyAddresses", true},
+                     {"ports", json::array({Port("wire", names::kWirePort),
+                                            Port("metrics", names::kMetricsPort)})}};
   return service;
 }
 
 json BuildWorkersService(const JobView& view) {
-  json service = Object("v1", "Service", JobMetadata(view, WorkersServiceName(view.name)));
-  service["spec"] = {
-      {"clusterIP", "None"},
-      {"selector", RoleLabels(view, kWorkerRole)},
-      {"publishNotReadyAddresses", true},
-      {"ports", json::array({Port("wire", kWirePort), Port("metrics", kMetricsPort)})}};
+  json service = Object("v1", "Service", JobMetadata(view, names::WorkersServiceName(view.name)));
+  service["spec"] = {{"clusterIP", "None"},
+                     {"selector", RoleLabels(view, names::kWorkerRole)},
+                     {"publishNotReadyAddresses", true},
+                     {"ports", json::array({Port("wire", names::kWirePort),
+                                            Port("metrics", names::kMetricsPort)})}};
   return service;
 }
 
@@ -88,27 +88,27 @@ json BuildDisruptionBudget(const JobView& view) {
   const api::Workers& workers = view.job.spec.workers;
   const std::uint64_t all_but_one = workers.replicas > 0 ? workers.replicas - 1 : 0;
   json budget = Object("policy/v1", "PodDisruptionBudget",
-                       JobMetadata(view, DisruptionBudgetName(view.name)));
+                       JobMetadata(view, names::DisruptionBudgetName(view.name)));
   budget["spec"] = {{"minAvailable", std::min(workers.minReplicas, all_but_one)},
-                    {"selector", {{"matchLabels", RoleLabels(view, kWorkerRole)}}},
+                    {"selector", {{"matchLabels", RoleLabels(view, names::kWorkerRole)}}},
                     {"unhealthyPodEvictionPolicy", "AlwaysAllow"}};
   return budget;
 }
 
 json BuildNetworkPolicy(const JobView& view) {
-  const json job_pods = {{"matchLabels", {{kJobLabel, view.name}}}};
+  const json job_pods = {{"matchLabels", {{names::kJobLabel, view.name}}}};
   const json operator_pods = {{"matchLabels", {{"app.kubernetes.io/name", "swarm-operator"}}}};
   const auto port = [](int number) -> json { return {{"protocol", "TCP"}, {"port", number}}; };
   const json peers =
       json::array({{{"podSelector", job_pods}},
                    {{"namespaceSelector", json::object()}, {"podSelector", operator_pods}}});
   json policy = Object("networking.k8s.io/v1", "NetworkPolicy",
-                       JobMetadata(view, NetworkPolicyName(view.name)));
+                       JobMetadata(view, names::NetworkPolicyName(view.name)));
   policy["spec"] = {
       {"podSelector", job_pods},
       {"policyTypes", json::array({"Ingress"})},
-      {"ingress", json::array({{{"from", peers}, {"ports", json::array({port(kWirePort)})}},
-                               {{"ports", json::array({port(kMetricsPort)})}}})}};
+      {"ingress", json::array({{{"from", peers}, {"ports", json::array({port(names::kWirePort)})}},
+                               {{"ports", json::array({port(names::kMetricsPort)})}}})}};
   return policy;
 }
 

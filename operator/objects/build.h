@@ -1,10 +1,10 @@
-// The Kubernetes objects of a job as JSON. Pure: the same job gives the same objects, so they can
-// be applied again and again.
+// The Kubernetes objects of a job as JSON. Pure: the same job gives the same objects, so applying
+// them again changes nothing.
 //
-// A pod is made of three layers: our defaults, over them the user's template and the pool, over
-// them what the operator insists on (names, labels, command, ports, probes, restart policy, the
-// mounts of job and identity). Lists of named things (containers, env, volumes, mounts by path) are
-// merged item by item.
+// A pod has three layers. The lowest are the operator's defaults. The user's template and the pool
+// override them. The highest are the operator's requirements: names, labels, command, ports,
+// probes, restart policy, and the mounts of manifest and identity. Lists of named items
+// (containers, env, volumes, mounts by path) are merged item by item.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -16,43 +16,44 @@
 
 namespace swarm::objects {
 
-/// What the operator's flags say about the pods of every job.
+/// The operator's flags for the pods of all jobs.
 struct PodOptions {
-  std::string worker_image;  ///< of both roles, where a template names none
+  std::string worker_image;  ///< for both roles, unless a template names another
 };
 
-/// Requires of every builder: `view.errors` is empty.
-/// Errors of the two pods: kInvalidArgument, the template has another type where ours has a mapping
-/// or a list; the message names the field.
+/// All builders require that `view.errors` is empty.
+///
+/// Errors of the two pods: kInvalidArgument, the template has another type where the operator needs
+/// a mapping or a list; the message names the field.
 Result<nlohmann::json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal,
                                       const api::Pool& pool, const PodOptions& options);
-/// `layout`: replicas of each stage that the trainer starts with.
+/// `layout`: replicas of each stage when the trainer starts.
 Result<nlohmann::json> BuildTrainerPod(const JobView& view, std::uint64_t term,
                                        const std::vector<std::uint64_t>& layout,
                                        const PodOptions& options);
 
-/// The manifest as the trainer reads it (key job.json), without what only Kubernetes needs: scaling
+/// The manifest for the trainer (key job.json), without the fields for Kubernetes only. So scaling
 /// a job or changing a pool does not change it.
 nlohmann::json BuildConfigMap(const JobView& view);
 
-/// Leads to the trainer's pod of this term only: an earlier one that lives on somewhere cannot be
-/// reached by a name.
+/// Selects the trainer's pod of this term only, so an earlier trainer that still runs cannot be
+/// reached by name.
 nlohmann::json BuildTrainerService(const JobView& view, std::uint64_t term);
-/// Headless.
+/// A headless service.
 nlohmann::json BuildWorkersService(const JobView& view);
 
-/// Lets workers be evicted while more than the minimum, or all but one, are ready. Those that are
-/// not ready may always be evicted.
+/// Allows the eviction of a worker while more than minReplicas, or all workers, are ready. A worker
+/// that is not ready may always be evicted.
 nlohmann::json BuildDisruptionBudget(const JobView& view);
 
-/// What may reach the job's pods: each other and the operator on the wire's port, anyone on that of
+/// Admits the job's pods and the operator to the port of the protocol, and all peers to the port of
 /// the metrics.
 nlohmann::json BuildNetworkPolicy(const JobView& view);
 
-/// metadata.ownerReferences of all objects of the job: they are deleted with it.
+/// metadata.ownerReferences of the objects of the job, so that Kubernetes deletes them with it.
 nlohmann::json OwnerReferences(const JobView& view);
 
-/// metadata of an object that belongs to the job as a whole: name, namespace, labels, owner.
+/// metadata of an object of the job: name, namespace, labels, owner.
 nlohmann::json JobMetadata(const JobView& view, const std::string& name);
 
 }  // namespace swarm::objects

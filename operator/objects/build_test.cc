@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/parse.h"
-#include "operator/objects/names.h"
+#include "operator/names/names.h"
 #include "operator/objects/testing/job_under_test.h"
 #include "worker/flags/flags.h"
 

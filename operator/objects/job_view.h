@@ -1,5 +1,5 @@
-// A SwarmJob object as the operator sees it: the manifest in typed form, its status, and what
-// Kubernetes keeps beside them.
+// A SwarmJob object as the operator sees it: the manifest in typed form, its status, and the
+// metadata.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ struct JobView {
   api::WallTime creation_time{};
   std::map<std::string, std::string> labels;
   std::map<std::string, std::string> annotations;
-  /// With all defaults. Not to be acted upon where there are errors.
+  /// With all defaults. Not valid if there are errors.
   api::SwarmJob job;
-  /// Everything that is wrong with the manifest.
+  /// All errors of the manifest.
   std::vector<api::FieldError> errors;
   api::SwarmJobStatus status;
 

@@ -10,13 +10,13 @@ namespace {
 
 using nlohmann::json;
 
-// Deeper ones come from nobody who means well.
+// Limits the depth of untrusted templates.
 constexpr int kDepthMax = 64;
 
 struct KeyedList {
   std::string_view name;
   const char* key;
-  bool items_merge;  ///< else they replace each other: their fields exclude each other
+  bool items_merge;  ///< false: an item replaces the other, because their fields exclude each other
 };
 constexpr std::array<KeyedList, 8> kKeyedLists{{{"containers", "name", true},
                                                 {"initContainers", "name", true},

@@ -1,4 +1,4 @@
-// Puts one partial Kubernetes object over another.
+// Merges one partial Kubernetes object over another.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,14 +8,14 @@
 
 namespace swarm::objects {
 
-/// Puts `over` on `under`: mappings field by field, other values in the place of what is there, a
-/// null not at all. Items of containers, initContainers and ports are merged with the item of the
-/// same name, items of env, volumes, imagePullSecrets (by name), envFrom (by secretRef) and
-/// volumeMounts (by mountPath) take its place; items with a new key are appended. Any other list
-/// takes the place of the list.
+/// Merges `over` into `under`. Mappings are merged field by field. Other values replace the value
+/// in `under`; a null is ignored. In lists of containers, initContainers and ports, items with the
+/// same name are merged. In lists of env, volumes, imagePullSecrets (by name), envFrom (by
+/// secretRef) and volumeMounts (by mountPath), an item replaces the one with the same key. Items
+/// with a new key are appended. Any other list replaces the whole list.
 ///
-/// Errors: kInvalidArgument, a mapping or a list meets something else; the message begins with
-/// `path` and the field, and `under` is then half merged.
+/// Errors: kInvalidArgument, a mapping or a list meets a value of another type. The message begins
+/// with `path` and the field. `under` is then partly merged.
 Status Merge(const nlohmann::json& over, const std::string& path, nlohmann::json* under);
 
 }  // namespace swarm::objects

@@ -2,23 +2,24 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "operator/names/names.h"
 #include "operator/objects/build.h"
 #include "operator/objects/merge.h"
-#include "operator/objects/names.h"
 #include "operator/objects/resources.h"
-#include "operator/plan/plan.h"
+#include "operator/plan/grace_period.h"
 #include "worker/flags/flags.h"
 
 namespace swarm::objects {
 namespace {
 
+using names::PodRole;
 using nlohmann::json;
 
 constexpr const char* kJobFolder = "/etc/swarmjob/job";
 constexpr const char* kTlsFolder = "/etc/swarmjob/tls";
 constexpr const char* kStateFolder = "/var/lib/swarmjob";
-// How long a worker stays bound to a node that is not heard of any more. The trainer goes on
-// without it after 3 s; its place is wanted for another.
+// How long a worker stays bound to a node that no longer reports. The trainer continues without the
+// worker after 3 s, and the operator needs its place for another one.
 constexpr int kLostNodeSeconds = 10;
 
 struct Role {
@@ -27,6 +28,12 @@ struct Role {
   std::string identity;  ///< its keys in the Secret are IDENTITY.crt and IDENTITY.key
   std::uint64_t grace_seconds;
 };
+
+Role MakeRole(const std::string& job, PodRole role, std::uint64_t number,
+              std::uint64_t grace_seconds) {
+  return {names::RoleName(role), names::PodName(job, role, number),
+          names::IdentityName(role, number), grace_seconds};
+}
 
 const api::Spec& SpecOf(const JobView& view) { return view.job.spec; }
 
@@ -37,8 +44,8 @@ json ParseRaw(const api::RawJson& raw) {
 json PodLabels(const JobView& view, const Role& role) {
   json labels = JobMetadata(view, "")["labels"];
   labels["app.kubernetes.io/component"] = role.name;
-  labels[kRoleLabel] = role.name;
-  // Kueue finds its pods by what the job was given.
+  labels[names::kRoleLabel] = role.name;
+  // Kueue finds its pods by these labels of the job.
   for (const auto& [key, value] : view.labels) {
     if (key.starts_with("kueue.x-k8s.io/")) labels[key] = value;
   }
@@ -58,8 +65,8 @@ json Mount(const char* volume, const char* path, bool read_only) {
   return mount;
 }
 
-// What a template may change: it satisfies the restricted Pod Security Standard, and leaves the
-// user's number to the image or the namespace.
+// The lowest layer, which a template may change. It satisfies the restricted Pod Security Standard.
+// It sets no user id: the image or the namespace decides that.
 json DefaultPod(const Role& role, const PodOptions& options) {
   json container = {{"name", role.name},
                     {"image", options.worker_image},
@@ -79,13 +86,13 @@ json DefaultPod(const Role& role, const PodOptions& options) {
   return {{"metadata", {{"annotations", json::object()}}}, {"spec", std::move(spec)}};
 }
 
-// What no template may change, but for the command's arguments.
+// The highest layer, which no template may change. The arguments of the command are added later.
 json RequiredPod(const JobView& view, const Role& role) {
   json container = {
       {"name", role.name},
       {"command", json::array({"swarm-worker"})},
-      {"ports", json::array({{{"name", "wire"}, {"containerPort", kWirePort}},
-                             {{"name", "metrics"}, {"containerPort", kMetricsPort}}})},
+      {"ports", json::array({{{"name", "wire"}, {"containerPort", names::kWirePort}},
+                             {{"name", "metrics"}, {"containerPort", names::kMetricsPort}}})},
       {"startupProbe", Probe("/healthz", 2, 150)},
       {"livenessProbe", Probe("/healthz", 10, 6)},
       {"readinessProbe", Probe("/readyz", 2, 1)},
@@ -97,7 +104,7 @@ json RequiredPod(const JobView& view, const Role& role) {
   const json identity = {
       {"name", "identity"},
       {"secret",
-       {{"secretName", IdentitiesSecretName(view.name)},
+       {{"secretName", names::IdentitiesSecretName(view.name)},
         {"items", json::array({{{"key", "ca.crt"}, {"path", "ca.crt"}},
                                {{"key", role.identity + ".crt"}, {"path", "tls.crt"}},
                                {{"key", role.identity + ".key"}, {"path", "tls.key"}}})}}}};
@@ -115,15 +122,15 @@ json RequiredPod(const JobView& view, const Role& role) {
 
 WorkerFlags CommonFlags(const JobView& view) {
   const std::string tls = kTlsFolder;
-  return {.listen = "0.0.0.0:" + std::to_string(kWirePort),
-          .metrics_listen = "0.0.0.0:" + std::to_string(kMetricsPort),
+  return {.listen = "0.0.0.0:" + std::to_string(names::kWirePort),
+          .metrics_listen = "0.0.0.0:" + std::to_string(names::kMetricsPort),
           .job_uid = view.uid,
           .tls_ca = tls + "/ca.crt",
           .tls_cert = tls + "/tls.crt",
           .tls_key = tls + "/tls.key"};
 }
 
-// The first container is the role's own: the lowest layer put it there.
+// The first container is the main one: the lowest layer put it there.
 json& MainContainer(json& pod) { return pod["spec"]["containers"][0]; }
 
 bool Tolerates(const json& tolerations, const std::string& key) {
@@ -132,8 +139,8 @@ bool Tolerates(const json& tolerations, const std::string& key) {
   });
 }
 
-// The template's, the pool's, and for nodes that are not heard of: without these Kubernetes adds
-// the same with 300 s.
+// Adds the tolerations of the pool to those of the template, and short ones for nodes that no
+// longer report: without them, Kubernetes adds the same with 300 s.
 Status AddTolerations(const api::Pool& pool, const std::string& path, json* pod) {
   json& list = (*pod)["spec"]["tolerations"];
   if (list.is_null()) list = json::array();
@@ -151,8 +158,8 @@ Status AddTolerations(const api::Pool& pool, const std::string& path, json* pod)
   return {};
 }
 
-// Nodes that the clouds call spot, by the labels they put on them. A node without these labels is
-// none.
+// Keeps a pod off spot nodes, which it knows by the clouds' labels. A node without such a label
+// counts as an on-demand node.
 json OffSpotNodes() {
   const auto not_in = [](const char* key, const char* value) -> json {
     return {{"key", key}, {"operator", "NotIn"}, {"values", json::array({value})}};
@@ -162,14 +169,14 @@ json OffSpotNodes() {
                                         not_in("eks.amazonaws.com/capacityType", "SPOT"),
                                         not_in("karpenter.sh/capacity-type", "spot"),
                                         not_in("kubernetes.azure.com/scalesetpriority", "spot"),
-                                        not_in(kSpotLabel, "true")});
+                                        not_in(names::kSpotLabel, "true")});
   const json term = {{"matchExpressions", expressions}};
   return {{"nodeAffinity",
            {{"requiredDuringSchedulingIgnoredDuringExecution",
              {{"nodeSelectorTerms", json::array({term})}}}}}};
 }
 
-// Where the pool is, and what one of its workers needs there.
+// Applies the pool: where its nodes are, and what a worker needs there.
 Status PutPool(const api::Pool& pool, const std::string& path, json* pod) {
   if (!pool.nodeSelector.empty()) {
     const json selector = {{"spec", {{"nodeSelector", pool.nodeSelector}}}};
@@ -183,7 +190,7 @@ Status PutPool(const api::Pool& pool, const std::string& path, json* pod) {
 
 std::string DeviceFor(const json& pod) {
   const json& annotations = pod["metadata"]["annotations"];
-  const auto named = annotations.find(kDeviceAnnotation);
+  const auto named = annotations.find(names::kDeviceAnnotation);
   if (named != annotations.end() && named->is_string()) return named->get<std::string>();
   return DeviceOf(pod["spec"]["containers"][0].value("resources", json()));
 }
@@ -194,18 +201,17 @@ Result<json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal, const ap
                             const PodOptions& options) {
   const api::Spec& spec = SpecOf(view);
   const std::string& job = view.name;
-  const Role role{kWorkerRole, WorkerName(job, ordinal), "w" + std::to_string(ordinal),
-                  plan::WorkerGraceSeconds(spec)};
+  const Role role = MakeRole(job, PodRole::kWorker, ordinal, plan::WorkerGraceSeconds(spec));
   const std::string path = "spec.workers.template";
   json pod = DefaultPod(role, options);
-  // Autoscalers take a pod whose controller they do not know for one that is lost when moved.
+  // Autoscalers do not know this pod's controller, and would assume that nothing recreates the pod.
   pod["metadata"]["annotations"]["cluster-autoscaler.kubernetes.io/safe-to-evict"] = "true";
   RETURN_IF_ERROR(Merge(ParseRaw(spec.workers.podTemplate), path, &pod));
   RETURN_IF_ERROR(PutPool(pool, path, &pod));
   const json resources = MainContainer(pod).value("resources", json());
   json required = RequiredPod(view, role);
-  required["metadata"]["labels"][kPoolLabel] = pool.name;
-  required["metadata"]["labels"][kOrdinalLabel] = std::to_string(ordinal);
+  required["metadata"]["labels"][names::kPoolLabel] = pool.name;
+  required["metadata"]["labels"][names::kOrdinalLabel] = std::to_string(ordinal);
   json& container = MainContainer(required);
   container["env"] = json::array(
       {{{"name", "POD_IP"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "status.podIP"}}}}}},
@@ -215,8 +221,8 @@ Result<json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal, const ap
   WorkerFlags flags = CommonFlags(view);
   flags.role = WorkerRole::kStage;
   flags.id = role.pod;
-  flags.trainer = TrainerAddress(view.ns, job);
-  flags.advertise = "$(POD_IP):" + std::to_string(kWirePort);
+  flags.trainer = names::TrainerAddress(view.ns, job);
+  flags.advertise = "$(POD_IP):" + std::to_string(names::kWirePort);
   flags.threads = static_cast<int>(ThreadsOf(resources));
   flags.device = DeviceFor(pod);
   flags.drain_seconds = static_cast<int>(spec.preemption.drainSeconds);
@@ -229,7 +235,7 @@ Result<json> BuildTrainerPod(const JobView& view, std::uint64_t term,
                              const std::vector<std::uint64_t>& layout, const PodOptions& options) {
   const api::Spec& spec = SpecOf(view);
   const std::string& job = view.name;
-  const Role role{kTrainerRole, TrainerPodName(job, term), "trainer", plan::kTrainerGraceSeconds};
+  const Role role = MakeRole(job, PodRole::kTrainer, term, plan::kTrainerGraceSeconds);
   const std::string path = "spec.trainer.template";
   json pod = DefaultPod(role, options);
   pod["spec"]["affinity"] = OffSpotNodes();
@@ -237,16 +243,16 @@ Result<json> BuildTrainerPod(const JobView& view, std::uint64_t term,
                                     {"cluster-autoscaler.kubernetes.io/safe-to-evict", "false"}};
   RETURN_IF_ERROR(Merge(ParseRaw(spec.trainer.podTemplate), path, &pod));
   json required = RequiredPod(view, role);
-  required["metadata"]["labels"][kTermLabel] = std::to_string(term);
+  required["metadata"]["labels"][names::kTermLabel] = std::to_string(term);
   required["spec"]["volumes"].push_back(
-      {{"name", "job"}, {"configMap", {{"name", ConfigMapName(job)}}}});
+      {{"name", "job"}, {"configMap", {{"name", names::ConfigMapName(job)}}}});
   json& container = MainContainer(required);
   container["volumeMounts"].push_back(Mount("job", kJobFolder, true));
   WorkerFlags flags = CommonFlags(view);
   flags.role = WorkerRole::kTrainer;
   flags.job = std::string(kJobFolder) + "/job.json";
   flags.out = kStateFolder;
-  flags.advertise = TrainerAddress(view.ns, job);
+  flags.advertise = names::TrainerAddress(view.ns, job);
   flags.layout = layout;
   flags.term = term;
   flags.resume = true;

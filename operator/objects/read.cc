@@ -8,7 +8,7 @@
 #include "api/parse.h"
 #include "api/status_json.h"
 #include "api/validate.h"
-#include "operator/objects/names.h"
+#include "operator/names/names.h"
 
 namespace swarm::objects {
 namespace {
@@ -17,7 +17,7 @@ using nlohmann::json;
 
 const json kNothing;
 
-// What stands at the end of the path; null if it ends early.
+// The value at the end of the path; null if the path ends early.
 const json& At(const json& value, std::initializer_list<const char*> path) {
   const json* place = &value;
   for (const char* key : path) {
@@ -29,7 +29,7 @@ const json& At(const json& value, std::initializer_list<const char*> path) {
   return *place;
 }
 
-// The items of a list; none of anything else.
+// The value if it is a list, or an empty list.
 const json& List(const json& value) {
   static const json empty = json::array();
   return value.is_array() ? value : empty;
@@ -73,19 +73,20 @@ plan::PodPhase PhaseOf(const std::string& phase) {
   return plan::PodPhase::kUnknown;
 }
 
-// Fills in what the labels say; false: they are not those of a job's pod.
+// Fills in what the labels say. Returns false if they are not the labels of a job's pod.
 bool ReadLabels(const json& labels, plan::ObservedPod* pod) {
-  const std::string job = Text(At(labels, {kJobLabel}));
-  const std::string role = Text(At(labels, {kRoleLabel}));
-  const bool is_worker = role == kWorkerRole;
-  if (job.empty() || (!is_worker && role != kTrainerRole)) return false;
-  const auto number = ParseNumber(Text(At(labels, {is_worker ? kOrdinalLabel : kTermLabel})));
+  const std::string job = Text(At(labels, {names::kJobLabel}));
+  const std::string role = Text(At(labels, {names::kRoleLabel}));
+  const bool is_worker = role == names::kWorkerRole;
+  if (job.empty() || (!is_worker && role != names::kTrainerRole)) return false;
+  const auto number =
+      names::ParseNumber(Text(At(labels, {is_worker ? names::kOrdinalLabel : names::kTermLabel})));
   if (!number) return false;
   pod->role = is_worker ? plan::PodRole::kWorker : plan::PodRole::kTrainer;
   pod->number = *number;
-  if (is_worker) pod->pool = Text(At(labels, {kPoolLabel}));
-  // The names are what the number stands for: a label that says another was put there by hand.
-  return pod->name == (is_worker ? WorkerName(job, *number) : TrainerPodName(job, *number));
+  if (is_worker) pod->pool = Text(At(labels, {names::kPoolLabel}));
+  // The pod's name has the number, too. If they differ, the label was changed by hand.
+  return pod->name == names::PodName(job, pod->role, *number);
 }
 
 void ReadConditions(const json& status, plan::ObservedPod* pod) {
@@ -99,14 +100,14 @@ void ReadConditions(const json& status, plan::ObservedPod* pod) {
     if (type == "DisruptionTarget" && is_true) {
       pod->disruption = Text(At(condition, {"reason"}));
       pod->disruption_message = Text(At(condition, {"message"}));
-      // The condition itself is the evidence, whatever its reason.
+      // The condition alone is evidence, even without a reason.
       if (pod->disruption.empty()) pod->disruption = "DisruptionTarget";
     }
   }
 }
 
 void ReadContainer(const json& status, plan::ObservedPod* pod) {
-  const char* main = pod->role == plan::PodRole::kWorker ? kWorkerRole : kTrainerRole;
+  const char* main = names::RoleName(pod->role);
   for (const json& container : List(At(status, {"containerStatuses"}))) {
     if (Text(At(container, {"name"})) != main) continue;
     const json& waiting = At(container, {"state", "waiting"});
@@ -123,7 +124,7 @@ void ReadContainer(const json& status, plan::ObservedPod* pod) {
   }
 }
 
-// Deeper ones come from nobody who means well, and could exhaust the stack of what writes them.
+// Guards against values that would exhaust the stack of the code that writes them.
 bool IsDeeperThan(const json& value, int levels) {
   if (!value.is_structured()) return false;
   return levels == 0 || std::any_of(value.begin(), value.end(), [&](const json& each) {
@@ -131,15 +132,15 @@ bool IsDeeperThan(const json& value, int levels) {
          });
 }
 
-// The manifest alone: what Kubernetes keeps in metadata and status is no part of it.
+// The manifest alone, without the metadata and status that Kubernetes keeps.
 json ManifestOf(const json& object) {
   json manifest = {{"apiVersion", At(object, {"apiVersion"})},
                    {"kind", At(object, {"kind"})},
                    {"metadata", {{"name", At(object, {"metadata", "name"})}}},
                    {"spec", At(object, {"spec"})}};
-  // Items of a list come without them.
-  if (manifest["apiVersion"].is_null()) manifest["apiVersion"] = kApiVersion;
-  if (manifest["kind"].is_null()) manifest["kind"] = kKind;
+  // The items of a list come without these two.
+  if (manifest["apiVersion"].is_null()) manifest["apiVersion"] = names::kApiVersion;
+  if (manifest["kind"].is_null()) manifest["kind"] = names::kKind;
   return manifest;
 }
 
@@ -154,7 +155,7 @@ Result<JobView> ReadJob(const json& object) {
   const std::string who = "SwarmJob " + view.ns + "/" + view.name;
   if (view.ns.empty() || view.name.empty() || view.uid.empty()) {
     return InvalidArgument(who +
-                           ": has no name, namespace or UID, so it is no object of a cluster");
+                           ": has no name, namespace or UID, so it does not come from a cluster");
   }
   view.resource_version = Text(At(metadata, {"resourceVersion"}));
   view.generation = Count(At(metadata, {"generation"}));
@@ -169,7 +170,7 @@ Result<JobView> ReadJob(const json& object) {
   api::Checked<api::SwarmJobStatus> status = api::StatusFromJson(At(object, {"status"}));
   if (!status.ok()) {
     return Status(StatusCode::kDataLoss, who + ": " + api::ToString(status.errors()) +
-                                             "; mend it with kubectl edit --subresource=status");
+                                             "; correct it with kubectl edit --subresource=status");
   }
   view.status = *std::move(status);
   if (IsDeeperThan(At(object, {"spec"}), kLevelsMax)) {

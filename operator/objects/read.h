@@ -1,6 +1,5 @@
-// Kubernetes' objects, as the API server sends them, in the operator's own structs. What they hold
-// is anybody's making: whatever it is, these functions answer and throw nothing. A field of the
-// wrong type counts as absent.
+// Reads Kubernetes' objects, as the API server sends them, into the operator's structs. The objects
+// are untrusted: these functions never throw, and a field of the wrong type counts as absent.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -14,17 +13,17 @@ namespace swarm::objects {
 
 /// A SwarmJob with all its defaults. A manifest that cannot be run has `errors`.
 ///
-/// Errors: kInvalidArgument, it has no name, namespace or UID; kDataLoss, its status is not one
-/// that we wrote: acting without it would give out names twice, so somebody has to look at it
-/// first.
+/// Errors: kInvalidArgument, the object has no name, namespace or UID; kDataLoss, the operator
+/// cannot have written the status. Acting without the status would use names twice, so a person
+/// must correct it first.
 Result<JobView> ReadJob(const nlohmann::json& object);
 
-/// A pod of a SwarmJob; none: its labels do not make it one, or it has no name or UID. Whether it
-/// belongs to this SwarmJob its owner's UID tells. `waiting_since` is the creation, and `node_uid`
-/// empty: who remembers more puts it in.
+/// A pod of a SwarmJob. None: its labels are not those of one, or it has no name or UID. The caller
+/// checks the owner, and fills in what it remembers: here, `waiting_since` is the creation, and
+/// `node_uid` is empty.
 std::optional<plan::ObservedPod> ReadPod(const nlohmann::json& object);
 
-/// Its name is the key under which it is known; a node without UID has an empty one.
+/// A node. Its name is not part of the result.
 plan::ObservedNode ReadNode(const nlohmann::json& object);
 
 }  // namespace swarm::objects

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/status_json.h"
-#include "operator/objects/names.h"
+#include "operator/names/names.h"
 #include "operator/objects/testing/job_under_test.h"
 #include "operator/objects/trim.h"
 
@@ -291,10 +291,10 @@ TEST(ReadTest, ObjectsWithAnyValueAnywhereAreAnswered) {
 }
 
 TEST(NamesTest, ALabelsNumberIsSpelledInOneWayOnly) {
-  EXPECT_EQ(ParseNumber("0"), 0u);
-  EXPECT_EQ(ParseNumber("18446744073709551615"), 18446744073709551615u);
+  EXPECT_EQ(names::ParseNumber("0"), 0u);
+  EXPECT_EQ(names::ParseNumber("18446744073709551615"), 18446744073709551615u);
   for (const char* text : {"", "-1", "+1", "01", "1 ", "1x", "18446744073709551616"}) {
-    EXPECT_EQ(ParseNumber(text), std::nullopt) << text;
+    EXPECT_EQ(names::ParseNumber(text), std::nullopt) << text;
   }
 }
 

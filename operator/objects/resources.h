@@ -1,4 +1,4 @@
-// What the resources of a worker's container say about how it is started.
+// Start parameters of a worker that follow from the resources of its container.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -6,12 +6,12 @@
 
 namespace swarm::objects {
 
-/// Compute threads for a container with these resources: its limit of cpu, or else its request,
-/// rounded up; 1 where there is neither.
+/// The compute threads for a container with these resources: its cpu limit, or its cpu request,
+/// rounded up. 1: it has neither.
 int ThreadsOf(const nlohmann::json& resources);
 
-/// "cuda:0" where the limits hold an accelerator (an extended resource of a vendor of GPUs, or with
-/// gpu in its name), or else "cpu".
+/// "cuda:0" if the limits contain an accelerator (an extended resource of a vendor of GPUs, or one
+/// with "gpu" in its name), "cpu" otherwise.
 std::string DeviceOf(const nlohmann::json& resources);
 
 }  // namespace swarm::objects

@@ -2,18 +2,20 @@
 
 #include <nlohmann/json.hpp>
 
+#include "operator/names/names.h"
+
 namespace swarm::objects {
 namespace {
 
 using nlohmann::json;
 
-// Members that are kept: 0 as they are, an object in part, an array each of its items.
-const json kPodShape = json::parse(R"({
+// The members that are kept. 0: the whole member. An object: the named members of it. An array: the
+// same for each item.
+const json kPodShape = [] {
+  json shape = json::parse(R"({
   "metadata": {
     "name": 0, "namespace": 0, "uid": 0, "resourceVersion": 0,
     "creationTimestamp": 0, "deletionTimestamp": 0,
-    "labels": {"swarmjob.dev/job": 0, "swarmjob.dev/role": 0, "swarmjob.dev/pool": 0,
-               "swarmjob.dev/ordinal": 0, "swarmjob.dev/term": 0},
     "ownerReferences": [{"uid": 0, "controller": 0}]},
   "spec": {"nodeName": 0, "schedulingGates": 0},
   "status": {
@@ -23,6 +25,12 @@ const json kPodShape = json::parse(R"({
       "waiting": {"reason": 0, "message": 0},
       "terminated": {"exitCode": 0, "signal": 0, "reason": 0, "message": 0, "finishedAt": 0}}}]}
 })");
+  for (const char* label : {names::kJobLabel, names::kRoleLabel, names::kPoolLabel,
+                            names::kOrdinalLabel, names::kTermLabel}) {
+    shape["metadata"]["labels"][label] = 0;
+  }
+  return shape;
+}();
 const json kNodeShape = json::parse(R"({
   "metadata": {"name": 0, "uid": 0, "resourceVersion": 0, "creationTimestamp": 0, "deletionTimestamp": 0},
   "spec": {"taints": 0},

@@ -1,15 +1,14 @@
-// What of Kubernetes' objects the operator keeps in memory: what read.h reads, and what tells one
-// object from another. A pod is then a tenth of what the API server sends.
+// Reduces Kubernetes' objects to what the operator keeps in memory: the members that read.h reads,
+// and those that identify an object. A pod then takes a tenth of what the API server sends.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 
 namespace swarm::objects {
 
-/// ReadPod, and who asks for its owner or address, find in the rest what was there before. Whatever
-/// it is, nothing is thrown.
+/// Keeps all members for ReadPod, and the owner and the address of the pod. Never throws.
 void TrimPod(nlohmann::json& pod);
-/// As TrimPod, with ReadNode.
+/// Keeps all members for ReadNode. Never throws.
 void TrimNode(nlohmann::json& node);
 
 }  // namespace swarm::objects

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "operator/plan/evidence.h"
+#include "operator/plan/trainer_view.h"
 #include "worker/protocol/balance/balance.h"
 
 namespace swarm::plan {
@@ -13,11 +13,11 @@ using protocol::BalanceOrder;
 using protocol::StageLoad;
 using protocol::WorkerState;
 
-/// Rates that are measured on the way differ by this much for no reason: no cause to move.
+/// Measured rates differ by this much by chance, which is no reason to move a worker.
 constexpr double kMinGain = 0.15;
 
-/// Rates need this long to say something after somebody came or went: without the pause workers go
-/// to and fro on a busy machine.
+/// After a worker joined or moved, rates need this long to settle. Without the pause, workers of a
+/// busy machine move back and forth.
 constexpr std::chrono::seconds kAfterMove{120};
 constexpr std::chrono::seconds kAfterJoin{60};
 
@@ -25,7 +25,7 @@ bool IsGoing(WorkerState state) {
   return state == WorkerState::kLeaving || state == WorkerState::kMoving;
 }
 
-/// What the draft tells the trainer already.
+/// The orders to the trainer that the draft has already.
 DirectTrainer DirectOf(const Draft& draft) {
   for (const Action& action : draft.plan.actions) {
     if (const auto* direct = std::get_if<DirectTrainer>(&action)) return *direct;
@@ -61,8 +61,8 @@ std::vector<StageLoad> LoadsOf(const protocol::JobStatus& view, const Draft& dra
   return loads;
 }
 
-/// Whether a worker has a node and is not known to the trainer yet, or waits there for a stage.
-bool SomebodyComes(const Draft& draft, const protocol::JobStatus& view) {
+/// Whether a worker has a node and the trainer does not list it yet, or is a spare.
+bool IsWorkerComing(const Draft& draft, const protocol::JobStatus& view) {
   const auto& open = draft.plan.status.openWorkers;
   return !view.spares.empty() ||
          std::any_of(draft.seen.pods.begin(), draft.seen.pods.end(), [&](const ObservedPod& pod) {
@@ -72,7 +72,7 @@ bool SomebodyComes(const Draft& draft, const protocol::JobStatus& view) {
          });
 }
 
-/// Whether the rates are those of a swarm at rest.
+/// Whether no worker has joined or moved recently, so that the rates have settled.
 bool IsSettled(const Draft& draft) {
   const WallTime now = draft.now();
   if (draft.seen.moved && now - *draft.seen.moved < kAfterMove) return false;
@@ -101,16 +101,16 @@ void DecideAssignment(Draft* draft) {
       .changes_per_worker_second = view->balance.changes_per_worker_second,
       .min_gain = kMinGain};
   const std::vector<BalanceOrder> orders =
-      SomebodyComes(*draft, *view) || !IsSettled(*draft)
+      IsWorkerComing(*draft, *view) || !IsSettled(*draft)
           ? protocol::FillEmptied(loads)
           : protocol::Balance(protocol::BalancePolicy::kEvent, protocol::BalanceTrigger::kChange,
                               loads, model);
   for (const BalanceOrder& order : orders) {
     if (ReadyAt(loads[order.from.value]) < 2) continue;
     draft->plan.actions.push_back(DirectTrainer{.drain = {}, .moves = {{order.worker, order.to}}});
-    draft->Tell("WorkerMoved", order.worker.value + " goes from stage " +
-                                   std::to_string(order.from.value) + " to stage " +
-                                   std::to_string(order.to.value) + ": " + order.reason);
+    draft->Tell(api::Reason::kWorkerMoved,
+                order.worker.value + " moves from stage " + std::to_string(order.from.value) +
+                    " to stage " + std::to_string(order.to.value) + ": " + order.reason);
     return;
   }
 }

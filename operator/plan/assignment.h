@@ -1,13 +1,13 @@
-// Which worker serves which stage: the balance of the stages (worker/protocol/balance/balance.h),
-// decided from what the trainer measures.
+// Which worker serves which stage. The operator balances the stages with the arithmetic of
+// worker/protocol/balance/balance.h, from the rates that the trainer measures.
 #pragma once
 
 #include "operator/plan/draft.h"
 
 namespace swarm::plan {
 
-/// At most one move at a time, in the draft's actions: what it changes is seen before the next.
-/// While somebody is on the way to the job, only a stage that has nobody gets one.
+/// Adds at most one move to the draft, so that its effect is seen before the next one. While a
+/// worker is on its way to the job, a move only fills a stage that has no worker.
 void DecideAssignment(Draft* draft);
 
 }  // namespace swarm::plan

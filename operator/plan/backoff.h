@@ -1,5 +1,5 @@
-// How long to wait before the next try: doubling, capped, and with a jitter that is a function of
-// what waits, so that a decision taken again is the same. Pure.
+// Exponential back-off. The jitter is a function of the caller's name and the attempt, so a
+// decision that is made again gives the same time. Pure.
 #pragma once
 
 #include <chrono>
@@ -8,9 +8,9 @@
 
 namespace swarm::plan {
 
-/// first × 2^(attempts − 1), at most `cap` (but not less than `first`), 20 % more or less as `who`
-/// and the attempt give it. No attempts: no wait.
+/// The pause after this many attempts: first × 2^(attempts − 1), at most `cap` (but at least
+/// `first`), with a jitter of ±20 % that depends on `name` and `attempts`. No attempts: no pause.
 std::chrono::seconds BackOff(std::chrono::seconds first, std::chrono::seconds cap,
-                             std::uint64_t attempts, std::string_view who);
+                             std::uint64_t attempts, std::string_view name);
 
 }  // namespace swarm::plan

@@ -1,9 +1,12 @@
+#include "operator/plan/decide.h"
+
 #include <algorithm>
 
+#include "api/enum_names.h"
 #include "operator/plan/assignment.h"
+#include "operator/plan/cleanup.h"
 #include "operator/plan/draft.h"
 #include "operator/plan/report.h"
-#include "operator/plan/sweep.h"
 #include "operator/plan/trainer.h"
 #include "operator/plan/workers.h"
 
@@ -11,12 +14,11 @@ namespace swarm::plan {
 namespace {
 
 using api::ConditionStatus;
+using api::ConditionType;
+using api::Reason;
 using std::chrono::seconds;
 
-/// A worker's process ends by itself when drainSeconds are over; then its pod's does.
-constexpr std::uint64_t kGraceSlackSeconds = 5;
-
-/// Whether somebody has given out numbers that the status we know does not have: it is old.
+/// Whether pods have numbers that the observed status has not reserved: the status is old.
 bool IsStale(const Observed& observed) {
   const api::SwarmJobStatus& status = observed.job.status;
   return std::any_of(observed.pods.begin(), observed.pods.end(), [&](const ObservedPod& pod) {
@@ -26,9 +28,9 @@ bool IsStale(const Observed& observed) {
 }
 
 bool IsSuspending(const api::SwarmJobStatus& status) {
-  const api::Condition* suspended = api::FindCondition(status, api::kSuspended);
-  return suspended != nullptr &&
-         (suspended->status == ConditionStatus::kTrue || suspended->reason == "Suspending");
+  const api::Condition* suspended = api::FindCondition(status, ConditionType::kSuspended);
+  return suspended != nullptr && (suspended->status == ConditionStatus::kTrue ||
+                                  suspended->reason == NameOf(Reason::kSuspending));
 }
 
 void ApplyChildren(Draft* draft) {
@@ -42,27 +44,31 @@ void Suspend(Draft* draft) {
   const bool stopped = StopTrainer(draft);
   if (draft->finished()) return;
   if (!stopped) {
-    draft->Set(api::kSuspended, ConditionStatus::kFalse, "Suspending",
+    draft->Set(ConditionType::kSuspended, ConditionStatus::kFalse, Reason::kSuspending,
                "the trainer finishes its step and writes a checkpoint");
-    if (!began) draft->Tell("Suspending", "the trainer is asked to write a checkpoint");
+    if (!began) {
+      draft->Tell(Reason::kSuspending, "the operator asked the trainer to write a checkpoint");
+    }
     return;
   }
-  if (!api::IsTrue(draft->status(), api::kSuspended)) {
-    draft->Tell("Suspended", "all workers are let go");
+  if (!api::IsTrue(draft->status(), ConditionType::kSuspended)) {
+    draft->Tell(Reason::kSuspended, "the operator deletes all worker pods");
   }
   draft->status().openWorkers.clear();
   draft->status().pools.clear();
-  draft->Set(api::kSuspended, ConditionStatus::kTrue, "Suspended", "spec.suspend is true");
-  draft->Set(api::kCapacityAvailable, ConditionStatus::kUnknown, "Suspended",
-             "nothing is asked for");
+  draft->Set(ConditionType::kSuspended, ConditionStatus::kTrue, Reason::kSuspended,
+             "spec.suspend is true");
+  draft->Set(ConditionType::kCapacityAvailable, ConditionStatus::kUnknown, Reason::kSuspended,
+             "a suspended job asks for no nodes");
 }
 
 void Run(Draft* draft) {
   ApplyChildren(draft);
   const bool resumes = IsSuspending(draft->status());
   if (resumes) {
-    draft->Set(api::kSuspended, ConditionStatus::kFalse, "NotSuspended", "it may run");
-    draft->Tell("Resumed", "spec.suspend is false");
+    draft->Set(ConditionType::kSuspended, ConditionStatus::kFalse, Reason::kNotSuspended,
+               "spec.suspend is false");
+    draft->Tell(Reason::kResumed, "spec.suspend is false");
   }
   if (resumes && draft->status().trainer.term > 0) {
     ResumeTrainer(draft);
@@ -75,7 +81,7 @@ void Run(Draft* draft) {
   DecideAssignment(draft);
 }
 
-/// The config is written before a trainer in any case: once is enough.
+/// Orders the actions, and applies the config only once: a new trainer needs it before its pod.
 void Tidy(Plan* plan) {
   std::vector<Action>& actions = plan->actions;
   const Action config = ApplyChild{Child::kConfig};
@@ -83,7 +89,7 @@ void Tidy(Plan* plan) {
   if (first != actions.end()) {
     actions.erase(std::remove(first + 1, actions.end(), config), actions.end());
   }
-  // What is deleted makes room, also under a quota, for what is created.
+  // Deletions first: they make room for creations, also under a quota.
   const auto rank = [](const Action& action) {
     return std::holds_alternative<ApplyChild>(action)  ? 0
            : std::holds_alternative<DeletePod>(action) ? 1
@@ -93,7 +99,7 @@ void Tidy(Plan* plan) {
                    [&](const Action& a, const Action& b) { return rank(a) < rank(b); });
 }
 
-/// A job that has failed meanwhile is not given what it was about to get.
+/// A job that has just finished gets no new pods.
 void DropCreations(Plan* plan) {
   std::erase_if(plan->actions,
                 [](const Action& action) { return !std::holds_alternative<DeletePod>(action); });
@@ -131,19 +137,11 @@ Plan Decide(const Observed& observed) {
     DropCreations(&draft.plan);
     Expire(&draft);
   }
-  Sweep(&draft);
+  CleanUpPods(&draft);
   Report(&draft);
   Tidy(&draft.plan);
   DecideWrite(observed, &draft.plan);
   return std::move(draft.plan);
-}
-
-std::string PodName(const std::string& job, PodRole role, std::uint64_t number) {
-  return job + (role == PodRole::kWorker ? "-w" : "-trainer-") + std::to_string(number);
-}
-
-std::uint64_t WorkerGraceSeconds(const api::Spec& spec) {
-  return spec.preemption.drainSeconds + kGraceSlackSeconds;
 }
 
 }  // namespace swarm::plan

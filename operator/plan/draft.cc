@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "api/enum_names.h"
+
 namespace swarm::plan {
 
 void Draft::LookAgain(WallTime time) {
@@ -9,24 +11,23 @@ void Draft::LookAgain(WallTime time) {
   if (!plan.look_again || time < *plan.look_again) plan.look_again = time;
 }
 
-void Draft::Tell(std::string reason, std::string message) {
-  plan.events.push_back({.reason = std::move(reason), .message = std::move(message)});
+void Draft::Tell(api::Reason reason, std::string message) {
+  plan.events.push_back({.reason = reason, .message = std::move(message)});
 }
 
-void Draft::Warn(std::string reason, std::string message) {
-  plan.events.push_back(
-      {.warning = true, .reason = std::move(reason), .message = std::move(message)});
+void Draft::Warn(api::Reason reason, std::string message) {
+  plan.events.push_back({.warning = true, .reason = reason, .message = std::move(message)});
 }
 
-void Draft::Set(std::string_view type, api::ConditionStatus value, std::string reason,
+void Draft::Set(api::ConditionType type, api::ConditionStatus value, api::Reason reason,
                 std::string message) {
   constexpr std::size_t kMessageMax = 1024;
   if (message.size() > kMessageMax) message = message.substr(0, kMessageMax - 3) + "...";
-  api::SetCondition({.type = std::string(type),
+  api::SetCondition({.type = std::string(NameOf(type)),
                      .status = value,
                      .observedGeneration = seen.job.generation,
                      .lastTransitionTime = now(),
-                     .reason = std::move(reason),
+                     .reason = std::string(NameOf(reason)),
                      .message = std::move(message)},
                     &status());
 }
@@ -38,16 +39,17 @@ void Draft::Finish() {
 }
 
 void Draft::Succeed() {
-  Set(api::kSucceeded, api::ConditionStatus::kTrue, "Trained", "all steps are done");
-  Tell("Succeeded", "all steps are done");
+  Set(api::ConditionType::kSucceeded, api::ConditionStatus::kTrue, api::Reason::kTrained,
+      "all steps are done");
+  Tell(api::Reason::kSucceeded, "all steps are done");
   status().step = std::max(status().step, job.spec.training.maxSteps);
   Finish();
 }
 
-void Draft::Fail(std::string reason, std::string message) {
+void Draft::Fail(api::Reason reason, std::string message) {
   if (finished()) return;
   Warn(reason, message);
-  Set(api::kFailed, api::ConditionStatus::kTrue, std::move(reason), std::move(message));
+  Set(api::ConditionType::kFailed, api::ConditionStatus::kTrue, reason, std::move(message));
   Finish();
 }
 

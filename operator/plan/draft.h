@@ -1,8 +1,7 @@
-// A decision while it is made. Its parts (trainer.h, workers.h, ...) write into it in turn.
+// A plan in the making. The parts of a decision (trainer.h, workers.h, ...) add to it in turn.
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "operator/plan/plan.h"
 
@@ -13,25 +12,29 @@ struct Draft {
   const api::SwarmJob& job;
   Plan plan;
 
-  /// Requires: seen.job.job, which must outlive the draft.
+  /// Requires: seen.job.job. `observed` must outlive the draft.
   explicit Draft(const Observed& observed)
       : seen(observed), job(*observed.job.job), plan{.status = observed.job.status} {}
 
   WallTime now() const { return seen.now; }
   api::SwarmJobStatus& status() { return plan.status; }
   bool finished() const {
-    return api::IsTrue(plan.status, api::kSucceeded) || api::IsTrue(plan.status, api::kFailed);
+    return api::IsTrue(plan.status, api::ConditionType::kSucceeded) ||
+           api::IsTrue(plan.status, api::ConditionType::kFailed);
   }
 
+  /// Asks for the next decision at this time, or earlier if another part asked for that.
   void LookAgain(WallTime time);
-  void Tell(std::string reason, std::string message);
-  void Warn(std::string reason, std::string message);
-  /// Sets a condition, as of this generation. A message longer than 1 KiB is cut.
-  void Set(std::string_view type, api::ConditionStatus value, std::string reason,
+  /// Adds a normal event.
+  void Tell(api::Reason reason, std::string message);
+  /// Adds a warning.
+  void Warn(api::Reason reason, std::string message);
+  /// Sets a condition for this generation. A message longer than 1 KiB is cut.
+  void Set(api::ConditionType type, api::ConditionStatus value, api::Reason reason,
            std::string message);
-  /// The job is over: everything but its logs goes.
+  /// The job has finished: all its pods go, except those kept for their logs.
   void Succeed();
-  void Fail(std::string reason, std::string message);
+  void Fail(api::Reason reason, std::string message);
 
  private:
   void Finish();

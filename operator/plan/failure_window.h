@@ -1,4 +1,4 @@
-// How many failures in a row of time are too many. Pure; any clock's time points.
+// Counts failures within a sliding window. Pure; works with the time points of any clock.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace swarm::plan {
 
-/// Notes a failure at `now` and forgets those that the window has left behind. True: with this one
-/// there are more than `most`.
+/// Adds a failure at `now` and removes those that have left the window. Returns whether the window
+/// now holds more than `most` failures.
 template <typename Time, typename Window>
 bool ChargeFailure(Time now, Window window, std::uint64_t most, std::vector<Time>* failures) {
   std::erase_if(*failures, [&](Time time) { return now - time >= window; });

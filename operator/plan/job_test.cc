@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/enum_names.h"
 #include "operator/plan/testing/fake_cluster.h"
 
 namespace swarm::plan {
@@ -35,7 +36,7 @@ TEST(TrainerTest, ATrainerWhoseNodeIsLostIsFollowedAtOnceByTheNextTerm) {
 TEST(TrainerTest, ATerminatingTrainerIsNotWaitedFor) {
   FakeCluster cluster;
   cluster.Live(60);
-  cluster.DeletePodBySomebody("job-trainer-1");
+  cluster.DeletePodByAnotherClient("job-trainer-1");
   cluster.Act(cluster.leader);
   EXPECT_TRUE(cluster.pods.contains("job-trainer-1"));
   EXPECT_TRUE(cluster.pods.contains("job-trainer-2"));
@@ -89,7 +90,7 @@ TEST(TrainerTest, ABadConfigurationFailsTheJobWithTheTrainersOwnWords) {
   cluster.End("job-trainer-1", 2, "Error", "model.config: hidden_size is 0");
   cluster.Live(30);
   EXPECT_EQ(cluster.status().state, api::JobState::kFailed);
-  EXPECT_THAT(api::FindCondition(cluster.status(), api::kFailed)->message,
+  EXPECT_THAT(api::FindCondition(cluster.status(), api::ConditionType::kFailed)->message,
               HasSubstr("hidden_size is 0"));
   EXPECT_TRUE(cluster.pods.contains("job-trainer-1")) << "its log stays";
 }
@@ -191,21 +192,25 @@ TEST(JobTest, AManifestThatCannotBeRunIsRefusedWithItsReasonsAndNothingIsTouched
   cluster.job.job.reset();
   EXPECT_EQ(cluster.Act(cluster.leader).write, WriteStatus::kLast);
   EXPECT_EQ(cluster.status().state, api::JobState::kRejected);
-  EXPECT_EQ(cluster.status().conditions.size(), std::size(api::kConditionTypes));
-  EXPECT_THAT(api::FindCondition(cluster.status(), api::kAccepted)->message, HasSubstr("8 layers"));
+  EXPECT_EQ(cluster.status().conditions.size(), api::EnumNames<api::ConditionType>::kValues.size());
+  EXPECT_THAT(api::FindCondition(cluster.status(), api::ConditionType::kAccepted)->message,
+              HasSubstr("8 layers"));
   EXPECT_EQ(cluster.Act(cluster.leader).write, WriteStatus::kNo);
 }
 
 TEST(JobTest, ConditionsAreThereFromTheFirstVisitAndChangeTheirTimeOnlyWithTheirStatus) {
   FakeCluster cluster;
   cluster.Act(cluster.leader);
-  EXPECT_EQ(cluster.status().conditions.size(), std::size(api::kConditionTypes));
-  const WallTime first = api::FindCondition(cluster.status(), api::kReady)->lastTransitionTime;
+  EXPECT_EQ(cluster.status().conditions.size(), api::EnumNames<api::ConditionType>::kValues.size());
+  const WallTime first =
+      api::FindCondition(cluster.status(), api::ConditionType::kReady)->lastTransitionTime;
   cluster.Advance(20);
   cluster.Act(cluster.leader);
-  EXPECT_EQ(api::FindCondition(cluster.status(), api::kReady)->lastTransitionTime, first);
+  EXPECT_EQ(api::FindCondition(cluster.status(), api::ConditionType::kReady)->lastTransitionTime,
+            first);
   cluster.Live(60);
-  EXPECT_GT(api::FindCondition(cluster.status(), api::kReady)->lastTransitionTime, first);
+  EXPECT_GT(api::FindCondition(cluster.status(), api::ConditionType::kReady)->lastTransitionTime,
+            first);
   for (const api::Condition& condition : cluster.status().conditions) {
     EXPECT_FALSE(condition.reason.empty()) << condition.type;
   }

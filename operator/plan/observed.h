@@ -1,5 +1,6 @@
-// What the operator sees of one job, at one moment: the input of its decisions. Plain values; who
-// reads Kubernetes' objects (operator/objects) and who hears the trainer fills them in.
+// What the operator sees of one job at one moment: the input of its decisions. Plain values.
+// operator/objects reads them from Kubernetes' objects; operator/controller adds what it remembers
+// and what the trainer says.
 #pragma once
 
 #include <cstdint>
@@ -12,37 +13,39 @@
 #include "api/status.h"
 #include "api/swarmjob.h"
 #include "base/status.h"
+#include "operator/names/names.h"
 #include "worker/protocol/messages/message.h"
 
 namespace swarm::plan {
 
 using api::WallTime;
+using names::PodRole;
 
 /// The SwarmJob itself.
 struct ObservedJob {
   std::string name;
   std::string uid;
   std::uint64_t generation = 0;
-  bool deleted = false;              ///< has a deletion time: Kubernetes removes what we own
-  std::optional<api::SwarmJob> job;  ///< none: refused
-  std::vector<std::string> refused;  ///< why it cannot be run, a sentence each; empty iff `job`
-  api::SwarmJobStatus status;        ///< as it stands there; of a new job as constructed
+  bool deleted = false;              ///< has a deletion time: Kubernetes deletes the job's objects
+  std::optional<api::SwarmJob> job;  ///< none: the job cannot be run
+  std::vector<std::string> refused;  ///< why not, one sentence each; empty if and only if `job`
+  api::SwarmJobStatus status;        ///< the observed one; of a new job a default one
 };
 
-enum class PodRole { kWorker, kTrainer };
 enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };
 
-/// How the main container (of the role's name) ended.
+/// How the main container ended. It has the name of the role.
 struct ContainerEnd {
   int exit_code = 0;
-  int signal = 0;       ///< what ended it, if the runtime says so; 137 and 143 are not translated
+  int signal = 0;  ///< the signal that ended it, if the runtime reports it; exit codes above 128
+                   ///< are not translated
   std::string reason;   ///< "OOMKilled", "Error", "Completed", "ContainerStatusUnknown"
-  std::string message;  ///< its last words (terminationMessagePolicy: FallbackToLogsOnError)
+  std::string message;  ///< its last output (terminationMessagePolicy: FallbackToLogsOnError)
   std::optional<WallTime> time;
   bool operator==(const ContainerEnd&) const = default;
 };
 
-/// A pod of ours: controlled by this SwarmJob's UID. Others are not shown.
+/// A pod that is controlled by this SwarmJob's UID. Other pods are left out.
 struct ObservedPod {
   std::string name;
   std::string uid;
@@ -55,17 +58,19 @@ struct ObservedPod {
   std::string reason;   ///< status.reason: "Evicted", "Terminated", "NodeShutdown", ...
   std::string message;  ///< status.message
   bool ready = false;   ///< its Ready condition
-  bool gated = false;   ///< has scheduling gates: somebody holds it back, capacity is not asked for
-  /// Since when it has asked for a node: its creation, or when its last gate was seen to be gone.
+  bool gated = false;   ///< has scheduling gates, so it does not ask for a node yet
+  /// Since when it has asked for a node: its creation, or the time when the operator first saw it
+  /// without gates.
   WallTime waiting_since{};
   std::string node;                   ///< empty: not bound to one yet
   std::optional<WallTime> scheduled;  ///< when it was bound (its PodScheduled condition)
-  /// The node's UID when the pod was first seen on it; empty where nobody remembers.
+  /// The node's UID when the operator first saw the pod on it; empty: not known.
   std::string node_uid;
   std::optional<ContainerEnd> end;  ///< the main container has ended
-  std::string waiting_reason;       ///< the main container waits: "ErrImagePull", ...
+  std::string waiting_reason;       ///< why the main container waits: "ErrImagePull", ...
   std::string waiting_message;
-  /// Of a DisruptionTarget condition that is True: "EvictionByEvictionAPI", ...; empty: none.
+  /// The reason of a DisruptionTarget condition that is True: "EvictionByEvictionAPI", ...; empty:
+  /// there is no such condition.
   std::string disruption;
   std::string disruption_message;
   bool operator==(const ObservedPod&) const = default;
@@ -91,37 +96,37 @@ struct ObservedNode {
   WallTime created{};
   bool deleted = false;  ///< has a deletion time
   std::vector<Taint> taints;
-  std::vector<NodeCondition> conditions;  ///< all, also Ready
+  std::vector<NodeCondition> conditions;  ///< all of them, Ready included
   bool operator==(const ObservedNode&) const = default;
 };
 
-/// What a job needs besides pods.
+/// An object that a job needs besides its pods. operator/names has the names.
 enum class Child {
-  kAuthority,       ///< Secret JOB-ca
-  kIdentities,      ///< Secret JOB-identities
-  kConfig,          ///< ConfigMap JOB-job
-  kTrainerService,  ///< Service JOB-trainer
-  kWorkersService,  ///< Service JOB-workers
-  kBudget,          ///< PodDisruptionBudget JOB-workers
-  kNetworkPolicy,   ///< NetworkPolicy JOB
+  kAuthority,       ///< Secret with the certificate authority of the job
+  kIdentities,      ///< Secret with the certificates of its pods
+  kConfig,          ///< ConfigMap with the manifest for the trainer
+  kTrainerService,  ///< Service
+  kWorkersService,  ///< Service
+  kBudget,          ///< PodDisruptionBudget
+  kNetworkPolicy,   ///< NetworkPolicy
 };
 inline constexpr Child kChildren[] = {
     Child::kAuthority,      Child::kIdentities, Child::kConfig,       Child::kTrainerService,
     Child::kWorkersService, Child::kBudget,     Child::kNetworkPolicy};
 
-/// A pod that this operator has tried to create and that is not to be seen.
+/// A pod that this operator has tried to create and that is not visible yet.
 struct Creation {
   PodRole role = PodRole::kWorker;
   std::uint64_t number = 0;  ///< ordinal or term
   std::string pool;          ///< of a worker
-  /// The API server said no, or was not asked: the pod does not exist. Else nobody knows: no
-  /// answer, or a server's error.
+  /// True: the API server refused it, or the operator did not ask, so the pod does not exist.
+  /// False: it may exist, because there was no answer or a server error.
   bool refused = false;
   bool operator==(const Creation&) const = default;
 };
 
-/// A number in the status whose pod this operator has neither seen nor tried to create. Whoever
-/// reserved it, an operator before this one or one beside it, may be about to.
+/// A reserved number whose pod this operator has neither seen nor tried to create. Another
+/// operator, an earlier or a concurrent one, reserved it and may be about to create the pod.
 struct Reservation {
   PodRole role = PodRole::kWorker;
   std::uint64_t number = 0;  ///< ordinal or term
@@ -129,42 +134,42 @@ struct Reservation {
   bool operator==(const Reservation&) const = default;
 };
 
-/// The last creation of a pod of this job that the API server refused.
+/// The last refused creation of a pod of this job.
 struct Refusal {
   WallTime time{};
   std::uint64_t attempts = 1;  ///< decisions in a row whose creations were refused
-  /// kResourceExhausted: a quota; kInvalidArgument: the pod is malformed; kPermissionDenied: by
-  /// an admission rule or for lack of rights; kFailedPrecondition: the namespace goes away.
+  /// kResourceExhausted: a quota; kInvalidArgument: the pod is malformed; kPermissionDenied: an
+  /// admission rule, or missing rights; kFailedPrecondition: the namespace is being deleted.
   StatusCode code = StatusCode::kPermissionDenied;
   std::string message;
   bool operator==(const Refusal&) const = default;
 };
 
-/// What the job's trainer last said.
+/// The last status that the job's trainer sent.
 struct TrainerView {
   protocol::JobStatus status;
-  WallTime heard{};  ///< when, by our clock
+  WallTime heard{};  ///< when it arrived, by the operator's clock
 };
 
 /// Everything a decision depends on.
 ///
-/// `pods` holds what this operator has created since, even where the watch has not shown it yet,
-/// and `job.status` is what it has last written, or newer: who decides upon older ones must fail to
-/// write (resourceVersion).
+/// `pods` contains the pods that this operator has created, even if the watch has not shown them
+/// yet. `job.status` is what this operator wrote last, or newer; the write of a decision on an
+/// older status fails (resourceVersion).
 struct Observed {
   WallTime now{};
   ObservedJob job;
   std::vector<ObservedPod> pods;
-  std::map<std::string, ObservedNode> nodes;  ///< by name; at least those that pods are bound to
+  std::map<std::string, ObservedNode> nodes;  ///< by name; at least the pods' nodes
   bool nodes_known = true;   ///< false: this operator may not read nodes (namespaced mode)
-  std::set<Child> children;  ///< those that are there, ours, and as they should be
+  std::set<Child> children;  ///< those that exist, belong to the job, and are correct
   std::optional<TrainerView> trainer;
   std::vector<Creation> creations;
   std::optional<Refusal> refusal;  ///< none: the last creation was not refused
   std::vector<Reservation> unseen;
-  std::optional<WallTime> moved;           ///< when this operator last told the trainer of a move
+  std::optional<WallTime> moved;           ///< when this operator last ordered a move
   std::optional<WallTime> status_written;  ///< when it last wrote this job's status
-  std::uint64_t leader_term = 0;  ///< of its lease, above 0; fences commands to the trainer
+  std::uint64_t leader_term = 0;           ///< of its lease, above 0; fences orders to the trainer
 };
 
 }  // namespace swarm::plan

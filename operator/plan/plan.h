@@ -1,5 +1,5 @@
-// The decisions of the operator: what one job needs now. Pure and deterministic: equal values in,
-// equal values out; time is one of them.
+// The result of a decision about one job: actions, events, and the status to write. Plain values;
+// decide.h computes them.
 #pragma once
 
 #include <cstdint>
@@ -8,44 +8,48 @@
 #include <variant>
 #include <vector>
 
+#include "api/reason.h"
 #include "api/status.h"
 #include "operator/plan/observed.h"
 #include "worker/protocol/messages/message.h"
 
 namespace swarm::plan {
 
-/// Make a child as it should be.
+/// Create or correct a child object.
 struct ApplyChild {
   Child child;
   bool operator==(const ApplyChild&) const = default;
 };
 
-/// Create the pod JOB-trainer-TERM. One of this name that is there and ours is success. Before it,
-/// a plan has ApplyChild(kConfig): a trainer begins with the manifest of its time.
+/// Create the trainer's pod of this term. If the pod exists and belongs to the job, that is
+/// success. A plan has ApplyChild(kConfig) before it, because a trainer reads the manifest when it
+/// starts.
 struct CreateTrainer {
   std::uint64_t term = 0;
-  std::vector<std::uint64_t> layout;  ///< replicas of each stage, its --layout
+  std::vector<std::uint64_t> layout;  ///< replicas of each stage, for the flag --layout
   bool operator==(const CreateTrainer&) const = default;
 };
 
-/// Create the pod JOB-wORDINAL. One of this name that is there and ours is success.
+/// Create the worker pod with this ordinal. If it exists and belongs to the job, that is success.
 struct CreateWorker {
   std::uint64_t ordinal = 0;
   std::string pool;
   bool operator==(const CreateWorker&) const = default;
 };
 
-/// Delete a pod, with `uid` as the precondition. One that is gone is success.
+/// Delete a pod, with `uid` as the precondition. If it is gone already, that is success.
 struct DeletePod {
   std::string name;
   std::string uid;
-  std::optional<std::uint64_t> grace_seconds;  ///< none: as its spec says; 0: nobody will confirm
+  /// None: as the pod's spec says. 0: no kubelet is left that could confirm the deletion.
+  std::optional<std::uint64_t> grace_seconds;
   bool operator==(const DeletePod&) const = default;
 };
 
-/// Send to the trainer. Repeated until the trainer's view shows it; does no harm twice.
+/// Send orders to the trainer. Decisions repeat them until the trainer's view shows them; receiving
+/// an order twice does no harm.
 struct DirectTrainer {
-  std::vector<std::string> drain;  ///< workers' ids
+  std::vector<std::string> drain;  ///< ids of the workers that shall leave
   std::vector<protocol::StageMove> moves;
   bool operator==(const DirectTrainer&) const = default;
 };
@@ -58,50 +62,42 @@ struct DeleteJob {
 using Action =
     std::variant<ApplyChild, CreateTrainer, CreateWorker, DeletePod, DirectTrainer, DeleteJob>;
 
-/// For people, about the SwarmJob.
+/// An event about the SwarmJob, for people.
 struct Event {
   bool warning = false;
-  std::string reason;  ///< CamelCase, stable
+  api::Reason reason = api::Reason::kValid;
   std::string message;
   bool operator==(const Event&) const = default;
 };
 
-/// Why a pod is no more, once per pod; for metrics. The counters are in the status.
+/// Why a pod ended. The counters are in the status; the metrics count by role and cause.
 enum class Cause { kPreempted, kFailed, kUnknown };
+
+/// The end of one pod, reported once.
 struct PodEnd {
   PodRole role = PodRole::kWorker;
   Cause cause = Cause::kUnknown;
   bool operator==(const PodEnd&) const = default;
 };
 
+/// When the status is written, relative to the actions.
 enum class WriteStatus {
   kNo,
-  kFirst,  ///< reserve: the actions only if this write succeeded (with resourceVersion)
-  kLast,   ///< report: after the actions
+  kFirst,  ///< before: the actions follow only if this write succeeded (with resourceVersion)
+  kLast,   ///< after the actions
 };
 
 struct Plan {
   WriteStatus write = WriteStatus::kNo;
-  api::SwarmJobStatus status;  ///< to write; equals the observed one with kNo, but for progress
-  /// In this order. Each one stands for itself: where one fails the next ones go on (but creations
-  /// once one was refused), and the next decision sees what came of it.
+  api::SwarmJobStatus status;  ///< to write; with kNo it differs from the observed one only in
+                               ///< counts and progress
+  /// In this order. The actions are independent: if one fails, the next ones are still carried out,
+  /// except that no pod is created after a refused creation. The next decision sees the outcome.
   std::vector<Action> actions;
-  std::vector<Event> events;  ///< to publish once the write has succeeded
-  std::vector<PodEnd> ends;   ///< counted in `status` by this decision
-  /// Decide again by then, even if nothing changes; none: only when something does.
+  std::vector<Event> events;  ///< published after the write succeeded
+  std::vector<PodEnd> ends;   ///< the ends that this decision counts in `status`
+  /// Decide again at this time, even if nothing changes. None: only when something changes.
   std::optional<WallTime> look_again;
 };
-
-/// What is to be done about the job. Decided upon the outcome of its own actions it does nothing,
-/// and nothing when nothing has changed but the trainer's progress within a minute. Of two
-/// operators that overlap, one fails to reserve.
-Plan Decide(const Observed& observed);
-
-/// The name of a pod: JOB-wN, JOB-trainer-N.
-std::string PodName(const std::string& job, PodRole role, std::uint64_t number);
-
-/// Seconds from a worker's SIGTERM to its SIGKILL: drainSeconds and a little.
-std::uint64_t WorkerGraceSeconds(const api::Spec& spec);
-inline constexpr std::uint64_t kTrainerGraceSeconds = 60;
 
 }  // namespace swarm::plan

@@ -1,10 +1,10 @@
-// Where workers' pods go: pools in order of preference, of which one that has no capacity is left
-// for the next one, and returned to when it has some again. Pure.
+// Where worker pods go. Pools are used in order of preference. A pool without capacity is skipped
+// in favour of the next one, and used again when it has capacity. Pure.
 //
-// A pod that waits for a node is the autoscaler's signal, so it is left alone: only when it has
-// waited for pendingSeconds and another pool can take it does it move, and one of those that wait
-// stays behind as the probe. A probe that gets a node brings the pool back, for all: workers in
-// less preferred pools are replaced there, and go once their replacements are ready.
+// A pod that waits for a node is the autoscaler's signal to add one, so it is left alone. It moves
+// only after it has waited for pendingSeconds and another pool can take it. One waiting pod stays
+// behind as a probe. When the probe gets a node, the pool counts as available again: workers in
+// less preferred pools are replaced there, and removed once their replacements are ready.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ namespace swarm::plan {
 
 using api::WallTime;
 
-/// The workers' pods of a pool that shall stay.
+/// The worker pods of a pool that shall stay.
 struct PoolLoad {
-  std::uint64_t placed = 0;             ///< have a node
-  std::uint64_t waiting = 0;            ///< for a node; also those not created yet
-  std::uint64_t gated = 0;              ///< held back by somebody; no sign of capacity
-  std::optional<WallTime> waits_since;  ///< the longest, of `waiting`
-  std::optional<WallTime> placed_last;  ///< the latest time that one got its node
+  std::uint64_t placed = 0;   ///< pods that have a node
+  std::uint64_t waiting = 0;  ///< pods that wait for a node, and pods not created yet
+  std::uint64_t gated = 0;    ///< pods with scheduling gates: they say nothing about capacity
+  std::optional<WallTime> waits_since;  ///< since when the longest of `waiting` has waited
+  std::optional<WallTime> placed_last;  ///< the latest time that a pod got its node
 };
 
-/// A pool by its number in the manifest, with what is remembered of it.
+/// A pool, identified by its position in the manifest, with what the operator remembers of it.
 struct PoolView {
   const api::Pool* spec = nullptr;
   PoolLoad load;
@@ -39,21 +39,22 @@ struct PoolView {
   std::uint64_t pods() const { return load.placed + load.waiting + load.gated; }
 };
 
-/// Brings the memory up to date with what is seen: who waits too long makes a pool dry, who has got
-/// a node brings it back. `job_uid` seeds the jitter.
+/// Updates the memory of each pool from its load: a pod that waits too long makes the pool dry, and
+/// a pod that got a node makes it available. `job_uid` seeds the jitter of the back-off.
 void Remember(WallTime now, const std::string& job_uid, std::vector<PoolView>* pools);
 
 /// How many workers a pool shall have.
 struct PoolTarget {
   std::uint64_t workers = 0;
-  bool probe = false;  ///< one more, that waits to see the pool return
+  bool probe = false;  ///< one more pod, which waits to detect that capacity returns
 };
 
-/// Spreads the wanted workers. What no pool has capacity for waits where it waits already, else in
-/// the least preferred pool that may grow; beyond all pools' maxReplicas nothing is asked for.
+/// Spreads the wanted workers over the pools. Workers for which no pool has capacity wait where
+/// they wait already, or in the least preferred pool that may grow. The targets never exceed the
+/// pools' maxReplicas.
 std::vector<PoolTarget> Spread(std::uint64_t wanted, const std::vector<PoolView>& pools);
 
-/// When time alone changes what Remember or Spread say; none: it does not.
+/// When time alone changes the result of Remember or Spread; none: it does not.
 std::optional<WallTime> NextChange(WallTime now, const std::vector<PoolView>& pools);
 
 /// Marks a pool as without capacity from now on.

@@ -88,7 +88,7 @@ class Storm {
         break;
       }
       case 3:
-        if (!pod.deleted) cluster_.DeletePodBySomebody(name);
+        if (!pod.deleted) cluster_.DeletePodByAnotherClient(name);
         break;
       case 4:
         cluster_.not_there.insert(name);

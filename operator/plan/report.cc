@@ -2,20 +2,23 @@
 
 #include <algorithm>
 
+#include "api/enum_names.h"
 #include "api/layout.h"
-#include "operator/plan/evidence.h"
-#include "operator/plan/workers.h"
+#include "operator/names/names.h"
+#include "operator/plan/trainer_view.h"
 
 namespace swarm::plan {
 namespace {
 
 using api::ConditionStatus;
+using api::ConditionType;
 using api::JobState;
+using api::Reason;
 using std::chrono::seconds;
 
 constexpr seconds kProgressPeriod{60};
 constexpr seconds kCountsPeriod{5};
-/// How old the trainer's word may be to be worth telling.
+/// The greatest age of the trainer's status that is reported.
 constexpr std::int64_t kReportSeconds = 30;
 
 bool Serves(protocol::WorkerState state) {
@@ -82,69 +85,79 @@ std::string StagesWithout(const std::vector<api::StageStatus>& stages) {
 }
 
 void SetReady(Draft* draft) {
-  const auto set = [draft](ConditionStatus value, const char* reason, std::string message) {
-    draft->Set(api::kReady, value, reason, std::move(message));
+  const auto set = [draft](ConditionStatus value, Reason reason, std::string message) {
+    draft->Set(ConditionType::kReady, value, reason, std::move(message));
   };
   const api::SwarmJobStatus& status = draft->status();
-  if (draft->finished()) return set(ConditionStatus::kFalse, "Finished", "the job is over");
-  if (draft->job.spec.suspend) return set(ConditionStatus::kFalse, "Suspended", "as asked for");
+  if (draft->finished())
+    return set(ConditionStatus::kFalse, Reason::kFinished, "the job has finished");
+  if (draft->job.spec.suspend) {
+    return set(ConditionStatus::kFalse, Reason::kSuspended, "spec.suspend is true");
+  }
   const ObservedPod* trainer = FindCurrentTrainer(*draft);
   if (trainer == nullptr || trainer->end || trainer->phase != PodPhase::kRunning) {
-    return set(ConditionStatus::kFalse, "TrainerStarting", "the trainer's pod does not run yet");
+    return set(ConditionStatus::kFalse, Reason::kTrainerStarting,
+               "the trainer's pod is not running yet");
   }
   const protocol::JobStatus* view = FreshView(draft->seen, kReportSeconds);
   if (view == nullptr) {
-    // An operator that cannot reach the trainer knows no more than what it knew before.
-    if (api::FindCondition(status, api::kReady) == nullptr) {
-      set(ConditionStatus::kFalse, "TrainerStarting", "the trainer has not been heard yet");
+    // An operator that cannot reach the trainer leaves the condition as it was.
+    if (api::FindCondition(status, ConditionType::kReady) == nullptr) {
+      set(ConditionStatus::kFalse, Reason::kTrainerStarting,
+          "the operator has not heard from the trainer yet");
     }
     return;
   }
   const std::string missing = StagesWithout(status.stages);
   if (view->stages.empty() || !missing.empty()) {
     return set(
-        ConditionStatus::kFalse, "StagesMissing",
-        missing.empty() ? "no worker has come yet" : "without a ready worker: stage " + missing);
+        ConditionStatus::kFalse, Reason::kStagesMissing,
+        missing.empty() ? "no worker has joined yet" : "without a ready worker: stage " + missing);
   }
   if (view->state != protocol::JobState::kTraining &&
       view->state != protocol::JobState::kFinishing) {
-    return set(ConditionStatus::kFalse, "TrainerPrepares",
+    return set(ConditionStatus::kFalse, Reason::kTrainerPrepares,
                "the trainer is " + std::string(NameOf(view->state)));
   }
-  set(ConditionStatus::kTrue, "EveryStageReady", "every stage has a ready worker");
+  set(ConditionStatus::kTrue, Reason::kEveryStageReady, "every stage has a ready worker");
 }
 
 void SetOthers(Draft* draft) {
   const bool refused =
       draft->seen.refusal && (draft->seen.refusal->code == StatusCode::kInvalidArgument ||
                               draft->seen.refusal->code == StatusCode::kPermissionDenied);
-  // While something of it runs, what the API server refuses is no reason to give all up.
+  // While some pods of the job exist, a refused creation does not make the job unacceptable.
   if (refused && draft->seen.pods.empty() && !draft->finished()) {
-    draft->Set(api::kAccepted, ConditionStatus::kFalse, "PodRefused", draft->seen.refusal->message);
+    draft->Set(ConditionType::kAccepted, ConditionStatus::kFalse, Reason::kPodRefused,
+               draft->seen.refusal->message);
   } else {
-    draft->Set(api::kAccepted, ConditionStatus::kTrue, "Valid", "the job can be run");
+    draft->Set(ConditionType::kAccepted, ConditionStatus::kTrue, Reason::kValid,
+               "the job can be run");
   }
-  const auto default_to = [draft](std::string_view type, ConditionStatus value, const char* reason,
+  const auto default_to = [draft](ConditionType type, ConditionStatus value, Reason reason,
                                   const char* message) {
     if (api::FindCondition(draft->status(), type) == nullptr) {
       draft->Set(type, value, reason, message);
     }
   };
-  default_to(api::kCapacityAvailable, ConditionStatus::kUnknown, "NotAsked",
-             "no pod has waited yet");
-  default_to(api::kSuspended, ConditionStatus::kFalse, "NotSuspended", "it may run");
-  default_to(api::kSucceeded, ConditionStatus::kFalse, "NotFinished", "it is not over");
-  default_to(api::kFailed, ConditionStatus::kFalse, "NotFinished", "it is not over");
+  default_to(ConditionType::kCapacityAvailable, ConditionStatus::kUnknown, Reason::kNotAsked,
+             "no pod has waited for a node yet");
+  default_to(ConditionType::kSuspended, ConditionStatus::kFalse, Reason::kNotSuspended,
+             "spec.suspend is false");
+  default_to(ConditionType::kSucceeded, ConditionStatus::kFalse, Reason::kNotFinished,
+             "the job has not finished");
+  default_to(ConditionType::kFailed, ConditionStatus::kFalse, Reason::kNotFinished,
+             "the job has not finished");
 }
 
 JobState StateOf(const Draft& draft) {
   const api::SwarmJobStatus& status = draft.plan.status;
-  if (api::IsTrue(status, api::kFailed)) return JobState::kFailed;
-  if (api::IsTrue(status, api::kSucceeded)) return JobState::kSucceeded;
-  if (api::IsTrue(status, api::kSuspended)) return JobState::kSuspended;
+  if (api::IsTrue(status, ConditionType::kFailed)) return JobState::kFailed;
+  if (api::IsTrue(status, ConditionType::kSucceeded)) return JobState::kSucceeded;
+  if (api::IsTrue(status, ConditionType::kSuspended)) return JobState::kSuspended;
   if (draft.job.spec.suspend) return JobState::kSuspending;
-  if (!api::IsTrue(status, api::kAccepted)) return JobState::kRejected;
-  if (api::IsTrue(status, api::kReady)) return JobState::kRunning;
+  if (!api::IsTrue(status, ConditionType::kAccepted)) return JobState::kRejected;
+  if (api::IsTrue(status, ConditionType::kReady)) return JobState::kRunning;
   const JobState before = draft.seen.job.status.state;
   if (before == JobState::kRunning || before == JobState::kRecovering) {
     return JobState::kRecovering;
@@ -163,7 +176,7 @@ void ReportPlan(Draft* draft) {
   if (const auto layout = api::ComputeReplicas(draft->job, ""); layout.ok()) plan.layout = *layout;
 }
 
-/// The status without what may be written later.
+/// The status without progress, whose write may wait; with `counts` also without counts.
 api::SwarmJobStatus Without(api::SwarmJobStatus status, bool counts) {
   status.step = 0;
   status.lastCheckpoint = {};
@@ -179,7 +192,7 @@ api::SwarmJobStatus Without(api::SwarmJobStatus status, bool counts) {
 void Report(Draft* draft) {
   api::SwarmJobStatus& status = draft->status();
   status.observedGeneration = draft->seen.job.generation;
-  status.selector = "swarmjob.dev/job=" + draft->seen.job.name + ",swarmjob.dev/role=worker";
+  status.selector = names::WorkerSelector(draft->seen.job.name);
   ReportPlan(draft);
   CountPods(draft);
   if (draft->finished() || draft->job.spec.suspend) {
@@ -188,7 +201,7 @@ void Report(Draft* draft) {
     CountStages(*view, draft);
   }
   if (const protocol::JobStatus* view = FreshView(draft->seen, kReportSeconds)) {
-    if (!api::IsTrue(status, api::kSucceeded)) ReportProgress(*view, draft);
+    if (!api::IsTrue(status, ConditionType::kSucceeded)) ReportProgress(*view, draft);
   }
   SetOthers(draft);
   SetReady(draft);
@@ -198,24 +211,25 @@ void Report(Draft* draft) {
 Plan Reject(const Observed& observed) {
   Plan plan{.status = observed.job.status};
   api::SwarmJobStatus& status = plan.status;
-  if (api::IsTrue(status, api::kSucceeded) || api::IsTrue(status, api::kFailed)) return plan;
+  if (api::IsTrue(status, ConditionType::kSucceeded) || api::IsTrue(status, ConditionType::kFailed))
+    return plan;
   std::string why;
   for (const std::string& reason : observed.job.refused) why += (why.empty() ? "" : "; ") + reason;
   status.observedGeneration = observed.job.generation;
-  const auto set = [&](std::string_view type, ConditionStatus value, const char* reason,
+  const auto set = [&](ConditionType type, ConditionStatus value, Reason reason,
                        const std::string& message) {
-    api::SetCondition(
-        {std::string(type), value, observed.job.generation, observed.now, reason, message},
-        &status);
+    api::SetCondition({std::string(NameOf(type)), value, observed.job.generation, observed.now,
+                       std::string(NameOf(reason)), message},
+                      &status);
   };
-  const api::Condition* before = api::FindCondition(status, api::kAccepted);
+  const api::Condition* before = api::FindCondition(status, ConditionType::kAccepted);
   const bool known =
       before != nullptr && before->status == ConditionStatus::kFalse && before->message == why;
-  if (!known) plan.events.push_back({.warning = true, .reason = "Rejected", .message = why});
-  set(api::kAccepted, ConditionStatus::kFalse, "Invalid", why);
-  for (const std::string_view type : api::kConditionTypes) {
+  if (!known) plan.events.push_back({.warning = true, .reason = Reason::kRejected, .message = why});
+  set(ConditionType::kAccepted, ConditionStatus::kFalse, Reason::kInvalid, why);
+  for (const auto& [type, name] : api::EnumNames<ConditionType>::kValues) {
     if (api::FindCondition(status, type) != nullptr) continue;
-    set(type, ConditionStatus::kUnknown, "Rejected", "the manifest cannot be run");
+    set(type, ConditionStatus::kUnknown, Reason::kRejected, "the manifest is invalid");
   }
   status.state = JobState::kRejected;
   return plan;

@@ -1,5 +1,5 @@
-// The numbers that were given out (open workers' ordinals, the trainer's term), as one operator
-// knows them from one look at a job to the next. Pure.
+// The reserved numbers (ordinals of open workers, the trainer's term), as one operator knows them
+// from one decision about a job to the next. Pure.
 #pragma once
 
 #include <map>
@@ -10,12 +10,12 @@
 
 namespace swarm::plan {
 
-/// Belongs to one leadership over one job: where that is lost, so is what is known here, and a
-/// number whose pod vanished meanwhile is waited for once more.
+/// Belongs to one leadership over one job. An operator that becomes leader starts without it, and
+/// then waits once more for the pod of each number.
 class Reservations {
  public:
-  /// Takes in what is to be seen at `now`, never less than before. Returns the numbers whose pods
-  /// this operator has neither seen nor tried to create: see Reservation.
+  /// Takes in what is visible at `now`, which never goes back. Returns the numbers whose pods this
+  /// operator has neither seen nor tried to create: see Reservation.
   std::vector<Reservation> Look(const api::SwarmJobStatus& status,
                                 const std::vector<ObservedPod>& pods,
                                 const std::vector<Creation>& creations, WallTime now);
@@ -24,7 +24,7 @@ class Reservations {
   using Number = std::pair<PodRole, std::uint64_t>;
   struct Known {
     WallTime since{};
-    bool ours = false;  ///< its pod was seen, or its creation was tried
+    bool ours = false;  ///< this operator saw its pod, or tried to create it
   };
   std::map<Number, Known> known_;
 };

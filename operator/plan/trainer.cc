@@ -3,18 +3,18 @@
 #include <algorithm>
 
 #include "api/layout.h"
-#include "operator/plan/backoff.h"
-#include "operator/plan/ends.h"
-#include "operator/plan/evidence.h"
-#include "operator/plan/refusals.h"
-#include "operator/plan/workforce.h"
+#include "operator/plan/creation_limits.h"
+#include "operator/plan/grace_period.h"
+#include "operator/plan/observed_workers.h"
+#include "operator/plan/pod_ends.h"
+#include "operator/plan/pod_health.h"
 
 namespace swarm::plan {
 namespace {
 
 using std::chrono::seconds;
 
-/// From the trainer's own deadline to believing that it will not come to its end.
+/// How long after its grace period a trainer still may end in order.
 constexpr seconds kStopSlack{15};
 
 const ObservedPod* FindTrainer(const Observed& observed, std::uint64_t term) {
@@ -25,7 +25,7 @@ const ObservedPod* FindTrainer(const Observed& observed, std::uint64_t term) {
   return it == observed.pods.end() ? nullptr : &*it;
 }
 
-/// What the trainer waits for before it begins.
+/// The layout that the trainer waits for before it begins.
 std::vector<std::uint64_t> FirstLayout(const api::SwarmJob& job) {
   const std::uint64_t least = std::max(job.spec.workers.minReplicas, job.spec.pipeline.stages);
   auto layout = api::ComputeReplicas(job, std::to_string(least));
@@ -37,7 +37,7 @@ void Create(std::uint64_t term, Draft* draft) {
   draft->plan.actions.push_back(CreateTrainer{term, FirstLayout(draft->job)});
 }
 
-/// Gives out the next term: above every one that anybody has heard of.
+/// Reserves the next term: above the one in the status and above every one that a trainer reported.
 void BeginTerm(Draft* draft) {
   if (draft->finished()) return;
   api::TrainerStatus& trainer = draft->status().trainer;
@@ -48,7 +48,7 @@ void BeginTerm(Draft* draft) {
   Create(trainer.term, draft);
 }
 
-/// The current term has no pod to be seen.
+/// The pod of the current term is not visible.
 void OnAbsent(Draft* draft) {
   const std::uint64_t term = draft->status().trainer.term;
   if (FindCreation(draft->seen, PodRole::kTrainer, term) != nullptr) {
@@ -59,23 +59,24 @@ void OnAbsent(Draft* draft) {
   if (end && draft->now() < *end) return draft->LookAgain(*end);
   if (!draft->status().trainer.podName.empty()) {
     CountEnd(PodRole::kTrainer, draft->status().trainer.podName, {.health = Health::kEnds}, draft);
-    draft->Warn("TrainerLost", draft->status().trainer.podName + " is gone; the next one begins");
+    draft->Warn(api::Reason::kTrainerLost,
+                draft->status().trainer.podName + " is gone; the operator starts the next trainer");
   }
   BeginTerm(draft);
 }
 
-/// Counting an end and giving out the next term are one write: so both wait.
+/// Counts the end and reserves the next term in one write, so a back-off delays both.
 void OnEnd(const ObservedPod& pod, const Judgement& end, Draft* draft) {
   std::optional<WallTime> failed;
   if (end.cause == Cause::kFailed) failed = EndTimeOf(pod);
   const auto until = HeldBackUntil(draft->seen, PodRole::kTrainer, draft->status(), failed);
-  if (end.fatal.empty() && until) return draft->LookAgain(*until);
+  if (!end.fatal && until) return draft->LookAgain(*until);
   CountEnd(PodRole::kTrainer, pod.name, end, draft);
   if (draft->finished()) return;
-  const char* reason = end.cause == Cause::kPreempted ? "TrainerPreempted"
-                       : end.cause == Cause::kFailed  ? "TrainerFailed"
-                                                      : "TrainerLost";
-  draft->Warn(reason, pod.name + ": " + end.words + "; the next one takes over");
+  const api::Reason reason = end.cause == Cause::kPreempted ? api::Reason::kTrainerPreempted
+                             : end.cause == Cause::kFailed  ? api::Reason::kTrainerFailed
+                                                            : api::Reason::kTrainerLost;
+  draft->Warn(reason, pod.name + ": " + end.words + "; the next trainer takes over");
   BeginTerm(draft);
 }
 
@@ -108,7 +109,7 @@ bool StopTrainer(Draft* draft) {
     draft->plan.actions.push_back(DeletePod{pod->name, pod->uid, kTrainerGraceSeconds});
     return pod->node.empty();
   }
-  // Its deletion time is when its grace is over.
+  // A pod's deletion time is the end of its grace period.
   const WallTime deadline = *pod->deleted + kStopSlack;
   if (draft->now() >= deadline) return true;
   draft->LookAgain(deadline);

@@ -1,20 +1,20 @@
-// The job's trainer: one pod at a time, each with a term of its own that stands in the status
-// before the pod is made.
+// The job's trainer: one pod at a time. Each has a term of its own, which is written into the
+// status before the pod is created.
 #pragma once
 
 #include "operator/plan/draft.h"
 
 namespace swarm::plan {
 
-/// Sees to it that the job has a trainer, and that its end is the job's end or is followed by the
-/// next term.
+/// Keeps a trainer running. When its pod ends, either the job has finished or the next term begins.
 void DecideTrainer(Draft* draft);
 
-/// The next term, after a suspension: the end of the one before was asked for.
+/// Begins the next term after a suspension, without counting the end of the last trainer: the
+/// operator had asked for it.
 void ResumeTrainer(Draft* draft);
 
-/// Asks the trainer to stop (it finishes the step and writes a checkpoint). True once it is gone,
-/// or its time is over.
+/// Asks the trainer to stop: it finishes its step and writes a checkpoint. Returns true once the
+/// trainer is gone, or its time is over.
 bool StopTrainer(Draft* draft);
 
 }  // namespace swarm::plan

@@ -2,32 +2,36 @@
 
 #include <algorithm>
 
-#include "operator/plan/ends.h"
-#include "operator/plan/refusals.h"
-#include "operator/plan/staffing.h"
+#include "api/enum_names.h"
+#include "operator/names/names.h"
+#include "operator/plan/creation_limits.h"
+#include "operator/plan/pod_ends.h"
+#include "operator/plan/pool_scaler.h"
 
 namespace swarm::plan {
 namespace {
 
 using api::ConditionStatus;
+using api::ConditionType;
+using api::Reason;
 using std::chrono::seconds;
 
-constexpr const char* kReleased = "Released";
-/// Some stage has had no worker for this long, and there is no capacity for one: the others do not
-/// go on burning money.
+/// If some stage has had no worker for this long, and no pool has capacity for one, the other
+/// workers are released: they cost money and train nothing.
 constexpr seconds kIdle{900};
 
-/// Takes what has ended out of the account, each with its counter.
-void SettleEnds(const Workforce& force, Draft* draft) {
+/// Closes the ordinals of workers that have ended, and counts each end.
+void SettleEnds(const ObservedWorkers& workers, Draft* draft) {
   std::vector<std::uint64_t>& open = draft->status().openWorkers;
   std::vector<std::pair<std::string, Judgement>> ends;
-  for (const std::uint64_t ordinal : force.refused) std::erase(open, ordinal);
-  for (const std::uint64_t ordinal : force.vanished) {
-    Judgement gone{.health = Health::kEnds, .words = "is gone, and nobody saw why"};
-    ends.emplace_back(PodName(draft->seen.job.name, PodRole::kWorker, ordinal), std::move(gone));
+  for (const std::uint64_t ordinal : workers.refused) std::erase(open, ordinal);
+  for (const std::uint64_t ordinal : workers.vanished) {
+    Judgement gone{.health = Health::kEnds, .words = "is gone; the operator has no evidence why"};
+    ends.emplace_back(names::PodName(draft->seen.job.name, PodRole::kWorker, ordinal),
+                      std::move(gone));
     std::erase(open, ordinal);
   }
-  for (const Worker& worker : force.workers) {
+  for (const Worker& worker : workers.open) {
     if (worker.judgement.look_again) draft->LookAgain(*worker.judgement.look_again);
     if (worker.judgement.health == Health::kEnds) ends.emplace_back(worker.name, worker.judgement);
     if (worker.judgement.health == Health::kEnds || worker.judgement.health == Health::kDone) {
@@ -38,47 +42,54 @@ void SettleEnds(const Workforce& force, Draft* draft) {
   for (const auto& [name, end] : ends) CountEnd(PodRole::kWorker, name, end, draft);
 }
 
-/// Names that are reserved, and whose creation nobody has confirmed, are asked for again.
-void Recreate(const Workforce& force, Draft* draft) {
-  for (const Worker& worker : force.workers) {
+/// Creates the pods that this operator has tried to create before, without an answer.
+void Recreate(const ObservedWorkers& workers, Draft* draft) {
+  for (const Worker& worker : workers.open) {
     if (worker.pod != nullptr || worker.pool.empty() || !MayCreate(draft)) continue;
     draft->plan.actions.push_back(CreateWorker{worker.ordinal, worker.pool});
   }
 }
 
-bool HasLasted(const Draft& draft, std::string_view type, ConditionStatus value) {
+bool HasLasted(const Draft& draft, ConditionType type, ConditionStatus value) {
   const api::Condition* condition = api::FindCondition(draft.plan.status, type);
   return condition != nullptr && condition->status == value &&
          draft.now() - condition->lastTransitionTime >= kIdle;
 }
 
-bool ShallRelease(const Draft& draft, const Staffing& staffing) {
+/// Whether the operator has given up all workers: then only a probe waits for capacity.
+bool IsReleased(const api::SwarmJobStatus& status) {
+  const api::Condition* capacity = api::FindCondition(status, ConditionType::kCapacityAvailable);
+  return capacity != nullptr && capacity->reason == NameOf(Reason::kReleased);
+}
+
+bool ShallRelease(const Draft& draft, const PoolScaler& scaler) {
   const api::Spec& spec = draft.job.spec;
   std::uint64_t placed = 0;
   for (std::size_t i = 0; i < spec.workers.pools.size(); ++i) {
-    for (const Worker* worker : staffing.members(i)) placed += worker->placed() ? 1 : 0;
+    for (const Worker* worker : scaler.members(i)) placed += worker->placed() ? 1 : 0;
   }
   return placed > 0 && placed < std::max(spec.pipeline.stages, spec.workers.minReplicas) &&
-         HasLasted(draft, api::kReady, ConditionStatus::kFalse) &&
-         HasLasted(draft, api::kCapacityAvailable, ConditionStatus::kFalse);
+         HasLasted(draft, ConditionType::kReady, ConditionStatus::kFalse) &&
+         HasLasted(draft, ConditionType::kCapacityAvailable, ConditionStatus::kFalse);
 }
 
-void Release(Staffing* staffing, Draft* draft) {
-  staffing->RemoveAll();
-  for (PoolView& pool : staffing->pools()) {
+void Release(PoolScaler* scaler, Draft* draft) {
+  scaler->RemoveAll();
+  for (PoolView& pool : scaler->pools()) {
     pool.load = {};
     MarkDry(draft->now(), draft->seen.job.uid, &pool);
   }
   const std::string words =
       "some stages have had no worker for " + std::to_string(kIdle.count()) +
-      " s and there is no capacity: all workers were released; one pod at a time looks for more";
-  draft->Set(api::kCapacityAvailable, ConditionStatus::kFalse, kReleased, words);
-  draft->Warn(kReleased, words);
+      " s and no pool has capacity, so the operator released all workers; one pod at a time now"
+      " probes the pools";
+  draft->Set(ConditionType::kCapacityAvailable, ConditionStatus::kFalse, Reason::kReleased, words);
+  draft->Warn(Reason::kReleased, words);
 }
 
-/// One pod waits, now in this pool and now in that. True once it has got a node.
-bool Probe(Staffing* staffing, Draft* draft) {
-  std::vector<PoolView>& pools = staffing->pools();
+/// Lets one pod wait in one pool after the other. Returns true once it has a node.
+bool Probe(PoolScaler* scaler, Draft* draft) {
+  std::vector<PoolView>& pools = scaler->pools();
   for (std::size_t i = 0; i < pools.size(); ++i) {
     if (pools[i].load.placed > 0) return true;
   }
@@ -92,7 +103,7 @@ bool Probe(Staffing* staffing, Draft* draft) {
         draft->LookAgain(due);
         return false;
       }
-      while (!staffing->members(i).empty()) staffing->Remove(*staffing->members(i).back());
+      while (!scaler->members(i).empty()) scaler->Remove(*scaler->members(i).back());
       MarkDry(draft->now(), draft->seen.job.uid, &pool);
     }
     if (next == nullptr || pool.memory.retryTime < next->memory.retryTime) next = &pool;
@@ -100,12 +111,12 @@ bool Probe(Staffing* staffing, Draft* draft) {
   if (next->memory.retryTime && draft->now() < *next->memory.retryTime) {
     draft->LookAgain(*next->memory.retryTime);
   } else if (MayCreate(draft)) {
-    staffing->Add(static_cast<std::size_t>(next - pools.data()));
+    scaler->Add(static_cast<std::size_t>(next - pools.data()));
   }
   return false;
 }
 
-/// Of workers that wait where nothing is to be had.
+/// The number of workers that wait in pools without capacity.
 std::uint64_t Stranded(const std::vector<PoolView>& pools, const std::vector<PoolTarget>& targets) {
   std::uint64_t stranded = 0;
   for (std::size_t i = 0; i < pools.size(); ++i) {
@@ -119,13 +130,13 @@ void SetCapacity(const std::vector<PoolView>& pools, const std::vector<PoolTarge
                  Draft* draft) {
   if (const auto& refusal = draft->seen.refusal) {
     const bool quota = refusal->code == StatusCode::kResourceExhausted;
-    draft->Set(api::kCapacityAvailable, ConditionStatus::kFalse,
-               quota ? "QuotaExceeded" : "PodRefused", refusal->message);
+    draft->Set(ConditionType::kCapacityAvailable, ConditionStatus::kFalse,
+               quota ? Reason::kQuotaExceeded : Reason::kPodRefused, refusal->message);
   } else if (Stranded(pools, targets) > 0) {
-    draft->Set(api::kCapacityAvailable, ConditionStatus::kFalse, "NoCapacity",
-               "workers wait for nodes, and no pool has any for them");
+    draft->Set(ConditionType::kCapacityAvailable, ConditionStatus::kFalse, Reason::kNoCapacity,
+               "workers wait for nodes, and no pool has capacity");
   } else {
-    draft->Set(api::kCapacityAvailable, ConditionStatus::kTrue, "Available",
+    draft->Set(ConditionType::kCapacityAvailable, ConditionStatus::kTrue, Reason::kAvailable,
                "no worker waits for a node longer than its pool allows");
   }
 }
@@ -138,9 +149,9 @@ void TellPools(const std::vector<PoolView>& pools, Draft* draft) {
     });
     const bool was_usable = known == before.end() || known->state == api::PoolState::kAvailable;
     if (was_usable && !pool.usable()) {
-      draft->Warn("PoolDry", "pool " + pool.spec->name + " has no capacity");
+      draft->Warn(Reason::kPoolDry, "pool " + pool.spec->name + " has no capacity");
     } else if (!was_usable && pool.usable()) {
-      draft->Tell("PoolReturned", "pool " + pool.spec->name + " has capacity again");
+      draft->Tell(Reason::kPoolReturned, "pool " + pool.spec->name + " has capacity again");
     }
   }
 }
@@ -156,46 +167,42 @@ void StorePools(const std::vector<PoolView>& pools, Draft* draft) {
   if (const auto next = NextChange(draft->now(), pools)) draft->LookAgain(*next);
 }
 
-void Staff(Staffing* staffing, Draft* draft) {
-  std::vector<PoolView>& pools = staffing->pools();
+/// Brings every pool to its share of the wanted workers.
+void Scale(PoolScaler* scaler, Draft* draft) {
+  std::vector<PoolView>& pools = scaler->pools();
   const api::Spec& spec = draft->job.spec;
   const std::uint64_t wanted = std::max(spec.workers.replicas, spec.pipeline.stages);
   const std::vector<PoolTarget> targets =
-      Spread(wanted - std::min(wanted, staffing->unseen()), pools);
-  staffing->Adjust(targets);
+      Spread(wanted - std::min(wanted, scaler->unseen()), pools);
+  scaler->ScaleTo(targets);
   SetCapacity(pools, targets, draft);
 }
 
 }  // namespace
 
-bool IsReleased(const api::SwarmJobStatus& status) {
-  const api::Condition* capacity = api::FindCondition(status, api::kCapacityAvailable);
-  return capacity != nullptr && capacity->reason == kReleased;
-}
-
 void DecideWorkers(Draft* draft) {
-  const Workforce force = Gather(draft->seen);
-  if (force.look_again) draft->LookAgain(*force.look_again);
-  SettleEnds(force, draft);
+  const ObservedWorkers workers = ObserveWorkers(draft->seen);
+  if (workers.look_again) draft->LookAgain(*workers.look_again);
+  SettleEnds(workers, draft);
   if (draft->finished()) return;
-  Recreate(force, draft);
-  Staffing staffing(force.workers, draft);
-  Remember(draft->now(), draft->seen.job.uid, &staffing.pools());
+  Recreate(workers, draft);
+  PoolScaler scaler(workers.open, draft);
+  Remember(draft->now(), draft->seen.job.uid, &scaler.pools());
   if (IsReleased(draft->status())) {
-    if (Probe(&staffing, draft)) {
-      for (PoolView& pool : staffing.pools()) {
+    if (Probe(&scaler, draft)) {
+      for (PoolView& pool : scaler.pools()) {
         pool.memory.state = api::PoolState::kAvailable;
         pool.memory.since = draft->now();
         pool.memory.retryTime.reset();
       }
-      Staff(&staffing, draft);
+      Scale(&scaler, draft);
     }
-  } else if (ShallRelease(*draft, staffing)) {
-    Release(&staffing, draft);
+  } else if (ShallRelease(*draft, scaler)) {
+    Release(&scaler, draft);
   } else {
-    Staff(&staffing, draft);
+    Scale(&scaler, draft);
   }
-  StorePools(staffing.pools(), draft);
+  StorePools(scaler.pools(), draft);
 }
 
 }  // namespace swarm::plan

@@ -1,4 +1,8 @@
-// The workers of a job: ends counted, the lost replaced, the wanted number kept, each in its pool.
+// How many workers a job has, and where: counts the ends of workers, replaces them, and keeps the
+// wanted number, each in its pool.
+//
+// Three parts work together: observed_workers.h says what is known of each worker, pools.h how many
+// workers each pool shall have, and pool_scaler.h which workers are added and removed for that.
 #pragma once
 
 #include "operator/plan/draft.h"
@@ -6,9 +10,5 @@
 namespace swarm::plan {
 
 void DecideWorkers(Draft* draft);
-
-/// Whether accelerators were released because some stages could not be staffed for long: then only
-/// a probe waits for capacity.
-bool IsReleased(const api::SwarmJobStatus& status);
 
 }  // namespace swarm::plan

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/plan/evidence.h"
+#include "operator/plan/pod_health.h"
 #include "operator/plan/testing/fake_cluster.h"
 
 namespace swarm::plan {
@@ -118,7 +118,7 @@ TEST(WorkersTest, FailuresBeyondTheBudgetWithinTheWindowFailTheJob) {
   cluster.Live(5);
   EXPECT_EQ(cluster.status().state, api::JobState::kFailed);
   EXPECT_EQ(cluster.status().failures, 5u);
-  const auto* failed = api::FindCondition(cluster.status(), api::kFailed);
+  const auto* failed = api::FindCondition(cluster.status(), api::ConditionType::kFailed);
   EXPECT_EQ(failed->reason, "TooManyFailures");
   EXPECT_THAT(failed->message, HasSubstr("job-w4 ended with exit code 1"));
   cluster.Live(30);
@@ -162,7 +162,7 @@ TEST(WorkersTest, WhatTryingAgainCannotMendFailsTheJobAtOnce) {
   cluster.End("job-w0", 4, "Error", "s3://acme/: 403 AccessDenied");
   cluster.Live(5);
   EXPECT_EQ(cluster.status().state, api::JobState::kFailed);
-  const auto* failed = api::FindCondition(cluster.status(), api::kFailed);
+  const auto* failed = api::FindCondition(cluster.status(), api::ConditionType::kFailed);
   EXPECT_EQ(failed->reason, "StorageRefused");
   EXPECT_THAT(failed->message, HasSubstr("403 AccessDenied"));
 }
@@ -236,7 +236,7 @@ TEST_F(FallbackTest, WhatOnePoolDoesNotHaveTheNextOneGives) {
   EXPECT_THAT(cluster.In("demand"), SizeIs(2));
   EXPECT_THAT(cluster.In("spot"), SizeIs(3)) << "two that run, and one that waits as the probe";
   EXPECT_TRUE(cluster.Happened("PoolDry"));
-  EXPECT_TRUE(api::IsTrue(cluster.status(), api::kCapacityAvailable));
+  EXPECT_TRUE(api::IsTrue(cluster.status(), api::ConditionType::kCapacityAvailable));
 }
 
 TEST_F(FallbackTest, AProbeThatDoesNotGetANodeIsNotChurned) {
@@ -289,7 +289,8 @@ TEST_F(FallbackTest, TheLastOfAStageGoesOnlyOnceSomebodyHasTakenItsPlace) {
 TEST_F(FallbackTest, CapacityThatIsNowhereIsSaidAndPodsWaitOn) {
   cluster.free_slots = {{"spot", 2}, {"demand", 0}};
   cluster.Live(800);
-  const auto* capacity = api::FindCondition(cluster.status(), api::kCapacityAvailable);
+  const auto* capacity =
+      api::FindCondition(cluster.status(), api::ConditionType::kCapacityAvailable);
   EXPECT_EQ(capacity->status, api::ConditionStatus::kFalse);
   EXPECT_EQ(capacity->reason, "NoCapacity");
   const std::vector<std::string> before = cluster.Workers();
@@ -297,13 +298,14 @@ TEST_F(FallbackTest, CapacityThatIsNowhereIsSaidAndPodsWaitOn) {
   EXPECT_EQ(cluster.Workers(), before) << "they are the autoscaler's signal";
   cluster.free_slots["demand"] = 10;
   cluster.Live(60);
-  EXPECT_TRUE(api::IsTrue(cluster.status(), api::kCapacityAvailable));
+  EXPECT_TRUE(api::IsTrue(cluster.status(), api::ConditionType::kCapacityAvailable));
 }
 
 TEST_F(FallbackTest, AcceleratorsAreReleasedWhenSomeStageCannotBeStaffedForLong) {
   cluster.free_slots = {{"spot", 1}, {"demand", 0}};
   cluster.Live(2400);
-  EXPECT_EQ(api::FindCondition(cluster.status(), api::kCapacityAvailable)->reason, "Released");
+  EXPECT_EQ(api::FindCondition(cluster.status(), api::ConditionType::kCapacityAvailable)->reason,
+            "Released");
   EXPECT_LE(cluster.Workers().size(), 1u);
   EXPECT_TRUE(cluster.Happened("Released"));
   cluster.free_slots = {{"spot", 100}, {"demand", 100}};
@@ -340,7 +342,8 @@ TEST(RefusalTest, AQuotaHoldsCreationsBackAndIsSaid) {
   cluster.LoseNodeOf("job-w0");
   cluster.refuses = Refusal{.code = StatusCode::kResourceExhausted, .message = "exceeded quota"};
   cluster.Live(1800);
-  const auto* capacity = api::FindCondition(cluster.status(), api::kCapacityAvailable);
+  const auto* capacity =
+      api::FindCondition(cluster.status(), api::ConditionType::kCapacityAvailable);
   EXPECT_EQ(capacity->reason, "QuotaExceeded");
   EXPECT_THAT(capacity->message, HasSubstr("exceeded quota"));
   EXPECT_LT(cluster.status().nextWorkerOrdinal, 25u) << "back-off, not a storm";
@@ -348,7 +351,7 @@ TEST(RefusalTest, AQuotaHoldsCreationsBackAndIsSaid) {
   cluster.refuses.reset();
   cluster.Live(600);
   EXPECT_THAT(cluster.Workers(), SizeIs(4));
-  EXPECT_TRUE(api::IsTrue(cluster.status(), api::kCapacityAvailable));
+  EXPECT_TRUE(api::IsTrue(cluster.status(), api::ConditionType::kCapacityAvailable));
 }
 
 TEST(RefusalTest, ANewJobWhosePodsAreRefusedIsNotAccepted) {
@@ -356,7 +359,7 @@ TEST(RefusalTest, ANewJobWhosePodsAreRefusedIsNotAccepted) {
   cluster.refuses = Refusal{.code = StatusCode::kInvalidArgument, .message = "spec.foo: invalid"};
   cluster.Live(30);
   EXPECT_EQ(cluster.status().state, api::JobState::kRejected);
-  EXPECT_THAT(api::FindCondition(cluster.status(), api::kAccepted)->message,
+  EXPECT_THAT(api::FindCondition(cluster.status(), api::ConditionType::kAccepted)->message,
               HasSubstr("spec.foo: invalid"));
   EXPECT_THAT(cluster.pods, IsEmpty());
 }

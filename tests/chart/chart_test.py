@@ -333,11 +333,11 @@ class Notes(unittest.TestCase):
         return yaml.safe_load(out)["text"]
 
     def test_say_what_the_namespaced_mode_does_not_see(self):
-        self.assertNotIn("knows less", self.notes({}))
-        self.assertNotIn("knows less", self.notes({"watchNamespace": "training"}))
+        self.assertNotIn("with these limits", self.notes({}))
+        self.assertNotIn("with these limits", self.notes({"watchNamespace": "training"}))
         without_nodes = self.notes({"watchNamespace": "training", "rbac.nodes": False})
-        self.assertIn("notices of an end on a node", without_nodes)
-        self.assertIn("namespace training alone", without_nodes)
+        self.assertIn("does not see the notices on nodes", without_nodes)
+        self.assertIn("SwarmJobs of the namespace training.", without_nodes)
 
 
 PROGRAM = None

@@ -43,7 +43,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 {{- end }}
 
-{{/* Fails with what is missing, unless the cluster knows the Prometheus Operator. Argument: a list of the
+{{/* Fails with a message unless the cluster has the CRDs of the Prometheus Operator. Argument: a list of the
      value that asks for it and the root. */}}
 {{- define "swarmjob.needsPrometheusOperator" -}}
 {{- $root := index . 1 }}
@@ -79,7 +79,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- toYaml $affinity }}
 {{- end }}
 
-{{/* What the operator does in every namespace where it looks after SwarmJobs. */}}
+{{/* The rights of the operator in every namespace whose SwarmJobs it manages. */}}
 {{- define "swarmjob.rules" -}}
 - apiGroups: [swarmjob.dev]
   resources: [swarmjobs]
@@ -89,7 +89,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
   verbs: [update]
 - apiGroups: [swarmjob.dev]
   resources: [swarmjobs/finalizers]
-  verbs: [update]  # to own what it creates, where ownership is checked
+  verbs: [update]  # to own the objects it creates, if ownership is checked
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch, create, delete]
@@ -98,7 +98,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
   verbs: [get, create, patch]
 - apiGroups: [""]
   resources: [secrets]
-  verbs: [get, create, patch]  # never list: only those of its jobs, by name
+  verbs: [get, create, patch]  # not list: it reads only the Secrets of its jobs, by name
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [get, create, patch]

@@ -1,4 +1,4 @@
-// For tests: the real client, on a transport of the test's own.
+// For tests: the real client, with a transport of the test.
 #pragma once
 
 #include <memory>

@@ -2,7 +2,7 @@
 
 #include "operator/controller/informers.h"
 #include "operator/controller/testing/client_under_test.h"
-#include "operator/objects/names.h"
+#include "operator/names/names.h"
 
 namespace swarm::controller {
 
@@ -58,9 +58,9 @@ OperatorUnderTest::OperatorUnderTest(std::shared_ptr<FakeApiServer> server,
       secrets_(*client_),
       links_(
           trainers->connect(), [](const std::string&) {}, std::chrono::milliseconds(1)),
-      actor_(*client_, links_, secrets_, figures, {.worker_image = "worker:1"}),
+      actor_(*client_, links_, secrets_, metrics, {.worker_image = "worker:1"}),
       events_(*client_, {.instance = "test"}, kube::SystemTiming()),
-      reconciler_({*client_, {jobs_, pods_, &nodes_}, actor_, links_, secrets_, events_, figures},
+      reconciler_({*client_, {jobs_, pods_, &nodes_}, actor_, links_, secrets_, events_, metrics},
                   term, [this] {
                     return Now{
                         std::chrono::system_clock::now() +
@@ -171,7 +171,7 @@ void ClusterUnderTest::RunPods() {
 
 void ClusterUnderTest::EndPod(const std::string& name, int exit_code, const std::string& reason) {
   server->Edit(Pods(), {kTestJob.ns, name}, [&](json& pod) {
-    const std::string role = kube::LabelOf(pod, objects::kRoleLabel);
+    const std::string role = kube::LabelOf(pod, names::kRoleLabel);
     pod["status"]["phase"] = exit_code == 0 ? "Succeeded" : "Failed";
     pod["status"]["containerStatuses"] = {
         {{"name", role},

@@ -1,5 +1,5 @@
-// For tests: one job in a cluster of which the test plays every part, and an operator that looks at
-// it when it is told to. No thread decides anything.
+// For tests: one job in a cluster whose parts the test plays, and an operator that reconciles when
+// the test calls it. No thread makes decisions.
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ inline const kube::ObjectName kTestJob{"team", "tiny"};
 /// A small job of four workers, with `spec` merged into its spec.
 nlohmann::json JobUnderTest(const std::string& spec, const kube::ObjectName& name);
 
-/// What trainers say, by the address that is dialled.
+/// The statuses of trainers, by the dialled address.
 class TrainersUnderTest {
  public:
   void Say(const std::string& dial, const protocol::JobStatus& status);
@@ -35,23 +35,23 @@ class TrainersUnderTest {
   std::vector<protocol::Direct> told_;
 };
 
-/// One operator: its caches, which show what the server had when they were last filled, and its
-/// memory.
+/// One operator: its memory, and its caches, which have the state of the server when they were last
+/// filled.
 class OperatorUnderTest {
  public:
   OperatorUnderTest(std::shared_ptr<FakeApiServer> server, TrainersUnderTest* trainers,
                     std::uint64_t term = 1);
 
-  /// The caches catch up with the server.
+  /// Fills the caches from the server.
   void FillCaches();
-  /// One look, on the caches as they are.
+  /// Reconciles once, with the current caches.
   Status Look();
-  /// Fills the caches and looks, until a look changes nothing on the server.
+  /// Fills the caches and reconciles, until a reconcile changes nothing on the server.
   void Settle();
 
-  std::optional<Duration> look_again;  ///< what the last look asked for
-  Duration later{};                    ///< added to the time of day
-  Figures figures{1};
+  std::optional<Duration> look_again;  ///< when the last reconcile asked for the next one
+  Duration later{};                    ///< added to the wall clock
+  OperatorMetrics metrics{1};
 
  private:
   std::shared_ptr<FakeApiServer> server_;
@@ -72,18 +72,18 @@ class ClusterUnderTest {
   void Submit(const std::string& spec = "{}", const kube::ObjectName& name = kTestJob);
   nlohmann::json job() const;
   nlohmann::json status() const { return job().value("status", nlohmann::json::object()); }
-  /// Its condition of this type: "True: Reason: message"; empty if there is none.
+  /// The condition of this type: "True: Reason: message"; empty: there is none.
   std::string condition(const std::string& type) const;
 
-  /// Names of the pods that are there, sorted.
+  /// Names of the existing pods, sorted.
   std::vector<std::string> pods() const;
   nlohmann::json pod(const std::string& name) const;
 
-  /// Schedulers and kubelets: every pod that is new gets a node of its own and runs.
+  /// Plays schedulers and kubelets: every new pod gets its own node and runs.
   void RunPods();
-  /// The pod ends by itself.
+  /// Ends the main container of the pod.
   void EndPod(const std::string& name, int exit_code, const std::string& reason);
-  /// The node of the pod goes, and the pod object with it.
+  /// Removes the node of the pod, and the pod object with it.
   void LoseNodeOf(const std::string& name);
 
   std::shared_ptr<FakeApiServer> server = std::make_shared<FakeApiServer>();

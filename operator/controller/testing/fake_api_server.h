@@ -1,7 +1,8 @@
-// For tests: an API server in memory, behind the transport of the client. It has what the operator
-// can stumble over: resource versions and conflicts, names that are taken, status as a separate
-// subresource, UIDs and preconditions, pods that end slowly, watches, and what belongs to an owner
-// going with it. It has no schema, no admission, no scheduler and no kubelet: tests play those.
+// For tests: an API server in memory, behind the transport of the client. It has the parts that
+// matter for the operator: resource versions and conflicts, names that are taken, status as a
+// separate subresource, UIDs and preconditions, pods that end slowly, watches, and garbage
+// collection by owner. It has no schema, no admission, no scheduler and no kubelet: tests play
+// those.
 #pragma once
 
 #include <condition_variable>
@@ -22,7 +23,7 @@ namespace swarm::controller {
 /// Thread-safe.
 class FakeApiServer final : public kube::HttpTransport {
  public:
-  /// What came in, for hooks and for counting.
+  /// A received call, for hooks and for counting.
   struct Call {
     std::string method;
     std::string plural;
@@ -31,7 +32,8 @@ class FakeApiServer final : public kube::HttpTransport {
     nlohmann::json body;
     bool dry_run = false;
   };
-  /// Runs before a call is done, without a lock. What it returns is the answer instead.
+  /// Runs before a call is carried out, without a lock. If it returns an answer, that is used
+  /// instead.
   using Hook = std::function<std::optional<kube::HttpResponse>(const Call& call)>;
 
   Result<kube::HttpResponse> Send(const kube::HttpRequest& request, const kube::SendLimits& limits,
@@ -41,28 +43,29 @@ class FakeApiServer final : public kube::HttpTransport {
   std::string host() const override { return "fake:443"; }
 
   void SetHook(Hook hook);
-  /// Events of `plural` are kept from watchers while it is held: their caches are stale.
+  /// Holds the events of `plural` back from watchers, so that their caches become old.
   void HoldWatches(const std::string& plural, bool held);
 
-  // What the rest of the cluster does. Each needs the object to be there.
+  // The actions of the rest of the cluster. Each requires that the object exists.
   nlohmann::json Put(const kube::Resource& resource, nlohmann::json object);
   std::optional<nlohmann::json> Find(const kube::Resource& resource,
                                      const kube::ObjectName& name) const;
   std::vector<nlohmann::json> All(const kube::Resource& resource) const;
-  /// Changes an object, status and all, as its controllers or kubelets would.
+  /// Changes an object, status included, as controllers and kubelets do.
   void Edit(const kube::Resource& resource, const kube::ObjectName& name,
             const std::function<void(nlohmann::json&)>& edit);
-  /// Removes it, whatever waits for its end.
+  /// Removes it at once, without a grace period.
   void Remove(const kube::Resource& resource, const kube::ObjectName& name);
 
-  /// Waits until `holds` does, which is asked again after every change. False: not within `limit`.
+  /// Waits until `holds` returns true; it is called after every change. Returns false after
+  /// `limit`.
   bool Await(const std::function<bool()>& holds, Duration limit = std::chrono::seconds(20));
 
-  /// Changes of objects so far, Events not counted.
+  /// The number of changes of objects so far, without Events.
   std::uint64_t changes() const;
-  /// Calls so far but for watches, oldest first.
+  /// The calls so far, without watches, oldest first.
   std::vector<Call> calls() const;
-  /// Those of them that would change something, but for Events.
+  /// The writing calls among them, without Events.
   std::vector<Call> writes() const;
 
  private:
@@ -102,7 +105,7 @@ class FakeApiServer final : public kube::HttpTransport {
   std::vector<Call> calls_;
 };
 
-/// An answer as the API server gives it when it refuses.
+/// The answer of an API server that refuses a call.
 kube::HttpResponse Refusal(int code, const std::string& reason, const std::string& message);
 
 }  // namespace swarm::controller

@@ -33,7 +33,7 @@ void ReadDetails(const json& details, ApiError& error) {
     if (!cause.is_object()) continue;
     const std::string field = Text(cause, "field");
     const std::string reason = Text(cause, "reason");
-    // The reason alone where there is no field: {"reason": "NamespaceTerminating"}.
+    // Without a field, only the reason: {"reason": "NamespaceTerminating"}.
     error.causes.push_back((field.empty() ? reason : field) + ": " + Text(cause, "message"));
   }
 }
@@ -48,7 +48,7 @@ StatusCode CodeOfForbidden(const ApiError& error) {
            std::any_of(error.causes.begin(), error.causes.end(),
                        [&](const std::string& cause) { return Contains(cause, part); });
   };
-  // Quotas and limit ranges have no reason of their own; these are the admission plugins' words.
+  // Quotas and limit ranges have no reason of their own. These are the messages of their plugins.
   if (says("exceeded quota") || says("failed quota") || says("maximum cpu usage") ||
       says("maximum memory usage") || says("maximum ephemeral-storage usage")) {
     return StatusCode::kResourceExhausted;
@@ -112,7 +112,7 @@ std::optional<Duration> RetryAfter(const HttpHeaders& headers) {
 
 std::optional<ApiError> ErrorIn(const json& object) {
   if (!object.is_object() || Text(object, "kind") != "Status") return std::nullopt;
-  // A DELETE answers with a Status too, one that says Success.
+  // The answer to a DELETE is a Status that says Success.
   if (Text(object, "status") == "Success") return std::nullopt;
   ApiError error;
   error.code = Integer(object, "code");

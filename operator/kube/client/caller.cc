@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kUnauthorized = 401;
 
-// Stops when either of two does.
+// Stops when one of two tokens does.
 class EitherStop {
  public:
   EitherStop(std::stop_token one, std::stop_token other)
@@ -36,7 +36,7 @@ TryOutcome OutcomeOf(const Call& call, const Result<HttpResponse>& answer) {
     outcome.http_status = answer->head.status;
     if (const auto error = ErrorIn(answer->head, answer->body)) {
       outcome.retry_after = error->retry_after;
-      // The server is behind what we know; asking again without a version is the cure.
+      // The server has not seen this version yet, so a retry without a version helps.
       if (error->IsTooLargeVersion()) outcome.http_status = 0;
     }
   }
@@ -57,7 +57,7 @@ Caller::Caller(std::shared_ptr<HttpTransport> transport, std::shared_ptr<Credent
 void Caller::SetHeaders(HttpRequest& request) {
   request.headers["user-agent"] = options_.user_agent;
   request.headers["accept"] = "application/json";
-  // Asked for at each try: between two of them the token may have been replaced.
+  // Read for each try, because the token may have been replaced.
   const std::string authorization = credentials_ ? credentials_->Authorization() : "";
   if (authorization.empty()) {
     request.headers.erase("authorization");

@@ -1,5 +1,5 @@
-// One call with all its tries: the client's rate, who we are, what is tried again and when, and the
-// figures of it. Beneath the client's verbs.
+// One call with all its tries: rate limit, authorization, retries and metrics. RestClient
+// implements the verbs on top of it.
 #pragma once
 
 #include <functional>
@@ -13,11 +13,11 @@
 namespace swarm::kube {
 
 struct Call {
-  std::string verb;  ///< of the metrics: "get", "list", ...
+  std::string verb;  ///< for the metrics: "get", "list", ...
   HttpRequest request;
   bool idempotent = true;
   CallTimeout timeout;
-  std::stop_token stop;  ///< beside the client's own
+  std::stop_token stop;  ///< in addition to the client's own
 };
 
 /// Thread-safe.
@@ -26,10 +26,10 @@ class Caller {
   Caller(std::shared_ptr<HttpTransport> transport, std::shared_ptr<Credentials> credentials,
          const RestClientOptions& options, Timing& timing, ClientMetrics* metrics);
 
-  /// The answer of the last try, with whatever status; or why there is none.
+  /// The answer of the last try, with any HTTP status; or an error if there is no answer.
   Result<HttpResponse> Send(Call call);
 
-  /// One try, but for a second one after a 401.
+  /// One try, and a second one after a 401.
   Status Stream(const Call& call, const StreamLimits& limits, const StreamSink& sink);
 
   const RestClientOptions& options() const { return options_; }

@@ -1,4 +1,4 @@
-// The Kubernetes API as the operator uses it. Speaks JSON; knows nothing of what the objects mean.
+// The Kubernetes API as the operator uses it. Objects are JSON; the client does not interpret them.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ struct ListOptions {
   std::string ns;  ///< empty: all namespaces
   std::string label_selector;
   std::string field_selector;
-  /// Empty: the newest there is (a read of etcd). "0": whatever the server has in its cache. A
-  /// version: nothing older than it.
+  /// Empty: the newest state (a read of etcd). "0": any state in the server's cache. A version:
+  /// this state or a newer one.
   std::string resource_version;
   int page_size = 500;
   TrimObject trim = TrimBookkeeping;
@@ -29,13 +29,13 @@ struct ListOptions {
 };
 
 struct ObjectList {
-  std::vector<PackedObject> items;  ///< each with apiVersion and kind, which the server leaves out
-  std::string resource_version;     ///< where a watch goes on
+  std::vector<PackedObject> items;  ///< with apiVersion and kind, which the server omits
+  std::string resource_version;     ///< where a watch continues
 
   std::vector<Object> Unpack() const;
 };
 
-/// How long a call may take with all its tries; none: as long as the client's options say.
+/// How long a call may take with all its tries. None: as the client's options say.
 using CallTimeout = std::optional<Duration>;
 
 struct GetOptions {
@@ -44,30 +44,30 @@ struct GetOptions {
 
 struct WriteOptions {
   std::string subresource;  ///< "", "status", "scale"
-  bool dry_run = false;     ///< the server does all but keep it
+  bool dry_run = false;     ///< the server validates the request, and stores nothing
   CallTimeout timeout;
 };
 
 struct ApplyOptions {
   std::string subresource;
   bool dry_run = false;
-  /// Take the fields that another manager owns. A controller does.
+  /// Take over fields that another manager owns, as a controller should.
   bool force = true;
   CallTimeout timeout;
 };
 
 enum class PatchType {
   kJson,   ///< RFC 6902, an array of operations
-  kMerge,  ///< RFC 7396; lists are replaced whole, so put metadata.resourceVersion into the patch
+  kMerge,  ///< RFC 7396; replaces whole lists, so put metadata.resourceVersion into the patch
 };
 
 enum class Propagation { kBackground, kForeground, kOrphan };
 
 struct DeleteOptions {
-  /// Delete this one and not another of the same name (409: kAborted). Empty: any.
+  /// The UID of the object to delete. If another object has the name: kAborted. Empty: any UID.
   std::string uid;
   std::string resource_version;
-  std::optional<int> grace_seconds;  ///< none: the object's own
+  std::optional<int> grace_seconds;  ///< none: as the object says
   Propagation propagation = Propagation::kBackground;
   bool dry_run = false;
 };
@@ -77,9 +77,9 @@ struct WatchOptions {
   std::string label_selector;
   std::string field_selector;
   std::string resource_version;
-  std::chrono::seconds timeout{300};  ///< the server ends the watch after this, so that it is
-                                      ///< authorized anew
-  /// The longest silence. Servers send a bookmark a minute.
+  std::chrono::seconds timeout{300};  ///< the server ends the watch after this, so that the next
+                                      ///< one is authorized anew
+  /// The longest silence. Servers send a bookmark every minute.
   Duration idle_timeout = std::chrono::seconds(150);
   std::size_t frame_bytes_max = std::size_t{32} << 20;
   TrimObject trim = TrimBookkeeping;
@@ -88,18 +88,18 @@ struct WatchOptions {
 struct WatchEvent {
   enum class Type { kAdded, kModified, kDeleted, kBookmark };
   Type type = Type::kAdded;
-  Object object;  ///< a bookmark has little more than a version
+  Object object;  ///< of a bookmark: little more than the version
   std::string resource_version;
 };
 
 /// Why a watch is over.
 struct WatchEnd {
   enum class Kind {
-    kClosed,   ///< by the server, in order
-    kExpired,  ///< the version is no longer served: 410 as HTTP status, as frame, or as plain body
-    kRefused,  ///< another HTTP status, or another Status as frame or body
-    kBroken,   ///< no connection, cut, silent, over a limit, or not what a watch looks like
-    kStopped,  ///< `stop`
+    kClosed,   ///< the server ended it in order
+    kExpired,  ///< the server no longer serves the version: 410 as HTTP status, frame or body
+    kRefused,  ///< another HTTP error, or another Status as frame or body
+    kBroken,   ///< no connection, cut, silent, over a limit, or malformed
+    kStopped,  ///< `stop` was requested
   };
   Kind kind = Kind::kClosed;
   Status status;  ///< ok if kClosed
@@ -107,14 +107,16 @@ struct WatchEnd {
   std::optional<Duration> retry_after;
 };
 
-/// Thread-safe. Calls block until there is an answer, a deadline, or the client is stopped
-/// (kCancelled).
+/// Thread-safe. A call blocks until there is an answer, its deadline passes, or the client is
+/// stopped (kCancelled).
 ///
-/// Errors: as ToStatus of api_error.h says; kUnavailable, kDeadlineExceeded and kDataLoss (an
-/// answer that is no JSON) from the way there. What may pass (429, 5xx, a broken connection) has
-/// been tried again already, as often as it is reasonable. A write that ends with kUnavailable,
-/// kDeadlineExceeded or kDataLoss may have been carried out, or be carried out twice: names
-/// and resource versions make that harmless.
+/// An interface, because the tests of the leader election and of events need servers that fail at
+/// chosen moments (testing/fake_client.h).
+///
+/// Errors: those of ToStatus (api_error.h), and kUnavailable, kDeadlineExceeded or kDataLoss (the
+/// answer is not JSON) from the connection. Temporary errors (429, 5xx, a broken connection) have
+/// been retried already. A write that ends with kUnavailable, kDeadlineExceeded or kDataLoss may
+/// have been carried out once or twice: use names and resource versions that make this harmless.
 class Client {
  public:
   virtual ~Client() = default;
@@ -122,30 +124,31 @@ class Client {
   virtual Result<Object> Get(const Resource& resource, const ObjectName& name,
                              const GetOptions& options = {}) = 0;
 
-  /// All pages. A page that cannot be had is an error: a failed list is never a short one.
+  /// All pages. If a page cannot be read, the call fails: it never returns a part of a list.
   virtual Result<ObjectList> List(const Resource& resource, const ListOptions& options) = 0;
 
-  /// kAlreadyExists if the name is taken, perhaps by an earlier try of ours.
+  /// kAlreadyExists: the name is taken, maybe by an earlier try of this call.
   virtual Result<Object> Create(const Resource& resource, const nlohmann::json& object,
                                 const WriteOptions& options = {}) = 0;
 
-  /// PUT. With metadata.resourceVersion in `object`, kAborted if it has been changed since.
+  /// PUT. kAborted: `object` has a metadata.resourceVersion, and the object has changed since.
   virtual Result<Object> Update(const Resource& resource, const nlohmann::json& object,
                                 const WriteOptions& options = {}) = 0;
 
-  /// Server-side apply under this client's field manager: creates or changes, and owns just the
-  /// fields that `object` has.
+  /// Server-side apply under this client's field manager: creates or changes the object, and then
+  /// owns exactly the fields in `object`.
   virtual Result<Object> Apply(const Resource& resource, const nlohmann::json& object,
                                const ApplyOptions& options = {}) = 0;
 
   virtual Result<Object> Patch(const Resource& resource, const ObjectName& name, PatchType type,
                                const nlohmann::json& patch, const WriteOptions& options = {}) = 0;
 
-  /// Ok too if there is none.
+  /// Ok also if the object does not exist.
   virtual Status Delete(const Resource& resource, const ObjectName& name,
                         const DeleteOptions& options = {}) = 0;
 
-  /// Calls `on_event` on this thread for each event, until the watch ends. Does not begin anew.
+  /// Calls `on_event` on this thread for each event, until the watch ends. Does not restart the
+  /// watch.
   virtual WatchEnd Watch(const Resource& resource, const WatchOptions& options,
                          const std::function<void(const WatchEvent&)>& on_event,
                          std::stop_token stop) = 0;

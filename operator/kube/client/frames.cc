@@ -30,13 +30,13 @@ WatchFrame ParseError(const json& object) {
   return frame;
 }
 
-// The items of a list, taken out of the document as soon as each is complete: a list of ten
-// thousand pods never stands in memory as one tree, untrimmed.
+// Takes each item of a list out of the document as soon as it is complete. So a list of ten
+// thousand pods is never in memory as one untrimmed tree.
 class ItemCollector {
  public:
   explicit ItemCollector(const TrimObject& trim) : trim_(trim) {}
 
-  // Returns whether the parser shall keep the value.
+  // Returns whether the parser keeps the value.
   bool operator()(int depth, json::parse_event_t event, json& value) {
     if (depth == 1 && event == json::parse_event_t::key) {
       in_items_ = value == "items";
@@ -60,7 +60,7 @@ class ItemCollector {
 
 Status JsonFramer::Begin(char c) {
   if (c == ' ' || c == '\n' || c == '\r' || c == '\t') return Status();
-  if (c != '{') return DataLoss("the watch sent something that is no JSON object");
+  if (c != '{') return DataLoss("the watch sent something that is not a JSON object");
   depth_ = 1;
   frame_ = c;
   return Status();
@@ -102,7 +102,7 @@ Status JsonFramer::Feed(std::string_view bytes, std::vector<std::string>& frames
 
 WatchFrame ParseWatchFrame(std::string_view text, const TrimObject& trim) {
   json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!parsed.is_object()) return Malformed("is no JSON");
+  if (!parsed.is_object()) return Malformed("is not JSON");
   if (auto error = ErrorIn(parsed)) return {std::nullopt, std::move(error), Status()};
   const auto type = parsed.find("type");
   const auto object = parsed.find("object");
@@ -123,20 +123,20 @@ WatchFrame ParseWatchFrame(std::string_view text, const TrimObject& trim) {
 
 Result<ListPage> ParseListPage(std::string_view body, const TrimObject& trim) {
   ItemCollector collector(trim);
-  // The parser keeps a copy of its callback, so that it gets a reference to the collector.
+  // The parser copies its callback, so the callback has a reference to the collector.
   const auto collect = [&collector](int depth, json::parse_event_t event, json& value) {
     return collector(depth, event, value);
   };
   const json list = json::parse(body, collect, /*allow_exceptions=*/false);
-  if (!list.is_object()) return DataLoss("a list is no JSON: it was cut short, or is no list");
+  if (!list.is_object()) return DataLoss("the answer is not JSON, or was cut short");
   const std::string kind = TextAt(list, "/kind");
   if (!kind.ends_with("List") || !list.contains("items")) {
-    return DataLoss("a list was asked for, and an object of kind '" + kind + "' came");
+    return DataLoss("the answer to a list request is of kind '" + kind + "'");
   }
   ListPage page{{}, TextAt(list, "/metadata/resourceVersion"), TextAt(list, "/metadata/continue")};
-  if (page.resource_version.empty()) return DataLoss("a list without a resource version");
+  if (page.resource_version.empty()) return DataLoss("the list has no resource version");
   for (json& item : collector.items()) {
-    if (NameOf(item).name.empty()) return DataLoss("an item of a list without a name");
+    if (NameOf(item).name.empty()) return DataLoss("an item of the list has no name");
     item["apiVersion"] = TextAt(list, "/apiVersion");
     item["kind"] = kind.substr(0, kind.size() - 4);
     page.items.emplace_back(item);

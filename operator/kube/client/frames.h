@@ -1,4 +1,4 @@
-// Bytes of a watch, cut anywhere, into events. Pure, and safe against any bytes.
+// Turns the bytes of a watch, cut at any place, into events. Pure, and safe for any input.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,20 @@
 
 namespace swarm::kube {
 
-/// Finds where one JSON object ends and the next begins, by brackets and quotes alone: chunks need
-/// not end where objects do, nor between two characters, and a body may be pretty-printed. What
-/// lies between is for a parser to judge.
+/// Finds the end of each JSON object in a stream, from brackets and quotes alone. Chunks may end
+/// anywhere, even within a character, and objects may be pretty-printed. A JSON parser then checks
+/// each frame.
 class JsonFramer {
  public:
   explicit JsonFramer(std::size_t frame_bytes_max) : frame_bytes_max_(frame_bytes_max) {}
 
-  /// Appends the frames that `bytes` completes to `frames`. Errors, after which the framer is of no
-  /// more use: kResourceExhausted if a frame is larger than allowed, kDataLoss if something else
-  /// than an object begins.
+  /// Appends the frames that `bytes` completes to `frames`. Errors: kResourceExhausted, a frame is
+  /// too large; kDataLoss, the input is not an object. The framer cannot be used after an error.
   Status Feed(std::string_view bytes, std::vector<std::string>& frames);
 
   /// Whether the bytes so far end within a frame.
   bool in_frame() const { return depth_ > 0; }
-  /// Its bytes so far.
+  /// The size of the incomplete frame.
   std::size_t pending_bytes() const { return frame_.size(); }
 
  private:
@@ -41,14 +40,16 @@ class JsonFramer {
   bool escaped_ = false;
 };
 
-/// One frame: an event, or the error that ends the watch, or neither (the Status of a kDataLoss).
+/// One parsed frame: an event, an error that ends the watch, or neither; then `problem` is a
+/// kDataLoss.
 struct WatchFrame {
   std::optional<WatchEvent> event;
   std::optional<ApiError> error;
   Status problem;
 };
 
-/// `{"type": ..., "object": ...}`, or a bare metav1.Status, as servers send in place of a watch.
+/// Parses `{"type": ..., "object": ...}`, or a bare metav1.Status, which servers send instead of a
+/// watch.
 WatchFrame ParseWatchFrame(std::string_view frame, const TrimObject& trim);
 
 struct ListPage {
@@ -57,7 +58,7 @@ struct ListPage {
   std::string next;  ///< the continue token; empty on the last page
 };
 
-/// kDataLoss unless `body` is a list in full: what is not one must never pass for an empty one.
+/// Errors: kDataLoss, `body` is not a complete list. It must never be taken for an empty list.
 Result<ListPage> ParseListPage(std::string_view body, const TrimObject& trim);
 
 }  // namespace swarm::kube

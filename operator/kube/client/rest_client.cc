@@ -14,7 +14,7 @@ using nlohmann::json;
 
 constexpr std::size_t kErrorBytesMax = std::size_t{1} << 20;
 
-// Whatever stands in the strings: they come from users, and end in a request, not in an exception.
+// Writes also strings with invalid UTF-8: they come from users, and must not throw.
 std::string TextOf(const json& object) {
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -33,7 +33,7 @@ WatchEnd EndedBy(const ApiError& error, const std::string& what) {
   return end;
 }
 
-// One watch: from bytes to events, until something ends it.
+// Reads one watch: turns bytes into events until the watch ends.
 class WatchReader {
  public:
   WatchReader(std::string what, const WatchOptions& options,
@@ -111,7 +111,7 @@ class RestClient final : public Client {
   Result<ObjectList> List(const Resource& resource, const ListOptions& options) override {
     bool token_expired = false;
     auto list = ListPages(resource, options, options.page_size, token_expired);
-    // Half of a list is worth nothing, and the other half is gone: all of it, in one piece.
+    // The rest of the list is no longer available, so list everything again, in one page.
     return token_expired ? ListPages(resource, options, /*page_size=*/0, token_expired) : list;
   }
 
@@ -134,7 +134,7 @@ class RestClient final : public Client {
                WithQuery(path, {{"fieldManager", field_manager_},
                                 {"force", options.force ? "true" : ""},
                                 {"dryRun", options.dry_run ? "All" : ""}}),
-               // JSON is YAML.
+               // JSON is valid YAML.
                {{"content-type", "application/apply-patch+yaml"}},
                TextOf(object)}};
     call.timeout = options.timeout;
@@ -235,7 +235,7 @@ class RestClient final : public Client {
     return std::make_shared<const json>(std::move(object));
   }
 
-  // An answer of 2xx, or its error.
+  // Returns an answer of 2xx, or the error.
   Result<HttpResponse> ForAnswer(Call call) {
     const std::string what = Describe(call.request);
     auto answer = caller_.Send(std::move(call));
@@ -263,10 +263,10 @@ class RestClient final : public Client {
   Result<kube::ListPage> ListPage(const std::string& path, const ListOptions& options,
                                   int page_size, const std::string& next) {
     const std::string limit = page_size > 0 ? std::to_string(page_size) : "";
-    // A continue token carries its version; servers refuse both together.
+    // A continue token contains the version. Servers refuse both together.
     const std::string version = next.empty() ? options.resource_version : "";
-    // Without it a version together with a limit means exactly that version: a list after an
-    // expired watch would give the old state again, and the watch would expire again.
+    // Without it, a version with a limit means exactly this version. After an expired watch, the
+    // list would return the old state, and the next watch would expire again.
     const std::string match = version.empty() ? "" : "NotOlderThan";
     Call call{"list",
               {"GET", WithQuery(path, {{"limit", limit},

@@ -1,4 +1,4 @@
-// The Client that speaks HTTP.
+// The Client that uses HTTP.
 #pragma once
 
 #include <memory>
@@ -6,10 +6,10 @@
 #include <string>
 
 #include "operator/kube/client/client.h"
+#include "operator/kube/client/metrics.h"
 #include "operator/kube/config/credentials.h"
-#include "operator/kube/metrics.h"
+#include "operator/kube/timing/timing.h"
 #include "operator/kube/transport/http.h"
-#include "operator/kube/transport/timing.h"
 
 namespace swarm::kube {
 
@@ -20,7 +20,7 @@ struct RestClientOptions {
   double burst = 100;
   Duration request_timeout = std::chrono::seconds(30);  ///< of one try
   Duration call_timeout = std::chrono::seconds(60);     ///< of all tries and pauses
-  std::stop_token stop;  ///< ends all calls: the process goes down, or leads no more
+  std::stop_token stop;  ///< ends all calls when the process ends or loses the leadership
 };
 
 /// `timing` and `metrics` must outlive the client; `metrics` may be null.

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "operator/kube/transport/timing.h"
+#include "operator/kube/timing/timing.h"
 
 namespace swarm::kube {
 namespace {

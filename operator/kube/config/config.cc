@@ -8,7 +8,7 @@
 namespace swarm::kube {
 namespace {
 
-// The authority's file, read for each new connection; the last good text while it cannot be read.
+// Reads the file of the authority for each connection. Keeps the last text while it cannot be read.
 class AuthorityFile {
  public:
   AuthorityFile(std::filesystem::path path, std::string text)

@@ -1,4 +1,5 @@
-// Where the API server is and who we are to it: from the pod we run in, or from a kubeconfig file.
+// The address of the API server and the credentials for it: from the pod of this process, or from a
+// kubeconfig file.
 #pragma once
 
 #include <filesystem>
@@ -7,15 +8,15 @@
 
 #include "base/status.h"
 #include "operator/kube/config/credentials.h"
+#include "operator/kube/timing/timing.h"
 #include "operator/kube/transport/proxy.h"
-#include "operator/kube/transport/timing.h"
 #include "operator/kube/transport/tls.h"
 
 namespace swarm::kube {
 
 struct Config {
   std::string server;  ///< https://host:port, perhaps with a path
-  std::string ns;      ///< ours: the pod's, or that of the context
+  std::string ns;      ///< the namespace of the pod, or of the context
   std::shared_ptr<Credentials> credentials;
   TlsSource tls;
   std::string proxy;  ///< URL; empty: none
@@ -24,30 +25,31 @@ struct Config {
 inline constexpr const char* kServiceAccountFolder =
     "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// The service account of the pod: token, ca.crt and namespace in `folder`, the address in
-/// KUBERNETES_SERVICE_HOST and _PORT. There is never a proxy within the cluster. `timing` must
-/// outlive the credentials.
+/// The service account of the pod: token, ca.crt and namespace in `folder`, and the address in
+/// KUBERNETES_SERVICE_HOST and _PORT. No proxy is used within the cluster. `timing` must outlive
+/// the credentials.
 ///
-/// Errors: kFailedPrecondition if we are in no pod; kUnavailable, kNotFound for files that are not
-/// there.
+/// Errors: kFailedPrecondition, this process does not run in a pod; kUnavailable or kNotFound, a
+/// file cannot be read or does not exist.
 Result<Config> InClusterConfig(const std::filesystem::path& folder, const Environment& environment,
                                Timing& timing);
 
 struct KubeconfigOptions {
-  std::string context;  ///< empty: the current one
-  /// Obey insecure-skip-tls-verify. Without this, such a file is refused.
+  std::string context;  ///< empty: the current context
+  /// Obey insecure-skip-tls-verify. Without this flag, a file with it is refused.
   bool allow_insecure = false;
 };
 
-/// The context of a kubeconfig file: token, token file, client certificate (as data or as a file,
-/// which are read anew for each connection), or nothing.
+/// A context of a kubeconfig file. Supported credentials are a token, a token file, a client
+/// certificate (as data or as a file, which is read for each connection), or none.
 ///
-/// Errors: kNotFound; kInvalidArgument, naming the place, for what is no kubeconfig, for passwords,
-/// and for plugins (exec, auth-provider), which are not run: make a token for a service account.
+/// Errors: kNotFound; kInvalidArgument, the file is not a kubeconfig, or it uses a password or a
+/// plugin (exec, auth-provider). Plugins are not run: use the token of a service account.
 Result<Config> KubeconfigFile(const std::filesystem::path& path, const KubeconfigOptions& options,
                               const Environment& environment, Timing& timing);
 
-/// `path` if given, else the file that KUBECONFIG names, else the pod's service account.
+/// Uses the file `path` if it is not empty, or the file in KUBECONFIG, or the service account of
+/// the pod, in this order.
 Result<Config> FindConfig(const std::string& path, const KubeconfigOptions& options,
                           const Environment& environment, Timing& timing);
 

@@ -1,11 +1,11 @@
-// Who we are to the API server, asked again for each request: tokens live an hour.
+// The credentials for the API server. They are read for each request, because tokens live an hour.
 #pragma once
 
 #include <filesystem>
 #include <memory>
 #include <string>
 
-#include "operator/kube/transport/timing.h"
+#include "operator/kube/timing/timing.h"
 
 namespace swarm::kube {
 
@@ -15,15 +15,15 @@ class Credentials {
   virtual ~Credentials() = default;
   /// The value of the Authorization header; empty: none is sent.
   virtual std::string Authorization() = 0;
-  /// The server answered 401 to what Authorization gave: forget it.
+  /// The server answered 401 to the last Authorization: forget it.
   virtual void OnRefused() = 0;
 };
 
-/// For a client certificate, or a token that does not change. An empty token sends no header.
+/// A token that does not change. An empty token sends no header, for use with a client certificate.
 std::shared_ptr<Credentials> FixedToken(const std::string& token);
 
-/// A bound token of a service account: the kubelet writes a new one before the old one ends. Read
-/// again after 60 s, and after a refusal; the last one is kept while the file cannot be read.
+/// The bound token of a service account, which the kubelet renews. The file is read again after 60
+/// s, and after a refusal. While it cannot be read, the last token is used.
 std::shared_ptr<Credentials> TokenFile(const std::filesystem::path& path, Timing& timing);
 
 }  // namespace swarm::kube

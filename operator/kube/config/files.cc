@@ -11,7 +11,7 @@ Result<std::string> ReadSmallFile(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     std::error_code error;
-    if (!std::filesystem::exists(path, error)) return NotFound("there is no " + path.string());
+    if (!std::filesystem::exists(path, error)) return NotFound("there is no file " + path.string());
     return Unavailable("cannot open " + path.string());
   }
   std::string text(kBytesMax + 1, '\0');

@@ -1,4 +1,4 @@
-// The small files of an identity: tokens, certificates, a kubeconfig.
+// Reads the small files of an identity: tokens, certificates, a kubeconfig.
 #pragma once
 
 #include <filesystem>
@@ -8,10 +8,10 @@
 
 namespace swarm::kube {
 
-/// The whole of a file of at most 1 MiB. Errors: kNotFound, kUnavailable, kResourceExhausted.
+/// The content of a file of at most 1 MiB. Errors: kNotFound, kUnavailable, kResourceExhausted.
 Result<std::string> ReadSmallFile(const std::filesystem::path& path);
 
-/// Without white space at its ends.
+/// As ReadSmallFile, without white space at both ends.
 Result<std::string> ReadTrimmed(const std::filesystem::path& path);
 
 }  // namespace swarm::kube

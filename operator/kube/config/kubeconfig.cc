@@ -36,10 +36,11 @@ Result<json> Named(const json& config, const char* list, const std::string& name
   return InvalidArgument(std::string("it has no ") + member + " named '" + name + "' in " + list);
 }
 
-// PEM that stands in the file itself, or in another one. Read again as often as it is wanted.
+// PEM in the kubeconfig or in another file, which is read again for each use.
 class Pem {
  public:
-  // `key` "certificate-authority": the fields certificate-authority-data and certificate-authority.
+  // `key` is "certificate-authority" for the fields certificate-authority-data and
+  // certificate-authority.
   static Result<Pem> Find(const json& owner, const std::string& key,
                           const std::filesystem::path& folder) {
     Pem pem;
@@ -84,7 +85,7 @@ Result<TlsSource> FindTls(const json& cluster, const json& user,
   ASSIGN_OR_RETURN(files->key, Pem::Find(user, "client-key", folder));
   files->insecure = Flag(cluster, "insecure-skip-tls-verify");
   if (files->certificate.empty() != files->key.empty()) {
-    return InvalidArgument("client-certificate and client-key belong together");
+    return InvalidArgument("client-certificate and client-key must be given together");
   }
   return TlsSource([files] {
     const std::lock_guard lock(files->mutex);
@@ -112,11 +113,11 @@ Result<std::shared_ptr<Credentials>> FindCredentials(const json& user,
 Status CheckCluster(const json& cluster, const KubeconfigOptions& options) {
   const std::string server = Text(cluster, "server");
   if (!server.starts_with("https://") && !server.starts_with("http://")) {
-    return InvalidArgument("the server '" + server + "' is no https:// URL");
+    return InvalidArgument("the server '" + server + "' is not an https:// URL");
   }
   if (Flag(cluster, "insecure-skip-tls-verify") && !options.allow_insecure) {
     return InvalidArgument(
-        "insecure-skip-tls-verify trusts whoever answers; it is obeyed only with "
+        "insecure-skip-tls-verify trusts any server; it is obeyed only with "
         "--allow-insecure");
   }
   return Status();
@@ -154,7 +155,7 @@ Result<Config> KubeconfigFile(const std::filesystem::path& path, const Kubeconfi
   ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path));
   const auto kubeconfig = api::YamlToJson(text);
   if (!kubeconfig.ok()) return kubeconfig.status().WithContext(path.string());
-  if (!kubeconfig->is_object()) return InvalidArgument(path.string() + " is no kubeconfig file");
+  if (!kubeconfig->is_object()) return InvalidArgument(path.string() + " is not a kubeconfig file");
   auto config = ReadContext(*kubeconfig, path.parent_path(), options, environment, timing);
   if (!config.ok()) return config.status().WithContext(path.string());
   return config;

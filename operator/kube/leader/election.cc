@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "operator/kube/object/micro_time.h"
+#include "operator/kube/timing/micro_time.h"
 
 namespace swarm::kube {
 namespace {
@@ -63,7 +63,7 @@ LeaseRecord FromLease(const json& lease) {
   record.acquire_time = TextAt(lease, "/spec/acquireTime");
   record.renew_time = TextAt(lease, "/spec/renewTime");
   record.transitions = IntegerAt(lease, "/spec/leaseTransitions");
-  // In a pointer "~1" stands for the slash.
+  // "~1" is a slash in a JSON pointer.
   record.term = ParseTerm(TextAt(lease, "/metadata/annotations/swarmjob.dev~1leader-term"));
   record.resource_version = ResourceVersionOf(lease);
   return record;
@@ -98,7 +98,7 @@ std::optional<LeaseRecord> ElectionRules::Wish(Timepoint now, WallTime wall) con
     if (!ours && !record_.resource_version.empty()) ++wish.transitions;
     wish.holder = options_.identity;
     wish.acquire_time = wish.renew_time;
-    // Above every earlier one, also if the Lease, and with it the last term, was deleted.
+    // Above every earlier term, also if the Lease, which had the last term, was deleted.
     wish.term = std::max(record_.term + 1, UnixSeconds(wall));
   }
   return wish;
@@ -120,7 +120,7 @@ Elector::Elector(Client& client, const ElectionOptions& options, ElectionCallbac
       timing_(timing),
       rules_(options) {
   SWARM_CHECK(options.renew_deadline < options.lease_duration,
-              "a leader must give up before its lease is over");
+              "a leader must stop before its lease ends");
 }
 
 Elector::~Elector() { Stop(); }
@@ -138,7 +138,7 @@ void Elector::Stop() {
 Duration Elector::RequestTimeout() const {
   const Duration usual = std::max(kRequestTimeoutMin, options_.renew_deadline / 2);
   if (!rules_.leading()) return usual;
-  // A leader must not wait for an answer beyond the time when it must have stopped.
+  // A leader must not wait for an answer beyond its renew deadline.
   return std::clamp(rules_.renew_by() - timing_.Now(), Duration(std::chrono::milliseconds(1)),
                     usual);
 }
@@ -163,7 +163,7 @@ Status Elector::Write(const LeaseRecord& record) {
   return Status();
 }
 
-// A leader renews from what it wrote last, and reads only if somebody else has written.
+// A leader renews the record that it wrote last, and reads only if another process has written.
 Status Elector::Try() {
   if (!rules_.leading()) RETURN_IF_ERROR(Read());
   auto wish = rules_.Wish(timing_.Now(), timing_.WallNow());
@@ -178,7 +178,7 @@ Status Elector::Try() {
 
 void Elector::Release() {
   const Status released = Write(rules_.Release(timing_.WallNow()));
-  if (!released.ok()) LOG_WARN("cannot give the lease back: {}", released.message());
+  if (!released.ok()) LOG_WARN("cannot release the lease: {}", released.message());
 }
 
 void Elector::Run(std::stop_token stop) {

@@ -6,9 +6,9 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "operator/kube/object/micro_time.h"
 #include "operator/kube/testing/fake_client.h"
 #include "operator/kube/testing/fake_timing.h"
+#include "operator/kube/timing/micro_time.h"
 
 namespace swarm::kube {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "operator/kube/object/micro_time.h"
+#include "operator/kube/timing/micro_time.h"
 
 namespace swarm::kube {
 namespace {
@@ -20,7 +20,7 @@ constexpr const char* kCombined = "(combined from similar events): ";
 
 std::string TypeName(EventType type) { return type == EventType::kNormal ? "Normal" : "Warning"; }
 
-// At most so many bytes, and no half character at the end.
+// Cuts the text to this many bytes, without a part of a character at the end.
 std::string CutUtf8(std::string text, std::size_t bytes_max) {
   if (text.size() <= bytes_max) return text;
   std::size_t end = bytes_max;
@@ -45,7 +45,7 @@ std::string ReasonKey(const EventRequest& request) {
       {ObjectKey(request.regarding), TypeName(request.type), request.reason, request.action});
 }
 
-// An event lives beside its object; those about objects of the whole cluster, in "default".
+// An event is in the namespace of its object, or in "default" for cluster-scoped objects.
 ObjectName NewName(const ObjectReference& regarding, WallTime wall) {
   const auto since = std::chrono::duration_cast<std::chrono::nanoseconds>(wall.time_since_epoch());
   std::array<char, 24> suffix{};
@@ -129,7 +129,7 @@ std::optional<EventWrite> EventCorrelator::On(const EventRequest& request, Timep
   if (IsFlood(request, now)) return std::nullopt;
   const std::string reason = ReasonKey(request);
   const std::string note = NoteOf(request, reason, now);
-  // All that were combined are one series, whatever their notes.
+  // Combined events are one series, with any notes.
   const std::string key = Join({reason, note.starts_with(kCombined) ? kCombined : note});
   const auto found = series_.find(key);
   if (found != series_.end() && now - found->second.last <= options_.alike_window) {
@@ -192,7 +192,7 @@ void EventRecorder::Run(std::stop_token stop) {
 }
 
 void EventRecorder::Send(const EventRequest& request) {
-  // A count whose event is gone, as all are after an hour, becomes a new event.
+  // Events expire after an hour. Then the count becomes a new event.
   for (int tries = 0; tries < 2; ++tries) {
     const auto write = correlator_.On(request, timing_.Now(), timing_.WallNow());
     if (!write) {
@@ -208,8 +208,8 @@ void EventRecorder::Send(const EventRequest& request) {
     correlator_.Forget(write->name);
     if (write->is_new || sent.code() != StatusCode::kNotFound) {
       ++dropped_;
-      LOG_WARN("event {} about {} is lost: {}", request.reason, request.regarding.name.ToString(),
-               sent.message());
+      LOG_WARN("cannot send the event {} about {}: {}", request.reason,
+               request.regarding.name.ToString(), sent.message());
       return;
     }
   }

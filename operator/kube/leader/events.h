@@ -1,6 +1,6 @@
-// What the operator tells people: events.k8s.io/v1 Events, as `kubectl describe` and `kubectl
-// events` show them. Many alike become one with a count, and a flood is cut off: events cost the
-// API server as much as any other write.
+// Publishes events.k8s.io/v1 Events, which `kubectl describe` and `kubectl events` show. Similar
+// events become one with a count, and a flood of events is dropped, because each costs the API
+// server a write.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 
 #include "operator/kube/client/client.h"
 #include "operator/kube/client/retry.h"
-#include "operator/kube/transport/timing.h"
+#include "operator/kube/timing/timing.h"
 
 namespace swarm::kube {
 
@@ -30,7 +30,7 @@ struct ObjectReference {
   std::string resource_version;
 };
 
-/// To an object that the API server has given out.
+/// A reference to an object that came from the API server.
 ObjectReference ReferenceTo(const nlohmann::json& object);
 
 enum class EventType { kNormal, kWarning };
@@ -39,11 +39,11 @@ struct EventRequest {
   ObjectReference regarding;
   EventType type = EventType::kNormal;
   std::string reason;  ///< CamelCase, one of a few: "WorkerPreempted"
-  std::string action;  ///< what was done about it: "Replace"
+  std::string action;  ///< what the operator did: "Replace"
   std::string note;    ///< for people; cut at 1024 bytes
 };
 
-/// What to send for a request: a new event, or a new count for one that is there.
+/// What to send for a request: a new event, or a new count for an existing one.
 struct EventWrite {
   bool is_new = true;
   ObjectName name;
@@ -52,26 +52,26 @@ struct EventWrite {
 
 struct EventCorrelatorOptions {
   std::string controller = "swarmjob.dev/operator";
-  std::string instance;  ///< who of several: the pod's name
-  int alike_max = 10;    ///< notes of one reason that are kept apart
+  std::string instance;  ///< the name of the pod, to tell several operators apart
+  int alike_max = 10;    ///< different notes of one reason before they are combined
   Duration alike_window = std::chrono::seconds(600);
   double burst = 25;  ///< events about one object at once
   double per_second = 1.0 / 300;
-  std::size_t remembered_max = 4096;  ///< objects and series; the one unused longest goes first
+  std::size_t remembered_max = 4096;  ///< objects and series; the least recently used goes first
 };
 
-/// Decides what becomes of each event. Not thread-safe; time is a value.
+/// Decides what is sent for each event. Not thread-safe; time is a parameter.
 class EventCorrelator {
  public:
   explicit EventCorrelator(const EventCorrelatorOptions& options) : options_(options) {}
 
-  /// None: the object has had more events than anybody reads.
+  /// None: the object has had too many events.
   std::optional<EventWrite> On(const EventRequest& request, Timepoint now, WallTime wall);
-  /// The event of that name is no more: the next one alike is a new one.
+  /// The event of this name no longer exists: the next similar one is new.
   void Forget(const ObjectName& name);
 
  private:
-  // What all events of a reason have in common, and the notes they differ by.
+  // The different notes of similar events.
   struct Alike {
     std::set<std::string> notes;
     Timepoint last{};
@@ -83,7 +83,7 @@ class EventCorrelator {
   };
 
   bool IsFlood(const EventRequest& request, Timepoint now);
-  /// The note under which it is counted: its own, or the common one.
+  /// The note under which the event is counted: its own, or the common one of its reason.
   std::string NoteOf(const EventRequest& request, const std::string& key, Timepoint now);
   template <typename Value>
   void Bound(std::map<std::string, Value>& remembered);
@@ -98,14 +98,14 @@ class EventCorrelator {
   std::map<std::string, Series> series_;
 };
 
-/// Sends events on a thread of its own. Thread-safe; Record never waits: while the server cannot be
-/// reached, events beyond the queue's bound are dropped, the newest first.
+/// Sends events on a thread of its own. Thread-safe. Record never blocks: when the queue is full,
+/// because the server cannot be reached, new events are dropped.
 class EventRecorder {
  public:
   /// `client` and `timing` must outlive this.
   EventRecorder(Client& client, const EventCorrelatorOptions& options, Timing& timing,
                 std::size_t queue_max = 1000);
-  /// Drops what has not been sent.
+  /// Drops the events that have not been sent.
   ~EventRecorder();
   EventRecorder(const EventRecorder&) = delete;
   EventRecorder& operator=(const EventRecorder&) = delete;
@@ -114,7 +114,7 @@ class EventRecorder {
               const std::string& action, const std::string& note);
 
   std::uint64_t dropped() const { return dropped_; }
-  /// Waits until all that was recorded before is sent or dropped. For a program's end.
+  /// Waits until all events recorded so far are sent or dropped. Returns false after `limit`.
   bool Flush(Duration limit);
 
  private:
@@ -130,7 +130,7 @@ class EventRecorder {
   std::deque<EventRequest> queue_;
   bool sending_ = false;
   std::atomic<std::uint64_t> dropped_{0};
-  std::jthread thread_;  // last: starts when all else is there, ends first
+  std::jthread thread_;  // last: constructed after, and destroyed before, the other members
 };
 
 }  // namespace swarm::kube

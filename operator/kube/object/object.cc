@@ -1,5 +1,6 @@
 #include "operator/kube/object/object.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace swarm::kube {
@@ -7,7 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-// Null if `object` is not an object or has no such member: unlike operator[], which asserts.
+// The member; null: `object` is not an object, or has no such member (operator[] would assert).
 const json* Member(const json* object, const std::string& name) {
   if (!object || !object->is_object()) return nullptr;
   const auto found = object->find(name);
@@ -62,6 +63,15 @@ void TrimBookkeeping(json& object) {
   if (Member(&metadata, "annotations") && metadata["annotations"].is_object()) {
     metadata["annotations"].erase("kubectl.kubernetes.io/last-applied-configuration");
   }
+}
+
+bool IsOwnedBy(const nlohmann::json& object, const std::string& uid, Ownership ownership) {
+  const nlohmann::json::json_pointer owners("/metadata/ownerReferences");
+  if (!object.contains(owners) || !object.at(owners).is_array()) return false;
+  return std::any_of(object.at(owners).begin(), object.at(owners).end(), [&](const auto& owner) {
+    return TextAt(owner, "/uid") == uid &&
+           (ownership == Ownership::kAny || owner.value("controller", false));
+  });
 }
 
 }  // namespace swarm::kube

@@ -1,4 +1,4 @@
-// Kubernetes objects as this folder hands them about: immutable JSON, shared, and their names.
+// Kubernetes objects as this folder uses them: shared immutable JSON, and their names.
 #pragma once
 
 #include <compare>
@@ -12,10 +12,10 @@
 
 namespace swarm::kube {
 
-/// Never null where a function promises an object.
+/// Null only where a declaration says so.
 using Object = std::shared_ptr<const nlohmann::json>;
 
-/// An object in a tenth of the memory that its JSON takes as a tree: for keeping many of them.
+/// An object in a compact form, which takes a tenth of the memory of its JSON tree.
 class PackedObject {
  public:
   explicit PackedObject(const nlohmann::json& object);
@@ -25,11 +25,10 @@ class PackedObject {
   std::vector<std::uint8_t> bytes_;  // CBOR
 };
 
-/// Takes from an object what nobody will read, before it is kept. Must not throw.
+/// Removes the members that are not needed before an object is stored. Must not throw.
 using TrimObject = std::function<void(nlohmann::json&)>;
 
-/// What tells an object from the others of its resource. The namespace is empty for objects of the
-/// whole cluster.
+/// Identifies an object within its resource. Cluster-scoped objects have an empty namespace.
 struct ObjectName {
   std::string ns;
   std::string name;
@@ -39,20 +38,25 @@ struct ObjectName {
   auto operator<=>(const ObjectName&) const = default;
 };
 
-/// The other way round. Without a slash the namespace is empty.
+/// The inverse of ToString. Without a slash, the namespace is empty.
 ObjectName ParseObjectName(std::string_view text);
 
-/// What metadata says; empty strings where it says nothing, or where `object` is no object at all.
+/// Read members of metadata; empty: the member is missing, or `object` is not an object.
 ObjectName NameOf(const nlohmann::json& object);
 std::string UidOf(const nlohmann::json& object);
 std::string ResourceVersionOf(const nlohmann::json& object);
 std::string LabelOf(const nlohmann::json& object, const std::string& label);
 
-/// The text at `pointer` ("/metadata/name"), or an empty one if there is none.
+/// Whether metadata.ownerReferences names this UID; with kController, as the controller.
+enum class Ownership { kAny, kController };
+bool IsOwnedBy(const nlohmann::json& object, const std::string& uid,
+               Ownership ownership = Ownership::kAny);
+
+/// The text at `pointer` ("/metadata/name"); empty: there is none.
 std::string TextAt(const nlohmann::json& object, const char* pointer);
 
-/// Removes metadata.managedFields and kubectl's copy of what was applied: the greater part of many
-/// objects, read by nobody here.
+/// Removes metadata.managedFields and kubectl's copy of the applied object. They are the greater
+/// part of many objects, and the operator does not read them.
 void TrimBookkeeping(nlohmann::json& object);
 
 }  // namespace swarm::kube

@@ -8,7 +8,8 @@ bool IsUnreserved(char c) {
          c == '.' || c == '_' || c == '~';
 }
 
-// RFC 3986, section 2.1. Names of objects may hold what a path may not ("system:node").
+// RFC 3986, section 2.1. Names of objects may contain characters that a path may not
+// ("system:node").
 std::string Escape(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
   std::string escaped;

@@ -1,4 +1,4 @@
-// Which resource of the API is meant, and where it lives. Pure.
+// The resources of the API, and their paths. Pure.
 #pragma once
 
 #include <string>
@@ -16,12 +16,10 @@ struct Resource {
   std::string plural;   ///< "pods"
   bool namespaced = true;
 
-  /// "v1", "apps/v1".
-  std::string ApiVersion() const { return group.empty() ? version : group + "/" + version; }
   bool operator==(const Resource&) const = default;
 };
 
-/// Those that the operator touches.
+/// The resources that the operator uses.
 namespace resources {
 Resource Pods();
 Resource Nodes();
@@ -36,17 +34,17 @@ Resource NetworkPolicies();
 Resource SwarmJobs();
 }  // namespace resources
 
-/// "/api/v1/namespaces/NS/pods" or, without a namespace, "/api/v1/pods": what is listed, watched
-/// and posted to.
+/// The path for list, watch and create: "/api/v1/namespaces/NS/pods" or, without a namespace,
+/// "/api/v1/pods".
 std::string CollectionPath(const Resource& resource, const std::string& ns);
 
-/// "/api/v1/namespaces/NS/pods/NAME", with "/status" behind it if `subresource` says so.
+/// "/api/v1/namespaces/NS/pods/NAME", followed by "/SUBRESOURCE" if there is one.
 std::string ObjectPath(const Resource& resource, const ObjectName& name,
                        std::string_view subresource = "");
 
 using QueryParameters = std::vector<std::pair<std::string, std::string>>;
 
-/// "path?a=b&c=d", the values escaped; those that are empty are left out.
+/// "path?a=b&c=d", with escaped values. Empty values are left out.
 std::string WithQuery(std::string path, const QueryParameters& parameters);
 
 }  // namespace swarm::kube

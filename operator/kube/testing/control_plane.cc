@@ -20,8 +20,7 @@
 namespace swarm::kube {
 namespace {
 
-// The kernel's choice. Somebody else may take it meanwhile; the test then fails loudly at the
-// start.
+// A port that the kernel chose. If another process takes it first, the test fails at its start.
 int FreePort() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -132,7 +131,7 @@ Status ControlPlane::StartServer() {
           "--service-account-key-file=" + folder + "/server.crt",
           "--service-account-signing-key-file=" + folder + "/server.key",
           "--service-account-issuer=https://kubernetes.default.svc", "--authorization-mode=RBAC",
-          // Nobody makes the accounts and quotas that these would wait for.
+          // No controller creates the accounts and quotas that these plugins wait for.
           "--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none",
           "--service-cluster-ip-range=10.0.0.0/24"},
       folder + "/server.log");

@@ -1,5 +1,5 @@
 // A real API server for a test: etcd and kube-apiserver as e2e/build.sh builds them, on loopback,
-// with nothing behind them: objects are kept and validated, and nobody acts on them.
+// without controllers: the server validates and stores objects, and nothing acts on them.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// A Client that can do nothing; a test's own overrides what it needs.
+// A Client whose calls all fail. A test overrides the calls that it needs.
 #pragma once
 
 #include "operator/kube/client/client.h"

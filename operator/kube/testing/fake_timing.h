@@ -1,14 +1,14 @@
-// Time that passes only when somebody sleeps, and dice that always show the same.
+// Time that passes only in Sleep and Advance, and random numbers that are always 0.
 #pragma once
 
 #include <mutex>
 #include <vector>
 
-#include "operator/kube/transport/timing.h"
+#include "operator/kube/timing/timing.h"
 
 namespace swarm::kube {
 
-/// Thread-safe. Sleep returns at once, having moved the clock.
+/// Thread-safe. Sleep advances the clock and returns at once.
 class FakeTiming final : public Timing {
  public:
   Timepoint Now() override {

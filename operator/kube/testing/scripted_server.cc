@@ -33,7 +33,7 @@ EVP_PKEY* ReadKey(const std::string& pem) {
   return key;
 }
 
-// A connection behind TLS.
+// A connection with TLS.
 class TlsConnection final : public Connection {
  public:
   TlsConnection(int socket, SSL* ssl) : Connection(socket), ssl_(ssl) {}
@@ -73,7 +73,7 @@ void ParseHead(const std::string& head, SeenRequest& request) {
   }
 }
 
-// One request, or none if the peer is gone. `rest` keeps what came behind it.
+// Reads one request; none: the peer is gone. `rest` keeps the bytes after it.
 std::optional<SeenRequest> ReadRequest(Connection& connection, std::string& rest) {
   std::array<char, 4096> part;
   const auto more = [&] {
@@ -176,7 +176,7 @@ void Connection::Cut() {
 }
 
 ScriptedServer::ScriptedServer(const ServerIdentity& identity) {
-  // A peer that goes away in the middle of an answer is part of the game.
+  // Some tests go away in the middle of an answer.
   std::signal(SIGPIPE, SIG_IGN);
   if (!identity.certificate.empty()) UseIdentity(identity);
   listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -290,7 +290,7 @@ void ScriptedServer::Serve(int socket) {
     connection = std::make_unique<Connection>(socket);
   }
   std::string rest;
-  // What has come before a cut could still be read.
+  // Otherwise the peer could still read the bytes before the cut.
   while (!connection->cut()) {
     const auto request = ReadRequest(*connection, rest);
     if (!request) break;

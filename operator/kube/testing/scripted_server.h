@@ -1,5 +1,5 @@
-// An HTTP server that does what a test tells it to, however wrong. Plain sockets on loopback, so
-// that every byte, and every silence, is the test's.
+// An HTTP server whose answers a test scripts, also wrong ones. It uses plain sockets on loopback,
+// so that a test controls every byte and every pause.
 #pragma once
 
 #include <condition_variable>
@@ -17,26 +17,26 @@
 
 namespace swarm::kube {
 
-/// A request as it came.
+/// A received request.
 struct SeenRequest {
   std::string method;
   std::string target;
   std::map<std::string, std::string> headers;  ///< names in lower case
   std::string body;
 
-  /// The value of a query parameter as it stands in the target; empty if there is none.
+  /// The value of a query parameter, as in the target; empty: there is none.
   std::string Query(const std::string& key) const;
 };
 
-/// PEM; with it the server speaks TLS.
+/// PEM. With an identity, the server uses TLS.
 struct ServerIdentity {
   std::string certificate;
   std::string key;
-  /// Whose clients are let in; empty: nobody is asked for a certificate.
+  /// The authority of admitted clients; empty: clients need no certificate.
   std::string client_ca;
 };
 
-/// The server's end of one connection. Used on the connection's thread.
+/// The server's end of one connection. Used on the thread of the connection.
 class Connection {
  public:
   explicit Connection(int socket) : socket_(socket) {}
@@ -48,13 +48,13 @@ class Connection {
   /// A whole answer with Content-Length.
   void Answer(int status, const std::string& body,
               const std::map<std::string, std::string>& headers = {});
-  /// The head of an answer in chunks, and its parts.
+  /// The head and the parts of a chunked answer.
   void BeginChunks(int status = 200);
   void Chunk(std::string_view bytes);
   void EndChunks() { Send("0\r\n\r\n"); }
-  /// Says nothing until the peer has gone away, or the server ends.
+  /// Sends nothing until the peer closes the connection or the server ends.
   void Hold();
-  /// No word, no more: the peer sees a connection that was cut.
+  /// Closes the connection at once: the peer sees a cut connection.
   void Cut();
   bool cut() const { return cut_; }
 
@@ -65,34 +65,34 @@ class Connection {
   bool cut_ = false;
 };
 
-/// Answers the requests, of all connections together, in the order of the script; when it is over,
+/// Answers the requests of all connections together, in the order of the script. After the script,
 /// every request waits until the server ends.
 class ScriptedServer {
  public:
   using Act = std::function<void(const SeenRequest&, Connection&)>;
 
   explicit ScriptedServer(const ServerIdentity& identity = {});
-  /// Cuts all connections and joins.
+  /// Cuts all connections and joins the threads.
   ~ScriptedServer();
   ScriptedServer(const ScriptedServer&) = delete;
   ScriptedServer& operator=(const ScriptedServer&) = delete;
 
-  /// What happens at the next request that nothing has been said about.
+  /// Appends to the script what happens at the next request.
   ScriptedServer& Then(Act act);
-  /// Then: this answer.
+  /// Appends an answer to the script.
   ScriptedServer& ThenAnswer(int status, const std::string& body,
                              const std::map<std::string, std::string>& headers = {});
-  /// Whatever the script says not.
+  /// What happens at requests after the script.
   void Otherwise(Act act);
 
   std::string url() const;
   std::string host() const;  ///< 127.0.0.1:PORT
   std::vector<SeenRequest> seen() const;
-  /// Waits until so many requests have come; false after ten seconds.
+  /// Waits until this many requests have arrived. Returns false after ten seconds.
   bool WaitForRequests(std::size_t count) const;
   int connections() const;
 
-  /// Takes a new identity for connections to come.
+  /// Sets the identity for new connections.
   void UseIdentity(const ServerIdentity& identity);
 
  private:

@@ -51,8 +51,8 @@ Result<std::string> Exchange::WaitForBytes(Timepoint deadline, std::stop_token s
     const bool there =
         changed_.wait_until(lock, stop, deadline, [this] { return !buffered_.empty() || end_; });
     if (stop.stop_requested()) return Cancelled("the request was stopped");
-    if (!there) return DeadlineExceeded("the server fell silent");
-    // What came before a failure is good, and is handed over first.
+    if (!there) return DeadlineExceeded("the server has been silent for too long");
+    // The bytes before a failure are valid, and are delivered first.
     if (buffered_.empty() && !end_->ok()) return *end_;
     bytes = std::exchange(buffered_, {});
     on_room = std::exchange(on_room_, nullptr);

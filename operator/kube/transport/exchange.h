@@ -1,5 +1,5 @@
-// One request on its way: filled by the threads of the HTTP library, drained by the caller's.
-// Bounded: above its limit the library is told to wait, and reads no more from the socket.
+// The answer to one request, passed from the threads of the HTTP library to the caller's thread.
+// The buffer is bounded: when it is full, the library stops reading from the socket.
 #pragma once
 
 #include <condition_variable>
@@ -16,22 +16,24 @@
 
 namespace swarm::kube {
 
-/// Thread-safe. After Abandon the library's side is told that nobody wants any more.
+/// Thread-safe. After Abandon, the library is told to stop sending.
 class Exchange {
  public:
   explicit Exchange(std::size_t buffered_bytes_max) : buffered_bytes_max_(buffered_bytes_max) {}
 
-  // The library's side.
+  // For the library.
   void OnHead(HttpHead head);
-  /// Takes `bytes`, and calls `on_room` when more may come: at once or, on the caller's thread,
-  /// later; with false if nobody wants more. Requires: on_room of the call before was called.
+  /// Takes `bytes`, and calls `on_room` when there is room for more: at once, or later on the
+  /// caller's thread. on_room(false) means that no more bytes are wanted. Requires: on_room of the
+  /// previous call was called.
   void Put(std::string_view bytes, std::function<void(bool wanted)> on_room);
   void OnEnd(Status status);
 
-  // The caller's side.
-  /// The status and headers. kDeadlineExceeded, kCancelled, or what OnEnd said before they came.
+  // For the caller.
+  /// The HTTP status and headers. Errors: kDeadlineExceeded, kCancelled, or the status of OnEnd if
+  /// the exchange ended before them.
   Result<HttpHead> WaitForHead(Timepoint deadline, std::stop_token stop);
-  /// Some bytes; empty at the end. Errors as above.
+  /// Some bytes; empty at the end. Errors: as WaitForHead.
   Result<std::string> WaitForBytes(Timepoint deadline, std::stop_token stop);
   void Abandon();
   bool ended() const;

@@ -1,5 +1,5 @@
-// What the client needs of HTTP, and no more: whole answers, and answers that go on for ever. The
-// one server is the API server; who speaks for us (headers) is the caller's matter.
+// The part of HTTP that the client needs: whole answers, and answers that never end (watches). A
+// transport has one server. Authorization headers are the caller's concern.
 #pragma once
 
 #include <cstddef>
@@ -40,25 +40,28 @@ struct SendLimits {
 };
 
 struct StreamLimits {
-  Duration head_timeout = std::chrono::seconds(30);  ///< from the call to the status
-  /// The longest silence. A peer that went without a word is noticed by nothing else.
+  Duration head_timeout = std::chrono::seconds(30);  ///< from the call to the HTTP status
+  /// The longest silence. Only this detects a peer that has vanished.
   Duration idle_timeout = std::chrono::seconds(150);
-  /// What may wait for `on_bytes`; above it the sender is slowed down.
+  /// Bytes that may wait for `on_bytes`. Above this, the transport stops reading from the socket.
   std::size_t buffered_bytes_max = std::size_t{16} << 20;
 };
 
-/// Where a stream goes. Called on the thread that called Stream. Returning false ends the stream.
+/// Receives a stream, on the thread that called Stream. Returning false ends the stream.
 struct StreamSink {
   std::function<bool(const HttpHead&)> on_head;    ///< once, before any byte
-  std::function<bool(std::string_view)> on_bytes;  ///< cut anywhere
+  std::function<bool(std::string_view)> on_bytes;  ///< cut at any place
 };
 
-/// Thread-safe; each call blocks its own thread. Redirects are answers like any other: a token is
-/// never carried to where somebody points.
+/// Thread-safe; a call blocks its thread. Redirects are not followed, so that a token never reaches
+/// another server.
 ///
-/// Errors of both: kUnavailable (no connection, a broken one, no HTTP), kDeadlineExceeded (a limit
-/// of time), kResourceExhausted (the body is larger than allowed), kCancelled (`stop`). An HTTP
-/// status, whichever, is no error.
+/// An interface, because the tests of operator/controller run against an API server within the
+/// process (operator/controller/testing/fake_api_server.h).
+///
+/// Errors of both calls: kUnavailable (no connection, a broken connection, not HTTP),
+/// kDeadlineExceeded (a time limit), kResourceExhausted (the body is too large), kCancelled
+/// (`stop`). An HTTP status is never an error.
 class HttpTransport {
  public:
   virtual ~HttpTransport() = default;
@@ -66,11 +69,11 @@ class HttpTransport {
   virtual Result<HttpResponse> Send(const HttpRequest& request, const SendLimits& limits,
                                     std::stop_token stop) = 0;
 
-  /// Ok if the server ended the body in order, or the sink wanted no more.
+  /// Ok if the server ended the body in order, or if the sink ended the stream.
   virtual Status Stream(const HttpRequest& request, const StreamLimits& limits,
                         const StreamSink& sink, std::stop_token stop) = 0;
 
-  /// host:port, for the label of metrics.
+  /// host:port, for a label of the metrics.
   virtual std::string host() const = 0;
 };
 

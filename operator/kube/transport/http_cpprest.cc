@@ -20,10 +20,11 @@ namespace streams = concurrency::streams;
 using web::http::client::http_client;
 using web::http::client::http_client_config;
 
-// Sockets and short continuations only; what takes time runs on the threads of our callers.
+// The threads of the library serve sockets and short continuations. Long work runs on the threads
+// of the callers.
 constexpr std::size_t kThreads = 4;
-// The library's own limit for one operation. Ours are shorter and are kept by the caller's thread;
-// these only clean up after a connection that could not even be closed.
+// The library's limit for one operation. The limits of the caller are shorter, and the caller's
+// thread enforces them. This one only cleans up connections that could not be closed.
 constexpr std::chrono::seconds kRequestOperation{120};
 constexpr std::chrono::seconds kWatchOperation{900};
 
@@ -32,15 +33,15 @@ void SizeThreadPool() {
     try {
       crossplat::threadpool::initialize_with_threads(kThreads);
     } catch (const std::exception&) {
-      return false;  // somebody used the library before us: its forty threads do as well
+      return false;  // the library was used before: it has forty threads already, which is fine
     }
     return true;
   }();
   static_cast<void>(sized);
 }
 
-// The library's end of an Exchange. Write only: all that its HTTP client asks of a body's stream.
-// The library's own buffer has no bound.
+// The library's end of an Exchange, used instead of the library's buffer, which has no bound. It is
+// write-only, which is enough for the body of an answer.
 class BodyBuffer final : public streams::details::streambuf_state_manager<std::uint8_t> {
  public:
   explicit BodyBuffer(std::shared_ptr<Exchange> exchange)
@@ -66,7 +67,7 @@ class BodyBuffer final : public streams::details::streambuf_state_manager<std::u
       if (wanted) {
         taken.set(count);
       } else {
-        taken.set_exception(std::runtime_error("nobody reads this body any more"));
+        taken.set_exception(std::runtime_error("the reader of this body has gone"));
       }
     });
     return pplx::create_task(taken);
@@ -78,7 +79,7 @@ class BodyBuffer final : public streams::details::streambuf_state_manager<std::u
   std::uint8_t* _alloc(std::size_t) override { return nullptr; }
   void _commit(std::size_t) override {}
 
-  // Reading is not for this end.
+  // Reading is not supported.
   pplx::task<int_type> _bumpc() override { return pplx::task_from_result(traits::eof()); }
   int_type _sbumpc() override { return traits::eof(); }
   pplx::task<int_type> _getc() override { return pplx::task_from_result(traits::eof()); }
@@ -107,7 +108,7 @@ HttpHead HeadOf(const web::http::http_response& response) {
   return head;
 }
 
-// The tasks are complete when these run, so that get() does not block a thread of the pool.
+// The tasks are complete when these run, so get() does not block a thread of the pool.
 void OnBodyEnd(const std::shared_ptr<Exchange>& exchange,
                const pplx::task<web::http::http_response>& done) {
   try {
@@ -131,14 +132,15 @@ void OnHeadOrFailure(const std::shared_ptr<Exchange>& exchange,
   }
 }
 
-// For each new connection. What cannot be used is left out, and the handshake then says so.
+// Configures a new connection. Unusable material is left out, and then the handshake fails.
 void UseMaterial(const TlsMaterial& material, boost::asio::ssl::context& context) {
   const auto buffer = [](const std::string& pem) {
     return boost::asio::const_buffer(pem.data(), pem.size());
   };
   boost::system::error_code ignored;
   SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_2_VERSION);
-  // The library has put the machine's authorities in; a cluster has its own, and trusts no others.
+  // The library adds the authorities of the machine. A cluster has its own, and no others are
+  // trusted.
   SSL_CTX_set_cert_store(context.native_handle(), X509_STORE_new());
   if (!material.ca.empty()) context.add_certificate_authority(buffer(material.ca), ignored);
   if (!material.certificate.empty()) {
@@ -182,7 +184,7 @@ std::string HostAndPort(const web::uri& server) {
   return server.port() <= 0 ? server.host() : server.host() + ":" + std::to_string(server.port());
 }
 
-// How long each thing may take.
+// The time limits of the library.
 struct Patience {
   Timepoint head;
   Timepoint whole;
@@ -202,7 +204,7 @@ Status Drain(Exchange& exchange, const Patience& patience, const StreamSink& sin
 
 class CpprestTransport final : public HttpTransport {
  public:
-  // Watches live on connections, and by limits, of their own.
+  // Watches have connections and limits of their own.
   explicit CpprestTransport(const CpprestOptions& options)
       : requests_(web::uri(options.server), MakeConfig(options, kRequestOperation)),
         watches_(web::uri(options.server), MakeConfig(options, kWatchOperation)),
@@ -256,7 +258,7 @@ class CpprestTransport final : public HttpTransport {
     }
     const Status status = Drain(*exchange, patience, sink, stop);
     exchange->Abandon();
-    // Closes the socket; the library then lets go of all that it holds.
+    // Closes the socket. The library then releases the request.
     if (!exchange->ended()) cancel.cancel();
     return status;
   }
@@ -273,7 +275,7 @@ Result<std::shared_ptr<HttpTransport>> MakeCpprestTransport(const CpprestOptions
   try {
     return std::shared_ptr<HttpTransport>(std::make_shared<CpprestTransport>(options));
   } catch (const std::exception& error) {
-    return InvalidArgument("'" + options.server + "' is no server's URL: " + error.what());
+    return InvalidArgument("'" + options.server + "' is not the URL of a server: " + error.what());
   }
 }
 

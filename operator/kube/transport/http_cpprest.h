@@ -1,4 +1,4 @@
-// HttpTransport on cpprestsdk, whose room http_cpprest.cc is.
+// The HttpTransport that uses cpprestsdk. Only http_cpprest.cc includes the library.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@ namespace swarm::kube {
 
 struct CpprestOptions {
   std::string server;  ///< https://host:port, perhaps with a path; http:// for tests
-  TlsSource tls;       ///< may be empty for http
+  TlsSource tls;       ///< may be empty for http://
   std::string proxy;   ///< URL; empty: none
 };
 
-/// Errors: kInvalidArgument for a URL that is none.
+/// Errors: kInvalidArgument, a URL is malformed.
 Result<std::shared_ptr<HttpTransport>> MakeCpprestTransport(const CpprestOptions& options);
 
 }  // namespace swarm::kube

@@ -1,4 +1,4 @@
-// Which proxy stands between us and a server, as the environment says. Pure.
+// The proxy for a server, from environment variables. Pure.
 #pragma once
 
 #include <functional>
@@ -13,9 +13,10 @@ using Environment = std::function<std::string(const char*)>;
 /// The environment of this process.
 std::string ProcessEnvironment(const char* name);
 
-/// The proxy for `server_url`, or an empty text for none: HTTPS_PROXY or HTTP_PROXY by the URL's
-/// scheme, in capitals or small letters, unless NO_PROXY names the host: itself, a domain it is in
-/// ("example.com", ".example.com"), an IPv4 network ("10.0.0.0/8"), or "*". Loopback never has one.
+/// The proxy for `server_url`; empty: none. It is the value of HTTPS_PROXY or HTTP_PROXY, by the
+/// scheme of the URL, in upper or lower case. There is none if NO_PROXY contains the host, a domain
+/// of it ("example.com", ".example.com"), an IPv4 network with it ("10.0.0.0/8") or "*", and never
+/// for a loopback address.
 std::string ProxyFor(std::string_view server_url, const Environment& environment);
 
 }  // namespace swarm::kube

@@ -1,5 +1,5 @@
-// Whom we trust and with what certificate we come, asked again for each new connection: authorities
-// and certificates are replaced while a program runs.
+// The trusted authority and the client certificate of a connection. They are read for each new
+// connection, because both are replaced while the program runs.
 #pragma once
 
 #include <functional>
@@ -7,17 +7,17 @@
 
 namespace swarm::kube {
 
-/// PEM, all of it.
+/// All texts are PEM.
 struct TlsMaterial {
-  std::string ca;           ///< whom we trust, and nobody else
-  std::string certificate;  ///< with its chain; empty: we come without one
+  std::string ca;           ///< the only trusted authorities
+  std::string certificate;  ///< client certificate with its chain; empty: none
   std::string key;
-  /// Trust whoever answers. Only where a person asked for it by a flag.
+  /// Do not verify the server. Set only if a user asked for it by a flag.
   bool insecure = false;
   bool operator==(const TlsMaterial&) const = default;
 };
 
-/// Thread-safe, must not throw. Gives what was last good while its files cannot be read.
+/// Thread-safe, must not throw. While its files cannot be read, it returns the last valid material.
 using TlsSource = std::function<TlsMaterial()>;
 
 }  // namespace swarm::kube

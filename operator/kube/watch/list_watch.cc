@@ -81,7 +81,7 @@ void ListWatchPolicy::OnRefused(const WatchEnd& end, Timepoint now) {
 
 void ListWatchPolicy::OnBroken(const WatchEnd& end, Timepoint now) {
   const Duration pause = PauseFor(now);
-  // What cannot be read would come again from the same version.
+  // The same version would send the unreadable event again.
   const bool unreadable = end.status.code() == StatusCode::kDataLoss ||
                           end.status.code() == StatusCode::kResourceExhausted;
   if (unreadable) {

@@ -53,7 +53,7 @@ void Reflector::List(const ListWatchStep& step, std::stop_token stop) {
   if (stop.stop_requested()) return;
   if (!list.ok()) {
     if (!std::exchange(failing_, true)) {
-      LOG_WARN("cannot list {}, trying on: {}", options_.resource.plural, list.status().message());
+      LOG_WARN("cannot list {}, will retry: {}", options_.resource.plural, list.status().message());
     }
     return policy_.OnListFailed(list.status(), timing_.Now());
   }
@@ -86,7 +86,7 @@ void Reflector::Watch(const ListWatchStep& step, std::stop_token stop) {
       stop);
   const bool failed = end.kind == WatchEnd::Kind::kRefused || end.kind == WatchEnd::Kind::kBroken;
   if (failed && !std::exchange(failing_, true)) {
-    LOG_WARN("the watch of {} ended, trying on: {}", options_.resource.plural,
+    LOG_WARN("the watch of {} ended, will retry: {}", options_.resource.plural,
              end.status.message());
   }
   policy_.OnWatchEnded(end, timing_.Now());

@@ -1,4 +1,4 @@
-// Keeps a Store equal to what the API server has of one resource, for as long as the process lives.
+// Keeps a Store equal to what the API server has of one resource.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "operator/kube/client/client.h"
-#include "operator/kube/transport/timing.h"
+#include "operator/kube/timing/timing.h"
 #include "operator/kube/watch/list_watch.h"
 #include "operator/kube/watch/store.h"
 
@@ -21,33 +21,33 @@ struct ReflectorOptions {
   std::string label_selector;
   std::string field_selector;
   std::vector<IndexKey> indexes;  ///< of the store
-  /// What need not be kept. Pods have much of it.
+  /// Removes the members that need not be stored.
   TrimObject trim = TrimBookkeeping;
-  /// The longest silence of a watch: more than a server's interval between bookmarks, a minute.
+  /// The longest silence of a watch. Servers send a bookmark every minute.
   Duration idle_timeout = std::chrono::seconds(150);
 };
 
-/// Owns one thread, on which changes are told. The store only ever changes by what the server said:
-/// while the server cannot be reached it stays as it was, and a list that failed empties nothing.
+/// Owns one thread, which calls on_change. The store changes only by answers of the server: while
+/// the server cannot be reached, and after a failed list, it stays as it was.
 class Reflector {
  public:
   /// `client` and `timing` must outlive this.
   Reflector(Client& client, ReflectorOptions options, OnChange on_change, Timing& timing);
-  /// Ends the watch and joins. on_change is not called any more.
+  /// Ends the watch and joins the thread. on_change is not called afterwards.
   ~Reflector();
   Reflector(const Reflector&) = delete;
   Reflector& operator=(const Reflector&) = delete;
 
-  /// Begins. Once.
+  /// Starts the thread. Call once.
   void Start();
 
   const Store& store() const { return store_; }
-  /// Whether a first list has come, and on_change was called for all of it.
+  /// Whether the first list has arrived and on_change was called for all of it.
   bool synced() const { return synced_; }
-  /// Whether it has within `limit`; false also once `stop` was requested.
+  /// Waits for that. Returns false after `limit`, or when `stop` is requested.
   bool WaitForSync(Duration limit, std::stop_token stop = {}) const;
 
-  /// How often it had to list, and to watch anew, so far.
+  /// How many lists and watches it has begun.
   std::uint64_t lists() const { return lists_; }
   std::uint64_t watches() const { return watches_; }
 
@@ -62,13 +62,13 @@ class Reflector {
   Timing& timing_;
   Store store_;
   ListWatchPolicy policy_;  // of the thread
-  bool failing_ = false;    // of the thread: the last try failed, and was logged
+  bool failing_ = false;    // of the thread: the last try failed and was logged
   std::atomic<std::uint64_t> lists_{0};
   std::atomic<std::uint64_t> watches_{0};
   std::atomic<bool> synced_{false};
   mutable std::mutex mutex_;
   mutable std::condition_variable_any synced_changed_;
-  std::jthread thread_;  // last: starts when all else is there, ends first
+  std::jthread thread_;  // last: constructed after, and destroyed before, the other members
 };
 
 }  // namespace swarm::kube

@@ -55,7 +55,7 @@ std::optional<Change> Store::Put(const Object& object) {
   Object before;
   if (!is_new) {
     before = place->second.Unpack();
-    // Equality is all that may be asked of versions.
+    // Versions may only be compared for equality.
     if (ResourceVersionOf(*before) == ResourceVersionOf(*object) &&
         UidOf(*before) == UidOf(*object)) {
       return std::nullopt;
@@ -74,7 +74,7 @@ std::optional<Change> Store::Remove(const ObjectName& name, const Object& last) 
   const Object known = found->second.Unpack();
   Index(*found, known, /*add=*/false);
   objects_.erase(found);
-  // The last state says more than the one we had.
+  // The event has the last state of the object, which is newer than the stored one.
   return Change{name, last ? last : known, nullptr};
 }
 

@@ -1,4 +1,4 @@
-// The objects of one resource as they were last seen.
+// The objects of one resource, as last seen.
 #pragma once
 
 #include <functional>
@@ -15,38 +15,38 @@
 
 namespace swarm::kube {
 
-/// What became of one object. `before` is null if it is new, `after` if it is gone; with both, they
-/// may be two objects of one name (their UIDs differ).
+/// A change of one object. `before` is null if the object is new, `after` if it is gone. If both
+/// are set, they may be two objects with the same name (then their UIDs differ).
 struct Change {
   ObjectName name;
   Object before;
   Object after;
 };
 
-/// Called after the store has taken the change. Must return soon, must not throw.
+/// Called after the store has changed. Must return soon, must not throw.
 using OnChange = std::function<void(const Change&)>;
 
-/// Something by which objects are found besides their name; empty: not by this. Must not throw.
+/// The key of an object in an index; empty: the object is not in the index. Must not throw.
 using IndexKey = std::function<std::string(const nlohmann::json& object)>;
 
-/// Thread-safe; of those that change it only one runs at a time. What is read here may be behind
-/// the server, and is ahead of nothing. Objects are kept packed, and unpacked for each who asks.
+/// Thread-safe, but only one thread may change it. Its state may be older than the server's.
+/// Objects are stored packed, and unpacked for each call.
 class Store {
  public:
   explicit Store(std::vector<IndexKey> indexes = {})
       : index_keys_(std::move(indexes)), indexes_(index_keys_.size()) {}
 
-  /// Null if there is none.
+  /// Null: there is no such object.
   Object Get(const ObjectName& name) const;
   /// Sorted by name; an empty `ns` means all.
   std::vector<Object> List(const std::string& ns = "") const;
-  /// Those that have that key in the index of that number, sorted by name.
+  /// The objects with this key in the index of this number, sorted by name.
   std::vector<Object> ByIndex(std::size_t index, const std::string& key) const;
   std::size_t size() const;
 
-  /// Takes a whole list, one object after the other. What it lacks is gone, though nobody said so.
+  /// Replaces the content by a list. Objects that the list lacks are removed.
   void Replace(const std::vector<PackedObject>& objects, const OnChange& on_change);
-  /// Takes one event. None if it says nothing new: it came before, or is a bookmark.
+  /// Applies one event. None: it changes nothing, because it is old or a bookmark.
   std::optional<Change> Apply(const WatchEvent& event);
 
  private:
@@ -65,7 +65,7 @@ class Store {
 
   const std::vector<IndexKey> index_keys_;
   mutable std::mutex mutex_;
-  Objects objects_;                                      // guarded, as the next
+  Objects objects_;                                      // guarded, as is indexes_
   std::vector<std::map<std::string, Members>> indexes_;  // into objects_
 };
 

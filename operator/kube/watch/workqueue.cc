@@ -14,7 +14,7 @@ WorkQueueRules::WorkQueueRules(const WorkQueueOptions& options)
 void WorkQueueRules::Add(const std::string& key, Timepoint now) {
   if (!dirty_.emplace(key, now).second) return;
   ++adds_;
-  // One that is processing is put in line by Done.
+  // Done enqueues a key that is processing now.
   if (!processing_.contains(key)) ready_.push_back(key);
 }
 
@@ -29,7 +29,7 @@ void WorkQueueRules::AddAt(const std::string& key, Timepoint when) {
 }
 
 Duration WorkQueueRules::PauseAfter(int failures) const {
-  // Beyond 2^40 every pause is the longest one.
+  // Beyond 2^40, every pause is the longest one.
   const double factor = std::exp2(std::min(failures, 40));
   return FromSeconds(
       std::min(ToSeconds(options_.first_pause) * factor, ToSeconds(options_.longest_pause)));
@@ -66,7 +66,7 @@ std::optional<std::string> WorkQueueRules::Take(Timepoint now) {
 
 void WorkQueueRules::Done(const std::string& key, Timepoint now) {
   const auto processing = processing_.extract(key);
-  SWARM_CHECK(!processing.empty(), "Done of a key that nobody took: " + key);
+  SWARM_CHECK(!processing.empty(), "Done for a key that was not taken: " + key);
   work_seconds_.Observe(ToSeconds(now - processing.mapped()));
   if (dirty_.contains(key)) ready_.push_back(key);
 }
@@ -74,11 +74,6 @@ void WorkQueueRules::Done(const std::string& key, Timepoint now) {
 std::optional<Timepoint> WorkQueueRules::NextDue() const {
   if (due_.empty()) return std::nullopt;
   return due_.begin()->first;
-}
-
-void WorkQueueRules::DropDelayed() {
-  delayed_.clear();
-  due_.clear();
 }
 
 WorkQueueRules::Reading WorkQueueRules::Read(Timepoint now) const {
@@ -97,11 +92,10 @@ WorkQueueRules::Reading WorkQueueRules::Read(Timepoint now) const {
 }
 
 WorkQueue::WorkQueue(const WorkQueueOptions& options, Timing& timing)
-    : name_(options.name), timing_(timing), rules_(options) {}
+    : timing_(timing), rules_(options) {}
 
 void WorkQueue::Add(const std::string& key) {
   const std::lock_guard lock(mutex_);
-  if (shut_down_) return;
   rules_.Add(key, timing_.Now());
   changed_.notify_one();
 }
@@ -109,14 +103,12 @@ void WorkQueue::Add(const std::string& key) {
 void WorkQueue::AddAfter(const std::string& key, Duration delay) {
   if (delay <= Duration::zero()) return Add(key);
   const std::lock_guard lock(mutex_);
-  if (shut_down_) return;
   rules_.AddAt(key, timing_.Now() + delay);
-  changed_.notify_one();  // somebody may have to wake earlier
+  changed_.notify_one();  // a waiting thread may have to wake earlier
 }
 
 void WorkQueue::AddRateLimited(const std::string& key) {
   const std::lock_guard lock(mutex_);
-  if (shut_down_) return;
   rules_.AddRateLimited(key, timing_.Now());
   changed_.notify_one();
 }
@@ -133,12 +125,11 @@ int WorkQueue::Failures(const std::string& key) const {
 
 std::optional<std::string> WorkQueue::Get(std::stop_token stop) {
   std::unique_lock lock(mutex_);
-  // The rules are asked before each wait, so that a wake-up without a reason does no harm.
+  // The rules are checked before each wait, so spurious wake-ups are harmless.
   while (!stop.stop_requested()) {
     if (auto key = rules_.Take(timing_.Now())) return key;
-    if (shut_down_) return std::nullopt;
     const auto due = rules_.NextDue();
-    const auto woken = [&] { return shut_down_ || rules_.has_ready() || rules_.NextDue() != due; };
+    const auto woken = [&] { return rules_.has_ready() || rules_.NextDue() != due; };
     if (due) {
       changed_.wait_until(lock, stop, *due, woken);
     } else {
@@ -152,13 +143,6 @@ void WorkQueue::Done(const std::string& key) {
   const std::lock_guard lock(mutex_);
   rules_.Done(key, timing_.Now());
   changed_.notify_one();
-}
-
-void WorkQueue::ShutDown() {
-  const std::lock_guard lock(mutex_);
-  shut_down_ = true;
-  rules_.DropDelayed();
-  changed_.notify_all();
 }
 
 WorkQueue::Reading WorkQueue::Read() const {

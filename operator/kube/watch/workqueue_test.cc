@@ -127,7 +127,7 @@ TEST(WorkQueueRulesTest, NoKeyIsEverLostOrHeldByTwo) {
 }
 
 TEST(WorkQueueTest, SeveralThreadsTakeEachKeyOnce) {
-  WorkQueue queue({.name = "test"}, SystemTiming());
+  WorkQueue queue({}, SystemTiming());
   constexpr int kKeys = 200;
   std::latch all(kKeys);
   std::mutex mutex;
@@ -151,16 +151,6 @@ TEST(WorkQueueTest, SeveralThreadsTakeEachKeyOnce) {
   }
   EXPECT_EQ(times.size(), static_cast<std::size_t>(kKeys));
   for (const auto& [key, count] : times) EXPECT_EQ(count, 1) << key;
-}
-
-TEST(WorkQueueTest, ShutDownHandsOutWhatIsReadyAndDropsWhatIsDelayed) {
-  WorkQueue queue({}, SystemTiming());
-  queue.Add("ready");
-  queue.AddAfter("delayed", seconds(1000));
-  queue.ShutDown();
-  queue.Add("late");
-  EXPECT_EQ(queue.Get({}), "ready");
-  EXPECT_EQ(queue.Get({}), std::nullopt);
 }
 
 TEST(WorkQueueTest, AStopEndsTheWait) {

@@ -1,4 +1,4 @@
-// A job for the tests of this folder to bend.
+// A valid job, which the tests of this folder modify.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ inline nlohmann::json JobObject() {
   })");
 }
 
-/// What the operator sees of this object.
+/// The view of this object.
 inline JobView View(const nlohmann::json& object) {
   Result<JobView> view = ReadJob(object);
   EXPECT_TRUE(view.ok()) << view.status().ToString();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "api/enum_names.h"
+
 namespace swarm::plan {
 namespace {
 
@@ -129,12 +131,12 @@ void FakeCluster::Do(const Action& action, Leader& by) {
     done.push_back("apply");
   } else if (const auto* trainer = std::get_if<CreateTrainer>(&action)) {
     ObservedPod pod{.role = PodRole::kTrainer, .number = trainer->term};
-    pod.name = PodName(job.name, pod.role, pod.number);
+    pod.name = names::PodName(job.name, pod.role, pod.number);
     done.push_back("create " + pod.name);
     Create(std::move(pod), by);
   } else if (const auto* worker = std::get_if<CreateWorker>(&action)) {
     ObservedPod pod{.number = worker->ordinal, .pool = worker->pool};
-    pod.name = PodName(job.name, pod.role, pod.number);
+    pod.name = names::PodName(job.name, pod.role, pod.number);
     done.push_back("create " + pod.name + " in " + pod.pool);
     Create(std::move(pod), by);
   } else if (const auto* deletion = std::get_if<DeletePod>(&action)) {
@@ -206,7 +208,9 @@ void FakeCluster::CheckAccount(const api::SwarmJobStatus& before,
   const std::uint64_t given = after.nextWorkerOrdinal - before.nextWorkerOrdinal;
   const std::uint64_t closed = before.openWorkers.size() + given - after.openWorkers.size();
   const std::uint64_t trainers =
-      after.trainer.term > before.trainer.term || api::IsTrue(after, api::kFailed) ? 1 : 0;
+      after.trainer.term > before.trainer.term || api::IsTrue(after, api::ConditionType::kFailed)
+          ? 1
+          : 0;
   if (counted(after) < counted(before)) violations.push_back("a counter went back");
   if (counted(after) - counted(before) > closed + trainers) {
     violations.push_back("more ends were counted than numbers closed");
@@ -274,7 +278,7 @@ void FakeCluster::Taint(const std::string& pod, const std::string& key) {
   nodes.at(pods.at(pod).node).taints.push_back({.key = key, .value = "", .effect = "NoSchedule"});
 }
 
-void FakeCluster::DeletePodBySomebody(const std::string& pod) {
+void FakeCluster::DeletePodByAnotherClient(const std::string& pod) {
   pods.at(pod).deleted = now + seconds(30);
 }
 
@@ -314,7 +318,7 @@ std::vector<std::string> FakeCluster::In(const std::string& pool) const {
 
 bool FakeCluster::Happened(const std::string& reason) const {
   return std::any_of(events.begin(), events.end(),
-                     [&](const Event& event) { return event.reason == reason; });
+                     [&](const Event& event) { return NameOf(event.reason) == reason; });
 }
 
 bool FakeCluster::Did(const std::string& what) const {

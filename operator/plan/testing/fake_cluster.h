@@ -1,5 +1,6 @@
-// A cluster in values, for tests: pods get nodes, run, and vanish with them; a trainer says what a
-// trainer would; operators decide upon what they see and carry it out, one action at a time.
+// A simulated cluster for tests, made of plain values. Pods get nodes, run, and vanish with them. A
+// trainer reports what a real one would. Operators decide on what they observe, and carry out one
+// action at a time.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "operator/plan/plan.h"
+#include "operator/plan/decide.h"
 #include "operator/plan/reservations.h"
 
 namespace swarm::plan {
 
-/// An operator's own memory: gone when it restarts.
+/// The memory of one operator, which a restart loses.
 struct Leader {
   std::uint64_t term = 1;
   std::optional<WallTime> status_written;
@@ -28,68 +29,72 @@ class FakeCluster {
  public:
   explicit FakeCluster(std::uint64_t replicas = 4, std::uint64_t stages = 2);
 
-  // ---- what a story sets ----
+  // ---- set by a test ----
   WallTime now{std::chrono::seconds(1'800'000'000)};
   ObservedJob job;
-  std::map<std::string, std::uint64_t> free_slots;  ///< nodes that each pool can still get
+  std::map<std::string, std::uint64_t> free_slots;  ///< how many more nodes each pool can get
   bool trainer_speaks = true;
-  std::optional<Refusal> refuses;   ///< what creations meet
-  std::set<std::string> not_there;  ///< workers whom the trainer has lost, by id
+  std::optional<Refusal> refuses;   ///< how creations are refused
+  std::set<std::string> not_there;  ///< ids of the workers that the trainer dropped
   Leader leader;
 
   std::map<std::string, ObservedPod> pods;
   std::map<std::string, ObservedNode> nodes;
   std::set<Child> children;
-  std::vector<Event> events;      ///< of all decisions whose write went through
-  std::vector<std::string> done;  ///< what was done, in words: "create job-w0 in spot"
+  std::vector<Event> events;      ///< of all decisions whose write succeeded
+  std::vector<std::string> done;  ///< the actions in words: "create job-w0 in spot"
 
   api::Spec& spec() { return job.job->spec; }
   api::SwarmJobStatus& status() { return job.status; }
 
-  // ---- the cluster's own life ----
+  // ---- the cluster ----
   void Advance(std::int64_t seconds) { now += std::chrono::seconds(seconds); }
-  /// Gives nodes to pods that wait, and runs what has a node. Pods that are being deleted go.
+  /// Gives nodes to waiting pods, runs the pods that have nodes, and removes deleted pods.
   void RunPods();
-  /// The node is there no more; its pods stay as they were (nobody says that they ended).
+  /// Removes the node of a pod. Its pods keep their last state, as if no kubelet reported their
+  /// end.
   void LoseNodeOf(const std::string& pod);
-  /// The main container ends.
+  /// Ends the main container.
   void End(const std::string& pod, int exit_code, const std::string& reason = "Error",
            const std::string& message = "");
   void Taint(const std::string& pod, const std::string& key);
-  void DeletePodBySomebody(const std::string& pod);
+  void DeletePodByAnotherClient(const std::string& pod);
 
   // ---- operators ----
   Observed Observe(Leader& by) const;
-  /// The same with old eyes: `seen`, but for what the operator itself remembers.
+  /// The input of a decision on an old observation: `seen`, with the current memory of the
+  /// operator.
   Observed Reconsider(Observed seen, Leader& by) const;
-  /// One decision, carried out. `stop_after` actions and writes the operator dies (none: it does
-  /// not). False: its write met a conflict. `seen` is what it decides upon (none: all as it is).
+  /// Makes one decision and carries it out. The operator dies after `stop_after` actions and writes
+  /// (none: it does not). The decision is made on `seen` (none: on the current state). Returns
+  /// false if the write met a conflict.
   Plan Act(Leader& by, std::optional<Observed> seen = {},
            std::optional<std::size_t> stop_after = {});
-  /// Decides and runs pods until nothing is left to do, within 50 rounds; false: there still is.
+  /// Decides and runs pods until nothing is left to do. Returns false if that takes more than 50
+  /// rounds.
   bool Settle();
-  /// The same for that many seconds, a look every five.
+  /// Does so for this many seconds, with a decision every five.
   void Live(std::int64_t seconds);
 
-  std::vector<std::string> Workers() const;  ///< names of those that run or wait, ascending
+  std::vector<std::string> Workers() const;  ///< names of running and waiting workers, ascending
   std::vector<std::string> In(const std::string& pool) const;
   bool Happened(const std::string& reason) const;
   bool Did(const std::string& what) const;
 
-  /// Broken promises, in words: a name used twice, two trainers of one term, ...
+  /// Violated invariants, in words: a name used twice, two trainers of one term, ...
   std::vector<std::string> violations;
 
  private:
   void Do(const Action& action, Leader& by);
   void Create(ObservedPod pod, Leader& by);
-  /// Each number closed, and each term given out, is one end counted at most.
+  /// Checks that each closed number, and each reserved term, counts at most one end.
   void CheckAccount(const api::SwarmJobStatus& before, const api::SwarmJobStatus& after);
   std::optional<TrainerView> View() const;
   const ObservedPod* Trainer() const;
 
   std::uint64_t version_ = 1;
   std::uint64_t next_uid_ = 1;
-  std::set<std::string> names_;  // of all pods that ever were
+  std::set<std::string> names_;  // of all pods so far
   std::set<std::uint64_t> terms_;
   std::map<std::string, std::uint64_t> stage_of_;
   std::map<std::string, double> lost_at_;

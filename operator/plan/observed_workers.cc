@@ -1,12 +1,14 @@
-#include "operator/plan/workforce.h"
+#include "operator/plan/observed_workers.h"
 
 #include <algorithm>
 #include <map>
 
+#include "operator/plan/trainer_view.h"
+
 namespace swarm::plan {
 namespace {
 
-/// So long a pod that somebody else has reserved may take to be seen.
+/// A pod that another operator reserved may take this long to become visible.
 constexpr std::chrono::seconds kSettleTime{10};
 
 Worker Describe(const Observed& observed, std::uint64_t ordinal, const ObservedPod& pod) {
@@ -30,11 +32,6 @@ Worker Describe(const Observed& observed, std::uint64_t ordinal, const ObservedP
 
 }  // namespace
 
-std::uint64_t Workforce::staying() const {
-  return static_cast<std::uint64_t>(
-      std::count_if(workers.begin(), workers.end(), [](const Worker& w) { return w.stays(); }));
-}
-
 const Creation* FindCreation(const Observed& observed, PodRole role, std::uint64_t number) {
   const auto it = std::find_if(
       observed.creations.begin(), observed.creations.end(),
@@ -49,32 +46,31 @@ std::optional<WallTime> GivenUpAt(const Observed& observed, PodRole role, std::u
   return std::nullopt;
 }
 
-Workforce Gather(const Observed& observed) {
-  Workforce force;
+ObservedWorkers ObserveWorkers(const Observed& observed) {
+  ObservedWorkers workers;
   std::map<std::uint64_t, const ObservedPod*> pods;
   for (const ObservedPod& pod : observed.pods) {
     if (pod.role == PodRole::kWorker) pods.emplace(pod.number, &pod);
   }
   for (const std::uint64_t ordinal : observed.job.status.openWorkers) {
-    if (const auto pod = pods.extract(ordinal)) {
-      force.workers.push_back(Describe(observed, ordinal, *pod.mapped()));
+    if (const auto pod = pods.find(ordinal); pod != pods.end()) {
+      workers.open.push_back(Describe(observed, ordinal, *pod->second));
       continue;
     }
     const Creation* creation = FindCreation(observed, PodRole::kWorker, ordinal);
     if (creation != nullptr && creation->refused) {
-      force.refused.push_back(ordinal);
+      workers.refused.push_back(ordinal);
     } else if (creation != nullptr) {
-      force.workers.push_back({.ordinal = ordinal, .pool = creation->pool});
+      workers.open.push_back({.ordinal = ordinal, .pool = creation->pool});
     } else if (const auto end = GivenUpAt(observed, PodRole::kWorker, ordinal);
                end && observed.now < *end) {
-      force.look_again = std::min(force.look_again.value_or(*end), *end);
-      force.workers.push_back({.ordinal = ordinal});
+      workers.look_again = std::min(workers.look_again.value_or(*end), *end);
+      workers.open.push_back({.ordinal = ordinal});
     } else {
-      force.vanished.push_back(ordinal);
+      workers.vanished.push_back(ordinal);
     }
   }
-  for (const auto& [ordinal, pod] : pods) force.closed.push_back(pod);
-  return force;
+  return workers;
 }
 
 }  // namespace swarm::plan

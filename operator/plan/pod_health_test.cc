@@ -1,7 +1,9 @@
-#include "operator/plan/evidence.h"
+#include "operator/plan/pod_health.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "operator/plan/preemption.h"
 
 namespace swarm::plan {
 namespace {
@@ -50,11 +52,11 @@ ObservedPod EndedPod(const ContainerEnd& end) {
   return pod;
 }
 
-TEST(EvidenceTest, APodThatRunsOnAGoodNodeLives) {
+TEST(PodHealthTest, APodThatRunsOnAGoodNodeLives) {
   EXPECT_EQ(Judge(RunningPod()).health, Health::kLives);
 }
 
-TEST(EvidenceTest, WhatTheCloudsAndAutoscalersPutOnANodeIsANotice) {
+TEST(PodHealthTest, WhatTheCloudsAndAutoscalersPutOnANodeIsANotice) {
   for (const char* key :
        {"aws-node-termination-handler/spot-itn",
         "aws-node-termination-handler/scheduled-maintenance",
@@ -72,7 +74,7 @@ TEST(EvidenceTest, WhatTheCloudsAndAutoscalersPutOnANodeIsANotice) {
   }
 }
 
-TEST(EvidenceTest, WhatIsNoNoticeIsNotTakenForOne) {
+TEST(PodHealthTest, WhatIsNoNoticeIsNotTakenForOne) {
   Observed observed = Around(RunningPod());
   observed.nodes["a"].taints = {
       {.key = "DeletionCandidateOfClusterAutoscaler", .value = "", .effect = "PreferNoSchedule"},
@@ -81,7 +83,7 @@ TEST(EvidenceTest, WhatIsNoNoticeIsNotTakenForOne) {
   EXPECT_EQ(JudgePod(observed, RunningPod()).health, Health::kLives);
 }
 
-TEST(EvidenceTest, AzuresScheduledEventsAndAKubeletThatShutsDownAreNotices) {
+TEST(PodHealthTest, AzuresScheduledEventsAndAKubeletThatShutsDownAreNotices) {
   ObservedNode node = ReadyNode();
   node.conditions.push_back({.type = "VMEventScheduled",
                              .status = "True",
@@ -98,7 +100,7 @@ TEST(EvidenceTest, AzuresScheduledEventsAndAKubeletThatShutsDownAreNotices) {
   EXPECT_THAT(NoticeOf(node), HasSubstr("shuts down"));
 }
 
-TEST(EvidenceTest, ANodeThatIsGoneOrIsAnotherOneOfTheSameNameIsAPreemption) {
+TEST(PodHealthTest, ANodeThatIsGoneOrIsAnotherOneOfTheSameNameIsAPreemption) {
   Observed gone = Around(RunningPod());
   gone.nodes.clear();
   EXPECT_EQ(JudgePod(gone, RunningPod()).cause, Cause::kPreempted);
@@ -113,7 +115,7 @@ TEST(EvidenceTest, ANodeThatIsGoneOrIsAnotherOneOfTheSameNameIsAPreemption) {
   EXPECT_THAT(Judge(remembered).words, HasSubstr("same name"));
 }
 
-TEST(EvidenceTest, ANodeThatIsNotKnownYetIsNotGone) {
+TEST(PodHealthTest, ANodeThatIsNotKnownYetIsNotGone) {
   ObservedPod fresh = RunningPod();
   fresh.scheduled = kNow - seconds(2);
   Observed observed = Around(fresh);
@@ -121,14 +123,14 @@ TEST(EvidenceTest, ANodeThatIsNotKnownYetIsNotGone) {
   EXPECT_EQ(JudgePod(observed, fresh).health, Health::kLives);
 }
 
-TEST(EvidenceTest, WhoMayNotReadNodesConcludesNothingFromTheirAbsence) {
+TEST(PodHealthTest, WhoMayNotReadNodesConcludesNothingFromTheirAbsence) {
   Observed observed = Around(RunningPod());
   observed.nodes.clear();
   observed.nodes_known = false;
   EXPECT_EQ(JudgePod(observed, RunningPod()).health, Health::kLives);
 }
 
-TEST(EvidenceTest, ASilentNodeTakesItsPodsUnlessTheTrainerHearsThem) {
+TEST(PodHealthTest, ASilentNodeTakesItsPodsUnlessTheTrainerHearsThem) {
   Observed observed = Around(RunningPod());
   observed.nodes["a"].conditions[0].status = "Unknown";
   EXPECT_EQ(JudgePod(observed, RunningPod()).cause, Cause::kPreempted);
@@ -142,7 +144,7 @@ TEST(EvidenceTest, ASilentNodeTakesItsPodsUnlessTheTrainerHearsThem) {
   EXPECT_GT(JudgePod(observed, RunningPod()).look_again, kNow) << "its word does not last";
 }
 
-TEST(EvidenceTest, KubernetesOwnWordsForAPreemption) {
+TEST(PodHealthTest, KubernetesOwnWordsForAPreemption) {
   for (const char* why : {"PreemptionByScheduler", "DeletionByTaintManager",
                           "EvictionByEvictionAPI", "DeletionByPodGC", "TerminationByKubelet"}) {
     ObservedPod pod = EndedPod(Exit(143));
@@ -159,7 +161,7 @@ TEST(EvidenceTest, KubernetesOwnWordsForAPreemption) {
   EXPECT_EQ(Judge(deleted).cause, Cause::kPreempted);
 }
 
-TEST(EvidenceTest, AnEvictionForWhatThePodUsedIsItsOwnFault) {
+TEST(PodHealthTest, AnEvictionForWhatThePodUsedIsItsOwnFault) {
   ObservedPod pod = EndedPod(Exit(137));
   pod.reason = "Evicted";
   pod.disruption = "TerminationByKubelet";
@@ -170,7 +172,7 @@ TEST(EvidenceTest, AnEvictionForWhatThePodUsedIsItsOwnFault) {
   EXPECT_EQ(Judge(pod).cause, Cause::kUnknown);
 }
 
-TEST(EvidenceTest, ExitCodesSayWhatTheyCan) {
+TEST(PodHealthTest, ExitCodesSayWhatTheyCan) {
   const auto judge = [](const ContainerEnd& end) { return JudgeExit(end); };
   EXPECT_EQ(judge(Exit(0, "Completed")).health, Health::kDone);
   EXPECT_EQ(judge(Exit(137, "OOMKilled")).cause, Cause::kFailed);
@@ -185,15 +187,15 @@ TEST(EvidenceTest, ExitCodesSayWhatTheyCan) {
             Cause::kUnknown);
 }
 
-TEST(EvidenceTest, WhatTryingAgainCannotMendSaysSo) {
-  EXPECT_EQ(JudgeExit(Exit(2)).fatal, "BadConfiguration");
+TEST(PodHealthTest, WhatTryingAgainCannotMendSaysSo) {
+  EXPECT_EQ(JudgeExit(Exit(2)).fatal, api::Reason::kBadConfiguration);
   const Judgement storage = JudgeExit(Exit(4, "Error", "s3://acme/run: 403 AccessDenied"));
-  EXPECT_EQ(storage.fatal, "StorageRefused");
+  EXPECT_EQ(storage.fatal, api::Reason::kStorageRefused);
   EXPECT_THAT(storage.words, HasSubstr("403 AccessDenied"));
-  EXPECT_EQ(JudgeExit(Exit(1)).fatal, "");
+  EXPECT_EQ(JudgeExit(Exit(1)).fatal, std::nullopt);
 }
 
-TEST(EvidenceTest, APreemptionGoesBeforeTheExitCodeThatItBrings) {
+TEST(PodHealthTest, APreemptionGoesBeforeTheExitCodeThatItBrings) {
   ObservedPod pod = EndedPod(Exit(1));
   Observed observed = Around(pod);
   observed.nodes["a"].taints = {
@@ -201,7 +203,7 @@ TEST(EvidenceTest, APreemptionGoesBeforeTheExitCodeThatItBrings) {
   EXPECT_EQ(JudgePod(observed, pod).cause, Cause::kPreempted);
 }
 
-TEST(EvidenceTest, AnImageThatDoesNotExistEndsTheJobOnceItWasAskedForAgain) {
+TEST(PodHealthTest, AnImageThatDoesNotExistEndsTheJobOnceItWasAskedForAgain) {
   ObservedPod pod = RunningPod();
   pod.phase = PodPhase::kPending;
   pod.waiting_reason = "ImagePullBackOff";
@@ -210,7 +212,7 @@ TEST(EvidenceTest, AnImageThatDoesNotExistEndsTheJobOnceItWasAskedForAgain) {
   EXPECT_EQ(Judge(pod).health, Health::kLives);
   EXPECT_GT(Judge(pod).look_again, kNow);
   pod.scheduled = kNow - seconds(60);
-  EXPECT_EQ(Judge(pod).fatal, "ImageNotAvailable");
+  EXPECT_EQ(Judge(pod).fatal, api::Reason::kImageNotAvailable);
 
   pod.waiting_message = "dial tcp: i/o timeout";
   EXPECT_EQ(Judge(pod).health, Health::kLives);
@@ -221,7 +223,7 @@ TEST(EvidenceTest, AnImageThatDoesNotExistEndsTheJobOnceItWasAskedForAgain) {
   EXPECT_EQ(JudgePod(another_has_it, pod).health, Health::kLives);
 }
 
-TEST(EvidenceTest, AWorkerThatTheTrainerHasLostIsMissingUntilKubernetesSaysWhy) {
+TEST(PodHealthTest, AWorkerThatTheTrainerHasLostIsMissingUntilKubernetesSaysWhy) {
   Observed observed = Around(RunningPod());
   TrainerView view{.status = {}, .heard = kNow};
   view.status.term = protocol::Term(1);

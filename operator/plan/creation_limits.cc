@@ -1,4 +1,4 @@
-#include "operator/plan/refusals.h"
+#include "operator/plan/creation_limits.h"
 
 #include "operator/plan/backoff.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::chrono::seconds kFirstWait{5};
 constexpr std::chrono::seconds kLongestWait{300};
-/// What one status write reserves: the API server sees a mass replacement in a few bites.
+/// How many ordinals one status write reserves. A mass replacement takes several writes.
 constexpr std::uint64_t kBatch = 100;
 
 }  // namespace

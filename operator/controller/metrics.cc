@@ -1,25 +1,31 @@
-#include "operator/controller/figures.h"
+#include "operator/controller/metrics.h"
 
 #include "api/enum_names.h"
-#include "operator/objects/names.h"
+#include "operator/names/names.h"
 
 namespace swarm::controller {
 namespace {
 
 constexpr std::array<const char*, kReconcileResultCount> kResultNames{"success", "error", "requeue",
                                                                       "requeue_after"};
-constexpr const char* kPhases[] = {"Pending", "Running", "Terminating"};
-constexpr const char* kRoles[] = {objects::kWorkerRole, objects::kTrainerRole};
-constexpr const char* kCauses[] = {"Preemption", "Failure", "Unknown"};
+constexpr std::pair<PoolPodPhase, const char*> kPhases[] = {
+    {PoolPodPhase::kPending, "Pending"},
+    {PoolPodPhase::kRunning, "Running"},
+    {PoolPodPhase::kTerminating, "Terminating"}};
+constexpr plan::PodRole kRoles[] = {plan::PodRole::kWorker, plan::PodRole::kTrainer};
+constexpr std::pair<plan::Cause, const char*> kCauses[] = {{plan::Cause::kPreempted, "Preemption"},
+                                                           {plan::Cause::kFailed, "Failure"},
+                                                           {plan::Cause::kUnknown, "Unknown"}};
 
-/// The value at `key`, or 0: a series that is not there from the start has no rate.
+/// The value at `key`, or 0. Every series exists from the start, because a series that appears
+/// later has no rate for its first increment.
 template <typename Key>
 double ValueOf(const std::map<Key, std::uint64_t>& map, const Key& key) {
   const auto found = map.find(key);
   return found == map.end() ? 0 : static_cast<double>(found->second);
 }
 
-/// Samples of one job.
+/// Appends the samples of one job.
 class JobSamples {
  public:
   JobSamples(const kube::ObjectName& job, std::vector<MetricSample>* samples)
@@ -37,11 +43,11 @@ class JobSamples {
     Add(Metric::kOperatorTrainerSilence,
         gauges.has_trainer ? ToSeconds(now - gauges.trainer_heard) : 0);
     for (const auto& [condition, is_true] : gauges.conditions) {
-      Add(Metric::kOperatorCondition, is_true, {condition});
+      Add(Metric::kOperatorCondition, is_true, {std::string(api::NameOf(condition))});
     }
     for (const std::string& pool : gauges.pools) {
-      for (const char* phase : kPhases) {
-        Add(Metric::kOperatorPoolPods, ValueOf(gauges.pool_pods, {pool, phase}), {pool, phase});
+      for (const auto& [phase, name] : kPhases) {
+        Add(Metric::kOperatorPoolPods, ValueOf(gauges.pool_pods, {pool, phase}), {pool, name});
       }
     }
   }
@@ -49,10 +55,11 @@ class JobSamples {
   void AddCounters(const JobCounters& counters) {
     Add(Metric::kOperatorMoves, static_cast<double>(counters.moves));
     Add(Metric::kOperatorDrains, static_cast<double>(counters.drains));
-    for (const std::string role : kRoles) {
-      Add(Metric::kOperatorPodsCreated, ValueOf(counters.pods_created, role), {role});
-      for (const char* cause : kCauses) {
-        Add(Metric::kOperatorPodEnds, ValueOf(counters.pod_ends, {role, cause}), {role, cause});
+    for (const plan::PodRole role : kRoles) {
+      const char* const role_name = names::RoleName(role);
+      Add(Metric::kOperatorPodsCreated, ValueOf(counters.pods_created, role), {role_name});
+      for (const auto& [cause, name] : kCauses) {
+        Add(Metric::kOperatorPodEnds, ValueOf(counters.pod_ends, {role, cause}), {role_name, name});
       }
     }
   }
@@ -64,18 +71,18 @@ class JobSamples {
 
 }  // namespace
 
-void Figures::ReconcileEnded(ReconcileResult result, Duration took) {
+void OperatorMetrics::ReconcileEnded(ReconcileResult result, Duration took) {
   results_[static_cast<std::size_t>(result)].fetch_add(1, std::memory_order_relaxed);
   seconds_.Observe(ToSeconds(took));
   active_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void Figures::SetJob(const kube::ObjectName& job, JobGauges gauges) {
+void OperatorMetrics::SetJob(const kube::ObjectName& job, JobGauges gauges) {
   const std::lock_guard lock(mutex_);
   jobs_[job].gauges = std::move(gauges);
 }
 
-void Figures::Count(const kube::ObjectName& job, const JobCounters& more) {
+void OperatorMetrics::Count(const kube::ObjectName& job, const JobCounters& more) {
   const std::lock_guard lock(mutex_);
   JobCounters& counters = jobs_[job].counters;
   for (const auto& [role, count] : more.pods_created) counters.pods_created[role] += count;
@@ -84,12 +91,12 @@ void Figures::Count(const kube::ObjectName& job, const JobCounters& more) {
   counters.drains += more.drains;
 }
 
-void Figures::ForgetJob(const kube::ObjectName& job) {
+void OperatorMetrics::ForgetJob(const kube::ObjectName& job) {
   const std::lock_guard lock(mutex_);
   jobs_.erase(job);
 }
 
-std::vector<MetricSample> Figures::Read(Timepoint now) const {
+std::vector<MetricSample> OperatorMetrics::Read(Timepoint now) const {
   std::vector<MetricSample> samples;
   const auto add = [&](Metric metric, const std::atomic<std::uint64_t>& value) {
     samples.push_back({metric, {kControllerName}, static_cast<double>(value.load())});
@@ -110,16 +117,15 @@ std::vector<MetricSample> Figures::Read(Timepoint now) const {
       {Metric::kOperatorStatusWrites, {}, static_cast<double>(status_writes_.load())});
 
   const std::lock_guard lock(mutex_);
-  std::map<std::string, std::uint64_t> states;
+  std::map<api::JobState, std::uint64_t> states;
   for (const auto& [name, job] : jobs_) {
-    ++states[job.gauges.state];
+    if (job.gauges.state) ++states[*job.gauges.state];
     JobSamples of_job(name, &samples);
     of_job.AddGauges(job.gauges, now);
     of_job.AddCounters(job.counters);
   }
   for (const auto& [state, name] : api::EnumNames<api::JobState>::kValues) {
-    const std::string label(name);
-    samples.push_back({Metric::kOperatorJobs, {label}, ValueOf(states, label)});
+    samples.push_back({Metric::kOperatorJobs, {std::string(name)}, ValueOf(states, state)});
   }
   return samples;
 }

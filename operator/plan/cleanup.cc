@@ -1,41 +1,32 @@
-#include "operator/plan/sweep.h"
+#include "operator/plan/cleanup.h"
 
 #include <algorithm>
 
-#include "operator/plan/ends.h"
 #include "operator/plan/nodes.h"
+#include "operator/plan/pod_ends.h"
 
 namespace swarm::plan {
 namespace {
 
-/// The newest of those that are kept for their logs.
+/// How many ended pods are kept for their logs: the newest ones.
 constexpr std::size_t kKeptMax = 8;
 
 bool HasEnded(const ObservedPod& pod) {
   return pod.end || pod.phase == PodPhase::kFailed || pod.phase == PodPhase::kSucceeded;
 }
 
-bool ShallBe(const ObservedPod& pod, Draft* draft) {
+bool IsWanted(const ObservedPod& pod, Draft* draft) {
   const api::SwarmJobStatus& status = draft->status();
   if (pod.role == PodRole::kWorker) {
     return std::binary_search(status.openWorkers.begin(), status.openWorkers.end(), pod.number);
   }
   if (pod.number != status.trainer.term) return false;
-  // The last word of a job stands in its trainer's log.
+  // The trainer's log tells how the job finished.
   return !draft->finished() || HasEnded(pod);
 }
 
-/// Whether there is no kubelet any more that could confirm the end of the pod.
-bool IsOrphan(const Observed& observed, const ObservedPod& pod) {
-  if (pod.node.empty() || !observed.nodes_known) return false;
-  const auto node = observed.nodes.find(pod.node);
-  if (node != observed.nodes.end()) return IsAnotherNode(node->second, pod);
-  const WallTime bound = pod.scheduled.value_or(pod.created);
-  return observed.now - bound >= std::chrono::seconds(kSettledNodeSeconds);
-}
-
 void Delete(const ObservedPod& pod, Draft* draft) {
-  if (IsOrphan(draft->seen, pod)) {
+  if (HasLostNode(draft->seen, pod)) {
     draft->plan.actions.push_back(DeletePod{pod.name, pod.uid, 0});
   } else if (!pod.deleted) {
     draft->plan.actions.push_back(DeletePod{pod.name, pod.uid, std::nullopt});
@@ -44,11 +35,11 @@ void Delete(const ObservedPod& pod, Draft* draft) {
 
 }  // namespace
 
-void Sweep(Draft* draft) {
+void CleanUpPods(Draft* draft) {
   std::vector<std::pair<WallTime, const ObservedPod*>> kept;
-  const bool failed = api::IsTrue(draft->status(), api::kFailed);
+  const bool failed = api::IsTrue(draft->status(), api::ConditionType::kFailed);
   for (const ObservedPod& pod : draft->seen.pods) {
-    if (ShallBe(pod, draft)) continue;
+    if (IsWanted(pod, draft)) continue;
     const auto until = pod.deleted ? std::nullopt : KeptUntil(draft->seen, pod);
     if (until && (draft->finished() ? failed : *until > draft->now())) {
       kept.emplace_back(*until, &pod);

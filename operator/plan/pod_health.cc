@@ -1,4 +1,4 @@
-#include "operator/plan/evidence.h"
+#include "operator/plan/pod_health.h"
 
 #include <algorithm>
 #include <array>
@@ -6,22 +6,25 @@
 
 #include "base/exit.h"
 #include "operator/plan/nodes.h"
+#include "operator/plan/preemption.h"
+#include "operator/plan/trainer_view.h"
 
 namespace swarm::plan {
 namespace {
 
 using std::chrono::seconds;
 
-/// From the trainer's word that a worker is lost to our own, if Kubernetes says nothing: longer
-/// than a node controller takes to see that a node is silent (50 s).
-constexpr seconds kLossPatience{90};
-/// For how long a trainer that is not heard any more is believed that a worker is lost.
-constexpr std::int64_t kLossViewSeconds = 60;
-/// An image that is said not to exist is asked for again within this time.
+/// After the trainer evicted a worker, Kubernetes has this long to say why, before the end counts
+/// as unexplained. A node controller takes 50 s to see that a node is silent.
+constexpr seconds kEvictionPatience{90};
+/// The greatest age of a trainer's status that proves an eviction.
+constexpr std::int64_t kEvictionViewSeconds = 60;
+/// How long the kubelet may retry to pull an image that the registry refuses or does not have.
 constexpr seconds kImagePatience{45};
-/// An image that cannot be had for whatever reason, by a job none of whose pods has ever had it.
+/// How long the kubelet may retry to pull an image for any other reason. Both limits apply only to
+/// a job none of whose pods has ever started.
 constexpr seconds kPullPatience{600};
-/// A program that ends sooner than this without a word has not begun to work.
+/// A program that ends sooner than this, without an explanation, has not begun to work.
 constexpr seconds kQuickEnd{60};
 
 template <std::size_t N>
@@ -39,44 +42,7 @@ Judgement Ends(Cause cause, std::string words) {
   return {.health = Health::kEnds, .cause = cause, .words = std::move(words)};
 }
 
-/// An eviction because the pod itself used more than it may, or because its node ran out.
-bool IsForResources(const ObservedPod& pod) {
-  constexpr std::array<std::string_view, 4> kWords = {"low on resource", "exceeds the",
-                                                      "exceeded its", "Usage of EmptyDir"};
-  return pod.reason == "Evicted" || HasOneOf(pod.message, kWords) ||
-         HasOneOf(pod.disruption_message, kWords);
-}
-
-/// What the pod's own record says about a preemption; empty: nothing.
-std::string PreemptionInPod(const ObservedPod& pod) {
-  constexpr std::array<std::string_view, 5> kTakenAway = {"Shutdown", "NodeShutdown", "Terminated",
-                                                          "NodeLost", "Preempting"};
-  if (!pod.disruption.empty() && !(pod.disruption == "TerminationByKubelet" && IsForResources(pod)))
-    return "disrupted: " + pod.disruption;
-  if (IsOneOf(pod.reason, kTakenAway)) return "taken away with its node: " + pod.reason;
-  if (pod.deleted) return "deleted by somebody";
-  return "";
-}
-
-/// What the pod's node says; `gone` means that nobody there will ever report again.
-std::string PreemptionInNode(const Observed& observed, const ObservedPod& pod) {
-  if (pod.node.empty() || !observed.nodes_known) return "";
-  const auto it = observed.nodes.find(pod.node);
-  if (it == observed.nodes.end()) {
-    const bool settled =
-        observed.now - pod.scheduled.value_or(pod.created) >= seconds(kSettledNodeSeconds);
-    return settled ? "its node " + pod.node + " is gone" : "";
-  }
-  if (IsAnotherNode(it->second, pod)) {
-    return "its node " + pod.node + " was replaced by another of the same name";
-  }
-  if (const std::string notice = NoticeOf(it->second); !notice.empty()) {
-    return "its node " + pod.node + " is taken: " + notice;
-  }
-  return "";
-}
-
-/// Whether the trainer's word proves that the pod's program runs, whatever its node's state.
+/// Whether the trainer's view proves that the pod's program runs, whatever the state of its node.
 bool IsAlive(const Observed& observed, const ObservedPod& pod) {
   const protocol::JobStatus* view = FreshView(observed, kViewSeconds);
   if (view == nullptr) return false;
@@ -85,21 +51,20 @@ bool IsAlive(const Observed& observed, const ObservedPod& pod) {
 }
 
 bool IsOnSilentNode(const Observed& observed, const ObservedPod& pod) {
-  if (pod.node.empty() || !observed.nodes_known) return false;
-  const auto it = observed.nodes.find(pod.node);
-  return it != observed.nodes.end() && !IsReady(it->second);
+  const ObservedNode* node = FindNode(observed, pod);
+  return node != nullptr && !IsReady(*node);
 }
 
-/// A pod that ended without its program having run, or whose program nobody saw end.
+/// Judges a failed pod whose program has no exit code: it never ran, or its end was not recorded.
 Judgement JudgeWithoutExit(const ObservedPod& pod) {
   if (pod.reason == "Evicted" && pod.message.find("exceed") != std::string::npos) {
-    return Ends(Cause::kFailed, "evicted for what it used itself: " + pod.message);
+    return Ends(Cause::kFailed, "evicted because it exceeded its limits: " + pod.message);
   }
   if (pod.reason == "DeadlineExceeded") {
     return Ends(Cause::kFailed, "ran longer than activeDeadlineSeconds of its template");
   }
-  Judgement judgement =
-      Ends(Cause::kUnknown, pod.reason.empty() ? "failed without a word" : "failed: " + pod.reason);
+  Judgement judgement = Ends(
+      Cause::kUnknown, pod.reason.empty() ? "failed without a reason" : "failed: " + pod.reason);
   if (!pod.message.empty()) judgement.words += ": " + pod.message;
   return judgement;
 }
@@ -110,7 +75,7 @@ bool HasRun(const Observed& observed, PodRole role) {
   });
 }
 
-/// A pod that waits for its image: an image that does not exist ends the job, early and clearly.
+/// Judges a pod that waits for its image. An image that cannot be pulled fails the job early.
 Judgement JudgeWaiting(const Observed& observed, const ObservedPod& pod) {
   constexpr std::array<std::string_view, 4> kPulls = {"ErrImagePull", "ImagePullBackOff",
                                                       "InvalidImageName", "ErrImageNeverPull"};
@@ -124,15 +89,15 @@ Judgement JudgeWaiting(const Observed& observed, const ObservedPod& pod) {
   const seconds patience = named_wrongly ? seconds(0) : refused ? kImagePatience : kPullPatience;
   const WallTime due = pod.scheduled.value_or(pod.created) + patience;
   if (observed.now < due) return {.look_again = due};
-  Judgement judgement = Ends(Cause::kFailed, "its image cannot be had: " + pod.waiting_reason +
+  Judgement judgement = Ends(Cause::kFailed, "its image cannot be pulled: " + pod.waiting_reason +
                                                  ": " + pod.waiting_message);
-  judgement.fatal = "ImageNotAvailable";
+  judgement.fatal = api::Reason::kImageNotAvailable;
   return judgement;
 }
 
-/// A worker that Kubernetes sees run: has the trainer lost it?
+/// Judges a worker that runs as far as Kubernetes knows. The trainer may have evicted it.
 Judgement JudgeRunning(const Observed& observed, const ObservedPod& pod) {
-  const protocol::JobStatus* fresh = FreshView(observed, kLossViewSeconds);
+  const protocol::JobStatus* fresh = FreshView(observed, kEvictionViewSeconds);
   if (pod.role != PodRole::kWorker || fresh == nullptr) return {};
   const protocol::JobStatus& view = *fresh;
   const auto eviction =
@@ -141,11 +106,11 @@ Judgement JudgeRunning(const Observed& observed, const ObservedPod& pod) {
   const bool spare = std::any_of(view.spares.begin(), view.spares.end(),
                                  [&](const auto& id) { return id.value == pod.name; });
   if (eviction == view.evicted.rend() || spare || FindWorker(view, pod.name) != nullptr) return {};
-  const std::string words = "the trainer has lost it: " + std::string(NameOf(eviction->cause)) +
+  const std::string words = "the trainer evicted it: " + std::string(NameOf(eviction->cause)) +
                             (eviction->text.empty() ? "" : " (" + eviction->text + ")");
-  const WallTime lost_at{seconds(static_cast<std::int64_t>(eviction->time))};
-  // Clocks differ; what a trainer dates into the future has just happened.
-  const WallTime due = std::min(lost_at, observed.trainer->heard) + kLossPatience;
+  const WallTime evicted_at{seconds(static_cast<std::int64_t>(eviction->time))};
+  // Clocks differ: an eviction that the trainer dates into the future has just happened.
+  const WallTime due = std::min(evicted_at, observed.trainer->heard) + kEvictionPatience;
   if (observed.now >= due) {
     return Ends(Cause::kUnknown, words + ", and Kubernetes does not say why");
   }
@@ -154,23 +119,6 @@ Judgement JudgeRunning(const Observed& observed, const ObservedPod& pod) {
 
 }  // namespace
 
-const protocol::JobStatus* FreshView(const Observed& observed, std::int64_t age) {
-  if (!observed.trainer || observed.now - observed.trainer->heard > seconds(age)) return nullptr;
-  const protocol::JobStatus& view = observed.trainer->status;
-  const bool counts = view.term.value == observed.job.status.trainer.term;
-  return counts && view.state != protocol::JobState::kSuperseded ? &view : nullptr;
-}
-
-const protocol::StageStatus::Worker* FindWorker(const protocol::JobStatus& view,
-                                                const std::string& id) {
-  for (const protocol::StageStatus& stage : view.stages) {
-    for (const protocol::StageStatus::Worker& worker : stage.workers) {
-      if (worker.id.value == id) return &worker;
-    }
-  }
-  return nullptr;
-}
-
 Judgement JudgeExit(const ContainerEnd& end) {
   const std::string said = end.message.empty() ? "" : ": " + end.message;
   if (end.exit_code == 0 && end.signal == 0) return {.health = Health::kDone};
@@ -178,7 +126,7 @@ Judgement JudgeExit(const ContainerEnd& end) {
     return Ends(Cause::kFailed, "used more memory than its limit (OOMKilled)");
   }
   if (end.reason == "ContainerStatusUnknown") {
-    return Ends(Cause::kUnknown, "nobody knows how it ended");
+    return Ends(Cause::kUnknown, "ended, and its node does not know how");
   }
   const int signal = end.signal != 0 ? end.signal : end.exit_code > 128 ? end.exit_code - 128 : 0;
   if (signal == 9 || signal == 15) {
@@ -189,15 +137,15 @@ Judgement JudgeExit(const ContainerEnd& end) {
       Ends(Cause::kFailed, "ended with exit code " + std::to_string(end.exit_code) + said);
   switch (end.exit_code) {
     case WorkerExit::kBadUsage:
-      judgement.fatal = "BadConfiguration";
+      judgement.fatal = api::Reason::kBadConfiguration;
       break;
     case WorkerExit::kStorageRefused:
-      judgement.fatal = "StorageRefused";
+      judgement.fatal = api::Reason::kStorageRefused;
       break;
     case WorkerExit::kNothingToResume:
     case WorkerExit::kStopped:
       judgement.cause = Cause::kUnknown;
-      judgement.words = "was told to stop by somebody";
+      judgement.words = "was told to stop, but not by the operator";
       break;
     case WorkerExit::kSuperseded:
       judgement.cause = Cause::kUnknown;
@@ -205,7 +153,7 @@ Judgement JudgeExit(const ContainerEnd& end) {
       break;
     case WorkerExit::kNoTrainer:
       judgement.cause = Cause::kUnknown;
-      judgement.words = "found no trainer";
+      judgement.words = "could not reach a trainer";
       break;
     default:
       if (end.message.find(NameOf(protocol::FailureClass::kStorageUnavailable)) !=
@@ -223,8 +171,7 @@ Judgement JudgePod(const Observed& observed, const ObservedPod& pod) {
   if (exit.health == Health::kDone || pod.phase == PodPhase::kSucceeded) {
     return {.health = Health::kDone};
   }
-  std::string preempted = PreemptionInPod(pod);
-  if (preempted.empty()) preempted = PreemptionInNode(observed, pod);
+  std::string preempted = PreemptionOf(observed, pod);
   const bool silent = IsOnSilentNode(observed, pod);
   const bool heard = silent && IsAlive(observed, pod);
   if (preempted.empty() && silent && !heard) preempted = "its node " + pod.node + " is not ready";

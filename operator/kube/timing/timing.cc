@@ -1,4 +1,4 @@
-#include "operator/kube/transport/timing.h"
+#include "operator/kube/timing/timing.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -28,7 +28,8 @@ class Machine final : public Timing {
 
  private:
   std::mutex mutex_;
-  // Seeded by the system: many operators that start at once must not draw the same pauses.
+  // Seeded by the system, because operators that start at the same time must not draw the same
+  // pauses.
   std::mt19937_64 dice_{std::random_device{}()};
 };
 

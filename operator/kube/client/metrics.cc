@@ -1,4 +1,4 @@
-#include "operator/kube/metrics.h"
+#include "operator/kube/client/metrics.h"
 
 namespace swarm::kube {
 

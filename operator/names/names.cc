@@ -1,15 +1,22 @@
-#include "operator/objects/names.h"
+#include "operator/names/names.h"
 
 #include <charconv>
 
-namespace swarm::objects {
+namespace swarm::names {
+namespace {
 
-std::string WorkerName(const std::string& job, std::uint64_t ordinal) {
-  return job + "-w" + std::to_string(ordinal);
+/// What stands between the name of a job and the rest of a pod's name.
+constexpr char kSeparator = '-';
+
+}  // namespace
+
+const char* RoleName(PodRole role) { return role == PodRole::kWorker ? kWorkerRole : kTrainerRole; }
+
+std::string PodName(const std::string& job, PodRole role, std::uint64_t number) {
+  if (role == PodRole::kWorker) return WorkerOfIdentity(job, IdentityName(role, number));
+  return TrainerServiceName(job) + kSeparator + std::to_string(number);
 }
-std::string TrainerPodName(const std::string& job, std::uint64_t term) {
-  return job + "-trainer-" + std::to_string(term);
-}
+
 std::string TrainerServiceName(const std::string& job) { return job + "-trainer"; }
 std::string WorkersServiceName(const std::string& job) { return job + "-workers"; }
 std::string ConfigMapName(const std::string& job) { return job + "-job"; }
@@ -17,6 +24,19 @@ std::string AuthoritySecretName(const std::string& job) { return job + "-ca"; }
 std::string IdentitiesSecretName(const std::string& job) { return job + "-identities"; }
 std::string DisruptionBudgetName(const std::string& job) { return job + "-workers"; }
 std::string NetworkPolicyName(const std::string& job) { return job; }
+
+std::string IdentityName(PodRole role, std::uint64_t number) {
+  return role == PodRole::kTrainer ? kTrainerIdentity : "w" + std::to_string(number);
+}
+
+std::optional<std::string> IdentityOfWorker(const std::string& job, std::string_view pod) {
+  if (!pod.starts_with(job + kSeparator)) return std::nullopt;
+  return std::string(pod.substr(job.size() + 1));
+}
+
+std::string WorkerOfIdentity(const std::string& job, const std::string& identity) {
+  return job + kSeparator + identity;
+}
 
 std::string TrainerAddress(const std::string& ns, const std::string& job) {
   return TrainerServiceName(job) + "." + ns + ".svc:" + std::to_string(kWirePort);
@@ -36,4 +56,4 @@ std::optional<std::uint64_t> ParseNumber(std::string_view text) {
   return number;
 }
 
-}  // namespace swarm::objects
+}  // namespace swarm::names

@@ -1,4 +1,4 @@
-#include "operator/plan/ends.h"
+#include "operator/plan/pod_ends.h"
 
 #include <algorithm>
 
@@ -12,10 +12,10 @@ using std::chrono::seconds;
 
 constexpr seconds kFirstWait{1};
 constexpr seconds kLongestWait{60};
-/// For how long one can ask a pod that ended by itself for its log.
+/// How long a pod that ended by itself is kept for its log.
 constexpr seconds kKeep{600};
-/// Workers whom their trainer dismisses at the end of the job end before it does: until its end is
-/// seen, nobody takes their place.
+/// At the end of the job the trainer dismisses the workers, which end before it does. They are not
+/// replaced until the trainer has had this long to end.
 constexpr seconds kDismissal{30};
 constexpr std::size_t kNamesMax = 4;
 
@@ -46,20 +46,21 @@ void CountEnd(PodRole role, const std::string& name, const Judgement& end, Draft
   const api::Spec& spec = draft->job.spec;
   const bool too_many = ChargeFailure(draft->now(), Window(spec), spec.failurePolicy.maxFailures,
                                       &status.failureTimes);
-  if (!end.fatal.empty()) {
-    draft->Fail(end.fatal, name + ": " + end.words);
+  if (end.fatal) {
+    draft->Fail(*end.fatal, name + ": " + end.words);
   } else if (too_many) {
-    draft->Fail("TooManyFailures", name + " " + end.words + ", the last of " +
-                                       std::to_string(status.failureTimes.size()) +
-                                       " failures within " +
-                                       std::to_string(spec.failurePolicy.windowSeconds) + " s");
+    draft->Fail(api::Reason::kTooManyFailures,
+                name + " " + end.words + ", the last of " +
+                    std::to_string(status.failureTimes.size()) + " failures within " +
+                    std::to_string(spec.failurePolicy.windowSeconds) + " s");
   }
 }
 
 void TellEnds(const std::vector<std::pair<std::string, Judgement>>& ends, Draft* draft) {
-  constexpr std::pair<Cause, const char*> kReasons[] = {{Cause::kPreempted, "WorkerPreempted"},
-                                                        {Cause::kFailed, "WorkerFailed"},
-                                                        {Cause::kUnknown, "WorkerLost"}};
+  constexpr std::pair<Cause, api::Reason> kReasons[] = {
+      {Cause::kPreempted, api::Reason::kWorkerPreempted},
+      {Cause::kFailed, api::Reason::kWorkerFailed},
+      {Cause::kUnknown, api::Reason::kWorkerLost}};
   for (const auto& [cause, reason] : kReasons) {
     std::string names;
     std::string words;

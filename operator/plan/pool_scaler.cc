@@ -1,9 +1,10 @@
-#include "operator/plan/staffing.h"
+#include "operator/plan/pool_scaler.h"
 
 #include <algorithm>
 
-#include "operator/plan/ends.h"
-#include "operator/plan/refusals.h"
+#include "operator/plan/creation_limits.h"
+#include "operator/plan/pod_ends.h"
+#include "operator/plan/trainer_view.h"
 
 namespace swarm::plan {
 namespace {
@@ -35,7 +36,7 @@ std::uint64_t GoalOf(const std::vector<PoolTarget>& targets) {
 
 }  // namespace
 
-Staffing::Staffing(const std::vector<Worker>& workers, Draft* draft) : draft_(draft) {
+PoolScaler::PoolScaler(const std::vector<Worker>& workers, Draft* draft) : draft_(draft) {
   const api::SwarmJobStatus& status = draft->status();
   for (const api::Pool& spec : draft->job.spec.workers.pools) {
     PoolView view{.spec = &spec, .load = {}, .memory = {.name = spec.name}};
@@ -63,29 +64,29 @@ Staffing::Staffing(const std::vector<Worker>& workers, Draft* draft) : draft_(dr
   for (auto& members : members_) std::reverse(members.begin(), members.end());
 }
 
-void Staffing::Adjust(const std::vector<PoolTarget>& targets) {
+void PoolScaler::ScaleTo(const std::vector<PoolTarget>& targets) {
   RemoveUnplaced(targets);
   AddMissing(targets);
   RemovePlaced(targets);
   if (!direct_.drain.empty() || !direct_.moves.empty()) draft_->plan.actions.push_back(direct_);
 }
 
-void Staffing::RemoveAll() {
+void PoolScaler::RemoveAll() {
   for (std::size_t pool = 0; pool < members_.size(); ++pool) {
     while (!members_[pool].empty()) Remove(*members_[pool].back());
   }
 }
 
-void Staffing::Remove(const Worker& worker) {
+void PoolScaler::Remove(const Worker& worker) {
   std::erase(draft_->status().openWorkers, worker.ordinal);
   Forget(worker);
 }
 
-void Staffing::Forget(const Worker& worker) {
+void PoolScaler::Forget(const Worker& worker) {
   for (auto& members : members_) std::erase(members, &worker);
 }
 
-void Staffing::Add(std::size_t pool) {
+void PoolScaler::Add(std::size_t pool) {
   api::SwarmJobStatus& status = draft_->status();
   if (created_ >= CreationsMax(draft_->seen)) {
     return draft_->LookAgain(draft_->now() + std::chrono::seconds(1));
@@ -96,7 +97,7 @@ void Staffing::Add(std::size_t pool) {
   ++created_;
 }
 
-std::uint64_t Staffing::Count(bool (*counts)(const Worker&)) const {
+std::uint64_t PoolScaler::Count(bool (*counts)(const Worker&)) const {
   std::uint64_t count = 0;
   for (const auto& members : members_) {
     for (const Worker* worker : members) count += counts(*worker) ? 1 : 0;
@@ -104,28 +105,28 @@ std::uint64_t Staffing::Count(bool (*counts)(const Worker&)) const {
   return count;
 }
 
-std::uint64_t Staffing::Over(const std::vector<PoolTarget>& targets, std::size_t pool) const {
+std::uint64_t PoolScaler::Surplus(const std::vector<PoolTarget>& targets, std::size_t pool) const {
   std::uint64_t wanted = 0;
   if (pool < targets.size()) wanted = targets[pool].workers + (targets[pool].probe ? 1 : 0);
   const std::uint64_t have = members_[pool].size();
   return have > wanted ? have - wanted : 0;
 }
 
-void Staffing::RemoveUnplaced(const std::vector<PoolTarget>& targets) {
+void PoolScaler::RemoveUnplaced(const std::vector<PoolTarget>& targets) {
   for (std::size_t pool = members_.size(); pool-- > 0;) {
     std::vector<const Worker*> unplaced;
     for (const Worker* worker : members_[pool]) {
       if (!worker->placed()) unplaced.push_back(worker);
     }
-    // The oldest of those that wait stays: it is the furthest in the autoscaler's queue.
+    // The oldest waiting pod stays: it is the first in the autoscaler's queue.
     for (const Worker* worker : unplaced) {
-      if (Over(targets, pool) == 0) break;
+      if (Surplus(targets, pool) == 0) break;
       Remove(*worker);
     }
   }
 }
 
-void Staffing::AddMissing(const std::vector<PoolTarget>& targets) {
+void PoolScaler::AddMissing(const std::vector<PoolTarget>& targets) {
   const auto held = HeldBackUntil(draft_->seen, PodRole::kWorker, draft_->status());
   if (held) draft_->LookAgain(*held);
   std::uint64_t staying = 0;
@@ -135,9 +136,10 @@ void Staffing::AddMissing(const std::vector<PoolTarget>& targets) {
     const bool probes =
         pool < targets.size() && targets[pool].probe && members_[pool].size() > wanted;
     staying += members_[pool].size() - (probes ? 1 : 0);
-    surplus += Over(targets, pool);
+    surplus += Surplus(targets, pool);
   }
-  // Those who are to be replaced elsewhere serve on meanwhile; a few more than wanted may be there.
+  // Workers that are replaced in another pool serve until their replacements do, so there may be a
+  // few more than wanted.
   const std::uint64_t goal = GoalOf(targets);
   const std::uint64_t most = goal + (surplus > 0 ? std::max<std::uint64_t>(1, goal / 4) : 0);
   for (std::size_t pool = 0; pool < targets.size(); ++pool) {
@@ -153,7 +155,7 @@ void Staffing::AddMissing(const std::vector<PoolTarget>& targets) {
   }
 }
 
-const Worker* Staffing::NextToDrain(std::size_t pool) const {
+const Worker* PoolScaler::NextToDrain(std::size_t pool) const {
   const Worker* chosen = nullptr;
   std::uint64_t most = 0;
   for (const Worker* worker : members_[pool]) {
@@ -167,13 +169,13 @@ const Worker* Staffing::NextToDrain(std::size_t pool) const {
   return chosen;
 }
 
-void Staffing::RemovePlaced(const std::vector<PoolTarget>& targets) {
+void PoolScaler::RemovePlaced(const std::vector<PoolTarget>& targets) {
   const std::uint64_t goal = GoalOf(targets);
   for (std::size_t pool = members_.size(); pool-- > 0;) {
-    while (Over(targets, pool) > 0) {
+    while (Surplus(targets, pool) > 0) {
       const Worker* worker = NextToDrain(pool);
       if (worker == nullptr) {
-        if (Count(IsReadyToServe) > goal) MakeDispensable(pool);
+        if (Count(IsReadyToServe) > goal) ReplaceLastOfStage(pool);
         break;
       }
       if (Count(worker->ready ? IsReadyToServe : IsPlaced) <= goal) break;
@@ -186,8 +188,9 @@ void Staffing::RemovePlaced(const std::vector<PoolTarget>& targets) {
   }
 }
 
-/// Whoever is to go is the last of its stage, and others are not: one of those takes its place.
-void Staffing::MakeDispensable(std::size_t pool) {
+/// The worker that shall go is the last of its stage. A worker of another stage, which is not the
+/// last one there, moves into its place.
+void PoolScaler::ReplaceLastOfStage(std::size_t pool) {
   const protocol::JobStatus* view = FreshView(draft_->seen, kViewSeconds);
   if (view == nullptr || !view->balance.moving.empty() || !direct_.moves.empty()) return;
   const Worker* last = nullptr;
@@ -208,7 +211,7 @@ void Staffing::MakeDispensable(std::size_t pool) {
   direct_.moves.push_back({protocol::WorkerId(heir->name), protocol::StageIndex(*last->stage)});
 }
 
-void Staffing::Drain(const Worker& worker) {
+void PoolScaler::Drain(const Worker& worker) {
   direct_.drain.push_back(worker.name);
   --ready_of_stage_[*worker.stage];
   Forget(worker);

@@ -1,4 +1,4 @@
-// What the operator counts of its own work, for /metrics. The names are in base/metrics.h.
+// The operator's metrics of its own work, for /metrics. base/metrics.h has their names.
 #pragma once
 
 #include <array>
@@ -6,52 +6,57 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "api/status.h"
 #include "base/histogram.h"
 #include "base/metrics.h"
 #include "base/time.h"
-#include "operator/kube/metrics.h"
+#include "operator/kube/client/metrics.h"
 #include "operator/kube/object/object.h"
 #include "operator/kube/watch/workqueue.h"
+#include "operator/plan/plan.h"
 
 namespace swarm::controller {
 
 /// The labels of all metrics of the reconcile loop and its queue.
 inline constexpr const char* kControllerName = "swarmjob";
 
-/// How one reconcile ended, in the words of controller-runtime.
+/// How one reconcile ended. The label values are those of controller-runtime.
 enum class ReconcileResult : std::uint8_t { kSuccess, kError, kRequeue, kRequeueAfter };
 inline constexpr std::size_t kReconcileResultCount = 4;
 
-/// What holds for a job now. Replaced whole by each reconcile.
+/// The phases of worker pods in the metrics of a pool.
+enum class PoolPodPhase : std::uint8_t { kPending, kRunning, kTerminating };
+
+/// The gauges of a job. Each reconcile replaces them all.
 struct JobGauges {
-  std::string state;  ///< as in its status
+  std::optional<api::JobState> state;  ///< none before the first reconcile
   std::uint64_t workers_desired = 0;
   std::uint64_t workers_ready = 0;
-  std::map<std::pair<std::string, std::string>, std::uint64_t>
-      pool_pods;                           ///< by pool and phase:
-                                           ///< Pending, Running, Terminating
-  std::vector<std::string> pools;          ///< of the manifest
-  std::map<std::string, bool> conditions;  ///< whether True
+  std::vector<std::string> pools;                                           ///< of the manifest
+  std::map<std::pair<std::string, PoolPodPhase>, std::uint64_t> pool_pods;  ///< by pool and phase
+  std::map<api::ConditionType, bool> conditions;                            ///< whether True
   bool has_trainer = false;
-  Timepoint trainer_heard{};  ///< or, before it has said a word, when it was first dialled
+  Timepoint
+      trainer_heard{};  ///< when it last sent its status; before that, when it was first dialled
 };
 
-/// What happened to a job since this operator has it.
+/// The counters of a job, from when this operator first saw it.
 struct JobCounters {
-  std::map<std::string, std::uint64_t> pods_created;                      ///< by role
-  std::map<std::pair<std::string, std::string>, std::uint64_t> pod_ends;  ///< by role and cause
+  std::map<plan::PodRole, std::uint64_t> pods_created;
+  std::map<std::pair<plan::PodRole, plan::Cause>, std::uint64_t> pod_ends;
   std::uint64_t moves = 0;
   std::uint64_t drains = 0;
 };
 
 /// Thread-safe.
-class Figures {
+class OperatorMetrics {
  public:
-  explicit Figures(std::uint64_t reconcilers) : reconcilers_(reconcilers) {}
+  explicit OperatorMetrics(std::uint64_t reconcilers) : reconcilers_(reconcilers) {}
 
   void ReconcileBegan() { active_.fetch_add(1, std::memory_order_relaxed); }
   void ReconcileEnded(ReconcileResult result, Duration took);
@@ -63,7 +68,7 @@ class Figures {
   void Count(const kube::ObjectName& job, const JobCounters& more);
   void ForgetJob(const kube::ObjectName& job);
 
-  /// Samples of all that is counted here.
+  /// A sample of each metric.
   std::vector<MetricSample> Read(Timepoint now) const;
 
  private:
@@ -81,7 +86,7 @@ class Figures {
   std::map<kube::ObjectName, Job> jobs_;  // guarded
 };
 
-/// Samples of the queue and of the client.
+/// Append the metrics of the work queue and of the Kubernetes client.
 void AppendQueue(const kube::WorkQueue::Reading& reading, std::vector<MetricSample>* samples);
 void AppendClient(const kube::ClientMetrics::Reading& reading, std::vector<MetricSample>* samples);
 

@@ -1,4 +1,4 @@
-// The clock, the sleep and the dice of this folder, so that tests take no time and no chances.
+// The clock, the sleep and the random numbers of this folder.
 #pragma once
 
 #include <chrono>
@@ -10,25 +10,27 @@ namespace swarm::kube {
 
 using WallTime = std::chrono::system_clock::time_point;
 
-/// Thread-safe.
+/// Thread-safe. An interface, so that tests of retries, leases and queues run without waiting and
+/// with chosen random numbers (testing/fake_timing.h).
 class Timing {
  public:
   virtual ~Timing() = default;
-  /// Never goes back; what waits and limits are measured by.
+  /// The monotonic clock, for pauses and deadlines.
   virtual Timepoint Now() = 0;
-  /// What people and the API server read. Only ever written down, never compared with another
-  /// machine's.
+  /// The wall clock, for what people and the API server read. Never compared with the clock of
+  /// another machine.
   virtual WallTime WallNow() = 0;
-  /// Returns whether the whole of `duration` has passed; false once `stop` was requested.
+  /// Returns true after `duration`, or false as soon as `stop` is requested.
   virtual bool Sleep(Duration duration, std::stop_token stop) = 0;
   /// Uniform in [0, 1).
   virtual double Uniform() = 0;
 };
 
-/// The machine's own; lives as long as the process.
+/// The clocks of this machine. Lives as long as the process.
 Timing& SystemTiming();
 
-/// Doubles from `first` to `most`, each with up to `jitter` times itself added at random.
+/// Pauses that double from `first` to `most`. Each is prolonged by a random part, at most `jitter`
+/// times itself.
 class Backoff {
  public:
   struct Options {

@@ -1,4 +1,4 @@
-// What the client counts of itself, under the names that dashboards for Kubernetes know:
+// The client's metrics of itself, with the names that dashboards for Kubernetes use:
 // rest_client_requests_total, rest_client_request_duration_seconds and
 // rest_client_rate_limiter_duration_seconds. The operator's exporter reads it.
 #pragma once
@@ -19,7 +19,7 @@ namespace swarm::kube {
 class ClientMetrics {
  public:
   struct Requests {
-    std::string code;  ///< "200", or "<error>" where none came
+    std::string code;  ///< "200", or "<error>" if there was no answer
     std::string method;
     std::string host;
     std::uint64_t count = 0;
@@ -35,7 +35,7 @@ class ClientMetrics {
     std::vector<Seconds> rate_limiter_seconds;
   };
 
-  /// `status` 0: no answer came.
+  /// `status` 0: there was no answer.
   void CountRequest(int status, const std::string& method, const std::string& host);
   void ObserveRequest(const std::string& verb, const std::string& host, double seconds);
   void ObserveRateLimiter(const std::string& verb, const std::string& host, double seconds);

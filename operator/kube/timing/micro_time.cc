@@ -1,4 +1,4 @@
-#include "operator/kube/object/micro_time.h"
+#include "operator/kube/timing/micro_time.h"
 
 #include <array>
 #include <cstdio>

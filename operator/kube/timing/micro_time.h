@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "operator/kube/transport/timing.h"
+#include "operator/kube/timing/timing.h"
 
 namespace swarm::kube {
 

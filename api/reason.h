@@ -1,0 +1,53 @@
+// The reasons of a SwarmJob's conditions and events. Users' tools match them, so a spelling never
+// changes. enum_names.h has the table of spellings.
+#pragma once
+
+#include <cstdint>
+
+namespace swarm::api {
+
+/// Why a condition has its status, or what an event is about. One reason can serve both.
+enum class Reason : std::uint8_t {
+  // The manifest.
+  kValid,
+  kInvalid,     ///< the manifest has errors
+  kRejected,    ///< an event, and the reason of every other condition of an invalid manifest
+  kPodRefused,  ///< the API server refuses the job's pods
+  // Suspension.
+  kSuspending,
+  kSuspended,
+  kNotSuspended,
+  kResumed,
+  // Capacity.
+  kAvailable,
+  kNoCapacity,
+  kQuotaExceeded,
+  kNotAsked,  ///< no pod has waited for a node yet
+  kReleased,  ///< the operator gave up all workers and only probes for capacity
+  kPoolDry,
+  kPoolReturned,
+  // The trainer.
+  kTrainerStarting,
+  kTrainerPrepares,
+  kTrainerLost,
+  kTrainerFailed,
+  kTrainerPreempted,
+  // The workers.
+  kStagesMissing,
+  kEveryStageReady,
+  kWorkerMoved,
+  kWorkerLost,
+  kWorkerFailed,
+  kWorkerPreempted,
+  // The end of the job.
+  kNotFinished,
+  kFinished,
+  kTrained,
+  kSucceeded,
+  kTooManyFailures,
+  kBadConfiguration,
+  kStorageRefused,
+  kImageNotAvailable,
+};
+
+}  // namespace swarm::api

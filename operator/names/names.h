@@ -1,0 +1,76 @@
+// The names, labels, annotations and ports of the objects that belong to a job. Users see them, and
+// a later version of the operator finds its objects by them: do not change them.
+//
+// This is the only place that composes such a name or takes one apart.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace swarm::names {
+
+inline constexpr std::string_view kApiVersion = "swarmjob.dev/v1alpha1";
+inline constexpr std::string_view kKind = "SwarmJob";
+
+inline constexpr const char* kJobLabel = "swarmjob.dev/job";
+inline constexpr const char* kRoleLabel = "swarmjob.dev/role";
+inline constexpr const char* kPoolLabel = "swarmjob.dev/pool";
+inline constexpr const char* kOrdinalLabel = "swarmjob.dev/ordinal";
+inline constexpr const char* kTermLabel = "swarmjob.dev/term";
+inline constexpr const char* kWorkerRole = "worker";
+inline constexpr const char* kTrainerRole = "trainer";
+/// An annotation of a pod template: the device on which a worker computes, "cpu" or "cuda:N". It
+/// overrides what the resources of the pool say.
+inline constexpr const char* kDeviceAnnotation = "swarmjob.dev/device";
+/// An annotation of each object that the operator applies: a hash of the object as the operator
+/// wanted it.
+inline constexpr const char* kAppliedAnnotation = "swarmjob.dev/applied";
+/// A label of a spot node. The trainer is not scheduled on a node with this label, nor on one with
+/// a cloud's own label for spot nodes.
+inline constexpr const char* kSpotLabel = "swarmjob.dev/spot";
+
+inline constexpr int kWirePort = 7000;
+inline constexpr int kMetricsPort = 9090;
+
+enum class PodRole { kWorker, kTrainer };
+
+/// The value of kRoleLabel, and the name of the pod's main container.
+const char* RoleName(PodRole role);
+
+/// The name of a pod. `number` is a worker's ordinal or a trainer's term: JOB-w7, JOB-trainer-3.
+std::string PodName(const std::string& job, PodRole role, std::uint64_t number);
+
+std::string TrainerServiceName(const std::string& job);    // JOB-trainer
+std::string WorkersServiceName(const std::string& job);    // JOB-workers
+std::string ConfigMapName(const std::string& job);         // JOB-job
+std::string AuthoritySecretName(const std::string& job);   // JOB-ca
+std::string IdentitiesSecretName(const std::string& job);  // JOB-identities
+std::string DisruptionBudgetName(const std::string& job);  // JOB-workers
+std::string NetworkPolicyName(const std::string& job);     // JOB
+
+/// The identity of all trainers of a job.
+inline constexpr const char* kTrainerIdentity = "trainer";
+
+/// The name of a pod's identity in the Secret JOB-identities, whose keys are IDENTITY.crt and
+/// IDENTITY.key: "w7" for the worker JOB-w7, and kTrainerIdentity for every trainer.
+std::string IdentityName(PodRole role, std::uint64_t number);
+/// The identity of the worker pod with this name. None: the pod is not one of this job.
+std::optional<std::string> IdentityOfWorker(const std::string& job, std::string_view pod);
+/// The name of the worker pod with this identity.
+std::string WorkerOfIdentity(const std::string& job, const std::string& identity);
+
+/// Reads the number in a label, as std::to_string wrote it. None: the text is not such a number.
+std::optional<std::uint64_t> ParseNumber(std::string_view text);
+
+/// host:port at which the workers of a job, and the operator, reach its trainer.
+std::string TrainerAddress(const std::string& ns, const std::string& job);
+
+/// Label selectors as text: all pods of a job, the worker pods of a job (status.selector), and all
+/// pods of all jobs (what the operator watches).
+std::string PodSelector(const std::string& job);
+std::string WorkerSelector(const std::string& job);
+std::string AnyPodSelector();
+
+}  // namespace swarm::names

@@ -1,0 +1,52 @@
+// The open workers of a job, as a decision finds them: what is known of each ordinal that was
+// reserved and whose end is not counted. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/plan/observed.h"
+#include "operator/plan/pod_health.h"
+
+namespace swarm::plan {
+
+/// An open worker: its pod, and what the trainer says about it.
+struct Worker {
+  std::uint64_t ordinal = 0;
+  std::string name;
+  const ObservedPod* pod = nullptr;  ///< null: reserved, and the pod is not visible yet
+  std::string pool;                  ///< empty: not known yet, so the operator leaves it alone
+  Judgement judgement;
+  bool ready = false;    ///< serves its stage, and neither leaves nor moves
+  bool leaving = false;  ///< hands over its work, and then ends
+  std::optional<std::uint64_t> stage;
+
+  bool placed() const { return pod != nullptr && !pod->node.empty(); }
+  bool gated() const { return pod != nullptr && pod->gated && pod->node.empty(); }
+  bool lives() const { return judgement.health == Health::kLives; }
+  /// Whether it counts towards the wanted number.
+  bool stays() const { return lives() && !leaving; }
+};
+
+struct ObservedWorkers {
+  std::vector<Worker> open;            ///< ascending by ordinal; `pod` points into Observed
+  std::vector<std::uint64_t> refused;  ///< the API server refused the pods: they never existed
+  std::vector<std::uint64_t>
+      vanished;  ///< the pods are gone or were never created: not known which
+  /// When the first reserved worker whose pod is not visible counts as vanished. None: there is no
+  /// such worker.
+  std::optional<WallTime> look_again;
+};
+
+ObservedWorkers ObserveWorkers(const Observed& observed);
+
+/// This operator's attempt to create a pod that is not visible; null: there was none.
+const Creation* FindCreation(const Observed& observed, PodRole role, std::uint64_t number);
+
+/// When a reserved number whose pod is not visible counts as vanished. None: at once, because this
+/// operator has seen its pod.
+std::optional<WallTime> GivenUpAt(const Observed& observed, PodRole role, std::uint64_t number);
+
+}  // namespace swarm::plan

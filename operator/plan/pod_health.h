@@ -1,0 +1,41 @@
+// Whether a pod lives, has ended, or is about to end, and why. Judged from evidence: the failure
+// policy is never charged for a preemption by the infrastructure, nor for an end without evidence.
+// Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "operator/plan/observed.h"
+#include "operator/plan/plan.h"
+
+namespace swarm::plan {
+
+enum class Health {
+  kLives,    ///< the pod runs, or will run
+  kMissing,  ///< the trainer has evicted the worker, and Kubernetes has not said why yet: it is
+             ///< replaced, and its end is not counted yet
+  kDone,     ///< the program ended with success
+  kEnds,     ///< the pod has ended, or will end shortly; `cause` says why
+};
+
+struct Judgement {
+  Health health = Health::kLives;
+  Cause cause = Cause::kUnknown;  ///< with kEnds
+  std::string words;              ///< why, for people: "its node a is going away: ..."
+  /// With kEnds: a new try cannot help, so the job fails for this reason.
+  std::optional<api::Reason> fatal;
+  /// With kEnds: the pod ended so early, or for such a reason, that its successor must wait.
+  bool hold_back = false;
+  std::optional<WallTime> look_again;  ///< when time alone may change this judgement
+};
+
+/// Judges a pod by everything the operator knows: the pod, its node, and the trainer's view. A
+/// preemption takes precedence over a failure, and a failure over an unknown cause.
+Judgement JudgePod(const Observed& observed, const ObservedPod& pod);
+
+/// Judges the end of a program alone, by its exit code (base/exit.h), signal and last message. The
+/// cause is never kPreempted, because that needs evidence from outside the program.
+Judgement JudgeExit(const ContainerEnd& end);
+
+}  // namespace swarm::plan
