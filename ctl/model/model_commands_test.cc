@@ -222,7 +222,7 @@ TEST_F(ModelCommandsTest, SaysWhatItHasLookedFor) {
 // Everything of a model that a Hugging Face folder must keep.
 void ExpectSameModel(const TrainedModel& a, const TrainedModel& b) {
   EXPECT_EQ(a.config, b.config);
-  const auto layout = model::ComputeLayout(a.config, 0, 1);
+  const auto layout = model::ComputeParameterLayout(a.config, 0, 1);
   ASSERT_TRUE(layout.ok());
   for (const model::ParameterSlot& slot : layout->slots) {
     const auto x = a.weights(slot.name), y = b.weights(slot.name);
