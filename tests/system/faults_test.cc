@@ -106,7 +106,7 @@ TEST_F(SystemFaultsTest, AStoppedWorkerIsEvictedAndBeginsAnewWhenItWakes) {
   AwaitJoinOf("worker-0", 2);
   EXPECT_EQ(Programs().at("worker-0"), stopped) << "not started anew, it has begun anew";
   ExpectThatNothingWasLost();
-  EXPECT_THAT(Content("out/workers/worker-0.log"), HasSubstr("beginning anew"));
+  EXPECT_THAT(Content("out/workers/worker-0.log"), HasSubstr("starting again"));
   EXPECT_THAT(Output(), Not(HasSubstr("workers lost")));
 }
 
