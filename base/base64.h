@@ -10,7 +10,7 @@ namespace swarm {
 /// With padding, without line breaks.
 std::string EncodeBase64(std::string_view bytes);
 
-/// Line breaks and spaces are passed over. Nothing if the text is none.
+/// Ignores line breaks and spaces. None if `text` is not base64.
 std::optional<std::string> DecodeBase64(std::string_view text);
 
 }  // namespace swarm

@@ -1,4 +1,4 @@
-// A piece of memory that many may read and that is freed when the last of them lets go.
+// A piece of memory with many readers, which is freed when the last reader releases it.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace swarm {
 
-/// Immutable, reference-counted bytes: what crosses threads, queues and the network without being
+/// Immutable, reference-counted bytes, which cross threads, queues and the network without being
 /// copied. Copying a Bytes shares the memory. Safe to read from any thread.
 class Bytes {
  public:
@@ -27,7 +27,7 @@ class Bytes {
     return Bytes(memory.get(), size, memory);
   }
   static Bytes Copy(std::string_view text) { return Copy(text.data(), text.size()); }
-  /// `size` bytes (not initialised) that `fill` writes before anybody else can see them.
+  /// `size` bytes (not initialised) that `fill` writes before any other code sees them.
   static Bytes Make(std::size_t size, const std::function<void(std::byte*)>& fill) {
     std::shared_ptr<std::byte[]> memory(new std::byte[size]);
     fill(memory.get());

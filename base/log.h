@@ -1,4 +1,4 @@
-// The room of spdlog. One line an event, on standard error: time, level, thread, text.
+// The log, on standard error: one line for each event, with time, level, name and text.
 #pragma once
 
 #include <spdlog/spdlog.h>
@@ -7,8 +7,8 @@
 
 namespace swarm {
 
-/// Sets up logging for this process: `name` stands in every line; level is one of trace, debug,
-/// info, warn, error.
+/// Sets up the log of this process. Every line has `name`. `level` is one of trace, debug, info,
+/// warn, error.
 void StartLogging(std::string_view name, std::string_view level);
 
 }  // namespace swarm

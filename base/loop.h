@@ -1,5 +1,5 @@
-// One thread and its queue of closures. A stateful object is owned by exactly one Loop; whoever
-// wants something from it posts a closure, so that the object needs no lock.
+// One thread and its queue of closures. A stateful object is owned by exactly one Loop; other
+// threads post closures to that loop, so the object needs no lock.
 #pragma once
 
 #include <condition_variable>
@@ -20,8 +20,8 @@ namespace swarm {
 /// is the loop itself (which would wait for itself). Closures posted after Stop are dropped.
 class Loop {
  public:
-  /// `on_idle`, if any, runs on the loop's thread whenever the queue has become empty after work:
-  /// the place to send what was gathered meanwhile.
+  /// `on_idle`, if any, runs on the loop's thread whenever the queue has become empty after work.
+  /// Callers use it to send what they have gathered meanwhile.
   explicit Loop(std::string name, std::function<void()> on_idle = nullptr,
                 std::size_t capacity = 65536);
   /// Stops and joins.
@@ -33,7 +33,7 @@ class Loop {
   void Post(std::function<void()> work);
   /// Runs `work` on the loop's thread at `when` or soon after. From any thread.
   void PostAt(Timepoint when, std::function<void()> work);
-  /// Runs what is queued, drops what is timed, joins the thread. Not from the loop's own thread.
+  /// Runs the queue, drops timed closures, joins the thread. Not from the loop's own thread.
   void Stop();
   bool InLoop() const { return std::this_thread::get_id() == thread_.get_id(); }
   /// Closures that wait now.
@@ -51,7 +51,7 @@ class Loop {
   std::deque<std::function<void()>> queue_;
   std::multimap<Timepoint, std::function<void()>> timed_;
   bool stopping_ = false;
-  std::thread thread_;  // last: starts when all else is there
+  std::thread thread_;  // last: starts when all else exists
 };
 
 }  // namespace swarm

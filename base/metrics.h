@@ -1,10 +1,10 @@
 // The catalogue of metrics: everything that our programs serve at /metrics, in one table.
 // docs/metrics.md is this table, and a test holds the two together.
 //
-// A metric is named by an enumerator, so what is not in the catalogue cannot be served. Names
-// follow Prometheus: base units, `_total` on counters and on nothing else. What every operator has
-// (reconciles, queues, requests) is named as by controller-runtime and client-go, so that common
-// dashboards and alerts know it. Pure.
+// An enumerator names each metric, so a program cannot serve one that is not in the catalogue.
+// Names follow Prometheus: base units, `_total` on counters only. Metrics that every operator has
+// (reconciles, queues, requests) have the names of controller-runtime and client-go, so that common
+// dashboards and alerts work. Pure.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Randomness that is a function of its inputs. No state is shared, so a value can be drawn again on
-// another machine from the same key: data order, initial weights and routes all depend on this.
+// Pseudo-random numbers as functions of their keys. There is no shared state, so another machine
+// draws the same values from the same key: data order, initial weights and routes rely on this.
 #pragma once
 
 #include <cstdint>

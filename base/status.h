@@ -38,7 +38,7 @@ enum class StatusCode : std::uint8_t {
 
 std::string_view StatusCodeName(StatusCode code);
 
-/// Success, or a code and a message that says what, where, and what next. Cheap when ok.
+/// Success, or a code and a message: what failed, where, and what to do. Cheap when ok.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -74,7 +74,7 @@ Status Unimplemented(std::string message);
 Status Internal(std::string message);
 Status Cancelled(std::string message);
 
-/// A value, or why there is none.
+/// A value, or the error that prevents it.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -103,7 +103,7 @@ namespace internal {
 
 }  // namespace swarm
 
-/// Ends the process with the place and the message when an invariant of ours is broken.
+/// Ends the process with the place and the message if `condition`, an invariant, is false.
 #define SWARM_CHECK(condition, message)                                          \
   do {                                                                           \
     if (!(condition)) [[unlikely]]                                               \

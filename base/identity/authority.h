@@ -1,6 +1,6 @@
-// Who the programs of one job are to each other: a certificate authority of the job's own, whose
-// certificates carry the identity in their URI SAN. `swarmctl run` keeps its key in memory, the
-// operator in a Secret of the job.
+// The identities of the programs of a job. Each job has its own certificate authority; a program's
+// certificate carries its identity in the URI SAN. `swarmctl run` keeps the authority's key in
+// memory, the operator in a Secret of the job.
 #pragma once
 
 #include <chrono>
@@ -12,15 +12,15 @@
 
 namespace swarm::identity {
 
-/// The identity that stands in a certificate's URI SAN, for all of a job's programs together:
-/// spiffe://swarmjob.local/job/UID, and below it: /trainer, /operator, /observer, /worker/ID.
+/// URIs of identities. That of the whole job is spiffe://swarmjob.local/job/UID; those of programs
+/// add /trainer, /operator, /observer or /worker/ID.
 std::string JobUri(const std::string& job_uid);
 std::string TrainerUri(const std::string& job_uid);
 std::string OperatorUri(const std::string& job_uid);
 std::string ObserverUri(const std::string& job_uid);
 std::string WorkerUri(const std::string& job_uid, const std::string& worker_id);
 
-/// How long what Issue makes is valid.
+/// How long a certificate of Issue is valid.
 inline constexpr std::chrono::seconds kLeafValidity = std::chrono::hours(7 * 24);
 /// Of the authority's own certificate: longer than any job.
 inline constexpr std::chrono::seconds kAuthorityValidity = std::chrono::hours(10 * 365 * 24);
@@ -30,7 +30,7 @@ inline constexpr std::chrono::seconds kAuthorityValidity = std::chrono::hours(10
 class JobAuthority {
  public:
   static Result<JobAuthority> Create(const std::string& job_uid);
-  /// The authority that `pair` was the pair() of.
+  /// Restores an authority from its pair().
   /// Errors: kInvalidArgument (not PEM, no pair, not an authority's certificate).
   static Result<JobAuthority> Load(const std::string& job_uid, const KeyPair& pair);
   JobAuthority(JobAuthority&&) noexcept;
@@ -38,7 +38,8 @@ class JobAuthority {
   ~JobAuthority();
 
   const std::string& job_uid() const;
-  /// Its own certificate and key: whoever has the key speaks for everyone of the job.
+  /// The certificate and the key of the authority. The holder of the key can take the identity of
+  /// any program of the job.
   const KeyPair& pair() const;
 
   /// Makes a key and a certificate with the identity `uri`; `name` is for people.

@@ -1,5 +1,5 @@
-// What the two units of this folder share of OpenSSL: owners of its objects, its errors as Status,
-// PEM in memory. Nobody else includes this.
+// Helpers for OpenSSL: owners of its objects, its errors as Status, PEM in memory. Private to this
+// folder.
 #pragma once
 
 #include <openssl/bio.h>

@@ -1,4 +1,4 @@
-// Certificates and keys in PEM, read and judged. With authority.h the room of OpenSSL's X.509.
+// Reads and checks certificates and keys in PEM.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ struct CertificateFacts {
   std::chrono::system_clock::time_point not_before, not_after;
 };
 
-/// The first certificate of `text`. `name` is what messages call it: a path, a key of a Secret.
+/// The first certificate of `text`. Messages call it `name`: a path, or a key of a Secret.
 /// Errors: kInvalidArgument (no certificate in PEM).
 Result<CertificateFacts> ReadCertificate(const std::string& text, const std::string& name);
 

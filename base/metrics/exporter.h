@@ -12,32 +12,31 @@
 
 namespace swarm::metrics {
 
-/// The values of the moment. Called for each scrape, on the web server's threads, perhaps by two at
-/// once; must return soon and must not throw.
+/// Returns the current values. Called for each scrape on the web server's threads, possibly on two
+/// at once. Must return soon and must not throw.
 using ReadSamples = std::function<std::vector<MetricSample>()>;
 
-/// OK: the program is well. Else its answer is 503 and the status as text, for people. Called like
+/// OK if the program is healthy. Otherwise the answer is 503 with the status as text. Called like
 /// ReadSamples.
 using Probe = std::function<Status()>;
 
-/// What is served. An address that serves no metrics leaves `metrics` null and answers 404 there; a
-/// null probe says that the program is well, which it is if it answers.
+/// The pages of an exporter. If `metrics` is null, /metrics answers 404. A null probe answers 200:
+/// a program that answers is healthy.
 struct Pages {
   ReadSamples metrics;
   Probe healthz;
   Probe readyz;
 };
 
-/// Nothing is computed or kept between requests. Two threads serve, so that one slow reader does
-/// not keep others out; a request that stays incomplete for five seconds is dropped. Answers GET
-/// and HEAD.
+/// Keeps nothing between requests. Two threads serve, so that one slow reader does not block
+/// others. Drops a request that stays incomplete for five seconds. Answers GET and HEAD.
 class Exporter {
  public:
   /// Begins to serve. `listen` is address:port, [IPv6 address]:port for that family; port 0 takes a
   /// free one, 0.0.0.0 listens on all interfaces. Errors: kInvalidArgument for another form,
   /// kUnavailable if the address cannot be listened at.
   static Result<std::unique_ptr<Exporter>> Start(const std::string& listen, Pages pages);
-  /// Waits for requests in progress; no page is called any more when it returns.
+  /// Waits for requests in progress; calls no page after it returns.
   ~Exporter();
 
   /// address:port, with the port that was taken.
