@@ -4,7 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "api/yaml.h"
+#include "api/format/yaml.h"
 
 namespace swarm::api {
 namespace {

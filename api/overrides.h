@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/field_error.h"
+#include "api/format/field_error.h"
 
 namespace swarm::api {
 

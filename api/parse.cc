@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "api/archive.h"
-#include "api/judge.h"
-#include "api/llama_config.h"
+#include "api/format/archive.h"
+#include "api/format/judge.h"
+#include "api/format/schema.h"
+#include "api/format/schema_archive.h"
+#include "api/format/yaml.h"
+#include "api/model/llama_config.h"
 #include "api/overrides.h"
-#include "api/schema.h"
-#include "api/schema_archive.h"
 #include "api/validate.h"
-#include "api/yaml.h"
 
 namespace swarm::api {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/field_error.h"
+#include "api/format/field_error.h"
 #include "api/swarmjob.h"
 
 namespace swarm::api {

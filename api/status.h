@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/wall_time.h"
+#include "api/format/wall_time.h"
 
 namespace swarm::api {
 

@@ -2,8 +2,8 @@
 
 #include <charconv>
 
-#include "api/schema.h"
-#include "api/schema_archive.h"
+#include "api/format/schema.h"
+#include "api/format/schema_archive.h"
 
 namespace swarm::api {
 

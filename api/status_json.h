@@ -3,7 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "api/field_error.h"
+#include "api/format/field_error.h"
 #include "api/status.h"
 
 namespace swarm::api {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "api/boundary.h"
-#include "api/enum_names.h"
-#include "api/judge.h"
+#include "api/format/enum_names.h"
+#include "api/format/judge.h"
+#include "api/model/boundary.h"
 
 namespace swarm::api {
 namespace {

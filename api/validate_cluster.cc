@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "api/judge.h"
+#include "api/format/judge.h"
 #include "api/validate.h"
 
 namespace swarm::api {

@@ -11,6 +11,7 @@ endif()
 
 option(SWARM_CUDA "Build the CUDA parts" OFF)
 option(SWARM_WERROR "Treat warnings as errors" OFF)
+option(SWARM_UNITY "Compile the libraries' sources in groups: sooner from cold (scripts/build.sh sets it)" OFF)
 option(SWARM_FUZZ "Make a fuzzer of each target in tests/fuzz; needs clang" OFF)
 set(SWARM_SANITIZE "" CACHE STRING "Sanitizers: address,undefined or thread")
 

@@ -1,11 +1,10 @@
 # swarm_proto: the messages of proto/, compiled once. Only worker/net may link it.
 set(SWARM_PROTO_DIR "${PROJECT_SOURCE_DIR}/proto")
 set(SWARM_PROTO_OUT "${PROJECT_BINARY_DIR}/proto")
-file(GLOB SWARM_PROTOS CONFIGURE_DEPENDS "${SWARM_PROTO_DIR}/swarmjob/v1/*.proto")
 file(MAKE_DIRECTORY "${SWARM_PROTO_OUT}")
 set(SWARM_PROTO_SOURCES)
-foreach(proto ${SWARM_PROTOS})
-  get_filename_component(stem "${proto}" NAME_WE)
+foreach(stem control data frame ids observers recovery)
+  set(proto "${SWARM_PROTO_DIR}/swarmjob/v1/${stem}.proto")
   set(out "${SWARM_PROTO_OUT}/swarmjob/v1/${stem}.pb")
   add_custom_command(
     OUTPUT "${out}.cc" "${out}.h"

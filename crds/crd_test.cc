@@ -9,11 +9,11 @@
 #include <set>
 #include <sstream>
 
+#include "api/format/schema.h"
+#include "api/format/yaml.h"
 #include "api/parse.h"
-#include "api/schema.h"
 #include "api/status.h"
 #include "api/validate.h"
-#include "api/yaml.h"
 
 namespace swarm::api {
 namespace {

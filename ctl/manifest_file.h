@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "api/field_error.h"
+#include "api/format/field_error.h"
 #include "api/swarmjob.h"
 
 namespace swarm::ctl {

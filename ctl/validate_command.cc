@@ -5,7 +5,7 @@
 #include <ostream>
 #include <utility>
 
-#include "api/layout.h"
+#include "api/model/layout.h"
 #include "api/parse.h"
 #include "api/validate.h"
 #include "ctl/local_path.h"

@@ -12,7 +12,10 @@ mkdir -p build
 # Configured once; from then on ninja itself sees when a CMake file has changed.
 if [ ! -f "$folder/build.ninja" ]; then
   echo "build: configuring $folder"
-  cmake --preset "$preset" >"$folder.configure.log" 2>&1 || { cat "$folder.configure.log" >&2; exit 1; }
+  # Sanitizers and debug builds compile each source alone, so that one without an include it needs is found.
+  unity=OFF
+  [ "$preset" != release ] || unity=ON
+  cmake --preset "$preset" -DSWARM_UNITY=$unity >"$folder.configure.log" 2>&1 || { cat "$folder.configure.log" >&2; exit 1; }
 fi
 # A change of a CMake file configures first, and then the count is right.
 ninja -C "$folder" build.ninja >"$folder.configure.log" 2>&1 || { cat "$folder.configure.log" >&2; exit 1; }
@@ -21,8 +24,8 @@ steps=$(ninja -C "$folder" -n "$@" | grep -c '^\[' || true)
 
 # What a step took on the average of a whole build without a compiler cache, in processor seconds, and what it leaves
 # on the disk.
-seconds=$((steps * ${SWARM_STEP_SECONDS:-35} / 10 / jobs))
-megabytes=$((steps * 5 / 4))
+seconds=$((steps * ${SWARM_STEP_SECONDS:-5} / jobs))
+megabytes=$((steps * 3))
 if [ $seconds -ge 90 ]; then
   echo "build: $steps steps: about $(((seconds + 30) / 60)) minutes with $jobs compilers, $megabytes MB in $folder"
 fi

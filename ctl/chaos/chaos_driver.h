@@ -12,7 +12,7 @@
 #include "ctl/chaos/chaos.h"
 #include "worker/chaos/fault_rules.h"
 #include "worker/chaos/holds.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/observers.h"
 
 namespace swarm::ctl {
 

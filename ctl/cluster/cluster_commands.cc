@@ -63,7 +63,7 @@ Status ReadJobs(const Cluster& cluster, const TopOptions& options, ClusterView* 
 
 Result<ClusterView> Look(const Cluster& cluster, const TopOptions& options) {
   ClusterView view;
-  view.now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  view.now = api::WholeSeconds(std::chrono::system_clock::now());
   view.details = !options.job.empty();
   RETURN_IF_ERROR(ReadJobs(cluster, options, &view));
   if (!view.details) return view;

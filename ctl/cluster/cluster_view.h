@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "api/wall_time.h"
+#include "api/format/wall_time.h"
 #include "operator/objects/job_view.h"
 #include "operator/plan/observed.h"
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "api/llama_config.h"
+#include "api/model/llama_config.h"
 #include "ctl/model/trained_model.h"
 #include "worker/checkpoint/huggingface.h"
 #include "worker/model/fold.h"

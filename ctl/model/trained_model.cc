@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/llama_config.h"
+#include "api/model/llama_config.h"
 #include "api/parse.h"
 #include "api/validate.h"
 #include "ctl/model/threads.h"

@@ -9,7 +9,7 @@
 #include "ctl/exit_codes.h"
 #include "ctl/view/live_view.h"
 #include "ctl/view/terminal.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/observers.h"
 
 namespace swarm::ctl {
 

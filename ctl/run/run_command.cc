@@ -4,7 +4,7 @@
 #include <csignal>
 #include <thread>
 
-#include "api/layout.h"
+#include "api/model/layout.h"
 #include "base/exit.h"
 #include "base/files.h"
 #include "base/signals.h"

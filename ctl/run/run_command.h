@@ -34,7 +34,7 @@ struct RunOptions {
   std::string manifest;
   std::vector<std::string> overrides;
   std::filesystem::path out;             ///< empty: out/NAME
-  std::string workers;                   ///< see api/layout.h
+  std::string workers;                   ///< see api/model/layout.h
   std::uint64_t threads_per_worker = 0;  ///< 0: cores / workers, at least 1
   bool resume = false;
   bool json = false;

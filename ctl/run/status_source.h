@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/time.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/observers.h"
 
 namespace swarm::ctl {
 

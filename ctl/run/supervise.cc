@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "ctl/numbers.h"
-#include "operator/plan/failure_window.h"
-#include "operator/plan/pod_health.h"
+#include "operator/plan/pods/failure_window.h"
+#include "operator/plan/pods/pod_health.h"
 
 namespace swarm::ctl {
 namespace {

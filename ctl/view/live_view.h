@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/observers.h"
 
 namespace swarm::ctl {
 

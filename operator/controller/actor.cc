@@ -16,8 +16,6 @@ using nlohmann::json;
 /// After this time a child is read again, because another client may have changed or deleted it.
 constexpr std::chrono::hours kChildTrusted{1};
 
-api::WallTime Seconds(WallTime time) { return std::chrono::floor<std::chrono::seconds>(time); }
-
 /// Whether the server refused a creation, rather than failed to answer.
 bool IsRefusal(StatusCode code) {
   return code == StatusCode::kResourceExhausted || code == StatusCode::kInvalidArgument ||
@@ -186,7 +184,7 @@ std::set<plan::Child> Actor::GoodChildren(const Acting& acting) const {
     }
     const auto known = acting.memory->children.find(child);
     if (known == acting.memory->children.end() ||
-        Seconds(acting.now) - known->second.time >= kChildTrusted) {
+        api::WholeSeconds(acting.now) - known->second.time >= kChildTrusted) {
       continue;
     }
     const json wanted = BuildChild(acting.view, child);
@@ -199,7 +197,7 @@ Status Actor::Apply(const Acting& acting, plan::Child child) {
   if (IsSecret(child)) return EnsureIdentities(acting).status();
   const json object = BuildChild(acting.view, child);
   RETURN_IF_ERROR(ApplyObject(acting, ResourceOf(child), object));
-  acting.memory->children[child] = {std::hash<json>()(object), Seconds(acting.now)};
+  acting.memory->children[child] = {std::hash<json>()(object), api::WholeSeconds(acting.now)};
   return Status();
 }
 
@@ -256,7 +254,7 @@ Status Actor::Create(const Acting& acting, const plan::Creation& attempt, const 
   if (!IsRefusal(status.code())) return status;
   creating->refused = creation.refused = true;
   const std::uint64_t attempts = memory.refusal ? memory.refusal->attempts + 1 : 1;
-  memory.refusal = {Seconds(acting.now), attempts, status.code(), status.message()};
+  memory.refusal = {api::WholeSeconds(acting.now), attempts, status.code(), status.message()};
   return Status();
 }
 
@@ -290,7 +288,7 @@ void Actor::Direct(const Acting& acting, const plan::DirectTrainer& action) {
     ordered.insert(order);
     counters.moves += !acting.memory->ordered.contains(order);
   }
-  if (!action.moves.empty()) acting.memory->moved = Seconds(acting.now);
+  if (!action.moves.empty()) acting.memory->moved = api::WholeSeconds(acting.now);
   acting.memory->ordered = std::move(ordered);
   metrics_.Count(acting.name(), counters);
 }

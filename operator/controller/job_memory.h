@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/wall_time.h"
+#include "api/format/wall_time.h"
 #include "operator/kube/object/object.h"
 #include "operator/plan/observed.h"
 #include "operator/plan/reservations.h"

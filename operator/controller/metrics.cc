@@ -1,6 +1,6 @@
 #include "operator/controller/metrics.h"
 
-#include "api/enum_names.h"
+#include "api/format/enum_names.h"
 #include "operator/names/names.h"
 
 namespace swarm::controller {

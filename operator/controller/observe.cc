@@ -10,10 +10,6 @@
 namespace swarm::controller {
 namespace {
 
-api::WallTime Seconds(std::chrono::system_clock::time_point time) {
-  return std::chrono::floor<std::chrono::seconds>(time);
-}
-
 plan::ObservedJob ObserveJob(const objects::JobView& view, const JobMemory& memory) {
   plan::ObservedJob observed;
   observed.name = view.name;
@@ -66,7 +62,7 @@ std::vector<plan::ObservedPod> ObservePods(const objects::JobView& view, const S
 plan::Observed Observe(const objects::JobView& view, const Snapshot& snapshot,
                        const Surroundings& surroundings, JobMemory* memory) {
   plan::Observed observed;
-  observed.now = Seconds(surroundings.now.wall);
+  observed.now = api::WholeSeconds(surroundings.now.wall);
   observed.job = ObserveJob(view, *memory);
   observed.pods = ObservePods(view, snapshot, observed.now, memory);
   for (const auto& [name, node] : snapshot.nodes) {
@@ -77,8 +73,8 @@ plan::Observed Observe(const objects::JobView& view, const Snapshot& snapshot,
     const Duration ago = surroundings.now.steady - surroundings.trainer->heard;
     observed.trainer = plan::TrainerView{
         *surroundings.trainer->status,
-        Seconds(surroundings.now.wall -
-                std::chrono::duration_cast<std::chrono::system_clock::duration>(ago))};
+        api::WholeSeconds(surroundings.now.wall -
+                          std::chrono::duration_cast<std::chrono::system_clock::duration>(ago))};
   }
   for (const auto& [key, creation] : memory->creations) observed.creations.push_back(creation);
   observed.unseen =

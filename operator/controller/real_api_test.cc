@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "api/yaml.h"
+#include "api/format/yaml.h"
 #include "base/rng.h"
 #include "operator/controller/controller.h"
 #include "operator/controller/testing/cluster_under_test.h"

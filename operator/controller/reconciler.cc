@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "api/enum_names.h"
+#include "api/format/enum_names.h"
 #include "api/status_json.h"
 #include "base/log.h"
 #include "operator/controller/informers.h"

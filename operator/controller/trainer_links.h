@@ -13,7 +13,7 @@
 #include "base/identity/pem.h"
 #include "base/status.h"
 #include "base/time.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/observers.h"
 
 namespace swarm::controller {
 

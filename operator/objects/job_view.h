@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "api/field_error.h"
+#include "api/format/field_error.h"
 #include "api/status.h"
 #include "api/swarmjob.h"
 

@@ -6,7 +6,7 @@
 #include "operator/objects/build.h"
 #include "operator/objects/merge.h"
 #include "operator/objects/resources.h"
-#include "operator/plan/grace_period.h"
+#include "operator/plan/pods/grace_period.h"
 #include "worker/flags/flags.h"
 
 namespace swarm::objects {

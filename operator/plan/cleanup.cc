@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "operator/plan/nodes.h"
-#include "operator/plan/pod_ends.h"
+#include "operator/plan/pods/nodes.h"
+#include "operator/plan/pods/pod_ends.h"
 
 namespace swarm::plan {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/enum_names.h"
+#include "api/format/enum_names.h"
 #include "operator/plan/assignment.h"
 #include "operator/plan/cleanup.h"
 #include "operator/plan/draft.h"

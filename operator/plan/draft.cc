@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/enum_names.h"
+#include "api/format/enum_names.h"
 
 namespace swarm::plan {
 

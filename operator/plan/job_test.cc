@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/enum_names.h"
+#include "api/format/enum_names.h"
 #include "operator/plan/testing/fake_cluster.h"
 
 namespace swarm::plan {

@@ -14,7 +14,7 @@
 #include "api/swarmjob.h"
 #include "base/status.h"
 #include "operator/names/names.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/observers.h"
 
 namespace swarm::plan {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "operator/plan/observed.h"
-#include "operator/plan/pod_health.h"
+#include "operator/plan/pods/pod_health.h"
 
 namespace swarm::plan {
 

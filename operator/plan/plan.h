@@ -11,7 +11,7 @@
 #include "api/reason.h"
 #include "api/status.h"
 #include "operator/plan/observed.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/observers.h"
 
 namespace swarm::plan {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "api/enum_names.h"
-#include "api/layout.h"
+#include "api/format/enum_names.h"
+#include "api/model/layout.h"
 #include "operator/names/names.h"
 #include "operator/plan/trainer_view.h"
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "api/layout.h"
-#include "operator/plan/creation_limits.h"
-#include "operator/plan/grace_period.h"
+#include "api/model/layout.h"
 #include "operator/plan/observed_workers.h"
-#include "operator/plan/pod_ends.h"
-#include "operator/plan/pod_health.h"
+#include "operator/plan/pods/grace_period.h"
+#include "operator/plan/pods/pod_ends.h"
+#include "operator/plan/pods/pod_health.h"
+#include "operator/plan/pools/creation_limits.h"
 
 namespace swarm::plan {
 namespace {

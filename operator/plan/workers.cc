@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "api/enum_names.h"
+#include "api/format/enum_names.h"
 #include "operator/names/names.h"
-#include "operator/plan/creation_limits.h"
-#include "operator/plan/pod_ends.h"
-#include "operator/plan/pool_scaler.h"
+#include "operator/plan/pods/pod_ends.h"
+#include "operator/plan/pools/creation_limits.h"
+#include "operator/plan/pools/pool_scaler.h"
 
 namespace swarm::plan {
 namespace {

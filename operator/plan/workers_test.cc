@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/plan/pod_health.h"
+#include "operator/plan/pods/pod_health.h"
 #include "operator/plan/testing/fake_cluster.h"
 
 namespace swarm::plan {

@@ -23,7 +23,7 @@
 #include "worker/checkpoint/safetensors.h"
 #include "worker/checkpoint/tensor.h"
 #include "worker/protocol/ids.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/control.h"
 #include "worker/storage/storage.h"
 
 namespace swarm::checkpoint {

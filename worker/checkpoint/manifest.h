@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "worker/protocol/ids.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/control.h"
 
 namespace swarm::checkpoint {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "api/boundary.h"
+#include "api/model/boundary.h"
 #include "worker/codec/block_codecs.h"
 #include "worker/codec/float_codecs.h"
 

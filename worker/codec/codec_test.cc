@@ -7,7 +7,7 @@
 
 #include <limits>
 
-#include "api/boundary.h"
+#include "api/model/boundary.h"
 
 namespace swarm::codec {
 namespace {

@@ -1,6 +1,6 @@
 // What every boundary promises: a cut changes no number, whatever the boundary computes; and what
 // each of the learned ones is.
-#include "api/boundary.h"
+#include "api/model/boundary.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "api/boundary.h"
-#include "api/enum_names.h"
+#include "api/format/enum_names.h"
+#include "api/model/boundary.h"
 #include "worker/model/arithmetic/subspace.h"
 #include "worker/model/layout/layout.h"
 #include "worker/model/start/start.h"

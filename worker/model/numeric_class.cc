@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "api/boundary.h"
-#include "api/enum_names.h"
+#include "api/format/enum_names.h"
+#include "api/model/boundary.h"
 #include "base/rng.h"
 #include "worker/protocol/numeric_class.h"
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "api/llama_config.h"
+#include "api/model/llama_config.h"
 #include "worker/checkpoint/safetensors.h"
 #include "worker/model/testing/models.h"
 #include "worker/optim/norm.h"

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/control.h"
 
 namespace swarm::protocol {
 

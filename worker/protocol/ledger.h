@@ -8,7 +8,9 @@
 #include <set>
 #include <vector>
 
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/control.h"
+#include "worker/protocol/messages/data.h"
+#include "worker/protocol/messages/recovery.h"
 
 namespace swarm::protocol {
 

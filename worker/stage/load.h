@@ -8,7 +8,7 @@
 #include "api/swarmjob.h"
 #include "worker/checkpoint/tensor.h"
 #include "worker/model/stage.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/control.h"
 
 namespace swarm::stage {
 

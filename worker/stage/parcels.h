@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "worker/model/stage.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/data.h"
 
 namespace swarm::stage {
 

@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 #include "worker/protocol/ids.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/data.h"
 
 namespace swarm::stage {
 

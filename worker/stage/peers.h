@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/control.h"
 
 namespace swarm::stage {
 

@@ -9,7 +9,8 @@
 
 #include "api/swarmjob.h"
 #include "base/loop.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/control.h"
+#include "worker/protocol/messages/data.h"
 #include "worker/stage/compute.h"
 #include "worker/stage/join/joining.h"
 #include "worker/stage/worker_options.h"

@@ -10,7 +10,7 @@
 #include "base/time.h"
 #include "worker/chaos/holds.h"
 #include "worker/protocol/ids.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/control.h"
 #include "worker/stage/load.h"
 
 namespace swarm::stage {

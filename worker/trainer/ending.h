@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/control.h"
 
 namespace swarm::trainer {
 

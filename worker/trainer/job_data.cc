@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "api/llama_config.h"
+#include "api/model/llama_config.h"
 #include "api/validate.h"
 #include "worker/checkpoint/huggingface.h"
 #include "worker/data/tokenizer.h"

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <mutex>
 
-#include "api/boundary.h"
-#include "api/enum_names.h"
+#include "api/format/enum_names.h"
+#include "api/model/boundary.h"
 #include "api/parse.h"
 #include "base/log.h"
 #include "worker/checkpoint/checkpoint.h"

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "worker/protocol/liveness/detector.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/control.h"
+#include "worker/protocol/messages/observers.h"
 
 namespace swarm::trainer {
 

@@ -8,7 +8,7 @@
 
 #include "api/swarmjob.h"
 #include "base/status.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/control.h"
 
 namespace swarm::trainer {
 

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "api/yaml.h"
+#include "api/format/yaml.h"
 #include "base/base64.h"
 #include "operator/kube/config/config.h"
 #include "operator/kube/config/files.h"

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdio>
 
-#include "api/wall_time.h"
+#include "api/format/wall_time.h"
 
 namespace swarm::kube {
 

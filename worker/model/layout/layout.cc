@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/boundary.h"
+#include "api/model/boundary.h"
 
 namespace swarm::model {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "api/boundary.h"
+#include "api/model/boundary.h"
 
 namespace swarm::model {
 namespace {

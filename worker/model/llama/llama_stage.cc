@@ -9,7 +9,7 @@
 #include <new>
 #include <utility>
 
-#include "api/boundary.h"
+#include "api/model/boundary.h"
 #include "worker/model/arithmetic/boundary.h"
 #include "worker/model/arithmetic/subspace.h"
 #include "worker/model/llama/tensor_memory.h"

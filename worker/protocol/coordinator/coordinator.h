@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "worker/protocol/coordinator/admission.h"
-#include "worker/protocol/coordinator/dispatch.h"
 #include "worker/protocol/coordinator/job_status.h"
-#include "worker/protocol/coordinator/reducing.h"
+#include "worker/protocol/coordinator/membership/admission.h"
 #include "worker/protocol/coordinator/rollbacks.h"
+#include "worker/protocol/coordinator/step/dispatch.h"
+#include "worker/protocol/coordinator/step/reducing.h"
 
 namespace swarm::protocol {
 

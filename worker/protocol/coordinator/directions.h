@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "worker/protocol/coordinator/leaves.h"
-#include "worker/protocol/coordinator/rebalancing.h"
+#include "worker/protocol/coordinator/membership/leaves.h"
+#include "worker/protocol/coordinator/membership/rebalancing.h"
 
 namespace swarm::protocol {
 

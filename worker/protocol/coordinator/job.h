@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "worker/protocol/coordinator/options.h"
-#include "worker/protocol/coordinator/reduce_groups.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/coordinator/step/reduce_groups.h"
+#include "worker/protocol/messages/control.h"
+#include "worker/protocol/messages/observers.h"
 #include "worker/protocol/recovery.h"
 
 namespace swarm::protocol {

@@ -3,14 +3,14 @@
 
 #include <string>
 
-#include "worker/protocol/coordinator/checkpoints.h"
-#include "worker/protocol/coordinator/commits.h"
 #include "worker/protocol/coordinator/directions.h"
-#include "worker/protocol/coordinator/evictions.h"
-#include "worker/protocol/coordinator/loading.h"
-#include "worker/protocol/coordinator/rebalancing.h"
+#include "worker/protocol/coordinator/membership/evictions.h"
+#include "worker/protocol/coordinator/membership/loading.h"
+#include "worker/protocol/coordinator/membership/rebalancing.h"
+#include "worker/protocol/coordinator/step/checkpoints.h"
+#include "worker/protocol/coordinator/step/commits.h"
+#include "worker/protocol/coordinator/step/validation.h"
 #include "worker/protocol/coordinator/taking_over.h"
-#include "worker/protocol/coordinator/validation.h"
 
 namespace swarm::protocol {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "worker/protocol/coordinator/members.h"
+#include "worker/protocol/coordinator/membership/members.h"
 
 namespace swarm::protocol {
 

@@ -5,8 +5,8 @@
 #include <map>
 #include <string>
 
-#include "worker/protocol/coordinator/commits.h"
-#include "worker/protocol/coordinator/evictions.h"
+#include "worker/protocol/coordinator/membership/evictions.h"
+#include "worker/protocol/coordinator/step/commits.h"
 
 namespace swarm::protocol {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/control.h"
 
 namespace swarm::protocol {
 

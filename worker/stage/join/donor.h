@@ -11,7 +11,7 @@
 
 #include "base/bytes.h"
 #include "worker/checkpoint/pieces.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/data.h"
 
 namespace swarm::stage {
 

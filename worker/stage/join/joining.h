@@ -15,7 +15,8 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "worker/checkpoint/tensor.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/control.h"
+#include "worker/protocol/messages/data.h"
 #include "worker/stage/join/piece_fetch.h"
 
 namespace swarm::stage {

@@ -19,7 +19,7 @@
 #include "base/time.h"
 #include "worker/checkpoint/pieces.h"
 #include "worker/protocol/fetcher.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/data.h"
 
 namespace swarm::stage {
 

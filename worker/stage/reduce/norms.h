@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "worker/model/stage.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/control.h"
 
 namespace swarm::stage {
 

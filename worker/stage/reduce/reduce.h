@@ -26,7 +26,8 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "worker/model/stage.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/control.h"
+#include "worker/protocol/messages/data.h"
 #include "worker/stage/reduce/reduce_codec.h"
 
 namespace swarm::stage {

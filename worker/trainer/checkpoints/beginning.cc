@@ -6,8 +6,8 @@
 #include <optional>
 #include <string_view>
 
-#include "api/boundary.h"
-#include "api/llama_config.h"
+#include "api/model/boundary.h"
+#include "api/model/llama_config.h"
 #include "api/parse.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/model/layout/slice.h"

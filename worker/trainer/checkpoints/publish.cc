@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/boundary.h"
-#include "api/llama_config.h"
+#include "api/model/boundary.h"
+#include "api/model/llama_config.h"
 #include "api/parse.h"
 #include "base/log.h"
 

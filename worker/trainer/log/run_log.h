@@ -17,7 +17,7 @@
 
 #include "base/status.h"
 #include "worker/protocol/coordinator/event_kind.h"
-#include "worker/protocol/messages/message.h"
+#include "worker/protocol/messages/control.h"
 
 namespace swarm::trainer {
 

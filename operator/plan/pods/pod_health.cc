@@ -1,0 +1,192 @@
+#include "operator/plan/pods/pod_health.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/exit.h"
+#include "operator/plan/pods/nodes.h"
+#include "operator/plan/pods/preemption.h"
+#include "operator/plan/trainer_view.h"
+
+namespace swarm::plan {
+namespace {
+
+using std::chrono::seconds;
+
+/// After the trainer evicted a worker, Kubernetes has this long to say why, before the end counts
+/// as unexplained. A node controller takes 50 s to see that a node is silent.
+constexpr seconds kEvictionPatience{90};
+/// The greatest age of a trainer's status that proves an eviction.
+constexpr std::int64_t kEvictionViewSeconds = 60;
+/// How long the kubelet may retry to pull an image that the registry refuses or does not have.
+constexpr seconds kImagePatience{45};
+/// How long the kubelet may retry to pull an image for any other reason. Both limits apply only to
+/// a job none of whose pods has ever started.
+constexpr seconds kPullPatience{600};
+/// A program that ends sooner than this, without an explanation, has not begun to work.
+constexpr seconds kQuickEnd{60};
+
+template <std::size_t N>
+bool IsOneOf(std::string_view text, const std::array<std::string_view, N>& words) {
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
+
+template <std::size_t N>
+bool HasOneOf(std::string_view text, const std::array<std::string_view, N>& words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return text.find(word) != text.npos; });
+}
+
+Judgement Ends(Cause cause, std::string words) {
+  return {.health = Health::kEnds, .cause = cause, .words = std::move(words)};
+}
+
+/// Whether the trainer's view proves that the pod's program runs, whatever the state of its node.
+bool IsAlive(const Observed& observed, const ObservedPod& pod) {
+  const protocol::JobStatus* view = FreshView(observed, kViewSeconds);
+  if (view == nullptr) return false;
+  if (pod.role == PodRole::kTrainer) return view->term.value == pod.number;
+  return FindWorker(*view, pod.name) != nullptr;
+}
+
+bool IsOnSilentNode(const Observed& observed, const ObservedPod& pod) {
+  const ObservedNode* node = FindNode(observed, pod);
+  return node != nullptr && !IsReady(*node);
+}
+
+/// Judges a failed pod whose program has no exit code: it never ran, or its end was not recorded.
+Judgement JudgeWithoutExit(const ObservedPod& pod) {
+  if (pod.reason == "Evicted" && pod.message.find("exceed") != std::string::npos) {
+    return Ends(Cause::kFailed, "evicted because it exceeded its limits: " + pod.message);
+  }
+  if (pod.reason == "DeadlineExceeded") {
+    return Ends(Cause::kFailed, "ran longer than activeDeadlineSeconds of its template");
+  }
+  Judgement judgement = Ends(
+      Cause::kUnknown, pod.reason.empty() ? "failed without a reason" : "failed: " + pod.reason);
+  if (!pod.message.empty()) judgement.words += ": " + pod.message;
+  return judgement;
+}
+
+bool HasRun(const Observed& observed, PodRole role) {
+  return std::any_of(observed.pods.begin(), observed.pods.end(), [role](const ObservedPod& pod) {
+    return pod.role == role && (pod.phase == PodPhase::kRunning || pod.end);
+  });
+}
+
+/// Judges a pod that waits for its image. An image that cannot be pulled fails the job early.
+Judgement JudgeWaiting(const Observed& observed, const ObservedPod& pod) {
+  constexpr std::array<std::string_view, 4> kPulls = {"ErrImagePull", "ImagePullBackOff",
+                                                      "InvalidImageName", "ErrImageNeverPull"};
+  constexpr std::array<std::string_view, 7> kRefusals = {
+      "not found",    "manifest unknown", "does not exist",   "denied",
+      "unauthorized", "403 Forbidden",    "invalid reference"};
+  if (!IsOneOf(pod.waiting_reason, kPulls) || HasRun(observed, pod.role)) return {};
+  const bool named_wrongly =
+      pod.waiting_reason == "InvalidImageName" || pod.waiting_reason == "ErrImageNeverPull";
+  const bool refused = HasOneOf(pod.waiting_message, kRefusals);
+  const seconds patience = named_wrongly ? seconds(0) : refused ? kImagePatience : kPullPatience;
+  const WallTime due = pod.scheduled.value_or(pod.created) + patience;
+  if (observed.now < due) return {.look_again = due};
+  Judgement judgement = Ends(Cause::kFailed, "its image cannot be pulled: " + pod.waiting_reason +
+                                                 ": " + pod.waiting_message);
+  judgement.fatal = api::Reason::kImageNotAvailable;
+  return judgement;
+}
+
+/// Judges a worker that runs as far as Kubernetes knows. The trainer may have evicted it.
+Judgement JudgeRunning(const Observed& observed, const ObservedPod& pod) {
+  const protocol::JobStatus* fresh = FreshView(observed, kEvictionViewSeconds);
+  if (pod.role != PodRole::kWorker || fresh == nullptr) return {};
+  const protocol::JobStatus& view = *fresh;
+  const auto eviction =
+      std::find_if(view.evicted.rbegin(), view.evicted.rend(),
+                   [&](const protocol::Eviction& e) { return e.worker.value == pod.name; });
+  const bool spare = std::any_of(view.spares.begin(), view.spares.end(),
+                                 [&](const auto& id) { return id.value == pod.name; });
+  if (eviction == view.evicted.rend() || spare || FindWorker(view, pod.name) != nullptr) return {};
+  const std::string words = "the trainer evicted it: " + std::string(NameOf(eviction->cause)) +
+                            (eviction->text.empty() ? "" : " (" + eviction->text + ")");
+  const WallTime evicted_at{seconds(static_cast<std::int64_t>(eviction->time))};
+  // Clocks differ: an eviction that the trainer dates into the future has just happened.
+  const WallTime due = std::min(evicted_at, observed.trainer->heard) + kEvictionPatience;
+  if (observed.now >= due) {
+    return Ends(Cause::kUnknown, words + ", and Kubernetes does not say why");
+  }
+  return {.health = Health::kMissing, .words = words, .look_again = due};
+}
+
+}  // namespace
+
+Judgement JudgeExit(const ContainerEnd& end) {
+  const std::string said = end.message.empty() ? "" : ": " + end.message;
+  if (end.exit_code == 0 && end.signal == 0) return {.health = Health::kDone};
+  if (end.reason == "OOMKilled") {
+    return Ends(Cause::kFailed, "used more memory than its limit (OOMKilled)");
+  }
+  if (end.reason == "ContainerStatusUnknown") {
+    return Ends(Cause::kUnknown, "ended, and its node does not know how");
+  }
+  const int signal = end.signal != 0 ? end.signal : end.exit_code > 128 ? end.exit_code - 128 : 0;
+  if (signal == 9 || signal == 15) {
+    return Ends(Cause::kUnknown, "ended by signal " + std::to_string(signal));
+  }
+  if (signal != 0) return Ends(Cause::kFailed, "crashed with signal " + std::to_string(signal));
+  Judgement judgement =
+      Ends(Cause::kFailed, "ended with exit code " + std::to_string(end.exit_code) + said);
+  switch (end.exit_code) {
+    case WorkerExit::kBadUsage:
+      judgement.fatal = api::Reason::kBadConfiguration;
+      break;
+    case WorkerExit::kStorageRefused:
+      judgement.fatal = api::Reason::kStorageRefused;
+      break;
+    case WorkerExit::kNothingToResume:
+    case WorkerExit::kStopped:
+      judgement.cause = Cause::kUnknown;
+      judgement.words = "was told to stop, but not by the operator";
+      break;
+    case WorkerExit::kSuperseded:
+      judgement.cause = Cause::kUnknown;
+      judgement.words = "gave way to a later trainer";
+      break;
+    case WorkerExit::kNoTrainer:
+      judgement.cause = Cause::kUnknown;
+      judgement.words = "could not reach a trainer";
+      break;
+    default:
+      if (end.message.find(NameOf(protocol::FailureClass::kStorageUnavailable)) !=
+          std::string::npos) {
+        judgement.cause = Cause::kUnknown;
+        judgement.hold_back = true;
+      }
+  }
+  return judgement;
+}
+
+Judgement JudgePod(const Observed& observed, const ObservedPod& pod) {
+  Judgement exit;
+  if (pod.end) exit = JudgeExit(*pod.end);
+  if (exit.health == Health::kDone || pod.phase == PodPhase::kSucceeded) {
+    return {.health = Health::kDone};
+  }
+  std::string preempted = PreemptionOf(observed, pod);
+  const bool silent = IsOnSilentNode(observed, pod);
+  const bool heard = silent && IsAlive(observed, pod);
+  if (preempted.empty() && silent && !heard) preempted = "its node " + pod.node + " is not ready";
+  if (!preempted.empty()) return Ends(Cause::kPreempted, std::move(preempted));
+
+  if (!pod.end && pod.phase == PodPhase::kFailed) exit = JudgeWithoutExit(pod);
+  if (exit.health == Health::kEnds) {
+    const WallTime ended = pod.end && pod.end->time ? *pod.end->time : pod.created;
+    exit.hold_back |= exit.cause == Cause::kUnknown && ended - pod.created < kQuickEnd;
+    return exit;
+  }
+  if (pod.phase == PodPhase::kPending) return JudgeWaiting(observed, pod);
+  Judgement running = JudgeRunning(observed, pod);
+  if (heard) running.look_again = observed.now + seconds(kViewSeconds + 1);
+  return running;
+}
+
+}  // namespace swarm::plan

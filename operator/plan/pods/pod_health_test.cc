@@ -1,0 +1,256 @@
+#include "operator/plan/pods/pod_health.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/plan/pods/preemption.h"
+
+namespace swarm::plan {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+const WallTime kNow{seconds(1'800'000'000)};
+
+ObservedPod RunningPod() {
+  return {.name = "job-w3",
+          .number = 3,
+          .created = kNow - seconds(600),
+          .phase = PodPhase::kRunning,
+          .waiting_since = kNow - seconds(600),
+          .node = "a",
+          .scheduled = kNow - seconds(590)};
+}
+
+ObservedNode ReadyNode() {
+  return {.uid = "uid-a",
+          .created = kNow - seconds(3600),
+          .taints = {},
+          .conditions = {{.type = "Ready", .status = "True", .reason = "", .message = ""}}};
+}
+
+Observed Around(const ObservedPod& pod) {
+  Observed observed{.now = kNow};
+  observed.job.job.emplace();
+  observed.job.status.trainer.term = 1;
+  observed.pods = {pod};
+  observed.nodes["a"] = ReadyNode();
+  return observed;
+}
+
+Judgement Judge(const ObservedPod& pod) { return JudgePod(Around(pod), pod); }
+
+ContainerEnd Exit(int code, const std::string& reason = "Error", const std::string& said = "") {
+  return {.exit_code = code, .reason = reason, .message = said, .time = kNow};
+}
+
+ObservedPod EndedPod(const ContainerEnd& end) {
+  ObservedPod pod = RunningPod();
+  pod.phase = end.exit_code == 0 ? PodPhase::kSucceeded : PodPhase::kFailed;
+  pod.end = end;
+  return pod;
+}
+
+TEST(PodHealthTest, APodThatRunsOnAGoodNodeLives) {
+  EXPECT_EQ(Judge(RunningPod()).health, Health::kLives);
+}
+
+TEST(PodHealthTest, WhatTheCloudsAndAutoscalersPutOnANodeIsANotice) {
+  for (const char* key :
+       {"aws-node-termination-handler/spot-itn",
+        "aws-node-termination-handler/scheduled-maintenance",
+        "aws-node-termination-handler/asg-lifecycle-termination",
+        "aws-node-termination-handler/rebalance-recommendation", "karpenter.sh/disrupted",
+        "ToBeDeletedByClusterAutoscaler", "cloud.google.com/impending-node-termination",
+        "remediator.kubernetes.azure.com/unschedulable",
+        "node.cloudprovider.kubernetes.io/shutdown", "node.kubernetes.io/out-of-service"}) {
+    Observed observed = Around(RunningPod());
+    observed.nodes["a"].taints = {{.key = key, .value = "", .effect = "NoSchedule"}};
+    const Judgement judgement = JudgePod(observed, RunningPod());
+    EXPECT_EQ(judgement.health, Health::kEnds) << key;
+    EXPECT_EQ(judgement.cause, Cause::kPreempted) << key;
+    EXPECT_THAT(judgement.words, HasSubstr(key));
+  }
+}
+
+TEST(PodHealthTest, WhatIsNoNoticeIsNotTakenForOne) {
+  Observed observed = Around(RunningPod());
+  observed.nodes["a"].taints = {
+      {.key = "DeletionCandidateOfClusterAutoscaler", .value = "", .effect = "PreferNoSchedule"},
+      {.key = "kubernetes.azure.com/scalesetpriority", .value = "spot", .effect = "NoSchedule"},
+      {.key = "node.kubernetes.io/unschedulable", .value = "", .effect = "NoSchedule"}};
+  EXPECT_EQ(JudgePod(observed, RunningPod()).health, Health::kLives);
+}
+
+TEST(PodHealthTest, AzuresScheduledEventsAndAKubeletThatShutsDownAreNotices) {
+  ObservedNode node = ReadyNode();
+  node.conditions.push_back({.type = "VMEventScheduled",
+                             .status = "True",
+                             .reason = "VMEventScheduled",
+                             .message = "Preempt Scheduled: Mon, 19 Sep 2016 18:29:47 GMT"});
+  EXPECT_THAT(NoticeOf(node), HasSubstr("Preempt"));
+  node.conditions.back().message = "Freeze Scheduled: in a minute";
+  EXPECT_EQ(NoticeOf(node), "");
+  node = ReadyNode();
+  node.conditions[0] = {.type = "Ready",
+                        .status = "False",
+                        .reason = "KubeletNotReady",
+                        .message = "node is shutting down"};
+  EXPECT_THAT(NoticeOf(node), HasSubstr("shuts down"));
+}
+
+TEST(PodHealthTest, ANodeThatIsGoneOrIsAnotherOneOfTheSameNameIsAPreemption) {
+  Observed gone = Around(RunningPod());
+  gone.nodes.clear();
+  EXPECT_EQ(JudgePod(gone, RunningPod()).cause, Cause::kPreempted);
+  EXPECT_THAT(JudgePod(gone, RunningPod()).words, HasSubstr("is gone"));
+
+  Observed replaced = Around(RunningPod());
+  replaced.nodes["a"].created = kNow - seconds(60);
+  EXPECT_THAT(JudgePod(replaced, RunningPod()).words, HasSubstr("same name"));
+
+  ObservedPod remembered = RunningPod();
+  remembered.node_uid = "uid-of-another";
+  EXPECT_THAT(Judge(remembered).words, HasSubstr("same name"));
+}
+
+TEST(PodHealthTest, ANodeThatIsNotKnownYetIsNotGone) {
+  ObservedPod fresh = RunningPod();
+  fresh.scheduled = kNow - seconds(2);
+  Observed observed = Around(fresh);
+  observed.nodes.clear();
+  EXPECT_EQ(JudgePod(observed, fresh).health, Health::kLives);
+}
+
+TEST(PodHealthTest, WhoMayNotReadNodesConcludesNothingFromTheirAbsence) {
+  Observed observed = Around(RunningPod());
+  observed.nodes.clear();
+  observed.nodes_known = false;
+  EXPECT_EQ(JudgePod(observed, RunningPod()).health, Health::kLives);
+}
+
+TEST(PodHealthTest, ASilentNodeTakesItsPodsUnlessTheTrainerHearsThem) {
+  Observed observed = Around(RunningPod());
+  observed.nodes["a"].conditions[0].status = "Unknown";
+  EXPECT_EQ(JudgePod(observed, RunningPod()).cause, Cause::kPreempted);
+
+  TrainerView view{.status = {}, .heard = kNow};
+  view.status.term = protocol::Term(1);
+  view.status.stages = {
+      {.stage = protocol::StageIndex(0), .workers = {{.id = protocol::WorkerId("job-w3")}}}};
+  observed.trainer = view;
+  EXPECT_EQ(JudgePod(observed, RunningPod()).health, Health::kLives);
+  EXPECT_GT(JudgePod(observed, RunningPod()).look_again, kNow) << "its word does not last";
+}
+
+TEST(PodHealthTest, KubernetesOwnWordsForAPreemption) {
+  for (const char* why : {"PreemptionByScheduler", "DeletionByTaintManager",
+                          "EvictionByEvictionAPI", "DeletionByPodGC", "TerminationByKubelet"}) {
+    ObservedPod pod = EndedPod(Exit(143));
+    pod.disruption = why;
+    EXPECT_EQ(Judge(pod).cause, Cause::kPreempted) << why;
+  }
+  for (const char* why : {"Shutdown", "NodeShutdown", "Terminated", "NodeLost"}) {
+    ObservedPod pod = EndedPod(Exit(137));
+    pod.reason = why;
+    EXPECT_EQ(Judge(pod).cause, Cause::kPreempted) << why;
+  }
+  ObservedPod deleted = RunningPod();
+  deleted.deleted = kNow;
+  EXPECT_EQ(Judge(deleted).cause, Cause::kPreempted);
+}
+
+TEST(PodHealthTest, AnEvictionForWhatThePodUsedIsItsOwnFault) {
+  ObservedPod pod = EndedPod(Exit(137));
+  pod.reason = "Evicted";
+  pod.disruption = "TerminationByKubelet";
+  pod.message = "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi.";
+  pod.end.reset();
+  EXPECT_EQ(Judge(pod).cause, Cause::kFailed);
+  pod.message = "The node was low on resource: memory.";
+  EXPECT_EQ(Judge(pod).cause, Cause::kUnknown);
+}
+
+TEST(PodHealthTest, ExitCodesSayWhatTheyCan) {
+  const auto judge = [](const ContainerEnd& end) { return JudgeExit(end); };
+  EXPECT_EQ(judge(Exit(0, "Completed")).health, Health::kDone);
+  EXPECT_EQ(judge(Exit(137, "OOMKilled")).cause, Cause::kFailed);
+  EXPECT_EQ(judge(Exit(1)).cause, Cause::kFailed);
+  EXPECT_EQ(judge(Exit(139)).cause, Cause::kFailed);
+  EXPECT_EQ(judge(Exit(6)).cause, Cause::kFailed);
+  for (const int nobody_knows : {137, 143, 3, 5, 7, 8}) {
+    EXPECT_EQ(judge(Exit(nobody_knows)).cause, Cause::kUnknown) << nobody_knows;
+  }
+  EXPECT_EQ(judge(Exit(137, "ContainerStatusUnknown")).cause, Cause::kUnknown);
+  EXPECT_EQ(judge(Exit(1, "Error", "x error trainer StorageUnavailable: timeout")).cause,
+            Cause::kUnknown);
+}
+
+TEST(PodHealthTest, WhatTryingAgainCannotMendSaysSo) {
+  EXPECT_EQ(JudgeExit(Exit(2)).fatal, api::Reason::kBadConfiguration);
+  const Judgement storage = JudgeExit(Exit(4, "Error", "s3://acme/run: 403 AccessDenied"));
+  EXPECT_EQ(storage.fatal, api::Reason::kStorageRefused);
+  EXPECT_THAT(storage.words, HasSubstr("403 AccessDenied"));
+  EXPECT_EQ(JudgeExit(Exit(1)).fatal, std::nullopt);
+}
+
+TEST(PodHealthTest, APreemptionGoesBeforeTheExitCodeThatItBrings) {
+  ObservedPod pod = EndedPod(Exit(1));
+  Observed observed = Around(pod);
+  observed.nodes["a"].taints = {
+      {.key = "aws-node-termination-handler/spot-itn", .value = "", .effect = "NoSchedule"}};
+  EXPECT_EQ(JudgePod(observed, pod).cause, Cause::kPreempted);
+}
+
+TEST(PodHealthTest, AnImageThatDoesNotExistEndsTheJobOnceItWasAskedForAgain) {
+  ObservedPod pod = RunningPod();
+  pod.phase = PodPhase::kPending;
+  pod.waiting_reason = "ImagePullBackOff";
+  pod.waiting_message = "rpc error: docker.io/acme/nothing:1: not found";
+  pod.scheduled = kNow - seconds(20);
+  EXPECT_EQ(Judge(pod).health, Health::kLives);
+  EXPECT_GT(Judge(pod).look_again, kNow);
+  pod.scheduled = kNow - seconds(60);
+  EXPECT_EQ(Judge(pod).fatal, api::Reason::kImageNotAvailable);
+
+  pod.waiting_message = "dial tcp: i/o timeout";
+  EXPECT_EQ(Judge(pod).health, Health::kLives);
+
+  pod.waiting_message = "not found";
+  Observed another_has_it = Around(pod);
+  another_has_it.pods.push_back(RunningPod());
+  EXPECT_EQ(JudgePod(another_has_it, pod).health, Health::kLives);
+}
+
+TEST(PodHealthTest, AWorkerThatTheTrainerHasLostIsMissingUntilKubernetesSaysWhy) {
+  Observed observed = Around(RunningPod());
+  TrainerView view{.status = {}, .heard = kNow};
+  view.status.term = protocol::Term(1);
+  view.status.evicted = {
+      {.number = 1,
+       .worker = protocol::WorkerId("job-w3"),
+       .cause = protocol::EvictionCause::kSilent,
+       .time = static_cast<double>((kNow - seconds(3)).time_since_epoch().count())}};
+  observed.trainer = view;
+  const Judgement missing = JudgePod(observed, RunningPod());
+  EXPECT_EQ(missing.health, Health::kMissing);
+  EXPECT_THAT(missing.words, HasSubstr("Silent"));
+
+  Observed told = observed;
+  told.nodes["a"].conditions[0].status = "Unknown";
+  EXPECT_EQ(JudgePod(told, RunningPod()).cause, Cause::kPreempted);
+
+  Observed later = observed;
+  later.now += seconds(100);
+  later.trainer->heard = later.now;
+  EXPECT_EQ(JudgePod(later, RunningPod()).health, Health::kEnds);
+  EXPECT_EQ(JudgePod(later, RunningPod()).cause, Cause::kUnknown);
+
+  Observed back = observed;
+  back.trainer->status.spares = {protocol::WorkerId("job-w3")};
+  EXPECT_EQ(JudgePod(back, RunningPod()).health, Health::kLives);
+}
+
+}  // namespace
+}  // namespace swarm::plan

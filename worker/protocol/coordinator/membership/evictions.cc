@@ -1,0 +1,62 @@
+#include "worker/protocol/coordinator/membership/evictions.h"
+
+#include <string>
+#include <utility>
+
+namespace swarm::protocol {
+namespace {
+
+constexpr std::size_t kLastMax = 64;
+
+}  // namespace
+
+bool Evictions::Carry(const std::vector<Departure>& departures, Turn& turn) {
+  bool roster_changed = false;
+  for (const Departure& departure : departures) {
+    const Worker* worker = members_.Find(departure.worker);
+    if (worker == nullptr) continue;
+    const Member& member = worker->member;
+    const bool in_roster = worker->InRoster();
+    const std::string place =
+        worker->role == Role::kWaiting ? "" : " of stage " + std::to_string(member.stage.value);
+    turn.Report(departure.cause ? EventKind::kWorkerLost : EventKind::kWorkerLeft,
+                departure.worker.value + place + ": " + departure.why);
+    roster_changed |= in_roster;
+    if (in_roster) accounts_.rebalancing->CountChange();
+    if (departure.cause) {
+      Note(member, in_roster, *departure.cause, departure.why, turn.now);
+    } else {
+      ++job_.counts.leaves;
+    }
+    Forget(departure.worker, turn);
+    turn.orders.push_back(order::Forget{departure.worker});
+    if (departure.connected) {
+      turn.Tell(departure.worker, Shutdown{job_.options.term, departure.why, true});
+    }
+  }
+  return roster_changed;
+}
+
+void Evictions::Forget(const WorkerId& id, Turn& turn) {
+  accounts_.joins->Leave(id, turn);
+  accounts_.joins->LoseDonor(id);
+  const Worker& worker = members_.At(id);
+  const auto stage = worker.InRoster() ? std::optional(worker.member.stage) : std::nullopt;
+  members_.Erase(id);
+  accounts_.steps->Lose(id, stage, turn);
+  accounts_.leaves->LoseHeir(id, turn);
+  accounts_.validation->Lose(id);
+  accounts_.checkpoints->Lose(id, turn);
+}
+
+void Evictions::Note(const Member& member, bool in_roster, EvictionCause cause,
+                     const std::string& why, Timepoint now) {
+  recovering_ += in_roster ? 1 : 0;
+  last_.push_back(
+      {++job_.counts.evictions, member.id, member.stage, cause, why, job_.UnixTime(now)});
+  if (last_.size() > kLastMax) last_.pop_front();
+}
+
+void Evictions::OnCommitted() { job_.counts.recoveries += std::exchange(recovering_, 0); }
+
+}  // namespace swarm::protocol

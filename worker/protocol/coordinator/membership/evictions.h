@@ -1,0 +1,50 @@
+// Workers that are gone: no part of the coordinator knows them any more, and observers are told
+// why.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "worker/protocol/coordinator/membership/joins.h"
+#include "worker/protocol/coordinator/membership/leaves.h"
+#include "worker/protocol/coordinator/membership/rebalancing.h"
+#include "worker/protocol/coordinator/step/checkpoints.h"
+#include "worker/protocol/coordinator/step/steps.h"
+#include "worker/protocol/coordinator/step/validation.h"
+
+namespace swarm::protocol {
+
+class Evictions {
+ public:
+  struct Accounts {
+    Steps* steps;
+    Leaves* leaves;
+    Joins* joins;
+    Validation* validation;
+    Checkpoints* checkpoints;
+    Rebalancing* rebalancing;
+  };
+  Evictions(Job* job, Members* members, Accounts accounts)
+      : job_(*job), members_(*members), accounts_(accounts) {}
+
+  /// Carries the departures out. True if the roster has changed.
+  bool Carry(const std::vector<Departure>& departures, Turn& turn);
+  /// The worker is in no account any more.
+  void Forget(const WorkerId& id, Turn& turn);
+  /// Notes the eviction of a member of the roster for observers.
+  void Note(const Member& member, bool in_roster, EvictionCause cause, const std::string& why,
+            Timepoint now);
+  /// A step was committed: the job has recovered from the evictions before.
+  void OnCommitted();
+  /// The last ones, oldest first: more than are new between two looks of an observer.
+  const std::deque<Eviction>& last() const { return last_; }
+
+ private:
+  Job& job_;
+  Members& members_;
+  const Accounts accounts_;
+  std::deque<Eviction> last_;
+  std::uint64_t recovering_ = 0;  // evictions of members since the last commit
+};
+
+}  // namespace swarm::protocol

@@ -1,0 +1,210 @@
+#include "worker/protocol/coordinator/membership/joins.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace swarm::protocol {
+
+void Joins::Start(Turn& turn) {
+  if (job_.phase != Phase::kTraining) return;
+  for (std::uint64_t s = 0; s < job_.stages(); ++s) {  // where donors were lost meanwhile
+    const auto join = joins_.find(StageIndex(s));
+    if (join != joins_.end() && !join->second.welcomed &&
+        join->second.donors.size() == join->second.asked.size()) {
+      Welcome(StageIndex(s), join->second, turn);
+    }
+  }
+  for (auto& [id, worker] : members_.all()) {
+    if (worker.role != Role::kWaiting || worker.leave) continue;
+    const StageIndex stage = rebalancing_.ChooseStage(id);
+    const auto known = joins_.find(stage);
+    // One version of a stage's state is pinned at a time; workers that come soon enough share it.
+    if (known != joins_.end() &&
+        job_.version.value > known->second.version.value + job_.options.join_lag_max / 4) {
+      continue;
+    }
+    Join& join = joins_[stage];
+    if (known == joins_.end()) {
+      join.version = job_.version;
+      join.since = turn.now;
+      for (const WorkerId& donor : members_.ReadyReplicas(stage)) {
+        if (join.asked.size() >= job_.options.donors_max) break;
+        join.asked.insert(donor);
+        turn.Tell(donor, PinState{job_.options.term, job_.generation, job_.version});
+      }
+    }
+    join.joiners.insert(id);
+    worker.role = Role::kJoining;
+    worker.member.stage = stage;
+    worker.since = turn.now;
+    if (join.welcomed) Welcome(stage, join, turn);
+  }
+}
+
+void Joins::OnStatePinned(const WorkerId& from, const StatePinned& pinned, Turn& turn) {
+  if (pinned.generation != job_.generation) return;
+  const UnpinState unpin{job_.options.term, job_.generation, pinned.version};
+  const StageIndex stage = members_.At(from).member.stage;
+  const auto it = joins_.find(stage);
+  if (it == joins_.end() || pinned.version != it->second.version ||
+      !it->second.asked.contains(from)) {
+    turn.Tell(from, unpin);  // too late, or there are no joiners any more
+    return;
+  }
+  Join& join = it->second;
+  const bool same = join.donors.empty() || pinned.state == join.state;
+  if (pinned.error.empty() && same) {
+    join.donors.insert(from);
+    join.state = pinned.state;
+  } else {
+    join.asked.erase(from);
+    turn.Tell(from, unpin);
+  }
+  if (!join.welcomed && join.donors.size() == join.asked.size()) Welcome(stage, join, turn);
+}
+
+void Joins::Welcome(StageIndex stage, Join& join, Turn& turn) {
+  if (join.donors.empty()) {  // no replica holds that version: begin again, with another
+    const std::set<WorkerId> joiners = std::exchange(join.joiners, {});
+    joins_.erase(stage);
+    for (const WorkerId& id : joiners) {
+      members_.At(id).role = Role::kWaiting;
+      members_.At(id).welcomed = false;
+    }
+    return;
+  }
+  join.welcomed = true;
+  for (const WorkerId& id : join.joiners) {
+    Worker& worker = members_.At(id);
+    if (!std::exchange(worker.welcomed, true)) WelcomeWorker(id, worker, join, turn);
+  }
+}
+
+void Joins::WelcomeWorker(const WorkerId& id, Worker& worker, const Join& join, Turn& turn) {
+  const StageIndex stage = worker.member.stage;
+  worker.since = turn.now;
+  protocol::Welcome welcome = job_.WelcomeTo(stage);
+  welcome.version = join.version;
+  welcome.checkpoint_uri.clear();
+  welcome.state = join.state;
+  for (const WorkerId& donor : join.donors) welcome.donors.push_back(members_.At(donor).member);
+  turn.Report(EventKind::kWorkerJoining, id.value + " copies stage " + std::to_string(stage.value) +
+                                             " from " + std::to_string(join.donors.size()) +
+                                             " replicas");
+  turn.Tell(id, std::move(welcome));
+  for (const CommitRecord& record : job_.records) {
+    if (record.step.value < join.version.value) continue;
+    turn.Tell(id, Commit{job_.options.term, record, KeepFrom(stage)});
+  }
+}
+
+void Joins::OnReady(const WorkerId& from, const Ready& ready, Turn& turn) {
+  Worker& worker = members_.At(from);
+  const auto join = joins_.find(worker.member.stage);
+  if (join == joins_.end() || ready.version != join->second.version ||
+      ready.state != join->second.state) {
+    turn.Evict(from, "it has copied something else than the state of its stage",
+               EvictionCause::kWrongState);
+    return;
+  }
+  worker.loaded = true;
+  worker.since = turn.now;
+  Leave(from, turn);
+  CatchUp(from, turn);
+}
+
+void Joins::Leave(const WorkerId& worker, Turn& turn) {
+  for (auto it = joins_.begin(); it != joins_.end(); ++it) {
+    Join& join = it->second;
+    if (join.joiners.erase(worker) == 0) continue;
+    if (!join.joiners.empty()) return;
+    for (const WorkerId& donor : join.asked) {
+      turn.Tell(donor, UnpinState{job_.options.term, job_.generation, join.version});
+    }
+    joins_.erase(it);
+    return;
+  }
+}
+
+void Joins::LoseDonor(const WorkerId& worker) {
+  for (auto& [stage, join] : joins_) {
+    join.asked.erase(worker);
+    join.donors.erase(worker);
+  }
+}
+
+void Joins::CatchUp(const WorkerId& id, Turn& turn) {
+  Worker& worker = members_.At(id);
+  const StageIndex stage = worker.member.stage;
+  const std::uint64_t behind =
+      job_.version > worker.version ? job_.version.value - worker.version.value : 0;
+  if (worker.role == Role::kJoining && worker.loaded && behind <= 2) {
+    worker.role = Role::kCatchingUp;
+    worker.loaded = worker.welcomed = false;
+    worker.since = turn.now;
+    members_.PublishRoster({}, turn);
+    for (auto& [step, state] : steps_.all()) {
+      if (state.levels[stage.value] > 0) steps_.VoidWorker(id, step, state, turn);
+    }
+  }
+  if (worker.role == Role::kCatchingUp && behind <= 1) {
+    rebalancing_.MeasureJoin(ToSeconds(turn.now - worker.came));
+    worker.role = Role::kReady;
+    worker.since = turn.now;
+    ++job_.counts.joins;
+    rebalancing_.CountChange();
+    router_.SetReplicas(members_.RoutableReplicas());
+    turn.Report(EventKind::kWorkerJoined,
+                id.value + " serves stage " + std::to_string(stage.value));
+    turn.advance = true;
+  }
+}
+
+void Joins::CheckPins(Turn& turn) {
+  std::vector<StageIndex> unanswered;
+  for (const auto& [stage, join] : joins_) {
+    if (!join.welcomed && turn.now - join.since >= job_.options.patience.pin) {
+      unanswered.push_back(stage);
+    }
+  }
+  for (const StageIndex stage : unanswered) {
+    Join& join = joins_.at(stage);
+    join.asked = join.donors;
+    Welcome(stage, join, turn);
+  }
+}
+
+void Joins::Check(const WorkerId& id, const Worker& worker, Turn& turn) const {
+  if (worker.role != Role::kJoining && worker.role != Role::kCatchingUp) return;
+  const bool late = turn.now - worker.since >= job_.options.patience.join;
+  const bool behind = job_.version.value > BeginOf(worker).value + job_.options.join_lag_max;
+  if (late || behind) turn.Evict(id, "does not come to the end of joining", EvictionCause::kLate);
+}
+
+Version Joins::BeginOf(const Worker& worker) const {
+  if (worker.loaded || worker.InRoster()) return worker.version;
+  const auto join = joins_.find(worker.member.stage);
+  return join == joins_.end() ? job_.version : join->second.version;
+}
+
+Step Joins::KeepFrom(StageIndex stage) const {
+  std::uint64_t keep = job_.version.value;
+  for (const auto& [id, worker] : members_.all()) {
+    if (worker.member.stage != stage || !(worker.InRoster() || worker.loaded)) continue;
+    keep = std::min(keep, worker.version.value);
+  }
+  const auto join = joins_.find(stage);
+  if (join != joins_.end()) keep = std::min(keep, join->second.version.value);
+  return Step(keep);
+}
+
+void Joins::Clear() {
+  joins_.clear();
+  for (auto& [id, worker] : members_.all()) {
+    const bool begun = std::exchange(worker.welcomed, false);
+    if (worker.role == Role::kJoining && !begun) worker.role = Role::kWaiting;
+  }
+}
+
+}  // namespace swarm::protocol

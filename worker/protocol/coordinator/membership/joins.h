@@ -1,0 +1,66 @@
+// Workers that join a job that trains: they copy the pinned state of their stage from its replicas,
+// replay the commits decided since, and then serve (rule 17).
+#pragma once
+
+#include <map>
+#include <set>
+
+#include "worker/protocol/coordinator/membership/rebalancing.h"
+#include "worker/protocol/coordinator/step/steps.h"
+
+namespace swarm::protocol {
+
+class Joins {
+ public:
+  Joins(Job* job, Members* members, Router* router, Steps* steps, Rebalancing* rebalancing)
+      : job_(*job),
+        members_(*members),
+        router_(*router),
+        steps_(*steps),
+        rebalancing_(*rebalancing) {}
+
+  /// Gives waiting workers a stage and asks its replicas to pin their state.
+  void Start(Turn& turn);
+  void OnStatePinned(const WorkerId& from, const StatePinned& pinned, Turn& turn);
+  /// The joiner has copied its state.
+  void OnReady(const WorkerId& from, const Ready& ready, Turn& turn);
+  /// A worker that has nearly applied what the others have takes part in sums; one that has applied
+  /// it all serves.
+  void CatchUp(const WorkerId& id, Turn& turn);
+  /// The worker needs no pinned state any more, or is gone; with the last joiner donors forget it.
+  void Leave(const WorkerId& worker, Turn& turn);
+  /// Nor does the worker pin any.
+  void LoseDonor(const WorkerId& worker);
+  /// Joins that wait for donors go on without them.
+  void CheckPins(Turn& turn);
+  /// Demands the eviction of a worker that does not come to the end of joining.
+  void Check(const WorkerId& id, const Worker& worker, Turn& turn) const;
+  /// Forgets all joins: the state that they copy is of a generation before.
+  void Clear();
+
+  /// Reduced gradients of this step and later ones may be asked for by workers of the stage.
+  Step KeepFrom(StageIndex stage) const;
+
+ private:
+  /// Pinned state of a stage, and the workers that copy it.
+  struct Join {
+    Version version;
+    std::set<WorkerId> asked, donors, joiners;
+    Digest state;
+    Timepoint since;
+    bool welcomed = false;  // the donors are known
+  };
+  void Welcome(StageIndex stage, Join& join, Turn& turn);
+  void WelcomeWorker(const WorkerId& id, Worker& worker, const Join& join, Turn& turn);
+  /// The version from which on the others keep their gradients for a worker that joins.
+  Version BeginOf(const Worker& worker) const;
+
+  Job& job_;
+  Members& members_;
+  Router& router_;
+  Steps& steps_;
+  Rebalancing& rebalancing_;
+  std::map<StageIndex, Join> joins_;
+};
+
+}  // namespace swarm::protocol

@@ -1,0 +1,58 @@
+// Workers that leave in order: they hand the sums of open steps to an heir, and end or move (rules
+// 16 and 18).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "worker/protocol/coordinator/step/steps.h"
+#include "worker/protocol/coordinator/step/validation.h"
+
+namespace swarm::protocol {
+
+class Leaves {
+ public:
+  Leaves(Job* job, Members* members, Router* router, Steps* steps, Validation* validation)
+      : job_(*job),
+        members_(*members),
+        router_(*router),
+        steps_(*steps),
+        validation_(*validation) {}
+
+  /// The worker says that it will be ended.
+  void OnLeaving(const WorkerId& from, const Leaving& leaving, Turn& turn);
+  /// An operator wants the worker to end. Returns why that cannot be, or nothing.
+  std::string Drain(const WorkerId& id, Turn& turn);
+  /// Takes the next step towards the worker's leave. Returns what its heirs adopt once all is
+  /// handed over: then it can go. Requires that it leaves, and is ready.
+  std::optional<std::vector<Adoption>> Advance(const WorkerId& id, Turn& turn);
+  void OnParcelHeld(const WorkerId& from, const ParcelHeld& held, Turn& turn);
+  /// The worker is gone: donors that it was the heir of go on until there is another.
+  void LoseHeir(const WorkerId& heir, Turn& turn);
+  /// The step is committed: its parcels are of no more use.
+  void OnCommitted(Step step);
+  /// Demands the eviction of a worker that cannot hand over in time. True if the worker leaves.
+  bool Check(const WorkerId& id, const Worker& worker, Turn& turn) const;
+
+  /// A replica of the stage hands the step's sums over, or will: they must not be frozen now.
+  bool IsHandedOver(Step step, StageIndex stage) const;
+
+ private:
+  /// The worker is to end by the deadline; what was a move is an end now.
+  void Begin(Worker& worker, Timepoint deadline);
+  /// A worker that holds nothing of the job ends at once.
+  void EndAtOnce(const WorkerId& id, const std::string& to_it, const std::string& why, Turn& turn);
+  /// Asks for the parcel of the step, or asks again; true if the heir holds it.
+  bool HandOverStep(const WorkerId& id, const WorkerId& heir, Step step, Turn& turn);
+  /// What the worker still has to do before its sums are final.
+  bool IsBusy(const WorkerId& id, StageIndex stage, const StepState& state) const;
+
+  Job& job_;
+  Members& members_;
+  Router& router_;
+  Steps& steps_;
+  Validation& validation_;
+};
+
+}  // namespace swarm::protocol

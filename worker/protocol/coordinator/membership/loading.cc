@@ -1,0 +1,101 @@
+#include "worker/protocol/coordinator/membership/loading.h"
+
+#include <algorithm>
+#include <string>
+
+namespace swarm::protocol {
+
+std::uint64_t Loading::CountLoading(StageIndex stage) const {
+  return static_cast<std::uint64_t>(
+      std::count_if(members_.all().begin(), members_.all().end(), [&](const auto& entry) {
+        return entry.second.role == Role::kLoading && entry.second.member.stage == stage;
+      }));
+}
+
+std::uint64_t Loading::Lacks(StageIndex stage) const {
+  const std::uint64_t wanted = job_.options.replicas[stage.value];
+  return wanted - std::min(wanted, CountLoading(stage));
+}
+
+std::optional<StageIndex> Loading::ChooseStage() const {
+  std::optional<StageIndex> best;
+  std::uint64_t most = 0;
+  for (std::uint64_t s = 0; s < job_.stages(); ++s) {
+    const std::uint64_t lacks = Lacks(StageIndex(s));
+    if (lacks <= most) continue;
+    most = lacks;
+    best = StageIndex(s);
+  }
+  return best;
+}
+
+void Loading::Assign(const WorkerId& id, Worker& worker, Turn& turn) {
+  const auto stage = ChooseStage();
+  if (!stage) return;
+  worker.member.stage = *stage;
+  worker.role = Role::kLoading;
+  worker.since = turn.now;
+  turn.Report(EventKind::kWorkerJoined, id.value + " serves stage " + std::to_string(stage->value));
+  turn.Tell(id, job_.WelcomeTo(*stage));
+}
+
+void Loading::AssignWaiting(Turn& turn) {
+  for (auto& [id, worker] : members_.all()) {
+    if (worker.role == Role::kWaiting) Assign(id, worker, turn);
+  }
+}
+
+void Loading::OnReady(const WorkerId& from, const Ready& ready, Turn& turn) {
+  if (ready.version != job_.version) return;
+  members_.At(from).loaded = true;
+  for (const auto& [other, worker] : members_.all()) {
+    if (!worker.loaded || worker.member.stage != ready.stage || worker.state == ready.state) {
+      continue;
+    }
+    turn.Fail("the replicas of stage " + std::to_string(ready.stage.value) +
+                  " begin with different weights: " + from.value + " and " + other.value,
+              FailureClass::kDiverged);
+    return;
+  }
+}
+
+bool Loading::StartTraining(Turn& turn) {
+  if (job_.phase != Phase::kWaiting && job_.phase != Phase::kLoading) return false;
+  if (job_.phase == Phase::kWaiting && ChooseStage()) return false;
+  auto& workers = members_.all();
+  const bool all_loaded = std::all_of(workers.begin(), workers.end(), [](const auto& entry) {
+    return entry.second.role != Role::kLoading || entry.second.loaded;
+  });
+  if (!all_loaded) return false;
+  for (auto& [id, worker] : workers) {
+    if (worker.role != Role::kLoading) continue;
+    worker.role = Role::kReady;
+    worker.loaded = false;
+  }
+  job_.phase = Phase::kTraining;
+  members_.PublishRoster({}, turn);
+  if (job_.stopping) job_.last_step = job_.version.value;
+  const auto count = std::count_if(workers.begin(), workers.end(),
+                                   [](const auto& entry) { return entry.second.InRoster(); });
+  turn.Report(EventKind::kTrainingStarted,
+              std::to_string(count) + " workers in " + std::to_string(job_.stages()) +
+                  " stages, from version " + std::to_string(job_.version.value));
+  return true;
+}
+
+bool Loading::IsStaffed() const {
+  for (std::uint64_t s = 0; s < job_.stages(); ++s) {
+    if (CountLoading(StageIndex(s)) == 0) return false;
+  }
+  return true;
+}
+
+void Loading::Check(const WorkerId& id, const Worker& worker, Turn& turn) const {
+  if (worker.role != Role::kLoading || worker.loaded ||
+      turn.now - worker.since < job_.options.patience.load) {
+    return;
+  }
+  turn.Evict(id, "does not load its state", EvictionCause::kLate);
+}
+
+}  // namespace swarm::protocol

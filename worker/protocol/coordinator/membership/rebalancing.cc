@@ -1,0 +1,204 @@
+#include "worker/protocol/coordinator/membership/rebalancing.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace swarm::protocol {
+namespace {
+
+/// A measured rate varies by this much without a cause: no reason to move.
+constexpr double kMinGain = 0.15;
+/// A move that has not come to its end by then is given up.
+constexpr Duration kMovePatience = std::chrono::seconds(120);
+/// Between two looks at rates that may have shifted without any event.
+constexpr Duration kShiftPeriod = std::chrono::seconds(30);
+/// An operator that was not heard for so long does not decide any more.
+constexpr Duration kOperatorPatience = std::chrono::seconds(30);
+/// Until joins have been measured.
+constexpr double kJoinSeconds = 10;
+
+}  // namespace
+
+std::vector<double> Rebalancing::StageSeconds() const {
+  std::vector<double> seconds(job_.stages(), 0);
+  double total = 0, known = 0;
+  for (std::uint64_t s = 0; s < job_.stages(); ++s) {
+    double sum = 0, measured = 0;
+    for (const WorkerId& id : members_.ReadyReplicas(StageIndex(s))) {
+      if (!router_.IsMeasured(id)) continue;
+      sum += router_.EstimateSeconds(id);
+      ++measured;
+    }
+    if (sum <= 0) continue;
+    seconds[s] = sum / measured;
+    total += seconds[s];
+    ++known;
+  }
+  for (double& s : seconds) {
+    if (s == 0) s = known == 0 ? 1 : total / known;
+  }
+  return seconds;
+}
+
+std::vector<StageLoad> Rebalancing::Loads() const {
+  std::vector<StageLoad> loads(job_.stages());
+  const std::vector<double> seconds = StageSeconds();
+  const double total = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  for (std::uint64_t s = 0; s < job_.stages(); ++s) {
+    loads[s].cost = seconds[s] * static_cast<double>(job_.stages()) / total;
+  }
+  for (const auto& [id, worker] : members_.all()) {
+    if (worker.role == Role::kWaiting || worker.leave) continue;
+    const std::uint64_t s = worker.member.stage.value;
+    const bool measured = worker.role == Role::kReady && router_.IsMeasured(id);
+    const double own = measured ? router_.EstimateSeconds(id) : seconds[s];
+    loads[s].replicas.push_back({.worker = id,
+                                 .rate = 1 / (own > 0 ? own : seconds[s]),
+                                 .ready = worker.role == Role::kReady});
+  }
+  // A worker that comes back as a replica of another stage is as good as joining it.
+  for (const auto& [id, moving] : moving_) {
+    if (members_.Has(id)) continue;
+    loads[moving.to.value].replicas.push_back(
+        {.worker = id, .rate = 1 / seconds[moving.to.value], .ready = false});
+  }
+  return loads;
+}
+
+BalanceModel Rebalancing::Model() const {
+  return {.state_load_seconds = join_seconds_ > 0 ? join_seconds_ : kJoinSeconds,
+          .changes_per_worker_second = churn_.PerWorkerSecond(),
+          .min_gain = kMinGain};
+}
+
+StageIndex Rebalancing::ChooseStage(const WorkerId& worker) {
+  if (const auto moving = moving_.extract(worker)) return moving.mapped().to;
+  return PlaceJoiner(Loads());
+}
+
+void Rebalancing::CountChange() {
+  churn_.Observe(0, 1);
+  changed_ = true;
+}
+
+void Rebalancing::MeasureJoin(double seconds) {
+  join_seconds_ = join_seconds_ == 0 ? seconds : 0.8 * join_seconds_ + 0.2 * seconds;
+}
+
+void Rebalancing::Clear() {
+  moving_.clear();
+  for (auto& [id, worker] : members_.all()) {
+    if (worker.leave && worker.leave->IsMove()) worker.leave.reset();
+  }
+}
+
+void Rebalancing::GiveUpLateMoves(Turn& turn) {
+  std::erase_if(moving_, [&](const auto& m) { return turn.now - m.second.since >= kMovePatience; });
+  for (auto& [id, worker] : members_.all()) {
+    if (!worker.leave || !worker.leave->IsMove() || turn.now < worker.leave->deadline) continue;
+    for (const auto& [step, parcel] : worker.leave->parcels) {
+      turn.Tell(id, Thaw{job_.options.term, job_.generation, step});
+    }
+    worker.leave.reset();
+    router_.SetReplicas(members_.RoutableReplicas());
+  }
+}
+
+std::optional<BalanceTrigger> Rebalancing::IsDue(Timepoint now) {
+  const bool periodic = job_.options.balance == BalancePolicy::kPeriodic;
+  const Duration period = periodic ? job_.options.balance_period : kShiftPeriod;
+  if (decided_ == Timepoint()) decided_ = now;
+  const bool round = now - decided_ >= period;
+  if (!round && (periodic || !changed_)) return std::nullopt;
+  churn_.Observe(ToSeconds(now - decided_) * static_cast<double>(members_.all().size()), 0);
+  decided_ = now;
+  return round ? BalanceTrigger::kRound : BalanceTrigger::kChange;
+}
+
+bool Rebalancing::IsMoving() const {
+  return !moving_.empty() ||
+         std::any_of(members_.all().begin(), members_.all().end(), [](const auto& entry) {
+           return entry.second.leave && entry.second.leave->IsMove();
+         });
+}
+
+void Rebalancing::Rebalance(Turn& turn) {
+  GiveUpLateMoves(turn);
+  by_operator_ = operator_heard_ && turn.now - *operator_heard_ < kOperatorPatience;
+  if (job_.phase != Phase::kTraining || job_.stopping ||
+      job_.options.balance == BalancePolicy::kNone || by_operator_) {
+    return;
+  }
+  const auto trigger = IsDue(turn.now);
+  if (!trigger) return;
+  changed_ = IsMoving();
+  if (changed_) return;
+  for (const BalanceOrder& move : Balance(job_.options.balance, *trigger, Loads(), Model())) {
+    const Worker* worker = members_.Find(move.worker);
+    if (worker == nullptr || worker->role != Role::kReady || worker->leave ||
+        members_.ReadyReplicas(worker->member.stage).size() < 2) {
+      continue;
+    }
+    BeginMove(move.worker, move.to, move.reason, turn);
+    return;
+  }
+}
+
+void Rebalancing::BeginMove(const WorkerId& id, StageIndex to, const std::string& reason,
+                            Turn& turn) {
+  Worker& worker = members_.At(id);
+  worker.leave.emplace();
+  worker.leave->to = to;
+  worker.leave->deadline = turn.now + kMovePatience;
+  ++job_.counts.moves;
+  turn.Report(EventKind::kWorkerMoves, id.value + " goes from stage " +
+                                           std::to_string(worker.member.stage.value) +
+                                           " to stage " + std::to_string(to.value) + ": " + reason);
+  router_.SetReplicas(members_.RoutableReplicas());
+}
+
+std::string Rebalancing::Move(const StageMove& move, Turn& turn) {
+  const std::string& name = move.worker.value;
+  if (move.to.value >= job_.stages()) {
+    return "there is no stage " + std::to_string(move.to.value) + " for " + name;
+  }
+  if (const auto known = moving_.find(move.worker); known != moving_.end()) {
+    known->second.to = move.to;  // it is on its way, and joins there instead
+    return "";
+  }
+  Worker* worker = members_.Find(move.worker);
+  if (worker == nullptr) return name + " is not here";
+  if (worker->role == Role::kWaiting) {
+    moving_[move.worker] = {move.to, turn.now};
+    return "";
+  }
+  if (worker->leave) {
+    if (!worker->leave->IsMove()) return name + " is leaving";
+    worker->leave->to = move.to;
+    return "";
+  }
+  if (worker->member.stage == move.to) return "";
+  if (worker->role != Role::kReady || job_.phase != Phase::kTraining || job_.stopping) {
+    return name + " cannot move now";
+  }
+  if (members_.StayingReplicas(worker->member.stage).size() < 2) {
+    return name + " is the last that stays at stage " + std::to_string(worker->member.stage.value);
+  }
+  BeginMove(move.worker, move.to, "the operator says so", turn);
+  return "";
+}
+
+BalanceStatus Rebalancing::Status() const {
+  BalanceStatus status;
+  for (const auto& [id, worker] : members_.all()) {
+    if (worker.leave && worker.leave->IsMove()) status.moving.push_back({id, *worker.leave->to});
+  }
+  for (const auto& [id, moving] : moving_) status.moving.push_back({id, moving.to});
+  const BalanceModel model = Model();
+  status.state_load_seconds = model.state_load_seconds;
+  status.changes_per_worker_second = model.changes_per_worker_second;
+  status.by_operator = by_operator_;
+  return status;
+}
+
+}  // namespace swarm::protocol

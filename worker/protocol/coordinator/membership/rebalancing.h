@@ -1,0 +1,72 @@
+// Which workers go to another stage, and when: balance.h decides, this class measures what it
+// decides by and carries the decision out, as a leave and a join (rule 18).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "worker/protocol/balance/balance.h"
+#include "worker/protocol/coordinator/membership/members.h"
+#include "worker/protocol/routing/router.h"
+
+namespace swarm::protocol {
+
+class Rebalancing {
+ public:
+  Rebalancing(Job* job, Members* members, Router* router)
+      : job_(*job), members_(*members), router_(*router) {}
+
+  /// Lets at most one worker move at a time, so that the effect of a move is seen before the next
+  /// one. While an operator is heard, it decides instead: it knows which workers are about to come
+  /// and go.
+  void Rebalance(Turn& turn);
+  /// An operator wants the worker at another stage. Returns why that cannot be, or nothing.
+  std::string Move(const StageMove& move, Turn& turn);
+  void OnOperatorHeard(Timepoint now) { operator_heard_ = now; }
+  /// A worker joined the roster or left it.
+  void CountChange();
+  /// A worker took so long from its hello to its first microbatch.
+  void MeasureJoin(double seconds);
+  /// The worker has left its stage, and is to come back as a replica of `to`.
+  void OnMovedAway(const WorkerId& id, StageIndex to, Timepoint now) { moving_[id] = {to, now}; }
+  /// The stage that a worker without one is to join.
+  StageIndex ChooseStage(const WorkerId& worker);
+  /// Forgets all moves.
+  void Clear();
+
+  /// Of one microbatch at a replica of each stage: the mean over the replicas that are measured, or
+  /// else over the stages that are.
+  std::vector<double> StageSeconds() const;
+  BalanceStatus Status() const;
+
+ private:
+  /// The swarm as balance.h sees it. Workers that load, join or move are on their way.
+  std::vector<StageLoad> Loads() const;
+  BalanceModel Model() const;
+  /// A worker that cannot hand over stays; one that does not come back is not waited for.
+  void GiveUpLateMoves(Turn& turn);
+  /// The balance is to be decided now: after a change, or a period. None: not now.
+  std::optional<BalanceTrigger> IsDue(Timepoint now);
+  bool IsMoving() const;
+  /// Requires that the worker is ready and that its stage can do without it.
+  void BeginMove(const WorkerId& id, StageIndex to, const std::string& reason, Turn& turn);
+
+  struct Moving {
+    StageIndex to;
+    Timepoint since;
+  };
+  Job& job_;
+  Members& members_;
+  Router& router_;
+  std::map<WorkerId, Moving> moving_;  // have left their stage to come back at another
+  bool changed_ = false;               // membership or a rate, since the last decision
+  Timepoint decided_;                  // the last time
+  Churn churn_;
+  double join_seconds_ = 0;  // an average; 0: not measured
+  std::optional<Timepoint> operator_heard_;
+  bool by_operator_ = false;
+};
+
+}  // namespace swarm::protocol

@@ -1,0 +1,107 @@
+#include "worker/protocol/coordinator/step/checkpoints.h"
+
+namespace swarm::protocol {
+namespace {
+
+constexpr int kLastTries = 5;
+
+std::string ToText(Version version) { return "version " + std::to_string(version.value); }
+
+}  // namespace
+
+Checkpoints::Checkpoints(Job* job, Members* members) : job_(*job), members_(*members) {
+  if (!job_.begin_uri.empty()) status_.version = job_.version;
+}
+
+void Checkpoints::OnNewVersion(Turn& turn) {
+  if (job_.options.checkpoint_uri.empty()) return;
+  const std::uint64_t interval = job_.options.checkpoint_interval_steps;
+  if (job_.version.value == job_.last_step) {
+    last_wanted_ = true;  // waits for one that is being written
+  } else if (interval > 0 && job_.version.value % interval == 0) {
+    if (pending_) {
+      turn.Report(EventKind::kCheckpointDelayed,
+                  ToText(job_.version) + " is not written: " + ToText(pending_->version) +
+                      " is still being written");
+    } else {
+      Request(turn);
+    }
+  }
+}
+
+void Checkpoints::Request(Turn& turn) {
+  pending_ = Pending{};
+  pending_->version = job_.version;
+  for (std::uint64_t s = 0; s < job_.stages(); ++s) {
+    // Replicas take turns, so that the cost is shared.
+    const auto replicas = members_.ReadyReplicas(StageIndex(s));
+    const WorkerId& writer = replicas[job_.version.value % replicas.size()];
+    pending_->writers[StageIndex(s)] = writer;
+    turn.Tell(writer, WriteCheckpoint{job_.options.term, job_.generation, job_.version,
+                                      job_.options.checkpoint_uri});
+  }
+}
+
+void Checkpoints::OnWritten(const WorkerId& from, const CheckpointWritten& written, Turn& turn) {
+  if (!pending_ || written.version != pending_->version || pending_->publishing ||
+      written.generation != job_.generation) {
+    return;
+  }
+  if (!written.error.empty()) {
+    OnPublished(written.version, from.value + ": " + written.error, turn);
+    return;
+  }
+  pending_->files[written.stage] = written.files;
+  if (pending_->files.size() < job_.stages()) return;
+  pending_->publishing = true;
+  std::vector<CheckpointFile> files;
+  for (const auto& [stage, some] : pending_->files) {
+    files.insert(files.end(), some.begin(), some.end());
+  }
+  turn.orders.push_back(order::PublishCheckpoint{pending_->version, std::move(files)});
+}
+
+void Checkpoints::OnPublished(Version version, const std::string& error, Turn& turn) {
+  turn.advance = true;
+  if (!pending_ || pending_->version != version) return;
+  pending_.reset();
+  const bool is_last = version.value == job_.last_step;
+  if (error.empty()) {
+    status_ = {version, job_.UnixTime(turn.now), 0, {}};
+    turn.Report(EventKind::kCheckpointWritten, ToText(version));
+    if (is_last) last_wanted_ = false;
+    return;
+  }
+  status_.error = error;
+  ++status_.failures;
+  // A failed checkpoint never stops training; the next one is tried when it is due.
+  turn.Report(EventKind::kCheckpointFailed, ToText(version) + ": " + error);
+  if (is_last) OnFailedLast(error, turn);
+}
+
+void Checkpoints::OnFailedLast(const std::string& error, Turn& turn) {
+  if (last_tries_++ == 0) last_failed_ = turn.now;
+  if (last_tries_ < kLastTries || turn.now - last_failed_ < job_.options.last_checkpoint_patience) {
+    return;
+  }
+  if (job_.stopping && job_.options.keep_workers) {
+    last_given_up_ = true;
+    return;
+  }
+  turn.Fail("trained to the end, but the last checkpoint could not be written: " + error,
+            FailureClass::kStorageUnavailable);
+}
+
+void Checkpoints::Lose(const WorkerId& worker, Turn& turn) {
+  if (!pending_ || pending_->publishing) return;
+  for (const auto& [stage, writer] : pending_->writers) {
+    if (writer != worker || pending_->files.contains(stage)) continue;
+    // The storage is not at fault: this does not count as a try.
+    turn.Report(EventKind::kCheckpointFailed,
+                ToText(pending_->version) + ": " + worker.value + " was lost while it wrote");
+    pending_.reset();
+    return;
+  }
+}
+
+}  // namespace swarm::protocol

@@ -1,0 +1,58 @@
+// The checkpoint that is being written, and the last one of the job (docs/protocol.md, rule 20).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "worker/protocol/coordinator/membership/members.h"
+
+namespace swarm::protocol {
+
+class Checkpoints {
+ public:
+  Checkpoints(Job* job, Members* members);
+
+  /// A commit has made the job's version: begins its checkpoint if one is due.
+  void OnNewVersion(Turn& turn);
+  void OnWritten(const WorkerId& from, const CheckpointWritten& written, Turn& turn);
+  /// The shell has made the checkpoint visible, or has failed (`error`).
+  void OnPublished(Version version, const std::string& error, Turn& turn);
+  /// The worker is gone. A checkpoint that waits for its file is given up.
+  void Lose(const WorkerId& worker, Turn& turn);
+  /// Of the version that is being written, the replicas are gone.
+  void Cancel() { pending_.reset(); }
+
+  /// The job ends with a checkpoint of the version it has.
+  void WantLast() { last_wanted_ = !job_.options.checkpoint_uri.empty() || last_wanted_; }
+  bool IsWriting() const { return pending_.has_value(); }
+  bool IsLastMissing() const { return last_wanted_; }
+  /// Begins the checkpoint of the job's version.
+  void Request(Turn& turn);
+  /// The last checkpoint failed for too long, and the job may end without it: the workers hold what
+  /// it would have, for the next trainer.
+  bool IsLastGivenUp() const { return last_given_up_; }
+
+  const CheckpointStatus& status() const { return status_; }
+
+ private:
+  struct Pending {
+    Version version;
+    std::map<StageIndex, WorkerId> writers;
+    std::map<StageIndex, std::vector<CheckpointFile>> files;
+    bool publishing = false;
+  };
+  void OnFailedLast(const std::string& error, Turn& turn);
+
+  Job& job_;
+  Members& members_;
+  std::optional<Pending> pending_;
+  bool last_wanted_ = false;
+  bool last_given_up_ = false;
+  int last_tries_ = 0;
+  Timepoint last_failed_;  // for the first time
+  CheckpointStatus status_;
+};
+
+}  // namespace swarm::protocol

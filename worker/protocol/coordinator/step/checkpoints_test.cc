@@ -1,0 +1,105 @@
+#include "worker/protocol/coordinator/step/checkpoints.h"
+
+#include <gtest/gtest.h>
+
+namespace swarm::protocol {
+namespace {
+
+using std::chrono::seconds;
+
+class CheckpointsTest : public testing::Test {
+ protected:
+  static CoordinatorOptions Options() {
+    CoordinatorOptions options;
+    options.replicas = {2, 1};
+    options.max_steps = 10;
+    options.checkpoint_interval_steps = 4;
+    options.checkpoint_uri = "checkpoints";
+    options.last_checkpoint_patience = seconds(60);
+    return options;
+  }
+  CheckpointsTest() {
+    for (const auto& [name, stage] : {std::pair{"a1", 0}, {"a2", 0}, {"b1", 1}}) {
+      Worker& worker = members_.all()[WorkerId(name)];
+      worker.member = {.id = WorkerId(name), .stage = StageIndex(stage)};
+      worker.role = Role::kReady;
+    }
+  }
+  /// The workers that are told to write when the job comes to this version.
+  std::set<std::string> WritersOf(std::uint64_t version) {
+    job_.version = Version(version);
+    Turn turn{now_};
+    checkpoints_.OnNewVersion(turn);
+    std::set<std::string> writers;
+    for (const Order& order : turn.orders) {
+      if (const auto* tell = std::get_if<order::Tell>(&order)) writers.insert(tell->to.value);
+    }
+    return writers;
+  }
+  Turn Write(const std::string& name, std::uint64_t stage, std::uint64_t version,
+             const std::string& error = {}) {
+    Turn turn{now_};
+    checkpoints_.OnWritten(
+        WorkerId(name), {job_.generation, Version(version), StageIndex(stage), error, {{}}}, turn);
+    return turn;
+  }
+
+  Timepoint now_{seconds(1000)};
+  Job job_{Options(), Timepoint()};
+  Members members_{&job_};
+  Checkpoints checkpoints_{&job_, &members_};
+};
+
+TEST_F(CheckpointsTest, ReplicasTakeTurns) {
+  EXPECT_EQ(WritersOf(3), (std::set<std::string>{}));
+  EXPECT_EQ(WritersOf(4), (std::set<std::string>{"a1", "b1"}));
+  checkpoints_.Cancel();
+  members_.Erase(WorkerId("a1"));
+  EXPECT_EQ(WritersOf(8), (std::set<std::string>{"a2", "b1"}));
+}
+
+TEST_F(CheckpointsTest, ItIsPublishedWhenAllStagesHaveWritten) {
+  (void)WritersOf(4);
+  EXPECT_TRUE(Write("a1", 0, 4).orders.empty());
+  const Turn last = Write("b1", 1, 4);
+  ASSERT_EQ(last.orders.size(), 1u);
+  EXPECT_EQ(std::get<order::PublishCheckpoint>(last.orders[0]).files.size(), 2u);
+  Turn turn{now_};
+  checkpoints_.OnPublished(Version(4), "", turn);
+  EXPECT_EQ(checkpoints_.status().version, Version(4));
+  EXPECT_FALSE(checkpoints_.IsWriting());
+}
+
+TEST_F(CheckpointsTest, AFailureIsToldAndTrainingGoesOn) {
+  (void)WritersOf(4);
+  const Turn turn = Write("a1", 0, 4, "disk full");
+  EXPECT_FALSE(turn.failure);
+  EXPECT_TRUE(turn.advance);
+  EXPECT_EQ(checkpoints_.status().failures, 1u);
+  EXPECT_EQ(checkpoints_.status().error, "a1: disk full");
+  EXPECT_FALSE(checkpoints_.IsWriting());
+}
+
+TEST_F(CheckpointsTest, ALostWriterEndsItWithoutCountingAsAFailure) {
+  (void)WritersOf(4);
+  Turn turn{now_};
+  checkpoints_.Lose(WorkerId("b1"), turn);
+  EXPECT_FALSE(checkpoints_.IsWriting());
+  EXPECT_EQ(checkpoints_.status().failures, 0u);
+}
+
+TEST_F(CheckpointsTest, TheLastOneIsTriedOftenAndLongBeforeTheJobFails) {
+  EXPECT_TRUE(WritersOf(10).empty());  // the coordinator asks for it when all else is done
+  EXPECT_TRUE(checkpoints_.IsLastMissing());
+  const auto fail = [&] {
+    Turn request{now_};
+    checkpoints_.Request(request);
+    return Write("a1", 0, 10, "disk full").failure.has_value();
+  };
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(fail()) << "try " << i << " within the patience";
+  now_ += seconds(60);
+  EXPECT_TRUE(fail());
+}
+
+}  // namespace
+}  // namespace swarm::protocol

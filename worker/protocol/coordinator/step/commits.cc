@@ -1,0 +1,142 @@
+#include "worker/protocol/coordinator/step/commits.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "worker/protocol/commit.h"
+
+namespace swarm::protocol {
+namespace {
+
+bool IsFinite(const Reduced& reduced) {
+  return std::all_of(reduced.norms.begin(), reduced.norms.end(),
+                     [](const TensorNorm& norm) { return std::isfinite(norm.squared); });
+}
+
+/// All participants report the same, except those that have folded something that is not finite: a
+/// report of theirs counts.
+const Reduced& ChooseReport(const std::map<WorkerId, Reduced>& reports) {
+  const auto odd = std::find_if(reports.begin(), reports.end(),
+                                [](const auto& entry) { return !IsFinite(entry.second); });
+  return (odd != reports.end() ? odd : reports.begin())->second;
+}
+
+}  // namespace
+
+bool Commits::CommitIfReduced(Turn& turn) {
+  const Step step(job_.version.value);
+  StepState* state = steps_.Find(step);
+  if (state == nullptr) return false;
+  CommitInputs inputs{job_.generation,
+                      step,
+                      {},
+                      state->ledger.Losses(),
+                      job_.options.max_grad_norm,
+                      job_.options.learning_rate(step)};
+  for (const ReduceGroup& group : job_.groups) {
+    const ReduceState& reduce = state->reduces[group.index];
+    const std::size_t needed =
+        job_.options.rules.commit_needs_all ? reduce.participants.size() : std::size_t{1};
+    if (!reduce.k || reduce.reports.size() < needed) return false;
+    const Reduced& report = ChooseReport(reduce.reports);
+    const std::uint64_t level = state->levels[group.stages.front().value];
+    inputs.groups.push_back({{group.index, *reduce.k, report.digest, level}, report.norms});
+  }
+  const CommitRecord record = DecideCommit(inputs);
+  Announce(record, turn);
+  const double seconds = ToSeconds(turn.now - last_commit_);
+  seconds_per_step_ = seconds_per_step_ == 0 ? seconds : 0.9 * seconds_per_step_ + 0.1 * seconds;
+  last_commit_ = turn.now;
+  last_record_ = record;
+  order::StepDone done{record, seconds, state->boundary_bytes};
+  for (const ReduceGroup& group : job_.groups) {
+    done.claims.push_back(std::move(state->reduces[group.index].claims));
+  }
+  turn.orders.push_back(std::move(done));
+  steps_.Erase(step);
+  job_.version = job_.version.Next();
+  if (record.skip) {
+    turn.Report(EventKind::kStepSkipped, "the gradients of step " + std::to_string(step.value) +
+                                             " are not finite; the weights stay");
+  }
+  return true;
+}
+
+void Commits::Announce(const CommitRecord& record, Turn& turn) {
+  Step keep_from(job_.version.value);
+  std::vector<Commit> commits;  // by stage
+  for (std::uint64_t s = 0; s < job_.stages(); ++s) {
+    const Step keep = joins_.KeepFrom(StageIndex(s));
+    keep_from = std::min(keep_from, keep);
+    commits.push_back({job_.options.term, record, keep});
+  }
+  for (const auto& [id, worker] : members_.all()) {
+    // A worker that is joining replays what is decided meanwhile.
+    if (!worker.InRoster() && !worker.welcomed) continue;
+    turn.Tell(id, commits[worker.member.stage.value]);
+  }
+  job_.records.push_back(record);
+  while (!job_.records.empty() && job_.records.front().step < keep_from) job_.records.pop_front();
+}
+
+void Commits::OnApplied(const WorkerId& from, const Committed& committed, Turn& turn) {
+  Worker& worker = members_.At(from);
+  const Version version(committed.step.value + 1);
+  const StageIndex stage = worker.member.stage;
+  worker.version = std::max(worker.version, version);
+  while (states_.size() >= 8 * job_.stages()) states_.erase(states_.begin());
+  states_[{version, stage}][from] = committed.state;
+  CompareStates(version, stage, turn);
+}
+
+void Commits::CompareStates(Version version, StageIndex stage, Turn& turn) const {
+  const auto ready = members_.ReadyReplicas(stage);
+  std::map<Digest, std::size_t> camps;  // of the ready replicas
+  std::size_t reports = 0;
+  const auto& reported = states_.at({version, stage});
+  for (const WorkerId& id : ready) {
+    const auto report = reported.find(id);
+    if (report == reported.end()) continue;
+    ++camps[report->second];
+    ++reports;
+  }
+  if (camps.empty()) return;
+  const auto largest = std::max_element(
+      camps.begin(), camps.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (camps.size() > 1 && largest->second * 2 <= ready.size()) {
+    if (reports < ready.size()) return;  // the others will tell
+    turn.Fail("the replicas of stage " + std::to_string(stage.value) +
+                  " hold different weights at version " + std::to_string(version.value),
+              FailureClass::kDiverged);
+    return;
+  }
+  for (const auto& [id, state] : reported) {
+    if (state == largest->first || !members_.Has(id)) continue;
+    turn.Evict(id,
+               "it holds other weights than the replicas of its stage, at version " +
+                   std::to_string(version.value),
+               EvictionCause::kWrongState);
+  }
+}
+
+void Commits::Adopt(const CommitRecord& record) {
+  job_.records.push_back(record);
+  last_record_ = record;
+}
+
+void Commits::Repeat(Turn& turn) const {
+  for (const CommitRecord& record : job_.records) {
+    for (const auto& [id, worker] : members_.all()) {
+      if (!worker.InRoster()) continue;
+      turn.Tell(id, Commit{job_.options.term, record, joins_.KeepFrom(worker.member.stage)});
+    }
+  }
+}
+
+void Commits::Clear() {
+  states_.clear();
+  job_.records.clear();
+}
+
+}  // namespace swarm::protocol

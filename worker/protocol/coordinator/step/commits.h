@@ -1,0 +1,48 @@
+// Decides commits, and compares what replicas hold after them (rules 4 and 12).
+#pragma once
+
+#include <map>
+#include <utility>
+
+#include "worker/protocol/coordinator/membership/joins.h"
+#include "worker/protocol/coordinator/step/steps.h"
+
+namespace swarm::protocol {
+
+class Commits {
+ public:
+  Commits(Job* job, Members* members, Steps* steps, Joins* joins)
+      : job_(*job), members_(*members), steps_(*steps), joins_(*joins) {}
+
+  /// Training begins, or goes on after a takeover.
+  void OnTrainingBegun(Timepoint now) { last_commit_ = now; }
+  /// Decides the next step if all its groups are reduced. True if it did.
+  bool CommitIfReduced(Turn& turn);
+  /// A worker has applied a commit. Demands the eviction of replicas whose state is not that of the
+  /// majority of their stage; they come back as joiners.
+  void OnApplied(const WorkerId& from, const Committed& committed, Turn& turn);
+  /// A commit of the trainer before.
+  void Adopt(const CommitRecord& record);
+  /// Tells the roster all commits that a worker may not have applied.
+  void Repeat(Turn& turn) const;
+  /// A generation begins: what was decided and reported before is void.
+  void Clear();
+
+  const CommitRecord& last_record() const { return last_record_; }
+  double seconds_per_step() const { return seconds_per_step_; }
+
+ private:
+  void Announce(const CommitRecord& record, Turn& turn);
+  void CompareStates(Version version, StageIndex stage, Turn& turn) const;
+
+  Job& job_;
+  Members& members_;
+  Steps& steps_;
+  Joins& joins_;
+  std::map<std::pair<Version, StageIndex>, std::map<WorkerId, Digest>> states_;  // as reported
+  CommitRecord last_record_;
+  Timepoint last_commit_;
+  double seconds_per_step_ = 0;  // an average
+};
+
+}  // namespace swarm::protocol

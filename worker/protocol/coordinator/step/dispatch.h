@@ -1,0 +1,54 @@
+// Issues microbatches, follows their progress, and takes them from workers that make none (rules 7,
+// 9, 24).
+#pragma once
+
+#include "worker/protocol/coordinator/step/steps.h"
+#include "worker/protocol/coordinator/step/validation.h"
+
+namespace swarm::protocol {
+
+class Dispatch {
+ public:
+  Dispatch(Job* job, Members* members, Router* router, Steps* steps, Validation* validation)
+      : job_(*job),
+        members_(*members),
+        router_(*router),
+        steps_(*steps),
+        validation_(*validation) {}
+
+  /// Opens the steps that may be computed, and issues what there is room for: repairs first, then
+  /// validation, then fresh microbatches.
+  void IssueAll(Turn& turn);
+  void OnProgress(const WorkerId& from, const Progress& progress, Turn& turn);
+  /// A worker cannot send what it was asked for: it, or the task, has to be computed again.
+  void OnMissing(const WorkerId& from, const Missing& missing, Turn& turn);
+  void OnRevoked(const WorkerId& from, const Revoked& revoked, Turn& turn);
+  /// Demands the eviction of a worker whose device hangs while its process lives.
+  void OnBeat(const WorkerId& from, const Heartbeat& beat, Turn& turn);
+  /// Revokes microbatches that make no progress, and demands the eviction of workers that do not
+  /// answer.
+  void Check(Turn& turn);
+
+ private:
+  /// Issues the missing cells of a row; false if there is no room for them.
+  bool IssueRow(Step step, StepState& state, Microbatch microbatch, Turn& turn);
+  void BeginPass(PassOrders pass, StepState& state, Turn& turn);
+  void OnReport(const WorkerId& from, const TaskReport& report, Turn& turn);
+  /// The microbatch has made progress.
+  void Touch(StepState& state, Microbatch microbatch, Timepoint now);
+  /// The worker has folded the microbatch.
+  void MeasureStay(const WorkerId& worker, const StepState& state, Microbatch microbatch,
+                   Timepoint now);
+  void CheckRow(Step step, StepState& state, Microbatch microbatch, Turn& turn);
+  Duration RowPatience(int tries) const;
+
+  Job& job_;
+  Members& members_;
+  Router& router_;
+  Steps& steps_;
+  Validation& validation_;
+  double slowest_work_ = 0;  // of a forward or backward, in seconds; decays
+  double slowest_gap_ = 0;   // between two signs of progress of a row, in seconds; decays
+};
+
+}  // namespace swarm::protocol

@@ -1,0 +1,105 @@
+// The account of the steps that are begun and not committed: for each the ledger, what is known of
+// each microbatch's way, the reduces, and what is being voided (docs/protocol.md, rules 7 to 11).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "worker/protocol/coordinator/membership/members.h"
+#include "worker/protocol/ledger.h"
+#include "worker/protocol/routing/router.h"
+
+namespace swarm::protocol {
+
+/// What is known of one microbatch's way, beside its row of the ledger.
+struct RowState {
+  struct Revoking {
+    TaskKey key;
+    WorkerId worker;
+    Timepoint deadline;
+  };
+  Timepoint progress;    ///< last sign of it; none: issued by the trainer before
+  Timepoint drawn;       ///< of a row that goes its first way; else none
+  int tries = 0;         ///< attempts that were revoked
+  bool charged = false;  ///< the router knows of the delay
+  WorkerId avoid;        ///< for the next attempt
+  std::optional<Revoking> revoking;
+};
+
+/// The reduce of one group in one step.
+struct ReduceState {
+  std::optional<Attempt> k;             ///< that was asked for; none: not asked, or thawed
+  std::map<WorkerId, Reduced> reports;  ///< of k
+  std::vector<WorkerId> participants;
+  std::vector<Participant> claims;  ///< that k names
+  Timepoint since;
+  int tries = 0;
+
+  bool TakesPart(const WorkerId& id) const;
+};
+
+struct StepState {
+  struct Voiding {
+    Attempt number;
+    Timepoint deadline;
+  };
+  StepState(std::uint64_t microbatches, std::uint64_t stages)
+      : ledger(microbatches, stages), rows(microbatches), levels(stages, 0) {}
+
+  Ledger ledger;
+  std::vector<RowState> rows;
+  std::vector<std::uint64_t> levels;    ///< scale level, per stage
+  std::map<WorkerId, Voiding> voiding;  ///< answers that are awaited
+  std::uint64_t boundary_bytes = 0;
+  bool begun = false;  ///< something was issued
+  std::map<GroupIndex, ReduceState> reduces;
+  // Resends and redirects that were asked for: a worker may answer that it lacks what it is to
+  // send.
+  std::map<TaskKey, std::vector<Forward>> resends;
+  std::map<TaskKey, std::pair<WorkerId, TaskKey>> redirects;
+};
+
+class Steps {
+ public:
+  Steps(Job* job, Members* members, Router* router)
+      : job_(*job), members_(*members), router_(*router) {}
+
+  using Map = std::map<Step, StepState>;
+  Map& all() { return steps_; }
+  const Map& all() const { return steps_; }
+  StepState* Find(Step step);
+  /// The same for a message of this generation; else nothing.
+  StepState* Find(Generation generation, Step step);
+  StepState& Open(Step step);
+  void Erase(Step step) { steps_.erase(step); }
+  void Clear() { steps_.clear(); }
+
+  /// The worker owns no cell of the step any more.
+  void LoseCells(StepState& state, const WorkerId& worker);
+  /// No step knows the worker any more. `stage`: that it served as a member of the roster.
+  void Lose(const WorkerId& worker, std::optional<StageIndex> stage, Turn& turn);
+  /// The stage's replicas may fold into the step again; its sums will be made anew.
+  void ThawStage(Step step, StepState& state, StageIndex stage, Turn& turn);
+  /// The worker clears what it has folded into the step (rule 9).
+  void VoidWorker(const WorkerId& worker, Step step, StepState& state, Turn& turn);
+  /// All replicas that sum with the stage begin the step again, one scale level lower (rule 22).
+  void VoidStage(Step step, StepState& state, StageIndex stage, Turn& turn);
+  void OnVoided(const WorkerId& from, const Voided& voided, Turn& turn);
+  /// Demands the eviction of workers that do not answer a Void.
+  void CheckVoids(const StepState& state, Turn& turn) const;
+
+  /// A replica of the stage has not answered a Void of the step.
+  bool IsVoiding(const StepState& state, StageIndex stage) const;
+  /// A sum of the stage's tensors was asked for.
+  bool IsReducing(const StepState& state, StageIndex stage) const;
+
+ private:
+  Job& job_;
+  Members& members_;
+  Router& router_;
+  Map steps_;
+};
+
+}  // namespace swarm::protocol
