@@ -23,7 +23,7 @@
 namespace swarm::api {
 
 template <typename E>
-concept NamedEnum = requires { EnumNames<E>::kValues; };
+concept NamedEnum = requires { EnumNames<E>::kNames; };
 
 template <typename Archive, typename T>
 concept DescribedFor = requires(Archive& archive, T& value) { Describe(archive, value); };
@@ -33,7 +33,7 @@ concept DescribedFor = requires(Archive& archive, T& value) { Describe(archive, 
 enum class UnknownKeys { kRefuse, kPassOver };
 
 /// Reads one JSON object. Adds its errors to `errors` and continues. Call Finish() after the last
-/// field.
+/// field. Has more than 25 methods: the kinds of field, and a ReadInto() for each type of value.
 class ObjectReader {
  public:
   static constexpr bool kReading = true;
@@ -129,14 +129,14 @@ class ObjectReader {
   template <NamedEnum E>
   void ReadInto(const nlohmann::json& value, const std::string& path, E& target) {
     std::vector<std::string_view> names;
-    for (const auto& [known, name] : EnumNames<E>::kValues) {
+    for (const auto& [known, name] : EnumNames<E>::kNames) {
       if (value.is_string() && value.get_ref<const std::string&>() == name) {
         target = known;
         return;
       }
       names.push_back(name);
     }
-    ReportEnum(value, path, names, {EnumNames<E>::kLater.begin(), EnumNames<E>::kLater.end()});
+    ReportEnum(value, path, names, {kLaterNames<E>.begin(), kLaterNames<E>.end()});
   }
   void ReportNoList(const nlohmann::json& value, const std::string& path);
   void ReportEnum(const nlohmann::json& value, const std::string& path,

@@ -81,7 +81,7 @@ class ObjectSchema {
   template <NamedEnum E>
   nlohmann::json Schema(E) const {
     nlohmann::json names = nlohmann::json::array();
-    for (const auto& [known, name] : EnumNames<E>::kValues) names.push_back(name);
+    for (const auto& [known, name] : EnumNames<E>::kNames) names.push_back(name);
     return {{"type", "string"}, {"enum", names}};
   }
   nlohmann::json Schema(const std::string&) const { return {{"type", "string"}}; }

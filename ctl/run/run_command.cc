@@ -111,7 +111,7 @@ class Run {
     summary_.out = plan_.out.string();
     summary_.prompt = SuggestPrompt(job_.spec.data);
     summary_.seconds = ToSeconds(Clock::now() - begin);
-    summary_.workers_lost = supervisor_.losses();
+    summary_.workers_lost = supervisor_.departures();
     return summary_;
   }
 

@@ -85,7 +85,7 @@ void Supervisor::OnTrainerEnded(Timepoint now, const ObservedProgram& trainer, A
 void Supervisor::OnWorkerEnded(Timepoint now, const ObservedProgram& worker, Actions& actions) {
   const plan::Judgement end = Judge(worker);
   if (stopping_ || end.health == plan::Health::kDone) return;
-  ++losses_;
+  ++departures_;
   const bool killed = end.cause == plan::Cause::kUnknown;
   std::vector<Timepoint>& ends = killed ? kills_ : failures_;
   const bool too_many = plan::ChargeFailure(

@@ -63,7 +63,7 @@ class Supervisor {
   /// From now on nothing is replaced.
   void BeginStopping() { stopping_ = true; }
   /// Workers that have ended without being told to leave.
-  std::uint64_t losses() const { return losses_; }
+  std::uint64_t departures() const { return departures_; }
 
   static std::string WorkerName(std::uint64_t ordinal) {
     return "worker-" + std::to_string(ordinal);
@@ -80,7 +80,7 @@ class Supervisor {
   void OnWorkerEnded(Timepoint now, const ObservedProgram& worker, Actions& actions);
   const SuperviseLimits limits_;
   std::uint64_t next_ordinal_;
-  std::uint64_t losses_ = 0;
+  std::uint64_t departures_ = 0;
   bool stopping_ = false;
   std::set<std::string> ended_;           // workers on whose end Decide has acted
   std::deque<Replacement> replacements_;  // the first is due first

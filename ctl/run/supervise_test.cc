@@ -45,13 +45,13 @@ TEST(SuperviseTest, ALostWorkerIsReplacedOnceUnderANewName) {
   EXPECT_THAT(actions.events,
               ElementsAre("worker-0 was ended by signal 9 (Killed); starting worker-2"));
   EXPECT_THAT(supervisor.Decide(kNow, observed).start_workers, IsEmpty());
-  EXPECT_EQ(supervisor.losses(), 1u);
+  EXPECT_EQ(supervisor.departures(), 1u);
 }
 
 TEST(SuperviseTest, AWorkerThatWasToldToLeaveIsNotReplaced) {
   Supervisor supervisor(1, {});
   EXPECT_THAT(supervisor.Decide(kNow, {Worker(0, Phase::kExited, 0)}).start_workers, IsEmpty());
-  EXPECT_EQ(supervisor.losses(), 0u);
+  EXPECT_EQ(supervisor.departures(), 0u);
 }
 
 TEST(SuperviseTest, GivesUpWhenWorkersAreLostFasterThanTheLimit) {
@@ -159,7 +159,7 @@ TEST(SuperviseTest, NoReplacementComesWhereNoneIsWanted) {
   EXPECT_THAT(actions.start_workers, IsEmpty());
   EXPECT_THAT(actions.events,
               ElementsAre("worker-0 was ended by signal 9 (Killed); it is not replaced"));
-  EXPECT_EQ(supervisor.losses(), 1u);
+  EXPECT_EQ(supervisor.departures(), 1u);
 }
 
 TEST(SuperviseTest, WhoJoinsHasANameOfItsOwn) {

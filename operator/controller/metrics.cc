@@ -43,7 +43,7 @@ class JobSamples {
     Add(Metric::kOperatorTrainerSilence,
         gauges.has_trainer ? ToSeconds(now - gauges.trainer_heard) : 0);
     for (const auto& [condition, is_true] : gauges.conditions) {
-      Add(Metric::kOperatorCondition, is_true, {std::string(api::NameOf(condition))});
+      Add(Metric::kOperatorCondition, is_true, {std::string(NameOf(condition))});
     }
     for (const std::string& pool : gauges.pools) {
       for (const auto& [phase, name] : kPhases) {
@@ -124,7 +124,7 @@ std::vector<MetricSample> OperatorMetrics::Read(Timepoint now) const {
     of_job.AddGauges(job.gauges, now);
     of_job.AddCounters(job.counters);
   }
-  for (const auto& [state, name] : api::EnumNames<api::JobState>::kValues) {
+  for (const auto& [state, name] : EnumNames<api::JobState>::kNames) {
     samples.push_back({Metric::kOperatorJobs, {std::string(name)}, ValueOf(states, state)});
   }
   return samples;

@@ -245,7 +245,7 @@ void Reconciler::Show(const Decision& decision) {
   for (const api::Pool& pool : decision.view.job.spec.workers.pools) {
     gauges.pools.push_back(pool.name);
   }
-  for (const auto& [type, name] : api::EnumNames<api::ConditionType>::kValues) {
+  for (const auto& [type, name] : EnumNames<api::ConditionType>::kNames) {
     gauges.conditions[type] = IsTrue(status, type);
   }
   const kube::ObjectName name = kube::NameOf(*decision.snapshot.job);

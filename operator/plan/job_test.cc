@@ -192,7 +192,7 @@ TEST(JobTest, AManifestThatCannotBeRunIsRefusedWithItsReasonsAndNothingIsTouched
   cluster.job.job.reset();
   EXPECT_EQ(cluster.Act(cluster.leader).write, WriteStatus::kLast);
   EXPECT_EQ(cluster.status().state, api::JobState::kRejected);
-  EXPECT_EQ(cluster.status().conditions.size(), api::EnumNames<api::ConditionType>::kValues.size());
+  EXPECT_EQ(cluster.status().conditions.size(), EnumNames<api::ConditionType>::kNames.size());
   EXPECT_THAT(api::FindCondition(cluster.status(), api::ConditionType::kAccepted)->message,
               HasSubstr("8 layers"));
   EXPECT_EQ(cluster.Act(cluster.leader).write, WriteStatus::kNo);
@@ -201,7 +201,7 @@ TEST(JobTest, AManifestThatCannotBeRunIsRefusedWithItsReasonsAndNothingIsTouched
 TEST(JobTest, ConditionsAreThereFromTheFirstVisitAndChangeTheirTimeOnlyWithTheirStatus) {
   FakeCluster cluster;
   cluster.Act(cluster.leader);
-  EXPECT_EQ(cluster.status().conditions.size(), api::EnumNames<api::ConditionType>::kValues.size());
+  EXPECT_EQ(cluster.status().conditions.size(), EnumNames<api::ConditionType>::kNames.size());
   const WallTime first =
       api::FindCondition(cluster.status(), api::ConditionType::kReady)->lastTransitionTime;
   cluster.Advance(20);

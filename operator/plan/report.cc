@@ -227,7 +227,7 @@ Plan Reject(const Observed& observed) {
       before != nullptr && before->status == ConditionStatus::kFalse && before->message == why;
   if (!known) plan.events.push_back({.warning = true, .reason = Reason::kRejected, .message = why});
   set(ConditionType::kAccepted, ConditionStatus::kFalse, Reason::kInvalid, why);
-  for (const auto& [type, name] : api::EnumNames<ConditionType>::kValues) {
+  for (const auto& [type, name] : EnumNames<ConditionType>::kNames) {
     if (api::FindCondition(status, type) != nullptr) continue;
     set(type, ConditionStatus::kUnknown, Reason::kRejected, "the manifest is invalid");
   }

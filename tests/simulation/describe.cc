@@ -29,8 +29,7 @@ std::string Text(const CommitRecord& record) {
 }
 
 std::string Text(const TaskReport& report) {
-  constexpr const char* kEvents[] = {"forwarded", "folded", "evaluated", "propagated", "overflow"};
-  return std::string(" ") + kEvents[static_cast<int>(report.event)] + " " + Describe(report.key);
+  return " " + std::string(swarm::NameOf(report.event)) + " " + Describe(report.key);
 }
 
 std::string Text(const Roster& roster) {

@@ -427,7 +427,7 @@ TEST_F(SystemBucketTest, WhoIsToldToEndWhileItWaitsEnds) {
 TEST_F(SystemBucketTest, TheWaitHasAnEnd) {
   server_.Pause();
   BeginTrainer(1, {"--storage-patience", "0"});
-  EXPECT_EQ(EndOf("trainer-1"), WorkerExit::kFailed);
+  EXPECT_EQ(EndOf("trainer-1"), WorkerExit::kStorageUnavailable);
   EXPECT_THAT(Log("trainer-1"), HasSubstr("the storage has not answered for"));
 }
 

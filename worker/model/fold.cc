@@ -100,7 +100,7 @@ Result<std::vector<checkpoint::NamedTensor>> FoldWeights(const api::LlamaConfig&
                                                          const checkpoint::TensorLookup& weights) {
   const bool subspace = boundary.codec == api::BoundaryCodec::kSubspace;
   if (api::IsLearned(boundary.codec) && !subspace) {
-    return FailedPrecondition("boundaries of the kind " + std::string(api::NameOf(boundary.codec)) +
+    return FailedPrecondition("boundaries of the kind " + std::string(NameOf(boundary.codec)) +
                               " are layers that no plain Llama has; `swarmctl evaluate` and"
                               " `generate` take the checkpoint itself");
   }

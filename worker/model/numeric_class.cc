@@ -45,10 +45,10 @@ struct Variant {
 /// Coefficients cross in float32: rounding would hide differences.
 std::vector<Variant> Variants() {
   std::vector<Variant> variants;
-  for (const auto& [precision, name] : api::EnumNames<api::Precision>::kValues) {
+  for (const auto& [precision, name] : EnumNames<api::Precision>::kNames) {
     variants.push_back({name, precision, {}});
   }
-  for (const auto& [codec, name] : api::EnumNames<api::BoundaryCodec>::kValues) {
+  for (const auto& [codec, name] : EnumNames<api::BoundaryCodec>::kNames) {
     if (!api::IsLearned(codec)) continue;
     api::Boundary boundary{.codec = codec, .coefficients = api::NumberCodec::kNone};
     boundary.factor = 4;

@@ -9,6 +9,7 @@ int ExitOf(protocol::FailureClass failure_class) {
   using Class = protocol::FailureClass;
   if (failure_class == Class::kBadConfig) return WorkerExit::kBadUsage;
   if (failure_class == Class::kStorageRefused) return WorkerExit::kStorageRefused;
+  if (failure_class == Class::kStorageUnavailable) return WorkerExit::kStorageUnavailable;
   if (failure_class == Class::kDeviceMemory) return WorkerExit::kOutOfMemory;
   if (failure_class == Class::kSuperseded) return WorkerExit::kSuperseded;
   return WorkerExit::kFailed;

@@ -10,22 +10,6 @@ namespace {
 
 constexpr Duration kDescribeLimit = std::chrono::seconds(1);
 
-std::string_view NameOf(protocol::WorkerState state) {
-  switch (state) {
-    case protocol::WorkerState::kLoading:
-      return "Loading";
-    case protocol::WorkerState::kJoining:
-      return "Joining";
-    case protocol::WorkerState::kReady:
-      return "Ready";
-    case protocol::WorkerState::kLeaving:
-      return "Leaving";
-    case protocol::WorkerState::kMoving:
-      return "Moving";
-  }
-  return "";
-}
-
 void AppendStages(const protocol::JobStatus& status, std::vector<MetricSample>* samples) {
   for (const protocol::StageStatus& stage : status.stages) {
     const std::string index = std::to_string(stage.stage.value);

@@ -32,9 +32,9 @@ bool UsesBucket(const api::Spec& spec) {
 
 /// Of a worker's numeric class, what this job depends on (model/numeric_class.h).
 std::vector<std::string> ProbesOf(const api::Spec& spec) {
-  std::vector<std::string> probes{std::string(api::NameOf(spec.training.precision))};
+  std::vector<std::string> probes{std::string(NameOf(spec.training.precision))};
   const api::BoundaryCodec codec = spec.pipeline.boundary.codec;
-  if (api::IsLearned(codec)) probes.emplace_back(api::NameOf(codec));
+  if (api::IsLearned(codec)) probes.emplace_back(NameOf(codec));
   return probes;
 }
 

@@ -155,12 +155,12 @@ Judgement JudgeExit(const ContainerEnd& end) {
       judgement.cause = Cause::kUnknown;
       judgement.words = "could not reach a trainer";
       break;
+    case WorkerExit::kStorageUnavailable:
+      judgement.cause = Cause::kUnknown;
+      judgement.hold_back = true;
+      break;
     default:
-      if (end.message.find(NameOf(protocol::FailureClass::kStorageUnavailable)) !=
-          std::string::npos) {
-        judgement.cause = Cause::kUnknown;
-        judgement.hold_back = true;
-      }
+      break;
   }
   return judgement;
 }

@@ -183,8 +183,9 @@ TEST(PodHealthTest, ExitCodesSayWhatTheyCan) {
     EXPECT_EQ(judge(Exit(nobody_knows)).cause, Cause::kUnknown) << nobody_knows;
   }
   EXPECT_EQ(judge(Exit(137, "ContainerStatusUnknown")).cause, Cause::kUnknown);
-  EXPECT_EQ(judge(Exit(1, "Error", "x error trainer StorageUnavailable: timeout")).cause,
-            Cause::kUnknown);
+  const Judgement storage = judge(Exit(9, "Error", "the storage has not answered for 600 s"));
+  EXPECT_EQ(storage.cause, Cause::kUnknown);
+  EXPECT_TRUE(storage.hold_back);
 }
 
 TEST(PodHealthTest, WhatTryingAgainCannotMendSaysSo) {

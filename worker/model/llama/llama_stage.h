@@ -16,6 +16,8 @@
 
 namespace swarm::model {
 
+/// Computes with autograd on one device. Has more than 25 methods: the 19 functions of Stage, and
+/// the steps of a microbatch's forward and backward.
 class LlamaStage final : public Stage {
  public:
   LlamaStage(const StageOptions& options, Layout layout, at::Device device);

@@ -24,6 +24,7 @@ struct ApplyOptions {
   unsigned scale_level = 0;  ///< at which the sums were taken
 };
 
+/// Has more than 15 fields: the parts of the state, and what the update needs of the options.
 class ParameterStore {
  public:
   /// No version is held yet. `layout` must outlive this.

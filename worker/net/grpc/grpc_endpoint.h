@@ -30,6 +30,7 @@ struct TlsPem {
   std::string key;
 };
 
+/// Has more than 15 fields: each is one choice of the caller, with its default.
 struct GrpcOptions {
   WorkerId self;
   /// host:port; port 0: any free one. Empty: the endpoint only dials, and accepts no calls.

@@ -48,6 +48,8 @@ struct StreamOptions {
   std::shared_ptr<ReceiveBuffers> buffers;
 };
 
+/// Has more than 15 fields: the state of a writing and of a reading half, which differ in what
+/// guards them.
 class Stream {
  public:
   Stream(std::shared_ptr<StreamOwner> owner, const StreamOptions& options);

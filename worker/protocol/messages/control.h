@@ -277,6 +277,18 @@ struct Shutdown {
 namespace swarm {
 
 template <>
+struct EnumNames<protocol::TaskReport::Event> {
+  using E = protocol::TaskReport::Event;
+  static constexpr auto kNames = NameTable<E>({
+      {E::kForwarded, "Forwarded"},
+      {E::kFolded, "Folded"},
+      {E::kEvaluated, "Evaluated"},
+      {E::kPropagated, "Propagated"},
+      {E::kOverflow, "Overflow"},
+  });
+};
+
+template <>
 struct EnumNames<protocol::FailureClass> {
   using E = protocol::FailureClass;
   static constexpr auto kNames = NameTable<E>({

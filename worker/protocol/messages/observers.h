@@ -165,6 +165,18 @@ struct DirectReply {
 namespace swarm {
 
 template <>
+struct EnumNames<protocol::WorkerState> {
+  using E = protocol::WorkerState;
+  static constexpr auto kNames = NameTable<E>({
+      {E::kLoading, "Loading"},
+      {E::kJoining, "Joining"},
+      {E::kReady, "Ready"},
+      {E::kLeaving, "Leaving"},
+      {E::kMoving, "Moving"},
+  });
+};
+
+template <>
 struct EnumNames<protocol::EvictionCause> {
   using E = protocol::EvictionCause;
   static constexpr auto kNames = NameTable<E>({

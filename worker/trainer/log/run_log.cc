@@ -79,23 +79,6 @@ Json ToJson(const protocol::CommitRecord& record,
   return groups;
 }
 
-std::string_view NameOf(protocol::TaskReport::Event event) {
-  using Event = protocol::TaskReport::Event;
-  switch (event) {
-    case Event::kForwarded:
-      return "Forwarded";
-    case Event::kFolded:
-      return "Folded";
-    case Event::kEvaluated:
-      return "Evaluated";
-    case Event::kPropagated:
-      return "Propagated";
-    case Event::kOverflow:
-      return "Overflow";
-  }
-  return "Unknown";  // of a newer program
-}
-
 /// The newest version that was validated, according to events.jsonl.
 std::uint64_t FindValidated(const std::string& path) {
   std::ifstream in(path);
@@ -224,7 +207,7 @@ void RunLog::Progress(const std::string& worker, const protocol::Progress& progr
 void RunLog::Event(protocol::EventKind kind, const std::string& text) {
   if (!MayWrite()) return;
   Write(events_.get(),
-        Json{{"time", UnixSeconds()}, {"kind", swarm::NameOf(kind)}, {"text", text}}.dump());
+        Json{{"time", UnixSeconds()}, {"kind", NameOf(kind)}, {"text", text}}.dump());
 }
 
 void RunLog::Validation(protocol::Version version, double loss) {
