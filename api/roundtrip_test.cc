@@ -1,5 +1,5 @@
-// Properties of reading and writing: what the trainer sends is what the worker reads, for any job,
-// to the last bit; and no text brings the reader down.
+// Properties of reading and writing: for any job, the worker reads what the trainer sends, to the
+// last bit; and no text makes the reader fail.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -13,7 +13,7 @@ namespace swarm::api {
 namespace {
 
 double FiniteDouble() {
-  // Any bit pattern: rapidcheck's own doubles are too tame to catch a lossy spelling.
+  // Any bit pattern: rapidcheck's own doubles would not catch a lossy spelling.
   const auto bits = *rc::gen::arbitrary<std::uint64_t>();
   const auto value = std::bit_cast<double>(bits);
   return std::isfinite(value) ? value : 1.0 / 3.0;

@@ -1,8 +1,8 @@
 // What a boundary costs beside its matrix product, on one thread: Send and Encode, Decode and
 // Receive as a stage runs them, and a bare libtorch product of the same shape. GFLOP/s are of the
-// product in all of them. The arguments are d and k; the tokens are a microbatch of kTokens. What
-// Subspace looks up for each token is in its times; what Anchored looks up is not, as the rows of
-// its table are variables of the graph, there before it.
+// product in all of them. The arguments are d and k; the tokens are a microbatch of kTokens. The
+// times of Subspace include its lookups for each token. Those of Anchored do not: the rows of its
+// table are variables of the graph and exist before it.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
@@ -22,7 +22,7 @@ using api::NumberCodec;
 
 constexpr std::int64_t kTokens = 2048, kVocabulary = 16384;
 
-/// A boundary of width d that k numbers a token cross, and a microbatch at it.
+/// A boundary of width d that passes k numbers a token, and a microbatch for it.
 struct Crossing {
   Crossing(const benchmark::State& state, BoundaryCodec codec, NumberCodec numbers) {
     at::set_num_threads(1);
@@ -43,7 +43,7 @@ struct Crossing {
     z = at::rand({1, kTokens, k});
     coder = codec::MakeCodec(boundary, codec::Direction::kForward);
   }
-  /// One a width: to make it takes longer than to measure.
+  /// One for each width, because making a table takes longer than measuring with it.
   static at::Tensor Table(std::int64_t d) {
     static std::map<std::int64_t, at::Tensor> tables;
     at::Tensor& table = tables[d];
@@ -58,7 +58,7 @@ struct Crossing {
   std::unique_ptr<codec::Codec> coder;
 };
 
-/// Measures `body`, after it has run once: the first touch of fresh memory is none of its work.
+/// Measures `body`, after it has run once: the first touch of fresh memory is not part of its work.
 template <typename Body>
 void Repeat(benchmark::State& state, const Body& body) {
   body();

@@ -36,7 +36,7 @@ SEEDS = (1, 2, 3)
 CLOSE = ("None", "Int8", "Int8Dynamic")  # so alike that three seeds cannot tell them apart
 CLOSE_SEEDS = tuple(range(1, 13))  # of these, short runs only
 BASE = "None"
-CHECK = "None-FP32"  # rounds otherwise than all others do: what chance alone makes of one seed
+CHECK = "None-FP32"  # rounds differently from all others: shows what chance alone does to one seed
 FULL_RATE = ("Anchored-1x", "Anchored-1x-4Tokens", "Anchored-16x", "Anchored-16x-4Tokens")
 NARROWER = {8: 32, 16: 16, 32: 8}  # how many times fewer numbers cross: rank
 

@@ -104,7 +104,7 @@ class Trace:
         end = self.commits[-1][0]
         for worker, spell in spells.items():
             dead = any(death >= spell[0] for death in deaths[worker])
-            # Who has worked a moment ago still serves.
+            # A worker that worked a moment ago still serves.
             last = end if not dead and end - spell[1] < 5 else spell[1]
             result.append(self._close(spell, deaths[worker], last))
         return result

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What the loss of a worker costs: time from kill -9 (and from SIGSTOP) to the next completed microbatch of
+# What the departure of a worker costs: time from kill -9 (and from SIGSTOP) to the next completed microbatch of
 # that stage, and throughput over the disturbed time beside what the living workers could give; all in one
 # run. Workers are slowed down so that each has its own share of the machine, as on machines of their own:
-# more of them than cores would else win by the death of another. Targets: kill p50 <= 0.2 s, p99 <= 1 s;
-# silent <= 3.5 s; ratio >= 0.95. Usage: bench/recovery.sh [BUILD_FOLDER] [SECONDS=150]
+# otherwise, with more workers than cores, the death of one would speed up the others.
+# Targets: kill p50 <= 0.2 s, p99 <= 1 s; silent <= 3.5 s; ratio >= 0.95. Usage: bench/recovery.sh [BUILD_FOLDER] [SECONDS=150]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=$PWD/${1:-build/release}/bin

@@ -52,8 +52,8 @@ struct Side final : net::EndpointHandler {
   std::unique_ptr<net::Outbox> outbox;
 };
 
-/// Seconds until `done` of both sides, from when both begin. `prepare` says what takes what
-/// arrives.
+/// Seconds from when both sides begin until `done` of both. `prepare` sets the receiver of arriving
+/// messages.
 double Time(Side& a, Side& b, const std::function<void(Side&, std::function<void()>)>& prepare,
             const std::function<void(Side&)>& begin) {
   std::promise<void> done_a, done_b;

@@ -27,8 +27,8 @@ struct Flags {
   double idle_seconds = 0;
 };
 
-/// The replica "a" listens, "b" dials it. A round is a sum of the step of that number; a chunk of a
-/// round that has not begun here belongs to it as well.
+/// Replica "a" listens, replica "b" dials it. Round n sums step n. A chunk of a round that has not
+/// begun here belongs to that round, too.
 class Replica final : public net::EndpointHandler {
  public:
   explicit Replica(const Flags& flags)
@@ -126,7 +126,7 @@ int Main(int argc, char** argv) {
     std::fflush(stdout);
     std::this_thread::sleep_for(FromSeconds(flags.idle_seconds));
   }
-  // What the other still needs is under way.
+  // The messages that the other replica still needs are in flight.
   std::this_thread::sleep_for(std::chrono::seconds(2));
   return 0;
 }

@@ -1,8 +1,7 @@
-// Runs a stage worker in which only the model is not real: a microbatch's forward and backward take
-// the time that the flags name (the thread sleeps), and their outputs have the size they would
-// have. Everything else is swarm-worker's: protocol, transport, retention, reduce, commit.
-// bench/goodput.py runs it, because real compute on this machine would be too slow for the rate of
-// the links.
+// Runs a stage worker with a simulated model: a microbatch's forward and backward take the time
+// that the flags name (the thread sleeps), and their outputs have the size of real ones. Everything
+// else is swarm-worker's: protocol, transport, retention, reduce, commit. bench/goodput.py runs it,
+// because real compute on this machine would be too slow for the rate of the links.
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <set>
@@ -25,7 +24,7 @@ struct Timing {
   std::uint64_t parameters = 1;      ///< what a reduce sums
 };
 
-/// A model of one tensor that nothing changes.
+/// A model of one tensor that never changes.
 class TimedStage final : public model::Stage {
  public:
   TimedStage(const Timing& timing, const model::StageOptions& options)

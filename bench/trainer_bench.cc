@@ -31,10 +31,10 @@ class InstantSwarm {
       const WorkerId id("worker-" + std::to_string(i));
       Say(id, Hello{.id = id, .incarnation = Incarnation(1)});
     }
-    AnswerWaiting();  // Welcome with Ready, and so on to the first step
+    AnswerWaiting();  // Welcome with Ready, and further orders up to the first step
   }
 
-  /// Requires that the job has started; ends the program where the coordinator stops making steps.
+  /// Requires that the job has started. Ends the program if the coordinator stops making steps.
   void RunStep() {
     const std::uint64_t goal = steps_ + 1;
     while (steps_ < goal) {

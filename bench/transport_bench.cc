@@ -68,7 +68,8 @@ bool ReceiveAll(int fd, char* data, std::size_t size) {
   return true;
 }
 
-/// What the client asks for: a size, and whether the payload is to come back (else one byte does).
+/// The client's request: a size, and whether the server echoes the payload (else it answers one
+/// byte).
 struct RawRequest {
   std::uint64_t size;
   std::uint64_t echo;
@@ -251,8 +252,8 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Measures all carriers in turn, several times over, so that whatever else the machine does falls
-/// on all of them alike; prints medians, and the median of each round's ratio to the first carrier.
+/// Measures all carriers in turn, several times, so that other load on the machine affects all of
+/// them alike. Prints medians, and the median of each round's ratio to the first carrier.
 void MeasureInTurn(const std::vector<Carrier>& carriers, const Settings& settings) {
   for (const bool echo : {true, false}) {
     for (const std::size_t size : kSizes) {
@@ -273,7 +274,7 @@ void MeasureInTurn(const std::vector<Carrier>& carriers, const Settings& setting
   }
 }
 
-/// The server process: says its ports, then serves until its standard input ends.
+/// The server process: prints its ports, then serves until its standard input ends.
 void Serve(int ports, int stop, const TlsFiles& files) {
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in at{};

@@ -29,7 +29,7 @@ struct Event {
 
 using Draw = std::function<std::optional<WorkerId>(const std::map<WorkerId, std::uint64_t>&)>;
 
-/// Microbatches done in `seconds`; `on_done` hears of each.
+/// Microbatches done in `seconds`; calls `on_done` for each.
 void Simulate(std::map<WorkerId, Worker>& workers, double seconds, const Draw& draw,
               const std::function<void(const WorkerId&, double)>& on_done) {
   std::priority_queue<Event> events;

@@ -45,7 +45,7 @@ endfunction()
 
 # swarm_test(NAME SOURCES ... DEPS ... LABELS ... PARTS ...): one test program; ctest runs it whole, in
 # parallel with others. PARTS, names of instantiated suites, run apart from the rest of it. Label
-# `torch` marks what enters libtorch (left out under the thread sanitizer).
+# `torch` marks tests that use libtorch (left out under the thread sanitizer).
 function(swarm_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPS;LABELS;PARTS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -69,7 +69,7 @@ function(swarm_test name)
 endfunction()
 
 # swarm_benchmark(NAME SOURCES ... DEPS ... [BRIEF ...]): a program of bench/, run by `make bench`. With
-# BRIEF, the arguments of a run that takes a moment, ctest runs it so.
+# BRIEF, the arguments of a short run, ctest runs it with them.
 function(swarm_benchmark name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPS;BRIEF" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -84,8 +84,8 @@ function(swarm_benchmark name)
   endif()
 endfunction()
 
-# swarm_brief_run(NAME COMMAND...): the test bench.NAME, which sees that a benchmark runs to its end.
-# Sanitizers have nothing to add to that.
+# swarm_brief_run(NAME COMMAND...): the test bench.NAME, which checks that a benchmark runs to its end.
+# It is left out under sanitizers, which would add nothing.
 function(swarm_brief_run name)
   if(SWARM_SANITIZE)
     return()

@@ -29,9 +29,8 @@ spec:
   workers: {replicas: 3}
 )";
 
-// Parses the flags of the contract that the fake needs, then plays its role. A worker says hello
-// with a file and leaves when the trainer says that all is over, with another. Every wait ends by
-// itself.
+// Parses the flags that the fake needs, then plays its role. A worker writes a file when it starts,
+// and leaves when the trainer writes another file. Every wait has a limit.
 constexpr const char* kFakeHead = R"(#!/bin/sh
 term=1
 while [ $# -gt 0 ]; do case "$1" in

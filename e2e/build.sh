@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds what a Kubernetes cluster is made of into the folder kube/ below SWARM_DEPS (default: .deps in
+# Builds the programs of a Kubernetes cluster into the folder kube/ below SWARM_DEPS (default: .deps in
 # this repository), from Go modules by name and version; containerd, runc and the CNI plugins come from
 # Debian. About five minutes on two cores the first time; a stamp that names the versions makes the
 # second run quick.
@@ -59,7 +59,7 @@ trap 'rm -rf "$work"' EXIT
 export CGO_ENABLED=0
 
 # Kubernetes' main module replaces its libraries by folders of its own, so `go install` refuses it: a
-# module of ours says where they are instead.
+# module of this script names those folders instead.
 staging="api apiextensions-apiserver apimachinery apiserver cli-runtime client-go cloud-provider
   cluster-bootstrap code-generator component-base component-helpers controller-manager cri-api cri-client
   cri-streaming csi-translation-lib dynamic-resource-allocation endpointslice externaljwt kms
@@ -125,7 +125,7 @@ build_tool() { # name, package, version, further flags of the linker
 build_kubernetes
 build_etcd
 build_tool coredns github.com/coredns/coredns $coredns
-# What helm takes a cluster for when it has none to ask.
+# The Kubernetes version that helm assumes when it has no cluster to ask.
 capabilities=helm.sh/helm/v3/pkg/chartutil
 build_tool helm helm.sh/helm/v3/cmd/helm $helm \
   "-X $capabilities.k8sVersionMajor=1 -X $capabilities.k8sVersionMinor=${kubernetes%%.*}"

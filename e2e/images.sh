@@ -55,7 +55,8 @@ save() { # name, image
   in_store push -q "$2" "docker-archive:$out/$1.tar:$2" >/dev/null
 }
 
-# An image is named by what is in it, so it is built and unpacked again only when that has changed.
+# The content of an image gives it its name, so it is built and unpacked again only when the content
+# has changed.
 make_image() { # name, dockerfile, target, context
   local name=$1 dockerfile=$2 target=$3 context=$4 digest tag
   digest=$( (cat "$dockerfile"; cd "$context" && find . -type f -print0 | sort -z | xargs -0 sha256sum) | sha256sum | head -c 12)

@@ -171,7 +171,7 @@ def play(case, world):
         verdict, reason = "skipped", str(skip)
     except KeyboardInterrupt:
         raise
-    except Exception as error:  # whatever it is, the other cases are played
+    except Exception as error:  # whatever the error, the other cases are played
         verdict = "failed"
         where = traceback.extract_tb(error.__traceback__)
         lines = [f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}: {frame.line}" for frame in where

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Configures the build folder of a preset and builds targets there. Says before what it takes, and how far it is: one
-# updated line on a terminal, a line every ten percent elsewhere. Warnings and errors are printed in full.
+# Configures the build folder of a preset and builds targets there. Prints the expected cost first, then the progress:
+# one updated line on a terminal, a line every ten percent elsewhere. Warnings and errors are printed in full.
 # Usage: scripts/build.sh PRESET TARGET...     (JOBS=N: compilers at once; default: as many as there are cores)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -22,8 +22,7 @@ ninja -C "$folder" build.ninja >"$folder.configure.log" 2>&1 || { cat "$folder.c
 steps=$(ninja -C "$folder" -n "$@" | grep -c '^\[' || true)
 [ "$steps" -gt 0 ] || exit 0
 
-# What a step took on the average of a whole build without a compiler cache, in processor seconds, and what it leaves
-# on the disk.
+# The mean processor seconds and disk space of a step, measured over a whole build without a compiler cache.
 seconds=$((steps * ${SWARM_STEP_SECONDS:-5} / jobs))
 megabytes=$((steps * 3))
 if [ $seconds -ge 90 ]; then

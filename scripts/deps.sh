@@ -91,7 +91,7 @@ if [ -n "$wheels_wanted" ]; then
   echo "deps: fetching $wheels"
   unpack_wheels &
   fetcher=$!
-  # When apt fails, nobody waits for the wheels any more.
+  # When apt fails, the script does not wait for the wheels.
   trap '[ -z "$fetcher" ] || kill "$fetcher" 2>/dev/null || true' EXIT
 fi
 [ ${#packages[@]} -eq 0 ] || install "${packages[@]}"

@@ -198,8 +198,8 @@ class Exporter::Server {
   }
 
   ~Server() {
-    // The web server looks whether it shall end when somebody connects, or else every two seconds;
-    // no program should end so slowly.
+    // The web server checks whether to end at each connection, or else every two seconds, which is
+    // too slow for the end of a program.
     std::jthread knocking([this](const std::stop_token& ended) {
       while (!ended.stop_requested()) {
         Knock(address_);
@@ -226,7 +226,7 @@ Result<std::unique_ptr<Exporter>> Exporter::Start(const std::string& listen, Pag
     std::string bound = server->address();
     return std::unique_ptr<Exporter>(new Exporter(std::move(server), std::move(bound)));
   } catch (const std::exception&) {
-    // What it says ("null context when constructing CivetServer") tells nobody more.
+    // The server's own message ("null context when constructing CivetServer") adds nothing.
     return Unavailable("cannot serve metrics or probes at " + listen +
                        ": the port is taken, or the address is not of this machine");
   }

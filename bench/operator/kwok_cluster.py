@@ -19,7 +19,8 @@ from measure import AuditLog, Process, scrape  # noqa: E402
 SYSTEM = "swarmjob-system"
 OPERATOR = "swarm-operator"  # release, service account and lease
 SPOT, ON_DEMAND = "spot", "on-demand"
-# Of the cluster's own programs: their usual limits would be measured instead of the operator.
+# For the cluster's own programs: with their usual limits, the bench would measure them and not the
+# operator.
 UNLIMITED = ["--kube-api-qps=2000", "--kube-api-burst=4000"]
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 
@@ -92,7 +93,7 @@ class KwokCluster:
             "rules": [{"level": "Metadata", "users": [user]}, {"level": "None"}]}))
         plane = self.plane
         plane.api.command += [f"--audit-policy-file={policy}", f"--audit-log-path={self.audit.path}"]
-        # Nodes of kwok say that they live at leisure where the machine is busy.
+        # On a busy machine, kwok reports late that its nodes live.
         plane.controllers.command += [*UNLIMITED, "--node-monitor-grace-period=180s"]
         plane.scheduler.command += UNLIMITED
         for daemon in (plane.etcd, plane.api, plane.controllers, plane.scheduler):

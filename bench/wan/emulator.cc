@@ -19,11 +19,11 @@ namespace {
 
 constexpr std::size_t kPacketBytesMax = 65536;
 constexpr std::size_t kSpareMax = 16384;
-/// Packets of one device before the others, and what is due, are looked at again.
+/// The number of packets after which other devices, and due packets, get their turn.
 constexpr int kBatch = 32;
-/// What counts as late in the report.
+/// Packets that are later than this count as late in the report.
 constexpr Duration kLate = std::chrono::milliseconds(1);
-/// Of the nodes' addresses; the last byte is the node's index plus 1.
+/// The network of the nodes; the last byte of an address is the node's index plus 1.
 constexpr unsigned char kNetwork[3] = {10, 77, 0};
 
 Status Failed(const std::string& what) {

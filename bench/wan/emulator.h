@@ -31,8 +31,8 @@ class Descriptor {
 class Emulator {
  public:
   /// Takes the device `device` of every node: FOLDER/NODE is the node's network namespace, in which
-  /// the device exists (ip tuntap add mode tun). `seed` decides about losses.
-  /// Errors: kNotFound, kPermissionDenied, kUnavailable.
+  /// the device exists (ip tuntap add mode tun). `seed` decides which packets are lost. Errors:
+  /// kNotFound, kPermissionDenied, kUnavailable.
   static Result<std::unique_ptr<Emulator>> Open(const Topology& topology, const std::string& folder,
                                                 const std::string& device, std::uint64_t seed);
   Emulator(const Emulator&) = delete;
@@ -42,7 +42,7 @@ class Emulator {
   /// Errors: kUnavailable, if the kernel gives no more service.
   Status Run(int stop);
 
-  /// What the links have done and how punctual this was, as JSON. Not while it runs.
+  /// The counts of the links and the lateness of deliveries, as JSON. Not while it runs.
   std::string Report() const;
 
  private:

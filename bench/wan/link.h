@@ -16,7 +16,7 @@ struct LinkOptions {
   double bits_per_second = 0;         ///< of the wire, packets with their IP headers; 0: unlimited
   Duration delay = Duration::zero();  ///< one way, after the last bit has left the queue
   double loss = 0;                    ///< probability that a packet is lost on the wire
-  std::uint64_t queue_bytes = 0;      ///< that may wait for the wire; what comes to more is dropped
+  std::uint64_t queue_bytes = 0;      ///< that may wait for the wire; the rest is dropped
   std::uint64_t transit_bytes_max = 512u << 20;  ///< in queue and wire together: a memory bound
 
   bool operator==(const LinkOptions&) const = default;
@@ -27,7 +27,7 @@ struct LinkCounts {
   std::uint64_t packets = 0;  ///< delivered, or on their way
   std::uint64_t bytes = 0;    ///< of these
   std::uint64_t lost = 0;     ///< on the wire
-  std::uint64_t dropped = 0;  ///< for want of room
+  std::uint64_t dropped = 0;  ///< because the queue had no room
 };
 
 class Link {
@@ -35,8 +35,8 @@ class Link {
   /// `seed` decides which packets are lost.
   Link(const LinkOptions& options, std::uint64_t seed) : options_(options), rng_(seed) {}
 
-  /// A packet enters; returns when it comes out, which is never before an earlier one does, or
-  /// nothing if it never will. Who gets a time must call Deliver when it is there.
+  /// A packet enters. Returns when it comes out, never before an earlier packet; none if it never
+  /// does. At that time, the caller must call Deliver.
   std::optional<Timepoint> Send(std::uint64_t bytes, Timepoint now);
   /// A packet of that size has come out.
   void Deliver(std::uint64_t bytes) { transit_bytes_ -= bytes; }

@@ -1,4 +1,4 @@
-// Who is connected to whom, and how: read from JSON.
+// The nodes of a network and the links between them, read from JSON.
 //
 //   {"nodes": [{"name": "trainer", "region": "eu"}, {"name": "w0", "region": "us"}],
 //    "links": [{"between": ["eu", "us"], "rateMbps": 200, "oneWayMs": 40},
@@ -6,7 +6,7 @@
 //               "queueBytes": 100000}]}
 //
 // Every pair of nodes has a link of its own in each direction. A link is between regions, nodes, or
-// anything ("*"); the last one that fits a pair counts, as a whole; a pair that none fits is
+// anything ("*"); the last one that fits a pair counts, as a whole. A pair without a link is
 // unlimited. Without queueBytes the queue holds what the wire sends in 100 ms.
 #pragma once
 

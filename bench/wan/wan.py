@@ -37,7 +37,7 @@ def sandboxed():
     Exits with 77 where this machine cannot have such a network.
     """
     if sandbox.Sandbox.current():
-        # What is timed here comes before what else this machine does.
+        # Programs that are measured take precedence over all others on this machine.
         with contextlib.suppress(OSError):
             pathlib.Path("/proc/self/autogroup").write_text("-19")
         return
@@ -112,7 +112,8 @@ class Wan:
                         ["ip", "link", "set", DEVICE, "mtu", "1500", "txqueuelen", "10000"],
                         ["ip", "addr", "add", f"{self.address(node)}/24", "dev", DEVICE],
                         ["ip", "link", "set", DEVICE, "up"],
-                        # By the route: the sysctl takes only what the machine allows everybody.
+                        # Set on the route, because the sysctl accepts only algorithms that the
+                        # machine allows everybody.
                         ["ip", "route", "change", "10.77.0.0/24", "dev", DEVICE, "src", self.address(node),
                          "congctl", self.congestion],
                         ["sysctl", "-qw", *(f"{key}={value}" for key, value in settings.items())]):

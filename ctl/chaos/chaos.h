@@ -110,9 +110,9 @@ class ChaosSchedule {
   explicit ChaosSchedule(std::vector<ChaosLine> lines);
 
   /// The faults that have become due since the last call, in order. `held`: the holds in which a
-  /// worker waits. A fault whose target does not live waits until it does. Repetitions that are
-  /// late by more than a second are left out, so that a program that was itself stopped does not
-  /// inject many faults at once.
+  /// worker waits. A fault waits until its target runs. Repetitions that are more than a second
+  /// late are skipped, so that a swarmctl that was itself stopped does not inject many faults at
+  /// once.
   std::vector<Fault> Due(Duration since_start, std::uint64_t steps_committed,
                          const std::vector<LivingProgram>& living,
                          const std::vector<chaos::Hold>& held = {});

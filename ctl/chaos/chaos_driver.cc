@@ -168,7 +168,7 @@ void ChaosDriver::Record(const Fault& fault, Duration since_start, std::uint64_t
 
 void ChaosDriver::End() {
   for (const LivingProgram& program : control_.living()) {
-    // A program that has ended meanwhile needs neither.
+    // If the program has ended meanwhile, both calls fail, which is fine.
     (void)control_.slow(program.name, 1);
     (void)control_.signal(program.name, SIGCONT);
   }

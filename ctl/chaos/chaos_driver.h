@@ -47,7 +47,7 @@ class ChaosDriver {
   /// Carries out the faults that are due, and records each as a JSON object with the fields time
   /// (seconds since 1970), seconds (since the start), step, fault, target, over (true at the end of
   /// a fault with a duration), text, held (the worker that waited for the fault, and in which
-  /// phase, if the script asks for that), error (why the fault was impossible). `said` tells the
+  /// phase, if the script asks for that), error (why the fault was impossible). `said` gives the
   /// stages of the workers; may be null.
   void Act(Duration since_start, std::uint64_t steps_committed, const protocol::JobStatus* said);
 

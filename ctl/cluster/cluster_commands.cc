@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kAnyWidth = 1u << 20;
 
-/// A client, and the namespace that is meant.
+/// A client, and the namespace to work in.
 struct Cluster {
   std::unique_ptr<kube::Client> client;
   std::string ns;

@@ -1,5 +1,5 @@
 // swarmctl top and swarmctl drain: show the SwarmJobs of a cluster, and let some of their workers
-// leave. kubectl can do both as well (get, delete), without the words of SwarmJob.
+// leave. kubectl can do both as well (get, delete), in terms of objects and pods.
 #pragma once
 
 #include <cstdio>
@@ -38,8 +38,8 @@ struct DrainOptions {
   std::optional<int> grace_seconds;  ///< none: that of the pod
 };
 
-/// Deletes the pods of workers: each hands over what it holds and ends, and the operator replaces
-/// it. If one of the pods is not a worker of a SwarmJob, it deletes none. Errors go to `err`.
+/// Deletes the pods of workers. Each worker hands over what it holds and ends; the operator
+/// replaces it. Deletes none if one of the pods is not a worker of a SwarmJob. Errors go to `err`.
 ExitCode DrainWorkers(const DrainOptions& options, std::FILE* out, std::FILE* err);
 
 }  // namespace swarm::ctl

@@ -30,7 +30,7 @@ Result<std::unique_ptr<data::Corpus>> OpenData(const EvaluateOptions& options,
                              .vocab_size = found.config.vocab_size,
                              .tokens_per_sequence = sequence_length + 1};
   if (found.job) corpus.token_type = found.job->spec.data.tokenType;
-  // Pre-tokenized data needs no tokenizer; whether the data is, the corpus finds out.
+  // Pre-tokenized data needs no tokenizer. The corpus finds out whether the data is pre-tokenized.
   if (const auto tokenizer = ChooseTokenizer(found, options.tokenizer)) {
     ASSIGN_OR_RETURN(corpus.tokenizer, data::OpenTokenizer(*tokenizer, found.storage()));
   }

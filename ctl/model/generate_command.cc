@@ -22,7 +22,7 @@ Result<std::unique_ptr<data::Tokenizer>> OpenTokenizer(const GenerateOptions& op
   return data::OpenTokenizer(*tokenizer, found.storage());
 }
 
-// A text in the making.
+// Continues a text token by token.
 class Generator {
  public:
   Generator(const GenerateOptions& options, const data::Tokenizer& tokenizer, model::Stage& stage,
@@ -68,7 +68,8 @@ class Generator {
     std::vector<float> last(vocab_size_);
     std::memcpy(last.data(), logits.data() + (seen - 1) * vocab_size_ * sizeof(float),
                 vocab_size_ * sizeof(float));
-    // A model's vocabulary is often rounded up; ids that mean nothing are not drawn.
+    // A model's vocabulary is often rounded up. Ids beyond the tokenizer's vocabulary are not
+    // drawn.
     const auto known = std::min(vocab_size_, static_cast<std::size_t>(tokenizer_.vocab_size()));
     return SampleToken(std::span(last).first(known), options_.sampling, rng_);
   }

@@ -159,7 +159,7 @@ TEST_F(ModelCommandsTest, CheckpointsOfAnotherTrainingAreNotOverwritten) {
   ASSERT_EQ(Train("a", {"--set", shared}), 0) << Output();
   EXPECT_EQ(Train("b", {"--set", shared}), 2);
   EXPECT_THAT(Output(), HasSubstr("holds checkpoints already"));
-  // The run's folder leads to them all the same.
+  // The run's folder still leads to them.
   EXPECT_EQ(FindModel(Path("a"))->uri, Path("shared/step-00000012-g0"));
 }
 

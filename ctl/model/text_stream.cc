@@ -14,7 +14,7 @@ std::size_t SequenceLength(unsigned char lead) {
   return lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
 }
 
-// The bytes at the end that may become a character with those to come.
+// The number of bytes at the end that may begin an incomplete character.
 std::size_t UnfinishedBytes(std::string_view text) {
   for (std::size_t back = 1; back <= std::min<std::size_t>(kUnfinishedMax, text.size()); ++back) {
     const auto byte = static_cast<unsigned char>(text[text.size() - back]);

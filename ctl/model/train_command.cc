@@ -20,8 +20,8 @@
 namespace swarm::ctl {
 namespace {
 
-constexpr int kTickMilliseconds = 100;          // in which the watch notices that it may leave
-constexpr std::size_t kReportsWaitingMax = 64;  // training waits for a screen that is slower
+constexpr int kTickMilliseconds = 100;          // how often the watch checks whether to end
+constexpr std::size_t kReportsWaitingMax = 64;  // above this, training waits for the screen
 
 // One training. Threads: the main one computes; `view_` owns the reporter; `watch_` waits for
 // Ctrl-C.
@@ -62,7 +62,7 @@ class Training {
     }
     const Status status = trainer::TrainReference(reference);
     if (!status.ok() && !begun_ && !options_.resume) {
-      // Nothing was trained: the folder is as good as new for another attempt.
+      // No step was trained, so another attempt may use the folder.
       std::error_code ignored;
       std::filesystem::remove(RunFolder::JobFile(folder_.path()), ignored);
     }

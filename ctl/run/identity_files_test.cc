@@ -49,7 +49,7 @@ Owned<X509> LoadCertificate(const std::filesystem::path& path) {
   return Owned<X509>(PEM_read_bio_X509(memory.get(), nullptr, nullptr, nullptr));
 }
 
-// What OpenSSL says about the chain, for the use as server and at the time given.
+// OpenSSL's verdict on the chain, for `purpose` at the time `when`.
 int Verdict(const IdentityFiles& files, const std::filesystem::path& ca, int purpose, time_t when) {
   const Owned<X509> root = LoadCertificate(ca), leaf = LoadCertificate(files.certificate);
   const Owned<X509_STORE> store(X509_STORE_new());

@@ -29,7 +29,7 @@ class ObserverSource final : public StatusSource {
       shown_step_ = step->step;
       return step;
     }
-    // Never ahead of the steps file, so that no step is skipped in what the user sees.
+    // Never ahead of the steps file, so that the user sees every step.
     if (heard && heard->step <= shown_step_) return heard;
     return std::nullopt;
   }

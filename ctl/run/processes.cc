@@ -69,7 +69,7 @@ Status Processes::Start(const ProgramSpec& spec) {
   if (known != processes_.end() && known->observed.phase == Phase::kRunning) {
     return AlreadyExists("process " + spec.name + " runs already");
   }
-  std::error_code ignored;  // a folder that is missing shows itself below
+  std::error_code ignored;  // if the folder is missing, open() fails
   std::filesystem::create_directories(options_.log_directory, ignored);
   const Descriptor log(
       ::open(LogOf(spec.name).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
@@ -95,9 +95,9 @@ Status Processes::Start(const ProgramSpec& spec) {
     BecomeProgram(parent, log.get(), null.get(), failure_in.get(), words[0].c_str(),
                   arguments.data());
   }
-  ::setpgid(pid, pid);  // here too: whoever comes first
+  ::setpgid(pid, pid);  // the child does it too: either may be first
   failure_in.Close();
-  // Ends with the exec, which closes the other side, or brings the reason why there was none.
+  // The read ends when exec closes the other end, or returns the error that prevented the exec.
   int error = 0;
   ssize_t got = 0;
   do got = ::read(failure_out.get(), &error, sizeof error);
@@ -136,7 +136,7 @@ void Processes::Terminate(const std::string& name, Duration grace) {
 Status Processes::Signal(const std::string& name, int signal) {
   Process* const process = FindRunning(name);
   if (process == nullptr) return NotFound("process " + name + " does not run");
-  // One that is slowed is continued many times a second, which must not end a stop.
+  // A slowed program is continued many times a second, which must not end a stop.
   if (signal == SIGSTOP) slowdowns_.Pause(process->pid);
   ::kill(-process->pid, signal);
   if (signal == SIGCONT) slowdowns_.Resume(process->pid);
@@ -173,7 +173,7 @@ std::vector<ObservedProgram> Processes::Observe() {
 
 void Processes::Reap(Process& process, bool block) {
   if (process.observed.phase != Phase::kRunning) return;
-  // Ended, but not gone before waitpid: until then its number is not given to another process.
+  // The process has ended, but waitpid has not reaped it: until then its number is not reused.
   siginfo_t ended{};
   int result = 0;
   do
@@ -192,7 +192,7 @@ void Processes::Reap(Process& process, bool block) {
   } else {
     process.observed.exit_code = reaped > 0 ? WEXITSTATUS(status) : 127;
   }
-  ::kill(-process.pid, SIGKILL);  // what it has started and left behind
+  ::kill(-process.pid, SIGKILL);  // kills what it has left behind
   if (process.pidfd >= 0) ::close(process.pidfd);
   process.pidfd = -1;
 }

@@ -19,7 +19,7 @@
 
 namespace swarm::ctl {
 
-/// Used from one thread, which lives for as long as the processes shall.
+/// Used from one thread. The processes die with that thread.
 class Processes {
  public:
   struct Options {
@@ -56,8 +56,8 @@ class Processes {
   /// All programs that were ever started, in the order of their first start.
   std::vector<ObservedProgram> Observe();
 
-  /// Blocks until a program has ended, `wake_fd` is readable (-1: none), a grace is over, or
-  /// `deadline` has come. Observe() then tells what has changed.
+  /// Blocks until a program has ended, `wake_fd` is readable (-1: none), a grace period ends, or
+  /// `deadline` has come. Observe() then shows what has changed.
   void Wait(Timepoint deadline, int wake_fd = -1);
 
   std::filesystem::path LogOf(const std::string& name) const;

@@ -147,7 +147,7 @@ TEST_F(ProcessesTest, ASlowProcessRunsAndAStoppedOneDoesNotEvenIfItIsSlow) {
   ASSERT_TRUE(processes_.Slow("worker", 4).ok());
   AwaitMoreOf("worker");
   ASSERT_TRUE(processes_.Signal("worker", SIGSTOP).ok());
-  // It may have been in the middle of a line.
+  // The process may have been in the middle of a line.
   processes_.Wait(Clock::now() + std::chrono::milliseconds(100));
   const std::string stopped = Log("worker");
   processes_.Wait(Clock::now() + std::chrono::milliseconds(100));
@@ -165,7 +165,7 @@ TEST_F(ProcessesTest, ASlowProcessRunsAndAStoppedOneDoesNotEvenIfItIsSlow) {
 TEST_F(ProcessesTest, ASlowProcessComputesAsMuchSlowerAsItWasTold) {
   ASSERT_TRUE(processes_.Start(Shell("worker", "while :; do :; done")).ok());
   ASSERT_TRUE(processes_.Slow("worker", 10).ok());
-  // Of each period a tenth: whatever else the machine does, never more than it may.
+  // It may run for a tenth of each period, never more, however busy the machine is.
   const Timepoint begin = Clock::now();
   processes_.Wait(begin + seconds(1));
   ASSERT_TRUE(processes_.Signal("worker", SIGKILL).ok());

@@ -39,7 +39,7 @@ std::string Beginning(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(in.gcount()));
-  // The last word may go on behind what was read.
+  // The last word may continue beyond the bytes read.
   return text.size() < kBytesRead ? text : text.substr(0, text.find_last_of(" \n") + 1);
 }
 

@@ -91,7 +91,7 @@ void Reporter::OnSummary(const RunSummary& summary) {
   terminal_.Finish();
   std::string line = summary.result + " after " + ShortTime(summary.seconds);
   if (last_) {
-    last_->message.clear();  // stands in the reason
+    last_->message.clear();  // the summary's reason has it
     last_->seconds_left = 0;
     line += ": " + RenderLine(*last_);
   }

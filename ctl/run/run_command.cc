@@ -26,7 +26,7 @@ using std::chrono::seconds;
 constexpr Duration kTick = milliseconds(200);      // between two looks at the status
 constexpr Duration kChaosTick = milliseconds(20);  // the same, so that faults come at their step
 constexpr Duration kLeaveLimit = seconds(1);       // for workers, once their trainer has ended
-constexpr Duration kTerminateGrace = seconds(5);   // from asking a worker to end to killing it
+constexpr Duration kTerminateGrace = seconds(5);   // from SIGTERM to SIGKILL
 constexpr std::size_t kLogTailLines = 12;
 
 std::string LastLines(const std::filesystem::path& file, std::size_t count) {
@@ -69,7 +69,7 @@ std::vector<LivingProgram> Living(const std::vector<ObservedProgram>& observed) 
   return living;
 }
 
-// One run, from its start to its summary. Each step returns what ends the run early.
+// One run, from its start to its summary. Each step returns the error that ends the run early.
 class Run {
  public:
   Run(const RunOptions& options, const RunFolder& folder, RunPlan plan, api::SwarmJob job,
@@ -118,7 +118,7 @@ class Run {
  private:
   Status Start() {
     RETURN_IF_ERROR(folder_.WriteJob(job_));
-    RemoveIdentities();  // a run that was killed could not
+    RemoveIdentities();  // a run that was killed leaves them behind
     ASSIGN_OR_RETURN(plan_.job_uid, identity::MakeJobUid());
     if (!options_.plaintext) {
       ASSIGN_OR_RETURN(auto authority, identity::JobAuthority::Create(plan_.job_uid));
@@ -127,7 +127,7 @@ class Run {
     ASSIGN_OR_RETURN(trainer_identity_, IdentityOf("trainer", identity::TrainerUri(plan_.job_uid)));
     ASSIGN_OR_RETURN(observer_identity_,
                      IdentityOf("observer", identity::ObserverUri(plan_.job_uid)));
-    std::error_code ignored;  // of an earlier run; one that is not there need not be removed
+    std::error_code ignored;  // an earlier run may have left none
     std::filesystem::remove(plan_.address_file(), ignored);
     RETURN_IF_ERROR(EmptyFolder(plan_.metrics_directory()));
     if (chaos_) RETURN_IF_ERROR(chaos_->Prepare());
@@ -136,7 +136,7 @@ class Run {
     ASSIGN_OR_RETURN(source_,
                      options_.status_source({trainer_address_, observer_identity_, plan_.job_uid,
                                              plan_.steps_file(), job_.spec.training.maxSteps}));
-    // The trainer has cut the file to the steps it goes on from, and without workers makes none.
+    // The trainer has cut the file to the steps it continues from. Without workers it adds none.
     if (plan_.resume) ReadHistory(*source_);
     for (std::uint64_t i = 0; i < plan_.workers(); ++i) {
       RETURN_IF_ERROR(StartWorker(Supervisor::WorkerName(i)));
@@ -168,11 +168,11 @@ class Run {
         {id, WorkerRole::kStage, ToArguments(StageFlags(plan_, identity, id, trainer_address_))});
   }
 
-  // Until the trainer has written where it listens.
+  // Waits until the trainer has written its address.
   Status AwaitTrainer() {
     const Timepoint deadline = Clock::now() + options_.start_limit;
     while (true) {
-      // The trainer first: what it has written by its end is then there to be read.
+      // Observe the trainer before the file: if it has ended, the file is final.
       const ObservedProgram trainer = processes_.Observe().front();
       if (const Result<std::string> address = ReadFile(plan_.address_file()); address.ok()) {
         trainer_address_ = address->substr(0, address->find('\n'));
@@ -200,7 +200,7 @@ class Run {
     }
   }
 
-  // Until the run has a result.
+  // Follows the run until it has a result.
   void Follow() {
     while (summary_.result.empty()) {
       ReportStatus();
@@ -216,7 +216,7 @@ class Run {
       }
       processes_.Wait(Clock::now() + (chaos_ ? kChaosTick : kTick), signals_.fd());
     }
-    ReportStatus();  // what was written last
+    ReportStatus();  // the last lines
   }
 
   void ReadHistory(StatusSource& source) {
@@ -256,7 +256,7 @@ class Run {
       return;
     }
     if (actions.kill_trainer) {
-      // One that is gone meanwhile is seen to be at the next look.
+      // If the trainer has ended meanwhile, the next Observe() shows it.
       (void)processes_.Signal(std::string(kTrainerName), SIGKILL);
     }
     if (actions.restart_trainer) {
@@ -290,7 +290,7 @@ class Run {
     }
   }
 
-  // Why a program has failed: in its own words, if it has said so in its last line.
+  // Explains a program's failure: by the error in the last lines of its log, if there is one.
   void ExplainByLogOf(const std::string& name) {
     const auto log = processes_.LogOf(name);
     const std::string lines = LastLines(log, kLogTailLines);
@@ -312,7 +312,7 @@ class Run {
   }
 
   // The trainer has told its workers to leave. A worker that did not hear it (evicted, cut off)
-  // looks for a trainer that is gone, and holds nothing of use: it is asked to end.
+  // looks for a trainer that has ended, and holds nothing useful: swarmctl ends it.
   void End() {
     if (chaos_) chaos_->End();
     source_.reset();

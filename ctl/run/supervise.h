@@ -41,11 +41,11 @@ struct Actions {
 
 /// Replaces workers that end and a trainer that is killed, as long as this can help.
 ///
-/// A worker that exits with 0 was told to leave. After any other end, a worker with a new name is
-/// started, unless the worker could not run as it was started (kBadUsage). A trainer that a signal
-/// has ended is started again: a new trainer recovers its state. A trainer that exits has decided
-/// to. A trainer that stops answering while its process lives (stopped, hung) is killed, and then
-/// started again.
+/// A worker that exits with 0 was told to leave and is not replaced. After any other end, a worker
+/// with a new name starts, unless its flags, manifest, model or data are wrong (kBadUsage). A
+/// trainer that a signal ended starts again: a new trainer recovers its state. A trainer that exits
+/// has decided to exit, and does not start again. A trainer that stops answering while its process
+/// lives (stopped, hung) is killed, and then starts again.
 class Supervisor {
  public:
   /// `workers` of them are started at first: worker-0, worker-1, ...
@@ -60,7 +60,7 @@ class Supervisor {
 
   /// The name of one more worker.
   std::string NextWorker() { return WorkerName(next_ordinal_++); }
-  /// From now on nothing is replaced.
+  /// From now on, Decide replaces no program.
   void BeginStopping() { stopping_ = true; }
   /// Workers that have ended without being told to leave.
   std::uint64_t departures() const { return departures_; }

@@ -121,8 +121,8 @@ TEST(SuperviseTest, ATrainerThatFallsSilentIsKilledOnceAndStartedAgain) {
                                 kNow + seconds(5)));
   const Timepoint ended = *killed + minutes(1);
   EXPECT_TRUE(supervisor.Decide(ended, {Trainer(Phase::kExited, 0, SIGKILL)}).restart_trainer);
-  // The new one has more time for its first answer; that the old one gave some, long ago, says
-  // nothing about it.
+  // The new trainer has more time for its first answer. The answers of the old trainer do not
+  // count.
   const auto again = KilledForSilence(supervisor, ended, ended + minutes(5), kNow + seconds(5));
   ASSERT_TRUE(again);
   EXPECT_NEAR(ToSeconds(*again - ended), 60, 0.5);

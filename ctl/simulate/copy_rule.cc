@@ -26,7 +26,7 @@ namespace {
 constexpr double kRounding = 1e-9;
 constexpr int kMostRounds = 8;
 
-/// So many copies of a stage that could not bear so many departures.
+/// A rule: keep `copies` copies of each stage that could not bear `departures` departures.
 struct Cover {
   int departures = 0;
   int copies = 0;
@@ -120,7 +120,7 @@ class CopyRule {
     for (const Hop& hop : hops) {
       OrderTransfer(hop, protocol::balancing::ReasonToTransfer(hop, rates));
     }
-    // A worker that moves may have been part of the switches foreseen: the new prediction counts.
+    // The worker that moves may have been part of the foreseen switches: the new prediction counts.
     const double after = Prediction();
     if (!protocol::balancing::Rises(before, after, model_.balance) ||
         protocol::balancing::Empties(saved.stages, now_.stages) ||
@@ -131,7 +131,7 @@ class CopyRule {
     future_ = Predict(now_, model_);
   }
 
-  /// The loading costs the donors' effort, and what the movers did before.
+  /// The loading costs the donors' effort and the movers' former work.
   bool Pays(const std::vector<Hop>& hops, double gain, const Stages& before) const {
     protocol::balancing::Worth worth;
     worth.gain = gain;
@@ -181,13 +181,13 @@ class CopyRule {
     return overload;
   }
 
-  /// Drops a copy that slows the bottleneck: it costs throughput all the time, and serves against
-  /// a departure that may never come. Whether there was one.
+  /// Drops a copy that slows the bottleneck: it costs throughput all the time, and serves against a
+  /// departure that may never come. Returns whether it dropped one.
   bool DropWhatCosts() {
     for (std::size_t s = 0; s < future_.stages.size(); ++s) {
       if (Slack(future_, s) >= 0) continue;
       for (const ReplicaLoad& replica : future_.stages[s].replicas) {
-        // A worker that will have switched by then drops the copy when it has.
+        // A worker that the prediction switches drops the copy after its switch.
         if (Serving(replica.worker, s) == nullptr) continue;
         const double less = Overload(future_) * (1 - kRounding) - kRounding;
         for (const Copy& copy : now_.Of(replica.worker)) {

@@ -23,7 +23,7 @@ using protocol::WorkerId;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kInstant = 1e-9;  // seconds; less than this is rounding
 
-/// The policy of the trainer that a policy of the replay is; kCopies is none of the trainer's.
+/// The trainer's policy that a policy of the replay uses. The trainer does not know kCopies.
 BalancePolicy PolicyOf(ReplayPolicy policy) {
   switch (policy) {
     case ReplayPolicy::kMoves:
@@ -138,7 +138,7 @@ class Replayer {
   double NextArrival() {
     double next = kNever;
     ForEachLoad([&](double* left) { next = std::min(next, now_ + *left); });
-    // The bound in Advance() rises when a joiner could be ready, whatever it does since then.
+    // The bound in Advance() rises when a joiner could be ready, whatever it has done since.
     for (const auto& [worker, at] : joined_at_) {
       if (at + load_seconds() > now_) {
         next = std::min(next, at + load_seconds());
@@ -147,7 +147,7 @@ class Replayer {
     return next;
   }
 
-  /// Lets time pass in which only loads go on.
+  /// Advances the time to `until`. Only loads continue meanwhile.
   void Advance(double until) {
     const double seconds = until - now_;
     const double optimum = Optimum(living(), options_.stage_costs);

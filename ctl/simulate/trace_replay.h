@@ -3,8 +3,8 @@
 // study of state copies (copies.h), which the trainer does not decide. Pure; a decision knows
 // nothing of the future.
 //
-// All workers are equally fast. Those of the trace's beginning are ready at once, as when a job
-// begins; all others load the state of a stage first. A decision takes no time.
+// All workers are equally fast. The workers at the trace's beginning are ready at once, as when a
+// job begins. All others load the state of a stage first. A decision takes no time.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ struct ReplayOptions {
 /// Integrals are over the time in which there were workers for all stages.
 struct ReplayResult {
   double seconds = 0;
-  /// Throughput over the optimum: the best assignment of all living workers at each moment, those
-  /// that have only just come included.
+  /// Throughput over the optimum: the best assignment of all living workers at each moment,
+  /// newcomers included.
   double efficiency = 0;
   /// The efficiency if every move were free and instant, but joiners had to load. No policy does
   /// better.

@@ -15,8 +15,8 @@
 
 namespace swarm::ctl {
 
-/// One swarmctl at a time; what it prints is in logs/swarmctl.log, below the folder, one run after
-/// another. Every wait has a limit and fails the test when it is over.
+/// One swarmctl at a time. Its output goes to logs/swarmctl.log below the folder, one run after
+/// another. Every wait has a limit; when it is over, the test fails.
 class SwarmctlUnderTest : public testing::Test {
  protected:
   SwarmctlUnderTest()
@@ -25,7 +25,7 @@ class SwarmctlUnderTest : public testing::Test {
   void Start(std::vector<std::string> arguments) {
     ASSERT_TRUE(processes_.Start({"swarmctl", WorkerRole::kStage, std::move(arguments)}).ok());
   }
-  /// As Ctrl-C; swarmctl takes SIGTERM and SIGINT alike.
+  /// Acts like Ctrl-C: swarmctl handles SIGTERM and SIGINT alike.
   void Interrupt() { processes_.Terminate("swarmctl", std::chrono::seconds(100)); }
 
   /// Waits for the end; -1: ended by a signal.
@@ -39,7 +39,7 @@ class SwarmctlUnderTest : public testing::Test {
     ADD_FAILURE() << "swarmctl did not end:\n" << Output();
     return -1;
   }
-  /// Until `happened`, or a time limit, which is a failure of the test that tells `what`.
+  /// Waits until `happened`. After a time limit, fails the test with the text `what`.
   void Await(const std::string& what, const std::function<bool()>& happened) {
     const Timepoint deadline = Clock::now() + kAwaitLimit;
     while (!happened() && Clock::now() < deadline) {

@@ -37,7 +37,7 @@ class Line {
   std::string Take() { return std::move(text_); }
 
  private:
-  // As many whole characters as there are columns left. All that is shown here is one column wide.
+  // As many whole characters as there are columns left. Every character shown is one column wide.
   std::string_view Prefix(std::string_view text) {
     std::size_t bytes = 0;
     while (bytes < text.size() && left_ > 0) {
@@ -207,7 +207,7 @@ std::string ShortTime(double seconds) {
 std::vector<std::string> RenderView(const protocol::JobStatus& status, const LossHistory& history,
                                     const ViewOptions& options) {
   std::vector<std::string> lines{ProgressLine(status, options), LossLine(status, history, options)};
-  // What follows the rows: the count of those without room, and the message.
+  // The lines after the rows: the number of rows left out, and the message.
   const std::size_t kept = status.message.empty() ? 1 : 2;
   const auto has_room = [&] { return lines.size() + kept < options.height_max; };
   std::size_t hidden = 0;

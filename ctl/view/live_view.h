@@ -47,7 +47,7 @@ std::string RenderLine(const protocol::JobStatus& status);
 
 /// Chooses the statuses that get a line in a log: the first one, the last step, each change of the
 /// job's state, each tenth step, and, where steps are slow, the first step after half a minute
-/// without a line. Steps that are skipped because several pass between two statuses count.
+/// without a line. A step counts even if it passes between two statuses.
 class LinePace {
  public:
   bool IsDue(const protocol::JobStatus& status, Timepoint now);

@@ -149,7 +149,7 @@ TEST(ShortNumberTest, HasThreeDigits) {
   for (const auto& [number, text] : table) EXPECT_EQ(ShortNumber(number), text) << number;
 }
 
-// Steps that get a line when each comes so long after the one before.
+// The steps that get a line when each step takes `each`.
 std::vector<std::uint64_t> StepsWithLine(LinePace pace, Duration each, std::uint64_t steps) {
   std::vector<std::uint64_t> told;
   JobStatus status = Training();

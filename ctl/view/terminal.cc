@@ -61,7 +61,7 @@ void Terminal::Print(const std::string& line) {
   Write(text);
 }
 
-// To the first line of the picture, and from there all is cleared.
+// Moves to the first line of the picture and clears from there.
 std::string Terminal::Erase() const {
   return shown_.empty() ? "" : "\x1b[" + std::to_string(shown_.size()) + "A\r\x1b[J";
 }

@@ -79,7 +79,8 @@ def drain_respects_budget(world):
 
 @case("A worker is killed for its memory: a failure", "fast")
 def worker_oom_killed(world):
-    # Files in memory count against the limit, and only the worker is there to be killed for them.
+    # Files in memory count against the limit, and the worker is the only process that the kernel
+    # can kill for them.
     memory = {"volumes": [{"name": "memory", "emptyDir": {"medium": "Memory"}}], "containers": [
         {"name": "worker", "volumeMounts": [{"name": "memory", "mountPath": "/memory"}]}]}
     job = world.job(workers__template={"spec": memory}).submit().await_step(30)

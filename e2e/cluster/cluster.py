@@ -11,8 +11,8 @@ from .policies import PolicyAgent
 
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
-CAPACITY = "swarmjob.dev/capacity"  # by which the cases' pools choose: spot or on-demand
-SPOT_LABEL = "swarmjob.dev/spot"    # by which operator and trainers know what to keep off
+CAPACITY = "swarmjob.dev/capacity"  # selects the nodes of the cases' pools: spot or on-demand
+SPOT_LABEL = "swarmjob.dev/spot"    # operator and trainers avoid nodes with it
 SPOT, ON_DEMAND = "spot", "on-demand"
 
 

@@ -9,7 +9,7 @@ from .pki import Authority
 PORT = 6443
 SERVER = f"https://{network.CONTROL_PLANE}:{PORT}"
 ETCD = "http://127.0.0.1:2379"
-# Kubernetes takes a silent node for lost after so long (usually 40 to 50 s). Long enough to show that a
+# Kubernetes takes a silent node for gone after this time (usually 40 to 50 s). Long enough to show that a
 # job's own detection does not wait for it.
 NODE_GRACE_SECONDS = 16
 

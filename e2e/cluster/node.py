@@ -145,7 +145,8 @@ class Node:
             "evictionHard": {"nodefs.available": "1%", "imagefs.available": "1%"},
             "imageGCHighThresholdPercent": 100,
             "clusterDNS": [network.CONTROL_PLANE], "clusterDomain": "cluster.local",
-            # Renewed four times in this time; the control plane takes as long to miss a node.
+            # The kubelet renews its lease four times in this time. The control plane waits as long
+            # before it misses a node.
             "nodeLeaseDurationSeconds": 16, "nodeStatusUpdateFrequency": "4s",
             "volumePluginDir": str(self.folder / "plugins"), "podLogsDir": str(self.folder / "pods"),
         }

@@ -74,7 +74,7 @@ def ruleset(mine, pods, namespaces, policies):
     chains, jumps = [], []
     for pod in sorted(mine, key=lambda pod: pod["status"]["podIP"]):
         for direction, field, peers, own, other, verdict in (
-                # What may leave has yet to be judged where it arrives.
+                # A packet that may leave must still be admitted where it arrives.
                 ("Egress", "egress", "to", "saddr", "daddr", "return"),
                 ("Ingress", "ingress", "from", "daddr", "saddr", "accept")):
             applying = [policy for policy in policies

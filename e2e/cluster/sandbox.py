@@ -17,7 +17,7 @@ from .daemon import ClusterError
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 CPU_SHARES = 20480
-SECONDS_TO_UNWIND = 60  # from the first Ctrl-C to the end of patience
+SECONDS_TO_UNWIND = 60  # from the first Ctrl-C to the forced end
 
 
 class Sandbox:

@@ -8,7 +8,7 @@ from .kubectl import Refused, eventually
 
 SPOT = {"nodeSelector": {"swarmjob.dev/capacity": "spot"}}
 ON_DEMAND = {"nodeSelector": {"swarmjob.dev/capacity": "on-demand"}}
-# Small enough for many on one machine; the limit keeps a job from being done before its story is told.
+# Small enough for many on one machine. The limit keeps a job from finishing before its case does.
 RESOURCES = {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"cpu": "500m", "memory": "1Gi"}}
 
 

@@ -7,7 +7,7 @@ import tempfile
 
 CHECKPOINT_INTERVAL = 10
 KEPT_INTERVAL = 100  # of the undisturbed process
-ENDLESS = 100_000  # steps of a job that is stopped when its story is told
+ENDLESS = 100_000  # steps of a job that its case stops
 
 
 def spec(data_uri, steps):

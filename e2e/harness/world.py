@@ -18,8 +18,8 @@ class World:
 
     def __init__(self, kubectl, cluster, server, bucket, reference, programs, images):
         self.kubectl = kubectl
-        self.cluster = cluster  # None: a cluster whose machines we have no power over
-        self.server = server    # None: storage that we cannot stop
+        self.cluster = cluster  # None: a cluster whose machines the cases cannot stop
+        self.server = server    # None: storage that the cases cannot stop
         self.bucket = bucket
         self.reference = reference
         self.swarmctl = programs / "swarmctl"

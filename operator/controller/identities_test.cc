@@ -22,7 +22,7 @@ class IdentitiesTest : public testing::Test {
     SecretContent content;
     IdentityChange change;
   };
-  /// What becomes of a Secret that somebody reads and changes.
+  /// Judges the Secret and changes it as the operator does.
   Changed Renew(const std::vector<std::string>& workers, const SecretContent& current = {},
                 std::chrono::hours later = {}) const {
     const WallTime now = std::chrono::system_clock::now() + later;
@@ -101,7 +101,7 @@ TEST_F(IdentitiesTest, WhatIsSpoiltOrAnothersIsIssuedAnew) {
   EXPECT_NE(mended.content.at("trainer.crt"), "");
   EXPECT_EQ(mended.content.at("w1.key"), first.content.at("w1.key"));
 
-  authority_ = Made("1234");  // somebody deleted the Secret of the authority
+  authority_ = Made("1234");  // as if a user had deleted the Secret of the authority
   const Changed all = Renew({"llama-w0", "llama-w1"}, first.content);
   EXPECT_NE(all.content.at("w1.crt"), first.content.at("w1.crt"));
 }

@@ -101,12 +101,12 @@ TEST_F(JobSecretsTest, OfTwoOperatorsTheAuthorityOfTheFirstCounts) {
   JobSecrets other(*client_);
   server_->SetHook([&](const FakeApiServer::Call& call) -> std::optional<kube::HttpResponse> {
     if (call.method != "POST" || first) return std::nullopt;
-    first = json::object();  // while ours is on its way, the other one's comes first
+    first = json::object();  // the other operator writes while this one's request is in flight
     EXPECT_TRUE(Ensure(other, {"llama-w0"}).ok());
     first = Found("llama-ca");
     return std::nullopt;
   });
-  // Ours finds JOB-identities made meanwhile, and takes it over.
+  // This operator finds the JOB-identities that the other one made, and takes it over.
   const auto held = Ensure(secrets_, {"llama-w0"});
   ASSERT_TRUE(held.ok()) << held.status().ToString();
   EXPECT_EQ(Found("llama-ca"), *first);

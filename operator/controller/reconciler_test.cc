@@ -32,7 +32,7 @@ bool IsPodCreation(const FakeApiServer::Call& call) {
 
 class ReconcilerTest : public testing::Test {
  protected:
-  /// The names of the pods that anyone asked the server to create, dry runs left out.
+  /// The names of the pods that clients asked the server to create, without dry runs.
   std::multiset<std::string> Created() const {
     std::multiset<std::string> names;
     for (const auto& call : cluster_.server->writes()) {
@@ -77,7 +77,7 @@ TEST_F(ReconcilerTest, NoPodIsAskedForBeforeItsNumberIsWritten) {
       } else {
         EXPECT_GT(status["nextWorkerOrdinal"], std::stoi(call.name.name.substr(6)));
       }
-      // Nor before its certificate is there to be mounted.
+      // No pod is created before its certificate can be mounted.
       EXPECT_TRUE(cluster_.server->Find(Secrets(), {"team", "tiny-identities"}));
     }
     return std::nullopt;
@@ -174,7 +174,7 @@ TEST_F(ReconcilerTest, OfTwoThatBelieveToLeadOneReserves) {
   cluster_.server->SetHook(
       [&](const FakeApiServer::Call& call) -> std::optional<kube::HttpResponse> {
         if (call.subresource == "status" && !between) {
-          between = true;  // while the first one's reservation is on its way
+          between = true;  // while the first operator's reservation is in flight
           EXPECT_TRUE(second.Look().ok());
         }
         return std::nullopt;

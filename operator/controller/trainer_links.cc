@@ -43,7 +43,7 @@ bool DiffersForDecisions(const protocol::JobStatus& one, const protocol::JobStat
 struct TrainerLinks::Link {
   TrainerAddress address;
   TrainerView view;
-  std::unique_ptr<TrainerConnection> connection;  // set once, by the thread that looks
+  std::unique_ptr<TrainerConnection> connection;  // set once, by the polling thread
   Timepoint connect_at{};
 };
 

@@ -5,7 +5,7 @@
 namespace swarm::names {
 namespace {
 
-/// What stands between the name of a job and the rest of a pod's name.
+/// Separates the name of a job from the rest of a pod's name.
 constexpr char kSeparator = '-';
 
 }  // namespace

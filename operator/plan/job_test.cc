@@ -1,4 +1,4 @@
-// Stories of a whole job: its trainer, suspension, its end, and who may touch it.
+// Stories of a whole job: its trainer, its suspension, its end, and which operator may act on it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -49,7 +49,7 @@ struct DeletePod {
 /// Send orders to the trainer. Decisions repeat them until the trainer's view shows them; receiving
 /// an order twice does no harm.
 struct DirectTrainer {
-  std::vector<std::string> drain;  ///< ids of the workers that shall leave
+  std::vector<std::string> drain;  ///< ids of the workers that must leave
   std::vector<protocol::StageMove> moves;
   bool operator==(const DirectTrainer&) const = default;
 };

@@ -1,5 +1,6 @@
-// Two operators, each at times with old eyes or dying half-way, and a cluster where anything may
-// happen; drawn from a seed. What must never happen does not, and once it is calm all is as wanted.
+// Two operators in a cluster with random faults, drawn from a seed. An operator may decide on old
+// state, or die halfway. The invariants hold at all times, and after the faults the job reaches the
+// wanted state.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Stories of workers: what becomes of a job when some of them vanish, are noticed, fail or wait.
+// Stories of workers that vanish, get a notice, fail or wait, and what becomes of their job.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -29,7 +29,7 @@ spec:
   workers: {{replicas: 6}}
   checkpoint: {{intervalSteps: 10}}
 """
-# Recovery and what comes with it: whoever is lost is replaced, and what comes too late is refused.
+# Recovery and what comes with it: departed workers are replaced, and late messages are refused.
 CHAOS = "kill any every 3s after step 5; drain any every 5s after step 5; stop any every 4s after step 5 for 2s"
 LABELS = {"namespace": "default", "swarmjob": "panels", "pool": "local", "zone": "here"}
 

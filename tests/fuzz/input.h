@@ -1,4 +1,4 @@
-// What a fuzz target needs: choices drawn from its input, and an end when a promise is broken.
+// The input of a fuzz target as a source of choices, and a check that ends the process.
 #pragma once
 
 #include <algorithm>

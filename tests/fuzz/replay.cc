@@ -1,4 +1,5 @@
-// Gives each fuzz target its corpus, once: what the fuzzer has found stays found, in every build.
+// Gives each fuzz target its corpus, once, so that old findings of the fuzzer are tested in every
+// build.
 #include <gtest/gtest.h>
 
 #include <cstdint>

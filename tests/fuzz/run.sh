@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs each fuzz target for a while, two or more at a time, from the corpora in tests/fuzz/corpus.
 # Usage: tests/fuzz/run.sh [SECONDS=60] [BUILD_FOLDER=build/fuzz]
-# What breaks a target is left in BUILD_FOLDER/findings; `fuzz_NAME FILE` shows it again. A finding that is
-# mended goes into tests/fuzz/corpus/NAME, so that it stays mended.
+# What breaks a target is left in BUILD_FOLDER/findings; `fuzz_NAME FILE` shows it again. A fixed
+# finding goes into tests/fuzz/corpus/NAME, so that it stays fixed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=${1:-60}

@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (input.Byte() % 4 == 0) {
     file = Bytes::Copy(input.rest().data(), input.rest().size());
   } else {
-    // The length in front is right, so that the header is looked at.
+    // The length in front is right, so that the reader parses the header.
     const std::string_view data_bytes = input.Take(input.Byte() % 64);
     const std::string_view header = input.rest();
     file = Bytes::Make(8 + header.size() + data_bytes.size(), [&](std::byte* to) {

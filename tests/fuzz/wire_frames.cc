@@ -1,5 +1,5 @@
-// The frames of a peer's stream. Half of the inputs are taken as they are; of the others the fields
-// are drawn and the checksum is right, or else nothing behind the checksum would ever be reached.
+// The frames of a peer's stream. Half of the inputs are used as they are. The others are frames
+// with drawn fields and a correct checksum, so that the code behind the checksum is reached.
 #include <memory>
 #include <string>
 #include <vector>

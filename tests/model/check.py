@@ -67,9 +67,9 @@ HOLDS = [
     Check("every-run-ends", "LAYOUT=21 CRASHES=1", cycles=True),
 ]
 
-# Each mutant breaks one rule. Some are masked by another rule; then the first line shows that the
-# other rule alone saves the day, the second that without it the mutant is caught, and the third
-# that lacking it alone does no harm there, so that the violation is the mutant's.
+# Each mutant breaks one rule. Some are masked by another rule. Then the first line shows that the
+# other rule alone suffices, the second that the mutant is caught without the other rule, and the
+# third that the absence of the other rule alone does no harm, so the mutant causes the violation.
 ONCE = frozenset({"ExactlyOnce"})
 NONE_OR_ALL = frozenset({"AllOrNothing"})
 DIFFERENT = frozenset({"AllOrNothing", "SameResult"})

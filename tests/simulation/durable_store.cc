@@ -55,7 +55,7 @@ Beginning DurableStore::Begin(Generation generation) {
   Beginning beginning{generation, {}, {}};
   const Manifest* newest = nullptr;
   for (const auto& [uri, manifest] : manifests_) {
-    // What a generation made visible after it was rolled back is not of this job any more.
+    // A checkpoint that a generation published after its rollback does not belong to the job.
     const bool rolled_back = std::any_of(
         generations_.begin(), generations_.end(), [&manifest = manifest](const auto& g) {
           return g.first > manifest.generation && g.second.version < manifest.version;

@@ -1,6 +1,6 @@
-// What survives the death of trainers and workers: who the newest trainer is, generations,
-// checkpoints and the run's log. Every change names the trainer's term and is refused when a newer
-// one has claimed the store (docs/protocol.md, rule 4).
+// What survives the death of trainers and workers: the newest trainer's term, generations,
+// checkpoints and the run's log. Every change names the trainer's term. The store refuses it when a
+// newer trainer has claimed the store (docs/protocol.md, rule 4).
 #pragma once
 
 #include <map>
@@ -29,18 +29,17 @@ class DurableStore {
  public:
   DurableStore();
 
-  /// A new trainer's term; whoever had a lower one is superseded.
+  /// A new trainer's term. It supersedes all trainers of lower terms.
   protocol::Term ClaimTerm();
   bool IsSuperseded(protocol::Term term) const { return term < newest_term_; }
 
-  /// Not empty: why the log is wrong from now on. A line that is there already is not written
-  /// again.
+  /// Not empty: why the log is wrong from now on. Does not write a line again that the log has.
   std::string Append(const protocol::CommitRecord& record);
-  /// Makes the checkpoint visible. Not empty: why it is none.
+  /// Makes the checkpoint visible. Not empty: why it is not a checkpoint.
   std::string Publish(protocol::Generation generation, protocol::Version version,
                       const std::vector<protocol::CheckpointFile>& files, std::uint64_t stages);
-  /// Creates the generation with the newest checkpoint and cuts the log to it; or returns the one
-  /// that is there.
+  /// Creates the generation with the newest checkpoint and cuts the log to it. Returns the existing
+  /// generation if there is one.
   Beginning Begin(protocol::Generation generation);
   const Beginning& newest() const { return generations_.rbegin()->second; }
 

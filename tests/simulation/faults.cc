@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 void Faults::Start(std::function<void()> over) {
   left_ = simulation_.scenario().faults;
   over_ = std::move(over);
-  // Most jobs may begin in peace: there is more to disturb later.
+  // Most jobs begin undisturbed: later, faults meet more.
   World& world = simulation_.world();
   const Duration peace =
       world.Chance(0.75) ? world.Draw(milliseconds(30), milliseconds(90)) : Duration();

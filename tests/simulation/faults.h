@@ -1,4 +1,4 @@
-// What befalls a run: a number of faults, drawn from the seed, one after the other.
+// The faults of a run: drawn from the seed, one after the other.
 #pragma once
 
 #include "tests/simulation/simulation.h"
@@ -9,7 +9,7 @@ class Faults {
  public:
   explicit Faults(Simulation* simulation) : simulation_(*simulation) {}
 
-  /// Begins; when the last fault has happened and all of them are mended, `over` is called.
+  /// Begins. Calls `over` when the last fault has happened and all faults are mended.
   void Start(std::function<void()> over);
 
  private:

@@ -70,7 +70,7 @@ void Audit::OnDecided(const CommitRecord& record, const std::vector<WorkerId>& m
 
 void Audit::CheckDecision(const CommitRecord& record, const std::vector<WorkerId>& members) {
   for (const Application& other : applied_[{record.generation, record.step}]) {
-    if (other.record == record) return;  // it was decided by one that had a successor
+    if (other.record == record) return;  // a superseded trainer decided it
     const bool counts =
         world_.IsAlive(other.pid) &&
         std::find(members.begin(), members.end(), world_.name(other.pid)) != members.end();

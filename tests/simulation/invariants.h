@@ -1,6 +1,6 @@
 // What must hold after every event, whatever happened (docs/protocol.md, "Promises"). Processes
-// report what they do; the audit compares it with what all others did and with the reference. It
-// sees everything at once, which no process can.
+// report what they do; the audit compares it with what all others did and with the reference.
+// Unlike a process, it sees everything at once.
 #pragma once
 
 #include <map>
@@ -31,13 +31,13 @@ class Audit {
   /// A worker holds the sum.
   void OnReduced(const WorkerId& worker, const protocol::Reduce& reduce,
                  const std::vector<Element>& sum);
-  /// A trainer decides for these workers, or goes on with what one before it decided.
+  /// A trainer decides for these workers, or continues with the decision of an earlier trainer.
   void OnDecided(const protocol::CommitRecord& record, const std::vector<WorkerId>& members);
-  /// A trainer tells who takes part from now on.
+  /// A trainer announces a roster.
   void OnRoster(const protocol::Roster& roster);
-  /// A worker has applied the record, with these sums, and this is its state now. What processes
-  /// do that are not in the newest roster, or dead, is of no account to others (rule 15): a trainer
-  /// that was paused may commit together with a worker that its successor has evicted.
+  /// A worker has applied the record, with these sums, and this is its state now. Processes that
+  /// are dead or not in the newest roster do not count (rule 15): a trainer that was paused may
+  /// commit together with a worker that its successor has evicted.
   void OnApplied(Pid pid, protocol::StageIndex stage, const protocol::CommitRecord& record,
                  const std::vector<std::vector<Element>>& sums, const StageState& state);
   void OnLoaded(const WorkerId& worker, protocol::StageIndex stage, const StageState& state);

@@ -1,6 +1,6 @@
 // What lies between the processes: connections that deliver in order, lose what is in flight when
-// they break, and are noticed to be broken at different times at their two ends; and at each end
-// an outbox for peers that are not connected (as net::Outbox).
+// they break, and whose two ends notice a break at different times; and at each end an outbox for
+// peers that are not connected (as net::Outbox).
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ class Network {
   /// Whether something sent now would arrive: for the detection of silence.
   bool CanHear(Pid listener, const WorkerId& peer) const;
 
-  // What befalls it.
+  // Faults.
 
   /// The connection between the two breaks; each end hears of it after at most `notice`.
   void Break(Pid a, Pid b, Duration notice);

@@ -113,10 +113,10 @@ Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes) {
   scenario.faults = wishes.faults.value_or(rng.Below(7));
   constexpr std::array<int, 3> kGaps{5, 25, 120};
   scenario.fault_gap = milliseconds(kGaps[rng.Below(kGaps.size())]);
-  // Some seeds know one kind of fault, others two, others all.
+  // Some seeds have one kind of fault, others two, others all.
   const std::uint64_t kinds = 1 + rng.Below(3);
   for (std::uint64_t i = 0; i < kFaultKinds; ++i) {
-    // A job is stopped once in a while only: a stopped one ends early.
+    // Stops are rare, because a stopped job ends early.
     if (kinds == 3 && static_cast<FaultKind>(i) != FaultKind::kStop) {
       scenario.kinds.push_back(static_cast<FaultKind>(i));
     }
@@ -131,7 +131,7 @@ Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes) {
   if (rng.Below(4) == 0) scenario.slow_probability = 0.2;
   if (rng.Below(4) == 0) scenario.retained_bytes_max = 8 * rng.Below(6);
   if (rng.Below(6) == 0) scenario.join_lag_max = 2;
-  // Apart from the other draws, which so stay what they were.
+  // A draw of its own, so that the other draws stay the same.
   switch (MixAll(seed, 0x6d6f7665) % 4) {
     case 0:
       scenario.balance = protocol::BalancePolicy::kEvent;

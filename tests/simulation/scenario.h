@@ -1,4 +1,4 @@
-// What one seed means: the job, the network, and what befalls them.
+// What one seed means: the job, the network, and the faults.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace swarm::simulation {
 
-/// Rules that are broken on purpose, to see that the invariants notice.
+/// Rules that are broken on purpose, to check that the invariants notice.
 struct Mutations {
   protocol::ReplicaRules replica;
   protocol::CoordinatorRules coordinator;
@@ -40,7 +40,7 @@ enum class FaultKind : std::uint8_t {
   kKillTrainer,
   kCrashTrainer,    ///< between two orders that belong together
   kReplaceTrainer,  ///< a paused trainer gets a successor, and is continued
-  kHangDevice,      ///< a worker computes nothing any more, and goes on sending heartbeats
+  kHangDevice,      ///< a worker stops computing, but still sends heartbeats
   kStop,
 };
 inline constexpr std::uint64_t kFaultKinds = 14;
@@ -62,7 +62,7 @@ struct Scenario {
   std::uint64_t retained_bytes_max = 1ull << 30;
   std::uint64_t parked_max = 4096;
   std::uint64_t join_lag_max = 256;
-  /// Who moves between stages; rates differ at random, so that there is often cause to.
+  /// Which workers move between stages. Rates differ at random, so that moves are often due.
   protocol::BalancePolicy balance = protocol::BalancePolicy::kNone;
   std::uint64_t spares = 0;  ///< workers that are there from the start and have no stage
   bool outbox_survives_trainer = false;

@@ -13,7 +13,8 @@ using std::chrono::seconds;
 
 namespace {
 
-/// From when all is mended to the end of the job: many of the longest deadlines, as some double.
+/// The limit from the end of all faults to the end of the job: many of the longest deadlines,
+/// because some of them double.
 constexpr Duration kPatience = seconds(600);
 constexpr std::uint64_t kEventsMax = 400'000;
 constexpr double kSlowness = 40;
@@ -65,7 +66,7 @@ Pid Simulation::StartWorker(const WorkerId& id, Duration delay) {
   auto process =
       std::make_unique<WorkerProcess>(this, id, protocol::Incarnation(++incarnations_), slowness);
   WorkerProcess* worker = process.get();
-  // It is not there before its delay is over; then an older process of that name is not any more.
+  // The process starts after its delay, and replaces an older process of that name.
   world_.After(delay, [this, worker, id,
                        process = std::make_shared<std::unique_ptr<Process>>(std::move(process))] {
     if (const Pid* old = world_.Find(id)) EndProcess(*old, milliseconds(100));
@@ -111,7 +112,7 @@ void Simulation::StartTrainer(Duration delay) {
 
 void Simulation::OnFinished(protocol::Term term, bool succeeded, bool stopped,
                             const std::string& reason) {
-  // One that has a successor may still come to the end, but its failures are its own.
+  // A superseded trainer may still finish the job, but its failures do not count.
   if (store_.IsSuperseded(term) && !succeeded) return;
   finished_ = true;
   stopped_ = stopped;

@@ -1,4 +1,4 @@
-// One run of one seed: the world, the job's programs in it, what befalls them, and the verdict.
+// One run of one seed: the world, the job's programs in it, their faults, and the verdict.
 #pragma once
 
 #include <memory>
@@ -24,8 +24,8 @@ struct Outcome {
   double seconds = 0;  ///< of virtual time
   std::uint64_t generations = 0;
   std::uint64_t trainers = 0;
-  std::uint64_t incarnations = 0;  ///< worker processes there were
-  bool stopped = false;            ///< ended early, because it was asked to
+  std::uint64_t incarnations = 0;  ///< worker processes that were started
+  bool stopped = false;            ///< ended early, on request
   std::uint64_t fingerprint = 0;   ///< of all orders and actions
 };
 
@@ -51,7 +51,7 @@ class Simulation {
   /// Whether a disk is full now: not often enough to end the job.
   bool FailsToWrite();
 
-  // What happens to processes; used by themselves and by faults.
+  // Acts on processes, by themselves and by faults.
 
   Pid StartWorker(const WorkerId& id, Duration delay);
   /// The process ends; its peers notice within `notice`.
@@ -70,7 +70,7 @@ class Simulation {
 
  private:
   void CheckEnd();
-  /// After the last fault: whatever can be mended is, so that the job must come to its end.
+  /// After the last fault, mends everything that can be mended. Then the job must come to its end.
   void MendEverything();
   std::string DescribeState();
 

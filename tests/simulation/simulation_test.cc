@@ -89,7 +89,7 @@ TEST(SimulationTest, TenThousandSeedsOfAllFaultsKeepTheInvariants) {
   ExpectNoFailure({.count = 10'000, .threads = kThreads});
 }
 
-/// Rules that are broken together, and the invariant that has to notice.
+/// Rules that are broken together, and the invariant that must notice.
 struct MutationCase {
   std::string name;
   std::vector<std::string> mutations;
@@ -114,7 +114,7 @@ TEST_P(MutationTest, IsNoticed) {
       << Describe(result.failures.front(), options.wishes);
 }
 
-// Claim equality hides most of what folds twice, so it is switched off with the rule in question.
+// Claim equality hides most double folds, so most cases switch it off, too.
 INSTANTIATE_TEST_SUITE_P(
     Rules, MutationTest,
     ::testing::Values(
@@ -133,7 +133,8 @@ INSTANTIATE_TEST_SUITE_P(
         MutationCase{"AdmissionWaitsForBytes", {"admission-bytes"}, "Progress"}),
     [](const auto& info) { return info.param.name; });
 
-/// What one rule alone would let through, another catches; both of them off are noticed.
+/// A second rule catches what breaking the first alone would let through. An invariant notices when
+/// both are off.
 INSTANTIATE_TEST_SUITE_P(HiddenRules, MutationTest,
                          ::testing::Values(MutationCase{"AnyKAfterATakeoverOfEvicted",
                                                         {"any-k", "takeover-roster"},

@@ -64,7 +64,8 @@ void TrainerProcess::Tick() {
   if (!gone_) world_.After(pid_, world_.Draw(kTickMin, kTickMax), [this] { Tick(); });
 }
 
-/// Heartbeats are not sent one by one: a member is heard if one sent now would come.
+/// The simulation sends no single heartbeats: a member counts as heard if a heartbeat sent now
+/// would arrive.
 void TrainerProcess::CheckSilence() {
   for (const WorkerId& id : coordinator_->Members()) {
     Timepoint& heard = heard_.try_emplace(id, world_.now()).first->second;
@@ -128,7 +129,7 @@ void TrainerProcess::Carry(protocol::Orders orders) {
   }
 }
 
-/// Every change of the store is refused to a trainer that has a successor; it ends.
+/// The store refuses every change of a superseded trainer, and that trainer ends.
 bool TrainerProcess::IsSuperseded() {
   if (!simulation_.store().IsSuperseded(term_)) return false;
   world_.Log(world_.name(pid_).value, [] { return std::string("is superseded, and ends"); });
@@ -138,8 +139,8 @@ bool TrainerProcess::IsSuperseded() {
 }
 
 void TrainerProcess::Do(const order::Tell& o) {
-  // The decision is made when the first worker is told. What one decides that has a successor is
-  // of no account unless a worker applies it.
+  // The decision is made when the first worker is told. The decision of a superseded trainer counts
+  // only if a worker applies it.
   const auto* commit = std::get_if<protocol::Commit>(&o.message);
   if (commit != nullptr && !simulation_.store().IsSuperseded(term_)) {
     simulation_.audit().OnDecided(commit->record, coordinator_->Members());
@@ -213,7 +214,8 @@ void TrainerProcess::Do(const order::Finish& o) {
 std::string TrainerProcess::Describe() const {
   const protocol::JobStatus status = coordinator_->Status();
   std::string text = world_.name(pid_).value + " term " + std::to_string(term_.value) + " " +
-                     std::string(swarm::NameOf(status.state)) + " version " + std::to_string(status.step.value) + " members";
+                     std::string(swarm::NameOf(status.state)) + " version " +
+                     std::to_string(status.step.value) + " members";
   for (const WorkerId& id : coordinator_->Members()) text += " " + id.value;
   for (const protocol::StageStatus& stage : status.stages) {
     text += "; stage " + std::to_string(stage.stage.value) + ":";

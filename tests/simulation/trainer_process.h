@@ -17,10 +17,11 @@ class TrainerProcess : public Process {
   void Start(Pid pid);
   /// The process ends between two orders that belong together.
   void CrashSoon() { crash_soon_ = true; }
-  /// Takes a worker that lives for silent.
+  /// Takes a living worker for silent.
   void RaiseFalseAlarm();
   void RequestStop();
-  /// Its clock went on while it was stopped: whom it did not hear then is not silent for that.
+  /// The process continues after a pause. Members that it did not hear meanwhile do not count as
+  /// silent.
   void OnContinued();
 
   protocol::Term term() const { return term_; }

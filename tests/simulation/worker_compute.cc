@@ -9,7 +9,7 @@ namespace {
 using protocol::ReduceChunk;
 using std::chrono::microseconds;
 
-/// Stands for whatever is in memory that was never written.
+/// Stands for memory that was never written.
 constexpr std::uint64_t kGarbage = 0xdeadbeefdeadbeef;
 constexpr std::size_t kEarlyChunksMax = 256;
 
@@ -74,7 +74,7 @@ void WorkerProcess::RunTask(const Job& job) {
 
 const Weights& WorkerProcess::WeightsOf(protocol::Version version) const {
   static const Weights garbage{kGarbage};
-  // One buffer only: whoever reads the version before finds this one.
+  // There is only one buffer: a reader of the previous version finds this one.
   if (simulation_.mutations().overwrite_early) version = state_.version;
   const auto it = state_.weights.find(version);
   return it == state_.weights.end() ? garbage : it->second;
@@ -117,7 +117,7 @@ bool WorkerProcess::FinishBackward(const Job& job) {
 void WorkerProcess::Apply(const protocol::CommitRecord& record) {
   std::vector<std::vector<Element>> sums;
   for (const protocol::GroupIndex group : groups_) {
-    if (record.skip) break;  // whoever took no part has no sums, and needs none
+    if (record.skip) break;  // a worker that took no part has no sums and needs none
     const auto sum = sums_.find({record.step, group});
     if (sum == sums_.end()) {
       simulation_.audit().Fail("AllOrNothing", id_.value + " applies a sum that it does not hold");

@@ -1,5 +1,5 @@
 // WorkerProcess: what is copied between replicas: the state that a joiner begins with, the sums of
-// steps that it took no part in, the accumulators of one that leaves.
+// steps that it took no part in, the accumulators of a leaver.
 #include <algorithm>
 
 #include "tests/simulation/worker_process.h"
@@ -166,7 +166,7 @@ void WorkerProcess::AskForGradients(GradientFetch& fetch) {
     for (const auto& element : got->second) sum.elements.push_back(*element);
     sums_[{step, result.group}] = std::move(sum);
   }
-  // What the others have summed at another scale must be read at it.
+  // Sums that others made at another scale must be read at that scale.
   const auto own = std::find_if(fetch.record.groups.begin(), fetch.record.groups.end(),
                                 [&](const auto& r) { return r.group == groups_.front(); });
   Do(protocol::action::ClearStep{step, own->level});

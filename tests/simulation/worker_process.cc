@@ -80,7 +80,7 @@ void WorkerProcess::BeginLeaving(Timepoint deadline) {
 }
 
 void WorkerProcess::SayHello() {
-  if (!replica_) {  // it says that it holds nothing, so it must not come to hold something
+  if (!replica_) {  // it reports that it holds nothing, so it must continue to hold nothing
     ForgetEverything();
     early_.clear();
   }
@@ -314,7 +314,7 @@ void WorkerProcess::ForgetEverything() {
 void WorkerProcess::Leave() {
   gone_ = true;
   world_.Log(id_.value, [] { return std::string("leaves"); });
-  // If the job is not over after all, whoever runs it has to see to its workers.
+  // The worker was not told to end: as the job may not be over, a new worker takes its place.
   if (!leaving_) {
     simulation_.StartWorker(simulation_.NewWorkerName(),
                             world_.Draw(milliseconds(1000), milliseconds(2000)));

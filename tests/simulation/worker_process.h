@@ -30,7 +30,7 @@ class WorkerProcess : public Process {
   /// The process ends in the middle of the next thing that has several parts.
   void CrashSoon() { crash_soon_ = true; }
 
-  /// Its device does not come to an end any more; the process lives.
+  /// Its device never finishes its work from now on; the process lives.
   void HangDevice() { hangs_ = true; }
   protocol::Heartbeat Beat() const;
 
@@ -58,8 +58,8 @@ class WorkerProcess : public Process {
   };
   /// What is folded of one step, by group.
   struct Accumulator {
-    std::uint64_t level = 0;  ///< of the scale of what is folded from now on
-    bool finite = true;       ///< everything was
+    std::uint64_t level = 0;  ///< scale level of the folds from now on
+    bool finite = true;       ///< all folds were
     std::vector<std::vector<Element>> groups;
   };
   struct Sum {
@@ -86,7 +86,7 @@ class WorkerProcess : public Process {
     std::map<protocol::GroupIndex, std::vector<Element>> groups;
     bool finite = true;
   };
-  /// What is being copied from other replicas, one piece at a time from whoever answers.
+  /// A copy in progress from other replicas, one piece at a time from any of them.
   struct Copy {
     protocol::Welcome welcome;
     std::deque<WorkerId> donors;

@@ -1,4 +1,4 @@
-// A worker, and a trainer that says what the test wants: orders of events that are rare elsewhere.
+// A worker and a scripted trainer, for orders of events that are rare elsewhere.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -24,7 +24,7 @@ constexpr std::chrono::seconds kPatience{60};
 const WorkerId kWorker("w");
 const Term kTerm(1);
 
-/// Keeps what the worker says. Heartbeats are not kept, and that it cannot go on is a failure.
+/// Keeps the worker's messages, except heartbeats. A Failure of the worker fails the test.
 class Trainer : public net::EndpointHandler {
  public:
   explicit Trainer(net::LoopbackNetwork& network)
@@ -158,8 +158,8 @@ TEST_F(WorkerTest, AForwardThatWasRevokedMayWaitUntilItsWeightsAreGone) {
   gate.AwaitArrival(1);
   for (std::uint64_t m = 0; m < 3; ++m) trainer_.Say(Revoke{kTerm, PassOf(0, m).key});
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(trainer_.Await<Revoked>().folded);
-  // Others have computed them. The sum is made between the first and the second; the commit is
-  // applied between the second and the third.
+  // Other workers have computed them. The sum is made between the first and the second; the commit
+  // is applied between the second and the third.
   trainer_.Say(Reduce{.term = kTerm, .k = {kTerm, 100}, .participants = {{kWorker, {}}}});
   ASSERT_TRUE(worker_->CheckHealth(kPatience).ok());
   gate.Open(1);

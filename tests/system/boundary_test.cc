@@ -1,4 +1,4 @@
-// Boundaries that are a part of the model, in a swarm that loses workers and goes on at another
+// Boundaries that are a part of the model, in a swarm that continues after departures, at another
 // cut.
 #include "tests/system/system_test.h"
 

@@ -14,7 +14,7 @@ struct Story {
   std::string name;
   std::string script;
   std::string layout = "0=2,1=2,2=2";
-  std::vector<std::string> kinds = {};  ///< of events that must have been
+  std::vector<std::string> kinds = {};  ///< of events that must have happened
   api::StepMode mode = api::StepMode::kSync;
   bool tied = false;
 };
@@ -100,7 +100,8 @@ INSTANTIATE_TEST_SUITE_P(
               .kinds = {"WorkerLeaving"}}),
     NameOf);
 
-// Those that are stopped or cut off without an end are found by their silence, which takes seconds.
+// Workers that are stopped or cut off without an end are found by their silence, which takes
+// seconds.
 INSTANTIATE_TEST_SUITE_P(Silent, SystemChurnTest,
                          testing::Values(Story{.name = "StoppedForGood",
                                                .script = "stop any of stage 1 at step 10",
@@ -186,7 +187,7 @@ std::string ContinuousFaults(std::uint64_t steps) {
   return script;
 }
 
-// Faults at moments of no meaning; phase_test.cc meets each phase of a step.
+// Faults at arbitrary moments; phase_test.cc meets each phase of a step.
 TEST_P(SystemExactChurnTest, ContinuousFaultsDoNotChangeAByteOfHundredsOfSteps) {
   job_.spec.model.config.num_hidden_layers = 2;
   job_.spec.model.config.tie_word_embeddings = GetParam() == kDelayed;
@@ -202,8 +203,8 @@ TEST_P(SystemExactChurnTest, ContinuousFaultsDoNotChangeAByteOfHundredsOfSteps) 
   ExpectThatAllTookHold(script);
   ExpectReferenceBits();
   EXPECT_GT(Events("WorkerLost").size(), 3u);
-  // One at least: a trainer that is killed while the job goes back to a checkpoint has a successor
-  // that finds no worker that holds anything, and begins a generation instead.
+  // At least one: if the trainer is killed during a rollback, its successor finds no worker that
+  // holds anything, and begins a generation instead.
   EXPECT_THAT(Events("TookOver"), Not(IsEmpty()));
 }
 

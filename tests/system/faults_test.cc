@@ -1,5 +1,5 @@
-// Programs that are killed, stopped, told to leave and added while the run goes on: it computes, to
-// the last byte, what it would have, and nothing outlives it.
+// Programs that are killed, stopped, told to leave and added during the run: the run computes what
+// the undisturbed run computes, to the last byte, and no program outlives it.
 #include "tests/system/system_test.h"
 
 namespace swarm::tests {
@@ -21,7 +21,7 @@ class SystemFaultsTest : public SystemTest {
     job_.spec.workers = {.replicas = 4, .minReplicas = 2};
   }
 
-  /// Until the run is somewhere behind its first checkpoint.
+  /// Waits until the run is beyond its first checkpoint.
   void StartAndReachACheckpoint(const std::string& layout = "0=2,1=2") {
     StartRun({"--workers", layout, "--restart-delay", "0.1"});
     AwaitEvent("CheckpointWritten");
@@ -33,7 +33,7 @@ class SystemFaultsTest : public SystemTest {
       return std::find(lost.begin(), lost.end(), worker) != lost.end();
     });
   }
-  /// Until it serves a stage, for the `times`-th time.
+  /// Waits until the worker serves a stage, for the `times`-th time.
   void AwaitJoinOf(const std::string& worker, std::ptrdiff_t times = 1) {
     Await("that " + worker + " serves", [&] {
       const auto joined = Named("WorkerJoined");
@@ -113,8 +113,7 @@ TEST_F(SystemFaultsTest, AStoppedWorkerIsEvictedAndBeginsAnewWhenItWakes) {
 TEST_F(SystemFaultsTest, ATrainerThatIsStoppedForAWhileGoesOn) {
   StartAndReachACheckpoint();
   Signal("trainer", SIGSTOP);
-  // Nothing may happen meanwhile that depends on the trainer; a worker that is lost is missed
-  // later.
+  // Meanwhile nothing may need the trainer, which notices the killed worker only later.
   Signal("worker-1", SIGKILL);
   Await("the replacement", [&] { return Programs().contains("worker-4"); });
   Signal("trainer", SIGCONT);

@@ -1,4 +1,4 @@
-// What is wrong is found before a worker is started, and the message says where.
+// The program finds errors before it starts a worker, and the message names their place.
 #include "tests/system/system_test.h"
 
 namespace swarm::tests {
@@ -27,7 +27,7 @@ class SystemInputTest : public SystemTest {
     job_.spec.pipeline.stages = 2;
     job_.spec.workers = {.replicas = 2, .minReplicas = 2};
   }
-  /// The run ends before a worker is there; what it said.
+  /// Requires that the run ends before it has a worker; returns its output.
   std::string Refused() {
     std::filesystem::remove_all(Out());
     const std::size_t before = Output().size();

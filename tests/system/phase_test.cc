@@ -1,6 +1,6 @@
 // Each kind of fault in each phase of a step, in real processes: the worker waits where it begins
-// its forward, backward, reduce or commit until the fault is there, so that the phase is met and
-// not hoped for. What is computed is, to the last byte, what the undisturbed run computes.
+// its forward, backward, reduce or commit until the fault is there, so that each fault meets its
+// phase. The run computes what the undisturbed run computes, to the last byte.
 #include <array>
 
 #include "tests/system/system_test.h"
@@ -13,10 +13,10 @@ using testing::IsEmpty;
 
 struct Story {
   std::string name;
-  std::string before;            ///< the fault's verb, and whom it meets if not who is in the phase
+  std::string before;            ///< the fault's verb, and its target if it has another one
   std::string after = {};        ///< more clauses
-  bool target_is_worker = true;  ///< it meets who is in the phase
-  bool replaced = false;         ///< who was met is not there any more, and another one comes
+  bool target_is_worker = true;  ///< the worker in the phase is the target
+  bool replaced = false;         ///< the target ends, and another worker replaces it
   api::StepMode mode = api::StepMode::kSync;
 };
 
@@ -68,8 +68,8 @@ TEST_P(SystemPhaseTest, IsMetByTheFaultAndNothingIsLostOrDoubled) {
     EXPECT_THAT(Content("out/workers/" + worker + ".log"),
                 HasSubstr("held at its " + std::string(kPhases[i]) + " of step"));
   }
-  // There was another replica at each moment: what was met was mended, not begun again. Unless the
-  // machine was so busy that a live worker was taken for dead.
+  // Another replica existed at each moment, so the job repaired each fault without a rollback.
+  // Unless the machine was so busy that a live worker was taken for dead.
   const auto lost = Events("WorkerLost");
   const bool false_alarm = std::any_of(lost.begin(), lost.end(), [](const auto& event) {
     return event.at("text").template get<std::string>().find("no sign of life") !=

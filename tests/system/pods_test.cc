@@ -264,7 +264,8 @@ TEST_F(SystemPodsTest, ATrainerOnAnotherMachineTakesOverAndTheCurveIsWhole) {
     losses.push_back(std::stod(loss));
   }
   EXPECT_GT(losses.size(), 40u);
-  // Beside the checkpoints is the same; what the first one had not written there its workers knew.
+  // The log beside the checkpoints has the same. The workers knew the steps that the first trainer
+  // had not written there.
   const auto storage = storage::Storage::Open(Path("bucket"));
   ASSERT_TRUE(storage.ok());
   const auto kept = trainer::ReadSteps(**storage);
@@ -305,7 +306,7 @@ TEST_F(SystemPodsTest, AStoppedTrainerElsewhereIsFencedByTheCheckpoints) {
   StartTrainer(2);
   AwaitLines("trainer-2/events.jsonl", "TookOver", 1);
   AwaitMoreStepsOf(2);
-  // Its workers have gone, so that it has nothing to publish; a look now and then tells it.
+  // Its workers have gone, so it has nothing to publish. It finds out by a periodic look.
   SignalPod("trainer-1", SIGCONT);
   EXPECT_EQ(EndOf("trainer-1"), WorkerExit::kSuperseded) << Log("trainer-1");
   AwaitMoreStepsOf(2);

@@ -1,4 +1,4 @@
-// A run that was stopped goes on, with other stages and replicas, as if nothing had been.
+// A stopped run continues, with other stages and replicas, as if it had not been stopped.
 #include <filesystem>
 #include <set>
 

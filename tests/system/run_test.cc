@@ -1,4 +1,4 @@
-// What a run of real processes computes is what one process computes.
+// A run of real processes computes what one process computes.
 #include "tests/system/system_test.h"
 
 namespace swarm::tests {

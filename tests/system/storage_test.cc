@@ -1,4 +1,4 @@
-// Checkpoints that cannot be written never stop the training, and are told.
+// Failures to write checkpoints never stop the training, and are reported.
 #include "worker/storage/storage.h"
 
 #include <sys/mount.h>

@@ -22,8 +22,8 @@
 
 namespace swarm::tests {
 
-/// A step so far away that no run gets there by itself, whatever the machine: what ends such a run
-/// is what the test does. The schedule must not depend on it (Constant).
+/// A step that no run reaches by itself, on any machine: the test ends such a run. The schedule
+/// must not depend on it (Constant).
 inline constexpr std::uint64_t kNeverReached = 1'000'000;
 
 class SystemTest : public ctl::SwarmctlUnderTest {
@@ -142,7 +142,7 @@ class SystemTest : public ctl::SwarmctlUnderTest {
     EXPECT_LT(losses.back(), 0.9 * losses.front()) << "nothing was learned";
   }
 
-  /// What must not depend on which worker computed what, nor on which workers were lost.
+  /// What must not depend on which worker computed what, nor on departures.
   struct Trajectory {
     std::vector<std::string> steps;         ///< loss and norm, as they stand in steps.jsonl
     std::map<std::string, Digest> tensors;  ///< of the final checkpoint

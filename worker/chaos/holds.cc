@@ -65,7 +65,7 @@ std::optional<Hold> HoldPoint::Find(WorkPhase phase, protocol::Step step) const 
   std::ifstream in(rules_file_);
   std::ostringstream text;
   text << in.rdbuf();
-  // FaultyEndpoint reads the same file, and tells what is wrong with it.
+  // FaultyEndpoint reads the same file, and reports its errors.
   const auto holds = ParseHolds(text.str());
   for (const Hold& hold : holds.ok() ? *holds : std::vector<Hold>()) {
     const bool here = hold.worker == self_ && hold.phase == phase && step.value >= hold.step;

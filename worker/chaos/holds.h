@@ -2,8 +2,8 @@
 // part of a phase of a step. For experiments and tests (`swarmctl run --chaos`, "at reduce of step
 // 7").
 //
-// They stand in the file of fault_rules.h, one a line: `hold WORKER PHASE STEP`. A worker that
-// waits says so in a file beside it, and goes on when its line is gone.
+// The file of fault_rules.h has them, one a line: `hold WORKER PHASE STEP`. A worker that waits
+// reports it in a file beside that file, and continues when its line is removed.
 #pragma once
 
 #include <optional>
@@ -37,20 +37,21 @@ std::string FormatHolds(const std::vector<Hold>& holds);
 /// the line.
 Result<std::vector<Hold>> ParseHolds(std::string_view text);
 
-/// Holds FormatHolds of the hold that `worker` waits in; is not there while it waits in none.
+/// The file with FormatHolds of the hold that `worker` waits in. It exists only while the worker
+/// waits.
 std::string HeldFile(const std::string& rules_file, const std::string& worker);
 
-/// The worker's side. Used from one thread, which it keeps waiting.
+/// The worker's side. Used from one thread, which it blocks.
 class HoldPoint {
  public:
   HoldPoint(std::string rules_file, protocol::WorkerId self);
 
-  /// Returns at once unless the file says that this worker is held here; then when it says so no
-  /// more, after ten seconds at the latest.
+  /// Returns at once unless the file holds this worker here. Otherwise waits until the line is
+  /// removed, for ten seconds at most.
   void Pass(WorkPhase phase, protocol::Step step);
 
  private:
-  /// The first hold of the file that is for this worker, here, and was not passed already.
+  /// The first hold in the file for this worker at this point that the worker has not passed yet.
   std::optional<Hold> Find(WorkPhase phase, protocol::Step step) const;
 
   const std::string rules_file_;

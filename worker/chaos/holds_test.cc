@@ -1,4 +1,4 @@
-// A worker that is to wait in a phase of a step, and whoever waits for that.
+// A worker that must wait in a phase of a step, and the program that waits for it.
 #include "worker/chaos/holds.h"
 
 #include <gtest/gtest.h>

@@ -37,8 +37,8 @@ struct Range {
 constexpr Range kDay{0, 86400};
 
 /// The list of all options. `visit` is called as visit(name, field, help) or, for a number,
-/// visit(name, field, range, help); Group() and Environment() speak of what follows and of what
-/// came last.
+/// visit(name, field, range, help). Group() applies to the options after it, Environment() to the
+/// one before it.
 template <typename Flags, typename Visitor>
 void VisitOptions(Flags& flags, Visitor& visit) {
   visit("--role", flags.role, "What this program is");
@@ -224,7 +224,7 @@ class Reader {
   CLI::Option* last_ = nullptr;
 };
 
-/// What the role cannot do without.
+/// Checks that the options without which the role cannot run are set.
 Status CheckRequired(const WorkerFlags& flags) {
   if (flags.role == WorkerRole::kTrainer &&
       (flags.job.empty() || flags.out.empty() || flags.layout.empty())) {

@@ -14,7 +14,7 @@ namespace swarm {
 
 enum class WorkerRole { kTrainer, kStage };
 
-/// What swarm-worker can be told. A default here is what the program does without the option.
+/// The options of swarm-worker. A default here is what the program does without the option.
 struct WorkerFlags {
   WorkerRole role = WorkerRole::kStage;
 

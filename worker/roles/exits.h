@@ -1,4 +1,4 @@
-// Exit codes (base/exit.h) of swarm-worker for what has happened.
+// Exit codes (base/exit.h) of swarm-worker for its failures.
 #pragma once
 
 #include "base/status.h"

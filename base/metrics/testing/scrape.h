@@ -1,4 +1,4 @@
-// What a test needs to be Prometheus or a kubelet: a request, and the judgement of promtool.
+// Lets a test act as Prometheus or a kubelet: a request, and the verdict of promtool.
 #pragma once
 
 #include <arpa/inet.h>
@@ -14,7 +14,7 @@
 namespace swarm::metrics {
 
 /// The whole answer to a GET of http://ADDRESS/PATH, for an IPv4 address and a path with its slash;
-/// empty if nobody answers within 10 s.
+/// empty if there is no answer within 10 s.
 inline std::string Get(const std::string& address, const std::string& path,
                        const std::string& method = "GET") {
   const std::size_t colon = address.rfind(':');
@@ -47,7 +47,7 @@ inline std::string Scrape(const std::string& address) {
   return answer.substr(body + 4);
 }
 
-/// What `promtool check metrics` has to say about `text`: nothing, if it is clean.
+/// The complaints of `promtool check metrics` about `text`; empty if there are none.
 inline std::string WhatPromtoolSays(const std::string& text) {
   std::string path = ::testing::TempDir() + "/scrape-XXXXXX";
   const int fd = mkstemp(path.data());

@@ -49,7 +49,7 @@ HttpResponse Missing(const ObjectName& name) {
   return Refusal(404, "NotFound", "\"" + name.name + "\" not found");
 }
 
-/// Of those that are listed.
+/// For the kinds that the tests list.
 std::string KindOf(const std::string& plural) {
   if (plural == "swarmjobs") return "SwarmJob";
   return plural == "nodes" ? "Node" : "Pod";
@@ -160,7 +160,7 @@ HttpResponse FakeApiServer::List(const Route& route) {
   for (const auto& [name, object] : collections_[route.plural].objects) {
     if (!route.name.ns.empty() && name.ns != route.name.ns) continue;
     if (selector != route.query.end() && !Selected(object, selector->second)) continue;
-    json item = object;  // without its kind, as from the real one: the list's says it
+    json item = object;  // the server leaves out the kind of items: the list's kind implies it
     item.erase("kind");
     item.erase("apiVersion");
     items.push_back(std::move(item));
@@ -239,7 +239,7 @@ HttpResponse FakeApiServer::Change(const std::string& method, const Route& route
     return Refusal(400, "BadRequest", "this server wants data, not stringData");
   }
   changed["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"];
-  if (changed == old) return Answer(200, old);  // as the real one: no write, no event
+  if (changed == old) return Answer(200, old);  // like the real server: no write, no event
   if (changed.value("spec", json()) != old.value("spec", json())) {
     changed["metadata"]["generation"] = old["metadata"].value("generation", 1) + 1;
   }
@@ -409,7 +409,7 @@ bool FakeApiServer::Await(const std::function<bool()>& holds, Duration limit) {
   while (!holds()) {
     if (Clock::now() >= end) return false;
     std::unique_lock lock(mutex_);
-    // Not every answer that `holds` looks at changes an object: look again now and then.
+    // `holds` may depend on an answer that changes no object, so check again at intervals.
     changed_.wait_for(lock, std::chrono::milliseconds(20));
   }
   return true;

@@ -41,12 +41,16 @@ std::optional<ApiError> ErrorIn(const nlohmann::json& object);
 /// | 409 AlreadyExists | kAlreadyExists: get the object and check its owner |
 /// | 409 otherwise (Conflict) | kAborted: read again and decide again |
 /// | 404 | kNotFound |
-/// | 410 (Gone, Expired), or a version the server has not seen yet | kOutOfRange: list without a
-/// version | | 400, 413, 422 | kInvalidArgument: do not retry unchanged | | 401 | kUnauthenticated
-/// | | 403 because of a quota or limit range | kResourceExhausted | | 403 because the namespace is
-/// being deleted | kFailedPrecondition | | 403 otherwise | kPermissionDenied | | 405, 406, 415 |
-/// kUnimplemented | | 408, 504 | kDeadlineExceeded | | 429, 500, 502, 503 and others of 5xx |
-/// kUnavailable | | anything else | kUnknown |
+/// | 410 (Gone, Expired), or a version not seen yet | kOutOfRange: list without a version |
+/// | 400, 413, 422 | kInvalidArgument: do not retry unchanged |
+/// | 401 | kUnauthenticated |
+/// | 403 because of a quota or limit range | kResourceExhausted |
+/// | 403 because the namespace is being deleted | kFailedPrecondition |
+/// | 403 otherwise | kPermissionDenied |
+/// | 405, 406, 415 | kUnimplemented |
+/// | 408, 504 | kDeadlineExceeded |
+/// | 429, 500, 502, 503 and others of 5xx | kUnavailable |
+/// | anything else | kUnknown |
 Status ToStatus(const ApiError& error, std::string_view what);
 
 /// The seconds in the Retry-After header; none: there is no header, or it is a date.

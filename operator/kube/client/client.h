@@ -78,7 +78,7 @@ struct WatchOptions {
   std::string field_selector;
   std::string resource_version;
   std::chrono::seconds timeout{300};  ///< the server ends the watch after this, so that the next
-                                      ///< one is authorized anew
+                                      ///< one is authorized again
   /// The longest silence. Servers send a bookmark every minute.
   Duration idle_timeout = std::chrono::seconds(150);
   std::size_t frame_bytes_max = std::size_t{32} << 20;

@@ -78,7 +78,7 @@ TEST_F(ClientTest, DeleteSaysWhatIsToBeDeletedAndHow) {
   EXPECT_EQ(body["preconditions"], (json{{"uid", "u"}}));
   EXPECT_EQ(body["gracePeriodSeconds"], 0);
   EXPECT_EQ(body["propagationPolicy"], "Foreground");
-  // Gone already is as good.
+  // It is no error that the object is already gone.
   EXPECT_TRUE(client().Delete(resources::Pods(), {"ns", "a"}).ok());
 }
 

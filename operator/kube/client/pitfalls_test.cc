@@ -1,5 +1,5 @@
-// What has brought other clients of the Kubernetes API down, one story each, told by a server that
-// misbehaves on purpose.
+// Failures that have brought down other clients of the Kubernetes API, one test each, against a
+// server that misbehaves on purpose.
 #include <gmock/gmock.h>
 
 #include "operator/kube/testing/api_server_test.h"
@@ -72,7 +72,7 @@ TEST_F(PitfallsTest, P03AServerThatFallsSilentIsLeftAndTheWatchGoesOn) {
   const auto bookmark = Frame("BOOKMARK", {{"metadata", {{"resourceVersion", "17"}}}});
   server_.ThenAnswer(200, PodList("10", {}))
       .Then([bookmark](const SeenRequest&, Connection& peer) {
-        // In one piece, so that the bookmark is there as soon as the head is.
+        // In one piece, so that the bookmark arrives together with the head.
         peer.Send("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + bookmark +
                   std::string(70'000, ' '));
         peer.Hold();
@@ -137,7 +137,7 @@ TEST_F(PitfallsTest, P06ANewTokenIsUsedWithinAMinuteAndAnOldOneIsKeptWhileThereI
 TEST_F(PitfallsTest, P07OnlyTheFirstListAndNoWatchThatEndedInOrderCostsAList) {
   server_.ThenAnswer(200, PodList("10", {Pod("a", "5")}));
   for (int i = 0; i < 5; ++i) {
-    // Time passes within the watch, so that it counts as one that ended in order.
+    // Time passes within the watch, so that it does not count as a failed watch.
     server_.Then([this, i](const SeenRequest&, Connection& peer) {
       timing_.Advance(seconds(400));
       peer.BeginChunks();
@@ -176,7 +176,7 @@ TEST_F(PitfallsTest, P08AWatchIsAuthorizedAnewEveryFewMinutes) {
   EXPECT_LE(timeout, 600);
   EXPECT_EQ(seen[1].headers.at("authorization"), "Bearer old");
   EXPECT_EQ(seen[2].headers.at("authorization"), "Bearer new");
-  // Refused, it lists, which says so loudly, and keeps what it has.
+  // After the refusal it lists, and keeps the objects that it has.
   EXPECT_EQ(seen[3].Query("watch"), "");
 }
 

@@ -19,7 +19,7 @@ namespace swarm::kube {
 
 /// The members of a Lease that matter here.
 struct LeaseRecord {
-  std::string holder;  ///< empty: nobody holds the lease
+  std::string holder;  ///< empty: no process holds the lease
   int lease_seconds = 0;
   std::string acquire_time;  ///< RFC 3339; for people
   std::string renew_time;

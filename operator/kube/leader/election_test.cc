@@ -48,7 +48,7 @@ TEST(ElectionRulesTest, AnothersLeaseIsOverWhenWeHaveSeenItUnchangedForItsLength
   ElectionRules rules(Options("me"));
   rules.OnRead(HeldBy("other"), kStart);
   EXPECT_FALSE(rules.Wish(kStart, kWall));
-  // Renewed: it begins anew.
+  // Renewed: its duration begins again.
   rules.OnRead(HeldBy("other", "2"), kStart + seconds(14));
   EXPECT_FALSE(rules.Wish(kStart + seconds(28), kWall));
   rules.OnRead(HeldBy("other", "2"), kStart + seconds(28));

@@ -25,7 +25,7 @@ EventRequest Request(const std::string& note, const std::string& job = "job") {
 class CorrelatorTest : public ::testing::Test {
  protected:
   std::optional<EventWrite> Happens(const std::string& note, const std::string& job = "job") {
-    // A name has the time in it.
+    // The name of an event contains the time.
     wall_ += std::chrono::microseconds(1);
     return correlator_.On(Request(note, job), now_, wall_);
   }
@@ -70,7 +70,7 @@ TEST_F(CorrelatorTest, AfterTenAlikeTheOthersAreOne) {
   EXPECT_EQ(json::parse(eleventh->body)["note"], "(combined from similar events): 10");
   EXPECT_FALSE(twelfth->is_new);
   EXPECT_EQ(twelfth->name, eleventh->name);
-  // One that stands by itself still counts there.
+  // A note that had its own event still counts there.
   EXPECT_FALSE(Happens("3")->is_new);
 }
 
@@ -113,7 +113,7 @@ TEST_F(CorrelatorTest, AnEventAboutTheClusterLivesInDefault) {
   EXPECT_EQ(correlator_.On(request, now_, wall_)->name.ns, "default");
 }
 
-// Keeps what was sent; may hold the sender up.
+// Keeps the events that were sent. Can delay the sender.
 class EventServer final : public FakeClient {
  public:
   Result<Object> Create(const Resource&, const json& event, const WriteOptions&) override {

@@ -1,6 +1,6 @@
-// For tests: a real API server, one a program, and a namespace of its own for each story. Skipped,
-// and reported as such, where e2e/build.sh has not built one; SWARM_KUBERNETES_BINARIES names
-// another folder that has etcd and kube-apiserver.
+// For tests: one real API server for each test program, and a namespace for each test. Tests are
+// skipped, and reported as such, where e2e/build.sh has not built the server.
+// SWARM_KUBERNETES_BINARIES names another folder that has etcd and kube-apiserver.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -53,7 +53,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command,
   const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ != 0) return;
-  // Never to outlive the test, however it ends.
+  // The child must not outlive the test, however the test ends.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
   const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);

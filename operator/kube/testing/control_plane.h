@@ -33,19 +33,19 @@ class ChildProcess {
 class ControlPlane {
  public:
   static constexpr const char* kAdminToken = "admin-token";
-  /// Of a user without any rights.
+  /// The token of a user without any rights.
   static constexpr const char* kStrangerToken = "stranger-token";
 
-  /// Whether `binaries` has what it takes.
+  /// Whether `binaries` has the programs that are needed.
   static bool CanRun(const std::filesystem::path& binaries);
   /// Waits until the server is ready, for two minutes.
   static Result<std::unique_ptr<ControlPlane>> Start(const std::filesystem::path& binaries);
 
   std::shared_ptr<HttpTransport> transport() const { return transport_; }
 
-  /// The API server ends without a word.
+  /// Kills the API server.
   void KillServer();
-  /// And comes back; what it was told it knows from etcd.
+  /// Starts the API server again. etcd has kept its state.
   Status StartServer();
 
  private:

@@ -176,7 +176,7 @@ void Connection::Cut() {
 }
 
 ScriptedServer::ScriptedServer(const ServerIdentity& identity) {
-  // Some tests go away in the middle of an answer.
+  // Some tests close the connection in the middle of an answer.
   std::signal(SIGPIPE, SIG_IGN);
   if (!identity.certificate.empty()) UseIdentity(identity);
   listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

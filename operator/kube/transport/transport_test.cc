@@ -126,7 +126,7 @@ TEST(TransportTest, ConnectionsAreUsedAgain) {
   server.Otherwise([](const SeenRequest&, Connection& peer) { peer.Answer(200, "x"); });
   const auto transport = Transport({.server = server.url()});
   for (int i = 0; i < 50; ++i) EXPECT_TRUE(Get(*transport, "/").ok());
-  // One is not free at the moment when its answer is complete, but soon after.
+  // A connection becomes free soon after its answer is complete, not at once.
   EXPECT_LT(server.connections(), 50);
 }
 

@@ -96,7 +96,7 @@ TEST(WorkQueueRulesTest, TheReadingSaysWhoWaitsAndWhoIsSlow) {
 }
 
 TEST(WorkQueueRulesTest, NoKeyIsEverLostOrHeldByTwo) {
-  // A random story of adds, takes and dones, held against what a set would say.
+  // Random adds, takes and dones, compared with a set.
   Rng dice(1);
   WorkQueueRules queue({});
   std::map<std::string, int> added_since_taken;

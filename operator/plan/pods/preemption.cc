@@ -48,7 +48,7 @@ bool IsForResources(const ObservedPod& pod) {
   return pod.reason == "Evicted" || says_so(pod.message) || says_so(pod.disruption_message);
 }
 
-// What the pod's own record says.
+// The evidence in the pod's own record.
 std::string PreemptionInPod(const ObservedPod& pod) {
   constexpr std::array<std::string_view, 5> kNodeEnds = {"Shutdown", "NodeShutdown", "Terminated",
                                                          "NodeLost", "Preempting"};
@@ -61,7 +61,7 @@ std::string PreemptionInPod(const ObservedPod& pod) {
   return "";
 }
 
-// What the pod's node says.
+// The evidence in the pod's node.
 std::string PreemptionInNode(const Observed& observed, const ObservedPod& pod) {
   if (HasLostNode(observed, pod)) {
     return observed.nodes.contains(pod.node)

@@ -188,8 +188,8 @@ void PoolScaler::RemovePlaced(const std::vector<PoolTarget>& targets) {
   }
 }
 
-/// The worker that shall go is the last of its stage. A worker of another stage, which is not the
-/// last one there, moves into its place.
+/// The worker to remove is the last of its stage. A worker of a stage that has others moves into
+/// its place.
 void PoolScaler::ReplaceLastOfStage(std::size_t pool) {
   const protocol::JobStatus* view = FreshView(draft_->seen, kViewSeconds);
   if (view == nullptr || !view->balance.moving.empty() || !direct_.moves.empty()) return;

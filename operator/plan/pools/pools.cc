@@ -26,7 +26,7 @@ bool WaitsTooLong(WallTime now, const PoolView& pool) {
 
 void MarkDry(WallTime now, const std::string& job_uid, PoolView* pool) {
   api::PoolStatus& memory = pool->memory;
-  // One that has been good for long is not held to what it was before.
+  // A pool that has been available for long starts again with the shortest back-off.
   if (memory.state == api::PoolState::kAvailable && memory.since &&
       now - *memory.since > 2 * ReturnAfter(*pool)) {
     memory.attempts = 0;
@@ -50,7 +50,8 @@ void Remember(WallTime now, const std::string& job_uid, std::vector<PoolView>* p
       memory.retryTime.reset();
       continue;
     }
-    // The time stays that of falling dry: what gets a node after it is the sign of return.
+    // `since` stays the time when the pool ran dry. A pod that gets a node later shows that
+    // capacity is back.
     memory.state = pool.load.waiting > 0 ? api::PoolState::kProbing : api::PoolState::kDry;
   }
 }
