@@ -13,7 +13,7 @@ constexpr const char* kManifestName = "manifest.json";
 constexpr std::string_view kOptimizerPrefix = "optimizer.";
 constexpr std::string_view kPreviousPrefix = "previous.";
 
-// The kinds of files of a stage, and which of them a tensor belongs to.
+// The kinds of files of a stage, and the kind of a tensor.
 constexpr std::array<const char*, 3> kKinds = {"stage", "optimizer", "previous"};
 std::size_t KindOf(const std::string& tensor) {
   return tensor.starts_with(kOptimizerPrefix) ? 1 : tensor.starts_with(kPreviousPrefix) ? 2 : 0;
@@ -50,7 +50,7 @@ Status CheckComplete(const Manifest& manifest) {
   return {};
 }
 
-// The header of a file, without the rest of it.
+// The header of a file; does not read the rest of the file.
 Result<SafetensorsHeader> ReadHeader(storage::Storage& storage, const std::string& name,
                                      std::uint64_t expected_bytes) {
   ASSIGN_OR_RETURN(const std::uint64_t bytes, storage.Size(name));

@@ -49,8 +49,8 @@ Result<std::vector<protocol::CheckpointFile>> WriteStageFiles(storage::Storage& 
                                                               std::uint64_t stage_count,
                                                               std::span<const NamedTensor> tensors);
 
-/// Makes the checkpoint exist, after looking at all its files from here: there is one of weights
-/// for each stage, and each has its size and a sound header. Where several stages hold a tensor (a
+/// Makes the checkpoint exist, after checking all its files from here: each stage has a file of
+/// weights, and each file has its size and a sound header. Where several stages hold a tensor (a
 /// tied embedding) the first file counts. Errors: kAlreadyExists (another trainer was first),
 /// kFailedPrecondition (a file is missing or of another size: do the workers and the trainer see
 /// the same storage?), those of Storage.
@@ -60,18 +60,19 @@ Status PublishManifest(storage::Storage& storage, Manifest manifest);
 Result<std::vector<CheckpointId>> ListCheckpoints(storage::Storage& storage);
 /// Errors: kNotFound; kDataLoss, naming the file.
 Result<Manifest> ReadManifest(storage::Storage& storage, const CheckpointId& id);
-/// The manifest of the highest generation, and in it of the highest version. A damaged one is an
-/// error that names it, never skipped silently. Errors: kNotFound (there is no checkpoint).
+/// The manifest of the highest generation, and in it of the highest version. A damaged manifest is
+/// an error that names it; it is not skipped. Errors: kNotFound (there is no checkpoint).
 Result<Manifest> FindLatest(storage::Storage& storage);
 
 /// Removes all checkpoints but the newest `keep` (at least one) and those in `referenced`, and
 /// unfinished ones that are older than the newest. Removes a checkpoint's manifest before its other
-/// files, so that half a checkpoint is never taken for one. Returns what was removed.
+/// files, so that a half-removed checkpoint is never taken for a checkpoint. Returns the removed
+/// ones.
 Result<std::vector<CheckpointId>> RemoveOld(storage::Storage& storage, std::uint64_t keep,
                                             std::span<const CheckpointId> referenced = {});
 
-/// The tensors of one checkpoint. Opens a file when a tensor of it is asked for, and compares size
-/// and digest then. Not thread-safe.
+/// The tensors of one checkpoint. Opens a file when a tensor of it is asked for, and then checks
+/// its size and digest. Not thread-safe.
 class CheckpointReader {
  public:
   /// `uri` is the checkpoint's own folder. Errors: as ReadManifest.
@@ -81,7 +82,7 @@ class CheckpointReader {
 
   const Manifest& manifest() const { return manifest_; }
   /// Shares the memory of the file. Errors: kNotFound (no such tensor); kDataLoss (the file is
-  /// missing or not what was written), naming the file.
+  /// missing or has changed), naming the file.
   Result<NamedTensor> Lookup(const std::string& name);
 
  private:

@@ -28,7 +28,7 @@ class CheckpointTest : public testing::Test {
   TemporaryFolder folder_;
   std::unique_ptr<storage::Storage> storage_ = *storage::Storage::Open(folder_.path().string());
 
-  // What stage `stage` holds: a weight and its moments, and the embedding that all stages share.
+  // The state of stage `stage`: a weight and its moments, and the embedding that all stages share.
   static std::vector<NamedTensor> StateOf(std::uint64_t stage, float value) {
     const std::string weight = "layers." + std::to_string(stage) + ".weight";
     const std::int64_t step = 3;

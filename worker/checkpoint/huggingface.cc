@@ -10,7 +10,7 @@ constexpr const char* kGenerationConfig = "generation_config.json";
 constexpr const char* kModel = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 
-// What transformers would derive from config.json itself; written so that it need not.
+// Transformers would derive this from config.json; with the file, it need not.
 Json GenerationConfig(const Json& config) {
   Json generation = {{"_from_model_config", true}};
   for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
@@ -80,7 +80,7 @@ Result<NamedTensor> HuggingFaceFolder::LookupRaw(const std::string& name) {
   }
   const auto shard = OpenShard(file_name);
   if (!shard.ok()) {
-    // The index names a file that is not there: that is not the same as an absent tensor.
+    // The index names a missing file: that is not the same as an absent tensor.
     if (shard.status().code() != StatusCode::kNotFound) return shard.status();
     return DataLoss("a file of the model is missing: " + shard.status().message());
   }

@@ -7,8 +7,8 @@
 namespace swarm::checkpoint {
 namespace {
 
-// What is missing or of another type throws Json::exception, which DecodeManifest turns into
-// kDataLoss.
+// A field that is missing or has another type throws Json::exception, which DecodeManifest turns
+// into kDataLoss.
 std::uint64_t Number(const Json& json) {
   if (!json.is_number_unsigned()) throw Json::other_error::create(500, "no natural number", &json);
   return json.get<std::uint64_t>();

@@ -1,4 +1,4 @@
-// What a checkpoint consists of. A checkpoint exists from the moment its manifest does.
+// The contents of a checkpoint. A checkpoint exists from the moment its manifest does.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,10 @@ struct Manifest {
   protocol::Term term;              ///< of the trainer that wrote this
   protocol::Version version;        ///< of the state; also the next step to train
   std::uint64_t seed = 0;           ///< of the data order
-  std::uint64_t stage_count = 0;    ///< when it was written; it can be read at another
+  std::uint64_t stage_count = 0;    ///< when it was written; any number can read it
   bool previous = false;            ///< the weights of version - 1 are there too (Delayed mode)
   std::string config_json;          ///< the model, as Hugging Face's config.json
-  /// The boundaries, where they are a part of the model: as in a job, with their layers. Else
-  /// empty.
+  /// The boundaries, with their layers, as in a job; empty unless they are a part of the model.
   std::string boundary_json;
   std::vector<protocol::CheckpointFile> files;
   /// Tensor name to index in files. PublishManifest fills it in.
@@ -37,7 +36,7 @@ struct Manifest {
 /// JSON, indented. Errors: kInvalidArgument (config_json is no JSON object, text that is not
 /// UTF-8).
 Result<Bytes> EncodeManifest(const Manifest& manifest);
-/// Errors: kDataLoss (not such a JSON), kFailedPrecondition (of a newer format).
+/// Errors: kDataLoss (not the JSON of a manifest), kFailedPrecondition (a newer format).
 Result<Manifest> DecodeManifest(const Bytes& text);
 
 }  // namespace swarm::checkpoint

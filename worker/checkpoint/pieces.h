@@ -1,5 +1,5 @@
-// Bytes in pieces that can be fetched from several workers at once, each piece proven right on its
-// own. A tree of two levels: the index lists the digest of every piece, and the digest of the index
+// Bytes in pieces that can be fetched from several workers at once, each piece verified on its own.
+// A tree of two levels: the index lists the digest of every piece, and the digest of the index
 // stands for the whole. A worker that knows that one digest can take the index from any worker, and
 // every piece from any other.
 //
@@ -46,8 +46,8 @@ using ForEach =
 /// One after the other on the calling thread.
 void InOrder(std::size_t count, const std::function<void(std::size_t)>& body);
 
-/// Bytes with their index. Shares the memory of what it was made of, which must not change. Safe to
-/// read from any thread.
+/// Bytes with their index. Shares the memory of its parts, which must not change. Safe to read from
+/// any thread.
 class PiecedBytes {
  public:
   /// `parts`, one after the other. Reads everything once, piece by piece in `for_each`.
@@ -55,7 +55,7 @@ class PiecedBytes {
 
   /// Encoded.
   const Bytes& index() const { return index_; }
-  /// Of the index: stands for the whole.
+  /// Digest of the index: stands for the whole.
   const Digest& digest() const { return digest_; }
   std::uint64_t bytes() const { return ends_.empty() ? 0 : ends_.back(); }
   std::uint64_t count() const { return (bytes() + kPieceBytes - 1) / kPieceBytes; }
@@ -72,7 +72,7 @@ class PiecedBytes {
   Digest digest_;
 };
 
-/// The state of a stage as Snapshot gives it (names, types, shapes and elements), as one
+/// Cuts the state of a stage, as Snapshot gives it (names, types, shapes and elements), as one
 /// safetensors file. The same tensors give the same digest; it does not depend on `for_each`.
 /// Errors: those of EncodeSafetensors.
 Result<PiecedBytes> CutState(std::span<const NamedTensor> tensors,

@@ -23,7 +23,7 @@ inline constexpr std::uint64_t kSafetensorsHeaderMax = 100'000'000;
 
 using Metadata = std::map<std::string, std::string>;
 
-/// The header of a file: what it holds and where.
+/// The header of a file: its tensors and their places.
 struct SafetensorsHeader {
   struct Entry {
     std::optional<ElementType> type;  ///< none: a dtype of the format that we do not compute with
@@ -37,9 +37,8 @@ struct SafetensorsHeader {
 };
 
 /// Reads the JSON of a header (without the 8 bytes) of a file with `data_bytes` bytes after it.
-/// Errors: kDataLoss, for whatever is not as the format demands: other JSON, a name twice, an
-/// unknown dtype, offsets that overlap, leave gaps, do not fit the shape or do not end with the
-/// file.
+/// Errors: kDataLoss, for any violation of the format: other JSON, a name twice, an unknown dtype,
+/// offsets that overlap, leave gaps, do not fit the shape or do not end with the file.
 Result<SafetensorsHeader> ParseSafetensorsHeader(std::string_view json, std::uint64_t data_bytes);
 
 /// A file in memory. Its tensors are views that share the memory; a tensor that lies unaligned for
@@ -60,7 +59,7 @@ class SafetensorsFile {
   Bytes data_;
 };
 
-/// Errors: kDataLoss, saying what is wrong; the caller adds which file.
+/// Errors: kDataLoss, with the problem; the caller adds the file's name.
 Result<SafetensorsFile> ReadSafetensors(const Bytes& file);
 
 /// The file as pieces that share the tensors' memory: the header, then the tensors, largest

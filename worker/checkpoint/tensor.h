@@ -1,4 +1,4 @@
-// A named tensor as plain memory: what checkpoints hold and what a stage takes and gives.
+// A named tensor as plain memory: the currency of checkpoints and stages.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct NamedTensor {
   Bytes data;
 };
 
-/// Finds a tensor by name; kNotFound when it is not there.
+/// Finds a tensor by name; kNotFound if there is none.
 using TensorLookup = std::function<Result<NamedTensor>(const std::string& name)>;
 
 /// Bytes of one element.

@@ -28,7 +28,7 @@ class BlockCodec final : public Codec {
 
   Result<at::Tensor> Decode(const Bytes& payload, at::IntArrayRef shape,
                             at::Device device) const override {
-    // Nothing is allocated for a payload of another size, however large its shape may be.
+    // Allocates nothing for a payload of another size, however large the shape may be.
     const std::int64_t elements = c10::multiply_integers(shape);
     if (payload.size() != EncodedBytes(elements)) {
       return WrongSize(payload.size(), EncodedBytes(elements));

@@ -9,7 +9,7 @@
 namespace swarm::codec {
 
 /// The row-major order of the elements in blocks of `block`; the last may have fewer. Error: as
-/// stated at CodeMap, relative to the largest of the block. A block of which one element is not
+/// stated at CodeMap, relative to the largest of the block. A block with an element that is not
 /// finite becomes NaNs.
 std::unique_ptr<Codec> MakeBlockCodec(CodeMap map, std::size_t block);
 

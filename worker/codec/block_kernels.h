@@ -1,4 +1,4 @@
-// The loops of block_codes.h, once for each instruction set; the scalar ones are the truth.
+// The loops of block_codes.h, once for each instruction set; the scalar loops are the reference.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ struct NearestEntry {
 const NearestEntry& NearestEntries();
 
 struct BlockKernels {
-  /// The largest magnitude, as the bits of a float32: their order is that of the numbers, and what
-  /// is not finite is above all that is.
+  /// The largest magnitude, as the bits of a float32: their order is that of the numbers, and those
+  /// of infinities and NaNs are the largest.
   std::uint32_t (*largest)(const float* x, std::size_t n);
   /// Codes of x * factor, rounded; requires |x * factor| < 127.5.
   void (*quantize_linear)(const float* x, std::size_t n, float factor, std::uint8_t* codes);

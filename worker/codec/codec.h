@@ -1,5 +1,5 @@
-// The encoding of what crosses a boundary between stages: activations forward, gradients backward.
-// Used by worker/model only; one of the three places that know libtorch.
+// The encoding of tensors that cross a boundary between stages: activations forward, gradients
+// backward. Used by worker/model only; one of the three places that know libtorch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,20 +23,20 @@ class Codec {
   /// not be written any more. An element that is not finite is not finite on the other side: a step
   /// is then skipped, whatever the codec (docs/protocol.md).
   virtual Result<Bytes> Encode(const at::Tensor& tensor) const = 0;
-  /// The float32 tensor of that shape on `device`. May share the bytes' memory: not to be written.
-  /// Errors: kDataLoss where the size of the payload is not that of the shape, or where it is none
-  /// that Encode writes.
+  /// The float32 tensor of that shape on `device`. May share the payload's memory: do not write to
+  /// it. Errors: kDataLoss where the payload has the wrong size for the shape, or is none that
+  /// Encode writes.
   virtual Result<at::Tensor> Decode(const Bytes& payload, at::IntArrayRef shape,
                                     at::Device device) const = 0;
 };
 
 enum class Direction { kForward, kBackward };
 
-/// What the numbers that cross a boundary, or their gradients, are sent in: of a learned boundary,
-/// its coefficients.
+/// The codec of the numbers that cross a boundary, or of their gradients. With a learned boundary
+/// these are its coefficients.
 std::unique_ptr<Codec> MakeCodec(const api::Boundary& boundary, Direction direction);
 
-/// For this folder: the error of a payload that has not the size of its shape.
+/// For this folder: the error of a payload whose size does not fit its shape.
 Status WrongSize(std::size_t bytes, std::size_t expected);
 
 }  // namespace swarm::codec

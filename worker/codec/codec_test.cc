@@ -1,4 +1,4 @@
-// What every codec promises, and the error of each.
+// Promises of every codec, and the error of each.
 #include "worker/codec/codec.h"
 
 #include <ATen/ATen.h>

@@ -11,8 +11,8 @@
 namespace swarm::data {
 namespace {
 
-// A tokenizer is given text in pieces that end at the first line end after this many bytes: enough
-// that the joints do not matter, little enough for a tokenizer that works on whole strings.
+// A tokenizer is given text in pieces that end at the first line end after this many bytes: long
+// enough that the joints do not matter, short enough for a tokenizer that works on whole strings.
 constexpr std::size_t kTextPieceBytes = std::size_t{64} << 10;
 
 bool IsText(const std::string& name) { return name.ends_with(".txt"); }
@@ -124,7 +124,7 @@ Result<std::unique_ptr<Corpus>> Corpus::Open(const CorpusOptions& options) {
   ASSIGN_OR_RETURN(const Files files, FindFiles(options));
   std::unique_ptr<Corpus> corpus(new Corpus);
   for (const std::string& name : files.names) {
-    // Text is copied: it may be edited while it is trained on. Shards are large and made for
+    // Text is copied, since a user may edit it during training. Shards are large and made for
     // mapping.
     ASSIGN_OR_RETURN(const Bytes content,
                      IsShard(name) ? files.storage->Map(name) : files.storage->Read(name));

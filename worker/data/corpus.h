@@ -1,6 +1,6 @@
-// The training data as one long sequence of token ids, and the rule that says which of them a
-// microbatch gets. The same question has the same answer: the cursor of the data is (seed, step),
-// and nothing else is stored.
+// The training data as one long sequence of token ids, and the rule for the tokens that a
+// microbatch gets. The rule is deterministic: the cursor of the data is (seed, step), and nothing
+// else is stored.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct CorpusOptions {
   api::Storage storage;  ///< for s3:// uris
   api::TokenType token_type = api::TokenType::kUInt16;  ///< of .bin files, little endian
   std::int64_t vocab_size = 0;                          ///< the model's: every id must be below
-  std::uint64_t tokens_per_sequence = 0;  ///< L + 1: with fewer tokens there is nothing to train on
+  std::uint64_t tokens_per_sequence = 0;       ///< L + 1; a corpus with fewer tokens is an error
   std::shared_ptr<const Tokenizer> tokenizer;  ///< for .txt files
 };
 

@@ -7,14 +7,14 @@
 namespace swarm::data {
 namespace {
 
-// The sanitizers cannot work with RTLD_DEEPBIND; their builds do without the scope of its own.
+// The sanitizers do not work with RTLD_DEEPBIND; their builds open the module without it.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kFlags = RTLD_NOW | RTLD_LOCAL;
 #else
 constexpr int kFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
 #endif
 
-/// Opened once and never closed: tokenizers hold code of it.
+/// Opened once and never closed: tokenizers hold code of the module.
 Result<decltype(&SwarmMakeSentencePieceTokenizer)> OpenModule() {
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);

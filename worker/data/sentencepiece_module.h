@@ -1,9 +1,9 @@
-// What the module libswarm_sentencepiece.so exports.
+// The export of the module libswarm_sentencepiece.so.
 //
-// Debian's libsentencepiece carries a protobuf of its own and exports its symbols. In one symbol
-// scope with libprotobuf, which the network needs, each would call into the other and crash before
-// main. So it is linked into a module that is opened when a job first needs it, in a scope of its
-// own.
+// Debian's libsentencepiece contains its own protobuf and exports its symbols. In one symbol scope
+// with libprotobuf, which the network needs, each would call into the other and crash before main.
+// So libsentencepiece is linked into a module, which is opened in its own scope when a job first
+// needs it.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The room of SentencePiece: a module of its own, opened by sentencepiece_module.cc.
+// The tokenizer of SentencePiece: a module of its own, opened by sentencepiece_module.cc.
 #include <sentencepiece_processor.h>
 
 #include "worker/data/sentencepiece_module.h"

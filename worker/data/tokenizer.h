@@ -19,12 +19,12 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  /// Ids in [0, vocab_size). `text` is UTF-8; nothing is put before or after it.
+  /// Ids in [0, vocab_size). `text` is UTF-8; adds no token before or after it.
   virtual std::vector<std::int32_t> Encode(std::string_view text) const = 0;
   /// Errors: kInvalidArgument (an id out of range, with its position).
   virtual Result<std::string> Decode(std::span<const std::int32_t> ids) const = 0;
   virtual std::int64_t vocab_size() const = 0;
-  /// Whether the ids of a text are its bytes, so that no copy of it need be made.
+  /// Whether the ids of a text are its bytes, so that they need no copy.
   virtual bool is_bytes() const { return false; }
 };
 

@@ -16,7 +16,7 @@ std::size_t SequenceLength(std::string_view text) {
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
-  // The second byte rules out overlong forms, surrogates and what is above U+10FFFF.
+  // The second byte rules out overlong forms, surrogates and characters above U+10FFFF.
   const unsigned char second = byte(1);
   if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
       (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f)) {

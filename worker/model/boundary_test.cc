@@ -1,5 +1,5 @@
-// What every boundary promises: a cut changes no number, whatever the boundary computes; and what
-// each of the learned ones is.
+// Promises of every boundary: a cut changes no number, whatever the boundary computes; and the
+// properties of each learned boundary.
 #include "api/model/boundary.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ void ExpectSameGradients(Pipeline& actual, Pipeline& expected, std::uint64_t ste
   }
 }
 
-/// That `cut` computes what `whole` does to the last bit, and `exact` nearly that.
+/// Checks that `cut` computes the same bits as `whole`, and `exact` nearly the same numbers.
 void ExpectRoundingButNoCut(Pipeline& whole, Pipeline& cut, Pipeline& exact) {
   const auto expected = TrainStep(whole, 0);
   EXPECT_EQ(TrainStep(cut, 0), expected);
@@ -172,7 +172,7 @@ TEST_P(BoundaryTest, RefusesAPayloadOfAnotherSizeAndIdsThatAreNone) {
 INSTANTIATE_TEST_SUITE_P(Codecs, BoundaryTest, ::testing::ValuesIn(Cases()),
                          [](const auto& info) { return info.param.name; });
 
-// Not one number of what the layers make is lost in the coefficients.
+// No number of the layers' outputs is lost in the coefficients.
 TEST(SubspaceTest, IsTheSameModelWithBoundariesAndWithout) {
   Case of = Cases()[3];
   of.boundary.constrainLast = true;
@@ -184,7 +184,7 @@ TEST(SubspaceTest, IsTheSameModelWithBoundariesAndWithout) {
     for (int m = 0; m < 2; ++m) EXPECT_NEAR(actual[m], expected[m], 1e-5 * expected[m]);
     ExpectSameGradients(with, without, step);
     without.Apply(step, 1, 1e-2);
-    // From the same state: training amplifies what rounding is left.
+    // From the same state, because training amplifies rounding.
     with.Load(LookupIn(without.Snapshot()), Version(step + 1), /*optimizer=*/true);
   }
 }
@@ -231,7 +231,7 @@ TEST(SubspaceTest, ConstrainsTheLayersBeforeTheLastBoundaryOnly) {
   for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(layout->layers[i].constrained, i < 6) << i;
 }
 
-/// What tells two bases of one subspace apart from others: |Uᵀ U'|^2 / rank.
+/// Compares two bases: |Uᵀ U'|^2 / rank, which is 1 if they span one subspace.
 double SharedPart(const std::vector<float>& a, const std::vector<float>& b, std::size_t rank) {
   double sum = 0;
   for (const double part : Overlap(a, b, a.size() / rank, rank)) sum += part * part;
@@ -304,14 +304,14 @@ TEST(SubspaceTest, SendsInTheBasisOfTheVersionThatItReads) {
       }
       earlier = loss(pipeline, step + 1);
     }
-    // Another state, of a version of the same number as one that was read.
+    // Another state of a version that was read before.
     pipeline.Load(LookupIn(first), Version(0), /*optimizer=*/true);
     EXPECT_EQ(loss(pipeline, 0), at_first);
   }
 }
 
-/// What a parameter of Subspace, or a moment of one, becomes where the basis has the same
-/// directions in another order: each comes one place later, the last one first.
+/// What a parameter of Subspace, or a moment of one, becomes if the basis gets the same directions
+/// in another order: each comes one place later, the last one first.
 std::vector<float> MovedOn(const ParameterSlot& slot, std::vector<float> values) {
   if (slot.start == Start::kSpread) {  // [rank, n]
     std::rotate(values.begin(), values.end() - slot.shape.back(), values.end());
@@ -324,8 +324,8 @@ std::vector<float> MovedOn(const ParameterSlot& slot, std::vector<float> values)
   return values;
 }
 
-// AdamW does not care for the order of coefficients. So where the basis has had another order since
-// the gradients were taken, an update differs by that order alone, if the gradients follow it.
+// AdamW does not depend on the order of coefficients. So if the basis gets another order after the
+// gradients were taken, an update differs only by that order, if the gradients follow it.
 TEST(SubspaceTest, GradientsThatAreOlderThanATurnAreTurnedBeforeTheyAreUsed) {
   for (const auto accumulation : {api::Accumulation::kFloat, api::Accumulation::kExact}) {
     for (const std::uint64_t refresh_steps : {2, 4}) {  // the second update turns too, or does not

@@ -324,8 +324,8 @@ StageOptions TurningOptions(std::uint64_t microbatches) {
   return options;
 }
 
-// What turns it is a sum of squares of gradients that are weighted 1/M. If its first sum were
-// rounded to zeros, it would stand still for ever.
+// A sum of squares of gradients, weighted 1/M, turns the basis. If its first sum were rounded to
+// zeros, the basis would stand still for ever.
 TEST(ExactStageTest, ASubspaceTurnsHoweverManyMicrobatchesAStepHas) {
   for (const std::uint64_t microbatches : {1, 1 << 10, 1 << 16, 1 << 20}) {
     SCOPED_TRACE(microbatches);

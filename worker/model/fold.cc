@@ -36,10 +36,10 @@ class Folder {
     basis_ = first_basis_;
   }
 
-  /// The basis, where it was turned in training.
+  /// Takes the basis that training has turned.
   void TakeBasis(std::span<const float> basis) { basis_.assign(basis.begin(), basis.end()); }
 
-  /// `coefficients` [rank, n] of a matrix [hidden, n].
+  /// The matrix [hidden, n] of its `coefficients` [rank, n].
   checkpoint::NamedTensor Output(const std::string& name,
                                  const checkpoint::NamedTensor& coefficients) const {
     const std::span<const float> from = FloatsOf(coefficients);
@@ -57,7 +57,7 @@ class Folder {
     return TensorOf(name, {config_.hidden_size, static_cast<std::int64_t>(columns)}, values);
   }
 
-  /// What is fixed of the embedding, and `coefficients` [vocab, rank] of the rest.
+  /// The embedding: its fixed part, plus the part that has `coefficients` [vocab, rank].
   checkpoint::NamedTensor Embedding(const checkpoint::NamedTensor& coefficients) const {
     std::vector<float> table = StartEmbedding(seed_, config_);
     std::vector<float> part(rank_);
@@ -81,7 +81,7 @@ class Folder {
   std::vector<float> first_basis_, basis_;
 };
 
-/// "model.layers.7.mlp..." as the name of the layer whose weights it uses.
+/// "model.layers.7.mlp..." with the number of the layer that owns the (shared) weights.
 std::string OwnerName(const std::string& name, const std::vector<std::uint64_t>& boundaries) {
   const std::string prefix = "model.layers.";
   if (!name.starts_with(prefix)) return name;

@@ -1,4 +1,4 @@
-// A model with boundaries as a plain one. Pure; torch-free.
+// Converts a model with boundaries to a plain one. Pure; torch-free.
 #pragma once
 
 #include <vector>
@@ -10,10 +10,11 @@
 namespace swarm::model {
 
 /// The weights of the plain model that computes the same, float32, under Hugging Face's names: the
-/// basis of Subspace multiplied into what is constrained, and a copy of shared weights for each
-/// layer. `weights` gives what a checkpoint has, of a job with that seed; `boundary` has its
-/// layers. Errors: kFailedPrecondition where there is no such model (Bottleneck, Maxout, Anchored);
-/// kDataLoss where a weight is missing or has another shape; kInvalidArgument (no model).
+/// basis of Subspace is multiplied into the constrained weights, and each layer gets a copy of
+/// shared weights. `weights` finds the tensors of a checkpoint, of a job with that seed; `boundary`
+/// has its layers. Errors: kFailedPrecondition where no such model exists (Bottleneck, Maxout,
+/// Anchored); kDataLoss where a weight is missing or has another shape; kInvalidArgument (no
+/// model).
 Result<std::vector<checkpoint::NamedTensor>> FoldWeights(const api::LlamaConfig& config,
                                                          const api::Boundary& boundary,
                                                          std::uint64_t seed,

@@ -63,7 +63,7 @@ std::vector<Variant> Variants() {
   return variants;
 }
 
-/// The boundaries both ways and the gradients of one microbatch, by way of all stages.
+/// Digest of the boundaries both ways, and of the gradients, of one microbatch through all stages.
 Result<Digest> Probe(const Variant& variant, int threads, const std::string& device) {
   StageOptions options{.config = ProbeConfig(),
                        .stage_count = kStages,

@@ -1,6 +1,6 @@
-// What the bits of a forward and a backward depend on beside their input. An exact job's workers
-// must agree in it: integer sums make the order between microbatches irrelevant, but not what
-// happens inside one.
+// What the bits of a forward and a backward depend on besides their input. The workers of an exact
+// job must agree in it: with integer sums the order of microbatches does not matter, but the
+// arithmetic inside a microbatch does.
 #pragma once
 
 #include <string>
@@ -10,18 +10,17 @@
 
 namespace swarm::model {
 
-/// "cpu=AVX512 libtorch=2.6.0 device=cpu threads=1 probe:FP32=1f3a... probe:BF16=... ...": equal
-/// for two processes if all that is known to change bits is equal, and if boundaries, losses and
-/// gradients of fixed small models of two stages have the same ones: in each precision, and with
-/// each boundary that is a part of the model. All of them, since a worker says its class before it
-/// knows a job; a job compares the probes that bear the names of its precision and its codec. How
-/// plain numbers are sent is not among them: its code gives the same bytes everywhere
-/// (worker/codec).
+/// "cpu=AVX512 libtorch=2.6.0 device=cpu threads=1 probe:FP32=1f3a... probe:BF16=... ...". Equal
+/// for two processes if everything that is known to change bits is equal, and if two processes get
+/// the same boundaries, losses and gradients, bit for bit, for small fixed models of two stages:
+/// one model for each precision and for each boundary that is a part of the model. It has all of
+/// these, because a worker states its class before it knows a job; a job compares the probes of its
+/// precision and its codec. The codecs of plain numbers have no probe: their code gives the same
+/// bytes everywhere (worker/codec).
 ///
 /// Takes some fifty milliseconds a model, and sets the process's compute threads as Stage::Create
-/// does. The models are small: that a device which differs only in its largest matrix products
-/// passes cannot be excluded, so replicas compare digests all the same. Errors: those of
-/// Stage::Create.
+/// does. The models are small, so a device that differs only in large matrix products may pass. So
+/// replicas compare digests as well. Errors: those of Stage::Create.
 Result<std::string> NumericClass(int threads, const std::string& device);
 
 }  // namespace swarm::model

@@ -1,5 +1,5 @@
 // One stage of the model on one device: its weights, its graphs in flight, its gradient
-// accumulators and its optimizer. The only door to libtorch: this header knows plain bytes and
+// accumulators and its optimizer. The only way to libtorch: this header has plain bytes and
 // numbers.
 //
 // Used by the stage worker (any slice) and by the single-process reference (the slice that is the
@@ -40,7 +40,7 @@ struct StageOptions {
   api::StepMode step_mode = api::StepMode::kSync;  ///< Delayed keeps two parameter versions
   api::Accumulation accumulation = api::Accumulation::kFloat;
   api::Boundary boundary;  ///< without layers: the cuts into stage_count
-  std::uint64_t seed = 0;  ///< of the job: what Subspace keeps fixed follows from it
+  std::uint64_t seed = 0;  ///< of the job: determines the fixed tensors of Subspace
   api::Optimizer optimizer;
   int threads = 1;             ///< compute threads of this process
   std::string device = "cpu";  ///< or "cuda:N"
@@ -59,7 +59,7 @@ struct ForwardResult {
   double loss = 0;  ///< mean nats per token; last stage only
 };
 
-/// What a stage has folded of a step, in one group's flat order.
+/// A stage's sum of a step, in one group's flat order.
 struct GradientSum {
   Bytes elements;  ///< of `type`; owned, and never written again
   checkpoint::ElementType type = checkpoint::ElementType::kF32;  ///< kI64 with Accumulation::kExact
@@ -83,7 +83,7 @@ class Stage {
   /// The newest version held.
   virtual Version version() const = 0;
 
-  /// Fills the weights from the seed; the value of a tensor depends on (seed, name) alone, never on
+  /// Fills the weights from the seed; the value of a tensor depends on (seed, name) alone, not on
   /// the cut. Version 0, empty optimizer state. Requires the seed of the options where the boundary
   /// is Subspace.
   virtual void InitRandom(std::uint64_t seed) = 0;
@@ -98,7 +98,7 @@ class Stage {
   /// "optimizer.scale.NAME" and, beside "previous.NAME", "optimizer.previous_scale.NAME". A load
   /// that does not find them takes the ones a job starts with.
   virtual std::vector<checkpoint::NamedTensor> Snapshot() const = 0;
-  /// Of everything that Snapshot gives: that of checkpoint::CutState. Copies nothing.
+  /// Digest of everything that Snapshot gives, as checkpoint::CutState computes it. Copies nothing.
   virtual Digest StateDigest() const = 0;
 
   /// Executes the stage's layers, and the boundaries between them. `input` is the encoding of x_s,
@@ -116,38 +116,37 @@ class Stage {
   virtual Result<Bytes> Backward(const TaskKey& key, const Bytes& gradient) = 0;
   /// Adds the waiting gradients of `key` to the accumulator of key.step, all of them or, on an
   /// error, none. Errors: kNotFound; kOutOfRange (kExact only: an element is beyond the bound at
-  /// the step's scale level, which names the tensor; the gradients go on waiting).
+  /// the step's scale level, the message names the tensor; the gradients go on waiting).
   virtual Status Fold(const TaskKey& key) = 0;
-  /// Whether Fold would take the waiting gradients of `key`, as far as their range goes. Always
-  /// with float accumulation.
+  /// Whether the range of the waiting gradients of `key` allows Fold to take them. Always true with
+  /// float accumulation.
   virtual bool Fits(const TaskKey& key) = 0;
-  /// Adds what another replica of the stage has accumulated of `step` and `group` (elements and
-  /// `finite` of its Accumulator, at the same scale level). Errors: kInvalidArgument (of another
-  /// size).
+  /// Adds another replica's sum of `step` and `group` (elements and `finite` of its Accumulator, at
+  /// the same scale level). Errors: kInvalidArgument (another size).
   virtual Status Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite) = 0;
   /// Forgets graph and gradients of `key`, if any.
   virtual void Drop(const TaskKey& key) = 0;
 
-  /// The accumulator of (step, group) on the host; zeros where nothing was folded. What was given
-  /// out stays as it is: a later fold writes to a copy. Requires, with kExact, that the version
-  /// which the step reads is held.
+  /// The accumulator of (step, group) on the host; zeros where nothing was folded. A result does
+  /// not change: a later fold writes to a copy. Requires, with kExact, that the version which the
+  /// step reads is held.
   virtual GradientSum Accumulator(Step step, std::uint64_t group) = 0;
   /// Begins the step's accumulators anew, at a scale level: exponents lowered by 16 bits a level,
   /// so that contributions which were out of range fit. Waiting gradients stay. The level holds
-  /// until ReleaseStep and must be the same, when the step is applied, on all who share a group of
-  /// this stage. Errors: kInvalidArgument (above optim::kScaleLevelMax, where everything fits, or
-  /// above 0 without kExact).
+  /// until ReleaseStep. When the step is applied, it must be the same on all workers that share a
+  /// group of this stage. Errors: kInvalidArgument (above optim::kScaleLevelMax, where everything
+  /// fits, or above 0 without kExact).
   virtual Status SetScaleLevel(Step step, unsigned level) = 0;
   /// 0 until it is set.
   virtual unsigned ScaleLevel(Step step) const = 0;
-  /// Frees the accumulator of `step` and forgets what still waits of that step.
+  /// Frees the accumulator of `step` and drops the gradients of that step that still wait.
   virtual void ReleaseStep(Step step) = 0;
 
   /// One optimizer update with the reduced sums (one a group, in the order of groups(), of the type
   /// that Accumulator gives) of step v: version v becomes v + 1. With `skip` the weights stay and
-  /// the version advances; the sums are not looked at. A version that is not held any more takes
-  /// the graphs recorded with it along (Backward: kNotFound). Errors: kInvalidArgument (sums of
-  /// other groups), kFailedPrecondition (no weights yet).
+  /// the version advances; the sums are ignored. When a version is dropped, so are the graphs
+  /// recorded with it (Backward: kNotFound). Errors: kInvalidArgument (sums of other groups),
+  /// kFailedPrecondition (no weights yet).
   virtual Status Apply(std::span<const Bytes> sums, double clip, double learning_rate,
                        bool skip) = 0;
 

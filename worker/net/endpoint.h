@@ -25,7 +25,7 @@ using protocol::WorkerId;
 enum class Lane : std::uint8_t { kControl = 0, kData = 1 };
 inline constexpr int kLaneCount = 2;
 
-/// One message and the bulk that goes with it.
+/// One message and its payload.
 struct Envelope {
   protocol::Message message;
   Bytes payload;
@@ -43,11 +43,11 @@ class EndpointHandler {
   virtual void OnMessage(const WorkerId& from, Lane lane, Envelope envelope) = 0;
   /// Both lanes to the peer are open. A peer that dialled us is announced the same way.
   virtual void OnPeerUp(const WorkerId& peer) = 0;
-  /// A lane to the peer broke: what was in flight may be lost.
+  /// A lane to the peer broke: messages in flight may be lost.
   virtual void OnPeerDown(const WorkerId& peer, const Status& why) = 0;
 };
 
-/// What was sent and received so far, for metrics.
+/// Counts of sent and received messages, for metrics.
 struct Traffic {
   std::uint64_t messages_sent = 0;
   std::uint64_t bytes_sent = 0;  ///< headers and payloads
@@ -66,9 +66,9 @@ class Endpoint {
   /// implementation keeps one connection. Idempotent; new addresses replace the old.
   virtual void Connect(const WorkerId& peer, const std::vector<protocol::Address>& addresses) = 0;
 
-  /// Closes the connection to `peer` and stops dialling it. OnPeerDown is not called for it. What
-  /// that process of the peer sends later is refused, and so are its attempts to connect, until
-  /// Connect is called for it here; a restarted process of the same id is welcome.
+  /// Closes the connection to `peer` and stops dialling it. OnPeerDown is not called for it.
+  /// Refuses later messages of that process of the peer, and its attempts to connect, until Connect
+  /// is called for it here. A restarted process of the same id may connect.
   virtual void Disconnect(const WorkerId& peer) = 0;
 
   /// Queues a message. Never blocks. Errors: kUnavailable (no open connection: nothing was queued),
@@ -83,8 +83,8 @@ class Endpoint {
   virtual Traffic traffic() const = 0;
 };
 
-/// Opens an endpoint whose calls go to `handler`, which outlives it: for code that does not choose
-/// the transport.
+/// Opens an endpoint whose calls go to `handler`, which outlives the endpoint: for code that does
+/// not choose the transport.
 using MakeEndpoint = std::function<Result<std::unique_ptr<Endpoint>>(EndpointHandler* handler)>;
 
 }  // namespace swarm::net

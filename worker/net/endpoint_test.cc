@@ -1,4 +1,4 @@
-// What every Endpoint promises, checked for each implementation.
+// Promises of every Endpoint, checked for each implementation.
 #include "worker/net/endpoint.h"
 
 #include <gtest/gtest.h>

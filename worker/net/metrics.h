@@ -9,7 +9,7 @@
 
 namespace swarm::net {
 
-/// Appends what `program`, a worker or the trainer, sent and received.
+/// Appends the metrics of the messages that `program`, a worker or the trainer, sent and received.
 inline void AppendMetrics(const WorkerId& program, const Traffic& traffic,
                           std::vector<MetricSample>* samples) {
   const auto append = [&](Metric metric, std::uint64_t count) {

@@ -1,6 +1,6 @@
 // Messages on their way to peers that cannot take them yet: a connection that is still being
-// opened, or a send window that is full. Keeps the order of each (peer, lane); what waits is tried
-// again every millisecond. Not thread-safe: owned by a Loop.
+// opened, or a send window that is full. Keeps the order of each (peer, lane), and tries waiting
+// messages again every millisecond. Not thread-safe: owned by a Loop.
 #pragma once
 
 #include <deque>
@@ -15,11 +15,11 @@ namespace swarm::net {
 
 class Outbox {
  public:
-  /// Used on `loop` alone; both outlive it, or the loop is stopped before it ends.
+  /// Used on `loop` alone. Both outlive it, or the loop stops before it ends.
   Outbox(Endpoint* endpoint, Loop* loop) : endpoint_(endpoint), loop_(loop) {}
 
-  /// Sends now, or keeps the message until it can be sent. A message that can never be sent (above
-  /// the cap) is the returned error.
+  /// Sends now, or keeps the message until it can be sent. Returns an error for a message that can
+  /// never be sent (above the cap).
   Status Send(const WorkerId& to, Lane lane, Envelope envelope) {
     auto& queue = waiting_[{to, lane}];
     if (queue.empty()) {
@@ -34,7 +34,7 @@ class Outbox {
     return Status();
   }
 
-  /// Tries again what waits.
+  /// Tries the waiting messages again.
   void Flush() {
     for (auto& [key, queue] : waiting_) {
       while (!queue.empty()) {
@@ -47,7 +47,7 @@ class Outbox {
     if (count_ > 0) ScheduleFlush();
   }
 
-  /// Forgets what waits for a peer that is gone.
+  /// Forgets the messages that wait for a peer that is gone.
   void Forget(const WorkerId& peer) {
     for (auto it = waiting_.begin(); it != waiting_.end();) {
       if (it->first.first == peer) {

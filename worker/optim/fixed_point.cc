@@ -13,10 +13,10 @@ namespace {
 
 constexpr int kFloatMagnitudeBits = 128;    // finite floats are below 2^128 ...
 constexpr int kFloatFractionBits = 149;     // ... and multiples of 2^-149
-constexpr int kStartMagnitudeExponent = 8;  // a sum's largest element is taken for 2^-8
+constexpr int kStartMagnitudeExponent = 8;  // assumes that a sum's largest element is 2^-8
 
 // Added to a double of at most 2^51 in magnitude, 1.5 2^52 leaves the nearest integer in the last
-// bits: conversions that vector units without instructions of their own for it can do.
+// bits. So vector units without an instruction for it can convert.
 constexpr double kShift = 0x1.8p52;
 constexpr int kShiftBits = 51;
 

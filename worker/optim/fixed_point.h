@@ -2,7 +2,7 @@
 // accumulation"). Pure, on plain memory.
 //
 // A tensor has an exponent e; a gradient g is added as the integer q = round(g 2^e), to the nearest
-// and, halfway, to the even one. With M microbatches a step, |g| 2^e <= 2^b is asked of every
+// and, halfway, to the even one. With M microbatches a step, |g| 2^e <= 2^b must hold for every
 // element, where b = ContributionBits(M): this depends on the contribution alone, not on the worker
 // that folds it. Each microbatch contributes at most twice to an element (a tied embedding: where
 // it is looked up and where it is multiplied), so |sum| <= 2 M 2^b <= 2^62.
@@ -28,18 +28,19 @@ inline constexpr unsigned kScaleLevelMax = 15;
 /// b, above. Requires 1 <= microbatches <= 2^20.
 int ContributionBits(std::uint64_t microbatches);
 
-/// The nearest exponent to `exponent` that is of use: from where every finite float fits to where
-/// every float is exact.
+/// The nearest useful exponent: between the one at which every finite float fits and the one at
+/// which every float is exact.
 int ClampExponent(int contribution_bits, std::int64_t exponent);
-/// Where no sum is known yet: as if the largest element of one had been 2^-8.
+/// The exponent before any sum is known: as if the largest element of a sum had been 2^-8.
 int StartExponent(int contribution_bits);
-/// Likewise for a sum of squares of what is weighted 1/M, as if its largest element had been
-/// 2^-16 / M^2 (the square of 2^-8 / M): 2 log2(M) + 8 bits more. With the other one all of it
-/// could be rounded to zero, and a sum of zeros gives no better exponent for the next step. One
-/// that is too high costs the repetition of a step at a higher scale level. Requires as
+/// The same for a sum of squares of numbers weighted 1/M, as if its largest element had been 2^-16
+/// / M^2 (the square of 2^-8 / M): 2 log2(M) + 8 bits more. With StartExponent all of them could be
+/// rounded to zero, and a sum of zeros gives no better exponent for the next step. An exponent that
+/// is too high costs the repetition of a step at a higher scale level. Requires as
 /// ContributionBits.
 int StartExponentOfSquares(std::uint64_t microbatches);
-/// After a sum with MagnitudeBits `magnitude_bits` (more than 0), taken with `exponent`.
+/// The exponent that follows a sum with MagnitudeBits `magnitude_bits` (more than 0), taken with
+/// `exponent`.
 int NextExponent(int contribution_bits, int exponent, int magnitude_bits);
 /// `exponent` at a scale level.
 int LowerExponent(int contribution_bits, int exponent, unsigned level);
@@ -48,8 +49,8 @@ int LowerExponent(int contribution_bits, int exponent, unsigned level);
 float LargestMagnitude(std::span<const float> values);
 /// Whether values up to `largest` in magnitude, which is finite, fit.
 bool Fits(float largest, int exponent, int contribution_bits);
-/// sum[i] += round(values[i] 2^exponent). Requires spans of one size, and that values up to
-/// `largest`, theirs, fit in 62 bits.
+/// sum[i] += round(values[i] 2^exponent). `largest` is the largest magnitude of `values`. Requires
+/// that it fits in 62 bits, and spans of one size.
 void AddQuantized(std::span<const float> values, int exponent, float largest,
                   std::span<std::int64_t> sum);
 

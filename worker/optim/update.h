@@ -13,7 +13,7 @@
 
 namespace swarm::optim {
 
-/// What is the same for all elements of a tensor.
+/// The parameters that all elements of a tensor share.
 struct UpdateOptions {
   double learning_rate = 0;
   double beta1 = 0.9;

@@ -19,10 +19,10 @@ double ComputeGlobalNorm(const std::map<std::string, double>& squared_norms);
 /// torch.nn.utils.clip_grad_norm_ has it: min(1, max_norm / (norm + 1e-6)).
 double ComputeClip(double norm, double max_norm);
 
-/// The mean of the microbatches' losses, added in the order of their ids.
+/// The mean of the microbatches' losses, summed in the order of their ids.
 double ComputeLoss(std::span<const double> loss_per_microbatch);
 
-/// What a step's reduces reported, once for each group (all participants reported the same).
+/// The report of a step's reduce, once for each group (all participants reported the same).
 struct GroupReport {
   GroupResult result;
   std::vector<TensorNorm> norms;

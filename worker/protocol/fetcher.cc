@@ -62,7 +62,7 @@ std::vector<Fetcher::Ask> Fetcher::Next(Timepoint now) {
   if (done()) return asks;
   NoticeSilence(now);
   NoticeFailure();
-  // One a donor and round, so that all have something before one has much.
+  // One piece per donor and round, so that all donors have something before one has much.
   for (bool more = failure_.empty(); more;) {
     more = false;
     for (Donor& donor : donors_) more |= AskOne(donor, now, asks);

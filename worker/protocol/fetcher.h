@@ -2,7 +2,8 @@
 // all donors at once, and bounds the number of pieces that each of them owes. If a donor does not
 // send a piece (it is gone, silent, refuses, or sends other bytes), the piece is asked of another.
 //
-// Pure: no clock, no bytes. The shell sends what Next says and reports what came. Not thread-safe.
+// Pure: no clock, no bytes. The shell sends the requests of Next and reports the answers. Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,7 @@ class Fetcher {
  public:
   explicit Fetcher(FetcherOptions options);
 
-  /// Pieces 0 to count - 1 are wanted. The count may grow: the first pieces can tell of more.
+  /// Pieces 0 to count - 1 are wanted. The count may grow, when the first pieces reveal more.
   void Want(std::uint64_t count);
 
   struct Ask {
@@ -40,21 +41,21 @@ class Fetcher {
     std::uint64_t piece = 0;
     bool operator==(const Ask&) const = default;
   };
-  /// What has to be asked now; counts as asked. Call it after every event, and a few times within
-  /// `patience` when there is none.
+  /// The requests to send now; counts them as sent. Call it after every event, and a few times
+  /// within `patience` when there is none.
   std::vector<Ask> Next(Timepoint now);
 
-  /// Whether `piece` is wanted and not here: only then is it worth a look.
+  /// Whether `piece` is wanted and missing: only then is it worth checking.
   bool Wants(std::uint64_t piece) const { return piece < held_.size() && !held_[piece]; }
   /// `donor` has sent `piece`, intact or not. An intact piece counts, even if another was asked for
   /// it.
   void OnPiece(const WorkerId& donor, std::uint64_t piece, bool intact, Timepoint now);
-  /// `donor` does not hold what is wanted, or is gone: it is not asked again.
+  /// `donor` does not hold the content, or is gone: it is not asked again.
   void OnGone(const WorkerId& donor, const std::string& why);
 
-  /// All that is wanted is here.
+  /// All wanted pieces are here.
   bool done() const { return held_count_ == held_.size(); }
-  /// Why the rest will never come; empty as long as it may. Final: later pieces do not count.
+  /// Why the rest will never come; empty while it still may. Final: later pieces do not count.
   const std::string& failure() const { return failure_; }
 
  private:
@@ -64,7 +65,7 @@ class Fetcher {
     Timepoint heard;  ///< last, or began to owe
     std::uint64_t silent = 0;
     std::uint64_t corrupt = 0;
-    std::string gone;  ///< why it is not asked any more; empty: it is
+    std::string gone;  ///< why it is dropped; empty: it is not
   };
 
   Donor* Find(const WorkerId& id);
@@ -72,7 +73,7 @@ class Fetcher {
   void NoticeSilence(Timepoint now);
   void NoticeFailure();
   std::uint64_t AsksOf(std::uint64_t piece, const Donor& donor) const;
-  /// No other donor is to be asked for `piece` rather than `donor`.
+  /// No other donor is a better source of `piece` than `donor`.
   bool IsBest(const Donor& donor, std::uint64_t piece) const;
   bool AskOne(Donor& donor, Timepoint now, std::vector<Ask>& asks);
 
@@ -82,7 +83,7 @@ class Fetcher {
   std::uint64_t held_count_ = 0;
   std::uint64_t fresh_ = 0;        ///< pieces from here on were never asked
   std::set<std::uint64_t> again_;  ///< were asked, and no donor owes them
-  /// How often each piece that is not here was asked of each donor.
+  /// How often each missing piece was asked of each donor.
   std::map<std::uint64_t, std::map<WorkerId, std::uint64_t>> asks_;
   std::string failure_;
 };

@@ -98,8 +98,8 @@ bool Ledger::Reconcile(const WorkerId& worker, const ClaimSet& stated) {
     const Cell& cell = rows_[m][stated.stage.value];
     const bool folded = cell.state == State::kFolded;
     if (cell.worker != worker) {
-      // The worker claims a cell of another: by an attempt that this trainer does not know. It
-      // cannot be taken out of the sum either.
+      // The worker claims a cell of another worker, by an attempt that this trainer does not know.
+      // Such a contribution cannot be taken out of the sum either.
       disjoint &= !claimed;
     } else if (folded && !claimed) {
       MakeMissing(Microbatch(m), stated.stage);

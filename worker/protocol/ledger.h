@@ -1,7 +1,6 @@
-// Which worker has to fold what, and which has: the account of one step's contributions, with a
-// cell for each (microbatch, stage). The trainer's ledger is built from hints (progress reports);
-// the workers' fold sets are the truth, and Reconcile lets them have the last word
-// (docs/protocol.md, rules 7 to 9). Pure.
+// The account of one step's contributions: for each (microbatch, stage) a cell with the worker that
+// has to fold it, or has. The trainer builds its ledger from hints (progress reports); the workers'
+// fold sets are the truth, and Reconcile applies them (docs/protocol.md, rules 7 to 9). Pure.
 #pragma once
 
 #include <optional>
@@ -18,9 +17,9 @@ class Ledger {
  public:
   struct Cell {
     enum class State : std::uint8_t {
-      kMissing,  ///< it must be issued
+      kMissing,  ///< must be issued
       kOpen,     ///< `worker` is to fold it, as `attempt`
-      kFolded,   ///< `worker` has
+      kFolded,   ///< `worker` has folded it
     };
     State state = State::kMissing;
     WorkerId worker;
@@ -48,20 +47,20 @@ class Ledger {
   bool MarkForwarded(const TaskKey& key, const WorkerId& worker);
   bool MarkFolded(const TaskKey& key, const WorkerId& worker, double loss);
 
-  /// The contribution counts, whatever stood in the cell: for an account that is built anew from
-  /// fold sets. Returns false, and changes nothing, if another worker has folded it.
+  /// The contribution counts, whatever the cell was: for an account that is rebuilt from fold sets.
+  /// Returns false, and changes nothing, if another worker has folded it.
   bool Adopt(StageIndex stage, const WorkerId& worker, const Contribution& contribution);
 
   /// The cell's attempt is closed: it is missing.
   void Close(Microbatch microbatch, StageIndex stage);
-  /// All cells of the worker are missing: it is gone, or its part was voided.
+  /// All cells of the worker become missing: the worker is gone, or its part was voided.
   void Lose(const WorkerId& worker);
-  /// The donor's folded cells are the heir's.
+  /// The donor's folded cells become the heir's.
   void HandOver(const WorkerId& donor, const WorkerId& heir);
 
-  /// Makes the cells of `worker` in the stage equal to the fold set that it states; what it does
-  /// not state is missing. Returns false if the set contains a cell that another worker has folded:
-  /// then the sums overlap and the worker's part must be voided.
+  /// Makes the cells of `worker` in the stage equal to the fold set that it states; other cells of
+  /// the worker become missing. Returns false if the set contains a cell that another worker has
+  /// folded: then the sums overlap and the worker's part must be voided.
   bool Reconcile(const WorkerId& worker, const ClaimSet& folded);
 
   /// Every microbatch of the stage is folded.
@@ -73,9 +72,9 @@ class Ledger {
   /// The worker owns an open cell.
   bool HasOpen(const WorkerId& worker) const;
 
-  /// What the worker has folded of the stage.
+  /// The worker's claims in the stage.
   ClaimSet ClaimsOf(StageIndex stage, const WorkerId& worker) const;
-  /// What each of `workers` has folded of the stage, in the order given. When the stage is complete
+  /// The claims of each of `workers` in the stage, in the order given. When the stage is complete
   /// and all owners are among `workers`, these are disjoint and cover all microbatches.
   std::vector<Participant> Claims(StageIndex stage, const std::vector<WorkerId>& workers) const;
   /// By microbatch, as the last stage reported them.

@@ -95,7 +95,7 @@ TEST(LedgerTest, AStageIsCompleteAgainOnlyWhenWhatWasLostIsFoldedAgain) {
   ASSERT_TRUE(ledger.StageComplete(kStage));
   ledger.Lose(kA);
   EXPECT_FALSE(ledger.StageComplete(kStage));
-  EXPECT_FALSE(ledger.MarkFolded(Key(0, 1), kA, 0));  // a late word of the dead
+  EXPECT_FALSE(ledger.MarkFolded(Key(0, 1), kA, 0));  // a late report of an evicted worker
   IssueAndFold(ledger, 0, kStage, kB, 3);
   EXPECT_TRUE(ledger.StageComplete(kStage));
 }
@@ -116,7 +116,7 @@ TEST(LedgerTest, ASuccessorAdoptsWhatIsFoldedWithItsLoss) {
   EXPECT_EQ(ledger.cell(Microbatch(1), kNext).attempt, At(7));
   EXPECT_EQ(ledger.Losses(), (std::vector<double>{0, 2.5}));
   EXPECT_TRUE(ledger.broken().contains(Microbatch(1)));
-  EXPECT_TRUE(ledger.Adopt(kNext, kA, {Microbatch(1), At(7), 2.5}));  // heard twice
+  EXPECT_TRUE(ledger.Adopt(kNext, kA, {Microbatch(1), At(7), 2.5}));  // reported twice
   EXPECT_FALSE(ledger.Adopt(kNext, kB, {Microbatch(1), At(8), 2.5}));
   EXPECT_EQ(ledger.cell(Microbatch(1), kNext).worker, kA);
   EXPECT_FALSE(ledger.Adopt(StageIndex(2), kA, {Microbatch(0), At(1), 0}));

@@ -9,7 +9,8 @@
 
 namespace swarm::protocol {
 
-/// A class is words NAME=VALUE. Those that begin so are results of a part that not every job has.
+/// A class is words NAME=VALUE. Words with this prefix are results of a part that not every job
+/// has.
 inline constexpr std::string_view kProbe = "probe:";
 
 /// `numeric_class` without the probes that are not among `probes`, the names of those that the job

@@ -54,8 +54,8 @@ PassOrders PlanPass(const RowName& name, const Ledger::Row& row, const StageRun&
   orders.frame = FrameOf(name, row, run.begin);
   Forward& frame = orders.frame;
   frame.first = StageIndex(run.begin);
-  // Above the run: a worker that has its input already need not get it again. One that may lack it
-  // is sent it, and refuses it if it does not.
+  // Above the run: a worker that has its input already need not get it again. If it may lack the
+  // input, it is sent the input, and refuses a repeated one.
   const bool above_has_it = run.end < row.size() && row[run.end].forwarded;
   frame.end = StageIndex(above_has_it ? run.end : row.size());
   // Below it: a worker that has not folded may wait for its gradient.

@@ -1,12 +1,12 @@
-// Plans what workers must send and compute to replace missing contributions: they resend what they
-// retain, recompute what they do not, and do nothing that is done already (docs/protocol.md,
-// rules 9 and 10). Pure.
+// Plans what workers must send and compute to replace missing contributions: they resend retained
+// outputs, recompute others, and repeat no work that is done already (docs/protocol.md, rules 9 and
+// 10). Pure.
 //
-// A microbatch's row has missing cells where their owners were lost. Each maximal run [begin, end)
+// A microbatch's row has missing cells where their owners departed. Each maximal run [begin, end)
 // of them is executed by new owners, between neighbours that are alive: the stage below has x_begin
 // (its output; the tokens, for stage 0), the stage above has the gradient g_end (its input
-// gradient). This one rule covers losses in forward, in backward, after the fold, and of adjacent
-// stages; a fresh microbatch is the run of all stages.
+// gradient). This one rule covers departures in forward, in backward, after the fold, and of
+// adjacent stages; a fresh microbatch is the run of all stages.
 #pragma once
 
 #include <optional>
@@ -26,7 +26,7 @@ struct StageRun {
 /// The maximal runs of missing cells.
 std::vector<StageRun> FindMissingRuns(const Ledger::Row& row);
 
-/// What sets a pass going.
+/// The orders that start a pass.
 struct PassOrders {
   Forward frame;                     ///< of the first stage that executes; without tokens
   std::optional<WorkerId> holder;    ///< has its input and gets `resend`; none: the trainer sends
@@ -35,7 +35,7 @@ struct PassOrders {
   Redirect redirect;                 ///< if there is a returner
 };
 
-/// Names one row: what all its tasks have in common.
+/// Names one row: the fields that all its tasks share.
 struct RowName {
   Term term;
   Generation generation;
@@ -58,7 +58,7 @@ PassOrders PlanBackwardAgain(const RowName& name, const Ledger::Row& row, const 
                              const WorkerId& to, const TaskKey& target, const WorkerId& worker,
                              Attempt attempt);
 
-/// Which stage keeps the row from going on: the first whose forward is not done, or else the
+/// The stage that keeps the row from going on: the first whose forward is not done, or else the
 /// highest that has not folded. Nothing if no cell is open.
 std::optional<StageIndex> FindBlocker(const Ledger::Row& row);
 

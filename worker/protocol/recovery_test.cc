@@ -7,8 +7,8 @@ namespace {
 
 const RowName kName{Term(3), Generation(1), Step(5), Microbatch(2), Version(5)};
 
-/// The row of one microbatch in a pipeline whose stage s is worked on by "s0", "s1", ...; whoever
-/// replaces it is "n0", "n1", ...
+/// The row of one microbatch in a pipeline: "s0", "s1", ... work on stage s. Their replacements are
+/// "n0", "n1", ...
 class RecoveryTest : public testing::Test {
  protected:
   explicit RecoveryTest(std::uint64_t stages = 4) : ledger_(3, stages) {
@@ -91,7 +91,7 @@ TEST_F(RecoveryTest, WhoIsLostInForwardIsReplacedAndTheWayGoesOn) {
   EXPECT_EQ(pass.resend.source, Key(1));
   EXPECT_EQ(pass.resend.frame.key, Key(2));
   EXPECT_EQ(pass.frame.first, StageIndex(2));
-  // Stage 3 has not told that it has its input: it may have to get it.
+  // Stage 3 has not reported that it has its input: it may have to get it.
   EXPECT_EQ(pass.frame.end, StageIndex(4));
   // Stage 1 waits for its gradient, which the new worker will have.
   EXPECT_EQ(pass.frame.upstream, (Hop{Old(1), row()[1].attempt, true}));
@@ -195,7 +195,7 @@ TEST_F(RecoveryTest, AnOutputThatIsGoneIsComputedAgainWithoutContributing) {
   // Its own input is with stage 0.
   EXPECT_EQ(more.holder, Old(0));
   EXPECT_EQ(more.resend.source, Key(0));
-  EXPECT_FALSE(more.returner.has_value());  // who has the gradient was asked when the pass began
+  EXPECT_FALSE(more.returner.has_value());  // asked when the pass began
 }
 
 TEST_F(RecoveryTest, WhereEverythingIsGoneTheTokensSuffice) {

@@ -1,6 +1,6 @@
-// The one thread of a worker that enters libtorch, and the order of its work: first what unblocks
-// other workers, then older steps, and within a step backward before forward (docs/protocol.md,
-// rule 24).
+// The one thread of a worker that enters libtorch, and the order of its work: first the work that
+// unblocks other workers, then older steps, and within a step backward before forward
+// (docs/protocol.md, rule 24).
 #pragma once
 
 #include <atomic>
@@ -31,10 +31,10 @@ class Compute {
   /// Work on a microbatch. Bounded by the tasks that the replica admits.
   void PostTask(protocol::Step step, ComputeKind kind, std::function<void()> work);
 
-  /// Drops the work on microbatches that waits.
+  /// Drops the waiting work on microbatches.
   void DropTasks();
 
-  /// Finishes the piece of work that runs, drops the rest and what comes later. Idempotent.
+  /// Finishes the piece of work that runs, and drops all other work, later work too. Idempotent.
   void Stop();
 
   /// Seconds spent in work so far, and pieces of work finished. From any thread.
@@ -57,7 +57,7 @@ class Compute {
   std::atomic<std::int64_t> busy_nanoseconds_{0};
   std::atomic<std::uint64_t> finished_{0};
   std::atomic<std::uint64_t> queued_{0};
-  std::thread thread_;  // last: starts when all else is there
+  std::thread thread_;  // last: starts when all other members exist
 };
 
 }  // namespace swarm::stage

@@ -32,7 +32,7 @@ class StageMetrics {
   std::vector<MetricSample>* const samples_;
 };
 
-/// A region as a label: an empty one would be none.
+/// A region as a label. An empty label would be the same as no label.
 std::string RegionLabel(const std::string& region) { return region.empty() ? "unknown" : region; }
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 namespace swarm::stage {
 
-/// What the catalogue has of stage workers, as it is now. Before the worker has a stage: what its
-/// endpoint did, and that it has none. From any thread.
+/// The catalogue's metrics of stage workers, with their current values. Before the worker has a
+/// stage: those of its endpoint, and one that says that it has no stage. From any thread.
 std::vector<MetricSample> ExportMetrics(const Worker& worker);
 
 }  // namespace swarm::stage

@@ -20,9 +20,9 @@ using CreateStage =
 model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
                               std::uint64_t stage_count, int threads, const std::string& device);
 
-/// Fills a stage with the state that the job begins with: of the checkpoint `checkpoint_uri` names
-/// at `version`, or, where that is empty, the job's initial weights. Errors: those of model and
-/// state.
+/// Fills a stage with the state that the job begins with: that of the checkpoint at
+/// `checkpoint_uri`, at `version`, or, if `checkpoint_uri` is empty, the job's initial weights.
+/// Errors: those of model and state.
 Status LoadInitialState(const api::SwarmJob& job, const std::string& checkpoint_uri,
                         protocol::Version version, model::Stage* stage);
 

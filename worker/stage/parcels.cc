@@ -39,11 +39,11 @@ Result<const Parcels::Whole*> Parcels::Add(
   Box& box = boxes_[{donor, piece.step}];
   const bool same =
       box.whole.contributions == piece.contributions && box.whole.level == piece.level;
-  if (box.complete && same) {  // asked for again, by one who has not heard that it is here
+  if (box.complete && same) {  // the trainer asked again before it heard that the parcel is here
     const bool is_first = piece.group == box.whole.parts.front().group && piece.offset == 0;
     return static_cast<const Whole*>(is_first ? &box.whole : nullptr);
   }
-  if (!box.groups.empty() && !same) box = Box();  // handed over once more, with another account
+  if (!box.groups.empty() && !same) box = Box();  // handed over once more, with other contributions
   box.whole.level = piece.level;
   box.whole.contributions = piece.contributions;
   Box::Group& group = box.groups[piece.group];

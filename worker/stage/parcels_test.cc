@@ -26,7 +26,7 @@ class ParcelsTest : public testing::Test {
     }
     return pieces;
   }
-  /// How often these pieces make it whole.
+  /// How often these pieces complete the parcel.
   int Add(const Pieces& pieces) {
     int whole = 0;
     for (const auto& [piece, payload] : pieces) {

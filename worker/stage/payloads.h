@@ -1,5 +1,5 @@
-// The bytes that belong to the tasks of a stage worker, by task: what arrived and what is to be
-// sent. Not thread-safe.
+// The payloads of a stage worker's tasks, by task: those that arrived and those to be sent. Not
+// thread-safe.
 #pragma once
 
 #include <map>
@@ -15,13 +15,13 @@ class Payloads {
  public:
   using TaskKey = protocol::TaskKey;
 
-  /// What a forward needs.
+  /// The input of a forward.
   struct Input {
     protocol::Forward frame;
     Bytes boundary;  ///< x_s
   };
 
-  /// False: there is an input of that key already, which stays.
+  /// False: there is already an input of that key, which stays.
   bool AddInput(const protocol::Forward& frame, Bytes boundary) {
     return inputs_.try_emplace(frame.key, Input{frame, std::move(boundary)}).second;
   }
@@ -37,7 +37,7 @@ class Payloads {
   }
   void DropInput(const TaskKey& key) { inputs_.erase(key); }
 
-  /// g_{s+1}, until the task's backward. False: there is one of that key already, which stays.
+  /// g_{s+1}, until the task's backward. False: there is already one of that key, which stays.
   bool AddGradient(const TaskKey& key, Bytes gradient) {
     return gradients_.try_emplace(key, std::move(gradient)).second;
   }

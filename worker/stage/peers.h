@@ -12,7 +12,7 @@ namespace swarm::stage {
 
 class Peers {
  public:
-  /// Takes over a roster. Returns the members of the one before that are not in it.
+  /// Takes over a roster. Returns the members of the previous roster that are not in it.
   std::vector<protocol::WorkerId> Replace(const protocol::Roster& roster);
   /// Null: not in the roster.
   const protocol::Member* Find(const protocol::WorkerId& id) const;
@@ -25,7 +25,7 @@ class Peers {
 
   /// Nothing is sent to an evicted peer until it is readmitted as a new incarnation.
   void Evict(const protocol::WorkerId& id) { evicted_.insert(id); }
-  /// Whether it was evicted until now.
+  /// Returns whether the worker was evicted until now.
   bool Readmit(const protocol::WorkerId& id) { return evicted_.erase(id) > 0; }
   bool IsEvicted(const protocol::WorkerId& id) const { return evicted_.contains(id); }
 

@@ -66,7 +66,7 @@ void ReplicaRunner::MakeRoom(protocol::Generation generation) {
   parts_.compute.DropTasks();
   donor_.Clear();
   const std::shared_future<void> forgotten = parts_.reducing.ForgetBefore(generation);
-  // Behind the work that uses the stage of before.
+  // Behind the work that uses the previous stage.
   parts_.compute.PostState([forgotten] { forgotten.wait(); });
 }
 
@@ -88,7 +88,7 @@ void ReplicaRunner::Carry(protocol::Actions actions) {
   parts_.metrics.parked_frames = replica_ ? replica_->parked() : 0;
 }
 
-// ---- what comes ----
+// ---- messages ----
 
 void ReplicaRunner::OnControl(const protocol::Message& message) {
   if (!replica_) return;
@@ -306,7 +306,7 @@ void ReplicaRunner::Do(const protocol::action::StartReduce& a) {
 }
 
 void ReplicaRunner::Do(const protocol::action::StopReduces& a) {
-  // Through the same queue as what has begun them.
+  // Through the same queue as the reduces, so that it comes after them.
   parts_.compute.PostState([this, generation = welcome_.generation, step = a.step] {
     parts_.reducing.Abandon(generation, step);
   });
@@ -360,7 +360,7 @@ void ReplicaRunner::OnGradients(const protocol::CommitRecord& record,
     sum.pieces = std::make_shared<const checkpoint::PiecedBytes>(std::vector<Bytes>{sum.elements});
     sums_[{record.step, group}] = std::move(sum);
   }
-  // What the others have summed at another scale must be read at it.
+  // Sums that the others made at another scale level must be read at that level.
   if (!record.groups.empty() && !record.skip) {
     const auto own = std::find_if(record.groups.begin(), record.groups.end(), [&](const auto& r) {
       return r.group == stage_->groups().front().index;

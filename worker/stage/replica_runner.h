@@ -1,5 +1,5 @@
-// Carries out what the pure replica of a stage worker decides: runs its tasks, sends what they put
-// out, has sums made and applied, writes checkpoints, and gives and takes parts of the state.
+// Carries out the decisions of the pure replica of a stage worker: runs its tasks, sends their
+// outputs, has sums made and applied, writes checkpoints, and gives and takes parts of the state.
 //
 // Owned by the worker's control loop. Work on tensors goes to the compute thread, checkpoints and
 // copies of the state go to two loops of its own: a joiner must not wait for a slow upload.
@@ -33,7 +33,7 @@ class RunnerHost {
   virtual ~RunnerHost() = default;
   virtual void Send(const protocol::WorkerId& to, net::Lane lane, protocol::Message message,
                     Bytes payload) = 0;
-  /// To the trainer, if there is one.
+  /// Sends to the trainer, if there is one.
   virtual void Tell(protocol::Message message) = 0;
   /// As Tell; reports may wait a little for others.
   virtual void Report(const protocol::Progress& progress) = 0;
@@ -70,15 +70,15 @@ class ReplicaRunner {
   /// Drops the replica and all that belongs to it, except for what donors have pinned.
   void Forget();
   /// After Forget, before a load: waits on the compute thread until no stage of an earlier
-  /// generation is held. There is memory for one.
+  /// generation is held. There is memory for one stage only.
   void MakeRoom(protocol::Generation generation);
   /// Null: nothing is served.
   const protocol::Replica* replica() const { return replica_ ? &*replica_ : nullptr; }
   /// The number of commits that the trainer has announced.
   protocol::Version decided() const { return decided_; }
 
-  // What comes from the trainer and from other workers. All do nothing while nothing is served,
-  // except for OnFetch.
+  // Messages of the trainer and of other workers. All but OnFetch do nothing while nothing is
+  // served.
   void OnControl(const protocol::Message& message);
   void OnForward(const protocol::WorkerId& from, const protocol::Forward& frame, Bytes payload);
   void OnBackward(const protocol::WorkerId& from, const protocol::Backward& frame, Bytes payload);
@@ -143,7 +143,7 @@ class ReplicaRunner {
   std::map<protocol::Step, std::unique_ptr<GradientFetch>> gradient_fetches_;
 
   Donor donor_;
-  // Last: they use what stands above.
+  // Last: they use the members above.
   Loop storage_{"storage"};
   Loop pins_{"pins"};
 };

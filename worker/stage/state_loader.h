@@ -23,7 +23,7 @@ class LoaderHost {
   virtual ~LoaderHost() = default;
   virtual void SendFetch(const protocol::WorkerId& to, const protocol::Fetch& fetch) = 0;
   virtual void Connect(const protocol::Member& donor) = 0;
-  /// The stage is there. `digest` is that of its state.
+  /// The stage is loaded. `digest` is that of its state.
   virtual void OnLoaded(std::unique_ptr<model::Stage> stage, const Digest& digest) = 0;
   /// The stage cannot be loaded.
   virtual void OnLoadFailed(const Status& why) = 0;
@@ -37,8 +37,8 @@ class StateLoader {
   StateLoader(const WorkerOptions& options, Loop& control, Compute& compute, LoaderHost& host)
       : options_(options), control_(control), compute_(compute), host_(host) {}
 
-  /// Begins a load; one that runs already is dropped. A storage in a bucket that does not answer
-  /// is asked again every few seconds.
+  /// Begins a load; one that runs already is dropped. It asks a bucket that does not answer again
+  /// every few seconds.
   void Begin(const api::SwarmJob& job, const protocol::Welcome& welcome);
   /// Drops the load that runs, if any. Its host hears nothing of it any more.
   void Cancel();

@@ -23,7 +23,7 @@ constexpr std::size_t kReportsBeforeFlush = 64;
 Result<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
                                               const net::MakeEndpoint& make_endpoint) {
   std::unique_ptr<Worker> worker(new Worker(std::move(options)));
-  // Others may call before make_endpoint has returned. What they say waits until it has.
+  // Peers may call before make_endpoint has returned. Their calls wait until it has.
   std::promise<bool> made;
   std::promise<void> installed;
   worker->control_.Post([&, worker = worker.get()] {
@@ -116,7 +116,7 @@ void Worker::OnPeerDown(const WorkerId& peer, const Status& why) {
     const Timepoint now = Clock::now();
     if (peer == options_.trainer) {
       trainer_.OnDown(now);
-      outbox_->Forget(peer);  // the next trainer asks for what it needs
+      outbox_->Forget(peer);  // the next trainer asks for the messages that it needs
       return;
     }
     // A joiner that is not in the roster asks again when it comes back.
@@ -127,7 +127,7 @@ void Worker::OnPeerDown(const WorkerId& peer, const Status& why) {
 }
 
 void Worker::SayHello() {
-  // What was begun for a trainer that is gone is of no use to this one.
+  // Whatever this worker began for an earlier trainer is of no use to this one.
   if (runner_.replica() == nullptr) ForgetEverything();
   Send(options_.trainer, Lane::kControl,
        protocol::Hello{.id = options_.id,
@@ -150,8 +150,8 @@ void Worker::Beat() {
     const protocol::Heartbeat beat{term_, compute_.finished(), compute_.queued(),
                                    traffic.bytes_sent, compute_.busy_seconds()};
     Send(options_.trainer, Lane::kControl, beat, {});
-    // On both connections, as a lost packet holds up one of them for seconds. What the data lane
-    // has no room for is not worth waiting for.
+    // On both connections, as a lost packet holds up one of them for seconds. A beat for which the
+    // data lane has no room is dropped.
     (void)endpoint_->Send(options_.trainer, Lane::kData, {beat, {}});
   } else if (trainer_.Missed(now) > options_.trainer_patience) {
     GiveUp(DeadlineExceeded("no trainer for " +
@@ -337,7 +337,7 @@ void Worker::Rejoin(const std::string& reason) {
 void Worker::OnRoster(const protocol::Roster& roster) {
   for (const protocol::Member& member : roster.members) {
     if (peers_.Readmit(member.id)) reducing_.Expect(member.id);
-    // One of each two dials; which one does not matter for what flows.
+    // Of each pair, one worker dials; the connection serves both directions.
     if (options_.id < member.id) endpoint_->Connect(member.id, member.addresses);
   }
   for (const WorkerId& peer : peers_.Replace(roster)) Evict(peer);

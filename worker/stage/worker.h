@@ -1,7 +1,7 @@
 // A stage worker: the shell around the pure Replica. It finds the trainer, receives frames and
 // passes them to the parts that handle them, keeps the connections that the roster asks for, and
-// answers probes. StateLoader gets the state that it serves, ReplicaRunner carries out what the
-// replica decides.
+// answers probes. StateLoader gets the state that it serves, ReplicaRunner carries out the
+// decisions of the replica.
 //
 // Threads: `control` owns the replica and everything here that has no other owner; `compute`
 // (compute.h) enters libtorch; the loop of `reducing` owns the sums in progress; `storage` writes
@@ -36,14 +36,14 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
                                                const net::MakeEndpoint& make_endpoint);
   ~Worker() override;
 
-  /// Blocks until the trainer dismisses this worker (ok), or it cannot go on. Errors: kAborted (its
-  /// state is of no use any more; it may come back as a new incarnation), kDeadlineExceeded (there
-  /// was no trainer for too long), kResourceExhausted (no memory).
+  /// Blocks until the trainer dismisses this worker (ok), or this worker cannot go on. Errors:
+  /// kAborted (its state is of no use any more; it may come back as a new incarnation),
+  /// kDeadlineExceeded (there was no trainer for too long), kResourceExhausted (no memory).
   Status Wait();
   /// Ends Wait. From any thread.
   void Stop(const Status& why);
-  /// This process ends after `grace`: the worker hands over what it has and leaves before. Wait
-  /// ends then at the latest. From any thread.
+  /// This process ends after `grace`: the worker hands its sums over and leaves before. Wait ends
+  /// then at the latest. From any thread.
   void Leave(Duration grace);
 
   /// For probes. Healthy: the worker's loop answers within `limit`. Ready: and the worker is in the
@@ -88,7 +88,7 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   void SayHello();
   void Beat();
   void BeginLoading(const protocol::Welcome& welcome);
-  /// Drops all that belongs to the replica that is served, or loaded.
+  /// Drops all that belongs to the replica that is served or loaded.
   void ForgetEverything();
   void Evict(const protocol::WorkerId& peer);
   void FlushProgress();
@@ -106,7 +106,7 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   TrainerContact trainer_;
   Peers peers_;
   std::optional<Timepoint> leave_by_;
-  protocol::Term term_;  // promised, also while there is no replica
+  protocol::Term term_;  // promised; it outlives the replica
   std::optional<api::SwarmJob> job_;
   protocol::Welcome welcome_;                     // of the replica that is served, or loaded
   std::vector<protocol::Message> early_control_;  // for the replica that is not there yet
@@ -114,7 +114,7 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   StateLoader loader_;
   ReplicaRunner runner_;
 
-  // Threads last: they use what stands above.
+  // Threads last: they use the members above.
   Reducing reducing_;
   Compute compute_;
   /// Reports wait for each other only as long as there is something else to do.

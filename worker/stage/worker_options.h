@@ -19,12 +19,12 @@ struct WorkerOptions {
   protocol::WorkerId id;
   protocol::Incarnation incarnation;
   std::string cluster = "local";
-  std::string region = "local";  ///< to count the bytes that cross regions
+  std::string region = "local";  ///< for the count of bytes that cross regions
   protocol::WorkerId trainer;
   std::vector<protocol::Address> trainer_addresses;
   int threads = 1;
   std::string device = "cpu";
-  std::string numeric_class;  ///< of what this process computes; see model/numeric_class.h
+  std::string numeric_class;  ///< of this process; see model/numeric_class.h
   /// How long the worker goes on without a trainer before it gives up. The next trainer may take a
   /// while to start.
   Duration trainer_patience = std::chrono::seconds(60);

@@ -1,8 +1,8 @@
 // Storage for checkpoints, models and data: one interface to a folder of this machine or to a
 // bucket with the S3 protocol. A name is relative to the opened uri and uses '/' on both.
 //
-// Promises of all implementations: a write is complete or invisible, whenever the process dies;
-// what Write returned ok for is durable; every call ends (network calls have a deadline). Calls may
+// Promises of all implementations: a write is complete or invisible, whenever the process dies; a
+// Write that has returned ok is durable; every call ends (network calls have a deadline). Calls may
 // come from any thread.
 #pragma once
 
@@ -21,8 +21,8 @@ namespace swarm::storage {
 
 class Storage {
  public:
-  /// Opens `uri`: s3://bucket/prefix, file:///absolute/path, or a path. Nothing is created or
-  /// reached yet. Credentials for S3 come from the environment (s3/credentials.h); `options`
+  /// Opens `uri`: s3://bucket/prefix, file:///absolute/path, or a path. Creates nothing and
+  /// contacts no server. Credentials for S3 come from the environment (s3/credentials.h); `options`
   /// without endpoint or region takes those of AWS_ENDPOINT_URL and AWS_REGION. Errors:
   /// kInvalidArgument (an unknown scheme, no bucket).
   static Result<std::unique_ptr<Storage>> Open(const std::string& uri,
@@ -41,8 +41,8 @@ class Storage {
   /// Bytes of the content.
   virtual Result<std::uint64_t> Size(const std::string& name) = 0;
 
-  /// Writes the pieces one after the other, in place of what was there. Errors also:
-  /// kResourceExhausted (the disk is full, or a quota); what was there before is then still there.
+  /// Writes the pieces one after the other, in place of earlier content. Errors also:
+  /// kResourceExhausted (the disk is full, or a quota); the earlier content is then still there.
   virtual Status Write(const std::string& name, std::span<const Bytes> pieces) = 0;
   /// As Write, if there is nothing of that name: of several writers one wins. Errors also:
   /// kAlreadyExists.
@@ -58,10 +58,10 @@ class Storage {
   virtual Result<std::vector<std::string>> List(const std::string& prefix) = 0;
   /// The folders right below the opened uri, sorted; also those where a writer died.
   virtual Result<std::vector<std::string>> ListFolders() = 0;
-  /// Ok also when it is not there.
+  /// Ok also if it does not exist.
   virtual Status Remove(const std::string& name) = 0;
-  /// Removes the folder and all below it, what dead writers left as well. Ok also when it is not
-  /// there.
+  /// Removes the folder and all below it, including files that dead writers left. Ok also if it
+  /// does not exist.
   virtual Status RemoveFolder(const std::string& name) = 0;
 
   /// The uri of `name`, for messages.

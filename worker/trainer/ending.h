@@ -1,4 +1,4 @@
-// The end of a trainer: how it came, and that it came once.
+// The end of a trainer: its outcome, and that it ends once.
 #pragma once
 
 #include <future>
@@ -14,7 +14,7 @@ namespace swarm::trainer {
 struct Outcome {
   bool succeeded = false;
   bool stopped_early = false;
-  bool superseded = false;  ///< there is a later trainer; neither a success nor a failure
+  bool superseded = false;  ///< a later trainer exists; neither a success nor a failure
   std::string reason;
   protocol::FailureClass failure_class{};  ///< of a failure
   bool resumable = false;                  ///< there is a checkpoint to go on from
@@ -27,7 +27,7 @@ class Ending {
   /// A stop has taken too long. Before Decide.
   void MarkOverdue() { overdue_ = true; }
   bool overdue() const { return overdue_; }
-  /// How the job ended. The trainer still says so to its workers and observers.
+  /// Sets how the job ended. The trainer has yet to tell its workers and observers.
   void Decide(Outcome outcome) { outcome_ = std::move(outcome); }
   bool decided() const { return outcome_.has_value(); }
   /// Ends Wait. Requires decided(). Once; later calls do nothing.

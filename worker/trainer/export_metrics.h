@@ -8,9 +8,9 @@
 
 namespace swarm::trainer {
 
-/// What the catalogue has of the trainer, as it is now. A trainer that is too busy to describe its
-/// stages and what has happened to workers within a second leaves those out. From any thread but
-/// the trainer's own.
+/// The catalogue's metrics of the trainer, with their current values. A trainer that is too busy to
+/// describe its stages and the events of its workers within a second leaves those out. From any
+/// thread but the trainer's own.
 std::vector<MetricSample> ExportMetrics(Trainer& trainer);
 
 }  // namespace swarm::trainer

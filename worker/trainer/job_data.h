@@ -1,5 +1,5 @@
-// What a job trains on and from: its corpora and model configuration, opened and checked
-// before any worker starts.
+// The inputs of a job, its corpora and its model configuration, opened and checked before any
+// worker starts.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 namespace swarm::trainer {
 
 /// Fills in spec.model.config from the Hugging Face folder that spec.model.uri names, if any, and
-/// judges the job as a whole again.
+/// validates the whole job again.
 Status ResolveModel(api::SwarmJob* job);
 
 class JobData {

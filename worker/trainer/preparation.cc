@@ -30,7 +30,7 @@ bool UsesBucket(const api::Spec& spec) {
   return false;
 }
 
-/// Of a worker's numeric class, what this job depends on (model/numeric_class.h).
+/// The part of a worker's numeric class that this job depends on (model/numeric_class.h).
 std::vector<std::string> ProbesOf(const api::Spec& spec) {
   std::vector<std::string> probes{std::string(NameOf(spec.training.precision))};
   const api::BoundaryCodec codec = spec.pipeline.boundary.codec;
@@ -43,7 +43,7 @@ bool MayPass(const Status& status) {
          status.code() == StatusCode::kDeadlineExceeded;
 }
 
-/// Waits; false if it was cancelled meanwhile.
+/// Waits; false if it was cancelled.
 bool Pause(Duration duration, const std::stop_token& cancelled) {
   std::mutex mutex;
   std::condition_variable_any never;
@@ -51,7 +51,7 @@ bool Pause(Duration duration, const std::stop_token& cancelled) {
   return !never.wait_for(lock, cancelled, duration, [&] { return cancelled.stop_requested(); });
 }
 
-/// Does `prepare` again while a bucket does not answer.
+/// Repeats `prepare` while a bucket does not answer.
 template <typename Prepare>
 auto AwaitStorage(const TrainerOptions& options, Prepare prepare) -> decltype(prepare()) {
   const Timepoint begin = Clock::now();
@@ -75,7 +75,7 @@ Result<Beginning> PrepareStorage(const TrainerOptions& options, Preparation* p) 
   RETURN_IF_ERROR(ResolveModel(&p->job));
   ASSIGN_OR_RETURN(p->data, JobData::Open(p->job));
   const bool resume = options.resume || options.term.value > 1;
-  // A trainer that may not begin here must not end the one that is at work: so look first.
+  // Taking the fence ends the trainer at work, so check first that this trainer may begin.
   ASSIGN_OR_RETURN(const Beginning found, FindBeginning(p->job, resume));
   api::SwarmJob resolved = p->job;
   RETURN_IF_ERROR(ResolveBoundary(&resolved, options.replicas.size(), found));
@@ -85,11 +85,11 @@ Result<Beginning> PrepareStorage(const TrainerOptions& options, Preparation* p) 
                        fenced.code() == StatusCode::kAborted;
   if (!fenced.ok() && (refused || (resume && MayPass(fenced)))) return fenced;
   if (!fenced.ok()) LOG_WARN("checkpoints cannot be written for now: {}", fenced.message());
-  // A checkpoint that another trainer published before it met the fence counts.
+  // Another trainer may have published a checkpoint before it met the fence.
   return FindBeginning(p->job, resume);
 }
 
-/// Gets the lines that trainers before have written, on a machine that has none.
+/// Fetches the lines that earlier trainers have written, on a machine that has none.
 void RestoreSteps(const TrainerOptions& options, const Beginning& beginning) {
   const api::Spec& spec = options.job.spec;
   const std::filesystem::path path = options.out_dir + "/steps.jsonl";

@@ -1,6 +1,5 @@
 // What a trainer does before any worker is needed: it opens data and storage, finds the checkpoint
-// to begin with, takes the fences, and opens its log. Everything that is wrong with a job is found
-// here.
+// to begin with, takes the fences, and opens its log. It finds everything that is wrong with a job.
 #pragma once
 
 #include <memory>
@@ -24,12 +23,12 @@ struct Preparation {
   std::unique_ptr<JobData> data;
   std::unique_ptr<RunLog> log;
   std::unique_ptr<CheckpointFence> fence;
-  bool keeps_steps_apart = false;  ///< the checkpoints do not lie beside steps.jsonl
+  bool keeps_steps_apart = false;  ///< the checkpoints are not beside steps.jsonl
   protocol::CoordinatorOptions coordinator;
 };
 
 /// Waits for a bucket that does not answer, as long as the options say. Errors name what is wrong
-/// and where; kAborted: there is a later trainer; kCancelled.
+/// and where; kAborted (a later trainer exists), kCancelled.
 Result<Preparation> Prepare(const TrainerOptions& options);
 
 }  // namespace swarm::trainer

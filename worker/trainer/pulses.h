@@ -1,5 +1,5 @@
-// What workers say of themselves in heartbeats, and which of them have fallen silent. Pure: the
-// time comes in with each call. Not thread-safe.
+// The heartbeats of the workers, and which workers have fallen silent. Pure: the time comes in with
+// each call. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -13,12 +13,12 @@ namespace swarm::trainer {
 
 class Pulses {
  public:
-  /// Begins to watch a worker, as if it had just been heard.
+  /// Begins to watch a worker, as if its heartbeat had just come.
   void Watch(const protocol::WorkerId& worker, Timepoint now) { detector_.Watch(worker, now); }
   void Forget(const protocol::WorkerId& worker);
   /// A heartbeat.
   void OnBeat(const protocol::WorkerId& worker, const protocol::Heartbeat& beat, Timepoint now);
-  /// A heartbeat that says no more than that its sender lives.
+  /// A heartbeat from which only the life of its sender is taken.
   void OnSignOfLife(const protocol::WorkerId& worker, Timepoint now) {
     detector_.OnBeat(worker, now);
   }
@@ -28,7 +28,7 @@ class Pulses {
   /// When to call TakeSilent next, at the latest.
   Timepoint NextDeadline() const { return detector_.NextDeadline(); }
 
-  /// Whether no worker has sent a heartbeat, of those that were not forgotten.
+  /// Whether no heartbeat is known of any worker.
   bool empty() const { return pulses_.empty(); }
   /// Fills in, for each worker of the status: tasks that wait, utilization, bytes a second.
   void Describe(protocol::JobStatus* status) const;

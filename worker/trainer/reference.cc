@@ -65,7 +65,7 @@ std::vector<ReducedGroup> ReduceGroups(std::span<const std::unique_ptr<model::St
   return groups;
 }
 
-/// One run of the reference; a struct of what its parts share.
+/// One run of the reference; holds what its parts share.
 class Reference {
  public:
   explicit Reference(const ReferenceOptions& options) : options_(options), job_(options.job) {}
@@ -77,12 +77,13 @@ class Reference {
   bool delayed() const { return spec().training.stepMode == api::StepMode::kDelayed; }
   Status Prepare();
   Result<protocol::CommitRecord> TrainStep(std::uint64_t step);
-  /// The losses of all microbatches, whose gradients are then folded.
+  /// Computes all microbatches and folds their gradients. Returns their losses.
   Result<std::vector<double>> RunMicrobatches(std::uint64_t step);
   Result<double> RunMicrobatch(std::uint64_t step, std::uint64_t microbatch);
   Result<double> Forward(TaskKey key, Version version, std::span<const std::int32_t> ids,
                          bool keep_graph);
-  /// Lets the stage, and those it shares a group with, begin the step anew at a higher scale level.
+  /// Begins the step anew at a higher scale level, in the stage and in those that share a group
+  /// with it.
   Status RaiseScaleLevel(std::size_t stage, Step step);
   Status Commit(protocol::CommitRecord* record, const std::vector<double>& losses);
   Status Validate();
@@ -94,7 +95,7 @@ class Reference {
   std::unique_ptr<storage::Storage> storage_;
   /// The cuts of the swarm where results depend on them (exact accumulation), else one stage.
   std::vector<std::unique_ptr<model::Stage>> stages_;
-  std::optional<std::size_t> out_of_range_;  ///< the stage whose fold has just failed so
+  std::optional<std::size_t> out_of_range_;  ///< the stage whose last fold failed so
   std::unique_ptr<RunLog> log_;
   protocol::Generation generation_;
 };

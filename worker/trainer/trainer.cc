@@ -17,9 +17,9 @@ namespace {
 
 /// How long to wait at the end until all farewells are on their way.
 constexpr Duration kFarewell = std::chrono::seconds(2);
-/// Between two looks at what has a deadline.
+/// The period of checks of deadlines.
 constexpr Duration kTick = std::chrono::milliseconds(100);
-/// Between two looks for a later trainer, besides those before each write.
+/// The period of checks for a later trainer, besides those before each write.
 constexpr Duration kFencePeriod = std::chrono::seconds(10);
 }  // namespace
 
@@ -28,8 +28,7 @@ Result<std::unique_ptr<Trainer>> Trainer::Start(TrainerOptions options,
   ASSIGN_OR_RETURN(Preparation preparation, Prepare(options));
   options.job = preparation.job;
   std::unique_ptr<Trainer> trainer(new Trainer(std::move(options), std::move(preparation)));
-  // The loop waits until the trainer is complete: others may call before make_endpoint has
-  // returned.
+  // The loop waits until the trainer is complete: peers may call before make_endpoint has returned.
   std::promise<void> complete;
   trainer->control_.Post([opened = complete.get_future().share()] { opened.wait(); });
   auto endpoint = make_endpoint(trainer.get());
@@ -94,7 +93,7 @@ Status Trainer::CheckReady(Duration limit) {
 
 void Trainer::OnMessage(const WorkerId& from, Lane lane, net::Envelope envelope) {
   if (lane == Lane::kData && std::holds_alternative<protocol::Heartbeat>(envelope.message)) {
-    // The same beat on another connection: it says no more than that its sender lives.
+    // The same beat on another connection, from which only the life of its sender is taken.
     control_.Post([this, from] { pulses_.OnSignOfLife(from, Clock::now()); });
     return;
   }
@@ -322,7 +321,7 @@ void Trainer::Do(const protocol::order::Finish& o) {
                   .overdue = ending_.overdue()});
   if (!ending_.overdue() && step_writer_) step_writer_->Write();
   if (o.superseded) {
-    LOG_WARN("leaving: {}", o.reason);  // the log is the other's
+    LOG_WARN("leaving: {}", o.reason);  // the log belongs to the later trainer
   } else {
     log_->Event(o.succeeded ? EventKind::kSucceeded : EventKind::kFailed, o.reason);
   }
@@ -337,7 +336,7 @@ void Trainer::Send(const WorkerId& to, Lane lane, Message message) {
   if (!status.ok()) LOG_WARN("cannot send to {}: {}", to.value, status.message());
 }
 
-/// The workers leave when they have heard the end; then there is none left to wait for.
+/// The workers leave when they have heard of the end; then the trainer waits for none.
 void Trainer::EndIfAllHaveHeard() {
   if (ending_.decided() && pulses_.empty() && outbox_->waiting() == 0) ending_.End();
 }

@@ -1,5 +1,5 @@
-// The trainer: the shell around the pure Coordinator. It reads data, sends what the coordinator
-// orders, writes the run's log, publishes checkpoints, and tells observers how the job is.
+// The trainer: the shell around the pure Coordinator. It reads data, carries out the coordinator's
+// orders, writes the run's log, publishes checkpoints, and tells observers the job's status.
 //
 // Threads: `control` owns everything; `storage` publishes checkpoints and keeps steps beside them;
 // the endpoint's threads only post.
@@ -28,25 +28,25 @@ namespace swarm::trainer {
 /// than 15 fields because it owns the parts that it connects.
 class Trainer : public net::EndpointHandler {
  public:
-  /// Opens data and storage, finds the checkpoint to begin with, and waits for workers. Everything
-  /// that is wrong with the job is found here, before a worker is needed. Errors name what and
-  /// where.
+  /// Opens data and storage, finds the checkpoint to begin with, and waits for workers. It finds
+  /// everything that is wrong with the job before a worker is needed. Errors name the problem and
+  /// its place.
   static Result<std::unique_ptr<Trainer>> Start(TrainerOptions options,
                                                 const net::MakeEndpoint& make_endpoint);
   ~Trainer() override;
 
-  /// Blocks until the job is over and all have been told.
+  /// Blocks until the job is over and all workers and observers have been told.
   Outcome Wait();
   /// Finish the steps that have begun, write a checkpoint, end; after `limit` end without. From any
   /// thread.
   void RequestStop(Duration limit = std::chrono::hours(24));
 
-  /// Whether the checkpoint to go on from is that of the last step: no worker is needed.
+  /// Whether the checkpoint to go on from is that of the last step, so that no worker is needed.
   bool complete() const { return first_version_.value >= options_.job.spec.training.maxSteps; }
   std::vector<protocol::Address> addresses() const { return endpoint_->addresses(); }
   const TrainerMetrics& metrics() const { return metrics_; }
   net::Traffic traffic() const { return endpoint_->traffic(); }
-  /// The job as its user wants to see it; nothing if the trainer has no time to say so within
+  /// The job as its user wants to see it; nothing if the trainer is too busy to answer within
   /// `limit`. From any thread but the trainer's own.
   std::optional<protocol::JobStatus> StatusWithin(Duration limit);
   /// For probes. Healthy: the trainer's loop answers within `limit`. Ready: and it serves the job.
@@ -86,8 +86,8 @@ class Trainer : public net::EndpointHandler {
   // Control loop.
   const std::unique_ptr<JobData> data_;
   const std::unique_ptr<RunLog> log_;
-  std::optional<StepWriter> step_writer_;  // none where the checkpoints lie beside steps.jsonl
-  Timepoint looked_;                       // for a later trainer
+  std::optional<StepWriter> step_writer_;  // none where the checkpoints are beside steps.jsonl
+  Timepoint looked_;                       // when it last looked for a later trainer
   bool looking_ = false;
   const std::unique_ptr<protocol::Coordinator> coordinator_;
   std::unique_ptr<net::Outbox> outbox_;

@@ -21,7 +21,7 @@ at::Tensor RoundTrip(const at::Tensor& tensor, const codec::Codec& codec) {
   TORCH_CHECK(payload.ok(), payload.status().message());
   const Result<at::Tensor> decoded = codec.Decode(*payload, tensor.sizes(), tensor.device());
   TORCH_CHECK(decoded.ok(), decoded.status().message());
-  // A codec may give the tensor's own memory back, which autograd must not take for a new one's.
+  // A codec may return the tensor's own memory, which autograd must not take for a new tensor's.
   return decoded->is_alias_of(tensor) ? decoded->clone() : *decoded;
 }
 
@@ -38,8 +38,8 @@ struct Crossing : torch::autograd::Function<Crossing> {
 };
 
 /// anchor + z matrixᵀ: anchor [B, L, D] itself or, with ids [B, L], the rows of a table [V, D],
-/// which gets no gradient. On a processor, by rows so few that they are still in its cache when
-/// their product is added to them: a pass over memory may take as long as a narrow product.
+/// which gets no gradient. On a CPU it works on few rows at a time, which are still in cache when
+/// their product is added: a pass over memory may take as long as a narrow product.
 struct Expansion : torch::autograd::Function<Expansion> {
   enum class MatrixGradient { kOfTheSum, kMoment };  ///< Gᵀ z; Gᵀ (G matrix)
 
@@ -95,10 +95,11 @@ at::Tensor Expand(const at::Tensor& anchor, const at::Tensor& z, const at::Tenso
   return Expansion::apply(z, matrix, anchor, std::nullopt, Expansion::MatrixGradient::kOfTheSum);
 }
 
-/// Rows [B, L, n] of the tokens before, nearest first, side by side: [B, L, before n].
+/// The rows [B, L, n] of the preceding tokens, nearest first, side by side: [B, L, before n].
 at::Tensor RowsBefore(const at::Tensor& rows, std::int64_t before) {
   const std::int64_t length = rows.size(1);
-  // Zeros in front: what begins `back` rows earlier is each row's `back`th before.
+  // With zeros in front, a slice that begins `back` rows earlier gives each row its `back`th
+  // predecessor.
   const at::Tensor padded = at::constant_pad_nd(rows, {0, 0, before, 0});
   std::vector<at::Tensor> parts;
   for (std::int64_t back = 1; back <= before; ++back) {
@@ -151,7 +152,7 @@ at::Tensor Send(const api::Boundary& boundary, const BoundaryWeights& weights,
       return Normalize(groups.amax(-1), epsilon);
     }
     case api::BoundaryCodec::kSubspace:
-      // Where the basis never turns, F[t] U is zero but for rounding.
+      // Where the basis never turns, F[t] U is zero except for rounding.
       return boundary.refreshSteps == 0
                  ? at::matmul(x, subspace.basis)
                  : at::matmul(x, subspace.basis).sub_(anchors.fixed_in_basis);

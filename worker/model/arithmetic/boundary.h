@@ -1,6 +1,6 @@
-// The two halves of a boundary: what the stage before it sends of the residual stream x, and what
-// the stage behind it makes of that. Where both lie in one stage, both are computed there, so that
-// the cut of a job changes no number.
+// The two halves of a boundary: the stage before it encodes the residual stream x, and the stage
+// behind it decodes x. Where both halves lie in one stage, that stage computes both, so that the
+// cut of a job changes no number.
 //
 // Shapes as in llama.h; c numbers cross for a token (api::CoefficientsPerToken). t are the token
 // ids, W_e, W_d, T and g parameters, norm(x) = x / sqrt(mean(x^2) + epsilon):
@@ -16,8 +16,8 @@
 // A is T[t], or with a factorized table P[t] Q; with n anchorTokens, plus the rows that T (or P)
 // has for the n - 1 tokens before in the sequence, side by side, times Cᵀ (zeros before its start).
 // U [D, c] has orthonormal columns and F [V, D] is fixed, orthogonal to the U that a job begins
-// with; the layers before the last boundary add only what lies in U (DecoderLayer), so there
-// nothing is lost.
+// with; the layers before the last boundary add only vectors in U (DecoderLayer), so these
+// boundaries are exact.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,7 +30,7 @@
 
 namespace swarm::model {
 
-/// The parameters of a boundary; those that a half or a codec does not have are undefined.
+/// The parameters of a boundary. Those that the half or the codec does not have are undefined.
 struct BoundaryWeights {
   at::Tensor norm;          ///< g [D]
   at::Tensor encoder;       ///< W_e [c, D]
@@ -39,13 +39,13 @@ struct BoundaryWeights {
   at::Tensor context;       ///< C [D, (n - 1) D], or [D, (n - 1) r]
 };
 
-/// What a Subspace model keeps fixed, float32; undefined in others.
+/// The fixed tensors of a Subspace model, float32; undefined in others.
 struct Subspace {
   at::Tensor basis;  ///< U [D, c]
   at::Tensor fixed;  ///< F [V, D]
 };
 
-/// What one pass knows of its tokens at a boundary.
+/// The inputs of a boundary that depend on the tokens of a pass.
 struct Anchors {
   at::Tensor ids;             ///< Subspace, receiver: t [B, L]
   at::Tensor fixed_in_basis;  ///< Subspace that turns, sender: (F U)[t] [B, L, c]
@@ -53,15 +53,15 @@ struct Anchors {
 };
 
 /// Tables F U [V, c], which a sender looks up instead of the rows of F: D / c times less to read,
-/// and x is read once. A table costs as much as the projection of V tokens, once a basis; and it is
-/// the same whenever and wherever it is made of the same basis. Only the sender uses it: the two
-/// sides of a boundary may round it unlike each other.
+/// and x is read once. A table costs as much as the projection of V tokens, once per basis. It has
+/// the same bits whenever and wherever it is made from the same basis. Only the sender uses it: the
+/// two sides of a boundary may round it differently.
 class FixedInBasis {
  public:
-  /// Keeps the tables of so many bases.
+  /// Keeps the tables of the last `bases` bases.
   explicit FixedInBasis(std::size_t bases) : bases_(bases) {}
-  /// The table of this very basis, by its numbers: never one of a basis that was turned, loaded
-  /// over or overwritten in place since. Requires one F between two calls of Clear.
+  /// The table of exactly this basis, compared by its numbers: never a table of a basis that was
+  /// turned, reloaded or overwritten in place since. Requires one F between two calls of Clear.
   at::Tensor Of(const Subspace& subspace);
   void Clear() { tables_.clear(); }
 
@@ -71,7 +71,7 @@ class FixedInBasis {
     at::Tensor rows;
   };
   std::size_t bases_;
-  std::vector<Table> tables_;  ///< the one used last is the first
+  std::vector<Table> tables_;  ///< most recently used first
 };
 
 /// z [B, L, c], float32.
@@ -86,12 +86,12 @@ at::Tensor Receive(const api::Boundary& boundary, const BoundaryWeights& weights
 /// F[t] + z Uᵀ [B, L, D], t being ids [B, L].
 at::Tensor ExpandInSubspace(const Subspace& subspace, const at::Tensor& ids, const at::Tensor& z);
 
-/// Receive of Subspace at the last boundary, where the basis is turned in training: what comes back
-/// as the gradient of subspace.basis is Gᵀ (G U) [D, c], G being the gradient of x: the second
-/// moment of the gradients in the directions of the basis.
+/// Receive of Subspace at the last boundary, where training turns the basis. The gradient of
+/// subspace.basis is then Gᵀ (G U) [D, c], where G is the gradient of x: the second moment of the
+/// gradients in the directions of the basis.
 at::Tensor ReceiveAndObserve(const Subspace& subspace, const Anchors& anchors, const at::Tensor& z);
 
-/// z as it arrives on the other side, its gradient as it comes back.
+/// Encodes and decodes z by `forward` and, in the backward pass, its gradient by `backward`.
 at::Tensor Cross(const at::Tensor& z, const codec::Codec& forward, const codec::Codec& backward);
 
 }  // namespace swarm::model

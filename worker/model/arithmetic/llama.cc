@@ -23,7 +23,7 @@ at::Tensor Attention(const api::LlamaConfig& config, const LayerWeights& weights
   const auto type = weights.query_key_value.scalar_type();
   const at::Tensor heads = Project(x, weights.query_key_value)
                                .view({x.size(0), x.size(1), queries + 2 * keys, config.head_dim});
-  // Splits, not narrows: the gradients of the parts are then put together by one copy.
+  // Splits instead of narrows: one copy then joins the gradients of the parts.
   const auto parts = heads.split_with_sizes({queries + keys, keys}, 2);
   const auto rotated = rotary.Apply(parts[0]).to(type).split_with_sizes({queries, keys}, 2);
   const at::Tensor& q = rotated[0];
@@ -42,7 +42,7 @@ at::Tensor Mlp(const LayerWeights& weights, const at::Tensor& x) {
   return Project(at::silu(parts[0]) * parts[1], weights.down);
 }
 
-/// What a branch adds to the residual, of its output.
+/// What the output of a branch adds to the residual.
 at::Tensor Added(const at::Tensor& output, const at::Tensor& basis) {
   return basis.defined() ? Project(output, basis) : output;
 }

@@ -20,7 +20,7 @@ double Entry(double value, Entries entries) {
 
 }  // namespace
 
-// Gram and Schmidt, each column twice: the second time takes away what rounding left of the first.
+// Gram-Schmidt, each column twice: the second pass removes the rounding errors of the first.
 void Orthonormalize(std::span<double> matrix, std::size_t rows, std::size_t rank) {
   std::vector<double> columns(matrix.size());
   for (std::size_t i = 0; i < rows; ++i) {

@@ -1,4 +1,4 @@
-// Orthonormal bases of subspaces, and what tables are in them. Pure; torch-free. Sums are taken in
+// Orthonormal bases of subspaces, and tables expressed in them. Pure; torch-free. Sums are taken in
 // double and in a fixed order: the same bits on every machine.
 //
 // A basis is a matrix [rows, rank], row-major, whose columns are orthonormal.
@@ -34,17 +34,17 @@ void SubtractExpansion(std::span<const float> coefficients, std::span<const floa
 std::vector<float> TurnBasis(std::span<const float> basis, std::span<const float> moment,
                              double rate, std::size_t rows, std::size_t rank);
 
-/// Uᵀ U' [rank, rank]: what takes coefficients in U to the nearest ones in U'.
+/// Uᵀ U' [rank, rank]: maps coefficients in U to the nearest coefficients in U'.
 std::vector<double> Overlap(std::span<const float> from, std::span<const float> to,
                             std::size_t rows, std::size_t rank);
 
 enum class Entries { kAsTheyAre, kSquared };
 
-/// Replaces each row r of [n, rank] by r R. With kSquared, R's entries are squared: so variances of
-/// independent coefficients are taken along.
+/// Replaces each row r of [n, rank] by r R. With kSquared, R's entries are squared, which
+/// transforms the variances of independent coefficients.
 void TurnRows(std::span<float> rows, std::span<const double> overlap, std::size_t rank,
               Entries entries);
-/// Replaces `columns` [rank, n] by Rᵀ times it; likewise.
+/// Replaces `columns` [rank, n] by Rᵀ `columns`; kSquared as above.
 void TurnColumns(std::span<float> columns, std::span<const double> overlap, std::size_t rank,
                  Entries entries);
 

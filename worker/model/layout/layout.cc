@@ -102,7 +102,7 @@ class Builder {
     layout_.embedding = layout_.tables.size() - 1;
   }
 
-  /// The table of the embedding, or what is trained of it.
+  /// The table of the embedding, or its trained part.
   Parameter Embedding() const {
     if (!layout_.constrained_embedding) {
       return {kEmbeddingName, {config_.vocab_size, config_.hidden_size}};
@@ -140,9 +140,9 @@ class Builder {
     return "boundary." + std::to_string(before) + ".";
   }
 
-  // The whole residual passes through these two, with nothing beside them. So they begin as the two
-  // sides of one basis, nothing pulls them to zero, and they may have to learn more slowly than
-  // layers, whose outputs only add to it (docs/boundary_study.md).
+  // The whole residual passes through encoder and decoder alone. So they begin as the two sides of
+  // one basis, no decay pulls them to zero, and they may need a lower learning rate than layers,
+  // whose outputs only add to the residual (docs/boundary_study.md).
   Parameter Encoder(const std::string& prefix) const {
     return {prefix + "encoder.weight",
             {Width(), config_.hidden_size},
@@ -242,7 +242,7 @@ Result<Layout> ComputeParameterLayout(const api::LlamaConfig& config, std::uint6
   layout.groups.push_back({protocol::GroupIndex(stage), 0});
   const bool subspace = boundary.codec == api::BoundaryCodec::kSubspace;
   layout.constrained_embedding = subspace && (!boundaries.empty() || boundary.constrainLast);
-  // Nothing crosses a boundary behind the last one: the layers there are free.
+  // The layers behind the last boundary are not constrained: nothing crosses a boundary there.
   const auto constrained = [&](std::int64_t layer) {
     return subspace &&
            (boundary.constrainLast ||

@@ -34,11 +34,11 @@ struct LayerOperands {
   std::size_t mlp_norm = 0;
   std::size_t gate_up = 0;   ///< [2 intermediate, hidden]
   std::size_t down = 0;      ///< [hidden, intermediate]; constrained: [rank, intermediate]
-  bool constrained = false;  ///< what it adds to the residual lies in the subspace
+  bool constrained = false;  ///< its additions to the residual lie in the subspace
 };
 
-/// The parameters of the halves of a boundary that a stage has, c numbers a token. Of operands and
-/// tables the indices in Layout.
+/// The parameters of a stage's halves of a boundary, c numbers per token, as indices into the
+/// operands or tables of Layout.
 struct BoundaryOperands {
   std::optional<std::size_t> norm;          ///< sender; [hidden]
   std::optional<std::size_t> encoder;       ///< sender; [c, hidden]
@@ -49,14 +49,14 @@ struct BoundaryOperands {
 };
 
 /// The parameters of one stage. Group 0 holds the stage's own; with a tied head, the first and the
-/// last stage (which may be the same) have the embedding alone in group 1, whose job-wide index is
-/// stage_count. Where the basis of Subspace is turned in training, all stages have it alone in one
-/// more group, the last of the job.
+/// last stage (which may be the same) have only the embedding in group 1, whose job-wide index is
+/// stage_count. Where training turns the basis of Subspace, all stages have it, alone, in one more
+/// group, the last of the job.
 ///
 /// Beside Hugging Face's names: "boundary.L.norm.weight", ".encoder.weight", ".decoder.weight",
 /// ".table.weight", ".table_factor.weight", ".context.weight" of the boundary before layer L;
 /// "NAME.coefficients" for a constrained weight NAME = (basis) (coefficients), and for the
-/// embedding, whose coefficients [vocab, rank] are what is trained of it.
+/// embedding, whose coefficients [vocab, rank] are its trained part.
 struct Layout {
   Slice slice;
   std::vector<ParameterSlot> slots;  ///< by group, then by offset
@@ -64,7 +64,7 @@ struct Layout {
   std::vector<Operand> operands;
   std::vector<Operand> tables;  ///< [vocab, n]: their rows are looked up, by the same token ids
   std::vector<LayerOperands> layers;
-  /// By the decoder layer they lie before; those at the ends of the slice as well.
+  /// By the decoder layer behind the boundary; includes the boundaries at the ends of the slice.
   std::map<std::int64_t, BoundaryOperands> boundaries;
   std::size_t embedding = 0;   ///< stage 0; of tables
   std::size_t final_norm = 0;  ///< last stage

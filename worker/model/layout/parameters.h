@@ -12,19 +12,19 @@ namespace swarm::model {
 
 /// The name of the embedding table, from which other parameters start.
 inline constexpr const char* kEmbeddingName = "model.embed_tokens.weight";
-/// The basis of Subspace. What is summed of it in the place of a gradient is a statistic, which
-/// clipping leaves as it is (ParameterStore turns the basis by it).
+/// The basis of Subspace. In place of its gradient, workers sum a statistic, which clipping does
+/// not scale. ParameterStore turns the basis by it.
 inline constexpr const char* kBasisName = "boundary.basis";
 
-/// What a parameter is at first.
+/// How a parameter begins.
 enum class Start {
   kOnes,
   kZeros,
   kNormal,                 ///< normal(0, initializer_range)
-  kSpread,                 ///< [k, n]: so that (basis) (it) has the deviation initializer_range
+  kSpread,                 ///< [k, n]: (basis) (parameter) has the deviation initializer_range
   kEmbedding,              ///< as the embedding
   kEmbeddingInBasis,       ///< [vocab, k]: the embedding's coefficients in the basis
-  kEmbeddingInTableBasis,  ///< the same in another one
+  kEmbeddingInTableBasis,  ///< the same in the basis of the table
   kBasis,                  ///< [hidden, k]: orthonormal columns, the same for all of a job
   kBasisTransposed,        ///< [k, hidden]
   kTableBasis              ///< [hidden, k]: other orthonormal columns
@@ -32,7 +32,7 @@ enum class Start {
 
 /// A parameter and where it lies in its group's flat order.
 struct ParameterSlot {
-  std::string name;  ///< Hugging Face's; what it has no name for: see layout.h
+  std::string name;  ///< Hugging Face's; for names of our own see layout.h
   std::vector<std::int64_t> shape;
   std::uint64_t group = 0;   ///< index into groups()
   std::uint64_t offset = 0;  ///< first element

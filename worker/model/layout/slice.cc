@@ -11,7 +11,7 @@
 namespace swarm::model {
 namespace {
 
-/// Cost of the head in layers: their weights compared, as all are used once a token.
+/// The cost of the head in layers, by their numbers of weights: each is used once per token.
 double HeadLayers(const api::LlamaConfig& config) {
   const std::int64_t query = config.num_attention_heads * config.head_dim;
   const std::int64_t key_value = config.num_key_value_heads * config.head_dim;
@@ -38,7 +38,7 @@ std::int64_t LastCount(const api::LlamaConfig& config, std::int64_t stages) {
   return best;
 }
 
-/// The layers at which the slices begin, but the first.
+/// The layers at which the slices begin, except for the first slice.
 std::vector<std::int64_t> EvenCuts(const api::LlamaConfig& config, std::int64_t stages) {
   std::vector<std::int64_t> cuts;
   if (stages == 1) return cuts;
@@ -86,7 +86,7 @@ std::vector<std::int64_t> CutsAmong(const api::LlamaConfig& config, std::int64_t
     cuts = std::move(*found);
     break;
   }
-  // What is left over makes no slice more expensive.
+  // Further cuts make no slice more expensive.
   for (const std::uint64_t layer : allowed) {
     if (static_cast<std::int64_t>(cuts.size()) == stages - 1) break;
     const auto cut = static_cast<std::int64_t>(layer);

@@ -32,8 +32,9 @@ struct Slice {
 Result<Slice> ComputeSlice(const api::LlamaConfig& config, std::uint64_t stage,
                            std::uint64_t stage_count, const api::Boundary& boundary = {});
 
-/// The layers before which a boundary lies: those it names, else the cuts into `stage_count`.
-/// Errors: as ComputeSlice; kInvalidArgument (not ascending, or not inside the model).
+/// The layers before which a boundary lies: those that `boundary` names, else the cuts into
+/// `stage_count`. Errors: as ComputeSlice; kInvalidArgument (not ascending, or not inside the
+/// model).
 Result<std::vector<std::uint64_t>> ComputeBoundaryLayers(const api::LlamaConfig& config,
                                                          std::uint64_t stage_count,
                                                          const api::Boundary& boundary);

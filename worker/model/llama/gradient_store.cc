@@ -33,7 +33,7 @@ struct TableRows {
   at::Tensor sums;  ///< [U, D] float32
 };
 
-/// Adds the rows of one id in the order of their positions: in the same one wherever this runs.
+/// Adds the rows of each id in the order of their positions, which is the same on every machine.
 TableRows SumByToken(const at::Tensor& tokens, const at::Tensor& gradients) {
   const at::Tensor host_tokens = tokens.to(at::kCPU);
   const at::Tensor rows = gradients.to(at::kCPU, at::kFloat).contiguous();
@@ -273,7 +273,7 @@ GradientStore::Accumulator& GradientStore::OpenToWrite(Step step) {
 GradientSum GradientStore::Sum(Step step, std::uint64_t group, const std::vector<int>& exponents) {
   Accumulator& accumulator = Open(step);
   const at::Tensor& sum = accumulator.sums[group];
-  const auto host = std::make_shared<at::Tensor>(sum.to(at::kCPU));  // itself where it is there
+  const auto host = std::make_shared<at::Tensor>(sum.to(at::kCPU));  // `sum` itself if it is there
   accumulator.lent[group] = host->is_alias_of(sum);
   GradientSum result{
       .elements = Bytes::Wrap(host->const_data_ptr(), host->nbytes(), host),

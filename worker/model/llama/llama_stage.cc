@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kLessMemory =
     "; pipeline.inFlightMax bounds how many microbatches a worker holds at once";
 
-/// Runs `body`; what libtorch throws becomes a Status.
+/// Runs `body`, and turns an exception of libtorch into a Status.
 template <typename Body>
 auto Guarded(const char* what, Body body) -> decltype(body()) {
   try {
@@ -377,7 +377,7 @@ Status LlamaStage::Apply(std::span<const Bytes> sums, double clip, double learni
   return Guarded("apply", [&]() -> Status {
     const unsigned level = ScaleLevel(Step(version().value));
     Status status = parameters_.Apply(sums, {clip, learning_rate, skip, level});
-    // The weights that a graph refers to are overwritten when its version goes.
+    // When a version is dropped, the weights that its graphs refer to are overwritten.
     std::erase_if(graphs_, [&](const auto& entry) {
       return parameters_.Find(entry.second.version) == nullptr;
     });

@@ -48,18 +48,18 @@ class LlamaStage final : public Stage {
   Result<Bytes> Logits(Version version, const TokenBatch& tokens) override;
 
  private:
-  /// What the layers of a microbatch begin with. `rows` and `input` are leaves.
+  /// The inputs of the layers for a microbatch. `rows` and `input` are leaves.
   struct Pass {
     at::Tensor ids;                ///< [B, L] int64; undefined where the stage needs none
     std::vector<at::Tensor> rows;  ///< [B, L, n] of Layout::tables
     at::Tensor fixed_in_basis;     ///< Subspace that turns, on stages that send: (F U)[ids]
-    at::Tensor input;              ///< what has arrived; undefined on stage 0
+    at::Tensor input;              ///< from the stage before; undefined on stage 0
   };
-  /// What a microbatch's forward leaves for its backward.
+  /// What the forward of a microbatch keeps for its backward.
   struct Graph {
     Version version;
     Pass pass;
-    at::Tensor output;  ///< what is sent, or on the last stage the loss
+    at::Tensor output;  ///< for the next stage; on the last stage, the loss
   };
 
   Result<const Weights*> FindWeights(Version version) const;
@@ -72,7 +72,7 @@ class LlamaStage final : public Stage {
                                   std::int64_t count) const;
   Result<Pass> OpenPass(const Weights& weights, const TokenBatch& tokens, std::int64_t length,
                         const Bytes& input);
-  /// The bodies of Forward and Backward; what libtorch throws passes through.
+  /// The bodies of Forward and Backward; exceptions of libtorch pass through.
   Result<ForwardResult> Execute(const TaskKey& key, Version version, const TokenBatch& tokens,
                                 const Bytes& input, bool keep_graph);
   Result<Bytes> Differentiate(const TaskKey& key, const Bytes& gradient);
@@ -85,7 +85,7 @@ class LlamaStage final : public Stage {
                     const at::Tensor& x) const;
   at::Tensor ReceiveAt(std::int64_t layer, const Weights& weights, const Pass& pass,
                        const at::Tensor& z) const;
-  /// What is fixed of Subspace, with the basis of these weights.
+  /// The fixed tensors of Subspace, with the basis of these weights.
   Subspace SubspaceOf(const Weights& weights) const;
   void PrepareSubspace(std::uint64_t seed);
 

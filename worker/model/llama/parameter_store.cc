@@ -63,13 +63,13 @@ Status ReadTensor(const checkpoint::TensorLookup& tensors, const std::string& na
 
 using Turn = void (*)(std::span<float>, std::span<const double>, std::size_t, Entries);
 
-/// How a parameter is taken along when the basis is turned; null for one that is not in it.
+/// How a parameter changes when the basis is turned; null for a parameter that is not in the basis.
 Turn TurnOf(const ParameterSlot& slot) {
   if (slot.start == Start::kSpread) return TurnColumns;
   return slot.start == Start::kEmbeddingInBasis ? TurnRows : nullptr;
 }
 
-/// Likewise for what is summed of it in a step. Of the basis that is M U, whose rows are in U.
+/// The same for a step's sum of a parameter. For the basis, the sum is M U, whose rows are in U.
 Turn TurnOfSum(const ParameterSlot& slot) {
   return slot.name == kBasisName ? TurnRows : TurnOf(slot);
 }

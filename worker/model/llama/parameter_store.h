@@ -1,5 +1,5 @@
 // The durable state of a stage: the versions of its weights that rule 10 of docs/protocol.md keeps,
-// and its optimizer. Lives in host memory; the computation's copies are Weights' concern.
+// and its optimizer. Lives in host memory; Weights has the copies for the computation.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace swarm::model {
 
-/// What a commit says beside the gradients.
+/// The parts of a commit besides the gradients.
 struct ApplyOptions {
   double clip = 1;
   double learning_rate = 0;
@@ -31,8 +31,8 @@ class ParameterStore {
   ParameterStore(const Layout& layout, const StageOptions& options, at::Device device);
 
   Version version() const { return version_; }
-  /// The weights of a version that is held, else nullptr. In Delayed mode those are the newest and,
-  /// once there was an update, the one before.
+  /// The weights of a held version, else nullptr. Delayed mode holds the newest version and, after
+  /// the first update, the one before it.
   const Weights* Find(Version version) const;
 
   /// The contracts of Stage's functions of the same names.
@@ -48,7 +48,7 @@ class ParameterStore {
   std::vector<int> Exponents(Step step, unsigned level) const;
 
  private:
-  /// A tensor of the state where it lies.
+  /// A tensor of the state, in place.
   struct Entry {
     std::string name;
     checkpoint::ElementType type;
@@ -65,18 +65,18 @@ class ParameterStore {
   Status LoadTensors(const checkpoint::TensorLookup& tensors, bool optimizer);
   Status LoadOptimizer(const checkpoint::TensorLookup& tensors);
   Status LoadScales(const checkpoint::TensorLookup& tensors);
-  /// What takes coefficients in the basis of the version that this step has read to those in the
-  /// newest one's (Overlap of subspace.h); empty where it is the same. It is not in Delayed mode
-  /// after a turn: then the sums are of a basis that there is no more.
+  /// Maps coefficients in the basis that this step has read to coefficients in the newest basis
+  /// (Overlap of subspace.h); empty where the two bases are equal. In Delayed mode they differ
+  /// after a turn, and the sums then refer to a basis that no longer exists.
   std::vector<double> OverlapSinceRead() const;
   void Update(std::span<const Bytes> sums, const ApplyOptions& options, Weights& to);
   void UpdatePiece(const Piece& piece, std::span<const float> gradient, const ApplyOptions& options,
                    Weights& to);
-  /// Gathers the statistic of the basis; it stays as it is until TurnBasisOf.
+  /// Gathers the statistic of the basis. The basis does not change before TurnBasisOf.
   void GatherPiece(const Piece& piece, std::span<const float> statistic, Weights& to);
-  /// Turns the basis by what was gathered, and with it all that is in its coefficients.
+  /// Turns the basis by the gathered statistic, and with it all coefficients in the basis.
   void TurnBasisOf(Weights& to);
-  /// The exponents that belong to the next version, from the sums that make it.
+  /// Computes the exponents of the next version from the sums that make it.
   void AdvanceScales(std::span<const Piece> pieces, const std::vector<int>& exponents);
   bool exact() const { return accumulation_ == api::Accumulation::kExact; }
 

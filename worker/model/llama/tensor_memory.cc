@@ -48,8 +48,7 @@ class TensorMemory final : public c10::Allocator {
   }
 
   static TensorMemory& Instance() {
-    static auto* memory =
-        new TensorMemory;  // never destroyed: tensors may outlive any order of ends
+    static auto* memory = new TensorMemory;  // never destroyed: tensors may outlive static objects
     return *memory;
   }
 
@@ -79,7 +78,7 @@ class TensorMemory final : public c10::Allocator {
     if (block->size < kKeptMin) return std::free(block);
     const std::lock_guard lock(mutex_);
     used_ -= block->size;
-    // Sizes that are no longer asked for have filled the store: begin anew.
+    // Sizes that are not in demand any more have filled the store: empty it.
     if (kept_bytes_ + block->size > used_peak_) FreeKept();
     kept_[block->size].push_back(block);
     kept_bytes_ += block->size;

@@ -8,7 +8,7 @@ namespace swarm::model {
 /// have the same sizes; fresh memory would cost a page fault and the clearing of a page every 4 KB,
 /// which was a quarter of the time of a small stage.
 ///
-/// What is kept is at most what was in use at the peak. Idempotent; safe from any thread.
+/// Keeps at most as much memory as was in use at the peak. Idempotent; safe from any thread.
 void KeepTensorMemory();
 
 }  // namespace swarm::model

@@ -14,7 +14,7 @@ Weights::Weights(const Layout& layout, api::Precision precision, at::Device devi
   const auto matrix_type = precision == api::Precision::kBF16 ? at::kBFloat16 : at::kFloat;
   for (const Operand& operand : layout.operands) {
     const auto type = operand.matrix() && !operand.wide ? matrix_type : at::kFloat;
-    // `to` gives the view itself where nothing is to change, else a copy of its own.
+    // `to` returns the view itself where nothing has to change, else a copy.
     at::Tensor leaf = MasterView(operand).to(at::TensorOptions(device).dtype(type)).detach();
     operands_.push_back(leaf.set_requires_grad(true));
   }

@@ -32,7 +32,7 @@ class Weights {
   /// In the order of Layout::tables: float32, without gradient.
   const std::vector<at::Tensor>& tables() const { return tables_; }
   LayerWeights layer(std::size_t index) const;
-  /// Of the boundary before a decoder layer; undefined where there is none of it here.
+  /// The weights of the boundary before a decoder layer, as far as this stage has them.
   BoundaryWeights boundary(std::int64_t before) const;
 
  private:

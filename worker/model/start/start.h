@@ -1,4 +1,4 @@
-// What parameters are at the start of a job: functions of (seed, name), or of the embedding's
+// The values of parameters at the start of a job: functions of (seed, name), or of the embedding's
 // start. Pure; torch-free.
 #pragma once
 

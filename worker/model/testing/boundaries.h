@@ -1,4 +1,4 @@
-// The boundaries that tests go through, and models with them.
+// The boundaries that tests run with, and models with them.
 #pragma once
 
 #include <cstdint>
@@ -72,7 +72,7 @@ inline Pipeline MakePipeline(const StageOptions& options, std::uint64_t stages) 
   return pipeline;
 }
 
-/// The plain model that computes what `pipeline` does.
+/// The plain model that computes the same as `pipeline`.
 inline Pipeline Plain(const StageOptions& options, const Pipeline& pipeline) {
   const auto folded =
       FoldWeights(options.config, options.boundary, options.seed, LookupIn(pipeline.Snapshot()));

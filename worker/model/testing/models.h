@@ -1,4 +1,4 @@
-// What the tests of this folder share: a small model, its batches, and a pipeline of stages in one
+// Helpers of the tests of this folder: a small model, its batches, and a pipeline of stages in one
 // thread.
 #pragma once
 

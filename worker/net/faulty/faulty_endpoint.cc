@@ -10,7 +10,7 @@
 namespace swarm::net {
 namespace {
 
-/// Counted for a message beside its payload.
+/// Counted per message, besides its payload.
 constexpr std::size_t kMessageBytes = 256;
 /// Until the window of the endpoint inside is tried again.
 constexpr Duration kRetry = std::chrono::milliseconds(2);
@@ -99,7 +99,7 @@ Status FaultyEndpoint::Send(const WorkerId& to, Lane lane, Envelope envelope) {
   }
   Timepoint due = Clock::now() + delay;
   if (!queue.held.empty()) due = std::max(due, queue.held.back().due);
-  // Flush sees to those behind the first.
+  // If others wait, Flush takes care of this one as well.
   if (queue.held.empty() && !cut) loop_->PostAt(due, [this, to] { Flush(to); });
   queue.bytes += bytes;
   queue.held.push_back({due, bytes, std::move(envelope)});
@@ -128,7 +128,8 @@ void FaultyEndpoint::FlushLane(const WorkerId& to, Lane lane, LaneQueue& queue) 
       loop_->PostAt(now + kRetry, [this, to] { Flush(to); });
       return;
     }
-    // Lost with its connection, of which the owner hears by OnPeerDown; or refused for what it is.
+    // The message is lost with its connection, and the owner hears of that by OnPeerDown. Or the
+    // endpoint refused it for its content.
     if (status.code() == StatusCode::kInvalidArgument) {
       LOG_WARN("a message to {} was held back and is now lost: {}", to.value, status.message());
     }
@@ -173,7 +174,7 @@ void FaultyEndpoint::Hear(const WorkerId& from, Event event) {
 void FaultyEndpoint::Drain(const WorkerId& from) {
   std::unique_lock lock(mutex_);
   Peer& peer = peers_[from];
-  // Calls that run keep this one away, as they would keep another of theirs; the last comes back.
+  // A running call of the handler keeps this one away. The last of them comes back here.
   while (!peer.in.empty() && peer.calls == 0 && MayPass(from, peer.in.front())) {
     Event event = std::move(peer.in.front());
     peer.in.pop_front();

@@ -1,11 +1,12 @@
 // An Endpoint around another one, which behaves as if the network were bad: cut, or slow. For
 // experiments and tests (`swarmctl run --chaos`); rules may change while it runs.
 //
-// A cut is a black hole, as a pulled cable is: the connection stays as its owner knows it, nothing
-// arrives, and that the peer has gone is heard only afterwards. When the cut is over, what was sent
-// meanwhile arrives in order, as TCP would have it, or the connection is reported broken if it
+// A cut is a black hole, like a pulled cable: the owner sees no change of the connection, nothing
+// arrives, and the owner hears only afterwards that the peer has gone. When the cut is over, the
+// messages sent meanwhile arrive in order, as with TCP, or the connection is reported broken if it
 // broke meanwhile: the promises of endpoint.h hold. Both sides of a connection need the rules: the
-// sender holds its messages back, the receiver what was on its way and the news of the connection.
+// sender holds back its messages, the receiver holds back those on their way and the events of the
+// connection.
 #pragma once
 
 #include <chrono>
@@ -25,24 +26,24 @@ namespace swarm::net {
 
 struct FaultyOptions {
   WorkerId self;
-  /// Read when it changes (looked at every `poll`). One that is missing or wrong changes nothing;
-  /// the latter is logged. Empty: rules come by SetRules alone.
+  /// A file of rules, read when it changes (checked every `poll`). A missing or wrong file changes
+  /// nothing; a wrong file is logged. Empty: only SetRules sets rules.
   std::string rules_file;
   Duration poll = std::chrono::milliseconds(20);
-  /// Bound of what is held back per peer and lane, as the send window of the endpoint inside.
+  /// Bound of the messages held back per peer and lane, like the send window of the inner endpoint.
   std::size_t held_bytes_max = 64u << 20;
 };
 
-/// Without rules it hands everything on, in the caller's thread.
+/// Without rules it passes everything on, in the caller's thread.
 class FaultyEndpoint final : public Endpoint, private EndpointHandler {
  public:
-  /// Errors: those of `make`, which makes the endpoint inside.
+  /// Errors: those of `make`, which makes the inner endpoint.
   static Result<std::unique_ptr<Endpoint>> Create(const FaultyOptions& options,
                                                   EndpointHandler* handler,
                                                   const MakeEndpoint& make);
   ~FaultyEndpoint() override;
 
-  /// From now on. From any thread.
+  /// The rules from now on. From any thread.
   void SetRules(chaos::FaultRules rules);
 
   void Connect(const WorkerId& peer, const std::vector<protocol::Address>& addresses) override;
@@ -72,11 +73,11 @@ class FaultyEndpoint final : public Endpoint, private EndpointHandler {
   };
   struct Peer {
     LaneQueue out[kLaneCount];
-    std::deque<Event> in;   // that the owner was not told yet
-    int downs_held = 0;     // among `in`: the connection that the owner knows is no more
-    int calls = 0;          // of the handler that run now, in threads of the endpoint inside
+    std::deque<Event> in;   // events that the owner was not told yet
+    int downs_held = 0;     // among `in`: downs of the connection that the owner knows
+    int calls = 0;          // running calls of the handler, in threads of the inner endpoint
     bool draining = false;  // the loop is telling the owner
-    bool owner_up = false;  // what the owner was told last
+    bool owner_up = false;  // the owner's last news of the peer
   };
 
   FaultyEndpoint(FaultyOptions options, EndpointHandler* handler);
@@ -85,15 +86,15 @@ class FaultyEndpoint final : public Endpoint, private EndpointHandler {
   void OnPeerUp(const WorkerId& peer) override;
   void OnPeerDown(const WorkerId& peer, const Status& why) override;
 
-  /// Tells the owner now, or later where the rules or earlier events are in the way.
+  /// Tells the owner now, or later if the rules or earlier events are in the way.
   void Hear(const WorkerId& from, Event event);
   void Tell(const WorkerId& from, Event event);
   /// These need the lock.
   bool MayPass(const WorkerId& from, const Event& event) const;
   void FlushLane(const WorkerId& to, Lane lane, LaneQueue& queue);
-  /// On the loop: tells the owner what may pass by now.
+  /// On the loop: tells the owner the events that may pass by now.
   void Drain(const WorkerId& from);
-  /// On the loop: sends what is due.
+  /// On the loop: sends the messages that are due.
   void Flush(const WorkerId& to);
   void PollFile();
 

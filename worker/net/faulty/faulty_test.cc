@@ -1,5 +1,5 @@
-// What a bad network looks like to its users. Over loopback: the decorator is the same over gRPC,
-// with which it passes the conformance suite (../endpoint_test.cc).
+// A bad network as its users see it. Runs over loopback: the decorator is the same over gRPC, with
+// which it passes the conformance suite (../endpoint_test.cc).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The certificate files, checked before gRPC sees them. gRPC's own watcher ends the process when it
-// finds an empty file, which happens while a new file is copied into place; and it takes a
+// finds an empty file, which happens while a new file is copied into place; and it accepts a
 // certificate and a key that do not belong together.
 #pragma once
 
@@ -12,14 +12,14 @@
 
 namespace swarm::net {
 
-/// Whether `pair` is a certificate and its key, and names `uri` as its only URI SAN. The names are
-/// what messages call them. Errors: kInvalidArgument.
+/// Whether `pair` is a certificate and its key, and names `uri` as its only URI SAN. Error messages
+/// use the names. Errors: kInvalidArgument.
 Status CheckIdentity(const identity::KeyPair& pair, const std::string& certificate_name,
                      const std::string& key_name, const std::string& uri);
 
 /// A file in memory, at a path that stays the same while its content is replaced in one step. Only
-/// this process can open it. The destructor leaves it open: gRPC may look at the path a
-/// little longer, and must not find another file that got the same descriptor. A process makes few.
+/// this process can open it. The destructor leaves it open: gRPC may look at the path a little
+/// longer, and must not find another file that got the same descriptor. A process makes only a few.
 class MemoryFile {
  public:
   MemoryFile() = default;
@@ -38,12 +38,12 @@ class MemoryFile {
 /// paths at any time.
 class CheckedCertificates {
  public:
-  /// `uri`: what the certificate must name, as its only URI SAN.
+  /// `uri`: must be the only URI SAN of the certificate.
   CheckedCertificates(TlsFiles files, std::string uri);
 
-  /// Reads the files and takes what is there, unless it is what was taken last.
-  /// Errors, after which the old content stays: kNotFound (a file), kInvalidArgument (not PEM, the
-  /// key of another certificate, another URI), kUnavailable.
+  /// Reads the files and takes their content if it has changed. Errors, after which the old content
+  /// stays: kNotFound (a file), kInvalidArgument (not PEM, the key of another certificate, another
+  /// URI), kUnavailable.
   Status Refresh();
 
   /// Certificate, its chain, and key: one file, so that they change together.

@@ -9,7 +9,7 @@ namespace {
 constexpr int kMessageBytesMax =
     static_cast<int>(kHeaderBytesMax + kPieceBytesMax + kFrameOverheadMax);
 
-/// Calls `set(name, value)` for what both ends have in common.
+/// Calls `set(name, value)` for the arguments of both ends.
 template <typename Set>
 void SetCommonArguments(const Set& set) {
   set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, kMessageBytesMax);
@@ -18,8 +18,8 @@ void SetCommonArguments(const Set& set) {
   set(GRPC_ARG_TCP_READ_CHUNK_SIZE, 256 << 10);
   set(GRPC_ARG_TCP_MIN_READ_CHUNK_SIZE, 64 << 10);
   set(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
-  // What 500 Mb/s have under way at 200 ms of round trip. gRPC's own probing takes seconds to get
-  // there.
+  // The bytes under way at 500 Mb/s and 200 ms of round trip. gRPC's own probing takes seconds to
+  // get there.
   set(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 << 20);
   // No peer is disconnected for its pings: both ends ping, and a lane may be silent for long.
   set(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
@@ -32,12 +32,12 @@ void SetCommonArguments(const Set& set) {
 grpc::ChannelArguments MakeChannelArguments(const protocol::Address& address, Lane lane) {
   grpc::ChannelArguments arguments;
   SetCommonArguments([&](const char* name, int value) { arguments.SetInt(name, value); });
-  // A connection of its own, whatever else this process has open to the same address.
+  // Makes a connection of its own, even if this process has others to the same address.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt("swarm.lane", static_cast<int>(lane));
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A silent peer is noticed by heartbeats first; this is for one whose machine has vanished. Acks
-  // wait behind bulk, so the data lane has more patience.
+  // A silent peer is noticed by heartbeats first; this is for a peer whose machine has vanished.
+  // Acks wait behind bulk, so the data lane has more patience.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, lane == Lane::kControl ? 2000 : 10000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, lane == Lane::kControl ? 4000 : 20000);
   if (!address.tls_server_name.empty()) arguments.SetSslTargetNameOverride(address.tls_server_name);
@@ -47,7 +47,7 @@ grpc::ChannelArguments MakeChannelArguments(const protocol::Address& address, La
 void SetServerArguments(grpc::ServerBuilder* builder) {
   SetCommonArguments(
       [&](const char* name, int value) { builder->AddChannelArgument(name, value); });
-  // One call a connection is what a peer has.
+  // A peer makes one call per connection.
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 2);
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);

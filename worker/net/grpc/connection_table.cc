@@ -155,7 +155,7 @@ void ConnectionTable::Decide(Peer& peer) {
   const ConnectionPtr offered = peer.offered;
   if (closed_ || !offered || offered->closing || !offered->complete()) return;
   if (const ConnectionPtr current = peer.current) {
-    if (current->closing) return;  // until it has ended
+    if (current->closing) return;  // decided again when it has ended
     if (offered->incarnation < current->incarnation) {
       return Close(offered,
                    AlreadyExists("a later process of " + offered->peer.value + " is here"));
@@ -165,10 +165,10 @@ void ConnectionTable::Decide(Peer& peer) {
     } else if (!current->dialled) {
       Close(current, Unavailable(current->peer.value + " has called again"));
     }
-    return;  // we dialled the current one: if the peer has lost it, it ends here soon as well
+    return;  // this end dialled the current one: if the peer has lost it, it soon ends here as well
   }
   if (peer.dialling && !peer.dialling->closing && self_ < offered->peer) {
-    // Ours goes first, but the caller must not lose its patience where only it can reach the other.
+    // Our dial goes first. But the peer must not give up its call where only the peer can reach us.
     return host_->After(
         options_.collision_deadline, [this, waiting = std::weak_ptr(peer.dialling)] {
           const auto late = waiting.lock();

@@ -1,8 +1,8 @@
-// Which connections an endpoint has, makes and accepts. A connection is one stream for each lane,
-// both dialled by the same side at the same time.
+// The connections that an endpoint has, makes and accepts. A connection is one stream for each
+// lane, both dialled by the same side at the same time.
 //
 // Not thread-safe: everything runs on the endpoint's loop. Streams report from gRPC's threads; the
-// endpoint posts what they say here.
+// endpoint posts their reports here.
 //
 // When both sides dial, the connection that the smaller id dialled is kept. The smaller id does not
 // answer the other's call until its own dial has ended; the larger id answers and gives up its own
@@ -35,8 +35,8 @@ struct Connection {
   int ended = 0;      ///< lanes whose stream is done
   bool open = false;  ///< announced to the handler
   bool closing = false;
-  Status why;                       ///< it closes
-  std::atomic<bool> muted = false;  ///< the handler hears nothing more of it
+  Status why;                       ///< of closing
+  std::atomic<bool> muted = false;  ///< the handler gets no more of its messages
 
   bool complete() const { return hello_came[0] && hello_came[1]; }
   Stream& lane(Lane lane) const { return *lanes[static_cast<std::size_t>(lane)]; }
@@ -50,10 +50,10 @@ class ConnectionHost {
   /// Begins a call to `peer`.
   virtual std::shared_ptr<Stream> Dial(const WorkerId& peer, const protocol::Address& address,
                                        const StreamHello& hello) = 0;
-  /// Whether the other end of `stream` has the id that `hello` says, belongs to the job, and
-  /// speaks a version that we speak.
+  /// Whether the other end of `stream` has the id of `hello`, belongs to the job, and shares a
+  /// version with us.
   virtual Status CheckPeer(const Stream& stream, const StreamHello& hello) const = 0;
-  /// Messages can be sent from now on, and are to be read: starts the reading of both streams.
+  /// Messages can be sent from now on. The host must start the reading of both streams.
   virtual void OnOpen(const std::shared_ptr<Connection>& connection) = 0;
   /// No more messages can be sent.
   virtual void OnClosing(const std::shared_ptr<Connection>& connection) = 0;
@@ -66,7 +66,7 @@ class ConnectionHost {
 struct ConnectionOptions {
   Duration dial_deadline = std::chrono::seconds(10);   ///< for both hellos to come
   Duration offer_deadline = std::chrono::seconds(15);  ///< for which an accepted call may be held
-  /// What remains for our dial when a call of the same peer waits for its end.
+  /// The rest of our dial's time once a call of the same peer waits for the dial's end.
   Duration collision_deadline = std::chrono::seconds(3);
   Duration backoff_min = std::chrono::milliseconds(50);
   Duration backoff_max = std::chrono::seconds(3);
@@ -83,7 +83,7 @@ class ConnectionTable {
   void AddStranger(const std::shared_ptr<Stream>& stream);
   void HelloCame(const std::shared_ptr<Stream>& stream, const StreamHello& hello);
   void StreamDone(const std::shared_ptr<Stream>& stream, const Status& why);
-  /// Closes everything; what comes later is closed at once.
+  /// Closes everything; closes later connections at once.
   void CloseAll(const Status& why);
 
  private:

@@ -16,8 +16,7 @@ namespace {
 constexpr unsigned kReloadSeconds = 1;
 
 /// Refuses, during the handshake, a peer that does not belong to the job or is not the one that was
-/// called. The host that was dialled says nothing: gateways and pods' addresses are not in
-/// certificates.
+/// called. It ignores the dialled host: addresses of gateways and pods are not in certificates.
 class IdentityVerifier final : public grpc::experimental::ExternalCertificateVerifier {
  public:
   /// `expected`: a whole URI, or the beginning of one, which then ends with '/'.
@@ -44,7 +43,7 @@ using Provider = std::shared_ptr<grpc::experimental::CertificateProviderInterfac
 
 class TlsCredentials final : public Credentials {
  public:
-  /// `files` are what `provider` watches; null if it watches none.
+  /// `files`: those that `provider` watches; null if it watches none.
   TlsCredentials(const GrpcOptions& options, std::unique_ptr<CheckedCertificates> files,
                  Provider provider)
       : job_(options.job), files_(std::move(files)), provider_(std::move(provider)) {}

@@ -16,9 +16,9 @@ namespace swarm::net {
 /// The prefix of the URIs of all programs of a job; ends with '/'.
 std::string JobUri(const std::string& job);
 
-/// What a certificate must say, in its only URI SAN, for a program to be `id`:
-/// identity::WorkerUri, with bytes of JOB and ID outside of [A-Za-z0-9._-] as %XX. The id "trainer"
-/// is identity::TrainerUri; "observer" and "operator", alone or followed by '/' and anything, are
+/// The only URI SAN that a certificate must have for a program to be `id`: identity::WorkerUri,
+/// with bytes of JOB and ID outside of [A-Za-z0-9._-] as %XX. The id "trainer" is
+/// identity::TrainerUri; "observer" and "operator", alone or followed by '/' and anything, are
 /// those of the observer and the operator.
 std::string IdentityUri(const std::string& job, const WorkerId& id);
 
@@ -31,10 +31,10 @@ class Credentials {
   static Result<std::unique_ptr<Credentials>> Create(const GrpcOptions& options);
 
   virtual std::shared_ptr<grpc::ServerCredentials> ForListening() const = 0;
-  /// A connection made with these fails unless the other end is `peer`.
+  /// A connection with these credentials fails unless the other end is `peer`.
   virtual std::shared_ptr<grpc::ChannelCredentials> ForDialling(const WorkerId& peer) const = 0;
-  /// Reads files that were replaced; new connections use them soon after. Call it now and then,
-  /// from one thread.
+  /// Reads replaced files; new connections use them soon after. Call it now and then, from one
+  /// thread.
   virtual void Refresh() = 0;
   /// Whether a peer whose verified certificate has these URIs may call itself `id`.
   /// Errors: kPermissionDenied.

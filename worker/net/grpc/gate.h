@@ -24,7 +24,7 @@ class Gate {
     if (--inside_ == 0 && closed_) empty_.notify_all();
   }
 
-  /// No call begins after this. Returns whether all that had begun have ended before `deadline`.
+  /// No call begins after this. Returns whether all running calls have ended before `deadline`.
   bool Close(Timepoint deadline) {
     std::unique_lock lock(mutex_);
     closed_ = true;

@@ -26,7 +26,7 @@ namespace swarm::net {
 namespace {
 
 constexpr Duration kStopDeadline = std::chrono::seconds(10);
-/// Between two looks at the certificate files.
+/// The period of checks of the certificate files.
 constexpr Duration kRefreshPeriod = std::chrono::seconds(1);
 
 /// Ends a call at once.
@@ -39,7 +39,7 @@ class RefusingReactor final : public grpc::ServerGenericBidiReactor {
 }  // namespace
 
 /// Joins the parts: the table of connections runs on the loop; Send finds its connection in
-/// routes_; what is for the handler passes the gate.
+/// routes_; calls of the handler pass the gate.
 class GrpcEndpoint::Core final : public StreamOwner,
                                  public ConnectionHost,
                                  public grpc::CallbackGenericService,
@@ -86,7 +86,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
       if (!ended) LOG_WARN("{} calls have not ended; cancelling them", stream_count_);
     }
     if (server_) server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
-    // What others have posted to a loop that is shared finds this object alive, or itself dropped.
+    // Work posted to a shared loop finds this object alive, or is dropped.
     if (!options_.loop) loop_->Stop();
     server_.reset();
   }
@@ -211,7 +211,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
  private:
   void Post(std::function<void()> work) { loop_->Post(WhileAlive(std::move(work))); }
 
-  /// A loop that is shared may outlive this object, but not the work that is done on it.
+  /// A shared loop may outlive this object, but the work done on the loop for it may not.
   std::function<void()> WhileAlive(std::function<void()> work) {
     return [weak = weak_from_this(), work = std::move(work)] {
       if (const auto self = weak.lock()) work();

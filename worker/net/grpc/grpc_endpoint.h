@@ -14,8 +14,8 @@
 namespace swarm::net {
 
 /// PEM files. They are read again every second. Connections that are made two seconds after a
-/// change use the new files; open connections stay. A set that does not fit together (a file is
-/// half written, or names another program) is not taken, and the old set stays in use.
+/// change use the new files; open connections stay. If the files do not fit together (a file is
+/// half written, or names another program), the old set stays in use.
 struct TlsFiles {
   std::string ca;           ///< the authority that signs the peers' certificates
   std::string certificate;  ///< this program's, with its chain
@@ -51,14 +51,14 @@ struct GrpcOptions {
                                      << 30;  ///< of messages that are arriving, all peers together
   std::size_t idle_buffer_bytes_max = 256u << 20;  ///< receive buffers kept for reuse
 
-  /// Runs what is not gRPC's own; several endpoints may share it. Null: a loop of its own.
+  /// Runs all work that is not gRPC's; several endpoints may share it. Null: a loop of its own.
   std::shared_ptr<Loop> loop;
 
   /// The longest pause between two tries to reach a peer that does not answer.
   Duration redial_max = std::chrono::seconds(3);
 
-  /// Tells this process from earlier processes of the same id: it must grow. 0: the wall clock, in
-  /// nanoseconds.
+  /// Distinguishes this process from earlier processes of the same id: it must grow. 0: the wall
+  /// clock, in nanoseconds.
   std::uint64_t incarnation = 0;
 };
 

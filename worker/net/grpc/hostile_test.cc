@@ -1,4 +1,5 @@
-// Whoever reaches the port can say anything. None of it may crash, hang or reach the handler.
+// Any caller can reach the port and send any bytes. None may crash or hang the endpoint, or reach
+// the handler.
 #include <google/protobuf/stubs/logging.h>
 #include <gtest/gtest.h>
 

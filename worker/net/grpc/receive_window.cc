@@ -6,11 +6,11 @@
 namespace swarm::net {
 namespace {
 
-/// Of what counts as a round trip: shorter ones cannot be seen by looking every kLookPeriod, longer
-/// ones are none (the kernel has not measured any).
+/// The shortest and the longest span that counts as a round trip. A look every kLookPeriod cannot
+/// see a shorter one. The kernel reports a longer one if it has not measured any.
 constexpr Duration kSpanMin = ReceiveWindow::kLookPeriod;
 constexpr Duration kSpanMax = std::chrono::seconds(2);
-/// More than so many times what was seen before: a sender that is finding out what it can send.
+/// Growth by more than this factor comes from a sender that is still probing the path.
 constexpr double kGrowth = 1.25;
 
 }  // namespace
@@ -34,7 +34,7 @@ double ReceiveWindow::ArrivedWithin(Duration span) const {
 }
 
 void ReceiveWindow::Remember(double bytes, Duration span) {
-  // Until this growth has come back as arrivals of the next round trip.
+  // Until the next round trip shows the effect of this growth.
   if (bytes > kGrowth * std::max(best_, best_before_)) grows_until_ = looks_.back().at + 2 * span;
   if (half_ > kMemory / 2) {
     best_before_ = std::exchange(best_, 0);

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 constexpr Duration kRoundTrip = milliseconds(80);
 constexpr double kFits = 2e6;  // bytes in a round trip: 200 Mb/s
 
-/// A receiver that looks regularly, and what it has decided last.
+/// A receiver that looks regularly, and its last decision.
 class Receiver {
  public:
   Receiver() { Take(0, ReceiveWindow::kLookPeriod); }
@@ -25,7 +25,7 @@ class Receiver {
       bound_ = window_.OnArrivals({at_, static_cast<std::uint64_t>(bytes_), kRoundTrip});
     }
   }
-  /// So many bytes arrive at once, and nothing more for so long.
+  /// `bytes` arrive at once, and nothing more for `length`.
   void TakeBurst(double bytes, Duration length) {
     bytes_ += bytes;
     Take(0, length);

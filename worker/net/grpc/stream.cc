@@ -9,7 +9,7 @@
 namespace swarm::net {
 namespace {
 
-/// A slice that shares the memory of `bytes` and lets go of it when gRPC is done with it.
+/// A slice that shares the memory of `bytes` and releases it when gRPC is done with the slice.
 grpc::Slice ShareSlice(const Bytes& bytes) {
   if (bytes.empty()) return {};
   // gRPC does not write to slices that it was given to send.
@@ -87,7 +87,7 @@ void Stream::WriteNext() {
 void Stream::WriteEnded(bool ok) {
   TakeOver();
   write_buffer_.Clear();
-  std::deque<Waiting> gone;  // let go of outside of the lock
+  std::deque<Waiting> gone;  // released outside of the lock
   Status why;
   bool release = false;
   {
@@ -112,7 +112,7 @@ void Stream::WriteEnded(bool ok) {
 }
 
 void Stream::Close(const Status& why) {
-  std::deque<Waiting> gone;  // let go of outside of the lock
+  std::deque<Waiting> gone;  // released outside of the lock
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(closed_, true)) return;
@@ -125,8 +125,9 @@ void Stream::Close(const Status& why) {
 }
 
 void Stream::StartReading(Sink sink) {
-  // A closed stream may be past the end of its call, when nothing may be begun any more. gRPC never
-  // runs a reaction inside of the call that begins an operation, so the lock is not taken twice.
+  // A closed stream may be past the end of its call, when no operation may begin any more. gRPC
+  // never runs a reaction inside of the call that begins an operation, so the lock is not taken
+  // twice.
   const std::lock_guard lock(mutex_);
   if (closed_) return;
   sink_ = std::move(sink);

@@ -26,15 +26,15 @@ namespace swarm::net {
 
 class Stream;
 
-/// Hears what happens to streams. Calls for one stream come one at a time, from gRPC's
-/// threads, in this order: OnStreamHello once, messages, OnStreamRefused at most once, OnStreamDone
-/// once; after OnStreamDone none.
+/// Receives the events of streams. Calls for one stream come one at a time, from gRPC's threads, in
+/// this order: OnStreamHello once, messages, OnStreamRefused at most once, OnStreamDone once; after
+/// OnStreamDone none.
 class StreamOwner {
  public:
   virtual ~StreamOwner() = default;
   /// The first message came. Nothing more is read before StartReading.
   virtual void OnStreamHello(const std::shared_ptr<Stream>& stream, StreamHello hello) = 0;
-  /// What came was not a frame, or above a cap; the stream closes.
+  /// The peer sent something that is not a frame, or is above a cap; the stream closes.
   virtual void OnStreamRefused(Stream& stream, const Status& why) = 0;
   /// Takes over the reference that the call holds on the stream. Do not drop it on a thread of
   /// gRPC: with the last channel gRPC joins its threads.
@@ -61,12 +61,13 @@ class Stream {
   void SendHello(const StreamHello& hello);
   /// Queues a message whose header EncodeHeader gave. Errors: kUnavailable, kResourceExhausted.
   Status Send(std::string header, Bytes payload);
-  /// Takes the messages that come, and how many bytes of header and payload each has.
+  /// Takes each message that arrives, and its bytes of header and payload.
   using Sink = std::function<void(Envelope envelope, std::size_t bytes)>;
   /// Reads messages from now on, into `sink`. Once, after OnStreamHello.
   void StartReading(Sink sink);
-  /// Ends the call and drops what is queued; OnStreamDone follows with `why` (ok: with what the
-  /// other end said). Where this end has accepted the call, the other end is told `why`.
+  /// Ends the call and drops the queued messages; OnStreamDone follows with `why` (ok: with the
+  /// status that the other end gave). Where this end has accepted the call, the other end is told
+  /// `why`.
   void Close(const Status& why);
   /// The other end, as the transport knows it. Known once the hello has come.
   struct Remote {
@@ -76,17 +77,17 @@ class Stream {
   const Remote& remote() const { return remote_; }
 
  protected:
-  // What the two kinds of call do differently.
+  // The operations in which the two kinds of call differ.
   virtual void BeginRead(grpc::ByteBuffer* to) = 0;
   virtual void BeginWrite(const grpc::ByteBuffer* from) = 0;
   /// Asked in a reaction, while the call certainly lives.
   virtual Remote DescribeRemote() const = 0;
   /// A write is under way and the stream closes: makes it fail soon. The call lives.
   virtual void Cancel(const Status& why) = 0;
-  /// No write is under way and none will begin: lets the call come to its end. Once.
+  /// No write is under way and none will begin: lets the call end. Once.
   virtual void Release(const Status& why) = 0;
 
-  // What the calls' reactions tell.
+  // Events of the calls' reactions.
   void ReadEnded(bool ok);
   void WriteEnded(bool ok);
   void CallEnded(const Status& why);
@@ -117,8 +118,8 @@ class Stream {
   const std::shared_ptr<StreamOwner> owner_;
   const StreamOptions options_;
 
-  /// What one reaction did is seen by the next, on another thread: gRPC orders them, but its own
-  /// synchronisation is out of sight for the thread sanitizer and not in its documentation.
+  /// Makes the effects of one reaction visible to the next, on another thread. gRPC orders them,
+  /// but its own synchronisation is invisible to the thread sanitizer and not documented.
   void HandOver() { handed_over_.fetch_add(1, std::memory_order_release); }
   void TakeOver() const { (void)handed_over_.load(std::memory_order_acquire); }
 
@@ -138,11 +139,11 @@ class Stream {
   grpc::ByteBuffer read_buffer_;
   bool hello_came_ = false;
   Remote remote_;
-  Sink sink_;  // let go of when the call ends: it may own this
+  Sink sink_;  // released when the call ends: it may own this
   FrameReader reader_;
 };
 
-/// What a stream of either lane is called on the wire.
+/// The wire name of a stream of either lane.
 inline constexpr char kExchangeMethod[] = "/swarmjob.v1.Transport/Exchange";
 
 /// A call that this end has dialled.

@@ -39,7 +39,7 @@ in6_addr Mapped(const in_addr& ip) {
   return mapped;
 }
 
-/// `text` without what it begins with, if that is one of these; else empty.
+/// `text` after the one of these with which it begins; empty if it begins with none.
 std::string_view After(std::string_view text, std::initializer_list<std::string_view> beginnings) {
   for (const std::string_view beginning : beginnings) {
     if (text.starts_with(beginning)) return text.substr(beginning.size());
@@ -51,7 +51,7 @@ bool IsLoopback(const in6_addr& ip) {
   return IN6_IS_ADDR_V4MAPPED(&ip) ? ip.s6_addr[12] == 127 : IN6_IS_ADDR_LOOPBACK(&ip) != 0;
 }
 
-/// The key of a peer as gRPC writes it; none: it is not to be tuned.
+/// The key of a peer as gRPC writes it; none: do not tune its connection.
 std::optional<std::string> KeyOf(std::string_view peer, bool loopback) {
   const std::size_t colon = peer.rfind(':');
   if (colon == peer.npos) return std::nullopt;
@@ -73,7 +73,7 @@ std::optional<std::string> KeyOf(std::string_view peer, bool loopback) {
   return KeyOf(ip, port);
 }
 
-/// The other end of a TCP connection; empty: it is none.
+/// The other end of a TCP connection; empty: `socket` is no TCP connection.
 std::string PeerOf(int socket) {
   sockaddr_storage storage{};
   socklen_t size = sizeof(storage);
@@ -89,7 +89,7 @@ std::string PeerOf(int socket) {
   return "";
 }
 
-/// What the kernel knows a socket by, as long as the machine runs; 0: not to be had.
+/// The kernel's identifier of a socket, unique as long as the machine runs; 0: not available.
 std::uint64_t CookieOf(int socket) {
   std::uint64_t cookie = 0;
   socklen_t size = sizeof(cookie);
@@ -135,7 +135,7 @@ bool TcpTuning::Look(Tuned& tuned, Timepoint now) {
   // Not tcpi_bytes_received: it stands still while a lost packet is missing, and then leaps.
   const std::uint32_t segments = info.tcpi_data_segs_in - tuned.segments;
   tuned.segments = info.tcpi_data_segs_in;
-  // Short ones count as full ones: rather a bound too large.
+  // Counts short segments as full ones: a bound that is too large is better than one too small.
   tuned.segment_bytes = std::max(tuned.segment_bytes, info.tcpi_rcv_mss);
   tuned.bytes += std::uint64_t{segments} * tuned.segment_bytes;
   const std::uint64_t bound =

@@ -76,7 +76,7 @@ class Connection {
     std::uint64_t rate = 0;
     socklen_t size = sizeof(rate);
     EXPECT_EQ(getsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, &size), 0);
-    return rate != UINT64_MAX;  // which it is as long as nobody has asked for anything
+    return rate != UINT64_MAX;  // it is, unless a program has set a rate
   }
   const int family_;
   int listener_, client_, server_;

@@ -1,4 +1,4 @@
-// Who is let in, and how certificates are replaced.
+// Which peers are accepted, and how certificates are replaced.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <openssl/ssl.h>
@@ -53,7 +53,7 @@ class TlsTest : public ::testing::Test {
     return authority_.Issue(folder_.path() / id.value, IdentityUri(kJob, id));
   }
 
-  /// What a program with `files`, which calls `expected` there, is told when it says `hello`.
+  /// The answer to a program with `files`, which calls `expected` there, when it says `hello`.
   Status CallWith(const TlsFiles& files, const WorkerId& its_id, const StreamHello& hello,
                   const WorkerId& expected = kA) {
     const auto credentials = Credentials::Create(OptionsOf(its_id, files));
@@ -87,7 +87,7 @@ class TlsTest : public ::testing::Test {
 TEST_F(TlsTest, AnotherAuthorityIsRefused) {
   const TestAuthority other;
   const TlsFiles files = other.Issue(folder_.path() / "evil", IdentityUri(kJob, kB));
-  // Even if it trusts the endpoint's authority, it is not trusted by it.
+  // It trusts the endpoint's authority, but the endpoint does not trust it.
   std::filesystem::copy_file(folder_.path() / "a" / "ca.crt", files.ca,
                              std::filesystem::copy_options::overwrite_existing);
   EXPECT_FALSE(CallWith(files, kB, HelloOf(kB)).ok());
@@ -101,12 +101,12 @@ TEST_F(TlsTest, ACertificateOfAnotherJobIsRefused) {
   Recorder heard;
   auto other = GrpcEndpoint::Create(options, &heard);
   ASSERT_TRUE(other.ok()) << other.status().ToString();
-  // Neither as caller (of whom the endpoint's verifier hears in the handshake) ...
+  // Neither as caller (which the endpoint's verifier checks in the handshake) ...
   const auto credentials = Credentials::Create(options);
   RawCaller caller(address_, (*credentials)->ForDialling(kA));
   EXPECT_NE(caller.ReadToEnd().message().find("names spiffe://swarmjob.local/job/job-1/worker/a"),
             std::string::npos);
-  // ... nor as the one who is called.
+  // ... nor as the called program.
   const auto ours = Credentials::Create(OptionsOf(kA, FilesOf(kA)));
   RawCaller call_of_other((*other)->addresses()[0].dial, (*ours)->ForDialling(kB));
   const Status status = call_of_other.ReadToEnd();
@@ -129,7 +129,7 @@ TEST_F(TlsTest, AnIdThatTheCertificateDoesNotNameIsRefused) {
 }
 
 TEST_F(TlsTest, WhoeverAnswersInThePeersPlaceIsRefused) {
-  // What is called "c" is found at the address of "a".
+  // The program at the address of "a" is not "c".
   const Status status = CallWith(FilesOf(kB), kB, HelloOf(kB), WorkerId("c"));
   EXPECT_EQ(status.code(), StatusCode::kUnavailable);
   EXPECT_NE(status.message().find("not spiffe://swarmjob.local/job/job-1/worker/c"),
@@ -225,7 +225,7 @@ TEST_F(TlsTest, FilesThatDoNotFitTogetherAreNotTaken) {
   EXPECT_NE(first.find("CERTIFICATE"), std::string::npos);
   EXPECT_NE(first.find("PRIVATE KEY"), std::string::npos);
 
-  std::ofstream(files.key).close();  // as it is while someone copies a new one there
+  std::ofstream(files.key).close();  // as during a copy of a new file
   EXPECT_EQ(checked.Refresh().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(ContentOf(checked.identity_path()), first);
   (void)authority_.Issue(folder_.path() / "b", IdentityUri(kJob, kA));

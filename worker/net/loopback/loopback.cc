@@ -19,7 +19,7 @@ namespace {
 struct Connection {
   /// Bytes under way, by direction (0: from the smaller name) and lane.
   std::array<std::array<std::atomic<std::size_t>, kLaneCount>, 2> bytes_under_way{};
-  /// The receiver has disconnected: what is still under way in this direction is refused.
+  /// The receiver has disconnected, and refuses messages still under way in this direction.
   std::array<std::atomic<bool>, 2> refused{};
 };
 
@@ -27,7 +27,7 @@ int Direction(const WorkerId& from, const WorkerId& to) { return from < to ? 0 :
 
 }  // namespace
 
-/// One endpoint's queue of events and the thread that gives them to the handler.
+/// One endpoint's queue of events and the thread that passes them to the handler.
 class LoopbackNetwork::Node {
  public:
   Node(WorkerId self, EndpointHandler* handler, const LoopbackOptions& options)
@@ -78,10 +78,10 @@ class LoopbackNetwork::Node {
   std::condition_variable wake_;
   std::deque<std::function<void(EndpointHandler&)>> queue_;  // bounded by the senders' windows
   bool stopping_ = false;
-  std::thread thread_;  // last: starts when all else is there
+  std::thread thread_;  // last: starts when all other members exist
 };
 
-/// Which endpoints exist, which connections they want, and which are open.
+/// The endpoints that exist, the connections that they want, and those that are open.
 class LoopbackNetwork::Hub {
  public:
   bool Add(const std::shared_ptr<Node>& node) {
@@ -191,7 +191,7 @@ class LoopbackNetwork::Hub {
     return found == connections_.end() ? nullptr : found->second;
   }
 
-  /// Connects the two where both are there, one of them wants it and nothing is against it.
+  /// Connects the two if both exist, one of them wants it, and nothing forbids it.
   void Meet(const WorkerId& a, const WorkerId& b) {
     const bool wanted = wanted_.contains({a, b}) || wanted_.contains({b, a});
     const bool refused = refused_.contains({a, b}) || refused_.contains({b, a});
@@ -214,13 +214,13 @@ class LoopbackNetwork::Hub {
 
   std::mutex mutex_;
   std::map<WorkerId, std::shared_ptr<Node>> nodes_;
-  std::set<Names> wanted_;   // (who, whom)
-  std::set<Names> refused_;  // (who, whom): until `whom` restarts or `who` connects again
+  std::set<Names> wanted_;   // (caller, peer)
+  std::set<Names> refused_;  // (caller, peer): until `peer` restarts or `caller` connects again
   std::set<Names> apart_;    // sorted pairs
   std::map<Names, std::shared_ptr<Connection>> connections_;  // by sorted pair
 };
 
-/// What the owner holds.
+/// The object that the owner of an endpoint holds.
 class LoopbackNetwork::NodeEndpoint final : public Endpoint {
  public:
   NodeEndpoint(std::shared_ptr<Hub> hub, std::shared_ptr<Node> node)

@@ -28,14 +28,14 @@ class LoopbackNetwork {
   LoopbackNetwork(const LoopbackNetwork&) = delete;
   LoopbackNetwork& operator=(const LoopbackNetwork&) = delete;
 
-  /// An endpoint named `self`. `handler` must outlive it. Destroying it is, for its peers, the
-  /// death of a process; another endpoint of the same name is its restart. Errors: kAlreadyExists
+  /// An endpoint named `self`. `handler` must outlive it. To its peers, its destruction is the
+  /// death of a process, and another endpoint of the same name is a restart. Errors: kAlreadyExists
   /// while an endpoint of that name lives.
   Result<std::unique_ptr<Endpoint>> CreateEndpoint(const WorkerId& self, EndpointHandler* handler,
                                                    const LoopbackOptions& options = {});
 
-  /// Breaks the connection between `a` and `b`, as a cable would; both are told. It comes back at
-  /// once where it is still wanted, unless `keep_apart` (until Rejoin).
+  /// Breaks the connection between `a` and `b`, like a pulled cable; both handlers hear of it. A
+  /// connection that is still wanted comes back at once, unless `keep_apart` (until Rejoin).
   void Break(const WorkerId& a, const WorkerId& b, bool keep_apart = false);
   /// Ends the separation of `a` and `b`.
   void Rejoin(const WorkerId& a, const WorkerId& b);

@@ -53,7 +53,7 @@ class GrpcUnderTest final : public NetworkUnderTest {
   TestAuthority authority_;
 };
 
-/// A decorator that does nothing must not be noticed.
+/// A decorator without faults must not be noticed.
 class FaultlessUnderTest final : public NetworkUnderTest {
  public:
   explicit FaultlessUnderTest(std::unique_ptr<NetworkUnderTest> inner) : inner_(std::move(inner)) {}

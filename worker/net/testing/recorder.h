@@ -1,4 +1,4 @@
-// For tests: a handler that keeps what it was told and lets a test wait for it.
+// For tests: a handler that keeps its calls and lets a test wait for them.
 #pragma once
 
 #include <algorithm>
@@ -62,7 +62,7 @@ class Recorder final : public EndpointHandler {
     const std::lock_guard lock(mutex_);
     return events_;
   }
-  /// Lets go of the messages kept so far.
+  /// Drops the messages kept so far.
   void Forget() {
     std::vector<Arrival> dropped;
     const std::lock_guard lock(mutex_);

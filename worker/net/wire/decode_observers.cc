@@ -1,4 +1,4 @@
-// Reads the messages between the trainer and those who observe and direct it (control.proto).
+// Reads the messages between the trainer and observers or operators (observers.proto).
 #include "worker/net/wire/decoder.h"
 
 namespace swarm::net {

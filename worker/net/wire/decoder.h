@@ -12,8 +12,7 @@ namespace swarm::net {
 
 namespace pb = swarmjob::v1;
 
-/// Reads fields and remembers the first thing that was wrong with them. decode_X.cc has the
-/// messages of X.proto.
+/// Reads fields and remembers the first error. decode_X.cc has the messages of X.proto.
 class Decoder {
  public:
   const Status& status() const { return status_; }

@@ -1,4 +1,4 @@
-// Writes the messages between the trainer and those who observe and direct it (control.proto).
+// Writes the messages between the trainer and observers or operators (observers.proto).
 #include "worker/net/wire/encoder.h"
 
 namespace swarm::net {

@@ -72,7 +72,7 @@ class FrameReader::Cursor {
 
   std::size_t left() const { return left_; }
   std::uint32_t crc() const { return crc_; }
-  /// Goes on with the checksum of what was read until then.
+  /// Continues the checksum `crc` of the bytes read before.
   void set_crc(std::uint32_t crc) { crc_ = crc; }
 
   /// Copies `size` bytes to `to`. Requires size <= left().
@@ -80,14 +80,14 @@ class FrameReader::Cursor {
     while (size > 0) {
       const Slice part = Take(size);
       std::memcpy(to, part.data(), part.size());
-      // Of the copy: it is in the cache.
+      // Of the copy, which is in the cache.
       crc_ = Crc32c({to, part.size()}, crc_);
       to += part.size();
       size -= part.size();
     }
   }
 
-  /// The next `size` bytes where they lie in one slice, else nothing (and nothing is read).
+  /// The next `size` bytes, if they lie in one slice; else nothing (and it reads nothing).
   std::optional<Slice> View(std::size_t size) {
     SkipEmpty();
     if (slices_.empty() || slices_.front().size() - at_ < size) return std::nullopt;
@@ -105,7 +105,7 @@ class FrameReader::Cursor {
     return bytes[0] == std::byte{tag};
   }
 
-  /// A tag and a varint of at most five bytes that is not above what is left.
+  /// Reads a tag and a varint of at most five bytes. False if the length exceeds the bytes left.
   bool ReadLength(std::uint8_t tag, std::size_t* length) {
     std::byte byte{};
     if (left_ == 0) return false;
@@ -145,13 +145,13 @@ class FrameReader::Cursor {
   std::uint32_t crc_ = 0;
 };
 
-/// What stands before the piece.
+/// The fields before the piece.
 struct FrameReader::Prefix {
   std::uint64_t sequence = 0;
   std::uint64_t payload_bytes = 0;
   std::uint64_t offset = 0;
   std::string header;
-  std::uint32_t crc = 0;  // as the sender says
+  std::uint32_t crc = 0;  // as the sender computed it
   std::size_t piece_bytes = 0;
 };
 

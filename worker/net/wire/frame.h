@@ -29,9 +29,9 @@
 
 namespace swarm::net {
 
-/// No sender cuts larger pieces, whatever it is told.
+/// The largest piece that any sender cuts, whatever its options are.
 inline constexpr std::size_t kPieceBytesMax = 4u << 20;
-/// What surrounds header and piece, at the most.
+/// The largest size of a frame without header and piece.
 inline constexpr std::size_t kFrameOverheadMax = 64;
 
 /// A message on its way out: hands out its frames one after the other.
@@ -47,7 +47,7 @@ class FrameWriter {
   /// Requires !done(). Reads the piece once, for its checksum.
   Frame Next();
   bool done() const { return started_ && offset_ == payload_.size(); }
-  /// Header and payload: what windows count.
+  /// Header and payload, as windows count them.
   std::size_t bytes() const { return bytes_; }
 
  private:
@@ -67,17 +67,17 @@ class FrameReader {
  public:
   using Slice = std::span<const std::byte>;
 
-  /// `buffers` bounds what all streams of an endpoint hold unfinished.
+  /// `buffers` bounds the unfinished messages of all streams of an endpoint.
   FrameReader(std::size_t payload_bytes_max, std::shared_ptr<ReceiveBuffers> buffers);
 
-  /// Takes one frame that lies in `slices`, kept alive by `owner`. Gives a message when it is
-  /// complete. A payload that lies in one slice is not copied; any other is copied once.
-  /// Errors: kDataLoss (malformed, wrong checksum, wrong order, above a cap), kResourceExhausted
-  /// (no room for another unfinished message).
+  /// Takes one frame that lies in `slices`, kept alive by `owner`. Returns a message once it is
+  /// complete. A payload that lies in one slice is not copied; any other is copied once. Errors:
+  /// kDataLoss (malformed, wrong checksum, wrong order, above a cap), kResourceExhausted (no room
+  /// for another unfinished message).
   Result<std::optional<Envelope>> Add(std::span<const Slice> slices,
                                       const std::shared_ptr<const void>& owner);
 
-  /// Header and payload of the message that Add gave last.
+  /// Bytes of header and payload of the last message that Add returned.
   std::size_t bytes() const { return bytes_; }
 
  private:

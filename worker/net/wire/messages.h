@@ -1,4 +1,4 @@
-// The list of what is on the wire. Internal to this folder.
+// The list of the messages on the wire. Internal to this folder.
 //
 // Another field: in worker/protocol/messages/message.h, in proto/, in Encoder::Put and Decoder::Get
 // of its message. Another message: the same, and a line here. The tests find both by themselves.

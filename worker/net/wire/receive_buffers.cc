@@ -6,10 +6,10 @@
 namespace swarm::net {
 namespace {
 
-/// Below this the allocator has memory at hand that needs no page faults.
+/// Below this size the allocator has memory at hand that needs no page faults.
 constexpr std::size_t kReuseFrom = 128u << 10;
 
-/// Sizes that repeat nearly should find each other's buffers.
+/// Rounds up, so that nearly equal sizes share buffers.
 std::size_t CapacityFor(std::size_t size) {
   if (size < kReuseFrom) return size;
   constexpr std::size_t kStep = 64u << 10;
@@ -40,7 +40,8 @@ ReceiveBuffers::Buffer::~Buffer() {
 Bytes ReceiveBuffers::Buffer::Finish() && {
   home_->EndFilling(size_);
   const std::byte* data = memory_.get();
-  // The memory goes home from whichever thread reads it last, and is freed if home is gone by then.
+  // The memory returns home from the thread that reads it last, and is freed if home no longer
+  // exists.
   const std::weak_ptr<ReceiveBuffers> home = home_;
   std::shared_ptr<const void> owner(memory_.release(),
                                     [home, capacity = capacity_](std::byte* memory) {

@@ -1,5 +1,5 @@
-// Memory for what arrives, used again and again: a fresh buffer of 32 MiB costs its page faults as
-// much time as copying into it.
+// Memory for received messages, used again and again: page faults of a fresh buffer of 32 MiB cost
+// as much time as copying into it.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,8 @@ class ReceiveBuffers : public std::enable_shared_from_this<ReceiveBuffers> {
     Buffer& operator=(Buffer&& other) noexcept;
     ~Buffer();
     std::byte* data() const { return memory_.get(); }
-    /// Ends the filling: the bytes, whose memory comes back when the last reader lets go.
+    /// Ends the filling. Returns the bytes; their memory comes back when the last reader releases
+    /// it.
     Bytes Finish() &&;
 
    private:
@@ -39,7 +40,7 @@ class ReceiveBuffers : public std::enable_shared_from_this<ReceiveBuffers> {
     std::size_t size_ = 0;
   };
 
-  /// Errors: kResourceExhausted when too much is being filled already. One buffer is always
+  /// Errors: kResourceExhausted when too many bytes are being filled already. One buffer is always
   /// allowed.
   Result<Buffer> Take(std::size_t size);
 
@@ -50,7 +51,7 @@ class ReceiveBuffers : public std::enable_shared_from_this<ReceiveBuffers> {
   };
   void GiveBack(std::unique_ptr<std::byte[]> memory, std::size_t capacity);
   void EndFilling(std::size_t size);
-  /// The smallest idle buffer that holds `size` without wasting more than it holds; may be empty.
+  /// The smallest idle buffer that holds `size` and does not waste more than that; may be empty.
   Idle TakeIdle(std::size_t size);
 
   const std::size_t unfinished_bytes_max_;

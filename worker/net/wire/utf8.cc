@@ -9,7 +9,7 @@ unsigned ByteAt(std::string_view text, std::size_t i) {
   return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
 }
 
-/// The bytes of the character that begins at `i`, or 0 where none does (Unicode, table 3-7).
+/// The bytes of the character that begins at `i`, or 0 if none begins there (Unicode, table 3-7).
 std::size_t CharacterBytes(std::string_view text, std::size_t i) {
   const unsigned lead = ByteAt(text, i);
   if (lead < 0x80) return 1;

@@ -1,5 +1,5 @@
-// Messages as bytes: protocol::Message ↔ a serialized swarmjob.v1.Header. Pure. What arrives from a
-// peer is hostile until these functions have passed it.
+// Messages as bytes: protocol::Message ↔ a serialized swarmjob.v1.Header. Pure. Bytes from a peer
+// are hostile until these functions have accepted them.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace swarm::net {
 
-/// No header is larger on the wire; checked before anything is allocated for it.
+/// The largest header on the wire; checked before any allocation for it.
 inline constexpr std::size_t kHeaderBytesMax = 4u << 20;
-/// No list in a message has more elements.
+/// The most elements that a list in a message may have.
 inline constexpr int kMembersMax = 1 << 14;       ///< workers of a job, files of a checkpoint
 inline constexpr int kAddressesMax = 64;          ///< of one worker
 inline constexpr int kStagesMax = 1 << 12;        ///< hops, groups, stages
@@ -22,8 +22,8 @@ inline constexpr int kMicrobatchesMax = 1 << 20;  ///< claims or contributions i
 inline constexpr int kStepsMax = 1 << 12;         ///< commit records or steps in one Holding
 inline constexpr int kTensorsMax = 1 << 15;       ///< norms in one Reduced
 
-/// Serializes `message`. Text that is not UTF-8 (a file name in a reason, say) has its foreign
-/// bytes replaced by '?', because protobuf would refuse the whole message. Errors: kInvalidArgument
+/// Serializes `message`. Text that is not UTF-8 (a file name in a reason, say) gets '?' for each
+/// byte outside of ASCII, because protobuf would refuse the whole message. Errors: kInvalidArgument
 /// when a list is above its cap, or the whole above kHeaderBytesMax.
 Result<std::string> EncodeHeader(const protocol::Message& message);
 

@@ -37,9 +37,9 @@ std::optional<Hop> BestTransfer(const Stages& now, const Stages& trial, const Ba
   return best;
 }
 
-/// Moves as long as they raise the predicted throughput, if they are worth the loading.
+/// Moves as long as they raise the predicted throughput and pay for the loading.
 std::vector<BalanceOrder> Repair(const Stages& stages, const BalanceModel& model) {
-  // A joiner would throw away what it has loaded.
+  // A joiner would throw away the part of the state that it has loaded.
   const Rank ready_first = [](const ReplicaLoad& replica, std::size_t) {
     return replica.ready ? 1.0 : 0.0;
   };
@@ -137,7 +137,7 @@ bool Empties(const Stages& before, const Stages& after) {
   return false;
 }
 
-// Each move changes what others are worth: the rule is asked until it has nothing to add.
+// Each move changes the worth of others, so the rule runs until it has nothing to add.
 std::vector<BalanceOrder> DecideAtChange(const std::vector<StageLoad>& stages,
                                          const BalanceModel& model) {
   Stages now = stages;

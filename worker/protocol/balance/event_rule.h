@@ -23,8 +23,8 @@ bool Rises(double from, double to, const BalanceModel& model);
 /// Whether a worker may go to the stage that is to be filled.
 using MayGo = std::function<bool(const ReplicaLoad& replica)>;
 
-/// The worker for a stage without replicas: the one whose going leaves the weaker of the two stages
-/// best off, among those that may go. A stage with a ready replica keeps one. None if no worker
+/// The worker for a stage without replicas: among those that may go, the one whose move leaves the
+/// weaker of the two stages strongest. A stage with a ready replica keeps one. None if no worker
 /// can go.
 std::optional<Hop> BestToFill(const Stages& stages, std::size_t to, const MayGo& may_go);
 
@@ -36,7 +36,7 @@ using Rank = std::function<double(const ReplicaLoad& replica, std::size_t to)>;
 
 /// The shortest row of transfers with the highest minimum of the full rates, each from where the
 /// worker is in `now`; empty if none raises the minimum by more than the hysteresis. `future` is
-/// `now` once all that is under way is done: the rates of its stages count.
+/// `now` after all moves and joins under way: the rates of its stages count.
 std::vector<Hop> FindTransfers(const Stages& now, const Stages& future, const BalanceModel& model,
                                const Rank& rank);
 

@@ -54,7 +54,7 @@ void Coordinator::Handle(const WorkerId& from, const Message& message, Turn& tur
         } else if constexpr (std::is_same_v<M, Direct>) {
           directions_.OnDirect(from, m, turn);
         } else if (!members_.Has(from)) {
-          // It was evicted, and does not know it yet.
+          // It was evicted, and has not heard of it.
         } else if constexpr (std::is_same_v<M, Ready>) {
           OnReady(from, m, turn);
         } else if constexpr (std::is_same_v<M, Progress>) {
@@ -107,7 +107,7 @@ void Coordinator::OnHello(const Hello& hello, Turn& turn) {
     }
     return;
   }
-  taking_over_.Forget(hello.id);  // what an incarnation before held
+  taking_over_.Forget(hello.id);  // what an earlier incarnation held
   Worker& worker = members_.all()[hello.id];
   worker.member = {hello.id, hello.incarnation, {}, hello.cluster, hello.addresses, hello.region};
   worker.since = worker.came = turn.now;
@@ -137,7 +137,7 @@ void Coordinator::OnCommitted(const WorkerId& from, const Committed& committed, 
   if (!finished() && members_.Has(from)) joins_.CatchUp(from, turn);
 }
 
-/// What another worker would not do better either ends the job.
+/// A failure that another worker would not avoid either ends the job.
 void Coordinator::OnFailure(const WorkerId& from, const Failure& failure, Turn& turn) {
   if (failure.failure_class == FailureClass::kDeviceMemory ||
       failure.failure_class == FailureClass::kStorageUnavailable) {
@@ -188,7 +188,7 @@ Orders Coordinator::OnStopRequested(Timepoint now) {
   job_.stopping = true;
   if (!job_.IsTraining()) return OnStopOverdue();
   Turn turn{now};
-  // Steps that have begun are finished, others are not begun.
+  // Finish the steps that have begun, and begin no others.
   std::uint64_t end = job_.version.value;
   for (const auto& [step, state] : steps_.all()) {
     if (state.begun) end = std::max(end, step.value + 1);
@@ -244,7 +244,7 @@ std::vector<WorkerId> Coordinator::Members() const {
   return ids;
 }
 
-// ---- what follows ----
+// ---- consequences ----
 
 Orders Coordinator::SettleAll(Turn turn) {
   Settle(turn);
@@ -382,7 +382,7 @@ void Coordinator::FinishIfDone(Turn& turn) {
       stopped_early && job_.options.keep_workers ? "" : "the job is complete", turn);
 }
 
-/// `to_workers`: what they are told; empty: they stay as they are.
+/// `to_workers`: the reason that the workers are told; empty: they stay as they are.
 void Coordinator::End(order::Finish finish, const std::string& to_workers, Turn& turn) {
   job_.phase = Phase::kFinished;
   if (!to_workers.empty()) members_.Dismiss(to_workers, turn);

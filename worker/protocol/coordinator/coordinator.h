@@ -1,9 +1,9 @@
-// What the trainer decides: which worker serves which stage, when microbatches are issued, when a
+// The trainer's decisions: which worker serves which stage, when microbatches are issued, when a
 // group is reduced, what is committed, when state is checkpointed, and when the job is over. One
 // coordinator a job (docs/protocol.md, rules 4, 8, 11, 12, 24, 27).
 //
 // The coordinator is the dispatcher: it hands each event to the part that it concerns and settles
-// what follows for the others. The parts are in the files beside it, one concern and its state
+// the consequences for the others. The parts are in the files beside it, one concern and its state
 // each; a part knows only those named in its constructor, and the order of the members below has no
 // cycle.
 //
@@ -32,8 +32,7 @@ class Coordinator {
 
   /// A message of a worker. Messages that are not for the trainer are ignored.
   Orders OnMessage(const WorkerId& from, const Message& message, Timepoint now);
-  /// What a worker says of itself, several times a second: shows a device that hangs while its
-  /// process lives.
+  /// A worker's heartbeat, several a second: shows a device that hangs while its process lives.
   Orders OnBeat(const WorkerId& from, const Heartbeat& beat, Timepoint now);
   /// The connection broke, or the worker is silent (`connected`): it is evicted.
   Orders OnWorkerLost(const WorkerId& worker, const std::string& why, bool connected,
@@ -45,14 +44,14 @@ class Coordinator {
                            Timepoint now);
   /// Finish the steps that have begun, write a checkpoint, end. Idempotent.
   Orders OnStopRequested(Timepoint now);
-  /// There is no more time for what OnStopRequested began: end without it.
+  /// There is no more time for the work that OnStopRequested began: end without it.
   Orders OnStopOverdue();
   /// A trainer of a higher term exists: end, and leave everything to it.
   Orders OnSuperseded(const std::string& reason);
-  /// To be called several times a second: everything that has a deadline.
+  /// Handles everything that has a deadline. Call it several times a second.
   Orders OnTick(Timepoint now);
 
-  /// The job as a user wants to see it (without what heartbeats tell).
+  /// The job as a user wants to see it (without the data of heartbeats).
   JobStatus Status() const;
   bool finished() const { return job_.phase == Phase::kFinished; }
   Generation generation() const { return job_.generation; }
@@ -66,12 +65,12 @@ class Coordinator {
   void OnCommitted(const WorkerId& from, const Committed& committed, Turn& turn);
   static void OnFailure(const WorkerId& from, const Failure& failure, Turn& turn);
 
-  /// Carries out what the parts have demanded of each other.
+  /// Carries out the demands of the parts on each other.
   void Settle(Turn& turn);
   Orders SettleAll(Turn turn);
   /// Carries out departures, and goes on without those workers.
   void Evict(Turn& turn);
-  /// Does all that can be done now: leaves, issues, reduces, commits, the end.
+  /// Does all that is possible now: leaves, issues, reduces, commits, the end.
   void Advance(Turn& turn);
   void AdvanceLeaves(Turn& turn);
   void CheckMembers(Turn& turn);

@@ -1,4 +1,4 @@
-// What observers are told, and an operator who says who leaves and who moves.
+// The status that observers get, and an operator's orders to leave or to move.
 #include <gmock/gmock.h>
 
 #include "worker/protocol/coordinator/testing/coordinator_under_test.h"
@@ -30,7 +30,7 @@ class CoordinatorDirectTest : public CoordinatorTest {
   DirectReply Move(const std::string& name, std::uint64_t to) {
     return SayDirect({.leader_term = 1, .moves = {{WorkerId(name), StageIndex(to)}}});
   }
-  /// What is open is done, and the parcel, if there is one, arrives.
+  /// Finishes the open work, and lets the parcel, if there is one, arrive.
   void HandOverAll(const std::string& name, std::uint64_t stage) {
     FoldAll();
     for (const HandOver& order : Told<HandOver>(name)) {

@@ -10,16 +10,16 @@ namespace swarm::protocol {
 
 enum class EventKind : std::uint8_t {
   kTrainingStarted,
-  kTookOver,         ///< this trainer goes on from what the workers of the one before hold
+  kTookOver,         ///< this trainer goes on from the state of the earlier trainer's workers
   kWorkerJoining,    ///< copies the state of its stage from other replicas
   kWorkerJoined,     ///< serves a stage
   kWorkerMoves,      ///< is to leave its stage for another
-  kWorkerLeaving,    ///< will end, and hands over what it has first
+  kWorkerLeaving,    ///< will end, and hands over its sums first
   kWorkerLeft,       ///< has ended in order
   kWorkerLost,       ///< was evicted
   kWorkerRefused,    ///< was not accepted into the job
   kMicrobatchStuck,  ///< is taken from a worker that makes no progress with it
-  kReduceRefused,    ///< a worker has folded other microbatches than the ledger says
+  kReduceRefused,    ///< a worker has folded other microbatches than the ledger has
   kScaleLowered,     ///< a stage sums a step again, with room for larger gradients
   kStepSkipped,      ///< gradients were not finite; the weights stay
   kStageLost,        ///< a stage has no replica

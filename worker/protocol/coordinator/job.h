@@ -1,4 +1,4 @@
-// Where the job stands: what all parts of the coordinator read.
+// The state of the job that all parts of the coordinator read.
 #pragma once
 
 #include <cstdint>
@@ -37,10 +37,9 @@ struct Job {
   std::string begin_uri;    ///< of the state that the generation began with
   std::uint64_t last_step;  ///< exclusive: where the job ends
   bool stopping = false;
-  std::uint64_t attempts = 0;  ///< that were named
+  std::uint64_t attempts = 0;  ///< given out so far
   JobCounts counts;
-  std::deque<CommitRecord>
-      records;  ///< the last commits, of steps that a worker may not have applied
+  std::deque<CommitRecord> records;  ///< the last commits: those that a worker may not have applied
   std::string failure;
   FailureClass failure_class = FailureClass::kNone;
 
@@ -57,7 +56,7 @@ struct Job {
   /// Exclusive: steps from `version` to here may be computed. Sync: step t needs the commit of t
   /// - 1. Delayed: it needs that of t - 2.
   std::uint64_t OpenStepsEnd() const;
-  /// To serve the stage, from the state that the generation began with.
+  /// Welcome to serve the stage, from the state that the generation began with.
   Welcome WelcomeTo(StageIndex stage) const;
   double UnixTime(Timepoint time) const;
 };

@@ -26,7 +26,7 @@ std::vector<std::uint64_t> LacksToBegin(const JobParts& parts) {
   return lacks;
 }
 
-/// Of each stage without a worker one, as far as spare workers do not fill in.
+/// One for each stage without a worker, less the spare workers.
 std::vector<std::uint64_t> LacksToGoOn(const JobParts& parts) {
   std::vector<std::uint64_t> lacks(parts.job.stages(), 1);
   std::uint64_t spares = 0;

@@ -14,7 +14,7 @@
 
 namespace swarm::protocol {
 
-/// The parts of a coordinator that its status is made of.
+/// The parts of a coordinator from which its status is made.
 struct JobParts {
   const Job& job;
   const Members& members;
@@ -31,10 +31,10 @@ struct JobParts {
 
 JobState StateOf(const Job& job);
 
-/// What the job cannot go on without, for people; empty if it goes on.
+/// The workers or storage that the job waits for, for people; empty if it goes on.
 std::string DescribeWait(const JobParts& parts);
 
-/// Everything but what heartbeats tell.
+/// Everything except the data of heartbeats.
 JobStatus DescribeJob(const JobParts& parts);
 
 }  // namespace swarm::protocol

@@ -1,4 +1,4 @@
-// What a coordinator is told about its job.
+// Options of a coordinator: its job and its deadlines.
 #pragma once
 
 #include <chrono>
@@ -12,12 +12,12 @@
 
 namespace swarm::protocol {
 
-/// The coordinator's deadlines (docs/protocol.md, "Deadlines"): how long it waits for what, and
-/// what it does then.
+/// The coordinator's deadlines (docs/protocol.md, "Deadlines"): how long it waits, and what it does
+/// then.
 struct Patience {
-  Duration takeover = std::chrono::seconds(3);  ///< workers of an earlier trainer: evicts them
-  /// The same where a stage, or everything, would be lost without them. A worker that lives may
-  /// first have to find the new trainer, and looks for it only every three seconds.
+  Duration takeover = std::chrono::seconds(3);  ///< answers to Takeover: evicts
+  /// The same, if a stage or all progress would be lost without them. A worker that lives may first
+  /// have to find the new trainer, and looks for it only every three seconds.
   Duration takeover_last = std::chrono::seconds(10);
   Duration revoke = std::chrono::seconds(2);             ///< the answer to Revoke or Void: evicts
   Duration microbatch = std::chrono::seconds(2);         ///< at least, a row's progress: revokes
@@ -41,7 +41,7 @@ struct CoordinatorRules {
 
 struct CoordinatorOptions {
   Term term{1};
-  bool take_over = false;  ///< workers may hold the job's state: look for it before anything else
+  bool take_over = false;  ///< workers may hold the job's state: ask them before anything else
   Generation generation;
   std::vector<std::uint64_t> replicas;  ///< wanted at the start, per stage
   std::uint64_t microbatches = 1;       ///< M
@@ -61,14 +61,14 @@ struct CoordinatorOptions {
   std::string resume_uri;  ///< of that state's checkpoint; empty: initial weights
   std::uint64_t checkpoint_interval_steps = 0;  ///< 0: only at the end
   std::string checkpoint_uri;                   ///< parent folder; empty: no checkpoints
-  /// For at least so long the coordinator repeats the last checkpoint when it fails.
+  /// The coordinator repeats a failing last checkpoint for at least this long.
   Duration last_checkpoint_patience = Duration::zero();
   std::uint64_t validation_interval_steps = 0;  ///< 0: never
   std::uint64_t validation_microbatches = 0;
   /// Which workers move between stages, and when (balance.h).
   BalancePolicy balance = BalancePolicy::kNone;
   Duration balance_period = std::chrono::seconds(300);  ///< of kPeriodic
-  /// When stopped before the last step, leave the workers as they are, for the next trainer.
+  /// When stopped before the last step, leave the workers to the next trainer.
   bool keep_workers = false;
   double unix_epoch = 0;             ///< the wall clock at Timepoint(), in Unix seconds: for Status
   std::uint64_t donors_max = 3;      ///< replicas that pin their state for a joiner

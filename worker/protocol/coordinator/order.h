@@ -1,5 +1,5 @@
-// What the coordinator tells its shell to do. The shell carries orders out in the order in which
-// they come.
+// The coordinator's orders to its shell. The shell carries them out in the order in which they
+// come.
 #pragma once
 
 #include <string>
@@ -24,14 +24,14 @@ struct Issue {
   Forward frame;
 };
 /// Step `record.step` is decided, `seconds` after the step before it. After a takeover the
-/// coordinator also reports steps that the trainer before has decided, in order, as far as the
+/// coordinator also reports steps that the earlier trainer has decided, in order, as far as the
 /// workers remember them (`seconds` is 0).
 struct StepDone {
   CommitRecord record;
   double seconds = 0;
   std::uint64_t boundary_bytes = 0;  ///< activations and gradients sent between stages
   /// For each group of the record: which worker contributed which microbatches to its sum. Empty
-  /// for a step that the trainer before has decided: its workers remember the record, not the
+  /// for a step that the earlier trainer has decided: its workers remember the record, not the
   /// claims.
   std::vector<std::vector<Participant>> claims = {};
 };
@@ -55,8 +55,8 @@ struct Event {
 struct BeginGeneration {
   Generation generation;
 };
-/// Drop what waits to be sent to this worker: its process is of no more use. Keep the connection;
-/// the message that tells the worker so still has to go out.
+/// Drop the messages that wait for this worker: its process is of no more use. Keep the connection,
+/// over which the message that dismisses the worker still has to go.
 struct Forget {
   WorkerId worker;
 };

@@ -1,4 +1,4 @@
-// What a loss in the middle of a step leads to: eviction, repair, sums made anew.
+// A departure in the middle of a step: eviction, repair, sums made anew.
 #include "worker/protocol/coordinator/testing/coordinator_under_test.h"
 
 namespace swarm::protocol {
@@ -149,7 +149,7 @@ TEST_F(CoordinatorRecoveryTest, WhoComesBackIsANewWorkerThatHasToJoin) {
   CompleteStep();
 }
 
-// ---- what is not retained any more ----
+// ---- outputs that are not retained any more ----
 
 TEST_F(CoordinatorRecoveryTest, WhereAnOutputIsMissingItsStageRecomputesAndDoesNotContribute) {
   options_.microbatches = 1;
@@ -278,7 +278,7 @@ TEST_F(CoordinatorRecoveryTest, AFoldSetThatOverlapsAnothersIsVoidedAndReplayed)
                          Asked(two, 1).k,
                          {StageIndex(1), {Microbatch(0), Microbatch(1)}}});
   ASSERT_EQ(Told<Void>(two).size(), 1u);
-  EXPECT_TRUE(WhoWasTold<Resend>().empty());  // first it has to say that it has cleared its sums
+  EXPECT_TRUE(WhoWasTold<Resend>().empty());  // first it has to report that it has cleared its sums
   AnswerVoids(two);
   EXPECT_FALSE(WhoWasTold<Resend>().empty());
   CompleteStep();

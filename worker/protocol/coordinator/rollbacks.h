@@ -16,14 +16,15 @@ class Rollbacks {
 
   /// The job cannot go on: it waits for workers.
   void Stop(StageIndex lost, Turn& turn);
-  /// Begins a generation if there is a worker for each stage. Nothing outside of Phase::kStageLost.
+  /// Begins a generation if there is a worker for each stage. Does nothing outside of
+  /// Phase::kStageLost.
   void BeginIfStaffed(Turn& turn);
   /// The generation is durable, and begins with this state.
   void OnBegun(Generation generation, Version version, const std::string& uri, Turn& turn);
 
  private:
-  /// The workers of each stage, with one for each that has none, from those that wait or from the
-  /// largest stage. Nothing if there are too few.
+  /// The workers of each stage, where each empty stage gets a waiting worker or one of the largest
+  /// stage. Nothing if there are too few.
   std::optional<std::vector<std::vector<WorkerId>>> Staff() const;
 
   Job& job_;

@@ -1,4 +1,4 @@
-// How a job begins: who may come, which stage they get, when training starts.
+// How a job begins: which workers may come, which stage they get, when training starts.
 #include "worker/protocol/coordinator/testing/coordinator_under_test.h"
 
 namespace swarm::protocol {
@@ -167,7 +167,7 @@ TEST_F(CoordinatorStartTest, ATrainerThatHearsOfAHigherTermLeavesEverythingAsItI
   Say("new", hello);
   ASSERT_TRUE(Finished());
   EXPECT_TRUE(Finished()->superseded);
-  EXPECT_EQ(orders().size(), 1u);  // nobody is told anything
+  EXPECT_EQ(orders().size(), 1u);  // no worker is told anything
 }
 
 TEST_F(CoordinatorStartTest, AWorkersFailureThatCannotBeMendedEndsTheJob) {

@@ -1,4 +1,4 @@
-// Work that does not come to an end though nobody is lost: revoked attempts, devices that hang.
+// Work that does not end although no worker departs: revoked attempts, devices that hang.
 #include "worker/protocol/coordinator/testing/coordinator_under_test.h"
 
 namespace swarm::protocol {
@@ -123,7 +123,7 @@ TEST_F(CoordinatorStuckTest, ARevokeOfWhatIsVoidedKeepsNothingFromBeingIssued) {
   CompleteStep();
 }
 
-// ---- what workers say of themselves ----
+// ---- heartbeats ----
 
 TEST_F(CoordinatorStuckTest, WhoHasJustBegunItsFirstTaskDoesNotHang) {
   StartTraining({1, 1});

@@ -1,4 +1,5 @@
-// A trainer that begins while workers hold a job's state: it asks, and goes on with what they say.
+// A trainer that begins while workers hold a job's state: it asks them, and goes on from their
+// answers.
 #include "worker/protocol/coordinator/testing/coordinator_under_test.h"
 
 namespace swarm::protocol {
@@ -28,7 +29,7 @@ class CoordinatorTakeoverTest : public CoordinatorTest {
     hello.term = Term(1);
     Say(name, hello);
   }
-  /// What a worker tells that has heard of that roster and holds the version; changed by `change`.
+  /// The answer of a worker that knows that roster and holds the version; changed by `change`.
   Holding HoldingOf(const std::string& name, std::uint64_t version = 5) const {
     return {options_.term, generation_, MemberOf(name), Version(version), roster_, {}, {}};
   }
@@ -263,7 +264,7 @@ TEST_F(CoordinatorTakeoverTest, AGenerationThatWasBegunIsNotGoneBackBehind) {
 }
 
 TEST_F(CoordinatorTakeoverTest, WhereAllAreBehindTheLastCheckpointTheJobBeginsThere) {
-  options_.first_version = Version(6);  // who wrote it is gone, and with it the record of step 5
+  options_.first_version = Version(6);  // its writer is gone, and with it the record of step 5
   Create();
   for (const char* name : {"a1", "b1"}) Say(name, HoldingOf(name, 5));
   EXPECT_NE(state(), "Training");

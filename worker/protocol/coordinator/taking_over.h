@@ -1,5 +1,5 @@
-// What a new trainer does first: it asks the workers of the one before what they hold, and builds
-// the account of the job from their answers (rules 4 and 13).
+// The first work of a new trainer: it asks the workers of the earlier trainer what they hold, and
+// builds the account of the job from their answers (rules 4 and 13).
 #pragma once
 
 #include <map>
@@ -21,13 +21,13 @@ class TakingOver {
 
   enum class Verdict {
     kWait,     ///< for more answers
-    kNothing,  ///< is held that is newer than the last checkpoint: the workers were told to leave
+    kNothing,  ///< no newer state than the last checkpoint is held; workers were told to leave
     kAdopted,  ///< the job trains on
   };
 
   /// False if the answer does not count. A worker that comes too late is told to leave.
   bool OnHolding(const WorkerId& from, const Holding& holding, Turn& turn);
-  /// Goes on with what is held, once all members of the last roster have answered or are late.
+  /// Goes on with the held state, once all members of the last roster have answered or are late.
   Verdict Decide(Turn& turn);
   /// The worker's answer does not count any more.
   void Forget(const WorkerId& worker) { holdings_.erase(worker); }
@@ -35,16 +35,16 @@ class TakingOver {
   std::size_t answered() const { return holdings_.size(); }
 
  private:
-  /// The roster that was announced last, as far as is known.
+  /// The newest roster among the answers.
   const Roster* FindNewestRoster() const;
-  /// Workers that have not answered are given up.
+  /// Whether workers that have not answered are given up.
   bool IsLate(const Roster* roster, Timepoint now) const;
-  /// The newest version that the roster's members hold, or know how to come to.
+  /// The newest version that the roster's members hold or can reach.
   Version NewestHeld(const Roster& roster) const;
   void Adopt(const Roster& roster, Turn& turn);
-  /// Takes over what members hold, and sends the others away.
+  /// Takes over the members' holdings, and sends other workers away.
   void AdoptMembers(const Roster& roster, Turn& turn);
-  /// Takes over what was decided, and reports what the run's log may lack.
+  /// Takes over the decided commits, and reports those that the run's log may lack.
   void AdoptRecords(Turn& turn);
   /// Builds the account of the steps in progress from the fold sets.
   void AdoptSteps(Turn& turn);

@@ -1,4 +1,4 @@
-// One event, from when it comes to when everything that follows from it is ordered.
+// One event, from its arrival until all its consequences are ordered.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace swarm::protocol {
 
-/// A worker that goes.
+/// A worker that departs.
 struct Departure {
   WorkerId worker;
   std::string why;         ///< for people
@@ -19,8 +19,8 @@ struct Departure {
   std::optional<EvictionCause> cause = EvictionCause::kDisconnected;  ///< none: it leaves in order
 };
 
-/// What every part of the coordinator gets: the time, and the place for its orders. What concerns
-/// other parts is demanded here, and the coordinator settles it when the part is done
+/// What every part of the coordinator gets: the time, and the place for its orders. A part puts its
+/// demands on other parts here, and the coordinator settles them when the part is done
 /// (Coordinator::Settle).
 struct Turn {
   const Timepoint now;

@@ -1,5 +1,5 @@
-// Control messages of a job without faults: which workers take part, what is summed and committed,
-// checkpoints, ends. proto/swarmjob/v1/control.proto has the same on the wire.
+// Control messages of a job without faults: membership, reduces, commits, checkpoints, ends.
+// proto/swarmjob/v1/control.proto has the same on the wire.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct Member {
   StageIndex stage;
   std::string cluster;
   std::vector<Address> addresses;
-  std::string region;  ///< for accounts of what crosses regions
+  std::string region;  ///< for counts of the bytes that cross regions
   bool operator==(const Member&) const = default;
 };
 
@@ -45,12 +45,12 @@ struct Hello {
   std::vector<Address> addresses;
   std::uint64_t threads = 0;  ///< compute threads, for the layout
   Term term;                  ///< the highest that this incarnation has promised; 0: none
-  bool serving = false;  ///< holds state of a stage: a trainer that does not know it must take over
+  bool serving = false;       ///< holds a stage's state: a trainer unaware of this must take over
   std::string numeric_class;  ///< what the bits of its results depend on; compared in exact jobs
-  std::string region;         ///< for accounts of what crosses regions
+  std::string region;         ///< for counts of the bytes that cross regions
 };
 
-/// trainer → worker: the worker is accepted. Says what the job is, and what the worker does in it.
+/// trainer → worker: the worker is accepted. Describes the job, and the worker's part in it.
 struct Welcome {
   Term term;
   Generation generation;
@@ -63,7 +63,7 @@ struct Welcome {
   /// checkpoint_uri means nothing (rule 17).
   std::vector<Member> donors = {};
   Digest state = {};  ///< of the pinned state
-  /// Attempts below this one were for an earlier incarnation of the same id.
+  /// Attempts below this one belong to an earlier incarnation of the same id.
   Attempt floor = {};
 };
 
@@ -84,7 +84,7 @@ struct Adoption {
 };
 
 /// trainer → workers: the roster of an epoch. A worker that was in an earlier roster and is not in
-/// this one is evicted: what it still sends is refused (rule 15).
+/// this one is evicted: its later frames are refused (rule 15).
 struct Roster {
   Term term;
   Generation generation;
@@ -94,7 +94,7 @@ struct Roster {
   bool operator==(const Roster&) const = default;
 };
 
-/// Both directions, several a second, on the control connection.
+/// Both directions, several per second, on the control connection.
 struct Heartbeat {
   Term term;  ///< the highest term the sender knows
   std::uint64_t compute_progress =
@@ -106,7 +106,7 @@ struct Heartbeat {
 
 // ---- execution ----
 
-/// What a worker did with one task: a hint, and a measurement (rules 7, 24).
+/// The result of one task at a worker: a hint, and a measurement (rules 7, 24).
 struct TaskReport {
   TaskKey key;
   enum class Event : std::uint8_t {
@@ -135,7 +135,7 @@ struct ClaimSet {
   bool operator==(const ClaimSet&) const = default;
 };
 
-/// One worker of a reduce, and exactly what it contributes.
+/// One worker of a reduce, and its exact contribution.
 struct Participant {
   WorkerId worker;
   ClaimSet claims;
@@ -153,7 +153,7 @@ struct Reduce {
   std::uint64_t level = 0;                ///< of the step's scale (exact accumulation)
 };
 
-/// worker → trainer: the fold set of this worker is another one; it froze nothing.
+/// worker → trainer: this worker's fold set differs from the claims; it froze nothing.
 struct ReduceRefused {
   Generation generation;
   Step step;
@@ -258,8 +258,8 @@ enum class FailureClass : std::uint8_t {
   kInternal,
 };
 
-/// worker → trainer: this worker cannot go on. What another worker would not do better either (a
-/// wrong checkpoint, a broken model) ends the job; kDeviceMemory and kStorageUnavailable do not.
+/// worker → trainer: this worker cannot go on. A failure that another worker would not avoid either
+/// (a wrong checkpoint, a broken model) ends the job; kDeviceMemory and kStorageUnavailable do not.
 struct Failure {
   std::string reason;
   FailureClass failure_class = FailureClass::kNone;  ///< kNone counts as kWorkerFailed

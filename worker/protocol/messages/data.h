@@ -15,7 +15,7 @@ namespace swarm::protocol {
 
 // ---- execution ----
 
-/// One step of a microbatch's way: which worker executes a stage, as which attempt, and whether the
+/// One step of a microbatch's route: the worker that executes a stage, the attempt, and whether the
 /// backward there folds its gradients (recomputing is not contributing: rule 5).
 struct Hop {
   WorkerId worker;
@@ -33,19 +33,19 @@ enum class TaskKind : std::uint8_t {
 /// Payload: the boundary's encoding of x_s (nothing for stage 0). The token ids travel in the
 /// message itself: they are part of x_s (labels, replays), and small.
 ///
-/// A pass covers the stages from key.stage to `end`, which for a fresh microbatch are all. A pass
-/// that repairs something is shorter, and what lies around it is alive already: its first stages
-/// may only recompute (no graph is kept below `first`), its last one gets its gradient by a
-/// Redirect.
+/// A pass covers the stages from key.stage to `end`, which for a fresh microbatch are all. A
+/// repair's pass is shorter, and the stages around it have done their work already. Its first
+/// stages may only recompute (no graph is kept below `first`); its last stage gets its gradient by
+/// a Redirect.
 struct Forward {
   TaskKey key;
   Version version;  ///< of the weights to use
   TaskKind kind = TaskKind::kTrain;
   std::vector<Hop> hops;  ///< one a stage; hop of key.stage names this task
-  StageIndex end;    ///< exclusive: the output is not sent on to this stage and those behind it
-  StageIndex first;  ///< the lowest stage of this pass that does a backward
-  Hop upstream;      ///< gets the input gradient of stage `first`; empty worker: it is not sent
-  Bytes tokens;      ///< sequences * tokens_per_sequence ids, little-endian int32
+  StageIndex end;         ///< exclusive: the output is not sent to this stage or later ones
+  StageIndex first;       ///< the lowest stage of this pass that does a backward
+  Hop upstream;  ///< gets the input gradient of stage `first`; empty worker: it is not sent
+  Bytes tokens;  ///< sequences * tokens_per_sequence ids, little-endian int32
   std::uint32_t sequences = 0;            ///< B of the microbatch
   std::uint32_t tokens_per_sequence = 0;  ///< L + 1: inputs and, shifted by one, labels
 };

@@ -1,5 +1,5 @@
-// What trainer and workers say to each other, as values. proto/swarmjob/v1 declares the same on the
-// wire and worker/net/wire translates; nothing here knows a byte of it.
+// The messages between trainer and workers, as values. proto/swarmjob/v1 declares the same on the
+// wire and worker/net/wire translates; nothing here depends on the encoding.
 //
 // Control messages come from or go to the trainer and are fenced by its term. Data messages go from
 // worker to worker and are fenced by their key.

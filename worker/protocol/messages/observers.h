@@ -1,4 +1,4 @@
-// What observers are told of a job, and what an operator may direct.
+// What a trainer tells observers of a job, and the orders of an operator.
 // proto/swarmjob/v1/observers.proto has the same on the wire.
 #pragma once
 
@@ -12,19 +12,19 @@
 
 namespace swarm::protocol {
 
-/// observer → trainer: how is the job? Answered with JobStatus.
+/// observer → trainer: asks for the job's status. Answered with JobStatus.
 struct Observe {};
 
-/// What a worker is to its stage.
+/// The role of a worker in its stage.
 enum class WorkerState : std::uint8_t {
   kLoading = 0,  ///< a checkpoint or the initial weights, before the job begins (again)
   kJoining = 1,  ///< copies the state of the other replicas
   kReady = 2,    ///< in the roster, at the current state
-  kLeaving = 3,  ///< serves to the end of what it has, and then ends
+  kLeaving = 3,  ///< serves to the end of its work, and then ends
   kMoving = 4,   ///< the same, and comes back as a replica of another stage
 };
 
-/// A stage, and the workers that serve it or will.
+/// A stage, and the workers that serve it or will serve it.
 struct StageStatus {
   StageIndex stage;
   struct Worker {
@@ -33,7 +33,7 @@ struct StageStatus {
     std::uint64_t queued = 0;
     double utilization = 0;       ///< busy compute seconds per wall second, over the last seconds
     double bytes_per_second = 0;  ///< sent over boundaries
-    double microbatches_per_second = 0;  ///< service rate; of one not measured that of its stage
+    double microbatches_per_second = 0;  ///< service rate; if not measured, that of its stage
     WorkerState state{};
   };
   std::vector<Worker> workers;
@@ -53,11 +53,11 @@ enum class EvictionCause : std::uint8_t {
   kDisconnected,  ///< its connection broke
   kSilent,        ///< it gave no sign of life
   kRestarted,     ///< its process began anew
-  kStuck,         ///< its device does not come on
-  kUnresponsive,  ///< it lives, and does not answer
+  kStuck,         ///< its device makes no progress
+  kUnresponsive,  ///< it lives, but does not answer
   kWrongState,    ///< it holds other weights than the other replicas
   kLate,          ///< to load, to join, or to hand over
-  kFailed,        ///< it said that it cannot go on
+  kFailed,        ///< it reported that it cannot go on
 };
 
 /// A worker that was evicted. Workers that leave in order are not.
@@ -70,7 +70,7 @@ struct Eviction {
   double time = 0;   ///< Unix seconds, by the trainer's clock
 };
 
-/// How often what has happened, since this trainer's process began.
+/// Counts of events, since this trainer's process began.
 struct JobCounts {
   std::uint64_t evictions = 0;    ///< workers that were evicted
   std::uint64_t leaves = 0;       ///< workers that handed over and left, moves not counted
@@ -78,8 +78,8 @@ struct JobCounts {
   std::uint64_t joins = 0;        ///< of workers that serve since then
   std::uint64_t recoveries = 0;   ///< evictions of members after which a step was committed
   std::uint64_t rollbacks = 0;    ///< generations that were begun because a stage was lost
-  std::uint64_t replays = 0;      ///< contributions that were lost and computed once more
-  std::uint64_t revocations = 0;  ///< microbatches taken from a worker that did not get on
+  std::uint64_t replays = 0;      ///< contributions that went with a worker and were redone
+  std::uint64_t revocations = 0;  ///< microbatches taken from a worker that made no progress
 };
 
 /// The newest checkpoint that this trainer has published or has begun with.
@@ -90,12 +90,12 @@ struct CheckpointStatus {
   std::string error;           ///< of the last try, if it failed
 };
 
-/// What the balance of the stages is decided with (BalanceModel), as this job measures it.
+/// The model for decisions about the balance of the stages (BalanceModel), as this job measures it.
 struct BalanceStatus {
   double state_load_seconds = 0;
   double changes_per_worker_second = 0;
   std::vector<StageMove> moving;  ///< workers that leave for another stage, or are on their way
-  bool by_operator = false;       ///< the trainer leaves it to one that it has heard lately
+  bool by_operator = false;       ///< an operator, heard lately, decides instead of the trainer
 };
 
 enum class JobState : std::uint8_t {
@@ -123,9 +123,9 @@ struct JobStatus {
   std::vector<StageStatus> stages;
   Term term;  ///< of the trainer
   Generation generation;
-  std::string waiting_for;  ///< what the job cannot go on without, for people; or empty
+  std::string waiting_for;  ///< the workers or storage that the job waits for, for people; or empty
   FailureClass failure_class = FailureClass::kNone;  ///< kNone: not failed
-  std::vector<WorkerId> spares;                      ///< have come, and have no stage yet
+  std::vector<WorkerId> spares;                      ///< without a stage yet
   std::vector<Eviction> evicted;  ///< the last ones, oldest first (a bounded number)
   CheckpointStatus checkpoint;
   JobCounts counts;
@@ -144,7 +144,8 @@ inline bool IsOnlooker(const WorkerId& id) {
 }
 
 /// operator → trainer: which workers shall leave, and which shall serve another stage. Fenced by
-/// the term of the operator's lease: of two that believe to lead, the later one counts.
+/// the term of the operator's lease: of two operators that believe they lead, the one with the
+/// later term counts.
 struct Direct {
   std::uint64_t leader_term = 0;  ///< of the operator's lease (its transitions), above 0
   std::uint64_t number = 0;       ///< of this message, for the reply
@@ -155,8 +156,8 @@ struct Direct {
 /// trainer → operator.
 struct DirectReply {
   std::uint64_t number = 0;       ///< of the Direct
-  bool accepted = false;          ///< what it says is done, but for what `why` names
-  std::string why;                ///< what is not done, for people; empty: all is
+  bool accepted = false;          ///< the orders are carried out, except for those that `why` names
+  std::string why;                ///< the orders not carried out, for people; empty: none
   std::uint64_t leader_term = 0;  ///< the highest that was seen
 };
 

@@ -33,7 +33,7 @@ struct Redirect {
   TaskKey target;
 };
 
-/// worker → trainer: the task is over and what it put out is not retained any more.
+/// worker → trainer: the task is over and its output is not retained any more.
 struct Missing {
   TaskKey source;
   bool gradient = false;  ///< the input gradient (Redirect); else the output (Resend)
@@ -74,7 +74,7 @@ struct Thaw {
   Step step;
 };
 
-/// trainer → worker: forget the generation before and begin anew, as this stage, from this state.
+/// trainer → worker: forget the earlier generation and begin anew, as this stage, from this state.
 /// Answered with Ready (rule 19).
 struct Rollback {
   Term term;
@@ -86,7 +86,7 @@ struct Rollback {
 
 // ---- leaving and joining ----
 
-/// worker → trainer: this worker was told that it will be ended.
+/// worker → trainer: this worker was told that it will end.
 struct Leaving {
   double seconds = 0;  ///< until then
 };
@@ -145,7 +145,7 @@ struct HeldReduce {
   bool operator==(const HeldReduce&) const = default;
 };
 
-/// What a worker holds of a step that it has not applied.
+/// A worker's holding of a step that it has not applied.
 struct HeldStep {
   Step step;
   std::uint64_t level = 0;
@@ -162,8 +162,8 @@ struct Holding {
   Roster roster;                      ///< the last one heard of
   std::vector<CommitRecord> records;  ///< heard of and kept, applied or not; ordered by step
   std::vector<HeldStep> steps;
-  /// Of the steps before those, the last ones that it has applied, ordered: nothing is decided from
-  /// them, but the trainer's account of the losses may lack them.
+  /// The last steps before those that it has applied, ordered. The trainer decides nothing from
+  /// them, but its log of losses may lack them.
   std::vector<CommitRecord> past = {};
 };
 

@@ -1,5 +1,4 @@
-// What a replica tells its shell to do. The shell carries actions out in the order in which they
-// come.
+// The replica's actions for its shell. The shell carries them out in the order in which they come.
 #pragma once
 
 #include <algorithm>
@@ -43,17 +42,17 @@ struct SendBackward {
 struct FoldGradients {
   TaskKey key;
 };
-/// Forget input, graph and fresh gradients of `key`; what is retained stays.
+/// Forget input, graph and fresh gradients of `key`; retained outputs stay.
 struct DropTask {
   TaskKey key;
 };
-/// Forget what is retained of `key`: its output, or its input gradient.
+/// Forget the retained output of `key`, or its retained input gradient.
 struct ReleaseRetained {
   TaskKey key;
   bool gradient = false;
 };
-/// Sum (step, group) with the other participants, after the folds already ordered; whatever earlier
-/// attempt of it is going on is over. Report with OnGroupReduced.
+/// Sum (step, group) with the other participants, after the folds already ordered; an earlier
+/// attempt of it that is still running is over. Report with OnGroupReduced.
 struct StartReduce {
   Reduce reduce;
 };
@@ -70,7 +69,7 @@ struct FetchGradients {
 struct ApplyCommit {
   CommitRecord record;
 };
-/// The step is over: free its accumulators and all that is retained of it.
+/// The step is over: free its accumulators and all retained outputs and input gradients.
 struct ReleaseStep {
   Step step;
 };
@@ -78,7 +77,7 @@ struct ReleaseStep {
 struct ReleaseSums {
   Step below;
 };
-/// Empty the accumulator of the step; what is folded from now on is at this scale level.
+/// Empty the accumulator of the step; later folds are at this scale level.
 struct ClearStep {
   Step step;
   std::uint64_t level = 0;

@@ -1,4 +1,4 @@
-// Commits that are decided and not applied, and the last ones that are (rules 12 and 17).
+// Decided commits that are not applied yet, and the last applied ones (rules 12 and 17).
 #pragma once
 
 #include <deque>
@@ -17,9 +17,9 @@ class CommitQueue {
   Actions OnGradientsFetched(Step step);
   /// The first commit of the queue is applied.
   void OnApplied();
-  /// Begins the next commit, if what it needs is here, and fetches what later ones need.
+  /// Begins the next commit, if its gradients are here, and fetches those of later commits.
   void Advance(Actions& actions);
-  /// Adds what is decided, applied or not, to what a new trainer is told.
+  /// Adds the decided commits, applied or not, to the answer for a new trainer.
   void Describe(Holding* holding) const;
   /// A commit is being applied: the state is between two versions.
   bool is_applying() const { return applying_; }

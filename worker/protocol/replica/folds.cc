@@ -62,7 +62,7 @@ Actions Folds::OnReduce(const Reduce& reduce) {
   const auto refused = standing_.WhyRefuseControl(reduce.term, reduce.generation);
   if (!refused.empty()) return Refused(refused, key);
   if (standing_.IsCommitted(reduce.step)) return Refused("committed step", key);
-  if (!standing_.CanRead(reduce.step)) {  // still replaying what was decided before
+  if (!standing_.CanRead(reduce.step)) {  // still replaying earlier commits
     early_reduces_[{reduce.step, reduce.group}] = reduce;
     return {};
   }
@@ -100,7 +100,7 @@ void Folds::Void(const protocol::Void& message, Actions& actions) {
   FoldState& state = steps_[message.step];
   state.folded.clear();
   state.groups.clear();
-  state.handed_over = false;  // nothing is left of what was
+  state.handed_over = false;  // the sums that were handed over are cleared
   std::erase_if(early_reduces_, [&](auto& entry) { return entry.first.first == message.step; });
   state.floor = message.number;
   state.level = message.level;
@@ -151,7 +151,7 @@ std::vector<Contribution> Folds::Adopt(const Adoption& adoption, Actions& action
   const bool overlaps =
       std::any_of(parcel.mapped().begin(), parcel.mapped().end(),
                   [&](const Contribution& c) { return state.folded.contains(c.microbatch); });
-  if (overlaps) {  // the claims will differ, and the step is mended by that
+  if (overlaps) {  // the claims will differ, and the trainer repairs the step by them
     actions.push_back(action::DropParcel{adoption.donor, adoption.step});
     return {};
   }

@@ -1,5 +1,5 @@
-// What a replica has folded into each open step, and what is done with the sums: they are frozen
-// for a reduce, thawed, voided, handed over, adopted (rules 6, 8, 9, 11, 16).
+// The folds of a replica in each open step, and the uses of the sums: they are frozen for a reduce,
+// thawed, voided, handed over, adopted (rules 6, 8, 9, 11, 16).
 #pragma once
 
 #include <map>
@@ -40,7 +40,7 @@ class Folds {
   std::string_view WhyRefuse(const TaskKey& key) const;
   /// The attempt may fold now.
   bool MayFold(const TaskKey& key) const;
-  /// The attempt must not fold any more, nor one below it.
+  /// Closes the attempt and all lower ones: they must not fold any more.
   void Close(const TaskKey& key);
   bool HasFolded(const TaskKey& key) const;
   ClaimSet FoldSet(Step step) const;
@@ -48,24 +48,23 @@ class Folds {
   Actions OnReduce(const Reduce& reduce);
   Actions OnGroupReduced(Step step, GroupIndex index, Attempt k, const Digest& digest,
                          std::vector<TensorNorm> norms);
-  /// Forgets what is folded. Requires that the step is not committed.
+  /// Forgets the folds. Requires that the step is not committed.
   void Void(const protocol::Void& message, Actions& actions);
-  /// False if the step has nothing that is frozen.
+  /// False if nothing of the step is frozen.
   bool Thaw(Step step);
-  /// Gives the step's sums away. Requires that it is neither committed nor frozen.
+  /// Gives the step's sums away. Requires that the step is neither committed nor frozen.
   void HandOver(const protocol::HandOver& message, Actions& actions);
   Actions OnParcel(const WorkerId& donor, Step step, Generation generation, std::uint64_t level,
                    std::vector<Contribution> contributions);
-  /// The roster says that the donor's sums are this worker's. Returns the contributions that are
-  /// new.
+  /// Takes over the donor's sums, as the roster orders. Returns the contributions that are new.
   std::vector<Contribution> Adopt(const Adoption& adoption, Actions& actions);
-  /// Drops parcels that the trainer before asked for, and describes all steps for the new one.
+  /// Drops parcels that the earlier trainer asked for, and describes all steps for the new one.
   std::vector<HeldStep> Describe(Actions& actions);
   /// The worker holds the sums that the record names.
   bool Holds(const CommitRecord& record);
   /// The step is committed.
   void Forget(Step step, Actions& actions);
-  /// Reduces that waited for a version that is here now.
+  /// Starts reduces that waited for a version that is here now.
   Actions OnVersion();
 
  private:

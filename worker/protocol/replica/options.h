@@ -1,4 +1,4 @@
-// What a replica is told about itself.
+// Options of a replica.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,14 @@ struct ReplicaOptions {
   bool keeps_previous_version = false;  ///< Delayed mode
   Term term;                            ///< promised so far
   Generation generation;
-  Attempt floor = {};               ///< attempts below are closed: they were for one before it
+  Attempt floor = {};               ///< attempts below are closed: of an earlier incarnation
   Version version;                  ///< of the state it begins with
   std::uint64_t parked_max = 4096;  ///< frames that wait for a version, a thaw, or their forward
   std::uint64_t retained_bytes_max = 1ull << 30;  ///< outputs and input gradients kept for others
   ReplicaRules rules;
 };
 
-/// What one part of a task took.
+/// The cost of one part of a task.
 struct Cost {
   double seconds = 0;                ///< of compute
   std::uint64_t boundary_bytes = 0;  ///< of its output

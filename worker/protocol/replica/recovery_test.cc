@@ -1,4 +1,5 @@
-// A replica while others are lost, leave, or take over: what it retains, closes, voids, hands over.
+// A replica while other workers depart or a trainer takes over: what it retains, closes, voids,
+// hands over.
 #include <gtest/gtest.h>
 
 #include "worker/protocol/replica/testing/replica_under_test.h"
@@ -8,7 +9,7 @@ namespace {
 
 class ReplicaRecoveryTest : public ReplicaTest {
  protected:
-  /// The order to send the output of `source` to somebody else, of the attempt 300.
+  /// The order to send the output of `source` to another worker, of the attempt 300.
   Resend ResendOf(const Forward& source) const {
     Resend resend{Term(1), source.key, source};
     resend.frame.key = At(source.key, 2, 300);
@@ -18,7 +19,7 @@ class ReplicaRecoveryTest : public ReplicaTest {
     resend.frame.upstream = source.hops[1];
     return resend;
   }
-  /// The order to return the input gradient of `source` to somebody else, as that of attempt 300.
+  /// The order to return the input gradient of `source` to another worker, as that of attempt 300.
   Redirect RedirectOf(const Forward& source) const {
     return {Term(1), source.key, kOther, At(source.key, 0, 300)};
   }
@@ -217,7 +218,7 @@ TEST_F(ReplicaRecoveryTest, AThawedStepTakesFoldsAndKeepsThoseItHad) {
   EXPECT_TRUE(Find<action::StopReduces>(replica().OnThaw({Term(1), Generation(0), Step(0)})));
   Fold(Frame(1));
   EXPECT_EQ(Folded(), (std::vector{Microbatch(0), Microbatch(1)}));
-  // The result of the sum that was given up is nobody's any more.
+  // The result of the sum that was given up counts no more.
   EXPECT_TRUE(replica().OnGroupReduced(Step(0), GroupIndex(1), {Term(1), 1}, {1, 1}, {}).empty());
   ReduceAs(2, {2, 2});
 }

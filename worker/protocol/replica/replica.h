@@ -1,9 +1,9 @@
-// What a stage worker decides: which frames it accepts, when it runs, folds, freezes, reduces and
-// applies, what it retains, and what it answers to a trainer that repairs or takes over. The state
+// The decisions of a stage worker: which frames it accepts, when it runs, folds, freezes, reduces
+// and applies, what it retains, and how it answers a trainer that repairs or takes over. The state
 // machine of one replica (docs/protocol.md, rules 3, 5 to 17, 19).
 //
 // Pure: events in, actions out. The shell (worker/stage) carries the actions out in the order
-// given, holds the payloads under their TaskKey, and reports back what is done. Not thread-safe.
+// given, holds the payloads under their TaskKey, and reports their completion. Not thread-safe.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@
 
 namespace swarm::protocol {
 
-/// More than 25 methods: one for each event. What they decide is in the parts.
+/// More than 25 methods: one for each event. The parts decide.
 class Replica {
  public:
   explicit Replica(ReplicaOptions options);
@@ -75,7 +75,7 @@ class Replica {
   Generation generation() const { return standing_.options.generation; }
   std::uint64_t queued() const { return tasks_.queued(); }
   std::uint64_t parked() const { return tasks_.parked(); }
-  /// Of outputs and input gradients that the shell keeps.
+  /// Bytes of outputs and input gradients that the shell keeps.
   std::uint64_t retained_bytes() const { return tasks_.retained_bytes(); }
 
   /// The microbatches whose gradients of the step this replica has folded.

@@ -1,4 +1,4 @@
-// A replica while nothing is lost: tasks, folds, reduces, commits, copies of its state.
+// A replica without departures: tasks, folds, reduces, commits, copies of its state.
 #include "worker/protocol/replica/replica.h"
 
 #include <gtest/gtest.h>
@@ -250,7 +250,7 @@ TEST_F(ReplicaTest, OnlyTheResultThatTheCommitNamesIsApplied) {
     Begin(DefaultOptions());
     (void)replica().OnReduce(ReduceOf({}, 1));
     (void)replica().OnReduce(ReduceOf({}, 2));
-    // The first attempt's result comes late: it is not the one that was asked for last.
+    // The first attempt's result comes late: the trainer has asked for another attempt since.
     EXPECT_TRUE(replica().OnGroupReduced(Step(0), GroupIndex(1), {Term(1), 1}, {1, 1}, {}).empty());
     (void)replica().OnGroupReduced(Step(0), GroupIndex(1), {Term(1), 2}, {2, 2}, {});
   };
@@ -258,7 +258,7 @@ TEST_F(ReplicaTest, OnlyTheResultThatTheCommitNamesIsApplied) {
     reduce_twice();
     const Actions actions = replica().OnCommit(other);
     EXPECT_FALSE(Find<action::ApplyCommit>(actions));
-    EXPECT_TRUE(Find<action::FetchGradients>(actions));  // from replicas that have what it names
+    EXPECT_TRUE(Find<action::FetchGradients>(actions));  // from replicas that hold them
   }
   reduce_twice();
   EXPECT_TRUE(Find<action::ApplyCommit>(replica().OnCommit(CommitOf({2, 2}, 2))));

@@ -1,5 +1,5 @@
-// What a replica has sent and keeps for those that may ask for it again (rule 10): a cache of
-// outputs and input gradients, whose oldest entries go first.
+// The outputs and input gradients that a replica has sent and keeps, because the trainer may ask
+// for them again (rule 10): a cache that drops its oldest entries first.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ class Retention {
  public:
   explicit Retention(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  /// The shell keeps `bytes` of the task: its input gradient, or else its output. What there is no
-  /// room for any more is released.
+  /// The shell keeps `bytes` of the task: its input gradient, or else its output. Releases the
+  /// oldest entries that do not fit any more.
   void Keep(const TaskKey& key, const Forward& frame, bool gradient, std::uint64_t bytes,
             Actions& actions);
   /// The frame of the task, if its output (its input gradient) is kept.
   const Forward* FindOutput(const TaskKey& key) const;
   const Forward* FindGradient(const TaskKey& key) const;
-  /// The step is committed: nothing of it, or of steps before it, will be asked for.
+  /// The step is committed: the trainer will not ask for outputs of it or of earlier steps.
   void Forget(Step step);
   std::uint64_t bytes() const { return bytes_; }
 

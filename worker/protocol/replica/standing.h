@@ -1,4 +1,4 @@
-// Identity, promised term, roster and version of a replica: what all its parts read.
+// Identity, promised term, roster and version of a replica, which all its parts read.
 #pragma once
 
 #include <set>

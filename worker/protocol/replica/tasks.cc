@@ -5,12 +5,13 @@
 namespace swarm::protocol {
 namespace {
 
-/// Repairs that wait for one output; beyond them the row's deadline asks again.
+/// Repairs that may wait for one output. Beyond them, the row's deadline makes the trainer ask
+/// again.
 constexpr std::size_t kWaysMax = 16;
 
 Actions Report(const TaskReport& report) { return {action::Tell{Progress{{report}}}}; }
 
-/// The way from a task on is another one; what the task itself does stays.
+/// Takes the hops behind a task from `way`; the task's own part stays.
 Forward MakeOnward(const Forward& task, const Forward& way) {
   Forward onward = task;
   onward.hops = way.hops;
@@ -58,7 +59,7 @@ Actions Tasks::OnForward(const WorkerId& from, const Forward& frame) {
   }
   Actions actions;
   if (Folds(frame)) {
-    // What this worker still does for an earlier attempt is of no more use.
+    // Work of this worker for an earlier attempt is of no more use.
     CloseIf(
         [&](const Task& task) {
           const TaskKey& key = task.frame.key;
@@ -96,7 +97,7 @@ void Tasks::Route(Task& task) {
 
 void Tasks::StartIfReady(Task& task, Actions& actions) {
   if (task.state != State::kParked || task.frame.version > standing_.version) return;
-  // A step that is frozen may be thawed: the frame of a repair can come before the word of it.
+  // A frozen step may be thawed: the frame of a repair can overtake the Thaw.
   if (Folds(task.frame) && folds_.IsFrozen(task.frame.key.step)) return;
   --parked_;
   ++queued_;
@@ -125,7 +126,7 @@ Actions Tasks::OnBackward(const WorkerId& from, const Backward& frame) {
     RunBackward(it->second, actions);
     return actions;
   }
-  // A gradient that was redirected here can come before what it belongs to.
+  // A redirected gradient can come before the task that needs it.
   if (early_backwards_.size() >= standing_.options.parked_max) {
     return Refused("too many parked", key);
   }
@@ -133,7 +134,7 @@ Actions Tasks::OnBackward(const WorkerId& from, const Backward& frame) {
   return {};
 }
 
-// ---- what the shell has computed ----
+// ---- results of the shell ----
 
 Actions Tasks::OnForwardGone(const TaskKey& key) {
   Actions actions;

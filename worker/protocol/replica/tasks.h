@@ -1,5 +1,5 @@
-// The work of a replica: frames that wait, forwards, backwards, and where what they put out goes
-// (rules 5, 6, 9, 10).
+// The work of a replica: frames that wait, forwards, backwards, and the destinations of their
+// outputs (rules 5, 6, 9, 10).
 #pragma once
 
 #include <cstdint>
@@ -33,13 +33,13 @@ class Tasks {
   void StartParked(Actions& actions);
   /// Closes the tasks that were to fold into the step.
   void CloseFolding(Step step, Actions& actions);
-  /// Closes everything: what another trainer has begun.
+  /// Closes all tasks: an earlier trainer has begun them.
   void CloseAll(Actions& actions);
-  /// The step is committed: closes what there is of it and of steps before it.
+  /// The step is committed: closes its tasks and those of earlier steps.
   void Close(Step step, Actions& actions);
-  /// Forgets what was put out for these steps.
+  /// Forgets which tasks of these steps were known.
   void Forget(Step step);
-  /// The task is over, and what it put out is not here: requests for it are answered so.
+  /// The task is over, and its output is not here: the answer to requests for it is Missing.
   void NoteGone(const TaskKey& key) { known_.insert(key); }
 
   /// Tasks whose forward or backward has been ordered and is not done.
@@ -55,7 +55,7 @@ class Tasks {
     Forward frame;
     State state = State::kParked;
     double loss = 0;
-    std::vector<Forward> onward;  // where the output goes instead of as `frame` says
+    std::vector<Forward> onward;  // where the output goes, instead of as `frame` says
     std::optional<Target> back;   // where the input gradient goes
   };
   using Map = std::map<TaskKey, Task>;
@@ -63,16 +63,16 @@ class Tasks {
   bool Folds(const Forward& frame) const;
   /// Why a frame must not be executed; empty if it may.
   std::string_view WhyRefuse(const WorkerId& from, const Forward& frame) const;
-  /// Decides where what the task puts out goes.
+  /// Decides where the output of the task goes.
   void Route(Task& task);
-  /// Starts a task that waits, if nothing keeps it any more.
+  /// Starts a waiting task, unless it must wait longer.
   void StartIfReady(Task& task, Actions& actions);
   void RunBackward(Task& task, Actions& actions);
   /// The task's attempt is over, without a fold.
   void Close(Map::iterator task, Actions& actions);
   template <typename Predicate>
   void CloseIf(Predicate is_over, Actions& actions);
-  /// Sends the output of the task to wherever it goes; false if that is nowhere.
+  /// Sends the output of the task to its destinations; false if it has none.
   bool SendOutputs(const TaskKey& key, Task& task, Actions& actions) const;
   void SendOutput(const TaskKey& source, const Forward& frame, Actions& actions) const;
   void SendGradient(const TaskKey& source, Version version, const Target& target,

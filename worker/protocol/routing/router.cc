@@ -62,7 +62,7 @@ bool Router::Admissible(const WorkerId& worker, bool repair) const {
 
 std::optional<std::vector<WorkerId>> Router::Draw(std::uint64_t begin, std::uint64_t end,
                                                   bool repair, const WorkerId& avoid) {
-  // Ask before charging: a route is drawn whole or not at all.
+  // Check before charging: a route is drawn whole or not at all.
   std::vector<bool> open(wiring_.size(), false), others(wiring_.size(), false);
   for (const auto& [id, load] : loads_) {
     if (!Admissible(id, repair)) continue;

@@ -38,8 +38,8 @@ class Router {
   /// Records the time from the drawing of a fresh microbatch until the worker was done with it,
   /// transfers and other workers included.
   void MeasureStay(const WorkerId& worker, double seconds);
-  /// Records that the worker has had a microbatch for so long and is not done: it is at least that
-  /// slow.
+  /// Records that the worker has had a microbatch for `seconds` and is not done: it is at least
+  /// that slow.
   void Charge(const WorkerId& worker, double seconds);
 
   std::uint64_t in_flight(const WorkerId& worker) const;

@@ -1,5 +1,5 @@
-// What a replica gives to workers that join: the state that it has pinned for them, and reduced
-// gradients of decided steps, both in pieces (docs/protocol.md, joining).
+// The data that a replica gives to workers that join: the state that it has pinned for them, and
+// reduced gradients of decided steps, both in pieces (docs/protocol.md, joining).
 //
 // Not thread-safe; has no thread, clock or socket. Serving a piece costs a look-up, or a copy of
 // the piece where it lies in several tensors.
@@ -17,7 +17,8 @@ namespace swarm::stage {
 
 class Donor {
  public:
-  /// The reduced gradient of a group, as the reduce `k` gave it; null: it is not here (any more).
+  /// The reduced gradient of a group, as the reduce `k` gave it; null: this worker does not have it
+  /// (any more).
   using FindGradient = std::function<std::shared_ptr<const checkpoint::PiecedBytes>(
       protocol::Generation, protocol::Step, protocol::GroupIndex, const protocol::Attempt& k)>;
 
@@ -36,7 +37,7 @@ class Donor {
     protocol::Fetched message;
     Bytes payload;
   };
-  /// Total: what is not here is answered with an error in words.
+  /// Total: answers with an error in words if the piece is not here.
   Answer OnFetch(const protocol::Fetch& fetch) const;
 
  private:

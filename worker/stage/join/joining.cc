@@ -56,7 +56,7 @@ GradientFetch::GradientFetch(const protocol::CommitRecord& record, const std::ve
                              std::vector<WorkerId> donors, SendFetch send, Done done)
     : done_(std::move(done)) {
   if (record.skip) return;
-  // Small gradients have one piece: not all of them from the same donor.
+  // Small gradients have one piece. This spreads them over the donors.
   const auto first = donors.empty() ? 0 : record.step.value % donors.size();
   std::ranges::rotate(donors, donors.begin() + static_cast<std::ptrdiff_t>(first));
   for (const Group& group : groups) {

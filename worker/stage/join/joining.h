@@ -31,7 +31,7 @@ class StateFetch {
   StateFetch(const protocol::Welcome& welcome, SendFetch send, Done done);
 
   void OnTick(Timepoint now);
-  /// False: it is not of this fetch.
+  /// False: `fetched` does not belong to this fetch.
   bool OnFetched(const protocol::WorkerId& from, const protocol::Fetched& fetched,
                  const Bytes& payload, Timepoint now);
   void OnDonorLost(const protocol::WorkerId& donor, Timepoint now);
@@ -58,7 +58,7 @@ class GradientFetch {
                 std::vector<protocol::WorkerId> donors, SendFetch send, Done done);
 
   void OnTick(Timepoint now);
-  /// False: it is not of this fetch.
+  /// False: `fetched` does not belong to this fetch.
   bool OnFetched(const protocol::WorkerId& from, const protocol::Fetched& fetched,
                  const Bytes& payload, Timepoint now);
   void OnDonorLost(const protocol::WorkerId& donor, Timepoint now);

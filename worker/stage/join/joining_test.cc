@@ -66,7 +66,7 @@ Bytes Flipped(const Bytes& bytes) {
   return Bytes::Copy(changed);
 }
 
-/// Three donors, and what was asked of them. A test decides what becomes of it.
+/// Three donors, and the requests to them. A test decides how they are answered.
 class JoiningTest : public ::testing::Test {
  protected:
   JoiningTest() {
@@ -108,7 +108,7 @@ class JoiningTest : public ::testing::Test {
     state_fetch_->OnTick(now_);
   }
 
-  /// Answers what is asked, in order, after `tamper` has changed it.
+  /// Answers the requests in order, after `tamper` has changed the answers.
   using Tamper = std::function<void(const WorkerId& donor, Donor::Answer& answer)>;
   template <typename Joining>
   void Serve(Joining& fetch, const Tamper& tamper = [](const WorkerId&, Donor::Answer&) {}) {
@@ -206,7 +206,7 @@ TEST_F(JoiningTest, ADonorThatFallsSilentIsReplacedInTime) {
   const auto state = Cut(tensors);
   PinEverywhere(state);
   FetchState(state->digest());
-  lost_.insert(ada_);  // that nobody notices
+  lost_.insert(ada_);  // unnoticed
   Serve(*state_fetch_);
   for (int i = 0; i < 60 && !state_.has_value(); ++i) {
     now_ += std::chrono::seconds(1);
@@ -231,7 +231,7 @@ TEST_F(JoiningTest, PiecesOfTwoVersionsAreNeverMixed) {
   const auto state = Cut(tensors);
   PinEverywhere(state);
   const auto other = Cut(StateOf(2));
-  // Says that it is of version 7, and is of another.
+  // Claims to be of version 7, but is of another.
   donors_.at(bob_).Pin(kGeneration, kVersion, other);
   FetchState(state->digest());
   std::uint64_t foreign = 0;

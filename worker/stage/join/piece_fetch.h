@@ -1,6 +1,6 @@
-// Fetches bytes of which only their digest is known (checkpoint::PiecedBytes) from several workers
-// that have them: first the index, from any of them, then the pieces, from all of them. Every piece
-// is compared with its digest; nothing else is taken.
+// Fetches bytes of which only the digest is known (checkpoint::PiecedBytes) from several workers
+// that have them: first the index, from any of them, then the pieces, from all of them. It takes a
+// piece only if the piece matches its digest.
 //
 // Not thread-safe; has no thread, clock or socket. Hashes and copies a piece when it comes: a
 // millisecond, or three where the memory is fresh.
@@ -23,26 +23,26 @@
 
 namespace swarm::stage {
 
-/// Sends to a donor. What cannot be sent need not be reported here: it is asked of another in time.
+/// Sends a request to a donor. It need not report a failure: another donor is asked in time.
 using SendFetch = std::function<void(const protocol::WorkerId& to, const protocol::Fetch& fetch)>;
 
 class PieceFetch {
  public:
-  /// `what`: of kind kState or kGradient, and which; `piece` does not matter. `digest` is that of
-  /// its index; `bytes` is what it must have, where that is known.
+  /// `what` names the state or gradient, of kind kState or kGradient; its `piece` is ignored.
+  /// `digest` is that of the index; `bytes` is the expected size, where that is known.
   PieceFetch(const protocol::Fetch& what, const Digest& digest, std::optional<std::uint64_t> bytes,
              std::vector<protocol::WorkerId> donors, SendFetch send);
 
   /// To be called at once, which sends the first requests, and then a few times a second.
   void OnTick(Timepoint now);
-  /// False: it is not of this fetch.
+  /// False: `fetched` does not belong to this fetch.
   bool OnFetched(const protocol::WorkerId& from, const protocol::Fetched& fetched,
                  const Bytes& payload, Timepoint now);
   void OnDonorLost(const protocol::WorkerId& donor, Timepoint now);
 
   bool done() const { return index_.has_value() && fetcher_.done(); }
-  /// Not ok: it will not be done. kUnavailable: no donor has it, or none sends it intact;
-  /// kInvalidArgument: it is not of `bytes` bytes.
+  /// Not ok: the fetch has failed. kUnavailable: no donor has the content, or none sends it intact;
+  /// kInvalidArgument: its size is not `bytes`.
   Status status() const;
   /// Requires done().
   Bytes whole() const { return Bytes::Wrap(memory_.get(), index_->bytes, memory_); }
@@ -57,7 +57,7 @@ class PieceFetch {
   const Digest digest_;
   const std::optional<std::uint64_t> bytes_;
   const SendFetch send_;
-  /// Its piece 0 is the index, its piece i + 1 our piece i.
+  /// Piece 0 of the fetcher is the index; piece i + 1 is piece i of the content.
   protocol::Fetcher fetcher_;
   std::optional<checkpoint::PieceIndex> index_;
   std::shared_ptr<std::byte[]> memory_;

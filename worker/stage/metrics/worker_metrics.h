@@ -13,8 +13,8 @@
 
 namespace swarm::stage {
 
-/// Why a worker refuses frames and orders. Counted from zero, as a rate shows nothing of a counter
-/// that begins with its first event.
+/// Why a worker refuses frames and orders. Each has a counter from the start: a rate misses the
+/// first event of a counter that the event creates.
 inline constexpr std::string_view kRefusalReasons[] = {"addressee",
                                                        "bad chunk",
                                                        "closed attempt",
@@ -85,7 +85,7 @@ struct WorkerMetrics {
   RegionBytes region_bytes;  ///< activations and gradients
   std::atomic<std::uint64_t> reduce_bytes{0};
 
-  // How it stands.
+  // The current state.
   std::atomic<std::uint64_t> queued_tasks{0};
   std::atomic<std::uint64_t> parked_frames{0};
   std::atomic<std::int64_t> stage{-1};  ///< none yet

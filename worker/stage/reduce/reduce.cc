@@ -22,8 +22,8 @@ namespace {
   __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
 #endif
 
-/// to[i] = a[i] + b[i]; `to` may be `a`. One instruction set gives what the other gives: there is
-/// nothing to fuse.
+/// to[i] = a[i] + b[i]; `to` may be `a`. All instruction sets give the same bits: there is nothing
+/// to fuse.
 SWARM_VECTORIZED void AddFloats(float* to, const float* a, const float* b, std::size_t count) {
 #pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i) to[i] = a[i] + b[i];
@@ -98,7 +98,7 @@ GroupReduce::GroupReduce(const protocol::Reduce& reduce, const WorkerId& self,
                                [&](const auto& p) { return p.worker == self; });
   SWARM_CHECK(me != participants.end(), "a reduce without this worker");
   rank_ = static_cast<std::size_t>(me - participants.begin());
-  if (ranks() == 1) return;  // the sum of one is itself: no buffer, no copy
+  if (ranks() == 1) return;  // the sum of one participant is its contribution: no buffer, no copy
   missing_elements_ = elements_;
   result_ = buffers.Take(own_.elements.size());
   if (thin()) residual_.reset(new float[elements_]());
@@ -120,7 +120,7 @@ Bytes GroupReduce::result() const {
 }
 
 Bytes GroupReduce::residual() const {
-  if (residual_ == nullptr) return thinning_.residual;  // a sum of one loses nothing
+  if (residual_ == nullptr) return thinning_.residual;  // a sum of one participant rounds nothing
   return Bytes::Wrap(residual_.get(), elements_ * sizeof(float), residual_);
 }
 
@@ -140,7 +140,7 @@ Bytes GroupReduce::Thinned(std::uint64_t offset, std::span<float> values) {
               "a codec that cannot read what it wrote");
   for (std::size_t i = 0; i < values.size(); ++i) {
     const float lost = meant[i] - values[i];
-    residual_[offset + i] = std::isfinite(lost) ? lost : 0;  // of a step that is skipped
+    residual_[offset + i] = std::isfinite(lost) ? lost : 0;  // not finite: the step is skipped
   }
   return payload;
 }
@@ -151,7 +151,7 @@ ReduceChunk GroupReduce::Header(ReduceChunk::Phase phase, std::uint64_t offset) 
 
 void GroupReduce::Start() {
   // Chunk by chunk over all owners, beginning with the next one, so that every owner can begin to
-  // sum at once and no owner is everybody's first.
+  // sum at once and no owner is first for all participants.
   bool more = ranks() > 1;
   for (std::uint64_t i = 0; more; ++i) {
     more = false;
@@ -195,7 +195,8 @@ Status GroupReduce::Scatter(std::size_t from, const ReduceChunk& chunk, const By
   OwnChunk& own = own_chunks_[index];
   if (own.summed || own.contributions[from]) return Status();
   if (thin()) {
-    // Read at once: what cannot be read is the sender's fault, and must not cost the sum.
+    // Decoded at once: a payload that cannot be decoded is the sender's fault, and must not spoil
+    // the sum.
     const std::shared_ptr<std::byte[]> memory(new std::byte[own.count * sizeof(float)]);
     RETURN_IF_ERROR(thinning_.codec->Decode(
         payload, {reinterpret_cast<float*>(memory.get()), static_cast<std::size_t>(own.count)}));

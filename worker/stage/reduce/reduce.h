@@ -1,16 +1,16 @@
 // One participant's part in one reduce: the sum of all participants' accumulators, by a chunked
 // reduce-scatter and all-gather. Every participant owns a shard; it receives the others'
 // contributions to it, adds them in the order of the participants, and sends the sum to all. So
-// every element is summed by one worker in one order, and all results are equal bit for bit. What
-// an element is, float32 or int64, the contribution says; no other line depends on it.
+// every element is summed by one worker in one order, and all results are equal bit for bit. The
+// contribution says whether elements are float32 or int64; no other line depends on it.
 //
 // Bytes sent by a worker: 2 (R-1)/R of the group, as a ring has, in two hops instead of 2.
 // Chunks flow independently: the gather of one begins while others are still scattered.
 //
-// With a codec, floats are sent as its payloads, and the owner of a shard takes the sum that the
-// others can read. What is lost by that, in a contribution or in a sum, is the worker's residual,
-// which it adds to its contribution to the next step. Residuals die with their worker: they are as
-// large as one step's rounding.
+// With a codec, floats are sent as its payloads, and the owner of a shard takes the sum as the
+// others decode it. The rounding error, of a contribution or of a sum, is the worker's residual,
+// which it adds to its contribution to the next step. A worker's residual goes when the worker
+// goes: it is only as large as one step's rounding.
 //
 // Not thread-safe; has no clock and no socket. Source: butterfly all-reduce as in Moshpit SGD and
 // hivemind; docs/protocol.md, rule 11.
@@ -36,8 +36,8 @@ namespace swarm::stage {
 /// may outlive the pool.
 class SumBuffers {
  public:
-  /// So many bytes, aligned to 16, with whatever they held. Return to the pool when the last owner
-  /// lets go; the pool keeps two of each size asked for.
+  /// `size` bytes, aligned to 16, not initialised. They return to the pool when the last owner
+  /// releases them; the pool keeps two of each size asked for.
   std::shared_ptr<std::byte[]> Take(std::size_t size);
 
  private:
@@ -93,9 +93,10 @@ class GroupReduce {
   std::uint64_t ShardBegin(std::size_t rank) const;
   std::uint64_t chunk_elements() const { return kChunkBytes / element_bytes_; }
   bool thin() const { return thinning_.codec != nullptr; }
-  /// This worker's floats of a chunk with the residual of the step before.
+  /// This worker's floats of a chunk plus the residual of the step before.
   std::vector<float> Compensated(std::uint64_t offset, std::uint64_t count) const;
-  /// The payload of `values`, which become what it says; what is lost goes into the new residual.
+  /// Returns the payload of `values` and replaces them by their decoded values. The rounding error
+  /// goes into the new residual.
   Bytes Thinned(std::uint64_t offset, std::span<float> values);
   void SumThin(OwnChunk& chunk);
   void SendSum(OwnChunk& chunk, const Bytes& payload);

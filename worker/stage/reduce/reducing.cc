@@ -12,11 +12,12 @@ using protocol::WorkerId;
 
 namespace {
 
-/// What peers may send of sums that this worker has not begun. An honest one sends at most a shard
-/// for each sum that it has begun; beyond this the sum is asked for again, when it does not end.
+/// Bound of the bytes that peers may send for sums that this worker has not begun. An honest peer
+/// sends at most a shard for each sum that it has begun. Chunks beyond the bound are dropped; the
+/// trainer asks again for a sum that does not end.
 constexpr std::uint64_t kEarlyBytesMax = 4ull << 30;
 
-/// What a sum's key or chunk says of the sum, whichever the attempt.
+/// The fields of a key or a chunk that identify a sum, whichever the attempt.
 auto SumOf(const auto& named) { return std::tie(named.generation, named.step, named.group); }
 
 }  // namespace
@@ -38,7 +39,7 @@ void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model
     sum.reduce = std::make_unique<GroupReduce>(
         reduce, self_, own, buffers_,
         [this](const WorkerId& to, ReduceChunk chunk, Bytes payload) {
-          if (gone_.contains(to)) return;  // this sum will be begun anew, without it
+          if (gone_.contains(to)) return;  // this sum will be made anew without it
           metrics_->reduce_bytes += payload.size();
           const Status status = outbox_->Send(to, net::Lane::kData, {chunk, std::move(payload)});
           if (!status.ok()) LOG_WARN("reduce: {}", status.message());

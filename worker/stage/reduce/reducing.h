@@ -56,11 +56,11 @@ class Reducing {
   void Release(protocol::Generation generation, protocol::Step step);
   /// Sends what waits for peers.
   void Flush();
-  /// Nothing is to be sent to the peer any more, until it is expected again.
+  /// Sends nothing to the peer until Expect.
   void Forget(const protocol::WorkerId& peer);
   void Expect(const protocol::WorkerId& peer);
-  /// Lets go of all that belongs to an earlier generation: sums, stages, chunks. Ready when nothing
-  /// of it is held.
+  /// Releases all that belongs to an earlier generation: sums, stages, chunks. Ready when all of it
+  /// is released.
   std::shared_future<void> ForgetBefore(protocol::Generation generation);
 
   /// For tests: messages that wait for peers. Blocks.
@@ -88,13 +88,13 @@ class Reducing {
   };
 
   // On the loop.
-  /// Of those that wait to be sent.
+  /// Forgets the unwanted ones of the chunks that wait to be sent.
   void ForgetChunks(const std::function<bool(const protocol::ReduceChunk&)>& unwanted);
-  /// What is below the floor is over.
+  /// Sums below the floor are over.
   void RaiseFloor(protocol::Generation generation, protocol::Step step);
   void Take(const protocol::WorkerId& from, const protocol::ReduceChunk& chunk, Bytes payload);
   void FinishIfDone(const Key& key);
-  /// Of the last sum of the group that was made before this step's; empty if there is none.
+  /// The residual of the group's last sum before this step's; empty if there is none.
   Bytes ResidualBefore(const Key& key) const;
   void KeepResidual(const Key& key, Bytes residual);
 
@@ -105,13 +105,13 @@ class Reducing {
   SumBuffers buffers_;
   std::map<Key, Sum> sums_;
   std::map<Key, std::vector<EarlyChunk>> early_;
-  /// What the last two steps' sums have lost; two, for the last one may have to be made again.
+  /// Residuals of the last two steps' sums; two, because the last sum may have to be made again.
   using GroupKey = std::pair<protocol::Generation, protocol::GroupIndex>;
   std::map<GroupKey, std::map<protocol::Step, Bytes>> residuals_;
   std::uint64_t early_bytes_ = 0;
   std::set<protocol::WorkerId> gone_;
-  std::pair<protocol::Generation, protocol::Step> floor_;  // what is below is over
-  Loop loop_{"reduce"};                                    // last: it uses what stands above
+  std::pair<protocol::Generation, protocol::Step> floor_;  // sums below it are over
+  Loop loop_{"reduce"};                                    // last: it uses the members above
 };
 
 }  // namespace swarm::stage

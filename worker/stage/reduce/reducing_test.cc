@@ -59,7 +59,7 @@ TEST_F(ReducingTest, NothingWaitsForAPeerThatIsGone) {
   EXPECT_GT(reducing_.CountWaiting(), 0u) << "b is not there yet";
   reducing_.Forget(kB);
   EXPECT_EQ(reducing_.CountWaiting(), 0u);
-  // The word that b is gone can overtake a sum with it.
+  // The news that b is gone can overtake a sum with b.
   Begin(SumOf({kA, kB, kC}, 2));
   const std::size_t for_c = reducing_.CountWaiting();
   reducing_.Forget(kC);

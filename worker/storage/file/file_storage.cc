@@ -88,7 +88,7 @@ Status SyncFolder(const fs::path& folder) {
   const std::string path = folder.empty() ? "." : folder.string();
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return FileError(errno, "cannot open folder", path);
-  // EINVAL: a file system that cannot synchronise folders has nothing to wait for.
+  // EINVAL: a file system that cannot synchronise folders, so there is nothing to wait for.
   if (::fsync(fd.get()) != 0 && errno != EINVAL)
     return FileError(errno, "cannot sync folder", path);
   return {};
@@ -156,7 +156,7 @@ Result<Bytes> ReadPart(const OpenFile& file, std::uint64_t offset, std::uint64_t
   return content;
 }
 
-// A name that no other writer uses, in this process or another, on this machine or another.
+// A name that no other writer uses, in any process on any machine.
 std::string TemporaryPath(const fs::path& target) {
   static std::atomic<std::uint64_t> counter{std::random_device{}()};
   const std::string unique = std::to_string(::getpid()) + "-" +
@@ -258,12 +258,12 @@ class FileStorage final : public Storage {
 Result<std::vector<std::string>> FileStorage::List(const std::string& prefix) {
   std::vector<std::string> names;
   std::error_code error;
-  // Begin at the folder that the prefix names: the rest of a large folder is not walked.
+  // Begins at the folder that the prefix names, and does not walk the rest of a large folder.
   const fs::path start = folder_ / fs::path(prefix).parent_path();
   fs::recursive_directory_iterator at(start, fs::directory_options::none, error);
   if (error == std::errc::no_such_file_or_directory) return names;
   for (const fs::recursive_directory_iterator end; !error && at != end; at.increment(error)) {
-    std::error_code gone;  // a file that another removes meanwhile is not there
+    std::error_code gone;  // ignored: another process may remove a file meanwhile
     if (!at->is_regular_file(gone) || IsTemporary(at->path().filename().string())) continue;
     std::string name = at->path().lexically_relative(folder_).generic_string();
     if (name.starts_with(prefix)) names.push_back(std::move(name));

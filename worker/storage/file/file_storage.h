@@ -13,7 +13,8 @@ namespace swarm::storage {
 ///
 /// A write goes to a temporary file beside the target (".NAME.tmp-..."), is synchronised, then
 /// renamed (or linked, when it must not replace), and the folder is synchronised. List does not
-/// show temporary files; Remove of a name takes what a dead writer left of it along.
+/// show temporary files; Remove of a name also removes the temporary files that a dead writer left
+/// of it.
 std::unique_ptr<Storage> OpenFileStorage(std::string folder);
 
 /// The file as memory, read-only. The pages stay valid after the file is removed or replaced by

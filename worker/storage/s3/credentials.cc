@@ -20,7 +20,7 @@ Status Unauthenticated(std::string message) {
   return {StatusCode::kUnauthenticated, std::move(message)};
 }
 
-// A refusal is final; all else may pass.
+// A refusal is final; all other errors may pass.
 Status Refused(const HttpResponse& response, const std::string& what) {
   const std::string text = what + " answers " + std::to_string(response.status) + " " +
                            FindText(response.body.text(), "Message");

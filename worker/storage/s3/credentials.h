@@ -20,7 +20,8 @@ using WallTime = std::chrono::system_clock::time_point;
 using Environment = std::function<std::string(const char* name)>;
 std::string ProcessEnvironment(const char* name);
 
-/// Finds credentials where AWS' own tools do, the first of these that the environment names:
+/// Finds credentials where AWS' own tools find them. Takes the first of these that the environment
+/// names:
 ///  1. AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN;
 ///  2. web identity: AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN, exchanged at STS (EKS service
 ///     accounts); AWS_ENDPOINT_URL_STS or AWS_ENDPOINT_URL replaces STS' address;
@@ -39,9 +40,10 @@ class CredentialsProvider {
       : http_(std::move(http)), options_(std::move(options)) {}
 
   /// Errors: kUnauthenticated (the environment names none of them, or they were refused),
-  /// kUnavailable (they cannot be fetched now, and those at hand have expired).
+  /// kUnavailable (they cannot be fetched now, and the current ones have expired).
   Result<Credentials> Get();
-  /// The server has called them expired: the next Get fetches others.
+  /// Call this when the server has refused the credentials as expired. The next Get fetches new
+  /// ones.
   void Invalidate();
 
  private:
@@ -55,7 +57,7 @@ class CredentialsProvider {
 
   const std::shared_ptr<HttpClient> http_;
   const Options options_;
-  std::mutex mutex_;                 // held while they are fetched: others wait for the same
+  std::mutex mutex_;                 // held during a fetch: other threads wait for its result
   std::optional<Expiring> current_;  // guarded by mutex_
 };
 

@@ -44,7 +44,7 @@ std::size_t SendBody(char* out, std::size_t size, std::size_t count, void* conte
   return done;
 }
 
-// curl rewinds when it must send again on a new connection.
+// curl rewinds when it has to send again on a new connection.
 int RewindBody(void* context, curl_off_t offset, int origin) {
   auto& transfer = *static_cast<Transfer*>(context);
   if (origin != SEEK_SET || offset != 0) return CURL_SEEKFUNC_CANTSEEK;
@@ -101,7 +101,7 @@ HeaderList MakeHeaders(const HttpRequest& request) {
   for (const auto& [name, value] : request.headers) {
     list = curl_slist_append(list, (name + ": " + value).c_str());
   }
-  // curl would add these by itself: a content type to a POST, and a wait for "100 Continue".
+  // curl would add these itself: a content type to a POST, and a wait for "100 Continue".
   list = curl_slist_append(list, "Expect:");
   const bool has_type = std::any_of(request.headers.begin(), request.headers.end(),
                                     [](auto& header) { return header.first == "content-type"; });
@@ -142,7 +142,7 @@ class HttpClient::Handle {
   void SetUp(const HttpRequest& request, Transfer& transfer, curl_slist* headers, char* error) {
     curl_easy_setopt(curl_, CURLOPT_URL, request.url.c_str());
     curl_easy_setopt(curl_, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl_, CURLOPT_PATH_AS_IS, 1L);  // the signature is over the path as it stands
+    curl_easy_setopt(curl_, CURLOPT_PATH_AS_IS, 1L);  // the signature covers the path as it stands
     curl_easy_setopt(curl_, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl_, CURLOPT_ERRORBUFFER, error);
     curl_easy_setopt(curl_, CURLOPT_NOSIGNAL, 1L);

@@ -60,7 +60,7 @@ class HttpClient {
   std::vector<std::unique_ptr<Handle>> idle_;  // guarded by mutex_
 };
 
-/// Whether the url's host is this machine or a link-local address, where no proxy stands between.
+/// Whether the url's host is this machine or a link-local address, with no proxy in between.
 bool IsLocalHost(const std::string& url);
 
 }  // namespace swarm::storage::s3

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kAnswerMax = std::size_t{64} << 20;
 
-// Error codes of S3 that pass, whatever their HTTP status is.
+// Error codes of S3 for which a later try may succeed, whatever their HTTP status is.
 constexpr std::array<std::string_view, 8> kPassingCodes = {
     "SlowDown",   "RequestTimeout",       "InternalError",    "ServiceUnavailable",
     "Throttling", "RequestLimitExceeded", "OperationAborted", "ConditionalRequestConflict"};
@@ -46,7 +46,7 @@ StatusCode CodeOf(int http_status) {
   }
 }
 
-// What the user can do about it.
+// What the user can do about the error.
 std::string Hint(const HttpResponse& response, const std::string& method) {
   const std::string region = response.GetHeader("x-amz-bucket-region");
   if (response.status / 100 == 3) {
@@ -108,7 +108,7 @@ Result<HttpResponse> Requester::Send(const Operation& operation, const std::stri
 
 Requester::Verdict Requester::Judge(const Operation& operation, const HttpResponse& response) {
   const std::string_view xml = response.body.text();
-  // S3 may answer 200 to what takes long, and tell in the body that it failed.
+  // S3 may answer 200 to a long operation, and report its failure in the body.
   const bool late_error =
       response.status == 200 && operation.method == "POST" && xml.find("<Error>") != xml.npos;
   if (response.status / 100 == 2 && !late_error) return {};

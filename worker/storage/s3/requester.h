@@ -1,4 +1,4 @@
-// Signed requests to one bucket, tried again while the failure may pass.
+// Signed requests to one bucket, with retries while a failure may pass.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ struct Operation {
   std::vector<Header> headers;  ///< names in lower case
   std::vector<Bytes> body;
   bool transfer = false;  ///< moves contents: the long deadline, and no limit on the answer's size
-  /// How long a server may do nothing before a try is given up.
+  /// The longest silence of the server before a try is given up.
   Duration patience = std::chrono::seconds(30);
 };
 
@@ -38,9 +38,10 @@ class Requester {
   explicit Requester(S3Options options);
 
   /// Errors: kNotFound, kPermissionDenied, kUnauthenticated, kAlreadyExists (a precondition
-  /// failed), kOutOfRange, kInvalidArgument, kResourceExhausted (a quota): said by the server, at
-  /// once; kUnavailable when tries or deadline are used up. Messages name method and uri, what the
-  /// server said, and never a secret. `attempts`, if given, is set also on error.
+  /// failed), kOutOfRange, kInvalidArgument, kResourceExhausted (a quota): these are answers of the
+  /// server, returned at once; kUnavailable when tries or deadline are used up. Messages have the
+  /// method, the uri and the server's answer, and never a secret. `attempts`, if given, is set also
+  /// on error.
   Result<Answer> Perform(const Operation& operation, int* attempts = nullptr);
 
   std::string Describe(const std::string& key) const {

@@ -19,7 +19,7 @@ std::string Error(int status, const std::string& code) {
 
 class RequesterTest : public testing::Test {
  protected:
-  // What the server answers, one after the other; the last one again and again.
+  // The server's answers, one after the other; the last one is repeated.
   std::vector<std::string> answers_ = {TestHttpServer::Response(200, "content")};
   std::size_t next_ = 0;
   TestHttpServer server_{
@@ -116,7 +116,7 @@ TEST_F(RequesterTest, AnErrorWithinASuccessIsAnError) {
 
 TEST_F(RequesterTest, AServerThatIsNotThereIsUnavailable) {
   S3Options options = Options();
-  options.endpoint = "http://127.0.0.1:1";  // reserved, nobody listens
+  options.endpoint = "http://127.0.0.1:1";  // a reserved port, without a listener
   options.attempts = 2;
   EXPECT_EQ(Requester(options).Perform({.key = "a"}).status().code(), StatusCode::kUnavailable);
 }

@@ -137,7 +137,7 @@ Status S3Storage::PutAtOnce(Operation operation, bool if_absent) {
   int attempts = 0;
   const Status status = requester_.Perform(operation, &attempts).status();
   if (status.code() != StatusCode::kAlreadyExists || attempts == 1) return status;
-  // The answer to an earlier try may be what got lost: then what is there is ours.
+  // The answer to an earlier try may have got lost: then the existing content is ours.
   const auto there = requester_.Perform({.key = operation.key, .transfer = true});
   if (!there.ok()) return there.status();
   const bool ours = ComputeDigest(there->response.body.span()) == ComputeDigest(operation.body);
@@ -157,7 +157,7 @@ Status S3Storage::PutInParts(const std::string& key, std::span<const Bytes> piec
     status = CompleteUpload(key, upload, *parts, size, if_absent);
   }
   if (!status.ok()) {
-    // What was uploaded costs money until it is dropped; the first error is the one to tell.
+    // An unfinished upload costs money until it is dropped. The first error is the one to return.
     (void)requester_.Perform({.method = "DELETE", .key = key, .query = {{"uploadId", upload}}})
         .ok();
   }
@@ -246,7 +246,7 @@ Status S3Storage::RemoveFolder(const std::string& name) {
   return AbortUploads(name + "/");
 }
 
-// Drops uploads that a dead writer began: they are no objects, but take space.
+// Drops uploads that a dead writer began: they are not objects, but take space.
 Status S3Storage::AbortUploads(const std::string& folder) {
   ASSIGN_OR_RETURN(const Answer answer,
                    requester_.Perform({.query = {{"uploads", ""}, {"prefix", Key(folder)}}}));

@@ -21,8 +21,8 @@ struct S3Options {
   std::string region = "us-east-1";
   Environment environment = ProcessEnvironment;
 
-  /// A request is tried again while the failure may pass, after a random wait below
-  /// backoff * 2^(tries so far), at most backoff_max; for so long:
+  /// Retries while the failure may pass. Before each try it waits a random time below backoff *
+  /// 2^(tries so far), at most backoff_max. It ends after:
   int attempts = 8;
   Duration backoff = std::chrono::milliseconds(100);
   Duration backoff_max = std::chrono::seconds(10);
@@ -33,16 +33,16 @@ struct S3Options {
   std::uint64_t part_bytes = std::uint64_t{64} << 20;
 };
 
-/// Options for "s3://bucket/prefix": what `storage` leaves out comes from AWS_ENDPOINT_URL_S3 or
-/// AWS_ENDPOINT_URL, and AWS_REGION or AWS_DEFAULT_REGION. Errors: kInvalidArgument.
+/// Options for "s3://bucket/prefix": fields that `storage` leaves out come from AWS_ENDPOINT_URL_S3
+/// or AWS_ENDPOINT_URL, and AWS_REGION or AWS_DEFAULT_REGION. Errors: kInvalidArgument.
 Result<S3Options> MakeS3Options(const std::string& uri, const api::Storage& storage,
                                 const Environment& environment = ProcessEnvironment);
 
-/// Does not reach for the server yet.
+/// Does not contact the server yet.
 ///
 /// Addresses buckets by path where an endpoint is given, by host name otherwise. Uploads are signed
-/// over their SHA-256, so that the server refuses what arrives damaged. WriteIfAbsent needs a
-/// server that heeds "If-None-Match: *" on PUT (S3 since 2024, MinIO, Ceph).
+/// over their SHA-256, so that the server refuses damaged content. WriteIfAbsent needs a server
+/// that heeds "If-None-Match: *" on PUT (S3 since 2024, MinIO, Ceph).
 std::unique_ptr<Storage> OpenS3Storage(S3Options options);
 
 }  // namespace swarm::storage::s3

@@ -35,7 +35,7 @@ std::vector<Header> Sign(const SignableRequest& request, const Credentials& cred
                          std::string_view region, std::string_view service,
                          std::chrono::system_clock::time_point now);
 
-/// "/path?a=b", encoded exactly as Sign takes it for signed.
+/// "/path?a=b", in the encoding that Sign signs.
 std::string EncodeTarget(const SignableRequest& request);
 
 /// SHA-256 of the pieces, one after the other, as 64 hexadecimal digits.

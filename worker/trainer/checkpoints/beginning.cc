@@ -61,7 +61,7 @@ Result<std::optional<checkpoint::CheckpointId>> FindNewest(
   return std::optional<checkpoint::CheckpointId>();
 }
 
-/// What a boundary is to the model, without how its numbers are sent.
+/// The part of a boundary that belongs to the model, without the encoding of its numbers.
 api::Boundary ModelPartOf(const api::Boundary& boundary) {
   api::Boundary part = boundary;
   const api::Boundary defaults;
@@ -86,14 +86,14 @@ Status CheckSameBoundaries(const api::Boundary& wanted, const Beginning& beginni
       "; they are a part of it: take spec.pipeline.boundary from there, or begin anew");
 }
 
-/// Whether a model that has begun stays the same whatever `key` of its config becomes.
+/// Whether a job that resumes may change `key` of its config.
 bool MayChange(const std::string& key, const api::Boundary& boundary) {
   if (key == "max_position_embeddings") return true;  // bounds sequences, computes nothing
-  // The weights have begun. But the table that Subspace keeps fixed is made of their start.
+  // The weights exist already. But the fixed table of Subspace is made from their initial values.
   return key == "initializer_range" && boundary.codec != api::BoundaryCodec::kSubspace;
 }
 
-/// The shapes of tensors would not tell: heads of another number may fit, and a base of the rotary
+/// Shapes of tensors would not tell: another number of heads may fit, and the base of the rotary
 /// embedding has none.
 Status CheckSameConfig(const api::SwarmJob& job, const Beginning& beginning) {
   const auto found =
@@ -102,7 +102,7 @@ Status CheckSameConfig(const api::SwarmJob& job, const Beginning& beginning) {
   const nlohmann::json wanted = api::LlamaConfigToJson(job.spec.model.config);
   for (const auto& [key, value] : wanted.items()) {
     const auto there = found.find(key);
-    // What the program that wrote the checkpoint did not know is not taken for a difference.
+    // A key that the program that wrote the checkpoint did not know is no difference.
     if (there == found.end() || there->is_null() || *there == value) continue;
     if (MayChange(key, job.spec.pipeline.boundary)) continue;
     return FailedPrecondition("the model in " + beginning.checkpoint_uri + " has " + key + " " +
@@ -121,11 +121,11 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume) {
   if (uri.empty()) return Beginning();
   ASSIGN_OR_RETURN(const auto storage, storage::Storage::Open(uri, spec.storage));
   if (!resume) {
-    // A storage that cannot be reached now costs checkpoints later, not the training.
+    // If the storage cannot be reached now, that costs checkpoints later, but not the training.
     const auto there = checkpoint::ListCheckpoints(*storage);
     if (!there.ok()) return Beginning();
     if (there->empty()) {
-      // Generations that a run before has begun, and left nothing in, are not used again.
+      // Generations that an earlier run has begun, and left nothing in, are not used again.
       const auto begun = ReadBegunGenerations(*storage);
       if (!begun.ok() || begun->empty()) return Beginning();
       return Beginning{begun->rbegin()->first, {}, {}, {}, {}};

@@ -14,7 +14,7 @@ struct Beginning {
   protocol::Generation generation;
   protocol::Version version;
   std::string checkpoint_uri;  ///< of the checkpoint's own folder; empty: the initial weights
-  /// Of the checkpoint: its boundaries, where they are a part of the model.
+  /// Of the checkpoint: its boundaries, if they are a part of the model.
   std::optional<api::Boundary> boundary;
   /// Of the checkpoint: its model, as Hugging Face's config.json.
   std::string config_json;
@@ -26,18 +26,17 @@ struct Beginning {
 /// already (those of this job could not be told from them).
 Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume);
 
-/// Fills in where the boundaries lie: where they do in the checkpoint that the job begins with,
-/// else where `stages` stages are cut. Requires that spec.model.config is known (ResolveModel).
-/// Errors: kFailedPrecondition where the model of the checkpoint is another than the job's, by its
-/// boundaries or by a key of its config that both have (max_position_embeddings may change, and
-/// initializer_range but with Subspace); kInvalidArgument where it cannot be cut into so many
-/// stages.
+/// Fills in the layers of the boundaries: those of the checkpoint that the job begins with, else
+/// the cuts into `stages` stages. Requires that spec.model.config is known (ResolveModel). Errors:
+/// kFailedPrecondition where the checkpoint's model differs from the job's in its boundaries, or in
+/// a key that both configs have (max_position_embeddings may change, and so may initializer_range,
+/// except with Subspace); kInvalidArgument where it cannot be cut into so many stages.
 Status ResolveBoundary(api::SwarmJob* job, std::uint64_t stages, const Beginning& beginning);
 
 /// Durably begins a generation of the job with the newest checkpoint (or the initial weights):
-/// `wanted`, or the first generation after it that was not begun yet. Of several trainers that ask
-/// for the same one, one gets it. `folder` keeps the record of that for a job without
-/// checkpoints. Errors: those of Storage; as FindBeginning.
+/// `wanted`, or the first generation after it that was not begun yet. If several trainers ask for
+/// the same generation, one gets it. For a job without checkpoints, `folder` keeps the record.
+/// Errors: those of Storage; as FindBeginning.
 Result<Beginning> BeginGeneration(const api::SwarmJob& job, const std::string& folder,
                                   protocol::Generation wanted, protocol::Term term);
 

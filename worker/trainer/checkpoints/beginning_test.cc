@@ -1,4 +1,4 @@
-// A job that goes on from a checkpoint trains the model that is there.
+// A job that goes on from a checkpoint trains the checkpoint's model.
 #include "worker/trainer/checkpoints/beginning.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ class BeginningTest : public ::testing::Test {
     job_.spec.checkpoint.uri = folder_.path().string();
   }
 
-  /// Leaves the checkpoint of a step behind.
+  /// Trains and leaves the checkpoint of a step.
   void Train() {
     const auto storage = storage::Storage::Open(job_.spec.checkpoint.uri);
     ASSERT_TRUE(storage.ok()) << storage.status().ToString();
@@ -48,7 +48,7 @@ class BeginningTest : public ::testing::Test {
     ASSERT_TRUE(published.ok()) << published.ToString();
   }
 
-  /// What the job is told that goes on from there, with this change of its model's config.
+  /// The status of a job that goes on from there, with this change of its model's config.
   Status GoOnWith(const Change& change) const {
     api::SwarmJob job = job_;
     change(job.spec.model.config);

@@ -20,8 +20,8 @@ class CheckpointFence {
         job_uid_(std::move(job_uid)),
         term_(term) {}
 
-  /// Does nothing if it is taken, or if the job has no checkpoints. Of several trainers that come
-  /// at once, the last one in the order of the fence goes on. Errors: those of Fence::Make.
+  /// Does nothing if it is taken, or if the job has no checkpoints. If several trainers call it at
+  /// once, the last one in the order of the fence goes on. Errors: those of Fence::Make.
   Status Take();
   /// As Fence::Check; ok while it is not taken.
   Status Check() { return fence_ ? fence_->Check() : Status(); }

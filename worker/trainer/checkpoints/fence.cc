@@ -76,7 +76,7 @@ Result<std::unique_ptr<Fence>> Fence::Make(std::unique_ptr<storage::Storage> sto
     const Status status = storage->WriteIfAbsent(NameOf(last + 1), Bytes::Copy(content));
     if (status.code() == StatusCode::kAlreadyExists) continue;
     if (!status.ok()) return status;
-    // Those before say nothing any more. One that stays because it cannot be removed does no harm.
+    // Earlier entries mean nothing any more. One that cannot be removed does no harm.
     if (last > 0) (void)storage->Remove(NameOf(last));
     return std::unique_ptr<Fence>(new Fence(std::move(storage), last + 1));
   }
@@ -87,7 +87,7 @@ Result<std::unique_ptr<Fence>> Fence::Make(std::unique_ptr<storage::Storage> sto
 Status Fence::Check() {
   ASSIGN_OR_RETURN(const std::uint64_t last, FindLast(*storage_));
   if (last <= number_) return Status();
-  const auto by = ReadEntry(*storage_, last);  // for people: that it is there is enough
+  const auto by = ReadEntry(*storage_, last);  // for the message only
   return Superseded(by.ok() ? *by : Content(), storage_->Describe("trainers"));
 }
 

@@ -1,5 +1,5 @@
-// The fence of a folder: which trainer may write there. Terms fence what a trainer says; this
-// fences what it writes. A trainer that was only stopped, and wakes after another one has taken its
+// The fence of a folder: which trainer may write there. Terms fence a trainer's messages; this
+// fences its writes. A trainer that was only stopped, and wakes after another one has taken its
 // place, finds the later entry and writes nothing more.
 #pragma once
 
@@ -26,9 +26,9 @@ class Fence {
   /// Call this right before each write that others see. Errors: kAborted (a later trainer has made
   /// its entry: write nothing any more), those of Storage (it is unknown whether there is one).
   ///
-  /// A process may be stopped between the answer and the write. So what it writes then must be
-  /// harmless: a manifest is made only if absent, and has the content that any trainer would give
-  /// it for that generation and version; lines go to a file that the later trainer has replaced.
+  /// A process may be stopped between the answer and the write. So such a write must be harmless: a
+  /// manifest is made only if absent, and has the content that any trainer would give it for that
+  /// generation and version; lines go to a file that the later trainer has replaced.
   Status Check();
 
   std::uint64_t number() const { return number_; }

@@ -7,10 +7,10 @@
 
 namespace swarm::trainer {
 
-/// Publishes `manifest`, after filling in what follows from the job (name, seed, configuration,
-/// whether it has the version before). Then removes the checkpoints that the job does not keep; a
-/// failure to remove them is no error. A manifest that exists already is no error either: any
-/// trainer would have written the same. Errors: those of Storage.
+/// Publishes `manifest`, after filling in the fields that follow from the job (name, seed,
+/// configuration, whether it has the version before). Then removes the checkpoints that the job
+/// does not keep; a failure to remove them is no error. A manifest that exists already is no error
+/// either: any trainer would have written the same. Errors: those of Storage.
 Status PublishCheckpoint(storage::Storage& storage, const api::SwarmJob& job,
                          checkpoint::Manifest manifest);
 

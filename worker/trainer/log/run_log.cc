@@ -24,8 +24,8 @@ struct Kept {
   std::uint64_t next_step = 0;
 };
 
-/// The lines of `path` whose step is below `first_step`, as they stand there. A line that was cut
-/// off by a crash ends the reading.
+/// The lines of `path` whose step is below `first_step`, unchanged. Stops at a line that a crash
+/// has cut off.
 Kept LinesBefore(const std::string& path, std::uint64_t first_step) {
   std::ifstream in(path);
   Kept kept;
@@ -41,8 +41,8 @@ Kept LinesBefore(const std::string& path, std::uint64_t first_step) {
   return kept;
 }
 
-/// Keeps only the lines of `path` whose step is below `first_step`, all or nothing. Returns the
-/// step after the last one.
+/// Keeps only the lines of `path` whose step is below `first_step`, atomically. Returns the step
+/// after the last one.
 Result<std::uint64_t> CutFile(const std::string& path, std::uint64_t first_step) {
   const std::string next = path + ".next";
   const Kept kept = LinesBefore(path, first_step);

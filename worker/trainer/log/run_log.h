@@ -1,11 +1,10 @@
 // The files a run leaves below its --out folder: steps.jsonl, one object a committed step, and
 // events.jsonl, the same for a swarm and for the single-process reference; of a swarm also
-// ledger.jsonl, which worker contributed what to each committed step, and, for measurements,
+// ledger.jsonl, the contributions of each worker to each committed step, and, for measurements,
 // progress.jsonl.
 //
-// A full disk costs lines of a log, never the training: writing goes on when there is room again.
-// A trainer that another one has replaced writes nothing more (FenceCheck).
-// Not thread-safe.
+// A full disk costs lines of a log, never the training: writing goes on when there is room again. A
+// trainer that another trainer has replaced writes nothing more (FenceCheck). Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +31,8 @@ struct StepLine {
 /// One line of ledger.jsonl.
 struct LedgerLine {
   protocol::CommitRecord record;
-  /// For each group of the record, whose sums it binds; empty: unknown, the line says "adopted".
+  /// Claims of each group of the record, which its sum binds; empty: unknown, the line says
+  /// "adopted".
   std::vector<std::vector<protocol::Participant>> claims;
 };
 
@@ -44,7 +44,7 @@ class RunLog {
   /// Asked before anything is written; kAborted: another trainer writes now.
   using FenceCheck = std::function<Status()>;
 
-  /// All lines that are there stay.
+  /// Keeps all existing lines.
   static constexpr std::uint64_t kKeepAll = ~std::uint64_t{0};
 
   /// Opens the files in `folder`, which is made if need be. steps.jsonl and ledger.jsonl are cut to
@@ -58,16 +58,16 @@ class RunLog {
   Status CutTo(std::uint64_t first_step);
   /// Asks the fence. False: another trainer writes now, and this log has stopped.
   bool MayWrite();
-  /// What the fence said last.
+  /// Whether the fence's last answer was that another trainer writes.
   bool fenced() const { return fence_said_.code() == StatusCode::kAborted; }
   const Status& fence() const { return fence_said_; }
-  /// A step that has its line already (of the trainer before) gets no second one: false.
+  /// False: the step has a line already, of an earlier trainer, and gets no second one.
   bool Step(const StepLine& line);
   /// As Step; the file is made with the first line.
   void Ledger(const LedgerLine& line);
-  /// Begins to write progress.jsonl, behind what stands there, for Progress and Step: a line for
+  /// Begins to write progress.jsonl, after its existing lines, for Progress and Step: a line for
   /// each piece of work that a worker reports and for each commit, with the time at which the
-  /// trainer knew. Errors: kUnavailable, naming the file.
+  /// trainer learned of it. Errors: kUnavailable, naming the file.
   Status TraceProgress();
   /// Does nothing without TraceProgress.
   void Progress(const std::string& worker, const protocol::Progress& progress);
@@ -94,7 +94,7 @@ class RunLog {
   std::uint64_t next_step_ = 0;
   std::uint64_t next_ledger_step_ = 0;
   std::uint64_t validated_ = 0;  // the newest version with a line
-  bool failing_ = false;         // said once, until it works again
+  bool failing_ = false;         // logged once, until a write succeeds again
 };
 
 }  // namespace swarm::trainer

@@ -9,7 +9,7 @@
 namespace swarm::trainer {
 namespace {
 
-/// Of one piece: it is written anew every few seconds, and bounds what is read to go on.
+/// Lines of one piece. A piece is rewritten every few seconds, and a trainer that goes on reads it.
 constexpr std::uint64_t kLinesMax = 500;
 
 struct Place {
@@ -70,7 +70,7 @@ std::vector<StepPiece> StepArchive::TakeChanged() {
 
 void StepArchive::Retry(std::vector<StepPiece> pieces) {
   for (StepPiece& piece : pieces) {
-    // What was taken later holds these lines too, and may have been written.
+    // A later version of the piece has these lines too, and may have been written.
     if (piece.lines.size() < taken_[piece.name]) continue;
     if (piece.name == name_) {
       grown_ = true;

@@ -1,5 +1,5 @@
-// The lines of steps.jsonl beside the checkpoints, where they outlive the trainer's machine: a user
-// has the whole loss curve there, and so has the next trainer.
+// The lines of steps.jsonl beside the checkpoints, where they outlive the trainer's machine. The
+// user and the next trainer find the whole loss curve there.
 //
 // The file steps/g000001-t000002-00000150.jsonl has lines of generation 1 from step 150 on, written
 // by the trainer of term 2. Lines of a higher generation replace all lines from their first step
@@ -24,16 +24,17 @@ struct StepPiece {
   std::string lines;
 };
 
-/// Gathers lines and says what is to be written. A piece is written over until it is long enough;
-/// each trainer writes pieces of its own only, so a late one does no harm. Pure, not thread-safe.
+/// Gathers lines and decides which pieces to write. It rewrites a piece until the piece is long
+/// enough. Each trainer writes only pieces of its own, so a late write does no harm. Pure, not
+/// thread-safe.
 class StepArchive {
  public:
   explicit StepArchive(protocol::Term term) : term_(term) {}
 
   /// `line` as it stands in steps.jsonl, without its end.
   void Add(protocol::Generation generation, std::uint64_t step, const std::string& line);
-  /// What has changed since the last call, oldest first. What could not be written is given back
-  /// with Retry.
+  /// The pieces that have changed since the last call, oldest first. Give back with Retry a piece
+  /// that could not be written.
   std::vector<StepPiece> TakeChanged();
   void Retry(std::vector<StepPiece> pieces);
   bool changed() const { return grown_ || !changed_.empty(); }
@@ -49,8 +50,8 @@ class StepArchive {
   std::map<std::string, std::size_t> taken_;    // bytes of each piece when it was last taken
 };
 
-/// All lines that there are, by step: those from 0 on without a gap as far as trainers came to
-/// write them. Errors: those of Storage. A line that is none is left out.
+/// All lines in the storage, by step: from step 0 on without a gap, as far as trainers came to
+/// write them. Errors: those of Storage. Leaves out text that is no line.
 Result<std::map<std::uint64_t, std::string>> ReadSteps(storage::Storage& storage);
 
 }  // namespace swarm::trainer

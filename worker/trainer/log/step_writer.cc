@@ -22,7 +22,7 @@ void StepWriter::Write() {
     auto storage = storage::Storage::Open(uri_, options_);
     Status status = storage.status();
     std::erase_if(pieces, [&](const StepPiece& piece) {
-      // A storage that does not answer is not asked again for the other pieces.
+      // Do not ask a storage that does not answer again for the other pieces.
       if (status.ok()) status = (*storage)->Write(piece.name, Bytes::Copy(piece.lines));
       return status.ok();
     });

@@ -23,9 +23,9 @@ class StepWriter {
   void Add(protocol::Generation generation, std::uint64_t step, const std::string& line) {
     archive_.Add(generation, step, line);
   }
-  /// Writes what has changed, now. What cannot be written is written with the next call.
+  /// Writes the changed pieces now. The next call repeats a write that failed.
   void Write();
-  /// The same every ten seconds: a trainer's end may cost the lines of so long.
+  /// The same every ten seconds: the lines of so long may go with the trainer.
   void OnTick(Timepoint now);
 
  private:

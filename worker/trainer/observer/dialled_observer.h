@@ -16,7 +16,7 @@ struct DialledObserverOptions {
   std::string ca, certificate, key;  ///< PEM; all empty: no TLS
   Duration interval = std::chrono::seconds(1);
   Duration redial_max = std::chrono::seconds(3);  ///< between two tries, if it does not answer
-  std::shared_ptr<Loop> loop;                     ///< that many share; null: two threads of its own
+  std::shared_ptr<Loop> loop;                     ///< may be shared; null: two threads of its own
 };
 
 /// Errors: kInvalidArgument (a certificate that cannot be read, or names another id).

@@ -13,10 +13,10 @@ constexpr std::size_t kRepliesMax = 64;
 
 }  // namespace
 
-/// Shared with what is posted to the loop, which may be others' as well.
+/// Shared with the work that is posted to the loop; the loop may be shared with other observers.
 struct Observer::State : std::enable_shared_from_this<State> {
   mutable std::mutex mutex;
-  std::optional<protocol::JobStatus> newest;  // guarded, as all up to `heard`
+  std::optional<protocol::JobStatus> newest;  // guarded, like the fields up to `heard`
   std::deque<protocol::DirectReply> replies;
   bool connected = false;
   std::optional<Timepoint> heard;
@@ -24,7 +24,7 @@ struct Observer::State : std::enable_shared_from_this<State> {
   std::shared_ptr<Loop> loop;
   bool own_loop = false;
   std::mutex asking;
-  std::unique_ptr<net::Endpoint> endpoint;  // guarded by `asking` against its end
+  std::unique_ptr<net::Endpoint> endpoint;  // guarded by `asking` against its destruction
 
   void AskLater(Duration pause) {
     loop->PostAt(Clock::now() + pause, [weak = weak_from_this()] {
@@ -45,7 +45,7 @@ struct Observer::State : std::enable_shared_from_this<State> {
 Observer::Observer() : state_(std::make_shared<State>()) {}
 
 Observer::~Observer() {
-  if (state_->own_loop) state_->loop->Stop();  // or it would end on its own thread
+  if (state_->own_loop) state_->loop->Stop();  // else it would end on its own thread
   std::unique_ptr<net::Endpoint> endpoint;
   const std::lock_guard lock(state_->asking);
   endpoint = std::move(state_->endpoint);

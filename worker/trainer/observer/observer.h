@@ -17,8 +17,8 @@ inline const protocol::WorkerId kTrainerId{"trainer"};
 /// Thread-safe. Asks every `interval` while it lives.
 class Observer final : public net::EndpointHandler {
  public:
-  /// The id of the endpoint says what this observer may do: "observer", alone or followed by '/'
-  /// and anything, asks; "operator", likewise, also directs. One that does not listen will do.
+  /// The id of the endpoint determines the rights of this observer: "observer", alone or followed
+  /// by '/' and anything, asks; "operator", likewise, also directs. The endpoint need not listen.
   /// Several observers may share a loop; null: one of its own.
   static Result<std::unique_ptr<Observer>> Start(const std::vector<protocol::Address>& trainer,
                                                  Duration interval,
@@ -26,14 +26,14 @@ class Observer final : public net::EndpointHandler {
                                                  std::shared_ptr<Loop> loop = nullptr);
   ~Observer() override;
 
-  /// The newest answer that was not taken yet.
+  /// The newest answer, unless it was taken already.
   std::optional<protocol::JobStatus> Take();
 
-  /// Sends an order; TakeReply has what became of it. It is not sent again when a connection breaks
-  /// or the trainer is replaced. Orders state what shall be, so repeat them. Errors: kUnavailable
-  /// (there is no connection now), those of Endpoint::Send.
+  /// Sends an order; TakeReply gives the trainer's reply. An order is not sent again when a
+  /// connection breaks or the trainer is replaced. Orders state the wanted result, so repeat them.
+  /// Errors: kUnavailable (there is no connection now), those of Endpoint::Send.
   Status Send(protocol::Direct direct);
-  /// The oldest answer to Send that was not taken yet; at most 64 are kept, the newest.
+  /// The oldest reply that was not taken yet; the newest 64 are kept.
   std::optional<protocol::DirectReply> TakeReply();
 
   bool connected() const;

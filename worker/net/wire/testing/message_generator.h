@@ -1,6 +1,6 @@
-// For tests: messages whose every field is filled, and their comparison, field by field, by looking
-// at the structs themselves: a field that is added to worker/protocol/messages/message.h is in
-// these tests from that moment.
+// For tests: messages with every field filled, and their comparison, field by field. Both inspect
+// the structs themselves, so a field that is added to worker/protocol/messages/message.h is in
+// these tests at once.
 #pragma once
 
 #include <cstdint>

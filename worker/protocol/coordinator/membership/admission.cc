@@ -18,7 +18,7 @@ bool Admission::Admit(const Hello& hello, bool is_first, Turn& turn) {
   }
   const bool taking_over = job_.phase == Phase::kTakingOver;
   const std::string numeric_class = ClassOf(hello);
-  // A worker that serves may have said hello, and not yet what it holds.
+  // A worker that serves may have said hello, and not told its holding yet.
   if (is_first && !taking_over) numeric_class_.clear();
   if (!job_.options.exact) return true;
   if (taking_over ? hello.serving : numeric_class_.empty()) numeric_class_ = numeric_class;

@@ -1,5 +1,5 @@
-// Which workers may take part: those that speak this protocol and, in an exact job, whose results
-// have the same bits as those of the others.
+// Which workers may take part: those that speak this protocol and, in an exact job, compute the
+// same bits as the others.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ class Admission {
 
   /// Whether the worker may take part; if not, tells it why. The numeric class of an exact job is
   /// that of the workers that serve it, or else of the first to come. `is_first`: the coordinator
-  /// knows no worker yet, nor what one holds.
+  /// knows no worker and no holding yet.
   bool Admit(const Hello& hello, bool is_first, Turn& turn);
   /// `rejoin`: it may come back as a new incarnation.
   void Refuse(const WorkerId& id, const std::string& reason, bool rejoin, Turn& turn) const;

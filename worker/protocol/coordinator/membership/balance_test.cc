@@ -11,7 +11,7 @@ class CoordinatorBalanceTest : public CoordinatorTest {
     options_.balance_period = seconds(1);
     options_.microbatches = 3;
   }
-  /// Begins with too many at the first stage; who is to move.
+  /// Begins with too many workers at the first stage. Returns the worker that is to move.
   std::string StartAndMove(std::vector<std::uint64_t> replicas) {
     StartTraining(std::move(replicas));
     for (int i = 0; i < 2; ++i) Pass(seconds(1));
@@ -21,7 +21,7 @@ class CoordinatorBalanceTest : public CoordinatorTest {
     ADD_FAILURE() << "nobody moves";
     return "a1";
   }
-  /// What is open is done, and the parcel, if there is one, arrives.
+  /// Finishes the open work, and lets the parcel, if there is one, arrive.
   void LetGo(const std::string& name) {
     FoldAll();
     for (const HandOver& order : Told<HandOver>(name)) {

@@ -1,4 +1,4 @@
-// Workers that are gone: no part of the coordinator knows them any more, and observers are told
+// Departures of workers: removes a worker from all parts of the coordinator, and tells observers
 // why.
 #pragma once
 
@@ -29,14 +29,14 @@ class Evictions {
 
   /// Carries the departures out. True if the roster has changed.
   bool Carry(const std::vector<Departure>& departures, Turn& turn);
-  /// The worker is in no account any more.
+  /// Removes the worker from all accounts.
   void Forget(const WorkerId& id, Turn& turn);
   /// Notes the eviction of a member of the roster for observers.
   void Note(const Member& member, bool in_roster, EvictionCause cause, const std::string& why,
             Timepoint now);
   /// A step was committed: the job has recovered from the evictions before.
   void OnCommitted();
-  /// The last ones, oldest first: more than are new between two looks of an observer.
+  /// The last evictions, oldest first: more than are new between two looks of an observer.
   const std::deque<Eviction>& last() const { return last_; }
 
  private:

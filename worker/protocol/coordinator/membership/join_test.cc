@@ -8,7 +8,7 @@ class CoordinatorJoinTest : public CoordinatorTest {
  protected:
   static constexpr Digest kState{5, 5};
 
-  /// Everybody who was asked to has pinned its state.
+  /// Every worker that was asked has pinned its state.
   void Pin(const std::string& name, const Digest& state = kState) {
     Say(name, StatePinned{Generation(0), Told<PinState>(name).back().version, state, {}});
   }
@@ -19,7 +19,7 @@ class CoordinatorJoinTest : public CoordinatorTest {
     Listen();
     Come("new");
   }
-  /// What is measured says that the second stage lacks workers.
+  /// Measurements show that the second stage lacks workers.
   void MakeSlow() {
     for (const char* name : {"b1", "b2"}) {
       for (int i = 0; i < 20; ++i) {
@@ -70,7 +70,7 @@ TEST_F(CoordinatorJoinTest, WhatIsDecidedMeanwhileIsToldToWhoIsCopyingWithoutAGa
   std::vector<std::uint64_t> steps;
   for (const Commit& commit : Told<Commit>("new")) steps.push_back(commit.record.step.value);
   EXPECT_EQ(steps, (std::vector<std::uint64_t>{2, 3}));
-  // Their sums are kept for it, where somebody can ask for them.
+  // Replicas keep their sums for the joiner, which can fetch them.
   EXPECT_LE(Told<Commit>("b1").back().keep_from, Step(2));
   EXPECT_EQ(Told<Commit>("a1").back().keep_from, Step(3));
 }

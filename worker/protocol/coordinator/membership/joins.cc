@@ -8,7 +8,7 @@ namespace swarm::protocol {
 
 void Joins::Start(Turn& turn) {
   if (job_.phase != Phase::kTraining) return;
-  for (std::uint64_t s = 0; s < job_.stages(); ++s) {  // where donors were lost meanwhile
+  for (std::uint64_t s = 0; s < job_.stages(); ++s) {  // for stages whose donors departed meanwhile
     const auto join = joins_.find(StageIndex(s));
     if (join != joins_.end() && !join->second.welcomed &&
         join->second.donors.size() == join->second.asked.size()) {

@@ -24,18 +24,18 @@ class Joins {
   void OnStatePinned(const WorkerId& from, const StatePinned& pinned, Turn& turn);
   /// The joiner has copied its state.
   void OnReady(const WorkerId& from, const Ready& ready, Turn& turn);
-  /// A worker that has nearly applied what the others have takes part in sums; one that has applied
-  /// it all serves.
+  /// A worker that lags by a few commits takes part in sums; one that has applied all of them
+  /// serves.
   void CatchUp(const WorkerId& id, Turn& turn);
-  /// The worker needs no pinned state any more, or is gone; with the last joiner donors forget it.
+  /// The worker needs no pinned state any more, or is gone. Without joiners, donors drop the state.
   void Leave(const WorkerId& worker, Turn& turn);
-  /// Nor does the worker pin any.
+  /// The worker does not pin any state any more.
   void LoseDonor(const WorkerId& worker);
   /// Joins that wait for donors go on without them.
   void CheckPins(Turn& turn);
   /// Demands the eviction of a worker that does not come to the end of joining.
   void Check(const WorkerId& id, const Worker& worker, Turn& turn) const;
-  /// Forgets all joins: the state that they copy is of a generation before.
+  /// Forgets all joins: the state that they copy is of an earlier generation.
   void Clear();
 
   /// Reduced gradients of this step and later ones may be asked for by workers of the stage.
@@ -52,7 +52,7 @@ class Joins {
   };
   void Welcome(StageIndex stage, Join& join, Turn& turn);
   void WelcomeWorker(const WorkerId& id, Worker& worker, const Join& join, Turn& turn);
-  /// The version from which on the others keep their gradients for a worker that joins.
+  /// The first version for which the others keep their gradients for a worker that joins.
   Version BeginOf(const Worker& worker) const;
 
   Job& job_;

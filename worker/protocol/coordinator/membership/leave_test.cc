@@ -1,4 +1,4 @@
-// Workers that are told to end: they get nothing new, hand over what they have folded, and go.
+// Workers that are told to end: they get nothing new, hand over their folds, and go.
 #include "worker/protocol/coordinator/testing/coordinator_under_test.h"
 
 namespace swarm::protocol {
@@ -13,7 +13,7 @@ class CoordinatorLeaveTest : public CoordinatorTest {
     for (const std::uint64_t m : {0, 1, 2, 3}) Fold(m, 1);
     for (const std::uint64_t m : {0, 1, 2}) Fold(m, 0);
   }
-  /// Everything but one microbatch that b2 has.
+  /// All microbatches but one, which b2 has.
   void StartWithOneOpenAtB2() {
     StartTraining({1, 2});
     for (const std::uint64_t m : {0, 1, 2, 3}) {
@@ -25,7 +25,7 @@ class CoordinatorLeaveTest : public CoordinatorTest {
     ASSERT_TRUE(open_.has_value());
     Listen();
   }
-  /// So nothing is missing but what b1 hands over.
+  /// Then only the sums that b1 hands over are missing.
   void FinishAtB2() {
     Fold(*open_, 1);
     Fold(*open_, 0);
@@ -98,7 +98,7 @@ TEST_F(CoordinatorLeaveTest, WhatIsOpenIsFinishedFirst) {
   EXPECT_TRUE(Told<HandOver>("b2").empty());
   Fold(*open_, 1);
   EXPECT_TRUE(Told<HandOver>("b2").empty());  // the gradient that it sent may be on its way still
-  EXPECT_TRUE(WhoWasTold<protocol::Reduce>().empty());  // nobody freezes what will be handed over
+  EXPECT_TRUE(WhoWasTold<protocol::Reduce>().empty());  // no worker freezes sums to be handed over
   Fold(*open_, 0);
   EXPECT_EQ(Told<HandOver>("b2").size(), 1u);
   Listen();
@@ -124,7 +124,7 @@ TEST_F(CoordinatorLeaveTest, AParcelThatIsNotWhatTheDonorFoldedIsNotAdopted) {
   Say("b1", Leaving{30});
   Say("b2", ParcelHeld{Generation(0), Step(0), WorkerId("b1"), {}});
   EXPECT_TRUE(WhoWasTold<Roster>().empty());
-  Hold("a1", "b1");  // nor one that was sent to somebody else
+  Hold("a1", "b1");  // nor one that was sent to another worker
   EXPECT_TRUE(WhoWasTold<Roster>().empty());
 }
 

@@ -5,7 +5,7 @@
 namespace swarm::protocol {
 namespace {
 
-/// A parcel that does not arrive is asked for again so often.
+/// How often the coordinator asks again for a parcel that does not arrive.
 constexpr int kHandOverTries = 3;
 
 }  // namespace
@@ -58,7 +58,7 @@ std::optional<std::vector<Adoption>> Leaves::Advance(const WorkerId& id, Turn& t
   Worker& worker = members_.At(id);
   const StageIndex stage = worker.member.stage;
   const auto heirs = members_.StayingReplicas(stage);
-  if (heirs.empty()) return std::nullopt;  // it goes on serving until another replica can
+  if (heirs.empty()) return std::nullopt;  // it serves until another replica can take over
   if (validation_.Needs(id, stage)) return std::nullopt;
   bool held = true;
   for (auto& [step, state] : steps_.all()) {
@@ -81,7 +81,7 @@ std::optional<std::vector<Adoption>> Leaves::Advance(const WorkerId& id, Turn& t
 
 bool Leaves::IsBusy(const WorkerId& id, StageIndex stage, const StepState& state) const {
   if (state.ledger.HasOpen(id)) return true;
-  // What it has sent must have arrived: frames of a worker that has left are refused.
+  // The frames that it sent must have arrived: frames of a worker that has left are refused.
   for (std::uint64_t m = 0; stage.value > 0 && m < state.ledger.microbatches(); ++m) {
     const Ledger::Row& row = state.ledger.row(Microbatch(m));
     if (row[stage.value].worker == id && row[stage.value - 1].state == Ledger::Cell::State::kOpen) {
@@ -141,7 +141,7 @@ void Leaves::OnCommitted(Step step) {
 bool Leaves::Check(const WorkerId& id, const Worker& worker, Turn& turn) const {
   if (!worker.leave) return false;
   if (worker.leave->IsMove())
-    return true;  // one that cannot be completed is given up, without harm
+    return true;  // a parcel that cannot be completed is given up, without harm
   if (worker.leave->Tries() > kHandOverTries) {
     turn.Evict(id, "its sums do not arrive at their heir", EvictionCause::kUnresponsive);
     return true;
@@ -153,7 +153,7 @@ bool Leaves::Check(const WorkerId& id, const Worker& worker, Turn& turn) const {
 
 bool Leaves::IsHandedOver(Step step, StageIndex stage) const {
   const StepState& state = *steps_.Find(step);
-  // Where a sum of the stage is made already, its commit comes first, and with it the others.
+  // If a sum of the stage is being made, its commit comes first, with the other sums.
   const bool may_ask = !steps_.IsReducing(state, stage);
   const bool has_heir = !members_.StayingReplicas(stage).empty();
   const auto ready = members_.ReadyReplicas(stage);

@@ -22,15 +22,15 @@ class Leaves {
 
   /// The worker says that it will be ended.
   void OnLeaving(const WorkerId& from, const Leaving& leaving, Turn& turn);
-  /// An operator wants the worker to end. Returns why that cannot be, or nothing.
+  /// An operator wants the worker to end. Returns the reason if that is impossible, else nothing.
   std::string Drain(const WorkerId& id, Turn& turn);
-  /// Takes the next step towards the worker's leave. Returns what its heirs adopt once all is
-  /// handed over: then it can go. Requires that it leaves, and is ready.
+  /// Takes the next step towards the worker's leave. Once all is handed over, returns the adoptions
+  /// of its heirs: then the worker can go. Requires that it leaves, and is ready.
   std::optional<std::vector<Adoption>> Advance(const WorkerId& id, Turn& turn);
   void OnParcelHeld(const WorkerId& from, const ParcelHeld& held, Turn& turn);
-  /// The worker is gone: donors that it was the heir of go on until there is another.
+  /// The worker is gone: its donors thaw their sums, and go on until there is another heir.
   void LoseHeir(const WorkerId& heir, Turn& turn);
-  /// The step is committed: its parcels are of no more use.
+  /// The step is committed: drops its parcels.
   void OnCommitted(Step step);
   /// Demands the eviction of a worker that cannot hand over in time. True if the worker leaves.
   bool Check(const WorkerId& id, const Worker& worker, Turn& turn) const;
@@ -39,13 +39,13 @@ class Leaves {
   bool IsHandedOver(Step step, StageIndex stage) const;
 
  private:
-  /// The worker is to end by the deadline; what was a move is an end now.
+  /// The worker must end by the deadline; a move becomes an end.
   void Begin(Worker& worker, Timepoint deadline);
   /// A worker that holds nothing of the job ends at once.
   void EndAtOnce(const WorkerId& id, const std::string& to_it, const std::string& why, Turn& turn);
   /// Asks for the parcel of the step, or asks again; true if the heir holds it.
   bool HandOverStep(const WorkerId& id, const WorkerId& heir, Step step, Turn& turn);
-  /// What the worker still has to do before its sums are final.
+  /// Whether the worker still has work to do before its sums are final.
   bool IsBusy(const WorkerId& id, StageIndex stage, const StepState& state) const;
 
   Job& job_;

@@ -1,4 +1,4 @@
-// The workers of the job: which stage each serves, as what, and how far it is.
+// The workers of the job: the stage that each serves, its role, and its progress.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ enum class Role : std::uint8_t {
   kReady,
 };
 
-/// How far a worker is with leaving its stage (rule 16).
+/// A worker's progress with leaving its stage (rule 16).
 struct Leave {
   /// The sums of one step.
   struct Parcel {
@@ -34,23 +34,23 @@ struct Leave {
   std::optional<StageIndex> to;  ///< a move: it comes back as a replica of this stage
 
   bool IsMove() const { return to.has_value(); }
-  /// Of the parcel that was asked for most often.
+  /// Tries of the parcel that was asked for most often.
   int Tries() const;
 };
 
 struct Worker {
   Member member;  ///< its stage means nothing while the worker waits
   Role role = Role::kWaiting;
-  Version version;        ///< that it has applied, as far as it has told
-  bool assigned = false;  ///< to a stage of the generation that is being begun
+  Version version;        ///< the last that it has reported as applied
+  bool assigned = false;  ///< to a stage of the new generation
   bool welcomed = false;  ///< while joining: it knows the donors
   bool loaded = false;    ///< while loading or joining: it has the state to begin with
   Digest state = {};      ///< of what it has loaded
   Timepoint since;        ///< of the role
   std::string numeric_class = {};
   Timepoint came = {};         ///< said hello
-  std::uint64_t computed = 0;  ///< pieces of work, as it last told
-  Timepoint computed_at = {};  ///< when that last grew, or the worker had nothing to do
+  std::uint64_t computed = 0;  ///< pieces of work, as last reported
+  Timepoint computed_at = {};  ///< when that last grew, or the worker was idle
   std::optional<Leave> leave = {};
 
   bool InRoster() const { return role == Role::kCatchingUp || role == Role::kReady; }

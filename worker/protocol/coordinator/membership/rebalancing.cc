@@ -6,13 +6,13 @@
 namespace swarm::protocol {
 namespace {
 
-/// A measured rate varies by this much without a cause: no reason to move.
+/// A measured rate varies by this much without a cause. Smaller gains are no reason to move.
 constexpr double kMinGain = 0.15;
-/// A move that has not come to its end by then is given up.
+/// A move that takes longer is given up.
 constexpr Duration kMovePatience = std::chrono::seconds(120);
 /// Between two looks at rates that may have shifted without any event.
 constexpr Duration kShiftPeriod = std::chrono::seconds(30);
-/// An operator that was not heard for so long does not decide any more.
+/// An operator that has been silent for longer does not decide any more.
 constexpr Duration kOperatorPatience = std::chrono::seconds(30);
 /// Until joins have been measured.
 constexpr double kJoinSeconds = 10;
@@ -56,7 +56,7 @@ std::vector<StageLoad> Rebalancing::Loads() const {
                                  .rate = 1 / (own > 0 ? own : seconds[s]),
                                  .ready = worker.role == Role::kReady});
   }
-  // A worker that comes back as a replica of another stage is as good as joining it.
+  // A worker that will come back as a replica of another stage counts as joining it.
   for (const auto& [id, moving] : moving_) {
     if (members_.Has(id)) continue;
     loads[moving.to.value].replicas.push_back(

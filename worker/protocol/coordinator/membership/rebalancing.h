@@ -1,5 +1,5 @@
-// Which workers go to another stage, and when: balance.h decides, this class measures what it
-// decides by and carries the decision out, as a leave and a join (rule 18).
+// Which workers go to another stage, and when. balance.h decides; this class measures the rates for
+// the decision and carries it out, as a leave and a join (rule 18).
 #pragma once
 
 #include <map>
@@ -22,22 +22,23 @@ class Rebalancing {
   /// one. While an operator is heard, it decides instead: it knows which workers are about to come
   /// and go.
   void Rebalance(Turn& turn);
-  /// An operator wants the worker at another stage. Returns why that cannot be, or nothing.
+  /// An operator wants the worker at another stage. Returns the reason if that is impossible, else
+  /// nothing.
   std::string Move(const StageMove& move, Turn& turn);
   void OnOperatorHeard(Timepoint now) { operator_heard_ = now; }
   /// A worker joined the roster or left it.
   void CountChange();
-  /// A worker took so long from its hello to its first microbatch.
+  /// A worker took `seconds` from its hello to its first microbatch.
   void MeasureJoin(double seconds);
   /// The worker has left its stage, and is to come back as a replica of `to`.
   void OnMovedAway(const WorkerId& id, StageIndex to, Timepoint now) { moving_[id] = {to, now}; }
-  /// The stage that a worker without one is to join.
+  /// The stage for a worker that has none.
   StageIndex ChooseStage(const WorkerId& worker);
   /// Forgets all moves.
   void Clear();
 
-  /// Of one microbatch at a replica of each stage: the mean over the replicas that are measured, or
-  /// else over the stages that are.
+  /// Seconds of one microbatch at a replica of each stage: the mean over the replicas that are
+  /// measured, or else over the stages that are.
   std::vector<double> StageSeconds() const;
   BalanceStatus Status() const;
 
@@ -45,12 +46,12 @@ class Rebalancing {
   /// The swarm as balance.h sees it. Workers that load, join or move are on their way.
   std::vector<StageLoad> Loads() const;
   BalanceModel Model() const;
-  /// A worker that cannot hand over stays; one that does not come back is not waited for.
+  /// Lets a worker that cannot hand over stay, and stops waiting for one that does not come back.
   void GiveUpLateMoves(Turn& turn);
-  /// The balance is to be decided now: after a change, or a period. None: not now.
+  /// Why the balance must be decided now: after a change, or a period. None: not now.
   std::optional<BalanceTrigger> IsDue(Timepoint now);
   bool IsMoving() const;
-  /// Requires that the worker is ready and that its stage can do without it.
+  /// Requires that the worker is ready and that its stage can spare it.
   void BeginMove(const WorkerId& id, StageIndex to, const std::string& reason, Turn& turn);
 
   struct Moving {

@@ -17,7 +17,7 @@ void Checkpoints::OnNewVersion(Turn& turn) {
   if (job_.options.checkpoint_uri.empty()) return;
   const std::uint64_t interval = job_.options.checkpoint_interval_steps;
   if (job_.version.value == job_.last_step) {
-    last_wanted_ = true;  // waits for one that is being written
+    last_wanted_ = true;  // waits until an earlier one is written
   } else if (interval > 0 && job_.version.value % interval == 0) {
     if (pending_) {
       turn.Report(EventKind::kCheckpointDelayed,

@@ -21,17 +21,17 @@ class Checkpoints {
   void OnPublished(Version version, const std::string& error, Turn& turn);
   /// The worker is gone. A checkpoint that waits for its file is given up.
   void Lose(const WorkerId& worker, Turn& turn);
-  /// Of the version that is being written, the replicas are gone.
+  /// The replicas of the version that is being written are gone.
   void Cancel() { pending_.reset(); }
 
-  /// The job ends with a checkpoint of the version it has.
+  /// The job ends with a checkpoint of its current version.
   void WantLast() { last_wanted_ = !job_.options.checkpoint_uri.empty() || last_wanted_; }
   bool IsWriting() const { return pending_.has_value(); }
   bool IsLastMissing() const { return last_wanted_; }
   /// Begins the checkpoint of the job's version.
   void Request(Turn& turn);
-  /// The last checkpoint failed for too long, and the job may end without it: the workers hold what
-  /// it would have, for the next trainer.
+  /// The last checkpoint failed for too long, and the job may end without it: the workers hold its
+  /// state for the next trainer.
   bool IsLastGivenUp() const { return last_given_up_; }
 
   const CheckpointStatus& status() const { return status_; }

@@ -14,8 +14,8 @@ bool IsFinite(const Reduced& reduced) {
                      [](const TensorNorm& norm) { return std::isfinite(norm.squared); });
 }
 
-/// All participants report the same, except those that have folded something that is not finite: a
-/// report of theirs counts.
+/// All participants report the same, except those that have folded something that is not finite:
+/// the report of such a participant counts.
 const Reduced& ChooseReport(const std::map<WorkerId, Reduced>& reports) {
   const auto odd = std::find_if(reports.begin(), reports.end(),
                                 [](const auto& entry) { return !IsFinite(entry.second); });
@@ -72,7 +72,7 @@ void Commits::Announce(const CommitRecord& record, Turn& turn) {
     commits.push_back({job_.options.term, record, keep});
   }
   for (const auto& [id, worker] : members_.all()) {
-    // A worker that is joining replays what is decided meanwhile.
+    // A worker that is joining replays the commits that are decided meanwhile.
     if (!worker.InRoster() && !worker.welcomed) continue;
     turn.Tell(id, commits[worker.member.stage.value]);
   }
@@ -105,7 +105,7 @@ void Commits::CompareStates(Version version, StageIndex stage, Turn& turn) const
   const auto largest = std::max_element(
       camps.begin(), camps.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   if (camps.size() > 1 && largest->second * 2 <= ready.size()) {
-    if (reports < ready.size()) return;  // the others will tell
+    if (reports < ready.size()) return;  // the others have yet to report
     turn.Fail("the replicas of stage " + std::to_string(stage.value) +
                   " hold different weights at version " + std::to_string(version.value),
               FailureClass::kDiverged);

@@ -1,4 +1,4 @@
-// Decides commits, and compares what replicas hold after them (rules 4 and 12).
+// Decides commits, and compares the states of replicas after them (rules 4 and 12).
 #pragma once
 
 #include <map>
@@ -21,11 +21,11 @@ class Commits {
   /// A worker has applied a commit. Demands the eviction of replicas whose state is not that of the
   /// majority of their stage; they come back as joiners.
   void OnApplied(const WorkerId& from, const Committed& committed, Turn& turn);
-  /// A commit of the trainer before.
+  /// Takes over a commit of the earlier trainer.
   void Adopt(const CommitRecord& record);
   /// Tells the roster all commits that a worker may not have applied.
   void Repeat(Turn& turn) const;
-  /// A generation begins: what was decided and reported before is void.
+  /// A generation begins: earlier decisions and reports are void.
   void Clear();
 
   const CommitRecord& last_record() const { return last_record_; }

@@ -13,12 +13,12 @@ void Dispatch::IssueAll(Turn& turn) {
   for (std::uint64_t t = job_.version.value; t < job_.OpenStepsEnd(); ++t) steps_.Open(Step(t));
   bool room = true;
   for (auto& [step, state] : steps_.all()) {
-    // A copy: a row that is issued is not broken any more.
+    // A copy: issuing a row removes it from the set.
     for (const Microbatch m : std::set<Microbatch>(state.ledger.broken())) {
       room &= IssueRow(step, state, m, turn);
     }
   }
-  if (!room) return;  // fresh microbatches must not take the room that repairs wait for
+  if (!room) return;  // fresh microbatches must not take slots that repairs wait for
   while (validation_.Issue(turn)) {
   }
   if (validation_.HasUnissued()) return;
@@ -113,7 +113,7 @@ void Dispatch::OnReport(const WorkerId& from, const TaskReport& report, Turn& tu
       Touch(*state, key.microbatch, turn.now);
       break;
     case Event::kOverflow:
-      // The ledger does not know the attempt of a worker that has heard of a Void already.
+      // A Void may have removed the attempt from the ledger already.
       if (state->ledger.MarkForwarded(key, from)) {
         steps_.VoidStage(key.step, *state, key.stage, turn);
       }
@@ -126,7 +126,7 @@ void Dispatch::OnReport(const WorkerId& from, const TaskReport& report, Turn& tu
 void Dispatch::Touch(StepState& state, Microbatch microbatch, Timepoint now) {
   if (microbatch.value >= state.rows.size()) return;
   RowState& row = state.rows[microbatch.value];
-  if (row.progress == Timepoint()) return;  // issued by the trainer before
+  if (row.progress == Timepoint()) return;  // issued by the earlier trainer
   slowest_gap_ = std::max(ToSeconds(now - row.progress), 0.995 * slowest_gap_);
   row.progress = now;
   row.charged = false;
@@ -176,7 +176,7 @@ void Dispatch::OnRevoked(const WorkerId& from, const Revoked& revoked, Turn& tur
   row.revoking.reset();
   row.progress = turn.now;
   const Ledger::Cell& cell = state->ledger.cell(key.microbatch, key.stage);
-  // Of one that was folded the report is on its way, or here already.
+  // If it was folded, the report is on its way, or has come already.
   if (!revoked.folded && cell.state == CellState::kOpen && cell.attempt == key.attempt) {
     router_.Release(from);
     state->ledger.Close(key.microbatch, key.stage);

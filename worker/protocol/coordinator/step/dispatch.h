@@ -1,5 +1,5 @@
-// Issues microbatches, follows their progress, and takes them from workers that make none (rules 7,
-// 9, 24).
+// Issues microbatches, follows their progress, and takes them from workers that make no progress
+// (rules 7, 9, 24).
 #pragma once
 
 #include "worker/protocol/coordinator/step/steps.h"
@@ -16,11 +16,11 @@ class Dispatch {
         steps_(*steps),
         validation_(*validation) {}
 
-  /// Opens the steps that may be computed, and issues what there is room for: repairs first, then
+  /// Opens the steps that may be computed, and issues as much as fits: repairs first, then
   /// validation, then fresh microbatches.
   void IssueAll(Turn& turn);
   void OnProgress(const WorkerId& from, const Progress& progress, Turn& turn);
-  /// A worker cannot send what it was asked for: it, or the task, has to be computed again.
+  /// A worker lacks the output or gradient that it was asked for, which must be computed again.
   void OnMissing(const WorkerId& from, const Missing& missing, Turn& turn);
   void OnRevoked(const WorkerId& from, const Revoked& revoked, Turn& turn);
   /// Demands the eviction of a worker whose device hangs while its process lives.

@@ -22,7 +22,7 @@ TEST_F(CoordinatorExactTest, AnOverflowVoidsTheStageOnAllReplicasAndReplaysAllAt
   EXPECT_EQ(WhoWasTold<Void>(), (std::set<std::string>{"b1", "b2"}));
   EXPECT_EQ(Told<Void>("b1").at(0).level, 1u);
   AnswerVoids("b1");
-  EXPECT_TRUE(Told<Resend>("a1").empty());  // the other one may still hold what would count twice
+  EXPECT_TRUE(Told<Resend>("a1").empty());  // the other may still hold one, which would count twice
   AnswerVoids("b2");
   EXPECT_EQ(Told<Resend>("a1").size(), 4u);
   FoldAll();

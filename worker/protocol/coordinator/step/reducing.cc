@@ -51,7 +51,7 @@ void Reducing::OnRefused(const WorkerId& from, const ReduceRefused& refused, Tur
   const bool same = state->ledger.ClaimsOf(stage, from) == refused.folded;
   steps_.ThawStage(refused.step, *state, stage, turn);
   reduce.k.reset();
-  // The same set at another scale, or a set that overlaps with others', is of no use.
+  // The same set at another scale level, or a set that overlaps with those of others, is of no use.
   if (same || !state->ledger.Reconcile(from, refused.folded)) {
     steps_.VoidWorker(from, refused.step, *state, turn);
   }
@@ -90,11 +90,12 @@ void Reducing::Check(Turn& turn) {
           turn.now - reduce.since < deadline) {
         continue;
       }
-      if (reduce.tries++ == 0) {  // a chunk may be lost
+      if (reduce.tries++ == 0) {  // a chunk may have got lost
         Ask(step, state, group, turn);
         continue;
       }
-      // Some pair cannot talk, or sums take longer than they did: the next one may.
+      // Two workers may not reach each other, or sums take longer than before: allow the next one
+      // more.
       seconds_ = std::max(seconds_, ToSeconds(deadline) / 4);
       turn.Evict(ChooseVictim(reduce),
                  "does not finish the sum of step " + std::to_string(step.value),

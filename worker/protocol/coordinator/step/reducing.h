@@ -1,5 +1,5 @@
 // The reduces of the step that is next to be committed: asks for sums whose microbatches are
-// complete, and collects what the participants report (rules 8, 11, 12).
+// complete, and collects the reports of the participants (rules 8, 11, 12).
 #pragma once
 
 #include <map>
@@ -24,8 +24,8 @@ class Reducing {
 
  private:
   void Ask(Step step, StepState& state, const ReduceGroup& group, Turn& turn);
-  /// Without one of the silent participants the others may be able to go on. It comes back, so it
-  /// matters little which one it is, except for what is lost with it.
+  /// Without one of the silent participants the others may be able to go on. It comes back, so the
+  /// choice matters little, except for the contributions that go with it.
   const WorkerId& ChooseVictim(const ReduceState& reduce) const;
 
   Job& job_;

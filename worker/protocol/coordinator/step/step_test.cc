@@ -1,4 +1,4 @@
-// The way of a step while nothing is lost: issue, reduce, commit, digests of the state.
+// A step without departures: issue, reduce, commit, digests of the state.
 #include <limits>
 
 #include "worker/protocol/coordinator/testing/coordinator_under_test.h"

@@ -42,7 +42,7 @@ void Steps::Lose(const WorkerId& worker, std::optional<StageIndex> stage, Turn& 
   for (auto& [step, state] : steps_) {
     LoseCells(state, worker);
     state.voiding.erase(worker);
-    // A sum that it took part in has to be made without it.
+    // A sum in which it took part must be made without it.
     const bool takes_part = std::any_of(
         state.reduces.begin(), state.reduces.end(),
         [&](const auto& entry) { return entry.second.k && entry.second.TakesPart(worker); });

@@ -1,5 +1,5 @@
-// The account of the steps that are begun and not committed: for each the ledger, what is known of
-// each microbatch's way, the reduces, and what is being voided (docs/protocol.md, rules 7 to 11).
+// The account of the steps that are begun and not committed: for each the ledger, the progress of
+// each microbatch, the reduces, and the Voids under way (docs/protocol.md, rules 7 to 11).
 #pragma once
 
 #include <map>
@@ -13,16 +13,16 @@
 
 namespace swarm::protocol {
 
-/// What is known of one microbatch's way, beside its row of the ledger.
+/// The progress of one microbatch, beside its row of the ledger.
 struct RowState {
   struct Revoking {
     TaskKey key;
     WorkerId worker;
     Timepoint deadline;
   };
-  Timepoint progress;    ///< last sign of it; none: issued by the trainer before
-  Timepoint drawn;       ///< of a row that goes its first way; else none
-  int tries = 0;         ///< attempts that were revoked
+  Timepoint progress;    ///< when it last made progress; none: issued by the earlier trainer
+  Timepoint drawn;       ///< when a first route was drawn; none for later attempts
+  int tries = 0;         ///< revoked attempts
   bool charged = false;  ///< the router knows of the delay
   WorkerId avoid;        ///< for the next attempt
   std::optional<Revoking> revoking;
@@ -30,7 +30,7 @@ struct RowState {
 
 /// The reduce of one group in one step.
 struct ReduceState {
-  std::optional<Attempt> k;             ///< that was asked for; none: not asked, or thawed
+  std::optional<Attempt> k;             ///< the current attempt; none: not asked, or thawed
   std::map<WorkerId, Reduced> reports;  ///< of k
   std::vector<WorkerId> participants;
   std::vector<Participant> claims;  ///< that k names
@@ -51,12 +51,12 @@ struct StepState {
   Ledger ledger;
   std::vector<RowState> rows;
   std::vector<std::uint64_t> levels;    ///< scale level, per stage
-  std::map<WorkerId, Voiding> voiding;  ///< answers that are awaited
+  std::map<WorkerId, Voiding> voiding;  ///< workers whose answers are awaited
   std::uint64_t boundary_bytes = 0;
-  bool begun = false;  ///< something was issued
+  bool begun = false;  ///< a microbatch was issued
   std::map<GroupIndex, ReduceState> reduces;
-  // Resends and redirects that were asked for: a worker may answer that it lacks what it is to
-  // send.
+  // Resends and redirects that were asked for: a worker may answer that it lacks the output that it
+  // is to send.
   std::map<TaskKey, std::vector<Forward>> resends;
   std::map<TaskKey, std::pair<WorkerId, TaskKey>> redirects;
 };
@@ -70,7 +70,7 @@ class Steps {
   Map& all() { return steps_; }
   const Map& all() const { return steps_; }
   StepState* Find(Step step);
-  /// The same for a message of this generation; else nothing.
+  /// The same for a message of this generation; else null.
   StepState* Find(Generation generation, Step step);
   StepState& Open(Step step);
   void Erase(Step step) { steps_.erase(step); }
@@ -78,7 +78,8 @@ class Steps {
 
   /// The worker owns no cell of the step any more.
   void LoseCells(StepState& state, const WorkerId& worker);
-  /// No step knows the worker any more. `stage`: that it served as a member of the roster.
+  /// Removes the worker from all steps. `stage`: the stage that it served as a member of the
+  /// roster.
   void Lose(const WorkerId& worker, std::optional<StageIndex> stage, Turn& turn);
   /// The stage's replicas may fold into the step again; its sums will be made anew.
   void ThawStage(Step step, StepState& state, StageIndex stage, Turn& turn);

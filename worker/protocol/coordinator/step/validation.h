@@ -25,11 +25,11 @@ class Validation {
   /// Issues one microbatch; false if there is none, or no room for it.
   bool Issue(Turn& turn);
   void OnEvaluated(const WorkerId& from, const TaskReport& report, Turn& turn);
-  /// The worker is to execute a microbatch that is not done.
+  /// The worker has to execute a microbatch that is not done.
   bool Needs(const WorkerId& worker, StageIndex stage) const;
-  /// Microbatches on the worker's way are issued again.
+  /// Issues the microbatches whose routes include the worker again.
   void Lose(const WorkerId& worker);
-  /// Microbatches that were issued so long ago are issued again.
+  /// Issues microbatches again that were issued longer than `patience` ago.
   void IssueAgainAfter(Duration patience, Timepoint now);
   /// The version is of no interest any more.
   void Cancel() { pass_.reset(); }

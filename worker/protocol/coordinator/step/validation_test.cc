@@ -32,7 +32,7 @@ class ValidationTest : public testing::Test {
     for (const Order& order : turn.orders) frames.push_back(std::get<order::Issue>(order).frame);
     return frames;
   }
-  /// The last stage has the loss of the frame.
+  /// The last stage reports the loss of the frame.
   Orders Report(const Forward& frame, double loss, const std::string& from = "b1") {
     TaskReport report{.key = frame.key, .event = TaskReport::Event::kEvaluated, .loss = loss};
     report.key.stage = StageIndex(1);

@@ -18,7 +18,7 @@ void CoordinatorTest::Create() {
 void CoordinatorTest::StartTraining(std::vector<std::uint64_t> replicas) {
   options_.replicas = replicas;
   Create();
-  // The first to come fill the stage that lacks most, so who comes is named after that.
+  // The first workers to come fill the stage that lacks most, so workers are named after that.
   std::vector<std::uint64_t> there(replicas.size(), 0);
   const std::uint64_t all = [&] {
     std::uint64_t sum = 0;

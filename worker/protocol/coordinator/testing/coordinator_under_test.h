@@ -1,5 +1,5 @@
-// A coordinator, a clock that goes when told, and the workers' side of the talk in a few words.
-// For tests.
+// For tests: a coordinator, a clock that the test advances, and short calls for the workers'
+// messages.
 //
 // Workers of stage 0 are called "a1", "a2", ..., those of stage 1 "b1", and so on.
 #pragma once
@@ -25,7 +25,7 @@ class CoordinatorTest : public testing::Test {
  protected:
   CoordinatorTest();
 
-  // ---- what happens ----
+  // ---- events ----
 
   /// Makes the coordinator with `options_`.
   void Create();
@@ -34,7 +34,7 @@ class CoordinatorTest : public testing::Test {
   static Hello HelloOf(const std::string& name, std::uint64_t incarnation = 1);
   void Come(const std::string& name, std::uint64_t incarnation = 1);
   void Say(const std::string& name, const Message& message);
-  /// The worker has what its last Welcome or Rollback names.
+  /// The worker has loaded the state that its last Welcome or Rollback names.
   void Load(const std::string& name, const Digest& state = {7, 7});
   /// The connection broke.
   void Lose(const std::string& name);
@@ -45,26 +45,26 @@ class CoordinatorTest : public testing::Test {
   void Publish(Version version, const std::string& error = {});
   void BeginGeneration(std::uint64_t generation, std::uint64_t version);
 
-  // ---- the work: of whoever has the cell now, in the step that is next to be committed, or
-  // `later` ones behind it ----
+  // ---- work, by the worker that has the cell now, in the step that is next to be committed, or
+  // `later` steps behind it ----
 
   void Forward(std::uint64_t m, std::uint64_t stage);
   void Fold(std::uint64_t m, std::uint64_t stage, std::uint64_t later = 0);
-  /// All cells that are issued, and what their folds let be issued.
+  /// Folds all issued cells, and those that are issued after these folds.
   void FoldAll();
-  /// Everybody who was asked for a sum, and not told to thaw it, has it.
+  /// Every worker that was asked for a sum, and not told to thaw it, has the sum.
   void Reduce();
   void Reduce(const std::string& name, std::uint64_t group, const Digest& digest = {1, 1},
               double squared_norm = 1);
   /// The worker has cleared what it was told to void.
   void AnswerVoids(const std::string& name);
-  /// Everybody who was told of a commit has applied it.
+  /// Every worker that was told of a commit has applied it.
   void Apply();
   void Apply(const std::string& name, std::uint64_t step, const Digest& state);
   /// From the first fold to the last application.
   void CompleteStep();
 
-  // ---- what was ordered since the last Listen ----
+  // ---- orders since the last Listen ----
 
   void Listen() { orders_.clear(); }
   const Orders& orders() const { return orders_; }
@@ -100,16 +100,16 @@ class CoordinatorTest : public testing::Test {
   bool Happened(std::string_view kind) const;
   std::optional<order::Finish> Finished() const;
 
-  // ---- what is known ----
+  // ---- state ----
 
   std::uint64_t step() const { return coordinator_->Status().step.value; }
   std::string state() const { return std::string(NameOf(coordinator_->Status().state)); }
   /// Whether the microbatch was sent out.
   bool IsIssued(std::uint64_t m, std::uint64_t later = 0) const;
-  /// Who is to fold the cell, or has.
+  /// The worker that is to fold the cell, or has folded it.
   std::string Owner(std::uint64_t m, std::uint64_t stage, std::uint64_t later = 0) const;
   TaskKey Key(std::uint64_t m, std::uint64_t stage, std::uint64_t later = 0) const;
-  /// The last Reduce that the worker was asked for.
+  /// The last Reduce for which the worker was asked.
   const protocol::Reduce& Asked(const std::string& name, std::uint64_t group) const {
     return asked_.at({name, group});
   }

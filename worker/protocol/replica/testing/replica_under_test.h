@@ -1,4 +1,4 @@
-// A replica, and the trainer's and its neighbours' side of the talk in a few words. For tests.
+// For tests: a replica, and short calls for the messages of its trainer and its neighbours.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -84,7 +84,7 @@ class ReplicaTest : public testing::Test {
     EXPECT_EQ(Why(replica().OnForward(kBelow, frame)), "accepted");
     return replica().OnForwardDone(frame.key, 0, {0, bytes});
   }
-  /// All of it up to the end of the backward; what that led to.
+  /// Runs the task to the end of the backward. Returns the last actions.
   Actions Run(const Forward& frame) {
     (void)RunForward(frame);
     EXPECT_EQ(Why(Backward(frame)), "accepted");
@@ -114,7 +114,7 @@ class ReplicaTest : public testing::Test {
     ASSERT_TRUE(Told<Reduced>(
         replica().OnGroupReduced(Step(step), GroupIndex(1), {Term(1), k}, digest, {})));
   }
-  /// Reduces and commits the step; what its application led to.
+  /// Reduces and commits the step. Returns the actions after its application.
   Actions Decide(std::uint64_t step = 0) {
     ReduceAs(1, {1, 1}, step);
     EXPECT_TRUE(Find<action::ApplyCommit>(replica().OnCommit(CommitOf({1, 1}, 1, step))));

@@ -1,4 +1,4 @@
-// For tests: an HTTP server on a free port of this machine that answers as it is told.
+// For tests: an HTTP server on a free port of this machine with answers that a test chooses.
 #pragma once
 
 #include <arpa/inet.h>
@@ -101,7 +101,7 @@ class TestHttpServer {
   std::string url_;
   mutable std::mutex mutex_;
   std::vector<std::string> requests_;  // guarded by mutex_
-  std::jthread thread_;                // last: serves when all else is there
+  std::jthread thread_;                // last: serves when all other members exist
 };
 
 }  // namespace swarm::storage::s3

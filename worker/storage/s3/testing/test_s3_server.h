@@ -55,7 +55,7 @@ class TestS3Server {
   const std::string& secret_key() const { return secret_key_; }
   const std::string& role() const { return role_; }
 
-  /// Stops listening at url() until Resume(). What is stored stays.
+  /// Stops listening at url() until Resume(). Stored objects stay.
   void Pause() { Tell("pause\n"); }
   void Resume() { Tell("resume\n"); }
 
