@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "worker/model/start/init.h"
+#include "worker/model/arithmetic/init.h"
 
 namespace swarm::model {
 namespace {

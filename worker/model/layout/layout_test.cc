@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "worker/model/start/init.h"
+#include "worker/model/arithmetic/init.h"
 #include "worker/model/testing/models.h"
 
 namespace swarm::model {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "worker/model/arithmetic/subspace.h"
-#include "worker/model/start/init.h"
+#include "worker/model/arithmetic/init.h"
 
 namespace swarm::model {
 namespace {

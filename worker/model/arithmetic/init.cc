@@ -1,4 +1,4 @@
-#include "worker/model/start/init.h"
+#include "worker/model/arithmetic/init.h"
 
 #include <array>
 #include <cmath>
