@@ -144,6 +144,7 @@ void Trainer::Tick() {
     Carry(coordinator_->OnWorkerLost(silent, "no sign of life", /*connected=*/true, now));
   }
   Carry(coordinator_->OnTick(now));
+  log_->Flush();
   if (step_writer_) step_writer_->OnTick(now);
   LookForLaterTrainer(now);
   if (!coordinator_->finished()) {

@@ -115,8 +115,9 @@ Result<std::unique_ptr<RunLog>> RunLog::Open(const std::string& folder, std::uin
   std::filesystem::create_directories(folder, error);
   if (error) return Unavailable(folder + ": " + error.message());
   const std::string events_path = folder + "/events.jsonl";
-  File events(std::fopen(events_path.c_str(), first_step > 0 ? "ae" : "we"));
-  if (!events) return Unavailable(events_path + ": " + std::strerror(errno));
+  using Start = LineFile::Start;
+  ASSIGN_OR_RETURN(LineFile events,
+                   LineFile::Open(events_path, first_step > 0 ? Start::kKeep : Start::kEmpty));
   std::unique_ptr<RunLog> log(new RunLog(folder, std::move(events), std::move(fence)));
   RETURN_IF_ERROR(log->CutTo(first_step));
   return log;
@@ -129,40 +130,50 @@ bool RunLog::MayWrite() {
 
 Status RunLog::CutTo(std::uint64_t first_step) {
   if (!MayWrite()) return fence_said_;
+  // A cut would lose the rest of a line that is on the disk in part.
+  if (!Settle()) return Unavailable(folder_ + ": lines of the log wait for room on the disk");
   const std::string path = folder_ + "/steps.jsonl", ledger_path = folder_ + "/ledger.jsonl";
   std::uint64_t next_ledger_step = 0;
   std::error_code error;
   if (std::filesystem::exists(ledger_path, error)) {
     ASSIGN_OR_RETURN(next_ledger_step, CutFile(ledger_path, first_step));
   }
-  ledger_.reset();
+  ledger_ = LineFile(ledger_path);
   next_ledger_step_ = next_ledger_step;
   ASSIGN_OR_RETURN(const std::uint64_t next_step, CutFile(path, first_step));
-  File steps(std::fopen(path.c_str(), "ae"));
-  if (!steps) return Unavailable(path + ": " + std::strerror(errno));
-  steps_ = std::move(steps);
+  ASSIGN_OR_RETURN(steps_, LineFile::Open(path));
   next_step_ = next_step;
   validated_ = std::min(FindValidated(folder_ + "/events.jsonl"), first_step);
   return Status();
 }
 
-void RunLog::Write(std::FILE* file, const std::string& line) {
-  const std::string text = line + "\n";
-  const bool written =
-      std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
-  if (!written && !failing_) LOG_WARN("the run's log cannot be written: {}", std::strerror(errno));
-  if (!written) std::clearerr(file);
-  failing_ = !written;
+bool RunLog::Settle() {
+  bool waiting = false;
+  for (LineFile* file : {&steps_, &events_, &ledger_, &progress_}) {
+    file->Flush();
+    waiting |= file->waiting();
+  }
+  return !waiting;
+}
+
+void RunLog::Flush() {
+  const auto files = {&steps_, &events_, &ledger_, &progress_};
+  if (std::ranges::none_of(files, &LineFile::waiting)) return;
+  if (MayWrite()) {
+    (void)Settle();
+  } else {
+    for (LineFile* file : files) file->Abandon();
+  }
 }
 
 bool RunLog::Step(const StepLine& line) {
   if (line.record.step.value < next_step_ || !MayWrite()) return false;
   next_step_ = line.record.step.value + 1;
-  Write(steps_.get(), FormatStep(line));
+  steps_.Add(FormatStep(line));
   if (progress_) {
     const Json committed{
         {"time", UnixSeconds()}, {"event", "Committed"}, {"step", line.record.step.value}};
-    Write(progress_.get(), committed.dump());
+    progress_.Add(committed.dump());
   }
   return true;
 }
@@ -170,24 +181,17 @@ bool RunLog::Step(const StepLine& line) {
 void RunLog::Ledger(const LedgerLine& line) {
   const std::uint64_t step = line.record.step.value;
   if (step < next_ledger_step_ || !MayWrite()) return;
-  if (!ledger_) ledger_.reset(std::fopen((folder_ + "/ledger.jsonl").c_str(), "ae"));
-  if (!ledger_) {
-    if (!std::exchange(failing_, true)) {
-      LOG_WARN("{}/ledger.jsonl: {}", folder_, std::strerror(errno));
-    }
-    return;
-  }
   next_ledger_step_ = step + 1;
   Json json{{"step", step}, {"generation", line.record.generation.value}};
   if (line.claims.empty()) json["adopted"] = true;
   json["groups"] = ToJson(line.record, line.claims);
-  Write(ledger_.get(), json.dump());
+  ledger_.Add(json.dump());
 }
 
 Status RunLog::TraceProgress() {
   const std::string path = folder_ + "/progress.jsonl";
-  progress_.reset(std::fopen(path.c_str(), "ae"));
-  return progress_ ? Status() : Unavailable(path + ": " + std::strerror(errno));
+  ASSIGN_OR_RETURN(progress_, LineFile::Open(path));
+  return Status();
 }
 
 void RunLog::Progress(const std::string& worker, const protocol::Progress& progress) {
@@ -200,25 +204,25 @@ void RunLog::Progress(const std::string& worker, const protocol::Progress& progr
                     {"stage", report.key.stage.value},
                     {"microbatch", report.key.microbatch.value},
                     {"worker", worker}};
-    Write(progress_.get(), json.dump());
+    progress_.Add(json.dump());
   }
 }
 
 void RunLog::Event(protocol::EventKind kind, const std::string& text) {
   if (!MayWrite()) return;
-  Write(events_.get(),
-        Json{{"time", UnixSeconds()}, {"kind", NameOf(kind)}, {"text", text}}.dump());
+  events_.Add(Json{{"time", UnixSeconds()}, {"kind", NameOf(kind)}, {"text", text}}.dump());
 }
 
 void RunLog::Validation(protocol::Version version, double loss) {
   if ((version.value <= validated_ && version.value > 0) || !MayWrite()) return;
   validated_ = version.value;
-  Write(events_.get(), Json{{"time", UnixSeconds()},
-                            {"kind", "Validation"},
-                            {"text", "version " + std::to_string(version.value)},
-                            {"step", version.value},
-                            {"loss", loss}}
-                           .dump());
+  events_.Add(Json{
+      {"time", UnixSeconds()},
+      {"kind", "Validation"},
+      {"text", "version " + std::to_string(version.value)},
+      {"step", version.value},
+      {"loss",
+       loss}}.dump());
 }
 
 }  // namespace swarm::trainer

@@ -3,12 +3,12 @@
 // ledger.jsonl, the contributions of each worker to each committed step, and, for measurements,
 // progress.jsonl.
 //
-// A full disk costs lines of a log, never the training: writing goes on when there is room again. A
-// trainer that another trainer has replaced writes nothing more (FenceCheck). Not thread-safe.
+// On a full disk the lines wait in memory until there is room again (LineFile); the training goes
+// on. A trainer that another trainer has replaced writes nothing more (FenceCheck). Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "worker/protocol/coordinator/event_kind.h"
 #include "worker/protocol/messages/control.h"
+#include "worker/trainer/log/line_file.h"
 
 namespace swarm::trainer {
 
@@ -44,6 +45,11 @@ class RunLog {
   /// Asked before anything is written; kAborted: another trainer writes now.
   using FenceCheck = std::function<Status()>;
 
+  /// Writes the lines that wait, if there is room.
+  ~RunLog() { Flush(); }
+  RunLog(const RunLog&) = delete;
+  RunLog& operator=(const RunLog&) = delete;
+
   /// Keeps all existing lines.
   static constexpr std::uint64_t kKeepAll = ~std::uint64_t{0};
 
@@ -54,7 +60,8 @@ class RunLog {
                                               FenceCheck fence = nullptr);
 
   /// Cuts steps.jsonl and ledger.jsonl to the steps before `first_step`. Errors: as Open, and the
-  /// log then goes on where it was; kAborted (another trainer writes now).
+  /// log then goes on where it was; also if lines still wait for room on the disk; kAborted
+  /// (another trainer writes now).
   Status CutTo(std::uint64_t first_step);
   /// Asks the fence. False: another trainer writes now, and this log has stopped.
   bool MayWrite();
@@ -74,27 +81,25 @@ class RunLog {
   /// `kind` is a CamelCase word.
   void Event(protocol::EventKind kind, const std::string& text);
   void Validation(protocol::Version version, double loss);
+  /// Tries again to write the lines that wait for room. Call it now and then.
+  void Flush();
 
  private:
-  struct Closer {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  using File = std::unique_ptr<std::FILE, Closer>;
-  RunLog(std::string folder, File events, FenceCheck fence)
+  RunLog(std::string folder, LineFile events, FenceCheck fence)
       : folder_(std::move(folder)), fence_(std::move(fence)), events_(std::move(events)) {}
-  void Write(std::FILE* file, const std::string& line);
+  /// Whether no line waits after another try.
+  bool Settle();
 
   const std::string folder_;
   const FenceCheck fence_;
   Status fence_said_;
-  File steps_;
-  File events_;
-  File ledger_;    // open from the first line on
-  File progress_;  // null: not traced
+  LineFile steps_;
+  LineFile events_;
+  LineFile ledger_;    // made with the first line
+  LineFile progress_;  // if traced
   std::uint64_t next_step_ = 0;
   std::uint64_t next_ledger_step_ = 0;
   std::uint64_t validated_ = 0;  // the newest version with a line
-  bool failing_ = false;         // logged once, until a write succeeds again
 };
 
 }  // namespace swarm::trainer
