@@ -14,15 +14,14 @@
 namespace swarm::protocol {
 namespace {
 
-constexpr std::uint64_t kMicrobatches = 64;
-
 /// Answers each order at once, as workers without any compute would. Its clock is virtual: each
 /// step lasts as long as workers of the reported speeds need for it, so no deadline ever passes.
 class InstantSwarm {
  public:
-  InstantSwarm(std::uint64_t stages, std::uint64_t replicas, std::function<void(Forward&)> on_issue)
+  InstantSwarm(std::uint64_t stages, std::uint64_t replicas, std::uint64_t microbatches,
+               std::function<void(Forward&)> on_issue)
       : coordinator_({.replicas = std::vector<std::uint64_t>(stages, replicas),
-                      .microbatches = kMicrobatches,
+                      .microbatches = microbatches,
                       .max_steps = ~0ULL,
                       .learning_rate = [](Step) { return 1e-3; }},
                      now_),
@@ -102,16 +101,23 @@ class InstantSwarm {
 
 void PerMicrobatch(benchmark::State& state) {
   state.counters["per_microbatch"] =
-      benchmark::Counter(static_cast<double>(state.iterations() * kMicrobatches),
+      benchmark::Counter(static_cast<double>(state.iterations() * state.range(2)),
                          benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 void BM_Decisions(benchmark::State& state) {
-  InstantSwarm swarm(state.range(0), state.range(1), [](Forward&) {});
+  InstantSwarm swarm(state.range(0), state.range(1), state.range(2), [](Forward&) {});
   for (auto _ : state) swarm.RunStep();
   PerMicrobatch(state);
 }
-BENCHMARK(BM_Decisions)->ArgNames({"stages", "replicas"})->Args({1, 1})->Args({4, 4})->Args({8, 8});
+BENCHMARK(BM_Decisions)
+    ->ArgNames({"stages", "replicas", "microbatches"})
+    ->Args({1, 1, 64})
+    ->Args({4, 4, 64})
+    ->Args({8, 8, 64})
+    ->Args({4, 4, 10000})
+    ->Args({4, 250, 10000})
+    ->Unit(benchmark::kMillisecond);
 
 void BM_All(benchmark::State& state) {
   const TemporaryFolder folder;
@@ -121,7 +127,7 @@ void BM_All(benchmark::State& state) {
        .tokens_per_sequence = 2049,
        .tokenizer = std::shared_ptr<const data::Tokenizer>(data::MakeByteTokenizer())});
   if (!corpus.ok()) return state.SkipWithError(corpus.status().message().c_str());
-  InstantSwarm swarm(state.range(0), state.range(1), [&](Forward& frame) {
+  InstantSwarm swarm(state.range(0), state.range(1), state.range(2), [&](Forward& frame) {
     const auto ids = (*corpus)->Draw(1, frame.key.step.value, frame.key.microbatch.value, 1, 2049);
     frame.tokens = Bytes::Copy(ids.data(), ids.size() * sizeof(ids[0]));
     const auto header = net::EncodeHeader(frame);
@@ -130,7 +136,10 @@ void BM_All(benchmark::State& state) {
   for (auto _ : state) swarm.RunStep();
   PerMicrobatch(state);
 }
-BENCHMARK(BM_All)->ArgNames({"stages", "replicas"})->Args({4, 4})->Args({8, 8});
+BENCHMARK(BM_All)
+    ->ArgNames({"stages", "replicas", "microbatches"})
+    ->Args({4, 4, 64})
+    ->Args({8, 8, 64});
 
 }  // namespace
 }  // namespace swarm::protocol

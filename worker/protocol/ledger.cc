@@ -9,25 +9,57 @@ namespace swarm::protocol {
 using State = Ledger::Cell::State;
 
 Ledger::Ledger(std::uint64_t microbatches, std::uint64_t stages)
-    : rows_(microbatches, Row(stages)), folded_(stages, 0) {
-  for (std::uint64_t m = 0; m < microbatches; ++m) fresh_.insert(Microbatch(m));
+    : rows_(microbatches, Row(stages)), folded_(stages, 0), missing_(microbatches, stages) {
+  for (std::uint64_t m = 0; m < microbatches; ++m) fresh_.insert(fresh_.end(), Microbatch(m));
 }
 
 void Ledger::Issue(Microbatch microbatch, StageIndex stage, const WorkerId& worker,
                    Attempt attempt) {
-  Cell& cell = At(microbatch, stage);
-  SWARM_CHECK(cell.state == State::kMissing, "a contribution was issued twice");
-  cell = Cell{State::kOpen, worker, attempt};
+  SWARM_CHECK(cell(microbatch, stage).state == State::kMissing, "a contribution was issued twice");
+  Set(microbatch, stage, Cell{State::kOpen, worker, attempt});
+}
+
+void Ledger::Set(Microbatch microbatch, StageIndex stage, Cell next) {
+  Count(microbatch, stage, -1);
+  At(microbatch, stage) = std::move(next);
+  Count(microbatch, stage, 1);
   Classify(microbatch);
 }
 
-void Ledger::Classify(Microbatch microbatch) {
+void Ledger::Count(Microbatch microbatch, StageIndex stage, int sign) {
   const Row& cells = row(microbatch);
-  const auto missing = static_cast<std::size_t>(std::count_if(
-      cells.begin(), cells.end(), [](const Cell& c) { return c.state == State::kMissing; }));
-  fresh_.erase(microbatch);
-  broken_.erase(microbatch);
-  if (missing > 0) (missing == cells.size() ? fresh_ : broken_).insert(microbatch);
+  const Cell& own = cells[stage.value];
+  const auto change = static_cast<std::uint64_t>(sign);
+  if (own.state == State::kMissing) {
+    missing_[microbatch.value] += change;
+    return;
+  }
+  Share& share = shares_[{own.worker, stage}];
+  std::set<Microbatch>& of_state = own.state == State::kOpen ? share.open : share.folded;
+  if (sign > 0) {
+    of_state.insert(microbatch);
+  } else {
+    of_state.erase(microbatch);
+  }
+  if (own.state == State::kFolded) folded_[stage.value] += change;
+  if (stage.value > 0 && cells[stage.value - 1].state == State::kOpen) share.feeds += change;
+  const std::uint64_t above = stage.value + 1;
+  if (own.state == State::kOpen && above < cells.size() && cells[above].state != State::kMissing) {
+    shares_[{cells[above].worker, StageIndex(above)}].feeds += change;
+  }
+}
+
+void Ledger::Classify(Microbatch microbatch) {
+  const std::uint64_t missing = missing_[microbatch.value];
+  const auto keep = [&](std::set<Microbatch>& set, bool belongs) {
+    if (belongs) {
+      set.insert(microbatch);
+    } else {
+      set.erase(microbatch);
+    }
+  };
+  keep(fresh_, missing == stages());
+  keep(broken_, missing > 0 && missing < stages());
 }
 
 bool Ledger::MarkForwarded(const TaskKey& key, const WorkerId& worker) {
@@ -50,41 +82,37 @@ bool Ledger::Adopt(StageIndex stage, const WorkerId& worker, const Contribution&
   if (stage.value >= stages() || contribution.microbatch.value >= microbatches()) return false;
   Cell& cell = At(contribution.microbatch, stage);
   if (cell.state == State::kFolded) return cell.worker == worker;
-  MakeMissing(contribution.microbatch, stage);
-  Issue(contribution.microbatch, stage, worker, contribution.attempt);
-  MakeFolded(contribution.microbatch, stage, contribution.loss);
+  Set(contribution.microbatch, stage,
+      {State::kFolded, worker, contribution.attempt, true, contribution.loss});
   return true;
 }
 
 void Ledger::MakeFolded(Microbatch microbatch, StageIndex stage, double loss) {
-  Cell& cell = At(microbatch, stage);
-  cell.state = State::kFolded;
-  cell.forwarded = true;
-  cell.loss = loss;
-  ++folded_[stage.value];
+  const Cell& open = cell(microbatch, stage);
+  Set(microbatch, stage, {State::kFolded, open.worker, open.attempt, true, loss});
 }
 
-void Ledger::MakeMissing(Microbatch microbatch, StageIndex stage) {
-  Cell& cell = At(microbatch, stage);
-  if (cell.state == State::kFolded) --folded_[stage.value];
-  cell = Cell{};
-  Classify(microbatch);
-}
-
-void Ledger::Close(Microbatch microbatch, StageIndex stage) { MakeMissing(microbatch, stage); }
+void Ledger::Close(Microbatch microbatch, StageIndex stage) { Set(microbatch, stage, Cell{}); }
 
 void Ledger::Lose(const WorkerId& worker) {
-  for (std::uint64_t m = 0; m < microbatches(); ++m) {
-    for (std::uint64_t s = 0; s < stages(); ++s) {
-      if (rows_[m][s].worker == worker) MakeMissing(Microbatch(m), StageIndex(s));
+  for (auto it = shares_.lower_bound({worker, StageIndex(0)});
+       it != shares_.end() && it->first.first == worker; ++it) {
+    const StageIndex stage = it->first.second;
+    const Share share = it->second;  // Close changes it
+    for (const auto* cells : {&share.open, &share.folded}) {
+      for (const Microbatch m : *cells) Close(m, stage);
     }
   }
 }
 
 void Ledger::HandOver(const WorkerId& donor, const WorkerId& heir) {
-  for (Row& row : rows_) {
-    for (Cell& cell : row) {
-      if (cell.worker == donor && cell.state == State::kFolded) cell.worker = heir;
+  for (std::uint64_t s = 0; s < stages(); ++s) {
+    const Share* share = FindShare(StageIndex(s), donor);
+    if (share == nullptr) continue;
+    for (const Microbatch m : std::set<Microbatch>(share->folded)) {
+      Cell cell = this->cell(m, StageIndex(s));
+      cell.worker = heir;
+      Set(m, StageIndex(s), std::move(cell));
     }
   }
 }
@@ -102,7 +130,7 @@ bool Ledger::Reconcile(const WorkerId& worker, const ClaimSet& stated) {
       // Such a contribution cannot be taken out of the sum either.
       disjoint &= !claimed;
     } else if (folded && !claimed) {
-      MakeMissing(Microbatch(m), stated.stage);
+      Close(Microbatch(m), stated.stage);
     } else if (!folded && claimed) {
       MakeFolded(Microbatch(m), stated.stage, cell.loss);
     }
@@ -114,23 +142,33 @@ bool Ledger::StageComplete(StageIndex stage) const {
   return folded_.at(stage.value) == microbatches();
 }
 
+const Ledger::Share* Ledger::FindShare(StageIndex stage, const WorkerId& worker) const {
+  const auto found = shares_.find({worker, stage});
+  return found == shares_.end() ? nullptr : &found->second;
+}
+
 bool Ledger::HasOpen(const WorkerId& worker) const {
-  return std::any_of(rows_.begin(), rows_.end(), [&](const Row& row) {
-    return std::any_of(row.begin(), row.end(), [&](const Cell& cell) {
-      return cell.state == State::kOpen && cell.worker == worker;
-    });
-  });
+  for (auto it = shares_.lower_bound({worker, StageIndex(0)});
+       it != shares_.end() && it->first.first == worker; ++it) {
+    if (!it->second.open.empty()) return true;
+  }
+  return false;
+}
+
+bool Ledger::Feeds(StageIndex stage, const WorkerId& worker) const {
+  const Share* share = FindShare(stage, worker);
+  return share != nullptr && share->feeds > 0;
+}
+
+bool Ledger::HasFolded(StageIndex stage, const WorkerId& worker) const {
+  const Share* share = FindShare(stage, worker);
+  return share != nullptr && !share->folded.empty();
 }
 
 ClaimSet Ledger::ClaimsOf(StageIndex stage, const WorkerId& worker) const {
-  ClaimSet claims{stage, {}};
-  for (std::uint64_t m = 0; m < microbatches(); ++m) {
-    const Cell& cell = rows_[m][stage.value];
-    if (cell.state == State::kFolded && cell.worker == worker) {
-      claims.microbatches.push_back(Microbatch(m));
-    }
-  }
-  return claims;
+  const Share* share = FindShare(stage, worker);
+  if (share == nullptr) return {stage, {}};
+  return {stage, {share->folded.begin(), share->folded.end()}};
 }
 
 std::vector<Participant> Ledger::Claims(StageIndex stage,

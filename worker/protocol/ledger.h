@@ -1,10 +1,15 @@
 // The account of one step's contributions: for each (microbatch, stage) a cell with the worker that
 // has to fold it, or has. The trainer builds its ledger from hints (progress reports); the workers'
 // fold sets are the truth, and Reconcile applies them (docs/protocol.md, rules 7 to 9). Pure.
+//
+// A report about a cell costs O(log n), whatever the numbers of microbatches, stages and workers:
+// the cells of each worker are kept by state.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "worker/protocol/messages/control.h"
@@ -71,6 +76,11 @@ class Ledger {
   const std::set<Microbatch>& broken() const { return broken_; }
   /// The worker owns an open cell.
   bool HasOpen(const WorkerId& worker) const;
+  /// A cell below one of the worker's cells in the stage is open: its owner may still need a frame
+  /// of the worker.
+  bool Feeds(StageIndex stage, const WorkerId& worker) const;
+  /// The worker has folded a microbatch of the stage.
+  bool HasFolded(StageIndex stage, const WorkerId& worker) const;
 
   /// The worker's claims in the stage.
   ClaimSet ClaimsOf(StageIndex stage, const WorkerId& worker) const;
@@ -81,15 +91,29 @@ class Ledger {
   std::vector<double> Losses() const;
 
  private:
+  /// The cells of one worker in one stage.
+  struct Share {
+    std::set<Microbatch> folded;
+    std::set<Microbatch> open;
+    std::uint64_t feeds = 0;  // cells of both above an open one
+  };
+  using Shares = std::map<std::pair<WorkerId, StageIndex>, Share>;
+
   Cell& At(Microbatch microbatch, StageIndex stage) {
     return rows_.at(microbatch.value).at(stage.value);
   }
-  void MakeMissing(Microbatch microbatch, StageIndex stage);
+  /// Every change of a cell's state or owner, with the accounts that follow from it.
+  void Set(Microbatch microbatch, StageIndex stage, Cell next);
+  /// Adds the cell to the accounts (sign 1), or removes it (sign -1).
+  void Count(Microbatch microbatch, StageIndex stage, int sign);
   void Classify(Microbatch microbatch);
   void MakeFolded(Microbatch microbatch, StageIndex stage, double loss);
+  const Share* FindShare(StageIndex stage, const WorkerId& worker) const;
 
   std::vector<Row> rows_;
-  std::vector<std::uint64_t> folded_;  // per stage
+  std::vector<std::uint64_t> folded_;   // per stage
+  std::vector<std::uint64_t> missing_;  // per microbatch
+  Shares shares_;
   std::set<Microbatch> fresh_, broken_;
 };
 

@@ -1,6 +1,9 @@
 #include "worker/protocol/ledger.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
 
 namespace swarm::protocol {
 namespace {
@@ -145,6 +148,91 @@ TEST(LedgerTest, AFoldOfWhichTheTrainerKnowsNothingCannotStayInTheSum) {
   Ledger ledger(2, 1);
   IssueAndFold(ledger, 0, kStage, kA, 0);
   EXPECT_FALSE(ledger.Reconcile(kA, {kStage, List({0, 1})}));
+}
+
+TEST(LedgerTest, AWorkerFeedsAnOpenCellBelowItsOwn) {
+  Ledger ledger(1, 2);
+  ledger.Issue(Microbatch(0), kStage, kA, At(1));
+  IssueAndFold(ledger, 0, kNext, kB, 2);
+  EXPECT_TRUE(ledger.Feeds(kNext, kB)) << "its gradient may be on the way";
+  EXPECT_FALSE(ledger.Feeds(kStage, kA));
+  ASSERT_TRUE(ledger.MarkFolded(Key(0, 1), kA, 0));
+  EXPECT_FALSE(ledger.Feeds(kNext, kB));
+}
+
+/// The accounts of the ledger, counted anew from its cells.
+void ExpectAccountsOfCells(const Ledger& ledger, const std::vector<WorkerId>& workers) {
+  using State = Ledger::Cell::State;
+  std::set<Microbatch> fresh, broken;
+  for (std::uint64_t m = 0; m < ledger.microbatches(); ++m) {
+    const auto missing = static_cast<std::uint64_t>(
+        std::ranges::count(ledger.row(Microbatch(m)), State::kMissing, &Ledger::Cell::state));
+    if (missing == ledger.stages()) fresh.insert(Microbatch(m));
+    if (missing > 0 && missing < ledger.stages()) broken.insert(Microbatch(m));
+  }
+  RC_ASSERT(ledger.fresh() == fresh);
+  RC_ASSERT(ledger.broken() == broken);
+  for (const WorkerId& worker : workers) {
+    bool open = false;
+    for (std::uint64_t s = 0; s < ledger.stages(); ++s) {
+      ClaimSet claims{StageIndex(s), {}};
+      bool feeds = false;
+      for (std::uint64_t m = 0; m < ledger.microbatches(); ++m) {
+        const Ledger::Row& row = ledger.row(Microbatch(m));
+        if (row[s].worker != worker) continue;
+        open |= row[s].state == State::kOpen;
+        feeds |= s > 0 && row[s - 1].state == State::kOpen;
+        if (row[s].state == State::kFolded) claims.microbatches.push_back(Microbatch(m));
+      }
+      RC_ASSERT(ledger.ClaimsOf(StageIndex(s), worker) == claims);
+      RC_ASSERT(ledger.HasFolded(StageIndex(s), worker) == !claims.microbatches.empty());
+      RC_ASSERT(ledger.Feeds(StageIndex(s), worker) == feeds);
+    }
+    RC_ASSERT(ledger.HasOpen(worker) == open);
+  }
+}
+
+TEST(LedgerPropertyTest, ItsAccountsAreThoseOfItsCells) {
+  EXPECT_TRUE(rc::check("after any sequence of changes", [] {
+    const std::vector<WorkerId> workers{kA, kB, WorkerId("c")};
+    const auto microbatches = *rc::gen::inRange<std::uint64_t>(1, 6);
+    const auto stages = *rc::gen::inRange<std::uint64_t>(1, 4);
+    Ledger ledger(microbatches, stages);
+    const auto changes = *rc::gen::inRange<std::uint64_t>(0, 40);
+    for (std::uint64_t n = 1; n <= changes; ++n) {
+      const Microbatch m(*rc::gen::inRange<std::uint64_t>(0, microbatches));
+      const StageIndex s(*rc::gen::inRange<std::uint64_t>(0, stages));
+      const WorkerId worker = *rc::gen::elementOf(workers);
+      const Ledger::Cell cell = ledger.cell(m, s);
+      switch (*rc::gen::inRange(0, 8)) {
+        case 0:
+        case 1:
+        case 2:
+          if (cell.state == Ledger::Cell::State::kMissing) ledger.Issue(m, s, worker, At(n));
+          break;
+        case 3:
+          ledger.MarkFolded({Generation(0), Step(0), m, s, cell.attempt}, cell.worker, 1);
+          break;
+        case 4:
+          ledger.Close(m, s);
+          break;
+        case 5:
+          ledger.Lose(worker);
+          break;
+        case 6:
+          ledger.HandOver(worker, *rc::gen::elementOf(workers));
+          break;
+        case 7:
+          if (*rc::gen::arbitrary<bool>()) {
+            ledger.Adopt(s, worker, {m, At(n), 1});
+          } else {
+            ledger.Reconcile(worker, {s, {m}});
+          }
+          break;
+      }
+      ExpectAccountsOfCells(ledger, workers);
+    }
+  }));
 }
 
 TEST(LedgerDeathTest, ACellThatIsNotMissingIsNotIssued) {

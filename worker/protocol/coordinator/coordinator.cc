@@ -1,6 +1,7 @@
 #include "worker/protocol/coordinator/coordinator.h"
 
 #include <algorithm>
+#include <set>
 #include <type_traits>
 #include <utility>
 
@@ -298,24 +299,23 @@ void Coordinator::Advance(Turn& turn) {
 }
 
 void Coordinator::AdvanceLeaves(Turn& turn) {
-  auto& workers = members_.all();
-  for (auto it = workers.begin(); it != workers.end();) {
-    const auto& [id, worker] = *it++;
-    if (!worker.leave || worker.role != Role::kReady) continue;
+  // A copy: a worker that has left is in the set no more.
+  for (const WorkerId& id : std::set<WorkerId>(members_.leaving())) {
+    Worker& worker = members_.At(id);
+    if (worker.role != Role::kReady) continue;
     auto adoptions = leaves_.Advance(id, turn);
     if (!adoptions) continue;
-    const WorkerId gone = id;
-    const std::optional<StageIndex> to = worker.leave->to;
+    const std::optional<StageIndex> to = worker.leave()->to;
     if (to) {
-      rebalancing_.OnMovedAway(gone, *to, turn.now);
+      rebalancing_.OnMovedAway(id, *to, turn.now);
     } else {
       ++job_.counts.leaves;
     }
-    turn.Report(EventKind::kWorkerLeft, gone.value + " has handed over what it had");
-    evictions_.Forget(gone, turn);
+    turn.Report(EventKind::kWorkerLeft, id.value + " has handed over what it had");
+    evictions_.Forget(id, turn);
     router_.SetReplicas(members_.RoutableReplicas());
     members_.PublishRoster(std::move(*adoptions), turn);
-    turn.Tell(gone, Shutdown{job_.options.term, "its work is handed over", to.has_value()});
+    turn.Tell(id, Shutdown{job_.options.term, "its work is handed over", to.has_value()});
   }
 }
 

@@ -33,7 +33,7 @@ std::vector<std::uint64_t> LacksToGoOn(const JobParts& parts) {
   for (const auto& [id, worker] : parts.members.all()) {
     if (worker.role == Role::kWaiting) {
       ++spares;
-    } else if (!worker.leave) {
+    } else if (!worker.leave()) {
       lacks[worker.member.stage.value] = 0;
     }
   }
@@ -44,7 +44,8 @@ std::vector<std::uint64_t> LacksToGoOn(const JobParts& parts) {
 }
 
 WorkerState StateOf(const Worker& worker) {
-  if (worker.leave) return worker.leave->IsMove() ? WorkerState::kMoving : WorkerState::kLeaving;
+  if (worker.leave())
+    return worker.leave()->IsMove() ? WorkerState::kMoving : WorkerState::kLeaving;
   if (worker.role == Role::kLoading) return WorkerState::kLoading;
   return worker.role == Role::kReady ? WorkerState::kReady : WorkerState::kJoining;
 }

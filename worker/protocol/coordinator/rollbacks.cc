@@ -16,7 +16,7 @@ std::optional<std::vector<std::vector<WorkerId>>> Rollbacks::Staff() const {
   std::vector<std::vector<WorkerId>> staff(job_.stages());
   std::vector<WorkerId> spares;
   for (const auto& [id, worker] : members_.all()) {
-    if (worker.leave) continue;
+    if (worker.leave()) continue;
     (worker.role == Role::kWaiting ? spares : staff[worker.member.stage.value]).push_back(id);
   }
   const auto largest = [&]() -> std::vector<WorkerId>& {

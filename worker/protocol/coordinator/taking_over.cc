@@ -111,8 +111,11 @@ void TakingOver::AdoptMembers(const Roster& roster, Turn& turn) {
     const bool counts = holding.generation == job_.generation &&
                         (IsMember(roster, id) || !job_.options.rules.takeover_keeps_roster);
     if (counts) {
-      members_.all()[id] =
-          Worker{.member = holding.self, .version = holding.version, .since = turn.now};
+      members_.Erase(id);
+      Worker& worker = members_.all()[id];
+      worker.member = holding.self;
+      worker.version = holding.version;
+      worker.since = turn.now;
     } else {
       turn.Tell(id, Shutdown{job_.options.term, "the job went on without it", true});
       holdings_.erase(held);

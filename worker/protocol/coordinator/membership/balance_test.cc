@@ -18,7 +18,7 @@ class CoordinatorBalanceTest : public CoordinatorTest {
     for (const order::Event& event : All<order::Event>()) {
       if (event.kind == EventKind::kWorkerMoves) return event.text.substr(0, event.text.find(' '));
     }
-    ADD_FAILURE() << "nobody moves";
+    ADD_FAILURE() << "no worker moves";
     return "a1";
   }
   /// Finishes the open work, and lets the parcel, if there is one, arrive.

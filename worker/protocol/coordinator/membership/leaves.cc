@@ -13,8 +13,8 @@ constexpr int kHandOverTries = 3;
 void Leaves::OnLeaving(const WorkerId& from, const Leaving& leaving, Turn& turn) {
   Worker& worker = members_.At(from);
   const Timepoint deadline = turn.now + FromSeconds(leaving.seconds);
-  if (worker.leave && !worker.leave->IsMove()) {
-    worker.leave->deadline = std::min(worker.leave->deadline, deadline);
+  if (worker.leave() && !worker.leave()->IsMove()) {
+    worker.leave()->deadline = std::min(worker.leave()->deadline, deadline);
     return;
   }
   turn.Report(EventKind::kWorkerLeaving,
@@ -31,7 +31,7 @@ void Leaves::OnLeaving(const WorkerId& from, const Leaving& leaving, Turn& turn)
 std::string Leaves::Drain(const WorkerId& id, Turn& turn) {
   Worker* worker = members_.Find(id);
   if (worker == nullptr) return id.value + " is not here";
-  if (worker->leave && !worker->leave->IsMove()) return "";
+  if (worker->leave() && !worker->leave()->IsMove()) return "";
   turn.Report(EventKind::kWorkerLeaving, id.value + " is drained by the operator");
   if (!job_.IsTraining() || !worker->InRoster()) {
     EndAtOnce(id, "drained by the operator", "drained before it served", turn);
@@ -43,9 +43,9 @@ std::string Leaves::Drain(const WorkerId& id, Turn& turn) {
 }
 
 void Leaves::Begin(Worker& worker, Timepoint deadline) {
-  if (!worker.leave) worker.leave.emplace();
-  worker.leave->to.reset();
-  worker.leave->deadline = deadline;
+  Leave& leave = members_.BeginLeave(worker);
+  leave.to.reset();
+  leave.deadline = deadline;
 }
 
 void Leaves::EndAtOnce(const WorkerId& id, const std::string& to_it, const std::string& why,
@@ -63,7 +63,7 @@ std::optional<std::vector<Adoption>> Leaves::Advance(const WorkerId& id, Turn& t
   bool held = true;
   for (auto& [step, state] : steps_.all()) {
     if (IsBusy(id, stage, state)) return std::nullopt;
-    if (state.ledger.ClaimsOf(stage, id).microbatches.empty()) continue;
+    if (!state.ledger.HasFolded(stage, id)) continue;
     // The commit, or the end of the repair, comes first.
     if (steps_.IsVoiding(state, stage) || steps_.IsReducing(state, stage)) return std::nullopt;
     held &= HandOverStep(id, heirs.front(), step, turn);
@@ -71,8 +71,8 @@ std::optional<std::vector<Adoption>> Leaves::Advance(const WorkerId& id, Turn& t
   if (!held) return std::nullopt;
   std::vector<Adoption> adoptions;
   for (auto& [step, state] : steps_.all()) {
-    const auto parcel = worker.leave->parcels.find(step);
-    if (parcel == worker.leave->parcels.end()) continue;
+    const auto parcel = worker.leave()->parcels.find(step);
+    if (parcel == worker.leave()->parcels.end()) continue;
     adoptions.push_back({id, parcel->second.heir, step});
     state.ledger.HandOver(id, parcel->second.heir);
   }
@@ -80,19 +80,12 @@ std::optional<std::vector<Adoption>> Leaves::Advance(const WorkerId& id, Turn& t
 }
 
 bool Leaves::IsBusy(const WorkerId& id, StageIndex stage, const StepState& state) const {
-  if (state.ledger.HasOpen(id)) return true;
   // The frames that it sent must have arrived: frames of a worker that has left are refused.
-  for (std::uint64_t m = 0; stage.value > 0 && m < state.ledger.microbatches(); ++m) {
-    const Ledger::Row& row = state.ledger.row(Microbatch(m));
-    if (row[stage.value].worker == id && row[stage.value - 1].state == Ledger::Cell::State::kOpen) {
-      return true;
-    }
-  }
-  return false;
+  return state.ledger.HasOpen(id) || state.ledger.Feeds(stage, id);
 }
 
 bool Leaves::HandOverStep(const WorkerId& id, const WorkerId& heir, Step step, Turn& turn) {
-  Leave::Parcel& parcel = members_.At(id).leave->parcels[step];
+  Leave::Parcel& parcel = members_.At(id).leave()->parcels[step];
   const bool is_new = !members_.Has(parcel.heir);
   if (is_new) parcel = {.heir = heir, .asked = turn.now};
   const bool is_late = !parcel.held && turn.now - parcel.asked >=
@@ -110,8 +103,8 @@ bool Leaves::HandOverStep(const WorkerId& id, const WorkerId& heir, Step step, T
 void Leaves::OnParcelHeld(const WorkerId& from, const ParcelHeld& held, Turn& turn) {
   const Worker* donor = members_.Find(held.donor);
   const StepState* state = steps_.Find(held.generation, held.step);
-  if (state == nullptr || donor == nullptr || !donor->leave) return;
-  auto& parcels = members_.At(held.donor).leave->parcels;
+  if (state == nullptr || donor == nullptr || !donor->leave()) return;
+  auto& parcels = members_.At(held.donor).leave()->parcels;
   const auto parcel = parcels.find(held.step);
   if (parcel == parcels.end() || parcel->second.heir != from) return;
   ClaimSet claims{donor->member.stage, {}};
@@ -122,9 +115,8 @@ void Leaves::OnParcelHeld(const WorkerId& from, const ParcelHeld& held, Turn& tu
 }
 
 void Leaves::LoseHeir(const WorkerId& heir, Turn& turn) {
-  for (auto& [id, worker] : members_.all()) {
-    if (!worker.leave) continue;
-    std::erase_if(worker.leave->parcels, [&, donor = id](const auto& parcel) {
+  for (const WorkerId& donor : members_.leaving()) {
+    std::erase_if(members_.At(donor).leave()->parcels, [&](const auto& parcel) {
       if (parcel.second.heir != heir) return false;
       turn.Tell(donor, Thaw{job_.options.term, job_.generation, parcel.first});
       return true;
@@ -133,35 +125,32 @@ void Leaves::LoseHeir(const WorkerId& heir, Turn& turn) {
 }
 
 void Leaves::OnCommitted(Step step) {
-  for (auto& [id, worker] : members_.all()) {
-    if (worker.leave) worker.leave->parcels.erase(step);
-  }
+  for (const WorkerId& id : members_.leaving()) members_.At(id).leave()->parcels.erase(step);
 }
 
 bool Leaves::Check(const WorkerId& id, const Worker& worker, Turn& turn) const {
-  if (!worker.leave) return false;
-  if (worker.leave->IsMove())
+  if (!worker.leave()) return false;
+  if (worker.leave()->IsMove())
     return true;  // a parcel that cannot be completed is given up, without harm
-  if (worker.leave->Tries() > kHandOverTries) {
+  if (worker.leave()->Tries() > kHandOverTries) {
     turn.Evict(id, "its sums do not arrive at their heir", EvictionCause::kUnresponsive);
     return true;
   }
-  if (turn.now < worker.leave->deadline) return false;
+  if (turn.now < worker.leave()->deadline) return false;
   turn.Evict(id, "its time was over before it had handed over", EvictionCause::kLate);
   return true;
 }
 
 bool Leaves::IsHandedOver(Step step, StageIndex stage) const {
+  if (members_.leaving().empty()) return false;
   const StepState& state = *steps_.Find(step);
   // If a sum of the stage is being made, its commit comes first, with the other sums.
-  const bool may_ask = !steps_.IsReducing(state, stage);
-  const bool has_heir = !members_.StayingReplicas(stage).empty();
-  const auto ready = members_.ReadyReplicas(stage);
-  return std::any_of(ready.begin(), ready.end(), [&](const WorkerId& id) {
-    const auto& leave = members_.At(id).leave;
-    if (!leave) return false;
-    const bool has_some = !state.ledger.ClaimsOf(stage, id).microbatches.empty();
-    return leave->parcels.contains(step) || (has_heir && has_some && may_ask);
+  const bool may_ask = !steps_.IsReducing(state, stage) && !members_.StayingReplicas(stage).empty();
+  return std::ranges::any_of(members_.leaving(), [&](const WorkerId& id) {
+    const Worker& worker = members_.At(id);
+    return worker.role == Role::kReady && worker.member.stage == stage &&
+           (worker.leave()->parcels.contains(step) ||
+            (may_ask && state.ledger.HasFolded(stage, id)));
   });
 }
 

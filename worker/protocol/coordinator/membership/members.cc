@@ -15,6 +15,22 @@ Worker* Members::Find(const WorkerId& id) {
   return it == workers_.end() ? nullptr : &it->second;
 }
 
+void Members::Erase(const WorkerId& id) {
+  workers_.erase(id);
+  leaving_.erase(id);
+}
+
+Leave& Members::BeginLeave(Worker& worker) {
+  if (!worker.leave_) worker.leave_.emplace();
+  leaving_.insert(worker.member.id);
+  return *worker.leave_;
+}
+
+void Members::EndLeave(Worker& worker) {
+  worker.leave_.reset();
+  leaving_.erase(worker.member.id);
+}
+
 std::vector<WorkerId> Members::Replicas(StageIndex stage) const {
   std::vector<WorkerId> replicas;
   for (const auto& [id, worker] : workers_) {
@@ -33,7 +49,7 @@ std::vector<WorkerId> Members::ReadyReplicas(StageIndex stage) const {
 
 std::vector<WorkerId> Members::StayingReplicas(StageIndex stage) const {
   std::vector<WorkerId> replicas = ReadyReplicas(stage);
-  std::erase_if(replicas, [&](const WorkerId& id) { return At(id).leave.has_value(); });
+  std::erase_if(replicas, [&](const WorkerId& id) { return leaving_.contains(id); });
   return replicas;
 }
 

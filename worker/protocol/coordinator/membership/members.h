@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,9 +52,15 @@ struct Worker {
   Timepoint came = {};         ///< said hello
   std::uint64_t computed = 0;  ///< pieces of work, as last reported
   Timepoint computed_at = {};  ///< when that last grew, or the worker was idle
-  std::optional<Leave> leave = {};
 
   bool InRoster() const { return role == Role::kCatchingUp || role == Role::kReady; }
+  /// Null: it does not leave. Members begins and ends a leave.
+  Leave* leave() { return leave_ ? &*leave_ : nullptr; }
+  const Leave* leave() const { return leave_ ? &*leave_ : nullptr; }
+
+ private:
+  friend class Members;
+  std::optional<Leave> leave_;
 };
 
 class Members {
@@ -67,7 +74,13 @@ class Members {
   Worker* Find(const WorkerId& id);
   Worker& At(const WorkerId& id) { return workers_.at(id); }
   const Worker& At(const WorkerId& id) const { return workers_.at(id); }
-  void Erase(const WorkerId& id) { workers_.erase(id); }
+  void Erase(const WorkerId& id);
+
+  /// The workers that leave.
+  const std::set<WorkerId>& leaving() const { return leaving_; }
+  /// The worker leaves from now on, if it does not already.
+  Leave& BeginLeave(Worker& worker);
+  void EndLeave(Worker& worker);
 
   /// Workers of the stage that are in the roster.
   std::vector<WorkerId> Replicas(StageIndex stage) const;
@@ -97,6 +110,7 @@ class Members {
  private:
   Job& job_;
   Map workers_;
+  std::set<WorkerId> leaving_;
   Epoch epoch_;
 };
 

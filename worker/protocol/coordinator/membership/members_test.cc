@@ -37,12 +37,25 @@ TEST_F(MembersTest, AWorkerThatCatchesUpSumsButGetsNoMicrobatches) {
 }
 
 TEST_F(MembersTest, AWorkerThatLeavesIsRoutedToOnlyWhereThereIsNoOther) {
-  Add("a1", 0, Role::kReady).leave.emplace();
+  members_.BeginLeave(Add("a1", 0, Role::kReady));
   Add("a2", 0, Role::kReady);
-  Add("b1", 1, Role::kReady).leave.emplace();
+  members_.BeginLeave(Add("b1", 1, Role::kReady));
   EXPECT_THAT(members_.RoutableReplicas(),
               ElementsAre(ElementsAre(WorkerId("a2")), ElementsAre(WorkerId("b1"))));
   EXPECT_THAT(members_.StayingReplicas(StageIndex(1)), IsEmpty());
+}
+
+TEST_F(MembersTest, AWorkerThatIsGoneLeavesNoMore) {
+  Worker& worker = Add("a1", 0, Role::kReady);
+  members_.BeginLeave(worker).deadline = Timepoint(std::chrono::seconds(9));
+  EXPECT_EQ(members_.BeginLeave(worker).deadline, Timepoint(std::chrono::seconds(9)));
+  EXPECT_THAT(members_.leaving(), ElementsAre(WorkerId("a1")));
+  members_.EndLeave(worker);
+  EXPECT_EQ(worker.leave(), nullptr);
+  EXPECT_THAT(members_.leaving(), IsEmpty());
+  members_.BeginLeave(worker);
+  members_.Erase(WorkerId("a1"));
+  EXPECT_THAT(members_.leaving(), IsEmpty());
 }
 
 TEST_F(MembersTest, AStageWithoutAReadyReplicaIsEmpty) {

@@ -48,7 +48,7 @@ std::vector<StageLoad> Rebalancing::Loads() const {
     loads[s].cost = seconds[s] * static_cast<double>(job_.stages()) / total;
   }
   for (const auto& [id, worker] : members_.all()) {
-    if (worker.role == Role::kWaiting || worker.leave) continue;
+    if (worker.role == Role::kWaiting || worker.leave()) continue;
     const std::uint64_t s = worker.member.stage.value;
     const bool measured = worker.role == Role::kReady && router_.IsMeasured(id);
     const double own = measured ? router_.EstimateSeconds(id) : seconds[s];
@@ -88,18 +88,19 @@ void Rebalancing::MeasureJoin(double seconds) {
 void Rebalancing::Clear() {
   moving_.clear();
   for (auto& [id, worker] : members_.all()) {
-    if (worker.leave && worker.leave->IsMove()) worker.leave.reset();
+    if (worker.leave() && worker.leave()->IsMove()) members_.EndLeave(worker);
   }
 }
 
 void Rebalancing::GiveUpLateMoves(Turn& turn) {
   std::erase_if(moving_, [&](const auto& m) { return turn.now - m.second.since >= kMovePatience; });
   for (auto& [id, worker] : members_.all()) {
-    if (!worker.leave || !worker.leave->IsMove() || turn.now < worker.leave->deadline) continue;
-    for (const auto& [step, parcel] : worker.leave->parcels) {
+    if (!worker.leave() || !worker.leave()->IsMove() || turn.now < worker.leave()->deadline)
+      continue;
+    for (const auto& [step, parcel] : worker.leave()->parcels) {
       turn.Tell(id, Thaw{job_.options.term, job_.generation, step});
     }
-    worker.leave.reset();
+    members_.EndLeave(worker);
     router_.SetReplicas(members_.RoutableReplicas());
   }
 }
@@ -118,7 +119,7 @@ std::optional<BalanceTrigger> Rebalancing::IsDue(Timepoint now) {
 bool Rebalancing::IsMoving() const {
   return !moving_.empty() ||
          std::any_of(members_.all().begin(), members_.all().end(), [](const auto& entry) {
-           return entry.second.leave && entry.second.leave->IsMove();
+           return entry.second.leave() && entry.second.leave()->IsMove();
          });
 }
 
@@ -135,7 +136,7 @@ void Rebalancing::Rebalance(Turn& turn) {
   if (changed_) return;
   for (const BalanceOrder& move : Balance(job_.options.balance, *trigger, Loads(), Model())) {
     const Worker* worker = members_.Find(move.worker);
-    if (worker == nullptr || worker->role != Role::kReady || worker->leave ||
+    if (worker == nullptr || worker->role != Role::kReady || worker->leave() ||
         members_.ReadyReplicas(worker->member.stage).size() < 2) {
       continue;
     }
@@ -147,9 +148,9 @@ void Rebalancing::Rebalance(Turn& turn) {
 void Rebalancing::BeginMove(const WorkerId& id, StageIndex to, const std::string& reason,
                             Turn& turn) {
   Worker& worker = members_.At(id);
-  worker.leave.emplace();
-  worker.leave->to = to;
-  worker.leave->deadline = turn.now + kMovePatience;
+  Leave& leave = members_.BeginLeave(worker);
+  leave.to = to;
+  leave.deadline = turn.now + kMovePatience;
   ++job_.counts.moves;
   turn.Report(EventKind::kWorkerMoves, id.value + " goes from stage " +
                                            std::to_string(worker.member.stage.value) +
@@ -172,9 +173,9 @@ std::string Rebalancing::Move(const StageMove& move, Turn& turn) {
     moving_[move.worker] = {move.to, turn.now};
     return "";
   }
-  if (worker->leave) {
-    if (!worker->leave->IsMove()) return name + " is leaving";
-    worker->leave->to = move.to;
+  if (worker->leave()) {
+    if (!worker->leave()->IsMove()) return name + " is leaving";
+    worker->leave()->to = move.to;
     return "";
   }
   if (worker->member.stage == move.to) return "";
@@ -191,7 +192,8 @@ std::string Rebalancing::Move(const StageMove& move, Turn& turn) {
 BalanceStatus Rebalancing::Status() const {
   BalanceStatus status;
   for (const auto& [id, worker] : members_.all()) {
-    if (worker.leave && worker.leave->IsMove()) status.moving.push_back({id, *worker.leave->to});
+    if (worker.leave() && worker.leave()->IsMove())
+      status.moving.push_back({id, *worker.leave()->to});
   }
   for (const auto& [id, moving] : moving_) status.moving.push_back({id, moving.to});
   const BalanceModel model = Model();

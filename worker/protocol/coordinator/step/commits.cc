@@ -28,12 +28,7 @@ bool Commits::CommitIfReduced(Turn& turn) {
   const Step step(job_.version.value);
   StepState* state = steps_.Find(step);
   if (state == nullptr) return false;
-  CommitInputs inputs{job_.generation,
-                      step,
-                      {},
-                      state->ledger.Losses(),
-                      job_.options.max_grad_norm,
-                      job_.options.learning_rate(step)};
+  CommitInputs inputs{.generation = job_.generation, .step = step};
   for (const ReduceGroup& group : job_.groups) {
     const ReduceState& reduce = state->reduces[group.index];
     const std::size_t needed =
@@ -43,6 +38,9 @@ bool Commits::CommitIfReduced(Turn& turn) {
     const std::uint64_t level = state->levels[group.stages.front().value];
     inputs.groups.push_back({{group.index, *reduce.k, report.digest, level}, report.norms});
   }
+  inputs.losses = state->ledger.Losses();
+  inputs.max_grad_norm = job_.options.max_grad_norm;
+  inputs.learning_rate = job_.options.learning_rate(step);
   const CommitRecord record = DecideCommit(inputs);
   Announce(record, turn);
   const double seconds = ToSeconds(turn.now - last_commit_);

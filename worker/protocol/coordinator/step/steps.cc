@@ -70,7 +70,7 @@ void Steps::VoidWorker(const WorkerId& worker, Step step, StepState& state, Turn
   const Attempt number = job_.NextAttempt();
   LoseCells(state, worker);
   state.voiding[worker] = {number, turn.now + job_.options.patience.revoke};
-  if (voided.leave) voided.leave->parcels.erase(step);
+  if (voided.leave()) voided.leave()->parcels.erase(step);
   turn.Tell(worker, Void{job_.options.term, job_.generation, step, number,
                          state.levels[voided.member.stage.value]});
 }
