@@ -88,7 +88,7 @@ constexpr std::array<MetricDefinition, kMetricCount> kCatalogue{{
     {Metric::kTrainerReplays, "swarmjob_trainer_replays_total", kCounter, kTrainer, kNoLabels,
      "Contributions to gradients that were lost and computed once more"},
     {Metric::kTrainerRevocations, "swarmjob_trainer_revocations_total", kCounter, kTrainer,
-     kNoLabels, "Microbatches that were taken from a worker that did not get on"},
+     kNoLabels, "Microbatches that the trainer took from a worker without progress"},
     {Metric::kTrainerWorkers, "swarmjob_trainer_workers", kGauge, kTrainer, kStageState,
      "Workers of the stage, by state: Loading, Joining, Ready, Leaving or Moving"},
     {Metric::kTrainerInFlight, "swarmjob_trainer_in_flight_microbatches", kGauge, kTrainer, kStage,

@@ -1,10 +1,10 @@
-"""The tables of the boundary study, of the runs' files alone; what is not there is said to be missing."""
+"""Makes the tables of the boundary study from the runs' files alone, and marks missing runs."""
 import statistics
 
 from codec_bytes import BYTES_PER_NUMBER
 
 BASE = "None"
-TARGETS = (  # variants of which the best counts, times the numbers of its plain form, percent
+TARGETS = (  # name; variants, of which the best counts; limit in percent
     ("8 bits", ("Int8",), 0.1),
     ("8 bits, dynamic", ("Int8Dynamic",), 0.1),
     ("16 times fewer numbers, best construction",
@@ -17,8 +17,8 @@ def final_loss(run):
 
 
 def changes(runs, length, variant, against=BASE, seeds=None):
-    """Percent by which the last validation loss is above that of another variant, same seed: seed -> percent.
-    Of all seeds that were run, or of some."""
+    """By how many percent a variant's last validation loss exceeds that of another variant: seed -> percent.
+    Covers all seeds that have runs, or the given ones."""
     found = {}
     for run in runs.values():
         at, name, seed = run["run"].split("/")
@@ -37,7 +37,7 @@ def percent(value):
 
 
 def summary(found, wanted):
-    """The mean of a change, and of how many seeds if not of all."""
+    """The mean change, with the number of seeds if some are missing."""
     if not found:
         return "missing"
     seeds = {1: " (one seed)", 2: " (two seeds)"}.get(len(found), "") if len(found) < wanted else ""
@@ -45,7 +45,7 @@ def summary(found, wanted):
 
 
 def bytes_per_token(boundary, width):
-    """What crosses forward, without token ids and headers."""
+    """The bytes that cross forward, without token ids and headers."""
     codec, numbers = boundary["codec"], width
     if codec in ("Bottleneck", "Maxout"):
         numbers = width // boundary.get("factor", 2)
@@ -78,7 +78,7 @@ def length_table(runs, study, length):
 
 
 def noise_table(runs, study):
-    """How far runs are apart that are to be alike."""
+    """The spread between runs that should be alike."""
     rows = []
     for length in study.LENGTHS:
         made = [final_loss(run) for name, run in runs.items() if name.startswith(f"{length}/{BASE}/")]
@@ -91,7 +91,7 @@ def noise_table(runs, study):
 
 
 def width_table(runs, study):
-    """What sending fewer numbers costs where the layers, tables and matrices are the same."""
+    """The cost of sending fewer numbers with the same layers, tables and matrices."""
     rows = []
     for length in study.LENGTHS:
         for suffix in ("", "-4Tokens"):
@@ -122,7 +122,7 @@ def target_table(runs, study):
 
 
 def parts(runs, study):
-    """The tables by the names of their places."""
+    """The tables, each under the name of its place in the report."""
     return {"noise": noise_table(runs, study), "targets": target_table(runs, study),
             "width": width_table(runs, study)} | {
         length: length_table(runs, study, length) for length in study.LENGTHS}

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""What thin boundaries cost in loss: trains one model with every kind of boundary, and reports the validation
-loss relative to the same model with boundaries that change nothing, of the same seed, data and number of tokens.
+"""Measures what thin boundaries cost in loss: trains one model with every kind of boundary, and compares the validation
+loss with boundaries that change nothing, at the same seed, data and number of tokens.
 
 Usage: bench/boundary_study.py TEXT [--build FOLDER] [--runs FOLDER] [--report-folder FOLDER] [--parallel 2]
                                [--only PATTERN ...] [--list]
        bench/boundary_study.py --report [--runs FOLDER] [--report-folder FOLDER]
 
-Trains with `swarmctl train` on the first 90 % of TEXT (UTF-8, read as bytes; the last 10 % is held back) the runs that
-are missing, the most telling ones first, and then makes the report. A run is one thread in one process, which computes
-the boundaries in place, rounding included, so its losses are those of the swarm. The folder of runs
-(bench/results/boundary_study) gets a JSON file for each run, which contains the run's job. A run whose job is there is
-not made again, so the study can be stopped at any moment and continued later. The report (boundary_study.md in
---report-folder, docs) and its plots are made from these files alone: this program replaces the tables, and people
+Trains the missing runs with `swarmctl train`, the most informative ones first, on the first 90 % of TEXT (UTF-8, read
+as bytes; the last 10 % is held back), and then makes the report. A run is one thread in one process, which computes
+the boundaries in place, rounding included, so its losses equal those of the swarm. The folder of runs
+(bench/results/boundary_study) gets a JSON file for each run, which contains the run's job. The program does not repeat
+a run whose job is there, so a user may stop the study at any moment and continue later. The report (boundary_study.md
+in --report-folder, docs) and its plots come from these files alone: this program replaces the tables, and people
 write the text around them.
---only takes names as --list prints them (LENGTH/VARIANT/SEED), with * and ? as in a shell.
+--only takes names from --list (LENGTH/VARIANT/SEED), with * and ? as in a shell.
 Plots need matplotlib: bench/plots/setup.sh.
 """
 import argparse
@@ -33,16 +33,16 @@ import boundary_report
 WIDTH = 256
 LENGTHS = {"short": 400, "long": 1200}  # steps
 SEEDS = (1, 2, 3)
-CLOSE = ("None", "Int8", "Int8Dynamic")  # so alike that three seeds cannot tell them apart
+CLOSE = ("None", "Int8", "Int8Dynamic")  # three seeds cannot tell these apart
 CLOSE_SEEDS = tuple(range(1, 13))  # of these, short runs only
 BASE = "None"
-CHECK = "None-FP32"  # rounds differently from all others: shows what chance alone does to one seed
+CHECK = "None-FP32"  # rounds differently from all others, and so shows the effect of chance on one seed
 FULL_RATE = ("Anchored-1x", "Anchored-1x-4Tokens", "Anchored-16x", "Anchored-16x-4Tokens")
 NARROWER = {8: 32, 16: 16, 32: 8}  # how many times fewer numbers cross: rank
 
 
 def variants():
-    """The boundaries studied: name -> the fields of the job that it sets (as PATH: VALUE)."""
+    """The boundaries of the study: name -> the job fields that it sets (as PATH: VALUE)."""
     found = {
         BASE: {"codec": "None"},
         "Int8": {"codec": "Int8"},
@@ -75,7 +75,7 @@ VARIANTS = variants()
 
 
 def order():
-    """All runs (length, variant, seed), the most telling first."""
+    """All runs (length, variant, seed), the most informative first."""
     thin = ["Anchored-16x-4Tokens", "Anchored-16x", "Subspace-16x"]
     rounded = ["Int8", "Int8Dynamic"]
     wanted = [("short", name, 1) for name in [BASE, CHECK, *thin, *rounded]]
@@ -94,7 +94,7 @@ def name_of(run):
 
 
 def job_of(run):
-    """The manifest's spec, but for where the text lies."""
+    """The manifest's spec, without the path of the text."""
     length, variant, seed = run
     steps = LENGTHS[length]
     spec = {
@@ -151,7 +151,7 @@ def train(run, swarmctl, text, scratch, folder):
 
 
 def split(path, scratch):
-    """The text's two parts as files, and what the report says of it."""
+    """Writes the text's two parts to files; returns them with a description for the report."""
     data = path.read_bytes()
     cut = len(data) * 9 // 10
     parts = {"train": scratch / "train.txt", "held back": scratch / "held-back.txt"}
@@ -162,7 +162,7 @@ def split(path, scratch):
 
 
 def make_runs(options):
-    """Trains what is wanted and missing."""
+    """Trains the wanted runs that are missing."""
     swarmctl = pathlib.Path(options.build).resolve() / "bin/swarmctl"
     options.runs.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
@@ -185,7 +185,7 @@ def make_runs(options):
 
 
 def make_report(folder, runs):
-    """Fills in the report's tables and draws its plots; without matplotlib the plots stay as they are."""
+    """Fills in the report's tables and draws its plots; without matplotlib, the old plots stay."""
     path = folder / "boundary_study.md"
     study = sys.modules[__name__]
     path.write_text(boundary_report.fill(path.read_text(), boundary_report.parts(read_runs(runs), study)))

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What the codecs of boundaries cost, on one thread: quantizing beside memcpy and bitsandbytes' CPU quantizer
-(bench/peers/setup.sh installs it), projections beside bare matrix products; and whether Int8Dynamic's codes
-and scales are those of bitsandbytes.
+"""Measures the cost of the boundary codecs on one thread: quantizing beside memcpy and bitsandbytes' CPU quantizer
+(bench/peers/setup.sh installs it), and projections beside bare matrix products. Also compares Int8Dynamic's codes
+and scales with those of bitsandbytes.
 
 Usage: bench/codecs.py [--build FOLDER] [--rounds 3]
 
-Every figure is the best of the rounds, in which all programs take turns. Rates are GB/s of float32 numbers. Of
-memory, a memcpy moves 8 bytes a number, quantizing and dequantizing 5 (and a scale a block): the columns
-"memcpy" and "moved" are the ratios to memcpy in numbers and in bytes moved per second. Ends with 1 where a
-target (marked with a *) is missed or a code differs.
+All programs take turns in rounds; every figure is the best of the rounds. Rates are GB/s of float32 numbers. A
+memcpy moves 8 bytes of memory per number; quantizing and dequantizing move 5 (and one scale per block). The columns
+"memcpy" and "moved" are the ratios to memcpy in numbers and in bytes moved per second. The exit code is 1 if a
+figure misses its target (marked with a *) or a code differs.
 """
 import argparse
 import json
@@ -33,7 +33,7 @@ def run(*command):
 
 
 def benchmark(program):
-    """Of every benchmark of the program that this processor runs, GB/s and GFLOP/s."""
+    """GB/s and GFLOP/s of every benchmark of the program that this processor can run."""
     report = json.loads(run(program, "--benchmark_format=json", "--benchmark_min_time=0.1"))["benchmarks"]
     return ({row["name"]: row["bytes_per_second"] / 1e9 for row in report if "bytes_per_second" in row},
             {row["name"]: row["GFLOP/s"] for row in report if "GFLOP/s" in row})

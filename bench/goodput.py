@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Goodput of a swarm over wide-area links: tokens per second over the link / tokens per second over an
-unlimited one, same programs, same machine, same run.
+"""Measures the goodput of a swarm over wide-area links: tokens per second over the link, divided by tokens per
+second over an unlimited link, with the same programs and machine in the same run.
 
 Usage: bench/goodput.py [--build FOLDER] [--rates 80,200,500] [--rtts 10,80,200] [--codecs BF16,Int8,Int8Dynamic]
                         [--modes Sync,Delayed] [--stages 4] [--report FILE] ...      (as root)
 
-Trainer and workers are each on a host of their own (bench/wan), with a link of that rate and round trip
-between every two. Compute is timed and bytes are real: the stages are timed_worker, in which a microbatch
-takes the time it would take on the device it stands for, and puts out as many bytes. That is a T4 at
-20 TFLOP/s with four layers of width 4096 (805 M parameters, 5.0 GFLOP a token, forward and backward): 250 us
-a token. A codec that is not in codec_bytes.py is NAME:BYTES, bytes a number.
+The trainer and each worker have their own hosts (bench/wan), with a link of that rate and round trip between
+every two. Compute is timed and bytes are real: the stages run timed_worker, where a microbatch takes as long
+and produces as many bytes as on a real device. The device is a T4 at 20 TFLOP/s with four layers of width
+4096 (805 M parameters, 5.0 GFLOP per token, forward and backward): 250 us per token. Write a codec that is
+not in codec_bytes.py as NAME:BYTES, with its bytes per number.
 
-A line each: tokens/s, goodput, bytes per token and boundary (both ways together), load (the part of the
-link's rate that these take in each direction at full speed; above 1 the link binds), what goodput that leaves at most
-(headers taken off), microbatches in flight at the first stage (mean), and how busy this machine was.
+Each line has: tokens/s, goodput, bytes per token and boundary (both ways together), load (the share of the
+link's rate that these bytes take in each direction at full speed; above 1 the link is the limit), the largest goodput
+at that load (without headers), microbatches in flight at the first stage (mean), and how busy this machine was.
 """
 import argparse
 import itertools
@@ -32,18 +32,18 @@ from codec_bytes import BYTES_PER_NUMBER  # noqa: E402
 from cluster import sandbox  # noqa: E402
 
 WIDTH = 4096
-MICROSECONDS_PER_TOKEN = 250  # of a stage: forward and backward
+MICROSECONDS_PER_TOKEN = 250  # of one stage: forward and backward
 FORWARD_PART = 1 / 3
 WARM_UP_STEPS = 2
 
 
 def bytes_per_number(codec):
-    """Of a name in BYTES_PER_NUMBER, or NAME:BYTES."""
+    """Bytes per number of a name in BYTES_PER_NUMBER, or of NAME:BYTES."""
     return float(codec.split(":")[1]) if ":" in codec else BYTES_PER_NUMBER[codec]
 
 
 def manifest(options, mode, corpus):
-    """The job as far as the trainer looks at it."""
+    """The part of the job that the trainer reads."""
     return {
         "apiVersion": "swarmjob.dev/v1alpha1", "kind": "SwarmJob", "metadata": {"name": "goodput"},
         "spec": {
@@ -59,7 +59,7 @@ def manifest(options, mode, corpus):
 
 
 def await_file(path, process, seconds=60):
-    """The content of a file that another process is about to write."""
+    """Waits for a file that another process writes, and returns its content."""
     limit = time.monotonic() + seconds
     while not path.exists():
         if process.poll() is not None or time.monotonic() > limit:
@@ -69,7 +69,7 @@ def await_file(path, process, seconds=60):
 
 
 def await_end(trainer, processes, folder, seconds):
-    """Until the trainer has ended well; raises when it has not by then, and when a program fails."""
+    """Waits until the trainer has ended with success; raises an error after the deadline, or if a program fails."""
     limit = time.monotonic() + seconds
     while trainer.poll() is None and time.monotonic() < limit and not any(process.poll() for process in processes):
         time.sleep(0.05)
@@ -79,7 +79,7 @@ def await_end(trainer, processes, folder, seconds):
 
 
 def train(network, options, codec, mode, folder):
-    """Runs a job on the network; the lines of its steps.jsonl."""
+    """Runs a job on the network; returns the lines of its steps.jsonl."""
     folder.mkdir()
     corpus = folder / "corpus.txt"
     corpus.write_text("".join(f"{number}\n" for number in range(200000)))
@@ -114,7 +114,7 @@ def train(network, options, codec, mode, folder):
 
 
 def in_flight(progress):
-    """Microbatches between forward and backward at the first stage, over time, once they are warm."""
+    """The mean number of microbatches between forward and backward at the first stage, after the warm-up."""
     begin = next(line["time"] for line in progress
                  if line["event"] == "Committed" and line["step"] == WARM_UP_STEPS - 1)
     held, since, area = 0, begin, 0.0
@@ -127,7 +127,7 @@ def in_flight(progress):
 
 
 def measure(options, rate, rtt, codec, mode):
-    """Tokens a second, bytes per token and boundary, processor seconds per second."""
+    """Tokens per second, bytes per token and boundary, processor seconds per second."""
     nodes = ["trainer", *(f"w{stage}" for stage in range(options.stages))]
     folder = pathlib.Path(tempfile.mkdtemp(prefix="job-", dir=options.folder)) / "run"
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
@@ -147,7 +147,7 @@ def measure(options, rate, rtt, codec, mode):
 def show(result, free):
     """One line of the table."""
     result["goodput"] = result["tokensPerSecond"] / free["tokensPerSecond"]
-    # Each direction carries half of the bytes.
+    # Each direction carries half the bytes.
     load = result["bytesPerToken"] / 2 * 8 / MICROSECONDS_PER_TOKEN / result["rate"] if result["rate"] else 0
     print(f"{result['rate'] or 'free':>6} {result['rtt']:6} {result['codec'][:14]:14} {result['mode']:8}"
           f"{result['tokensPerSecond']:9.0f} {result['goodput']:8.3f} {result['bytesPerToken']:9.0f} {load:6.2f}"

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""What faults cost, from the files of a run with --chaos and --trace-progress.
+"""Computes the cost of faults from the files of a run with --chaos and --trace-progress.
 
 Usage: bench/recovery.py OUT MICROBATCHES_A_STEP QUIET_UNTIL_STEP
 
-For each worker that was killed (or stopped) while it served a stage, from the fault on:
-  next     until the next microbatch is completed at that stage, by whoever
-  taken    until the last microbatch that was under way at the victim is completed by another
-  commit   until the next step is committed
-Times are those at which the trainer knew, so they are upper bounds.
+For each worker that was killed (or stopped) while it served a stage, the time from the fault:
+  next     until any worker completes the next microbatch at that stage
+  taken    until other workers have completed all microbatches that were under way at the victim
+  commit   until the next commit
+The times are those at which the trainer knew, so they are upper bounds.
 
-Throughput: committed microbatches from the first fault to the last commit, over what the living
-workers could give: before the faults a replica did r microbatches a second; with n replicas that serve
-at the stage that has the fewest, n * r could be done. A worker serves a stage from its first piece of
-work there to its death, or to its last piece of work there. Where the programs share a machine, fewer of
-them are each faster, and the first ratio flatters; the ratio to the undisturbed time cannot.
+Throughput: committed microbatches from the first fault to the last commit, divided by what the living
+workers could do. Before the faults a replica did r microbatches per second; if the stage with the fewest
+replicas has n of them, n * r are possible. A worker serves a stage from its first piece of work there to
+its death, or to its last piece of work there. On a shared machine, each program is faster when there are
+fewer, so the first ratio flatters; the ratio to the undisturbed time does not.
 """
 import collections
 import json
@@ -43,12 +43,12 @@ class Trace:
         self.stages = 1 + max(line["stage"] for line in self.work)
 
     def stage_of(self, worker, time):
-        """Where the worker last worked before that moment; None if it has not within ten seconds."""
+        """The stage of the worker's last work before that moment; None without work in the ten seconds before."""
         last = [w for w in self.work if w["worker"] == worker and time - 10 < w["time"] <= time]
         return last[-1]["stage"] if last else None
 
     def under_way(self, worker, time):
-        """Microbatches that the worker had forwarded and not folded."""
+        """Microbatches that the worker had forwarded but not folded."""
         open_cells = set()
         for line in self.work:
             if line["time"] > time:
@@ -62,7 +62,7 @@ class Trace:
         return {cell for cell in open_cells if cell[0] not in committed}
 
     def recoveries(self, kind):
-        """(next, taken or None, commit) in seconds, of each fault of the kind that met a server."""
+        """(next, taken or None, commit) in seconds, for each fault of the kind that hit a serving worker."""
         result = []
         for fault in self.faults:
             stage = self.stage_of(fault["target"], fault["time"])
@@ -84,7 +84,7 @@ class Trace:
         return result
 
     def serving(self):
-        """(begin, end, stage) of each time that a worker served a stage."""
+        """(begin, end, stage) of each period in which a worker served a stage."""
         deaths = collections.defaultdict(list)
         for fault in self.faults:
             if fault["fault"] in ("kill", "drain", "stop"):
@@ -145,7 +145,7 @@ def main():
     for kind, name in (("kill", "killed"), ("stop", "silent (SIGSTOP)")):
         rows = trace.recoveries(kind)
         if not rows:
-            print(f"{name:18} no fault of this kind met a worker that served")
+            print(f"{name:18} no fault of this kind hit a serving worker")
             continue
         for what, values in zip(("next microbatch", "taken over", "next commit"), zip(*rows)):
             values = [v for v in values if v is not None]
@@ -153,7 +153,7 @@ def main():
                 print(f"{name:18} {what:16} p50 {quantile(values, 0.5):6.3f} s  p99 {quantile(values, 0.99):6.3f} s"
                       f"  largest {max(values):6.3f} s  of {len(values)}")
     before, during, attainable = trace.throughput(int(sys.argv[2]))
-    print(f"throughput         before {before:.1f}/s, disturbed {during:.1f}/s; the living could give "
+    print(f"throughput         before {before:.1f}/s, disturbed {during:.1f}/s; the living workers could do "
           f"{attainable:.1f}/s: ratio {during / attainable:.3f}, of the undisturbed {during / before:.3f}")
     return 0
 

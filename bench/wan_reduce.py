@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How much of a link's rate a reduce between two replicas uses, both directions being used at once.
+"""Measures how much of a link's rate a reduce between two replicas uses, with both directions busy at once.
 
 Usage: bench/wan_reduce.py [--build FOLDER] [--rate 200] [--rtt 80] [--mib 32] [--rounds 8]
                            [--congestion cubic]      (as root)
 
-Each replica sends as many bytes as it sums. Rate of the line: what full packets leave of it (1448 of 1500
-bytes). The first round begins with cold connections. Then the same with a second between the rounds, after
-which TCP has forgotten what the path can do (tcp_slow_start_after_idle).
+Each replica sends as many bytes as it sums. The line's rate is that of the payload in full packets (1448 of 1500
+bytes). The first round begins with cold connections. A second series pauses for a second between rounds, after
+which TCP has forgotten the path's capacity (tcp_slow_start_after_idle).
 """
 import argparse
 import pathlib
@@ -21,7 +21,7 @@ PORT = 7000
 
 
 def measure(options, idle):
-    """Seconds of each round: the larger of the two sides."""
+    """Seconds of each round on the slower side."""
     program = [options.build / "bench" / "reduce_pair", "--mib", options.mib, "--rounds", options.rounds,
                "--idle-seconds", idle]
     with wan.Wan(wan.uniform(["a", "b"], options.rate, options.rtt), options.build,

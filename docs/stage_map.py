@@ -3,9 +3,9 @@
 
 Usage: docs/stage_map.py RUN UNDISTURBED >docs/stage_map.svg    (make demo leaves out/demo and out/demo-undisturbed)
 
-Above, the loss of each step of both folders. Below, a row for each worker and a column for each step: the color is
-the stage in whose sum the worker's gradients were, its strength the share of the microbatches (RUN/ledger.jsonl).
-Steps that a new trainer took over decided have no account there; they stay gray. Vertical lines are the faults in
+Above, it draws the loss of each step of both folders. Below, each worker has a row and each step a column: the color
+is the stage whose sum contains the worker's gradients, its strength the share of the microbatches (RUN/ledger.jsonl).
+Steps that a new trainer found already decided have no account there; they stay gray. Vertical lines are the faults in
 RUN/chaos.jsonl.
 """
 import json
@@ -16,7 +16,7 @@ import sys
 WIDTH, LEFT, RIGHT = 900, 84, 16
 LOSS_TOP, LOSS_HEIGHT = 34, 120
 MAP_TOP, ROW, GAP = 186, 20, 4
-COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")  # told apart by the color-blind
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")  # color-blind people can tell these apart
 SHARES = 4  # strengths of a color
 FAULT, INK, PALE = "#C00000", "#222222", "#DDDDDD"
 

@@ -4,16 +4,16 @@
     make e2e                        brings up a cluster on this machine, plays all cases, removes it
     make e2e TAGS=fast              the subset of the CI
     make e2e CASES=node_vanishes    cases by name, separated by commas
-    e2e/run.py --list               what there is
-    e2e/run.py --prompt             keeps the cluster up and plays what is typed (see help there)
+    e2e/run.py --list               lists the cases
+    e2e/run.py --prompt             keeps the cluster up and obeys commands (type help there)
     e2e/run.py --kubeconfig FILE --images operator=IMAGE,worker=IMAGE --s3 URL --bucket NAME
-                                    on a cluster that is there; its nodes pull the images, its pods and
+                                    plays on an existing cluster; its nodes pull the images, its pods and
                                     this program reach the storage (keys: AWS_ACCESS_KEY_ID, ...)
 
-Everything made on this machine lives in namespaces of its own and in one temporary folder, and is gone
-when this ends, Ctrl-C included. The report is in OUT: report.json, junit.xml, and all logs of pods,
-nodes and control plane. Exit code 0: all cases that could be played passed; 1: one failed; 77: none was
-played, for this machine cannot have a cluster (no rights, no Kubernetes, no nodes), and it says why.
+The cluster lives in its own namespaces and in one temporary folder. The program removes all of it at its
+end, also after Ctrl-C. The report is in OUT: report.json, junit.xml, and all logs of pods, nodes and
+control plane. Exit code 0: every case passed or was skipped; 1: a case failed; 77: no case ran, because
+this machine cannot have a cluster (no rights, no Kubernetes, no nodes); a message says why.
 """
 import argparse
 import contextlib
@@ -48,7 +48,7 @@ def parse_arguments():
     parser.add_argument("--cases", default="", help="names, separated by commas")
     parser.add_argument("--tags", default="", help="only cases with one of these tags")
     parser.add_argument("--list", action="store_true", help="list the cases and end")
-    parser.add_argument("--prompt", action="store_true", help="play what is typed")
+    parser.add_argument("--prompt", action="store_true", help="read commands from the terminal")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "out" / "e2e")
     parser.add_argument("--kubeconfig", default=os.environ.get("KUBECONFIG", ""))
@@ -59,12 +59,12 @@ def parse_arguments():
 
 
 def deps():
-    """Where `make deps` and e2e/build.sh put things."""
+    """The folder of `make deps` and e2e/build.sh."""
     return pathlib.Path(os.environ.get("SWARM_DEPS", ROOT / ".deps"))
 
 
 def load_cases():
-    """(Re)reads e2e/cases."""
+    """Reads e2e/cases (again)."""
     cases.REGISTRY.clear()
     for path in sorted((ROOT / "e2e" / "cases").glob("*.py")):
         name = f"cases.{path.stem}"
@@ -76,31 +76,31 @@ def load_cases():
 
 
 def choose(registry, names, tags):
-    """The cases of these names, or with one of these tags, or all."""
+    """The cases with these names, or with one of these tags, or all."""
     wanted = [name for name in names.split(",") if name]
     unknown = set(wanted) - {case.name for case in registry}
     if unknown:
-        sys.exit(f"e2e: no case is called {', '.join(sorted(unknown))}; --list tells which there are")
+        sys.exit(f"e2e: no case is called {', '.join(sorted(unknown))}; --list prints all cases")
     labels = {tag for tag in tags.split(",") if tag}
     return [case for case in registry
             if (not wanted or case.name in wanted) and (not labels or labels & case.tags)]
 
 
 def prepare(options):
-    """Programs and images, made before there is a cluster, with the machine's own network."""
+    """Builds programs and images before the cluster exists, with the machine's own network."""
     for command in ["build.sh"], ["images.sh", options.build, options.build / "e2e"]:
         if subprocess.run([ROOT / "e2e" / command[0], *command[1:]], check=False).returncode:
             raise ClusterError(f"e2e/{command[0]} failed")
 
 
 def image_tags(folder):
-    """{"operator": tag, "worker": tag} of those that images.sh has built."""
+    """{"operator": tag, "worker": tag}: the images that images.sh has built."""
     return {path.stem: path.read_text().strip() for path in folder.glob("*.tag")}
 
 
 @contextlib.contextmanager
 def local_world(options, figures):
-    """A cluster on this machine, inside the sandbox that this process runs in."""
+    """A cluster on this machine, inside the sandbox of this process."""
     from harness.s3 import Server
     box = sandbox.Sandbox.current()
     images = options.build / "e2e"
@@ -129,17 +129,17 @@ def local_world(options, figures):
 
 @contextlib.contextmanager
 def given_world(options):
-    """A cluster that is there, and storage that is there."""
+    """An existing cluster and existing storage."""
     from harness.s3 import Bucket
     if not options.s3 or not options.images:
-        sys.exit("e2e: a cluster that is given needs --s3 URL and --images operator=IMAGE,worker=IMAGE")
+        sys.exit("e2e: --kubeconfig needs --s3 URL and --images operator=IMAGE,worker=IMAGE")
     bucket = Bucket(options.s3, options.bucket, os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"])
     images = dict(pair.split("=", 1) for pair in options.images.split(","))
     yield make_world(options, "kubectl", options.kubeconfig, None, None, bucket, images)
 
 
 def make_world(options, kubectl, kubeconfig, cluster, server, bucket, images):
-    """The World around a cluster."""
+    """Makes the World for a cluster."""
     from harness.kubectl import Kubectl
     from harness.reference import Reference
     from harness.world import World
@@ -153,7 +153,7 @@ def make_world(options, kubectl, kubeconfig, cluster, server, bucket, images):
 
 
 def play(case, world):
-    """Plays one case to its end and says how it went."""
+    """Plays one case to its end and returns its outcome."""
     begun = time.monotonic()
     print(f"e2e: {case.name}: {case.title}", flush=True)
 
@@ -171,7 +171,7 @@ def play(case, world):
         verdict, reason = "skipped", str(skip)
     except KeyboardInterrupt:
         raise
-    except Exception as error:  # whatever the error, the other cases are played
+    except Exception as error:  # after any error, the other cases run
         verdict = "failed"
         where = traceback.extract_tb(error.__traceback__)
         lines = [f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}: {frame.line}" for frame in where
@@ -192,7 +192,7 @@ def play(case, world):
 
 
 def keep_evidence(world):
-    """What the cluster says of a failed case."""
+    """Collects what the cluster reports about a failed case."""
     folder = world.evidence / world.namespace
     folder.mkdir(parents=True, exist_ok=True)
     for name, arguments in {
@@ -229,16 +229,16 @@ def play_all(options, world, figures):
     return 1 if any(outcome.verdict == "failed" for outcome in outcomes) else 0
 
 
-HELP = """names of cases     play them (e2e/cases is read anew each time); all: every one
+HELP = """names of cases     plays them (reads e2e/cases again each time); all: every case
 install            helm upgrade --install with the images as they are
-images             builds the images anew and loads them into the nodes; then install
-sh COMMAND         runs a command with KUBECONFIG set, kubectl and helm at hand
+images             builds the images again and loads them into the nodes; then type install
+sh COMMAND         runs a command with KUBECONFIG set and kubectl and helm in PATH
 py EXPRESSION      evaluates Python; world is the world
 exit"""
 
 
 def prompt(options, world):
-    """Obeys what is typed."""
+    """Obeys commands from the terminal."""
     environment = {**os.environ, "KUBECONFIG": str(world.kubectl.kubeconfig),
                    "PATH": f"{deps() / 'kube'}:{os.environ['PATH']}"}
     print(HELP, flush=True)
@@ -267,7 +267,7 @@ def prompt(options, world):
 
 
 def inside(options):
-    """Plays the cases; on a cluster of our own this is the first process of the sandbox."""
+    """Plays the cases; with our own cluster this is the first process of the sandbox."""
     shutil.rmtree(options.out, ignore_errors=True)
     options.out.mkdir(parents=True)
     figures = {}
@@ -294,7 +294,7 @@ def main():
     except KeyboardInterrupt:
         return 130
     except ClusterError as error:
-        print(f"e2e: no cluster, hence no case: {error}", file=sys.stderr)
+        print(f"e2e: no cluster, so no case ran: {error}", file=sys.stderr)
         return CANNOT_PLAY
 
 

@@ -9,15 +9,15 @@ shift
 folder=build/$preset
 jobs=${JOBS:-$(nproc)}
 mkdir -p build
-# Configured once; from then on ninja itself sees when a CMake file has changed.
+# This configures once; afterwards ninja notices changed CMake files itself.
 if [ ! -f "$folder/build.ninja" ]; then
   echo "build: configuring $folder"
-  # Sanitizers and debug builds compile each source alone, so that one without an include it needs is found.
+  # Sanitizer and debug builds compile each source alone, so a source that lacks an include fails.
   unity=OFF
   [ "$preset" != release ] || unity=ON
   cmake --preset "$preset" -DSWARM_UNITY=$unity >"$folder.configure.log" 2>&1 || { cat "$folder.configure.log" >&2; exit 1; }
 fi
-# A change of a CMake file configures first, and then the count is right.
+# After a change of a CMake file, ninja configures first; then the count is right.
 ninja -C "$folder" build.ninja >"$folder.configure.log" 2>&1 || { cat "$folder.configure.log" >&2; exit 1; }
 steps=$(ninja -C "$folder" -n "$@" | grep -c '^\[' || true)
 [ "$steps" -gt 0 ] || exit 0

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the losses of a disturbed run beside those of an undisturbed one, and what happened when.
+"""Prints the losses of a disturbed run beside those of an undisturbed run, and the faults at their steps.
 
 Usage: scripts/compare_curves.py DISTURBED_OUT UNDISTURBED_OUT
 
@@ -23,7 +23,7 @@ def read(folder, name):
 
 
 def told_since(events, time):
-    """What the trainer told about members after a moment, oldest first."""
+    """The trainer's events about members after a moment, oldest first."""
     return [event for event in events if event["kind"] in TOLD and event["time"] >= time]
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Trains a small Llama on the King James Bible with a swarm of processes on this machine, and kills a worker
-# and the trainer on the way. Then trains the same job in one undisturbed process, prints both loss curves
-# side by side, and a sample of what the model writes.
+# and the trainer meanwhile. Then trains the same job in one undisturbed process, and prints both loss curves
+# side by side and a sample from the model.
 # Usage: scripts/demo.sh [BUILD_FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/.."

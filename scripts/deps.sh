@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Installs what SwarmJob is built from: Debian packages by name, and libtorch from the PyPI wheel by
-# name and version, unpacked below the folder SWARM_DEPS (default: .deps in this repository). Packages and
-# wheels come at the same time. Idempotent: a stamp that names the versions makes the second run quick.
+# Installs what SwarmJob needs to build: Debian packages by name, and libtorch from the PyPI wheel by
+# name and version, unpacked below the folder SWARM_DEPS (default: .deps in this repository). It fetches packages
+# and wheels at the same time. Idempotent: a stamp with the versions makes the second run quick.
 #
-#   SWARM_DEPS=DIR        where the wheels are unpacked
-#   SWARM_LIBTORCH=DIR    use a libtorch that is already there (it has include/ and lib/); none is fetched
-#   SWARM_DEPS_TESTS=1    also what only tests and benchmarks need: Prometheus, and a Python environment
-#                         with the S3 server that the storage tests talk to
-#   SWARM_DEPS_TOOLS=1    also clang with its tools, and the network tools of bench/wan/verify.py
+#   SWARM_DEPS=DIR        the folder for the unpacked wheels
+#   SWARM_LIBTORCH=DIR    use this existing libtorch (with include/ and lib/) and fetch none
+#   SWARM_DEPS_TESTS=1    also install what only tests and benchmarks need: Prometheus, and a Python
+#                         environment with the S3 server of the storage tests
+#   SWARM_DEPS_TOOLS=1    also install clang with its tools, and the network tools of bench/wan/verify.py
 set -euo pipefail
 cd "$(dirname "$0")/.."
 deps=${SWARM_DEPS:-$PWD/.deps}
 mkdir -p "$deps"
 
-fetching=(ca-certificates python3 python3-pip unzip)  # what the wheels are fetched with
+fetching=(ca-certificates python3 python3-pip unzip)  # the tools that fetch the wheels
 debian=(
   "${fetching[@]}" g++ make cmake ninja-build ccache pkg-config protobuf-compiler-grpc
   libgrpc++-dev protobuf-compiler libprotobuf-dev libssl-dev
@@ -28,7 +28,7 @@ tests=${SWARM_DEPS_TESTS:-0}
 python=/usr/bin/python3
 wheels="torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
 
-# Those of the given packages that are not installed.
+# Prints the given packages that are not installed.
 missing() {
   local package
   for package in "$@"; do

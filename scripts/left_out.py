@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Names the tests that ctest has left out, with the reason that each gave, and how to run them.
+"""Names the tests that ctest skipped, with the reason of each, and how to run them.
 
 Usage: scripts/left_out.py JUNIT_REPORT     (of ctest --output-junit)
 
-A program of GoogleTest tells which of its cases it skipped; a script prints a line that begins with SKIPPED.
+A GoogleTest program lists the cases that it skipped; a script prints a line that begins with SKIPPED.
 """
 import collections
 import re
 import sys
 import xml.etree.ElementTree
 
-# A reason's pattern, and how to get what is missing.
+# A pattern for the reason, and how to install what is missing.
 REMEDIES = (
     (re.compile("kube-apiserver|helm"),
      "build etcd, Kubernetes and helm from source once, by e2e/build.sh; then `make test` again"),
@@ -19,12 +19,12 @@ REMEDIES = (
 )
 CASE_SKIPPED = re.compile(r": Skipped\n(?P<reason>[^\n]*)\n(?:\n*)\[  SKIPPED \] (?P<case>\S+)")
 SCRIPT_SKIPPED = re.compile(r"^SKIPPED: (?P<reason>.*)$", re.MULTILINE)
-# Where a case has no meaning for this variant: nothing is missing.
+# The case has no meaning for this variant: nothing is missing.
 NOT_MISSING = re.compile("the loopback calls a handler|it was given another stage")
 
 
 def left_out(report):
-    """(test, case or "", reason) of all that did not run."""
+    """(test, case or "", reason) of each case that did not run."""
     for test in xml.etree.ElementTree.parse(report).iter("testcase"):
         name, output = test.get("name"), test.findtext("system-out") or ""
         cases = [(name, match["case"], match["reason"]) for match in CASE_SKIPPED.finditer(output)]
@@ -39,7 +39,7 @@ def left_out(report):
 
 
 def remedy(reason):
-    """How to get what the reason says is missing."""
+    """How to install what is missing according to the reason."""
     return next((how for pattern, how in REMEDIES if pattern.search(reason)), "")
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests of a preset, and names at the end what was left out, why, and how to get it.
+# Runs the tests of a preset, and names at the end which tests were skipped, why, and how to run them.
 # Usage: scripts/test.sh PRESET [CTEST_ARGUMENT...]
 set -euo pipefail
 cd "$(dirname "$0")/.."

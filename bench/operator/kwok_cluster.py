@@ -1,4 +1,4 @@
-"""A control plane on this machine, nodes that exist in it alone (kwok), and operators beside it."""
+"""A control plane on this machine, with simulated nodes (kwok), and operators beside it."""
 import http.client
 import json
 import os
@@ -19,18 +19,18 @@ from measure import AuditLog, Process, scrape  # noqa: E402
 SYSTEM = "swarmjob-system"
 OPERATOR = "swarm-operator"  # release, service account and lease
 SPOT, ON_DEMAND = "spot", "on-demand"
-# For the cluster's own programs: with their usual limits, the bench would measure them and not the
+# For the cluster's own programs: with their default limits, the bench would measure them instead of the
 # operator.
 UNLIMITED = ["--kube-api-qps=2000", "--kube-api-burst=4000"]
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 
 
 class Refused(Exception):
-    """The API server said no."""
+    """The API server refused."""
 
 
 class Api:
-    """The API server as its administrator, on one connection."""
+    """A client of the API server with the administrator's rights, on one connection."""
 
     def __init__(self, pki):
         self.context = ssl.create_default_context(cafile=pki / "ca.crt")
@@ -65,13 +65,13 @@ class Api:
         return self("GET", f"/api/v1/pods?resourceVersion=0&{query}", accept=METADATA_ONLY)["items"]
 
     def some_pod_is_not(self, phase):
-        """Whether there is a pod of another phase, as of now."""
+        """Whether a pod now has another phase."""
         return bool(self("GET", f"/api/v1/pods?limit=1&fieldSelector=status.phase%21%3D{phase}",
                          accept=METADATA_ONLY)["items"])
 
 
 class KwokCluster:
-    """start(), then add_nodes(). All of it ends with the sandbox that this process runs in."""
+    """Call start(), then add_nodes(). Everything ends with the sandbox of this process."""
 
     def __init__(self, folder, binaries):
         self.folder = pathlib.Path(folder)
@@ -93,7 +93,7 @@ class KwokCluster:
             "rules": [{"level": "Metadata", "users": [user]}, {"level": "None"}]}))
         plane = self.plane
         plane.api.command += [f"--audit-policy-file={policy}", f"--audit-log-path={self.audit.path}"]
-        # On a busy machine, kwok reports late that its nodes live.
+        # On a busy machine, kwok sends the heartbeats of its nodes late.
         plane.controllers.command += [*UNLIMITED, "--node-monitor-grace-period=180s"]
         plane.scheduler.command += UNLIMITED
         for daemon in (plane.etcd, plane.api, plane.controllers, plane.scheduler):
@@ -119,7 +119,7 @@ class KwokCluster:
         self.token = self.kubectl("create", "token", OPERATOR, "-n", SYSTEM, "--duration=8h").strip()
 
     def kubectl(self, *arguments, stdin=None):
-        """What it prints."""
+        """Returns what kubectl prints."""
         done = subprocess.run([self.binaries / "kubectl", "--kubeconfig", self.plane.admin, *arguments],
                               input=stdin, capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -127,7 +127,7 @@ class KwokCluster:
         return done.stdout
 
     def add_nodes(self, count, capacity):
-        """Nodes that are ready as soon as kwok has seen them."""
+        """Adds nodes. They are ready when kwok has seen them."""
         spot = {"swarmjob.dev/spot": "true"} if capacity == SPOT else {}
         room = {"cpu": "64", "memory": "256Gi", "pods": "200"}
         for index in range(count):
@@ -147,7 +147,7 @@ class KwokCluster:
         wait_until(ready, 60, "all nodes to be ready", watched=self.kwok, interval=0.5)
 
     def keep_logs(self, target):
-        """Copies what all programs have written."""
+        """Copies the logs of all programs."""
         target.mkdir(parents=True, exist_ok=True)
         for log in [*self.plane.logs.glob("*.log"), self.audit.path]:
             (target / log.name).write_bytes(log.read_bytes())
@@ -180,21 +180,21 @@ class Operator:
 
     @property
     def process(self):
-        """Its figures in /proc."""
+        """The figures of the process in /proc."""
         return Process(self.daemon.process.pid)
 
     def metrics(self):
-        """None while it does not answer."""
+        """Its metrics, or None while it does not answer."""
         return scrape(f"http://127.0.0.1:{self.base}/metrics")
 
     def await_synced(self, seconds=120):
-        """Waits until its caches are filled; seconds since its start."""
+        """Waits until its caches are full; returns the seconds since its start."""
         wait_until(lambda: scrape(f"http://127.0.0.1:{self.base + 1}/readyz") is not None, seconds,
                    "the operator's caches", watched=self.daemon, interval=0.02)
         return time.monotonic() - self.started
 
     def await_looked_at(self, jobs, seconds=300):
-        """Waits until it leads and has looked at that many jobs; seconds since its start."""
+        """Waits until it leads and has looked at that many jobs; returns the seconds since its start."""
         def done():
             now = self.metrics()
             return (now and now.sum("controller_runtime_reconcile_total") >= jobs

@@ -1,4 +1,4 @@
-"""Where the figures come from: the API server's audit log, a program's /metrics, and /proc."""
+"""Reads the figures from the API server's audit log, from a program's /metrics, and from /proc."""
 import collections
 import datetime
 import json
@@ -14,7 +14,7 @@ WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
 
 def quantile(values, q):
-    """The value below which the share q of them lies; None of none."""
+    """The q-quantile of the values; None without values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(q * len(ordered)))] if ordered else None
 
@@ -25,7 +25,7 @@ def seconds_of(stamp):
 
 
 class Request:
-    """One request of the operator, as the API server saw it."""
+    """One request of the operator, as the API server recorded it."""
 
     def __init__(self, event):
         where = event.get("objectRef", {})
@@ -39,17 +39,17 @@ class Request:
 
     @property
     def is_write(self):
-        """Whether it would change something. The Lease and Events are told apart by `resource`."""
+        """Whether it is a write. `resource` tells the Lease and Events apart."""
         return self.verb in WRITES
 
     @property
     def is_own(self):
-        """Whether it says that somebody leads or what has happened, not how a job is to be."""
+        """Whether it writes the Lease or an Event, and so changes no job."""
         return self.resource in ("leases", "events")
 
 
 class AuditLog:
-    """What one user has asked of the API server; the log holds nobody else. Watches are left out."""
+    """The requests of one user to the API server, without watches. The log has no other user."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
@@ -57,7 +57,7 @@ class AuditLog:
         self.read_to = 0
 
     def read(self):
-        """All requests that have been answered so far."""
+        """All requests that the API server has answered so far."""
         if self.path.exists():
             with open(self.path, "rb") as file:
                 file.seek(self.read_to)
@@ -71,12 +71,12 @@ class AuditLog:
         return self.requests
 
     def between(self, begin, end=float("inf")):
-        """Those that came within that time."""
+        """The requests that arrived within that time."""
         return [request for request in self.read() if begin <= request.begin < end]
 
 
 def count(requests):
-    """{"verb resource": how many}, the most frequent first."""
+    """{"verb resource": count}, the most frequent first."""
     return dict(collections.Counter(f"{each.verb} {each.resource}" for each in requests).most_common())
 
 
@@ -94,7 +94,7 @@ class Metrics:
                 self.samples[found[1]].append((dict(self.LABEL.findall(found[2] or "")), float(found[3])))
 
     def sum(self, name, **labels):
-        """Of all samples with these labels."""
+        """The sum of all samples with these labels."""
         return sum(value for had, value in self.samples[name] if labels.items() <= had.items())
 
     def buckets(self, name, **labels):
@@ -107,7 +107,7 @@ class Metrics:
 
 
 def histogram_quantile(q, later, earlier=None):
-    """As Prometheus: linear within a bucket. Of what was observed between two readings of buckets()."""
+    """The quantile of the observations between two readings of buckets(); like Prometheus, linear within a bucket."""
     bounds = sorted(later)
     counts = [later[bound] - (earlier or {}).get(bound, 0) for bound in bounds]
     if not counts or counts[-1] <= 0:
@@ -124,7 +124,7 @@ def histogram_quantile(q, later, earlier=None):
 
 
 def scrape(url):
-    """The Metrics at a URL, or None where nobody answers."""
+    """The Metrics at a URL, or None if no program answers."""
     try:
         with urllib.request.urlopen(url, timeout=5) as answer:
             return Metrics(answer.read().decode())
@@ -133,19 +133,19 @@ def scrape(url):
 
 
 class Process:
-    """What /proc says of a process."""
+    """The figures of a process in /proc."""
 
     def __init__(self, pid):
         self.folder = pathlib.Path(f"/proc/{pid}")
 
     def memory_mib(self):
-        """{"now": resident, "own": the part that is no file, "most": the most so far}."""
+        """{"now": resident, "own": the part without files, "most": the peak so far}."""
         fields = dict(line.split(":", 1) for line in (self.folder / "status").read_text().splitlines())
         return {key: int(fields[field].split()[0]) / 1024
                 for key, field in (("now", "VmRSS"), ("own", "RssAnon"), ("most", "VmHWM"))}
 
     def cpu_seconds(self):
-        """Used so far."""
+        """The processor time used so far."""
         fields = (self.folder / "stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / TICKS
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""The operator with many jobs: a real control plane, nodes and pods that kwok makes believe.
+"""Measures the operator with many jobs: a real control plane, with nodes and pods that kwok simulates.
 
     make scale                                     200 SwarmJobs of 50 pods, 500 lost at once
     bench/operator/scale.py --jobs 10 --pods 20    smaller
-    bench/operator/scale.py --kube-qps 1000        with another limit than the chart's
+    bench/operator/scale.py --kube-qps 1000        with another limit than that of the chart
 
-Needs root and Go, as `make e2e` does. Everything lives in namespaces of its own and is gone when this ends.
-Programs run as they are deployed, the operator with the chart's rights and its election; only the pods'
-containers are none, so no trainer ever answers. All times are those of the API server's audit log and
-include what API server, etcd, scheduler, controllers and kwok need of the same machine.
+Needs root and Go, like `make e2e`. Everything lives in its own namespaces and disappears at the end. The
+operator runs as deployed, with the chart's rights and its election. Only the pods have no containers, so
+no trainer ever answers. All times come from the API server's audit log. They include the time that API
+server, etcd, scheduler, controllers and kwok take on the same machine.
 
 Writes OUT/operator_scale.json and OUT/operator_scale.txt; the programs' logs are in OUT/operator_scale/.
 """
@@ -51,7 +51,7 @@ def parse_arguments():
 
 
 def job(index, workers):
-    """A SwarmJob. Nobody reads its data."""
+    """A SwarmJob. No program reads its data."""
     requests = {"requests": {"cpu": "1", "memory": "1Gi"}}
     return {
         "apiVersion": "swarmjob.dev/v1alpha1", "kind": "SwarmJob",
@@ -83,11 +83,11 @@ class Bench:
         self.memory_without_pods = 0
 
     def new_operator(self, index):
-        """Started."""
+        """Starts an operator."""
         return Operator(self.cluster, self.options.build / "bin" / "swarm-operator", index, self.arguments).start()
 
     def await_quiet(self, seconds=240):
-        """Waits until the operator has asked for nothing for a while, its Lease left out."""
+        """Waits until the operator has sent no request for a while, except for its Lease."""
         def quiet():
             recent = self.cluster.audit.between(time.time() - QUIET_SECONDS)
             return all(request.resource == "leases" for request in recent)
@@ -135,7 +135,7 @@ class Bench:
                 **self.reconciles(None)}
 
     def reconciles(self, earlier):
-        """Quantiles of how long reconciles took since an earlier reading."""
+        """Quantiles of the durations of reconciles since an earlier reading."""
         name = "controller_runtime_reconcile_time_seconds"
         now = self.operator.metrics()
         buckets = now.buckets(name), (earlier.buckets(name) if earlier else None)
@@ -145,7 +145,7 @@ class Bench:
                 "reconcile_p99_ms": milliseconds(histogram_quantile(0.99, *buckets))}
 
     def steady(self):
-        """Nothing happens. Trainers that do not answer are dialled all the time."""
+        """The steady state: the operator only dials trainers that do not answer, all the time."""
         before, earlier = self.operator.process.cpu_seconds(), self.operator.metrics()
         begin = time.time()
         time.sleep(self.options.steady)
@@ -164,7 +164,7 @@ class Bench:
                 **self.reconciles(earlier)}
 
     def lose_one_by_one(self):
-        """A worker is gone; its replacement is created. Only one at a time."""
+        """The bench deletes workers, one at a time, and the operator replaces each."""
         earlier = self.operator.metrics()
         totals, beside = [], []
         begin = time.time()
@@ -186,7 +186,7 @@ class Bench:
                 "requests": count(self.cluster.audit.between(begin)), **self.reconciles(earlier)}
 
     def await_creations(self, wanted, since, seconds):
-        """Times of the creations of workers after that moment, once each job has as many as wanted."""
+        """The times at which workers were created after that moment, once each job has as many as it wants."""
         made = collections.defaultdict(list)
 
         def all_there():
@@ -200,7 +200,7 @@ class Bench:
         return [end for name, number in wanted.items() for end in sorted(made[name])[:number]]
 
     def lose_nodes(self):
-        """Many nodes are gone at once, and the workers on them with these."""
+        """The bench deletes many nodes at once, with their workers."""
         victims = []  # (job, node)
         for index in range(1_000_000):
             node = f"{SPOT}-{index:04}"
@@ -253,7 +253,7 @@ class Bench:
         return figures
 
     def restart(self):
-        """The only replica ends and is started anew."""
+        """The only replica ends, and the bench starts it again."""
         self.operator.stop()
         begin = time.time()
         self.operator = self.new_operator(0)
@@ -281,7 +281,7 @@ def quantiles_ms(seconds):
 
 
 def table(figures):
-    """The figures, one a line."""
+    """The figures, one per line."""
     lines = []
 
     def add(prefix, value):
@@ -305,8 +305,8 @@ def table(figures):
 
 
 def take_the_machine(box):
-    """Gives this process and its children the weight of a cluster: what else the machine does is not to
-    be measured with it."""
+    """Gives this process and its children more weight, so that other programs of the machine disturb the
+    measurement less."""
     group = f"{box.name}/bench"
     sandbox.make_cgroup(group)
     for hierarchy in sandbox.hierarchies():

@@ -1,4 +1,4 @@
-"""bitsandbytes' CPU quantizer on one thread: its speed, and its codes against those of bench/block_codes_encode.
+"""Measures bitsandbytes' CPU quantizer on one thread, and compares its codes with those of bench/block_codes_encode.
 
 Usage (in the environment of setup.sh): bitsandbytes_codes.py speed MEBIBYTES... | codes PROGRAM. Prints JSON.
 """
@@ -15,7 +15,7 @@ from bitsandbytes import functional  # noqa: E402
 
 BLOCKS = (64, 256, 4096)
 ISAS = ("scalar", "avx2", "avx512")
-SMALLEST_SCALE = 2.0 ** -100  # blocks below are sent as zeros (block_codes.h)
+SMALLEST_SCALE = 2.0 ** -100  # the codec sends blocks below this as zeros (block_codes.h)
 quantize = torch.ops.bitsandbytes.quantize_blockwise
 dequantize = torch.ops.bitsandbytes.dequantize_blockwise
 
@@ -46,8 +46,8 @@ def speed(sizes):
 
 
 def near_ties(entries, generator):
-    """Middles between entries of the map, borders and middles of the 65 536 steps, and their neighbours in
-    float32; a one in each 64 numbers, so that a block's scale is the power of two that it is multiplied by."""
+    """Middles between entries of the map, borders and middles of the 65 536 steps, and their neighbors in
+    float32; every 64 numbers contain a one, so that the factor of a block, a power of two, is its scale."""
     exact = entries.double()
     steps = torch.arange(65536).double() * 2 / 65535 - 1
     ties = torch.cat([(exact[1:] + exact[:-1]) / 2, steps, steps[:-1] + 1 / 65535]).float()
@@ -85,7 +85,7 @@ def inputs(entries):
 
 
 def encoded_by_us(program, x, block, isa):
-    """Scales and codes, or nothing where this processor has not the instructions."""
+    """Scales and codes, or nothing if this processor lacks the instructions."""
     ended = subprocess.run([program, "dynamic", str(block), isa], input=x.numpy().tobytes(), capture_output=True)
     if ended.returncode == 3:
         return None
@@ -96,7 +96,7 @@ def encoded_by_us(program, x, block, isa):
 
 
 def codes(program):
-    """How many codes and scales differ, for each input. Below the smallest scale: from zeros."""
+    """The number of codes and scales that differ, for each input. Below the smallest scale, zeros are expected."""
     entries = functional.create_dynamic_map()
     report = []
     for name, x in inputs(entries).items():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Goodput of torch.distributed.pipelining where bench/goodput.py measures that of a swarm: same links, same
-cut, same timed compute, same microbatches. Its tensors are sent as they are, so the table is for float32 (what
-it does by default) and bfloat16.
+"""Measures the goodput of torch.distributed.pipelining under the conditions of bench/goodput.py: same links, same
+cut, same timed compute, same microbatches. It sends tensors as they are, so the table is for float32 (its
+default) and bfloat16.
 
 Usage: bench/peers/torch_pipelining.py [--rates 80,200,500] [--rtts 10,80,200] [--dtypes float32,bfloat16]
                                        [--schedules 1F1B] ...      (as root, after bench/peers/setup.sh)
@@ -23,7 +23,7 @@ BYTES = {"float32": 4, "bfloat16": 2}
 
 
 def measure(options, rate, rtt, schedule, dtype):
-    """Tokens a second, the first step left out."""
+    """Tokens per second, without the first step."""
     nodes = [f"w{stage}" for stage in range(options.stages)]
     milliseconds = options.tokens * goodput.MICROSECONDS_PER_TOKEN * 1e-3
     arguments = [schedule, dtype, goodput.WIDTH, options.tokens, options.microbatches, options.steps + 1,

@@ -15,7 +15,7 @@ from torch.distributed.pipelining import PipelineStage, schedules
 
 
 class Timed(torch.autograd.Function):
-    """Takes its time."""
+    """Sleeps for the given time."""
 
     @staticmethod
     def forward(ctx, value, forward_seconds, backward_seconds):
@@ -30,7 +30,7 @@ class Timed(torch.autograd.Function):
 
 
 class Stage(torch.nn.Module):
-    """The first one makes activations of token ids."""
+    """One stage. The first stage makes activations from token ids."""
 
     def __init__(self, index, width, dtype, seconds):
         super().__init__()

@@ -20,12 +20,12 @@ from matplotlib import pyplot  # noqa: E402
 COLORS = {"None": "#222222", "Int8": "#E69F00", "Int8Dynamic": "#B07AA1", "Bottleneck": "#8C6D31", "Maxout": "#CC79A7",
           "Subspace": "#0072B2", "Anchored": "#D55E00", "4Tokens": "#009E73"}
 LINES = {"8x": ":", "16x": "-", "32x": "--", "1x": "-."}
-GAPS = (-10, 12)  # percent that are drawn; what is beyond is an arrow
+GAPS = (-10, 12)  # the drawn range in percent; an arrow marks values beyond
 TOKENS_A_STEP = 4 * 128
 
 
 def style(variant):
-    """Color by codec, line by how many times fewer numbers."""
+    """The color depends on the codec, the line on how many times fewer numbers cross."""
     parts = variant.split("-")
     line = LINES.get(parts[1] if len(parts) > 1 else "", "-")
     color = COLORS["4Tokens" if "4Tokens" in parts else parts[0]]
@@ -33,7 +33,7 @@ def style(variant):
 
 
 def curve(runs, length, variant, relative):
-    """Tokens, and the mean over seeds of the validation loss, or of the percent that it is above None's."""
+    """Tokens, and the mean over seeds of the validation loss, or of its excess over None in percent."""
     sums = {}
     for seed in study.SEEDS:
         run, base = (runs.get(f"{length}/{name}/{seed}") for name in (variant, study.BASE))
@@ -45,7 +45,7 @@ def curve(runs, length, variant, relative):
 
 
 def plot_curves(runs, path):
-    """A row of panels a length: losses, and gaps. Learned directions only with bfloat16, to keep it legible."""
+    """One row of panels per length: losses, and gaps. Shows learned directions only with bfloat16, for legibility."""
     ranked = ("Subspace", "Anchored")
     shown = [name for name in study.VARIANTS if name != study.CHECK and not name.endswith(("-Refresh", "-Narrow", "-FullRate"))
              and not (name.startswith(ranked) and name.endswith("-Int8"))]
@@ -76,7 +76,7 @@ def plot_curves(runs, path):
 
 
 def plot_gaps(runs, path):
-    """A line a variant: a dot for each seed at its gap, a bar at the mean."""
+    """One line per variant: a dot for each seed at its gap, and a bar at the mean."""
     shown = [study.CHECK, *(name for name in study.VARIANTS if name not in (study.BASE, study.CHECK))]
     figure, panels = pyplot.subplots(1, len(study.LENGTHS), figsize=(10.5, 5.6), sharex=True, sharey=True, layout="constrained")
     for panel, length in zip(panels, study.LENGTHS):

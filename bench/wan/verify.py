@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Holds the wide-area network against what was asked of it, with ping and iperf3.
+"""Compares the wide-area network with its settings, using ping and iperf3.
 
 Usage: bench/wan/verify.py [--build FOLDER] [--seconds N] [--rates 80,200,500] [--rtts 10,80,200] [--loss 0.01]
 
-For each rate and round trip: ping's round trip on an idle link, and what one TCP flow brings through it,
-as a part of what a link of that rate can carry when all packets are full (1448 of 1500 bytes are neither
-IP nor TCP header). Then the loss of UDP packets.
+For each rate and round trip, measures ping's round trip on an idle link, and the rate of one TCP flow as a
+share of the possible rate with full packets (1448 of 1500 bytes are neither IP nor TCP header). Then
+measures the loss of UDP packets.
 """
 import argparse
 import json
@@ -33,7 +33,7 @@ def ping(network, count=20):
 
 
 def iperf(network, seconds, *arguments):
-    """The end of iperf3's report of a flow from a to b."""
+    """The final part of iperf3's report on a flow from a to b."""
     server = network.popen("b", ["iperf3", "-s", "-1", "--forceflush"], stdout=subprocess.PIPE, text=True)
     try:
         for line in server.stdout:
@@ -51,7 +51,7 @@ def iperf(network, seconds, *arguments):
 
 
 def verify(rate, rtt, loss, seconds, build):
-    """One line of the table; whether it is what was asked for."""
+    """Prints one line of the table; returns whether the link matches its settings."""
     with wan.Wan(wan.uniform(["a", "b"], rate, rtt, loss), build) as network:
         if loss:
             udp = iperf(network, seconds, "-u", "-b", f"{0.1 * rate}M", "-l", "1400")["sum"]

@@ -1,12 +1,12 @@
-"""A wide-area network on one machine: a network namespace for every node, wan_link between them.
+"""A wide-area network on one machine: a network namespace for every node, and wan_link between them.
 
-    sandboxed()                         # the program goes on in namespaces of its own
+    sandboxed()                         # the program continues in its own namespaces
     with Wan(topology, build) as wan:   # topology as in topology.h
         wan.popen("w0", [program, ...])
         wan.address("w0")
 
-Everything lives in the sandbox's namespaces and its temporary folder; when the program ends, however it
-ends, the kernel ends all processes in it, and with them the namespaces and their devices are gone.
+Everything lives in the sandbox's namespaces and its temporary folder. When the program ends, in any way, the
+kernel ends all processes in the sandbox, and so removes the namespaces and their devices.
 """
 import contextlib
 import json
@@ -22,10 +22,10 @@ sys.path.insert(0, str(ROOT / "e2e"))
 from cluster import sandbox  # noqa: E402
 from cluster.daemon import ClusterError  # noqa: E402
 
-IMPOSSIBLE = 77  # the exit code that ctest reads as "skipped"
+IMPOSSIBLE = 77  # ctest reports this exit code as "skipped"
 TUN = pathlib.Path("/dev/net/tun")
 DEVICE = "wan0"
-NAMESPACES = pathlib.Path("/run/netns")  # of the sandbox, which has a mount of its own there
+NAMESPACES = pathlib.Path("/run/netns")  # of the sandbox, which has its own mount there
 # One flow fills 500 Mb/s at 200 ms: 12.5 MB under way, as much again in the queues, and half of a
 # buffer is the kernel's own accounting.
 SOCKET_BYTES_MAX = 64 << 20
@@ -34,10 +34,10 @@ SOCKET_BYTES_MAX = 64 << 20
 def sandboxed():
     """Runs the program again inside a sandbox and exits with its code; inside, returns.
 
-    Exits with 77 where this machine cannot have such a network.
+    Exits with 77 if this machine cannot have such a network.
     """
     if sandbox.Sandbox.current():
-        # Programs that are measured take precedence over all others on this machine.
+        # The measured programs take precedence over all others on this machine.
         with contextlib.suppress(OSError):
             pathlib.Path("/proc/self/autogroup").write_text("-19")
         return
@@ -59,14 +59,14 @@ def uniform(nodes, rate, rtt, loss=0):
 
 
 class Wan:
-    """The network of a topology, up while the object is entered."""
+    """The network of a topology; it is up while the object is entered."""
 
     def __init__(self, topology, build=ROOT / "build" / "release", congestion="cubic"):
         self.nodes = [node["name"] for node in topology["nodes"]]
         self.topology = topology
         self.program = pathlib.Path(build) / "bin" / "wan_link"
         self.congestion = congestion
-        self.report = None  # of wan_link, once this has been left
+        self.report = None  # of wan_link, set when the object is left
         self._link = None
         self._folder = pathlib.Path(tempfile.mkdtemp(prefix="wan-", dir=sandbox.Sandbox.current().folder))
 
@@ -94,7 +94,7 @@ class Wan:
             subprocess.run(["ip", "netns", "del", node], capture_output=True, check=False)
 
     def address(self, node):
-        """The node's address, at which all others reach it."""
+        """The address at which all other nodes reach this node."""
         return f"10.77.0.{self.nodes.index(node) + 1}"
 
     def popen(self, node, arguments, **options):
@@ -105,7 +105,7 @@ class Wan:
         subprocess.run(["ip", "netns", "add", node], check=True)
         settings = {"net.ipv4.tcp_rmem": f"4096 131072 {SOCKET_BYTES_MAX}",
                     "net.ipv4.tcp_wmem": f"4096 65536 {SOCKET_BYTES_MAX}",
-                    "net.ipv4.tcp_no_metrics_save": 1,  # no run learns from the one before
+                    "net.ipv4.tcp_no_metrics_save": 1,  # no run learns from an earlier one
                     "net.ipv6.conf.all.disable_ipv6": 1}
         for command in (["ip", "link", "set", "lo", "up"],
                         ["ip", "tuntap", "add", "dev", DEVICE, "mode", "tun"],
@@ -113,7 +113,7 @@ class Wan:
                         ["ip", "addr", "add", f"{self.address(node)}/24", "dev", DEVICE],
                         ["ip", "link", "set", DEVICE, "up"],
                         # Set on the route, because the sysctl accepts only algorithms that the
-                        # machine allows everybody.
+                        # machine allows all users.
                         ["ip", "route", "change", "10.77.0.0/24", "dev", DEVICE, "src", self.address(node),
                          "congctl", self.congestion],
                         ["sysctl", "-qw", *(f"{key}={value}" for key, value in settings.items())]):

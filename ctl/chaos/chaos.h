@@ -5,7 +5,7 @@
 // target, and clauses in any order:
 //
 //   kill TARGET                    SIGKILL
-//   stop TARGET [for T]            SIGSTOP, and SIGCONT when T is over
+//   stop TARGET [for T]            SIGSTOP, and SIGCONT after T
 //   continue NAME                  SIGCONT
 //   slow TARGET by FACTOR [for T]  computes FACTOR times slower
 //   cut TARGET [for T]             no message from or to any program
@@ -13,7 +13,7 @@
 //   cut TARGET to NAME|all [for T] no message in this direction; `cut all to NAME`: in the other
 //   delay TARGET by T [for T]      delays every message from or to the target by T
 //   join [N]                       one more worker, or N
-//   drain TARGET [grace T]         SIGTERM, and SIGKILL when the grace (30s) is over
+//   drain TARGET [grace T]         SIGTERM, and SIGKILL after the grace period (30s)
 //
 //   TARGET  worker-3 | trainer | any | any of stage 2      (any: a worker, drawn from the seed)
 //

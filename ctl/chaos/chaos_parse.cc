@@ -255,18 +255,18 @@ std::string_view TakeUntil(std::string_view* text, char separator) {
 const std::string_view kChaosGrammar =
     R"(Chaos scripts: one fault on each line, or several separated by ';'; '#' begins a comment.
   kill TARGET                    SIGKILL
-  stop TARGET [for T]            SIGSTOP, and SIGCONT when T is over
+  stop TARGET [for T]            SIGSTOP, and SIGCONT after T
   continue NAME                  SIGCONT
   slow TARGET by FACTOR [for T]  computes FACTOR times slower
-  cut TARGET [for T]             no message from or to anybody
+  cut TARGET [for T]             no message from or to TARGET
   cut TARGET from NAME [for T]   none between the two
-  cut TARGET to NAME|all [for T] none in this direction; 'cut all to NAME' is the other one
-  delay TARGET by T [for T]      every message from or to it is so much later
+  cut TARGET to NAME|all [for T] none in this direction; 'cut all to NAME' is the opposite one
+  delay TARGET by T [for T]      every message from or to TARGET is T later
   join [N]                       one more worker, or N
-  drain TARGET [grace T]         SIGTERM, and SIGKILL when the grace (30s) is over
+  drain TARGET [grace T]         SIGTERM, and SIGKILL after the grace period (30s)
 TARGET: worker-3, trainer, any, or 'any of stage 2' (any: a worker, drawn from the seed).
 When: 'at step N', 'at T' (after the start of the workers), 'every T', or 'about every T' (Poisson);
-  the latter two also with 'after step N|T', 'until step N|T'. 'seed N' is for what is drawn (0).
+  the latter two also with 'after step N|T', 'until step N|T'. 'seed N' seeds all draws (0).
   'at PHASE of step N [in worker-M]': as that worker, or else the target, begins its part of that
   phase (forward, backward, reduce, commit), where it waits until the fault is done.
 T: 500ms, 2.5s or 3m.

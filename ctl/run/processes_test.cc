@@ -208,7 +208,7 @@ TEST_F(ProcessesTest, NothingOutlivesTheProcessThatStartedIt) {
   ASSERT_EQ(::waitpid(starter, &status, 0), starter);
   ASSERT_TRUE(WIFSIGNALED(status));
   char byte;
-  EXPECT_EQ(::read(ends[0], &byte, 1), 0) << "the end of the pipe: nobody holds it any more";
+  EXPECT_EQ(::read(ends[0], &byte, 1), 0) << "the end of the pipe: no process holds it any more";
   ::close(ends[0]);
 }
 

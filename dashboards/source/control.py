@@ -1,4 +1,4 @@
-"""The operator itself: who leads, how it keeps up, and what the API server says to it."""
+"""The operator itself: its leader, its pace, and the answers of the API server."""
 
 from panels import OPERATOR, dashboard, increase, now, quantile, rate, row, series, stat, variables
 
@@ -10,17 +10,17 @@ def of(metric, *more):
 def summary():
     return row(
         "Summary",
-        stat("Leaders", "Replicas that lead: one, but for moments during a change.", "none",
+        stat("Leaders", "Replicas that lead: one, except for moments during a change.", "none",
              f"sum({of('leader_election_master_status')})", decimals=0,
              thresholds=[("red", None), ("green", 1), ("orange", 2)]),
         stat("SwarmJobs", "Objects that the operator looks after.", "none",
              f"sum(max by (state) ({of('swarmjob_operator_jobs')}))", decimals=0),
-        stat("Queue", "SwarmJobs that wait to be looked at.", "none", f"sum({of('workqueue_depth')})", decimals=0),
-        stat("Reconcile, 99th percentile", "Seconds of one look at one SwarmJob.", "s",
+        stat("Queue", "SwarmJobs that wait for a reconcile.", "none", f"sum({of('workqueue_depth')})", decimals=0),
+        stat("Reconcile, 99th percentile", "Seconds of one reconcile of one SwarmJob.", "s",
              quantile(0.99, "controller_runtime_reconcile_time_seconds", selector=OPERATOR)),
-        stat("Reconcile errors", "Reconciles that failed in the time shown. They are tried again.", "none",
+        stat("Reconcile errors", "Reconciles that failed in the time shown. The operator tries them again.", "none",
              f"sum({increase('controller_runtime_reconcile_errors_total', OPERATOR)})", decimals=0),
-        stat("Watches lost", "Lists that were needed because a watch could not go on, in the time shown.", "none",
+        stat("Watches lost", "Lists that the operator read because a watch broke off, in the time shown.", "none",
              f"sum({increase('swarmjob_operator_watch_restarts_total', OPERATOR)})", decimals=0),
     )
 
@@ -38,12 +38,12 @@ def reconciles():
                (f"sum({rate('controller_runtime_reconcile_errors_total', OPERATOR)})", "failed"),
                (f"sum({rate('controller_runtime_terminal_reconcile_errors_total', OPERATOR)})", "for good"),
                (f"sum({rate('controller_runtime_reconcile_panics_total', OPERATOR)})", "exception")),
-        series("Active workers", "Reconciles that run now, and how many may.", "none",
+        series("Active workers", "Reconciles that run now, and their limit.", "none",
                (f"max by (controller) ({of('controller_runtime_active_workers')})", "active"),
                (f"max by (controller) ({of('controller_runtime_max_concurrent_reconciles')})", "limit")),
-        series("Leader", "1 in the replica that leads.", "none",
+        series("Leader", "1 in the leading replica.", "none",
                (f"max by (instance) ({of('leader_election_master_status')})", "{{instance}}")),
-        series("Silence of trainers", "Seconds since a trainer last answered, the ten longest.", "s",
+        series("Silence of trainers", "Seconds since a trainer last answered: the ten longest.", "s",
                (f"topk(10, {of('swarmjob_operator_trainer_silence_seconds')})", "{{job_namespace}}/{{swarmjob}}")),
     )
 
@@ -51,17 +51,17 @@ def reconciles():
 def queue():
     return row(
         "Queue",
-        series("Depth", "Keys that wait.", "none", (f"max by (name) ({of('workqueue_depth')})", "{{name}}")),
+        series("Depth", "Waiting keys.", "none", (f"max by (name) ({of('workqueue_depth')})", "{{name}}")),
         series("Adds and retries", "Keys added, and added again after a failure, per second.", "ops",
                (f"sum by (name) ({rate('workqueue_adds_total', OPERATOR)})", "{{name}} adds"),
                (f"sum by (name) ({rate('workqueue_retries_total', OPERATOR)})", "{{name}} retries")),
         series("Waiting", "Seconds that a key waits.", "s",
                (quantile(0.5, "workqueue_queue_duration_seconds", selector=OPERATOR), "median"),
                (quantile(0.99, "workqueue_queue_duration_seconds", selector=OPERATOR), "99th percentile")),
-        series("Work", "Seconds that a key is worked on.", "s",
+        series("Work", "Seconds that the operator works on a key.", "s",
                (quantile(0.5, "workqueue_work_duration_seconds", selector=OPERATOR), "median"),
                (quantile(0.99, "workqueue_work_duration_seconds", selector=OPERATOR), "99th percentile")),
-        series("Unfinished work", "Seconds that the keys being worked on have taken so far, and the longest of them.",
+        series("Unfinished work", "Seconds that the keys in work have taken so far, and the longest of them.",
                "s", (f"max by (name) ({of('workqueue_unfinished_work_seconds')})", "{{name}} all"),
                (f"max by (name) ({of('workqueue_longest_running_processor_seconds')})", "{{name}} longest")),
     )
@@ -76,7 +76,7 @@ def api():
                (quantile(0.99, "rest_client_request_duration_seconds", by=["verb"], selector=OPERATOR), "{{verb}}")),
         series("Own limit", "Seconds that requests wait for the operator's own limit, 99th percentile.", "s",
                (quantile(0.99, "rest_client_rate_limiter_duration_seconds", selector=OPERATOR), "wait")),
-        series("Watches lost", "Lists that were needed because a watch could not go on, per hour.", "none",
+        series("Watches lost", "Lists that the operator read because a watch broke off, per hour.", "none",
                (f"sum by (resource) ({increase('swarmjob_operator_watch_restarts_total', OPERATOR, '1h')})",
                 "{{resource}}")),
         series("Status writes", "Writes of the status of SwarmJobs, per second.", "ops",

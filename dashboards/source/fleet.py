@@ -1,4 +1,4 @@
-"""All jobs: which train, how fast, with how many workers, and who suffers."""
+"""All jobs: which ones train, how fast, with how many workers, and which ones have trouble."""
 
 from panels import (FAILED, OPERATOR, OPERATOR_OF_JOB, PREEMPTED, dashboard, increase, now, rate, row, series, stat,
                     table, variables)
@@ -42,7 +42,7 @@ def jobs():
               ("Time left", "s", now("swarmjob_trainer_remaining_seconds")),
               ("Checkpoint", "none", now("swarmjob_trainer_checkpoint_version")),
               by=("namespace", "swarmjob"), width=16),
-        series("Jobs by state", "SwarmJobs, by the state in their status.", "none",
+        series("Jobs by state", "SwarmJobs by the state in their status.", "none",
                (f"max by (state) ({now('swarmjob_operator_jobs', OPERATOR)})", "{{state}}"), stacked=True),
         series("Throughput", "Tokens of committed steps, per second.", "suffix: tokens/s",
                (f"sum by ({JOB}) ({rate('swarmjob_trainer_tokens_total')})", "{{namespace}}/{{swarmjob}}"),
@@ -77,13 +77,13 @@ def capacity():
         series("Failures", "Pods that ended by a failure of their own, per hour.", "none",
                (f"sum by ({OPERATOR_JOB}) ({increase(ends, FAILED, '1h')})",
                 "{{job_namespace}}/{{swarmjob}}"), stacked=True),
-        series("Rollbacks", "Times that a job went back to its checkpoint, per hour.", "none",
+        series("Rollbacks", "Returns of a job to its checkpoint, per hour.", "none",
                (f"sum by ({JOB}) ({increase('swarmjob_trainer_rollbacks_total', window='1h')})",
                 "{{namespace}}/{{swarmjob}}"), stacked=True),
-        series("Jobs without capacity", "Jobs of which no pool has room: condition CapacityAvailable is not True.",
+        series("Jobs without capacity", "Jobs without room in any pool: condition CapacityAvailable is not True.",
                "none", (f"sum by (job_namespace) (1 - max by ({OPERATOR_JOB}) ({now(CONDITION, WITH_CAPACITY)}))",
                         "{{job_namespace}}")),
-        series("Checkpoint failures", "Checkpoints that could not be written or published, per hour.", "none",
+        series("Checkpoint failures", "Checkpoints that failed to be written or published, per hour.", "none",
                (f"sum by ({JOB}) ({increase('swarmjob_trainer_checkpoint_failures_total', window='1h')})",
                 "{{namespace}}/{{swarmjob}}"), stacked=True),
         series("Bytes between regions", "Activations and gradients, by the regions of sender and receiver.", "Bps",

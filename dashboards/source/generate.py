@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes dashboards/*.json, or with --check says which of them are not what this would write."""
+"""Writes dashboards/*.json; with --check, it only names the files that differ from what it would write."""
 
 import json
 import pathlib

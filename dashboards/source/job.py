@@ -1,4 +1,4 @@
-"""One job: how it learns, how its pipeline runs, what it sends, what it lost and how it went on."""
+"""One job: how it learns, how its pipeline runs, what it sends, what it lost and how it recovered."""
 
 from panels import (FAILED, OF_JOB, OPERATOR_OF_JOB, PREEMPTED, dashboard, increase, now, quantile, rate, row,
                     series, stat, table, timeline, variables)
@@ -17,7 +17,7 @@ def summary():
         stat("Throughput", "Tokens of committed steps, per second.", "suffix: tokens/s",
              f"sum({rate('swarmjob_trainer_tokens_total')})", decimals=0),
         stat("Goodput", "Share of the forwards and backwards that workers computed, whose results are in committed "
-             "steps. The rest was computed again after a loss, or for a validation.", "percentunit",
+             "steps. Workers computed the rest again after a loss, or for a validation.", "percentunit",
              f"clamp_max(sum({rate('swarmjob_trainer_useful_tasks_total')})"
              f" / sum({rate('swarmjob_worker_service_seconds_count')}), 1)", decimals=1),
         stat("Workers", "Workers that train: in the roster, at the current state.", "none",
@@ -31,9 +31,9 @@ def summary():
              "job's failure policy.", "none",
              f"sum({increase('swarmjob_operator_pod_ends_total', FAILED)})",
              decimals=0, thresholds=[("green", None), ("red", 1)]),
-        stat("Recoveries", "Losses of workers after which training went on, in the time shown.", "none",
+        stat("Recoveries", "Losses of workers after which training continued, in the time shown.", "none",
              f"sum({increase('swarmjob_trainer_recoveries_total')})", decimals=0),
-        stat("Rollbacks", "Times that a whole stage was lost, so that the job went back to its checkpoint, in the "
+        stat("Rollbacks", "Times that the job lost a whole stage and returned to its checkpoint, in the "
              "time shown.", "none", f"sum({increase('swarmjob_trainer_rollbacks_total')})", decimals=0,
              thresholds=[("green", None), ("orange", 1)]),
         stat("Rebalancing moves", "Workers that went to another stage in the time shown.", "none",
@@ -67,7 +67,7 @@ def learning():
                (f"sum({rate('swarmjob_trainer_steps_total')})", "committed"),
                (f"sum({rate('swarmjob_trainer_skipped_steps_total')})", "skipped"),
                (f"sum({rate('swarmjob_trainer_discarded_steps_total')})", "undone")),
-        series("Checkpoints", "Checkpoints published, and tries that failed, per hour.", "none",
+        series("Checkpoints", "Published checkpoints and failed tries, per hour.", "none",
                (f"sum({increase('swarmjob_trainer_checkpoints_total', window='1h')})", "published"),
                (f"sum({increase('swarmjob_trainer_checkpoint_failures_total', window='1h')})", "failed")),
         series("Steps since the checkpoint", "Steps that a rollback would undo.", "none",
@@ -100,8 +100,8 @@ def pipeline():
                 "stage {{stage}} {{direction}}")),
         series("Parked frames", "Forwards that wait for a version of the weights that is not here yet.", "none",
                (f"sum by (stage) ({now('swarmjob_worker_parked_frames')})", "stage {{stage}}")),
-        series("Refused frames", "Frames and orders refused as late, doubled or not meant for the worker, per "
-               "second. Some belong to every recovery.", "ops",
+        series("Refused frames", "Frames and orders that workers refused as late, doubled or not meant for them, per "
+               "second. Every recovery causes some.", "ops",
                (f"sum by (reason) ({rate('swarmjob_worker_refused_total')})", "{{reason}}")),
         table("Workers", "The newest state of each worker.",
               ("Version", "none", now("swarmjob_worker_version")),
@@ -117,8 +117,8 @@ def network():
         series("Bytes per boundary", "Activations and gradients sent over each boundary between stages b and b + 1.",
                "Bps", (f"sum by (boundary, direction) ({rate('swarmjob_worker_boundary_bytes_total')})",
                        "boundary {{boundary}} {{direction}}"), stacked=True),
-        series("Bytes by region", "Activations and gradients, by the regions of sender and receiver. What crosses "
-               "regions is paid for.", "Bps",
+        series("Bytes by region", "Activations and gradients, by the regions of sender and receiver. Clouds charge for "
+               "bytes between regions.", "Bps",
                (f"sum by (source_region, destination_region) ({rate('swarmjob_worker_region_bytes_total')})",
                 "{{source_region}} to {{destination_region}}"), stacked=True),
         series("Gradient exchange", "Bytes sent to sum gradients within each stage.", "Bps",
@@ -127,7 +127,7 @@ def network():
                (f"sum by (program) ({rate('swarmjob_net_sent_bytes_total')})", "{{program}}")),
         series("Received by program", "All bytes that a program receives from peers, headers included.", "Bps",
                (f"sum by (program) ({rate('swarmjob_net_received_bytes_total')})", "{{program}}")),
-        series("Malformed messages", "Messages that were malformed, too large, or of a wrong checksum, per second.",
+        series("Malformed messages", "Messages that were malformed, too large, or had a wrong checksum, per second.",
                "ops", (f"sum by (program) ({rate('swarmjob_net_refused_messages_total')})", "{{program}}")),
     )
 
@@ -138,13 +138,13 @@ def faults():
         "Preemption and recovery",
         series("Pods that ended", "Pods that ended before the job did, per hour, by what the evidence says.", "none",
                (f"sum by (role, cause) ({increase(ends, OPERATOR_OF_JOB, '1h')})", "{{role}}: {{cause}}")),
-        series("Workers lost, joined and left", "As the trainer sees it, per hour. It notices a silent worker long "
+        series("Workers lost, joined and left", "As the trainer sees them, per hour. It notices a silent worker long "
                "before Kubernetes does.", "none",
                (f"sum({increase('swarmjob_trainer_losses_total', window='1h')})", "lost"),
                (f"sum({increase('swarmjob_trainer_leaves_total', window='1h')})", "left in order"),
                (f"sum({increase('swarmjob_trainer_joins_total', window='1h')})", "joined")),
-        series("Recovery", "What losses cost, per hour: contributions computed again, microbatches taken from a "
-               "worker that did not get on, and times that the job went back to a checkpoint.", "none",
+        series("Recovery", "The cost of losses, per hour: contributions computed again, microbatches taken from a "
+               "worker without progress, and returns of the job to a checkpoint.", "none",
                (f"sum({increase('swarmjob_trainer_recoveries_total', window='1h')})", "recoveries"),
                (f"sum({increase('swarmjob_trainer_replays_total', window='1h')})", "contributions computed again"),
                (f"sum({increase('swarmjob_trainer_revocations_total', window='1h')})", "microbatches revoked"),
@@ -155,7 +155,7 @@ def faults():
                 "ordered by the operator")),
         series("Drains", "Workers told to hand over and leave because their node ends, per hour.", "none",
                (f"sum({increase('swarmjob_operator_drains_total', OPERATOR_OF_JOB, '1h')})", "drains")),
-        series("Workers wanted and ready", "What the SwarmJob asks for and what trains.", "none",
+        series("Workers wanted and ready", "The workers that the SwarmJob asks for, and those that train.", "none",
                (f"max by (swarmjob) ({now('swarmjob_operator_workers_desired', OPERATOR_OF_JOB)})",
                 "{{swarmjob}} wanted"),
                (f"max by (swarmjob) ({now('swarmjob_operator_workers_ready', OPERATOR_OF_JOB)})",

@@ -1,14 +1,14 @@
-"""What our Grafana dashboards are made of: variables, rows, panels, and the selectors in their queries.
+"""The parts of our Grafana dashboards: variables, rows, panels, and the selectors in their queries.
 
-A dashboard is written as rows of panels, from left to right; places on the grid are computed. Every query
-is confined by all variables, so that whoever picks a job sees that job alone.
+A dashboard lists rows of panels, from left to right; this module computes their places on the grid. All
+variables limit every query, so a user who picks a job sees only that job.
 """
 
 GRID_WIDTH = 24
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
-# Targets that are programs of a job carry the labels `namespace` and `swarmjob`; the operator speaks of
-# jobs in the labels of its metrics.
+# The programs of a job are targets with the labels `namespace` and `swarmjob`; the operator names jobs in
+# the labels of its metrics.
 OF_JOB = 'job=~"$job", instance=~"$instance", namespace=~"$namespace", swarmjob=~"$swarmjob"'
 OPERATOR_OF_JOB = 'job=~"$job", instance=~"$instance", job_namespace=~"$namespace", swarmjob=~"$swarmjob"'
 PREEMPTED = OPERATOR_OF_JOB + ', cause="Preemption"'
@@ -61,7 +61,7 @@ def _panel(kind, title, description, unit, queries, width, height, instant=False
 
 
 def stat(title, description, unit, query, *, width=4, decimals=None, thresholds=None):
-    """One number, the newest. `thresholds`: (colour, from value) pairs, the first from None."""
+    """The newest number. `thresholds`: (color, from value) pairs, the first from None."""
     panel = _panel("stat", title, description, unit, [query], width, 4, instant=True)
     panel["options"] = {
         "colorMode": "value",
@@ -104,7 +104,7 @@ def series(title, description, unit, *queries, width=8, stacked=False, minimum=0
 
 
 def timeline(title, description, unit, *queries, width=24, height=10):
-    """A bar for each series, coloured by its value: who was what, when."""
+    """A bar for each series, colored by its value over time."""
     panel = _panel("state-timeline", title, description, unit, queries, width, height)
     panel["fieldConfig"]["defaults"]["color"] = {"mode": "palette-classic-by-name"}
     panel["fieldConfig"]["defaults"]["custom"] = {"fillOpacity": 70, "lineWidth": 0}
@@ -164,7 +164,7 @@ def _variable(name, label, query):
 
 
 def variables(metrics, *, jobs):
-    """`metrics` selects the names of metrics whose labels the variables offer; `jobs`: of SwarmJobs too."""
+    """The variables offer the labels of the metrics that `metrics` selects; with `jobs`, also SwarmJobs."""
     names = f'__name__=~"{metrics}"'
     found = [
         {
@@ -193,7 +193,7 @@ def variables(metrics, *, jobs):
 
 
 def _place(rows):
-    """Panels in the order of their rows, each with its place; a line is as high as its highest panel."""
+    """The panels in the order of their rows, each with its place; a line is as high as its highest panel."""
     placed = []
     y = 0
     for one in rows:

@@ -1,4 +1,4 @@
-"""The chart is upgraded, removed and installed again while a job trains."""
+"""An administrator upgrades, removes and reinstalls the chart while a job trains."""
 import time
 
 from harness.case import case

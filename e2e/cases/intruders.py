@@ -1,4 +1,4 @@
-"""Peers that have no business with a job."""
+"""Peers that do not belong to a job."""
 import base64
 import pathlib
 import tempfile
@@ -9,7 +9,7 @@ from harness.kubectl import eventually
 
 
 def intruder(world, job, name, secret):
-    """A pod that asks the job's trainer for work, with the certificates of that Secret."""
+    """Starts a pod that asks the job's trainer for work, with the certificates of the given Secret."""
     files = [{"key": "ca.crt", "path": "ca.crt"}, {"key": "tls.crt", "path": "tls.crt"},
              {"key": "tls.key", "path": "tls.key"}]
     uid = job.object()["metadata"]["uid"]
@@ -36,12 +36,12 @@ def intruder(world, job, name, secret):
 
 
 def make_secret(world, name, files):
-    """A Secret with that content."""
+    """Creates a Secret with the given content."""
     world.kubectl.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": world.namespace},
                          "data": {key: base64.b64encode(value).decode() for key, value in files.items()}})
 
 
-@case("A foreign peer and a peer of another job are refused", "fast")
+@case("The trainer refuses a foreign peer and a peer of another job", "fast")
 def foreign_peers(world):
     job = world.job(replicas=2).submit().await_step(10)
     other = world.job("other", replicas=2).submit().await_step(10)

@@ -1,4 +1,4 @@
-"""The trainer, the operator and the API server go; training does not mind."""
+"""The trainer, the operator and the API server fail; training continues."""
 import time
 
 from harness.case import case
@@ -7,7 +7,7 @@ from harness.kubectl import Refused, eventually
 from harness.world import OPERATOR_NAMESPACE
 
 
-@case("The trainer's node is lost: the next trainer goes on with the step", "fast", machines=True)
+@case("The trainer's node is lost: the next trainer continues the step", "fast", machines=True)
 def trainer_node_lost(world):
     job = world.job().submit().await_step(30)
     old = job.trainer()["metadata"]["name"]
@@ -17,7 +17,7 @@ def trainer_node_lost(world):
     eventually("another trainer", lambda: (now := job.trainer()) and now["metadata"]["name"] != old, 90)
     world.note(f"the trainer is {job.trainer()['metadata']['name']}")
     job.await_step(before + 50)
-    world.check("the term stands in the status", job.status["trainer"]["term"] >= 2, job.status["trainer"])
+    world.check("the status contains the term", job.status["trainer"]["term"] >= 2, job.status["trainer"])
     job.stop()
     job.verify(world, complete=False)
 
@@ -37,7 +37,7 @@ def operator_killed_mid_recovery(world):
     job.stop()
     job.verify(world, complete=False)
     status = job.status
-    world.check("each loss was counted once",
+    world.check("the operator counted each loss once",
                 len(lost) <= status.get("preemptions", 0) <= status["nextWorkerOrdinal"] - 4, status)
 
 
@@ -53,7 +53,7 @@ def operator_and_trainer_lost(world):
     job.verify(world, complete=False)
 
 
-@case("The API server is away for a minute and a half", machines=True, seconds=600)
+@case("The API server is down for a minute and a half", machines=True, seconds=600)
 def api_server_away(world):
     job = world.job().submit().await_step(30)
     trainer = job.trainer()
@@ -66,13 +66,13 @@ def api_server_away(world):
         time.sleep(5)
         step = scrape(world, trainer)["swarmjob_trainer_version"]
     world.note(f"it comes back at step {step:.0f}")
-    world.check("training went on without it", step > before + 50, f"from {before} to {step:.0f}")
+    world.check("training continued without it", step > before + 50, f"from {before} to {step:.0f}")
     api.start()
     victim = eventually("the workers", lambda: job.pod_names("worker"), 60)[0]
     world.kubectl.delete("pod", victim, world.namespace)
     eventually("the operator to work again",
                lambda: victim not in job.pod_names("worker") and len(job.pod_names("worker")) == 4, 90)
-    world.check("no worker was lost by it", not job.status.get("failures"), job.status)
+    world.check("the job lost no worker by it", not job.status.get("failures"), job.status)
     job.stop()
     job.verify(world, complete=False)
 
@@ -91,10 +91,10 @@ def leader_failover(world):
     job.stop()
     job.verify(world, complete=False)
     ordinals = [pod["metadata"]["name"] for pod in world.kubectl.list("pods", world.namespace)]
-    world.check("no pod was made twice", len(ordinals) == len(set(ordinals)))
+    world.check("the operator created no pod twice", len(ordinals) == len(set(ordinals)))
 
 
-@case("The API server forgets nothing of a job that nobody changes")
+@case("The operator writes almost nothing while a job trains undisturbed")
 def steady_state_is_silent(world):
     job = world.job().submit().await_step(30)
     job.await_ready(4)
@@ -107,7 +107,7 @@ def steady_state_is_silent(world):
     before = versions()
     time.sleep(30)
     changed = sum(a != b for a, b in zip(before, versions()))
-    world.check("at most the status was written, once in a minute", changed <= 1, changed)
+    world.check("the operator wrote at most the status, once a minute", changed <= 1, changed)
     try:
         job.change({"suspend": True})
     except Refused as refusal:

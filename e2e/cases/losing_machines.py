@@ -1,10 +1,10 @@
-"""Machines that go: without a word, with notice, for good, or with another in their place."""
+"""Machines that disappear: suddenly, with notice, for good, or replaced by another one."""
 from harness.case import case
 from harness.job import ON_DEMAND, RESOURCES, SPOT
 from harness.kubectl import Refused, eventually
 
 
-@case("A node vanishes without a word", "fast", machines=True)
+@case("A node vanishes without notice", "fast", machines=True)
 def node_vanishes(world):
     job = world.job().submit().await_step(30)
     lost = job.workers_on("spot-a")
@@ -14,7 +14,7 @@ def node_vanishes(world):
     job.await_step(job.step() + 20)
     seconds = world.notes.seconds() - began
     world.note(f"20 more steps {seconds:.1f} s after the power cut")
-    world.check("training went on before Kubernetes missed the node",
+    world.check("training continued before Kubernetes missed the node",
                 seconds < world.cluster.node_grace_seconds, f"{seconds:.1f} s")
     job.await_ready(4, without=lost)
     job.stop()
@@ -23,13 +23,13 @@ def node_vanishes(world):
     world.check("none counts as a failure", not job.status.get("failures"), job.status)
 
 
-@case("A cloud's notice: the workers of a tainted node are handed over before it goes", "fast", machines=True)
+@case("A cloud's notice: the workers of a tainted node hand over before it ends", "fast", machines=True)
 def notice_taint(world):
     job = world.job().submit().await_step(30)
     lost = job.workers_on("spot-b")
     world.check("the node has workers of the job", lost)
     world.taint("spot-b", "aws-node-termination-handler/spot-itn=now:NoSchedule")
-    eventually("the node to be left", lambda: job.is_gone_from("spot-b"), 30)
+    eventually("the workers to leave the node", lambda: job.is_gone_from("spot-b"), 30)
     world.note("its workers have handed over and are gone")
     world.vanish("spot-b")
     job.await_ready(4, without=lost)
@@ -51,19 +51,19 @@ def same_name_new_uid(world):
     world.check("the losses count as preemptions", job.status.get("preemptions", 0) >= len(lost), job.status)
 
 
-@case("A worker's pod is deleted by somebody", "fast")
+@case("A user deletes a worker's pod", "fast")
 def pod_deleted(world):
     job = world.job().submit().await_step(30)
     victim = job.pod_names("worker")[0]
     world.kubectl.delete("pod", victim, world.namespace)
     job.await_ready(4, without=[victim])
-    world.check("its name is not used again", victim not in job.pod_names("worker"))
+    world.check("the operator does not use its name again", victim not in job.pod_names("worker"))
     job.stop()
     job.verify(world, complete=False)
-    world.check("it is no failure", not job.status.get("failures"), job.status)
+    world.check("it does not count as a failure", not job.status.get("failures"), job.status)
 
 
-@case("kubectl drain waits for replacements, as the disruption budget asks")
+@case("kubectl drain waits for replacements, as the disruption budget requires")
 def drain_respects_budget(world):
     job = world.job().submit().await_step(30)
     budgets = world.kubectl.list("pdb", world.namespace)
@@ -74,10 +74,10 @@ def drain_respects_budget(world):
     world.kubectl("uncordon", "spot-a")
     job.stop()
     job.verify(world, complete=False)
-    world.check("the losses are no failures", not job.status.get("failures"), job.status)
+    world.check("the losses do not count as failures", not job.status.get("failures"), job.status)
 
 
-@case("A worker is killed for its memory: a failure", "fast")
+@case("The kernel kills a worker for its memory: a failure", "fast")
 def worker_oom_killed(world):
     # Files in memory count against the limit, and the worker is the only process that the kernel
     # can kill for them.
@@ -94,10 +94,10 @@ def worker_oom_killed(world):
     job.await_ready(4, without=[victim])
     job.stop()
     job.verify(world, complete=False)
-    world.check("it is no preemption", not job.status.get("preemptions"), job.status)
+    world.check("it does not count as a preemption", not job.status.get("preemptions"), job.status)
 
 
-@case("All spot capacity goes and comes back", machines=True, seconds=420)
+@case("All spot capacity disappears and returns", machines=True, seconds=420)
 def all_spot_gone(world):
     pools = [{"name": "spot", "pendingSeconds": 15, "returnAfterSeconds": 15, "resources": RESOURCES, **SPOT},
              {"name": "on-demand", "maxReplicas": 2, "resources": RESOURCES, **ON_DEMAND}]

@@ -1,4 +1,4 @@
-"""Jobs that nothing happens to."""
+"""Jobs without faults."""
 from harness.case import case
 
 
@@ -16,10 +16,10 @@ def trains_to_success(world):
     world.check("its workers are deleted", not job.pod_names("worker"), job.pod_names("worker"))
     status = job.status
     world.check(f"status has the step {job.steps}", status["step"] == job.steps, status.get("step"))
-    world.check("nothing was counted as lost", not status.get("preemptions") and not status.get("failures"), status)
+    world.check("the operator counted no loss", not status.get("preemptions") and not status.get("failures"), status)
 
 
-@case("A job goes on at another number of stages", seconds=300)
+@case("A job continues with another number of stages", seconds=300)
 def resumes_at_other_stages(world):
     job = world.job(steps=200, replicas=2).submit().await_step(40)
     job.change({"suspend": True})
@@ -29,5 +29,5 @@ def resumes_at_other_stages(world):
     job.await_success()
     job.verify(world)
     written = world.bucket.manifest(job.prefix, job.steps)
-    world.check("the last checkpoint is of four stages", len(
+    world.check("the last checkpoint has four stages", len(
         [file for file in written["files"] if "stage-" in str(file)]) == 4, str(written["files"])[:300])

@@ -1,4 +1,4 @@
-"""What a user does with kubectl, and what the cluster's administrator has forbidden."""
+"""What a user does with kubectl, and what the cluster's administrator forbids."""
 import copy
 import time
 
@@ -16,10 +16,10 @@ def scale(world):
     eventually("three workers", lambda: len(job.pod_names("worker")) == 3, 60)
     job.stop()
     job.verify(world, complete=False)
-    world.check("nobody counts as lost", not job.status.get("failures") and not job.status.get("preemptions"), job.status)
+    world.check("no worker is lost", not job.status.get("failures") and not job.status.get("preemptions"), job.status)
 
 
-@case("swarmctl shows a job, and lets a worker of it leave", "fast")
+@case("swarmctl shows a job and drains one of its workers", "fast")
 def swarmctl(world):
     job = world.job().submit().await_step(20)
     job.await_ready(4)
@@ -39,26 +39,26 @@ def swarmctl(world):
     job.verify(world, complete=False)
 
 
-@case("Suspend writes a checkpoint and gives everything back; resuming goes on", "fast")
+@case("Suspending a job writes a checkpoint and frees its pods; resuming continues", "fast")
 def suspend_and_resume(world):
     job = world.job(steps=300).submit().await_step(30)
     job.change({"suspend": True})
     job.await_condition("Suspended", seconds=90)
     eventually("all pods to be gone", lambda: not job.pods(), 60)
     step = world.bucket.checkpoint_steps(job.prefix)[-1]
-    world.check("there is a checkpoint of where it stopped", step >= 30 and step == job.status["lastCheckpoint"]["step"],
+    world.check("the last step has a checkpoint", step >= 30 and step == job.status["lastCheckpoint"]["step"],
                 f"{step}, {job.status.get('lastCheckpoint')}")
     job.change({"suspend": False})
     job.await_success()
     job.verify(world)
 
 
-@case("A quota that refuses pods is told, and the job goes on when it is lifted")
+@case("The job reports that a quota refuses pods, and continues when the quota is lifted")
 def quota(world):
     world.kubectl.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": world.namespace},
                          "spec": {"hard": {"pods": "2"}}})
     job = world.job(steps=200).submit()
-    eventually("the refusal to be told", lambda: "quota" in job.condition("CapacityAvailable")[2].lower()
+    eventually("the job to report the refusal", lambda: "quota" in job.condition("CapacityAvailable")[2].lower()
                or "quota" in job.condition("Ready")[2].lower(), 60)
     world.note(f"{job.condition('CapacityAvailable')} {job.condition('Ready')}")
     world.kubectl.delete("resourcequota", "few", world.namespace)
@@ -66,7 +66,7 @@ def quota(world):
     job.verify(world)
 
 
-@case("Bad manifests are refused with messages that help", "fast")
+@case("The API server and the operator refuse bad manifests with helpful messages", "fast")
 def bad_manifests(world):
     def refusal(**changes):
         try:
@@ -88,9 +88,9 @@ def bad_manifests(world):
     world.kubectl.apply(rejected)
     job = world.job("unsupported")
     reason, message = job.await_condition("Accepted", "False", 30)
-    world.check("an architecture that is not supported is not accepted, and the message names it",
+    world.check("the operator rejects an unsupported architecture, and the message names it",
                 "GPT2LMHeadModel" in message, f"{reason}: {message}")
-    world.check("nothing was started for it", not job.pods())
+    world.check("the operator started nothing for it", not job.pods())
     good = world.job("good").submit()
     good.await_condition("Accepted")
     try:
@@ -101,7 +101,7 @@ def bad_manifests(world):
     world.check("the seed of a job cannot be changed", "seed" in message or "immutable" in message, message[:300])
 
 
-@case("What cannot be mended by trying again fails at once and says why", "fast")
+@case("A job that no retry can mend fails at once and says why", "fast")
 def hopeless_jobs(world):
     image = world.job("no-image", workers__template={"spec": {"containers": [
         {"name": "worker", "image": "localhost/No-Such-Name:1"}]}}).submit()
@@ -116,13 +116,13 @@ def hopeless_jobs(world):
     world.check("it fails where storage refuses", forbidden.await_condition("Failed", seconds=90))
 
 
-@case("The storage is away: training goes on, and checkpoints when it is back", machines=True)
+@case("The storage is down: training continues, and writes checkpoints again afterwards", machines=True)
 def storage_outage(world):
     job = world.job().submit().await_step(30)
     world.server.pause()
     before = job.step()
     time.sleep(20)
-    world.check("training goes on without storage", job.step() > before, job.step())
+    world.check("training continues without storage", job.step() > before, job.step())
     world.server.resume()
     steps = world.bucket.checkpoint_steps(job.prefix)
     eventually("a newer checkpoint", lambda: world.bucket.checkpoint_steps(job.prefix)[-1] > steps[-1], 60)

@@ -50,18 +50,18 @@ class Cluster:
             shutil.move(new, self.images)
 
     def load(self, archives):
-        """Loads images into the nodes that are on."""
+        """Loads images into the running nodes."""
         for node in self.nodes.values():
             if node.machine.poll() is None:
                 node.load(archives)
 
     @property
     def kubeconfig(self):
-        """Of its administrator."""
+        """The administrator's kubeconfig file."""
         return self.control_plane.admin
 
     def kubectl(self, *arguments):
-        """What kubectl prints."""
+        """Returns what kubectl prints."""
         done = subprocess.run([self.binaries / "kubectl", "--kubeconfig", self.kubeconfig, *arguments],
                               capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -69,8 +69,8 @@ class Cluster:
         return done.stdout
 
     def add_node(self, name, zone, capacity):
-        """Switches on a machine; await_nodes() waits until it is ready. A name that was there before
-        comes back as another machine."""
+        """Switches on a machine; await_nodes() waits until it is ready. A name that was used before
+        becomes another machine."""
         region = zone.rsplit("-", 1)[0]
         labels = {ZONE: zone, REGION: region, CAPACITY: capacity}
         if capacity == SPOT:
@@ -86,13 +86,13 @@ class Cluster:
         return node
 
     def await_nodes(self, seconds=90):
-        """Waits until every node that is switched on is ready."""
+        """Waits until every running node is ready."""
         for node in self.nodes.values():
             if node.machine.poll() is None:
                 wait_until(node.is_ready, seconds, f"node {node.name}; see its kubelet.log", interval=0.5)
 
     def keep_logs(self, node):
-        """Copies what a machine has written, before its folder goes."""
+        """Copies a machine's logs before its folder is removed."""
         target = self.logs / "nodes" / f"{node.name}-{len(list((self.logs / 'nodes').glob(node.name + '-*')))}"
         target.mkdir(parents=True)
         for log in node.folder.glob("*.log"):
@@ -101,7 +101,7 @@ class Cluster:
             shutil.copytree(node.folder / "pods", target / "pods", symlinks=True)
 
     def keep_all_logs(self):
-        """As keep_logs, of every machine that is on and of the control plane."""
+        """Copies the logs of every running machine and of the control plane."""
         (self.logs / "nodes").mkdir(parents=True, exist_ok=True)
         for node in self.nodes.values():
             if node.machine.poll() is None:

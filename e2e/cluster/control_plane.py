@@ -9,8 +9,8 @@ from .pki import Authority
 PORT = 6443
 SERVER = f"https://{network.CONTROL_PLANE}:{PORT}"
 ETCD = "http://127.0.0.1:2379"
-# Kubernetes takes a silent node for gone after this time (usually 40 to 50 s). Long enough to show that a
-# job's own detection does not wait for it.
+# Kubernetes declares a silent node lost after this time (usually 40 to 50 s). It is long enough to show that
+# a job's own detection does not wait for it.
 NODE_GRACE_SECONDS = 16
 
 
@@ -35,13 +35,13 @@ class ControlPlane:
         self.dns = self._dns(binaries)
 
     def start(self):
-        """Starts all of it."""
+        """Starts all programs."""
         for daemon in self.daemons:
             daemon.start()
 
     @property
     def daemons(self):
-        """In the order in which they are started."""
+        """The programs, in the order of their start."""
         return [self.etcd, self.api, self.controllers, self.scheduler, self.dns]
 
     def _etcd(self, binaries):

@@ -1,4 +1,4 @@
-"""A long-running program of the cluster: started, watched and ended by its own process id."""
+"""A long-running program of the cluster: this module starts, watches and ends it by its process id."""
 import pathlib
 import signal
 import subprocess
@@ -6,11 +6,11 @@ import time
 
 
 class ClusterError(Exception):
-    """Something of the cluster does not work; the text says what, and where to look."""
+    """A part of the cluster does not work; the text says which, and where to look."""
 
 
 class Daemon:
-    """One program; its output is kept below the cluster's logs over restarts."""
+    """One program; the cluster's logs keep its output over restarts."""
 
     def __init__(self, name, command, log_folder, ready=lambda: True):
         self.name = name
@@ -27,7 +27,7 @@ class Daemon:
         wait_until(self.ready, seconds, f"{self.name} to be ready", watched=self)
 
     def kill(self):
-        """Ends it as a power cut would."""
+        """Ends it like a power cut."""
         if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
@@ -41,7 +41,7 @@ class Daemon:
         self.signal(signal.SIGSTOP)
 
     def thaw(self):
-        """Lets it go on."""
+        """Lets it continue."""
         self.signal(signal.SIGCONT)
 
     def tail(self, lines=15):

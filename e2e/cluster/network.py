@@ -1,4 +1,4 @@
-"""The network between the machines: a bridge, on which the control plane lives too."""
+"""The network between the machines: a bridge, which also carries the control plane."""
 import subprocess
 
 CONTROL_PLANE = "10.99.0.1"
@@ -25,17 +25,17 @@ def make():
     ip("addr", "add", f"{CONTROL_PLANE}/24", "dev", BRIDGE)
     ip("link", "set", BRIDGE, "up")
     sysctl("net.ipv4.ip_forward=1")
-    for interface in ("all", BRIDGE):  # packets between nodes may take the way over the bridge's owner
+    for interface in ("all", BRIDGE):  # packets between nodes may pass through the bridge's owner
         sysctl(f"net.ipv4.conf.{interface}.send_redirects=0")
 
 
 def address(index):
-    """Of the machine of that index, 1 and up."""
+    """The address of the machine with this index (1 and up)."""
     return f"10.99.0.{10 + index}"
 
 
 def pod_range(index):
-    """The addresses of the pods of that machine."""
+    """The addresses of that machine's pods."""
     return f"10.200.{index}.0/24"
 
 
@@ -48,7 +48,7 @@ def plug_in(name, index, pid):
 
 
 def pull_out(name):
-    """Cuts the machine's cable, for good."""
+    """Cuts the machine's cable permanently."""
     ip("link", "del", f"v-{name}", check=False)
 
 

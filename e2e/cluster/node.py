@@ -1,7 +1,7 @@
-"""A node: a machine of namespaces with its own containerd, kubelet and kube-proxy, that can lose its power.
+"""A node: a machine made of namespaces, with its own containerd, kubelet and kube-proxy.
 
 Its containers and daemons are processes of one PID namespace, so killing the first of them is a power
-cut; its control groups can be frozen; its cable can be cut.
+cut. A case can also freeze its control groups and cut its cable.
 """
 import json
 import pathlib
@@ -31,7 +31,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
 
 
 class Node:
-    """One machine. `labels` are those with which its kubelet registers it."""
+    """One machine. Its kubelet registers it with `labels`."""
 
     def __init__(self, cluster, name, index, labels):
         self.cluster = cluster
@@ -44,7 +44,7 @@ class Node:
         self.machine = None
 
     def start(self, images=None):
-        """Switches a new machine on; `images` is a containerd store to begin with (images.py)."""
+        """Switches a new machine on; `images` is its first containerd store (images.py)."""
         self.folder.mkdir()
         self._configure()
         if images:
@@ -63,7 +63,7 @@ class Node:
         network.plug_in(self.name, self.index, self.machine.pid)
 
     def is_ready(self):
-        """Whether Kubernetes calls it ready."""
+        """Whether Kubernetes reports it as ready."""
         self._refuse_dead()
         found = self.cluster.kubectl("get", "node", self.name, "--ignore-not-found", "-o", "json")
         conditions = json.loads(found)["status"].get("conditions", []) if found else []
@@ -80,7 +80,7 @@ class Node:
             import_image(self.folder / "containerd.sock", archive)
 
     def vanish(self):
-        """A power cut without a word: its node object stays, and what it had on disk is gone."""
+        """Cuts the power without notice: the node object stays, and the disk is lost."""
         network.pull_out(self.name)
         self.machine.kill()
         self.machine.wait()
@@ -89,15 +89,15 @@ class Node:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def freeze(self):
-        """Stops every process of it; its connections stay open and silent."""
+        """Stops all its processes; its connections stay open and silent."""
         self._set_frozen(True)
 
     def thaw(self):
-        """Lets them go on."""
+        """Lets them continue."""
         self._set_frozen(False)
 
     def cut_off(self):
-        """Nothing comes in or goes out, until reconnect()."""
+        """Drops all its packets until reconnect()."""
         network.set_connected(self.name, False)
 
     def reconnect(self):
@@ -145,7 +145,7 @@ class Node:
             "evictionHard": {"nodefs.available": "1%", "imagefs.available": "1%"},
             "imageGCHighThresholdPercent": 100,
             "clusterDNS": [network.CONTROL_PLANE], "clusterDomain": "cluster.local",
-            # The kubelet renews its lease four times in this time. The control plane waits as long
+            # The kubelet renews its lease four times in this time. The control plane waits this long
             # before it misses a node.
             "nodeLeaseDurationSeconds": 16, "nodeStatusUpdateFrequency": "4s",
             "volumePluginDir": str(self.folder / "plugins"), "podLogsDir": str(self.folder / "pods"),
@@ -160,7 +160,7 @@ def _net_namespace(pid):
 
 
 def _copy_store(source, target):
-    """A containerd store like another one. What it never changes in place is shared by hard links."""
+    """Copies a containerd store. Hard links share the files that containerd never changes in place."""
     target.mkdir()
     for part in source.iterdir():
         shared = part.name.endswith(("content.v1.content", "snapshotter.v1.overlayfs"))
@@ -176,7 +176,7 @@ def _copy_store(source, target):
 
 
 def import_image(socket, archive):
-    """Has the containerd at that socket unpack a docker archive."""
+    """Makes the containerd at that socket unpack a docker archive."""
     done = subprocess.run(["ctr", "--address", socket, "--namespace", "k8s.io", "images", "import", archive],
                           capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -184,7 +184,7 @@ def import_image(socket, archive):
 
 
 def load_images(archives, store, folder):
-    """Adds to a containerd store from docker archives; returns the seconds that each took to unpack."""
+    """Unpacks docker archives into a containerd store; returns the seconds that each one took."""
     folder.mkdir(parents=True, exist_ok=True)
     socket = folder / "containerd.sock"
     (folder / "containerd.toml").write_text(

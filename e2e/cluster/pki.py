@@ -4,7 +4,7 @@ import subprocess
 
 
 def openssl(*arguments):
-    """Runs openssl; its complaint becomes the error's text."""
+    """Runs openssl; the error contains its message."""
     done = subprocess.run(["openssl", *map(str, arguments)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"openssl {arguments[0]}: {done.stderr.strip()}")
@@ -24,7 +24,7 @@ class Authority:
 
     @property
     def certificate(self):
-        """The file by which the others know the authority."""
+        """The authority's certificate, which all clients need."""
         return self.folder / "ca.crt"
 
     def issue(self, name, subject, extensions):
@@ -38,7 +38,7 @@ class Authority:
                 "-CAcreateserial", "-days", 30, "-extfile", description, "-out", self.folder / f"{name}.crt")
 
     def client(self, name, subject, server):
-        """A kubeconfig file for a client of that subject."""
+        """Writes a kubeconfig file for a client with that subject."""
         self.issue(name, subject, "extendedKeyUsage=clientAuth")
         path = self.folder.parent / f"{name}.kubeconfig"
         path.write_text(json.dumps({

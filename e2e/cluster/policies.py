@@ -1,7 +1,7 @@
-"""NetworkPolicies, enforced: an agent that looks after the nodes of all machines at once.
+"""Enforces NetworkPolicies: one agent serves all nodes.
 
 It reads pods, namespaces and policies once a second and writes nftables rules into each node's network.
-Packets are judged where they are forwarded, so probes of a node's own kubelet always pass, as they should.
+The rules apply to forwarded packets, so probes of a node's own kubelet always pass, as they should.
 """
 import http.client
 import ipaddress
@@ -17,7 +17,7 @@ INTERVAL_SECONDS = 1.0
 
 
 class PolicyAgent:
-    """Runs in a thread of its own from start() to stop()."""
+    """Runs in its own thread from start() to stop()."""
 
     def __init__(self, cluster):
         self.cluster = cluster
@@ -26,11 +26,11 @@ class PolicyAgent:
         self.written = {}  # (node's name, process id of its machine): rules
 
     def start(self):
-        """Begins."""
+        """Starts the thread."""
         self.thread.start()
 
     def stop(self):
-        """Ends; the rules stay."""
+        """Ends the thread; the rules stay."""
         self.stopping.set()
         self.thread.join()
 
@@ -45,7 +45,7 @@ class PolicyAgent:
                     connection = http.client.HTTPSConnection(network.CONTROL_PLANE, PORT, timeout=5, context=context)
                 self._look(connection)
             except (OSError, http.client.HTTPException, ValueError):
-                connection = None  # the API server is away: what is written stays
+                connection = None  # the API server is down: the rules stay as they are
 
     def _look(self, connection):
         def items(path):
@@ -70,11 +70,11 @@ class PolicyAgent:
 
 
 def ruleset(mine, pods, namespaces, policies):
-    """The nftables rules of one node, whose pods are `mine`."""
+    """The nftables rules of the node with the pods `mine`."""
     chains, jumps = [], []
     for pod in sorted(mine, key=lambda pod: pod["status"]["podIP"]):
         for direction, field, peers, own, other, verdict in (
-                # A packet that may leave must still be admitted where it arrives.
+                # When a packet may leave, its destination must still admit it.
                 ("Egress", "egress", "to", "saddr", "daddr", "return"),
                 ("Ingress", "ingress", "from", "daddr", "saddr", "accept")):
             applying = [policy for policy in policies
@@ -96,7 +96,7 @@ def ruleset(mine, pods, namespaces, policies):
 
 
 def rule_lines(rule, peers, other, verdict, pod, policy, pods, namespaces):
-    """One allowing rule of a policy as lines of nftables."""
+    """One allow rule of a policy as lines of nftables."""
     named = {port["name"]: port["containerPort"] for container in pod["spec"]["containers"]
              for port in container.get("ports", []) if "name" in port}
     matches = []
@@ -136,7 +136,7 @@ def peer_addresses(peer, namespace, pods, namespaces):
 
 
 def selects(selector, labels):
-    """Whether a label selector chooses an object with these labels."""
+    """Whether a label selector matches an object with these labels."""
     if any(labels.get(key) != value for key, value in selector.get("matchLabels", {}).items()):
         return False
     for expression in selector.get("matchExpressions", []):

@@ -1,8 +1,8 @@
-"""Runs a program in namespaces of its own, with a temporary folder and control groups of its own.
+"""Runs a program in its own namespaces, with its own temporary folder and control groups.
 
-Processes, network, mounts and host name of what runs inside are not those of the machine: two sandboxes
-never meet, nothing inside reaches a network outside, and when the program ends, however it ends, the
-kernel ends every process that is left. Then the folder and the control groups are removed.
+A program inside has its own processes, network, mounts and host name: two sandboxes never meet, and no
+program inside reaches a network outside. When the program ends, in any way, the kernel ends every process
+that is left. Then this module removes the folder and the control groups.
 """
 import contextlib
 import os
@@ -21,15 +21,15 @@ SECONDS_TO_UNWIND = 60  # from the first Ctrl-C to the forced end
 
 
 class Sandbox:
-    """What the program inside knows of its sandbox."""
+    """What the program inside knows about its sandbox."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
-        self.name = self.folder.name  # also of the control groups, below the root of each hierarchy
+        self.name = self.folder.name  # also the name of the control groups, below the root of each hierarchy
 
     @classmethod
     def current(cls):
-        """The sandbox that this process runs in, or None."""
+        """The sandbox of this process, or None."""
         folder = os.environ.get("SWARM_E2E_SANDBOX")
         return cls(folder) if folder else None
 
@@ -49,7 +49,7 @@ def run(arguments):
     handlers = {number: signal.signal(number, interrupt)
                 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
-        # In a session of its own, so that the terminal's Ctrl-C comes once, through interrupt().
+        # In its own session, so that the terminal's Ctrl-C arrives once, through interrupt().
         inside = subprocess.Popen(
             ["unshare", *namespaces, "--fork", "--kill-child", "--mount-proc", *arguments],
             env={**os.environ, "SWARM_E2E_SANDBOX": str(folder)}, start_new_session=True)
@@ -77,18 +77,18 @@ def _children(pid):
 
 
 def refuse_without_rights():
-    """Raises where namespaces cannot be made."""
+    """Raises an error if this machine cannot make namespaces."""
     if os.geteuid() != 0:
         raise ClusterError("a cluster on this machine needs root (namespaces, mounts, control groups); "
-                           "or give --kubeconfig FILE of a cluster that is there")
+                           "or give --kubeconfig FILE of an existing cluster")
     probe = subprocess.run(["unshare", "--net", "--pid", "--mount", "--fork", "true"],
                            capture_output=True, text=True, check=False)
     if probe.returncode != 0:
-        raise ClusterError(f"this machine lets nobody make namespaces: {probe.stderr.strip()}")
+        raise ClusterError(f"this machine refuses to make namespaces: {probe.stderr.strip()}")
 
 
 def hierarchies():
-    """The folders in which control groups are made: one of cgroup v2, or one for each controller of v1."""
+    """The folders for control groups: one for cgroup v2, or one for each controller of v1."""
     if (CGROUPS / "cgroup.controllers").exists():
         return [CGROUPS]
     return [folder for folder in sorted(CGROUPS.iterdir())
@@ -96,29 +96,29 @@ def hierarchies():
 
 
 def make_cgroup(path):
-    """Makes the control group of that relative path in every hierarchy, fit to hold processes."""
+    """Makes the control group with that relative path in every hierarchy, ready for processes."""
     for hierarchy in hierarchies():
         group = hierarchy
         for part in pathlib.PurePath(path).parts:
             controllers = group / "cgroup.controllers"
             if controllers.exists():
                 enabled = " ".join("+" + name for name in controllers.read_text().split())
-                with contextlib.suppress(OSError):  # the root holds processes that we may not move
+                with contextlib.suppress(OSError):  # the root holds processes that this program may not move
                     (group / "cgroup.subtree_control").write_text(enabled)
             parent, group = group, group / part
             group.mkdir(exist_ok=True)
             if (group / "cpu.shares").exists():  # a whole cluster, not one program among the machine's
                 (group / "cpu.shares").write_text(str(CPU_SHARES))
-            for name in ("cpuset.cpus", "cpuset.mems"):  # of v1: a group begins without any
+            for name in ("cpuset.cpus", "cpuset.mems"):  # v1: a group begins without any
                 if (group / name).exists() and not controllers.exists():
                     (group / name).write_text((parent / name).read_text())
 
 
 def remove_cgroups(path):
-    """Removes a control group whose processes have ended, and all below it."""
-    for hierarchy in [CGROUPS, *CGROUPS.iterdir()]:  # also those in which others made groups
+    """Removes a control group without processes, and all groups below it."""
+    for hierarchy in [CGROUPS, *CGROUPS.iterdir()]:  # also hierarchies in which other programs made groups
         for folder, _, _ in os.walk(hierarchy / path, topdown=False):
-            for _ in range(50):  # a group is busy until its last process has been reaped
+            for _ in range(50):  # the group is busy until the kernel has reaped its last process
                 try:
                     os.rmdir(folder)
                     break

@@ -1,4 +1,4 @@
-"""What a case is: a short story with a name, told by a function, and what it has checked."""
+"""A case: a named function that plays a short story, with a record of its checks."""
 import dataclasses
 import time
 from typing import Callable
@@ -7,27 +7,27 @@ REGISTRY = []
 
 
 class CheckFailed(Exception):
-    """A check of a case does not hold; the text says which, and what was found."""
+    """A check of a case failed; the text says which one, and what it found."""
 
 
 class Skip(Exception):
-    """The case cannot be played on this cluster; the text says why."""
+    """The case cannot run on this cluster; the text says why."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One story. `machines`: it needs power over the machines under the nodes."""
+    """One story. `machines`: it must switch the machines under the nodes off and on."""
 
     name: str
     title: str
     tell: Callable
     tags: frozenset
     machines: bool
-    seconds: int  # in which it has to end
+    seconds: int  # it must end within this time
 
 
 def case(title, *tags, machines=False, seconds=300):
-    """Registers a function of one argument (world.World) as a case. The tag fast: part of the CI."""
+    """Registers a function of one argument (world.World) as a case. The CI runs the tag fast."""
     def register(function):
         REGISTRY.append(Case(function.__name__, title, function, frozenset(tags), machines, seconds))
         return function
@@ -35,7 +35,7 @@ def case(title, *tags, machines=False, seconds=300):
 
 
 class Notes:
-    """What one play of a case has checked and seen, with the seconds since it began."""
+    """The checks and notes of one run of a case, with the seconds since it began."""
 
     def __init__(self):
         self.begun = time.monotonic()
@@ -43,11 +43,11 @@ class Notes:
         self.lines = []
 
     def seconds(self):
-        """Since the case began."""
+        """Seconds since the case began."""
         return time.monotonic() - self.begun
 
     def note(self, text):
-        """Something worth reading in the report."""
+        """Adds a line to the report."""
         self.lines.append(f"{self.seconds():6.1f} s  {text}")
         print(f"    {self.lines[-1]}", flush=True)
 

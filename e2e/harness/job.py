@@ -1,4 +1,4 @@
-"""A SwarmJob of a case: made, watched, and compared with what one process makes of it."""
+"""A SwarmJob of a case: this module creates it, watches it, and compares it with a run in one process."""
 import collections
 import re
 import urllib.request
@@ -8,7 +8,7 @@ from .kubectl import Refused, eventually
 
 SPOT = {"nodeSelector": {"swarmjob.dev/capacity": "spot"}}
 ON_DEMAND = {"nodeSelector": {"swarmjob.dev/capacity": "on-demand"}}
-# Small enough for many on one machine. The limit keeps a job from finishing before its case does.
+# Small enough for many workers on one machine. The limit keeps a job from finishing before its case.
 RESOURCES = {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"cpu": "500m", "memory": "1Gi"}}
 
 
@@ -47,16 +47,16 @@ class Job:
         return self
 
     def change(self, spec):
-        """A merge patch of the spec."""
+        """Merges a patch into the spec."""
         self.kubectl.patch("swarmjob", self.name, self.namespace, {"spec": spec})
 
     def object(self):
-        """As the API server has it, or None."""
+        """The object in the API server, or None."""
         return self.kubectl.get("swarmjob", self.name, self.namespace)
 
     @property
     def status(self):
-        """Empty before the operator has seen the job."""
+        """The status; empty before the operator has seen the job."""
         found = self.object()
         return found.get("status", {}) if found else {}
 
@@ -68,27 +68,27 @@ class Job:
         return "Missing", "", ""
 
     def await_condition(self, kind, status="True", seconds=60):
-        """Waits for it and returns (reason, message)."""
+        """Waits for a condition and returns (reason, message)."""
         eventually(f"{self.name}: {kind}={status}", lambda: self.condition(kind)[0] == status, seconds)
         return self.condition(kind)[1:]
 
     def pods(self, role=None):
-        """Its pods that have not ended, without those that are being deleted."""
+        """Its living pods, without pods that are being deleted."""
         selector = f"swarmjob.dev/job={self.name}" + (f",swarmjob.dev/role={role}" if role else "")
         return [pod for pod in self.kubectl.list("pods", self.namespace, selector)
                 if pod["status"].get("phase") in ("Pending", "Running")
                 and "deletionTimestamp" not in pod["metadata"]]
 
     def pod_names(self, role=None):
-        """Of pods()."""
+        """The names of pods()."""
         return sorted(pod["metadata"]["name"] for pod in self.pods(role))
 
     def workers_on(self, node):
-        """Names of its workers' pods on that node."""
+        """The names of its workers' pods on that node."""
         return sorted(pod["metadata"]["name"] for pod in self.pods("worker") if pod["spec"].get("nodeName") == node)
 
     def is_gone_from(self, node):
-        """Whether no pod of it is left on that node, not even one that is being deleted."""
+        """Whether the node has none of its pods, not even one that is being deleted."""
         selector = f"swarmjob.dev/job={self.name}"
         return not any(pod["spec"].get("nodeName") == node and pod["status"].get("phase") == "Running"
                        for pod in self.kubectl.list("pods", self.namespace, selector))
@@ -98,23 +98,23 @@ class Job:
         return self.kubectl.get("pod", pod, self.namespace)["spec"].get("nodeName")
 
     def trainer(self):
-        """The trainer's pod as it is now, or None."""
+        """The trainer's current pod, or None."""
         pods = self.pods("trainer")
         return max(pods, key=lambda pod: int(pod["metadata"]["labels"]["swarmjob.dev/term"])) if pods else None
 
     def metrics(self):
-        """The trainer's metrics, see scrape(). Raises Refused when it does not answer."""
+        """The trainer's metrics, see scrape(). Raises Refused if the trainer does not answer."""
         pod = self.trainer()
         if not pod or not pod["status"].get("podIP"):
             raise Refused("no trainer with an address")
         return scrape(self.world, pod)
 
     def step(self):
-        """Steps that are committed, by the trainer's metrics."""
+        """The number of committed steps, from the trainer's metrics."""
         return int(self.metrics()["swarmjob_trainer_version"])
 
     def await_step(self, step, seconds=90):
-        """Waits until so many steps are committed."""
+        """Waits until the trainer has committed this many steps."""
         def reached():
             try:
                 return self.step() >= step
@@ -126,11 +126,11 @@ class Job:
         return self
 
     def ready_workers(self):
-        """Names of its workers' pods that are Ready: in the roster, at the job's state."""
+        """The names of its Ready workers' pods: these workers are in the roster and have the job's state."""
         return sorted(pod["metadata"]["name"] for pod in self.pods("worker") if is_ready(pod))
 
     def await_ready(self, count, seconds=90, without=()):
-        """Waits until so many workers are ready that are none of `without`."""
+        """Waits until this many workers are ready, not counting `without`."""
         def enough():
             return len(set(self.ready_workers()) - set(without)) >= count
         eventually(f"{self.name}: {count} ready workers", enough, seconds)
@@ -147,16 +147,16 @@ class Job:
         return self
 
     def stop(self):
-        """Suspends it for good, with a checkpoint of where it is."""
+        """Suspends the job for good; it writes a checkpoint."""
         self.change({"suspend": True})
         self.await_condition("Suspended", seconds=120)
 
     def verify(self, notes, complete=True):
-        """Checks losses and weights against one undisturbed process: bit for bit."""
+        """Compares losses and weights with one undisturbed process: bit for bit."""
         steps = self.world.bucket.checkpoint_steps(self.prefix)
         newest = steps[-1] if steps else 0
         if complete:
-            notes.check(f"the last checkpoint is that of step {self.steps}", newest == self.steps, steps)
+            notes.check(f"the last checkpoint is of step {self.steps}", newest == self.steps, steps)
         else:
             notes.check("there is a checkpoint", newest > 0, steps)
         expected = {line["step"]: line for line in self.world.reference.losses(newest)}
@@ -165,24 +165,24 @@ class Job:
         notes.check(f"the loss of each of {newest} steps is in the storage", not missing, missing[:10])
         wrong = [f"step {step}: {found[step]['loss']!r}, not {line['loss']!r}" for step, line in expected.items()
                  if step in found and (line["loss"], line["grad_norm"]) != (found[step]["loss"], found[step]["grad_norm"])]
-        notes.check("the losses are those of one undisturbed process, bit for bit", not wrong,
+        notes.check("the losses equal those of one undisturbed process, bit for bit", not wrong,
                           "; ".join(wrong[:3]))
         mine = reference.digest_of(self.world.swarmctl, self.world.bucket.uri(self.prefix),
                                    self.world.bucket.environment())
-        notes.check(f"the weights of step {newest} are those of that process, bit for bit",
+        notes.check(f"the weights of step {newest} equal those of that process, bit for bit",
                           mine == self.world.reference.weights(newest), mine)
 
 
 def is_ready(pod):
-    """Whether the kubelet calls the pod ready."""
+    """Whether the kubelet reports the pod as ready."""
     return any(condition["type"] == "Ready" and condition["status"] == "True"
                for condition in pod["status"].get("conditions", []))
 
 
 def scrape(world, pod):
-    """The metrics of a pod: name to the sum over all labels."""
+    """The metrics of a pod: a dict from each name to its sum over all labels."""
     try:
-        if world.cluster:  # the pods' network is at hand, also when the API server is not
+        if world.cluster:  # this program reaches the pods' network even when the API server is down
             url = f"http://{pod['status']['podIP']}:9090/metrics"
             with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=5) as answer:
                 text = answer.read().decode()

@@ -1,26 +1,26 @@
-"""kubectl for the cases: its answers as values, its complaints as text."""
+"""kubectl for the cases: answers as values, errors as text."""
 import json
 import subprocess
 import time
 
 
 class Refused(Exception):
-    """kubectl or the API server said no; the text is its message."""
+    """kubectl or the API server refused; the text is its message."""
 
 
 class Timeout(Exception):
-    """Something did not come about in time; the text says what."""
+    """A condition was not met in time; the text names it."""
 
 
 class Kubectl:
-    """kubectl of one cluster. Every call ends: kubectl itself is given a deadline."""
+    """kubectl for one cluster. Every call has a deadline."""
 
     def __init__(self, program, kubeconfig):
         self.program = str(program)
         self.kubeconfig = str(kubeconfig)
 
     def __call__(self, *arguments, stdin=None, seconds=60):
-        """What it prints. Raises Refused."""
+        """Returns what kubectl prints. Raises Refused."""
         command = [self.program, "--kubeconfig", self.kubeconfig, *map(str, arguments)]
         try:
             done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=seconds, check=False)
@@ -42,18 +42,18 @@ class Kubectl:
         return json.loads(text) if text.strip() else None
 
     def list(self, kind, namespace=None, selector=None):
-        """The objects of that kind; of all namespaces without one."""
+        """The objects of that kind; without a namespace, those of all namespaces."""
         where = ["-n", namespace] if namespace else ["--all-namespaces"]
         chosen = ["-l", selector] if selector else []
         return json.loads(self("get", kind, *where, *chosen, "-o", "json"))["items"]
 
     def patch(self, kind, name, namespace, change, subresource=None):
-        """A merge patch."""
+        """Merges a patch into an object."""
         extra = [f"--subresource={subresource}"] if subresource else []
         return self("patch", kind, name, "-n", namespace, "--type=merge", "-p", json.dumps(change), *extra)
 
     def delete(self, kind, name, namespace=None, *arguments):
-        """Deletes it; that it is not there is as good."""
+        """Deletes an object; it need not exist."""
         where = ["-n", namespace] if namespace else []
         return self("delete", kind, name, *where, "--ignore-not-found", *arguments, seconds=180)
 
@@ -63,7 +63,7 @@ class Kubectl:
 
 
 def eventually(what, condition, seconds, interval=0.5):
-    """Waits until condition() is truthy and returns that; a refusal meanwhile counts as not yet."""
+    """Waits until condition() is truthy and returns its value; a refusal counts as not yet."""
     deadline = time.monotonic() + seconds
     last = None
     while True:

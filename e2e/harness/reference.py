@@ -1,4 +1,4 @@
-"""What one undisturbed process makes of the cases' job: its losses and its weights."""
+"""The reference for the cases' job: losses and weights of one undisturbed process."""
 import hashlib
 import json
 import shutil
@@ -7,12 +7,12 @@ import tempfile
 
 CHECKPOINT_INTERVAL = 10
 KEPT_INTERVAL = 100  # of the undisturbed process
-ENDLESS = 100_000  # steps of a job that its case stops
+ENDLESS = 100_000  # steps of a job that a case stops
 
 
 def spec(data_uri, steps):
-    """What decides the trajectory of the cases' job. The learning rate does not depend on the number of
-    steps, so a longer run is the continuation of a shorter one."""
+    """The fields that decide the trajectory of the cases' job. The learning rate does not depend on the number
+    of steps, so a longer run continues a shorter one."""
     return {
         "model": {"config": {
             "architectures": ["LlamaForCausalLM"], "hidden_size": 48, "num_hidden_layers": 4,
@@ -28,7 +28,7 @@ def spec(data_uri, steps):
 
 
 class Reference:
-    """Trained for as many steps as somebody asks for; kept in a folder, for one set of programs."""
+    """Trains as many steps as a case asks for; keeps them in a folder for one set of programs."""
 
     def __init__(self, swarmctl, data, cache):
         self.swarmctl = swarmctl
@@ -37,8 +37,8 @@ class Reference:
         self.folder = cache / f"reference-{identity.hexdigest()[:16]}"
 
     def train(self, steps):
-        """The folder of a run that ends at that step. It goes on from the newest checkpoint before it that an
-        earlier run has left: cases end where they end, and most of the way is known."""
+        """The folder of a run that ends at that step. The run continues from the newest earlier checkpoint of
+        another run, because cases end at different steps and share most of the way."""
         run = self.folder / str(steps)
         if (run / "done").exists():
             return run
@@ -65,7 +65,7 @@ class Reference:
         return run
 
     def losses(self, steps):
-        """The lines of the first steps: number, loss, gradient norm, learning rate."""
+        """The lines of the first steps: step, loss, gradient norm, learning rate."""
         self.train(steps)
         lines = {}
         for done in self.folder.glob("*/done"):
@@ -79,7 +79,7 @@ class Reference:
 
 
 def digest_of(swarmctl, checkpoints, environment=None):
-    """The digest of the newest checkpoint's weights, whatever the stages in which they were written."""
+    """The digest of the newest checkpoint's weights; it does not depend on the number of stages."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([swarmctl, "export", "--checkpoint", checkpoints, "--out", f"{folder}/hf"],
                               env=environment, capture_output=True, text=True, check=False)

@@ -4,20 +4,20 @@ import xml.etree.ElementTree as xml
 
 
 class Outcome:
-    """Of one case: passed, failed or skipped."""
+    """The outcome of one case: passed, failed or skipped."""
 
     def __init__(self, case, verdict, seconds, notes, reason=""):
         self.case, self.verdict, self.seconds, self.notes, self.reason = case, verdict, seconds, notes, reason
 
     def values(self):
-        """For JSON."""
+        """The outcome as a dict for JSON."""
         return {"case": self.case.name, "title": self.case.title, "tags": sorted(self.case.tags),
                 "verdict": self.verdict, "seconds": round(self.seconds, 1), "reason": self.reason,
                 "checks": self.notes.checks, "notes": self.notes.lines}
 
 
 def table(outcomes):
-    """A line a case: how it went, in which time, how much was checked, and why it failed."""
+    """One line per case: its verdict, its time, the number of its checks, and why it failed."""
     lines = []
     for outcome in outcomes:
         lines.append(f"{outcome.verdict:8}{outcome.seconds:7.1f} s {len(outcome.notes.checks):4} checks  {outcome.case.title}")
@@ -26,14 +26,14 @@ def table(outcomes):
 
 
 def summary(outcomes):
-    """In the words that test runners close with."""
+    """The closing line, in the words of test runners."""
     counts = {verdict: sum(outcome.verdict == verdict for outcome in outcomes)
               for verdict in ("passed", "failed", "skipped")}
     return ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
 
 
 def write(outcomes, folder, figures):
-    """OUT/report.json and OUT/junit.xml."""
+    """Writes OUT/report.json and OUT/junit.xml."""
     (folder / "report.json").write_text(json.dumps(
         {"figures": figures, "cases": [outcome.values() for outcome in outcomes]}, indent=2) + "\n")
     suite = xml.Element("testsuite", name="e2e", tests=str(len(outcomes)),

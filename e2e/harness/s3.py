@@ -1,4 +1,4 @@
-"""The bucket in which data and checkpoints lie: a server of our own, or one that is given."""
+"""The bucket for data and checkpoints: on our own server, or on a given one."""
 import json
 import os
 import pathlib
@@ -11,7 +11,7 @@ PORT = 9000
 
 
 class Bucket:
-    """S3-compatible storage that pods and this program reach under one address."""
+    """S3-compatible storage that pods and this program reach at one address."""
 
     def __init__(self, url, name, key, secret, region="us-east-1"):
         self.url, self.name, self.key, self.secret, self.region = url, name, key, secret, region
@@ -28,12 +28,12 @@ class Bucket:
         return f"s3://{self.name}/{name}"
 
     def names(self, prefix):
-        """What lies below a prefix."""
+        """The objects below a prefix."""
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
         return [item["Key"] for page in pages for item in page.get("Contents", [])]
 
     def checkpoint_steps(self, prefix):
-        """The steps of the checkpoints below it, in order: those that have a manifest."""
+        """The steps of the checkpoints below it, in order. A checkpoint counts if it has a manifest."""
         folders = [name.split("/")[-2] for name in self.names(prefix) if name.endswith("/manifest.json")]
         return sorted(int(folder.split("-")[1]) for folder in folders)
 
@@ -43,7 +43,7 @@ class Bucket:
                                          if name.endswith("/manifest.json"))))
 
     def steps(self, prefix):
-        """The loss curve that a job has left there: lines by step, of the newest generation that has it."""
+        """A job's loss curve in the bucket: for each step, its line of the newest generation."""
         lines = {}
         for name in sorted(self.names(prefix + "steps/")):
             piece = [json.loads(line) for line in self.read(name).splitlines() if line]
@@ -58,13 +58,13 @@ class Bucket:
         return self.client.get_object(Bucket=self.name, Key=name)["Body"].read().decode()
 
     def environment(self):
-        """With which our programs reach it."""
+        """The environment variables with which our programs reach it."""
         return {**os.environ, "AWS_ACCESS_KEY_ID": self.key, "AWS_SECRET_ACCESS_KEY": self.secret,
                 "AWS_ENDPOINT_URL": self.url, "AWS_REGION": self.region, "NO_PROXY": "*"}
 
 
 class Server:
-    """An S3 server on this machine. Ends with this process."""
+    """An S3 server on this machine. It ends with this process."""
 
     def __init__(self, address, log):
         program = pathlib.Path(__file__).with_name("s3_server.py")
@@ -79,7 +79,7 @@ class Server:
         self.bucket = Bucket(f"http://{address}:{PORT}", "bucket", keys["key"], keys["secret"])
 
     def pause(self):
-        """From now on its connections are refused; what is stored stays."""
+        """Makes the server refuse connections; it keeps its objects."""
         if not self.paused:
             self._tell("pause")
         self.paused = True

@@ -1,7 +1,7 @@
-"""The S3 server of the cases, a program of its own: obeys "pause" and "resume" on its input.
+"""The S3 server of the cases, a separate program: it obeys "pause" and "resume" on its input.
 
-Usage: s3_server.py ADDRESS PORT; prints a line when it listens. Paused, it refuses connections and keeps
-what is stored. It checks signatures as AWS does, with one pair of keys that it prints.
+Usage: s3_server.py ADDRESS PORT; prints a line when it listens. While paused, it refuses connections and
+keeps its objects. It checks signatures like AWS, with one pair of keys, which it prints.
 """
 import json
 import logging

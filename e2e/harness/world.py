@@ -1,4 +1,4 @@
-"""What a case has at hand: the cluster, the bucket, the operator, and a namespace of its own."""
+"""What a case can use: the cluster, the bucket, the operator, and its own namespace."""
 import json
 import pathlib
 import subprocess
@@ -14,12 +14,12 @@ RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 
 
 class World:
-    """Shared by all cases of a run; namespace and notes are the case's own."""
+    """All cases of a run share it; each case has its own namespace and notes."""
 
     def __init__(self, kubectl, cluster, server, bucket, reference, programs, images):
         self.kubectl = kubectl
-        self.cluster = cluster  # None: a cluster whose machines the cases cannot stop
-        self.server = server    # None: storage that the cases cannot stop
+        self.cluster = cluster  # None: the cases cannot stop the cluster's machines
+        self.server = server    # None: the cases cannot stop the storage
         self.bucket = bucket
         self.reference = reference
         self.swarmctl = programs / "swarmctl"
@@ -33,21 +33,21 @@ class World:
     # The case's own part.
 
     def begin(self, name, labels=()):
-        """A namespace and notes for the next case. Restricted Pod Security is the rule here."""
+        """Makes a namespace and notes for the next case. The namespace enforces restricted Pod Security."""
         self.notes = Notes()
         self.played += 1
         self.namespace = f"e2e-{self.played}-{name.replace('_', '-')}"[:50].strip("-")
         self.make_namespace(self.namespace, {**RESTRICTED, **dict(labels)})
 
     def make_namespace(self, name, labels):
-        """With the keys of the bucket in it."""
+        """Makes the namespace, with the keys of the bucket."""
         self.kubectl.apply(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}},
             {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s3-keys", "namespace": name},
              "stringData": {"AWS_ACCESS_KEY_ID": self.bucket.key, "AWS_SECRET_ACCESS_KEY": self.bucket.secret}})
 
     def end(self):
-        """Removes the case's namespace and mends the cluster."""
+        """Removes the case's namespace and repairs the cluster."""
         if self.server:
             self.server.resume()
         self.heal()
@@ -68,17 +68,17 @@ class World:
     # Machines.
 
     def need_machines(self):
-        """Skips the case where nobody can cut their power."""
+        """Skips the case if the cluster's machines cannot be switched off."""
         if self.cluster is None:
-            raise Skip("needs power over the machines under the nodes")
+            raise Skip("needs machines that it can switch off")
 
     def vanish(self, node):
-        """A power cut of that node's machine."""
+        """Cuts the power of that node's machine."""
         self.note(f"power cut: {node}")
         self.cluster.nodes[node].vanish()
 
     def replace_node(self, node):
-        """Another machine under the same name: the object of the old one goes, as with a cloud's controller."""
+        """Starts another machine under the same name and deletes the old object, like a cloud's controller."""
         old = self.cluster.nodes[node]
         if old.machine.poll() is None:
             self.vanish(node)
@@ -89,7 +89,7 @@ class World:
         self.note(f"another machine is now {node}")
 
     def heal(self):
-        """Every machine is on, connected and schedulable again, and the API server serves."""
+        """Switches on, connects and uncordons every machine, and starts the API server if it is down."""
         if self.cluster is None:
             return
         if self.cluster.control_plane.api.process.poll() is not None:
@@ -103,11 +103,11 @@ class World:
                              json.dumps({"spec": {"taints": None, "unschedulable": False}}))
 
     def uid_of_node(self, name):
-        """Of the Node object."""
+        """The UID of the Node object."""
         return self.kubectl.get("node", name)["metadata"]["uid"]
 
     def taint(self, node, taint):
-        """Such as KEY=VALUE:NoSchedule."""
+        """Adds a taint such as KEY=VALUE:NoSchedule."""
         self.note(f"taint on {node}: {taint}")
         self.kubectl("taint", "node", node, taint, "--overwrite")
 
@@ -130,7 +130,7 @@ class World:
         return done.stdout
 
     def install(self, *extra):
-        """helm upgrade --install of the chart with the images of this run, and waits until it is up."""
+        """Installs or upgrades the chart with the images of this run, and waits until the operator runs."""
         chart = pathlib.Path(__file__).parents[2] / "helm" / "swarmjob"
         operator, worker = (self.images[name].rsplit(":", 1) for name in ("operator", "worker"))
         self.helm("upgrade", "--install", RELEASE, chart, "--namespace", OPERATOR_NAMESPACE, "--create-namespace",
@@ -139,16 +139,16 @@ class World:
                   "--wait", "--timeout", "120s", *extra)
 
     def uninstall(self):
-        """helm uninstall."""
+        """Uninstalls the chart."""
         self.helm("uninstall", RELEASE, "--namespace", OPERATOR_NAMESPACE, "--wait")
 
     def operator_pods(self):
-        """The operator's pods that run."""
+        """The operator's running pods."""
         return [pod for pod in self.kubectl.list("pods", OPERATOR_NAMESPACE)
                 if pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]]
 
     def leader(self):
-        """The name of the operator's pod that leads, or None."""
+        """The name of the operator's leading pod, or None."""
         for lease in self.kubectl.list("leases", OPERATOR_NAMESPACE):
             holder = lease["spec"].get("holderIdentity", "")
             for pod in self.operator_pods():
@@ -157,10 +157,10 @@ class World:
         return None
 
     def await_leader(self, other_than=None, seconds=60):
-        """Waits for a leader, of another name if one is given."""
+        """Waits for a leader; if a name is given, for a leader with another name."""
         return eventually("a leader", lambda: (leader := self.leader()) and leader != other_than and leader, seconds)
 
     def kill_pod(self, name, namespace):
-        """Deletes it without waiting; its containers have two seconds."""
+        """Deletes a pod without waiting; its containers have two seconds."""
         self.note(f"killed: {name}")
         self.kubectl.delete("pod", name, namespace, "--grace-period=0", "--force")

@@ -153,7 +153,7 @@ TEST(WorkersTest, PodsThatAKubeletRejectsAreNotThrownAtItAgainAndAgain) {
     cluster.Advance(1);
   }
   EXPECT_LT(cluster.status().nextWorkerOrdinal, 12u);
-  EXPECT_EQ(cluster.status().failures, 1u) << "nobody knows whose fault it is";
+  EXPECT_EQ(cluster.status().failures, 1u) << "the operator does not know the cause";
 }
 
 TEST(WorkersTest, WhatTryingAgainCannotMendFailsTheJobAtOnce) {

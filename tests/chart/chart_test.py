@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The chart: what it renders with which values, and what it refuses.
+"""Tests the chart: what it renders from given values, and which values it refuses.
 
-Usage: tests/chart/chart_test.py [--operator PROGRAM]; helm is taken from PATH, or from .deps/kube. Exits with 77
-where there is no helm: then nothing was tested, which ctest calls skipped.
+Usage: tests/chart/chart_test.py [--operator PROGRAM]; The test takes helm from PATH or from .deps/kube. Without
+helm it exits with 77, which ctest reports as skipped.
 """
 
 import io
@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHART = ROOT / "helm/swarmjob"
 DEPS = pathlib.Path(os.environ.get("SWARM_DEPS") or ROOT / ".deps")
 HELM = next((str(path) for path in (DEPS / "kube/helm", DEPS / "kube/bin/helm") if path.exists()), shutil.which("helm"))
-KUBERNETES = ["--kube-version", "1.36.0"]  # else that of helm's own build, which may be old
+KUBERNETES = ["--kube-version", "1.36.0"]  # otherwise helm assumes its own default version, which may be old
 MONITORING = ["--api-versions", "monitoring.coreos.com/v1"]
 
 
@@ -34,12 +34,12 @@ def helm(command, *arguments):
 
 
 def flags(values):
-    """{"a.b": 1} as arguments of helm."""
+    """Turns {"a.b": 1} into arguments of helm."""
     return [word for key, value in values.items() for word in ("--set-json", f"{key}={json.dumps(value)}")]
 
 
 def render(values=None, more=()):
-    """The objects by (kind, name); fails with what helm says."""
+    """The objects by (kind, name); raises helm's message if it fails."""
     code, out, error = helm("template", "swarm", CHART, "--namespace", "swarm-system", *flags(values or {}), *more)
     if code != 0:
         raise AssertionError(error)
@@ -320,7 +320,7 @@ class Monitoring(unittest.TestCase):
 
 class Notes(unittest.TestCase):
     def notes(self, values):
-        """helm prints them only when it installs; as a template they can be read."""
+        """The chart's notes. helm prints them only when it installs, so this renders them as a template."""
         with tempfile.TemporaryDirectory() as folder:
             chart = pathlib.Path(folder) / "swarmjob"
             shutil.copytree(CHART, chart)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Dashboards and alerts, without a Prometheus: the rules of Grafana's dashboard-linter, the catalogue of
-metrics, the grid, and promtool's judgement of every expression."""
+"""Checks dashboards and alerts without a Prometheus: the rules of Grafana's dashboard-linter, the catalogue
+of metrics, the grid, and every expression with promtool."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def selectors(expr):
 
 
 class DashboardLinter(unittest.TestCase):
-    """The rules of grafana/dashboard-linter, by its names."""
+    """The rules of grafana/dashboard-linter, under their names there."""
 
     def variables(self):
         for name, dashboard in dashboards().items():
@@ -81,7 +81,7 @@ class DashboardLinter(unittest.TestCase):
                     self.assertEqual(window, "$__rate_interval")
 
     def test_target_counter_agg(self):
-        """A counter says something only as a rate or as an increase."""
+        """A counter is useful only as a rate or as an increase."""
         known = catalogue()
         for name, panel, expr in queries():
             for metric, _ in selectors(expr):
@@ -162,7 +162,7 @@ class Catalogue(unittest.TestCase):
     def test_every_metric_of_a_job_or_of_the_operator_is_drawn_somewhere(self):
         known = catalogue()
         drawn = {base_name(known, metric) for _, _, expr in queries() for metric in metrics_in(expr)}
-        # Counted twice otherwise: the trainer's sum of what the workers' panels show.
+        # Panels would count these twice: other panels already show the workers' metrics.
         unneeded = {"swarmjob_trainer_boundary_bytes_total", "swarmjob_trainer_tokens_per_second",
                     "swarmjob_worker_utilization_ratio", "swarmjob_worker_commits_total",
                     "swarmjob_net_sent_messages_total", "swarmjob_net_received_messages_total"}

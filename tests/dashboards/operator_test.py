@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Whether each panel about the operator has something to show: the operator itself, on a real API server
-without nodes, and a Prometheus that scrapes it.
+"""Checks that every panel about the operator shows numbers. The operator runs on a real API server without
+nodes, and a Prometheus scrapes it.
 
-Usage: tests/dashboards/operator_test.py SWARM_OPERATOR. Exits with 77 where .deps/kube has no kube-apiserver
-(e2e/build.sh makes one): then nothing was tested, which ctest calls skipped.
+Usage: tests/dashboards/operator_test.py SWARM_OPERATOR. Without .deps/kube/kube-apiserver (e2e/build.sh makes it) the
+test exits with 77, which ctest reports as skipped.
 """
 
 import itertools
@@ -42,7 +42,7 @@ def free_port():
 
 
 class Programs:
-    """What the test has started, each with a log of its own; all end with it."""
+    """The programs of the test, each with its own log; they end with the test."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -54,7 +54,7 @@ class Programs:
                                                    stderr=subprocess.STDOUT)))
 
     def check(self):
-        """Ends the test if one of them has ended."""
+        """Ends the test if one of the programs has ended."""
         for log, process in self.running:
             if process.poll() is not None:
                 raise SystemExit(f"{log.stem} ended:\n{log.read_text()[-3000:]}")
@@ -69,7 +69,7 @@ class Programs:
 
 
 def start_api_server(folder, programs):
-    """etcd and kube-apiserver; returns the path of a kubeconfig that may do everything."""
+    """Starts etcd and kube-apiserver; returns the path of a kubeconfig with all rights."""
     client, peer, port = free_port(), free_port(), free_port()
     etcd = f"http://127.0.0.1:{client}"
     peers = f"http://127.0.0.1:{peer}"
@@ -96,7 +96,7 @@ def start_api_server(folder, programs):
 
 
 def kubectl(kubeconfig, programs, *arguments, stdin=None, seconds=90):
-    """Again and again until it works: the API server has just been started."""
+    """Repeats the command until it succeeds, because the API server has only just started."""
     deadline = time.monotonic() + seconds
     while True:
         programs.check()

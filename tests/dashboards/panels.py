@@ -1,4 +1,4 @@
-"""What the tests know of dashboards and of the catalogue of metrics."""
+"""Reads the dashboards and the catalogue of metrics for the tests."""
 
 import json
 import pathlib
@@ -6,13 +6,13 @@ import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DASHBOARDS = ROOT / "dashboards"
-# Given to targets by Prometheus (helm/swarmjob/templates/monitors.yaml), not by our programs.
+# Prometheus gives these labels to targets (helm/swarmjob/templates/monitors.yaml); our programs do not.
 TARGET_LABELS = {"job", "instance", "namespace", "swarmjob", "pool", "zone"}
 OURS = r"(?:swarmjob|controller_runtime|workqueue|rest_client|leader_election)_\w+"
 
 
 def catalogue():
-    """name → {type, server, labels}: the table in docs/metrics.md, which a test holds equal to the code."""
+    """name → {type, server, labels}: the table in docs/metrics.md; a test compares it with the code."""
     metrics = {}
     for line in (ROOT / "docs/metrics.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -23,7 +23,7 @@ def catalogue():
 
 
 def base_name(metrics, name):
-    """The catalogue's name of a series: a histogram's has a suffix."""
+    """The catalogue's name for a series: the name without a histogram's suffix."""
     for suffix in ("_bucket", "_sum", "_count"):
         stem = name.removesuffix(suffix)
         if stem != name and metrics.get(stem, {}).get("type") == "histogram":
@@ -36,7 +36,7 @@ def dashboards():
 
 
 def panels(dashboard):
-    """All panels that show something; rows are not."""
+    """All panels except rows."""
     for panel in dashboard["panels"]:
         if panel["type"] == "row":
             yield from panel["panels"]
@@ -45,7 +45,7 @@ def panels(dashboard):
 
 
 def queries():
-    """(dashboard's file, panel, expression) of everything that is drawn."""
+    """(dashboard's file, panel, expression) of every query."""
     for name, dashboard in dashboards().items():
         for panel in panels(dashboard):
             for target in panel["targets"]:

@@ -1,4 +1,4 @@
-"""A Prometheus of a test's own, and the question whether each query has something to show."""
+"""A test's own Prometheus, and a check that each query returns numbers."""
 
 import json
 import math
@@ -18,7 +18,7 @@ scrape_configs:
 
 
 def ask(address, expr):
-    """The numbers that an instant query returns now; NaN is none."""
+    """The numbers that an instant query returns now, without NaN."""
     url = f"{address}/api/v1/query?" + urllib.parse.urlencode({"query": expr})
     with urllib.request.urlopen(url, timeout=30) as answer:
         result = json.load(answer)["data"]["result"]
@@ -27,7 +27,7 @@ def ask(address, expr):
 
 
 def await_numbers(address, wanted, seconds, meanwhile=lambda: None):
-    """Asks until each of the (dashboard, panel's title, expression) has returned numbers; returns the rest."""
+    """Repeats each (dashboard, panel's title, expression) until it has returned numbers; returns the rest."""
     rest = list(wanted)
     deadline = time.monotonic() + seconds
     while rest and time.monotonic() < deadline:
@@ -38,7 +38,7 @@ def await_numbers(address, wanted, seconds, meanwhile=lambda: None):
 
 
 class Prometheus:
-    """A server on a free port of this machine, with its files in `folder`. `interval`: between two scrapes."""
+    """A server on a free port of this machine, with its files in `folder`; `interval` separates two scrapes."""
 
     def __init__(self, folder, interval="250ms"):
         self.targets = folder / "targets.json"
@@ -63,7 +63,7 @@ class Prometheus:
         raise SystemExit(f"prometheus does not start:\n{self.log.read_text()}")
 
     def scrape(self, groups):
-        """From now on these, as Prometheus reads them from a file: [{"targets": [...], "labels": {...}}]."""
+        """Sets the targets, in the format of Prometheus' target files: [{"targets": [...], "labels": {...}}]."""
         text = json.dumps(groups)
         if text != self.targets.read_text():
             following = self.targets.with_suffix(".next")

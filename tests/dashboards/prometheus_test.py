@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Whether each panel has something to show: a real Prometheus scrapes a real job under faults, and every
-query about a job has to return numbers. Those about the operator are asked by operator_test.py.
+"""Checks that every panel about a job shows numbers: a real Prometheus scrapes a real job under faults, and
+each query must return numbers. operator_test.py checks the queries about the operator.
 
 Usage: tests/dashboards/prometheus_test.py BUILD_FOLDER
 """
@@ -29,13 +29,13 @@ spec:
   workers: {{replicas: 6}}
   checkpoint: {{intervalSteps: 10}}
 """
-# Recovery and what comes with it: departed workers are replaced, and late messages are refused.
+# These faults cause recovery: swarmctl replaces departed workers, and workers refuse late messages.
 CHAOS = "kill any every 3s after step 5; drain any every 5s after step 5; stop any every 4s after step 5 for 2s"
 LABELS = {"namespace": "default", "swarmjob": "panels", "pool": "local", "zone": "here"}
 
 
 def silent_queries(build, wanted):
-    """Those of `wanted` that show nothing while a job trains under faults."""
+    """The queries of `wanted` that return nothing while a job trains under faults."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "text").write_text("In the beginning was the word, and nobody had compressed it. " * 200)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the documentation points to exists: files, headings, functions, rules of the protocol; and the README
-stays short."""
+"""Checks that every target of the documentation exists (files, headings, functions, rules of the protocol) and that
+the README is short."""
 
 import functools
 import pathlib
@@ -36,12 +36,12 @@ def headings(text):
 
 
 def anchor(title):
-    """A heading's address, as GitHub makes it."""
+    """A heading's address on GitHub."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 def links(text):
-    """(what is clicked, where it leads) of each link and picture."""
+    """(label, target) of each link and picture."""
     return re.findall(r"\[([^\]]*)\]\(([^)\s]+)\)", prose(text))
 
 
@@ -102,7 +102,7 @@ class Documentation(unittest.TestCase):
                     self.assertIn(title, titles)
 
     def test_the_readme_is_short(self):
-        """All words count, as wc counts them: those of tables and code blocks as well."""
+        """Counts words like wc, with those of tables and code blocks."""
         self.assertLessEqual(len(text_of(ROOT / "README.md").split()), README_WORDS)
 
 

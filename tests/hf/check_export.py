@@ -1,12 +1,12 @@
-"""Compares what `swarmctl export` writes with what it was made from, through transformers.
+"""Compares the output of `swarmctl export` with its source, through transformers.
 
     pip install torch transformers numpy
     tests/hf/check_export.py --swarmctl build/release/bin/swarmctl
 
-Exports the fixtures in tests/fixtures (models that transformers itself has written) and asks of
-the result: AutoModelForCausalLM loads it, without a missing or an unexpected tensor, and its
-logits are those of the original to 1e-5. With --model, exports that model too and compares nothing
-but that it loads and gives finite logits. For developers; not part of the test suite.
+Exports the fixtures in tests/fixtures (models that transformers itself wrote) and checks that
+AutoModelForCausalLM loads the result, without a missing or an unexpected tensor, and that its
+logits equal those of the original to 1e-5. With --model, it also exports that model, and checks
+only that it loads and gives finite logits. For developers; not part of the test suite.
 """
 
 import argparse

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The map of the code: every #include is one that the table under "Layers" in docs/architecture.md allows.
+"""Checks that the table under "Layers" in docs/architecture.md allows every #include of the code.
 
 The section "Layers" states the rules. Usage: map_test.py [REPOSITORY]
 """
@@ -40,11 +40,11 @@ TEST_LIBRARIES = {"GoogleTest", "RapidCheck", "Google Benchmark", "nlohmann/json
 PROGRAM_FOLDERS = ("bench", "tests")
 PROGRAM_LIBRARIES = {"libtorch", "protobuf"}
 
-# Headers of the operating system, and the only headers outside the C++ library that need no row.
+# Headers of the operating system. Besides the C++ library, only they need no row.
 SYSTEM_FOLDERS = ("sys/", "netinet/", "arpa/", "linux/")
 SYSTEM_HEADERS = {"dlfcn.h", "fcntl.h", "immintrin.h", "malloc.h", "netdb.h", "poll.h", "pthread.h", "sched.h",
                   "signal.h", "spawn.h", "stdio.h", "stdlib.h", "termios.h", "unistd.h"}
-# What a pure folder does without: threads, clocks, files, sockets, the process's environment.
+# A pure folder includes none of these: threads, clocks, files, sockets, the process's environment.
 IMPURE_STANDARD = {"thread", "mutex", "shared_mutex", "condition_variable", "future", "latch", "barrier", "semaphore",
                    "stop_token", "fstream", "filesystem", "iostream", "csignal", "ctime"}
 IMPURE_OURS = {"base/files.h", "base/log.h", "base/loop.h", "base/signals.h"}
@@ -89,7 +89,7 @@ def parse_libraries(cell):
 
 
 def parse_table(document):
-    """The rows under "## Layers", in their order."""
+    """The rows under "## Layers", in order."""
     section = re.search(r"^## Layers\n(.*?)(?=^## |\Z)", document, re.MULTILINE | re.DOTALL)
     if not section:
         raise TableError("there is no section '## Layers'")
@@ -139,8 +139,8 @@ class Map:
         self.used = set()  # (row, row) and (row, library)
 
     def row_of(self, path):
-        """The row that covers a path: the longest. A folder of which the table names one subfolder is
-        split: its row covers its own files alone."""
+        """The longest row that covers a path. If the table names a subfolder, the folder is split: its row
+        covers only its own files."""
         best = None
         for row in self.rows:
             if row.covers(path) and (best is None or len(row.name) > len(best.name)):
@@ -195,7 +195,7 @@ class Map:
             return
         other = self.row_of(included)
         if other is None or other is row:
-            return  # a missing row is reported with the included file itself
+            return  # the included file itself reports a missing row
         self.used.add((row.name, other.name))
         if other.name not in row.depends:
             self.problems.append(f"{path}: includes {included}, but `{row.name}` does not depend on `{other.name}`")
@@ -256,7 +256,7 @@ class Map:
                    for included in includes)
 
     def check_torch_and_grpc(self):
-        """No translation unit sees both."""
+        """Checks that no translation unit includes both."""
         for path in sorted(self.files):
             if not path.endswith((".cc", ".cpp", ".cu")):
                 continue
@@ -276,7 +276,7 @@ class Map:
 
 
 def read_sources(root):
-    """Sources of the working tree, tracked or not; no build folder, no hidden one."""
+    """Sources of the working tree, tracked or not, without build folders and hidden folders."""
     files = {}
     for folder, folders, names in os.walk(root):
         top = folder == root
@@ -317,12 +317,12 @@ TREE = {
 
 
 def problems_of(changes=None, table=TABLE):
-    """Of the made-up repository above with changed files."""
+    """The problems of the made-up repository above with changed files."""
     return Map(parse_table(table), {**TREE, **(changes or {})}).check()
 
 
 class TestThatTheCheckFails(unittest.TestCase):
-    """Each rule is broken once, in a repository that exists in memory only."""
+    """Breaks each rule once, in a repository that exists only in memory."""
 
     def expect(self, words, changes=None, table=TABLE):
         problems = problems_of(changes, table)

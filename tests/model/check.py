@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks recovery.pml with spin: the protocol holds in every configuration, mutants are caught.
+"""Checks recovery.pml with spin: the protocol holds in every configuration, and spin catches the mutants.
 
-  check.py                 run all; exit status 0 if all is as expected
+  check.py                 run all; exit status 0 if every result is as expected
   check.py NAME...         run only these
-  check.py --explain NAME  run one, and tell the story of the counterexample that it finds
+  check.py --explain NAME  run one, and print the actions of its counterexample
 
 Every search visits all states of its configuration: no bitstate hashing, no hash compaction.
 Needs spin and gcc.
@@ -22,14 +22,14 @@ import time
 MODEL = pathlib.Path(__file__).resolve().parent / "recovery.pml"
 MEMORY_MIB = 2000  # of one search
 SECONDS = 400  # of one search, on a slow machine
-MAX_DEPTH = 200  # actions in one run; a search that gets there is an error
+MAX_DEPTH = 200  # actions in one run; a search that reaches this depth is an error
 SAFETY = {"ExactlyOnce", "AllOrNothing", "SameResult", "Fencing"}
 
 
 @dataclasses.dataclass
 class Check:
-    """One search: `defines` for the model, and the properties of which it must find one violated
-    (none: it holds)."""
+    """One search: `defines` for the model, and properties. The search must find one of them violated;
+    without properties, the model must hold."""
 
     name: str
     defines: str
@@ -63,7 +63,7 @@ HOLDS = [
     Check("takeover-21-two-steps", "LAYOUT=21 STEPS=2 CRASHES=1 NO_LONE_ROSTER"),
     Check("takeover-22-crash", "LAYOUT=22 CRASHES=1 NO_LONE_ROSTER"),
     Check("takeover-22-overlapping-folds", OVERLAP),
-    # No action sequence repeats a state: every run ends, and Progress is judged where it ends.
+    # No sequence of actions repeats a state: so every run ends, and spin judges Progress at its end.
     Check("every-run-ends", "LAYOUT=21 CRASHES=1", cycles=True),
 ]
 
@@ -98,7 +98,7 @@ MUTANTS = [
         DIFFERENT,
     ),
     Check("thaw-at-promise", "MUTANT THAW_AT_PROMISE CRASHES=0", NONE_OR_ALL),
-    # Masked by "decided when all have reported this k", which ignoring the roster undermines.
+    # Masked by "decided when all have reported this k"; ignoring the roster undermines that rule.
     Check("apply-any-k (masked)", f"MUTANT APPLY_ANY_K {SUSPECT}"),
     Check(
         "apply-any-k",
@@ -115,7 +115,7 @@ MUTANTS = [
 @dataclasses.dataclass
 class Outcome:
     complete: bool
-    violated: str  # property, or another error of the search in its words; empty: none
+    violated: str  # a property, or another error message of the search; empty: none
     states: int
     depth: int
     mib: float
@@ -124,7 +124,7 @@ class Outcome:
 
 
 def run(arguments, folder, seconds=SECONDS):
-    """Runs a program in `folder`; returns its output, and raises with it if the program fails."""
+    """Runs a program in `folder` and returns its output; raises an error with the output if it fails."""
     done = subprocess.run(
         arguments,
         cwd=folder,
@@ -141,14 +141,14 @@ def run(arguments, folder, seconds=SECONDS):
 
 
 def search(check, folder):
-    """Translates, compiles and runs one check in `folder`, and reads what the search printed."""
+    """Translates, compiles and runs one check in `folder`, and reads its output."""
     begin = time.monotonic()
     defines = [f"-D{define}" for define in check.defines.split()]
     run(["spin", "-a", *defines, MODEL], folder)
     kind = "-DNP" if check.cycles else "-DSAFETY"
-    # Optimizing costs more than it saves: -O2 takes 8 s for what -O1 then searches 1 s slower.
+    # Optimizing costs more than it saves: -O2 compiles for 8 s, and -O1 only makes the search 1 s slower.
     options = ["-O0" if check.violates else "-O1", "-w", kind, "-DNOFAIR", f"-DMEMLIM={MEMORY_MIB}"]
-    # Trying the newest actions first finds takeovers, and with them most counterexamples, sooner.
+    # If spin tries the newest actions first, it finds takeovers, and most counterexamples, sooner.
     options += ["-DT_REVERSE"] if check.violates else []
     run(["gcc", *options, "-o", "pan", "pan.c"], folder)
     depth = 2 * MAX_DEPTH if check.cycles else MAX_DEPTH
@@ -173,7 +173,7 @@ def search(check, folder):
 
 
 def judge(check, outcome):
-    """What is wrong with the outcome; empty: it is the expected one."""
+    """What is wrong with the outcome; empty if it is as expected."""
     if check.violates:
         if outcome.violated not in check.violates:
             return f"expected a violation of {' or '.join(sorted(check.violates))}"
@@ -209,7 +209,7 @@ def explain(check):
         (trail,) = pathlib.Path(folder).glob("*.trail")
         defines = [f"-D{define}" for define in check.defines.split()]
         replay = ["spin", "-T", "-k", trail, *defines, MODEL]
-        # Its status says that an assertion failed, which is the point.
+        # Its status says that an assertion failed, as expected.
         story = subprocess.run(replay, cwd=folder, capture_output=True, text=True, check=False)
     for line in story.stdout.splitlines():
         if re.match(r"(worker|trainer) \d", line):

@@ -1,31 +1,31 @@
-/* How a step is finished although workers and trainers vanish: the rules for re-issue, reduce,
- * commit and takeover of docs/protocol.md as a model; spin explores small swarms completely.
- * tests/model/check.py runs it; `check.py --explain NAME` prints the story of a counterexample.
+/* How a step ends although workers and trainers vanish. This model has the rules for re-issue,
+ * reduce, commit and takeover of docs/protocol.md; spin explores small swarms completely.
+ * tests/model/check.py runs it; `check.py --explain NAME` prints a counterexample's actions.
  *
- * HOW TO READ IT. Two stages; a microbatch goes forward through both and back. Each action below is
- * indivisible and has the form CAN_Action (when it may happen) and Action (what it does). A process
- * is a loop that picks any action that may happen; spin tries all orders. Read the workers' actions
- * first, then the trainer's, then the properties at "WHAT MUST HOLD".
+ * HOW TO READ IT. There are two stages; a microbatch goes forward through both and back. Each action
+ * below is indivisible and has two parts: CAN_Action (when it may happen) and Action (what it does).
+ * A process is a loop that picks any possible action; spin tries all orders. Read the workers'
+ * actions first, then the trainer's, then the properties at "WHAT MUST HOLD".
  *
  * THE NETWORK is the set of all messages ever sent (routes, reduces, records, and bits such as
- * `forwarded`). Whoever is addressed may receive a message at any later moment, before or after any
- * other, or never. That allows more than links that keep the order: what holds here holds on them.
- * One use of order is modelled: a control message carries the roster it was sent under, as a roster
- * sent before it on the same link would. A trainer reads what a worker reported (folds, reduced,
- * promises, applied record) in that worker's state: such facts only grow until a control message
- * that the trainer itself, or its successor, sent; a late report is a trainer that looks late.
+ * `forwarded`). The addressee may receive a message at any later moment, before or after any other,
+ * or never. This allows more than links that keep the order, so the properties hold on those too.
+ * The model uses order once: a control message carries the roster under which it was sent, like a
+ * roster sent before it on the same link. A trainer reads a worker's reports (folds, reduced,
+ * promises, applied record) in that worker's state: until the next control message of the trainer
+ * or its successor, these facts only grow, so a late report equals a trainer that looks late.
  *
- * FAULTS. A worker may crash between any two actions (CRASHES of them). Any worker may be evicted
- * though it lives (SUSPICIONS), and then goes on as one who does not know. The trainer of term 1
- * may stop at any action for ever (spin just never runs it again) or for a while; the trainer of
- * term 2 may begin at any time. What a dead trainer had sent may be lost: a worker that promises
- * term 2 before it receives it never will. One reduce may be sent on a wrong hint (WRONG_HINTS),
- * one straggler may be revoked (REVOKES).
+ * FAULTS. A worker may crash between any two actions (at most CRASHES workers). A trainer may evict
+ * a living worker (SUSPICIONS), which then continues without knowing. The trainer of term 1 may
+ * stop at any action for ever (spin just never runs it again) or for a while; the trainer of term
+ * 2 may begin at any time. Messages of a dead trainer may be lost: a worker that promises term 2
+ * before it receives them never receives them. The trainer may send one reduce on a wrong hint
+ * (WRONG_HINTS) and revoke one straggler (REVOKES).
  *
- * LEFT OUT. Tensors: a sum is a count for each microbatch, the result of a reduce is named by its k
- * (float sums: each k gives another result). Retained tensors: a re-issue runs its whole route from
- * the token ids again, and stages that have folded only propagate. Joining, draining, rollback: a
- * stage without a ready replica ends the story (the trainer waits, and says so).
+ * LEFT OUT. Tensors: a sum is a count for each microbatch, and k names the result of a reduce (float
+ * sums: each k gives another result). Retained tensors: a re-issue runs its whole route from the
+ * token ids again, and stages that have folded only propagate. Joining, draining, rollback: a run
+ * ends when a stage has no ready replica (the trainer waits, and says so).
  */
 
 /* ---- size: check.py sets these with -D ---- */
@@ -39,7 +39,7 @@
 #define STEPS 1
 #endif
 #ifndef TRAINERS
-#define TRAINERS 2     /* 1: nobody takes over */
+#define TRAINERS 2     /* 1: no trainer takes over */
 #endif
 #ifndef CRASHES
 #define CRASHES 1
@@ -73,26 +73,26 @@
 
 #define ALL_WORKERS ((1 << WORKERS) - 1)
 #ifndef MAY_CRASH
-#define MAY_CRASH ALL_WORKERS    /* who may crash, a set */
+#define MAY_CRASH ALL_WORKERS    /* the set of workers that may crash */
 #endif
 #ifndef MAY_SUSPECT
-#define MAY_SUSPECT ALL_WORKERS  /* who may be evicted though it lives, a set */
+#define MAY_SUSPECT ALL_WORKERS  /* the set of workers that may be evicted though they live */
 #endif
 #define NOBODY 15
 #define BIT(i) (1 << (i))
 #define HAS(set, i) (((set) >> (i)) & 1)
 
-/* Room in the tables, for each term; too small is an assertion, never a silent bound. */
+/* Room in the tables, for each term. If a table is too small, an assertion fails. */
 #define ROUTES_PER_TERM (STEPS * MICROBATCHES * (1 + CRASHES + SUSPICIONS + REVOKES))
 #define REDUCES_PER_TERM (STEPS * 2 + CRASHES + SUSPICIONS + WRONG_HINTS)
 #define ROUTES (TRAINERS * ROUTES_PER_TERM)
-#define REDUCES (TRAINERS * REDUCES_PER_TERM + 1)  /* k = 0 is none */
+#define REDUCES (TRAINERS * REDUCES_PER_TERM + 1)  /* k = 0 means none */
 #define RECORDS (TRAINERS * STEPS)
 
 /* ---- messages: tables that only grow. The index orders by (term, n). ---- */
 
-/* A microbatch on its way: worker of stage 0, worker of stage 1, and for each the attempt and
- * whether its backward folds. */
+/* A microbatch on its way: the workers of stage 0 and of stage 1, and for each of them the attempt
+ * and whether its backward folds. */
 typedef Route {
   bit sent;
   byte step, microbatch, roster;
@@ -105,15 +105,15 @@ typedef Route {
 Route route[ROUTES];
 #define ROUTE_TERM(r) ((r) / ROUTES_PER_TERM + 1)
 
-/* Reduce(k) and what became of it. */
+/* Reduce(k) and its outcome. */
 typedef Reduce {
   byte participants;  /* 0: not sent */
   byte step, roster;
   byte claims;        /* which microbatches each worker must have folded, two bits a worker */
   byte frozen;        /* participants that froze for k and sent their sums to the others */
   byte reduced;       /* participants that hold the result and reported it */
-  bit refused;        /* some participant had folded something else */
-  bit thawed;         /* given up by its trainer */
+  bit refused;        /* some participant had another fold set */
+  bit thawed;         /* its trainer has given it up */
   byte sum            /* ghost: what the frozen sums contain, four bits a microbatch: a count */
 };
 Reduce reduce[REDUCES];
@@ -129,7 +129,7 @@ typedef Record {
 Record record[RECORDS];
 #define RECORD(term, step) (((term) - 1) * STEPS + (step))
 
-/* Attempts are (term, n) in one number, so that they compare. */
+/* An attempt is (term, n) in one number, so attempts can be compared. */
 #define ATTEMPT(term, n) ((term) * 16 + (n))
 
 /* ---- a worker ---- */
@@ -142,8 +142,8 @@ typedef Worker {
   byte sum;             /* its accumulator: four bits a microbatch, a count */
   byte closed[MICROBATCHES];  /* attempts up to this one are closed */
   byte k;               /* highest k it froze for */
-  bit frozen, reduced;  /* now frozen for k; holds the result of k */
-  byte voiding;         /* term of a Void that it has been sent */
+  bit frozen, reduced;  /* frozen for k now; holds the result of k */
+  byte voiding;         /* term of a Void that a trainer sent to it */
   byte applied[STEPS];  /* the k whose result went into the weights */
   byte record           /* index + 1 of the last commit record */
 };
@@ -154,7 +154,7 @@ mtype = { Absent, TakingOver, Running, Waiting, Finished };
 typedef Trainer {
   mtype phase;
   byte roster, step;
-  byte owner[2 * MICROBATCHES];    /* the ledger's cells: who has the folding attempt */
+  byte owner[2 * MICROBATCHES];    /* the ledger's cells: the worker with the folding attempt */
   byte attempt[2 * MICROBATCHES];
   bit revoking[2 * MICROBATCHES];
   byte k[2];                       /* the reduce that runs, for each stage */
@@ -167,7 +167,7 @@ byte crashes = CRASHES;
 byte suspicions = SUSPICIONS;
 byte revokes = REVOKES;
 byte wrong_hints = WRONG_HINTS;
-byte suspected;  /* ghost: the falsely evicted */
+byte suspected;  /* ghost: the workers evicted in error */
 
 hidden byte i, j, x;  /* loop variables inside one action */
 
@@ -189,8 +189,9 @@ bit TableHasRoom = 1;
 #define EVERY_M(P, s) (P(0, s) && P(1, s))
 #endif
 
-/* Whose state counts: the members of the newest trainer's roster. An evicted worker that does not
- * know may follow an old trainer for a while; it comes back only as a joiner without state. */
+/* The state of the members of the newest trainer's roster counts. An evicted worker that does not
+ * know of its eviction may follow an old trainer for a while; it returns only as a joiner without
+ * state. */
 #if TRAINERS == 2
 #define NEWEST (trainer[2].phase == Absent || trainer[2].phase == TakingOver -> 1 : 2)
 #else
@@ -198,13 +199,13 @@ bit TableHasRoom = 1;
 #endif
 #define COUNTS(w) (HAS(trainer[NEWEST].roster, w) && !worker[w].crashed)
 
-/* At the decision: the contributions of each stage's participants are disjoint and are all M. */
+/* At the decision, the contributions of each stage's participants are disjoint and together all M. */
 inline CheckExactlyOnce(k0, k1) {
   ExactlyOnce = (reduce[k0].sum == EACH_ONCE && reduce[k1].sum == EACH_ONCE);
   assert(ExactlyOnce)
 }
 
-/* When w applies what record d names: every other that counts has applied the same or can. */
+/* When w applies the results of record d, every other worker that counts has applied the same or can. */
 inline CheckAllOrNothing(w, d, step_) {
   if
   :: COUNTS(w) ->
@@ -229,8 +230,8 @@ inline CheckAllOrNothing(w, d, step_) {
 
 /* ==== WORKERS ==== */
 
-/* Only to have fewer states: when every living worker has promised term 2, nothing of trainer 1 can
- * be accepted by anyone, so all of it becomes zero, but for the records that were applied. */
+/* This only reduces the number of states: when every living worker has promised term 2, no worker can
+ * accept a message of trainer 1, so all of them become zero, except the applied records. */
 #define HAS_LEFT(w) (worker[w].crashed || worker[w].promised == 2)
 #if WORKERS == 3
 #define ALL_LEFT (HAS_LEFT(0) && HAS_LEFT(1) && HAS_LEFT(2))
@@ -273,7 +274,7 @@ inline ForgetTrainer1() {
         route[i].folds[j] = 0
       }
     };
-    for (i : 1 .. REDUCES_PER_TERM) {  /* the step still says what a worker is frozen for */
+    for (i : 1 .. REDUCES_PER_TERM) {  /* the step still says for which reduce a worker is frozen */
       reduce[i].participants = 0;
       reduce[i].roster = 0;
       reduce[i].claims = 0;
@@ -302,7 +303,7 @@ inline ForgetTrainer1() {
   fi
 }
 
-/* Lower-term control is refused after a promise. */
+/* After a promise, a worker refuses control of a lower term. */
 #ifdef IGNORE_TERM_PROMISE
 #define ACCEPTS(w, term) (!worker[w].crashed)
 #else
@@ -310,7 +311,7 @@ inline ForgetTrainer1() {
 #endif
 
 /* A promise closes every attempt of a lower term that has not folded; Revoke and Void close single
- * ones. */
+ * attempts. */
 #ifdef ACCEPT_OLD_TERM_ATTEMPTS
 #define OPEN(w, r, s) (route[r].attempt[s] > worker[w].closed[route[r].microbatch])
 #else
@@ -318,8 +319,8 @@ inline ForgetTrainer1() {
                        route[r].attempt[s] > worker[w].closed[route[r].microbatch])
 #endif
 
-/* Frames of a sender that the worker knows to be evicted are refused. HEAR_EVICTED drops this
- * check: safety does not rest on it. */
+/* A worker refuses frames of a sender if it knows of the sender's eviction. HEAR_EVICTED drops this
+ * check: safety does not depend on it. */
 #ifdef HEAR_EVICTED
 #define HEARS(w, sender) (1)
 #else
@@ -330,7 +331,7 @@ inline ForgetTrainer1() {
 #define TAKES_PART(w, r, s) (route[r].sent && route[r].worker[s] == w && !worker[w].crashed && \
                              worker[w].version == route[r].step && OPEN(w, r, s))
 
-/* Rosters only shrink: nobody joins here, and a takeover starts from the newest reported one. */
+/* Rosters only shrink: no worker joins here, and a takeover starts from the newest reported roster. */
 inline LearnRoster(w, members) {
   worker[w].roster = worker[w].roster & members
 }
@@ -351,7 +352,7 @@ inline Start(w, r) {
 }
 
 /* Stage 1 receives activations; forward, loss, backward; it folds if the route says so and it has
- * not yet, and returns the gradients. Frozen, it cannot fold: the frame waits. */
+ * not folded yet, and returns the gradients. While it is frozen, it cannot fold: the frame waits. */
 #define MAY_FOLD(w, r) (FOLDED(w, route[r].microbatch) || !worker[w].frozen)
 #define CAN_Turn(w, r) (TAKES_PART(w, r, 1) && route[r].forwarded && !route[r].returned && \
                         HEARS(w, route[r].worker[0]) && (!route[r].folds[1] || MAY_FOLD(w, r)))
@@ -381,7 +382,7 @@ inline Finish(w, r) {
   fi
 }
 
-/* The sums of all participants for this k have arrived: the result is here, and is reported. */
+/* The sums of all participants for this k have arrived: the worker holds the result and reports it. */
 #define CAN_Complete(w) (!worker[w].crashed && worker[w].frozen && !worker[w].reduced && \
                          HAS(reduce[worker[w].k].participants, w) && \
                          reduce[worker[w].k].frozen == reduce[worker[w].k].participants)
@@ -391,8 +392,8 @@ inline Complete(w) {
   printf("worker %d holds the result of k %d\n", w, worker[w].k)
 }
 
-/* Reduce(k): freeze if the fold set is exactly the claim, else refuse. A lower k than the highest
- * is late. Who has applied the step is past it (`version`). */
+/* Reduce(k): freeze if the fold set is exactly the claim, else refuse. A k below the highest one is
+ * late. A worker that has applied the step is past it (`version`). */
 #ifdef SKIP_CLAIM_EQUALITY
 #define CLAIM_HOLDS(w, n) (1)
 #else
@@ -421,8 +422,8 @@ inline Freeze(w, n) {
   fi
 }
 
-/* Thaw: the trainer has given k up, so that the worker may fold again. A new trainer that found
- * nobody with the step applied gives up every k of its predecessor for that step. */
+/* Thaw: the trainer has given k up, so the worker may fold again. If a new trainer finds no worker
+ * that has applied the step, it gives up every k of its predecessor for that step. */
 #if TRAINERS == 2
 #define GIVEN_UP_BY_TAKEOVER(n) (REDUCE_TERM(n) == 1 && trainer[2].phase == Running && \
                                  reduce[n].step == trainer[2].step)
@@ -439,7 +440,7 @@ inline Thaw(w) {
   printf("worker %d thaws\n", w)
 }
 
-/* Commit: applied by who holds the k that the record names. */
+/* Commit: a worker applies it if it holds the k that the record names. */
 #ifdef APPLY_ANY_K
 #define HOLDS(w, d) (worker[w].reduced)
 #else
@@ -475,7 +476,7 @@ inline Apply(w, d, term, step_) {
   worker[w].reduced = 0
 }
 
-/* Revoke: answered Closed; who has folded closes nothing (and is credited). */
+/* Revoke: the worker answers Closed; if it has folded, it closes nothing and is credited. */
 #define CAN_Close(w, t, m) (ACCEPTS(w, t) && trainer[t].phase == Running && \
                             trainer[t].revoking[CELL(m, STAGE(w))] && \
                             trainer[t].owner[CELL(m, STAGE(w))] == w && \
@@ -486,7 +487,7 @@ inline Close(w, t, m) {
   printf("worker %d closes attempt %d of microbatch %d\n", w, worker[w].closed[m], m)
 }
 
-/* Void: drop all that was folded in this step; the weights stay. */
+/* Void: the worker drops all folds of this step; the weights stay. */
 #define CAN_Void(w) (worker[w].voiding && ACCEPTS(w, worker[w].voiding))
 inline Void(w) {
   worker[w].folded = 0;
@@ -500,7 +501,7 @@ inline Void(w) {
   printf("worker %d voids its folds\n", w)
 }
 
-/* A roster that comes alone. (NO_LONE_ROSTER: none does, for the larger configurations.) */
+/* A roster that arrives alone. (NO_LONE_ROSTER excludes this in the larger configurations.) */
 #ifdef NO_LONE_ROSTER
 #define ROSTERS_COME_ALONE 0
 #else
@@ -514,9 +515,9 @@ inline Hear(w, t) {
   printf("worker %d hears the roster %d of trainer %d\n", w, trainer[t].roster, t)
 }
 
-/* Takeover: the promise. What the worker says of itself in its answer is its state from here on:
- * old control is refused and old attempts are closed. What it has frozen and reduced stays: it may
- * lag by a commit that needs it. The first to hear of the new trainer begins the takeover. */
+/* Takeover: the promise. The worker's answer reports its state, which stays true from here on: it
+ * refuses old control and closes old attempts. It keeps what it has frozen and reduced, because it
+ * may lag by a commit that needs it. The first worker that promises begins the takeover. */
 #define CAN_Promise(w) (!worker[w].crashed && worker[w].promised < 2)
 inline Promise(w) {
   printf("worker %d promises term 2\n", w);
@@ -528,14 +529,14 @@ inline Promise(w) {
   if
   :: trainer[2].phase == Absent ->
     trainer[2].phase = TakingOver;
-    trainer[2].roster = ALL_WORKERS  /* until it hears better: all but those it evicts */
+    trainer[2].roster = ALL_WORKERS  /* until it learns more: all workers except those that it evicts */
   :: else
   fi;
   ForgetTrainer1()
 }
 
 #define CAN_Crash(w) (crashes > 0 && HAS(MAY_CRASH, w) && !worker[w].crashed)
-/* Its state is gone. (That a trainer has read it before is the same run with a later crash.) */
+/* Its state is gone. (If a trainer has read it before, this equals a run with a later crash.) */
 inline Crash(w) {
   printf("worker %d crashes\n", w);
   crashes--;
@@ -563,8 +564,8 @@ inline Crash(w) {
 #define HAS_FOLDED(t, w, m) (worker[w].version == trainer[t].step && FOLDED(w, m))
 #define IS_FOLDED(t, m, s) (IN_ROSTER(t, OWNER(t, m, s)) && HAS_FOLDED(t, OWNER(t, m, s), m))
 
-/* A cell may be issued anew once its attempt can never fold into a sum that counts: its owner is
- * evicted, or has answered Closed, or has acknowledged a Void. */
+/* A trainer may issue a cell again once its attempt can never fold into a sum that counts: the owner
+ * is evicted, or has answered Closed, or has acknowledged a Void. */
 #ifdef REISSUE_WITHOUT_REVOKE
 #define IS_CLOSED(t, m, s) trainer[t].revoking[CELL(m, s)]
 #else
@@ -581,7 +582,7 @@ inline Crash(w) {
                        !AWAITS_VOID(t, 3))
 #endif
 
-/* Issue: a lost cell gets a new owner and attempt, the others keep theirs ("splice"), and the
+/* Issue: a lost cell gets a new owner and attempt, the other cells keep theirs ("splice"), and the
  * microbatch gets a new route; a stage that has folded only propagates. */
 #ifdef TAKEOVER_DROPS_APPLIED_RECORD
 #define SERVES(t, w) (IN_ROSTER(t, w) && worker[w].version == trainer[t].step)
@@ -633,7 +634,8 @@ inline Revoke(t, m, s) {
   printf("trainer %d revokes microbatch %d from worker %d\n", t, m, OWNER(t, m, s))
 }
 
-/* Evict: a new epoch of the roster. A reduce in which the lost one takes part is given up. */
+/* Evict: a new epoch of the roster. The trainer gives up a reduce in which the lost worker takes
+ * part. */
 #define SEEMS_DEAD(w) (worker[w].crashed || (suspicions > 0 && HAS(MAY_SUSPECT, w)))
 inline Suspect(w) {
   if
@@ -668,8 +670,8 @@ inline Evict(t, w) {
   WaitIfStageIsEmpty(t)
 }
 
-/* Two members have folded the same microbatch: one of them is voided, and its other cells are
- * lost. (A takeover can find this: see FinishTakeover.) */
+/* Two members have folded the same microbatch: the trainer voids one of them, whose other cells are
+ * then lost. (A takeover can find this: see FinishTakeover.) */
 #ifdef SKIP_VOID
 #define OVERLAPS(t, w, m) 0
 #else
@@ -699,8 +701,8 @@ inline AskVoid(t, w) {
   printf("trainer %d voids what worker %d has folded\n", t, w)
 }
 
-/* Reduce: every cell of the stage is folded, as far as the trainer knows. (A mutant may be refused
- * without end; it stops when the table is full.) */
+/* Reduce: every cell of the stage is folded, as far as the trainer knows. (Workers may refuse a
+ * mutant's reduces without end; it stops when the table is full.) */
 #ifdef FIRST_TRAINER_ENDS_BEFORE_REDUCE  /* for the largest configuration */
 #define REACHES_REDUCE(t) (t == 2)
 #else
@@ -742,14 +744,14 @@ inline Ask(t, s) {
          reduce[x].participants, reduce[x].claims)
 }
 
-/* Refused: give k up, look again. */
+/* Refused: the trainer gives k up and checks again. */
 #define CAN_LookAgain(t, s) (RUNS(t) && trainer[t].k[s] && reduce[trainer[t].k[s]].refused)
 inline LookAgain(t, s) {
   GiveUpReduce(t, s);
   printf("trainer %d gives up the reduce of stage %d\n", t, s)
 }
 
-/* Commit: every participant of every stage has reported the k it was asked for. */
+/* Commit: every participant of every stage has reported the requested k. */
 #ifdef COMMIT_AFTER_FIRST_REDUCED
 #define IS_REDUCED(t, s) (trainer[t].k[s] && reduce[trainer[t].k[s]].reduced != 0)
 #else
@@ -802,9 +804,9 @@ inline EvictSilent(w) {
 }
 
 /* All members of the newest reported roster have answered or are evicted. If one has applied a
- * step, its record is sent again; the folds of the open step become the ledger. Two members may
- * have folded the same microbatch: its first owner was evicted, the second folded a frame that
- * reached it before the roster did, and who sent that frame has died. */
+ * step, the trainer sends its record again; the folds of the open step become the ledger. Two
+ * members may have folded the same microbatch: the first owner was evicted, the second folded a
+ * frame that arrived before the roster, and the sender of that frame has died. */
 #define CAN_FinishTakeover() (trainer[2].phase == TakingOver && \
                             (NEWEST_ROSTER & trainer[2].roster & \
                              (ALL_WORKERS - (ALL_ANSWERED))) == 0)
@@ -996,9 +998,9 @@ end:
 }
 #endif
 
-/* Progress. Every action makes something grow that never shrinks again (the run without cycles in
- * check.py shows it), so every run ends; and where it ends, the newest trainer has seen its members
- * apply every step, or some stage has lost all its replicas. */
+/* Progress. Every action makes a number grow that never shrinks (the run without cycles in check.py
+ * shows it), so every run ends. At its end, the newest trainer has seen its members apply every
+ * step, or some stage has lost all its replicas. */
 #define IS_BEHIND(w) (IN_ROSTER(LAST, w) && !worker[w].crashed && worker[w].version < STEPS)
 #define IS_GONE(w) (worker[w].crashed || HAS(suspected, w))
 #if TRAINERS == 2

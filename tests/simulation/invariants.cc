@@ -82,7 +82,7 @@ void Audit::CheckDecision(const CommitRecord& record, const std::vector<WorkerId
     const auto it = reduces_.find({{record.generation, record.step}, result.group, result.k});
     const std::string what = StepText(record) + ", group " + std::to_string(result.group.value);
     if (it == reduces_.end() || it->second.sum.empty()) {
-      Fail("AllOrNothing", what + ": nobody holds the sum that is decided");
+      Fail("AllOrNothing", what + ": no worker holds the decided sum");
       continue;
     }
     const ReduceState& reduce = it->second;

@@ -139,7 +139,7 @@ void WorkerProcess::FinishCopy() {
 void WorkerProcess::AskForGradients(GradientFetch& fetch) {
   const protocol::Step step = fetch.record.step;
   if (fetch.peers.empty()) {
-    Rejoin("nobody has the gradients of step " + std::to_string(step.value));
+    Rejoin("no worker has the gradients of step " + std::to_string(step.value));
     return;
   }
   for (const protocol::GroupResult& result : fetch.record.groups) {

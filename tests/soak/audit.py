@@ -3,12 +3,12 @@
 
 Usage: tests/soak/audit.py OUT
 
-The sample (step, microbatch, row) is a place in the data that follows from the seed and these three
-numbers alone, so nothing but the count has to be judged: each microbatch of each committed step must
-be claimed at each stage by exactly one participant of the sum that the commit names, and the
-committed steps must be all steps, once each. A step that the successor of a killed trainer has found
-decided ("adopted") says which sums were used, not who had a part in them; such steps are counted, and
-what judges them is that the losses are those of the undisturbed run.
+The seed and the three numbers (step, microbatch, row) alone determine a sample's place in the data, so
+the audit only counts: at each stage, exactly one participant of the sum that the commit names must
+claim each microbatch of each committed step, and every step must be committed once. When a trainer is
+killed, its successor may find a step already decided ("adopted"). The ledger then names the sums, but
+not the participants. The audit counts such steps; the comparison of losses with the undisturbed run
+judges them.
 
 Exit code 0: nothing is lost or doubled; 1: something is; 2: the files cannot be read.
 """
@@ -19,7 +19,7 @@ import sys
 
 
 def read_lines(path):
-    """The objects of a .jsonl file; a last line that was cut off by a crash does not count."""
+    """The objects of a .jsonl file, without a last line that a crash cut off."""
     with open(path) as file:
         return [json.loads(line) for line in file if line.endswith("\n")]
 
@@ -35,7 +35,7 @@ class Job:
 
 
 def judge_step(job, line):
-    """(lost, doubled): lists of (stage, microbatch) of one line, for each group that has them."""
+    """(lost, doubled): lists of (stage, microbatch) in one line, over all its groups."""
     lost, doubled = [], []
     for group in line["groups"]:
         counts = collections.Counter()
@@ -58,7 +58,7 @@ def judge_step(job, line):
 
 
 def audit(folder):
-    """What the ledger says, as a dict; `problems` are sentences, empty if all is well."""
+    """The result of the audit as a dict; `problems` has sentences, and is empty if all is well."""
     job = Job(folder)
     ledger = read_lines(os.path.join(folder, "ledger.jsonl"))
     steps = collections.Counter(

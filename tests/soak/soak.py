@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Trains a small model for a while under a storm of faults, and judges what came of it.
+"""Trains a small model under a storm of faults, and judges the result.
 
 Usage: tests/soak/soak.py [MINUTES=10] [BUILD_FOLDER=build/release] [--out FOLDER]
 
-Nine workers in three stages live through tests/soak/chaos.txt; then the same steps are done by one
-undisturbed process (`swarmctl train`). What has to hold:
+Nine workers in three stages train under tests/soak/chaos.txt; then one undisturbed process
+(`swarmctl train`) trains the same steps. The test checks:
   - the audit of OUT/ledger.jsonl finds no sample lost or doubled;
-  - losses, gradient norms and final weights are those of the undisturbed run, bit for bit
+  - losses, gradient norms and final weights equal those of the undisturbed run, bit for bit
     (`accumulation: Exact`);
-  - the memory of programs that live long enough to be judged does not grow;
-  - there was at least one fault a second, and steps went on until the end.
+  - the memory of programs that live long enough does not grow;
+  - there was at least one fault per second, and training continued until the end.
 Exit code 0: all of this holds.
 """
 import argparse
@@ -26,12 +26,12 @@ import time
 
 import audit
 
-# A program is judged when it was watched for so long, from so long after its start: before that,
-# caches and arenas fill.
+# The test judges a program's memory over at least this many seconds, and from this long after its start:
+# before that, caches and arenas fill.
 SECONDS_WATCHED_MIN = 60
 SECONDS_OF_WARM_UP = 60
-# Of the median program, for an allocator under churn makes single ones go up and down: a leak of one
-# activation (16 KiB) a microbatch would be 10 or more.
+# For the median program, since an allocator under churn makes single programs grow and shrink. A leak of one
+# activation (16 KiB) per microbatch would be 10 or more.
 GROWTH_MAX_MIB_A_MINUTE = 3.0
 
 JOB = """apiVersion: swarmjob.dev/v1alpha1
@@ -50,7 +50,7 @@ spec:
 
 
 class Memory:
-    """Resident sizes of the children of a process, sampled."""
+    """Samples the resident sizes of a process's children."""
 
     def __init__(self, parent):
         self.parent = parent
@@ -65,13 +65,13 @@ class Memory:
                 with open(f"/proc/{pid}/status") as file:
                     status = dict(line.split(":", 1) for line in file if ":" in line)
             except (OSError, ProcessLookupError):
-                continue  # it has ended meanwhile
+                continue  # the process has ended meanwhile
             if "VmRSS" not in status or not any(word.startswith("--role") for word in words):
                 continue
             name = next((word[len("--id="):] for word in words if word.startswith("--id=")), "trainer")
             mib = int(status["VmRSS"].split()[0]) / 1024
             lives = self.lives[name, pid]
-            # A worker that was evicted begins anew as a new image of the same process.
+            # An evicted worker restarts as a new image of the same process.
             if not lives or mib < 0.8 * lives[-1][-1][1]:
                 lives.append([])
             lives[-1].append((now, mib))
@@ -84,7 +84,7 @@ class Memory:
             return []
 
     def write(self, path):
-        """A line for each life of a program: its name and (seconds, MiB), sampled once a second."""
+        """One line for each life of a program: its name and (seconds, MiB), once a second."""
         with open(path, "w") as file:
             for (name, _), lives in self.lives.items():
                 for life in lives:
@@ -92,7 +92,7 @@ class Memory:
                     file.write(json.dumps({"program": name, "samples": samples}) + "\n")
 
     def slopes(self):
-        """MiB a minute of each program that lived long enough: (name, slope, seconds, MiB)."""
+        """The growth of each program that lived long enough: (name, MiB per minute, seconds, MiB)."""
         result = []
         for name, samples in [(name, life) for (name, _), lives in self.lives.items() for life in lives]:
             steady = [(t, mib) for t, mib in samples if t >= samples[0][0] + SECONDS_OF_WARM_UP]
@@ -107,7 +107,7 @@ class Memory:
 
 
 def run_swarm(program, folder, minutes):
-    """Runs the job under chaos for so long, then asks it to end. Returns (exit code, Memory)."""
+    """Runs the job under chaos for the given time, then asks it to end. Returns (exit code, Memory)."""
     log = open(os.path.join(folder, "swarm.log"), "w")
     chaos = os.path.join(os.path.dirname(os.path.abspath(__file__)), "chaos.txt")
     process = subprocess.Popen(
@@ -131,7 +131,7 @@ def run_swarm(program, folder, minutes):
 
 
 def export_digest(program, checkpoint, folder):
-    """The digest of a run's final weights, whatever the stages in which they were written."""
+    """The digest of a run's final weights; it does not depend on the number of stages."""
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run(
         [program, "export", "--checkpoint", checkpoint, "--out", folder],
@@ -146,7 +146,7 @@ def export_digest(program, checkpoint, folder):
 
 
 def compare(program, folder, steps):
-    """Sentences about what differs between the swarm and one process."""
+    """Sentences about the differences between the swarm and one process."""
     subprocess.run(
         [program, "train", "-f", f"{folder}/job.yaml", "--out", f"{folder}/reference",
          "--set", f"training.maxSteps={steps}"],
