@@ -41,9 +41,11 @@ class CopyRule {
   CopyRule(const CopySwarm& swarm, const CopyModel& model) : model_(model), now_(swarm) {}
 
   std::vector<CopyOrder> Decide() {
-    // Each order changes what others are worth: the rule repeats until it has nothing to add.
-    std::size_t before = 0;
+    // Each order changes the worth of others: the rule repeats until it has nothing to add.
+    const double least = Prediction() * (1 - kRounding);
     for (int round = 0; round < kMostRounds; ++round) {
+      const CopySwarm before = now_;
+      const std::size_t mark = orders_.size();
       SwitchWhatPays();
       if (Prediction() <= 0) {
         for (const CopyOrder& order : FillEmptied(now_, model_)) Order(order);
@@ -53,8 +55,12 @@ class CopyRule {
       while (DropWhatCosts()) {
       }
       KeepCopies();
-      if (orders_.size() == before) break;
-      before = orders_.size();
+      // The drag of copies is judged for one order at a time. Together they may cost more.
+      if (Prediction() < least) {
+        now_ = before;
+        orders_.resize(mark);
+      }
+      if (orders_.size() == mark) break;
     }
     return std::move(orders_);
   }
