@@ -2,6 +2,10 @@
 #include "worker/storage/storage.h"
 
 #include <sys/mount.h>
+#include <sys/statvfs.h>
+
+#include <filesystem>
+#include <set>
 
 #include "tests/system/system_test.h"
 #include "worker/storage/s3/testing/test_s3_server.h"
@@ -13,6 +17,14 @@ using testing::HasSubstr;
 
 class SystemStorageTest : public SystemTest {
  protected:
+  std::set<std::string> Checkpoints() const {
+    std::set<std::string> names;
+    std::error_code none_yet;
+    for (const auto& entry : std::filesystem::directory_iterator(Path("checkpoints"), none_yet)) {
+      names.insert(entry.path().filename());
+    }
+    return names;
+  }
   void InterruptAndExpect(int exit_code) {
     Signal("swarmctl", SIGINT);
     EXPECT_EQ(ExitCode(), exit_code) << Output();
@@ -27,9 +39,9 @@ class SystemStorageTest : public SystemTest {
 /// A file system of its own in the memory, as small as the test wants it.
 class SmallDisk {
  public:
-  explicit SmallDisk(std::string path) : path_(std::move(path)) {
+  SmallDisk(std::string path, const std::string& size) : path_(std::move(path)) {
     std::filesystem::create_directories(path_);
-    mounted_ = ::mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=64k") == 0;
+    mounted_ = ::mount("tmpfs", path_.c_str(), "tmpfs", 0, ("size=" + size).c_str()) == 0;
   }
   ~SmallDisk() {
     if (mounted_) ::umount2(path_.c_str(), MNT_DETACH);
@@ -37,6 +49,10 @@ class SmallDisk {
   SmallDisk(const SmallDisk&) = delete;
   SmallDisk& operator=(const SmallDisk&) = delete;
   bool mounted() const { return mounted_; }
+  bool IsFull() const {
+    struct statvfs state{};
+    return ::statvfs(path_.c_str(), &state) == 0 && state.f_bavail == 0;
+  }
   bool Grow() { return ::mount("tmpfs", path_.c_str(), "tmpfs", MS_REMOUNT, "size=64m") == 0; }
 
  private:
@@ -45,7 +61,7 @@ class SmallDisk {
 };
 
 TEST_F(SystemStorageTest, AFullDiskCostsCheckpointsAndNotTheTraining) {
-  SmallDisk disk(Path("disk"));
+  SmallDisk disk(Path("disk"), "64k");
   if (!disk.mounted()) GTEST_SKIP() << "may not mount a small file system";
   job_.spec.training.maxSteps = kNeverReached;
   job_.spec.checkpoint.uri = Path("disk/checkpoints");
@@ -57,6 +73,23 @@ TEST_F(SystemStorageTest, AFullDiskCostsCheckpointsAndNotTheTraining) {
   ASSERT_TRUE(disk.Grow());
   AwaitEvent("CheckpointWritten");
   InterruptAndExpect(0);
+}
+
+TEST_F(SystemStorageTest, AFullDiskCostsNoLineOfTheLog) {
+  SmallDisk disk(Out(), "256k");
+  if (!disk.mounted()) GTEST_SKIP() << "may not mount a small file system";
+  job_.spec.training.maxSteps = kNeverReached;
+  job_.spec.checkpoint.uri = Path("checkpoints");
+  StartRun();
+  Await("a full disk", [&] { return disk.IsFull(); });
+  const auto before = Checkpoints();
+  Await("another checkpoint", [&] { return Checkpoints() != before; });
+  ASSERT_TRUE(disk.Grow());
+  AwaitMoreSteps();
+  InterruptAndExpect(0);
+  std::uint64_t step = 0;
+  for (const auto& line : ReadLines(Out() + "/steps.jsonl")) EXPECT_EQ(line.at("step"), step++);
+  EXPECT_GT(step, 10u);
 }
 
 TEST_F(SystemStorageTest, ALastCheckpointThatCannotBeWrittenIsAFailure) {
