@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <future>
 
@@ -30,7 +31,7 @@ TEST(SignalsTest, AListenerHearsOfEachSignalAlsoOfEarlierOnes) {
   ::kill(::getpid(), SIGTERM);
   signals.Wait();
   std::promise<void> second;
-  int heard = 0;
+  std::atomic<int> heard = 0;
   {
     const Signals::Listener listener(signals, [&] {
       if (++heard == 2) second.set_value();

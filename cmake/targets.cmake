@@ -1,6 +1,15 @@
 # One way to declare each kind of target, so that the CMake files of the folders are lists.
 include(GoogleTest)
 
+# Debian's gRPC and cpprestsdk are not instrumented: the sanitizers do not see how they order what they call.
+set(SWARM_TEST_ENVIRONMENT OMP_NUM_THREADS=1 MKL_NUM_THREADS=1)
+if(SWARM_SANITIZE)
+  set(supp "${PROJECT_SOURCE_DIR}/cmake/sanitizers")
+  list(APPEND SWARM_TEST_ENVIRONMENT
+    "TSAN_OPTIONS=ignore_noninstrumented_modules=1:suppressions=${supp}/tsan.supp"
+    "LSAN_OPTIONS=suppressions=${supp}/lsan.supp")
+endif()
+
 # With SWARM_UNITY, compiles the sources of each folder in groups, as one unit a group: a header is read
 # once for all of them. Two sources of a folder that give one name to two things in their anonymous
 # namespaces clash then: rename one, or list it with the property SKIP_UNITY_BUILD_INCLUSION. A target of
@@ -65,7 +74,7 @@ function(swarm_test name)
     set(arg_TIMEOUT 300)
   endif()
   set_tests_properties(${cases} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
-    ENVIRONMENT "OMP_NUM_THREADS=1;MKL_NUM_THREADS=1")
+    ENVIRONMENT "${SWARM_TEST_ENVIRONMENT}")
 endfunction()
 
 # swarm_benchmark(NAME SOURCES ... DEPS ... [BRIEF ...]): a program of bench/, run by `make bench`. With
@@ -92,5 +101,5 @@ function(swarm_brief_run name)
   endif()
   add_test(NAME bench.${name} COMMAND ${ARGN})
   set_tests_properties(bench.${name} PROPERTIES LABELS bench TIMEOUT 120 SKIP_RETURN_CODE 77
-    ENVIRONMENT "OMP_NUM_THREADS=1;MKL_NUM_THREADS=1")
+    ENVIRONMENT "${SWARM_TEST_ENVIRONMENT}")
 endfunction()
