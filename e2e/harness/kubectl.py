@@ -8,6 +8,10 @@ class Refused(Exception):
     """kubectl or the API server refused; the text is its message."""
 
 
+class Silent(Refused):
+    """kubectl did not end in time. This says nothing about the objects."""
+
+
 class Timeout(Exception):
     """A condition was not met in time; the text names it."""
 
@@ -20,12 +24,12 @@ class Kubectl:
         self.kubeconfig = str(kubeconfig)
 
     def __call__(self, *arguments, stdin=None, seconds=60):
-        """Returns what kubectl prints. Raises Refused."""
+        """Returns what kubectl prints. Raises Refused, and Silent after the given seconds."""
         command = [self.program, "--kubeconfig", self.kubeconfig, *map(str, arguments)]
         try:
             done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=seconds, check=False)
         except subprocess.TimeoutExpired:
-            raise Refused(f"kubectl {' '.join(map(str, arguments))}: no answer in {seconds} s") from None
+            raise Silent(f"kubectl {' '.join(map(str, arguments))}: no answer in {seconds} s") from None
         if done.returncode != 0:
             raise Refused(done.stderr.strip() or done.stdout.strip())
         return done.stdout
@@ -63,15 +67,25 @@ class Kubectl:
 
 
 def eventually(what, condition, seconds, interval=0.5):
-    """Waits until condition() is truthy and returns its value; a refusal counts as not yet."""
+    """Waits until condition() is truthy and returns its value; a refusal counts as not yet.
+
+    A call that got no answer did not look at the condition, so its time is given back, twice at most.
+    """
     deadline = time.monotonic() + seconds
     last = None
+    forgiven = 0
     while True:
+        begin = time.monotonic()
         try:
             found = condition()
             if found:
                 return found
             last = None
+        except Silent as silence:
+            last = silence
+            if forgiven < 2:
+                forgiven += 1
+                deadline += time.monotonic() - begin
         except Refused as refusal:
             last = refusal
         if time.monotonic() > deadline:
