@@ -8,6 +8,7 @@
 
 #include "base/exit.h"
 #include "base/log.h"
+#include "base/processors.h"
 #include "base/version.h"
 #include "ctl/chaos/chaos.h"
 #include "ctl/cluster/cluster_commands.h"
@@ -326,4 +327,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace swarm::ctl
 
-int main(int argc, char** argv) { swarm::ExitWith(swarm::ctl::Main(argc, argv)); }
+int main(int argc, char** argv) {
+  swarm::RunWithShortSpins(argv);
+  swarm::ExitWith(swarm::ctl::Main(argc, argv));
+}

@@ -8,6 +8,7 @@
 
 #include "base/exit.h"
 #include "base/log.h"
+#include "base/processors.h"
 #include "base/signals.h"
 #include "worker/flags/flags.h"
 #include "worker/roles/exits.h"
@@ -67,4 +68,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace swarm
 
-int main(int argc, char** argv) { swarm::ExitWith(swarm::Main(argc, argv)); }
+int main(int argc, char** argv) {
+  swarm::RunWithShortSpins(argv);
+  swarm::ExitWith(swarm::Main(argc, argv));
+}

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <thread>
 
+#include "base/processors.h"
 #include "worker/model/layout/layout.h"
 
 namespace swarm::ctl {
@@ -11,7 +11,7 @@ namespace swarm::ctl {
 int ComputeThreads(int wanted, const api::LlamaConfig& config) {
   constexpr std::uint64_t kParametersPerThread = 10'000'000;
   if (wanted > 0) return wanted;
-  const std::uint64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const std::uint64_t cores = UsableProcessors();
   const auto layout = model::ComputeParameterLayout(config, 0, 1);
   if (!layout.ok()) return static_cast<int>(cores);
   std::uint64_t parameters = 0;

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <csignal>
-#include <thread>
 
 #include "api/model/layout.h"
 #include "base/exit.h"
 #include "base/files.h"
+#include "base/processors.h"
 #include "base/signals.h"
 #include "ctl/chaos/chaos_driver.h"
 #include "ctl/run/processes.h"
@@ -57,7 +57,7 @@ Result<std::vector<ChaosLine>> LoadChaos(const std::string& chaos) {
 
 std::uint64_t ThreadsPerWorker(const RunOptions& options, std::uint64_t workers) {
   if (options.threads_per_worker > 0) return options.threads_per_worker;
-  return std::max<std::uint64_t>(1, std::thread::hardware_concurrency() / workers);
+  return std::max<std::uint64_t>(1, UsableProcessors() / workers);
 }
 
 std::vector<LivingProgram> Living(const std::vector<ObservedProgram>& observed) {

@@ -1,0 +1,90 @@
+#include "base/processors.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <string>
+
+namespace swarm {
+namespace {
+
+std::optional<std::string> ReadLineOf(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::string line;
+  if (!std::getline(in, line)) return std::nullopt;
+  return line;
+}
+
+/// The quota of one control group.
+std::optional<double> QuotaOf(const std::filesystem::path& folder) {
+  double quota = 0, period = 0;
+  if (const auto line = ReadLineOf(folder / "cpu.max")) {
+    if (!(std::istringstream(*line) >> quota >> period)) return std::nullopt;  // "max 100000"
+  } else {
+    const auto quota_line = ReadLineOf(folder / "cpu.cfs_quota_us");
+    const auto period_line = ReadLineOf(folder / "cpu.cfs_period_us");
+    if (!quota_line || !period_line) return std::nullopt;
+    if (!(std::istringstream(*quota_line) >> quota)) return std::nullopt;
+    if (!(std::istringstream(*period_line) >> period)) return std::nullopt;
+  }
+  if (quota <= 0 || period <= 0) return std::nullopt;
+  return quota / period;
+}
+
+std::uint64_t ProcessorsOfAffinity() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return static_cast<std::uint64_t>(std::max(1, CPU_COUNT(&set)));
+}
+
+}  // namespace
+
+std::optional<double> FindProcessorQuota(const std::filesystem::path& root,
+                                         std::string_view group) {
+  std::optional<double> least;
+  std::filesystem::path folder = root;
+  const auto look = [&] {
+    const auto quota = QuotaOf(folder);
+    if (quota && (!least || *quota < *least)) least = quota;
+  };
+  look();
+  for (const auto& part : std::filesystem::path(group).relative_path()) {
+    folder /= part;
+    look();
+  }
+  return least;
+}
+
+std::uint64_t UsableProcessors() {
+  const std::uint64_t affinity = ProcessorsOfAffinity();
+  double quota = std::numeric_limits<double>::infinity();
+  std::ifstream groups("/proc/self/cgroup");
+  // hierarchy:controllers:path; version 2 has no controllers.
+  for (std::string line; std::getline(groups, line);) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == line.npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const bool one = controllers.find(",cpu,") != controllers.npos;
+    if (!one && controllers != ",,") continue;
+    const std::filesystem::path root = one ? "/sys/fs/cgroup/cpu" : "/sys/fs/cgroup";
+    quota = std::min(quota, FindProcessorQuota(root, line.substr(second + 1)).value_or(quota));
+  }
+  const double usable = std::min(static_cast<double>(affinity), std::floor(quota));
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(usable));
+}
+
+void RunWithShortSpins(char** argv) {
+  constexpr const char* kVariable = "GOMP_SPINCOUNT";
+  if (std::getenv(kVariable) != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  ::setenv(kVariable, "1000", 0);
+  ::execv("/proc/self/exe", argv);  // if that fails, it is slower beside others
+}
+
+}  // namespace swarm
