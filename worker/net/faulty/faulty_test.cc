@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <filesystem>
 #include <fstream>
 
@@ -22,13 +23,36 @@ Envelope Numbered(std::uint64_t n, Bytes payload = {}) {
   return {protocol::ReduceChunk{.offset = n}, std::move(payload)};
 }
 
+/// Passes on what the inner endpoint tells, and keeps it: so a test can wait for news that the
+/// decorator holds back.
+class Tap final : public EndpointHandler {
+ public:
+  explicit Tap(EndpointHandler* to) : to_(to) {}
+  void OnMessage(const WorkerId& from, Lane lane, Envelope envelope) override {
+    to_->OnMessage(from, lane, std::move(envelope));
+  }
+  void OnPeerUp(const WorkerId& peer) override {
+    to_->OnPeerUp(peer);
+    passed.OnPeerUp(peer);
+  }
+  void OnPeerDown(const WorkerId& peer, const Status& why) override {
+    to_->OnPeerDown(peer, why);
+    passed.OnPeerDown(peer, why);
+  }
+  Recorder passed;
+
+ private:
+  EndpointHandler* const to_;
+};
+
 class FaultyEndpointTest : public ::testing::Test {
  protected:
   std::unique_ptr<Endpoint> Make(const WorkerId& self, Recorder* recorder,
                                  FaultyOptions options = {}) {
     options.self = self;
     auto made = FaultyEndpoint::Create(options, recorder, [&](EndpointHandler* handler) {
-      return network_.CreateEndpoint(self, handler, {});
+      Tap& tap = *taps_.emplace_back(std::make_unique<Tap>(handler));
+      return network_.CreateEndpoint(self, &tap, {});
     });
     EXPECT_TRUE(made.ok()) << made.status().ToString();
     return std::move(made).value();
@@ -58,6 +82,7 @@ class FaultyEndpointTest : public ::testing::Test {
   }
 
   LoopbackNetwork network_;
+  std::deque<std::unique_ptr<Tap>> taps_;  // of the endpoints, in the order of their making
   Recorder a_heard_, b_heard_;
   std::unique_ptr<Endpoint> a_, b_;
 };
@@ -113,6 +138,7 @@ TEST_F(FaultyEndpointTest, WhatWasSentToADeadConnectionDoesNotArriveOnTheNext) {
   b_->Connect(kA, a_->addresses());
   // The new one knows no rules: it sees the connection, the old one does not.
   ASSERT_TRUE(again.WaitForEvent("up a"));
+  ASSERT_TRUE(taps_[0]->passed.WaitForEvent("up b", 2));
   EXPECT_TRUE(a_->Send(kB, Lane::kData, Numbered(2)).ok());
   EXPECT_THAT(a_heard_.events(), ElementsAre("up b"));
   SetRules("");
