@@ -56,6 +56,8 @@ enum class Metric : std::uint8_t {
   kWorkerVersion,
   kWorkerBoundaryBytes,
   kWorkerReduceBytes,
+  kWorkerRelayedBytes,
+  kWorkerUnheardNeighbours,
   kWorkerStage,
   kWorkerRegionBytes,
   kNetSentBytes,

@@ -22,6 +22,11 @@ void Faults::Start(std::function<void()> over) {
 void Faults::ScheduleNext() {
   World& world = simulation_.world();
   if (left_ == 0) {
+    std::uint64_t wanted = 0;
+    for (const std::uint64_t r : simulation_.job().replicas) wanted += r;
+    for (std::size_t i = wanted < 3 ? 0 : 1; i < cuts_.size(); ++i) {
+      simulation_.network().Unblock(cuts_[i].first, cuts_[i].second);
+    }
     world.After(world.Draw(milliseconds(0), milliseconds(100)), over_);
     return;
   }
@@ -75,6 +80,9 @@ void Faults::Happen(FaultKind kind) {
     }
     case FaultKind::kCutOff:
       CutOff();
+      break;
+    case FaultKind::kCutPair:
+      CutPair();
       break;
     case FaultKind::kFalseAlarm:
       if (auto* process = running_trainer()) process->RaiseFalseAlarm();
@@ -143,6 +151,17 @@ void Faults::CutOff() {
                   });
     }
   }
+}
+
+void Faults::CutPair() {
+  World& world = simulation_.world();
+  const auto a = PickWorker(), b = PickWorker();
+  if (!a || !b || *a == *b) return;
+  const Timepoint until = world.now() + world.Draw(std::chrono::minutes(1), std::chrono::hours(4));
+  const std::uint64_t ways = 1 + world.rng().Below(3);
+  if (ways & 1) simulation_.network().Block(*a, *b, until);
+  if (ways & 2) simulation_.network().Block(*b, *a, until);
+  cuts_.emplace_back(*a, *b);
 }
 
 void Faults::Drain() {

@@ -9,7 +9,8 @@ class Faults {
  public:
   explicit Faults(Simulation* simulation) : simulation_(*simulation) {}
 
-  /// Begins. Calls `over` when the last fault has happened and all faults are mended.
+  /// Begins. Calls `over` when the last fault has happened and all faults are mended, except that
+  /// one pair may stay cut: a job of three workers or more goes on with that.
   void Start(std::function<void()> over);
 
  private:
@@ -19,12 +20,14 @@ class Faults {
   void KillWorker(Pid pid);
   void LoseStage();
   void CutOff();
+  void CutPair();
   void Drain();
   void KillTrainer();
   void ReplaceTrainer();
 
   Simulation& simulation_;
   std::uint64_t left_ = 0;
+  std::vector<std::pair<Pid, Pid>> cuts_;
   std::function<void()> over_;
 };
 

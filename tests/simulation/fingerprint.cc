@@ -41,6 +41,11 @@ SWARM_ALL_FIELDS(Ready, generation, stage, version, state)
 SWARM_ALL_FIELDS(Adoption, donor, heir, step)
 SWARM_ALL_FIELDS(Roster, term, generation, epoch, members, adoptions)
 SWARM_ALL_FIELDS(Heartbeat, term, compute_progress, queued_tasks, bytes_sent, busy_seconds)
+SWARM_ALL_FIELDS(Awaiting, generation, step, group, k, chunks, from)
+SWARM_ALL_FIELDS(Unheard, peers)
+SWARM_ALL_FIELDS(Detour, peer, via)
+SWARM_ALL_FIELDS(Detours, term, detours)
+SWARM_ALL_FIELDS(Relayed, from, to, header)
 SWARM_ALL_FIELDS(Hop, worker, attempt, fold)
 SWARM_ALL_FIELDS(Forward, key, version, kind, hops, end, first, upstream, tokens, sequences,
                  tokens_per_sequence)
@@ -100,7 +105,7 @@ SWARM_ALL_FIELDS(order::StepDone, record, seconds, boundary_bytes, claims)
 SWARM_ALL_FIELDS(order::Validated, version, loss)
 SWARM_ALL_FIELDS(order::PublishCheckpoint, version, files)
 SWARM_FIELDS(order::Event, (kind, text), (kind))
-SWARM_ALL_FIELDS(order::BeginGeneration, generation)
+SWARM_ALL_FIELDS(order::BeginGeneration, generation, doubted)
 SWARM_ALL_FIELDS(order::Forget, worker)
 SWARM_FIELDS(order::Finish, (succeeded, stopped_early, superseded, reason, failure_class),
              (succeeded, stopped_early, superseded, failure_class))
@@ -177,6 +182,7 @@ struct Folder {
   }
   /// Messages that neither a coordinator nor a replica sends as an order or action.
   void Fold(const Observe&) {}
+  void Fold(const PeerBeat&) {}
   void Fold(const JobStatus&) {}
 };
 

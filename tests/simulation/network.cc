@@ -32,6 +32,18 @@ void Network::Block(Pid from, Pid to, Timepoint until) {
   at = std::max(at, until);
 }
 
+void Network::Unblock(Pid a, Pid b) {
+  blocked_.erase({a, b});
+  blocked_.erase({b, a});
+  for (ConnectionId id = 0; id < connections_.size(); ++id) {
+    const auto& [p, q] = connections_[id].pids;
+    if (!((p == a && q == b) || (p == b && q == a))) continue;
+    for (const int end : {0, 1}) {
+      for (const int lane : {0, 1}) SchedulePump(id, end, lane);
+    }
+  }
+}
+
 bool Network::IsConnected(Pid from, const WorkerId& peer) const {
   const End* end = FindEnd(from, peer);
   return end != nullptr && end->connection != kNone;
@@ -43,6 +55,11 @@ bool Network::CanHear(Pid listener, const WorkerId& peer) const {
   const Connection& connection = connections_[end->connection];
   const Pid other = connection.pids[connection.pids[0] == listener ? 1 : 0];
   return !connection.broken && world_.IsRunning(other) && !IsBlocked(other, listener);
+}
+
+bool Network::CouldHear(Pid listener, const WorkerId& peer) const {
+  const Pid* other = world_.Find(peer);
+  return other != nullptr && world_.IsRunning(*other) && !IsBlocked(*other, listener);
 }
 
 void Network::Dial(Pid from, const WorkerId& to) {
@@ -145,7 +162,7 @@ void Network::SchedulePump(ConnectionId id, int end, int lane) {
 
 void Network::Pump(ConnectionId id, int end, int lane) {
   Connection& connection = connections_[id];
-  if (connection.broken) return;
+  if (connection.broken || connection.directions[end][lane].queue.empty()) return;
   const Pid from = connection.pids[end], to = connection.pids[1 - end];
   if (!IsBlocked(from, to)) {
     auto envelope = std::move(connection.directions[end][lane].queue.front().envelope);

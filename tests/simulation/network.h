@@ -40,6 +40,8 @@ class Network {
   bool IsConnected(Pid from, const WorkerId& peer) const;
   /// Whether something sent now would arrive: for the detection of silence.
   bool CanHear(Pid listener, const WorkerId& peer) const;
+  /// The same once they are connected.
+  bool CouldHear(Pid listener, const WorkerId& peer) const;
 
   // Faults.
 
@@ -49,6 +51,8 @@ class Network {
   void BreakAll(Pid pid, Duration notice);
   /// Nothing of `from` reaches `to` until then: it waits, as what TCP sends again.
   void Block(Pid from, Pid to, Timepoint until);
+  /// From now on the two reach each other.
+  void Unblock(Pid a, Pid b);
 
  private:
   struct Item {

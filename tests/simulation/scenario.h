@@ -42,8 +42,9 @@ enum class FaultKind : std::uint8_t {
   kReplaceTrainer,  ///< a paused trainer gets a successor, and is continued
   kHangDevice,      ///< a worker stops computing, but still sends heartbeats
   kStop,
+  kCutPair,  ///< two workers from each other, one way or both, for minutes or hours
 };
-inline constexpr std::uint64_t kFaultKinds = 14;
+inline constexpr std::uint64_t kFaultKinds = 15;
 std::string_view NameOf(FaultKind kind);
 
 struct Scenario {

@@ -154,6 +154,7 @@ Outcome Simulation::Run() {
           .generations = store_.newest().generation.value + 1,
           .trainers = trainers_.size(),
           .incarnations = incarnations_,
+          .departures = departures_,
           .stopped = stopped_,
           .fingerprint = fingerprint_.value()};
 }

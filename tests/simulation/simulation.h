@@ -25,6 +25,7 @@ struct Outcome {
   std::uint64_t generations = 0;
   std::uint64_t trainers = 0;
   std::uint64_t incarnations = 0;  ///< worker processes that were started
+  std::uint64_t departures = 0;    ///< workers that a trainer has let go
   bool stopped = false;            ///< ended early, on request
   std::uint64_t fingerprint = 0;   ///< of all orders and actions
 };
@@ -65,6 +66,7 @@ class Simulation {
   /// Living worker processes, by pid.
   std::vector<Pid> Workers() const;
   WorkerProcess& worker(Pid pid);
+  void OnDeparture() { ++departures_; }
   WorkerId NewWorkerName() { return WorkerId("w" + std::to_string(names_++)); }
   void OnFinished(protocol::Term term, bool succeeded, bool stopped, const std::string& reason);
 
@@ -88,6 +90,7 @@ class Simulation {
   WorkerId trainer_name_;
   std::uint64_t names_ = 0;
   std::uint64_t incarnations_ = 0;
+  std::uint64_t departures_ = 0;
   std::uint64_t write_failures_ = 0;
   bool finished_ = false;
   bool stopped_ = false;

@@ -70,6 +70,32 @@ TEST(SimulationTest, AnotherDecisionIsAnotherFingerprint) {
   EXPECT_NE(Sweep(options).fingerprint, as_it_is);
 }
 
+/// A job on that many replicas, with one fault: two workers do not reach each other.
+Outcome RunWithACutPair(std::uint64_t seed, std::vector<std::uint64_t> replicas) {
+  Scenario scenario = DrawScenario(seed);
+  scenario.job = {.replicas = std::move(replicas), .microbatches = 8, .steps = 20};
+  scenario.network = {};
+  scenario.faults = 1;
+  scenario.kinds = {FaultKind::kCutPair};
+  scenario.resend_probability = scenario.corrupt_probability = scenario.slow_probability = 0;
+  scenario.checkpoint_error_probability = 0;
+  scenario.balance = protocol::BalancePolicy::kNone;
+  scenario.spares = 0;
+  scenario.retained_bytes_max = 1 << 20;
+  return Simulation(scenario, {}, false).Run();
+}
+
+TEST(SimulationTest, OneBrokenPairCostsNoWorkerAndSeconds) {
+  for (const auto& replicas : {std::vector<std::uint64_t>{16}, {8, 8}, {2, 1}, {1, 1, 1}}) {
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      const Outcome outcome = RunWithACutPair(seed, replicas);
+      EXPECT_FALSE(outcome.violation) << "seed " << seed << ": " << outcome.violation->text;
+      EXPECT_EQ(outcome.departures, 0u) << "seed " << seed;
+      EXPECT_LT(outcome.seconds, 10) << "seed " << seed << ", " << replicas.size() << " stages";
+    }
+  }
+}
+
 class FaultTest : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(FaultTest, OfOneKindNeverChangesTheLosses) {
@@ -130,7 +156,9 @@ INSTANTIATE_TEST_SUITE_P(
         MutationCase{"TakeoverForgetsTheRecord", {"takeover-record"}, "NothingLost"},
         MutationCase{"OverwrittenVersion", {"overwrite-early"}, "SameTrajectory"},
         MutationCase{"MixedVersionsForAJoiner", {"mixed-join"}, "SameTrajectory"},
-        MutationCase{"AdmissionWaitsForBytes", {"admission-bytes"}, "Progress"}),
+        MutationCase{"AdmissionWaitsForBytes", {"admission-bytes"}, "Progress"},
+        MutationCase{
+            "BlindToBrokenPairs", {"blind"}, "Progress", 6000, {.only = FaultKind::kCutPair}}),
     [](const auto& info) { return info.param.name; });
 
 /// A second rule catches what breaking the first alone would let through. An invariant notices when

@@ -200,7 +200,10 @@ void TrainerProcess::Do(const order::BeginGeneration& o) {
   });
 }
 
-void TrainerProcess::Do(const order::Forget& o) { network_.Forget(pid_, o.worker); }
+void TrainerProcess::Do(const order::Forget& o) {
+  simulation_.OnDeparture();
+  network_.Forget(pid_, o.worker);
+}
 
 void TrainerProcess::Do(const order::Finish& o) {
   gone_ = true;

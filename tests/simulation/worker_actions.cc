@@ -105,10 +105,10 @@ template <typename Frame>
 void WorkerProcess::SendData(const WorkerId& to, const Frame& frame, Payload payload) {
   if (world_.Chance(simulation_.scenario().resend_probability)) {
     world_.After(pid_, world_.Draw(milliseconds(0), milliseconds(100)), [=, this] {
-      if (!gone_) network_.Send(pid_, to, Lane::kData, {frame, payload});
+      if (!gone_) SendToPeer(to, Lane::kData, {frame, payload});
     });
   }
-  network_.Send(pid_, to, Lane::kData, {frame, std::move(payload)});
+  SendToPeer(to, Lane::kData, {frame, std::move(payload)});
 }
 
 void WorkerProcess::Do(const action::RunForward& a) {
@@ -255,7 +255,7 @@ void WorkerProcess::Do(const action::SendParcel& a) {
                                     .level = a.level,
                                     .finite = sums.finite,
                                     .contributions = a.contributions};
-      network_.Send(pid_, a.to, Lane::kData, {parcel, {0, sums.groups[i]}});
+      SendToPeer(a.to, Lane::kData, {parcel, {0, sums.groups[i]}});
     }
   });
 }

@@ -125,6 +125,10 @@ void WorkerProcess::Apply(const protocol::CommitRecord& record) {
     }
     sums.push_back(sum->second.elements);
   }
+  if (!state_.weights.contains(state_.version)) {
+    simulation_.audit().Fail("SameTrajectory", id_.value + " has no weights of its own version");
+    return;
+  }
   ApplyCommit(job_, record, AccumulatorOf(record.step).level, sums, &state_);
   simulation_.audit().OnApplied(pid_, stage_, record, sums, state_);
   computing_ = true;
@@ -171,14 +175,41 @@ void WorkerProcess::BeginReduce(const protocol::Reduce& reduce) {
     return step == reduce.step && index == reduce.group && k < reduce.k;
   });
   FinishReduceIfDone(active);
+  ReportLater(reduce);
   if (early.empty()) return;
   for (const EarlyChunk& c : early.mapped()) OnChunk(c.from, c.chunk, c.element);
+}
+
+void WorkerProcess::ReportLater(const protocol::Reduce& reduce) {
+  Later(std::chrono::seconds(1), [this, reduce] {
+    const auto it = reduces_.find({reduce.step, reduce.group});
+    if (it == reduces_.end() || it->second.reduce.k != reduce.k || it->second.done) return;
+    const ActiveReduce& active = it->second;
+    protocol::Awaiting awaiting{reduce.generation, reduce.step, reduce.group, reduce.k};
+    std::set<WorkerId> contributors, owners;
+    for (std::uint64_t e = 0; e < kElements; ++e) {
+      if (active.result[e]) {
+        ++awaiting.chunks;
+        continue;
+      }
+      const auto& owner = reduce.participants[(e + reduce.k.n) % reduce.participants.size()].worker;
+      if (owner != id_) owners.insert(owner);
+      awaiting.chunks += active.scattered[e].size();
+      for (const protocol::Participant& p : reduce.participants) {
+        if (owner == id_ && !active.scattered[e].contains(p.worker)) contributors.insert(p.worker);
+      }
+    }
+    const std::set<WorkerId>& from = contributors.empty() ? owners : contributors;
+    awaiting.from.assign(from.begin(), from.end());
+    Tell(std::move(awaiting));
+    ReportLater(reduce);
+  });
 }
 
 void WorkerProcess::SendChunk(const WorkerId& to, const protocol::Reduce& reduce,
                               ReduceChunk::Phase phase, std::uint64_t e, const Element& element) {
   const ReduceChunk chunk{reduce.generation, reduce.step, reduce.group, reduce.k, phase, e};
-  network_.Send(pid_, to, Lane::kData, {chunk, {0, {element}}});
+  SendToPeer(to, Lane::kData, {chunk, {0, {element}}});
 }
 
 void WorkerProcess::Scatter(ActiveReduce& active, const WorkerId& from, std::uint64_t e,

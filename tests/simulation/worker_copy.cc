@@ -54,7 +54,7 @@ void WorkerProcess::Serve(const WorkerId& from, const protocol::Fetch& fetch) {
       if (damaged) payload.elements[0].value ^= 1;
     }
   }
-  network_.Send(pid_, from, Lane::kData, {fetched, std::move(payload)});
+  SendToPeer(from, Lane::kData, {fetched, std::move(payload)});
 }
 
 void WorkerProcess::BeginCopy(const protocol::Welcome& welcome) {
@@ -81,7 +81,7 @@ void WorkerProcess::AskForState() {
     while (copy.pieces.contains(fetch.piece)) ++fetch.piece;
   }
   copy.request = ++requests_;
-  network_.Send(pid_, copy.donors.front(), Lane::kControl, {fetch, {}});
+  SendToPeer(copy.donors.front(), Lane::kControl, {fetch, {}});
   Later(world_.Draw(kAnswerMin, kAnswerMax), [this, request = copy.request] {
     if (copy_ && copy_->request == request) NextDonor();
   });
@@ -148,10 +148,10 @@ void WorkerProcess::AskForGradients(GradientFetch& fetch) {
     for (std::uint64_t e = 0; e < kElements; ++e) {
       if (got->second[e]) continue;
       fetch.request = ++requests_;
-      network_.Send(pid_, fetch.peers.front(), Lane::kControl,
-                    {protocol::Fetch{generation_, FetchKind::kGradient,
-                                     protocol::Version(step.value), result.group, result.k, e},
-                     {}});
+      SendToPeer(fetch.peers.front(), Lane::kControl,
+                 {protocol::Fetch{generation_, FetchKind::kGradient, protocol::Version(step.value),
+                                  result.group, result.k, e},
+                  {}});
       Later(world_.Draw(kAnswerMin, kAnswerMax), [this, step, request = fetch.request] {
         const auto it = fetches_.find(step);
         if (it != fetches_.end() && it->second.request == request) NextGradientPeer(it->second);

@@ -47,11 +47,32 @@ WorkerProcess::WorkerProcess(Simulation* simulation, WorkerId id, protocol::Inca
       job_(simulation->job()),
       id_(std::move(id)),
       incarnation_(incarnation),
-      slowness_(slowness) {}
+      slowness_(slowness),
+      neighbours_(id_) {}
 
 void WorkerProcess::Start(Pid pid) {
   pid_ = pid;
   FollowTrainer(simulation_.trainer_name());
+  TendNeighbours();
+}
+
+/// The simulation sends no single beats, as with heartbeats.
+void WorkerProcess::TendNeighbours() {
+  if (gone_) return;
+  for (const protocol::Member& member : roster_.members) {
+    if (network_.CouldHear(pid_, member.id)) neighbours_.OnBeat(member.id, world_.now());
+  }
+  auto due = neighbours_.OnTick(world_.now());
+  if (due.report && network_.IsConnected(pid_, trainer_)) Tell(*std::move(due.report));
+  world_.After(pid_, milliseconds(250), [this] { TendNeighbours(); });
+}
+
+void WorkerProcess::SendToPeer(const WorkerId& to, Lane lane, Envelope envelope) {
+  const auto via = detours_.find(to);
+  if (via == detours_.end()) return network_.Send(pid_, to, lane, std::move(envelope));
+  envelope.from = id_;
+  envelope.to = to;
+  network_.Send(pid_, via->second, lane, std::move(envelope));
 }
 
 bool WorkerProcess::IsTrainer(const WorkerId& peer) const { return peer.value.starts_with('t'); }
@@ -128,8 +149,13 @@ void WorkerProcess::FlushProgress() {
   network_.Send(pid_, trainer_, Lane::kControl, {std::exchange(progress_, {}), {}});
 }
 
-void WorkerProcess::OnMessage(const WorkerId& from, const Envelope& envelope) {
+void WorkerProcess::OnMessage(const WorkerId& hop, const Envelope& envelope) {
   if (gone_) return;
+  if (!envelope.to.empty() && envelope.to != id_) {
+    if (hop == envelope.from) network_.Send(pid_, envelope.to, Lane::kData, envelope);
+    return;
+  }
+  const WorkerId& from = envelope.to.empty() ? hop : envelope.from;
   world_.Log(id_.value,
              [&] { return "from " + from.value + ": " + simulation::Describe(envelope.message); });
   const Payload& payload = envelope.payload;
@@ -161,6 +187,10 @@ void WorkerProcess::OnMessage(const WorkerId& from, const Envelope& envelope) {
           } else {
             Leave();
           }
+        } else if constexpr (std::is_same_v<M, protocol::Detours>) {
+          if (m.term < promised_) return;
+          detours_.clear();
+          for (const protocol::Detour& detour : m.detours) detours_[detour.peer] = detour.via;
         } else if constexpr (kForReplica<M>) {
           if (!replica_) {
             early_.push_back(m);
@@ -180,7 +210,10 @@ void WorkerProcess::Obey(const protocol::Message& message) {
       [&](const auto& m) -> protocol::Actions {
         using M = std::decay_t<decltype(m)>;
         if constexpr (std::is_same_v<M, protocol::Roster>) {
-          if (m.term >= obeyed_ && m.generation == generation_) roster_ = m;
+          if (m.term >= obeyed_ && m.generation == generation_) {
+            roster_ = m;
+            neighbours_.OnRoster(m, job_.stages(), world_.now());
+          }
           return replica.OnRoster(m);
         } else if constexpr (std::is_same_v<M, protocol::Reduce>) {
           return replica.OnReduce(m);
@@ -217,6 +250,7 @@ void WorkerProcess::Obey(const protocol::Message& message) {
     return std::holds_alternative<action::Refuse>(a);
   });
   if (!refused) simulation_.audit().OnControlCarriedOut(id_, obeyed_, term);
+  if (term > obeyed_) detours_.clear();
   obeyed_ = std::max(obeyed_, term);
   promised_ = std::max(promised_, replica.term());
   Carry(std::move(actions));
@@ -274,6 +308,7 @@ void WorkerProcess::BeginServing(protocol::Generation generation, StageState sta
                                .rules = simulation_.mutations().replica});
   obeyed_ = promised_;
   roster_ = {};
+  neighbours_.Clear();
   Digest digest = DigestOf(state_);
   if (simulation_.mutations().mixed_join && welcome_ && !welcome_->donors.empty()) {
     digest = welcome_->state;
@@ -292,6 +327,8 @@ void WorkerProcess::BeginServing(protocol::Generation generation, StageState sta
 void WorkerProcess::ForgetEverything() {
   ++life_;
   replica_.reset();
+  neighbours_.Clear();
+  detours_.clear();
   tasks_.clear();
   outputs_.clear();
   gradients_.clear();

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "tests/simulation/simulation.h"
+#include "worker/protocol/reachability/neighbours.h"
 #include "worker/protocol/replica/replica.h"
 
 namespace swarm::simulation {
@@ -114,6 +115,10 @@ class WorkerProcess : public Process {
                       const std::string& uri);
   void Leave();
   void Rejoin(const std::string& why);
+  /// Hears the neighbours that could be heard, and reports the others.
+  void TendNeighbours();
+  /// Sends to another worker, on its detour if there is one.
+  void SendToPeer(const WorkerId& to, Lane lane, Envelope envelope);
 
   // worker_actions.cc: frames, and what the replica orders
   void OnForward(const WorkerId& from, const protocol::Forward& frame, const Payload& payload);
@@ -164,6 +169,8 @@ class WorkerProcess : public Process {
                  protocol::ReduceChunk::Phase phase, std::uint64_t e, const Element& element);
   void Scatter(ActiveReduce& active, const WorkerId& from, std::uint64_t e, const Element& element);
   void FinishReduceIfDone(ActiveReduce& active);
+  /// Reports the sum every second as long as it waits for chunks.
+  void ReportLater(const protocol::Reduce& reduce);
   Accumulator& AccumulatorOf(protocol::Step step);
   /// Carries `event` out later, unless the state it belongs to was thrown away meanwhile.
   void Later(Duration delay, std::function<void()> event);
@@ -207,6 +214,8 @@ class WorkerProcess : public Process {
   std::vector<protocol::GroupIndex> groups_;
   std::vector<protocol::Message> early_;  // control that came before the replica was there
   protocol::Roster roster_;
+  protocol::Neighbours neighbours_;
+  std::map<WorkerId, WorkerId> detours_;
   std::deque<std::tuple<WorkerId, protocol::Forward, Payload>> waiting_;  // for bytes (a mutation)
 
   StageState state_;

@@ -34,6 +34,7 @@ struct Payload {
 struct Envelope {
   protocol::Message message;
   Payload payload;
+  WorkerId from = {}, to = {};  ///< on a detour: its ends
 };
 
 /// A program that runs in the world. Its events come one at a time.

@@ -51,6 +51,12 @@ TEST_P(SystemChurnTest, HasTheLossesOfOneProcess) {
   EXPECT_EQ(Events("CheckpointWritten").back().at("text"), "version 50");
   EXPECT_THAT(Programs(), IsEmpty());
   for (const std::string& kind : story.kinds) EXPECT_THAT(Events(kind), Not(IsEmpty())) << kind;
+  for (const auto& lost : Events("WorkerLost")) {
+    const std::string why = lost.at("text");
+    // A busy machine may silence a worker; but none is blamed for a pair.
+    EXPECT_THAT(why, Not(HasSubstr("do not reach")));
+    EXPECT_THAT(why, Not(HasSubstr("does not finish the sum")));
+  }
   if (story.script.find("cut") != story.script.npos) {
     EXPECT_THAT(Content("out/workers/trainer.log"), HasSubstr("the network is disturbed by"));
   }
@@ -121,6 +127,23 @@ INSTANTIATE_TEST_SUITE_P(Silent, SystemChurnTest,
                                                .script = "cut any of stage 1 to trainer at step 10",
                                                .layout = "0=1,1=2,2=1",
                                                .kinds = {"WorkerLost"}}),
+                         NameOf);
+
+// Two workers that never reach each other again: the job goes on through a third one.
+INSTANTIATE_TEST_SUITE_P(Apart, SystemChurnTest,
+                         testing::Values(Story{.name = "TwoStagesWithASibling",
+                                               .script = "cut worker-0 from worker-2 at step 10",
+                                               // The sibling alone may be done before the report.
+                                               .layout = "0=2,1=1"},
+                                         Story{.name = "OneWayInsideAStage",
+                                               .script = "cut worker-0 to worker-1 at step 10",
+                                               .layout = "0=3,1=1",
+                                               .kinds = {"PairBroken"},
+                                               .mode = kDelayed},
+                                         Story{.name = "TwoStagesWithoutASibling",
+                                               .script = "cut worker-0 from worker-1 at step 10",
+                                               .layout = "0=1,1=1,2=1",
+                                               .kinds = {"PairBroken"}}),
                          NameOf);
 
 INSTANTIATE_TEST_SUITE_P(

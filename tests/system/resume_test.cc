@@ -1,5 +1,6 @@
 // A stopped run continues, with other stages and replicas, as if it had not been stopped.
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "tests/system/system_test.h"
@@ -65,6 +66,54 @@ INSTANTIATE_TEST_SUITE_P(, SystemResumeTest,
                          [](const auto& info) {
                            return info.param == api::StepMode::kSync ? "Sync" : "Delayed";
                          });
+
+class SystemDamagedCheckpointTest : public SystemTest {
+ protected:
+  /// Trains to step 12, with a checkpoint every four steps.
+  void TrainTwelveSteps() {
+    job_.spec.training.accumulation = api::Accumulation::kExact;
+    job_.spec.checkpoint.intervalSteps = 4;
+    job_.spec.checkpoint.keepLast = 10;
+    job_.spec.training.maxSteps = 12;
+    StartRun({"--workers", "0=2,1=1,2=1"});
+    ASSERT_EQ(ExitCode(), 0) << Output();
+    ASSERT_TRUE(std::filesystem::exists(Path("out/checkpoints/step-00000012-g0/manifest.json")));
+    job_.spec.training.maxSteps = 20;
+  }
+  /// Changes the last byte.
+  void Damage(const std::string& file) {
+    std::string content = Content(file);
+    content.back() ^= 1;
+    std::ofstream(Path(file), std::ios::binary) << content;
+  }
+  void ExpectToGoOnFrom(int version) {
+    StartRun({"--resume", "--workers", "0=2,1=1,2=1", "--restart-delay", "0.1"});
+    ASSERT_EQ(ExitCode(), 0) << Output();
+    EXPECT_EQ(Events("TrainingStarted").back().at("text"),
+              "4 workers in 3 stages, from version " + std::to_string(version));
+    ExpectReferenceBits();
+  }
+};
+
+TEST_F(SystemDamagedCheckpointTest, TheJobGoesOnFromTheNewestIntactOneAndSaysSo) {
+  TrainTwelveSteps();
+  const std::string newest = "out/checkpoints/step-00000012-g0";
+  Damage(newest + "/stage-0-of-3.safetensors");
+  Damage("out/checkpoints/step-00000008-g0/optimizer-2-of-3.safetensors");
+  ExpectToGoOnFrom(4);
+  ASSERT_EQ(Events("CheckpointDamaged").size(), 2u);
+  const std::string text = Events("CheckpointDamaged")[0].at("text");
+  EXPECT_THAT(text, HasSubstr("stage-0-of-3.safetensors is damaged"));
+  EXPECT_THAT(text, HasSubstr("the job goes on from version 4"));
+  EXPECT_TRUE(std::filesystem::exists(Path(newest + "/stage-0-of-3.safetensors")));
+  EXPECT_THAT(Content(newest + "/damaged.json"), HasSubstr("digest"));
+}
+
+TEST_F(SystemDamagedCheckpointTest, AManifestThatCannotBeReadIsPassedOver) {
+  TrainTwelveSteps();
+  std::ofstream(Path("out/checkpoints/step-00000012-g0/manifest.json")) << "{";
+  ExpectToGoOnFrom(8);
+}
 
 }  // namespace
 }  // namespace swarm::tests

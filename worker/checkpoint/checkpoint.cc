@@ -4,12 +4,14 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <set>
 
 namespace swarm::checkpoint {
 namespace {
 
 constexpr const char* kManifestName = "manifest.json";
+constexpr const char* kDamagedName = "damaged.json";
 constexpr std::string_view kOptimizerPrefix = "optimizer.";
 constexpr std::string_view kPreviousPrefix = "previous.";
 
@@ -70,11 +72,22 @@ Result<SafetensorsHeader> ReadHeader(storage::Storage& storage, const std::strin
   return header;
 }
 
-Result<bool> Exists(storage::Storage& storage, const CheckpointId& id) {
-  const auto size = storage.Size(ManifestName(id));
+Result<bool> HasFile(storage::Storage& storage, const std::string& name) {
+  const auto size = storage.Size(name);
   if (size.ok()) return true;
   if (size.status().code() == StatusCode::kNotFound) return false;
   return size.status();
+}
+
+Result<bool> IsSetAside(storage::Storage& storage, const CheckpointId& id) {
+  return HasFile(storage, id.Folder() + "/" + kDamagedName);
+}
+
+Result<bool> Exists(storage::Storage& storage, const CheckpointId& id) {
+  ASSIGN_OR_RETURN(const bool published, HasFile(storage, ManifestName(id)));
+  if (!published) return false;
+  ASSIGN_OR_RETURN(const bool aside, IsSetAside(storage, id));
+  return !aside;
 }
 
 Result<std::vector<CheckpointId>> ListFolders(storage::Storage& storage) {
@@ -191,13 +204,20 @@ Result<Manifest> FindLatest(storage::Storage& storage) {
   return NotFound("no checkpoint in " + storage.Describe(""));
 }
 
+Status SetAside(storage::Storage& storage, const CheckpointId& id, const std::string& reason) {
+  const std::string text = nlohmann::json{{"reason", reason}}.dump(2) + "\n";
+  return storage.Write(id.Folder() + "/" + kDamagedName, Bytes::Copy(text));
+}
+
 Result<std::vector<CheckpointId>> RemoveOld(storage::Storage& storage, std::uint64_t keep,
                                             std::span<const CheckpointId> referenced) {
   ASSIGN_OR_RETURN(const std::vector<CheckpointId> folders, ListFolders(storage));
   std::uint64_t kept = 0;
   std::vector<CheckpointId> removed;
   for (const CheckpointId& id : folders) {
-    ASSIGN_OR_RETURN(const bool exists, Exists(storage, id));
+    ASSIGN_OR_RETURN(const bool aside, IsSetAside(storage, id));
+    if (aside) continue;
+    ASSIGN_OR_RETURN(const bool exists, HasFile(storage, ManifestName(id)));
     const bool in_work = !exists && kept == 0;  // newer than the newest that exists
     const bool wanted = exists && kept < std::max<std::uint64_t>(keep, 1);
     kept += exists ? 1 : 0;
@@ -232,6 +252,15 @@ Result<NamedTensor> CheckpointReader::Lookup(const std::string& name) {
   if (tensor.ok()) return tensor;
   return DataLoss(folder_->Describe(manifest_.files[at->second].name) + ": " +
                   tensor.status().message());
+}
+
+Status CheckpointReader::CheckFiles() {
+  for (std::uint64_t i = 0; i < files_.size(); ++i) {
+    const bool was_open = files_[i].has_value();
+    RETURN_IF_ERROR(OpenFile(i).status());
+    if (!was_open) files_[i].reset();  // one file in memory at a time
+  }
+  return Status();
 }
 
 Result<const SafetensorsFile*> CheckpointReader::OpenFile(std::uint64_t index) {

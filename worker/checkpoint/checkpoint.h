@@ -6,6 +6,8 @@
 // - optimizer-0-of-2.safetensors: the optimizer, as "optimizer.FIELD.NAME".
 // - previous-0-of-2.safetensors: in Delayed mode, the version before, as "previous.NAME".
 // - manifest.json: written last, and once. From then on the checkpoint exists.
+// - damaged.json: the trainer has found that a file is not what was written. The checkpoint counts
+//   no more; its files stay for people.
 //
 // The stages' workers write their files, each its own; the trainer publishes the manifest. Reading
 // goes by tensor name, so a job resumes at any number of stages.
@@ -64,10 +66,13 @@ Result<Manifest> ReadManifest(storage::Storage& storage, const CheckpointId& id)
 /// an error that names it; it is not skipped. Errors: kNotFound (there is no checkpoint).
 Result<Manifest> FindLatest(storage::Storage& storage);
 
+/// Takes the checkpoint out of the ones that exist, for this reason. Idempotent.
+Status SetAside(storage::Storage& storage, const CheckpointId& id, const std::string& reason);
+
 /// Removes all checkpoints but the newest `keep` (at least one) and those in `referenced`, and
-/// unfinished ones that are older than the newest. Removes a checkpoint's manifest before its other
-/// files, so that a half-removed checkpoint is never taken for a checkpoint. Returns the removed
-/// ones.
+/// unfinished ones that are older than the newest. Those that were set aside stay. Removes a
+/// checkpoint's manifest before its other files, so that a half-removed checkpoint is never taken
+/// for a checkpoint. Returns the removed ones.
 Result<std::vector<CheckpointId>> RemoveOld(storage::Storage& storage, std::uint64_t keep,
                                             std::span<const CheckpointId> referenced = {});
 
@@ -84,6 +89,8 @@ class CheckpointReader {
   /// Shares the memory of the file. Errors: kNotFound (no such tensor); kDataLoss (the file is
   /// missing or has changed), naming the file.
   Result<NamedTensor> Lookup(const std::string& name);
+  /// Reads all files. Errors: kDataLoss for the first that is missing or has changed, naming it.
+  Status CheckFiles();
 
  private:
   Result<const SafetensorsFile*> OpenFile(std::uint64_t index);

@@ -222,6 +222,25 @@ TEST_F(CheckpointTest, ADamagedManifestIsAnErrorThatSaysWhatToDo) {
   EXPECT_EQ(FindLatest(*storage_)->version, Version(1));
 }
 
+TEST_F(CheckpointTest, OneThatWasSetAsideCountsNoMoreAndItsFilesStay) {
+  for (const std::uint64_t version : {1, 2, 3}) WriteCheckpoint(Id(0, version));
+  ASSERT_TRUE(SetAside(*storage_, Id(0, 3), "a file is damaged").ok());
+  EXPECT_THAT(*ListCheckpoints(*storage_), ElementsAre(Id(0, 2), Id(0, 1)));
+  EXPECT_THAT(*RemoveOld(*storage_, 1), ElementsAre(Id(0, 1)));
+  EXPECT_THAT(*ListCheckpoints(*storage_), ElementsAre(Id(0, 2)));
+  EXPECT_FALSE(folder_.Get("step-00000003-g0/stage-1-of-2.safetensors").empty());
+}
+
+TEST_F(CheckpointTest, ALookAtAllFilesFindsTheDamagedOne) {
+  WriteCheckpoint(Id(0, 1));
+  EXPECT_TRUE(Read(Id(0, 1))->CheckFiles().ok());
+  const std::string name = "step-00000001-g0/stage-1-of-2.safetensors";
+  std::string content = folder_.Get(name);
+  content.back() ^= 1;
+  folder_.Put(name, content);
+  EXPECT_THAT(Read(Id(0, 1))->CheckFiles().message(), HasSubstr(name));
+}
+
 TEST_F(CheckpointTest, OldOnesAreRemovedButNeverTheNewestNorOneReferenced) {
   for (const std::uint64_t version : {10, 20, 30, 40, 50}) WriteCheckpoint(Id(0, version));
   WriteStageFiles(*storage_, Id(0, 45).Folder(), 0, 2, StateOf(0, 1)).status().ok();

@@ -28,6 +28,7 @@ class Outbox {
       if (status.ok()) return status;
       if (!WorthWaiting(status)) return status;
     }
+    bytes_ += envelope.payload.size();
     queue.push_back(std::move(envelope));
     ++count_;
     ScheduleFlush();
@@ -40,6 +41,7 @@ class Outbox {
       while (!queue.empty()) {
         const Status status = endpoint_->Send(key.first, key.second, queue.front());
         if (WorthWaiting(status)) break;
+        bytes_ -= queue.front().payload.size();
         queue.pop_front();
         --count_;
       }
@@ -52,6 +54,7 @@ class Outbox {
     for (auto it = waiting_.begin(); it != waiting_.end();) {
       if (it->first.first == peer) {
         count_ -= it->second.size();
+        for (const Envelope& envelope : it->second) bytes_ -= envelope.payload.size();
         it = waiting_.erase(it);
       } else {
         ++it;
@@ -62,12 +65,17 @@ class Outbox {
   /// Forgets the messages that wait and are `unwanted`.
   void ForgetIf(const std::function<bool(const protocol::Message&)>& unwanted) {
     for (auto& [key, queue] : waiting_) {
-      count_ -= std::erase_if(queue,
-                              [&](const Envelope& envelope) { return unwanted(envelope.message); });
+      count_ -= std::erase_if(queue, [&](const Envelope& envelope) {
+        if (!unwanted(envelope.message)) return false;
+        bytes_ -= envelope.payload.size();
+        return true;
+      });
     }
   }
 
   std::size_t waiting() const { return count_; }
+  /// Of the payloads that wait.
+  std::size_t waiting_bytes() const { return bytes_; }
 
  private:
   static bool WorthWaiting(const Status& status) {
@@ -88,6 +96,7 @@ class Outbox {
   bool scheduled_ = false;
   std::map<std::pair<WorkerId, Lane>, std::deque<Envelope>> waiting_;
   std::size_t count_ = 0;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace swarm::net

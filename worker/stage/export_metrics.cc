@@ -61,6 +61,8 @@ std::vector<MetricSample> ExportMetrics(const Worker& worker) {
   all.Add(Metric::kWorkerCommits, metrics.commits.load());
   all.Add(Metric::kWorkerVersion, metrics.version.load());
   all.Add(Metric::kWorkerReduceBytes, metrics.reduce_bytes.load());
+  all.Add(Metric::kWorkerRelayedBytes, metrics.relayed_bytes.load());
+  all.Add(Metric::kWorkerUnheardNeighbours, metrics.unheard_neighbours.load());
   for (const auto& [destination, bytes] : metrics.region_bytes.Read()) {
     samples.push_back({Metric::kWorkerRegionBytes,
                        {worker.id().value, RegionLabel(worker.region()), RegionLabel(destination)},

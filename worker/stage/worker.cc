@@ -15,6 +15,10 @@ namespace {
 constexpr Duration kBeatInterval = std::chrono::milliseconds(250);
 constexpr std::size_t kEarlyControlMax = 65536;
 
+/// Bound of what waits here on its way between two other workers. What does not fit is lost, as on
+/// any network, and asked for again.
+constexpr std::size_t kRelayBytesMax = 256u << 20;
+
 /// Reports that wait for each other are sent when there are this many.
 constexpr std::size_t kReportsBeforeFlush = 64;
 
@@ -35,7 +39,7 @@ Result<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
     worker->Beat();
     installed.set_value();
   });
-  auto endpoint = make_endpoint(worker.get());
+  auto endpoint = net::DetourEndpoint::Create(worker->options_.id, worker.get(), make_endpoint);
   if (endpoint.ok()) worker->endpoint_ = *std::move(endpoint);
   made.set_value(endpoint.ok());
   if (!endpoint.ok()) {
@@ -48,11 +52,19 @@ Result<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
 
 Worker::Worker(WorkerOptions options)
     : options_(std::move(options)),
+      neighbours_(options_.id),
       loader_(options_, control_, compute_, *this),
       runner_({options_, peers_, control_, compute_, reducing_, metrics_, *this}),
-      reducing_(options_.id, &metrics_, [this](ReducedSum sum) {
-        control_.Post([this, sum = std::move(sum)]() mutable { runner_.OnSum(std::move(sum)); });
-      }) {}
+      reducing_(
+          options_.id, &metrics_,
+          [this](ReducedSum sum) {
+            control_.Post(
+                [this, sum = std::move(sum)]() mutable { runner_.OnSum(std::move(sum)); });
+          },
+          [this](protocol::Awaiting awaiting) {
+            control_.Post(
+                [this, awaiting = std::move(awaiting)]() mutable { Tell(std::move(awaiting)); });
+          }) {}
 
 Worker::~Worker() {
   // A loop that has stopped drops what is posted to it, so the order among these does not matter.
@@ -161,6 +173,7 @@ void Worker::Beat() {
     LOG_INFO("no trainer for {:.0f} s; waiting for the next one, {:.0f} s at most",
              ToSeconds(trainer_.Missed(now)), ToSeconds(options_.trainer_patience));
   }
+  TendNeighbours(now);
   loader_.OnTick(now);
   runner_.OnTick(now);
   control_.PostAt(now + kBeatInterval, [this] { Beat(); });
@@ -227,10 +240,16 @@ void Worker::Handle(const WorkerId& from, Envelope envelope) {
         } else if constexpr (std::is_same_v<M, Fetch>) {
           Donor::Answer answer = runner_.OnFetch(message);
           Send(from, Lane::kData, std::move(answer.message), std::move(answer.payload));
+        } else if constexpr (std::is_same_v<M, PeerBeat>) {
+          neighbours_.OnBeat(from, Clock::now());
+        } else if constexpr (std::is_same_v<M, Relayed>) {
+          Relay(from, std::move(message), std::move(envelope.payload));
         } else if (from != options_.trainer) {
           metrics_.refused.Add("control from a peer");  // control comes from the trainer alone
         } else if constexpr (std::is_same_v<M, Welcome>) {
           HandleWelcome(message);
+        } else if constexpr (std::is_same_v<M, Detours>) {
+          HandleDetours(message);
         } else if constexpr (std::is_same_v<M, Shutdown>) {
           if (message.term < term_) return;
           LOG_INFO("dismissed: {}", message.reason);
@@ -250,7 +269,9 @@ void Worker::Handle(const WorkerId& from, Envelope envelope) {
 /// From the trainer, for the replica.
 void Worker::HandleControl(const protocol::Message& message) {
   runner_.OnControl(message);
-  if (runner_.replica() != nullptr) term_ = std::max(term_, runner_.replica()->term());
+  if (runner_.replica() == nullptr || runner_.replica()->term() <= term_) return;
+  term_ = runner_.replica()->term();
+  endpoint_->SetDetours({});  // the new trainer orders its own
 }
 
 // ---- getting a state ----
@@ -282,6 +303,8 @@ void Worker::BeginLoading(const protocol::Welcome& welcome) {
 void Worker::ForgetEverything() {
   loader_.Cancel();
   runner_.Forget();
+  neighbours_.Clear();
+  endpoint_->SetDetours({});
   progress_ = {};
   early_control_.clear();
 }
@@ -341,6 +364,42 @@ void Worker::OnRoster(const protocol::Roster& roster) {
     if (options_.id < member.id) endpoint_->Connect(member.id, member.addresses);
   }
   for (const WorkerId& peer : peers_.Replace(roster)) Evict(peer);
+  neighbours_.OnRoster(roster, welcome_.stage_count, Clock::now());
+}
+
+void Worker::TendNeighbours(Timepoint now) {
+  protocol::Neighbours::Due due = neighbours_.OnTick(now);
+  for (const WorkerId& peer : due.beats) {
+    // A beat that cannot be sent now is of no use later.
+    (void)endpoint_->Send(peer, Lane::kControl, {protocol::PeerBeat{}, {}});
+  }
+  if (!due.report) return;
+  metrics_.unheard_neighbours = due.report->peers.size();
+  Tell(*std::move(due.report));
+}
+
+void Worker::HandleDetours(const protocol::Detours& detours) {
+  if (detours.term < term_) return;
+  std::map<WorkerId, WorkerId> via;
+  for (const protocol::Detour& detour : detours.detours) via[detour.peer] = detour.via;
+  endpoint_->SetDetours(std::move(via));
+  outbox_->Flush();
+  reducing_.Flush();
+}
+
+void Worker::Relay(const WorkerId& from, protocol::Relayed relayed, Bytes payload) {
+  // Its sender must have sent it itself, so no message travels in a circle.
+  if (from != relayed.from || peers_.Find(relayed.to) == nullptr) {
+    metrics_.refused.Add("to be relayed for strangers");
+    return;
+  }
+  if (outbox_->waiting_bytes() + payload.size() > kRelayBytesMax) {
+    metrics_.refused.Add("too much to relay");
+    return;
+  }
+  metrics_.relayed_bytes += payload.size();
+  const WorkerId to = relayed.to;
+  Send(to, Lane::kData, std::move(relayed), std::move(payload));
 }
 
 void Worker::Evict(const WorkerId& peer) {

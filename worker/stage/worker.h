@@ -18,8 +18,9 @@
 
 #include "api/swarmjob.h"
 #include "base/loop.h"
-#include "worker/net/endpoint.h"
+#include "worker/net/detour/detour_endpoint.h"
 #include "worker/net/outbox.h"
+#include "worker/protocol/reachability/neighbours.h"
 #include "worker/stage/replica_runner.h"
 #include "worker/stage/state_loader.h"
 #include "worker/stage/trainer_contact.h"
@@ -91,6 +92,11 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   /// Drops all that belongs to the replica that is served or loaded.
   void ForgetEverything();
   void Evict(const protocol::WorkerId& peer);
+  /// Sends the beats that are due, and reports the neighbours that are not heard.
+  void TendNeighbours(Timepoint now);
+  void HandleDetours(const protocol::Detours& detours);
+  /// Sends on what two others, which do not reach each other, exchange.
+  void Relay(const net::WorkerId& from, protocol::Relayed relayed, Bytes payload);
   void FlushProgress();
   Status Readiness() const;
   /// Asks `question` on the control loop.
@@ -105,6 +111,7 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   std::unique_ptr<net::Outbox> outbox_;
   TrainerContact trainer_;
   Peers peers_;
+  protocol::Neighbours neighbours_;
   std::optional<Timepoint> leave_by_;
   protocol::Term term_;  // promised; it outlives the replica
   std::optional<api::SwarmJob> job_;
@@ -119,7 +126,7 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   Compute compute_;
   /// Reports wait for each other only as long as there is something else to do.
   Loop control_{"control", [this] { FlushProgress(); }};
-  std::unique_ptr<net::Endpoint> endpoint_;
+  std::unique_ptr<net::DetourEndpoint> endpoint_;
 };
 
 }  // namespace swarm::stage

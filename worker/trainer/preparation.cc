@@ -76,7 +76,10 @@ Result<Beginning> PrepareStorage(const TrainerOptions& options, Preparation* p) 
   ASSIGN_OR_RETURN(p->data, JobData::Open(p->job));
   const bool resume = options.resume || options.term.value > 1;
   // Taking the fence ends the trainer at work, so check first that this trainer may begin.
-  ASSIGN_OR_RETURN(const Beginning found, FindBeginning(p->job, resume));
+  ASSIGN_OR_RETURN(const Beginning found, FindBeginning(p->job, resume, Look::kManifest));
+  for (const std::string& text : found.damaged) {
+    LOG_WARN("a damaged checkpoint is set aside: {}", text);
+  }
   api::SwarmJob resolved = p->job;
   RETURN_IF_ERROR(ResolveBoundary(&resolved, options.replicas.size(), found));
   const Status fenced = p->fence->Take();
@@ -86,7 +89,7 @@ Result<Beginning> PrepareStorage(const TrainerOptions& options, Preparation* p) 
   if (!fenced.ok() && (refused || (resume && MayPass(fenced)))) return fenced;
   if (!fenced.ok()) LOG_WARN("checkpoints cannot be written for now: {}", fenced.message());
   // Another trainer may have published a checkpoint before it met the fence.
-  return FindBeginning(p->job, resume);
+  return FindBeginning(p->job, resume, Look::kManifest);
 }
 
 /// Fetches the lines that earlier trainers have written, on a machine that has none.

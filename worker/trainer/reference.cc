@@ -103,7 +103,7 @@ class Reference {
 Status Reference::Prepare() {
   RETURN_IF_ERROR(ResolveModel(&job_));
   ASSIGN_OR_RETURN(data_, JobData::Open(job_));
-  ASSIGN_OR_RETURN(const Beginning beginning, FindBeginning(job_, options_.resume));
+  ASSIGN_OR_RETURN(const Beginning beginning, FindBeginning(job_, options_.resume, Look::kFiles));
   RETURN_IF_ERROR(ResolveBoundary(&job_, spec().pipeline.stages, beginning));
   generation_ = beginning.generation;
   if (!spec().checkpoint.uri.empty()) {

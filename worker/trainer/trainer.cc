@@ -259,15 +259,15 @@ void Trainer::Do(const protocol::order::Event& o) {
 }
 
 void Trainer::Do(const protocol::order::BeginGeneration& o) {
-  storage_.Post([this, job = options_.job, folder = options_.out_dir, wanted = o.generation,
-                 term = options_.term] {
+  storage_.Post([this, o, job = options_.job, folder = options_.out_dir, term = options_.term] {
     const Status fenced = fence_->Check();
     if (fenced.code() == StatusCode::kAborted) {
       control_.Post([this, fenced] { OnLaterTrainer(fenced); });
       return;
     }
-    const auto begun = trainer::BeginGeneration(job, folder, wanted, term);
-    control_.Post([this, wanted, begun] {
+    const auto begun = trainer::BeginGeneration(job, folder, o.generation, term,
+                                                o.doubted ? Look::kFiles : Look::kManifest);
+    control_.Post([this, order = o, begun] {
       const Timepoint now = Clock::now();
       Status status = begun.status();
       if (begun.ok()) status = log_->CutTo(begun->version.value);
@@ -276,10 +276,15 @@ void Trainer::Do(const protocol::order::BeginGeneration& o) {
         log_->Event(EventKind::kRollbackDelayed, status.message());
         LOG_WARN("the job cannot return to its last checkpoint yet, trying again: {}",
                  status.message());
-        control_.PostAt(now + kStorageRetry, [this, wanted] {
-          if (!coordinator_->finished()) Do(protocol::order::BeginGeneration{wanted});
+        control_.PostAt(now + kStorageRetry, [this, order] {
+          if (!coordinator_->finished()) Do(order);
         });
         return;
+      }
+      for (const std::string& text : begun->damaged) {
+        LOG_WARN("a damaged checkpoint is set aside: {}", text);
+        log_->Event(EventKind::kCheckpointDamaged, text + "; the job goes on from version " +
+                                                       std::to_string(begun->version.value));
       }
       metrics_.discarded_steps += metrics_.version - begun->version.value;
       metrics_.version = begun->version.value;

@@ -69,6 +69,22 @@ void Decoder::Get(const pb::Heartbeat& from, Heartbeat* to) {
   to->busy_seconds = from.busy_seconds();
 }
 
+void Decoder::Get(const pb::PeerBeat&, PeerBeat*) {}
+
+void Decoder::Get(const pb::Unheard& from, Unheard* to) {
+  GetAll(from.peers(), kMembersMax, "peers", &to->peers);
+}
+
+void Decoder::Get(const pb::Detour& from, Detour* to) {
+  to->peer = WorkerId(from.peer());
+  to->via = WorkerId(from.via());
+}
+
+void Decoder::Get(const pb::Detours& from, Detours* to) {
+  to->term = Term(from.term());
+  GetAll(from.detours(), kMembersMax, "detours", &to->detours);
+}
+
 void Decoder::Get(const pb::TaskReport& from, TaskReport* to) {
   Get(from.key(), &to->key);
   GetEnum(from.event(), pb::TaskReport::Event_IsValid(from.event()), "TaskReport.event",
@@ -104,6 +120,12 @@ void Decoder::Get(const pb::Reduce& from, Reduce* to) {
 void Decoder::Get(const pb::ReduceRefused& from, ReduceRefused* to) {
   GetReduceName(from, to);
   Get(from.folded(), &to->folded);
+}
+
+void Decoder::Get(const pb::Awaiting& from, Awaiting* to) {
+  GetReduceName(from, to);
+  to->chunks = from.chunks();
+  GetAll(from.from(), kMembersMax, "participants", &to->from);
 }
 
 void Decoder::Get(const pb::TensorNorm& from, TensorNorm* to) {

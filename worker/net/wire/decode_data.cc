@@ -74,4 +74,10 @@ void Decoder::Get(const pb::Fetched& from, Fetched* to) {
   to->error = from.error();
 }
 
+void Decoder::Get(const pb::Relayed& from, Relayed* to) {
+  to->from = WorkerId(from.from());
+  to->to = WorkerId(from.to());
+  to->header = from.header();
+}
+
 }  // namespace swarm::net

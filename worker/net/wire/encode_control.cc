@@ -69,6 +69,22 @@ void Encoder::Put(const Heartbeat& from, pb::Heartbeat* to) {
   to->set_busy_seconds(from.busy_seconds);
 }
 
+void Encoder::Put(const PeerBeat&, pb::PeerBeat*) {}
+
+void Encoder::Put(const Unheard& from, pb::Unheard* to) {
+  PutAll(from.peers, kMembersMax, "peers", to->mutable_peers());
+}
+
+void Encoder::Put(const Detour& from, pb::Detour* to) {
+  to->set_peer(ToUtf8(from.peer.value));
+  to->set_via(ToUtf8(from.via.value));
+}
+
+void Encoder::Put(const Detours& from, pb::Detours* to) {
+  to->set_term(from.term.value);
+  PutAll(from.detours, kMembersMax, "detours", to->mutable_detours());
+}
+
 void Encoder::Put(const TaskReport& from, pb::TaskReport* to) {
   Put(from.key, to->mutable_key());
   to->set_event(static_cast<pb::TaskReport::Event>(from.event));
@@ -103,6 +119,12 @@ void Encoder::Put(const Reduce& from, pb::Reduce* to) {
 void Encoder::Put(const ReduceRefused& from, pb::ReduceRefused* to) {
   PutReduceName(from, to);
   Put(from.folded, to->mutable_folded());
+}
+
+void Encoder::Put(const Awaiting& from, pb::Awaiting* to) {
+  PutReduceName(from, to);
+  to->set_chunks(from.chunks);
+  PutAll(from.from, kMembersMax, "participants", to->mutable_from());
 }
 
 void Encoder::Put(const TensorNorm& from, pb::TensorNorm* to) {

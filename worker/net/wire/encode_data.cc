@@ -73,4 +73,10 @@ void Encoder::Put(const Fetched& from, pb::Fetched* to) {
   to->set_error(ToUtf8(from.error));
 }
 
+void Encoder::Put(const Relayed& from, pb::Relayed* to) {
+  to->set_from(ToUtf8(from.from.value));
+  to->set_to(ToUtf8(from.to.value));
+  to->set_header(from.header);
+}
+
 }  // namespace swarm::net

@@ -48,7 +48,12 @@
   X(Takeover, takeover)                    \
   X(Holding, holding)                      \
   X(Direct, direct)                        \
-  X(DirectReply, direct_reply)
+  X(DirectReply, direct_reply)             \
+  X(PeerBeat, peer_beat)                   \
+  X(Unheard, unheard)                      \
+  X(Detours, detours)                      \
+  X(Relayed, relayed)                      \
+  X(Awaiting, awaiting)
 
 /// X(Name) for each type of worker/protocol that is a part of a message and never one itself.
 #define SWARM_WIRE_PARTS(X) \
@@ -57,6 +62,7 @@
   X(Address)                \
   X(Member)                 \
   X(Adoption)               \
+  X(Detour)                 \
   X(Hop)                    \
   X(TaskReport)             \
   X(ClaimSet)               \

@@ -10,25 +10,28 @@ namespace swarm::protocol {
 Coordinator::Coordinator(CoordinatorOptions options, Timepoint now)
     : job_(std::move(options), now),
       members_(&job_),
-      router_(MixName(job_.options.seed, "router"), job_.stages(), job_.options.in_flight_max),
+      reachability_(&job_, &members_),
+      router_(MixName(job_.options.seed, "router"), job_.stages(), job_.options.in_flight_max,
+              &reachability_.broken()),
       admission_(&job_, &members_),
       loading_(&job_, &members_),
       rollbacks_(&job_, &members_),
       validation_(&job_, &router_),
       checkpoints_(&job_, &members_),
       steps_(&job_, &members_, &router_),
-      leaves_(&job_, &members_, &router_, &steps_, &validation_),
-      dispatch_(&job_, &members_, &router_, &steps_, &validation_),
-      reducing_(&job_, &members_, &steps_, &leaves_),
+      leaves_(&job_, &members_, &reachability_.broken(), &router_, &steps_, &validation_),
+      dispatch_(&job_, &members_, &reachability_.broken(), &router_, &steps_, &validation_),
+      reducing_(&job_, &members_, &reachability_.broken(), &trouble_, &steps_, &leaves_),
       rebalancing_(&job_, &members_, &router_),
       joins_(&job_, &members_, &router_, &steps_, &rebalancing_),
-      commits_(&job_, &members_, &steps_, &joins_),
+      commits_(&job_, &members_, &trouble_, &steps_, &joins_),
       evictions_(&job_, &members_,
                  {.steps = &steps_,
                   .leaves = &leaves_,
                   .joins = &joins_,
                   .validation = &validation_,
                   .checkpoints = &checkpoints_,
+                  .reachability = &reachability_,
                   .rebalancing = &rebalancing_}),
       taking_over_(&job_, &members_, &steps_, &commits_, &evictions_),
       directions_(&leaves_, &rebalancing_) {}
@@ -58,6 +61,8 @@ void Coordinator::Handle(const WorkerId& from, const Message& message, Turn& tur
           // It was evicted, and has not heard of it.
         } else if constexpr (std::is_same_v<M, Ready>) {
           OnReady(from, m, turn);
+        } else if constexpr (std::is_same_v<M, Unheard>) {
+          reachability_.OnUnheard(from, m, turn);
         } else if constexpr (std::is_same_v<M, Progress>) {
           dispatch_.OnProgress(from, m, turn);
         } else if constexpr (std::is_same_v<M, Missing>) {
@@ -70,6 +75,8 @@ void Coordinator::Handle(const WorkerId& from, const Message& message, Turn& tur
           reducing_.OnRefused(from, m, turn);
         } else if constexpr (std::is_same_v<M, Reduced>) {
           reducing_.OnReduced(from, m, turn);
+        } else if constexpr (std::is_same_v<M, Awaiting>) {
+          reducing_.OnAwaiting(from, m, turn.now);
         } else if constexpr (std::is_same_v<M, Committed>) {
           OnCommitted(from, m, turn);
         } else if constexpr (std::is_same_v<M, CheckpointWritten>) {
@@ -112,6 +119,7 @@ void Coordinator::OnHello(const Hello& hello, Turn& turn) {
   Worker& worker = members_.all()[hello.id];
   worker.member = {hello.id, hello.incarnation, {}, hello.cluster, hello.addresses, hello.region};
   worker.since = worker.came = turn.now;
+  worker.held_off = reachability_.HeldOffUntil(hello.id);
   worker.numeric_class = admission_.ClassOf(hello);
   if (job_.phase == Phase::kWaiting) loading_.Assign(hello.id, worker, turn);
   rollbacks_.BeginIfStaffed(turn);
@@ -140,15 +148,21 @@ void Coordinator::OnCommitted(const WorkerId& from, const Committed& committed, 
 
 /// A failure that another worker would not avoid either ends the job.
 void Coordinator::OnFailure(const WorkerId& from, const Failure& failure, Turn& turn) {
-  if (failure.failure_class == FailureClass::kDeviceMemory ||
-      failure.failure_class == FailureClass::kStorageUnavailable) {
+  const FailureClass named = failure.failure_class;
+  const bool of_the_machine =
+      named == FailureClass::kDeviceMemory || named == FailureClass::kStorageUnavailable;
+  const bool unnamed = named == FailureClass::kNone || named == FailureClass::kInternal ||
+                       named == FailureClass::kWorkerFailed;
+  const bool loads = !job_.IsTraining() && !job_.begin_uri.empty();
+  // The other workers may be about to report the same of the same checkpoint: that counts once.
+  const bool known = loads && job_.phase != Phase::kWaiting && job_.phase != Phase::kLoading;
+  if (of_the_machine || (unnamed && (known || !trouble_.Note(from, job_.version)))) {
+    if (unnamed && loads) rollbacks_.Doubt(turn);
     turn.departures.push_back({from, failure.reason, false, EvictionCause::kFailed});
     return;
   }
-  const bool named = failure.failure_class != FailureClass::kNone &&
-                     failure.failure_class != FailureClass::kInternal;
   turn.Fail("worker " + from.value + ": " + failure.reason,
-            named ? failure.failure_class : FailureClass::kWorkerFailed);
+            unnamed ? FailureClass::kWorkerFailed : named);
 }
 
 Orders Coordinator::OnBeat(const WorkerId& from, const Heartbeat& beat, Timepoint now) {
@@ -224,6 +238,7 @@ Orders Coordinator::OnTick(Timepoint now) {
   TakeOverIfComplete(turn);
   CheckMembers(turn);
   if (job_.IsTraining()) {
+    reachability_.Check(turn);
     dispatch_.Check(turn);
     reducing_.Check(turn);
   }
@@ -235,8 +250,8 @@ Orders Coordinator::OnTick(Timepoint now) {
 }
 
 JobStatus Coordinator::Status() const {
-  return DescribeJob({job_, members_, router_, loading_, taking_over_, commits_, validation_,
-                      checkpoints_, rebalancing_, evictions_, directions_});
+  return DescribeJob({job_, members_, reachability_, router_, loading_, taking_over_, commits_,
+                      validation_, checkpoints_, rebalancing_, evictions_, directions_});
 }
 
 std::vector<WorkerId> Coordinator::Members() const {
@@ -265,6 +280,7 @@ void Coordinator::Settle(Turn& turn) {
     return;
   }
   if (!turn.departures.empty()) Evict(turn);
+  reachability_.FollowRoster(turn);
   if (std::exchange(turn.advance, false)) Advance(turn);
 }
 
@@ -276,6 +292,7 @@ void Coordinator::Evict(Turn& turn) {
     rollbacks_.BeginIfStaffed(turn);
     StartTrainingIfLoaded(turn);
   }
+  rollbacks_.BeginIfStaffed(turn);
   if (!job_.IsTraining()) return;
   router_.SetReplicas(members_.RoutableReplicas());
   if (roster_changed) members_.PublishRoster({}, turn);

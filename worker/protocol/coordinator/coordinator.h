@@ -16,9 +16,11 @@
 
 #include "worker/protocol/coordinator/job_status.h"
 #include "worker/protocol/coordinator/membership/admission.h"
+#include "worker/protocol/coordinator/membership/reachability.h"
 #include "worker/protocol/coordinator/rollbacks.h"
 #include "worker/protocol/coordinator/step/dispatch.h"
 #include "worker/protocol/coordinator/step/reducing.h"
+#include "worker/protocol/coordinator/trouble.h"
 
 namespace swarm::protocol {
 
@@ -63,7 +65,7 @@ class Coordinator {
   void OnHello(const Hello& hello, Turn& turn);
   void OnReady(const WorkerId& from, const Ready& ready, Turn& turn);
   void OnCommitted(const WorkerId& from, const Committed& committed, Turn& turn);
-  static void OnFailure(const WorkerId& from, const Failure& failure, Turn& turn);
+  void OnFailure(const WorkerId& from, const Failure& failure, Turn& turn);
 
   /// Carries out the demands of the parts on each other.
   void Settle(Turn& turn);
@@ -82,6 +84,8 @@ class Coordinator {
 
   Job job_;
   protocol::Members members_;
+  Reachability reachability_;
+  Trouble trouble_;
   Router router_;
   Admission admission_;
   Loading loading_;

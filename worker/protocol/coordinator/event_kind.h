@@ -18,8 +18,10 @@ enum class EventKind : std::uint8_t {
   kWorkerLeft,       ///< has ended in order
   kWorkerLost,       ///< was evicted
   kWorkerRefused,    ///< was not accepted into the job
+  kPairBroken,       ///< two workers do not reach each other
   kMicrobatchStuck,  ///< is taken from a worker that makes no progress with it
   kReduceRefused,    ///< a worker has folded other microbatches than the ledger has
+  kReduceDiffers,    ///< the participants of a sum hold different values of it
   kScaleLowered,     ///< a stage sums a step again, with room for larger gradients
   kStepSkipped,      ///< gradients were not finite; the weights stay
   kStageLost,        ///< a stage has no replica
@@ -27,6 +29,7 @@ enum class EventKind : std::uint8_t {
   kRollbackDelayed,  ///< the storage of the checkpoints does not answer
   kCheckpointWritten,
   kCheckpointFailed,
+  kCheckpointDamaged,  ///< a file is not what was written; the checkpoint is set aside
   kCheckpointDelayed,  ///< it was due while an earlier one was being written
   kStopping,           ///< a stop was requested
   kSucceeded,
@@ -50,8 +53,10 @@ struct EnumNames<protocol::EventKind> {
       {E::kWorkerLeft, "WorkerLeft"},
       {E::kWorkerLost, "WorkerLost"},
       {E::kWorkerRefused, "WorkerRefused"},
+      {E::kPairBroken, "PairBroken"},
       {E::kMicrobatchStuck, "MicrobatchStuck"},
       {E::kReduceRefused, "ReduceRefused"},
+      {E::kReduceDiffers, "ReduceDiffers"},
       {E::kScaleLowered, "ScaleLowered"},
       {E::kStepSkipped, "StepSkipped"},
       {E::kStageLost, "StageLost"},
@@ -59,6 +64,7 @@ struct EnumNames<protocol::EventKind> {
       {E::kRollbackDelayed, "RollbackDelayed"},
       {E::kCheckpointWritten, "CheckpointWritten"},
       {E::kCheckpointFailed, "CheckpointFailed"},
+      {E::kCheckpointDamaged, "CheckpointDamaged"},
       {E::kCheckpointDelayed, "CheckpointDelayed"},
       {E::kStopping, "Stopping"},
       {E::kSucceeded, "Succeeded"},

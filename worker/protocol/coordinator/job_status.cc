@@ -114,6 +114,7 @@ std::string DescribeWait(const JobParts& parts) {
                  ? "the last checkpoint"
                  : "";
     case Phase::kTraining:
+      return parts.reachability.DescribeWait();
     case Phase::kFinished:
       break;
   }

@@ -6,6 +6,7 @@
 #include "worker/protocol/coordinator/directions.h"
 #include "worker/protocol/coordinator/membership/evictions.h"
 #include "worker/protocol/coordinator/membership/loading.h"
+#include "worker/protocol/coordinator/membership/reachability.h"
 #include "worker/protocol/coordinator/membership/rebalancing.h"
 #include "worker/protocol/coordinator/step/checkpoints.h"
 #include "worker/protocol/coordinator/step/commits.h"
@@ -18,6 +19,7 @@ namespace swarm::protocol {
 struct JobParts {
   const Job& job;
   const Members& members;
+  const Reachability& reachability;
   const Router& router;
   const Loading& loading;
   const TakingOver& taking_over;

@@ -37,6 +37,7 @@ struct CoordinatorRules {
   bool commit_needs_all = true;       ///< rule 12
   bool takeover_keeps_roster = true;  ///< rule 13
   bool takeover_keeps_record = true;  ///< rule 13
+  bool heed_broken_pairs = true;      ///< rule 28
 };
 
 struct CoordinatorOptions {

@@ -54,6 +54,7 @@ struct Event {
 /// initial weights), and cut the run's log to it. Answered with OnGenerationBegun.
 struct BeginGeneration {
   Generation generation;
+  bool doubted = false;  ///< a worker could not load the checkpoint: look whether it is intact
 };
 /// Drop the messages that wait for this worker: its process is of no more use. Keep the connection,
 /// over which the message that dismisses the worker still has to go.

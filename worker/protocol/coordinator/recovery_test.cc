@@ -310,11 +310,104 @@ TEST_F(CoordinatorRecoveryTest, ASumThatTakesTooLongIsAskedForAgainAndThenWithou
   EXPECT_GT(Told<protocol::Reduce>("b2").at(0).k, k);
   EXPECT_TRUE(WhoWasTold<Shutdown>().empty());
   Reduce("b1", 1);
-  Pass(options_.patience.first_reduce);
-  EXPECT_TRUE(WhoWasTold<Shutdown>().empty()) << "the second time it may take twice as long";
-  Pass(options_.patience.first_reduce);
+  Pass(options_.patience.first_reduce - seconds(1));
+  EXPECT_TRUE(WhoWasTold<Shutdown>().empty());
+  Pass(seconds(1));
   EXPECT_EQ(WhoWasTold<Shutdown>(), std::set<std::string>{"b2"});
   CompleteStep();
+}
+
+class LateSumTest : public CoordinatorTest {
+ protected:
+  /// A stage of that many replicas, whose sum was asked for.
+  void StartSum(std::uint64_t replicas) {
+    options_.microbatches = replicas;
+    StartTraining({replicas});
+    FoldAll();
+    Listen();
+  }
+  void Wait(const std::string& name, std::uint64_t chunks, const std::vector<WorkerId>& from) {
+    const auto& reduce = Asked(name, 0);
+    Say(name, Awaiting{reduce.generation, reduce.step, reduce.group, reduce.k, chunks, from});
+  }
+};
+
+TEST_F(LateSumTest, ASumThatMovesIsNotLateHoweverLongItTakes) {
+  StartSum(2);
+  const Attempt k = Asked("a1", 0).k;
+  for (std::uint64_t chunks = 1; chunks < 400; ++chunks) {
+    Wait("a1", chunks, {WorkerId("a2")});
+    Pass(seconds(1));
+  }
+  EXPECT_EQ(Asked("a1", 0).k, k);
+  EXPECT_FALSE(Happened("WorkerLost"));
+}
+
+TEST_F(LateSumTest, TheOneForWhichMostWaitGoes) {
+  StartSum(5);
+  for (int asked = 0; asked < 2; ++asked) {
+    for (const std::string name : {"a1", "a2", "a4", "a5"}) Wait(name, 3, {WorkerId("a3")});
+    Pass(options_.patience.first_reduce);
+  }
+  EXPECT_EQ(WhoWasTold<Shutdown>(), std::set<std::string>{"a3"});
+  CompleteStep();
+}
+
+TEST_F(LateSumTest, TheOneThatWaitsForAllGoesIfNoOtherDoes) {
+  StartSum(4);
+  for (int asked = 0; asked < 2; ++asked) {
+    Wait("a2", 0, {WorkerId("a1"), WorkerId("a3"), WorkerId("a4")});
+    Pass(options_.patience.first_reduce);
+  }
+  EXPECT_EQ(WhoWasTold<Shutdown>(), std::set<std::string>{"a2"});
+}
+
+TEST_F(LateSumTest, TheOneWhoseSumDiffersFromTheOthersGoes) {
+  StartSum(3);
+  Reduce("a1", 0, {1, 1});
+  Reduce("a2", 0, {2, 2});
+  EXPECT_TRUE(WhoWasTold<Shutdown>().empty()) << "it is unknown who is right";
+  Reduce("a3", 0, {1, 1});
+  EXPECT_EQ(WhoWasTold<Shutdown>(), std::set<std::string>{"a2"});
+  CompleteStep();
+}
+
+TEST_F(LateSumTest, TwoThatDifferOnceMakeTheSumAgain) {
+  StartSum(2);
+  Reduce("a1", 0, {1, 1});
+  Reduce("a2", 0, {2, 2});
+  EXPECT_TRUE(Happened("ReduceDiffers"));
+  EXPECT_EQ(step(), 0u);
+  Reduce("a1", 0, {3, 3});
+  Reduce("a2", 0, {3, 3});
+  EXPECT_TRUE(WhoWasTold<Shutdown>().empty());
+  EXPECT_EQ(step(), 1u);
+}
+
+TEST_F(LateSumTest, OfTwoThatDifferTwiceOneGoesOn) {
+  StartSum(2);
+  for (int asked = 0; asked < 2; ++asked) {
+    Reduce("a1", 0, {1, 1});
+    Reduce("a2", 0, {2, 2});
+  }
+  EXPECT_EQ(WhoWasTold<Shutdown>().size(), 1u);
+  CompleteStep();
+  EXPECT_EQ(step(), 1u);
+}
+
+TEST_F(LateSumTest, WaitsDoNotGrowFromOneDepartureToTheNext) {
+  StartSum(6);
+  Timepoint last = now_;
+  for (int evicted = 0; evicted < 4; ++evicted) {
+    Listen();
+    while (WhoWasTold<Shutdown>().empty()) {
+      FoldAll();
+      Pass(seconds(1));
+      ASSERT_LT(now_ - last, 3 * options_.patience.first_reduce);
+    }
+    EXPECT_LE(now_ - last, 2 * options_.patience.first_reduce + seconds(2));
+    last = now_;
+  }
 }
 
 }  // namespace

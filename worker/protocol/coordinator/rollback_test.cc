@@ -229,5 +229,42 @@ TEST_F(CoordinatorRollbackTest, AStopWhileAStageIsLostEndsTheJob) {
   EXPECT_TRUE(Finished()->stopped_early);
 }
 
+// ---- a checkpoint that cannot be loaded ----
+
+TEST_F(CoordinatorRollbackTest, WhatAWorkerCannotLoadIsLookedAtBeforeTheJobBeginsWithItAgain) {
+  options_.replicas = {2, 1};
+  options_.first_version = Version(40);
+  options_.resume_uri = "folder/40";
+  Create();
+  for (const std::string name : {"w1", "w2", "w3"}) Come(name);
+  const Failure damaged{"stage-0-of-2.safetensors is damaged", FailureClass::kInternal};
+  Listen();
+  for (const std::string name : {"w1", "w2", "w3"}) Say(name, damaged);
+  EXPECT_FALSE(Finished()) << "the same checkpoint is one trouble";
+  for (const std::string name : {"w1", "w2", "w3"}) Come(name, 2);
+  for (std::uint64_t generation = 1; state() != "Training"; ++generation) {
+    ASSERT_EQ(AskedFor(), generation);
+    BeginGeneration(generation, 20);
+    for (const std::string& name : WhoWasTold<Welcome>()) Load(name);
+  }
+  EXPECT_TRUE(All<order::BeginGeneration>()[0].doubted);
+  EXPECT_EQ(step(), 20u);
+}
+
+TEST_F(CoordinatorRollbackTest, WhatNoWorkerCanLoadThoughItIsIntactEndsTheJob) {
+  options_.replicas = {1};
+  options_.first_version = Version(40);
+  options_.resume_uri = "folder/40";
+  Create();
+  for (std::uint64_t incarnation = 1; incarnation <= 3; ++incarnation) {
+    Come("w1", incarnation);
+    if (incarnation > 1) BeginGeneration(incarnation - 1, 40);
+    EXPECT_FALSE(Finished());
+    Say("w1", Failure{"no kernel for this device", FailureClass::kInternal});
+  }
+  ASSERT_TRUE(Finished());
+  EXPECT_EQ(Finished()->failure_class, FailureClass::kWorkerFailed);
+}
+
 }  // namespace
 }  // namespace swarm::protocol

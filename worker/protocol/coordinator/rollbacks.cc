@@ -47,7 +47,14 @@ void Rollbacks::BeginIfStaffed(Turn& turn) {
     }
   }
   job_.Enter(Phase::kRollingBack, turn.now);
-  turn.orders.push_back(order::BeginGeneration{job_.generation.Next()});
+  turn.orders.push_back(order::BeginGeneration{job_.generation.Next(), doubted_});
+}
+
+void Rollbacks::Doubt(Turn& turn) {
+  doubted_ = true;
+  if (job_.phase == Phase::kWaiting || job_.phase == Phase::kLoading) {
+    job_.Enter(Phase::kStageLost, turn.now);
+  }
 }
 
 void Rollbacks::OnBegun(Generation generation, Version version, const std::string& uri,
@@ -55,6 +62,7 @@ void Rollbacks::OnBegun(Generation generation, Version version, const std::strin
   job_.generation = generation;
   job_.version = version;
   job_.begin_uri = uri;
+  doubted_ = false;
   job_.Enter(Phase::kLoading, turn.now);
   std::vector<std::uint64_t> staff(job_.stages(), 0);
   for (auto& [id, worker] : members_.all()) {

@@ -16,6 +16,9 @@ class Rollbacks {
 
   /// The job cannot go on: it waits for workers.
   void Stop(StageIndex lost, Turn& turn);
+  /// A worker could not load the state that the generation begins with. If the job was to begin
+  /// with it, that is given up.
+  void Doubt(Turn& turn);
   /// Begins a generation if there is a worker for each stage. Does nothing outside of
   /// Phase::kStageLost.
   void BeginIfStaffed(Turn& turn);
@@ -29,6 +32,7 @@ class Rollbacks {
 
   Job& job_;
   Members& members_;
+  bool doubted_ = false;  // the state that the generation began with
 };
 
 }  // namespace swarm::protocol

@@ -173,11 +173,26 @@ TEST_F(CoordinatorStartTest, ATrainerThatHearsOfAHigherTermLeavesEverythingAsItI
 TEST_F(CoordinatorStartTest, AWorkersFailureThatCannotBeMendedEndsTheJob) {
   StartTraining({1, 1});
   Listen();
-  Say("a1", Failure{"the model has no such layer"});
+  Say("a1", Failure{"the model has no such layer", FailureClass::kBadConfig});
   ASSERT_TRUE(Finished());
   EXPECT_NE(Finished()->reason.find("no such layer"), std::string::npos);
   EXPECT_EQ(WhoWasTold<Shutdown>(), (std::set<std::string>{"a1", "b1"}));
   EXPECT_EQ(state(), "Failed");
+}
+
+TEST_F(CoordinatorStartTest, AnErrorOfOneDeviceCostsOneWorkerAndThatOfThreeTheJob) {
+  StartTraining({4, 1});
+  const Failure error{"an illegal memory access"};
+  for (const std::string name : {"a1", "a2"}) {
+    Listen();
+    Say(name, error);
+    EXPECT_FALSE(Finished());
+    EXPECT_TRUE(Happened("WorkerLost"));
+    CompleteStep();
+  }
+  Say("a3", error);
+  ASSERT_TRUE(Finished());
+  EXPECT_EQ(Finished()->failure_class, FailureClass::kWorkerFailed);
 }
 
 TEST_F(CoordinatorStartTest, WhatStrangersSayIsIgnored) {

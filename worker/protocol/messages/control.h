@@ -13,7 +13,7 @@
 namespace swarm::protocol {
 
 /// The version of the protocol that this program speaks; hello refuses another.
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 
 // ---- membership ----
 
@@ -104,6 +104,30 @@ struct Heartbeat {
   double busy_seconds = 0;         ///< of compute, since the start
 };
 
+// ---- reachability (rule 28) ----
+
+/// worker → neighbour, every half a second or less often: this worker can reach you.
+struct PeerBeat {};
+
+/// worker → trainer: the neighbours that this worker has not heard for too long. The last report
+/// counts. Repeated while there are any; an empty one says that all are heard again.
+struct Unheard {
+  std::vector<WorkerId> peers;  ///< sorted
+};
+
+/// A pair that cannot reach each other sends through a third worker.
+struct Detour {
+  WorkerId peer;
+  WorkerId via;
+  bool operator==(const Detour&) const = default;
+};
+
+/// trainer → worker: all detours of this worker.
+struct Detours {
+  Term term;
+  std::vector<Detour> detours;  ///< sorted by peer
+};
+
 // ---- execution ----
 
 /// The result of one task at a worker: a hint, and a measurement (rules 7, 24).
@@ -160,6 +184,17 @@ struct ReduceRefused {
   GroupIndex group;
   Attempt k;
   ClaimSet folded;
+};
+
+/// worker → trainer, every second while a sum lasts: how far it has come here, and for whose chunks
+/// it waits (rule 11).
+struct Awaiting {
+  Generation generation;
+  Step step;
+  GroupIndex group;
+  Attempt k;
+  std::uint64_t chunks = 0;    ///< that have come
+  std::vector<WorkerId> from;  ///< participants whose chunks are missing
 };
 
 /// A tensor's share in the global norm.

@@ -127,4 +127,11 @@ struct Fetched {
   std::string error;         ///< not empty: it is not here (any more)
 };
 
+/// worker → third worker → worker: a message on a detour (rule 28). Payload: that of the message.
+struct Relayed {
+  WorkerId from;
+  WorkerId to;
+  std::string header;  ///< the message, as it would be on the wire
+};
+
 }  // namespace swarm::protocol

@@ -20,6 +20,6 @@ using Message =
                  CheckpointWritten, Failure, Shutdown, Observe, JobStatus, Resend, Redirect,
                  Missing, Revoke, Revoked, Void, Voided, Thaw, Rollback, Leaving, HandOver, Parcel,
                  ParcelHeld, PinState, StatePinned, UnpinState, Fetch, Fetched, Takeover, Holding,
-                 Direct, DirectReply>;
+                 Direct, DirectReply, PeerBeat, Unheard, Detours, Relayed, Awaiting>;
 
 }  // namespace swarm::protocol

@@ -58,6 +58,7 @@ enum class EvictionCause : std::uint8_t {
   kWrongState,    ///< it holds other weights than the other replicas
   kLate,          ///< to load, to join, or to hand over
   kFailed,        ///< it reported that it cannot go on
+  kUnreachable,   ///< it lives, but other workers cannot reach it
 };
 
 /// A worker that was evicted. Workers that leave in order are not.
@@ -190,6 +191,7 @@ struct EnumNames<protocol::EvictionCause> {
       {E::kWrongState, "WrongState"},
       {E::kLate, "Late"},
       {E::kFailed, "Failed"},
+      {E::kUnreachable, "Unreachable"},
   });
 };
 

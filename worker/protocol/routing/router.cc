@@ -24,8 +24,9 @@ std::uint64_t ComputeInFlightLimit(double service, double stay, std::uint64_t wi
   return std::max(without, static_cast<std::uint64_t>(wanted));
 }
 
-Router::Router(std::uint64_t seed, std::uint64_t stages, std::uint64_t in_flight_max)
-    : in_flight_max_(in_flight_max) {
+Router::Router(std::uint64_t seed, std::uint64_t stages, std::uint64_t in_flight_max,
+               const BrokenPairs* broken)
+    : in_flight_max_(in_flight_max), broken_(broken) {
   for (std::uint64_t s = 0; s < stages; ++s) wiring_.emplace_back(MixAll(seed, s));
 }
 
@@ -42,48 +43,74 @@ void Router::SetReplicas(const std::vector<std::vector<WorkerId>>& replicas_per_
       load.stage = s;
       load.limit_unmeasured = limits[s];
       UpdateLimit(id, load);
-      next[id] = load;
+      next.emplace_hint(next.end(), id, load);
     }
   }
   loads_ = std::move(next);
 }
 
-void Router::UpdateLimit(const WorkerId& worker, Load& load) const {
+void Router::UpdateLimit(const WorkerId& worker, Load& load) {
   const Wiring& wiring = wiring_.at(load.stage);
   const double service = wiring.IsMeasured(worker) ? wiring.EstimateSeconds(worker) : 0;
   load.limit = ComputeInFlightLimit(service, load.stay, load.limit_unmeasured, wiring_.size());
   if (in_flight_max_ > 0) load.limit = std::min(load.limit, in_flight_max_);
+  UpdateOpen(worker, load);
 }
 
-bool Router::Admissible(const WorkerId& worker, bool repair) const {
+void Router::UpdateOpen(const WorkerId& worker, const Load& load) {
+  wiring_.at(load.stage).SetOpen(worker, load.in_flight < load.limit);
+}
+
+bool Router::HasRoom(const WorkerId& worker, bool repair) const {
   const Load& load = loads_.at(worker);
   return load.in_flight < load.limit + (repair ? 1 : 0);
 }
 
-std::optional<std::vector<WorkerId>> Router::Draw(std::uint64_t begin, std::uint64_t end,
-                                                  bool repair, const WorkerId& avoid) {
+bool Router::AnyHasRoom(std::uint64_t stage, bool repair) const {
+  if (wiring_[stage].AnyOpen()) return true;
+  return repair && std::any_of(loads_.begin(), loads_.end(), [&](const auto& entry) {
+           return entry.second.stage == stage && HasRoom(entry.first, true);
+         });
+}
+
+std::optional<std::vector<WorkerId>> Router::Draw(const Part& part) {
   // Check before charging: a route is drawn whole or not at all.
-  std::vector<bool> open(wiring_.size(), false), others(wiring_.size(), false);
-  for (const auto& [id, load] : loads_) {
-    if (!Admissible(id, repair)) continue;
-    open[load.stage] = true;
-    if (id != avoid) others[load.stage] = true;
-  }
-  for (std::uint64_t s = begin; s < end; ++s) {
-    if (!open[s]) return std::nullopt;
+  for (std::uint64_t s = part.begin; s < part.end; ++s) {
+    if (!AnyHasRoom(s, part.repair)) return std::nullopt;
   }
   std::vector<WorkerId> route;
-  for (std::uint64_t s = begin; s < end; ++s) {
-    route.push_back(*wiring_[s].Pick(
-        [&](const WorkerId& id) { return Admissible(id, repair) && (id != avoid || !others[s]); }));
-    ++loads_.at(route.back()).in_flight;
+  for (std::uint64_t s = part.begin; s < part.end; ++s) {
+    const WorkerId& before = route.empty() ? part.below : route.back();
+    route.push_back(PickFor(s, part, before, s + 1 == part.end ? part.above : WorkerId()));
+    Load& load = loads_.at(route.back());
+    ++load.in_flight;
+    UpdateOpen(route.back(), load);
   }
   return route;
 }
 
+WorkerId Router::PickFor(std::uint64_t stage, const Part& part, const WorkerId& before,
+                         const WorkerId& after) {
+  const auto pick = [&](const Wiring::Predicate& wanted) {
+    Wiring& wiring = wiring_[stage];
+    if (!part.repair) return wiring.Pick(wanted);
+    return wiring.PickOfAll([&](const WorkerId& id) { return HasRoom(id, true) && wanted(id); });
+  };
+  if (broken_ != nullptr && !broken_->empty()) {
+    const auto best = pick([&](const WorkerId& id) {
+      return id != part.avoid && !broken_->Has(before, id) && !broken_->Has(id, after);
+    });
+    if (best) return *best;
+  }
+  if (const auto other = pick([&](const WorkerId& id) { return id != part.avoid; })) return *other;
+  return *pick([](const WorkerId&) { return true; });
+}
+
 void Router::Release(const WorkerId& worker) {
   const auto it = loads_.find(worker);
-  if (it != loads_.end() && it->second.in_flight > 0) --it->second.in_flight;
+  if (it == loads_.end() || it->second.in_flight == 0) return;
+  --it->second.in_flight;
+  UpdateOpen(worker, it->second);
 }
 
 void Router::MeasureForward(const WorkerId& worker, double seconds) {

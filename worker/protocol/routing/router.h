@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "worker/protocol/reachability/broken_pairs.h"
 #include "worker/protocol/routing/wiring.h"
 
 namespace swarm::protocol {
@@ -15,20 +16,29 @@ namespace swarm::protocol {
 class Router {
  public:
   /// Gives no worker more than `in_flight_max` microbatches at once, except for a repair; 0: any
-  /// number.
-  Router(std::uint64_t seed, std::uint64_t stages, std::uint64_t in_flight_max = 0);
+  /// number. `broken` outlives the router; null: all workers reach each other.
+  Router(std::uint64_t seed, std::uint64_t stages, std::uint64_t in_flight_max = 0,
+         const BrokenPairs* broken = nullptr);
 
   /// Sets the replicas of each stage and with them the in-flight limits.
   void SetReplicas(const std::vector<std::vector<WorkerId>>& replicas_per_stage);
 
-  /// Draws one worker for each of the stages [begin, end), and charges each one microbatch in
-  /// flight. Returns nothing if one of the stages has no worker below its limit. A `repair` may
-  /// take one slot above the limit, which fresh microbatches never take: otherwise the microbatches
-  /// that wait for the repair could keep it out (rule 24). Draws `avoid` only if there is no other.
-  std::optional<std::vector<WorkerId>> Draw(std::uint64_t begin, std::uint64_t end, bool repair,
-                                            const WorkerId& avoid = {});
+  /// A part of a route.
+  struct Part {
+    std::uint64_t begin = 0, end = 0;  ///< stages [begin, end)
+    /// May take one slot above a worker's limit, which fresh microbatches never take: otherwise the
+    /// microbatches that wait for the repair could keep it out (rule 24).
+    bool repair = false;
+    WorkerId avoid = {};              ///< is drawn only if there is no other
+    WorkerId below = {}, above = {};  ///< execute the stages beside the part; empty: none
+  };
+
+  /// Draws one worker for each stage of the part, and charges each one microbatch in flight.
+  /// Returns nothing if one of the stages has no worker below its limit. Prefers workers that reach
+  /// those beside them on the route.
+  std::optional<std::vector<WorkerId>> Draw(const Part& part);
   /// The route of a fresh microbatch through all stages.
-  std::optional<std::vector<WorkerId>> Draw() { return Draw(0, wiring_.size(), false); }
+  std::optional<std::vector<WorkerId>> Draw() { return Draw({.begin = 0, .end = wiring_.size()}); }
 
   /// The worker has done its part of a microbatch.
   void Release(const WorkerId& worker);
@@ -57,10 +67,17 @@ class Router {
     double forward_seconds = 0;  // of the forward whose backward is not reported yet (an average)
     double stay = 0;             // the least that was measured; 0: none yet
   };
-  void UpdateLimit(const WorkerId& worker, Load& load) const;
-  bool Admissible(const WorkerId& worker, bool repair) const;
+  void UpdateLimit(const WorkerId& worker, Load& load);
+  /// Every change of a load ends with this.
+  void UpdateOpen(const WorkerId& worker, const Load& load);
+  bool HasRoom(const WorkerId& worker, bool repair) const;
+  bool AnyHasRoom(std::uint64_t stage, bool repair) const;
+  /// `before`, `after`: the workers beside the stage on the route; empty: none, or not drawn yet.
+  WorkerId PickFor(std::uint64_t stage, const Part& part, const WorkerId& before,
+                   const WorkerId& after);
 
   const std::uint64_t in_flight_max_;
+  const BrokenPairs* const broken_;
   std::vector<Wiring> wiring_;  // per stage
   std::map<WorkerId, Load> loads_;
 };

@@ -206,7 +206,7 @@ TEST(RouterTest, APartOfARouteChargesOnlyItsStages) {
   Router router(1, 3);
   const WorkerId a("a"), b("b"), c("c");
   router.SetReplicas({{a}, {b}, {c}});
-  EXPECT_EQ(router.Draw(1, 2, true), std::vector{b});
+  EXPECT_EQ(router.Draw({.begin = 1, .end = 2, .repair = true}), std::vector{b});
   EXPECT_EQ(router.in_flight(a), 0u);
   EXPECT_EQ(router.in_flight(b), 1u);
   EXPECT_EQ(router.in_flight(c), 0u);
@@ -217,8 +217,8 @@ TEST(RouterTest, ARepairMayTakeOneSlotMoreThanFreshMicrobatches) {
   router.SetReplicas({{WorkerId("a")}});
   while (router.Draw()) {
   }
-  EXPECT_TRUE(router.Draw(0, 1, true).has_value());
-  EXPECT_FALSE(router.Draw(0, 1, true).has_value());
+  EXPECT_TRUE(router.Draw({.begin = 0, .end = 1, .repair = true}).has_value());
+  EXPECT_FALSE(router.Draw({.begin = 0, .end = 1, .repair = true}).has_value());
   EXPECT_FALSE(router.Draw().has_value());
 }
 
@@ -226,14 +226,14 @@ TEST(RouterTest, WhoIsToBeAvoidedIsDrawnOnlyWhereThereIsNoOther) {
   Router router(1, 1);
   const WorkerId a("a"), b("b");
   router.SetReplicas({{a, b}});
-  while (const auto route = router.Draw(0, 1, false, a)) {
+  while (const auto route = router.Draw({.begin = 0, .end = 1, .avoid = a})) {
     if ((*route)[0] != a) continue;
     EXPECT_EQ(router.in_flight(b), router.limit(b));
     break;
   }
   router.SetReplicas({{a}});
   router.Release(a);
-  EXPECT_EQ(router.Draw(0, 1, false, a), std::vector{a});
+  EXPECT_EQ(router.Draw({.begin = 0, .end = 1, .avoid = a}), std::vector{a});
 }
 
 TEST(RouterTest, WhoStaysKeepsItsLoadAndWhoChangesTheStageBeginsAnew) {

@@ -10,55 +10,84 @@ constexpr double kNewest = 0.1;
 void Wiring::SetMembers(const std::vector<WorkerId>& members) {
   double least = clock_;
   for (const auto& [id, entry] : entries_) least = std::min(least, entry.virtual_time);
-  std::map<WorkerId, Entry> next;
+  Entries next;
+  open_.clear();
+  measured_seconds_ = 0;
+  measured_ = 0;
   for (const WorkerId& id : members) {
     const auto known = entries_.find(id);
-    next[id] = known != entries_.end() ? known->second : Entry{.virtual_time = least};
+    const auto member = next.emplace(
+        id, known != entries_.end() ? known->second : Entry{.virtual_time = least, .tie = rng_()});
+    const Entry& entry = member.first->second;
+    if (entry.open) open_.insert(KeyOf(*member.first));
+    if (entry.weight > 0) {
+      measured_seconds_ += entry.seconds();
+      ++measured_;
+    }
   }
   entries_ = std::move(next);
 }
 
-std::optional<WorkerId> Wiring::Pick(const std::function<bool(const WorkerId&)>& admissible) {
-  auto best = entries_.end();
-  std::uint64_t equals = 0;
-  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-    if (!admissible(it->first)) continue;
-    if (best == entries_.end() || it->second.virtual_time < best->second.virtual_time) {
-      best = it;
-      equals = 1;
-    } else if (it->second.virtual_time == best->second.virtual_time && rng_.Below(++equals) == 0) {
-      best = it;
-    }
+void Wiring::SetOpen(const WorkerId& worker, bool open) {
+  const auto it = entries_.find(worker);
+  if (it == entries_.end() || it->second.open == open) return;
+  it->second.open = open;
+  if (open) {
+    open_.insert(KeyOf(*it));
+  } else {
+    open_.erase(KeyOf(*it));
   }
-  if (best == entries_.end()) return std::nullopt;
-  const double charge = EstimateSeconds(best->first);
+}
+
+std::optional<WorkerId> Wiring::Pick(const Predicate& wanted) {
+  const auto best = std::find_if(open_.begin(), open_.end(),
+                                 [&](const auto& key) { return wanted(std::get<2>(key)); });
+  if (best == open_.end()) return std::nullopt;
+  return Charge(std::get<2>(*best));
+}
+
+std::optional<WorkerId> Wiring::PickOfAll(const Predicate& wanted) {
+  const Entries::value_type* best = nullptr;
+  for (const auto& entry : entries_) {
+    if (!wanted(entry.first)) continue;
+    if (best == nullptr || KeyOf(entry) < KeyOf(*best)) best = &entry;
+  }
+  if (best == nullptr) return std::nullopt;
+  return Charge(best->first);
+}
+
+WorkerId Wiring::Charge(const WorkerId& worker) {
+  const auto it = entries_.find(worker);
+  Entry& entry = it->second;
+  if (entry.open) open_.erase(KeyOf(*it));
+  const double charge = EstimateSeconds(worker);
   // A replica that was not admissible for a while must not get a burst when it is again.
-  double& time = best->second.virtual_time;
-  time = std::max(time, clock_ - charge);
-  clock_ = std::max(clock_, time);
-  time += charge;
-  return best->first;
+  entry.virtual_time = std::max(entry.virtual_time, clock_ - charge);
+  clock_ = std::max(clock_, entry.virtual_time);
+  entry.virtual_time += charge;
+  entry.tie = rng_();
+  if (entry.open) open_.insert(KeyOf(*it));
+  return it->first;
 }
 
 void Wiring::Measure(const WorkerId& worker, double seconds) {
   const auto it = entries_.find(worker);
   if (it == entries_.end() || !(seconds >= 0)) return;
   Entry& entry = it->second;
+  if (entry.weight > 0) {
+    measured_seconds_ -= entry.seconds();
+  } else {
+    ++measured_;
+  }
   entry.average = (1 - kNewest) * entry.average + kNewest * seconds;
   entry.weight = (1 - kNewest) * entry.weight + kNewest;
+  measured_seconds_ += entry.seconds();
 }
 
 double Wiring::EstimateSeconds(const WorkerId& worker) const {
   const auto it = entries_.find(worker);
-  if (it != entries_.end() && it->second.weight > 0) return it->second.average / it->second.weight;
-  double sum = 0;
-  int measured = 0;
-  for (const auto& [id, entry] : entries_) {
-    if (entry.weight == 0) continue;
-    sum += entry.average / entry.weight;
-    ++measured;
-  }
-  return measured > 0 ? sum / measured : 1.0;
+  if (it != entries_.end() && it->second.weight > 0) return it->second.seconds();
+  return measured_ > 0 ? measured_seconds_ / static_cast<double>(measured_) : 1.0;
 }
 
 bool Wiring::IsMeasured(const WorkerId& worker) const {

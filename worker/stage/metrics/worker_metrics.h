@@ -30,9 +30,11 @@ inline constexpr std::string_view kRefusalReasons[] = {"addressee",
                                                        "parcel",
                                                        "reduce attempt",
                                                        "term",
+                                                       "to be relayed for strangers",
                                                        "tokens",
                                                        "too many early chunks",
                                                        "too many parked",
+                                                       "too much to relay",
                                                        "version gone"};
 
 /// Counts by reason. A reason is one of our literals, so there are few. Thread-safe.
@@ -84,10 +86,12 @@ struct WorkerMetrics {
   std::atomic<std::uint64_t> boundary_bytes_backward{0};
   RegionBytes region_bytes;  ///< activations and gradients
   std::atomic<std::uint64_t> reduce_bytes{0};
+  std::atomic<std::uint64_t> relayed_bytes{0};  ///< for pairs that do not reach each other
 
   // The current state.
   std::atomic<std::uint64_t> queued_tasks{0};
   std::atomic<std::uint64_t> parked_frames{0};
+  std::atomic<std::uint64_t> unheard_neighbours{0};
   std::atomic<std::int64_t> stage{-1};  ///< none yet
   std::atomic<std::uint64_t> stages{0};
   std::atomic<std::uint64_t> version{0};

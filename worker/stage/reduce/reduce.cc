@@ -181,6 +181,7 @@ Status GroupReduce::OnChunk(const WorkerId& from, const ReduceChunk& chunk, cons
   if (sender == participants.end()) return DataLoss(from.value + " takes no part in this reduce");
   const auto rank = static_cast<std::size_t>(sender - participants.begin());
   if (rank == rank_ || ranks() == 1) return DataLoss("a chunk from this worker itself");
+  ++chunks_;
   return chunk.phase == ReduceChunk::Phase::kScatter ? Scatter(rank, chunk, payload)
                                                      : Gather(rank, chunk, payload);
 }
@@ -209,6 +210,29 @@ Status GroupReduce::Scatter(std::size_t from, const ReduceChunk& chunk, const By
   }
   if (++own.present == ranks() - 1) thin() ? SumThin(own) : Sum(own);
   return Status();
+}
+
+std::vector<WorkerId> GroupReduce::Awaited() const {
+  std::vector<bool> missing(ranks(), false);
+  for (const OwnChunk& chunk : own_chunks_) {
+    if (chunk.summed) continue;
+    for (std::size_t rank = 0; rank < ranks(); ++rank) {
+      if (rank != rank_ && !chunk.contributions[rank]) missing[rank] = true;
+    }
+  }
+  if (std::ranges::find(missing, true) == missing.end()) {
+    for (std::size_t rank = 0; rank < ranks(); ++rank) {
+      const std::uint64_t end = ShardBegin(rank + 1);
+      for (std::uint64_t at = ShardBegin(rank); at < end && rank != rank_; at += chunk_elements()) {
+        if (!gathered_[at / kAlignElements]) missing[rank] = true;
+      }
+    }
+  }
+  std::vector<WorkerId> awaited;
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    if (missing[rank]) awaited.push_back(reduce_.participants[rank].worker);
+  }
+  return awaited;
 }
 
 void GroupReduce::SumThin(OwnChunk& chunk) {

@@ -74,6 +74,11 @@ class GroupReduce {
                  const Bytes& payload);
 
   bool done() const { return missing_elements_ == 0; }
+  /// Chunks that have come from others.
+  std::uint64_t chunks() const { return chunks_; }
+  /// The participants for whose chunks this one waits: those whose contributions to its shard are
+  /// missing, or else the owners of the sums that are.
+  std::vector<protocol::WorkerId> Awaited() const;
   /// The sum, of the contribution's type; complete when done(). Shares the memory.
   Bytes result() const;
   /// For the next step, when done(); empty without a codec.
@@ -117,6 +122,7 @@ class GroupReduce {
   std::vector<OwnChunk> own_chunks_;
   std::vector<bool> gathered_;  // by chunk number over the whole group, others' shards
   std::uint64_t missing_elements_ = 0;
+  std::uint64_t chunks_ = 0;
 };
 
 }  // namespace swarm::stage

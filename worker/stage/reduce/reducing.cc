@@ -17,13 +17,15 @@ namespace {
 /// trainer asks again for a sum that does not end.
 constexpr std::uint64_t kEarlyBytesMax = 4ull << 30;
 
+constexpr Duration kReportInterval = std::chrono::seconds(1);
+
 /// The fields of a key or a chunk that identify a sum, whichever the attempt.
 auto SumOf(const auto& named) { return std::tie(named.generation, named.step, named.group); }
 
 }  // namespace
 
-Reducing::Reducing(WorkerId self, WorkerMetrics* metrics, Done done)
-    : self_(std::move(self)), metrics_(metrics), done_(std::move(done)) {}
+Reducing::Reducing(WorkerId self, WorkerMetrics* metrics, Done done, Wait wait)
+    : self_(std::move(self)), metrics_(metrics), done_(std::move(done)), wait_(std::move(wait)) {}
 
 void Reducing::Attach(net::Endpoint* endpoint) {
   loop_.Post([this, endpoint] { outbox_ = std::make_unique<net::Outbox>(endpoint, &loop_); });
@@ -53,6 +55,17 @@ void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model
       }
     }
     FinishIfDone(key);
+    ReportLater(key);
+  });
+}
+
+void Reducing::ReportLater(const Key& key) {
+  loop_.PostAt(Clock::now() + kReportInterval, [this, key] {
+    const auto sum = sums_.find(key);
+    if (sum == sums_.end() || sum->second.reduce->done()) return;
+    const GroupReduce& reduce = *sum->second.reduce;
+    wait_({key.generation, key.step, key.group, key.k, reduce.chunks(), reduce.Awaited()});
+    ReportLater(key);
   });
 }
 

@@ -35,10 +35,12 @@ struct ReducedSum {
 
 class Reducing {
  public:
-  /// `done` is called on the loop.
+  /// Both are called on the loop.
   using Done = std::function<void(ReducedSum)>;
+  /// Every second of a sum that is not done.
+  using Wait = std::function<void(protocol::Awaiting)>;
 
-  Reducing(protocol::WorkerId self, WorkerMetrics* metrics, Done done);
+  Reducing(protocol::WorkerId self, WorkerMetrics* metrics, Done done, Wait wait);
 
   /// Before anything else. The endpoint must live until Stop.
   void Attach(net::Endpoint* endpoint);
@@ -94,6 +96,8 @@ class Reducing {
   void RaiseFloor(protocol::Generation generation, protocol::Step step);
   void Take(const protocol::WorkerId& from, const protocol::ReduceChunk& chunk, Bytes payload);
   void FinishIfDone(const Key& key);
+  /// Reports the sum as long as it waits for chunks.
+  void ReportLater(const Key& key);
   /// The residual of the group's last sum before this step's; empty if there is none.
   Bytes ResidualBefore(const Key& key) const;
   void KeepResidual(const Key& key, Bytes residual);
@@ -101,6 +105,7 @@ class Reducing {
   const protocol::WorkerId self_;
   WorkerMetrics* const metrics_;
   const Done done_;
+  const Wait wait_;
   std::unique_ptr<net::Outbox> outbox_;
   SumBuffers buffers_;
   std::map<Key, Sum> sums_;

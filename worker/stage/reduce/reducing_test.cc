@@ -24,7 +24,7 @@ class ReducingTest : public testing::Test {
   ReducingTest()
       : network_(),
         endpoint_(*network_.CreateEndpoint(kA, &at_a_)),
-        reducing_(kA, &metrics_, [](ReducedSum) {}) {
+        reducing_(kA, &metrics_, [](ReducedSum) {}, [](const protocol::Awaiting&) {}) {
     reducing_.Attach(endpoint_.get());
   }
   ~ReducingTest() override { reducing_.Stop(); }

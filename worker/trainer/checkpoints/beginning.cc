@@ -61,6 +61,23 @@ Result<std::optional<checkpoint::CheckpointId>> FindNewest(
   return std::optional<checkpoint::CheckpointId>();
 }
 
+std::string UriOf(const std::string& uri, const checkpoint::CheckpointId& id) {
+  return uri + (uri.ends_with('/') ? "" : "/") + id.Folder();
+}
+
+/// Errors: kDataLoss for a checkpoint that is damaged, those of Storage.
+Result<checkpoint::Manifest> ReadIntact(storage::Storage& storage, const std::string& uri,
+                                        const api::Storage& options,
+                                        const checkpoint::CheckpointId& id, Look look) {
+  ASSIGN_OR_RETURN(checkpoint::Manifest manifest, checkpoint::ReadManifest(storage, id));
+  if (look == Look::kFiles) {
+    ASSIGN_OR_RETURN(const auto reader,
+                     checkpoint::CheckpointReader::Open(UriOf(uri, id), options));
+    RETURN_IF_ERROR(reader->CheckFiles());
+  }
+  return manifest;
+}
+
 /// The part of a boundary that belongs to the model, without the encoding of its numbers.
 api::Boundary ModelPartOf(const api::Boundary& boundary) {
   api::Boundary part = boundary;
@@ -115,7 +132,7 @@ Status CheckSameConfig(const api::SwarmJob& job, const Beginning& beginning) {
 
 }  // namespace
 
-Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume) {
+Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume, Look look) {
   const api::Spec& spec = job.spec;
   const std::string& uri = spec.checkpoint.uri;
   if (uri.empty()) return Beginning();
@@ -128,7 +145,7 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume) {
       // Generations that an earlier run has begun, and left nothing in, are not used again.
       const auto begun = ReadBegunGenerations(*storage);
       if (!begun.ok() || begun->empty()) return Beginning();
-      return Beginning{begun->rbegin()->first, {}, {}, {}, {}};
+      return Beginning{begun->rbegin()->first, {}, {}, {}, {}, {}};
     }
     return FailedPrecondition(uri +
                               " holds checkpoints already: go on from them with --resume, or give"
@@ -137,10 +154,21 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume) {
   ASSIGN_OR_RETURN(const auto begun, ReadBegunGenerations(*storage));
   const protocol::Generation newest_begun =
       begun.empty() ? protocol::Generation() : begun.rbegin()->first;
-  ASSIGN_OR_RETURN(const auto newest, FindNewest(*storage, begun));
-  if (!newest) return Beginning{newest_begun, {}, {}, {}, {}};
-  const auto manifest = checkpoint::ReadManifest(*storage, *newest);
-  if (!manifest.ok()) return manifest.status();
+  std::vector<std::string> damaged;
+  std::optional<checkpoint::Manifest> manifest;
+  while (!manifest) {
+    ASSIGN_OR_RETURN(const auto newest, FindNewest(*storage, begun));
+    if (!newest) return Beginning{newest_begun, {}, {}, {}, {}, std::move(damaged)};
+    auto read = ReadIntact(*storage, uri, spec.storage, *newest, look);
+    if (read.ok()) {
+      manifest = *std::move(read);
+    } else if (read.status().code() == StatusCode::kDataLoss) {
+      RETURN_IF_ERROR(checkpoint::SetAside(*storage, *newest, read.status().message()));
+      damaged.push_back(newest->Folder() + ": " + read.status().message());
+    } else {
+      return read.status();
+    }
+  }
   if (manifest->seed != spec.training.seed) {
     return FailedPrecondition("the checkpoint in " + uri + " was trained with seed " +
                               std::to_string(manifest->seed) + ", the job says " +
@@ -154,9 +182,10 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume) {
   const checkpoint::CheckpointId id{manifest->generation, manifest->version};
   Beginning beginning{std::max(manifest->generation, newest_begun),
                       manifest->version,
-                      uri + (uri.ends_with('/') ? "" : "/") + id.Folder(),
+                      UriOf(uri, id),
                       {},
-                      manifest->config_json};
+                      manifest->config_json,
+                      std::move(damaged)};
   if (!manifest->boundary_json.empty()) {
     const auto json = nlohmann::json::parse(manifest->boundary_json, nullptr, false);
     auto boundary = api::BoundaryFromJson(json, "boundary");
@@ -179,9 +208,9 @@ Status ResolveBoundary(api::SwarmJob* job, std::uint64_t stages, const Beginning
 }
 
 Result<Beginning> BeginGeneration(const api::SwarmJob& job, const std::string& folder,
-                                  protocol::Generation wanted, protocol::Term term) {
+                                  protocol::Generation wanted, protocol::Term term, Look look) {
   constexpr std::uint64_t kTries = 1000;
-  ASSIGN_OR_RETURN(Beginning beginning, FindBeginning(job, /*resume=*/true));
+  ASSIGN_OR_RETURN(Beginning beginning, FindBeginning(job, /*resume=*/true, look));
   const std::string& uri = job.spec.checkpoint.uri;
   ASSIGN_OR_RETURN(const auto storage,
                    storage::Storage::Open(uri.empty() ? folder : uri, job.spec.storage));

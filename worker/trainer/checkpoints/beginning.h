@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "api/swarmjob.h"
 #include "base/status.h"
@@ -18,13 +19,22 @@ struct Beginning {
   std::optional<api::Boundary> boundary;
   /// Of the checkpoint: its model, as Hugging Face's config.json.
   std::string config_json;
+  /// Checkpoints that are newer, but damaged, and were set aside now; for people.
+  std::vector<std::string> damaged = {};
 };
 
-/// With `resume`, the newest checkpoint in spec.checkpoint.uri, or the initial weights if there is
-/// none. Errors: those of Storage; kFailedPrecondition for a checkpoint of another seed, one of
-/// step mode Sync for a job in Delayed, and, without `resume`, a folder that holds checkpoints
-/// already (those of this job could not be told from them).
-Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume);
+/// How much of a checkpoint is read before a job begins with it.
+enum class Look : std::uint8_t {
+  kManifest,  ///< workers check the files as they load them
+  kFiles,     ///< all files: a worker could not load one
+};
+
+/// With `resume`, the newest intact checkpoint in spec.checkpoint.uri, or the initial weights if
+/// there is none. Sets damaged ones aside (checkpoint::SetAside). Errors: those of Storage;
+/// kFailedPrecondition for a checkpoint of another seed, one of step mode Sync for a job in
+/// Delayed, and, without `resume`, a folder that holds checkpoints already (those of this job could
+/// not be told from them).
+Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume, Look look);
 
 /// Fills in the layers of the boundaries: those of the checkpoint that the job begins with, else
 /// the cuts into `stages` stages. Requires that spec.model.config is known (ResolveModel). Errors:
@@ -33,11 +43,11 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume);
 /// except with Subspace); kInvalidArgument where it cannot be cut into so many stages.
 Status ResolveBoundary(api::SwarmJob* job, std::uint64_t stages, const Beginning& beginning);
 
-/// Durably begins a generation of the job with the newest checkpoint (or the initial weights):
-/// `wanted`, or the first generation after it that was not begun yet. If several trainers ask for
-/// the same generation, one gets it. For a job without checkpoints, `folder` keeps the record.
-/// Errors: those of Storage; as FindBeginning.
+/// Durably begins a generation of the job with the newest intact checkpoint (or the initial
+/// weights): `wanted`, or the first generation after it that was not begun yet. If several trainers
+/// ask for the same generation, one gets it. For a job without checkpoints, `folder` keeps the
+/// record. Errors: those of Storage; as FindBeginning.
 Result<Beginning> BeginGeneration(const api::SwarmJob& job, const std::string& folder,
-                                  protocol::Generation wanted, protocol::Term term);
+                                  protocol::Generation wanted, protocol::Term term, Look look);
 
 }  // namespace swarm::trainer

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <functional>
 
 #include "base/testing/temporary_folder.h"
@@ -52,7 +53,7 @@ class BeginningTest : public ::testing::Test {
   Status GoOnWith(const Change& change) const {
     api::SwarmJob job = job_;
     change(job.spec.model.config);
-    const auto beginning = FindBeginning(job, /*resume=*/true);
+    const auto beginning = FindBeginning(job, /*resume=*/true, Look::kManifest);
     if (!beginning.ok()) return beginning.status();
     EXPECT_EQ(beginning->version, protocol::Version(1));
     return ResolveBoundary(&job, job.spec.pipeline.stages, *beginning);
@@ -66,6 +67,24 @@ TEST_F(BeginningTest, AJobGoesOnWithTheSameModel) {
   Train();
   const Status status = GoOnWith([](api::LlamaConfig&) {});
   EXPECT_TRUE(status.ok()) << status.ToString();
+}
+
+TEST_F(BeginningTest, ADamagedCheckpointIsSetAsideWhenItsFilesAreLookedAt) {
+  Train();
+  const std::string weights = folder_ / "step-00000001-g0/stage-0-of-1.safetensors";
+  {
+    std::fstream file(weights, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(-1, std::ios::end);
+    file.put(0x55);
+  }
+  EXPECT_EQ(FindBeginning(job_, true, Look::kManifest)->version, protocol::Version(1))
+      << "workers look at the files";
+  const auto beginning = FindBeginning(job_, true, Look::kFiles);
+  ASSERT_TRUE(beginning.ok()) << beginning.status().ToString();
+  EXPECT_EQ(beginning->version, protocol::Version(0));
+  ASSERT_EQ(beginning->damaged.size(), 1u);
+  EXPECT_NE(beginning->damaged[0].find(weights), std::string::npos) << beginning->damaged[0];
+  EXPECT_TRUE(FindBeginning(job_, true, Look::kManifest)->checkpoint_uri.empty());
 }
 
 TEST_F(BeginningTest, AnotherModelIsRefusedAlsoWhereItsTensorsHaveTheSameShapes) {

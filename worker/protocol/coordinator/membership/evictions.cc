@@ -47,6 +47,7 @@ void Evictions::Forget(const WorkerId& id, Turn& turn) {
   accounts_.leaves->LoseHeir(id, turn);
   accounts_.validation->Lose(id);
   accounts_.checkpoints->Lose(id, turn);
+  accounts_.reachability->Lose(id);
 }
 
 void Evictions::Note(const Member& member, bool in_roster, EvictionCause cause,

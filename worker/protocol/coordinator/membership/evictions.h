@@ -7,6 +7,7 @@
 
 #include "worker/protocol/coordinator/membership/joins.h"
 #include "worker/protocol/coordinator/membership/leaves.h"
+#include "worker/protocol/coordinator/membership/reachability.h"
 #include "worker/protocol/coordinator/membership/rebalancing.h"
 #include "worker/protocol/coordinator/step/checkpoints.h"
 #include "worker/protocol/coordinator/step/steps.h"
@@ -22,6 +23,7 @@ class Evictions {
     Joins* joins;
     Validation* validation;
     Checkpoints* checkpoints;
+    Reachability* reachability;
     Rebalancing* rebalancing;
   };
   Evictions(Job* job, Members* members, Accounts accounts)

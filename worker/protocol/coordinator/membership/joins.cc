@@ -16,7 +16,7 @@ void Joins::Start(Turn& turn) {
     }
   }
   for (auto& [id, worker] : members_.all()) {
-    if (worker.role != Role::kWaiting || worker.leave()) continue;
+    if (worker.role != Role::kWaiting || worker.leave() || turn.now < worker.held_off) continue;
     const StageIndex stage = rebalancing_.ChooseStage(id);
     const auto known = joins_.find(stage);
     // One version of a stage's state is pinned at a time; workers that come soon enough share it.

@@ -90,11 +90,10 @@ bool Leaves::HandOverStep(const WorkerId& id, const WorkerId& heir, Step step, T
   if (is_new) parcel = {.heir = heir, .asked = turn.now};
   const bool is_late = !parcel.held && turn.now - parcel.asked >=
                                            job_.options.patience.hand_over * (1 << parcel.tries);
-  if (is_late) {  // a piece may be lost
-    parcel.asked = turn.now;
-    ++parcel.tries;
-  }
-  if (is_new || is_late) {
+  const bool is_lost = !parcel.held && broken_.BrokeAfter(parcel.asked, id, parcel.heir);
+  if (is_late) ++parcel.tries;  // a piece may be lost
+  if (is_late || is_lost) parcel.asked = turn.now;
+  if (is_new || is_late || is_lost) {
     turn.Tell(id, HandOver{job_.options.term, job_.generation, step, parcel.heir});
   }
   return parcel.held;

@@ -13,9 +13,11 @@ namespace swarm::protocol {
 
 class Leaves {
  public:
-  Leaves(Job* job, Members* members, Router* router, Steps* steps, Validation* validation)
+  Leaves(Job* job, Members* members, const BrokenPairs* broken, Router* router, Steps* steps,
+         Validation* validation)
       : job_(*job),
         members_(*members),
+        broken_(*broken),
         router_(*router),
         steps_(*steps),
         validation_(*validation) {}
@@ -50,6 +52,7 @@ class Leaves {
 
   Job& job_;
   Members& members_;
+  const BrokenPairs& broken_;
   Router& router_;
   Steps& steps_;
   Validation& validation_;

@@ -50,6 +50,7 @@ struct Worker {
   Timepoint since;        ///< of the role
   std::string numeric_class = {};
   Timepoint came = {};         ///< said hello
+  Timepoint held_off = {};     ///< gets no stage of a job in training before
   std::uint64_t computed = 0;  ///< pieces of work, as last reported
   Timepoint computed_at = {};  ///< when that last grew, or the worker was idle
 
@@ -104,6 +105,8 @@ class Members {
   void Dismiss(const std::string& why, Turn& turn) const;
   /// Announces the roster as it is now, as a new epoch.
   void PublishRoster(std::vector<Adoption> adoptions, Turn& turn);
+  /// The epoch that was announced last.
+  Epoch epoch() const { return epoch_; }
   /// The epoch that the trainer before announced last.
   void ContinueFrom(Epoch epoch) { epoch_ = epoch; }
 

@@ -88,7 +88,7 @@ void Commits::OnApplied(const WorkerId& from, const Committed& committed, Turn& 
   CompareStates(version, stage, turn);
 }
 
-void Commits::CompareStates(Version version, StageIndex stage, Turn& turn) const {
+void Commits::CompareStates(Version version, StageIndex stage, Turn& turn) {
   const auto ready = members_.ReadyReplicas(stage);
   std::map<Digest, std::size_t> camps;  // of the ready replicas
   std::size_t reports = 0;
@@ -102,18 +102,18 @@ void Commits::CompareStates(Version version, StageIndex stage, Turn& turn) const
   if (camps.empty()) return;
   const auto largest = std::max_element(
       camps.begin(), camps.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (camps.size() > 1 && largest->second * 2 <= ready.size()) {
-    if (reports < ready.size()) return;  // the others have yet to report
-    turn.Fail("the replicas of stage " + std::to_string(stage.value) +
-                  " hold different weights at version " + std::to_string(version.value),
-              FailureClass::kDiverged);
-    return;
-  }
+  const bool most = camps.size() == 1 || largest->second * 2 > ready.size();
+  if (!most && reports < ready.size()) return;  // the others have yet to report
+  const std::string at = " at version " + std::to_string(version.value);
   for (const auto& [id, state] : reported) {
-    if (state == largest->first || !members_.Has(id)) continue;
-    turn.Evict(id,
-               "it holds other weights than the replicas of its stage, at version " +
-                   std::to_string(version.value),
+    if ((most && state == largest->first) || !members_.Has(id)) continue;
+    if (trouble_.Note(id, job_.version)) {
+      turn.Fail("the replicas of stage " + std::to_string(stage.value) + " hold different weights" +
+                    at + ", and it is not the first time",
+                FailureClass::kDiverged);
+      return;
+    }
+    turn.Evict(id, "it holds other weights than the replicas of its stage," + at,
                EvictionCause::kWrongState);
   }
 }

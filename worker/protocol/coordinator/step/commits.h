@@ -6,20 +6,22 @@
 
 #include "worker/protocol/coordinator/membership/joins.h"
 #include "worker/protocol/coordinator/step/steps.h"
+#include "worker/protocol/coordinator/trouble.h"
 
 namespace swarm::protocol {
 
 class Commits {
  public:
-  Commits(Job* job, Members* members, Steps* steps, Joins* joins)
-      : job_(*job), members_(*members), steps_(*steps), joins_(*joins) {}
+  Commits(Job* job, Members* members, Trouble* trouble, Steps* steps, Joins* joins)
+      : job_(*job), members_(*members), trouble_(*trouble), steps_(*steps), joins_(*joins) {}
 
   /// Training begins, or goes on after a takeover.
   void OnTrainingBegun(Timepoint now) { last_commit_ = now; }
   /// Decides the next step if all its groups are reduced. True if it did.
   bool CommitIfReduced(Turn& turn);
   /// A worker has applied a commit. Demands the eviction of replicas whose state is not that of the
-  /// majority of their stage; they come back as joiners.
+  /// majority of their stage; they come back as joiners. Where there is no majority, all go, and
+  /// the job goes back to a checkpoint: it is unknown which of them are right.
   void OnApplied(const WorkerId& from, const Committed& committed, Turn& turn);
   /// Takes over a commit of the earlier trainer.
   void Adopt(const CommitRecord& record);
@@ -33,10 +35,11 @@ class Commits {
 
  private:
   void Announce(const CommitRecord& record, Turn& turn);
-  void CompareStates(Version version, StageIndex stage, Turn& turn) const;
+  void CompareStates(Version version, StageIndex stage, Turn& turn);
 
   Job& job_;
   Members& members_;
+  Trouble& trouble_;
   Steps& steps_;
   Joins& joins_;
   std::map<std::pair<Version, StageIndex>, std::map<WorkerId, Digest>> states_;  // as reported

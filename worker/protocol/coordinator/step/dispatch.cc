@@ -40,7 +40,15 @@ bool Dispatch::IssueRow(Step step, StepState& state, Microbatch microbatch, Turn
     for (std::uint64_t s = run.begin; s < run.end; ++s) {
       room &= !steps_.IsVoiding(state, StageIndex(s));
     }
-    const auto route = room ? router_.Draw(run.begin, run.end, !fresh, row.avoid) : std::nullopt;
+    if (!room) break;
+    const Ledger::Row& cells = state.ledger.row(microbatch);
+    const auto route =
+        router_.Draw({.begin = run.begin,
+                      .end = run.end,
+                      .repair = !fresh,
+                      .avoid = row.avoid,
+                      .below = run.begin > 0 ? cells[run.begin - 1].worker : WorkerId(),
+                      .above = run.end < cells.size() ? cells[run.end].worker : WorkerId()});
     room = route.has_value();
     if (!room) break;
     owners.insert(owners.end(), route->begin(), route->end());
@@ -227,6 +235,9 @@ void Dispatch::CheckRow(Step step, StepState& state, Microbatch microbatch, Turn
     }
     return;
   }
+  if (!broken_.empty() && IsLost(row, state.ledger.row(microbatch), turn.now)) {
+    return Revoke(step, state, microbatch, *FindBlocker(state.ledger.row(microbatch)), turn);
+  }
   const Duration patience = RowPatience(row.tries);
   if (turn.now - row.progress < patience / 2) return;
   const auto stage = FindBlocker(state.ledger.row(microbatch));
@@ -237,19 +248,40 @@ void Dispatch::CheckRow(Step step, StepState& state, Microbatch microbatch, Turn
   }
   if (turn.now - row.progress < patience) return;
   ++row.tries;
+  Revoke(step, state, microbatch, *stage, turn);
+}
+
+bool Dispatch::IsLost(const RowState& row, const Ledger::Row& cells, Timepoint now) const {
+  const auto blocker = FindBlocker(cells);
+  if (!blocker || row.progress == Timepoint() || now - row.progress < kDetourTime) return false;
+  const std::uint64_t s = blocker->value;
+  const Timepoint sent = row.progress - kDetourTime;
+  if (std::ranges::any_of(cells, [](const auto& c) { return c.state == CellState::kMissing; })) {
+    return false;
+  }
+  if (!cells[s].forwarded) {
+    return s > 0 && broken_.BrokeAfter(sent, cells[s - 1].worker, cells[s].worker);
+  }
+  return s + 1 < cells.size() && broken_.BrokeAfter(sent, cells[s].worker, cells[s + 1].worker);
+}
+
+void Dispatch::Revoke(Step step, StepState& state, Microbatch microbatch, StageIndex stage,
+                      Turn& turn) {
+  RowState& row = state.rows[microbatch.value];
+  const Ledger::Cell& cell = state.ledger.cell(microbatch, stage);
   ++job_.counts.revocations;
-  const TaskKey key{job_.generation, step, microbatch, *stage, cell.attempt};
+  const TaskKey key{job_.generation, step, microbatch, stage, cell.attempt};
   turn.Report(EventKind::kMicrobatchStuck, "microbatch " + std::to_string(microbatch.value) +
                                                " of step " + std::to_string(step.value) + " at " +
                                                cell.worker.value);
   if (job_.options.rules.revoke_before_reissue) {
     row.revoking = {key, cell.worker, turn.now + job_.options.patience.revoke};
-    turn.Tell(cell.worker, Revoke{job_.options.term, key});
+    turn.Tell(cell.worker, protocol::Revoke{job_.options.term, key});
   } else {
     row.avoid = cell.worker;
     row.progress = turn.now;
     router_.Release(cell.worker);
-    state.ledger.Close(microbatch, *stage);
+    state.ledger.Close(microbatch, stage);
   }
 }
 

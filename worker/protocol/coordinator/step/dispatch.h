@@ -9,9 +9,11 @@ namespace swarm::protocol {
 
 class Dispatch {
  public:
-  Dispatch(Job* job, Members* members, Router* router, Steps* steps, Validation* validation)
+  Dispatch(Job* job, Members* members, const BrokenPairs* broken, Router* router, Steps* steps,
+           Validation* validation)
       : job_(*job),
         members_(*members),
+        broken_(*broken),
         router_(*router),
         steps_(*steps),
         validation_(*validation) {}
@@ -41,9 +43,15 @@ class Dispatch {
                    Timepoint now);
   void CheckRow(Step step, StepState& state, Microbatch microbatch, Turn& turn);
   Duration RowPatience(int tries) const;
+  /// The row waits for an output or a gradient that was sent to a worker which could not be
+  /// reached.
+  bool IsLost(const RowState& row, const Ledger::Row& cells, Timepoint now) const;
+  /// Takes the microbatch from the owner of the stage.
+  void Revoke(Step step, StepState& state, Microbatch microbatch, StageIndex stage, Turn& turn);
 
   Job& job_;
   Members& members_;
+  const BrokenPairs& broken_;
   Router& router_;
   Steps& steps_;
   Validation& validation_;

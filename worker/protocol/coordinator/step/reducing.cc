@@ -23,8 +23,9 @@ void Reducing::AskForComplete(Turn& turn) {
 void Reducing::Ask(Step step, StepState& state, const ReduceGroup& group, Turn& turn) {
   ReduceState& progress = state.reduces[group.index];
   progress.k = job_.NextAttempt();
-  progress.since = turn.now;
+  progress.since = progress.progress = turn.now;
   progress.reports.clear();
+  progress.awaiting.clear();
   progress.participants.clear();
   Reduce reduce{job_.options.term, job_.generation, step, group.index, *progress.k, {}, 0};
   for (const StageIndex stage : group.stages) {
@@ -63,19 +64,61 @@ void Reducing::OnReduced(const WorkerId& from, const Reduced& reduced, Turn& tur
   if (state == nullptr) return;
   ReduceState& reduce = state->reduces[reduced.group];
   if (reduce.k != reduced.k || !reduce.TakesPart(from)) return;
-  if (!reduce.reports.empty() && reduce.reports.begin()->second.digest != reduced.digest) {
-    turn.Fail("the sums of step " + std::to_string(reduced.step.value) + " differ between " +
-                  from.value + " and " + reduce.reports.begin()->first.value,
-              FailureClass::kDiverged);
-    return;
-  }
   reduce.reports[from] = reduced;
+  reduce.awaiting.erase(from);
+  reduce.progress = turn.now;
+  turn.advance = true;
+  if (reduce.reports.size() < reduce.participants.size()) return;
+  const Digest& digest = reduce.reports.begin()->second.digest;
+  if (std::ranges::any_of(reduce.reports,
+                          [&](const auto& entry) { return entry.second.digest != digest; })) {
+    return OnDisagreement(reduced.step, *state, job_.groups.at(reduced.group.value), turn);
+  }
   // A participant alone sums nothing, and its time says nothing about the time that two take.
-  if (reduce.reports.size() == reduce.participants.size() && reduce.participants.size() > 1) {
+  if (reduce.participants.size() > 1) {
     const double seconds = ToSeconds(turn.now - reduce.since);
     seconds_ = seconds_ == 0 ? seconds : 0.9 * seconds_ + 0.1 * seconds;
   }
-  turn.advance = true;
+}
+
+void Reducing::OnDisagreement(Step step, StepState& state, const ReduceGroup& group, Turn& turn) {
+  ReduceState& reduce = state.reduces[group.index];
+  std::map<Digest, std::vector<WorkerId>> camps;
+  for (const auto& [id, report] : reduce.reports) camps[report.digest].push_back(id);
+  const std::vector<WorkerId>* largest = &camps.begin()->second;
+  for (const auto& [digest, camp] : camps) {
+    if (camp.size() > largest->size()) largest = &camp;
+  }
+  const std::string what = "sum of step " + std::to_string(step.value);
+  const bool most = 2 * largest->size() > reduce.reports.size();
+  if (!most && reduce.disagreements++ == 0) {  // a bit may have flipped
+    turn.Report(EventKind::kReduceDiffers, "the participants hold different values of the " + what);
+    return Ask(step, state, group, turn);
+  }
+  for (const auto& [digest, camp] : camps) {
+    if (&camp == largest) continue;
+    for (const WorkerId& id : camp) {
+      if (trouble_.Note(id, job_.version)) {
+        turn.Fail("the workers hold different values of the " + what + ", again and again",
+                  FailureClass::kDiverged);
+        return;
+      }
+      turn.Evict(id, "it holds another value of the " + what + " than the others",
+                 EvictionCause::kWrongState);
+    }
+  }
+}
+
+void Reducing::OnAwaiting(const WorkerId& from, const Awaiting& awaiting, Timepoint now) {
+  StepState* state = steps_.Find(awaiting.generation, awaiting.step);
+  if (state == nullptr) return;
+  const auto found = state->reduces.find(awaiting.group);
+  if (found == state->reduces.end()) return;
+  ReduceState& reduce = found->second;
+  if (reduce.k != awaiting.k || !reduce.TakesPart(from) || reduce.reports.contains(from)) return;
+  Awaiting& before = reduce.awaiting[from];
+  if (awaiting.chunks > before.chunks) reduce.progress = now;
+  before = awaiting;
 }
 
 void Reducing::Check(Turn& turn) {
@@ -85,18 +128,17 @@ void Reducing::Check(Turn& turn) {
   for (auto& [step, state] : steps_.all()) {
     for (const ReduceGroup& group : job_.groups) {
       ReduceState& reduce = state.reduces[group.index];
-      const Duration deadline = reduce.tries == 0 ? least : 2 * least;
-      if (!reduce.k || reduce.reports.size() == reduce.participants.size() ||
-          turn.now - reduce.since < deadline) {
+      if (!reduce.k || reduce.reports.size() == reduce.participants.size()) continue;
+      if (IsLost(reduce, turn.now)) {
+        Ask(step, state, group, turn);
         continue;
       }
+      if (turn.now - reduce.progress < least) continue;
       if (reduce.tries++ == 0) {  // a chunk may have got lost
         Ask(step, state, group, turn);
         continue;
       }
-      // Two workers may not reach each other, or sums take longer than before: allow the next one
-      // more.
-      seconds_ = std::max(seconds_, ToSeconds(deadline) / 4);
+      reduce.tries = 0;
       turn.Evict(ChooseVictim(reduce),
                  "does not finish the sum of step " + std::to_string(step.value),
                  EvictionCause::kUnresponsive);
@@ -104,20 +146,36 @@ void Reducing::Check(Turn& turn) {
   }
 }
 
-const WorkerId& Reducing::ChooseVictim(const ReduceState& reduce) const {
-  const auto damage = [&](const WorkerId& id) {
-    const Worker& worker = members_.At(id);
-    if (worker.role != Role::kReady) return 0;
-    return members_.ReadyReplicas(worker.member.stage).size() > 1 ? 1 : 2;
-  };
-  std::vector<const WorkerId*> silent;
-  for (const WorkerId& id : reduce.participants) {
-    if (reduce.reports.contains(id)) continue;
-    if (!silent.empty() && damage(id) > damage(*silent.front())) continue;
-    if (!silent.empty() && damage(id) < damage(*silent.front())) silent.clear();
-    silent.push_back(&id);
+bool Reducing::IsLost(const ReduceState& reduce, Timepoint now) const {
+  if (now - reduce.since < kDetourTime) return false;
+  return std::ranges::any_of(broken_.all(), [&](const auto& broken) {
+    const auto& [pair, report] = broken;
+    return report.since >= reduce.since - kDetourTime && reduce.TakesPart(pair.a) &&
+           reduce.TakesPart(pair.b);
+  });
+}
+
+WorkerId Reducing::ChooseVictim(const ReduceState& reduce) const {
+  std::vector<WorkerPair> waits;
+  for (const auto& [id, awaiting] : reduce.awaiting) {
+    for (const WorkerId& other : awaiting.from) {
+      if (reduce.TakesPart(other)) waits.push_back({id, other});
+    }
   }
-  return *silent[static_cast<std::size_t>(reduce.tries) % silent.size()];
+  if (waits.empty()) {  // each silent one waits for itself
+    for (const WorkerId& id : reduce.participants) {
+      if (!reduce.reports.contains(id)) waits.push_back({id, id});
+    }
+  }
+  const auto is_last = [&](const WorkerId& id) {
+    const Worker& worker = members_.At(id);
+    return worker.role == Role::kReady && members_.ReadyReplicas(worker.member.stage).size() == 1;
+  };
+  const auto cost = [&](const WorkerId& id) {
+    return members_.At(id).role == Role::kReady ? std::size_t{1} : std::size_t{0};
+  };
+  const auto spare = ChooseToGo(waits, [&](const WorkerId& id) { return !is_last(id); }, cost);
+  return spare ? *spare : *ChooseToGo(waits, [](const WorkerId&) { return true; }, cost);
 }
 
 }  // namespace swarm::protocol

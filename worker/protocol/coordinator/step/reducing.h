@@ -6,30 +6,45 @@
 #include <vector>
 
 #include "worker/protocol/coordinator/membership/leaves.h"
+#include "worker/protocol/coordinator/trouble.h"
 
 namespace swarm::protocol {
 
 class Reducing {
  public:
-  Reducing(Job* job, Members* members, Steps* steps, Leaves* leaves)
-      : job_(*job), members_(*members), steps_(*steps), leaves_(*leaves) {}
+  Reducing(Job* job, Members* members, const BrokenPairs* broken, Trouble* trouble, Steps* steps,
+           Leaves* leaves)
+      : job_(*job),
+        members_(*members),
+        broken_(*broken),
+        trouble_(*trouble),
+        steps_(*steps),
+        leaves_(*leaves) {}
 
   /// Asks for the sums of all groups whose stages are complete. At most one step is reduced at a
   /// time, which bounds memory.
   void AskForComplete(Turn& turn);
   void OnRefused(const WorkerId& from, const ReduceRefused& refused, Turn& turn);
   void OnReduced(const WorkerId& from, const Reduced& reduced, Turn& turn);
-  /// Asks again for sums that are late, and then demands the eviction of a participant.
+  void OnAwaiting(const WorkerId& from, const Awaiting& awaiting, Timepoint now);
+  /// Asks again for sums that do not move, and then demands the eviction of a participant.
   void Check(Turn& turn);
 
  private:
   void Ask(Step step, StepState& state, const ReduceGroup& group, Turn& turn);
-  /// Without one of the silent participants the others may be able to go on. It comes back, so the
-  /// choice matters little, except for the contributions that go with it.
-  const WorkerId& ChooseVictim(const ReduceState& reduce) const;
+  /// The participants hold different sums: asks once more, and then demands the evictions of those
+  /// that differ from most.
+  void OnDisagreement(Step step, StepState& state, const ReduceGroup& group, Turn& turn);
+  /// Two participants did not reach each other meanwhile.
+  bool IsLost(const ReduceState& reduce, Timepoint now) const;
+  /// The participant without which most of the others need not wait, by their reports. Without
+  /// reports, one of those that have not reported their sum.
+  WorkerId ChooseVictim(const ReduceState& reduce) const;
 
   Job& job_;
   Members& members_;
+  const BrokenPairs& broken_;
+  Trouble& trouble_;
   Steps& steps_;
   Leaves& leaves_;
   double seconds_ = 0;  // of a reduce, an average

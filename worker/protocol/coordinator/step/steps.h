@@ -9,6 +9,7 @@
 
 #include "worker/protocol/coordinator/membership/members.h"
 #include "worker/protocol/ledger.h"
+#include "worker/protocol/reachability/broken_pairs.h"
 #include "worker/protocol/routing/router.h"
 
 namespace swarm::protocol {
@@ -33,9 +34,12 @@ struct ReduceState {
   std::optional<Attempt> k;             ///< the current attempt; none: not asked, or thawed
   std::map<WorkerId, Reduced> reports;  ///< of k
   std::vector<WorkerId> participants;
-  std::vector<Participant> claims;  ///< that k names
+  std::vector<Participant> claims;        ///< that k names
+  std::map<WorkerId, Awaiting> awaiting;  ///< last reports of participants that wait for chunks
   Timepoint since;
+  Timepoint progress;  ///< when a chunk, or a report, came last
   int tries = 0;
+  int disagreements = 0;  ///< of participants about the sum
 
   bool TakesPart(const WorkerId& id) const;
 };

@@ -1,0 +1,125 @@
+#include "worker/protocol/coordinator/membership/reachability.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace swarm::protocol {
+namespace {
+
+/// From the first report of a pair without a detour to an eviction: others that do not hear the
+/// same worker have reported by then.
+constexpr Duration kEvidence = std::chrono::seconds(2);
+constexpr Duration kHoldOffMin = std::chrono::seconds(10);
+constexpr Duration kHoldOffMax = std::chrono::minutes(5);
+
+}  // namespace
+
+void Reachability::OnUnheard(const WorkerId& from, const Unheard& unheard, Turn& turn) {
+  if (!job_.options.rules.heed_broken_pairs) return;
+  std::vector<WorkerId> members;  // an evicted worker may be in a report that was on its way
+  for (const WorkerId& peer : unheard.peers) {
+    const Worker* worker = members_.Find(peer);
+    if (worker != nullptr && worker->InRoster()) members.push_back(peer);
+  }
+  const std::size_t before = broken_.all().size();
+  const std::vector<WorkerPair> fresh = broken_.Update(from, members, turn.now);
+  if (fresh.empty() && broken_.all().size() == before) return;
+  for (const WorkerPair& pair : fresh) {
+    turn.Report(EventKind::kPairBroken, pair.a.value + " and " + pair.b.value +
+                                            " do not reach each other, says " + from.value);
+  }
+  Plan(turn);
+}
+
+void Reachability::Lose(const WorkerId& worker) {
+  broken_.Forget(worker);
+  on_detours_.erase(worker);
+  std::erase_if(unserved_, [&](const auto& entry) {
+    return entry.first.a == worker || entry.first.b == worker;
+  });
+}
+
+void Reachability::FollowRoster(Turn& turn) {
+  if (std::exchange(planned_for_, members_.epoch()) == members_.epoch()) return;
+  if (!broken_.empty() || !on_detours_.empty()) Plan(turn);
+}
+
+bool Reachability::Need(const WorkerPair& pair) const {
+  const std::uint64_t a = members_.At(pair.a).member.stage.value;
+  const std::uint64_t b = members_.At(pair.b).member.stage.value;
+  if (std::max(a, b) - std::min(a, b) <= 1) return true;
+  return std::ranges::any_of(job_.groups, [&](const ReduceGroup& group) {
+    return group.Has(StageIndex(a)) && group.Has(StageIndex(b));
+  });
+}
+
+void Reachability::Plan(Turn& turn) {
+  std::set<WorkerId> members;
+  for (const auto& [id, worker] : members_.all()) {
+    if (worker.InRoster()) members.insert(members.end(), id);
+  }
+  const DetourPlan before = std::exchange(plan_, {});
+  plan_ = PlanDetours(broken_, members, [&](const WorkerPair& pair) { return Need(pair); }, before);
+  std::map<WorkerPair, Timepoint> unserved;
+  for (const WorkerPair& pair : plan_.unserved) {
+    const auto known = unserved_.find(pair);
+    unserved[pair] = known == unserved_.end() ? turn.now : known->second;
+  }
+  unserved_ = std::move(unserved);
+  std::set<WorkerId> concerned = on_detours_;
+  on_detours_.clear();
+  for (const auto& [pair, via] : plan_.via) {
+    for (const WorkerId& id : {pair.a, pair.b}) {
+      concerned.insert(id);
+      on_detours_.insert(id);
+    }
+  }
+  for (const WorkerId& id : concerned) {
+    std::vector<Detour> detours = plan_.Of(id);
+    if (detours == before.Of(id) || !members.contains(id)) continue;
+    turn.Tell(id, Detours{job_.options.term, std::move(detours)});
+  }
+}
+
+std::size_t Reachability::ShareOf(const WorkerId& id) const {
+  const Worker& worker = members_.At(id);
+  if (worker.role != Role::kReady) return 0;
+  return job_.options.microbatches / members_.ReadyReplicas(worker.member.stage).size();
+}
+
+bool Reachability::MayGo(const WorkerId& id) const {
+  const Worker& worker = members_.At(id);
+  return worker.role != Role::kReady || members_.ReadyReplicas(worker.member.stage).size() > 1;
+}
+
+void Reachability::Check(Turn& turn) {
+  std::vector<WorkerPair> due;
+  for (const auto& [pair, since] : unserved_) {
+    if (turn.now - since >= kEvidence) due.push_back(pair);
+  }
+  if (due.empty()) return;
+  const auto goes = ChooseToGo(
+      due, [&](const WorkerId& id) { return MayGo(id); },
+      [&](const WorkerId& id) { return ShareOf(id); });
+  if (!goes) return;  // no departure would help: the job waits until the pair heals
+  HoldOff& hold_off = held_off_[*goes];
+  if (turn.now - hold_off.until > kHoldOffMax) hold_off.length = {};  // that was another trouble
+  hold_off.length = std::clamp(2 * hold_off.length, kHoldOffMin, kHoldOffMax);
+  hold_off.until = turn.now + hold_off.length;
+  turn.Evict(*goes, "other workers do not reach it", EvictionCause::kUnreachable);
+}
+
+Timepoint Reachability::HeldOffUntil(const WorkerId& worker) const {
+  const auto held_off = held_off_.find(worker);
+  return held_off == held_off_.end() ? Timepoint() : held_off->second.until;
+}
+
+std::string Reachability::DescribeWait() const {
+  std::string text;
+  for (const auto& [pair, since] : unserved_) {
+    text += (text.empty() ? "a way between " : ", ") + pair.a.value + " and " + pair.b.value;
+  }
+  return text;
+}
+
+}  // namespace swarm::protocol

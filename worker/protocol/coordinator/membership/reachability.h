@@ -1,0 +1,57 @@
+// What the trainer does about workers that cannot reach each other: it sends them on detours, and
+// where there is none it evicts the fewest workers that serve the others (rule 28).
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "worker/protocol/coordinator/membership/members.h"
+#include "worker/protocol/reachability/broken_pairs.h"
+
+namespace swarm::protocol {
+
+class Reachability {
+ public:
+  Reachability(Job* job, Members* members) : job_(*job), members_(*members) {}
+
+  void OnUnheard(const WorkerId& from, const Unheard& unheard, Turn& turn);
+  /// The worker is gone.
+  void Lose(const WorkerId& worker);
+  /// Orders the detours that follow from a new roster, if there is one.
+  void FollowRoster(Turn& turn);
+  /// Demands the eviction of a worker if a pair has had no detour for a while.
+  void Check(Turn& turn);
+
+  /// A worker that was evicted because others cannot reach it comes back, and they may not reach it
+  /// then either: until this time it gets no stage. It is a past time for every other worker.
+  Timepoint HeldOffUntil(const WorkerId& worker) const;
+  /// The pairs for which the job waits, for people; empty: none.
+  std::string DescribeWait() const;
+  const BrokenPairs& broken() const { return broken_; }
+
+ private:
+  struct HoldOff {
+    Duration length;
+    Timepoint until;
+  };
+  /// Whether the two exchange data.
+  bool Need(const WorkerPair& pair) const;
+  void Plan(Turn& turn);
+  /// Microbatches of a step that the worker would leave to others, about.
+  std::size_t ShareOf(const WorkerId& worker) const;
+  /// Whether the job can go on without the worker.
+  bool MayGo(const WorkerId& worker) const;
+
+  Job& job_;
+  Members& members_;
+  BrokenPairs broken_;
+  DetourPlan plan_;
+  Epoch planned_for_;
+  std::set<WorkerId> on_detours_;             // workers that were told of detours
+  std::map<WorkerPair, Timepoint> unserved_;  // since when
+  std::map<WorkerId, HoldOff> held_off_;
+};
+
+}  // namespace swarm::protocol

@@ -1,0 +1,113 @@
+#include "worker/protocol/reachability/neighbours.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace swarm::protocol {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+const WorkerId kSelf("self"), kB("b"), kC("c");
+
+Roster RosterOf(const std::map<std::string, std::uint64_t>& stages) {
+  Roster roster;
+  for (const auto& [id, stage] : stages) {
+    roster.members.push_back({WorkerId(id), Incarnation(1), StageIndex(stage), "", {}, ""});
+  }
+  return roster;
+}
+
+class NeighboursTest : public testing::Test {
+ protected:
+  /// Ticks pass in which `heard` send beats. Returns all that came to be due.
+  Neighbours::Due Pass(Duration duration, const std::vector<WorkerId>& heard) {
+    Neighbours::Due all;
+    for (const Timepoint end = now_ + duration; now_ < end;) {
+      now_ += milliseconds(250);
+      for (const WorkerId& id : heard) neighbours_.OnBeat(id, now_);
+      Neighbours::Due due = neighbours_.OnTick(now_);
+      all.beats.insert(all.beats.end(), due.beats.begin(), due.beats.end());
+      if (due.report) all.report = due.report;
+      reports_ += due.report ? 1 : 0;
+    }
+    return all;
+  }
+
+  Timepoint now_{std::chrono::hours(1)};
+  Neighbours neighbours_{kSelf};
+  int reports_ = 0;
+};
+
+TEST_F(NeighboursTest, ANeighbourThatIsNotHeardIsReportedWithinThreeSeconds) {
+  neighbours_.OnRoster(RosterOf({{"self", 0}, {"b", 1}, {"c", 1}}), 2, now_);
+  EXPECT_FALSE(Pass(seconds(10), {kB, kC}).report);
+  const auto due = Pass(seconds(3), {kC});
+  ASSERT_TRUE(due.report);
+  EXPECT_THAT(due.report->peers, ElementsAre(kB));
+}
+
+TEST_F(NeighboursTest, OneThatNeverWasHeardIsReportedToo) {
+  neighbours_.OnRoster(RosterOf({{"self", 0}, {"b", 1}}), 2, now_);
+  EXPECT_TRUE(Pass(seconds(3), {}).report);
+}
+
+TEST_F(NeighboursTest, TheReportIsRepeatedAndItsEndIsReportedOnce) {
+  neighbours_.OnRoster(RosterOf({{"self", 0}, {"b", 1}}), 2, now_);
+  Pass(seconds(3), {});
+  reports_ = 0;
+  Pass(seconds(10), {});
+  EXPECT_THAT(reports_, testing::AllOf(testing::Ge(9), testing::Le(11)));
+  reports_ = 0;
+  const auto due = Pass(seconds(10), {kB});
+  EXPECT_EQ(reports_, 1);
+  EXPECT_THAT(due.report->peers, IsEmpty());
+}
+
+TEST_F(NeighboursTest, BeatsGoToEachNeighbourTwiceASecond) {
+  neighbours_.OnRoster(RosterOf({{"self", 0}, {"b", 1}, {"c", 0}}), 2, now_);
+  const auto due = Pass(seconds(10), {kB, kC});
+  EXPECT_EQ(std::ranges::count(due.beats, kB), 20);
+  EXPECT_EQ(std::ranges::count(due.beats, kC), 20);
+}
+
+TEST_F(NeighboursTest, AWorkerThatWasStoppedBlamesNone) {
+  neighbours_.OnRoster(RosterOf({{"self", 0}, {"b", 1}}), 2, now_);
+  Pass(seconds(10), {kB});
+  now_ += seconds(60);
+  EXPECT_FALSE(Pass(seconds(2), {kB}).report);
+}
+
+TEST_F(NeighboursTest, WhoIsNotInTheRosterHasNoNeighbours) {
+  neighbours_.OnRoster(RosterOf({{"self", 0}, {"b", 1}}), 2, now_);
+  neighbours_.OnRoster(RosterOf({{"b", 1}}), 2, now_);
+  const auto due = Pass(seconds(10), {});
+  EXPECT_THAT(due.beats, IsEmpty());
+  EXPECT_FALSE(due.report);
+}
+
+TEST_F(NeighboursTest, InALargeSwarmTheyAreTheStagesAroundAndBeatsAreRarer) {
+  std::map<std::string, std::uint64_t> stages{{"self", 1}};
+  for (int i = 0; i < 200; ++i) stages["w" + std::to_string(i)] = i % 5;
+  neighbours_.OnRoster(RosterOf(stages), 5, now_);
+  const auto due = Pass(milliseconds(250), {});
+  EXPECT_EQ(due.beats.size(), 120u);
+  EXPECT_EQ(Neighbours::BeatInterval(12), milliseconds(500));
+  EXPECT_EQ(Neighbours::BeatInterval(1280), seconds(10));
+}
+
+TEST_F(NeighboursTest, TheFirstAndTheLastStageAreNeighbours) {
+  std::map<std::string, std::uint64_t> stages{{"self", 0}};
+  for (int i = 0; i < 100; ++i) stages["w" + std::to_string(i)] = i % 4;
+  neighbours_.OnRoster(RosterOf(stages), 4, now_);
+  EXPECT_EQ(Pass(milliseconds(250), {}).beats.size(), 75u);
+}
+
+}  // namespace
+}  // namespace swarm::protocol
