@@ -89,8 +89,8 @@ class SystemDamagedCheckpointTest : public SystemTest {
   void ExpectToGoOnFrom(int version) {
     StartRun({"--resume", "--workers", "0=2,1=1,2=1", "--restart-delay", "0.1"});
     ASSERT_EQ(ExitCode(), 0) << Output();
-    EXPECT_EQ(Events("TrainingStarted").back().at("text"),
-              "4 workers in 3 stages, from version " + std::to_string(version));
+    const std::string text = Events("TrainingStarted").back().at("text");
+    EXPECT_THAT(text, testing::EndsWith(" in 3 stages, from version " + std::to_string(version)));
     ExpectReferenceBits();
   }
 };
