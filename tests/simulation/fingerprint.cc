@@ -88,7 +88,7 @@ SWARM_ALL_FIELDS(WriteCheckpoint, term, generation, version, uri)
 SWARM_ALL_FIELDS(CheckpointFile, name, bytes, digest)
 SWARM_FIELDS(CheckpointWritten, (generation, version, stage, error, files),
              (generation, version, stage, files))
-SWARM_FIELDS(Failure, (reason, failure_class), (failure_class))
+SWARM_FIELDS(Failure, (reason, failure_class, generation), (failure_class, generation))
 SWARM_FIELDS(Shutdown, (term, reason, rejoin), (term, rejoin))
 SWARM_ALL_FIELDS(Takeover, term)
 SWARM_ALL_FIELDS(HeldReduce, group, k, participants)

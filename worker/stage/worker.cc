@@ -182,7 +182,7 @@ void Worker::Beat() {
 void Worker::GiveUp(const Status& why) {
   if (trainer_.up()) {
     Send(options_.trainer, Lane::kControl,
-         protocol::Failure{why.message(), protocol::FailureClassOf(why)}, {});
+         protocol::Failure{why.message(), protocol::FailureClassOf(why), welcome_.generation}, {});
   }
   Stop(why);
 }

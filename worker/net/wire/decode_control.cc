@@ -191,7 +191,8 @@ void Decoder::Get(const pb::CheckpointWritten& from, CheckpointWritten* to) {
 
 void Decoder::Get(const pb::Failure& from, Failure* to) {
   *to = {from.reason(),
-         FindEnum<FailureClass>(from.failure_class()).value_or(FailureClass::kInternal)};
+         FindEnum<FailureClass>(from.failure_class()).value_or(FailureClass::kInternal),
+         Generation(from.generation())};
 }
 
 void Decoder::Get(const pb::Shutdown& from, Shutdown* to) {

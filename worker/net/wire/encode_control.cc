@@ -192,6 +192,7 @@ void Encoder::Put(const CheckpointWritten& from, pb::CheckpointWritten* to) {
 void Encoder::Put(const Failure& from, pb::Failure* to) {
   to->set_reason(ToUtf8(from.reason));
   to->set_failure_class(std::string(NameOf(from.failure_class)));
+  to->set_generation(from.generation.value);
 }
 
 void Encoder::Put(const Shutdown& from, pb::Shutdown* to) {

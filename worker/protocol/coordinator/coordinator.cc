@@ -153,11 +153,11 @@ void Coordinator::OnFailure(const WorkerId& from, const Failure& failure, Turn& 
       named == FailureClass::kDeviceMemory || named == FailureClass::kStorageUnavailable;
   const bool unnamed = named == FailureClass::kNone || named == FailureClass::kInternal ||
                        named == FailureClass::kWorkerFailed;
-  const bool loads = !job_.IsTraining() && !job_.begin_uri.empty();
-  // The other workers may be about to report the same of the same checkpoint: that counts once.
-  const bool known = loads && job_.phase != Phase::kWaiting && job_.phase != Phase::kLoading;
+  // Several workers report the same of a checkpoint that is damaged: that counts once.
+  const bool known = failure.generation < job_.generation || job_.phase == Phase::kStageLost ||
+                     job_.phase == Phase::kRollingBack;
   if (of_the_machine || (unnamed && (known || !trouble_.Note(from, job_.version)))) {
-    if (unnamed && loads) rollbacks_.Doubt(turn);
+    if (unnamed && !known) rollbacks_.Doubt(turn);
     turn.departures.push_back({from, failure.reason, false, EvictionCause::kFailed});
     return;
   }
@@ -238,6 +238,7 @@ Orders Coordinator::OnTick(Timepoint now) {
   TakeOverIfComplete(turn);
   CheckMembers(turn);
   if (job_.IsTraining()) {
+    reachability_.Refresh(turn);
     reachability_.Check(turn);
     dispatch_.Check(turn);
     reducing_.Check(turn);
@@ -280,7 +281,6 @@ void Coordinator::Settle(Turn& turn) {
     return;
   }
   if (!turn.departures.empty()) Evict(turn);
-  reachability_.FollowRoster(turn);
   if (std::exchange(turn.advance, false)) Advance(turn);
 }
 

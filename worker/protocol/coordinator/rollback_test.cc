@@ -260,7 +260,8 @@ TEST_F(CoordinatorRollbackTest, WhatNoWorkerCanLoadThoughItIsIntactEndsTheJob) {
     Come("w1", incarnation);
     if (incarnation > 1) BeginGeneration(incarnation - 1, 40);
     EXPECT_FALSE(Finished());
-    Say("w1", Failure{"no kernel for this device", FailureClass::kInternal});
+    Say("w1",
+        Failure{"no kernel for this device", FailureClass::kInternal, Generation(incarnation - 1)});
   }
   ASSERT_TRUE(Finished());
   EXPECT_EQ(Finished()->failure_class, FailureClass::kWorkerFailed);

@@ -51,10 +51,10 @@ void Rollbacks::BeginIfStaffed(Turn& turn) {
 }
 
 void Rollbacks::Doubt(Turn& turn) {
+  const bool loading = job_.phase == Phase::kWaiting || job_.phase == Phase::kLoading;
+  if (!loading || job_.begin_uri.empty()) return;
   doubted_ = true;
-  if (job_.phase == Phase::kWaiting || job_.phase == Phase::kLoading) {
-    job_.Enter(Phase::kStageLost, turn.now);
-  }
+  job_.Enter(Phase::kStageLost, turn.now);
 }
 
 void Rollbacks::OnBegun(Generation generation, Version version, const std::string& uri,

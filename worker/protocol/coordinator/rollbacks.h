@@ -16,8 +16,8 @@ class Rollbacks {
 
   /// The job cannot go on: it waits for workers.
   void Stop(StageIndex lost, Turn& turn);
-  /// A worker could not load the state that the generation begins with. If the job was to begin
-  /// with it, that is given up.
+  /// A worker has failed. If the job was about to begin with a checkpoint, it does not before the
+  /// trainer has looked at that.
   void Doubt(Turn& turn);
   /// Begins a generation if there is a worker for each stage. Does nothing outside of
   /// Phase::kStageLost.

@@ -294,10 +294,11 @@ enum class FailureClass : std::uint8_t {
 };
 
 /// worker → trainer: this worker cannot go on. A failure that another worker would not avoid either
-/// (a wrong checkpoint, a broken model) ends the job; kDeviceMemory and kStorageUnavailable do not.
+/// (a wrong flag, a broken model) ends the job; others cost this worker only (trouble.h).
 struct Failure {
   std::string reason;
   FailureClass failure_class = FailureClass::kNone;  ///< kNone counts as kWorkerFailed
+  Generation generation = {};                        ///< that the worker served, or loaded
 };
 
 /// trainer → worker: the job is over, or this worker is not wanted; leave.

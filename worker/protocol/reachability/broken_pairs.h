@@ -18,7 +18,7 @@ namespace swarm::protocol {
 
 /// From the report of a broken pair until both send on their detour, at most: what they sent before
 /// may be lost.
-inline constexpr Duration kDetourTime = std::chrono::milliseconds(250);
+inline constexpr Duration kDetourTime = std::chrono::milliseconds(400);
 
 /// Two workers, the lesser id first.
 struct WorkerPair {

@@ -28,7 +28,7 @@ void Reachability::OnUnheard(const WorkerId& from, const Unheard& unheard, Turn&
     turn.Report(EventKind::kPairBroken, pair.a.value + " and " + pair.b.value +
                                             " do not reach each other, says " + from.value);
   }
-  Plan(turn);
+  reported_ = true;
 }
 
 void Reachability::Lose(const WorkerId& worker) {
@@ -39,9 +39,10 @@ void Reachability::Lose(const WorkerId& worker) {
   });
 }
 
-void Reachability::FollowRoster(Turn& turn) {
-  if (std::exchange(planned_for_, members_.epoch()) == members_.epoch()) return;
-  if (!broken_.empty() || !on_detours_.empty()) Plan(turn);
+void Reachability::Refresh(Turn& turn) {
+  const bool same_roster = std::exchange(planned_for_, members_.epoch()) == members_.epoch();
+  if (!std::exchange(reported_, false) && same_roster) return;
+  if (!broken_.empty() || !on_detours_.empty() || !unserved_.empty()) Plan(turn);
 }
 
 bool Reachability::Need(const WorkerPair& pair) const {

@@ -19,8 +19,9 @@ class Reachability {
   void OnUnheard(const WorkerId& from, const Unheard& unheard, Turn& turn);
   /// The worker is gone.
   void Lose(const WorkerId& worker);
-  /// Orders the detours that follow from a new roster, if there is one.
-  void FollowRoster(Turn& turn);
+  /// Orders the detours that follow from the reports and from the roster, if they have changed.
+  /// Once for many reports: a worker that is cut off is reported by all its neighbours.
+  void Refresh(Turn& turn);
   /// Demands the eviction of a worker if a pair has had no detour for a while.
   void Check(Turn& turn);
 
@@ -49,6 +50,7 @@ class Reachability {
   BrokenPairs broken_;
   DetourPlan plan_;
   Epoch planned_for_;
+  bool reported_ = false;                     // a change since the plan was made
   std::set<WorkerId> on_detours_;             // workers that were told of detours
   std::map<WorkerPair, Timepoint> unserved_;  // since when
   std::map<WorkerId, HoldOff> held_off_;

@@ -17,6 +17,11 @@ class ReachabilityTest : public CoordinatorTest {
     EXPECT_FALSE(told.empty()) << name << " was told of no detours";
     return told.empty() ? std::vector<Detour>() : told.back().detours;
   }
+  /// The worker reports, and the coordinator has had the time to plan.
+  void Report(const std::string& name, const std::vector<WorkerId>& unheard) {
+    Say(name, Unheard{unheard});
+    Pass(milliseconds(100));
+  }
   /// Time passes in which the workers repeat their reports.
   void PassWith(const std::map<std::string, std::vector<WorkerId>>& reports, Duration duration) {
     for (Duration passed{}; passed < duration; passed += seconds(1)) {
@@ -31,7 +36,7 @@ class ReachabilityTest : public CoordinatorTest {
 TEST_F(ReachabilityTest, APairThatIsBrokenGoesThroughAThirdWorkerAndNoneIsEvicted) {
   StartTraining({2, 1});
   Listen();
-  Say("b1", Unheard{{kA1}});
+  Report("b1", {kA1});
   EXPECT_TRUE(Happened("PairBroken"));
   EXPECT_THAT(LastDetours("a1"), ElementsAre(Detour{kB1, kA2}));
   EXPECT_THAT(LastDetours("b1"), ElementsAre(Detour{kA1, kA2}));
@@ -43,12 +48,12 @@ TEST_F(ReachabilityTest, APairThatIsBrokenGoesThroughAThirdWorkerAndNoneIsEvicte
 
 TEST_F(ReachabilityTest, APairThatHealsGoesTheDirectWayAgain) {
   StartTraining({2, 1});
-  Say("b1", Unheard{{kA1}});
-  Say("a1", Unheard{{kB1}});
+  Report("b1", {kA1});
+  Report("a1", {kB1});
   Listen();
-  Say("b1", Unheard{});
+  Report("b1", {});
   EXPECT_TRUE(Told<Detours>("b1").empty()) << "a1 does not hear b1 yet";
-  Say("a1", Unheard{});
+  Report("a1", {});
   EXPECT_THAT(LastDetours("a1"), ElementsAre());
   EXPECT_THAT(LastDetours("b1"), ElementsAre());
 }
@@ -154,16 +159,17 @@ TEST_F(ReachabilityTest, WhereNoDepartureWouldHelpTheJobWaitsAndSaysForWhat) {
   PassWith({{"a1", {kB1}}}, seconds(30));
   EXPECT_FALSE(Happened("WorkerLost"));
   EXPECT_EQ(coordinator().Status().waiting_for, "a way between a1 and b1");
-  Say("a1", Unheard{});
+  Report("a1", {});
   EXPECT_EQ(coordinator().Status().waiting_for, "");
 }
 
 TEST_F(ReachabilityTest, AThirdWorkerThatGoesIsReplacedByAnother) {
   StartTraining({2, 2});
-  Say("a1", Unheard{{kB1}});
+  Report("a1", {kB1});
   const WorkerId third = LastDetours("a1").at(0).via;
   Listen();
   Lose(third.value);
+  Pass(milliseconds(100));
   ASSERT_EQ(LastDetours("a1").size(), 1u);
   EXPECT_NE(LastDetours("a1").at(0).via, third);
 }
