@@ -146,6 +146,7 @@ template <typename Archive>
 static void Describe(Archive& a, Workers& workers) {
   a.Field("replicas", workers.replicas);
   a.Field("minReplicas", workers.minReplicas);
+  a.Field("memoryBudgetBytes", workers.memoryBudgetBytes);
   a.Field("template", workers.podTemplate);
   a.Field("pools", workers.pools);
 }

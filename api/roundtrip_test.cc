@@ -105,7 +105,7 @@ SwarmJob AnyJob() {
                    FiniteDouble()};
   spec.pipeline = {Number(), Number(), Residency::kResident, Number(), AnyBoundary()};
   spec.checkpoint = {"s3://bucket/runs", Number(), Number()};
-  spec.workers = {Number() | 1, Number() | 1, {R"({"spec":{}})"}, {AnyPool(), AnyPool()}};
+  spec.workers = {Number() | 1, Number() | 1, Number(), {R"({"spec":{}})"}, {AnyPool(), AnyPool()}};
   spec.trainer.podTemplate.text = *rc::gen::element("", R"({"metadata":{}})");
   spec.preemption = {Number()};
   spec.failurePolicy = {Number(), Number()};

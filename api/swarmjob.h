@@ -192,6 +192,9 @@ struct Workers {
   /// Both are for all stages together. 0 in the file means stages × minReplicasPerStage.
   std::uint64_t replicas = 0;
   std::uint64_t minReplicas = 0;
+  /// Bytes that a worker may hold beside the state that it serves. 0: as many as its machine has
+  /// room for.
+  std::uint64_t memoryBudgetBytes = 0;
   RawJson podTemplate;  ///< in the manifest: template
   /// In order of preference; at least one. A manifest without pools gets one without constraints.
   std::vector<Pool> pools = {{.name = "default"}};

@@ -7,6 +7,7 @@
 #include "api/format/enum_names.h"
 #include "api/format/judge.h"
 #include "api/model/boundary.h"
+#include "api/model/memory.h"
 
 namespace swarm::api {
 namespace {
@@ -17,6 +18,7 @@ constexpr std::uint64_t kStepsMax = 1'000'000'000;
 constexpr std::uint64_t kBatchMax = 1 << 20;
 constexpr std::uint64_t kSequenceMax = 1 << 22;
 constexpr std::uint64_t kStagesMax = 1024;
+constexpr std::uint64_t kMemoryMax = std::uint64_t{1} << 50;
 constexpr std::uint64_t kBlockMax = 1 << 20;
 constexpr std::uint64_t kAnchorTokensMax = 64;
 // Optimizers compute in float32. A much smaller number would be zero there, and a zero moment would
@@ -126,6 +128,8 @@ void JudgePipeline(Judge& judge, const Pipeline& pipeline, const Workers& worker
   }
   judge.Range("spec.pipeline.inFlightMax", pipeline.inFlightMax, std::uint64_t{0}, kBatchMax);
   judge.Range("spec.workers.minReplicas", workers.minReplicas, std::uint64_t{0}, kReplicasMax);
+  judge.Range("spec.workers.memoryBudgetBytes", workers.memoryBudgetBytes, std::uint64_t{0},
+              kMemoryMax);
   judge.Expect(workers.minReplicas <= workers.replicas, "spec.workers.minReplicas",
                "is " + Text(workers.minReplicas),
                "at most replicas (" + Text(workers.replicas) + ")");
@@ -275,6 +279,18 @@ std::vector<FieldError> ValidateFit(const SwarmJob& job) {
                "is " + Text(spec.pipeline.stages),
                "at most num_hidden_layers (" + Text(layers) + "): a stage has at least one layer");
   JudgeBoundaryFit(judge, config, spec.pipeline);
+  const std::uint64_t budget = spec.workers.memoryBudgetBytes;
+  const bool cut = spec.pipeline.stages >= 1 && spec.pipeline.stages <= layers;
+  if (budget > 0 && cut) {
+    const std::uint64_t needed = NeededBudget(job);
+    judge.Expect(budget >= needed, "spec.workers.memoryBudgetBytes", "is " + Text(budget),
+                 "at least " + Text(needed) + ", for the graphs of two microbatches of " +
+                     Text(spec.training.microbatchSize) + " × " +
+                     Text(spec.training.sequenceLength) + " tokens in a stage of " +
+                     Text((layers + spec.pipeline.stages - 1) / spec.pipeline.stages) +
+                     " layers and as much again; lower microbatchSize, or cut the model into more"
+                     " stages");
+  }
   // Data that are token ids already do not use the tokenizer.
   if (spec.model.tokenizer.kind == TokenizerKind::kByte && !spec.data.uri.ends_with(".bin")) {
     judge.Expect(config.vocab_size >= kByteVocabulary, "spec.model.config.vocab_size",

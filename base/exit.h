@@ -20,6 +20,7 @@ struct WorkerExit {
   static constexpr int kSuperseded = 7;          ///< trainer: a later trainer has taken over
   static constexpr int kNoTrainer = 8;           ///< worker: its patience with no trainer is over
   static constexpr int kStorageUnavailable = 9;  ///< the storage did not answer for too long
+  static constexpr int kWasStopped = 10;         ///< trainer: the next one must take over
 };
 
 /// Flushes standard output and ends the process without the destructors of globals. gRPC's threads

@@ -17,6 +17,7 @@ constexpr std::array<std::string_view, 3> kWorkerRegions{"worker", "source_regio
                                                          "destination_region"};
 constexpr std::array<std::string_view, 2> kWorker{"worker", "stage"};
 constexpr std::array<std::string_view, 3> kWorkerDirection{"worker", "stage", "direction"};
+constexpr std::array<std::string_view, 3> kWorkerKind{"worker", "stage", "kind"};
 constexpr std::array<std::string_view, 3> kWorkerReason{"worker", "stage", "reason"};
 constexpr std::array<std::string_view, 4> kWorkerBoundary{"worker", "stage", "boundary",
                                                           "direction"};
@@ -119,6 +120,10 @@ constexpr std::array<MetricDefinition, kMetricCount> kCatalogue{{
      kWorker, "Payload bytes that the worker sent on for two others that do not reach each other"},
     {Metric::kWorkerUnheardNeighbours, "swarmjob_worker_unheard_neighbours", kGauge, kStageWorker,
      kWorker, "Neighbours that the worker has not heard for too long"},
+    {Metric::kWorkerMemoryBytes, "swarmjob_worker_memory_bytes", kGauge, kStageWorker, kWorkerKind,
+     "Bytes that the worker holds beside the state that it serves, by what they are for"},
+    {Metric::kWorkerMemoryBudget, "swarmjob_worker_memory_budget_bytes", kGauge, kStageWorker,
+     kWorkerKind, "Share of the worker's memory budget that each of them has"},
     {Metric::kWorkerStage, "swarmjob_worker_stage", kGauge, kStageWorker, kWorkerOnly,
      "Stage that the worker serves, from 0; -1 while it has none"},
     {Metric::kWorkerRegionBytes, "swarmjob_worker_region_bytes_total", kCounter, kStageWorker,

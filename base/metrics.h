@@ -58,6 +58,8 @@ enum class Metric : std::uint8_t {
   kWorkerReduceBytes,
   kWorkerRelayedBytes,
   kWorkerUnheardNeighbours,
+  kWorkerMemoryBytes,
+  kWorkerMemoryBudget,
   kWorkerStage,
   kWorkerRegionBytes,
   kNetSentBytes,

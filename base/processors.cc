@@ -11,6 +11,8 @@
 #include <sstream>
 #include <string>
 
+#include "base/control_groups.h"
+
 namespace swarm {
 namespace {
 
@@ -49,33 +51,19 @@ std::uint64_t ProcessorsOfAffinity() {
 std::optional<double> FindProcessorQuota(const std::filesystem::path& root,
                                          std::string_view group) {
   std::optional<double> least;
-  std::filesystem::path folder = root;
-  const auto look = [&] {
+  ForEachFolder(root, group, [&](const std::filesystem::path& folder) {
     const auto quota = QuotaOf(folder);
     if (quota && (!least || *quota < *least)) least = quota;
-  };
-  look();
-  for (const auto& part : std::filesystem::path(group).relative_path()) {
-    folder /= part;
-    look();
-  }
+  });
   return least;
 }
 
 std::uint64_t UsableProcessors() {
   const std::uint64_t affinity = ProcessorsOfAffinity();
   double quota = std::numeric_limits<double>::infinity();
-  std::ifstream groups("/proc/self/cgroup");
-  // hierarchy:controllers:path; version 2 has no controllers.
-  for (std::string line; std::getline(groups, line);) {
-    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == line.npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    const bool one = controllers.find(",cpu,") != controllers.npos;
-    if (!one && controllers != ",,") continue;
-    const std::filesystem::path root = one ? "/sys/fs/cgroup/cpu" : "/sys/fs/cgroup";
-    quota = std::min(quota, FindProcessorQuota(root, line.substr(second + 1)).value_or(quota));
-  }
+  ForEachControlGroup("cpu", [&](const std::filesystem::path& folder) {
+    quota = std::min(quota, QuotaOf(folder).value_or(quota));
+  });
   const double usable = std::min(static_cast<double>(affinity), std::floor(quota));
   return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(usable));
 }

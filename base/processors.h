@@ -18,10 +18,9 @@ std::uint64_t UsableProcessors();
 std::optional<double> FindProcessorQuota(const std::filesystem::path& root, std::string_view group);
 
 /// Makes waiting OpenMP threads sleep soon, by GOMP_SPINCOUNT, unless the environment says
-/// otherwise. libgomp lets them spin for milliseconds, which is of no use and takes the processor
-/// from whoever has work: beside one busy process two threads computed six times slower than with
-/// short spins (docs/numbers.md). It reads the variable before main begins, so this starts the
-/// program again (once). Call it first in main, with its argv.
+/// otherwise. libgomp lets them spin for milliseconds, which takes the processor from whoever has
+/// work. It reads the variable before main begins, so this starts the program again (once). Call it
+/// first in main, with its argv.
 void RunWithShortSpins(char** argv);
 
 }  // namespace swarm

@@ -42,6 +42,16 @@ def bytes_per_number(codec):
     return float(codec.split(":")[1]) if ":" in codec else BYTES_PER_NUMBER[codec]
 
 
+def write_job(options, mode, folder):
+    """Writes the job and its corpus."""
+    corpus = folder / "corpus.txt"
+    corpus.write_text("".join(f"{number}\n" for number in range(200000)))
+    text = subprocess.run([options.build / "bin" / "swarmctl", "validate", "-", "--json"], check=True,
+                          input=json.dumps(manifest(options, mode, corpus)), text=True,
+                          stdout=subprocess.PIPE).stdout
+    (folder / "job.json").write_text(text)
+
+
 def manifest(options, mode, corpus):
     """The part of the job that the trainer reads."""
     return {
@@ -81,12 +91,7 @@ def await_end(trainer, processes, folder, seconds):
 def train(network, options, codec, mode, folder):
     """Runs a job on the network; returns the lines of its steps.jsonl."""
     folder.mkdir()
-    corpus = folder / "corpus.txt"
-    corpus.write_text("".join(f"{number}\n" for number in range(200000)))
-    text = subprocess.run([options.build / "bin" / "swarmctl", "validate", "-", "--json"], check=True,
-                          input=json.dumps(manifest(options, mode, corpus)), text=True,
-                          stdout=subprocess.PIPE).stdout
-    (folder / "job.json").write_text(text)
+    write_job(options, mode, folder)
     milliseconds = options.tokens * MICROSECONDS_PER_TOKEN * 1e-3
     processes = []
 

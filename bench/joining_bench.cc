@@ -38,10 +38,12 @@ void BM_ServeAndFetchState(benchmark::State& bench) {
       *checkpoint::CutState(MakeTensors(bench.range(0))));
   protocol::Welcome welcome;
   welcome.state = state->digest();
+  MemoryAccount account;
   std::map<protocol::WorkerId, Donor> donors;
   for (const char* name : {"ada", "bob", "cal"}) {
     const protocol::WorkerId id(name);
-    donors.try_emplace(id, [](auto&&...) { return nullptr; }).first->second.Pin({}, {}, state);
+    donors.try_emplace(id, &account, [](auto&&...) { return nullptr; })
+        .first->second.Pin({}, {}, state);
     welcome.donors.emplace_back().id = id;
   }
   for (auto _ : bench) {

@@ -94,7 +94,7 @@ double TimeTransport(Side& a, Side& b, const Bytes& data) {
 
 double TimeReduce(Side& a, Side& b, const model::GradientSum& data, SumBuffers& buffers) {
   protocol::Reduce reduce;
-  reduce.participants = {{a.id, {}}, {b.id, {}}};
+  reduce.participants = {a.id, b.id};
   std::map<Side*, std::shared_ptr<GroupReduce>> parts;
   for (Side* side : {&a, &b}) {
     parts[side] =

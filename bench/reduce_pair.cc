@@ -82,7 +82,7 @@ class Replica final : public net::EndpointHandler {
     if (!part) {
       protocol::Reduce reduce;
       reduce.step = protocol::Step(round);
-      reduce.participants = {{WorkerId("a"), {}}, {WorkerId("b"), {}}};
+      reduce.participants = {WorkerId("a"), WorkerId("b")};
       part = std::make_unique<GroupReduce>(
           reduce, self_, data_, buffers_,
           [this](const WorkerId& to, ReduceChunk chunk, Bytes payload) {

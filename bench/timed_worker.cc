@@ -9,6 +9,7 @@
 
 #include "base/exit.h"
 #include "base/log.h"
+#include "worker/checkpoint/pieces.h"
 #include "worker/net/grpc/grpc_endpoint.h"
 #include "worker/stage/worker.h"
 #include "worker/trainer/trainer.h"
@@ -55,7 +56,12 @@ class TimedStage final : public model::Stage {
     }
     return tensors;
   }
-  Digest StateDigest() const override { return ComputeDigest(Bytes().span()); }
+  /// As a joiner computes it of what it has copied.
+  Digest StateDigest() const override {
+    const auto pieces = checkpoint::CutState(Snapshot());
+    SWARM_CHECK(pieces.ok(), pieces.status().message());
+    return pieces->digest();
+  }
 
   Result<model::ForwardResult> Forward(const TaskKey& key, model::Version, const model::TokenBatch&,
                                        const Bytes& input, bool keep_graph) override {
@@ -117,6 +123,7 @@ struct Flags {
   std::string id, listen = "127.0.0.1:0", trainer;
   double forward_ms = 0, backward_ms = 0;
   std::uint64_t boundary_bytes = 0, parameters = 1;
+  bool silent_on_links = false;
 };
 
 int Run(const Flags& flags) {
@@ -126,7 +133,8 @@ int Run(const Flags& flags) {
                         .incarnation = protocol::Incarnation(1),
                         .trainer = trainer::kTrainerId,
                         .trainer_addresses = {{"cluster", flags.trainer, ""}},
-                        .numeric_class = "timed"};
+                        .numeric_class = "timed",
+                        .reports_links = !flags.silent_on_links};
   options.create_stage =
       [timing](const model::StageOptions& stage) -> Result<std::unique_ptr<model::Stage>> {
     return std::unique_ptr<model::Stage>(std::make_unique<TimedStage>(timing, stage));
@@ -154,6 +162,7 @@ int Main(int argc, char** argv) {
   app.add_option("--backward-ms", flags.backward_ms, "of a microbatch");
   app.add_option("--boundary-bytes", flags.boundary_bytes, "of a microbatch, each way");
   app.add_option("--parameters", flags.parameters, "floats that a reduce sums");
+  app.add_flag("--silent-on-links", flags.silent_on_links, "Routes stay plain");
   CLI11_PARSE(app, argc, argv);
   StartLogging(flags.id, "info");
   return Run(flags);

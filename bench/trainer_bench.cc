@@ -3,7 +3,10 @@
 // frame. The target is at most 50 us.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "base/testing/temporary_folder.h"
@@ -26,6 +29,7 @@ class InstantSwarm {
                       .learning_rate = [](Step) { return 1e-3; }},
                      now_),
         on_issue_(std::move(on_issue)) {
+    stages_ = stages;
     for (std::uint64_t i = 0; i < stages * replicas; ++i) {
       const WorkerId id("worker-" + std::to_string(i));
       Say(id, Hello{.id = id, .incarnation = Incarnation(1)});
@@ -33,6 +37,12 @@ class InstantSwarm {
     AnswerWaiting();  // Welcome with Ready, and further orders up to the first step
   }
 
+  /// The first `count` replicas of the first stage say that they will be ended.
+  void Leave(std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      Say(WorkerId("worker-" + std::to_string(i * stages_)), Leaving{3600});
+    }
+  }
   /// Requires that the job has started. Ends the program if the coordinator stops making steps.
   void RunStep() {
     const std::uint64_t goal = steps_ + 1;
@@ -73,6 +83,7 @@ class InstantSwarm {
       key.stage = StageIndex(s);
       key.attempt = frame.hops[s].attempt;
       const WorkerId& worker = frame.hops[s].worker;
+      folded_[{worker, key.step}].push_back({key.microbatch, key.attempt});
       Say(worker, Progress{{{key, TaskReport::Event::kForwarded, 0, 0.01, 1000}}});
       Say(worker, Progress{{{key, TaskReport::Event::kFolded, 1.0, 0.02, 1000}}});
     }
@@ -87,7 +98,12 @@ class InstantSwarm {
                           reduce->k,
                           {},
                           {{"w" + std::to_string(reduce->group.value), 1.0}}});
+    } else if (const auto* hand_over = std::get_if<HandOver>(&told)) {
+      auto& folded = folded_[{worker, hand_over->step}];
+      std::ranges::sort(folded, {}, &Contribution::microbatch);
+      Say(hand_over->heir, ParcelHeld{hand_over->generation, hand_over->step, worker, folded});
     } else if (const auto* commit = std::get_if<Commit>(&told)) {
+      folded_.erase({worker, commit->record.step});
       Say(worker, Committed{commit->record.generation, commit->record.step, {}});
     }
   }
@@ -97,6 +113,8 @@ class InstantSwarm {
   std::function<void(Forward&)> on_issue_;
   Orders waiting_;
   std::uint64_t steps_ = 0;
+  std::uint64_t stages_;
+  std::map<std::pair<WorkerId, Step>, std::vector<Contribution>> folded_;
 };
 
 void PerMicrobatch(benchmark::State& state) {
@@ -117,6 +135,26 @@ BENCHMARK(BM_Decisions)
     ->Args({8, 8, 64})
     ->Args({4, 4, 10000})
     ->Args({4, 250, 10000})
+    ->Args({16, 62, 10000})
+    ->Unit(benchmark::kMillisecond);
+
+/// A step in which some of a thousand workers leave, all at once.
+void BM_Leaving(benchmark::State& state) {
+  for (auto _ : state) {
+    state.PauseTiming();
+    InstantSwarm swarm(state.range(0), state.range(1), state.range(2), [](Forward&) {});
+    swarm.RunStep();
+    swarm.Leave(state.range(3));
+    state.ResumeTiming();
+    swarm.RunStep();
+  }
+  PerMicrobatch(state);
+}
+BENCHMARK(BM_Leaving)
+    ->ArgNames({"stages", "replicas", "microbatches", "leave"})
+    ->Args({4, 250, 10000, 1})
+    ->Args({4, 250, 10000, 100})
+    ->Args({16, 62, 10000, 60})
     ->Unit(benchmark::kMillisecond);
 
 void BM_All(benchmark::State& state) {

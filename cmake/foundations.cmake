@@ -21,6 +21,7 @@ pkg_check_modules(sentencepiece REQUIRED IMPORTED_TARGET sentencepiece)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 find_library(SWARM_ISAL isal REQUIRED)
 find_path(SWARM_ISAL_INCLUDE isa-l/crc.h REQUIRED)
+find_path(SWARM_LEMON_INCLUDE lemon/network_simplex.h REQUIRED)  # its headers are all that is used
 
 # libtorch: SWARM_LIBTORCH, or what `make deps` unpacked.
 set(SWARM_DEPS "$ENV{SWARM_DEPS}" CACHE PATH "Where scripts/deps.sh unpacked the wheels")

@@ -19,7 +19,7 @@ debian=(
   libgrpc++-dev protobuf-compiler libprotobuf-dev libssl-dev
   nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libspdlog-dev prometheus-cpp-dev libcivetweb-dev
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
-  libcpprest-dev libsentencepiece-dev libcurl4-openssl-dev libisal-dev libxxhash-dev
+  libcpprest-dev libsentencepiece-dev libcurl4-openssl-dev libisal-dev libxxhash-dev liblemon-dev
   bible-kjv spin
 )
 tests=${SWARM_DEPS_TESTS:-0}

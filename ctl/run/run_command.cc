@@ -397,6 +397,7 @@ ExitCode RunJob(const RunOptions& options, std::FILE* out, std::FILE* err) {
   plan.threads_per_worker = ThreadsPerWorker(options, plan.workers());
   plan.resume = options.resume;
   plan.trace_progress = options.trace_progress;
+  plan.log_level = options.log_level;
   plan.moves = options.moves;
 
   Reporter reporter(out, err, options.json);

@@ -11,7 +11,8 @@ WorkerFlags CommonFlags(const RunPlan& plan, const std::optional<IdentityFiles>&
                     .metrics_listen = "127.0.0.1:0",
                     .metrics_address_file = (plan.metrics_directory() / name).string(),
                     .job_uid = plan.job_uid,
-                    .plaintext = !identity.has_value()};
+                    .plaintext = !identity.has_value(),
+                    .log_level = plan.log_level};
   if (plan.follow_chaos) flags.chaos_file = plan.chaos_rules_file().string();
   if (identity) {
     flags.tls_ca = identity->ca.string();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/exit.h"
 #include "ctl/numbers.h"
 #include "operator/plan/pods/failure_window.h"
 #include "operator/plan/pods/pod_health.h"
@@ -63,7 +64,7 @@ void Supervisor::OnTrainerRuns(Timepoint now, std::optional<Timepoint> heard, Ac
 }
 
 void Supervisor::OnTrainerEnded(Timepoint now, const ObservedProgram& trainer, Actions& actions) {
-  if (trainer.exit_signal == 0) {
+  if (trainer.exit_signal == 0 && trainer.exit_code != WorkerExit::kWasStopped) {
     actions.trainer_exit_code = trainer.exit_code;
     return;
   }

@@ -43,7 +43,8 @@ struct Actions {
 ///
 /// A worker that exits with 0 was told to leave and is not replaced. After any other end, a worker
 /// with a new name starts, unless its flags, manifest, model or data are wrong (kBadUsage). A
-/// trainer that a signal ended starts again: a new trainer recovers its state. A trainer that exits
+/// trainer that a signal ended starts again: a new trainer recovers its state. So does one that was
+/// stopped for so long that it has lost its workers (kWasStopped). A trainer that exits otherwise
 /// has decided to exit, and does not start again. A trainer that stops answering while its process
 /// lives (stopped, hung) is killed, and then starts again.
 class Supervisor {

@@ -91,6 +91,14 @@ TEST(SuperviseTest, ATrainerMayBeKilledAgainAndAgain) {
   }
 }
 
+TEST(SuperviseTest, ATrainerThatWasStoppedForTooLongIsStartedAgain) {
+  Supervisor supervisor(1, {});
+  const Actions actions =
+      supervisor.Decide(kNow, {Trainer(Phase::kExited, WorkerExit::kWasStopped)});
+  EXPECT_TRUE(actions.restart_trainer);
+  EXPECT_FALSE(actions.trainer_exit_code);
+}
+
 TEST(SuperviseTest, ATrainerThatCrashesIsStartedAgainAFewTimesWithinTheWindow) {
   Supervisor supervisor(1, {.trainer_failures_max = 2, .window = minutes(10)});
   const std::vector<ObservedProgram> crashed = {Trainer(Phase::kExited, 0, SIGSEGV)};

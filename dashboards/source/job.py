@@ -100,6 +100,11 @@ def pipeline():
                 "stage {{stage}} {{direction}}")),
         series("Parked frames", "Forwards that wait for a version of the weights that is not here yet.", "none",
                (f"sum by (stage) ({now('swarmjob_worker_parked_frames')})", "stage {{stage}}")),
+        series("Memory by kind", "Bytes that workers hold beside the state that they serve: the largest of a stage.",
+               "bytes", (f"max by (stage, kind) ({now('swarmjob_worker_memory_bytes')})", "stage {{stage}} {{kind}}")),
+        series("Memory budget used", "Bytes that a worker holds beside its state, of its budget.", "percentunit",
+               (f"sum by (worker) ({now('swarmjob_worker_memory_bytes')})"
+                f" / sum by (worker) ({now('swarmjob_worker_memory_budget_bytes')})", "{{worker}}")),
         series("Refused frames", "Frames and orders that workers refused as late, doubled or not meant for them, per "
                "second. Every recovery causes some.", "ops",
                (f"sum by (reason) ({rate('swarmjob_worker_refused_total')})", "{{reason}}")),

@@ -48,11 +48,12 @@ json JobMetadata(const JobView& view, const std::string& name) {
 json BuildConfigMap(const JobView& view) {
   api::SwarmJob job = view.job;
   api::Spec& spec = job.spec;
+  const std::uint64_t memory_budget = spec.workers.memoryBudgetBytes;
   // The trainer does not use these fields, so changing them must not change its manifest.
   job.metadata = {};
   spec.suspend = false;
   spec.managedBy.clear();
-  spec.workers = {};
+  spec.workers = {.memoryBudgetBytes = memory_budget};
   spec.trainer = {};
   spec.preemption = {};
   spec.failurePolicy = {};

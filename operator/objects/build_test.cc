@@ -65,7 +65,8 @@ TEST(BuildTest, AWorkersPodIsTheJobsOwnAndSaysWhatItIs) {
 }
 
 TEST(BuildTest, AWorkerIsToldWhoItIsAndWhereItsTrainerIs) {
-  const json pod = WorkerPod(JobWith(R"({"preemption": {"drainSeconds": 9}})"));
+  const json pod = WorkerPod(JobWith(
+      R"({"preemption": {"drainSeconds": 9}, "workers": {"memoryBudgetBytes": 1073741824}})"));
   EXPECT_EQ(Container(pod)["image"], "registry/worker:1");
   EXPECT_EQ(Container(pod)["command"], json::array({"swarm-worker"}));
   EXPECT_EQ(FlagsOf(pod), (WorkerFlags{.role = WorkerRole::kStage,
@@ -80,7 +81,8 @@ TEST(BuildTest, AWorkerIsToldWhoItIsAndWhereItsTrainerIs) {
                                        .trainer = "tiny-trainer.team.svc:7000",
                                        .threads = 1,
                                        .device = "cpu",
-                                       .drain_seconds = 9}));
+                                       .drain_seconds = 9,
+                                       .memory_budget = 1ull << 30}));
   EXPECT_EQ(Named(Container(pod)["env"], "POD_IP")["valueFrom"]["fieldRef"]["fieldPath"],
             "status.podIP");
 }
@@ -269,6 +271,10 @@ TEST(BuildTest, TheManifestOfTheTrainerIsWholeAndNotTouchedByScaling) {
       "workers": {"replicas": 9, "pools": [{"name": "spot"}], "template": {"spec": {}}},
       "preemption": {"drainSeconds": 9}, "ttlSecondsAfterFinished": 1})");
   EXPECT_EQ(BuildConfigMap(scaled), map);
+  const JobView bounded = JobWith(R"({"workers": {"memoryBudgetBytes": 1073741824}})");
+  const auto told =
+      api::FromJsonText(BuildConfigMap(bounded)["data"]["job.json"].get<std::string>());
+  EXPECT_EQ(told->spec.workers.memoryBudgetBytes, 1ull << 30);
 }
 
 TEST(BuildTest, TheTrainersServiceLeadsToOneTermOnly) {

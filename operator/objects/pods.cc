@@ -226,6 +226,7 @@ Result<json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal, const ap
   flags.threads = static_cast<int>(ThreadsOf(resources));
   flags.device = DeviceFor(pod);
   flags.drain_seconds = static_cast<int>(spec.preemption.drainSeconds);
+  flags.memory_budget = spec.workers.memoryBudgetBytes;
   container["args"] = ToArguments(flags);
   RETURN_IF_ERROR(Merge(required, path, &pod));
   return pod;

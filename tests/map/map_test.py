@@ -29,6 +29,7 @@ LIBRARIES = {
     "libcurl": ("curl/",),
     "xxHash": ("xxhash.h",),
     "ISA-L": ("isa-l/", "isa-l.h"),
+    "LEMON": ("lemon/",),
     "SentencePiece": ("sentencepiece_",),
     "GoogleTest": ("gtest/", "gmock/"),
     "RapidCheck": ("rapidcheck",),

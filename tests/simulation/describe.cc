@@ -32,13 +32,25 @@ std::string Text(const TaskReport& report) {
   return " " + std::string(swarm::NameOf(report.event)) + " " + Describe(report.key);
 }
 
-std::string Text(const Roster& roster) {
-  std::string text = " epoch " + Text(roster.epoch.value) + ":";
-  for (const Member& m : roster.members) text += " " + m.id.value + "/" + Text(m.stage.value);
-  for (const Adoption& a : roster.adoptions) {
+std::string Text(const std::vector<Adoption>& adoptions) {
+  std::string text;
+  for (const Adoption& a : adoptions) {
     text += " " + a.donor.value + "->" + a.heir.value + "@" + Text(a.step.value);
   }
   return text;
+}
+
+std::string Text(const Roster& roster) {
+  std::string text = " epoch " + Text(roster.epoch.value) + ":";
+  for (const Member& m : roster.members) text += " " + m.id.value + "/" + Text(m.stage.value);
+  return text + Text(roster.adoptions);
+}
+
+std::string Text(const RosterChange& change) {
+  std::string text = " epoch " + Text(change.epoch.value) + ":";
+  for (const WorkerId& id : change.gone) text += " -" + id.value;
+  for (const Member& m : change.came) text += " +" + m.id.value + "/" + Text(m.stage.value);
+  return text + Text(change.adoptions);
 }
 
 std::string Text(const Holding& holding) {
@@ -94,6 +106,7 @@ std::string DescribeOne(const M& m) {
   if constexpr (requires { m.frame.hops; }) text += HopsText(m.frame);
   if constexpr (requires { m.record.groups; }) text += Text(m.record);
   if constexpr (std::is_same_v<M, Roster>) text += Text(m);
+  if constexpr (std::is_same_v<M, RosterChange>) text += Text(m);
   if constexpr (std::is_same_v<M, Holding>) text += Text(m);
   if constexpr (std::is_same_v<M, Hello>) text += m.serving ? " serving" : "";
   if constexpr (std::is_same_v<M, Revoked>) text += m.folded ? " folded" : " closed";
@@ -101,12 +114,13 @@ std::string DescribeOne(const M& m) {
   if constexpr (std::is_same_v<M, Progress>) {
     for (const TaskReport& report : m.reports) text += Text(report);
   }
-  if constexpr (requires { m.participants.begin()->claims; }) {
-    for (const Participant& p : m.participants) {
-      text += " " + p.worker.value + "{";
-      for (const Microbatch mb : p.claims.microbatches) text += Text(mb.value) + " ";
-      text += "}";
-    }
+  if constexpr (requires { m.participants; }) {
+    for (const WorkerId& p : m.participants) text += " " + p.value;
+  }
+  if constexpr (requires { m.claims.microbatches; }) {
+    text += " {";
+    for (const Microbatch mb : m.claims.microbatches) text += Text(mb.value) + " ";
+    text += "}";
   }
   if constexpr (requires { m.folded.microbatches; }) {
     for (const Microbatch mb : m.folded.microbatches) text += " " + Text(mb.value);

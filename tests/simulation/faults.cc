@@ -27,6 +27,7 @@ void Faults::ScheduleNext() {
     for (std::size_t i = wanted < 3 ? 0 : 1; i < cuts_.size(); ++i) {
       simulation_.network().Unblock(cuts_[i].first, cuts_[i].second);
     }
+    for (const auto& [a, b] : isolations_) simulation_.network().Unblock(a, b);
     world.After(world.Draw(milliseconds(0), milliseconds(100)), over_);
     return;
   }
@@ -105,6 +106,21 @@ void Faults::Happen(FaultKind kind) {
     case FaultKind::kHangDevice:
       if (worker) simulation_.worker(*worker).HangDevice();
       break;
+    case FaultKind::kIsolate:
+      Isolate();
+      break;
+    case FaultKind::kSlowDisk:
+      if (worker) simulation_.TroubleDisk(simulation_.worker(*worker).id(), DiskTrouble::kSlow);
+      break;
+    case FaultKind::kHangDisk:
+      if (worker) simulation_.TroubleDisk(simulation_.worker(*worker).id(), DiskTrouble::kHung);
+      break;
+    case FaultKind::kFlipDigest:
+      if (worker && simulation_.MayFlip()) simulation_.worker(*worker).FlipDigest();
+      break;
+    case FaultKind::kFlipSum:
+      if (worker && simulation_.MayFlip()) simulation_.worker(*worker).FlipSum();
+      break;
     case FaultKind::kStop:
       if (auto* process = running_trainer()) process->RequestStop();
       break;
@@ -141,8 +157,7 @@ void Faults::CutOff() {
   if (const auto trainer = simulation_.trainer()) peers.push_back(*trainer);
   for (const Pid peer : peers) {
     if (peer == *victim || !world.Chance(others)) continue;
-    if (ways & 1) simulation_.network().Block(*victim, peer, world.now() + span);
-    if (ways & 2) simulation_.network().Block(peer, *victim, world.now() + span);
+    Cut(*victim, peer, ways, world.now() + span);
     // A connection that is stuck for long is given up by its ends.
     if (span > milliseconds(2000) && world.Chance(0.7)) {
       world.After(world.Draw(milliseconds(1500), milliseconds(2000)),
@@ -158,10 +173,30 @@ void Faults::CutPair() {
   const auto a = PickWorker(), b = PickWorker();
   if (!a || !b || *a == *b) return;
   const Timepoint until = world.now() + world.Draw(std::chrono::minutes(1), std::chrono::hours(4));
+  Cut(*a, *b, 1 + world.rng().Below(3), until);
+  cuts_.emplace_back(world.name(*a), world.name(*b));
+}
+
+void Faults::Isolate() {
+  World& world = simulation_.world();
+  const auto victim = PickWorker();
+  if (!victim) return;
+  const Timepoint until = world.now() + world.Draw(std::chrono::minutes(1), std::chrono::hours(4));
   const std::uint64_t ways = 1 + world.rng().Below(3);
-  if (ways & 1) simulation_.network().Block(*a, *b, until);
-  if (ways & 2) simulation_.network().Block(*b, *a, until);
-  cuts_.emplace_back(*a, *b);
+  const double others = world.Chance(0.5) ? 1.0 : 0.5;
+  std::vector<Pid> peers = simulation_.Workers();
+  if (const auto trainer = simulation_.trainer()) peers.push_back(*trainer);
+  for (const Pid peer : peers) {
+    if (peer == *victim || !world.Chance(others)) continue;
+    Cut(*victim, peer, ways, until);
+    isolations_.emplace_back(world.name(*victim), world.name(peer));
+  }
+}
+
+void Faults::Cut(Pid a, Pid b, std::uint64_t ways, Timepoint until) {
+  const World& world = simulation_.world();
+  if (ways & 1) simulation_.network().Block(world.name(a), world.name(b), until);
+  if (ways & 2) simulation_.network().Block(world.name(b), world.name(a), until);
 }
 
 void Faults::Drain() {

@@ -9,8 +9,8 @@ class Faults {
  public:
   explicit Faults(Simulation* simulation) : simulation_(*simulation) {}
 
-  /// Begins. Calls `over` when the last fault has happened and all faults are mended, except that
-  /// one pair may stay cut: a job of three workers or more goes on with that.
+  /// Begins. Calls `over` when the last fault has happened and all cuts are mended, except that one
+  /// pair may stay cut: a job of three workers or more goes on with that.
   void Start(std::function<void()> over);
 
  private:
@@ -20,6 +20,9 @@ class Faults {
   void KillWorker(Pid pid);
   void LoseStage();
   void CutOff();
+  void Isolate();
+  /// Nothing goes between the two until then; one way or both, as drawn.
+  void Cut(Pid a, Pid b, std::uint64_t ways, Timepoint until);
   void CutPair();
   void Drain();
   void KillTrainer();
@@ -27,7 +30,7 @@ class Faults {
 
   Simulation& simulation_;
   std::uint64_t left_ = 0;
-  std::vector<std::pair<Pid, Pid>> cuts_;
+  std::vector<std::pair<WorkerId, WorkerId>> cuts_, isolations_;  // for long
   std::function<void()> over_;
 };
 

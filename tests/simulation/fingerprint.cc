@@ -40,9 +40,14 @@ SWARM_ALL_FIELDS(Welcome, term, generation, job_json, stage, stage_count, versio
 SWARM_ALL_FIELDS(Ready, generation, stage, version, state)
 SWARM_ALL_FIELDS(Adoption, donor, heir, step)
 SWARM_ALL_FIELDS(Roster, term, generation, epoch, members, adoptions)
-SWARM_ALL_FIELDS(Heartbeat, term, compute_progress, queued_tasks, bytes_sent, busy_seconds)
+SWARM_ALL_FIELDS(RosterChange, term, generation, epoch, came, gone, adoptions)
+SWARM_ALL_FIELDS(Heartbeat, term, compute_progress, queued_tasks, bytes_sent, busy_seconds,
+                 copied_bytes)
 SWARM_ALL_FIELDS(Awaiting, generation, step, group, k, chunks, from)
 SWARM_ALL_FIELDS(Unheard, peers)
+SWARM_ALL_FIELDS(Link, round_trip, bytes_per_second)
+SWARM_ALL_FIELDS(MeasuredLink, to, link)
+SWARM_ALL_FIELDS(Links, links)
 SWARM_ALL_FIELDS(Detour, peer, via)
 SWARM_ALL_FIELDS(Detours, term, detours)
 SWARM_ALL_FIELDS(Relayed, from, to, header)
@@ -68,14 +73,15 @@ SWARM_ALL_FIELDS(Parcel, generation, step, stage, group, offset, count, level, f
                  contributions)
 SWARM_ALL_FIELDS(ParcelHeld, generation, step, donor, contributions)
 SWARM_ALL_FIELDS(PinState, term, generation, version)
-SWARM_FIELDS(StatePinned, (generation, version, state, error), (generation, version, state))
+SWARM_FIELDS(StatePinned, (generation, version, state, error, kept_steps),
+             (generation, version, state, kept_steps))
 SWARM_ALL_FIELDS(UnpinState, term, generation, version)
 SWARM_ALL_FIELDS(Fetch, generation, kind, version, group, k, piece)
 SWARM_FIELDS(Fetched, (generation, kind, version, group, k, piece, pieces, error),
              (generation, kind, version, group, k, piece, pieces))
 SWARM_ALL_FIELDS(ClaimSet, stage, microbatches)
 SWARM_ALL_FIELDS(Participant, worker, claims)
-SWARM_ALL_FIELDS(Reduce, term, generation, step, group, k, participants, level)
+SWARM_ALL_FIELDS(Reduce, term, generation, step, group, k, participants, claims, level)
 SWARM_ALL_FIELDS(ReduceRefused, generation, step, group, k, folded)
 SWARM_ALL_FIELDS(ReduceChunk, generation, step, group, k, phase, offset)
 SWARM_ALL_FIELDS(TensorNorm, tensor, squared)
@@ -107,7 +113,8 @@ SWARM_ALL_FIELDS(order::PublishCheckpoint, version, files)
 SWARM_FIELDS(order::Event, (kind, text), (kind))
 SWARM_ALL_FIELDS(order::BeginGeneration, generation, doubted)
 SWARM_ALL_FIELDS(order::Forget, worker)
-SWARM_FIELDS(order::Finish, (succeeded, stopped_early, superseded, reason, failure_class),
+SWARM_FIELDS(order::Finish,
+             (succeeded, stopped_early, superseded, was_stopped, reason, failure_class),
              (succeeded, stopped_early, superseded, failure_class))
 
 // What a replica orders.

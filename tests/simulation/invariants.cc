@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "worker/protocol/roster.h"
+
 namespace swarm::simulation {
 
 using protocol::CommitRecord;
@@ -54,10 +56,14 @@ void Audit::OnRoster(const protocol::Roster& roster) {
   if (age(roster) > age(roster_)) roster_ = roster;
 }
 
+void Audit::OnRosterChange(const protocol::RosterChange& change) {
+  const bool follows = change.term == roster_.term && change.generation == roster_.generation &&
+                       change.epoch == roster_.epoch.Next();
+  if (follows) protocol::Apply(change, &roster_);
+}
+
 bool Audit::TakesPart(Pid pid) const {
-  return world_.IsAlive(pid) &&
-         std::any_of(roster_.members.begin(), roster_.members.end(),
-                     [&](const protocol::Member& m) { return m.id == world_.name(pid); });
+  return world_.IsAlive(pid) && protocol::FindMember(roster_, world_.name(pid)) != nullptr;
 }
 
 void Audit::OnDecided(const CommitRecord& record, const std::vector<WorkerId>& members) {

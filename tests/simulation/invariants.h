@@ -35,6 +35,7 @@ class Audit {
   void OnDecided(const protocol::CommitRecord& record, const std::vector<WorkerId>& members);
   /// A trainer announces a roster.
   void OnRoster(const protocol::Roster& roster);
+  void OnRosterChange(const protocol::RosterChange& change);
   /// A worker has applied the record, with these sums, and this is its state now. Processes that
   /// are dead or not in the newest roster do not count (rule 15): a trainer that was paused may
   /// commit together with a worker that its successor has evicted.

@@ -10,6 +10,8 @@ using std::chrono::milliseconds;
 
 constexpr Duration kBackoffMin = milliseconds(5);
 constexpr Duration kBackoffMax = milliseconds(400);
+/// Frames that may be under way when a connection breaks, and are sent again.
+constexpr std::size_t kSentMax = 8;
 
 }  // namespace
 
@@ -21,22 +23,24 @@ const Network::End* Network::FindEnd(Pid pid, const WorkerId& peer) const {
 }
 
 Timepoint Network::UnblockedAt(Pid from, Pid to) const {
-  const auto it = blocked_.find({from, to});
+  if (blocked_.empty()) return {};
+  const auto it = blocked_.find({world_.name(from), world_.name(to)});
   return it == blocked_.end() ? Timepoint() : it->second;
 }
 
 bool Network::IsBlocked(Pid from, Pid to) const { return UnblockedAt(from, to) > world_.now(); }
 
-void Network::Block(Pid from, Pid to, Timepoint until) {
+void Network::Block(const WorkerId& from, const WorkerId& to, Timepoint until) {
   Timepoint& at = blocked_[{from, to}];
   at = std::max(at, until);
 }
 
-void Network::Unblock(Pid a, Pid b) {
+void Network::Unblock(const WorkerId& a, const WorkerId& b) {
   blocked_.erase({a, b});
   blocked_.erase({b, a});
   for (ConnectionId id = 0; id < connections_.size(); ++id) {
-    const auto& [p, q] = connections_[id].pids;
+    const WorkerId& p = world_.name(connections_[id].pids[0]);
+    const WorkerId& q = world_.name(connections_[id].pids[1]);
     if (!((p == a && q == b) || (p == b && q == a))) continue;
     for (const int end : {0, 1}) {
       for (const int lane : {0, 1}) SchedulePump(id, end, lane);
@@ -107,12 +111,21 @@ void Network::Raise(Pid pid, const WorkerId& peer, ConnectionId id) {
     end.dialing = false;
     world_.Log(world_.name(pid).value, [&] { return "connected to " + peer.value; });
     world_.process(pid)->OnPeerUp(peer);
+    Repeat(pid, end);
     while (!end.outbox.empty() && end.connection == id) {
       auto [lane, envelope] = std::move(end.outbox.front());
       end.outbox.pop_front();
       Transmit(pid, id, lane, std::move(envelope));
     }
   });
+}
+
+void Network::Repeat(Pid from, End& end) {
+  if (options_.repeat_probability == 0 || end.sent.empty()) return;
+  if (!world_.Chance(options_.repeat_probability)) return;
+  for (Envelope& envelope : std::exchange(end.sent, {})) {
+    if (end.connection != kNone) Transmit(from, end.connection, Lane::kData, std::move(envelope));
+  }
 }
 
 void Network::Lower(Pid pid, const WorkerId& peer, ConnectionId id) {
@@ -138,8 +151,13 @@ void Network::Send(Pid from, const WorkerId& to, Lane lane, Envelope envelope) {
 
 void Network::Transmit(Pid from, ConnectionId id, Lane lane, Envelope envelope) {
   Connection& connection = connections_[id];
-  if (connection.broken) return;  // and this end does not know it yet
   const int end = connection.pids[0] == from ? 0 : 1;
+  if (options_.repeat_probability > 0 && lane == Lane::kData) {
+    auto& sent = EndOf(from, world_.name(connection.pids[1 - end])).sent;
+    sent.push_back(envelope);
+    if (sent.size() > kSentMax) sent.pop_front();
+  }
+  if (connection.broken) return;  // and this end does not know it yet
   const int index = static_cast<int>(lane);
   Direction& direction = connection.directions[end][index];
   const bool spike = options_.spike_probability > 0 && world_.Chance(options_.spike_probability);
@@ -206,6 +224,7 @@ void Network::BreakAll(Pid pid, Duration notice) {
 void Network::Forget(Pid from, const WorkerId& peer) {
   End& end = EndOf(from, peer);
   end.outbox.clear();
+  end.sent.clear();
   end.dialing = false;
   if (end.connection == kNone) return;
   const ConnectionId id = end.connection;

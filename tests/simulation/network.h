@@ -20,6 +20,8 @@ struct NetworkOptions {
   Duration delay_max = std::chrono::milliseconds(2);
   double spike_probability = 0;
   Duration spike_max = std::chrono::milliseconds(300);
+  /// Of a connection that begins with the last data of the one before, which may have arrived.
+  double repeat_probability = 0;
 };
 
 class Network {
@@ -49,10 +51,11 @@ class Network {
   void Break(Pid a, Pid b, Duration notice);
   /// All connections of a process that was killed.
   void BreakAll(Pid pid, Duration notice);
-  /// Nothing of `from` reaches `to` until then: it waits, as what TCP sends again.
-  void Block(Pid from, Pid to, Timepoint until);
+  /// Nothing of `from` reaches `to` until then: it waits, as what TCP sends again. A cut is one of
+  /// machines: processes of these names that start later do not reach each other either.
+  void Block(const WorkerId& from, const WorkerId& to, Timepoint until);
   /// From now on the two reach each other.
-  void Unblock(Pid a, Pid b);
+  void Unblock(const WorkerId& a, const WorkerId& b);
 
  private:
   struct Item {
@@ -76,6 +79,7 @@ class Network {
     bool dialing = false;
     Duration backoff{};
     std::deque<std::pair<Lane, Envelope>> outbox;
+    std::deque<Envelope> sent;  ///< the last data, the oldest first
   };
 
   End& EndOf(Pid pid, const WorkerId& peer) { return ends_[pid][peer]; }
@@ -87,6 +91,8 @@ class Network {
   void Raise(Pid pid, const WorkerId& peer, ConnectionId id);
   void Lower(Pid pid, const WorkerId& peer, ConnectionId id);
   void Transmit(Pid from, ConnectionId id, Lane lane, Envelope envelope);
+  /// Sends the last data again, with some luck.
+  void Repeat(Pid from, End& end);
   void Pump(ConnectionId id, int end, int lane);
   void SchedulePump(ConnectionId id, int end, int lane);
 
@@ -94,7 +100,7 @@ class Network {
   const NetworkOptions options_;
   std::deque<Connection> connections_;
   std::map<Pid, std::map<WorkerId, End>> ends_;
-  std::map<std::pair<Pid, Pid>, Timepoint> blocked_;
+  std::map<std::pair<WorkerId, WorkerId>, Timepoint> blocked_;
 };
 
 }  // namespace swarm::simulation

@@ -10,17 +10,14 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// Kinds that are drawn with each other. The later ones have a draw of their own, so that the seeds
-/// of before mean the same runs.
-constexpr std::uint64_t kDrawnKinds = 14;
-
 /// Of one delivery of a data frame and the like.
 constexpr double kRare = 0.01;
 
 constexpr std::array<std::string_view, kFaultKinds> kFaultNames{
-    "kill",          "crash",           "lose-stage", "pause", "break",
-    "cut-off",       "false-alarm",     "join",       "drain", "kill-trainer",
-    "crash-trainer", "replace-trainer", "hang",       "stop",  "cut-pair"};
+    "kill",          "crash",           "lose-stage", "pause",       "break",
+    "cut-off",       "false-alarm",     "join",       "drain",       "kill-trainer",
+    "crash-trainer", "replace-trainer", "hang",       "stop",        "cut-pair",
+    "isolate",       "slow-disk",       "hang-disk",  "flip-digest", "flip-sum"};
 
 struct Mutation {
   std::string name;
@@ -54,6 +51,7 @@ Job DrawJob(Rng& rng, const Wishes& wishes) {
   const std::uint64_t stages = wishes.stages.value_or(1 + rng.Below(4));
   job.replicas.assign(stages, 1);
   for (std::uint64_t& r : job.replicas) r = 1 + rng.Below(3);
+  if (rng.Below(16) == 0) job.replicas[rng.Below(stages)] = 4 + rng.Below(13);
   job.microbatches = 1 + rng.Below(6);
   job.steps = 4 + rng.Below(6);
   job.delayed = rng.Below(2) == 0;
@@ -79,6 +77,7 @@ protocol::Patience ShortPatience() {
   patience.pin = seconds(4);
   patience.join = seconds(15);
   patience.load = seconds(15);
+  patience.checkpoint = seconds(300);
   return patience;
 }
 
@@ -121,23 +120,25 @@ Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes) {
   scenario.fault_gap = milliseconds(kGaps[rng.Below(kGaps.size())]);
   // Some seeds have one kind of fault, others two, others all.
   const std::uint64_t kinds = 1 + rng.Below(3);
-  for (std::uint64_t i = 0; i < kDrawnKinds; ++i) {
+  for (std::uint64_t i = 0; i < kFaultKinds; ++i) {
     // Stops are rare, because a stopped job ends early.
     if (kinds == 3 && static_cast<FaultKind>(i) != FaultKind::kStop) {
       scenario.kinds.push_back(static_cast<FaultKind>(i));
     }
   }
   while (scenario.kinds.size() < kinds) {
-    scenario.kinds.push_back(static_cast<FaultKind>(rng.Below(kDrawnKinds)));
+    scenario.kinds.push_back(static_cast<FaultKind>(rng.Below(kFaultKinds)));
   }
-  if (MixAll(seed, 0x70616972) % 8 == 0) scenario.kinds.push_back(FaultKind::kCutPair);
   if (wishes.only) scenario.kinds = {*wishes.only};
   if (rng.Below(3) == 0) scenario.resend_probability = 5 * kRare;
+  if (rng.Below(3) == 0) scenario.network.repeat_probability = 0.5;
   if (rng.Below(3) == 0) scenario.corrupt_probability = 10 * kRare;
   if (rng.Below(4) == 0) scenario.checkpoint_error_probability = 0.1;
   if (rng.Below(4) == 0) scenario.slow_probability = 0.2;
   if (rng.Below(4) == 0) scenario.retained_bytes_max = 8 * rng.Below(6);
   if (rng.Below(6) == 0) scenario.join_lag_max = 2;
+  if (MixAll(seed, 0x7061726b) % 8 == 0) scenario.parked_bytes_max = 2 * kPayloadBytes;
+  if (MixAll(seed, 0x6b657074) % 4 == 0) scenario.kept_steps_max = protocol::kKeptStepsMin;
   // A draw of its own, so that the other draws stay the same.
   switch (MixAll(seed, 0x6d6f7665) % 4) {
     case 0:
@@ -155,6 +156,7 @@ Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes) {
   }
   scenario.spares = rng.Below(4) == 0 ? 1 + rng.Below(2) : 0;
   scenario.outbox_survives_trainer = rng.Below(2) == 0;
+  scenario.unlike_links = wishes.unlike_links;
   return scenario;
 }
 

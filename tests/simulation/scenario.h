@@ -42,10 +42,18 @@ enum class FaultKind : std::uint8_t {
   kReplaceTrainer,  ///< a paused trainer gets a successor, and is continued
   kHangDevice,      ///< a worker stops computing, but still sends heartbeats
   kStop,
-  kCutPair,  ///< two workers from each other, one way or both, for minutes or hours
+  kCutPair,   ///< two workers from each other, one way or both, for minutes or hours
+  kIsolate,   ///< as kCutOff, for minutes or hours, and its machine: it comes back to the same cut
+  kSlowDisk,  ///< reads and writes of one machine take minutes
+  kHangDisk,  ///< they never come to an end
+  kFlipDigest,  ///< a worker's next digest of its state is wrong
+  kFlipSum,     ///< a worker's next sum is not what the others sent
 };
-inline constexpr std::uint64_t kFaultKinds = 15;
+inline constexpr std::uint64_t kFaultKinds = 20;
 std::string_view NameOf(FaultKind kind);
+
+/// Of a boundary's payload, which is one number.
+inline constexpr std::uint64_t kPayloadBytes = 8;
 
 struct Scenario {
   std::uint64_t seed = 0;
@@ -62,12 +70,16 @@ struct Scenario {
   double slow_probability = 0;  ///< of a worker that is many times slower
   std::uint64_t retained_bytes_max = 1ull << 30;
   std::uint64_t parked_max = 4096;
+  std::uint64_t parked_bytes_max = 1ull << 30;
+  std::uint64_t kept_steps_max = 256;
   std::uint64_t join_lag_max = 256;
   /// Which workers move between stages. Rates differ at random, so that moves are often due.
   protocol::BalancePolicy balance = protocol::BalancePolicy::kNone;
   std::uint64_t spares = 0;  ///< workers that are there from the start and have no stage
   bool outbox_survives_trainer = false;
   protocol::Patience patience;
+  /// Workers report links of all kinds, and others every few seconds; else none.
+  bool unlike_links = false;
 };
 
 /// What a caller wants to fix.
@@ -75,6 +87,7 @@ struct Wishes {
   std::optional<bool> order_sensitive, delayed;
   std::optional<std::uint64_t> stages, faults;
   std::optional<FaultKind> only;
+  bool unlike_links = false;
 };
 
 Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes = {});

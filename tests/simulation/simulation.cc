@@ -44,6 +44,19 @@ bool Simulation::FailsToWrite() {
          ++write_failures_ > 0;
 }
 
+std::optional<Duration> Simulation::DiskTime(const WorkerId& worker) {
+  const auto it = disks_.find(worker);
+  switch (it == disks_.end() ? DiskTrouble::kNone : it->second) {
+    case DiskTrouble::kHung:
+      return std::nullopt;
+    case DiskTrouble::kSlow:
+      return world_.Draw(seconds(20), seconds(240));
+    case DiskTrouble::kNone:
+      break;
+  }
+  return world_.Draw(milliseconds(1), milliseconds(20));
+}
+
 std::optional<Pid> Simulation::trainer() const {
   if (trainers_.empty() || !world_.IsAlive(trainers_.back())) return std::nullopt;
   return trainers_.back();
@@ -121,6 +134,7 @@ void Simulation::OnFinished(protocol::Term term, bool succeeded, bool stopped,
 
 void Simulation::MendEverything() {
   mended_ = world_.now();
+  disks_.clear();
   std::uint64_t wanted = 0;
   for (const std::uint64_t r : job().replicas) wanted += r;
   for (std::uint64_t there = Workers().size(); there < wanted; ++there) {

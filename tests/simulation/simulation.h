@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/simulation/durable_store.h"
@@ -16,6 +17,9 @@ namespace swarm::simulation {
 
 class WorkerProcess;
 class TrainerProcess;
+
+/// What is the matter with the disk of a machine.
+enum class DiskTrouble : std::uint8_t { kNone, kSlow, kHung };
 
 struct Outcome {
   std::optional<Violation> violation;
@@ -51,6 +55,11 @@ class Simulation {
 
   /// Whether a disk is full now: not often enough to end the job.
   bool FailsToWrite();
+  /// How long the worker's disk takes for a file. Nothing: it never answers.
+  std::optional<Duration> DiskTime(const WorkerId& worker);
+  void TroubleDisk(const WorkerId& worker, DiskTrouble trouble) { disks_[worker] = trouble; }
+  /// Whether a bit may flip: once a run, as three are no fault of a device.
+  bool MayFlip() { return !std::exchange(flipped_, true); }
 
   // Acts on processes, by themselves and by faults.
 
@@ -92,6 +101,8 @@ class Simulation {
   std::uint64_t incarnations_ = 0;
   std::uint64_t departures_ = 0;
   std::uint64_t write_failures_ = 0;
+  std::map<WorkerId, DiskTrouble> disks_;
+  bool flipped_ = false;
   bool finished_ = false;
   bool stopped_ = false;
   bool trainer_coming_ = false;

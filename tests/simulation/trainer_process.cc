@@ -5,6 +5,7 @@
 
 namespace swarm::simulation {
 
+using protocol::EvictionCause;
 using std::chrono::milliseconds;
 namespace order = protocol::order;
 
@@ -78,7 +79,8 @@ void TrainerProcess::CheckSilence() {
     }
     if (world_.now() - heard < silence_max_) continue;
     heard_.erase(id);
-    Carry(coordinator_->OnWorkerLost(id, "silent", true, world_.now()));
+    Carry(
+        coordinator_->OnWorkersLost({{id, "silent", true, EvictionCause::kSilent}}, world_.now()));
     if (gone_) return;
   }
 }
@@ -89,7 +91,8 @@ void TrainerProcess::RaiseFalseAlarm() {
   const auto members = coordinator_->Members();
   if (gone_ || members.empty()) return;
   const WorkerId& id = members[world_.rng().Below(members.size())];
-  Carry(coordinator_->OnWorkerLost(id, "silent (a false alarm)", true, world_.now()));
+  Carry(coordinator_->OnWorkersLost({{id, "silent (a false alarm)", true, EvictionCause::kSilent}},
+                                    world_.now()));
 }
 
 void TrainerProcess::RequestStop() {
@@ -109,7 +112,7 @@ void TrainerProcess::OnPeerDown(const WorkerId& peer) {
   if (gone_) return;
   network_.DropOutbox(pid_, peer);
   heard_.erase(peer);
-  Carry(coordinator_->OnWorkerLost(peer, "the connection broke", false, world_.now()));
+  Carry(coordinator_->OnWorkersLost({{peer, "the connection broke"}}, world_.now()));
 }
 
 void TrainerProcess::Carry(protocol::Orders orders) {
@@ -147,6 +150,9 @@ void TrainerProcess::Do(const order::Tell& o) {
   }
   if (const auto* roster = std::get_if<protocol::Roster>(&o.message)) {
     simulation_.audit().OnRoster(*roster);
+  }
+  if (const auto* change = std::get_if<protocol::RosterChange>(&o.message)) {
+    simulation_.audit().OnRosterChange(*change);
   }
   network_.Send(pid_, o.to, Lane::kControl, {o.message, {}});
 }
@@ -208,7 +214,9 @@ void TrainerProcess::Do(const order::Forget& o) {
 void TrainerProcess::Do(const order::Finish& o) {
   gone_ = true;
   if (o.superseded) {
+    const bool was_current = simulation_.trainer() == pid_;
     simulation_.EndProcess(pid_, milliseconds(50));
+    if (o.was_stopped && was_current) simulation_.StartTrainer(milliseconds(200));
   } else {
     simulation_.OnFinished(term_, o.succeeded, o.stopped_early, o.reason);
   }

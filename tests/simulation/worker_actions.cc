@@ -45,7 +45,8 @@ void WorkerProcess::Accept(const WorkerId& from, const protocol::Forward& frame,
     task.tokens = frame.tokens;
     task.x = frame.key.stage.value == 0 ? EmbedTokens(frame.tokens) : payload.value;
   }
-  auto actions = replica_->OnForward(IsTrainer(from) ? WorkerId("trainer") : from, frame);
+  auto actions =
+      replica_->OnForward(IsTrainer(from) ? WorkerId("trainer") : from, frame, kPayloadBytes);
   if (Refuses(actions, frame.key) && !had_input) {
     task.x.reset();
     if (!task.g) tasks_.erase(frame.key);
@@ -59,7 +60,7 @@ void WorkerProcess::OnBackward(const WorkerId& from, const protocol::Backward& f
   Task& task = tasks_[frame.key];
   const bool had_gradient = task.g.has_value();
   if (!had_gradient) task.g = payload.value;
-  auto actions = replica_->OnBackward(from, frame);
+  auto actions = replica_->OnBackward(from, frame, kPayloadBytes);
   if (Refuses(actions, frame.key) && !had_gradient) {
     task.g.reset();
     if (!task.x) tasks_.erase(frame.key);
@@ -221,7 +222,9 @@ void WorkerProcess::Do(const action::TakeCheckpoint& a) {
   PostState([this, request = a.request] {
     const std::string file = DurableStore::FileOf(request.generation, request.version, stage_);
     const bool fails = simulation_.FailsToWrite();
-    Later(world_.Draw(milliseconds(1), milliseconds(20)), [=, this, state = state_] {
+    const auto took = simulation_.DiskTime(id_);
+    if (!took) return;
+    Later(*took, [=, this, state = state_] {
       protocol::CheckpointWritten written{request.generation, request.version, stage_, {}, {}};
       if (fails) {
         written.error = "the disk is full";
@@ -237,7 +240,11 @@ void WorkerProcess::Do(const action::TakeCheckpoint& a) {
 void WorkerProcess::Do(const action::PinCopy& a) {
   PostState([this, request = a.request] {
     pinned_[request.version] = state_;
-    Tell(protocol::StatePinned{request.generation, request.version, DigestOf(state_), {}});
+    Tell(protocol::StatePinned{request.generation,
+                               request.version,
+                               ReportDigest(),
+                               {},
+                               simulation_.scenario().kept_steps_max});
   });
 }
 

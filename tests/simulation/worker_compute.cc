@@ -33,7 +33,8 @@ void WorkerProcess::PostState(std::function<void()> job) {
 protocol::Heartbeat WorkerProcess::Beat() const {
   return {.term = promised_,
           .compute_progress = computed_,
-          .queued_tasks = (replica_ ? replica_->queued() : 0) + state_jobs_.size()};
+          .queued_tasks = (replica_ ? replica_->queued() : 0) + state_jobs_.size(),
+          .copied_bytes = copied_};
 }
 
 void WorkerProcess::Compute() {
@@ -133,11 +134,17 @@ void WorkerProcess::Apply(const protocol::CommitRecord& record) {
   simulation_.audit().OnApplied(pid_, stage_, record, sums, state_);
   computing_ = true;
   Later(world_.Draw(microseconds(50), std::chrono::milliseconds(2)),
-        [this, step = record.step, digest = DigestOf(state_)] {
+        [this, step = record.step, digest = ReportDigest()] {
           computing_ = false;
           Carry(replica_->OnApplied(step, digest));
           if (!gone_) Compute();
         });
+}
+
+Digest WorkerProcess::ReportDigest() {
+  Digest digest = DigestOf(state_);
+  if (std::exchange(flips_digest_, false)) digest.low ^= 1;
+  return digest;
 }
 
 WorkerProcess::Accumulator& WorkerProcess::AccumulatorOf(protocol::Step step) {
@@ -162,7 +169,7 @@ void WorkerProcess::BeginReduce(const protocol::Reduce& reduce) {
   active.result.resize(kElements);
   simulation_.audit().OnReduceStarted(id_, reduce);
   for (std::uint64_t e = 0; e < kElements; ++e) {
-    const auto& owner = reduce.participants[(e + reduce.k.n) % reduce.participants.size()].worker;
+    const auto& owner = reduce.participants[(e + reduce.k.n) % reduce.participants.size()];
     if (owner == id_) {
       Scatter(active, id_, e, active.own[e]);
     } else {
@@ -192,11 +199,11 @@ void WorkerProcess::ReportLater(const protocol::Reduce& reduce) {
         ++awaiting.chunks;
         continue;
       }
-      const auto& owner = reduce.participants[(e + reduce.k.n) % reduce.participants.size()].worker;
+      const auto& owner = reduce.participants[(e + reduce.k.n) % reduce.participants.size()];
       if (owner != id_) owners.insert(owner);
       awaiting.chunks += active.scattered[e].size();
-      for (const protocol::Participant& p : reduce.participants) {
-        if (owner == id_ && !active.scattered[e].contains(p.worker)) contributors.insert(p.worker);
+      for (const WorkerId& p : reduce.participants) {
+        if (owner == id_ && !active.scattered[e].contains(p)) contributors.insert(p);
       }
     }
     const std::set<WorkerId>& from = contributors.empty() ? owners : contributors;
@@ -219,11 +226,11 @@ void WorkerProcess::Scatter(ActiveReduce& active, const WorkerId& from, std::uin
   const auto& participants = active.reduce.participants;
   if (parts.size() < participants.size() || active.result[e]) return;
   Element sum;
-  for (const protocol::Participant& p : participants) AddTo(job_, parts.at(p.worker), &sum);
+  for (const WorkerId& p : participants) AddTo(job_, parts.at(p), &sum);
   active.result[e] = sum;
-  for (const protocol::Participant& p : participants) {
-    if (p.worker == id_) continue;
-    SendChunk(p.worker, active.reduce, ReduceChunk::Phase::kGather, e, sum);
+  for (const WorkerId& p : participants) {
+    if (p == id_) continue;
+    SendChunk(p, active.reduce, ReduceChunk::Phase::kGather, e, sum);
   }
 }
 
@@ -240,8 +247,7 @@ void WorkerProcess::OnChunk(const WorkerId& from, const ReduceChunk& chunk,
   ActiveReduce& active = it->second;
   if (active.reduce.k != chunk.k || active.done) return;
   const auto& participants = active.reduce.participants;
-  const bool takes_part = std::any_of(participants.begin(), participants.end(),
-                                      [&](const auto& p) { return p.worker == from; });
+  const bool takes_part = std::ranges::find(participants, from) != participants.end();
   if (!takes_part) return;
   if (chunk.phase == ReduceChunk::Phase::kScatter) {
     Scatter(active, from, chunk.offset, element);
@@ -259,6 +265,10 @@ void WorkerProcess::FinishReduceIfDone(ActiveReduce& active) {
   for (const auto& element : active.result) sum.elements.push_back(*element);
   const protocol::Reduce& reduce = active.reduce;
   simulation_.audit().OnReduced(id_, reduce, sum.elements);
+  // Where it sums alone, nobody can tell.
+  if (reduce.participants.size() > 1 && std::exchange(flips_sum_, false)) {
+    sum.elements.front().value ^= 1;
+  }
   Later(world_.Draw(microseconds(0), microseconds(100)),
         [this, step = reduce.step, group = reduce.group, sum = std::move(sum),
          finite = active.finite] {

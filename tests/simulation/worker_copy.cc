@@ -106,6 +106,7 @@ void WorkerProcess::OnStateFetched(const WorkerId& from, const protocol::Fetched
   Copy& copy = *copy_;
   const bool is_index = fetched.kind == FetchKind::kStateIndex;
   if (is_index != copy.index.empty()) return;  // a late answer
+  ++copied_;
   if (is_index) {
     copy.index = payload.elements;
   } else {
@@ -191,6 +192,7 @@ void WorkerProcess::OnGradientFetched(const WorkerId& from, const protocol::Fetc
   }
   const auto got = fetch.got.find(fetched.group);
   if (got == fetch.got.end() || got->second.at(fetched.piece)) return;
+  ++copied_;
   got->second[fetched.piece] = payload.elements.at(0);
   AskForGradients(fetch);
 }

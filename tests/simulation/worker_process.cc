@@ -16,13 +16,14 @@ namespace {
 
 template <typename M>
 constexpr bool kForReplica =
-    std::is_same_v<M, protocol::Roster> || std::is_same_v<M, protocol::Reduce> ||
-    std::is_same_v<M, protocol::Commit> || std::is_same_v<M, protocol::WriteCheckpoint> ||
-    std::is_same_v<M, protocol::Resend> || std::is_same_v<M, protocol::Redirect> ||
-    std::is_same_v<M, protocol::Revoke> || std::is_same_v<M, protocol::Void> ||
-    std::is_same_v<M, protocol::Thaw> || std::is_same_v<M, protocol::Rollback> ||
-    std::is_same_v<M, protocol::Takeover> || std::is_same_v<M, protocol::HandOver> ||
-    std::is_same_v<M, protocol::PinState> || std::is_same_v<M, protocol::UnpinState>;
+    std::is_same_v<M, protocol::Roster> || std::is_same_v<M, protocol::RosterChange> ||
+    std::is_same_v<M, protocol::Reduce> || std::is_same_v<M, protocol::Commit> ||
+    std::is_same_v<M, protocol::WriteCheckpoint> || std::is_same_v<M, protocol::Resend> ||
+    std::is_same_v<M, protocol::Redirect> || std::is_same_v<M, protocol::Revoke> ||
+    std::is_same_v<M, protocol::Void> || std::is_same_v<M, protocol::Thaw> ||
+    std::is_same_v<M, protocol::Rollback> || std::is_same_v<M, protocol::Takeover> ||
+    std::is_same_v<M, protocol::HandOver> || std::is_same_v<M, protocol::PinState> ||
+    std::is_same_v<M, protocol::UnpinState>;
 
 /// The term of a control message of a trainer.
 protocol::Term TermOf(const protocol::Message& message) {
@@ -63,8 +64,24 @@ void WorkerProcess::TendNeighbours() {
     if (network_.CouldHear(pid_, member.id)) neighbours_.OnBeat(member.id, world_.now());
   }
   auto due = neighbours_.OnTick(world_.now());
-  if (due.report && network_.IsConnected(pid_, trainer_)) Tell(*std::move(due.report));
+  const auto links = link_reports_.OnLook(DrawLinks(), world_.now());
+  if (network_.IsConnected(pid_, trainer_)) {
+    if (due.report) Tell(*std::move(due.report));
+    if (links) Tell(*links);
+  }
   world_.After(pid_, milliseconds(250), [this] { TendNeighbours(); });
+}
+
+std::map<WorkerId, protocol::Link> WorkerProcess::DrawLinks() {
+  std::map<WorkerId, protocol::Link> links;
+  if (!simulation_.scenario().unlike_links) return links;
+  for (const protocol::Member& member : roster_.members) {
+    const double milliseconds = static_cast<double>(world_.rng().Below(1000));
+    const double filled = world_.Chance(0.5) ? 1e3 : 0;
+    links[member.id] = {milliseconds * 1e-3,
+                        filled * static_cast<double>(world_.rng().Below(1000))};
+  }
+  return links;
 }
 
 void WorkerProcess::SendToPeer(const WorkerId& to, Lane lane, Envelope envelope) {
@@ -131,6 +148,9 @@ void WorkerProcess::OnPeerDown(const WorkerId& peer) {
 
 void WorkerProcess::Tell(protocol::Message message) {
   if (auto* progress = std::get_if<protocol::Progress>(&message)) {
+    if (simulation_.scenario().unlike_links) {
+      for (protocol::TaskReport& report : progress->reports) report.boundary_bytes = 1000;
+    }
     progress_.reports.insert(progress_.reports.end(), progress->reports.begin(),
                              progress->reports.end());
     if (std::exchange(flush_scheduled_, true)) return;
@@ -213,8 +233,16 @@ void WorkerProcess::Obey(const protocol::Message& message) {
           if (m.term >= obeyed_ && m.generation == generation_) {
             roster_ = m;
             neighbours_.OnRoster(m, job_.stages(), world_.now());
+            link_reports_.OnRoster(m);
           }
           return replica.OnRoster(m);
+        } else if constexpr (std::is_same_v<M, protocol::RosterChange>) {
+          if (m.term >= obeyed_ && m.generation == generation_ && m.epoch == roster_.epoch.Next()) {
+            protocol::Apply(m, &roster_);
+            neighbours_.OnRoster(roster_, job_.stages(), world_.now());
+            link_reports_.OnRoster(roster_);
+          }
+          return replica.OnRosterChange(m);
         } else if constexpr (std::is_same_v<M, protocol::Reduce>) {
           return replica.OnReduce(m);
         } else if constexpr (std::is_same_v<M, protocol::Commit>) {
@@ -272,7 +300,10 @@ void WorkerProcess::On(const protocol::Welcome& welcome) {
 
 void WorkerProcess::LoadCheckpoint(protocol::Generation generation, protocol::Version version,
                                    const std::string& uri) {
-  Later(world_.Draw(milliseconds(1), milliseconds(30)), [=, this] {
+  const auto took =
+      uri.empty() ? world_.Draw(milliseconds(1), milliseconds(30)) : simulation_.DiskTime(id_);
+  if (!took) return;
+  Later(*took, [=, this] {
     if (uri.empty()) {
       BeginServing(generation, InitialState(job_, stage_));
       return;
@@ -304,7 +335,9 @@ void WorkerProcess::BeginServing(protocol::Generation generation, StageState sta
                                .floor = welcome_ ? welcome_->floor : protocol::Attempt(),
                                .version = state_.version,
                                .parked_max = scenario.parked_max,
+                               .parked_bytes_max = scenario.parked_bytes_max,
                                .retained_bytes_max = scenario.retained_bytes_max,
+                               .kept_steps_max = scenario.kept_steps_max,
                                .rules = simulation_.mutations().replica});
   obeyed_ = promised_;
   roster_ = {};

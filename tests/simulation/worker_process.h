@@ -10,8 +10,10 @@
 #include <set>
 
 #include "tests/simulation/simulation.h"
+#include "worker/protocol/reachability/link_reports.h"
 #include "worker/protocol/reachability/neighbours.h"
 #include "worker/protocol/replica/replica.h"
+#include "worker/protocol/roster.h"
 
 namespace swarm::simulation {
 
@@ -33,6 +35,10 @@ class WorkerProcess : public Process {
 
   /// Its device never finishes its work from now on; the process lives.
   void HangDevice() { hangs_ = true; }
+  /// The next digest of its state that it reports is not that of its state.
+  void FlipDigest() { flips_digest_ = true; }
+  /// A bit of the next sum that it makes with others flips.
+  void FlipSum() { flips_sum_ = true; }
   protocol::Heartbeat Beat() const;
 
   bool serving() const { return replica_.has_value(); }
@@ -111,12 +117,16 @@ class WorkerProcess : public Process {
   void On(const protocol::Welcome& welcome);
   void BeginServing(protocol::Generation generation, StageState state);
   void ForgetEverything();
+  /// The digest of the state, or another one.
+  Digest ReportDigest();
   void LoadCheckpoint(protocol::Generation generation, protocol::Version version,
                       const std::string& uri);
   void Leave();
   void Rejoin(const std::string& why);
   /// Hears the neighbours that could be heard, and reports the others.
   void TendNeighbours();
+  /// If the links are unlike: to each member one that is drawn.
+  std::map<WorkerId, protocol::Link> DrawLinks();
   /// Sends to another worker, on its detour if there is one.
   void SendToPeer(const WorkerId& to, Lane lane, Envelope envelope);
 
@@ -215,6 +225,7 @@ class WorkerProcess : public Process {
   std::vector<protocol::Message> early_;  // control that came before the replica was there
   protocol::Roster roster_;
   protocol::Neighbours neighbours_;
+  protocol::LinkReports link_reports_;
   std::map<WorkerId, WorkerId> detours_;
   std::deque<std::tuple<WorkerId, protocol::Forward, Payload>> waiting_;  // for bytes (a mutation)
 
@@ -231,8 +242,10 @@ class WorkerProcess : public Process {
   std::optional<Copy> copy_;
   std::map<protocol::Step, GradientFetch> fetches_;
   std::uint64_t requests_ = 0;
+  std::uint64_t copied_ = 0;  // pieces
 
   bool hangs_ = false;
+  bool flips_digest_ = false, flips_sum_ = false;
   bool computing_ = false;
   std::uint64_t computed_ = 0;
   std::deque<std::function<void()>> state_jobs_;

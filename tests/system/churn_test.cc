@@ -140,10 +140,12 @@ INSTANTIATE_TEST_SUITE_P(Apart, SystemChurnTest,
                                                .layout = "0=3,1=1",
                                                .kinds = {"PairBroken"},
                                                .mode = kDelayed},
+                                         // A tied head: any two of them exchange data.
                                          Story{.name = "TwoStagesWithoutASibling",
                                                .script = "cut worker-0 from worker-1 at step 10",
                                                .layout = "0=1,1=1,2=1",
-                                               .kinds = {"PairBroken"}}),
+                                               .kinds = {"PairBroken"},
+                                               .tied = true}),
                          NameOf);
 
 INSTANTIATE_TEST_SUITE_P(

@@ -121,6 +121,21 @@ TEST_F(SystemFaultsTest, ATrainerThatIsStoppedForAWhileGoesOn) {
   ExpectThatNothingWasLost();
 }
 
+TEST_F(SystemFaultsTest, ATrainerThatWasStoppedForTooLongGivesWayAndNothingIsLost) {
+  StartAndReachACheckpoint();
+  Signal("trainer", SIGSTOP);
+  for (int worker = 0; worker < 4; ++worker) {
+    const std::string log = "out/workers/worker-" + std::to_string(worker) + ".log";
+    Await(log, [&] { return Content(log).find("trainer is gone") != std::string::npos; });
+  }
+  Signal("trainer", SIGCONT);
+  AwaitEvent("TookOver");
+  ExpectThatNothingWasLost();
+  EXPECT_THAT(Events("RolledBack"), IsEmpty());
+  EXPECT_THAT(Events("StageLost"), IsEmpty());
+  EXPECT_THAT(Output(), Not(HasSubstr("workers lost")));
+}
+
 TEST_F(SystemFaultsTest, AStageThatIsLostIsStaffedAnewAndTheJobGoesBackToItsCheckpoint) {
   StartAndReachACheckpoint("0=2,1=1");
   std::string single;  // of stage 1

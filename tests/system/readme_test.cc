@@ -20,6 +20,7 @@ const Section kSmallestJob = {"README.md", "The smallest job"};
 const Section kChaos = {"docs/chaos.md", "Try it"};
 const Section kChaosScripts = {"docs/chaos.md", "Scripts"};
 const Section kReplay = {"docs/numbers.md", "Replayed traces"};
+const Section kFleet = {"docs/fleet.md", "Try it"};
 
 /// A fenced block of a page.
 struct Block {
@@ -145,6 +146,18 @@ TEST_F(SystemReadmeTest, TheTraceIsReplayed) {
   EXPECT_NEAR(report.at("policies").at("None").at("efficiency").get<double>(), 0.571, 0.0005);
 }
 
+TEST_F(SystemReadmeTest, TheFleetIsSimulated) {
+  ASSERT_TRUE(WriteFile(Path("fleet.yaml"), OnlyBlock(kFleet, "yaml")).ok());
+  const auto outputs = Play(kFleet);
+  ASSERT_EQ(outputs.size(), 2u);
+  EXPECT_THAT(outputs[0], HasSubstr("\ngoodput  "));
+  EXPECT_TRUE(std::filesystem::exists(Path("fleet.svg")));
+  EXPECT_GT(ReadLines(Path("events.jsonl")).size(), 20u);
+  const auto report = nlohmann::json::parse(outputs[1]);
+  EXPECT_GT(report.at("goodput"), 0.5);
+  EXPECT_GT(report.at("recoveries").at("count"), 0);
+}
+
 TEST_F(SystemReadmeTest, NoCommandOfThePagesIsLeftOut) {
   std::vector<std::string> pages = {"README.md"};
   for (const auto& entry : std::filesystem::directory_iterator(SWARM_SOURCE_DIR "/docs")) {
@@ -152,7 +165,7 @@ TEST_F(SystemReadmeTest, NoCommandOfThePagesIsLeftOut) {
       pages.push_back("docs/" + entry.path().filename().string());
     }
   }
-  const std::vector<Section> played = {kSmallestJob, kChaos, kReplay};
+  const std::vector<Section> played = {kSmallestJob, kChaos, kReplay, kFleet};
   for (const std::string& page : pages) {
     for (const Block& block : ReadBlocks(Page(page))) {
       if (block.language != "sh" || block.text.find("build/release/bin/") == std::string::npos) {

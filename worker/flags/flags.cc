@@ -11,6 +11,7 @@
 
 #include "base/enum_names.h"
 #include "base/version.h"
+#include "worker/protocol/balance/policy_names.h"
 
 namespace swarm {
 
@@ -18,13 +19,6 @@ template <>
 struct EnumNames<WorkerRole> {
   static constexpr auto kNames =
       NameTable<WorkerRole>({{WorkerRole::kTrainer, "trainer"}, {WorkerRole::kStage, "stage"}});
-};
-template <>
-struct EnumNames<protocol::BalancePolicy> {
-  static constexpr auto kNames =
-      NameTable<protocol::BalancePolicy>({{protocol::BalancePolicy::kNone, "None"},
-                                          {protocol::BalancePolicy::kPeriodic, "Periodic"},
-                                          {protocol::BalancePolicy::kEvent, "Event"}});
 };
 
 namespace {
@@ -91,6 +85,9 @@ void VisitOptions(Flags& flags, Visitor& visit) {
   visit.Environment("SWARM_REGION");
   visit("--drain-seconds", flags.drain_seconds, kDay,
         "Seconds from SIGTERM to the end: time to hand over what this worker holds");
+  visit("--memory-budget", flags.memory_budget, Range{0, std::uint64_t{1} << 50},
+        "Bytes that this worker may hold beside the state that it serves; 0: what the job says, or"
+        " else what the machine has room for");
 }
 
 std::string ToText(const std::string& value) { return value; }

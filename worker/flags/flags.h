@@ -49,7 +49,8 @@ struct WorkerFlags {
   int trainer_patience = 3600;  ///< seconds to wait for a trainer while there is none
   std::string device = "cpu";
   std::string region = "local";
-  int drain_seconds = 25;  ///< from SIGTERM to the end of the program
+  int drain_seconds = 25;           ///< from SIGTERM to the end of the program
+  std::uint64_t memory_budget = 0;  ///< bytes beside its state; 0: as the job says
 
   bool operator==(const WorkerFlags&) const = default;
 };

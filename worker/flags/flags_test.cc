@@ -77,7 +77,8 @@ TEST(WorkerFlagsTest, EveryOptionIsReadAsItWasWritten) {
                         .trainer_patience = 1,
                         .device = "cuda:3",
                         .region = "eu-west, north",
-                        .drain_seconds = 86400};
+                        .drain_seconds = 86400,
+                        .memory_budget = 1ull << 40};
   EXPECT_EQ(ReadBack(all), all);
   // The test sets every field: each makes an argument.
   const auto help = ParseWorkerFlags({"--help"});

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -81,6 +82,8 @@ class Endpoint {
   /// Where others can reach this endpoint; for Hello.
   virtual std::vector<protocol::Address> addresses() const = 0;
   virtual Traffic traffic() const = 0;
+  /// What is known of the data connections to peers on other machines.
+  virtual std::map<WorkerId, protocol::Link> links() const = 0;
 };
 
 /// Opens an endpoint whose calls go to `handler`, which outlives the endpoint: for code that does

@@ -18,6 +18,13 @@
 
 namespace swarm::protocol {
 
+/// One worker of a reduce, and its exact contribution.
+struct Participant {
+  WorkerId worker;
+  ClaimSet claims;
+  bool operator==(const Participant&) const = default;
+};
+
 class Ledger {
  public:
   struct Cell {

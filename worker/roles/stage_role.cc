@@ -36,7 +36,8 @@ Result<stage::WorkerOptions> OptionsOf(const WorkerFlags& flags) {
                                .threads = flags.threads,
                                .device = flags.device,
                                .numeric_class = numeric_class,
-                               .trainer_patience = std::chrono::seconds(flags.trainer_patience)};
+                               .trainer_patience = std::chrono::seconds(flags.trainer_patience),
+                               .memory_budget = flags.memory_budget};
   if (!flags.chaos_file.empty()) {
     const auto point = std::make_shared<chaos::HoldPoint>(flags.chaos_file, options.id);
     options.at_phase = [point](chaos::WorkPhase phase, protocol::Step step) {

@@ -86,7 +86,10 @@ Result<trainer::TrainerOptions> OptionsOf(const WorkerFlags& flags) {
 
 /// Logs how the job has ended; returns the exit code.
 int Conclude(const trainer::Outcome& outcome, bool keep_workers) {
-  if (outcome.superseded) return Refuse(Internal(outcome.reason), WorkerExit::kSuperseded);
+  if (outcome.superseded) {
+    return Refuse(Internal(outcome.reason),
+                  outcome.was_stopped ? WorkerExit::kWasStopped : WorkerExit::kSuperseded);
+  }
   if (!outcome.succeeded) return Refuse(Internal(outcome.reason), ExitOf(outcome.failure_class));
   if (!outcome.stopped_early) return WorkerExit::kOk;
   const bool resumable = outcome.resumable || keep_workers;

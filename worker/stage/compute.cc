@@ -21,23 +21,37 @@ void Compute::Stop() {
 
 void Compute::PostState(std::function<void()> work) {
   std::lock_guard lock(mutex_);
-  Post({0, 0, 0, arrivals_++}, std::move(work));
+  Post({0, 0, 0, arrivals_++}, {std::move(work), {}});
 }
 
-void Compute::PostTask(protocol::Step step, ComputeKind kind, std::function<void()> work) {
+void Compute::PostTask(const protocol::TaskKey& task, ComputeKind kind,
+                       std::function<void()> work) {
   std::lock_guard lock(mutex_);
-  Post({1, step.value, static_cast<int>(kind), arrivals_++}, std::move(work));
+  Post({1, task.step.value, static_cast<int>(kind), arrivals_++},
+       {std::move(work), {{task, kind}}});
+}
+
+void Compute::Drop(const protocol::TaskKey& task) {
+  std::lock_guard lock(mutex_);
+  for (const ComputeKind kind : {ComputeKind::kBackward, ComputeKind::kForward}) {
+    const auto found = tasks_.find({task, kind});
+    if (found == tasks_.end()) continue;
+    queue_.erase(found->second);
+    tasks_.erase(found);
+    --queued_;
+  }
 }
 
 void Compute::DropTasks() {
   std::lock_guard lock(mutex_);
-  const auto dropped =
-      std::erase_if(queue_, [](const auto& entry) { return std::get<0>(entry.first) != 0; });
-  queued_ -= dropped;
+  queued_ -= tasks_.size();
+  for (const auto& [task, order] : tasks_) queue_.erase(order);
+  tasks_.clear();
 }
 
-void Compute::Post(Order order, std::function<void()> work) {
+void Compute::Post(Order order, Work work) {
   if (stopping_) return;
+  if (work.task) tasks_.emplace(*work.task, order);
   queue_.emplace(order, std::move(work));
   ++queued_;
   wake_.notify_one();
@@ -49,12 +63,13 @@ void Compute::Run() {
   while (true) {
     wake_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
     if (stopping_) return;
-    std::function<void()> work = std::move(queue_.begin()->second);
+    Work work = std::move(queue_.begin()->second);
     queue_.erase(queue_.begin());
+    if (work.task) tasks_.erase(*work.task);
     lock.unlock();
     const Timepoint begin = Clock::now();
-    work();
-    work = nullptr;
+    work.run();
+    work = {};
     busy_nanoseconds_ += std::chrono::nanoseconds(Clock::now() - begin).count();
     ++finished_;
     --queued_;

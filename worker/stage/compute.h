@@ -8,8 +8,10 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <tuple>
+#include <utility>
 
 #include "worker/protocol/ids.h"
 
@@ -29,8 +31,10 @@ class Compute {
   /// else.
   void PostState(std::function<void()> work);
   /// Work on a microbatch. Bounded by the tasks that the replica admits.
-  void PostTask(protocol::Step step, ComputeKind kind, std::function<void()> work);
+  void PostTask(const protocol::TaskKey& task, ComputeKind kind, std::function<void()> work);
 
+  /// Drops the waiting work on the task, which is closed: its result would be of no use.
+  void Drop(const protocol::TaskKey& task);
   /// Drops the waiting work on microbatches.
   void DropTasks();
 
@@ -46,12 +50,18 @@ class Compute {
  private:
   // (0 for state, step, kind, order of arrival)
   using Order = std::tuple<int, std::uint64_t, int, std::uint64_t>;
-  void Post(Order order, std::function<void()> work);
+  using TaskName = std::pair<protocol::TaskKey, ComputeKind>;
+  struct Work {
+    std::function<void()> run;
+    std::optional<TaskName> task;
+  };
+  void Post(Order order, Work work);
   void Run();
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::map<Order, std::function<void()>> queue_;
+  std::map<Order, Work> queue_;
+  std::map<TaskName, Order> tasks_;  // those in the queue
   std::uint64_t arrivals_ = 0;
   bool stopping_ = false;
   std::atomic<std::int64_t> busy_nanoseconds_{0};

@@ -63,6 +63,12 @@ std::vector<MetricSample> ExportMetrics(const Worker& worker) {
   all.Add(Metric::kWorkerReduceBytes, metrics.reduce_bytes.load());
   all.Add(Metric::kWorkerRelayedBytes, metrics.relayed_bytes.load());
   all.Add(Metric::kWorkerUnheardNeighbours, metrics.unheard_neighbours.load());
+  for (std::size_t i = 0; i < kMemoryKinds; ++i) {
+    const auto kind = static_cast<MemoryKind>(i);
+    const std::string name(NameOf(kind));
+    all.Add(Metric::kWorkerMemoryBytes, worker.memory().bytes(kind), {name});
+    all.Add(Metric::kWorkerMemoryBudget, worker.memory().share(kind), {name});
+  }
   for (const auto& [destination, bytes] : metrics.region_bytes.Read()) {
     samples.push_back({Metric::kWorkerRegionBytes,
                        {worker.id().value, RegionLabel(worker.region()), RegionLabel(destination)},

@@ -23,6 +23,18 @@ model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
           .device = device};
 }
 
+std::uint64_t StateBytes(const api::SwarmJob& job, const model::Stage& stage) {
+  const api::Training& training = job.spec.training;
+  const std::uint64_t versions = training.stepMode == api::StepMode::kDelayed ? 2 : 1;
+  const std::uint64_t operand = training.precision == api::Precision::kBF16 ? 4 + 2 : 4;
+  const std::uint64_t element = training.accumulation == api::Accumulation::kExact ? 8 : 4;
+  // Two moments; two steps may be open, and the pool of sums keeps two buffers.
+  const std::uint64_t each = versions * operand + 2 * 4 + 2 * element + 4 + 2 * element;
+  std::uint64_t parameters = 0;
+  for (const model::ParameterGroup& group : stage.groups()) parameters += group.count;
+  return parameters * each;
+}
+
 Status LoadInitialState(const api::SwarmJob& job, const std::string& checkpoint_uri,
                         protocol::Version version, model::Stage* stage) {
   if (!checkpoint_uri.empty()) {

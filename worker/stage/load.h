@@ -20,6 +20,10 @@ using CreateStage =
 model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
                               std::uint64_t stage_count, int threads, const std::string& device);
 
+/// About the bytes that a stage of the job needs to be served, besides the account of memory: its
+/// weights, optimizer, accumulators, fresh gradients and the sums being made.
+std::uint64_t StateBytes(const api::SwarmJob& job, const model::Stage& stage);
+
 /// Fills a stage with the state that the job begins with: that of the checkpoint at
 /// `checkpoint_uri`, at `version`, or, if `checkpoint_uri` is empty, the job's initial weights.
 /// Errors: those of model and state.

@@ -47,7 +47,10 @@ Result<const Parcels::Whole*> Parcels::Add(
   box.whole.level = piece.level;
   box.whole.contributions = piece.contributions;
   Box::Group& group = box.groups[piece.group];
-  if (!group.memory) group.memory.reset(new std::byte[piece.count]);
+  if (!group.memory) {
+    group.memory.reset(new std::byte[piece.count]);
+    group.charge = MemoryCharge(account_, MemoryKind::kParcels, piece.count);
+  }
   if (group.pieces.try_emplace(piece.offset, payload.size()).second) {
     if (!payload.empty()) {
       std::memcpy(group.memory.get() + piece.offset, payload.data(), payload.size());

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "worker/model/stage.h"
 #include "worker/protocol/messages/data.h"
+#include "worker/stage/memory/account.h"
 
 namespace swarm::stage {
 
@@ -23,6 +24,9 @@ std::vector<std::pair<protocol::Parcel, Bytes>> CutParcel(const protocol::Parcel
 
 class Parcels {
  public:
+  /// The account outlives this.
+  explicit Parcels(MemoryAccount* account) : account_(account) {}
+
   /// One group's sum, whole.
   struct Part {
     protocol::GroupIndex group;
@@ -50,6 +54,7 @@ class Parcels {
   struct Box {
     struct Group {
       std::shared_ptr<std::byte[]> memory;
+      MemoryCharge charge;
       std::map<std::uint64_t, std::uint64_t> pieces;  // by offset: bytes
       std::uint64_t bytes = 0;                        // that are here
     };
@@ -57,6 +62,7 @@ class Parcels {
     Whole whole;
     bool complete = false;
   };
+  MemoryAccount* const account_;
   std::map<std::pair<protocol::WorkerId, protocol::Step>, Box> boxes_;
 };
 

@@ -42,7 +42,8 @@ class ParcelsTest : public testing::Test {
     return whole == nullptr ? "" : std::string(whole->parts.at(1).elements.text());
   }
 
-  Parcels parcels_;
+  MemoryAccount account_;
+  Parcels parcels_{&account_};
 };
 
 TEST_F(ParcelsTest, IsWholeWithItsLastPieceWhicheverThatIs) {
@@ -55,6 +56,9 @@ TEST_F(ParcelsTest, IsWholeWithItsLastPieceWhicheverThatIs) {
   EXPECT_EQ(Add(first), 0) << "pieces that are here already change nothing";
   EXPECT_EQ(Add(last), 1);
   EXPECT_EQ(SumOfSecond(), "aaaaaaaa");
+  EXPECT_EQ(account_.bytes(MemoryKind::kParcels), 10'000'008u);
+  parcels_.DropUpTo(protocol::Step(0));
+  EXPECT_EQ(account_.bytes(MemoryKind::kParcels), 0u);
 }
 
 TEST_F(ParcelsTest, StaysWholeWhenItIsSentOnceMoreAndIsToldOnceMore) {

@@ -10,19 +10,10 @@ using protocol::WorkerId;
 std::vector<WorkerId> Peers::Replace(const protocol::Roster& roster) {
   std::vector<WorkerId> evicted;
   for (const Member& member : roster_.members) {
-    const auto same = [&](const Member& other) { return other.id == member.id; };
-    if (std::none_of(roster.members.begin(), roster.members.end(), same)) {
-      evicted.push_back(member.id);
-    }
+    if (protocol::FindMember(roster, member.id) == nullptr) evicted.push_back(member.id);
   }
   roster_ = roster;
   return evicted;
-}
-
-const Member* Peers::Find(const WorkerId& id) const {
-  const auto found = std::find_if(roster_.members.begin(), roster_.members.end(),
-                                  [&](const Member& member) { return member.id == id; });
-  return found == roster_.members.end() ? nullptr : &*found;
 }
 
 std::string Peers::RegionOf(const WorkerId& id) const {

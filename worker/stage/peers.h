@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "worker/protocol/messages/control.h"
+#include "worker/protocol/roster.h"
 
 namespace swarm::stage {
 
@@ -14,8 +14,13 @@ class Peers {
  public:
   /// Takes over a roster. Returns the members of the previous roster that are not in it.
   std::vector<protocol::WorkerId> Replace(const protocol::Roster& roster);
+  /// Takes over what is different in the next roster.
+  void Change(const protocol::RosterChange& change) { protocol::Apply(change, &roster_); }
+  const protocol::Roster& roster() const { return roster_; }
   /// Null: not in the roster.
-  const protocol::Member* Find(const protocol::WorkerId& id) const;
+  const protocol::Member* Find(const protocol::WorkerId& id) const {
+    return protocol::FindMember(roster_, id);
+  }
   /// Empty for a worker that is not in the roster.
   std::string RegionOf(const protocol::WorkerId& id) const;
   /// The members of `stage` except for `self`; before the first roster, those among `donors`.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "api/model/memory.h"
 #include "base/log.h"
 
 namespace swarm::stage {
@@ -27,14 +28,17 @@ bool WasRefused(const protocol::Actions& actions) {
 
 ReplicaRunner::ReplicaRunner(const RunnerParts& parts)
     : parts_(parts),
-      donor_([this](protocol::Generation generation, protocol::Step step,
-                    protocol::GroupIndex group,
-                    const protocol::Attempt& k) -> std::shared_ptr<const checkpoint::PiecedBytes> {
-        const auto it = sums_.find({step, group});
-        const bool here =
-            it != sums_.end() && it->second.generation == generation && it->second.k == k;
-        return here ? it->second.pieces : nullptr;
-      }) {}
+      payloads_(&parts_.memory),
+      parcels_(&parts_.memory),
+      donor_(
+          &parts_.memory,
+          [this](protocol::Generation generation, protocol::Step step, protocol::GroupIndex group,
+                 const protocol::Attempt& k) -> std::shared_ptr<const checkpoint::PiecedBytes> {
+            const auto it = sums_.find({step, group});
+            if (it == sums_.end()) return nullptr;
+            const ReducedSum& sum = it->second.sum;
+            return sum.generation == generation && sum.k == k ? sum.pieces : nullptr;
+          }) {}
 
 void ReplicaRunner::Stop() {
   storage_.Stop();
@@ -48,7 +52,21 @@ void ReplicaRunner::Install(const api::SwarmJob& job, const protocol::Welcome& w
   welcome_ = welcome;
   stage_ = std::move(stage);
   for (const model::ParameterGroup& group : stage_->groups()) options.groups.push_back(group.index);
+  step_bytes_ = 0;
+  for (const auto& [group, bytes] : GroupBytes()) step_bytes_ += bytes;
+  // A stage that replaces the model in an experiment may have no slice.
+  const auto slice = model::ComputeSlice(job_.spec.model.config, welcome_.stage.value,
+                                         welcome_.stage_count, job_.spec.pipeline.boundary);
+  slice_ = slice.ok() ? *slice : model::Slice();
+  const auto share = [&](MemoryKind kind) { return parts_.memory.share(kind); };
+  options.retained_bytes_max = share(MemoryKind::kRetained);
+  options.parked_bytes_max = share(MemoryKind::kInputs);
+  // The sum that is being decided has its place, too.
+  const std::uint64_t room = share(MemoryKind::kKeptSums) / std::max<std::uint64_t>(step_bytes_, 1);
+  kept_steps_max_ = std::max(std::max<std::uint64_t>(room, 1) - 1, protocol::kKeptStepsMin);
+  options.kept_steps_max = kept_steps_max_;
   replica_.emplace(std::move(options));
+  LOG_DEBUG("account: serves {} {}", welcome.generation.value, welcome.stage.value);
   parts_.metrics.version = welcome.version.value;
 }
 
@@ -80,6 +98,13 @@ std::map<protocol::GroupIndex, std::uint64_t> ReplicaRunner::GroupBytes() const 
   return bytes;
 }
 
+std::uint64_t ReplicaRunner::GraphBytesOf(const protocol::Forward& frame) const {
+  const std::uint64_t tokens =
+      std::uint64_t{frame.sequences} * (std::max(frame.tokens_per_sequence, 1u) - 1);
+  return api::GraphBytes(job_.spec.model.config, static_cast<std::uint64_t>(slice_.count), tokens,
+                         slice_.head);
+}
+
 void ReplicaRunner::Carry(protocol::Actions actions) {
   for (const protocol::Action& action : actions) {
     std::visit([this](const auto& a) { Do(a); }, action);
@@ -99,6 +124,10 @@ void ReplicaRunner::OnControl(const protocol::Message& message) {
         if constexpr (std::is_same_v<M, Roster>) {
           Actions actions = replica_->OnRoster(m);
           if (!WasRefused(actions)) parts_.host.OnRoster(m);
+          Carry(std::move(actions));
+        } else if constexpr (std::is_same_v<M, RosterChange>) {
+          Actions actions = replica_->OnRosterChange(m);
+          if (!WasRefused(actions)) parts_.host.OnRosterChange(m);
           Carry(std::move(actions));
         } else if constexpr (std::is_same_v<M, Resend>) {
           Carry(replica_->OnResend(m));
@@ -141,8 +170,9 @@ void ReplicaRunner::OnForward(const WorkerId& from, const protocol::Forward& fra
     return;
   }
   // The first frame of a key is the one that counts; the replica refuses the others.
+  const std::uint64_t bytes = payload.size();
   const bool fresh = payloads_.AddInput(frame, std::move(payload));
-  protocol::Actions actions = replica_->OnForward(from, frame);
+  protocol::Actions actions = replica_->OnForward(from, frame, bytes);
   if (fresh && WasRefused(actions)) payloads_.DropInput(frame.key);
   Carry(std::move(actions));
 }
@@ -150,8 +180,9 @@ void ReplicaRunner::OnForward(const WorkerId& from, const protocol::Forward& fra
 void ReplicaRunner::OnBackward(const WorkerId& from, const protocol::Backward& frame,
                                Bytes payload) {
   if (!replica_) return;
+  const std::uint64_t bytes = payload.size();
   const bool fresh = payloads_.AddGradient(frame.key, std::move(payload));
-  protocol::Actions actions = replica_->OnBackward(from, frame);
+  protocol::Actions actions = replica_->OnBackward(from, frame, bytes);
   if (fresh && WasRefused(actions)) payloads_.DropGradient(frame.key);
   Carry(std::move(actions));
 }
@@ -172,16 +203,16 @@ void ReplicaRunner::OnParcel(const WorkerId& from, const protocol::Parcel& parce
   }
 }
 
-void ReplicaRunner::OnFetched(const WorkerId& from, const protocol::Fetched& fetched,
+bool ReplicaRunner::OnFetched(const WorkerId& from, const protocol::Fetched& fetched,
                               const Bytes& payload, Timepoint now) {
   const auto it = gradient_fetches_.find(protocol::Step(fetched.version.value));
-  if (it != gradient_fetches_.end()) it->second->OnFetched(from, fetched, payload, now);
+  return it != gradient_fetches_.end() && it->second.fetch->OnFetched(from, fetched, payload, now);
 }
 
 /// A copy, because a call to one fetch may end it and begin another.
 std::vector<GradientFetch*> ReplicaRunner::Fetches() const {
   std::vector<GradientFetch*> fetches;
-  for (const auto& [step, fetch] : gradient_fetches_) fetches.push_back(fetch.get());
+  for (const auto& [step, fetch] : gradient_fetches_) fetches.push_back(fetch.fetch.get());
   return fetches;
 }
 
@@ -199,7 +230,7 @@ void ReplicaRunner::Do(const protocol::action::RunForward& a) {
   const Payloads::Input* input = payloads_.FindInput(a.key);
   if (input == nullptr) return;
   parts_.compute.PostTask(
-      a.key.step, ComputeKind::kForward,
+      a.key, ComputeKind::kForward,
       [this, a, stage = stage_, frame = input->frame, boundary = payloads_.TakeBoundary(a.key)] {
         const std::vector<std::int32_t> ids = TokensOf(frame);
         if (a.keep_graph) EnterPhase(chaos::WorkPhase::kForward, a.key.step);
@@ -208,7 +239,7 @@ void ReplicaRunner::Do(const protocol::action::RunForward& a) {
             stage->Forward(a.key, a.version, {frame.sequences, frame.tokens_per_sequence, ids},
                            boundary, a.keep_graph));
         const double seconds = ToSeconds(Clock::now() - begin);
-        parts_.control.Post([this, key = a.key, result, seconds] {
+        parts_.control.Post([this, a, key = a.key, frame, result, seconds] {
           if (!IsCurrent(key.generation)) return;
           // Commits do not wait behind tasks. A task whose step was closed while it waited is of
           // no use any more.
@@ -223,13 +254,14 @@ void ReplicaRunner::Do(const protocol::action::RunForward& a) {
           parts_.metrics.forward_seconds.Observe(seconds);
           const std::uint64_t bytes = (*result)->boundary.size();
           payloads_.KeepOutput(key, std::move((*result)->boundary));
+          if (a.keep_graph) payloads_.NoteGraph(key, GraphBytesOf(frame));
           Carry(replica_->OnForwardDone(key, (*result)->loss, {seconds, bytes}));
         });
       });
 }
 
 void ReplicaRunner::Do(const protocol::action::RunBackward& a) {
-  parts_.compute.PostTask(a.key.step, ComputeKind::kBackward,
+  parts_.compute.PostTask(a.key, ComputeKind::kBackward,
                           [this, a, stage = stage_, gradient = payloads_.TakeGradient(a.key)] {
                             EnterPhase(chaos::WorkPhase::kBackward, a.key.step);
                             const Timepoint begin = Clock::now();
@@ -274,12 +306,15 @@ void ReplicaRunner::Do(const protocol::action::FoldGradients& a) {
   parts_.compute.PostState([stage = stage_, key = a.key] {
     const Status status = stage->Fold(key);
     SWARM_CHECK(status.ok(), status.message());
+    LOG_DEBUG("account: folds {} {} {}", key.generation.value, key.step.value,
+              key.microbatch.value);
   });
 }
 
 void ReplicaRunner::Do(const protocol::action::DropTask& a) {
   payloads_.DropInput(a.key);
   payloads_.DropGradient(a.key);
+  parts_.compute.Drop(a.key);
   parts_.compute.PostState([stage = stage_, key = a.key] { stage->Drop(key); });
 }
 
@@ -298,6 +333,8 @@ void ReplicaRunner::Do(const protocol::action::StartReduce& a) {
   parts_.compute.PostState(
       [this, stage = stage_, reduce = a.reduce, codec = job_.spec.training.reduceCodec] {
         EnterPhase(chaos::WorkPhase::kReduce, reduce.step);
+        LOG_DEBUG("account: sums {} {} {} {} {}", reduce.generation.value, reduce.step.value,
+                  reduce.group.value, reduce.k.term.value, reduce.k.n);
         for (std::uint64_t i = 0; i < stage->groups().size(); ++i) {
           if (stage->groups()[i].index != reduce.group) continue;
           parts_.reducing.Begin(reduce, stage, i, stage->Accumulator(reduce.step, i), codec);
@@ -319,8 +356,13 @@ void ReplicaRunner::OnSum(ReducedSum sum) {
   std::vector<protocol::TensorNorm> norms = sum.norms;
   protocol::Actions actions = replica_->OnGroupReduced(step, group, k, digest, std::move(norms));
   if (actions.empty()) return;  // superseded
-  sums_[{step, group}] = std::move(sum);
+  KeepSum(std::move(sum));
   Carry(std::move(actions));
+}
+
+void ReplicaRunner::KeepSum(ReducedSum sum) {
+  MemoryCharge charge(&parts_.memory, MemoryKind::kKeptSums, sum.elements.size());
+  sums_[{sum.step, sum.group}] = {std::move(sum), std::move(charge)};
 }
 
 void ReplicaRunner::Do(const protocol::action::FetchGradients& a) {
@@ -329,8 +371,9 @@ void ReplicaRunner::Do(const protocol::action::FetchGradients& a) {
   for (const model::ParameterGroup& group : stage_->groups()) {
     groups.push_back({group.index, bytes.at(group.index)});
   }
-  auto& fetch = gradient_fetches_[a.record.step];
-  fetch = std::make_unique<GradientFetch>(
+  StepFetch& step = gradient_fetches_[a.record.step];
+  step.charge = MemoryCharge(&parts_.memory, MemoryKind::kKeptSums, step_bytes_);
+  step.fetch = std::make_unique<GradientFetch>(
       a.record, groups, parts_.peers.ReplicasOf(welcome_.stage, parts_.options.id, welcome_.donors),
       [this](const WorkerId& to, const protocol::Fetch& request) {
         parts_.host.Send(to, Lane::kData, request, {});
@@ -341,7 +384,7 @@ void ReplicaRunner::Do(const protocol::action::FetchGradients& a) {
           OnGradients(record, std::move(gradients));
         });
       });
-  fetch->OnTick(Clock::now());
+  step.fetch->OnTick(Clock::now());
 }
 
 void ReplicaRunner::OnGradients(const protocol::CommitRecord& record,
@@ -358,7 +401,7 @@ void ReplicaRunner::OnGradients(const protocol::CommitRecord& record,
                                      [&](const auto& r) { return r.group == group; });
     ReducedSum sum{record.generation, record.step, group, result->k, (*gradients)[i], {}, {}};
     sum.pieces = std::make_shared<const checkpoint::PiecedBytes>(std::vector<Bytes>{sum.elements});
-    sums_[{record.step, group}] = std::move(sum);
+    KeepSum(std::move(sum));
   }
   // Sums that the others made at another scale level must be read at that level.
   if (!record.groups.empty() && !record.skip) {
@@ -374,7 +417,7 @@ void ReplicaRunner::Do(const protocol::action::ApplyCommit& a) {
   std::vector<Bytes> sums;
   for (const model::ParameterGroup& group : stage_->groups()) {
     const auto sum = sums_.find({a.record.step, group.index});
-    sums.push_back(sum == sums_.end() ? Bytes() : sum->second.elements);
+    sums.push_back(sum == sums_.end() ? Bytes() : sum->second.sum.elements);
   }
   parts_.compute.PostState([this, stage = stage_, record = a.record, sums = std::move(sums)] {
     EnterPhase(chaos::WorkPhase::kCommit, record.step);
@@ -406,9 +449,10 @@ void ReplicaRunner::Do(const protocol::action::ReleaseSums& a) {
 }
 
 void ReplicaRunner::Do(const protocol::action::ClearStep& a) {
-  parts_.compute.PostState([stage = stage_, a] {
+  parts_.compute.PostState([stage = stage_, a, generation = welcome_.generation] {
     const Status status = stage->SetScaleLevel(a.step, static_cast<unsigned>(a.level));
     SWARM_CHECK(status.ok(), status.message());
+    LOG_DEBUG("account: clears {} {}", generation.value, a.step.value);
   });
 }
 
@@ -445,8 +489,8 @@ void ReplicaRunner::Do(const protocol::action::PinCopy& a) {
         if (!IsCurrent(request.generation)) return;
         if (state) donor_.Pin(request.generation, request.version, state);
         parts_.host.Tell(protocol::StatePinned{request.generation, request.version,
-                                               state ? state->digest() : Digest{},
-                                               status.message()});
+                                               state ? state->digest() : Digest{}, status.message(),
+                                               kept_steps_max_});
       });
     });
   });
@@ -482,13 +526,18 @@ void ReplicaRunner::Do(const protocol::action::SendParcel& a) {
 void ReplicaRunner::Do(const protocol::action::AdoptParcel& a) {
   const Parcels::Whole* parcel = parcels_.Find(a.donor, a.step);
   if (parcel == nullptr) return;
-  parts_.compute.PostState([stage = stage_, step = a.step, parts = parcel->parts] {
+  parts_.compute.PostState([stage = stage_, step = a.step, parts = parcel->parts,
+                            contributions = parcel->contributions,
+                            generation = welcome_.generation] {
     for (std::uint64_t i = 0; i < stage->groups().size(); ++i) {
       for (const Parcels::Part& part : parts) {
         if (part.group != stage->groups()[i].index) continue;
         const Status status = stage->Absorb(step, i, part.elements, part.finite);
         SWARM_CHECK(status.ok(), status.message());
       }
+    }
+    for (const protocol::Contribution& c : contributions) {
+      LOG_DEBUG("account: folds {} {} {}", generation.value, step.value, c.microbatch.value);
     }
   });
   parcels_.Drop(a.donor, a.step);

@@ -13,11 +13,13 @@
 
 #include "api/swarmjob.h"
 #include "base/loop.h"
+#include "worker/model/layout/slice.h"
 #include "worker/net/endpoint.h"
 #include "worker/protocol/replica/replica.h"
 #include "worker/stage/compute.h"
 #include "worker/stage/join/donor.h"
 #include "worker/stage/join/joining.h"
+#include "worker/stage/memory/account.h"
 #include "worker/stage/metrics/worker_metrics.h"
 #include "worker/stage/parcels.h"
 #include "worker/stage/payloads.h"
@@ -39,6 +41,7 @@ class RunnerHost {
   virtual void Report(const protocol::Progress& progress) = 0;
   /// The replica has taken a roster, and has not acted on it yet.
   virtual void OnRoster(const protocol::Roster& roster) = 0;
+  virtual void OnRosterChange(const protocol::RosterChange& change) = 0;
   /// The replica is of no use any more; it is to load another state.
   virtual void BeginAnew(const protocol::Rollback& request) = 0;
   /// The state is of no use any more; the worker may come back as a new incarnation.
@@ -54,6 +57,7 @@ struct RunnerParts {
   Compute& compute;
   Reducing& reducing;
   WorkerMetrics& metrics;
+  MemoryAccount& memory;
   RunnerHost& host;
 };
 
@@ -84,7 +88,8 @@ class ReplicaRunner {
   void OnBackward(const protocol::WorkerId& from, const protocol::Backward& frame, Bytes payload);
   void OnParcel(const protocol::WorkerId& from, const protocol::Parcel& parcel,
                 const Bytes& payload);
-  void OnFetched(const protocol::WorkerId& from, const protocol::Fetched& fetched,
+  /// False: nothing here asked for it.
+  bool OnFetched(const protocol::WorkerId& from, const protocol::Fetched& fetched,
                  const Bytes& payload, Timepoint now);
   Donor::Answer OnFetch(const protocol::Fetch& fetch) const { return donor_.OnFetch(fetch); }
   void OnTick(Timepoint now);
@@ -101,8 +106,11 @@ class ReplicaRunner {
   }
   /// Bytes of each group's sum.
   std::map<protocol::GroupIndex, std::uint64_t> GroupBytes() const;
+  /// Of a microbatch between forward and backward, estimated.
+  std::uint64_t GraphBytesOf(const protocol::Forward& frame) const;
   std::vector<GradientFetch*> Fetches() const;
   void OnGradients(const protocol::CommitRecord& record, Result<std::vector<Bytes>> gradients);
+  void KeepSum(ReducedSum sum);
 
   void Carry(protocol::Actions actions);
   void Do(const protocol::action::RunForward& a);
@@ -135,12 +143,23 @@ class ReplicaRunner {
   api::SwarmJob job_;
   protocol::Welcome welcome_;
   std::optional<protocol::Replica> replica_;
+  model::Slice slice_;
   std::shared_ptr<model::Stage> stage_;  // entered by the compute thread alone
   protocol::Version decided_;
   Payloads payloads_;
-  std::map<std::pair<protocol::Step, protocol::GroupIndex>, ReducedSum> sums_;
+  struct KeptSum {
+    ReducedSum sum;
+    MemoryCharge charge;
+  };
+  std::map<std::pair<protocol::Step, protocol::GroupIndex>, KeptSum> sums_;
+  std::uint64_t step_bytes_ = 0;      // of a step's sums
+  std::uint64_t kept_steps_max_ = 0;  // of sums
   Parcels parcels_;
-  std::map<protocol::Step, std::unique_ptr<GradientFetch>> gradient_fetches_;
+  struct StepFetch {
+    std::unique_ptr<GradientFetch> fetch;
+    MemoryCharge charge;
+  };
+  std::map<protocol::Step, StepFetch> gradient_fetches_;
 
   Donor donor_;
   // Last: they use the members above.

@@ -2,6 +2,7 @@
 
 #include "api/parse.h"
 #include "base/log.h"
+#include "base/machine_memory.h"
 #include "worker/protocol/failure.h"
 
 namespace swarm::stage {
@@ -14,10 +15,6 @@ namespace {
 
 constexpr Duration kBeatInterval = std::chrono::milliseconds(250);
 constexpr std::size_t kEarlyControlMax = 65536;
-
-/// Bound of what waits here on its way between two other workers. What does not fit is lost, as on
-/// any network, and asked for again.
-constexpr std::size_t kRelayBytesMax = 256u << 20;
 
 /// Reports that wait for each other are sent when there are this many.
 constexpr std::size_t kReportsBeforeFlush = 64;
@@ -32,7 +29,13 @@ Result<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
   std::promise<void> installed;
   worker->control_.Post([&, worker = worker.get()] {
     if (!made.get_future().get()) return;
-    worker->outbox_ = std::make_unique<net::Outbox>(worker->endpoint_.get(), &worker->control_);
+    for (const auto& [outbox, kind] : {std::pair(&worker->outbox_, MemoryKind::kOutbox),
+                                       std::pair(&worker->relays_, MemoryKind::kRelayed),
+                                       std::pair(&worker->parcels_, MemoryKind::kParcels)}) {
+      *outbox = std::make_unique<net::Outbox>(
+          worker->endpoint_.get(), &worker->control_,
+          [worker, kind](std::int64_t bytes) { worker->memory_.Change(kind, bytes); });
+    }
     worker->reducing_.Attach(worker->endpoint_.get());
     worker->trainer_.Begin(Clock::now());
     worker->endpoint_->Connect(worker->options_.trainer, worker->options_.trainer_addresses);
@@ -54,9 +57,9 @@ Worker::Worker(WorkerOptions options)
     : options_(std::move(options)),
       neighbours_(options_.id),
       loader_(options_, control_, compute_, *this),
-      runner_({options_, peers_, control_, compute_, reducing_, metrics_, *this}),
+      runner_({options_, peers_, control_, compute_, reducing_, metrics_, memory_, *this}),
       reducing_(
-          options_.id, &metrics_,
+          options_.id, &metrics_, &memory_,
           [this](ReducedSum sum) {
             control_.Post(
                 [this, sum = std::move(sum)]() mutable { runner_.OnSum(std::move(sum)); });
@@ -117,7 +120,7 @@ void Worker::OnPeerUp(const WorkerId& peer) {
       trainer_.OnUp();
       SayHello();
     }
-    outbox_->Flush();
+    for (net::Outbox* outbox : Outboxes()) outbox->Flush();
   });
   reducing_.Flush();
 }
@@ -159,8 +162,12 @@ void Worker::Beat() {
   const Timepoint now = Clock::now();
   if (trainer_.up()) {
     const net::Traffic traffic = endpoint_->traffic();
-    const protocol::Heartbeat beat{term_, compute_.finished(), compute_.queued(),
-                                   traffic.bytes_sent, compute_.busy_seconds()};
+    const protocol::Heartbeat beat{term_,
+                                   compute_.finished(),
+                                   compute_.queued(),
+                                   traffic.bytes_sent,
+                                   compute_.busy_seconds(),
+                                   copied_bytes_};
     Send(options_.trainer, Lane::kControl, beat, {});
     // On both connections, as a lost packet holds up one of them for seconds. A beat for which the
     // data lane has no room is dropped.
@@ -234,8 +241,9 @@ void Worker::Handle(const WorkerId& from, Envelope envelope) {
           runner_.OnParcel(from, message, envelope.payload);
         } else if constexpr (std::is_same_v<M, Fetched>) {
           const Timepoint now = Clock::now();
-          if (!loader_.OnFetched(from, message, envelope.payload, now)) {
-            runner_.OnFetched(from, message, envelope.payload, now);
+          if (loader_.OnFetched(from, message, envelope.payload, now) ||
+              runner_.OnFetched(from, message, envelope.payload, now)) {
+            copied_bytes_ += envelope.payload.size();
           }
         } else if constexpr (std::is_same_v<M, Fetch>) {
           Donor::Answer answer = runner_.OnFetch(message);
@@ -321,7 +329,18 @@ void Worker::OnCopyFailed(const Status& why) {
   Stop(Status(StatusCode::kAborted, "the state cannot be copied: " + why.message()));
 }
 
+void Worker::SetBudget(const model::Stage& stage) {
+  std::uint64_t budget = options_.memory_budget;
+  if (budget == 0) budget = job_->spec.workers.memoryBudgetBytes;
+  if (budget == 0) budget = DefaultBudget(UsableMemory(), StateBytes(*job_, stage));
+  memory_.SetBudget(budget);
+  outbox_->SetBytesMax(memory_.share(MemoryKind::kOutbox));
+  relays_->SetBytesMax(memory_.share(MemoryKind::kRelayed));
+  LOG_INFO("may hold {} MiB beside its state", budget >> 20);
+}
+
 void Worker::OnLoaded(std::unique_ptr<model::Stage> stage, const Digest& digest) {
+  SetBudget(*stage);
   runner_.Install(
       *job_, welcome_, std::move(stage),
       {.self = {options_.id, options_.incarnation, welcome_.stage, options_.cluster,
@@ -331,8 +350,7 @@ void Worker::OnLoaded(std::unique_ptr<model::Stage> stage, const Digest& digest)
        .term = term_,
        .generation = welcome_.generation,
        .floor = welcome_.floor,
-       .version = welcome_.version,
-       .retained_bytes_max = options_.retained_bytes_max});
+       .version = welcome_.version});
   Tell(protocol::Ready{welcome_.generation, welcome_.stage, welcome_.version, digest});
   for (const protocol::Message& message : std::exchange(early_control_, {})) {
     if (runner_.replica() != nullptr) HandleControl(message);
@@ -358,13 +376,24 @@ void Worker::Rejoin(const std::string& reason) {
 // ---- peers ----
 
 void Worker::OnRoster(const protocol::Roster& roster) {
-  for (const protocol::Member& member : roster.members) {
-    if (peers_.Readmit(member.id)) reducing_.Expect(member.id);
-    // Of each pair, one worker dials; the connection serves both directions.
-    if (options_.id < member.id) endpoint_->Connect(member.id, member.addresses);
-  }
+  for (const protocol::Member& member : roster.members) Meet(member);
   for (const WorkerId& peer : peers_.Replace(roster)) Evict(peer);
-  neighbours_.OnRoster(roster, welcome_.stage_count, Clock::now());
+  neighbours_.OnRoster(peers_.roster(), welcome_.stage_count, Clock::now());
+  link_reports_.OnRoster(peers_.roster());
+}
+
+void Worker::OnRosterChange(const protocol::RosterChange& change) {
+  for (const WorkerId& peer : change.gone) Evict(peer);
+  for (const protocol::Member& member : change.came) Meet(member);
+  peers_.Change(change);
+  neighbours_.OnRoster(peers_.roster(), welcome_.stage_count, Clock::now());
+  link_reports_.OnRoster(peers_.roster());
+}
+
+void Worker::Meet(const protocol::Member& member) {
+  if (peers_.Readmit(member.id)) reducing_.Expect(member.id);
+  // Of each pair, one worker dials; the connection serves both directions.
+  if (options_.id < member.id) endpoint_->Connect(member.id, member.addresses);
 }
 
 void Worker::TendNeighbours(Timepoint now) {
@@ -372,6 +401,9 @@ void Worker::TendNeighbours(Timepoint now) {
   for (const WorkerId& peer : due.beats) {
     // A beat that cannot be sent now is of no use later.
     (void)endpoint_->Send(peer, Lane::kControl, {protocol::PeerBeat{}, {}});
+  }
+  if (options_.reports_links) {
+    if (auto links = link_reports_.OnLook(endpoint_->links(), now)) Tell(*std::move(links));
   }
   if (!due.report) return;
   metrics_.unheard_neighbours = due.report->peers.size();
@@ -383,7 +415,7 @@ void Worker::HandleDetours(const protocol::Detours& detours) {
   std::map<WorkerId, WorkerId> via;
   for (const protocol::Detour& detour : detours.detours) via[detour.peer] = detour.via;
   endpoint_->SetDetours(std::move(via));
-  outbox_->Flush();
+  for (net::Outbox* outbox : Outboxes()) outbox->Flush();
   reducing_.Flush();
 }
 
@@ -393,18 +425,19 @@ void Worker::Relay(const WorkerId& from, protocol::Relayed relayed, Bytes payloa
     metrics_.refused.Add("to be relayed for strangers");
     return;
   }
-  if (outbox_->waiting_bytes() + payload.size() > kRelayBytesMax) {
+  const WorkerId to = relayed.to;
+  const std::uint64_t bytes = payload.size();
+  // What has no room is lost, as on any network, and asked for again.
+  if (!relays_->Send(to, Lane::kData, {std::move(relayed), std::move(payload)}).ok()) {
     metrics_.refused.Add("too much to relay");
     return;
   }
-  metrics_.relayed_bytes += payload.size();
-  const WorkerId to = relayed.to;
-  Send(to, Lane::kData, std::move(relayed), std::move(payload));
+  metrics_.relayed_bytes += bytes;
 }
 
 void Worker::Evict(const WorkerId& peer) {
   peers_.Evict(peer);
-  outbox_->Forget(peer);
+  for (net::Outbox* outbox : Outboxes()) outbox->Forget(peer);
   reducing_.Forget(peer);
   endpoint_->Disconnect(peer);
 }
@@ -413,7 +446,14 @@ void Worker::Evict(const WorkerId& peer) {
 
 void Worker::Send(const WorkerId& to, Lane lane, protocol::Message message, Bytes payload) {
   if (peers_.IsEvicted(to)) return;
-  const Status status = outbox_->Send(to, lane, {std::move(message), std::move(payload)});
+  const bool is_parcel = std::holds_alternative<protocol::Parcel>(message);
+  const Status status =
+      (is_parcel ? parcels_ : outbox_)->Send(to, lane, {std::move(message), std::move(payload)});
+  if (status.code() == StatusCode::kResourceExhausted) {
+    // Lost, as on any network: whoever needs it asks again, or the trainer issues it anew.
+    metrics_.refused.Add("too much to send");
+    return;
+  }
   if (!status.ok()) GiveUp(Internal("cannot send to " + to.value + ": " + status.message()));
 }
 

@@ -8,6 +8,7 @@
 // checkpoints; `pins` hashes state for joiners. The endpoint's threads only post.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <future>
@@ -20,7 +21,9 @@
 #include "base/loop.h"
 #include "worker/net/detour/detour_endpoint.h"
 #include "worker/net/outbox.h"
+#include "worker/protocol/reachability/link_reports.h"
 #include "worker/protocol/reachability/neighbours.h"
+#include "worker/stage/memory/account.h"
 #include "worker/stage/replica_runner.h"
 #include "worker/stage/state_loader.h"
 #include "worker/stage/trainer_contact.h"
@@ -53,6 +56,7 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   Status CheckReady(Duration limit);
 
   const WorkerMetrics& metrics() const { return metrics_; }
+  const MemoryAccount& memory() const { return memory_; }
   double busy_seconds() const { return compute_.busy_seconds(); }
   const protocol::WorkerId& id() const { return options_.id; }
   const std::string& region() const { return options_.region; }
@@ -78,6 +82,7 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   void Tell(protocol::Message message) override;
   void Report(const protocol::Progress& progress) override;
   void OnRoster(const protocol::Roster& roster) override;
+  void OnRosterChange(const protocol::RosterChange& change) override;
   void BeginAnew(const protocol::Rollback& request) override;
   void Rejoin(const std::string& reason) override;
   void GiveUp(const Status& why) override;
@@ -92,32 +97,44 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   /// Drops all that belongs to the replica that is served or loaded.
   void ForgetEverything();
   void Evict(const protocol::WorkerId& peer);
+  /// The member may be reached from now on.
+  void Meet(const protocol::Member& member);
   /// Sends the beats that are due, and reports the neighbours that are not heard.
   void TendNeighbours(Timepoint now);
   void HandleDetours(const protocol::Detours& detours);
   /// Sends on what two others, which do not reach each other, exchange.
   void Relay(const net::WorkerId& from, protocol::Relayed relayed, Bytes payload);
   void FlushProgress();
+  std::array<net::Outbox*, 3> Outboxes() const {
+    return {outbox_.get(), relays_.get(), parcels_.get()};
+  }
+  /// Divides the budget, now that the state that is served is known.
+  void SetBudget(const model::Stage& stage);
   Status Readiness() const;
   /// Asks `question` on the control loop.
   Status Ask(Duration limit, std::function<Status()> question);
 
   const WorkerOptions options_;
   WorkerMetrics metrics_;
+  MemoryAccount memory_;
   std::promise<Status> ended_;
   std::atomic<bool> has_ended_{false};
 
   // Control loop.
   std::unique_ptr<net::Outbox> outbox_;
+  std::unique_ptr<net::Outbox> relays_;   // of messages between others
+  std::unique_ptr<net::Outbox> parcels_;  // of parcels, which share the memory of the sums
   TrainerContact trainer_;
   Peers peers_;
   protocol::Neighbours neighbours_;
+  protocol::LinkReports link_reports_;
   std::optional<Timepoint> leave_by_;
   protocol::Term term_;  // promised; it outlives the replica
   std::optional<api::SwarmJob> job_;
   protocol::Welcome welcome_;                     // of the replica that is served, or loaded
   std::vector<protocol::Message> early_control_;  // for the replica that is not there yet
   protocol::Progress progress_;                   // not sent yet
+  std::uint64_t copied_bytes_ = 0;                // of pieces that it has fetched
   StateLoader loader_;
   ReplicaRunner runner_;
 

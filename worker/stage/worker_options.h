@@ -28,10 +28,14 @@ struct WorkerOptions {
   /// How long the worker goes on without a trainer before it gives up. The next trainer may take a
   /// while to start.
   Duration trainer_patience = std::chrono::seconds(60);
-  std::uint64_t retained_bytes_max = 1ull << 30;  ///< see protocol::ReplicaOptions
+  /// Bytes that the worker may hold beside the state that it serves (memory/account.h); 0: what
+  /// the job says, or else what the machine has room for.
+  std::uint64_t memory_budget = 0;
   /// Called on the compute thread when a piece of work on a training step begins; may block it.
   /// Empty outside of experiments.
   std::function<void(chaos::WorkPhase, protocol::Step)> at_phase = {};
+  /// False: the trainer hears nothing of this worker's links. Experiments compare with that.
+  bool reports_links = true;
   /// Called on the compute thread. Experiments without training replace it.
   CreateStage create_stage = model::Stage::Create;
 };

@@ -14,7 +14,8 @@ namespace swarm::trainer {
 struct Outcome {
   bool succeeded = false;
   bool stopped_early = false;
-  bool superseded = false;  ///< a later trainer exists; neither a success nor a failure
+  bool superseded = false;   ///< it is another trainer's turn; neither a success nor a failure
+  bool was_stopped = false;  ///< with `superseded`: there may be no other trainer yet
   std::string reason;
   protocol::FailureClass failure_class{};  ///< of a failure
   bool resumable = false;                  ///< there is a checkpoint to go on from

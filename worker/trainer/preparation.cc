@@ -7,6 +7,7 @@
 
 #include "api/format/enum_names.h"
 #include "api/model/boundary.h"
+#include "api/model/memory.h"
 #include "api/parse.h"
 #include "base/log.h"
 #include "worker/checkpoint/checkpoint.h"
@@ -126,7 +127,7 @@ Result<Preparation> Prepare(const TrainerOptions& options) {
                  .take_over = options.term.value > 1,
                  .replicas = options.replicas,
                  .microbatches = p.job.microbatches(),
-                 .in_flight_max = spec.pipeline.inFlightMax,
+                 .in_flight_max = api::InFlightMax(p.job),
                  .max_steps = spec.training.maxSteps,
                  .delayed = spec.training.stepMode == api::StepMode::kDelayed,
                  .tied_head = spec.model.config.tie_word_embeddings,

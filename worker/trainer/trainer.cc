@@ -11,6 +11,7 @@ namespace swarm::trainer {
 using net::Lane;
 using net::WorkerId;
 using protocol::EventKind;
+using protocol::EvictionCause;
 using protocol::Message;
 
 namespace {
@@ -111,9 +112,16 @@ void Trainer::OnPeerDown(const WorkerId& peer, const Status& why) {
     outbox_->Forget(peer);
     pulses_.Forget(peer);
     observers_.erase(peer);
-    Carry(coordinator_->OnWorkerLost(peer, why.message(), /*connected=*/false, Clock::now()));
-    EndIfAllHaveHeard();
+    lost_.push_back({.worker = peer, .why = why.message()});
+    // Behind the losses that wait here already: many workers may go at once.
+    if (lost_.size() == 1) control_.Post([this] { LoseWorkers(); });
   });
+}
+
+void Trainer::LoseWorkers() {
+  if (lost_.empty()) return;
+  Carry(coordinator_->OnWorkersLost(std::exchange(lost_, {}), Clock::now()));
+  EndIfAllHaveHeard();
 }
 
 void Trainer::Handle(const WorkerId& from, net::Envelope envelope) {
@@ -122,7 +130,10 @@ void Trainer::Handle(const WorkerId& from, net::Envelope envelope) {
   std::visit(
       [&](auto& message) {
         using M = std::decay_t<decltype(message)>;
-        if constexpr (std::is_same_v<M, Hello>) pulses_.Watch(from, now);
+        if constexpr (std::is_same_v<M, Hello>) {
+          LoseWorkers();  // its earlier connection may be among them
+          pulses_.Watch(from, now);
+        }
         if constexpr (std::is_same_v<M, Progress>) log_->Progress(from.value, message);
         if constexpr (std::is_same_v<M, Heartbeat>) {
           Carry(coordinator_->OnBeat(from, message, now));
@@ -141,8 +152,9 @@ void Trainer::Handle(const WorkerId& from, net::Envelope envelope) {
 void Trainer::Tick() {
   const Timepoint now = Clock::now();
   for (const WorkerId& silent : pulses_.TakeSilent(now)) {
-    Carry(coordinator_->OnWorkerLost(silent, "no sign of life", /*connected=*/true, now));
+    lost_.push_back({silent, "no sign of life", /*connected=*/true, EvictionCause::kSilent});
   }
+  LoseWorkers();
   Carry(coordinator_->OnTick(now));
   log_->Flush();
   if (step_writer_) step_writer_->OnTick(now);
@@ -321,6 +333,7 @@ void Trainer::Do(const protocol::order::Finish& o) {
   ending_.Decide({.succeeded = o.succeeded,
                   .stopped_early = o.stopped_early,
                   .superseded = o.superseded,
+                  .was_stopped = o.was_stopped,
                   .reason = o.reason,
                   .failure_class = o.failure_class,
                   .resumable = resumable,

@@ -72,6 +72,8 @@ class Trainer : public net::EndpointHandler {
   void Do(const protocol::order::Forget& o);
   void Do(const protocol::order::Finish& o);
   void Tick();
+  /// Tells the coordinator of all workers that are lost, at once.
+  void LoseWorkers();
   protocol::JobStatus Describe() const;
   void Send(const net::WorkerId& to, net::Lane lane, protocol::Message message);
   void OnLaterTrainer(const Status& why);
@@ -92,7 +94,8 @@ class Trainer : public net::EndpointHandler {
   const std::unique_ptr<protocol::Coordinator> coordinator_;
   std::unique_ptr<net::Outbox> outbox_;
   Pulses pulses_;
-  std::set<net::WorkerId> observers_;  // that have asked, and are still connected
+  std::vector<protocol::Departure> lost_;  // the coordinator has not heard of them
+  std::set<net::WorkerId> observers_;      // that have asked, and are still connected
 
   const std::unique_ptr<CheckpointFence> fence_;  // of the storage loop
 

@@ -151,6 +151,10 @@ Judgement JudgeExit(const ContainerEnd& end) {
       judgement.cause = Cause::kUnknown;
       judgement.words = "gave way to a later trainer";
       break;
+    case WorkerExit::kWasStopped:
+      judgement.cause = Cause::kUnknown;
+      judgement.words = "was stopped for a time and leaves its workers to the next trainer";
+      break;
     case WorkerExit::kNoTrainer:
       judgement.cause = Cause::kUnknown;
       judgement.words = "could not reach a trainer";

@@ -33,6 +33,7 @@ class DetourEndpoint final : public Endpoint, private EndpointHandler {
   Status Send(const WorkerId& to, Lane lane, Envelope envelope) override;
   std::vector<protocol::Address> addresses() const override { return inner_->addresses(); }
   Traffic traffic() const override;
+  std::map<WorkerId, protocol::Link> links() const override { return inner_->links(); }
 
  private:
   DetourEndpoint(WorkerId self, EndpointHandler* handler)

@@ -51,6 +51,7 @@ class FaultyEndpoint final : public Endpoint, private EndpointHandler {
   Status Send(const WorkerId& to, Lane lane, Envelope envelope) override;
   std::vector<protocol::Address> addresses() const override { return inner_->addresses(); }
   Traffic traffic() const override { return inner_->traffic(); }
+  std::map<WorkerId, protocol::Link> links() const override { return inner_->links(); }
 
  private:
   struct Up {};

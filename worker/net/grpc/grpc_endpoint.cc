@@ -119,6 +119,10 @@ class GrpcEndpoint::Core final : public StreamOwner,
   }
 
   const std::vector<protocol::Address>& addresses() const { return addresses_; }
+  std::map<WorkerId, protocol::Link> links() const {
+    const std::lock_guard lock(mutex_);
+    return links_;
+  }
   Traffic traffic() const {
     return {messages_sent_, bytes_sent_, messages_received_, bytes_received_, messages_refused_};
   }
@@ -182,7 +186,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
       const std::lock_guard lock(mutex_);
       routes_[connection->peer] = connection;
     }
-    tuning_.Begin(connection->lane(Lane::kData).remote().address);
+    tuning_.Begin(connection->lane(Lane::kData).remote().address, connection->peer);
     TuneLater();
     gate_.Pass([&] { handler_->OnPeerUp(connection->peer); });
     for (const Lane lane : {Lane::kControl, Lane::kData}) {
@@ -229,7 +233,11 @@ class GrpcEndpoint::Core final : public StreamOwner,
     if (tuning_.connections() == 0 || std::exchange(tunes_, true)) return;
     After(ReceiveWindow::kLookPeriod, [this] {
       tunes_ = false;
-      tuning_.Look(Clock::now());
+      auto links = tuning_.Look(Clock::now());
+      {
+        const std::lock_guard lock(mutex_);
+        links_ = std::move(links);
+      }
       TuneLater();
     });
   }
@@ -285,6 +293,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
   std::condition_variable streams_gone_;
   int stream_count_ = 0;                                              // guarded
   std::unordered_map<WorkerId, std::shared_ptr<Connection>> routes_;  // guarded: open connections
+  std::map<WorkerId, protocol::Link> links_;                          // guarded: as last seen
 
   const std::shared_ptr<Loop> loop_;
   ConnectionTable table_;  // of the loop
@@ -328,5 +337,7 @@ Status GrpcEndpoint::Send(const WorkerId& to, Lane lane, Envelope envelope) {
 std::vector<protocol::Address> GrpcEndpoint::addresses() const { return core_->addresses(); }
 
 Traffic GrpcEndpoint::traffic() const { return core_->traffic(); }
+
+std::map<WorkerId, protocol::Link> GrpcEndpoint::links() const { return core_->links(); }
 
 }  // namespace swarm::net

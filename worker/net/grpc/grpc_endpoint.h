@@ -78,6 +78,7 @@ class GrpcEndpoint final : public Endpoint {
   Status Send(const WorkerId& to, Lane lane, Envelope envelope) override;
   std::vector<protocol::Address> addresses() const override;
   Traffic traffic() const override;
+  std::map<WorkerId, protocol::Link> links() const override;
 
  private:
   class Core;

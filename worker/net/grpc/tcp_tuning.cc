@@ -99,8 +99,8 @@ std::uint64_t CookieOf(int socket) {
 
 }  // namespace
 
-int TcpTuning::Begin(const std::string& peer, bool loopback) {
-  const auto wanted = KeyOf(peer, loopback);
+int TcpTuning::Begin(const std::string& address, const protocol::WorkerId& peer, bool loopback) {
+  const auto wanted = KeyOf(address, loopback);
   if (!wanted) return 0;
   int found = 0;
   std::error_code ignored;
@@ -115,13 +115,18 @@ int TcpTuning::Begin(const std::string& peer, bool loopback) {
     const std::uint64_t cookie = CookieOf(fd);
     const bool known = std::any_of(tuned_.begin(), tuned_.end(),
                                    [&](const Tuned& tuned) { return tuned.cookie == cookie; });
-    if (cookie != 0 && !known) tuned_.push_back({.socket = fd, .cookie = cookie});
+    if (cookie != 0 && !known) {
+      tuned_.push_back({.socket = fd, .cookie = cookie, .peer = peer});
+    }
   }
   return found;
 }
 
-void TcpTuning::Look(Timepoint now) {
+std::map<protocol::WorkerId, protocol::Link> TcpTuning::Look(Timepoint now) {
   std::erase_if(tuned_, [&](Tuned& tuned) { return !Look(tuned, now); });
+  std::map<protocol::WorkerId, protocol::Link> links;
+  for (const Tuned& tuned : tuned_) links[tuned.peer] = tuned.link;
+  return links;
 }
 
 bool TcpTuning::Look(Tuned& tuned, Timepoint now) {
@@ -129,9 +134,13 @@ bool TcpTuning::Look(Tuned& tuned, Timepoint now) {
   socklen_t size = sizeof(info);
   if (CookieOf(tuned.socket) != tuned.cookie ||
       getsockopt(tuned.socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
-      size < offsetof(tcp_info, tcpi_delivery_rate)) {
+      size < offsetof(tcp_info, tcpi_delivery_rate) + sizeof(info.tcpi_delivery_rate)) {
     return false;
   }
+  tuned.link = tuned.meter.OnLook({.at = now,
+                                   .round_trip = info.tcpi_min_rtt * 1e-6,
+                                   .bytes_per_second = static_cast<double>(info.tcpi_delivery_rate),
+                                   .filled = info.tcpi_delivery_rate_app_limited == 0});
   // Not tcpi_bytes_received: it stands still while a lost packet is missing, and then leaps.
   const std::uint32_t segments = info.tcpi_data_segs_in - tuned.segments;
   tuned.segments = info.tcpi_data_segs_in;

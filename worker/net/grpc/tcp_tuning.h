@@ -15,10 +15,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "base/time.h"
+#include "worker/net/grpc/link_meter.h"
 #include "worker/net/grpc/receive_window.h"
 
 namespace swarm::net {
@@ -26,15 +28,16 @@ namespace swarm::net {
 /// Not thread-safe.
 class TcpTuning {
  public:
-  /// Begins with the connections that this process has with `peer`, an address as gRPC writes it:
+  /// Begins with the connections that this process has with `address`, as gRPC writes it:
   /// "ipv4:10.0.0.1:7000", "ipv6:%5Bfd00::1%5D:7000". Returns their number. It tunes none for other
   /// addresses, nor for an address of this machine alone, where tuning gains nothing (with
   /// `loopback` it tunes that, too). gRPC does not give out its sockets, so this searches all
   /// descriptors of the process for them.
-  int Begin(const std::string& peer, bool loopback = false);
+  int Begin(const std::string& address, const protocol::WorkerId& peer, bool loopback = false);
 
-  /// Call this every ReceiveWindow::kLookPeriod. Forgets closed connections.
-  void Look(Timepoint now);
+  /// Call this every ReceiveWindow::kLookPeriod. Forgets closed connections. Returns what it knows
+  /// of the others.
+  std::map<protocol::WorkerId, protocol::Link> Look(Timepoint now);
 
   std::size_t connections() const { return tuned_.size(); }
 
@@ -49,6 +52,9 @@ class TcpTuning {
     std::uint64_t bytes = 0;          // of all
     int clamp = kNoClamp;             // of the window, as asked for last
     ReceiveWindow window = {};
+    protocol::WorkerId peer = {};
+    LinkMeter meter = {};
+    protocol::Link link = {};  // as last seen
   };
   /// False: the connection is gone, or the kernel does not give the needed values.
   static bool Look(Tuned& tuned, Timepoint now);

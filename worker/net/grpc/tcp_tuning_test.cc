@@ -84,14 +84,17 @@ class Connection {
   bool up_ = false;
 };
 
+const protocol::WorkerId kPeer("peer");
+
 TEST(TcpTuningTest, OnlyConnectionsWithThatPeerAreTuned) {
   for (const int family : {AF_INET, AF_INET6}) {
     const Connection one(family), other(family);
     if (!one.up() && family == AF_INET6) continue;  // a machine without IPv6
     ASSERT_TRUE(one.up() && other.up());
     TcpTuning tuning;
-    EXPECT_EQ(tuning.Begin(one.peer(), /*loopback=*/true), 1);
-    EXPECT_EQ(tuning.Begin(one.peer(), /*loopback=*/true), 1) << "again, which changes nothing";
+    EXPECT_EQ(tuning.Begin(one.peer(), kPeer, /*loopback=*/true), 1);
+    EXPECT_EQ(tuning.Begin(one.peer(), kPeer, /*loopback=*/true), 1)
+        << "again, which changes nothing";
     EXPECT_EQ(tuning.connections(), 1u);
     EXPECT_TRUE(one.client_is_paced());
     EXPECT_EQ(one.client_unsent_bytes_max(), 1 << 20);
@@ -104,11 +107,11 @@ TEST(TcpTuningTest, OnlyConnectionsWithThatPeerAreTuned) {
 TEST(TcpTuningTest, LoopbackAndWhatIsNoAddressOfTcpAreLeftAlone) {
   const Connection connection(AF_INET);
   TcpTuning tuning;
-  EXPECT_EQ(tuning.Begin(connection.peer()), 0);
+  EXPECT_EQ(tuning.Begin(connection.peer(), kPeer), 0);
   EXPECT_FALSE(connection.client_is_paced());
   for (const char* peer : {"", "unix:/tmp/socket", "ipv4:nowhere:1", "ipv4:10.0.0.1",
                            "ipv6:::1:7000", "ipv4:10.0.0.1:70000", "ipv4:10.0.0.1:"}) {
-    EXPECT_EQ(tuning.Begin(peer, /*loopback=*/true), 0) << peer;
+    EXPECT_EQ(tuning.Begin(peer, kPeer, /*loopback=*/true), 0) << peer;
   }
 }
 
@@ -116,7 +119,7 @@ TEST(TcpTuningTest, TheWindowFollowsWhatArrives) {
   Connection connection(AF_INET);
   ASSERT_TRUE(connection.up());
   TcpTuning tuning;
-  ASSERT_EQ(tuning.Begin(connection.peer(), /*loopback=*/true), 1);
+  ASSERT_EQ(tuning.Begin(connection.peer(), kPeer, /*loopback=*/true), 1);
   const int before = connection.client_window();
   Timepoint now{std::chrono::hours(1)};
   // The kernel measures the round trip. On a busy machine it may be long for a while, and then the
@@ -139,13 +142,13 @@ TEST(TcpTuningTest, AClosedConnectionIsForgottenThoughItsNumberIsUsedAgain) {
   Connection connection(AF_INET);
   ASSERT_TRUE(connection.up());
   TcpTuning tuning;
-  ASSERT_EQ(tuning.Begin(connection.peer(), /*loopback=*/true), 1);
+  ASSERT_EQ(tuning.Begin(connection.peer(), kPeer, /*loopback=*/true), 1);
   const Timepoint now{std::chrono::hours(1)};
-  tuning.Look(now);
+  EXPECT_TRUE(tuning.Look(now).contains(kPeer));
   EXPECT_EQ(tuning.connections(), 1u);
   connection.CloseClient();
   const Connection another(AF_INET);
-  tuning.Look(now + ReceiveWindow::kLookPeriod);
+  EXPECT_TRUE(tuning.Look(now + ReceiveWindow::kLookPeriod).empty());
   EXPECT_EQ(tuning.connections(), 0u);
 }
 

@@ -240,6 +240,7 @@ class LoopbackNetwork::NodeEndpoint final : public Endpoint {
   std::vector<protocol::Address> addresses() const override {
     return {{"cluster", "loopback:" + node_->self.value, ""}};
   }
+  std::map<WorkerId, protocol::Link> links() const override { return {}; }
   Traffic traffic() const override {
     return {node_->messages_sent, node_->bytes_sent, node_->messages_received,
             node_->bytes_received, node_->messages_refused};

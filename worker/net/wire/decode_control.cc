@@ -61,12 +61,22 @@ void Decoder::Get(const pb::Roster& from, Roster* to) {
   GetAll(from.adoptions(), kMembersMax, "adoptions", &to->adoptions);
 }
 
+void Decoder::Get(const pb::RosterChange& from, RosterChange* to) {
+  to->term = Term(from.term());
+  to->generation = Generation(from.generation());
+  to->epoch = Epoch(from.epoch());
+  GetAll(from.came(), kMembersMax, "members", &to->came);
+  GetAll(from.gone(), kMembersMax, "members", &to->gone);
+  GetAll(from.adoptions(), kMembersMax, "adoptions", &to->adoptions);
+}
+
 void Decoder::Get(const pb::Heartbeat& from, Heartbeat* to) {
   to->term = Term(from.term());
   to->compute_progress = from.compute_progress();
   to->queued_tasks = from.queued_tasks();
   to->bytes_sent = from.bytes_sent();
   to->busy_seconds = from.busy_seconds();
+  to->copied_bytes = from.copied_bytes();
 }
 
 void Decoder::Get(const pb::PeerBeat&, PeerBeat*) {}
@@ -83,6 +93,15 @@ void Decoder::Get(const pb::Detour& from, Detour* to) {
 void Decoder::Get(const pb::Detours& from, Detours* to) {
   to->term = Term(from.term());
   GetAll(from.detours(), kMembersMax, "detours", &to->detours);
+}
+
+void Decoder::Get(const pb::MeasuredLink& from, MeasuredLink* to) {
+  to->to = from.to();
+  to->link = {from.round_trip(), from.bytes_per_second()};
+}
+
+void Decoder::Get(const pb::Links& from, Links* to) {
+  GetAll(from.links(), kMembersMax, "links", &to->links);
 }
 
 void Decoder::Get(const pb::TaskReport& from, TaskReport* to) {
@@ -105,15 +124,11 @@ void Decoder::Get(const pb::ClaimSet& from, ClaimSet* to) {
   for (const auto m : from.microbatches()) to->microbatches.emplace_back(m);
 }
 
-void Decoder::Get(const pb::Participant& from, Participant* to) {
-  to->worker = WorkerId(from.worker());
-  Get(from.claims(), &to->claims);
-}
-
 void Decoder::Get(const pb::Reduce& from, Reduce* to) {
   to->term = Term(from.term());
   GetReduceName(from, to);
   GetAll(from.participants(), kMembersMax, "participants", &to->participants);
+  Get(from.claims(), &to->claims);
   to->level = from.level();
 }
 

@@ -88,6 +88,7 @@ void Decoder::Get(const pb::StatePinned& from, StatePinned* to) {
   to->version = Version(from.version());
   Get(from.state(), &to->state);
   to->error = from.error();
+  to->kept_steps = from.kept_steps();
 }
 
 void Decoder::Get(const pb::UnpinState& from, UnpinState* to) {

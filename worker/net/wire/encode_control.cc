@@ -61,12 +61,22 @@ void Encoder::Put(const Roster& from, pb::Roster* to) {
   PutAll(from.adoptions, kMembersMax, "adoptions", to->mutable_adoptions());
 }
 
+void Encoder::Put(const RosterChange& from, pb::RosterChange* to) {
+  to->set_term(from.term.value);
+  to->set_generation(from.generation.value);
+  to->set_epoch(from.epoch.value);
+  PutAll(from.came, kMembersMax, "members", to->mutable_came());
+  PutAll(from.gone, kMembersMax, "members", to->mutable_gone());
+  PutAll(from.adoptions, kMembersMax, "adoptions", to->mutable_adoptions());
+}
+
 void Encoder::Put(const Heartbeat& from, pb::Heartbeat* to) {
   to->set_term(from.term.value);
   to->set_compute_progress(from.compute_progress);
   to->set_queued_tasks(from.queued_tasks);
   to->set_bytes_sent(from.bytes_sent);
   to->set_busy_seconds(from.busy_seconds);
+  to->set_copied_bytes(from.copied_bytes);
 }
 
 void Encoder::Put(const PeerBeat&, pb::PeerBeat*) {}
@@ -83,6 +93,16 @@ void Encoder::Put(const Detour& from, pb::Detour* to) {
 void Encoder::Put(const Detours& from, pb::Detours* to) {
   to->set_term(from.term.value);
   PutAll(from.detours, kMembersMax, "detours", to->mutable_detours());
+}
+
+void Encoder::Put(const MeasuredLink& from, pb::MeasuredLink* to) {
+  to->set_to(ToUtf8(from.to));
+  to->set_round_trip(from.link.round_trip);
+  to->set_bytes_per_second(from.link.bytes_per_second);
+}
+
+void Encoder::Put(const Links& from, pb::Links* to) {
+  PutAll(from.links, kMembersMax, "links", to->mutable_links());
 }
 
 void Encoder::Put(const TaskReport& from, pb::TaskReport* to) {
@@ -104,15 +124,11 @@ void Encoder::Put(const ClaimSet& from, pb::ClaimSet* to) {
   for (const Microbatch m : from.microbatches) to->add_microbatches(m.value);
 }
 
-void Encoder::Put(const Participant& from, pb::Participant* to) {
-  to->set_worker(ToUtf8(from.worker.value));
-  Put(from.claims, to->mutable_claims());
-}
-
 void Encoder::Put(const Reduce& from, pb::Reduce* to) {
   to->set_term(from.term.value);
   PutReduceName(from, to);
   PutAll(from.participants, kMembersMax, "participants", to->mutable_participants());
+  Put(from.claims, to->mutable_claims());
   to->set_level(from.level);
 }
 

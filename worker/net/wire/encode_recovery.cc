@@ -88,6 +88,7 @@ void Encoder::Put(const StatePinned& from, pb::StatePinned* to) {
   to->set_version(from.version.value);
   Put(from.state, to->mutable_state());
   to->set_error(ToUtf8(from.error));
+  to->set_kept_steps(from.kept_steps);
 }
 
 void Encoder::Put(const UnpinState& from, pb::UnpinState* to) {

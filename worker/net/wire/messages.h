@@ -53,7 +53,9 @@
   X(Unheard, unheard)                      \
   X(Detours, detours)                      \
   X(Relayed, relayed)                      \
-  X(Awaiting, awaiting)
+  X(Awaiting, awaiting)                    \
+  X(RosterChange, roster_change)           \
+  X(Links, links)
 
 /// X(Name) for each type of worker/protocol that is a part of a message and never one itself.
 #define SWARM_WIRE_PARTS(X) \
@@ -63,10 +65,10 @@
   X(Member)                 \
   X(Adoption)               \
   X(Detour)                 \
+  X(MeasuredLink)           \
   X(Hop)                    \
   X(TaskReport)             \
   X(ClaimSet)               \
-  X(Participant)            \
   X(TensorNorm)             \
   X(GroupResult)            \
   X(CommitRecord)           \

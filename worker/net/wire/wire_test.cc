@@ -148,6 +148,12 @@ TEST(WireTest, AListAboveItsCapIsRefusedByBothEnds) {
   ExpectCap<protocol::Roster>(
       kMembersMax, [](auto& m) -> auto& { return m.adoptions; },
       [](Header& h) { h.mutable_roster()->add_adoptions(); });
+  ExpectCap<protocol::RosterChange>(
+      kMembersMax, [](auto& m) -> auto& { return m.came; },
+      [](Header& h) { h.mutable_roster_change()->add_came(); });
+  ExpectCap<protocol::RosterChange>(
+      kMembersMax, [](auto& m) -> auto& { return m.gone; },
+      [](Header& h) { h.mutable_roster_change()->add_gone(); });
   ExpectCap<protocol::Holding>(
       kMembersMax, [](auto& m) -> auto& { return m.roster.members; },
       [](Header& h) { h.mutable_holding()->mutable_roster()->add_members(); });

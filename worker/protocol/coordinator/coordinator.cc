@@ -13,6 +13,7 @@ Coordinator::Coordinator(CoordinatorOptions options, Timepoint now)
       reachability_(&job_, &members_),
       router_(MixName(job_.options.seed, "router"), job_.stages(), job_.options.in_flight_max,
               &reachability_.broken()),
+      route_planning_(&job_, &members_, &reachability_.broken(), &router_),
       admission_(&job_, &members_),
       loading_(&job_, &members_),
       rollbacks_(&job_, &members_),
@@ -38,10 +39,21 @@ Coordinator::Coordinator(CoordinatorOptions options, Timepoint now)
 
 // ---- events ----
 
+bool Coordinator::EndIfStopped(Turn& turn) {
+  const Duration gap = last_event_ ? turn.now - *last_event_ : Duration();
+  last_event_ = turn.now;
+  if (!job_.IsTraining() || gap < job_.options.patience.stopped) return false;
+  turn.Fail("this trainer was stopped for " + std::to_string(ToSeconds(gap)) +
+                " s; the next one takes over",
+            FailureClass::kSuperseded);
+  was_stopped_ = true;
+  return true;
+}
+
 Orders Coordinator::OnMessage(const WorkerId& from, const Message& message, Timepoint now) {
   if (finished()) return {};
   Turn turn{now};
-  Handle(from, message, turn);
+  if (!EndIfStopped(turn)) Handle(from, message, turn);
   return SettleAll(std::move(turn));
 }
 
@@ -63,7 +75,10 @@ void Coordinator::Handle(const WorkerId& from, const Message& message, Turn& tur
           OnReady(from, m, turn);
         } else if constexpr (std::is_same_v<M, Unheard>) {
           reachability_.OnUnheard(from, m, turn);
+        } else if constexpr (std::is_same_v<M, Links>) {
+          route_planning_.OnLinks(from, m);
         } else if constexpr (std::is_same_v<M, Progress>) {
+          route_planning_.OnProgress(m);
           dispatch_.OnProgress(from, m, turn);
         } else if constexpr (std::is_same_v<M, Missing>) {
           dispatch_.OnMissing(from, m, turn);
@@ -109,6 +124,7 @@ void Coordinator::OnHello(const Hello& hello, Turn& turn) {
   }
   if (hello.serving) {
     if (job_.phase == Phase::kTakingOver) {
+      taking_over_.NoteArrival(hello.id, turn.now);
       turn.Tell(hello.id, Takeover{job_.options.term});
     } else {
       admission_.Refuse(hello.id, "the job went on without this worker", true, turn);
@@ -116,10 +132,10 @@ void Coordinator::OnHello(const Hello& hello, Turn& turn) {
     return;
   }
   taking_over_.Forget(hello.id);  // what an earlier incarnation held
-  Worker& worker = members_.all()[hello.id];
-  worker.member = {hello.id, hello.incarnation, {}, hello.cluster, hello.addresses, hello.region};
+  Worker& worker =
+      members_.Add({hello.id, hello.incarnation, {}, hello.cluster, hello.addresses, hello.region});
   worker.since = worker.came = turn.now;
-  worker.held_off = reachability_.HeldOffUntil(hello.id);
+  worker.held_off = job_.hold_off.Until(hello.id);
   worker.numeric_class = admission_.ClassOf(hello);
   if (job_.phase == Phase::kWaiting) loading_.Assign(hello.id, worker, turn);
   rollbacks_.BeginIfStaffed(turn);
@@ -131,16 +147,18 @@ void Coordinator::OnReady(const WorkerId& from, const Ready& ready, Turn& turn) 
   if (ready.generation != job_.generation || ready.stage != worker.member.stage) return;
   worker.version = ready.version;
   worker.state = ready.state;
-  if (worker.role == Role::kLoading) {
+  if (worker.role() == Role::kLoading) {
     loading_.OnReady(from, ready, turn);
     if (!turn.failure) StartTrainingIfLoaded(turn);
-  } else if (worker.role == Role::kJoining) {
+  } else if (worker.role() == Role::kJoining) {
     joins_.OnReady(from, ready, turn);
   }
 }
 
 void Coordinator::OnCommitted(const WorkerId& from, const Committed& committed, Turn& turn) {
-  if (committed.generation != job_.generation) return;
+  // Without training, a worker may be assigned to another stage than the one whose state it
+  // reports.
+  if (committed.generation != job_.generation || !job_.IsTraining()) return;
   commits_.OnApplied(from, committed, turn);
   Settle(turn);
   if (!finished() && members_.Has(from)) joins_.CatchUp(from, turn);
@@ -166,18 +184,19 @@ void Coordinator::OnFailure(const WorkerId& from, const Failure& failure, Turn& 
 }
 
 Orders Coordinator::OnBeat(const WorkerId& from, const Heartbeat& beat, Timepoint now) {
+  if (finished()) return {};
   Turn turn{now};
-  dispatch_.OnBeat(from, beat, turn);
+  joins_.OnBeat(from, beat, now);
+  if (!EndIfStopped(turn)) dispatch_.OnBeat(from, beat, turn);
   return SettleAll(std::move(turn));
 }
 
-Orders Coordinator::OnWorkerLost(const WorkerId& worker, const std::string& why, bool connected,
-                                 Timepoint now) {
+Orders Coordinator::OnWorkersLost(std::vector<Departure> departures, Timepoint now) {
   if (finished()) return {};
   Turn turn{now};
-  taking_over_.Forget(worker);
-  turn.departures.push_back(
-      {worker, why, connected, connected ? EvictionCause::kSilent : EvictionCause::kDisconnected});
+  if (EndIfStopped(turn)) return SettleAll(std::move(turn));
+  for (const Departure& departure : departures) taking_over_.Forget(departure.worker);
+  turn.departures = std::move(departures);
   return SettleAll(std::move(turn));
 }
 
@@ -194,6 +213,7 @@ Orders Coordinator::OnGenerationBegun(Generation generation, Version version,
   if (job_.phase != Phase::kRollingBack) return {};
   Turn turn{now};
   commits_.Clear();
+  reachability_.Clear();
   rollbacks_.OnBegun(generation, version, uri, turn);
   return SettleAll(std::move(turn));
 }
@@ -235,13 +255,16 @@ Orders Coordinator::OnSuperseded(const std::string& reason) {
 Orders Coordinator::OnTick(Timepoint now) {
   if (finished()) return {};
   Turn turn{now};
+  if (EndIfStopped(turn)) return SettleAll(std::move(turn));
   TakeOverIfComplete(turn);
   CheckMembers(turn);
   if (job_.IsTraining()) {
     reachability_.Refresh(turn);
     reachability_.Check(turn);
+    route_planning_.Refresh(turn);
     dispatch_.Check(turn);
     reducing_.Check(turn);
+    checkpoints_.Check(turn);
   }
   Settle(turn);
   joins_.Start(turn);
@@ -275,13 +298,23 @@ void Coordinator::Settle(Turn& turn) {
     job_.failure_class = failure->failure_class;
     const bool superseded = failure->failure_class == FailureClass::kSuperseded;
     End({.superseded = superseded,
+         .was_stopped = was_stopped_,
          .reason = failure->reason,
          .failure_class = failure->failure_class},
         superseded ? "" : failure->reason, turn);
     return;
   }
   if (!turn.departures.empty()) Evict(turn);
-  if (std::exchange(turn.advance, false)) Advance(turn);
+  const bool progressed = std::exchange(turn.progressed, false);
+  std::set<WorkerId> leavers;
+  for (WorkerId& id : std::exchange(turn.rested, {})) {
+    if (members_.leaving().contains(id)) leavers.insert(std::move(id));
+  }
+  if (std::exchange(turn.advance, false)) {
+    Advance(members_.leaving(), turn);
+  } else if (progressed) {
+    Advance(std::move(leavers), turn);
+  }
 }
 
 void Coordinator::Evict(Turn& turn) {
@@ -300,9 +333,9 @@ void Coordinator::Evict(Turn& turn) {
   turn.advance = true;
 }
 
-void Coordinator::Advance(Turn& turn) {
+void Coordinator::Advance(std::set<WorkerId> leavers, Turn& turn) {
   if (!job_.IsTraining()) return;
-  AdvanceLeaves(turn);
+  AdvanceLeaves(std::move(leavers), turn);
   for (;;) {
     dispatch_.IssueAll(turn);
     reducing_.AskForComplete(turn);
@@ -311,15 +344,15 @@ void Coordinator::Advance(Turn& turn) {
     evictions_.OnCommitted();
     validation_.OnNewVersion();
     checkpoints_.OnNewVersion(turn);
+    AdvanceLeaves(members_.leaving(), turn);
   }
   FinishIfDone(turn);
 }
 
-void Coordinator::AdvanceLeaves(Turn& turn) {
-  // A copy: a worker that has left is in the set no more.
-  for (const WorkerId& id : std::set<WorkerId>(members_.leaving())) {
+void Coordinator::AdvanceLeaves(std::set<WorkerId> leavers, Turn& turn) {
+  for (const WorkerId& id : leavers) {
     Worker& worker = members_.At(id);
-    if (worker.role != Role::kReady) continue;
+    if (worker.role() != Role::kReady) continue;
     auto adoptions = leaves_.Advance(id, turn);
     if (!adoptions) continue;
     const std::optional<StageIndex> to = worker.leave()->to;
@@ -383,7 +416,7 @@ void Coordinator::TakeOverIfComplete(Turn& turn) {
     checkpoints_.OnNewVersion(turn);
   }
   joins_.Start(turn);
-  Advance(turn);
+  Advance(members_.leaving(), turn);
 }
 
 void Coordinator::FinishIfDone(Turn& turn) {

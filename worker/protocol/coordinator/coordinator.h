@@ -11,6 +11,8 @@
 // shell (worker/trainer) sends messages, reads data and writes files. Not thread-safe.
 #pragma once
 
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,7 @@
 #include "worker/protocol/coordinator/rollbacks.h"
 #include "worker/protocol/coordinator/step/dispatch.h"
 #include "worker/protocol/coordinator/step/reducing.h"
+#include "worker/protocol/coordinator/step/route_planning.h"
 #include "worker/protocol/coordinator/trouble.h"
 
 namespace swarm::protocol {
@@ -36,9 +39,8 @@ class Coordinator {
   Orders OnMessage(const WorkerId& from, const Message& message, Timepoint now);
   /// A worker's heartbeat, several a second: shows a device that hangs while its process lives.
   Orders OnBeat(const WorkerId& from, const Heartbeat& beat, Timepoint now);
-  /// The connection broke, or the worker is silent (`connected`): it is evicted.
-  Orders OnWorkerLost(const WorkerId& worker, const std::string& why, bool connected,
-                      Timepoint now);
+  /// Connections broke, or workers are silent: they are evicted, with one change of the roster.
+  Orders OnWorkersLost(std::vector<Departure> departures, Timepoint now);
   /// The shell has made the checkpoint visible, or has failed (`error`).
   Orders OnCheckpointPublished(Version version, const std::string& error, Timepoint now);
   /// The generation is durable, and begins with this state.
@@ -61,6 +63,10 @@ class Coordinator {
   std::vector<WorkerId> Members() const;
 
  private:
+  /// Whether this trainer was stopped until `now`, so long that its workers have left it. They
+  /// would come back as strangers, and the job would go back to a checkpoint; the next trainer
+  /// takes over from them instead (rule 13). Ends this one then.
+  bool EndIfStopped(Turn& turn);
   void Handle(const WorkerId& from, const Message& message, Turn& turn);
   void OnHello(const Hello& hello, Turn& turn);
   void OnReady(const WorkerId& from, const Ready& ready, Turn& turn);
@@ -73,8 +79,9 @@ class Coordinator {
   /// Carries out departures, and goes on without those workers.
   void Evict(Turn& turn);
   /// Does all that is possible now: leaves, issues, reduces, commits, the end.
-  void Advance(Turn& turn);
-  void AdvanceLeaves(Turn& turn);
+  /// Issues, reduces and commits what can be, and lets those of the leavers go that can.
+  void Advance(std::set<WorkerId> leavers, Turn& turn);
+  void AdvanceLeaves(std::set<WorkerId> leavers, Turn& turn);
   void CheckMembers(Turn& turn);
   void StartTrainingIfLoaded(Turn& turn);
   void RollBackIfStageLost(Turn& turn);
@@ -87,6 +94,7 @@ class Coordinator {
   Reachability reachability_;
   Trouble trouble_;
   Router router_;
+  RoutePlanning route_planning_;
   Admission admission_;
   Loading loading_;
   Rollbacks rollbacks_;
@@ -102,6 +110,8 @@ class Coordinator {
   Evictions evictions_;
   TakingOver taking_over_;
   Directions directions_;
+  std::optional<Timepoint> last_event_;
+  bool was_stopped_ = false;
 };
 
 }  // namespace swarm::protocol

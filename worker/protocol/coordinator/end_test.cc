@@ -180,6 +180,8 @@ TEST_F(CoordinatorEndTest, AJobEndsAfterItsLastStepAndItsLastCheckpoint) {
   CompleteStep();
   EXPECT_EQ(state(), "Finishing");
   EXPECT_FALSE(Finished());
+  Pass(seconds(1));
+  EXPECT_EQ(Told<WriteCheckpoint>("a1").size(), 1u);  // it is asked for once
   Written("a1", 0, 1);
   Written("b1", 1, 1);
   Publish(Version(1));

@@ -19,6 +19,7 @@ enum class EventKind : std::uint8_t {
   kWorkerLost,       ///< was evicted
   kWorkerRefused,    ///< was not accepted into the job
   kPairBroken,       ///< two workers do not reach each other
+  kRoutesPlanned,    ///< routes of microbatches follow other shares
   kMicrobatchStuck,  ///< is taken from a worker that makes no progress with it
   kReduceRefused,    ///< a worker has folded other microbatches than the ledger has
   kReduceDiffers,    ///< the participants of a sum hold different values of it
@@ -54,6 +55,7 @@ struct EnumNames<protocol::EventKind> {
       {E::kWorkerLost, "WorkerLost"},
       {E::kWorkerRefused, "WorkerRefused"},
       {E::kPairBroken, "PairBroken"},
+      {E::kRoutesPlanned, "RoutesPlanned"},
       {E::kMicrobatchStuck, "MicrobatchStuck"},
       {E::kReduceRefused, "ReduceRefused"},
       {E::kReduceDiffers, "ReduceDiffers"},

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "worker/protocol/coordinator/membership/hold_off.h"
 #include "worker/protocol/coordinator/options.h"
 #include "worker/protocol/coordinator/step/reduce_groups.h"
 #include "worker/protocol/messages/control.h"
@@ -39,6 +40,7 @@ struct Job {
   bool stopping = false;
   std::uint64_t attempts = 0;  ///< given out so far
   JobCounts counts;
+  HoldOff hold_off;
   std::deque<CommitRecord> records;  ///< the last commits: those that a worker may not have applied
   std::string failure;
   FailureClass failure_class = FailureClass::kNone;

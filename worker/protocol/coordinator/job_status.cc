@@ -31,7 +31,7 @@ std::vector<std::uint64_t> LacksToGoOn(const JobParts& parts) {
   std::vector<std::uint64_t> lacks(parts.job.stages(), 1);
   std::uint64_t spares = 0;
   for (const auto& [id, worker] : parts.members.all()) {
-    if (worker.role == Role::kWaiting) {
+    if (worker.role() == Role::kWaiting) {
       ++spares;
     } else if (!worker.leave()) {
       lacks[worker.member.stage.value] = 0;
@@ -46,8 +46,8 @@ std::vector<std::uint64_t> LacksToGoOn(const JobParts& parts) {
 WorkerState StateOf(const Worker& worker) {
   if (worker.leave())
     return worker.leave()->IsMove() ? WorkerState::kMoving : WorkerState::kLeaving;
-  if (worker.role == Role::kLoading) return WorkerState::kLoading;
-  return worker.role == Role::kReady ? WorkerState::kReady : WorkerState::kJoining;
+  if (worker.role() == Role::kLoading) return WorkerState::kLoading;
+  return worker.role() == Role::kReady ? WorkerState::kReady : WorkerState::kJoining;
 }
 
 void DescribeWorkers(const JobParts& parts, JobStatus* status) {
@@ -58,7 +58,7 @@ void DescribeWorkers(const JobParts& parts, JobStatus* status) {
     status->stages.push_back({.stage = StageIndex(s), .workers = {}, .cost = cost});
   }
   for (const auto& [id, worker] : parts.members.all()) {
-    if (worker.role == Role::kWaiting) {
+    if (worker.role() == Role::kWaiting) {
       status->spares.push_back(id);
       continue;
     }

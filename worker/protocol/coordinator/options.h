@@ -15,10 +15,14 @@ namespace swarm::protocol {
 /// The coordinator's deadlines (docs/protocol.md, "Deadlines"): how long it waits, and what it does
 /// then.
 struct Patience {
-  Duration takeover = std::chrono::seconds(3);  ///< answers to Takeover: evicts
-  /// The same, if a stage or all progress would be lost without them. A worker that lives may first
-  /// have to find the new trainer, and looks for it only every three seconds.
+  /// Answers to Takeover: evicts. Counts from the last worker that came, because those that come
+  /// show that others are on their way; one that lives looks for the new trainer every three
+  /// seconds.
+  Duration takeover = std::chrono::seconds(4);
+  /// The same, if a stage or all progress would be lost without them.
   Duration takeover_last = std::chrono::seconds(10);
+  /// For each member of the last roster, beyond `takeover_last` in all: connecting takes turns.
+  Duration takeover_member = std::chrono::milliseconds(50);
   Duration revoke = std::chrono::seconds(2);             ///< the answer to Revoke or Void: evicts
   Duration microbatch = std::chrono::seconds(2);         ///< at least, a row's progress: revokes
   Duration first_microbatch = std::chrono::seconds(60);  ///< the same before anything is measured
@@ -26,9 +30,14 @@ struct Patience {
   Duration first_reduce = std::chrono::seconds(60);      ///< the same before anything is measured
   Duration hand_over = std::chrono::seconds(10);  ///< at least, a parcel: asks again, then evicts
   Duration pin = std::chrono::seconds(30);        ///< donors: goes on without them
-  Duration join = std::chrono::seconds(600);      ///< a joiner's progress: evicts it
+  Duration join = std::chrono::seconds(120);      ///< a joiner's progress: evicts it
   Duration load = std::chrono::seconds(600);      ///< loading a checkpoint: evicts
-  Duration compute = std::chrono::seconds(10);    ///< at least, one piece of work: evicts
+  /// Writing one: then it is another writer's turn. A state of 20 GB over 100 Mb/s takes 1,600 s.
+  Duration checkpoint = std::chrono::seconds(1800);
+  Duration compute = std::chrono::seconds(10);  ///< at least, one piece of work: evicts
+  /// Of this trainer, between two events, ticks included: it was stopped. Workers give up their
+  /// connections to a trainer that has been silent for 6 s.
+  Duration stopped = std::chrono::seconds(5);
 };
 
 /// Rules that a test may switch off to see that it notices. All are on outside of tests.
@@ -71,9 +80,11 @@ struct CoordinatorOptions {
   Duration balance_period = std::chrono::seconds(300);  ///< of kPeriodic
   /// When stopped before the last step, leave the workers to the next trainer.
   bool keep_workers = false;
-  double unix_epoch = 0;             ///< the wall clock at Timepoint(), in Unix seconds: for Status
-  std::uint64_t donors_max = 3;      ///< replicas that pin their state for a joiner
-  std::uint64_t join_lag_max = 256;  ///< steps that a joiner may lag; then it begins again
+  double unix_epoch = 0;         ///< the wall clock at Timepoint(), in Unix seconds: for Status
+  std::uint64_t donors_max = 3;  ///< replicas that pin their state for a joiner
+  /// Steps that a joiner may lag if its donors keep as many; then it begins again. Bounds the
+  /// records that the trainer keeps.
+  std::uint64_t join_lag_max = 4096;
   Patience patience;
   CoordinatorRules rules;
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "worker/protocol/coordinator/event_kind.h"
+#include "worker/protocol/ledger.h"
 #include "worker/protocol/messages/message.h"
 
 namespace swarm::protocol {
@@ -64,9 +65,10 @@ struct Forget {
 /// The job is over for this trainer; no order follows.
 struct Finish {
   bool succeeded = false;
-  bool stopped_early = false;  ///< a stop was requested before the last step
-  bool superseded = false;     ///< a trainer of a higher term exists: leave everything as it is
-  std::string reason = {};     ///< of a failure, for people
+  bool stopped_early = false;       ///< a stop was requested before the last step
+  bool superseded = false;          ///< it is another trainer's turn: leave everything as it is
+  bool was_stopped = false;         ///< with `superseded`: there may be no other trainer yet
+  std::string reason = {};          ///< of a failure, for people
   FailureClass failure_class = {};  ///< of a failure; else kNone
 };
 

@@ -84,6 +84,72 @@ TEST_F(CoordinatorRollbackTest, WhatIsSaidOfTheGenerationBeforeChangesNothing) {
   CompleteStep();
 }
 
+TEST_F(CoordinatorRollbackTest, AStateOfTheGenerationBeforeIsNotComparedWithThoseOfThisOne) {
+  StartTraining({3, 1});
+  Lose("b1");  // a3 takes its place
+  BeginGeneration(1, 0);
+  for (const char* name : {"a1", "a2", "a3"}) Load(name);
+  Say("a2", Committed{Generation(0), Step(0), {9, 9}});
+  FoldAll();
+  Reduce();
+  Listen();
+  Apply("a1", 0, {1, 1});
+  EXPECT_FALSE(Happened("WorkerLost"));
+}
+
+TEST_F(CoordinatorRollbackTest, AStateThatIsReportedWhileTheJobGoesBackIsComparedWithNone) {
+  StartTraining({3, 1, 1});
+  FoldAll();
+  Reduce();
+  Say("b1", Leaving{100});
+  Lose("c1");
+  Listen();
+  // Stage 1 will be served by one of stage 0, and b1 still stands for it.
+  Apply("b1", 0, {2, 2});
+  for (const char* name : {"a1", "a2", "a3"}) Apply(name, 0, {1, 1});
+  EXPECT_FALSE(Happened("WorkerLost"));
+  EXPECT_FALSE(Finished());
+}
+
+TEST_F(CoordinatorRollbackTest, WhoHasLoadedForTheGenerationBeforeHasNotLoadedForThisOne) {
+  StartTraining({1, 1});
+  for (std::uint64_t generation = 1; generation <= 2; ++generation) {
+    Lose("b1");
+    Come("b1", generation + 1);
+    BeginGeneration(generation, 0);
+  }
+  Load("b1");
+  Say("a1", Ready{Generation(1), StageIndex(0), Version(0), {7, 7}});
+  EXPECT_EQ(state(), "Loading");
+  Load("a1");
+  EXPECT_EQ(state(), "Training");
+}
+
+TEST_F(CoordinatorRollbackTest, FramesForTheProcessBeforeAreClosedToTheOneThatComesBack) {
+  StartTraining({1, 1});
+  const Attempt before = Key(0, 1).attempt;
+  Lose("b1");
+  Come("b1", 2);
+  BeginGeneration(1, 0);
+  EXPECT_GT(Told<Welcome>("b1").back().floor, before);
+}
+
+TEST_F(CoordinatorRollbackTest, ANewcomerIsToldNoRecordOfTheGenerationBefore) {
+  StartTraining({1, 2});
+  CompleteStep();
+  Lose("a1");
+  Come("a1", 2);
+  BeginGeneration(1, 0);
+  for (const char* name : {"a1", "b1", "b2"}) Load(name);
+  Listen();
+  Come("new");
+  for (const std::string& donor : WhoWasTold<PinState>()) {
+    Say(donor, StatePinned{Generation(1), Version(0), {5, 5}, {}});
+  }
+  EXPECT_EQ(Told<Welcome>("new").size(), 1u);
+  EXPECT_TRUE(Told<Commit>("new").empty());
+}
+
 TEST_F(CoordinatorRollbackTest, ManyRollbacksLeaveRoomForTheSameWork) {
   options_.microbatches = 20;
   StartTraining({1, 1});
@@ -218,6 +284,25 @@ TEST_F(CoordinatorRollbackTest, AValidationAndACheckpointOfTheGenerationBeforeAr
   Load("b1");
   for (const protocol::Forward& frame : Issued()) EXPECT_EQ(frame.kind, TaskKind::kTrain);
   Say("a1", CheckpointWritten{Generation(0), Version(1), StageIndex(0), {}, {}});
+  EXPECT_TRUE(All<order::PublishCheckpoint>().empty());
+}
+
+TEST_F(CoordinatorRollbackTest, ACheckpointThatARollbackEndedIsNotWaitedForNorAreItsFilesTaken) {
+  options_.checkpoint_interval_steps = 1;
+  options_.checkpoint_uri = "folder";
+  StartTraining({1, 1});
+  CompleteStep();
+  Say("b1", CheckpointWritten{Generation(0), Version(1), StageIndex(1), {}, {}});
+  Lose("b1");
+  Come("b1", 2);
+  BeginGeneration(1, 0);
+  Load("a1");
+  Load("b1");
+  Listen();
+  CompleteStep();
+  EXPECT_EQ(WhoWasTold<WriteCheckpoint>(), (std::set<std::string>{"a1", "b1"}));
+  Say("a1", CheckpointWritten{Generation(0), Version(1), StageIndex(0), {}, {}});
+  Say("b1", CheckpointWritten{Generation(1), Version(1), StageIndex(1), {}, {}});
   EXPECT_TRUE(All<order::PublishCheckpoint>().empty());
 }
 

@@ -17,7 +17,7 @@ std::optional<std::vector<std::vector<WorkerId>>> Rollbacks::Staff() const {
   std::vector<WorkerId> spares;
   for (const auto& [id, worker] : members_.all()) {
     if (worker.leave()) continue;
-    (worker.role == Role::kWaiting ? spares : staff[worker.member.stage.value]).push_back(id);
+    (worker.role() == Role::kWaiting ? spares : staff[worker.member.stage.value]).push_back(id);
   }
   const auto largest = [&]() -> std::vector<WorkerId>& {
     return *std::max_element(staff.begin(), staff.end(),
@@ -42,7 +42,7 @@ void Rollbacks::BeginIfStaffed(Turn& turn) {
       Worker& worker = members_.At(id);
       worker.loaded = false;
       worker.version = {};
-      worker.member.stage = StageIndex(s);
+      members_.Become(worker, worker.role(), StageIndex(s));
       worker.assigned = true;
     }
   }
@@ -69,12 +69,12 @@ void Rollbacks::OnBegun(Generation generation, Version version, const std::strin
     if (!std::exchange(worker.assigned, false)) continue;
     const StageIndex stage = worker.member.stage;
     ++staff[stage.value];
-    if (worker.role == Role::kWaiting) {
+    if (worker.role() == Role::kWaiting) {
       turn.Tell(id, job_.WelcomeTo(stage));
     } else {
       turn.Tell(id, Rollback{job_.options.term, job_.generation, stage, version, uri});
     }
-    worker.role = Role::kLoading;
+    members_.Become(worker, Role::kLoading);
     worker.since = turn.now;
   }
   ++job_.counts.rollbacks;

@@ -158,6 +158,29 @@ TEST_F(CoordinatorTakeoverTest, TheSilentAreEvictedAfterTheDeadline) {
   EXPECT_TRUE(Told<Takeover>("a2").empty());
 }
 
+TEST_F(CoordinatorTakeoverTest, ATrainerThatWasStoppedLeavesItsWorkersToTheNext) {
+  options_.patience.stopped = Patience().stopped;
+  options_.take_over = false;
+  StartTraining({1, 1});
+  Listen();
+  now_ += options_.patience.stopped;
+  Lose("a1");  // the workers have given up their connections
+  ASSERT_TRUE(Finished());
+  EXPECT_TRUE(Finished()->superseded);
+  EXPECT_TRUE(Finished()->was_stopped);
+  EXPECT_TRUE(WhoWasTold<Shutdown>().empty());
+  EXPECT_FALSE(Happened("StageLost"));
+}
+
+TEST_F(CoordinatorTakeoverTest, ATrainerThatIsShortlyStoppedGoesOn) {
+  options_.patience.stopped = Patience().stopped;
+  options_.take_over = false;
+  StartTraining({1, 1});
+  Pass(options_.patience.stopped / 2);
+  CompleteStep();
+  EXPECT_EQ(step(), 1u);
+}
+
 TEST_F(CoordinatorTakeoverTest, WhoWasEvictedBeforeDoesNotComeBackThroughTheNewTrainer) {
   Create();
   Holding evicted = HoldingOf("a2");
@@ -222,6 +245,32 @@ TEST_F(CoordinatorTakeoverTest, InDelayedModeBothStepsInProgressAreAdopted) {
   ASSERT_EQ(Issued().size(), 1u);
   EXPECT_EQ(Issued()[0].key.step, Step(6));
   EXPECT_EQ(Issued()[0].key.microbatch, Microbatch(1));
+}
+
+TEST_F(CoordinatorTakeoverTest, WhileWorkersComeOthersAreOnTheirWay) {
+  const std::vector<std::string> names = {"a1", "a2", "a3", "b1", "b2", "b3"};
+  roster_ = RosterOf(names);
+  Create();
+  for (const std::string& name : names) {
+    Pass(std::chrono::milliseconds(1500));
+    EXPECT_EQ(state(), "TakingOver");
+    Say(name, HoldingOf(name));
+  }
+  EXPECT_EQ(state(), "Training");
+  EXPECT_EQ(Told<Roster>("a1").at(0).members.size(), 6u);
+}
+
+TEST_F(CoordinatorTakeoverTest, ThoseThatComeDoNotHoldUpTheJobForEver) {
+  roster_ = RosterOf({"a1", "a2", "b1"});
+  Create();
+  for (const char* name : {"a1", "b1"}) Say(name, HoldingOf(name));
+  const Timepoint begin = now_;
+  for (int i = 0; state() == "TakingOver"; ++i) {  // strangers to the roster
+    ASSERT_LT(i, 100);
+    ComeServing("x" + std::to_string(i));
+    Pass(std::chrono::seconds(1));
+  }
+  EXPECT_GE(now_ - begin, options_.patience.takeover_last);
 }
 
 TEST_F(CoordinatorTakeoverTest, WhereAStageDidNotAnswerTheJobGoesBack) {

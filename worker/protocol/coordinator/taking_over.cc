@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <set>
 
+#include "worker/protocol/roster.h"
+
 namespace swarm::protocol {
-namespace {
+namespace {}  // namespace
 
-bool IsMember(const Roster& roster, const WorkerId& id) {
-  return std::any_of(roster.members.begin(), roster.members.end(),
-                     [&](const Member& member) { return member.id == id; });
+void TakingOver::NoteArrival(const WorkerId& worker, Timepoint now) {
+  if (came_.insert(worker).second) last_came_ = now;
 }
-
-}  // namespace
 
 bool TakingOver::OnHolding(const WorkerId& from, const Holding& holding, Turn& turn) {
   if (job_.phase != Phase::kTakingOver) {
@@ -21,6 +20,7 @@ bool TakingOver::OnHolding(const WorkerId& from, const Holding& holding, Turn& t
     return false;
   }
   if (holding.term != job_.options.term || holding.self.id != from) return false;
+  NoteArrival(from, turn.now);
   holdings_[from] = holding;
   return true;
 }
@@ -44,8 +44,11 @@ bool TakingOver::IsLate(const Roster* roster, Timepoint now) const {
     }
   }
   const Patience& patience = job_.options.patience;
-  return now - job_.phase_since >=
-         (held.size() == job_.stages() ? patience.takeover : patience.takeover_last);
+  const Duration silence = now - std::max(job_.phase_since, last_came_);
+  const std::size_t members = roster == nullptr ? 0 : roster->members.size();
+  return silence >= (held.size() == job_.stages() ? patience.takeover : patience.takeover_last) ||
+         now - job_.phase_since >=
+             patience.takeover_last + static_cast<int>(members) * patience.takeover_member;
 }
 
 Version TakingOver::NewestHeld(const Roster& roster) const {
@@ -87,8 +90,8 @@ void TakingOver::Adopt(const Roster& roster, Turn& turn) {
   AdoptMembers(roster, turn);
   AdoptRecords(turn);
   for (const auto& [id, holding] : holdings_) {
-    members_.At(id).role =
-        holding.version.Next() >= job_.version ? Role::kReady : Role::kCatchingUp;
+    const bool current = holding.version.Next() >= job_.version;
+    members_.Become(members_.At(id), current ? Role::kReady : Role::kCatchingUp);
   }
   for (const Member& member : roster.members) {
     if (members_.Has(member.id)) continue;
@@ -108,12 +111,12 @@ void TakingOver::AdoptMembers(const Roster& roster, Turn& turn) {
   for (auto it = holdings_.begin(); it != holdings_.end();) {
     const auto held = it++;
     const auto& [id, holding] = *held;
-    const bool counts = holding.generation == job_.generation &&
-                        (IsMember(roster, id) || !job_.options.rules.takeover_keeps_roster);
+    const bool counts =
+        holding.generation == job_.generation &&
+        (FindMember(roster, id) != nullptr || !job_.options.rules.takeover_keeps_roster);
     if (counts) {
       members_.Erase(id);
-      Worker& worker = members_.all()[id];
-      worker.member = holding.self;
+      Worker& worker = members_.Add(holding.self);
       worker.version = holding.version;
       worker.since = turn.now;
     } else {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "worker/protocol/coordinator/membership/evictions.h"
@@ -25,6 +26,8 @@ class TakingOver {
     kAdopted,  ///< the job trains on
   };
 
+  /// A worker has come that serves: it was told of the takeover.
+  void NoteArrival(const WorkerId& worker, Timepoint now);
   /// False if the answer does not count. A worker that comes too late is told to leave.
   bool OnHolding(const WorkerId& from, const Holding& holding, Turn& turn);
   /// Goes on with the held state, once all members of the last roster have answered or are late.
@@ -56,6 +59,8 @@ class TakingOver {
   Commits& commits_;
   Evictions& evictions_;
   std::map<WorkerId, Holding> holdings_;
+  std::set<WorkerId> came_;
+  Timepoint last_came_;
 };
 
 }  // namespace swarm::protocol

@@ -32,7 +32,10 @@ struct Turn {
   };
   std::optional<Failure> failure = {};     ///< the job cannot go on
   std::vector<Departure> departures = {};  ///< to be evicted
-  bool advance = false;                    ///< something may be issued, reduced or committed now
+  bool advance = false;  ///< something may be issued, reduced, committed or handed over now
+  /// The same after a worker's reports: of the workers that leave, at most these can go on now.
+  bool progressed = false;
+  std::vector<WorkerId> rested = {};
 
   template <typename M>
   void Tell(const WorkerId& to, M message) {

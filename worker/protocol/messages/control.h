@@ -13,7 +13,7 @@
 namespace swarm::protocol {
 
 /// The version of the protocol that this program speaks; hello refuses another.
-inline constexpr std::uint32_t kProtocolVersion = 3;
+inline constexpr std::uint32_t kProtocolVersion = 4;
 
 // ---- membership ----
 
@@ -83,8 +83,8 @@ struct Adoption {
   bool operator==(const Adoption&) const = default;
 };
 
-/// trainer → workers: the roster of an epoch. A worker that was in an earlier roster and is not in
-/// this one is evicted: its later frames are refused (rule 15).
+/// trainer → workers that are new in it: the roster of an epoch. A worker that was in an earlier
+/// roster and is not in this one is evicted: its later frames are refused (rule 15).
 struct Roster {
   Term term;
   Generation generation;
@@ -92,6 +92,18 @@ struct Roster {
   std::vector<Member> members;  ///< sorted by id
   std::vector<Adoption> adoptions;
   bool operator==(const Roster&) const = default;
+};
+
+/// trainer → workers that know the roster of the epoch before: what is different in the roster of
+/// this one.
+struct RosterChange {
+  Term term;
+  Generation generation;
+  Epoch epoch;
+  std::vector<Member> came;    ///< sorted by id; among them may be new incarnations of `gone`
+  std::vector<WorkerId> gone;  ///< sorted
+  std::vector<Adoption> adoptions;
+  bool operator==(const RosterChange&) const = default;
 };
 
 /// Both directions, several per second, on the control connection.
@@ -102,6 +114,8 @@ struct Heartbeat {
   std::uint64_t queued_tasks = 0;  ///< pieces of work that wait for the device, or are on it
   std::uint64_t bytes_sent = 0;    ///< activations and gradients, since the start
   double busy_seconds = 0;         ///< of compute, since the start
+  /// Of pieces that it has fetched from other replicas, since the start: how a join goes on.
+  std::uint64_t copied_bytes = 0;
 };
 
 // ---- reachability (rule 28) ----
@@ -126,6 +140,27 @@ struct Detour {
 struct Detours {
   Term term;
   std::vector<Detour> detours;  ///< sorted by peer
+};
+
+// ---- links (rule 29) ----
+
+/// A connection between two workers, as one of them has measured it.
+struct Link {
+  double round_trip = 0;        ///< seconds, where nothing waits
+  double bytes_per_second = 0;  ///< that it carries to the other; 0: nothing has ever filled it
+  bool operator==(const Link&) const = default;
+};
+
+/// The connections of a worker to the workers of a place: the mean.
+struct MeasuredLink {
+  std::string to;  ///< the place (routing/flow/flow.h)
+  Link link;
+  bool operator==(const MeasuredLink&) const = default;
+};
+
+/// worker → trainer: measurements that are new or have changed. The last word about a place counts.
+struct Links {
+  std::vector<MeasuredLink> links;  ///< sorted by place
 };
 
 // ---- execution ----
@@ -159,22 +194,17 @@ struct ClaimSet {
   bool operator==(const ClaimSet&) const = default;
 };
 
-/// One worker of a reduce, and its exact contribution.
-struct Participant {
-  WorkerId worker;
-  ClaimSet claims;
-  bool operator==(const Participant&) const = default;
-};
-
-/// trainer → participants: sum your accumulators of the group (rules 8 and 11).
+/// trainer → each participant: sum your accumulators of the group (rules 8 and 11). A participant
+/// hears its own claims only; `k` names those of all, as no two attempts have the same k.
 struct Reduce {
   Term term;
   Generation generation;
   Step step;
   GroupIndex group;
   Attempt k;
-  std::vector<Participant> participants;  ///< the order of summation
-  std::uint64_t level = 0;                ///< of the step's scale (exact accumulation)
+  std::vector<WorkerId> participants;  ///< the order of summation
+  ClaimSet claims;                     ///< of the receiver
+  std::uint64_t level = 0;             ///< of the step's scale (exact accumulation)
 };
 
 /// worker → trainer: this worker's fold set differs from the claims; it froze nothing.

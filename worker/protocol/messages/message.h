@@ -20,6 +20,7 @@ using Message =
                  CheckpointWritten, Failure, Shutdown, Observe, JobStatus, Resend, Redirect,
                  Missing, Revoke, Revoked, Void, Voided, Thaw, Rollback, Leaving, HandOver, Parcel,
                  ParcelHeld, PinState, StatePinned, UnpinState, Fetch, Fetched, Takeover, Holding,
-                 Direct, DirectReply, PeerBeat, Unheard, Detours, Relayed, Awaiting>;
+                 Direct, DirectReply, PeerBeat, Unheard, Detours, Relayed, Awaiting, RosterChange,
+                 Links>;
 
 }  // namespace swarm::protocol

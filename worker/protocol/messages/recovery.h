@@ -120,6 +120,9 @@ struct StatePinned {
   Version version;
   Digest state;
   std::string error;  ///< empty: pinned
+  /// Steps whose reduced gradients the replica has room for, counted back from its version; 0: it
+  /// does not say.
+  std::uint64_t kept_steps = 0;
 };
 
 /// trainer → replica: joiners do not need it any more.

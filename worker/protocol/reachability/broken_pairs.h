@@ -33,7 +33,6 @@ class BrokenPairs {
                                  Timepoint now);
   /// Forgets all reports by the worker and about it.
   void Forget(const WorkerId& worker);
-  void Clear() { *this = {}; }
 
   struct Report {
     Timepoint since;

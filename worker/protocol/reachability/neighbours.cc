@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "worker/protocol/roster.h"
+
 namespace swarm::protocol {
 namespace {
 
@@ -42,9 +44,8 @@ bool Neighbours::IsNeighbour(const Member& self, const Member& other, std::size_
 }
 
 void Neighbours::OnRoster(const Roster& roster, std::uint64_t stages, Timepoint now) {
-  const auto self = std::find_if(roster.members.begin(), roster.members.end(),
-                                 [&](const Member& member) { return member.id == self_; });
-  if (self == roster.members.end()) return Clear();
+  const Member* self = FindMember(roster, self_);
+  if (self == nullptr) return Clear();
   std::map<WorkerId, Incarnation> neighbours;
   for (const Member& member : roster.members) {
     if (IsNeighbour(*self, member, roster.members.size(), stages)) {

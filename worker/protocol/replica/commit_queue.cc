@@ -7,7 +7,8 @@
 namespace swarm::protocol {
 namespace {
 
-constexpr std::size_t kFetchesMax = 4;
+/// Each needs memory for the gradients of a step.
+constexpr std::uint64_t kFetchesMax = 4;
 /// Steps between two writes of the trainer's account, ten seconds apart, at fifty a second.
 constexpr std::size_t kPastStepsMax = 512;
 
@@ -19,7 +20,7 @@ Actions CommitQueue::OnCommit(const Commit& commit) {
   if (!refused.empty()) {
     return Refused(refused, {record.generation, record.step, {}, standing_.stage(), {}});
   }
-  Actions actions{action::ReleaseSums{commit.keep_from}};
+  Actions actions{action::ReleaseSums{std::max(commit.keep_from, OldestKept())}};
   const auto same = [&](const CommitRecord& c) { return c.step == record.step; };
   const bool known =
       standing_.IsCommitted(record.step) || std::any_of(commits_.begin(), commits_.end(), same);
@@ -29,13 +30,23 @@ Actions CommitQueue::OnCommit(const Commit& commit) {
   return actions;
 }
 
+Step CommitQueue::OldestKept() const {
+  // What it fetches for itself needs room, too.
+  const std::uint64_t room = standing_.options.kept_steps_max;
+  const std::uint64_t kept =
+      std::max(room - std::min<std::uint64_t>(room, fetches_.size()), kKeptStepsMin);
+  return Step(standing_.version.value - std::min(kept, standing_.version.value));
+}
+
 void CommitQueue::Advance(Actions& actions) {
   FetchWhatIsNotHeld(actions);
   ApplyIfReady(actions);
 }
 
 void CommitQueue::FetchWhatIsNotHeld(Actions& actions) {
-  for (std::size_t i = 0; i < std::min(commits_.size(), kFetchesMax); ++i) {
+  const std::uint64_t room = standing_.options.kept_steps_max / 2;
+  const std::uint64_t ahead = std::clamp<std::uint64_t>(room, 1, kFetchesMax);
+  for (std::size_t i = 0; i < std::min<std::size_t>(commits_.size(), ahead); ++i) {
     const CommitRecord& record = commits_[i];
     if (record.skip || folds_.Holds(record) || !fetches_.try_emplace(record.step, false).second) {
       continue;

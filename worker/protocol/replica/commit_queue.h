@@ -17,6 +17,8 @@ class CommitQueue {
   Actions OnGradientsFetched(Step step);
   /// The first commit of the queue is applied.
   void OnApplied();
+  /// There is room for the reduced gradients of this step and later ones (ReplicaOptions).
+  Step OldestKept() const;
   /// Begins the next commit, if its gradients are here, and fetches those of later commits.
   void Advance(Actions& actions);
   /// Adds the decided commits, applied or not, to the answer for a new trainer.

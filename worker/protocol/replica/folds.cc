@@ -70,12 +70,11 @@ Actions Folds::OnReduce(const Reduce& reduce) {
   FrozenGroup& group = state.groups[reduce.group];
   if (group.reduce && reduce.k <= group.reduce->k) return Refused("reduce attempt", key);
   const ClaimSet folded = FoldSet(reduce.step);
-  const auto mine =
-      std::find_if(reduce.participants.begin(), reduce.participants.end(), [&](const auto& p) {
-        return p.worker == standing_.options.self.id && p.claims.stage == standing_.stage();
-      });
-  const bool same = mine != reduce.participants.end() && reduce.level == state.level &&
-                    (mine->claims == folded || !standing_.options.rules.compare_claims);
+  const bool takes_part = std::ranges::find(reduce.participants, standing_.options.self.id) !=
+                              reduce.participants.end() &&
+                          reduce.claims.stage == standing_.stage();
+  const bool same = takes_part && reduce.level == state.level &&
+                    (reduce.claims == folded || !standing_.options.rules.compare_claims);
   if (!same) {
     return {action::Tell{
         ReduceRefused{reduce.generation, reduce.step, reduce.group, reduce.k, folded}}};
@@ -172,11 +171,7 @@ std::vector<HeldStep> Folds::Describe(Actions& actions) {
     for (const auto& [microbatch, c] : state.folded) held.folded.push_back(c);
     for (const auto& [index, group] : state.groups) {
       if (!group.reduce) continue;
-      HeldReduce reduce{index, group.reduce->k, {}};
-      for (const Participant& p : group.reduce->participants) {
-        reduce.participants.push_back(p.worker);
-      }
-      held.reduces.push_back(std::move(reduce));
+      held.reduces.push_back({index, group.reduce->k, group.reduce->participants});
     }
     steps.push_back(std::move(held));
   }

@@ -21,6 +21,10 @@ struct ReplicaRules {
   bool answer_revoke_by_closing = true;  ///< rule 9
 };
 
+/// Members apply a step at different times, and one that has just caught up may lack the sums of
+/// the last two: these and the newest are kept in any case.
+inline constexpr std::uint64_t kKeptStepsMin = 3;
+
 struct ReplicaOptions {
   Member self;
   std::uint64_t stages = 1;
@@ -31,7 +35,11 @@ struct ReplicaOptions {
   Attempt floor = {};               ///< attempts below are closed: of an earlier incarnation
   Version version;                  ///< of the state it begins with
   std::uint64_t parked_max = 4096;  ///< frames that wait for a version, a thaw, or their forward
+  std::uint64_t parked_bytes_max = 1ull << 30;    ///< of their payloads; one frame may be larger
   std::uint64_t retained_bytes_max = 1ull << 30;  ///< outputs and input gradients kept for others
+  /// Applied steps whose reduced gradients it keeps, at most: for joiners. At least kKeptStepsMin
+  /// count.
+  std::uint64_t kept_steps_max = 4096;
   ReplicaRules rules;
 };
 

@@ -285,6 +285,20 @@ TEST_F(ReplicaRecoveryTest, AParcelThatNobodyAdoptedIsDroppedAtTheCommit) {
   EXPECT_TRUE(Find<action::DropParcel>(Decide()));
 }
 
+TEST_F(ReplicaRecoveryTest, SumsThatAreFrozenAreNotHandedOver) {
+  Fold(Frame(0));
+  ReduceAs(1, {1, 1});
+  EXPECT_TRUE(replica().OnHandOver({Term(1), Generation(0), Step(0), kOther}).empty());
+}
+
+TEST_F(ReplicaRecoveryTest, AParcelThatOverlapsWithTheFoldsOfItsHeirIsDropped) {
+  Fold(Frame(0));
+  (void)replica().OnParcel(kOther, Step(0), Generation(0), 0, {{Microbatch(0), {Term(1), 5}, 0}});
+  const Actions actions = replica().OnRoster(RosterOf(1, {kSelf}, {{kOther, kSelf, Step(0)}}));
+  EXPECT_FALSE(Find<action::AdoptParcel>(actions));
+  EXPECT_TRUE(Find<action::DropParcel>(actions));
+}
+
 TEST_F(ReplicaRecoveryTest, WhoseHeirIsLostFoldsAgainWhenItIsThawed) {
   (void)replica().OnHandOver({Term(1), Generation(0), Step(0), kOther});
   (void)replica().OnThaw({Term(1), Generation(0), Step(0)});
@@ -297,7 +311,30 @@ TEST_F(ReplicaRecoveryTest, WhoseSumsAreVoidAfterItHasHandedThemOverFoldsAgain) 
   EXPECT_EQ(Why(replica().OnForward(kBelow, Frame(0, 9))), "accepted");
 }
 
+TEST_F(ReplicaRecoveryTest, AReduceThatWaitsForItsVersionIsOffWithItsStep) {
+  const auto starts_after = [&](const auto& call_off) {
+    Begin(DefaultOptions());
+    (void)replica().OnCommit(CommitOf({1, 1}));
+    (void)replica().OnReduce(ReduceOf({}, 3, 1));
+    call_off();
+    (void)replica().OnGradientsFetched(Step(0));
+    return Find<action::StartReduce>(replica().OnApplied(Step(0), {})).has_value();
+  };
+  EXPECT_TRUE(starts_after([] {}));
+  EXPECT_FALSE(starts_after([&] { replica().OnThaw({Term(1), Generation(0), Step(1)}); }));
+  EXPECT_FALSE(starts_after(
+      [&] { replica().OnVoid({Term(1), Generation(0), Step(1), Attempt{Term(1), 4}, 0}); }));
+}
+
 // ---- takeover ----
+
+TEST_F(ReplicaRecoveryTest, WhoWasHandingOverWorksForTheNewTrainer) {
+  (void)replica().OnHandOver({Term(1), Generation(0), Step(0), kOther});
+  (void)replica().OnTakeover({Term(2)});
+  Forward frame = Frame(0);
+  frame.key.attempt = frame.hops[1].attempt = {Term(2), 1};
+  EXPECT_EQ(Why(replica().OnForward(kBelow, frame)), "accepted");
+}
 
 TEST_F(ReplicaRecoveryTest, ATakeoverClosesWhatIsOpenAndTellsWhatIsHeld) {
   (void)replica().OnRoster(RosterOf(4, {kBelow, kSelf, kAbove}));

@@ -16,11 +16,23 @@ Actions Replica::OnRoster(const Roster& roster) {
   const auto refused = standing_.WhyRefuseControl(roster.term, roster.generation);
   if (!refused.empty()) return Refused(refused, {});
   if (roster.epoch < standing_.roster.epoch) return {};
-  if (!standing_.Adopt(roster)) {
+  return Adopt(roster);
+}
+
+Actions Replica::OnRosterChange(const RosterChange& change) {
+  const auto refused = standing_.WhyRefuseControl(change.term, change.generation);
+  if (!refused.empty()) return Refused(refused, {});
+  if (change.epoch != standing_.roster.epoch.Next()) return Refused("epoch", {});
+  return Adopt(change);
+}
+
+template <typename Next>
+Actions Replica::Adopt(const Next& next) {
+  if (!standing_.Adopt(next)) {
     return {action::Rejoin{"this worker is not in the roster any more"}};
   }
   Actions actions;
-  for (const Adoption& adoption : roster.adoptions) {
+  for (const Adoption& adoption : next.adoptions) {
     for (const Contribution& c : folds_.Adopt(adoption, actions)) {
       tasks_.NoteGone({generation(), adoption.step, c.microbatch, standing_.stage(), c.attempt});
     }
@@ -86,6 +98,7 @@ Actions Replica::OnApplied(Step step, const Digest& state) {
   folds_.Forget(step, actions);
   tasks_.Forget(step);
   actions.push_back(action::ReleaseStep{step});
+  actions.push_back(action::ReleaseSums{commits_.OldestKept()});
   actions.push_back(action::Tell{Committed{generation(), step, state}});
   Append(actions, copies_.OnVersion());
   tasks_.StartParked(actions);

@@ -22,12 +22,15 @@ class Replica {
   Replica& operator=(const Replica&) = delete;
 
   Actions OnRoster(const Roster& roster);
+  /// Refused if it does not follow the roster that this replica knows.
+  Actions OnRosterChange(const RosterChange& change);
 
-  Actions OnForward(const WorkerId& from, const Forward& frame) {
-    return tasks_.OnForward(from, frame);
+  /// `bytes`: of the payload, which counts while the frame waits.
+  Actions OnForward(const WorkerId& from, const Forward& frame, std::uint64_t bytes = 0) {
+    return tasks_.OnForward(from, frame, bytes);
   }
-  Actions OnBackward(const WorkerId& from, const Backward& frame) {
-    return tasks_.OnBackward(from, frame);
+  Actions OnBackward(const WorkerId& from, const Backward& frame, std::uint64_t bytes = 0) {
+    return tasks_.OnBackward(from, frame, bytes);
   }
   /// A commit has overtaken the task: the weights that it reads are gone. Closes it, if it is open.
   Actions OnForwardGone(const TaskKey& key) { return tasks_.OnForwardGone(key); }
@@ -75,6 +78,7 @@ class Replica {
   Generation generation() const { return standing_.options.generation; }
   std::uint64_t queued() const { return tasks_.queued(); }
   std::uint64_t parked() const { return tasks_.parked(); }
+  std::uint64_t parked_bytes() const { return tasks_.parked_bytes(); }
   /// Bytes of outputs and input gradients that the shell keeps.
   std::uint64_t retained_bytes() const { return tasks_.retained_bytes(); }
 
@@ -82,6 +86,10 @@ class Replica {
   ClaimSet FoldSet(Step step) const { return folds_.FoldSet(step); }
 
  private:
+  /// Takes over the roster, or its change, and what its leavers hand to this replica.
+  template <typename Next>
+  Actions Adopt(const Next& next);
+
   Standing standing_;
   Folds folds_;
   Tasks tasks_;

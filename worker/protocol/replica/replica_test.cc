@@ -153,6 +153,32 @@ TEST_F(ReplicaTest, WhatAnEvictedWorkerStillSendsIsRefused) {
   EXPECT_EQ(Why(replica().OnForward(kBelow, Frame(2))), "accepted");
 }
 
+TEST_F(ReplicaTest, AChangeOfTheRosterEvictsAndReadmitsAsAWholeOneDoes) {
+  (void)replica().OnRoster(RosterOf(1, {kBelow, kSelf, kAbove}));
+  (void)replica().OnRosterChange(
+      {.term = Term(1), .epoch = Epoch(2), .came = {{.id = kOther}}, .gone = {kBelow}});
+  EXPECT_EQ(Why(replica().OnForward(kBelow, Frame(0))), "evicted sender");
+  EXPECT_EQ(Why(replica().OnForward(kOther, Frame(0))), "accepted");
+  (void)replica().OnRosterChange({.term = Term(1), .epoch = Epoch(3), .came = {{.id = kBelow}}});
+  EXPECT_EQ(Why(replica().OnForward(kBelow, Frame(1))), "accepted");
+}
+
+TEST_F(ReplicaTest, AChangeThatDoesNotFollowTheKnownRosterIsRefused) {
+  (void)replica().OnRoster(RosterOf(5, {kBelow, kSelf}));
+  for (const std::uint64_t epoch : {4, 5, 7}) {
+    const RosterChange change{.term = Term(1), .epoch = Epoch(epoch), .gone = {kBelow}};
+    EXPECT_EQ(Why(replica().OnRosterChange(change)), "epoch") << epoch;
+  }
+  EXPECT_EQ(Why(replica().OnForward(kBelow, Frame(0))), "accepted");
+}
+
+TEST_F(ReplicaTest, AReplicaThatIsGoneFromTheRosterComesBackAnew) {
+  (void)replica().OnRoster(RosterOf(1, {kBelow, kSelf}));
+  const Actions actions =
+      replica().OnRosterChange({.term = Term(1), .epoch = Epoch(2), .gone = {kSelf}});
+  EXPECT_TRUE(Find<action::Rejoin>(actions));
+}
+
 TEST_F(ReplicaTest, AnEarlierRosterChangesNothing) {
   (void)replica().OnRoster(RosterOf(5, {kBelow, kSelf}));
   (void)replica().OnRoster(RosterOf(4, {kSelf}));
@@ -182,6 +208,45 @@ TEST_F(ReplicaTest, FramesThatWaitAreBounded) {
   EXPECT_EQ(Why(replica().OnForward(kBelow, Frame(1, 1, 1))), "accepted");
   EXPECT_EQ(replica().parked(), 2u);
   EXPECT_EQ(Why(replica().OnForward(kBelow, Frame(2, 1, 1))), "too many parked");
+}
+
+TEST_F(ReplicaTest, TheBytesOfFramesThatWaitAreBounded) {
+  constexpr std::uint64_t kBoundary = 2048ull * 4096 * sizeof(float);  // 2048 tokens of width 4096
+  ReplicaOptions options = DefaultOptions();
+  options.parked_bytes_max = 1ull << 30;
+  Begin(options);
+  for (std::uint64_t m = 0; m < 31; ++m) {
+    EXPECT_EQ(Why(replica().OnForward(kBelow, Frame(m, 1, 1), kBoundary)), "accepted");
+  }
+  // A gradient that comes before its task waits, too.
+  const Forward early = Frame(31);
+  EXPECT_EQ(Why(replica().OnBackward(kAbove, {early.key, early.version}, kBoundary)), "accepted");
+  EXPECT_EQ(replica().parked_bytes(), 1ull << 30);
+  EXPECT_EQ(Why(replica().OnForward(kBelow, Frame(32, 1, 1), kBoundary)), "too many parked");
+  EXPECT_EQ(Why(replica().OnBackward(kAbove, {Frame(33).key, {}}, kBoundary)), "too many parked");
+  // What can run at once needs no room: so the step ends, and with it the wait.
+  EXPECT_EQ(Why(replica().OnForward(kBelow, early, kBoundary)), "accepted");
+  EXPECT_TRUE(Find<action::RunBackward>(replica().OnForwardDone(early.key, 0, {0, 8})));
+  EXPECT_EQ(replica().parked_bytes(), 31 * kBoundary);
+  ASSERT_TRUE(Find<action::FoldGradients>(replica().OnBackwardDone(early.key, {0, 8})));
+  EXPECT_TRUE(Find<action::RunForward>(Decide()));
+  EXPECT_EQ(replica().parked_bytes(), 0u);
+}
+
+TEST_F(ReplicaTest, OneFrameMayWaitHoweverLargeItIs) {
+  ReplicaOptions options = DefaultOptions();
+  options.parked_bytes_max = 1;
+  Begin(options);
+  EXPECT_EQ(Why(replica().OnForward(kBelow, Frame(0, 1, 1), 1000)), "accepted");
+  EXPECT_EQ(Why(replica().OnForward(kBelow, Frame(1, 1, 1), 1000)), "too many parked");
+}
+
+TEST_F(ReplicaTest, AGradientWhoseTaskIsRevokedBeforeItComesGivesItsRoomBack) {
+  const Forward frame = Frame(0);
+  EXPECT_EQ(Why(replica().OnBackward(kAbove, {frame.key, frame.version}, 1000)), "accepted");
+  const Actions revoked = replica().OnRevoke({Term(1), frame.key});
+  EXPECT_EQ(Find<action::DropTask>(revoked)->key, frame.key);
+  EXPECT_EQ(replica().parked_bytes(), 0u);
 }
 
 // ---- versions ----
@@ -224,7 +289,7 @@ TEST_F(ReplicaTest, AReduceWithOtherClaimsIsRefusedWithTheTruthAndFreezesNothing
 
 TEST_F(ReplicaTest, AReduceThatDoesNotNameThisWorkerIsRefused) {
   Reduce reduce = ReduceOf({});
-  reduce.participants[0].worker = kOther;
+  reduce.participants[0] = kOther;
   EXPECT_TRUE(Told<ReduceRefused>(replica().OnReduce(reduce)));
 }
 
@@ -306,6 +371,35 @@ TEST_F(ReplicaTest, SumsThatNobodyNeedsAnyMoreAreReleased) {
   const auto release = Find<action::ReleaseSums>(replica().OnCommit(CommitOf({1, 1})));
   ASSERT_TRUE(release);
   EXPECT_EQ(release->below, Step(0));
+}
+
+TEST_F(ReplicaTest, OfTheSumsThatAJoinerMayAskForTheOldestGoWhereThereIsNoRoom) {
+  ReplicaOptions options = DefaultOptions();
+  options.kept_steps_max = 5;
+  Begin(options);
+  for (std::uint64_t step = 0; step < 20; ++step) {
+    ReduceAs(1, {1, 1}, step);
+    Commit commit = CommitOf({1, 1}, 1, step);
+    commit.keep_from = Step(0);  // a joiner has copied version 0
+    EXPECT_TRUE(Find<action::ApplyCommit>(replica().OnCommit(commit)));
+    const auto release = Find<action::ReleaseSums>(replica().OnApplied(Step(step), {}));
+    EXPECT_EQ(release->below, Step(step < 5 ? 0 : step - 4));
+  }
+}
+
+TEST_F(ReplicaTest, TheSumsThatMembersMayLackAreKeptWhateverTheRoom) {
+  ReplicaOptions options = DefaultOptions();
+  options.kept_steps_max = 0;
+  Begin(options);
+  Actions applied;
+  for (std::uint64_t step = 0; step < 10; ++step) {
+    ReduceAs(1, {1, 1}, step);
+    Commit commit = CommitOf({1, 1}, 1, step);
+    commit.keep_from = Step(0);
+    (void)replica().OnCommit(commit);
+    applied = replica().OnApplied(Step(step), {});
+  }
+  EXPECT_EQ(Find<action::ReleaseSums>(applied)->below, Step(10 - kKeptStepsMin));
 }
 
 TEST_F(ReplicaTest, ControlOfALowerTermIsRefused) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "worker/protocol/roster.h"
+
 namespace swarm::protocol {
 
 Standing::Standing(ReplicaOptions replica_options)
@@ -28,14 +30,19 @@ std::string_view Standing::WhyRefuseControl(Term term, Generation generation) {
 }
 
 bool Standing::Adopt(const Roster& next) {
-  const auto contains_self = [&](const Roster& r) {
-    return std::any_of(r.members.begin(), r.members.end(),
-                       [&](const Member& m) { return m.id == options.self.id; });
-  };
-  if (contains_self(roster) && !contains_self(next)) return false;
+  const WorkerId& self = options.self.id;
+  if (FindMember(roster, self) != nullptr && FindMember(next, self) == nullptr) return false;
   for (const Member& member : roster.members) evicted.insert(member.id);
   for (const Member& member : next.members) evicted.erase(member.id);
   roster = next;
+  return true;
+}
+
+bool Standing::Adopt(const RosterChange& change) {
+  if (std::ranges::binary_search(change.gone, options.self.id)) return false;
+  evicted.insert(change.gone.begin(), change.gone.end());
+  for (const Member& member : change.came) evicted.erase(member.id);
+  Apply(change, &roster);
   return true;
 }
 

@@ -36,6 +36,8 @@ struct Standing {
   std::string_view WhyRefuseControl(Term term, Generation generation);
   /// Takes over the roster. False if this worker is not in it any more.
   bool Adopt(const Roster& next);
+  /// The same for the change to the next epoch.
+  bool Adopt(const RosterChange& change);
 };
 
 }  // namespace swarm::protocol

@@ -30,7 +30,19 @@ bool Tasks::Folds(const Forward& frame) const {
   return frame.hops[frame.key.stage.value].fold || !standing_.options.rules.propagate_does_not_fold;
 }
 
-std::string_view Tasks::WhyRefuse(const WorkerId& from, const Forward& frame) const {
+bool Tasks::MustWait(const Forward& frame) const {
+  if (frame.version > standing_.version) return true;
+  // A frozen step may be thawed: the frame of a repair can overtake the Thaw.
+  return Folds(frame) && folds_.IsFrozen(frame.key.step);
+}
+
+bool Tasks::HasRoom(std::uint64_t frames, std::uint64_t bytes) const {
+  if (frames >= standing_.options.parked_max) return false;
+  return parked() == 0 || parked_bytes_ + bytes <= standing_.options.parked_bytes_max;
+}
+
+std::string_view Tasks::WhyRefuse(const WorkerId& from, const Forward& frame,
+                                  std::uint64_t bytes) const {
   const TaskKey& key = frame.key;
   const ReplicaOptions& options = standing_.options;
   if (!standing_.IsOfGeneration(key.generation)) return "generation";
@@ -49,12 +61,12 @@ std::string_view Tasks::WhyRefuse(const WorkerId& from, const Forward& frame) co
     }
   }
   if (frame.version < standing_.OldestVersion()) return "version gone";
-  if (parked_ >= options.parked_max) return "too many parked";
+  if (MustWait(frame) && !HasRoom(parked_, bytes)) return "too many parked";
   return {};
 }
 
-Actions Tasks::OnForward(const WorkerId& from, const Forward& frame) {
-  if (const auto reason = WhyRefuse(from, frame); !reason.empty()) {
+Actions Tasks::OnForward(const WorkerId& from, const Forward& frame, std::uint64_t bytes) {
+  if (const auto reason = WhyRefuse(from, frame, bytes); !reason.empty()) {
     return Refused(reason, frame.key);
   }
   Actions actions;
@@ -71,8 +83,10 @@ Actions Tasks::OnForward(const WorkerId& from, const Forward& frame) {
   }
   Task& task = tasks_[frame.key];
   task.frame = frame;
+  task.bytes = bytes;
   if (frame.kind == TaskKind::kTrain) Route(task);
   ++parked_;
+  parked_bytes_ += bytes;
   StartIfReady(task, actions);
   return actions;
 }
@@ -96,10 +110,9 @@ void Tasks::Route(Task& task) {
 }
 
 void Tasks::StartIfReady(Task& task, Actions& actions) {
-  if (task.state != State::kParked || task.frame.version > standing_.version) return;
-  // A frozen step may be thawed: the frame of a repair can overtake the Thaw.
-  if (Folds(task.frame) && folds_.IsFrozen(task.frame.key.step)) return;
+  if (task.state != State::kParked || MustWait(task.frame)) return;
   --parked_;
+  parked_bytes_ -= task.bytes;
   ++queued_;
   task.state = State::kForwarding;
   const bool keep_graph =
@@ -111,7 +124,7 @@ void Tasks::StartParked(Actions& actions) {
   for (auto& [key, task] : tasks_) StartIfReady(task, actions);
 }
 
-Actions Tasks::OnBackward(const WorkerId& from, const Backward& frame) {
+Actions Tasks::OnBackward(const WorkerId& from, const Backward& frame, std::uint64_t bytes) {
   const TaskKey& key = frame.key;
   if (!standing_.IsOfGeneration(key.generation)) return Refused("generation", key);
   if (standing_.evicted.contains(from)) return Refused("evicted sender", key);
@@ -127,11 +140,18 @@ Actions Tasks::OnBackward(const WorkerId& from, const Backward& frame) {
     return actions;
   }
   // A redirected gradient can come before the task that needs it.
-  if (early_backwards_.size() >= standing_.options.parked_max) {
-    return Refused("too many parked", key);
-  }
-  if (!early_backwards_.insert(key).second) return Refused("duplicate", key);
+  if (early_backwards_.contains(key)) return Refused("duplicate", key);
+  if (!HasRoom(early_backwards_.size(), bytes)) return Refused("too many parked", key);
+  early_backwards_[key] = bytes;
+  parked_bytes_ += bytes;
   return {};
+}
+
+bool Tasks::ForgetEarlyBackward(const TaskKey& key) {
+  const auto early = early_backwards_.extract(key);
+  if (!early) return false;
+  parked_bytes_ -= early.mapped();
+  return true;
 }
 
 // ---- results of the shell ----
@@ -170,7 +190,7 @@ Actions Tasks::OnForwardDone(const TaskKey& key, double loss, const Cost& cost) 
   }
   task.state = State::kForwarded;
   task.loss = loss;
-  if (standing_.IsLastStage() || early_backwards_.erase(key) > 0) RunBackward(task, actions);
+  if (standing_.IsLastStage() || ForgetEarlyBackward(key)) RunBackward(task, actions);
   return actions;
 }
 
@@ -292,7 +312,11 @@ Actions Tasks::OnRevoke(const Revoke& revoke) {
   if (standing_.options.rules.answer_revoke_by_closing) {
     known_.insert(key);
     folds_.Close(key);
-    if (const auto task = tasks_.find(key); task != tasks_.end()) Close(task, actions);
+    if (const auto task = tasks_.find(key); task != tasks_.end()) {
+      Close(task, actions);
+    } else if (ForgetEarlyBackward(key)) {
+      actions.push_back(action::DropTask{key});
+    }
   }
   actions.push_back(action::Tell{Revoked{key, false}});
   return actions;
@@ -305,6 +329,7 @@ void Tasks::Close(Map::iterator task, Actions& actions) {
   switch (task->second.state) {
     case State::kParked:
       --parked_;
+      parked_bytes_ -= task->second.bytes;
       break;
     case State::kForwarding:
     case State::kBackwarding:
@@ -314,7 +339,7 @@ void Tasks::Close(Map::iterator task, Actions& actions) {
       break;
   }
   tasks_.erase(task);
-  early_backwards_.erase(key);
+  ForgetEarlyBackward(key);
   actions.push_back(action::DropTask{key});
 }
 
@@ -333,7 +358,11 @@ void Tasks::CloseFolding(Step step, Actions& actions) {
 
 void Tasks::CloseAll(Actions& actions) {
   CloseIf([](const Task&) { return true; }, actions);
-  early_backwards_.clear();
+  while (!early_backwards_.empty()) {
+    const TaskKey key = early_backwards_.begin()->first;
+    ForgetEarlyBackward(key);
+    actions.push_back(action::DropTask{key});
+  }
   early_resends_.clear();
   early_redirects_.clear();
 }
@@ -350,7 +379,11 @@ void Tasks::Forget(Step step) {
   retention_.Forget(step);
   const auto over = [&](const TaskKey& key) { return key.step <= step; };
   std::erase_if(known_, over);
-  std::erase_if(early_backwards_, over);
+  std::erase_if(early_backwards_, [&](const auto& entry) {
+    if (!over(entry.first)) return false;
+    parked_bytes_ -= entry.second;
+    return true;
+  });
   std::erase_if(early_resends_, [&](const auto& entry) { return over(entry.first); });
   std::erase_if(early_redirects_, [&](const auto& entry) { return over(entry.first); });
 }

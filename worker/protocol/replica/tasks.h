@@ -20,8 +20,8 @@ class Tasks {
   Tasks(Standing* standing, Folds* folds)
       : standing_(*standing), folds_(*folds), retention_(standing->options.retained_bytes_max) {}
 
-  Actions OnForward(const WorkerId& from, const Forward& frame);
-  Actions OnBackward(const WorkerId& from, const Backward& frame);
+  Actions OnForward(const WorkerId& from, const Forward& frame, std::uint64_t bytes);
+  Actions OnBackward(const WorkerId& from, const Backward& frame, std::uint64_t bytes);
   Actions OnForwardGone(const TaskKey& key);
   Actions OnForwardDone(const TaskKey& key, double loss, const Cost& cost);
   Actions OnBackwardDone(const TaskKey& key, const Cost& cost, bool fits);
@@ -46,6 +46,8 @@ class Tasks {
   std::uint64_t queued() const { return queued_; }
   /// Frames that wait.
   std::uint64_t parked() const { return parked_ + early_backwards_.size(); }
+  /// Of their payloads.
+  std::uint64_t parked_bytes() const { return parked_bytes_; }
   std::uint64_t retained_bytes() const { return retention_.bytes(); }
 
  private:
@@ -53,6 +55,7 @@ class Tasks {
   using Target = std::pair<WorkerId, TaskKey>;
   struct Task {
     Forward frame;
+    std::uint64_t bytes = 0;  // of the input
     State state = State::kParked;
     double loss = 0;
     std::vector<Forward> onward;  // where the output goes, instead of as `frame` says
@@ -62,7 +65,13 @@ class Tasks {
 
   bool Folds(const Forward& frame) const;
   /// Why a frame must not be executed; empty if it may.
-  std::string_view WhyRefuse(const WorkerId& from, const Forward& frame) const;
+  std::string_view WhyRefuse(const WorkerId& from, const Forward& frame, std::uint64_t bytes) const;
+  /// The frame must wait: for a version, or for a thaw.
+  bool MustWait(const Forward& frame) const;
+  /// There is room for one more frame that waits.
+  bool HasRoom(std::uint64_t frames, std::uint64_t bytes) const;
+  /// The gradient has its task now, or is of no use any more. False: there is none.
+  bool ForgetEarlyBackward(const TaskKey& key);
   /// Decides where the output of the task goes.
   void Route(Task& task);
   /// Starts a waiting task, unless it must wait longer.
@@ -83,11 +92,12 @@ class Tasks {
   Retention retention_;
   Map tasks_;                // open
   std::set<TaskKey> known_;  // training tasks that were accepted or closed, of open steps
-  std::set<TaskKey> early_backwards_;
+  std::map<TaskKey, std::uint64_t> early_backwards_;  // bytes
   std::map<TaskKey, std::vector<Forward>> early_resends_;
   std::map<TaskKey, Target> early_redirects_;
   std::uint64_t queued_ = 0;
   std::uint64_t parked_ = 0;
+  std::uint64_t parked_bytes_ = 0;  // early backwards included
 };
 
 }  // namespace swarm::protocol

@@ -47,6 +47,13 @@ void Router::SetReplicas(const std::vector<std::vector<WorkerId>>& replicas_per_
     }
   }
   loads_ = std::move(next);
+  ways_ = Ways(shares_, places_, wiring_);
+}
+
+void Router::SetShares(Shares shares, Ways::Places places) {
+  shares_ = std::move(shares);
+  places_ = std::move(places);
+  ways_ = Ways(shares_, places_, wiring_);
 }
 
 void Router::UpdateLimit(const WorkerId& worker, Load& load) {
@@ -58,7 +65,9 @@ void Router::UpdateLimit(const WorkerId& worker, Load& load) {
 }
 
 void Router::UpdateOpen(const WorkerId& worker, const Load& load) {
-  wiring_.at(load.stage).SetOpen(worker, load.in_flight < load.limit);
+  const bool open = load.in_flight < load.limit;
+  wiring_.at(load.stage).SetOpen(worker, open);
+  ways_.SetOpen(load.stage, worker, open);
 }
 
 bool Router::HasRoom(const WorkerId& worker, bool repair) const {
@@ -74,6 +83,24 @@ bool Router::AnyHasRoom(std::uint64_t stage, bool repair) const {
 }
 
 std::optional<std::vector<WorkerId>> Router::Draw(const Part& part) {
+  const bool fresh =
+      part.begin == 0 && part.end == wiring_.size() && !part.repair && part.avoid.value.empty();
+  const bool shared = fresh && !ways_.empty() && fresh_ % kPlainEvery != 0;
+  auto route = shared ? ways_.Draw([&](const WorkerId& before, const WorkerId& worker) {
+    return broken_ == nullptr || !broken_->Has(before, worker);
+  })
+                      : DrawPlain(part);
+  if (!route) return std::nullopt;
+  if (fresh) ++fresh_;
+  for (const WorkerId& worker : *route) {
+    Load& load = loads_.at(worker);
+    ++load.in_flight;
+    UpdateOpen(worker, load);
+  }
+  return route;
+}
+
+std::optional<std::vector<WorkerId>> Router::DrawPlain(const Part& part) {
   // Check before charging: a route is drawn whole or not at all.
   for (std::uint64_t s = part.begin; s < part.end; ++s) {
     if (!AnyHasRoom(s, part.repair)) return std::nullopt;
@@ -82,9 +109,6 @@ std::optional<std::vector<WorkerId>> Router::Draw(const Part& part) {
   for (std::uint64_t s = part.begin; s < part.end; ++s) {
     const WorkerId& before = route.empty() ? part.below : route.back();
     route.push_back(PickFor(s, part, before, s + 1 == part.end ? part.above : WorkerId()));
-    Load& load = loads_.at(route.back());
-    ++load.in_flight;
-    UpdateOpen(route.back(), load);
   }
   return route;
 }
@@ -123,8 +147,13 @@ void Router::MeasureForward(const WorkerId& worker, double seconds) {
 void Router::MeasureBackward(const WorkerId& worker, double seconds) {
   const auto it = loads_.find(worker);
   if (it == loads_.end()) return;
-  wiring_.at(it->second.stage).Measure(worker, it->second.forward_seconds + seconds);
+  Measure(worker, it->second.stage, it->second.forward_seconds + seconds);
   UpdateLimit(worker, it->second);
+}
+
+void Router::Measure(const WorkerId& worker, std::uint64_t stage, double seconds) {
+  wiring_.at(stage).Measure(worker, seconds);
+  ways_.Measure(stage, worker, seconds);
 }
 
 void Router::MeasureStay(const WorkerId& worker, double seconds) {
@@ -140,9 +169,8 @@ void Router::MeasureStay(const WorkerId& worker, double seconds) {
 void Router::Charge(const WorkerId& worker, double seconds) {
   const auto it = loads_.find(worker);
   if (it == loads_.end()) return;
-  Wiring& wiring = wiring_.at(it->second.stage);
-  if (seconds <= wiring.EstimateSeconds(worker)) return;
-  wiring.Measure(worker, seconds);
+  if (seconds <= wiring_.at(it->second.stage).EstimateSeconds(worker)) return;
+  Measure(worker, it->second.stage, seconds);
   UpdateLimit(worker, it->second);
 }
 

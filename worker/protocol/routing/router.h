@@ -1,7 +1,7 @@
-// Draws the route of each microbatch: one worker for each stage, by wiring (wiring.h), within the
-// limit of microbatches that each worker may have in flight. The router is separate from the
-// coordinator so that there may be many routers with disjoint ranges of microbatches
-// (docs/protocol.md, rule 27). Pure.
+// Draws the route of each microbatch: one worker for each stage, by wiring (wiring.h) or by shares
+// (ways.h), within the limit of microbatches that each worker may have in flight. The router is
+// separate from the coordinator so that there may be many routers with disjoint ranges of
+// microbatches (docs/protocol.md, rule 27). Pure.
 #pragma once
 
 #include <map>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "worker/protocol/reachability/broken_pairs.h"
+#include "worker/protocol/routing/ways.h"
 #include "worker/protocol/routing/wiring.h"
 
 namespace swarm::protocol {
@@ -22,6 +23,13 @@ class Router {
 
   /// Sets the replicas of each stage and with them the in-flight limits.
   void SetReplicas(const std::vector<std::vector<WorkerId>>& replicas_per_stage);
+
+  /// Routes of fresh microbatches follow the shares from now on; empty: they are plain. `places`
+  /// are those of all workers.
+  void SetShares(Shares shares, Ways::Places places);
+  const Shares& shares() const { return shares_; }
+  /// One of so many routes is plain all the same: so every link stays measured.
+  static constexpr std::uint64_t kPlainEvery = 64;
 
   /// A part of a route.
   struct Part {
@@ -67,11 +75,13 @@ class Router {
     double forward_seconds = 0;  // of the forward whose backward is not reported yet (an average)
     double stay = 0;             // the least that was measured; 0: none yet
   };
+  void Measure(const WorkerId& worker, std::uint64_t stage, double seconds);
   void UpdateLimit(const WorkerId& worker, Load& load);
   /// Every change of a load ends with this.
   void UpdateOpen(const WorkerId& worker, const Load& load);
   bool HasRoom(const WorkerId& worker, bool repair) const;
   bool AnyHasRoom(std::uint64_t stage, bool repair) const;
+  std::optional<std::vector<WorkerId>> DrawPlain(const Part& part);
   /// `before`, `after`: the workers beside the stage on the route; empty: none, or not drawn yet.
   WorkerId PickFor(std::uint64_t stage, const Part& part, const WorkerId& before,
                    const WorkerId& after);
@@ -79,6 +89,10 @@ class Router {
   const std::uint64_t in_flight_max_;
   const BrokenPairs* const broken_;
   std::vector<Wiring> wiring_;  // per stage
+  Shares shares_;
+  Ways::Places places_;
+  Ways ways_;                // of the present members
+  std::uint64_t fresh_ = 0;  // routes of fresh microbatches so far
   std::map<WorkerId, Load> loads_;
 };
 

@@ -28,6 +28,12 @@ void Wiring::SetMembers(const std::vector<WorkerId>& members) {
   entries_ = std::move(next);
 }
 
+std::vector<WorkerId> Wiring::Members() const {
+  std::vector<WorkerId> members;
+  for (const auto& [id, entry] : entries_) members.push_back(id);
+  return members;
+}
+
 void Wiring::SetOpen(const WorkerId& worker, bool open) {
   const auto it = entries_.find(worker);
   if (it == entries_.end() || it->second.open == open) return;

@@ -28,6 +28,7 @@ class Wiring {
   /// Sets the members. A new member starts at the least virtual time, so that it is measured at
   /// once. A member that stays keeps its time and its measurement.
   void SetMembers(const std::vector<WorkerId>& members);
+  std::vector<WorkerId> Members() const;
 
   using Predicate = std::function<bool(const WorkerId&)>;
 

@@ -21,13 +21,19 @@ bool IsIndex(FetchKind kind) {
 
 }  // namespace
 
-Donor::Donor(FindGradient find_gradient) : find_gradient_(std::move(find_gradient)) {}
+Donor::Donor(MemoryAccount* account, FindGradient find_gradient)
+    : account_(account), find_gradient_(std::move(find_gradient)) {}
 
 void Donor::Pin(protocol::Generation generation, protocol::Version version,
                 std::shared_ptr<const checkpoint::PiecedBytes> state) {
   Unpin(generation, version);
-  if (pinned_.size() == kPinnedMax) pinned_.erase(pinned_.begin());
-  pinned_.push_back({generation, version, std::move(state)});
+  MemoryCharge charge(account_, MemoryKind::kCopies, state->bytes());
+  const auto is_full = [&] {
+    return pinned_.size() == kPinnedMax ||
+           account_->bytes(MemoryKind::kCopies) > account_->share(MemoryKind::kCopies);
+  };
+  while (!pinned_.empty() && is_full()) pinned_.erase(pinned_.begin());
+  pinned_.push_back({generation, version, std::move(state), std::move(charge)});
 }
 
 void Donor::Unpin(protocol::Generation generation, protocol::Version version) {

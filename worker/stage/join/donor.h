@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "worker/checkpoint/pieces.h"
 #include "worker/protocol/messages/data.h"
+#include "worker/stage/memory/account.h"
 
 namespace swarm::stage {
 
@@ -22,11 +23,13 @@ class Donor {
   using FindGradient = std::function<std::shared_ptr<const checkpoint::PiecedBytes>(
       protocol::Generation, protocol::Step, protocol::GroupIndex, const protocol::Attempt& k)>;
 
-  explicit Donor(FindGradient find_gradient);
+  /// The account outlives this.
+  Donor(MemoryAccount* account, FindGradient find_gradient);
 
   /// Gives `state` (checkpoint::CutState of a snapshot; make it off the control loop) to workers
-  /// that ask for `version`. Keeps two states, so that a new one can be pinned while workers still
-  /// fetch the old one; a third one drops the one that was pinned first.
+  /// that ask for `version`. Keeps two states if the account's share has room for two, so that a
+  /// new one can be pinned while workers still fetch the old one; one more drops the one that was
+  /// pinned first. One state is always kept: no worker could join without it.
   void Pin(protocol::Generation generation, protocol::Version version,
            std::shared_ptr<const checkpoint::PiecedBytes> state);
   void Unpin(protocol::Generation generation, protocol::Version version);
@@ -45,9 +48,11 @@ class Donor {
     protocol::Generation generation;
     protocol::Version version;
     std::shared_ptr<const checkpoint::PiecedBytes> state;
+    MemoryCharge charge;
   };
   std::shared_ptr<const checkpoint::PiecedBytes> Find(const protocol::Fetch& fetch) const;
 
+  MemoryAccount* const account_;
   const FindGradient find_gradient_;
   std::vector<Pinned> pinned_;  ///< in the order of pinning
 };

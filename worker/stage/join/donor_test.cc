@@ -21,9 +21,14 @@ std::shared_ptr<const PiecedBytes> Filled(char with, std::size_t size = 10) {
       std::vector<Bytes>{Bytes::Copy(std::string(size, with))});
 }
 
-Donor WithoutGradients() {
-  return Donor([](auto&&...) { return nullptr; });
-}
+/// With room for 300 bytes of copies.
+class DonorTest : public testing::Test {
+ protected:
+  DonorTest() { account_.SetBudget(3200); }
+
+  MemoryAccount account_;
+  Donor donor_{&account_, [](auto&&...) { return nullptr; }};
+};
 
 Fetch StateOf(std::uint64_t version, std::uint64_t piece = 0) {
   return {.generation = kGeneration,
@@ -32,7 +37,7 @@ Fetch StateOf(std::uint64_t version, std::uint64_t piece = 0) {
           .piece = piece};
 }
 
-TEST(DonorTest, AnswersNameWhatWasAskedFor) {
+TEST_F(DonorTest, AnswersNameWhatWasAskedFor) {
   const Fetch asked{.generation = kGeneration,
                     .kind = FetchKind::kGradient,
                     .version = Version(6),
@@ -40,8 +45,8 @@ TEST(DonorTest, AnswersNameWhatWasAskedFor) {
                     .k = {protocol::Term(2), 5},
                     .piece = 1};
   const auto gradient = Filled('g', kPieceBytes + 1);
-  Donor donor([&](Generation generation, protocol::Step step, protocol::GroupIndex group,
-                  const protocol::Attempt& k) {
+  Donor donor(&account_, [&](Generation generation, protocol::Step step, protocol::GroupIndex group,
+                             const protocol::Attempt& k) {
     const bool here = generation == asked.generation && step == protocol::Step(6) &&
                       group == asked.group && k == asked.k;
     return here ? gradient : nullptr;
@@ -62,8 +67,8 @@ TEST(DonorTest, AnswersNameWhatWasAskedFor) {
   EXPECT_EQ(donor.OnFetch(other).message.error, "no reduced gradient of step 6");
 }
 
-TEST(DonorTest, GivesIndexAndPiecesWithoutACopy) {
-  Donor donor = WithoutGradients();
+TEST_F(DonorTest, GivesIndexAndPiecesWithoutACopy) {
+  Donor& donor = donor_;
   const auto state = Filled('s', kPieceBytes + 10);
   donor.Pin(kGeneration, Version(4), state);
   Fetch index = StateOf(4);
@@ -74,8 +79,8 @@ TEST(DonorTest, GivesIndexAndPiecesWithoutACopy) {
   EXPECT_EQ(donor.OnFetch(StateOf(4, 2)).message.error, "piece 2 of 2 pieces");
 }
 
-TEST(DonorTest, KeepsTwoVersionsAtTheMost) {
-  Donor donor = WithoutGradients();
+TEST_F(DonorTest, KeepsTwoVersionsAtTheMost) {
+  Donor& donor = donor_;
   const auto first = Filled('a');
   donor.Pin(kGeneration, Version(1), first);
   donor.Pin(kGeneration, Version(2), Filled('b'));
@@ -89,8 +94,20 @@ TEST(DonorTest, KeepsTwoVersionsAtTheMost) {
   EXPECT_EQ(donor.OnFetch(StateOf(3)).payload.text()[0], 'd');
 }
 
-TEST(DonorTest, WhatIsUnpinnedOrOfAnotherGenerationIsNotHere) {
-  Donor donor = WithoutGradients();
+TEST_F(DonorTest, KeepsOneVersionWhereThereIsNoRoomForTwo) {
+  donor_.Pin(kGeneration, Version(1), Filled('a', 300));
+  EXPECT_EQ(account_.bytes(MemoryKind::kCopies), 300u);
+  donor_.Pin(kGeneration, Version(2), Filled('b', 300));
+  EXPECT_EQ(donor_.pinned(), 1u);
+  EXPECT_EQ(account_.bytes(MemoryKind::kCopies), 300u);
+  donor_.Pin(kGeneration, Version(3), Filled('c', 5000));  // no worker could join without it
+  EXPECT_EQ(donor_.OnFetch(StateOf(3)).message.error, "");
+  donor_.Clear();
+  EXPECT_EQ(account_.bytes(MemoryKind::kCopies), 0u);
+}
+
+TEST_F(DonorTest, WhatIsUnpinnedOrOfAnotherGenerationIsNotHere) {
+  Donor& donor = donor_;
   donor.Pin(kGeneration, Version(1), Filled('a'));
   Fetch older = StateOf(1);
   older.generation = Generation(0);

@@ -32,11 +32,12 @@ class JoiningModelTest : public ::testing::TestWithParam<api::Accumulation> {
     options.stage_count = 2;
     joiner_ = *model::Stage::Create(options);
     for (const char* name : {"ada", "bob"}) {
-      donors_.try_emplace(WorkerId(name), [this](protocol::Generation, Step step, GroupIndex group,
-                                                 const protocol::Attempt&) {
-        const auto found = gradients_.find({step, group});
-        return found == gradients_.end() ? nullptr : found->second;
-      });
+      donors_.try_emplace(
+          WorkerId(name), &account_,
+          [this](protocol::Generation, Step step, GroupIndex group, const protocol::Attempt&) {
+            const auto found = gradients_.find({step, group});
+            return found == gradients_.end() ? nullptr : found->second;
+          });
     }
   }
 
@@ -121,6 +122,7 @@ class JoiningModelTest : public ::testing::TestWithParam<api::Accumulation> {
 
   Pipeline pipeline_;
   std::unique_ptr<model::Stage> joiner_;
+  MemoryAccount account_;
   std::map<WorkerId, Donor> donors_;
   std::map<std::pair<Step, GroupIndex>, std::shared_ptr<const PiecedBytes>> gradients_;
   std::vector<std::pair<WorkerId, protocol::Fetch>> asked_;

@@ -73,7 +73,8 @@ class JoiningTest : public ::testing::Test {
     for (const char* name : {"ada", "bob", "cal"}) {
       const WorkerId id(name);
       donors_.try_emplace(
-          id, [this, id](Generation, Step step, GroupIndex group, const protocol::Attempt&) {
+          id, &account_,
+          [this, id](Generation, Step step, GroupIndex group, const protocol::Attempt&) {
             const auto found = gradients_.find({id, step, group});
             return found == gradients_.end() ? nullptr : found->second;
           });
@@ -138,6 +139,7 @@ class JoiningTest : public ::testing::Test {
   const WorkerId bob_{"bob"};
   const WorkerId cal_{"cal"};
   Timepoint now_;
+  MemoryAccount account_;
   std::map<WorkerId, Donor> donors_;
   std::map<std::tuple<WorkerId, Step, GroupIndex>, std::shared_ptr<const PiecedBytes>> gradients_;
   std::deque<std::pair<WorkerId, Fetch>> asked_;

@@ -35,6 +35,7 @@ inline constexpr std::string_view kRefusalReasons[] = {"addressee",
                                                        "too many early chunks",
                                                        "too many parked",
                                                        "too much to relay",
+                                                       "too much to send",
                                                        "version gone"};
 
 /// Counts by reason. A reason is one of our literals, so there are few. Thread-safe.

@@ -94,8 +94,7 @@ GroupReduce::GroupReduce(const protocol::Reduce& reduce, const WorkerId& self,
   SWARM_CHECK(thinning_.codec == nullptr || own_.type == checkpoint::ElementType::kF32,
               "a codec for a reduce of integers");
   const auto& participants = reduce_.participants;
-  const auto me = std::find_if(participants.begin(), participants.end(),
-                               [&](const auto& p) { return p.worker == self; });
+  const auto me = std::find(participants.begin(), participants.end(), self);
   SWARM_CHECK(me != participants.end(), "a reduce without this worker");
   rank_ = static_cast<std::size_t>(me - participants.begin());
   if (ranks() == 1) return;  // the sum of one participant is its contribution: no buffer, no copy
@@ -103,6 +102,7 @@ GroupReduce::GroupReduce(const protocol::Reduce& reduce, const WorkerId& self,
   result_ = buffers.Take(own_.elements.size());
   if (thin()) residual_.reset(new float[elements_]());
   gathered_.resize(elements_ / kAlignElements + 1);
+  contributed_.resize(ranks());
   for (std::uint64_t at = ShardBegin(rank_); at < ShardBegin(rank_ + 1); at += chunk_elements()) {
     OwnChunk chunk{at, std::min(chunk_elements(), ShardBegin(rank_ + 1) - at), {}};
     chunk.contributions.resize(ranks());
@@ -152,36 +152,41 @@ ReduceChunk GroupReduce::Header(ReduceChunk::Phase phase, std::uint64_t offset) 
 void GroupReduce::Start() {
   // Chunk by chunk over all owners, beginning with the next one, so that every owner can begin to
   // sum at once and no owner is first for all participants.
-  bool more = ranks() > 1;
-  for (std::uint64_t i = 0; more; ++i) {
-    more = false;
-    for (std::size_t step = 1; step < ranks(); ++step) {
-      const std::size_t owner = (rank_ + step) % ranks();
-      const std::uint64_t at = ShardBegin(owner) + i * chunk_elements();
-      if (at >= ShardBegin(owner + 1)) continue;
-      const std::uint64_t count = std::min(chunk_elements(), ShardBegin(owner + 1) - at);
-      Bytes payload;
-      if (thin()) {
-        std::vector<float> values = Compensated(at, count);
-        payload = Thinned(at, values);
-      } else {
-        payload = own_.elements.Slice(at * element_bytes_, count * element_bytes_);
-      }
-      send_(reduce_.participants[owner].worker, Header(ReduceChunk::Phase::kScatter, at),
-            std::move(payload));
-      more = true;
-    }
+  const std::uint64_t others = ranks() - 1;
+  const std::uint64_t early =
+      others == 0 ? 0 : std::max<std::uint64_t>(1, kEarlyBytes / kChunkBytes / others);
+  for (std::uint64_t i = 0; i < early; ++i) {
+    bool more = false;
+    for (std::size_t step = 1; step < ranks(); ++step) more |= Contribute((rank_ + step) % ranks());
+    if (!more) return;
   }
+}
+
+bool GroupReduce::Contribute(std::size_t rank) {
+  const std::uint64_t at = ShardBegin(rank) + contributed_[rank] * chunk_elements();
+  if (at >= ShardBegin(rank + 1)) return false;
+  ++contributed_[rank];
+  const std::uint64_t count = std::min(chunk_elements(), ShardBegin(rank + 1) - at);
+  Bytes payload;
+  if (thin()) {
+    std::vector<float> values = Compensated(at, count);
+    payload = Thinned(at, values);
+  } else {
+    payload = own_.elements.Slice(at * element_bytes_, count * element_bytes_);
+  }
+  send_(reduce_.participants[rank], Header(ReduceChunk::Phase::kScatter, at), std::move(payload));
+  return true;
 }
 
 Status GroupReduce::OnChunk(const WorkerId& from, const ReduceChunk& chunk, const Bytes& payload) {
   const auto& participants = reduce_.participants;
-  const auto sender = std::find_if(participants.begin(), participants.end(),
-                                   [&](const auto& p) { return p.worker == from; });
+  const auto sender = std::find(participants.begin(), participants.end(), from);
   if (sender == participants.end()) return DataLoss(from.value + " takes no part in this reduce");
   const auto rank = static_cast<std::size_t>(sender - participants.begin());
   if (rank == rank_ || ranks() == 1) return DataLoss("a chunk from this worker itself");
   ++chunks_;
+  while (Contribute(rank)) {
+  }
   return chunk.phase == ReduceChunk::Phase::kScatter ? Scatter(rank, chunk, payload)
                                                      : Gather(rank, chunk, payload);
 }
@@ -230,7 +235,7 @@ std::vector<WorkerId> GroupReduce::Awaited() const {
   }
   std::vector<WorkerId> awaited;
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
-    if (missing[rank]) awaited.push_back(reduce_.participants[rank].worker);
+    if (missing[rank]) awaited.push_back(reduce_.participants[rank]);
   }
   return awaited;
 }
@@ -281,7 +286,7 @@ void GroupReduce::SendSum(OwnChunk& chunk, const Bytes& payload) {
   chunk.summed = true;
   missing_elements_ -= chunk.count;
   for (std::size_t step = 1; step < ranks(); ++step) {
-    send_(reduce_.participants[(rank_ + step) % ranks()].worker,
+    send_(reduce_.participants[(rank_ + step) % ranks()],
           Header(ReduceChunk::Phase::kGather, chunk.offset), payload);
   }
 }

@@ -7,6 +7,9 @@
 // Bytes sent by a worker: 2 (R-1)/R of the group, as a ring has, in two hops instead of 2.
 // Chunks flow independently: the gather of one begins while others are still scattered.
 //
+// A participant that has not begun has to keep what comes. So it gets kEarlyBytes from all others
+// together, and the rest once it has sent a chunk itself: that shows that it has begun.
+//
 // With a codec, floats are sent as its payloads, and the owner of a shard takes the sum as the
 // others decode it. The rounding error, of a contribution or of a sum, is the worker's residual,
 // which it adds to its contribution to the next step. A worker's residual goes when the worker
@@ -59,13 +62,16 @@ class GroupReduce {
       std::function<void(const protocol::WorkerId& to, protocol::ReduceChunk chunk, Bytes payload)>;
 
   static constexpr std::uint64_t kChunkBytes = 1024 * 1024;
+  /// What all others together send to a participant that may not have begun; at least a chunk each.
+  static constexpr std::uint64_t kEarlyBytes = 16 * kChunkBytes;
 
   /// `own` is this worker's contribution. Requires: `self` is a participant; floats where there is
   /// a codec.
   GroupReduce(const protocol::Reduce& reduce, const protocol::WorkerId& self,
               model::GradientSum own, SumBuffers& buffers, SendChunk send, Thinning thinning = {});
 
-  /// Sends this worker's contributions. With one participant the reduce is done at once.
+  /// Sends the first of this worker's contributions to every participant; OnChunk sends the others.
+  /// With one participant the reduce is done at once.
   void Start();
 
   /// Takes a chunk of this reduce. Errors: kDataLoss for a chunk that does not fit (harmless:
@@ -96,6 +102,8 @@ class GroupReduce {
   };
   std::size_t ranks() const { return reduce_.participants.size(); }
   std::uint64_t ShardBegin(std::size_t rank) const;
+  /// Sends the next chunk of the contribution to that rank's shard. False: there is none.
+  bool Contribute(std::size_t rank);
   std::uint64_t chunk_elements() const { return kChunkBytes / element_bytes_; }
   bool thin() const { return thinning_.codec != nullptr; }
   /// This worker's floats of a chunk plus the residual of the step before.
@@ -120,7 +128,8 @@ class GroupReduce {
   std::shared_ptr<std::byte[]> result_;
   std::shared_ptr<float[]> residual_;  // new; none without a codec
   std::vector<OwnChunk> own_chunks_;
-  std::vector<bool> gathered_;  // by chunk number over the whole group, others' shards
+  std::vector<std::uint64_t> contributed_;  // chunks, by rank
+  std::vector<bool> gathered_;              // by chunk number over the whole group, others' shards
   std::uint64_t missing_elements_ = 0;
   std::uint64_t chunks_ = 0;
 };

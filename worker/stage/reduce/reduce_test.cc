@@ -13,7 +13,6 @@
 namespace swarm::stage {
 namespace {
 
-using protocol::Participant;
 using protocol::ReduceChunk;
 using protocol::WorkerId;
 
@@ -34,12 +33,12 @@ struct Ring {
   Ring(std::size_t ranks, std::size_t elements, std::uint64_t seed) : rng(seed) {
     protocol::Reduce reduce;
     for (std::size_t r = 0; r < ranks; ++r) {
-      reduce.participants.push_back({WorkerId("w" + std::to_string(r)), {}});
+      reduce.participants.emplace_back("w" + std::to_string(r));
       inputs.emplace_back(elements);
       for (T& x : inputs.back()) x = static_cast<T>((rng.Uniform() - 0.5) * 0x1p60);
     }
     for (std::size_t r = 0; r < ranks; ++r) {
-      const WorkerId self = reduce.participants[r].worker;
+      const WorkerId self = reduce.participants[r];
       parts.push_back(std::make_unique<GroupReduce>(
           reduce, self,
           model::GradientSum{.elements = Bytes::Copy(inputs[r].data(), elements * sizeof(T)),
@@ -143,11 +142,11 @@ class ThinReduceTest : public ::testing::TestWithParam<api::ReduceCodec> {
     std::vector<std::unique_ptr<GroupReduce>> parts;
     std::deque<Flying> flying;
     for (std::size_t r = 0; r < kRanks; ++r) {
-      reduce.participants.push_back({WorkerId("w" + std::to_string(r)), {}});
+      reduce.participants.emplace_back("w" + std::to_string(r));
     }
     for (std::size_t r = 0; r < kRanks; ++r) {
       const std::vector<float> input = Input(step, r);
-      const WorkerId self = reduce.participants[r].worker;
+      const WorkerId self = reduce.participants[r];
       parts.push_back(std::make_unique<GroupReduce>(
           reduce, self,
           model::GradientSum{.elements = Bytes::Copy(input.data(), kElements * sizeof(float))},
@@ -225,6 +224,36 @@ TEST_P(ThinReduceTest, WhatIsNotFiniteStaysSoAndSpoilsNoLaterStep) {
 
 INSTANTIATE_TEST_SUITE_P(Codecs, ThinReduceTest,
                          ::testing::Values(api::ReduceCodec::kBF16, api::ReduceCodec::kInt8));
+
+TEST(GroupReduceTest, WhoHasNotBegunGetsLittleAndTheRestOnceItHas) {
+  constexpr std::size_t kCount = 12u << 20;  // shards of 24 MiB
+  const std::unique_ptr<float[]> zeros(new float[kCount]());
+  const Bytes own = Bytes::Wrap(zeros.get(), kCount * sizeof(float), nullptr);
+  protocol::Reduce reduce;
+  reduce.participants = {WorkerId("early"), WorkerId("late")};
+  SumBuffers buffers;
+  std::deque<Flying> flying;
+  const auto make = [&](const WorkerId& self) {
+    return std::make_unique<GroupReduce>(
+        reduce, self, model::GradientSum{own, checkpoint::ElementType::kF32, {}}, buffers,
+        [&, self](const WorkerId& to, ReduceChunk chunk, Bytes bytes) {
+          flying.push_back({self, to, chunk, std::move(bytes)});
+        });
+  };
+  const auto early = make(WorkerId("early"));
+  early->Start();
+  EXPECT_EQ(flying.size() * GroupReduce::kChunkBytes, GroupReduce::kEarlyBytes);
+  const auto late = make(WorkerId("late"));
+  late->Start();
+  while (!flying.empty()) {
+    const Flying one = flying.front();
+    flying.pop_front();
+    GroupReduce& at = one.to == WorkerId("late") ? *late : *early;
+    ASSERT_TRUE(at.OnChunk(one.from, one.chunk, one.payload).ok());
+  }
+  EXPECT_TRUE(early->done());
+  EXPECT_TRUE(late->done());
+}
 
 TEST(GroupReduceTest, ChunksThatDoNotFitAreRefused) {
   Ring<float> ring(2, 100, 1);

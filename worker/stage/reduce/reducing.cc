@@ -12,10 +12,10 @@ using protocol::WorkerId;
 
 namespace {
 
-/// Bound of the bytes that peers may send for sums that this worker has not begun. An honest peer
-/// sends at most a shard for each sum that it has begun. Chunks beyond the bound are dropped; the
-/// trainer asks again for a sum that does not end.
-constexpr std::uint64_t kEarlyBytesMax = 4ull << 30;
+/// At least this much of what peers send for sums that this worker has not begun is kept. They send
+/// at most GroupReduce::kEarlyBytes for the sum of a group, so only peers that break that rule
+/// exceed it: there are at most three groups, and one attempt of each counts.
+constexpr std::uint64_t kEarlyBytesMin = 4 * GroupReduce::kEarlyBytes;
 
 constexpr Duration kReportInterval = std::chrono::seconds(1);
 
@@ -24,8 +24,13 @@ auto SumOf(const auto& named) { return std::tie(named.generation, named.step, na
 
 }  // namespace
 
-Reducing::Reducing(WorkerId self, WorkerMetrics* metrics, Done done, Wait wait)
-    : self_(std::move(self)), metrics_(metrics), done_(std::move(done)), wait_(std::move(wait)) {}
+Reducing::Reducing(WorkerId self, WorkerMetrics* metrics, MemoryAccount* account, Done done,
+                   Wait wait)
+    : self_(std::move(self)),
+      metrics_(metrics),
+      account_(account),
+      done_(std::move(done)),
+      wait_(std::move(wait)) {}
 
 void Reducing::Attach(net::Endpoint* endpoint) {
   loop_.Post([this, endpoint] { outbox_ = std::make_unique<net::Outbox>(endpoint, &loop_); });
@@ -37,6 +42,7 @@ void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model
     const Key key{reduce.generation, reduce.step, reduce.group, reduce.k};
     std::erase_if(sums_, [&](const auto& entry) { return SumOf(entry.first) == SumOf(key); });
     ForgetChunks([&](const ReduceChunk& chunk) { return SumOf(chunk) == SumOf(key); });
+    ForgetEarlyBefore(key);
     Sum& sum = sums_[key] = {MakeReduceCodec(codec), nullptr, stage, group, own};
     sum.reduce = std::make_unique<GroupReduce>(
         reduce, self_, own, buffers_,
@@ -50,7 +56,6 @@ void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model
     sum.reduce->Start();
     if (auto early = early_.extract(key)) {
       for (EarlyChunk& chunk : early.mapped()) {
-        early_bytes_ -= chunk.payload.size();
         Take(chunk.from, chunk.chunk, std::move(chunk.payload));
       }
     }
@@ -103,13 +108,7 @@ void Reducing::Take(const WorkerId& from, const ReduceChunk& chunk, Bytes payloa
       metrics_->refused.Add("late chunk");
       return;
     }
-    // The peer heard of the reduce first.
-    if (early_bytes_ + payload.size() > kEarlyBytesMax) {
-      metrics_->refused.Add("too many early chunks");
-      return;
-    }
-    early_bytes_ += payload.size();
-    early_[key].push_back({from, chunk, std::move(payload)});
+    KeepEarly(key, from, chunk, std::move(payload));
     return;
   }
   const bool was_done = it->second.reduce->done();
@@ -118,6 +117,30 @@ void Reducing::Take(const WorkerId& from, const ReduceChunk& chunk, Bytes payloa
     LOG_WARN("reduce of step {}: {}", chunk.step.value, status.message());
   }
   if (!was_done) FinishIfDone(key);
+}
+
+void Reducing::KeepEarly(const Key& key, const WorkerId& from, const ReduceChunk& chunk,
+                         Bytes payload) {
+  // The peer heard of the reduce first. It may be the second attempt of which this worker hears.
+  const auto later = early_.upper_bound(key);
+  if (later != early_.end() && SumOf(later->first) == SumOf(key)) {
+    metrics_->refused.Add("late chunk");
+    return;
+  }
+  ForgetEarlyBefore(key);
+  const std::uint64_t most = std::max(kEarlyBytesMin, account_->share(MemoryKind::kEarlyChunks));
+  if (account_->bytes(MemoryKind::kEarlyChunks) + payload.size() > most) {
+    metrics_->refused.Add("too many early chunks");
+    return;
+  }
+  MemoryCharge charge(account_, MemoryKind::kEarlyChunks, payload.size());
+  early_[key].push_back({from, chunk, std::move(payload), std::move(charge)});
+}
+
+void Reducing::ForgetEarlyBefore(const Key& key) {
+  Key first = key;
+  first.k = {};
+  early_.erase(early_.lower_bound(first), early_.lower_bound(key));
 }
 
 void Reducing::FinishIfDone(const Key& key) {
@@ -161,10 +184,6 @@ void Reducing::RaiseFloor(protocol::Generation generation, protocol::Step step) 
     return std::pair(entry.first.generation, entry.first.step) < floor_;
   };
   std::erase_if(sums_, over);
-  for (const auto& entry : early_) {
-    if (!over(entry)) continue;
-    for (const EarlyChunk& chunk : entry.second) early_bytes_ -= chunk.payload.size();
-  }
   std::erase_if(early_, over);
 }
 

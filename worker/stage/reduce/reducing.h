@@ -16,6 +16,7 @@
 #include "worker/checkpoint/pieces.h"
 #include "worker/model/stage.h"
 #include "worker/net/outbox.h"
+#include "worker/stage/memory/account.h"
 #include "worker/stage/metrics/worker_metrics.h"
 #include "worker/stage/reduce/reduce.h"
 
@@ -40,7 +41,9 @@ class Reducing {
   /// Every second of a sum that is not done.
   using Wait = std::function<void(protocol::Awaiting)>;
 
-  Reducing(protocol::WorkerId self, WorkerMetrics* metrics, Done done, Wait wait);
+  /// `metrics` and `account` outlive this.
+  Reducing(protocol::WorkerId self, WorkerMetrics* metrics, MemoryAccount* account, Done done,
+           Wait wait);
 
   /// Before anything else. The endpoint must live until Stop.
   void Attach(net::Endpoint* endpoint);
@@ -87,14 +90,20 @@ class Reducing {
     protocol::WorkerId from;
     protocol::ReduceChunk chunk;
     Bytes payload;
+    MemoryCharge charge;
   };
 
   // On the loop.
+  /// Keeps a chunk of a sum that this worker has not begun, if the share allows.
+  void KeepEarly(const Key& key, const protocol::WorkerId& from, const protocol::ReduceChunk& chunk,
+                 Bytes payload);
   /// Forgets the unwanted ones of the chunks that wait to be sent.
   void ForgetChunks(const std::function<bool(const protocol::ReduceChunk&)>& unwanted);
   /// Sums below the floor are over.
   void RaiseFloor(protocol::Generation generation, protocol::Step step);
   void Take(const protocol::WorkerId& from, const protocol::ReduceChunk& chunk, Bytes payload);
+  /// Forgets the early chunks of earlier attempts of the sum.
+  void ForgetEarlyBefore(const Key& key);
   void FinishIfDone(const Key& key);
   /// Reports the sum as long as it waits for chunks.
   void ReportLater(const Key& key);
@@ -104,6 +113,7 @@ class Reducing {
 
   const protocol::WorkerId self_;
   WorkerMetrics* const metrics_;
+  MemoryAccount* const account_;
   const Done done_;
   const Wait wait_;
   std::unique_ptr<net::Outbox> outbox_;
@@ -113,7 +123,6 @@ class Reducing {
   /// Residuals of the last two steps' sums; two, because the last sum may have to be made again.
   using GroupKey = std::pair<protocol::Generation, protocol::GroupIndex>;
   std::map<GroupKey, std::map<protocol::Step, Bytes>> residuals_;
-  std::uint64_t early_bytes_ = 0;
   std::set<protocol::WorkerId> gone_;
   std::pair<protocol::Generation, protocol::Step> floor_;  // sums below it are over
   Loop loop_{"reduce"};                                    // last: it uses the members above

@@ -24,15 +24,16 @@ class ReducingTest : public testing::Test {
   ReducingTest()
       : network_(),
         endpoint_(*network_.CreateEndpoint(kA, &at_a_)),
-        reducing_(kA, &metrics_, [](ReducedSum) {}, [](const protocol::Awaiting&) {}) {
+        reducing_(kA, &metrics_, &account_, [](ReducedSum) {}, [](const protocol::Awaiting&) {}) {
     reducing_.Attach(endpoint_.get());
   }
   ~ReducingTest() override { reducing_.Stop(); }
 
   static Reduce SumOf(std::vector<WorkerId> participants, std::uint64_t k) {
-    Reduce reduce{.term = Term(1), .generation = Generation(1), .k = Attempt{Term(1), k}};
-    for (WorkerId& id : participants) reduce.participants.push_back({std::move(id), {}});
-    return reduce;
+    return {.term = Term(1),
+            .generation = Generation(1),
+            .k = Attempt{Term(1), k},
+            .participants = std::move(participants)};
   }
   void Begin(const Reduce& reduce) {
     const std::vector<float> values(3'000'000, 1);  // some chunks for each
@@ -51,6 +52,7 @@ class ReducingTest : public testing::Test {
   net::LoopbackNetwork network_;
   std::unique_ptr<net::Endpoint> endpoint_;
   WorkerMetrics metrics_;
+  MemoryAccount account_;
   Reducing reducing_;
 };
 
@@ -95,6 +97,32 @@ TEST_F(ReducingTest, AChunkOfAnEarlierAttemptIsNotKept) {
   reducing_.ForgetBefore(Generation(2)).wait();
   reducing_.OnChunk(kB, chunk, Bytes::Copy("abcd"));
   EXPECT_EQ(Refused("late chunk"), 2u);
+}
+
+TEST_F(ReducingTest, OfSumsThatHaveNotBegunHereOnlyTheLastAttemptIsKept) {
+  ReduceChunk chunk{.generation = Generation(1), .k = Attempt{Term(1), 1}};
+  const Bytes mebibyte = Bytes::Wrap(&chunk, GroupReduce::kChunkBytes, nullptr);  // nobody reads it
+  for (std::uint64_t k = 1; k <= 100;
+       ++k) {  // asked again and again, while this worker stands still
+    chunk.k.n = k;
+    for (int i = 0; i < 16; ++i) reducing_.OnChunk(kB, chunk, mebibyte);
+    EXPECT_EQ(Refused("too many early chunks"), 0u);
+    EXPECT_EQ(account_.bytes(MemoryKind::kEarlyChunks), GroupReduce::kEarlyBytes);
+  }
+  chunk.k.n = 99;
+  reducing_.OnChunk(kB, chunk, mebibyte);
+  EXPECT_EQ(Refused("late chunk"), 1u);
+  reducing_.Release(Generation(1), Step(0));
+  (void)reducing_.CountWaiting();
+  EXPECT_EQ(account_.bytes(MemoryKind::kEarlyChunks), 0u);
+}
+
+TEST_F(ReducingTest, APeerThatSendsMoreThanItMayIsRefused) {
+  ReduceChunk chunk{.generation = Generation(1), .k = Attempt{Term(1), 1}};
+  const Bytes mebibyte = Bytes::Wrap(&chunk, GroupReduce::kChunkBytes, nullptr);
+  for (int i = 0; i < 1000; ++i) reducing_.OnChunk(kB, chunk, mebibyte);
+  EXPECT_GT(Refused("too many early chunks"), 700u);
+  EXPECT_EQ(account_.bytes(MemoryKind::kEarlyChunks), 4 * GroupReduce::kEarlyBytes);
 }
 
 }  // namespace

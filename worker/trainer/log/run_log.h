@@ -16,6 +16,7 @@
 
 #include "base/status.h"
 #include "worker/protocol/coordinator/event_kind.h"
+#include "worker/protocol/ledger.h"
 #include "worker/protocol/messages/control.h"
 #include "worker/trainer/log/line_file.h"
 

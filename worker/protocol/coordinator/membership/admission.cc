@@ -42,11 +42,11 @@ void Admission::RefuseOtherClasses(Turn& turn) {
   for (auto it = workers.begin(); it != workers.end();) {
     const auto entry = it++;
     const Worker& worker = entry->second;
-    if (worker.role != Role::kWaiting) continue;
+    if (worker.role() != Role::kWaiting) continue;
     if (numeric_class_.empty()) numeric_class_ = worker.numeric_class;
     if (worker.numeric_class == numeric_class_) continue;
     Refuse(entry->first, "its results would differ from those of the others", false, turn);
-    workers.erase(entry);
+    members_.Erase(WorkerId(entry->first));
   }
 }
 

@@ -18,7 +18,7 @@ bool Evictions::Carry(const std::vector<Departure>& departures, Turn& turn) {
     const Member& member = worker->member;
     const bool in_roster = worker->InRoster();
     const std::string place =
-        worker->role == Role::kWaiting ? "" : " of stage " + std::to_string(member.stage.value);
+        worker->role() == Role::kWaiting ? "" : " of stage " + std::to_string(member.stage.value);
     turn.Report(departure.cause ? EventKind::kWorkerLost : EventKind::kWorkerLeft,
                 departure.worker.value + place + ": " + departure.why);
     roster_changed |= in_roster;

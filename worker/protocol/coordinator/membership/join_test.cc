@@ -31,6 +31,12 @@ class CoordinatorJoinTest : public CoordinatorTest {
     CompleteStep();
   }
   void Copy(const std::string& name) { Load(name, kState); }
+  /// A step that the joiner, which still copies, does not apply.
+  void CompleteStepWithoutTheJoiner() {
+    FoldAll();
+    Reduce();
+    for (const char* name : {"a1", "b1", "b2"}) Apply(name, step() - 1, {step(), 7});
+  }
 };
 
 TEST_F(CoordinatorJoinTest, ANewcomerGoesToTheStageThatIsSlowestAndCopiesItFromItsReplicas) {
@@ -82,7 +88,8 @@ TEST_F(CoordinatorJoinTest, WhoHasCopiedAndCaughtUpServesAndThePinnedStateIsFree
   Copy("new");
   EXPECT_EQ(WhoWasTold<UnpinState>(), (std::set<std::string>{"b1", "b2"}));
   EXPECT_TRUE(Happened("WorkerJoined"));
-  EXPECT_EQ(Told<Roster>("a1").back().members.size(), 4u);
+  EXPECT_EQ(Told<Roster>("new").back().members.size(), 4u);
+  EXPECT_EQ(Told<RosterChange>("a1").back().came.at(0).id, WorkerId("new"));
   Listen();
   for (int i = 0; i < 3; ++i) CompleteStep();
   EXPECT_FALSE(Told<protocol::Reduce>("new").empty());
@@ -91,18 +98,30 @@ TEST_F(CoordinatorJoinTest, WhoHasCopiedAndCaughtUpServesAndThePinnedStateIsFree
   EXPECT_TRUE(used);
 }
 
+TEST_F(CoordinatorJoinTest, ReplicasTakeTurnsAsDonors) {
+  options_.donors_max = 1;
+  StartTraining({3});
+  std::set<std::string> donors;
+  for (int i = 0; i < 3; ++i) {
+    CompleteStep();
+    Listen();
+    const std::string name = "new" + std::to_string(i);
+    Come(name);
+    EXPECT_EQ(WhoWasTold<PinState>().size(), 1u);
+    donors.merge(WhoWasTold<PinState>());
+    Lose(name);
+  }
+  EXPECT_EQ(donors, (std::set<std::string>{"a1", "a2", "a3"}));
+}
+
 TEST_F(CoordinatorJoinTest, WhoIsFarBehindCatchesUpBeforeItIsAMember) {
   StartAndCome();
   Pin("b1");
   Pin("b2");
-  for (int i = 0; i < 20; ++i) {
-    FoldAll();
-    Reduce();
-    for (const char* name : {"a1", "b1", "b2"}) Apply(name, step() - 1, {step(), 7});
-  }
+  for (int i = 0; i < 20; ++i) CompleteStepWithoutTheJoiner();
   Listen();
   Copy("new");
-  EXPECT_TRUE(WhoWasTold<Roster>().empty());
+  EXPECT_TRUE(WhoWasTold<RosterChange>().empty());
   for (std::uint64_t t = 2; t < 20; ++t) Apply("new", t, {t + 1, 7});
   EXPECT_FALSE(Happened("WorkerJoined"));  // two commits behind it takes part in sums
   EXPECT_EQ(Told<Roster>("new").size(), 1u);
@@ -184,6 +203,15 @@ TEST_F(CoordinatorJoinTest, ADonorThatCannotPinIsDoneWithout) {
   EXPECT_EQ(Told<Welcome>("new").at(0).donors.size(), 1u);
 }
 
+TEST_F(CoordinatorJoinTest, ADonorThatHoldsAnotherStateIsDoneWithout) {
+  StartAndCome();
+  Pin("b1");
+  Pin("b2", {6, 6});
+  const Welcome welcome = Told<Welcome>("new").at(0);
+  EXPECT_EQ(welcome.donors.size(), 1u);
+  EXPECT_EQ(welcome.state, kState);
+}
+
 TEST_F(CoordinatorJoinTest, WhereNoDonorCouldPinTheJoinBeginsAgainWithALaterVersion) {
   StartAndCome();
   CompleteStep();
@@ -223,7 +251,7 @@ TEST_F(CoordinatorJoinTest, ANewcomerThatIsLostFreesWhatIsPinnedAndChangesNothin
   Listen();
   Lose("new");
   EXPECT_EQ(WhoWasTold<UnpinState>(), (std::set<std::string>{"b1", "b2"}));
-  EXPECT_TRUE(WhoWasTold<Roster>().empty());
+  EXPECT_TRUE(WhoWasTold<RosterChange>().empty());
   CompleteStep();
 }
 
@@ -244,6 +272,61 @@ TEST_F(CoordinatorJoinTest, WhoFallsTooFarBehindBeginsAgain) {
   Pass(milliseconds(100));
   EXPECT_TRUE(Told<Shutdown>("new").at(0).rejoin);
   EXPECT_EQ(WhoWasTold<UnpinState>(), (std::set<std::string>{"b1", "b2"}));
+}
+
+TEST_F(CoordinatorJoinTest, WhoTakesAnHourAndThreeHundredStepsToCopyJoinsAsLongAsBytesCome) {
+  options_.max_steps = 1000;
+  StartAndCome();
+  Pin("b1");
+  Pin("b2");
+  for (std::uint64_t minute = 1; minute <= 60; ++minute) {
+    for (int i = 0; i < 5; ++i) {
+      CompleteStepWithoutTheJoiner();
+      Pass(seconds(12));
+    }
+    Beat("new", {.copied_bytes = minute << 20});
+  }
+  EXPECT_TRUE(Told<Shutdown>("new").empty());
+  Copy("new");
+  for (std::uint64_t t = 2; t < step(); ++t) {  // it replays two steps while one is decided
+    if (t % 2 == 0) CompleteStepWithoutTheJoiner();
+    Pass(seconds(12));
+    Apply("new", t, {t + 1, 7});
+  }
+  EXPECT_TRUE(Told<Shutdown>("new").empty());
+  EXPECT_TRUE(Happened("WorkerJoined"));
+}
+
+TEST_F(CoordinatorJoinTest, WhoCopiesNothingForTooLongBeginsAgain) {
+  StartAndCome();
+  Pin("b1");
+  Pin("b2");
+  Beat("new", {.copied_bytes = 1 << 20});
+  Pass(options_.patience.join / 2);
+  Beat("new", {.copied_bytes = 1 << 20});
+  EXPECT_TRUE(Told<Shutdown>("new").empty());
+  Pass(options_.patience.join / 2);
+  EXPECT_TRUE(Told<Shutdown>("new").at(0).rejoin);
+}
+
+TEST_F(CoordinatorJoinTest, WhoNeedsGradientsThatNoReplicaHasRoomForBeginsAgainAtOnce) {
+  StartAndCome();
+  Say("b1", StatePinned{Generation(0), Version(2), kState, {}, 3});
+  Say("b2", StatePinned{Generation(0), Version(2), kState, {}, 5});
+  for (int i = 0; i < 5; ++i) CompleteStepWithoutTheJoiner();
+  Pass(milliseconds(100));
+  EXPECT_TRUE(Told<Shutdown>("new").empty()) << "one donor keeps five steps";
+  CompleteStepWithoutTheJoiner();
+  Pass(milliseconds(100));
+  EXPECT_TRUE(Told<Shutdown>("new").at(0).rejoin);
+  EXPECT_EQ(WhoWasTold<UnpinState>(), (std::set<std::string>{"b1", "b2"}));
+  // It may be too slow again, and its donors have better to do than to copy in vain.
+  Come("new", 2);
+  Listen();
+  Pass(milliseconds(100));
+  EXPECT_TRUE(WhoWasTold<PinState>().empty());
+  Pass(seconds(10));
+  EXPECT_FALSE(WhoWasTold<PinState>().empty());
 }
 
 TEST_F(CoordinatorJoinTest, AMemberThatJoinsDuringAVoidedStepIsToldItsScale) {

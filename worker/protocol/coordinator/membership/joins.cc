@@ -5,6 +5,13 @@
 #include <utility>
 
 namespace swarm::protocol {
+namespace {
+
+/// A worker that comes later than so many steps after another waits for a newer copy, as to replay
+/// the steps costs more bytes than the copy.
+constexpr std::uint64_t kShareLagMax = 64;
+
+}  // namespace
 
 void Joins::Start(Turn& turn) {
   if (job_.phase != Phase::kTraining) return;
@@ -16,27 +23,30 @@ void Joins::Start(Turn& turn) {
     }
   }
   for (auto& [id, worker] : members_.all()) {
-    if (worker.role != Role::kWaiting || worker.leave() || turn.now < worker.held_off) continue;
+    if (worker.role() != Role::kWaiting || worker.leave() || turn.now < worker.held_off) continue;
     const StageIndex stage = rebalancing_.ChooseStage(id);
     const auto known = joins_.find(stage);
     // One version of a stage's state is pinned at a time; workers that come soon enough share it.
     if (known != joins_.end() &&
-        job_.version.value > known->second.version.value + job_.options.join_lag_max / 4) {
+        job_.version.value >
+            known->second.version.value + std::min(known->second.lag_max / 4, kShareLagMax)) {
       continue;
     }
     Join& join = joins_[stage];
     if (known == joins_.end()) {
       join.version = job_.version;
       join.since = turn.now;
-      for (const WorkerId& donor : members_.ReadyReplicas(stage)) {
-        if (join.asked.size() >= job_.options.donors_max) break;
+      // Replicas take turns: a copy of its state costs a donor time.
+      const std::vector<WorkerId>& ready = members_.ReadyReplicas(stage);
+      const std::uint64_t count = std::min<std::uint64_t>(ready.size(), job_.options.donors_max);
+      for (std::uint64_t i = 0; i < count; ++i) {
+        const WorkerId& donor = ready[(job_.version.value + i) % ready.size()];
         join.asked.insert(donor);
         turn.Tell(donor, PinState{job_.options.term, job_.generation, job_.version});
       }
     }
     join.joiners.insert(id);
-    worker.role = Role::kJoining;
-    worker.member.stage = stage;
+    members_.Become(worker, Role::kJoining, stage);
     worker.since = turn.now;
     if (join.welcomed) Welcome(stage, join, turn);
   }
@@ -57,6 +67,9 @@ void Joins::OnStatePinned(const WorkerId& from, const StatePinned& pinned, Turn&
   if (pinned.error.empty() && same) {
     join.donors.insert(from);
     join.state = pinned.state;
+    const std::uint64_t most = job_.options.join_lag_max;
+    const std::uint64_t kept = pinned.kept_steps == 0 ? most : std::min(most, pinned.kept_steps);
+    join.lag_max = std::max(join.lag_max, kept);
   } else {
     join.asked.erase(from);
     turn.Tell(from, unpin);
@@ -69,8 +82,9 @@ void Joins::Welcome(StageIndex stage, Join& join, Turn& turn) {
     const std::set<WorkerId> joiners = std::exchange(join.joiners, {});
     joins_.erase(stage);
     for (const WorkerId& id : joiners) {
-      members_.At(id).role = Role::kWaiting;
-      members_.At(id).welcomed = false;
+      Worker& worker = members_.At(id);
+      members_.Become(worker, Role::kWaiting);
+      worker.welcomed = false;
     }
     return;
   }
@@ -84,6 +98,7 @@ void Joins::Welcome(StageIndex stage, Join& join, Turn& turn) {
 void Joins::WelcomeWorker(const WorkerId& id, Worker& worker, const Join& join, Turn& turn) {
   const StageIndex stage = worker.member.stage;
   worker.since = turn.now;
+  worker.lag_max = join.lag_max;
   protocol::Welcome welcome = job_.WelcomeTo(stage);
   welcome.version = join.version;
   welcome.checkpoint_uri.clear();
@@ -97,6 +112,13 @@ void Joins::WelcomeWorker(const WorkerId& id, Worker& worker, const Join& join, 
     if (record.step.value < join.version.value) continue;
     turn.Tell(id, Commit{job_.options.term, record, KeepFrom(stage)});
   }
+}
+
+void Joins::OnBeat(const WorkerId& from, const Heartbeat& beat, Timepoint now) {
+  Worker* worker = members_.Find(from);
+  if (worker == nullptr || beat.copied_bytes <= worker->copied) return;
+  worker->copied = beat.copied_bytes;
+  worker->progressed = now;
 }
 
 void Joins::OnReady(const WorkerId& from, const Ready& ready, Turn& turn) {
@@ -136,11 +158,12 @@ void Joins::LoseDonor(const WorkerId& worker) {
 
 void Joins::CatchUp(const WorkerId& id, Turn& turn) {
   Worker& worker = members_.At(id);
+  worker.progressed = turn.now;
   const StageIndex stage = worker.member.stage;
   const std::uint64_t behind =
       job_.version > worker.version ? job_.version.value - worker.version.value : 0;
-  if (worker.role == Role::kJoining && worker.loaded && behind <= 2) {
-    worker.role = Role::kCatchingUp;
+  if (worker.role() == Role::kJoining && worker.loaded && behind <= 2) {
+    members_.Become(worker, Role::kCatchingUp);
     worker.loaded = worker.welcomed = false;
     worker.since = turn.now;
     members_.PublishRoster({}, turn);
@@ -148,9 +171,9 @@ void Joins::CatchUp(const WorkerId& id, Turn& turn) {
       if (state.levels[stage.value] > 0) steps_.VoidWorker(id, step, state, turn);
     }
   }
-  if (worker.role == Role::kCatchingUp && behind <= 1) {
+  if (worker.role() == Role::kCatchingUp && behind <= 1) {
     rebalancing_.MeasureJoin(ToSeconds(turn.now - worker.came));
-    worker.role = Role::kReady;
+    members_.Become(worker, Role::kReady);
     worker.since = turn.now;
     ++job_.counts.joins;
     rebalancing_.CountChange();
@@ -176,10 +199,21 @@ void Joins::CheckPins(Turn& turn) {
 }
 
 void Joins::Check(const WorkerId& id, const Worker& worker, Turn& turn) const {
-  if (worker.role != Role::kJoining && worker.role != Role::kCatchingUp) return;
-  const bool late = turn.now - worker.since >= job_.options.patience.join;
-  const bool behind = job_.version.value > BeginOf(worker).value + job_.options.join_lag_max;
-  if (late || behind) turn.Evict(id, "does not come to the end of joining", EvictionCause::kLate);
+  if (worker.role() != Role::kJoining && worker.role() != Role::kCatchingUp) return;
+  const Timepoint progressed = std::max(worker.since, worker.progressed);
+  if (turn.now - progressed >= job_.options.patience.join) {
+    turn.Evict(id, "makes no progress with joining", EvictionCause::kLate);
+    return;
+  }
+  const std::uint64_t begin = BeginOf(worker).value;
+  if (!worker.welcomed && !worker.loaded) return;
+  if (job_.version.value <= begin + worker.lag_max) return;
+  job_.hold_off.Extend(id, turn.now);  // a copy is work for the donors, and may be in vain again
+  turn.Evict(id,
+             "is " + std::to_string(job_.version.value - begin) +
+                 " steps behind, and the replicas keep the gradients of " +
+                 std::to_string(worker.lag_max),
+             EvictionCause::kLate);
 }
 
 Version Joins::BeginOf(const Worker& worker) const {
@@ -203,7 +237,7 @@ void Joins::Clear() {
   joins_.clear();
   for (auto& [id, worker] : members_.all()) {
     const bool begun = std::exchange(worker.welcomed, false);
-    if (worker.role == Role::kJoining && !begun) worker.role = Role::kWaiting;
+    if (worker.role() == Role::kJoining && !begun) members_.Become(worker, Role::kWaiting);
   }
 }
 

@@ -22,6 +22,8 @@ class Joins {
   /// Gives waiting workers a stage and asks its replicas to pin their state.
   void Start(Turn& turn);
   void OnStatePinned(const WorkerId& from, const StatePinned& pinned, Turn& turn);
+  /// The worker says how much it has copied.
+  void OnBeat(const WorkerId& from, const Heartbeat& beat, Timepoint now);
   /// The joiner has copied its state.
   void OnReady(const WorkerId& from, const Ready& ready, Turn& turn);
   /// A worker that lags by a few commits takes part in sums; one that has applied all of them
@@ -33,7 +35,8 @@ class Joins {
   void LoseDonor(const WorkerId& worker);
   /// Joins that wait for donors go on without them.
   void CheckPins(Turn& turn);
-  /// Demands the eviction of a worker that does not come to the end of joining.
+  /// Demands the eviction of a worker that joins and either makes no progress, however long the
+  /// whole may take, or needs reduced gradients that the replicas have no room for.
   void Check(const WorkerId& id, const Worker& worker, Turn& turn) const;
   /// Forgets all joins: the state that they copy is of an earlier generation.
   void Clear();
@@ -47,6 +50,7 @@ class Joins {
     Version version;
     std::set<WorkerId> asked, donors, joiners;
     Digest state;
+    std::uint64_t lag_max = 0;  // steps that a donor has room for
     Timepoint since;
     bool welcomed = false;  // the donors are known
   };

@@ -57,14 +57,14 @@ TEST_F(CoordinatorLeaveTest, WhoLeavesGetsNothingMoreAndHandsItsSumsToAnother) {
   const auto folded = FoldedBy("b1");
   Listen();
   Hold("b2", "b1");
-  const Roster roster = Told<Roster>("b2").at(0);
-  EXPECT_EQ(roster.adoptions, (std::vector<Adoption>{{WorkerId("b1"), WorkerId("b2"), Step(0)}}));
-  EXPECT_EQ(roster.members.size(), 2u);
+  const RosterChange change = Told<RosterChange>("b2").at(0);
+  EXPECT_EQ(change.adoptions, (std::vector<Adoption>{{WorkerId("b1"), WorkerId("b2"), Step(0)}}));
+  EXPECT_EQ(change.gone, std::vector{WorkerId("b1")});
   EXPECT_FALSE(Told<Shutdown>("b1").at(0).rejoin);
   EXPECT_TRUE(WhoWasTold<Resend>().empty());  // nothing is computed twice
   FoldAll();
   EXPECT_EQ(Asked("b2", 1).participants.size(), 1u);
-  EXPECT_EQ(Asked("b2", 1).participants[0].claims.microbatches.size(), 4u);
+  EXPECT_EQ(Asked("b2", 1).claims.microbatches.size(), 4u);
 }
 
 TEST_F(CoordinatorLeaveTest, AParcelThatDoesNotComeIsAskedForAgain) {
@@ -119,20 +119,49 @@ TEST_F(CoordinatorLeaveTest, AReduceThatHasBegunComesToItsEndFirst) {
   EXPECT_FALSE(Told<Shutdown>("b1").empty());  // it has nothing of the next step
 }
 
+TEST_F(CoordinatorLeaveTest, SumsThatAreBeingMadeAreNotHandedOver) {
+  StartTraining({1, 2});
+  FoldAll();
+  Say("b1", Leaving{30});
+  EXPECT_TRUE(Told<HandOver>("b1").empty());
+  Reduce();
+  EXPECT_EQ(step(), 1u);
+}
+
+TEST_F(CoordinatorLeaveTest, WhoLeavesFinishesItsPartOfAValidation) {
+  options_.validation_interval_steps = 1;
+  options_.validation_microbatches = 4;
+  StartTraining({1, 2});
+  CompleteStep();
+  Say("b1", Leaving{30});
+  EXPECT_TRUE(Told<Shutdown>("b1").empty());
+}
+
 TEST_F(CoordinatorLeaveTest, AParcelThatIsNotWhatTheDonorFoldedIsNotAdopted) {
   StartWithOneOpenAtB2();
   Say("b1", Leaving{30});
   Say("b2", ParcelHeld{Generation(0), Step(0), WorkerId("b1"), {}});
-  EXPECT_TRUE(WhoWasTold<Roster>().empty());
+  EXPECT_TRUE(WhoWasTold<RosterChange>().empty());
   Hold("a1", "b1");  // nor one that was sent to another worker
-  EXPECT_TRUE(WhoWasTold<Roster>().empty());
+  EXPECT_TRUE(WhoWasTold<RosterChange>().empty());
+}
+
+TEST_F(CoordinatorLeaveTest, AParcelOfSumsThatAreVoidIsNotAdopted) {
+  StartWithOneOpenAtB2();
+  Say("b1", Leaving{30});
+  Listen();
+  Say("b2", Progress{{{.key = Key(*open_, 1), .event = TaskReport::Event::kOverflow}}});
+  AnswerVoids("b1");
+  AnswerVoids("b2");
+  ASSERT_EQ(Told<RosterChange>("b2").size(), 1u);
+  EXPECT_TRUE(Told<RosterChange>("b2")[0].adoptions.empty());
 }
 
 TEST_F(CoordinatorLeaveTest, ADonorThatIsLostBeforeItsParcelCountsIsReplayed) {
   StartWithOneOpenAtB2();
   Say("b1", Leaving{30});
   Lose("b1");
-  EXPECT_TRUE(Told<Roster>("b2").at(0).adoptions.empty());
+  EXPECT_TRUE(Told<RosterChange>("b2").at(0).adoptions.empty());
   EXPECT_FALSE(WhoWasTold<Resend>().empty());
   Say("b2", ParcelHeld{Generation(0), Step(0), WorkerId("b1"), {}});
   CompleteStep();
@@ -231,10 +260,10 @@ TEST_F(CoordinatorLeaveTest, InDelayedModeItHandsOverBothStepsAndGoesWhenBothAre
   ASSERT_EQ(Told<HandOver>("b1").size(), 2u);
   Listen();
   Say("b2", ParcelHeld{Generation(0), Step(1), WorkerId("b1"), folded[1]});
-  EXPECT_TRUE(WhoWasTold<Roster>().empty());
+  EXPECT_TRUE(WhoWasTold<RosterChange>().empty());
   EXPECT_TRUE(Told<Shutdown>("b1").empty());
   Say("b2", ParcelHeld{Generation(0), Step(0), WorkerId("b1"), folded[0]});
-  EXPECT_EQ(Told<Roster>("b2").at(0).adoptions,
+  EXPECT_EQ(Told<RosterChange>("b2").at(0).adoptions,
             (std::vector<Adoption>{{WorkerId("b1"), WorkerId("b2"), Step(0)},
                                    {WorkerId("b1"), WorkerId("b2"), Step(1)}}));
   EXPECT_FALSE(Told<Shutdown>("b1").at(0).rejoin);

@@ -147,7 +147,7 @@ bool Leaves::IsHandedOver(Step step, StageIndex stage) const {
   const bool may_ask = !steps_.IsReducing(state, stage) && !members_.StayingReplicas(stage).empty();
   return std::ranges::any_of(members_.leaving(), [&](const WorkerId& id) {
     const Worker& worker = members_.At(id);
-    return worker.role == Role::kReady && worker.member.stage == stage &&
+    return worker.role() == Role::kReady && worker.member.stage == stage &&
            (worker.leave()->parcels.contains(step) ||
             (may_ask && state.ledger.HasFolded(stage, id)));
   });

@@ -8,7 +8,7 @@ namespace swarm::protocol {
 std::uint64_t Loading::CountLoading(StageIndex stage) const {
   return static_cast<std::uint64_t>(
       std::count_if(members_.all().begin(), members_.all().end(), [&](const auto& entry) {
-        return entry.second.role == Role::kLoading && entry.second.member.stage == stage;
+        return entry.second.role() == Role::kLoading && entry.second.member.stage == stage;
       }));
 }
 
@@ -32,8 +32,7 @@ std::optional<StageIndex> Loading::ChooseStage() const {
 void Loading::Assign(const WorkerId& id, Worker& worker, Turn& turn) {
   const auto stage = ChooseStage();
   if (!stage) return;
-  worker.member.stage = *stage;
-  worker.role = Role::kLoading;
+  members_.Become(worker, Role::kLoading, *stage);
   worker.since = turn.now;
   turn.Report(EventKind::kWorkerJoined, id.value + " serves stage " + std::to_string(stage->value));
   turn.Tell(id, job_.WelcomeTo(*stage));
@@ -41,7 +40,7 @@ void Loading::Assign(const WorkerId& id, Worker& worker, Turn& turn) {
 
 void Loading::AssignWaiting(Turn& turn) {
   for (auto& [id, worker] : members_.all()) {
-    if (worker.role == Role::kWaiting) Assign(id, worker, turn);
+    if (worker.role() == Role::kWaiting) Assign(id, worker, turn);
   }
 }
 
@@ -64,12 +63,12 @@ bool Loading::StartTraining(Turn& turn) {
   if (job_.phase == Phase::kWaiting && ChooseStage()) return false;
   auto& workers = members_.all();
   const bool all_loaded = std::all_of(workers.begin(), workers.end(), [](const auto& entry) {
-    return entry.second.role != Role::kLoading || entry.second.loaded;
+    return entry.second.role() != Role::kLoading || entry.second.loaded;
   });
   if (!all_loaded) return false;
   for (auto& [id, worker] : workers) {
-    if (worker.role != Role::kLoading) continue;
-    worker.role = Role::kReady;
+    if (worker.role() != Role::kLoading) continue;
+    members_.Become(worker, Role::kReady);
     worker.loaded = false;
   }
   job_.phase = Phase::kTraining;
@@ -91,7 +90,7 @@ bool Loading::IsStaffed() const {
 }
 
 void Loading::Check(const WorkerId& id, const Worker& worker, Turn& turn) const {
-  if (worker.role != Role::kLoading || worker.loaded ||
+  if (worker.role() != Role::kLoading || worker.loaded ||
       turn.now - worker.since < job_.options.patience.load) {
     return;
   }

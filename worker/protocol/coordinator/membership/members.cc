@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/status.h"
+
 namespace swarm::protocol {
 
 int Leave::Tries() const {
@@ -15,42 +17,67 @@ Worker* Members::Find(const WorkerId& id) {
   return it == workers_.end() ? nullptr : &it->second;
 }
 
+Worker& Members::Add(Member member) {
+  const auto [entry, is_new] = workers_.try_emplace(member.id);
+  SWARM_CHECK(is_new, "a worker was added twice");
+  entry->second.member = std::move(member);
+  return entry->second;
+}
+
 void Members::Erase(const WorkerId& id) {
-  workers_.erase(id);
+  const auto entry = workers_.find(id);
+  if (entry == workers_.end()) return;
+  Become(entry->second, Role::kWaiting);
   leaving_.erase(id);
+  workers_.erase(entry);
+}
+
+void Members::Become(Worker& worker, Role role, StageIndex stage) {
+  const WorkerId& id = worker.member.id;
+  const bool was_in = worker.InRoster();
+  Delist(worker);
+  worker.role_ = role;
+  worker.member.stage = stage;
+  Enlist(worker);
+  if (worker.InRoster() && !was_in) came_.insert(id);
+  if (was_in && !worker.InRoster() && came_.erase(id) == 0) gone_.insert(id);
+}
+
+void Members::Enlist(const Worker& worker) {
+  if (!worker.InRoster()) return;
+  Stage& stage = stages_.at(worker.member.stage.value);
+  const auto add = [&](std::vector<WorkerId>& ids) {
+    ids.insert(std::ranges::lower_bound(ids, worker.member.id), worker.member.id);
+  };
+  add(stage.replicas);
+  if (worker.role_ != Role::kReady) return;
+  add(stage.ready);
+  if (!worker.leave_) add(stage.staying);
+}
+
+void Members::Delist(const Worker& worker) {
+  if (!worker.InRoster()) return;
+  Stage& stage = stages_.at(worker.member.stage.value);
+  for (std::vector<WorkerId>* ids : {&stage.replicas, &stage.ready, &stage.staying}) {
+    const auto found = std::ranges::lower_bound(*ids, worker.member.id);
+    if (found != ids->end() && *found == worker.member.id) ids->erase(found);
+  }
 }
 
 Leave& Members::BeginLeave(Worker& worker) {
-  if (!worker.leave_) worker.leave_.emplace();
+  if (worker.leave_) return *worker.leave_;
+  Delist(worker);
+  worker.leave_.emplace();
   leaving_.insert(worker.member.id);
+  Enlist(worker);
   return *worker.leave_;
 }
 
 void Members::EndLeave(Worker& worker) {
+  Delist(worker);
   worker.leave_.reset();
   leaving_.erase(worker.member.id);
-}
-
-std::vector<WorkerId> Members::Replicas(StageIndex stage) const {
-  std::vector<WorkerId> replicas;
-  for (const auto& [id, worker] : workers_) {
-    if (worker.InRoster() && worker.member.stage == stage) replicas.push_back(id);
-  }
-  return replicas;
-}
-
-std::vector<WorkerId> Members::ReadyReplicas(StageIndex stage) const {
-  std::vector<WorkerId> replicas;
-  for (const auto& [id, worker] : workers_) {
-    if (worker.role == Role::kReady && worker.member.stage == stage) replicas.push_back(id);
-  }
-  return replicas;
-}
-
-std::vector<WorkerId> Members::StayingReplicas(StageIndex stage) const {
-  std::vector<WorkerId> replicas = ReadyReplicas(stage);
-  std::erase_if(replicas, [&](const WorkerId& id) { return leaving_.contains(id); });
-  return replicas;
+  Enlist(worker);
 }
 
 std::vector<std::vector<WorkerId>> Members::RoutableReplicas() const {
@@ -60,6 +87,11 @@ std::vector<std::vector<WorkerId>> Members::RoutableReplicas() const {
     if (replicas[s].empty()) replicas[s] = ReadyReplicas(StageIndex(s));
   }
   return replicas;
+}
+
+bool Members::CanSpare(const WorkerId& id) const {
+  const Worker& worker = At(id);
+  return worker.role() != Role::kReady || ReadyReplicas(worker.member.stage).size() > 1;
 }
 
 std::optional<StageIndex> Members::FindEmptyStage() const {
@@ -75,11 +107,22 @@ void Members::Dismiss(const std::string& why, Turn& turn) const {
 
 void Members::PublishRoster(std::vector<Adoption> adoptions, Turn& turn) {
   epoch_ = epoch_.Next();
+  const std::set<WorkerId> came = std::exchange(came_, {});
+  RosterChange change{job_.options.term, job_.generation, epoch_, {}, {}, adoptions};
+  for (const WorkerId& id : came) change.came.push_back(At(id).member);
+  for (const WorkerId& id : std::exchange(gone_, {})) change.gone.push_back(id);
   Roster roster{job_.options.term, job_.generation, epoch_, {}, std::move(adoptions)};
   for (const auto& [id, worker] : workers_) {
-    if (worker.InRoster()) roster.members.push_back(worker.member);
+    if (worker.InRoster() && !came.empty()) roster.members.push_back(worker.member);
   }
-  Broadcast(roster, turn);
+  for (const auto& [id, worker] : workers_) {
+    if (!worker.InRoster()) continue;
+    if (came.contains(id)) {
+      turn.Tell(id, roster);
+    } else {
+      turn.Tell(id, change);
+    }
+  }
 }
 
 }  // namespace swarm::protocol

@@ -40,33 +40,38 @@ struct Leave {
 };
 
 struct Worker {
-  Member member;  ///< its stage means nothing while the worker waits
-  Role role = Role::kWaiting;
-  Version version;        ///< the last that it has reported as applied
-  bool assigned = false;  ///< to a stage of the new generation
-  bool welcomed = false;  ///< while joining: it knows the donors
-  bool loaded = false;    ///< while loading or joining: it has the state to begin with
-  Digest state = {};      ///< of what it has loaded
-  Timepoint since;        ///< of the role
+  Member member;    ///< its stage means nothing while the worker waits; Members::Become sets it
+  Version version;  ///< the last that it has reported as applied
+  bool assigned = false;      ///< to a stage of the new generation
+  bool welcomed = false;      ///< while joining: it knows the donors
+  bool loaded = false;        ///< while loading or joining: it has the state to begin with
+  Digest state = {};          ///< of what it has loaded
+  std::uint64_t copied = 0;   ///< bytes from other replicas, as last reported
+  Timepoint progressed = {};  ///< came nearer to the end of joining
+  std::uint64_t lag_max = 0;  ///< while joining: steps that it may lag
+  Timepoint since;            ///< of the role
   std::string numeric_class = {};
   Timepoint came = {};         ///< said hello
   Timepoint held_off = {};     ///< gets no stage of a job in training before
   std::uint64_t computed = 0;  ///< pieces of work, as last reported
   Timepoint computed_at = {};  ///< when that last grew, or the worker was idle
 
-  bool InRoster() const { return role == Role::kCatchingUp || role == Role::kReady; }
+  Role role() const { return role_; }
+  bool InRoster() const { return role_ == Role::kCatchingUp || role_ == Role::kReady; }
   /// Null: it does not leave. Members begins and ends a leave.
   Leave* leave() { return leave_ ? &*leave_ : nullptr; }
   const Leave* leave() const { return leave_ ? &*leave_ : nullptr; }
 
  private:
   friend class Members;
+  Role role_ = Role::kWaiting;
   std::optional<Leave> leave_;
 };
 
+/// Costs O(log n) for each change of one worker; what it answers is kept, not looked for.
 class Members {
  public:
-  explicit Members(Job* job) : job_(*job) {}
+  explicit Members(Job* job) : job_(*job), stages_(job->stages()) {}
 
   using Map = std::map<WorkerId, Worker>;
   Map& all() { return workers_; }
@@ -75,7 +80,12 @@ class Members {
   Worker* Find(const WorkerId& id);
   Worker& At(const WorkerId& id) { return workers_.at(id); }
   const Worker& At(const WorkerId& id) const { return workers_.at(id); }
+  /// The worker has come; it waits. Requires that it is not known.
+  Worker& Add(Member member);
   void Erase(const WorkerId& id);
+  /// Every change of a role, or of a stage.
+  void Become(Worker& worker, Role role, StageIndex stage);
+  void Become(Worker& worker, Role role) { Become(worker, role, worker.member.stage); }
 
   /// The workers that leave.
   const std::set<WorkerId>& leaving() const { return leaving_; }
@@ -83,14 +93,16 @@ class Members {
   Leave& BeginLeave(Worker& worker);
   void EndLeave(Worker& worker);
 
-  /// Workers of the stage that are in the roster.
-  std::vector<WorkerId> Replicas(StageIndex stage) const;
-  /// Workers of the stage that can execute.
-  std::vector<WorkerId> ReadyReplicas(StageIndex stage) const;
-  /// Ready replicas that do not leave.
-  std::vector<WorkerId> StayingReplicas(StageIndex stage) const;
+  /// Workers of the stage that are in the roster, by id.
+  const std::vector<WorkerId>& Replicas(StageIndex stage) const { return At(stage).replicas; }
+  /// Workers of the stage that can execute, by id.
+  const std::vector<WorkerId>& ReadyReplicas(StageIndex stage) const { return At(stage).ready; }
+  /// Ready replicas that do not leave, by id.
+  const std::vector<WorkerId>& StayingReplicas(StageIndex stage) const { return At(stage).staying; }
   /// Replicas that get microbatches, per stage: those that stay, or else those that leave.
   std::vector<std::vector<WorkerId>> RoutableReplicas() const;
+  /// Whether every stage keeps a ready replica without the worker.
+  bool CanSpare(const WorkerId& id) const;
   /// The first stage without a ready replica.
   std::optional<StageIndex> FindEmptyStage() const;
 
@@ -103,7 +115,8 @@ class Members {
   }
   /// Tells all workers to end.
   void Dismiss(const std::string& why, Turn& turn) const;
-  /// Announces the roster as it is now, as a new epoch.
+  /// Announces the roster as it is now, as a new epoch: to its new members the whole, to the others
+  /// the change.
   void PublishRoster(std::vector<Adoption> adoptions, Turn& turn);
   /// The epoch that was announced last.
   Epoch epoch() const { return epoch_; }
@@ -111,10 +124,21 @@ class Members {
   void ContinueFrom(Epoch epoch) { epoch_ = epoch; }
 
  private:
+  /// The workers of a stage by what they can do; each list is ordered.
+  struct Stage {
+    std::vector<WorkerId> replicas, ready, staying;
+  };
+  const Stage& At(StageIndex stage) const { return stages_.at(stage.value); }
+  /// Adds the worker to the lists that it belongs to, or removes it from them.
+  void Enlist(const Worker& worker);
+  void Delist(const Worker& worker);
+
   Job& job_;
   Map workers_;
+  std::vector<Stage> stages_;
   std::set<WorkerId> leaving_;
   Epoch epoch_;
+  std::set<WorkerId> came_, gone_;  // changes of the roster since then
 };
 
 }  // namespace swarm::protocol

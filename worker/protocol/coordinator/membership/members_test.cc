@@ -17,10 +17,9 @@ class MembersTest : public testing::Test {
     return options;
   }
   Worker& Add(const std::string& name, std::uint64_t stage, Role role) {
-    Worker& worker = members_.all()[WorkerId(name)];
-    worker.member.id = WorkerId(name);
-    worker.member.stage = StageIndex(stage);
-    worker.role = role;
+    Worker* known = members_.Find(WorkerId(name));
+    Worker& worker = known != nullptr ? *known : members_.Add({.id = WorkerId(name)});
+    members_.Become(worker, role, StageIndex(stage));
     return worker;
   }
 
@@ -67,20 +66,62 @@ TEST_F(MembersTest, AStageWithoutAReadyReplicaIsEmpty) {
   EXPECT_EQ(members_.FindEmptyStage(), std::nullopt);
 }
 
-TEST_F(MembersTest, EachRosterIsANewEpochAndGoesToItsMembersOnly) {
+TEST_F(MembersTest, ANewMemberHearsTheWholeRosterAndTheOthersWhatHasChanged) {
   Add("a1", 0, Role::kReady);
+  Add("a2", 0, Role::kReady);
   Add("b1", 1, Role::kLoading);
   members_.ContinueFrom(Epoch(4));
+  Turn first{Timepoint()};
+  members_.PublishRoster({}, first);
+  ASSERT_EQ(first.orders.size(), 2u);  // the worker that loads hears nothing
+  for (const Order& order : first.orders) {
+    const auto& roster = std::get<Roster>(std::get<order::Tell>(order).message);
+    EXPECT_EQ(roster.epoch, Epoch(5));
+    EXPECT_THAT(roster.members, ElementsAre(members_.At(WorkerId("a1")).member,
+                                            members_.At(WorkerId("a2")).member));
+  }
+  Add("b1", 1, Role::kCatchingUp);
+  members_.Erase(WorkerId("a2"));
+  Turn second{Timepoint()};
+  members_.PublishRoster({}, second);
+  ASSERT_EQ(second.orders.size(), 2u);
+  const auto& to_a1 = std::get<order::Tell>(second.orders[0]);
+  EXPECT_EQ(to_a1.to, WorkerId("a1"));
+  const Member& b1 = members_.At(WorkerId("b1")).member;
+  EXPECT_EQ(std::get<RosterChange>(to_a1.message),
+            (RosterChange{Term(1), {}, Epoch(6), {b1}, {WorkerId("a2")}, {}}));
+  const auto& to_b1 = std::get<order::Tell>(second.orders[1]);
+  EXPECT_EQ(to_b1.to, WorkerId("b1"));
+  EXPECT_EQ(std::get<Roster>(to_b1.message).members.size(), 2u);
+}
+
+TEST_F(MembersTest, AMemberThatIsReplacedBetweenTwoRostersIsGoneAndHasCome) {
+  Add("a1", 0, Role::kReady);
+  Add("a2", 0, Role::kReady);
   Turn turn{Timepoint()};
   members_.PublishRoster({}, turn);
+  members_.Erase(WorkerId("a2"));
+  Add("a2", 0, Role::kReady);
   members_.PublishRoster({}, turn);
-  ASSERT_EQ(turn.orders.size(), 2u);
-  const auto& tell = std::get<order::Tell>(turn.orders[1]);
-  EXPECT_EQ(tell.to, WorkerId("a1"));
-  const auto& roster = std::get<Roster>(tell.message);
-  EXPECT_EQ(roster.epoch, Epoch(6));
-  ASSERT_EQ(roster.members.size(), 1u);
-  EXPECT_EQ(roster.members[0].id, WorkerId("a1"));
+  const auto& change = std::get<RosterChange>(std::get<order::Tell>(turn.orders[2]).message);
+  EXPECT_EQ(change.came.size(), 1u);
+  EXPECT_THAT(change.gone, ElementsAre(WorkerId("a2")));
+}
+
+TEST_F(MembersTest, AStageKnowsItsReplicasWhateverTheyBecome) {
+  Worker& worker = Add("a1", 0, Role::kReady);
+  Add("a0", 0, Role::kReady);
+  EXPECT_THAT(members_.StayingReplicas(StageIndex(0)), ElementsAre(WorkerId("a0"), WorkerId("a1")));
+  members_.BeginLeave(worker);
+  EXPECT_THAT(members_.StayingReplicas(StageIndex(0)), ElementsAre(WorkerId("a0")));
+  EXPECT_THAT(members_.ReadyReplicas(StageIndex(0)), ElementsAre(WorkerId("a0"), WorkerId("a1")));
+  members_.EndLeave(worker);
+  EXPECT_THAT(members_.StayingReplicas(StageIndex(0)), ElementsAre(WorkerId("a0"), WorkerId("a1")));
+  members_.Become(worker, Role::kReady, StageIndex(1));
+  EXPECT_THAT(members_.Replicas(StageIndex(0)), ElementsAre(WorkerId("a0")));
+  EXPECT_THAT(members_.Replicas(StageIndex(1)), ElementsAre(WorkerId("a1")));
+  members_.Become(worker, Role::kLoading);
+  EXPECT_THAT(members_.Replicas(StageIndex(1)), IsEmpty());
 }
 
 }  // namespace

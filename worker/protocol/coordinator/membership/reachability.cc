@@ -9,8 +9,6 @@ namespace {
 /// From the first report of a pair without a detour to an eviction: others that do not hear the
 /// same worker have reported by then.
 constexpr Duration kEvidence = std::chrono::seconds(2);
-constexpr Duration kHoldOffMin = std::chrono::seconds(10);
-constexpr Duration kHoldOffMax = std::chrono::minutes(5);
 
 }  // namespace
 
@@ -37,6 +35,13 @@ void Reachability::Lose(const WorkerId& worker) {
   std::erase_if(unserved_, [&](const auto& entry) {
     return entry.first.a == worker || entry.first.b == worker;
   });
+}
+
+void Reachability::Clear() {
+  broken_ = {};
+  plan_ = {};
+  on_detours_.clear();
+  unserved_.clear();
 }
 
 void Reachability::Refresh(Turn& turn) {
@@ -84,13 +89,8 @@ void Reachability::Plan(Turn& turn) {
 
 std::size_t Reachability::ShareOf(const WorkerId& id) const {
   const Worker& worker = members_.At(id);
-  if (worker.role != Role::kReady) return 0;
+  if (worker.role() != Role::kReady) return 0;
   return job_.options.microbatches / members_.ReadyReplicas(worker.member.stage).size();
-}
-
-bool Reachability::MayGo(const WorkerId& id) const {
-  const Worker& worker = members_.At(id);
-  return worker.role != Role::kReady || members_.ReadyReplicas(worker.member.stage).size() > 1;
 }
 
 void Reachability::Check(Turn& turn) {
@@ -100,19 +100,11 @@ void Reachability::Check(Turn& turn) {
   }
   if (due.empty()) return;
   const auto goes = ChooseToGo(
-      due, [&](const WorkerId& id) { return MayGo(id); },
+      due, [&](const WorkerId& id) { return members_.CanSpare(id); },
       [&](const WorkerId& id) { return ShareOf(id); });
   if (!goes) return;  // no departure would help: the job waits until the pair heals
-  HoldOff& hold_off = held_off_[*goes];
-  if (turn.now - hold_off.until > kHoldOffMax) hold_off.length = {};  // that was another trouble
-  hold_off.length = std::clamp(2 * hold_off.length, kHoldOffMin, kHoldOffMax);
-  hold_off.until = turn.now + hold_off.length;
+  job_.hold_off.Extend(*goes, turn.now);
   turn.Evict(*goes, "other workers do not reach it", EvictionCause::kUnreachable);
-}
-
-Timepoint Reachability::HeldOffUntil(const WorkerId& worker) const {
-  const auto held_off = held_off_.find(worker);
-  return held_off == held_off_.end() ? Timepoint() : held_off->second.until;
 }
 
 std::string Reachability::DescribeWait() const {

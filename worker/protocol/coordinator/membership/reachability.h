@@ -19,31 +19,24 @@ class Reachability {
   void OnUnheard(const WorkerId& from, const Unheard& unheard, Turn& turn);
   /// The worker is gone.
   void Lose(const WorkerId& worker);
+  /// A generation begins: workers forget their detours and which neighbours they have reported.
+  void Clear();
   /// Orders the detours that follow from the reports and from the roster, if they have changed.
   /// Once for many reports: a worker that is cut off is reported by all its neighbours.
   void Refresh(Turn& turn);
   /// Demands the eviction of a worker if a pair has had no detour for a while.
   void Check(Turn& turn);
 
-  /// A worker that was evicted because others cannot reach it comes back, and they may not reach it
-  /// then either: until this time it gets no stage. It is a past time for every other worker.
-  Timepoint HeldOffUntil(const WorkerId& worker) const;
   /// The pairs for which the job waits, for people; empty: none.
   std::string DescribeWait() const;
   const BrokenPairs& broken() const { return broken_; }
 
  private:
-  struct HoldOff {
-    Duration length;
-    Timepoint until;
-  };
   /// Whether the two exchange data.
   bool Need(const WorkerPair& pair) const;
   void Plan(Turn& turn);
   /// Microbatches of a step that the worker would leave to others, about.
   std::size_t ShareOf(const WorkerId& worker) const;
-  /// Whether the job can go on without the worker.
-  bool MayGo(const WorkerId& worker) const;
 
   Job& job_;
   Members& members_;
@@ -53,7 +46,6 @@ class Reachability {
   bool reported_ = false;                     // a change since the plan was made
   std::set<WorkerId> on_detours_;             // workers that were told of detours
   std::map<WorkerPair, Timepoint> unserved_;  // since when
-  std::map<WorkerId, HoldOff> held_off_;
 };
 
 }  // namespace swarm::protocol

@@ -174,6 +174,28 @@ TEST_F(ReachabilityTest, AThirdWorkerThatGoesIsReplacedByAnother) {
   EXPECT_NE(LastDetours("a1").at(0).via, third);
 }
 
+TEST_F(ReachabilityTest, DetoursThatWorkersForgetInARollbackAreOrderedAgain) {
+  StartTraining({1, 1, 1});
+  Report("a1", {kB1});
+  Lose("c1");
+  Come("c1", 2);
+  BeginGeneration(1, 0);
+  for (const char* name : {"a1", "b1", "c1"}) Load(name);
+  Listen();
+  Report("a1", {kB1});
+  EXPECT_THAT(LastDetours("a1"), ElementsAre(Detour{kB1, WorkerId("c1")}));
+}
+
+TEST_F(ReachabilityTest, AWorkerThatIsGoneIsInNoBrokenPair) {
+  StartTraining({2, 2});
+  Report("a1", {kB1});
+  Lose("b1");
+  Come("b1", 2);
+  Listen();
+  Pass(seconds(1));
+  EXPECT_THAT(LastDetours("a1"), ElementsAre());
+}
+
 TEST_F(ReachabilityTest, StagesThatExchangeNothingNeedNoDetour) {
   StartTraining({1, 1, 1});
   Listen();

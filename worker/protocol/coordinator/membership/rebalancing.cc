@@ -48,13 +48,13 @@ std::vector<StageLoad> Rebalancing::Loads() const {
     loads[s].cost = seconds[s] * static_cast<double>(job_.stages()) / total;
   }
   for (const auto& [id, worker] : members_.all()) {
-    if (worker.role == Role::kWaiting || worker.leave()) continue;
+    if (worker.role() == Role::kWaiting || worker.leave()) continue;
     const std::uint64_t s = worker.member.stage.value;
-    const bool measured = worker.role == Role::kReady && router_.IsMeasured(id);
+    const bool measured = worker.role() == Role::kReady && router_.IsMeasured(id);
     const double own = measured ? router_.EstimateSeconds(id) : seconds[s];
     loads[s].replicas.push_back({.worker = id,
                                  .rate = 1 / (own > 0 ? own : seconds[s]),
-                                 .ready = worker.role == Role::kReady});
+                                 .ready = worker.role() == Role::kReady});
   }
   // A worker that will come back as a replica of another stage counts as joining it.
   for (const auto& [id, moving] : moving_) {
@@ -136,7 +136,7 @@ void Rebalancing::Rebalance(Turn& turn) {
   if (changed_) return;
   for (const BalanceOrder& move : Balance(job_.options.balance, *trigger, Loads(), Model())) {
     const Worker* worker = members_.Find(move.worker);
-    if (worker == nullptr || worker->role != Role::kReady || worker->leave() ||
+    if (worker == nullptr || worker->role() != Role::kReady || worker->leave() ||
         members_.ReadyReplicas(worker->member.stage).size() < 2) {
       continue;
     }
@@ -169,7 +169,7 @@ std::string Rebalancing::Move(const StageMove& move, Turn& turn) {
   }
   Worker* worker = members_.Find(move.worker);
   if (worker == nullptr) return name + " is not here";
-  if (worker->role == Role::kWaiting) {
+  if (worker->role() == Role::kWaiting) {
     moving_[move.worker] = {move.to, turn.now};
     return "";
   }
@@ -179,7 +179,7 @@ std::string Rebalancing::Move(const StageMove& move, Turn& turn) {
     return "";
   }
   if (worker->member.stage == move.to) return "";
-  if (worker->role != Role::kReady || job_.phase != Phase::kTraining || job_.stopping) {
+  if (worker->role() != Role::kReady || job_.phase != Phase::kTraining || job_.stopping) {
     return name + " cannot move now";
   }
   if (members_.StayingReplicas(worker->member.stage).size() < 2) {

@@ -32,10 +32,11 @@ void Checkpoints::OnNewVersion(Turn& turn) {
 void Checkpoints::Request(Turn& turn) {
   pending_ = Pending{};
   pending_->version = job_.version;
+  pending_->since = turn.now;
   for (std::uint64_t s = 0; s < job_.stages(); ++s) {
-    // Replicas take turns, so that the cost is shared.
+    // Replicas take turns, so that the cost is shared, and the fault of one disk is not for ever.
     const auto replicas = members_.ReadyReplicas(StageIndex(s));
-    const WorkerId& writer = replicas[job_.version.value % replicas.size()];
+    const WorkerId& writer = replicas[(job_.version.value + status_.failures) % replicas.size()];
     pending_->writers[StageIndex(s)] = writer;
     turn.Tell(writer, WriteCheckpoint{job_.options.term, job_.generation, job_.version,
                                       job_.options.checkpoint_uri});
@@ -44,7 +45,7 @@ void Checkpoints::Request(Turn& turn) {
 
 void Checkpoints::OnWritten(const WorkerId& from, const CheckpointWritten& written, Turn& turn) {
   if (!pending_ || written.version != pending_->version || pending_->publishing ||
-      written.generation != job_.generation) {
+      written.generation != job_.generation || !IsWriter(from, written.stage)) {
     return;
   }
   if (!written.error.empty()) {
@@ -54,11 +55,17 @@ void Checkpoints::OnWritten(const WorkerId& from, const CheckpointWritten& writt
   pending_->files[written.stage] = written.files;
   if (pending_->files.size() < job_.stages()) return;
   pending_->publishing = true;
+  pending_->since = turn.now;
   std::vector<CheckpointFile> files;
   for (const auto& [stage, some] : pending_->files) {
     files.insert(files.end(), some.begin(), some.end());
   }
   turn.orders.push_back(order::PublishCheckpoint{pending_->version, std::move(files)});
+}
+
+bool Checkpoints::IsWriter(const WorkerId& worker, StageIndex stage) const {
+  const auto writer = pending_->writers.find(stage);
+  return writer != pending_->writers.end() && writer->second == worker;
 }
 
 void Checkpoints::OnPublished(Version version, const std::string& error, Turn& turn) {
@@ -90,6 +97,17 @@ void Checkpoints::OnFailedLast(const std::string& error, Turn& turn) {
   }
   turn.Fail("trained to the end, but the last checkpoint could not be written: " + error,
             FailureClass::kStorageUnavailable);
+}
+
+void Checkpoints::Check(Turn& turn) {
+  if (!pending_ || turn.now - pending_->since < job_.options.patience.checkpoint) return;
+  std::string late = pending_->publishing ? "its manifest" : "";
+  for (const auto& [stage, writer] : pending_->writers) {
+    if (pending_->files.contains(stage)) continue;
+    late += (late.empty() ? "stage " : ", stage ") + std::to_string(stage.value) + " at " +
+            writer.value;
+  }
+  OnPublished(pending_->version, "the storage does not come to an end with " + late, turn);
 }
 
 void Checkpoints::Lose(const WorkerId& worker, Turn& turn) {

@@ -21,6 +21,9 @@ class Checkpoints {
   void OnPublished(Version version, const std::string& error, Turn& turn);
   /// The worker is gone. A checkpoint that waits for its file is given up.
   void Lose(const WorkerId& worker, Turn& turn);
+  /// Gives a checkpoint up whose writers, or whose manifest, do not come to an end: a file system
+  /// can hang for ever, and the job must not.
+  void Check(Turn& turn);
   /// The replicas of the version that is being written are gone.
   void Cancel() { pending_.reset(); }
 
@@ -42,8 +45,10 @@ class Checkpoints {
     std::map<StageIndex, WorkerId> writers;
     std::map<StageIndex, std::vector<CheckpointFile>> files;
     bool publishing = false;
+    Timepoint since;  ///< that the writers, or the shell, were asked
   };
   void OnFailedLast(const std::string& error, Turn& turn);
+  bool IsWriter(const WorkerId& worker, StageIndex stage) const;
 
   Job& job_;
   Members& members_;

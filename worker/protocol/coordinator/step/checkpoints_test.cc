@@ -20,9 +20,7 @@ class CheckpointsTest : public testing::Test {
   }
   CheckpointsTest() {
     for (const auto& [name, stage] : {std::pair{"a1", 0}, {"a2", 0}, {"b1", 1}}) {
-      Worker& worker = members_.all()[WorkerId(name)];
-      worker.member = {.id = WorkerId(name), .stage = StageIndex(stage)};
-      worker.role = Role::kReady;
+      members_.Become(members_.Add({.id = WorkerId(name)}), Role::kReady, StageIndex(stage));
     }
   }
   /// The workers that are told to write when the job comes to this version.
@@ -30,6 +28,14 @@ class CheckpointsTest : public testing::Test {
     job_.version = Version(version);
     Turn turn{now_};
     checkpoints_.OnNewVersion(turn);
+    return ToldBy(turn);
+  }
+  std::set<std::string> Retry() {
+    Turn turn{now_};
+    checkpoints_.Request(turn);
+    return ToldBy(turn);
+  }
+  static std::set<std::string> ToldBy(const Turn& turn) {
     std::set<std::string> writers;
     for (const Order& order : turn.orders) {
       if (const auto* tell = std::get_if<order::Tell>(&order)) writers.insert(tell->to.value);
@@ -41,6 +47,13 @@ class CheckpointsTest : public testing::Test {
     Turn turn{now_};
     checkpoints_.OnWritten(
         WorkerId(name), {job_.generation, Version(version), StageIndex(stage), error, {{}}}, turn);
+    return turn;
+  }
+
+  /// Time passes, and is noticed. Returns what follows.
+  Turn Pass(Duration duration) {
+    Turn turn{now_ += duration};
+    checkpoints_.Check(turn);
     return turn;
   }
 
@@ -80,6 +93,37 @@ TEST_F(CheckpointsTest, AFailureIsToldAndTrainingGoesOn) {
   EXPECT_FALSE(checkpoints_.IsWriting());
 }
 
+TEST_F(CheckpointsTest, AWriterWhoseDiskHangsCostsOneTryAndThenItIsAnothersTurn) {
+  EXPECT_EQ(WritersOf(10), (std::set<std::string>{}));  // the last: the coordinator asks for it
+  EXPECT_EQ(Retry(), (std::set<std::string>{"a1", "b1"}));
+  Write("b1", 1, 10);
+  EXPECT_TRUE(Pass(job_.options.patience.checkpoint - seconds(1)).orders.empty());
+  EXPECT_TRUE(Pass(seconds(1)).advance);
+  EXPECT_FALSE(checkpoints_.IsWriting());
+  EXPECT_NE(checkpoints_.status().error.find("stage 0 at a1"), std::string::npos);
+  EXPECT_EQ(Retry(), (std::set<std::string>{"a2", "b1"}));
+}
+
+TEST_F(CheckpointsTest, AnAnswerThatComesAfterItsDeadlineIsNoneOfTheNextTry) {
+  (void)WritersOf(10);
+  (void)Retry();
+  Pass(job_.options.patience.checkpoint);
+  (void)Retry();
+  Write("a1", 0, 10, "the disk was full at last");
+  EXPECT_TRUE(checkpoints_.IsWriting());
+}
+
+TEST_F(CheckpointsTest, AManifestThatIsNeverPublishedIsGivenUp) {
+  (void)WritersOf(4);
+  now_ += seconds(500);
+  Write("a1", 0, 4);
+  Write("b1", 1, 4);
+  EXPECT_TRUE(Pass(job_.options.patience.checkpoint - seconds(1)).orders.empty());
+  Pass(seconds(1));
+  EXPECT_FALSE(checkpoints_.IsWriting());
+  EXPECT_NE(checkpoints_.status().error.find("its manifest"), std::string::npos);
+}
+
 TEST_F(CheckpointsTest, ALostWriterEndsItWithoutCountingAsAFailure) {
   (void)WritersOf(4);
   Turn turn{now_};
@@ -91,11 +135,7 @@ TEST_F(CheckpointsTest, ALostWriterEndsItWithoutCountingAsAFailure) {
 TEST_F(CheckpointsTest, TheLastOneIsTriedOftenAndLongBeforeTheJobFails) {
   EXPECT_TRUE(WritersOf(10).empty());  // the coordinator asks for it when all else is done
   EXPECT_TRUE(checkpoints_.IsLastMissing());
-  const auto fail = [&] {
-    Turn request{now_};
-    checkpoints_.Request(request);
-    return Write("a1", 0, 10, "disk full").failure.has_value();
-  };
+  const auto fail = [&] { return Write(*Retry().begin(), 0, 10, "disk full").failure.has_value(); };
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(fail()) << "try " << i << " within the patience";
   now_ += seconds(60);
   EXPECT_TRUE(fail());

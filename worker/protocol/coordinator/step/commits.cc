@@ -84,15 +84,17 @@ void Commits::OnApplied(const WorkerId& from, const Committed& committed, Turn& 
   const StageIndex stage = worker.member.stage;
   worker.version = std::max(worker.version, version);
   while (states_.size() >= 8 * job_.stages()) states_.erase(states_.begin());
-  states_[{version, stage}][from] = committed.state;
-  CompareStates(version, stage, turn);
+  Reports& reports = states_[{version, stage}];
+  reports.differ |= !reports.states.empty() && reports.states.begin()->second != committed.state;
+  reports.states[from] = committed.state;
+  if (reports.differ) CompareStates(version, stage, turn);
 }
 
 void Commits::CompareStates(Version version, StageIndex stage, Turn& turn) {
   const auto ready = members_.ReadyReplicas(stage);
   std::map<Digest, std::size_t> camps;  // of the ready replicas
   std::size_t reports = 0;
-  const auto& reported = states_.at({version, stage});
+  const auto& reported = states_.at({version, stage}).states;
   for (const WorkerId& id : ready) {
     const auto report = reported.find(id);
     if (report == reported.end()) continue;

@@ -37,12 +37,18 @@ class Commits {
   void Announce(const CommitRecord& record, Turn& turn);
   void CompareStates(Version version, StageIndex stage, Turn& turn);
 
+  /// Of the replicas of a stage about their states of one version.
+  struct Reports {
+    std::map<WorkerId, Digest> states;
+    bool differ = false;
+  };
+
   Job& job_;
   Members& members_;
   Trouble& trouble_;
   Steps& steps_;
   Joins& joins_;
-  std::map<std::pair<Version, StageIndex>, std::map<WorkerId, Digest>> states_;  // as reported
+  std::map<std::pair<Version, StageIndex>, Reports> states_;
   CommitRecord last_record_;
   Timepoint last_commit_;
   double seconds_per_step_ = 0;  // an average

@@ -94,13 +94,16 @@ void Dispatch::OnProgress(const WorkerId& from, const Progress& progress, Turn& 
       OnReport(from, report, turn);
     }
   }
-  turn.advance = true;
+  turn.progressed = true;
 }
 
 void Dispatch::OnReport(const WorkerId& from, const TaskReport& report, Turn& turn) {
   using Event = TaskReport::Event;
   const TaskKey& key = report.key;
-  if (report.event == Event::kEvaluated) return validation_.OnEvaluated(from, report, turn);
+  if (report.event == Event::kEvaluated) {
+    if (!members_.leaving().empty()) turn.rested.push_back(from);
+    return validation_.OnEvaluated(from, report, turn);
+  }
   if (report.event == Event::kForwarded) router_.MeasureForward(from, report.seconds);
   slowest_work_ = std::max(report.seconds, 0.995 * slowest_work_);
   StepState* state = steps_.Find(key.step);
@@ -116,6 +119,7 @@ void Dispatch::OnReport(const WorkerId& from, const TaskReport& report, Turn& tu
       router_.MeasureBackward(from, report.seconds);
       MeasureStay(from, *state, key.microbatch, turn.now);
       router_.Release(from);
+      NoteRest(*state, key, from, turn);
       break;
     case Event::kPropagated:
       Touch(*state, key.microbatch, turn.now);
@@ -138,6 +142,17 @@ void Dispatch::Touch(StepState& state, Microbatch microbatch, Timepoint now) {
   slowest_gap_ = std::max(ToSeconds(now - row.progress), 0.995 * slowest_gap_);
   row.progress = now;
   row.charged = false;
+}
+
+void Dispatch::NoteRest(const StepState& state, const TaskKey& folded, const WorkerId& from,
+                        Turn& turn) const {
+  if (members_.leaving().empty()) return;
+  turn.rested.push_back(from);
+  // The worker above was needed for its gradient.
+  const Ledger::Row& row = state.ledger.row(folded.microbatch);
+  if (folded.stage.value + 1 < row.size()) {
+    turn.rested.push_back(row[folded.stage.value + 1].worker);
+  }
 }
 
 void Dispatch::MeasureStay(const WorkerId& worker, const StepState& state, Microbatch microbatch,

@@ -39,6 +39,9 @@ class Dispatch {
   /// The microbatch has made progress.
   void Touch(StepState& state, Microbatch microbatch, Timepoint now);
   /// The worker has folded the microbatch.
+  /// The fold may have been the last work of a worker that leaves.
+  void NoteRest(const StepState& state, const TaskKey& folded, const WorkerId& from,
+                Turn& turn) const;
   void MeasureStay(const WorkerId& worker, const StepState& state, Microbatch microbatch,
                    Timepoint now);
   void CheckRow(Step step, StepState& state, Microbatch microbatch, Turn& turn);

@@ -27,17 +27,21 @@ void Reducing::Ask(Step step, StepState& state, const ReduceGroup& group, Turn& 
   progress.reports.clear();
   progress.awaiting.clear();
   progress.participants.clear();
-  Reduce reduce{job_.options.term, job_.generation, step, group.index, *progress.k, {}, 0};
+  progress.claims.clear();
+  Reduce reduce{job_.options.term, job_.generation, step, group.index, *progress.k};
   for (const StageIndex stage : group.stages) {
-    const auto replicas = members_.Replicas(stage);
+    const std::vector<WorkerId>& replicas = members_.Replicas(stage);
     for (Participant& participant : state.ledger.Claims(stage, replicas)) {
-      reduce.participants.push_back(std::move(participant));
+      progress.claims.push_back(std::move(participant));
     }
     reduce.level = std::max(reduce.level, state.levels[stage.value]);
     progress.participants.insert(progress.participants.end(), replicas.begin(), replicas.end());
   }
-  for (const WorkerId& worker : progress.participants) turn.Tell(worker, reduce);
-  progress.claims = std::move(reduce.participants);
+  reduce.participants = progress.participants;
+  for (const Participant& participant : progress.claims) {
+    reduce.claims = participant.claims;
+    turn.Tell(participant.worker, reduce);
+  }
 }
 
 void Reducing::OnRefused(const WorkerId& from, const ReduceRefused& refused, Turn& turn) {
@@ -167,14 +171,11 @@ WorkerId Reducing::ChooseVictim(const ReduceState& reduce) const {
       if (!reduce.reports.contains(id)) waits.push_back({id, id});
     }
   }
-  const auto is_last = [&](const WorkerId& id) {
-    const Worker& worker = members_.At(id);
-    return worker.role == Role::kReady && members_.ReadyReplicas(worker.member.stage).size() == 1;
-  };
   const auto cost = [&](const WorkerId& id) {
-    return members_.At(id).role == Role::kReady ? std::size_t{1} : std::size_t{0};
+    return members_.At(id).role() == Role::kReady ? std::size_t{1} : std::size_t{0};
   };
-  const auto spare = ChooseToGo(waits, [&](const WorkerId& id) { return !is_last(id); }, cost);
+  const auto spare =
+      ChooseToGo(waits, [&](const WorkerId& id) { return members_.CanSpare(id); }, cost);
   return spare ? *spare : *ChooseToGo(waits, [](const WorkerId&) { return true; }, cost);
 }
 

@@ -60,7 +60,7 @@ void CoordinatorTest::Load(const std::string& name, const Digest& state) {
 }
 
 void CoordinatorTest::Lose(const std::string& name) {
-  Keep(coordinator_->OnWorkerLost(WorkerId(name), "the connection broke", false, now_));
+  Keep(coordinator_->OnWorkersLost({{WorkerId(name), "the connection broke"}}, now_));
 }
 
 void CoordinatorTest::Beat(const std::string& name, const Heartbeat& beat) {
@@ -96,7 +96,8 @@ void CoordinatorTest::Fold(std::uint64_t m, std::uint64_t stage, std::uint64_t l
 
 void CoordinatorTest::Report(std::uint64_t m, std::uint64_t stage, std::uint64_t later,
                              TaskReport::Event event) {
-  TaskReport report{.key = Key(m, stage, later), .event = event, .seconds = 1};
+  TaskReport report{
+      .key = Key(m, stage, later), .event = event, .seconds = 1, .boundary_bytes = boundary_bytes_};
   if (stage + 1 == options_.replicas.size()) report.loss = 2;
   Say(Owner(m, stage, later), Progress{{report}});
 }

@@ -115,10 +115,17 @@ class CoordinatorTest : public testing::Test {
   }
   Coordinator& coordinator() { return *coordinator_; }
 
-  CoordinatorOptions options_;
+  CoordinatorOptions options_ = WithoutStops();
+  std::uint64_t boundary_bytes_ = 0;  ///< that workers report
   Timepoint now_{std::chrono::hours(1)};
 
  private:
+  /// Pass() is one event, however long it is.
+  static CoordinatorOptions WithoutStops() {
+    CoordinatorOptions options;
+    options.patience.stopped = std::chrono::hours(1000);
+    return options;
+  }
   struct Cell {
     Hop hop;
     bool folded = false;

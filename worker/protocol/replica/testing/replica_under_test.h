@@ -101,7 +101,8 @@ class ReplicaTest : public testing::Test {
             .step = Step(step),
             .group = GroupIndex(1),
             .k = {Term(1), k},
-            .participants = {{WorkerId("self"), {StageIndex(1), std::move(claims)}}}};
+            .participants = {WorkerId("self")},
+            .claims = {StageIndex(1), std::move(claims)}};
   }
   static Commit CommitOf(const Digest& digest, std::uint64_t k = 1, std::uint64_t step = 0) {
     return {Term(1),
@@ -124,6 +125,7 @@ class ReplicaTest : public testing::Test {
                   std::vector<Adoption> adoptions = {}) const {
     Roster roster{Term(1), Generation(0), Epoch(epoch), {}, std::move(adoptions)};
     for (const WorkerId& id : ids) roster.members.push_back({.id = id});
+    std::ranges::sort(roster.members, {}, &Member::id);
     return roster;
   }
 

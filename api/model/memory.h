@@ -1,0 +1,34 @@
+// About how many bytes a microbatch occupies in a worker. Pure.
+#pragma once
+
+#include <cstdint>
+
+#include "api/swarmjob.h"
+
+namespace swarm::api {
+
+/// What `layers` decoder layers of the model keep of `tokens` tokens between forward and backward,
+/// in float32 (BF16 keeps less): inputs of norms, of products and of the attention, which keeps no
+/// scores. With `head` also what the loss keeps. Source: worker/model/arithmetic/llama.cc, tensor
+/// by tensor.
+std::uint64_t GraphBytes(const LlamaConfig& config, std::uint64_t layers, std::uint64_t tokens,
+                         bool head);
+
+/// One microbatch's activations at a boundary, as float32.
+std::uint64_t BoundaryBytes(const SwarmJob& job);
+
+/// The part of a worker's memory budget that graphs have; the rest is for what waits, travels, or
+/// is kept for others.
+inline std::uint64_t GraphShare(std::uint64_t budget) { return budget / 2; }
+
+/// The least budget with which the job can run: its shares have room for one microbatch in flight
+/// and one more of a repair, in a stage that has its share of the layers, rounded up, and the head.
+/// Requires a valid job with a model that is read.
+std::uint64_t NeededBudget(const SwarmJob& job);
+
+/// The microbatches that a worker may hold between forward and backward: spec.pipeline.inFlightMax,
+/// or fewer where the budget has no room for as many and a repair's. 0: any number. Requires the
+/// same.
+std::uint64_t InFlightMax(const SwarmJob& job);
+
+}  // namespace swarm::api

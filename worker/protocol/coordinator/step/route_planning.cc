@@ -1,0 +1,130 @@
+#include "worker/protocol/coordinator/step/route_planning.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "worker/protocol/reachability/link_reports.h"
+
+namespace swarm::protocol {
+namespace {
+
+/// Rates and links change all the time; a plan takes milliseconds.
+constexpr Duration kPlanInterval = std::chrono::seconds(5);
+
+std::string Describe(const FlowGraph& graph, const Shares& shares) {
+  const Flow plain = JudgeShares(graph, PlainShares(graph));
+  const Flow flow = shares.empty() ? plain : JudgeShares(graph, shares);
+  char text[160];
+  std::snprintf(text, sizeof(text),
+                "%s: at most %.3g microbatches/s of %.3g s each; plain draws: %.3g of %.3g s",
+                shares.empty() ? "plain" : "by links", flow.rate, flow.seconds, plain.rate,
+                plain.seconds);
+  return text;
+}
+
+}  // namespace
+
+void RoutePlanning::OnLinks(const WorkerId& from, const Links& links) {
+  const Worker* worker = members_.Find(from);
+  if (worker == nullptr || !worker->InRoster()) return;
+  for (const MeasuredLink& measured : links.links) {
+    const Link& link = measured.link;
+    if (!(link.round_trip >= 0) || !(link.bytes_per_second >= 0)) continue;
+    if (!places_.contains(measured.to)) continue;
+    links_.Update(from, PlaceOf(from), measured.to, link);
+  }
+}
+
+void RoutePlanning::OnProgress(const Progress& progress) {
+  for (const TaskReport& report : progress.reports) {
+    const std::uint64_t s = report.key.stage.value;
+    const auto bytes = static_cast<double>(report.boundary_bytes);
+    if (bytes == 0) continue;
+    if (report.event == TaskReport::Event::kForwarded && s < boundaries_.size()) {
+      boundaries_[s].forward = bytes;
+    } else if (report.event == TaskReport::Event::kFolded && s > 0 && s <= boundaries_.size()) {
+      boundaries_[s - 1].backward = bytes;
+    }
+  }
+}
+
+void RoutePlanning::OnNewRoster() {
+  planned_ = false;
+  roster_size_ = std::ranges::count_if(members_.all(),
+                                       [](const auto& entry) { return entry.second.InRoster(); });
+  places_.clear();
+  for (const auto& [id, worker] : members_.all()) {
+    if (worker.InRoster()) places_.insert(PlaceOf(id));
+  }
+  links_.Keep([&](const WorkerId& id) { return members_.Has(id); }, places_);
+}
+
+Place RoutePlanning::PlaceOf(const WorkerId& id) const {
+  return protocol::PlaceOf(members_.At(id).member, roster_size_);
+}
+
+std::vector<std::vector<PlacedWorker>> RoutePlanning::PlaceWorkers() const {
+  std::vector<std::vector<PlacedWorker>> stages;
+  for (const auto& replicas : members_.RoutableReplicas()) {
+    auto& stage = stages.emplace_back();
+    for (const WorkerId& id : replicas) {
+      stage.push_back({id, PlaceOf(id), router_.EstimateSeconds(id)});
+    }
+  }
+  return stages;
+}
+
+bool RoutePlanning::IsMeasured(const std::vector<std::vector<PlacedWorker>>& stages) const {
+  return std::ranges::all_of(stages,
+                             [&](const auto& stage) {
+                               return std::ranges::any_of(stage, [&](const PlacedWorker& worker) {
+                                 return router_.IsMeasured(worker.id);
+                               });
+                             }) &&
+         std::ranges::all_of(boundaries_, [](const BoundaryBytes& bytes) {
+           return bytes.forward > 0 && bytes.backward > 0;
+         });
+}
+
+CountBroken RoutePlanning::BrokenByPlaces() const {
+  std::map<std::tuple<std::uint64_t, Place, Place>, std::uint64_t> counts;
+  for (const auto& [pair, report] : broken_.all()) {
+    const Worker *a = members_.Find(pair.a), *b = members_.Find(pair.b);
+    if (a == nullptr || b == nullptr) continue;
+    std::uint64_t lower = a->member.stage.value, upper = b->member.stage.value;
+    Place from = PlaceOf(pair.a), to = PlaceOf(pair.b);
+    if (lower > upper) {
+      std::swap(lower, upper);
+      std::swap(from, to);
+    }
+    if (lower + 1 == upper) ++counts[{lower, from, to}];
+  }
+  return [counts = std::move(counts)](std::uint64_t s, const Place& from, const Place& to) {
+    const auto found = counts.find({s, from, to});
+    return found == counts.end() ? 0 : found->second;
+  };
+}
+
+void RoutePlanning::Refresh(Turn& turn) {
+  if (std::exchange(roster_, members_.epoch()) != members_.epoch()) OnNewRoster();
+  if (links_.empty() || (planned_ && turn.now < next_)) return;
+  const auto stages = PlaceWorkers();
+  if (!IsMeasured(stages)) return;
+  next_ = turn.now + kPlanInterval;
+  const FlowGraph graph = BuildGraph(stages, links_, boundaries_, BrokenByPlaces());
+  Shares shares = ChooseShares(graph, router_.shares());
+  const bool same_shares = shares == router_.shares();
+  if (std::exchange(planned_, true) && same_shares) return;
+  if (!same_shares) turn.Report(EventKind::kRoutesPlanned, Describe(graph, shares));
+  Ways::Places places;
+  for (const auto& stage : stages) {
+    for (const PlacedWorker& worker : stage) places[worker.id] = worker.place;
+  }
+  router_.SetShares(std::move(shares), std::move(places));
+}
+
+}  // namespace swarm::protocol

@@ -1,0 +1,49 @@
+// Which way routes should take, from what workers report of their links (docs/protocol.md, rule
+// 29). Until there are reports, routes are plain.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "worker/protocol/coordinator/membership/members.h"
+#include "worker/protocol/reachability/broken_pairs.h"
+#include "worker/protocol/routing/link_table.h"
+#include "worker/protocol/routing/router.h"
+
+namespace swarm::protocol {
+
+class RoutePlanning {
+ public:
+  RoutePlanning(Job* job, Members* members, const BrokenPairs* broken, Router* router)
+      : members_(*members),
+        broken_(*broken),
+        router_(*router),
+        boundaries_(job->stages() - 1) {}
+
+  void OnLinks(const WorkerId& from, const Links& links);
+  /// Notes how many bytes cross the boundaries.
+  void OnProgress(const Progress& progress);
+  /// Plans anew when the roster has changed, and every kPlanInterval. Call it once a tick.
+  void Refresh(Turn& turn);
+
+ private:
+  std::vector<std::vector<PlacedWorker>> PlaceWorkers() const;
+  /// The rates of all stages and the bytes at all boundaries are known.
+  bool IsMeasured(const std::vector<std::vector<PlacedWorker>>& stages) const;
+  CountBroken BrokenByPlaces() const;
+  Place PlaceOf(const WorkerId& id) const;
+  void OnNewRoster();
+
+  Members& members_;
+  const BrokenPairs& broken_;
+  Router& router_;
+  LinkTable links_;
+  std::vector<BoundaryBytes> boundaries_;
+  std::size_t roster_size_ = 0;
+  std::set<Place> places_;  // of the roster
+  Epoch roster_;            // of the last tick
+  bool planned_ = false;    // for that roster
+  Timepoint next_{};
+};
+
+}  // namespace swarm::protocol

@@ -1,0 +1,90 @@
+// Routes that follow what workers report of their links.
+#include <gtest/gtest.h>
+
+#include "worker/protocol/coordinator/testing/coordinator_under_test.h"
+
+namespace swarm::protocol {
+namespace {
+
+class RoutePlanningTest : public CoordinatorTest {
+ protected:
+  RoutePlanningTest() {
+    options_.microbatches = 16;
+    boundary_bytes_ = 1000;
+  }
+  /// Afterwards rates and boundaries are measured.
+  void CompleteFirstStep() {
+    Forward(0, 0);
+    CompleteStep();
+  }
+  /// a1 is near to b1 and a2 to b2, in seconds; the others are far away.
+  void ReportLinks(double far) {
+    Pass(milliseconds(100));
+    Say("a1", Links{{{"b1", {0.01, 0}}, {"b2", {far, 0}}}});
+    Say("a2", Links{{{"b1", {far, 0}}, {"b2", {0.01, 0}}}});
+    Pass(seconds(5));
+  }
+  /// Microbatches of the present step that go from one stage to the other over a far link.
+  int CountFar() {
+    int far = 0;
+    for (std::uint64_t m = 0; m < options_.microbatches; ++m) {
+      FoldAll();
+      far += Owner(m, 0).back() != Owner(m, 1).back();
+    }
+    return far;
+  }
+};
+
+TEST_F(RoutePlanningTest, MicrobatchesTakeTheNearLinksOnceTheyAreKnown) {
+  StartTraining({2, 2});
+  CompleteFirstStep();
+  EXPECT_GT(CountFar(), 4);
+  ReportLinks(5);
+  EXPECT_TRUE(Happened("RoutesPlanned"));
+  CompleteStep();
+  EXPECT_LE(CountFar(), 1) << "one may be plain";
+}
+
+TEST_F(RoutePlanningTest, LinksThatDifferLittleChangeNothing) {
+  StartTraining({2, 2});
+  CompleteFirstStep();
+  ReportLinks(0.02);
+  EXPECT_FALSE(Happened("RoutesPlanned"));
+}
+
+TEST_F(RoutePlanningTest, RoutesArePlannedOnceAllStagesAreMeasured) {
+  StartTraining({2, 2});
+  ReportLinks(5);
+  EXPECT_FALSE(Happened("RoutesPlanned"));
+  CompleteFirstStep();
+  Pass(seconds(5));
+  EXPECT_TRUE(Happened("RoutesPlanned"));
+}
+
+TEST_F(RoutePlanningTest, ABrokenPairGetsNoShare) {
+  StartTraining({2, 2});
+  CompleteFirstStep();
+  ReportLinks(5);
+  Listen();
+  Say("a1", Unheard{{WorkerId("b1")}});
+  Pass(seconds(1));
+  Say("a1", Unheard{{WorkerId("b1")}});
+  Pass(seconds(5));
+  EXPECT_TRUE(Happened("RoutesPlanned"));
+  CompleteStep();
+  EXPECT_GT(CountFar(), 8) << "a1 sends to b2, and so a2 to b1";
+}
+
+TEST_F(RoutePlanningTest, WhenAWorkerIsLostTheOthersTakeItsMicrobatches) {
+  StartTraining({2, 2});
+  CompleteFirstStep();
+  ReportLinks(5);
+  Lose("b1");
+  Pass(milliseconds(100));
+  CompleteStep();
+  CompleteStep();
+  EXPECT_GE(step(), 3u);
+}
+
+}  // namespace
+}  // namespace swarm::protocol

@@ -1,0 +1,28 @@
+#include "worker/protocol/roster.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace swarm::protocol {
+
+const Member* FindMember(const Roster& roster, const WorkerId& id) {
+  const auto found = std::ranges::lower_bound(roster.members, id, {}, &Member::id);
+  return found != roster.members.end() && found->id == id ? &*found : nullptr;
+}
+
+void Apply(const RosterChange& change, Roster* roster) {
+  roster->term = change.term;
+  roster->generation = change.generation;
+  roster->epoch = change.epoch;
+  roster->adoptions = change.adoptions;
+  std::vector<Member>& members = roster->members;
+  std::erase_if(members, [&](const Member& member) {
+    return std::ranges::binary_search(change.gone, member.id);
+  });
+  const auto middle = static_cast<std::ptrdiff_t>(members.size());
+  members.insert(members.end(), change.came.begin(), change.came.end());
+  std::ranges::inplace_merge(members, members.begin() + middle, {}, &Member::id);
+}
+
+}  // namespace swarm::protocol

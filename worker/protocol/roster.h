@@ -1,0 +1,14 @@
+// A roster and its changes (docs/protocol.md, rule 15). Pure.
+#pragma once
+
+#include "worker/protocol/messages/control.h"
+
+namespace swarm::protocol {
+
+/// Null: not in the roster. O(log n).
+const Member* FindMember(const Roster& roster, const WorkerId& id);
+
+/// Makes the roster that of the change's epoch. Requires that it is that of the epoch before.
+void Apply(const RosterChange& change, Roster* roster);
+
+}  // namespace swarm::protocol
