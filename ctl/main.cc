@@ -19,6 +19,7 @@
 #include "ctl/model/train_command.h"
 #include "ctl/run/observer_source.h"
 #include "ctl/run/run_command.h"
+#include "ctl/simulate/fleet_command.h"
 #include "ctl/simulate/simulate_command.h"
 #include "ctl/validate_command.h"
 
@@ -102,6 +103,10 @@ CLI::App* AddRun(CLI::App& app, RunOptions* options) {
       "Never move workers between stages");
   command->add_flag("--trace-progress", options->trace_progress,
                     "Write OUT/progress.jsonl, a line for each piece of work, for measurements");
+  command
+      ->add_option("--log-level", options->log_level,
+                   "Of the programs' logs in OUT/logs; with debug, workers log what they sum")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
   command->footer(std::string(kChaosGrammar));
   command->add_option("--worker-program", options->worker_program,
                       "Path of swarm-worker (default: the one beside swarmctl)");
@@ -176,23 +181,39 @@ CLI::App* AddExport(CLI::App& app, ExportOptions* options) {
   return command;
 }
 
-CLI::App* AddSimulate(CLI::App& app, SimulateOptions* options) {
+/// Two commands in one: with --fleet the job is trained in virtual time, with --trace only the
+/// balancing rules are replayed. Options that both have are in `options`.
+CLI::App* AddSimulate(CLI::App& app, SimulateOptions* options, FleetOptions* fleet_options) {
   CLI::App* command = app.add_subcommand(
-      "simulate", "Replay a trace of machines that come and go with the balancing rules");
-  command->add_option("--trace", options->trace, "Bamboo's CSV or Parcae's JSON lines")->required();
-  command->add_option("--stages", options->stages, "Stages of the pipeline")
-      ->check(CLI::Range(1, 256))
-      ->required();
+      "simulate",
+      "Train a job on a described fleet in virtual time, or replay a trace of machines that come"
+      " and go with the balancing rules");
+  CLI::Option_group* input = command->add_option_group("What to simulate");
+  input->require_option(1);
+  CLI::Option* fleet =
+      input->add_option("--fleet", fleet_options->fleet, "Fleet and job in YAML (docs/fleet.md)");
+  command
+      ->add_option("--plot", fleet_options->plot,
+                   "--fleet: SVG file to write: tokens a second and machines over time")
+      ->needs(fleet);
+  command
+      ->add_option("--events", fleet_options->events,
+                   "--fleet: file to write: what the trainer says, a JSON object a line")
+      ->needs(fleet);
+  CLI::Option* trace =
+      input->add_option("--trace", options->trace, "Bamboo's CSV or Parcae's JSON lines");
+  CLI::Option* stages = command->add_option("--stages", options->stages, "Stages of the pipeline")
+                            ->check(CLI::Range(1, 256));
   command
       ->add_option("--stage-costs", options->stage_costs,
                    "Work of a microbatch at each stage, for example 1,1,2 (default: equal)")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  command
-      ->add_option("--state-load", options->state_load_seconds,
-                   "Seconds to fetch the state of a stage")
-      ->check(CLI::NonNegativeNumber)
-      ->required();
+  CLI::Option* state_load = command
+                                ->add_option("--state-load", options->state_load_seconds,
+                                             "Seconds to fetch the state of a stage")
+                                ->check(CLI::NonNegativeNumber);
+  trace->needs(stages)->needs(state_load);
   command
       ->add_option(
           "--policy", options->policy,
@@ -293,7 +314,8 @@ int Main(int argc, char** argv) {
   GenerateOptions generate;
   ExportOptions export_options;
   SimulateOptions simulate;
-  const CLI::App* simulate_command = AddSimulate(app, &simulate);
+  FleetOptions fleet;
+  const CLI::App* simulate_command = AddSimulate(app, &simulate, &fleet);
   const CLI::App* train_command = AddTrain(app, &train);
   const CLI::App* evaluate_command = AddEvaluate(app, &evaluate);
   const CLI::App* generate_command = AddGenerate(app, &generate);
@@ -320,7 +342,13 @@ int Main(int argc, char** argv) {
   if (export_command->parsed()) code = ExportModel(export_options, stdout, stderr);
   if (top_command->parsed()) code = ShowTop(top, stdout, stderr);
   if (drain_command->parsed()) code = DrainWorkers(drain, stdout, stderr);
-  if (simulate_command->parsed()) code = SimulateTrace(simulate, std::cout, std::cerr);
+  if (simulate_command->parsed() && fleet.fleet.empty()) {
+    code = SimulateTrace(simulate, std::cout, std::cerr);
+  } else if (simulate_command->parsed()) {
+    fleet.seed = simulate.seed;
+    fleet.json = simulate.json;
+    code = RunFleet(fleet, std::cout, std::cerr);
+  }
   return static_cast<int>(code);
 }
 

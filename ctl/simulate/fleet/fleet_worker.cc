@@ -1,0 +1,222 @@
+#include "ctl/simulate/fleet/fleet_worker.h"
+
+#include <utility>
+
+namespace swarm::ctl {
+
+using protocol::WorkerId;
+
+namespace {
+
+/// To make the initial weights.
+constexpr Duration kInitialization = std::chrono::milliseconds(100);
+
+}  // namespace
+
+FleetWorker::FleetWorker(const World& world, WorkerIdentity identity)
+    : world_(world),
+      identity_(std::move(identity)),
+      machines_(world.fleet.groups.at(identity_.group)),
+      rng_(MixAll(MixName(identity_.incarnation.value, identity_.id.value))),
+      device_(&world.queue) {}
+
+void FleetWorker::Start() {
+  Tell(protocol::Hello{.id = identity_.id,
+                       .incarnation = identity_.incarnation,
+                       .cluster = "",
+                       .addresses = {},
+                       .threads = 1,
+                       .term = term_,
+                       .numeric_class = "",
+                       .region = ""});
+}
+
+void FleetWorker::BeginLeaving(double seconds) {
+  if (!alive_ || leave_by_) return;
+  leave_by_ = world_.queue.now() + FromSeconds(seconds);
+  Tell(protocol::Leaving{seconds});
+}
+
+void FleetWorker::Kill() {
+  Forget();
+  alive_ = false;
+}
+
+protocol::Heartbeat FleetWorker::Beat() const {
+  return {.term = term_,
+          .compute_progress = device_.finished(),
+          .queued_tasks = device_.queued(),
+          .busy_seconds = device_.busy_seconds()};
+}
+
+void FleetWorker::Tell(protocol::Message message) {
+  world_.host.SendToTrainer(*this, std::move(message));
+}
+
+void FleetWorker::Later(Duration delay, std::function<void()> event) {
+  world_.queue.After(delay, [this, life = life_, event = std::move(event)] {
+    if (life == life_) event();
+  });
+}
+
+double FleetWorker::Jittered(double seconds) {
+  return machines_.jitter > 0 ? seconds * (1 + machines_.jitter * (2 * rng_.Uniform() - 1))
+                              : seconds;
+}
+
+Digest FleetWorker::StateDigest(protocol::Version version) const {
+  return {stage_.value + 1, version.value + 1};
+}
+
+void FleetWorker::OnMessage(const WorkerId& from, const protocol::Message& message) {
+  std::visit(
+      [&](const auto& m) {
+        using M = std::decay_t<decltype(m)>;
+        if constexpr (std::is_same_v<M, protocol::Forward>) {
+          OnForward(from, m);
+        } else if constexpr (std::is_same_v<M, protocol::Backward>) {
+          if (replica_) Carry(replica_->OnBackward(from, m));
+        } else if constexpr (std::is_same_v<M, protocol::Fetch>) {
+          Serve(from, m);
+        } else if constexpr (std::is_same_v<M, protocol::Fetched>) {
+          OnFetched(from, m);
+        } else if constexpr (std::is_same_v<M, protocol::Parcel>) {
+          if (!replica_ || m.generation != generation_ || m.stage != stage_) return;
+          Carry(replica_->OnParcel(from, m.step, m.generation, m.level, m.contributions));
+        } else if constexpr (std::is_same_v<M, protocol::Welcome>) {
+          On(m);
+        } else if constexpr (std::is_same_v<M, protocol::Shutdown>) {
+          world_.host.End(*this, m.rejoin && !leave_by_);
+        } else if (replica_) {
+          Obey(message);
+        } else {
+          early_.push_back(message);
+        }
+      },
+      message);
+}
+
+void FleetWorker::OnForward(const WorkerId& from, const protocol::Forward& frame) {
+  if (!replica_) return;
+  protocol::Actions actions = replica_->OnForward(from, frame);
+  const bool refused =
+      !actions.empty() && std::holds_alternative<protocol::action::Refuse>(actions.front());
+  const bool folds = frame.kind == protocol::TaskKind::kTrain && frame.hops.at(stage_.value).fold;
+  if (!refused && folds) cells_.insert(CellOf(frame.key));
+  Carry(std::move(actions));
+}
+
+void FleetWorker::Obey(const protocol::Message& message) {
+  protocol::Replica& replica = *replica_;
+  Carry(std::visit(
+      [&](const auto& m) -> protocol::Actions {
+        using M = std::decay_t<decltype(m)>;
+        if constexpr (std::is_same_v<M, protocol::Roster>) {
+          replicas_.clear();
+          for (const protocol::Member& member : m.members) {
+            if (member.stage == stage_ && member.id != identity_.id) replicas_.push_back(member.id);
+          }
+          return replica.OnRoster(m);
+        } else if constexpr (std::is_same_v<M, protocol::RosterChange>) {
+          for (const WorkerId& id : m.gone) std::erase(replicas_, id);
+          for (const protocol::Member& member : m.came) {
+            if (member.stage == stage_ && member.id != identity_.id) replicas_.push_back(member.id);
+          }
+          return replica.OnRosterChange(m);
+        } else if constexpr (std::is_same_v<M, protocol::Reduce>) {
+          return replica.OnReduce(m);
+        } else if constexpr (std::is_same_v<M, protocol::Commit>) {
+          return replica.OnCommit(m);
+        } else if constexpr (std::is_same_v<M, protocol::WriteCheckpoint>) {
+          return replica.OnWriteCheckpoint(m);
+        } else if constexpr (std::is_same_v<M, protocol::Resend>) {
+          return replica.OnResend(m);
+        } else if constexpr (std::is_same_v<M, protocol::Redirect>) {
+          return replica.OnRedirect(m);
+        } else if constexpr (std::is_same_v<M, protocol::Revoke>) {
+          return replica.OnRevoke(m);
+        } else if constexpr (std::is_same_v<M, protocol::Void>) {
+          return replica.OnVoid(m);
+        } else if constexpr (std::is_same_v<M, protocol::Thaw>) {
+          return replica.OnThaw(m);
+        } else if constexpr (std::is_same_v<M, protocol::Rollback>) {
+          return replica.OnRollback(m);
+        } else if constexpr (std::is_same_v<M, protocol::HandOver>) {
+          return replica.OnHandOver(m);
+        } else if constexpr (std::is_same_v<M, protocol::PinState>) {
+          return replica.OnPinState(m);
+        } else if constexpr (std::is_same_v<M, protocol::UnpinState>) {
+          return replica.OnUnpinState(m);
+        } else {
+          return {};  // nothing that a trainer of the only term says
+        }
+      },
+      message));
+}
+
+void FleetWorker::On(const protocol::Welcome& welcome) {
+  if (replica_) return;
+  Forget();
+  term_ = welcome.term;
+  stage_ = welcome.stage;
+  floor_ = welcome.floor;
+  if (welcome.donors.empty()) {
+    Load(welcome.generation, welcome.version, welcome.checkpoint_uri);
+    return;
+  }
+  for (const protocol::Member& donor : welcome.donors) replicas_.push_back(donor.id);
+  BeginCopy(welcome);
+}
+
+void FleetWorker::Load(protocol::Generation generation, protocol::Version version,
+                       const std::string& uri) {
+  const auto loaded = [this, life = life_, generation, version] {
+    if (life == life_) Install(generation, version);
+  };
+  if (uri.empty()) {
+    Later(kInitialization, loaded);
+  } else {
+    world_.host.UseStorage(*this, world_.fleet.job.StateBytes(stage_.value), false, loaded);
+  }
+}
+
+void FleetWorker::Install(protocol::Generation generation, protocol::Version version) {
+  device_.PostState(0, [=, this] { BeginServing(generation, version); });
+}
+
+void FleetWorker::BeginServing(protocol::Generation generation, protocol::Version version) {
+  generation_ = generation;
+  replica_.emplace(protocol::ReplicaOptions{
+      .self = {identity_.id, identity_.incarnation, stage_, "", {}, ""},
+      .stages = world_.fleet.job.stages,
+      .groups = {group()},
+      .keeps_previous_version = world_.fleet.job.delayed,
+      .term = term_,
+      .generation = generation,
+      .floor = floor_,
+      .version = version,
+      .retained_bytes_max = static_cast<std::uint64_t>(world_.fleet.job.retained_bytes),
+      .rules = {}});
+  Tell(protocol::Ready{generation, stage_, version, StateDigest(version)});
+  for (const protocol::Message& message : std::exchange(early_, {})) {
+    if (!replica_) return;
+    Obey(message);
+  }
+}
+
+void FleetWorker::Forget() {
+  ++life_;
+  device_.Clear();
+  world_.sums.Remove(identity_.id);
+  replica_.reset();
+  early_.clear();
+  replicas_.clear();
+  cells_.clear();
+  sums_.clear();
+  pinned_.clear();
+  copy_.reset();
+  gradient_copies_.clear();
+  asks_later_ = false;
+}
+
+}  // namespace swarm::ctl

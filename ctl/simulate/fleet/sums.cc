@@ -1,0 +1,125 @@
+#include "ctl/simulate/fleet/sums.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace swarm::ctl {
+
+using protocol::WorkerId;
+
+namespace {
+
+/// Chunks of a reduce (GroupReduce::kChunkBytes).
+constexpr double kChunkBytes = 1024 * 1024;
+
+}  // namespace
+
+Sums::Sums(EventQueue* queue, FlowNetwork* network, const Links* links, TrafficCounts* traffic,
+           FindRegion find_region)
+    : queue_(*queue),
+      network_(*network),
+      links_(*links),
+      traffic_(*traffic),
+      find_region_(std::move(find_region)) {}
+
+void Sums::Begin(const protocol::Reduce& reduce, Part part) {
+  if (reduce.participants.size() == 1) return queue_.After(Duration::zero(), std::move(part.done));
+  const Name name = NameOf(reduce);
+  Round& round = rounds_[name];
+  if (round.participants == 0) {
+    round.participants = reduce.participants.size();
+    for (const WorkerId& p : reduce.participants) {
+      round.regions.insert(find_region_(p));
+    }
+  }
+  const double others = static_cast<double>(round.participants - 1);
+  const Region own = find_region_(part.worker);
+  double rate_max = kUnlimited;
+  for (const Region region : round.regions) {
+    rate_max = std::min(rate_max, links_.RateMax(own, region));
+  }
+  const WorkerId worker = part.worker;
+  Running& running = round.running[worker];
+  running.part = std::move(part);
+  running.bytes = 2 * others / static_cast<double>(round.participants) * running.part.bytes;
+  running.flow = network_.Start({.from = running.part.node,
+                                 .to = running.part.node,
+                                 .bytes = running.bytes,
+                                 .weight = others,
+                                 .rate_max = rate_max * others,
+                                 .done = [this, name, worker] { OnSent(name, worker); }});
+}
+
+void Sums::OnSent(const Name& name, const WorkerId& worker) {
+  const auto round = rounds_.find(name);
+  Running& running = round->second.running.at(worker);
+  traffic_.Add(Traffic::kReduce, running.bytes);
+  running.sent = true;
+  ++round->second.sent;
+  FinishIfSent(round);
+}
+
+void Sums::FinishIfSent(Rounds::iterator at) {
+  Round& round = at->second;
+  if (round.sent < round.participants) return;
+  const Duration delay = 2 * LongestWay(round);
+  for (auto& [worker, running] : round.running) queue_.After(delay, std::move(running.part.done));
+  rounds_.erase(at);
+}
+
+Duration Sums::LongestWay(const Round& round) const {
+  Duration longest{};
+  for (const Region from : round.regions) {
+    for (const Region to : round.regions) longest = std::max(longest, links_.OneWay(from, to));
+  }
+  return longest;
+}
+
+Sums::Rounds::iterator Sums::Leave(Rounds::iterator at, const WorkerId& worker) {
+  Round& round = at->second;
+  if (const auto running = round.running.extract(worker); !running.empty()) {
+    const double left = network_.Left(running.mapped().flow);
+    network_.Cancel(running.mapped().flow);
+    if (running.mapped().sent) {
+      --round.sent;
+    } else {
+      traffic_.Add(Traffic::kReduce, running.mapped().bytes - left);
+    }
+  }
+  return round.running.empty() ? rounds_.erase(at) : std::next(at);
+}
+
+void Sums::Stop(const WorkerId& worker, protocol::Generation generation, protocol::Step step) {
+  auto round = rounds_.lower_bound({generation, step, {}, {}});
+  while (round != rounds_.end() && std::get<0>(round->first) == generation &&
+         std::get<1>(round->first) == step) {
+    round = Leave(round, worker);
+  }
+}
+
+void Sums::Remove(const WorkerId& worker) {
+  for (auto round = rounds_.begin(); round != rounds_.end();) round = Leave(round, worker);
+}
+
+std::optional<protocol::Awaiting> Sums::Describe(const WorkerId& worker,
+                                                 const protocol::Reduce& reduce) {
+  const auto at = rounds_.find(NameOf(reduce));
+  if (at == rounds_.end() || !at->second.running.contains(worker)) return std::nullopt;
+  Round& round = at->second;
+  const Running& own = round.running.at(worker);
+  protocol::Awaiting awaiting{reduce.generation, reduce.step, reduce.group, reduce.k};
+  // Half of what a worker receives are the contributions to its shard.
+  awaiting.chunks = static_cast<std::uint64_t>((own.bytes - network_.Left(own.flow)) / kChunkBytes);
+  const bool all_began = round.running.size() == round.participants;
+  for (const WorkerId& p : reduce.participants) {
+    if (all_began) break;
+    if (p != worker && !round.running.contains(p)) awaiting.from.push_back(p);
+  }
+  if (!awaiting.from.empty() || !own.sent) return awaiting;
+  for (const auto& [id, running] : round.running) {
+    if (!running.sent) awaiting.from.push_back(id);
+  }
+  return awaiting;
+}
+
+}  // namespace swarm::ctl
