@@ -4,7 +4,7 @@ BUILD := build/$(PRESET)
 export JOBS ?= $(shell nproc)
 PYTHON = $${SWARM_DEPS:-.deps}/python/bin/python
 
-.PHONY: help deps test-deps build test e2e demo soak fuzz bench scale format tidy clean
+.PHONY: help deps test-deps build test e2e demo soak mutate fuzz bench scale format tidy clean
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -30,6 +30,9 @@ e2e: test-deps build ## play the cases of e2e/ on a real Kubernetes on this mach
 
 soak: test-deps build ## train for MINUTES (10) under a fault a second; nothing may be lost, doubled or changed
 	@tests/soak/soak.py $(or $(MINUTES),10) $(BUILD)
+
+mutate: test-deps ## break each rule of the protocol, and name what notices (ARGS="--seeds=5000", ARGS=NAME; about an hour)
+	@tests/simulation/mutate/mutate.py $(ARGS)
 
 fuzz: ## fuzz everything that is parsed from outside, SECONDS (60) a target
 	@SWARM_DEPS_TOOLS=1 scripts/deps.sh

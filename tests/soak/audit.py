@@ -7,12 +7,16 @@ The seed and the three numbers (step, microbatch, row) alone determine a sample'
 the audit only counts: at each stage, exactly one participant of the sum that the commit names must
 claim each microbatch of each committed step, and every step must be committed once. When a trainer is
 killed, its successor may find a step already decided ("adopted"). The ledger then names the sums, but
-not the participants. The audit counts such steps; the comparison of losses with the undisturbed run
-judges them.
+not the participants.
+
+The ledger is the trainer's word. Where the workers logged what they did (`swarmctl run --log-level debug`),
+their logs are a second source: what each of them had folded when it began a sum that was committed, adopted
+steps too. It must be what the ledger says, and all of them together must have each microbatch once.
 
 Exit code 0: nothing is lost or doubled; 1: something is; 2: the files cannot be read.
 """
 import collections
+import glob
 import json
 import os
 import sys
@@ -32,6 +36,51 @@ class Job:
         self.stages = spec["pipeline"]["stages"]
         self.rows = training["microbatchSize"]
         self.microbatches = training["globalBatchSize"] // self.rows
+
+
+def read_accounts(folder):
+    """What the workers say that they had folded when they began a sum, from their logs:
+    (generation, step, group, k) -> worker -> (stage, microbatches, with repetitions). Empty without such logs."""
+    sums = collections.defaultdict(dict)
+    for path in glob.glob(os.path.join(folder, "workers", "*.log")):
+        worker = os.path.basename(path)[: -len(".log")]
+        stage, folds = None, collections.defaultdict(list)
+        with open(path, errors="replace") as file:
+            for line in file:
+                _, found, text = line.partition(" account: ")
+                if not found or not line.endswith("\n"):
+                    continue
+                verb, *words = text.split()
+                generation, number, *rest = map(int, words)
+                if verb == "serves":  # a state, without any folds
+                    stage, folds = number, collections.defaultdict(list)
+                elif verb == "folds":
+                    folds[generation, number] += rest
+                elif verb == "clears":
+                    folds.pop((generation, number), None)
+                elif verb == "sums":
+                    group, *k = rest
+                    sums[generation, number, group, tuple(k)][worker] = (stage, sorted(folds[generation, number]))
+    return sums
+
+
+def judge_by_workers(job, line, sums):
+    """Sentences about the difference between a line of the ledger and what the workers say."""
+    problems, witnessed = [], []
+    for group in line["groups"]:
+        name = f"step {line['step']}, group {group['group']}"
+        said = sums.get((line["generation"], line["step"], group["group"], tuple(group["k"])), {})
+        for part in group.get("participants", []):
+            stage, folded = said.get(part["worker"], (part["stage"], None))
+            if (stage, folded) != (part["stage"], sorted(part["microbatches"])):
+                problems.append(f"{name}: {part['worker']} says that it summed {folded} at stage {stage}, "
+                                f"the ledger says {part['microbatches']} at stage {part['stage']}")
+        witnessed.append({"group": group["group"], "participants": [
+            {"worker": worker, "stage": stage, "microbatches": folded} for worker, (stage, folded) in said.items()]})
+    for what, cells in zip(("lack", "repeat"), judge_step(job, {"groups": witnessed})):
+        problems += [f"step {line['step']}: the workers' sums {what} microbatch {microbatch} at stage {stage}"
+                     for stage, microbatch in cells]
+    return problems
 
 
 def judge_step(job, line):
@@ -65,6 +114,7 @@ def audit(folder):
         line["step"] for line in read_lines(os.path.join(folder, "steps.jsonl"))
     )
     problems, adopted, lost, doubled, judged = [], [], 0, 0, 0
+    sums = read_accounts(folder)
     seen = collections.Counter(line["step"] for line in ledger)
     for step in sorted(set(steps) | set(seen) | set(range(max(seen, default=-1) + 1))):
         if seen[step] != 1:
@@ -75,6 +125,8 @@ def audit(folder):
         if after["generation"] < before["generation"]:
             problems.append(f"step {after['step']} is of an earlier generation than the one before")
     for line in ledger:
+        if sums:
+            problems += judge_by_workers(job, line, sums)
         if line.get("adopted"):
             adopted.append(line["step"])
             continue
@@ -91,6 +143,7 @@ def audit(folder):
         "lost": lost,
         "doubled": doubled,
         "adopted_steps": adopted,
+        "witnessed": len(ledger) if sums else 0,
         "problems": problems,
     }
 
@@ -108,7 +161,8 @@ def main():
         print(problem)
     print(
         f"{result['steps']} steps: {result['samples']} samples judged, {result['lost']} lost, "
-        f"{result['doubled']} doubled; adopted from a trainer before: {len(result['adopted_steps'])} steps"
+        f"{result['doubled']} doubled; adopted from a trainer before: {len(result['adopted_steps'])} steps; "
+        f"{result['witnessed']} compared with the workers' own accounts"
     )
     return 1 if result["problems"] else 0
 

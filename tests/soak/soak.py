@@ -5,10 +5,12 @@ Usage: tests/soak/soak.py [MINUTES=10] [BUILD_FOLDER=build/release] [--out FOLDE
 
 Nine workers in three stages train under tests/soak/chaos.txt; then one undisturbed process
 (`swarmctl train`) trains the same steps. The test checks:
-  - the audit of OUT/ledger.jsonl finds no sample lost or doubled;
+  - the audit of OUT/ledger.jsonl finds no sample lost or doubled, and nothing that the workers' own
+    logs of what they summed do not confirm;
   - losses, gradient norms and final weights equal those of the undisturbed run, bit for bit
     (`accumulation: Exact`);
-  - the memory of programs that live long enough does not grow;
+  - the memory of programs that live long enough does not grow, neither that of the median program nor
+    that of the worst;
   - there was at least one fault per second, and training continued until the end.
 Exit code 0: all of this holds.
 """
@@ -30,9 +32,10 @@ import audit
 # before that, caches and arenas fill.
 SECONDS_WATCHED_MIN = 60
 SECONDS_OF_WARM_UP = 60
-# For the median program, since an allocator under churn makes single programs grow and shrink. A leak of one
-# activation (16 KiB) per microbatch would be 10 or more.
+# For the median program, since an allocator under churn makes single programs grow and shrink; for the worst, what
+# a leak of one activation (16 KiB) per microbatch would be at the least.
 GROWTH_MAX_MIB_A_MINUTE = 3.0
+GROWTH_MAX_OF_THE_WORST = 10.0
 
 JOB = """apiVersion: swarmjob.dev/v1alpha1
 kind: SwarmJob
@@ -111,7 +114,8 @@ def run_swarm(program, folder, minutes):
     log = open(os.path.join(folder, "swarm.log"), "w")
     chaos = os.path.join(os.path.dirname(os.path.abspath(__file__)), "chaos.txt")
     process = subprocess.Popen(
-        [program, "run", "-f", f"{folder}/job.yaml", "--out", f"{folder}/swarm", "--chaos", chaos],
+        [program, "run", "-f", f"{folder}/job.yaml", "--out", f"{folder}/swarm", "--chaos", chaos,
+         "--log-level", "debug"],
         stdout=log,
         stderr=subprocess.STDOUT,
     )
@@ -188,8 +192,11 @@ def judge(program, folder, minutes):
 
     account = audit.audit(f"{folder}/swarm")
     print(f"audit: {account['steps']} steps, {account['samples']} samples judged, {account['lost']} lost, "
-          f"{account['doubled']} doubled; {len(account['adopted_steps'])} steps adopted by a new trainer")
+          f"{account['doubled']} doubled; {len(account['adopted_steps'])} steps adopted by a new trainer; "
+          f"{account['witnessed']} steps compared with the workers' own accounts")
     problems += account["problems"]
+    if account["witnessed"] == 0:
+        problems.append("no worker has logged what it summed")
 
     memory.write(f"{folder}/memory.jsonl")
     slopes = memory.slopes()
@@ -199,6 +206,9 @@ def judge(program, folder, minutes):
         median = slopes[len(slopes) // 2][1]
         if median > GROWTH_MAX_MIB_A_MINUTE:
             problems.append(f"the memory of the median program grows by {median:.1f} MiB a minute")
+        name, worst = slopes[0][:2]  # the steepest comes first
+        if worst > GROWTH_MAX_OF_THE_WORST:
+            problems.append(f"the memory of {name} grows by {worst:.1f} MiB a minute")
     else:
         print("memory: no program lived long enough to be judged")
 
