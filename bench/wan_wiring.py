@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Compares routes that follow measured links with plain ones, over an emulated network (docs/protocol.md, rule 29).
+
+Usage: bench/wan_wiring.py [--build FOLDER] [--rate 40] [--rtt 100] [--steps 10] ...      (as root)
+
+Two stages of two workers in two regions; in each region one stage has the fast device and the other the slow one, half
+as fast. Links within a region have 1 Gb/s and 1 ms, between regions those of the arguments. Compute is timed and bytes
+are real, as in goodput.py. Both runs use the same programs; in the plain one the workers say nothing of their links.
+"""
+import argparse
+import json
+import pathlib
+import tempfile
+import time
+
+import goodput
+from goodput import sandbox, subprocess, wan
+
+# In the order in which they come: stages 0, 1, 0, 1.
+WORKERS = [("eu0", "eu", 1), ("eu1", "eu", 2), ("us0", "us", 2), ("us1", "us", 1)]
+STAGES = 2
+BACKWARD_PART = 2 / 3
+
+
+def topology(options):
+    """The trainer is near to both regions: what it sends is little."""
+    return {"nodes": [{"name": "trainer", "region": "home"},
+                      *({"name": name, "region": region} for name, region, _ in WORKERS)],
+            "links": [{"between": ["*", "*"], "rateMbps": 1000, "oneWayMs": 0.5},
+                      {"between": ["eu", "us"], "rateMbps": options.rate, "oneWayMs": options.rtt / 2}]}
+
+
+def await_event(path, text, seconds=60):
+    """Waits until the trainer has reported an event with that text."""
+    limit = time.monotonic() + seconds
+    while not path.exists() or text not in path.read_text():
+        if time.monotonic() > limit:
+            raise RuntimeError(f"wan_wiring: the trainer has not said: {text}")
+        time.sleep(0.02)
+
+
+def train(network, options, plain, folder):
+    """Runs a job; returns the lines of its steps.jsonl and what the trainer said of routes."""
+    processes = []
+
+    def start(node, program, *arguments):
+        with open(folder / f"{node}.log", "wb") as log:
+            processes.append(network.popen(
+                node, [options.build / program, "--listen", f"{network.address(node)}:0", *arguments],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+        return processes[-1]
+    try:
+        trainer = start("trainer", "bin/swarm-worker", "--role=trainer", "--plaintext", "--job", folder / "job.json",
+                        "--out", folder / "out", "--address-file", folder / "address", "--balance", "None",
+                        "--layout", ",".join([str(len(WORKERS) // STAGES)] * STAGES))
+        address = goodput.await_file(folder / "address", trainer)
+        for number, (name, _, slowness) in enumerate(WORKERS):
+            milliseconds = options.milliseconds * slowness
+            start(name, "bench/timed_worker", "--id", name, "--trainer", address,
+                  "--forward-ms", milliseconds * (1 - BACKWARD_PART), "--backward-ms", milliseconds * BACKWARD_PART,
+                  "--boundary-bytes", options.bytes, *(["--silent-on-links"] if plain else []))
+            await_event(folder / "out" / "events.jsonl", f"{name} serves stage {number % STAGES}")
+        goodput.await_end(trainer, processes, folder, options.patience)
+        events = [json.loads(line) for line in (folder / "out" / "events.jsonl").read_text().splitlines()]
+        return ([json.loads(line) for line in (folder / "out" / "steps.jsonl").read_text().splitlines()],
+                [event["text"] for event in events if event["kind"] == "RoutesPlanned"])
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def measure(options, plain):
+    """Microbatches a second in the last steps, and the plans."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="job-", dir=options.folder)) / "run"
+    folder.mkdir()
+    options.stages, options.tokens = STAGES, 64
+    goodput.write_job(options, "Delayed", folder)
+    with wan.Wan(topology(options), options.build) as network:
+        steps, plans = train(network, options, plain, folder)
+    counted = steps[-options.counted:]
+    return options.microbatches * len(counted) / sum(step["seconds"] for step in counted), plans
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=wan.ROOT / "build" / "release")
+    parser.add_argument("--rate", type=float, default=40, help="Mb/s between the regions")
+    parser.add_argument("--rtt", type=float, default=100, help="ms between the regions")
+    parser.add_argument("--milliseconds", type=float, default=64, help="of a microbatch at a fast device")
+    parser.add_argument("--bytes", type=int, default=1_000_000, help="of a microbatch at the boundary, each way")
+    parser.add_argument("--microbatches", type=int, default=64, help="a step")
+    parser.add_argument("--steps", type=int, default=10, help="of a run, and two before them")
+    parser.add_argument("--counted", type=int, default=6, help="the last steps of a run, which count")
+    parser.add_argument("--patience", type=int, default=240, help="seconds for a run")
+    options = parser.parse_args()
+    wan.sandboxed()
+    options.folder = sandbox.Sandbox.current().folder
+    devices = 1.5e3 / options.milliseconds
+    rates = {}
+    for name, plain in (("plain", True), ("by links", False)):
+        rates[name], plans = measure(options, plain)
+        print(f"{name:8} {rates[name]:6.2f} microbatches/s, {rates[name] / devices:.2f} of what the devices can do",
+              flush=True)
+        for text in plans:
+            print(f"          {text}")
+    print(f"by links / plain: {rates['by links'] / rates['plain']:.2f}")
+
+
+if __name__ == "__main__":
+    main()
