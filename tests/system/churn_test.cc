@@ -21,7 +21,19 @@ struct Story {
 
 void PrintTo(const Story& story, std::ostream* out) { *out << story.script; }
 
-class SystemChurnTest : public SystemTest, public testing::WithParamInterface<Story> {
+class ChurnTest : public SystemTest {
+ protected:
+  /// A busy machine may silence a worker; but none departs because of a pair.
+  void ExpectNoneBlamedForAPair() {
+    for (const auto& lost : Events("WorkerLost")) {
+      const std::string why = lost.at("text");
+      EXPECT_THAT(why, Not(HasSubstr("do not reach")));
+      EXPECT_THAT(why, Not(HasSubstr("does not finish the sum")));
+    }
+  }
+};
+
+class SystemChurnTest : public ChurnTest, public testing::WithParamInterface<Story> {
  protected:
   SystemChurnTest() {
     const Story& story = GetParam();
@@ -51,12 +63,7 @@ TEST_P(SystemChurnTest, HasTheLossesOfOneProcess) {
   EXPECT_EQ(Events("CheckpointWritten").back().at("text"), "version 50");
   EXPECT_THAT(Programs(), IsEmpty());
   for (const std::string& kind : story.kinds) EXPECT_THAT(Events(kind), Not(IsEmpty())) << kind;
-  for (const auto& lost : Events("WorkerLost")) {
-    const std::string why = lost.at("text");
-    // A busy machine may silence a worker; but none is blamed for a pair.
-    EXPECT_THAT(why, Not(HasSubstr("do not reach")));
-    EXPECT_THAT(why, Not(HasSubstr("does not finish the sum")));
-  }
+  ExpectNoneBlamedForAPair();
   if (story.script.find("cut") != story.script.npos) {
     EXPECT_THAT(Content("out/workers/trainer.log"), HasSubstr("the network is disturbed by"));
   }
@@ -129,25 +136,6 @@ INSTANTIATE_TEST_SUITE_P(Silent, SystemChurnTest,
                                                .kinds = {"WorkerLost"}}),
                          NameOf);
 
-// Two workers that never reach each other again: the job goes on through a third one.
-INSTANTIATE_TEST_SUITE_P(Apart, SystemChurnTest,
-                         testing::Values(Story{.name = "TwoStagesWithASibling",
-                                               .script = "cut worker-0 from worker-2 at step 10",
-                                               // The sibling alone may be done before the report.
-                                               .layout = "0=2,1=1"},
-                                         Story{.name = "OneWayInsideAStage",
-                                               .script = "cut worker-0 to worker-1 at step 10",
-                                               .layout = "0=3,1=1",
-                                               .kinds = {"PairBroken"},
-                                               .mode = kDelayed},
-                                         // A tied head: any two of them exchange data.
-                                         Story{.name = "TwoStagesWithoutASibling",
-                                               .script = "cut worker-0 from worker-1 at step 10",
-                                               .layout = "0=1,1=1,2=1",
-                                               .kinds = {"PairBroken"},
-                                               .tied = true}),
-                         NameOf);
-
 INSTANTIATE_TEST_SUITE_P(
     Disturbed, SystemChurnTest,
     testing::Values(Story{.name = "CutOneWayFromTheTrainer",
@@ -164,6 +152,56 @@ INSTANTIATE_TEST_SUITE_P(
                                     "delay worker-2 by 20ms at step 15 for 2s; kill any at step 20",
                           .kinds = {"WorkerLost"}}),
     NameOf);
+
+struct Pair {
+  std::string name;
+  std::string script;
+  std::string layout;
+  api::StepMode mode = api::StepMode::kSync;
+  bool tied = false;
+};
+
+void PrintTo(const Pair& pair, std::ostream* out) { *out << pair.script; }
+
+class SystemApartTest : public ChurnTest, public testing::WithParamInterface<Pair> {};
+
+// The run ends only when the pair was noticed: how many steps that takes depends on the machine.
+TEST_P(SystemApartTest, TwoThatNeverReachEachOtherAgainAreServedByAThird) {
+  const Pair& pair = GetParam();
+  job_.spec.model.config.num_hidden_layers = 3;
+  job_.spec.model.config.tie_word_embeddings = pair.tied;
+  job_.spec.training.accumulation = api::Accumulation::kExact;
+  job_.spec.training.maxSteps = kNeverReached;
+  job_.spec.training.stepMode = pair.mode;
+  job_.spec.pipeline.stages = std::count(pair.layout.begin(), pair.layout.end(), '=');
+  job_.spec.checkpoint.intervalSteps = 100;
+  job_.spec.workers = {.replicas = 4, .minReplicas = 2};
+  StartRun({"--workers", pair.layout, "--chaos", pair.script});
+  AwaitEvent("PairBroken");
+  AwaitMoreSteps();
+  Signal("swarmctl", SIGTERM);
+  ASSERT_EQ(ExitCode(), 0) << Output();
+  ExpectThatAllTookHold(pair.script);
+  EXPECT_THAT(Content("out/workers/trainer.log"), HasSubstr("the network is disturbed by"));
+  ExpectNoneBlamedForAPair();
+  job_.spec.training.maxSteps = Losses(Out()).size();
+  ExpectReferenceBits();
+}
+
+INSTANTIATE_TEST_SUITE_P(Apart, SystemApartTest,
+                         testing::Values(Pair{.name = "TwoStagesWithASibling",
+                                              .script = "cut worker-0 from worker-2 at step 10",
+                                              .layout = "0=2,1=1"},
+                                         Pair{.name = "OneWayInsideAStage",
+                                              .script = "cut worker-0 to worker-1 at step 10",
+                                              .layout = "0=3,1=1",
+                                              .mode = kDelayed},
+                                         // A tied head: any two of them exchange data.
+                                         Pair{.name = "TwoStagesWithoutASibling",
+                                              .script = "cut worker-0 from worker-1 at step 10",
+                                              .layout = "0=1,1=1,2=1",
+                                              .tied = true}),
+                         [](const testing::TestParamInfo<Pair>& info) { return info.param.name; });
 
 class SystemJoinTest : public SystemTest {};
 
