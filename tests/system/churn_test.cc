@@ -175,7 +175,7 @@ TEST_P(SystemApartTest, TwoThatNeverReachEachOtherAgainAreServedByAThird) {
   job_.spec.training.stepMode = pair.mode;
   job_.spec.pipeline.stages = std::count(pair.layout.begin(), pair.layout.end(), '=');
   job_.spec.checkpoint.intervalSteps = 100;
-  job_.spec.workers = {.replicas = 4, .minReplicas = 2};
+  job_.spec.workers = {.replicas = 4, .minReplicas = job_.spec.pipeline.stages};
   StartRun({"--workers", pair.layout, "--chaos", pair.script});
   AwaitEvent("PairBroken");
   AwaitMoreSteps();
