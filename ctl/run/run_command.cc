@@ -6,6 +6,7 @@
 #include "api/model/layout.h"
 #include "base/exit.h"
 #include "base/files.h"
+#include "base/machine_memory.h"
 #include "base/processors.h"
 #include "base/signals.h"
 #include "ctl/chaos/chaos_driver.h"
@@ -395,6 +396,7 @@ ExitCode RunJob(const RunOptions& options, std::FILE* out, std::FILE* err) {
   plan.out = folder->path();
   plan.layout = *layout;
   plan.threads_per_worker = ThreadsPerWorker(options, plan.workers());
+  plan.memory = UsableMemory();
   plan.resume = options.resume;
   plan.trace_progress = options.trace_progress;
   plan.log_level = options.log_level;

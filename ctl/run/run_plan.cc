@@ -51,6 +51,7 @@ WorkerFlags StageFlags(const RunPlan& plan, const std::optional<IdentityFiles>& 
   flags.id = id;
   flags.trainer = trainer_address;
   flags.threads = static_cast<int>(plan.threads_per_worker);
+  flags.memory = plan.memory / plan.workers();
   return flags;
 }
 

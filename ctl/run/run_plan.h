@@ -17,6 +17,7 @@ struct RunPlan {
   std::filesystem::path out;
   std::vector<std::uint64_t> layout;  ///< replicas per stage
   std::uint64_t threads_per_worker = 1;
+  std::uint64_t memory = 0;  ///< bytes of this machine; the workers have equal parts of it
   std::string job_uid;
   bool resume = false;
   bool follow_chaos = false;    ///< the programs follow chaos_rules_file()

@@ -10,6 +10,7 @@ RunPlan PlanOf() {
   plan.out = "out/x";
   plan.layout = {2, 1, 3};
   plan.threads_per_worker = 4;
+  plan.memory = 6 << 20;
   plan.job_uid = "uid";
   return plan;
 }
@@ -59,7 +60,8 @@ TEST(RunPlanTest, AWorkerIsToldItsNameAndItsTrainer) {
                          .plaintext = true,
                          .id = "worker-5",
                          .trainer = "127.0.0.1:4711",
-                         .threads = 4}));
+                         .threads = 4,
+                         .memory = 2 << 20}));
 }
 
 TEST(RunPlanTest, ProgramsFollowTheRulesOfADisturbedNetwork) {

@@ -85,9 +85,11 @@ void VisitOptions(Flags& flags, Visitor& visit) {
   visit.Environment("SWARM_REGION");
   visit("--drain-seconds", flags.drain_seconds, kDay,
         "Seconds from SIGTERM to the end: time to hand over what this worker holds");
+  visit("--memory", flags.memory, Range{0, std::uint64_t{1} << 50},
+        "Bytes of this machine's memory that this worker may use, where it is not alone; 0: all");
   visit("--memory-budget", flags.memory_budget, Range{0, std::uint64_t{1} << 50},
         "Bytes that this worker may hold beside the state that it serves; 0: what the job says, or"
-        " else what the machine has room for");
+        " else what --memory has room for");
 }
 
 std::string ToText(const std::string& value) { return value; }

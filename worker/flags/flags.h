@@ -50,6 +50,7 @@ struct WorkerFlags {
   std::string device = "cpu";
   std::string region = "local";
   int drain_seconds = 25;           ///< from SIGTERM to the end of the program
+  std::uint64_t memory = 0;         ///< bytes of the machine's that it may use; 0: all
   std::uint64_t memory_budget = 0;  ///< bytes beside its state; 0: as the job says
 
   bool operator==(const WorkerFlags&) const = default;

@@ -78,6 +78,7 @@ TEST(WorkerFlagsTest, EveryOptionIsReadAsItWasWritten) {
                         .device = "cuda:3",
                         .region = "eu-west, north",
                         .drain_seconds = 86400,
+                        .memory = 1ull << 41,
                         .memory_budget = 1ull << 40};
   EXPECT_EQ(ReadBack(all), all);
   // The test sets every field: each makes an argument.

@@ -37,6 +37,7 @@ Result<stage::WorkerOptions> OptionsOf(const WorkerFlags& flags) {
                                .device = flags.device,
                                .numeric_class = numeric_class,
                                .trainer_patience = std::chrono::seconds(flags.trainer_patience),
+                               .memory = flags.memory,
                                .memory_budget = flags.memory_budget};
   if (!flags.chaos_file.empty()) {
     const auto point = std::make_shared<chaos::HoldPoint>(flags.chaos_file, options.id);

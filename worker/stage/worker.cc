@@ -332,7 +332,10 @@ void Worker::OnCopyFailed(const Status& why) {
 void Worker::SetBudget(const model::Stage& stage) {
   std::uint64_t budget = options_.memory_budget;
   if (budget == 0) budget = job_->spec.workers.memoryBudgetBytes;
-  if (budget == 0) budget = DefaultBudget(UsableMemory(), StateBytes(*job_, stage));
+  if (budget == 0) {
+    const std::uint64_t memory = options_.memory > 0 ? options_.memory : UsableMemory();
+    budget = DefaultBudget(memory, StateBytes(*job_, stage));
+  }
   memory_.SetBudget(budget);
   outbox_->SetBytesMax(memory_.share(MemoryKind::kOutbox));
   relays_->SetBytesMax(memory_.share(MemoryKind::kRelayed));

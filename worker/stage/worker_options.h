@@ -28,8 +28,10 @@ struct WorkerOptions {
   /// How long the worker goes on without a trainer before it gives up. The next trainer may take a
   /// while to start.
   Duration trainer_patience = std::chrono::seconds(60);
+  /// Bytes of the machine's memory that this worker may use; 0: all.
+  std::uint64_t memory = 0;
   /// Bytes that the worker may hold beside the state that it serves (memory/account.h); 0: what
-  /// the job says, or else what the machine has room for.
+  /// the job says, or else what `memory` has room for.
   std::uint64_t memory_budget = 0;
   /// Called on the compute thread when a piece of work on a training step begins; may block it.
   /// Empty outside of experiments.
