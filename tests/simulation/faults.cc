@@ -121,6 +121,9 @@ void Faults::Happen(FaultKind kind) {
     case FaultKind::kFlipSum:
       if (worker && simulation_.MayFlip()) simulation_.worker(*worker).FlipSum();
       break;
+    case FaultKind::kFlipWeights:
+      if (worker && simulation_.MayFlip()) simulation_.worker(*worker).FlipWeights();
+      break;
     case FaultKind::kStop:
       if (auto* process = running_trainer()) process->RequestStop();
       break;

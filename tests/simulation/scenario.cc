@@ -14,10 +14,10 @@ using std::chrono::seconds;
 constexpr double kRare = 0.01;
 
 constexpr std::array<std::string_view, kFaultKinds> kFaultNames{
-    "kill",          "crash",           "lose-stage", "pause",       "break",
-    "cut-off",       "false-alarm",     "join",       "drain",       "kill-trainer",
-    "crash-trainer", "replace-trainer", "hang",       "stop",        "cut-pair",
-    "isolate",       "slow-disk",       "hang-disk",  "flip-digest", "flip-sum"};
+    "kill",        "crash",    "lose-stage",  "pause",        "break",         "cut-off",
+    "false-alarm", "join",     "drain",       "kill-trainer", "crash-trainer", "replace-trainer",
+    "hang",        "stop",     "cut-pair",    "isolate",      "slow-disk",     "hang-disk",
+    "flip-digest", "flip-sum", "flip-weights"};
 
 struct Mutation {
   std::string name;
@@ -35,6 +35,7 @@ const std::vector<Mutation>& AllMutations() {
       {"early-parcel", [](auto* m) { m->replica.adopt_only_by_roster = false; }},
       {"revoke-keeps-open", [](auto* m) { m->replica.answer_revoke_by_closing = false; }},
       {"reissue", [](auto* m) { m->coordinator.revoke_before_reissue = false; }},
+      {"trusting", [](auto* m) { m->coordinator.commit_awaits_states = false; }},
       {"first-reduced", [](auto* m) { m->coordinator.commit_needs_all = false; }},
       {"takeover-roster", [](auto* m) { m->coordinator.takeover_keeps_roster = false; }},
       {"takeover-record", [](auto* m) { m->coordinator.takeover_keeps_record = false; }},
@@ -120,14 +121,14 @@ Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes) {
   scenario.fault_gap = milliseconds(kGaps[rng.Below(kGaps.size())]);
   // Some seeds have one kind of fault, others two, others all.
   const std::uint64_t kinds = 1 + rng.Below(3);
-  for (std::uint64_t i = 0; i < kFaultKinds; ++i) {
+  for (std::uint64_t i = 0; i < kMixedFaultKinds; ++i) {
     // Stops are rare, because a stopped job ends early.
     if (kinds == 3 && static_cast<FaultKind>(i) != FaultKind::kStop) {
       scenario.kinds.push_back(static_cast<FaultKind>(i));
     }
   }
   while (scenario.kinds.size() < kinds) {
-    scenario.kinds.push_back(static_cast<FaultKind>(rng.Below(kFaultKinds)));
+    scenario.kinds.push_back(static_cast<FaultKind>(rng.Below(kMixedFaultKinds)));
   }
   if (wishes.only) scenario.kinds = {*wishes.only};
   if (rng.Below(3) == 0) scenario.resend_probability = 5 * kRare;

@@ -46,10 +46,14 @@ enum class FaultKind : std::uint8_t {
   kIsolate,   ///< as kCutOff, for minutes or hours, and its machine: it comes back to the same cut
   kSlowDisk,  ///< reads and writes of one machine take minutes
   kHangDisk,  ///< they never come to an end
-  kFlipDigest,  ///< a worker's next digest of its state is wrong
-  kFlipSum,     ///< a worker's next sum is not what the others sent
+  kFlipDigest,   ///< a worker's next digest of its state is wrong
+  kFlipSum,      ///< a worker's next sum is not what the others sent
+  kFlipWeights,  ///< a worker's next update of its weights is wrong, and another replica's is right
 };
-inline constexpr std::uint64_t kFaultKinds = 20;
+inline constexpr std::uint64_t kFaultKinds = 21;
+/// Those that may happen together. If all other replicas die before they report their states, none
+/// can tell that the weights of the last one are wrong.
+inline constexpr std::uint64_t kMixedFaultKinds = kFaultKinds - 1;
 std::string_view NameOf(FaultKind kind);
 
 /// Of a boundary's payload, which is one number.

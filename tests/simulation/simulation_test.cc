@@ -136,6 +136,18 @@ TEST(SimulationTest, AWrongDigestOfAStateCostsOneWorkerWhereOthersKnowBetter) {
   }
 }
 
+TEST(SimulationTest, WhatWasComputedWithWrongWeightsCountsNowhere) {
+  std::uint64_t found = 0;  // some jobs end before the fault
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const Outcome majority = RunWell(OneFault(seed, {3, 3}, FaultKind::kFlipWeights));
+    EXPECT_LE(majority.departures, 1u) << "seed " << seed;
+    EXPECT_EQ(majority.generations, 1u) << "seed " << seed;
+    found += majority.departures;
+    EXPECT_LE(RunWell(OneFault(seed, {2, 1}, FaultKind::kFlipWeights)).generations, 2u);
+  }
+  EXPECT_GT(found, 20u);
+}
+
 TEST(SimulationTest, AFlippedBitOfASumIsNoticedAndTheSumMadeAgain) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     EXPECT_LE(RunWell(OneFault(seed, {3, 3}, FaultKind::kFlipSum)).departures, 1u);
@@ -219,6 +231,11 @@ INSTANTIATE_TEST_SUITE_P(
         // The floor of a welcome closes most of what an earlier generation has sent out, too.
         MutationCase{"NoGeneration", {"generation", "claims"}, "ExactlyOnce", 10000},
         MutationCase{"TermPromise", {"promise"}, "Fencing"},
+        MutationCase{"CommitBeforeTheStatesAreKnown",
+                     {"trusting"},
+                     "SameTrajectory",
+                     2000,
+                     {.only = FaultKind::kFlipWeights}},
         MutationCase{"CommitAfterTheFirstReduced", {"first-reduced"}, "AllOrNothing"},
         MutationCase{"PropagateFolds", {"propagate-folds"}, "Progress"},
         MutationCase{"ParcelCountsEarly", {"early-parcel"}, "Progress"},

@@ -131,7 +131,13 @@ void WorkerProcess::Apply(const protocol::CommitRecord& record) {
     return;
   }
   ApplyCommit(job_, record, AccumulatorOf(record.step).level, sums, &state_);
-  simulation_.audit().OnApplied(pid_, stage_, record, sums, state_);
+  // What follows from wrong weights is wrong, too; the others must not follow it.
+  if (!wrong_weights_) simulation_.audit().OnApplied(pid_, stage_, record, sums, state_);
+  if (flips_weights_ && HasSibling()) {
+    flips_weights_ = false;
+    wrong_weights_ = true;
+    state_.weights.at(state_.version).front() ^= 1;
+  }
   computing_ = true;
   Later(world_.Draw(microseconds(50), std::chrono::milliseconds(2)),
         [this, step = record.step, digest = ReportDigest()] {
@@ -139,6 +145,10 @@ void WorkerProcess::Apply(const protocol::CommitRecord& record) {
           Carry(replica_->OnApplied(step, digest));
           if (!gone_) Compute();
         });
+}
+
+bool WorkerProcess::HasSibling() const {
+  return std::ranges::count(roster_.members, stage_, &protocol::Member::stage) > 1;
 }
 
 Digest WorkerProcess::ReportDigest() {

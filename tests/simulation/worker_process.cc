@@ -370,6 +370,7 @@ void WorkerProcess::ForgetEverything() {
   reduces_.clear();
   early_chunks_.clear();
   reduce_floor_ = {};
+  wrong_weights_ = false;
   parcels_.clear();
   pinned_.clear();
   copy_.reset();

@@ -39,6 +39,8 @@ class WorkerProcess : public Process {
   void FlipDigest() { flips_digest_ = true; }
   /// A bit of the next sum that it makes with others flips.
   void FlipSum() { flips_sum_ = true; }
+  /// A bit of the weights that it makes next flips.
+  void FlipWeights() { flips_weights_ = true; }
   protocol::Heartbeat Beat() const;
 
   bool serving() const { return replica_.has_value(); }
@@ -117,6 +119,8 @@ class WorkerProcess : public Process {
   void On(const protocol::Welcome& welcome);
   void BeginServing(protocol::Generation generation, StageState state);
   void ForgetEverything();
+  /// The stage has other replicas, which know what its weights should be.
+  bool HasSibling() const;
   /// The digest of the state, or another one.
   Digest ReportDigest();
   void LoadCheckpoint(protocol::Generation generation, protocol::Version version,
@@ -245,7 +249,8 @@ class WorkerProcess : public Process {
   std::uint64_t copied_ = 0;  // pieces
 
   bool hangs_ = false;
-  bool flips_digest_ = false, flips_sum_ = false;
+  bool flips_digest_ = false, flips_sum_ = false, flips_weights_ = false;
+  bool wrong_weights_ = false;  // until it begins anew
   bool computing_ = false;
   std::uint64_t computed_ = 0;
   std::deque<std::function<void()>> state_jobs_;

@@ -17,7 +17,7 @@ Coordinator::Coordinator(CoordinatorOptions options, Timepoint now)
       admission_(&job_, &members_),
       loading_(&job_, &members_),
       rollbacks_(&job_, &members_),
-      validation_(&job_, &router_),
+      validation_(&job_, &members_, &router_),
       checkpoints_(&job_, &members_),
       steps_(&job_, &members_, &router_),
       leaves_(&job_, &members_, &reachability_.broken(), &router_, &steps_, &validation_),
@@ -65,6 +65,8 @@ void Coordinator::Handle(const WorkerId& from, const Message& message, Turn& tur
           if (m.id == from) OnHello(m, turn);
         } else if constexpr (std::is_same_v<M, Holding>) {
           if (taking_over_.OnHolding(from, m, turn)) TakeOverIfComplete(turn);
+        } else if constexpr (std::is_same_v<M, Committed>) {
+          OnCommitted(from, m, turn);
         } else if constexpr (std::is_same_v<M, Observe>) {
           directions_.OnObserve(from, turn.now);
         } else if constexpr (std::is_same_v<M, Direct>) {
@@ -92,8 +94,6 @@ void Coordinator::Handle(const WorkerId& from, const Message& message, Turn& tur
           reducing_.OnReduced(from, m, turn);
         } else if constexpr (std::is_same_v<M, Awaiting>) {
           reducing_.OnAwaiting(from, m, turn.now);
-        } else if constexpr (std::is_same_v<M, Committed>) {
-          OnCommitted(from, m, turn);
         } else if constexpr (std::is_same_v<M, CheckpointWritten>) {
           checkpoints_.OnWritten(from, m, turn);
         } else if constexpr (std::is_same_v<M, StatePinned>) {
@@ -156,6 +156,8 @@ void Coordinator::OnReady(const WorkerId& from, const Ready& ready, Turn& turn) 
 }
 
 void Coordinator::OnCommitted(const WorkerId& from, const Committed& committed, Turn& turn) {
+  if (job_.phase == Phase::kTakingOver) taking_over_.OnCommitted(from, committed);
+  if (!members_.Has(from)) return;
   // Without training, a worker may be assigned to another stage than the one whose state it
   // reports.
   if (committed.generation != job_.generation || !job_.IsTraining()) return;
@@ -304,6 +306,11 @@ void Coordinator::Settle(Turn& turn) {
         superseded ? "" : failure->reason, turn);
     return;
   }
+  if (const auto version = std::exchange(turn.distrusted, std::nullopt)) {
+    steps_.BeginAgain(*version, turn);
+    checkpoints_.Distrust(*version, turn);
+    validation_.BeginAgain();
+  }
   if (!turn.departures.empty()) Evict(turn);
   const bool progressed = std::exchange(turn.progressed, false);
   std::set<WorkerId> leavers;
@@ -339,6 +346,7 @@ void Coordinator::Advance(std::set<WorkerId> leavers, Turn& turn) {
   for (;;) {
     dispatch_.IssueAll(turn);
     reducing_.AskForComplete(turn);
+    validation_.FinishIfKnown(turn);
     if (validation_.IsOpen() || !commits_.CommitIfReduced(turn)) break;
     leaves_.OnCommitted(Step(job_.version.value - 1));
     evictions_.OnCommitted();

@@ -23,6 +23,7 @@ enum class EventKind : std::uint8_t {
   kMicrobatchStuck,  ///< is taken from a worker that makes no progress with it
   kReduceRefused,    ///< a worker has folded other microbatches than the ledger has
   kReduceDiffers,    ///< the participants of a sum hold different values of it
+  kStepRepeated,     ///< a step begins again, since a worker has computed it with wrong weights
   kScaleLowered,     ///< a stage sums a step again, with room for larger gradients
   kStepSkipped,      ///< gradients were not finite; the weights stay
   kStageLost,        ///< a stage has no replica
@@ -59,6 +60,7 @@ struct EnumNames<protocol::EventKind> {
       {E::kMicrobatchStuck, "MicrobatchStuck"},
       {E::kReduceRefused, "ReduceRefused"},
       {E::kReduceDiffers, "ReduceDiffers"},
+      {E::kStepRepeated, "StepRepeated"},
       {E::kScaleLowered, "ScaleLowered"},
       {E::kStepSkipped, "StepSkipped"},
       {E::kStageLost, "StageLost"},

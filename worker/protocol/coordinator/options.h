@@ -44,6 +44,7 @@ struct Patience {
 struct CoordinatorRules {
   bool revoke_before_reissue = true;  ///< rule 9
   bool commit_needs_all = true;       ///< rule 12
+  bool commit_awaits_states = true;   ///< rule 12
   bool takeover_keeps_roster = true;  ///< rule 13
   bool takeover_keeps_record = true;  ///< rule 13
   bool heed_broken_pairs = true;      ///< rule 28

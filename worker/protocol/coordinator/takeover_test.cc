@@ -142,6 +142,19 @@ TEST_F(CoordinatorTakeoverTest, ARecordThatWasOnlyHeardOfIsADecisionToo) {
   EXPECT_EQ(Told<Commit>("a1").at(0).record, RecordOf(5));
 }
 
+TEST_F(CoordinatorTakeoverTest, WhatAWorkerAppliesWhileOthersHaveYetToAnswerIsKnown) {
+  Create();
+  Holding a = HoldingOf("a1", 6), b = HoldingOf("b1", 5);
+  a.records = b.records = {RecordOf(5)};
+  Say("b1", b);
+  Apply("b1", 5, {6, 7});
+  Say("a1", a);
+  ASSERT_EQ(step(), 6u);
+  FoldAll();
+  Reduce();
+  EXPECT_EQ(step(), 7u);
+}
+
 TEST_F(CoordinatorTakeoverTest, TheSilentAreEvictedAfterTheDeadline) {
   roster_ = RosterOf({"a1", "a2", "b1"});
   Create();

@@ -85,6 +85,13 @@ TakingOver::Verdict TakingOver::Decide(Turn& turn) {
   return nothing ? Verdict::kNothing : Verdict::kAdopted;
 }
 
+void TakingOver::OnCommitted(const WorkerId& from, const Committed& committed) {
+  const auto known = holdings_.find(from);
+  if (known == holdings_.end() || known->second.generation != committed.generation) return;
+  Version& version = known->second.version;
+  version = std::max(version, Version(committed.step.value + 1));
+}
+
 void TakingOver::Adopt(const Roster& roster, Turn& turn) {
   members_.ContinueFrom(roster.epoch);
   AdoptMembers(roster, turn);

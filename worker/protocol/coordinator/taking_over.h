@@ -30,6 +30,8 @@ class TakingOver {
   void NoteArrival(const WorkerId& worker, Timepoint now);
   /// False if the answer does not count. A worker that comes too late is told to leave.
   bool OnHolding(const WorkerId& from, const Holding& holding, Turn& turn);
+  /// The worker has applied a record since it answered.
+  void OnCommitted(const WorkerId& from, const Committed& committed);
   /// Goes on with the held state, once all members of the last roster have answered or are late.
   Verdict Decide(Turn& turn);
   /// The worker's answer does not count any more.

@@ -32,6 +32,8 @@ struct Turn {
   };
   std::optional<Failure> failure = {};     ///< the job cannot go on
   std::vector<Departure> departures = {};  ///< to be evicted
+  /// What was computed with this version of the weights, or a later one, may be wrong.
+  std::optional<Version> distrusted = {};
   bool advance = false;  ///< something may be issued, reduced, committed or handed over now
   /// The same after a worker's reports: of the workers that leave, at most these can go on now.
   bool progressed = false;

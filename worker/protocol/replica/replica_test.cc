@@ -402,6 +402,12 @@ TEST_F(ReplicaTest, TheSumsThatMembersMayLackAreKeptWhateverTheRoom) {
   EXPECT_EQ(Find<action::ReleaseSums>(applied)->below, Step(10 - kKeptStepsMin));
 }
 
+TEST_F(ReplicaTest, AGradientOfAnAttemptThatATakeoverClosedTakesNoRoom) {
+  (void)replica().OnTakeover({Term(2)});
+  EXPECT_EQ(Why(replica().OnBackward(kAbove, {Frame(0).key, {}}, 8)), "closed attempt");
+  EXPECT_EQ(replica().parked_bytes(), 0u);
+}
+
 TEST_F(ReplicaTest, ControlOfALowerTermIsRefused) {
   Reduce newer = ReduceOf({}, 1);
   newer.term = Term(2);

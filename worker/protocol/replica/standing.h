@@ -21,6 +21,10 @@ struct Standing {
   StageIndex stage() const { return options.self.stage; }
   bool IsLastStage() const { return options.self.stage.value + 1 == options.stages; }
   bool IsCommitted(Step step) const { return step.value < version.value; }
+  /// An earlier incarnation, or an earlier trainer, began the attempt: it is closed.
+  bool IsClosed(Attempt attempt) const {
+    return attempt < floor && options.rules.refuse_unlisted_attempts;
+  }
   /// The version that the step reads is here.
   bool CanRead(Step step) const {
     return step.value <= version.value + (options.keeps_previous_version ? 1 : 0);

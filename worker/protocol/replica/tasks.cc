@@ -53,9 +53,7 @@ std::string_view Tasks::WhyRefuse(const WorkerId& from, const Forward& frame,
   if (tasks_.contains(key) || known_.contains(key)) return "duplicate";
   if (frame.kind == TaskKind::kTrain) {
     if (standing_.IsCommitted(key.step)) return "committed step";
-    if (options.rules.refuse_unlisted_attempts && key.attempt < standing_.floor) {
-      return "closed attempt";
-    }
+    if (standing_.IsClosed(key.attempt)) return "closed attempt";
     if (Folds(frame)) {
       if (const auto reason = folds_.WhyRefuse(key); !reason.empty()) return reason;
     }
@@ -131,6 +129,7 @@ Actions Tasks::OnBackward(const WorkerId& from, const Backward& frame, std::uint
   if (standing_.IsCommitted(key.step)) return Refused("committed step", key);
   const auto it = tasks_.find(key);
   if (it == tasks_.end() && known_.contains(key)) return Refused("no such task", key);
+  if (it == tasks_.end() && standing_.IsClosed(key.attempt)) return Refused("closed attempt", key);
   if (it != tasks_.end() && it->second.state == State::kBackwarding) {
     return Refused("duplicate", key);
   }

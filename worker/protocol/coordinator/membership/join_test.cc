@@ -127,6 +127,7 @@ TEST_F(CoordinatorJoinTest, WhoIsFarBehindCatchesUpBeforeItIsAMember) {
   EXPECT_EQ(Told<Roster>("new").size(), 1u);
   Apply("new", 20, {21, 7});
   EXPECT_TRUE(Happened("WorkerJoined"));
+  Apply("new", 21, {22, 7});
   CompleteStep();
 }
 

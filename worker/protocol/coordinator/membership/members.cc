@@ -94,6 +94,13 @@ bool Members::CanSpare(const WorkerId& id) const {
   return worker.role() != Role::kReady || ReadyReplicas(worker.member.stage).size() > 1;
 }
 
+bool Members::HaveReported(Version version) const {
+  return std::ranges::all_of(workers_, [&](const auto& entry) {
+    const Worker& worker = entry.second;
+    return worker.role() != Role::kReady || worker.version >= version;
+  });
+}
+
 std::optional<StageIndex> Members::FindEmptyStage() const {
   for (std::uint64_t s = 0; s < job_.stages(); ++s) {
     if (ReadyReplicas(StageIndex(s)).empty()) return StageIndex(s);

@@ -103,6 +103,8 @@ class Members {
   std::vector<std::vector<WorkerId>> RoutableReplicas() const;
   /// Whether every stage keeps a ready replica without the worker.
   bool CanSpare(const WorkerId& id) const;
+  /// Whether every ready replica has reported its state of that version, or of a later one.
+  bool HaveReported(Version version) const;
   /// The first stage without a ready replica.
   std::optional<StageIndex> FindEmptyStage() const;
 

@@ -53,7 +53,12 @@ void Checkpoints::OnWritten(const WorkerId& from, const CheckpointWritten& writt
     return;
   }
   pending_->files[written.stage] = written.files;
-  if (pending_->files.size() < job_.stages()) return;
+  PublishIfKnown(turn);
+}
+
+void Checkpoints::PublishIfKnown(Turn& turn) {
+  if (pending_->publishing || pending_->files.size() < job_.stages()) return;
+  if (!members_.HaveReported(pending_->version)) return;
   pending_->publishing = true;
   pending_->since = turn.now;
   std::vector<CheckpointFile> files;
@@ -99,8 +104,16 @@ void Checkpoints::OnFailedLast(const std::string& error, Turn& turn) {
             FailureClass::kStorageUnavailable);
 }
 
+void Checkpoints::Distrust(Version version, Turn& turn) {
+  if (!pending_ || pending_->publishing || pending_->version != version) return;
+  turn.Report(EventKind::kCheckpointFailed, ToText(version) + ": replicas held different weights");
+  pending_.reset();
+}
+
 void Checkpoints::Check(Turn& turn) {
-  if (!pending_ || turn.now - pending_->since < job_.options.patience.checkpoint) return;
+  if (!pending_) return;
+  PublishIfKnown(turn);
+  if (turn.now - pending_->since < job_.options.patience.checkpoint) return;
   std::string late = pending_->publishing ? "its manifest" : "";
   for (const auto& [stage, writer] : pending_->writers) {
     if (pending_->files.contains(stage)) continue;

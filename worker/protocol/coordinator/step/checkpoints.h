@@ -21,7 +21,10 @@ class Checkpoints {
   void OnPublished(Version version, const std::string& error, Turn& turn);
   /// The worker is gone. A checkpoint that waits for its file is given up.
   void Lose(const WorkerId& worker, Turn& turn);
-  /// Gives a checkpoint up whose writers, or whose manifest, do not come to an end: a file system
+  /// A replica held other weights of that version than the others: a file of it is not used.
+  void Distrust(Version version, Turn& turn);
+  /// Publishes a checkpoint that is written, once all replicas have reported their states. Gives a
+  /// checkpoint up whose writers, or whose manifest, do not come to an end: a file system
   /// can hang for ever, and the job must not.
   void Check(Turn& turn);
   /// The replicas of the version that is being written are gone.
@@ -47,6 +50,7 @@ class Checkpoints {
     bool publishing = false;
     Timepoint since;  ///< that the writers, or the shell, were asked
   };
+  void PublishIfKnown(Turn& turn);
   void OnFailedLast(const std::string& error, Turn& turn);
   bool IsWriter(const WorkerId& worker, StageIndex stage) const;
 

@@ -23,9 +23,13 @@ class CheckpointsTest : public testing::Test {
       members_.Become(members_.Add({.id = WorkerId(name)}), Role::kReady, StageIndex(stage));
     }
   }
-  /// The workers that are told to write when the job comes to this version.
-  std::set<std::string> WritersOf(std::uint64_t version) {
+  /// The workers that are told to write when the job comes to this version. All but `late` have
+  /// reported their states of it.
+  std::set<std::string> WritersOf(std::uint64_t version, const std::string& late = {}) {
     job_.version = Version(version);
+    for (auto& [id, worker] : members_.all()) {
+      if (id.value != late) worker.version = job_.version;
+    }
     Turn turn{now_};
     checkpoints_.OnNewVersion(turn);
     return ToldBy(turn);
@@ -81,6 +85,30 @@ TEST_F(CheckpointsTest, ItIsPublishedWhenAllStagesHaveWritten) {
   checkpoints_.OnPublished(Version(4), "", turn);
   EXPECT_EQ(checkpoints_.status().version, Version(4));
   EXPECT_FALSE(checkpoints_.IsWriting());
+}
+
+TEST_F(CheckpointsTest, ItIsPublishedWhenAllReplicasHaveReportedTheirStates) {
+  (void)WritersOf(4, "a2");
+  (void)Write("a1", 0, 4);
+  EXPECT_TRUE(Write("b1", 1, 4).orders.empty());
+  EXPECT_TRUE(Pass(seconds(1)).orders.empty());
+  members_.At(WorkerId("a2")).version = Version(4);
+  const Turn last = Pass(seconds(1));
+  ASSERT_EQ(last.orders.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<order::PublishCheckpoint>(last.orders[0]));
+  EXPECT_TRUE(Pass(seconds(1)).orders.empty()) << "once";
+}
+
+TEST_F(CheckpointsTest, WhatReplicasWithUnlikeStatesHaveWrittenIsNotUsed) {
+  (void)WritersOf(4, "a2");
+  (void)Write("a1", 0, 4);
+  Turn turn{now_};
+  checkpoints_.Distrust(Version(3), turn);
+  EXPECT_TRUE(checkpoints_.IsWriting()) << "of another version";
+  checkpoints_.Distrust(Version(4), turn);
+  EXPECT_FALSE(checkpoints_.IsWriting());
+  members_.At(WorkerId("a2")).version = Version(4);
+  EXPECT_TRUE(Write("b1", 1, 4).orders.empty());
 }
 
 TEST_F(CheckpointsTest, AFailureIsToldAndTrainingGoesOn) {

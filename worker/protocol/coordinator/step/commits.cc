@@ -38,6 +38,9 @@ bool Commits::CommitIfReduced(Turn& turn) {
     const std::uint64_t level = state->levels[group.stages.front().value];
     inputs.groups.push_back({{group.index, *reduce.k, report.digest, level}, report.norms});
   }
+  const bool known =
+      !job_.options.rules.commit_awaits_states || members_.HaveReported(job_.VersionFor(step));
+  if (!known) return false;
   inputs.losses = state->ledger.Losses();
   inputs.max_grad_norm = job_.options.max_grad_norm;
   inputs.learning_rate = job_.options.learning_rate(step);
@@ -87,6 +90,7 @@ void Commits::OnApplied(const WorkerId& from, const Committed& committed, Turn& 
   Reports& reports = states_[{version, stage}];
   reports.differ |= !reports.states.empty() && reports.states.begin()->second != committed.state;
   reports.states[from] = committed.state;
+  turn.progressed = true;
   if (reports.differ) CompareStates(version, stage, turn);
 }
 
@@ -115,6 +119,7 @@ void Commits::CompareStates(Version version, StageIndex stage, Turn& turn) {
                 FailureClass::kDiverged);
       return;
     }
+    if (members_.At(id).role() == Role::kReady) turn.distrusted = version;
     turn.Evict(id, "it holds other weights than the replicas of its stage," + at,
                EvictionCause::kWrongState);
   }

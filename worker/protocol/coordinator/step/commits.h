@@ -17,11 +17,13 @@ class Commits {
 
   /// Training begins, or goes on after a takeover.
   void OnTrainingBegun(Timepoint now) { last_commit_ = now; }
-  /// Decides the next step if all its groups are reduced. True if it did.
+  /// Decides the next step if all its groups are reduced, and all replicas have reported the state
+  /// with which they computed it. True if it did.
   bool CommitIfReduced(Turn& turn);
   /// A worker has applied a commit. Demands the eviction of replicas whose state is not that of the
-  /// majority of their stage; they come back as joiners. Where there is no majority, all go, and
-  /// the job goes back to a checkpoint: it is unknown which of them are right.
+  /// majority of their stage; they come back as joiners, and what was computed with such a state is
+  /// void. Where there is no majority, all go, and the job goes back to a checkpoint: it is unknown
+  /// which of them are right.
   void OnApplied(const WorkerId& from, const Committed& committed, Turn& turn);
   /// Takes over a commit of the earlier trainer.
   void Adopt(const CommitRecord& record);

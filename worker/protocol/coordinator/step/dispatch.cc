@@ -102,7 +102,7 @@ void Dispatch::OnReport(const WorkerId& from, const TaskReport& report, Turn& tu
   const TaskKey& key = report.key;
   if (report.event == Event::kEvaluated) {
     if (!members_.leaving().empty()) turn.rested.push_back(from);
-    return validation_.OnEvaluated(from, report, turn);
+    return validation_.OnEvaluated(from, report);
   }
   if (report.event == Event::kForwarded) router_.MeasureForward(from, report.seconds);
   slowest_work_ = std::max(report.seconds, 0.995 * slowest_work_);

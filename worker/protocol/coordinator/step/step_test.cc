@@ -140,6 +140,7 @@ TEST_F(CoordinatorStepTest, DelayedStepsReadTheWeightsBeforeAndRunOneAhead) {
 }
 
 TEST_F(CoordinatorStepTest, SumsAreKeptForWhoHasNotAppliedThemYet) {
+  options_.delayed = true;
   StartTraining({2, 1});
   FoldAll();
   Reduce();
@@ -172,6 +173,37 @@ TEST_F(CoordinatorStepTest, AMinorityWithOtherWeightsComesBackEmptyWhoeverSpeaks
     EXPECT_TRUE(Told<Shutdown>(odd).at(0).rejoin);
     EXPECT_EQ(state(), "Training");
   }
+}
+
+TEST_F(CoordinatorStepTest, AStepIsCommittedWhenAllHaveReportedTheStateThatTheyComputedItWith) {
+  StartTraining({2, 1});
+  CompleteStep();
+  FoldAll();
+  Reduce();
+  ASSERT_EQ(step(), 2u);
+  Apply("a1", 1, {2, 7});
+  Apply("b1", 1, {2, 7});
+  FoldAll();
+  Reduce();
+  EXPECT_EQ(step(), 2u);
+  Apply("a2", 1, {2, 7});
+  EXPECT_EQ(step(), 3u);
+}
+
+TEST_F(CoordinatorStepTest, WhatWasComputedWithWrongWeightsIsVoidAndComputedAgain) {
+  StartTraining({3, 1});
+  CompleteStep();
+  FoldAll();
+  Reduce();
+  for (const char* name : {"a1", "a2", "b1"}) Apply(name, 1, {2, 7});
+  FoldAll();
+  Listen();
+  Apply("a3", 1, {9, 9});
+  EXPECT_EQ(WhoWasTold<Shutdown>(), std::set<std::string>{"a3"});
+  EXPECT_TRUE(Happened("StepRepeated"));
+  for (const char* name : {"a1", "a2", "b1"}) AnswerVoids(name);
+  CompleteStep();
+  EXPECT_EQ(step(), 3u);
 }
 
 TEST_F(CoordinatorStepTest, WhereItIsUnknownWhoIsRightTheJobGoesBackToACheckpointOnce) {

@@ -92,6 +92,21 @@ void Steps::VoidStage(Step step, StepState& state, StageIndex stage, Turn& turn)
   }
 }
 
+void Steps::BeginAgain(Version version, Turn& turn) {
+  for (auto& [step, state] : steps_) {
+    if (job_.VersionFor(step) < version) continue;
+    turn.Report(EventKind::kStepRepeated,
+                "step " + std::to_string(step.value) + " begins again, without what was computed" +
+                    " with wrong weights of version " + std::to_string(version.value));
+    for (std::uint64_t s = 0; s < job_.stages(); ++s) {
+      ThawStage(step, state, StageIndex(s), turn);
+      for (const WorkerId& id : members_.Replicas(StageIndex(s))) {
+        VoidWorker(id, step, state, turn);
+      }
+    }
+  }
+}
+
 void Steps::OnVoided(const WorkerId& from, const Voided& voided, Turn& turn) {
   StepState* state = Find(voided.generation, voided.step);
   if (state == nullptr) return;

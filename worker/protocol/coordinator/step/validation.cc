@@ -10,8 +10,17 @@ void Validation::OnNewVersion() {
   const std::uint64_t version = job_.version.value;
   const bool due = interval > 0 && (version % interval == 0 || version == job_.last_step);
   if (job_.options.validation_microbatches == 0 || !due) return;
+  Begin(job_.version);
+}
+
+void Validation::BeginAgain() {
+  IssueAgainIf([](const Way&) { return true; });
+  if (pass_) Begin(pass_->version);
+}
+
+void Validation::Begin(Version version) {
   pass_.emplace();
-  pass_->version = job_.version;
+  pass_->version = version;
   for (std::uint64_t m = 0; m < job_.options.validation_microbatches; ++m) {
     pass_->missing.insert(Microbatch(m));
   }
@@ -35,7 +44,7 @@ bool Validation::Issue(Turn& turn) {
   return true;
 }
 
-void Validation::OnEvaluated(const WorkerId& from, const TaskReport& report, Turn& turn) {
+void Validation::OnEvaluated(const WorkerId& from, const TaskReport& report) {
   if (!pass_) return;
   const auto way = pass_->open.find(report.key.microbatch);
   if (way == pass_->open.end() || way->second.hops.back().worker != from ||
@@ -45,7 +54,11 @@ void Validation::OnEvaluated(const WorkerId& from, const TaskReport& report, Tur
   Release(way->second);
   pass_->open.erase(way);
   pass_->losses[report.key.microbatch] = report.loss;
-  if (pass_->losses.size() < job_.options.validation_microbatches) return;
+}
+
+void Validation::FinishIfKnown(Turn& turn) {
+  if (!pass_ || pass_->losses.size() < job_.options.validation_microbatches) return;
+  if (!members_.HaveReported(pass_->version)) return;
   double sum = 0;
   for (const auto& [microbatch, loss] : pass_->losses) sum += loss;
   loss_ = sum / static_cast<double>(pass_->losses.size());

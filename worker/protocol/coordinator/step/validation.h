@@ -6,15 +6,15 @@
 #include <set>
 #include <vector>
 
-#include "worker/protocol/coordinator/job.h"
-#include "worker/protocol/coordinator/turn.h"
+#include "worker/protocol/coordinator/membership/members.h"
 #include "worker/protocol/routing/router.h"
 
 namespace swarm::protocol {
 
 class Validation {
  public:
-  Validation(Job* job, Router* router) : job_(*job), router_(*router) {}
+  Validation(Job* job, const Members* members, Router* router)
+      : job_(*job), members_(*members), router_(*router) {}
 
   /// A commit has made the job's version: begins its validation if one is due.
   void OnNewVersion();
@@ -24,13 +24,18 @@ class Validation {
   bool HasUnissued() const { return pass_ && !pass_->missing.empty(); }
   /// Issues one microbatch; false if there is none, or no room for it.
   bool Issue(Turn& turn);
-  void OnEvaluated(const WorkerId& from, const TaskReport& report, Turn& turn);
+  void OnEvaluated(const WorkerId& from, const TaskReport& report);
+  /// Tells the result, once all is evaluated and all replicas have reported the state that it was
+  /// evaluated with.
+  void FinishIfKnown(Turn& turn);
   /// The worker has to execute a microbatch that is not done.
   bool Needs(const WorkerId& worker, StageIndex stage) const;
   /// Issues the microbatches whose routes include the worker again.
   void Lose(const WorkerId& worker);
   /// Issues microbatches again that were issued longer than `patience` ago.
   void IssueAgainAfter(Duration patience, Timepoint now);
+  /// What was evaluated is wrong.
+  void BeginAgain();
   /// The version is of no interest any more.
   void Cancel() { pass_.reset(); }
   /// The newest result; 0 if there was none.
@@ -47,11 +52,13 @@ class Validation {
     std::map<Microbatch, Way> open;
     std::map<Microbatch, double> losses;
   };
+  void Begin(Version version);
   template <typename Predicate>
   void IssueAgainIf(Predicate is_lost);
   void Release(const Way& way);
 
   Job& job_;
+  const Members& members_;
   Router& router_;
   std::optional<Pass> pass_;
   double loss_ = 0;

@@ -37,14 +37,16 @@ class ValidationTest : public testing::Test {
     TaskReport report{.key = frame.key, .event = TaskReport::Event::kEvaluated, .loss = loss};
     report.key.stage = StageIndex(1);
     report.key.attempt = frame.hops[1].attempt;
+    validation_.OnEvaluated(WorkerId(from), report);
     Turn turn{Timepoint()};
-    validation_.OnEvaluated(WorkerId(from), report, turn);
+    validation_.FinishIfKnown(turn);
     return turn.orders;
   }
 
   Job job_{Options(), Timepoint()};
   Router router_{1, 2};
-  Validation validation_{&job_, &router_};
+  Members members_{&job_};
+  Validation validation_{&job_, &members_, &router_};
 };
 
 TEST_F(ValidationTest, ItBeginsAtVersionsOfTheIntervalAndAtTheLast) {
@@ -74,6 +76,31 @@ TEST_F(ValidationTest, ItsLossIsTheMeanOverAllMicrobatches) {
   EXPECT_EQ(std::get<order::Validated>(orders[0]).loss, 1.5);
   EXPECT_EQ(validation_.loss(), 1.5);
   EXPECT_FALSE(validation_.IsOpen());
+}
+
+TEST_F(ValidationTest, ItsLossIsToldWhenAllReplicasHaveReportedTheirStates) {
+  Worker& late = members_.Add({.id = WorkerId("b1")});
+  members_.Become(late, Role::kReady, StageIndex(1));
+  Begin();
+  const auto frames = Issue();
+  EXPECT_TRUE(Report(frames[0], 1).empty());
+  EXPECT_TRUE(Report(frames[1], 2).empty());
+  EXPECT_TRUE(validation_.IsOpen());
+  late.version = Version(4);
+  Turn turn{Timepoint()};
+  validation_.FinishIfKnown(turn);
+  EXPECT_EQ(std::get<order::Validated>(turn.orders.at(0)).loss, 1.5);
+}
+
+TEST_F(ValidationTest, WhatWasEvaluatedWithWrongWeightsIsEvaluatedAgain) {
+  Begin();
+  (void)Report(Issue()[0], 9);
+  validation_.BeginAgain();
+  EXPECT_EQ(router_.in_flight(WorkerId("a1")), 0u);
+  const auto frames = Issue();
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_TRUE(Report(frames[0], 1).empty());
+  EXPECT_EQ(std::get<order::Validated>(Report(frames[1], 2).at(0)).loss, 1.5);
 }
 
 TEST_F(ValidationTest, AReportOfAnotherAttemptOrWorkerDoesNotCount) {
