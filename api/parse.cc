@@ -7,7 +7,7 @@
 #include "api/format/schema.h"
 #include "api/format/schema_archive.h"
 #include "api/format/yaml.h"
-#include "api/model/llama_config.h"
+#include "api/model/decoder_config.h"
 #include "api/overrides.h"
 #include "api/validate.h"
 
@@ -18,17 +18,17 @@ using nlohmann::json;
 // The descriptions are static, not in an unnamed namespace: the archives find them by the namespace
 // of their arguments.
 
-static void DescribeConfig(ObjectReader& a, LlamaConfig& config) {
+static void DescribeConfig(ObjectReader& a, DecoderConfig& config) {
   if (const json* value = a.Find("config")) {
-    config = ParseLlamaConfig(*value, a.PathOf("config"), a.errors());
+    config = ParseDecoderConfig(*value, a.PathOf("config"), a.errors());
   }
 }
-static void DescribeConfig(ObjectWriter& a, const LlamaConfig& config) {
-  if (config != LlamaConfig()) a.Field("config", LlamaConfigToJson(config));
+static void DescribeConfig(ObjectWriter& a, const DecoderConfig& config) {
+  if (config != DecoderConfig()) a.Field("config", DecoderConfigToJson(config));
 }
 
-static void DescribeConfig(ObjectSchema& a, const LlamaConfig&) {
-  a.Add("config", LlamaConfigSchema());
+static void DescribeConfig(ObjectSchema& a, const DecoderConfig&) {
+  a.Add("config", DecoderConfigSchema());
 }
 
 template <typename Archive>

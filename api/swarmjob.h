@@ -21,7 +21,7 @@ struct RawJson {
 };
 
 /// A decoder of the Llama family. Members have the names of the keys in Hugging Face's config.json.
-struct LlamaConfig {
+struct DecoderConfig {
   std::int64_t hidden_size = 0;
   std::int64_t num_hidden_layers = 0;
   std::int64_t num_attention_heads = 0;
@@ -34,7 +34,7 @@ struct LlamaConfig {
   double rope_theta = 10000.0;
   bool tie_word_embeddings = false;
   double initializer_range = 0.02;
-  bool operator==(const LlamaConfig&) const = default;
+  bool operator==(const DecoderConfig&) const = default;
 };
 
 enum class ModelInit { kRandom, kPretrained };
@@ -49,7 +49,7 @@ struct Tokenizer {
 struct Model {
   std::string uri;                      ///< a Hugging Face folder; a manifest has uri or config
   ModelInit init = ModelInit::kRandom;  ///< with a uri the default is Pretrained
-  LlamaConfig config;                   ///< hidden_size 0: not read yet from the folder of uri
+  DecoderConfig config;                 ///< hidden_size 0: not read yet from the folder of uri
   Tokenizer tokenizer;
   bool operator==(const Model&) const = default;
 };

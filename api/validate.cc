@@ -148,7 +148,7 @@ void JudgeBoundary(Judge& judge, const Spec& spec) {
                " sharedLayers");
 }
 
-void JudgeBoundaryFit(Judge& judge, const LlamaConfig& config, const Pipeline& pipeline) {
+void JudgeBoundaryFit(Judge& judge, const DecoderConfig& config, const Pipeline& pipeline) {
   const std::string path = "spec.pipeline.boundary.";
   const Boundary& boundary = pipeline.boundary;
   const auto width = static_cast<std::uint64_t>(std::max<std::int64_t>(config.hidden_size, 0));
@@ -229,7 +229,8 @@ void JudgeBoundaryFields(Judge& judge, const Boundary& boundary, const std::stri
   }
 }
 
-std::vector<FieldError> ValidateLlamaConfig(const LlamaConfig& config, const std::string& path) {
+std::vector<FieldError> ValidateDecoderConfig(const DecoderConfig& config,
+                                              const std::string& path) {
   Judge judge;
   const std::string at = path + ".";
   const std::int64_t one = 1;
@@ -267,7 +268,7 @@ std::vector<FieldError> ValidateLlamaConfig(const LlamaConfig& config, const std
 std::vector<FieldError> ValidateFit(const SwarmJob& job) {
   Judge judge;
   const Spec& spec = job.spec;
-  const LlamaConfig& config = spec.model.config;
+  const DecoderConfig& config = spec.model.config;
   const auto positions =
       static_cast<std::uint64_t>(std::max<std::int64_t>(config.max_position_embeddings, 0));
   judge.Expect(spec.training.sequenceLength <= positions, "spec.training.sequenceLength",
@@ -310,7 +311,7 @@ std::vector<FieldError> Validate(const SwarmJob& job) {
   JudgeName(judge, job.name);
   JudgeModel(judge, spec.model);
   if (spec.model.config.hidden_size != 0) {
-    judge.Append(ValidateLlamaConfig(spec.model.config, "spec.model.config"));
+    judge.Append(ValidateDecoderConfig(spec.model.config, "spec.model.config"));
     judge.Append(ValidateFit(job));
   }
   judge.Expect(!spec.data.uri.empty(), "spec.data.uri", "is empty", "give a file or a folder");

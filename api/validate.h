@@ -20,7 +20,7 @@ std::vector<FieldError> ValidateForCluster(const SwarmJob& job);
 
 /// The rules of Validate for the model alone, for a config.json from a folder. The paths of the
 /// errors begin with `path`.
-std::vector<FieldError> ValidateLlamaConfig(const LlamaConfig& config, const std::string& path);
+std::vector<FieldError> ValidateDecoderConfig(const DecoderConfig& config, const std::string& path);
 
 /// The rules of Validate for a job and its model together (sequence length, stages, vocabulary).
 /// For a job with model.uri, set `job.spec.model.config` from the folder before the call.

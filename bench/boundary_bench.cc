@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "worker/model/arithmetic/boundary.h"
-#include "worker/model/llama/tensor_memory.h"
+#include "worker/model/decoder/tensor_memory.h"
 
 namespace swarm::model {
 namespace {

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::int64_t kLength = 256;
 
-api::LlamaConfig BenchConfig() {
-  api::LlamaConfig config;
+api::DecoderConfig BenchConfig() {
+  api::DecoderConfig config;
   config.hidden_size = 512;
   config.num_hidden_layers = 8;
   config.num_attention_heads = 8;
@@ -30,7 +30,7 @@ api::LlamaConfig BenchConfig() {
 
 /// Floating-point operations of forward and backward for one token: two a weight and pass, three
 /// passes; attention's products over half of the square that the mask leaves.
-double OperationsPerToken(const api::LlamaConfig& config) {
+double OperationsPerToken(const api::DecoderConfig& config) {
   const double query = static_cast<double>(config.num_attention_heads * config.head_dim);
   const double key_value = static_cast<double>(config.num_key_value_heads * config.head_dim);
   const double hidden = static_cast<double>(config.hidden_size);
@@ -51,7 +51,7 @@ void SetRate(benchmark::State& state, double operations_per_iteration) {
 void BM_MatrixProduct(benchmark::State& state, at::ScalarType type) {
   at::set_num_threads(1);
   const c10::NoGradGuard no_gradients;
-  const api::LlamaConfig config = BenchConfig();
+  const api::DecoderConfig config = BenchConfig();
   const std::int64_t rows = state.range(0) * kLength;
   const at::Tensor x = at::randn({rows, config.hidden_size}).to(type);
   const at::Tensor w = at::randn({2 * config.intermediate_size, config.hidden_size}).to(type);

@@ -6,7 +6,7 @@
 #include <benchmark/benchmark.h>
 
 #include "worker/codec/codec.h"
-#include "worker/model/llama/tensor_memory.h"
+#include "worker/model/decoder/tensor_memory.h"
 
 namespace swarm::model {
 namespace {

@@ -1,6 +1,6 @@
 // Each struct of the manifest has one description, a function `Describe(archive, value)` that names
 // its fields. An ObjectReader fills them from JSON, an ObjectWriter writes them, and an
-// ObjectSchema (schema_archive.h) writes their schema. In api/, parse.cc, llama_config.cc and
+// ObjectSchema (schema_archive.h) writes their schema. In api/, parse.cc, decoder_config.cc and
 // status_json.cc contain the descriptions; ctl/simulate/fleet_file.cc reads fleets in this way.
 //
 // A null counts as an absent field, as in Kubernetes.

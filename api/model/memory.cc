@@ -15,7 +15,7 @@ std::uint64_t StageGraphBytes(const SwarmJob& job) {
 
 }  // namespace
 
-std::uint64_t GraphBytes(const LlamaConfig& config, std::uint64_t layers, std::uint64_t tokens,
+std::uint64_t GraphBytes(const DecoderConfig& config, std::uint64_t layers, std::uint64_t tokens,
                          bool head) {
   const auto of = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
   const std::uint64_t width = of(config.hidden_size);

@@ -9,9 +9,9 @@ namespace swarm::api {
 
 /// What `layers` decoder layers of the model keep of `tokens` tokens between forward and backward,
 /// in float32 (BF16 keeps less): inputs of norms, of products and of the attention, which keeps no
-/// scores. With `head` also what the loss keeps. Source: worker/model/arithmetic/llama.cc, tensor
+/// scores. With `head` also what the loss keeps. Source: worker/model/arithmetic/decoder.cc, tensor
 /// by tensor.
-std::uint64_t GraphBytes(const LlamaConfig& config, std::uint64_t layers, std::uint64_t tokens,
+std::uint64_t GraphBytes(const DecoderConfig& config, std::uint64_t layers, std::uint64_t tokens,
                          bool head);
 
 /// One microbatch's activations at a boundary, as float32.

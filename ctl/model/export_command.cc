@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "api/model/llama_config.h"
+#include "api/model/decoder_config.h"
 #include "ctl/model/trained_model.h"
 #include "worker/checkpoint/huggingface.h"
 #include "worker/model/fold.h"
@@ -26,7 +26,7 @@ Status CheckEmpty(storage::Storage& folder, const std::string& uri) {
 }
 
 std::string ConfigOf(const TrainedModel& found, bool bytes) {
-  nlohmann::json config = api::LlamaConfigToJson(found.config);
+  nlohmann::json config = api::DecoderConfigToJson(found.config);
   config["torch_dtype"] = "float32";
   // Llama's defaults are ids of its own vocabulary. As bytes they would end a text at random.
   if (bytes) config["bos_token_id"] = config["eos_token_id"] = nullptr;

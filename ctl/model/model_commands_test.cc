@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "api/model/llama_config.h"
+#include "api/model/decoder_config.h"
 #include "base/files.h"
 #include "base/testing/temporary_folder.h"
 #include "ctl/model/trained_model.h"

@@ -8,7 +8,7 @@
 
 namespace swarm::ctl {
 
-int ComputeThreads(int wanted, const api::LlamaConfig& config) {
+int ComputeThreads(int wanted, const api::DecoderConfig& config) {
   constexpr std::uint64_t kParametersPerThread = 10'000'000;
   if (wanted > 0) return wanted;
   const std::uint64_t cores = UsableProcessors();

@@ -9,6 +9,6 @@ namespace swarm::ctl {
 /// the number of cores. The operations of a small model are so short that threads would wait for
 /// each other for longer than they compute, above all on a busy machine. A config that is not known
 /// yet (hidden_size 0) counts as large.
-int ComputeThreads(int wanted, const api::LlamaConfig& config);
+int ComputeThreads(int wanted, const api::DecoderConfig& config);
 
 }  // namespace swarm::ctl

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/model/llama_config.h"
+#include "api/model/decoder_config.h"
 #include "api/parse.h"
 #include "api/validate.h"
 #include "ctl/model/threads.h"
@@ -15,11 +15,11 @@ namespace {
 
 constexpr const char* kTokenizerModel = "tokenizer.model";
 
-Result<api::LlamaConfig> ParseConfig(const std::string& text, const std::string& path) {
+Result<api::DecoderConfig> ParseConfig(const std::string& text, const std::string& path) {
   const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   std::vector<api::FieldError> errors;
-  const api::LlamaConfig config = api::ParseLlamaConfig(json, path, &errors);
-  if (errors.empty()) errors = api::ValidateLlamaConfig(config, path);
+  const api::DecoderConfig config = api::ParseDecoderConfig(json, path, &errors);
+  if (errors.empty()) errors = api::ValidateDecoderConfig(config, path);
   if (!errors.empty()) return api::ToStatus(errors);
   return config;
 }

@@ -18,7 +18,7 @@ namespace swarm::ctl {
 /// A model that was found. Its weights have not been read yet.
 struct TrainedModel {
   std::string uri;  ///< of the folder with its weights: a checkpoint or a Hugging Face folder
-  api::LlamaConfig config;
+  api::DecoderConfig config;
   api::Boundary boundary;                   ///< plain if it is not part of the model
   std::uint64_t seed = 0;                   ///< of the job that trained it
   protocol::Version version;                ///< steps of training; 0 for a Hugging Face folder

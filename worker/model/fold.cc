@@ -29,7 +29,7 @@ checkpoint::NamedTensor TensorOf(std::string name, std::vector<std::int64_t> sha
 
 class Folder {
  public:
-  Folder(const api::LlamaConfig& config, std::uint64_t seed, std::uint64_t rank)
+  Folder(const api::DecoderConfig& config, std::uint64_t seed, std::uint64_t rank)
       : config_(config), seed_(seed), rank_(rank) {
     if (rank == 0) return;
     first_basis_ = StartBasis(seed, config.hidden_size, static_cast<std::int64_t>(rank));
@@ -75,7 +75,7 @@ class Folder {
  private:
   std::size_t width() const { return static_cast<std::size_t>(config_.hidden_size); }
 
-  const api::LlamaConfig& config_;
+  const api::DecoderConfig& config_;
   const std::uint64_t seed_;
   const std::size_t rank_;
   std::vector<float> first_basis_, basis_;
@@ -94,7 +94,7 @@ std::string OwnerName(const std::string& name, const std::vector<std::uint64_t>&
 
 }  // namespace
 
-Result<std::vector<checkpoint::NamedTensor>> FoldWeights(const api::LlamaConfig& config,
+Result<std::vector<checkpoint::NamedTensor>> FoldWeights(const api::DecoderConfig& config,
                                                          const api::Boundary& boundary,
                                                          std::uint64_t seed,
                                                          const checkpoint::TensorLookup& weights) {

@@ -15,7 +15,7 @@ namespace swarm::model {
 /// has its layers. Errors: kFailedPrecondition where no such model exists (Bottleneck, Maxout,
 /// Anchored); kDataLoss where a weight is missing or has another shape; kInvalidArgument (no
 /// model).
-Result<std::vector<checkpoint::NamedTensor>> FoldWeights(const api::LlamaConfig& config,
+Result<std::vector<checkpoint::NamedTensor>> FoldWeights(const api::DecoderConfig& config,
                                                          const api::Boundary& boundary,
                                                          std::uint64_t seed,
                                                          const checkpoint::TensorLookup& weights);

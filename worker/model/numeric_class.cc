@@ -25,7 +25,7 @@ constexpr std::size_t kDigitsShown = 16;  ///< of each digest
 
 /// Wide enough for the blocked paths of matrix products, with sizes that are no multiples of
 /// vectors, and grouped heads.
-api::LlamaConfig ProbeConfig() {
+api::DecoderConfig ProbeConfig() {
   return {.hidden_size = 200,
           .num_hidden_layers = 2,
           .num_attention_heads = 10,

@@ -1,12 +1,12 @@
 // The numbers of Hugging Face's LlamaForCausalLM and torch.optim.AdamW, recorded by
-// tests/fixtures/make_llama_fixture.py, against ours.
+// tests/fixtures/make_decoder_fixtures.py, against ours.
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "api/model/llama_config.h"
+#include "api/model/decoder_config.h"
 #include "worker/checkpoint/safetensors.h"
 #include "worker/model/testing/models.h"
 #include "worker/optim/norm.h"
@@ -18,7 +18,7 @@ namespace {
 using testing::FloatsOf;
 using testing::Pipeline;
 
-// As in make_llama_fixture.py.
+// As in make_decoder_fixtures.py.
 constexpr double kLearningRate = 3e-3;
 constexpr double kMaxNorm = 1.0;
 
@@ -38,7 +38,7 @@ class Fixture {
         model_(ReadTensors("model.safetensors")),
         reference_(ReadTensors("reference.safetensors")) {
     std::vector<api::FieldError> errors;
-    options_.config = api::ParseLlamaConfig(
+    options_.config = api::ParseDecoderConfig(
         nlohmann::json::parse(ReadFile(folder_ + "config.json")), "config", &errors);
     EXPECT_TRUE(errors.empty()) << api::ToString(errors);
     options_.optimizer = {.weightDecay = 0.1, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8};

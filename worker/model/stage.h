@@ -32,7 +32,7 @@ using protocol::TaskKey;
 using protocol::Version;
 
 struct StageOptions {
-  api::LlamaConfig config;
+  api::DecoderConfig config;
   std::uint64_t stage = 0;
   std::uint64_t stage_count = 1;
   std::uint64_t microbatches = 1;  ///< M: each microbatch's gradient is weighted 1/M

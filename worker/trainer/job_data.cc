@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "api/model/llama_config.h"
+#include "api/model/decoder_config.h"
 #include "api/validate.h"
 #include "worker/checkpoint/huggingface.h"
 #include "worker/data/tokenizer.h"
@@ -17,9 +17,9 @@ Status ResolveModel(api::SwarmJob* job) {
                    checkpoint::HuggingFaceFolder::Open(model.uri, job->spec.storage));
   const auto json = nlohmann::json::parse(folder->config_json(), nullptr, false);
   std::vector<api::FieldError> errors;
-  model.config = api::ParseLlamaConfig(json, model.uri + "/config.json", &errors);
+  model.config = api::ParseDecoderConfig(json, model.uri + "/config.json", &errors);
   if (errors.empty()) {
-    errors = api::ValidateLlamaConfig(model.config, model.uri + "/config.json");
+    errors = api::ValidateDecoderConfig(model.config, model.uri + "/config.json");
   }
   if (errors.empty()) errors = api::ValidateFit(*job);
   return api::ToStatus(errors);

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "worker/model/arithmetic/llama.h"
+#include "worker/model/arithmetic/decoder.h"
 
 namespace swarm::model {
 namespace {

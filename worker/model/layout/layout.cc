@@ -32,7 +32,7 @@ Parameter Gain(const std::string& name, std::int64_t size) {
 /// Lays parameters out one after the other.
 class Builder {
  public:
-  Builder(const api::LlamaConfig& config, const api::Boundary& boundary, Layout& layout)
+  Builder(const api::DecoderConfig& config, const api::Boundary& boundary, Layout& layout)
       : config_(config), boundary_(boundary), layout_(layout) {}
 
   void AddLayer(std::int64_t index, bool constrained) {
@@ -187,12 +187,12 @@ class Builder {
                                        /*decays=*/false}});
   }
 
-  const api::LlamaConfig& config_;
+  const api::DecoderConfig& config_;
   const api::Boundary& boundary_;
   Layout& layout_;
 };
 
-Status CheckConfig(const api::LlamaConfig& config) {
+Status CheckConfig(const api::DecoderConfig& config) {
   const auto reject = [](const std::string& what) { return InvalidArgument("model: " + what); };
   if (config.hidden_size < 1 || config.intermediate_size < 1 || config.vocab_size < 1 ||
       config.num_attention_heads < 1 || config.num_key_value_heads < 1 || config.head_dim < 1) {
@@ -208,7 +208,7 @@ Status CheckConfig(const api::LlamaConfig& config) {
   return {};
 }
 
-Status CheckBoundary(const api::LlamaConfig& config, const api::Boundary& boundary) {
+Status CheckBoundary(const api::DecoderConfig& config, const api::Boundary& boundary) {
   const auto hidden = static_cast<std::uint64_t>(config.hidden_size);
   switch (boundary.codec) {
     case api::BoundaryCodec::kBottleneck:
@@ -230,7 +230,7 @@ Status CheckBoundary(const api::LlamaConfig& config, const api::Boundary& bounda
 
 std::uint64_t Operand::count() const { return CountOf(shape); }
 
-Result<Layout> ComputeParameterLayout(const api::LlamaConfig& config, std::uint64_t stage,
+Result<Layout> ComputeParameterLayout(const api::DecoderConfig& config, std::uint64_t stage,
                                       std::uint64_t stage_count, const api::Boundary& boundary) {
   RETURN_IF_ERROR(CheckConfig(config));
   RETURN_IF_ERROR(CheckBoundary(config, boundary));

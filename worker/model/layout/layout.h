@@ -77,7 +77,7 @@ struct Layout {
 };
 
 /// Errors: kInvalidArgument (a configuration that is no model, or cannot be cut so).
-Result<Layout> ComputeParameterLayout(const api::LlamaConfig& config, std::uint64_t stage,
+Result<Layout> ComputeParameterLayout(const api::DecoderConfig& config, std::uint64_t stage,
                                       std::uint64_t stage_count,
                                       const api::Boundary& boundary = {});
 

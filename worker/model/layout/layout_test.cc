@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using testing::SmallConfig;
 
-std::vector<std::int64_t> LayersOfStages(const api::LlamaConfig& config, std::uint64_t stages) {
+std::vector<std::int64_t> LayersOfStages(const api::DecoderConfig& config, std::uint64_t stages) {
   std::vector<std::int64_t> counts;
   std::int64_t next = 0;
   for (std::uint64_t s = 0; s < stages; ++s) {
@@ -32,7 +32,7 @@ std::vector<std::int64_t> LayersOfStages(const api::LlamaConfig& config, std::ui
 }
 
 TEST(SliceTest, IsEvenWhereTheHeadCostsLittle) {
-  api::LlamaConfig config = SmallConfig();
+  api::DecoderConfig config = SmallConfig();
   config.vocab_size = 2;
   EXPECT_THAT(LayersOfStages(config, 1), ElementsAre(5));
   EXPECT_THAT(LayersOfStages(config, 2), ElementsAre(3, 2));
@@ -41,7 +41,7 @@ TEST(SliceTest, IsEvenWhereTheHeadCostsLittle) {
 }
 
 TEST(SliceTest, SparesTheLastStageLayersForACostlyHead) {
-  api::LlamaConfig config;  // a head of 1.45 layers
+  api::DecoderConfig config;  // a head of 1.45 layers
   config.hidden_size = 2048;
   config.num_hidden_layers = 24;
   config.num_attention_heads = 32;
@@ -55,7 +55,7 @@ TEST(SliceTest, SparesTheLastStageLayersForACostlyHead) {
 }
 
 TEST(SliceTest, CutsAtBoundariesThatAreAPartOfTheModel) {
-  api::LlamaConfig config = SmallConfig();
+  api::DecoderConfig config = SmallConfig();
   config.num_hidden_layers = 12;
   config.vocab_size = 2;
   api::Boundary boundary{.codec = api::BoundaryCodec::kMaxout,
@@ -107,7 +107,7 @@ TEST(LayoutTest, TheStagesTogetherHaveTheParametersOfTheWhole) {
 }
 
 TEST(LayoutTest, ATiedEmbeddingIsAGroupThatTheFirstAndTheLastStageShare) {
-  api::LlamaConfig config = SmallConfig();
+  api::DecoderConfig config = SmallConfig();
   config.tie_word_embeddings = true;
   for (const std::uint64_t s : {0, 2}) {
     const Layout layout = *ComputeParameterLayout(config, s, 3);
@@ -123,7 +123,7 @@ TEST(LayoutTest, ATiedEmbeddingIsAGroupThatTheFirstAndTheLastStageShare) {
 }
 
 TEST(LayoutTest, RefusesHeadsThatDoNotDivide) {
-  api::LlamaConfig config = SmallConfig();
+  api::DecoderConfig config = SmallConfig();
   config.num_key_value_heads = 3;
   EXPECT_EQ(ComputeParameterLayout(config, 0, 1).status().code(), StatusCode::kInvalidArgument);
   config = SmallConfig();

@@ -12,7 +12,7 @@ namespace swarm::model {
 namespace {
 
 /// The cost of the head in layers, by their numbers of weights: each is used once per token.
-double HeadLayers(const api::LlamaConfig& config) {
+double HeadLayers(const api::DecoderConfig& config) {
   const std::int64_t query = config.num_attention_heads * config.head_dim;
   const std::int64_t key_value = config.num_key_value_heads * config.head_dim;
   const std::int64_t layer =
@@ -21,7 +21,7 @@ double HeadLayers(const api::LlamaConfig& config) {
 }
 
 /// Layers of the last of several stages.
-std::int64_t LastCount(const api::LlamaConfig& config, std::int64_t stages) {
+std::int64_t LastCount(const api::DecoderConfig& config, std::int64_t stages) {
   const std::int64_t layers = config.num_hidden_layers;
   const double head = HeadLayers(config);
   std::int64_t best = 1;
@@ -39,7 +39,7 @@ std::int64_t LastCount(const api::LlamaConfig& config, std::int64_t stages) {
 }
 
 /// The layers at which the slices begin, except for the first slice.
-std::vector<std::int64_t> EvenCuts(const api::LlamaConfig& config, std::int64_t stages) {
+std::vector<std::int64_t> EvenCuts(const api::DecoderConfig& config, std::int64_t stages) {
   std::vector<std::int64_t> cuts;
   if (stages == 1) return cuts;
   const std::int64_t others = config.num_hidden_layers - LastCount(config, stages);
@@ -69,7 +69,7 @@ std::optional<std::vector<std::int64_t>> CutsWithin(std::span<const std::uint64_
 }
 
 /// Requires stages - 1 <= allowed.size().
-std::vector<std::int64_t> CutsAmong(const api::LlamaConfig& config, std::int64_t stages,
+std::vector<std::int64_t> CutsAmong(const api::DecoderConfig& config, std::int64_t stages,
                                     std::span<const std::uint64_t> allowed) {
   const auto layers = config.num_hidden_layers;
   const double head = HeadLayers(config);
@@ -98,7 +98,7 @@ std::vector<std::int64_t> CutsAmong(const api::LlamaConfig& config, std::int64_t
 
 }  // namespace
 
-Result<Slice> ComputeSlice(const api::LlamaConfig& config, std::uint64_t stage,
+Result<Slice> ComputeSlice(const api::DecoderConfig& config, std::uint64_t stage,
                            std::uint64_t stage_count, const api::Boundary& boundary) {
   const std::int64_t layers = config.num_hidden_layers;
   if (stage_count == 0 || stage >= stage_count || layers < 1 ||
@@ -121,7 +121,7 @@ Result<Slice> ComputeSlice(const api::LlamaConfig& config, std::uint64_t stage,
   return Slice{first, ends[stage] - first, stage == 0, stage + 1 == stage_count};
 }
 
-Result<std::vector<std::uint64_t>> ComputeBoundaryLayers(const api::LlamaConfig& config,
+Result<std::vector<std::uint64_t>> ComputeBoundaryLayers(const api::DecoderConfig& config,
                                                          std::uint64_t stage_count,
                                                          const api::Boundary& boundary) {
   std::vector<std::uint64_t> layers;

@@ -29,13 +29,13 @@ struct Slice {
 /// chosen so that the most expensive stage is cheapest. There must be enough where boundaries are a
 /// part of the model (api::IsPartOfModel). Errors: kInvalidArgument (no such stage, more stages
 /// than layers or than the boundaries allow).
-Result<Slice> ComputeSlice(const api::LlamaConfig& config, std::uint64_t stage,
+Result<Slice> ComputeSlice(const api::DecoderConfig& config, std::uint64_t stage,
                            std::uint64_t stage_count, const api::Boundary& boundary = {});
 
 /// The layers before which a boundary lies: those that `boundary` names, else the cuts into
 /// `stage_count`. Errors: as ComputeSlice; kInvalidArgument (not ascending, or not inside the
 /// model).
-Result<std::vector<std::uint64_t>> ComputeBoundaryLayers(const api::LlamaConfig& config,
+Result<std::vector<std::uint64_t>> ComputeBoundaryLayers(const api::DecoderConfig& config,
                                                          std::uint64_t stage_count,
                                                          const api::Boundary& boundary);
 

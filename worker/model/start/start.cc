@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "worker/model/arithmetic/subspace.h"
 #include "worker/model/arithmetic/init.h"
+#include "worker/model/arithmetic/subspace.h"
 
 namespace swarm::model {
 namespace {
@@ -12,8 +12,8 @@ namespace {
 constexpr const char* kTableBasisName = "boundary.table_basis";
 
 /// The rows of the embedding in a basis.
-void FillProjected(std::uint64_t seed, const api::LlamaConfig& config, std::span<const float> basis,
-                   std::span<float> values) {
+void FillProjected(std::uint64_t seed, const api::DecoderConfig& config,
+                   std::span<const float> basis, std::span<float> values) {
   const std::vector<float> embedding = StartEmbedding(seed, config);
   const auto width = static_cast<std::size_t>(config.hidden_size);
   const std::size_t rank = basis.size() / width;
@@ -30,13 +30,13 @@ std::vector<float> StartBasis(std::uint64_t seed, std::int64_t hidden_size, std:
                      static_cast<std::size_t>(rank));
 }
 
-std::vector<float> StartEmbedding(std::uint64_t seed, const api::LlamaConfig& config) {
+std::vector<float> StartEmbedding(std::uint64_t seed, const api::DecoderConfig& config) {
   std::vector<float> table(static_cast<std::size_t>(config.vocab_size * config.hidden_size));
   FillNormal(seed, kEmbeddingName, config.initializer_range, table);
   return table;
 }
 
-void FillStart(std::uint64_t seed, const api::LlamaConfig& config, const ParameterSlot& slot,
+void FillStart(std::uint64_t seed, const api::DecoderConfig& config, const ParameterSlot& slot,
                std::span<float> values) {
   const auto width = static_cast<std::size_t>(config.hidden_size);
   const auto basis = [&](const char* name, std::int64_t rank) {

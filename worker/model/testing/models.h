@@ -19,8 +19,8 @@
 
 namespace swarm::model::testing {
 
-inline api::LlamaConfig SmallConfig() {
-  api::LlamaConfig config;
+inline api::DecoderConfig SmallConfig() {
+  api::DecoderConfig config;
   config.hidden_size = 24;
   config.num_hidden_layers = 5;
   config.num_attention_heads = 4;

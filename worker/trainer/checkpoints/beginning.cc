@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "api/model/boundary.h"
-#include "api/model/llama_config.h"
+#include "api/model/decoder_config.h"
 #include "api/parse.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/model/layout/slice.h"
@@ -116,7 +116,7 @@ Status CheckSameConfig(const api::SwarmJob& job, const Beginning& beginning) {
   const auto found =
       nlohmann::json::parse(beginning.config_json, nullptr, /*allow_exceptions=*/false);
   if (!found.is_object()) return Status();
-  const nlohmann::json wanted = api::LlamaConfigToJson(job.spec.model.config);
+  const nlohmann::json wanted = api::DecoderConfigToJson(job.spec.model.config);
   for (const auto& [key, value] : wanted.items()) {
     const auto there = found.find(key);
     // A key that the program that wrote the checkpoint did not know is no difference.
@@ -197,7 +197,7 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume, Look look
 
 Status ResolveBoundary(api::SwarmJob* job, std::uint64_t stages, const Beginning& beginning) {
   api::Boundary& boundary = job->spec.pipeline.boundary;
-  const api::LlamaConfig& config = job->spec.model.config;
+  const api::DecoderConfig& config = job->spec.model.config;
   if (!beginning.checkpoint_uri.empty()) {
     RETURN_IF_ERROR(CheckSameBoundaries(boundary, beginning));
     RETURN_IF_ERROR(CheckSameConfig(*job, beginning));

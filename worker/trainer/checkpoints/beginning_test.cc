@@ -17,7 +17,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-using Change = std::function<void(api::LlamaConfig&)>;
+using Change = std::function<void(api::DecoderConfig&)>;
 
 class BeginningTest : public ::testing::Test {
  protected:
@@ -65,7 +65,7 @@ class BeginningTest : public ::testing::Test {
 
 TEST_F(BeginningTest, AJobGoesOnWithTheSameModel) {
   Train();
-  const Status status = GoOnWith([](api::LlamaConfig&) {});
+  const Status status = GoOnWith([](api::DecoderConfig&) {});
   EXPECT_TRUE(status.ok()) << status.ToString();
 }
 
@@ -90,18 +90,18 @@ TEST_F(BeginningTest, ADamagedCheckpointIsSetAsideWhenItsFilesAreLookedAt) {
 TEST_F(BeginningTest, AnotherModelIsRefusedAlsoWhereItsTensorsHaveTheSameShapes) {
   Train();
   const std::vector<Change> changes{
-      [](api::LlamaConfig& config) {
+      [](api::DecoderConfig& config) {
         config.num_attention_heads = 8;
         config.num_key_value_heads = 4;
         config.head_dim = 4;
       },
-      [](api::LlamaConfig& config) { config.num_hidden_layers = 3; },
-      [](api::LlamaConfig& config) { config.rms_norm_eps = 1e-5; },
-      [](api::LlamaConfig& config) { config.tie_word_embeddings = true; }};
+      [](api::DecoderConfig& config) { config.num_hidden_layers = 3; },
+      [](api::DecoderConfig& config) { config.rms_norm_eps = 1e-5; },
+      [](api::DecoderConfig& config) { config.tie_word_embeddings = true; }};
   for (std::size_t i = 0; i < changes.size(); ++i) {
     EXPECT_EQ(GoOnWith(changes[i]).code(), StatusCode::kFailedPrecondition) << i;
   }
-  const Status status = GoOnWith([](api::LlamaConfig& config) { config.rope_theta = 500000; });
+  const Status status = GoOnWith([](api::DecoderConfig& config) { config.rope_theta = 500000; });
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(status.message(), AllOf(HasSubstr("step-00000001-g0"), HasSubstr("rope_theta"),
                                       HasSubstr("10000.0"), HasSubstr("500000.0")));
@@ -111,7 +111,7 @@ TEST_F(BeginningTest, LongerSequencesAndTheRangeOfAStartThatIsOverMayChange) {
   job_.spec.pipeline.boundary = {
       .codec = api::BoundaryCodec::kAnchored, .rank = 8, .layers = std::vector<std::uint64_t>{2}};
   Train();
-  const Status status = GoOnWith([](api::LlamaConfig& config) {
+  const Status status = GoOnWith([](api::DecoderConfig& config) {
     config.max_position_embeddings = 4096;
     config.initializer_range = 0.01;
   });
@@ -122,8 +122,9 @@ TEST_F(BeginningTest, TheRangeOfTheStartStaysWhereATableOfItIsKept) {
   job_.spec.pipeline.boundary = {
       .codec = api::BoundaryCodec::kSubspace, .rank = 8, .layers = std::vector<std::uint64_t>{2}};
   Train();
-  EXPECT_TRUE(GoOnWith([](api::LlamaConfig&) {}).ok());
-  const Status status = GoOnWith([](api::LlamaConfig& config) { config.initializer_range = 0.01; });
+  EXPECT_TRUE(GoOnWith([](api::DecoderConfig&) {}).ok());
+  const Status status =
+      GoOnWith([](api::DecoderConfig& config) { config.initializer_range = 0.01; });
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(status.message(),
               AllOf(HasSubstr("initializer_range"), HasSubstr("0.02"), HasSubstr("0.01")));

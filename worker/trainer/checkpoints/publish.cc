@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/model/boundary.h"
-#include "api/model/llama_config.h"
+#include "api/model/decoder_config.h"
 #include "api/parse.h"
 #include "base/log.h"
 
@@ -15,7 +15,7 @@ Status PublishCheckpoint(storage::Storage& storage, const api::SwarmJob& job,
   manifest.seed = job.spec.training.seed;
   manifest.previous =
       job.spec.training.stepMode == api::StepMode::kDelayed && manifest.version.value > 0;
-  manifest.config_json = api::LlamaConfigToJson(job.spec.model.config).dump();
+  manifest.config_json = api::DecoderConfigToJson(job.spec.model.config).dump();
   const api::Boundary& boundary = job.spec.pipeline.boundary;
   if (api::IsPartOfModel(boundary)) manifest.boundary_json = api::BoundaryToJson(boundary).dump();
   const Status status = checkpoint::PublishManifest(storage, manifest);

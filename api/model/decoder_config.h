@@ -16,14 +16,14 @@ namespace swarm::api {
 /// key is an error. num_key_value_heads and head_dim are filled in.
 ///
 /// Appends to `errors`, with paths that begin with `path`. The result is valid only if there were
-/// no errors. ValidateLlamaConfig (validate.h) checks rules between fields.
-LlamaConfig ParseLlamaConfig(const nlohmann::json& value, const std::string& path,
-                             std::vector<FieldError>* errors);
+/// no errors. ValidateDecoderConfig (validate.h) checks rules between fields.
+DecoderConfig ParseDecoderConfig(const nlohmann::json& value, const std::string& path,
+                                 std::vector<FieldError>* errors);
 
-/// A config.json with every key that ParseLlamaConfig reads. Transformers 4 and 5 can load it.
-nlohmann::json LlamaConfigToJson(const LlamaConfig& config);
+/// A config.json with every key that ParseDecoderConfig reads. Transformers 4 and 5 can load it.
+nlohmann::json DecoderConfigToJson(const DecoderConfig& config);
 
 /// Its part of SpecSchema (schema.h).
-nlohmann::json LlamaConfigSchema();
+nlohmann::json DecoderConfigSchema();
 
 }  // namespace swarm::api

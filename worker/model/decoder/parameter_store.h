@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "worker/model/decoder/weights.h"
 #include "worker/model/layout/layout.h"
-#include "worker/model/llama/weights.h"
 #include "worker/model/stage.h"
 
 namespace swarm::model {
@@ -85,7 +85,7 @@ class ParameterStore {
   const std::uint64_t microbatches_;
   const int contribution_bits_;
   api::Optimizer optimizer_;
-  const api::LlamaConfig config_;
+  const api::DecoderConfig config_;
   const api::Boundary boundary_;
   std::vector<std::unique_ptr<Weights>> buffers_;  ///< one; two in Delayed mode
   std::size_t newest_ = 0;

@@ -1,4 +1,4 @@
-#include "worker/model/llama/gradient_store.h"
+#include "worker/model/decoder/gradient_store.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

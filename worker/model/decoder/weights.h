@@ -9,7 +9,7 @@
 
 #include "api/swarmjob.h"
 #include "worker/model/arithmetic/boundary.h"
-#include "worker/model/arithmetic/llama.h"
+#include "worker/model/arithmetic/decoder.h"
 #include "worker/model/layout/layout.h"
 
 namespace swarm::model {

@@ -1,4 +1,4 @@
-#include "worker/model/llama/weights.h"
+#include "worker/model/decoder/weights.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>

@@ -1,4 +1,4 @@
-#include "worker/model/llama/parameter_store.h"
+#include "worker/model/decoder/parameter_store.h"
 
 #include <ATen/Parallel.h>
 

@@ -8,19 +8,19 @@
 #include <vector>
 
 #include "worker/codec/codec.h"
-#include "worker/model/arithmetic/llama.h"
+#include "worker/model/arithmetic/decoder.h"
+#include "worker/model/decoder/gradient_store.h"
+#include "worker/model/decoder/parameter_store.h"
 #include "worker/model/layout/layout.h"
-#include "worker/model/llama/gradient_store.h"
-#include "worker/model/llama/parameter_store.h"
 #include "worker/model/stage.h"
 
 namespace swarm::model {
 
 /// Computes with autograd on one device. Has more than 25 methods: the 19 functions of Stage, and
 /// the steps of a microbatch's forward and backward.
-class LlamaStage final : public Stage {
+class DecoderStage final : public Stage {
  public:
-  LlamaStage(const StageOptions& options, Layout layout, at::Device device);
+  DecoderStage(const StageOptions& options, Layout layout, at::Device device);
 
   const std::vector<ParameterSlot>& parameters() const override { return layout_.slots; }
   const std::vector<ParameterGroup>& groups() const override { return layout_.groups; }

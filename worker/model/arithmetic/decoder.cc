@@ -1,4 +1,4 @@
-#include "worker/model/arithmetic/llama.h"
+#include "worker/model/arithmetic/decoder.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -16,7 +16,7 @@ at::Tensor RepeatHeads(const at::Tensor& heads, std::int64_t times) {
   return heads.unsqueeze(3).expand({b, l, k, times, e}).reshape({b, l, k * times, e});
 }
 
-at::Tensor Attention(const api::LlamaConfig& config, const LayerWeights& weights,
+at::Tensor Attention(const api::DecoderConfig& config, const LayerWeights& weights,
                      RotaryEmbedding& rotary, const at::Tensor& x) {
   const std::int64_t queries = config.num_attention_heads;
   const std::int64_t keys = config.num_key_value_heads;
@@ -78,14 +78,14 @@ at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& gain, double epsilon) 
   return gain * (x * at::rsqrt(x.square().mean(-1, /*keepdim=*/true) + epsilon));
 }
 
-at::Tensor DecoderLayer(const api::LlamaConfig& config, const LayerWeights& weights,
+at::Tensor DecoderLayer(const api::DecoderConfig& config, const LayerWeights& weights,
                         const at::Tensor& basis, RotaryEmbedding& rotary, const at::Tensor& x) {
   const at::Tensor normed = RmsNorm(x, weights.attention_norm, config.rms_norm_eps);
   const at::Tensor h = x + Added(Attention(config, weights, rotary, normed), basis);
   return h + Added(Mlp(weights, RmsNorm(h, weights.mlp_norm, config.rms_norm_eps)), basis);
 }
 
-at::Tensor HeadLogits(const api::LlamaConfig& config, const at::Tensor& gain,
+at::Tensor HeadLogits(const api::DecoderConfig& config, const at::Tensor& gain,
                       const at::Tensor& head, const at::Tensor& x) {
   return Project(RmsNorm(x, gain, config.rms_norm_eps), head).to(at::kFloat);
 }

@@ -1,4 +1,4 @@
-#include "worker/model/llama/tensor_memory.h"
+#include "worker/model/decoder/tensor_memory.h"
 
 #include <c10/core/CPUAllocator.h>
 

@@ -1,11 +1,11 @@
-#include "api/model/llama_config.h"
+#include "api/model/decoder_config.h"
 
 #include "api/format/schema_archive.h"
 
 namespace swarm::api {
 
 template <typename Archive>
-static void Describe(Archive& a, LlamaConfig& config) {
+static void Describe(Archive& a, DecoderConfig& config) {
   a.Required("hidden_size", config.hidden_size);
   a.Required("num_hidden_layers", config.num_hidden_layers);
   a.Required("num_attention_heads", config.num_attention_heads);
@@ -41,7 +41,7 @@ void Describe(ObjectReader& a, RopeParameters& rope) {
   a.Required("rope_theta", rope.rope_theta);
 }
 
-void ReadRope(ObjectReader& reader, LlamaConfig& config) {
+void ReadRope(ObjectReader& reader, DecoderConfig& config) {
   if (reader.Find("rope_scaling")) {
     reader.Report(reader.PathOf("rope_scaling"), "is not supported",
                   "the only supported value is null");
@@ -58,9 +58,9 @@ void ReadRope(ObjectReader& reader, LlamaConfig& config) {
 
 }  // namespace
 
-LlamaConfig ParseLlamaConfig(const nlohmann::json& value, const std::string& path,
-                             std::vector<FieldError>* errors) {
-  LlamaConfig config;
+DecoderConfig ParseDecoderConfig(const nlohmann::json& value, const std::string& path,
+                                 std::vector<FieldError>* errors) {
+  DecoderConfig config;
   ObjectReader reader(value, path, errors);
   if (!reader.is_object()) return config;
   Describe(reader, config);
@@ -73,16 +73,16 @@ LlamaConfig ParseLlamaConfig(const nlohmann::json& value, const std::string& pat
   return config;
 }
 
-nlohmann::json LlamaConfigToJson(const LlamaConfig& config) {
+nlohmann::json DecoderConfigToJson(const DecoderConfig& config) {
   ObjectWriter writer;
-  LlamaConfig copy = config;
+  DecoderConfig copy = config;
   Describe(writer, copy);
   return writer.Take();
 }
 
-nlohmann::json LlamaConfigSchema() {
+nlohmann::json DecoderConfigSchema() {
   ObjectSchema schema(SchemaDefaults::kStated);
-  LlamaConfig defaults;
+  DecoderConfig defaults;
   Describe(schema, defaults);
   return schema.Take();
 }

@@ -1,4 +1,4 @@
-#include "worker/model/llama/llama_stage.h"
+#include "worker/model/decoder/decoder_stage.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -12,7 +12,7 @@
 #include "api/model/boundary.h"
 #include "worker/model/arithmetic/boundary.h"
 #include "worker/model/arithmetic/subspace.h"
-#include "worker/model/llama/tensor_memory.h"
+#include "worker/model/decoder/tensor_memory.h"
 #include "worker/model/start/start.h"
 #include "worker/optim/fixed_point.h"
 
@@ -76,11 +76,11 @@ Result<std::unique_ptr<Stage>> Stage::Create(const StageOptions& options) {
     SetThreads(options.threads);
     KeepTensorMemory();
     return std::unique_ptr<Stage>(
-        std::make_unique<LlamaStage>(options, std::move(*layout), *device));
+        std::make_unique<DecoderStage>(options, std::move(*layout), *device));
   });
 }
 
-LlamaStage::LlamaStage(const StageOptions& options, Layout layout, at::Device device)
+DecoderStage::DecoderStage(const StageOptions& options, Layout layout, at::Device device)
     : options_(options),
       layout_(std::move(layout)),
       device_(device),
@@ -93,7 +93,7 @@ LlamaStage::LlamaStage(const StageOptions& options, Layout layout, at::Device de
       parameters_(layout_, options, device),
       gradients_(layout_, device, options.accumulation, options.microbatches) {}
 
-void LlamaStage::InitRandom(std::uint64_t seed) {
+void DecoderStage::InitRandom(std::uint64_t seed) {
   graphs_.clear();
   scale_levels_.clear();
   gradients_.Clear();
@@ -101,7 +101,8 @@ void LlamaStage::InitRandom(std::uint64_t seed) {
   parameters_.InitRandom(seed);
 }
 
-Status LlamaStage::Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer) {
+Status DecoderStage::Load(const checkpoint::TensorLookup& tensors, Version version,
+                          bool optimizer) {
   graphs_.clear();
   scale_levels_.clear();
   gradients_.Clear();
@@ -111,10 +112,10 @@ Status LlamaStage::Load(const checkpoint::TensorLookup& tensors, Version version
   });
 }
 
-void LlamaStage::PrepareSubspace(std::uint64_t seed) {
+void DecoderStage::PrepareSubspace(std::uint64_t seed) {
   if (!layout_.constrained_embedding) return;
   fixed_in_basis_.Clear();
-  const api::LlamaConfig& config = options_.config;
+  const api::DecoderConfig& config = options_.config;
   const auto rank = static_cast<std::int64_t>(options_.boundary.rank);
   std::vector<float> basis = StartBasis(seed, config.hidden_size, rank);
   std::vector<float> table = StartEmbedding(seed, config);
@@ -134,15 +135,15 @@ void LlamaStage::PrepareSubspace(std::uint64_t seed) {
                to_device(table, config.vocab_size, config.hidden_size)};
 }
 
-Result<const Weights*> LlamaStage::FindWeights(Version version) const {
+Result<const Weights*> DecoderStage::FindWeights(Version version) const {
   const Weights* weights = parameters_.Find(version);
   if (weights != nullptr) return weights;
   return NotFound("version " + std::to_string(version.value) + " of the weights; the newest is " +
                   std::to_string(parameters_.version().value));
 }
 
-Result<at::Tensor> LlamaStage::TokenColumns(const TokenBatch& tokens, std::int64_t first,
-                                            std::int64_t count) const {
+Result<at::Tensor> DecoderStage::TokenColumns(const TokenBatch& tokens, std::int64_t first,
+                                              std::int64_t count) const {
   const std::int64_t rows = tokens.sequences;
   const std::int64_t columns = tokens.tokens_per_sequence;
   if (static_cast<std::int64_t>(tokens.ids.size()) != rows * columns) {
@@ -164,25 +165,25 @@ Result<at::Tensor> LlamaStage::TokenColumns(const TokenBatch& tokens, std::int64
   return ids.to(device_);
 }
 
-Subspace LlamaStage::SubspaceOf(const Weights& weights) const {
+Subspace DecoderStage::SubspaceOf(const Weights& weights) const {
   if (!layout_.basis) return subspace_;
   return {weights.operands()[*layout_.basis].detach(), subspace_.fixed};
 }
 
-at::Tensor LlamaStage::EmbeddedTokens(const Weights& weights, const Pass& pass) const {
+at::Tensor DecoderStage::EmbeddedTokens(const Weights& weights, const Pass& pass) const {
   const at::Tensor& rows = pass.rows[layout_.embedding];
   return layout_.constrained_embedding ? ExpandInSubspace(SubspaceOf(weights), pass.ids, rows)
                                        : rows;
 }
 
-at::Tensor LlamaStage::SendAt(std::int64_t layer, const Weights& weights, const Pass& pass,
-                              const at::Tensor& x) const {
+at::Tensor DecoderStage::SendAt(std::int64_t layer, const Weights& weights, const Pass& pass,
+                                const at::Tensor& x) const {
   return Send(options_.boundary, weights.boundary(layer), SubspaceOf(weights),
               {.fixed_in_basis = pass.fixed_in_basis}, options_.config.rms_norm_eps, x);
 }
 
-at::Tensor LlamaStage::ReceiveAt(std::int64_t layer, const Weights& weights, const Pass& pass,
-                                 const at::Tensor& z) const {
+at::Tensor DecoderStage::ReceiveAt(std::int64_t layer, const Weights& weights, const Pass& pass,
+                                   const at::Tensor& z) const {
   Anchors anchors{.ids = pass.ids};
   if (layout_.basis && layer == layout_.last_boundary) {
     return ReceiveAndObserve({weights.operands()[*layout_.basis], subspace_.fixed}, anchors, z);
@@ -194,7 +195,7 @@ at::Tensor LlamaStage::ReceiveAt(std::int64_t layer, const Weights& weights, con
   return Receive(options_.boundary, weights.boundary(layer), SubspaceOf(weights), anchors, z);
 }
 
-at::Tensor LlamaStage::RunLayers(const Weights& weights, const Pass& pass) {
+at::Tensor DecoderStage::RunLayers(const Weights& weights, const Pass& pass) {
   const std::int64_t first = layout_.slice.first;
   at::Tensor x = layout_.slice.embedding ? EmbeddedTokens(weights, pass)
                                          : ReceiveAt(first, weights, pass, pass.input);
@@ -212,7 +213,7 @@ at::Tensor LlamaStage::RunLayers(const Weights& weights, const Pass& pass) {
   return x;
 }
 
-at::Tensor LlamaStage::RunHead(const Weights& weights, const at::Tensor& x) const {
+at::Tensor DecoderStage::RunHead(const Weights& weights, const at::Tensor& x) const {
   at::Tensor head = weights.operands()[layout_.head];
   if (layout_.constrained_embedding && options_.config.tie_word_embeddings) {
     const Subspace subspace = SubspaceOf(weights);
@@ -221,8 +222,8 @@ at::Tensor LlamaStage::RunHead(const Weights& weights, const at::Tensor& x) cons
   return HeadLogits(options_.config, weights.operands()[layout_.final_norm], head, x);
 }
 
-Result<LlamaStage::Pass> LlamaStage::OpenPass(const Weights& weights, const TokenBatch& tokens,
-                                              std::int64_t length, const Bytes& input) {
+Result<DecoderStage::Pass> DecoderStage::OpenPass(const Weights& weights, const TokenBatch& tokens,
+                                                  std::int64_t length, const Bytes& input) {
   Pass pass;
   if (!layout_.tables.empty() || layout_.constrained_embedding) {
     ASSIGN_OR_RETURN(pass.ids, TokenColumns(tokens, 0, length));
@@ -241,15 +242,15 @@ Result<LlamaStage::Pass> LlamaStage::OpenPass(const Weights& weights, const Toke
   return pass;
 }
 
-Result<ForwardResult> LlamaStage::Forward(const TaskKey& key, Version version,
-                                          const TokenBatch& tokens, const Bytes& input,
-                                          bool keep_graph) {
+Result<ForwardResult> DecoderStage::Forward(const TaskKey& key, Version version,
+                                            const TokenBatch& tokens, const Bytes& input,
+                                            bool keep_graph) {
   return Guarded("forward", [&] { return Execute(key, version, tokens, input, keep_graph); });
 }
 
-Result<ForwardResult> LlamaStage::Execute(const TaskKey& key, Version version,
-                                          const TokenBatch& tokens, const Bytes& input,
-                                          bool keep_graph) {
+Result<ForwardResult> DecoderStage::Execute(const TaskKey& key, Version version,
+                                            const TokenBatch& tokens, const Bytes& input,
+                                            bool keep_graph) {
   const Result<const Weights*> weights = FindWeights(version);
   if (!weights.ok()) return weights.status();
   if (keep_graph && (graphs_.contains(key) || gradients_.Waits(key))) {
@@ -284,11 +285,11 @@ Result<ForwardResult> LlamaStage::Execute(const TaskKey& key, Version version,
   return result;
 }
 
-Result<Bytes> LlamaStage::Backward(const TaskKey& key, const Bytes& gradient) {
+Result<Bytes> DecoderStage::Backward(const TaskKey& key, const Bytes& gradient) {
   return Guarded("backward", [&] { return Differentiate(key, gradient); });
 }
 
-Result<Bytes> LlamaStage::Differentiate(const TaskKey& key, const Bytes& gradient) {
+Result<Bytes> DecoderStage::Differentiate(const TaskKey& key, const Bytes& gradient) {
   const auto found = graphs_.find(key);
   if (found == graphs_.end()) return NotFound("backward: no graph of " + TaskText(key));
   at::Tensor output_gradient;
@@ -326,28 +327,28 @@ Result<Bytes> LlamaStage::Differentiate(const TaskKey& key, const Bytes& gradien
   return sent;
 }
 
-std::vector<int> LlamaStage::ExponentsOf(Step step) const {
+std::vector<int> DecoderStage::ExponentsOf(Step step) const {
   return exact() ? parameters_.Exponents(step, ScaleLevel(step)) : std::vector<int>();
 }
 
-Status LlamaStage::Fold(const TaskKey& key) {
+Status DecoderStage::Fold(const TaskKey& key) {
   return Guarded("fold", [&] { return gradients_.Fold(key, ExponentsOf(key.step)); });
 }
 
-Status LlamaStage::Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite) {
+Status DecoderStage::Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite) {
   return Guarded("absorb", [&] { return gradients_.Absorb(step, group, elements, finite); });
 }
 
-void LlamaStage::Drop(const TaskKey& key) {
+void DecoderStage::Drop(const TaskKey& key) {
   graphs_.erase(key);
   gradients_.Drop(key);
 }
 
-GradientSum LlamaStage::Accumulator(Step step, std::uint64_t group) {
+GradientSum DecoderStage::Accumulator(Step step, std::uint64_t group) {
   return gradients_.Sum(step, group, ExponentsOf(step));
 }
 
-Status LlamaStage::SetScaleLevel(Step step, unsigned level) {
+Status DecoderStage::SetScaleLevel(Step step, unsigned level) {
   if (level > (exact() ? optim::kScaleLevelMax : 0)) {
     return InvalidArgument("scale level " + std::to_string(level) + ": the highest is " +
                            std::to_string(exact() ? optim::kScaleLevelMax : 0));
@@ -361,19 +362,19 @@ Status LlamaStage::SetScaleLevel(Step step, unsigned level) {
   return {};
 }
 
-unsigned LlamaStage::ScaleLevel(Step step) const {
+unsigned DecoderStage::ScaleLevel(Step step) const {
   const auto found = scale_levels_.find(step);
   return found == scale_levels_.end() ? 0 : found->second;
 }
 
-void LlamaStage::ReleaseStep(Step step) {
+void DecoderStage::ReleaseStep(Step step) {
   std::erase_if(graphs_, [&](const auto& entry) { return entry.first.step == step; });
   gradients_.Release(step);
   scale_levels_.erase(step);
 }
 
-Status LlamaStage::Apply(std::span<const Bytes> sums, double clip, double learning_rate,
-                         bool skip) {
+Status DecoderStage::Apply(std::span<const Bytes> sums, double clip, double learning_rate,
+                           bool skip) {
   return Guarded("apply", [&]() -> Status {
     const unsigned level = ScaleLevel(Step(version().value));
     Status status = parameters_.Apply(sums, {clip, learning_rate, skip, level});
@@ -385,7 +386,7 @@ Status LlamaStage::Apply(std::span<const Bytes> sums, double clip, double learni
   });
 }
 
-Result<Bytes> LlamaStage::Logits(Version version, const TokenBatch& tokens) {
+Result<Bytes> DecoderStage::Logits(Version version, const TokenBatch& tokens) {
   if (!layout_.slice.embedding || !layout_.slice.head) {
     return FailedPrecondition("logits: this stage is a part of the model only");
   }

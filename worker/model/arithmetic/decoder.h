@@ -49,11 +49,11 @@ at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& gain, double epsilon);
 
 /// One decoder layer: x [B, L, D] to x [B, L, D]. With a `basis` [D, c], what the layer adds to x
 /// lies in it: attention_output [c, H E] and down [c, I] give coefficients.
-at::Tensor DecoderLayer(const api::LlamaConfig& config, const LayerWeights& weights,
+at::Tensor DecoderLayer(const api::DecoderConfig& config, const LayerWeights& weights,
                         const at::Tensor& basis, RotaryEmbedding& rotary, const at::Tensor& x);
 
 /// Logits of the head: x [B, L, D], gain [D], head [V, D] to [B, L, V] float32.
-at::Tensor HeadLogits(const api::LlamaConfig& config, const at::Tensor& gain,
+at::Tensor HeadLogits(const api::DecoderConfig& config, const at::Tensor& gain,
                       const at::Tensor& head, const at::Tensor& x);
 
 /// Mean cross entropy in nats: logits [B, L, V] float32, labels [B, L] int64; a scalar.

@@ -1,4 +1,4 @@
-#include "api/model/llama_config.h"
+#include "api/model/decoder_config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,9 +21,9 @@ constexpr std::string_view kTransformers4 = R"({
   "tie_word_embeddings": false, "torch_dtype": "float16", "transformers_version": "4.45.0",
   "use_cache": true, "vocab_size": 32000})";
 
-LlamaConfig Parsed(const json& value) {
+DecoderConfig Parsed(const json& value) {
   std::vector<FieldError> errors;
-  const LlamaConfig config = ParseLlamaConfig(value, "config", &errors);
+  const DecoderConfig config = ParseDecoderConfig(value, "config", &errors);
   EXPECT_EQ(ToString(errors), "");
   return config;
 }
@@ -31,12 +31,12 @@ LlamaConfig Parsed(const json& value) {
 std::string Refusal(json value, const char* key, json wrong) {
   value[key] = std::move(wrong);
   std::vector<FieldError> errors;
-  (void)ParseLlamaConfig(value, "config", &errors);
+  (void)ParseDecoderConfig(value, "config", &errors);
   return ToString(errors);
 }
 
-TEST(LlamaConfigTest, ReadsWhatTransformersWrites) {
-  const LlamaConfig config = Parsed(json::parse(kTransformers4));
+TEST(DecoderConfigTest, ReadsWhatTransformersWrites) {
+  const DecoderConfig config = Parsed(json::parse(kTransformers4));
   EXPECT_EQ(config.hidden_size, 4096);
   EXPECT_EQ(config.num_key_value_heads, 8);
   EXPECT_EQ(config.head_dim, 128);
@@ -44,7 +44,7 @@ TEST(LlamaConfigTest, ReadsWhatTransformersWrites) {
   EXPECT_EQ(config.rope_theta, 500000.0);
 }
 
-TEST(LlamaConfigTest, ReadsTheRotaryParametersOfTransformers5) {
+TEST(DecoderConfigTest, ReadsTheRotaryParametersOfTransformers5) {
   json value = json::parse(kTransformers4);
   value.erase("rope_theta");
   value.erase("rope_scaling");
@@ -57,15 +57,15 @@ TEST(LlamaConfigTest, ReadsTheRotaryParametersOfTransformers5) {
               testing::StartsWith("config.rope_parameters.rope_type: is \"yarn\""));
 }
 
-TEST(LlamaConfigTest, ReadsBackWhatItWrites) {
-  LlamaConfig config = Parsed(json::parse(kTransformers4));
+TEST(DecoderConfigTest, ReadsBackWhatItWrites) {
+  DecoderConfig config = Parsed(json::parse(kTransformers4));
   config.tie_word_embeddings = true;
   config.initializer_range = 0.1 + 0.2;
   config.head_dim = 64;
-  EXPECT_EQ(Parsed(json::parse(LlamaConfigToJson(config).dump())), config);
+  EXPECT_EQ(Parsed(json::parse(DecoderConfigToJson(config).dump())), config);
 }
 
-TEST(LlamaConfigTest, RefusesWhatWouldTrainAnotherModel) {
+TEST(DecoderConfigTest, RefusesWhatWouldTrainAnotherModel) {
   const json good = json::parse(kTransformers4);
   EXPECT_EQ(Refusal(good, "hidden_act", "gelu"),
             "config.hidden_act: is \"gelu\", which is not supported; the only supported value is "
