@@ -27,7 +27,7 @@ TEST(ParseTest, FillsInWhatTheManifestLeavesOut) {
   EXPECT_EQ(job->name, "good");
   EXPECT_EQ(job->microbatches(), 4u);
   EXPECT_EQ(job->spec.model.config.head_dim, 16);
-  EXPECT_EQ(job->spec.model.config.rope_theta, 10000.0);
+  EXPECT_EQ(job->spec.model.config.rope.theta, 10000.0);
   EXPECT_EQ(job->spec.workers.minReplicas, 2u);
   EXPECT_EQ(job->spec.optimizer, Optimizer());
   EXPECT_EQ(job->spec.checkpoint.intervalSteps, 100u);

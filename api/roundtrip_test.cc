@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
+#include "api/model/decoder_config.h"
 #include "api/parse.h"
 #include "api/testing/test_manifest.h"
 
@@ -59,6 +61,65 @@ Boundary AnyBoundary() {
   return boundary;
 }
 
+Rope AnyRope() {
+  Rope rope{.theta = FiniteDouble()};
+  rope.type = *rc::gen::element(RopeType::kDefault, RopeType::kLinear, RopeType::kDynamic,
+                                RopeType::kYarn, RopeType::kLlama3);
+  if (rope.type == RopeType::kDefault) return rope;
+  rope.factor = FiniteDouble();
+  if (rope.type == RopeType::kYarn || rope.type == RopeType::kLlama3) {
+    rope.original_max_position_embeddings = Size();
+  }
+  if (rope.type == RopeType::kLlama3) {
+    rope.low_freq_factor = FiniteDouble();
+    rope.high_freq_factor = FiniteDouble();
+  }
+  if (rope.type == RopeType::kYarn) {
+    rope.beta_fast = FiniteDouble();
+    rope.beta_slow = FiniteDouble();
+    rope.attention_factor = FiniteDouble();
+    rope.truncate = *rc::gen::arbitrary<bool>();
+  }
+  return rope;
+}
+
+/// Options of layers that a config of the family can say. None where all are the defaults.
+std::vector<LayerOptions> AnyLayers(ModelFamily family) {
+  std::vector<LayerOptions> layers(*rc::gen::inRange<std::size_t>(1, 9));
+  const std::int64_t window = *rc::gen::inRange(1, 9);
+  for (LayerOptions& layer : layers) {
+    if (family == ModelFamily::kMistral || *rc::gen::arbitrary<bool>()) layer.window = window;
+    if (family == ModelFamily::kSmolLM3) layer.rotary = *rc::gen::arbitrary<bool>();
+  }
+  const bool differ =
+      std::ranges::any_of(layers, [](const auto& l) { return l != LayerOptions(); });
+  return differ ? layers : std::vector<LayerOptions>();
+}
+
+DecoderConfig AnyDecoderConfig() {
+  DecoderConfig config =
+      DefaultsOf(*rc::gen::element(ModelFamily::kLlama, ModelFamily::kMistral, ModelFamily::kQwen2,
+                                   ModelFamily::kQwen3, ModelFamily::kSmolLM3));
+  config.num_hidden_layers = 7;
+  if (config.family != ModelFamily::kLlama) {
+    config.layers = AnyLayers(config.family);
+    if (!config.layers.empty()) {
+      config.num_hidden_layers = static_cast<std::int64_t>(config.layers.size());
+    }
+  }
+  for (std::int64_t* size :
+       {&config.hidden_size, &config.num_attention_heads, &config.num_key_value_heads,
+        &config.head_dim, &config.intermediate_size, &config.vocab_size,
+        &config.max_position_embeddings}) {
+    *size = Size();
+  }
+  config.rms_norm_eps = FiniteDouble();
+  config.rope = AnyRope();
+  config.tie_word_embeddings = *rc::gen::arbitrary<bool>();
+  config.initializer_range = FiniteDouble();
+  return config;
+}
+
 SwarmJob AnyJob() {
   SwarmJob job;
   job.name = *rc::gen::string<std::string>();
@@ -68,18 +129,7 @@ SwarmJob AnyJob() {
   spec.suspend = *rc::gen::arbitrary<bool>();
   spec.model.uri = *rc::gen::element(std::string(), std::string("s3://bucket/model"));
   spec.model.init = Either(ModelInit::kRandom, ModelInit::kPretrained);
-  spec.model.config = {Size(),
-                       Size(),
-                       Size(),
-                       Size(),
-                       Size(),
-                       Size(),
-                       Size(),
-                       Size(),
-                       FiniteDouble(),
-                       FiniteDouble(),
-                       *rc::gen::arbitrary<bool>(),
-                       FiniteDouble()};
+  spec.model.config = AnyDecoderConfig();
   spec.model.tokenizer = {Either(TokenizerKind::kByte, TokenizerKind::kSentencePiece), "t.model"};
   spec.data = {"corpus", "validation", Either(TokenType::kUInt16, TokenType::kUInt32)};
   spec.storage = {"http://127.0.0.1:9000", "region", ""};

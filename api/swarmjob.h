@@ -20,8 +20,39 @@ struct RawJson {
   bool operator==(const RawJson&) const = default;
 };
 
-/// A decoder of the Llama family. Members have the names of the keys in Hugging Face's config.json.
+/// The families of decoders. Each is a description of the same decoder by values; see
+/// model/decoder_config.h.
+enum class ModelFamily { kLlama, kMistral, kQwen2, kQwen3, kSmolLM3 };
+
+/// How a rotary embedding stretches its wave lengths, so that a model can read longer sequences
+/// than it was pre-trained with.
+enum class RopeType { kDefault, kLinear, kDynamic, kYarn, kLlama3 };
+
+/// The rotary embedding. Members that have no meaning for the type have their defaults.
+struct Rope {
+  RopeType type = RopeType::kDefault;
+  double theta = 10000.0;
+  double factor = 1;  ///< all types but kDefault
+  /// kYarn, kLlama3: the longest sequence of pre-training.
+  std::int64_t original_max_position_embeddings = 0;
+  double low_freq_factor = 1, high_freq_factor = 4;  ///< kLlama3
+  double beta_fast = 32, beta_slow = 1;              ///< kYarn
+  double attention_factor = 1;                       ///< kYarn: of cosine and of sine
+  bool truncate = true;                              ///< kYarn
+  bool operator==(const Rope&) const = default;
+};
+
+/// What may differ between the layers of a decoder.
+struct LayerOptions {
+  std::int64_t window = 0;  ///< tokens that a token sees, itself included; 0: all before it
+  bool rotary = true;       ///< whether queries and keys are rotated
+  bool operator==(const LayerOptions&) const = default;
+};
+
+/// A decoder. Members have the names of the keys in Hugging Face's config.json, where there are
+/// such keys. What a family switches on follows from `family` when a config is read.
 struct DecoderConfig {
+  ModelFamily family = ModelFamily::kLlama;  ///< model_type; the computation does not look at it
   std::int64_t hidden_size = 0;
   std::int64_t num_hidden_layers = 0;
   std::int64_t num_attention_heads = 0;
@@ -31,9 +62,12 @@ struct DecoderConfig {
   std::int64_t vocab_size = 0;
   std::int64_t max_position_embeddings = 2048;
   double rms_norm_eps = 1e-6;
-  double rope_theta = 10000.0;
+  Rope rope;
   bool tie_word_embeddings = false;
   double initializer_range = 0.02;
+  bool attention_input_bias = false;  ///< of queries, keys and values
+  bool head_norms = false;            ///< RMSNorm of each head's query and key, before rotation
+  std::vector<LayerOptions> layers;   ///< empty: the defaults for all of them
   bool operator==(const DecoderConfig&) const = default;
 };
 

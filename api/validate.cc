@@ -182,6 +182,28 @@ void JudgeBoundaryFit(Judge& judge, const DecoderConfig& config, const Pipeline&
                "at most " + Text(stages) + ": " + why);
 }
 
+void JudgeRope(Judge& judge, const std::string& at, const Rope& rope) {
+  judge.Positive(at + "rope_theta", rope.theta, 1e12);
+  if (rope.type == RopeType::kDefault) return;
+  const std::string path = at + "rope_scaling.";
+  judge.Range(path + "factor", rope.factor, 1.0, 1e6);
+  if (rope.type == RopeType::kLinear || rope.type == RopeType::kDynamic) return;
+  judge.Range(path + "original_max_position_embeddings", rope.original_max_position_embeddings,
+              std::int64_t{1}, static_cast<std::int64_t>(kSequenceMax));
+  if (rope.type == RopeType::kLlama3) {
+    const bool low = judge.Positive(path + "low_freq_factor", rope.low_freq_factor, 1e6);
+    judge.Expect(!low || rope.high_freq_factor > rope.low_freq_factor, path + "high_freq_factor",
+                 "is " + Text(rope.high_freq_factor),
+                 "more than low_freq_factor (" + Text(rope.low_freq_factor) + ")");
+    return;
+  }
+  judge.Expect(rope.theta > 1, at + "rope_theta", "is " + Text(rope.theta),
+               "more than 1 for the type yarn");
+  judge.Positive(path + "beta_fast", rope.beta_fast, 1e6);
+  judge.Positive(path + "beta_slow", rope.beta_slow, 1e6);
+  judge.Positive(path + "attention_factor", rope.attention_factor, 1e6);
+}
+
 }  // namespace
 
 void JudgeBoundaryFields(Judge& judge, const Boundary& boundary, const std::string& path) {
@@ -240,9 +262,11 @@ std::vector<FieldError> ValidateDecoderConfig(const DecoderConfig& config,
       judge.Range(at + "num_attention_heads", config.num_attention_heads, one, kWidthMax);
   const bool groups =
       judge.Range(at + "num_key_value_heads", config.num_key_value_heads, one, kWidthMax);
-  // Without head_dim, a hidden_size that is not a multiple of the heads would be rounded.
+  // Without head_dim, a hidden_size that is not a multiple of the heads would be rounded; and
+  // transformers refuses it.
+  const bool own_head_dim = config.family == ModelFamily::kQwen3;
   const bool divided =
-      !hidden || !heads ||
+      !hidden || !heads || own_head_dim ||
       judge.Expect(config.hidden_size % config.num_attention_heads == 0, at + "hidden_size",
                    "is " + Text(config.hidden_size),
                    "a multiple of num_attention_heads (" + Text(config.num_attention_heads) + ")");
@@ -260,7 +284,7 @@ std::vector<FieldError> ValidateDecoderConfig(const DecoderConfig& config,
   judge.Range(at + "max_position_embeddings", config.max_position_embeddings, one,
               static_cast<std::int64_t>(kSequenceMax));
   judge.Positive(at + "rms_norm_eps", config.rms_norm_eps, 1);
-  judge.Positive(at + "rope_theta", config.rope_theta, 1e12);
+  JudgeRope(judge, at, config.rope);
   judge.Range(at + "initializer_range", config.initializer_range, 0.0, 100.0);
   return judge.Take();
 }

@@ -12,6 +12,30 @@
 namespace swarm {
 
 template <>
+struct EnumNames<api::ModelFamily> {  // Hugging Face's model_type
+  using E = api::ModelFamily;
+  static constexpr auto kNames = NameTable<E>({
+      {E::kLlama, "llama"},
+      {E::kMistral, "mistral"},
+      {E::kQwen2, "qwen2"},
+      {E::kQwen3, "qwen3"},
+      {E::kSmolLM3, "smollm3"},
+  });
+};
+
+template <>
+struct EnumNames<api::RopeType> {  // Hugging Face's rope_type
+  using E = api::RopeType;
+  static constexpr auto kNames = NameTable<E>({
+      {E::kDefault, "default"},
+      {E::kLinear, "linear"},
+      {E::kDynamic, "dynamic"},
+      {E::kYarn, "yarn"},
+      {E::kLlama3, "llama3"},
+  });
+};
+
+template <>
 struct EnumNames<api::ModelInit> {
   using E = api::ModelInit;
   static constexpr auto kNames = NameTable<E>({

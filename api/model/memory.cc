@@ -23,11 +23,12 @@ std::uint64_t GraphBytes(const DecoderConfig& config, std::uint64_t layers, std:
   const std::uint64_t keys = of(config.num_key_value_heads) * of(config.head_dim);
   // Two norms, each with its input, the input by its length, and its output.
   const std::uint64_t norms = 6 * width;
-  // Rotated queries and keys, the output and a number for each head. Heads that share keys and
-  // values have copies of them; else the product that holds the values stays.
-  const std::uint64_t shared = queries == keys ? queries + 2 * keys : 2 * queries;
-  const std::uint64_t attention =
-      queries + keys + shared + queries + of(config.num_attention_heads);
+  // Rotated queries and keys, values, the output and a number for each head. Heads that share keys
+  // and values read the same ones.
+  std::uint64_t attention = queries + 2 * keys + queries + of(config.num_attention_heads);
+  // Norms of heads keep the product of which the values are a part, and the heads by their length.
+  if (config.head_norms) attention += 2 * (queries + keys) + of(config.num_attention_heads);
+  if (!config.layers.empty()) attention += queries;  // outputs within a window are joined
   const std::uint64_t mlp = 4 * of(config.intermediate_size);
   const std::uint64_t loss = head ? 3 * width + of(config.vocab_size) : 0;
   return sizeof(float) * tokens * (layers * (norms + attention + mlp) + loss);

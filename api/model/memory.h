@@ -9,8 +9,9 @@ namespace swarm::api {
 
 /// What `layers` decoder layers of the model keep of `tokens` tokens between forward and backward,
 /// in float32 (BF16 keeps less): inputs of norms, of products and of the attention, which keeps no
-/// scores. With `head` also what the loss keeps. Source: worker/model/arithmetic/decoder.cc, tensor
-/// by tensor.
+/// scores. Copies of keys and values for heads that share them are not counted; only CUDA makes
+/// them, in float32 or within a window. With `head` also what the loss keeps. Source:
+/// worker/model/arithmetic/decoder.cc, tensor by tensor.
 std::uint64_t GraphBytes(const DecoderConfig& config, std::uint64_t layers, std::uint64_t tokens,
                          bool head);
 

@@ -54,7 +54,7 @@ TEST_P(SystemResumeTest, AnInterruptedRunGoesOnWithOtherStagesAndReplicas) {
   // A job with another model may not go on from here, and does not end the one that does.
   const auto claims = Names("out/checkpoints/trainers");
   EXPECT_EQ(claims.size(), 1u);
-  job_.spec.model.config.rope_theta = 20000;
+  job_.spec.model.config.rope.theta = 20000;
   StartRun({"--resume", "--set", "pipeline.stages=1", "--workers", "1"});
   EXPECT_EQ(ExitCode(), 2) << Output();
   EXPECT_THAT(Output(), HasSubstr("rope_theta"));

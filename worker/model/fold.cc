@@ -101,7 +101,7 @@ Result<std::vector<checkpoint::NamedTensor>> FoldWeights(const api::DecoderConfi
   const bool subspace = boundary.codec == api::BoundaryCodec::kSubspace;
   if (api::IsLearned(boundary.codec) && !subspace) {
     return FailedPrecondition("boundaries of the kind " + std::string(NameOf(boundary.codec)) +
-                              " are layers that no plain Llama has; `swarmctl evaluate` and"
+                              " are layers that no plain decoder has; `swarmctl evaluate` and"
                               " `generate` take the checkpoint itself");
   }
   ASSIGN_OR_RETURN(const Layout plain, ComputeParameterLayout(config, 0, 1));

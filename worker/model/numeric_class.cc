@@ -24,7 +24,8 @@ constexpr std::uint32_t kTokens = 65;
 constexpr std::size_t kDigitsShown = 16;  ///< of each digest
 
 /// Wide enough for the blocked paths of matrix products, with sizes that are no multiples of
-/// vectors, and grouped heads.
+/// vectors, and grouped heads. It has everything that a family may switch on; the second layer
+/// attends within a window.
 api::DecoderConfig ProbeConfig() {
   return {.hidden_size = 200,
           .num_hidden_layers = 2,
@@ -32,7 +33,10 @@ api::DecoderConfig ProbeConfig() {
           .num_key_value_heads = 5,
           .head_dim = 20,
           .intermediate_size = 500,
-          .vocab_size = 300};
+          .vocab_size = 300,
+          .attention_input_bias = true,
+          .head_norms = true,
+          .layers = {{}, {.window = 40, .rotary = false}}};
 }
 
 /// A model that is probed: one precision, or one boundary.

@@ -1,4 +1,4 @@
-// The numbers of Hugging Face's LlamaForCausalLM and torch.optim.AdamW, recorded by
+// The numbers of Hugging Face's models and torch.optim.AdamW, recorded by
 // tests/fixtures/make_decoder_fixtures.py, against ours.
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 
 #include "api/model/decoder_config.h"
 #include "worker/checkpoint/safetensors.h"
+#include "worker/model/arithmetic/rotary.h"
 #include "worker/model/testing/models.h"
 #include "worker/optim/norm.h"
 #include "worker/protocol/commit.h"
@@ -106,6 +107,13 @@ double GradientNorm(Pipeline& pipeline, std::uint64_t step) {
   return std::sqrt(squared);
 }
 
+void ExpectGradients(Pipeline& pipeline, const Fixture& fixture) {
+  for (const auto& [name, gradient] : pipeline.Gradients(0)) {
+    ExpectClose(gradient, FloatsOf(fixture.Reference("gradient." + name)), 1e-5,
+                "gradient of " + name);
+  }
+}
+
 class ParityTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(ParityTest, LogitsAreThoseOfHuggingFace) {
@@ -139,6 +147,7 @@ TEST_P(ParityTest, TrainsAsHuggingFaceWithAdamWDoes) {
       }
       const double norm = GradientNorm(pipeline, step);
       EXPECT_NEAR(norm, norms[step], 1e-5 * norm);
+      if (step == 0) ExpectGradients(pipeline, fixture);
       pipeline.Apply(step, protocol::ComputeClip(norm, kMaxNorm), kLearningRate);
     }
     for (const auto& [name, tensor] : pipeline.Snapshot()) {
@@ -158,7 +167,48 @@ TEST_P(ParityTest, LossInBFloat16IsThatOfAutocast) {
   EXPECT_NEAR(pipeline.Forward(0, 0, Version(0), fixture.Tokens(0, 0)), expected, 2e-3 * expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ParityTest, ::testing::Values("llama_grouped", "llama_tied"));
+INSTANTIATE_TEST_SUITE_P(Models, ParityTest,
+                         ::testing::Values("llama_grouped", "llama_tied", "llama3", "mistral",
+                                           "qwen2", "qwen3", "smollm3"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(RotaryTest, TheDynamicTypeIsRefusedWhereItWouldStretch) {
+  const Fixture fixture("qwen2");
+  ASSERT_EQ(fixture.options().config.rope.type, api::RopeType::kDynamic);
+  Pipeline pipeline(fixture.options(), 1);
+  pipeline.Load(fixture.weights(), Version(0), false);
+  const std::vector<std::int32_t> ids(65, 1);
+  const TokenBatch longest{1, 64, std::span(ids).first(64)}, longer{1, 65, ids};
+  EXPECT_TRUE(pipeline.stage(0).Logits(Version(0), longest).ok());
+  EXPECT_EQ(pipeline.stage(0).Logits(Version(0), longer).status().code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(RotaryTest, FrequenciesAreThoseOfTransformersForEveryType) {
+  const auto reference = nlohmann::json::parse(
+      ReadFile(std::string(SWARM_SOURCE_DIR) + "/tests/fixtures/rotary.json"));
+  for (const auto& of : reference["cases"]) {
+    SCOPED_TRACE(of["name"].get<std::string>());
+    const nlohmann::json config = {{"hidden_size", of["head_dim"]},
+                                   {"num_hidden_layers", 1},
+                                   {"num_attention_heads", 1},
+                                   {"intermediate_size", 1},
+                                   {"vocab_size", 1},
+                                   {"max_position_embeddings", of["max_position_embeddings"]},
+                                   {"rope_parameters", of["rope_parameters"]}};
+    std::vector<api::FieldError> errors;
+    const api::Rope rope = api::ParseDecoderConfig(config, "config", &errors).rope;
+    ASSERT_TRUE(errors.empty()) << api::ToString(errors);
+    EXPECT_NEAR(rope.attention_factor, of["attention_factor"].get<double>(), 1e-12);
+    const auto expected = of["frequencies"].get<std::vector<double>>();
+    const std::vector<float> frequencies =
+        RotaryFrequencies(rope, of["head_dim"].get<std::int64_t>());
+    ASSERT_EQ(frequencies.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_NEAR(frequencies[i], expected[i], 1e-6 * expected[i]) << "pair " << i;
+    }
+  }
+}
 
 }  // namespace
 }  // namespace swarm::model

@@ -4,6 +4,11 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "worker/model/arithmetic/rotary.h"
 
 namespace swarm::model {
 namespace {
@@ -16,24 +21,71 @@ at::Tensor RepeatHeads(const at::Tensor& heads, std::int64_t times) {
   return heads.unsqueeze(3).expand({b, l, k, times, e}).reshape({b, l, k * times, e});
 }
 
-at::Tensor Attention(const api::DecoderConfig& config, const LayerWeights& weights,
-                     RotaryEmbedding& rotary, const at::Tensor& x) {
+/// Attention of heads [B, L, H, E] over keys and values [B, M, K, E]. Without a mask it is causal,
+/// and L = M.
+at::Tensor Attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                  const std::optional<at::Tensor>& mask) {
+  const std::int64_t times = q.size(2) / k.size(2);
+  // These kernels read the keys and values that heads share in place. They add the gradients of
+  // such heads in another order than RepeatHeads does.
+  const bool shares = q.is_cpu() || (q.scalar_type() == at::kBFloat16 && !mask);
+  const auto prepared = [&](const at::Tensor& heads) {
+    return (shares ? heads : RepeatHeads(heads, times)).transpose(1, 2);
+  };
+  return at::scaled_dot_product_attention(q.transpose(1, 2), prepared(k), prepared(v), mask,
+                                          /*dropout_p=*/0.0, /*is_causal=*/!mask, /*scale=*/{},
+                                          /*enable_gqa=*/shares && times > 1)
+      .transpose(1, 2);
+}
+
+/// Attention in which a token sees `window` tokens, itself included.
+at::Tensor AttendWithin(std::int64_t window, PositionTables& positions, const at::Tensor& q,
+                        const at::Tensor& k, const at::Tensor& v) {
+  const std::int64_t tokens = q.size(1);
+  const std::int64_t block = std::min(window, PositionTables::kBandRows);
+  std::vector<at::Tensor> parts;
+  for (std::int64_t begin = 0; begin < tokens; begin += block) {
+    const std::int64_t rows = std::min(block, tokens - begin);
+    const std::int64_t first = std::max<std::int64_t>(begin - window + 1, 0);
+    const std::int64_t count = begin + rows - first;
+    const at::Tensor band = positions.Band(rows, window, q.scalar_type());
+    parts.push_back(Attend(q.narrow(1, begin, rows), k.narrow(1, first, count),
+                           v.narrow(1, first, count), band.narrow(1, band.size(1) - count, count)));
+  }
+  return at::cat(parts, 1);
+}
+
+/// RMSNorm of each head of queries and keys [B, L, H + K, E]; gains [2 E].
+at::Tensor NormHeads(const api::DecoderConfig& config, const at::Tensor& gains,
+                     const at::Tensor& heads) {
+  const auto parts = gains.view({2, config.head_dim}).split(1);
+  const at::Tensor of_heads =
+      at::cat({parts[0].expand({config.num_attention_heads, config.head_dim}),
+               parts[1].expand({config.num_key_value_heads, config.head_dim})});
+  return RmsNorm(heads.to(at::kFloat), of_heads, config.rms_norm_eps);
+}
+
+at::Tensor Attention(const api::DecoderConfig& config, const api::LayerOptions& options,
+                     const LayerWeights& weights, PositionTables& positions, const at::Tensor& x) {
   const std::int64_t queries = config.num_attention_heads;
   const std::int64_t keys = config.num_key_value_heads;
   const auto type = weights.query_key_value.scalar_type();
-  const at::Tensor heads = Project(x, weights.query_key_value)
+  const at::Tensor heads = Project(x, weights.query_key_value, weights.input_bias)
                                .view({x.size(0), x.size(1), queries + 2 * keys, config.head_dim});
   // Splits instead of narrows: one copy then joins the gradients of the parts.
   const auto parts = heads.split_with_sizes({queries + keys, keys}, 2);
-  const auto rotated = rotary.Apply(parts[0]).to(type).split_with_sizes({queries, keys}, 2);
-  const at::Tensor& q = rotated[0];
-  const at::Tensor k = RepeatHeads(rotated[1], queries / keys);
-  const at::Tensor v = RepeatHeads(parts[1], queries / keys);
+  at::Tensor placed = parts[0];
+  if (weights.head_norms.defined()) placed = NormHeads(config, weights.head_norms, placed);
+  if (options.rotary) placed = positions.Rotate(placed);
+  const auto split = placed.to(type).split_with_sizes({queries, keys}, 2);
+  // The values are a part of the product. Where nothing else needs it, a copy of them lets it go.
+  const bool needed = weights.head_norms.defined() || !options.rotary;
+  const at::Tensor values = needed ? parts[1] : parts[1].contiguous();
+  const bool all = options.window == 0 || options.window >= x.size(1);
   const at::Tensor mixed =
-      at::scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2),
-                                       /*attn_mask=*/{}, /*dropout_p=*/0.0, /*is_causal=*/true);
-  const at::Tensor joined =
-      mixed.transpose(1, 2).reshape({x.size(0), x.size(1), queries * config.head_dim});
+      all ? Attend(split[0], split[1], values, {})
+          : AttendWithin(options.window, positions, split[0], split[1], values);
+  const at::Tensor joined = mixed.reshape({x.size(0), x.size(1), queries * config.head_dim});
   return Project(joined, weights.attention_output);
 }
 
@@ -49,24 +101,27 @@ at::Tensor Added(const at::Tensor& output, const at::Tensor& basis) {
 
 }  // namespace
 
-at::Tensor Project(const at::Tensor& x, const at::Tensor& weight) {
-  return at::linear(x.to(weight.scalar_type()), weight);
+at::Tensor Project(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  const auto type = weight.scalar_type();
+  if (!bias.defined()) return at::linear(x.to(type), weight);
+  return at::linear(x.to(type), weight, bias.to(type));
 }
 
-RotaryEmbedding::RotaryEmbedding(std::int64_t head_dim, double theta, at::Device device)
-    : head_dim_(head_dim), theta_(theta), device_(device) {}
+PositionTables::PositionTables(const api::DecoderConfig& config, at::Device device)
+    : head_dim_(config.head_dim), rope_(config.rope), device_(device) {}
 
-void RotaryEmbedding::Grow(std::int64_t tokens) {
+void PositionTables::Grow(std::int64_t tokens) {
   const at::NoGradGuard constants;
   const auto options = at::TensorOptions().dtype(at::kFloat);
-  const at::Tensor exponents = at::arange(0, head_dim_, 2, options) / head_dim_;
-  const at::Tensor frequencies = 1.0 / at::pow(at::Scalar(theta_), exponents);
+  const at::Tensor frequencies = at::tensor(RotaryFrequencies(rope_, head_dim_), options);
   const at::Tensor angles = at::arange(tokens, options).unsqueeze(1) * frequencies;
-  cosine_ = at::cat({angles.cos(), angles.cos()}, 1).unsqueeze(1).to(device_);
-  sine_ = at::cat({-angles.sin(), angles.sin()}, 1).unsqueeze(1).to(device_);
+  const at::Tensor cosine = angles.cos() * rope_.attention_factor;
+  const at::Tensor sine = angles.sin() * rope_.attention_factor;
+  cosine_ = at::cat({cosine, cosine}, 1).unsqueeze(1).to(device_);
+  sine_ = at::cat({-sine, sine}, 1).unsqueeze(1).to(device_);
 }
 
-at::Tensor RotaryEmbedding::Apply(const at::Tensor& heads) {
+at::Tensor PositionTables::Rotate(const at::Tensor& heads) {
   const std::int64_t tokens = heads.size(1);
   if (!cosine_.defined() || cosine_.size(0) < tokens) Grow(tokens);
   const at::Tensor x = heads.to(at::kFloat);
@@ -74,14 +129,30 @@ at::Tensor RotaryEmbedding::Apply(const at::Tensor& heads) {
   return x * cosine_.narrow(0, 0, tokens) + swapped * sine_.narrow(0, 0, tokens);
 }
 
+at::Tensor PositionTables::Band(std::int64_t rows, std::int64_t window, at::ScalarType type) {
+  at::Tensor& band = bands_[window];
+  if (!band.defined()) {
+    const at::NoGradGuard constants;
+    const std::int64_t most = std::min(window, kBandRows);
+    const at::Tensor distance =
+        at::arange(most + window - 1).unsqueeze(0) - at::arange(most).unsqueeze(1);
+    const at::Tensor hidden = distance.lt(0).logical_or(distance.ge(window));
+    band = at::zeros(hidden.sizes(), at::TensorOptions().dtype(type))
+               .masked_fill(hidden, -std::numeric_limits<double>::infinity())
+               .to(device_);
+  }
+  return band.narrow(0, 0, rows).narrow(1, 0, rows + window - 1);
+}
+
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& gain, double epsilon) {
   return gain * (x * at::rsqrt(x.square().mean(-1, /*keepdim=*/true) + epsilon));
 }
 
-at::Tensor DecoderLayer(const api::DecoderConfig& config, const LayerWeights& weights,
-                        const at::Tensor& basis, RotaryEmbedding& rotary, const at::Tensor& x) {
+at::Tensor DecoderLayer(const api::DecoderConfig& config, const api::LayerOptions& options,
+                        const LayerWeights& weights, const at::Tensor& basis,
+                        PositionTables& positions, const at::Tensor& x) {
   const at::Tensor normed = RmsNorm(x, weights.attention_norm, config.rms_norm_eps);
-  const at::Tensor h = x + Added(Attention(config, weights, rotary, normed), basis);
+  const at::Tensor h = x + Added(Attention(config, options, weights, positions, normed), basis);
   return h + Added(Mlp(weights, RmsNorm(h, weights.mlp_norm, config.rms_norm_eps)), basis);
 }
 

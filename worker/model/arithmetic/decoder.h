@@ -1,5 +1,6 @@
-// The arithmetic of a Llama decoder on tensors: functions of activations and weights, recorded by
-// autograd where gradients are enabled. Numbers agree with Hugging Face's LlamaForCausalLM.
+// The arithmetic of a decoder on tensors: functions of activations and weights, recorded by
+// autograd where gradients are enabled. Numbers agree with the classes of transformers whose
+// configs api/model/decoder_config.h reads.
 //
 // Shapes: B sequences, L tokens, D hidden_size, H and K heads of queries and of keys, E head_dim,
 // I intermediate_size, V vocab_size. The residual stream x [B, L, D] is float32; weights of
@@ -9,39 +10,54 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <map>
+
 #include "api/swarmjob.h"
 
 namespace swarm::model {
 
-/// The weights of a decoder layer.
+/// The weights of a decoder layer. What its family does not have is undefined.
 struct LayerWeights {
   at::Tensor attention_norm;    ///< [D] float32
   at::Tensor query_key_value;   ///< [(H + 2 K) E, D]
+  at::Tensor input_bias;        ///< [(H + 2 K) E] float32
+  at::Tensor head_norms;        ///< [2 E] float32: of queries, of keys
   at::Tensor attention_output;  ///< [D, H E]
   at::Tensor mlp_norm;          ///< [D] float32
   at::Tensor gate_up;           ///< [2 I, D]
   at::Tensor down;              ///< [D, I]
 };
 
-/// x in the type of the weights, then x wᵀ.
-at::Tensor Project(const at::Tensor& x, const at::Tensor& weight);
+/// x in the type of the weights, then x wᵀ, plus the bias if it is defined.
+at::Tensor Project(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {});
 
-/// Rotary position embedding: angles position / theta^(2 i / E), computed in float32; pairs are
-/// (i, i + E / 2), as Hugging Face's rotate_half has them. Tables grow on demand and are kept.
-class RotaryEmbedding {
+/// What attention knows of positions. Tables are made on demand and kept.
+class PositionTables {
  public:
-  RotaryEmbedding(std::int64_t head_dim, double theta, at::Device device);
-  /// heads [B, L, N, E] of any type; the result is float32.
-  at::Tensor Apply(const at::Tensor& heads);
+  PositionTables(const api::DecoderConfig& config, at::Device device);
+
+  /// Rotary position embedding of heads [B, L, N, E] of any type; the result is float32. Angles are
+  /// computed in float32; pairs are (i, i + E / 2), as Hugging Face's rotate_half has them.
+  at::Tensor Rotate(const at::Tensor& heads);
+
+  /// For attention within a window: what is added to the scores [rows, rows + window - 1] of rows
+  /// successive tokens and of the keys that they see together. 0 where row i sees key j, the
+  /// window keys from j = i on, else -inf. At most kBandRows rows.
+  at::Tensor Band(std::int64_t rows, std::int64_t window, at::ScalarType type);
+
+  /// Rows of scores that are computed at once within a window: what a band takes is bounded by
+  /// the window, whatever the length of the sequences.
+  static constexpr std::int64_t kBandRows = 512;
 
  private:
   void Grow(std::int64_t tokens);
 
-  std::int64_t head_dim_;
-  double theta_;
-  at::Device device_;
-  at::Tensor cosine_;  ///< [tokens, 1, E]
-  at::Tensor sine_;    ///< [tokens, 1, E]; the first half negated
+  const std::int64_t head_dim_;
+  const api::Rope rope_;
+  const at::Device device_;
+  at::Tensor cosine_;                         ///< [tokens, 1, E]
+  at::Tensor sine_;                           ///< [tokens, 1, E]; the first half negated
+  std::map<std::int64_t, at::Tensor> bands_;  ///< by window; of min(window, kBandRows) rows
 };
 
 /// x gain / sqrt(mean(x^2) + epsilon) over the last dimension; float32.
@@ -49,8 +65,9 @@ at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& gain, double epsilon);
 
 /// One decoder layer: x [B, L, D] to x [B, L, D]. With a `basis` [D, c], what the layer adds to x
 /// lies in it: attention_output [c, H E] and down [c, I] give coefficients.
-at::Tensor DecoderLayer(const api::DecoderConfig& config, const LayerWeights& weights,
-                        const at::Tensor& basis, RotaryEmbedding& rotary, const at::Tensor& x);
+at::Tensor DecoderLayer(const api::DecoderConfig& config, const api::LayerOptions& options,
+                        const LayerWeights& weights, const at::Tensor& basis,
+                        PositionTables& positions, const at::Tensor& x);
 
 /// Logits of the head: x [B, L, D], gain [D], head [V, D] to [B, L, V] float32.
 at::Tensor HeadLogits(const api::DecoderConfig& config, const at::Tensor& gain,

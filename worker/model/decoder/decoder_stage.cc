@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "api/model/boundary.h"
+#include "api/model/decoder_config.h"
 #include "worker/model/arithmetic/boundary.h"
 #include "worker/model/arithmetic/subspace.h"
 #include "worker/model/decoder/tensor_memory.h"
@@ -88,7 +89,7 @@ DecoderStage::DecoderStage(const StageOptions& options, Layout layout, at::Devic
       gradient_codec_(codec::MakeCodec(options.boundary, codec::Direction::kBackward)),
       lossy_(api::ForwardNumbers(options.boundary) != api::NumberCodec::kNone ||
              api::BackwardNumbers(options.boundary) != api::NumberCodec::kNone),
-      rotary_(options.config.head_dim, options.config.rope_theta, device),
+      positions_(options.config, device),
       fixed_in_basis_(options.step_mode == api::StepMode::kDelayed ? 2 : 1),
       parameters_(layout_, options, device),
       gradients_(layout_, device, options.accumulation, options.microbatches) {}
@@ -207,8 +208,8 @@ at::Tensor DecoderStage::RunLayers(const Weights& weights, const Pass& pass) {
       if (lossy_) z = Cross(z, *activation_codec_, *gradient_codec_);
       x = ReceiveAt(layer, weights, pass, z);
     }
-    x = DecoderLayer(options_.config, weights.layer(i),
-                     layout_.layers[i].constrained ? basis : at::Tensor(), rotary_, x);
+    x = DecoderLayer(options_.config, api::LayerOf(options_.config, layer), weights.layer(i),
+                     layout_.layers[i].constrained ? basis : at::Tensor(), positions_, x);
   }
   return x;
 }
@@ -224,6 +225,13 @@ at::Tensor DecoderStage::RunHead(const Weights& weights, const at::Tensor& x) co
 
 Result<DecoderStage::Pass> DecoderStage::OpenPass(const Weights& weights, const TokenBatch& tokens,
                                                   std::int64_t length, const Bytes& input) {
+  const std::int64_t positions = options_.config.max_position_embeddings;
+  if (options_.config.rope.type == api::RopeType::kDynamic && length > positions) {
+    return InvalidArgument("tokens: sequences of " + std::to_string(length) +
+                           " tokens; a rotary embedding of the type dynamic would change beyond "
+                           "max_position_embeddings (" +
+                           std::to_string(positions) + "), which is not supported");
+  }
   Pass pass;
   if (!layout_.tables.empty() || layout_.constrained_embedding) {
     ASSIGN_OR_RETURN(pass.ids, TokenColumns(tokens, 0, length));

@@ -94,7 +94,7 @@ class DecoderStage final : public Stage {
   const at::Device device_;
   const std::unique_ptr<codec::Codec> activation_codec_, gradient_codec_;
   const bool lossy_;  ///< whether crossing a boundary changes numbers
-  RotaryEmbedding rotary_;
+  PositionTables positions_;
   Subspace subspace_;  ///< as it was at the start of the job
   FixedInBasis fixed_in_basis_;
   ParameterStore parameters_;

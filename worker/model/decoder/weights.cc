@@ -28,6 +28,10 @@ at::Tensor Weights::MasterView(const Operand& operand) const {
       .view(operand.shape);
 }
 
+at::Tensor Weights::OperandAt(const std::optional<std::size_t>& index) const {
+  return index ? operands_[*index] : at::Tensor();
+}
+
 std::span<float> Weights::group(std::uint64_t index) {
   at::Tensor& master = masters_[index];
   return {master.mutable_data_ptr<float>(), static_cast<std::size_t>(master.numel())};
@@ -53,6 +57,7 @@ void Weights::Refresh() {
 LayerWeights Weights::layer(std::size_t index) const {
   const LayerOperands& layer = layout_.layers[index];
   return {operands_[layer.attention_norm],   operands_[layer.query_key_value],
+          OperandAt(layer.input_bias),       OperandAt(layer.head_norms),
           operands_[layer.attention_output], operands_[layer.mlp_norm],
           operands_[layer.gate_up],          operands_[layer.down]};
 }
@@ -60,12 +65,9 @@ LayerWeights Weights::layer(std::size_t index) const {
 BoundaryWeights Weights::boundary(std::int64_t before) const {
   const auto found = layout_.boundaries.find(before);
   if (found == layout_.boundaries.end()) return {};
-  const auto operand = [&](const std::optional<std::size_t>& index) {
-    return index ? operands_[*index] : at::Tensor();
-  };
   const BoundaryOperands& halves = found->second;
-  return {operand(halves.norm), operand(halves.encoder), operand(halves.decoder),
-          operand(halves.table_factor), operand(halves.context)};
+  return {OperandAt(halves.norm), OperandAt(halves.encoder), OperandAt(halves.decoder),
+          OperandAt(halves.table_factor), OperandAt(halves.context)};
 }
 
 }  // namespace swarm::model

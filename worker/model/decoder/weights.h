@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,6 +38,8 @@ class Weights {
 
  private:
   at::Tensor MasterView(const Operand& operand) const;
+  /// Undefined where there is no such operand.
+  at::Tensor OperandAt(const std::optional<std::size_t>& index) const;
 
   const Layout& layout_;
   std::vector<at::Tensor> masters_;  ///< one a group; flat, host

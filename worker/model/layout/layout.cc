@@ -29,6 +29,10 @@ Parameter Gain(const std::string& name, std::int64_t size) {
   return {name, {size}, Start::kOnes, /*decays=*/false};
 }
 
+Parameter Bias(const std::string& name, std::int64_t size) {
+  return {name, {size}, Start::kZeros, /*decays=*/false};
+}
+
 /// Lays parameters out one after the other.
 class Builder {
  public:
@@ -46,6 +50,15 @@ class Builder {
     layer.query_key_value = AddOperand({{prefix + "self_attn.q_proj.weight", {query, hidden}},
                                         {prefix + "self_attn.k_proj.weight", {key_value, hidden}},
                                         {prefix + "self_attn.v_proj.weight", {key_value, hidden}}});
+    if (config_.attention_input_bias) {
+      layer.input_bias = AddOperand({Bias(prefix + "self_attn.q_proj.bias", query),
+                                     Bias(prefix + "self_attn.k_proj.bias", key_value),
+                                     Bias(prefix + "self_attn.v_proj.bias", key_value)});
+    }
+    if (config_.head_norms) {
+      layer.head_norms = AddOperand({Gain(prefix + "self_attn.q_norm.weight", config_.head_dim),
+                                     Gain(prefix + "self_attn.k_norm.weight", config_.head_dim)});
+    }
     layer.attention_output = AddOutput(prefix + "self_attn.o_proj.weight", query, constrained);
     layer.mlp_norm = AddOperand({Gain(prefix + "post_attention_layernorm.weight", hidden)});
     layer.gate_up = AddOperand({{prefix + "mlp.gate_proj.weight", {inner, hidden}},
@@ -205,6 +218,11 @@ Status CheckConfig(const api::DecoderConfig& config) {
                   std::to_string(config.num_key_value_heads));
   }
   if (config.head_dim % 2 != 0) return reject("head_dim must be even, for the rotary embedding");
+  if (!config.layers.empty() &&
+      config.layers.size() != static_cast<std::size_t>(config.num_hidden_layers)) {
+    return reject("options of " + std::to_string(config.layers.size()) + " layers for " +
+                  std::to_string(config.num_hidden_layers));
+  }
   return {};
 }
 

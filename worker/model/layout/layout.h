@@ -29,8 +29,10 @@ struct Operand {
 /// sharedLayers, layers may have the same ones.
 struct LayerOperands {
   std::size_t attention_norm = 0;
-  std::size_t query_key_value = 0;   ///< [(H + 2 K) head_dim, hidden]
-  std::size_t attention_output = 0;  ///< [hidden, H head_dim]; constrained: [rank, H head_dim]
+  std::size_t query_key_value = 0;        ///< [(H + 2 K) head_dim, hidden]
+  std::optional<std::size_t> input_bias;  ///< [(H + 2 K) head_dim]
+  std::optional<std::size_t> head_norms;  ///< [2 head_dim]: of queries, of keys
+  std::size_t attention_output = 0;       ///< [hidden, H head_dim]; constrained: [rank, H head_dim]
   std::size_t mlp_norm = 0;
   std::size_t gate_up = 0;   ///< [2 intermediate, hidden]
   std::size_t down = 0;      ///< [hidden, intermediate]; constrained: [rank, intermediate]

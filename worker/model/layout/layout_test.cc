@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <set>
 
+#include "api/format/enum_names.h"
+#include "api/model/decoder_config.h"
 #include "worker/model/arithmetic/init.h"
 #include "worker/model/testing/models.h"
 
@@ -129,6 +132,29 @@ TEST(LayoutTest, RefusesHeadsThatDoNotDivide) {
   config = SmallConfig();
   config.head_dim = 5;
   EXPECT_EQ(ComputeParameterLayout(config, 0, 1).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(LayoutTest, HasTheParametersThatTheConfigCountsUnderTheNamesOfTheFamily) {
+  using api::ModelFamily;
+  for (const ModelFamily family : {ModelFamily::kLlama, ModelFamily::kMistral, ModelFamily::kQwen2,
+                                   ModelFamily::kQwen3, ModelFamily::kSmolLM3}) {
+    SCOPED_TRACE(NameOf(family));
+    api::DecoderConfig config = SmallConfig();
+    config.attention_input_bias = api::DefaultsOf(family).attention_input_bias;
+    config.head_norms = api::DefaultsOf(family).head_norms;
+    const auto layout = ComputeParameterLayout(config, 0, 1);
+    ASSERT_TRUE(layout.ok()) << layout.status().ToString();
+    EXPECT_EQ(layout->groups[0].count, api::ParameterCount(config));
+    std::map<std::string, ParameterSlot> slots;
+    for (const ParameterSlot& slot : layout->slots) slots[slot.name] = slot;
+    const std::string attention = "model.layers.4.self_attn.";
+    EXPECT_EQ(slots.contains(attention + "k_proj.bias"), family == ModelFamily::kQwen2);
+    EXPECT_EQ(slots.contains(attention + "q_norm.weight"), family == ModelFamily::kQwen3);
+    for (const auto& [name, slot] : slots) {
+      EXPECT_EQ(slot.decays, slot.shape.size() > 1) << name;
+      EXPECT_EQ(slot.start == Start::kZeros, name.ends_with("bias")) << name;
+    }
+  }
 }
 
 TEST(InitTest, DrawsFromTheNormalDistribution) {

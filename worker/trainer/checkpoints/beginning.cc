@@ -110,6 +110,11 @@ bool MayChange(const std::string& key, const api::Boundary& boundary) {
   return key == "initializer_range" && boundary.codec != api::BoundaryCodec::kSubspace;
 }
 
+/// Whether a null, or an absent key, says that the model does without it.
+bool IsOffAsNull(const std::string& key) {
+  return key == "rope_scaling" || key == "sliding_window";
+}
+
 /// Shapes of tensors would not tell: another number of heads may fit, and the base of the rotary
 /// embedding has none.
 Status CheckSameConfig(const api::SwarmJob& job, const Beginning& beginning) {
@@ -118,12 +123,13 @@ Status CheckSameConfig(const api::SwarmJob& job, const Beginning& beginning) {
   if (!found.is_object()) return Status();
   const nlohmann::json wanted = api::DecoderConfigToJson(job.spec.model.config);
   for (const auto& [key, value] : wanted.items()) {
-    const auto there = found.find(key);
+    const nlohmann::json there = found.value(key, nlohmann::json());
+    if (there == value) continue;
     // A key that the program that wrote the checkpoint did not know is no difference.
-    if (there == found.end() || there->is_null() || *there == value) continue;
+    if (there.is_null() && !IsOffAsNull(key)) continue;
     if (MayChange(key, job.spec.pipeline.boundary)) continue;
     return FailedPrecondition("the model in " + beginning.checkpoint_uri + " has " + key + " " +
-                              there->dump() + ", the job says " + value.dump() +
+                              there.dump() + ", the job says " + value.dump() +
                               "; take it from there (spec.model.config, or config.json in"
                               " spec.model.uri), or begin anew in another spec.checkpoint.uri");
   }

@@ -101,7 +101,12 @@ TEST_F(BeginningTest, AnotherModelIsRefusedAlsoWhereItsTensorsHaveTheSameShapes)
   for (std::size_t i = 0; i < changes.size(); ++i) {
     EXPECT_EQ(GoOnWith(changes[i]).code(), StatusCode::kFailedPrecondition) << i;
   }
-  const Status status = GoOnWith([](api::DecoderConfig& config) { config.rope_theta = 500000; });
+  EXPECT_THAT(GoOnWith([](api::DecoderConfig& config) {
+                config.rope.type = api::RopeType::kLinear;
+                config.rope.factor = 2;
+              }).message(),
+              AllOf(HasSubstr("rope_scaling null"), HasSubstr("linear")));
+  const Status status = GoOnWith([](api::DecoderConfig& config) { config.rope.theta = 500000; });
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(status.message(), AllOf(HasSubstr("step-00000001-g0"), HasSubstr("rope_theta"),
                                       HasSubstr("10000.0"), HasSubstr("500000.0")));
