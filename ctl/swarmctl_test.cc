@@ -244,6 +244,24 @@ TEST_F(SwarmctlTest, JudgesAManifest) {
   EXPECT_EQ(ExitCode(), 2);
 }
 
+TEST_F(SwarmctlTest, TellsTheFamilyAndTheSizeOfTheModel) {
+  const std::string fixtures = SWARM_SOURCE_DIR "/tests/fixtures/";
+  Start({"validate", Path("job.yaml")});
+  EXPECT_THAT(Output(), HasSubstr("model: llama, "));
+  const auto with = [&](const std::string& uri) {
+    Start({"validate", Path("job.yaml"), "--set", "model={uri: " + uri + "}", "--set",
+           "training.sequenceLength=16", "--set", "data.uri=s3://bucket/ids.bin"});
+  };
+  with(fixtures + "qwen3");
+  EXPECT_EQ(ExitCode(), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("model: qwen3, 3 layers, 10,208 parameters"));
+  std::filesystem::create_directory(Path("mixtral"));
+  std::ofstream(Path("mixtral/config.json")) << R"({"model_type": "mixtral"})";
+  with(Path("mixtral"));
+  EXPECT_EQ(ExitCode(), 2);
+  EXPECT_THAT(Output(), HasSubstr("mixtral/config.json.model_type: is \"mixtral\"; one of"));
+}
+
 TEST_F(SwarmctlTest, AManifestWhoseFilesDoNotExistIsNotValid) {
   Start({"validate", Path("job.yaml"), "--set", "data.uri=nowhere/text.txt", "--set",
          "data.validationUri=file:///nowhere/held-back.txt"});

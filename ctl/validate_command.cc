@@ -2,12 +2,17 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
+#include <string>
 #include <utility>
 
+#include "api/format/enum_names.h"
+#include "api/model/decoder_config.h"
 #include "api/model/layout.h"
 #include "api/parse.h"
 #include "api/validate.h"
+#include "base/files.h"
 #include "ctl/local_path.h"
 #include "ctl/manifest_file.h"
 
@@ -41,14 +46,41 @@ std::vector<api::FieldError> FindAbsentFiles(const api::Spec& spec) {
   return absent;
 }
 
+// Takes the config of a model in a folder of this machine; one in a bucket is not looked at.
+std::vector<api::FieldError> ReadLocalModel(api::SwarmJob* job) {
+  const auto folder = LocalPath(job->spec.model.uri);
+  if (job->spec.model.uri.empty() || !folder) return {};
+  const std::string path = (std::filesystem::path(*folder) / "config.json").string();
+  const Result<std::string> text = ReadFile(path);
+  if (!text.ok()) {
+    return {{"spec.model.uri", text.status().message(), "name a Hugging Face folder"}};
+  }
+  const auto config = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  std::vector<api::FieldError> errors;
+  job->spec.model.config = api::ParseDecoderConfig(config, path, &errors);
+  if (errors.empty()) errors = api::ValidateDecoderConfig(job->spec.model.config, path);
+  if (errors.empty()) errors = api::ValidateFit(*job);
+  return errors;
+}
+
+std::string ModelText(const api::DecoderConfig& config) {
+  std::string count = std::to_string(api::ParameterCount(config));
+  for (std::size_t at = count.size(); at > 3;) count.insert(at -= 3, ",");
+  return "model: " + std::string(NameOf(config.family)) + ", " +
+         std::to_string(config.num_hidden_layers) + " layers, " + count + " parameters";
+}
+
 }  // namespace
 
 ExitCode RunValidate(const ValidateOptions& options, std::ostream& out, std::ostream& err) {
   api::Checked<api::SwarmJob> job = LoadManifest(options.manifest, options.overrides);
+  std::optional<api::SwarmJob> resolved;  // with the config that model.uri names
   if (job.ok()) {
+    resolved = *job;
     // In a cluster, paths are those of volumes in its pods.
     std::vector<api::FieldError> errors =
         options.cluster ? api::ValidateForCluster(*job) : FindAbsentFiles(job->spec);
+    if (errors.empty() && !options.cluster) errors = ReadLocalModel(&*resolved);
     if (!errors.empty()) job = std::move(errors);
   }
   if (!job.ok()) {
@@ -69,6 +101,8 @@ ExitCode RunValidate(const ValidateOptions& options, std::ostream& out, std::ost
       << job->microbatches() << " microbatches, " << job->spec.pipeline.stages << " stages";
   if (layout.ok()) out << ", replicas " << api::LayoutText(*layout);
   out << "\n";
+  const api::DecoderConfig& config = resolved->spec.model.config;
+  if (config.hidden_size != 0) out << ModelText(config) << "\n";
   return ExitCode::kOk;
 }
 

@@ -56,8 +56,8 @@ def main():
     parser.add_argument("--model", type=pathlib.Path, help="a run's folder or a checkpoint")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        for source in sorted(FIXTURES.glob("llama_*")):
-            check(arguments.swarmctl, source, folder, compare=True)
+        for weights in sorted(FIXTURES.glob("*/model.safetensors")):
+            check(arguments.swarmctl, weights.parent, folder, compare=True)
         if arguments.model:
             check(arguments.swarmctl, arguments.model, folder, compare=False)
 

@@ -1,5 +1,6 @@
 // The losses of a swarm are those of the same job in one process: invariant 2 of the design, for
 // every number of stages and replicas, in both step modes.
+#include "api/format/enum_names.h"
 #include "tests/swarm/local_swarm.h"
 
 namespace swarm::tests {
@@ -61,6 +62,24 @@ TEST_P(EqualityTest, ATiedHeadIsSummedOverTheFirstAndTheLastStage) {
   const auto expected = ReferenceLosses(job);
   for (const Layout& layout : {Layout{{2}}, Layout{{2, 1, 3}}}) {
     ExpectEqualLosses(job, layout, expected);
+  }
+}
+
+TEST_P(EqualityTest, EveryFamilyGivesTheLossesOfOneProcess) {
+  using api::ModelFamily;
+  for (const ModelFamily family :
+       {ModelFamily::kMistral, ModelFamily::kQwen2, ModelFamily::kQwen3, ModelFamily::kSmolLM3}) {
+    SCOPED_TRACE(NameOf(family));
+    api::SwarmJob job = Job();
+    MakeFamily(family, job.spec.model.config);
+    job.spec.model.config.tie_word_embeddings = family == ModelFamily::kQwen2;
+    if (family == ModelFamily::kQwen3) {
+      job.spec.model.config.rope = {.type = api::RopeType::kYarn,
+                                    .factor = 4,
+                                    .original_max_position_embeddings = 16,
+                                    .attention_factor = 1.1};
+    }
+    ExpectEqualLosses(job, Layout{{2, 1, 3}}, ReferenceLosses(job));
   }
 }
 

@@ -12,6 +12,7 @@ struct Case {
   api::OptimizerType optimizer;
   bool tied = false;
   api::Boundary boundary;
+  api::ModelFamily family = api::ModelFamily::kLlama;
 };
 
 /// What must not depend on which worker computed what.
@@ -29,6 +30,7 @@ class ExactTest : public ::testing::TestWithParam<Case> {
     job.spec.training.accumulation = api::Accumulation::kExact;
     job.spec.training.stepMode = GetParam().mode;
     job.spec.optimizer.type = GetParam().optimizer;
+    MakeFamily(GetParam().family, job.spec.model.config);
     job.spec.model.config.tie_word_embeddings = GetParam().tied;
     job.spec.pipeline.boundary = GetParam().boundary;
     job.spec.pipeline.stages = stages;
@@ -168,7 +170,25 @@ INSTANTIATE_TEST_SUITE_P(
                            {.codec = api::BoundaryCodec::kAnchored,
                             .coefficients = api::NumberCodec::kInt8,
                             .rank = 4,
-                            .anchorTokens = 2}}),
+                            .anchorTokens = 2}},
+                      Case{"SyncTiedQwen2",
+                           api::StepMode::kSync,
+                           api::OptimizerType::kAdamW,
+                           true,
+                           {},
+                           api::ModelFamily::kQwen2},
+                      Case{"DelayedSmolLM3",
+                           api::StepMode::kDelayed,
+                           api::OptimizerType::kAdamW,
+                           true,
+                           {},
+                           api::ModelFamily::kSmolLM3},
+                      Case{"SyncQwen3SubspaceLamb",
+                           api::StepMode::kSync,
+                           api::OptimizerType::kLAMB,
+                           true,
+                           {.codec = api::BoundaryCodec::kSubspace, .rank = 8, .refreshSteps = 3},
+                           api::ModelFamily::kQwen3}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "api/model/decoder_config.h"
 #include "api/swarmjob.h"
 #include "base/log.h"
 #include "base/testing/temporary_folder.h"
@@ -64,6 +65,21 @@ inline std::vector<double> Losses(const std::string& out_dir) {
     losses.push_back(line.at("loss").get<double>());
   }
   return losses;
+}
+
+/// Makes the tiny model one of a family, with everything that the family can switch on.
+inline void MakeFamily(api::ModelFamily family, api::DecoderConfig& config) {
+  const api::DecoderConfig defaults = api::DefaultsOf(family);
+  config.family = family;
+  config.attention_input_bias = defaults.attention_input_bias;
+  config.head_norms = defaults.head_norms;
+  if (family == api::ModelFamily::kLlama) return;
+  for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) {
+    api::LayerOptions layer{.window = 5};
+    if (family == api::ModelFamily::kQwen2 && i < 3) layer.window = 0;
+    if (family == api::ModelFamily::kSmolLM3) layer.rotary = i % 2 == 0;
+    config.layers.push_back(layer);
+  }
 }
 
 /// Trains `job` with that many replicas a stage; steps.jsonl is in `out_dir`.
