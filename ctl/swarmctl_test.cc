@@ -247,14 +247,15 @@ TEST_F(SwarmctlTest, JudgesAManifest) {
 TEST_F(SwarmctlTest, TellsTheFamilyAndTheSizeOfTheModel) {
   const std::string fixtures = SWARM_SOURCE_DIR "/tests/fixtures/";
   Start({"validate", Path("job.yaml")});
-  EXPECT_THAT(Output(), HasSubstr("model: llama, "));
+  EXPECT_EQ(ExitCode(), 0);
+  EXPECT_THAT(Output(), HasSubstr("model: llama, 4 layers, 197,184 parameters"));
   const auto with = [&](const std::string& uri) {
     Start({"validate", Path("job.yaml"), "--set", "model={uri: " + uri + "}", "--set",
            "training.sequenceLength=16", "--set", "data.uri=s3://bucket/ids.bin"});
   };
   with(fixtures + "qwen3");
   EXPECT_EQ(ExitCode(), 0) << Output();
-  EXPECT_THAT(Output(), HasSubstr("model: qwen3, 3 layers, 10,208 parameters"));
+  EXPECT_THAT(Output(), HasSubstr("model: qwen3, 3 layers, 10,272 parameters"));
   std::filesystem::create_directory(Path("mixtral"));
   std::ofstream(Path("mixtral/config.json")) << R"({"model_type": "mixtral"})";
   with(Path("mixtral"));

@@ -28,8 +28,10 @@ Status CheckEmpty(storage::Storage& folder, const std::string& uri) {
 std::string ConfigOf(const TrainedModel& found, bool bytes) {
   nlohmann::json config = api::DecoderConfigToJson(found.config);
   config["torch_dtype"] = "float32";
-  // A family's defaults are ids of its own vocabulary. As bytes they would end a text at random.
+  // A family's defaults are ids of its own vocabulary. As bytes they would end a text at random,
+  // and transformers loads no model whose padding is outside its vocabulary.
   if (bytes) config["bos_token_id"] = config["eos_token_id"] = nullptr;
+  config["pad_token_id"] = nullptr;
   return config.dump();
 }
 
