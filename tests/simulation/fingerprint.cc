@@ -81,7 +81,7 @@ SWARM_FIELDS(Fetched, (generation, kind, version, group, k, piece, pieces, error
              (generation, kind, version, group, k, piece, pieces))
 SWARM_ALL_FIELDS(ClaimSet, stage, microbatches)
 SWARM_ALL_FIELDS(Participant, worker, claims)
-SWARM_ALL_FIELDS(Reduce, term, generation, step, group, k, participants, claims, level)
+SWARM_ALL_FIELDS(Reduce, term, generation, step, group, k, participants, rows, claims, level)
 SWARM_ALL_FIELDS(ReduceRefused, generation, step, group, k, folded)
 SWARM_ALL_FIELDS(ReduceChunk, generation, step, group, k, phase, offset)
 SWARM_ALL_FIELDS(TensorNorm, tensor, squared)

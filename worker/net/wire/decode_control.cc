@@ -128,6 +128,7 @@ void Decoder::Get(const pb::Reduce& from, Reduce* to) {
   to->term = Term(from.term());
   GetReduceName(from, to);
   GetAll(from.participants(), kMembersMax, "participants", &to->participants);
+  to->rows = from.rows();
   Get(from.claims(), &to->claims);
   to->level = from.level();
 }

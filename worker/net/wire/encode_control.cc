@@ -128,6 +128,7 @@ void Encoder::Put(const Reduce& from, pb::Reduce* to) {
   to->set_term(from.term.value);
   PutReduceName(from, to);
   PutAll(from.participants, kMembersMax, "participants", to->mutable_participants());
+  to->set_rows(from.rows);
   Put(from.claims, to->mutable_claims());
   to->set_level(from.level);
 }

@@ -81,8 +81,9 @@ struct CoordinatorOptions {
   Duration balance_period = std::chrono::seconds(300);  ///< of kPeriodic
   /// When stopped before the last step, leave the workers to the next trainer.
   bool keep_workers = false;
-  double unix_epoch = 0;         ///< the wall clock at Timepoint(), in Unix seconds: for Status
-  std::uint64_t donors_max = 3;  ///< replicas that pin their state for a joiner
+  double unix_epoch = 0;             ///< the wall clock at Timepoint(), in Unix seconds: for Status
+  std::size_t flat_reduce_max = 16;  ///< a sum of more participants goes over a grid (rule 11)
+  std::uint64_t donors_max = 3;      ///< replicas that pin their state for a joiner
   /// Steps that a joiner may lag if its donors keep as many; then it begins again. Bounds the
   /// records that the trainer keeps.
   std::uint64_t join_lag_max = 4096;

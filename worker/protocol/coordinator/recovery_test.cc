@@ -360,6 +360,34 @@ TEST_F(LateSumTest, TheOneThatWaitsForAllGoesIfNoOtherDoes) {
   EXPECT_EQ(WhoWasTold<Shutdown>(), std::set<std::string>{"a2"});
 }
 
+TEST_F(LateSumTest, InAGridTheOneAtTheEndOfTheChainOfWaitsGoes) {
+  options_.flat_reduce_max = 3;
+  StartSum(4);
+  EXPECT_EQ(Asked("a1", 0).rows, 2u);
+  // The rows are a1 a2 and a3 a4. a1 has not begun, so a2 waits for its contribution, and the other
+  // row for the partial sums of both.
+  for (int asked = 0; asked < 2; ++asked) {
+    Wait("a2", 3, {WorkerId("a1")});
+    Wait("a3", 3, {WorkerId("a1")});
+    Wait("a4", 3, {WorkerId("a2")});
+    Pass(options_.patience.first_reduce);
+  }
+  EXPECT_EQ(WhoWasTold<Shutdown>(), std::set<std::string>{"a1"});
+  CompleteStep();
+}
+
+TEST_F(LateSumTest, ABrokenPairThatExchangesNothingKeepsNoSumFromItsEnd) {
+  options_.flat_reduce_max = 3;
+  StartSum(4);  // a1 a2, and a3 a4
+  const Attempt k = Asked("a1", 0).k;
+  Say("a1", Unheard{{WorkerId("a4")}});
+  Pass(kDetourTime);
+  EXPECT_EQ(Asked("a1", 0).k, k);
+  Say("a1", Unheard{{WorkerId("a3"), WorkerId("a4")}});
+  Pass(kDetourTime);
+  EXPECT_GT(Asked("a1", 0).k, k);
+}
+
 TEST_F(LateSumTest, TheOneWhoseSumDiffersFromTheOthersGoes) {
   StartSum(3);
   Reduce("a1", 0, {1, 1});

@@ -203,6 +203,7 @@ struct Reduce {
   GroupIndex group;
   Attempt k;
   std::vector<WorkerId> participants;  ///< the order of summation
+  std::uint64_t rows = 1;              ///< of the grid in which they stand (ReduceGrid)
   ClaimSet claims;                     ///< of the receiver
   std::uint64_t level = 0;             ///< of the step's scale (exact accumulation)
 };

@@ -59,7 +59,7 @@ struct Backward {
 
 // ---- reduce ----
 
-/// worker → worker: a piece of a shard. Payload: float32, or int64 with exact accumulation; little
+/// worker → worker: a chunk of a sum. Payload: float32, or int64 with exact accumulation; little
 /// endian.
 struct ReduceChunk {
   Generation generation;
@@ -67,8 +67,8 @@ struct ReduceChunk {
   GroupIndex group;
   Attempt k;
   enum class Phase : std::uint8_t {
-    kScatter = 0,  ///< a contribution, to the shard's owner
-    kGather = 1,   ///< the sum, from the shard's owner
+    kScatter = 0,  ///< a contribution, or a row's partial sum, on its way to who adds it
+    kGather = 1,   ///< the sum, on its way back
   } phase{};
   std::uint64_t offset = 0;  ///< first element, in the group's flat order
 };

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "worker/protocol/grid/reduce_grid.h"
+
 namespace swarm::protocol {
 
 void Reducing::AskForComplete(Turn& turn) {
@@ -37,7 +39,9 @@ void Reducing::Ask(Step step, StepState& state, const ReduceGroup& group, Turn& 
     reduce.level = std::max(reduce.level, state.levels[stage.value]);
     progress.participants.insert(progress.participants.end(), replicas.begin(), replicas.end());
   }
+  progress.rows = ChooseRows(progress.participants.size(), job_.options.flat_reduce_max);
   reduce.participants = progress.participants;
+  reduce.rows = progress.rows;
   for (const Participant& participant : progress.claims) {
     reduce.claims = participant.claims;
     turn.Tell(participant.worker, reduce);
@@ -154,18 +158,26 @@ bool Reducing::IsLost(const ReduceState& reduce, Timepoint now) const {
   if (now - reduce.since < kDetourTime) return false;
   return std::ranges::any_of(broken_.all(), [&](const auto& broken) {
     const auto& [pair, report] = broken;
-    return report.since >= reduce.since - kDetourTime && reduce.TakesPart(pair.a) &&
-           reduce.TakesPart(pair.b);
+    return report.since >= reduce.since - kDetourTime && reduce.Exchange(pair.a, pair.b);
   });
 }
 
 WorkerId Reducing::ChooseVictim(const ReduceState& reduce) const {
-  std::vector<WorkerPair> waits;
+  const auto waits_itself = [&](const WorkerId& id) {
+    const auto awaiting = reduce.awaiting.find(id);
+    return awaiting != reduce.awaiting.end() && !awaiting->second.from.empty();
+  };
+  // Who waits itself may be late for that reason. Those at the end of such chains are to blame;
+  // without an end, as where two wait for each other, any.
+  std::vector<WorkerPair> waits, ends;
   for (const auto& [id, awaiting] : reduce.awaiting) {
     for (const WorkerId& other : awaiting.from) {
-      if (reduce.TakesPart(other)) waits.push_back({id, other});
+      if (!reduce.TakesPart(other)) continue;
+      waits.push_back({id, other});
+      if (!waits_itself(other)) ends.push_back({id, other});
     }
   }
+  if (!ends.empty()) waits = std::move(ends);
   if (waits.empty()) {  // each silent one waits for itself
     for (const WorkerId& id : reduce.participants) {
       if (!reduce.reports.contains(id)) waits.push_back({id, id});

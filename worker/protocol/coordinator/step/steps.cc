@@ -4,12 +4,22 @@
 #include <set>
 #include <string>
 
+#include "worker/protocol/grid/reduce_grid.h"
+
 namespace swarm::protocol {
 
 using CellState = Ledger::Cell::State;
 
 bool ReduceState::TakesPart(const WorkerId& id) const {
   return std::find(participants.begin(), participants.end(), id) != participants.end();
+}
+
+bool ReduceState::Exchange(const WorkerId& a, const WorkerId& b) const {
+  const auto at_a = std::find(participants.begin(), participants.end(), a);
+  const auto at_b = std::find(participants.begin(), participants.end(), b);
+  if (at_a == participants.end() || at_b == participants.end()) return false;
+  const auto rank = [&](auto at) { return static_cast<std::size_t>(at - participants.begin()); };
+  return ReduceGrid(participants.size(), rows).Exchange(rank(at_a), rank(at_b));
 }
 
 StepState* Steps::Find(Step step) {

@@ -34,6 +34,7 @@ struct ReduceState {
   std::optional<Attempt> k;             ///< the current attempt; none: not asked, or thawed
   std::map<WorkerId, Reduced> reports;  ///< of k
   std::vector<WorkerId> participants;
+  std::size_t rows = 1;                   ///< in which they stand
   std::vector<Participant> claims;        ///< that k names
   std::map<WorkerId, Awaiting> awaiting;  ///< last reports of participants that wait for chunks
   Timepoint since;
@@ -42,6 +43,8 @@ struct ReduceState {
   int disagreements = 0;  ///< of participants about the sum
 
   bool TakesPart(const WorkerId& id) const;
+  /// Whether both take part, and send each other data.
+  bool Exchange(const WorkerId& a, const WorkerId& b) const;
 };
 
 struct StepState {
