@@ -10,7 +10,9 @@
 namespace swarm::stage {
 
 using protocol::ReduceChunk;
+using protocol::ReduceGrid;
 using protocol::WorkerId;
+using Phase = ReduceChunk::Phase;
 
 namespace {
 
@@ -51,7 +53,7 @@ bool IsAligned(const std::byte* p, std::size_t to) {
   return reinterpret_cast<std::uintptr_t>(p) % to == 0;
 }
 
-/// Shards begin on cache lines.
+/// Pieces begin on cache lines.
 constexpr std::uint64_t kAlignElements = 16;
 
 }  // namespace
@@ -90,33 +92,68 @@ GroupReduce::GroupReduce(const protocol::Reduce& reduce, const WorkerId& self,
       element_bytes_(checkpoint::ElementBytes(own_.type)),
       elements_(own_.elements.size() / element_bytes_),
       send_(std::move(send)),
-      thinning_(std::move(thinning)) {
+      thinning_(std::move(thinning)),
+      grid_(reduce_.participants.size(), reduce_.rows) {
   SWARM_CHECK(thinning_.codec == nullptr || own_.type == checkpoint::ElementType::kF32,
               "a codec for a reduce of integers");
   const auto& participants = reduce_.participants;
   const auto me = std::find(participants.begin(), participants.end(), self);
   SWARM_CHECK(me != participants.end(), "a reduce without this worker");
   rank_ = static_cast<std::size_t>(me - participants.begin());
-  if (ranks() == 1) return;  // the sum of one participant is its contribution: no buffer, no copy
+  row_ = grid_.RowOf(rank_);
+  column_ = grid_.ColumnOf(rank_);
+  if (participants.size() == 1) return;  // the sum is the contribution: no buffer, no copy
   missing_elements_ = elements_;
   result_ = buffers.Take(own_.elements.size());
   if (thin()) residual_.reset(new float[elements_]());
   gathered_.resize(elements_ / kAlignElements + 1);
-  contributed_.resize(ranks());
-  for (std::uint64_t at = ShardBegin(rank_); at < ShardBegin(rank_ + 1); at += chunk_elements()) {
-    OwnChunk chunk{at, std::min(chunk_elements(), ShardBegin(rank_ + 1) - at), {}};
-    chunk.contributions.resize(ranks());
+  peers_.resize(participants.size());
+  for (const ReduceGrid::Rank rank : grid_.PeersOf(rank_)) {
+    Peer& peer = peers_[rank];
+    peer.early = kEarlyBytes / grid_.PeersOf(rank).size();
+    if (grid_.RowOf(rank) != row_ || !grid_.OwnsPiece(rank)) continue;
+    peer.next = PieceBegin(grid_.ColumnOf(rank) * grid_.rows());
+    peer.end = PieceBegin((grid_.ColumnOf(rank) + 1) * grid_.rows());
+  }
+  if (!grid_.OwnsPiece(rank_)) return;
+  const std::uint64_t begin = PieceBegin(column_ * grid_.rows());
+  const std::uint64_t end = PieceBegin((column_ + 1) * grid_.rows());
+  if (grid_.rows() > 1) partials_ = buffers.Take((end - begin) * element_bytes_);
+  for (std::uint64_t at = begin; at < end; at += own_chunks_.back().count) {
+    Chunk chunk{at, ChunkAt(at).count, PieceAt(at), {}, {}};
+    chunk.row = {std::vector<std::optional<Bytes>>(grid_.RowSize(row_)), grid_.RowSize(row_) - 1};
+    chunk.column = {std::vector<std::optional<Bytes>>(grid_.rows()), grid_.rows()};
     own_chunks_.push_back(std::move(chunk));
   }
 }
 
-std::uint64_t GroupReduce::ShardBegin(std::size_t rank) const {
-  if (rank == ranks()) return elements_;
-  return elements_ * rank / ranks() / kAlignElements * kAlignElements;
+std::uint64_t GroupReduce::PieceBegin(std::size_t piece) const {
+  if (piece == grid_.pieces()) return elements_;
+  return elements_ * piece / grid_.pieces() / kAlignElements * kAlignElements;
+}
+
+std::size_t GroupReduce::PieceAt(std::uint64_t element) const {
+  // Alignment moves the beginning of a piece down, by less than a cache line.
+  std::size_t piece = element * grid_.pieces() / elements_;
+  while (piece + 1 < grid_.pieces() && PieceBegin(piece + 1) <= element) ++piece;
+  return piece;
+}
+
+GroupReduce::Range GroupReduce::ChunkAt(std::uint64_t offset) const {
+  if (offset >= elements_) return {};
+  const std::size_t piece = PieceAt(offset);
+  if ((offset - PieceBegin(piece)) % chunk_elements() != 0) return {};
+  return {offset, std::min(chunk_elements(), PieceBegin(piece + 1) - offset)};
+}
+
+GroupReduce::Chunk* GroupReduce::FindOwn(std::uint64_t offset) {
+  const auto found = std::ranges::lower_bound(own_chunks_, offset, {}, &Chunk::offset);
+  return found == own_chunks_.end() || found->offset != offset ? nullptr : &*found;
 }
 
 Bytes GroupReduce::result() const {
-  return ranks() == 1 ? own_.elements : Bytes::Wrap(result_.get(), own_.elements.size(), result_);
+  if (result_ == nullptr) return own_.elements;
+  return Bytes::Wrap(result_.get(), own_.elements.size(), result_);
 }
 
 Bytes GroupReduce::residual() const {
@@ -124,12 +161,13 @@ Bytes GroupReduce::residual() const {
   return Bytes::Wrap(residual_.get(), elements_ * sizeof(float), residual_);
 }
 
-std::vector<float> GroupReduce::Compensated(std::uint64_t offset, std::uint64_t count) const {
-  std::vector<float> values(count);
-  std::memcpy(values.data(), own_.elements.data() + offset * sizeof(float), count * sizeof(float));
+std::vector<float> GroupReduce::Compensated(Range range) const {
+  std::vector<float> values(range.count);
+  std::memcpy(values.data(), own_.elements.data() + range.offset * sizeof(float),
+              range.count * sizeof(float));
   if (thinning_.residual.size() != elements_ * sizeof(float)) return values;
-  const auto* residual = reinterpret_cast<const float*>(thinning_.residual.data()) + offset;
-  AddFloats(values.data(), values.data(), residual, count);
+  const auto* residual = reinterpret_cast<const float*>(thinning_.residual.data()) + range.offset;
+  AddFloats(values.data(), values.data(), residual, range.count);
   return values;
 }
 
@@ -145,37 +183,64 @@ Bytes GroupReduce::Thinned(std::uint64_t offset, std::span<float> values) {
   return payload;
 }
 
-ReduceChunk GroupReduce::Header(ReduceChunk::Phase phase, std::uint64_t offset) const {
-  return {reduce_.generation, reduce_.step, reduce_.group, reduce_.k, phase, offset};
+void GroupReduce::Send(ReduceGrid::Rank to, Phase phase, Range range, Bytes payload) {
+  peers_[to].sent += range.count * element_bytes_;
+  send_(reduce_.participants[to],
+        {reduce_.generation, reduce_.step, reduce_.group, reduce_.k, phase, range.offset},
+        std::move(payload));
 }
 
 void GroupReduce::Start() {
-  // Chunk by chunk over all owners, beginning with the next one, so that every owner can begin to
-  // sum at once and no owner is first for all participants.
-  const std::uint64_t others = ranks() - 1;
-  const std::uint64_t early =
-      others == 0 ? 0 : std::max<std::uint64_t>(1, kEarlyBytes / kChunkBytes / others);
-  for (std::uint64_t i = 0; i < early; ++i) {
-    bool more = false;
-    for (std::size_t step = 1; step < ranks(); ++step) more |= Contribute((rank_ + step) % ranks());
-    if (!more) return;
+  if (peers_.empty()) return;
+  const ReduceGrid::Rank first = grid_.RowBegin(row_);
+  const std::size_t size = grid_.RowSize(row_);
+  // Who owns nothing gets no contributions, and would not hear that the owners have begun.
+  if (grid_.OwnsPiece(rank_) && size > grid_.columns()) {
+    Send(first + grid_.columns(), Phase::kScatter, {}, Bytes());
   }
+  // Chunk by chunk over all owners of the row, beginning with the next one, so that every owner can
+  // begin to sum at once and no owner is first for all participants.
+  for (bool more = true; more;) {
+    more = false;
+    for (std::size_t i = 1; i < size; ++i) more |= Contribute(first + (column_ + i) % size);
+  }
+  if (size > 1) return;
+  for (Chunk& chunk : own_chunks_) AddRow(chunk);
 }
 
-bool GroupReduce::Contribute(std::size_t rank) {
-  const std::uint64_t at = ShardBegin(rank) + contributed_[rank] * chunk_elements();
-  if (at >= ShardBegin(rank + 1)) return false;
-  ++contributed_[rank];
-  const std::uint64_t count = std::min(chunk_elements(), ShardBegin(rank + 1) - at);
+bool GroupReduce::MaySend(const Peer& peer, std::uint64_t bytes) const {
+  return peer.heard || peer.sent == 0 || peer.sent + bytes <= peer.early;
+}
+
+bool GroupReduce::Contribute(ReduceGrid::Rank to) {
+  Peer& peer = peers_[to];
+  if (peer.next >= peer.end) return false;
+  const Range range = ChunkAt(peer.next);
+  if (!MaySend(peer, range.count * element_bytes_)) return false;
+  peer.next += range.count;
   Bytes payload;
   if (thin()) {
-    std::vector<float> values = Compensated(at, count);
-    payload = Thinned(at, values);
+    std::vector<float> values = Compensated(range);
+    payload = Thinned(range.offset, values);
   } else {
-    payload = own_.elements.Slice(at * element_bytes_, count * element_bytes_);
+    payload = own_.elements.Slice(range.offset * element_bytes_, range.count * element_bytes_);
   }
-  send_(reduce_.participants[rank], Header(ReduceChunk::Phase::kScatter, at), std::move(payload));
+  Send(to, Phase::kScatter, range, std::move(payload));
   return true;
+}
+
+void GroupReduce::SendPartials(ReduceGrid::Rank to) {
+  Peer& peer = peers_[to];
+  while (!peer.partials.empty()) {
+    const Chunk& chunk = own_chunks_[peer.partials.front()];
+    const std::uint64_t bytes = chunk.count * element_bytes_;
+    if (!MaySend(peer, bytes)) return;
+    peer.partials.pop_front();
+    std::byte* at = partials_.get() + (chunk.offset - own_chunks_.front().offset) * element_bytes_;
+    Bytes payload = thin() ? Thinned(chunk.offset, {reinterpret_cast<float*>(at), chunk.count})
+                           : Bytes::Wrap(at, bytes, partials_);
+    Send(to, Phase::kScatter, {chunk.offset, chunk.count}, std::move(payload));
+  }
 }
 
 Status GroupReduce::OnChunk(const WorkerId& from, const ReduceChunk& chunk, const Bytes& payload) {
@@ -183,87 +248,86 @@ Status GroupReduce::OnChunk(const WorkerId& from, const ReduceChunk& chunk, cons
   const auto sender = std::find(participants.begin(), participants.end(), from);
   if (sender == participants.end()) return DataLoss(from.value + " takes no part in this reduce");
   const auto rank = static_cast<std::size_t>(sender - participants.begin());
-  if (rank == rank_ || ranks() == 1) return DataLoss("a chunk from this worker itself");
+  if (!grid_.Exchange(rank, rank_)) {
+    return DataLoss(from.value + " exchanges nothing with this worker");
+  }
   ++chunks_;
+  peers_[rank].heard = true;
   while (Contribute(rank)) {
   }
-  return chunk.phase == ReduceChunk::Phase::kScatter ? Scatter(rank, chunk, payload)
-                                                     : Gather(rank, chunk, payload);
+  SendPartials(rank);
+  return chunk.phase == Phase::kScatter ? Scatter(rank, chunk, payload)
+                                        : Gather(rank, chunk, payload);
 }
 
-Status GroupReduce::Scatter(std::size_t from, const ReduceChunk& chunk, const Bytes& payload) {
-  const std::uint64_t begin = ShardBegin(rank_);
-  const std::uint64_t index = (chunk.offset - begin) / chunk_elements();
-  if (chunk.offset < begin || index >= own_chunks_.size() ||
-      own_chunks_[index].offset != chunk.offset) {
-    return DataLoss("a contribution that fits no chunk of this worker's shard");
+Status GroupReduce::CheckSize(const Bytes& payload, std::uint64_t count) const {
+  if (payload.size() == count * element_bytes_) return Status();
+  return DataLoss("a chunk of " + std::to_string(payload.size()) + " bytes for " +
+                  std::to_string(count) + " elements");
+}
+
+Result<Bytes> GroupReduce::Elements(const Bytes& payload, std::uint64_t count) const {
+  if (!thin()) {
+    RETURN_IF_ERROR(CheckSize(payload, count));
+    return payload;
   }
-  OwnChunk& own = own_chunks_[index];
-  if (own.summed || own.contributions[from]) return Status();
-  if (thin()) {
-    // Decoded at once: a payload that cannot be decoded is the sender's fault, and must not spoil
-    // the sum.
-    const std::shared_ptr<std::byte[]> memory(new std::byte[own.count * sizeof(float)]);
-    RETURN_IF_ERROR(thinning_.codec->Decode(
-        payload, {reinterpret_cast<float*>(memory.get()), static_cast<std::size_t>(own.count)}));
-    own.contributions[from] = Bytes::Wrap(memory.get(), own.count * sizeof(float), memory);
-  } else {
-    if (payload.size() != own.count * element_bytes_) {
-      return DataLoss("a contribution that fits no chunk of this worker's shard");
-    }
-    own.contributions[from] = payload;
+  const std::shared_ptr<std::byte[]> memory(new std::byte[count * sizeof(float)]);
+  RETURN_IF_ERROR(
+      thinning_.codec->Decode(payload, {reinterpret_cast<float*>(memory.get()), count}));
+  return Bytes::Wrap(memory.get(), count * sizeof(float), memory);
+}
+
+Status GroupReduce::Scatter(ReduceGrid::Rank from, const ReduceChunk& chunk, const Bytes& payload) {
+  if (!grid_.OwnsPiece(rank_) && payload.empty()) return Status();  // the sender has begun
+  Chunk* own = FindOwn(chunk.offset);
+  const bool same_row = grid_.RowOf(from) == row_;
+  if (own == nullptr || (!same_row && grid_.OwnerOf(own->piece) != rank_)) {
+    return DataLoss("a contribution that fits no chunk that this worker sums");
   }
-  if (++own.present == ranks() - 1) thin() ? SumThin(own) : Sum(own);
+  Inputs& inputs = same_row ? own->row : own->column;
+  const std::size_t place = same_row ? grid_.ColumnOf(from) : grid_.RowOf(from);
+  if (inputs.added || inputs.come[place]) return Status();
+  // Decoded at once: a payload that cannot be decoded is the sender's fault, and must not spoil the
+  // sum.
+  ASSIGN_OR_RETURN(inputs.come[place], Elements(payload, own->count));
+  if (--inputs.missing == 0) same_row ? AddRow(*own) : AddColumn(*own);
   return Status();
 }
 
 std::vector<WorkerId> GroupReduce::Awaited() const {
-  std::vector<bool> missing(ranks(), false);
-  for (const OwnChunk& chunk : own_chunks_) {
-    if (chunk.summed) continue;
-    for (std::size_t rank = 0; rank < ranks(); ++rank) {
-      if (rank != rank_ && !chunk.contributions[rank]) missing[rank] = true;
+  std::vector<bool> missing(grid_.participants(), false);
+  bool any = false;
+  const auto miss = [&](ReduceGrid::Rank rank) { any = missing[rank] = true; };
+  for (const Chunk& chunk : own_chunks_) {
+    for (std::size_t place = 0; place < chunk.row.come.size(); ++place) {
+      if (place != column_ && !chunk.row.come[place]) miss(grid_.RowBegin(row_) + place);
     }
   }
-  if (std::ranges::find(missing, true) == missing.end()) {
-    for (std::size_t rank = 0; rank < ranks(); ++rank) {
-      const std::uint64_t end = ShardBegin(rank + 1);
-      for (std::uint64_t at = ShardBegin(rank); at < end && rank != rank_; at += chunk_elements()) {
-        if (!gathered_[at / kAlignElements]) missing[rank] = true;
-      }
+  for (const Chunk& chunk : own_chunks_) {
+    if (any || grid_.rows() == 1 || grid_.OwnerOf(chunk.piece) != rank_) continue;
+    for (std::size_t row = 0; row < chunk.column.come.size(); ++row) {
+      if (!chunk.column.come[row]) miss(grid_.AdderOf(row, chunk.piece));
     }
+  }
+  for (std::uint64_t at = 0; !any && at < elements_; at += ChunkAt(at).count) {
+    const std::optional<ReduceGrid::Rank> sender = SumSender(PieceAt(at));
+    if (sender && !gathered_[at / kAlignElements]) missing[*sender] = true;
   }
   std::vector<WorkerId> awaited;
-  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+  for (std::size_t rank = 0; rank < missing.size(); ++rank) {
     if (missing[rank]) awaited.push_back(reduce_.participants[rank]);
   }
   return awaited;
 }
 
-void GroupReduce::SumThin(OwnChunk& chunk) {
-  std::vector<float> sum(chunk.count);
-  const std::vector<float> mine = Compensated(chunk.offset, chunk.count);
-  for (std::size_t rank = 0; rank < ranks(); ++rank) {
-    const float* from = rank == rank_
-                            ? mine.data()
-                            : reinterpret_cast<const float*>(chunk.contributions[rank]->data());
-    AddFloats(sum.data(), sum.data(), from, chunk.count);
-  }
-  const Bytes payload = Thinned(chunk.offset, sum);
-  std::memcpy(result_.get() + chunk.offset * sizeof(float), sum.data(),
-              chunk.count * sizeof(float));
-  SendSum(chunk, payload);
-}
-
-void GroupReduce::Sum(OwnChunk& chunk) {
-  const std::size_t bytes = chunk.count * element_bytes_;
-  std::byte* to = result_.get() + chunk.offset * element_bytes_;
+void GroupReduce::AddUp(std::byte* to, std::span<const std::byte* const> inputs,
+                        std::uint64_t count) const {
+  const std::size_t bytes = count * element_bytes_;
   Bytes aligned;  // keeps a copy
   const std::byte* first = nullptr;
-  for (std::size_t rank = 0; rank < ranks(); ++rank) {
-    const std::byte* from = rank == rank_ ? own_.elements.data() + chunk.offset * element_bytes_
-                                          : chunk.contributions[rank]->data();
-    if (rank == 0 && IsAligned(from, element_bytes_)) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::byte* from = inputs[i];
+    if (i == 0 && inputs.size() > 1 && IsAligned(from, element_bytes_)) {
       first = from;  // added with the second in one pass
       continue;
     }
@@ -271,47 +335,92 @@ void GroupReduce::Sum(OwnChunk& chunk) {
       aligned = Bytes::Copy(from, bytes);
       from = aligned.data();
     }
-    if (rank == 0) {
+    if (i == 0) {
       std::memcpy(to, from, bytes);
     } else {
       const std::byte* other = std::exchange(first, nullptr);
-      Add(own_.type, to, other != nullptr ? other : to, from, chunk.count);
+      Add(own_.type, to, other != nullptr ? other : to, from, count);
     }
   }
-  SendSum(chunk, Bytes::Wrap(to, bytes, result_));
 }
 
-void GroupReduce::SendSum(OwnChunk& chunk, const Bytes& payload) {
-  chunk.contributions.clear();
-  chunk.summed = true;
-  missing_elements_ -= chunk.count;
-  for (std::size_t step = 1; step < ranks(); ++step) {
-    send_(reduce_.participants[(rank_ + step) % ranks()],
-          Header(ReduceChunk::Phase::kGather, chunk.offset), payload);
-  }
-}
-
-Status GroupReduce::Gather(std::size_t from, const ReduceChunk& chunk, const Bytes& payload) {
-  const std::uint64_t begin = ShardBegin(from), end = ShardBegin(from + 1);
-  if (chunk.offset < begin || chunk.offset >= end ||
-      (chunk.offset - begin) % chunk_elements() != 0) {
-    return DataLoss("a sum that fits no chunk of its sender's shard");
-  }
-  const std::uint64_t count = std::min(chunk_elements(), end - chunk.offset);
-  std::vector<bool>::reference seen = gathered_[chunk.offset / kAlignElements];
-  if (seen) return Status();
-  std::byte* to = result_.get() + chunk.offset * element_bytes_;
+void GroupReduce::AddRow(Chunk& chunk) {
+  std::vector<float> compensated;
+  const std::byte* mine = own_.elements.data() + chunk.offset * element_bytes_;
   if (thin()) {
-    RETURN_IF_ERROR(thinning_.codec->Decode(
-        payload, {reinterpret_cast<float*>(to), static_cast<std::size_t>(count)}));
+    compensated = Compensated({chunk.offset, chunk.count});
+    mine = reinterpret_cast<const std::byte*>(compensated.data());
+  }
+  std::vector<const std::byte*> inputs;
+  for (std::size_t place = 0; place < chunk.row.come.size(); ++place) {
+    inputs.push_back(place == column_ ? mine : chunk.row.come[place]->data());
+  }
+  const bool flat = grid_.rows() == 1;
+  std::byte* to =
+      flat ? ResultAt(chunk.offset)
+           : partials_.get() + (chunk.offset - own_chunks_.front().offset) * element_bytes_;
+  AddUp(to, inputs, chunk.count);
+  chunk.row = {.come = {}, .added = true};
+  if (flat) return SendSum(chunk);
+  const ReduceGrid::Rank owner = grid_.OwnerOf(chunk.piece);
+  if (owner != rank_) {
+    peers_[owner].partials.push_back(static_cast<std::size_t>(&chunk - own_chunks_.data()));
+    return SendPartials(owner);
+  }
+  chunk.column.come[row_] = Bytes::Wrap(to, chunk.count * element_bytes_, partials_);
+  if (--chunk.column.missing == 0) AddColumn(chunk);
+}
+
+void GroupReduce::AddColumn(Chunk& chunk) {
+  std::vector<const std::byte*> inputs;
+  for (const auto& partial : chunk.column.come) inputs.push_back(partial->data());
+  AddUp(ResultAt(chunk.offset), inputs, chunk.count);
+  chunk.column = {.come = {}, .added = true};
+  SendSum(chunk);
+}
+
+void GroupReduce::SendSum(const Chunk& chunk) {
+  const Range range{chunk.offset, chunk.count};
+  std::byte* sum = ResultAt(range.offset);
+  const Bytes payload = thin() ? Thinned(range.offset, {reinterpret_cast<float*>(sum), range.count})
+                               : Bytes::Wrap(sum, range.count * element_bytes_, result_);
+  missing_elements_ -= range.count;
+  for (std::size_t i = 1; i < grid_.rows(); ++i) {
+    Send(grid_.AdderOf((row_ + i) % grid_.rows(), chunk.piece), Phase::kGather, range, payload);
+  }
+  SendToRow(range, payload);
+}
+
+void GroupReduce::SendToRow(Range range, const Bytes& payload) {
+  const std::size_t size = grid_.RowSize(row_);
+  for (std::size_t i = 1; i < size; ++i) {
+    Send(grid_.RowBegin(row_) + (column_ + i) % size, Phase::kGather, range, payload);
+  }
+}
+
+std::optional<ReduceGrid::Rank> GroupReduce::SumSender(std::size_t piece) const {
+  const ReduceGrid::Rank owner = grid_.OwnerOf(piece);
+  if (owner == rank_) return std::nullopt;
+  return grid_.ColumnOfPiece(piece) == column_ ? owner : grid_.AdderOf(row_, piece);
+}
+
+Status GroupReduce::Gather(ReduceGrid::Rank from, const ReduceChunk& chunk, const Bytes& payload) {
+  const Range range = ChunkAt(chunk.offset);
+  if (range.count == 0 || SumSender(PieceAt(range.offset)) != from) {
+    return DataLoss("a sum that fits no chunk of which its sender has the sum");
+  }
+  std::vector<bool>::reference seen = gathered_[range.offset / kAlignElements];
+  if (seen) return Status();
+  std::byte* to = ResultAt(range.offset);
+  if (thin()) {
+    RETURN_IF_ERROR(thinning_.codec->Decode(payload, {reinterpret_cast<float*>(to), range.count}));
   } else {
-    if (payload.size() != count * element_bytes_) {
-      return DataLoss("a sum that fits no chunk of its sender's shard");
-    }
+    RETURN_IF_ERROR(CheckSize(payload, range.count));
     std::memcpy(to, payload.data(), payload.size());
   }
   seen = true;
-  missing_elements_ -= count;
+  missing_elements_ -= range.count;
+  if (grid_.RowOf(from) != row_) SendToRow(range, payload);
   return Status();
 }
 

@@ -1,18 +1,22 @@
 // One participant's part in one reduce: the sum of all participants' accumulators, by a chunked
-// reduce-scatter and all-gather. Every participant owns a shard; it receives the others'
-// contributions to it, adds them in the order of the participants, and sends the sum to all. So
-// every element is summed by one worker in one order, and all results are equal bit for bit. The
-// contribution says whether elements are float32 or int64; no other line depends on it.
+// reduce-scatter and all-gather over a grid (worker/protocol/grid/reduce_grid.h). In every row the
+// owner in a column adds what the row contributes to the column, in the order of the participants.
+// The owner of a piece adds these partial sums, row by row, and the sum goes to the owners in the
+// column and from them to their rows. In one row there are no partial sums: every participant owns
+// a shard. So every element is summed by one worker in one order, and all results are equal bit for
+// bit. The contribution says whether elements are float32 or int64; no other line depends on it.
 //
-// Bytes sent by a worker: 2 (R-1)/R of the group, as a ring has, in two hops instead of 2.
+// Bytes sent by a worker: 2 (R-1)/R of the group, as a ring has, in two hops or four instead of
+// 2; where rows are unequal, the owners of the longer ones send up to a column more.
 // Chunks flow independently: the gather of one begins while others are still scattered.
 //
 // A participant that has not begun has to keep what comes. So it gets kEarlyBytes from all others
 // together, and the rest once it has sent a chunk itself: that shows that it has begun.
 //
-// With a codec, floats are sent as its payloads, and the owner of a shard takes the sum as the
-// others decode it. The rounding error, of a contribution or of a sum, is the worker's residual,
-// which it adds to its contribution to the next step. A worker's residual goes when the worker
+// With a codec, floats are sent as its payloads, and the owner of a piece takes the sum as the
+// others decode it. The rounding error, of a contribution, a partial sum or a sum, is the worker's
+// residual, which it adds to its contribution to the next step. It rounds every element once: its
+// contribution to it, or the one sum of it that it sends. A worker's residual goes when the worker
 // goes: it is only as large as one step's rounding.
 //
 // Not thread-safe; has no clock and no socket. Source: butterfly all-reduce as in Moshpit SGD and
@@ -20,6 +24,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -29,6 +34,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "worker/model/stage.h"
+#include "worker/protocol/grid/reduce_grid.h"
 #include "worker/protocol/messages/control.h"
 #include "worker/protocol/messages/data.h"
 #include "worker/stage/reduce/reduce_codec.h"
@@ -70,7 +76,7 @@ class GroupReduce {
   GroupReduce(const protocol::Reduce& reduce, const protocol::WorkerId& self,
               model::GradientSum own, SumBuffers& buffers, SendChunk send, Thinning thinning = {});
 
-  /// Sends the first of this worker's contributions to every participant; OnChunk sends the others.
+  /// Sends the first of this worker's contributions to its row; OnChunk sends the others.
   /// With one participant the reduce is done at once.
   void Start();
 
@@ -82,8 +88,9 @@ class GroupReduce {
   bool done() const { return missing_elements_ == 0; }
   /// Chunks that have come from others.
   std::uint64_t chunks() const { return chunks_; }
-  /// The participants for whose chunks this one waits: those whose contributions to its shard are
-  /// missing, or else the owners of the sums that are.
+  /// The participants for whose chunks this one waits: those whose contributions to its column are
+  /// missing; or else those whose partial sums of its piece are; or else those that would send it
+  /// the sums that are.
   std::vector<protocol::WorkerId> Awaited() const;
   /// The sum, of the contribution's type; complete when done(). Shares the memory.
   Bytes result() const;
@@ -93,30 +100,72 @@ class GroupReduce {
   const protocol::Reduce& reduce() const { return reduce_; }
 
  private:
-  struct OwnChunk {
+  /// What is added, in this order; decoded.
+  struct Inputs {
+    std::vector<std::optional<Bytes>> come;  // none: missing
+    std::size_t missing = 0;
+    bool added = false;  // and released
+  };
+  /// A chunk of this worker's column.
+  struct Chunk {
     std::uint64_t offset = 0;
     std::uint64_t count = 0;
-    std::vector<std::optional<Bytes>> contributions;  // by participant, read; own is not filled
-    std::size_t present = 0;
-    bool summed = false;
+    std::size_t piece = 0;
+    Inputs row;     // contributions, by place in the row; the own one is not filled
+    Inputs column;  // partial sums, by row; of the own piece, where there are several rows
   };
-  std::size_t ranks() const { return reduce_.participants.size(); }
-  std::uint64_t ShardBegin(std::size_t rank) const;
-  /// Sends the next chunk of the contribution to that rank's shard. False: there is none.
-  bool Contribute(std::size_t rank);
+  struct Peer {
+    bool heard = false;                // it has begun
+    std::uint64_t sent = 0;            // bytes of elements
+    std::uint64_t early = 0;           // that it gets unheard, or a chunk
+    std::uint64_t next = 0;            // element of this worker's contribution that it gets next
+    std::uint64_t end = 0;             // of its column, if it is of the same row
+    std::deque<std::size_t> partials;  // chunks of this column, to be sent to the owner
+  };
+  struct Range {
+    std::uint64_t offset = 0;
+    std::uint64_t count = 0;
+  };
+
+  std::uint64_t PieceBegin(std::size_t piece) const;
+  std::size_t PieceAt(std::uint64_t element) const;
+  /// The chunk of some piece that begins there; empty: none does.
+  Range ChunkAt(std::uint64_t offset) const;
+  /// Of this worker's column. Null: it has none there.
+  Chunk* FindOwn(std::uint64_t offset);
+  bool MaySend(const Peer& peer, std::uint64_t bytes) const;
+  /// Sends the next chunk of the contribution to that peer's column. False: there is none, or it
+  /// must wait until the peer has begun.
+  bool Contribute(protocol::ReduceGrid::Rank to);
+  /// Sends the partial sums that wait for the owner of their piece.
+  void SendPartials(protocol::ReduceGrid::Rank to);
+  void Send(protocol::ReduceGrid::Rank to, protocol::ReduceChunk::Phase phase, Range range,
+            Bytes payload);
   std::uint64_t chunk_elements() const { return kChunkBytes / element_bytes_; }
   bool thin() const { return thinning_.codec != nullptr; }
   /// This worker's floats of a chunk plus the residual of the step before.
-  std::vector<float> Compensated(std::uint64_t offset, std::uint64_t count) const;
+  std::vector<float> Compensated(Range range) const;
   /// Returns the payload of `values` and replaces them by their decoded values. The rounding error
   /// goes into the new residual.
   Bytes Thinned(std::uint64_t offset, std::span<float> values);
-  void SumThin(OwnChunk& chunk);
-  void SendSum(OwnChunk& chunk, const Bytes& payload);
-  protocol::ReduceChunk Header(protocol::ReduceChunk::Phase phase, std::uint64_t offset) const;
-  Status Scatter(std::size_t from, const protocol::ReduceChunk& chunk, const Bytes& payload);
-  Status Gather(std::size_t from, const protocol::ReduceChunk& chunk, const Bytes& payload);
-  void Sum(OwnChunk& chunk);
+  Status CheckSize(const Bytes& payload, std::uint64_t count) const;
+  /// The elements of a payload. Errors: kDataLoss (it does not hold `count`).
+  Result<Bytes> Elements(const Bytes& payload, std::uint64_t count) const;
+  /// Who sends this worker the sum of the piece. Nothing: it makes the sum itself.
+  std::optional<protocol::ReduceGrid::Rank> SumSender(std::size_t piece) const;
+  Status Scatter(protocol::ReduceGrid::Rank from, const protocol::ReduceChunk& chunk,
+                 const Bytes& payload);
+  Status Gather(protocol::ReduceGrid::Rank from, const protocol::ReduceChunk& chunk,
+                const Bytes& payload);
+  void AddRow(Chunk& chunk);
+  void AddColumn(Chunk& chunk);
+  /// The sum of an own piece's chunk is in the result.
+  void SendSum(const Chunk& chunk);
+  void SendToRow(Range range, const Bytes& payload);
+  void AddUp(std::byte* to, std::span<const std::byte* const> inputs, std::uint64_t count) const;
+  std::byte* ResultAt(std::uint64_t offset) const {
+    return result_.get() + offset * element_bytes_;
+  }
 
   const protocol::Reduce reduce_;
   const model::GradientSum own_;
@@ -124,12 +173,15 @@ class GroupReduce {
   const std::uint64_t elements_;
   const SendChunk send_;
   const Thinning thinning_;
-  std::size_t rank_ = 0;
+  const protocol::ReduceGrid grid_;
+  protocol::ReduceGrid::Rank rank_ = 0;
+  std::size_t row_ = 0, column_ = 0;
   std::shared_ptr<std::byte[]> result_;
-  std::shared_ptr<float[]> residual_;  // new; none without a codec
-  std::vector<OwnChunk> own_chunks_;
-  std::vector<std::uint64_t> contributed_;  // chunks, by rank
-  std::vector<bool> gathered_;              // by chunk number over the whole group, others' shards
+  std::shared_ptr<std::byte[]> partials_;  // of this column; none where there is one row
+  std::shared_ptr<float[]> residual_;      // new; none without a codec
+  std::vector<Chunk> own_chunks_;          // by offset
+  std::vector<Peer> peers_;                // by rank
+  std::vector<bool> gathered_;             // by chunk number over the whole group, others' pieces
   std::uint64_t missing_elements_ = 0;
   std::uint64_t chunks_ = 0;
 };
