@@ -53,6 +53,7 @@ Job DrawJob(Rng& rng, const Wishes& wishes) {
   job.replicas.assign(stages, 1);
   for (std::uint64_t& r : job.replicas) r = 1 + rng.Below(3);
   if (rng.Below(16) == 0) job.replicas[rng.Below(stages)] = 4 + rng.Below(13);
+  if (wishes.grids) job.replicas[rng.Below(stages)] = 4 + rng.Below(6);
   job.microbatches = 1 + rng.Below(6);
   job.steps = 4 + rng.Below(6);
   job.delayed = rng.Below(2) == 0;
@@ -139,6 +140,7 @@ Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes) {
   if (rng.Below(4) == 0) scenario.retained_bytes_max = 8 * rng.Below(6);
   if (rng.Below(6) == 0) scenario.join_lag_max = 2;
   if (MixAll(seed, 0x7061726b) % 8 == 0) scenario.parked_bytes_max = 2 * kPayloadBytes;
+  if (wishes.grids || MixAll(seed, 0x67726964) % 2 == 0) scenario.flat_reduce_max = 3;
   if (MixAll(seed, 0x6b657074) % 4 == 0) scenario.kept_steps_max = protocol::kKeptStepsMin;
   // A draw of its own, so that the other draws stay the same.
   switch (MixAll(seed, 0x6d6f7665) % 4) {

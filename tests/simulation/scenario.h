@@ -76,6 +76,7 @@ struct Scenario {
   std::uint64_t parked_max = 4096;
   std::uint64_t parked_bytes_max = 1ull << 30;
   std::uint64_t kept_steps_max = 256;
+  std::size_t flat_reduce_max = 16;  ///< sums of more participants go over a grid
   std::uint64_t join_lag_max = 256;
   /// Which workers move between stages. Rates differ at random, so that moves are often due.
   protocol::BalancePolicy balance = protocol::BalancePolicy::kNone;
@@ -92,6 +93,7 @@ struct Wishes {
   std::optional<std::uint64_t> stages, faults;
   std::optional<FaultKind> only;
   bool unlike_links = false;
+  bool grids = false;  ///< sums of more than three go over a grid, and stages are large enough
 };
 
 Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes = {});

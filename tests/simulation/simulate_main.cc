@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
   app.add_option("--stages", options.wishes.stages, "S, instead of drawn");
   app.add_option("--order-sensitive", options.wishes.order_sensitive, "Sums as of floats, or not");
   app.add_option("--delayed", options.wishes.delayed, "Step mode Delayed, or Sync");
+  app.add_flag("--grids", options.wishes.grids, "Large stages, whose sums go over a grid");
   app.add_flag("--unlike-links", options.wishes.unlike_links, "Workers report links of all kinds");
   app.add_option("--only", only, "The one kind of fault")->check(CLI::IsMember(kinds));
   CLI11_PARSE(app, argc, argv);

@@ -104,6 +104,37 @@ TEST(SimulationTest, OneBrokenPairCostsNoWorkerAndSeconds) {
   }
 }
 
+/// One stage of that many, whose sums go over a grid.
+Scenario OneFaultInAGrid(std::uint64_t seed, std::uint64_t replicas, FaultKind kind) {
+  Scenario scenario = OneFault(seed, {replicas}, kind);
+  scenario.flat_reduce_max = 3;
+  return scenario;
+}
+
+TEST(SimulationTest, InAGridOneBrokenPairCostsNoWorkerAndSecondsToo) {
+  for (const std::uint64_t replicas : {4, 5, 9, 16}) {
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      const Outcome outcome = RunWell(OneFaultInAGrid(seed, replicas, FaultKind::kCutPair));
+      EXPECT_EQ(outcome.departures, 0u) << "seed " << seed;
+      EXPECT_LT(outcome.seconds, 10) << "seed " << seed << ", " << replicas << " replicas";
+    }
+  }
+}
+
+TEST(SimulationTest, InAGridALossCostsOneWorkerWhereverTheSumIs) {
+  for (const std::uint64_t replicas : {4, 5, 9}) {
+    for (const FaultKind kind :
+         {FaultKind::kKillWorker, FaultKind::kCrashWorker, FaultKind::kHangDevice,
+          FaultKind::kPauseWorker, FaultKind::kIsolate, FaultKind::kFlipSum}) {
+      for (std::uint64_t seed = 0; seed < 20; ++seed) {
+        const Outcome outcome = RunWell(OneFaultInAGrid(seed, replicas, kind));
+        EXPECT_LE(outcome.departures, 1u) << NameOf(kind) << ", seed " << seed;
+        EXPECT_EQ(outcome.generations, 1u) << NameOf(kind) << ", seed " << seed;
+      }
+    }
+  }
+}
+
 TEST(SimulationTest, AWorkerThatIsCutOffForHoursCostsNoOtherAnything) {
   for (const auto& replicas : {std::vector<std::uint64_t>{16}, {3, 3}, {2, 2, 2}}) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -186,6 +217,12 @@ TEST(SimulationTest, RoutesThatFollowLinksKeepTheInvariants) {
   options.wishes.unlike_links = true;
   ExpectNoFailure(options);
   EXPECT_NE(Sweep(options).fingerprint, plain);
+}
+
+TEST(SimulationTest, SumsOverGridsKeepTheInvariants) {
+  SweepOptions options{.count = 2000, .threads = kThreads};
+  options.wishes.grids = true;
+  ExpectNoFailure(options);
 }
 
 TEST(SimulationTest, TenThousandSeedsOfAllFaultsKeepTheInvariants) {

@@ -47,6 +47,7 @@ TrainerProcess::TrainerProcess(Simulation* simulation, bool take_over)
                                    .validation_microbatches = job.validation_microbatches,
                                    .balance = simulation_.scenario().balance,
                                    .balance_period = std::chrono::milliseconds(200),
+                                   .flat_reduce_max = simulation_.scenario().flat_reduce_max,
                                    .join_lag_max = simulation_.scenario().join_lag_max,
                                    .patience = simulation_.scenario().patience,
                                    .rules = simulation_.mutations().coordinator},

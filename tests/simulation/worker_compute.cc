@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tests/simulation/worker_process.h"
+#include "worker/protocol/grid/reduce_grid.h"
 
 namespace swarm::simulation {
 namespace {
@@ -167,6 +168,45 @@ WorkerProcess::Accumulator& WorkerProcess::AccumulatorOf(protocol::Step step) {
 
 // ---- reduces ----
 
+namespace {
+
+/// A participant's place in the grid of a sum. Elements take turns in which piece they are, so that
+/// all places of the grid are used.
+class GridPlace {
+ public:
+  GridPlace(const protocol::Reduce& reduce, const WorkerId& self)
+      : participants_(reduce.participants),
+        turn_(reduce.k.n),
+        grid_(participants_.size(), reduce.rows),
+        rank_(static_cast<std::size_t>(std::ranges::find(participants_, self) -
+                                       participants_.begin())) {}
+
+  std::size_t row() const { return grid_.RowOf(rank_); }
+  std::vector<WorkerId> Row() const {
+    const auto begin = participants_.begin();
+    return {begin + static_cast<std::ptrdiff_t>(grid_.RowBegin(row())),
+            begin + static_cast<std::ptrdiff_t>(grid_.RowBegin(row() + 1))};
+  }
+  const WorkerId& RowAdder(std::uint64_t e) const {
+    return participants_[grid_.AdderOf(row(), PieceOf(e))];
+  }
+  const WorkerId& Owner(std::uint64_t e) const { return participants_[grid_.OwnerOf(PieceOf(e))]; }
+  /// Who sends this one the sum.
+  const WorkerId& SumSender(std::uint64_t e) const {
+    return participants_[rank_] == RowAdder(e) ? Owner(e) : RowAdder(e);
+  }
+
+ private:
+  std::size_t PieceOf(std::uint64_t e) const { return (e + turn_) % grid_.pieces(); }
+
+  const std::vector<WorkerId>& participants_;
+  const std::uint64_t turn_;
+  const protocol::ReduceGrid grid_;
+  const std::size_t rank_;
+};
+
+}  // namespace
+
 void WorkerProcess::BeginReduce(const protocol::Reduce& reduce) {
   const auto group = std::find(groups_.begin(), groups_.end(), reduce.group);
   ActiveReduce& active = reduces_[{reduce.step, reduce.group}];
@@ -176,14 +216,16 @@ void WorkerProcess::BeginReduce(const protocol::Reduce& reduce) {
   active.own = sums.groups.at(static_cast<std::size_t>(group - groups_.begin()));
   active.finite = sums.finite;
   active.scattered.resize(kElements);
+  active.partials.resize(kElements);
   active.result.resize(kElements);
   simulation_.audit().OnReduceStarted(id_, reduce);
+  const GridPlace place(reduce, id_);
   for (std::uint64_t e = 0; e < kElements; ++e) {
-    const auto& owner = reduce.participants[(e + reduce.k.n) % reduce.participants.size()];
-    if (owner == id_) {
+    const WorkerId& adder = place.RowAdder(e);
+    if (adder == id_) {
       Scatter(active, id_, e, active.own[e]);
     } else {
-      SendChunk(owner, reduce, ReduceChunk::Phase::kScatter, e, active.own[e]);
+      SendChunk(adder, reduce, ReduceChunk::Phase::kScatter, e, active.own[e]);
     }
   }
   const auto early = early_chunks_.extract({reduce.step, reduce.group, reduce.k});
@@ -203,20 +245,28 @@ void WorkerProcess::ReportLater(const protocol::Reduce& reduce) {
     if (it == reduces_.end() || it->second.reduce.k != reduce.k || it->second.done) return;
     const ActiveReduce& active = it->second;
     protocol::Awaiting awaiting{reduce.generation, reduce.step, reduce.group, reduce.k};
-    std::set<WorkerId> contributors, owners;
+    const GridPlace place(reduce, id_);
+    std::set<WorkerId> contributors, adders, senders;
     for (std::uint64_t e = 0; e < kElements; ++e) {
       if (active.result[e]) {
         ++awaiting.chunks;
         continue;
       }
-      const auto& owner = reduce.participants[(e + reduce.k.n) % reduce.participants.size()];
-      if (owner != id_) owners.insert(owner);
-      awaiting.chunks += active.scattered[e].size();
+      awaiting.chunks += active.scattered[e].size() + active.partials[e].size();
+      if (place.Owner(e) != id_) senders.insert(place.SumSender(e));
       for (const WorkerId& p : reduce.participants) {
-        if (owner == id_ && !active.scattered[e].contains(p)) contributors.insert(p);
+        const GridPlace other(reduce, p);
+        const bool mate = other.row() == place.row();
+        if (mate && place.RowAdder(e) == id_ && !active.scattered[e].contains(p)) {
+          contributors.insert(p);
+        }
+        if (place.Owner(e) == id_ && other.RowAdder(e) == p && !active.partials[e].contains(p)) {
+          adders.insert(p);
+        }
       }
     }
-    const std::set<WorkerId>& from = contributors.empty() ? owners : contributors;
+    const std::set<WorkerId>& from =
+        !contributors.empty() ? contributors : (!adders.empty() ? adders : senders);
     awaiting.from.assign(from.begin(), from.end());
     Tell(std::move(awaiting));
     ReportLater(reduce);
@@ -232,15 +282,37 @@ void WorkerProcess::SendChunk(const WorkerId& to, const protocol::Reduce& reduce
 void WorkerProcess::Scatter(ActiveReduce& active, const WorkerId& from, std::uint64_t e,
                             const Element& element) {
   auto& parts = active.scattered[e];
-  parts[from] = element;
-  const auto& participants = active.reduce.participants;
-  if (parts.size() < participants.size() || active.result[e]) return;
+  if (!parts.emplace(from, element).second) return;
+  const GridPlace place(active.reduce, id_);
+  const std::vector<WorkerId> row = place.Row();
+  if (parts.size() < row.size()) return;
+  Element partial;
+  for (const WorkerId& p : row) AddTo(job_, parts.at(p), &partial);
+  if (place.Owner(e) == id_) {
+    ScatterPartial(active, id_, e, partial);
+  } else {
+    SendChunk(place.Owner(e), active.reduce, ReduceChunk::Phase::kScatter, e, partial);
+  }
+}
+
+void WorkerProcess::ScatterPartial(ActiveReduce& active, const WorkerId& from, std::uint64_t e,
+                                   const Element& partial) {
+  auto& parts = active.partials[e];
+  parts.emplace(from, partial);
+  if (parts.size() < active.reduce.rows || active.result[e]) return;
   Element sum;
-  for (const WorkerId& p : participants) AddTo(job_, parts.at(p), &sum);
-  active.result[e] = sum;
-  for (const WorkerId& p : participants) {
-    if (p == id_) continue;
-    SendChunk(p, active.reduce, ReduceChunk::Phase::kGather, e, sum);
+  for (const WorkerId& p : active.reduce.participants) {
+    if (parts.contains(p)) AddTo(job_, parts.at(p), &sum);
+  }
+  Gather(active, e, sum);
+}
+
+void WorkerProcess::Gather(ActiveReduce& active, std::uint64_t e, const Element& sum) {
+  if (std::exchange(active.result[e], sum)) return;
+  for (const WorkerId& p : active.reduce.participants) {
+    if (p != id_ && GridPlace(active.reduce, p).SumSender(e) == id_) {
+      SendChunk(p, active.reduce, ReduceChunk::Phase::kGather, e, sum);
+    }
   }
 }
 
@@ -259,10 +331,12 @@ void WorkerProcess::OnChunk(const WorkerId& from, const ReduceChunk& chunk,
   const auto& participants = active.reduce.participants;
   const bool takes_part = std::ranges::find(participants, from) != participants.end();
   if (!takes_part) return;
-  if (chunk.phase == ReduceChunk::Phase::kScatter) {
+  if (chunk.phase == ReduceChunk::Phase::kGather) {
+    Gather(active, chunk.offset, element);
+  } else if (GridPlace(active.reduce, from).row() == GridPlace(active.reduce, id_).row()) {
     Scatter(active, from, chunk.offset, element);
   } else {
-    active.result[chunk.offset] = element;
+    ScatterPartial(active, from, chunk.offset, element);
   }
   FinishReduceIfDone(active);
 }

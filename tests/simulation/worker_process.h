@@ -80,7 +80,8 @@ class WorkerProcess : public Process {
     protocol::Reduce reduce;
     std::vector<Element> own;
     bool finite = true;
-    std::vector<std::map<WorkerId, Element>> scattered;  // by element, where this one owns it
+    std::vector<std::map<WorkerId, Element>> scattered;  // by element, where this one adds its row
+    std::vector<std::map<WorkerId, Element>> partials;   // by element, where this one owns it
     std::vector<std::optional<Element>> result;
     bool done = false;
   };
@@ -182,6 +183,10 @@ class WorkerProcess : public Process {
   void SendChunk(const WorkerId& to, const protocol::Reduce& reduce,
                  protocol::ReduceChunk::Phase phase, std::uint64_t e, const Element& element);
   void Scatter(ActiveReduce& active, const WorkerId& from, std::uint64_t e, const Element& element);
+  void ScatterPartial(ActiveReduce& active, const WorkerId& from, std::uint64_t e,
+                      const Element& partial);
+  /// The sum of the element has come, or was made.
+  void Gather(ActiveReduce& active, std::uint64_t e, const Element& sum);
   void FinishReduceIfDone(ActiveReduce& active);
   /// Reports the sum every second as long as it waits for chunks.
   void ReportLater(const protocol::Reduce& reduce);
