@@ -65,6 +65,26 @@ TEST(FleetSimulation, AStepInSyncIsComputeThenSumThenCommit) {
   EXPECT_NEAR(result.tokens_per_second, 64 * 1000 / step, 0.01 * 64 * 1000 / step);
 }
 
+TEST(FleetSimulation, ASumOfManyTakesTheSameBytesAndTwoMoreWays) {
+  Fleet fleet = EightMachines();
+  fleet.job.stages = 1;
+  fleet.job.microbatches = 20;
+  fleet.job.delayed = false;
+  fleet.job.parameters = {1e8};
+  fleet.groups = {{.name = "m",
+                   .count = 20,  // four rows of five
+                   .microbatch_seconds = {0.5},
+                   .upload_rate = 1e8,
+                   .download_rate = 5e7}};
+  fleet.links = {{"*", "*", 1.0}};
+  const FleetResult result = Simulate(fleet);
+  const double compute = 0.5;
+  const double sum = 2 * 19 / 20.0 * 4e8 / 5e7 + 4 * 0.5;
+  // The tokens go out with the Commit before them, reports come back, Reduce, Reduced.
+  const double step = compute + sum + 4 * 0.5;
+  EXPECT_NEAR(result.tokens_per_second, 20 * 1000 / step, 0.01 * 20 * 1000 / step);
+}
+
 TEST(FleetSimulation, OneSeedGivesOneHistory) {
   Fleet fleet = EightMachines();
   fleet.groups[0].jitter = 0.2;

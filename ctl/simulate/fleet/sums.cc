@@ -12,6 +12,11 @@ namespace {
 /// Chunks of a reduce (GroupReduce::kChunkBytes).
 constexpr double kChunkBytes = 1024 * 1024;
 
+std::size_t RankOf(const WorkerId& worker, const protocol::Reduce& reduce) {
+  const auto& all = reduce.participants;
+  return static_cast<std::size_t>(std::ranges::find(all, worker) - all.begin());
+}
+
 }  // namespace
 
 Sums::Sums(EventQueue* queue, FlowNetwork* network, const Links* links, TrafficCounts* traffic,
@@ -25,14 +30,14 @@ Sums::Sums(EventQueue* queue, FlowNetwork* network, const Links* links, TrafficC
 void Sums::Begin(const protocol::Reduce& reduce, Part part) {
   if (reduce.participants.size() == 1) return queue_.After(Duration::zero(), std::move(part.done));
   const Name name = NameOf(reduce);
-  Round& round = rounds_[name];
-  if (round.participants == 0) {
-    round.participants = reduce.participants.size();
-    for (const WorkerId& p : reduce.participants) {
-      round.regions.insert(find_region_(p));
-    }
+  const protocol::ReduceGrid grid(reduce.participants.size(), reduce.rows);
+  const auto [at, is_first] = rounds_.try_emplace(name, Round{grid, {}, {}, 0});
+  Round& round = at->second;
+  if (is_first) {
+    for (const WorkerId& p : reduce.participants) round.regions.insert(find_region_(p));
   }
-  const double others = static_cast<double>(round.participants - 1);
+  const std::size_t rank = RankOf(part.worker, reduce);
+  const auto peers = static_cast<double>(grid.PeersOf(rank).size());
   const Region own = find_region_(part.worker);
   double rate_max = kUnlimited;
   for (const Region region : round.regions) {
@@ -41,12 +46,13 @@ void Sums::Begin(const protocol::Reduce& reduce, Part part) {
   const WorkerId worker = part.worker;
   Running& running = round.running[worker];
   running.part = std::move(part);
-  running.bytes = 2 * others / static_cast<double>(round.participants) * running.part.bytes;
+  running.bytes = static_cast<double>(grid.PiecesSent(rank)) / static_cast<double>(grid.pieces()) *
+                  running.part.bytes;
   running.flow = network_.Start({.from = running.part.node,
                                  .to = running.part.node,
                                  .bytes = running.bytes,
-                                 .weight = others,
-                                 .rate_max = rate_max * others,
+                                 .weight = peers,
+                                 .rate_max = rate_max * peers,
                                  .done = [this, name, worker] { OnSent(name, worker); }});
 }
 
@@ -61,8 +67,8 @@ void Sums::OnSent(const Name& name, const WorkerId& worker) {
 
 void Sums::FinishIfSent(Rounds::iterator at) {
   Round& round = at->second;
-  if (round.sent < round.participants) return;
-  const Duration delay = 2 * LongestWay(round);
+  if (round.sent < round.grid.participants()) return;
+  const Duration delay = (round.grid.rows() == 1 ? 2 : 4) * LongestWay(round);
   for (auto& [worker, running] : round.running) queue_.After(delay, std::move(running.part.done));
   rounds_.erase(at);
 }
@@ -110,10 +116,26 @@ std::optional<protocol::Awaiting> Sums::Describe(const WorkerId& worker,
   protocol::Awaiting awaiting{reduce.generation, reduce.step, reduce.group, reduce.k};
   // Half of what a worker receives are the contributions to its shard.
   awaiting.chunks = static_cast<std::uint64_t>((own.bytes - network_.Left(own.flow)) / kChunkBytes);
-  const bool all_began = round.running.size() == round.participants;
-  for (const WorkerId& p : reduce.participants) {
-    if (all_began) break;
-    if (p != worker && !round.running.contains(p)) awaiting.from.push_back(p);
+  const auto began = [&](std::size_t rank) {
+    return round.running.contains(reduce.participants[rank]);
+  };
+  const protocol::ReduceGrid& grid = round.grid;
+  const auto row_began = [&](std::size_t row) {
+    for (std::size_t i = 0; i < grid.RowSize(row); ++i) {
+      if (!began(grid.RowBegin(row) + i)) return false;
+    }
+    return true;
+  };
+  // A contribution of the own row, or else a partial sum of another, which waits for its row.
+  const std::size_t rank = RankOf(worker, reduce);
+  const bool all_began = round.running.size() == grid.participants();
+  if (!all_began) {
+    const bool own_began = row_began(grid.RowOf(rank));
+    for (const std::size_t peer : grid.PeersOf(rank)) {
+      const bool mate = grid.RowOf(peer) == grid.RowOf(rank);
+      const bool waits = mate ? !began(peer) : own_began && !row_began(grid.RowOf(peer));
+      if (waits) awaiting.from.push_back(reduce.participants[peer]);
+    }
   }
   if (!awaiting.from.empty() || !own.sent) return awaiting;
   for (const auto& [id, running] : round.running) {

@@ -1,8 +1,9 @@
-// The reduces between the replicas of a stage, as flows. A participant sends and receives
-// 2 (R - 1) / R of its gradients (worker/stage/reduce/reduce.h), to and from all others at once:
-// one flow from it to itself, over both directions of its line, that weighs as R - 1 connections. A
-// sum is done when the flows of all participants are, and two delays later: a contribution goes to
-// the owner of its shard, and the shard's sum comes back.
+// The reduces between the replicas of a stage, as flows. A participant sends and receives what its
+// place in the grid demands (worker/protocol/grid/reduce_grid.h), about twice its gradients, to and
+// from all its peers at once: one flow from it to itself, over both directions of its line, that
+// weighs as one connection for each peer. A sum is done when the flows of all participants are, and
+// two delays later: a contribution goes to the owner of its piece, and the sum comes back. In a
+// grid there are two more: partial sums go from row to row, and sums come back.
 #pragma once
 
 #include <functional>
@@ -13,6 +14,7 @@
 #include "ctl/simulate/fleet/flow_network.h"
 #include "ctl/simulate/fleet/links.h"
 #include "ctl/simulate/fleet/traffic.h"
+#include "worker/protocol/grid/reduce_grid.h"
 #include "worker/protocol/messages/control.h"
 
 namespace swarm::ctl {
@@ -51,7 +53,7 @@ class Sums {
     bool sent = false;
   };
   struct Round {
-    std::size_t participants = 0;
+    protocol::ReduceGrid grid;
     std::set<Region> regions;
     std::map<protocol::WorkerId, Running> running;
     std::size_t sent = 0;
