@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the benchmarks that need no root, no download and no text of the user's, one after the other, each beside
 # its yardstick. `make bench` builds them first. The other benchmarks: bench/codecs.py, bench/simulate.sh,
-# bench/reduce_codec.sh, bench/boundary_study.py, bench/wan/README.md, `make scale`.
+# bench/reduce_codec.sh, bench/boundary_study.py, bench/hollow/hollow.py, bench/wan/README.md, `make scale`.
 # Usage: bench/run.sh [BUILD_FOLDER=build/release]
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+"""Trains with hollow workers: real endpoints over mutual TLS, the code of swarm-worker, and compute that only takes
+time, beside one real trainer. Says what the trainer and the connections of a large swarm cost, and what a loss costs.
+
+Usage: bench/hollow/hollow.py [--build FOLDER] [--workers 1000] [--stages 32] [--each 100] [--tokens 2048] ...
+
+The device is a T4 at 20 TFLOP/s with four layers of width 4096, as in bench/goodput.py: 250 us a token, forward and
+backward. Bytes are tiny. `floor` is the part of the rate that the timed compute allows; where this machine has fewer
+processors than the swarm needs for its messages, `busy` near 1 says so.
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+MICROSECONDS_PER_TOKEN = 250  # of one stage: forward and backward
+FORWARD_PART = 1 / 3
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Hollow:
+    """A process with some workers."""
+
+    def __init__(self, options, folder, address, number, count):
+        milliseconds = options.tokens * MICROSECONDS_PER_TOKEN * 1e-3
+        self.count = count
+        with open(folder / f"workers-{number}.log", "wb") as log:
+            self.process = subprocess.Popen(
+                [options.build / "bench" / "hollow_workers", "--authority", folder, "--job-uid", "hollow", "--trainer",
+                 address, "--prefix", f"p{number:02d}-", "--count", str(count), "--forward-ms",
+                 str(milliseconds * FORWARD_PART), "--backward-ms", str(milliseconds * (1 - FORWARD_PART))],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+
+    def ask(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+
+def write_job(options, folder):
+    corpus = folder / "corpus.txt"
+    corpus.write_text("".join(f"{number}\n" for number in range(200000)))
+    manifest = {
+        "apiVersion": "swarmjob.dev/v1alpha1", "kind": "SwarmJob", "metadata": {"name": "hollow"},
+        "spec": {
+            "model": {"config": {"hidden_size": 64, "num_hidden_layers": options.stages, "num_attention_heads": 4,
+                                 "intermediate_size": 128, "vocab_size": 256}},
+            "data": {"uri": str(corpus)},
+            "training": {"maxSteps": 1000000, "globalBatchSize": options.microbatches, "microbatchSize": 1,
+                         "sequenceLength": 16, "stepMode": "Delayed"},
+            "pipeline": {"stages": options.stages}, "checkpoint": {"intervalSteps": 1000000}}}
+    text = subprocess.run([options.build / "bin" / "swarmctl", "validate", "-", "--json"], check=True,
+                          input=json.dumps(manifest), text=True, stdout=subprocess.PIPE).stdout
+    (folder / "job.json").write_text(text)
+
+
+def await_that(what, condition, seconds):
+    limit = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > limit:
+            raise RuntimeError(f"hollow: {what}: not within {seconds} s")
+        time.sleep(0.1)
+
+
+def steps_of(folder):
+    path = folder / "out" / "steps.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("}")]
+
+
+def processor_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def machine_busy_seconds():
+    fields = [int(field) for field in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:8]]
+    return (sum(fields) - fields[3] - fields[4]) / TICKS
+
+
+def resident_mib(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) / 1024
+
+
+def folds_by_time(reports):
+    """(time, folds in the bin that begins then), added over all processes."""
+    bins = {}
+    for report in reports:
+        for i, folds in enumerate(report.get("folds", [])):
+            at = round((report["begin"] + i * report["bin"]) / report["bin"])
+            bins[at] = bins.get(at, 0) + folds
+    return bins
+
+
+def newest_epoch(reports):
+    return max((int(epoch) for report in reports for epoch in report.get("epochs", {})), default=0)
+
+
+def spread_of(reports, epoch):
+    """How many workers have heard of the epoch, when the first, and when the last."""
+    seen = [report["epochs"][str(epoch)] for report in reports if str(epoch) in report.get("epochs", {})]
+    return sum(s["count"] for s in seen), min(s["first"] for s in seen), max(s["last"] for s in seen)
+
+
+def measure_roster(hollows, alive):
+    """Ends one worker; seconds until all others know, and until the last knows after the first."""
+    before = newest_epoch([hollow.ask("report") for hollow in hollows])
+    at = hollows[-1].ask("kill 1")["at"]
+
+    def all_know():
+        reports = [hollow.ask("report") for hollow in hollows]
+        return (newest_epoch(reports) > before and spread_of(reports, before + 1)[0] >= alive - 1 and
+                spread_of(reports, before + 1))
+    _, first, last = await_that("a roster change to all", all_know, 60)
+    return last - at, last - first
+
+
+def measure_rate(options, folder, trainer, hollows):
+    """Rates over some steps, from the end of one to the end of another."""
+    begin = steps_of(folder)
+    clock, used, busy = time.monotonic(), processor_seconds(trainer), machine_busy_seconds()
+    await_that("steps", lambda: len(steps_of(folder)) >= len(begin) + options.steps, options.patience)
+    seconds = time.monotonic() - clock
+    lines = steps_of(folder)[len(begin):]
+    ideal = options.microbatches / (options.workers // options.stages) * options.tokens * MICROSECONDS_PER_TOKEN * 1e-6
+    step = sum(line["seconds"] for line in lines) / len(lines)
+    return {"step_seconds": round(step, 3), "microbatches_a_second": round(options.microbatches / step, 1),
+            "floor": round(ideal / step, 3), "trainer_cores": round((processor_seconds(trainer) - used) / seconds, 3),
+            "busy": round((machine_busy_seconds() - busy) / seconds / os.cpu_count(), 3),
+            "trainer_mib": round(resident_mib(trainer)),
+            "workers_mib": round(sum(resident_mib(hollow.process.pid) for hollow in hollows) / options.workers, 2)}
+
+
+def measure_kill(options, folder, hollows, alive):
+    """Kills a process of workers; seconds until those that are left fold at four fifths of their rate for good, within
+    twelve seconds."""
+    steps = len(steps_of(folder))
+    at = time.monotonic()
+    hollows[0].process.kill()
+    left = hollows[1:]
+    step_at = await_that("a step after the loss", lambda: len(steps_of(folder)) > steps and time.monotonic(),
+                         options.patience)
+    await_that("folds after the loss", lambda: time.monotonic() > at + 12, 20)
+    bins = folds_by_time([hollow.ask("report") for hollow in left])
+    key = round(at * 10)
+    before = sum(bins.get(key - i, 0) for i in range(1, 51)) / 50
+    rates = [sum(bins.get(key + begin + i, 0) for i in range(10)) / 10 for begin in range(110)]
+    low = [i for i, rate in enumerate(rates) if rate < 0.8 * before]
+    idle = [i for i in range(120) if bins.get(key + i, 0) == 0]
+    return {"killed": hollows[0].count, "rate_is_back_after": (low[-1] + 1) / 10 if low else 0,
+            "seconds_without_folds": len(idle) / 10, "next_step_after": round(step_at - at, 2)}
+
+
+def run(options, folder):
+    program = options.build / "bench" / "hollow_workers"
+    subprocess.run([program, "--make-authority", folder, "--job-uid", "hollow"], check=True)
+    write_job(options, folder)
+    layout = [options.workers // options.stages] * options.stages
+    with open(folder / "trainer.log", "wb") as log:
+        trainer = subprocess.Popen(
+            [options.build / "bin" / "swarm-worker", "--role=trainer", "--listen", "127.0.0.1:0", "--job-uid", "hollow",
+             "--tls-ca", folder / "ca.pem", "--tls-cert", folder / "trainer.pem", "--tls-key", folder / "trainer.key",
+             "--job", folder / "job.json", "--out", folder / "out", "--address-file", folder / "address",
+             "--balance", "None", "--layout", ",".join(map(str, layout))], stdin=subprocess.DEVNULL, stderr=log)
+    hollows = []
+    try:
+        await_that("the trainer's address", lambda: (folder / "address").exists(), 60)
+        address = (folder / "address").read_text().strip()
+        began = time.monotonic()
+        for number, first in enumerate(range(0, options.workers, options.each)):
+            count = min(options.each, options.workers - first)
+            hollows.append(Hollow(options, folder, address, number, count))
+        result = {"workers": options.workers, "stages": options.stages, "microbatches": options.microbatches,
+                  "tokens": options.tokens}
+        await_that("the first step", lambda: steps_of(folder), options.patience)
+        result["first_step_after"] = round(time.monotonic() - began, 1)
+        await_that("warm steps", lambda: len(steps_of(folder)) > options.warm, options.patience)
+        result.update(measure_rate(options, folder, trainer.pid, hollows))
+        reports = [hollow.ask("report") for hollow in hollows]
+        result["connections_a_worker"] = round(sum(r["connections"] for r in reports) / options.workers, 1)
+        to_all, spread = measure_roster(hollows, options.workers)
+        result.update({"roster_to_all": round(to_all, 3), "roster_first_to_last": round(spread, 3)})
+        print(json.dumps(result), flush=True)
+        if len(hollows) > 1:
+            result = measure_kill(options, folder, hollows, options.workers - 1)
+            result["trainer_mib"] = round(resident_mib(trainer.pid))
+            print(json.dumps(result), flush=True)
+        if options.events:
+            print((folder / "out" / "events.jsonl").read_text())
+    except (RuntimeError, BrokenPipeError, json.JSONDecodeError):
+        for log in sorted(folder.glob("*.log")):
+            print(f"{log.name}: {log.read_text()[-1500:]}", file=sys.stderr)
+        raise
+    finally:
+        for process in [trainer, *(hollow.process for hollow in hollows)]:
+            process.kill()
+            process.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
+    parser.add_argument("--workers", type=int, default=1000)
+    parser.add_argument("--stages", type=int, default=32)
+    parser.add_argument("--each", type=int, default=100, help="workers of a process, fewer than a stage has replicas "
+                        "where no stage may be lost with it")
+    parser.add_argument("--microbatches", type=int, default=0, help="of a step; 0: 32 for each replica of a stage")
+    parser.add_argument("--tokens", type=int, default=2048, help="of a microbatch")
+    parser.add_argument("--warm", type=int, default=2, help="steps before the measurement")
+    parser.add_argument("--steps", type=int, default=3, help="measured steps")
+    parser.add_argument("--patience", type=float, default=300, help="seconds for each part")
+    parser.add_argument("--events", action="store_true", help="print the events of the trainer")
+    options = parser.parse_args()
+    options.build = options.build.resolve()
+    options.workers -= options.workers % options.stages
+    options.microbatches = options.microbatches or 32 * (options.workers // options.stages)
+    with tempfile.TemporaryDirectory() as folder:
+        run(options, pathlib.Path(folder))
+
+
+if __name__ == "__main__":
+    main()
