@@ -112,7 +112,10 @@ void Commits::CompareStates(Version version, StageIndex stage, Turn& turn) {
   if (!most && reports < ready.size()) return;  // the others have yet to report
   const std::string at = " at version " + std::to_string(version.value);
   for (const auto& [id, state] : reported) {
-    if ((most && state == largest->first) || !members_.Has(id)) continue;
+    // One that has moved away since then does not hold that state any more.
+    const Worker* worker = members_.Find(id);
+    const bool serves = worker != nullptr && worker->InRoster() && worker->member.stage == stage;
+    if ((most && state == largest->first) || !serves) continue;
     if (trouble_.Note(id, job_.version)) {
       turn.Fail("the replicas of stage " + std::to_string(stage.value) + " hold different weights" +
                     at + ", and it is not the first time",
