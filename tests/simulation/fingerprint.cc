@@ -42,7 +42,7 @@ SWARM_ALL_FIELDS(Adoption, donor, heir, step)
 SWARM_ALL_FIELDS(Roster, term, generation, epoch, members, adoptions)
 SWARM_ALL_FIELDS(RosterChange, term, generation, epoch, came, gone, adoptions)
 SWARM_ALL_FIELDS(Heartbeat, term, compute_progress, queued_tasks, bytes_sent, busy_seconds,
-                 copied_bytes)
+                 copied_bytes, next_seconds)
 SWARM_ALL_FIELDS(Awaiting, generation, step, group, k, chunks, from)
 SWARM_ALL_FIELDS(Unheard, peers)
 SWARM_ALL_FIELDS(Link, round_trip, bytes_per_second)

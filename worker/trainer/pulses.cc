@@ -6,13 +6,27 @@ namespace swarm::trainer {
 
 using protocol::WorkerId;
 
+namespace {
+
+/// When the next beat is due; a number that is none counts as a short time.
+Duration NextOf(const protocol::Heartbeat& beat) {
+  const double longest = ToSeconds(protocol::FailureDetector::kPeriodMax);
+  return FromSeconds(beat.next_seconds > 0 ? std::min(beat.next_seconds, longest) : 0);
+}
+
+}  // namespace
+
 void Pulses::Forget(const WorkerId& worker) {
   pulses_.erase(worker);
   detector_.Forget(worker);
 }
 
+void Pulses::OnSignOfLife(const WorkerId& worker, const protocol::Heartbeat& beat, Timepoint now) {
+  detector_.OnBeat(worker, now, NextOf(beat));
+}
+
 void Pulses::OnBeat(const WorkerId& worker, const protocol::Heartbeat& beat, Timepoint now) {
-  detector_.OnBeat(worker, now);
+  OnSignOfLife(worker, beat, now);
   Pulse& pulse = pulses_[worker];
   const double seconds = ToSeconds(now - pulse.time);
   if (pulse.time != Timepoint() && seconds > 0) {

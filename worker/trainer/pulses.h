@@ -19,9 +19,8 @@ class Pulses {
   /// A heartbeat.
   void OnBeat(const protocol::WorkerId& worker, const protocol::Heartbeat& beat, Timepoint now);
   /// A heartbeat from which only the life of its sender is taken.
-  void OnSignOfLife(const protocol::WorkerId& worker, Timepoint now) {
-    detector_.OnBeat(worker, now);
-  }
+  void OnSignOfLife(const protocol::WorkerId& worker, const protocol::Heartbeat& beat,
+                    Timepoint now);
 
   /// The workers that have been silent for too long. Forgets them.
   std::vector<protocol::WorkerId> TakeSilent(Timepoint now);

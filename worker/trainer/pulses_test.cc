@@ -65,7 +65,7 @@ TEST_F(PulsesTest, ASilentWorkerIsNamedOnce) {
 TEST_F(PulsesTest, SignsOfLifeAreEnough) {
   pulses_.Watch(kA, At(0));
   for (int ms = 0; ms <= 6000; ms += 100) {
-    if (ms % 200 == 0) pulses_.OnSignOfLife(kA, At(ms));
+    if (ms % 200 == 0) pulses_.OnSignOfLife(kA, {}, At(ms));
     EXPECT_TRUE(pulses_.TakeSilent(At(ms)).empty()) << ms;
   }
 }

@@ -93,9 +93,10 @@ Status Trainer::CheckReady(Duration limit) {
 }
 
 void Trainer::OnMessage(const WorkerId& from, Lane lane, net::Envelope envelope) {
-  if (lane == Lane::kData && std::holds_alternative<protocol::Heartbeat>(envelope.message)) {
+  if (const auto* beat = std::get_if<protocol::Heartbeat>(&envelope.message);
+      lane == Lane::kData && beat != nullptr) {
     // The same beat on another connection, from which only the life of its sender is taken.
-    control_.Post([this, from] { pulses_.OnSignOfLife(from, Clock::now()); });
+    control_.Post([this, from, beat = *beat] { pulses_.OnSignOfLife(from, beat, Clock::now()); });
     return;
   }
   control_.Post([this, from, envelope = std::move(envelope)]() mutable {

@@ -77,6 +77,7 @@ void Decoder::Get(const pb::Heartbeat& from, Heartbeat* to) {
   to->bytes_sent = from.bytes_sent();
   to->busy_seconds = from.busy_seconds();
   to->copied_bytes = from.copied_bytes();
+  to->next_seconds = from.next_seconds();
 }
 
 void Decoder::Get(const pb::PeerBeat&, PeerBeat*) {}

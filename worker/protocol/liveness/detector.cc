@@ -17,8 +17,17 @@ constexpr double kRise = 1.0 / 8;
 constexpr double kFall = 1.0 / 512;
 /// How many beats the first assumption, that beats are as late as `limit` allows, counts for.
 constexpr double kPriorBeats = 16;
+/// That a trainer gets on one connection from each of its workers, all together.
+constexpr double kBeatsPerSecond = 250;
 
 }  // namespace
+
+Duration HeartbeatPeriod(std::size_t members) {
+  const Duration period = DetectorOptions{}.period;
+  const double times =
+      std::ceil(static_cast<double>(members) / kBeatsPerSecond / ToSeconds(period));
+  return std::max(1L, static_cast<long>(times)) * period;
+}
 
 FailureDetector::FailureDetector(DetectorOptions options) : options_(options) {}
 
@@ -34,24 +43,28 @@ Duration FailureDetector::Advance(Timepoint now) {
   return time_;
 }
 
-void FailureDetector::Watch(const WorkerId& worker, Timepoint now) {
+void FailureDetector::Watch(const WorkerId& worker, Timepoint now, Duration first) {
   const double unknown = ToSeconds(options_.limit - options_.period) / kMargin;
-  watched_[worker] = {.heard = Advance(now), .mean_square = unknown * unknown, .beats = 0};
+  watched_[worker] = {.heard = Advance(now),
+                      .period = std::clamp(first, options_.period, kPeriodMax),
+                      .mean_square = unknown * unknown,
+                      .beats = 0};
 }
 
 void FailureDetector::Forget(const WorkerId& worker) { watched_.erase(worker); }
 
-void FailureDetector::OnBeat(const WorkerId& worker, Timepoint now) {
+void FailureDetector::OnBeat(const WorkerId& worker, Timepoint now, Duration next) {
   const Duration time = Advance(now);
   const auto found = watched_.find(worker);
   if (found == watched_.end()) return;
   Watched& watched = found->second;
-  const double late = std::max(0.0, ToSeconds(time - watched.heard - options_.period));
+  const double late = std::max(0.0, ToSeconds(time - watched.heard - watched.period));
   const double square = late * late;
   const double first = 1 / (static_cast<double>(++watched.beats) + kPriorBeats);
   const double weight = square > watched.mean_square ? kRise : std::max(kFall, first);
   watched.mean_square += weight * (square - watched.mean_square);
   watched.heard = time;
+  watched.period = std::clamp(next, options_.period, kPeriodMax);
 }
 
 std::vector<WorkerId> FailureDetector::Suspects(Timepoint now) {
@@ -79,8 +92,9 @@ Duration FailureDetector::Allowed(const WorkerId& worker) const {
 }
 
 Duration FailureDetector::Allowed(const Watched& watched) const {
-  const Duration allowed = options_.period + FromSeconds(kMargin * std::sqrt(watched.mean_square));
-  return std::clamp(allowed, options_.floor, options_.limit);
+  const Duration allowed = watched.period + FromSeconds(kMargin * std::sqrt(watched.mean_square));
+  const Duration longer = watched.period - options_.period;
+  return std::clamp(allowed, options_.floor + longer, options_.limit + longer);
 }
 
 }  // namespace swarm::protocol

@@ -4,7 +4,8 @@
 //
 // The silence that is allowed to a worker follows its own heartbeats: the period, plus a multiple
 // of the lateness of its beats (root mean square), between `floor` and `limit`. One late beat is
-// enough to raise it, and it falls over minutes, because late packets come in spells.
+// enough to raise it, and it falls over minutes, because late packets come in spells. A worker of a
+// large swarm sends beats less often, and says with each beat when the next one comes.
 // bench/detector_bench.cc measures the false alarms and the time to detection.
 #pragma once
 
@@ -18,8 +19,12 @@
 
 namespace swarm::protocol {
 
+/// Between two heartbeats of a worker in a swarm of so many members: 250 ms, or so many times that
+/// long that a trainer gets at most 250 a second on each of the two connections, from all together.
+Duration HeartbeatPeriod(std::size_t members);
+
 struct DetectorOptions {
-  /// Between two beats of a healthy worker.
+  /// Between two beats of a healthy worker that does not say otherwise.
   Duration period = std::chrono::milliseconds(250);
   /// Silence that is always allowed: a busy machine may delay a thread for so long.
   Duration floor = std::chrono::milliseconds(1250);
@@ -39,13 +44,19 @@ class FailureDetector {
   explicit FailureDetector(DetectorOptions options = {});
 
   /// Begins to watch the worker, as if it had just sent a beat; anew if it is watched already.
-  void Watch(const WorkerId& worker, Timepoint now);
+  void Watch(const WorkerId& worker, Timepoint now) { Watch(worker, now, options_.period); }
+  /// The same of a worker whose first beat comes after `first`, for the connection is not open yet.
+  void Watch(const WorkerId& worker, Timepoint now, Duration first);
   /// Stops watching the worker, if it is watched.
   void Forget(const WorkerId& worker);
   /// A heartbeat of the worker came. The caller may report other messages as well: they end a
   /// silence, and do not change the measured lateness, because they are early. Ignored if the
   /// worker is not watched.
-  void OnBeat(const WorkerId& worker, Timepoint now);
+  void OnBeat(const WorkerId& worker, Timepoint now) { OnBeat(worker, now, options_.period); }
+  /// The same of a worker that will send the next beat after `next`. A longer time than kPeriodMax
+  /// counts as that. All silence that is allowed grows by what `next` is longer than the period.
+  void OnBeat(const WorkerId& worker, Timepoint now, Duration next);
+  static constexpr Duration kPeriodMax = std::chrono::seconds(30);
 
   /// The watched workers that have been silent for longer than is allowed to them, sorted. A worker
   /// stays in the answer until its next beat or until it is forgotten.
@@ -63,6 +74,7 @@ class FailureDetector {
  private:
   struct Watched {
     Duration heard{};        // in watched time
+    Duration period{};       // until the next beat is due
     double mean_square = 0;  // of lateness, s²
     std::uint64_t beats = 0;
   };

@@ -69,6 +69,33 @@ TEST_F(FailureDetectorTest, OneLateBeatMakesItPatientAndMinutesMakeItQuickAgain)
   EXPECT_EQ(detector_.Allowed(kA), DetectorOptions{}.floor);
 }
 
+TEST_F(FailureDetectorTest, AWorkerThatSaysWhenItsNextBeatComesIsNotSuspectedBefore) {
+  detector_.Watch(kA, now_);
+  for (int i = 0; i < 200; ++i) {
+    detector_.OnBeat(kA, now_, seconds(4));
+    Pass(seconds(4), {});
+  }
+  detector_.OnBeat(kA, now_, seconds(4));
+  EXPECT_EQ(TimeToSuspicion({}), DetectorOptions{}.floor + milliseconds(3750));
+  detector_.OnBeat(kA, now_, std::chrono::hours(1));
+  EXPECT_LT(TimeToSuspicion({}), seconds(40)) << "whatever it says, it is noticed";
+}
+
+TEST_F(FailureDetectorTest, AWorkerOfALargeSwarmMayBeatMoreOftenAgain) {
+  detector_.Watch(kA, now_);
+  detector_.OnBeat(kA, now_, seconds(4));
+  Pass(seconds(1), {});
+  Pass(seconds(60), {kA});
+  EXPECT_EQ(TimeToSuspicion({}), DetectorOptions{}.floor);
+}
+
+TEST(HeartbeatPeriodTest, AllTogetherSendTheTrainerABoundedNumber) {
+  EXPECT_EQ(HeartbeatPeriod(0), milliseconds(250));
+  EXPECT_EQ(HeartbeatPeriod(62), milliseconds(250));
+  EXPECT_EQ(HeartbeatPeriod(63), milliseconds(500));
+  EXPECT_EQ(HeartbeatPeriod(1000), seconds(4));
+}
+
 TEST_F(FailureDetectorTest, HoweverLateTheBeatsTheLimitHolds) {
   detector_.Watch(kA, now_);
   for (int i = 0; i < 100; ++i) {

@@ -106,7 +106,7 @@ struct RosterChange {
   bool operator==(const RosterChange&) const = default;
 };
 
-/// Both directions, several per second, on the control connection.
+/// worker → trainer, on both connections: several per second, or fewer in a large swarm (rule 25).
 struct Heartbeat {
   Term term;  ///< the highest term the sender knows
   std::uint64_t compute_progress =
@@ -116,6 +116,7 @@ struct Heartbeat {
   double busy_seconds = 0;         ///< of compute, since the start
   /// Of pieces that it has fetched from other replicas, since the start: how a join goes on.
   std::uint64_t copied_bytes = 0;
+  double next_seconds = 0.25;  ///< until the next one, at most
 };
 
 // ---- reachability (rule 28) ----
