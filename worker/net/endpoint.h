@@ -67,6 +67,11 @@ class Endpoint {
   /// implementation keeps one connection. Idempotent; new addresses replace the old.
   virtual void Connect(const WorkerId& peer, const std::vector<protocol::Address>& addresses) = 0;
 
+  /// Tells where `peer` can be reached: Send, which finds no connection, begins to dial. What was
+  /// dialled so may be closed when it was not used for a while. Ends what Connect began: the
+  /// connection is not kept open any more.
+  virtual void Know(const WorkerId& peer, const std::vector<protocol::Address>& addresses) = 0;
+
   /// Closes the connection to `peer` and stops dialling it. OnPeerDown is not called for it.
   /// Refuses later messages of that process of the peer, and its attempts to connect, until Connect
   /// is called for it here. A restarted process of the same id may connect.

@@ -92,6 +92,51 @@ TEST_P(EndpointTest, KeepsTheOrderOfEachLane) {
   }
 }
 
+TEST_P(EndpointTest, APeerThatIsKnownIsCalledWhenThereIsSomethingToSend) {
+  Recorder a_heard, b_heard;
+  auto a = Make(kA, &a_heard);
+  auto b = Make(kB, &b_heard);
+  a->Know(kB, b->addresses());
+  b->Know(kA, a->addresses());
+  EXPECT_EQ(a->Send(kB, Lane::kData, Numbered(1)).code(), StatusCode::kUnavailable);
+  ASSERT_TRUE(a_heard.WaitForEvent("up b"));
+  ASSERT_TRUE(b_heard.WaitForEvent("up a"));
+  ASSERT_TRUE(a->Send(kB, Lane::kData, Numbered(2)).ok());
+  ASSERT_TRUE(b->Send(kA, Lane::kData, Numbered(3)).ok());
+  ASSERT_TRUE(b_heard.WaitForMessages(1));
+  EXPECT_EQ(NumberOf(b_heard.arrivals()[0].envelope), 2u);
+  ASSERT_TRUE(a_heard.WaitForMessages(1));
+}
+
+TEST_P(EndpointTest, TwoThatKnowEachOtherMayCallAtOnce) {
+  Recorder a_heard, b_heard;
+  auto a = Make(kA, &a_heard);
+  auto b = Make(kB, &b_heard);
+  a->Know(kB, b->addresses());
+  b->Know(kA, a->addresses());
+  (void)a->Send(kB, Lane::kData, Numbered(1));
+  (void)b->Send(kA, Lane::kData, Numbered(1));
+  ASSERT_TRUE(a_heard.WaitForEvent("up b"));
+  ASSERT_TRUE(b_heard.WaitForEvent("up a"));
+  ASSERT_TRUE(a->Send(kB, Lane::kData, Numbered(2)).ok());
+  ASSERT_TRUE(b_heard.WaitForMessages(1));
+  EXPECT_EQ(a_heard.EventCount("down b"), 0);
+}
+
+TEST_P(EndpointTest, WhoIsDisconnectedIsNotKnownAnyMore) {
+  Recorder a_heard, b_heard;
+  auto a = Make(kA, &a_heard);
+  auto b = Make(kB, &b_heard);
+  a->Know(kB, b->addresses());
+  a->Disconnect(kB);
+  (void)a->Send(kB, Lane::kData, Numbered(1));
+  auto c = Make(kC, &b_heard);
+  a->Know(kC, c->addresses());
+  (void)a->Send(kC, Lane::kData, Numbered(1));
+  ASSERT_TRUE(a_heard.WaitForEvent("up c")) << "by then b had been called, too";
+  EXPECT_EQ(a_heard.EventCount("up b"), 0);
+}
+
 TEST_P(EndpointTest, CarriesPayloadsOfEverySizeUnchanged) {
   Recorder a_heard, b_heard;
   auto a = Make(kA, &a_heard);

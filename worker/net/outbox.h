@@ -1,6 +1,7 @@
 // Messages on their way to peers that cannot take them yet: a connection that is still being
 // opened, or a send window that is full. Keeps the order of each (peer, lane), and tries waiting
-// messages again every millisecond. Not thread-safe: owned by a Loop.
+// messages again every millisecond where a window is full. Its owner calls Flush when a peer is
+// connected. Not thread-safe: owned by a Loop.
 #pragma once
 
 #include <cstdint>
@@ -34,11 +35,13 @@ class Outbox {
   /// the cap).
   Status Send(const WorkerId& to, Lane lane, Envelope envelope) {
     Queue& queue = waiting_[{to, lane}];
+    bool window_full = false;
     if (queue.messages.empty()) {
       // The endpoint takes the envelope only when it queues it, so a copy of handles is kept.
       const Status status = endpoint_->Send(to, lane, envelope);
       if (status.ok()) return status;
       if (!WorthWaiting(status)) return status;
+      window_full = status.code() == StatusCode::kResourceExhausted;
     }
     const std::size_t bytes = envelope.payload.size();
     const bool fits = bytes_ + bytes <= bytes_max_ && queue.bytes + bytes <= bytes_max_ / 2;
@@ -48,22 +51,24 @@ class Outbox {
     }
     Count(queue, 1, bytes);
     queue.messages.push_back(std::move(envelope));
-    ScheduleFlush();
+    FlushLater(window_full);
     return Status();
   }
 
   /// Tries the waiting messages again.
   void Flush() {
+    bool window_full = false;
     for (auto& [key, queue] : waiting_) {
       while (!queue.messages.empty()) {
         const Envelope& next = queue.messages.front();
         const Status status = endpoint_->Send(key.first, key.second, next);
+        window_full |= status.code() == StatusCode::kResourceExhausted;
         if (WorthWaiting(status)) break;
         Count(queue, -1, next.payload.size());
         queue.messages.pop_front();
       }
     }
-    if (count_ > 0) ScheduleFlush();
+    if (count_ > 0) FlushLater(window_full);
   }
 
   /// Forgets the messages that wait for a peer that is gone.
@@ -113,10 +118,14 @@ class Outbox {
     if (on_change_) on_change_(bytes);
   }
 
-  void ScheduleFlush() {
-    if (std::exchange(scheduled_, true)) return;
-    loop_->PostAt(Clock::now() + std::chrono::milliseconds(1), [this] {
-      scheduled_ = false;
+  void FlushLater(bool window_full) {
+    // Nobody tells when a window has room. Where there is no connection the try is for one that
+    // could not be dialled.
+    const Timepoint when = Clock::now() + std::chrono::milliseconds(window_full ? 1 : 100);
+    if (when >= next_flush_) return;
+    next_flush_ = when;
+    loop_->PostAt(when, [this, when] {
+      if (when == next_flush_) next_flush_ = Timepoint::max();
       Flush();
     });
   }
@@ -124,7 +133,7 @@ class Outbox {
   Endpoint* const endpoint_;
   Loop* const loop_;
   const OnChange on_change_;
-  bool scheduled_ = false;
+  Timepoint next_flush_ = Timepoint::max();
   std::map<std::pair<WorkerId, Lane>, Queue> waiting_;
   std::size_t count_ = 0;
   std::size_t bytes_ = 0;

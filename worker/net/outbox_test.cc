@@ -18,6 +18,7 @@ class HalfDeafEndpoint : public Endpoint {
   std::size_t sent = 0;
 
   void Connect(const WorkerId&, const std::vector<protocol::Address>&) override {}
+  void Know(const WorkerId&, const std::vector<protocol::Address>&) override {}
   void Disconnect(const WorkerId&) override {}
   Status Send(const WorkerId& to, Lane, Envelope) override {
     if (unreachable.contains(to)) return Unavailable("no connection");

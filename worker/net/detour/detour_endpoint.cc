@@ -50,6 +50,10 @@ void DetourEndpoint::Connect(const WorkerId& peer,
   inner_->Connect(peer, addresses);
 }
 
+void DetourEndpoint::Know(const WorkerId& peer, const std::vector<protocol::Address>& addresses) {
+  inner_->Know(peer, addresses);
+}
+
 void DetourEndpoint::Disconnect(const WorkerId& peer) { inner_->Disconnect(peer); }
 
 Status DetourEndpoint::Send(const WorkerId& to, Lane lane, Envelope envelope) {

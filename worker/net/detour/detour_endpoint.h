@@ -29,6 +29,7 @@ class DetourEndpoint final : public Endpoint, private EndpointHandler {
   void SetDetours(std::map<WorkerId, WorkerId> via);
 
   void Connect(const WorkerId& peer, const std::vector<protocol::Address>& addresses) override;
+  void Know(const WorkerId& peer, const std::vector<protocol::Address>& addresses) override;
   void Disconnect(const WorkerId& peer) override;
   Status Send(const WorkerId& to, Lane lane, Envelope envelope) override;
   std::vector<protocol::Address> addresses() const override { return inner_->addresses(); }

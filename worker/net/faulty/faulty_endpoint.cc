@@ -71,6 +71,10 @@ void FaultyEndpoint::Connect(const WorkerId& peer,
   inner_->Connect(peer, addresses);
 }
 
+void FaultyEndpoint::Know(const WorkerId& peer, const std::vector<protocol::Address>& addresses) {
+  inner_->Know(peer, addresses);
+}
+
 void FaultyEndpoint::Disconnect(const WorkerId& peer) {
   inner_->Disconnect(peer);
   const std::lock_guard lock(mutex_);

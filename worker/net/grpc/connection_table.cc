@@ -7,6 +7,8 @@
 namespace swarm::net {
 namespace {
 
+/// An idle connection is found idle so often before it is closed.
+constexpr int kIdleLooks = 2;
 /// Accepted calls without a hello; further ones are refused.
 constexpr std::size_t kStrangersMax = 1024;
 
@@ -26,7 +28,7 @@ void ConnectionTable::Want(const WorkerId& id, const std::vector<protocol::Addre
   if (closed_ || id == self_) return;
   Peer& peer = peers_[id];
   const bool moved = peer.addresses != addresses;
-  peer.wanted = true;
+  peer.wanted = peer.kept = true;
   peer.refused_incarnation = 0;
   peer.addresses = addresses;
   if (moved) peer.failures = 0;
@@ -34,12 +36,48 @@ void ConnectionTable::Want(const WorkerId& id, const std::vector<protocol::Addre
   if (!peer.current && (moved || !peer.redial_pending)) Dial(id, peer);
 }
 
+void ConnectionTable::Need(const WorkerId& id, const std::vector<protocol::Address>& addresses) {
+  if (closed_ || id == self_) return;
+  Peer& peer = peers_[id];
+  if (peer.kept) return;
+  peer.wanted = true;
+  peer.addresses = addresses;
+  if (!peer.redial_pending) Dial(id, peer);
+  CloseIdleLater();
+}
+
+void ConnectionTable::Release(const WorkerId& id) {
+  const auto found = peers_.find(id);
+  if (found == peers_.end() || !found->second.kept) return;
+  found->second.kept = false;
+  CloseIdleLater();
+}
+
+void ConnectionTable::CloseIdleLater() {
+  if (std::exchange(looks_for_idle_, true)) return;
+  host_->After(options_.idle_max / kIdleLooks, [this] { CloseIdle(); });
+}
+
+void ConnectionTable::CloseIdle() {
+  looks_for_idle_ = false;
+  for (auto& [id, peer] : peers_) {
+    if (peer.kept || !peer.wanted) continue;
+    CloseIdleLater();
+    if (!peer.current || !peer.current->dialled || peer.current->closing) continue;
+    Connection& connection = *peer.current;
+    connection.idle_looks = connection.used.exchange(false) ? 0 : connection.idle_looks + 1;
+    if (connection.idle_looks < kIdleLooks) continue;
+    peer.wanted = false;
+    Close(peer.current, Cancelled("the connection was not used"));
+  }
+}
+
 void ConnectionTable::Forget(const WorkerId& id) {
   const auto found = peers_.find(id);
   if (found == peers_.end()) return;
   Peer& peer = found->second;
   const Status why = PermissionDenied(self_.value + " has disconnected " + id.value);
-  peer.wanted = false;
+  peer.wanted = peer.kept = false;
   peer.refused_incarnation = peer.last_incarnation;
   for (const ConnectionPtr& connection : {peer.current, peer.dialling, peer.offered}) {
     if (!connection) continue;
@@ -69,7 +107,7 @@ void ConnectionTable::Dial(const WorkerId& id, Peer& peer) {
 }
 
 void ConnectionTable::DialLater(const WorkerId& id, Peer& peer) {
-  if (closed_ || !peer.wanted || peer.redial_pending) return;
+  if (closed_ || peer.redial_pending) return;
   peer.redial_pending = true;
   const Duration full = std::min<Duration>(
       options_.backoff_max,
@@ -239,8 +277,12 @@ void ConnectionTable::Ended(const ConnectionPtr& connection) {
   if (peer.offered == connection) peer.offered = nullptr;
   Decide(peer);
   if (peer.current || peer.dialling || peer.offered) return;
-  DialLater(connection->peer, peer);
-  if (!peer.wanted && peer.refused_incarnation == 0) peers_.erase(connection->peer);
+  // Back off also where this end tries again only if there is something to send.
+  if (peer.wanted) DialLater(connection->peer, peer);
+  peer.wanted = peer.kept;
+  // What is known of failures makes the next dial wait.
+  const bool known = peer.wanted || peer.failures > 0 || peer.refused_incarnation != 0;
+  if (!known) peers_.erase(connection->peer);
 }
 
 void ConnectionTable::CloseAll(const Status& why) {

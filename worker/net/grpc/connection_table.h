@@ -37,6 +37,8 @@ struct Connection {
   bool closing = false;
   Status why;                       ///< of closing
   std::atomic<bool> muted = false;  ///< the handler gets no more of its messages
+  std::atomic<bool> used = true;    ///< since the last look for connections that are idle
+  int idle_looks = 0;               ///< since it was used
 
   bool complete() const { return hello_came[0] && hello_came[1]; }
   Stream& lane(Lane lane) const { return *lanes[static_cast<std::size_t>(lane)]; }
@@ -70,6 +72,7 @@ struct ConnectionOptions {
   Duration collision_deadline = std::chrono::seconds(3);
   Duration backoff_min = std::chrono::milliseconds(50);
   Duration backoff_max = std::chrono::seconds(3);
+  Duration idle_max = std::chrono::minutes(1);  ///< for a connection that was dialled when needed
 };
 
 class ConnectionTable {
@@ -77,7 +80,12 @@ class ConnectionTable {
   /// `host` outlives this.
   ConnectionTable(const WorkerId& self, const ConnectionOptions& options, ConnectionHost* host);
 
+  /// Keeps a connection open.
   void Want(const WorkerId& peer, const std::vector<protocol::Address>& addresses);
+  /// Dials now, unless it is wanted already; after a failure not again before it is needed again.
+  void Need(const WorkerId& peer, const std::vector<protocol::Address>& addresses);
+  /// A connection that was kept open need not be any more.
+  void Release(const WorkerId& peer);
   void Forget(const WorkerId& peer);
   /// A call was accepted; its hello has not come yet.
   void AddStranger(const std::shared_ptr<Stream>& stream);
@@ -90,7 +98,8 @@ class ConnectionTable {
   using ConnectionPtr = std::shared_ptr<Connection>;
 
   struct Peer {
-    bool wanted = false;
+    bool wanted = false;  ///< is dialled when there is no connection
+    bool kept = false;    ///< ... for ever
     std::vector<protocol::Address> addresses;
     std::uint64_t failures = 0;             ///< dials in a row
     std::uint64_t refused_incarnation = 0;  ///< of the process that was disconnected; 0: none
@@ -109,6 +118,9 @@ class ConnectionTable {
   /// Takes, holds or refuses the offered connection of a peer.
   void Decide(Peer& peer);
   void Open(Peer& peer, const ConnectionPtr& connection);
+  /// Closes the connections that were dialled when needed, and are not used any more.
+  void CloseIdle();
+  void CloseIdleLater();
   void Close(const ConnectionPtr& connection, const Status& why);
   /// Both streams of `connection` are done.
   void Ended(const ConnectionPtr& connection);
@@ -118,6 +130,7 @@ class ConnectionTable {
   ConnectionHost* const host_;
   Rng jitter_;
   bool closed_ = false;
+  bool looks_for_idle_ = false;
   std::uint64_t dial_count_ = 0;
   std::map<WorkerId, Peer> peers_;
   std::map<const Stream*, ConnectionPtr> connections_;

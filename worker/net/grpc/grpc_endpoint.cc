@@ -53,7 +53,8 @@ class GrpcEndpoint::Core final : public StreamOwner,
         buffers_(std::make_shared<ReceiveBuffers>(options.unfinished_bytes_max,
                                                   options.idle_buffer_bytes_max)),
         loop_(options.loop ? options.loop : std::make_shared<Loop>("net")),
-        table_(options.self, {.backoff_max = options.redial_max}, this) {}
+        table_(options.self, {.backoff_max = options.redial_max, .idle_max = options.idle_max},
+               this) {}
 
   Status Listen() {
     RefreshLater();
@@ -92,10 +93,29 @@ class GrpcEndpoint::Core final : public StreamOwner,
   }
 
   void Connect(const WorkerId& peer, const std::vector<protocol::Address>& addresses) {
+    {
+      const std::lock_guard lock(mutex_);
+      known_.insert_or_assign(peer, Known{addresses, true});
+    }
     Post([this, peer, addresses] { table_.Want(peer, addresses); });
   }
 
+  void Know(const WorkerId& peer, const std::vector<protocol::Address>& addresses) {
+    bool was_kept = false;
+    {
+      const std::lock_guard lock(mutex_);
+      Known& known = known_[peer];
+      was_kept = known.kept;
+      known = {addresses, false};
+    }
+    if (was_kept) Post([this, peer] { table_.Release(peer); });
+  }
+
   void Disconnect(const WorkerId& peer) {
+    {
+      const std::lock_guard lock(mutex_);
+      known_.erase(peer);
+    }
     if (const auto connection = TakeRoute(peer)) connection->muted = true;
     Post([this, peer] { table_.Forget(peer); });
   }
@@ -108,7 +128,11 @@ class GrpcEndpoint::Core final : public StreamOwner,
     }
     ASSIGN_OR_RETURN(std::string header, EncodeHeader(envelope.message));
     const auto connection = Route(to);
-    if (!connection) return Unavailable("no connection to " + to.value);
+    if (!connection) {
+      DialIfKnown(to);
+      return Unavailable("no connection to " + to.value);
+    }
+    connection->used.store(true, std::memory_order_relaxed);
     const std::size_t bytes = header.size() + envelope.payload.size();
     const Status status =
         connection->lane(lane).Send(std::move(header), std::move(envelope.payload));
@@ -242,11 +266,12 @@ class GrpcEndpoint::Core final : public StreamOwner,
     });
   }
 
-  void Deliver(const Connection& connection, Lane lane, Envelope envelope, std::size_t bytes) {
+  void Deliver(Connection& connection, Lane lane, Envelope envelope, std::size_t bytes) {
     if (connection.muted) {
       ++messages_refused_;
       return;
     }
+    connection.used.store(true, std::memory_order_relaxed);
     ++messages_received_;
     bytes_received_ += bytes;
     gate_.Pass([&] { handler_->OnMessage(connection.peer, lane, std::move(envelope)); });
@@ -270,6 +295,28 @@ class GrpcEndpoint::Core final : public StreamOwner,
     return found == routes_.end() ? nullptr : found->second;
   }
 
+  /// There is something to send to a peer without a connection.
+  void DialIfKnown(const WorkerId& peer) {
+    std::vector<protocol::Address> addresses;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto known = known_.find(peer);
+      // A connection that is kept is dialled already.
+      if (known == known_.end() || known->second.kept || known->second.asked) return;
+      known->second.asked = true;
+      addresses = known->second.addresses;
+    }
+    Post([this, peer, addresses = std::move(addresses)] {
+      {
+        const std::lock_guard lock(mutex_);
+        const auto known = known_.find(peer);
+        if (known == known_.end()) return;
+        known->second.asked = false;
+      }
+      table_.Need(peer, addresses);
+    });
+  }
+
   std::shared_ptr<Connection> TakeRoute(const WorkerId& peer) {
     const std::lock_guard lock(mutex_);
     const auto found = routes_.find(peer);
@@ -289,8 +336,15 @@ class GrpcEndpoint::Core final : public StreamOwner,
   std::atomic<std::uint64_t> messages_sent_ = 0, bytes_sent_ = 0;
   std::atomic<std::uint64_t> messages_received_ = 0, bytes_received_ = 0, messages_refused_ = 0;
 
+  struct Known {
+    std::vector<protocol::Address> addresses;
+    bool kept = false;   ///< by Connect
+    bool asked = false;  ///< the loop is about to dial
+  };
+
   mutable std::mutex mutex_;
   std::condition_variable streams_gone_;
+  std::unordered_map<WorkerId, Known> known_;                         // guarded
   int stream_count_ = 0;                                              // guarded
   std::unordered_map<WorkerId, std::shared_ptr<Connection>> routes_;  // guarded: open connections
   std::map<WorkerId, protocol::Link> links_;                          // guarded: as last seen
@@ -326,6 +380,10 @@ GrpcEndpoint::~GrpcEndpoint() { core_->Stop(); }
 
 void GrpcEndpoint::Connect(const WorkerId& peer, const std::vector<protocol::Address>& addresses) {
   core_->Connect(peer, addresses);
+}
+
+void GrpcEndpoint::Know(const WorkerId& peer, const std::vector<protocol::Address>& addresses) {
+  core_->Know(peer, addresses);
 }
 
 void GrpcEndpoint::Disconnect(const WorkerId& peer) { core_->Disconnect(peer); }

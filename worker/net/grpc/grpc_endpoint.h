@@ -54,6 +54,10 @@ struct GrpcOptions {
   /// Runs all work that is not gRPC's; several endpoints may share it. Null: a loop of its own.
   std::shared_ptr<Loop> loop;
 
+  /// A connection that Send has dialled is closed when nothing was sent or received on it for so
+  /// long, or up to half as long again.
+  Duration idle_max = std::chrono::minutes(1);
+
   /// The longest pause between two tries to reach a peer that does not answer.
   Duration redial_max = std::chrono::seconds(3);
 
@@ -74,6 +78,7 @@ class GrpcEndpoint final : public Endpoint {
   ~GrpcEndpoint() override;
 
   void Connect(const WorkerId& peer, const std::vector<protocol::Address>& addresses) override;
+  void Know(const WorkerId& peer, const std::vector<protocol::Address>& addresses) override;
   void Disconnect(const WorkerId& peer) override;
   Status Send(const WorkerId& to, Lane lane, Envelope envelope) override;
   std::vector<protocol::Address> addresses() const override;

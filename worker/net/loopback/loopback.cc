@@ -100,6 +100,7 @@ class LoopbackNetwork::Hub {
     }
     nodes_.erase(self);
     std::erase_if(wanted_, [&](const auto& pair) { return pair.first == self; });
+    std::erase_if(known_, [&](const auto& pair) { return pair.first == self; });
     std::erase_if(refused_, [&](const auto& pair) { return pair.first == self; });
   }
 
@@ -110,9 +111,17 @@ class LoopbackNetwork::Hub {
     Meet(self, peer);
   }
 
+  void Know(const WorkerId& self, const WorkerId& peer) {
+    const std::lock_guard lock(mutex_);
+    wanted_.erase({self, peer});
+    refused_.erase({self, peer});
+    known_.emplace(self, peer);
+  }
+
   void Forget(const WorkerId& self, const WorkerId& peer) {
     const std::lock_guard lock(mutex_);
     wanted_.erase({self, peer});
+    known_.erase({self, peer});
     refused_.emplace(self, peer);
     if (const auto connection = Find(self, peer)) {
       connection->refused[Direction(peer, self)] = true;
@@ -144,7 +153,10 @@ class LoopbackNetwork::Hub {
     const std::size_t bytes = header.size() + envelope.payload.size();
     const std::lock_guard lock(mutex_);
     const auto connection = Find(from.self, to);
-    if (!connection) return Unavailable("no connection to " + to.value);
+    if (!connection) {
+      if (known_.contains({from.self, to})) Open(from.self, to);
+      return Unavailable("no connection to " + to.value);
+    }
     const int direction = Direction(from.self, to);
     auto& under_way = connection->bytes_under_way[direction][static_cast<std::size_t>(lane)];
     const std::size_t window =
@@ -191,11 +203,15 @@ class LoopbackNetwork::Hub {
     return found == connections_.end() ? nullptr : found->second;
   }
 
-  /// Connects the two if both exist, one of them wants it, and nothing forbids it.
+  /// Connects the two if one of them wants it.
   void Meet(const WorkerId& a, const WorkerId& b) {
-    const bool wanted = wanted_.contains({a, b}) || wanted_.contains({b, a});
+    if (wanted_.contains({a, b}) || wanted_.contains({b, a})) Open(a, b);
+  }
+
+  /// Connects the two if both exist and nothing forbids it.
+  void Open(const WorkerId& a, const WorkerId& b) {
     const bool refused = refused_.contains({a, b}) || refused_.contains({b, a});
-    if (a == b || !wanted || refused || apart_.contains(Pair(a, b))) return;
+    if (a == b || refused || apart_.contains(Pair(a, b))) return;
     if (!nodes_.contains(a) || !nodes_.contains(b) || Find(a, b)) return;
     connections_.emplace(Pair(a, b), std::make_shared<Connection>());
     nodes_.at(a)->Post([b](EndpointHandler& handler) { handler.OnPeerUp(b); });
@@ -215,6 +231,7 @@ class LoopbackNetwork::Hub {
   std::mutex mutex_;
   std::map<WorkerId, std::shared_ptr<Node>> nodes_;
   std::set<Names> wanted_;   // (caller, peer)
+  std::set<Names> known_;    // (caller, peer): wanted when something is sent
   std::set<Names> refused_;  // (caller, peer): until `peer` restarts or `caller` connects again
   std::set<Names> apart_;    // sorted pairs
   std::map<Names, std::shared_ptr<Connection>> connections_;  // by sorted pair
@@ -232,6 +249,9 @@ class LoopbackNetwork::NodeEndpoint final : public Endpoint {
 
   void Connect(const WorkerId& peer, const std::vector<protocol::Address>&) override {
     hub_->Want(node_->self, peer);
+  }
+  void Know(const WorkerId& peer, const std::vector<protocol::Address>&) override {
+    hub_->Know(node_->self, peer);
   }
   void Disconnect(const WorkerId& peer) override { hub_->Forget(node_->self, peer); }
   Status Send(const WorkerId& to, Lane lane, Envelope envelope) override {
