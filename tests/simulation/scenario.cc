@@ -160,6 +160,7 @@ Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes) {
   scenario.spares = rng.Below(4) == 0 ? 1 + rng.Below(2) : 0;
   scenario.outbox_survives_trainer = rng.Below(2) == 0;
   scenario.unlike_links = wishes.unlike_links;
+  if (wishes.sparse) scenario.mesh = {.all_up_to = 0, .degree = 1};
   return scenario;
 }
 

@@ -85,6 +85,7 @@ struct Scenario {
   protocol::Patience patience;
   /// Workers report links of all kinds, and others every few seconds; else none.
   bool unlike_links = false;
+  protocol::MeshOptions mesh;
 };
 
 /// What a caller wants to fix.
@@ -94,6 +95,7 @@ struct Wishes {
   std::optional<FaultKind> only;
   bool unlike_links = false;
   bool grids = false;  ///< sums of more than three go over a grid, and stages are large enough
+  bool sparse = false;  ///< one or two neighbours in the stage beside, also in a small swarm
 };
 
 Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes = {});

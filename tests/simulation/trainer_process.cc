@@ -49,6 +49,7 @@ TrainerProcess::TrainerProcess(Simulation* simulation, bool take_over)
                                    .balance_period = std::chrono::milliseconds(200),
                                    .flat_reduce_max = simulation_.scenario().flat_reduce_max,
                                    .join_lag_max = simulation_.scenario().join_lag_max,
+                                   .mesh = simulation_.scenario().mesh,
                                    .patience = simulation_.scenario().patience,
                                    .rules = simulation_.mutations().coordinator},
       world_.now());

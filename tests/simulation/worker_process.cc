@@ -49,7 +49,7 @@ WorkerProcess::WorkerProcess(Simulation* simulation, WorkerId id, protocol::Inca
       id_(std::move(id)),
       incarnation_(incarnation),
       slowness_(slowness),
-      neighbours_(id_) {}
+      neighbours_(id_, simulation->scenario().mesh) {}
 
 void WorkerProcess::Start(Pid pid) {
   pid_ = pid;
@@ -232,14 +232,14 @@ void WorkerProcess::Obey(const protocol::Message& message) {
         if constexpr (std::is_same_v<M, protocol::Roster>) {
           if (m.term >= obeyed_ && m.generation == generation_) {
             roster_ = m;
-            neighbours_.OnRoster(m, job_.stages(), world_.now());
+            neighbours_.OnRoster(m, job_.stages(), job_.tied_head, world_.now());
             link_reports_.OnRoster(m);
           }
           return replica.OnRoster(m);
         } else if constexpr (std::is_same_v<M, protocol::RosterChange>) {
           if (m.term >= obeyed_ && m.generation == generation_ && m.epoch == roster_.epoch.Next()) {
             protocol::Apply(m, &roster_);
-            neighbours_.OnRoster(roster_, job_.stages(), world_.now());
+            neighbours_.OnRoster(roster_, job_.stages(), job_.tied_head, world_.now());
             link_reports_.OnRoster(roster_);
           }
           return replica.OnRosterChange(m);

@@ -33,7 +33,7 @@ void StateLoader::Cancel() {
 }
 
 void StateLoader::BeginCopy() {
-  for (const protocol::Member& donor : welcome_.donors) host_.Connect(donor);
+  for (const protocol::Member& donor : welcome_.donors) host_.Meet(donor);
   fetch_ = std::make_unique<StateFetch>(
       welcome_,
       [this](const WorkerId& to, const protocol::Fetch& fetch) { host_.SendFetch(to, fetch); },

@@ -22,7 +22,7 @@ class LoaderHost {
  public:
   virtual ~LoaderHost() = default;
   virtual void SendFetch(const protocol::WorkerId& to, const protocol::Fetch& fetch) = 0;
-  virtual void Connect(const protocol::Member& donor) = 0;
+  virtual void Meet(const protocol::Member& donor) = 0;
   /// The stage is loaded. `digest` is that of its state.
   virtual void OnLoaded(std::unique_ptr<model::Stage> stage, const Digest& digest) = 0;
   /// The stage cannot be loaded.

@@ -13,7 +13,7 @@ using protocol::WorkerId;
 
 namespace {
 
-constexpr Duration kBeatInterval = std::chrono::milliseconds(250);
+constexpr Duration kTick = std::chrono::milliseconds(250);
 constexpr std::size_t kEarlyControlMax = 65536;
 
 /// Reports that wait for each other are sent when there are this many.
@@ -39,7 +39,7 @@ Result<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
     worker->reducing_.Attach(worker->endpoint_.get());
     worker->trainer_.Begin(Clock::now());
     worker->endpoint_->Connect(worker->options_.trainer, worker->options_.trainer_addresses);
-    worker->Beat();
+    worker->Tick();
     installed.set_value();
   });
   auto endpoint = net::DetourEndpoint::Create(worker->options_.id, worker.get(), make_endpoint);
@@ -158,20 +158,30 @@ void Worker::SayHello() {
   if (leave_by_) Tell(protocol::Leaving{ToSeconds(*leave_by_ - Clock::now())});
 }
 
-void Worker::Beat() {
+void Worker::Beat(Timepoint now) {
+  const Duration period = protocol::HeartbeatPeriod(peers_.roster().members.size());
+  // A roster that has become smaller shortens the time that the last beat has named.
+  next_beat_ = std::min(next_beat_, now + period);
+  if (now < next_beat_) return;
+  next_beat_ = now + period;
+  const net::Traffic traffic = endpoint_->traffic();
+  const protocol::Heartbeat beat{term_,
+                                 compute_.finished(),
+                                 compute_.queued(),
+                                 traffic.bytes_sent,
+                                 compute_.busy_seconds(),
+                                 copied_bytes_,
+                                 ToSeconds(period)};
+  Send(options_.trainer, Lane::kControl, beat, {});
+  // On both connections, as a lost packet holds up one of them for seconds. A beat for which the
+  // data lane has no room is dropped.
+  (void)endpoint_->Send(options_.trainer, Lane::kData, {beat, {}});
+}
+
+void Worker::Tick() {
   const Timepoint now = Clock::now();
   if (trainer_.up()) {
-    const net::Traffic traffic = endpoint_->traffic();
-    const protocol::Heartbeat beat{term_,
-                                   compute_.finished(),
-                                   compute_.queued(),
-                                   traffic.bytes_sent,
-                                   compute_.busy_seconds(),
-                                   copied_bytes_};
-    Send(options_.trainer, Lane::kControl, beat, {});
-    // On both connections, as a lost packet holds up one of them for seconds. A beat for which the
-    // data lane has no room is dropped.
-    (void)endpoint_->Send(options_.trainer, Lane::kData, {beat, {}});
+    Beat(now);
   } else if (trainer_.Missed(now) > options_.trainer_patience) {
     GiveUp(DeadlineExceeded("no trainer for " +
                             std::to_string(ToSeconds(options_.trainer_patience)) + " s"));
@@ -183,7 +193,7 @@ void Worker::Beat() {
   TendNeighbours(now);
   loader_.OnTick(now);
   runner_.OnTick(now);
-  control_.PostAt(now + kBeatInterval, [this] { Beat(); });
+  control_.PostAt(now + kTick, [this] { Tick(); });
 }
 
 void Worker::GiveUp(const Status& why) {
@@ -321,9 +331,7 @@ void Worker::SendFetch(const WorkerId& to, const protocol::Fetch& fetch) {
   Send(to, Lane::kData, fetch, {});
 }
 
-void Worker::Connect(const protocol::Member& donor) {
-  endpoint_->Connect(donor.id, donor.addresses);
-}
+void Worker::Meet(const protocol::Member& donor) { endpoint_->Know(donor.id, donor.addresses); }
 
 void Worker::OnCopyFailed(const Status& why) {
   Stop(Status(StatusCode::kAborted, "the state cannot be copied: " + why.message()));
@@ -379,24 +387,36 @@ void Worker::Rejoin(const std::string& reason) {
 // ---- peers ----
 
 void Worker::OnRoster(const protocol::Roster& roster) {
-  for (const protocol::Member& member : roster.members) Meet(member);
   for (const WorkerId& peer : peers_.Replace(roster)) Evict(peer);
-  neighbours_.OnRoster(peers_.roster(), welcome_.stage_count, Clock::now());
+  Meet(roster.members);
   link_reports_.OnRoster(peers_.roster());
 }
 
 void Worker::OnRosterChange(const protocol::RosterChange& change) {
   for (const WorkerId& peer : change.gone) Evict(peer);
-  for (const protocol::Member& member : change.came) Meet(member);
   peers_.Change(change);
-  neighbours_.OnRoster(peers_.roster(), welcome_.stage_count, Clock::now());
+  Meet(change.came);
   link_reports_.OnRoster(peers_.roster());
 }
 
-void Worker::Meet(const protocol::Member& member) {
-  if (peers_.Readmit(member.id)) reducing_.Expect(member.id);
-  // Of each pair, one worker dials; the connection serves both directions.
-  if (options_.id < member.id) endpoint_->Connect(member.id, member.addresses);
+void Worker::Meet(const std::vector<protocol::Member>& members) {
+  const bool tied = job_->spec.model.config.tie_word_embeddings;
+  const auto change =
+      neighbours_.OnRoster(peers_.roster(), welcome_.stage_count, tied, Clock::now());
+  for (const protocol::Member& member : members) {
+    if (peers_.Readmit(member.id)) reducing_.Expect(member.id);
+    if (member.id != options_.id && !neighbours_.Has(member.id)) {
+      endpoint_->Know(member.id, member.addresses);
+    }
+  }
+  for (const WorkerId& id : change.came) {
+    // Of each pair, one worker dials; the connection serves both directions.
+    if (options_.id < id) endpoint_->Connect(id, peers_.Find(id)->addresses);
+  }
+  for (const WorkerId& id : change.gone) {
+    const protocol::Member* member = peers_.Find(id);
+    if (member != nullptr) endpoint_->Know(id, member->addresses);
+  }
 }
 
 void Worker::TendNeighbours(Timepoint now) {

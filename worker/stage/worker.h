@@ -71,7 +71,7 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
 
   // LoaderHost
   void SendFetch(const protocol::WorkerId& to, const protocol::Fetch& fetch) override;
-  void Connect(const protocol::Member& donor) override;
+  void Meet(const protocol::Member& donor) override;
   void OnLoaded(std::unique_ptr<model::Stage> stage, const Digest& digest) override;
   void OnLoadFailed(const Status& why) override { GiveUp(why); }
   void OnCopyFailed(const Status& why) override;
@@ -92,13 +92,16 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   void HandleControl(const protocol::Message& message);
   void HandleWelcome(const protocol::Welcome& welcome);
   void SayHello();
-  void Beat();
+  /// Does what is done several times a second.
+  void Tick();
+  void Beat(Timepoint now);
   void BeginLoading(const protocol::Welcome& welcome);
   /// Drops all that belongs to the replica that is served or loaded.
   void ForgetEverything();
   void Evict(const protocol::WorkerId& peer);
-  /// The member may be reached from now on.
-  void Meet(const protocol::Member& member);
+  /// These members may be reached from now on: connections to neighbours are kept open, others are
+  /// made when there is something to send.
+  void Meet(const std::vector<protocol::Member>& members);
   /// Sends the beats that are due, and reports the neighbours that are not heard.
   void TendNeighbours(Timepoint now);
   void HandleDetours(const protocol::Detours& detours);
@@ -128,6 +131,7 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   Peers peers_;
   protocol::Neighbours neighbours_;
   protocol::LinkReports link_reports_;
+  Timepoint next_beat_{};
   std::optional<Timepoint> leave_by_;
   protocol::Term term_;  // promised; it outlives the replica
   std::optional<api::SwarmJob> job_;

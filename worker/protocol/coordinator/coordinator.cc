@@ -390,6 +390,7 @@ void Coordinator::StartTrainingIfLoaded(Turn& turn) {
   if (!loading_.StartTraining(turn)) return;
   commits_.OnTrainingBegun(turn.now);
   router_.SetReplicas(members_.RoutableReplicas());
+  route_planning_.DrawMesh();
   joins_.Start(turn);
   turn.advance = true;
 }
@@ -414,6 +415,7 @@ void Coordinator::TakeOverIfComplete(Turn& turn) {
   if (verdict == TakingOver::Verdict::kAdopted) {
     commits_.OnTrainingBegun(turn.now);
     router_.SetReplicas(members_.RoutableReplicas());
+    route_planning_.DrawMesh();
   }
   admission_.RefuseOtherClasses(turn);
   if (verdict == TakingOver::Verdict::kNothing) return rollbacks_.BeginIfStaffed(turn);

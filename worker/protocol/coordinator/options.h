@@ -9,6 +9,7 @@
 #include "base/time.h"
 #include "worker/protocol/balance/balance.h"
 #include "worker/protocol/ids.h"
+#include "worker/protocol/routing/mesh/mesh.h"
 
 namespace swarm::protocol {
 
@@ -87,6 +88,7 @@ struct CoordinatorOptions {
   /// Steps that a joiner may lag if its donors keep as many; then it begins again. Bounds the
   /// records that the trainer keeps.
   std::uint64_t join_lag_max = 4096;
+  MeshOptions mesh;  ///< the same as the workers'
   Patience patience;
   CoordinatorRules rules;
 };

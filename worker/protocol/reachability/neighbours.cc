@@ -11,11 +11,14 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// Up to this size of a swarm, all members are neighbours.
-constexpr std::size_t kAllUpTo = 64;
 /// Beats that a worker sends per second, to all its neighbours together.
 constexpr int kBeatsPerSecond = 128;
 constexpr Duration kShortestInterval = milliseconds(500);
+/// In a large swarm one broken pair of many thousands costs less than beats twice a second.
+constexpr Duration kMeshInterval = seconds(1);
+/// In a large swarm many workers begin at once to make connections to many others, which takes
+/// turns: for each of them.
+constexpr Duration kConnecting = milliseconds(250);
 /// The trainer may have changed, or a report may be lost.
 constexpr Duration kReportInterval = seconds(1);
 
@@ -30,42 +33,66 @@ DetectorOptions OptionsFor(Duration interval) {
 
 }  // namespace
 
-Duration Neighbours::BeatInterval(std::size_t neighbours) {
-  return std::max(kShortestInterval, Duration(seconds(neighbours)) / kBeatsPerSecond);
+Duration Neighbours::BeatInterval(std::size_t neighbours, bool mesh) {
+  return std::max(mesh ? kMeshInterval : kShortestInterval,
+                  Duration(seconds(neighbours)) / kBeatsPerSecond);
 }
 
-bool Neighbours::IsNeighbour(const Member& self, const Member& other, std::size_t members,
-                             std::uint64_t stages) const {
-  if (other.id == self_) return false;
-  if (members <= kAllUpTo) return true;
-  const std::uint64_t a = self.stage.value, b = other.stage.value;
-  const std::uint64_t apart = std::max(a, b) - std::min(a, b);
-  return apart <= 1 || apart + 1 == stages;
-}
-
-void Neighbours::OnRoster(const Roster& roster, std::uint64_t stages, Timepoint now) {
-  const Member* self = FindMember(roster, self_);
-  if (self == nullptr) return Clear();
+std::map<WorkerId, Incarnation> Neighbours::Find(const Roster& roster, const Member& self,
+                                                 std::uint64_t stages, bool tied) const {
+  const bool all = roster.members.size() <= mesh_.all_up_to;
+  const std::uint64_t stage = self.stage.value;
   std::map<WorkerId, Incarnation> neighbours;
+  std::map<std::uint64_t, std::vector<WorkerId>> around;  // the stages of the mesh
   for (const Member& member : roster.members) {
-    if (IsNeighbour(*self, member, roster.members.size(), stages)) {
+    const std::uint64_t other = member.stage.value;
+    const bool ends = tied && std::max(other, stage) - std::min(other, stage) + 1 == stages;
+    if (member.id != self_ && (all || other == stage || ends)) {
       neighbours.emplace(member.id, member.incarnation);
     }
+    if (!all && other <= stage + 1 && stage <= other + 1) around[other].push_back(member.id);
   }
-  const Duration interval = BeatInterval(neighbours.size());
+  for (const auto& [other, workers] : around) {
+    if (other == stage) continue;
+    const auto near =
+        DrawNeighbourhood(around[std::min(stage, other)], around[std::max(stage, other)], mesh_);
+    for (const WorkerId& id : near.empty() ? workers : near.at(self_)) {
+      neighbours.emplace(id, FindMember(roster, id)->incarnation);
+    }
+  }
+  return neighbours;
+}
+
+Neighbours::Change Neighbours::OnRoster(const Roster& roster, std::uint64_t stages, bool tied,
+                                        Timepoint now) {
+  Change change;
+  const Member* self = FindMember(roster, self_);
+  std::map<WorkerId, Incarnation> neighbours;
+  if (self != nullptr) neighbours = Find(roster, *self, stages, tied);
+  for (const auto& [id, incarnation] : neighbours) {
+    const auto known = watched_.find(id);
+    if (known == watched_.end() || known->second != incarnation) change.came.push_back(id);
+  }
+  for (const auto& [id, incarnation] : watched_) {
+    if (!neighbours.contains(id)) change.gone.push_back(id);
+  }
+  if (self == nullptr) {
+    Clear();
+    return change;
+  }
+  const bool mesh = roster.members.size() > mesh_.all_up_to;
+  const Duration interval = BeatInterval(neighbours.size(), mesh);
+  const Duration first =
+      interval + (mesh ? kConnecting * static_cast<int>(change.came.size()) : Duration());
   if (interval != interval_) {
     interval_ = interval;
     detector_ = FailureDetector(OptionsFor(interval));
-    watched_.clear();
+    for (const auto& [id, incarnation] : neighbours) detector_.Watch(id, now);
   }
-  for (const auto& [id, incarnation] : watched_) {
-    if (!neighbours.contains(id)) detector_.Forget(id);
-  }
-  for (const auto& [id, incarnation] : neighbours) {
-    const auto known = watched_.find(id);
-    if (known == watched_.end() || known->second != incarnation) detector_.Watch(id, now);
-  }
+  for (const WorkerId& id : change.gone) detector_.Forget(id);
+  for (const WorkerId& id : change.came) detector_.Watch(id, now, first);
   watched_ = std::move(neighbours);
+  return change;
 }
 
 void Neighbours::Clear() {

@@ -2,9 +2,9 @@
 // that it has not heard for too long; the trainer decides what follows (docs/protocol.md, rule 28).
 // So a broken pair is told apart from a broken worker. Pure.
 //
-// Neighbours are the workers that may exchange data: in a small swarm all members, in a large one
-// those of the same stage and of the stages beside it (the first and the last stage are beside each
-// other: a tied head is theirs). Beats are as frequent as the number of neighbours allows.
+// Neighbours are the workers that exchange data: in a small swarm all members, in a large one those
+// of the same stage, those in the mesh (routing/mesh/mesh.h), and where a sum is made of two stages
+// (a tied head) those of both. Beats are as frequent as the number of neighbours allows.
 #pragma once
 
 #include <map>
@@ -14,14 +14,22 @@
 
 #include "worker/protocol/liveness/detector.h"
 #include "worker/protocol/messages/control.h"
+#include "worker/protocol/routing/mesh/mesh.h"
 
 namespace swarm::protocol {
 
 class Neighbours {
  public:
-  explicit Neighbours(WorkerId self) : self_(std::move(self)) {}
+  explicit Neighbours(WorkerId self, MeshOptions mesh = {}) : self_(std::move(self)), mesh_(mesh) {}
 
-  void OnRoster(const Roster& roster, std::uint64_t stages, Timepoint now);
+  /// What was different in the last roster.
+  struct Change {
+    std::vector<WorkerId> came;  ///< among them new incarnations
+    std::vector<WorkerId> gone;  ///< not neighbours any more
+  };
+  /// `tied`: the first and the last of the stages have a sum in common.
+  Change OnRoster(const Roster& roster, std::uint64_t stages, bool tied, Timepoint now);
+  bool Has(const WorkerId& id) const { return watched_.contains(id); }
   /// A beat of the worker has come.
   void OnBeat(const WorkerId& from, Timepoint now) { detector_.OnBeat(from, now); }
   /// This worker serves no stage: there are no neighbours.
@@ -34,14 +42,16 @@ class Neighbours {
   /// Call it several times a second.
   Due OnTick(Timepoint now);
 
-  /// Between two beats to one neighbour, where there are so many.
-  static Duration BeatInterval(std::size_t neighbours);
+  /// Between two beats to one neighbour, where there are so many, in a swarm with or without a
+  /// mesh.
+  static Duration BeatInterval(std::size_t neighbours, bool mesh);
 
  private:
-  bool IsNeighbour(const Member& self, const Member& other, std::size_t members,
-                   std::uint64_t stages) const;
+  std::map<WorkerId, Incarnation> Find(const Roster& roster, const Member& self,
+                                       std::uint64_t stages, bool tied) const;
 
   const WorkerId self_;
+  const MeshOptions mesh_;
   std::map<WorkerId, Incarnation> watched_;
   Duration interval_{};
   FailureDetector detector_;

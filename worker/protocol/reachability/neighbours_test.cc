@@ -46,7 +46,7 @@ class NeighboursTest : public testing::Test {
 };
 
 TEST_F(NeighboursTest, ANeighbourThatIsNotHeardIsReportedWithinThreeSeconds) {
-  neighbours_.OnRoster(RosterOf({{"self", 0}, {"b", 1}, {"c", 1}}), 2, now_);
+  neighbours_.OnRoster(RosterOf({{"self", 0}, {"b", 1}, {"c", 1}}), 2, false, now_);
   EXPECT_FALSE(Pass(seconds(10), {kB, kC}).report);
   const auto due = Pass(seconds(3), {kC});
   ASSERT_TRUE(due.report);
@@ -54,12 +54,12 @@ TEST_F(NeighboursTest, ANeighbourThatIsNotHeardIsReportedWithinThreeSeconds) {
 }
 
 TEST_F(NeighboursTest, OneThatNeverWasHeardIsReportedToo) {
-  neighbours_.OnRoster(RosterOf({{"self", 0}, {"b", 1}}), 2, now_);
+  neighbours_.OnRoster(RosterOf({{"self", 0}, {"b", 1}}), 2, false, now_);
   EXPECT_TRUE(Pass(seconds(3), {}).report);
 }
 
 TEST_F(NeighboursTest, TheReportIsRepeatedAndItsEndIsReportedOnce) {
-  neighbours_.OnRoster(RosterOf({{"self", 0}, {"b", 1}}), 2, now_);
+  neighbours_.OnRoster(RosterOf({{"self", 0}, {"b", 1}}), 2, false, now_);
   Pass(seconds(3), {});
   reports_ = 0;
   Pass(seconds(10), {});
@@ -71,42 +71,77 @@ TEST_F(NeighboursTest, TheReportIsRepeatedAndItsEndIsReportedOnce) {
 }
 
 TEST_F(NeighboursTest, BeatsGoToEachNeighbourTwiceASecond) {
-  neighbours_.OnRoster(RosterOf({{"self", 0}, {"b", 1}, {"c", 0}}), 2, now_);
+  neighbours_.OnRoster(RosterOf({{"self", 0}, {"b", 1}, {"c", 0}}), 2, false, now_);
   const auto due = Pass(seconds(10), {kB, kC});
   EXPECT_EQ(std::ranges::count(due.beats, kB), 20);
   EXPECT_EQ(std::ranges::count(due.beats, kC), 20);
 }
 
 TEST_F(NeighboursTest, AWorkerThatWasStoppedBlamesNone) {
-  neighbours_.OnRoster(RosterOf({{"self", 0}, {"b", 1}}), 2, now_);
+  neighbours_.OnRoster(RosterOf({{"self", 0}, {"b", 1}}), 2, false, now_);
   Pass(seconds(10), {kB});
   now_ += seconds(60);
   EXPECT_FALSE(Pass(seconds(2), {kB}).report);
 }
 
 TEST_F(NeighboursTest, WhoIsNotInTheRosterHasNoNeighbours) {
-  neighbours_.OnRoster(RosterOf({{"self", 0}, {"b", 1}}), 2, now_);
-  neighbours_.OnRoster(RosterOf({{"b", 1}}), 2, now_);
+  neighbours_.OnRoster(RosterOf({{"self", 0}, {"b", 1}}), 2, false, now_);
+  neighbours_.OnRoster(RosterOf({{"b", 1}}), 2, false, now_);
   const auto due = Pass(seconds(10), {});
   EXPECT_THAT(due.beats, IsEmpty());
   EXPECT_FALSE(due.report);
 }
 
-TEST_F(NeighboursTest, InALargeSwarmTheyAreTheStagesAroundAndBeatsAreRarer) {
+TEST_F(NeighboursTest, InALargeSwarmTheyAreTheStageAndAFewOfThoseBesideIt) {
   std::map<std::string, std::uint64_t> stages{{"self", 1}};
   for (int i = 0; i < 200; ++i) stages["w" + std::to_string(i)] = i % 5;
-  neighbours_.OnRoster(RosterOf(stages), 5, now_);
+  neighbours_.OnRoster(RosterOf(stages), 5, false, now_);
   const auto due = Pass(milliseconds(250), {});
-  EXPECT_EQ(due.beats.size(), 120u);
-  EXPECT_EQ(Neighbours::BeatInterval(12), milliseconds(500));
-  EXPECT_EQ(Neighbours::BeatInterval(1280), seconds(10));
+  EXPECT_THAT(due.beats.size(),
+              testing::AllOf(testing::Ge(40u + 2 * 5), testing::Le(40u + 2 * 16)));
+  EXPECT_EQ(Neighbours::BeatInterval(12, false), milliseconds(500));
+  EXPECT_EQ(Neighbours::BeatInterval(12, true), seconds(1));
+  EXPECT_EQ(Neighbours::BeatInterval(1280, true), seconds(10));
 }
 
-TEST_F(NeighboursTest, TheFirstAndTheLastStageAreNeighbours) {
+TEST_F(NeighboursTest, InALargeSwarmAFirstBeatMayTakeAsLongAsManyConnections) {
+  std::map<std::string, std::uint64_t> stages{{"self", 1}};
+  for (int i = 0; i < 200; ++i) stages["w" + std::to_string(i)] = i % 5;
+  neighbours_.OnRoster(RosterOf(stages), 5, false, now_);
+  EXPECT_FALSE(Pass(seconds(12), {}).report);
+  EXPECT_TRUE(Pass(seconds(30), {}).report);
+}
+
+TEST_F(NeighboursTest, NeighboursAgreeThatTheyAre) {
+  std::map<std::string, std::uint64_t> stages;
+  for (int i = 0; i < 200; ++i) stages["w" + std::to_string(i)] = i % 5;
+  const Roster roster = RosterOf(stages);
+  std::map<WorkerId, std::vector<WorkerId>> all;
+  for (const Member& member : roster.members) {
+    all[member.id] = Neighbours(member.id).OnRoster(roster, 5, false, now_).came;
+  }
+  for (const auto& [id, neighbours] : all) {
+    for (const WorkerId& other : neighbours) EXPECT_THAT(all.at(other), testing::Contains(id));
+  }
+}
+
+TEST_F(NeighboursTest, WhoComesAndWhoIsNoNeighbourAnyMoreIsTold) {
+  EXPECT_THAT(neighbours_.OnRoster(RosterOf({{"self", 0}, {"b", 1}}), 2, false, now_).came,
+              ElementsAre(kB));
+  const auto change = neighbours_.OnRoster(RosterOf({{"self", 0}, {"c", 1}}), 2, false, now_);
+  EXPECT_THAT(change.came, ElementsAre(kC));
+  EXPECT_THAT(change.gone, ElementsAre(kB));
+  EXPECT_TRUE(neighbours_.Has(kC));
+  EXPECT_THAT(neighbours_.OnRoster(RosterOf({{"c", 1}}), 2, false, now_).gone, ElementsAre(kC));
+}
+
+TEST_F(NeighboursTest, TheFirstAndTheLastStageAreNeighboursIfTheyHaveASumInCommon) {
   std::map<std::string, std::uint64_t> stages{{"self", 0}};
   for (int i = 0; i < 100; ++i) stages["w" + std::to_string(i)] = i % 4;
-  neighbours_.OnRoster(RosterOf(stages), 4, now_);
-  EXPECT_EQ(Pass(milliseconds(250), {}).beats.size(), 75u);
+  neighbours_.OnRoster(RosterOf(stages), 4, true, now_);
+  const std::size_t tied = Pass(milliseconds(250), {}).beats.size();
+  neighbours_.OnRoster(RosterOf(stages), 4, false, now_);
+  EXPECT_EQ(Pass(seconds(1), {}).beats.size() + 25, tied);
 }
 
 }  // namespace

@@ -86,10 +86,10 @@ std::optional<std::vector<WorkerId>> Router::Draw(const Part& part) {
   const bool fresh =
       part.begin == 0 && part.end == wiring_.size() && !part.repair && part.avoid.value.empty();
   const bool shared = fresh && !ways_.empty() && fresh_ % kPlainEvery != 0;
-  auto route = shared ? ways_.Draw([&](const WorkerId& before, const WorkerId& worker) {
+  const auto reaches = [&](const WorkerId& before, const WorkerId& worker) {
     return broken_ == nullptr || !broken_->Has(before, worker);
-  })
-                      : DrawPlain(part);
+  };
+  auto route = shared ? ways_.Draw(reaches, mesh_) : DrawPlain(part);
   if (!route) return std::nullopt;
   if (fresh) ++fresh_;
   for (const WorkerId& worker : *route) {
@@ -105,26 +105,46 @@ std::optional<std::vector<WorkerId>> Router::DrawPlain(const Part& part) {
   for (std::uint64_t s = part.begin; s < part.end; ++s) {
     if (!AnyHasRoom(s, part.repair)) return std::nullopt;
   }
-  std::vector<WorkerId> route;
-  for (std::uint64_t s = part.begin; s < part.end; ++s) {
-    const WorkerId& before = route.empty() ? part.below : route.back();
-    route.push_back(PickFor(s, part, before, s + 1 == part.end ? part.above : WorkerId()));
+  const std::uint64_t first = FirstToDraw(part);
+  const bool near = !part.repair;
+  std::vector<WorkerId> route(part.end - part.begin);
+  const auto at = [&](std::uint64_t s) -> WorkerId& { return route[s - part.begin]; };
+  const auto below = [&](std::uint64_t s) { return s == part.begin ? part.below : at(s - 1); };
+  const auto above = [&](std::uint64_t s) { return s + 1 == part.end ? part.above : at(s + 1); };
+  for (std::uint64_t s = first; s < part.end; ++s) {
+    at(s) = PickFor(s, part, below(s), above(s), near ? mesh_.After(s, below(s)) : nullptr);
+  }
+  for (std::uint64_t s = first; s-- > part.begin;) {
+    at(s) = PickFor(s, part, below(s), above(s), near ? mesh_.Before(s, above(s)) : nullptr);
   }
   return route;
 }
 
+std::uint64_t Router::FirstToDraw(const Part& part) const {
+  std::uint64_t first = part.begin;
+  if (part.repair || mesh_.empty()) return first;
+  for (std::uint64_t s = part.begin; s < part.end; ++s) {
+    if (wiring_[s].open_count() < wiring_[first].open_count()) first = s;
+  }
+  return first;
+}
+
 WorkerId Router::PickFor(std::uint64_t stage, const Part& part, const WorkerId& before,
-                         const WorkerId& after) {
+                         const WorkerId& after, const std::vector<WorkerId>* few) {
   const auto pick = [&](const Wiring::Predicate& wanted) {
     Wiring& wiring = wiring_[stage];
     if (!part.repair) return wiring.Pick(wanted);
     return wiring.PickOfAll([&](const WorkerId& id) { return HasRoom(id, true) && wanted(id); });
   };
+  const auto is_best = [&](const WorkerId& id) {
+    return id != part.avoid &&
+           (broken_ == nullptr || (!broken_->Has(before, id) && !broken_->Has(id, after)));
+  };
+  if (few != nullptr) {
+    if (const auto near = wiring_[stage].PickAmong(*few, is_best)) return *near;
+  }
   if (broken_ != nullptr && !broken_->empty()) {
-    const auto best = pick([&](const WorkerId& id) {
-      return id != part.avoid && !broken_->Has(before, id) && !broken_->Has(id, after);
-    });
-    if (best) return *best;
+    if (const auto best = pick(is_best)) return *best;
   }
   if (const auto other = pick([&](const WorkerId& id) { return id != part.avoid; })) return *other;
   return *pick([](const WorkerId&) { return true; });

@@ -1,5 +1,6 @@
 // Draws the route of each microbatch: one worker for each stage, by wiring (wiring.h) or by shares
-// (ways.h), within the limit of microbatches that each worker may have in flight. The router is
+// (ways.h), among the neighbours of the worker before (mesh/mesh.h), within the limit of
+// microbatches that each worker may have in flight. The router is
 // separate from the coordinator so that there may be many routers with disjoint ranges of
 // microbatches (docs/protocol.md, rule 27). Pure.
 #pragma once
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "worker/protocol/reachability/broken_pairs.h"
+#include "worker/protocol/routing/mesh/mesh.h"
 #include "worker/protocol/routing/ways.h"
 #include "worker/protocol/routing/wiring.h"
 
@@ -30,6 +32,9 @@ class Router {
   const Shares& shares() const { return shares_; }
   /// One of so many routes is plain all the same: so every link stays measured.
   static constexpr std::uint64_t kPlainEvery = 64;
+
+  /// Fresh microbatches go from neighbour to neighbour from now on, as long as one has room.
+  void SetMesh(Mesh mesh) { mesh_ = std::move(mesh); }
 
   /// A part of a route.
   struct Part {
@@ -82,16 +87,21 @@ class Router {
   bool HasRoom(const WorkerId& worker, bool repair) const;
   bool AnyHasRoom(std::uint64_t stage, bool repair) const;
   std::optional<std::vector<WorkerId>> DrawPlain(const Part& part);
+  /// The stage of which a part is drawn first. In a mesh that with the fewest open workers, since
+  /// those of the others that are its neighbours are more likely to be open.
+  std::uint64_t FirstToDraw(const Part& part) const;
   /// `before`, `after`: the workers beside the stage on the route; empty: none, or not drawn yet.
+  /// `few`: those to prefer; null: none.
   WorkerId PickFor(std::uint64_t stage, const Part& part, const WorkerId& before,
-                   const WorkerId& after);
+                   const WorkerId& after, const std::vector<WorkerId>* few);
 
   const std::uint64_t in_flight_max_;
   const BrokenPairs* const broken_;
   std::vector<Wiring> wiring_;  // per stage
   Shares shares_;
   Ways::Places places_;
-  Ways ways_;                // of the present members
+  Ways ways_;  // of the present members
+  Mesh mesh_;
   std::uint64_t fresh_ = 0;  // routes of fresh microbatches so far
   std::map<WorkerId, Load> loads_;
 };

@@ -61,14 +61,19 @@ Ways::Stop& Ways::Take(Junction& from, Stops& to) {
   return to[next->to];
 }
 
-std::optional<std::vector<WorkerId>> Ways::Draw(const Predicate& reaches) {
+std::optional<std::vector<WorkerId>> Ways::Draw(const Predicate& reaches, const Mesh& mesh) {
   if (!Look([](const Stop& stop) { return stop.workers.AnyOpen(); })) return std::nullopt;
   std::vector<WorkerId> route;
   Junction* at = &source_;
   WorkerId before;
   for (Stops& stops : stages_) {
     Stop& stop = Take(*at, stops);
-    auto worker = stop.workers.Pick([&](const WorkerId& id) { return reaches(before, id); });
+    const auto reached = [&](const WorkerId& id) { return reaches(before, id); };
+    std::optional<WorkerId> worker;
+    if (const auto* few = mesh.After(route.size(), before)) {
+      worker = stop.workers.PickAmong(*few, reached);
+    }
+    if (!worker) worker = stop.workers.Pick(reached);
     if (!worker) worker = stop.workers.Pick([](const WorkerId&) { return true; });
     route.push_back(*worker);
     before = *worker;

@@ -2,8 +2,8 @@
 // proportions of the shares, by smooth weighted round robin, and in a place the worker that its
 // wiring (wiring.h) picks. Deterministic. Pure.
 //
-// A draw costs O(log n) of the workers, and a step for each share; an optimal flow has fewer shares
-// than twice the places.
+// A draw costs O(log n) of the workers for each neighbour (mesh/mesh.h), and a step for each share;
+// an optimal flow has fewer shares than twice the places.
 #pragma once
 
 #include <functional>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "worker/protocol/routing/flow/flow.h"
+#include "worker/protocol/routing/mesh/mesh.h"
 #include "worker/protocol/routing/wiring.h"
 
 namespace swarm::protocol {
@@ -30,9 +31,9 @@ class Ways {
   bool empty() const { return stages_.empty(); }
 
   /// Draws one open worker for each stage, and charges the way. In a place it prefers workers for
-  /// which `reaches` is true with the worker before. Nothing if no way with a share is open as a
-  /// whole: its workers are the ones to wait for.
-  std::optional<std::vector<WorkerId>> Draw(const Predicate& reaches);
+  /// which `reaches` is true with the worker before, and among these its neighbours in `mesh`.
+  /// Nothing if no way with a share is open as a whole: its workers are the ones to wait for.
+  std::optional<std::vector<WorkerId>> Draw(const Predicate& reaches, const Mesh& mesh);
 
   /// As in Wiring.
   void SetOpen(std::uint64_t stage, const WorkerId& worker, bool open);

@@ -52,6 +52,18 @@ std::optional<WorkerId> Wiring::Pick(const Predicate& wanted) {
   return Charge(std::get<2>(*best));
 }
 
+std::optional<WorkerId> Wiring::PickAmong(const std::vector<WorkerId>& few,
+                                          const Predicate& wanted) {
+  const Entries::value_type* best = nullptr;
+  for (const WorkerId& id : few) {
+    const auto entry = entries_.find(id);
+    if (entry == entries_.end() || !entry->second.open || !wanted(id)) continue;
+    if (best == nullptr || KeyOf(*entry) < KeyOf(*best)) best = &*entry;
+  }
+  if (best == nullptr) return std::nullopt;
+  return Charge(best->first);
+}
+
 std::optional<WorkerId> Wiring::PickOfAll(const Predicate& wanted) {
   const Entries::value_type* best = nullptr;
   for (const auto& entry : entries_) {

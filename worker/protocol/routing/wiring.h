@@ -35,10 +35,13 @@ class Wiring {
   /// Whether the member may get a microbatch now; true at first. Unknown workers are ignored.
   void SetOpen(const WorkerId& worker, bool open);
   bool AnyOpen() const { return !open_.empty(); }
+  std::size_t open_count() const { return open_.size(); }
 
   /// Picks the wanted member with the least virtual time among those that are open, and charges it.
   /// Nothing if there is none. Costs O(log n) and a step for each unwanted member before it.
   std::optional<WorkerId> Pick(const Predicate& wanted);
+  /// The same among those of `few` that are members. Costs O(log n) for each of them.
+  std::optional<WorkerId> PickAmong(const std::vector<WorkerId>& few, const Predicate& wanted);
   /// The same among all members, open or not. Costs O(n).
   std::optional<WorkerId> PickOfAll(const Predicate& wanted);
 

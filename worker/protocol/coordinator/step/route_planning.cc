@@ -61,6 +61,16 @@ void RoutePlanning::OnNewRoster() {
     if (worker.InRoster()) places_.insert(PlaceOf(id));
   }
   links_.Keep([&](const WorkerId& id) { return members_.Has(id); }, places_);
+  DrawMesh();
+}
+
+void RoutePlanning::DrawMesh() {
+  // Of the roster, not of those that get microbatches: it is what workers know.
+  std::vector<std::vector<WorkerId>> stages;
+  for (std::uint64_t s = 0; s < job_.stages(); ++s) {
+    stages.push_back(members_.Replicas(StageIndex(s)));
+  }
+  router_.SetMesh(Mesh(stages, job_.options.mesh));
 }
 
 Place RoutePlanning::PlaceOf(const WorkerId& id) const {

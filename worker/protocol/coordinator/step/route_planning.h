@@ -1,5 +1,6 @@
-// Which way routes should take, from what workers report of their links (docs/protocol.md, rule
-// 29). Until there are reports, routes are plain.
+// Which ways routes should take: in a large swarm from neighbour to neighbour (docs/protocol.md,
+// rule 30), and by what workers report of their links (rule 29). Until there are reports, routes
+// are plain.
 #pragma once
 
 #include <set>
@@ -15,11 +16,14 @@ namespace swarm::protocol {
 class RoutePlanning {
  public:
   RoutePlanning(Job* job, Members* members, const BrokenPairs* broken, Router* router)
-      : members_(*members),
+      : job_(*job),
+        members_(*members),
         broken_(*broken),
         router_(*router),
         boundaries_(job->stages() - 1) {}
 
+  /// Training begins: routes go from neighbour to neighbour of the roster as it is.
+  void DrawMesh();
   void OnLinks(const WorkerId& from, const Links& links);
   /// Notes how many bytes cross the boundaries.
   void OnProgress(const Progress& progress);
@@ -34,6 +38,7 @@ class RoutePlanning {
   Place PlaceOf(const WorkerId& id) const;
   void OnNewRoster();
 
+  const Job& job_;
   Members& members_;
   const BrokenPairs& broken_;
   Router& router_;
