@@ -94,7 +94,7 @@ struct Wishes {
   std::optional<std::uint64_t> stages, faults;
   std::optional<FaultKind> only;
   bool unlike_links = false;
-  bool grids = false;  ///< sums of more than three go over a grid, and stages are large enough
+  bool grids = false;   ///< sums of more than three go over a grid, and stages are large enough
   bool sparse = false;  ///< one or two neighbours in the stage beside, also in a small swarm
 };
 

@@ -4,6 +4,7 @@
 
 #include "tests/simulation/describe.h"
 #include "tests/simulation/worker_process.h"
+#include "worker/protocol/roster.h"
 
 namespace swarm::simulation {
 
@@ -179,13 +180,9 @@ void WorkerProcess::Do(const action::FetchGradients& a) {
   GradientFetch& fetch = fetches_[a.record.step];
   fetch.record = a.record;
   for (const protocol::GroupIndex group : groups_) fetch.got[group].resize(kElements);
-  for (const protocol::Member& member : roster_.members) {
-    if (member.stage == stage_ && member.id != id_) fetch.peers.push_back(member.id);
-  }
-  // A joiner may have no roster yet.
-  for (std::size_t i = 0; fetch.peers.empty() && welcome_ && i < welcome_->donors.size(); ++i) {
-    fetch.peers.push_back(welcome_->donors[i].id);
-  }
+  const auto donors = welcome_ ? welcome_->donors : std::vector<protocol::Member>();
+  const auto peers = protocol::ReplicasOf(replica_->roster(), stage_, id_, donors);
+  fetch.peers.assign(peers.begin(), peers.end());
   AskForGradients(fetch);
 }
 

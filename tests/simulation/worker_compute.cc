@@ -149,7 +149,7 @@ void WorkerProcess::Apply(const protocol::CommitRecord& record) {
 }
 
 bool WorkerProcess::HasSibling() const {
-  return std::ranges::count(roster_.members, stage_, &protocol::Member::stage) > 1;
+  return std::ranges::count(replica_->roster().members, stage_, &protocol::Member::stage) > 1;
 }
 
 Digest WorkerProcess::ReportDigest() {

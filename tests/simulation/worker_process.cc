@@ -14,17 +14,6 @@ namespace action = protocol::action;
 
 namespace {
 
-template <typename M>
-constexpr bool kForReplica =
-    std::is_same_v<M, protocol::Roster> || std::is_same_v<M, protocol::RosterChange> ||
-    std::is_same_v<M, protocol::Reduce> || std::is_same_v<M, protocol::Commit> ||
-    std::is_same_v<M, protocol::WriteCheckpoint> || std::is_same_v<M, protocol::Resend> ||
-    std::is_same_v<M, protocol::Redirect> || std::is_same_v<M, protocol::Revoke> ||
-    std::is_same_v<M, protocol::Void> || std::is_same_v<M, protocol::Thaw> ||
-    std::is_same_v<M, protocol::Rollback> || std::is_same_v<M, protocol::Takeover> ||
-    std::is_same_v<M, protocol::HandOver> || std::is_same_v<M, protocol::PinState> ||
-    std::is_same_v<M, protocol::UnpinState>;
-
 /// The term of a control message of a trainer.
 protocol::Term TermOf(const protocol::Message& message) {
   return std::visit(
@@ -57,10 +46,14 @@ void WorkerProcess::Start(Pid pid) {
   TendNeighbours();
 }
 
+std::vector<protocol::Member> WorkerProcess::Members() const {
+  return replica_ ? replica_->roster().members : std::vector<protocol::Member>();
+}
+
 /// The simulation sends no single beats, as with heartbeats.
 void WorkerProcess::TendNeighbours() {
   if (gone_) return;
-  for (const protocol::Member& member : roster_.members) {
+  for (const protocol::Member& member : Members()) {
     if (network_.CouldHear(pid_, member.id)) neighbours_.OnBeat(member.id, world_.now());
   }
   auto due = neighbours_.OnTick(world_.now());
@@ -75,7 +68,7 @@ void WorkerProcess::TendNeighbours() {
 std::map<WorkerId, protocol::Link> WorkerProcess::DrawLinks() {
   std::map<WorkerId, protocol::Link> links;
   if (!simulation_.scenario().unlike_links) return links;
-  for (const protocol::Member& member : roster_.members) {
+  for (const protocol::Member& member : Members()) {
     const double milliseconds = static_cast<double>(world_.rng().Below(1000));
     const double filled = world_.Chance(0.5) ? 1e3 : 0;
     links[member.id] = {milliseconds * 1e-3,
@@ -211,12 +204,10 @@ void WorkerProcess::OnMessage(const WorkerId& hop, const Envelope& envelope) {
           if (m.term < promised_) return;
           detours_.clear();
           for (const protocol::Detour& detour : m.detours) detours_[detour.peer] = detour.via;
-        } else if constexpr (kForReplica<M>) {
-          if (!replica_) {
-            early_.push_back(m);
-          } else {
-            Obey(m);
-          }
+        } else if (replica_) {
+          Obey(m);
+        } else {
+          early_.push_back(m);
         }
       },
       envelope.message);
@@ -226,54 +217,12 @@ void WorkerProcess::OnMessage(const WorkerId& hop, const Envelope& envelope) {
 void WorkerProcess::Obey(const protocol::Message& message) {
   const protocol::Term term = TermOf(message);
   protocol::Replica& replica = *replica_;
-  protocol::Actions actions = std::visit(
-      [&](const auto& m) -> protocol::Actions {
-        using M = std::decay_t<decltype(m)>;
-        if constexpr (std::is_same_v<M, protocol::Roster>) {
-          if (m.term >= obeyed_ && m.generation == generation_) {
-            roster_ = m;
-            neighbours_.OnRoster(m, job_.stages(), job_.tied_head, world_.now());
-            link_reports_.OnRoster(m);
-          }
-          return replica.OnRoster(m);
-        } else if constexpr (std::is_same_v<M, protocol::RosterChange>) {
-          if (m.term >= obeyed_ && m.generation == generation_ && m.epoch == roster_.epoch.Next()) {
-            protocol::Apply(m, &roster_);
-            neighbours_.OnRoster(roster_, job_.stages(), job_.tied_head, world_.now());
-            link_reports_.OnRoster(roster_);
-          }
-          return replica.OnRosterChange(m);
-        } else if constexpr (std::is_same_v<M, protocol::Reduce>) {
-          return replica.OnReduce(m);
-        } else if constexpr (std::is_same_v<M, protocol::Commit>) {
-          return replica.OnCommit(m);
-        } else if constexpr (std::is_same_v<M, protocol::WriteCheckpoint>) {
-          return replica.OnWriteCheckpoint(m);
-        } else if constexpr (std::is_same_v<M, protocol::Resend>) {
-          return replica.OnResend(m);
-        } else if constexpr (std::is_same_v<M, protocol::Redirect>) {
-          return replica.OnRedirect(m);
-        } else if constexpr (std::is_same_v<M, protocol::Revoke>) {
-          return replica.OnRevoke(m);
-        } else if constexpr (std::is_same_v<M, protocol::Void>) {
-          return replica.OnVoid(m);
-        } else if constexpr (std::is_same_v<M, protocol::Thaw>) {
-          return replica.OnThaw(m);
-        } else if constexpr (std::is_same_v<M, protocol::Rollback>) {
-          return replica.OnRollback(m);
-        } else if constexpr (std::is_same_v<M, protocol::Takeover>) {
-          return replica.OnTakeover(m);
-        } else if constexpr (std::is_same_v<M, protocol::HandOver>) {
-          return replica.OnHandOver(m);
-        } else if constexpr (std::is_same_v<M, protocol::PinState>) {
-          return replica.OnPinState(m);
-        } else if constexpr (std::is_same_v<M, protocol::UnpinState>) {
-          return replica.OnUnpinState(m);
-        } else {
-          return {};
-        }
-      },
-      message);
+  const protocol::Epoch epoch = replica.roster().epoch;
+  protocol::Actions actions = replica.OnControl(message);
+  if (replica.roster().epoch != epoch) {
+    neighbours_.OnRoster(replica.roster(), job_.stages(), job_.tied_head, world_.now());
+    link_reports_.OnRoster(replica.roster());
+  }
   const bool refused = std::all_of(actions.begin(), actions.end(), [](const auto& a) {
     return std::holds_alternative<action::Refuse>(a);
   });
@@ -340,7 +289,6 @@ void WorkerProcess::BeginServing(protocol::Generation generation, StageState sta
                                .kept_steps_max = scenario.kept_steps_max,
                                .rules = simulation_.mutations().replica});
   obeyed_ = promised_;
-  roster_ = {};
   neighbours_.Clear();
   Digest digest = DigestOf(state_);
   if (simulation_.mutations().mixed_join && welcome_ && !welcome_->donors.empty()) {

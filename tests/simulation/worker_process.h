@@ -13,7 +13,6 @@
 #include "worker/protocol/reachability/link_reports.h"
 #include "worker/protocol/reachability/neighbours.h"
 #include "worker/protocol/replica/replica.h"
-#include "worker/protocol/roster.h"
 
 namespace swarm::simulation {
 
@@ -128,6 +127,8 @@ class WorkerProcess : public Process {
                       const std::string& uri);
   void Leave();
   void Rejoin(const std::string& why);
+  /// Of the roster.
+  std::vector<protocol::Member> Members() const;
   /// Hears the neighbours that could be heard, and reports the others.
   void TendNeighbours();
   /// If the links are unlike: to each member one that is drawn.
@@ -232,7 +233,6 @@ class WorkerProcess : public Process {
   protocol::Generation generation_;
   std::vector<protocol::GroupIndex> groups_;
   std::vector<protocol::Message> early_;  // control that came before the replica was there
-  protocol::Roster roster_;
   protocol::Neighbours neighbours_;
   protocol::LinkReports link_reports_;
   std::map<WorkerId, WorkerId> detours_;

@@ -11,6 +11,15 @@ const Member* FindMember(const Roster& roster, const WorkerId& id) {
   return found != roster.members.end() && found->id == id ? &*found : nullptr;
 }
 
+std::vector<WorkerId> ReplicasOf(const Roster& roster, StageIndex stage, const WorkerId& self,
+                                 const std::vector<Member>& donors) {
+  std::vector<WorkerId> replicas;
+  for (const Member& member : roster.members.empty() ? donors : roster.members) {
+    if (member.stage == stage && member.id != self) replicas.push_back(member.id);
+  }
+  return replicas;
+}
+
 void Apply(const RosterChange& change, Roster* roster) {
   roster->term = change.term;
   roster->generation = change.generation;

@@ -1,12 +1,19 @@
 // A roster and its changes (docs/protocol.md, rule 15). Pure.
 #pragma once
 
+#include <vector>
+
 #include "worker/protocol/messages/control.h"
 
 namespace swarm::protocol {
 
 /// Null: not in the roster. O(log n).
 const Member* FindMember(const Roster& roster, const WorkerId& id);
+
+/// The members of `stage` except for `self`. A worker that joins may have no roster yet: then those
+/// among its donors.
+std::vector<WorkerId> ReplicasOf(const Roster& roster, StageIndex stage, const WorkerId& self,
+                                 const std::vector<Member>& donors);
 
 /// Makes the roster that of the change's epoch. Requires that it is that of the epoch before.
 void Apply(const RosterChange& change, Roster* roster);

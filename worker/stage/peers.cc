@@ -1,6 +1,8 @@
 #include "worker/stage/peers.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace swarm::stage {
 
@@ -8,27 +10,16 @@ using protocol::Member;
 using protocol::WorkerId;
 
 std::vector<WorkerId> Peers::Replace(const protocol::Roster& roster) {
-  std::vector<WorkerId> evicted;
-  for (const Member& member : roster_.members) {
-    if (protocol::FindMember(roster, member.id) == nullptr) evicted.push_back(member.id);
-  }
-  roster_ = roster;
-  return evicted;
+  const std::set<WorkerId> before = std::exchange(members_, {});
+  for (const Member& member : roster.members) members_.insert(member.id);
+  std::vector<WorkerId> gone;
+  std::ranges::set_difference(before, members_, std::back_inserter(gone));
+  return gone;
 }
 
-std::string Peers::RegionOf(const WorkerId& id) const {
-  const Member* member = Find(id);
-  return member == nullptr ? "" : member->region;
-}
-
-std::vector<WorkerId> Peers::ReplicasOf(protocol::StageIndex stage, const WorkerId& self,
-                                        const std::vector<Member>& donors) const {
-  std::vector<WorkerId> replicas;
-  for (const Member& member : roster_.members.empty() ? donors : roster_.members) {
-    const bool known = std::find(replicas.begin(), replicas.end(), member.id) != replicas.end();
-    if (member.stage == stage && member.id != self && !known) replicas.push_back(member.id);
-  }
-  return replicas;
+void Peers::Change(const protocol::RosterChange& change) {
+  for (const WorkerId& id : change.gone) members_.erase(id);
+  for (const Member& member : change.came) members_.insert(member.id);
 }
 
 }  // namespace swarm::stage

@@ -5,6 +5,7 @@
 
 #include "api/model/memory.h"
 #include "base/log.h"
+#include "worker/protocol/roster.h"
 
 namespace swarm::stage {
 
@@ -117,48 +118,19 @@ void ReplicaRunner::Carry(protocol::Actions actions) {
 
 void ReplicaRunner::OnControl(const protocol::Message& message) {
   if (!replica_) return;
-  using namespace protocol;  // the alternatives of Message
-  std::visit(
-      [&](const auto& m) {
-        using M = std::decay_t<decltype(m)>;
-        if constexpr (std::is_same_v<M, Roster>) {
-          Actions actions = replica_->OnRoster(m);
-          if (!WasRefused(actions)) parts_.host.OnRoster(m);
-          Carry(std::move(actions));
-        } else if constexpr (std::is_same_v<M, RosterChange>) {
-          Actions actions = replica_->OnRosterChange(m);
-          if (!WasRefused(actions)) parts_.host.OnRosterChange(m);
-          Carry(std::move(actions));
-        } else if constexpr (std::is_same_v<M, Resend>) {
-          Carry(replica_->OnResend(m));
-        } else if constexpr (std::is_same_v<M, Redirect>) {
-          Carry(replica_->OnRedirect(m));
-        } else if constexpr (std::is_same_v<M, Revoke>) {
-          Carry(replica_->OnRevoke(m));
-        } else if constexpr (std::is_same_v<M, Void>) {
-          Carry(replica_->OnVoid(m));
-        } else if constexpr (std::is_same_v<M, Thaw>) {
-          Carry(replica_->OnThaw(m));
-        } else if constexpr (std::is_same_v<M, Rollback>) {
-          Carry(replica_->OnRollback(m));
-        } else if constexpr (std::is_same_v<M, Takeover>) {
-          Carry(replica_->OnTakeover(m));
-        } else if constexpr (std::is_same_v<M, HandOver>) {
-          Carry(replica_->OnHandOver(m));
-        } else if constexpr (std::is_same_v<M, Reduce>) {
-          Carry(replica_->OnReduce(m));
-        } else if constexpr (std::is_same_v<M, Commit>) {
-          decided_ = std::max(decided_, Version(m.record.step.value + 1));
-          Carry(replica_->OnCommit(m));
-        } else if constexpr (std::is_same_v<M, WriteCheckpoint>) {
-          Carry(replica_->OnWriteCheckpoint(m));
-        } else if constexpr (std::is_same_v<M, PinState>) {
-          Carry(replica_->OnPinState(m));
-        } else if constexpr (std::is_same_v<M, UnpinState>) {
-          Carry(replica_->OnUnpinState(m));
-        }
-      },
-      message);
+  protocol::Actions actions = replica_->OnControl(message);
+  if (!WasRefused(actions)) Follow(message);
+  Carry(std::move(actions));
+}
+
+void ReplicaRunner::Follow(const protocol::Message& message) {
+  if (const auto* commit = std::get_if<protocol::Commit>(&message)) {
+    decided_ = std::max(decided_, protocol::Version(commit->record.step.value + 1));
+  } else if (const auto* roster = std::get_if<protocol::Roster>(&message)) {
+    if (roster->epoch == replica_->roster().epoch) parts_.host.OnRoster(*roster);
+  } else if (const auto* change = std::get_if<protocol::RosterChange>(&message)) {
+    if (change->epoch == replica_->roster().epoch) parts_.host.OnRosterChange(*change);
+  }
 }
 
 void ReplicaRunner::OnForward(const WorkerId& from, const protocol::Forward& frame, Bytes payload) {
@@ -241,8 +213,8 @@ void ReplicaRunner::Do(const protocol::action::RunForward& a) {
         const double seconds = ToSeconds(Clock::now() - begin);
         parts_.control.Post([this, a, key = a.key, frame, result, seconds] {
           if (!IsCurrent(key.generation)) return;
-          // Commits do not wait behind tasks. A task whose step was closed while it waited is of
-          // no use any more.
+          // Commits do not wait behind tasks: an evaluation that was issued twice, or a task that
+          // began before this loop heard of the commit, is of no use any more.
           if (result->status().code() == StatusCode::kNotFound) {
             Carry(replica_->OnForwardGone(key));
             return;
@@ -287,17 +259,23 @@ void ReplicaRunner::Do(const protocol::action::RunBackward& a) {
                           });
 }
 
+/// Empty for a worker that is not in the roster.
+std::string ReplicaRunner::RegionOf(const WorkerId& id) const {
+  const protocol::Member* member = protocol::FindMember(replica_->roster(), id);
+  return member == nullptr ? "" : member->region;
+}
+
 void ReplicaRunner::Do(const protocol::action::SendForward& a) {
   const Bytes output = payloads_.Output(a.source);
   parts_.metrics.boundary_bytes_forward += output.size();
-  parts_.metrics.region_bytes.Add(parts_.peers.RegionOf(a.to), output.size());
+  parts_.metrics.region_bytes.Add(RegionOf(a.to), output.size());
   parts_.host.Send(a.to, Lane::kData, a.message, output);
 }
 
 void ReplicaRunner::Do(const protocol::action::SendBackward& a) {
   const Bytes gradient = payloads_.Returned(a.source);
   parts_.metrics.boundary_bytes_backward += gradient.size();
-  parts_.metrics.region_bytes.Add(parts_.peers.RegionOf(a.to), gradient.size());
+  parts_.metrics.region_bytes.Add(RegionOf(a.to), gradient.size());
   parts_.host.Send(a.to, Lane::kData, a.message, gradient);
 }
 
@@ -374,7 +352,7 @@ void ReplicaRunner::Do(const protocol::action::FetchGradients& a) {
   StepFetch& step = gradient_fetches_[a.record.step];
   step.charge = MemoryCharge(&parts_.memory, MemoryKind::kKeptSums, step_bytes_);
   step.fetch = std::make_unique<GradientFetch>(
-      a.record, groups, parts_.peers.ReplicasOf(welcome_.stage, parts_.options.id, welcome_.donors),
+      a.record, groups, protocol::ReplicasOf(replica_->roster(), welcome_.stage, parts_.options.id, welcome_.donors),
       [this](const WorkerId& to, const protocol::Fetch& request) {
         parts_.host.Send(to, Lane::kData, request, {});
       },

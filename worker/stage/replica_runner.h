@@ -23,7 +23,6 @@
 #include "worker/stage/metrics/worker_metrics.h"
 #include "worker/stage/parcels.h"
 #include "worker/stage/payloads.h"
-#include "worker/stage/peers.h"
 #include "worker/stage/reduce/reducing.h"
 #include "worker/stage/worker_options.h"
 
@@ -39,7 +38,7 @@ class RunnerHost {
   virtual void Tell(protocol::Message message) = 0;
   /// As Tell; reports may wait a little for others.
   virtual void Report(const protocol::Progress& progress) = 0;
-  /// The replica has taken a roster, and has not acted on it yet.
+  /// The replica has taken a roster, or a change of it, and has not acted on it yet.
   virtual void OnRoster(const protocol::Roster& roster) = 0;
   virtual void OnRosterChange(const protocol::RosterChange& change) = 0;
   /// The replica is of no use any more; it is to load another state.
@@ -52,7 +51,6 @@ class RunnerHost {
 /// The parts of a worker that a runner uses. All outlive it, or are stopped before it ends.
 struct RunnerParts {
   const WorkerOptions& options;
-  const Peers& peers;
   Loop& control;
   Compute& compute;
   Reducing& reducing;
@@ -109,6 +107,9 @@ class ReplicaRunner {
   /// Of a microbatch between forward and backward, estimated.
   std::uint64_t GraphBytesOf(const protocol::Forward& frame) const;
   std::vector<GradientFetch*> Fetches() const;
+  std::string RegionOf(const protocol::WorkerId& id) const;
+  /// What the trainer says concerns this worker beside its replica, which has not acted on it yet.
+  void Follow(const protocol::Message& message);
   void OnGradients(const protocol::CommitRecord& record, Result<std::vector<Bytes>> gradients);
   void KeepSum(ReducedSum sum);
 

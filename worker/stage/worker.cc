@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/machine_memory.h"
 #include "worker/protocol/failure.h"
+#include "worker/protocol/roster.h"
 
 namespace swarm::stage {
 
@@ -57,7 +58,7 @@ Worker::Worker(WorkerOptions options)
     : options_(std::move(options)),
       neighbours_(options_.id),
       loader_(options_, control_, compute_, *this),
-      runner_({options_, peers_, control_, compute_, reducing_, metrics_, memory_, *this}),
+      runner_({options_, control_, compute_, reducing_, metrics_, memory_, *this}),
       reducing_(
           options_.id, &metrics_, &memory_,
           [this](ReducedSum sum) {
@@ -135,7 +136,7 @@ void Worker::OnPeerDown(const WorkerId& peer, const Status& why) {
       return;
     }
     // A joiner that is not in the roster asks again when it comes back.
-    if (peers_.Find(peer) == nullptr) outbox_->Forget(peer);
+    if (!peers_.IsMember(peer)) outbox_->Forget(peer);
     loader_.OnDonorLost(peer, now);
     runner_.OnDonorLost(peer, now);
   });
@@ -159,7 +160,7 @@ void Worker::SayHello() {
 }
 
 void Worker::Beat(Timepoint now) {
-  const Duration period = protocol::HeartbeatPeriod(peers_.roster().members.size());
+  const Duration period = protocol::HeartbeatPeriod(peers_.members());
   // A roster that has become smaller shortens the time that the last beat has named.
   next_beat_ = std::min(next_beat_, now + period);
   if (now < next_beat_) return;
@@ -226,7 +227,7 @@ Status Worker::Readiness() const {
   const protocol::Replica* replica = runner_.replica();
   if (replica == nullptr)
     return Unavailable(job_ ? "loading its state" : "waiting for the trainer");
-  const protocol::Member* self = peers_.Find(options_.id);
+  const protocol::Member* self = protocol::FindMember(replica->roster(), options_.id);
   if (self == nullptr || self->incarnation != options_.incarnation) {
     return Unavailable("not in the roster yet");
   }
@@ -389,20 +390,19 @@ void Worker::Rejoin(const std::string& reason) {
 void Worker::OnRoster(const protocol::Roster& roster) {
   for (const WorkerId& peer : peers_.Replace(roster)) Evict(peer);
   Meet(roster.members);
-  link_reports_.OnRoster(peers_.roster());
 }
 
 void Worker::OnRosterChange(const protocol::RosterChange& change) {
   for (const WorkerId& peer : change.gone) Evict(peer);
   peers_.Change(change);
   Meet(change.came);
-  link_reports_.OnRoster(peers_.roster());
 }
 
 void Worker::Meet(const std::vector<protocol::Member>& members) {
+  const protocol::Roster& roster = runner_.replica()->roster();
+  link_reports_.OnRoster(roster);
   const bool tied = job_->spec.model.config.tie_word_embeddings;
-  const auto change =
-      neighbours_.OnRoster(peers_.roster(), welcome_.stage_count, tied, Clock::now());
+  const auto change = neighbours_.OnRoster(roster, welcome_.stage_count, tied, Clock::now());
   for (const protocol::Member& member : members) {
     if (peers_.Readmit(member.id)) reducing_.Expect(member.id);
     if (member.id != options_.id && !neighbours_.Has(member.id)) {
@@ -411,10 +411,10 @@ void Worker::Meet(const std::vector<protocol::Member>& members) {
   }
   for (const WorkerId& id : change.came) {
     // Of each pair, one worker dials; the connection serves both directions.
-    if (options_.id < id) endpoint_->Connect(id, peers_.Find(id)->addresses);
+    if (options_.id < id) endpoint_->Connect(id, FindMember(roster, id)->addresses);
   }
   for (const WorkerId& id : change.gone) {
-    const protocol::Member* member = peers_.Find(id);
+    const protocol::Member* member = FindMember(roster, id);
     if (member != nullptr) endpoint_->Know(id, member->addresses);
   }
 }
@@ -444,7 +444,7 @@ void Worker::HandleDetours(const protocol::Detours& detours) {
 
 void Worker::Relay(const WorkerId& from, protocol::Relayed relayed, Bytes payload) {
   // Its sender must have sent it itself, so no message travels in a circle.
-  if (from != relayed.from || peers_.Find(relayed.to) == nullptr) {
+  if (from != relayed.from || !peers_.IsMember(relayed.to)) {
     metrics_.refused.Add("to be relayed for strangers");
     return;
   }

@@ -24,6 +24,7 @@
 #include "worker/protocol/reachability/link_reports.h"
 #include "worker/protocol/reachability/neighbours.h"
 #include "worker/stage/memory/account.h"
+#include "worker/stage/peers.h"
 #include "worker/stage/replica_runner.h"
 #include "worker/stage/state_loader.h"
 #include "worker/stage/trainer_contact.h"

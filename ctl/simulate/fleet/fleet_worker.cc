@@ -88,7 +88,7 @@ void FleetWorker::OnMessage(const WorkerId& from, const protocol::Message& messa
         } else if constexpr (std::is_same_v<M, protocol::Shutdown>) {
           world_.host.End(*this, m.rejoin && !leave_by_);
         } else if (replica_) {
-          Obey(message);
+          Carry(replica_->OnControl(message));
         } else {
           early_.push_back(message);
         }
@@ -106,54 +106,6 @@ void FleetWorker::OnForward(const WorkerId& from, const protocol::Forward& frame
   Carry(std::move(actions));
 }
 
-void FleetWorker::Obey(const protocol::Message& message) {
-  protocol::Replica& replica = *replica_;
-  Carry(std::visit(
-      [&](const auto& m) -> protocol::Actions {
-        using M = std::decay_t<decltype(m)>;
-        if constexpr (std::is_same_v<M, protocol::Roster>) {
-          replicas_.clear();
-          for (const protocol::Member& member : m.members) {
-            if (member.stage == stage_ && member.id != identity_.id) replicas_.push_back(member.id);
-          }
-          return replica.OnRoster(m);
-        } else if constexpr (std::is_same_v<M, protocol::RosterChange>) {
-          for (const WorkerId& id : m.gone) std::erase(replicas_, id);
-          for (const protocol::Member& member : m.came) {
-            if (member.stage == stage_ && member.id != identity_.id) replicas_.push_back(member.id);
-          }
-          return replica.OnRosterChange(m);
-        } else if constexpr (std::is_same_v<M, protocol::Reduce>) {
-          return replica.OnReduce(m);
-        } else if constexpr (std::is_same_v<M, protocol::Commit>) {
-          return replica.OnCommit(m);
-        } else if constexpr (std::is_same_v<M, protocol::WriteCheckpoint>) {
-          return replica.OnWriteCheckpoint(m);
-        } else if constexpr (std::is_same_v<M, protocol::Resend>) {
-          return replica.OnResend(m);
-        } else if constexpr (std::is_same_v<M, protocol::Redirect>) {
-          return replica.OnRedirect(m);
-        } else if constexpr (std::is_same_v<M, protocol::Revoke>) {
-          return replica.OnRevoke(m);
-        } else if constexpr (std::is_same_v<M, protocol::Void>) {
-          return replica.OnVoid(m);
-        } else if constexpr (std::is_same_v<M, protocol::Thaw>) {
-          return replica.OnThaw(m);
-        } else if constexpr (std::is_same_v<M, protocol::Rollback>) {
-          return replica.OnRollback(m);
-        } else if constexpr (std::is_same_v<M, protocol::HandOver>) {
-          return replica.OnHandOver(m);
-        } else if constexpr (std::is_same_v<M, protocol::PinState>) {
-          return replica.OnPinState(m);
-        } else if constexpr (std::is_same_v<M, protocol::UnpinState>) {
-          return replica.OnUnpinState(m);
-        } else {
-          return {};  // nothing that a trainer of the only term says
-        }
-      },
-      message));
-}
-
 void FleetWorker::On(const protocol::Welcome& welcome) {
   if (replica_) return;
   Forget();
@@ -164,7 +116,7 @@ void FleetWorker::On(const protocol::Welcome& welcome) {
     Load(welcome.generation, welcome.version, welcome.checkpoint_uri);
     return;
   }
-  for (const protocol::Member& donor : welcome.donors) replicas_.push_back(donor.id);
+  donors_ = welcome.donors;
   BeginCopy(welcome);
 }
 
@@ -200,7 +152,7 @@ void FleetWorker::BeginServing(protocol::Generation generation, protocol::Versio
   Tell(protocol::Ready{generation, stage_, version, StateDigest(version)});
   for (const protocol::Message& message : std::exchange(early_, {})) {
     if (!replica_) return;
-    Obey(message);
+    Carry(replica_->OnControl(message));
   }
 }
 
@@ -210,7 +162,7 @@ void FleetWorker::Forget() {
   world_.sums.Remove(identity_.id);
   replica_.reset();
   early_.clear();
-  replicas_.clear();
+  donors_.clear();
   cells_.clear();
   sums_.clear();
   pinned_.clear();

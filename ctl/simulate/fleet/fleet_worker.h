@@ -102,7 +102,6 @@ class FleetWorker {
   // fleet_worker.cc
   void Tell(protocol::Message message);
   void OnForward(const protocol::WorkerId& from, const protocol::Forward& frame);
-  void Obey(const protocol::Message& message);
   void On(const protocol::Welcome& welcome);
   void Load(protocol::Generation generation, protocol::Version version, const std::string& uri);
   /// The state is here: puts it on the device, and serves.
@@ -112,6 +111,8 @@ class FleetWorker {
   /// Carries `event` out later, unless the process or its state is gone by then.
   void Later(Duration delay, std::function<void()> event);
   double Jittered(double seconds);
+  /// The others of the stage.
+  std::vector<protocol::WorkerId> Replicas() const;
   protocol::GroupIndex group() const { return protocol::GroupIndex(stage_.value); }
   /// Of the state of this stage at that version: the same at all replicas.
   Digest StateDigest(protocol::Version version) const;
@@ -165,8 +166,8 @@ class FleetWorker {
   protocol::StageIndex stage_;
   protocol::Generation generation_;
   protocol::Attempt floor_;
-  std::vector<protocol::Message> early_;      // control that came before the replica was there
-  std::vector<protocol::WorkerId> replicas_;  // the others of the stage, by the last roster
+  std::vector<protocol::Message> early_;  // control that came before the replica was there
+  std::vector<protocol::Member> donors_;
   std::set<Cell> cells_;
   std::map<protocol::Step, protocol::Attempt> sums_;
   std::set<protocol::Version> pinned_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ctl/simulate/fleet/fleet_worker.h"
+#include "worker/protocol/roster.h"
 
 namespace swarm::ctl {
 
@@ -30,14 +31,19 @@ double PieceBytes(double bytes, std::uint64_t piece) {
 
 }  // namespace
 
+std::vector<WorkerId> FleetWorker::Replicas() const {
+  return protocol::ReplicasOf(replica_ ? replica_->roster() : protocol::Roster(), stage_,
+                              identity_.id, donors_);
+}
+
 void FleetWorker::BeginCopy(const protocol::Welcome& welcome) {
-  copy_.emplace(StateCopy{welcome, protocol::Fetcher({.donors = replicas_})});
+  copy_.emplace(StateCopy{welcome, protocol::Fetcher({.donors = Replicas()})});
   copy_->fetcher.Want(PieceCount(world_.fleet.job.StateBytes(stage_.value)));
   AskForPieces();
 }
 
 void FleetWorker::Do(const protocol::action::FetchGradients& a) {
-  protocol::Fetcher fetcher({.donors = replicas_});
+  protocol::Fetcher fetcher({.donors = Replicas()});
   fetcher.Want(PieceCount(world_.fleet.job.GradientBytes(stage_.value)));
   gradient_copies_.erase(a.record.step);
   gradient_copies_.emplace(a.record.step, GradientCopy{a.record, std::move(fetcher)});

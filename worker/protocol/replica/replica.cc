@@ -12,6 +12,47 @@ Replica::Replica(ReplicaOptions options)
       commits_(&standing_, &folds_),
       copies_(&standing_, &commits_) {}
 
+Actions Replica::OnControl(const Message& message) {
+  return std::visit(
+      [this](const auto& m) -> Actions {
+        using M = std::decay_t<decltype(m)>;
+        if constexpr (std::is_same_v<M, Roster>) {
+          return OnRoster(m);
+        } else if constexpr (std::is_same_v<M, RosterChange>) {
+          return OnRosterChange(m);
+        } else if constexpr (std::is_same_v<M, Resend>) {
+          return OnResend(m);
+        } else if constexpr (std::is_same_v<M, Redirect>) {
+          return OnRedirect(m);
+        } else if constexpr (std::is_same_v<M, Revoke>) {
+          return OnRevoke(m);
+        } else if constexpr (std::is_same_v<M, Void>) {
+          return OnVoid(m);
+        } else if constexpr (std::is_same_v<M, Thaw>) {
+          return OnThaw(m);
+        } else if constexpr (std::is_same_v<M, Rollback>) {
+          return OnRollback(m);
+        } else if constexpr (std::is_same_v<M, Takeover>) {
+          return OnTakeover(m);
+        } else if constexpr (std::is_same_v<M, HandOver>) {
+          return OnHandOver(m);
+        } else if constexpr (std::is_same_v<M, Reduce>) {
+          return OnReduce(m);
+        } else if constexpr (std::is_same_v<M, Commit>) {
+          return OnCommit(m);
+        } else if constexpr (std::is_same_v<M, WriteCheckpoint>) {
+          return OnWriteCheckpoint(m);
+        } else if constexpr (std::is_same_v<M, PinState>) {
+          return OnPinState(m);
+        } else if constexpr (std::is_same_v<M, UnpinState>) {
+          return OnUnpinState(m);
+        } else {
+          return {};
+        }
+      },
+      message);
+}
+
 Actions Replica::OnRoster(const Roster& roster) {
   const auto refused = standing_.WhyRefuseControl(roster.term, roster.generation);
   if (!refused.empty()) return Refused(refused, {});

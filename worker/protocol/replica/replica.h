@@ -21,6 +21,10 @@ class Replica {
   Replica(const Replica&) = delete;  // the parts refer to each other
   Replica& operator=(const Replica&) = delete;
 
+  /// Whatever the trainer says, whichever of the functions below it is for. Other messages are
+  /// not for a replica: nothing happens.
+  Actions OnControl(const Message& message);
+
   Actions OnRoster(const Roster& roster);
   /// Refused if it does not follow the roster that this replica knows.
   Actions OnRosterChange(const RosterChange& change);
@@ -32,7 +36,8 @@ class Replica {
   Actions OnBackward(const WorkerId& from, const Backward& frame, std::uint64_t bytes = 0) {
     return tasks_.OnBackward(from, frame, bytes);
   }
-  /// A commit has overtaken the task: the weights that it reads are gone. Closes it, if it is open.
+  /// A commit has overtaken the task: the weights that it reads are gone. Closes it, if it is open:
+  /// evaluations are, since a commit closes the tasks of its step alone.
   Actions OnForwardGone(const TaskKey& key) { return tasks_.OnForwardGone(key); }
   /// `loss` counts on the last stage only.
   Actions OnForwardDone(const TaskKey& key, double loss, const Cost& cost) {
@@ -74,6 +79,8 @@ class Replica {
   Actions OnUnpinState(const UnpinState& request) { return copies_.OnUnpinState(request); }
 
   Version version() const { return standing_.version; }
+  /// The last one that it heard of in its generation; before, one without members.
+  const Roster& roster() const { return standing_.roster; }
   Term term() const { return standing_.promised; }
   Generation generation() const { return standing_.options.generation; }
   std::uint64_t queued() const { return tasks_.queued(); }

@@ -200,6 +200,17 @@ TEST_F(ReplicaTest, AnEvaluationKeepsNothingAndContributesNothing) {
   EXPECT_EQ(replica().retained_bytes(), 0u);
 }
 
+TEST_F(ReplicaTest, AnEvaluationThatWasIssuedTwiceIsClosedWhenTheCommitHasOvertakenIt) {
+  Forward frame = Frame(0);
+  frame.kind = TaskKind::kEvaluate;
+  (void)replica().OnForward(kBelow, frame);
+  // Elsewhere its second attempt is done, so the trainer decides the commit. Commits overtake tasks.
+  EXPECT_FALSE(Find<action::DropTask>(Decide()));
+  EXPECT_EQ(replica().queued(), 1u);
+  EXPECT_TRUE(Find<action::DropTask>(replica().OnForwardGone(frame.key)));
+  EXPECT_EQ(replica().queued(), 0u);
+}
+
 TEST_F(ReplicaTest, FramesThatWaitAreBounded) {
   ReplicaOptions options = DefaultOptions();
   options.parked_max = 2;
@@ -422,6 +433,15 @@ TEST_F(ReplicaTest, ControlOfALowerTermIsRefused) {
   EXPECT_EQ(Why(replica().OnHandOver({.term = Term(1)})), "term");
   EXPECT_EQ(Why(replica().OnTakeover({Term(1)})), "term");
   EXPECT_EQ(Why(replica().OnRollback({.term = Term(1), .generation = Generation(5)})), "term");
+}
+
+TEST_F(ReplicaTest, WhatTheTrainerSaysIsHeardWhateverItIs) {
+  EXPECT_TRUE(Find<action::StartReduce>(replica().OnControl(ReduceOf({}))));
+  EXPECT_TRUE(replica().OnControl(RosterOf(1, {kSelf, kBelow})).empty());
+  EXPECT_EQ(replica().roster().epoch, Epoch(1));
+  EXPECT_TRUE(Told<Holding>(replica().OnControl(Takeover{Term(2)})));
+  EXPECT_EQ(Why(replica().OnControl(Thaw{.term = Term(1)})), "term");
+  EXPECT_TRUE(replica().OnControl(Heartbeat{}).empty());
 }
 
 // ---- copies of the state ----
