@@ -12,7 +12,6 @@
 
 #include "base/status.h"
 #include "base/time.h"
-#include "worker/checkpoint/pieces.h"
 #include "worker/model/stage.h"
 #include "worker/protocol/messages/data.h"
 
@@ -49,7 +48,7 @@ class TimedStage final : public model::Stage {
     version_ = version;
     return Status();
   }
-  std::vector<checkpoint::NamedTensor> Snapshot() const override {
+  std::vector<checkpoint::NamedTensor> State() const override {
     std::vector<checkpoint::NamedTensor> tensors = {
         {kName, checkpoint::ElementType::kF32, parameters_[0].shape, sum_}};
     if (is_delayed_ && version_.value > 0) {
@@ -57,12 +56,6 @@ class TimedStage final : public model::Stage {
                          parameters_[0].shape, sum_});
     }
     return tensors;
-  }
-  /// As a joiner computes it of what it has copied.
-  Digest StateDigest() const override {
-    const auto pieces = checkpoint::CutState(Snapshot());
-    SWARM_CHECK(pieces.ok(), pieces.status().message());
-    return pieces->digest();
   }
 
   Result<model::ForwardResult> Forward(const TaskKey& key, model::Version, const model::TokenBatch&,

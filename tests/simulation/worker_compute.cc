@@ -143,7 +143,11 @@ void WorkerProcess::Apply(const protocol::CommitRecord& record) {
   Later(world_.Draw(microseconds(50), std::chrono::milliseconds(2)),
         [this, step = record.step, digest = ReportDigest()] {
           computing_ = false;
-          Carry(replica_->OnApplied(step, digest));
+          // Another thread reads the state. In a worker it is done before the next update begins;
+          // here it may be later.
+          Later(world_.Draw(microseconds(0), std::chrono::milliseconds(5)),
+                [this, step, digest] { Carry(replica_->OnStateRead(step, digest)); });
+          Carry(replica_->OnApplied(step));
           if (!gone_) Compute();
         });
 }

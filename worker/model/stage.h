@@ -92,14 +92,21 @@ class Stage {
   /// will do. Errors: kNotFound, kInvalidArgument (shape or type), naming the tensor; the stage is
   /// then unusable until a load succeeds.
   virtual Status Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer) = 0;
-  /// A copy of weights, optimizer state, and previous version: "NAME", "optimizer.FIELD.NAME"
-  /// (exp_avg and exp_avg_sq in float32, step as an int64 scalar), "previous.NAME". Sorted by name.
-  /// With Accumulation::kExact also the exponents that belong to the versions, int64 scalars:
+  /// Weights, optimizer state, and previous version: "NAME", "optimizer.FIELD.NAME" (exp_avg and
+  /// exp_avg_sq in float32, step as an int64 scalar), "previous.NAME". Sorted by name. With
+  /// Accumulation::kExact also the exponents that belong to the versions, int64 scalars:
   /// "optimizer.scale.NAME" and, beside "previous.NAME", "optimizer.previous_scale.NAME". A load
   /// that does not find them takes the ones a job starts with.
-  virtual std::vector<checkpoint::NamedTensor> Snapshot() const = 0;
-  /// Digest of everything that Snapshot gives, as checkpoint::CutState computes it. Copies nothing.
-  virtual Digest StateDigest() const = 0;
+  ///
+  /// In place, not a copy. Any thread may read the data, beside Forward and Backward; InitRandom,
+  /// Load and Apply block until the last of the returned Bytes is gone. So hold them no longer than
+  /// it takes to read them, and never on the thread that executes the stage. The stage must outlive
+  /// them.
+  virtual std::vector<checkpoint::NamedTensor> State() const = 0;
+  /// A copy of the state.
+  std::vector<checkpoint::NamedTensor> Snapshot() const;
+  /// The digest of the state, as checkpoint::CutState computes it.
+  Digest StateDigest() const;
 
   /// Executes the stage's layers, and the boundaries between them. `input` is the encoding of x_s,
   /// or of its coefficients (ignored by stage 0). With keep_graph, the graph waits under `key` for

@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+#include <thread>
 #include <utility>
 
+#include "worker/checkpoint/pieces.h"
 #include "worker/model/testing/models.h"
 
 namespace swarm::model {
@@ -314,6 +318,29 @@ TEST(StateTest, GoesOnFromASnapshotAsIfNothingHadHappenedAtAnyCut) {
       EXPECT_EQ(copy.stage(s).StateDigest(), original.stage(s).StateDigest());
     }
   }
+}
+
+TEST(StateTest, TheNextUpdateWaitsUntilTheStateHasBeenReadAndAForwardDoesNot) {
+  Pipeline pipeline(SmallOptions(), 1);
+  pipeline.InitRandom(7);
+  const Batch batch(2, 9, 3, SmallConfig().vocab_size);
+  pipeline.Train(0, 0, Version(0), batch.tokens);
+  std::vector<checkpoint::NamedTensor> state = pipeline.stage(0).State();
+  const Digest before = pipeline.stage(0).StateDigest();
+  std::promise<void> forwarded;
+  std::atomic<bool> updated = false;
+  std::thread compute([&] {
+    pipeline.Forward(0, 1, Version(0), batch.tokens, false);
+    forwarded.set_value();
+    pipeline.Apply(0, 1, 1e-2);
+    updated = true;
+  });
+  forwarded.get_future().wait();
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(checkpoint::CutState(state)->digest(), before);
+  EXPECT_FALSE(updated);
+  state.clear();
+  compute.join();
+  EXPECT_NE(pipeline.stage(0).StateDigest(), before);
 }
 
 TEST(StateTest, DigestSeesWeightsMomentsAndCount) {

@@ -31,6 +31,7 @@ ReplicaRunner::ReplicaRunner(const RunnerParts& parts)
     : parts_(parts),
       payloads_(&parts_.memory),
       parcels_(&parts_.memory),
+      states_(&parts_.memory),
       donor_(
           &parts_.memory,
           [this](protocol::Generation generation, protocol::Step step, protocol::GroupIndex group,
@@ -42,8 +43,8 @@ ReplicaRunner::ReplicaRunner(const RunnerParts& parts)
           }) {}
 
 void ReplicaRunner::Stop() {
+  states_.Stop();
   storage_.Stop();
-  pins_.Stop();
 }
 
 void ReplicaRunner::Install(const api::SwarmJob& job, const protocol::Welcome& welcome,
@@ -85,8 +86,11 @@ void ReplicaRunner::MakeRoom(protocol::Generation generation) {
   parts_.compute.DropTasks();
   donor_.Clear();
   const std::shared_future<void> forgotten = parts_.reducing.ForgetBefore(generation);
-  // Behind the work that uses the previous stage.
-  parts_.compute.PostState([forgotten] { forgotten.wait(); });
+  // Behind the work that uses the previous stage, and gives it to be read.
+  parts_.compute.PostState([this, forgotten] {
+    forgotten.wait();
+    states_.Drain().wait();
+  });
 }
 
 std::map<protocol::GroupIndex, std::uint64_t> ReplicaRunner::GroupBytes() const {
@@ -352,7 +356,8 @@ void ReplicaRunner::Do(const protocol::action::FetchGradients& a) {
   StepFetch& step = gradient_fetches_[a.record.step];
   step.charge = MemoryCharge(&parts_.memory, MemoryKind::kKeptSums, step_bytes_);
   step.fetch = std::make_unique<GradientFetch>(
-      a.record, groups, protocol::ReplicasOf(replica_->roster(), welcome_.stage, parts_.options.id, welcome_.donors),
+      a.record, groups,
+      protocol::ReplicasOf(replica_->roster(), welcome_.stage, parts_.options.id, welcome_.donors),
       [this](const WorkerId& to, const protocol::Fetch& request) {
         parts_.host.Send(to, Lane::kData, request, {});
       },
@@ -400,8 +405,7 @@ void ReplicaRunner::Do(const protocol::action::ApplyCommit& a) {
   parts_.compute.PostState([this, stage = stage_, record = a.record, sums = std::move(sums)] {
     EnterPhase(chaos::WorkPhase::kCommit, record.step);
     const Status status = stage->Apply(sums, record.clip, record.learning_rate, record.skip);
-    const Digest state = status.ok() ? stage->StateDigest() : Digest{};
-    parts_.control.Post([this, record, status, state] {
+    parts_.control.Post([this, record, status] {
       if (!IsCurrent(record.generation)) return;
       if (!status.ok()) {
         parts_.host.GiveUp(status.WithContext(
@@ -410,9 +414,21 @@ void ReplicaRunner::Do(const protocol::action::ApplyCommit& a) {
       }
       ++parts_.metrics.commits;
       parts_.metrics.version = record.step.value + 1;
-      Carry(replica_->OnApplied(record.step, state));
+      Carry(replica_->OnApplied(record.step));
     });
+    if (status.ok()) ReportState(record, stage);
   });
+}
+
+void ReplicaRunner::ReportState(const protocol::CommitRecord& record,
+                                const std::shared_ptr<model::Stage>& stage) {
+  const auto report = [this, stage, generation = record.generation,
+                       step = record.step](const Digest& state) {
+    parts_.control.Post([this, generation, step, state] {
+      if (IsCurrent(generation)) Carry(replica_->OnStateRead(step, state));
+    });
+  };
+  states_.ComputeDigest(stage->State(), report);
 }
 
 void ReplicaRunner::Do(const protocol::action::ReleaseStep& a) {
@@ -436,40 +452,40 @@ void ReplicaRunner::Do(const protocol::action::ClearStep& a) {
 
 // ---- copies of the state ----
 
+void ReplicaRunner::CopyState(std::function<void(std::shared_ptr<const StateReader::Copy>)> done) {
+  // Behind the commits that stand in the same queue already, and before the next one.
+  parts_.compute.PostState([this, stage = stage_, done = std::move(done)] {
+    states_.MakeCopy(stage->State(), [stage, done](auto copy) { done(std::move(copy)); });
+  });
+}
+
 void ReplicaRunner::Do(const protocol::action::TakeCheckpoint& a) {
-  parts_.compute.PostState([this, stage = stage_, request = a.request] {
-    auto tensors = std::make_shared<std::vector<checkpoint::NamedTensor>>(stage->Snapshot());
-    parts_.control.Post([this, request, tensors] {
-      if (!IsCurrent(request.generation)) return;
-      storage_.Post([this, request, tensors, job = job_, welcome = welcome_] {
-        protocol::CheckpointWritten written{
-            request.generation, request.version, welcome.stage, {}, {}};
-        auto files = WriteStage(job, request, welcome, *tensors);
-        if (files.ok()) {
-          written.files = std::move(*files);
-        } else {
-          written.error = files.status().message();
-        }
-        parts_.control.Post([this, written] { parts_.host.Tell(written); });
-      });
+  CopyState([this, request = a.request, job = job_, welcome = welcome_](auto copy) {
+    storage_.Post([this, request, job, welcome, copy = std::move(copy)] {
+      protocol::CheckpointWritten written{
+          request.generation, request.version, welcome.stage, {}, {}};
+      auto files = WriteStage(job, request, welcome, copy->tensors);
+      if (files.ok()) {
+        written.files = std::move(*files);
+      } else {
+        written.error = files.status().message();
+      }
+      parts_.control.Post([this, written] { parts_.host.Tell(written); });
     });
   });
 }
 
 void ReplicaRunner::Do(const protocol::action::PinCopy& a) {
-  parts_.compute.PostState([this, stage = stage_, request = a.request] {
-    auto tensors = std::make_shared<std::vector<checkpoint::NamedTensor>>(stage->Snapshot());
-    pins_.Post([this, request, tensors] {
-      auto cut = checkpoint::CutState(*tensors);
-      auto state =
-          cut.ok() ? std::make_shared<const checkpoint::PiecedBytes>(*std::move(cut)) : nullptr;
-      parts_.control.Post([this, request, state, status = cut.status()] {
-        if (!IsCurrent(request.generation)) return;
-        if (state) donor_.Pin(request.generation, request.version, state);
-        parts_.host.Tell(protocol::StatePinned{request.generation, request.version,
-                                               state ? state->digest() : Digest{}, status.message(),
-                                               kept_steps_max_});
-      });
+  CopyState([this, request = a.request](auto copy) {
+    auto cut = checkpoint::CutState(copy->tensors);
+    auto state =
+        cut.ok() ? std::make_shared<const checkpoint::PiecedBytes>(*std::move(cut)) : nullptr;
+    parts_.control.Post([this, request, state, status = cut.status()] {
+      if (!IsCurrent(request.generation)) return;
+      if (state) donor_.Pin(request.generation, request.version, state);
+      parts_.host.Tell(protocol::StatePinned{request.generation, request.version,
+                                             state ? state->digest() : Digest{}, status.message(),
+                                             kept_steps_max_});
     });
   });
 }

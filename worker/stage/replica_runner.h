@@ -1,10 +1,12 @@
 // Carries out the decisions of the pure replica of a stage worker: runs its tasks, sends their
 // outputs, has sums made and applied, writes checkpoints, and gives and takes parts of the state.
 //
-// Owned by the worker's control loop. Work on tensors goes to the compute thread, checkpoints and
-// copies of the state go to two loops of its own: a joiner must not wait for a slow upload.
+// Owned by the worker's control loop. Work on tensors goes to the compute thread, what only reads
+// the state to a StateReader, and checkpoints to a loop of its own: a joiner must not wait for a
+// slow upload.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,6 +26,7 @@
 #include "worker/stage/parcels.h"
 #include "worker/stage/payloads.h"
 #include "worker/stage/reduce/reducing.h"
+#include "worker/stage/state_reader.h"
 #include "worker/stage/worker_options.h"
 
 namespace swarm::stage {
@@ -76,6 +79,7 @@ class ReplicaRunner {
   void MakeRoom(protocol::Generation generation);
   /// Null: nothing is served.
   const protocol::Replica* replica() const { return replica_ ? &*replica_ : nullptr; }
+  const StateReader& states() const { return states_; }
   /// The number of commits that the trainer has announced.
   protocol::Version decided() const { return decided_; }
 
@@ -112,6 +116,13 @@ class ReplicaRunner {
   void Follow(const protocol::Message& message);
   void OnGradients(const protocol::CommitRecord& record, Result<std::vector<Bytes>> gradients);
   void KeepSum(ReducedSum sum);
+  /// On the compute thread, which has applied the record: tells the replica the digest of the
+  /// state, when it is known.
+  void ReportState(const protocol::CommitRecord& record,
+                   const std::shared_ptr<model::Stage>& stage);
+  /// Copies the state as it is after what was ordered so far. `done` is called on the thread of
+  /// StateReader.
+  void CopyState(std::function<void(std::shared_ptr<const StateReader::Copy>)> done);
 
   void Carry(protocol::Actions actions);
   void Do(const protocol::action::RunForward& a);
@@ -162,10 +173,10 @@ class ReplicaRunner {
   };
   std::map<protocol::Step, StepFetch> gradient_fetches_;
 
+  StateReader states_;
   Donor donor_;
-  // Last: they use the members above.
+  // Last: it uses the members above.
   Loop storage_{"storage"};
-  Loop pins_{"pins"};
 };
 
 }  // namespace swarm::stage

@@ -167,8 +167,8 @@ void Worker::Beat(Timepoint now) {
   next_beat_ = now + period;
   const net::Traffic traffic = endpoint_->traffic();
   const protocol::Heartbeat beat{term_,
-                                 compute_.finished(),
-                                 compute_.queued(),
+                                 compute_.finished() + runner_.states().finished(),
+                                 compute_.queued() + runner_.states().queued(),
                                  traffic.bytes_sent,
                                  compute_.busy_seconds(),
                                  copied_bytes_,

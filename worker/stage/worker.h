@@ -5,7 +5,7 @@
 //
 // Threads: `control` owns the replica and everything here that has no other owner; `compute`
 // (compute.h) enters libtorch; the loop of `reducing` owns the sums in progress; `storage` writes
-// checkpoints; `pins` hashes state for joiners. The endpoint's threads only post.
+// checkpoints; `state` reads the state beside the compute. The endpoint's threads only post.
 #pragma once
 
 #include <array>

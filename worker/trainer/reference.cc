@@ -238,7 +238,7 @@ Status Reference::WriteCheckpoint() {
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     ASSIGN_OR_RETURN(const auto written,
                      checkpoint::WriteStageFiles(*storage_, id.Folder(), s, stages_.size(),
-                                                 stages_[s]->Snapshot()));
+                                                 stages_[s]->State()));
     files.insert(files.end(), written.begin(), written.end());
   }
   return PublishCheckpoint(*storage_, job_,

@@ -11,6 +11,8 @@ namespace action = protocol::action;
 namespace {
 
 constexpr Duration kReportInterval = std::chrono::seconds(1);
+/// Of one thread that computes the digest of a state (docs/numbers.md).
+constexpr double kReadBytesPerSecond = 5e9;
 
 }  // namespace
 
@@ -95,7 +97,11 @@ void FleetWorker::Do(const action::StopReduces& a) {
 
 void FleetWorker::Do(const action::ApplyCommit& a) {
   device_.PostState(world_.fleet.job.optimizer_seconds, [this, step = a.record.step] {
-    Carry(replica_->OnApplied(step, StateDigest(protocol::Version(step.value + 1))));
+    Later(FromSeconds(world_.fleet.job.StateBytes(stage_.value) / kReadBytesPerSecond),
+          [this, step] {
+            Carry(replica_->OnStateRead(step, StateDigest(protocol::Version(step.value + 1))));
+          });
+    Carry(replica_->OnApplied(step));
   });
 }
 

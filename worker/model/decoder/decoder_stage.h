@@ -16,7 +16,7 @@
 
 namespace swarm::model {
 
-/// Computes with autograd on one device. Has more than 25 methods: the 19 functions of Stage, and
+/// Computes with autograd on one device. Has more than 25 methods: the 18 functions of Stage, and
 /// the steps of a microbatch's forward and backward.
 class DecoderStage final : public Stage {
  public:
@@ -28,8 +28,7 @@ class DecoderStage final : public Stage {
 
   void InitRandom(std::uint64_t seed) override;
   Status Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer) override;
-  std::vector<checkpoint::NamedTensor> Snapshot() const override { return parameters_.Snapshot(); }
-  Digest StateDigest() const override { return parameters_.StateDigest(); }
+  std::vector<checkpoint::NamedTensor> State() const override { return parameters_.State(); }
 
   Result<ForwardResult> Forward(const TaskKey& key, Version version, const TokenBatch& tokens,
                                 const Bytes& input, bool keep_graph) override;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "worker/checkpoint/pieces.h"
 #include "worker/model/arithmetic/subspace.h"
 #include "worker/model/start/start.h"
 #include "worker/optim/fixed_point.h"
@@ -101,6 +100,7 @@ const Weights* ParameterStore::Find(Version version) const {
 }
 
 void ParameterStore::Reset(Version version) {
+  readers_.AwaitNone();
   version_ = version;
   newest_held_ = false;
   previous_held_ = false;
@@ -193,58 +193,33 @@ Status ParameterStore::LoadScales(const checkpoint::TensorLookup& tensors) {
   return {};
 }
 
-std::vector<ParameterStore::Entry> ParameterStore::Entries() const {
-  std::vector<Entry> entries;
+std::vector<checkpoint::NamedTensor> ParameterStore::State() const {
+  std::vector<checkpoint::NamedTensor> tensors;
+  const std::shared_ptr<const void> reader = readers_.Enter();
   const auto add = [&](const std::string& prefix, const ParameterSlot& slot, const float* group) {
-    entries.push_back({prefix + slot.name, checkpoint::ElementType::kF32, slot.shape,
-                       group + slot.offset, slot.count * sizeof(float)});
+    tensors.push_back({prefix + slot.name, checkpoint::ElementType::kF32, slot.shape,
+                       Bytes::Wrap(group + slot.offset, slot.count * sizeof(float), reader)});
+  };
+  const auto add_number = [&](std::string name, const std::int64_t& number) {
+    tensors.push_back({std::move(name),
+                       checkpoint::ElementType::kI64,
+                       {},
+                       Bytes::Wrap(&number, sizeof number, reader)});
   };
   for (const ParameterSlot& slot : layout_.slots) {
     add("", slot, newest().group(slot.group).data());
     add("optimizer.exp_avg.", slot, first_moments_[slot.group].data());
     add("optimizer.exp_avg_sq.", slot, second_moments_[slot.group].data());
-    entries.push_back({"optimizer.step." + slot.name,
-                       checkpoint::ElementType::kI64,
-                       {},
-                       &updates_,
-                       sizeof updates_});
+    add_number("optimizer.step." + slot.name, updates_);
     if (previous_held_) add("previous.", slot, previous().group(slot.group).data());
     if (!exact()) continue;
     const std::size_t index = static_cast<std::size_t>(&slot - layout_.slots.data());
-    const auto add_scale = [&](const std::string& prefix, const std::int64_t& scale) {
-      entries.push_back(
-          {prefix + slot.name, checkpoint::ElementType::kI64, {}, &scale, sizeof scale});
-    };
-    add_scale("optimizer.scale.", scales_[index]);
-    if (previous_held_) add_scale("optimizer.previous_scale.", previous_scales_[index]);
+    add_number("optimizer.scale." + slot.name, scales_[index]);
+    if (!previous_held_) continue;
+    add_number("optimizer.previous_scale." + slot.name, previous_scales_[index]);
   }
-  std::ranges::sort(entries, {}, &Entry::name);
-  return entries;
-}
-
-std::vector<checkpoint::NamedTensor> ParameterStore::Snapshot() const {
-  std::vector<checkpoint::NamedTensor> tensors;
-  for (Entry& entry : Entries()) {
-    tensors.push_back({std::move(entry.name), entry.type, std::move(entry.shape),
-                       Bytes::Copy(entry.data, entry.bytes)});
-  }
+  std::ranges::sort(tensors, {}, &checkpoint::NamedTensor::name);
   return tensors;
-}
-
-Digest ParameterStore::StateDigest() const {
-  std::vector<checkpoint::NamedTensor> tensors;
-  for (Entry& entry : Entries()) {
-    tensors.push_back({std::move(entry.name), entry.type, std::move(entry.shape),
-                       Bytes::Wrap(entry.data, entry.bytes, nullptr)});
-  }
-  const auto pieced = checkpoint::CutState(tensors, [](std::size_t count, const auto& body) {
-    at::parallel_for(0, static_cast<std::int64_t>(count), 1,
-                     [&](std::int64_t begin, std::int64_t end) {
-                       for (std::int64_t i = begin; i < end; ++i) body(i);
-                     });
-  });
-  SWARM_CHECK(pieced.ok(), pieced.status().message());
-  return pieced->digest();
 }
 
 std::vector<int> ParameterStore::Exponents(Step step, unsigned level) const {
@@ -268,6 +243,7 @@ Status ParameterStore::Apply(std::span<const Bytes> sums, const ApplyOptions& op
   if (!fits && !options.skip)
     return InvalidArgument("apply: the sums are not those of this stage's groups");
 
+  readers_.AwaitNone();
   const bool delayed = buffers_.size() > 1;
   const std::size_t target = delayed ? 1 - newest_ : newest_;
   if (!options.skip) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/hash.h"
+#include "worker/model/decoder/readers.h"
 #include "worker/model/decoder/weights.h"
 #include "worker/model/layout/layout.h"
 #include "worker/model/stage.h"
@@ -38,8 +38,7 @@ class ParameterStore {
   /// The contracts of Stage's functions of the same names.
   void InitRandom(std::uint64_t seed);
   Status Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer);
-  std::vector<checkpoint::NamedTensor> Snapshot() const;
-  Digest StateDigest() const;
+  std::vector<checkpoint::NamedTensor> State() const;
   Status Apply(std::span<const Bytes> sums, const ApplyOptions& options);
 
   /// With Accumulation::kExact, the exponents of a step at a scale level, one for each of
@@ -48,15 +47,6 @@ class ParameterStore {
   std::vector<int> Exponents(Step step, unsigned level) const;
 
  private:
-  /// A tensor of the state, in place.
-  struct Entry {
-    std::string name;
-    checkpoint::ElementType type;
-    std::vector<std::int64_t> shape;
-    const void* data;
-    std::size_t bytes;
-  };
-  std::vector<Entry> Entries() const;
   struct Piece;
   Weights& newest() { return *buffers_[newest_]; }
   const Weights& newest() const { return *buffers_[newest_]; }
@@ -98,6 +88,7 @@ class ParameterStore {
   std::vector<std::int64_t> scales_, previous_scales_;
   std::int64_t updates_ =
       0;  ///< without the skipped ones: the optimizer's bias correction counts them
+  Readers readers_;  ///< of all the above, which only Reset and Apply change
 };
 
 }  // namespace swarm::model

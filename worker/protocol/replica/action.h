@@ -65,7 +65,8 @@ struct StopReduces {
 struct FetchGradients {
   CommitRecord record;
 };
-/// Apply the record with the reduced gradients of its step. Report with OnApplied.
+/// Apply the record with the reduced gradients of its step. Report with OnApplied; and with
+/// OnStateRead the digest of the state that it makes, which nothing but the next one waits for.
 struct ApplyCommit {
   CommitRecord record;
 };

@@ -318,7 +318,7 @@ TEST_F(ReplicaRecoveryTest, AReduceThatWaitsForItsVersionIsOffWithItsStep) {
     (void)replica().OnReduce(ReduceOf({}, 3, 1));
     call_off();
     (void)replica().OnGradientsFetched(Step(0));
-    return Find<action::StartReduce>(replica().OnApplied(Step(0), {})).has_value();
+    return Find<action::StartReduce>(replica().OnApplied(Step(0))).has_value();
   };
   EXPECT_TRUE(starts_after([] {}));
   EXPECT_FALSE(starts_after([&] { replica().OnThaw({Term(1), Generation(0), Step(1)}); }));

@@ -131,7 +131,7 @@ Actions Replica::OnHandOver(const HandOver& message) {
   return actions;
 }
 
-Actions Replica::OnApplied(Step step, const Digest& state) {
+Actions Replica::OnApplied(Step step) {
   commits_.OnApplied();
   standing_.version = Version(step.value + 1);
   Actions actions;
@@ -140,12 +140,15 @@ Actions Replica::OnApplied(Step step, const Digest& state) {
   tasks_.Forget(step);
   actions.push_back(action::ReleaseStep{step});
   actions.push_back(action::ReleaseSums{commits_.OldestKept()});
-  actions.push_back(action::Tell{Committed{generation(), step, state}});
   Append(actions, copies_.OnVersion());
   tasks_.StartParked(actions);
   Append(actions, folds_.OnVersion());
   commits_.Advance(actions);
   return actions;
+}
+
+Actions Replica::OnStateRead(Step step, const Digest& state) {
+  return {action::Tell{Committed{generation(), step, state}}};
 }
 
 }  // namespace swarm::protocol

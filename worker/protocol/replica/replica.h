@@ -71,7 +71,9 @@ class Replica {
   }
   Actions OnCommit(const Commit& commit) { return commits_.OnCommit(commit); }
   Actions OnGradientsFetched(Step step) { return commits_.OnGradientsFetched(step); }
-  Actions OnApplied(Step step, const Digest& state);
+  Actions OnApplied(Step step);
+  /// The shell has read the state that the step has made, beside the work that followed.
+  Actions OnStateRead(Step step, const Digest& state);
   Actions OnWriteCheckpoint(const WriteCheckpoint& request) {
     return copies_.OnWriteCheckpoint(request);
   }

@@ -204,7 +204,8 @@ TEST_F(ReplicaTest, AnEvaluationThatWasIssuedTwiceIsClosedWhenTheCommitHasOverta
   Forward frame = Frame(0);
   frame.kind = TaskKind::kEvaluate;
   (void)replica().OnForward(kBelow, frame);
-  // Elsewhere its second attempt is done, so the trainer decides the commit. Commits overtake tasks.
+  // Elsewhere its second attempt is done, so the trainer decides the commit. Commits overtake
+  // tasks.
   EXPECT_FALSE(Find<action::DropTask>(Decide()));
   EXPECT_EQ(replica().queued(), 1u);
   EXPECT_TRUE(Find<action::DropTask>(replica().OnForwardGone(frame.key)));
@@ -343,11 +344,20 @@ TEST_F(ReplicaTest, OnlyTheResultThatTheCommitNamesIsApplied) {
 
 TEST_F(ReplicaTest, AfterItsApplicationACommitIsKnownAndAReduceIsRefused) {
   const Actions applied = Decide();
-  EXPECT_EQ(Told<Committed>(applied)->step, Step(0));
   EXPECT_TRUE(Find<action::ReleaseStep>(applied));
   EXPECT_FALSE(Find<action::ApplyCommit>(replica().OnCommit(CommitOf({1, 1}))));
   EXPECT_EQ(Why(replica().OnReduce(ReduceOf({}, 9))), "committed step");
   EXPECT_EQ(replica().version(), Version(1));
+}
+
+TEST_F(ReplicaTest, NothingWaitsForTheDigestOfTheStateWhichIsReportedWhenItIsKnown) {
+  (void)replica().OnForward(kBelow, Frame(0, 1, 1));
+  const Actions applied = Decide();
+  EXPECT_FALSE(Told<Committed>(applied));
+  EXPECT_TRUE(Find<action::RunForward>(applied));
+  const auto told = Told<Committed>(replica().OnStateRead(Step(0), {5, 6}));
+  EXPECT_EQ(told->step, Step(0));
+  EXPECT_EQ(told->state, (Digest{5, 6}));
 }
 
 TEST_F(ReplicaTest, ASkipIsAppliedWhateverIsHeld) {
@@ -361,7 +371,7 @@ TEST_F(ReplicaTest, WhoTookNoPartFetchesTheGradientsAndAppliesInOrder) {
   EXPECT_TRUE(Find<action::FetchGradients>(replica().OnCommit(CommitOf({1, 1}, 2, 1))));
   EXPECT_FALSE(Find<action::ApplyCommit>(replica().OnGradientsFetched(Step(1))));
   EXPECT_EQ(Find<action::ApplyCommit>(replica().OnGradientsFetched(Step(0)))->record.step, Step(0));
-  EXPECT_EQ(Find<action::ApplyCommit>(replica().OnApplied(Step(0), {}))->record.step, Step(1));
+  EXPECT_EQ(Find<action::ApplyCommit>(replica().OnApplied(Step(0)))->record.step, Step(1));
 }
 
 TEST_F(ReplicaTest, WhoMissesARecordLeavesInsteadOfGuessing) {
@@ -374,8 +384,8 @@ TEST_F(ReplicaTest, AReduceOfAVersionToComeWaitsUntilWhatIsDecidedIsApplied) {
   EXPECT_FALSE(Find<action::StartReduce>(replica().OnReduce(ReduceOf({}, 3, 2))));
   (void)replica().OnGradientsFetched(Step(0));
   (void)replica().OnGradientsFetched(Step(1));
-  EXPECT_FALSE(Find<action::StartReduce>(replica().OnApplied(Step(0), {})));
-  EXPECT_TRUE(Find<action::StartReduce>(replica().OnApplied(Step(1), {})));
+  EXPECT_FALSE(Find<action::StartReduce>(replica().OnApplied(Step(0))));
+  EXPECT_TRUE(Find<action::StartReduce>(replica().OnApplied(Step(1))));
 }
 
 TEST_F(ReplicaTest, SumsThatNobodyNeedsAnyMoreAreReleased) {
@@ -393,7 +403,7 @@ TEST_F(ReplicaTest, OfTheSumsThatAJoinerMayAskForTheOldestGoWhereThereIsNoRoom) 
     Commit commit = CommitOf({1, 1}, 1, step);
     commit.keep_from = Step(0);  // a joiner has copied version 0
     EXPECT_TRUE(Find<action::ApplyCommit>(replica().OnCommit(commit)));
-    const auto release = Find<action::ReleaseSums>(replica().OnApplied(Step(step), {}));
+    const auto release = Find<action::ReleaseSums>(replica().OnApplied(Step(step)));
     EXPECT_EQ(release->below, Step(step < 5 ? 0 : step - 4));
   }
 }
@@ -408,7 +418,7 @@ TEST_F(ReplicaTest, TheSumsThatMembersMayLackAreKeptWhateverTheRoom) {
     Commit commit = CommitOf({1, 1}, 1, step);
     commit.keep_from = Step(0);
     (void)replica().OnCommit(commit);
-    applied = replica().OnApplied(Step(step), {});
+    applied = replica().OnApplied(Step(step));
   }
   EXPECT_EQ(Find<action::ReleaseSums>(applied)->below, Step(10 - kKeptStepsMin));
 }
@@ -465,7 +475,7 @@ TEST_F(ReplicaTest, AStateIsPinnedAtItsVersionBeforeAnythingChangesIt) {
   ReduceAs(1, {1, 1});
   (void)replica().OnCommit(CommitOf({1, 1}));
   (void)replica().OnCommit(CommitOf({1, 1}, 2, 1));
-  const Actions applied = replica().OnApplied(Step(0), {});
+  const Actions applied = replica().OnApplied(Step(0));
   EXPECT_EQ(Find<action::PinCopy>(applied)->request.version, Version(1));
   EXPECT_FALSE(Told<StatePinned>(pin(0))->error.empty());
   EXPECT_EQ(Find<action::UnpinCopy>(replica().OnUnpinState({Term(1), Generation(0), Version(1)}))

@@ -18,7 +18,7 @@ enum class MemoryKind : std::uint8_t {
   kInputs,       ///< of tasks that have not run: activations and gradients, parked ones included
   kRetained,     ///< outputs and input gradients that may be asked for again
   kKeptSums,     ///< reduced gradients of decided steps
-  kCopies,       ///< of the state, for joiners
+  kCopies,       ///< of the state, for joiners and checkpoints
   kParcels,      ///< sums of workers that leave, at both ends
   kEarlyChunks,  ///< of sums that this worker has not begun
   kOutbox,       ///< on their way to peers that cannot take them yet

@@ -222,6 +222,20 @@ TEST_F(CoordinatorStepTest, WhereItIsUnknownWhoIsRightTheJobGoesBackToACheckpoin
   EXPECT_EQ(state(), "Training");
 }
 
+TEST_F(CoordinatorStepTest, WhoComesBackIsNotJudgedByWhatItsEarlierIncarnationReported) {
+  StartTraining({3, 1});
+  FoldAll();
+  Reduce();
+  Apply("a1", 0, {9, 9});
+  Lose("a1");
+  Come("a1", 2);
+  Listen();
+  Apply("a2", 0, {1, 7});
+  Apply("a3", 0, {2, 7});
+  EXPECT_EQ(WhoWasTold<Shutdown>(), (std::set<std::string>{"a2", "a3"}));
+  EXPECT_FALSE(Finished());
+}
+
 TEST_F(CoordinatorStepTest, StagesAreNotComparedWithEachOther) {
   StartTraining({1, 1});
   FoldAll();

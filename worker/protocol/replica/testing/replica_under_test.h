@@ -119,7 +119,7 @@ class ReplicaTest : public testing::Test {
   Actions Decide(std::uint64_t step = 0) {
     ReduceAs(1, {1, 1}, step);
     EXPECT_TRUE(Find<action::ApplyCommit>(replica().OnCommit(CommitOf({1, 1}, 1, step))));
-    return replica().OnApplied(Step(step), {});
+    return replica().OnApplied(Step(step));
   }
   Roster RosterOf(std::uint64_t epoch, const std::vector<WorkerId>& ids,
                   std::vector<Adoption> adoptions = {}) const {

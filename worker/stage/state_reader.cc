@@ -1,0 +1,56 @@
+#include "worker/stage/state_reader.h"
+
+#include <utility>
+
+#include "base/status.h"
+#include "worker/checkpoint/pieces.h"
+
+namespace swarm::stage {
+
+namespace {
+
+/// Lets go of the state before it returns.
+Digest DigestOf(StateReader::State state) {
+  const auto pieces = checkpoint::CutState(state);
+  SWARM_CHECK(pieces.ok(), pieces.status().message());
+  return pieces->digest();
+}
+
+}  // namespace
+
+void StateReader::Post(State state, std::function<std::function<void()>(State)> read) {
+  ++queued_;
+  loop_.Post([this, state = std::move(state), read = std::move(read)]() mutable {
+    const std::function<void()> rest = read(std::exchange(state, {}));
+    ++finished_;
+    --queued_;
+    rest();
+  });
+}
+
+void StateReader::ComputeDigest(State state, std::function<void(const Digest&)> done) {
+  Post(std::move(state), [done = std::move(done)](State read) {
+    return [done, digest = DigestOf(std::move(read))] { done(digest); };
+  });
+}
+
+void StateReader::MakeCopy(State state, std::function<void(std::shared_ptr<const Copy>)> done) {
+  Post(std::move(state), [this, done = std::move(done)](State read) {
+    std::uint64_t bytes = 0;
+    for (checkpoint::NamedTensor& tensor : read) {
+      tensor.data = Bytes::Copy(tensor.data.data(), tensor.data.size());
+      bytes += tensor.data.size();
+    }
+    auto copy = std::make_shared<Copy>(std::move(read),
+                                       MemoryCharge(&account_, MemoryKind::kCopies, bytes));
+    return [done, copy = std::move(copy)] { done(copy); };
+  });
+}
+
+std::shared_future<void> StateReader::Drain() {
+  const auto drained = std::make_shared<std::promise<void>>();
+  loop_.Post([drained] { drained->set_value(); });
+  return drained->get_future().share();
+}
+
+}  // namespace swarm::stage

@@ -1,0 +1,56 @@
+// Reads the state of a stage beside its compute: its digest after a commit, and copies of it for
+// joiners and checkpoints. It reads in place what model::Stage::State gives, so the next update of
+// the stage waits for it, and nothing else does.
+//
+// Functions are called from any thread, in the order in which the compute thread got the states.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <memory>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/loop.h"
+#include "worker/checkpoint/tensor.h"
+#include "worker/stage/memory/account.h"
+
+namespace swarm::stage {
+
+class StateReader {
+ public:
+  using State = std::vector<checkpoint::NamedTensor>;
+  /// A state's own memory, in the account as long as it lives.
+  struct Copy {
+    State tensors;
+    MemoryCharge charge;
+  };
+
+  /// The account outlives this.
+  explicit StateReader(MemoryAccount* account) : account_(*account) {}
+  /// After it, nothing is read.
+  void Stop() { loop_.Stop(); }
+
+  /// Calls `done` with the digest of the state, as checkpoint::CutState computes it, on the thread
+  /// of this.
+  void ComputeDigest(State state, std::function<void(const Digest&)> done);
+  /// Calls `done` with a copy, on the thread of this. The state is not held any more then, so
+  /// `done` may read the copy as long as it likes.
+  void MakeCopy(State state, std::function<void(std::shared_ptr<const Copy>)> done);
+  /// States read so far, and those that wait for it or are being read. From any thread.
+  std::uint64_t finished() const { return finished_.load(); }
+  std::uint64_t queued() const { return queued_.load(); }
+  /// Ready when all that was to be read so far has been read.
+  std::shared_future<void> Drain();
+
+ private:
+  /// Calls `read` on the thread of this. It lets go of the state, and returns what is left to do.
+  void Post(State state, std::function<std::function<void()>(State)> read);
+
+  MemoryAccount& account_;
+  std::atomic<std::uint64_t> finished_{0}, queued_{0};
+  Loop loop_{"state"};
+};
+
+}  // namespace swarm::stage
