@@ -15,6 +15,12 @@ namespace swarm::api {
 
 using nlohmann::json;
 
+Tokenizer TokenizerAt(const std::string& uri) {
+  if (uri.empty()) return {};
+  return {uri.ends_with(".model") ? TokenizerKind::kSentencePiece : TokenizerKind::kHuggingFace,
+          uri};
+}
+
 // The descriptions are static, not in an unnamed namespace: the archives find them by the namespace
 // of their arguments.
 
@@ -35,7 +41,7 @@ template <typename Archive>
 static void Describe(Archive& a, Tokenizer& tokenizer) {
   a.Field("uri", tokenizer.uri);
   if constexpr (Archive::kReading) {
-    if (!tokenizer.uri.empty()) tokenizer.kind = TokenizerKind::kSentencePiece;
+    tokenizer = TokenizerAt(tokenizer.uri);
   }
   a.Dependent("kind", tokenizer.kind);
 }
@@ -56,6 +62,8 @@ static void Describe(Archive& a, Data& data) {
   a.Required("uri", data.uri);
   a.Field("validationUri", data.validationUri);
   a.Field("tokenType", data.tokenType);
+  a.Field("textField", data.textField);
+  a.Field("onBadDocument", data.onBadDocument);
 }
 
 template <typename Archive>

@@ -22,6 +22,9 @@ Checked<SwarmJob> ParseYaml(std::string_view text, std::span<const std::string> 
 Checked<SwarmJob> FromJson(const nlohmann::json& value);
 Checked<SwarmJob> FromJsonText(std::string_view text);
 
+/// The tokenizer of a manifest that gives this uri and no kind.
+Tokenizer TokenizerAt(const std::string& uri);
+
 nlohmann::json ToJson(const SwarmJob& job);
 /// Reads a boundary alone, in the form that manifests of jobs and of checkpoints have. Checks the
 /// rules for its fields in any job. The paths of the errors begin with `path`.

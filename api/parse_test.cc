@@ -40,15 +40,19 @@ TEST(ParseTest, WithoutReplicasThereAreMinReplicasPerStageEverywhere) {
   EXPECT_EQ(job->spec.workers.minReplicas, 6u);
 }
 
-TEST(ParseTest, AUriOfAModelMeansItsWeightsAndAUriOfATokenizerSentencePiece) {
+TEST(ParseTest, AUriOfAModelMeansItsWeightsAndAUriOfATokenizerItsKind) {
   const Checked<SwarmJob> job = ParseGoodWith(
       {"model={uri: s3://models/llama, tokenizer: {uri: s3://models/tokenizer.model}}"});
   ASSERT_TRUE(job.ok()) << ToString(job.errors());
   EXPECT_EQ(job->spec.model.init, ModelInit::kPretrained);
   EXPECT_EQ(job->spec.model.tokenizer.kind, TokenizerKind::kSentencePiece);
+  EXPECT_EQ(TokenizerAt("folder/tokenizer.json").kind, TokenizerKind::kHuggingFace);
+  EXPECT_EQ(TokenizerAt("s3://models/llama").kind, TokenizerKind::kHuggingFace);
+  EXPECT_EQ(TokenizerAt("").kind, TokenizerKind::kAuto);
   const Checked<SwarmJob> fresh = ParseGoodWith({"model={uri: s3://models/llama, init: Random}"});
   ASSERT_TRUE(fresh.ok()) << ToString(fresh.errors());
   EXPECT_EQ(fresh->spec.model.init, ModelInit::kRandom);
+  EXPECT_EQ(fresh->spec.model.tokenizer.kind, TokenizerKind::kAuto);
 }
 
 TEST(ParseTest, ReportsAllErrorsAtOnce) {

@@ -130,8 +130,11 @@ SwarmJob AnyJob() {
   spec.model.uri = *rc::gen::element(std::string(), std::string("s3://bucket/model"));
   spec.model.init = Either(ModelInit::kRandom, ModelInit::kPretrained);
   spec.model.config = AnyDecoderConfig();
-  spec.model.tokenizer = {Either(TokenizerKind::kByte, TokenizerKind::kSentencePiece), "t.model"};
-  spec.data = {"corpus", "validation", Either(TokenType::kUInt16, TokenType::kUInt32)};
+  spec.model.tokenizer = *rc::gen::element(Tokenizer{}, Tokenizer{TokenizerKind::kByte, ""},
+                                           Tokenizer{TokenizerKind::kSentencePiece, "t.model"},
+                                           Tokenizer{TokenizerKind::kHuggingFace, "folder"});
+  spec.data = {"corpus", "validation", Either(TokenType::kUInt16, TokenType::kUInt32), "content",
+               Either(OnBadDocument::kFail, OnBadDocument::kSkip)};
   spec.storage = {"http://127.0.0.1:9000", "region", ""};
   spec.training = {Number(),
                    Number(),

@@ -72,11 +72,15 @@ struct DecoderConfig {
 };
 
 enum class ModelInit { kRandom, kPretrained };
-enum class TokenizerKind { kByte, kSentencePiece };
+/// Auto: that of the model's folder. Where it has none, or there is no folder: Byte for text, and
+/// none for token ids.
+enum class TokenizerKind { kAuto, kByte, kSentencePiece, kHuggingFace };
 
 struct Tokenizer {
-  TokenizerKind kind = TokenizerKind::kByte;
-  std::string uri;  ///< of a SentencePiece .model file; implies SentencePiece
+  TokenizerKind kind = TokenizerKind::kAuto;
+  /// Of a SentencePiece .model file, which implies SentencePiece; or of a tokenizer.json or a
+  /// folder with one, which implies HuggingFace.
+  std::string uri;
   bool operator==(const Tokenizer&) const = default;
 };
 
@@ -90,10 +94,17 @@ struct Model {
 
 enum class TokenType { kUInt16, kUInt32 };
 
+/// A document that cannot be read: Skip leaves it out and counts it.
+enum class OnBadDocument { kFail, kSkip };
+
 struct Data {
-  std::string uri;  ///< pre-tokenized (.bin) or text (any other file), or a folder of .bin and .txt
+  /// A file, a folder or a pattern: token ids (.bin), JSON lines (.jsonl, .ndjson, .json) or text
+  /// (.txt, and any other file that is named itself); the latter two also with .gz or .zst.
+  std::string uri;
   std::string validationUri;                 ///< as uri; empty: no validation
   TokenType tokenType = TokenType::kUInt16;  ///< of .bin shards
+  std::string textField = "text";            ///< of the objects in JSON lines
+  OnBadDocument onBadDocument = OnBadDocument::kFail;
   bool operator==(const Data&) const = default;
 };
 

@@ -60,12 +60,20 @@ void JudgeModel(Judge& judge, const Model& model) {
   }
   JudgeUri(judge, "spec.model.uri", model.uri);
   JudgeUri(judge, "spec.model.tokenizer.uri", model.tokenizer.uri);
-  if (model.tokenizer.kind == TokenizerKind::kSentencePiece) {
-    judge.Expect(!model.tokenizer.uri.empty(), "spec.model.tokenizer.uri", "is missing",
-                 "SentencePiece needs the uri of a .model file");
-  } else {
-    judge.Expect(model.tokenizer.uri.empty(), "spec.model.tokenizer.uri",
-                 "the kind Byte reads no file", "leave out the uri, or the kind");
+  switch (model.tokenizer.kind) {
+    case TokenizerKind::kSentencePiece:
+      judge.Expect(!model.tokenizer.uri.empty(), "spec.model.tokenizer.uri", "is missing",
+                   "SentencePiece needs the uri of a .model file");
+      break;
+    case TokenizerKind::kHuggingFace:
+      judge.Expect(!model.tokenizer.uri.empty(), "spec.model.tokenizer.uri", "is missing",
+                   "HuggingFace needs the uri of a tokenizer.json, or of a folder with one");
+      break;
+    case TokenizerKind::kAuto:
+    case TokenizerKind::kByte:
+      judge.Expect(model.tokenizer.uri.empty(), "spec.model.tokenizer.uri",
+                   "the kind " + std::string(NameOf(model.tokenizer.kind)) + " reads no file",
+                   "leave out the uri, or the kind");
   }
 }
 
@@ -317,7 +325,10 @@ std::vector<FieldError> ValidateFit(const SwarmJob& job) {
                      " stages");
   }
   // Data that are token ids already do not use the tokenizer.
-  if (spec.model.tokenizer.kind == TokenizerKind::kByte && !spec.data.uri.ends_with(".bin")) {
+  const TokenizerKind kind = spec.model.tokenizer.kind;
+  const bool bytes =
+      kind == TokenizerKind::kByte || (kind == TokenizerKind::kAuto && spec.model.uri.empty());
+  if (bytes && !spec.data.uri.ends_with(".bin")) {
     judge.Expect(config.vocab_size >= kByteVocabulary, "spec.model.config.vocab_size",
                  "is " + Text(config.vocab_size), "at least 256 for the tokenizer Byte");
   }
@@ -341,6 +352,8 @@ std::vector<FieldError> Validate(const SwarmJob& job) {
   judge.Expect(!spec.data.uri.empty(), "spec.data.uri", "is empty", "give a file or a folder");
   JudgeUri(judge, "spec.data.uri", spec.data.uri);
   JudgeUri(judge, "spec.data.validationUri", spec.data.validationUri);
+  judge.Expect(!spec.data.textField.empty(), "spec.data.textField", "is empty",
+               "give the name of a field, as text");
   JudgeUri(judge, "spec.checkpoint.uri", spec.checkpoint.uri);
   JudgeTraining(judge, spec.training);
   judge.Expect(spec.data.validationUri.empty() ||

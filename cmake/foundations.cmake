@@ -18,10 +18,14 @@ find_package(benchmark REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(curl REQUIRED IMPORTED_TARGET libcurl)
 pkg_check_modules(sentencepiece REQUIRED IMPORTED_TARGET sentencepiece)
+pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
+pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 find_library(SWARM_ISAL isal REQUIRED)
 find_path(SWARM_ISAL_INCLUDE isa-l/crc.h REQUIRED)
 find_path(SWARM_LEMON_INCLUDE lemon/network_simplex.h REQUIRED)  # its headers are all that is used
+
+find_program(SWARM_CARGO cargo REQUIRED)  # of Hugging Face's tokenizers (worker/data/huggingface)
 
 # libtorch: SWARM_LIBTORCH, or what `make deps` unpacked.
 set(SWARM_DEPS "$ENV{SWARM_DEPS}" CACHE PATH "Where scripts/deps.sh unpacked the wheels")

@@ -50,8 +50,8 @@ void AddModel(CLI::App* command, std::string* model) {
 void AddTokenizer(CLI::App* command, std::string* tokenizer) {
   command->add_option(
       "--tokenizer", *tokenizer,
-      "Uri of a SentencePiece model, or byte (default: the tokenizer that the run or"
-      " the model's folder names; byte for a vocabulary of 256)");
+      "Uri of a tokenizer.json, of a folder with one or of a SentencePiece model, or byte (default:"
+      " the tokenizer of the checkpoint or of the model's folder; byte for a vocabulary of 256)");
 }
 
 void AddThreads(CLI::App* command, int* threads) {
@@ -131,8 +131,10 @@ CLI::App* AddEvaluate(CLI::App& app, EvaluateOptions* options) {
   AddModel(command, &options->model);
   AddTokenizer(command, &options->tokenizer);
   command
-      ->add_option("--data", options->data,
-                   "Text (.txt) or token ids (.bin): a file or a folder of them")
+      ->add_option(
+          "--data", options->data,
+          "Text (.txt), JSON lines (.jsonl) or token ids (.bin): a file, a folder of them or a"
+          " pattern")
       ->required();
   command
       ->add_option("--sequence-length", options->sequence_length,
@@ -151,7 +153,10 @@ CLI::App* AddGenerate(CLI::App& app, GenerateOptions* options) {
   CLI::App* command = app.add_subcommand("generate", "Continue a text with a trained model");
   AddModel(command, &options->model);
   AddTokenizer(command, &options->tokenizer);
-  command->add_option("--prompt", options->prompt, "Text to continue")->required();
+  command
+      ->add_option("--prompt", options->prompt,
+                   "Text to continue; ids, as \"5 17\", for a model that was trained on ids")
+      ->required();
   command->add_option("--tokens", options->tokens, "Tokens to generate")->capture_default_str();
   command
       ->add_option("--temperature", options->sampling.temperature,

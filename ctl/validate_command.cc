@@ -27,6 +27,16 @@ nlohmann::json ToJson(const std::vector<api::FieldError>& errors) {
   return {{"errors", list}};
 }
 
+// The path, or the folder of a pattern of paths.
+std::filesystem::path WithoutPattern(const std::filesystem::path& path) {
+  const std::string text = path.string();
+  const std::size_t wildcard = text.find_first_of("*?[");
+  std::error_code error;
+  if (wildcard == text.npos || std::filesystem::exists(path, error)) return path;
+  const auto folder = std::filesystem::path(text.substr(0, wildcard)).parent_path();
+  return folder.empty() ? "." : folder;
+}
+
 // The files of this machine that the job reads and that do not exist.
 std::vector<api::FieldError> FindAbsentFiles(const api::Spec& spec) {
   const std::pair<const char*, const std::string&> fields[] = {
@@ -38,7 +48,7 @@ std::vector<api::FieldError> FindAbsentFiles(const api::Spec& spec) {
   for (const auto& [field, uri] : fields) {
     const auto path = LocalPath(uri);
     std::error_code error;
-    if (!path || std::filesystem::exists(*path, error)) continue;
+    if (!path || std::filesystem::exists(WithoutPattern(*path), error)) continue;
     absent.push_back(
         {field, "is " + uri + ", which does not exist here",
          "name an existing file or folder; a relative path begins in the current one"});

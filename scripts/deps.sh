@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Installs what SwarmJob needs to build: Debian packages by name, and libtorch from the PyPI wheel by
-# name and version, unpacked below the folder SWARM_DEPS (default: .deps in this repository). It fetches packages
-# and wheels at the same time. Idempotent: a stamp with the versions makes the second run quick.
+# Installs what SwarmJob needs to build: Debian packages by name, libtorch from the PyPI wheel by name and version,
+# unpacked below the folder SWARM_DEPS (default: .deps in this repository), and Hugging Face's tokenizers, compiled
+# there. It fetches packages and wheels at the same time. Idempotent: a stamp with the versions makes the second run
+# quick.
 #
 #   SWARM_DEPS=DIR        the folder for the unpacked wheels
 #   SWARM_LIBTORCH=DIR    use this existing libtorch (with include/ and lib/) and fetch none
 #   SWARM_DEPS_TESTS=1    also install what only tests and benchmarks need: Prometheus, and a Python
-#                         environment with the S3 server of the storage tests
+#                         environment with the S3 server of the storage tests and Hugging Face's tokenizers
 #   SWARM_DEPS_TOOLS=1    also install clang with its tools, and the network tools of bench/wan/verify.py
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,8 +21,12 @@ debian=(
   nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libspdlog-dev prometheus-cpp-dev libcivetweb-dev
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
   libcpprest-dev libsentencepiece-dev libcurl4-openssl-dev libisal-dev libxxhash-dev liblemon-dev
+  zlib1g-dev libzstd-dev
   bible-kjv spin
 )
+# Debian's own rustc is too old; these are newer ones, which Debian keeps for browsers.
+minor=$(cargo --version 2>/dev/null | awk '{split($2, at, "."); print at[1] == 1 ? at[2] : 0}')
+[ "${minor:-0}" -ge 85 ] || debian+=(cargo-web rustc-web)
 tests=${SWARM_DEPS_TESTS:-0}
 [ "$tests" = 1 ] && debian+=(prometheus curl git iproute2 procps python3-venv sentencepiece)
 [ "${SWARM_DEPS_TOOLS:-0}" = 1 ] && debian+=(clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19 iperf3 iputils-ping)
@@ -95,16 +100,21 @@ if [ -n "$wheels_wanted" ]; then
   trap '[ -z "$fetcher" ] || kill "$fetcher" 2>/dev/null || true' EXIT
 fi
 [ ${#packages[@]} -eq 0 ] || install "${packages[@]}"
+# It changes rarely, so it is compiled here, while the wheels come; a build finds it done (worker/data/CMakeLists.txt).
+[ -f "$deps/cargo/release/libswarm_huggingface.so" ] || echo "deps: compiling Hugging Face's tokenizers, about a minute"
+cargo build --quiet --release --locked --manifest-path worker/data/huggingface/Cargo.toml --target-dir "$deps/cargo"
 if [ -n "$fetcher" ]; then
   wait "$fetcher" || { fetcher=; echo "deps: the wheels could not be fetched" >&2; exit 1; }
   fetcher=
 fi
 
-wanted="moto[s3,server]==5.2.5"
+wanted="moto[s3,server]==5.2.5 tokenizers==0.23.1"
 if [ "$tests" = 1 ] && [ "$(cat "$deps/python.stamp" 2>/dev/null)" != "$wanted" ]; then
   echo "deps: installing $wanted"
   "$python" -m venv --clear "$deps/python"
-  "$deps/python/bin/pip" install -q --disable-pip-version-check "$wanted"
+  # The second alone: what it depends on is there to download models.
+  "$deps/python/bin/pip" install -q --disable-pip-version-check "${wanted% *}"
+  "$deps/python/bin/pip" install -q --disable-pip-version-check --no-deps "${wanted#* }"
   echo "$wanted" >"$deps/python.stamp"
 fi
 echo "deps: complete in $deps"

@@ -48,8 +48,19 @@ template <>
 struct EnumNames<api::TokenizerKind> {
   using E = api::TokenizerKind;
   static constexpr auto kNames = NameTable<E>({
+      {E::kAuto, "Auto"},
       {E::kByte, "Byte"},
       {E::kSentencePiece, "SentencePiece"},
+      {E::kHuggingFace, "HuggingFace"},
+  });
+};
+
+template <>
+struct EnumNames<api::OnBadDocument> {
+  using E = api::OnBadDocument;
+  static constexpr auto kNames = NameTable<E>({
+      {E::kFail, "Fail"},
+      {E::kSkip, "Skip"},
   });
 };
 

@@ -29,10 +29,14 @@ Result<std::unique_ptr<data::Corpus>> OpenData(const EvaluateOptions& options,
                                                : api::TokenType::kUInt32,
                              .vocab_size = found.config.vocab_size,
                              .tokens_per_sequence = sequence_length + 1};
-  if (found.job) corpus.token_type = found.job->spec.data.tokenType;
+  if (found.job) {
+    corpus.token_type = found.job->spec.data.tokenType;
+    corpus.documents.text_field = found.job->spec.data.textField;
+  }
   // Pre-tokenized data needs no tokenizer. The corpus finds out whether the data is pre-tokenized.
-  if (const auto tokenizer = ChooseTokenizer(found, options.tokenizer)) {
-    ASSIGN_OR_RETURN(corpus.tokenizer, data::OpenTokenizer(*tokenizer, found.storage()));
+  const api::Tokenizer tokenizer = ChooseTokenizer(found, options.tokenizer);
+  if (tokenizer.kind != api::TokenizerKind::kAuto) {
+    ASSIGN_OR_RETURN(corpus.tokenizer, data::OpenTokenizer(tokenizer, found.storage()));
   }
   auto opened = data::Corpus::Open(corpus);
   if (!opened.ok()) return opened.status().WithContext("--data");

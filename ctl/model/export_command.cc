@@ -25,22 +25,30 @@ Status CheckEmpty(storage::Storage& folder, const std::string& uri) {
                        " is there); give a new folder");
 }
 
-std::string ConfigOf(const TrainedModel& found, bool bytes) {
+nlohmann::json IdOrNull(std::optional<std::int32_t> id) {
+  return id ? nlohmann::json(*id) : nlohmann::json();
+}
+
+std::string ConfigOf(const TrainedModel& found, const data::SpecialTokens& special) {
   nlohmann::json config = api::DecoderConfigToJson(found.config);
   config["torch_dtype"] = "float32";
-  // A family's defaults are ids of its own vocabulary. As bytes they would end a text at random,
+  // A family's defaults are ids of its own vocabulary. In another they would end a text at random,
   // and transformers loads no model whose padding is outside its vocabulary.
-  if (bytes) config["bos_token_id"] = config["eos_token_id"] = nullptr;
+  config["bos_token_id"] = IdOrNull(special.bos);
+  config["eos_token_id"] = IdOrNull(special.eos);
   config["pad_token_id"] = nullptr;
   return config.dump();
 }
 
-Status CopyTokenizer(const api::Tokenizer& tokenizer, const api::Storage& options,
-                     storage::Storage& folder) {
-  const storage::SplitUri split = storage::SplitLastName(tokenizer.uri);
-  ASSIGN_OR_RETURN(const auto from, storage::Storage::Open(split.folder, options));
-  ASSIGN_OR_RETURN(const Bytes model, from->Read(split.name));
-  return folder.Write("tokenizer.model", model);
+// Copies the files of the tokenizer. Returns the ids that it puts around a document.
+Result<data::SpecialTokens> CopyTokenizer(const api::Tokenizer& tokenizer,
+                                          const api::Storage& options, storage::Storage& folder) {
+  if (tokenizer.kind == api::TokenizerKind::kAuto) return data::SpecialTokens();
+  ASSIGN_OR_RETURN(const auto files, data::ReadTokenizerFiles(tokenizer, options));
+  auto opened = data::MakeTokenizer(files);
+  if (!opened.ok()) return opened.status().WithContext(tokenizer.uri);
+  RETURN_IF_ERROR(data::WriteTokenizerFiles(data::ForTransformers(files), folder, ""));
+  return (*opened)->special();
 }
 
 Result<Exported> Export(const ExportOptions& options) {
@@ -50,11 +58,11 @@ Result<Exported> Export(const ExportOptions& options) {
   const auto folded = model::FoldWeights(found.config, found.boundary, found.seed, found.weights);
   if (!folded.ok()) return folded.status().WithContext(found.uri);
   const std::vector<checkpoint::NamedTensor>& tensors = *folded;
-  const auto tokenizer = ChooseTokenizer(found, options.tokenizer);
-  const bool sentence_piece = tokenizer && !tokenizer->uri.empty();
-  if (sentence_piece) RETURN_IF_ERROR(CopyTokenizer(*tokenizer, found.storage(), *folder));
-  RETURN_IF_ERROR(checkpoint::WriteHuggingFaceFolder(options.out, ConfigOf(found, !sentence_piece),
-                                                     tensors, found.storage()));
+  ASSIGN_OR_RETURN(
+      const data::SpecialTokens special,
+      CopyTokenizer(ChooseTokenizer(found, options.tokenizer), found.storage(), *folder));
+  RETURN_IF_ERROR(checkpoint::WriteHuggingFaceFolder(options.out, ConfigOf(found, special), tensors,
+                                                     found.storage()));
   Exported exported{.model = found.uri, .tensors = tensors.size()};
   for (const auto& tensor : tensors) exported.parameters += tensor.data.size() / sizeof(float);
   return exported;

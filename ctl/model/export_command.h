@@ -11,11 +11,12 @@ namespace swarm::ctl {
 struct ExportOptions {
   std::string model;      ///< as FindModel takes it
   std::string out;        ///< path or uri of a folder that is empty or does not exist
-  std::string tokenizer;  ///< see ChooseTokenizer; a SentencePiece model is copied, too
+  std::string tokenizer;  ///< see ChooseTokenizer; its files are copied, too
   bool json = false;
 };
 
-/// Writes a folder in float32 that transformers' AutoModelForCausalLM.from_pretrained reads.
+/// Writes a folder in float32 that transformers' AutoModelForCausalLM.from_pretrained reads, and
+/// AutoTokenizer where the model has a tokenizer.json.
 ExitCode ExportModel(const ExportOptions& options, std::FILE* out, std::FILE* err);
 
 }  // namespace swarm::ctl

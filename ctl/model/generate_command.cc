@@ -1,7 +1,9 @@
 #include "ctl/model/generate_command.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
+#include <sstream>
 #include <vector>
 
 #include "ctl/model/text_stream.h"
@@ -11,15 +13,51 @@
 namespace swarm::ctl {
 namespace {
 
-Result<std::unique_ptr<data::Tokenizer>> OpenTokenizer(const GenerateOptions& options,
-                                                       const TrainedModel& found) {
-  const auto tokenizer = ChooseTokenizer(found, options.tokenizer);
-  if (!tokenizer) {
-    return InvalidArgument(
-        "the tokenizer of the model is not known: give --tokenizer with the uri of a"
-        " SentencePiece model, or --tokenizer byte");
+// Stands for the tokenizer of a model that was trained on ids: texts are numbers between spaces.
+class IdTokenizer final : public data::Tokenizer {
+ public:
+  explicit IdTokenizer(std::int64_t vocab_size) : vocab_size_(vocab_size) {}
+
+  Result<std::vector<std::vector<std::int32_t>>> EncodeAll(
+      std::span<const std::string_view> texts) const override {
+    std::vector<std::vector<std::int32_t>> all(texts.size());
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      std::istringstream words{std::string(texts[i])};
+      for (std::string word; words >> word;) {
+        std::int32_t id = 0;
+        const char* end = word.data() + word.size();
+        const auto parsed = std::from_chars(word.data(), end, id);
+        if (parsed.ec != std::errc() || parsed.ptr != end) {
+          return InvalidArgument(
+              "--prompt: the model comes without a tokenizer. Write ids, as \"5 17\", or give"
+              " --tokenizer with the uri of its tokenizer, or --tokenizer byte");
+        }
+        all[i].push_back(id);
+      }
+    }
+    return all;
   }
-  return data::OpenTokenizer(*tokenizer, found.storage());
+  Result<std::string> Decode(std::span<const std::int32_t> ids) const override {
+    std::string text;
+    for (const std::int32_t id : ids) text += (text.empty() ? "" : " ") + std::to_string(id);
+    return text;
+  }
+  std::int64_t vocab_size() const override { return vocab_size_; }
+
+ private:
+  const std::int64_t vocab_size_;
+};
+
+Result<std::unique_ptr<data::Tokenizer>> OpenTokenizer(const GenerateOptions& options,
+                                                       const TrainedModel& found, std::FILE* err) {
+  const api::Tokenizer tokenizer = ChooseTokenizer(found, options.tokenizer);
+  if (tokenizer.kind != api::TokenizerKind::kAuto) {
+    return data::OpenTokenizer(tokenizer, found.storage());
+  }
+  std::fprintf(err,
+               "The model comes without a tokenizer, so the text is ids; --tokenizer names one.\n");
+  std::unique_ptr<data::Tokenizer> ids = std::make_unique<IdTokenizer>(found.config.vocab_size);
+  return ids;
 }
 
 // Continues a text token by token.
@@ -35,11 +73,15 @@ class Generator {
         rng_(MixName(options.seed, "generate")) {}
 
   Status Run(std::FILE* out) {
-    ids_ = tokenizer_.Encode(options_.prompt);
+    const data::SpecialTokens special = tokenizer_.special();
+    ASSIGN_OR_RETURN(ids_, tokenizer_.Encode(options_.prompt));
     RETURN_IF_ERROR(CheckPrompt());
+    // As in training: the model has seen documents that begin so.
+    if (special.bos) ids_.insert(ids_.begin(), *special.bos);
     for (std::uint64_t i = 0; i < options_.tokens; ++i) {
       RETURN_IF_ERROR(Print(out, /*last=*/false));
       ASSIGN_OR_RETURN(const std::int32_t next, Next());
+      if (next == special.eos) break;
       ids_.push_back(next);
     }
     RETURN_IF_ERROR(Print(out, /*last=*/true));
@@ -91,10 +133,10 @@ class Generator {
   TextStream stream_;
 };
 
-Status Generate(const GenerateOptions& options, std::FILE* out) {
+Status Generate(const GenerateOptions& options, std::FILE* out, std::FILE* err) {
   if (data::FindInvalidUtf8(options.prompt)) return InvalidArgument("--prompt: is not UTF-8");
   ASSIGN_OR_RETURN(const TrainedModel found, FindModel(options.model));
-  ASSIGN_OR_RETURN(const auto tokenizer, OpenTokenizer(options, found));
+  ASSIGN_OR_RETURN(const auto tokenizer, OpenTokenizer(options, found, err));
   ASSIGN_OR_RETURN(const auto stage, LoadWholeModel(found, options.threads));
   return Generator(options, *tokenizer, *stage, found.sequence_length(), found.config.vocab_size)
       .Run(out);
@@ -103,7 +145,7 @@ Status Generate(const GenerateOptions& options, std::FILE* out) {
 }  // namespace
 
 ExitCode GenerateText(const GenerateOptions& options, std::FILE* out, std::FILE* err) {
-  const Status status = Generate(options, out);
+  const Status status = Generate(options, out, err);
   if (status.ok()) return ExitCode::kOk;
   std::fprintf(err, "%s\n", status.message().c_str());
   return ExitCodeOf(status);

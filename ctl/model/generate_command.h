@@ -20,8 +20,9 @@ struct GenerateOptions {
   int threads = 0;         ///< 0: see threads.h
 };
 
-/// Prints the prompt, then each new token as soon as it is drawn. The model sees as many of the
-/// last tokens as in training. The same seed gives the same text on the same machine.
+/// Prints the prompt, then each new token as soon as it is drawn, up to the tokenizer's EOS. A
+/// model without a tokenizer takes and gives ids, and `err` hears that. The model sees as many of
+/// the last tokens as in training. The same seed gives the same text on the same machine.
 ExitCode GenerateText(const GenerateOptions& options, std::FILE* out, std::FILE* err);
 
 }  // namespace swarm::ctl

@@ -202,6 +202,74 @@ TEST_F(ModelCommandsTest, GeneratesTheSameTextForTheSameSeed) {
   EXPECT_EQ(generate({"--temperature", "0"}), generate({"--top-k", "1", "--seed", "9"}));
 }
 
+// The checkpoint is moved, and what the job named is gone: it carries the tokenizer itself.
+TEST_F(ModelCommandsTest, AJobsTokenizerTravelsWithItsCheckpointsAndExports) {
+  const std::string fixture = std::string(SWARM_SOURCE_DIR) + "/tests/fixtures/tokenizers/llama2";
+  const std::string named = Path("named");
+  std::filesystem::copy(fixture, named);
+  std::string lines;
+  for (int i = 0; i < 60; ++i) {
+    lines += nlohmann::json{{"content", "the word " + std::to_string(i * i % 17) + " é"}}.dump();
+    lines += "\n";
+  }
+  ASSERT_TRUE(WriteFile(Path("data.jsonl"), lines).ok());
+  ASSERT_EQ(Train("out", {"--set", "model.tokenizer.uri=" + named, "--set",
+                          "data.textField=content", "--set", "data.uri=" + Path("data.jsonl"),
+                          "--set", "model.config.vocab_size=857"}),
+            0)
+      << Output();
+  std::filesystem::remove_all(named);
+  std::filesystem::copy(Path("out/checkpoints/step-00000012-g0"), Path("moved"));
+  ASSERT_EQ(Run({"export", "--from", Path("moved"), "--out", Path("hf")}), 0) << Output();
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
+    EXPECT_EQ(Content(Path("hf") + "/" + name), Content(fixture + "/" + name)) << name;
+  }
+  const auto map = nlohmann::json::parse(Content(Path("hf/special_tokens_map.json")));
+  EXPECT_EQ(map["eos_token"], "</s>");
+  const auto config = nlohmann::json::parse(Content(Path("hf/generation_config.json")));
+  EXPECT_EQ(config["bos_token_id"], 1);
+  EXPECT_EQ(config["eos_token_id"], 2);
+  const auto generate = [&](const std::string& from) {
+    EXPECT_EQ(Run({"generate", "--from", from, "--prompt", "the é", "--tokens", "9"}), 0)
+        << Output();
+    return Output();
+  };
+  EXPECT_TRUE(generate(Path("moved")).starts_with("the é")) << Output();
+  EXPECT_EQ(generate(Path("hf")), generate(Path("moved")));
+  ASSERT_EQ(Run({"evaluate", "--from", Path("out"), "--data", Path("data.jsonl"), "--json"}), 0)
+      << Output();
+  EXPECT_LT(LastJson()["loss"].get<double>(), std::log(857));
+
+  // A model's folder brings its tokenizer to the job that names the folder alone.
+  ASSERT_EQ(
+      Train("more", {"--set", "model={uri: " + Path("hf") + "}", "--set", "data.textField=content",
+                     "--set", "data.uri=" + Path("*.jsonl"), "--set", "training.maxSteps=1"}),
+      0)
+      << Output();
+  EXPECT_EQ(Content(Path("more/checkpoints/step-00000001-g0/tokenizer.json")),
+            Content(fixture + "/tokenizer.json"));
+}
+
+TEST_F(ModelCommandsTest, ATokenizerThatDoesNotFitTheModelIsRefusedBeforeTraining) {
+  const std::string fixture = std::string(SWARM_SOURCE_DIR) + "/tests/fixtures/tokenizers/llama2";
+  EXPECT_EQ(Train("out", {"--set", "model.tokenizer.uri=" + fixture}), 2);
+  EXPECT_THAT(Output(), HasSubstr("the tokenizer has 857 ids, the model's vocab_size is 256"));
+}
+
+TEST_F(ModelCommandsTest, AModelThatWasTrainedOnIdsTakesAndGivesIds) {
+  std::string shard;
+  for (int i = 0; i < 2000; ++i) shard += {static_cast<char>(i * i % 61), '\0'};
+  ASSERT_TRUE(WriteFile(Path("ids.bin"), shard).ok());
+  ASSERT_EQ(Train("out", {"--set", "data.uri=" + Path("ids.bin")}), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("--prompt \"1\""));
+  ASSERT_EQ(Run({"generate", "--from", Path("out"), "--prompt", "4 9", "--tokens", "3"}), 0)
+      << Output();
+  EXPECT_THAT(Output(), HasSubstr("the text is ids"));
+  EXPECT_THAT(Output(), testing::ContainsRegex("\n4 9( [0-9]+){3}\n"));
+  EXPECT_EQ(Run({"generate", "--from", Path("out"), "--prompt", "The"}), 2);
+  EXPECT_THAT(Output(), HasSubstr("Write ids, as \"5 17\""));
+}
+
 TEST_F(ModelCommandsTest, SaysWhatItHasLookedFor) {
   for (const char* command : {"generate", "evaluate", "export"}) {
     std::vector<std::string> arguments{command, "--from", Path("nowhere")};
@@ -216,7 +284,7 @@ TEST_F(ModelCommandsTest, SaysWhatItHasLookedFor) {
   EXPECT_THAT(Output(), HasSubstr("--prompt"));
   const std::string fixture = std::string(SWARM_SOURCE_DIR) + "/tests/fixtures/llama_tied";
   EXPECT_EQ(Run({"generate", "--from", fixture, "--prompt", "x"}), 2);
-  EXPECT_THAT(Output(), HasSubstr("the tokenizer of the model is not known"));
+  EXPECT_THAT(Output(), HasSubstr("the model comes without a tokenizer. Write ids"));
 }
 
 // Everything of a model that a Hugging Face folder must keep.

@@ -123,7 +123,7 @@ class Training {
 
   RunSummary Complete(RunSummary summary) const {
     summary.out = folder_.path().string();
-    summary.prompt = SuggestPrompt(job_.spec.data);
+    summary.prompt = SuggestPrompt(job_.spec);
     summary.seconds = ToSeconds(Clock::now() - begin_);
     return summary;
   }

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/format/enum_names.h"
 #include "api/model/decoder_config.h"
 #include "api/parse.h"
 #include "api/validate.h"
@@ -12,8 +13,6 @@
 
 namespace swarm::ctl {
 namespace {
-
-constexpr const char* kTokenizerModel = "tokenizer.model";
 
 Result<api::DecoderConfig> ParseConfig(const std::string& text, const std::string& path) {
   const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -32,6 +31,21 @@ Result<bool> Exists(storage::Storage& storage, const std::string& name) {
   return true;
 }
 
+// The tokenizer in a checkpoint whose manifest says that it has one of this kind.
+Result<std::optional<api::Tokenizer>> TokenizerOf(const std::string& kind, const std::string& uri,
+                                                  const api::Storage& options) {
+  using Found = std::optional<api::Tokenizer>;
+  if (kind.empty()) return Found();
+  if (kind == checkpoint::kNoTokenizer) return Found(api::Tokenizer{});
+  if (kind == NameOf(api::TokenizerKind::kByte)) {
+    return Found(api::Tokenizer{api::TokenizerKind::kByte, ""});
+  }
+  ASSIGN_OR_RETURN(const api::Tokenizer found, data::FindTokenizer(uri, options));
+  if (kind == NameOf(found.kind)) return Found(found);
+  return DataLoss(uri + "/manifest.json says that the tokenizer is " + kind +
+                  ", whose file is not there");
+}
+
 Result<TrainedModel> OpenCheckpoint(const std::string& uri, const api::Storage& options) {
   ASSIGN_OR_RETURN(std::shared_ptr<checkpoint::CheckpointReader> reader,
                    checkpoint::CheckpointReader::Open(uri, options));
@@ -45,21 +59,19 @@ Result<TrainedModel> OpenCheckpoint(const std::string& uri, const api::Storage& 
     if (!boundary.ok()) return boundary.status();
     found.boundary = *std::move(boundary);
   }
+  ASSIGN_OR_RETURN(found.tokenizer, TokenizerOf(reader->manifest().tokenizer, uri, options));
   found.weights = [reader](const std::string& name) { return reader->Lookup(name); };
   return found;
 }
 
-Result<TrainedModel> OpenHuggingFace(const std::string& uri, storage::Storage& storage) {
+Result<TrainedModel> OpenHuggingFace(const std::string& uri) {
   ASSIGN_OR_RETURN(std::shared_ptr<checkpoint::HuggingFaceFolder> folder,
                    checkpoint::HuggingFaceFolder::Open(uri));
   TrainedModel found{.uri = uri};
   ASSIGN_OR_RETURN(found.config, ParseConfig(folder->config_json(), uri + "/config.json"));
   found.weights = [folder](const std::string& name) { return folder->Lookup(name); };
-  ASSIGN_OR_RETURN(const bool has_tokenizer, Exists(storage, kTokenizerModel));
-  if (has_tokenizer) {
-    found.tokenizer =
-        api::Tokenizer{api::TokenizerKind::kSentencePiece, uri + "/" + kTokenizerModel};
-  }
+  ASSIGN_OR_RETURN(const api::Tokenizer tokenizer, data::FindTokenizer(uri, {}));
+  if (tokenizer.kind != api::TokenizerKind::kAuto) found.tokenizer = tokenizer;
   return found;
 }
 
@@ -79,7 +91,9 @@ Result<TrainedModel> OpenRun(const std::string& uri, storage::Storage& storage) 
   const std::string& named = job->spec.checkpoint.uri;
   ASSIGN_OR_RETURN(TrainedModel found,
                    OpenNewest(named.empty() ? uri + "/checkpoints" : named, job->spec.storage));
-  found.tokenizer = job->spec.model.tokenizer;
+  // Earlier programs wrote no tokenizer into checkpoints.
+  const api::Tokenizer& tokenizer = job->spec.model.tokenizer;
+  if (!found.tokenizer && tokenizer.kind != api::TokenizerKind::kAuto) found.tokenizer = tokenizer;
   found.job = *std::move(job);
   return found;
 }
@@ -98,7 +112,7 @@ Result<TrainedModel> FindModel(const std::string& given) {
   ASSIGN_OR_RETURN(const bool is_checkpoint, Exists(*storage, "manifest.json"));
   if (is_checkpoint) return OpenCheckpoint(uri, {});
   ASSIGN_OR_RETURN(const bool is_hugging_face, Exists(*storage, "config.json"));
-  if (is_hugging_face) return OpenHuggingFace(uri, *storage);
+  if (is_hugging_face) return OpenHuggingFace(uri);
   ASSIGN_OR_RETURN(const bool is_run, Exists(*storage, "job.json"));
   if (is_run) return OpenRun(uri, *storage);
   for (const std::string& folder : {uri, uri + "/checkpoints"}) {
@@ -122,12 +136,12 @@ Result<std::unique_ptr<model::Stage>> LoadWholeModel(const TrainedModel& found, 
   return stage;
 }
 
-std::optional<api::Tokenizer> ChooseTokenizer(const TrainedModel& found, const std::string& flag) {
-  if (flag == "byte") return api::Tokenizer{};
-  if (!flag.empty()) return api::Tokenizer{api::TokenizerKind::kSentencePiece, flag};
-  if (found.tokenizer) return found.tokenizer;
-  if (found.config.vocab_size == 256) return api::Tokenizer{};
-  return std::nullopt;
+api::Tokenizer ChooseTokenizer(const TrainedModel& found, const std::string& flag) {
+  if (flag == "byte") return {api::TokenizerKind::kByte, ""};
+  if (!flag.empty()) return api::TokenizerAt(flag);
+  if (found.tokenizer) return *found.tokenizer;
+  if (found.config.vocab_size == 256) return {api::TokenizerKind::kByte, ""};
+  return {};
 }
 
 }  // namespace swarm::ctl

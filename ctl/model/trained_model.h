@@ -24,7 +24,7 @@ struct TrainedModel {
   protocol::Version version;                ///< steps of training; 0 for a Hugging Face folder
   checkpoint::TensorLookup weights;         ///< by Hugging Face's names; reads on demand
   std::optional<api::SwarmJob> job;         ///< the job that trained it, if `uri` is a run's folder
-  std::optional<api::Tokenizer> tokenizer;  ///< if known
+  std::optional<api::Tokenizer> tokenizer;  ///< if known; kind Auto: its data were ids
 
   /// The S3 settings of the job that trained it.
   api::Storage storage() const { return job ? job->spec.storage : api::Storage(); }
@@ -44,8 +44,8 @@ Result<TrainedModel> FindModel(const std::string& uri);
 /// Errors: those of Stage::Create and Stage::Load.
 Result<std::unique_ptr<model::Stage>> LoadWholeModel(const TrainedModel& found, int threads);
 
-/// The tokenizer that the flag --tokenizer names: "byte", or the uri of a SentencePiece model.
-/// Without the flag, the model's known tokenizer, or bytes for a vocabulary of 256; else none.
-std::optional<api::Tokenizer> ChooseTokenizer(const TrainedModel& found, const std::string& flag);
+/// The tokenizer that the flag --tokenizer names: "byte", or a uri as in a manifest. Without the
+/// flag, the model's known tokenizer, or bytes for a vocabulary of 256. Kind Auto: none.
+api::Tokenizer ChooseTokenizer(const TrainedModel& found, const std::string& flag);
 
 }  // namespace swarm::ctl

@@ -13,6 +13,7 @@ namespace swarm::ctl {
 namespace {
 
 constexpr const char* kAnyPrompt = "The";
+constexpr const char* kAnyId = "1";  // for a model that was trained on ids
 constexpr std::size_t kBytesRead = 256;
 constexpr std::size_t kWordsMax = 3;
 constexpr std::size_t kPromptSizeMax = 40;
@@ -45,8 +46,12 @@ std::string Beginning(const std::filesystem::path& file) {
 
 }  // namespace
 
-std::string SuggestPrompt(const api::Data& data) {
-  const auto path = LocalPath(data.uri);
+std::string SuggestPrompt(const api::Spec& spec) {
+  const bool ids = spec.data.uri.ends_with(".bin");
+  const bool no_tokenizer =
+      spec.model.tokenizer.kind == api::TokenizerKind::kAuto && spec.model.uri.empty();
+  if (ids && no_tokenizer) return kAnyId;
+  const auto path = LocalPath(spec.data.uri);
   if (!path) return kAnyPrompt;
   const std::filesystem::path file = FirstText(*path);
   if (file.empty() || file.extension() == ".bin") return kAnyPrompt;

@@ -110,7 +110,7 @@ class Run {
     }
     End();
     summary_.out = plan_.out.string();
-    summary_.prompt = SuggestPrompt(job_.spec.data);
+    summary_.prompt = SuggestPrompt(job_.spec);
     summary_.seconds = ToSeconds(Clock::now() - begin);
     summary_.workers_lost = supervisor_.departures();
     return summary_;

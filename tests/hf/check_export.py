@@ -6,7 +6,8 @@
 Exports the fixtures in tests/fixtures (models that transformers itself wrote) and checks that
 AutoModelForCausalLM loads the result, without a missing or an unexpected tensor, and that its
 logits equal the recorded ones to 1e-5, with transformers 5 and 4. With --model, it also exports that
-model, and checks only that it loads and gives finite logits. For developers; not part of the test suite.
+model, and checks only that it loads and gives finite logits, and that AutoTokenizer gives the ids of its
+tokenizer.json, if it has one. For developers; not part of the test suite.
 """
 
 import argparse
@@ -17,7 +18,8 @@ import tempfile
 
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM
+from tokenizers import Tokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 TOLERANCE = 1e-5
 FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "fixtures"
@@ -36,6 +38,19 @@ def logits_of(model, tokens):
         return model(tokens).logits
 
 
+def check_tokenizer(folder):
+    path = folder / "tokenizer.json"
+    if not path.exists():
+        return
+    text = "In the beginning, naïve 世界 🙂 12345\n"
+    loaded = AutoTokenizer.from_pretrained(folder)
+    config = GenerationConfig.from_pretrained(folder)
+    expected = Tokenizer.from_file(str(path)).encode(text, add_special_tokens=False).ids
+    assert loaded.encode(text, add_special_tokens=False) == expected, folder
+    assert loaded.eos_token_id == config.eos_token_id, folder
+    print(f"{folder.name}: the tokenizer loads, EOS is {loaded.eos_token_id}")
+
+
 def check(swarmctl, source, folder, compare):
     exported = pathlib.Path(folder) / source.name
     subprocess.run([swarmctl, "export", "--from", source, "--out", exported], check=True)
@@ -43,6 +58,7 @@ def check(swarmctl, source, folder, compare):
     if not compare:
         tokens = torch.arange(34).view(2, 17) % model.config.vocab_size
         assert torch.isfinite(logits_of(model, tokens)).all(), f"{source}: logits that are not finite"
+        check_tokenizer(exported)
         print(f"{source}: loads")
         return
     reference = load_file(source / "reference.safetensors")

@@ -31,6 +31,8 @@ LIBRARIES = {
     "ISA-L": ("isa-l/", "isa-l.h"),
     "LEMON": ("lemon/",),
     "SentencePiece": ("sentencepiece_",),
+    "zlib": ("zlib.h",),
+    "zstd": ("zstd.h",),
     "GoogleTest": ("gtest/", "gmock/"),
     "RapidCheck": ("rapidcheck",),
     "Google Benchmark": ("benchmark/",),
@@ -43,8 +45,8 @@ PROGRAM_LIBRARIES = {"libtorch", "protobuf"}
 
 # Headers of the operating system. Besides the C++ library, only they need no row.
 SYSTEM_FOLDERS = ("sys/", "netinet/", "arpa/", "linux/")
-SYSTEM_HEADERS = {"dlfcn.h", "fcntl.h", "immintrin.h", "malloc.h", "netdb.h", "poll.h", "pthread.h", "sched.h",
-                  "signal.h", "spawn.h", "stdio.h", "stdlib.h", "termios.h", "unistd.h"}
+SYSTEM_HEADERS = {"dlfcn.h", "fcntl.h", "fnmatch.h", "immintrin.h", "malloc.h", "netdb.h", "poll.h", "pthread.h", "sched.h",
+                  "signal.h", "spawn.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "termios.h", "unistd.h"}
 # A pure folder includes none of these: threads, clocks, files, sockets, the process's environment.
 IMPURE_STANDARD = {"thread", "mutex", "shared_mutex", "condition_variable", "future", "latch", "barrier", "semaphore",
                    "stop_token", "fstream", "filesystem", "iostream", "csignal", "ctime"}

@@ -5,6 +5,7 @@
 // - stage-0-of-2.safetensors: the weights, under their Hugging Face names.
 // - optimizer-0-of-2.safetensors: the optimizer, as "optimizer.FIELD.NAME".
 // - previous-0-of-2.safetensors: in Delayed mode, the version before, as "previous.NAME".
+// - tokenizer.json and others, or tokenizer.model: what made ids of the text, if it has files.
 // - manifest.json: written last, and once. From then on the checkpoint exists.
 // - damaged.json: the trainer has found that a file is not what was written. The checkpoint counts
 //   no more; its files stay for people.

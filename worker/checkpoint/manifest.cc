@@ -43,6 +43,7 @@ Manifest Decode(const Json& json) {
     if (!boundary.is_object()) throw Json::other_error::create(500, "no object", &boundary);
     manifest.boundary_json = boundary.dump();
   }
+  if (json.contains("tokenizer")) manifest.tokenizer = json.at("tokenizer").get<std::string>();
   for (const Json& file : json.at("files")) {
     manifest.files.push_back({file.at("name").get<std::string>(), Number(file.at("bytes")),
                               ParseDigest(file.at("digest"))});
@@ -80,6 +81,7 @@ Result<Bytes> EncodeManifest(const Manifest& manifest) {
     if (!boundary.ok()) return InvalidArgument("the boundary: " + boundary.status().message());
     json["boundary"] = *boundary;
   }
+  if (!manifest.tokenizer.empty()) json["tokenizer"] = manifest.tokenizer;
   try {
     return Bytes::Copy(json.dump(2) + "\n");
   } catch (const Json::exception& error) {

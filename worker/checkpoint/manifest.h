@@ -16,6 +16,9 @@ namespace swarm::checkpoint {
 /// The version of the layout that this program writes; a higher one is refused.
 inline constexpr std::uint64_t kManifestFormat = 1;
 
+/// Manifest::tokenizer where the data were ids.
+inline constexpr const char* kNoTokenizer = "None";
+
 struct Manifest {
   std::string job_name;
   std::string job_uid;
@@ -28,6 +31,9 @@ struct Manifest {
   std::string config_json;          ///< the model, as Hugging Face's config.json
   /// The boundaries, with their layers, as in a job; empty unless they are a part of the model.
   std::string boundary_json;
+  /// What made the job's ids, by the name of its kind in a job; None: the data were ids. Its files
+  /// lie beside the manifest. Empty in manifests of programs that did not write it.
+  std::string tokenizer;
   std::vector<protocol::CheckpointFile> files;
   /// Tensor name to index in files. PublishManifest fills it in.
   std::map<std::string, std::uint64_t> tensors;

@@ -5,9 +5,14 @@ namespace {
 
 class ByteTokenizer final : public Tokenizer {
  public:
-  std::vector<std::int32_t> Encode(std::string_view text) const override {
-    const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
-    return {bytes, bytes + text.size()};
+  Result<std::vector<std::vector<std::int32_t>>> EncodeAll(
+      std::span<const std::string_view> texts) const override {
+    std::vector<std::vector<std::int32_t>> all;
+    for (const std::string_view text : texts) {
+      const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
+      all.emplace_back(bytes, bytes + text.size());
+    }
+    return all;
   }
 
   Result<std::string> Decode(std::span<const std::int32_t> ids) const override {

@@ -2,76 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 
 #include "base/rng.h"
-#include "worker/data/utf8.h"
-#include "worker/storage/storage.h"
 
 namespace swarm::data {
 namespace {
-
-// A tokenizer is given text in pieces that end at the first line end after this many bytes: long
-// enough that the joints do not matter, short enough for a tokenizer that works on whole strings.
-constexpr std::size_t kTextPieceBytes = std::size_t{64} << 10;
-
-bool IsText(const std::string& name) { return name.ends_with(".txt"); }
-bool IsShard(const std::string& name) { return name.ends_with(".bin"); }
-
-struct Files {
-  std::unique_ptr<storage::Storage> storage;
-  std::vector<std::string> names;
-};
-
-Result<Files> FindFiles(const CorpusOptions& options) {
-  const std::string path = storage::LocalPath(options.uri);
-  std::error_code ignored;
-  const bool folder = path.empty() ? !IsText(options.uri) && !IsShard(options.uri)
-                                   : std::filesystem::is_directory(path, ignored);
-  Files files;
-  if (!folder) {
-    const storage::SplitUri split = storage::SplitLastName(options.uri);
-    ASSIGN_OR_RETURN(files.storage, storage::Storage::Open(split.folder, options.storage));
-    files.names.push_back(split.name);
-    return files;
-  }
-  ASSIGN_OR_RETURN(files.storage, storage::Storage::Open(options.uri, options.storage));
-  ASSIGN_OR_RETURN(files.names, files.storage->List(""));
-  std::erase_if(files.names, [](const std::string& n) { return !IsText(n) && !IsShard(n); });
-  if (files.names.empty()) return InvalidArgument(options.uri + " holds no .txt and no .bin files");
-  return files;
-}
-
-Status CheckText(const std::string& path, std::string_view text) {
-  const auto invalid = FindInvalidUtf8(text);
-  if (!invalid) return {};
-  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<long>(*invalid), '\n');
-  return InvalidArgument(path + " is not UTF-8: byte " + std::to_string(*invalid) + ", line " +
-                         std::to_string(line) + "; convert it, with iconv for example");
-}
-
-template <typename Id>
-void AppendIds(const std::vector<std::int32_t>& ids, std::vector<std::byte>& out) {
-  const std::size_t old = out.size();
-  out.resize(old + ids.size() * sizeof(Id));
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const auto id = static_cast<Id>(ids[i]);
-    std::memcpy(out.data() + old + i * sizeof(Id), &id, sizeof(Id));
-  }
-}
-
-Bytes EncodeText(const Tokenizer& tokenizer, std::string_view text, int width) {
-  auto ids = std::make_shared<std::vector<std::byte>>();
-  while (!text.empty()) {
-    const std::size_t line_end = text.find('\n', kTextPieceBytes);
-    const std::string_view piece = text.substr(0, line_end == text.npos ? line_end : line_end + 1);
-    const std::vector<std::int32_t> encoded = tokenizer.Encode(piece);
-    width == 2 ? AppendIds<std::uint16_t>(encoded, *ids) : AppendIds<std::uint32_t>(encoded, *ids);
-    text.remove_prefix(piece.size());
-  }
-  ids->shrink_to_fit();
-  return Bytes::Wrap(ids->data(), ids->size(), ids);
-}
 
 template <typename Id>
 Id IdAt(const Bytes& ids, std::uint64_t i) {
@@ -103,12 +38,11 @@ Status CheckShard(const std::string& path, const Bytes& content, int width,
                     : CheckIds<std::uint32_t>(path, content, vocab_size);
 }
 
-Status CheckTokenizer(const std::string& path, const CorpusOptions& options) {
-  if (options.tokenizer == nullptr)
-    return InvalidArgument(path + " is text; a tokenizer is needed");
-  if (options.tokenizer->vocab_size() <= options.vocab_size) return {};
+Status CheckTokenizer(const CorpusOptions& options) {
+  if (options.tokenizer->vocab_size() <= options.vocab_size) return Status();
   return InvalidArgument("the tokenizer has " + std::to_string(options.tokenizer->vocab_size()) +
-                         " ids, the model's vocab_size is " + std::to_string(options.vocab_size));
+                         " ids, the model's vocab_size is " + std::to_string(options.vocab_size) +
+                         "; is it the model's?");
 }
 
 template <typename Id>
@@ -121,45 +55,56 @@ void WidenIds(const Bytes& ids, std::uint64_t begin, std::uint64_t count, std::i
 }  // namespace
 
 Result<std::unique_ptr<Corpus>> Corpus::Open(const CorpusOptions& options) {
-  ASSIGN_OR_RETURN(const Files files, FindFiles(options));
+  // Bytes are no choice of the user's where there are only shards.
+  if (options.tokenizer != nullptr && !options.tokenizer->is_bytes()) {
+    RETURN_IF_ERROR(CheckTokenizer(options));
+  }
+  ASSIGN_OR_RETURN(const DataFiles found, FindDataFiles(options.uri, options.storage));
   std::unique_ptr<Corpus> corpus(new Corpus);
-  for (const std::string& name : files.names) {
+  for (const DataFile& file : found.files) {
     // Text is copied, since a user may edit it during training. Shards are large and made for
     // mapping.
-    ASSIGN_OR_RETURN(const Bytes content,
-                     IsShard(name) ? files.storage->Map(name) : files.storage->Read(name));
-    RETURN_IF_ERROR(corpus->AddFile(files.storage->Describe(name), content, options));
+    ASSIGN_OR_RETURN(const Bytes content, file.format.kind == FileKind::kShard
+                                              ? found.storage->Map(file.name)
+                                              : found.storage->Read(file.name));
+    const std::string path = found.storage->Describe(file.name);
+    RETURN_IF_ERROR(corpus->AddFile(path, file.format, content, options));
   }
   if (corpus->token_count_ < options.tokens_per_sequence) {
     return InvalidArgument(options.uri + " holds " + std::to_string(corpus->token_count_) +
                            " tokens; one sequence and its labels need " +
-                           std::to_string(options.tokens_per_sequence));
+                           std::to_string(options.tokens_per_sequence) +
+                           corpus->documents_.TextOfSkipped());
   }
   return corpus;
 }
 
-Status Corpus::AddFile(const std::string& path, const Bytes& content,
+Status Corpus::AddFile(const std::string& path, const FileFormat& format, const Bytes& content,
                        const CorpusOptions& options) {
   if (content.empty()) return InvalidArgument(path + " is empty");
-  if (IsShard(path)) {
+  if (format.kind == FileKind::kShard) {
     const int width = options.token_type == api::TokenType::kUInt16 ? 2 : 4;
     RETURN_IF_ERROR(CheckShard(path, content, width, options.vocab_size));
     AddSegment(width, content);
     return {};
   }
-  RETURN_IF_ERROR(CheckTokenizer(path, options));
-  RETURN_IF_ERROR(CheckText(path, content.text()));
-  if (options.tokenizer->is_bytes()) {
-    AddSegment(1, content);
-  } else {
-    const int width = options.tokenizer->vocab_size() <= 65536 ? 2 : 4;
-    AddSegment(width, EncodeText(*options.tokenizer, content.text(), width));
+  if (options.tokenizer == nullptr) {
+    return InvalidArgument(path +
+                           " is text, and there is no tokenizer; name one, as"
+                           " model.tokenizer in a manifest");
   }
-  return {};
+  RETURN_IF_ERROR(CheckTokenizer(options));
+  has_text_ = true;
+  ASSIGN_OR_RETURN(const EncodedFile encoded,
+                   EncodeFile(path, format, content, *options.tokenizer, options.documents));
+  documents_.Add(encoded.documents);
+  AddSegment(encoded.width, encoded.ids);
+  return Status();
 }
 
 void Corpus::AddSegment(int width, Bytes ids) {
   const std::uint64_t count = ids.size() / static_cast<std::size_t>(width);
+  if (count == 0) return;
   segments_.push_back({token_count_, count, width, std::move(ids)});
   token_count_ += count;
 }

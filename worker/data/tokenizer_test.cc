@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 TEST(TokenizerTest, BytesAreTheirOwnIds) {
   const auto tokenizer = MakeByteTokenizer();
-  EXPECT_THAT(tokenizer->Encode("aé"), ElementsAre(97, 0xc3, 0xa9));
+  EXPECT_THAT(*tokenizer->Encode("aé"), ElementsAre(97, 0xc3, 0xa9));
   EXPECT_EQ(*tokenizer->Decode(std::vector<std::int32_t>{97, 0xc3, 0xa9}), "aé");
   EXPECT_EQ(tokenizer->vocab_size(), 256);
   EXPECT_THAT(tokenizer->Decode(std::vector<std::int32_t>{1, 256}).status().message(),
@@ -45,7 +45,7 @@ TEST(TokenizerTest, ASentencePieceModelEncodesAndDecodes) {
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().ToString();
   EXPECT_EQ((*tokenizer)->vocab_size(), 64);
   const std::string text = "spot worker gradient";
-  const auto ids = (*tokenizer)->Encode(text);
+  const auto ids = *(*tokenizer)->Encode(text);
   EXPECT_LT(ids.size(), text.size() / 2);
   EXPECT_EQ(*(*tokenizer)->Decode(ids), text);
   EXPECT_THAT((*tokenizer)->Decode(std::vector<std::int32_t>{64}).status().message(),
@@ -55,12 +55,16 @@ TEST(TokenizerTest, ASentencePieceModelEncodesAndDecodes) {
 TEST(TokenizerTest, TheTokenizerOfAJobIsOpenedByItsUri) {
   const TemporaryFolder folder;
   TrainModel(folder);
-  EXPECT_EQ((*OpenTokenizer({}, {}))->vocab_size(), 256);
-  EXPECT_EQ((*OpenTokenizer({.uri = "file://" + (folder / "tiny.model")}, {}))->vocab_size(), 64);
-  const Status status = OpenTokenizer({.uri = folder / "text.txt"}, {}).status();
+  const auto open = [](api::TokenizerKind kind, const std::string& uri) {
+    return OpenTokenizer({kind, uri}, {});
+  };
+  constexpr auto kKind = api::TokenizerKind::kSentencePiece;
+  EXPECT_EQ((*open(api::TokenizerKind::kByte, ""))->vocab_size(), 256);
+  EXPECT_EQ((*open(kKind, "file://" + (folder / "tiny.model")))->vocab_size(), 64);
+  const Status status = open(kKind, folder / "text.txt").status();
   EXPECT_EQ(status.code(), StatusCode::kDataLoss);
   EXPECT_THAT(status.message(), HasSubstr("text.txt"));
-  EXPECT_FALSE(OpenTokenizer({.kind = api::TokenizerKind::kSentencePiece}, {}).ok());
+  EXPECT_FALSE(open(kKind, "").ok());
 }
 
 TEST(TokenizerTest, WhatIsNoModelIsRefused) {

@@ -11,7 +11,9 @@ mkdir -p "$out/usr/local/bin" "$out/etc/ld.so.conf.d" "$libraries"
 
 strip -o "$out/usr/local/bin/swarm-worker" "$build/bin/swarm-worker"
 patchelf --remove-rpath "$out/usr/local/bin/swarm-worker"
-strip -o "$out/usr/local/lib/libswarm_sentencepiece.so" "$build/lib/libswarm_sentencepiece.so"
+for module in libswarm_sentencepiece.so libswarm_huggingface.so; do
+  strip -o "$out/usr/local/lib/$module" "$build/lib/$module"
+done
 
 # A library with the symbols and the version by which libtorch_cpu.so wants NAME.
 make_stub() { # NAME, macro

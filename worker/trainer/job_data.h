@@ -8,11 +8,12 @@
 #include "api/swarmjob.h"
 #include "base/status.h"
 #include "worker/data/corpus.h"
+#include "worker/data/tokenizer_files.h"
 
 namespace swarm::trainer {
 
-/// Fills in spec.model.config from the Hugging Face folder that spec.model.uri names, if any, and
-/// validates the whole job again.
+/// Fills in what the Hugging Face folder that spec.model.uri names has, if any: spec.model.config,
+/// and spec.model.tokenizer unless the job names one. Validates the whole job again.
 Status ResolveModel(api::SwarmJob* job);
 
 class JobData {
@@ -26,12 +27,15 @@ class JobData {
   std::vector<std::int32_t> ValidationMicrobatch(std::uint64_t microbatch) const;
   /// 0 without validation data.
   std::uint64_t validation_microbatches() const { return validation_microbatches_; }
+  /// What made ids of the text; kind Auto: all data were ids, and the job names no tokenizer.
+  const data::TokenizerFiles& tokenizer() const { return tokenizer_; }
   std::uint32_t sequences() const { return sequences_; }
   std::uint32_t tokens_per_sequence() const { return tokens_per_sequence_; }
 
  private:
   std::unique_ptr<data::Corpus> training_;
   std::unique_ptr<data::Corpus> validation_;
+  data::TokenizerFiles tokenizer_;
   std::uint64_t seed_ = 0;
   std::uint64_t validation_microbatches_ = 0;
   std::uint32_t sequences_ = 0;

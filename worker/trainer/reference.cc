@@ -241,7 +241,7 @@ Status Reference::WriteCheckpoint() {
                                                  stages_[s]->State()));
     files.insert(files.end(), written.begin(), written.end());
   }
-  return PublishCheckpoint(*storage_, job_,
+  return PublishCheckpoint(*storage_, job_, data_->tokenizer(),
                            {.generation = generation_,
                             .version = id.version,
                             .stage_count = stages_.size(),

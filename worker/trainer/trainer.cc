@@ -252,7 +252,9 @@ void Trainer::Do(const protocol::order::PublishCheckpoint& o) {
     }
     const auto storage = storage::Storage::Open(job.spec.checkpoint.uri, job.spec.storage);
     if (status.ok()) {
-      status = storage.ok() ? PublishCheckpoint(**storage, job, manifest) : storage.status();
+      // JobData never changes.
+      status = storage.ok() ? PublishCheckpoint(**storage, job, data_->tokenizer(), manifest)
+                            : storage.status();
     }
     if (status.ok()) ++metrics_.checkpoints;
     control_.Post([this, version = manifest.version, error = status.message()] {

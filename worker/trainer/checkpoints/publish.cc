@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/format/enum_names.h"
 #include "api/model/boundary.h"
 #include "api/model/decoder_config.h"
 #include "api/parse.h"
@@ -10,7 +11,7 @@
 namespace swarm::trainer {
 
 Status PublishCheckpoint(storage::Storage& storage, const api::SwarmJob& job,
-                         checkpoint::Manifest manifest) {
+                         const data::TokenizerFiles& tokenizer, checkpoint::Manifest manifest) {
   manifest.job_name = job.name;
   manifest.seed = job.spec.training.seed;
   manifest.previous =
@@ -18,6 +19,11 @@ Status PublishCheckpoint(storage::Storage& storage, const api::SwarmJob& job,
   manifest.config_json = api::DecoderConfigToJson(job.spec.model.config).dump();
   const api::Boundary& boundary = job.spec.pipeline.boundary;
   if (api::IsPartOfModel(boundary)) manifest.boundary_json = api::BoundaryToJson(boundary).dump();
+  manifest.tokenizer = tokenizer.kind == api::TokenizerKind::kAuto
+                           ? checkpoint::kNoTokenizer
+                           : std::string(swarm::NameOf(tokenizer.kind));
+  const checkpoint::CheckpointId id{manifest.generation, manifest.version};
+  RETURN_IF_ERROR(data::WriteTokenizerFiles(tokenizer, storage, id.Folder() + "/"));
   const Status status = checkpoint::PublishManifest(storage, manifest);
   if (!status.ok() && status.code() != StatusCode::kAlreadyExists) return status;
   const auto removed = checkpoint::RemoveOld(storage, job.spec.checkpoint.keepLast);

@@ -1,7 +1,7 @@
 // The tokenizer of SentencePiece: a module of its own, opened by sentencepiece_module.cc.
 #include <sentencepiece_processor.h>
 
-#include "worker/data/sentencepiece_module.h"
+#include "worker/data/sentencepiece/sentencepiece_module.h"
 
 namespace swarm::data {
 namespace {
@@ -14,11 +14,14 @@ class SentencePieceTokenizer final : public Tokenizer {
     return {};
   }
 
-  std::vector<std::int32_t> Encode(std::string_view text) const override {
-    std::vector<int> ids;
-    const auto status = processor_.Encode({text.data(), text.size()}, &ids);
-    SWARM_CHECK(status.ok(), "SentencePiece cannot encode: " + status.ToString());
-    return ids;
+  Result<std::vector<std::vector<std::int32_t>>> EncodeAll(
+      std::span<const std::string_view> texts) const override {
+    std::vector<std::vector<std::int32_t>> all(texts.size());
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const auto status = processor_.Encode({texts[i].data(), texts[i].size()}, &all[i]);
+      if (!status.ok()) return InvalidArgument("SentencePiece cannot encode: " + status.ToString());
+    }
+    return all;
   }
 
   Result<std::string> Decode(std::span<const std::int32_t> ids) const override {
@@ -34,6 +37,11 @@ class SentencePieceTokenizer final : public Tokenizer {
   }
 
   std::int64_t vocab_size() const override { return processor_.GetPieceSize(); }
+
+  SpecialTokens special() const override {
+    const auto known = [](int id) { return id < 0 ? std::optional<std::int32_t>() : id; };
+    return {known(processor_.bos_id()), known(processor_.eos_id())};
+  }
 
  private:
   sentencepiece::SentencePieceProcessor processor_;

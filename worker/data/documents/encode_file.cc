@@ -1,0 +1,87 @@
+#include "worker/data/documents/encode_file.h"
+
+#include <algorithm>
+
+#include "worker/data/documents/document_encoder.h"
+#include "worker/data/documents/json_lines.h"
+#include "worker/data/utf8.h"
+
+namespace swarm::data {
+namespace {
+
+Status CheckText(const std::string& path, std::string_view text) {
+  const auto invalid = FindInvalidUtf8(text);
+  if (!invalid) return {};
+  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<long>(*invalid), '\n');
+  return InvalidArgument(path + " is not UTF-8: byte " + std::to_string(*invalid) + ", line " +
+                         std::to_string(line) + "; convert it, with iconv for example");
+}
+
+Result<EncodedFile> EncodeText(const std::string& path, const Bytes& text,
+                               const Tokenizer& tokenizer) {
+  RETURN_IF_ERROR(CheckText(path, text.text()));
+  if (tokenizer.is_bytes()) return EncodedFile{text, 1, {.read = 1}};
+  DocumentEncoder encoder(tokenizer, nullptr);
+  RETURN_IF_ERROR(encoder.AddLong(text.text()).WithContext(path));
+  return EncodedFile{encoder.Take(), encoder.width(), {.read = 1}};
+}
+
+Result<EncodedFile> EncodeJsonLines(const std::string& path, Compression compression,
+                                    const Bytes& content, const Tokenizer& tokenizer,
+                                    const EncodeOptions& options) {
+  if (!tokenizer.is_bytes() && !tokenizer.special().eos) {
+    return InvalidArgument(path +
+                           " has documents, and the tokenizer names no EOS to end them;"
+                           " put a tokenizer_config.json with an eos_token beside"
+                           " tokenizer.json");
+  }
+  DocumentCounts counts;
+  const auto on_bad = [&](const Status& reason, std::uint64_t line) {
+    const std::string text = "line " + std::to_string(line) + ": " + reason.message();
+    if (options.on_bad_document == api::OnBadDocument::kFail) return InvalidArgument(text);
+    if (counts.skipped++ == 0) counts.first_skipped = path + ": " + text;
+    return Status();
+  };
+  DocumentEncoder encoder(tokenizer, on_bad);
+  const auto on_document = [&](std::string text, std::uint64_t line) {
+    return encoder.Add(std::move(text), line);
+  };
+  Status status = ReadJsonLines(compression, content.text(), options.text_field,
+                                {.document = on_document, .bad = on_bad});
+  if (status.ok()) status = encoder.Flush();
+  if (!status.ok()) return status.WithContext(path);
+  counts.read = encoder.count();
+  return EncodedFile{encoder.Take(), encoder.width(), std::move(counts)};
+}
+
+}  // namespace
+
+void DocumentCounts::Add(const DocumentCounts& later) {
+  if (skipped == 0) first_skipped = later.first_skipped;
+  read += later.read;
+  skipped += later.skipped;
+}
+
+std::string DocumentCounts::TextOfSkipped() const {
+  if (skipped == 0) return "";
+  return "; " + std::to_string(skipped) + " of " + std::to_string(read + skipped) +
+         " documents were skipped, the first is " + first_skipped;
+}
+
+Result<EncodedFile> EncodeFile(const std::string& path, const FileFormat& format,
+                               const Bytes& content, const Tokenizer& tokenizer,
+                               const EncodeOptions& options) {
+  if (format.kind == FileKind::kJsonLines) {
+    return EncodeJsonLines(path, format.compression, content, tokenizer, options);
+  }
+  if (format.compression == Compression::kNone) return EncodeText(path, content, tokenizer);
+  std::string text;
+  const Status status = Decompress(format.compression, content.text(), [&](std::string_view piece) {
+    text += piece;
+    return Status();
+  });
+  if (!status.ok()) return status.WithContext(path);
+  return EncodeText(path, Bytes::Copy(text), tokenizer);
+}
+
+}  // namespace swarm::data

@@ -1,0 +1,46 @@
+// A file of text or JSON lines to the ids of its documents.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "api/swarmjob.h"
+#include "base/bytes.h"
+#include "base/status.h"
+#include "worker/data/data_files.h"
+#include "worker/data/tokenizer.h"
+
+namespace swarm::data {
+
+struct EncodeOptions {
+  std::string text_field = "text";  ///< of JSON lines
+  api::OnBadDocument on_bad_document = api::OnBadDocument::kFail;
+};
+
+/// A file of text is one document, and so is each of its JSON lines.
+struct DocumentCounts {
+  std::uint64_t read = 0;     ///< without those that have no text
+  std::uint64_t skipped = 0;  ///< as data.onBadDocument wants it
+  std::string first_skipped;  ///< its file, line and reason
+
+  void Add(const DocumentCounts& later);
+  /// For people; empty where none was skipped, else it begins with "; ".
+  std::string TextOfSkipped() const;
+};
+
+struct EncodedFile {
+  Bytes ids;
+  int width = 0;  ///< bytes of an id: 1 as bytes, 2 for a vocabulary up to 65536, else 4
+  DocumentCounts documents;
+};
+
+/// The documents of `content`, which is that of `path` and no shard, one after the other. A
+/// document has the tokenizer's BOS before it and its EOS behind it; documents as bytes end with a
+/// line end instead, and a file of text as bytes is as it is and shares the memory of `content`.
+/// Errors name file and place: kInvalidArgument (text that is not UTF-8, a bad document), kDataLoss
+/// (a compressed file is damaged or cut off).
+Result<EncodedFile> EncodeFile(const std::string& path, const FileFormat& format,
+                               const Bytes& content, const Tokenizer& tokenizer,
+                               const EncodeOptions& options);
+
+}  // namespace swarm::data

@@ -1,0 +1,185 @@
+//! The C interface to Hugging Face's tokenizers. Contracts: swarm_huggingface.h.
+
+use std::any::Any;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::slice;
+
+use tokenizers::Tokenizer;
+
+pub struct Handle {
+    tokenizer: Tokenizer,
+    vocabulary: u32,
+}
+
+#[repr(C)]
+pub struct View {
+    data: *const u8,
+    size: usize,
+}
+
+/// A buffer that Rust allocated, and that only Rust may free.
+#[repr(C)]
+pub struct Text {
+    data: *mut u8,
+    size: usize,
+}
+
+#[repr(C)]
+pub struct Ids {
+    data: *mut u32,
+    size: usize,
+}
+
+#[repr(i32)]
+#[derive(Clone, Copy)]
+pub enum Code {
+    Ok = 0,
+    NotUtf8 = 1,
+    Refused = 2,
+    Panicked = 3,
+}
+
+struct Failure(Code, String);
+
+impl<E: std::fmt::Display> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Failure(Code::Refused, error.to_string())
+    }
+}
+
+fn give<T>(items: Vec<T>) -> (*mut T, usize) {
+    let size = items.len();
+    (Box::into_raw(items.into_boxed_slice()).cast(), size)
+}
+
+unsafe fn take<T>(data: *mut T, size: usize) {
+    if !data.is_null() {
+        drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(data, size)));
+    }
+}
+
+/// C++ and Rust disagree about the address of nothing.
+unsafe fn items<'a, T>(data: *const T, size: usize) -> &'a [T] {
+    if size == 0 {
+        &[]
+    } else {
+        slice::from_raw_parts(data, size)
+    }
+}
+
+unsafe fn text_of<'a>(view: &View) -> Result<&'a str, Failure> {
+    std::str::from_utf8(items(view.data, view.size))
+        .map_err(|error| Failure(Code::NotUtf8, error.to_string()))
+}
+
+fn message_of(panic: Box<dyn Any + Send>) -> String {
+    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => text.to_string(),
+        (_, Some(text)) => text.clone(),
+        _ => "without a message".to_string(),
+    }
+}
+
+/// No panic may cross into C++. Handles are never changed after they are made, so none is left
+/// half-changed.
+unsafe fn guard(error: *mut Text, call: impl FnOnce() -> Result<(), Failure>) -> Code {
+    let result = catch_unwind(AssertUnwindSafe(call))
+        .unwrap_or_else(|panic| Err(Failure(Code::Panicked, message_of(panic))));
+    match result {
+        Ok(()) => Code::Ok,
+        Err(Failure(code, message)) => {
+            let (data, size) = give(message.into_bytes());
+            *error = Text { data, size };
+            code
+        }
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn swarm_huggingface_open(
+    json: View,
+    handle: *mut *const Handle,
+    error: *mut Text,
+) -> Code {
+    guard(error, || {
+        let mut tokenizer: Tokenizer = text_of(&json)?.parse()?;
+        tokenizer.with_truncation(None)?;
+        tokenizer.with_padding(None);
+        let highest = tokenizer.get_vocab(true).into_values().max();
+        let vocabulary = highest.map_or(0, |id| id + 1);
+        *handle = Box::into_raw(Box::new(Handle { tokenizer, vocabulary }));
+        Ok(())
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn swarm_huggingface_close(handle: *const Handle) {
+    if !handle.is_null() {
+        drop(Box::from_raw(handle.cast_mut()));
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn swarm_huggingface_vocabulary(handle: *const Handle) -> u32 {
+    (*handle).vocabulary
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn swarm_huggingface_id_of(handle: *const Handle, token: View) -> i64 {
+    let find = || (*handle).tokenizer.token_to_id(text_of(&token).ok()?);
+    catch_unwind(AssertUnwindSafe(find)).ok().flatten().map_or(-1, i64::from)
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn swarm_huggingface_encode(
+    handle: *const Handle,
+    texts: *const View,
+    count: usize,
+    ids: *mut Ids,
+    lengths: *mut usize,
+    error: *mut Text,
+) -> Code {
+    guard(error, || {
+        let tokenizer = &(*handle).tokenizer;
+        let texts = items(texts, count).iter().map(|text| text_of(text));
+        let texts = texts.collect::<Result<Vec<&str>, Failure>>()?;
+        let encodings = match texts[..] {
+            [text] => vec![tokenizer.encode_fast(text, false)?],
+            _ => tokenizer.encode_batch_fast(texts, false)?,
+        };
+        let mut all = Vec::with_capacity(encodings.iter().map(|e| e.len()).sum());
+        for (i, encoding) in encodings.iter().enumerate() {
+            all.extend_from_slice(encoding.get_ids());
+            *lengths.add(i) = encoding.len();
+        }
+        let (data, size) = give(all);
+        *ids = Ids { data, size };
+        Ok(())
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn swarm_huggingface_decode(
+    handle: *const Handle,
+    ids: *const u32,
+    count: usize,
+    text: *mut Text,
+    error: *mut Text,
+) -> Code {
+    guard(error, || {
+        let decoded = (*handle).tokenizer.decode(items(ids, count), true)?;
+        let (data, size) = give(decoded.into_bytes());
+        *text = Text { data, size };
+        Ok(())
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn swarm_huggingface_free_text(text: Text) {
+    take(text.data, text.size);
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn swarm_huggingface_free_ids(ids: Ids) {
+    take(ids.data, ids.size);
+}
