@@ -16,6 +16,7 @@
 #include "ctl/model/evaluate_command.h"
 #include "ctl/model/export_command.h"
 #include "ctl/model/generate_command.h"
+#include "ctl/model/tokenize_command.h"
 #include "ctl/model/train_command.h"
 #include "ctl/run/observer_source.h"
 #include "ctl/run/run_command.h"
@@ -186,6 +187,31 @@ CLI::App* AddExport(CLI::App& app, ExportOptions* options) {
   return command;
 }
 
+CLI::App* AddTokenize(CLI::App& app, TokenizeOptions* options) {
+  CLI::App* command = app.add_subcommand(
+      "tokenize",
+      "Make shards of token ids of text and JSON lines, to train on. The same command again"
+      " goes on where it ended");
+  command
+      ->add_option("--data", options->data,
+                   "Text (.txt) or JSON lines (.jsonl): a file, a folder of them or a pattern")
+      ->required();
+  command
+      ->add_option("--tokenizer", options->tokenizer,
+                   "Uri of a tokenizer.json, of a folder with one or of a SentencePiece model")
+      ->required();
+  command->add_option("--out", options->out, "Path or uri of the folder of the shards")->required();
+  command
+      ->add_option("--text-field", options->documents.text_field,
+                   "Field of the objects in JSON lines that holds the text")
+      ->capture_default_str();
+  command->add_flag_callback(
+      "--skip-bad-documents",
+      [options] { options->documents.on_bad_document = api::OnBadDocument::kSkip; },
+      "Leave out documents that cannot be read, and count them");
+  return command;
+}
+
 /// Two commands in one: with --fleet the job is trained in virtual time, with --trace only the
 /// balancing rules are replayed. Options that both have are in `options`.
 CLI::App* AddSimulate(CLI::App& app, SimulateOptions* options, FleetOptions* fleet_options) {
@@ -318,6 +344,7 @@ int Main(int argc, char** argv) {
   EvaluateOptions evaluate;
   GenerateOptions generate;
   ExportOptions export_options;
+  TokenizeOptions tokenize;
   SimulateOptions simulate;
   FleetOptions fleet;
   const CLI::App* simulate_command = AddSimulate(app, &simulate, &fleet);
@@ -325,6 +352,7 @@ int Main(int argc, char** argv) {
   const CLI::App* evaluate_command = AddEvaluate(app, &evaluate);
   const CLI::App* generate_command = AddGenerate(app, &generate);
   const CLI::App* export_command = AddExport(app, &export_options);
+  const CLI::App* tokenize_command = AddTokenize(app, &tokenize);
   TopOptions top;
   DrainOptions drain;
   const CLI::App* top_command = AddTop(app, &top);
@@ -345,6 +373,7 @@ int Main(int argc, char** argv) {
   if (evaluate_command->parsed()) code = EvaluateModel(evaluate, stdout, stderr);
   if (generate_command->parsed()) code = GenerateText(generate, stdout, stderr);
   if (export_command->parsed()) code = ExportModel(export_options, stdout, stderr);
+  if (tokenize_command->parsed()) code = TokenizeData(tokenize, stdout, stderr);
   if (top_command->parsed()) code = ShowTop(top, stdout, stderr);
   if (drain_command->parsed()) code = DrainWorkers(drain, stdout, stderr);
   if (simulate_command->parsed() && fleet.fleet.empty()) {

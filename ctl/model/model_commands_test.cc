@@ -250,6 +250,63 @@ TEST_F(ModelCommandsTest, AJobsTokenizerTravelsWithItsCheckpointsAndExports) {
             Content(fixture + "/tokenizer.json"));
 }
 
+std::string JsonLines(int begin, int end) {
+  std::string lines;
+  for (int i = begin; i < end; ++i) {
+    lines +=
+        nlohmann::json{{"text", "the word " + std::to_string(i * i % 17) + " é"}}.dump() + "\n";
+  }
+  return lines;
+}
+
+TEST_F(ModelCommandsTest, ShardsOfATokenizationAreTheDataThatTheyWereMadeOf) {
+  std::filesystem::create_directory(Path("data"));
+  ASSERT_TRUE(WriteFile(Path("data/a.jsonl"), JsonLines(0, 30)).ok());
+  ASSERT_TRUE(WriteFile(Path("data/b.jsonl"), JsonLines(30, 70)).ok());
+  const std::string fixture = std::string(SWARM_SOURCE_DIR) + "/tests/fixtures/tokenizers/llama2";
+  const std::vector<std::string> tokenize{"tokenize", "--data", Path("data"),  "--tokenizer",
+                                          fixture,    "--out",  Path("shards")};
+  ASSERT_EQ(Run(tokenize), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("2 of 2 files"));
+  EXPECT_THAT(Output(), HasSubstr("tokenType: UInt16"));
+  const auto train = [&](const std::string& out, const std::string& data,
+                         const std::string& tokenizer) {
+    EXPECT_EQ(Train(out, {"--set", "data.uri=" + data, "--set", "model.tokenizer.uri=" + tokenizer,
+                          "--set", "model.config.vocab_size=857", "--set", "training.maxSteps=3"}),
+              0)
+        << Output();
+    return Losses(out);
+  };
+  const auto losses = train("from-text", Path("data"), fixture);
+  EXPECT_EQ(losses.size(), 3u);
+  EXPECT_EQ(train("from-shards", Path("shards"), Path("shards")), losses);
+
+  // What is there is not made again; what is not there is.
+  const std::string shard = Content(Path("shards/b.jsonl.bin"));
+  std::filesystem::remove(Path("shards/b.jsonl.bin"));
+  ASSERT_TRUE(WriteFile(Path("data/a.jsonl"), "not read").ok());
+  ASSERT_EQ(Run(tokenize), 0) << Output();
+  EXPECT_EQ(Content(Path("shards/b.jsonl.bin")), shard);
+  EXPECT_EQ(Run({"tokenize", "--data", Path("data/b.jsonl"), "--tokenizer", fixture, "--out",
+                 Path("shards")}),
+            2);
+  EXPECT_THAT(Output(), HasSubstr("tokenize.json is of another command"));
+}
+
+TEST_F(ModelCommandsTest, ATokenizationNamesWhatItCannotRead) {
+  const std::string fixture = std::string(SWARM_SOURCE_DIR) + "/tests/fixtures/tokenizers/llama2";
+  ASSERT_TRUE(WriteFile(Path("a.jsonl"), JsonLines(0, 3) + "{\"text\": \"cut").ok());
+  std::vector<std::string> tokenize{"tokenize", "--data", Path("a.jsonl"), "--tokenizer",
+                                    fixture,    "--out",  Path("shards")};
+  EXPECT_EQ(Run(tokenize), 2);
+  EXPECT_THAT(Output(), HasSubstr(Path("a.jsonl") + ": line 4: ends in the middle"));
+  EXPECT_FALSE(std::filesystem::exists(Path("shards/a.jsonl.bin")));
+  tokenize.back() = Path("others");
+  tokenize.emplace_back("--skip-bad-documents");
+  EXPECT_EQ(Run(tokenize), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("1 of 4 documents were skipped"));
+}
+
 TEST_F(ModelCommandsTest, ATokenizerThatDoesNotFitTheModelIsRefusedBeforeTraining) {
   const std::string fixture = std::string(SWARM_SOURCE_DIR) + "/tests/fixtures/tokenizers/llama2";
   EXPECT_EQ(Train("out", {"--set", "model.tokenizer.uri=" + fixture}), 2);
