@@ -28,6 +28,7 @@ Coordinator::Coordinator(CoordinatorOptions options, Timepoint now)
       commits_(&job_, &members_, &trouble_, &steps_, &joins_),
       evictions_(&job_, &members_,
                  {.steps = &steps_,
+                  .commits = &commits_,
                   .leaves = &leaves_,
                   .joins = &joins_,
                   .validation = &validation_,

@@ -45,6 +45,7 @@ void Evictions::Forget(const WorkerId& id, Turn& turn) {
   members_.Erase(id);
   accounts_.steps->Lose(id, stage, turn);
   accounts_.leaves->LoseHeir(id, turn);
+  accounts_.commits->Lose(id);
   accounts_.validation->Lose(id);
   accounts_.checkpoints->Lose(id, turn);
   accounts_.reachability->Lose(id);

@@ -10,6 +10,7 @@
 #include "worker/protocol/coordinator/membership/reachability.h"
 #include "worker/protocol/coordinator/membership/rebalancing.h"
 #include "worker/protocol/coordinator/step/checkpoints.h"
+#include "worker/protocol/coordinator/step/commits.h"
 #include "worker/protocol/coordinator/step/steps.h"
 #include "worker/protocol/coordinator/step/validation.h"
 
@@ -19,6 +20,7 @@ class Evictions {
  public:
   struct Accounts {
     Steps* steps;
+    Commits* commits;
     Leaves* leaves;
     Joins* joins;
     Validation* validation;

@@ -112,10 +112,7 @@ void Commits::CompareStates(Version version, StageIndex stage, Turn& turn) {
   if (!most && reports < ready.size()) return;  // the others have yet to report
   const std::string at = " at version " + std::to_string(version.value);
   for (const auto& [id, state] : reported) {
-    // One that has moved away since then does not hold that state any more.
-    const Worker* worker = members_.Find(id);
-    const bool serves = worker != nullptr && worker->InRoster() && worker->member.stage == stage;
-    if ((most && state == largest->first) || !serves) continue;
+    if (most && state == largest->first) continue;
     if (trouble_.Note(id, job_.version)) {
       turn.Fail("the replicas of stage " + std::to_string(stage.value) + " hold different weights" +
                     at + ", and it is not the first time",
@@ -126,6 +123,10 @@ void Commits::CompareStates(Version version, StageIndex stage, Turn& turn) {
     turn.Evict(id, "it holds other weights than the replicas of its stage," + at,
                EvictionCause::kWrongState);
   }
+}
+
+void Commits::Lose(const WorkerId& worker) {
+  for (auto& [of, reports] : states_) reports.states.erase(worker);
 }
 
 void Commits::Adopt(const CommitRecord& record) {

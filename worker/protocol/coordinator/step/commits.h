@@ -25,6 +25,8 @@ class Commits {
   /// void. Where there is no majority, all go, and the job goes back to a checkpoint: it is unknown
   /// which of them are right.
   void OnApplied(const WorkerId& from, const Committed& committed, Turn& turn);
+  /// The worker does not serve its stage any more: what it reported says nothing of what it holds.
+  void Lose(const WorkerId& worker);
   /// Takes over a commit of the earlier trainer.
   void Adopt(const CommitRecord& record);
   /// Tells the roster all commits that a worker may not have applied.
