@@ -30,6 +30,14 @@ std::string_view Folds::WhyRefuse(const TaskKey& key) const {
   return {};
 }
 
+bool Folds::IsClosed(const TaskKey& key) const {
+  const FoldState* state = Find(key.step);
+  if (state == nullptr) return false;
+  const auto latest = state->latest.find(key.microbatch);
+  return key.attempt < state->floor ||
+         (latest != state->latest.end() && key.attempt <= latest->second);
+}
+
 bool Folds::MayFold(const TaskKey& key) const {
   const FoldState* state = Find(key.step);
   if (standing_.IsCommitted(key.step) || state == nullptr) return false;

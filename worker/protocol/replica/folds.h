@@ -40,6 +40,9 @@ class Folds {
   std::string_view WhyRefuse(const TaskKey& key) const;
   /// The attempt may fold now.
   bool MayFold(const TaskKey& key) const;
+  /// Whether the attempt, or a later one of its microbatch, was closed. It may be of a task that
+  /// does not fold; what is lost of such a task is asked for again.
+  bool IsClosed(const TaskKey& key) const;
   /// Closes the attempt and all lower ones: they must not fold any more.
   void Close(const TaskKey& key);
   bool HasFolded(const TaskKey& key) const;

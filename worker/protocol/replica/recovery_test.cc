@@ -162,6 +162,14 @@ TEST_F(ReplicaRecoveryTest, WhatIsFoldedCannotBeRevoked) {
   EXPECT_TRUE(Told<Revoked>(replica().OnRevoke({Term(1), frame.key}))->folded);
 }
 
+TEST_F(ReplicaRecoveryTest, AVoidDropsGradientsWhoseTasksHaveNotCome) {
+  EXPECT_TRUE(replica().OnBackward(kAbove, {Frame(3, 9).key, {}}, 8).empty());
+  EXPECT_EQ(replica().parked_bytes(), 8u);
+  const Actions voided = replica().OnVoid(VoidOf(10));
+  EXPECT_EQ(Find<action::DropTask>(voided)->key, Frame(3, 9).key);
+  EXPECT_EQ(replica().parked_bytes(), 0u);
+}
+
 TEST_F(ReplicaRecoveryTest, AVoidEmptiesTheStepAndClosesItsAttempts) {
   Fold(Frame(0));
   const Forward open = Frame(1);
@@ -173,6 +181,7 @@ TEST_F(ReplicaRecoveryTest, AVoidEmptiesTheStepAndClosesItsAttempts) {
   EXPECT_FALSE(Find<action::FoldGradients>(replica().OnBackwardDone(open.key, {})));
   EXPECT_TRUE(Folded().empty());
   EXPECT_EQ(Why(replica().OnForward(kBelow, Frame(2, 9))), "closed attempt");  // issued before
+  EXPECT_EQ(Why(replica().OnBackward(kAbove, {Frame(2, 9).key, {}}, 8)), "closed attempt");
   Fold(Frame(0, 11));
   EXPECT_EQ(Folded(), std::vector{Microbatch(0)});
 }

@@ -88,6 +88,7 @@ Actions Replica::OnVoid(const Void& message) {
   if (!standing_.IsCommitted(message.step)) {
     tasks_.CloseFolding(message.step, actions);
     folds_.Void(message, actions);
+    tasks_.ForgetClosed(actions);
   }
   actions.push_back(action::Tell{Voided{message.generation, message.step, message.number}});
   return actions;

@@ -129,7 +129,9 @@ Actions Tasks::OnBackward(const WorkerId& from, const Backward& frame, std::uint
   if (standing_.IsCommitted(key.step)) return Refused("committed step", key);
   const auto it = tasks_.find(key);
   if (it == tasks_.end() && known_.contains(key)) return Refused("no such task", key);
-  if (it == tasks_.end() && standing_.IsClosed(key.attempt)) return Refused("closed attempt", key);
+  if (it == tasks_.end() && (standing_.IsClosed(key.attempt) || folds_.IsClosed(key))) {
+    return Refused("closed attempt", key);
+  }
   if (it != tasks_.end() && it->second.state == State::kBackwarding) {
     return Refused("duplicate", key);
   }
@@ -353,6 +355,16 @@ void Tasks::CloseIf(Predicate is_over, Actions& actions) {
 void Tasks::CloseFolding(Step step, Actions& actions) {
   CloseIf([&](const Task& task) { return task.frame.key.step == step && Folds(task.frame); },
           actions);
+}
+
+void Tasks::ForgetClosed(Actions& actions) {
+  for (auto it = early_backwards_.begin(); it != early_backwards_.end();) {
+    const TaskKey key = it++->first;
+    // A task that is here does not fold, or it would be closed: its gradient is waited for.
+    if (tasks_.contains(key) || !folds_.IsClosed(key)) continue;
+    ForgetEarlyBackward(key);
+    actions.push_back(action::DropTask{key});
+  }
 }
 
 void Tasks::CloseAll(Actions& actions) {

@@ -35,6 +35,8 @@ class Tasks {
   void CloseFolding(Step step, Actions& actions);
   /// Closes all tasks: an earlier trainer has begun them.
   void CloseAll(Actions& actions);
+  /// Drops gradients that wait for tasks which will not come.
+  void ForgetClosed(Actions& actions);
   /// The step is committed: closes its tasks and those of earlier steps.
   void Close(Step step, Actions& actions);
   /// Forgets which tasks of these steps were known.
