@@ -116,6 +116,8 @@ TEST_F(CoordinatorLeaveTest, AReduceThatHasBegunComesToItsEndFirst) {
   Reduce();
   EXPECT_EQ(step(), 1u);
   Pass(milliseconds(100));
+  EXPECT_TRUE(Told<Shutdown>("b1").empty());  // its state is not known
+  Apply();
   EXPECT_FALSE(Told<Shutdown>("b1").empty());  // it has nothing of the next step
 }
 

@@ -91,6 +91,7 @@ void Commits::OnApplied(const WorkerId& from, const Committed& committed, Turn& 
   reports.differ |= !reports.states.empty() && reports.states.begin()->second != committed.state;
   reports.states[from] = committed.state;
   turn.progressed = true;
+  if (members_.leaving().contains(from)) turn.rested.push_back(from);
   if (reports.differ) CompareStates(version, stage, turn);
 }
 
