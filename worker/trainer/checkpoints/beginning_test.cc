@@ -45,7 +45,7 @@ class BeginningTest : public ::testing::Test {
     const auto files = checkpoint::WriteStageFiles(**storage, id.Folder(), 0, 1, tensors);
     ASSERT_TRUE(files.ok()) << files.status().ToString();
     const Status published = PublishCheckpoint(
-        **storage, job_, {.version = id.version, .stage_count = 1, .files = *files});
+        **storage, job_, {}, {.version = id.version, .stage_count = 1, .files = *files});
     ASSERT_TRUE(published.ok()) << published.ToString();
   }
 
