@@ -61,7 +61,7 @@ TEST(RunPlanTest, AWorkerIsToldItsNameAndItsTrainer) {
                          .id = "worker-5",
                          .trainer = "127.0.0.1:4711",
                          .threads = 4,
-                         .memory = 2 << 20}));
+                         .memory = 1 << 20}));
 }
 
 TEST(RunPlanTest, ProgramsFollowTheRulesOfADisturbedNetwork) {
