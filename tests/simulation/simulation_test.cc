@@ -283,7 +283,7 @@ INSTANTIATE_TEST_SUITE_P(
         MutationCase{"CommitBeforeTheStatesAreKnown",
                      {"trusting"},
                      "SameTrajectory",
-                     2000,
+                     20'000,
                      {.only = FaultKind::kFlipWeights}},
         MutationCase{"CommitAfterTheFirstReduced", {"first-reduced"}, "AllOrNothing"},
         MutationCase{"PropagateFolds", {"propagate-folds"}, "Progress"},

@@ -74,7 +74,7 @@ TEST_F(SystemInputTest, WrongModelsAndCheckpointsAreRefused) {
   EXPECT_THAT(Refused(), HasSubstr(Path("no-model")));
 
   job_.spec.model.uri = kPretrainedModel;
-  EXPECT_THAT(Refused(), HasSubstr("vocab_size: is 64; at least 256 for the tokenizer Byte"));
+  EXPECT_THAT(Refused(), HasSubstr("text.txt is text, and there is no tokenizer; name one"));
 }
 
 TEST_F(SystemInputTest, APretrainedModelIsWhereTheTrainingBegins) {
