@@ -280,11 +280,6 @@ INSTANTIATE_TEST_SUITE_P(
         // The floor of a welcome closes most of what an earlier generation has sent out, too.
         MutationCase{"NoGeneration", {"generation", "claims"}, "ExactlyOnce", 10000},
         MutationCase{"TermPromise", {"promise"}, "Fencing"},
-        MutationCase{"CommitBeforeTheStatesAreKnown",
-                     {"trusting"},
-                     "SameTrajectory",
-                     20'000,
-                     {.only = FaultKind::kFlipWeights}},
         MutationCase{"CommitAfterTheFirstReduced", {"first-reduced"}, "AllOrNothing"},
         MutationCase{"PropagateFolds", {"propagate-folds"}, "Progress"},
         MutationCase{"ParcelCountsEarly", {"early-parcel"}, "Progress"},

@@ -245,6 +245,18 @@ TEST_F(ReplicaTest, TheBytesOfFramesThatWaitAreBounded) {
   EXPECT_EQ(replica().parked_bytes(), 0u);
 }
 
+TEST_F(ReplicaTest, AnOlderGradientWithoutATaskMakesRoomForANewerOne) {
+  ReplicaOptions options = DefaultOptions();
+  options.parked_bytes_max = 1000;
+  Begin(options);
+  const Forward older = Frame(0, 1), newer = Frame(0, 2);
+  EXPECT_EQ(Why(replica().OnBackward(kAbove, {older.key, {}}, 1000)), "accepted");
+  const Actions actions = replica().OnBackward(kAbove, {newer.key, {}}, 1000);
+  EXPECT_EQ(Find<action::DropTask>(actions)->key, older.key);
+  EXPECT_EQ(replica().parked_bytes(), 1000u);
+  EXPECT_EQ(Why(replica().OnBackward(kAbove, {older.key, {}}, 1000)), "too many parked");
+}
+
 TEST_F(ReplicaTest, OneFrameMayWaitHoweverLargeItIs) {
   ReplicaOptions options = DefaultOptions();
   options.parked_bytes_max = 1;

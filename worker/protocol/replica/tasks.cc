@@ -142,10 +142,21 @@ Actions Tasks::OnBackward(const WorkerId& from, const Backward& frame, std::uint
   }
   // A redirected gradient can come before the task that needs it.
   if (early_backwards_.contains(key)) return Refused("duplicate", key);
-  if (!HasRoom(early_backwards_.size(), bytes)) return Refused("too many parked", key);
+  Actions actions;
+  while (!HasRoom(early_backwards_.size(), bytes)) {
+    // One that is older and whose task has not come either is likelier to wait in vain.
+    const TaskKey* oldest = &key;
+    for (const auto& [other, size] : early_backwards_) {
+      if (other.attempt < oldest->attempt && !tasks_.contains(other)) oldest = &other;
+    }
+    if (oldest == &key) return Refused("too many parked", key);
+    const TaskKey dropped = *oldest;
+    ForgetEarlyBackward(dropped);
+    actions.push_back(action::DropTask{dropped});
+  }
   early_backwards_[key] = bytes;
   parked_bytes_ += bytes;
-  return {};
+  return actions;
 }
 
 bool Tasks::ForgetEarlyBackward(const TaskKey& key) {

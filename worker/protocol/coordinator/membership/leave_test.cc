@@ -118,6 +118,7 @@ TEST_F(CoordinatorLeaveTest, AReduceThatHasBegunComesToItsEndFirst) {
   Pass(milliseconds(100));
   EXPECT_TRUE(Told<Shutdown>("b1").empty());  // its state is not known
   Apply();
+  Pass(milliseconds(100));
   EXPECT_FALSE(Told<Shutdown>("b1").empty());  // it has nothing of the next step
 }
 

@@ -60,8 +60,8 @@ std::optional<std::vector<Adoption>> Leaves::Advance(const WorkerId& id, Turn& t
   const auto heirs = members_.StayingReplicas(stage);
   if (heirs.empty()) return std::nullopt;  // it serves until another replica can take over
   if (validation_.Needs(id, stage)) return std::nullopt;
-  // What it has computed counts once its state is known.
-  if (worker.version < job_.version) return std::nullopt;
+  // What it has computed counts once its state is known, and compared with those of others.
+  if (!members_.HaveReported(job_.version)) return std::nullopt;
   bool held = true;
   for (auto& [step, state] : steps_.all()) {
     if (IsBusy(id, stage, state)) return std::nullopt;
