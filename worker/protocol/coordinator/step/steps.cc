@@ -97,8 +97,7 @@ void Steps::VoidStage(Step step, StepState& state, StageIndex stage, Turn& turn)
                                             std::to_string(level));
   for (const StageIndex s : stages) {
     state.levels[s.value] = level;
-    ThawStage(step, state, s, turn);
-    for (const WorkerId& id : members_.Replicas(s)) VoidWorker(id, step, state, turn);
+    RestartStage(step, state, s, turn);
   }
 }
 
@@ -109,12 +108,14 @@ void Steps::BeginAgain(Version version, Turn& turn) {
                 "step " + std::to_string(step.value) + " begins again, without what was computed" +
                     " with wrong weights of version " + std::to_string(version.value));
     for (std::uint64_t s = 0; s < job_.stages(); ++s) {
-      ThawStage(step, state, StageIndex(s), turn);
-      for (const WorkerId& id : members_.Replicas(StageIndex(s))) {
-        VoidWorker(id, step, state, turn);
-      }
+      RestartStage(step, state, StageIndex(s), turn);
     }
   }
+}
+
+void Steps::RestartStage(Step step, StepState& state, StageIndex stage, Turn& turn) {
+  ThawStage(step, state, stage, turn);
+  for (const WorkerId& id : members_.Replicas(stage)) VoidWorker(id, step, state, turn);
 }
 
 void Steps::OnVoided(const WorkerId& from, const Voided& voided, Turn& turn) {

@@ -106,6 +106,9 @@ class Steps {
   bool IsReducing(const StepState& state, StageIndex stage) const;
 
  private:
+  /// All replicas of the stage begin the step again, at its scale level.
+  void RestartStage(Step step, StepState& state, StageIndex stage, Turn& turn);
+
   Job& job_;
   Members& members_;
   Router& router_;
