@@ -287,6 +287,11 @@ INSTANTIATE_TEST_SUITE_P(
         MutationCase{"OverwrittenVersion", {"overwrite-early"}, "SameTrajectory"},
         MutationCase{"MixedVersionsForAJoiner", {"mixed-join"}, "SameTrajectory"},
         MutationCase{"AdmissionWaitsForBytes", {"admission-bytes"}, "Progress"},
+        MutationCase{"ACommitTrusts",
+                     {"trusting"},
+                     "SameTrajectory",
+                     6000,
+                     {.only = FaultKind::kFlipWeights}},
         MutationCase{
             "BlindToBrokenPairs", {"blind"}, "Progress", 6000, {.only = FaultKind::kCutPair}}),
     [](const auto& info) { return info.param.name; });

@@ -143,13 +143,19 @@ void WorkerProcess::Apply(const protocol::CommitRecord& record) {
   Later(world_.Draw(microseconds(50), std::chrono::milliseconds(2)),
         [this, step = record.step, digest = ReportDigest()] {
           computing_ = false;
-          // Another thread reads the state. In a worker it is done before the next update begins;
-          // here it may be later.
-          Later(world_.Draw(microseconds(0), std::chrono::milliseconds(5)),
+          Later(DrawReadOfState(),
                 [this, step, digest] { Carry(replica_->OnStateRead(step, digest)); });
           Carry(replica_->OnApplied(step));
           if (!gone_) Compute();
         });
+}
+
+Duration WorkerProcess::DrawReadOfState() {
+  using std::chrono::milliseconds;
+  const Duration takes = world_.Chance(0.1) ? world_.Draw(milliseconds(5), milliseconds(200))
+                                            : world_.Draw(microseconds(0), milliseconds(5));
+  state_read_ = std::max(state_read_, world_.now()) + takes;
+  return state_read_ - world_.now();
 }
 
 bool WorkerProcess::HasSibling() const {

@@ -179,6 +179,9 @@ class WorkerProcess : public Process {
   /// Returns whether the gradients fit the step's scale.
   bool FinishBackward(const Job& job);
   void Apply(const protocol::CommitRecord& record);
+  /// Until another thread has read the state, one read after the other, now and then slowly. In a
+  /// worker a read is done before the next update begins; here it may be later.
+  Duration DrawReadOfState();
   void BeginReduce(const protocol::Reduce& reduce);
   void OnChunk(const WorkerId& from, const protocol::ReduceChunk& chunk, const Element& element);
   void SendChunk(const WorkerId& to, const protocol::Reduce& reduce,
@@ -257,6 +260,7 @@ class WorkerProcess : public Process {
   bool flips_digest_ = false, flips_sum_ = false, flips_weights_ = false;
   bool wrong_weights_ = false;  // until it begins anew
   bool computing_ = false;
+  Timepoint state_read_;  // all states that the thread was asked to read
   std::uint64_t computed_ = 0;
   std::deque<std::function<void()>> state_jobs_;
   std::vector<Job> jobs_;

@@ -204,12 +204,48 @@ TEST_F(CoordinatorJoinTest, ADonorThatCannotPinIsDoneWithout) {
   EXPECT_EQ(Told<Welcome>("new").at(0).donors.size(), 1u);
 }
 
-TEST_F(CoordinatorJoinTest, ADonorThatHoldsAnotherStateIsDoneWithout) {
+TEST_F(CoordinatorJoinTest, TheJoinBeginsAgainWhereDonorsPinDifferentStatesAndNoneHasAMajority) {
   StartAndCome();
-  Pin("b1");
-  Pin("b2", {6, 6});
+  Pin("b1", {6, 6});
+  Pin("b2");
+  EXPECT_TRUE(Told<Welcome>("new").empty());
+  EXPECT_EQ(WhoWasTold<UnpinState>(), (std::set<std::string>{"b1", "b2"}));
+  Listen();
+  Pass(milliseconds(100));
+  EXPECT_EQ(WhoWasTold<PinState>(), (std::set<std::string>{"b1", "b2"}));
+}
+
+TEST_F(CoordinatorJoinTest, ADonorThatPinsAnotherStateThanMostIsDoneWithoutEvenIfItAnswersFirst) {
+  StartTraining({3});
+  CompleteStep();
+  Listen();
+  Come("new");
+  Pin("a1", {6, 6});
+  Pin("a2");
+  Pin("a3");
   const Welcome welcome = Told<Welcome>("new").at(0);
-  EXPECT_EQ(welcome.donors.size(), 1u);
+  EXPECT_EQ(welcome.donors.size(), 2u);
+  EXPECT_EQ(welcome.state, kState);
+  EXPECT_EQ(WhoWasTold<UnpinState>(), std::set<std::string>{"a1"});
+}
+
+TEST_F(CoordinatorJoinTest, ItCopiesAStateWhenAllReplicasHaveReportedItAndNothingOfOneThatIsWrong) {
+  StartTraining({3});
+  CompleteStep();
+  FoldAll();
+  Reduce();
+  for (const char* name : {"a2", "a3"}) Apply(name, 1, {2, 7});
+  Listen();
+  Come("new");
+  Pin("a1", {9, 9});
+  Pin("a2");
+  Pin("a3");
+  Pass(milliseconds(100));
+  EXPECT_TRUE(Told<Welcome>("new").empty());
+  Apply("a1", 1, {9, 9});
+  Pass(milliseconds(100));
+  const Welcome welcome = Told<Welcome>("new").at(0);
+  EXPECT_EQ(welcome.donors.size(), 2u);
   EXPECT_EQ(welcome.state, kState);
 }
 

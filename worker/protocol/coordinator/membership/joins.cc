@@ -15,12 +15,9 @@ constexpr std::uint64_t kShareLagMax = 64;
 
 void Joins::Start(Turn& turn) {
   if (job_.phase != Phase::kTraining) return;
-  for (std::uint64_t s = 0; s < job_.stages(); ++s) {  // for stages whose donors departed meanwhile
+  for (std::uint64_t s = 0; s < job_.stages(); ++s) {  // donors departed, or replicas reported
     const auto join = joins_.find(StageIndex(s));
-    if (join != joins_.end() && !join->second.welcomed &&
-        join->second.donors.size() == join->second.asked.size()) {
-      Welcome(StageIndex(s), join->second, turn);
-    }
+    if (join != joins_.end()) WelcomeIfKnown(StageIndex(s), join->second, turn);
   }
   for (auto& [id, worker] : members_.all()) {
     if (worker.role() != Role::kWaiting || worker.leave() || turn.now < worker.held_off) continue;
@@ -63,10 +60,8 @@ void Joins::OnStatePinned(const WorkerId& from, const StatePinned& pinned, Turn&
     return;
   }
   Join& join = it->second;
-  const bool same = join.donors.empty() || pinned.state == join.state;
-  if (pinned.error.empty() && same) {
-    join.donors.insert(from);
-    join.state = pinned.state;
+  if (pinned.error.empty()) {
+    join.donors[from] = pinned.state;
     const std::uint64_t most = job_.options.join_lag_max;
     const std::uint64_t kept = pinned.kept_steps == 0 ? most : std::min(most, pinned.kept_steps);
     join.lag_max = std::max(join.lag_max, kept);
@@ -74,7 +69,30 @@ void Joins::OnStatePinned(const WorkerId& from, const StatePinned& pinned, Turn&
     join.asked.erase(from);
     turn.Tell(from, unpin);
   }
-  if (!join.welcomed && join.donors.size() == join.asked.size()) Welcome(stage, join, turn);
+  WelcomeIfKnown(stage, join, turn);
+}
+
+void Joins::WelcomeIfKnown(StageIndex stage, Join& join, Turn& turn) {
+  if (join.welcomed || join.donors.size() < join.asked.size()) return;
+  if (!members_.HaveReported(join.version)) return;
+  DropDoubtful(join, turn);
+  Welcome(stage, join, turn);
+}
+
+void Joins::DropDoubtful(Join& join, Turn& turn) const {
+  std::map<Digest, std::size_t> camps;
+  for (const auto& [donor, state] : join.donors) ++camps[state];
+  if (camps.empty()) return;
+  const auto largest = std::ranges::max_element(
+      camps, [](const auto& a, const auto& b) { return a.second < b.second; });
+  const bool most = largest->second * 2 > join.donors.size();
+  join.state = largest->first;
+  std::erase_if(join.donors, [&](const auto& entry) {
+    if (most && entry.second == join.state) return false;
+    join.asked.erase(entry.first);
+    turn.Tell(entry.first, UnpinState{job_.options.term, job_.generation, join.version});
+    return true;
+  });
 }
 
 void Joins::Welcome(StageIndex stage, Join& join, Turn& turn) {
@@ -103,7 +121,9 @@ void Joins::WelcomeWorker(const WorkerId& id, Worker& worker, const Join& join, 
   welcome.version = join.version;
   welcome.checkpoint_uri.clear();
   welcome.state = join.state;
-  for (const WorkerId& donor : join.donors) welcome.donors.push_back(members_.At(donor).member);
+  for (const auto& [donor, state] : join.donors) {
+    welcome.donors.push_back(members_.At(donor).member);
+  }
   turn.Report(EventKind::kWorkerJoining, id.value + " copies stage " + std::to_string(stage.value) +
                                              " from " + std::to_string(join.donors.size()) +
                                              " replicas");
@@ -193,8 +213,8 @@ void Joins::CheckPins(Turn& turn) {
   }
   for (const StageIndex stage : unanswered) {
     Join& join = joins_.at(stage);
-    join.asked = join.donors;
-    Welcome(stage, join, turn);
+    std::erase_if(join.asked, [&](const WorkerId& id) { return !join.donors.contains(id); });
+    WelcomeIfKnown(stage, join, turn);
   }
 }
 

@@ -48,13 +48,20 @@ class Joins {
   /// Pinned state of a stage, and the workers that copy it.
   struct Join {
     Version version;
-    std::set<WorkerId> asked, donors, joiners;
-    Digest state;
+    std::set<WorkerId> asked, joiners;
+    std::map<WorkerId, Digest> donors;  // what each has pinned
+    Digest state = {};                  // once welcomed
     std::uint64_t lag_max = 0;  // steps that a donor has room for
     Timepoint since;
     bool welcomed = false;  // the donors are known
   };
+  /// Welcomes the joiners when all donors have answered, and all replicas have reported their state
+  /// of that version: one that holds wrong weights is gone by then.
+  void WelcomeIfKnown(StageIndex stage, Join& join, Turn& turn);
   void Welcome(StageIndex stage, Join& join, Turn& turn);
+  /// Does without the donors whose state is not that of most donors. Without a majority all are in
+  /// doubt.
+  void DropDoubtful(Join& join, Turn& turn) const;
   void WelcomeWorker(const WorkerId& id, Worker& worker, const Join& join, Turn& turn);
   /// The first version for which the others keep their gradients for a worker that joins.
   Version BeginOf(const Worker& worker) const;
