@@ -39,11 +39,12 @@ std::vector<double> TrainStep(Pipeline& pipeline, std::uint64_t step) {
   return losses;
 }
 
-void ExpectSameGradients(Pipeline& actual, Pipeline& expected, std::uint64_t step) {
+void ExpectSameGradients(Pipeline& actual, Pipeline& expected, std::uint64_t step,
+                         double rounding = 1e-5) {
   const auto gradients = actual.Gradients(step);
   for (const auto& [name, gradient] : expected.Gradients(step)) {
     ASSERT_TRUE(gradients.contains(name)) << name;
-    EXPECT_LT(RelativeDistance(gradients.at(name), gradient), 1e-5) << name;
+    EXPECT_LT(RelativeDistance(gradients.at(name), gradient), rounding) << name;
     EXPECT_GT(RelativeDistance(std::vector<float>(gradient.size()), gradient), 0.5) << name;
   }
 }
@@ -182,7 +183,8 @@ TEST(SubspaceTest, IsTheSameModelWithBoundariesAndWithout) {
     const auto expected = TrainStep(without, step);
     const auto actual = TrainStep(with, step);
     for (int m = 0; m < 2; ++m) EXPECT_NEAR(actual[m], expected[m], 1e-5 * expected[m]);
-    ExpectSameGradients(with, without, step);
+    // Into the coefficients and back at seven boundaries rounds more than a cut does.
+    ExpectSameGradients(with, without, step, 1e-4);
     without.Apply(step, 1, 1e-2);
     // From the same state, because training amplifies rounding.
     with.Load(LookupIn(without.Snapshot()), Version(step + 1), /*optimizer=*/true);
