@@ -100,6 +100,9 @@ class TimedStage final : public model::Stage {
   Result<Bytes> Logits(model::Version, const model::TokenBatch&) override {
     return FailedPrecondition("a timed stage has no logits");
   }
+  Result<std::unique_ptr<model::Reading>> BeginReading(model::Version) override {
+    return FailedPrecondition("a timed stage has no logits");
+  }
 
  private:
   static constexpr const char* kName = "timed";

@@ -131,6 +131,33 @@ TEST_P(ParityTest, LogitsAreThoseOfHuggingFace) {
   ExpectClose(FloatsOf({.data = *logits}), FloatsOf(fixture.Reference("logits")), 1e-5, "logits");
 }
 
+TEST_P(ParityTest, ATextReadTokenByTokenGivesTheLogitsOfAllOfIt) {
+  const Fixture fixture(GetParam());
+  Pipeline pipeline(fixture.options(), 1);
+  pipeline.Load(fixture.weights(), Version(0), false);
+  Stage& stage = pipeline.stage(0);
+  const TokenBatch batch = fixture.Tokens(0, 0);
+  const auto ids = batch.ids.first(batch.tokens_per_sequence);
+  const Result<Bytes> whole = stage.Logits(Version(0), {1, batch.tokens_per_sequence, ids});
+  ASSERT_TRUE(whole.ok()) << whole.status().ToString();
+  const std::vector<float> expected = FloatsOf({.data = *whole});
+  const auto vocab = static_cast<std::size_t>(fixture.options().config.vocab_size);
+  for (const std::size_t prompt : {std::size_t{1}, ids.size() / 2}) {
+    SCOPED_TRACE(std::to_string(prompt) + " tokens at once");
+    auto reading = stage.BeginReading(Version(0));
+    ASSERT_TRUE(reading.ok()) << reading.status().ToString();
+    for (std::size_t read = 0; read < ids.size();) {
+      const std::size_t count = read == 0 ? prompt : 1;
+      const Result<Bytes> logits = (*reading)->Read(ids.subspan(read, count));
+      ASSERT_TRUE(logits.ok()) << logits.status().ToString();
+      read += count;
+      ExpectClose(FloatsOf({.data = *logits}),
+                  std::span(expected).subspan((read - 1) * vocab, vocab), 1e-5,
+                  "logits after " + std::to_string(read));
+    }
+  }
+}
+
 TEST_P(ParityTest, TrainsAsHuggingFaceWithAdamWDoes) {
   const Fixture fixture(GetParam());
   const std::vector<float> losses = FloatsOf(fixture.Reference("losses"));

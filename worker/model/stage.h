@@ -70,6 +70,16 @@ struct GradientSum {
   bool finite = true;
 };
 
+/// A text that a stage reads token by token. Used by the thread that executes the stage, which must
+/// outlive it.
+class Reading {
+ public:
+  virtual ~Reading() = default;
+  /// Reads on: at least one token. The logits [vocab] in float32 of the one behind them. Errors: as
+  /// Stage::Logits; the reading is then of no use.
+  virtual Result<Bytes> Read(std::span<const std::int32_t> ids) = 0;
+};
+
 class Stage {
  public:
   /// Errors: kInvalidArgument (a model that cannot be cut so: more stages than layers, heads that
@@ -160,6 +170,10 @@ class Stage {
   /// Logits [sequences, tokens, vocab] in float32 of a stage that is the whole model; `tokens` has
   /// no labels here. Errors: kFailedPrecondition on a part of a model, else as Forward.
   virtual Result<Bytes> Logits(Version version, const TokenBatch& tokens) = 0;
+  /// Begins a text, with the version as it is until the next change of the weights. Keeps keys and
+  /// values of what was read, so that a token costs one row of every product; a model with
+  /// boundaries inside reads its text anew for every token. Errors: as Logits.
+  virtual Result<std::unique_ptr<Reading>> BeginReading(Version version) = 0;
 };
 
 }  // namespace swarm::model

@@ -22,7 +22,7 @@ at::Tensor RepeatHeads(const at::Tensor& heads, std::int64_t times) {
 }
 
 /// Attention of heads [B, L, H, E] over keys and values [B, M, K, E]. Without a mask it is causal,
-/// and L = M.
+/// and L = M; or L = 1, and the token sees all of the keys.
 at::Tensor Attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                   const std::optional<at::Tensor>& mask) {
   const std::int64_t times = q.size(2) / k.size(2);
@@ -32,8 +32,9 @@ at::Tensor Attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
   const auto prepared = [&](const at::Tensor& heads) {
     return (shares ? heads : RepeatHeads(heads, times)).transpose(1, 2);
   };
+  const bool causal = !mask && q.size(1) > 1;
   return at::scaled_dot_product_attention(q.transpose(1, 2), prepared(k), prepared(v), mask,
-                                          /*dropout_p=*/0.0, /*is_causal=*/!mask, /*scale=*/{},
+                                          /*dropout_p=*/0.0, causal, /*scale=*/{},
                                           /*enable_gqa=*/shares && times > 1)
       .transpose(1, 2);
 }
@@ -65,8 +66,15 @@ at::Tensor NormHeads(const api::DecoderConfig& config, const at::Tensor& gains,
   return RmsNorm(heads.to(at::kFloat), of_heads, config.rms_norm_eps);
 }
 
+/// Attention of one token [B, 1, H, E] that `past` has, too, over the tokens that it sees there.
+at::Tensor AttendToPast(std::int64_t window, const PastTokens& past, const at::Tensor& q) {
+  const std::int64_t seen = window == 0 ? past.count() : std::min(window, past.count());
+  return Attend(q, past.Keys(seen), past.Values(seen), {});
+}
+
 at::Tensor Attention(const api::DecoderConfig& config, const api::LayerOptions& options,
-                     const LayerWeights& weights, PositionTables& positions, const at::Tensor& x) {
+                     const LayerWeights& weights, PositionTables& positions, const at::Tensor& x,
+                     PastTokens* past) {
   const std::int64_t queries = config.num_attention_heads;
   const std::int64_t keys = config.num_key_value_heads;
   const auto type = weights.query_key_value.scalar_type();
@@ -76,15 +84,21 @@ at::Tensor Attention(const api::DecoderConfig& config, const api::LayerOptions& 
   const auto parts = heads.split_with_sizes({queries + keys, keys}, 2);
   at::Tensor placed = parts[0];
   if (weights.head_norms.defined()) placed = NormHeads(config, weights.head_norms, placed);
-  if (options.rotary) placed = positions.Rotate(placed);
+  const std::int64_t first = past == nullptr ? 0 : past->count();
+  if (options.rotary) placed = positions.Rotate(placed, first);
   const auto split = placed.to(type).split_with_sizes({queries, keys}, 2);
   // The values are a part of the product. Where nothing else needs it, a copy of them lets it go.
   const bool needed = weights.head_norms.defined() || !options.rotary;
   const at::Tensor values = needed ? parts[1] : parts[1].contiguous();
+  if (past != nullptr) past->Append(split[1], values);
   const bool all = options.window == 0 || options.window >= x.size(1);
-  const at::Tensor mixed =
-      all ? Attend(split[0], split[1], values, {})
-          : AttendWithin(options.window, positions, split[0], split[1], values);
+  at::Tensor mixed;
+  if (first > 0) {
+    mixed = AttendToPast(options.window, *past, split[0]);
+  } else {
+    mixed = all ? Attend(split[0], split[1], values, {})
+                : AttendWithin(options.window, positions, split[0], split[1], values);
+  }
   const at::Tensor joined = mixed.reshape({x.size(0), x.size(1), queries * config.head_dim});
   return Project(joined, weights.attention_output);
 }
@@ -121,12 +135,14 @@ void PositionTables::Grow(std::int64_t tokens) {
   sine_ = at::cat({-sine, sine}, 1).unsqueeze(1).to(device_);
 }
 
-at::Tensor PositionTables::Rotate(const at::Tensor& heads) {
+at::Tensor PositionTables::Rotate(const at::Tensor& heads, std::int64_t first) {
   const std::int64_t tokens = heads.size(1);
-  if (!cosine_.defined() || cosine_.size(0) < tokens) Grow(tokens);
+  const std::int64_t there = cosine_.defined() ? cosine_.size(0) : 0;
+  // Where a text grows by a token, the tables do not.
+  if (there < first + tokens) Grow(first == 0 ? tokens : 2 * (first + tokens));
   const at::Tensor x = heads.to(at::kFloat);
   const at::Tensor swapped = x.roll(head_dim_ / 2, -1);
-  return x * cosine_.narrow(0, 0, tokens) + swapped * sine_.narrow(0, 0, tokens);
+  return x * cosine_.narrow(0, first, tokens) + swapped * sine_.narrow(0, first, tokens);
 }
 
 at::Tensor PositionTables::Band(std::int64_t rows, std::int64_t window, at::ScalarType type) {
@@ -144,15 +160,41 @@ at::Tensor PositionTables::Band(std::int64_t rows, std::int64_t window, at::Scal
   return band.narrow(0, 0, rows).narrow(1, 0, rows + window - 1);
 }
 
+void PastTokens::Append(const at::Tensor& keys, const at::Tensor& values) {
+  const std::int64_t tokens = keys.size(1), total = count_ + tokens;
+  if (!keys_.defined() || keys_.size(1) < total) {
+    const auto grown = [&](const at::Tensor& old, const at::Tensor& added) {
+      const at::Tensor larger =
+          at::empty({added.size(0), 2 * total, added.size(2), added.size(3)}, added.options());
+      if (count_ > 0) larger.narrow(1, 0, count_).copy_(old.narrow(1, 0, count_));
+      return larger;
+    };
+    keys_ = grown(keys_, keys);
+    values_ = grown(values_, values);
+  }
+  keys_.narrow(1, count_, tokens).copy_(keys);
+  values_.narrow(1, count_, tokens).copy_(values);
+  count_ = total;
+}
+
+at::Tensor PastTokens::Keys(std::int64_t count) const {
+  return keys_.narrow(1, count_ - count, count);
+}
+
+at::Tensor PastTokens::Values(std::int64_t count) const {
+  return values_.narrow(1, count_ - count, count);
+}
+
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& gain, double epsilon) {
   return gain * (x * at::rsqrt(x.square().mean(-1, /*keepdim=*/true) + epsilon));
 }
 
 at::Tensor DecoderLayer(const api::DecoderConfig& config, const api::LayerOptions& options,
                         const LayerWeights& weights, const at::Tensor& basis,
-                        PositionTables& positions, const at::Tensor& x) {
+                        PositionTables& positions, const at::Tensor& x, PastTokens* past) {
   const at::Tensor normed = RmsNorm(x, weights.attention_norm, config.rms_norm_eps);
-  const at::Tensor h = x + Added(Attention(config, options, weights, positions, normed), basis);
+  const at::Tensor attended = Attention(config, options, weights, positions, normed, past);
+  const at::Tensor h = x + Added(attended, basis);
   return h + Added(Mlp(weights, RmsNorm(h, weights.mlp_norm, config.rms_norm_eps)), basis);
 }
 

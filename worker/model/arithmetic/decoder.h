@@ -36,9 +36,10 @@ class PositionTables {
  public:
   PositionTables(const api::DecoderConfig& config, at::Device device);
 
-  /// Rotary position embedding of heads [B, L, N, E] of any type; the result is float32. Angles are
-  /// computed in float32; pairs are (i, i + E / 2), as Hugging Face's rotate_half has them.
-  at::Tensor Rotate(const at::Tensor& heads);
+  /// Rotary position embedding of heads [B, L, N, E] of any type, at the positions from `first` on;
+  /// the result is float32. Angles are computed in float32; pairs are (i, i + E / 2), as Hugging
+  /// Face's rotate_half has them.
+  at::Tensor Rotate(const at::Tensor& heads, std::int64_t first = 0);
 
   /// For attention within a window: what is added to the scores [rows, rows + window - 1] of rows
   /// successive tokens and of the keys that they see together. 0 where row i sees key j, the
@@ -60,14 +61,34 @@ class PositionTables {
   std::map<std::int64_t, at::Tensor> bands_;  ///< by window; of min(window, kBandRows) rows
 };
 
+/// The keys, after their rotation, and the values of a layer for tokens that were read before.
+/// Without gradients.
+class PastTokens {
+ public:
+  std::int64_t count() const { return count_; }
+  /// Adds those [B, L, K, E] of the next tokens. The memory doubles when it is full, so that a
+  /// token costs no copy of all.
+  void Append(const at::Tensor& keys, const at::Tensor& values);
+  /// Those of the newest `count` tokens: [B, count, K, E].
+  at::Tensor Keys(std::int64_t count) const;
+  at::Tensor Values(std::int64_t count) const;
+
+ private:
+  at::Tensor keys_, values_;  ///< [B, capacity, K, E]
+  std::int64_t count_ = 0;
+};
+
 /// x gain / sqrt(mean(x^2) + epsilon) over the last dimension; float32.
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& gain, double epsilon);
 
 /// One decoder layer: x [B, L, D] to x [B, L, D]. With a `basis` [D, c], what the layer adds to x
-/// lies in it: attention_output [c, H E] and down [c, I] give coefficients.
+/// lies in it: attention_output [c, H E] and down [c, I] give coefficients. With `past`, the tokens
+/// of x stand behind those, and are added to them: any number of tokens the first time, then one at
+/// a time.
 at::Tensor DecoderLayer(const api::DecoderConfig& config, const api::LayerOptions& options,
                         const LayerWeights& weights, const at::Tensor& basis,
-                        PositionTables& positions, const at::Tensor& x);
+                        PositionTables& positions, const at::Tensor& x,
+                        PastTokens* past = nullptr);
 
 /// Logits of the head: x [B, L, D], gain [D], head [V, D] to [B, L, V] float32.
 at::Tensor HeadLogits(const api::DecoderConfig& config, const at::Tensor& gain,

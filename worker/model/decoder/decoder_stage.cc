@@ -196,7 +196,8 @@ at::Tensor DecoderStage::ReceiveAt(std::int64_t layer, const Weights& weights, c
   return Receive(options_.boundary, weights.boundary(layer), SubspaceOf(weights), anchors, z);
 }
 
-at::Tensor DecoderStage::RunLayers(const Weights& weights, const Pass& pass) {
+at::Tensor DecoderStage::RunLayers(const Weights& weights, const Pass& pass,
+                                   std::span<PastTokens> past) {
   const std::int64_t first = layout_.slice.first;
   at::Tensor x = layout_.slice.embedding ? EmbeddedTokens(weights, pass)
                                          : ReceiveAt(first, weights, pass, pass.input);
@@ -209,7 +210,8 @@ at::Tensor DecoderStage::RunLayers(const Weights& weights, const Pass& pass) {
       x = ReceiveAt(layer, weights, pass, z);
     }
     x = DecoderLayer(options_.config, api::LayerOf(options_.config, layer), weights.layer(i),
-                     layout_.layers[i].constrained ? basis : at::Tensor(), positions_, x);
+                     layout_.layers[i].constrained ? basis : at::Tensor(), positions_, x,
+                     past.empty() ? nullptr : &past[i]);
   }
   return x;
 }
@@ -223,15 +225,18 @@ at::Tensor DecoderStage::RunHead(const Weights& weights, const at::Tensor& x) co
   return HeadLogits(options_.config, weights.operands()[layout_.final_norm], head, x);
 }
 
+Status DecoderStage::CheckLength(std::int64_t tokens) const {
+  const std::int64_t positions = options_.config.max_position_embeddings;
+  if (options_.config.rope.type != api::RopeType::kDynamic || tokens <= positions) return Status();
+  return InvalidArgument("tokens: sequences of " + std::to_string(tokens) +
+                         " tokens; a rotary embedding of the type dynamic would change beyond "
+                         "max_position_embeddings (" +
+                         std::to_string(positions) + "), which is not supported");
+}
+
 Result<DecoderStage::Pass> DecoderStage::OpenPass(const Weights& weights, const TokenBatch& tokens,
                                                   std::int64_t length, const Bytes& input) {
-  const std::int64_t positions = options_.config.max_position_embeddings;
-  if (options_.config.rope.type == api::RopeType::kDynamic && length > positions) {
-    return InvalidArgument("tokens: sequences of " + std::to_string(length) +
-                           " tokens; a rotary embedding of the type dynamic would change beyond "
-                           "max_position_embeddings (" +
-                           std::to_string(positions) + "), which is not supported");
-  }
+  RETURN_IF_ERROR(CheckLength(length));
   Pass pass;
   if (!layout_.tables.empty() || layout_.constrained_embedding) {
     ASSIGN_OR_RETURN(pass.ids, TokenColumns(tokens, 0, length));
@@ -394,10 +399,13 @@ Status DecoderStage::Apply(std::span<const Bytes> sums, double clip, double lear
   });
 }
 
+Status DecoderStage::CheckWhole(const char* what) const {
+  if (layout_.slice.embedding && layout_.slice.head) return Status();
+  return FailedPrecondition(std::string(what) + ": this stage is a part of the model only");
+}
+
 Result<Bytes> DecoderStage::Logits(Version version, const TokenBatch& tokens) {
-  if (!layout_.slice.embedding || !layout_.slice.head) {
-    return FailedPrecondition("logits: this stage is a part of the model only");
-  }
+  RETURN_IF_ERROR(CheckWhole("logits"));
   return Guarded("logits", [&]() -> Result<Bytes> {
     const at::NoGradGuard no_gradients;
     const Result<const Weights*> weights = FindWeights(version);
@@ -408,6 +416,53 @@ Result<Bytes> DecoderStage::Logits(Version version, const TokenBatch& tokens) {
     const at::Tensor x = RunLayers(**weights, pass);
     return codec::MakeCodec({}, codec::Direction::kForward)->Encode(RunHead(**weights, x));
   });
+}
+
+// Holds what DecoderLayer needs to read on; a stage with boundaries inside needs all of the text.
+class DecoderStage::TextReading final : public Reading {
+ public:
+  TextReading(DecoderStage& stage, Version version) : stage_(stage), version_(version) {
+    if (stage.layout_.boundaries.empty()) past_.resize(stage.layout_.layers.size());
+  }
+
+  Result<Bytes> Read(std::span<const std::int32_t> ids) override {
+    if (ids.empty()) return InvalidArgument("reading: no tokens");
+    return Guarded("reading", [&]() -> Result<Bytes> {
+      const at::NoGradGuard no_gradients;
+      // DecoderLayer takes many tokens at the beginning only.
+      const bool together = past_.empty() || read_.empty();
+      read_.insert(read_.end(), ids.begin(), ids.end());
+      if (together) return Run(read_);
+      for (std::size_t i = 0; i + 1 < ids.size(); ++i) {
+        RETURN_IF_ERROR(Run(ids.subspan(i, 1)).status());
+      }
+      return Run(ids.last(1));
+    });
+  }
+
+ private:
+  Result<Bytes> Run(std::span<const std::int32_t> ids) {
+    const Result<const Weights*> weights = stage_.FindWeights(version_);
+    if (!weights.ok()) return weights.status();
+    const auto count = static_cast<std::int64_t>(ids.size());
+    const TokenBatch batch{1, static_cast<std::uint32_t>(count), ids};
+    RETURN_IF_ERROR(stage_.CheckLength(static_cast<std::int64_t>(read_.size())));
+    ASSIGN_OR_RETURN(const Pass pass, stage_.OpenPass(**weights, batch, count, Bytes()));
+    const at::Tensor x = stage_.RunLayers(**weights, pass, past_);
+    const at::Tensor logits = stage_.RunHead(**weights, x.narrow(1, count - 1, 1));
+    return codec::MakeCodec({}, codec::Direction::kForward)->Encode(logits);
+  }
+
+  DecoderStage& stage_;
+  const Version version_;
+  std::vector<PastTokens> past_;  // one a layer; none in a stage with boundaries inside
+  std::vector<std::int32_t> read_;
+};
+
+Result<std::unique_ptr<Reading>> DecoderStage::BeginReading(Version version) {
+  RETURN_IF_ERROR(CheckWhole("reading"));
+  RETURN_IF_ERROR(FindWeights(version).status());
+  return std::unique_ptr<Reading>(std::make_unique<TextReading>(*this, version));
 }
 
 }  // namespace swarm::model

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "worker/codec/codec.h"
@@ -16,7 +17,7 @@
 
 namespace swarm::model {
 
-/// Computes with autograd on one device. Has more than 25 methods: the 18 functions of Stage, and
+/// Computes with autograd on one device. Has more than 25 methods: the 19 functions of Stage, and
 /// the steps of a microbatch's forward and backward.
 class DecoderStage final : public Stage {
  public:
@@ -45,8 +46,10 @@ class DecoderStage final : public Stage {
 
   Status Apply(std::span<const Bytes> sums, double clip, double learning_rate, bool skip) override;
   Result<Bytes> Logits(Version version, const TokenBatch& tokens) override;
+  Result<std::unique_ptr<Reading>> BeginReading(Version version) override;
 
  private:
+  class TextReading;
   /// The inputs of the layers for a microbatch. `rows` and `input` are leaves.
   struct Pass {
     at::Tensor ids;                ///< [B, L] int64; undefined where the stage needs none
@@ -69,14 +72,19 @@ class DecoderStage final : public Stage {
   /// kInvalidArgument (a wrong number of ids, an id outside the vocabulary).
   Result<at::Tensor> TokenColumns(const TokenBatch& tokens, std::int64_t first,
                                   std::int64_t count) const;
+  /// Errors: kInvalidArgument (a sequence too long for its rotary embedding).
+  Status CheckLength(std::int64_t tokens) const;
+  /// Errors: kFailedPrecondition (a part of the model), naming `what` needs all of it.
+  Status CheckWhole(const char* what) const;
   Result<Pass> OpenPass(const Weights& weights, const TokenBatch& tokens, std::int64_t length,
                         const Bytes& input);
   /// The bodies of Forward and Backward; exceptions of libtorch pass through.
   Result<ForwardResult> Execute(const TaskKey& key, Version version, const TokenBatch& tokens,
                                 const Bytes& input, bool keep_graph);
   Result<Bytes> Differentiate(const TaskKey& key, const Bytes& gradient);
-  /// x behind the last layer of the stage.
-  at::Tensor RunLayers(const Weights& weights, const Pass& pass);
+  /// x behind the last layer of the stage. With `past`, one for each layer, as DecoderLayer; the
+  /// stage has then no boundaries inside.
+  at::Tensor RunLayers(const Weights& weights, const Pass& pass, std::span<PastTokens> past = {});
   at::Tensor RunHead(const Weights& weights, const at::Tensor& x) const;
   at::Tensor EmbeddedTokens(const Weights& weights, const Pass& pass) const;
   /// The halves of the boundary before a decoder layer.
