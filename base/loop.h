@@ -7,14 +7,16 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "base/time.h"
+#include "base/virtual_time.h"
 
 namespace swarm {
 
-/// Runs posted closures one after the other on a thread of its own.
+/// Runs posted closures one after the other on a thread of its own, or as an actor of VirtualTime.
 ///
 /// The queue has a bound: Post blocks the caller while `capacity` closures wait, unless the caller
 /// is the loop itself (which would wait for itself). Closures posted after Stop are dropped.
@@ -33,14 +35,20 @@ class Loop {
   void Post(std::function<void()> work);
   /// Runs `work` on the loop's thread at `when` or soon after. From any thread.
   void PostAt(Timepoint when, std::function<void()> work);
-  /// Runs the queue, drops timed closures, joins the thread. Not from the loop's own thread.
+  /// Runs the queue (under VirtualTime drops it, as a crash does), drops timed closures, joins the
+  /// thread. Not from the loop's own thread.
   void Stop();
-  bool InLoop() const { return std::this_thread::get_id() == thread_.get_id(); }
+  bool InLoop() const {
+    return actor_ ? actor_->running() : std::this_thread::get_id() == thread_.get_id();
+  }
   /// Closures that wait now.
   std::size_t depth() const;
 
  private:
   void Run();
+  /// Does the next piece of work. False: there is none yet.
+  bool RunOne(std::unique_lock<std::mutex>& lock);
+  void Notify(Timepoint when);
 
   const std::string name_;
   const std::function<void()> on_idle_;
@@ -51,6 +59,8 @@ class Loop {
   std::deque<std::function<void()>> queue_;
   std::multimap<Timepoint, std::function<void()>> timed_;
   bool stopping_ = false;
+  bool worked_ = false;  // since on_idle_ ran
+  std::optional<VirtualTime::Actor> actor_;
   std::thread thread_;  // last: starts when all else exists
 };
 

@@ -5,7 +5,15 @@
 
 namespace swarm {
 
-using Clock = std::chrono::steady_clock;
+/// The machine's steady clock, or in a test the VirtualTime of this thread (virtual_time.h).
+struct Clock {
+  using duration = std::chrono::steady_clock::duration;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::steady_clock::time_point;
+  static constexpr bool is_steady = true;
+  static time_point now();
+};
 using Timepoint = Clock::time_point;
 using Duration = Clock::duration;
 

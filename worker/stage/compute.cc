@@ -6,7 +6,18 @@
 
 namespace swarm::stage {
 
-Compute::Compute() : thread_([this] { Run(); }) {}
+Compute::Compute() {
+  if (VirtualTime::Current() == nullptr) {
+    thread_ = std::thread([this] { Run(); });
+    return;
+  }
+  actor_.emplace([this] {
+    std::unique_lock lock(mutex_);
+    if (stopping_ || queue_.empty()) return false;
+    RunOne(lock);
+    return true;
+  });
+}
 
 Compute::~Compute() { Stop(); }
 
@@ -54,7 +65,7 @@ void Compute::Post(Order order, Work work) {
   if (work.task) tasks_.emplace(*work.task, order);
   queue_.emplace(order, std::move(work));
   ++queued_;
-  wake_.notify_one();
+  actor_ ? actor_->Wake(Timepoint::min()) : wake_.notify_one();
 }
 
 void Compute::Run() {
@@ -63,18 +74,22 @@ void Compute::Run() {
   while (true) {
     wake_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
     if (stopping_) return;
-    Work work = std::move(queue_.begin()->second);
-    queue_.erase(queue_.begin());
-    if (work.task) tasks_.erase(*work.task);
-    lock.unlock();
-    const Timepoint begin = Clock::now();
-    work.run();
-    work = {};
-    busy_nanoseconds_ += std::chrono::nanoseconds(Clock::now() - begin).count();
-    ++finished_;
-    --queued_;
-    lock.lock();
+    RunOne(lock);
   }
+}
+
+void Compute::RunOne(std::unique_lock<std::mutex>& lock) {
+  Work work = std::move(queue_.begin()->second);
+  queue_.erase(queue_.begin());
+  if (work.task) tasks_.erase(*work.task);
+  lock.unlock();
+  const Timepoint begin = Clock::now();
+  work.run();
+  work = {};
+  busy_nanoseconds_ += std::chrono::nanoseconds(Clock::now() - begin).count();
+  ++finished_;
+  --queued_;
+  lock.lock();
 }
 
 }  // namespace swarm::stage

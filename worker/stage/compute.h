@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/virtual_time.h"
 #include "worker/protocol/ids.h"
 
 namespace swarm::stage {
@@ -57,6 +58,8 @@ class Compute {
   };
   void Post(Order order, Work work);
   void Run();
+  /// Does the first piece of work of the queue.
+  void RunOne(std::unique_lock<std::mutex>& lock);
 
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -67,6 +70,7 @@ class Compute {
   std::atomic<std::int64_t> busy_nanoseconds_{0};
   std::atomic<std::uint64_t> finished_{0};
   std::atomic<std::uint64_t> queued_{0};
+  std::optional<VirtualTime::Actor> actor_;
   std::thread thread_;  // last: starts when all other members exist
 };
 

@@ -88,8 +88,8 @@ void ReplicaRunner::MakeRoom(protocol::Generation generation) {
   const std::shared_future<void> forgotten = parts_.reducing.ForgetBefore(generation);
   // Behind the work that uses the previous stage, and gives it to be read.
   parts_.compute.PostState([this, forgotten] {
-    forgotten.wait();
-    states_.Drain().wait();
+    Await(forgotten);
+    Await(states_.Drain());
   });
 }
 

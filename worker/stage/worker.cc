@@ -50,7 +50,7 @@ Result<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
     worker->control_.Stop();
     return endpoint.status();
   }
-  installed.get_future().wait();
+  Await(installed.get_future().share());
   return worker;
 }
 
@@ -79,8 +79,6 @@ Worker::~Worker() {
   runner_.Stop();
   endpoint_.reset();
 }
-
-Status Worker::Wait() { return ended_.get_future().get(); }
 
 void Worker::Stop(const Status& why) {
   if (!has_ended_.exchange(true)) ended_.set_value(why);

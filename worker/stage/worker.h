@@ -44,7 +44,9 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   /// Blocks until the trainer dismisses this worker (ok), or this worker cannot go on. Errors:
   /// kAborted (its state is of no use any more; it may come back as a new incarnation),
   /// kDeadlineExceeded (there was no trainer for too long), kResourceExhausted (no memory).
-  Status Wait();
+  Status Wait() { return ended().get(); }
+  /// Ready when Wait would return. From any thread.
+  const std::shared_future<Status>& ended() const { return future_; }
   /// Ends Wait. From any thread.
   void Stop(const Status& why);
   /// This process ends after `grace`: the worker hands its sums over and leaves before. Wait ends
@@ -122,6 +124,7 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   WorkerMetrics metrics_;
   MemoryAccount memory_;
   std::promise<Status> ended_;
+  const std::shared_future<Status> future_ = ended_.get_future().share();
   std::atomic<bool> has_ended_{false};
 
   // Control loop.

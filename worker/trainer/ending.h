@@ -22,7 +22,7 @@ struct Outcome {
   bool overdue = false;  ///< stopped without the checkpoint that should have been the last
 };
 
-/// Wait is for another thread; everything else belongs to one thread.
+/// ended() is for other threads; everything else belongs to one thread.
 class Ending {
  public:
   /// A stop has taken too long. Before Decide.
@@ -31,14 +31,16 @@ class Ending {
   /// Sets how the job ended. The trainer has yet to tell its workers and observers.
   void Decide(Outcome outcome) { outcome_ = std::move(outcome); }
   bool decided() const { return outcome_.has_value(); }
-  /// Ends Wait. Requires decided(). Once; later calls do nothing.
+  /// Requires decided(). Once; later calls do nothing.
   void End() {
     if (!std::exchange(ended_already_, true)) ended_.set_value(*outcome_);
   }
-  Outcome Wait() { return ended_.get_future().get(); }
+  /// Ready when End was called. From any thread.
+  const std::shared_future<Outcome>& ended() const { return future_; }
 
  private:
   std::promise<Outcome> ended_;
+  const std::shared_future<Outcome> future_ = ended_.get_future().share();
   std::optional<Outcome> outcome_;
   bool overdue_ = false;
   bool ended_already_ = false;

@@ -63,8 +63,6 @@ Trainer::~Trainer() {
   endpoint_.reset();
 }
 
-Outcome Trainer::Wait() { return ending_.Wait(); }
-
 void Trainer::RequestStop(Duration limit) {
   control_.Post([this, limit] {
     Carry(coordinator_->OnStopRequested(Clock::now()));

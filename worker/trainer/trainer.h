@@ -36,7 +36,9 @@ class Trainer : public net::EndpointHandler {
   ~Trainer() override;
 
   /// Blocks until the job is over and all workers and observers have been told.
-  Outcome Wait();
+  Outcome Wait() { return ended().get(); }
+  /// Ready when Wait would return. From any thread.
+  const std::shared_future<Outcome>& ended() const { return ending_.ended(); }
   /// Finish the steps that have begun, write a checkpoint, end; after `limit` end without. From any
   /// thread.
   void RequestStop(Duration limit = std::chrono::hours(24));

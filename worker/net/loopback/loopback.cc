@@ -2,14 +2,13 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
-#include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <set>
-#include <thread>
 
+#include "base/loop.h"
 #include "worker/net/wire/wire.h"
 
 namespace swarm::net {
@@ -27,30 +26,25 @@ int Direction(const WorkerId& from, const WorkerId& to) { return from < to ? 0 :
 
 }  // namespace
 
-/// One endpoint's queue of events and the thread that passes them to the handler.
+/// One endpoint and the loop that passes events to its handler.
 class LoopbackNetwork::Node {
  public:
   Node(WorkerId self, EndpointHandler* handler, const LoopbackOptions& options)
-      : self(std::move(self)), options(options), handler_(handler), thread_([this] { Run(); }) {}
+      : self(std::move(self)), options(options), handler_(handler) {}
 
-  /// Queues a call of the handler.
+  /// Calls the handler, when the latency has passed.
   void Post(std::function<void(EndpointHandler&)> event) {
-    const std::lock_guard lock(mutex_);
-    if (stopping_) return;
-    queue_.push_back(std::move(event));
-    wake_.notify_one();
+    const auto call = [this, event = std::move(event)] {
+      if (!stopping_) event(*handler_);
+    };
+    options.latency > Duration::zero() ? loop_.PostAt(Clock::now() + options.latency, call)
+                                       : loop_.Post(call);
   }
 
-  /// Drops what is queued and waits for the call that is under way.
+  /// Drops the events that wait, and waits for the call that is under way.
   void Stop() {
-    std::deque<std::function<void(EndpointHandler&)>> dropped;
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-      dropped.swap(queue_);
-      wake_.notify_one();
-    }
-    thread_.join();
+    stopping_ = true;
+    loop_.Stop();
   }
 
   const WorkerId self;
@@ -60,25 +54,10 @@ class LoopbackNetwork::Node {
   std::atomic<std::uint64_t> messages_refused{0};
 
  private:
-  void Run() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
-      if (stopping_) return;
-      const auto event = std::move(queue_.front());
-      queue_.pop_front();
-      lock.unlock();
-      event(*handler_);
-      lock.lock();
-    }
-  }
-
   EndpointHandler* const handler_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::function<void(EndpointHandler&)>> queue_;  // bounded by the senders' windows
-  bool stopping_ = false;
-  std::thread thread_;  // last: starts when all other members exist
+  std::atomic<bool> stopping_{false};
+  // Its queue is bounded by the senders' windows.
+  Loop loop_{"loopback", nullptr, std::numeric_limits<std::size_t>::max()};
 };
 
 /// The endpoints that exist, the connections that they want, and those that are open.
@@ -87,7 +66,7 @@ class LoopbackNetwork::Hub {
   bool Add(const std::shared_ptr<Node>& node) {
     const std::lock_guard lock(mutex_);
     if (!nodes_.emplace(node->self, node).second) return false;
-    std::erase_if(refused_, [&](const auto& pair) { return pair.second == node->self; });
+    numbers_[node->self] = ++last_number_;
     for (const auto& [name, other] : nodes_) Meet(node->self, name);
     return true;
   }
@@ -101,7 +80,8 @@ class LoopbackNetwork::Hub {
     nodes_.erase(self);
     std::erase_if(wanted_, [&](const auto& pair) { return pair.first == self; });
     std::erase_if(known_, [&](const auto& pair) { return pair.first == self; });
-    std::erase_if(refused_, [&](const auto& pair) { return pair.first == self; });
+    std::erase_if(met_, [&](const auto& entry) { return entry.first.first == self; });
+    std::erase_if(refused_, [&](const auto& entry) { return entry.first.first == self; });
   }
 
   void Want(const WorkerId& self, const WorkerId& peer) {
@@ -122,7 +102,7 @@ class LoopbackNetwork::Hub {
     const std::lock_guard lock(mutex_);
     wanted_.erase({self, peer});
     known_.erase({self, peer});
-    refused_.emplace(self, peer);
+    refused_[{self, peer}] = met_[{self, peer}];
     if (const auto connection = Find(self, peer)) {
       connection->refused[Direction(peer, self)] = true;
       connections_.erase(Pair(self, peer));
@@ -203,6 +183,11 @@ class LoopbackNetwork::Hub {
     return found == connections_.end() ? nullptr : found->second;
   }
 
+  bool Refuses(const WorkerId& self, const WorkerId& peer) const {
+    const auto refused = refused_.find({self, peer});
+    return refused != refused_.end() && refused->second == numbers_.at(peer);
+  }
+
   /// Connects the two if one of them wants it.
   void Meet(const WorkerId& a, const WorkerId& b) {
     if (wanted_.contains({a, b}) || wanted_.contains({b, a})) Open(a, b);
@@ -210,9 +195,10 @@ class LoopbackNetwork::Hub {
 
   /// Connects the two if both exist and nothing forbids it.
   void Open(const WorkerId& a, const WorkerId& b) {
-    const bool refused = refused_.contains({a, b}) || refused_.contains({b, a});
-    if (a == b || refused || apart_.contains(Pair(a, b))) return;
-    if (!nodes_.contains(a) || !nodes_.contains(b) || Find(a, b)) return;
+    if (a == b || apart_.contains(Pair(a, b)) || Find(a, b)) return;
+    if (!nodes_.contains(a) || !nodes_.contains(b) || Refuses(a, b) || Refuses(b, a)) return;
+    met_[{a, b}] = numbers_.at(b);
+    met_[{b, a}] = numbers_.at(a);
     connections_.emplace(Pair(a, b), std::make_shared<Connection>());
     nodes_.at(a)->Post([b](EndpointHandler& handler) { handler.OnPeerUp(b); });
     nodes_.at(b)->Post([a](EndpointHandler& handler) { handler.OnPeerUp(a); });
@@ -232,7 +218,11 @@ class LoopbackNetwork::Hub {
   std::map<WorkerId, std::shared_ptr<Node>> nodes_;
   std::set<Names> wanted_;   // (caller, peer)
   std::set<Names> known_;    // (caller, peer): wanted when something is sent
-  std::set<Names> refused_;  // (caller, peer): until `peer` restarts or `caller` connects again
+  std::uint64_t last_number_ = 0;
+  std::map<WorkerId, std::uint64_t> numbers_;  // of the processes, a restarted one has another
+  std::map<Names, std::uint64_t> met_;         // (caller, peer): the last one that was connected
+  /// (caller, peer): a process of `peer`, until `caller` connects again.
+  std::map<Names, std::uint64_t> refused_;
   std::set<Names> apart_;    // sorted pairs
   std::map<Names, std::shared_ptr<Connection>> connections_;  // by sorted pair
 };

@@ -14,11 +14,13 @@ struct LoopbackOptions {
   std::size_t control_window_bytes = 8u << 20;
   std::size_t data_window_bytes = 64u << 20;
   std::size_t payload_bytes_max = 1u << 30;
+  /// What comes to the endpoint comes so much later than it was sent.
+  Duration latency{};
 };
 
 /// The hub. Thread-safe. May be destroyed before its endpoints: they keep what they need.
 ///
-/// An endpoint's handler is called on one thread of that endpoint, so all its calls come one at a
+/// An endpoint's handler is called on one loop of that endpoint, so all its calls come one at a
 /// time. Names, not addresses, find a peer: Connect ignores the addresses it is given and waits
 /// until an endpoint of that name exists.
 class LoopbackNetwork {

@@ -1,0 +1,217 @@
+// A stage whose tensors are a few whole numbers, for swarms in virtual time: its losses depend on
+// every bit of every input, weight and sum, so a microbatch that is lost, doubled or computed with
+// other weights changes them. Sums of whole numbers are exact in floats, in any order.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/rng.h"
+#include "base/virtual_time.h"
+#include "worker/model/stage.h"
+
+namespace swarm::tests {
+
+class ToyStage final : public model::Stage {
+ public:
+  using Costs = std::function<Duration()>;  ///< of a forward or backward
+  /// `parameters`: floats. `boundary_bytes`: at least 8.
+  struct Size {
+    std::uint64_t parameters = 64, boundary_bytes = 256;
+  };
+
+  ToyStage(const model::StageOptions& options, Size size, Costs costs)
+      : options_(options),
+        size_(size),
+        costs_(std::move(costs)),
+        groups_{{protocol::GroupIndex(options.stage), size.parameters}},
+        parameters_{{"toy." + std::to_string(options.stage),
+                     {static_cast<std::int64_t>(size.parameters)},
+                     0,
+                     0,
+                     size.parameters}} {}
+
+  const std::vector<model::ParameterSlot>& parameters() const override { return parameters_; }
+  const std::vector<model::ParameterGroup>& groups() const override { return groups_; }
+  model::Version version() const override { return version_; }
+
+  void InitRandom(std::uint64_t seed) override {
+    weights_.clear();
+    version_ = model::Version(0);
+    std::vector<float>& weights = weights_[version_];
+    for (std::uint64_t i = 0; i < size_.parameters; ++i) {
+      weights.push_back(static_cast<float>(MixAll(seed, options_.stage, i) % kWeightMax));
+    }
+  }
+  Status Load(const checkpoint::TensorLookup& tensors, model::Version version, bool) override {
+    weights_.clear();
+    version_ = version;
+    const auto take = [&](const std::string& name, model::Version of) -> Status {
+      ASSIGN_OR_RETURN(const auto tensor, tensors(name));
+      if (tensor.data.size() != size_.parameters * sizeof(float)) return DataLoss(name);
+      std::vector<float>& weights = weights_[of];
+      weights.resize(size_.parameters);
+      std::memcpy(weights.data(), tensor.data.data(), tensor.data.size());
+      return Status();
+    };
+    RETURN_IF_ERROR(take(parameters_[0].name, version));
+    if (!delayed() || version.value == 0) return Status();
+    return take("previous." + parameters_[0].name, model::Version(version.value - 1));
+  }
+  std::vector<checkpoint::NamedTensor> State() const override {
+    std::vector<checkpoint::NamedTensor> tensors;
+    const auto add = [&](const std::string& name, model::Version of) {
+      const std::vector<float>& weights = weights_.at(of);
+      tensors.push_back({name, checkpoint::ElementType::kF32, parameters_[0].shape,
+                         Bytes::Copy(weights.data(), weights.size() * sizeof(float))});
+    };
+    if (delayed() && version_.value > 0) {
+      add("previous." + parameters_[0].name, model::Version(version_.value - 1));
+    }
+    add(parameters_[0].name, version_);
+    return tensors;
+  }
+
+  Result<model::ForwardResult> Forward(const model::TaskKey& key, model::Version version,
+                                       const model::TokenBatch& tokens, const Bytes& input,
+                                       bool keep_graph) override {
+    if (graphs_.contains(key) || gradients_.contains(key)) return AlreadyExists("a graph");
+    if (!weights_.contains(version)) return NotFound("the version is gone");
+    if (options_.stage > 0 && input.size() != size_.boundary_bytes) return DataLoss("an input");
+    Take();
+    std::uint64_t hash = MixAll(options_.stage, WeightsHash(version));
+    hash = options_.stage == 0
+               ? HashOf(tokens.ids.data(), tokens.ids.size() * sizeof(std::int32_t), hash)
+               : HashOf(input.data(), input.size(), hash);
+    if (keep_graph) graphs_[key] = {version, hash};
+    if (!last()) return model::ForwardResult{Payload(hash), 0.0};
+    return model::ForwardResult{{}, static_cast<double>(hash % 1'000'003) / 1'000'003};
+  }
+  Result<Bytes> Backward(const model::TaskKey& key, const Bytes& gradient) override {
+    if (!graphs_.contains(key)) return NotFound("no graph");
+    if (!last() && gradient.size() != size_.boundary_bytes) return DataLoss("a gradient");
+    Take();
+    std::uint64_t hash = graphs_.at(key).hash;
+    if (!last()) hash = HashOf(gradient.data(), gradient.size(), hash);
+    graphs_.erase(key);
+    gradients_[key] = hash;
+    return options_.stage == 0 ? Bytes() : Payload(Mix(hash));
+  }
+  Status Fold(const model::TaskKey& key) override {
+    const auto gradient = gradients_.extract(key);
+    if (gradient.empty()) return NotFound("no gradients");
+    std::vector<float> copy = SumOf(key.step);
+    for (std::uint64_t i = 0; i < size_.parameters; ++i) copy[i] += Element(gradient.mapped(), i);
+    sums_[key.step] = std::move(copy);
+    return Status();
+  }
+  bool Fits(const model::TaskKey&) override { return true; }
+  Status Absorb(model::Step step, std::uint64_t, const Bytes& elements, bool) override {
+    if (elements.size() != size_.parameters * sizeof(float)) return InvalidArgument("a sum");
+    std::vector<float> sum = SumOf(step);
+    for (std::uint64_t i = 0; i < size_.parameters; ++i) sum[i] += At(elements, i);
+    sums_[step] = std::move(sum);
+    return Status();
+  }
+  void Drop(const model::TaskKey& key) override {
+    graphs_.erase(key);
+    gradients_.erase(key);
+  }
+  model::GradientSum Accumulator(model::Step step, std::uint64_t) override {
+    const std::vector<float> sum = SumOf(step);
+    return {.elements = Bytes::Copy(sum.data(), sum.size() * sizeof(float)), .exponents = {}};
+  }
+  Status SetScaleLevel(model::Step step, unsigned) override {
+    sums_.erase(step);
+    return Status();
+  }
+  unsigned ScaleLevel(model::Step) const override { return 0; }
+  void ReleaseStep(model::Step step) override {
+    sums_.erase(step);
+    std::erase_if(graphs_, [&](const auto& entry) { return entry.first.step == step; });
+    std::erase_if(gradients_, [&](const auto& entry) { return entry.first.step == step; });
+  }
+  Status Apply(std::span<const Bytes> sums, double, double, bool skip) override {
+    std::vector<float> next = weights_.at(version_);
+    for (std::uint64_t i = 0; i < size_.parameters && !skip; ++i) {
+      const auto sum = static_cast<std::int64_t>(At(sums[0], i)) + kGradientMax * 65536;
+      next[i] = static_cast<float>(
+          (static_cast<std::uint64_t>(next[i]) * 5 + static_cast<std::uint64_t>(sum)) % kWeightMax);
+    }
+    const std::uint64_t keeps = delayed() ? 1 : 0;
+    version_ = version_.Next();
+    weights_[version_] = std::move(next);
+    std::erase_if(weights_,
+                  [&](const auto& entry) { return entry.first.value + keeps < version_.value; });
+    std::erase_if(graphs_,
+                  [&](const auto& entry) { return !weights_.contains(entry.second.version); });
+    return Status();
+  }
+  Result<Bytes> Logits(model::Version, const model::TokenBatch&) override {
+    return FailedPrecondition("a toy has no logits");
+  }
+  Result<std::unique_ptr<model::Reading>> BeginReading(model::Version) override {
+    return FailedPrecondition("a toy has no logits");
+  }
+
+ private:
+  static constexpr std::uint64_t kWeightMax = 65536;
+  static constexpr std::int64_t kGradientMax = 100;
+  struct Graph {
+    model::Version version;
+    std::uint64_t hash = 0;
+  };
+
+  static std::uint64_t HashOf(const void* data, std::size_t size, std::uint64_t key) {
+    return MixName(key, {static_cast<const char*>(data), size});
+  }
+  static float At(const Bytes& elements, std::uint64_t i) {
+    float value = 0;
+    std::memcpy(&value, elements.data() + i * sizeof(float), sizeof(float));
+    return value;
+  }
+  /// Element i of a microbatch's gradient.
+  static float Element(std::uint64_t hash, std::uint64_t i) {
+    const auto value = static_cast<std::int64_t>(MixAll(hash, i % 64) % (2 * kGradientMax + 1));
+    return static_cast<float>(value - kGradientMax);
+  }
+  bool last() const { return options_.stage + 1 == options_.stage_count; }
+  bool delayed() const { return options_.step_mode == api::StepMode::kDelayed; }
+  void Take() const {
+    if (VirtualTime* const time = VirtualTime::Current()) time->Spend(costs_());
+  }
+  std::uint64_t WeightsHash(model::Version version) const {
+    const std::vector<float>& weights = weights_.at(version);
+    return HashOf(weights.data(), weights.size() * sizeof(float), 1);
+  }
+  Bytes Payload(std::uint64_t hash) const {
+    std::vector<std::uint64_t> words(size_.boundary_bytes / sizeof(hash));
+    for (std::size_t i = 0; i < words.size(); ++i) words[i] = MixAll(hash, i);
+    return Bytes::Copy(words.data(), size_.boundary_bytes);
+  }
+  std::vector<float> SumOf(model::Step step) const {
+    const auto sum = sums_.find(step);
+    return sum == sums_.end() ? std::vector<float>(size_.parameters) : sum->second;
+  }
+
+  const model::StageOptions options_;
+  const Size size_;
+  const Costs costs_;
+  const std::vector<model::ParameterGroup> groups_;
+  const std::vector<model::ParameterSlot> parameters_;
+  model::Version version_;
+  std::map<model::Version, std::vector<float>> weights_;
+  std::map<model::TaskKey, Graph> graphs_;
+  std::map<model::TaskKey, std::uint64_t> gradients_;
+  std::map<model::Step, std::vector<float>> sums_;
+};
+
+}  // namespace swarm::tests
