@@ -127,23 +127,26 @@ CLI::App* AddTrain(CLI::App& app, TrainOptions* options) {
 }
 
 CLI::App* AddEvaluate(CLI::App& app, EvaluateOptions* options) {
-  CLI::App* command =
-      app.add_subcommand("evaluate", "Print a model's mean loss on a text, in nats per token");
+  CLI::App* command = app.add_subcommand(
+      "evaluate", "Print how well a model predicts a text, or answers questions");
   AddModel(command, &options->model);
   AddTokenizer(command, &options->tokenizer);
-  command
-      ->add_option(
-          "--data", options->data,
-          "Text (.txt), JSON lines (.jsonl) or token ids (.bin): a file, a folder of them or a"
-          " pattern")
-      ->required();
+  CLI::Option_group* what = command->add_option_group("what");
+  what->add_option(
+      "--data", options->data,
+      "Text (.txt), JSON lines (.jsonl) or token ids (.bin): a file, a folder of them or a"
+      " pattern");
+  what->add_option("--choices", options->choices,
+                   "JSON lines of questions: {\"context\": TEXT, \"choices\": [TEXT, ...],"
+                   " \"answer\": INDEX}");
+  what->require_option(1);
   command
       ->add_option("--sequence-length", options->sequence_length,
                    "Tokens of a sequence (default: as in training)")
       ->check(CLI::PositiveNumber);
   command
       ->add_option("--sequences", options->sequences,
-                   "Number of sequences, from the beginning of the data (default: all)")
+                   "Number of sequences or questions, from the beginning (default: all)")
       ->check(CLI::PositiveNumber);
   AddThreads(command, &options->threads);
   command->add_flag("--json", options->json, "Print a JSON object");
@@ -168,6 +171,14 @@ CLI::App* AddGenerate(CLI::App& app, GenerateOptions* options) {
       ->add_option("--top-k", options->sampling.top_k,
                    "Draw from this many of the most likely tokens; 0: from all")
       ->capture_default_str();
+  command
+      ->add_option("--top-p", options->sampling.top_p,
+                   "Draw from the most likely tokens whose probabilities together are this")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command->add_flag("--chat", options->chat,
+                    "Put the prompt into the tokenizer's chat template; print the answer alone");
+  command->add_option("--system", options->system, "With --chat: the message before the prompt");
   command->add_option("--seed", options->seed, "The same seed gives the same text")
       ->capture_default_str();
   AddThreads(command, &options->threads);
@@ -175,14 +186,24 @@ CLI::App* AddGenerate(CLI::App& app, GenerateOptions* options) {
 }
 
 CLI::App* AddExport(CLI::App& app, ExportOptions* options) {
-  CLI::App* command =
-      app.add_subcommand("export", "Write a model as a Hugging Face folder, in float32");
+  CLI::App* command = app.add_subcommand("export", "Write a model as a Hugging Face folder");
   AddModel(command, &options->model);
   AddTokenizer(command, &options->tokenizer);
   command
       ->add_option("--out", options->out,
                    "Path or uri of the folder to write; must be empty or new")
       ->required();
+  using checkpoint::ElementType;
+  command
+      ->add_option("--dtype", options->weights.type, "Numbers of the weights: float32 or bf16")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, ElementType>{
+          {"float32", ElementType::kF32}, {"bf16", ElementType::kBF16}}))
+      ->default_str("float32");
+  command
+      ->add_option("--shard-size", options->weights.shard_bytes,
+                   "Most of the weights in one file, as 5GB or 500MB")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
+      ->default_str("5GB");
   command->add_flag("--json", options->json, "Print a JSON object");
   return command;
 }

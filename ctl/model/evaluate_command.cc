@@ -4,9 +4,13 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <numbers>
 
+#include "ctl/model/choice_likelihoods.h"
+#include "ctl/model/choices.h"
 #include "ctl/model/trained_model.h"
 #include "worker/data/corpus.h"
+#include "worker/storage/storage.h"
 
 namespace swarm::ctl {
 namespace {
@@ -17,10 +21,26 @@ struct Evaluation {
   double loss = 0;  // mean, nats per token
   std::uint64_t sequences = 0;
   std::uint64_t sequence_length = 0;
+  std::uint64_t bytes = 0;  // of the predicted tokens' text; 0: there is no tokenizer
+  std::uint64_t tokens() const { return sequences * sequence_length; }
+  double bits_per_byte() const {
+    return loss * static_cast<double>(tokens()) / std::numbers::ln2 / static_cast<double>(bytes);
+  }
 };
+
+// Null where none is known.
+Result<std::shared_ptr<const data::Tokenizer>> OpenTokenizerOf(const EvaluateOptions& options,
+                                                               const TrainedModel& found) {
+  std::shared_ptr<const data::Tokenizer> opened;
+  const api::Tokenizer tokenizer = ChooseTokenizer(found, options.tokenizer);
+  if (tokenizer.kind == api::TokenizerKind::kAuto) return opened;
+  ASSIGN_OR_RETURN(opened, data::OpenTokenizer(tokenizer, found.storage()));
+  return opened;
+}
 
 Result<std::unique_ptr<data::Corpus>> OpenData(const EvaluateOptions& options,
                                                const TrainedModel& found,
+                                               std::shared_ptr<const data::Tokenizer> tokenizer,
                                                std::uint64_t sequence_length) {
   data::CorpusOptions corpus{.uri = options.data,
                              .storage = found.storage(),
@@ -34,28 +54,30 @@ Result<std::unique_ptr<data::Corpus>> OpenData(const EvaluateOptions& options,
     corpus.documents.text_field = found.job->spec.data.textField;
   }
   // Pre-tokenized data needs no tokenizer. The corpus finds out whether the data is pre-tokenized.
-  const api::Tokenizer tokenizer = ChooseTokenizer(found, options.tokenizer);
-  if (tokenizer.kind != api::TokenizerKind::kAuto) {
-    ASSIGN_OR_RETURN(corpus.tokenizer, data::OpenTokenizer(tokenizer, found.storage()));
-  }
+  corpus.tokenizer = std::move(tokenizer);
   auto opened = data::Corpus::Open(corpus);
   if (!opened.ok()) return opened.status().WithContext("--data");
   return opened;
 }
 
-// The mean loss over `rows` windows from `first` on.
-Result<double> LossOf(model::Stage& stage, const data::Corpus& corpus, std::uint64_t first,
-                      std::uint64_t rows, std::uint32_t tokens_per_sequence) {
+// The ids of `rows` windows from `first` on, side by side.
+std::vector<std::int32_t> WindowsOf(const data::Corpus& corpus, std::uint64_t first,
+                                    std::uint64_t rows, std::uint32_t width) {
   std::vector<std::int32_t> ids;
-  ids.reserve(rows * tokens_per_sequence);
+  ids.reserve(rows * width);
   for (std::uint64_t row = first; row < first + rows; ++row) {
-    const auto window = corpus.Window(row, tokens_per_sequence);
+    const auto window = corpus.Window(row, width);
     ids.insert(ids.end(), window.begin(), window.end());
   }
-  const model::TokenBatch batch{static_cast<std::uint32_t>(rows), tokens_per_sequence, ids};
-  ASSIGN_OR_RETURN(const auto result,
-                   stage.Forward({}, stage.version(), batch, {}, /*keep_graph=*/false));
-  return result.loss;
+  return ids;
+}
+
+// The bytes of the text of all tokens of a window but the first.
+Result<std::uint64_t> PredictedBytes(const data::Tokenizer& tokenizer,
+                                     std::span<const std::int32_t> window) {
+  ASSIGN_OR_RETURN(const std::string all, tokenizer.Decode(window));
+  ASSIGN_OR_RETURN(const std::string first, tokenizer.Decode(window.first(1)));
+  return all.size() - std::min(all.size(), first.size());
 }
 
 Result<Evaluation> Evaluate(const EvaluateOptions& options, const TrainedModel& found) {
@@ -67,7 +89,9 @@ Result<Evaluation> Evaluate(const EvaluateOptions& options, const TrainedModel& 
                            ", more than any model takes");
   }
   const auto width = static_cast<std::uint32_t>(evaluation.sequence_length + 1);
-  ASSIGN_OR_RETURN(const auto corpus, OpenData(options, found, evaluation.sequence_length));
+  ASSIGN_OR_RETURN(const auto tokenizer, OpenTokenizerOf(options, found));
+  ASSIGN_OR_RETURN(const auto corpus,
+                   OpenData(options, found, tokenizer, evaluation.sequence_length));
   ASSIGN_OR_RETURN(const auto stage, LoadWholeModel(found, options.threads));
   const std::uint64_t there = corpus->WindowCount(width);
   evaluation.sequences = options.sequences > 0 ? std::min(options.sequences, there) : there;
@@ -75,46 +99,120 @@ Result<Evaluation> Evaluate(const EvaluateOptions& options, const TrainedModel& 
   double sum = 0;
   for (std::uint64_t first = 0; first < evaluation.sequences; first += rows_max) {
     const std::uint64_t rows = std::min(rows_max, evaluation.sequences - first);
-    ASSIGN_OR_RETURN(const double loss, LossOf(*stage, *corpus, first, rows, width));
-    sum += loss * static_cast<double>(rows);
+    const std::vector<std::int32_t> ids = WindowsOf(*corpus, first, rows, width);
+    const model::TokenBatch batch{static_cast<std::uint32_t>(rows), width, ids};
+    ASSIGN_OR_RETURN(const auto result,
+                     stage->Forward({}, stage->version(), batch, {}, /*keep_graph=*/false));
+    sum += result.loss * static_cast<double>(rows);
+    for (std::uint64_t row = 0; tokenizer && row < rows; ++row) {
+      ASSIGN_OR_RETURN(const std::uint64_t bytes,
+                       PredictedBytes(*tokenizer, std::span(ids).subspan(row * width, width)));
+      evaluation.bytes += bytes;
+    }
   }
   evaluation.loss = sum / static_cast<double>(evaluation.sequences);
   return evaluation;
 }
 
-void Print(const Evaluation& evaluation, const TrainedModel& found, bool json, std::FILE* out) {
-  const std::uint64_t tokens = evaluation.sequences * evaluation.sequence_length;
-  if (json) {
-    const nlohmann::json object = {{"loss", evaluation.loss},
-                                   {"perplexity", std::exp(evaluation.loss)},
-                                   {"tokens", tokens},
-                                   {"sequences", evaluation.sequences},
-                                   {"sequenceLength", evaluation.sequence_length},
-                                   {"model", found.uri},
-                                   {"step", found.version.value}};
-    using Handler = nlohmann::json::error_handler_t;
-    std::fprintf(out, "%s\n", object.dump(-1, ' ', false, Handler::replace).c_str());
-    return;
+Result<ChoiceScore> EvaluateChoices(const EvaluateOptions& options, const TrainedModel& found) {
+  const storage::SplitUri file = storage::SplitLastName(options.choices);
+  ASSIGN_OR_RETURN(const auto folder, storage::Storage::Open(file.folder, found.storage()));
+  auto content = folder->Read(file.name);
+  if (!content.ok()) return content.status().WithContext("--choices");
+  auto questions = ReadQuestions(content->text());
+  if (!questions.ok()) return questions.status().WithContext("--choices: " + options.choices);
+  ASSIGN_OR_RETURN(const auto tokenizer, OpenTokenizerOf(options, found));
+  if (tokenizer == nullptr) {
+    return InvalidArgument("--choices: the model comes without a tokenizer; --tokenizer names one");
   }
-  std::fprintf(out, "loss %.4f nats per token (perplexity %.4g) over %llu sequences of %llu tokens",
-               evaluation.loss, std::exp(evaluation.loss),
+  ASSIGN_OR_RETURN(const auto stage, LoadWholeModel(found, options.threads));
+  if (options.sequences > 0 && options.sequences < questions->size()) {
+    questions->resize(options.sequences);
+  }
+  const std::uint64_t window =
+      options.sequence_length > 0 ? options.sequence_length : found.sequence_length();
+  ChoiceScore score;
+  for (const Question& question : *questions) {
+    const auto likelihoods =
+        ChoiceLikelihoods(question, *tokenizer, *stage, window, found.config.vocab_size);
+    if (!likelihoods.ok()) {
+      return likelihoods.status().WithContext("--choices: question " +
+                                              std::to_string(score.questions() + 1));
+    }
+    score.Add(question, *likelihoods);
+  }
+  return score;
+}
+
+void PrintJson(const nlohmann::json& object, std::FILE* out) {
+  using Handler = nlohmann::json::error_handler_t;
+  std::fprintf(out, "%s\n", object.dump(-1, ' ', false, Handler::replace).c_str());
+}
+
+void Print(const ChoiceScore& score, const TrainedModel& found, bool json, std::FILE* out) {
+  const double plain = score.accuracy(), normalized = score.normalized_accuracy();
+  if (json) {
+    return PrintJson({{"accuracy", plain},
+                      {"accuracyError", score.ErrorOf(plain)},
+                      {"normalizedAccuracy", normalized},
+                      {"normalizedAccuracyError", score.ErrorOf(normalized)},
+                      {"questions", score.questions()},
+                      {"model", found.uri},
+                      {"step", found.version.value}},
+                     out);
+  }
+  std::fprintf(out,
+               "accuracy %.4f +- %.4f, normalized by length %.4f +- %.4f, over %llu questions;"
+               " model: %s\n",
+               plain, score.ErrorOf(plain), normalized, score.ErrorOf(normalized),
+               static_cast<unsigned long long>(score.questions()), found.uri.c_str());
+}
+
+void Print(const Evaluation& evaluation, const TrainedModel& found, bool json, std::FILE* out) {
+  if (json) {
+    nlohmann::json object = {{"loss", evaluation.loss},
+                             {"perplexity", std::exp(evaluation.loss)},
+                             {"tokens", evaluation.tokens()},
+                             {"sequences", evaluation.sequences},
+                             {"sequenceLength", evaluation.sequence_length},
+                             {"model", found.uri},
+                             {"step", found.version.value}};
+    if (evaluation.bytes > 0) {
+      object["bytes"] = evaluation.bytes;
+      object["bitsPerByte"] = evaluation.bits_per_byte();
+    }
+    return PrintJson(object, out);
+  }
+  std::fprintf(out, "loss %.4f nats per token (perplexity %.4g", evaluation.loss,
+               std::exp(evaluation.loss));
+  if (evaluation.bytes > 0) std::fprintf(out, ", %.4f bits per byte", evaluation.bits_per_byte());
+  std::fprintf(out, ") over %llu sequences of %llu tokens; model: %s\n",
                static_cast<unsigned long long>(evaluation.sequences),
-               static_cast<unsigned long long>(evaluation.sequence_length));
-  std::fprintf(out, "; model: %s\n", found.uri.c_str());
+               static_cast<unsigned long long>(evaluation.sequence_length), found.uri.c_str());
+}
+
+template <typename Measured>
+ExitCode Report(const Result<Measured>& measured, const TrainedModel& found, bool json,
+                std::FILE* out, std::FILE* err) {
+  if (measured.ok()) {
+    Print(*measured, found, json, out);
+    return ExitCode::kOk;
+  }
+  std::fprintf(err, "%s\n", measured.status().message().c_str());
+  return ExitCodeOf(measured.status());
 }
 
 }  // namespace
 
 ExitCode EvaluateModel(const EvaluateOptions& options, std::FILE* out, std::FILE* err) {
   const Result<TrainedModel> found = FindModel(options.model);
-  const Result<Evaluation> evaluation =
-      found.ok() ? Evaluate(options, *found) : Result<Evaluation>(found.status());
-  if (!evaluation.ok()) {
-    std::fprintf(err, "%s\n", evaluation.status().message().c_str());
-    return ExitCodeOf(evaluation.status());
+  if (!found.ok()) {
+    std::fprintf(err, "%s\n", found.status().message().c_str());
+    return ExitCodeOf(found.status());
   }
-  Print(*evaluation, *found, options.json, out);
-  return ExitCode::kOk;
+  return options.choices.empty()
+             ? Report(Evaluate(options, *found), *found, options.json, out, err)
+             : Report(EvaluateChoices(options, *found), *found, options.json, out, err);
 }
 
 }  // namespace swarm::ctl

@@ -11,7 +11,8 @@ namespace swarm::ctl {
 
 struct EvaluateOptions {
   std::string model;                  ///< as FindModel takes it
-  std::string data;                   ///< as spec.data.uri
+  std::string data;                   ///< as spec.data.uri; or
+  std::string choices;                ///< uri of a file with questions, as ReadQuestions takes it
   std::string tokenizer;              ///< see ChooseTokenizer
   std::uint64_t sequence_length = 0;  ///< tokens; 0: as the model was trained
   std::uint64_t sequences = 0;        ///< 0: all of the data
@@ -20,7 +21,9 @@ struct EvaluateOptions {
 };
 
 /// Prints the mean loss in nats per token over the first `sequences` consecutive windows of the
-/// data. A window is sequence_length tokens to predict and the token before them. Deterministic.
+/// data, and per byte of the text, if a tokenizer is known. A window is sequence_length tokens to
+/// predict and the token before them. Or prints how many of the first `sequences` questions the
+/// model answers rightly (choices.h). Deterministic.
 ExitCode EvaluateModel(const EvaluateOptions& options, std::FILE* out, std::FILE* err);
 
 }  // namespace swarm::ctl

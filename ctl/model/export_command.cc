@@ -5,7 +5,6 @@
 
 #include "api/model/decoder_config.h"
 #include "ctl/model/trained_model.h"
-#include "worker/checkpoint/huggingface.h"
 #include "worker/model/fold.h"
 #include "worker/storage/storage.h"
 
@@ -31,7 +30,6 @@ nlohmann::json IdOrNull(std::optional<std::int32_t> id) {
 
 std::string ConfigOf(const TrainedModel& found, const data::SpecialTokens& special) {
   nlohmann::json config = api::DecoderConfigToJson(found.config);
-  config["torch_dtype"] = "float32";
   // A family's defaults are ids of its own vocabulary. In another they would end a text at random,
   // and transformers loads no model whose padding is outside its vocabulary.
   config["bos_token_id"] = IdOrNull(special.bos);
@@ -62,7 +60,7 @@ Result<Exported> Export(const ExportOptions& options) {
       const data::SpecialTokens special,
       CopyTokenizer(ChooseTokenizer(found, options.tokenizer), found.storage(), *folder));
   RETURN_IF_ERROR(checkpoint::WriteHuggingFaceFolder(options.out, ConfigOf(found, special), tensors,
-                                                     found.storage()));
+                                                     options.weights, found.storage()));
   Exported exported{.model = found.uri, .tensors = tensors.size()};
   for (const auto& tensor : tensors) exported.parameters += tensor.data.size() / sizeof(float);
   return exported;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ctl/exit_codes.h"
+#include "worker/checkpoint/huggingface.h"
 
 namespace swarm::ctl {
 
@@ -12,10 +13,11 @@ struct ExportOptions {
   std::string model;      ///< as FindModel takes it
   std::string out;        ///< path or uri of a folder that is empty or does not exist
   std::string tokenizer;  ///< see ChooseTokenizer; its files are copied, too
+  checkpoint::WeightsFormat weights;
   bool json = false;
 };
 
-/// Writes a folder in float32 that transformers' AutoModelForCausalLM.from_pretrained reads, and
+/// Writes a folder that transformers' AutoModelForCausalLM.from_pretrained reads, and
 /// AutoTokenizer where the model has a tokenizer.json.
 ExitCode ExportModel(const ExportOptions& options, std::FILE* out, std::FILE* err);
 

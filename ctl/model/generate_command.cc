@@ -1,13 +1,18 @@
 #include "ctl/model/generate_command.h"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <sstream>
 #include <vector>
 
+#include "base/signals.h"
 #include "ctl/model/text_stream.h"
 #include "ctl/model/trained_model.h"
+#include "worker/data/huggingface/chat.h"
 #include "worker/data/utf8.h"
 
 namespace swarm::ctl {
@@ -60,6 +65,36 @@ Result<std::unique_ptr<data::Tokenizer>> OpenTokenizer(const GenerateOptions& op
   return ids;
 }
 
+// What the model reads first, and whether it is left out of what is printed.
+struct Prompt {
+  std::vector<std::int32_t> ids;
+  bool hidden = false;
+};
+
+Result<Prompt> ReadPrompt(const GenerateOptions& options, const TrainedModel& found,
+                          const data::Tokenizer& tokenizer) {
+  Prompt prompt{.hidden = options.chat};
+  if (!options.chat) {
+    ASSIGN_OR_RETURN(prompt.ids, tokenizer.Encode(options.prompt));
+    if (prompt.ids.empty()) {
+      return InvalidArgument("--prompt: is empty; the model needs a token to begin");
+    }
+    // As in training: the model has seen documents that begin so.
+    const data::SpecialTokens special = tokenizer.special();
+    if (special.bos) prompt.ids.insert(prompt.ids.begin(), *special.bos);
+    return prompt;
+  }
+  const api::Tokenizer chosen = ChooseTokenizer(found, options.tokenizer);
+  ASSIGN_OR_RETURN(const auto files, data::ReadTokenizerFiles(chosen, found.storage()));
+  std::vector<data::ChatMessage> messages;
+  if (!options.system.empty()) messages.push_back({"system", options.system});
+  messages.push_back({"user", options.prompt});
+  const Result<std::string> text = data::RenderChat(files, messages);
+  if (!text.ok()) return text.status().WithContext("--chat");
+  ASSIGN_OR_RETURN(prompt.ids, tokenizer.Encode(*text));
+  return prompt;
+}
+
 // Continues a text token by token.
 class Generator {
  public:
@@ -72,16 +107,18 @@ class Generator {
         vocab_size_(static_cast<std::size_t>(vocab_size)),
         rng_(MixName(options.seed, "generate")) {}
 
-  Status Run(std::FILE* out) {
-    const data::SpecialTokens special = tokenizer_.special();
-    ASSIGN_OR_RETURN(ids_, tokenizer_.Encode(options_.prompt));
+  Status Run(Prompt prompt, const std::atomic<bool>& stop, std::FILE* out) {
+    ids_ = std::move(prompt.ids);
     RETURN_IF_ERROR(CheckPrompt());
-    // As in training: the model has seen documents that begin so.
-    if (special.bos) ids_.insert(ids_.begin(), *special.bos);
-    for (std::uint64_t i = 0; i < options_.tokens; ++i) {
+    if (prompt.hidden) {
+      ASSIGN_OR_RETURN(const std::string text, tokenizer_.Decode(ids_));
+      stream_ = TextStream(text.size());
+    }
+    const std::optional<std::int32_t> eos = tokenizer_.special().eos;
+    for (std::uint64_t i = 0; i < options_.tokens && !stop; ++i) {
       RETURN_IF_ERROR(Print(out, /*last=*/false));
       ASSIGN_OR_RETURN(const std::int32_t next, Next());
-      if (next == special.eos) break;
+      if (next == eos) break;
       ids_.push_back(next);
     }
     RETURN_IF_ERROR(Print(out, /*last=*/true));
@@ -91,8 +128,6 @@ class Generator {
 
  private:
   Status CheckPrompt() const {
-    if (ids_.empty())
-      return InvalidArgument("--prompt: is empty; the model needs a token to begin");
     for (const std::int32_t id : ids_) {
       if (id >= 0 && static_cast<std::size_t>(id) < vocab_size_) continue;
       return InvalidArgument("--tokenizer: it gives the prompt the token " + std::to_string(id) +
@@ -102,14 +137,24 @@ class Generator {
     return Status();
   }
 
+  // The logits after all that the model is to see.
+  Result<Bytes> ReadOn() {
+    if (reading_ == nullptr || first_ + window_ < ids_.size()) {
+      const std::uint64_t half = std::max<std::uint64_t>(window_ / 2, 1);
+      const std::uint64_t kept = reading_ == nullptr ? window_ : half;
+      first_ = ids_.size() - std::min<std::uint64_t>(ids_.size(), kept);
+      read_ = first_;
+      ASSIGN_OR_RETURN(reading_, stage_.BeginReading(stage_.version()));
+    }
+    const std::span<const std::int32_t> unread = std::span(ids_).subspan(read_);
+    read_ = ids_.size();
+    return reading_->Read(unread);
+  }
+
   Result<std::int32_t> Next() {
-    const std::size_t seen = std::min<std::size_t>(ids_.size(), window_);
-    const std::span<const std::int32_t> tail = std::span(ids_).last(seen);
-    ASSIGN_OR_RETURN(const Bytes logits,
-                     stage_.Logits(stage_.version(), {1, static_cast<std::uint32_t>(seen), tail}));
+    ASSIGN_OR_RETURN(const Bytes logits, ReadOn());
     std::vector<float> last(vocab_size_);
-    std::memcpy(last.data(), logits.data() + (seen - 1) * vocab_size_ * sizeof(float),
-                vocab_size_ * sizeof(float));
+    std::memcpy(last.data(), logits.data(), vocab_size_ * sizeof(float));
     // A model's vocabulary is often rounded up. Ids beyond the tokenizer's vocabulary are not
     // drawn.
     const auto known = std::min(vocab_size_, static_cast<std::size_t>(tokenizer_.vocab_size()));
@@ -131,15 +176,33 @@ class Generator {
   Rng rng_;
   std::vector<std::int32_t> ids_;
   TextStream stream_;
+  std::unique_ptr<model::Reading> reading_;
+  std::uint64_t first_ = 0;  // of ids_ that reading_ has seen
+  std::uint64_t read_ = 0;   // end of those
 };
 
-Status Generate(const GenerateOptions& options, std::FILE* out, std::FILE* err) {
+Status CheckOptions(const GenerateOptions& options) {
   if (data::FindInvalidUtf8(options.prompt)) return InvalidArgument("--prompt: is not UTF-8");
+  if (data::FindInvalidUtf8(options.system)) return InvalidArgument("--system: is not UTF-8");
+  if (options.system.empty() || options.chat) return Status();
+  return InvalidArgument("--system: only --chat tells it to the model");
+}
+
+Status Generate(const GenerateOptions& options, std::FILE* out, std::FILE* err) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  // Before there are other threads. Until the text has begun, there is nothing to end in order.
+  Signals signals{SIGINT, SIGTERM};
+  std::atomic<bool> begun = false, stop = false;
+  const Signals::Listener listener(signals, [&] {
+    if (!begun || stop.exchange(true)) std::_Exit(static_cast<int>(ExitCode::kKilled));
+  });
   ASSIGN_OR_RETURN(const TrainedModel found, FindModel(options.model));
   ASSIGN_OR_RETURN(const auto tokenizer, OpenTokenizer(options, found, err));
+  ASSIGN_OR_RETURN(Prompt prompt, ReadPrompt(options, found, *tokenizer));
   ASSIGN_OR_RETURN(const auto stage, LoadWholeModel(found, options.threads));
+  begun = true;
   return Generator(options, *tokenizer, *stage, found.sequence_length(), found.config.vocab_size)
-      .Run(out);
+      .Run(std::move(prompt), stop, out);
 }
 
 }  // namespace

@@ -186,6 +186,39 @@ TEST_F(ModelCommandsTest, EvaluatesAllOfTheDataWithTheTrainedSequenceLength) {
   EXPECT_THAT(Output(), HasSubstr("none.txt"));
 }
 
+TEST_F(ModelCommandsTest, BytesCountOneBitEachWhereTokensAreBytes) {
+  ASSERT_EQ(Train("out", {"--set", "training.maxSteps=2"}), 0) << Output();
+  ASSERT_EQ(Run({"evaluate", "--from", Path("out"), "--data", Path("text.txt"), "--json"}), 0);
+  const auto found = LastJson();
+  EXPECT_EQ(found["bytes"], found["tokens"]);
+  EXPECT_NEAR(found["bitsPerByte"].get<double>(), found["loss"].get<double>() / std::log(2.0),
+              1e-9);
+}
+
+// The model has seen "word" and never "xylo": it must find the text that goes on as its own more
+// likely, however long it is.
+TEST_F(ModelCommandsTest, AnswersTheQuestionsWhoseAnswersItHasSeen) {
+  ASSERT_EQ(Train("out", {"--set", "training.maxSteps=60"}), 0) << Output();
+  ASSERT_TRUE(WriteFile(Path("questions.jsonl"),
+                        R"({"context": "the", "choices": ["xylo", "word"], "answer": 1})"
+                        "\n"
+                        R"({"context": "the ", "choices": ["word", "qqqq"], "answer": 0})"
+                        "\n"
+                        R"({"context": "the", "choices": ["word", "zzzz"], "answer": 1})"
+                        "\n")
+                  .ok());
+  const std::vector<std::string> evaluate{"evaluate", "--from", Path("out"), "--choices",
+                                          Path("questions.jsonl"), "--json"};
+  ASSERT_EQ(Run(evaluate), 0) << Output();
+  EXPECT_EQ(LastJson()["questions"], 3);
+  EXPECT_NEAR(LastJson()["accuracy"].get<double>(), 2.0 / 3, 1e-9);
+  EXPECT_NEAR(LastJson()["normalizedAccuracy"].get<double>(), 2.0 / 3, 1e-9);
+  ASSERT_TRUE(WriteFile(Path("questions.jsonl"), "{}").ok());
+  EXPECT_EQ(Run(evaluate), 2);
+  EXPECT_THAT(Output(), HasSubstr("questions.jsonl: line 1: has no text in the field context"));
+  EXPECT_EQ(Run({"evaluate", "--from", Path("out")}), 2);
+}
+
 TEST_F(ModelCommandsTest, GeneratesTheSameTextForTheSameSeed) {
   ASSERT_EQ(Train("out"), 0) << Output();
   const auto generate = [this](std::vector<std::string> more) {
@@ -200,6 +233,54 @@ TEST_F(ModelCommandsTest, GeneratesTheSameTextForTheSameSeed) {
   EXPECT_EQ(generate({"--seed", "5"}), first);
   EXPECT_NE(generate({"--seed", "6"}), first);
   EXPECT_EQ(generate({"--temperature", "0"}), generate({"--top-k", "1", "--seed", "9"}));
+}
+
+TEST_F(ModelCommandsTest, ATextMayOutgrowTheSequencesOfTheTraining) {
+  ASSERT_EQ(Train("out", {"--set", "training.maxSteps=2"}), 0) << Output();
+  ASSERT_EQ(Run({"generate", "--from", Path("out"), "--prompt", std::string(30, 'x'), "--tokens",
+                 "90", "--top-k", "1"}),
+            0)
+      << Output();
+  EXPECT_GT(Output().size(), 30u + 90u / 4);
+}
+
+TEST_F(ModelCommandsTest, AnInterruptedTextEndsWithALine) {
+  ASSERT_EQ(Train("out", {"--set", "training.maxSteps=2"}), 0) << Output();
+  Start({"generate", "--from", Path("out"), "--prompt", "the", "--tokens", "100000000"});
+  for (int i = 0; i < 6000 && Output().size() < 20; ++i) {
+    processes_.Wait(Clock::now() + milliseconds(10));
+  }
+  processes_.Terminate("swarmctl", seconds(100));
+  EXPECT_EQ(ExitCode(), 0) << Output();
+  EXPECT_TRUE(Output().ends_with("\n"));
+}
+
+TEST_F(ModelCommandsTest, AChatPutsThePromptIntoTheTokenizersTemplateAndPrintsTheAnswer) {
+  const std::string fixture = std::string(SWARM_SOURCE_DIR) + "/tests/fixtures/tokenizers/llama2";
+  std::filesystem::copy(fixture, Path("named"));
+  ASSERT_EQ(Train("out", {"--set", "model.tokenizer.uri=" + Path("named"), "--set",
+                          "model.config.vocab_size=857", "--set", "training.maxSteps=2"}),
+            0)
+      << Output();
+  const auto generate = [&](const std::string& prompt, std::vector<std::string> more) {
+    std::vector<std::string> arguments{"generate", "--from",   Path("out"), "--prompt", prompt,
+                                       "--tokens", "9", "--temperature", "0"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Run(std::move(arguments));
+  };
+  EXPECT_EQ(generate("Hi", {"--chat"}), 2);
+  EXPECT_THAT(Output(), HasSubstr("no chat template"));
+  EXPECT_EQ(generate("Hi", {"--system", "x"}), 2);
+  ASSERT_TRUE(WriteFile(Path("named/chat_template.jinja"),
+                        "{{ bos_token }}{% for m in messages %}{{ m.role }} said "
+                        "{{ m.content.strip() }}. {% endfor %}Then")
+                  .ok());
+  const std::string said = "system said Be kind. user said Hi. Then";
+  ASSERT_EQ(generate(said, {"--tokenizer", Path("named")}), 0) << Output();
+  const std::string whole = Output();
+  ASSERT_TRUE(whole.starts_with(said)) << whole;
+  ASSERT_EQ(generate(" Hi ", {"--tokenizer", Path("named"), "--chat", "--system", "Be kind"}), 0);
+  EXPECT_EQ(Output(), whole.substr(said.size()));
 }
 
 // The checkpoint is moved, and what the job named is gone: it carries the tokenizer itself.
@@ -392,6 +473,36 @@ TEST_F(ModelCommandsTest, AModelWithBoundariesIsEvaluatedAndIfThereIsSuchAPlainO
         << Output();
     EXPECT_NEAR(LastJson()["loss"].get<double>(), loss, 2e-3 * loss) << "coefficients are rounded";
   }
+}
+
+// Out of the job, into shards, and into the next job.
+TEST_F(ModelCommandsTest, AnExportInShardsIsWhatAnotherJobBeginsWith) {
+  ASSERT_EQ(Train("out", {"--set", "training.maxSteps=2"}), 0) << Output();
+  ASSERT_EQ(Run({"export", "--from", Path("out"), "--out", Path("whole")}), 0) << Output();
+  ASSERT_EQ(Run({"export", "--from", Path("out"), "--out", Path("shards"), "--shard-size", "20KB"}),
+            0)
+      << Output();
+  EXPECT_FALSE(std::filesystem::exists(Path("shards/model.safetensors")));
+  EXPECT_TRUE(std::filesystem::exists(Path("shards/model.safetensors.index.json")));
+  const auto continued = [&](const std::string& model) {
+    const std::string out = model + "-more";
+    EXPECT_EQ(Train(out, {"--set", "model={uri: " + Path(model) + ", tokenizer: {kind: Byte}}",
+                          "--set", "training.maxSteps=3"}),
+              0)
+        << Output();
+    return Losses(out);
+  };
+  const auto losses = continued("shards");
+  EXPECT_EQ(losses.size(), 3u);
+  EXPECT_EQ(losses, continued("whole"));
+  EXPECT_LT(losses.front(), Losses("out").front());
+
+  ASSERT_EQ(Run({"export", "--from", Path("out"), "--out", Path("half"), "--dtype", "bf16"}), 0);
+  EXPECT_NEAR(static_cast<double>(std::filesystem::file_size(Path("half/model.safetensors"))),
+              static_cast<double>(std::filesystem::file_size(Path("whole/model.safetensors"))) / 2,
+              2000);
+  EXPECT_NEAR(Evaluate("half"), Evaluate("whole"), 1e-2);
+  EXPECT_EQ(Run({"export", "--from", Path("out"), "--out", Path("x"), "--dtype", "fp8"}), 2);
 }
 
 TEST_F(ModelCommandsTest, AnExportedModelIsTheModel) {

@@ -32,12 +32,14 @@ Result<std::int32_t> SampleToken(std::span<const float> logits, const SamplingOp
 
   const double highest = logits[static_cast<std::size_t>(ids.front())];
   std::vector<double> cumulative(kept);
-  double total = 0;
+  double total = 0;  // ids are in the order of their probabilities
   for (std::size_t i = 0; i < kept; ++i) {
     const double logit = logits[static_cast<std::size_t>(ids[i])];
     cumulative[i] = total += std::exp((logit - highest) / options.temperature);
   }
-  const auto at = std::upper_bound(cumulative.begin(), cumulative.end() - 1, rng.Uniform() * total);
+  auto last = cumulative.end() - 1;
+  if (options.top_p < 1) last = std::lower_bound(cumulative.begin(), last, options.top_p * total);
+  const auto at = std::upper_bound(cumulative.begin(), last, rng.Uniform() * *last);
   return ids[static_cast<std::size_t>(at - cumulative.begin())];
 }
 

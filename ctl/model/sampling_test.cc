@@ -34,6 +34,21 @@ TEST(SamplingTest, TopKLeavesTheOthersOut) {
   EXPECT_NEAR(drawn.at(3), 500, 100);
 }
 
+TEST(SamplingTest, TopPKeepsTheFewestThatReachIt) {
+  // At temperature 1 both threes have 0.40 each, the two 0.15, the one 0.05.
+  const auto of = [](double top_p, std::uint64_t top_k = 0) {
+    std::vector<std::int32_t> ids;
+    const auto drawn = Draw({.temperature = 1, .top_k = top_k, .top_p = top_p}, 1000);
+    for (const auto& [id, count] : drawn) ids.push_back(id);
+    return ids;
+  };
+  EXPECT_EQ(of(0.0), (std::vector<std::int32_t>{1}));
+  EXPECT_EQ(of(0.3), (std::vector<std::int32_t>{1}));
+  EXPECT_EQ(of(0.7), (std::vector<std::int32_t>{1, 3}));
+  EXPECT_EQ(of(0.9), (std::vector<std::int32_t>{1, 2, 3}));
+  EXPECT_EQ(of(0.45, /*top_k=*/2), (std::vector<std::int32_t>{1}));
+}
+
 TEST(SamplingTest, DrawsWithTheSoftmaxOfTheLogits) {
   const auto drawn = Draw({.temperature = 2, .top_k = 0}, 20000);
   double total = 0;

@@ -12,13 +12,16 @@ namespace swarm::ctl {
 /// until its last character is complete.
 class TextStream {
  public:
+  /// `printed`: the bytes of the text that are known already, and are not returned.
+  explicit TextStream(std::size_t printed = 0) : printed_(printed) {}
+
   /// `text` is all of the text so far; the part that was returned before does not change. Returns
   /// what can be printed now, as well-formed UTF-8: U+FFFD replaces bytes that are not UTF-8. With
   /// `last`, nothing waits.
   std::string Advance(std::string_view text, bool last);
 
  private:
-  std::size_t printed_ = 0;  // bytes of the text
+  std::size_t printed_;  // bytes of the text
 };
 
 }  // namespace swarm::ctl

@@ -17,6 +17,9 @@ struct Section {
   bool operator==(const Section&) const = default;
 };
 const Section kSmallestJob = {"README.md", "The smallest job"};
+const Section kGenerate = {"docs/trained_models.md", "Generate"};
+const Section kEvaluate = {"docs/trained_models.md", "Evaluate"};
+const Section kExport = {"docs/trained_models.md", "Export"};
 const Section kChaos = {"docs/chaos.md", "Try it"};
 const Section kChaosScripts = {"docs/chaos.md", "Scripts"};
 const Section kReplay = {"docs/numbers.md", "Replayed traces"};
@@ -113,6 +116,10 @@ TEST_F(SystemReadmeTest, TheSmallestJobAndItsCommandsWork) {
   EXPECT_THAT(outputs[2], HasSubstr("SwarmJob "));
   EXPECT_TRUE(std::filesystem::exists(Path("out/smallest-hf/config.json")));
   EXPECT_TRUE(std::filesystem::exists(Path("out/smallest-hf/model.safetensors")));
+
+  EXPECT_THAT(Play(kGenerate).front(), HasSubstr("SwarmJob "));
+  EXPECT_THAT(Play(kEvaluate).front(), HasSubstr("bits per byte"));
+  EXPECT_THAT(Play(kExport).front(), HasSubstr("Wrote out/smallest-bf16"));
 }
 
 TEST_F(SystemReadmeTest, FaultsOnPurposeDoNotChangeTheLosses) {
@@ -165,7 +172,8 @@ TEST_F(SystemReadmeTest, NoCommandOfThePagesIsLeftOut) {
       pages.push_back("docs/" + entry.path().filename().string());
     }
   }
-  const std::vector<Section> played = {kSmallestJob, kChaos, kReplay, kFleet};
+  const std::vector<Section> played = {kSmallestJob, kGenerate, kEvaluate, kExport,
+                                       kChaos, kReplay, kFleet};
   for (const std::string& page : pages) {
     for (const Block& block : ReadBlocks(Page(page))) {
       if (block.language != "sh" || block.text.find("build/release/bin/") == std::string::npos) {

@@ -1,5 +1,7 @@
 #include "worker/checkpoint/huggingface.h"
 
+#include <cstdio>
+
 #include "worker/checkpoint/json.h"
 
 namespace swarm::checkpoint {
@@ -20,6 +22,65 @@ Json GenerationConfig(const Json& config) {
 }
 
 Bytes JsonFile(const Json& json) { return Bytes::Copy(json.dump(2) + "\n"); }
+
+std::uint64_t BytesIn(const NamedTensor& tensor, ElementType type) {
+  return tensor.data.size() / ElementBytes(tensor.type) * ElementBytes(type);
+}
+
+// Cuts the tensors, in their order, into shards.
+std::vector<std::span<const NamedTensor>> CutIntoShards(std::span<const NamedTensor> tensors,
+                                                        const WeightsFormat& format) {
+  std::vector<std::span<const NamedTensor>> shards;
+  std::uint64_t bytes = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::uint64_t more = BytesIn(tensors[i], format.type);
+    if (i > begin && bytes + more > format.shard_bytes) {
+      shards.push_back(tensors.subspan(begin, i - begin));
+      begin = i;
+      bytes = 0;
+    }
+    bytes += more;
+  }
+  shards.push_back(tensors.subspan(begin));
+  return shards;
+}
+
+std::string ShardName(std::size_t index, std::size_t count) {
+  char name[64];
+  std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", index + 1, count);
+  return name;
+}
+
+// Rounds one shard at a time, so that no second copy of all weights is made.
+Status WriteShard(storage::Storage& folder, const std::string& name,
+                  std::span<const NamedTensor> tensors, ElementType type) {
+  std::vector<NamedTensor> rounded;
+  if (type == ElementType::kBF16) {
+    for (const NamedTensor& tensor : tensors) rounded.push_back(RoundToBFloat16(tensor));
+    tensors = rounded;
+  }
+  ASSIGN_OR_RETURN(const std::vector<Bytes> file, EncodeSafetensors(tensors, {{"format", "pt"}}));
+  return folder.Write(name, file);
+}
+
+Status WriteWeights(storage::Storage& folder, std::span<const NamedTensor> tensors,
+                    const WeightsFormat& format) {
+  const auto shards = CutIntoShards(tensors, format);
+  if (shards.size() == 1) return WriteShard(folder, kModel, tensors, format.type);
+  Json map = Json::object();
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const std::string name = ShardName(i, shards.size());
+    RETURN_IF_ERROR(WriteShard(folder, name, shards[i], format.type));
+    for (const NamedTensor& tensor : shards[i]) {
+      map[tensor.name] = name;
+      bytes += BytesIn(tensor, format.type);
+    }
+  }
+  const Json index{{"metadata", {{"total_size", bytes}}}, {"weight_map", map}};
+  return folder.Write(kIndex, JsonFile(index));
+}
 
 }  // namespace
 
@@ -95,14 +156,16 @@ Result<NamedTensor> HuggingFaceFolder::Lookup(const std::string& name) {
 }
 
 Status WriteHuggingFaceFolder(const std::string& uri, const std::string& config_json,
-                              std::span<const NamedTensor> tensors, const api::Storage& options) {
-  const auto config = ParseJsonObject(config_json);
-  if (!config.ok()) return InvalidArgument("the model's config: " + config.status().message());
+                              std::span<const NamedTensor> tensors, const WeightsFormat& format,
+                              const api::Storage& options) {
+  auto parsed = ParseJsonObject(config_json);
+  if (!parsed.ok()) return InvalidArgument("the model's config: " + parsed.status().message());
+  Json config = *std::move(parsed);
+  config["torch_dtype"] = format.type == ElementType::kBF16 ? "bfloat16" : "float32";
   ASSIGN_OR_RETURN(auto folder, storage::Storage::Open(uri, options));
-  ASSIGN_OR_RETURN(const std::vector<Bytes> model, EncodeSafetensors(tensors, {{"format", "pt"}}));
-  RETURN_IF_ERROR(folder->Write(kModel, model));
-  RETURN_IF_ERROR(folder->Write(kGenerationConfig, JsonFile(GenerationConfig(*config))));
-  return folder->Write(kConfig, JsonFile(*config));
+  RETURN_IF_ERROR(WriteWeights(*folder, tensors, format));
+  RETURN_IF_ERROR(folder->Write(kGenerationConfig, JsonFile(GenerationConfig(config))));
+  return folder->Write(kConfig, JsonFile(config));
 }
 
 }  // namespace swarm::checkpoint

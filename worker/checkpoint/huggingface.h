@@ -45,12 +45,20 @@ class HuggingFaceFolder {
   std::map<std::string, SafetensorsFile> shards_;
 };
 
-/// Writes config.json, generation_config.json and model.safetensors, such that
-/// AutoModelForCausalLM.from_pretrained reads it. Leave lm_head.weight out of `tensors` when the
-/// head is tied. Errors: kInvalidArgument (config_json is no JSON object), those of
-/// EncodeSafetensors and Storage.
+/// How weights are written.
+struct WeightsFormat {
+  ElementType type = ElementType::kF32;     ///< or kBF16
+  std::uint64_t shard_bytes = 5'000'000'000;  ///< of tensors in a file; a larger tensor has its own
+};
+
+/// Writes config.json, generation_config.json and the float32 `tensors`, such that
+/// AutoModelForCausalLM.from_pretrained reads it: as model.safetensors, or if that would have more
+/// than shard_bytes, as model-00001-of-00002.safetensors and so on, with
+/// model.safetensors.index.json. Leave lm_head.weight out of `tensors` when the head is tied.
+/// Errors: kInvalidArgument (config_json is no JSON object), those of EncodeSafetensors and
+/// Storage.
 Status WriteHuggingFaceFolder(const std::string& uri, const std::string& config_json,
                               std::span<const NamedTensor> tensors,
-                              const api::Storage& options = {});
+                              const WeightsFormat& format = {}, const api::Storage& options = {});
 
 }  // namespace swarm::checkpoint

@@ -66,6 +66,32 @@ TEST(HuggingFaceTest, ShardsAreFoundByTheIndex) {
   EXPECT_EQ((*model)->Lookup("f").status().code(), StatusCode::kNotFound);
 }
 
+TEST(HuggingFaceTest, WhatIsTooLargeForAFileIsWrittenInShards) {
+  const TemporaryFolder folder;
+  // The last one lies between two bfloat16 numbers, of which the even one counts.
+  const std::vector<float> values{1, -2, 1.00390625F};
+  std::vector<NamedTensor> tensors;
+  for (const char* name : {"a", "b", "c", "d"}) {
+    tensors.push_back({name, ElementType::kF32, {3}, Bytes::Copy(values.data(), 12)});
+  }
+  const WeightsFormat format{.type = ElementType::kBF16, .shard_bytes = 13};
+  ASSERT_TRUE(WriteHuggingFaceFolder(folder / "out", kConfig, tensors, format).ok());
+  EXPECT_THAT(folder.Get("out/model.safetensors.index.json"), HasSubstr("\"total_size\": 24"));
+  EXPECT_THAT(folder.Get("out/config.json"), HasSubstr("bfloat16"));
+  const auto model = HuggingFaceFolder::Open(folder / "out");
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  const std::vector<float> rounded{1, -2, 1};
+  for (const NamedTensor& tensor : tensors) {
+    const auto read = (*model)->Lookup(tensor.name);
+    ASSERT_TRUE(read.ok()) << read.status().ToString();
+    EXPECT_EQ(read->data.text(), Bytes::Copy(rounded.data(), 12).text());
+  }
+  for (const std::string number : {"1", "2"}) {
+    const std::string file = folder.Get("out/model-0000" + number + "-of-00002.safetensors");
+    EXPECT_EQ(ReadSafetensors(Bytes::Copy(file))->names().size(), 2u) << number;
+  }
+}
+
 TEST(HuggingFaceTest, FoldersThatAreNoModelSayWhatIsMissing) {
   const TemporaryFolder folder;
   const auto error = [&] { return HuggingFaceFolder::Open(folder.path().string()).status(); };

@@ -88,4 +88,22 @@ Result<NamedTensor> ConvertToFloat32(const NamedTensor& tensor) {
   return InvalidArgument("tensor " + tensor.name + " holds integers where weights are expected");
 }
 
+NamedTensor RoundToBFloat16(const NamedTensor& tensor) {
+  SWARM_CHECK(tensor.type == ElementType::kF32, "RoundToBFloat16: not float32");
+  const std::size_t count = tensor.data.size() / 4;
+  NamedTensor rounded{tensor.name, ElementType::kBF16, tensor.shape, {}};
+  rounded.data = Bytes::Make(count * 2, [&](std::byte* out) {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::uint32_t wide;
+      std::memcpy(&wide, tensor.data.data() + 4 * i, 4);
+      const bool nan = (wide & 0x7fffffffu) > 0x7f800000u;
+      // Half of the last kept place, less one where that place is even.
+      const std::uint32_t up = nan ? 0 : 0x7fffu + ((wide >> 16) & 1);
+      const auto narrow = static_cast<std::uint16_t>((wide + up) >> 16 | (nan ? 0x40u : 0u));
+      std::memcpy(out + 2 * i, &narrow, 2);
+    }
+  });
+  return rounded;
+}
+
 }  // namespace swarm::checkpoint

@@ -38,4 +38,8 @@ Result<std::uint64_t> ComputeTensorBytes(const std::vector<std::int64_t>& shape,
 /// that does not fit the shape), naming the tensor.
 Result<NamedTensor> ConvertToFloat32(const NamedTensor& tensor);
 
+/// The same of float32 elements in bfloat16, rounded to the nearest, a tie to the even one; a NaN
+/// stays one. Requires float32.
+NamedTensor RoundToBFloat16(const NamedTensor& tensor);
+
 }  // namespace swarm::checkpoint

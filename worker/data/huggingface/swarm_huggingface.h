@@ -1,5 +1,5 @@
-/* The C interface of libswarm_huggingface.so: Hugging Face's library of tokenizers, which is
- * written in Rust. */
+/* The C interface of libswarm_huggingface.so: Hugging Face's library of tokenizers, and minijinja
+ * for chat templates. Both are written in Rust. */
 #pragma once
 
 #include <stddef.h>
@@ -62,6 +62,14 @@ SwarmHuggingFaceCode swarm_huggingface_encode(const SwarmHuggingFace* tokenizer,
 /* Leaves out special tokens, and ids that the tokenizer does not have. */
 SwarmHuggingFaceCode swarm_huggingface_decode(const SwarmHuggingFace* tokenizer,
                                               const uint32_t* ids, size_t count,
+                                              SwarmHuggingFaceText* text,
+                                              SwarmHuggingFaceText* error);
+
+/* Renders a Jinja template with the variables of a JSON object, as transformers renders a chat
+   template; "generation" blocks show their content. Refused: what the template refuses
+   (raise_exception), what it has that minijinja does not know, variables that are no JSON. */
+SwarmHuggingFaceCode swarm_huggingface_render(SwarmHuggingFaceView chat_template,
+                                              SwarmHuggingFaceView variables,
                                               SwarmHuggingFaceText* text,
                                               SwarmHuggingFaceText* error);
 

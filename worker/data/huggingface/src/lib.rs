@@ -1,9 +1,11 @@
-//! The C interface to Hugging Face's tokenizers. Contracts: swarm_huggingface.h.
+//! The C interface to Hugging Face's tokenizers, and to what renders chat templates. Contracts:
+//! swarm_huggingface.h.
 
 use std::any::Any;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::slice;
 
+use minijinja::{Environment, Error, ErrorKind};
 use tokenizers::Tokenizer;
 
 pub struct Handle {
@@ -169,6 +171,48 @@ pub unsafe extern "C" fn swarm_huggingface_decode(
     guard(error, || {
         let decoded = (*handle).tokenizer.decode(items(ids, count), true)?;
         let (data, size) = give(decoded.into_bytes());
+        *text = Text { data, size };
+        Ok(())
+    })
+}
+
+/// Set up as transformers does with jinja2, without the sandbox: minijinja has no access to anything.
+fn render(template: &str, variables: &str) -> Result<String, Failure> {
+    let variables: serde_json::Value = serde_json::from_str(variables)?;
+    let mut environment = Environment::new();
+    environment.set_trim_blocks(true);
+    environment.set_lstrip_blocks(true);
+    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    environment.add_function("raise_exception", |message: String| -> Result<String, Error> {
+        Err(Error::new(ErrorKind::InvalidOperation, message))
+    });
+    environment.add_function("strftime_now", |format: &str| -> Result<String, Error> {
+        use std::fmt::Write;
+        let mut text = String::new();
+        write!(text, "{}", chrono::Local::now().format(format))
+            .map_err(|_| Error::new(ErrorKind::InvalidOperation, "strftime_now: a bad format"))?;
+        Ok(text)
+    });
+    // Marks for training what the model said; they show nothing.
+    let mut source = template.to_string();
+    for mark in ["{% generation %}", "{%- generation %}", "{%- generation -%}", "{% generation -%}"] {
+        source = source.replace(mark, &mark.replace("generation", "if true"));
+        let end = mark.replace("generation", "endgeneration");
+        source = source.replace(&end, &end.replace("endgeneration", "endif"));
+    }
+    Ok(environment.render_str(&source, variables)?)
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn swarm_huggingface_render(
+    template: View,
+    variables: View,
+    text: *mut Text,
+    error: *mut Text,
+) -> Code {
+    guard(error, || {
+        let rendered = render(text_of(&template)?, text_of(&variables)?)?;
+        let (data, size) = give(rendered.into_bytes());
         *text = Text { data, size };
         Ok(())
     })
