@@ -58,12 +58,20 @@ static void Describe(Archive& a, Model& model) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, DataSource& source) {
+  a.Required("uri", source.uri);
+  a.Field("weight", source.weight);
+}
+
+template <typename Archive>
 static void Describe(Archive& a, Data& data) {
-  a.Required("uri", data.uri);
+  a.Field("uri", data.uri);
+  a.Field("sources", data.sources);
   a.Field("validationUri", data.validationUri);
   a.Field("tokenType", data.tokenType);
   a.Field("textField", data.textField);
   a.Field("onBadDocument", data.onBadDocument);
+  a.Field("cacheBytes", data.cacheBytes);
 }
 
 template <typename Archive>

@@ -60,10 +60,11 @@ TEST(ParseTest, ReportsAllErrorsAtOnce) {
       {"training.microbatchsize=4", "optimizer.learningRate='fast'", "schedule.type=Cosinus",
        "metadata.name=Not_A_Label", "data=", "model.config.num_attention_heads=5"});
   ASSERT_FALSE(job.ok());
-  EXPECT_THAT(Paths(job.errors()), ElementsAre("spec.data.uri", "spec.training.microbatchsize",
-                                               "spec.optimizer.learningRate", "spec.schedule.type",
-                                               "metadata.name", "spec.model.config.hidden_size",
-                                               "spec.model.config.num_key_value_heads"));
+  EXPECT_THAT(Paths(job.errors()), ElementsAre("spec.training.microbatchsize", "spec.optimizer.learningRate",
+                                               "spec.schedule.type", "metadata.name",
+                                               "spec.model.config.hidden_size",
+                                               "spec.model.config.num_key_value_heads",
+                                               "spec.data.uri"));
 }
 
 TEST(ParseTest, EachErrorSaysWhatWouldBeRight) {

@@ -133,8 +133,17 @@ SwarmJob AnyJob() {
   spec.model.tokenizer = *rc::gen::element(Tokenizer{}, Tokenizer{TokenizerKind::kByte, ""},
                                            Tokenizer{TokenizerKind::kSentencePiece, "t.model"},
                                            Tokenizer{TokenizerKind::kHuggingFace, "folder"});
-  spec.data = {"corpus", "validation", Either(TokenType::kUInt16, TokenType::kUInt32), "content",
-               Either(OnBadDocument::kFail, OnBadDocument::kSkip)};
+  spec.data = {"corpus",
+               std::nullopt,
+               "validation",
+               Either(TokenType::kUInt16, TokenType::kUInt32),
+               "content",
+               Either(OnBadDocument::kFail, OnBadDocument::kSkip),
+               Number()};
+  if (*rc::gen::arbitrary<bool>()) {
+    spec.data.uri.clear();
+    spec.data.sources = {{"a", FiniteDouble()}, {"b", 1}};
+  }
   spec.storage = {"http://127.0.0.1:9000", "region", ""};
   spec.training = {Number(),
                    Number(),

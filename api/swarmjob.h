@@ -97,14 +97,30 @@ enum class TokenType { kUInt16, kUInt32 };
 /// A document that cannot be read: Skip leaves it out and counts it.
 enum class OnBadDocument { kFail, kSkip };
 
+/// One of the data of a mixture.
+struct DataSource {
+  std::string uri;    ///< as Data::uri
+  double weight = 1;  ///< its part of all sequences, relative to those of the others
+  bool operator==(const DataSource&) const = default;
+};
+
 struct Data {
   /// A file, a folder or a pattern: token ids (.bin), JSON lines (.jsonl, .ndjson, .json) or text
   /// (.txt, and any other file that is named itself); the latter two also with .gz or .zst.
   std::string uri;
+  std::optional<std::vector<DataSource>> sources;  ///< instead of uri: a mixture
   std::string validationUri;                 ///< as uri; empty: no validation
   TokenType tokenType = TokenType::kUInt16;  ///< of .bin shards
   std::string textField = "text";            ///< of the objects in JSON lines
   OnBadDocument onBadDocument = OnBadDocument::kFail;
+  /// What the trainer keeps of all data in its memory: ids of text, and what it has read ahead of
+  /// shards.
+  std::uint64_t cacheBytes = std::uint64_t{1} << 30;
+
+  /// The training data: sources, or uri as the only one.
+  std::vector<DataSource> AllSources() const {
+    return sources.value_or(std::vector<DataSource>{{.uri = uri}});
+  }
   bool operator==(const Data&) const = default;
 };
 

@@ -19,6 +19,8 @@ constexpr std::uint64_t kBatchMax = 1 << 20;
 constexpr std::uint64_t kSequenceMax = 1 << 22;
 constexpr std::uint64_t kStagesMax = 1024;
 constexpr std::uint64_t kMemoryMax = std::uint64_t{1} << 50;
+constexpr std::uint64_t kCacheMin = 1 << 20;
+constexpr std::size_t kSourcesMax = 64;
 constexpr std::uint64_t kBlockMax = 1 << 20;
 constexpr std::uint64_t kAnchorTokensMax = 64;
 // Optimizers compute in float32. A much smaller number would be zero there, and a zero moment would
@@ -44,6 +46,31 @@ void JudgeUri(Judge& judge, const std::string& path, const std::string& uri) {
     judge.Expect(!rest.empty() && rest[0] != '/', path, "names no bucket",
                  "write s3://BUCKET/PREFIX");
   }
+}
+
+void JudgeData(Judge& judge, const Data& data) {
+  judge.Expect(!data.uri.empty() || data.sources, "spec.data.uri", "is missing",
+               "give a file or a folder, or data.sources");
+  judge.Expect(data.uri.empty() || !data.sources, "spec.data.sources", "stands beside data.uri",
+               "leave out one of them");
+  JudgeUri(judge, "spec.data.uri", data.uri);
+  if (data.sources) {
+    judge.Expect(!data.sources->empty() && data.sources->size() <= kSourcesMax,
+                 "spec.data.sources", "has " + Text(data.sources->size()) + " items",
+                 "1 to " + Text(kSourcesMax));
+    for (std::size_t i = 0; i < data.sources->size(); ++i) {
+      const DataSource& source = (*data.sources)[i];
+      const std::string path = "spec.data.sources[" + std::to_string(i) + "]";
+      judge.Expect(!source.uri.empty(), path + ".uri", "is missing", "give a file or a folder");
+      JudgeUri(judge, path + ".uri", source.uri);
+      judge.Expect(source.weight > 0 && source.weight <= 1e6, path + ".weight",
+                   "is " + Text(source.weight), "above 0, at most 1e6");
+    }
+  }
+  JudgeUri(judge, "spec.data.validationUri", data.validationUri);
+  judge.Expect(!data.textField.empty(), "spec.data.textField", "is empty",
+               "give the name of a field, as text");
+  judge.Range("spec.data.cacheBytes", data.cacheBytes, kCacheMin, kMemoryMax);
 }
 
 void JudgeModel(Judge& judge, const Model& model) {
@@ -328,11 +355,13 @@ std::vector<FieldError> ValidateFit(const SwarmJob& job) {
   const TokenizerKind kind = spec.model.tokenizer.kind;
   const bool bytes =
       kind == TokenizerKind::kByte || (kind == TokenizerKind::kAuto && spec.model.uri.empty());
-  if (bytes && !spec.data.uri.ends_with(".bin")) {
+  const auto sources = spec.data.AllSources();
+  const auto is_shard = [](const DataSource& source) { return source.uri.ends_with(".bin"); };
+  if (bytes && !std::ranges::all_of(sources, is_shard)) {
     judge.Expect(config.vocab_size >= kByteVocabulary, "spec.model.config.vocab_size",
                  "is " + Text(config.vocab_size), "at least 256 for the tokenizer Byte");
   }
-  if (spec.data.uri.ends_with(".bin") && spec.data.tokenType == TokenType::kUInt16) {
+  if (std::ranges::any_of(sources, is_shard) && spec.data.tokenType == TokenType::kUInt16) {
     judge.Expect(config.vocab_size <= kUInt16Vocabulary, "spec.data.tokenType",
                  "UInt16 cannot hold a vocab_size of " + Text(config.vocab_size),
                  "write the shards as UInt32");
@@ -349,11 +378,7 @@ std::vector<FieldError> Validate(const SwarmJob& job) {
     judge.Append(ValidateDecoderConfig(spec.model.config, "spec.model.config"));
     judge.Append(ValidateFit(job));
   }
-  judge.Expect(!spec.data.uri.empty(), "spec.data.uri", "is empty", "give a file or a folder");
-  JudgeUri(judge, "spec.data.uri", spec.data.uri);
-  JudgeUri(judge, "spec.data.validationUri", spec.data.validationUri);
-  judge.Expect(!spec.data.textField.empty(), "spec.data.textField", "is empty",
-               "give the name of a field, as text");
+  JudgeData(judge, spec.data);
   JudgeUri(judge, "spec.checkpoint.uri", spec.checkpoint.uri);
   JudgeTraining(judge, spec.training);
   judge.Expect(spec.data.validationUri.empty() ||

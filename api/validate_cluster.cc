@@ -173,7 +173,9 @@ std::vector<FieldError> ValidateForCluster(const SwarmJob& job) {
   };
   judge_shared("spec.model.uri", spec.model.uri);
   judge_shared("spec.model.tokenizer.uri", spec.model.tokenizer.uri);
-  judge_shared("spec.data.uri", spec.data.uri);
+  for (const DataSource& source : spec.data.AllSources()) {
+    judge_shared(spec.data.sources ? "spec.data.sources" : "spec.data.uri", source.uri);
+  }
   judge_shared("spec.data.validationUri", spec.data.validationUri);
   judge_shared("spec.checkpoint.uri", spec.checkpoint.uri);
   return judge.Take();

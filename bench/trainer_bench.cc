@@ -166,7 +166,7 @@ void BM_All(benchmark::State& state) {
        .tokenizer = std::shared_ptr<const data::Tokenizer>(data::MakeByteTokenizer())});
   if (!corpus.ok()) return state.SkipWithError(corpus.status().message().c_str());
   InstantSwarm swarm(state.range(0), state.range(1), state.range(2), [&](Forward& frame) {
-    const auto ids = (*corpus)->Draw(1, frame.key.step.value, frame.key.microbatch.value, 1, 2049);
+    const auto ids = *(*corpus)->Read(frame.key.microbatch.value * 2048, 2049);
     frame.tokens = Bytes::Copy(ids.data(), ids.size() * sizeof(ids[0]));
     const auto header = net::EncodeHeader(frame);
     benchmark::DoNotOptimize(header);

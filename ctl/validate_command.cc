@@ -39,11 +39,13 @@ std::filesystem::path WithoutPattern(const std::filesystem::path& path) {
 
 // The files of this machine that the job reads and that do not exist.
 std::vector<api::FieldError> FindAbsentFiles(const api::Spec& spec) {
-  const std::pair<const char*, const std::string&> fields[] = {
+  std::vector<std::pair<const char*, std::string>> fields = {
       {"spec.model.uri", spec.model.uri},
       {"spec.model.tokenizer.uri", spec.model.tokenizer.uri},
-      {"spec.data.uri", spec.data.uri},
       {"spec.data.validationUri", spec.data.validationUri}};
+  for (const api::DataSource& source : spec.data.AllSources()) {
+    fields.emplace_back(spec.data.sources ? "spec.data.sources" : "spec.data.uri", source.uri);
+  }
   std::vector<api::FieldError> absent;
   for (const auto& [field, uri] : fields) {
     const auto path = LocalPath(uri);

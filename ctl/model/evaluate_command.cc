@@ -60,18 +60,6 @@ Result<std::unique_ptr<data::Corpus>> OpenData(const EvaluateOptions& options,
   return opened;
 }
 
-// The ids of `rows` windows from `first` on, side by side.
-std::vector<std::int32_t> WindowsOf(const data::Corpus& corpus, std::uint64_t first,
-                                    std::uint64_t rows, std::uint32_t width) {
-  std::vector<std::int32_t> ids;
-  ids.reserve(rows * width);
-  for (std::uint64_t row = first; row < first + rows; ++row) {
-    const auto window = corpus.Window(row, width);
-    ids.insert(ids.end(), window.begin(), window.end());
-  }
-  return ids;
-}
-
 // The bytes of the text of all tokens of a window but the first.
 Result<std::uint64_t> PredictedBytes(const data::Tokenizer& tokenizer,
                                      std::span<const std::int32_t> window) {
@@ -93,13 +81,13 @@ Result<Evaluation> Evaluate(const EvaluateOptions& options, const TrainedModel& 
   ASSIGN_OR_RETURN(const auto corpus,
                    OpenData(options, found, tokenizer, evaluation.sequence_length));
   ASSIGN_OR_RETURN(const auto stage, LoadWholeModel(found, options.threads));
-  const std::uint64_t there = corpus->WindowCount(width);
+  const std::uint64_t there = corpus->token_count() / width;
   evaluation.sequences = options.sequences > 0 ? std::min(options.sequences, there) : there;
   const std::uint64_t rows_max = std::max<std::uint64_t>(1, kTokensAtOnce / width);
   double sum = 0;
   for (std::uint64_t first = 0; first < evaluation.sequences; first += rows_max) {
     const std::uint64_t rows = std::min(rows_max, evaluation.sequences - first);
-    const std::vector<std::int32_t> ids = WindowsOf(*corpus, first, rows, width);
+    ASSIGN_OR_RETURN(const auto ids, corpus->Read(first * width, rows * width));
     const model::TokenBatch batch{static_cast<std::uint32_t>(rows), width, ids};
     ASSIGN_OR_RETURN(const auto result,
                      stage->Forward({}, stage->version(), batch, {}, /*keep_graph=*/false));

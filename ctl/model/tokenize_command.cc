@@ -65,7 +65,10 @@ class Tokenization {
     tokenizer_ = *std::move(tokenizer);
     ASSIGN_OR_RETURN(data_, data::FindDataFiles(options_.data, {}));
     for (const data::DataFile& file : data_.files) {
-      if (file.format.kind != data::FileKind::kShard) continue;
+      if (file.format.kind != data::FileKind::kShard &&
+          file.format.kind != data::FileKind::kMegatron) {
+        continue;
+      }
       return InvalidArgument("--data: " + data_.storage->Describe(file.name) +
                              " has token ids already");
     }

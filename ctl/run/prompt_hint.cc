@@ -47,11 +47,12 @@ std::string Beginning(const std::filesystem::path& file) {
 }  // namespace
 
 std::string SuggestPrompt(const api::Spec& spec) {
-  const bool ids = spec.data.uri.ends_with(".bin");
+  const std::string uri = spec.data.AllSources().front().uri;
+  const bool ids = uri.ends_with(".bin");
   const bool no_tokenizer =
       spec.model.tokenizer.kind == api::TokenizerKind::kAuto && spec.model.uri.empty();
   if (ids && no_tokenizer) return kAnyId;
-  const auto path = LocalPath(spec.data.uri);
+  const auto path = LocalPath(uri);
   if (!path) return kAnyPrompt;
   const std::filesystem::path file = FirstText(*path);
   if (file.empty() || file.extension() == ".bin") return kAnyPrompt;

@@ -73,6 +73,13 @@ def learning():
         series("Steps since the checkpoint", "Steps that a rollback would undo.", "none",
                (f"max by ({JOB}) ({now('swarmjob_trainer_version')})"
                 f" - max by ({JOB}) ({now('swarmjob_trainer_checkpoint_version')})", "{{swarmjob}}")),
+        series("Reads of data", "Reads of shards, tries after one that failed, and sequences that were not there when "
+               "they were to be sent, per second.", "ops",
+               (f"sum({rate('swarmjob_trainer_data_reads_total')})", "reads"),
+               (f"sum({rate('swarmjob_trainer_data_retries_total')})", "tried again"),
+               (f"sum({rate('swarmjob_trainer_data_late_sequences_total')})", "late sequences")),
+        series("Data in memory", "Bytes of shards that the trainer keeps; data.cacheBytes is the bound.", "bytes",
+               (f"max by ({JOB}) ({now('swarmjob_trainer_data_cache_bytes')})", "{{swarmjob}}")),
     )
 
 

@@ -38,7 +38,7 @@ std::vector<double> ExpectedLosses(const api::SwarmJob& job, std::uint64_t stage
                                               [] { return Duration(); }));
     toys.back()->InitRandom(job.spec.training.seed);
   }
-  const auto data = trainer::JobData::Open(job);
+  const auto data = trainer::JobData::Open(job, seconds(1));
   EXPECT_TRUE(data.ok()) << data.status().ToString();
   std::vector<double> losses;
   for (std::uint64_t step = 0; step < job.spec.training.maxSteps; ++step) {
@@ -49,7 +49,7 @@ std::vector<double> ExpectedLosses(const api::SwarmJob& job, std::uint64_t stage
       protocol::TaskKey key;
       key.step = protocol::Step(step);
       key.microbatch = protocol::Microbatch(m);
-      const auto ids = (*data)->Microbatch(step, m);
+      const auto ids = (*data)->Await((*data)->Draw(step, m)).value();
       const model::TokenBatch tokens{(*data)->sequences(), (*data)->tokens_per_sequence(), ids};
       Bytes crosses;
       for (auto& toy : toys) {

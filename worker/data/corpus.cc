@@ -3,39 +3,47 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/rng.h"
+#include "worker/data/megatron/index.h"
 
 namespace swarm::data {
 namespace {
 
+// Of the ids of shards, before training: at so many places, so many each.
+constexpr std::uint64_t kSamplePlaces = 16;
+constexpr std::uint64_t kSampleTokens = 4096;
+
+// Ids of `width` bytes each as numbers. Returns the index of the first that the model does not
+// have, or `count`; numbers behind it are not written.
 template <typename Id>
-Id IdAt(const Bytes& ids, std::uint64_t i) {
-  Id id;
-  std::memcpy(&id, ids.data() + i * sizeof(Id), sizeof(Id));
+std::uint64_t WidenIds(const std::byte* ids, std::uint64_t count, std::int64_t vocab_size,
+                       std::int32_t* out) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Id id;
+    std::memcpy(&id, ids + i * sizeof(Id), sizeof(Id));
+    if (id >= static_cast<std::uint64_t>(vocab_size)) return i;
+    out[i] = static_cast<std::int32_t>(id);
+  }
+  return count;
+}
+
+std::uint64_t Widen(int width, const std::byte* ids, std::uint64_t count, std::int64_t vocab_size,
+                    std::int32_t* out) {
+  switch (width) {
+    case 1:
+      return WidenIds<std::uint8_t>(ids, count, vocab_size, out);
+    case 2:
+      return WidenIds<std::uint16_t>(ids, count, vocab_size, out);
+    case 4:
+      return WidenIds<std::uint32_t>(ids, count, vocab_size, out);
+    default:
+      return WidenIds<std::uint64_t>(ids, count, vocab_size, out);
+  }
+}
+
+std::uint64_t IdAt(int width, const std::byte* ids, std::uint64_t i) {
+  std::uint64_t id = 0;
+  std::memcpy(&id, ids + i * static_cast<std::uint64_t>(width), static_cast<std::size_t>(width));
   return id;
-}
-
-template <typename Id>
-Status CheckIds(const std::string& path, const Bytes& ids, std::int64_t vocab_size) {
-  for (std::uint64_t i = 0; i < ids.size() / sizeof(Id); ++i) {
-    const Id id = IdAt<Id>(ids, i);
-    if (id < vocab_size) continue;
-    return InvalidArgument(path + ": id " + std::to_string(id) + " at position " +
-                           std::to_string(i) + ", the model's vocab_size is " +
-                           std::to_string(vocab_size) + "; is tokenType right?");
-  }
-  return {};
-}
-
-Status CheckShard(const std::string& path, const Bytes& content, int width,
-                  std::int64_t vocab_size) {
-  if (content.size() % static_cast<std::size_t>(width) != 0) {
-    return InvalidArgument(path + " is cut off: " + std::to_string(content.size()) +
-                           " bytes are no multiple of " + std::to_string(width) +
-                           ", the bytes of an id");
-  }
-  return width == 2 ? CheckIds<std::uint16_t>(path, content, vocab_size)
-                    : CheckIds<std::uint32_t>(path, content, vocab_size);
 }
 
 Status CheckTokenizer(const CorpusOptions& options) {
@@ -45,13 +53,6 @@ Status CheckTokenizer(const CorpusOptions& options) {
                          "; is it the model's?");
 }
 
-template <typename Id>
-void WidenIds(const Bytes& ids, std::uint64_t begin, std::uint64_t count, std::int32_t* out) {
-  for (std::uint64_t i = 0; i < count; ++i) {
-    out[i] = static_cast<std::int32_t>(IdAt<Id>(ids, begin + i));
-  }
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Corpus>> Corpus::Open(const CorpusOptions& options) {
@@ -59,35 +60,43 @@ Result<std::unique_ptr<Corpus>> Corpus::Open(const CorpusOptions& options) {
   if (options.tokenizer != nullptr && !options.tokenizer->is_bytes()) {
     RETURN_IF_ERROR(CheckTokenizer(options));
   }
-  ASSIGN_OR_RETURN(const DataFiles found, FindDataFiles(options.uri, options.storage));
-  std::unique_ptr<Corpus> corpus(new Corpus);
-  for (const DataFile& file : found.files) {
-    // Text is copied, since a user may edit it during training. Shards are large and made for
-    // mapping.
-    ASSIGN_OR_RETURN(const Bytes content, file.format.kind == FileKind::kShard
-                                              ? found.storage->Map(file.name)
-                                              : found.storage->Read(file.name));
-    const std::string path = found.storage->Describe(file.name);
-    RETURN_IF_ERROR(corpus->AddFile(path, file.format, content, options));
-  }
+  ASSIGN_OR_RETURN(const DataFiles found, FindDataFiles(options.uri, options.storage, options.open));
+  std::unique_ptr<Corpus> corpus(new Corpus(options));
+  corpus->storage_ = found.storage;
+  for (const DataFile& file : found.files) RETURN_IF_ERROR(corpus->AddFile(file, options));
   if (corpus->token_count_ < options.tokens_per_sequence) {
     return InvalidArgument(options.uri + " holds " + std::to_string(corpus->token_count_) +
                            " tokens; one sequence and its labels need " +
                            std::to_string(options.tokens_per_sequence) +
                            corpus->documents_.TextOfSkipped());
   }
+  RETURN_IF_ERROR(corpus->CheckSample());
   return corpus;
 }
 
-Status Corpus::AddFile(const std::string& path, const FileFormat& format, const Bytes& content,
-                       const CorpusOptions& options) {
-  if (content.empty()) return InvalidArgument(path + " is empty");
-  if (format.kind == FileKind::kShard) {
-    const int width = options.token_type == api::TokenType::kUInt16 ? 2 : 4;
-    RETURN_IF_ERROR(CheckShard(path, content, width, options.vocab_size));
-    AddSegment(width, content);
-    return {};
+Status Corpus::AddFile(const DataFile& file, const CorpusOptions& options) {
+  const std::string path = storage_->Describe(file.name);
+  if (file.size == 0) return InvalidArgument(path + " is empty");
+  if (file.format.kind == FileKind::kText || file.format.kind == FileKind::kJsonLines) {
+    return AddText(file, options);
   }
+  int width = options.token_type == api::TokenType::kUInt16 ? 2 : 4;
+  if (file.format.kind == FileKind::kMegatron) {
+    ASSIGN_OR_RETURN(width, ReadMegatronWidth(*storage_, file.name, file.size));
+  }
+  if (file.size % static_cast<std::uint64_t>(width) != 0) {
+    return InvalidArgument(path + " is cut off: " + std::to_string(file.size) +
+                           " bytes are no multiple of " + std::to_string(width) +
+                           ", the bytes of an id");
+  }
+  in_memory_ = false;
+  AddSegment(
+      {.count = file.size / static_cast<std::uint64_t>(width), .width = width, .file = file.name});
+  return Status();
+}
+
+Status Corpus::AddText(const DataFile& file, const CorpusOptions& options) {
+  const std::string path = storage_->Describe(file.name);
   if (options.tokenizer == nullptr) {
     return InvalidArgument(path +
                            " is text, and there is no tokenizer; name one, as"
@@ -95,64 +104,72 @@ Status Corpus::AddFile(const std::string& path, const FileFormat& format, const 
   }
   RETURN_IF_ERROR(CheckTokenizer(options));
   has_text_ = true;
-  ASSIGN_OR_RETURN(const EncodedFile encoded,
-                   EncodeFile(path, format, content, *options.tokenizer, options.documents));
+  // Text is copied, since a user may edit it during training.
+  ASSIGN_OR_RETURN(const Bytes content, storage_->Read(file.name));
+  ASSIGN_OR_RETURN(const EncodedFile encoded, EncodeFile(path, file.format, content,
+                                                         *options.tokenizer, options.documents));
   documents_.Add(encoded.documents);
-  AddSegment(encoded.width, encoded.ids);
+  text_bytes_ += encoded.ids.size();
+  if (text_bytes_ > options.text_bytes_max) {
+    return InvalidArgument(options.uri + " is too much text: its ids need more than the " +
+                           std::to_string(options.text_bytes_max) +
+                           " bytes of data.cacheBytes. Make shards of it with swarmctl tokenize,"
+                           " or give more");
+  }
+  AddSegment({.count = encoded.ids.size() / static_cast<std::size_t>(encoded.width),
+              .width = encoded.width,
+              .ids = encoded.ids});
   return Status();
 }
 
-void Corpus::AddSegment(int width, Bytes ids) {
-  const std::uint64_t count = ids.size() / static_cast<std::size_t>(width);
-  if (count == 0) return;
-  segments_.push_back({token_count_, count, width, std::move(ids)});
-  token_count_ += count;
+void Corpus::AddSegment(Segment segment) {
+  if (segment.count == 0) return;
+  segment.begin = token_count_;
+  token_count_ += segment.count;
+  segments_.push_back(std::move(segment));
 }
 
-void Corpus::CopyTokens(std::uint64_t begin, std::uint64_t count, std::int32_t* out) const {
+Status Corpus::CheckSample() const {
+  if (in_memory_) return Status();
+  if (token_count_ <= kSamplePlaces * kSampleTokens) return Read(0, token_count_).status();
+  const std::uint64_t last = token_count_ - kSampleTokens;
+  for (std::uint64_t i = 0; i < kSamplePlaces; ++i) {
+    const std::uint64_t place = last / (kSamplePlaces - 1) * i;
+    RETURN_IF_ERROR(Read(place, kSampleTokens).status());
+  }
+  return Status();
+}
+
+Result<std::vector<std::int32_t>> Corpus::Read(std::uint64_t begin, std::uint64_t count) const {
   SWARM_CHECK(count <= token_count_ && begin <= token_count_ - count, "tokens beyond the corpus");
+  std::vector<std::int32_t> ids(count);
   auto segment = std::upper_bound(segments_.begin(), segments_.end(), begin,
                                   [](std::uint64_t at, const Segment& s) { return at < s.begin; });
-  for (--segment; count > 0; ++segment) {
-    const std::uint64_t from = begin - segment->begin;
-    const std::uint64_t part = std::min(count, segment->count - from);
-    switch (segment->width) {
-      case 1:
-        WidenIds<std::uint8_t>(segment->ids, from, part, out);
-        break;
-      case 2:
-        WidenIds<std::uint16_t>(segment->ids, from, part, out);
-        break;
-      default:
-        WidenIds<std::uint32_t>(segment->ids, from, part, out);
-        break;
-    }
-    begin += part;
-    out += part;
-    count -= part;
-  }
-}
-
-std::vector<std::int32_t> Corpus::Draw(std::uint64_t seed, std::uint64_t step,
-                                       std::uint64_t microbatch, std::uint32_t sequences,
-                                       std::uint32_t tokens_per_sequence) const {
-  SWARM_CHECK(tokens_per_sequence > 0 && tokens_per_sequence <= token_count_,
-              "a sequence longer than the corpus");
-  const std::uint64_t places = token_count_ - tokens_per_sequence + 1;
-  std::vector<std::int32_t> ids(std::size_t{sequences} * tokens_per_sequence);
-  for (std::uint32_t row = 0; row < sequences; ++row) {
-    Rng rng(MixAll(MixName(seed, "data"), step, microbatch, row));
-    CopyTokens(rng.Below(places), tokens_per_sequence,
-               ids.data() + std::size_t{row} * tokens_per_sequence);
+  --segment;
+  for (std::uint64_t done = 0; done < count; ++segment) {
+    const std::uint64_t from = begin + done - segment->begin;
+    const std::uint64_t part = std::min(count - done, segment->count - from);
+    RETURN_IF_ERROR(ReadPart(*segment, from, part, ids.data() + done));
+    done += part;
   }
   return ids;
 }
 
-std::vector<std::int32_t> Corpus::Window(std::uint64_t i, std::uint32_t tokens_per_sequence) const {
-  SWARM_CHECK(i < WindowCount(tokens_per_sequence), "a window beyond the corpus");
-  std::vector<std::int32_t> ids(tokens_per_sequence);
-  CopyTokens(i * tokens_per_sequence, tokens_per_sequence, ids.data());
-  return ids;
+Status Corpus::ReadPart(const Segment& segment, std::uint64_t from, std::uint64_t count,
+                        std::int32_t* out) const {
+  const auto width = static_cast<std::uint64_t>(segment.width);
+  Bytes ids;
+  if (segment.file.empty()) {
+    ids = segment.ids.Slice(from * width, count * width);
+  } else {
+    ASSIGN_OR_RETURN(ids, storage_->ReadRange(segment.file, from * width, count * width));
+  }
+  const std::uint64_t good = Widen(segment.width, ids.data(), count, vocab_size_, out);
+  if (good == count) return Status();
+  return InvalidArgument(storage_->Describe(segment.file) + ": id " +
+                         std::to_string(IdAt(segment.width, ids.data(), good)) + " at position " +
+                         std::to_string(from + good) + ", the model's vocab_size is " +
+                         std::to_string(vocab_size_) + "; is tokenType right?");
 }
 
 }  // namespace swarm::data

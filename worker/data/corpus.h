@@ -1,9 +1,8 @@
-// The training data as one long sequence of token ids, and the rule for the tokens that a
-// microbatch gets. The rule is deterministic: the cursor of the data is (seed, step), and nothing
-// else is stored.
+// The data of a job as one long sequence of token ids, in memory or in files.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,58 +24,66 @@ struct CorpusOptions {
   std::uint64_t tokens_per_sequence = 0;       ///< L + 1; a corpus with fewer tokens is an error
   std::shared_ptr<const Tokenizer> tokenizer;  ///< for text and JSON lines
   EncodeOptions documents;
+  /// What the ids of text may occupy: they are kept in memory. Shards are read when they are
+  /// needed.
+  std::uint64_t text_bytes_max = std::numeric_limits<std::uint64_t>::max();
+  OpenStorage open = storage::Storage::Open;
 };
 
 /// The files of the uri, concatenated in the order of their names; text is as EncodeFile encodes
 /// it. Immutable after Open; safe to read from any thread.
 ///
 /// Memory: a byte a token for text as bytes; 2 bytes a token for a vocabulary up to 65536, else 4,
-/// for other text; nothing for local .bin files, which are mapped (do not change them meanwhile).
+/// for other text; nothing for shards. Files must not change meanwhile.
 class Corpus {
  public:
-  /// Reads and checks everything before training starts. Errors name file and place:
-  /// kInvalidArgument (no such files, text that is not UTF-8, a bad document, a shard that is cut
-  /// off, an id that the model does not have, a tokenizer with more ids than the model, too few
-  /// tokens), kDataLoss (a compressed file is damaged or cut off), or those of Storage.
+  /// Reads and checks all text, and of shards the sizes and a sample of the ids, so that shards are
+  /// open within seconds whatever their size. Errors name file and place: kInvalidArgument (no such
+  /// files, text that is not UTF-8, a bad document, a shard that is cut off, an id that the model
+  /// does not have, a tokenizer with more ids than the model, too few tokens, too much text),
+  /// kDataLoss (a compressed file is damaged or cut off), or those of Storage.
   static Result<std::unique_ptr<Corpus>> Open(const CorpusOptions& options);
 
   std::uint64_t token_count() const { return token_count_; }
   /// Whether a tokenizer made some of the ids.
   bool has_text() const { return has_text_; }
+  /// Whether no Read needs a file, so that none fails or waits.
+  bool in_memory() const { return in_memory_; }
+  /// The memory that the ids of text take.
+  std::uint64_t text_bytes() const { return text_bytes_; }
   const DocumentCounts& documents() const { return documents_; }
 
-  /// `sequences` rows of tokens_per_sequence consecutive ids. Row r begins at a place that is a
-  /// function of (seed, step, microbatch, r) alone, uniform over all places where a row fits.
-  /// Requires 0 < tokens_per_sequence <= token_count().
-  std::vector<std::int32_t> Draw(std::uint64_t seed, std::uint64_t step, std::uint64_t microbatch,
-                                 std::uint32_t sequences, std::uint32_t tokens_per_sequence) const;
-
-  /// How many windows there are for Window.
-  std::uint64_t WindowCount(std::uint32_t tokens_per_sequence) const {
-    return token_count_ / tokens_per_sequence;
-  }
-  /// The i-th of the consecutive windows that do not overlap, for validation.
-  /// Requires i < WindowCount(tokens_per_sequence).
-  std::vector<std::int32_t> Window(std::uint64_t i, std::uint32_t tokens_per_sequence) const;
+  /// The ids from `begin` on. May wait for a disk or a bucket. Requires begin + count <=
+  /// token_count(). Errors: those of Storage, kInvalidArgument (an id that the model does not have,
+  /// with its file and position).
+  Result<std::vector<std::int32_t>> Read(std::uint64_t begin, std::uint64_t count) const;
 
  private:
-  /// Ids of one file, `width` bytes each.
+  /// Consecutive ids, `width` bytes each, of one file.
   struct Segment {
     std::uint64_t begin = 0;  ///< the corpus' position of its first token
     std::uint64_t count = 0;
     int width = 0;
-    Bytes ids;
+    Bytes ids;         ///< of text
+    std::string file;  ///< of a shard: its name in the storage
   };
 
-  Corpus() = default;
-  Status AddFile(const std::string& path, const FileFormat& format, const Bytes& content,
-                 const CorpusOptions& options);
-  void AddSegment(int width, Bytes ids);
-  void CopyTokens(std::uint64_t begin, std::uint64_t count, std::int32_t* out) const;
+  explicit Corpus(const CorpusOptions& options) : vocab_size_(options.vocab_size) {}
+  Status AddFile(const DataFile& file, const CorpusOptions& options);
+  Status AddText(const DataFile& file, const CorpusOptions& options);
+  void AddSegment(Segment segment);
+  /// Reads at places that are spread over all shards.
+  Status CheckSample() const;
+  Status ReadPart(const Segment& segment, std::uint64_t from, std::uint64_t count,
+                  std::int32_t* out) const;
 
+  const std::int64_t vocab_size_;
+  std::shared_ptr<storage::Storage> storage_;
   std::vector<Segment> segments_;
   std::uint64_t token_count_ = 0;
+  std::uint64_t text_bytes_ = 0;
   bool has_text_ = false;
+  bool in_memory_ = true;
   DocumentCounts documents_;
 };
 

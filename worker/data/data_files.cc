@@ -2,7 +2,10 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
 #include <filesystem>
+
+#include "worker/data/megatron/index.h"
 
 namespace swarm::data {
 namespace {
@@ -34,7 +37,8 @@ std::optional<FileFormat> FormatOf(std::string_view name) {
   return std::nullopt;
 }
 
-Result<DataFiles> FindDataFiles(const std::string& uri, const api::Storage& options) {
+Result<DataFiles> FindDataFiles(const std::string& uri, const api::Storage& options,
+                                const OpenStorage& open) {
   const std::string path = storage::LocalPath(uri);
   std::error_code ignored;
   const auto pattern = SplitPattern(uri, path);
@@ -43,19 +47,33 @@ Result<DataFiles> FindDataFiles(const std::string& uri, const api::Storage& opti
       path.empty() ? !FormatOf(uri).has_value() : std::filesystem::is_directory(path, ignored);
   if (!pattern && !folder) {
     const storage::SplitUri split = storage::SplitLastName(uri);
-    ASSIGN_OR_RETURN(found.storage, storage::Storage::Open(split.folder, options));
+    ASSIGN_OR_RETURN(found.storage, open(split.folder, options));
     const FileFormat text{FileKind::kText, CompressionOf(split.name)};
-    found.files.push_back({split.name, FormatOf(split.name).value_or(text)});
+    ASSIGN_OR_RETURN(const std::uint64_t size, found.storage->Size(split.name));
+    FileFormat format = FormatOf(split.name).value_or(text);
+    // Whoever may read this file alone learns nothing of the one beside it.
+    if (format.kind == FileKind::kShard && found.storage->Size(MegatronIndexOf(split.name)).ok()) {
+      format.kind = FileKind::kMegatron;
+    }
+    found.files.push_back({split.name, format, size});
     return found;
   }
-  ASSIGN_OR_RETURN(found.storage, storage::Storage::Open(pattern ? pattern->folder : uri, options));
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, found.storage->List(""));
-  for (const std::string& name : names) {
+  ASSIGN_OR_RETURN(found.storage, open(pattern ? pattern->folder : uri, options));
+  ASSIGN_OR_RETURN(const auto there, found.storage->ListFiles(""));
+  const auto is_there = [&](const std::string& name) {
+    return std::ranges::binary_search(there, name, {}, &storage::StoredFile::name);
+  };
+  for (const auto& [name, size] : there) {
     if (pattern && fnmatch(pattern->name.c_str(), name.c_str(), FNM_PATHNAME | FNM_PERIOD) != 0) {
       continue;
     }
     if (!pattern && name.ends_with(".json")) continue;
-    if (const auto format = FormatOf(name)) found.files.push_back({name, *format});
+    auto format = FormatOf(name);
+    if (!format) continue;
+    if (format->kind == FileKind::kShard && is_there(MegatronIndexOf(name))) {
+      format->kind = FileKind::kMegatron;
+    }
+    found.files.push_back({name, *format, size});
   }
   if (!found.files.empty()) return found;
   return InvalidArgument(uri + (pattern ? " matches" : " holds") +

@@ -43,4 +43,11 @@ Result<std::unique_ptr<Storage>> Storage::Open(const std::string& uri,
                          "\": expected s3://bucket/prefix, file:///absolute/path or a path");
 }
 
+Result<std::vector<std::string>> Storage::List(const std::string& prefix) {
+  ASSIGN_OR_RETURN(std::vector<StoredFile> files, ListFiles(prefix));
+  std::vector<std::string> names;
+  for (StoredFile& file : files) names.push_back(std::move(file.name));
+  return names;
+}
+
 }  // namespace swarm::storage

@@ -19,6 +19,11 @@
 
 namespace swarm::storage {
 
+struct StoredFile {
+  std::string name;
+  std::uint64_t size = 0;  ///< bytes
+};
+
 class Storage {
  public:
   /// Opens `uri`: s3://bucket/prefix, file:///absolute/path, or a path. Creates nothing and
@@ -54,8 +59,11 @@ class Storage {
     return WriteIfAbsent(name, std::span<const Bytes>(&content, 1));
   }
 
-  /// All names that begin with `prefix`, at any depth, sorted; empty when there are none.
-  virtual Result<std::vector<std::string>> List(const std::string& prefix) = 0;
+  /// All files whose names begin with `prefix`, at any depth, sorted by name; empty when there are
+  /// none. In a bucket this is one request for a thousand files, and not one for each.
+  virtual Result<std::vector<StoredFile>> ListFiles(const std::string& prefix) = 0;
+  /// Their names.
+  Result<std::vector<std::string>> List(const std::string& prefix);
   /// The folders right below the opened uri, sorted; also those where a writer died.
   virtual Result<std::vector<std::string>> ListFolders() = 0;
   /// Ok also if it does not exist.

@@ -67,6 +67,11 @@ std::vector<MetricSample> ExportMetrics(Trainer& trainer) {
   append(Metric::kTrainerCheckpointFailures, metrics.checkpoint_failures.load());
   append(Metric::kTrainerDiscardedSteps, metrics.discarded_steps.load());
   append(Metric::kTrainerUsefulTasks, metrics.useful_tasks.load());
+  const data::SequenceReader::Counts data = trainer.data_counts();
+  append(Metric::kTrainerDataReads, data.reads);
+  append(Metric::kTrainerDataRetries, data.retries);
+  append(Metric::kTrainerDataLate, data.late);
+  append(Metric::kTrainerDataBytes, data.bytes);
   if (const auto status = trainer.StatusWithin(kDescribeLimit)) {
     AppendStages(*status, &samples);
     AppendHistory(*status, &samples);

@@ -39,31 +39,29 @@ bool MayBeBytes(const api::Model& model) {
          (model.uri.empty() || model.config.vocab_size == 256);
 }
 
-Result<std::unique_ptr<data::Corpus>> OpenCorpus(const data::CorpusOptions& options) {
-  auto corpus = data::Corpus::Open(options);
-  if (corpus.ok() && (*corpus)->documents().skipped > 0) {
-    LOG_WARN("{}{}", options.uri, (*corpus)->documents().TextOfSkipped());
-  }
-  return corpus;
-}
+// A bucket answers late, so many reads are under way at once.
+constexpr int kBucketReads = 16;
+constexpr int kDiskReads = 2;
 
 }  // namespace
 
-Result<std::unique_ptr<JobData>> JobData::Open(const api::SwarmJob& job) {
-  const api::Training& training = job.spec.training;
-  auto result = std::make_unique<JobData>();
-  result->seed_ = training.seed;
-  result->sequences_ = static_cast<std::uint32_t>(training.microbatchSize);
-  result->tokens_per_sequence_ = static_cast<std::uint32_t>(training.sequenceLength + 1);
+JobData::JobData(const api::SwarmJob& job)
+    : sequences_(static_cast<std::uint32_t>(job.spec.training.microbatchSize)),
+      tokens_per_sequence_(static_cast<std::uint32_t>(job.spec.training.sequenceLength + 1)),
+      sequences_per_step_(job.spec.training.globalBatchSize),
+      draws_(job.spec.training.maxSteps * job.spec.training.globalBatchSize) {}
+
+Result<std::unique_ptr<JobData>> JobData::Open(const api::SwarmJob& job, Duration patience) {
+  std::unique_ptr<JobData> result(new JobData(job));
   const api::Model& model = job.spec.model;
+  const api::Data& data = job.spec.data;
   ASSIGN_OR_RETURN(result->tokenizer_, data::ReadTokenizerFiles(model.tokenizer, job.spec.storage));
-  data::CorpusOptions options{.uri = job.spec.data.uri,
-                              .storage = job.spec.storage,
-                              .token_type = job.spec.data.tokenType,
+  data::CorpusOptions options{.storage = job.spec.storage,
+                              .token_type = data.tokenType,
                               .vocab_size = model.config.vocab_size,
                               .tokens_per_sequence = result->tokens_per_sequence_,
-                              .documents = {.text_field = job.spec.data.textField,
-                                            .on_bad_document = job.spec.data.onBadDocument}};
+                              .documents = {.text_field = data.textField,
+                                            .on_bad_document = data.onBadDocument}};
   if (model.tokenizer.kind != api::TokenizerKind::kAuto) {
     auto tokenizer = data::MakeTokenizer(result->tokenizer_);
     if (!tokenizer.ok()) return tokenizer.status().WithContext(model.tokenizer.uri);
@@ -71,37 +69,96 @@ Result<std::unique_ptr<JobData>> JobData::Open(const api::SwarmJob& job) {
   } else if (MayBeBytes(model)) {
     options.tokenizer = data::MakeByteTokenizer();
   }
-  ASSIGN_OR_RETURN(result->training_, OpenCorpus(options));
-  if (!job.spec.data.validationUri.empty()) {
-    options.uri = job.spec.data.validationUri;
-    ASSIGN_OR_RETURN(result->validation_, OpenCorpus(options));
-    const std::uint64_t there = result->validation_->WindowCount(result->tokens_per_sequence_);
-    result->validation_microbatches_ =
-        std::min(training.validationSequences, there) / training.microbatchSize;
-    if (result->validation_microbatches_ == 0) {
-      return InvalidArgument(options.uri + ": " + std::to_string(there) +
-                             " sequences of validation data, and a microbatch takes " +
-                             std::to_string(training.microbatchSize) +
-                             "; give more data or a higher training.validationSequences");
-    }
+  const std::uint64_t least = data::SequenceReader::CacheBytesMin(result->tokens_per_sequence_);
+  if (data.cacheBytes < least) {
+    return InvalidArgument("data.cacheBytes is " + std::to_string(data.cacheBytes) +
+                           "; sequences of this length need at least " + std::to_string(least));
   }
-  const bool text = result->training_->has_text() ||
-                    (result->validation_ != nullptr && result->validation_->has_text());
-  if (MayBeBytes(model) && text) result->tokenizer_.kind = api::TokenizerKind::kByte;
+  RETURN_IF_ERROR(result->OpenTraining(job, options));
+  if (!data.validationUri.empty()) RETURN_IF_ERROR(result->OpenValidation(job, options));
+  bool bucket = data.validationUri.starts_with("s3://");
+  for (const auto& source : data.AllSources()) bucket |= source.uri.starts_with("s3://");
+  result->reader_ = std::make_unique<data::SequenceReader>(
+      result->sources_,
+      data::ReaderOptions{.cache_bytes = std::max(least, data.cacheBytes - result->text_bytes_),
+                          .threads = bucket ? kBucketReads : kDiskReads,
+                          .patience = patience});
+  if (MayBeBytes(model) && result->has_text_) {
+    result->tokenizer_.kind = api::TokenizerKind::kByte;
+  }
   return result;
 }
 
-std::vector<std::int32_t> JobData::Microbatch(std::uint64_t step, std::uint64_t microbatch) const {
-  return training_->Draw(seed_, step, microbatch, sequences_, tokens_per_sequence_);
+Result<std::shared_ptr<const data::Corpus>> JobData::OpenCorpus(
+    const data::CorpusOptions& options) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const data::Corpus> corpus, data::Corpus::Open(options));
+  if (corpus->documents().skipped > 0) {
+    LOG_WARN("{}{}", options.uri, corpus->documents().TextOfSkipped());
+  }
+  has_text_ |= corpus->has_text();
+  text_bytes_ += corpus->text_bytes();
+  return corpus;
 }
 
-std::vector<std::int32_t> JobData::ValidationMicrobatch(std::uint64_t microbatch) const {
-  std::vector<std::int32_t> ids;
-  for (std::uint64_t row = 0; row < sequences_; ++row) {
-    const auto window = validation_->Window(microbatch * sequences_ + row, tokens_per_sequence_);
-    ids.insert(ids.end(), window.begin(), window.end());
+Status JobData::OpenTraining(const api::SwarmJob& job, data::CorpusOptions options) {
+  const auto sources = job.spec.data.AllSources();
+  std::vector<data::OrderedSource> ordered;
+  for (const api::DataSource& source : sources) {
+    options.uri = source.uri;
+    options.text_bytes_max = job.spec.data.cacheBytes - text_bytes_;
+    ASSIGN_OR_RETURN(auto corpus, OpenCorpus(options));
+    // A sequence predicts all its tokens but the first, which the one before it predicts.
+    sources_.push_back({std::move(corpus), tokens_per_sequence_ - 1, tokens_per_sequence_});
+    ordered.push_back({sources_.back().count(), source.weight});
   }
-  return ids;
+  auto order = data::Order::Make(job.spec.training.seed, std::move(ordered));
+  if (!order.ok()) return order.status().WithContext("data.sources");
+  order_ = *std::move(order);
+  for (std::uint32_t s = 0; s < sources.size(); ++s) {
+    LOG_INFO("data: {} has {} sequences of {} tokens, which the job draws {:.2f} times",
+             sources[s].uri, sources_[s].count(), tokens_per_sequence_ - 1,
+             order_->Epochs(s, draws_));
+  }
+  return Status();
+}
+
+Status JobData::OpenValidation(const api::SwarmJob& job, data::CorpusOptions options) {
+  const api::Training& training = job.spec.training;
+  options.uri = job.spec.data.validationUri;
+  options.text_bytes_max = job.spec.data.cacheBytes - text_bytes_;
+  ASSIGN_OR_RETURN(auto corpus, OpenCorpus(options));
+  sources_.push_back({std::move(corpus), tokens_per_sequence_, tokens_per_sequence_});
+  const std::uint64_t there = sources_.back().count();
+  validation_microbatches_ =
+      std::min(training.validationSequences, there) / training.microbatchSize;
+  if (validation_microbatches_ > 0) return Status();
+  return InvalidArgument(options.uri + ": " + std::to_string(there) +
+                         " sequences of validation data, and a microbatch takes " +
+                         std::to_string(training.microbatchSize) +
+                         "; give more data or a higher training.validationSequences");
+}
+
+std::vector<data::Place> JobData::Draw(std::uint64_t step, std::uint64_t microbatch) {
+  const std::uint64_t first = step * sequences_per_step_ + microbatch * sequences_;
+  std::vector<data::Place> places;
+  for (std::uint64_t row = 0; row < sequences_; ++row) places.push_back(order_->At(first + row));
+  // This step and the next, as far as there is room for them.
+  const std::uint64_t horizon = std::min(2 * sequences_per_step_, reader_->ahead_max());
+  const std::uint64_t end = std::min(first + horizon, draws_);
+  // Microbatches of two steps take turns, so `first` may go back a little; after a rollback it goes
+  // back further.
+  if (ahead_ < first || ahead_ > end + 4 * sequences_per_step_) ahead_ = first;
+  for (; ahead_ < end; ++ahead_) reader_->ReadAhead(order_->At(ahead_));
+  return places;
+}
+
+std::vector<data::Place> JobData::ValidationSequences(std::uint64_t microbatch) const {
+  const auto source = static_cast<std::uint32_t>(sources_.size() - 1);
+  std::vector<data::Place> places;
+  for (std::uint64_t row = 0; row < sequences_; ++row) {
+    places.push_back({source, microbatch * sequences_ + row});
+  }
+  return places;
 }
 
 }  // namespace swarm::trainer

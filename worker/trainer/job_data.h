@@ -3,11 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "api/swarmjob.h"
 #include "base/status.h"
 #include "worker/data/corpus.h"
+#include "worker/data/order/order.h"
+#include "worker/data/reader/sequence_reader.h"
 #include "worker/data/tokenizer_files.h"
 
 namespace swarm::trainer {
@@ -16,15 +19,29 @@ namespace swarm::trainer {
 /// and spec.model.tokenizer unless the job names one. Validates the whole job again.
 Status ResolveModel(api::SwarmJob* job);
 
+/// The sequences of a job, by step and microbatch. Used from one thread, except for tokenizer().
 class JobData {
  public:
-  /// Opens training and validation data. Errors name the file and what is wrong.
-  static Result<std::unique_ptr<JobData>> Open(const api::SwarmJob& job);
+  using Done = data::SequenceReader::Done;
 
-  /// Ids of a training microbatch: microbatchSize rows of sequenceLength + 1.
-  std::vector<std::int32_t> Microbatch(std::uint64_t step, std::uint64_t microbatch) const;
-  /// Ids of a validation microbatch, of the same shape; the same at every step.
-  std::vector<std::int32_t> ValidationMicrobatch(std::uint64_t microbatch) const;
+  /// Opens training and validation data. Reads that fail are tried again for `patience`. Errors
+  /// name the file and what is wrong.
+  static Result<std::unique_ptr<JobData>> Open(const api::SwarmJob& job, Duration patience);
+
+  /// The sequences of a training microbatch, a function of the job, the step and the microbatch
+  /// alone (data::Order). Reads ahead what comes after it.
+  std::vector<data::Place> Draw(std::uint64_t step, std::uint64_t microbatch);
+  /// The sequences of a validation microbatch; the same at every step.
+  std::vector<data::Place> ValidationSequences(std::uint64_t microbatch) const;
+  /// Gives microbatchSize rows of sequenceLength + 1 ids (SequenceReader::Read).
+  void Read(const std::vector<data::Place>& sequences, Done done) {
+    reader_->Read(sequences, std::move(done));
+  }
+  Result<std::vector<std::int32_t>> Await(const std::vector<data::Place>& sequences) {
+    return reader_->Await(sequences);
+  }
+
+  data::SequenceReader::Counts counts() const { return reader_->counts(); }
   /// 0 without validation data.
   std::uint64_t validation_microbatches() const { return validation_microbatches_; }
   /// What made ids of the text; kind Auto: all data were ids, and the job names no tokenizer.
@@ -33,13 +50,23 @@ class JobData {
   std::uint32_t tokens_per_sequence() const { return tokens_per_sequence_; }
 
  private:
-  std::unique_ptr<data::Corpus> training_;
-  std::unique_ptr<data::Corpus> validation_;
-  data::TokenizerFiles tokenizer_;
-  std::uint64_t seed_ = 0;
+  explicit JobData(const api::SwarmJob& job);
+  Status OpenTraining(const api::SwarmJob& job, data::CorpusOptions options);
+  Status OpenValidation(const api::SwarmJob& job, data::CorpusOptions options);
+  Result<std::shared_ptr<const data::Corpus>> OpenCorpus(const data::CorpusOptions& options);
+
+  const std::uint32_t sequences_;  ///< of a microbatch
+  const std::uint32_t tokens_per_sequence_;
+  const std::uint64_t sequences_per_step_;
+  const std::uint64_t draws_;  ///< of the whole job
+  std::vector<data::Sequences> sources_;  ///< for training, then for validation
+  std::optional<data::Order> order_;
+  std::unique_ptr<data::SequenceReader> reader_;
+  std::uint64_t ahead_ = 0;  ///< the draws below were read ahead
   std::uint64_t validation_microbatches_ = 0;
-  std::uint32_t sequences_ = 0;
-  std::uint32_t tokens_per_sequence_ = 0;
+  bool has_text_ = false;
+  std::uint64_t text_bytes_ = 0;
+  data::TokenizerFiles tokenizer_;
 };
 
 }  // namespace swarm::trainer

@@ -1,5 +1,6 @@
 #include "worker/trainer/preparation.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
@@ -24,11 +25,10 @@ double UnixEpoch() {
 }
 
 bool UsesBucket(const api::Spec& spec) {
-  for (const std::string* uri : {&spec.model.uri, &spec.model.tokenizer.uri, &spec.data.uri,
-                                 &spec.data.validationUri, &spec.checkpoint.uri}) {
-    if (uri->starts_with("s3://")) return true;
-  }
-  return false;
+  std::vector<std::string> uris = {spec.model.uri, spec.model.tokenizer.uri,
+                                   spec.data.validationUri, spec.checkpoint.uri};
+  for (const api::DataSource& source : spec.data.AllSources()) uris.push_back(source.uri);
+  return std::ranges::any_of(uris, [](const auto& uri) { return uri.starts_with("s3://"); });
 }
 
 /// The part of a worker's numeric class that this job depends on (model/numeric_class.h).
@@ -74,7 +74,7 @@ auto AwaitStorage(const TrainerOptions& options, Prepare prepare) -> decltype(pr
 
 Result<Beginning> PrepareStorage(const TrainerOptions& options, Preparation* p) {
   RETURN_IF_ERROR(ResolveModel(&p->job));
-  ASSIGN_OR_RETURN(p->data, JobData::Open(p->job));
+  ASSIGN_OR_RETURN(p->data, JobData::Open(p->job, options.storage_patience));
   const bool resume = options.resume || options.term.value > 1;
   // Taking the fence ends the trainer at work, so check first that this trainer may begin.
   ASSIGN_OR_RETURN(const Beginning found, FindBeginning(p->job, resume, Look::kManifest));

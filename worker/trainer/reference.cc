@@ -102,7 +102,7 @@ class Reference {
 
 Status Reference::Prepare() {
   RETURN_IF_ERROR(ResolveModel(&job_));
-  ASSIGN_OR_RETURN(data_, JobData::Open(job_));
+  ASSIGN_OR_RETURN(data_, JobData::Open(job_, std::chrono::minutes(10)));
   ASSIGN_OR_RETURN(const Beginning beginning, FindBeginning(job_, options_.resume, Look::kFiles));
   RETURN_IF_ERROR(ResolveBoundary(&job_, spec().pipeline.stages, beginning));
   generation_ = beginning.generation;
@@ -140,8 +140,8 @@ Result<double> Reference::Forward(TaskKey key, Version version, std::span<const 
 Result<double> Reference::RunMicrobatch(std::uint64_t step, std::uint64_t microbatch) {
   TaskKey key{generation_, Step(step), protocol::Microbatch(microbatch), {}, {}};
   const Version version(delayed() && step > 0 ? step - 1 : step);
-  ASSIGN_OR_RETURN(const double loss, Forward(key, version, data_->Microbatch(step, microbatch),
-                                              /*keep_graph=*/true));
+  ASSIGN_OR_RETURN(const auto ids, data_->Await(data_->Draw(step, microbatch)));
+  ASSIGN_OR_RETURN(const double loss, Forward(key, version, ids, /*keep_graph=*/true));
   Bytes gradient;
   for (std::size_t s = stages_.size(); s-- > 0;) {
     key.stage = protocol::StageIndex(s);
@@ -220,7 +220,7 @@ Status Reference::Validate() {
   const Version version = stages_.front()->version();
   double sum = 0;
   for (std::uint64_t m = 0; m < data_->validation_microbatches(); ++m) {
-    const auto ids = data_->ValidationMicrobatch(m);
+    ASSIGN_OR_RETURN(const auto ids, data_->Await(data_->ValidationSequences(m)));
     const TaskKey key{generation_, Step(version.value), protocol::Microbatch(m), {}, {}};
     ASSIGN_OR_RETURN(const double loss, Forward(key, version, ids, /*keep_graph=*/false));
     sum += loss;

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "worker/checkpoint/checkpoint.h"
+#include "worker/protocol/failure.h"
 #include "worker/trainer/checkpoints/publish.h"
 
 namespace swarm::trainer {
@@ -61,6 +62,7 @@ Trainer::~Trainer() {
   control_.Stop();
   storage_.Stop();
   endpoint_.reset();
+  data_.reset();  // its threads post
 }
 
 void Trainer::RequestStop(Duration limit) {
@@ -109,6 +111,7 @@ void Trainer::OnPeerUp(const WorkerId&) {
 void Trainer::OnPeerDown(const WorkerId& peer, const Status& why) {
   control_.Post([this, peer, why] {
     outbox_->Forget(peer);
+    ForgetReads(peer);
     pulses_.Forget(peer);
     observers_.erase(peer);
     lost_.push_back({.worker = peer, .why = why.message()});
@@ -154,6 +157,9 @@ void Trainer::Tick() {
     lost_.push_back({silent, "no sign of life", /*connected=*/true, EvictionCause::kSilent});
   }
   LoseWorkers();
+  std::vector<protocol::TaskKey> awaited;
+  for (const auto& [read, frame] : reads_) awaited.push_back(frame.key);
+  coordinator_->OnTokensAwaited(awaited, now);
   Carry(coordinator_->OnTick(now));
   log_->Flush();
   if (step_writer_) step_writer_->OnTick(now);
@@ -187,16 +193,35 @@ void Trainer::Carry(protocol::Orders orders) {
 void Trainer::Do(protocol::order::Tell& o) { Send(o.to, Lane::kControl, std::move(o.message)); }
 
 void Trainer::Do(protocol::order::Issue& o) {
-  protocol::Forward& frame = o.frame;
-  const std::uint64_t m = frame.key.microbatch.value;
-  const std::vector<std::int32_t> ids = frame.kind == protocol::TaskKind::kTrain
-                                            ? data_->Microbatch(frame.key.step.value, m)
-                                            : data_->ValidationMicrobatch(m);
+  const protocol::TaskKey& key = o.frame.key;
+  const auto sequences = o.frame.kind == protocol::TaskKind::kTrain
+                             ? data_->Draw(key.step.value, key.microbatch.value)
+                             : data_->ValidationSequences(key.microbatch.value);
+  const std::uint64_t read = next_read_++;
+  reads_.emplace(read, std::move(o.frame));
+  data_->Read(sequences, [this, read](Result<std::vector<std::int32_t>> ids) {
+    if (control_.InLoop()) return OnTokens(read, ids);
+    control_.Post([this, read, ids = std::move(ids)] { OnTokens(read, ids); });
+  });
+}
+
+void Trainer::OnTokens(std::uint64_t read, const Result<std::vector<std::int32_t>>& ids) {
+  auto found = reads_.extract(read);
+  if (found.empty()) return;
+  if (!ids.ok()) {
+    const Status& status = ids.status();
+    return Carry(coordinator_->OnTokensLost(status.message(), protocol::FailureClassOf(status)));
+  }
+  protocol::Forward& frame = found.mapped();
   frame.sequences = data_->sequences();
   frame.tokens_per_sequence = data_->tokens_per_sequence();
-  frame.tokens = Bytes::Copy(ids.data(), ids.size() * sizeof(std::int32_t));
+  frame.tokens = Bytes::Copy(ids->data(), ids->size() * sizeof(std::int32_t));
   const WorkerId to = frame.hops[0].worker;
   Send(to, Lane::kData, std::move(frame));
+}
+
+void Trainer::ForgetReads(const WorkerId& worker) {
+  std::erase_if(reads_, [&](const auto& read) { return read.second.hops[0].worker == worker; });
 }
 
 void Trainer::Do(const protocol::order::StepDone& o) {
@@ -250,7 +275,7 @@ void Trainer::Do(const protocol::order::PublishCheckpoint& o) {
     }
     const auto storage = storage::Storage::Open(job.spec.checkpoint.uri, job.spec.storage);
     if (status.ok()) {
-      // JobData never changes.
+      // The tokenizer never changes.
       status = storage.ok() ? PublishCheckpoint(**storage, job, data_->tokenizer(), manifest)
                             : storage.status();
     }
@@ -272,6 +297,7 @@ void Trainer::Do(const protocol::order::Event& o) {
 }
 
 void Trainer::Do(const protocol::order::BeginGeneration& o) {
+  reads_.clear();
   storage_.Post([this, o, job = options_.job, folder = options_.out_dir, term = options_.term] {
     const Status fenced = fence_->Check();
     if (fenced.code() == StatusCode::kAborted) {
@@ -327,9 +353,13 @@ void Trainer::LookForLaterTrainer(Timepoint now) {
   });
 }
 
-void Trainer::Do(const protocol::order::Forget& o) { outbox_->Forget(o.worker); }
+void Trainer::Do(const protocol::order::Forget& o) {
+  outbox_->Forget(o.worker);
+  ForgetReads(o.worker);
+}
 
 void Trainer::Do(const protocol::order::Finish& o) {
+  reads_.clear();
   const bool resumable = first_version_.value > 0 || metrics_.checkpoints > 0;
   ending_.Decide({.succeeded = o.succeeded,
                   .stopped_early = o.stopped_early,

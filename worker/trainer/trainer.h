@@ -2,9 +2,10 @@
 // orders, writes the run's log, publishes checkpoints, and tells observers the job's status.
 //
 // Threads: `control` owns everything; `storage` publishes checkpoints and keeps steps beside them;
-// the endpoint's threads only post.
+// the threads of the endpoint and of the data's reader only post.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -47,6 +48,7 @@ class Trainer : public net::EndpointHandler {
   bool complete() const { return first_version_.value >= options_.job.spec.training.maxSteps; }
   std::vector<protocol::Address> addresses() const { return endpoint_->addresses(); }
   const TrainerMetrics& metrics() const { return metrics_; }
+  data::SequenceReader::Counts data_counts() const { return data_->counts(); }
   net::Traffic traffic() const { return endpoint_->traffic(); }
   /// The job as its user wants to see it; nothing if the trainer is too busy to answer within
   /// `limit`. From any thread but the trainer's own.
@@ -73,6 +75,10 @@ class Trainer : public net::EndpointHandler {
   void Do(const protocol::order::BeginGeneration& o);
   void Do(const protocol::order::Forget& o);
   void Do(const protocol::order::Finish& o);
+  /// What the reader has read for an order to issue.
+  void OnTokens(std::uint64_t read, const Result<std::vector<std::int32_t>>& ids);
+  /// The frames that wait for their tokens are for a worker that is gone.
+  void ForgetReads(const net::WorkerId& worker);
   void Tick();
   /// Tells the coordinator of all workers that are lost, at once.
   void LoseWorkers();
@@ -88,7 +94,9 @@ class Trainer : public net::EndpointHandler {
   Ending ending_;
 
   // Control loop.
-  const std::unique_ptr<JobData> data_;
+  std::unique_ptr<JobData> data_;
+  std::map<std::uint64_t, protocol::Forward> reads_;  // frames that wait for their tokens
+  std::uint64_t next_read_ = 0;
   const std::unique_ptr<RunLog> log_;
   std::optional<StepWriter> step_writer_;  // none where the checkpoints are beside steps.jsonl
   Timepoint looked_;                       // when it last looked for a later trainer

@@ -248,6 +248,17 @@ Orders Coordinator::OnStopOverdue() {
   return std::move(turn.orders);
 }
 
+void Coordinator::OnTokensAwaited(const std::vector<TaskKey>& keys, Timepoint now) {
+  for (const TaskKey& key : keys) dispatch_.OnTokensAwaited(key, now);
+}
+
+Orders Coordinator::OnTokensLost(const std::string& reason, FailureClass failure_class) {
+  if (finished()) return {};
+  Turn turn{Timepoint()};
+  turn.Fail(reason, failure_class);
+  return SettleAll(std::move(turn));
+}
+
 Orders Coordinator::OnSuperseded(const std::string& reason) {
   if (finished()) return {};
   Turn turn{Timepoint()};

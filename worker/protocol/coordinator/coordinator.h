@@ -50,6 +50,11 @@ class Coordinator {
   Orders OnStopRequested(Timepoint now);
   /// There is no more time for the work that OnStopRequested began: end without it.
   Orders OnStopOverdue();
+  /// The tokens of these microbatches are still being read, so their first workers cannot begin.
+  /// Call it before each OnTick.
+  void OnTokensAwaited(const std::vector<TaskKey>& keys, Timepoint now);
+  /// Tokens cannot be read, and will not be: the job fails.
+  Orders OnTokensLost(const std::string& reason, FailureClass failure_class);
   /// A trainer of a higher term exists: end, and leave everything to it.
   Orders OnSuperseded(const std::string& reason);
   /// Handles everything that has a deadline. Call it several times a second.

@@ -301,5 +301,16 @@ TEST_F(CoordinatorEndTest, AStopHoldsThroughALossOfAStage) {
   EXPECT_TRUE(Finished()->stopped_early);
 }
 
+TEST_F(CoordinatorEndTest, AJobWhoseTokensCannotBeReadFailsForTheReason) {
+  StartTraining({1, 1});
+  const Orders orders = coordinator().OnTokensLost("a.bin: id 7", FailureClass::kBadConfig);
+  const auto finish = std::ranges::find_if(
+      orders, [](const Order& o) { return std::holds_alternative<order::Finish>(o); });
+  ASSERT_NE(finish, orders.end());
+  EXPECT_FALSE(std::get<order::Finish>(*finish).succeeded);
+  EXPECT_EQ(std::get<order::Finish>(*finish).failure_class, FailureClass::kBadConfig);
+  EXPECT_EQ(std::get<order::Finish>(*finish).reason, "a.bin: id 7");
+}
+
 }  // namespace
 }  // namespace swarm::protocol

@@ -90,6 +90,21 @@ TEST_F(CoordinatorStuckTest, SignsOfProgressKeepAMicrobatch) {
   EXPECT_FALSE(Happened("MicrobatchStuck"));
 }
 
+TEST_F(CoordinatorStuckTest, AWorkerThatWaitsForTokensIsNotToBlame) {
+  StartWithOneMicrobatch();
+  const Duration patience = options_.patience.first_microbatch;
+  for (int i = 0; i < 3; ++i) {
+    coordinator().OnTokensAwaited({Key(0, 0)}, now_ + patience * 3 / 4);
+    Pass(patience * 3 / 4);
+  }
+  EXPECT_FALSE(Happened("MicrobatchStuck"));
+  TaskKey other = Key(0, 0);
+  other.attempt.n += 100;
+  coordinator().OnTokensAwaited({other}, now_);
+  Pass(patience);
+  EXPECT_TRUE(Happened("MicrobatchStuck"));
+}
+
 TEST_F(CoordinatorStuckTest, PatienceGrowsWithEveryTry) {
   StartWithOneMicrobatch();
   Duration waited{};

@@ -227,7 +227,7 @@ class FileStorage final : public Storage {
     return Place(name, pieces, MoveIfAbsent);
   }
 
-  Result<std::vector<std::string>> List(const std::string& prefix) override;
+  Result<std::vector<StoredFile>> ListFiles(const std::string& prefix) override;
   Result<std::vector<std::string>> ListFolders() override;
   Status Remove(const std::string& name) override;
   Status RemoveFolder(const std::string& name) override;
@@ -255,24 +255,25 @@ class FileStorage final : public Storage {
   const fs::path folder_;
 };
 
-Result<std::vector<std::string>> FileStorage::List(const std::string& prefix) {
-  std::vector<std::string> names;
+Result<std::vector<StoredFile>> FileStorage::ListFiles(const std::string& prefix) {
+  std::vector<StoredFile> files;
   std::error_code error;
   // Begins at the folder that the prefix names, and does not walk the rest of a large folder.
   const fs::path start = folder_ / fs::path(prefix).parent_path();
   fs::recursive_directory_iterator at(start, fs::directory_options::none, error);
-  if (error == std::errc::no_such_file_or_directory) return names;
+  if (error == std::errc::no_such_file_or_directory) return files;
   for (const fs::recursive_directory_iterator end; !error && at != end; at.increment(error)) {
-    std::error_code gone;  // ignored: another process may remove a file meanwhile
+    std::error_code gone;  // another process may remove a file meanwhile
     if (!at->is_regular_file(gone) || IsTemporary(at->path().filename().string())) continue;
     std::string name = at->path().lexically_relative(folder_).generic_string();
-    if (name.starts_with(prefix)) names.push_back(std::move(name));
+    const std::uintmax_t size = at->file_size(gone);
+    if (!gone && name.starts_with(prefix)) files.push_back({std::move(name), size});
   }
   if (error && error != std::errc::no_such_file_or_directory) {
     return FileError(error.value(), "cannot list", start.string());
   }
-  std::sort(names.begin(), names.end());
-  return names;
+  std::ranges::sort(files, {}, &StoredFile::name);
+  return files;
 }
 
 Result<std::vector<std::string>> FileStorage::ListFolders() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "base/hash.h"
 #include "worker/storage/s3/requester.h"
@@ -35,6 +36,13 @@ std::vector<Bytes> Cut(std::span<const Bytes> pieces, std::uint64_t offset, std:
   return cut;
 }
 
+std::optional<std::uint64_t> ToSize(const std::string& text) {
+  std::uint64_t size = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  if (error != std::errc()) return std::nullopt;
+  return size;
+}
+
 class S3Storage final : public Storage {
  public:
   explicit S3Storage(S3Options options) : requester_(std::move(options)) {}
@@ -58,7 +66,7 @@ class S3Storage final : public Storage {
     return Put(name, pieces, true);
   }
 
-  Result<std::vector<std::string>> List(const std::string& prefix) override {
+  Result<std::vector<StoredFile>> ListFiles(const std::string& prefix) override {
     return ListBelow(prefix, "Contents", "Key", {});
   }
   Result<std::vector<std::string>> ListFolders() override;
@@ -83,8 +91,8 @@ class S3Storage final : public Storage {
   Result<std::uint64_t> SizeOfKey(const std::string& key);
   Result<std::string> PutParts(const std::string& key, const std::string& upload,
                                std::span<const Bytes> pieces, std::uint64_t size);
-  Result<std::vector<std::string>> ListBelow(const std::string& prefix, std::string_view element,
-                                             std::string_view field, const Query& more);
+  Result<std::vector<StoredFile>> ListBelow(const std::string& prefix, std::string_view element,
+                                            std::string_view field, const Query& more);
   Status AbortUploads(const std::string& folder);
 
   Requester requester_;
@@ -114,13 +122,9 @@ Result<std::uint64_t> S3Storage::Size(const std::string& name) {
 
 Result<std::uint64_t> S3Storage::SizeOfKey(const std::string& key) {
   ASSIGN_OR_RETURN(const Answer answer, requester_.Perform({.method = "HEAD", .key = key}));
-  const std::string length = answer.response.GetHeader("content-length");
-  std::uint64_t size = 0;
-  const auto [end, error] = std::from_chars(length.data(), length.data() + length.size(), size);
-  if (error != std::errc()) {
-    return Unavailable(requester_.Describe(key) + ": the server tells no size");
-  }
-  return size;
+  const auto size = ToSize(answer.response.GetHeader("content-length"));
+  if (!size) return Unavailable(requester_.Describe(key) + ": the server tells no size");
+  return *size;
 }
 
 Status S3Storage::Put(const std::string& name, std::span<const Bytes> pieces, bool if_absent) {
@@ -201,11 +205,11 @@ Result<std::string> S3Storage::PutParts(const std::string& key, const std::strin
   return xml + "</CompleteMultipartUpload>";
 }
 
-Result<std::vector<std::string>> S3Storage::ListBelow(const std::string& prefix,
-                                                      std::string_view element,
-                                                      std::string_view field, const Query& more) {
+Result<std::vector<StoredFile>> S3Storage::ListBelow(const std::string& prefix,
+                                                     std::string_view element,
+                                                     std::string_view field, const Query& more) {
   const std::string& root = requester_.options().prefix;
-  std::vector<std::string> names;
+  std::vector<StoredFile> files;
   std::string next;
   do {
     Operation operation{.query = more};
@@ -216,20 +220,23 @@ Result<std::vector<std::string>> S3Storage::ListBelow(const std::string& prefix,
     const std::string_view xml = answer.response.body.text();
     for (const std::string_view item : FindElements(xml, element)) {
       const std::string key = FindText(item, field);
-      if (key.starts_with(root) && key.size() > root.size())
-        names.push_back(key.substr(root.size()));
+      if (!key.starts_with(root) || key.size() == root.size()) continue;
+      files.push_back({key.substr(root.size()), ToSize(FindText(item, "Size")).value_or(0)});
     }
     const bool truncated = FindText(xml, "IsTruncated") == "true";
     next = truncated ? FindText(xml, "NextContinuationToken") : "";
   } while (!next.empty());
-  std::sort(names.begin(), names.end());
-  return names;
+  std::ranges::sort(files, {}, &StoredFile::name);
+  return files;
 }
 
 Result<std::vector<std::string>> S3Storage::ListFolders() {
-  ASSIGN_OR_RETURN(std::vector<std::string> folders,
+  ASSIGN_OR_RETURN(const std::vector<StoredFile> found,
                    ListBelow("", "CommonPrefixes", "Prefix", {{"delimiter", "/"}}));
-  for (std::string& folder : folders) folder.pop_back();  // the slash
+  std::vector<std::string> folders;
+  for (const StoredFile& folder : found) {
+    folders.push_back(folder.name.substr(0, folder.name.size() - 1));  // without the slash
+  }
   return folders;
 }
 

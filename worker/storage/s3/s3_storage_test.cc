@@ -74,6 +74,8 @@ TEST_F(S3StorageTest, ManyFilesAreListedPageByPage) {
     ExpectOk(storage->Write(names.back(), Bytes()));
   }
   EXPECT_EQ(*storage->List(""), names);
+  ExpectOk(storage->Write("k", Bytes::Copy("twelve bytes")));
+  EXPECT_EQ(storage->ListFiles("k")->at(0).size, 12u);
 }
 
 TEST_F(S3StorageTest, FilesAndFoldersAreRemoved) {

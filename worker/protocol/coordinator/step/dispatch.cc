@@ -135,6 +135,13 @@ void Dispatch::OnReport(const WorkerId& from, const TaskReport& report, Turn& tu
   }
 }
 
+void Dispatch::OnTokensAwaited(const TaskKey& key, Timepoint now) {
+  StepState* state = steps_.Find(key.generation, key.step);
+  if (state == nullptr || key.microbatch.value >= state->rows.size()) return;
+  const bool current = state->ledger.cell(key.microbatch, key.stage).attempt == key.attempt;
+  if (current) state->rows[key.microbatch.value].progress = now;
+}
+
 void Dispatch::Touch(StepState& state, Microbatch microbatch, Timepoint now) {
   if (microbatch.value >= state.rows.size()) return;
   RowState& row = state.rows[microbatch.value];

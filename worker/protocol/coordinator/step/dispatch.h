@@ -22,6 +22,8 @@ class Dispatch {
   /// validation, then fresh microbatches.
   void IssueAll(Turn& turn);
   void OnProgress(const WorkerId& from, const Progress& progress, Turn& turn);
+  /// The worker of the first stage waits for the trainer: it is not to blame.
+  void OnTokensAwaited(const TaskKey& key, Timepoint now);
   /// A worker lacks the output or gradient that it was asked for, which must be computed again.
   void OnMissing(const WorkerId& from, const Missing& missing, Turn& turn);
   void OnRevoked(const WorkerId& from, const Revoked& revoked, Turn& turn);

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""What shards in a bucket cost a trainer: time until the first step, memory, and steps that wait for data.
+
+Starts a server of the S3 protocol on this machine (moto, which `make deps` installs), fills a bucket with shards,
+and trains a tiny model on them with `swarmctl run`. Prints: seconds from the first complete pipeline to the first
+step; the trainer's resident memory while it trains, least and most; its reads, and sequences that a microbatch had to
+wait for, from its metrics. The server holds the shards in its memory or, above 256 MiB, in a temporary folder.
+Targets: first step <= 5 s; memory flat, and below what the program itself takes + data.cacheBytes.
+
+Usage: .deps/python/bin/python bench/bucket.py [--gigabytes 20] [--seconds 60] [--cache-mib 256] [--build build/release]
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.request
+
+SEQUENCE = 256
+SHARD_BYTES = 256 << 20
+JOB = """
+apiVersion: swarmjob.dev/v1alpha1
+kind: SwarmJob
+metadata: {{name: bucket}}
+spec:
+  model:
+    config: {{hidden_size: 64, num_hidden_layers: 2, num_attention_heads: 4, intermediate_size: 128, vocab_size: 512}}
+  data: {{uri: "s3://bench/shards", cacheBytes: {cache}}}
+  storage: {{endpoint: "{url}"}}
+  training: {{maxSteps: 1000000, globalBatchSize: 32, microbatchSize: 4, sequenceLength: {sequence}}}
+  schedule: {{type: Constant}}
+  pipeline: {{stages: 2}}
+  checkpoint: {{intervalSteps: 100000}}
+"""
+
+
+def fill(client, total):
+    client.create_bucket(Bucket="bench")
+    block = b"".join(int(i * i % 509).to_bytes(2, "little") for i in range(1 << 19))
+    for number, at in enumerate(range(0, total, SHARD_BYTES)):
+        content = block * (min(SHARD_BYTES, total - at) // len(block))
+        client.put_object(Bucket="bench", Key=f"shards/{number:05}.bin", Body=content)
+
+
+def trainer_of(folder):
+    """The process id of the run's trainer; none before it is there."""
+    for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = entry.read_bytes()
+        except OSError:
+            continue
+        if b"--role=trainer" in command and str(folder).encode() in command:
+            return int(entry.parent.name)
+    return None
+
+
+def resident(pid):
+    """MiB of memory of its own: without pages of files."""
+    match = re.search(r"RssAnon:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())
+    return int(match.group(1)) / 1024
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines(True) if line.endswith("\n")] if path.exists() else []
+
+
+def metrics(folder):
+    address = (folder / "metrics" / "trainer").read_text().strip()
+    text = urllib.request.urlopen(f"http://{address}/metrics", timeout=5).read().decode()
+    return {name: float(value) for name, value in re.findall(r"^(swarmjob_trainer_data_\w+) (\S+)$", text, re.M)}
+
+
+def measure(folder, seconds):
+    started, first, sizes = None, None, []
+    begin = time.time()
+    while first is None or time.time() - first < seconds:
+        if time.time() - begin > seconds + 300:
+            raise SystemExit("no first step after five minutes; see " + str(folder))
+        for event in lines(folder / "events.jsonl"):
+            if event["kind"] == "TrainingStarted":
+                started = event["time"]
+        if first is None and lines(folder / "steps.jsonl"):
+            first = time.time()
+        pid = trainer_of(folder)
+        if pid and first:
+            sizes.append(resident(pid))
+        time.sleep(0.05 if first is None else 1)
+    half = len(sizes) // 2
+    print(f"first step {first - started:.2f} s after the pipeline was complete")
+    print(f"steps: {len(lines(folder / 'steps.jsonl'))}; trainer's memory, MiB: {min(sizes):.0f} to {max(sizes):.0f}, "
+          f"second half {min(sizes[half:]):.0f} to {max(sizes[half:]):.0f}")
+    for name, value in sorted(metrics(folder).items()):
+        print(f"{name} {value:.0f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gigabytes", type=float, default=20)
+    parser.add_argument("--seconds", type=float, default=60, help="of training, after the first step")
+    parser.add_argument("--cache-mib", type=int, default=256)
+    parser.add_argument("--build", default="build/release")
+    arguments = parser.parse_args()
+    os.environ["NO_PROXY"] = "*"
+    os.environ.update(AWS_ACCESS_KEY_ID="bench", AWS_SECRET_ACCESS_KEY="bench")
+    import boto3
+    from moto.server import ThreadedMotoServer
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    url = "http://127.0.0.1:%d" % server.get_host_and_port()[1]
+    fill(boto3.client("s3", endpoint_url=url, region_name="us-east-1"), int(arguments.gigabytes * 1e9))
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary) / "out"
+        job = pathlib.Path(temporary) / "job.yaml"
+        job.write_text(JOB.format(cache=arguments.cache_mib << 20, url=url, sequence=SEQUENCE))
+        with open(pathlib.Path(temporary) / "log", "w") as log:
+            run = subprocess.Popen([f"{arguments.build}/bin/swarmctl", "run", "-f", job, "--out", folder, "--plaintext"],
+                                   stdout=log, stderr=subprocess.STDOUT)
+        try:
+            measure(folder, arguments.seconds)
+        finally:
+            run.send_signal(signal.SIGINT)
+            run.wait()
+    server.stop()
+
+
+if __name__ == "__main__":
+    main()
