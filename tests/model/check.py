@@ -3,6 +3,7 @@
 
   check.py                 run all; exit status 0 if every result is as expected
   check.py NAME...         run only these
+  check.py --large         also run the larger configurations with a broken pair: minutes, gigabytes
   check.py --explain NAME  run one, and print the actions of its counterexample
 
 Every search visits all states of its configuration: no bitstate hashing, no hash compaction.
@@ -20,8 +21,8 @@ import tempfile
 import time
 
 MODEL = pathlib.Path(__file__).resolve().parent / "recovery.pml"
-MEMORY_MIB = 2000  # of one search
-SECONDS = 400  # of one search, on a slow machine
+MEMORY_MIB = 6000  # of one search
+SECONDS = 1800  # of one search, on a slow machine
 MAX_DEPTH = 200  # actions in one run; a search that reaches this depth is an error
 SAFETY = {"ExactlyOnce", "AllOrNothing", "SameResult", "Fencing"}
 
@@ -42,6 +43,11 @@ OVERLAP = (
     "LAYOUT=22 CRASHES=1 MAY_CRASH=1 SUSPICIONS=1 MAY_SUSPECT=4 NO_LONE_ROSTER "
     "FIRST_TRAINER_ENDS_BEFORE_REDUCE"
 )
+ALONE_21 = "TRAINERS=1 LAYOUT=21"
+ALONE_12 = "TRAINERS=1 LAYOUT=12"
+CUT_ROUTE_21 = "CUTS=1 PAIR_A=0 PAIR_B=2"
+CUT_ROUTE_12 = "CUTS=1 PAIR_A=0 PAIR_B=1"
+CUT_STAGE_0 = "CUTS=1 PAIR_A=0 PAIR_B=1"
 HOLDS = [
     # One trainer: it must finish on its own.
     Check("alone-21-two-microbatches", "TRAINERS=1 LAYOUT=21 MICROBATCHES=2 CRASHES=2"),
@@ -63,6 +69,12 @@ HOLDS = [
     Check("takeover-21-two-steps", "LAYOUT=21 STEPS=2 CRASHES=1 NO_LONE_ROSTER"),
     Check("takeover-22-crash", "LAYOUT=22 CRASHES=1 NO_LONE_ROSTER"),
     Check("takeover-22-overlapping-folds", OVERLAP),
+    # A pair breaks between the stages, or inside one; and comes back, or no third worker helps.
+    Check("cut-21-heals", f"{ALONE_21} {CUT_ROUTE_21} HEALS=1 CRASHES=1"),
+    Check("cut-21-no-relay", f"{ALONE_21} {CUT_ROUTE_21} NO_RELAY CRASHES=1"),
+    Check("cut-21-in-a-stage-heals", f"{ALONE_21} {CUT_STAGE_0} HEALS=1 CRASHES=1"),
+    Check("cut-12-no-relay", f"{ALONE_12} {CUT_ROUTE_12} NO_RELAY CRASHES=1"),
+    Check("takeover-21-cut-heals", f"LAYOUT=21 {CUT_ROUTE_21} HEALS=1 CRASHES=0 NO_LONE_ROSTER"),
     # No sequence of actions repeats a state: so every run ends, and spin judges Progress at its end.
     Check("every-run-ends", "LAYOUT=21 CRASHES=1", cycles=True),
 ]
@@ -76,6 +88,8 @@ DIFFERENT = frozenset({"AllOrNothing", "SameResult"})
 NO_EQUALITY = "MUTANT SKIP_CLAIM_EQUALITY"
 STRAGGLER = "TRAINERS=1 CRASHES=0 REVOKES=1"
 SUSPECT = "CRASHES=0 SUSPICIONS=1"
+CUT_ROUTE = f"{ALONE_21} {CUT_ROUTE_21} CRASHES=0"
+STANDS_STILL = frozenset({"Progress"})
 MUTANTS = [
     Check("skip-claim-equality", f"{NO_EQUALITY} TRAINERS=1 CRASHES=0 WRONG_HINTS=1", ONCE),
     Check("reissue-without-revoke (masked)", f"MUTANT REISSUE_WITHOUT_REVOKE {STRAGGLER}"),
@@ -107,8 +121,34 @@ MUTANTS = [
     ),
     Check("apply-any-k (control)", f"MUTANT TAKEOVER_IGNORES_ROSTER ONLY_SAME_RESULT {SUSPECT}"),
     Check("fold-on-propagate", "MUTANT FOLD_ON_PROPAGATE TRAINERS=1 CRASHES=1", ONCE),
+    # Only a broken pair makes a frame come twice, or late at an owner that was given up for it.
+    Check("fold-every-copy", f"MUTANT FOLD_EVERY_COPY {CUT_ROUTE}", ONCE),
+    Check("fold-every-copy (control)", "MUTANT FOLD_EVERY_COPY TRAINERS=1 CRASHES=0"),
+    Check(
+        "reissue-after-cut", f"{NO_EQUALITY} REISSUE_WITHOUT_REVOKE HEALS=1 {CUT_ROUTE}", ONCE
+    ),
+    Check("reissue-after-cut (control)", f"{NO_EQUALITY} HEALS=1 {CUT_ROUTE}"),
+    Check("ignore-broken-pair", f"IGNORE_BROKEN_PAIR NO_RELAY {CUT_ROUTE}", STANDS_STILL),
     Check("skip-void", f"{NO_EQUALITY} SKIP_VOID {OVERLAP}", ONCE),
     Check("skip-void (control)", f"{NO_EQUALITY} {OVERLAP}"),
+]
+
+# Only with --large.
+LARGE = [
+    Check("cut-21", f"{ALONE_21} {CUT_ROUTE_21} CRASHES=1"),
+    Check("cut-21-in-a-stage-no-relay", f"{ALONE_21} {CUT_STAGE_0} NO_RELAY CRASHES=1"),
+    Check("cut-12-heals", f"{ALONE_12} {CUT_ROUTE_12} HEALS=1 CRASHES=1"),
+    Check("cut-21-suspect", f"{ALONE_21} {CUT_ROUTE_21} HEALS=1 CRASHES=1 SUSPICIONS=1"),
+    Check("cut-21-two-microbatches", f"{ALONE_21} MICROBATCHES=2 {CUT_ROUTE_21} HEALS=1 CRASHES=0"),
+    Check(
+        "cut-22-two-relays",
+        "TRAINERS=1 LAYOUT=22 CUTS=1 PAIR_A=0 PAIR_B=2 CRASHES=1 NO_LONE_ROSTER",
+    ),
+    Check("takeover-21-cut-crash", f"LAYOUT=21 {CUT_ROUTE_21} HEALS=1 CRASHES=1 NO_LONE_ROSTER"),
+    Check(
+        "takeover-21-cut-in-a-stage",
+        f"LAYOUT=21 {CUT_STAGE_0} HEALS=1 CRASHES=1 NO_LONE_ROSTER",
+    ),
 ]
 
 
@@ -223,9 +263,10 @@ def main():
     )
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--explain", metavar="NAME")
+    parser.add_argument("--large", action="store_true", help="also the larger configurations")
     parser.add_argument("--jobs", type=int, default=2, help="searches at once (2)")
     arguments = parser.parse_args()
-    checks = {check.name: check for check in HOLDS + MUTANTS}
+    checks = {check.name: check for check in HOLDS + MUTANTS + LARGE}
     for name in arguments.names + [arguments.explain]:
         if name and name not in checks:
             parser.error(f"no check is named {name!r}; there are: {', '.join(checks)}")
@@ -233,7 +274,8 @@ def main():
         explain(checks[arguments.explain])
         return 0
     begin = time.monotonic()
-    chosen = [checks[name] for name in arguments.names] or list(checks.values())
+    usual = HOLDS + MUTANTS + (LARGE if arguments.large else [])
+    chosen = [checks[name] for name in arguments.names] or usual
     failures = 0
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for line, fine in pool.map(report, chosen):

@@ -22,6 +22,12 @@
  * before it receives them never receives them. The trainer may send one reduce on a wrong hint
  * (WRONG_HINTS) and revoke one straggler (REVOKES).
  *
+ * EDGES (CUTS). Two workers, PAIR_A and PAIR_B, may lose each other at any moment, while the trainer
+ * reaches both; the pair heals at any later moment (HEALS) or never. What was on its way between
+ * them is lost, or arrives: through a third worker, after the pair has healed, or both, so frames
+ * overtake each other and come twice. What a third worker carries when it crashes is lost likewise.
+ * With NO_RELAY no third worker reaches both.
+ *
  * LEFT OUT. Tensors: a sum is a count for each microbatch, and k names the result of a reduce (float
  * sums: each k gives another result). Retained tensors: a re-issue runs its whole route from the
  * token ids again, and stages that have folded only propagate. Joining, draining, rollback: a run
@@ -53,6 +59,16 @@
 #ifndef WRONG_HINTS
 #define WRONG_HINTS 0
 #endif
+#ifndef CUTS
+#define CUTS 0         /* 1: one pair may break */
+#endif
+#ifndef HEALS
+#define HEALS 0        /* 1: it may heal */
+#endif
+#ifndef PAIR_A
+#define PAIR_A 0
+#define PAIR_B 2
+#endif
 
 #if LAYOUT == 21
 #define WORKERS 3
@@ -83,8 +99,8 @@
 #define HAS(set, i) (((set) >> (i)) & 1)
 
 /* Room in the tables, for each term. If a table is too small, an assertion fails. */
-#define ROUTES_PER_TERM (STEPS * MICROBATCHES * (1 + CRASHES + SUSPICIONS + REVOKES))
-#define REDUCES_PER_TERM (STEPS * 2 + CRASHES + SUSPICIONS + WRONG_HINTS)
+#define ROUTES_PER_TERM (STEPS * MICROBATCHES * (1 + CRASHES + SUSPICIONS + REVOKES + 2 * CUTS))
+#define REDUCES_PER_TERM (STEPS * 2 + CRASHES + SUSPICIONS + WRONG_HINTS + 2 * CUTS)
 #define ROUTES (TRAINERS * ROUTES_PER_TERM)
 #define REDUCES (TRAINERS * REDUCES_PER_TERM + 1)  /* k = 0 means none */
 #define RECORDS (TRAINERS * STEPS)
@@ -101,6 +117,10 @@ typedef Route {
   bit forwarded;  /* activations: worker[0] to worker[1] */
   bit returned;   /* gradients: worker[1] to worker[0] */
   bit finished    /* received by worker[0] */
+#if CUTS
+  ;bit lost;      /* what was on its way when the pair broke */
+  bit twice[2]    /* a stage has received it a second time */
+#endif
 };
 Route route[ROUTES];
 #define ROUTE_TERM(r) ((r) / ROUTES_PER_TERM + 1)
@@ -115,6 +135,10 @@ typedef Reduce {
   bit refused;        /* some participant had another fold set */
   bit thawed;         /* its trainer has given it up */
   byte sum            /* ghost: what the frozen sums contain, four bits a microbatch: a count */
+#if CUTS
+  ;bit broken;        /* two participants lost each other since it was asked for */
+  bit lost            /* what they had sent each other */
+#endif
 };
 Reduce reduce[REDUCES];
 #define REDUCE_TERM(k) (((k) + REDUCES_PER_TERM - 1) / REDUCES_PER_TERM)
@@ -159,6 +183,9 @@ typedef Trainer {
   bit revoking[2 * MICROBATCHES];
   byte k[2];                       /* the reduce that runs, for each stage */
   byte routes, reduces             /* how many of each were made */
+#if CUTS
+  ;bit taken_back[MICROBATCHES]    /* its owners lost each other: the trainer may revoke it */
+#endif
 };
 Trainer trainer[TRAINERS + 1];  /* by term */
 #define CELL(m, s) (2 * (m) + (s))
@@ -168,6 +195,12 @@ byte suspicions = SUSPICIONS;
 byte revokes = REVOKES;
 byte wrong_hints = WRONG_HINTS;
 byte suspected;  /* ghost: the workers evicted in error */
+#if CUTS
+bit cuts = CUTS;
+bit heals = HEALS;
+bit broken;       /* PAIR_A and PAIR_B do not reach each other */
+byte unreachable; /* the workers evicted because others do not reach them */
+#endif
 
 hidden byte i, j, x;  /* loop variables inside one action */
 
@@ -260,6 +293,18 @@ inline ForgetTrainer1() {
       trainer[1].attempt[i] = 0;
       trainer[1].revoking[i] = 0
     };
+#if CUTS
+    for (i : 0 .. MICROBATCHES - 1) { trainer[1].taken_back[i] = 0 };
+    for (i : 0 .. ROUTES_PER_TERM - 1) {
+      route[i].lost = 0;
+      route[i].twice[0] = 0;
+      route[i].twice[1] = 0
+    };
+    for (i : 1 .. REDUCES_PER_TERM) {
+      reduce[i].broken = 0;
+      reduce[i].lost = 0
+    };
+#endif
     for (i : 0 .. ROUTES_PER_TERM - 1) {
       route[i].sent = 0;
       route[i].step = 0;
@@ -327,6 +372,34 @@ inline ForgetTrainer1() {
 #define HEARS(w, sender) HAS(worker[w].roster, sender)
 #endif
 
+/* Whether a frame between two workers can arrive now: directly, or through a third worker that has
+ * not crashed and is a member. It keeps its name on the way, so the receiver judges it as any other. */
+#if CUTS
+#define IS_END(w) ((w) == PAIR_A || (w) == PAIR_B)
+#define IS_PAIR(a, b) (IS_END(a) && IS_END(b) && (a) != (b))
+#define HAVE_BOTH(set) (HAS(set, PAIR_A) && HAS(set, PAIR_B))
+#define RELAYS(w) (!IS_END(w) && !worker[w].crashed && HAS(trainer[NEWEST].roster, w))
+#if defined(NO_RELAY)
+#define HAS_RELAY 0
+#elif WORKERS == 3
+#define HAS_RELAY (RELAYS(0) || RELAYS(1) || RELAYS(2))
+#else
+#define HAS_RELAY (RELAYS(0) || RELAYS(1) || RELAYS(2) || RELAYS(3))
+#endif
+#define IS_OPEN_WAY (!broken || HAS_RELAY)
+#define REACHES(a, b) (!IS_PAIR(a, b) || IS_OPEN_WAY)
+#define ARRIVES(r) (!route[r].lost && REACHES(route[r].worker[0], route[r].worker[1]))
+/* A frame that has come through a third worker may come directly, too. */
+#define COMES_TWICE(r, s) (cuts == 0 && !route[r].twice[s] && \
+                           IS_PAIR(route[r].worker[0], route[r].worker[1]))
+#define SUMS_ARRIVE(w, n) (!(IS_END(w) && HAVE_BOTH(reduce[n].participants)) || \
+                           (!reduce[n].lost && IS_OPEN_WAY))
+#else
+#define ARRIVES(r) 1
+#define COMES_TWICE(r, s) 0
+#define SUMS_ARRIVE(w, n) 1
+#endif
+
 #define FOLDED(w, m) HAS(worker[w].folded, m)
 #define TAKES_PART(w, r, s) (route[r].sent && route[r].worker[s] == w && !worker[w].crashed && \
                              worker[w].version == route[r].step && OPEN(w, r, s))
@@ -351,16 +424,35 @@ inline Start(w, r) {
   printf("worker %d forwards route %d\n", w, r)
 }
 
+inline CountCopy(r, s, again) {
+#if CUTS
+  if
+  :: again -> route[r].twice[s] = 1
+  :: else
+  fi
+#else
+  skip
+#endif
+}
+/* A worker folds a microbatch once, however often its frames come. */
+#ifdef FOLD_EVERY_COPY
+#define IS_NEW(w, r) 1
+#else
+#define IS_NEW(w, r) (!FOLDED(w, route[r].microbatch))
+#endif
+
 /* Stage 1 receives activations; forward, loss, backward; it folds if the route says so and it has
  * not folded yet, and returns the gradients. While it is frozen, it cannot fold: the frame waits. */
 #define MAY_FOLD(w, r) (FOLDED(w, route[r].microbatch) || !worker[w].frozen)
-#define CAN_Turn(w, r) (TAKES_PART(w, r, 1) && route[r].forwarded && !route[r].returned && \
+#define CAN_Turn(w, r) (TAKES_PART(w, r, 1) && route[r].forwarded && \
+                        (!route[r].returned || COMES_TWICE(r, 1)) && ARRIVES(r) && \
                         HEARS(w, route[r].worker[0]) && (!route[r].folds[1] || MAY_FOLD(w, r)))
 inline Turn(w, r) {
+  CountCopy(r, 1, route[r].returned);
   route[r].returned = 1;
   printf("worker %d turns route %d\n", w, r);
   if
-  :: route[r].folds[1] && !FOLDED(w, route[r].microbatch) -> Fold(w, r, 1)
+  :: route[r].folds[1] && IS_NEW(w, r) -> Fold(w, r, 1)
 #ifdef FOLD_ON_PROPAGATE
   :: !route[r].folds[1] && !worker[w].frozen -> Fold(w, r, 1)
 #endif
@@ -369,12 +461,14 @@ inline Turn(w, r) {
 }
 
 /* Stage 0 receives the gradients. */
-#define CAN_Finish(w, r) (TAKES_PART(w, r, 0) && route[r].returned && !route[r].finished && \
+#define CAN_Finish(w, r) (TAKES_PART(w, r, 0) && route[r].returned && \
+                          (!route[r].finished || COMES_TWICE(r, 0)) && ARRIVES(r) && \
                           HEARS(w, route[r].worker[1]) && (!route[r].folds[0] || MAY_FOLD(w, r)))
 inline Finish(w, r) {
+  CountCopy(r, 0, route[r].finished);
   route[r].finished = 1;
   if
-  :: route[r].folds[0] && !FOLDED(w, route[r].microbatch) -> Fold(w, r, 0)
+  :: route[r].folds[0] && IS_NEW(w, r) -> Fold(w, r, 0)
 #ifdef FOLD_ON_PROPAGATE
   :: !route[r].folds[0] && !worker[w].frozen -> Fold(w, r, 0)
 #endif
@@ -385,6 +479,7 @@ inline Finish(w, r) {
 /* The sums of all participants for this k have arrived: the worker holds the result and reports it. */
 #define CAN_Complete(w) (!worker[w].crashed && worker[w].frozen && !worker[w].reduced && \
                          HAS(reduce[worker[w].k].participants, w) && \
+                         SUMS_ARRIVE(w, worker[w].k) && \
                          reduce[worker[w].k].frozen == reduce[worker[w].k].participants)
 inline Complete(w) {
   worker[w].reduced = 1;
@@ -535,6 +630,55 @@ inline Promise(w) {
   ForgetTrainer1()
 }
 
+#if CUTS
+/* What the two exchange is on its way: with `loses` it never arrives. The trainer hears of the pair
+ * and may take back what needs it. */
+inline Break(loses) {
+  for (i : 0 .. ROUTES - 1) {
+    if
+    :: loses && IS_PAIR(route[i].worker[0], route[i].worker[1]) &&
+       ((route[i].forwarded && !route[i].returned) || (route[i].returned && !route[i].finished)) ->
+      route[i].lost = 1
+    :: else
+    fi
+  };
+  for (i : 1 .. REDUCES - 1) {
+    if
+    :: HAVE_BOTH(reduce[i].participants) && reduce[i].reduced != reduce[i].participants ->
+      reduce[i].broken = 1;
+      reduce[i].lost = loses && reduce[i].frozen
+    :: else
+    fi
+  };
+  for (i : 1 .. TRAINERS) {
+    for (j : 0 .. MICROBATCHES - 1) {
+      if
+      :: trainer[i].phase == Running &&
+         IS_PAIR(trainer[i].owner[CELL(j, 0)], trainer[i].owner[CELL(j, 1)]) ->
+        trainer[i].taken_back[j] = 1
+      :: else
+      fi
+    };
+    skip
+  };
+  skip
+}
+#define CAN_Cut(loses) (cuts > 0)
+inline Cut(loses) {
+  cuts = 0;
+  broken = 1;
+  printf("worker %d and worker %d lose each other, and what was on its way: %d\n", PAIR_A, PAIR_B,
+         loses);
+  Break(loses)
+}
+#define CAN_Heal() (broken && heals > 0)
+inline Heal() {
+  heals = 0;
+  broken = 0;
+  printf("worker %d and worker %d reach each other again\n", PAIR_A, PAIR_B)
+}
+#endif
+
 #define CAN_Crash(w) (crashes > 0 && HAS(MAY_CRASH, w) && !worker[w].crashed)
 /* Its state is gone. (If a trainer has read it before, this equals a run with a later crash.) */
 inline Crash(w) {
@@ -553,6 +697,12 @@ inline Crash(w) {
   worker[w].reduced = 0;
   worker[w].voiding = 0;
   worker[w].record = 0;
+#if CUTS
+  if  /* (if the pair heals, what this worker carried for it may still come directly) */
+  :: broken && !IS_END(w) && !HEALS -> Break(1)
+  :: else
+  fi;
+#endif
   ForgetTrainer1()
 }
 
@@ -595,7 +745,16 @@ inline Crash(w) {
                              SERVES(t, w) && (t == 2 || trainer[t].routes || IS_FIRST(t, s, w)) : \
                              OWNER(t, m, s) == w)
 #define CAN_Issue(t, m, w0, w1) (RUNS(t) && (IS_LOST(t, m, 0) || IS_LOST(t, m, 1)) && \
-                                 VOIDS_DONE(t) && MAY_OWN(t, m, 0, w0) && MAY_OWN(t, m, 1, w1))
+                                 VOIDS_DONE(t) && MAY_OWN(t, m, 0, w0) && \
+                                 MAY_OWN(t, m, 1, w1) && MAY_SEND(w0, w1))
+#if CUTS && !defined(IGNORE_BROKEN_PAIR)
+#define MAY_SEND(w0, w1) REACHES(w0, w1)
+/* From the stage that holds it up: the later one, unless that has folded. */
+#define IS_TAKEN_BACK(t, m, s) (trainer[t].taken_back[m] && (s == 1 || IS_FOLDED(t, m, 1)))
+#else
+#define MAY_SEND(w0, w1) 1
+#define IS_TAKEN_BACK(t, m, s) 0
+#endif
 #define NEXT_ROUTE(t) ((t - 1) * ROUTES_PER_TERM + trainer[t].routes)
 inline IssueCell(t, m, s, w) {
   if
@@ -618,18 +777,25 @@ inline Issue(t, m, w0, w1) {
   route[x].step = trainer[t].step;
   route[x].microbatch = m;
   route[x].roster = trainer[t].roster;
+#if CUTS
+  trainer[t].taken_back[m] = 0;
+#endif
   IssueCell(t, m, 0, w0);
   IssueCell(t, m, 1, w1);
   printf("trainer %d issues microbatch %d of step %d as route %d: ", t, m, trainer[t].step, x);
   printf("workers %d (folds: %d), %d (folds: %d)\n", w0, route[x].folds[0], w1, route[x].folds[1])
 }
 
-/* Revoke a straggler's attempt. */
-#define CAN_Revoke(t, m, s) (RUNS(t) && revokes > 0 && trainer[t].k[s] == 0 && \
+/* Revoke a straggler's attempt, or one whose frames may be lost between two workers. */
+#define CAN_Revoke(t, m, s) (RUNS(t) && (revokes > 0 || IS_TAKEN_BACK(t, m, s)) && \
+                             trainer[t].k[s] == 0 && \
                              IN_ROSTER(t, OWNER(t, m, s)) && !IS_FOLDED(t, m, s) && \
                              !trainer[t].revoking[CELL(m, s)])
 inline Revoke(t, m, s) {
-  revokes--;
+  if
+  :: !IS_TAKEN_BACK(t, m, s) -> revokes--
+  :: else
+  fi;
   trainer[t].revoking[CELL(m, s)] = 1;
   printf("trainer %d revokes microbatch %d from worker %d\n", t, m, OWNER(t, m, s))
 }
@@ -669,6 +835,31 @@ inline Evict(t, w) {
   printf("trainer %d evicts worker %d\n", t, w);
   WaitIfStageIsEmpty(t)
 }
+
+#if CUTS
+/* As far as the trainer knows, no third worker reaches both: one of the two goes, never the last of
+ * its stage. */
+#ifdef NO_RELAY
+#define KNOWS_RELAY(t) 0
+#else
+#define KNOWS_RELAY(t) ((trainer[t].roster & (ALL_WORKERS - BIT(PAIR_A) - BIT(PAIR_B))) != 0)
+#endif
+#define CAN_EvictUnreachable(t, w) (RUNS(t) && broken && !KNOWS_RELAY(t) && IS_END(w) && \
+                                    HAVE_BOTH(trainer[t].roster) && \
+                                    (trainer[t].roster & MEMBERS(STAGE(w))) != BIT(w))
+inline EvictUnreachable(t, w) {
+  suspected = suspected | BIT(w);
+  trainer[t].roster = trainer[t].roster & (ALL_WORKERS - BIT(w));
+  GiveUpReduce(t, STAGE(w));
+  printf("trainer %d evicts worker %d, which does not reach another\n", t, w)
+}
+#define SUM_IS_POSSIBLE(t, s) (STAGE(PAIR_A) != s || STAGE(PAIR_B) != s || \
+                               !HAVE_BOTH(trainer[t].roster) || IS_OPEN_WAY)
+#define PAIR_BROKE(n) reduce[n].broken
+#else
+#define SUM_IS_POSSIBLE(t, s) 1
+#define PAIR_BROKE(n) 0
+#endif
 
 /* Two members have folded the same microbatch: the trainer voids one of them, whose other cells are
  * then lost. (A takeover can find this: see FinishTakeover.) */
@@ -717,6 +908,7 @@ inline AskVoid(t, w) {
 #define IS_CLAIMED(m, s) IS_FOLDED(t, m, s)
 #define CAN_Ask(t, s) (RUNS(t) && ROOM_FOR_MUTANT(t) && REACHES_REDUCE(t) && \
                        trainer[t].k[s] == 0 && VOIDS_DONE(t) && !MUST_VOID && \
+                       SUM_IS_POSSIBLE(t, s) && \
                        EVERY_M(MAY_CLAIM, s))
 inline Ask(t, s) {
   TableHasRoom = (trainer[t].reduces < REDUCES_PER_TERM);
@@ -744,8 +936,9 @@ inline Ask(t, s) {
          reduce[x].participants, reduce[x].claims)
 }
 
-/* Refused: the trainer gives k up and checks again. */
-#define CAN_LookAgain(t, s) (RUNS(t) && trainer[t].k[s] && reduce[trainer[t].k[s]].refused)
+/* Refused, or two participants have lost each other: the trainer gives k up and checks again. */
+#define CAN_LookAgain(t, s) (RUNS(t) && trainer[t].k[s] && \
+                             (reduce[trainer[t].k[s]].refused || PAIR_BROKE(trainer[t].k[s])))
 inline LookAgain(t, s) {
   GiveUpReduce(t, s);
   printf("trainer %d gives up the reduce of stage %d\n", t, s)
@@ -979,6 +1172,9 @@ end:
   ON(Evict, t, 3)
   ON(AskVoid, t, 3)
 #endif
+#if CUTS && !defined(IGNORE_BROKEN_PAIR)
+  ON(EvictUnreachable, t, PAIR_A) ON(EvictUnreachable, t, PAIR_B)
+#endif
   ON(Ask, t, 0) ON(Ask, t, 1)
   ON(LookAgain, t, 0) ON(LookAgain, t, 1)
   ON(Decide, t)
@@ -994,6 +1190,16 @@ end:
   ON(EvictSilent, 3)
 #endif
   ON(FinishTakeover)
+  od
+}
+#endif
+
+#if CUTS
+proctype RunPair() {
+end:
+  do
+  ON(Cut, 0) ON(Cut, 1)
+  ON(Heal)
   od
 }
 #endif
@@ -1021,13 +1227,22 @@ end:
 #define NOBODY_IS_BEHIND (!IS_BEHIND(0) && !IS_BEHIND(1) && !IS_BEHIND(2) && !IS_BEHIND(3))
 #endif
 
+/* No third worker reaches both, and neither may go: the job waits for the pair. */
+#if CUTS
+#define WAITS_FOR_PAIR (broken && !HAS_RELAY && HAVE_BOTH(trainer[LAST].roster) && \
+                        !CAN_EvictUnreachable(LAST, PAIR_A) && !CAN_EvictUnreachable(LAST, PAIR_B))
+#else
+#define WAITS_FOR_PAIR 0
+#endif
+
 proctype Watch() {
 end:
 #ifdef MUTANT
   false;
 #endif
   timeout;
-  Progress = ((trainer[LAST].phase == Finished && NOBODY_IS_BEHIND) || STAGE_IS_GONE);
+  Progress = ((trainer[LAST].phase == Finished && NOBODY_IS_BEHIND) || STAGE_IS_GONE ||
+              WAITS_FOR_PAIR);
   assert(Progress)
 }
 
@@ -1052,6 +1267,9 @@ init {
 #if TRAINERS == 2
     run RunTrainer(2);
     run RunTakeover();
+#endif
+#if CUTS
+    run RunPair();
 #endif
     run Watch()
   }
