@@ -377,7 +377,7 @@ void Coordinator::AdvanceLeaves(std::set<WorkerId> leavers, Turn& turn) {
     if (!adoptions) continue;
     const std::optional<StageIndex> to = worker.leave()->to;
     if (to) {
-      rebalancing_.OnMovedAway(id, *to, turn.now);
+      rebalancing_.OnMovedAway(worker, turn.now);
     } else {
       ++job_.counts.leaves;
     }

@@ -63,7 +63,7 @@ void DescribeWorkers(const JobParts& parts, JobStatus* status) {
       continue;
     }
     const std::uint64_t stage = worker.member.stage.value;
-    const double own = parts.router.EstimateSeconds(id);
+    const double own = parts.router.ServiceSeconds(id);
     StageStatus::Worker described{.id = id, .in_flight = parts.router.in_flight(id)};
     described.microbatches_per_second = 1 / (own > 0 ? own : seconds[stage]);
     described.state = StateOf(worker);

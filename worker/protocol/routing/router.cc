@@ -167,7 +167,10 @@ void Router::MeasureForward(const WorkerId& worker, double seconds) {
 void Router::MeasureBackward(const WorkerId& worker, double seconds) {
   const auto it = loads_.find(worker);
   if (it == loads_.end()) return;
-  Measure(worker, it->second.stage, it->second.forward_seconds + seconds);
+  const double both = it->second.forward_seconds + seconds;
+  double& average = it->second.service_seconds;
+  average = average == 0 ? both : 0.9 * average + 0.1 * both;
+  Measure(worker, it->second.stage, both);
   UpdateLimit(worker, it->second);
 }
 
@@ -207,6 +210,11 @@ std::uint64_t Router::limit(const WorkerId& worker) const {
 double Router::EstimateSeconds(const WorkerId& worker) const {
   const auto it = loads_.find(worker);
   return it == loads_.end() ? 0 : wiring_.at(it->second.stage).EstimateSeconds(worker);
+}
+
+double Router::ServiceSeconds(const WorkerId& worker) const {
+  const auto it = loads_.find(worker);
+  return it == loads_.end() ? 0 : it->second.service_seconds;
 }
 
 bool Router::IsMeasured(const WorkerId& worker) const {

@@ -70,6 +70,9 @@ class Router {
   double EstimateSeconds(const WorkerId& worker) const;
   /// Whether EstimateSeconds() is a measurement of this worker.
   bool IsMeasured(const WorkerId& worker) const;
+  /// What the worker itself took for a microbatch, as measured; without what it was charged for
+  /// waiting, of which others may be the cause. 0: not measured.
+  double ServiceSeconds(const WorkerId& worker) const;
 
  private:
   struct Load {
@@ -78,6 +81,7 @@ class Router {
     std::uint64_t limit = 0;
     std::uint64_t limit_unmeasured = 0;
     double forward_seconds = 0;  // of the forward whose backward is not reported yet (an average)
+    double service_seconds = 0;  // of both (an average); 0: none yet
     double stay = 0;             // the least that was measured; 0: none yet
   };
   void Measure(const WorkerId& worker, std::uint64_t stage, double seconds);

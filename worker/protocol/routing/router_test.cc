@@ -256,6 +256,7 @@ TEST(RouterTest, WhoIsLateIsAtLeastThatSlow) {
   EXPECT_DOUBLE_EQ(router.EstimateSeconds(a), 1.0);
   router.Charge(a, 20.0);
   EXPECT_GT(router.EstimateSeconds(a), 1.5);
+  EXPECT_DOUBLE_EQ(router.ServiceSeconds(a), 1.0);  // others may be the cause
   EXPECT_DOUBLE_EQ(router.EstimateSeconds(b), 1.0);
 }
 

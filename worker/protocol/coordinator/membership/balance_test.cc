@@ -56,6 +56,19 @@ TEST_F(CoordinatorBalanceTest, ALossMakesSomebodyMove) {
   EXPECT_TRUE(Happened("WorkerMoves"));
 }
 
+TEST_F(CoordinatorBalanceTest, WhoHoldsUpAMicrobatchForOnceIsNotSlow) {
+  options_.balance = BalancePolicy::kEvent;
+  options_.microbatches = 6;
+  StartTraining({3, 2});
+  CompleteStep();
+  for (std::uint64_t m = 0; m < options_.microbatches; ++m) {
+    if (IsIssued(m)) Forward(m, 0);
+  }
+  // Both of the second stage are charged with the time that these wait.
+  for (int i = 0; i < 2; ++i) Pass(seconds(31));
+  EXPECT_FALSE(Happened("WorkerMoves"));
+}
+
 TEST_F(CoordinatorBalanceTest, OneMovesAtATime) {
   StartAndMove({5, 1});
   Listen();

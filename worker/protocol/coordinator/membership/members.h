@@ -30,7 +30,7 @@ struct Leave {
     int tries = 0;      ///< after the first
     bool held = false;  ///< by the heir
   };
-  Timepoint deadline;
+  Timepoint began, deadline;
   std::map<Step, Parcel> parcels;
   std::optional<StageIndex> to;  ///< a move: it comes back as a replica of this stage
 

@@ -8,14 +8,19 @@ namespace {
 
 /// A measured rate varies by this much without a cause. Smaller gains are no reason to move.
 constexpr double kMinGain = 0.15;
-/// A move that takes longer is given up.
+/// A move that takes longer is given up; and longer than a few others took.
 constexpr Duration kMovePatience = std::chrono::seconds(120);
+constexpr double kMovePatienceFactor = 3;
 /// Between two looks at rates that may have shifted without any event.
 constexpr Duration kShiftPeriod = std::chrono::seconds(30);
 /// An operator that has been silent for longer does not decide any more.
 constexpr Duration kOperatorPatience = std::chrono::seconds(30);
 /// Until joins have been measured.
 constexpr double kJoinSeconds = 10;
+
+void Average(double seconds, double* average) {
+  *average = *average == 0 ? seconds : 0.8 * *average + 0.2 * seconds;
+}
 
 }  // namespace
 
@@ -25,8 +30,9 @@ std::vector<double> Rebalancing::StageSeconds() const {
   for (std::uint64_t s = 0; s < job_.stages(); ++s) {
     double sum = 0, measured = 0;
     for (const WorkerId& id : members_.ReadyReplicas(StageIndex(s))) {
-      if (!router_.IsMeasured(id)) continue;
-      sum += router_.EstimateSeconds(id);
+      const double own = router_.ServiceSeconds(id);
+      if (own <= 0) continue;
+      sum += own;
       ++measured;
     }
     if (sum <= 0) continue;
@@ -50,8 +56,7 @@ std::vector<StageLoad> Rebalancing::Loads() const {
   for (const auto& [id, worker] : members_.all()) {
     if (worker.role() == Role::kWaiting || worker.leave()) continue;
     const std::uint64_t s = worker.member.stage.value;
-    const bool measured = worker.role() == Role::kReady && router_.IsMeasured(id);
-    const double own = measured ? router_.EstimateSeconds(id) : seconds[s];
+    const double own = worker.role() == Role::kReady ? router_.ServiceSeconds(id) : 0;
     loads[s].replicas.push_back({.worker = id,
                                  .rate = 1 / (own > 0 ? own : seconds[s]),
                                  .ready = worker.role() == Role::kReady});
@@ -66,7 +71,9 @@ std::vector<StageLoad> Rebalancing::Loads() const {
 }
 
 BalanceModel Rebalancing::Model() const {
-  return {.state_load_seconds = join_seconds_ > 0 ? join_seconds_ : kJoinSeconds,
+  // A worker that moves gets no new work from the order on.
+  return {.state_load_seconds =
+              hand_over_seconds_ + (join_seconds_ > 0 ? join_seconds_ : kJoinSeconds),
           .changes_per_worker_second = churn_.PerWorkerSecond(),
           .min_gain = kMinGain};
 }
@@ -82,7 +89,20 @@ void Rebalancing::CountChange() {
 }
 
 void Rebalancing::MeasureJoin(double seconds) {
-  join_seconds_ = join_seconds_ == 0 ? seconds : 0.8 * join_seconds_ + 0.2 * seconds;
+  Average(seconds, &join_seconds_);
+}
+
+void Rebalancing::MeasureHandOver(const Leave& move, Timepoint now) {
+  Average(ToSeconds(now - move.began), &hand_over_seconds_);
+}
+
+Duration Rebalancing::Patience() const {
+  return std::max(kMovePatience, FromSeconds(kMovePatienceFactor * hand_over_seconds_));
+}
+
+void Rebalancing::OnMovedAway(const Worker& worker, Timepoint now) {
+  MeasureHandOver(*worker.leave(), now);
+  moving_[worker.member.id] = {*worker.leave()->to, now};
 }
 
 void Rebalancing::Clear() {
@@ -97,6 +117,7 @@ void Rebalancing::GiveUpLateMoves(Turn& turn) {
   for (auto& [id, worker] : members_.all()) {
     if (!worker.leave() || !worker.leave()->IsMove() || turn.now < worker.leave()->deadline)
       continue;
+    MeasureHandOver(*worker.leave(), turn.now);
     for (const auto& [step, parcel] : worker.leave()->parcels) {
       turn.Tell(id, Thaw{job_.options.term, job_.generation, step});
     }
@@ -150,7 +171,8 @@ void Rebalancing::BeginMove(const WorkerId& id, StageIndex to, const std::string
   Worker& worker = members_.At(id);
   Leave& leave = members_.BeginLeave(worker);
   leave.to = to;
-  leave.deadline = turn.now + kMovePatience;
+  leave.began = turn.now;
+  leave.deadline = turn.now + Patience();
   ++job_.counts.moves;
   turn.Report(EventKind::kWorkerMoves, id.value + " goes from stage " +
                                            std::to_string(worker.member.stage.value) +

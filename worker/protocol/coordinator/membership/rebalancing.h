@@ -28,10 +28,10 @@ class Rebalancing {
   void OnOperatorHeard(Timepoint now) { operator_heard_ = now; }
   /// A worker joined the roster or left it.
   void CountChange();
-  /// A worker took `seconds` from its hello to its first microbatch.
+  /// A worker took `seconds` from its hello until it served.
   void MeasureJoin(double seconds);
-  /// The worker has left its stage, and is to come back as a replica of `to`.
-  void OnMovedAway(const WorkerId& id, StageIndex to, Timepoint now) { moving_[id] = {to, now}; }
+  /// The worker, which moves, leaves its stage now, and is to come back at another.
+  void OnMovedAway(const Worker& worker, Timepoint now);
   /// The stage for a worker that has none.
   StageIndex ChooseStage(const WorkerId& worker);
   /// Forgets all moves.
@@ -46,6 +46,9 @@ class Rebalancing {
   /// The swarm as balance.h sees it. Workers that load, join or move are on their way.
   std::vector<StageLoad> Loads() const;
   BalanceModel Model() const;
+  void MeasureHandOver(const Leave& move, Timepoint now);
+  /// How long a worker that moves may take to hand over.
+  Duration Patience() const;
   /// Lets a worker that cannot hand over stay, and stops waiting for one that does not come back.
   void GiveUpLateMoves(Turn& turn);
   /// Why the balance must be decided now: after a change, or a period. None: not now.
@@ -65,7 +68,8 @@ class Rebalancing {
   bool changed_ = false;               // membership or a rate, since the last decision
   Timepoint decided_;                  // the last time
   Churn churn_;
-  double join_seconds_ = 0;  // an average; 0: not measured
+  double join_seconds_ = 0;       // an average; 0: not measured
+  double hand_over_seconds_ = 0;  // the same, from the order to move until the worker left
   std::optional<Timepoint> operator_heard_;
   bool by_operator_ = false;
 };
