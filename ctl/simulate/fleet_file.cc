@@ -71,6 +71,7 @@ static void Describe(ObjectReader& reader, FleetJob& job) {
   reader.Field("checkpointSteps", job.checkpoint_steps);
   reader.Field("balance", job.balance);
   reader.Field("balancePeriodSeconds", job.balance_period_seconds);
+  reader.Field("reportsLinks", job.reports_links);
 }
 
 /// `trace` is read later: it names another file.

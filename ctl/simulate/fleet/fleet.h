@@ -32,6 +32,7 @@ struct FleetJob {
   std::uint64_t checkpoint_steps = 0;  ///< between two checkpoints; 0: none
   protocol::BalancePolicy balance = protocol::BalancePolicy::kEvent;
   double balance_period_seconds = 300;  ///< of kPeriodic
+  bool reports_links = true;  ///< workers report links, and routes follow them (rule 29)
 
   std::uint64_t MicrobatchTokens() const { return sequences * sequence_length; }
   double StepTokens() const { return static_cast<double>(microbatches * MicrobatchTokens()); }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ctl/simulate/fleet/device.h"
+#include "ctl/simulate/fleet/link_meters.h"
 #include "ctl/simulate/fleet/links.h"
 #include "ctl/simulate/fleet/presence.h"
 #include "ctl/simulate/fleet/progress.h"
@@ -53,6 +54,27 @@ TEST(Device, WhatIsClearedIsNeverDone) {
   queue.RunUntil(queue.now() + std::chrono::seconds(10));
   EXPECT_EQ(order, "c");
   EXPECT_EQ(device.busy_seconds(), 2);
+}
+
+TEST(LinkMeters, ARateCountsIfItFilledTheConnectionAndUntilItIsOld) {
+  const protocol::WorkerId a("a"), b("b");
+  LinkMeters meters;
+  const Duration round_trip = std::chrono::milliseconds(100);
+  Timepoint now(std::chrono::hours(1));
+  meters.OnSent(a, b, round_trip, 1000, 0.05, now);
+  EXPECT_EQ(meters.Links(a, now), (std::map<protocol::WorkerId, protocol::Link>{{b, {0.1, 0}}}));
+  EXPECT_TRUE(meters.Links(b, now).empty());
+  meters.OnSent(a, b, round_trip, 1000, 0.5, now);
+  EXPECT_EQ(meters.Links(a, now).at(b).bytes_per_second, 2000);
+  // Slower ones replace it once it is old; without any it stays.
+  now += std::chrono::seconds(60);
+  EXPECT_EQ(meters.Links(a, now).at(b).bytes_per_second, 2000);
+  now += std::chrono::seconds(11);
+  meters.OnSent(a, b, round_trip, 1000, 1, now);
+  now += std::chrono::seconds(11);
+  EXPECT_EQ(meters.Links(a, now).at(b).bytes_per_second, 1000);
+  meters.Forget(b);
+  EXPECT_TRUE(meters.Links(a, now).empty());
 }
 
 TEST(Links, TheLastThatFitsCountsInBothDirections) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ctl/simulate/fleet/fleet_worker.h"
+#include "ctl/simulate/fleet/link_meters.h"
 #include "ctl/simulate/fleet/presence.h"
 #include "ctl/simulate/fleet/progress.h"
 #include "ctl/simulate/fleet/recoveries.h"
@@ -19,6 +20,8 @@ using protocol::WorkerId;
 
 /// As workers send them.
 constexpr Duration kBeat = std::chrono::milliseconds(250);
+/// As workers look at their links, but not as often.
+constexpr Duration kLook = protocol::LinkReports::kInterval;
 /// Lines of the trainer's events that are kept: the first.
 constexpr std::size_t kLogMax = 1'000'000;
 /// A job that has failed is noticed within this virtual time.
@@ -76,6 +79,7 @@ class Simulation final : public WorkerHost, public TrainerHost {
   void Deliver(const WorkerId& from, FleetWorker* to, std::shared_ptr<const Message> message,
                Duration way);
   void Beat();
+  void LookAtLinks();
   double BusySeconds() const;
 
   const Fleet& fleet_;
@@ -94,6 +98,7 @@ class Simulation final : public WorkerHost, public TrainerHost {
   std::map<WorkerId, FleetWorker*> living_;
   /// All processes that ever were: events may still name those that have ended.
   std::deque<std::unique_ptr<FleetWorker>> processes_;
+  LinkMeters link_meters_;
   Recoveries recoveries_;
   Progress progress_;
   std::vector<FleetResult::Event> log_;
@@ -106,6 +111,7 @@ FleetResult Simulation::Run() {
   }
   trainer_.Start();
   Beat();
+  if (fleet_.job.reports_links) LookAtLinks();
   double busy_before = 0;
   queue_.At(At(fleet_.warm_up_seconds), [&] { busy_before = BusySeconds(); });
   while (queue_.now() < At(fleet_.seconds) && trainer_.failure().empty()) {
@@ -180,6 +186,7 @@ void Simulation::StartProcess(Machine& machine) {
 
 void Simulation::StopProcess(FleetWorker& worker) {
   worker.Kill();
+  link_meters_.Forget(worker.identity().id);
   network_.Remove(worker.identity().node);
   living_.erase(worker.identity().id);
   machines_.at(worker.identity().id).worker = nullptr;
@@ -245,8 +252,9 @@ void Simulation::SendToWorker(const FleetWorker& from, const WorkerId& to, Messa
                   .to = worker->identity().node,
                   .bytes = bytes,
                   .rate_max = links_.RateMax(region, target),
-                  .done = [=, this, id = id, shared = std::move(shared)] {
+                  .done = [=, this, id = id, shared = std::move(shared)](double seconds) {
                     traffic_.Add(kind, bytes);
+                    link_meters_.OnSent(id, to, 2 * way, bytes, seconds, queue_.now());
                     Deliver(id, worker, shared, way);
                   }});
 }
@@ -257,7 +265,7 @@ void Simulation::UseStorage(const FleetWorker& worker, double bytes, bool upload
   network_.Start({.from = upload ? node : storage_,
                   .to = upload ? storage_ : node,
                   .bytes = bytes,
-                  .done = [this, bytes, done = std::move(done)] {
+                  .done = [this, bytes, done = std::move(done)](double) {
                     traffic_.Add(Traffic::kCheckpoints, bytes);
                     done();
                   }});
@@ -266,6 +274,13 @@ void Simulation::UseStorage(const FleetWorker& worker, double bytes, bool upload
 void Simulation::Beat() {
   for (const auto& [id, worker] : living_) trainer_.OnBeat(id, worker->Beat());
   queue_.After(kBeat, [this] { Beat(); });
+}
+
+void Simulation::LookAtLinks() {
+  for (const auto& [id, worker] : living_) {
+    worker->ReportLinks(link_meters_.Links(id, queue_.now()));
+  }
+  queue_.After(kLook, [this] { LookAtLinks(); });
 }
 
 // ---- what the trainer says ----

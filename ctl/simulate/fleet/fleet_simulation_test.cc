@@ -118,6 +118,34 @@ TEST(FleetSimulation, OtherWorkersDoWhatALostOneHeldAndANewOneJoins) {
   EXPECT_GE(result.traffic.Of(Traffic::kState), state * static_cast<double>(result.counts.joins));
 }
 
+TEST(FleetSimulation, ACopyMayTakeLongAsLongAsBytesCome) {
+  Fleet fleet = EightMachines();
+  fleet.job.parameters = {1e8};
+  fleet.job.gradient_bytes = 0.01;
+  // Four minutes for a state on such a line, of which nothing may be lost.
+  fleet.groups[0].upload_rate = fleet.groups[0].download_rate = 5e6;
+  fleet.groups[0].trace.events = {
+      {0, {}, {"a", "b", "c", "d", "e", "f", "g", "h"}}, {200, {"a"}, {}}, {230, {}, {"i"}}};
+  fleet.seconds = 900;
+  const FleetResult result = Simulate(fleet);
+  EXPECT_EQ(result.counts.evictions, 1u);
+  EXPECT_EQ(result.counts.joins, 1u);
+}
+
+TEST(FleetSimulation, RoutesStayWithinRegionsThatASlowLinkConnects) {
+  const auto rate = [](bool reports_links) {
+    Fleet fleet = EightMachines();
+    fleet.job.stages = 2;
+    fleet.job.microbatches = 256;
+    fleet.job.reports_links = reports_links;
+    fleet.groups = {{.name = "near", .count = 4, .region = "a", .microbatch_seconds = {0.5}},
+                    {.name = "far", .count = 4, .region = "b", .microbatch_seconds = {0.5}}};
+    fleet.links = {{"a", "b", 0.1, 3e5}};
+    return Simulate(fleet).Goodput();
+  };
+  EXPECT_GT(rate(true), 1.1 * rate(false));
+}
+
 TEST(FleetSimulation, AMachineThatHearsOfItsEndHandsOver) {
   Fleet fleet = EightMachines();
   fleet.groups[0].losses_per_hour = 6;
@@ -149,6 +177,7 @@ TEST(FleetSimulation, ADistantRegionCostsAStepInSyncAndNotInDelayed) {
   const auto rate = [](bool delayed, double round_trip) {
     Fleet fleet = EightMachines();
     fleet.job.delayed = delayed;
+    fleet.job.reports_links = false;  // else routes would avoid the way
     fleet.groups = {{.name = "near", .count = 4, .region = "a", .microbatch_seconds = {0.5}},
                     {.name = "far", .count = 4, .region = "b", .microbatch_seconds = {0.5}}};
     fleet.links = {{"a", "b", round_trip}};

@@ -28,7 +28,7 @@ void FleetWorker::Start() {
                        .threads = 1,
                        .term = term_,
                        .numeric_class = "",
-                       .region = ""});
+                       .region = machines_.region});
 }
 
 void FleetWorker::BeginLeaving(double seconds) {
@@ -46,7 +46,14 @@ protocol::Heartbeat FleetWorker::Beat() const {
   return {.term = term_,
           .compute_progress = device_.finished(),
           .queued_tasks = device_.queued(),
-          .busy_seconds = device_.busy_seconds()};
+          .busy_seconds = device_.busy_seconds(),
+          .copied_bytes = static_cast<std::uint64_t>(copied_bytes_)};
+}
+
+void FleetWorker::ReportLinks(const std::map<WorkerId, protocol::Link>& links) {
+  if (!replica_) return;
+  link_reports_.OnRoster(replica_->roster());
+  if (auto report = link_reports_.OnLook(links, world_.queue.now())) Tell(*std::move(report));
 }
 
 void FleetWorker::Tell(protocol::Message message) {
@@ -139,7 +146,7 @@ void FleetWorker::Install(protocol::Generation generation, protocol::Version ver
 void FleetWorker::BeginServing(protocol::Generation generation, protocol::Version version) {
   generation_ = generation;
   replica_.emplace(protocol::ReplicaOptions{
-      .self = {identity_.id, identity_.incarnation, stage_, "", {}, ""},
+      .self = {identity_.id, identity_.incarnation, stage_, "", {}, machines_.region},
       .stages = world_.fleet.job.stages,
       .groups = {group()},
       .keeps_previous_version = world_.fleet.job.delayed,

@@ -16,6 +16,7 @@
 #include "ctl/simulate/fleet/fleet.h"
 #include "ctl/simulate/fleet/sums.h"
 #include "worker/protocol/fetcher.h"
+#include "worker/protocol/reachability/link_reports.h"
 #include "worker/protocol/replica/replica.h"
 
 namespace swarm::ctl {
@@ -81,6 +82,8 @@ class FleetWorker {
 
   void OnMessage(const protocol::WorkerId& from, const protocol::Message& message);
   protocol::Heartbeat Beat() const;
+  /// Reports what is new about its connections, which are `links`. Call it every few seconds.
+  void ReportLinks(const std::map<protocol::WorkerId, protocol::Link>& links);
 
   const WorkerIdentity& identity() const { return identity_; }
   bool alive() const { return alive_; }
@@ -119,6 +122,8 @@ class FleetWorker {
 
   // fleet_worker_copies.cc
   void BeginCopy(const protocol::Welcome& welcome);
+  /// Of all pieces of a state or a gradient of this stage.
+  double CopiedBytes(protocol::FetchKind kind) const;
   void Serve(const protocol::WorkerId& from, const protocol::Fetch& fetch);
   void OnFetched(const protocol::WorkerId& from, const protocol::Fetched& fetched);
   void AskForPieces();
@@ -173,6 +178,8 @@ class FleetWorker {
   std::set<protocol::Version> pinned_;
   std::optional<StateCopy> copy_;
   std::map<protocol::Step, GradientCopy> gradient_copies_;
+  double copied_bytes_ = 0;
+  protocol::LinkReports link_reports_;
   bool asks_later_ = false;
 };
 

@@ -78,6 +78,12 @@ void FleetWorker::AskForPieces() {
   });
 }
 
+double FleetWorker::CopiedBytes(FetchKind kind) const {
+  const FleetJob& job = world_.fleet.job;
+  return kind == FetchKind::kGradient ? job.GradientBytes(stage_.value)
+                                      : job.StateBytes(stage_.value);
+}
+
 void FleetWorker::Serve(const WorkerId& from, const protocol::Fetch& fetch) {
   protocol::Fetched fetched{
       fetch.generation, fetch.kind, fetch.version, fetch.group, fetch.k, fetch.piece, 0, {}};
@@ -85,8 +91,7 @@ void FleetWorker::Serve(const WorkerId& from, const protocol::Fetch& fetch) {
   const auto sum = sums_.find(protocol::Step(fetch.version.value));
   const bool here =
       gradient ? sum != sums_.end() && sum->second == fetch.k : pinned_.contains(fetch.version);
-  const FleetJob& job = world_.fleet.job;
-  const double bytes = gradient ? job.GradientBytes(stage_.value) : job.StateBytes(stage_.value);
+  const double bytes = CopiedBytes(fetch.kind);
   if (!here || !replica_ || fetch.generation != generation_) fetched.error = "it is not here";
   world_.host.SendToWorker(*this, from, fetched, gradient ? Traffic::kReplay : Traffic::kState,
                            fetched.error.empty() ? PieceBytes(bytes, fetch.piece) : 0);
@@ -95,6 +100,7 @@ void FleetWorker::Serve(const WorkerId& from, const protocol::Fetch& fetch) {
 void FleetWorker::OnFetched(const WorkerId& from, const protocol::Fetched& fetched) {
   const auto take = [&](protocol::Fetcher& fetcher) {
     if (fetched.error.empty()) {
+      copied_bytes_ += PieceBytes(CopiedBytes(fetched.kind), fetched.piece);
       fetcher.OnPiece(from, fetched.piece, true, world_.queue.now());
     } else {
       fetcher.OnGone(from, fetched.error);

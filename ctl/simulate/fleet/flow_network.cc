@@ -48,7 +48,7 @@ FlowNetwork::FlowId FlowNetwork::Start(Flow flow) {
 void FlowNetwork::Attach(std::size_t at) {
   Slot& slot = slots_[at];
   slot.waits = false;
-  slot.settled = queue_.now();
+  slot.began = slot.settled = queue_.now();
   slot.wake = Timepoint::max();
   Line& up = ends_[slot.flow.from].up;
   Line& down = ends_[slot.flow.to].down;
@@ -172,8 +172,9 @@ void FlowNetwork::Wake(FlowId id) {
     return;
   }
   const auto done = std::move(slot.flow.done);
+  const double seconds = ToSeconds(queue_.now() - slot.began);
   Detach(id.slot);
-  if (done) done();
+  if (done) done(seconds);
 }
 
 }  // namespace swarm::ctl

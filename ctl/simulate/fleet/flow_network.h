@@ -37,7 +37,8 @@ class FlowNetwork {
     double bytes = 0;
     double weight = 1;                ///< connections that the flow stands for
     double rate_max = kUnlimited;     ///< bytes a second, of its own connection
-    std::function<void()> done = {};  ///< all bytes have left the wire
+    /// All bytes have left the wire, on which the first was so many seconds ago.
+    std::function<void(double seconds)> done = {};
   };
 
   explicit FlowNetwork(EventQueue* queue) : queue_(*queue) {}
@@ -71,6 +72,7 @@ class FlowNetwork {
     double left = 0;
     double rate = 0;
     bool waits = false;                  ///< behind another flow of its connection
+    Timepoint began;                     ///< to send
     Timepoint settled;                   ///< `left` is of this time
     Timepoint wake;                      ///< of the next event of the flow
     std::size_t up_at = 0, down_at = 0;  ///< its places in the lists of its lines

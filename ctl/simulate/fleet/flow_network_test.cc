@@ -11,7 +11,7 @@ class FlowNetworkTest : public testing::Test {
   FlowNetwork::FlowId Start(FlowNetwork::Node from, FlowNetwork::Node to, double bytes, double* end,
                             double weight = 1) {
     return network_.Start(
-        {.from = from, .to = to, .bytes = bytes, .weight = weight, .done = [=, this] {
+        {.from = from, .to = to, .bytes = bytes, .weight = weight, .done = [=, this](double) {
            *end = Now();
          }});
   }
@@ -62,7 +62,7 @@ TEST_F(FlowNetworkTest, AFlowOfManyConnectionsHasTheirShares) {
 }
 
 TEST_F(FlowNetworkTest, AConnectionHasALimitOfItsOwn) {
-  network_.Start({.from = other_, .to = fast_, .bytes = 1000, .rate_max = 10, .done = [this] {
+  network_.Start({.from = other_, .to = fast_, .bytes = 1000, .rate_max = 10, .done = [this](double) {
                     first_ = Now();
                   }});
   RunUntil(1000);

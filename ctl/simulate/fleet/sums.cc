@@ -53,7 +53,7 @@ void Sums::Begin(const protocol::Reduce& reduce, Part part) {
                                  .bytes = running.bytes,
                                  .weight = peers,
                                  .rate_max = rate_max * peers,
-                                 .done = [this, name, worker] { OnSent(name, worker); }});
+                                 .done = [this, name, worker](double) { OnSent(name, worker); }});
 }
 
 void Sums::OnSent(const Name& name, const WorkerId& worker) {

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""The share of time in which devices compute, by the width of a model and the round trip: SWARM's table (arXiv
+2301.11913, section 4.1) by `swarmctl simulate --fleet`. Four stages of one layer and one V100 each, 500 Mb/s, 512 tokens
+a microbatch.
+
+SWARM's figures fit compute / (compute + bytes / rate + round trip), one microbatch at a time. What a layer takes
+(SECONDS) is what follows from their columns without latency and with 200 ms; forward and backward are taken as alike.
+
+Usage: bench/fleet/utilization.py [--build FOLDER]
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import tempfile
+
+ROUND_TRIPS = (0, 10, 50, 100, 200)  # ms
+TOKENS = 512
+# width -> seconds of a layer in one direction, and SWARM's figures in %
+SECONDS = {768: 0.0033, 4096: 0.0295, 12288: 0.237}
+SWARM = {768: (18.0, 11.8, 4.88, 2.78, 1.53), 4096: (32.1, 28.9, 20.1, 14.9, 10.1),
+         12288: (82.1, 79.3, 70.3, 60.2, 48.5)}
+BYTES = {"16 bits": 2, "8 bits": 1.016, "8 bits, 16 times fewer": 1.016 / 16}  # of a number at a boundary
+
+
+def busy(build, width, number_bytes, round_trip):
+    """The share of the devices' time."""
+    fleet = {"job": {"stages": 4, "microbatches": 512, "sequenceLength": TOKENS, "parameters": 1,
+                     "hiddenSize": width, "numberBytes": number_bytes, "forwardShare": 0.5},
+             "groups": [{"name": "v100", "count": 4, "microbatchSeconds": 2 * SECONDS[width], "jitter": 0.05,
+                         "uploadMbps": 500, "downloadMbps": 500}],
+             "links": [{"between": ["*", "*"], "roundTripMs": round_trip}],
+             "seconds": 600 if width > 768 else 120, "warmUpSeconds": 30}
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        json.dump(fleet, file)
+        file.flush()
+        output = subprocess.run([build / "bin" / "swarmctl", "simulate", "--fleet", file.name, "--json"], check=True,
+                                stdout=subprocess.PIPE).stdout
+    return json.loads(output)["busyShare"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path(__file__).parents[2] / "build" / "release")
+    build = parser.parse_args().build
+    print(f"{'width':>6}  {'boundary':24}" + "".join(f"{f'{ms} ms':>9}" for ms in ROUND_TRIPS))
+    for width, reported in SWARM.items():
+        print(f"{width:6}  {'SWARM':24}" + "".join(f"{value:7.1f} %" for value in reported))
+        for name, number_bytes in BYTES.items():
+            shares = [100 * busy(build, width, number_bytes, ms) for ms in ROUND_TRIPS]
+            print(f"{width:6}  {name:24}" + "".join(f"{share:7.1f} %" for share in shares), flush=True)
+
+
+if __name__ == "__main__":
+    main()
