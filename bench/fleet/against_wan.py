@@ -5,10 +5,9 @@
 Usage: bench/fleet/against_wan.py [--build FOLDER]
 """
 import argparse
-import json
 import pathlib
-import subprocess
-import tempfile
+
+from simulation import simulate
 
 # (Mb/s, round trip in ms) -> tokens/s in Delayed and in Sync; of several runs the first. (0, 0): no limits.
 MEASURED = {(80, 10): (2192, 2006), (80, 80): (2284, 1810), (80, 200): (2251, 1580),
@@ -16,19 +15,14 @@ MEASURED = {(80, 10): (2192, 2006), (80, 80): (2284, 1810), (80, 200): (2251, 15
             (500, 10): (3922, 3581), (500, 80): (3898, 3227), (500, 200): (3875, 2809), (0, 0): (3956, 3754)}
 
 
-def simulate(build, mode, rate, round_trip):
+def tokens_per_second(build, mode, rate, round_trip):
     """Tokens a second. A token has 4160 bytes at a boundary, in each direction."""
     fleet = {"job": {"stages": 4, "microbatches": 64, "sequenceLength": 256, "stepMode": mode, "parameters": 1,
                      "boundaryBytes": 256 * 4160},
              "groups": [{"name": "t4", "count": 4, "microbatchSeconds": 0.064}],
              "links": [{"between": ["*", "*"], "roundTripMs": round_trip, "mbps": rate}],
              "seconds": 120, "warmUpSeconds": 12}
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        json.dump(fleet, file)
-        file.flush()
-        output = subprocess.run([build / "bin" / "swarmctl", "simulate", "--fleet", file.name, "--json"], check=True,
-                                stdout=subprocess.PIPE).stdout
-    return json.loads(output)["tokensPerSecond"]
+    return simulate(build, fleet)["tokensPerSecond"]
 
 
 def main():
@@ -38,7 +32,7 @@ def main():
     print("    Mb/s RTT ms  mode     measured simulated  simulated/measured")
     for (rate, round_trip), measured in MEASURED.items():
         for mode, tokens in zip(("Delayed", "Sync"), measured):
-            simulated = simulate(build, mode, rate, round_trip)
+            simulated = tokens_per_second(build, mode, rate, round_trip)
             print(f"{rate or 'free':>8} {round_trip:6}  {mode:8}{tokens:9}{simulated:10.0f}{simulated / tokens:20.3f}")
 
 

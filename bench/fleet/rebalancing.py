@@ -7,10 +7,9 @@ assignment is ideal; here transfers of states, work that is done again and sums 
 Usage: bench/fleet/rebalancing.py [--build FOLDER] [--hours 1.5] [--seeds 1]
 """
 import argparse
-import json
 import pathlib
-import subprocess
-import tempfile
+
+from simulation import simulate
 
 POLICIES = {"None": {"balance": "None"},
             "Periodic, 300 s": {"balance": "Periodic", "balancePeriodSeconds": 300},
@@ -40,12 +39,7 @@ def main():
     for name, policy in POLICIES.items():
         results = []
         for seed in range(1, options.seeds + 1):
-            with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-                json.dump(fleet(policy, options.hours), file)
-                file.flush()
-                results.append(json.loads(subprocess.run(
-                    [options.build / "bin" / "swarmctl", "simulate", "--fleet", file.name, "--seed", str(seed),
-                     "--json"], check=True, stdout=subprocess.PIPE).stdout))
+            results.append(simulate(options.build, fleet(policy, options.hours), seed))
 
         def mean(field):
             return sum(result[field] for result in results) / len(results)

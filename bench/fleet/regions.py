@@ -8,12 +8,11 @@ Usage: bench/fleet/regions.py [--build FOLDER] [--seeds 3] [--losses 0,6]
 """
 import argparse
 import itertools
-import json
 import pathlib
 import random
 import re
-import subprocess
-import tempfile
+
+from simulation import simulate
 
 ROOT = pathlib.Path(__file__).parents[2]
 REGIONS = ("Virginia", "Frankfurt", "Tokyo", "Oregon", "Sydney", "Ireland", "Singapore", "London", "Ohio", "Seoul")
@@ -60,12 +59,7 @@ def main():
         for reports_links in (False, True):
             results = []
             for seed in range(1, options.seeds + 1):
-                with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-                    json.dump(fleet(job, reports_links, losses, seed), file)
-                    file.flush()
-                    results.append(json.loads(subprocess.run(
-                        [options.build / "bin" / "swarmctl", "simulate", "--fleet", file.name, "--seed", str(seed),
-                         "--json"], check=True, stdout=subprocess.PIPE).stdout))
+                results.append(simulate(options.build, fleet(job, reports_links, losses, seed), seed))
             shares.append(sum(result["goodput"] for result in results) / len(results))
         print(f"{job:22}{losses:9g}{shares[0]:13.3f}{shares[1]:10.3f}{1 - shares[0] / shares[1]:11.1%}", flush=True)
 

@@ -9,10 +9,9 @@ SWARM's figures fit compute / (compute + bytes / rate + round trip), one microba
 Usage: bench/fleet/utilization.py [--build FOLDER]
 """
 import argparse
-import json
 import pathlib
-import subprocess
-import tempfile
+
+from simulation import simulate
 
 ROUND_TRIPS = (0, 10, 50, 100, 200)  # ms
 TOKENS = 512
@@ -31,12 +30,7 @@ def busy(build, width, number_bytes, round_trip):
                          "uploadMbps": 500, "downloadMbps": 500}],
              "links": [{"between": ["*", "*"], "roundTripMs": round_trip}],
              "seconds": 600 if width > 768 else 120, "warmUpSeconds": 30}
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        json.dump(fleet, file)
-        file.flush()
-        output = subprocess.run([build / "bin" / "swarmctl", "simulate", "--fleet", file.name, "--json"], check=True,
-                                stdout=subprocess.PIPE).stdout
-    return json.loads(output)["busyShare"]
+    return simulate(build, fleet)["busyShare"]
 
 
 def main():
