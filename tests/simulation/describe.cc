@@ -108,7 +108,9 @@ std::string DescribeOne(const M& m) {
   if constexpr (std::is_same_v<M, Roster>) text += Text(m);
   if constexpr (std::is_same_v<M, RosterChange>) text += Text(m);
   if constexpr (std::is_same_v<M, Holding>) text += Text(m);
-  if constexpr (std::is_same_v<M, Hello>) text += m.serving ? " serving" : "";
+  if constexpr (std::is_same_v<M, Hello>) {
+    text += m.serving ? " serving" : m.offers ? " with a state" : "";
+  }
   if constexpr (std::is_same_v<M, Revoked>) text += m.folded ? " folded" : " closed";
   if constexpr (std::is_same_v<M, Missing>) text += m.gradient ? " gradient" : " output";
   if constexpr (std::is_same_v<M, Progress>) {

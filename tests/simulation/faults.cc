@@ -109,6 +109,9 @@ void Faults::Happen(FaultKind kind) {
     case FaultKind::kIsolate:
       Isolate();
       break;
+    case FaultKind::kAway:
+      SendAway();
+      break;
     case FaultKind::kSlowDisk:
       if (worker) simulation_.TroubleDisk(simulation_.worker(*worker).id(), DiskTrouble::kSlow);
       break;
@@ -194,6 +197,20 @@ void Faults::Isolate() {
     Cut(*victim, peer, ways, until);
     isolations_.emplace_back(world.name(*victim), world.name(peer));
   }
+}
+
+void Faults::SendAway() {
+  World& world = simulation_.world();
+  const auto victim = PickWorker(), trainer = simulation_.trainer();
+  if (!victim || !trainer || !world.IsRunning(*trainer)) return;
+  const Timepoint until = world.now() + world.Draw(milliseconds(1), milliseconds(200));
+  std::vector<Pid> peers = simulation_.Workers();
+  peers.push_back(*trainer);
+  for (const Pid peer : peers) {
+    if (peer != *victim) Cut(*victim, peer, 3, until);
+  }
+  const WorkerId id = world.name(*victim);
+  static_cast<TrainerProcess*>(world.process(*trainer))->RaiseFalseAlarm(id);
 }
 
 void Faults::Cut(Pid a, Pid b, std::uint64_t ways, Timepoint until) {

@@ -21,6 +21,7 @@ class Faults {
   void LoseStage();
   void CutOff();
   void Isolate();
+  void SendAway();
   /// Nothing goes between the two until then; one way or both, as drawn.
   void Cut(Pid a, Pid b, std::uint64_t ways, Timepoint until);
   void CutPair();

@@ -33,10 +33,11 @@ SWARM_ALL_FIELDS(TaskKey, generation, step, microbatch, stage, attempt)
 // Messages.
 SWARM_ALL_FIELDS(Address, scope, dial, tls_server_name)
 SWARM_ALL_FIELDS(Member, id, incarnation, stage, cluster, addresses, region)
+SWARM_ALL_FIELDS(HeldState, stage, version, state)
 SWARM_ALL_FIELDS(Hello, protocol_version, id, incarnation, cluster, addresses, threads, term,
-                 serving, numeric_class, region)
+                 serving, numeric_class, region, offers, offer)
 SWARM_ALL_FIELDS(Welcome, term, generation, job_json, stage, stage_count, version, checkpoint_uri,
-                 donors, state, floor)
+                 donors, state, floor, goes_on)
 SWARM_ALL_FIELDS(Ready, generation, stage, version, state)
 SWARM_ALL_FIELDS(Adoption, donor, heir, step)
 SWARM_ALL_FIELDS(Roster, term, generation, epoch, members, adoptions)
@@ -89,7 +90,7 @@ SWARM_ALL_FIELDS(Reduced, generation, step, group, k, digest, norms)
 SWARM_ALL_FIELDS(GroupResult, group, k, digest, level)
 SWARM_ALL_FIELDS(CommitRecord, generation, step, groups, clip, learning_rate, loss, grad_norm, skip)
 SWARM_ALL_FIELDS(Commit, term, record, keep_from)
-SWARM_ALL_FIELDS(Committed, generation, step, state)
+SWARM_ALL_FIELDS(Committed, generation, step, state, kept_from)
 SWARM_ALL_FIELDS(WriteCheckpoint, term, generation, version, uri)
 SWARM_ALL_FIELDS(CheckpointFile, name, bytes, digest)
 SWARM_FIELDS(CheckpointWritten, (generation, version, stage, error, files),

@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames{
     "kill",        "crash",    "lose-stage",  "pause",        "break",         "cut-off",
     "false-alarm", "join",     "drain",       "kill-trainer", "crash-trainer", "replace-trainer",
     "hang",        "stop",     "cut-pair",    "isolate",      "slow-disk",     "hang-disk",
-    "flip-digest", "flip-sum", "flip-weights"};
+    "flip-digest", "flip-sum", "flip-weights", "away"};
 
 struct Mutation {
   std::string name;
@@ -40,6 +40,7 @@ const std::vector<Mutation>& AllMutations() {
       {"takeover-roster", [](auto* m) { m->coordinator.takeover_keeps_roster = false; }},
       {"takeover-record", [](auto* m) { m->coordinator.takeover_keeps_record = false; }},
       {"blind", [](auto* m) { m->coordinator.heed_broken_pairs = false; }},
+      {"any-offer", [](auto* m) { m->coordinator.compare_offers = false; }},
       {"overwrite-early", [](auto* m) { m->overwrite_early = true; }},
       {"mixed-join", [](auto* m) { m->mixed_join = true; }},
       {"admission-bytes", [](auto* m) { m->admission_waits_bytes = true; }},
@@ -79,6 +80,7 @@ protocol::Patience ShortPatience() {
   patience.pin = seconds(4);
   patience.join = seconds(15);
   patience.load = seconds(15);
+  patience.away = seconds(5);
   patience.checkpoint = seconds(300);
   return patience;
 }
@@ -92,7 +94,7 @@ bool Mutations::any() const {
                    r.compare_k && r.propagate_does_not_fold && r.compare_generation &&
                    r.adopt_only_by_roster && r.answer_revoke_by_closing &&
                    c.revoke_before_reissue && c.commit_needs_all && c.takeover_keeps_roster &&
-                   c.takeover_keeps_record && c.heed_broken_pairs;
+                   c.takeover_keeps_record && c.heed_broken_pairs && c.compare_offers;
   return !all || overwrite_early || mixed_join || admission_waits_bytes;
 }
 
@@ -131,6 +133,7 @@ Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes) {
   while (scenario.kinds.size() < kinds) {
     scenario.kinds.push_back(static_cast<FaultKind>(rng.Below(kMixedFaultKinds)));
   }
+  if (MixAll(seed, 0x61776179) % 4 == 0) scenario.kinds.push_back(FaultKind::kAway);
   if (wishes.only) scenario.kinds = {*wishes.only};
   if (rng.Below(3) == 0) scenario.resend_probability = 5 * kRare;
   if (rng.Below(3) == 0) scenario.network.repeat_probability = 0.5;
@@ -159,6 +162,7 @@ Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes) {
   }
   scenario.spares = rng.Below(4) == 0 ? 1 + rng.Below(2) : 0;
   scenario.outbox_survives_trainer = rng.Below(2) == 0;
+  scenario.keeps_states = MixAll(seed, 0x6b656570) % 4 != 0;
   scenario.unlike_links = wishes.unlike_links;
   if (wishes.sparse) scenario.mesh = {.all_up_to = 0, .degree = 1};
   return scenario;

@@ -49,11 +49,12 @@ enum class FaultKind : std::uint8_t {
   kFlipDigest,   ///< a worker's next digest of its state is wrong
   kFlipSum,      ///< a worker's next sum is not what the others sent
   kFlipWeights,  ///< a worker's next update of its weights is wrong, and another replica's is right
+  kAway,  ///< the trainer takes a living worker for dead, and nobody reaches it for some steps
 };
-inline constexpr std::uint64_t kFaultKinds = 21;
-/// Those that may happen together. If all other replicas die before they report their states, none
-/// can tell that the weights of the last one are wrong.
-inline constexpr std::uint64_t kMixedFaultKinds = kFaultKinds - 1;
+inline constexpr std::uint64_t kFaultKinds = 22;
+/// Those that may happen together; kAway has a draw of its own. If all other replicas die before
+/// they report their states, none can tell that the weights of the last one are wrong.
+inline constexpr std::uint64_t kMixedFaultKinds = 20;
 std::string_view NameOf(FaultKind kind);
 
 /// Of a boundary's payload, which is one number.
@@ -82,6 +83,7 @@ struct Scenario {
   protocol::BalancePolicy balance = protocol::BalancePolicy::kNone;
   std::uint64_t spares = 0;  ///< workers that are there from the start and have no stage
   bool outbox_survives_trainer = false;
+  bool keeps_states = true;  ///< workers that are sent away come back with their states
   protocol::Patience patience;
   /// Workers report links of all kinds, and others every few seconds; else none.
   bool unlike_links = false;

@@ -74,10 +74,11 @@ WorkerProcess& Simulation::worker(Pid pid) {
   return *static_cast<WorkerProcess*>(world_.process(pid));
 }
 
-Pid Simulation::StartWorker(const WorkerId& id, Duration delay) {
+Pid Simulation::StartWorker(const WorkerId& id, Duration delay, std::optional<KeptState> kept) {
   const double slowness = world_.Chance(scenario_.slow_probability) ? kSlowness : 1;
   auto process =
-      std::make_unique<WorkerProcess>(this, id, protocol::Incarnation(++incarnations_), slowness);
+      std::make_unique<WorkerProcess>(this, id, protocol::Incarnation(++incarnations_), slowness,
+                                      std::move(kept));
   WorkerProcess* worker = process.get();
   // The process starts after its delay, and replaces an older process of that name.
   world_.After(delay, [this, worker, id,
@@ -98,10 +99,10 @@ void Simulation::EndProcess(Pid pid, Duration notice) {
   network_.BreakAll(pid, notice);
 }
 
-void Simulation::RestartWorker(Pid pid, Duration delay) {
+void Simulation::RestartWorker(Pid pid, Duration delay, std::optional<KeptState> kept) {
   const WorkerId id = world_.name(pid);
   EndProcess(pid, milliseconds(100));
-  StartWorker(id, delay);
+  StartWorker(id, delay, std::move(kept));
 }
 
 void Simulation::StartTrainer(Duration delay) {
@@ -169,6 +170,8 @@ Outcome Simulation::Run() {
           .trainers = trainers_.size(),
           .incarnations = incarnations_,
           .departures = departures_,
+          .returns = returns_,
+          .declined = declined_,
           .stopped = stopped_,
           .fingerprint = fingerprint_.value()};
 }

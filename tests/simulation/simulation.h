@@ -18,6 +18,12 @@ namespace swarm::simulation {
 class WorkerProcess;
 class TrainerProcess;
 
+/// The state of a stage, in a worker that has been sent away and comes back.
+struct KeptState {
+  protocol::StageIndex stage;
+  StageState state;
+};
+
 /// What is the matter with the disk of a machine.
 enum class DiskTrouble : std::uint8_t { kNone, kSlow, kHung };
 
@@ -30,6 +36,8 @@ struct Outcome {
   std::uint64_t trainers = 0;
   std::uint64_t incarnations = 0;  ///< worker processes that were started
   std::uint64_t departures = 0;    ///< workers that a trainer has let go
+  std::uint64_t returns = 0;       ///< workers that went on from the state that they had kept
+  std::uint64_t declined = 0;      ///< workers that had kept a state and were to get another one
   bool stopped = false;            ///< ended early, on request
   std::uint64_t fingerprint = 0;   ///< of all orders and actions
 };
@@ -63,11 +71,12 @@ class Simulation {
 
   // Acts on processes, by themselves and by faults.
 
-  Pid StartWorker(const WorkerId& id, Duration delay);
+  Pid StartWorker(const WorkerId& id, Duration delay,
+                  std::optional<KeptState> kept = std::nullopt);
   /// The process ends; its peers notice within `notice`.
   void EndProcess(Pid pid, Duration notice);
   /// The process ends and comes back as a new incarnation.
-  void RestartWorker(Pid pid, Duration delay);
+  void RestartWorker(Pid pid, Duration delay, std::optional<KeptState> kept = std::nullopt);
   void StartTrainer(Duration delay);
   /// The newest trainer's network name.
   const WorkerId& trainer_name() const { return trainer_name_; }
@@ -76,6 +85,8 @@ class Simulation {
   std::vector<Pid> Workers() const;
   WorkerProcess& worker(Pid pid);
   void OnDeparture() { ++departures_; }
+  void OnReturn() { ++returns_; }
+  void OnDeclined() { ++declined_; }
   WorkerId NewWorkerName() { return WorkerId("w" + std::to_string(names_++)); }
   void OnFinished(protocol::Term term, bool succeeded, bool stopped, const std::string& reason);
 
@@ -100,6 +111,8 @@ class Simulation {
   std::uint64_t names_ = 0;
   std::uint64_t incarnations_ = 0;
   std::uint64_t departures_ = 0;
+  std::uint64_t returns_ = 0;
+  std::uint64_t declined_ = 0;
   std::uint64_t write_failures_ = 0;
   std::map<WorkerId, DiskTrouble> disks_;
   bool flipped_ = false;

@@ -145,6 +145,27 @@ TEST(SimulationTest, AWorkerThatIsCutOffForHoursCostsNoOtherAnything) {
   }
 }
 
+TEST(SimulationTest, AWorkerThatWasAwayForSomeStepsComesBackWithItsStateAndCopiesNothing) {
+  for (const bool delayed : {false, true}) {
+    std::uint64_t returns = 0, declined = 0;
+    for (const auto& replicas : {std::vector<std::uint64_t>{3, 3}, {2, 2, 2}}) {
+      for (std::uint64_t seed = 0; seed < 20; ++seed) {
+        Scenario scenario = OneFault(seed, replicas, FaultKind::kAway);
+        scenario.job.steps = 60;
+        scenario.job.delayed = delayed;
+        scenario.keeps_states = true;
+        scenario.join_lag_max = Scenario().join_lag_max;
+        const Outcome outcome = RunWell(scenario);
+        EXPECT_EQ(outcome.generations, 1u) << "seed " << seed;
+        returns += outcome.returns;
+        declined += outcome.declined;
+      }
+    }
+    EXPECT_GT(returns, 30u);
+    EXPECT_EQ(declined, 0u);
+  }
+}
+
 TEST(SimulationTest, ADiskThatHangsOrIsSlowKeepsNoJobFromItsEnd) {
   for (const FaultKind kind : {FaultKind::kSlowDisk, FaultKind::kHangDisk}) {
     for (const auto& replicas : {std::vector<std::uint64_t>{1}, {2, 1}, {3, 3}}) {
@@ -287,6 +308,11 @@ INSTANTIATE_TEST_SUITE_P(
         MutationCase{"OverwrittenVersion", {"overwrite-early"}, "SameTrajectory"},
         MutationCase{"MixedVersionsForAJoiner", {"mixed-join"}, "SameTrajectory"},
         MutationCase{"AdmissionWaitsForBytes", {"admission-bytes"}, "Progress"},
+        MutationCase{"AnyOfferIsBelieved",
+                     {"any-offer"},
+                     "SameTrajectory",
+                     6000,
+                     {.only = FaultKind::kFlipWeights}},
         MutationCase{"ACommitTrusts",
                      {"trusting"},
                      "SameTrajectory",

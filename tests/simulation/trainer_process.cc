@@ -92,7 +92,11 @@ void TrainerProcess::OnContinued() { heard_.clear(); }
 void TrainerProcess::RaiseFalseAlarm() {
   const auto members = coordinator_->Members();
   if (gone_ || members.empty()) return;
-  const WorkerId& id = members[world_.rng().Below(members.size())];
+  RaiseFalseAlarm(members[world_.rng().Below(members.size())]);
+}
+
+void TrainerProcess::RaiseFalseAlarm(const WorkerId& id) {
+  if (gone_) return;
   Carry(coordinator_->OnWorkersLost({{id, "silent (a false alarm)", true, EvictionCause::kSilent}},
                                     world_.now()));
 }

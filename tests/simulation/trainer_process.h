@@ -19,6 +19,7 @@ class TrainerProcess : public Process {
   void CrashSoon() { crash_soon_ = true; }
   /// Takes a living worker for silent.
   void RaiseFalseAlarm();
+  void RaiseFalseAlarm(const WorkerId& id);
   void RequestStop();
   /// The process continues after a pause. Members that it did not hear meanwhile do not count as
   /// silent.

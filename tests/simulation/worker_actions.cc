@@ -287,6 +287,7 @@ void WorkerProcess::Do(const action::BeginAnew& a) {
   promised_ = std::max(promised_, a.request.term);
   ForgetEverything();
   early_.clear();
+  kept_.reset();
   welcome_.reset();
   stage_ = a.request.stage;
   LoadCheckpoint(a.request.generation, a.request.version, a.request.checkpoint_uri);

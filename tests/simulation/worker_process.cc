@@ -30,7 +30,7 @@ protocol::Term TermOf(const protocol::Message& message) {
 }  // namespace
 
 WorkerProcess::WorkerProcess(Simulation* simulation, WorkerId id, protocol::Incarnation incarnation,
-                             double slowness)
+                             double slowness, std::optional<KeptState> kept)
     : simulation_(*simulation),
       world_(simulation->world()),
       network_(simulation->network()),
@@ -38,6 +38,7 @@ WorkerProcess::WorkerProcess(Simulation* simulation, WorkerId id, protocol::Inca
       id_(std::move(id)),
       incarnation_(incarnation),
       slowness_(slowness),
+      kept_(std::move(kept)),
       neighbours_(id_, simulation->scenario().mesh) {}
 
 void WorkerProcess::Start(Pid pid) {
@@ -116,6 +117,8 @@ void WorkerProcess::SayHello() {
     early_.clear();
   }
   const protocol::Term term = replica_ ? std::max(promised_, replica_->term()) : promised_;
+  protocol::HeldState offer;
+  if (kept_) offer = {kept_->stage, kept_->state.version, DigestOf(kept_->state)};
   network_.Send(pid_, trainer_, Lane::kControl,
                 {protocol::Hello{.id = id_,
                                  .incarnation = incarnation_,
@@ -124,7 +127,10 @@ void WorkerProcess::SayHello() {
                                  .threads = 1,
                                  .term = term,
                                  .serving = replica_.has_value(),
-                                 .numeric_class = "n"},
+                                 .numeric_class = "n",
+                                 .region = {},
+                                 .offers = kept_.has_value(),
+                                 .offer = offer},
                  {}});
   if (leaving_) Tell(protocol::Leaving{ToSeconds(*leaving_ - world_.now())});
 }
@@ -240,11 +246,23 @@ void WorkerProcess::On(const protocol::Welcome& welcome) {
   welcome_ = welcome;
   stage_ = welcome.stage;
   early_.clear();
+  if (welcome.goes_on) return GoOn(welcome);
+  if (kept_) simulation_.OnDeclined();
+  kept_.reset();
   if (welcome.donors.empty()) {
     LoadCheckpoint(welcome.generation, welcome.version, welcome.checkpoint_uri);
   } else {
     BeginCopy(welcome);
   }
+}
+
+void WorkerProcess::GoOn(const protocol::Welcome& welcome) {
+  simulation_.OnReturn();
+  StageState state = std::exchange(kept_, std::nullopt)->state;
+  Later(world_.Draw(milliseconds(1), milliseconds(30)),
+        [this, generation = welcome.generation, state = std::move(state)] {
+          BeginServing(generation, state);
+        });
 }
 
 void WorkerProcess::LoadCheckpoint(protocol::Generation generation, protocol::Version version,
@@ -343,12 +361,15 @@ void WorkerProcess::Leave() {
 
 void WorkerProcess::Rejoin(const std::string& why) {
   gone_ = true;
-  world_.Log(id_.value, [&] { return "comes back empty: " + why; });
+  world_.Log(id_.value, [&] { return "comes back: " + why; });
   // A process that will be ended anyway does not come back.
   if (leaving_) {
     simulation_.EndProcess(pid_, milliseconds(50));
   } else {
-    simulation_.RestartWorker(pid_, world_.Draw(milliseconds(5), milliseconds(100)));
+    std::optional<KeptState> kept;
+    if (replica_ && simulation_.scenario().keeps_states) kept = {stage_, state_};
+    simulation_.RestartWorker(pid_, world_.Draw(milliseconds(5), milliseconds(100)),
+                              std::move(kept));
   }
 }
 

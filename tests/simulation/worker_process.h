@@ -20,8 +20,9 @@ namespace swarm::simulation {
 /// message.
 class WorkerProcess : public Process {
  public:
+  /// `kept`: what it has kept of its stage, from before the trainer has sent it away.
   WorkerProcess(Simulation* simulation, WorkerId id, protocol::Incarnation incarnation,
-                double slowness);
+                double slowness, std::optional<KeptState> kept);
 
   /// Begins to look for the trainer. `pid` is this process.
   void Start(Pid pid);
@@ -119,6 +120,8 @@ class WorkerProcess : public Process {
   void On(const protocol::Welcome& welcome);
   void BeginServing(protocol::Generation generation, StageState state);
   void ForgetEverything();
+  /// Serves from the state that it has kept.
+  void GoOn(const protocol::Welcome& welcome);
   /// The stage has other replicas, which know what its weights should be.
   bool HasSibling() const;
   /// The digest of the state, or another one.
@@ -219,6 +222,7 @@ class WorkerProcess : public Process {
   const WorkerId id_;
   const protocol::Incarnation incarnation_;
   const double slowness_;
+  std::optional<KeptState> kept_;  // from before it was sent away, until it has a part in the job
   Pid pid_ = 0;
   bool crash_soon_ = false;
   bool gone_ = false;

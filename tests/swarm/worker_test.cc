@@ -205,6 +205,43 @@ TEST_F(WorkerTest, WhoOnlyLooksOnIsNotListenedTo) {
   AwaitFold(0);
 }
 
+TEST_F(WorkerTest, WhoIsSentAwayComesBackWithItsStateAndNothingElse) {
+  Start();
+  trainer_.Say(PassOf(0, 0));
+  AwaitFold(0);
+  trainer_.Say(Shutdown{.term = kTerm, .reason = "silent", .rejoin = true});
+  EXPECT_EQ(worker_->Wait().code(), StatusCode::kAborted);
+  auto kept = worker_->TakeState();
+  ASSERT_NE(kept, nullptr);
+  const HeldState held = kept->held();
+  worker_.reset();
+  auto worker = stage::Worker::Start(
+      {.id = kWorker, .incarnation = Incarnation(2), .trainer = trainer::kTrainerId},
+      [&](net::EndpointHandler* handler) { return network_.CreateEndpoint(kWorker, handler); },
+      std::move(kept));
+  ASSERT_TRUE(worker.ok()) << worker.status().ToString();
+  const Hello hello = trainer_.Await<Hello>();
+  EXPECT_FALSE(hello.serving);
+  EXPECT_TRUE(hello.offers);
+  EXPECT_EQ(hello.offer, held);
+  api::SwarmJob job = TinyJob(folder_);
+  job.spec.pipeline.boundary.layers.emplace();
+  trainer_.Say(Welcome{.term = kTerm,
+                       .job_json = api::ToJsonText(job),
+                       .stage_count = 1,
+                       .version = held.version,
+                       .goes_on = true});
+  EXPECT_EQ(trainer_.Await<Ready>().state, held.state);
+  trainer_.Say(Roster{.term = kTerm,
+                      .epoch = Epoch(2),
+                      .members = {{.id = kWorker, .incarnation = Incarnation(2)}}});
+  trainer_.Say(Reduce{.term = kTerm,
+                      .k = {kTerm, 100},
+                      .participants = {kWorker},
+                      .claims = {StageIndex(0), {Microbatch(0)}}});
+  EXPECT_TRUE(trainer_.Await<ReduceRefused>().folded.microbatches.empty());
+}
+
 TEST_F(WorkerTest, APeerMayCallBeforeTheEndpointIsInstalled) {
   net::Recorder recorder;
   auto early = network_.CreateEndpoint(WorkerId("v"), &recorder);

@@ -22,8 +22,11 @@ class SystemFaultsTest : public SystemTest {
   }
 
   /// Waits until the run is beyond its first checkpoint.
-  void StartAndReachACheckpoint(const std::string& layout = "0=2,1=2") {
-    StartRun({"--workers", layout, "--restart-delay", "0.1"});
+  void StartAndReachACheckpoint(const std::string& layout = "0=2,1=2",
+                                const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments{"--workers", layout, "--restart-delay", "0.1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    StartRun(std::move(arguments));
     AwaitEvent("CheckpointWritten");
     AwaitMoreSteps();
   }
@@ -39,6 +42,18 @@ class SystemFaultsTest : public SystemTest {
       const auto joined = Named("WorkerJoined");
       return std::count(joined.begin(), joined.end(), worker) >= times;
     });
+  }
+  /// It came back with the state that it had, and replayed the steps since.
+  void ExpectThatItCopiedNothing(const std::string& worker) {
+    std::vector<std::string> texts;
+    for (const auto& event : Events("WorkerJoining")) texts.push_back(event.at("text"));
+    EXPECT_THAT(texts, Contains(testing::ContainsRegex(
+                           worker + " comes back to stage . with version [0-9]*: it replays "
+                                    "[1-9][0-9]* steps and copies no state")));
+    EXPECT_THAT(texts, Not(Contains(HasSubstr(worker + " copies"))));
+    const std::string log = Content("out/workers/" + worker + ".log");
+    EXPECT_THAT(log, HasSubstr("going on with its own state of stage"));
+    EXPECT_THAT(log, Not(HasSubstr("joining stage")));
   }
   /// Ends the run after a few steps more and compares.
   void ExpectThatNothingWasLost() {
@@ -96,8 +111,8 @@ TEST_F(SystemFaultsTest, AWorkerThatIsToldToEndHandsOverWhatItHasAndIsNoLoss) {
   EXPECT_THAT(Events("WorkerLost"), IsEmpty());
 }
 
-TEST_F(SystemFaultsTest, AStoppedWorkerIsEvictedAndBeginsAnewWhenItWakes) {
-  StartAndReachACheckpoint();
+TEST_F(SystemFaultsTest, AStoppedWorkerIsEvictedAndComesBackWithItsStateWhenItWakes) {
+  StartAndReachACheckpoint("0=2,1=2", {"--no-moves"});
   const pid_t stopped = Programs().at("worker-0");
   Signal("worker-0", SIGSTOP);
   AwaitLossOf("worker-0");
@@ -106,8 +121,18 @@ TEST_F(SystemFaultsTest, AStoppedWorkerIsEvictedAndBeginsAnewWhenItWakes) {
   AwaitJoinOf("worker-0", 2);
   EXPECT_EQ(Programs().at("worker-0"), stopped) << "not started anew, it has begun anew";
   ExpectThatNothingWasLost();
-  EXPECT_THAT(Content("out/workers/worker-0.log"), HasSubstr("starting again"));
+  ExpectThatItCopiedNothing("worker-0");
   EXPECT_THAT(Output(), Not(HasSubstr("workers lost")));
+}
+
+TEST_F(SystemFaultsTest, AWorkerThatWasCutOffComesBackWithItsStateAndCatchesUp) {
+  job_.spec.training.stepMode = api::StepMode::kDelayed;
+  StartRun({"--workers", "0=2,1=2", "--no-moves", "--chaos", "cut worker-1 at step 20 for 6s"});
+  AwaitLossOf("worker-1");
+  AwaitJoinOf("worker-1", 2);
+  ExpectThatNothingWasLost();
+  ExpectThatItCopiedNothing("worker-1");
+  EXPECT_THAT(Events("RolledBack"), IsEmpty());
 }
 
 TEST_F(SystemFaultsTest, ATrainerThatIsStoppedForAWhileGoesOn) {

@@ -29,7 +29,6 @@ protocol::Incarnation NewIncarnation() {
 Result<stage::WorkerOptions> OptionsOf(const WorkerFlags& flags) {
   ASSIGN_OR_RETURN(const auto numeric_class, model::NumericClass(flags.threads, flags.device));
   stage::WorkerOptions options{.id = protocol::WorkerId(flags.id),
-                               .incarnation = NewIncarnation(),
                                .region = flags.region,
                                .trainer = trainer::kTrainerId,
                                .trainer_addresses = {{"cluster", flags.trainer, ""}},
@@ -51,20 +50,18 @@ Result<stage::WorkerOptions> OptionsOf(const WorkerFlags& flags) {
 StageEnd EndOf(const Status& status) {
   if (status.ok()) return {Then::kExit, WorkerExit::kOk};
   if (status.code() == StatusCode::kAborted) {
-    LOG_INFO("{}; starting again", status.message());
+    LOG_INFO("{}; coming back", status.message());
     return {Then::kStartAgain};
   }
   const bool no_trainer = status.code() == StatusCode::kDeadlineExceeded;
   return {Then::kExit, Refuse(status, no_trainer ? WorkerExit::kNoTrainer : ExitOf(status))};
 }
 
-}  // namespace
-
-StageEnd RunStage(const WorkerFlags& flags, Signals& signals) {
-  auto options = OptionsOf(flags);
-  if (!options.ok()) return {Then::kExit, Refuse(options.status())};
-  const protocol::WorkerId id = options->id;
-  auto started = stage::Worker::Start(*std::move(options), EndpointMaker(flags, id));
+/// One incarnation. `kept`: the state of the one before; then that of this one, if it may come back.
+StageEnd RunIncarnation(const WorkerFlags& flags, const stage::WorkerOptions& options,
+                        Signals& signals, std::shared_ptr<const stage::KeptState>& kept) {
+  auto started = stage::Worker::Start(options, EndpointMaker(flags, options.id),
+                                      std::exchange(kept, nullptr));
   if (!started.ok()) return {Then::kExit, Refuse(started.status())};
   stage::Worker& worker = **started;
   const auto exporter =
@@ -82,7 +79,21 @@ StageEnd RunStage(const WorkerFlags& flags, Signals& signals) {
   });
   const Status status = worker.Wait();
   if (signals_seen > 0) return {Then::kTerminate};
+  if (status.code() == StatusCode::kAborted) kept = worker.TakeState();
   return EndOf(status);
+}
+
+}  // namespace
+
+StageEnd RunStage(const WorkerFlags& flags, Signals& signals) {
+  auto options = OptionsOf(flags);
+  if (!options.ok()) return {Then::kExit, Refuse(options.status())};
+  std::shared_ptr<const stage::KeptState> kept;
+  for (;;) {
+    options->incarnation = NewIncarnation();
+    const StageEnd end = RunIncarnation(flags, *options, signals, kept);
+    if (end.then != Then::kStartAgain || !kept) return end;
+  }
 }
 
 }  // namespace swarm::roles

@@ -11,13 +11,15 @@ struct StageEnd {
   enum class Then {
     kExit,        ///< end with `exit_code` (base/exit.h)
     kTerminate,   ///< a signal told the worker to leave, and it has: end by SIGTERM
-    kStartAgain,  ///< the trainer has sent the worker away as it is: a new process may join
+    kStartAgain,  ///< the trainer has sent the worker away before it served: a new process may join
   };
   Then then = Then::kExit;
   int exit_code = 0;
 };
 
-/// Runs a worker until it has left its job. At the first signal it hands over what it holds and
+/// Runs a worker until it has left its job. One that is sent away with a state comes back in this
+/// process as a new incarnation, which has nothing of the earlier one but that state. At the first
+/// signal it hands over what it holds and
 /// leaves; a second one ends it at once.
 StageEnd RunStage(const WorkerFlags& flags, Signals& signals);
 

@@ -47,6 +47,17 @@ void ReplicaRunner::Stop() {
   storage_.Stop();
 }
 
+std::shared_ptr<const KeptState> ReplicaRunner::TakeState() {
+  if (!stage_) return nullptr;
+  // What the stage says counts: an update may have been done of which the replica has not heard.
+  const protocol::Version version = stage_->version();
+  auto state = KeptState::Make(welcome_.stage, version, stage_->Snapshot());
+  Forget();
+  if (state.ok()) return *std::move(state);
+  LOG_WARN("the state cannot be kept: {}", state.status().message());
+  return nullptr;
+}
+
 void ReplicaRunner::Install(const api::SwarmJob& job, const protocol::Welcome& welcome,
                             std::shared_ptr<model::Stage> stage, protocol::ReplicaOptions options) {
   SWARM_CHECK(!replica_, "a replica is served already");

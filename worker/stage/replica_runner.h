@@ -21,6 +21,7 @@
 #include "worker/stage/compute.h"
 #include "worker/stage/join/donor.h"
 #include "worker/stage/join/joining.h"
+#include "worker/stage/join/kept_state.h"
 #include "worker/stage/memory/account.h"
 #include "worker/stage/metrics/worker_metrics.h"
 #include "worker/stage/parcels.h"
@@ -68,6 +69,8 @@ class ReplicaRunner {
   explicit ReplicaRunner(const RunnerParts& parts);
   /// Stops the loops of its own. Call it after `control` and `compute` have stopped.
   void Stop();
+  /// After Stop: the state that was served, as it is now, in a copy. Null: none.
+  std::shared_ptr<const KeptState> TakeState();
 
   /// Begins to serve. Requires that nothing is served.
   void Install(const api::SwarmJob& job, const protocol::Welcome& welcome,

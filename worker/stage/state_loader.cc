@@ -13,10 +13,19 @@ constexpr Duration kLoadRetry = std::chrono::seconds(5);
 
 }  // namespace
 
-void StateLoader::Begin(const api::SwarmJob& job, const protocol::Welcome& welcome) {
+void StateLoader::Begin(const api::SwarmJob& job, const protocol::Welcome& welcome,
+                        std::shared_ptr<const KeptState> kept) {
   Cancel();
   job_ = job;
   welcome_ = welcome;
+  for (const protocol::Member& donor : welcome.donors) host_.Meet(donor);
+  if (welcome.goes_on) {
+    if (!kept) return host_.OnCopyFailed(Internal("what it has offered is gone"));
+    LOG_INFO("going on with its own state of stage {} of {} at version {}: copies nothing",
+             welcome.stage.value, welcome.stage_count, welcome.version.value);
+    return Load(KeptState::LookUpIn(std::move(kept)));
+  }
+  kept.reset();
   const bool joins = !welcome.donors.empty();
   LOG_INFO("{} stage {} of {} at version {}", joins ? "joining" : "serving", welcome.stage.value,
            welcome.stage_count, welcome.version.value);
@@ -33,7 +42,6 @@ void StateLoader::Cancel() {
 }
 
 void StateLoader::BeginCopy() {
-  for (const protocol::Member& donor : welcome_.donors) host_.Meet(donor);
   fetch_ = std::make_unique<StateFetch>(
       welcome_,
       [this](const WorkerId& to, const protocol::Fetch& fetch) { host_.SendFetch(to, fetch); },

@@ -1,5 +1,6 @@
 // Gets the stage that a welcome asks for, with its state: from the checkpoint or the initial
-// weights that the welcome names, or from replicas of the stage when the worker joins them.
+// weights that the welcome names, from replicas of the stage when the worker joins them, or from
+// what the worker has kept of it.
 //
 // Owned by the worker's control loop. The stage is made on the compute thread.
 #pragma once
@@ -13,6 +14,7 @@
 #include "worker/protocol/messages/data.h"
 #include "worker/stage/compute.h"
 #include "worker/stage/join/joining.h"
+#include "worker/stage/join/kept_state.h"
 #include "worker/stage/worker_options.h"
 
 namespace swarm::stage {
@@ -38,8 +40,9 @@ class StateLoader {
       : options_(options), control_(control), compute_(compute), host_(host) {}
 
   /// Begins a load; one that runs already is dropped. It asks a bucket that does not answer again
-  /// every few seconds.
-  void Begin(const api::SwarmJob& job, const protocol::Welcome& welcome);
+  /// every few seconds. `kept`: counts if the welcome says to go on from it; dropped otherwise.
+  void Begin(const api::SwarmJob& job, const protocol::Welcome& welcome,
+             std::shared_ptr<const KeptState> kept);
   /// Drops the load that runs, if any. Its host hears nothing of it any more.
   void Cancel();
 

@@ -23,8 +23,9 @@ constexpr std::size_t kReportsBeforeFlush = 64;
 }  // namespace
 
 Result<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
-                                              const net::MakeEndpoint& make_endpoint) {
-  std::unique_ptr<Worker> worker(new Worker(std::move(options)));
+                                              const net::MakeEndpoint& make_endpoint,
+                                              std::shared_ptr<const KeptState> kept) {
+  std::unique_ptr<Worker> worker(new Worker(std::move(options), std::move(kept)));
   // Peers may call before make_endpoint has returned. Their calls wait until it has.
   std::promise<bool> made;
   std::promise<void> installed;
@@ -54,9 +55,10 @@ Result<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
   return worker;
 }
 
-Worker::Worker(WorkerOptions options)
+Worker::Worker(WorkerOptions options, std::shared_ptr<const KeptState> kept)
     : options_(std::move(options)),
       neighbours_(options_.id),
+      kept_(std::move(kept)),
       loader_(options_, control_, compute_, *this),
       runner_({options_, control_, compute_, reducing_, metrics_, memory_, *this}),
       reducing_(
@@ -71,13 +73,22 @@ Worker::Worker(WorkerOptions options)
           }) {}
 
 Worker::~Worker() {
-  // A loop that has stopped drops what is posted to it, so the order among these does not matter.
+  StopLoops();
   // The endpoint goes last, when nothing is sent any more.
+  endpoint_.reset();
+}
+
+void Worker::StopLoops() {
+  // A loop that has stopped drops what is posted to it, so the order among these does not matter.
   control_.Stop();
   compute_.Stop();
   reducing_.Stop();
   runner_.Stop();
-  endpoint_.reset();
+}
+
+std::shared_ptr<const KeptState> Worker::TakeState() {
+  StopLoops();
+  return runner_.TakeState();
 }
 
 void Worker::Stop(const Status& why) {
@@ -152,7 +163,9 @@ void Worker::SayHello() {
                        .term = term_,
                        .serving = runner_.replica() != nullptr,
                        .numeric_class = options_.numeric_class,
-                       .region = options_.region},
+                       .region = options_.region,
+                       .offers = kept_ != nullptr,
+                       .offer = kept_ ? kept_->held() : protocol::HeldState()},
        {});
   if (leave_by_) Tell(protocol::Leaving{ToSeconds(*leave_by_ - Clock::now())});
 }
@@ -314,7 +327,7 @@ void Worker::BeginLoading(const protocol::Welcome& welcome) {
   welcome_ = welcome;
   metrics_.stages = welcome.stage_count;
   metrics_.stage = static_cast<std::int64_t>(welcome.stage.value);
-  loader_.Begin(*job_, welcome);
+  loader_.Begin(*job_, welcome, std::exchange(kept_, nullptr));
 }
 
 void Worker::ForgetEverything() {
@@ -374,6 +387,7 @@ void Worker::BeginAnew(const protocol::Rollback& request) {
   welcome.version = request.version;
   welcome.checkpoint_uri = request.checkpoint_uri;
   welcome.donors.clear();
+  welcome.goes_on = false;
   term_ = std::max(term_, request.term);
   BeginLoading(welcome);
 }

@@ -36,9 +36,11 @@ namespace swarm::stage {
 /// the runner (14 methods), and more than 15 fields because it owns the parts that they connect.
 class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHost {
  public:
-  /// Opens the endpoint and begins to look for the trainer. Errors: those of `make_endpoint`.
+  /// Opens the endpoint and begins to look for the trainer. `kept`: the state of the incarnation
+  /// before, if any. Errors: those of `make_endpoint`.
   static Result<std::unique_ptr<Worker>> Start(WorkerOptions options,
-                                               const net::MakeEndpoint& make_endpoint);
+                                               const net::MakeEndpoint& make_endpoint,
+                                               std::shared_ptr<const KeptState> kept = nullptr);
   ~Worker() override;
 
   /// Blocks until the trainer dismisses this worker (ok), or this worker cannot go on. Errors:
@@ -49,6 +51,9 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   const std::shared_future<Status>& ended() const { return future_; }
   /// Ends Wait. From any thread.
   void Stop(const Status& why);
+  /// When Wait has returned kAborted: stops all work, and takes out the state that was served, for
+  /// the next incarnation. Null: none was. Needs memory for a copy of the state.
+  std::shared_ptr<const KeptState> TakeState();
   /// This process ends after `grace`: the worker hands its sums over and leaves before. Wait ends
   /// then at the latest. From any thread.
   void Leave(Duration grace);
@@ -70,7 +75,9 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   void OnPeerDown(const net::WorkerId& peer, const Status& why) override;
 
  private:
-  explicit Worker(WorkerOptions options);
+  Worker(WorkerOptions options, std::shared_ptr<const KeptState> kept);
+  /// After it, nothing runs but the endpoint.
+  void StopLoops();
 
   // LoaderHost
   void SendFetch(const protocol::WorkerId& to, const protocol::Fetch& fetch) override;
@@ -138,6 +145,7 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   Timepoint next_beat_{};
   std::optional<Timepoint> leave_by_;
   protocol::Term term_;  // promised; it outlives the replica
+  std::shared_ptr<const KeptState> kept_;  // offered until it has a part in the job
   std::optional<api::SwarmJob> job_;
   protocol::Welcome welcome_;                     // of the replica that is served, or loaded
   std::vector<protocol::Message> early_control_;  // for the replica that is not there yet

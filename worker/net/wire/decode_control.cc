@@ -14,6 +14,12 @@ void Decoder::Get(const pb::Member& from, Member* to) {
   to->region = from.region();
 }
 
+void Decoder::Get(const pb::HeldState& from, HeldState* to) {
+  to->stage = StageIndex(from.stage());
+  to->version = Version(from.version());
+  Get(from.state(), &to->state);
+}
+
 void Decoder::Get(const pb::Hello& from, Hello* to) {
   to->protocol_version = from.protocol_version();
   to->id = WorkerId(from.id());
@@ -25,6 +31,8 @@ void Decoder::Get(const pb::Hello& from, Hello* to) {
   to->serving = from.serving();
   to->numeric_class = from.numeric_class();
   to->region = from.region();
+  to->offers = from.offers();
+  Get(from.offer(), &to->offer);
 }
 
 void Decoder::Get(const pb::Welcome& from, Welcome* to) {
@@ -38,6 +46,7 @@ void Decoder::Get(const pb::Welcome& from, Welcome* to) {
   GetAll(from.donors(), kMembersMax, "donors", &to->donors);
   Get(from.state(), &to->state);
   Get(from.floor(), &to->floor);
+  to->goes_on = from.goes_on();
 }
 
 void Decoder::Get(const pb::Ready& from, Ready* to) {
@@ -183,6 +192,7 @@ void Decoder::Get(const pb::Committed& from, Committed* to) {
   to->generation = Generation(from.generation());
   to->step = Step(from.step());
   Get(from.state(), &to->state);
+  to->kept_from = Step(from.kept_from());
 }
 
 void Decoder::Get(const pb::WriteCheckpoint& from, WriteCheckpoint* to) {

@@ -14,6 +14,12 @@ void Encoder::Put(const Member& from, pb::Member* to) {
   to->set_region(ToUtf8(from.region));
 }
 
+void Encoder::Put(const HeldState& from, pb::HeldState* to) {
+  to->set_stage(from.stage.value);
+  to->set_version(from.version.value);
+  Put(from.state, to->mutable_state());
+}
+
 void Encoder::Put(const Hello& from, pb::Hello* to) {
   to->set_protocol_version(from.protocol_version);
   to->set_id(ToUtf8(from.id.value));
@@ -25,6 +31,8 @@ void Encoder::Put(const Hello& from, pb::Hello* to) {
   to->set_serving(from.serving);
   to->set_numeric_class(ToUtf8(from.numeric_class));
   to->set_region(ToUtf8(from.region));
+  to->set_offers(from.offers);
+  Put(from.offer, to->mutable_offer());
 }
 
 void Encoder::Put(const Welcome& from, pb::Welcome* to) {
@@ -38,6 +46,7 @@ void Encoder::Put(const Welcome& from, pb::Welcome* to) {
   PutAll(from.donors, kMembersMax, "donors", to->mutable_donors());
   Put(from.state, to->mutable_state());
   Put(from.floor, to->mutable_floor());
+  to->set_goes_on(from.goes_on);
 }
 
 void Encoder::Put(const Ready& from, pb::Ready* to) {
@@ -184,6 +193,7 @@ void Encoder::Put(const Committed& from, pb::Committed* to) {
   to->set_generation(from.generation.value);
   to->set_step(from.step.value);
   Put(from.state, to->mutable_state());
+  to->set_kept_from(from.kept_from.value);
 }
 
 void Encoder::Put(const WriteCheckpoint& from, pb::WriteCheckpoint* to) {

@@ -75,6 +75,7 @@
   X(CheckpointFile)         \
   X(Contribution)           \
   X(HeldReduce)             \
+  X(HeldState)              \
   X(HeldStep)               \
   X(StageStatus)            \
   X(StageStatus::Worker)    \

@@ -19,16 +19,17 @@ Coordinator::Coordinator(CoordinatorOptions options, Timepoint now)
       rollbacks_(&job_, &members_),
       validation_(&job_, &members_, &router_),
       checkpoints_(&job_, &members_),
+      states_(&job_, &members_),
       steps_(&job_, &members_, &router_),
       leaves_(&job_, &members_, &reachability_.broken(), &router_, &steps_, &validation_),
       dispatch_(&job_, &members_, &reachability_.broken(), &router_, &steps_, &validation_),
       reducing_(&job_, &members_, &reachability_.broken(), &trouble_, &steps_, &leaves_),
       rebalancing_(&job_, &members_, &router_),
-      joins_(&job_, &members_, &router_, &steps_, &rebalancing_),
-      commits_(&job_, &members_, &trouble_, &steps_, &joins_),
+      joins_(&job_, &members_, &router_, &states_, &steps_, &rebalancing_),
+      commits_(&job_, &members_, &trouble_, &states_, &steps_, &joins_),
       evictions_(&job_, &members_,
                  {.steps = &steps_,
-                  .commits = &commits_,
+                  .states = &states_,
                   .leaves = &leaves_,
                   .joins = &joins_,
                   .validation = &validation_,
@@ -138,6 +139,8 @@ void Coordinator::OnHello(const Hello& hello, Turn& turn) {
   worker.since = worker.came = turn.now;
   worker.held_off = job_.hold_off.Until(hello.id);
   worker.numeric_class = admission_.ClassOf(hello);
+  if (hello.offers) worker.offer = hello.offer;
+  joins_.OnCome(worker, turn.now);
   if (job_.phase == Phase::kWaiting) loading_.Assign(hello.id, worker, turn);
   rollbacks_.BeginIfStaffed(turn);
   joins_.Start(turn);
@@ -146,9 +149,11 @@ void Coordinator::OnHello(const Hello& hello, Turn& turn) {
 void Coordinator::OnReady(const WorkerId& from, const Ready& ready, Turn& turn) {
   Worker& worker = members_.At(from);
   if (ready.generation != job_.generation || ready.stage != worker.member.stage) return;
-  worker.version = ready.version;
+  members_.SetVersion(worker, ready.version);
+  worker.kept_from = Step(ready.version.value);
   worker.state = ready.state;
   if (worker.role() == Role::kLoading) {
+    (void)states_.Add(from, ready.stage, ready.version, ready.state);  // Loading compares them
     loading_.OnReady(from, ready, turn);
     if (!turn.failure) StartTrainingIfLoaded(turn);
   } else if (worker.role() == Role::kJoining) {
@@ -391,6 +396,7 @@ void Coordinator::AdvanceLeaves(std::set<WorkerId> leavers, Turn& turn) {
 
 void Coordinator::CheckMembers(Turn& turn) {
   joins_.CheckPins(turn);
+  joins_.CheckAway(turn.now);
   for (const auto& [id, worker] : members_.all()) {
     if (leaves_.Check(id, worker, turn)) continue;
     loading_.Check(id, worker, turn);

@@ -105,6 +105,7 @@ class Coordinator {
   Rollbacks rollbacks_;
   Validation validation_;
   Checkpoints checkpoints_;
+  StateReports states_;
   Steps steps_;
   Leaves leaves_;
   Dispatch dispatch_;

@@ -32,7 +32,9 @@ struct Patience {
   Duration hand_over = std::chrono::seconds(10);  ///< at least, a parcel: asks again, then evicts
   Duration pin = std::chrono::seconds(30);        ///< donors: goes on without them
   Duration join = std::chrono::seconds(120);      ///< a joiner's progress: evicts it
-  Duration load = std::chrono::seconds(600);      ///< loading a checkpoint: evicts
+  /// A worker that was let go and may live: its stage keeps no more reduced gradients for it.
+  Duration away = std::chrono::seconds(120);
+  Duration load = std::chrono::seconds(600);  ///< loading a checkpoint: evicts
   /// Writing one: then it is another writer's turn. A state of 20 GB over 100 Mb/s takes 1,600 s.
   Duration checkpoint = std::chrono::seconds(1800);
   Duration compute = std::chrono::seconds(10);  ///< at least, one piece of work: evicts
@@ -49,6 +51,7 @@ struct CoordinatorRules {
   bool takeover_keeps_roster = true;  ///< rule 13
   bool takeover_keeps_record = true;  ///< rule 13
   bool heed_broken_pairs = true;      ///< rule 28
+  bool compare_offers = true;         ///< rule 17
 };
 
 struct CoordinatorOptions {

@@ -41,7 +41,7 @@ void Rollbacks::BeginIfStaffed(Turn& turn) {
     for (const WorkerId& id : (*staff)[s]) {
       Worker& worker = members_.At(id);
       worker.loaded = false;
-      worker.version = {};
+      members_.SetVersion(worker, {});
       members_.Become(worker, worker.role(), StageIndex(s));
       worker.assigned = true;
     }

@@ -124,7 +124,7 @@ void TakingOver::AdoptMembers(const Roster& roster, Turn& turn) {
     if (counts) {
       members_.Erase(id);
       Worker& worker = members_.Add(holding.self);
-      worker.version = holding.version;
+      members_.SetVersion(worker, holding.version);
       worker.since = turn.now;
     } else {
       turn.Tell(id, Shutdown{job_.options.term, "the job went on without it", true});

@@ -36,6 +36,14 @@ struct Member {
   bool operator==(const Member&) const = default;
 };
 
+/// The state of a worker that was let go while it lived, and comes back with it.
+struct HeldState {
+  StageIndex stage;
+  Version version;
+  Digest state;  ///< of the bytes that it holds now
+  bool operator==(const HeldState&) const = default;
+};
+
 /// worker → trainer: the first message on a new connection.
 struct Hello {
   std::uint32_t protocol_version = kProtocolVersion;
@@ -48,6 +56,8 @@ struct Hello {
   bool serving = false;       ///< holds a stage's state: a trainer unaware of this must take over
   std::string numeric_class;  ///< what the bits of its results depend on; compared in exact jobs
   std::string region;         ///< for counts of the bytes that cross regions
+  bool offers = false;        ///< not serving, and could go on from `offer` (rule 17)
+  HeldState offer = {};
 };
 
 /// trainer → worker: the worker is accepted. Describes the job, and the worker's part in it.
@@ -65,6 +75,9 @@ struct Welcome {
   Digest state = {};  ///< of the pinned state
   /// Attempts below this one belong to an earlier incarnation of the same id.
   Attempt floor = {};
+  /// The state is the one that the worker has offered. It needs no copy; the donors have the
+  /// reduced gradients of the steps since.
+  bool goes_on = false;
 };
 
 /// worker → trainer: holds `version` of its stage's state and can execute.
@@ -281,6 +294,7 @@ struct Committed {
   Generation generation;
   Step step;
   Digest state;
+  Step kept_from = {};  ///< it has the reduced gradients of this step and of those since
 };
 
 // ---- checkpoints ----
@@ -337,7 +351,7 @@ struct Failure {
 struct Shutdown {
   Term term;
   std::string reason;
-  bool rejoin = false;  ///< come back empty, as a new incarnation
+  bool rejoin = false;  ///< come back as a new incarnation
 };
 
 }  // namespace swarm::protocol

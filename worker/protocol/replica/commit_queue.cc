@@ -20,7 +20,8 @@ Actions CommitQueue::OnCommit(const Commit& commit) {
   if (!refused.empty()) {
     return Refused(refused, {record.generation, record.step, {}, standing_.stage(), {}});
   }
-  Actions actions{action::ReleaseSums{std::max(commit.keep_from, OldestKept())}};
+  Actions actions;
+  Release(std::max(commit.keep_from, OldestKept()), actions);
   const auto same = [&](const CommitRecord& c) { return c.step == record.step; };
   const bool known =
       standing_.IsCommitted(record.step) || std::any_of(commits_.begin(), commits_.end(), same);
@@ -36,6 +37,11 @@ Step CommitQueue::OldestKept() const {
   const std::uint64_t kept =
       std::max(room - std::min<std::uint64_t>(room, fetches_.size()), kKeptStepsMin);
   return Step(standing_.version.value - std::min(kept, standing_.version.value));
+}
+
+void CommitQueue::Release(Step below, Actions& actions) {
+  kept_from_ = std::max(kept_from_, below);
+  actions.push_back(action::ReleaseSums{below});
 }
 
 void CommitQueue::Advance(Actions& actions) {

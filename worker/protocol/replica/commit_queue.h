@@ -11,14 +11,17 @@ namespace swarm::protocol {
 
 class CommitQueue {
  public:
-  CommitQueue(Standing* standing, Folds* folds) : standing_(*standing), folds_(*folds) {}
+  CommitQueue(Standing* standing, Folds* folds)
+      : standing_(*standing), folds_(*folds), kept_from_(standing->version.value) {}
 
   Actions OnCommit(const Commit& commit);
   Actions OnGradientsFetched(Step step);
   /// The first commit of the queue is applied.
   void OnApplied();
-  /// There is room for the reduced gradients of this step and later ones (ReplicaOptions).
-  Step OldestKept() const;
+  /// Drops the reduced gradients of steps for which there is no room (ReplicaOptions).
+  void ReleaseOldest(Actions& actions) { Release(OldestKept(), actions); }
+  /// The reduced gradients of this step, and of all that were applied since, are here.
+  Step kept_from() const { return kept_from_; }
   /// Begins the next commit, if its gradients are here, and fetches those of later commits.
   void Advance(Actions& actions);
   /// Adds the decided commits, applied or not, to the answer for a new trainer.
@@ -27,6 +30,9 @@ class CommitQueue {
   bool is_applying() const { return applying_; }
 
  private:
+  /// There is room for the reduced gradients of this step and later ones.
+  Step OldestKept() const;
+  void Release(Step below, Actions& actions);
   /// Fetches several at a time, so that round trips do not hold up a worker that catches up.
   void FetchWhatIsNotHeld(Actions& actions);
   void ApplyIfReady(Actions& actions);
@@ -38,6 +44,7 @@ class CommitQueue {
   std::optional<CommitRecord> last_applied_;
   std::deque<CommitRecord> past_;  // applied before that
   bool applying_ = false;
+  Step kept_from_;
 };
 
 }  // namespace swarm::protocol

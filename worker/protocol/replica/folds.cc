@@ -10,6 +10,11 @@ bool FoldState::IsFrozen() const {
                      [](const auto& group) { return group.second.reduce.has_value(); });
 }
 
+bool FoldState::Knows(Microbatch microbatch, const Attempt& attempt) const {
+  const auto known = latest.find(microbatch);
+  return attempt < floor || (known != latest.end() && attempt <= known->second);
+}
+
 const FoldState* Folds::Find(Step step) const {
   const auto it = steps_.find(step);
   return it == steps_.end() ? nullptr : &it->second;
@@ -23,19 +28,15 @@ bool Folds::IsFrozen(Step step) const {
 std::string_view Folds::WhyRefuse(const TaskKey& key) const {
   const FoldState* state = Find(key.step);
   if (state == nullptr) return {};
-  if (key.attempt < state->floor || state->handed_over) return "closed attempt";
+  if (state->handed_over) return "closed attempt";
   if (state->folded.contains(key.microbatch)) return "folded already";
-  const auto latest = state->latest.find(key.microbatch);
-  if (latest != state->latest.end() && key.attempt <= latest->second) return "closed attempt";
+  if (state->Knows(key.microbatch, key.attempt)) return "closed attempt";
   return {};
 }
 
 bool Folds::IsClosed(const TaskKey& key) const {
   const FoldState* state = Find(key.step);
-  if (state == nullptr) return false;
-  const auto latest = state->latest.find(key.microbatch);
-  return key.attempt < state->floor ||
-         (latest != state->latest.end() && key.attempt <= latest->second);
+  return state != nullptr && state->Knows(key.microbatch, key.attempt);
 }
 
 bool Folds::MayFold(const TaskKey& key) const {

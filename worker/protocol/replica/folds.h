@@ -27,6 +27,8 @@ struct FoldState {
   bool handed_over = false;
 
   bool IsFrozen() const;
+  /// The folding attempt of the microbatch, or a later one, was accepted or closed.
+  bool Knows(Microbatch microbatch, const Attempt& attempt) const;
 };
 
 class Folds {

@@ -140,7 +140,7 @@ Actions Replica::OnApplied(Step step) {
   folds_.Forget(step, actions);
   tasks_.Forget(step);
   actions.push_back(action::ReleaseStep{step});
-  actions.push_back(action::ReleaseSums{commits_.OldestKept()});
+  commits_.ReleaseOldest(actions);
   Append(actions, copies_.OnVersion());
   tasks_.StartParked(actions);
   Append(actions, folds_.OnVersion());
@@ -149,7 +149,7 @@ Actions Replica::OnApplied(Step step) {
 }
 
 Actions Replica::OnStateRead(Step step, const Digest& state) {
-  return {action::Tell{Committed{generation(), step, state}}};
+  return {action::Tell{Committed{generation(), step, state, commits_.kept_from()}}};
 }
 
 }  // namespace swarm::protocol

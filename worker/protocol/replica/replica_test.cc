@@ -417,6 +417,25 @@ TEST_F(ReplicaTest, OfTheSumsThatAJoinerMayAskForTheOldestGoWhereThereIsNoRoom) 
     EXPECT_TRUE(Find<action::ApplyCommit>(replica().OnCommit(commit)));
     const auto release = Find<action::ReleaseSums>(replica().OnApplied(Step(step)));
     EXPECT_EQ(release->below, Step(step < 5 ? 0 : step - 4));
+    EXPECT_EQ(Told<Committed>(replica().OnStateRead(Step(step), {}))->kept_from, release->below);
+  }
+}
+
+TEST_F(ReplicaTest, ItSaysSinceWhichStepItHasReducedGradients) {
+  ReplicaOptions options = DefaultOptions();
+  options.version = Version(7);
+  Begin(options);
+  const auto said = [&](std::uint64_t step) {
+    return Told<Committed>(replica().OnStateRead(Step(step), {}))->kept_from;
+  };
+  EXPECT_EQ(said(6), Step(7)) << "of earlier ones it has none";
+  for (std::uint64_t step = 7; step < 12; ++step) {
+    ReduceAs(1, {1, 1}, step);
+    Commit commit = CommitOf({1, 1}, 1, step);
+    commit.keep_from = Step(step < 10 ? 3 : 9);
+    (void)replica().OnCommit(commit);
+    (void)replica().OnApplied(Step(step));
+    EXPECT_EQ(said(step), Step(step < 10 ? 7 : 9));
   }
 }
 

@@ -145,16 +145,17 @@ Actions Tasks::OnBackward(const WorkerId& from, const Backward& frame, std::uint
   Actions actions;
   while (!HasRoom(early_backwards_.size(), bytes)) {
     // One that is older and whose task has not come either is likelier to wait in vain.
-    const TaskKey* oldest = &key;
-    for (const auto& [other, size] : early_backwards_) {
-      if (other.attempt < oldest->attempt && !tasks_.contains(other)) oldest = &other;
+    const auto oldest = std::ranges::find_if(
+        early_order_, [&](const auto& entry) { return !tasks_.contains(entry.second); });
+    if (oldest == early_order_.end() || oldest->first >= key.attempt) {
+      return Refused("too many parked", key);
     }
-    if (oldest == &key) return Refused("too many parked", key);
-    const TaskKey dropped = *oldest;
+    const TaskKey dropped = oldest->second;
     ForgetEarlyBackward(dropped);
     actions.push_back(action::DropTask{dropped});
   }
   early_backwards_[key] = bytes;
+  early_order_.emplace(key.attempt, key);
   parked_bytes_ += bytes;
   return actions;
 }
@@ -162,6 +163,7 @@ Actions Tasks::OnBackward(const WorkerId& from, const Backward& frame, std::uint
 bool Tasks::ForgetEarlyBackward(const TaskKey& key) {
   const auto early = early_backwards_.extract(key);
   if (!early) return false;
+  early_order_.erase({key.attempt, key});
   parked_bytes_ -= early.mapped();
   return true;
 }
@@ -403,6 +405,7 @@ void Tasks::Forget(Step step) {
   std::erase_if(known_, over);
   std::erase_if(early_backwards_, [&](const auto& entry) {
     if (!over(entry.first)) return false;
+    early_order_.erase({entry.first.attempt, entry.first});
     parked_bytes_ -= entry.second;
     return true;
   });

@@ -95,6 +95,7 @@ class Tasks {
   Map tasks_;                // open
   std::set<TaskKey> known_;  // training tasks that were accepted or closed, of open steps
   std::map<TaskKey, std::uint64_t> early_backwards_;  // bytes
+  std::set<std::pair<Attempt, TaskKey>> early_order_;  // the same, the oldest first
   std::map<TaskKey, std::vector<Forward>> early_resends_;
   std::map<TaskKey, Target> early_redirects_;
   std::uint64_t queued_ = 0;

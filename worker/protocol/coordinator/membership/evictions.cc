@@ -8,6 +8,25 @@ namespace {
 
 constexpr std::size_t kLastMax = 64;
 
+/// Whether its process may go on, with a state that is not known to be wrong.
+bool MayComeBack(EvictionCause cause) {
+  switch (cause) {
+    case EvictionCause::kDisconnected:
+    case EvictionCause::kSilent:
+    case EvictionCause::kUnresponsive:
+    case EvictionCause::kUnreachable:
+    case EvictionCause::kLate:
+      return true;
+    case EvictionCause::kUnknown:
+    case EvictionCause::kRestarted:
+    case EvictionCause::kStuck:
+    case EvictionCause::kWrongState:
+    case EvictionCause::kFailed:
+      return false;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool Evictions::Carry(const std::vector<Departure>& departures, Turn& turn) {
@@ -24,6 +43,7 @@ bool Evictions::Carry(const std::vector<Departure>& departures, Turn& turn) {
     roster_changed |= in_roster;
     if (in_roster) accounts_.rebalancing->CountChange();
     if (departure.cause) {
+      if (MayComeBack(*departure.cause)) accounts_.joins->NoteAway(*worker, turn.now);
       Note(member, in_roster, *departure.cause, departure.why, turn.now);
     } else {
       ++job_.counts.leaves;
@@ -45,7 +65,7 @@ void Evictions::Forget(const WorkerId& id, Turn& turn) {
   members_.Erase(id);
   accounts_.steps->Lose(id, stage, turn);
   accounts_.leaves->LoseHeir(id, turn);
-  accounts_.commits->Lose(id);
+  accounts_.states->Lose(id);
   accounts_.validation->Lose(id);
   accounts_.checkpoints->Lose(id, turn);
   accounts_.reachability->Lose(id);

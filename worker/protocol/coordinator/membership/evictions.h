@@ -10,7 +10,7 @@
 #include "worker/protocol/coordinator/membership/reachability.h"
 #include "worker/protocol/coordinator/membership/rebalancing.h"
 #include "worker/protocol/coordinator/step/checkpoints.h"
-#include "worker/protocol/coordinator/step/commits.h"
+#include "worker/protocol/coordinator/step/state_reports.h"
 #include "worker/protocol/coordinator/step/steps.h"
 #include "worker/protocol/coordinator/step/validation.h"
 
@@ -20,7 +20,7 @@ class Evictions {
  public:
   struct Accounts {
     Steps* steps;
-    Commits* commits;
+    StateReports* states;
     Leaves* leaves;
     Joins* joins;
     Validation* validation;

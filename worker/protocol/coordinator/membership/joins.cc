@@ -11,6 +11,12 @@ namespace {
 /// the steps costs more bytes than the copy.
 constexpr std::uint64_t kShareLagMax = 64;
 
+/// It has a state of its stage, of the version that it has reported.
+bool HoldsState(const Worker& worker) {
+  const bool comes_back = worker.role() == Role::kJoining && worker.offer;
+  return worker.InRoster() || worker.loaded || comes_back;
+}
+
 }  // namespace
 
 void Joins::Start(Turn& turn) {
@@ -21,7 +27,13 @@ void Joins::Start(Turn& turn) {
   }
   for (auto& [id, worker] : members_.all()) {
     if (worker.role() != Role::kWaiting || worker.leave() || turn.now < worker.held_off) continue;
-    const StageIndex stage = rebalancing_.ChooseStage(id);
+    if (worker.offer && AwaitsReports(*worker.offer)) continue;
+    if (worker.offer && !IsTrue(*worker.offer)) worker.offer.reset();
+    const StageIndex stage = rebalancing_.ChooseStage(
+        id, worker.offer ? std::optional(worker.offer->stage) : std::nullopt);
+    if (worker.offer && worker.offer->stage == stage && TakeBack(id, worker, turn)) continue;
+    worker.offer.reset();
+    away_.erase(id);
     const auto known = joins_.find(stage);
     // One version of a stage's state is pinned at a time; workers that come soon enough share it.
     if (known != joins_.end() &&
@@ -74,7 +86,7 @@ void Joins::OnStatePinned(const WorkerId& from, const StatePinned& pinned, Turn&
 
 void Joins::WelcomeIfKnown(StageIndex stage, Join& join, Turn& turn) {
   if (join.welcomed || join.donors.size() < join.asked.size()) return;
-  if (!members_.HaveReported(join.version)) return;
+  if (!members_.HaveReported(join.version, stage)) return;
   DropDoubtful(join, turn);
   Welcome(stage, join, turn);
 }
@@ -119,7 +131,6 @@ void Joins::WelcomeWorker(const WorkerId& id, Worker& worker, const Join& join, 
   worker.lag_max = join.lag_max;
   protocol::Welcome welcome = job_.WelcomeTo(stage);
   welcome.version = join.version;
-  welcome.checkpoint_uri.clear();
   welcome.state = join.state;
   for (const auto& [donor, state] : join.donors) {
     welcome.donors.push_back(members_.At(donor).member);
@@ -127,11 +138,67 @@ void Joins::WelcomeWorker(const WorkerId& id, Worker& worker, const Join& join, 
   turn.Report(EventKind::kWorkerJoining, id.value + " copies stage " + std::to_string(stage.value) +
                                              " from " + std::to_string(join.donors.size()) +
                                              " replicas");
+  Begin(id, std::move(welcome), turn);
+}
+
+void Joins::Begin(const WorkerId& id, protocol::Welcome welcome, Turn& turn) {
+  const StageIndex stage = welcome.stage;
+  const Version version = welcome.version;
+  welcome.checkpoint_uri.clear();
   turn.Tell(id, std::move(welcome));
   for (const CommitRecord& record : job_.records) {
-    if (record.step.value < join.version.value) continue;
+    if (record.step.value < version.value) continue;
     turn.Tell(id, Commit{job_.options.term, record, KeepFrom(stage)});
   }
+}
+
+bool Joins::AwaitsReports(const HeldState& offer) const {
+  return offer.version <= job_.version && offer.stage.value < job_.stages() &&
+         !members_.HaveReported(offer.version, offer.stage);
+}
+
+bool Joins::IsTrue(const HeldState& offer) const {
+  return offer.stage.value < job_.stages() &&
+         (!job_.options.rules.compare_offers ||
+          states_.Find(offer.version, offer.stage) == offer.state);
+}
+
+bool Joins::TakeBack(const WorkerId& id, Worker& worker, Turn& turn) {
+  const HeldState& offer = *worker.offer;
+  const std::uint64_t behind = job_.version.value - offer.version.value;
+  const bool recorded = behind == 0 || (!job_.records.empty() &&
+                                        job_.records.front().step.value <= offer.version.value);
+  protocol::Welcome welcome = job_.WelcomeTo(offer.stage);
+  welcome.version = offer.version;
+  welcome.state = offer.state;
+  welcome.donors = DonorsSince(offer.version, offer.stage);
+  welcome.goes_on = true;
+  if (!recorded || welcome.donors.empty()) return false;
+  members_.Become(worker, Role::kJoining, offer.stage);
+  members_.SetVersion(worker, offer.version);
+  worker.since = turn.now;
+  worker.welcomed = true;
+  worker.lag_max = job_.options.join_lag_max;
+  replaying_.insert(id);
+  away_.erase(id);
+  turn.Report(EventKind::kWorkerJoining,
+              id.value + " comes back to stage " + std::to_string(offer.stage.value) +
+                  " with version " + std::to_string(offer.version.value) + ": it replays " +
+                  std::to_string(behind) + " steps and copies no state");
+  Begin(id, std::move(welcome), turn);
+  return true;
+}
+
+std::vector<Member> Joins::DonorsSince(Version version, StageIndex stage) const {
+  std::vector<Member> donors;
+  for (const WorkerId& id : members_.ReadyReplicas(stage)) {
+    const Worker& replica = members_.At(id);
+    const bool has = version == job_.version ||
+                     (replica.kept_from && replica.kept_from->value <= version.value);
+    if (has) donors.push_back(replica.member);
+    if (donors.size() == job_.options.donors_max) break;
+  }
+  return donors;
 }
 
 void Joins::OnBeat(const WorkerId& from, const Heartbeat& beat, Timepoint now) {
@@ -144,19 +211,24 @@ void Joins::OnBeat(const WorkerId& from, const Heartbeat& beat, Timepoint now) {
 void Joins::OnReady(const WorkerId& from, const Ready& ready, Turn& turn) {
   Worker& worker = members_.At(from);
   const auto join = joins_.find(worker.member.stage);
-  if (join == joins_.end() || ready.version != join->second.version ||
-      ready.state != join->second.state) {
-    turn.Evict(from, "it has copied something else than the state of its stage",
+  std::optional<HeldState> announced = worker.offer;
+  if (!announced && join != joins_.end()) {
+    announced = HeldState{ready.stage, join->second.version, join->second.state};
+  }
+  if (announced != HeldState{ready.stage, ready.version, ready.state}) {
+    turn.Evict(from, "it has loaded something else than the state of its stage",
                EvictionCause::kWrongState);
     return;
   }
   worker.loaded = true;
   worker.since = turn.now;
   Leave(from, turn);
+  replaying_.insert(from);
   CatchUp(from, turn);
 }
 
 void Joins::Leave(const WorkerId& worker, Turn& turn) {
+  replaying_.erase(worker);
   for (auto it = joins_.begin(); it != joins_.end(); ++it) {
     Join& join = it->second;
     if (join.joiners.erase(worker) == 0) continue;
@@ -181,10 +253,12 @@ void Joins::CatchUp(const WorkerId& id, Turn& turn) {
   worker.progressed = turn.now;
   const StageIndex stage = worker.member.stage;
   const std::uint64_t behind =
-      job_.version > worker.version ? job_.version.value - worker.version.value : 0;
+      job_.version > worker.version() ? job_.version.value - worker.version().value : 0;
   if (worker.role() == Role::kJoining && worker.loaded && behind <= 2) {
     members_.Become(worker, Role::kCatchingUp);
     worker.loaded = worker.welcomed = false;
+    worker.offer.reset();
+    replaying_.erase(id);
     worker.since = turn.now;
     members_.PublishRoster({}, turn);
     for (auto& [step, state] : steps_.all()) {
@@ -202,6 +276,27 @@ void Joins::CatchUp(const WorkerId& id, Turn& turn) {
                 id.value + " serves stage " + std::to_string(stage.value));
     turn.advance = true;
   }
+}
+
+void Joins::NoteAway(const Worker& worker, Timepoint now) {
+  if (!HoldsState(worker) || !job_.IsTraining()) return;
+  away_[worker.member.id] = {worker.member.stage, worker.version(),
+                             now + job_.options.patience.away};
+}
+
+void Joins::OnCome(const Worker& worker, Timepoint now) {
+  away_.erase(worker.member.id);
+  if (!worker.offer) return;
+  away_[worker.member.id] = {worker.offer->stage, worker.offer->version,
+                             now + job_.options.patience.away};
+}
+
+void Joins::CheckAway(Timepoint now) {
+  std::erase_if(away_, [&](const auto& entry) {
+    const Away& away = entry.second;
+    return away.until <= now ||
+           job_.version.value > away.version.value + job_.options.join_lag_max;
+  });
 }
 
 void Joins::CheckPins(Turn& turn) {
@@ -237,16 +332,22 @@ void Joins::Check(const WorkerId& id, const Worker& worker, Turn& turn) const {
 }
 
 Version Joins::BeginOf(const Worker& worker) const {
-  if (worker.loaded || worker.InRoster()) return worker.version;
+  if (HoldsState(worker)) return worker.version();
   const auto join = joins_.find(worker.member.stage);
   return join == joins_.end() ? job_.version : join->second.version;
 }
 
 Step Joins::KeepFrom(StageIndex stage) const {
   std::uint64_t keep = job_.version.value;
-  for (const auto& [id, worker] : members_.all()) {
-    if (worker.member.stage != stage || !(worker.InRoster() || worker.loaded)) continue;
-    keep = std::min(keep, worker.version.value);
+  const auto count = [&](const WorkerId& id) {
+    keep = std::min(keep, members_.At(id).version().value);
+  };
+  std::ranges::for_each(members_.Replicas(stage), count);
+  for (const WorkerId& id : replaying_) {
+    if (members_.At(id).member.stage == stage) count(id);
+  }
+  for (const auto& [id, away] : away_) {
+    if (away.stage == stage) keep = std::min(keep, away.version.value);
   }
   const auto join = joins_.find(stage);
   if (join != joins_.end()) keep = std::min(keep, join->second.version.value);
@@ -255,7 +356,10 @@ Step Joins::KeepFrom(StageIndex stage) const {
 
 void Joins::Clear() {
   joins_.clear();
+  away_.clear();
+  replaying_.clear();
   for (auto& [id, worker] : members_.all()) {
+    worker.offer.reset();
     const bool begun = std::exchange(worker.welcomed, false);
     if (worker.role() == Role::kJoining && !begun) members_.Become(worker, Role::kWaiting);
   }

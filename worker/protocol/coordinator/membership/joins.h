@@ -1,21 +1,25 @@
 // Workers that join a job that trains: they copy the pinned state of their stage from its replicas,
-// replay the commits decided since, and then serve (rule 17).
+// or come back with a state, replay the commits decided since, and then serve (rule 17).
 #pragma once
 
 #include <map>
 #include <set>
+#include <vector>
 
 #include "worker/protocol/coordinator/membership/rebalancing.h"
+#include "worker/protocol/coordinator/step/state_reports.h"
 #include "worker/protocol/coordinator/step/steps.h"
 
 namespace swarm::protocol {
 
 class Joins {
  public:
-  Joins(Job* job, Members* members, Router* router, Steps* steps, Rebalancing* rebalancing)
+  Joins(Job* job, Members* members, Router* router, const StateReports* states, Steps* steps,
+        Rebalancing* rebalancing)
       : job_(*job),
         members_(*members),
         router_(*router),
+        states_(*states),
         steps_(*steps),
         rebalancing_(*rebalancing) {}
 
@@ -33,6 +37,12 @@ class Joins {
   void Leave(const WorkerId& worker, Turn& turn);
   /// The worker does not pin any state any more.
   void LoseDonor(const WorkerId& worker);
+  /// The worker departs and may live: the reduced gradients that it lacks are kept for a while.
+  void NoteAway(const Worker& worker, Timepoint now);
+  /// A worker has come, maybe one that was away.
+  void OnCome(const Worker& worker, Timepoint now);
+  /// Waits no longer for workers that are away for too long.
+  void CheckAway(Timepoint now);
   /// Joins that wait for donors go on without them.
   void CheckPins(Turn& turn);
   /// Demands the eviction of a worker that joins and either makes no progress, however long the
@@ -45,6 +55,12 @@ class Joins {
   Step KeepFrom(StageIndex stage) const;
 
  private:
+  /// A worker that may come back with its state.
+  struct Away {
+    StageIndex stage;
+    Version version;
+    Timepoint until;
+  };
   /// Pinned state of a stage, and the workers that copy it.
   struct Join {
     Version version;
@@ -63,15 +79,29 @@ class Joins {
   /// doubt.
   void DropDoubtful(Join& join, Turn& turn) const;
   void WelcomeWorker(const WorkerId& id, Worker& worker, const Join& join, Turn& turn);
+  /// Whether the replicas have yet to report the state that the worker offers.
+  bool AwaitsReports(const HeldState& offer) const;
+  /// The worker may go on from the state that it offers: the replicas had the same.
+  bool IsTrue(const HeldState& offer) const;
+  /// Lets the worker go on from the state that it offers. False if what was decided since is not
+  /// kept any more.
+  bool TakeBack(const WorkerId& id, Worker& worker, Turn& turn);
+  /// Replicas of the stage that have all reduced gradients since that version.
+  std::vector<Member> DonorsSince(Version version, StageIndex stage) const;
+  /// Tells the worker where its state comes from, and what was decided since.
+  void Begin(const WorkerId& id, protocol::Welcome welcome, Turn& turn);
   /// The first version for which the others keep their gradients for a worker that joins.
   Version BeginOf(const Worker& worker) const;
 
   Job& job_;
   Members& members_;
   Router& router_;
+  const StateReports& states_;
   Steps& steps_;
   Rebalancing& rebalancing_;
   std::map<StageIndex, Join> joins_;
+  std::map<WorkerId, Away> away_;
+  std::set<WorkerId> replaying_;  // those that hold a state, and are not in the roster yet
 };
 
 }  // namespace swarm::protocol

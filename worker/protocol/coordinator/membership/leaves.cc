@@ -61,7 +61,7 @@ std::optional<std::vector<Adoption>> Leaves::Advance(const WorkerId& id, Turn& t
   if (heirs.empty()) return std::nullopt;  // it serves until another replica can take over
   if (validation_.Needs(id, stage)) return std::nullopt;
   // What it has computed counts once its state is known, and compared with those of others.
-  if (!members_.HaveReported(job_.version)) return std::nullopt;
+  if (!members_.HaveReported(job_.version, stage)) return std::nullopt;
   bool held = true;
   for (auto& [step, state] : steps_.all()) {
     if (IsBusy(id, stage, state)) return std::nullopt;

@@ -43,6 +43,12 @@ void Members::Become(Worker& worker, Role role, StageIndex stage) {
   if (was_in && !worker.InRoster() && came_.erase(id) == 0) gone_.insert(id);
 }
 
+void Members::SetVersion(Worker& worker, Version version) {
+  Delist(worker);
+  worker.version_ = version;
+  Enlist(worker);
+}
+
 void Members::Enlist(const Worker& worker) {
   if (!worker.InRoster()) return;
   Stage& stage = stages_.at(worker.member.stage.value);
@@ -52,6 +58,7 @@ void Members::Enlist(const Worker& worker) {
   add(stage.replicas);
   if (worker.role_ != Role::kReady) return;
   add(stage.ready);
+  ++stage.versions[worker.version_];
   if (!worker.leave_) add(stage.staying);
 }
 
@@ -62,6 +69,9 @@ void Members::Delist(const Worker& worker) {
     const auto found = std::ranges::lower_bound(*ids, worker.member.id);
     if (found != ids->end() && *found == worker.member.id) ids->erase(found);
   }
+  if (worker.role_ != Role::kReady) return;
+  const auto reported = stage.versions.find(worker.version_);
+  if (--reported->second == 0) stage.versions.erase(reported);
 }
 
 Leave& Members::BeginLeave(Worker& worker) {
@@ -94,11 +104,16 @@ bool Members::CanSpare(const WorkerId& id) const {
   return worker.role() != Role::kReady || ReadyReplicas(worker.member.stage).size() > 1;
 }
 
+bool Members::HaveReported(Version version, StageIndex stage) const {
+  const auto& versions = At(stage).versions;
+  return versions.empty() || versions.begin()->first >= version;
+}
+
 bool Members::HaveReported(Version version) const {
-  return std::ranges::all_of(workers_, [&](const auto& entry) {
-    const Worker& worker = entry.second;
-    return worker.role() != Role::kReady || worker.version >= version;
-  });
+  for (std::uint64_t s = 0; s < job_.stages(); ++s) {
+    if (!HaveReported(version, StageIndex(s))) return false;
+  }
+  return true;
 }
 
 std::optional<StageIndex> Members::FindEmptyStage() const {

@@ -40,13 +40,15 @@ struct Leave {
 };
 
 struct Worker {
-  Member member;    ///< its stage means nothing while the worker waits; Members::Become sets it
-  Version version;  ///< the last that it has reported as applied
+  Member member;  ///< its stage means nothing while the worker waits; Members::Become sets it
   bool assigned = false;      ///< to a stage of the new generation
   bool welcomed = false;      ///< while joining: it knows the donors
   bool loaded = false;        ///< while loading or joining: it has the state to begin with
   Digest state = {};          ///< of what it has loaded
-  std::uint64_t copied = 0;   ///< bytes from other replicas, as last reported
+  /// It came with this state; once it joins, that is the state that it goes on from.
+  std::optional<HeldState> offer = {};
+  std::optional<Step> kept_from = {};  ///< as last reported: it has reduced gradients since then
+  std::uint64_t copied = 0;            ///< bytes from other replicas, as last reported
   Timepoint progressed = {};  ///< came nearer to the end of joining
   std::uint64_t lag_max = 0;  ///< while joining: steps that it may lag
   Timepoint since;            ///< of the role
@@ -57,6 +59,8 @@ struct Worker {
   Timepoint computed_at = {};  ///< when that last grew, or the worker was idle
 
   Role role() const { return role_; }
+  /// The last that it has reported as applied; Members::SetVersion sets it.
+  Version version() const { return version_; }
   bool InRoster() const { return role_ == Role::kCatchingUp || role_ == Role::kReady; }
   /// Null: it does not leave. Members begins and ends a leave.
   Leave* leave() { return leave_ ? &*leave_ : nullptr; }
@@ -65,6 +69,7 @@ struct Worker {
  private:
   friend class Members;
   Role role_ = Role::kWaiting;
+  Version version_;
   std::optional<Leave> leave_;
 };
 
@@ -86,6 +91,7 @@ class Members {
   /// Every change of a role, or of a stage.
   void Become(Worker& worker, Role role, StageIndex stage);
   void Become(Worker& worker, Role role) { Become(worker, role, worker.member.stage); }
+  void SetVersion(Worker& worker, Version version);
 
   /// The workers that leave.
   const std::set<WorkerId>& leaving() const { return leaving_; }
@@ -103,7 +109,9 @@ class Members {
   std::vector<std::vector<WorkerId>> RoutableReplicas() const;
   /// Whether every stage keeps a ready replica without the worker.
   bool CanSpare(const WorkerId& id) const;
-  /// Whether every ready replica has reported its state of that version, or of a later one.
+  /// Whether every ready replica has reported its state of that version, or of a later one: in
+  /// the stage, or in all.
+  bool HaveReported(Version version, StageIndex stage) const;
   bool HaveReported(Version version) const;
   /// The first stage without a ready replica.
   std::optional<StageIndex> FindEmptyStage() const;
@@ -129,6 +137,7 @@ class Members {
   /// The workers of a stage by what they can do; each list is ordered.
   struct Stage {
     std::vector<WorkerId> replicas, ready, staying;
+    std::map<Version, std::size_t> versions;  // how many ready replicas have reported each
   };
   const Stage& At(StageIndex stage) const { return stages_.at(stage.value); }
   /// Adds the worker to the lists that it belongs to, or removes it from them.

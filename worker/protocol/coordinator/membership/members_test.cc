@@ -57,6 +57,29 @@ TEST_F(MembersTest, AWorkerThatIsGoneLeavesNoMore) {
   EXPECT_THAT(members_.leaving(), IsEmpty());
 }
 
+TEST_F(MembersTest, AStateIsKnownWhenAllReadyReplicasHaveReportedItWhoeverComesAndGoes) {
+  Worker& a1 = Add("a1", 0, Role::kReady);
+  Worker& a2 = Add("a2", 0, Role::kReady);
+  Worker& b1 = Add("b1", 1, Role::kReady);
+  members_.SetVersion(a1, Version(3));
+  members_.SetVersion(b1, Version(3));
+  EXPECT_FALSE(members_.HaveReported(Version(3), StageIndex(0)));
+  EXPECT_TRUE(members_.HaveReported(Version(3), StageIndex(1)));
+  EXPECT_FALSE(members_.HaveReported(Version(3)));
+  members_.SetVersion(a2, Version(4));
+  EXPECT_TRUE(members_.HaveReported(Version(3)));
+  Worker& a3 = Add("a3", 0, Role::kCatchingUp);
+  EXPECT_TRUE(members_.HaveReported(Version(3)));
+  members_.Become(a3, Role::kReady);
+  EXPECT_FALSE(members_.HaveReported(Version(3)));
+  members_.Erase(WorkerId("a3"));
+  members_.BeginLeave(a1);  // its last report is waited for
+  EXPECT_TRUE(members_.HaveReported(Version(3)));
+  EXPECT_FALSE(members_.HaveReported(Version(4), StageIndex(0)));
+  members_.Erase(WorkerId("a1"));
+  EXPECT_TRUE(members_.HaveReported(Version(4), StageIndex(0)));
+}
+
 TEST_F(MembersTest, AStageWithoutAReadyReplicaIsEmpty) {
   Add("a1", 0, Role::kReady);
   EXPECT_EQ(members_.FindEmptyStage(), StageIndex(1));

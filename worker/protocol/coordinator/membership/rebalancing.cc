@@ -78,9 +78,9 @@ BalanceModel Rebalancing::Model() const {
           .min_gain = kMinGain};
 }
 
-StageIndex Rebalancing::ChooseStage(const WorkerId& worker) {
+StageIndex Rebalancing::ChooseStage(const WorkerId& worker, std::optional<StageIndex> held) {
   if (const auto moving = moving_.extract(worker)) return moving.mapped().to;
-  return PlaceJoiner(Loads());
+  return held ? *held : PlaceJoiner(Loads());
 }
 
 void Rebalancing::CountChange() {

@@ -32,8 +32,8 @@ class Rebalancing {
   void MeasureJoin(double seconds);
   /// The worker, which moves, leaves its stage now, and is to come back at another.
   void OnMovedAway(const Worker& worker, Timepoint now);
-  /// The stage for a worker that has none.
-  StageIndex ChooseStage(const WorkerId& worker);
+  /// The stage for a worker that has none; `held`: the one whose state it holds.
+  StageIndex ChooseStage(const WorkerId& worker, std::optional<StageIndex> held = std::nullopt);
   /// Forgets all moves.
   void Clear();
 

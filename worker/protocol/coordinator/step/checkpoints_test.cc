@@ -28,7 +28,7 @@ class CheckpointsTest : public testing::Test {
   std::set<std::string> WritersOf(std::uint64_t version, const std::string& late = {}) {
     job_.version = Version(version);
     for (auto& [id, worker] : members_.all()) {
-      if (id.value != late) worker.version = job_.version;
+      if (id.value != late) members_.SetVersion(worker, job_.version);
     }
     Turn turn{now_};
     checkpoints_.OnNewVersion(turn);
@@ -92,7 +92,7 @@ TEST_F(CheckpointsTest, ItIsPublishedWhenAllReplicasHaveReportedTheirStates) {
   (void)Write("a1", 0, 4);
   EXPECT_TRUE(Write("b1", 1, 4).orders.empty());
   EXPECT_TRUE(Pass(seconds(1)).orders.empty());
-  members_.At(WorkerId("a2")).version = Version(4);
+  members_.SetVersion(members_.At(WorkerId("a2")), Version(4));
   const Turn last = Pass(seconds(1));
   ASSERT_EQ(last.orders.size(), 1u);
   EXPECT_TRUE(std::holds_alternative<order::PublishCheckpoint>(last.orders[0]));
@@ -107,7 +107,7 @@ TEST_F(CheckpointsTest, WhatReplicasWithUnlikeStatesHaveWrittenIsNotUsed) {
   EXPECT_TRUE(checkpoints_.IsWriting()) << "of another version";
   checkpoints_.Distrust(Version(4), turn);
   EXPECT_FALSE(checkpoints_.IsWriting());
-  members_.At(WorkerId("a2")).version = Version(4);
+  members_.SetVersion(members_.At(WorkerId("a2")), Version(4));
   EXPECT_TRUE(Write("b1", 1, 4).orders.empty());
 }
 

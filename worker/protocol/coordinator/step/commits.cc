@@ -44,6 +44,7 @@ bool Commits::CommitIfReduced(Turn& turn) {
   inputs.losses = state->ledger.Losses();
   inputs.max_grad_norm = job_.options.max_grad_norm;
   inputs.learning_rate = job_.options.learning_rate(step);
+  states_.Settle(job_.VersionFor(step));
   const CommitRecord record = DecideCommit(inputs);
   Announce(record, turn);
   const double seconds = ToSeconds(turn.now - last_commit_);
@@ -79,27 +80,26 @@ void Commits::Announce(const CommitRecord& record, Turn& turn) {
   }
   job_.records.push_back(record);
   while (!job_.records.empty() && job_.records.front().step < keep_from) job_.records.pop_front();
+  states_.ForgetBefore(Version(keep_from.value));
 }
 
 void Commits::OnApplied(const WorkerId& from, const Committed& committed, Turn& turn) {
   Worker& worker = members_.At(from);
   const Version version(committed.step.value + 1);
   const StageIndex stage = worker.member.stage;
-  worker.version = std::max(worker.version, version);
-  while (states_.size() >= 8 * job_.stages()) states_.erase(states_.begin());
-  Reports& reports = states_[{version, stage}];
-  reports.differ |= !reports.states.empty() && reports.states.begin()->second != committed.state;
-  reports.states[from] = committed.state;
+  members_.SetVersion(worker, std::max(worker.version(), version));
+  worker.kept_from = committed.kept_from;
+  const bool differ = states_.Add(from, stage, version, committed.state);
   turn.progressed = true;
   if (members_.leaving().contains(from)) turn.rested.push_back(from);
-  if (reports.differ) CompareStates(version, stage, turn);
+  if (differ) CompareStates(version, stage, turn);
 }
 
 void Commits::CompareStates(Version version, StageIndex stage, Turn& turn) {
   const auto ready = members_.ReadyReplicas(stage);
   std::map<Digest, std::size_t> camps;  // of the ready replicas
   std::size_t reports = 0;
-  const auto& reported = states_.at({version, stage}).states;
+  const StateReports::States& reported = states_.Of(version, stage);
   for (const WorkerId& id : ready) {
     const auto report = reported.find(id);
     if (report == reported.end()) continue;
@@ -126,10 +126,6 @@ void Commits::CompareStates(Version version, StageIndex stage, Turn& turn) {
   }
 }
 
-void Commits::Lose(const WorkerId& worker) {
-  for (auto& [of, reports] : states_) reports.states.erase(worker);
-}
-
 void Commits::Adopt(const CommitRecord& record) {
   job_.records.push_back(record);
   last_record_ = record;
@@ -145,7 +141,7 @@ void Commits::Repeat(Turn& turn) const {
 }
 
 void Commits::Clear() {
-  states_.clear();
+  states_.Clear();
   job_.records.clear();
 }
 

@@ -1,10 +1,8 @@
 // Decides commits, and compares the states of replicas after them (rules 4 and 12).
 #pragma once
 
-#include <map>
-#include <utility>
-
 #include "worker/protocol/coordinator/membership/joins.h"
+#include "worker/protocol/coordinator/step/state_reports.h"
 #include "worker/protocol/coordinator/step/steps.h"
 #include "worker/protocol/coordinator/trouble.h"
 
@@ -12,8 +10,14 @@ namespace swarm::protocol {
 
 class Commits {
  public:
-  Commits(Job* job, Members* members, Trouble* trouble, Steps* steps, Joins* joins)
-      : job_(*job), members_(*members), trouble_(*trouble), steps_(*steps), joins_(*joins) {}
+  Commits(Job* job, Members* members, Trouble* trouble, StateReports* states, Steps* steps,
+          Joins* joins)
+      : job_(*job),
+        members_(*members),
+        trouble_(*trouble),
+        states_(*states),
+        steps_(*steps),
+        joins_(*joins) {}
 
   /// Training begins, or goes on after a takeover.
   void OnTrainingBegun(Timepoint now) { last_commit_ = now; }
@@ -25,8 +29,6 @@ class Commits {
   /// void. Where there is no majority, all go, and the job goes back to a checkpoint: it is unknown
   /// which of them are right.
   void OnApplied(const WorkerId& from, const Committed& committed, Turn& turn);
-  /// The worker does not serve its stage any more: what it reported says nothing of what it holds.
-  void Lose(const WorkerId& worker);
   /// Takes over a commit of the earlier trainer.
   void Adopt(const CommitRecord& record);
   /// Tells the roster all commits that a worker may not have applied.
@@ -41,18 +43,12 @@ class Commits {
   void Announce(const CommitRecord& record, Turn& turn);
   void CompareStates(Version version, StageIndex stage, Turn& turn);
 
-  /// Of the replicas of a stage about their states of one version.
-  struct Reports {
-    std::map<WorkerId, Digest> states;
-    bool differ = false;
-  };
-
   Job& job_;
   Members& members_;
   Trouble& trouble_;
+  StateReports& states_;
   Steps& steps_;
   Joins& joins_;
-  std::map<std::pair<Version, StageIndex>, Reports> states_;
   CommitRecord last_record_;
   Timepoint last_commit_;
   double seconds_per_step_ = 0;  // an average

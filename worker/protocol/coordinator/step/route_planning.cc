@@ -54,11 +54,13 @@ void RoutePlanning::OnProgress(const Progress& progress) {
 
 void RoutePlanning::OnNewRoster() {
   planned_ = false;
-  roster_size_ = std::ranges::count_if(members_.all(),
-                                       [](const auto& entry) { return entry.second.InRoster(); });
-  places_.clear();
-  for (const auto& [id, worker] : members_.all()) {
-    if (worker.InRoster()) places_.insert(PlaceOf(id));
+  roster_size_ = 0;
+  for (std::uint64_t s = 0; s < job_.stages(); ++s) {
+    roster_size_ += members_.Replicas(StageIndex(s)).size();
+  }
+  places_.clear();  // what a place is depends on the size
+  for (std::uint64_t s = 0; s < job_.stages(); ++s) {
+    for (const WorkerId& id : members_.Replicas(StageIndex(s))) places_.insert(PlaceOf(id));
   }
   links_.Keep([&](const WorkerId& id) { return members_.Has(id); }, places_);
   DrawMesh();

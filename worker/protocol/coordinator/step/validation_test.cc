@@ -86,7 +86,7 @@ TEST_F(ValidationTest, ItsLossIsToldWhenAllReplicasHaveReportedTheirStates) {
   EXPECT_TRUE(Report(frames[0], 1).empty());
   EXPECT_TRUE(Report(frames[1], 2).empty());
   EXPECT_TRUE(validation_.IsOpen());
-  late.version = Version(4);
+  members_.SetVersion(late, Version(4));
   Turn turn{Timepoint()};
   validation_.FinishIfKnown(turn);
   EXPECT_EQ(std::get<order::Validated>(turn.orders.at(0)).loss, 1.5);
