@@ -184,35 +184,37 @@ namespace {
 /// all places of the grid are used.
 class GridPlace {
  public:
-  GridPlace(const protocol::Reduce& reduce, const WorkerId& self)
-      : participants_(reduce.participants),
+  GridPlace(const std::vector<WorkerId>& seated, const protocol::Reduce& reduce,
+            const WorkerId& self)
+      : seated_(seated),
         turn_(reduce.k.n),
-        grid_(participants_.size(), reduce.rows),
-        rank_(static_cast<std::size_t>(std::ranges::find(participants_, self) -
-                                       participants_.begin())) {}
+        grid_(seated_.size(), reduce.rows),
+        seat_(static_cast<std::size_t>(std::ranges::find(seated_, self) - seated_.begin())) {}
 
-  std::size_t row() const { return grid_.RowOf(rank_); }
+  std::size_t row() const { return grid_.RowOf(seat_); }
   std::vector<WorkerId> Row() const {
-    const auto begin = participants_.begin();
-    return {begin + static_cast<std::ptrdiff_t>(grid_.RowBegin(row())),
-            begin + static_cast<std::ptrdiff_t>(grid_.RowBegin(row() + 1))};
+    std::vector<WorkerId> members;
+    for (std::size_t column = 0; column < grid_.RowSize(row()); ++column) {
+      members.push_back(seated_[grid_.SeatAt(row(), column)]);
+    }
+    return members;
   }
   const WorkerId& RowAdder(std::uint64_t e) const {
-    return participants_[grid_.AdderOf(row(), PieceOf(e))];
+    return seated_[grid_.AdderOf(row(), PieceOf(e))];
   }
-  const WorkerId& Owner(std::uint64_t e) const { return participants_[grid_.OwnerOf(PieceOf(e))]; }
+  const WorkerId& Owner(std::uint64_t e) const { return seated_[grid_.OwnerOf(PieceOf(e))]; }
   /// Who sends this one the sum.
   const WorkerId& SumSender(std::uint64_t e) const {
-    return participants_[rank_] == RowAdder(e) ? Owner(e) : RowAdder(e);
+    return seated_[seat_] == RowAdder(e) ? Owner(e) : RowAdder(e);
   }
 
  private:
   std::size_t PieceOf(std::uint64_t e) const { return (e + turn_) % grid_.pieces(); }
 
-  const std::vector<WorkerId>& participants_;
+  const std::vector<WorkerId>& seated_;
   const std::uint64_t turn_;
   const protocol::ReduceGrid grid_;
-  const std::size_t rank_;
+  const std::size_t seat_;
 };
 
 }  // namespace
@@ -222,6 +224,7 @@ void WorkerProcess::BeginReduce(const protocol::Reduce& reduce) {
   ActiveReduce& active = reduces_[{reduce.step, reduce.group}];
   active = {};
   active.reduce = reduce;
+  active.seated = protocol::SeatParticipants(reduce.participants, reduce.rows);
   const Accumulator& sums = AccumulatorOf(reduce.step);
   active.own = sums.groups.at(static_cast<std::size_t>(group - groups_.begin()));
   active.finite = sums.finite;
@@ -229,7 +232,7 @@ void WorkerProcess::BeginReduce(const protocol::Reduce& reduce) {
   active.partials.resize(kElements);
   active.result.resize(kElements);
   simulation_.audit().OnReduceStarted(id_, reduce);
-  const GridPlace place(reduce, id_);
+  const GridPlace place(active.seated, reduce, id_);
   for (std::uint64_t e = 0; e < kElements; ++e) {
     const WorkerId& adder = place.RowAdder(e);
     if (adder == id_) {
@@ -255,7 +258,7 @@ void WorkerProcess::ReportLater(const protocol::Reduce& reduce) {
     if (it == reduces_.end() || it->second.reduce.k != reduce.k || it->second.done) return;
     const ActiveReduce& active = it->second;
     protocol::Awaiting awaiting{reduce.generation, reduce.step, reduce.group, reduce.k};
-    const GridPlace place(reduce, id_);
+    const GridPlace place(active.seated, reduce, id_);
     std::set<WorkerId> contributors, adders, senders;
     for (std::uint64_t e = 0; e < kElements; ++e) {
       if (active.result[e]) {
@@ -265,7 +268,7 @@ void WorkerProcess::ReportLater(const protocol::Reduce& reduce) {
       awaiting.chunks += active.scattered[e].size() + active.partials[e].size();
       if (place.Owner(e) != id_) senders.insert(place.SumSender(e));
       for (const WorkerId& p : reduce.participants) {
-        const GridPlace other(reduce, p);
+        const GridPlace other(active.seated, reduce, p);
         const bool mate = other.row() == place.row();
         if (mate && place.RowAdder(e) == id_ && !active.scattered[e].contains(p)) {
           contributors.insert(p);
@@ -293,7 +296,7 @@ void WorkerProcess::Scatter(ActiveReduce& active, const WorkerId& from, std::uin
                             const Element& element) {
   auto& parts = active.scattered[e];
   if (!parts.emplace(from, element).second) return;
-  const GridPlace place(active.reduce, id_);
+  const GridPlace place(active.seated, active.reduce, id_);
   const std::vector<WorkerId> row = place.Row();
   if (parts.size() < row.size()) return;
   Element partial;
@@ -320,7 +323,7 @@ void WorkerProcess::ScatterPartial(ActiveReduce& active, const WorkerId& from, s
 void WorkerProcess::Gather(ActiveReduce& active, std::uint64_t e, const Element& sum) {
   if (std::exchange(active.result[e], sum)) return;
   for (const WorkerId& p : active.reduce.participants) {
-    if (p != id_ && GridPlace(active.reduce, p).SumSender(e) == id_) {
+    if (p != id_ && GridPlace(active.seated, active.reduce, p).SumSender(e) == id_) {
       SendChunk(p, active.reduce, ReduceChunk::Phase::kGather, e, sum);
     }
   }
@@ -343,7 +346,8 @@ void WorkerProcess::OnChunk(const WorkerId& from, const ReduceChunk& chunk,
   if (!takes_part) return;
   if (chunk.phase == ReduceChunk::Phase::kGather) {
     Gather(active, chunk.offset, element);
-  } else if (GridPlace(active.reduce, from).row() == GridPlace(active.reduce, id_).row()) {
+  } else if (GridPlace(active.seated, active.reduce, from).row() ==
+             GridPlace(active.seated, active.reduce, id_).row()) {
     Scatter(active, from, chunk.offset, element);
   } else {
     ScatterPartial(active, from, chunk.offset, element);

@@ -39,7 +39,7 @@ WorkerProcess::WorkerProcess(Simulation* simulation, WorkerId id, protocol::Inca
       incarnation_(incarnation),
       slowness_(slowness),
       kept_(std::move(kept)),
-      neighbours_(id_, simulation->scenario().mesh) {}
+      neighbours_(id_, simulation->scenario().mesh, simulation->scenario().flat_reduce_max) {}
 
 void WorkerProcess::Start(Pid pid) {
   pid_ = pid;

@@ -12,9 +12,8 @@ namespace {
 /// Chunks of a reduce (GroupReduce::kChunkBytes).
 constexpr double kChunkBytes = 1024 * 1024;
 
-std::size_t RankOf(const WorkerId& worker, const protocol::Reduce& reduce) {
-  const auto& all = reduce.participants;
-  return static_cast<std::size_t>(std::ranges::find(all, worker) - all.begin());
+std::size_t SeatOf(const WorkerId& worker, const std::vector<WorkerId>& seated) {
+  return static_cast<std::size_t>(std::ranges::find(seated, worker) - seated.begin());
 }
 
 }  // namespace
@@ -31,13 +30,14 @@ void Sums::Begin(const protocol::Reduce& reduce, Part part) {
   if (reduce.participants.size() == 1) return queue_.After(Duration::zero(), std::move(part.done));
   const Name name = NameOf(reduce);
   const protocol::ReduceGrid grid(reduce.participants.size(), reduce.rows);
-  const auto [at, is_first] = rounds_.try_emplace(name, Round{grid, {}, {}, 0});
+  const auto [at, is_first] = rounds_.try_emplace(name, Round{grid, {}, {}, {}, 0});
   Round& round = at->second;
   if (is_first) {
+    round.seated = protocol::SeatParticipants(reduce.participants, reduce.rows);
     for (const WorkerId& p : reduce.participants) round.regions.insert(find_region_(p));
   }
-  const std::size_t rank = RankOf(part.worker, reduce);
-  const auto peers = static_cast<double>(grid.PeersOf(rank).size());
+  const std::size_t seat = SeatOf(part.worker, round.seated);
+  const auto peers = static_cast<double>(grid.PeersOf(seat).size());
   const Region own = find_region_(part.worker);
   double rate_max = kUnlimited;
   for (const Region region : round.regions) {
@@ -46,7 +46,7 @@ void Sums::Begin(const protocol::Reduce& reduce, Part part) {
   const WorkerId worker = part.worker;
   Running& running = round.running[worker];
   running.part = std::move(part);
-  running.bytes = static_cast<double>(grid.PiecesSent(rank)) / static_cast<double>(grid.pieces()) *
+  running.bytes = static_cast<double>(grid.PiecesSent(seat)) / static_cast<double>(grid.pieces()) *
                   running.part.bytes;
   running.flow = network_.Start({.from = running.part.node,
                                  .to = running.part.node,
@@ -116,25 +116,23 @@ std::optional<protocol::Awaiting> Sums::Describe(const WorkerId& worker,
   protocol::Awaiting awaiting{reduce.generation, reduce.step, reduce.group, reduce.k};
   // Half of what a worker receives are the contributions to its shard.
   awaiting.chunks = static_cast<std::uint64_t>((own.bytes - network_.Left(own.flow)) / kChunkBytes);
-  const auto began = [&](std::size_t rank) {
-    return round.running.contains(reduce.participants[rank]);
-  };
+  const auto began = [&](std::size_t seat) { return round.running.contains(round.seated[seat]); };
   const protocol::ReduceGrid& grid = round.grid;
   const auto row_began = [&](std::size_t row) {
     for (std::size_t i = 0; i < grid.RowSize(row); ++i) {
-      if (!began(grid.RowBegin(row) + i)) return false;
+      if (!began(grid.SeatAt(row, i))) return false;
     }
     return true;
   };
   // A contribution of the own row, or else a partial sum of another, which waits for its row.
-  const std::size_t rank = RankOf(worker, reduce);
+  const std::size_t seat = SeatOf(worker, round.seated);
   const bool all_began = round.running.size() == grid.participants();
   if (!all_began) {
-    const bool own_began = row_began(grid.RowOf(rank));
-    for (const std::size_t peer : grid.PeersOf(rank)) {
-      const bool mate = grid.RowOf(peer) == grid.RowOf(rank);
+    const bool own_began = row_began(grid.RowOf(seat));
+    for (const std::size_t peer : grid.PeersOf(seat)) {
+      const bool mate = grid.RowOf(peer) == grid.RowOf(seat);
       const bool waits = mate ? !began(peer) : own_began && !row_began(grid.RowOf(peer));
-      if (waits) awaiting.from.push_back(reduce.participants[peer]);
+      if (waits) awaiting.from.push_back(round.seated[peer]);
     }
   }
   if (!awaiting.from.empty() || !own.sent) return awaiting;

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <set>
+#include <string>
+#include <utility>
 
 namespace swarm::protocol {
 namespace {
@@ -15,7 +18,7 @@ void ForEachGrid(const std::function<void(const ReduceGrid&)>& check) {
     if (participants <= 40) {
       for (std::size_t rows = 1; rows <= participants; ++rows) check({participants, rows});
     } else {
-      check({participants, ChooseRows(participants, 16)});
+      check({participants, ChooseRows(participants)});
     }
     if (testing::Test::HasFailure()) {
       FAIL() << participants << " participants";
@@ -28,35 +31,38 @@ TEST(ReduceGridTest, EveryPieceHasOneOwnerAndNobodyOwnsTwo) {
     std::set<std::size_t> owners;
     for (std::size_t piece = 0; piece < grid.pieces(); ++piece) owners.insert(grid.OwnerOf(piece));
     EXPECT_EQ(owners.size(), grid.pieces());
-    for (std::size_t rank = 0; rank < grid.participants(); ++rank) {
-      EXPECT_EQ(grid.OwnsPiece(rank), owners.contains(rank));
+    for (std::size_t seat = 0; seat < grid.participants(); ++seat) {
+      EXPECT_EQ(grid.OwnsPiece(seat), owners.contains(seat));
     }
   });
 }
 
 TEST(ReduceGridTest, RowsCoverTheParticipantsAndDifferByOneAtMost) {
   ForEachGrid([](const ReduceGrid& grid) {
-    std::size_t rank = 0;
+    std::set<std::size_t> seats;
     for (std::size_t row = 0; row < grid.rows(); ++row) {
       EXPECT_GE(grid.RowSize(row), grid.columns());
       EXPECT_LE(grid.RowSize(row), grid.columns() + 1);
-      for (std::size_t place = 0; place < grid.RowSize(row); ++place, ++rank) {
-        EXPECT_EQ(grid.RowOf(rank), row);
-        EXPECT_EQ(grid.ColumnOf(rank), place);
+      for (std::size_t place = 0; place < grid.RowSize(row); ++place) {
+        const std::size_t seat = grid.SeatAt(row, place);
+        EXPECT_EQ(grid.RowOf(seat), row);
+        EXPECT_EQ(grid.ColumnOf(seat), place);
+        seats.insert(seat);
       }
     }
-    EXPECT_EQ(rank, grid.participants());
+    EXPECT_EQ(seats.size(), grid.participants());
+    EXPECT_EQ(*seats.rbegin(), grid.participants() - 1);
   });
 }
 
 TEST(ReduceGridTest, EveryContributionReachesEveryOwnerThroughPeers) {
   ForEachGrid([](const ReduceGrid& grid) {
-    for (std::size_t rank = 0; rank < grid.participants(); ++rank) {
+    for (std::size_t seat = 0; seat < grid.participants(); ++seat) {
       for (std::size_t piece = 0; piece < grid.pieces(); ++piece) {
-        const std::size_t adder = grid.AdderOf(grid.RowOf(rank), piece);
+        const std::size_t adder = grid.AdderOf(grid.RowOf(seat), piece);
         const std::size_t owner = grid.OwnerOf(piece);
-        EXPECT_EQ(grid.RowOf(adder), grid.RowOf(rank));
-        EXPECT_TRUE(rank == adder || grid.Exchange(rank, adder));
+        EXPECT_EQ(grid.RowOf(adder), grid.RowOf(seat));
+        EXPECT_TRUE(seat == adder || grid.Exchange(seat, adder));
         EXPECT_TRUE(adder == owner || grid.Exchange(adder, owner));
       }
     }
@@ -65,24 +71,24 @@ TEST(ReduceGridTest, EveryContributionReachesEveryOwnerThroughPeers) {
 
 TEST(ReduceGridTest, PeersAreThoseThatExchangeData) {
   ForEachGrid([](const ReduceGrid& grid) {
-    for (std::size_t rank = 0; rank < grid.participants(); ++rank) {
+    for (std::size_t seat = 0; seat < grid.participants(); ++seat) {
       std::vector<std::size_t> expected;
       for (std::size_t other = 0; other < grid.participants(); ++other) {
-        EXPECT_EQ(grid.Exchange(rank, other), grid.Exchange(other, rank));
-        if (grid.Exchange(rank, other)) expected.push_back(other);
+        EXPECT_EQ(grid.Exchange(seat, other), grid.Exchange(other, seat));
+        if (grid.Exchange(seat, other)) expected.push_back(other);
       }
-      EXPECT_EQ(grid.PeersOf(rank), expected);
+      EXPECT_EQ(grid.PeersOf(seat), expected);
     }
   });
 }
 
 TEST(ReduceGridTest, AChosenGridHasAboutTwiceTheRootOfPeers) {
   for (std::size_t participants = 17; participants <= 4000; ++participants) {
-    const ReduceGrid grid(participants, ChooseRows(participants, 16));
-    const double root = std::sqrt(static_cast<double>(participants));
-    for (std::size_t rank = 0; rank < participants; rank += 1 + participants / 50) {
-      const double peers = static_cast<double>(grid.PeersOf(rank).size());
-      ASSERT_LE(peers, 2 * root + 1) << participants << " participants";
+    const ReduceGrid grid(participants, ChooseRows(participants));
+    const double least = 2 * std::sqrt(static_cast<double>(participants)) - 2;
+    for (std::size_t seat = 0; seat < participants; seat += 1 + participants / 50) {
+      const double peers = static_cast<double>(grid.PeersOf(seat).size());
+      ASSERT_LE(peers, 1.07 * least + 1.2) << participants << " participants";
     }
   }
 }
@@ -103,8 +109,8 @@ TEST(ReduceGridTest, AnImpossibleNumberOfRowsIsBroughtIntoItsRange) {
 TEST(ReduceGridTest, AParticipantSendsAboutTwiceTheElementsWhateverTheGrid) {
   ForEachGrid([](const ReduceGrid& grid) {
     const auto pieces = static_cast<double>(grid.pieces());
-    for (std::size_t rank = 0; rank < grid.participants(); ++rank) {
-      const auto sent = static_cast<double>(grid.PiecesSent(rank));
+    for (std::size_t seat = 0; seat < grid.participants(); ++seat) {
+      const auto sent = static_cast<double>(grid.PiecesSent(seat));
       if (grid.participants() == grid.pieces()) {
         EXPECT_EQ(sent, 2 * (pieces - 1));  // as in a ring
       } else {
@@ -112,6 +118,72 @@ TEST(ReduceGridTest, AParticipantSendsAboutTwiceTheElementsWhateverTheGrid) {
       }
     }
   });
+}
+
+std::vector<WorkerId> Named(std::size_t participants) {
+  std::vector<WorkerId> named;
+  for (std::size_t i = 0; i < participants; ++i) named.push_back(WorkerId("w" + std::to_string(i)));
+  return named;
+}
+
+TEST(ReduceGridTest, EveryParticipantHasASeatWhateverTheOrder) {
+  for (const std::size_t participants : {2, 3, 16, 17, 63, 64, 65, 250}) {
+    std::vector<WorkerId> all = Named(participants);
+    const std::vector<WorkerId> seated = SeatParticipants(all, 2);
+    EXPECT_TRUE(std::ranges::is_permutation(seated, all));
+    std::ranges::reverse(all);
+    EXPECT_EQ(SeatParticipants(all, 2), seated);
+    EXPECT_EQ(SeatParticipants(all, 1), all) << "a flat sum is made in their order";
+  }
+}
+
+using Pairs = std::set<std::pair<WorkerId, WorkerId>>;
+
+Pairs PairsOf(const std::vector<WorkerId>& participants) {
+  const ReduceGrid grid(participants.size(), ChooseRows(participants.size()));
+  const std::vector<WorkerId> seated = SeatParticipants(participants, grid.rows());
+  Pairs pairs;
+  for (std::size_t a = 0; a < seated.size(); ++a) {
+    for (const std::size_t b : grid.PeersOf(a)) pairs.emplace(seated[a], seated[b]);
+  }
+  return pairs;
+}
+
+/// The part of `pairs` that is not among the others; without those of `worker`.
+double MissingIn(const Pairs& others, const Pairs& pairs, const WorkerId& worker) {
+  double all = 0, missing = 0;
+  for (const auto& pair : pairs) {
+    if (pair.first == worker || pair.second == worker) continue;
+    ++all;
+    missing += others.contains(pair) ? 0 : 1;
+  }
+  return missing / all;
+}
+
+TEST(ReduceGridTest, AParticipantThatComesOrGoesChangesFewOfTheOthersPairs) {
+  for (const auto& [participants, part] :
+       {std::pair(18, 0.2), std::pair(64, 0.2), std::pair(250, 0.05)}) {
+    const std::vector<WorkerId> all = Named(static_cast<std::size_t>(participants));
+    const Pairs with = PairsOf(all);
+    double gone = 0, come = 0, tried = 0;
+    for (std::size_t leaver = 0; leaver < all.size(); leaver += 1 + all.size() / 20, ++tried) {
+      std::vector<WorkerId> others = all;
+      std::erase(others, all[leaver]);
+      const Pairs without = PairsOf(others);
+      gone += MissingIn(without, with, all[leaver]);
+      come += MissingIn(with, without, all[leaver]);
+    }
+    EXPECT_LE(gone / tried, part) << participants;
+    EXPECT_LE(come / tried, part) << participants;
+  }
+}
+
+TEST(ReduceGridTest, WhereAGridGetsTwiceTheRowsAThirdOfThePairsStay) {
+  const std::vector<WorkerId> more = Named(129);
+  std::vector<WorkerId> less = more;
+  less.pop_back();
+  ASSERT_NE(ChooseRows(more.size()), ChooseRows(less.size()));
+  EXPECT_LE(MissingIn(PairsOf(more), PairsOf(less), more.back()), 0.66);
 }
 
 }  // namespace

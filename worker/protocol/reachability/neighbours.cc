@@ -44,23 +44,41 @@ std::map<WorkerId, Incarnation> Neighbours::Find(const Roster& roster, const Mem
   const std::uint64_t stage = self.stage.value;
   std::map<WorkerId, Incarnation> neighbours;
   std::map<std::uint64_t, std::vector<WorkerId>> around;  // the stages of the mesh
+  std::vector<WorkerId> ends;                             // the stages of a sum of two
   for (const Member& member : roster.members) {
     const std::uint64_t other = member.stage.value;
-    const bool ends = tied && std::max(other, stage) - std::min(other, stage) + 1 == stages;
-    if (member.id != self_ && (all || other == stage || ends)) {
-      neighbours.emplace(member.id, member.incarnation);
+    if (all) {
+      if (member.id != self_) neighbours.emplace(member.id, member.incarnation);
+      continue;
     }
-    if (!all && other <= stage + 1 && stage <= other + 1) around[other].push_back(member.id);
+    if (other <= stage + 1 && stage <= other + 1) around[other].push_back(member.id);
+    if (tied && (other == 0 || other + 1 == stages)) ends.push_back(member.id);
   }
-  for (const auto& [other, workers] : around) {
-    if (other == stage) continue;
-    const auto near =
-        DrawNeighbourhood(around[std::min(stage, other)], around[std::max(stage, other)], mesh_);
-    for (const WorkerId& id : near.empty() ? workers : near.at(self_)) {
+  const auto add = [&](const std::vector<WorkerId>& workers) {
+    for (const WorkerId& id : workers) {
       neighbours.emplace(id, FindMember(roster, id)->incarnation);
     }
+  };
+  for (const auto& [other, workers] : around) {
+    if (other == stage) {
+      add(PeersInSum(workers));
+      continue;
+    }
+    const auto near =
+        DrawNeighbourhood(around[std::min(stage, other)], around[std::max(stage, other)], mesh_);
+    add(near.empty() ? workers : near.at(self_));
   }
+  if (std::ranges::find(ends, self_) != ends.end()) add(PeersInSum(std::move(ends)));
   return neighbours;
+}
+
+std::vector<WorkerId> Neighbours::PeersInSum(std::vector<WorkerId> participants) const {
+  const ReduceGrid grid(participants.size(), ChooseRows(participants.size(), flat_reduce_max_));
+  const std::vector<WorkerId> seated = SeatParticipants(std::move(participants), grid.rows());
+  const auto self = static_cast<std::size_t>(std::ranges::find(seated, self_) - seated.begin());
+  std::vector<WorkerId> peers;
+  for (const ReduceGrid::Seat seat : grid.PeersOf(self)) peers.push_back(seated[seat]);
+  return peers;
 }
 
 Neighbours::Change Neighbours::OnRoster(const Roster& roster, std::uint64_t stages, bool tied,

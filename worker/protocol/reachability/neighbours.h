@@ -3,8 +3,9 @@
 // So a broken pair is told apart from a broken worker. Pure.
 //
 // Neighbours are the workers that exchange data: in a small swarm all members, in a large one those
-// of the same stage, those in the mesh (routing/mesh/mesh.h), and where a sum is made of two stages
-// (a tied head) those of both. Beats are as frequent as the number of neighbours allows.
+// in the row and the column of a sum of the stage (grid/reduce_grid.h), of two stages where those
+// have a sum in common (a tied head), and those in the mesh (routing/mesh/mesh.h). Beats are as
+// frequent as the number of neighbours allows.
 #pragma once
 
 #include <map>
@@ -12,6 +13,7 @@
 #include <set>
 #include <vector>
 
+#include "worker/protocol/grid/reduce_grid.h"
 #include "worker/protocol/liveness/detector.h"
 #include "worker/protocol/messages/control.h"
 #include "worker/protocol/routing/mesh/mesh.h"
@@ -20,7 +22,9 @@ namespace swarm::protocol {
 
 class Neighbours {
  public:
-  explicit Neighbours(WorkerId self, MeshOptions mesh = {}) : self_(std::move(self)), mesh_(mesh) {}
+  explicit Neighbours(WorkerId self, MeshOptions mesh = {},
+                      std::size_t flat_reduce_max = kFlatReduceMax)
+      : self_(std::move(self)), mesh_(mesh), flat_reduce_max_(flat_reduce_max) {}
 
   /// What was different in the last roster.
   struct Change {
@@ -49,9 +53,12 @@ class Neighbours {
  private:
   std::map<WorkerId, Incarnation> Find(const Roster& roster, const Member& self,
                                        std::uint64_t stages, bool tied) const;
+  /// With whom this worker exchanges data in a sum of these.
+  std::vector<WorkerId> PeersInSum(std::vector<WorkerId> participants) const;
 
   const WorkerId self_;
   const MeshOptions mesh_;
+  const std::size_t flat_reduce_max_;
   std::map<WorkerId, Incarnation> watched_;
   Duration interval_{};
   FailureDetector detector_;

@@ -93,29 +93,29 @@ GroupReduce::GroupReduce(const protocol::Reduce& reduce, const WorkerId& self,
       elements_(own_.elements.size() / element_bytes_),
       send_(std::move(send)),
       thinning_(std::move(thinning)),
-      grid_(reduce_.participants.size(), reduce_.rows) {
+      seated_(protocol::SeatParticipants(reduce_.participants, reduce_.rows)),
+      grid_(seated_.size(), reduce_.rows) {
   SWARM_CHECK(thinning_.codec == nullptr || own_.type == checkpoint::ElementType::kF32,
               "a codec for a reduce of integers");
-  const auto& participants = reduce_.participants;
-  const auto me = std::find(participants.begin(), participants.end(), self);
-  SWARM_CHECK(me != participants.end(), "a reduce without this worker");
-  rank_ = static_cast<std::size_t>(me - participants.begin());
-  row_ = grid_.RowOf(rank_);
-  column_ = grid_.ColumnOf(rank_);
-  if (participants.size() == 1) return;  // the sum is the contribution: no buffer, no copy
+  const auto me = std::ranges::find(seated_, self);
+  SWARM_CHECK(me != seated_.end(), "a reduce without this worker");
+  seat_ = static_cast<std::size_t>(me - seated_.begin());
+  row_ = grid_.RowOf(seat_);
+  column_ = grid_.ColumnOf(seat_);
+  if (seated_.size() == 1) return;  // the sum is the contribution: no buffer, no copy
   missing_elements_ = elements_;
   result_ = buffers.Take(own_.elements.size());
   if (thin()) residual_.reset(new float[elements_]());
   gathered_.resize(elements_ / kAlignElements + 1);
-  peers_.resize(participants.size());
-  for (const ReduceGrid::Rank rank : grid_.PeersOf(rank_)) {
-    Peer& peer = peers_[rank];
-    peer.early = kEarlyBytes / grid_.PeersOf(rank).size();
-    if (grid_.RowOf(rank) != row_ || !grid_.OwnsPiece(rank)) continue;
-    peer.next = PieceBegin(grid_.ColumnOf(rank) * grid_.rows());
-    peer.end = PieceBegin((grid_.ColumnOf(rank) + 1) * grid_.rows());
+  peers_.resize(seated_.size());
+  for (const ReduceGrid::Seat seat : grid_.PeersOf(seat_)) {
+    Peer& peer = peers_[seat];
+    peer.early = kEarlyBytes / grid_.PeersOf(seat).size();
+    if (grid_.RowOf(seat) != row_ || !grid_.OwnsPiece(seat)) continue;
+    peer.next = PieceBegin(grid_.ColumnOf(seat) * grid_.rows());
+    peer.end = PieceBegin((grid_.ColumnOf(seat) + 1) * grid_.rows());
   }
-  if (!grid_.OwnsPiece(rank_)) return;
+  if (!grid_.OwnsPiece(seat_)) return;
   const std::uint64_t begin = PieceBegin(column_ * grid_.rows());
   const std::uint64_t end = PieceBegin((column_ + 1) * grid_.rows());
   if (grid_.rows() > 1) partials_ = buffers.Take((end - begin) * element_bytes_);
@@ -183,26 +183,27 @@ Bytes GroupReduce::Thinned(std::uint64_t offset, std::span<float> values) {
   return payload;
 }
 
-void GroupReduce::Send(ReduceGrid::Rank to, Phase phase, Range range, Bytes payload) {
+void GroupReduce::Send(ReduceGrid::Seat to, Phase phase, Range range, Bytes payload) {
   peers_[to].sent += range.count * element_bytes_;
-  send_(reduce_.participants[to],
+  send_(seated_[to],
         {reduce_.generation, reduce_.step, reduce_.group, reduce_.k, phase, range.offset},
         std::move(payload));
 }
 
 void GroupReduce::Start() {
   if (peers_.empty()) return;
-  const ReduceGrid::Rank first = grid_.RowBegin(row_);
   const std::size_t size = grid_.RowSize(row_);
   // Who owns nothing gets no contributions, and would not hear that the owners have begun.
-  if (grid_.OwnsPiece(rank_) && size > grid_.columns()) {
-    Send(first + grid_.columns(), Phase::kScatter, {}, Bytes());
+  if (grid_.OwnsPiece(seat_) && size > grid_.columns()) {
+    Send(grid_.SeatAt(row_, grid_.columns()), Phase::kScatter, {}, Bytes());
   }
   // Chunk by chunk over all owners of the row, beginning with the next one, so that every owner can
   // begin to sum at once and no owner is first for all participants.
   for (bool more = true; more;) {
     more = false;
-    for (std::size_t i = 1; i < size; ++i) more |= Contribute(first + (column_ + i) % size);
+    for (std::size_t i = 1; i < size; ++i) {
+      more |= Contribute(grid_.SeatAt(row_, (column_ + i) % size));
+    }
   }
   if (size > 1) return;
   for (Chunk& chunk : own_chunks_) AddRow(chunk);
@@ -212,7 +213,7 @@ bool GroupReduce::MaySend(const Peer& peer, std::uint64_t bytes) const {
   return peer.heard || peer.sent == 0 || peer.sent + bytes <= peer.early;
 }
 
-bool GroupReduce::Contribute(ReduceGrid::Rank to) {
+bool GroupReduce::Contribute(ReduceGrid::Seat to) {
   Peer& peer = peers_[to];
   if (peer.next >= peer.end) return false;
   const Range range = ChunkAt(peer.next);
@@ -229,7 +230,7 @@ bool GroupReduce::Contribute(ReduceGrid::Rank to) {
   return true;
 }
 
-void GroupReduce::SendPartials(ReduceGrid::Rank to) {
+void GroupReduce::SendPartials(ReduceGrid::Seat to) {
   Peer& peer = peers_[to];
   while (!peer.partials.empty()) {
     const Chunk& chunk = own_chunks_[peer.partials.front()];
@@ -244,20 +245,19 @@ void GroupReduce::SendPartials(ReduceGrid::Rank to) {
 }
 
 Status GroupReduce::OnChunk(const WorkerId& from, const ReduceChunk& chunk, const Bytes& payload) {
-  const auto& participants = reduce_.participants;
-  const auto sender = std::find(participants.begin(), participants.end(), from);
-  if (sender == participants.end()) return DataLoss(from.value + " takes no part in this reduce");
-  const auto rank = static_cast<std::size_t>(sender - participants.begin());
-  if (!grid_.Exchange(rank, rank_)) {
+  const auto sender = std::ranges::find(seated_, from);
+  if (sender == seated_.end()) return DataLoss(from.value + " takes no part in this reduce");
+  const auto seat = static_cast<std::size_t>(sender - seated_.begin());
+  if (!grid_.Exchange(seat, seat_)) {
     return DataLoss(from.value + " exchanges nothing with this worker");
   }
   ++chunks_;
-  peers_[rank].heard = true;
-  while (Contribute(rank)) {
+  peers_[seat].heard = true;
+  while (Contribute(seat)) {
   }
-  SendPartials(rank);
-  return chunk.phase == Phase::kScatter ? Scatter(rank, chunk, payload)
-                                        : Gather(rank, chunk, payload);
+  SendPartials(seat);
+  return chunk.phase == Phase::kScatter ? Scatter(seat, chunk, payload)
+                                        : Gather(seat, chunk, payload);
 }
 
 Status GroupReduce::CheckSize(const Bytes& payload, std::uint64_t count) const {
@@ -277,11 +277,11 @@ Result<Bytes> GroupReduce::Elements(const Bytes& payload, std::uint64_t count) c
   return Bytes::Wrap(memory.get(), count * sizeof(float), memory);
 }
 
-Status GroupReduce::Scatter(ReduceGrid::Rank from, const ReduceChunk& chunk, const Bytes& payload) {
-  if (!grid_.OwnsPiece(rank_) && payload.empty()) return Status();  // the sender has begun
+Status GroupReduce::Scatter(ReduceGrid::Seat from, const ReduceChunk& chunk, const Bytes& payload) {
+  if (!grid_.OwnsPiece(seat_) && payload.empty()) return Status();  // the sender has begun
   Chunk* own = FindOwn(chunk.offset);
   const bool same_row = grid_.RowOf(from) == row_;
-  if (own == nullptr || (!same_row && grid_.OwnerOf(own->piece) != rank_)) {
+  if (own == nullptr || (!same_row && grid_.OwnerOf(own->piece) != seat_)) {
     return DataLoss("a contribution that fits no chunk that this worker sums");
   }
   Inputs& inputs = same_row ? own->row : own->column;
@@ -297,25 +297,25 @@ Status GroupReduce::Scatter(ReduceGrid::Rank from, const ReduceChunk& chunk, con
 std::vector<WorkerId> GroupReduce::Awaited() const {
   std::vector<bool> missing(grid_.participants(), false);
   bool any = false;
-  const auto miss = [&](ReduceGrid::Rank rank) { any = missing[rank] = true; };
+  const auto miss = [&](ReduceGrid::Seat seat) { any = missing[seat] = true; };
   for (const Chunk& chunk : own_chunks_) {
     for (std::size_t place = 0; place < chunk.row.come.size(); ++place) {
-      if (place != column_ && !chunk.row.come[place]) miss(grid_.RowBegin(row_) + place);
+      if (place != column_ && !chunk.row.come[place]) miss(grid_.SeatAt(row_, place));
     }
   }
   for (const Chunk& chunk : own_chunks_) {
-    if (any || grid_.rows() == 1 || grid_.OwnerOf(chunk.piece) != rank_) continue;
+    if (any || grid_.rows() == 1 || grid_.OwnerOf(chunk.piece) != seat_) continue;
     for (std::size_t row = 0; row < chunk.column.come.size(); ++row) {
       if (!chunk.column.come[row]) miss(grid_.AdderOf(row, chunk.piece));
     }
   }
   for (std::uint64_t at = 0; !any && at < elements_; at += ChunkAt(at).count) {
-    const std::optional<ReduceGrid::Rank> sender = SumSender(PieceAt(at));
+    const std::optional<ReduceGrid::Seat> sender = SumSender(PieceAt(at));
     if (sender && !gathered_[at / kAlignElements]) missing[*sender] = true;
   }
   std::vector<WorkerId> awaited;
-  for (std::size_t rank = 0; rank < missing.size(); ++rank) {
-    if (missing[rank]) awaited.push_back(reduce_.participants[rank]);
+  for (std::size_t seat = 0; seat < missing.size(); ++seat) {
+    if (missing[seat]) awaited.push_back(seated_[seat]);
   }
   return awaited;
 }
@@ -362,8 +362,8 @@ void GroupReduce::AddRow(Chunk& chunk) {
   AddUp(to, inputs, chunk.count);
   chunk.row = {.come = {}, .added = true};
   if (flat) return SendSum(chunk);
-  const ReduceGrid::Rank owner = grid_.OwnerOf(chunk.piece);
-  if (owner != rank_) {
+  const ReduceGrid::Seat owner = grid_.OwnerOf(chunk.piece);
+  if (owner != seat_) {
     peers_[owner].partials.push_back(static_cast<std::size_t>(&chunk - own_chunks_.data()));
     return SendPartials(owner);
   }
@@ -394,17 +394,17 @@ void GroupReduce::SendSum(const Chunk& chunk) {
 void GroupReduce::SendToRow(Range range, const Bytes& payload) {
   const std::size_t size = grid_.RowSize(row_);
   for (std::size_t i = 1; i < size; ++i) {
-    Send(grid_.RowBegin(row_) + (column_ + i) % size, Phase::kGather, range, payload);
+    Send(grid_.SeatAt(row_, (column_ + i) % size), Phase::kGather, range, payload);
   }
 }
 
-std::optional<ReduceGrid::Rank> GroupReduce::SumSender(std::size_t piece) const {
-  const ReduceGrid::Rank owner = grid_.OwnerOf(piece);
-  if (owner == rank_) return std::nullopt;
+std::optional<ReduceGrid::Seat> GroupReduce::SumSender(std::size_t piece) const {
+  const ReduceGrid::Seat owner = grid_.OwnerOf(piece);
+  if (owner == seat_) return std::nullopt;
   return grid_.ColumnOfPiece(piece) == column_ ? owner : grid_.AdderOf(row_, piece);
 }
 
-Status GroupReduce::Gather(ReduceGrid::Rank from, const ReduceChunk& chunk, const Bytes& payload) {
+Status GroupReduce::Gather(ReduceGrid::Seat from, const ReduceChunk& chunk, const Bytes& payload) {
   const Range range = ChunkAt(chunk.offset);
   if (range.count == 0 || SumSender(PieceAt(range.offset)) != from) {
     return DataLoss("a sum that fits no chunk of which its sender has the sum");

@@ -1,6 +1,6 @@
 // One participant's part in one reduce: the sum of all participants' accumulators, by a chunked
 // reduce-scatter and all-gather over a grid (worker/protocol/grid/reduce_grid.h). In every row the
-// owner in a column adds what the row contributes to the column, in the order of the participants.
+// owner in a column adds what the row contributes to the column, in the order of the seats.
 // The owner of a piece adds these partial sums, row by row, and the sum goes to the owners in the
 // column and from them to their rows. In one row there are no partial sums: every participant owns
 // a shard. So every element is summed by one worker in one order, and all results are equal bit for
@@ -136,10 +136,10 @@ class GroupReduce {
   bool MaySend(const Peer& peer, std::uint64_t bytes) const;
   /// Sends the next chunk of the contribution to that peer's column. False: there is none, or it
   /// must wait until the peer has begun.
-  bool Contribute(protocol::ReduceGrid::Rank to);
+  bool Contribute(protocol::ReduceGrid::Seat to);
   /// Sends the partial sums that wait for the owner of their piece.
-  void SendPartials(protocol::ReduceGrid::Rank to);
-  void Send(protocol::ReduceGrid::Rank to, protocol::ReduceChunk::Phase phase, Range range,
+  void SendPartials(protocol::ReduceGrid::Seat to);
+  void Send(protocol::ReduceGrid::Seat to, protocol::ReduceChunk::Phase phase, Range range,
             Bytes payload);
   std::uint64_t chunk_elements() const { return kChunkBytes / element_bytes_; }
   bool thin() const { return thinning_.codec != nullptr; }
@@ -152,10 +152,10 @@ class GroupReduce {
   /// The elements of a payload. Errors: kDataLoss (it does not hold `count`).
   Result<Bytes> Elements(const Bytes& payload, std::uint64_t count) const;
   /// Who sends this worker the sum of the piece. Nothing: it makes the sum itself.
-  std::optional<protocol::ReduceGrid::Rank> SumSender(std::size_t piece) const;
-  Status Scatter(protocol::ReduceGrid::Rank from, const protocol::ReduceChunk& chunk,
+  std::optional<protocol::ReduceGrid::Seat> SumSender(std::size_t piece) const;
+  Status Scatter(protocol::ReduceGrid::Seat from, const protocol::ReduceChunk& chunk,
                  const Bytes& payload);
-  Status Gather(protocol::ReduceGrid::Rank from, const protocol::ReduceChunk& chunk,
+  Status Gather(protocol::ReduceGrid::Seat from, const protocol::ReduceChunk& chunk,
                 const Bytes& payload);
   void AddRow(Chunk& chunk);
   void AddColumn(Chunk& chunk);
@@ -173,14 +173,15 @@ class GroupReduce {
   const std::uint64_t elements_;
   const SendChunk send_;
   const Thinning thinning_;
+  const std::vector<protocol::WorkerId> seated_;  // the participants
   const protocol::ReduceGrid grid_;
-  protocol::ReduceGrid::Rank rank_ = 0;
+  protocol::ReduceGrid::Seat seat_ = 0;
   std::size_t row_ = 0, column_ = 0;
   std::shared_ptr<std::byte[]> result_;
   std::shared_ptr<std::byte[]> partials_;  // of this column; none where there is one row
   std::shared_ptr<float[]> residual_;      // new; none without a codec
   std::vector<Chunk> own_chunks_;          // by offset
-  std::vector<Peer> peers_;                // by rank
+  std::vector<Peer> peers_;                // by seat
   std::vector<bool> gathered_;             // by chunk number over the whole group, others' pieces
   std::uint64_t missing_elements_ = 0;
   std::uint64_t chunks_ = 0;

@@ -99,10 +99,10 @@ TYPED_TEST(ElementReduceTest, EveryParticipantGetsTheSameBitsInAnyOrderOfArrival
 }
 
 TYPED_TEST(ElementReduceTest, InAGridToo) {
-  for (std::size_t ranks = 2; ranks <= 10; ++ranks) {
-    for (std::size_t rows = 2; rows <= ranks; ++rows) {
+  for (const std::size_t ranks : {2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 64}) {
+    for (std::size_t rows = 2; rows <= std::min<std::size_t>(ranks, 10); ++rows) {
       for (const std::size_t elements : {1, 15, 16, 33, 1000, 600000}) {
-        if (elements > 1000 && rows > 3) continue;
+        if (elements > 1000 && (rows > 3 || ranks > 10)) continue;
         Ring<TypeParam> ring(ranks, elements, ranks * 1000 + elements, rows);
         ring.Run();
         std::vector<double> expected(elements);
@@ -272,43 +272,50 @@ INSTANTIATE_TEST_SUITE_P(Codecs, ThinReduceTest,
                                                               api::ReduceCodec::kInt8),
                                             ::testing::Values(3, 5, 9)));
 
-/// Participants in a grid, of which some have not begun; what comes to those is kept.
+/// Participants in a grid, of which some have not begun; what comes to those is kept. Each is named
+/// by its seat.
 class LateInGridTest : public ::testing::Test {
  protected:
+  using Seat = protocol::ReduceGrid::Seat;
   LateInGridTest() {
-    reduce_.rows = 2;  // w0 w1 | w2 w3 w4: w4 owns nothing
+    reduce_.rows = 2;  // seats 0 2 4 | 1 3: the one in seat 4 owns nothing
     for (std::size_t r = 0; r < 5; ++r) reduce_.participants.emplace_back("w" + std::to_string(r));
+    reduce_.participants = protocol::SeatParticipants(reduce_.participants, reduce_.rows);
     parts_.resize(5);
     kept_.resize(5);
   }
-  void Begin(std::size_t rank) {
-    const WorkerId self = reduce_.participants[rank];
-    parts_[rank] = std::make_unique<GroupReduce>(
+  void Begin(Seat seat) {
+    const WorkerId self = reduce_.participants[seat];
+    parts_[seat] = std::make_unique<GroupReduce>(
         reduce_, self, model::GradientSum{own_, checkpoint::ElementType::kF32, {}}, buffers_,
         [this, self](const WorkerId& to, ReduceChunk chunk, Bytes bytes) {
           flying_.push_back({self, to, chunk, std::move(bytes)});
         });
-    parts_[rank]->Start();
-    flying_.insert(flying_.end(), kept_[rank].begin(), kept_[rank].end());
-    kept_[rank].clear();
+    parts_[seat]->Start();
+    flying_.insert(flying_.end(), kept_[seat].begin(), kept_[seat].end());
+    kept_[seat].clear();
     for (; !flying_.empty(); flying_.pop_front()) Take(Flying(flying_.front()));
   }
   void Take(const Flying& one) {
-    const std::size_t rank = std::stoul(one.to.value.substr(1));
-    if (parts_[rank] == nullptr) return kept_[rank].push_back(one);
-    ASSERT_TRUE(parts_[rank]->OnChunk(one.from, one.chunk, one.payload).ok());
+    const Seat seat = SeatOf(one.to);
+    if (parts_[seat] == nullptr) return kept_[seat].push_back(one);
+    ASSERT_TRUE(parts_[seat]->OnChunk(one.from, one.chunk, one.payload).ok());
   }
-  std::uint64_t Kept(std::size_t rank) const {
+  std::uint64_t Kept(Seat seat) const {
     std::uint64_t bytes = 0;
-    for (const Flying& one : kept_[rank]) bytes += one.payload.size();
+    for (const Flying& one : kept_[seat]) bytes += one.payload.size();
     return bytes;
   }
-  std::vector<std::string> AwaitedBy(std::size_t rank) const {
-    std::vector<std::string> names;
-    for (const WorkerId& id : parts_[rank]->Awaited()) names.push_back(id.value);
-    return names;
+  std::vector<Seat> AwaitedBy(Seat seat) const {
+    std::vector<Seat> seats;
+    for (const WorkerId& id : parts_[seat]->Awaited()) seats.push_back(SeatOf(id));
+    return seats;
   }
-  using Names = std::vector<std::string>;
+  Seat SeatOf(const WorkerId& id) const {
+    const auto& seated = reduce_.participants;
+    return static_cast<Seat>(std::ranges::find(seated, id) - seated.begin());
+  }
+  using Seats = std::vector<Seat>;
 
   static constexpr std::size_t kCount = 12u << 20;  // pieces of 12 MiB
   const std::unique_ptr<float[]> zeros_{new float[kCount]()};
@@ -321,49 +328,52 @@ class LateInGridTest : public ::testing::Test {
 };
 
 TEST_F(LateInGridTest, EachOfThemGetsLittleUntilItHasBegun) {
-  for (std::size_t late = 0; late < 5; ++late) {
+  for (Seat late = 0; late < 5; ++late) {
     for (auto& part : parts_) part.reset();
-    for (std::size_t rank = 0; rank < 5; ++rank) {
-      if (rank != late) Begin(rank);
+    for (Seat seat = 0; seat < 5; ++seat) {
+      if (seat != late) Begin(seat);
     }
-    EXPECT_LE(Kept(late), GroupReduce::kEarlyBytes) << "w" << late;
-    EXPECT_EQ(Kept(late) > 0, late != 4) << "w" << late;
+    EXPECT_LE(Kept(late), GroupReduce::kEarlyBytes) << late;
+    EXPECT_EQ(Kept(late) > 0, late != 4) << late;
     Begin(late);
-    for (const auto& part : parts_) EXPECT_TRUE(part->done()) << "w" << late;
+    for (const auto& part : parts_) EXPECT_TRUE(part->done()) << late;
   }
 }
 
 TEST_F(LateInGridTest, WaitsAreForWhoSendsNext) {
-  for (const std::size_t rank : {1, 2, 3}) Begin(rank);
-  EXPECT_EQ(AwaitedBy(1), Names{"w0"}) << "its contribution";
-  EXPECT_EQ(AwaitedBy(2), Names{"w4"}) << "its contribution";
+  for (const Seat seat : {3, 0, 2}) Begin(seat);
+  EXPECT_EQ(AwaitedBy(3), Seats{1}) << "its contribution";
+  EXPECT_EQ(AwaitedBy(0), Seats{4}) << "its contribution";
   Begin(4);
-  EXPECT_EQ(AwaitedBy(2), Names{"w0"}) << "the partial sum of the other row";
-  EXPECT_EQ(AwaitedBy(3), Names{"w1"}) << "the partial sum of the other row";
-  EXPECT_EQ(AwaitedBy(4), (Names{"w2", "w3"})) << "the sums";
-  Begin(0);
+  EXPECT_EQ(AwaitedBy(0), Seats{1}) << "the partial sum of the other row";
+  EXPECT_EQ(AwaitedBy(2), Seats{3}) << "the partial sum of the other row";
+  EXPECT_EQ(AwaitedBy(4), (Seats{0, 2})) << "the sums";
+  Begin(1);
   for (const auto& part : parts_) EXPECT_TRUE(part->done());
 }
 
 TEST_F(LateInGridTest, ChunksOfTheWrongRowAreRefused) {
-  Begin(0);
-  const auto refused = [&](const char* from, ReduceChunk::Phase phase, std::uint64_t offset) {
+  Begin(1);
+  const auto refused = [&](Seat from, ReduceChunk::Phase phase, std::uint64_t offset) {
     ReduceChunk chunk;
     chunk.phase = phase;
     chunk.offset = offset;
-    return !parts_[0]->OnChunk(WorkerId(from), chunk, own_.Slice(0, GroupReduce::kChunkBytes)).ok();
+    return !parts_[1]
+                ->OnChunk(reduce_.participants[from], chunk,
+                          own_.Slice(0, GroupReduce::kChunkBytes))
+                .ok();
   };
   using Phase = ReduceChunk::Phase;
-  constexpr std::uint64_t kPiece = kCount / 4;  // pieces 0 and 1 are of w0's column
-  EXPECT_TRUE(refused("w3", Phase::kScatter, 0)) << "of another row and column";
-  EXPECT_TRUE(refused("w4", Phase::kScatter, 0)) << "it owns nothing";
-  EXPECT_TRUE(refused("w2", Phase::kScatter, kPiece)) << "a partial sum of its own piece";
-  EXPECT_TRUE(refused("w2", Phase::kGather, 2 * kPiece)) << "the sum of another column";
-  EXPECT_TRUE(refused("w1", Phase::kGather, 0)) << "the sum of w0's own piece";
-  EXPECT_FALSE(refused("w2", Phase::kScatter, 0));
-  EXPECT_FALSE(refused("w2", Phase::kGather, kPiece));
-  EXPECT_FALSE(refused("w1", Phase::kScatter, kPiece));
-  EXPECT_FALSE(refused("w1", Phase::kGather, 2 * kPiece));
+  constexpr std::uint64_t kPiece = kCount / 4;  // pieces 0 and 1 are of the column of seats 0 and 1
+  EXPECT_TRUE(refused(2, Phase::kScatter, 0)) << "of another row and column";
+  EXPECT_TRUE(refused(4, Phase::kScatter, 0)) << "it owns nothing";
+  EXPECT_TRUE(refused(0, Phase::kScatter, 0)) << "a partial sum of its own piece";
+  EXPECT_TRUE(refused(0, Phase::kGather, 2 * kPiece)) << "the sum of another column";
+  EXPECT_TRUE(refused(3, Phase::kGather, kPiece)) << "the sum of the receiver's own piece";
+  EXPECT_FALSE(refused(0, Phase::kScatter, kPiece));
+  EXPECT_FALSE(refused(0, Phase::kGather, 0));
+  EXPECT_FALSE(refused(3, Phase::kScatter, 0));
+  EXPECT_FALSE(refused(3, Phase::kGather, 2 * kPiece));
 }
 
 TEST(GroupReduceTest, WhoHasNotBegunGetsLittleAndTheRestOnceItHas) {

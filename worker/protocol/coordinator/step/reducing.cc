@@ -40,6 +40,7 @@ void Reducing::Ask(Step step, StepState& state, const ReduceGroup& group, Turn& 
     progress.participants.insert(progress.participants.end(), replicas.begin(), replicas.end());
   }
   progress.rows = ChooseRows(progress.participants.size(), job_.options.flat_reduce_max);
+  progress.seated = SeatParticipants(progress.participants, progress.rows);
   reduce.participants = progress.participants;
   reduce.rows = progress.rows;
   for (const Participant& participant : progress.claims) {

@@ -34,7 +34,8 @@ struct ReduceState {
   std::optional<Attempt> k;             ///< the current attempt; none: not asked, or thawed
   std::map<WorkerId, Reduced> reports;  ///< of k
   std::vector<WorkerId> participants;
-  std::size_t rows = 1;                   ///< in which they stand
+  std::size_t rows = 1;                   ///< in which they sit
+  std::vector<WorkerId> seated;           ///< the participants (ReduceGrid)
   std::vector<Participant> claims;        ///< that k names
   std::map<WorkerId, Awaiting> awaiting;  ///< last reports of participants that wait for chunks
   Timepoint since;
