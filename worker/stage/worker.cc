@@ -118,6 +118,12 @@ void Worker::OnMessage(const WorkerId& from, Lane, Envelope envelope) {
     reducing_.OnChunk(from, *chunk, std::move(envelope.payload));
     return;
   }
+  if (std::holds_alternative<protocol::PeerBeat>(envelope.message)) {
+    // The next tick is early enough: in a large swarm most messages are beats.
+    const std::lock_guard lock(heard_mutex_);
+    heard_[from] = Clock::now();
+    return;
+  }
   control_.Post([this, from, envelope = std::move(envelope)]() mutable {
     Handle(from, std::move(envelope));
   });
@@ -270,8 +276,6 @@ void Worker::Handle(const WorkerId& from, Envelope envelope) {
         } else if constexpr (std::is_same_v<M, Fetch>) {
           Donor::Answer answer = runner_.OnFetch(message);
           Send(from, Lane::kData, std::move(answer.message), std::move(answer.payload));
-        } else if constexpr (std::is_same_v<M, PeerBeat>) {
-          neighbours_.OnBeat(from, Clock::now());
         } else if constexpr (std::is_same_v<M, Relayed>) {
           Relay(from, std::move(message), std::move(envelope.payload));
         } else if (from != options_.trainer) {
@@ -432,6 +436,12 @@ void Worker::Meet(const std::vector<protocol::Member>& members) {
 }
 
 void Worker::TendNeighbours(Timepoint now) {
+  std::map<WorkerId, Timepoint> heard;
+  {
+    const std::lock_guard lock(heard_mutex_);
+    heard.swap(heard_);
+  }
+  for (const auto& [peer, at] : heard) neighbours_.OnBeat(peer, at);
   protocol::Neighbours::Due due = neighbours_.OnTick(now);
   for (const WorkerId& peer : due.beats) {
     // A beat that cannot be sent now is of no use later.

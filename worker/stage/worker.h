@@ -12,7 +12,9 @@
 #include <atomic>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -133,6 +135,9 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   std::promise<Status> ended_;
   const std::shared_future<Status> future_ = ended_.get_future().share();
   std::atomic<bool> has_ended_{false};
+
+  std::mutex heard_mutex_;
+  std::map<protocol::WorkerId, Timepoint> heard_;  // guarded: the last beats since the last tick
 
   // Control loop.
   std::unique_ptr<net::Outbox> outbox_;

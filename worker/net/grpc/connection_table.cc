@@ -1,6 +1,7 @@
 #include "worker/net/grpc/connection_table.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 
@@ -86,12 +87,26 @@ void ConnectionTable::Forget(const WorkerId& id) {
   }
 }
 
+bool ConnectionTable::IsToDial(const Peer& peer) const {
+  return !closed_ && peer.wanted && !peer.current && !peer.dialling && !peer.addresses.empty();
+}
+
 void ConnectionTable::Dial(const WorkerId& id, Peer& peer) {
-  if (closed_ || !peer.wanted || peer.current || peer.dialling || peer.addresses.empty()) return;
+  if (!IsToDial(peer) || std::exchange(peer.queued, true)) return;
+  host_->AwaitTurn([this, id](DialSlots::Slot slot) {
+    const auto found = peers_.find(id);
+    if (found == peers_.end()) return;
+    found->second.queued = false;
+    if (IsToDial(found->second)) BeginDial(id, found->second, std::move(slot));
+  });
+}
+
+void ConnectionTable::BeginDial(const WorkerId& id, Peer& peer, DialSlots::Slot slot) {
   const auto connection = std::make_shared<Connection>();
   connection->peer = id;
   connection->number = ++dial_count_;
   connection->dialled = true;
+  connection->slot = std::move(slot);
   peer.dialling = connection;
   const protocol::Address& address = peer.addresses[peer.failures % peer.addresses.size()];
   for (const Lane lane : {Lane::kControl, Lane::kData}) {
@@ -235,6 +250,7 @@ void ConnectionTable::Open(Peer& peer, const ConnectionPtr& connection) {
   }
   peer.failures = 0;
   connection->open = true;
+  connection->slot.reset();
   host_->OnOpen(connection);
 }
 
@@ -262,6 +278,7 @@ void ConnectionTable::StreamDone(const std::shared_ptr<Stream>& stream, const St
 }
 
 void ConnectionTable::Ended(const ConnectionPtr& connection) {
+  connection->slot.reset();
   Peer& peer = peers_[connection->peer];
   if (connection->open) {
     host_->OnBroken(connection);

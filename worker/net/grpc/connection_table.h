@@ -20,6 +20,7 @@
 
 #include "base/rng.h"
 #include "base/time.h"
+#include "worker/net/grpc/dial_slots.h"
 #include "worker/net/grpc/stream.h"
 
 namespace swarm::net {
@@ -32,6 +33,7 @@ struct Connection {
   bool dialled = false;           ///< by this end
   std::array<std::shared_ptr<Stream>, kLaneCount> lanes;
   std::array<bool, kLaneCount> hello_came{};
+  DialSlots::Slot slot;   ///< of a dial until it has ended
   int ended = 0;      ///< lanes whose stream is done
   bool open = false;  ///< announced to the handler
   bool closing = false;
@@ -49,6 +51,8 @@ class ConnectionHost {
  public:
   virtual ~ConnectionHost() = default;
   virtual StreamHello MakeHello(Lane lane, std::uint64_t connection) const = 0;
+  /// Calls `dial` on the loop as soon as one more dial may begin.
+  virtual void AwaitTurn(std::function<void(DialSlots::Slot)> dial) = 0;
   /// Begins a call to `peer`.
   virtual std::shared_ptr<Stream> Dial(const WorkerId& peer, const protocol::Address& address,
                                        const StreamHello& hello) = 0;
@@ -105,12 +109,15 @@ class ConnectionTable {
     std::uint64_t refused_incarnation = 0;  ///< of the process that was disconnected; 0: none
     std::uint64_t last_incarnation = 0;     ///< of the process that was connected last
     bool redial_pending = false;
+    bool queued = false;    ///< its dial awaits its turn
     ConnectionPtr current;  ///< open, or closing after it was
     ConnectionPtr dialling;
     ConnectionPtr offered;  ///< accepted calls without an answer yet
   };
 
   void Dial(const WorkerId& id, Peer& peer);
+  bool IsToDial(const Peer& peer) const;
+  void BeginDial(const WorkerId& id, Peer& peer, DialSlots::Slot slot);
   void DialLater(const WorkerId& id, Peer& peer);
   void AnswerCame(const ConnectionPtr& connection, const std::shared_ptr<Stream>& stream,
                   const StreamHello& hello);

@@ -29,6 +29,9 @@ constexpr Duration kStopDeadline = std::chrono::seconds(10);
 /// The period of checks of the certificate files.
 constexpr Duration kRefreshPeriod = std::chrono::seconds(1);
 
+/// All members of a swarm without a mesh at once, and few enough to be complete in time.
+constexpr std::size_t kDialSlots = 64;
+
 /// Ends a call at once.
 class RefusingReactor final : public grpc::ServerGenericBidiReactor {
  public:
@@ -53,6 +56,8 @@ class GrpcEndpoint::Core final : public StreamOwner,
         buffers_(std::make_shared<ReceiveBuffers>(options.unfinished_bytes_max,
                                                   options.idle_buffer_bytes_max)),
         loop_(options.loop ? options.loop : std::make_shared<Loop>("net")),
+        dial_slots_(options.dial_slots ? options.dial_slots
+                                       : std::make_shared<DialSlots>(kDialSlots)),
         table_(options.self, {.backoff_max = options.redial_max, .idle_max = options.idle_max},
                this) {}
 
@@ -190,6 +195,12 @@ class GrpcEndpoint::Core final : public StreamOwner,
     hello.lane = lane;
     hello.connection = connection;
     return hello;
+  }
+
+  void AwaitTurn(std::function<void(DialSlots::Slot)> dial) override {
+    dial_slots_->Take([weak = weak_from_this(), dial = std::move(dial)](DialSlots::Slot slot) {
+      if (const auto self = weak.lock()) self->Post([dial, slot] { dial(slot); });
+    });
   }
 
   std::shared_ptr<Stream> Dial(const WorkerId& peer, const protocol::Address& address,
@@ -350,6 +361,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
   std::map<WorkerId, protocol::Link> links_;                          // guarded: as last seen
 
   const std::shared_ptr<Loop> loop_;
+  const std::shared_ptr<DialSlots> dial_slots_;
   ConnectionTable table_;  // of the loop
   TcpTuning tuning_;       // of the loop
   bool tunes_ = false;     // of the loop: the next look is due

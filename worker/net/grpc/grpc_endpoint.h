@@ -10,6 +10,7 @@
 
 #include "base/loop.h"
 #include "worker/net/endpoint.h"
+#include "worker/net/grpc/dial_slots.h"
 
 namespace swarm::net {
 
@@ -53,6 +54,9 @@ struct GrpcOptions {
 
   /// Runs all work that is not gRPC's; several endpoints may share it. Null: a loop of its own.
   std::shared_ptr<Loop> loop;
+
+  /// Bounds the dials under way; several endpoints may share it. Null: 64 of its own.
+  std::shared_ptr<DialSlots> dial_slots;
 
   /// A connection that Send has dialled is closed when nothing was sent or received on it for so
   /// long, or up to half as long again.
