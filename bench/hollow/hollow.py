@@ -104,23 +104,17 @@ def newest_epoch(reports):
     return max((int(epoch) for report in reports for epoch in report.get("epochs", {})), default=0)
 
 
-def spread_of(reports, epoch):
-    """How many workers have heard of the epoch, when the first, and when the last."""
-    seen = [report["epochs"][str(epoch)] for report in reports if str(epoch) in report.get("epochs", {})]
-    return sum(s["count"] for s in seen), min(s["first"] for s in seen), max(s["last"] for s in seen)
-
-
 def measure_roster(hollows, alive):
-    """Ends one worker; seconds until all others know, and until the last knows after the first."""
+    """Ends one worker; seconds until half of the others and all of them know."""
     before = newest_epoch([hollow.ask("report") for hollow in hollows])
     at = hollows[-1].ask("kill 1")["at"]
 
     def all_know():
         reports = [hollow.ask("report") for hollow in hollows]
-        return (newest_epoch(reports) > before and spread_of(reports, before + 1)[0] >= alive - 1 and
-                spread_of(reports, before + 1))
-    _, first, last = await_that("a roster change to all", all_know, 60)
-    return last - at, last - first
+        times = sorted(t for report in reports for t in report.get("epochs", {}).get(str(before + 1), []))
+        return len(times) >= alive - 1 and times
+    times = await_that("a roster change to all", all_know, 60)
+    return times[len(times) // 2] - at, times[-1] - at
 
 
 def measure_rate(options, folder, trainer, hollows):
@@ -139,24 +133,34 @@ def measure_rate(options, folder, trainer, hollows):
             "workers_mib": round(sum(resident_mib(hollow.process.pid) for hollow in hollows) / options.workers, 2)}
 
 
-def measure_kill(options, folder, hollows, alive):
-    """Kills a process of workers; seconds until those that are left fold at four fifths of their rate for good, within
-    twelve seconds."""
-    steps = len(steps_of(folder))
+def measure_kill(options, folder, trainer, hollows):
+    """Kills processes of workers at once. Looks at the folds of all others in the twenty seconds after that: when half
+    a second without any has ended for the last time, and when each second brings 0.7 of those before the loss."""
+    killed = []
+    while sum(hollow.count for hollow in killed) < options.kill:
+        killed.append(hollows.pop(0))
+        killed[-1].process.kill()
     at = time.monotonic()
-    hollows[0].process.kill()
-    left = hollows[1:]
+    for hollow in killed:
+        hollow.process.wait()
+    steps, used = len(steps_of(folder)), processor_seconds(trainer)
     step_at = await_that("a step after the loss", lambda: len(steps_of(folder)) > steps and time.monotonic(),
                          options.patience)
-    await_that("folds after the loss", lambda: time.monotonic() > at + 12, 20)
-    bins = folds_by_time([hollow.ask("report") for hollow in left])
+    await_that("folds after the loss", lambda: time.monotonic() > at + 22, 30)
+    seconds = time.monotonic() - at
+    bins = folds_by_time([hollow.ask("report") for hollow in hollows])
     key = round(at * 10)
-    before = sum(bins.get(key - i, 0) for i in range(1, 51)) / 50
-    rates = [sum(bins.get(key + begin + i, 0) for i in range(10)) / 10 for begin in range(110)]
-    low = [i for i, rate in enumerate(rates) if rate < 0.8 * before]
-    idle = [i for i in range(120) if bins.get(key + i, 0) == 0]
-    return {"killed": hollows[0].count, "rate_is_back_after": (low[-1] + 1) / 10 if low else 0,
-            "seconds_without_folds": len(idle) / 10, "next_step_after": round(step_at - at, 2)}
+
+    def mean(begin, count):
+        return sum(bins.get(key + begin + i, 0) for i in range(count)) / count
+    before = mean(-100, 100)
+    still = [i for i in range(200) if mean(i, 5) == 0]
+    low = [i for i in range(200) if mean(i, 10) < 0.7 * before]
+    return {"killed": sum(hollow.count for hollow in killed), "goes_on_after": (still[-1] + 5) / 10 if still else 0,
+            "rate_is_back_after": (low[-1] + 10) / 10 if low else 0, "rate_after": round(mean(100, 100) / before, 3),
+            "next_step_after": round(step_at - at, 2),
+            "trainer_cores": round((processor_seconds(trainer) - used) / seconds, 3),
+            "trainer_mib": round(resident_mib(trainer))}
 
 
 def run(options, folder):
@@ -186,13 +190,11 @@ def run(options, folder):
         result.update(measure_rate(options, folder, trainer.pid, hollows))
         reports = [hollow.ask("report") for hollow in hollows]
         result["connections_a_worker"] = round(sum(r["connections"] for r in reports) / options.workers, 1)
-        to_all, spread = measure_roster(hollows, options.workers)
-        result.update({"roster_to_all": round(to_all, 3), "roster_first_to_last": round(spread, 3)})
+        half, to_all = measure_roster(hollows, options.workers)
+        result.update({"roster_to_half": round(half, 3), "roster_to_all": round(to_all, 3)})
         print(json.dumps(result), flush=True)
-        if len(hollows) > 1:
-            result = measure_kill(options, folder, hollows, options.workers - 1)
-            result["trainer_mib"] = round(resident_mib(trainer.pid))
-            print(json.dumps(result), flush=True)
+        if 0 < options.kill < options.workers:
+            print(json.dumps(measure_kill(options, folder, trainer.pid, hollows)), flush=True)
         if options.events:
             print((folder / "out" / "events.jsonl").read_text())
     except (RuntimeError, BrokenPipeError, json.JSONDecodeError):
@@ -210,8 +212,8 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
     parser.add_argument("--workers", type=int, default=1000)
     parser.add_argument("--stages", type=int, default=32)
-    parser.add_argument("--each", type=int, default=100, help="workers of a process, fewer than a stage has replicas "
-                        "where no stage may be lost with it")
+    parser.add_argument("--each", type=int, default=100, help="workers of a process, which serve all stages")
+    parser.add_argument("--kill", type=int, default=100, help="workers that end at once, at the end: whole processes")
     parser.add_argument("--microbatches", type=int, default=0, help="of a step; 0: 32 for each replica of a stage")
     parser.add_argument("--tokens", type=int, default=2048, help="of a microbatch")
     parser.add_argument("--warm", type=int, default=2, help="steps before the measurement")

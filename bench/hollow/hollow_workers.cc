@@ -14,6 +14,7 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "base/exit.h"
 #include "base/files.h"
@@ -36,6 +37,9 @@ struct Flags {
   double forward_ms = 0, backward_ms = 0;
 };
 
+/// Of all workers of a process together: they share its processors.
+constexpr std::size_t kDialSlots = 32;
+
 double Now() { return ToSeconds(Clock::now().time_since_epoch()); }
 
 /// What the workers of this process have seen. Thread-safe.
@@ -44,9 +48,8 @@ class Records {
   void OnEpoch(protocol::Epoch epoch) {
     const double now = Now();
     const std::lock_guard lock(mutex_);
-    Epoch& seen = epochs_[epoch.value];
-    if (seen.count++ == 0) seen.first = now;
-    seen.last = now;
+    epochs_[epoch.value].push_back(now);
+    if (epochs_.size() > kEpochs) epochs_.erase(epochs_.begin());
   }
   void OnConnection(int change) { connections_ += change; }
   void OnFold() { folds_.at(static_cast<std::size_t>((Now() - begin_) / kBin) % folds_.size())++; }
@@ -57,24 +60,18 @@ class Records {
       report["folds"].push_back(folds_.at(i % folds_.size()).load());
     }
     const std::lock_guard lock(mutex_);
-    for (const auto& [epoch, seen] : epochs_) {
-      report["epochs"][std::to_string(epoch)] = {
-          {"count", seen.count}, {"first", seen.first}, {"last", seen.last}};
-    }
+    for (const auto& [epoch, times] : epochs_) report["epochs"][std::to_string(epoch)] = times;
     return report;
   }
 
  private:
   static constexpr double kBin = 0.1;  // seconds
-  struct Epoch {
-    std::uint64_t count = 0;
-    double first = 0, last = 0;
-  };
+  static constexpr std::size_t kEpochs = 8;  // the newest
   const double begin_ = Now();
   std::atomic<std::int64_t> connections_ = 0;
   std::array<std::atomic<std::uint32_t>, 1 << 16> folds_{};  // by bin: for almost two hours
   std::mutex mutex_;
-  std::map<std::uint64_t, Epoch> epochs_;  // guarded
+  std::map<std::uint64_t, std::vector<double>> epochs_;  // guarded: when each worker heard of it
 };
 
 /// Notes what comes to a worker, and passes it on.
@@ -111,7 +108,9 @@ struct Hollow {
 
 Result<std::unique_ptr<Hollow>> Start(const Flags& flags, std::uint64_t number,
                                       const identity::JobAuthority& authority,
-                                      const std::shared_ptr<Loop>& loop, Records* records) {
+                                      const std::shared_ptr<Loop>& loop,
+                                      const std::shared_ptr<net::DialSlots>& dial_slots,
+                                      Records* records) {
   const std::string name = flags.prefix + std::to_string(number);
   WorkerOptions options{.id = protocol::WorkerId(name),
                         .incarnation = protocol::Incarnation(1),
@@ -132,7 +131,8 @@ Result<std::unique_ptr<Hollow>> Start(const Flags& flags, std::uint64_t number,
       .listen = "127.0.0.1:0",
       .job = flags.job_uid,
       .tls_pem = net::TlsPem{authority.pair().certificate, pair.certificate, pair.key},
-      .loop = loop};
+      .loop = loop,
+      .dial_slots = dial_slots};
   auto hollow = std::make_unique<Hollow>();
   ASSIGN_OR_RETURN(
       hollow->worker,
@@ -164,9 +164,10 @@ Status Run(const Flags& flags) {
   ASSIGN_OR_RETURN(const auto authority, identity::JobAuthority::Load(flags.job_uid, pair));
   Records records;
   const auto loop = std::make_shared<Loop>("net");
+  const auto dial_slots = std::make_shared<net::DialSlots>(kDialSlots);
   std::deque<std::unique_ptr<Hollow>> workers;
   for (std::uint64_t i = 0; i < flags.count; ++i) {
-    ASSIGN_OR_RETURN(auto worker, Start(flags, i, authority, loop, &records));
+    ASSIGN_OR_RETURN(auto worker, Start(flags, i, authority, loop, dial_slots, &records));
     workers.push_back(std::move(worker));
   }
   std::string command;
