@@ -89,6 +89,7 @@ static void Describe(Archive& a, Training& training) {
   a.Field("microbatchSize", training.microbatchSize);
   a.Required("sequenceLength", training.sequenceLength);
   a.Field("maxGradNorm", training.maxGradNorm);
+  a.Field("zLoss", training.zLoss);
   a.Field("precision", training.precision);
   a.Field("stepMode", training.stepMode);
   a.Field("accumulation", training.accumulation);
@@ -102,14 +103,18 @@ static void Describe(Archive& a, Optimizer& optimizer) {
   a.Field("type", optimizer.type);
   a.Field("learningRate", optimizer.learningRate);
   a.Field("weightDecay", optimizer.weightDecay);
+  a.Field("decayEmbeddings", optimizer.decayEmbeddings);
   a.Pair("betas", optimizer.beta1, optimizer.beta2);
   a.Field("epsilon", optimizer.epsilon);
+  a.Field("momentum", optimizer.momentum);
 }
 
 template <typename Archive>
 static void Describe(Archive& a, Schedule& schedule) {
   a.Field("type", schedule.type);
   a.Field("warmupSteps", schedule.warmupSteps);
+  a.Field("decaySteps", schedule.decaySteps);
+  a.Field("decayShape", schedule.decayShape);
   a.Field("finalFraction", schedule.finalFraction);
 }
 
@@ -137,6 +142,7 @@ static void Describe(Archive& a, Pipeline& pipeline) {
   a.Field("minReplicasPerStage", pipeline.minReplicasPerStage);
   a.Field("residency", pipeline.residency);
   a.Field("inFlightMax", pipeline.inFlightMax);
+  a.Field("recompute", pipeline.recompute);
   a.Object("boundary", pipeline.boundary);
 }
 

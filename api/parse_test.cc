@@ -75,7 +75,8 @@ TEST(ParseTest, EachErrorSaysWhatWouldBeRight) {
   EXPECT_EQ(first({"training.microbatchsize=4"}),
             "spec.training.microbatchsize: unknown field; did you mean microbatchSize?");
   EXPECT_EQ(first({"schedule.type=Cosinus"}),
-            "spec.schedule.type: is \"Cosinus\"; one of Constant, Cosine, Linear");
+            "spec.schedule.type: is \"Cosinus\"; one of Constant, Cosine, Linear, WSD, "
+            "InverseSquareRoot");
   EXPECT_EQ(first({"training.stepMode=Local"}),
             "spec.training.stepMode: Local is not available yet; available: Sync, Delayed");
   EXPECT_EQ(

@@ -151,21 +151,29 @@ SwarmJob AnyJob() {
                    Number(),
                    Number(),
                    FiniteDouble(),
+                   FiniteDouble(),
                    Either(Precision::kFP32, Precision::kBF16),
                    Either(StepMode::kSync, StepMode::kDelayed),
                    Either(Accumulation::kFloat, Accumulation::kExact),
                    Either(ReduceCodec::kBF16, ReduceCodec::kInt8),
                    Number(),
                    Number()};
-  spec.optimizer = {Either(OptimizerType::kAdamW, OptimizerType::kLAMB),
+  spec.optimizer = {Either(OptimizerType::kLAMB, OptimizerType::kMuon),
                     FiniteDouble(),
+                    FiniteDouble(),
+                    *rc::gen::arbitrary<bool>(),
                     FiniteDouble(),
                     FiniteDouble(),
                     FiniteDouble(),
                     FiniteDouble()};
-  spec.schedule = {Either(ScheduleType::kCosine, ScheduleType::kConstant), Number(),
-                   FiniteDouble()};
-  spec.pipeline = {Number(), Number(), Residency::kResident, Number(), AnyBoundary()};
+  spec.schedule = {Either(ScheduleType::kWSD, ScheduleType::kInverseSquareRoot), Number(), Number(),
+                   Either(DecayShape::kCosine, DecayShape::kSquareRoot), FiniteDouble()};
+  spec.pipeline = {Number(),
+                   Number(),
+                   Residency::kResident,
+                   Number(),
+                   Either(Recompute::kLayers, Recompute::kFull),
+                   AnyBoundary()};
   spec.checkpoint = {"s3://bucket/runs", Number(), Number()};
   spec.workers = {Number() | 1, Number() | 1, Number(), {R"({"spec":{}})"}, {AnyPool(), AnyPool()}};
   spec.trainer.podTemplate.text = *rc::gen::element("", R"({"metadata":{}})");

@@ -145,6 +145,7 @@ struct Training {
   std::uint64_t microbatchSize = 1;   ///< sequences per microbatch
   std::uint64_t sequenceLength = 0;   ///< tokens
   double maxGradNorm = 1.0;           ///< 0: no clipping
+  double zLoss = 0;  ///< weight of the squared log of the sum over the vocabulary of exp(logit)
   Precision precision = Precision::kFP32;
   StepMode stepMode = StepMode::kSync;
   Accumulation accumulation = Accumulation::kFloat;
@@ -154,24 +155,33 @@ struct Training {
   bool operator==(const Training&) const = default;
 };
 
-enum class OptimizerType { kAdamW, kLAMB };
+/// Muon steps the matrices of layers; AdamW steps what else there is, at the same learning rate.
+enum class OptimizerType { kAdamW, kLAMB, kMuon };
 
 struct Optimizer {
   OptimizerType type = OptimizerType::kAdamW;
   double learningRate = 3e-4;
-  double weightDecay = 0.1;  ///< of matrices; the gains of norms are not decayed
+  double weightDecay = 0.1;      ///< of matrices; gains of norms and biases are not decayed
+  bool decayEmbeddings = true;   ///< whether it is also of the embedding and a tied head
   double beta1 = 0.9;        ///< in the manifest: betas: [0.9, 0.95]
   double beta2 = 0.95;
   double epsilon = 1e-8;
+  double momentum = 0.95;  ///< Muon
   bool operator==(const Optimizer&) const = default;
 };
 
-enum class ScheduleType { kConstant, kCosine, kLinear };
+/// WSD: warm-up, stable, decay.
+enum class ScheduleType { kConstant, kCosine, kLinear, kWSD, kInverseSquareRoot };
+enum class DecayShape { kLinear, kCosine, kSquareRoot };
 
 struct Schedule {
   ScheduleType type = ScheduleType::kCosine;
   std::uint64_t warmupSteps = 0;
-  double finalFraction = 0.1;  ///< the learning rate at maxSteps, as a fraction of the full one
+  std::uint64_t decaySteps = 0;  ///< WSD: the last steps, in which the learning rate falls
+  DecayShape decayShape = DecayShape::kLinear;  ///< WSD
+  /// The learning rate at maxSteps, as a fraction of the full one. Not of Constant and
+  /// InverseSquareRoot.
+  double finalFraction = 0.1;
   bool operator==(const Schedule&) const = default;
 };
 
@@ -218,6 +228,10 @@ struct Boundary {
   bool operator==(const Boundary&) const = default;
 };
 
+/// What a stage computes again for its backward instead of keeping it: nothing; what its layers
+/// computed from their inputs; what it computed from its input.
+enum class Recompute { kNone, kLayers, kFull };
+
 struct Pipeline {
   std::uint64_t stages = 1;
   std::uint64_t minReplicasPerStage = 1;
@@ -226,6 +240,7 @@ struct Pipeline {
   /// device has no room for more. 0: as many as keep it busy, given the distance between the
   /// stages.
   std::uint64_t inFlightMax = 0;
+  Recompute recompute = Recompute::kNone;
   Boundary boundary;
   bool operator==(const Pipeline&) const = default;
 };

@@ -120,6 +120,7 @@ void JudgeTraining(Judge& judge, const Training& training) {
   }
   judge.Range(path + "sequenceLength", training.sequenceLength, std::uint64_t{1}, kSequenceMax);
   judge.Range(path + "maxGradNorm", training.maxGradNorm, 0.0, 1e9);
+  judge.Range(path + "zLoss", training.zLoss, 0.0, 1.0);
   judge.Expect(
       training.accumulation == Accumulation::kFloat || training.reduceCodec == ReduceCodec::kNone,
       path + "reduceCodec", "is not None, with accumulation Exact",
@@ -139,12 +140,22 @@ void JudgeOptimizer(Judge& judge, const Optimizer& optimizer) {
   judge.Expect(optimizer.beta2 >= 0 && optimizer.beta2 < 1, path + "betas[1]",
                "is " + Text(optimizer.beta2), "at least 0, less than 1");
   judge.Range(path + "epsilon", optimizer.epsilon, kEpsilonMin, 1.0);
+  judge.Expect(optimizer.momentum >= 0 && optimizer.momentum < 1, path + "momentum",
+               "is " + Text(optimizer.momentum), "at least 0, less than 1");
 }
 
 void JudgeSchedule(Judge& judge, const Spec& spec) {
   judge.Expect(spec.schedule.warmupSteps <= spec.training.maxSteps, "spec.schedule.warmupSteps",
                "is " + Text(spec.schedule.warmupSteps),
                "at most maxSteps (" + Text(spec.training.maxSteps) + ")");
+  const bool decays = spec.schedule.type == ScheduleType::kWSD;
+  judge.Expect(decays || spec.schedule.decaySteps == 0, "spec.schedule.decaySteps",
+               "has no meaning for the type " + std::string(NameOf(spec.schedule.type)),
+               "leave it out: it is for WSD");
+  if (decays && spec.schedule.warmupSteps <= spec.training.maxSteps) {
+    judge.Range("spec.schedule.decaySteps", spec.schedule.decaySteps, std::uint64_t{1},
+                spec.training.maxSteps - spec.schedule.warmupSteps);
+  }
   judge.Range("spec.schedule.finalFraction", spec.schedule.finalFraction, 0.0, 1.0);
 }
 

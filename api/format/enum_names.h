@@ -106,6 +106,7 @@ struct EnumNames<api::OptimizerType> {
   static constexpr auto kNames = NameTable<E>({
       {E::kAdamW, "AdamW"},
       {E::kLAMB, "LAMB"},
+      {E::kMuon, "Muon"},
   });
 };
 
@@ -126,6 +127,18 @@ struct EnumNames<api::ScheduleType> {
       {E::kConstant, "Constant"},
       {E::kCosine, "Cosine"},
       {E::kLinear, "Linear"},
+      {E::kWSD, "WSD"},
+      {E::kInverseSquareRoot, "InverseSquareRoot"},
+  });
+};
+
+template <>
+struct EnumNames<api::DecayShape> {
+  using E = api::DecayShape;
+  static constexpr auto kNames = NameTable<E>({
+      {E::kLinear, "Linear"},
+      {E::kCosine, "Cosine"},
+      {E::kSquareRoot, "SquareRoot"},
   });
 };
 
@@ -134,6 +147,16 @@ struct EnumNames<api::Residency> {
   using E = api::Residency;
   static constexpr auto kNames = NameTable<E>({
       {E::kResident, "Resident"},
+  });
+};
+
+template <>
+struct EnumNames<api::Recompute> {
+  using E = api::Recompute;
+  static constexpr auto kNames = NameTable<E>({
+      {E::kNone, "None"},
+      {E::kLayers, "Layers"},
+      {E::kFull, "Full"},
   });
 };
 

@@ -5,33 +5,68 @@
 namespace swarm::api {
 namespace {
 
-std::uint64_t StageGraphBytes(const SwarmJob& job) {
+std::uint64_t Of(std::int64_t n) { return static_cast<std::uint64_t>(n); }
+
+/// What a layer keeps of a token, in numbers.
+std::uint64_t NumbersOfLayer(const DecoderConfig& config) {
+  const std::uint64_t queries = Of(config.num_attention_heads) * Of(config.head_dim);
+  const std::uint64_t keys = Of(config.num_key_value_heads) * Of(config.head_dim);
+  // Two norms, each with its input, the input by its length, and its output.
+  const std::uint64_t norms = 6 * Of(config.hidden_size);
+  // Rotated queries and keys, values, the output and a number for each head. Heads that share keys
+  // and values read the same ones.
+  std::uint64_t attention = queries + 2 * keys + queries + Of(config.num_attention_heads);
+  // Norms of heads keep the product of which the values are a part, and the heads by their length.
+  if (config.head_norms) attention += 2 * (queries + keys) + Of(config.num_attention_heads);
+  if (!config.layers.empty()) attention += queries;  // outputs within a window are joined
+  return norms + attention + 4 * Of(config.intermediate_size);
+}
+
+/// What GraphBytes and BackwardBytes say of a stage with its share of the layers, and the head.
+struct StageGraph {
+  std::uint64_t kept, backward;
+};
+
+StageGraph GraphOfStage(const SwarmJob& job) {
   const Spec& spec = job.spec;
-  const auto layers = static_cast<std::uint64_t>(spec.model.config.num_hidden_layers);
+  const DecoderConfig& config = spec.model.config;
+  const Recompute recompute = spec.pipeline.recompute;
   const std::uint64_t stages = spec.pipeline.stages;
-  return GraphBytes(spec.model.config, (layers + stages - 1) / stages,
-                    spec.training.microbatchSize * spec.training.sequenceLength, /*head=*/true);
+  const std::uint64_t layers = (Of(config.num_hidden_layers) + stages - 1) / stages;
+  const std::uint64_t tokens = spec.training.microbatchSize * spec.training.sequenceLength;
+  return {GraphBytes(config, recompute, layers, tokens, /*head=*/true),
+          BackwardBytes(config, recompute, layers, tokens)};
 }
 
 }  // namespace
 
-std::uint64_t GraphBytes(const DecoderConfig& config, std::uint64_t layers, std::uint64_t tokens,
-                         bool head) {
-  const auto of = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
-  const std::uint64_t width = of(config.hidden_size);
-  const std::uint64_t queries = of(config.num_attention_heads) * of(config.head_dim);
-  const std::uint64_t keys = of(config.num_key_value_heads) * of(config.head_dim);
-  // Two norms, each with its input, the input by its length, and its output.
-  const std::uint64_t norms = 6 * width;
-  // Rotated queries and keys, values, the output and a number for each head. Heads that share keys
-  // and values read the same ones.
-  std::uint64_t attention = queries + 2 * keys + queries + of(config.num_attention_heads);
-  // Norms of heads keep the product of which the values are a part, and the heads by their length.
-  if (config.head_norms) attention += 2 * (queries + keys) + of(config.num_attention_heads);
-  if (!config.layers.empty()) attention += queries;  // outputs within a window are joined
-  const std::uint64_t mlp = 4 * of(config.intermediate_size);
-  const std::uint64_t loss = head ? 3 * width + of(config.vocab_size) : 0;
-  return sizeof(float) * tokens * (layers * (norms + attention + mlp) + loss);
+std::uint64_t GraphBytes(const DecoderConfig& config, Recompute recompute, std::uint64_t layers,
+                         std::uint64_t tokens, bool head) {
+  const std::uint64_t width = Of(config.hidden_size);
+  std::uint64_t numbers = 0;  // of a token
+  switch (recompute) {
+    case Recompute::kNone:
+      numbers = layers * NumbersOfLayer(config);
+      break;
+    case Recompute::kLayers:
+      numbers = layers * width;
+      break;
+    case Recompute::kFull:
+      numbers = width;
+      break;
+  }
+  if (!head) return sizeof(float) * tokens * numbers;
+  // The norm keeps its input, and the input by its length; the loss, the gradient of its output.
+  return sizeof(float) * (tokens * (numbers + 3 * width) + Of(config.vocab_size) * width);
+}
+
+std::uint64_t BackwardBytes(const DecoderConfig& config, Recompute recompute, std::uint64_t layers,
+                            std::uint64_t tokens) {
+  // In a gated MLP, where the gradient of its inner product is one more than the graph lets go.
+  std::uint64_t numbers = Of(config.intermediate_size) + 3 * Of(config.hidden_size);
+  if (recompute == Recompute::kLayers) numbers += NumbersOfLayer(config);
+  if (recompute == Recompute::kFull) numbers += layers * NumbersOfLayer(config);
+  return sizeof(float) * tokens * numbers;
 }
 
 std::uint64_t BoundaryBytes(const SwarmJob& job) {
@@ -41,7 +76,8 @@ std::uint64_t BoundaryBytes(const SwarmJob& job) {
 }
 
 std::uint64_t NeededBudget(const SwarmJob& job) {
-  const std::uint64_t graphs = 2 * StageGraphBytes(job);
+  const StageGraph graph = GraphOfStage(job);
+  const std::uint64_t graphs = 2 * graph.kept + graph.backward;
   // A boundary's input, gradient and what is retained of both are beside the graphs.
   return std::max(2 * graphs, 32 * BoundaryBytes(job));
 }
@@ -50,7 +86,9 @@ std::uint64_t InFlightMax(const SwarmJob& job) {
   const std::uint64_t wanted = job.spec.pipeline.inFlightMax;
   const std::uint64_t budget = job.spec.workers.memoryBudgetBytes;
   if (budget == 0) return wanted;
-  const std::uint64_t room = GraphShare(budget) / StageGraphBytes(job);
+  const StageGraph graph = GraphOfStage(job);
+  const std::uint64_t share = std::max(GraphShare(budget), graph.backward) - graph.backward;
+  const std::uint64_t room = share / graph.kept;
   const std::uint64_t most = std::max<std::uint64_t>(room, 2) - 1;  // a repair may take one more
   return wanted == 0 ? most : std::min(wanted, most);
 }

@@ -9,11 +9,17 @@ namespace swarm::api {
 
 /// What `layers` decoder layers of the model keep of `tokens` tokens between forward and backward,
 /// in float32 (BF16 keeps less): inputs of norms, of products and of the attention, which keeps no
-/// scores. Copies of keys and values for heads that share them are not counted; only CUDA makes
-/// them, in float32 or within a window. With `head` also what the loss keeps. Source:
-/// worker/model/arithmetic/decoder.cc, tensor by tensor.
-std::uint64_t GraphBytes(const DecoderConfig& config, std::uint64_t layers, std::uint64_t tokens,
-                         bool head);
+/// scores; or what `recompute` leaves of them. Copies of keys and values for heads that share them
+/// are not counted; only CUDA makes them, in float32 or within a window. With `head` also what the
+/// loss keeps, among it the head's gradient. Source: worker/model/arithmetic/decoder.cc and
+/// head_loss.cc, tensor by tensor.
+std::uint64_t GraphBytes(const DecoderConfig& config, Recompute recompute, std::uint64_t layers,
+                         std::uint64_t tokens, bool head);
+
+/// What a backward holds besides: the gradients of activations at its widest point, and what it has
+/// computed again. One backward runs at a time.
+std::uint64_t BackwardBytes(const DecoderConfig& config, Recompute recompute, std::uint64_t layers,
+                            std::uint64_t tokens);
 
 /// One microbatch's activations at a boundary, as float32.
 std::uint64_t BoundaryBytes(const SwarmJob& job);
@@ -22,8 +28,9 @@ std::uint64_t BoundaryBytes(const SwarmJob& job);
 /// is kept for others.
 inline std::uint64_t GraphShare(std::uint64_t budget) { return budget / 2; }
 
-/// The least budget with which the job can run: its shares have room for one microbatch in flight
-/// and one more of a repair, in a stage that has its share of the layers, rounded up, and the head.
+/// The least budget with which the job can run: its shares have room for one microbatch in flight,
+/// one more of a repair, and one backward, in a stage that has its share of the
+/// layers, rounded up, and the head.
 /// Requires a valid job with a model that is read.
 std::uint64_t NeededBudget(const SwarmJob& job);
 

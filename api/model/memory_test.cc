@@ -29,11 +29,12 @@ SwarmJob LargeJob() {
 TEST(MemoryTest, OfALargeModelAMicrobatchNeedsGigabytes) {
   const SwarmJob job = LargeJob();
   EXPECT_EQ(BoundaryBytes(job), 33'554'432u);
-  const std::uint64_t layer = GraphBytes(job.spec.model.config, 1, 2048, false);
+  const std::uint64_t layer = GraphBytes(job.spec.model.config, Recompute::kNone, 1, 2048, false);
   EXPECT_EQ(layer, 696'516'608u);
-  EXPECT_EQ(GraphBytes(job.spec.model.config, 8, 2048, false), 8 * layer);
-  const std::uint64_t head = GraphBytes(job.spec.model.config, 0, 2048, true);
-  EXPECT_EQ(NeededBudget(job), 4 * (8 * layer + head));
+  EXPECT_EQ(GraphBytes(job.spec.model.config, Recompute::kNone, 8, 2048, false), 8 * layer);
+  const std::uint64_t head = GraphBytes(job.spec.model.config, Recompute::kNone, 0, 2048, true);
+  const std::uint64_t backward = BackwardBytes(job.spec.model.config, Recompute::kNone, 8, 2048);
+  EXPECT_EQ(NeededBudget(job), 4 * (8 * layer + head) + 2 * backward);
 }
 
 TEST(MemoryTest, TheBudgetBoundsTheMicrobatchesInFlight) {
@@ -47,6 +48,26 @@ TEST(MemoryTest, TheBudgetBoundsTheMicrobatchesInFlight) {
   EXPECT_EQ(InFlightMax(job), 4u);
 }
 
+TEST(MemoryTest, WhatIsComputedAgainIsHeldByOneMicrobatchAtATime) {
+  SwarmJob job = LargeJob();
+  const DecoderConfig& config = job.spec.model.config;
+  const auto bytes_of = [&](Recompute recompute) {
+    return std::pair(GraphBytes(config, recompute, 8, 2048, false),
+                     BackwardBytes(config, recompute, 8, 2048));
+  };
+  const std::uint64_t layer = GraphBytes(config, Recompute::kNone, 1, 2048, false);
+  const std::uint64_t gradients = sizeof(float) * 2048 * (11008 + 3 * 4096);
+  EXPECT_EQ(bytes_of(Recompute::kNone), std::pair(8 * layer, gradients));
+  EXPECT_EQ(bytes_of(Recompute::kLayers), std::pair(8 * BoundaryBytes(job), gradients + layer));
+  EXPECT_EQ(bytes_of(Recompute::kFull), std::pair(BoundaryBytes(job), gradients + 8 * layer));
+  job.spec.workers.memoryBudgetBytes = NeededBudget(job);
+  for (const Recompute recompute : {Recompute::kLayers, Recompute::kFull}) {
+    job.spec.pipeline.recompute = recompute;
+    EXPECT_LT(NeededBudget(job), job.spec.workers.memoryBudgetBytes);
+    EXPECT_GT(InFlightMax(job), 1u) << "the same budget has room for more";
+  }
+}
+
 TEST(MemoryTest, ABudgetWithoutRoomForOneMicrobatchIsRefusedWithFigures) {
   SwarmJob job = LargeJob();
   job.spec.workers.memoryBudgetBytes = NeededBudget(job);
@@ -56,7 +77,7 @@ TEST(MemoryTest, ABudgetWithoutRoomForOneMicrobatchIsRefusedWithFigures) {
   ASSERT_EQ(errors.size(), 1u);
   EXPECT_EQ(errors[0].path, "spec.workers.memoryBudgetBytes");
   const std::string text = ToString(errors[0]);
-  for (const char* figure : {"23739760639", "23739760640", "1 × 2048", "8 layers"}) {
+  for (const char* figure : {"25170018303", "25170018304", "1 × 2048", "8 layers"}) {
     EXPECT_NE(text.find(figure), std::string::npos) << figure << " is not in: " << text;
   }
 }

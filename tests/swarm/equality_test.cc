@@ -1,5 +1,7 @@
 // The losses of a swarm are those of the same job in one process: invariant 2 of the design, for
 // every number of stages and replicas, in both step modes.
+#include <map>
+
 #include "api/format/enum_names.h"
 #include "tests/swarm/local_swarm.h"
 
@@ -80,6 +82,43 @@ TEST_P(EqualityTest, EveryFamilyGivesTheLossesOfOneProcess) {
                                     .attention_factor = 1.1};
     }
     ExpectEqualLosses(job, Layout{{2, 1, 3}}, ReferenceLosses(job));
+  }
+}
+
+TEST_P(EqualityTest, EverySwitchGivesTheLossesOfOneProcess) {
+  const std::map<std::string, void (*)(api::Spec&)> switches{
+      {"z-loss, no decay of embeddings",
+       [](api::Spec& spec) {
+         spec.training.zLoss = 1e-3;
+         spec.optimizer.decayEmbeddings = false;
+       }},
+      {"WSD",
+       [](api::Spec& spec) {
+         spec.schedule.type = api::ScheduleType::kWSD;
+         spec.schedule.decaySteps = 20;
+       }},
+      {"Muon", [](api::Spec& spec) { spec.optimizer.type = api::OptimizerType::kMuon; }},
+      {"Muon, exact, tied", [](api::Spec& spec) {
+         spec.optimizer.type = api::OptimizerType::kMuon;
+         spec.training.accumulation = api::Accumulation::kExact;
+         spec.model.config.tie_word_embeddings = true;
+         spec.pipeline.stages = 3;
+       }}};
+  for (const auto& [name, turn_on] : switches) {
+    SCOPED_TRACE(name);
+    api::SwarmJob job = Job();
+    turn_on(job.spec);
+    ExpectEqualLosses(job, Layout{{2, 1, 3}}, ReferenceLosses(job));
+  }
+}
+
+TEST_P(EqualityTest, RecomputingChangesNoLoss) {
+  const auto expected = ReferenceLosses(Job());
+  for (const auto recompute : {api::Recompute::kLayers, api::Recompute::kFull}) {
+    SCOPED_TRACE(NameOf(recompute));
+    api::SwarmJob job = Job();
+    job.spec.pipeline.recompute = recompute;
+    ExpectEqualLosses(job, Layout{{2, 1, 3}}, expected);
   }
 }
 

@@ -35,6 +35,7 @@ std::vector<Training> Trainings() {
       continue;
     }
     trainings.push_back({of.name + "AdamW", of, OptimizerType::kAdamW});
+    trainings.push_back({of.name + "Muon", of, OptimizerType::kMuon});
     trainings.push_back(
         {of.name + "LambDelayed", of, OptimizerType::kLAMB, api::StepMode::kDelayed});
   }

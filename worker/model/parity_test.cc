@@ -11,6 +11,7 @@
 #include "worker/model/arithmetic/rotary.h"
 #include "worker/model/testing/models.h"
 #include "worker/optim/norm.h"
+#include "worker/optim/schedule.h"
 #include "worker/protocol/commit.h"
 
 namespace swarm::model {
@@ -34,10 +35,12 @@ std::string ReadFile(const std::string& path) {
 /// A recorded model.
 class Fixture {
  public:
-  explicit Fixture(const std::string& name)
+  /// `results`: another file of that folder.
+  explicit Fixture(const std::string& name, const std::string& results = "reference.safetensors")
       : folder_(std::string(SWARM_SOURCE_DIR) + "/tests/fixtures/" + name + "/"),
         model_(ReadTensors("model.safetensors")),
-        reference_(ReadTensors("reference.safetensors")) {
+        reference_(ReadTensors("reference.safetensors")),
+        results_(ReadTensors(results)) {
     std::vector<api::FieldError> errors;
     options_.config = api::ParseDecoderConfig(
         nlohmann::json::parse(ReadFile(folder_ + "config.json")), "config", &errors);
@@ -67,12 +70,17 @@ class Fixture {
     return {sequences_, columns_, std::span(ids_).subspan(index * size, size)};
   }
   checkpoint::NamedTensor Reference(const std::string& name) const {
-    Result<checkpoint::NamedTensor> tensor = reference_.Lookup(name);
+    return Find(reference_, name);
+  }
+  checkpoint::NamedTensor Found(const std::string& name) const { return Find(results_, name); }
+
+ private:
+  static checkpoint::NamedTensor Find(const checkpoint::SafetensorsFile& file,
+                                      const std::string& name) {
+    const auto tensor = file.Lookup(name);
     EXPECT_TRUE(tensor.ok()) << tensor.status().ToString();
     return *tensor;
   }
-
- private:
   checkpoint::SafetensorsFile ReadTensors(const std::string& name) const {
     Result<checkpoint::SafetensorsFile> file =
         checkpoint::ReadSafetensors(Bytes::Copy(ReadFile(folder_ + name)));
@@ -82,7 +90,7 @@ class Fixture {
 
   std::string folder_;
   checkpoint::SafetensorsFile model_;
-  checkpoint::SafetensorsFile reference_;
+  checkpoint::SafetensorsFile reference_, results_;
   StageOptions options_;
   std::uint64_t steps_ = 0;
   std::uint32_t sequences_ = 0;
@@ -198,6 +206,37 @@ INSTANTIATE_TEST_SUITE_P(Models, ParityTest,
                          ::testing::Values("llama_grouped", "llama_tied", "llama3", "mistral",
                                            "qwen2", "qwen3", "smollm3"),
                          [](const auto& info) { return std::string(info.param); });
+
+TEST(MuonParityTest, TrainsAsTorchsMuonDoesUnderTheScheduleOfTransformers) {
+  // As in make_muon_fixtures.py.
+  const api::Schedule schedule{
+      .type = api::ScheduleType::kWSD, .decaySteps = 3, .finalFraction = 0.1};
+  for (const char* name : {"llama_grouped", "qwen3"}) {
+    SCOPED_TRACE(name);
+    const Fixture fixture(name, "muon.safetensors");
+    StageOptions options = fixture.options();
+    options.optimizer.type = api::OptimizerType::kMuon;
+    options.optimizer.learningRate = kLearningRate;
+    options.optimizer.decayEmbeddings = false;
+    const std::vector<float> losses = FloatsOf(fixture.Found("losses"));
+    Pipeline pipeline(options, 2);
+    pipeline.Load(fixture.weights(), Version(0), false);
+    for (std::uint64_t step = 0; step < fixture.steps(); ++step) {
+      for (std::uint64_t m = 0; m < options.microbatches; ++m) {
+        const double expected = losses[step * options.microbatches + m];
+        EXPECT_NEAR(pipeline.Train(step, m, Version(step), fixture.Tokens(step, m)), expected,
+                    1e-5 * expected);
+      }
+      pipeline.Apply(step, protocol::ComputeClip(GradientNorm(pipeline, step), kMaxNorm),
+                     optim::LearningRate(step, options.optimizer, schedule, fixture.steps()));
+    }
+    for (const auto& [tensor_name, tensor] : pipeline.Snapshot()) {
+      if (tensor_name.starts_with("optimizer.")) continue;
+      ExpectClose(FloatsOf(tensor), FloatsOf(fixture.Found("trained." + tensor_name)), 1e-5,
+                  tensor_name);
+    }
+  }
+}
 
 TEST(RotaryTest, TheDynamicTypeIsRefusedWhereItWouldStretch) {
   const Fixture fixture("qwen2");

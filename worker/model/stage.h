@@ -7,7 +7,7 @@
 //
 // Gradients: Backward yields fresh gradients that wait under their key; Fold adds them to the
 // accumulator of their step, once; Drop forgets them (docs/protocol.md, rule 6). Accumulators are
-// sums over microbatches of the gradient of (mean loss of the microbatch) / M: floats, or with
+// sums over microbatches of the gradient of (loss of the microbatch) / M: floats, or with
 // Accumulation::kExact integers, whose sum has the same bits in every order (optim/fixed_point.h).
 #pragma once
 
@@ -37,8 +37,10 @@ struct StageOptions {
   std::uint64_t stage_count = 1;
   std::uint64_t microbatches = 1;  ///< M: each microbatch's gradient is weighted 1/M
   api::Precision precision = api::Precision::kFP32;
+  double z_loss = 0;
   api::StepMode step_mode = api::StepMode::kSync;  ///< Delayed keeps two parameter versions
   api::Accumulation accumulation = api::Accumulation::kFloat;
+  api::Recompute recompute = api::Recompute::kNone;
   api::Boundary boundary;  ///< without layers: the cuts into stage_count
   std::uint64_t seed = 0;  ///< of the job: determines the fixed tensors of Subspace
   api::Optimizer optimizer;
@@ -47,7 +49,8 @@ struct StageOptions {
 };
 
 /// Token ids of a microbatch: `sequences` rows of tokens_per_sequence ids (inputs and labels: row i
-/// predicts ids[1..] from ids[..n-1]).
+/// predicts ids[1..] from ids[..n-1]). ~id (below 0) stands for a token id that is read but not
+/// learned: as a label it counts nothing (a prompt, in supervised fine-tuning).
 struct TokenBatch {
   std::uint32_t sequences = 0;
   std::uint32_t tokens_per_sequence = 0;
@@ -56,7 +59,10 @@ struct TokenBatch {
 
 struct ForwardResult {
   Bytes boundary;   ///< the encoding of x_{s+1} or of its coefficients; empty on the last stage
-  double loss = 0;  ///< mean nats per token; last stage only
+  /// Last stage only: nats of the labels that count, divided by the number of all labels. So it is
+  /// a function of the microbatch alone, and sums over microbatches stay right; the mean over the
+  /// labels that count is this, divided by their part of a step's labels.
+  double loss = 0;
 };
 
 /// A stage's sum of a step, in one group's flat order.
@@ -103,7 +109,8 @@ class Stage {
   /// then unusable until a load succeeds.
   virtual Status Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer) = 0;
   /// Weights, optimizer state, and previous version: "NAME", "optimizer.FIELD.NAME" (exp_avg and
-  /// exp_avg_sq in float32, step as an int64 scalar), "previous.NAME". Sorted by name. With
+  /// exp_avg_sq in float32, step as an int64 scalar; what Muon steps has no exp_avg_sq),
+  /// "previous.NAME". Sorted by name. With
   /// Accumulation::kExact also the exponents that belong to the versions, int64 scalars:
   /// "optimizer.scale.NAME" and, beside "previous.NAME", "optimizer.previous_scale.NAME". A load
   /// that does not find them takes the ones a job starts with.

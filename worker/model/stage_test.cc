@@ -218,7 +218,7 @@ TEST(StageTest, RefusesInputsOfWrongSizes) {
   EXPECT_EQ(CodeOfForward(first, Version(0), tokens), StatusCode::kInvalidArgument);
   std::vector<std::int32_t> ids(18, static_cast<std::int32_t>(SmallConfig().vocab_size));
   EXPECT_EQ(CodeOfForward(first, Version(0), {2, 9, ids}), StatusCode::kInvalidArgument);
-  ids.assign(18, -1);
+  ids.assign(18, ~static_cast<std::int32_t>(SmallConfig().vocab_size));
   EXPECT_EQ(CodeOfForward(first, Version(0), {2, 9, ids}), StatusCode::kInvalidArgument);
   EXPECT_EQ(CodeOfForward(pipeline.stage(1), Version(0), batch.tokens, Bytes::Copy("short")),
             StatusCode::kDataLoss);
@@ -228,6 +228,36 @@ TEST(StageTest, RefusesInputsOfWrongSizes) {
             StatusCode::kInvalidArgument);
   EXPECT_EQ(first.Logits(Version(0), batch.tokens).status().code(),
             StatusCode::kFailedPrecondition);
+}
+
+TEST(StageTest, ATokenThatIsNotLearnedIsReadAndCountsNothingAsALabel) {
+  const StageOptions options = SmallOptions();
+  const Batch all(2, 9, 3, options.config.vocab_size);
+  // The prompts: the first five tokens of each sequence.
+  const auto train = [&](bool masked, std::uint64_t sequence) {
+    std::vector<std::int32_t> ids(all.ids.begin() + static_cast<std::ptrdiff_t>(9 * sequence),
+                                  all.ids.begin() + static_cast<std::ptrdiff_t>(9 * sequence + 9));
+    for (std::size_t i = 0; masked && i < 5; ++i) ids[i] = ~ids[i];
+    Pipeline pipeline(options, 2);
+    pipeline.InitRandom(7);
+    const double loss = pipeline.Train(0, 0, Version(0), {1, 9, ids});
+    return std::pair(loss, pipeline.Gradients(0));
+  };
+  // The loss of all is that of the prompt's labels and that of the answer's.
+  std::vector<std::int32_t> answer_masked(all.ids.begin(), all.ids.begin() + 9);
+  for (std::size_t i = 5; i < 9; ++i) answer_masked[i] = ~answer_masked[i];
+  Pipeline rest(options, 2);
+  rest.InitRandom(7);
+  const double of_prompt = rest.Train(0, 0, Version(0), {1, 9, answer_masked});
+  const auto gradients_of_prompt = rest.Gradients(0);
+  const auto [of_all, gradients_of_all] = train(false, 0);
+  auto [of_answer, gradients] = train(true, 0);
+  EXPECT_NEAR(of_answer + of_prompt, of_all, 1e-6 * of_all);
+  for (auto& [name, gradient] : gradients) {
+    const auto& more = gradients_of_prompt.at(name);
+    for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] += more[i];
+    EXPECT_LT(RelativeDistance(gradient, gradients_of_all.at(name)), 1e-5) << name;
+  }
 }
 
 TEST(StageTest, ABrokenGradientCanBeSentAgain) {
@@ -291,7 +321,8 @@ void TrainTwoSteps(Pipeline& pipeline, const TokenBatch& tokens) {
 }
 
 TEST(StateTest, GoesOnFromASnapshotAsIfNothingHadHappenedAtAnyCut) {
-  for (const auto type : {api::OptimizerType::kAdamW, api::OptimizerType::kLAMB}) {
+  for (const auto type : {api::OptimizerType::kAdamW, api::OptimizerType::kLAMB,
+                          api::OptimizerType::kMuon}) {
     StageOptions options = SmallOptions();
     options.step_mode = api::StepMode::kDelayed;
     options.optimizer.type = type;

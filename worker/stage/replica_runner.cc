@@ -117,8 +117,8 @@ std::map<protocol::GroupIndex, std::uint64_t> ReplicaRunner::GroupBytes() const 
 std::uint64_t ReplicaRunner::GraphBytesOf(const protocol::Forward& frame) const {
   const std::uint64_t tokens =
       std::uint64_t{frame.sequences} * (std::max(frame.tokens_per_sequence, 1u) - 1);
-  return api::GraphBytes(job_.spec.model.config, static_cast<std::uint64_t>(slice_.count), tokens,
-                         slice_.head);
+  return api::GraphBytes(job_.spec.model.config, job_.spec.pipeline.recompute,
+                         static_cast<std::uint64_t>(slice_.count), tokens, slice_.head);
 }
 
 void ReplicaRunner::Carry(protocol::Actions actions) {

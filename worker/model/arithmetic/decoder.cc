@@ -198,13 +198,4 @@ at::Tensor DecoderLayer(const api::DecoderConfig& config, const api::LayerOption
   return h + Added(Mlp(weights, RmsNorm(h, weights.mlp_norm, config.rms_norm_eps)), basis);
 }
 
-at::Tensor HeadLogits(const api::DecoderConfig& config, const at::Tensor& gain,
-                      const at::Tensor& head, const at::Tensor& x) {
-  return Project(RmsNorm(x, gain, config.rms_norm_eps), head).to(at::kFloat);
-}
-
-at::Tensor CrossEntropy(const at::Tensor& logits, const at::Tensor& labels) {
-  return at::cross_entropy_loss(logits.flatten(0, 1), labels.flatten());
-}
-
 }  // namespace swarm::model

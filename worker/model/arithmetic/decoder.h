@@ -90,11 +90,4 @@ at::Tensor DecoderLayer(const api::DecoderConfig& config, const api::LayerOption
                         PositionTables& positions, const at::Tensor& x,
                         PastTokens* past = nullptr);
 
-/// Logits of the head: x [B, L, D], gain [D], head [V, D] to [B, L, V] float32.
-at::Tensor HeadLogits(const api::DecoderConfig& config, const at::Tensor& gain,
-                      const at::Tensor& head, const at::Tensor& x);
-
-/// Mean cross entropy in nats: logits [B, L, V] float32, labels [B, L] int64; a scalar.
-at::Tensor CrossEntropy(const at::Tensor& logits, const at::Tensor& labels);
-
 }  // namespace swarm::model

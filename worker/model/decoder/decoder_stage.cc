@@ -12,6 +12,8 @@
 #include "api/model/boundary.h"
 #include "api/model/decoder_config.h"
 #include "worker/model/arithmetic/boundary.h"
+#include "worker/model/arithmetic/head_loss.h"
+#include "worker/model/arithmetic/recompute.h"
 #include "worker/model/arithmetic/subspace.h"
 #include "worker/model/decoder/tensor_memory.h"
 #include "worker/model/start/start.h"
@@ -143,24 +145,26 @@ Result<const Weights*> DecoderStage::FindWeights(Version version) const {
                   std::to_string(parameters_.version().value));
 }
 
-Result<at::Tensor> DecoderStage::TokenColumns(const TokenBatch& tokens, std::int64_t first,
-                                              std::int64_t count) const {
+Result<at::Tensor> DecoderStage::TokenColumns(const TokenBatch& tokens, Read as,
+                                              std::int64_t length) const {
   const std::int64_t rows = tokens.sequences;
   const std::int64_t columns = tokens.tokens_per_sequence;
   if (static_cast<std::int64_t>(tokens.ids.size()) != rows * columns) {
     return InvalidArgument("tokens: " + std::to_string(tokens.ids.size()) + " ids for " +
                            std::to_string(rows) + " sequences of " + std::to_string(columns));
   }
-  at::Tensor ids = at::empty({rows, count}, at::kLong);
+  const std::int64_t first = as == Read::kLabels ? 1 : 0;
+  at::Tensor ids = at::empty({rows, length}, at::kLong);
   auto* out = ids.mutable_data_ptr<std::int64_t>();
   for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t column = first; column < first + count; ++column) {
-      const std::int32_t id = tokens.ids[row * columns + column];
-      if (id < 0 || id >= options_.config.vocab_size) {
+    for (std::int64_t column = first; column < first + length; ++column) {
+      const std::int32_t written = tokens.ids[row * columns + column];
+      const std::int32_t id = written < 0 ? ~written : written;
+      if (id >= options_.config.vocab_size) {
         return InvalidArgument("tokens: id " + std::to_string(id) + " in a vocabulary of " +
                                std::to_string(options_.config.vocab_size));
       }
-      *out++ = id;
+      *out++ = written < 0 && as == Read::kLabels ? -1 : id;
     }
   }
   return ids.to(device_);
@@ -201,7 +205,6 @@ at::Tensor DecoderStage::RunLayers(const Weights& weights, const Pass& pass,
   const std::int64_t first = layout_.slice.first;
   at::Tensor x = layout_.slice.embedding ? EmbeddedTokens(weights, pass)
                                          : ReceiveAt(first, weights, pass, pass.input);
-  const at::Tensor basis = SubspaceOf(weights).basis;
   for (std::size_t i = 0; i < layout_.layers.size(); ++i) {
     const std::int64_t layer = first + static_cast<std::int64_t>(i);
     if (i > 0 && layout_.boundaries.contains(layer)) {
@@ -209,20 +212,47 @@ at::Tensor DecoderStage::RunLayers(const Weights& weights, const Pass& pass,
       if (lossy_) z = Cross(z, *activation_codec_, *gradient_codec_);
       x = ReceiveAt(layer, weights, pass, z);
     }
-    x = DecoderLayer(options_.config, api::LayerOf(options_.config, layer), weights.layer(i),
-                     layout_.layers[i].constrained ? basis : at::Tensor(), positions_, x,
-                     past.empty() ? nullptr : &past[i]);
+    PastTokens* const before = past.empty() ? nullptr : &past[i];
+    const auto run = [this, i, &weights, before](const std::vector<at::Tensor>& inputs) {
+      return RunLayer(i, weights, inputs[0], before);
+    };
+    const bool again = options_.recompute == api::Recompute::kLayers && before == nullptr;
+    x = again ? Recomputed(run, {x}, weights.operands()) : run({x});
   }
   return x;
 }
 
-at::Tensor DecoderStage::RunHead(const Weights& weights, const at::Tensor& x) const {
-  at::Tensor head = weights.operands()[layout_.head];
-  if (layout_.constrained_embedding && options_.config.tie_word_embeddings) {
-    const Subspace subspace = SubspaceOf(weights);
-    head = (subspace.fixed + Project(head.to(at::kFloat), subspace.basis)).to(head.scalar_type());
-  }
-  return HeadLogits(options_.config, weights.operands()[layout_.final_norm], head, x);
+at::Tensor DecoderStage::RunLayer(std::size_t index, const Weights& weights, const at::Tensor& x,
+                                  PastTokens* past) {
+  const std::int64_t layer = layout_.slice.first + static_cast<std::int64_t>(index);
+  const at::Tensor basis =
+      layout_.layers[index].constrained ? SubspaceOf(weights).basis : at::Tensor();
+  return DecoderLayer(options_.config, api::LayerOf(options_.config, layer), weights.layer(index),
+                      basis, positions_, x, past);
+}
+
+at::Tensor DecoderStage::RunBody(const Weights& weights, const Pass& pass) {
+  if (options_.recompute != api::Recompute::kFull) return RunLayers(weights, pass);
+  std::vector<at::Tensor> inputs = pass.rows;
+  if (pass.input.defined()) inputs.push_back(pass.input);
+  const auto run = [this, &weights, pass](const std::vector<at::Tensor>& leaves) {
+    Pass again = pass;
+    again.rows.assign(leaves.begin(), leaves.begin() + std::ssize(pass.rows));
+    if (pass.input.defined()) again.input = leaves.back();
+    return RunLayers(weights, again);
+  };
+  return Recomputed(run, inputs, weights.operands());
+}
+
+at::Tensor DecoderStage::NormAtEnd(const Weights& weights, const at::Tensor& x) const {
+  return RmsNorm(x, weights.operands()[layout_.final_norm], options_.config.rms_norm_eps);
+}
+
+at::Tensor DecoderStage::HeadOf(const Weights& weights) const {
+  const at::Tensor& head = weights.operands()[layout_.head];
+  if (!layout_.constrained_embedding || !options_.config.tie_word_embeddings) return head;
+  const Subspace subspace = SubspaceOf(weights);
+  return (subspace.fixed + Project(head.to(at::kFloat), subspace.basis)).to(head.scalar_type());
 }
 
 Status DecoderStage::CheckLength(std::int64_t tokens) const {
@@ -239,7 +269,7 @@ Result<DecoderStage::Pass> DecoderStage::OpenPass(const Weights& weights, const 
   RETURN_IF_ERROR(CheckLength(length));
   Pass pass;
   if (!layout_.tables.empty() || layout_.constrained_embedding) {
-    ASSIGN_OR_RETURN(pass.ids, TokenColumns(tokens, 0, length));
+    ASSIGN_OR_RETURN(pass.ids, TokenColumns(tokens, Read::kInputs, length));
   }
   for (const at::Tensor& table : weights.tables()) {
     pass.rows.push_back(at::embedding(table, pass.ids));
@@ -277,17 +307,20 @@ Result<ForwardResult> DecoderStage::Execute(const TaskKey& key, Version version,
   Graph graph{.version = version, .pass = std::move(*opened)};
   at::Tensor labels;
   if (layout_.slice.head) {
-    Result<at::Tensor> ids = TokenColumns(tokens, 1, tokens.tokens_per_sequence - 1);
+    Result<at::Tensor> ids =
+        TokenColumns(tokens, Read::kLabels, tokens.tokens_per_sequence - 1);
     if (!ids.ok()) return ids.status();
     labels = std::move(*ids);
   }
   const at::AutoGradMode mode(keep_graph);
   for (at::Tensor& rows : graph.pass.rows) rows.set_requires_grad(keep_graph);
   if (graph.pass.input.defined()) graph.pass.input.set_requires_grad(keep_graph);
-  graph.output = RunLayers(**weights, graph.pass);
+  graph.output = RunBody(**weights, graph.pass);
   ForwardResult result;
   if (layout_.slice.head) {
-    graph.output = CrossEntropy(RunHead(**weights, graph.output), labels);
+    const at::Tensor normed = NormAtEnd(**weights, graph.output);
+    graph.output = HeadLoss(normed, HeadOf(**weights), labels,
+                            {LossTokensAtOnce(options_.config.vocab_size), options_.z_loss});
     result.loss = graph.output.item<float>();
   } else {
     const std::int64_t end = layout_.slice.first + layout_.slice.count;
@@ -413,8 +446,9 @@ Result<Bytes> DecoderStage::Logits(Version version, const TokenBatch& tokens) {
     if (tokens.ids.empty()) return InvalidArgument("logits: no tokens");
     ASSIGN_OR_RETURN(const Pass pass,
                      OpenPass(**weights, tokens, tokens.tokens_per_sequence, Bytes()));
-    const at::Tensor x = RunLayers(**weights, pass);
-    return codec::MakeCodec({}, codec::Direction::kForward)->Encode(RunHead(**weights, x));
+    const at::Tensor normed = NormAtEnd(**weights, RunLayers(**weights, pass));
+    const at::Tensor logits = Project(normed, HeadOf(**weights)).to(at::kFloat);
+    return codec::MakeCodec({}, codec::Direction::kForward)->Encode(logits);
   });
 }
 
@@ -449,7 +483,8 @@ class DecoderStage::TextReading final : public Reading {
     RETURN_IF_ERROR(stage_.CheckLength(static_cast<std::int64_t>(read_.size())));
     ASSIGN_OR_RETURN(const Pass pass, stage_.OpenPass(**weights, batch, count, Bytes()));
     const at::Tensor x = stage_.RunLayers(**weights, pass, past_);
-    const at::Tensor logits = stage_.RunHead(**weights, x.narrow(1, count - 1, 1));
+    const at::Tensor normed = stage_.NormAtEnd(**weights, x.narrow(1, count - 1, 1));
+    const at::Tensor logits = Project(normed, stage_.HeadOf(**weights)).to(at::kFloat);
     return codec::MakeCodec({}, codec::Direction::kForward)->Encode(logits);
   }
 

@@ -68,10 +68,11 @@ class DecoderStage final : public Stage {
   bool exact() const { return options_.accumulation == api::Accumulation::kExact; }
   /// The exponents of a step's accumulators, one a parameter; none without kExact.
   std::vector<int> ExponentsOf(Step step) const;
-  /// The columns [first, first + count) of a batch, int64 [B, count] on the device. Errors:
-  /// kInvalidArgument (a wrong number of ids, an id outside the vocabulary).
-  Result<at::Tensor> TokenColumns(const TokenBatch& tokens, std::int64_t first,
-                                  std::int64_t count) const;
+  enum class Read { kInputs, kLabels };
+  /// The first `length` columns of a batch, or as labels the `length` columns behind the first;
+  /// int64 [B, length] on the device. A label that does not count is -1. Errors: kInvalidArgument
+  /// (a wrong number of ids, an id outside the vocabulary).
+  Result<at::Tensor> TokenColumns(const TokenBatch& tokens, Read as, std::int64_t length) const;
   /// Errors: kInvalidArgument (a sequence too long for its rotary embedding).
   Status CheckLength(std::int64_t tokens) const;
   /// Errors: kFailedPrecondition (a part of the model), naming `what` needs all of it.
@@ -85,7 +86,14 @@ class DecoderStage final : public Stage {
   /// x behind the last layer of the stage. With `past`, one for each layer, as DecoderLayer; the
   /// stage has then no boundaries inside.
   at::Tensor RunLayers(const Weights& weights, const Pass& pass, std::span<PastTokens> past = {});
-  at::Tensor RunHead(const Weights& weights, const at::Tensor& x) const;
+  /// RunLayers, or what Recompute::kFull makes of it.
+  at::Tensor RunBody(const Weights& weights, const Pass& pass);
+  at::Tensor RunLayer(std::size_t index, const Weights& weights, const at::Tensor& x,
+                      PastTokens* past = nullptr);
+  /// What the head reads of the x behind the last layer.
+  at::Tensor NormAtEnd(const Weights& weights, const at::Tensor& x) const;
+  /// The matrix of the head [V, D].
+  at::Tensor HeadOf(const Weights& weights) const;
   at::Tensor EmbeddedTokens(const Weights& weights, const Pass& pass) const;
   /// The halves of the boundary before a decoder layer.
   at::Tensor SendAt(std::int64_t layer, const Weights& weights, const Pass& pass,

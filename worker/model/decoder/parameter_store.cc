@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "worker/model/arithmetic/subspace.h"
 #include "worker/model/start/start.h"
 #include "worker/optim/fixed_point.h"
+#include "worker/optim/muon.h"
 #include "worker/optim/update.h"
 
 namespace swarm::model {
@@ -60,6 +62,14 @@ Status ReadTensor(const checkpoint::TensorLookup& tensors, const std::string& na
   return {};
 }
 
+/// Calls body(i) for all i < count, on all threads.
+void ForEach(std::size_t count, const std::function<void(std::size_t)>& body) {
+  at::parallel_for(0, static_cast<std::int64_t>(count), 1,
+                   [&](std::int64_t begin, std::int64_t end) {
+                     for (std::int64_t i = begin; i < end; ++i) body(static_cast<std::size_t>(i));
+                   });
+}
+
 using Turn = void (*)(std::span<float>, std::span<const double>, std::size_t, Entries);
 
 /// How a parameter changes when the basis is turned; null for a parameter that is not in the basis.
@@ -87,9 +97,9 @@ ParameterStore::ParameterStore(const Layout& layout, const StageOptions& options
   for (std::size_t i = 0; i < versions; ++i) {
     buffers_.push_back(std::make_unique<Weights>(layout, options.precision, device));
   }
-  for (const ParameterGroup& group : layout.groups) {
-    first_moments_.emplace_back(group.count, 0.0F);
-    second_moments_.emplace_back(group.count, 0.0F);
+  for (const ParameterSlot& slot : layout.slots) {
+    first_moments_.emplace_back(slot.count, 0.0F);
+    second_moments_.emplace_back(StepsByMuon(slot) ? 0 : slot.count, 0.0F);
   }
 }
 
@@ -156,14 +166,13 @@ Status ParameterStore::LoadTensors(const checkpoint::TensorLookup& tensors, bool
 }
 
 Status ParameterStore::LoadOptimizer(const checkpoint::TensorLookup& tensors) {
-  for (const ParameterSlot& slot : layout_.slots) {
-    Status status = ReadTensor(tensors, "optimizer.exp_avg." + slot.name, slot,
-                               PartOf(first_moments_[slot.group], slot));
-    if (!status.ok()) return status;
-    status = ReadTensor(tensors, "optimizer.exp_avg_sq." + slot.name, slot,
-                        PartOf(second_moments_[slot.group], slot));
-    if (!status.ok()) return status;
-
+  for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
+    const ParameterSlot& slot = layout_.slots[i];
+    RETURN_IF_ERROR(ReadTensor(tensors, "optimizer.exp_avg." + slot.name, slot, first_moments_[i]));
+    if (!StepsByMuon(slot)) {
+      RETURN_IF_ERROR(
+          ReadTensor(tensors, "optimizer.exp_avg_sq." + slot.name, slot, second_moments_[i]));
+    }
     const std::string name = "optimizer.step." + slot.name;
     const Result<std::int64_t> updates = ReadNumber(tensors, name);
     if (!updates.ok()) return updates.status();
@@ -196,9 +205,9 @@ Status ParameterStore::LoadScales(const checkpoint::TensorLookup& tensors) {
 std::vector<checkpoint::NamedTensor> ParameterStore::State() const {
   std::vector<checkpoint::NamedTensor> tensors;
   const std::shared_ptr<const void> reader = readers_.Enter();
-  const auto add = [&](const std::string& prefix, const ParameterSlot& slot, const float* group) {
+  const auto add = [&](const std::string& prefix, const ParameterSlot& slot, const float* values) {
     tensors.push_back({prefix + slot.name, checkpoint::ElementType::kF32, slot.shape,
-                       Bytes::Wrap(group + slot.offset, slot.count * sizeof(float), reader)});
+                       Bytes::Wrap(values, slot.count * sizeof(float), reader)});
   };
   const auto add_number = [&](std::string name, const std::int64_t& number) {
     tensors.push_back({std::move(name),
@@ -207,13 +216,13 @@ std::vector<checkpoint::NamedTensor> ParameterStore::State() const {
                        Bytes::Wrap(&number, sizeof number, reader)});
   };
   for (const ParameterSlot& slot : layout_.slots) {
-    add("", slot, newest().group(slot.group).data());
-    add("optimizer.exp_avg.", slot, first_moments_[slot.group].data());
-    add("optimizer.exp_avg_sq.", slot, second_moments_[slot.group].data());
-    add_number("optimizer.step." + slot.name, updates_);
-    if (previous_held_) add("previous.", slot, previous().group(slot.group).data());
-    if (!exact()) continue;
     const std::size_t index = static_cast<std::size_t>(&slot - layout_.slots.data());
+    add("", slot, newest().group(slot.group).data() + slot.offset);
+    add("optimizer.exp_avg.", slot, first_moments_[index].data());
+    if (!StepsByMuon(slot)) add("optimizer.exp_avg_sq.", slot, second_moments_[index].data());
+    add_number("optimizer.step." + slot.name, updates_);
+    if (previous_held_) add("previous.", slot, previous().group(slot.group).data() + slot.offset);
+    if (!exact()) continue;
     add_number("optimizer.scale." + slot.name, scales_[index]);
     if (!previous_held_) continue;
     add_number("optimizer.previous_scale." + slot.name, previous_scales_[index]);
@@ -269,7 +278,7 @@ Status ParameterStore::Apply(std::span<const Bytes> sums, const ApplyOptions& op
 /// A part of a parameter that is updated at once.
 struct ParameterStore::Piece {
   std::size_t slot;
-  std::uint64_t offset, count;
+  std::uint64_t offset, count;  ///< within the parameter
   int magnitude_bits = 0;  ///< of the sum, kExact
 };
 
@@ -291,38 +300,38 @@ void ParameterStore::Update(std::span<const Bytes> sums, const ApplyOptions& opt
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
     const ParameterSlot& slot = layout_.slots[i];
-    const std::uint64_t grain = whole ? slot.count : kUpdateGrain;
+    const std::uint64_t grain = whole || StepsByMuon(slot) ? slot.count : kUpdateGrain;
     for (std::uint64_t begin = 0; begin < slot.count; begin += grain) {
-      pieces.push_back({i, slot.offset + begin, std::min(grain, slot.count - begin)});
+      pieces.push_back({i, begin, std::min(grain, slot.count - begin)});
     }
   }
   const std::vector<int> exponents =
       exact() ? Exponents(Step(version_.value), options.scale_level) : std::vector<int>();
-  at::parallel_for(
-      0, static_cast<std::int64_t>(pieces.size()), 1, [&](std::int64_t begin, std::int64_t end) {
-        std::vector<float> floats;
-        for (std::int64_t i = begin; i < end; ++i) {
-          Piece& piece = pieces[static_cast<std::size_t>(i)];
-          const ParameterSlot& slot = layout_.slots[piece.slot];
-          const Bytes& sum = sums[slot.group];
-          const Turn turn = overlap.empty() ? nullptr : TurnOfSum(slot);
-          if (exact()) {
-            const auto part = PartOf<std::int64_t>(sum, piece.offset, piece.count);
-            piece.magnitude_bits = optim::MagnitudeBits(part);
-            floats.resize(piece.count);
-            optim::Dequantize(part, exponents[piece.slot], piece.magnitude_bits, floats);
-          } else {
-            const auto part = PartOf<float>(sum, piece.offset, piece.count);
-            if (turn == nullptr) {
-              UpdatePiece(piece, part, options, to);
-              continue;
-            }
-            floats.assign(part.begin(), part.end());
-          }
-          if (turn != nullptr) turn(floats, overlap, rank, Entries::kAsTheyAre);
-          UpdatePiece(piece, floats, options, to);
-        }
-      });
+  const auto update = [&](Piece& piece) {
+    const ParameterSlot& slot = layout_.slots[piece.slot];
+    const std::uint64_t begin = slot.offset + piece.offset;
+    const Turn turn = overlap.empty() ? nullptr : TurnOfSum(slot);
+    std::vector<float> floats;
+    if (exact()) {
+      const auto part = PartOf<std::int64_t>(sums[slot.group], begin, piece.count);
+      piece.magnitude_bits = optim::MagnitudeBits(part);
+      floats.resize(piece.count);
+      optim::Dequantize(part, exponents[piece.slot], piece.magnitude_bits, floats);
+    } else {
+      const auto part = PartOf<float>(sums[slot.group], begin, piece.count);
+      if (turn == nullptr) return UpdatePiece(piece, part, options, to);
+      floats.assign(part.begin(), part.end());
+    }
+    if (turn != nullptr) turn(floats, overlap, rank, Entries::kAsTheyAre);
+    UpdatePiece(piece, floats, options, to);
+  };
+  // Of these, each has a thread; threads share each of the others.
+  const auto shared = std::stable_partition(pieces.begin(), pieces.end(), [&](const Piece& piece) {
+    return !StepsByMuon(layout_.slots[piece.slot]);
+  });
+  ForEach(static_cast<std::size_t>(shared - pieces.begin()),
+          [&](std::size_t i) { update(pieces[i]); });
+  std::for_each(shared, pieces.end(), update);
   if (exact()) AdvanceScales(pieces, exponents);
 }
 
@@ -330,32 +339,42 @@ void ParameterStore::UpdatePiece(const Piece& piece, std::span<const float> grad
                                  const ApplyOptions& options, Weights& to) {
   const ParameterSlot& slot = layout_.slots[piece.slot];
   if (slot.name == kBasisName) return GatherPiece(piece, gradient, to);
-  const std::uint64_t group = slot.group;
+  const bool decays = slot.decays && (optimizer_.decayEmbeddings || slot.role != Role::kTable);
   const optim::UpdateOptions update{options.learning_rate * slot.rate,
                                     optimizer_.beta1,
                                     optimizer_.beta2,
                                     optimizer_.epsilon,
-                                    slot.decays ? optimizer_.weightDecay : 0,
+                                    decays ? optimizer_.weightDecay : 0,
                                     options.clip,
                                     static_cast<std::uint64_t>(updates_),
                                     /*by_norm=*/slot.start != Start::kZeros};
+  const auto part_of = [&](std::vector<float>& moments) {
+    return moments.empty() ? std::span<float>()
+                           : std::span(moments).subspan(piece.offset, piece.count);
+  };
+  const std::uint64_t begin = slot.offset + piece.offset;
   const optim::UpdateSpans spans{
-      std::as_const(newest()).group(group).subspan(piece.offset, piece.count), gradient,
-      std::span(first_moments_[group]).subspan(piece.offset, piece.count),
-      std::span(second_moments_[group]).subspan(piece.offset, piece.count),
-      to.group(group).subspan(piece.offset, piece.count)};
+      std::as_const(newest()).group(slot.group).subspan(begin, piece.count), gradient,
+      part_of(first_moments_[piece.slot]), part_of(second_moments_[piece.slot]),
+      to.group(slot.group).subspan(begin, piece.count)};
+  if (StepsByMuon(slot)) {
+    return optim::UpdateMuon(update, optimizer_.momentum, spans,
+                             static_cast<std::size_t>(slot.shape[0]),
+                             static_cast<std::size_t>(slot.shape[1]), ForEach);
+  }
   optimizer_.type == api::OptimizerType::kLAMB ? optim::UpdateLamb(update, spans)
                                                : optim::UpdateAdamW(update, spans);
 }
 
 void ParameterStore::GatherPiece(const Piece& piece, std::span<const float> statistic,
                                  Weights& to) {
-  const std::uint64_t group = layout_.slots[piece.slot].group;
-  const auto gathered = std::span(first_moments_[group]).subspan(piece.offset, piece.count);
+  const ParameterSlot& slot = layout_.slots[piece.slot];
+  const auto gathered = std::span(first_moments_[piece.slot]).subspan(piece.offset, piece.count);
   for (std::size_t i = 0; i < gathered.size(); ++i) gathered[i] += statistic[i];
   if (&to == &newest()) return;
-  std::ranges::copy(std::as_const(newest()).group(group).subspan(piece.offset, piece.count),
-                    to.group(group).subspan(piece.offset, piece.count).begin());
+  const std::uint64_t begin = slot.offset + piece.offset;
+  std::ranges::copy(std::as_const(newest()).group(slot.group).subspan(begin, piece.count),
+                    to.group(slot.group).subspan(begin, piece.count).begin());
 }
 
 void ParameterStore::TurnBasisOf(Weights& to) {
@@ -363,15 +382,16 @@ void ParameterStore::TurnBasisOf(Weights& to) {
   const auto rows = static_cast<std::size_t>(operand.shape[0]);
   const auto rank = static_cast<std::size_t>(operand.shape[1]);
   const std::span<float> basis = to.group(operand.group);
-  std::vector<float>& gathered = first_moments_[operand.group];
+  std::vector<float>& gathered = first_moments_.back();  // the basis is the last parameter
   const std::vector<float> turned = TurnBasis(basis, gathered, boundary_.refreshRate, rows, rank);
   const std::vector<double> overlap = Overlap(basis, turned, rows, rank);
-  for (const ParameterSlot& slot : layout_.slots) {
+  for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
+    const ParameterSlot& slot = layout_.slots[i];
     const Turn turn = TurnOf(slot);
     if (turn == nullptr) continue;
     turn(PartOf(to.group(slot.group), slot), overlap, rank, Entries::kAsTheyAre);
-    turn(PartOf(first_moments_[slot.group], slot), overlap, rank, Entries::kAsTheyAre);
-    turn(PartOf(second_moments_[slot.group], slot), overlap, rank, Entries::kSquared);
+    turn(first_moments_[i], overlap, rank, Entries::kAsTheyAre);
+    if (!StepsByMuon(slot)) turn(second_moments_[i], overlap, rank, Entries::kSquared);
   }
   std::ranges::copy(turned, basis.begin());
   std::ranges::fill(gathered, 0.0F);

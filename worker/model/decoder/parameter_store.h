@@ -60,6 +60,9 @@ class ParameterStore {
   /// after a turn, and the sums then refer to a basis that no longer exists.
   std::vector<double> OverlapSinceRead() const;
   void Update(std::span<const Bytes> sums, const ApplyOptions& options, Weights& to);
+  bool StepsByMuon(const ParameterSlot& slot) const {
+    return optimizer_.type == api::OptimizerType::kMuon && slot.role == Role::kHidden;
+  }
   void UpdatePiece(const Piece& piece, std::span<const float> gradient, const ApplyOptions& options,
                    Weights& to);
   /// Gathers the statistic of the basis. The basis does not change before TurnBasisOf.
@@ -82,8 +85,8 @@ class ParameterStore {
   bool newest_held_ = false;  ///< there are weights: initial ones, or a load succeeded
   bool previous_held_ = false;
   Version version_;
-  std::vector<std::vector<float>> first_moments_;  ///< one a group
-  std::vector<std::vector<float>> second_moments_;
+  std::vector<std::vector<float>> first_moments_;   ///< one a slot
+  std::vector<std::vector<float>> second_moments_;  ///< the same; empty for what Muon steps
   /// kExact: the exponents that belong to the newest version, and those of the one before.
   std::vector<std::int64_t> scales_, previous_scales_;
   std::int64_t updates_ =

@@ -23,7 +23,17 @@ struct Parameter {
   Start start = Start::kNormal;
   bool decays = true;
   double rate = 1;
+  Role role = Role::kOther;
 };
+
+/// A matrix of a layer.
+Parameter Hidden(const std::string& name, Shape shape, Start start = Start::kNormal) {
+  return {.name = name, .shape = std::move(shape), .start = start, .role = Role::kHidden};
+}
+
+Parameter Table(const std::string& name, Shape shape, Start start) {
+  return {.name = name, .shape = std::move(shape), .start = start, .role = Role::kTable};
+}
 
 Parameter Gain(const std::string& name, std::int64_t size) {
   return {name, {size}, Start::kOnes, /*decays=*/false};
@@ -47,9 +57,9 @@ class Builder {
     const std::int64_t key_value = config_.num_key_value_heads * config_.head_dim;
     LayerOperands layer{.constrained = constrained};
     layer.attention_norm = AddOperand({Gain(prefix + "input_layernorm.weight", hidden)});
-    layer.query_key_value = AddOperand({{prefix + "self_attn.q_proj.weight", {query, hidden}},
-                                        {prefix + "self_attn.k_proj.weight", {key_value, hidden}},
-                                        {prefix + "self_attn.v_proj.weight", {key_value, hidden}}});
+    layer.query_key_value = AddOperand({Hidden(prefix + "self_attn.q_proj.weight", {query, hidden}),
+                                        Hidden(prefix + "self_attn.k_proj.weight", {key_value, hidden}),
+                                        Hidden(prefix + "self_attn.v_proj.weight", {key_value, hidden})});
     if (config_.attention_input_bias) {
       layer.input_bias = AddOperand({Bias(prefix + "self_attn.q_proj.bias", query),
                                      Bias(prefix + "self_attn.k_proj.bias", key_value),
@@ -61,8 +71,8 @@ class Builder {
     }
     layer.attention_output = AddOutput(prefix + "self_attn.o_proj.weight", query, constrained);
     layer.mlp_norm = AddOperand({Gain(prefix + "post_attention_layernorm.weight", hidden)});
-    layer.gate_up = AddOperand({{prefix + "mlp.gate_proj.weight", {inner, hidden}},
-                                {prefix + "mlp.up_proj.weight", {inner, hidden}}});
+    layer.gate_up = AddOperand({Hidden(prefix + "mlp.gate_proj.weight", {inner, hidden}),
+                                Hidden(prefix + "mlp.up_proj.weight", {inner, hidden})});
     layer.down = AddOutput(prefix + "mlp.down_proj.weight", inner, constrained);
     layout_.layers.push_back(layer);
   }
@@ -118,10 +128,10 @@ class Builder {
   /// The table of the embedding, or its trained part.
   Parameter Embedding() const {
     if (!layout_.constrained_embedding) {
-      return {kEmbeddingName, {config_.vocab_size, config_.hidden_size}};
+      return Table(kEmbeddingName, {config_.vocab_size, config_.hidden_size}, Start::kNormal);
     }
-    return {
-        "model.embed_tokens.coefficients", {config_.vocab_size, Width()}, Start::kEmbeddingInBasis};
+    return Table("model.embed_tokens.coefficients", {config_.vocab_size, Width()},
+                 Start::kEmbeddingInBasis);
   }
 
   /// Adds neighbours (equal in all but the first dimension) to the open group, as one operand.
@@ -142,7 +152,7 @@ class Builder {
     const std::uint64_t count = CountOf(parameter.shape);
     const Operand operand{index, group.count, parameter.shape};
     layout_.slots.push_back({parameter.name, parameter.shape, index, group.count, count,
-                             parameter.start, parameter.decays, parameter.rate});
+                             parameter.start, parameter.role, parameter.decays, parameter.rate});
     group.count += count;
     return operand;
   }
@@ -172,9 +182,9 @@ class Builder {
   }
 
   /// A matrix [hidden, columns] that writes to the residual.
-  std::size_t AddOutput(std::string name, std::int64_t columns, bool constrained) {
-    if (!constrained) return AddOperand({{std::move(name), {config_.hidden_size, columns}}});
-    return AddOperand({{name + ".coefficients", {Width(), columns}, Start::kSpread}});
+  std::size_t AddOutput(const std::string& name, std::int64_t columns, bool constrained) {
+    if (!constrained) return AddOperand({Hidden(name, {config_.hidden_size, columns})});
+    return AddOperand({Hidden(name + ".coefficients", {Width(), columns}, Start::kSpread)});
   }
 
   void AddAnchor(const std::string& prefix, BoundaryOperands& halves) {
@@ -189,11 +199,11 @@ class Builder {
     }
     if (rank == 0) {
       layout_.tables.push_back(
-          AddSlot({name, {config_.vocab_size, config_.hidden_size}, Start::kEmbedding}));
+          AddSlot(Table(name, {config_.vocab_size, config_.hidden_size}, Start::kEmbedding)));
       return;
     }
     layout_.tables.push_back(
-        AddSlot({name, {config_.vocab_size, rank}, Start::kEmbeddingInTableBasis}));
+        AddSlot(Table(name, {config_.vocab_size, rank}, Start::kEmbeddingInTableBasis)));
     halves.table_factor = AddOperand({{prefix + "table_factor.weight",
                                        {config_.hidden_size, rank},
                                        Start::kTableBasis,

@@ -30,6 +30,13 @@ enum class Start {
   kTableBasis              ///< [hidden, k]: other orthonormal columns
 };
 
+/// What a parameter is to an optimizer.
+enum class Role {
+  kHidden,  ///< a matrix of a layer
+  kTable,   ///< has a row for each token of the vocabulary, which is looked up
+  kOther    ///< a gain, a bias, an untied head, a half of a boundary
+};
+
 /// A parameter and where it lies in its group's flat order.
 struct ParameterSlot {
   std::string name;  ///< Hugging Face's; for names of our own see layout.h
@@ -38,6 +45,7 @@ struct ParameterSlot {
   std::uint64_t offset = 0;  ///< first element
   std::uint64_t count = 0;   ///< elements
   Start start = Start::kNormal;
+  Role role = Role::kOther;
   bool decays = true;  ///< whether weight decay applies
   double rate = 1;     ///< of learning, relative to the optimizer's
 };

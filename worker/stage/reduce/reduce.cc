@@ -7,6 +7,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/vectorized.h"
+
 namespace swarm::stage {
 
 using protocol::ReduceChunk;
@@ -15,14 +17,6 @@ using protocol::WorkerId;
 using Phase = ReduceChunk::Phase;
 
 namespace {
-
-#if defined(__SANITIZE_THREAD__)
-// The choice among clones is made before the sanitizer can observe it.
-#define SWARM_VECTORIZED
-#else
-#define SWARM_VECTORIZED \
-  __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
-#endif
 
 /// to[i] = a[i] + b[i]; `to` may be `a`. All instruction sets give the same bits: there is nothing
 /// to fuse.
