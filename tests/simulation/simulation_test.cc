@@ -84,6 +84,7 @@ Scenario OneFault(std::uint64_t seed, std::vector<std::uint64_t> replicas, Fault
   scenario.retained_bytes_max = 1 << 20;
   scenario.parked_bytes_max = Scenario().parked_bytes_max;
   scenario.kept_steps_max = Scenario().kept_steps_max;
+  scenario.join_lag_max = Scenario().join_lag_max;
   return scenario;
 }
 
@@ -154,7 +155,6 @@ TEST(SimulationTest, AWorkerThatWasAwayForSomeStepsComesBackWithItsStateAndCopie
         scenario.job.steps = 60;
         scenario.job.delayed = delayed;
         scenario.keeps_states = true;
-        scenario.join_lag_max = Scenario().join_lag_max;
         const Outcome outcome = RunWell(scenario);
         EXPECT_EQ(outcome.generations, 1u) << "seed " << seed;
         returns += outcome.returns;

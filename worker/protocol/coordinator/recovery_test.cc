@@ -1,5 +1,6 @@
 // A departure in the middle of a step: eviction, repair, sums made anew.
 #include "worker/protocol/coordinator/testing/coordinator_under_test.h"
+#include "worker/protocol/grid/reduce_grid.h"
 
 namespace swarm::protocol {
 namespace {
@@ -378,12 +379,15 @@ TEST_F(LateSumTest, InAGridTheOneAtTheEndOfTheChainOfWaitsGoes) {
 
 TEST_F(LateSumTest, ABrokenPairThatExchangesNothingKeepsNoSumFromItsEnd) {
   options_.flat_reduce_max = 3;
-  StartSum(4);  // a1 a2, and a3 a4
+  StartSum(4);
   const Attempt k = Asked("a1", 0).k;
-  Say("a1", Unheard{{WorkerId("a4")}});
+  const std::vector<WorkerId> seats =
+      SeatParticipants({WorkerId("a1"), WorkerId("a2"), WorkerId("a3"), WorkerId("a4")}, 2);
+  const WorkerId& corner = seats[0];  // two rows of two: the first and the last have nothing in common
+  Say(corner.value, Unheard{{seats[3]}});
   Pass(kDetourTime);
   EXPECT_EQ(Asked("a1", 0).k, k);
-  Say("a1", Unheard{{WorkerId("a3"), WorkerId("a4")}});
+  Say(corner.value, Unheard{{seats[2], seats[3]}});
   Pass(kDetourTime);
   EXPECT_GT(Asked("a1", 0).k, k);
 }

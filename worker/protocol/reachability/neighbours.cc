@@ -14,7 +14,9 @@ using std::chrono::seconds;
 /// Beats that a worker sends per second, to all its neighbours together.
 constexpr int kBeatsPerSecond = 128;
 constexpr Duration kShortestInterval = milliseconds(500);
-/// In a large swarm one broken pair of many thousands costs less than beats twice a second.
+/// In a large swarm one broken pair of many thousands costs less than beats twice a second. All
+/// workers together send no more than the neighbours of so many would in a second.
+constexpr int kBeatingInASecond = 128;
 constexpr Duration kMeshInterval = seconds(1);
 /// In a large swarm many workers begin at once to make connections to many others, which takes
 /// turns: for each of them.
@@ -33,9 +35,10 @@ DetectorOptions OptionsFor(Duration interval) {
 
 }  // namespace
 
-Duration Neighbours::BeatInterval(std::size_t neighbours, bool mesh) {
-  return std::max(mesh ? kMeshInterval : kShortestInterval,
-                  Duration(seconds(neighbours)) / kBeatsPerSecond);
+Duration Neighbours::BeatInterval(std::size_t neighbours, std::size_t members, bool mesh) {
+  const Duration interval = Duration(seconds(neighbours)) / kBeatsPerSecond;
+  if (!mesh) return std::max(kShortestInterval, interval);
+  return std::max({kMeshInterval, interval, Duration(seconds(members)) / kBeatingInASecond});
 }
 
 std::map<WorkerId, Incarnation> Neighbours::Find(const Roster& roster, const Member& self,
@@ -99,7 +102,7 @@ Neighbours::Change Neighbours::OnRoster(const Roster& roster, std::uint64_t stag
     return change;
   }
   const bool mesh = roster.members.size() > mesh_.all_up_to;
-  const Duration interval = BeatInterval(neighbours.size(), mesh);
+  const Duration interval = BeatInterval(neighbours.size(), roster.members.size(), mesh);
   const Duration first =
       interval + (mesh ? kConnecting * static_cast<int>(change.came.size()) : Duration());
   if (interval != interval_) {

@@ -46,9 +46,9 @@ class Neighbours {
   /// Call it several times a second.
   Due OnTick(Timepoint now);
 
-  /// Between two beats to one neighbour, where there are so many, in a swarm with or without a
-  /// mesh.
-  static Duration BeatInterval(std::size_t neighbours, bool mesh);
+  /// Between two beats to one neighbour, where there are so many, in a swarm of so many members with
+  /// or without a mesh.
+  static Duration BeatInterval(std::size_t neighbours, std::size_t members, bool mesh);
 
  private:
   std::map<WorkerId, Incarnation> Find(const Roster& roster, const Member& self,

@@ -102,9 +102,10 @@ TEST_F(NeighboursTest, InALargeSwarmTheyAreThePeersInASumAndAFewOfTheStagesBesid
   EXPECT_THAT(due.beats.size(),
               testing::AllOf(testing::Ge(11u + 2 * 5), testing::Le(12u + 2 * 16)))
       << "rows of 5 in columns of 8";
-  EXPECT_EQ(Neighbours::BeatInterval(12, false), milliseconds(500));
-  EXPECT_EQ(Neighbours::BeatInterval(12, true), seconds(1));
-  EXPECT_EQ(Neighbours::BeatInterval(1280, true), seconds(10));
+  EXPECT_EQ(Neighbours::BeatInterval(12, 13, false), milliseconds(500));
+  EXPECT_EQ(Neighbours::BeatInterval(12, 65, true), seconds(1));
+  EXPECT_EQ(Neighbours::BeatInterval(1280, 1281, false), seconds(10));
+  EXPECT_EQ(Neighbours::BeatInterval(25, 1024, true), seconds(8));
 }
 
 TEST_F(NeighboursTest, InALargeSwarmAFirstBeatMayTakeAsLongAsManyConnections) {
