@@ -14,6 +14,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/loop.h"
@@ -31,7 +32,7 @@ using protocol::WorkerId;
 /// One side: an endpoint and the loop that owns what arrives.
 struct Side final : net::EndpointHandler {
   /// On a loopback network, or over loopback TCP.
-  Side(const std::string& name, net::LoopbackNetwork* network) : id(name) {
+  Side(WorkerId name, net::LoopbackNetwork* network) : id(std::move(name)) {
     if (network != nullptr) {
       Own(network->CreateEndpoint(id, this));
     } else {
@@ -79,12 +80,14 @@ struct Side final : net::EndpointHandler {
 
 using Sides = std::vector<std::unique_ptr<Side>>;
 
+WorkerId NameOfSide(std::size_t number) { return WorkerId("side" + std::to_string(number)); }
+
 /// Sides of which those that `exchange` are connected.
 Sides MakeSides(std::size_t count, const std::function<bool(std::size_t, std::size_t)>& exchange,
                 net::LoopbackNetwork* network) {
   Sides sides;
   for (std::size_t i = 0; i < count; ++i) {
-    sides.push_back(std::make_unique<Side>("side" + std::to_string(i), network));
+    sides.push_back(std::make_unique<Side>(NameOfSide(i), network));
   }
   for (std::size_t i = 0; i < count; ++i) {
     for (std::size_t j = 0; j < count; ++j) sides[i]->awaited += exchange(i, j) ? 1 : 0;
@@ -203,9 +206,16 @@ struct Cost {
 Cost MeasureSum(std::size_t replicas, std::size_t rows, const model::GradientSum& data,
                 int rounds) {
   const protocol::ReduceGrid grid(replicas, rows);
+  std::vector<WorkerId> names;
+  for (std::size_t i = 0; i < replicas; ++i) names.push_back(NameOfSide(i));
+  const std::vector<WorkerId> seated = protocol::SeatParticipants(names, rows);
+  const auto seat = [&](std::size_t i) {
+    return static_cast<std::size_t>(std::ranges::find(seated, names[i]) - seated.begin());
+  };
   net::LoopbackNetwork network;
   const Sides sides = MakeSides(
-      replicas, [&](std::size_t a, std::size_t b) { return grid.Exchange(a, b); }, &network);
+      replicas, [&](std::size_t a, std::size_t b) { return grid.Exchange(seat(a), seat(b)); },
+      &network);
   Cost cost;
   for (int i = 0; i < rounds; ++i) {
     cost.seconds = std::min(cost.seconds, TimeReduce(sides, rows, data));

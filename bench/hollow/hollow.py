@@ -6,7 +6,7 @@ Usage: bench/hollow/hollow.py [--build FOLDER] [--workers 1000] [--stages 32] [-
 
 The device is a T4 at 20 TFLOP/s with four layers of width 4096, as in bench/goodput.py: 250 us a token, forward and
 backward. Bytes are tiny. `floor` is the part of the rate that the timed compute allows; where this machine has fewer
-processors than the swarm needs for its messages, `busy` near 1 says so.
+processors than the swarm needs for its messages, the cores that trainer and workers use say so.
 """
 import argparse
 import json
@@ -80,11 +80,6 @@ def processor_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def machine_busy_seconds():
-    fields = [int(field) for field in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:8]]
-    return (sum(fields) - fields[3] - fields[4]) / TICKS
-
-
 def resident_mib(pid):
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) / 1024
@@ -120,7 +115,8 @@ def measure_roster(hollows, alive):
 def measure_rate(options, folder, trainer, hollows):
     """Rates over some steps, from the end of one to the end of another."""
     begin = steps_of(folder)
-    clock, used, busy = time.monotonic(), processor_seconds(trainer), machine_busy_seconds()
+    pids = [hollow.process.pid for hollow in hollows]
+    clock, used, busy = time.monotonic(), processor_seconds(trainer), sum(map(processor_seconds, pids))
     await_that("steps", lambda: len(steps_of(folder)) >= len(begin) + options.steps, options.patience)
     seconds = time.monotonic() - clock
     lines = steps_of(folder)[len(begin):]
@@ -128,7 +124,7 @@ def measure_rate(options, folder, trainer, hollows):
     step = sum(line["seconds"] for line in lines) / len(lines)
     return {"step_seconds": round(step, 3), "microbatches_a_second": round(options.microbatches / step, 1),
             "floor": round(ideal / step, 3), "trainer_cores": round((processor_seconds(trainer) - used) / seconds, 3),
-            "busy": round((machine_busy_seconds() - busy) / seconds / os.cpu_count(), 3),
+            "workers_cores": round((sum(map(processor_seconds, pids)) - busy) / seconds, 3),
             "trainer_mib": round(resident_mib(trainer)),
             "workers_mib": round(sum(resident_mib(hollow.process.pid) for hollow in hollows) / options.workers, 2)}
 

@@ -16,7 +16,7 @@ SOURCES = (".h", ".hpp", ".cc", ".cpp", ".cu", ".cuh", ".inc")
 # Prefixes of included paths, by the name of the library in the table.
 LIBRARIES = {
     "libtorch": ("ATen/", "torch/", "c10/"),
-    "gRPC": ("grpc/", "grpcpp/"),
+    "gRPC": ("grpc/", "grpcpp/", "absl/"),
     "protobuf": ("google/protobuf/", "swarmjob/v1/"),
     "nlohmann/json": ("nlohmann/",),
     "yaml-cpp": ("yaml-cpp/",),
