@@ -52,6 +52,15 @@ target_link_libraries(swarm_torch INTERFACE torch_cpu torch_c10)
 target_link_options(swarm_torch INTERFACE
   "LINKER:-rpath-link,${SWARM_LIBTORCH}/../nvidia/cu13/lib" "LINKER:--allow-shlib-undefined")
 
+# Apache Arrow, which `make deps` unpacked: worker/data/parquet alone links it, as a module.
+set(SWARM_ARROW "${SWARM_DEPS}/arrow/pyarrow")
+if(NOT EXISTS "${SWARM_ARROW}/libparquet.so.2600")
+  message(FATAL_ERROR "no Apache Arrow in ${SWARM_ARROW}: run `make deps`")
+endif()
+add_library(swarm_arrow INTERFACE)
+target_include_directories(swarm_arrow SYSTEM INTERFACE "${SWARM_ARROW}/include")
+target_link_libraries(swarm_arrow INTERFACE "${SWARM_ARROW}/libparquet.so.2600" "${SWARM_ARROW}/libarrow.so.2600")
+
 # The preset cuda: libtorch's CUDA half, which `make deps` does not fetch.
 if(SWARM_CUDA)
   if(NOT EXISTS "${SWARM_LIBTORCH}/lib/libtorch_cuda.so")

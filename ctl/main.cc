@@ -13,6 +13,7 @@
 #include "ctl/chaos/chaos.h"
 #include "ctl/cluster/cluster_commands.h"
 #include "ctl/exit_codes.h"
+#include "ctl/model/data_check.h"
 #include "ctl/model/evaluate_command.h"
 #include "ctl/model/export_command.h"
 #include "ctl/model/generate_command.h"
@@ -134,8 +135,8 @@ CLI::App* AddEvaluate(CLI::App& app, EvaluateOptions* options) {
   CLI::Option_group* what = command->add_option_group("what");
   what->add_option(
       "--data", options->data,
-      "Text (.txt), JSON lines (.jsonl) or token ids (.bin): a file, a folder of them or a"
-      " pattern");
+      "Text (.txt), JSON lines (.jsonl), Parquet (.parquet) or token ids (.bin): a file, a folder"
+      " of them or a pattern");
   what->add_option("--choices", options->choices,
                    "JSON lines of questions: {\"context\": TEXT, \"choices\": [TEXT, ...],"
                    " \"answer\": INDEX}");
@@ -356,6 +357,7 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(std::string(kExitCodeTable));
   ValidateOptions validate;
+  validate.find_bad_data = FindBadData;
   RunOptions run;
   run.worker_program = BesideThisProgram("swarm-worker");
   run.status_source = ObserveTrainer;

@@ -93,6 +93,9 @@ ExitCode RunValidate(const ValidateOptions& options, std::ostream& out, std::ost
     std::vector<api::FieldError> errors =
         options.cluster ? api::ValidateForCluster(*job) : FindAbsentFiles(job->spec);
     if (errors.empty() && !options.cluster) errors = ReadLocalModel(&*resolved);
+    if (errors.empty() && !options.cluster && options.find_bad_data) {
+      errors = options.find_bad_data(*resolved);
+    }
     if (!errors.empty()) job = std::move(errors);
   }
   if (!job.ok()) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what SwarmJob needs to build: Debian packages by name, libtorch from the PyPI wheel by name and version,
-# unpacked below the folder SWARM_DEPS (default: .deps in this repository), and Hugging Face's tokenizers, compiled
-# there. It fetches packages and wheels at the same time. Idempotent: a stamp with the versions makes the second run
-# quick.
+# Installs what SwarmJob needs to build: Debian packages by name, libtorch and Apache Arrow from the PyPI wheels by name
+# and version, unpacked below the folder SWARM_DEPS (default: .deps in this repository), and Hugging Face's tokenizers,
+# compiled there. It fetches packages and wheels at the same time. Idempotent: stamps with the versions make the second
+# run quick.
 #
 #   SWARM_DEPS=DIR        the folder for the unpacked wheels
 #   SWARM_LIBTORCH=DIR    use this existing libtorch (with include/ and lib/) and fetch none
@@ -32,6 +32,7 @@ tests=${SWARM_DEPS_TESTS:-0}
 [ "${SWARM_DEPS_TOOLS:-0}" = 1 ] && debian+=(clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19 iperf3 iputils-ping)
 python=/usr/bin/python3
 wheels="torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
+arrow="pyarrow==26.0.1"
 
 # Prints the given packages that are not installed.
 missing() {
@@ -47,40 +48,54 @@ install() {  # packages...
     { echo "deps: apt-get failed; the last lines of $deps/apt.log:" >&2; tail -n 20 "$deps/apt.log" >&2; exit 1; }
 }
 
-# Fetches one wheel and unpacks the named parts of it into $deps/wheels.
-unpack_wheel() {  # requirement, unzip patterns...
-  local requirement=$1; shift
+# Fetches one wheel and unpacks the named parts of it.
+unpack_wheel() {  # folder to unpack to, requirement, unzip patterns...
+  local to=$1 requirement=$2; shift 2
   local folder; folder=$(mktemp -d "$deps/wheel.XXXXXX")
   "$python" -m pip download --no-deps -q --disable-pip-version-check --no-cache-dir --only-binary=:all: \
     --python-version 3.11 --implementation cp --platform manylinux_2_28_x86_64 \
     --platform manylinux_2_25_x86_64 --platform manylinux_2_17_x86_64 \
     --platform manylinux2014_x86_64 --platform manylinux_2_18_x86_64 \
     -d "$folder" "$requirement"
-  unzip -q -o "$folder"/*.whl "$@" -d "$deps/wheels"
+  unzip -q -o "$folder"/*.whl "$@" -d "$to"
   rm -rf "$folder"
 }
 
-unpack_wheels() {
-  rm -rf "$deps/wheels" "$deps"/wheel.*
+unpack_torch() {
+  rm -rf "$deps/wheels"
   mkdir -p "$deps/wheels"
-  unpack_wheel torch==2.11.0 'torch/include/*' 'torch/share/*' 'torch/lib/libtorch_cpu.so' \
+  unpack_wheel "$deps/wheels" torch==2.11.0 'torch/include/*' 'torch/share/*' 'torch/lib/libtorch_cpu.so' \
     'torch/lib/libc10.so' 'torch/lib/libtorch.so' 'torch/lib/libtorch_global_deps.so' 'torch/lib/libgomp*' \
     'torch/lib/libshm.so'
-  unpack_wheel nvidia-cuda-runtime==13.0.96 'nvidia/*'
-  unpack_wheel nvidia-cuda-cupti==13.0.85 'nvidia/*'
+  unpack_wheel "$deps/wheels" nvidia-cuda-runtime==13.0.96 'nvidia/*'
+  unpack_wheel "$deps/wheels" nvidia-cuda-cupti==13.0.85 'nvidia/*'
   echo "$wheels" >"$deps/wheels.stamp"
 }
 
+unpack_arrow() {
+  rm -rf "$deps/arrow"
+  mkdir -p "$deps/arrow"
+  unpack_wheel "$deps/arrow" "$arrow" 'pyarrow/include/*' 'pyarrow/libarrow.so.*' 'pyarrow/libparquet.so.*'
+  echo "$arrow" >"$deps/arrow.stamp"
+}
+
+unpack_wheels() {  # unpack_torch, unpack_arrow
+  local each
+  rm -rf "$deps"/wheel.*
+  for each in "$@"; do "$each"; done
+}
+
 mapfile -t packages < <(missing "${debian[@]}")
-wheels_wanted=
+wanted=()
 if [ -n "${SWARM_LIBTORCH:-}" ]; then
   [ -f "$SWARM_LIBTORCH/lib/libtorch_cpu.so" ] && [ -d "$SWARM_LIBTORCH/include" ] ||
     { echo "deps: SWARM_LIBTORCH=$SWARM_LIBTORCH has no lib/libtorch_cpu.so and include/" >&2; exit 1; }
 elif [ "$(cat "$deps/wheels.stamp" 2>/dev/null)" != "$wheels" ]; then
-  wheels_wanted=1
+  wanted+=(unpack_torch)
 fi
-if [ ${#packages[@]} -gt 0 ] || [ -n "$wheels_wanted" ]; then
-  echo "deps: about two minutes and 2 GB of disk on a new system, 0.7 GB of them in $deps"
+[ "$(cat "$deps/arrow.stamp" 2>/dev/null)" = "$arrow" ] || wanted+=(unpack_arrow)
+if [ ${#packages[@]} -gt 0 ] || [ ${#wanted[@]} -gt 0 ]; then
+  echo "deps: about two minutes and 2 GB of disk on a new system, 0.8 GB of them in $deps"
 fi
 
 if [ ${#packages[@]} -gt 0 ]; then
@@ -89,12 +104,12 @@ if [ ${#packages[@]} -gt 0 ]; then
   sudo=(); [ "$(id -u)" = 0 ] || sudo=(sudo)
   "${sudo[@]}" apt-get update -qq
   mapfile -t first < <(missing "${fetching[@]}")
-  [ -z "$wheels_wanted" ] || [ ${#first[@]} -eq 0 ] || install "${first[@]}"
+  [ ${#wanted[@]} -eq 0 ] || [ ${#first[@]} -eq 0 ] || install "${first[@]}"
 fi
 fetcher=
-if [ -n "$wheels_wanted" ]; then
-  echo "deps: fetching $wheels"
-  unpack_wheels &
+if [ ${#wanted[@]} -gt 0 ]; then
+  echo "deps: fetching wheels: ${wanted[*]#unpack_}"
+  unpack_wheels "${wanted[@]}" &
   fetcher=$!
   # When apt fails, the script does not wait for the wheels.
   trap '[ -z "$fetcher" ] || kill "$fetcher" 2>/dev/null || true' EXIT
@@ -108,13 +123,13 @@ if [ -n "$fetcher" ]; then
   fetcher=
 fi
 
-wanted="moto[s3,server]==5.2.5 tokenizers==0.23.1"
-if [ "$tests" = 1 ] && [ "$(cat "$deps/python.stamp" 2>/dev/null)" != "$wanted" ]; then
-  echo "deps: installing $wanted"
+tools="moto[s3,server]==5.2.5 tokenizers==0.23.1"
+if [ "$tests" = 1 ] && [ "$(cat "$deps/python.stamp" 2>/dev/null)" != "$tools" ]; then
+  echo "deps: installing $tools"
   "$python" -m venv --clear "$deps/python"
   # The second alone: what it depends on is there to download models.
-  "$deps/python/bin/pip" install -q --disable-pip-version-check "${wanted% *}"
-  "$deps/python/bin/pip" install -q --disable-pip-version-check --no-deps "${wanted#* }"
-  echo "$wanted" >"$deps/python.stamp"
+  "$deps/python/bin/pip" install -q --disable-pip-version-check "${tools% *}"
+  "$deps/python/bin/pip" install -q --disable-pip-version-check --no-deps "${tools#* }"
+  echo "$tools" >"$deps/python.stamp"
 fi
 echo "deps: complete in $deps"

@@ -21,6 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
+using testing::Pair;
 
 constexpr const char* kManifest = R"(
 apiVersion: swarmjob.dev/v1alpha1
@@ -386,6 +387,55 @@ TEST_F(ModelCommandsTest, ATokenizationNamesWhatItCannotRead) {
   tokenize.emplace_back("--skip-bad-documents");
   EXPECT_EQ(Run(tokenize), 0) << Output();
   EXPECT_THAT(Output(), HasSubstr("1 of 4 documents were skipped"));
+}
+
+TEST_F(ModelCommandsTest, ParquetIsTrainedOnAsItIsAndFromShards) {
+  const std::string tokenizer = std::string(SWARM_SOURCE_DIR) + "/tests/fixtures/tokenizers/llama2";
+  const std::string tales = std::string(SWARM_SOURCE_DIR) + "/tests/fixtures/parquet/tales.parquet";
+  std::filesystem::create_directory(Path("data"));
+  std::filesystem::copy(tales, Path("data/train-00000-of-00002.parquet"));
+  std::filesystem::copy(tales, Path("data/train-00001-of-00002.parquet"));
+  const auto train = [&](const std::string& out, const std::string& data) {
+    EXPECT_EQ(Train(out, {"--set", "data.uri=" + data, "--set", "model.tokenizer.uri=" + tokenizer,
+                          "--set", "model.config.vocab_size=857", "--set", "training.maxSteps=3"}),
+              0)
+        << Output();
+    return Losses(out);
+  };
+  const auto losses = train("from-parquet", Path("data/train-*.parquet"));
+  EXPECT_EQ(losses.size(), 3u);
+  ASSERT_EQ(
+      Run({"tokenize", "--data", Path("data"), "--tokenizer", tokenizer, "--out", Path("shards")}),
+      0)
+      << Output();
+  EXPECT_EQ(train("from-shards", Path("shards")), losses);
+  EXPECT_EQ(Run({"tokenize", "--data", Path("data"), "--tokenizer", tokenizer, "--out",
+                 Path("others"), "--text-field", "content"}),
+            2);
+  EXPECT_THAT(Output(), HasSubstr("-of-00002.parquet: has no column content; it has text"));
+
+  std::filesystem::resize_file(Path("data/train-00001-of-00002.parquet"), 2000);
+  EXPECT_EQ(Train("cut", {"--set", "data.uri=" + Path("data")}), 1);
+  EXPECT_THAT(Output(), HasSubstr(Path("data/train-00001-of-00002.parquet") +
+                                  ": no Parquet file, or one that is damaged or cut off"));
+}
+
+TEST_F(ModelCommandsTest, AManifestWhoseDataCannotBeReadIsNotValid) {
+  const auto validate = [&](const std::string& uri, const std::string& field = "text") {
+    const int code = Run({"validate", Path("job.yaml"), "--set", "data.uri=" + uri, "--set",
+                          "data.textField=" + field});
+    return std::pair(code, Output());
+  };
+  const std::string tales = std::string(SWARM_SOURCE_DIR) + "/tests/fixtures/parquet/tales.parquet";
+  EXPECT_EQ(validate(tales).first, 0) << Output();
+  EXPECT_THAT(validate(tales, "content"),
+              Pair(2, HasSubstr("spec.data.uri: " + tales + ": has no column content")));
+  ASSERT_TRUE(WriteFile(Path("a.jsonl"), JsonLines(0, 1) + "not read").ok());
+  EXPECT_EQ(validate(Path("a.jsonl")).first, 0) << Output();
+  EXPECT_THAT(validate(Path("a.jsonl"), "body"),
+              Pair(2, HasSubstr("line 1: has no field body; it has text")));
+  std::filesystem::create_directory(Path("empty"));
+  EXPECT_THAT(validate(Path("empty")), Pair(2, HasSubstr("holds no files of text")));
 }
 
 TEST_F(ModelCommandsTest, ATokenizerThatDoesNotFitTheModelIsRefusedBeforeTraining) {

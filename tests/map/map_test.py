@@ -31,6 +31,7 @@ LIBRARIES = {
     "ISA-L": ("isa-l/", "isa-l.h"),
     "LEMON": ("lemon/",),
     "SentencePiece": ("sentencepiece_",),
+    "Arrow": ("arrow/", "parquet/"),
     "zlib": ("zlib.h",),
     "zstd": ("zstd.h",),
     "GoogleTest": ("gtest/", "gmock/"),

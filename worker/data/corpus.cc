@@ -60,7 +60,8 @@ Result<std::unique_ptr<Corpus>> Corpus::Open(const CorpusOptions& options) {
   if (options.tokenizer != nullptr && !options.tokenizer->is_bytes()) {
     RETURN_IF_ERROR(CheckTokenizer(options));
   }
-  ASSIGN_OR_RETURN(const DataFiles found, FindDataFiles(options.uri, options.storage, options.open));
+  ASSIGN_OR_RETURN(const DataFiles found,
+                   FindDataFiles(options.uri, options.storage, options.open));
   std::unique_ptr<Corpus> corpus(new Corpus(options));
   corpus->storage_ = found.storage;
   for (const DataFile& file : found.files) RETURN_IF_ERROR(corpus->AddFile(file, options));
@@ -77,7 +78,7 @@ Result<std::unique_ptr<Corpus>> Corpus::Open(const CorpusOptions& options) {
 Status Corpus::AddFile(const DataFile& file, const CorpusOptions& options) {
   const std::string path = storage_->Describe(file.name);
   if (file.size == 0) return InvalidArgument(path + " is empty");
-  if (file.format.kind == FileKind::kText || file.format.kind == FileKind::kJsonLines) {
+  if (file.format.kind == FileKind::kText || HasDocuments(file.format.kind)) {
     return AddText(file, options);
   }
   int width = options.token_type == api::TokenType::kUInt16 ? 2 : 4;
@@ -106,8 +107,8 @@ Status Corpus::AddText(const DataFile& file, const CorpusOptions& options) {
   has_text_ = true;
   // Text is copied, since a user may edit it during training.
   ASSIGN_OR_RETURN(const Bytes content, storage_->Read(file.name));
-  ASSIGN_OR_RETURN(const EncodedFile encoded, EncodeFile(path, file.format, content,
-                                                         *options.tokenizer, options.documents));
+  ASSIGN_OR_RETURN(const EncodedFile encoded,
+                   EncodeFile(path, file.format, content, *options.tokenizer, options.documents));
   documents_.Add(encoded.documents);
   text_bytes_ += encoded.ids.size();
   if (text_bytes_ > options.text_bytes_max) {

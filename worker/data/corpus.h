@@ -17,12 +17,12 @@
 namespace swarm::data {
 
 struct CorpusOptions {
-  std::string uri;       ///< as FindDataFiles takes it
-  api::Storage storage;  ///< for s3:// uris
+  std::string uri;                                      ///< as FindDataFiles takes it
+  api::Storage storage;                                 ///< for s3:// uris
   api::TokenType token_type = api::TokenType::kUInt16;  ///< of .bin files, little endian
   std::int64_t vocab_size = 0;                          ///< the model's: every id must be below
   std::uint64_t tokens_per_sequence = 0;       ///< L + 1; a corpus with fewer tokens is an error
-  std::shared_ptr<const Tokenizer> tokenizer;  ///< for text and JSON lines
+  std::shared_ptr<const Tokenizer> tokenizer;  ///< for text, JSON lines and Parquet
   EncodeOptions documents;
   /// What the ids of text may occupy: they are kept in memory. Shards are read when they are
   /// needed.
@@ -41,7 +41,8 @@ class Corpus {
   /// open within seconds whatever their size. Errors name file and place: kInvalidArgument (no such
   /// files, text that is not UTF-8, a bad document, a shard that is cut off, an id that the model
   /// does not have, a tokenizer with more ids than the model, too few tokens, too much text),
-  /// kDataLoss (a compressed file is damaged or cut off), or those of Storage.
+  /// kDataLoss (a file of Parquet, or a compressed one, is damaged or cut off), or those of
+  /// Storage.
   static Result<std::unique_ptr<Corpus>> Open(const CorpusOptions& options);
 
   std::uint64_t token_count() const { return token_count_; }

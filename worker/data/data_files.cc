@@ -28,6 +28,7 @@ std::optional<storage::SplitUri> SplitPattern(const std::string& uri, const std:
 
 std::optional<FileFormat> FormatOf(std::string_view name) {
   if (name.ends_with(".bin")) return FileFormat{FileKind::kShard};
+  if (name.ends_with(".parquet")) return FileFormat{FileKind::kParquet};
   const Compression compression = CompressionOf(name);
   if (compression != Compression::kNone) name = name.substr(0, name.rfind('.'));
   if (name.ends_with(".txt")) return FileFormat{FileKind::kText, compression};
@@ -78,7 +79,7 @@ Result<DataFiles> FindDataFiles(const std::string& uri, const api::Storage& opti
   if (!found.files.empty()) return found;
   return InvalidArgument(uri + (pattern ? " matches" : " holds") +
                          " no files of text (.txt), JSON lines (.jsonl, .ndjson; also .gz and"
-                         " .zst) or token ids (.bin)");
+                         " .zst), Parquet (.parquet) or token ids (.bin)");
 }
 
 }  // namespace swarm::data

@@ -19,15 +19,20 @@ namespace swarm::data {
 using OpenStorage = std::function<Result<std::unique_ptr<storage::Storage>>(
     const std::string& uri, const api::Storage& options)>;
 
-enum class FileKind { kText, kJsonLines, kShard, kMegatron };
+enum class FileKind { kText, kJsonLines, kParquet, kShard, kMegatron };
+
+/// Whether files of this kind are documents with numbers: JSON lines or Parquet.
+inline bool HasDocuments(FileKind kind) {
+  return kind == FileKind::kJsonLines || kind == FileKind::kParquet;
+}
 
 struct FileFormat {
   FileKind kind = FileKind::kText;
-  Compression compression = Compression::kNone;  ///< of a shard: none
+  Compression compression = Compression::kNone;  ///< of text and JSON lines
 };
 
 /// By the end of the name: .txt; .jsonl, .ndjson or .json; each also with .gz or .zst behind it;
-/// .bin, a shard (a file of Megatron's has the same name). None for another name.
+/// .parquet; .bin, a shard (a file of Megatron's has the same name). None for another name.
 std::optional<FileFormat> FormatOf(std::string_view name);
 
 struct DataFile {

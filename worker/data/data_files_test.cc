@@ -30,9 +30,10 @@ TEST_F(DataFilesTest, TheEndOfANameSaysWhatAFileHolds) {
   for (const char* name : {"a.jsonl", "a.ndjson", "c4.00000-of-01024.json.gz", "a.jsonl.zst"}) {
     EXPECT_EQ(FormatOf(name)->kind, FileKind::kJsonLines) << name;
   }
+  EXPECT_EQ(FormatOf("train-00000-of-00002.parquet")->kind, FileKind::kParquet);
   EXPECT_EQ(FormatOf("a.txt.gz")->compression, Compression::kGzip);
   EXPECT_EQ(FormatOf("a.jsonl.zst")->compression, Compression::kZstd);
-  for (const char* name : {"README.md", "a.gz", "a.bin.gz", "a.parquet", "jsonl"}) {
+  for (const char* name : {"README.md", "a.gz", "a.bin.gz", "a.parquet.gz", "jsonl"}) {
     EXPECT_FALSE(FormatOf(name)) << name;
   }
 }
@@ -42,7 +43,8 @@ TEST_F(DataFilesTest, AFolderGivesItsFilesOfDataInTheOrderOfTheirNames) {
        {"b.jsonl", "a/2.bin", "a/1.txt.zst", "README.md", "c.parquet", "dataset_info.json"}) {
     folder_.Put(name, "x");
   }
-  EXPECT_THAT(NamesIn(folder_.path().string()), ElementsAre("a/1.txt.zst", "a/2.bin", "b.jsonl"));
+  EXPECT_THAT(NamesIn(folder_.path().string()),
+              ElementsAre("a/1.txt.zst", "a/2.bin", "b.jsonl", "c.parquet"));
 }
 
 TEST_F(DataFilesTest, APatternGivesTheFilesThatItMatchesInOneFolder) {

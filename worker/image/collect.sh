@@ -2,7 +2,8 @@
 # Collects what the worker's image holds of ours into a folder that is copied over its root:
 #   worker/image/collect.sh cpu|cuda BUILD_FOLDER LIBTORCH OUT
 # cpu: libtorch's CPU half, stripped, without NVIDIA's libraries. cuda: all of LIBTORCH/lib, and the
-# folder nvidia/ beside LIBTORCH, as the wheels lay them out.
+# folder nvidia/ beside LIBTORCH, as the wheels lay them out. Apache Arrow comes from where the module
+# in BUILD_FOLDER finds it.
 set -euo pipefail
 kind=$1 build=$2 libtorch=$3 out=$4
 here=$(dirname "$0")
@@ -11,8 +12,13 @@ mkdir -p "$out/usr/local/bin" "$out/etc/ld.so.conf.d" "$libraries"
 
 strip -o "$out/usr/local/bin/swarm-worker" "$build/bin/swarm-worker"
 patchelf --remove-rpath "$out/usr/local/bin/swarm-worker"
-for module in libswarm_sentencepiece.so libswarm_huggingface.so; do
+for module in libswarm_sentencepiece.so libswarm_huggingface.so libswarm_parquet.so; do
   strip -o "$out/usr/local/lib/$module" "$build/lib/$module"
+done
+arrow=$(patchelf --print-rpath "$build/lib/libswarm_parquet.so")
+patchelf --set-rpath "\$ORIGIN/swarmjob" "$out/usr/local/lib/libswarm_parquet.so"
+for library in libarrow.so.2600 libparquet.so.2600; do
+  strip --strip-unneeded -o "$libraries/$library" "$arrow/$library"
 done
 
 # A library with the symbols and the version by which libtorch_cpu.so wants NAME.

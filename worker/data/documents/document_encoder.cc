@@ -37,11 +37,11 @@ Bytes DocumentEncoder::Take() {
   return Bytes::Wrap(taken->data(), taken->size(), taken);
 }
 
-Status DocumentEncoder::Add(std::string text, std::uint64_t line) {
+Status DocumentEncoder::Add(std::string text, std::uint64_t number) {
   if (text.empty()) return Status();
   waiting_bytes_ += text.size();
   texts_.push_back(std::move(text));
-  lines_.push_back(line);
+  numbers_.push_back(number);
   if (waiting_bytes_ < kBatchBytes && texts_.size() < kBatchDocuments) return Status();
   return Flush();
 }
@@ -56,7 +56,7 @@ Status DocumentEncoder::Flush() {
     status = EncodeEach();
   }
   texts_.clear();
-  lines_.clear();
+  numbers_.clear();
   waiting_bytes_ = 0;
   return status;
 }
@@ -68,7 +68,7 @@ Status DocumentEncoder::EncodeEach() {
     if (ids.ok()) {
       AppendDocument(*ids);
     } else {
-      RETURN_IF_ERROR(on_bad_(ids.status(), lines_[i]));
+      RETURN_IF_ERROR(on_bad_(ids.status(), numbers_[i]));
     }
   }
   return Status();

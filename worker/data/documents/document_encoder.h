@@ -20,13 +20,13 @@ namespace swarm::data {
 class DocumentEncoder {
  public:
   /// Told of a document that the tokenizer cannot encode; an error ends the encoding.
-  using OnBad = std::function<Status(const Status& reason, std::uint64_t line)>;
+  using OnBad = std::function<Status(const Status& reason, std::uint64_t number)>;
 
   DocumentEncoder(const Tokenizer& tokenizer, OnBad on_bad)
       : tokenizer_(tokenizer), on_bad_(std::move(on_bad)) {}
 
-  /// The document of a line. Errors: those of `on_bad`, also for earlier documents.
-  Status Add(std::string text, std::uint64_t line);
+  /// The document of a line or row. Errors: those of `on_bad`, also for earlier documents.
+  Status Add(std::string text, std::uint64_t number);
   /// Encodes what waits. Errors: as Add.
   Status Flush();
   /// One document of any length, which is encoded in pieces that end at line ends. Nothing may
@@ -48,7 +48,7 @@ class DocumentEncoder {
   const Tokenizer& tokenizer_;
   const OnBad on_bad_;
   std::vector<std::string> texts_;  // that wait
-  std::vector<std::uint64_t> lines_;
+  std::vector<std::uint64_t> numbers_;
   std::size_t waiting_bytes_ = 0;
   std::uint64_t count_ = 0;
   std::vector<std::byte> ids_;

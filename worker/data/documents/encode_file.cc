@@ -4,6 +4,7 @@
 
 #include "worker/data/documents/document_encoder.h"
 #include "worker/data/documents/json_lines.h"
+#include "worker/data/parquet/parquet_module.h"
 #include "worker/data/utf8.h"
 
 namespace swarm::data {
@@ -26,7 +27,17 @@ Result<EncodedFile> EncodeText(const std::string& path, const Bytes& text,
   return EncodedFile{encoder.Take(), encoder.width(), {.read = 1}};
 }
 
-Result<EncodedFile> EncodeJsonLines(const std::string& path, Compression compression,
+std::string PlaceOf(const FileFormat& format, std::uint64_t number) {
+  return (format.kind == FileKind::kParquet ? "row " : "line ") + std::to_string(number) + ": ";
+}
+
+Status ReadDocuments(const FileFormat& format, const Bytes& content, const std::string& field,
+                     const DocumentHandlers& handlers) {
+  if (format.kind == FileKind::kParquet) return ReadParquet(content, field, handlers);
+  return ReadJsonLines(format.compression, content.text(), field, handlers);
+}
+
+Result<EncodedFile> EncodeDocuments(const std::string& path, const FileFormat& format,
                                     const Bytes& content, const Tokenizer& tokenizer,
                                     const EncodeOptions& options) {
   if (!tokenizer.is_bytes() && !tokenizer.special().eos) {
@@ -36,18 +47,18 @@ Result<EncodedFile> EncodeJsonLines(const std::string& path, Compression compres
                            " tokenizer.json");
   }
   DocumentCounts counts;
-  const auto on_bad = [&](const Status& reason, std::uint64_t line) {
-    const std::string text = "line " + std::to_string(line) + ": " + reason.message();
+  const auto on_bad = [&](const Status& reason, std::uint64_t number) {
+    const std::string text = PlaceOf(format, number) + reason.message();
     if (options.on_bad_document == api::OnBadDocument::kFail) return InvalidArgument(text);
     if (counts.skipped++ == 0) counts.first_skipped = path + ": " + text;
     return Status();
   };
   DocumentEncoder encoder(tokenizer, on_bad);
-  const auto on_document = [&](std::string text, std::uint64_t line) {
-    return encoder.Add(std::move(text), line);
+  const auto on_document = [&](std::string text, std::uint64_t number) {
+    return encoder.Add(std::move(text), number);
   };
-  Status status = ReadJsonLines(compression, content.text(), options.text_field,
-                                {.document = on_document, .bad = on_bad});
+  Status status =
+      ReadDocuments(format, content, options.text_field, {.document = on_document, .bad = on_bad});
   if (status.ok()) status = encoder.Flush();
   if (!status.ok()) return status.WithContext(path);
   counts.read = encoder.count();
@@ -71,8 +82,8 @@ std::string DocumentCounts::TextOfSkipped() const {
 Result<EncodedFile> EncodeFile(const std::string& path, const FileFormat& format,
                                const Bytes& content, const Tokenizer& tokenizer,
                                const EncodeOptions& options) {
-  if (format.kind == FileKind::kJsonLines) {
-    return EncodeJsonLines(path, format.compression, content, tokenizer, options);
+  if (HasDocuments(format.kind)) {
+    return EncodeDocuments(path, format, content, tokenizer, options);
   }
   if (format.compression == Compression::kNone) return EncodeText(path, content, tokenizer);
   std::string text;
@@ -82,6 +93,19 @@ Result<EncodedFile> EncodeFile(const std::string& path, const FileFormat& format
   });
   if (!status.ok()) return status.WithContext(path);
   return EncodeText(path, Bytes::Copy(text), tokenizer);
+}
+
+Status CheckFirstDocument(const std::string& path, const FileFormat& format, const Bytes& content,
+                          const EncodeOptions& options) {
+  const Status seen = Cancelled("the first document is good");
+  const auto on_document = [&](const std::string&, std::uint64_t) { return seen; };
+  const auto on_bad = [&](const Status& reason, std::uint64_t number) {
+    if (options.on_bad_document == api::OnBadDocument::kSkip) return Status();
+    return InvalidArgument(PlaceOf(format, number) + reason.message());
+  };
+  const Status status =
+      ReadDocuments(format, content, options.text_field, {.document = on_document, .bad = on_bad});
+  return status.code() == seen.code() ? Status() : status.WithContext(path);
 }
 
 }  // namespace swarm::data

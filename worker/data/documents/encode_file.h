@@ -1,4 +1,4 @@
-// A file of text or JSON lines to the ids of its documents.
+// A file of text, JSON lines or Parquet to the ids of its documents.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 namespace swarm::data {
 
 struct EncodeOptions {
-  std::string text_field = "text";  ///< of JSON lines
+  std::string text_field = "text";  ///< of JSON lines; a column of Parquet
   api::OnBadDocument on_bad_document = api::OnBadDocument::kFail;
 };
 
-/// A file of text is one document, and so is each of its JSON lines.
+/// A file of text is one document; each line of JSON lines is one, and each row of Parquet.
 struct DocumentCounts {
   std::uint64_t read = 0;     ///< without those that have no text
   std::uint64_t skipped = 0;  ///< as data.onBadDocument wants it
-  std::string first_skipped;  ///< its file, line and reason
+  std::string first_skipped;  ///< its file, line or row, and reason
 
   void Add(const DocumentCounts& later);
   /// For people; empty where none was skipped, else it begins with "; ".
@@ -38,9 +38,14 @@ struct EncodedFile {
 /// document has the tokenizer's BOS before it and its EOS behind it; documents as bytes end with a
 /// line end instead, and a file of text as bytes is as it is and shares the memory of `content`.
 /// Errors name file and place: kInvalidArgument (text that is not UTF-8, a bad document), kDataLoss
-/// (a compressed file is damaged or cut off).
+/// (a file of Parquet, or a compressed one, is damaged or cut off).
 Result<EncodedFile> EncodeFile(const std::string& path, const FileFormat& format,
                                const Bytes& content, const Tokenizer& tokenizer,
                                const EncodeOptions& options);
+
+/// Whether the first document of a file with documents can be read, as far as no tokenizer is
+/// needed for it. Errors: as EncodeFile, for that document alone.
+Status CheckFirstDocument(const std::string& path, const FileFormat& format, const Bytes& content,
+                          const EncodeOptions& options);
 
 }  // namespace swarm::data

@@ -105,7 +105,7 @@ Status NoJson(std::string_view line, std::size_t position) {
 // Cuts pieces of a file into lines.
 class LineSplitter {
  public:
-  LineSplitter(const std::string& field, const LineHandlers& handlers)
+  LineSplitter(const std::string& field, const DocumentHandlers& handlers)
       : field_(field), handlers_(handlers) {}
 
   Status Add(std::string_view piece) {
@@ -145,7 +145,7 @@ class LineSplitter {
   }
 
   const std::string& field_;
-  const LineHandlers& handlers_;
+  const DocumentHandlers& handlers_;
   std::string begun_;  // the part of a line that earlier pieces held
   std::uint64_t number_ = 0;
 };
@@ -159,7 +159,7 @@ Result<std::string> ReadTextField(std::string_view line, std::string_view field)
 }
 
 Status ReadJsonLines(Compression compression, std::string_view content, const std::string& field,
-                     const LineHandlers& handlers) {
+                     const DocumentHandlers& handlers) {
   LineSplitter splitter(field, handlers);
   RETURN_IF_ERROR(Decompress(compression, content,
                              [&](std::string_view piece) { return splitter.Add(piece); }));

@@ -54,16 +54,16 @@ TEST_P(JsonLinesFileTest, LinesAreNumberedFromOneAndEmptyOnesAreLeftOut) {
   const std::string file =
       "{\"text\": \"one\"}\n\n \r\n{\"text\": \"four\"}\r\nfive\n{\"text\": \"six\"}";
   std::vector<std::pair<std::uint64_t, std::string>> documents, bad;
-  const LineHandlers handlers{.document =
-                                  [&](std::string text, std::uint64_t line) {
-                                    documents.emplace_back(line, text);
-                                    return Status();
-                                  },
-                              .bad =
-                                  [&](const Status& reason, std::uint64_t line) {
-                                    bad.emplace_back(line, reason.message());
-                                    return Status();
-                                  }};
+  const DocumentHandlers handlers{.document =
+                                      [&](std::string text, std::uint64_t line) {
+                                        documents.emplace_back(line, text);
+                                        return Status();
+                                      },
+                                  .bad =
+                                      [&](const Status& reason, std::uint64_t line) {
+                                        bad.emplace_back(line, reason.message());
+                                        return Status();
+                                      }};
   ASSERT_TRUE(ReadJsonLines(GetParam(), Compress(GetParam(), file), "text", handlers).ok());
   EXPECT_THAT(documents, ElementsAre(Pair(1, "one"), Pair(4, "four"), Pair(6, "six")));
   EXPECT_THAT(bad, ElementsAre(Pair(5, HasSubstr("is no JSON"))));
@@ -71,7 +71,7 @@ TEST_P(JsonLinesFileTest, LinesAreNumberedFromOneAndEmptyOnesAreLeftOut) {
 
 TEST_P(JsonLinesFileTest, AnErrorOfAHandlerEndsTheReading) {
   int count = 0;
-  const LineHandlers handlers{
+  const DocumentHandlers handlers{
       .document = [&](std::string, std::uint64_t) { return ++count, Status(); },
       .bad = [](const Status& reason, std::uint64_t) { return reason; }};
   const std::string file = "{\"text\": \"one\"}\n{\"text\": 2}\n{\"text\": \"three\"}\n";
@@ -87,12 +87,13 @@ TEST_P(JsonLinesFileTest, LinesCrossThePiecesOfACompressedFile) {
     sizes.push_back(i * 9973 + 1);
     file += "{\"text\": \"" + std::string(sizes.back(), static_cast<char>('a' + i % 26)) + "\"}\n";
   }
-  const LineHandlers handlers{.document =
-                                  [&](std::string text, std::uint64_t) {
-                                    read.push_back(text.size());
-                                    return Status();
-                                  },
-                              .bad = [](const Status& reason, std::uint64_t) { return reason; }};
+  const DocumentHandlers handlers{
+      .document =
+          [&](std::string text, std::uint64_t) {
+            read.push_back(text.size());
+            return Status();
+          },
+      .bad = [](const Status& reason, std::uint64_t) { return reason; }};
   ASSERT_TRUE(ReadJsonLines(GetParam(), Compress(GetParam(), file), "text", handlers).ok());
   EXPECT_EQ(read, sizes);
 }
