@@ -45,12 +45,14 @@ TEST(ExamplesTest, TheShapeOfSmolLM2IsThePublishedOne) {
   EXPECT_EQ(job->spec.model.config, PublishedConfig("SmolLM2-135M"));
 }
 
-TEST(ExamplesTest, TheJobOfQwen3FitsItsModel) {
-  const Checked<SwarmJob> read = ParseYaml(ReadSource("examples/qwen3-0.6b.yaml"));
-  ASSERT_TRUE(read.ok()) << ToString(read.errors());
-  SwarmJob job = *read;
-  job.spec.model.config = PublishedConfig("Qwen3-0.6B");
-  EXPECT_EQ(ToString(ValidateFit(job)), "");
+TEST(ExamplesTest, TheJobsOfQwen3FitTheirModel) {
+  for (const char* name : {"examples/qwen3-0.6b.yaml", "examples/qwen3-0.6b-chat.yaml"}) {
+    const Checked<SwarmJob> read = ParseYaml(ReadSource(name));
+    ASSERT_TRUE(read.ok()) << ToString(read.errors());
+    SwarmJob job = *read;
+    job.spec.model.config = PublishedConfig("Qwen3-0.6B");
+    EXPECT_EQ(ToString(ValidateFit(job)), "") << name;
+  }
 }
 
 }  // namespace

@@ -69,7 +69,9 @@ static void Describe(Archive& a, Data& data) {
   a.Field("sources", data.sources);
   a.Field("validationUri", data.validationUri);
   a.Field("tokenType", data.tokenType);
+  a.Field("format", data.format);
   a.Field("textField", data.textField);
+  a.Field("documents", data.documents);
   a.Field("onBadDocument", data.onBadDocument);
   a.Field("cacheBytes", data.cacheBytes);
 }

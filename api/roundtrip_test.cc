@@ -137,7 +137,9 @@ SwarmJob AnyJob() {
                std::nullopt,
                "validation",
                Either(TokenType::kUInt16, TokenType::kUInt32),
+               Either(DataFormat::kPromptCompletion, DataFormat::kChat),
                "content",
+               Either(DocumentView::kJoined, DocumentView::kSeparate),
                Either(OnBadDocument::kFail, OnBadDocument::kSkip),
                Number()};
   if (*rc::gen::arbitrary<bool>()) {

@@ -97,6 +97,13 @@ enum class TokenType { kUInt16, kUInt32 };
 /// A document that cannot be read: Skip leaves it out and counts it.
 enum class OnBadDocument { kFail, kSkip };
 
+/// What the objects in JSON lines are: texts; a prompt and its completion; a conversation.
+enum class DataFormat { kText, kPromptCompletion, kChat };
+
+/// What documents that share a sequence know of each other: a token sees all before it; or it sees
+/// those of its own document alone, whose positions begin anew.
+enum class DocumentView { kJoined, kSeparate };
+
 /// One of the data of a mixture.
 struct DataSource {
   std::string uri;    ///< as Data::uri
@@ -105,13 +112,16 @@ struct DataSource {
 };
 
 struct Data {
-  /// A file, a folder or a pattern: token ids (.bin), JSON lines (.jsonl, .ndjson, .json) or text
-  /// (.txt, and any other file that is named itself); the latter two also with .gz or .zst.
+  /// A file, a folder or a pattern: token ids (.bin), Parquet (.parquet), JSON lines (.jsonl,
+  /// .ndjson, .json) or text (.txt, and any other file that is named itself); the latter two also
+  /// with .gz or .zst.
   std::string uri;
   std::optional<std::vector<DataSource>> sources;  ///< instead of uri: a mixture
   std::string validationUri;                 ///< as uri; empty: no validation
   TokenType tokenType = TokenType::kUInt16;  ///< of .bin shards
-  std::string textField = "text";            ///< of the objects in JSON lines
+  DataFormat format = DataFormat::kText;     ///< of JSON lines
+  std::string textField = "text";            ///< of Text; a column of Parquet
+  DocumentView documents = DocumentView::kJoined;
   OnBadDocument onBadDocument = OnBadDocument::kFail;
   /// What the trainer keeps of all data in its memory: ids of text, and what it has read ahead of
   /// shards.

@@ -73,6 +73,14 @@ void JudgeData(Judge& judge, const Data& data) {
   judge.Range("spec.data.cacheBytes", data.cacheBytes, kCacheMin, kMemoryMax);
 }
 
+// Anchors are made of tokens before a token, whatever document they are of.
+void JudgeDocuments(Judge& judge, const Spec& spec) {
+  judge.Expect(
+      spec.data.documents == DocumentView::kJoined || spec.pipeline.boundary.anchorTokens <= 1,
+      "spec.data.documents", "is Separate, and boundary.anchorTokens looks into others",
+      "Joined, or boundary.anchorTokens: 1");
+}
+
 void JudgeModel(Judge& judge, const Model& model) {
   const bool has_config = model.config.hidden_size != 0;
   if (model.uri.empty()) {
@@ -390,6 +398,7 @@ std::vector<FieldError> Validate(const SwarmJob& job) {
     judge.Append(ValidateFit(job));
   }
   JudgeData(judge, spec.data);
+  JudgeDocuments(judge, spec);
   JudgeUri(judge, "spec.checkpoint.uri", spec.checkpoint.uri);
   JudgeTraining(judge, spec.training);
   judge.Expect(spec.data.validationUri.empty() ||

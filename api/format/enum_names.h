@@ -65,6 +65,25 @@ struct EnumNames<api::OnBadDocument> {
 };
 
 template <>
+struct EnumNames<api::DataFormat> {
+  using E = api::DataFormat;
+  static constexpr auto kNames = NameTable<E>({
+      {E::kText, "Text"},
+      {E::kPromptCompletion, "PromptCompletion"},
+      {E::kChat, "Chat"},
+  });
+};
+
+template <>
+struct EnumNames<api::DocumentView> {
+  using E = api::DocumentView;
+  static constexpr auto kNames = NameTable<E>({
+      {E::kJoined, "Joined"},
+      {E::kSeparate, "Separate"},
+  });
+};
+
+template <>
 struct EnumNames<api::TokenType> {
   using E = api::TokenType;
   static constexpr auto kNames = NameTable<E>({

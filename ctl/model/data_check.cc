@@ -11,8 +11,8 @@ namespace {
 
 Status LookAt(const std::string& uri, const api::Data& data) {
   ASSIGN_OR_RETURN(const data::DataFiles found, data::FindDataFiles(uri, {}));
-  const data::EncodeOptions options{.text_field = data.textField,
-                                    .on_bad_document = data.onBadDocument};
+  const data::EncodeOptions options{
+      .format = data.format, .text_field = data.textField, .on_bad_document = data.onBadDocument};
   for (const data::DataFile& file : found.files) {
     if (!data::HasDocuments(file.format.kind)) continue;
     ASSIGN_OR_RETURN(const Bytes content, found.storage->Map(file.name));

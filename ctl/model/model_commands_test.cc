@@ -420,6 +420,46 @@ TEST_F(ModelCommandsTest, ParquetIsTrainedOnAsItIsAndFromShards) {
                                   ": no Parquet file, or one that is damaged or cut off"));
 }
 
+TEST_F(ModelCommandsTest, AnswersAreLearnedAlikeHoweverAStepIsSplitIntoMicrobatches) {
+  const std::string fixture = std::string(SWARM_SOURCE_DIR) + "/tests/fixtures/tokenizers/llama2";
+  std::filesystem::copy(fixture, Path("tokenizer"));
+  std::string lines;
+  for (int i = 0; i < 80; ++i) {
+    const std::string n = std::to_string(i % 9), more = std::to_string(i % 9 + 1);
+    lines += R"({"messages": [{"role": "user", "content": "after )" + n +
+             R"("}, {"role": "assistant", "content": ")" + more + R"("})";
+    if (i % 3 == 0) {
+      lines += R"(, {"role": "user", "content": "why"}, {"role": "assistant", "content": "so"})";
+    }
+    lines += "]}\n";
+  }
+  ASSERT_TRUE(WriteFile(Path("chats.jsonl"), lines).ok());
+  const auto train = [&](const std::string& out, int rows) {
+    return Train(out, {"--set", "data.uri=" + Path("chats.jsonl"), "--set", "data.format=Chat",
+                       "--set", "data.documents=Separate", "--set",
+                       "data.validationUri=" + Path("chats.jsonl"), "--set",
+                       "model.tokenizer.uri=" + Path("tokenizer"), "--set",
+                       "model.config.vocab_size=857", "--set", "training.sequenceLength=64",
+                       "--set", "training.globalBatchSize=4", "--set",
+                       "training.microbatchSize=" + std::to_string(rows)});
+  };
+  EXPECT_EQ(train("no-template", 1), 2);
+  EXPECT_THAT(Output(), HasSubstr("chats.jsonl: line 1: the tokenizer has no chat template"));
+  ASSERT_TRUE(WriteFile(Path("tokenizer/chat_template.jinja"),
+                        "{{ bos_token }}{% for m in messages %}{{ '[' + m.role + '] ' + m.content }}"
+                        "{% if m.role == 'assistant' %}{{ eos_token }}{% endif %}{% endfor %}"
+                        "{% if add_generation_prompt %}{{ '[assistant]' }}{% endif %}")
+                  .ok());
+  ASSERT_EQ(train("one", 1), 0) << Output();
+  ASSERT_EQ(train("four", 4), 0) << Output();
+  const auto one = Losses("one"), four = Losses("four");
+  ASSERT_EQ(one.size(), 12u);
+  ASSERT_EQ(four.size(), 12u);
+  for (std::size_t t = 0; t < one.size(); ++t) EXPECT_NEAR(one[t], four[t], 1e-5 * one[t]) << t;
+  EXPECT_NEAR(one.front(), std::log(857.0), 1.0);  // a mean over what is learned
+  EXPECT_LT(one.back(), 0.8 * one.front());
+}
+
 TEST_F(ModelCommandsTest, AManifestWhoseDataCannotBeReadIsNotValid) {
   const auto validate = [&](const std::string& uri, const std::string& field = "text") {
     const int code = Run({"validate", Path("job.yaml"), "--set", "data.uri=" + uri, "--set",

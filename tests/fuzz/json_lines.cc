@@ -3,6 +3,7 @@
 #include "worker/data/documents/json_lines.h"
 
 #include "tests/fuzz/input.h"
+#include "worker/data/supervised/example.h"
 #include "worker/data/utf8.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -30,5 +31,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                }});
   fuzz::Require(status.ok() || status.code() == StatusCode::kDataLoss, "a bad file is kDataLoss");
   fuzz::Require(compression != data::Compression::kNone || status.ok(), "lines are no bad file");
+  const auto good_or_bad = [](const Status& line) {
+    fuzz::Require(line.ok() || line.code() == StatusCode::kInvalidArgument, "a bad line is told");
+  };
+  good_or_bad(data::ReadPromptCompletion(input.rest()).status());
+  good_or_bad(data::ReadMessages(input.rest()).status());
   return 0;
 }

@@ -112,6 +112,27 @@ TEST_P(EqualityTest, EverySwitchGivesTheLossesOfOneProcess) {
   }
 }
 
+TEST_P(EqualityTest, ExamplesGiveTheLossesOfOneProcessHoweverTheyAreSplit) {
+  api::SwarmJob job = Job();
+  MakeFamily(api::ModelFamily::kMistral, job.spec.model.config);
+  std::string lines;
+  for (int i = 0; i < 300; ++i) {
+    const std::string word(static_cast<std::size_t>(i * i % 7 + 1), static_cast<char>('a' + i % 5));
+    lines += "{\"prompt\": \"" + word + " is\", \"completion\": \" " + std::to_string(word.size()) +
+             "\"}\n";
+  }
+  job.spec.data.uri = folder_.Put("examples.jsonl", lines);
+  job.spec.data.format = api::DataFormat::kPromptCompletion;
+  job.spec.data.documents = api::DocumentView::kSeparate;
+  const auto expected = ReferenceLosses(job);
+  for (const Layout& layout : {Layout{{2}}, Layout{{2, 1, 3}}}) {
+    ExpectEqualLosses(job, layout, expected);
+  }
+  // The mean is over the labels of the step that count: it is the same whatever a microbatch has.
+  job.spec.training.microbatchSize = job.spec.training.globalBatchSize;
+  ExpectEqualLosses(job, Layout{{1, 1}}, expected);
+}
+
 TEST_P(EqualityTest, RecomputingChangesNoLoss) {
   const auto expected = ReferenceLosses(Job());
   for (const auto recompute : {api::Recompute::kLayers, api::Recompute::kFull}) {

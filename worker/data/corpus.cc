@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "worker/data/megatron/index.h"
+#include "worker/token.h"
 
 namespace swarm::data {
 namespace {
@@ -64,7 +65,17 @@ Result<std::unique_ptr<Corpus>> Corpus::Open(const CorpusOptions& options) {
                    FindDataFiles(options.uri, options.storage, options.open));
   std::unique_ptr<Corpus> corpus(new Corpus(options));
   corpus->storage_ = found.storage;
+  const auto has_examples = [&](const DataFile& file) {
+    return HasExamples(file.format, options.documents);
+  };
+  corpus->has_examples_ = std::ranges::any_of(found.files, has_examples);
+  if (corpus->has_examples_ && !std::ranges::all_of(found.files, has_examples)) {
+    return InvalidArgument(options.uri +
+                           " has JSON lines with examples and also other files; give those as a"
+                           " source of their own, in data.sources");
+  }
   for (const DataFile& file : found.files) RETURN_IF_ERROR(corpus->AddFile(file, options));
+  if (corpus->has_examples_) corpus->EndExamples();
   if (corpus->token_count_ < options.tokens_per_sequence) {
     return InvalidArgument(options.uri + " holds " + std::to_string(corpus->token_count_) +
                            " tokens; one sequence and its labels need " +
@@ -123,6 +134,19 @@ Status Corpus::AddText(const DataFile& file, const CorpusOptions& options) {
   return Status();
 }
 
+void Corpus::EndExamples() {
+  const std::int32_t last = Token{.learned = false}.Write();
+  AddSegment({.count = 1, .width = sizeof(last), .ids = Bytes::Copy(&last, sizeof(last))});
+}
+
+std::uint64_t Corpus::CountLearned(std::uint64_t begin, std::uint64_t count) const {
+  if (!has_examples_) return count;
+  const auto tokens = Read(begin, count);
+  SWARM_CHECK(tokens.ok(), "examples are in memory");
+  return static_cast<std::uint64_t>(std::ranges::count_if(
+      *tokens, [](std::int32_t token) { return Token::Read(token).learned; }));
+}
+
 void Corpus::AddSegment(Segment segment) {
   if (segment.count == 0) return;
   segment.begin = token_count_;
@@ -160,6 +184,10 @@ Status Corpus::ReadPart(const Segment& segment, std::uint64_t from, std::uint64_
                         std::int32_t* out) const {
   const auto width = static_cast<std::uint64_t>(segment.width);
   Bytes ids;
+  if (has_examples_) {
+    std::memcpy(out, segment.ids.data() + from * width, count * width);
+    return Status();
+  }
   if (segment.file.empty()) {
     ids = segment.ids.Slice(from * width, count * width);
   } else {

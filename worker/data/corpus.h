@@ -31,10 +31,11 @@ struct CorpusOptions {
 };
 
 /// The files of the uri, concatenated in the order of their names; text is as EncodeFile encodes
-/// it. Immutable after Open; safe to read from any thread.
+/// it. Where they have examples, all of them do, and the sequences of examples begin at multiples
+/// of tokens_per_sequence - 1. Immutable after Open; safe to read from any thread.
 ///
 /// Memory: a byte a token for text as bytes; 2 bytes a token for a vocabulary up to 65536, else 4,
-/// for other text; nothing for shards. Files must not change meanwhile.
+/// for other text; 4 for examples; nothing for shards. Files must not change meanwhile.
 class Corpus {
  public:
   /// Reads and checks all text, and of shards the sizes and a sample of the ids, so that shards are
@@ -48,15 +49,19 @@ class Corpus {
   std::uint64_t token_count() const { return token_count_; }
   /// Whether a tokenizer made some of the ids.
   bool has_text() const { return has_text_; }
+  /// Whether it is of examples, whose tokens have marks (worker/token.h).
+  bool has_examples() const { return has_examples_; }
+  /// How many of the `count` tokens from `begin` on count as labels. Requires what Read requires.
+  std::uint64_t CountLearned(std::uint64_t begin, std::uint64_t count) const;
   /// Whether no Read needs a file, so that none fails or waits.
   bool in_memory() const { return in_memory_; }
   /// The memory that the ids of text take.
   std::uint64_t text_bytes() const { return text_bytes_; }
   const DocumentCounts& documents() const { return documents_; }
 
-  /// The ids from `begin` on. May wait for a disk or a bucket. Requires begin + count <=
-  /// token_count(). Errors: those of Storage, kInvalidArgument (an id that the model does not have,
-  /// with its file and position).
+  /// The ids from `begin` on; of examples with their marks. May wait for a disk or a bucket.
+  /// Requires begin + count <= token_count(). Errors: those of Storage, kInvalidArgument (an id
+  /// that the model does not have, with its file and position).
   Result<std::vector<std::int32_t>> Read(std::uint64_t begin, std::uint64_t count) const;
 
  private:
@@ -73,6 +78,8 @@ class Corpus {
   Status AddFile(const DataFile& file, const CorpusOptions& options);
   Status AddText(const DataFile& file, const CorpusOptions& options);
   void AddSegment(Segment segment);
+  /// Adds the label of the last sequence's last token, which does not count.
+  void EndExamples();
   /// Reads at places that are spread over all shards.
   Status CheckSample() const;
   Status ReadPart(const Segment& segment, std::uint64_t from, std::uint64_t count,
@@ -85,6 +92,7 @@ class Corpus {
   std::uint64_t text_bytes_ = 0;
   bool has_text_ = false;
   bool in_memory_ = true;
+  bool has_examples_ = false;
   DocumentCounts documents_;
 };
 

@@ -48,9 +48,10 @@ struct StageOptions {
   std::string device = "cpu";  ///< or "cuda:N"
 };
 
-/// Token ids of a microbatch: `sequences` rows of tokens_per_sequence ids (inputs and labels: row i
-/// predicts ids[1..] from ids[..n-1]). ~id (below 0) stands for a token id that is read but not
-/// learned: as a label it counts nothing (a prompt, in supervised fine-tuning).
+/// Tokens of a microbatch: `sequences` rows of tokens_per_sequence tokens (inputs and labels: row i
+/// predicts ids[1..] from ids[..n-1]). Each is written as worker/token.h says: as an id; or also
+/// with the marks of one that is no label (a prompt, in supervised fine-tuning), and of one behind
+/// which nothing sees what is before it.
 struct TokenBatch {
   std::uint32_t sequences = 0;
   std::uint32_t tokens_per_sequence = 0;

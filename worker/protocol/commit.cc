@@ -28,11 +28,12 @@ CommitRecord DecideCommit(const CommitInputs& inputs) {
     record.groups.push_back(group.result);
     for (const TensorNorm& norm : group.norms) squared[norm.tensor] = norm.squared;
   }
-  record.loss = ComputeLoss(inputs.losses);
-  record.grad_norm = ComputeGlobalNorm(squared);
+  record.loss = ComputeLoss(inputs.losses) / inputs.counted_part;
+  record.grad_norm = ComputeGlobalNorm(squared) / inputs.counted_part;
   record.learning_rate = inputs.learning_rate;
   record.skip = !std::isfinite(record.grad_norm) || !std::isfinite(record.loss);
-  record.clip = record.skip ? 1.0 : ComputeClip(record.grad_norm, inputs.max_grad_norm);
+  const double clip = ComputeClip(record.grad_norm, inputs.max_grad_norm) / inputs.counted_part;
+  record.clip = record.skip ? 1.0 : clip;
   return record;
 }
 

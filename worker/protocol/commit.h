@@ -35,10 +35,13 @@ struct CommitInputs {
   std::vector<double> losses;       ///< by microbatch
   double max_grad_norm = 0;
   double learning_rate = 0;
+  /// The part of the step's labels that count, above 0. Losses and gradients come as sums over
+  /// those that count, divided by the number of all; the record is of their means.
+  double counted_part = 1;
 };
 
-/// The commit record. A norm or loss that is not finite gives a skip: every worker advances the
-/// version and keeps its weights.
+/// The commit record; its `clip` turns the sums into the mean's clipped gradient. A norm or loss
+/// that is not finite gives a skip: every worker advances the version and keeps its weights.
 CommitRecord DecideCommit(const CommitInputs& inputs);
 
 }  // namespace swarm::protocol

@@ -25,6 +25,20 @@ TEST(CommitTest, TheNormCountsEachTensorOnceAcrossGroups) {
   EXPECT_FALSE(record.skip);
 }
 
+TEST(CommitTest, WhereLabelsDoNotCountTheRecordIsOfTheMeanOverThoseThatDo) {
+  CommitInputs inputs{.groups = {{{}, {{"a", 9.0}, {"b", 16.0}}}},
+                      .losses = {0.5, 1.5},
+                      .max_grad_norm = 40.0,
+                      .counted_part = 0.25};
+  CommitRecord record = DecideCommit(inputs);
+  EXPECT_DOUBLE_EQ(record.loss, 4.0);
+  EXPECT_DOUBLE_EQ(record.grad_norm, 20.0);
+  EXPECT_DOUBLE_EQ(record.clip, 4.0);  // of the sums: their mean is within the norm
+  inputs.max_grad_norm = 10.0;
+  record = DecideCommit(inputs);
+  EXPECT_NEAR(record.clip * 5.0, 10.0, 1e-5);
+}
+
 TEST(CommitTest, GradientsThatAreNotFiniteAreSkipped) {
   CommitInputs inputs{.groups = {{{}, {{"a", std::numeric_limits<double>::infinity()}}}},
                       .losses = {1.0}};

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "worker/checkpoint/huggingface.h"
 #include "worker/data/tokenizer.h"
+#include "worker/token.h"
 
 namespace swarm::trainer {
 
@@ -49,6 +50,7 @@ JobData::JobData(const api::SwarmJob& job)
     : sequences_(static_cast<std::uint32_t>(job.spec.training.microbatchSize)),
       tokens_per_sequence_(static_cast<std::uint32_t>(job.spec.training.sequenceLength + 1)),
       sequences_per_step_(job.spec.training.globalBatchSize),
+      separate_(job.spec.data.documents == api::DocumentView::kSeparate),
       draws_(job.spec.training.maxSteps * job.spec.training.globalBatchSize) {}
 
 Result<std::unique_ptr<JobData>> JobData::Open(const api::SwarmJob& job, Duration patience) {
@@ -60,14 +62,21 @@ Result<std::unique_ptr<JobData>> JobData::Open(const api::SwarmJob& job, Duratio
                               .token_type = data.tokenType,
                               .vocab_size = model.config.vocab_size,
                               .tokens_per_sequence = result->tokens_per_sequence_,
-                              .documents = {.text_field = data.textField,
-                                            .on_bad_document = data.onBadDocument}};
+                              .documents = {.format = data.format,
+                                            .text_field = data.textField,
+                                            .on_bad_document = data.onBadDocument,
+                                            .view = data.documents,
+                                            .tokens_per_sequence = job.spec.training.sequenceLength,
+                                            .tokenizer_files = result->tokenizer_}};
   if (model.tokenizer.kind != api::TokenizerKind::kAuto) {
     auto tokenizer = data::MakeTokenizer(result->tokenizer_);
     if (!tokenizer.ok()) return tokenizer.status().WithContext(model.tokenizer.uri);
     options.tokenizer = *std::move(tokenizer);
   } else if (MayBeBytes(model)) {
     options.tokenizer = data::MakeByteTokenizer();
+  }
+  if (result->separate_ && options.tokenizer != nullptr) {
+    result->separator_ = options.tokenizer->special().eos;
   }
   const std::uint64_t least = data::SequenceReader::CacheBytesMin(result->tokens_per_sequence_);
   if (data.cacheBytes < least) {
@@ -94,6 +103,12 @@ Result<std::shared_ptr<const data::Corpus>> JobData::OpenCorpus(
   ASSIGN_OR_RETURN(std::shared_ptr<const data::Corpus> corpus, data::Corpus::Open(options));
   if (corpus->documents().skipped > 0) {
     LOG_WARN("{}{}", options.uri, corpus->documents().TextOfSkipped());
+  }
+  if (separate_ && !separator_ && !corpus->has_examples()) {
+    return InvalidArgument(
+        options.uri +
+        ": data.documents is Separate, and no tokenizer names the EOS that ends a"
+        " document; name one as model.tokenizer, or leave the documents joined");
   }
   has_text_ |= corpus->has_text();
   text_bytes_ += corpus->text_bytes();
@@ -127,7 +142,10 @@ Status JobData::OpenValidation(const api::SwarmJob& job, data::CorpusOptions opt
   options.uri = job.spec.data.validationUri;
   options.text_bytes_max = job.spec.data.cacheBytes - text_bytes_;
   ASSIGN_OR_RETURN(auto corpus, OpenCorpus(options));
-  sources_.push_back({std::move(corpus), tokens_per_sequence_, tokens_per_sequence_});
+  // Sequences of examples share the label at the joint, which does not count.
+  const std::uint64_t stride =
+      corpus->has_examples() ? tokens_per_sequence_ - 1 : tokens_per_sequence_;
+  sources_.push_back({std::move(corpus), stride, tokens_per_sequence_});
   const std::uint64_t there = sources_.back().count();
   validation_microbatches_ =
       std::min(training.validationSequences, there) / training.microbatchSize;
@@ -136,6 +154,58 @@ Status JobData::OpenValidation(const api::SwarmJob& job, data::CorpusOptions opt
                          " sequences of validation data, and a microbatch takes " +
                          std::to_string(training.microbatchSize) +
                          "; give more data or a higher training.validationSequences");
+}
+
+void JobData::MarkDocuments(const std::vector<data::Place>& sequences,
+                            std::span<std::int32_t> ids) const {
+  if (!separator_) return;
+  for (std::size_t row = 0; row < sequences.size(); ++row) {
+    if (sources_[sequences[row].source].corpus->has_examples()) continue;
+    const auto tokens = ids.subspan(row * tokens_per_sequence_, tokens_per_sequence_);
+    std::int32_t before = tokens[0];
+    for (std::int32_t& token : tokens.subspan(1)) {
+      const std::int32_t id = token;
+      token = Token{.id = id, .begins = before == *separator_}.Write();
+      before = id;
+    }
+  }
+}
+
+void JobData::Read(const std::vector<data::Place>& sequences, Done done) {
+  reader_->Read(sequences, [this, sequences, done = std::move(done)](auto ids) {
+    if (ids.ok()) MarkDocuments(sequences, *ids);
+    done(std::move(ids));
+  });
+}
+
+Result<std::vector<std::int32_t>> JobData::Await(const std::vector<data::Place>& sequences) {
+  ASSIGN_OR_RETURN(auto ids, reader_->Await(sequences));
+  MarkDocuments(sequences, ids);
+  return ids;
+}
+
+std::uint64_t JobData::CountLabels(const data::Place& sequence) const {
+  const data::Sequences& source = sources_[sequence.source];
+  return source.corpus->CountLearned(sequence.sequence * source.stride + 1, source.tokens - 1);
+}
+
+double JobData::CountedPart(std::uint64_t step) const {
+  std::uint64_t counted = 0;
+  for (std::uint64_t row = 0; row < sequences_per_step_; ++row) {
+    counted += CountLabels(order_->At(step * sequences_per_step_ + row));
+  }
+  return static_cast<double>(counted) /
+         static_cast<double>(sequences_per_step_ * (tokens_per_sequence_ - 1));
+}
+
+double JobData::ValidationCountedPart() const {
+  const std::uint64_t rows = validation_microbatches_ * sequences_;
+  std::uint64_t counted = 0;
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    counted += CountLabels({static_cast<std::uint32_t>(sources_.size() - 1), row});
+  }
+  if (rows == 0) return 1;
+  return static_cast<double>(counted) / static_cast<double>(rows * (tokens_per_sequence_ - 1));
 }
 
 std::vector<data::Place> JobData::Draw(std::uint64_t step, std::uint64_t microbatch) {

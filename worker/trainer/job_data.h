@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "api/swarmjob.h"
@@ -33,13 +34,14 @@ class JobData {
   std::vector<data::Place> Draw(std::uint64_t step, std::uint64_t microbatch);
   /// The sequences of a validation microbatch; the same at every step.
   std::vector<data::Place> ValidationSequences(std::uint64_t microbatch) const;
-  /// Gives microbatchSize rows of sequenceLength + 1 ids (SequenceReader::Read).
-  void Read(const std::vector<data::Place>& sequences, Done done) {
-    reader_->Read(sequences, std::move(done));
-  }
-  Result<std::vector<std::int32_t>> Await(const std::vector<data::Place>& sequences) {
-    return reader_->Await(sequences);
-  }
+  /// Gives microbatchSize rows of sequenceLength + 1 tokens, as worker/token.h writes them
+  /// (SequenceReader::Read).
+  void Read(const std::vector<data::Place>& sequences, Done done);
+  Result<std::vector<std::int32_t>> Await(const std::vector<data::Place>& sequences);
+
+  /// The part of all labels of a step that count (protocol::CommitInputs): above 0.
+  double CountedPart(std::uint64_t step) const;
+  double ValidationCountedPart() const;
 
   data::SequenceReader::Counts counts() const { return reader_->counts(); }
   /// 0 without validation data.
@@ -54,11 +56,15 @@ class JobData {
   Status OpenTraining(const api::SwarmJob& job, data::CorpusOptions options);
   Status OpenValidation(const api::SwarmJob& job, data::CorpusOptions options);
   Result<std::shared_ptr<const data::Corpus>> OpenCorpus(const data::CorpusOptions& options);
+  /// With data.documents Separate, marks where the documents of rows begin. Examples are marked.
+  void MarkDocuments(const std::vector<data::Place>& sequences, std::span<std::int32_t> ids) const;
+  std::uint64_t CountLabels(const data::Place& sequence) const;
 
   const std::uint32_t sequences_;  ///< of a microbatch
   const std::uint32_t tokens_per_sequence_;
   const std::uint64_t sequences_per_step_;
-  const std::uint64_t draws_;  ///< of the whole job
+  const bool separate_;                   ///< documents do not see each other
+  const std::uint64_t draws_;             ///< of the whole job
   std::vector<data::Sequences> sources_;  ///< for training, then for validation
   std::optional<data::Order> order_;
   std::unique_ptr<data::SequenceReader> reader_;
@@ -67,6 +73,7 @@ class JobData {
   bool has_text_ = false;
   std::uint64_t text_bytes_ = 0;
   data::TokenizerFiles tokenizer_;
+  std::optional<std::int32_t> separator_;  ///< the EOS of documents that do not see each other
 };
 
 }  // namespace swarm::trainer

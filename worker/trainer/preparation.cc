@@ -122,6 +122,7 @@ Result<Preparation> Prepare(const TrainerOptions& options) {
   ASSIGN_OR_RETURN(p.beginning, AwaitStorage(options, [&] { return PrepareStorage(options, &p); }));
   RETURN_IF_ERROR(ResolveBoundary(&p.job, options.replicas.size(), p.beginning));
   const api::Spec& spec = p.job.spec;
+  const JobData* data = p.data.get();  // lives as long as the coordinator, in the trainer
   protocol::CoordinatorOptions& coordinator = p.coordinator;
   coordinator = {.term = options.term,
                  .take_over = options.term.value > 1,
@@ -141,6 +142,8 @@ Result<Preparation> Prepare(const TrainerOptions& options) {
                        return optim::LearningRate(step.value, spec.optimizer, spec.schedule,
                                                   spec.training.maxSteps);
                      },
+                 .counted_part =
+                     [data](protocol::Step step) { return data->CountedPart(step.value); },
                  .job_json = api::ToJsonText(p.job),
                  .checkpoint_interval_steps = spec.checkpoint.intervalSteps,
                  .checkpoint_uri = spec.checkpoint.uri,
@@ -149,7 +152,8 @@ Result<Preparation> Prepare(const TrainerOptions& options) {
                                                  ? options.storage_patience
                                                  : Duration::zero(),
                  .validation_interval_steps = spec.training.validationIntervalSteps,
-                 .validation_microbatches = p.data->validation_microbatches(),
+                 .validation_microbatches = data->validation_microbatches(),
+                 .validation_counted_part = data->ValidationCountedPart(),
                  .balance = options.balance,
                  .keep_workers = options.keep_workers,
                  .unix_epoch = UnixEpoch()};

@@ -192,7 +192,8 @@ Status Reference::Commit(protocol::CommitRecord* record, const std::vector<doubl
       {},
       losses,
       spec().training.maxGradNorm,
-      optim::LearningRate(step.value, spec().optimizer, spec().schedule, spec().training.maxSteps)};
+      optim::LearningRate(step.value, spec().optimizer, spec().schedule, spec().training.maxSteps),
+      data_->CountedPart(step.value)};
   const std::vector<ReducedGroup> groups = ReduceGroups(stages_, step);
   for (const ReducedGroup& group : groups) {
     inputs.groups.push_back({{group.index, {}, {}}, group.norms});
@@ -225,7 +226,8 @@ Status Reference::Validate() {
     ASSIGN_OR_RETURN(const double loss, Forward(key, version, ids, /*keep_graph=*/false));
     sum += loss;
   }
-  const double loss = sum / static_cast<double>(data_->validation_microbatches());
+  const double loss =
+      sum / static_cast<double>(data_->validation_microbatches()) / data_->ValidationCountedPart();
   if (log_) log_->Validation(version, loss);
   if (options_.on_validation) options_.on_validation(loss);
   return Status();

@@ -5,6 +5,8 @@
 #include "worker/data/documents/document_encoder.h"
 #include "worker/data/documents/json_lines.h"
 #include "worker/data/parquet/parquet_module.h"
+#include "worker/data/supervised/example.h"
+#include "worker/data/supervised/example_encoder.h"
 #include "worker/data/utf8.h"
 
 namespace swarm::data {
@@ -37,22 +39,52 @@ Status ReadDocuments(const FileFormat& format, const Bytes& content, const std::
   return ReadJsonLines(format.compression, content.text(), field, handlers);
 }
 
+Status CheckEos(const std::string& path, const Tokenizer& tokenizer) {
+  if (tokenizer.is_bytes() || tokenizer.special().eos) return Status();
+  return InvalidArgument(path +
+                         " has documents, and the tokenizer names no EOS to end them;"
+                         " put a tokenizer_config.json with an eos_token beside"
+                         " tokenizer.json");
+}
+
+/// What is done with a bad document; it counts those that it skips.
+std::function<Status(const Status& reason, std::uint64_t number)> OnBad(
+    const std::string& path, const FileFormat& format, const EncodeOptions& options,
+    DocumentCounts* counts) {
+  return [=](const Status& reason, std::uint64_t number) {
+    const std::string text = PlaceOf(format, number) + reason.message();
+    if (options.on_bad_document == api::OnBadDocument::kFail) return InvalidArgument(text);
+    if (counts->skipped++ == 0) counts->first_skipped = path + ": " + text;
+    return Status();
+  };
+}
+
+Result<EncodedFile> EncodeExamples(const std::string& path, const FileFormat& format,
+                                   const Bytes& content, const Tokenizer& tokenizer,
+                                   const EncodeOptions& options) {
+  if (options.format != api::DataFormat::kChat) RETURN_IF_ERROR(CheckEos(path, tokenizer));
+  DocumentCounts counts;
+  const auto on_bad = OnBad(path, format, options, &counts);
+  ExampleEncoder encoder(tokenizer, {options.format, options.view, options.tokens_per_sequence},
+                         on_bad);
+  const auto on_line = [&](std::string_view line, std::uint64_t number) {
+    auto example = ReadExample(options.format, options.tokenizer_files, line);
+    return example.ok() ? encoder.Add(*std::move(example), number)
+                        : on_bad(example.status(), number);
+  };
+  Status status = ReadLines(format.compression, content.text(), on_line);
+  if (status.ok()) status = encoder.Flush();
+  if (!status.ok()) return status.WithContext(path);
+  counts.read = encoder.count();
+  return EncodedFile{encoder.Take(), sizeof(std::int32_t), std::move(counts)};
+}
+
 Result<EncodedFile> EncodeDocuments(const std::string& path, const FileFormat& format,
                                     const Bytes& content, const Tokenizer& tokenizer,
                                     const EncodeOptions& options) {
-  if (!tokenizer.is_bytes() && !tokenizer.special().eos) {
-    return InvalidArgument(path +
-                           " has documents, and the tokenizer names no EOS to end them;"
-                           " put a tokenizer_config.json with an eos_token beside"
-                           " tokenizer.json");
-  }
+  RETURN_IF_ERROR(CheckEos(path, tokenizer));
   DocumentCounts counts;
-  const auto on_bad = [&](const Status& reason, std::uint64_t number) {
-    const std::string text = PlaceOf(format, number) + reason.message();
-    if (options.on_bad_document == api::OnBadDocument::kFail) return InvalidArgument(text);
-    if (counts.skipped++ == 0) counts.first_skipped = path + ": " + text;
-    return Status();
-  };
+  const auto on_bad = OnBad(path, format, options, &counts);
   DocumentEncoder encoder(tokenizer, on_bad);
   const auto on_document = [&](std::string text, std::uint64_t number) {
     return encoder.Add(std::move(text), number);
@@ -82,6 +114,9 @@ std::string DocumentCounts::TextOfSkipped() const {
 Result<EncodedFile> EncodeFile(const std::string& path, const FileFormat& format,
                                const Bytes& content, const Tokenizer& tokenizer,
                                const EncodeOptions& options) {
+  if (HasExamples(format, options)) {
+    return EncodeExamples(path, format, content, tokenizer, options);
+  }
   if (HasDocuments(format.kind)) {
     return EncodeDocuments(path, format, content, tokenizer, options);
   }
@@ -103,8 +138,16 @@ Status CheckFirstDocument(const std::string& path, const FileFormat& format, con
     if (options.on_bad_document == api::OnBadDocument::kSkip) return Status();
     return InvalidArgument(PlaceOf(format, number) + reason.message());
   };
-  const Status status =
-      ReadDocuments(format, content, options.text_field, {.document = on_document, .bad = on_bad});
+  const auto on_line = [&](std::string_view line, std::uint64_t number) {
+    const Status example = options.format == api::DataFormat::kChat
+                               ? ReadMessages(line).status()
+                               : ReadPromptCompletion(line).status();
+    return example.ok() ? seen : on_bad(example, number);
+  };
+  const Status status = HasExamples(format, options)
+                            ? ReadLines(format.compression, content.text(), on_line)
+                            : ReadDocuments(format, content, options.text_field,
+                                            {.document = on_document, .bad = on_bad});
   return status.code() == seen.code() ? Status() : status.WithContext(path);
 }
 

@@ -105,8 +105,9 @@ Status NoJson(std::string_view line, std::size_t position) {
 // Cuts pieces of a file into lines.
 class LineSplitter {
  public:
-  LineSplitter(const std::string& field, const DocumentHandlers& handlers)
-      : field_(field), handlers_(handlers) {}
+  using Take = std::function<Status(std::string_view line, std::uint64_t number)>;
+
+  explicit LineSplitter(const Take& take) : take_(take) {}
 
   Status Add(std::string_view piece) {
     while (!piece.empty()) {
@@ -139,13 +140,10 @@ class LineSplitter {
   Status OnLine(std::string_view line) {
     ++number_;
     if (line.find_first_not_of(kWhiteSpace) == line.npos) return Status();
-    Result<std::string> text = ReadTextField(line, field_);
-    return text.ok() ? handlers_.document(*std::move(text), number_)
-                     : handlers_.bad(text.status(), number_);
+    return take_(line, number_);
   }
 
-  const std::string& field_;
-  const DocumentHandlers& handlers_;
+  const Take& take_;
   std::string begun_;  // the part of a line that earlier pieces held
   std::uint64_t number_ = 0;
 };
@@ -158,12 +156,21 @@ Result<std::string> ReadTextField(std::string_view line, std::string_view field)
   return reader.Take();
 }
 
-Status ReadJsonLines(Compression compression, std::string_view content, const std::string& field,
-                     const DocumentHandlers& handlers) {
-  LineSplitter splitter(field, handlers);
+Status ReadLines(Compression compression, std::string_view content,
+                 const std::function<Status(std::string_view line, std::uint64_t number)>& take) {
+  LineSplitter splitter(take);
   RETURN_IF_ERROR(Decompress(compression, content,
                              [&](std::string_view piece) { return splitter.Add(piece); }));
   return splitter.End();
+}
+
+Status ReadJsonLines(Compression compression, std::string_view content, const std::string& field,
+                     const DocumentHandlers& handlers) {
+  return ReadLines(compression, content, [&](std::string_view line, std::uint64_t number) {
+    Result<std::string> text = ReadTextField(line, field);
+    return text.ok() ? handlers.document(*std::move(text), number)
+                     : handlers.bad(text.status(), number);
+  });
 }
 
 }  // namespace swarm::data

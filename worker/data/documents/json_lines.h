@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -19,8 +20,13 @@ inline constexpr std::size_t kLineBytesMax = std::size_t{256} << 20;
 /// names those that it has), or the field is no text.
 Result<std::string> ReadTextField(std::string_view line, std::string_view field);
 
-/// Reads all lines; lines of white space are none. Errors: those of Decompress and of the handlers;
-/// kInvalidArgument (a line of more than kLineBytesMax).
+/// Gives all lines with their numbers, from 1; lines of white space are none. Errors: those of
+/// Decompress and of `take`, which end the reading; kInvalidArgument (a line of more than
+/// kLineBytesMax).
+Status ReadLines(Compression compression, std::string_view content,
+                 const std::function<Status(std::string_view line, std::uint64_t number)>& take);
+
+/// The documents of all lines. Errors: as ReadLines, with those of the handlers.
 Status ReadJsonLines(Compression compression, std::string_view content, const std::string& field,
                      const DocumentHandlers& handlers);
 

@@ -36,12 +36,13 @@ Result<std::string> FindTemplate(const TokenizerFiles& files, const json& config
 
 }  // namespace
 
-Result<std::string> RenderChat(const TokenizerFiles& files, std::span<const ChatMessage> messages) {
+Result<std::string> RenderChat(const TokenizerFiles& files, std::span<const ChatMessage> messages,
+                               ChatEnd end) {
   ASSIGN_OR_RETURN(const json config, ReadConfig(files));
   ASSIGN_OR_RETURN(const std::string source, FindTemplate(files, config));
   // What transformers' apply_chat_template gives a template.
   json variables{{"messages", json::array()},
-                 {"add_generation_prompt", true},
+                 {"add_generation_prompt", end == ChatEnd::kWhereAnswerBegins},
                  {"tools", nullptr},
                  {"documents", nullptr}};
   for (const ChatMessage& message : messages) {

@@ -14,11 +14,15 @@ struct ChatMessage {
   std::string content;
 };
 
-/// The text of the messages, up to where the model's answer begins, by the Jinja template of
-/// chat_template.jinja or of tokenizer_config.json (its chat_template; of several, the one named
-/// "default"). It has the names of special tokens, BOS included, which encoding turns into their
-/// ids. Errors: kNotFound (no template), kInvalidArgument (the template refuses the messages, or
-/// does what we do not know), kDataLoss.
-Result<std::string> RenderChat(const TokenizerFiles& files, std::span<const ChatMessage> messages);
+/// Whether the text of a conversation ends where the model's answer begins.
+enum class ChatEnd { kWithMessages, kWhereAnswerBegins };
+
+/// The text of the messages by the Jinja template of chat_template.jinja or of
+/// tokenizer_config.json (its chat_template; of several, the one named "default"). It has the names
+/// of special tokens, BOS included, which encoding turns into their ids. Errors: kNotFound (no
+/// template), kInvalidArgument (the template refuses the messages, or does what we do not know),
+/// kDataLoss.
+Result<std::string> RenderChat(const TokenizerFiles& files, std::span<const ChatMessage> messages,
+                               ChatEnd end = ChatEnd::kWhereAnswerBegins);
 
 }  // namespace swarm::data

@@ -56,6 +56,28 @@ at::Tensor AttendWithin(std::int64_t window, PositionTables& positions, const at
   return at::cat(parts, 1);
 }
 
+/// Attention of heads [B, L, H, E] over keys and values of as many tokens.
+at::Tensor AttendToAll(std::int64_t window, PositionTables& positions, const at::Tensor& q,
+                       const at::Tensor& k, const at::Tensor& v) {
+  const bool all = window == 0 || window >= q.size(1);
+  return all ? Attend(q, k, v, {}) : AttendWithin(window, positions, q, k, v);
+}
+
+/// The same for each document alone, so that it costs no more than the documents are long.
+at::Tensor AttendInDocuments(const std::vector<std::int64_t>& lengths, std::int64_t window,
+                             PositionTables& positions, const at::Tensor& q, const at::Tensor& k,
+                             const at::Tensor& v) {
+  const auto cut = [&](const at::Tensor& heads) {
+    return heads.flatten(0, 1).unsqueeze(0).split_with_sizes(lengths, 1);
+  };
+  const auto queries = cut(q), keys = cut(k), values = cut(v);
+  std::vector<at::Tensor> parts;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    parts.push_back(AttendToAll(window, positions, queries[i], keys[i], values[i]));
+  }
+  return at::cat(parts, 1).view(q.sizes());
+}
+
 /// RMSNorm of each head of queries and keys [B, L, H + K, E]; gains [2 E].
 at::Tensor NormHeads(const api::DecoderConfig& config, const at::Tensor& gains,
                      const at::Tensor& heads) {
@@ -74,7 +96,7 @@ at::Tensor AttendToPast(std::int64_t window, const PastTokens& past, const at::T
 
 at::Tensor Attention(const api::DecoderConfig& config, const api::LayerOptions& options,
                      const LayerWeights& weights, PositionTables& positions, const at::Tensor& x,
-                     PastTokens* past) {
+                     const Documents* documents, PastTokens* past) {
   const std::int64_t queries = config.num_attention_heads;
   const std::int64_t keys = config.num_key_value_heads;
   const auto type = weights.query_key_value.scalar_type();
@@ -85,19 +107,23 @@ at::Tensor Attention(const api::DecoderConfig& config, const api::LayerOptions& 
   at::Tensor placed = parts[0];
   if (weights.head_norms.defined()) placed = NormHeads(config, weights.head_norms, placed);
   const std::int64_t first = past == nullptr ? 0 : past->count();
-  if (options.rotary) placed = positions.Rotate(placed, first);
+  if (options.rotary) {
+    placed = documents == nullptr ? positions.Rotate(placed, first)
+                                  : positions.RotateAt(placed, documents->positions);
+  }
   const auto split = placed.to(type).split_with_sizes({queries, keys}, 2);
   // The values are a part of the product. Where nothing else needs it, a copy of them lets it go.
   const bool needed = weights.head_norms.defined() || !options.rotary;
   const at::Tensor values = needed ? parts[1] : parts[1].contiguous();
   if (past != nullptr) past->Append(split[1], values);
-  const bool all = options.window == 0 || options.window >= x.size(1);
   at::Tensor mixed;
   if (first > 0) {
     mixed = AttendToPast(options.window, *past, split[0]);
+  } else if (documents != nullptr) {
+    mixed = AttendInDocuments(documents->lengths, options.window, positions, split[0], split[1],
+                              values);
   } else {
-    mixed = all ? Attend(split[0], split[1], values, {})
-                : AttendWithin(options.window, positions, split[0], split[1], values);
+    mixed = AttendToAll(options.window, positions, split[0], split[1], values);
   }
   const at::Tensor joined = mixed.reshape({x.size(0), x.size(1), queries * config.head_dim});
   return Project(joined, weights.attention_output);
@@ -140,9 +166,22 @@ at::Tensor PositionTables::Rotate(const at::Tensor& heads, std::int64_t first) {
   const std::int64_t there = cosine_.defined() ? cosine_.size(0) : 0;
   // Where a text grows by a token, the tables do not.
   if (there < first + tokens) Grow(first == 0 ? tokens : 2 * (first + tokens));
+  return Turn(heads, cosine_.narrow(0, first, tokens), sine_.narrow(0, first, tokens));
+}
+
+at::Tensor PositionTables::RotateAt(const at::Tensor& heads, const at::Tensor& positions) {
+  const std::int64_t tokens = heads.size(1);
+  if (!cosine_.defined() || cosine_.size(0) < tokens) Grow(tokens);
+  const auto of_tokens = [&](const at::Tensor& table) {
+    return table.index_select(0, positions.flatten()).view({heads.size(0), tokens, 1, head_dim_});
+  };
+  return Turn(heads, of_tokens(cosine_), of_tokens(sine_));
+}
+
+at::Tensor PositionTables::Turn(const at::Tensor& heads, const at::Tensor& cosine,
+                                const at::Tensor& sine) const {
   const at::Tensor x = heads.to(at::kFloat);
-  const at::Tensor swapped = x.roll(head_dim_ / 2, -1);
-  return x * cosine_.narrow(0, first, tokens) + swapped * sine_.narrow(0, first, tokens);
+  return x * cosine + x.roll(head_dim_ / 2, -1) * sine;
 }
 
 at::Tensor PositionTables::Band(std::int64_t rows, std::int64_t window, at::ScalarType type) {
@@ -191,9 +230,11 @@ at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& gain, double epsilon) 
 
 at::Tensor DecoderLayer(const api::DecoderConfig& config, const api::LayerOptions& options,
                         const LayerWeights& weights, const at::Tensor& basis,
-                        PositionTables& positions, const at::Tensor& x, PastTokens* past) {
+                        PositionTables& positions, const at::Tensor& x, const Documents* documents,
+                        PastTokens* past) {
   const at::Tensor normed = RmsNorm(x, weights.attention_norm, config.rms_norm_eps);
-  const at::Tensor attended = Attention(config, options, weights, positions, normed, past);
+  const at::Tensor attended =
+      Attention(config, options, weights, positions, normed, documents, past);
   const at::Tensor h = x + Added(attended, basis);
   return h + Added(Mlp(weights, RmsNorm(h, weights.mlp_norm, config.rms_norm_eps)), basis);
 }

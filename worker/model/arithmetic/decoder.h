@@ -10,7 +10,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <map>
+#include <vector>
 
 #include "api/swarmjob.h"
 
@@ -40,6 +42,8 @@ class PositionTables {
   /// the result is float32. Angles are computed in float32; pairs are (i, i + E / 2), as Hugging
   /// Face's rotate_half has them.
   at::Tensor Rotate(const at::Tensor& heads, std::int64_t first = 0);
+  /// The same at the positions [B, L] int64, which are below L.
+  at::Tensor RotateAt(const at::Tensor& heads, const at::Tensor& positions);
 
   /// For attention within a window: what is added to the scores [rows, rows + window - 1] of rows
   /// successive tokens and of the keys that they see together. 0 where row i sees key j, the
@@ -52,6 +56,7 @@ class PositionTables {
 
  private:
   void Grow(std::int64_t tokens);
+  at::Tensor Turn(const at::Tensor& heads, const at::Tensor& cosine, const at::Tensor& sine) const;
 
   const std::int64_t head_dim_;
   const api::Rope rope_;
@@ -78,16 +83,23 @@ class PastTokens {
   std::int64_t count_ = 0;
 };
 
+/// The documents of a microbatch where they do not see each other.
+struct Documents {
+  std::vector<std::int64_t>
+      lengths;           ///< in order, sequence by sequence; none crosses into the next
+  at::Tensor positions;  ///< [B, L] int64: of each token in its document
+};
+
 /// x gain / sqrt(mean(x^2) + epsilon) over the last dimension; float32.
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& gain, double epsilon);
 
 /// One decoder layer: x [B, L, D] to x [B, L, D]. With a `basis` [D, c], what the layer adds to x
-/// lies in it: attention_output [c, H E] and down [c, I] give coefficients. With `past`, the tokens
-/// of x stand behind those, and are added to them: any number of tokens the first time, then one at
-/// a time.
+/// lies in it: attention_output [c, H E] and down [c, I] give coefficients. Without `documents`
+/// each sequence is one. With `past`, which allows none, the tokens of x stand behind those, and
+/// are added to them: any number of tokens the first time, then one at a time.
 at::Tensor DecoderLayer(const api::DecoderConfig& config, const api::LayerOptions& options,
                         const LayerWeights& weights, const at::Tensor& basis,
                         PositionTables& positions, const at::Tensor& x,
-                        PastTokens* past = nullptr);
+                        const Documents* documents = nullptr, PastTokens* past = nullptr);
 
 }  // namespace swarm::model

@@ -18,6 +18,7 @@
 #include "worker/model/decoder/tensor_memory.h"
 #include "worker/model/start/start.h"
 #include "worker/optim/fixed_point.h"
+#include "worker/token.h"
 
 namespace swarm::model {
 namespace {
@@ -52,6 +53,14 @@ void SetThreads(int threads) {
   static std::once_flag once;
   std::call_once(once, [] { at::set_num_interop_threads(1); });
   at::set_num_threads(threads);
+}
+
+Status CheckSize(const TokenBatch& tokens) {
+  const std::uint64_t expected = std::uint64_t{tokens.sequences} * tokens.tokens_per_sequence;
+  if (tokens.ids.size() == expected) return Status();
+  return InvalidArgument("tokens: " + std::to_string(tokens.ids.size()) + " ids for " +
+                         std::to_string(tokens.sequences) + " sequences of " +
+                         std::to_string(tokens.tokens_per_sequence));
 }
 
 Result<at::Device> FindDevice(const std::string& name) {
@@ -149,25 +158,38 @@ Result<at::Tensor> DecoderStage::TokenColumns(const TokenBatch& tokens, Read as,
                                               std::int64_t length) const {
   const std::int64_t rows = tokens.sequences;
   const std::int64_t columns = tokens.tokens_per_sequence;
-  if (static_cast<std::int64_t>(tokens.ids.size()) != rows * columns) {
-    return InvalidArgument("tokens: " + std::to_string(tokens.ids.size()) + " ids for " +
-                           std::to_string(rows) + " sequences of " + std::to_string(columns));
-  }
   const std::int64_t first = as == Read::kLabels ? 1 : 0;
   at::Tensor ids = at::empty({rows, length}, at::kLong);
   auto* out = ids.mutable_data_ptr<std::int64_t>();
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t column = first; column < first + length; ++column) {
-      const std::int32_t written = tokens.ids[row * columns + column];
-      const std::int32_t id = written < 0 ? ~written : written;
-      if (id >= options_.config.vocab_size) {
-        return InvalidArgument("tokens: id " + std::to_string(id) + " in a vocabulary of " +
+      const Token token = Token::Read(tokens.ids[row * columns + column]);
+      if (token.id >= options_.config.vocab_size) {
+        return InvalidArgument("tokens: id " + std::to_string(token.id) + " in a vocabulary of " +
                                std::to_string(options_.config.vocab_size));
       }
-      *out++ = written < 0 && as == Read::kLabels ? -1 : id;
+      *out++ = as == Read::kLabels && !token.learned ? -1 : token.id;
     }
   }
   return ids.to(device_);
+}
+
+std::shared_ptr<const Documents> DecoderStage::DocumentsOf(const TokenBatch& tokens,
+                                                           std::int64_t length) const {
+  const std::int64_t rows = tokens.sequences;
+  auto documents = std::make_shared<Documents>();
+  documents->positions = at::empty({rows, length}, at::kLong);
+  auto* position = documents->positions.mutable_data_ptr<std::int64_t>();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto ids = tokens.ids.subspan(row * tokens.tokens_per_sequence, length);
+    for (std::int64_t column = 0; column < length; ++column) {
+      if (column == 0 || Token::Read(ids[column]).begins) documents->lengths.push_back(0);
+      *position++ = documents->lengths.back()++;
+    }
+  }
+  if (std::ssize(documents->lengths) == rows) return nullptr;
+  documents->positions = documents->positions.to(device_);
+  return documents;
 }
 
 Subspace DecoderStage::SubspaceOf(const Weights& weights) const {
@@ -213,8 +235,9 @@ at::Tensor DecoderStage::RunLayers(const Weights& weights, const Pass& pass,
       x = ReceiveAt(layer, weights, pass, z);
     }
     PastTokens* const before = past.empty() ? nullptr : &past[i];
-    const auto run = [this, i, &weights, before](const std::vector<at::Tensor>& inputs) {
-      return RunLayer(i, weights, inputs[0], before);
+    const auto run = [this, i, &weights, before,
+                      documents = pass.documents](const std::vector<at::Tensor>& inputs) {
+      return RunLayer(i, weights, inputs[0], documents.get(), before);
     };
     const bool again = options_.recompute == api::Recompute::kLayers && before == nullptr;
     x = again ? Recomputed(run, {x}, weights.operands()) : run({x});
@@ -223,12 +246,12 @@ at::Tensor DecoderStage::RunLayers(const Weights& weights, const Pass& pass,
 }
 
 at::Tensor DecoderStage::RunLayer(std::size_t index, const Weights& weights, const at::Tensor& x,
-                                  PastTokens* past) {
+                                  const Documents* documents, PastTokens* past) {
   const std::int64_t layer = layout_.slice.first + static_cast<std::int64_t>(index);
   const at::Tensor basis =
       layout_.layers[index].constrained ? SubspaceOf(weights).basis : at::Tensor();
   return DecoderLayer(options_.config, api::LayerOf(options_.config, layer), weights.layer(index),
-                      basis, positions_, x, past);
+                      basis, positions_, x, documents, past);
 }
 
 at::Tensor DecoderStage::RunBody(const Weights& weights, const Pass& pass) {
@@ -267,7 +290,8 @@ Status DecoderStage::CheckLength(std::int64_t tokens) const {
 Result<DecoderStage::Pass> DecoderStage::OpenPass(const Weights& weights, const TokenBatch& tokens,
                                                   std::int64_t length, const Bytes& input) {
   RETURN_IF_ERROR(CheckLength(length));
-  Pass pass;
+  RETURN_IF_ERROR(CheckSize(tokens));
+  Pass pass{.documents = DocumentsOf(tokens, length)};
   if (!layout_.tables.empty() || layout_.constrained_embedding) {
     ASSIGN_OR_RETURN(pass.ids, TokenColumns(tokens, Read::kInputs, length));
   }

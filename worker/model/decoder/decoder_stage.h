@@ -56,6 +56,7 @@ class DecoderStage final : public Stage {
     std::vector<at::Tensor> rows;  ///< [B, L, n] of Layout::tables
     at::Tensor fixed_in_basis;     ///< Subspace that turns, on stages that send: (F U)[ids]
     at::Tensor input;              ///< from the stage before; undefined on stage 0
+    std::shared_ptr<const Documents> documents;  ///< null: each sequence is one
   };
   /// What the forward of a microbatch keeps for its backward.
   struct Graph {
@@ -71,8 +72,10 @@ class DecoderStage final : public Stage {
   enum class Read { kInputs, kLabels };
   /// The first `length` columns of a batch, or as labels the `length` columns behind the first;
   /// int64 [B, length] on the device. A label that does not count is -1. Errors: kInvalidArgument
-  /// (a wrong number of ids, an id outside the vocabulary).
+  /// (an id outside the vocabulary).
   Result<at::Tensor> TokenColumns(const TokenBatch& tokens, Read as, std::int64_t length) const;
+  /// The documents of the first `length` columns of a batch; null where each row is one.
+  std::shared_ptr<const Documents> DocumentsOf(const TokenBatch& tokens, std::int64_t length) const;
   /// Errors: kInvalidArgument (a sequence too long for its rotary embedding).
   Status CheckLength(std::int64_t tokens) const;
   /// Errors: kFailedPrecondition (a part of the model), naming `what` needs all of it.
@@ -89,7 +92,7 @@ class DecoderStage final : public Stage {
   /// RunLayers, or what Recompute::kFull makes of it.
   at::Tensor RunBody(const Weights& weights, const Pass& pass);
   at::Tensor RunLayer(std::size_t index, const Weights& weights, const at::Tensor& x,
-                      PastTokens* past = nullptr);
+                      const Documents* documents, PastTokens* past);
   /// What the head reads of the x behind the last layer.
   at::Tensor NormAtEnd(const Weights& weights, const at::Tensor& x) const;
   /// The matrix of the head [V, D].

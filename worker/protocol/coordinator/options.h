@@ -71,6 +71,8 @@ struct CoordinatorOptions {
   double max_grad_norm = 0;
   std::uint64_t seed = 0;
   std::function<double(Step)> learning_rate;
+  /// CommitInputs::counted_part of a step; empty: all labels count.
+  std::function<double(Step)> counted_part;
   std::string job_json;    ///< for Welcome
   Version first_version;   ///< of the state that the job begins with
   std::string resume_uri;  ///< of that state's checkpoint; empty: initial weights
@@ -80,6 +82,7 @@ struct CoordinatorOptions {
   Duration last_checkpoint_patience = Duration::zero();
   std::uint64_t validation_interval_steps = 0;  ///< 0: never
   std::uint64_t validation_microbatches = 0;
+  double validation_counted_part = 1;  ///< the same for the validation data
   /// Which workers move between stages, and when (balance.h).
   BalancePolicy balance = BalancePolicy::kNone;
   Duration balance_period = std::chrono::seconds(300);  ///< of kPeriodic

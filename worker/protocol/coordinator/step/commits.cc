@@ -44,6 +44,7 @@ bool Commits::CommitIfReduced(Turn& turn) {
   inputs.losses = state->ledger.Losses();
   inputs.max_grad_norm = job_.options.max_grad_norm;
   inputs.learning_rate = job_.options.learning_rate(step);
+  if (job_.options.counted_part) inputs.counted_part = job_.options.counted_part(step);
   states_.Settle(job_.VersionFor(step));
   const CommitRecord record = DecideCommit(inputs);
   Announce(record, turn);

@@ -61,7 +61,7 @@ void Validation::FinishIfKnown(Turn& turn) {
   if (!members_.HaveReported(pass_->version)) return;
   double sum = 0;
   for (const auto& [microbatch, loss] : pass_->losses) sum += loss;
-  loss_ = sum / static_cast<double>(pass_->losses.size());
+  loss_ = sum / static_cast<double>(pass_->losses.size()) / job_.options.validation_counted_part;
   turn.orders.push_back(order::Validated{pass_->version, loss_});
   pass_.reset();
 }
