@@ -4,19 +4,23 @@
 Starts a server of the S3 protocol on this machine (moto, which `make deps` installs), fills a bucket with shards,
 and trains a tiny model on them with `swarmctl run`. Prints: seconds from the first complete pipeline to the first
 step; the trainer's resident memory while it trains, least and most; its reads, and sequences that a microbatch had to
-wait for, from its metrics. The server holds the shards in its memory or, above 256 MiB, in a temporary folder.
+wait for, from its metrics. With --failing, the server refuses that part of the reads of shards with status 500. It
+holds the shards in its memory or, above 256 MiB, in a temporary folder.
 Targets: first step <= 5 s; memory flat, and below what the program itself takes + data.cacheBytes.
 
-Usage: .deps/python/bin/python bench/bucket.py [--gigabytes 20] [--seconds 60] [--cache-mib 256] [--build build/release]
+Usage: .deps/python/bin/python bench/bucket.py [--gigabytes 20] [--seconds 60] [--cache-mib 256] [--failing 0.05]
+       [--build build/release]
 """
 import argparse
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.request
 
@@ -36,6 +40,33 @@ spec:
   pipeline: {{stages: 2}}
   checkpoint: {{intervalSteps: 100000}}
 """
+
+
+class Server:
+    """moto, in a thread. It refuses a part of the reads of shards: `failing`, from 0 to 1."""
+
+    def __init__(self, failing):
+        from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+        from werkzeug.serving import make_server
+        moto = DomainDispatcherApplication(create_backend_app)
+        draws = random.Random(0)
+        self.reads = self.refused = 0
+
+        def answer(environ, start_response):
+            if environ["REQUEST_METHOD"] == "GET" and environ["PATH_INFO"].endswith(".bin"):
+                self.reads += 1
+                if draws.random() < failing:
+                    self.refused += 1
+                    start_response("500 Internal Server Error", [("Content-Length", "0")])
+                    return [b""]
+            return moto(environ, start_response)
+
+        self.server = make_server("127.0.0.1", 0, answer, True, request_handler=MotoRequestHandler)
+        self.url = "http://127.0.0.1:%d" % self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def stop(self):
+        self.server.shutdown()
 
 
 def fill(client, total):
@@ -102,25 +133,26 @@ def main():
     parser.add_argument("--gigabytes", type=float, default=20)
     parser.add_argument("--seconds", type=float, default=60, help="of training, after the first step")
     parser.add_argument("--cache-mib", type=int, default=256)
+    parser.add_argument("--failing", type=float, default=0, help="part of the reads that the server refuses")
     parser.add_argument("--build", default="build/release")
     arguments = parser.parse_args()
     os.environ["NO_PROXY"] = "*"
     os.environ.update(AWS_ACCESS_KEY_ID="bench", AWS_SECRET_ACCESS_KEY="bench")
     import boto3
-    from moto.server import ThreadedMotoServer
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    url = "http://127.0.0.1:%d" % server.get_host_and_port()[1]
-    fill(boto3.client("s3", endpoint_url=url, region_name="us-east-1"), int(arguments.gigabytes * 1e9))
+    import logging
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = Server(arguments.failing)
+    fill(boto3.client("s3", endpoint_url=server.url, region_name="us-east-1"), int(arguments.gigabytes * 1e9))
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary) / "out"
         job = pathlib.Path(temporary) / "job.yaml"
-        job.write_text(JOB.format(cache=arguments.cache_mib << 20, url=url, sequence=SEQUENCE))
+        job.write_text(JOB.format(cache=arguments.cache_mib << 20, url=server.url, sequence=SEQUENCE))
         with open(pathlib.Path(temporary) / "log", "w") as log:
             run = subprocess.Popen([f"{arguments.build}/bin/swarmctl", "run", "-f", job, "--out", folder, "--plaintext"],
                                    stdout=log, stderr=subprocess.STDOUT)
         try:
             measure(folder, arguments.seconds)
+            print(f"the server refused {server.refused} of {server.reads} reads")
         finally:
             run.send_signal(signal.SIGINT)
             run.wait()
