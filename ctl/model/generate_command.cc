@@ -53,16 +53,26 @@ class IdTokenizer final : public data::Tokenizer {
   const std::int64_t vocab_size_;
 };
 
-Result<std::unique_ptr<data::Tokenizer>> OpenTokenizer(const GenerateOptions& options,
-                                                       const TrainedModel& found, std::FILE* err) {
-  const api::Tokenizer tokenizer = ChooseTokenizer(found, options.tokenizer);
-  if (tokenizer.kind != api::TokenizerKind::kAuto) {
-    return data::OpenTokenizer(tokenizer, found.storage());
+struct OpenedTokenizer {
+  data::TokenizerFiles files;
+  std::unique_ptr<data::Tokenizer> tokenizer;
+};
+
+Result<OpenedTokenizer> OpenTokenizer(const GenerateOptions& options, const TrainedModel& found,
+                                      std::FILE* err) {
+  const api::Tokenizer chosen = ChooseTokenizer(found, options.tokenizer);
+  OpenedTokenizer opened;
+  if (chosen.kind == api::TokenizerKind::kAuto) {
+    std::fprintf(
+        err, "The model comes without a tokenizer, so the text is ids; --tokenizer names one.\n");
+    opened.tokenizer = std::make_unique<IdTokenizer>(found.config.vocab_size);
+    return opened;
   }
-  std::fprintf(err,
-               "The model comes without a tokenizer, so the text is ids; --tokenizer names one.\n");
-  std::unique_ptr<data::Tokenizer> ids = std::make_unique<IdTokenizer>(found.config.vocab_size);
-  return ids;
+  ASSIGN_OR_RETURN(opened.files, data::ReadTokenizerFiles(chosen, found.storage()));
+  auto tokenizer = data::MakeTokenizer(opened.files);
+  if (!tokenizer.ok()) return tokenizer.status().WithContext(chosen.uri);
+  opened.tokenizer = *std::move(tokenizer);
+  return opened;
 }
 
 // What the model reads first, and whether it is left out of what is printed.
@@ -71,8 +81,8 @@ struct Prompt {
   bool hidden = false;
 };
 
-Result<Prompt> ReadPrompt(const GenerateOptions& options, const TrainedModel& found,
-                          const data::Tokenizer& tokenizer) {
+Result<Prompt> ReadPrompt(const GenerateOptions& options, const OpenedTokenizer& opened) {
+  const data::Tokenizer& tokenizer = *opened.tokenizer;
   Prompt prompt{.hidden = options.chat};
   if (!options.chat) {
     ASSIGN_OR_RETURN(prompt.ids, tokenizer.Encode(options.prompt));
@@ -84,12 +94,10 @@ Result<Prompt> ReadPrompt(const GenerateOptions& options, const TrainedModel& fo
     if (special.bos) prompt.ids.insert(prompt.ids.begin(), *special.bos);
     return prompt;
   }
-  const api::Tokenizer chosen = ChooseTokenizer(found, options.tokenizer);
-  ASSIGN_OR_RETURN(const auto files, data::ReadTokenizerFiles(chosen, found.storage()));
   std::vector<data::ChatMessage> messages;
   if (!options.system.empty()) messages.push_back({"system", options.system});
   messages.push_back({"user", options.prompt});
-  const Result<std::string> text = data::RenderChat(files, messages);
+  const Result<std::string> text = data::RenderChat(opened.files, messages);
   if (!text.ok()) return text.status().WithContext("--chat");
   ASSIGN_OR_RETURN(prompt.ids, tokenizer.Encode(*text));
   return prompt;
@@ -114,11 +122,11 @@ class Generator {
       ASSIGN_OR_RETURN(const std::string text, tokenizer_.Decode(ids_));
       stream_ = TextStream(text.size());
     }
-    const std::optional<std::int32_t> eos = tokenizer_.special().eos;
+    const data::SpecialTokens special = tokenizer_.special();
     for (std::uint64_t i = 0; i < options_.tokens && !stop; ++i) {
       RETURN_IF_ERROR(Print(out, /*last=*/false));
       ASSIGN_OR_RETURN(const std::int32_t next, Next());
-      if (next == eos) break;
+      if (special.Ends(next)) break;
       ids_.push_back(next);
     }
     RETURN_IF_ERROR(Print(out, /*last=*/true));
@@ -197,11 +205,12 @@ Status Generate(const GenerateOptions& options, std::FILE* out, std::FILE* err) 
     if (!begun || stop.exchange(true)) std::_Exit(static_cast<int>(ExitCode::kKilled));
   });
   ASSIGN_OR_RETURN(const TrainedModel found, FindModel(options.model));
-  ASSIGN_OR_RETURN(const auto tokenizer, OpenTokenizer(options, found, err));
-  ASSIGN_OR_RETURN(Prompt prompt, ReadPrompt(options, found, *tokenizer));
+  ASSIGN_OR_RETURN(const OpenedTokenizer opened, OpenTokenizer(options, found, err));
+  ASSIGN_OR_RETURN(Prompt prompt, ReadPrompt(options, opened));
   ASSIGN_OR_RETURN(const auto stage, LoadWholeModel(found, options.threads));
   begun = true;
-  return Generator(options, *tokenizer, *stage, found.sequence_length(), found.config.vocab_size)
+  return Generator(options, *opened.tokenizer, *stage, found.sequence_length(),
+                   found.config.vocab_size)
       .Run(std::move(prompt), stop, out);
 }
 

@@ -1,6 +1,7 @@
 // Text to token ids and back.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -20,6 +21,12 @@ namespace swarm::data {
 struct SpecialTokens {
   std::optional<std::int32_t> bos;  ///< stands before it; absent where it would repeat eos
   std::optional<std::int32_t> eos;  ///< stands behind it
+  /// Further ids with which a model ends a text, such as the end of a turn.
+  std::vector<std::int32_t> other_ends = {};
+
+  bool Ends(std::int32_t id) const {
+    return id == eos || std::ranges::find(other_ends, id) != other_ends.end();
+  }
 };
 
 /// Immutable; safe to use from any thread.

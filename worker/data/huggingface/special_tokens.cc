@@ -33,15 +33,21 @@ Result<Id> ReadToken(const char* file, const char* key, const json& value, const
                   " does not have");
 }
 
-// An id, or a list of ids, of which the first counts.
-Result<Id> ReadId(const char* file, const std::string& key, const json& object) {
-  if (!object.contains(key) || object[key].is_null()) return Id();
-  const json& value = object[key].is_array() && !object[key].empty() ? object[key][0] : object[key];
-  if (!value.is_number_unsigned() ||
-      value.get<std::uint64_t>() > std::numeric_limits<std::int32_t>::max()) {
-    return DataLoss(std::string(file) + ": " + key + " is no id");
+// An id, or a list of ids.
+Result<std::vector<std::int32_t>> ReadIds(const char* file, const std::string& key,
+                                          const json& object) {
+  std::vector<std::int32_t> ids;
+  if (!object.contains(key) || object[key].is_null()) return ids;
+  const json list = object[key].is_array() ? object[key] : json::array({object[key]});
+  if (list.empty()) return DataLoss(std::string(file) + ": " + key + " is no id");
+  for (const json& value : list) {
+    if (!value.is_number_unsigned() ||
+        value.get<std::uint64_t>() > std::numeric_limits<std::int32_t>::max()) {
+      return DataLoss(std::string(file) + ": " + key + " is no id");
+    }
+    ids.push_back(value.get<std::int32_t>());
   }
-  return Id(value.get<std::int32_t>());
+  return ids;
 }
 
 }  // namespace
@@ -53,11 +59,15 @@ Result<SpecialTokens> ReadSpecialTokens(const TokenizerFiles& files, const IdOf&
   const auto find = [&](const char* key) -> Result<Id> {
     if (config.contains(key)) return ReadToken(kTokenizerConfig, key, config[key], id_of);
     if (map.contains(key)) return ReadToken(kSpecialTokensMap, key, map[key], id_of);
-    return ReadId(kGenerationConfig, std::string(key) + "_id", generation);
+    ASSIGN_OR_RETURN(const auto ids,
+                     ReadIds(kGenerationConfig, std::string(key) + "_id", generation));
+    return ids.empty() ? Id() : Id(ids.front());
   };
   SpecialTokens special;
   ASSIGN_OR_RETURN(special.bos, find("bos_token"));
   ASSIGN_OR_RETURN(special.eos, find("eos_token"));
+  ASSIGN_OR_RETURN(special.other_ends, ReadIds(kGenerationConfig, "eos_token_id", generation));
+  std::erase_if(special.other_ends, [&](std::int32_t id) { return id == special.eos; });
   const bool unwanted = config.contains("add_bos_token") && config["add_bos_token"] == false;
   if (unwanted || special.bos == special.eos) special.bos.reset();
   return special;

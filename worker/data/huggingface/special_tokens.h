@@ -16,8 +16,8 @@ namespace swarm::data {
 /// Reads tokenizer_config.json, then special_tokens_map.json, then generation_config.json: the
 /// first that has the key decides, also with null. BOS is left out where the tokenizer does not
 /// want it (add_bos_token: false) or where it is EOS, which then ends one document and begins the
-/// next. `id_of` gives the id of a token. Errors: kDataLoss (no JSON object, a token that the
-/// tokenizer does not have), naming the file.
+/// next. All ids of a list in generation_config.json end a text. `id_of` gives the id of a token.
+/// Errors: kDataLoss (no JSON object, a token that the tokenizer does not have), naming the file.
 Result<SpecialTokens> ReadSpecialTokens(
     const TokenizerFiles& files,
     const std::function<std::optional<std::int32_t>(std::string_view)>& id_of);

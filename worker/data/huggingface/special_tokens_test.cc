@@ -45,6 +45,16 @@ TEST(SpecialTokensTest, AFileDecidesWhatTheOnesBeforeItDoNotSay) {
   Expect({}, {}, {});
 }
 
+TEST(SpecialTokensTest, AModelMayEndATextWithAnyOfAList) {
+  const auto special = Read({{kTokenizerConfig, R"({"eos_token": "</s>"})"},
+                             {kGenerationConfig, R"({"eos_token_id": [9, 2, 8]})"}});
+  ASSERT_TRUE(special.ok()) << special.status().ToString();
+  EXPECT_EQ(special->eos, 2) << "documents end with the tokenizer's";
+  for (const std::int32_t id : {2, 8, 9}) EXPECT_TRUE(special->Ends(id)) << id;
+  EXPECT_FALSE(special->Ends(1));
+  EXPECT_FALSE(SpecialTokens().Ends(0));
+}
+
 TEST(SpecialTokensTest, ABosThatTheTokenizerDoesNotWantIsLeftOut) {
   Expect(
       {{kTokenizerConfig, R"({"add_bos_token": false, "bos_token": "<s>", "eos_token": "</s>"})"}},
