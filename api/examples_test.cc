@@ -46,10 +46,11 @@ TEST(ExamplesTest, TheShapeOfSmolLM2IsThePublishedOne) {
 }
 
 TEST(ExamplesTest, TheJobsOfQwen3FitTheirModel) {
-  for (const char* name : {"examples/qwen3-0.6b.yaml", "examples/qwen3-0.6b-chat.yaml"}) {
-    const Checked<SwarmJob> read = ParseYaml(ReadSource(name));
+  for (const std::string name : {"qwen3-0.6b", "qwen3-0.6b-chat", "qwen3-0.6b-lora"}) {
+    const Checked<SwarmJob> read = ParseYaml(ReadSource("examples/" + name + ".yaml"));
     ASSERT_TRUE(read.ok()) << ToString(read.errors());
     SwarmJob job = *read;
+    EXPECT_EQ(job.spec.model.lora.rank > 0, name.ends_with("lora"));
     job.spec.model.config = PublishedConfig("Qwen3-0.6B");
     EXPECT_EQ(ToString(ValidateFit(job)), "") << name;
   }

@@ -47,6 +47,13 @@ static void Describe(Archive& a, Tokenizer& tokenizer) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, Lora& lora) {
+  a.Field("rank", lora.rank);
+  a.Field("alpha", lora.alpha);
+  a.Field("targets", lora.targets);
+}
+
+template <typename Archive>
 static void Describe(Archive& a, Model& model) {
   a.Field("uri", model.uri);
   if constexpr (Archive::kReading) {
@@ -55,6 +62,7 @@ static void Describe(Archive& a, Model& model) {
   a.Dependent("init", model.init);
   DescribeConfig(a, model.config);
   a.Object("tokenizer", model.tokenizer);
+  a.Object("lora", model.lora);
 }
 
 template <typename Archive>
@@ -156,6 +164,11 @@ static void Describe(Archive& a, Checkpoint& checkpoint) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, Logging& logging) {
+  a.Field("tensorboard", logging.tensorboard);
+}
+
+template <typename Archive>
 static void Describe(Archive& a, Pool& pool) {
   a.Required("name", pool.name);
   a.Field("maxReplicas", pool.maxReplicas);
@@ -203,6 +216,7 @@ static void Describe(Archive& a, Spec& spec) {
   a.Object("schedule", spec.schedule);
   a.Object("pipeline", spec.pipeline);
   a.Object("checkpoint", spec.checkpoint);
+  a.Object("logging", spec.logging);
   a.Object("workers", spec.workers);
   a.Object("trainer", spec.trainer);
   a.Object("preemption", spec.preemption);
@@ -336,6 +350,22 @@ Checked<Boundary> BoundaryFromJson(const json& value, const std::string& path) {
   if (!errors.empty()) return errors;
   return boundary;
 }
+
+Checked<Lora> LoraFromJson(const json& value, const std::string& path) {
+  std::vector<FieldError> errors;
+  Lora lora;
+  ObjectReader reader(value, path, &errors);
+  if (reader.is_object()) Describe(reader, lora);
+  reader.Finish();
+  if (!errors.empty()) return errors;
+  Judge judge;
+  JudgeLoraFields(judge, lora, path);
+  errors = judge.Take();
+  if (!errors.empty()) return errors;
+  return lora;
+}
+
+json LoraToJson(const Lora& lora) { return ObjectWriter::Value(lora); }
 
 json BoundaryToJson(const Boundary& boundary) {
   ObjectWriter writer;

@@ -30,6 +30,9 @@ nlohmann::json ToJson(const SwarmJob& job);
 /// rules for its fields in any job. The paths of the errors begin with `path`.
 Checked<Boundary> BoundaryFromJson(const nlohmann::json& value, const std::string& path);
 nlohmann::json BoundaryToJson(const Boundary& boundary);
+/// The same of adapters.
+Checked<Lora> LoraFromJson(const nlohmann::json& value, const std::string& path);
+nlohmann::json LoraToJson(const Lora& lora);
 
 /// Indented, with a newline at the end. Equal jobs have equal texts.
 std::string ToJsonText(const SwarmJob& job);

@@ -97,9 +97,9 @@ std::vector<LayerOptions> AnyLayers(ModelFamily family) {
 }
 
 DecoderConfig AnyDecoderConfig() {
-  DecoderConfig config =
-      DefaultsOf(*rc::gen::element(ModelFamily::kLlama, ModelFamily::kMistral, ModelFamily::kQwen2,
-                                   ModelFamily::kQwen3, ModelFamily::kSmolLM3));
+  DecoderConfig config = DefaultsOf(*rc::gen::element(
+      ModelFamily::kLlama, ModelFamily::kMistral, ModelFamily::kQwen2, ModelFamily::kQwen3,
+      ModelFamily::kSmolLM3, ModelFamily::kGemma2, ModelFamily::kGemma3));
   config.num_hidden_layers = 7;
   if (config.family != ModelFamily::kLlama) {
     config.layers = AnyLayers(config.family);
@@ -117,6 +117,12 @@ DecoderConfig AnyDecoderConfig() {
   config.rope = AnyRope();
   config.tie_word_embeddings = *rc::gen::arbitrary<bool>();
   config.initializer_range = FiniteDouble();
+  if (config.post_norms) {
+    config.query_pre_attn_scalar = FiniteDouble();
+    config.attn_logit_softcapping = Either(0.0, std::abs(FiniteDouble()));
+    config.final_logit_softcapping = Either(0.0, std::abs(FiniteDouble()));
+  }
+  if (config.family == ModelFamily::kGemma3) config.rope_local_base_freq = FiniteDouble();
   return config;
 }
 
@@ -133,6 +139,8 @@ SwarmJob AnyJob() {
   spec.model.tokenizer = *rc::gen::element(Tokenizer{}, Tokenizer{TokenizerKind::kByte, ""},
                                            Tokenizer{TokenizerKind::kSentencePiece, "t.model"},
                                            Tokenizer{TokenizerKind::kHuggingFace, "folder"});
+  spec.model.lora = {Number(), FiniteDouble(), {"q_proj", "down_proj"}};
+  spec.logging.tensorboard = *rc::gen::element("", "s3://bucket/curves");
   spec.data = {"corpus",
                std::nullopt,
                "validation",

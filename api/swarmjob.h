@@ -22,7 +22,7 @@ struct RawJson {
 
 /// The families of decoders. Each is a description of the same decoder by values; see
 /// model/decoder_config.h.
-enum class ModelFamily { kLlama, kMistral, kQwen2, kQwen3, kSmolLM3 };
+enum class ModelFamily { kLlama, kMistral, kQwen2, kQwen3, kSmolLM3, kGemma2, kGemma3 };
 
 /// How a rotary embedding stretches its wave lengths, so that a model can read longer sequences
 /// than it was pre-trained with.
@@ -49,6 +49,9 @@ struct LayerOptions {
   bool operator==(const LayerOptions&) const = default;
 };
 
+/// Of the gated MLP: x sigmoid(x), or x Φ(x) with Φ approximated by tanh.
+enum class Activation { kSilu, kGeluTanh };
+
 /// A decoder. Members have the names of the keys in Hugging Face's config.json, where there are
 /// such keys. What a family switches on follows from `family` when a config is read.
 struct DecoderConfig {
@@ -63,10 +66,19 @@ struct DecoderConfig {
   std::int64_t max_position_embeddings = 2048;
   double rms_norm_eps = 1e-6;
   Rope rope;
+  double rope_local_base_freq =
+      0;  ///< above 0: base of the unstretched rope of layers with a window
   bool tie_word_embeddings = false;
   double initializer_range = 0.02;
   bool attention_input_bias = false;  ///< of queries, keys and values
   bool head_norms = false;            ///< RMSNorm of each head's query and key, before rotation
+  bool post_norms = false;            ///< RMSNorm of what attention and MLP add to the residual
+  bool unit_offset_gains = false;     ///< the gain of an RMSNorm is 1 + its weight
+  bool scaled_embedding = false;      ///< rows of the embedding are multiplied by √hidden_size
+  Activation activation = Activation::kSilu;
+  double query_pre_attn_scalar = 0;    ///< scores are divided by its root; 0: head_dim
+  double attn_logit_softcapping = 0;   ///< c > 0: scores s become c tanh(s / c)
+  double final_logit_softcapping = 0;  ///< the same of logits
   std::vector<LayerOptions> layers;   ///< empty: the defaults for all of them
   bool operator==(const DecoderConfig&) const = default;
 };
@@ -84,11 +96,26 @@ struct Tokenizer {
   bool operator==(const Tokenizer&) const = default;
 };
 
+/// Low-rank adapters: alpha / rank B A is added to a matrix [n, m], with B [n, rank] and A [rank,
+/// m]. They are all that is trained; the weights of the model stay as they are.
+struct Lora {
+  std::uint64_t rank = 0;  ///< 0: none, and the model is trained
+  double alpha = 16;
+  /// Which matrices of each layer: last parts of their names in the model.
+  std::vector<std::string> targets = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
+                                      "gate_proj", "up_proj", "down_proj"};
+  double scale() const { return alpha / static_cast<double>(rank); }
+  bool operator==(const Lora&) const = default;
+};
+
 struct Model {
   std::string uri;                      ///< a Hugging Face folder; a manifest has uri or config
   ModelInit init = ModelInit::kRandom;  ///< with a uri the default is Pretrained
   DecoderConfig config;                 ///< hidden_size 0: not read yet from the folder of uri
   Tokenizer tokenizer;
+  Lora lora;
+  /// Whether the first and the last stage train one table.
+  bool trains_tied_head() const { return config.tie_word_embeddings && lora.rank == 0; }
   bool operator==(const Model&) const = default;
 };
 
@@ -262,6 +289,12 @@ struct Checkpoint {
   bool operator==(const Checkpoint&) const = default;
 };
 
+/// Where the numbers of steps.jsonl go besides.
+struct Logging {
+  std::string tensorboard;  ///< a folder for TensorBoard's event files; empty: none
+  bool operator==(const Logging&) const = default;
+};
+
 /// Where worker pods go. `swarmctl run` checks pools, and ignores them otherwise.
 struct Pool {
   std::string name;                          ///< a label value, unique within the job
@@ -314,6 +347,7 @@ struct Spec {
   Schedule schedule;
   Pipeline pipeline;
   Checkpoint checkpoint;
+  Logging logging;
   Workers workers;
   Trainer trainer;
   Preemption preemption;

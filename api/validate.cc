@@ -112,6 +112,16 @@ void JudgeModel(Judge& judge, const Model& model) {
   }
 }
 
+void JudgeLora(Judge& judge, const Spec& spec) {
+  JudgeLoraFields(judge, spec.model.lora, "spec.model.lora");
+  if (spec.model.lora.rank == 0) return;
+  judge.Expect(spec.model.init == ModelInit::kPretrained, "spec.model.lora.rank",
+               "is above 0, and the weights, which stay as they are, would be random",
+               "give spec.model.uri with trained weights, or leave out lora");
+  judge.Expect(spec.optimizer.type != OptimizerType::kMuon, "spec.optimizer.type",
+               "is Muon, which is for whole matrices", "AdamW or LAMB with model.lora");
+}
+
 void JudgeTraining(Judge& judge, const Training& training) {
   const std::string path = "spec.training.";
   // The API server stores whole numbers as signed 64-bit integers.
@@ -215,6 +225,10 @@ void JudgeBoundaryFit(Judge& judge, const DecoderConfig& config, const Pipeline&
       boundary.codec == BoundaryCodec::kBottleneck || boundary.codec == BoundaryCodec::kMaxout;
   judge.Expect(!divided || (boundary.factor > 0 && width % boundary.factor == 0), path + "factor",
                "is " + Text(boundary.factor), "a divisor of hidden_size (" + Text(width) + ")");
+  judge.Expect(boundary.codec != BoundaryCodec::kSubspace || !config.post_norms, path + "codec",
+               "is Subspace, and the norms behind the layers of " +
+                   std::string(NameOf(config.family)) + " leave the subspace",
+               "another codec");
   if (!boundary.layers) return;
   const auto count =
       static_cast<std::uint64_t>(std::max<std::int64_t>(config.num_hidden_layers, 0));
@@ -259,6 +273,24 @@ void JudgeRope(Judge& judge, const std::string& at, const Rope& rope) {
 }
 
 }  // namespace
+
+void JudgeLoraFields(Judge& judge, const Lora& lora, const std::string& path) {
+  const std::string at = path + ".";
+  judge.Range(at + "rank", lora.rank, std::uint64_t{0}, static_cast<std::uint64_t>(kWidthMax));
+  judge.Positive(at + "alpha", lora.alpha, 1e6);
+  const std::vector<std::string> known = Lora().targets;
+  std::string names;
+  for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
+  judge.Expect(!lora.targets.empty(), at + "targets", "is empty", "one or more of " + names);
+  for (std::size_t i = 0; i < lora.targets.size(); ++i) {
+    const std::string& target = lora.targets[i];
+    const std::string place = at + "targets[" + Text(std::uint64_t{i}) + "]";
+    judge.Expect(std::ranges::find(known, target) != known.end(), place, "is " + target,
+                 "one of " + names);
+    judge.Expect(std::ranges::count(lora.targets, target) == 1, place, "is there twice",
+                 "name it once");
+  }
+}
 
 void JudgeBoundaryFields(Judge& judge, const Boundary& boundary, const std::string& path) {
   const std::string at = path + ".";
@@ -318,7 +350,9 @@ std::vector<FieldError> ValidateDecoderConfig(const DecoderConfig& config,
       judge.Range(at + "num_key_value_heads", config.num_key_value_heads, one, kWidthMax);
   // Without head_dim, a hidden_size that is not a multiple of the heads would be rounded; and
   // transformers refuses it.
-  const bool own_head_dim = config.family == ModelFamily::kQwen3;
+  const bool own_head_dim = config.family == ModelFamily::kQwen3 ||
+                            config.family == ModelFamily::kGemma2 ||
+                            config.family == ModelFamily::kGemma3;
   const bool divided =
       !hidden || !heads || own_head_dim ||
       judge.Expect(config.hidden_size % config.num_attention_heads == 0, at + "hidden_size",
@@ -340,6 +374,10 @@ std::vector<FieldError> ValidateDecoderConfig(const DecoderConfig& config,
   judge.Positive(at + "rms_norm_eps", config.rms_norm_eps, 1);
   JudgeRope(judge, at, config.rope);
   judge.Range(at + "initializer_range", config.initializer_range, 0.0, 100.0);
+  judge.Range(at + "rope_local_base_freq", config.rope_local_base_freq, 0.0, 1e12);
+  judge.Range(at + "query_pre_attn_scalar", config.query_pre_attn_scalar, 0.0, 1e6);
+  judge.Range(at + "attn_logit_softcapping", config.attn_logit_softcapping, 0.0, 1e6);
+  judge.Range(at + "final_logit_softcapping", config.final_logit_softcapping, 0.0, 1e6);
   return judge.Take();
 }
 
@@ -393,6 +431,7 @@ std::vector<FieldError> Validate(const SwarmJob& job) {
   const Spec& spec = job.spec;
   JudgeName(judge, job.name);
   JudgeModel(judge, spec.model);
+  JudgeLora(judge, spec);
   if (spec.model.config.hidden_size != 0) {
     judge.Append(ValidateDecoderConfig(spec.model.config, "spec.model.config"));
     judge.Append(ValidateFit(job));
@@ -400,6 +439,7 @@ std::vector<FieldError> Validate(const SwarmJob& job) {
   JudgeData(judge, spec.data);
   JudgeDocuments(judge, spec);
   JudgeUri(judge, "spec.checkpoint.uri", spec.checkpoint.uri);
+  JudgeUri(judge, "spec.logging.tensorboard", spec.logging.tensorboard);
   JudgeTraining(judge, spec.training);
   judge.Expect(spec.data.validationUri.empty() ||
                    spec.training.validationSequences >= spec.training.microbatchSize,

@@ -178,6 +178,7 @@ std::vector<FieldError> ValidateForCluster(const SwarmJob& job) {
   }
   judge_shared("spec.data.validationUri", spec.data.validationUri);
   judge_shared("spec.checkpoint.uri", spec.checkpoint.uri);
+  judge_shared("spec.logging.tensorboard", spec.logging.tensorboard);
   return judge.Take();
 }
 

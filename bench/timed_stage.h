@@ -41,6 +41,7 @@ class TimedStage final : public model::Stage {
             {kName, {static_cast<std::int64_t>(timing.parameters)}, 0, 0, timing.parameters}} {}
 
   const std::vector<model::ParameterSlot>& parameters() const override { return parameters_; }
+  const std::vector<model::ParameterSlot>& frozen() const override { return frozen_; }
   const std::vector<model::ParameterGroup>& groups() const override { return groups_; }
   model::Version version() const override { return version_; }
   void InitRandom(std::uint64_t) override {}
@@ -115,6 +116,7 @@ class TimedStage final : public model::Stage {
   const Bytes boundary_, sum_;
   const std::vector<model::ParameterGroup> groups_;
   const std::vector<model::ParameterSlot> parameters_;
+  const std::vector<model::ParameterSlot> frozen_;
   model::Version version_;
   std::set<TaskKey> graphs_, gradients_;
 };

@@ -19,11 +19,11 @@
 #include "ctl/model/generate_command.h"
 #include "ctl/model/tokenize_command.h"
 #include "ctl/model/train_command.h"
+#include "ctl/model/validate_command.h"
 #include "ctl/run/observer_source.h"
 #include "ctl/run/run_command.h"
 #include "ctl/simulate/fleet_command.h"
 #include "ctl/simulate/simulate_command.h"
-#include "ctl/validate_command.h"
 
 namespace swarm::ctl {
 namespace {
@@ -68,6 +68,8 @@ CLI::App* AddValidate(CLI::App& app, ValidateOptions* options) {
   AddManifest(command, &options->manifest, &options->overrides);
   command->add_flag("--cluster", options->cluster,
                     "Check as the operator does: refuse what works on one machine only");
+  command->add_flag("--offline", options->offline,
+                    "Look at nothing that the manifest names: neither files nor buckets");
   command->add_flag("--json", options->json,
                     "Print JSON: the job with all defaults, or the errors");
   return command;

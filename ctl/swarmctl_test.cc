@@ -251,11 +251,14 @@ TEST_F(SwarmctlTest, TellsTheFamilyAndTheSizeOfTheModel) {
   EXPECT_THAT(Output(), HasSubstr("model: llama, 4 layers, 197,184 parameters"));
   const auto with = [&](const std::string& uri) {
     Start({"validate", Path("job.yaml"), "--set", "model={uri: " + uri + "}", "--set",
-           "training.sequenceLength=16", "--set", "data.uri=s3://bucket/ids.bin"});
+           "training.sequenceLength=16", "--set", "data.uri=" + Path("ids.bin")});
   };
+  ASSERT_TRUE(WriteFile(folder_.path() / "ids.bin", std::string(1000, '\0')).ok());
   with(fixtures + "qwen3");
   EXPECT_EQ(ExitCode(), 0) << Output();
   EXPECT_THAT(Output(), HasSubstr("model: qwen3, 3 layers, 10,272 parameters"));
+  EXPECT_THAT(Output(), HasSubstr("memory: the largest stage needs about "));
+  EXPECT_THAT(Output(), HasSubstr("tokens: 128 a step, 384 in all"));
   std::filesystem::create_directory(Path("mixtral"));
   std::ofstream(Path("mixtral/config.json")) << R"({"model_type": "mixtral"})";
   with(Path("mixtral"));
@@ -269,8 +272,31 @@ TEST_F(SwarmctlTest, AManifestWhoseFilesDoNotExistIsNotValid) {
   EXPECT_EQ(ExitCode(), 2);
   EXPECT_THAT(Output(), HasSubstr("spec.data.uri: is nowhere/text.txt, which does not exist here"));
   EXPECT_THAT(Output(), HasSubstr("spec.data.validationUri: is file:///nowhere/held-back.txt"));
-  Start({"validate", Path("job.yaml"), "--set", "data.uri=s3://bucket/text.txt"});
+  Start({"validate", "--offline", Path("job.yaml"), "--set", "data.uri=s3://bucket/text.txt"});
   EXPECT_EQ(ExitCode(), 0) << Output();
+}
+
+TEST_F(SwarmctlTest, AManifestWhoseFilesDoNotFitEachOtherIsNotValid) {
+  const auto with = [&](std::vector<std::string> sets) {
+    std::vector<std::string> arguments{"validate", Path("job.yaml")};
+    for (const std::string& set : sets) arguments.insert(arguments.end(), {"--set", set});
+    Start(arguments);
+    return ExitCode();
+  };
+  const std::string tokenizer = SWARM_SOURCE_DIR "/tests/fixtures/tokenizers/llama2";
+  EXPECT_EQ(with({"model.tokenizer.uri=" + tokenizer}), 2);
+  EXPECT_THAT(Output(), HasSubstr("which has 857 ids; the model's vocab_size is 256"));
+  EXPECT_EQ(with({"model.tokenizer.uri=" + tokenizer, "model.config.vocab_size=857"}), 0)
+      << Output();
+  std::filesystem::create_directory(Path("notes"));
+  ASSERT_TRUE(WriteFile(folder_.path() / "notes/a.md", "no data").ok());
+  EXPECT_EQ(with({"data.uri=" + Path("notes")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("spec.data.uri: "));
+  std::filesystem::create_directory(Path("unweighted"));
+  std::filesystem::copy(SWARM_SOURCE_DIR "/tests/fixtures/qwen3/config.json",
+                        Path("unweighted/config.json"));
+  EXPECT_EQ(with({"model={uri: " + Path("unweighted") + "}", "training.sequenceLength=16"}), 2);
+  EXPECT_THAT(Output(), HasSubstr("give a folder with safetensors, or model.init: Random"));
 }
 
 TEST_F(SwarmctlTest, WithoutAClusterTheFlagForOneIsNamed) {

@@ -20,6 +20,8 @@ struct EnumNames<api::ModelFamily> {  // Hugging Face's model_type
       {E::kQwen2, "qwen2"},
       {E::kQwen3, "qwen3"},
       {E::kSmolLM3, "smollm3"},
+      {E::kGemma2, "gemma2"},
+      {E::kGemma3, "gemma3_text"},
   });
 };
 

@@ -57,6 +57,7 @@ class Judge {
 void JudgeName(Judge& judge, const std::string& name);
 
 /// The rules for the fields of a boundary, in any job. The paths of the errors begin with `path`.
+void JudgeLoraFields(Judge& judge, const Lora& lora, const std::string& path);
 void JudgeBoundaryFields(Judge& judge, const Boundary& boundary, const std::string& path);
 
 /// The rules for the fields that only a cluster uses: pools, pod templates, policies.

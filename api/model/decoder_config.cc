@@ -26,8 +26,16 @@ std::string_view ArchitectureOf(ModelFamily family) {
       return "Qwen3ForCausalLM";
     case ModelFamily::kSmolLM3:
       return "SmolLM3ForCausalLM";
+    case ModelFamily::kGemma2:
+      return "Gemma2ForCausalLM";
+    case ModelFamily::kGemma3:
+      return "Gemma3ForCausalLM";
   }
   return "";
+}
+
+bool IsGemma(ModelFamily family) {
+  return family == ModelFamily::kGemma2 || family == ModelFamily::kGemma3;
 }
 
 /// Whether the family's class reads use_sliding_window and layer_types.
@@ -64,6 +72,27 @@ DecoderConfig DefaultsOf(ModelFamily family) {
       config.rope.theta = 2e6;
       config.tie_word_embeddings = true;
       break;
+    case ModelFamily::kGemma3:
+      config.head_norms = true;
+      config.max_position_embeddings = 131072;
+      config.rope.theta = 1e6;
+      config.rope_local_base_freq = 10000;
+      break;
+    case ModelFamily::kGemma2:
+      config.max_position_embeddings = 8192;
+      config.attn_logit_softcapping = 50;
+      config.final_logit_softcapping = 30;
+      break;
+  }
+  if (IsGemma(family)) {
+    config.num_key_value_heads = 4;
+    config.head_dim = 256;
+    config.query_pre_attn_scalar = 256;
+    config.tie_word_embeddings = true;
+    config.post_norms = true;
+    config.unit_offset_gains = true;
+    config.scaled_embedding = true;
+    config.activation = Activation::kGeluTanh;
   }
   return config;
 }
@@ -86,11 +115,24 @@ static void Describe(Archive& a, DecoderConfig& config) {
   a.Dependent("tie_word_embeddings", config.tie_word_embeddings);
   a.Field("initializer_range", config.initializer_range);
   a.Only("architectures", json::array({ArchitectureOf(config.family)}));
-  a.Only("hidden_act", "silu");
+  if (IsGemma(config.family)) {
+    a.Only("hidden_activation", "gelu_pytorch_tanh");
+    a.Field("query_pre_attn_scalar", config.query_pre_attn_scalar);
+    a.Only("use_bidirectional_attention", false);
+    if (config.family == ModelFamily::kGemma3) {
+      a.Field("rope_local_base_freq", config.rope_local_base_freq);
+    }
+    // Not read by the class; an older way to say layer_types; how transformers holds keys.
+    a.Ignore({"hidden_act", "cache_implementation"});
+  } else {
+    a.Only("hidden_act", "silu");
+  }
   a.Only("attention_dropout", 0.0);
   const bool has_biases =
       config.family == ModelFamily::kLlama || config.family == ModelFamily::kSmolLM3;
-  if (has_biases || config.family == ModelFamily::kQwen3) a.Only("attention_bias", false);
+  if (has_biases || config.family == ModelFamily::kQwen3 || IsGemma(config.family)) {
+    a.Only("attention_bias", false);
+  }
   if (has_biases) a.Only("mlp_bias", false);
   if constexpr (Archive::kReading) {
     a.Only("partial_rotary_factor", 1.0);
@@ -180,8 +222,36 @@ void Describe(ObjectReader& a, RopeObject& object) {
   }
 }
 
+/// rope_parameters of Gemma 3: by kind of layer.
+struct RopesOfLayers {
+  RopeObject full, sliding;
+};
+
+void Describe(ObjectReader& a, RopesOfLayers& ropes) {
+  a.Object(kFull, ropes.full);
+  a.Object(kSliding, ropes.sliding);
+  if (ropes.sliding.rope.type != RopeType::kDefault) {
+    a.Report(a.PathOf(std::string(kSliding) + ".rope_type"), "is not supported",
+             "default in layers with a window");
+  }
+}
+
 void ReadRope(ObjectReader& reader, DecoderConfig& config) {
   const json* newer = reader.Find("rope_parameters");
+  if (newer != nullptr && newer->contains(kFull)) {
+    const std::int64_t positions = config.max_position_embeddings;
+    RopesOfLayers ropes{{config.rope, positions},
+                        {Rope{.theta = config.rope_local_base_freq}, positions}};
+    reader.Object("rope_parameters", ropes);
+    config.rope = ropes.full.rope;
+    if (config.family == ModelFamily::kGemma3) {
+      config.rope_local_base_freq = ropes.sliding.rope.theta;
+    } else {
+      reader.Report(reader.PathOf("rope_parameters"), "differ between layers",
+                    "only gemma3_text can have that");
+    }
+    return;
+  }
   const json* older = reader.Find("rope_scaling");
   const std::string key = newer ? "rope_parameters" : "rope_scaling";
   if (newer && older && *newer != *older) {
@@ -226,6 +296,7 @@ class LayersReader {
       for (LayerOptions& layer : layers) layer.window = window;
     }
     if (MixesWindows(config_.family)) ReadWindows(layers);
+    if (IsGemma(config_.family)) ReadAlternation(layers);
     if (std::ranges::any_of(layers, [](const auto& it) { return it != LayerOptions(); })) {
       config_.layers = std::move(layers);
     }
@@ -286,6 +357,26 @@ class LayersReader {
     }
   }
 
+  /// Gemma: of every `pattern` layers the last one sees all tokens.
+  void ReadAlternation(std::vector<LayerOptions>& layers) {
+    const std::int64_t window = Window(/*absent=*/4096);
+    std::int64_t pattern = config_.family == ModelFamily::kGemma2 ? 2 : 6;
+    if (config_.family == ModelFamily::kGemma3) {
+      reader_.Field("_sliding_window_pattern", pattern);
+      reader_.Field("sliding_window_pattern", pattern);
+    }
+    std::vector<std::string> types;
+    reader_.Field("layer_types", types);
+    if (reader_.Find("layer_types")) return ReadTypes(types, window, layers);
+    if (pattern < 1) {
+      return reader_.Report(reader_.PathOf("sliding_window_pattern"),
+                            "is " + std::to_string(pattern), "at least 1");
+    }
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      if ((i + 1) % static_cast<std::size_t>(pattern) != 0) layers[i].window = window;
+    }
+  }
+
   void ReadTypes(const std::vector<std::string>& types, std::int64_t window,
                  std::vector<LayerOptions>& layers) {
     const std::string path = reader_.PathOf("layer_types");
@@ -312,6 +403,16 @@ class LayersReader {
   DecoderConfig& config_;
 };
 
+/// Null says that there is no cap, an absent key that it has the default.
+void ReadCaps(ObjectReader& reader, const json& value, DecoderConfig& config) {
+  for (const auto& [key, cap] :
+       {std::pair{"attn_logit_softcapping", &config.attn_logit_softcapping},
+        {"final_logit_softcapping", &config.final_logit_softcapping}}) {
+    if (value.contains(key) && value[key].is_null()) *cap = 0;
+    reader.Field(key, *cap);
+  }
+}
+
 json RopeScaling(const Rope& rope) {
   if (rope.type == RopeType::kDefault) return nullptr;
   json object = {{"rope_type", NameOf(rope.type)}, {"factor", rope.factor}};
@@ -337,14 +438,16 @@ void WriteLayers(const DecoderConfig& config, json& object) {
   const auto first = std::ranges::find_if(config.layers, slides);
   const bool any = first != config.layers.end();
   object["sliding_window"] = any ? json(first->window) : json(nullptr);
-  if (!MixesWindows(config.family)) return;
-  object["use_sliding_window"] = any;
-  if (any) {
+  const bool gemma = IsGemma(config.family);
+  if (!MixesWindows(config.family) && !gemma) return;
+  if (any || gemma) {
     object["layer_types"] = json::array();
-    for (const LayerOptions& layer : config.layers) {
-      object["layer_types"].push_back(slides(layer) ? kSliding : kFull);
+    for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) {
+      object["layer_types"].push_back(slides(LayerOf(config, i)) ? kSliding : kFull);
     }
   }
+  if (gemma) return;
+  object["use_sliding_window"] = any;
   if (config.family == ModelFamily::kSmolLM3) {
     object["no_rope_layers"] = json::array();
     for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) {
@@ -371,6 +474,7 @@ DecoderConfig ParseDecoderConfig(const json& value, const std::string& path,
   if (is_null("num_key_value_heads")) config.num_key_value_heads = 0;
   if (is_null("head_dim")) config.head_dim = 0;
   Describe(reader, config);
+  if (IsGemma(config.family)) ReadCaps(reader, value, config);
   ReadRope(reader, config);
   LayersReader(reader, value, config).Read();
   reader.Finish();
@@ -387,6 +491,11 @@ json DecoderConfigToJson(const DecoderConfig& config) {
   Describe(writer, copy);
   json object = writer.Take();
   object["rope_scaling"] = RopeScaling(config.rope);
+  if (IsGemma(config.family)) {
+    const auto or_null = [](double cap) { return cap > 0 ? json(cap) : json(nullptr); };
+    object["attn_logit_softcapping"] = or_null(config.attn_logit_softcapping);
+    object["final_logit_softcapping"] = or_null(config.final_logit_softcapping);
+  }
   WriteLayers(config, object);
   return object;
 }
@@ -410,6 +519,7 @@ std::uint64_t ParameterCount(const DecoderConfig& config) {
   std::uint64_t layer = width * (inputs + queries + 3 * of(config.intermediate_size)) + 2 * width;
   if (config.attention_input_bias) layer += inputs;
   if (config.head_norms) layer += 2 * of(config.head_dim);
+  if (config.post_norms) layer += 2 * width;
   const std::uint64_t tables = config.tie_word_embeddings ? 1 : 2;
   return tables * of(config.vocab_size) * width + of(config.num_hidden_layers) * layer + width;
 }

@@ -189,6 +189,35 @@ TEST(DecoderConfigTest, ALayerOfSmolLM3DoesWithoutRotaryEmbeddingWhereTheListSay
             (std::vector<bool>{false, true, true, false}));
 }
 
+TEST(DecoderConfigTest, GemmaHasWindowsByPatternAndCapsUnlessTheyAreNull) {
+  using List = std::vector<std::int64_t>;
+  const DecoderConfig second = Parsed(Small("gemma2"));
+  EXPECT_EQ(Windows(second), (List{4096, 0, 4096, 0}));
+  EXPECT_EQ(second.attn_logit_softcapping, 50);
+  EXPECT_EQ(second.final_logit_softcapping, 30);
+  EXPECT_TRUE(second.tie_word_embeddings);
+  EXPECT_EQ(
+      Parsed(With(Small("gemma2"), {{"attn_logit_softcapping", nullptr}})).attn_logit_softcapping,
+      0);
+  const DecoderConfig third =
+      Parsed(With(Small("gemma3_text"), {{"sliding_window", 9}, {"sliding_window_pattern", 3}}));
+  EXPECT_EQ(Windows(third), (List{9, 9, 0, 9}));
+  EXPECT_EQ(third.attn_logit_softcapping, 0);
+  EXPECT_EQ(third.rope_local_base_freq, 10000);
+  EXPECT_EQ(third.rope.theta, 1e6);
+  const json by_kind = {
+      {"full_attention", {{"rope_type", "linear"}, {"factor", 8.0}, {"rope_theta", 5e5}}},
+      {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 7.0}}}};
+  const DecoderConfig newer = Parsed(With(Small("gemma3_text"), {{"rope_parameters", by_kind}}));
+  EXPECT_EQ(newer.rope, (Rope{.type = RopeType::kLinear, .theta = 5e5, .factor = 8}));
+  EXPECT_EQ(newer.rope_local_base_freq, 7);
+  for (const DecoderConfig& config : {second, third, newer}) {
+    EXPECT_EQ(Parsed(json::parse(DecoderConfigToJson(config).dump())), config);
+  }
+  EXPECT_THAT(Errors(With(Small("gemma3_text"), {{"use_bidirectional_attention", true}})),
+              StartsWith("config.use_bidirectional_attention: "));
+}
+
 TEST(DecoderConfigTest, ReadsBackWhatItWrites) {
   DecoderConfig config = Parsed(Llama());
   config.tie_word_embeddings = true;
@@ -230,10 +259,10 @@ TEST(DecoderConfigTest, RefusesWhatWouldTrainAnotherModelByItsName) {
 }
 
 TEST(DecoderConfigTest, RefusesAnotherFamilyByItsName) {
-  for (const char* family : {"mixtral", "qwen2_moe", "qwen3_moe", "gemma2", "phi3"}) {
+  for (const char* family : {"mixtral", "qwen2_moe", "qwen3_moe", "gemma", "phi3"}) {
     EXPECT_EQ(Errors(With(Llama(), {{"model_type", family}, {"num_experts", 8}})),
               "config.model_type: is \"" + std::string(family) +
-                  "\"; one of llama, mistral, qwen2, qwen3, smollm3");
+                  "\"; one of llama, mistral, qwen2, qwen3, smollm3, gemma2, gemma3_text");
   }
 }
 
@@ -258,7 +287,7 @@ TEST(DecoderConfigTest, RefusesARotaryEmbeddingThatItDoesNotKnow) {
               HasSubstr("config.rope_scaling.high_freq_factor: is 4"));
   EXPECT_THAT(Refusal("rope_parameters",
                       {{"full_attention", {{"rope_theta", 1e6}, {"rope_type", "default"}}}}),
-              HasSubstr("config.rope_parameters.full_attention: unknown field"));
+              HasSubstr("config.rope_parameters: differ between layers"));
 }
 
 TEST(DecoderConfigTest, RefusesListsThatDoNotFitTheLayers) {

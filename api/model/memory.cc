@@ -12,7 +12,9 @@ std::uint64_t NumbersOfLayer(const DecoderConfig& config) {
   const std::uint64_t queries = Of(config.num_attention_heads) * Of(config.head_dim);
   const std::uint64_t keys = Of(config.num_key_value_heads) * Of(config.head_dim);
   // Two norms, each with its input, the input by its length, and its output.
-  const std::uint64_t norms = 6 * Of(config.hidden_size);
+  std::uint64_t norms = 6 * Of(config.hidden_size);
+  // Behind a branch also its input and the input by its length; its output is only added.
+  if (config.post_norms) norms += 4 * Of(config.hidden_size);
   // Rotated queries and keys, values, the output and a number for each head. Heads that share keys
   // and values read the same ones.
   std::uint64_t attention = queries + 2 * keys + queries + Of(config.num_attention_heads);
@@ -67,6 +69,16 @@ std::uint64_t BackwardBytes(const DecoderConfig& config, Recompute recompute, st
   if (recompute == Recompute::kLayers) numbers += NumbersOfLayer(config);
   if (recompute == Recompute::kFull) numbers += layers * NumbersOfLayer(config);
   return sizeof(float) * tokens * numbers;
+}
+
+std::uint64_t StateBytes(const Spec& spec, std::uint64_t trained, std::uint64_t frozen) {
+  const Training& training = spec.training;
+  const std::uint64_t versions = training.stepMode == StepMode::kDelayed ? 2 : 1;
+  const std::uint64_t operand = training.precision == Precision::kBF16 ? 4 + 2 : 4;
+  const std::uint64_t element = training.accumulation == Accumulation::kExact ? 8 : 4;
+  // Two moments; two steps may be open, and the pool of sums keeps two buffers.
+  const std::uint64_t each = versions * operand + 2 * 4 + 2 * element + 4 + 2 * element;
+  return trained * each + frozen * operand;
 }
 
 std::uint64_t BoundaryBytes(const SwarmJob& job) {

@@ -21,6 +21,10 @@ std::uint64_t GraphBytes(const DecoderConfig& config, Recompute recompute, std::
 std::uint64_t BackwardBytes(const DecoderConfig& config, Recompute recompute, std::uint64_t layers,
                             std::uint64_t tokens);
 
+/// The state of a stage in a worker, with what its reduces need besides: its weights (`trained` and
+/// `frozen` parameters), optimizer, accumulators, fresh gradients and the sums being made.
+std::uint64_t StateBytes(const Spec& spec, std::uint64_t trained, std::uint64_t frozen);
+
 /// One microbatch's activations at a boundary, as float32.
 std::uint64_t BoundaryBytes(const SwarmJob& job);
 

@@ -34,6 +34,11 @@ std::string ConfigOf(const TrainedModel& found, const data::SpecialTokens& speci
   // and transformers loads no model whose padding is outside its vocabulary.
   config["bos_token_id"] = IdOrNull(special.bos);
   config["eos_token_id"] = IdOrNull(special.eos);
+  if (special.eos && !special.other_ends.empty()) {
+    std::vector<std::int32_t> ends = {*special.eos};
+    ends.insert(ends.end(), special.other_ends.begin(), special.other_ends.end());
+    config["eos_token_id"] = ends;
+  }
   config["pad_token_id"] = nullptr;
   return config.dump();
 }
@@ -53,7 +58,8 @@ Result<Exported> Export(const ExportOptions& options) {
   ASSIGN_OR_RETURN(const TrainedModel found, FindModel(options.model));
   ASSIGN_OR_RETURN(const auto folder, storage::Storage::Open(options.out, found.storage()));
   RETURN_IF_ERROR(CheckEmpty(*folder, options.out));
-  const auto folded = model::FoldWeights(found.config, found.boundary, found.seed, found.weights);
+  const auto folded =
+      model::FoldWeights(found.config, found.boundary, found.seed, found.weights, found.lora);
   if (!folded.ok()) return folded.status().WithContext(found.uri);
   const std::vector<checkpoint::NamedTensor>& tensors = *folded;
   ASSIGN_OR_RETURN(

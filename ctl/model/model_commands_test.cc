@@ -14,6 +14,7 @@
 #include "ctl/model/trained_model.h"
 #include "ctl/run/processes.h"
 #include "worker/model/layout/layout.h"
+#include "worker/trainer/testing/event_reader.h"
 
 namespace swarm::ctl {
 namespace {
@@ -130,6 +131,25 @@ TEST_F(ModelCommandsTest, AResumedTrainingGoesOnAsIfItHadNotStopped) {
   EXPECT_EQ(LastJson()["result"], "Succeeded");
   EXPECT_EQ(LastJson()["step"], 12);
   EXPECT_EQ(Losses("half"), Losses("whole"));
+}
+
+// One that is stopped after its checkpoint, and one that goes on.
+TEST_F(ModelCommandsTest, TensorBoardShowsTheStepsOnceAfterAReturnToACheckpoint) {
+  const std::vector<std::string> log{"--set", "logging.tensorboard=" + Path("curves"), "--set",
+                                     "data.validationUri=" + Path("text.txt")};
+  ASSERT_EQ(Train("out", log), 0) << Output();
+  std::filesystem::remove_all(Path("out/checkpoints/step-00000012-g0"));
+  std::vector<std::string> resume{"--resume"};
+  resume.insert(resume.end(), log.begin(), log.end());
+  ASSERT_EQ(Train("out", resume), 0) << Output();
+  const auto curves = trainer::testing::ReadEventFolder(Path("curves"));
+  const std::vector<double> losses = Losses("out");
+  const auto& drawn = curves.at("train/loss");
+  ASSERT_EQ(drawn.size(), losses.size());
+  for (std::size_t step = 0; step < losses.size(); ++step) {
+    EXPECT_EQ(drawn.at(step), static_cast<float>(losses[step])) << step;
+  }
+  EXPECT_EQ(curves.at("validation/loss").count(11), 1u);
 }
 
 TEST_F(ModelCommandsTest, AnInterruptionFinishesTheStepAndWritesACheckpoint) {
@@ -595,9 +615,44 @@ TEST_F(ModelCommandsTest, AnExportInShardsIsWhatAnotherJobBeginsWith) {
   EXPECT_EQ(Run({"export", "--from", Path("out"), "--out", Path("x"), "--dtype", "fp8"}), 2);
 }
 
+TEST_F(ModelCommandsTest, AdaptersBeginAsTheModelAndAreMergedByAnExport) {
+  ASSERT_EQ(Train("out"), 0) << Output();
+  ASSERT_EQ(Run({"export", "--from", Path("out"), "--out", Path("base")}), 0) << Output();
+  const std::string model = "model={uri: " + Path("base") + ", tokenizer: {kind: Byte}";
+  const auto train = [&](const std::string& out, const std::string& lora,
+                         std::vector<std::string> more = {}) {
+    more.insert(more.end(), {"--set", model + lora + "}"});
+    ASSERT_EQ(Train(out, more), 0) << Output();
+  };
+  train("all", "");
+  train("tuned", ", lora: {rank: 4, targets: [q_proj, v_proj, up_proj]}");
+  const auto losses = Losses("tuned");
+  EXPECT_NEAR(losses.front(), Losses("all").front(), 1e-6) << "B is zero at first";
+  EXPECT_LT(losses.back(), losses.front());
+  // One that was stopped goes on with its adapters, and with no others.
+  std::filesystem::remove_all(Path("tuned/checkpoints/step-00000012-g0"));
+  EXPECT_EQ(Train("tuned", {"--resume", "--set", model + ", lora: {rank: 5}}"}), 2);
+  EXPECT_THAT(Output(), HasSubstr("lora"));
+  train("tuned", ", lora: {rank: 4, targets: [q_proj, v_proj, up_proj]}", {"--resume"});
+  EXPECT_EQ(Losses("tuned"), losses);
+
+  ASSERT_EQ(Run({"export", "--from", Path("tuned"), "--out", Path("merged")}), 0) << Output();
+  const auto merged = FindModel(Path("merged")), base = FindModel(Path("base"));
+  ASSERT_TRUE(merged.ok() && base.ok());
+  EXPECT_EQ(merged->lora, api::Lora());
+  const auto same = [&](const std::string& name) {
+    return merged->weights(name)->data.text() == base->weights(name)->data.text();
+  };
+  EXPECT_TRUE(same("model.layers.1.mlp.down_proj.weight"));
+  EXPECT_TRUE(same("model.embed_tokens.weight"));
+  EXPECT_FALSE(same("model.layers.1.mlp.up_proj.weight"));
+  EXPECT_NEAR(Evaluate("merged"), Evaluate("tuned"), 1e-5);
+  EXPECT_LT(Evaluate("merged"), Evaluate("base"));
+}
+
 TEST_F(ModelCommandsTest, AnExportedModelIsTheModel) {
-  for (const std::string name :
-       {"llama_tied", "llama_grouped", "llama3", "mistral", "qwen2", "qwen3", "smollm3"}) {
+  for (const std::string name : {"llama_tied", "llama_grouped", "llama3", "mistral", "qwen2",
+                                 "qwen3", "smollm3", "gemma2", "gemma3"}) {
     SCOPED_TRACE(name);
     const std::string fixture = std::string(SWARM_SOURCE_DIR) + "/tests/fixtures/" + name;
     ASSERT_EQ(Run({"export", "--from", fixture, "--out", Path(name), "--json"}), 0) << Output();

@@ -59,6 +59,12 @@ Result<TrainedModel> OpenCheckpoint(const std::string& uri, const api::Storage& 
     if (!boundary.ok()) return boundary.status();
     found.boundary = *std::move(boundary);
   }
+  if (const std::string& text = reader->manifest().lora_json; !text.empty()) {
+    const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    const auto lora = api::LoraFromJson(json, uri + "/manifest.json: lora");
+    if (!lora.ok()) return lora.status();
+    found.lora = *lora;
+  }
   ASSIGN_OR_RETURN(found.tokenizer, TokenizerOf(reader->manifest().tokenizer, uri, options));
   found.weights = [reader](const std::string& name) { return reader->Lookup(name); };
   return found;
@@ -129,6 +135,7 @@ Result<std::unique_ptr<model::Stage>> LoadWholeModel(const TrainedModel& found, 
   ASSIGN_OR_RETURN(auto stage,
                    model::Stage::Create({.config = found.config,
                                          .boundary = found.boundary,
+                                         .lora = found.lora,
                                          .seed = found.seed,
                                          .threads = ComputeThreads(threads, found.config)}));
   const Status status = stage->Load(found.weights, found.version, /*optimizer=*/false);

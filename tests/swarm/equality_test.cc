@@ -70,7 +70,8 @@ TEST_P(EqualityTest, ATiedHeadIsSummedOverTheFirstAndTheLastStage) {
 TEST_P(EqualityTest, EveryFamilyGivesTheLossesOfOneProcess) {
   using api::ModelFamily;
   for (const ModelFamily family :
-       {ModelFamily::kMistral, ModelFamily::kQwen2, ModelFamily::kQwen3, ModelFamily::kSmolLM3}) {
+       {ModelFamily::kMistral, ModelFamily::kQwen2, ModelFamily::kQwen3, ModelFamily::kSmolLM3,
+        ModelFamily::kGemma2, ModelFamily::kGemma3}) {
     SCOPED_TRACE(NameOf(family));
     api::SwarmJob job = Job();
     MakeFamily(family, job.spec.model.config);
@@ -131,6 +132,26 @@ TEST_P(EqualityTest, ExamplesGiveTheLossesOfOneProcessHoweverTheyAreSplit) {
   // The mean is over the labels of the step that count: it is the same whatever a microbatch has.
   job.spec.training.microbatchSize = job.spec.training.globalBatchSize;
   ExpectEqualLosses(job, Layout{{1, 1}}, expected);
+}
+
+TEST_P(EqualityTest, AdaptersAloneAreTrainedOverFrozenWeights) {
+  for (const bool exact : {false, true}) {
+    SCOPED_TRACE(exact ? "exact" : "floats");
+    api::SwarmJob job = Job();
+    job.spec.model.config.tie_word_embeddings = true;
+    // Adapters of random weights learn little: larger ones learn more.
+    job.spec.model.config.initializer_range = 0.2;
+    job.spec.model.lora = {.rank = 4, .alpha = 16};
+    job.spec.optimizer.learningRate = 2e-2;
+    if (exact) {
+      job.spec.training.accumulation = api::Accumulation::kExact;
+      job.spec.pipeline.stages = 3;
+    }
+    const auto expected = ReferenceLosses(job);
+    for (const Layout& layout : {Layout{{2, 1, 3}}, Layout{{1, 2, 1}}}) {
+      ExpectEqualLosses(job, layout, expected);
+    }
+  }
 }
 
 TEST_P(EqualityTest, RecomputingChangesNoLoss) {

@@ -73,11 +73,19 @@ inline void MakeFamily(api::ModelFamily family, api::DecoderConfig& config) {
   config.family = family;
   config.attention_input_bias = defaults.attention_input_bias;
   config.head_norms = defaults.head_norms;
+  config.post_norms = defaults.post_norms;
+  config.unit_offset_gains = defaults.unit_offset_gains;
+  config.scaled_embedding = defaults.scaled_embedding;
+  config.activation = defaults.activation;
+  config.attn_logit_softcapping = defaults.attn_logit_softcapping;
+  config.final_logit_softcapping = defaults.final_logit_softcapping;
+  config.rope_local_base_freq = defaults.rope_local_base_freq;
   if (family == api::ModelFamily::kLlama) return;
   for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) {
     api::LayerOptions layer{.window = 5};
     if (family == api::ModelFamily::kQwen2 && i < 3) layer.window = 0;
     if (family == api::ModelFamily::kSmolLM3) layer.rotary = i % 2 == 0;
+    if (defaults.post_norms && i % 2 == 1) layer.window = 0;
     config.layers.push_back(layer);
   }
 }

@@ -40,6 +40,7 @@ class ToyStage final : public model::Stage {
                      size.parameters}} {}
 
   const std::vector<model::ParameterSlot>& parameters() const override { return parameters_; }
+  const std::vector<model::ParameterSlot>& frozen() const override { return frozen_; }
   const std::vector<model::ParameterGroup>& groups() const override { return groups_; }
   model::Version version() const override { return version_; }
 
@@ -207,6 +208,7 @@ class ToyStage final : public model::Stage {
   const Costs costs_;
   const std::vector<model::ParameterGroup> groups_;
   const std::vector<model::ParameterSlot> parameters_;
+  const std::vector<model::ParameterSlot> frozen_;
   model::Version version_;
   std::map<model::Version, std::vector<float>> weights_;
   std::map<model::TaskKey, Graph> graphs_;

@@ -1,6 +1,7 @@
 #include "worker/checkpoint/manifest.h"
 
 #include <charconv>
+#include <utility>
 
 #include "worker/checkpoint/json.h"
 
@@ -25,6 +26,13 @@ Digest ParseDigest(const Json& json) {
   return digest;
 }
 
+/// The text of an object that may be there.
+std::string ObjectText(const Json& json, const char* key) {
+  if (!json.contains(key)) return "";
+  if (!json.at(key).is_object()) throw Json::other_error::create(500, "no object", &json);
+  return json.at(key).dump();
+}
+
 Manifest Decode(const Json& json) {
   Manifest manifest;
   manifest.job_name = json.at("job").at("name").get<std::string>();
@@ -38,11 +46,8 @@ Manifest Decode(const Json& json) {
   const Json& model = json.at("model");
   if (!model.is_object()) throw Json::other_error::create(500, "no object", &model);
   manifest.config_json = model.dump();
-  if (json.contains("boundary")) {
-    const Json& boundary = json.at("boundary");
-    if (!boundary.is_object()) throw Json::other_error::create(500, "no object", &boundary);
-    manifest.boundary_json = boundary.dump();
-  }
+  manifest.boundary_json = ObjectText(json, "boundary");
+  manifest.lora_json = ObjectText(json, "lora");
   if (json.contains("tokenizer")) manifest.tokenizer = json.at("tokenizer").get<std::string>();
   for (const Json& file : json.at("files")) {
     manifest.files.push_back({file.at("name").get<std::string>(), Number(file.at("bytes")),
@@ -76,10 +81,12 @@ Result<Bytes> EncodeManifest(const Manifest& manifest) {
                {"model", *model},
                {"files", files},
                {"tensors", manifest.tensors}};
-  if (!manifest.boundary_json.empty()) {
-    const auto boundary = ParseJsonObject(manifest.boundary_json);
-    if (!boundary.ok()) return InvalidArgument("the boundary: " + boundary.status().message());
-    json["boundary"] = *boundary;
+  for (const auto& [key, object] :
+       {std::pair{"boundary", &manifest.boundary_json}, {"lora", &manifest.lora_json}}) {
+    if (object->empty()) continue;
+    const auto parsed = ParseJsonObject(*object);
+    if (!parsed.ok()) return InvalidArgument(std::string(key) + ": " + parsed.status().message());
+    json[key] = *parsed;
   }
   if (!manifest.tokenizer.empty()) json["tokenizer"] = manifest.tokenizer;
   try {

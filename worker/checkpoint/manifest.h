@@ -31,6 +31,7 @@ struct Manifest {
   std::string config_json;          ///< the model, as Hugging Face's config.json
   /// The boundaries, with their layers, as in a job; empty unless they are a part of the model.
   std::string boundary_json;
+  std::string lora_json;  ///< the adapters, as in a job; empty: none
   /// What made the job's ids, by the name of its kind in a job; None: the data were ids. Its files
   /// lie beside the manifest. Empty in manifests of programs that did not write it.
   std::string tokenizer;

@@ -81,6 +81,39 @@ class Folder {
   std::vector<float> first_basis_, basis_;
 };
 
+/// A stored tensor in float32. Errors: kDataLoss (it is missing, or has another shape).
+Result<checkpoint::NamedTensor> ReadSlot(const checkpoint::TensorLookup& weights,
+                                         const ParameterSlot& slot) {
+  const auto stored = weights(slot.name);
+  if (!stored.ok()) return DataLoss(stored.status().message());
+  ASSIGN_OR_RETURN(checkpoint::NamedTensor tensor, checkpoint::ConvertToFloat32(*stored));
+  if (tensor.shape != slot.shape) {
+    return DataLoss(slot.name + " does not have the shape that its config says");
+  }
+  return tensor;
+}
+
+/// The matrix [n, m] plus scale × up [n, r] × down [r, m].
+checkpoint::NamedTensor Merged(const checkpoint::NamedTensor& matrix,
+                               const checkpoint::NamedTensor& down,
+                               const checkpoint::NamedTensor& up, double scale) {
+  const std::span<const float> from = FloatsOf(matrix), a = FloatsOf(down), b = FloatsOf(up);
+  const auto columns = static_cast<std::size_t>(matrix.shape.back());
+  const std::size_t rank = a.size() / columns;
+  std::vector<float> values(from.size());
+  std::vector<double> row(columns);
+  for (std::size_t i = 0; i < from.size() / columns; ++i) {
+    std::ranges::copy(from.subspan(i * columns, columns), row.begin());
+    for (std::size_t j = 0; j < rank; ++j) {
+      const double factor = scale * b[i * rank + j];
+      for (std::size_t c = 0; c < columns; ++c) row[c] += factor * a[j * columns + c];
+    }
+    std::ranges::transform(row, values.begin() + static_cast<std::ptrdiff_t>(i * columns),
+                           [](double value) { return static_cast<float>(value); });
+  }
+  return TensorOf(matrix.name, matrix.shape, values);
+}
+
 /// "model.layers.7.mlp..." with the number of the layer that owns the (shared) weights.
 std::string OwnerName(const std::string& name, const std::vector<std::uint64_t>& boundaries) {
   const std::string prefix = "model.layers.";
@@ -97,7 +130,8 @@ std::string OwnerName(const std::string& name, const std::vector<std::uint64_t>&
 Result<std::vector<checkpoint::NamedTensor>> FoldWeights(const api::DecoderConfig& config,
                                                          const api::Boundary& boundary,
                                                          std::uint64_t seed,
-                                                         const checkpoint::TensorLookup& weights) {
+                                                         const checkpoint::TensorLookup& weights,
+                                                         const api::Lora& lora) {
   const bool subspace = boundary.codec == api::BoundaryCodec::kSubspace;
   if (api::IsLearned(boundary.codec) && !subspace) {
     return FailedPrecondition("boundaries of the kind " + std::string(NameOf(boundary.codec)) +
@@ -105,32 +139,33 @@ Result<std::vector<checkpoint::NamedTensor>> FoldWeights(const api::DecoderConfi
                               " `generate` take the checkpoint itself");
   }
   ASSIGN_OR_RETURN(const Layout plain, ComputeParameterLayout(config, 0, 1));
-  ASSIGN_OR_RETURN(const Layout held, ComputeParameterLayout(config, 0, 1, boundary));
+  ASSIGN_OR_RETURN(const Layout held, ComputeParameterLayout(config, 0, 1, boundary, lora));
+  // With adapters the model's own weights are the frozen ones.
+  const std::vector<ParameterSlot>& stored = lora.rank > 0 ? held.frozen : held.slots;
+  const auto adapter_of = [&](const std::string& name, const char* part) {
+    const std::string wanted = name.substr(0, name.rfind(".weight")) + part;
+    return std::ranges::find(held.slots, wanted, &ParameterSlot::name);
+  };
   ASSIGN_OR_RETURN(const auto boundaries, ComputeBoundaryLayers(config, 1, boundary));
   Folder folder(config, seed, subspace ? boundary.rank : 0);
   if (held.basis) {
-    const auto stored = weights(kBasisName);
-    if (!stored.ok()) return DataLoss(stored.status().message());
-    ASSIGN_OR_RETURN(const checkpoint::NamedTensor basis, checkpoint::ConvertToFloat32(*stored));
-    if (basis.shape != held.operands[*held.basis].shape) {
-      return DataLoss(std::string(kBasisName) + " does not have the shape that its config says");
-    }
+    ASSIGN_OR_RETURN(const checkpoint::NamedTensor basis, ReadSlot(weights, held.slots.back()));
     folder.TakeBasis(FloatsOf(basis));
   }
   std::vector<checkpoint::NamedTensor> tensors;
   for (const ParameterSlot& slot : plain.slots) {
     const std::string owner = boundary.sharedLayers ? OwnerName(slot.name, boundaries) : slot.name;
     const std::string embedding = "model.embed_tokens" + std::string(kCoefficients);
-    const auto source = std::ranges::find_if(held.slots, [&](const ParameterSlot& candidate) {
+    const auto source = std::ranges::find_if(stored, [&](const ParameterSlot& candidate) {
       return candidate.name == owner || candidate.name == owner + std::string(kCoefficients) ||
              (owner == kEmbeddingName && candidate.name == embedding);
     });
-    if (source == held.slots.end()) return Internal(slot.name + " has no source");
-    const auto stored = weights(source->name);
-    if (!stored.ok()) return DataLoss(stored.status().message());
-    ASSIGN_OR_RETURN(checkpoint::NamedTensor tensor, checkpoint::ConvertToFloat32(*stored));
-    if (tensor.shape != source->shape) {
-      return DataLoss(source->name + " does not have the shape that its config says");
+    if (source == stored.end()) return Internal(slot.name + " has no source");
+    ASSIGN_OR_RETURN(checkpoint::NamedTensor tensor, ReadSlot(weights, *source));
+    if (const auto down = adapter_of(slot.name, kLoraA); down != held.slots.end()) {
+      ASSIGN_OR_RETURN(const auto a, ReadSlot(weights, *down));
+      ASSIGN_OR_RETURN(const auto b, ReadSlot(weights, *adapter_of(slot.name, kLoraB)));
+      tensor = Merged(tensor, a, b, lora.scale());
     }
     if (source->name == embedding) {
       tensor = folder.Embedding(tensor);

@@ -39,16 +39,24 @@ std::unique_ptr<Stage> Started(const StageOptions& options, const testing::Batch
   return std::move(*stage);
 }
 
-class GraphBytesTest
-    : public ::testing::TestWithParam<std::tuple<std::int64_t, std::uint64_t, bool, Recompute>> {};
+enum Switches { kLlama, kQwenWithWindows, kGemma };
+
+class GraphBytesTest : public ::testing::TestWithParam<
+                           std::tuple<std::int64_t, std::uint64_t, Switches, Recompute>> {};
 
 TEST_P(GraphBytesTest, AreThoseThatAForwardLeaves) {
   const auto [key_heads, stage_count, switches, recompute] = GetParam();
   StageOptions options = Options();
   options.config.num_key_value_heads = key_heads;
-  if (switches) {
+  if (switches == kQwenWithWindows) {
     options.config.attention_input_bias = options.config.head_norms = true;
     options.config.layers.assign(4, {.window = 200});
+  }
+  if (switches == kGemma) {
+    options.config.post_norms = options.config.unit_offset_gains = true;
+    options.config.attn_logit_softcapping = 50;
+    options.config.activation = api::Activation::kGeluTanh;
+    options.config.layers = {{.window = 200}, {}, {.window = 200}, {}};
   }
   options.stage_count = stage_count;
   options.recompute = recompute;
@@ -65,14 +73,18 @@ TEST_P(GraphBytesTest, AreThoseThatAForwardLeaves) {
   EXPECT_NEAR(estimate / left, 1, 0.1) << estimate << " estimated, " << left << " left";
 }
 
-using Shape = std::tuple<std::int64_t, std::uint64_t, bool, Recompute>;
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, GraphBytesTest,
-    ::testing::Values(Shape{8, 1, false, Recompute::kNone}, Shape{8, 2, false, Recompute::kNone},
-                      Shape{2, 1, false, Recompute::kNone}, Shape{2, 2, false, Recompute::kNone},
-                      Shape{2, 1, true, Recompute::kNone}, Shape{8, 1, false, Recompute::kLayers},
-                      Shape{8, 2, false, Recompute::kLayers}, Shape{8, 1, false, Recompute::kFull},
-                      Shape{8, 2, false, Recompute::kFull}));
+using Shape = std::tuple<std::int64_t, std::uint64_t, Switches, Recompute>;
+INSTANTIATE_TEST_SUITE_P(Shapes, GraphBytesTest,
+                         ::testing::Values(Shape{8, 1, kLlama, Recompute::kNone},
+                                           Shape{8, 2, kLlama, Recompute::kNone},
+                                           Shape{2, 1, kLlama, Recompute::kNone},
+                                           Shape{2, 2, kLlama, Recompute::kNone},
+                                           Shape{2, 1, kQwenWithWindows, Recompute::kNone},
+                                           Shape{2, 1, kGemma, Recompute::kNone},
+                                           Shape{8, 1, kLlama, Recompute::kLayers},
+                                           Shape{8, 2, kLlama, Recompute::kLayers},
+                                           Shape{8, 1, kLlama, Recompute::kFull},
+                                           Shape{8, 2, kLlama, Recompute::kFull}));
 
 /// The most bytes of tensors while a stage computes four microbatches forward, then backward.
 double PeakOf(Recompute recompute) {

@@ -64,6 +64,16 @@ TEST(RecomputeFamiliesTest, HasTheSameBitsWithEverythingThatAFamilySwitchesOn) {
   for (const std::uint64_t stages : {1, 3}) ExpectSameBits(options, stages);
 }
 
+TEST(RecomputeFamiliesTest, HasTheSameBitsWithCapsAndWithAdapters) {
+  StageOptions options = testing::OptionsOf({.tied = true}, {3, 6});
+  options.config.post_norms = options.config.unit_offset_gains = true;
+  options.config.attn_logit_softcapping = options.config.final_logit_softcapping = 4;
+  for (int i = 0; i < 8; ++i) options.config.layers.push_back({.window = i % 2 == 0 ? 4 : 0});
+  for (const std::uint64_t stages : {1, 3}) ExpectSameBits(options, stages);
+  options.lora = {.rank = 3, .targets = {"q_proj", "v_proj", "down_proj"}};
+  for (const std::uint64_t stages : {1, 3}) ExpectSameBits(options, stages);
+}
+
 TEST(RecomputeFamiliesTest, ADroppedVersionTakesItsGraphsAlong) {
   StageOptions options = testing::OptionsOf({}, {4});
   options.recompute = api::Recompute::kFull;

@@ -42,6 +42,7 @@ struct StageOptions {
   api::Accumulation accumulation = api::Accumulation::kFloat;
   api::Recompute recompute = api::Recompute::kNone;
   api::Boundary boundary;  ///< without layers: the cuts into stage_count
+  api::Lora lora;
   std::uint64_t seed = 0;  ///< of the job: determines the fixed tensors of Subspace
   api::Optimizer optimizer;
   int threads = 1;             ///< compute threads of this process
@@ -94,7 +95,10 @@ class Stage {
   static Result<std::unique_ptr<Stage>> Create(const StageOptions& options);
   virtual ~Stage() = default;
 
+  /// What is trained.
   virtual const std::vector<ParameterSlot>& parameters() const = 0;
+  /// What is part of the state, and never changes.
+  virtual const std::vector<ParameterSlot>& frozen() const = 0;
   virtual const std::vector<ParameterGroup>& groups() const = 0;
 
   /// The newest version held.
@@ -114,7 +118,7 @@ class Stage {
   /// "previous.NAME". Sorted by name. With
   /// Accumulation::kExact also the exponents that belong to the versions, int64 scalars:
   /// "optimizer.scale.NAME" and, beside "previous.NAME", "optimizer.previous_scale.NAME". A load
-  /// that does not find them takes the ones a job starts with.
+  /// that does not find them takes the ones a job starts with. Of what is frozen "NAME" alone.
   ///
   /// In place, not a copy. Any thread may read the data, beside Forward and Backward; InitRandom,
   /// Load and Apply block until the last of the returned Bytes is gone. So hold them no longer than

@@ -1,7 +1,9 @@
 #include "worker/stage/load.h"
 
+#include "api/model/memory.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/huggingface.h"
+#include "worker/model/adapters.h"
 #include "worker/storage/storage.h"
 
 namespace swarm::stage {
@@ -19,6 +21,7 @@ model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
           .accumulation = training.accumulation,
           .recompute = job.spec.pipeline.recompute,
           .boundary = job.spec.pipeline.boundary,
+          .lora = job.spec.model.lora,
           .seed = training.seed,
           .optimizer = job.spec.optimizer,
           .threads = threads,
@@ -26,15 +29,10 @@ model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
 }
 
 std::uint64_t StateBytes(const api::SwarmJob& job, const model::Stage& stage) {
-  const api::Training& training = job.spec.training;
-  const std::uint64_t versions = training.stepMode == api::StepMode::kDelayed ? 2 : 1;
-  const std::uint64_t operand = training.precision == api::Precision::kBF16 ? 4 + 2 : 4;
-  const std::uint64_t element = training.accumulation == api::Accumulation::kExact ? 8 : 4;
-  // Two moments; two steps may be open, and the pool of sums keeps two buffers.
-  const std::uint64_t each = versions * operand + 2 * 4 + 2 * element + 4 + 2 * element;
-  std::uint64_t parameters = 0;
+  std::uint64_t parameters = 0, frozen = 0;
   for (const model::ParameterGroup& group : stage.groups()) parameters += group.count;
-  return parameters * each;
+  for (const model::ParameterSlot& slot : stage.frozen()) frozen += slot.count;
+  return api::StateBytes(job.spec, parameters, frozen);
 }
 
 Status LoadInitialState(const api::SwarmJob& job, const std::string& checkpoint_uri,
@@ -48,8 +46,14 @@ Status LoadInitialState(const api::SwarmJob& job, const std::string& checkpoint_
   if (job.spec.model.init == api::ModelInit::kPretrained) {
     ASSIGN_OR_RETURN(const auto folder,
                      checkpoint::HuggingFaceFolder::Open(job.spec.model.uri, job.spec.storage));
-    return stage->Load([&](const std::string& name) { return folder->Lookup(name); }, version,
-                       /*optimizer=*/false);
+    checkpoint::TensorLookup weights = [&](const std::string& name) {
+      return folder->Lookup(name);
+    };
+    if (job.spec.model.lora.rank > 0) {
+      weights = model::WithNewAdapters(std::move(weights), job.spec.model.config,
+                                       job.spec.training.seed, stage->parameters());
+    }
+    return stage->Load(weights, version, /*optimizer=*/false);
   }
   stage->InitRandom(job.spec.training.seed);
   return Status();

@@ -417,7 +417,7 @@ void Worker::OnRosterChange(const protocol::RosterChange& change) {
 void Worker::Meet(const std::vector<protocol::Member>& members) {
   const protocol::Roster& roster = runner_.replica()->roster();
   link_reports_.OnRoster(roster);
-  const bool tied = job_->spec.model.config.tie_word_embeddings;
+  const bool tied = job_->spec.model.trains_tied_head();
   const auto change = neighbours_.OnRoster(roster, welcome_.stage_count, tied, Clock::now());
   for (const protocol::Member& member : members) {
     if (peers_.Readmit(member.id)) reducing_.Expect(member.id);

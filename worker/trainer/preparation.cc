@@ -26,7 +26,8 @@ double UnixEpoch() {
 
 bool UsesBucket(const api::Spec& spec) {
   std::vector<std::string> uris = {spec.model.uri, spec.model.tokenizer.uri,
-                                   spec.data.validationUri, spec.checkpoint.uri};
+                                   spec.data.validationUri, spec.checkpoint.uri,
+                                   spec.logging.tensorboard};
   for (const api::DataSource& source : spec.data.AllSources()) uris.push_back(source.uri);
   return std::ranges::any_of(uris, [](const auto& uri) { return uri.starts_with("s3://"); });
 }
@@ -131,7 +132,7 @@ Result<Preparation> Prepare(const TrainerOptions& options) {
                  .in_flight_max = api::InFlightMax(p.job),
                  .max_steps = spec.training.maxSteps,
                  .delayed = spec.training.stepMode == api::StepMode::kDelayed,
-                 .tied_head = spec.model.config.tie_word_embeddings,
+                 .tied_head = spec.model.trains_tied_head(),
                  .shared_basis = api::HasTurningBasis(spec.pipeline.boundary),
                  .exact = spec.training.accumulation == api::Accumulation::kExact,
                  .probes = ProbesOf(spec),

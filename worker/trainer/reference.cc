@@ -18,6 +18,7 @@
 #include "worker/trainer/checkpoints/publish.h"
 #include "worker/trainer/job_data.h"
 #include "worker/trainer/log/run_log.h"
+#include "worker/trainer/log/tensorboard.h"
 
 namespace swarm::trainer {
 namespace {
@@ -88,6 +89,8 @@ class Reference {
   Status Commit(protocol::CommitRecord* record, const std::vector<double>& losses);
   Status Validate();
   Status WriteCheckpoint();
+  /// Writes the points for TensorBoard, at most once in ten seconds unless `now`.
+  void WriteCurves(bool now);
 
   const ReferenceOptions& options_;
   api::SwarmJob job_;
@@ -97,6 +100,9 @@ class Reference {
   std::vector<std::unique_ptr<model::Stage>> stages_;
   std::optional<std::size_t> out_of_range_;  ///< the stage whose last fold failed so
   std::unique_ptr<RunLog> log_;
+  EventBuffer points_;
+  std::optional<EventFiles> curves_;
+  Timepoint curves_written_;
   protocol::Generation generation_;
 };
 
@@ -111,6 +117,9 @@ Status Reference::Prepare() {
   }
   if (!options_.out_dir.empty()) {
     ASSIGN_OR_RETURN(log_, RunLog::Open(options_.out_dir, beginning.version.value));
+  }
+  if (!spec().logging.tensorboard.empty()) {
+    curves_.emplace(spec().logging.tensorboard, spec().storage);
   }
   const bool cut = spec().training.accumulation == api::Accumulation::kExact;
   const std::uint64_t stages = cut ? spec().pipeline.stages : 1;
@@ -229,6 +238,7 @@ Status Reference::Validate() {
   const double loss =
       sum / static_cast<double>(data_->validation_microbatches()) / data_->ValidationCountedPart();
   if (log_) log_->Validation(version, loss);
+  if (curves_) points_.Validation(version, loss, UnixSeconds());
   if (options_.on_validation) options_.on_validation(loss);
   return Status();
 }
@@ -250,6 +260,14 @@ Status Reference::WriteCheckpoint() {
                             .files = files});
 }
 
+void Reference::WriteCurves(bool now) {
+  const Timepoint time = Clock::now();
+  if (!curves_ || (!now && time - curves_written_ < std::chrono::seconds(10))) return;
+  curves_written_ = time;
+  const Status status = curves_->Append(points_.Take(), UnixSeconds());
+  if (!status.ok()) LOG_WARN("the curves for TensorBoard: {}", status.message());
+}
+
 Status Reference::Run() {
   RETURN_IF_ERROR(Prepare());
   const std::uint64_t tokens = spec().training.globalBatchSize * spec().training.sequenceLength;
@@ -259,6 +277,7 @@ Status Reference::Run() {
     ASSIGN_OR_RETURN(const protocol::CommitRecord record, TrainStep(step));
     const double seconds = ToSeconds(Clock::now() - begin);
     if (log_) log_->Step({record, tokens, seconds, 0});
+    if (curves_) points_.Step({record, tokens, seconds, 0}, UnixSeconds());
     const bool go_on = !options_.on_step || options_.on_step(record, seconds);
     const bool last = step + 1 == spec().training.maxSteps;
     const auto due = [&](std::uint64_t interval) {
@@ -267,6 +286,7 @@ Status Reference::Run() {
     if (data_->validation_microbatches() > 0 && due(spec().training.validationIntervalSteps)) {
       RETURN_IF_ERROR(Validate());
     }
+    WriteCurves(!go_on || due(spec().checkpoint.intervalSteps));
     if (!go_on || due(spec().checkpoint.intervalSteps)) {
       const Status status =
           WriteCheckpoint().WithContext("the checkpoint of version " + std::to_string(step + 1));

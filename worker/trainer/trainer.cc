@@ -56,6 +56,9 @@ Trainer::Trainer(TrainerOptions options, Preparation preparation)
   if (preparation.keeps_steps_apart) {
     step_writer_.emplace(options_.job.spec, options_.term, control_, storage_);
   }
+  if (!options_.job.spec.logging.tensorboard.empty()) {
+    curves_.emplace(options_.job.spec, control_, storage_);
+  }
 }
 
 Trainer::~Trainer() {
@@ -163,6 +166,7 @@ void Trainer::Tick() {
   Carry(coordinator_->OnTick(now));
   log_->Flush();
   if (step_writer_) step_writer_->OnTick(now);
+  if (curves_) curves_->OnTick(now);
   LookForLaterTrainer(now);
   if (!coordinator_->finished()) {
     control_.PostAt(std::min(now + kTick, pulses_.NextDeadline()), [this] { Tick(); });
@@ -233,6 +237,7 @@ void Trainer::Do(const protocol::order::StepDone& o) {
   if (log_->fenced()) return OnLaterTrainer(log_->fence());
   if (fresh && step_writer_)
     step_writer_->Add(o.record.generation, o.record.step.value, FormatStep(line));
+  if (fresh && curves_) curves_->Step(line);
   metrics_.version = o.record.step.value + 1;
   if (fresh) {
     ++metrics_.steps;
@@ -254,7 +259,7 @@ void Trainer::Do(const protocol::order::StepDone& o) {
 
 void Trainer::Do(const protocol::order::Validated& o) {
   metrics_.validation_loss = o.loss;
-  log_->Validation(o.version, o.loss);
+  if (log_->Validation(o.version, o.loss) && curves_) curves_->Validation(o.version, o.loss);
   LOG_INFO("validation loss {:.4f} at version {}", o.loss, o.version.value);
 }
 
@@ -266,6 +271,7 @@ void Trainer::Do(const protocol::order::PublishCheckpoint& o) {
                                 .stage_count = options_.replicas.size(),
                                 .files = o.files};
   if (step_writer_) step_writer_->Write();
+  if (curves_) curves_->Write();
   storage_.Post([this, manifest = std::move(manifest), job = options_.job] {
     Status status = fence_->Take();
     if (status.ok()) status = fence_->Check();
@@ -370,6 +376,7 @@ void Trainer::Do(const protocol::order::Finish& o) {
                   .resumable = resumable,
                   .overdue = ending_.overdue()});
   if (!ending_.overdue() && step_writer_) step_writer_->Write();
+  if (!ending_.overdue() && curves_) curves_->Write();
   if (o.superseded) {
     LOG_WARN("leaving: {}", o.reason);  // the log belongs to the later trainer
   } else {

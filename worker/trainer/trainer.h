@@ -17,6 +17,7 @@
 #include "worker/protocol/coordinator/coordinator.h"
 #include "worker/trainer/ending.h"
 #include "worker/trainer/log/step_writer.h"
+#include "worker/trainer/log/tensorboard.h"
 #include "worker/trainer/observer/observer.h"
 #include "worker/trainer/preparation.h"
 #include "worker/trainer/pulses.h"
@@ -99,6 +100,7 @@ class Trainer : public net::EndpointHandler {
   std::uint64_t next_read_ = 0;
   const std::unique_ptr<RunLog> log_;
   std::optional<StepWriter> step_writer_;  // none where the checkpoints are beside steps.jsonl
+  std::optional<TensorBoardWriter> curves_;  // if the job wants them
   Timepoint looked_;                       // when it last looked for a later trainer
   bool looking_ = false;
   const std::unique_ptr<protocol::Coordinator> coordinator_;

@@ -4,10 +4,13 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <vector>
 
+#include "worker/model/arithmetic/recompute.h"
 #include "worker/model/arithmetic/rotary.h"
 
 namespace swarm::model {
@@ -21,10 +24,39 @@ at::Tensor RepeatHeads(const at::Tensor& heads, std::int64_t times) {
   return heads.unsqueeze(3).expand({b, l, k, times, e}).reshape({b, l, k * times, e});
 }
 
+/// How scores are made of the products of queries and keys.
+struct Scores {
+  double scale = 1;  ///< of the products
+  double cap = 0;    ///< as SoftCapped
+};
+
+Scores ScoresOf(const api::DecoderConfig& config) {
+  const double scalar = config.query_pre_attn_scalar > 0 ? config.query_pre_attn_scalar
+                                                         : static_cast<double>(config.head_dim);
+  return {1 / std::sqrt(scalar), config.attn_logit_softcapping};
+}
+
+/// Attend with a cap, which no kernel has. The backward makes the scores again from the heads.
+at::Tensor AttendCapped(const Scores& scores, const at::Tensor& q, const at::Tensor& k,
+                        const at::Tensor& v, const std::optional<at::Tensor>& mask) {
+  const std::int64_t times = q.size(2) / k.size(2);
+  const auto attend = [scores, mask, times](const std::vector<at::Tensor>& heads) {
+    const at::Tensor queries = heads[0].transpose(1, 2);
+    const at::Tensor keys = RepeatHeads(heads[1], times).transpose(1, 2);
+    const at::Tensor values = RepeatHeads(heads[2], times).transpose(1, 2);
+    at::Tensor products = at::matmul(queries, keys.transpose(-1, -2)).to(at::kFloat);
+    products = SoftCapped(products * scores.scale, scores.cap);
+    if (mask) products = products + *mask;
+    return at::matmul(products.softmax(-1).to(values.scalar_type()), values).transpose(1, 2);
+  };
+  return Recomputed(attend, {q, k, v}, {});
+}
+
 /// Attention of heads [B, L, H, E] over keys and values [B, M, K, E]. Without a mask it is causal,
-/// and L = M; or L = 1, and the token sees all of the keys.
-at::Tensor Attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                  const std::optional<at::Tensor>& mask) {
+/// and L = M; or L = 1, and the token sees all of the keys. With a cap only the latter.
+at::Tensor Attend(const Scores& scores, const at::Tensor& q, const at::Tensor& k,
+                  const at::Tensor& v, const std::optional<at::Tensor>& mask) {
+  if (scores.cap > 0) return AttendCapped(scores, q, k, v, mask);
   const std::int64_t times = q.size(2) / k.size(2);
   // These kernels read the keys and values that heads share in place. They add the gradients of
   // such heads in another order than RepeatHeads does.
@@ -34,14 +66,14 @@ at::Tensor Attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
   };
   const bool causal = !mask && q.size(1) > 1;
   return at::scaled_dot_product_attention(q.transpose(1, 2), prepared(k), prepared(v), mask,
-                                          /*dropout_p=*/0.0, causal, /*scale=*/{},
+                                          /*dropout_p=*/0.0, causal, scores.scale,
                                           /*enable_gqa=*/shares && times > 1)
       .transpose(1, 2);
 }
 
 /// Attention in which a token sees `window` tokens, itself included.
-at::Tensor AttendWithin(std::int64_t window, PositionTables& positions, const at::Tensor& q,
-                        const at::Tensor& k, const at::Tensor& v) {
+at::Tensor AttendWithin(const Scores& scores, std::int64_t window, PositionTables& positions,
+                        const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   const std::int64_t tokens = q.size(1);
   const std::int64_t block = std::min(window, PositionTables::kBandRows);
   std::vector<at::Tensor> parts;
@@ -50,32 +82,10 @@ at::Tensor AttendWithin(std::int64_t window, PositionTables& positions, const at
     const std::int64_t first = std::max<std::int64_t>(begin - window + 1, 0);
     const std::int64_t count = begin + rows - first;
     const at::Tensor band = positions.Band(rows, window, q.scalar_type());
-    parts.push_back(Attend(q.narrow(1, begin, rows), k.narrow(1, first, count),
+    parts.push_back(Attend(scores, q.narrow(1, begin, rows), k.narrow(1, first, count),
                            v.narrow(1, first, count), band.narrow(1, band.size(1) - count, count)));
   }
   return at::cat(parts, 1);
-}
-
-/// Attention of heads [B, L, H, E] over keys and values of as many tokens.
-at::Tensor AttendToAll(std::int64_t window, PositionTables& positions, const at::Tensor& q,
-                       const at::Tensor& k, const at::Tensor& v) {
-  const bool all = window == 0 || window >= q.size(1);
-  return all ? Attend(q, k, v, {}) : AttendWithin(window, positions, q, k, v);
-}
-
-/// The same for each document alone, so that it costs no more than the documents are long.
-at::Tensor AttendInDocuments(const std::vector<std::int64_t>& lengths, std::int64_t window,
-                             PositionTables& positions, const at::Tensor& q, const at::Tensor& k,
-                             const at::Tensor& v) {
-  const auto cut = [&](const at::Tensor& heads) {
-    return heads.flatten(0, 1).unsqueeze(0).split_with_sizes(lengths, 1);
-  };
-  const auto queries = cut(q), keys = cut(k), values = cut(v);
-  std::vector<at::Tensor> parts;
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
-    parts.push_back(AttendToAll(window, positions, queries[i], keys[i], values[i]));
-  }
-  return at::cat(parts, 1).view(q.sizes());
 }
 
 /// RMSNorm of each head of queries and keys [B, L, H + K, E]; gains [2 E].
@@ -85,13 +95,57 @@ at::Tensor NormHeads(const api::DecoderConfig& config, const at::Tensor& gains,
   const at::Tensor of_heads =
       at::cat({parts[0].expand({config.num_attention_heads, config.head_dim}),
                parts[1].expand({config.num_key_value_heads, config.head_dim})});
-  return RmsNorm(heads.to(at::kFloat), of_heads, config.rms_norm_eps);
+  return ModelNorm(config, heads.to(at::kFloat), of_heads);
 }
 
 /// Attention of one token [B, 1, H, E] that `past` has, too, over the tokens that it sees there.
-at::Tensor AttendToPast(std::int64_t window, const PastTokens& past, const at::Tensor& q) {
+at::Tensor AttendToPast(const Scores& scores, std::int64_t window, const PastTokens& past,
+                        const at::Tensor& q) {
   const std::int64_t seen = window == 0 ? past.count() : std::min(window, past.count());
-  return Attend(q, past.Keys(seen), past.Values(seen), {});
+  return Attend(scores, q, past.Keys(seen), past.Values(seen), {});
+}
+
+/// Attention of all tokens of x [B, L, H, E] over their own keys and values.
+at::Tensor AttendToAll(const Scores& scores, std::int64_t window, PositionTables& positions,
+                       const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  const std::int64_t tokens = q.size(1);
+  const bool all = window == 0 || window >= tokens;
+  if (all && scores.cap == 0) return Attend(scores, q, k, v, {});
+  // With a cap, blocks of rows bound the scores. The bands of few windows serve all lengths.
+  const auto whole = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(tokens)));
+  return AttendWithin(scores, all ? whole : window, positions, q, k, v);
+}
+
+/// The same for each document alone, so that it costs no more than the documents are long.
+at::Tensor AttendInDocuments(const Scores& scores, const std::vector<std::int64_t>& lengths,
+                             std::int64_t window, PositionTables& positions, const at::Tensor& q,
+                             const at::Tensor& k, const at::Tensor& v) {
+  const auto cut = [&](const at::Tensor& heads) {
+    return heads.flatten(0, 1).unsqueeze(0).split_with_sizes(lengths, 1);
+  };
+  const auto queries = cut(q), keys = cut(k), values = cut(v);
+  std::vector<at::Tensor> parts;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    parts.push_back(AttendToAll(scores, window, positions, queries[i], keys[i], values[i]));
+  }
+  return at::cat(parts, 1).view(q.sizes());
+}
+
+/// The product, and what adapters of its parts add: `first` and those behind it, of these rows.
+at::Tensor Adapt(const LayerWeights& weights, Adapted first, const std::vector<std::int64_t>& rows,
+                 const at::Tensor& x, const at::Tensor& product) {
+  std::vector<at::Tensor> parts;
+  bool any = false;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Adapter& adapter = weights.adapters[static_cast<std::size_t>(first) + i];
+    any |= adapter.down.defined();
+    std::vector<std::int64_t> shape = product.sizes().vec();
+    shape.back() = rows[i];
+    parts.push_back(adapter.down.defined() ? Project(Project(x, adapter.down), adapter.up)
+                                           : at::zeros({1}, product.options()).expand(shape));
+  }
+  if (!any) return product;
+  return product + weights.adapter_scale * (parts.size() == 1 ? parts[0] : at::cat(parts, -1));
 }
 
 at::Tensor Attention(const api::DecoderConfig& config, const api::LayerOptions& options,
@@ -100,42 +154,55 @@ at::Tensor Attention(const api::DecoderConfig& config, const api::LayerOptions& 
   const std::int64_t queries = config.num_attention_heads;
   const std::int64_t keys = config.num_key_value_heads;
   const auto type = weights.query_key_value.scalar_type();
-  const at::Tensor heads = Project(x, weights.query_key_value, weights.input_bias)
-                               .view({x.size(0), x.size(1), queries + 2 * keys, config.head_dim});
+  const std::int64_t width = config.head_dim;
+  const at::Tensor heads =
+      Adapt(weights, Adapted::kQuery, {queries * width, keys * width, keys * width}, x,
+            Project(x, weights.query_key_value, weights.input_bias))
+          .view({x.size(0), x.size(1), queries + 2 * keys, width});
   // Splits instead of narrows: one copy then joins the gradients of the parts.
   const auto parts = heads.split_with_sizes({queries + keys, keys}, 2);
   at::Tensor placed = parts[0];
   if (weights.head_norms.defined()) placed = NormHeads(config, weights.head_norms, placed);
   const std::int64_t first = past == nullptr ? 0 : past->count();
   if (options.rotary) {
-    placed = documents == nullptr ? positions.Rotate(placed, first)
-                                  : positions.RotateAt(placed, documents->positions);
+    placed = documents == nullptr ? positions.Rotate(placed, options, first)
+                                  : positions.RotateAt(placed, options, documents->positions);
   }
   const auto split = placed.to(type).split_with_sizes({queries, keys}, 2);
   // The values are a part of the product. Where nothing else needs it, a copy of them lets it go.
   const bool needed = weights.head_norms.defined() || !options.rotary;
   const at::Tensor values = needed ? parts[1] : parts[1].contiguous();
   if (past != nullptr) past->Append(split[1], values);
+  const Scores scores = ScoresOf(config);
   at::Tensor mixed;
   if (first > 0) {
-    mixed = AttendToPast(options.window, *past, split[0]);
+    mixed = AttendToPast(scores, options.window, *past, split[0]);
   } else if (documents != nullptr) {
-    mixed = AttendInDocuments(documents->lengths, options.window, positions, split[0], split[1],
-                              values);
+    mixed = AttendInDocuments(scores, documents->lengths, options.window, positions, split[0],
+                              split[1], values);
   } else {
-    mixed = AttendToAll(options.window, positions, split[0], split[1], values);
+    mixed = AttendToAll(scores, options.window, positions, split[0], split[1], values);
   }
-  const at::Tensor joined = mixed.reshape({x.size(0), x.size(1), queries * config.head_dim});
-  return Project(joined, weights.attention_output);
+  const at::Tensor joined = mixed.reshape({x.size(0), x.size(1), queries * width});
+  return Adapt(weights, Adapted::kOutput, {config.hidden_size}, joined,
+               Project(joined, weights.attention_output));
 }
 
-at::Tensor Mlp(const LayerWeights& weights, const at::Tensor& x) {
-  const auto parts = Project(x, weights.gate_up).chunk(2, -1);
-  return Project(at::silu(parts[0]) * parts[1], weights.down);
+at::Tensor Mlp(const api::DecoderConfig& config, const LayerWeights& weights, const at::Tensor& x) {
+  const std::int64_t inner = config.intermediate_size;
+  const auto parts =
+      Adapt(weights, Adapted::kGate, {inner, inner}, x, Project(x, weights.gate_up)).chunk(2, -1);
+  const at::Tensor gate = config.activation == api::Activation::kSilu
+                              ? at::silu(parts[0])
+                              : at::gelu(parts[0], /*approximate=*/"tanh");
+  const at::Tensor gated = gate * parts[1];
+  return Adapt(weights, Adapted::kDown, {config.hidden_size}, gated, Project(gated, weights.down));
 }
 
 /// What the output of a branch adds to the residual.
-at::Tensor Added(const at::Tensor& output, const at::Tensor& basis) {
+at::Tensor Added(const api::DecoderConfig& config, const at::Tensor& output,
+                 const at::Tensor& post_norm, const at::Tensor& basis) {
+  if (post_norm.defined()) return ModelNorm(config, output.to(at::kFloat), post_norm);
   return basis.defined() ? Project(output, basis) : output;
 }
 
@@ -148,34 +215,44 @@ at::Tensor Project(const at::Tensor& x, const at::Tensor& weight, const at::Tens
 }
 
 PositionTables::PositionTables(const api::DecoderConfig& config, at::Device device)
-    : head_dim_(config.head_dim), rope_(config.rope), device_(device) {}
+    : head_dim_(config.head_dim),
+      device_(device),
+      has_local_(config.rope_local_base_freq > 0),
+      global_{.rope = config.rope, .cosine = {}, .sine = {}},
+      local_{.rope = {.theta = config.rope_local_base_freq}, .cosine = {}, .sine = {}} {}
 
-void PositionTables::Grow(std::int64_t tokens) {
+const PositionTables::Angles& PositionTables::AnglesOf(const api::LayerOptions& layer,
+                                                       std::int64_t first, std::int64_t tokens) {
+  Angles& of = has_local_ && layer.window > 0 ? local_ : global_;
+  if (of.cosine.defined() && of.cosine.size(0) >= first + tokens) return of;
+  // Where a text grows by a token, the tables do not.
+  const std::int64_t rows = first == 0 ? tokens : 2 * (first + tokens);
   const at::NoGradGuard constants;
   const auto options = at::TensorOptions().dtype(at::kFloat);
-  const at::Tensor frequencies = at::tensor(RotaryFrequencies(rope_, head_dim_), options);
-  const at::Tensor angles = at::arange(tokens, options).unsqueeze(1) * frequencies;
-  const at::Tensor cosine = angles.cos() * rope_.attention_factor;
-  const at::Tensor sine = angles.sin() * rope_.attention_factor;
-  cosine_ = at::cat({cosine, cosine}, 1).unsqueeze(1).to(device_);
-  sine_ = at::cat({-sine, sine}, 1).unsqueeze(1).to(device_);
+  const at::Tensor frequencies = at::tensor(RotaryFrequencies(of.rope, head_dim_), options);
+  const at::Tensor angles = at::arange(rows, options).unsqueeze(1) * frequencies;
+  const at::Tensor cosine = angles.cos() * of.rope.attention_factor;
+  const at::Tensor sine = angles.sin() * of.rope.attention_factor;
+  of.cosine = at::cat({cosine, cosine}, 1).unsqueeze(1).to(device_);
+  of.sine = at::cat({-sine, sine}, 1).unsqueeze(1).to(device_);
+  return of;
 }
 
-at::Tensor PositionTables::Rotate(const at::Tensor& heads, std::int64_t first) {
+at::Tensor PositionTables::Rotate(const at::Tensor& heads, const api::LayerOptions& layer,
+                                  std::int64_t first) {
   const std::int64_t tokens = heads.size(1);
-  const std::int64_t there = cosine_.defined() ? cosine_.size(0) : 0;
-  // Where a text grows by a token, the tables do not.
-  if (there < first + tokens) Grow(first == 0 ? tokens : 2 * (first + tokens));
-  return Turn(heads, cosine_.narrow(0, first, tokens), sine_.narrow(0, first, tokens));
+  const Angles& angles = AnglesOf(layer, first, tokens);
+  return Turn(heads, angles.cosine.narrow(0, first, tokens), angles.sine.narrow(0, first, tokens));
 }
 
-at::Tensor PositionTables::RotateAt(const at::Tensor& heads, const at::Tensor& positions) {
+at::Tensor PositionTables::RotateAt(const at::Tensor& heads, const api::LayerOptions& layer,
+                                    const at::Tensor& positions) {
   const std::int64_t tokens = heads.size(1);
-  if (!cosine_.defined() || cosine_.size(0) < tokens) Grow(tokens);
+  const Angles& angles = AnglesOf(layer, 0, tokens);
   const auto of_tokens = [&](const at::Tensor& table) {
     return table.index_select(0, positions.flatten()).view({heads.size(0), tokens, 1, head_dim_});
   };
-  return Turn(heads, of_tokens(cosine_), of_tokens(sine_));
+  return Turn(heads, of_tokens(angles.cosine), of_tokens(angles.sine));
 }
 
 at::Tensor PositionTables::Turn(const at::Tensor& heads, const at::Tensor& cosine,
@@ -228,15 +305,25 @@ at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& gain, double epsilon) 
   return gain * (x * at::rsqrt(x.square().mean(-1, /*keepdim=*/true) + epsilon));
 }
 
+at::Tensor ModelNorm(const api::DecoderConfig& config, const at::Tensor& x,
+                     const at::Tensor& weight) {
+  return RmsNorm(x, config.unit_offset_gains ? weight + 1 : weight, config.rms_norm_eps);
+}
+
+at::Tensor SoftCapped(const at::Tensor& x, double cap) {
+  return cap > 0 ? cap * at::tanh(x / cap) : x;
+}
+
 at::Tensor DecoderLayer(const api::DecoderConfig& config, const api::LayerOptions& options,
                         const LayerWeights& weights, const at::Tensor& basis,
                         PositionTables& positions, const at::Tensor& x, const Documents* documents,
                         PastTokens* past) {
-  const at::Tensor normed = RmsNorm(x, weights.attention_norm, config.rms_norm_eps);
   const at::Tensor attended =
-      Attention(config, options, weights, positions, normed, documents, past);
-  const at::Tensor h = x + Added(attended, basis);
-  return h + Added(Mlp(weights, RmsNorm(h, weights.mlp_norm, config.rms_norm_eps)), basis);
+      Attention(config, options, weights, positions, ModelNorm(config, x, weights.attention_norm),
+                documents, past);
+  const at::Tensor h = x + Added(config, attended, weights.attention_post_norm, basis);
+  const at::Tensor expanded = Mlp(config, weights, ModelNorm(config, h, weights.mlp_norm));
+  return h + Added(config, expanded, weights.mlp_post_norm, basis);
 }
 
 }  // namespace swarm::model

@@ -10,6 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -17,6 +18,16 @@
 #include "api/swarmjob.h"
 
 namespace swarm::model {
+
+/// A low-rank addition to a matrix [n, m], of r < n, m. Both are undefined where there is none.
+struct Adapter {
+  at::Tensor down;  ///< A [r, m]
+  at::Tensor up;    ///< B [n, r]
+};
+
+/// The matrices of a layer that may have adapters: those of api::Lora, in its order.
+enum class Adapted : std::size_t { kQuery, kKey, kValue, kOutput, kGate, kUp, kDown };
+inline constexpr std::size_t kAdaptedMatrices = 7;
 
 /// The weights of a decoder layer. What its family does not have is undefined.
 struct LayerWeights {
@@ -28,6 +39,9 @@ struct LayerWeights {
   at::Tensor mlp_norm;          ///< [D] float32
   at::Tensor gate_up;           ///< [2 I, D]
   at::Tensor down;              ///< [D, I]
+  at::Tensor attention_post_norm, mlp_post_norm;   ///< [D] float32
+  std::array<Adapter, kAdaptedMatrices> adapters;  ///< by Adapted
+  double adapter_scale = 0;                        ///< by which B A is multiplied
 };
 
 /// x in the type of the weights, then x wᵀ, plus the bias if it is defined.
@@ -41,9 +55,11 @@ class PositionTables {
   /// Rotary position embedding of heads [B, L, N, E] of any type, at the positions from `first` on;
   /// the result is float32. Angles are computed in float32; pairs are (i, i + E / 2), as Hugging
   /// Face's rotate_half has them.
-  at::Tensor Rotate(const at::Tensor& heads, std::int64_t first = 0);
+  at::Tensor Rotate(const at::Tensor& heads, const api::LayerOptions& layer,
+                    std::int64_t first = 0);
   /// The same at the positions [B, L] int64, which are below L.
-  at::Tensor RotateAt(const at::Tensor& heads, const at::Tensor& positions);
+  at::Tensor RotateAt(const at::Tensor& heads, const api::LayerOptions& layer,
+                      const at::Tensor& positions);
 
   /// For attention within a window: what is added to the scores [rows, rows + window - 1] of rows
   /// successive tokens and of the keys that they see together. 0 where row i sees key j, the
@@ -55,14 +71,20 @@ class PositionTables {
   static constexpr std::int64_t kBandRows = 512;
 
  private:
-  void Grow(std::int64_t tokens);
+  /// The angles of one rotary embedding.
+  struct Angles {
+    api::Rope rope;
+    at::Tensor cosine;  ///< [tokens, 1, E]
+    at::Tensor sine;    ///< [tokens, 1, E]; the first half negated
+  };
+  /// Those of the layer, for at least so many tokens.
+  const Angles& AnglesOf(const api::LayerOptions& layer, std::int64_t first, std::int64_t tokens);
   at::Tensor Turn(const at::Tensor& heads, const at::Tensor& cosine, const at::Tensor& sine) const;
 
   const std::int64_t head_dim_;
-  const api::Rope rope_;
   const at::Device device_;
-  at::Tensor cosine_;                         ///< [tokens, 1, E]
-  at::Tensor sine_;                           ///< [tokens, 1, E]; the first half negated
+  const bool has_local_;  ///< whether layers with a window have angles of their own
+  Angles global_, local_;
   std::map<std::int64_t, at::Tensor> bands_;  ///< by window; of min(window, kBandRows) rows
 };
 
@@ -92,6 +114,12 @@ struct Documents {
 
 /// x gain / sqrt(mean(x^2) + epsilon) over the last dimension; float32.
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& gain, double epsilon);
+/// The same with the model's epsilon, and the gain that the model makes of a norm's weight.
+at::Tensor ModelNorm(const api::DecoderConfig& config, const at::Tensor& x,
+                     const at::Tensor& weight);
+
+/// cap tanh(x / cap); x itself with a cap of 0.
+at::Tensor SoftCapped(const at::Tensor& x, double cap);
 
 /// One decoder layer: x [B, L, D] to x [B, L, D]. With a `basis` [D, c], what the layer adds to x
 /// lies in it: attention_output [c, H E] and down [c, I] give coefficients. Without `documents`

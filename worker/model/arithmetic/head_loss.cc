@@ -18,17 +18,24 @@ constexpr std::int64_t kTokensMin = 256;         ///< fewer starve the products
 /// The losses of some tokens. `logits` [n, V] float32 are overwritten: by the gradient of the sum
 /// of the losses by them, times `weight`.
 at::Tensor TokenLosses(at::Tensor& logits, const at::Tensor& labels, double weight,
-                       double z_loss) {
+                       const HeadLossOptions& options) {
   const at::Tensor columns = labels.unsqueeze(1);
+  at::Tensor slope;  // of the cap
+  if (options.cap > 0) {
+    logits.div_(options.cap).tanh_();
+    slope = 1 - logits.square();
+    logits.mul_(options.cap);
+  }
   const at::Tensor largest = logits.amax(1, /*keepdim=*/true);
   logits.sub_(largest);
   const at::Tensor wanted = logits.gather(1, columns);
   logits.exp_();
   const at::Tensor sum = logits.sum(1, /*keepdim=*/true);
   at::Tensor scale = weight / sum;
-  if (z_loss > 0) scale = scale * (1 + 2 * z_loss * (sum.log() + largest));
+  if (options.z_loss > 0) scale = scale * (1 + 2 * options.z_loss * (sum.log() + largest));
   logits.mul_(scale);
   logits.scatter_add_(1, columns, at::full_like(wanted, -weight));
+  if (slope.defined()) logits.mul_(slope);
   return (sum.log() - wanted).squeeze(1);
 }
 
@@ -36,7 +43,7 @@ struct Loss : torch::autograd::Function<Loss> {
   /// rows [n, D], labels [n]; the losses are divided by `total`.
   static at::Tensor forward(AutogradContext* context, const at::Tensor& rows,
                             const at::Tensor& head, const at::Tensor& labels, std::int64_t total,
-                            const HeadLossOptions& options, bool with_gradients) {
+                            const HeadLossOptions& options, bool with_gradients, bool trains_head) {
     const std::int64_t count = rows.size(0);
     const double weight = 1.0 / static_cast<double>(total);
     const auto type = head.scalar_type();
@@ -44,17 +51,18 @@ struct Loss : torch::autograd::Function<Loss> {
     at::Tensor of_rows, of_head;
     if (with_gradients) {
       of_rows = at::empty_like(rows);
-      of_head = at::zeros(head.sizes(), head.options().dtype(at::kFloat));
+      if (trains_head) of_head = at::zeros(head.sizes(), head.options().dtype(at::kFloat));
     }
     for (std::int64_t begin = 0; begin < count; begin += options.tokens_at_once) {
       const std::int64_t end = std::min(begin + options.tokens_at_once, count);
       const at::Tensor in = rows.slice(0, begin, end).to(type);
       at::Tensor logits = at::linear(in, head).to(at::kFloat);
       losses.slice(0, begin, end)
-          .copy_(TokenLosses(logits, labels.slice(0, begin, end), weight, options.z_loss));
+          .copy_(TokenLosses(logits, labels.slice(0, begin, end), weight, options));
       if (!with_gradients) continue;
       const at::Tensor gradient = logits.to(type);
       of_rows.slice(0, begin, end).copy_(at::matmul(gradient, head));
+      if (!trains_head) continue;
       if (type == at::kFloat) {
         of_head.addmm_(gradient.t(), in);
       } else {
@@ -69,7 +77,8 @@ struct Loss : torch::autograd::Function<Loss> {
     const auto saved = context->get_saved_variables();
     // They are of no further use: autograd frees them after one backward.
     at::Tensor of_rows = saved[0], of_head = saved[1];
-    return {of_rows.mul_(gradients[0]), of_head.mul_(gradients[0]), {}, {}, {}, {}};
+    if (of_head.defined()) of_head.mul_(gradients[0]);
+    return {of_rows.mul_(gradients[0]), of_head, {}, {}, {}, {}, {}};
   }
 };
 
@@ -88,7 +97,8 @@ at::Tensor HeadLoss(const at::Tensor& x, const at::Tensor& head, const at::Tenso
     rows = rows.index_select(0, counted);
     wanted = wanted.index_select(0, counted);
   }
-  return Loss::apply(rows, head, wanted, total, options, at::GradMode::is_enabled());
+  return Loss::apply(rows, head, wanted, total, options, at::GradMode::is_enabled(),
+                     head.requires_grad());
 }
 
 }  // namespace swarm::model

@@ -16,15 +16,16 @@ struct HeadLossOptions {
   /// Weight of the square of log(sum of exp(logits)), averaged over the tokens, in the gradients: it
   /// keeps logits from drifting (Chowdhery et al., arXiv:2204.02311). The loss is without it.
   double z_loss = 0;
+  double cap = 0;  ///< of logits, as SoftCapped (decoder.h)
 };
 
-/// The cross entropy in nats of the logits x headᵀ, a float32 scalar: x [B, L, D] float32, head
-/// [V, D], labels [B, L] int64. It is the sum over the labels that are not -1, divided by B L; the
-/// others cost nothing. Products are computed in the type of the head, the rest in float32.
+/// The cross entropy in nats of the (capped) logits x headᵀ, a float32 scalar: x [B, L, D] float32,
+/// head [V, D], labels [B, L] int64. It is the sum over the labels that are not -1, divided by B L;
+/// the others cost nothing. Products are computed in the type of the head, the rest in float32.
 ///
 /// Where gradients are enabled, those of x and of the head are computed at once, a part of the
 /// tokens after the other: logits are made once and never kept. What waits for the backward is as
-/// large as x and the head.
+/// large as x and, if it is trained, the head.
 at::Tensor HeadLoss(const at::Tensor& x, const at::Tensor& head, const at::Tensor& labels,
                     const HeadLossOptions& options);
 

@@ -72,6 +72,24 @@ TEST(HeadLossTest, AZLossIsInTheGradientsAndNotInTheLoss) {
   ExpectClose(ByChunks(problem, 7, 0.05), ByAutograd(problem, 0.05), 1e-6);
 }
 
+TEST(HeadLossTest, ACapOfLogitsIsInTheLossAndInTheGradients) {
+  const Problem problem(at::kFloat);
+  const at::Tensor logits = 3 * at::tanh(at::linear(problem.x, problem.head).flatten(0, 1) / 3);
+  const auto expected =
+      Differentiate(problem, at::cross_entropy_loss(logits, problem.labels.flatten()));
+  const at::Tensor loss =
+      HeadLoss(problem.x, problem.head, problem.labels, {.tokens_at_once = 7, .cap = 3});
+  ExpectClose(Differentiate(problem, loss), expected, 1e-6);
+}
+
+TEST(HeadLossTest, AHeadThatIsNotTrainedHasNoGradient) {
+  const Problem problem(at::kFloat);
+  const at::Tensor frozen = problem.head.detach();
+  const at::Tensor loss = HeadLoss(problem.x, frozen, problem.labels, {7});
+  const auto of_x = torch::autograd::grad({loss}, {problem.x}, {at::full({}, 0.25)});
+  ExpectClose({of_x[0], loss.detach()}, {ByChunks(problem, 7)[0], ByChunks(problem, 7)[2]}, 1e-7);
+}
+
 TEST(HeadLossTest, LabelsThatDoNotCountAddNothing) {
   Problem problem(at::kFloat);
   problem.labels.slice(1, 2, 9).fill_(-1);

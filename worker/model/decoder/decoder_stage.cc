@@ -5,6 +5,7 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <cmath>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -79,8 +80,8 @@ Result<std::unique_ptr<Stage>> Stage::Create(const StageOptions& options) {
   if (options.microbatches < 1 || options.threads < 1) {
     return InvalidArgument("stage: microbatches and threads must be positive");
   }
-  Result<Layout> layout =
-      ComputeParameterLayout(options.config, options.stage, options.stage_count, options.boundary);
+  Result<Layout> layout = ComputeParameterLayout(options.config, options.stage, options.stage_count,
+                                                 options.boundary, options.lora);
   if (!layout.ok()) return layout.status();
   Result<at::Device> device = FindDevice(options.device);
   if (!device.ok()) return device.status();
@@ -199,8 +200,9 @@ Subspace DecoderStage::SubspaceOf(const Weights& weights) const {
 
 at::Tensor DecoderStage::EmbeddedTokens(const Weights& weights, const Pass& pass) const {
   const at::Tensor& rows = pass.rows[layout_.embedding];
-  return layout_.constrained_embedding ? ExpandInSubspace(SubspaceOf(weights), pass.ids, rows)
-                                       : rows;
+  if (layout_.constrained_embedding) return ExpandInSubspace(SubspaceOf(weights), pass.ids, rows);
+  if (!options_.config.scaled_embedding) return rows;
+  return rows * std::sqrt(static_cast<double>(options_.config.hidden_size));
 }
 
 at::Tensor DecoderStage::SendAt(std::int64_t layer, const Weights& weights, const Pass& pass,
@@ -240,7 +242,7 @@ at::Tensor DecoderStage::RunLayers(const Weights& weights, const Pass& pass,
       return RunLayer(i, weights, inputs[0], documents.get(), before);
     };
     const bool again = options_.recompute == api::Recompute::kLayers && before == nullptr;
-    x = again ? Recomputed(run, {x}, weights.operands()) : run({x});
+    x = again ? Recomputed(run, {x}, weights.trained()) : run({x});
   }
   return x;
 }
@@ -250,8 +252,10 @@ at::Tensor DecoderStage::RunLayer(std::size_t index, const Weights& weights, con
   const std::int64_t layer = layout_.slice.first + static_cast<std::int64_t>(index);
   const at::Tensor basis =
       layout_.layers[index].constrained ? SubspaceOf(weights).basis : at::Tensor();
-  return DecoderLayer(options_.config, api::LayerOf(options_.config, layer), weights.layer(index),
-                      basis, positions_, x, documents, past);
+  LayerWeights of_layer = weights.layer(index);
+  if (options_.lora.rank > 0) of_layer.adapter_scale = options_.lora.scale();
+  return DecoderLayer(options_.config, api::LayerOf(options_.config, layer), of_layer, basis,
+                      positions_, x, documents, past);
 }
 
 at::Tensor DecoderStage::RunBody(const Weights& weights, const Pass& pass) {
@@ -264,11 +268,16 @@ at::Tensor DecoderStage::RunBody(const Weights& weights, const Pass& pass) {
     if (pass.input.defined()) again.input = leaves.back();
     return RunLayers(weights, again);
   };
-  return Recomputed(run, inputs, weights.operands());
+  return Recomputed(run, inputs, weights.trained());
 }
 
 at::Tensor DecoderStage::NormAtEnd(const Weights& weights, const at::Tensor& x) const {
-  return RmsNorm(x, weights.operands()[layout_.final_norm], options_.config.rms_norm_eps);
+  return ModelNorm(options_.config, x, weights.operands()[layout_.final_norm]);
+}
+
+at::Tensor DecoderStage::LogitsOf(const Weights& weights, const at::Tensor& normed) const {
+  return SoftCapped(Project(normed, HeadOf(weights)).to(at::kFloat),
+                    options_.config.final_logit_softcapping);
 }
 
 at::Tensor DecoderStage::HeadOf(const Weights& weights) const {
@@ -337,14 +346,18 @@ Result<ForwardResult> DecoderStage::Execute(const TaskKey& key, Version version,
     labels = std::move(*ids);
   }
   const at::AutoGradMode mode(keep_graph);
-  for (at::Tensor& rows : graph.pass.rows) rows.set_requires_grad(keep_graph);
+  for (std::size_t i = 0; i < graph.pass.rows.size(); ++i) {
+    graph.pass.rows[i].set_requires_grad(keep_graph && !layout_.tables[i].frozen);
+  }
   if (graph.pass.input.defined()) graph.pass.input.set_requires_grad(keep_graph);
   graph.output = RunBody(**weights, graph.pass);
   ForwardResult result;
   if (layout_.slice.head) {
     const at::Tensor normed = NormAtEnd(**weights, graph.output);
     graph.output = HeadLoss(normed, HeadOf(**weights), labels,
-                            {LossTokensAtOnce(options_.config.vocab_size), options_.z_loss});
+                            {.tokens_at_once = LossTokensAtOnce(options_.config.vocab_size),
+                             .z_loss = options_.z_loss,
+                             .cap = options_.config.final_logit_softcapping});
     result.loss = graph.output.item<float>();
   } else {
     const std::int64_t end = layout_.slice.first + layout_.slice.count;
@@ -375,24 +388,27 @@ Result<Bytes> DecoderStage::Differentiate(const TaskKey& key, const Bytes& gradi
   // `output_gradient` may be memory that others read. Autograd adds to a gradient in place only
   // where it holds the last reference: this function keeps one.
   const Graph graph = std::move(graphs_.extract(found).mapped());
-  torch::autograd::variable_list inputs = parameters_.Find(graph.version)->operands();
-  const std::size_t operands = inputs.size();
-  inputs.insert(inputs.end(), graph.pass.rows.begin(), graph.pass.rows.end());
+  torch::autograd::variable_list inputs = parameters_.Find(graph.version)->trained();
+  for (const at::Tensor& rows : graph.pass.rows) {
+    if (rows.requires_grad()) inputs.push_back(rows);
+  }
   if (graph.pass.input.defined()) inputs.push_back(graph.pass.input);
-  torch::autograd::variable_list results =
+  const torch::autograd::variable_list results =
       torch::autograd::grad({graph.output}, inputs, {output_gradient}, /*retain_graph=*/{},
                             /*create_graph=*/false, /*allow_unused=*/layout_.basis.has_value());
   Bytes sent;
   if (graph.pass.input.defined()) {
     ASSIGN_OR_RETURN(sent, gradient_codec_->Encode(results.back()));
-    results.pop_back();
   }
   MicrobatchGradients gradients;
-  const auto rows = results.begin() + static_cast<std::ptrdiff_t>(operands);
-  for (auto row = rows; row != results.end(); ++row) gradients.rows.push_back(row->flatten(0, 1));
+  auto next = results.begin();
+  for (const Operand& operand : layout_.operands) {
+    gradients.operands.push_back(operand.frozen ? at::Tensor() : *next++);
+  }
+  for (const Operand& table : layout_.tables) {
+    gradients.rows.push_back(table.frozen ? at::Tensor() : (next++)->flatten(0, 1));
+  }
   if (!gradients.rows.empty()) gradients.tokens = graph.pass.ids.flatten();
-  results.erase(rows, results.end());
-  gradients.operands = std::move(results);
   gradients_.Put(key, std::move(gradients));
   return sent;
 }
@@ -471,7 +487,7 @@ Result<Bytes> DecoderStage::Logits(Version version, const TokenBatch& tokens) {
     ASSIGN_OR_RETURN(const Pass pass,
                      OpenPass(**weights, tokens, tokens.tokens_per_sequence, Bytes()));
     const at::Tensor normed = NormAtEnd(**weights, RunLayers(**weights, pass));
-    const at::Tensor logits = Project(normed, HeadOf(**weights)).to(at::kFloat);
+    const at::Tensor logits = LogitsOf(**weights, normed);
     return codec::MakeCodec({}, codec::Direction::kForward)->Encode(logits);
   });
 }
@@ -508,7 +524,7 @@ class DecoderStage::TextReading final : public Reading {
     ASSIGN_OR_RETURN(const Pass pass, stage_.OpenPass(**weights, batch, count, Bytes()));
     const at::Tensor x = stage_.RunLayers(**weights, pass, past_);
     const at::Tensor normed = stage_.NormAtEnd(**weights, x.narrow(1, count - 1, 1));
-    const at::Tensor logits = Project(normed, stage_.HeadOf(**weights)).to(at::kFloat);
+    const at::Tensor logits = stage_.LogitsOf(**weights, normed);
     return codec::MakeCodec({}, codec::Direction::kForward)->Encode(logits);
   }
 

@@ -17,13 +17,14 @@
 
 namespace swarm::model {
 
-/// Computes with autograd on one device. Has more than 25 methods: the 19 functions of Stage, and
+/// Computes with autograd on one device. Has more than 25 methods: the 20 functions of Stage, and
 /// the steps of a microbatch's forward and backward.
 class DecoderStage final : public Stage {
  public:
   DecoderStage(const StageOptions& options, Layout layout, at::Device device);
 
   const std::vector<ParameterSlot>& parameters() const override { return layout_.slots; }
+  const std::vector<ParameterSlot>& frozen() const override { return layout_.frozen; }
   const std::vector<ParameterGroup>& groups() const override { return layout_.groups; }
   Version version() const override { return parameters_.version(); }
 
@@ -95,6 +96,8 @@ class DecoderStage final : public Stage {
                       const Documents* documents, PastTokens* past);
   /// What the head reads of the x behind the last layer.
   at::Tensor NormAtEnd(const Weights& weights, const at::Tensor& x) const;
+  /// The logits of what NormAtEnd gives.
+  at::Tensor LogitsOf(const Weights& weights, const at::Tensor& normed) const;
   /// The matrix of the head [V, D].
   at::Tensor HeadOf(const Weights& weights) const;
   at::Tensor EmbeddedTokens(const Weights& weights, const Pass& pass) const;

@@ -94,6 +94,7 @@ void GradientStore::FoldFloats(const MicrobatchGradients& gradients,
     ViewOf(accumulator.sums, layout_.operands[i]).add_(gradients.operands[i]);
   }
   for (std::size_t i = 0; i < layout_.tables.size(); ++i) {
+    if (!gradients.rows[i].defined()) continue;
     ViewOf(accumulator.sums, layout_.tables[i]).index_add_(0, gradients.tokens, gradients.rows[i]);
   }
 }
@@ -183,6 +184,7 @@ std::vector<GradientStore::Part> GradientStore::PartsOf(
   }
   for (std::size_t i = 0; i < layout_.tables.size(); ++i) {
     const Operand& table = layout_.tables[i];
+    if (!gradients.rows[i].defined()) continue;
     const auto slot = std::ranges::find_if(layout_.slots, [&](const ParameterSlot& candidate) {
       return candidate.group == table.group && candidate.offset == table.offset;
     });

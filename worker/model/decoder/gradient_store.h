@@ -15,10 +15,12 @@ namespace swarm::model {
 
 /// The gradients of one microbatch.
 struct MicrobatchGradients {
-  /// In the order of Layout::operands, in the operands' types; undefined for one without influence.
+  /// In the order of Layout::operands, in the operands' types; undefined for one that is frozen or
+  /// without influence.
   std::vector<at::Tensor> operands;
   at::Tensor tokens;  ///< [B L] int64; of a stage with tables
-  /// In the order of Layout::tables, [B L, n]: the gradients by the rows that were looked up.
+  /// In the order of Layout::tables, [B L, n]: the gradients by the rows that were looked up;
+  /// undefined for one that is frozen.
   std::vector<at::Tensor> rows;
 };
 

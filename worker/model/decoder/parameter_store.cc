@@ -95,7 +95,8 @@ ParameterStore::ParameterStore(const Layout& layout, const StageOptions& options
       boundary_(options.boundary) {
   const std::size_t versions = options.step_mode == api::StepMode::kDelayed ? 2 : 1;
   for (std::size_t i = 0; i < versions; ++i) {
-    buffers_.push_back(std::make_unique<Weights>(layout, options.precision, device));
+    const Weights* sharing = buffers_.empty() ? nullptr : buffers_.front().get();
+    buffers_.push_back(std::make_unique<Weights>(layout, options.precision, device, sharing));
   }
   for (const ParameterSlot& slot : layout.slots) {
     first_moments_.emplace_back(slot.count, 0.0F);
@@ -135,6 +136,7 @@ void ParameterStore::InitRandom(std::uint64_t seed) {
                    [&](std::int64_t begin, std::int64_t end) {
                      for (std::int64_t i = begin; i < end; ++i) fill(layout_.slots[i]);
                    });
+  for (const ParameterSlot& slot : layout_.frozen) fill(slot);
   newest().Refresh();
   newest_held_ = true;
 }
@@ -148,6 +150,9 @@ Status ParameterStore::Load(const checkpoint::TensorLookup& tensors, Version ver
 }
 
 Status ParameterStore::LoadTensors(const checkpoint::TensorLookup& tensors, bool optimizer) {
+  for (const ParameterSlot& slot : layout_.frozen) {
+    RETURN_IF_ERROR(ReadTensor(tensors, slot.name, slot, PartOf(newest().group(slot.group), slot)));
+  }
   const auto load = [&](const std::string& prefix, Weights& weights) {
     for (const ParameterSlot& slot : layout_.slots) {
       Status status =
@@ -227,6 +232,9 @@ std::vector<checkpoint::NamedTensor> ParameterStore::State() const {
     if (!previous_held_) continue;
     add_number("optimizer.previous_scale." + slot.name, previous_scales_[index]);
   }
+  for (const ParameterSlot& slot : layout_.frozen) {
+    add("", slot, newest().group(slot.group).data() + slot.offset);
+  }
   std::ranges::sort(tensors, {}, &checkpoint::NamedTensor::name);
   return tensors;
 }
@@ -268,7 +276,7 @@ Status ParameterStore::Apply(std::span<const Bytes> sums, const ApplyOptions& op
     }
     previous_scales_ = scales_;
   }
-  buffers_[target]->Refresh();
+  buffers_[target]->RefreshTrained();
   newest_ = target;
   previous_held_ = delayed;
   version_ = version_.Next();

@@ -17,33 +17,40 @@ namespace swarm::model {
 
 class Weights {
  public:
-  /// Zeros. `layout` must outlive this.
-  Weights(const Layout& layout, api::Precision precision, at::Device device);
+  /// Zeros. What is frozen is that of `sharing`, if there is one. `layout` must outlive this.
+  Weights(const Layout& layout, api::Precision precision, at::Device device,
+          const Weights* sharing = nullptr);
 
-  /// The master copy of a group. After writing: Refresh().
+  /// The master copy of a group, or of what is frozen (Layout::frozen). After writing: Refresh().
   std::span<float> group(std::uint64_t index);
   std::span<const float> group(std::uint64_t index) const;
   /// Brings the operands up to date with the master copies. Graphs recorded before must not be run
   /// backward afterwards.
   void Refresh();
+  /// The same of what is not frozen alone.
+  void RefreshTrained();
 
-  /// Leaves that require gradients, in the order of Layout::operands: norms' gains in float32,
-  /// matrices in the type of the computation.
+  /// In the order of Layout::operands: norms' gains in float32, matrices in the type of the
+  /// computation. Leaves; those that are not frozen require gradients.
   const std::vector<at::Tensor>& operands() const { return operands_; }
   /// In the order of Layout::tables: float32, without gradient.
   const std::vector<at::Tensor>& tables() const { return tables_; }
+  /// Those of operands() that require gradients.
+  const std::vector<at::Tensor>& trained() const { return trained_; }
+  /// The weights of a layer; the scale of adapters is not theirs to know.
   LayerWeights layer(std::size_t index) const;
   /// The weights of the boundary before a decoder layer, as far as this stage has them.
   BoundaryWeights boundary(std::int64_t before) const;
 
  private:
   at::Tensor MasterView(const Operand& operand) const;
+  void Update(const Operand& operand, at::Tensor& from_master) const;
   /// Undefined where there is no such operand.
   at::Tensor OperandAt(const std::optional<std::size_t>& index) const;
 
   const Layout& layout_;
-  std::vector<at::Tensor> masters_;  ///< one a group; flat, host
-  std::vector<at::Tensor> operands_;
+  std::vector<at::Tensor> masters_;  ///< one a group, and what is frozen; flat, host
+  std::vector<at::Tensor> operands_, trained_;
   std::vector<at::Tensor> tables_;
 };
 

@@ -1,6 +1,8 @@
 #include "worker/model/layout/layout.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <utility>
 
 #include "api/model/boundary.h"
@@ -35,7 +37,7 @@ Parameter Table(const std::string& name, Shape shape, Start start) {
   return {.name = name, .shape = std::move(shape), .start = start, .role = Role::kTable};
 }
 
-Parameter Gain(const std::string& name, std::int64_t size) {
+Parameter PlainGain(const std::string& name, std::int64_t size) {
   return {name, {size}, Start::kOnes, /*decays=*/false};
 }
 
@@ -46,8 +48,9 @@ Parameter Bias(const std::string& name, std::int64_t size) {
 /// Lays parameters out one after the other.
 class Builder {
  public:
-  Builder(const api::DecoderConfig& config, const api::Boundary& boundary, Layout& layout)
-      : config_(config), boundary_(boundary), layout_(layout) {}
+  Builder(const api::DecoderConfig& config, const api::Boundary& boundary, const api::Lora& lora,
+          Layout& layout)
+      : config_(config), boundary_(boundary), lora_(lora), layout_(layout) {}
 
   void AddLayer(std::int64_t index, bool constrained) {
     const std::string prefix = "model.layers." + std::to_string(index) + ".";
@@ -56,7 +59,7 @@ class Builder {
     const std::int64_t query = config_.num_attention_heads * config_.head_dim;
     const std::int64_t key_value = config_.num_key_value_heads * config_.head_dim;
     LayerOperands layer{.constrained = constrained};
-    layer.attention_norm = AddOperand({Gain(prefix + "input_layernorm.weight", hidden)});
+    layer.attention_norm = AddOperand({ModelGain(prefix + "input_layernorm.weight", hidden)});
     layer.query_key_value = AddOperand({Hidden(prefix + "self_attn.q_proj.weight", {query, hidden}),
                                         Hidden(prefix + "self_attn.k_proj.weight", {key_value, hidden}),
                                         Hidden(prefix + "self_attn.v_proj.weight", {key_value, hidden})});
@@ -66,14 +69,26 @@ class Builder {
                                      Bias(prefix + "self_attn.v_proj.bias", key_value)});
     }
     if (config_.head_norms) {
-      layer.head_norms = AddOperand({Gain(prefix + "self_attn.q_norm.weight", config_.head_dim),
-                                     Gain(prefix + "self_attn.k_norm.weight", config_.head_dim)});
+      layer.head_norms =
+          AddOperand({ModelGain(prefix + "self_attn.q_norm.weight", config_.head_dim),
+                      ModelGain(prefix + "self_attn.k_norm.weight", config_.head_dim)});
     }
     layer.attention_output = AddOutput(prefix + "self_attn.o_proj.weight", query, constrained);
-    layer.mlp_norm = AddOperand({Gain(prefix + "post_attention_layernorm.weight", hidden)});
+    const std::string behind = prefix + "post_attention_layernorm.weight";
+    if (config_.post_norms) {
+      layer.attention_post_norm = AddOperand({ModelGain(behind, hidden)});
+      layer.mlp_norm = AddOperand({ModelGain(prefix + "pre_feedforward_layernorm.weight", hidden)});
+    } else {
+      layer.mlp_norm = AddOperand({ModelGain(behind, hidden)});
+    }
     layer.gate_up = AddOperand({Hidden(prefix + "mlp.gate_proj.weight", {inner, hidden}),
                                 Hidden(prefix + "mlp.up_proj.weight", {inner, hidden})});
     layer.down = AddOutput(prefix + "mlp.down_proj.weight", inner, constrained);
+    if (config_.post_norms) {
+      layer.mlp_post_norm =
+          AddOperand({ModelGain(prefix + "post_feedforward_layernorm.weight", hidden)});
+    }
+    if (lora_.rank > 0) AddAdapters(prefix, layer);
     layout_.layers.push_back(layer);
   }
 
@@ -82,11 +97,11 @@ class Builder {
     BoundaryOperands& halves = layout_.boundaries[before];
     switch (boundary_.codec) {
       case api::BoundaryCodec::kBottleneck:
-        halves.norm = AddOperand({Gain(prefix + "norm.weight", config_.hidden_size)});
+        halves.norm = AddOperand({PlainGain(prefix + "norm.weight", config_.hidden_size)});
         halves.encoder = AddOperand({Encoder(prefix)});
         break;
       case api::BoundaryCodec::kMaxout:
-        halves.norm = AddOperand({Gain(prefix + "norm.weight", config_.hidden_size)});
+        halves.norm = AddOperand({PlainGain(prefix + "norm.weight", config_.hidden_size)});
         break;
       case api::BoundaryCodec::kAnchored:
         halves.encoder = AddOperand({Encoder(prefix)});
@@ -147,17 +162,56 @@ class Builder {
   }
 
   Operand AddSlot(const Parameter& parameter) {
-    ParameterGroup& group = layout_.groups.back();
-    const std::uint64_t index = layout_.groups.size() - 1;
+    const bool frozen = lora_.rank > 0 && !adapting_;
+    const std::uint64_t index = layout_.groups.size() - (frozen ? 0 : 1);
+    std::uint64_t& filled = frozen ? layout_.frozen_count : layout_.groups.back().count;
     const std::uint64_t count = CountOf(parameter.shape);
-    const Operand operand{index, group.count, parameter.shape};
-    layout_.slots.push_back({parameter.name, parameter.shape, index, group.count, count,
-                             parameter.start, parameter.role, parameter.decays, parameter.rate});
-    group.count += count;
+    const Operand operand{index, filled, parameter.shape, /*wide=*/false, frozen};
+    (frozen ? layout_.frozen : layout_.slots)
+        .push_back({parameter.name, parameter.shape, index, filled, count, parameter.start,
+                    parameter.role, parameter.decays, parameter.rate});
+    filled += count;
     return operand;
   }
 
+  /// The weight of one of the model's norms, which begins without influence.
+  Parameter ModelGain(const std::string& name, std::int64_t size) const {
+    return {name,
+            {size},
+            config_.unit_offset_gains ? Start::kZeros : Start::kOnes,
+            /*decays=*/false};
+  }
+
  private:
+  void AddAdapters(const std::string& prefix, LayerOperands& layer) {
+    const std::int64_t hidden = config_.hidden_size, inner = config_.intermediate_size;
+    const std::int64_t query = config_.num_attention_heads * config_.head_dim;
+    const std::int64_t key_value = config_.num_key_value_heads * config_.head_dim;
+    const auto rank = static_cast<std::int64_t>(lora_.rank);
+    struct Matrix {
+      const char* part;
+      const char* name;
+      std::int64_t rows, columns;
+    };
+    const Matrix matrices[] = {
+        {"self_attn.", "q_proj", query, hidden},     {"self_attn.", "k_proj", key_value, hidden},
+        {"self_attn.", "v_proj", key_value, hidden}, {"self_attn.", "o_proj", hidden, query},
+        {"mlp.", "gate_proj", inner, hidden},        {"mlp.", "up_proj", inner, hidden},
+        {"mlp.", "down_proj", hidden, inner}};
+    static_assert(std::size(matrices) == std::tuple_size_v<decltype(layer.adapters)>);
+    adapting_ = true;
+    for (std::size_t i = 0; i < std::size(matrices); ++i) {
+      const Matrix& matrix = matrices[i];
+      if (std::ranges::find(lora_.targets, matrix.name) == lora_.targets.end()) continue;
+      const std::string name = prefix + matrix.part + matrix.name;
+      const std::size_t down =
+          AddOperand({{name + kLoraA, {rank, matrix.columns}, Start::kAdapter}});
+      const std::size_t up = AddOperand({{name + kLoraB, {matrix.rows, rank}, Start::kZeros}});
+      layer.adapters[i] = AdapterOperands{down, up};
+    }
+    adapting_ = false;
+  }
+
   std::int64_t Width() const { return api::CoefficientsPerToken(boundary_, config_.hidden_size); }
   static std::string PrefixOf(std::int64_t before) {
     return "boundary." + std::to_string(before) + ".";
@@ -212,6 +266,8 @@ class Builder {
 
   const api::DecoderConfig& config_;
   const api::Boundary& boundary_;
+  const api::Lora& lora_;
+  bool adapting_ = false;  ///< what is added belongs to an adapter
   Layout& layout_;
 };
 
@@ -236,6 +292,11 @@ Status CheckConfig(const api::DecoderConfig& config) {
   return {};
 }
 
+Status CheckLora(const api::Lora& lora, const api::Boundary& boundary) {
+  if (lora.rank == 0 || !api::IsPartOfModel(boundary)) return {};
+  return InvalidArgument("lora: adapters are for plain models, and this one has boundaries");
+}
+
 Status CheckBoundary(const api::DecoderConfig& config, const api::Boundary& boundary) {
   const auto hidden = static_cast<std::uint64_t>(config.hidden_size);
   switch (boundary.codec) {
@@ -246,6 +307,9 @@ Status CheckBoundary(const api::DecoderConfig& config, const api::Boundary& boun
                              " does not divide hidden_size " + std::to_string(hidden));
     case api::BoundaryCodec::kSubspace:
     case api::BoundaryCodec::kAnchored:
+      if (boundary.codec == api::BoundaryCodec::kSubspace && config.post_norms) {
+        return InvalidArgument("boundary: norms behind the layers leave the subspace");
+      }
       if (boundary.anchorTokens < 1) return InvalidArgument("boundary: an anchor needs a token");
       if (boundary.rank >= 1 && boundary.rank <= hidden && boundary.tableRank <= hidden) return {};
       return InvalidArgument("boundary: ranks are from 1 to hidden_size " + std::to_string(hidden));
@@ -259,8 +323,10 @@ Status CheckBoundary(const api::DecoderConfig& config, const api::Boundary& boun
 std::uint64_t Operand::count() const { return CountOf(shape); }
 
 Result<Layout> ComputeParameterLayout(const api::DecoderConfig& config, std::uint64_t stage,
-                                      std::uint64_t stage_count, const api::Boundary& boundary) {
+                                      std::uint64_t stage_count, const api::Boundary& boundary,
+                                      const api::Lora& lora) {
   RETURN_IF_ERROR(CheckConfig(config));
+  RETURN_IF_ERROR(CheckLora(lora, boundary));
   RETURN_IF_ERROR(CheckBoundary(config, boundary));
   ASSIGN_OR_RETURN(const Slice slice, ComputeSlice(config, stage, stage_count, boundary));
   ASSIGN_OR_RETURN(const auto boundaries, ComputeBoundaryLayers(config, stage_count, boundary));
@@ -279,7 +345,7 @@ Result<Layout> ComputeParameterLayout(const api::DecoderConfig& config, std::uin
   const auto lies_before = [&](std::int64_t layer) {
     return std::ranges::binary_search(boundaries, static_cast<std::uint64_t>(layer));
   };
-  Builder builder(config, boundary, layout);
+  Builder builder(config, boundary, lora, layout);
   const bool tied = config.tie_word_embeddings;
   if (slice.embedding && !tied) builder.AddEmbedding(builder.Embedding());
   for (std::int64_t i = slice.first; i < slice.first + slice.count; ++i) {
@@ -294,7 +360,8 @@ Result<Layout> ComputeParameterLayout(const api::DecoderConfig& config, std::uin
     }
   }
   if (slice.head) {
-    layout.final_norm = builder.AddOperand({Gain("model.norm.weight", config.hidden_size)});
+    layout.final_norm =
+        builder.AddOperand({builder.ModelGain("model.norm.weight", config.hidden_size)});
     if (!tied) {
       layout.head =
           builder.AddOperand({{"lm_head.weight", {config.vocab_size, config.hidden_size}}});
@@ -303,7 +370,8 @@ Result<Layout> ComputeParameterLayout(const api::DecoderConfig& config, std::uin
     builder.AddSender(slice.first + slice.count);
   }
   if (tied && (slice.embedding || slice.head)) {
-    layout.groups.push_back({protocol::GroupIndex(stage_count), 0});
+    // A frozen table is summed by nobody.
+    if (lora.rank == 0) layout.groups.push_back({protocol::GroupIndex(stage_count), 0});
     const Operand table = builder.AddSlot(builder.Embedding());
     if (slice.embedding) {
       layout.embedding = layout.tables.size();

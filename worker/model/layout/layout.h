@@ -1,6 +1,7 @@
 // Where the parameters of a stage lie in its flat buffers. Pure; torch-free.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -20,9 +21,15 @@ struct Operand {
   std::uint64_t group = 0;
   std::uint64_t offset = 0;  ///< first element in the group
   std::vector<std::int64_t> shape;
-  bool wide = false;  ///< a matrix that is float32 in any precision
+  bool wide = false;    ///< a matrix that is float32 in any precision
+  bool frozen = false;  ///< it is not trained
   std::uint64_t count() const;
   bool matrix() const { return shape.size() > 1; }
+};
+
+/// A [r, columns] and B [rows, r] of an adapter, as indices into Layout::operands.
+struct AdapterOperands {
+  std::size_t down = 0, up = 0;
 };
 
 /// The operands of a decoder layer, as indices into Layout::operands. With api::Boundary's
@@ -37,6 +44,8 @@ struct LayerOperands {
   std::size_t gate_up = 0;   ///< [2 intermediate, hidden]
   std::size_t down = 0;      ///< [hidden, intermediate]; constrained: [rank, intermediate]
   bool constrained = false;  ///< its additions to the residual lie in the subspace
+  std::optional<std::size_t> attention_post_norm, mlp_post_norm;
+  std::array<std::optional<AdapterOperands>, 7> adapters;  ///< in the order of api::Lora's targets
 };
 
 /// The parameters of a stage's halves of a boundary, c numbers per token, as indices into the
@@ -59,10 +68,15 @@ struct BoundaryOperands {
 /// ".table.weight", ".table_factor.weight", ".context.weight" of the boundary before layer L;
 /// "NAME.coefficients" for a constrained weight NAME = (basis) (coefficients), and for the
 /// embedding, whose coefficients [vocab, rank] are its trained part.
+///
+/// With adapters, "NAME.lora_A.weight" and "NAME.lora_B.weight" of a matrix NAME.weight, they are
+/// all that is trained: group 0 has them, there is no other, and the model is frozen.
 struct Layout {
   Slice slice;
   std::vector<ParameterSlot> slots;  ///< by group, then by offset
   std::vector<ParameterGroup> groups;
+  std::vector<ParameterSlot> frozen;  ///< by offset in a buffer of their own; no group sums them
+  std::uint64_t frozen_count = 0;     ///< elements
   std::vector<Operand> operands;
   std::vector<Operand> tables;  ///< [vocab, n]: their rows are looked up, by the same token ids
   std::vector<LayerOperands> layers;
@@ -80,7 +94,7 @@ struct Layout {
 
 /// Errors: kInvalidArgument (a configuration that is no model, or cannot be cut so).
 Result<Layout> ComputeParameterLayout(const api::DecoderConfig& config, std::uint64_t stage,
-                                      std::uint64_t stage_count,
-                                      const api::Boundary& boundary = {});
+                                      std::uint64_t stage_count, const api::Boundary& boundary = {},
+                                      const api::Lora& lora = {});
 
 }  // namespace swarm::model

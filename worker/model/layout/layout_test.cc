@@ -125,6 +125,35 @@ TEST(LayoutTest, ATiedEmbeddingIsAGroupThatTheFirstAndTheLastStageShare) {
       << "also where they are the same stage";
 }
 
+TEST(LayoutTest, AdaptersAreAllThatIsSummedAndTheModelIsFrozen) {
+  api::DecoderConfig config = SmallConfig();
+  config.tie_word_embeddings = true;
+  const api::Lora lora{.rank = 2, .targets = {"q_proj", "down_proj"}};
+  const std::set<std::string> plain = NamesOf(*ComputeParameterLayout(config, 0, 1));
+  std::set<std::string> frozen;
+  for (std::uint64_t s = 0; s < 3; ++s) {
+    const Layout layout = *ComputeParameterLayout(config, s, 3, {}, lora);
+    ASSERT_EQ(layout.groups.size(), 1) << "a frozen table is no group";
+    EXPECT_EQ(NamesOf(layout).size(), layout.layers.size() * 4);
+    EXPECT_EQ(layout.slots[0].name.substr(layout.slots[0].name.find("self")),
+              "self_attn.q_proj.lora_A.weight");
+    EXPECT_EQ(layout.slots[0].shape, (std::vector<std::int64_t>{2, 24}));
+    EXPECT_EQ(layout.slots[1].start, Start::kZeros);
+    std::uint64_t filled = 0;
+    for (const ParameterSlot& slot : layout.frozen) {
+      EXPECT_EQ(slot.offset, filled) << slot.name;
+      EXPECT_EQ(slot.group, 1) << slot.name;
+      filled += slot.count;
+      frozen.insert(slot.name);
+    }
+    EXPECT_EQ(filled, layout.frozen_count);
+  }
+  EXPECT_EQ(frozen, plain);
+  const api::Boundary part_of_model{.codec = api::BoundaryCodec::kBottleneck};
+  EXPECT_EQ(ComputeParameterLayout(config, 0, 3, part_of_model, lora).status().code(),
+            StatusCode::kInvalidArgument);
+}
+
 TEST(LayoutTest, RefusesHeadsThatDoNotDivide) {
   api::DecoderConfig config = SmallConfig();
   config.num_key_value_heads = 3;
@@ -136,12 +165,16 @@ TEST(LayoutTest, RefusesHeadsThatDoNotDivide) {
 
 TEST(LayoutTest, HasTheParametersThatTheConfigCountsUnderTheNamesOfTheFamily) {
   using api::ModelFamily;
-  for (const ModelFamily family : {ModelFamily::kLlama, ModelFamily::kMistral, ModelFamily::kQwen2,
-                                   ModelFamily::kQwen3, ModelFamily::kSmolLM3}) {
+  for (const ModelFamily family :
+       {ModelFamily::kLlama, ModelFamily::kMistral, ModelFamily::kQwen2, ModelFamily::kQwen3,
+        ModelFamily::kSmolLM3, ModelFamily::kGemma2, ModelFamily::kGemma3}) {
     SCOPED_TRACE(NameOf(family));
     api::DecoderConfig config = SmallConfig();
     config.attention_input_bias = api::DefaultsOf(family).attention_input_bias;
     config.head_norms = api::DefaultsOf(family).head_norms;
+    config.post_norms = api::DefaultsOf(family).post_norms;
+    config.unit_offset_gains = api::DefaultsOf(family).unit_offset_gains;
+    const bool gemma = config.post_norms;
     const auto layout = ComputeParameterLayout(config, 0, 1);
     ASSERT_TRUE(layout.ok()) << layout.status().ToString();
     EXPECT_EQ(layout->groups[0].count, api::ParameterCount(config));
@@ -149,10 +182,13 @@ TEST(LayoutTest, HasTheParametersThatTheConfigCountsUnderTheNamesOfTheFamily) {
     for (const ParameterSlot& slot : layout->slots) slots[slot.name] = slot;
     const std::string attention = "model.layers.4.self_attn.";
     EXPECT_EQ(slots.contains(attention + "k_proj.bias"), family == ModelFamily::kQwen2);
-    EXPECT_EQ(slots.contains(attention + "q_norm.weight"), family == ModelFamily::kQwen3);
+    EXPECT_EQ(slots.contains(attention + "q_norm.weight"),
+              family == ModelFamily::kQwen3 || family == ModelFamily::kGemma3);
+    EXPECT_EQ(slots.contains("model.layers.4.pre_feedforward_layernorm.weight"), gemma);
     for (const auto& [name, slot] : slots) {
       EXPECT_EQ(slot.decays, slot.shape.size() > 1) << name;
-      EXPECT_EQ(slot.start == Start::kZeros, name.ends_with("bias")) << name;
+      const bool zeros = name.ends_with("bias") || (gemma && slot.shape.size() == 1);
+      EXPECT_EQ(slot.start == Start::kZeros, zeros) << name;
     }
   }
 }

@@ -16,6 +16,10 @@ inline constexpr const char* kEmbeddingName = "model.embed_tokens.weight";
 /// not scale. ParameterStore turns the basis by it.
 inline constexpr const char* kBasisName = "boundary.basis";
 
+/// What follows the name of a matrix in those of its adapter: A [rank, n], B [m, rank].
+inline constexpr const char* kLoraA = ".lora_A.weight";
+inline constexpr const char* kLoraB = ".lora_B.weight";
+
 /// How a parameter begins.
 enum class Start {
   kOnes,
@@ -27,7 +31,8 @@ enum class Start {
   kEmbeddingInTableBasis,  ///< the same in the basis of the table
   kBasis,                  ///< [hidden, k]: orthonormal columns, the same for all of a job
   kBasisTransposed,        ///< [k, hidden]
-  kTableBasis              ///< [hidden, k]: other orthonormal columns
+  kTableBasis,             ///< [hidden, k]: other orthonormal columns
+  kAdapter                 ///< [r, n]: normal, as spread as Kaiming's uniform start of [r, n]
 };
 
 /// What a parameter is to an optimizer.
@@ -37,11 +42,11 @@ enum class Role {
   kOther    ///< a gain, a bias, an untied head, a half of a boundary
 };
 
-/// A parameter and where it lies in its group's flat order.
+/// A parameter and where it lies in its group's flat order, or among the frozen ones.
 struct ParameterSlot {
   std::string name;  ///< Hugging Face's; for names of our own see layout.h
   std::vector<std::int64_t> shape;
-  std::uint64_t group = 0;   ///< index into groups()
+  std::uint64_t group = 0;   ///< index into groups(); of a frozen one, their number
   std::uint64_t offset = 0;  ///< first element
   std::uint64_t count = 0;   ///< elements
   Start start = Start::kNormal;

@@ -52,6 +52,10 @@ void FillStart(std::uint64_t seed, const api::DecoderConfig& config, const Param
     case Start::kNormal:
       FillNormal(seed, slot.name, config.initializer_range, values);
       return;
+    case Start::kAdapter:
+      FillNormal(seed, slot.name, 1 / std::sqrt(3 * static_cast<double>(slot.shape.back())),
+                 values);
+      return;
     case Start::kSpread: {
       const double spread = std::sqrt(static_cast<double>(config.hidden_size) /
                                       static_cast<double>(slot.shape.front()));

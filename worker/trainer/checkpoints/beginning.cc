@@ -103,6 +103,18 @@ Status CheckSameBoundaries(const api::Boundary& wanted, const Beginning& beginni
       "; they are a part of it: take spec.pipeline.boundary from there, or begin anew");
 }
 
+Status CheckSameLora(const api::Lora& wanted, const Beginning& beginning) {
+  const bool both_without = wanted.rank == 0 && beginning.lora.rank == 0;
+  if (both_without || wanted == beginning.lora) return Status();
+  const auto text = [](const api::Lora& lora) {
+    return lora.rank == 0 ? "no adapters" : "the adapters " + api::LoraToJson(lora).dump();
+  };
+  return FailedPrecondition("the model in " + beginning.checkpoint_uri + " has " +
+                            text(beginning.lora) + ", and the job's has " + text(wanted) +
+                            "; take spec.model.lora from there, or begin anew in another"
+                            " spec.checkpoint.uri");
+}
+
 /// Whether a job that resumes may change `key` of its config.
 bool MayChange(const std::string& key, const api::Boundary& boundary) {
   if (key == "max_position_embeddings") return true;  // bounds sequences, computes nothing
@@ -112,7 +124,8 @@ bool MayChange(const std::string& key, const api::Boundary& boundary) {
 
 /// Whether a null, or an absent key, says that the model does without it.
 bool IsOffAsNull(const std::string& key) {
-  return key == "rope_scaling" || key == "sliding_window";
+  return key == "rope_scaling" || key == "sliding_window" || key == "attn_logit_softcapping" ||
+         key == "final_logit_softcapping";
 }
 
 /// Shapes of tensors would not tell: another number of heads may fit, and the base of the rotary
@@ -198,6 +211,12 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume, Look look
     if (!boundary.ok()) return boundary.status().WithContext(beginning.checkpoint_uri);
     beginning.boundary = *std::move(boundary);
   }
+  if (!manifest->lora_json.empty()) {
+    const auto json = nlohmann::json::parse(manifest->lora_json, nullptr, false);
+    const auto lora = api::LoraFromJson(json, "lora");
+    if (!lora.ok()) return lora.status().WithContext(beginning.checkpoint_uri);
+    beginning.lora = *lora;
+  }
   return beginning;
 }
 
@@ -206,6 +225,7 @@ Status ResolveBoundary(api::SwarmJob* job, std::uint64_t stages, const Beginning
   const api::DecoderConfig& config = job->spec.model.config;
   if (!beginning.checkpoint_uri.empty()) {
     RETURN_IF_ERROR(CheckSameBoundaries(boundary, beginning));
+    RETURN_IF_ERROR(CheckSameLora(job->spec.model.lora, beginning));
     RETURN_IF_ERROR(CheckSameConfig(*job, beginning));
     if (beginning.boundary) boundary.layers = beginning.boundary->layers;
   }

@@ -21,6 +21,8 @@ struct Beginning {
   std::string config_json;
   /// Checkpoints that are newer, but damaged, and were set aside now; for people.
   std::vector<std::string> damaged = {};
+  /// Of the checkpoint: its adapters; of rank 0 if it has none.
+  api::Lora lora = {};
 };
 
 /// How much of a checkpoint is read before a job begins with it.
@@ -38,9 +40,10 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume, Look look
 
 /// Fills in the layers of the boundaries: those of the checkpoint that the job begins with, else
 /// the cuts into `stages` stages. Requires that spec.model.config is known (ResolveModel). Errors:
-/// kFailedPrecondition where the checkpoint's model differs from the job's in its boundaries, or in
-/// a key that both configs have (max_position_embeddings may change, and so may initializer_range,
-/// except with Subspace); kInvalidArgument where it cannot be cut into so many stages.
+/// kFailedPrecondition where the checkpoint's model differs from the job's in its boundaries or
+/// adapters, or in a key that both configs have (max_position_embeddings may change, and so may
+/// initializer_range, except with Subspace); kInvalidArgument where it cannot be cut into so many
+/// stages.
 Status ResolveBoundary(api::SwarmJob* job, std::uint64_t stages, const Beginning& beginning);
 
 /// Durably begins a generation of the job with the newest intact checkpoint (or the initial

@@ -112,6 +112,19 @@ TEST_F(BeginningTest, AnotherModelIsRefusedAlsoWhereItsTensorsHaveTheSameShapes)
                                       HasSubstr("10000.0"), HasSubstr("500000.0")));
 }
 
+TEST_F(BeginningTest, TheAdaptersOfACheckpointAreThoseOfTheJob) {
+  job_.spec.model.lora = {.rank = 4, .targets = {"q_proj"}};
+  Train();
+  EXPECT_TRUE(GoOnWith([](api::DecoderConfig&) {}).ok());
+  for (const api::Lora& other : {api::Lora{}, api::Lora{.rank = 4, .alpha = 8},
+                                 api::Lora{.rank = 4, .targets = {"v_proj"}}}) {
+    job_.spec.model.lora = other;
+    const Status status = GoOnWith([](api::DecoderConfig&) {});
+    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+    EXPECT_THAT(status.message(), HasSubstr("spec.model.lora"));
+  }
+}
+
 TEST_F(BeginningTest, LongerSequencesAndTheRangeOfAStartThatIsOverMayChange) {
   job_.spec.pipeline.boundary = {
       .codec = api::BoundaryCodec::kAnchored, .rank = 8, .layers = std::vector<std::uint64_t>{2}};

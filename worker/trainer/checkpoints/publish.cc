@@ -19,6 +19,9 @@ Status PublishCheckpoint(storage::Storage& storage, const api::SwarmJob& job,
   manifest.config_json = api::DecoderConfigToJson(job.spec.model.config).dump();
   const api::Boundary& boundary = job.spec.pipeline.boundary;
   if (api::IsPartOfModel(boundary)) manifest.boundary_json = api::BoundaryToJson(boundary).dump();
+  if (job.spec.model.lora.rank > 0) {
+    manifest.lora_json = api::LoraToJson(job.spec.model.lora).dump();
+  }
   manifest.tokenizer = tokenizer.kind == api::TokenizerKind::kAuto
                            ? checkpoint::kNoTokenizer
                            : std::string(swarm::NameOf(tokenizer.kind));

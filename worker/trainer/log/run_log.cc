@@ -15,10 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double UnixSeconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 struct Kept {
   std::string lines;
   std::uint64_t next_step = 0;
@@ -94,6 +90,10 @@ std::uint64_t FindValidated(const std::string& path) {
 }
 
 }  // namespace
+
+double UnixSeconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 std::string FormatStep(const StepLine& line) {
   Json json;
@@ -213,8 +213,8 @@ void RunLog::Event(protocol::EventKind kind, const std::string& text) {
   events_.Add(Json{{"time", UnixSeconds()}, {"kind", NameOf(kind)}, {"text", text}}.dump());
 }
 
-void RunLog::Validation(protocol::Version version, double loss) {
-  if ((version.value <= validated_ && version.value > 0) || !MayWrite()) return;
+bool RunLog::Validation(protocol::Version version, double loss) {
+  if ((version.value <= validated_ && version.value > 0) || !MayWrite()) return false;
   validated_ = version.value;
   events_.Add(Json{
       {"time", UnixSeconds()},
@@ -223,6 +223,7 @@ void RunLog::Validation(protocol::Version version, double loss) {
       {"step", version.value},
       {"loss",
        loss}}.dump());
+  return true;
 }
 
 }  // namespace swarm::trainer

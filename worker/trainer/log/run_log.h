@@ -38,6 +38,9 @@ struct LedgerLine {
   std::vector<std::vector<protocol::Participant>> claims;
 };
 
+/// The time in seconds since 1970, for logs.
+double UnixSeconds();
+
 /// The line of steps.jsonl, without its end.
 std::string FormatStep(const StepLine& line);
 
@@ -81,7 +84,8 @@ class RunLog {
   void Progress(const std::string& worker, const protocol::Progress& progress);
   /// `kind` is a CamelCase word.
   void Event(protocol::EventKind kind, const std::string& text);
-  void Validation(protocol::Version version, double loss);
+  /// False: the version has a line already.
+  bool Validation(protocol::Version version, double loss);
   /// Tries again to write the lines that wait for room. Call it now and then.
   void Flush();
 
