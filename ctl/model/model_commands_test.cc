@@ -628,7 +628,7 @@ TEST_F(ModelCommandsTest, AdaptersBeginAsTheModelAndAreMergedByAnExport) {
   train("tuned", ", lora: {rank: 4, targets: [q_proj, v_proj, up_proj]}");
   const auto losses = Losses("tuned");
   EXPECT_NEAR(losses.front(), Losses("all").front(), 1e-6) << "B is zero at first";
-  EXPECT_LT(losses.back(), losses.front());
+  EXPECT_LT(Evaluate("tuned"), Evaluate("base")) << "nothing was learned";
   // One that was stopped goes on with its adapters, and with no others.
   std::filesystem::remove_all(Path("tuned/checkpoints/step-00000012-g0"));
   EXPECT_EQ(Train("tuned", {"--resume", "--set", model + ", lora: {rank: 5}}"}), 2);

@@ -142,7 +142,7 @@ TEST_P(EqualityTest, AdaptersAloneAreTrainedOverFrozenWeights) {
     // Adapters of random weights learn little: larger ones learn more.
     job.spec.model.config.initializer_range = 0.2;
     job.spec.model.lora = {.rank = 4, .alpha = 16};
-    job.spec.optimizer.learningRate = 2e-2;
+    job.spec.optimizer.learningRate = 5e-3;
     if (exact) {
       job.spec.training.accumulation = api::Accumulation::kExact;
       job.spec.pipeline.stages = 3;
