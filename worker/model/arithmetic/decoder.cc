@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "worker/model/arithmetic/recompute.h"
@@ -134,17 +135,19 @@ at::Tensor AttendInDocuments(const Scores& scores, const std::vector<std::int64_
 /// The product, and what adapters of its parts add: `first` and those behind it, of these rows.
 at::Tensor Adapt(const LayerWeights& weights, Adapted first, const std::vector<std::int64_t>& rows,
                  const at::Tensor& x, const at::Tensor& product) {
+  const auto adapters =
+      std::span(weights.adapters).subspan(static_cast<std::size_t>(first), rows.size());
+  if (std::ranges::none_of(adapters, [](const Adapter& a) { return a.down.defined(); })) {
+    return product;
+  }
   std::vector<at::Tensor> parts;
-  bool any = false;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Adapter& adapter = weights.adapters[static_cast<std::size_t>(first) + i];
-    any |= adapter.down.defined();
+    const Adapter& adapter = adapters[i];
     std::vector<std::int64_t> shape = product.sizes().vec();
     shape.back() = rows[i];
     parts.push_back(adapter.down.defined() ? Project(Project(x, adapter.down), adapter.up)
                                            : at::zeros({1}, product.options()).expand(shape));
   }
-  if (!any) return product;
   return product + weights.adapter_scale * (parts.size() == 1 ? parts[0] : at::cat(parts, -1));
 }
 
