@@ -125,6 +125,22 @@ void ExpectGradients(Pipeline& pipeline, const Fixture& fixture) {
   }
 }
 
+/// Trains all steps, each at the rate of its number, and expects the losses of the results.
+template <typename RateOf>
+void TrainAsRecorded(Pipeline& pipeline, const Fixture& fixture, RateOf rate_of) {
+  const std::uint64_t microbatches = fixture.options().microbatches;
+  const std::vector<float> losses = FloatsOf(fixture.Found("losses"));
+  for (std::uint64_t step = 0; step < fixture.steps(); ++step) {
+    for (std::uint64_t m = 0; m < microbatches; ++m) {
+      const double expected = losses[step * microbatches + m];
+      EXPECT_NEAR(pipeline.Train(step, m, Version(step), fixture.Tokens(step, m)), expected,
+                  1e-5 * expected);
+    }
+    const double clip = protocol::ComputeClip(GradientNorm(pipeline, step), kMaxNorm);
+    pipeline.Apply(step, clip, rate_of(step));
+  }
+}
+
 class ParityTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(ParityTest, LogitsAreThoseOfHuggingFace) {
@@ -221,18 +237,11 @@ TEST(MuonParityTest, TrainsAsTorchsMuonDoesUnderTheScheduleOfTransformers) {
     options.optimizer.type = api::OptimizerType::kMuon;
     options.optimizer.learningRate = kLearningRate;
     options.optimizer.decayEmbeddings = false;
-    const std::vector<float> losses = FloatsOf(fixture.Found("losses"));
     Pipeline pipeline(options, 2);
     pipeline.Load(fixture.weights(), Version(0), false);
-    for (std::uint64_t step = 0; step < fixture.steps(); ++step) {
-      for (std::uint64_t m = 0; m < options.microbatches; ++m) {
-        const double expected = losses[step * options.microbatches + m];
-        EXPECT_NEAR(pipeline.Train(step, m, Version(step), fixture.Tokens(step, m)), expected,
-                    1e-5 * expected);
-      }
-      pipeline.Apply(step, protocol::ComputeClip(GradientNorm(pipeline, step), kMaxNorm),
-                     optim::LearningRate(step, options.optimizer, schedule, fixture.steps()));
-    }
+    TrainAsRecorded(pipeline, fixture, [&](std::uint64_t step) {
+      return optim::LearningRate(step, options.optimizer, schedule, fixture.steps());
+    });
     for (const auto& [tensor_name, tensor] : pipeline.Snapshot()) {
       if (tensor_name.starts_with("optimizer.")) continue;
       ExpectClose(FloatsOf(tensor), FloatsOf(fixture.Found("trained." + tensor_name)), 1e-5,
@@ -252,7 +261,6 @@ TEST(LoraParityTest, TrainsAndMergesAsPeftDoes) {
       const Fixture fixture(name, "lora.safetensors");
       StageOptions options = fixture.options();
       options.lora = lora;
-      const std::vector<float> losses = FloatsOf(fixture.Found("losses"));
       Pipeline pipeline(options, stage_count);
       pipeline.Load(
           [&](const std::string& tensor) {
@@ -260,15 +268,7 @@ TEST(LoraParityTest, TrainsAndMergesAsPeftDoes) {
             return adapter ? Result(fixture.Found("start." + tensor)) : fixture.weights()(tensor);
           },
           Version(0), false);
-      for (std::uint64_t step = 0; step < fixture.steps(); ++step) {
-        for (std::uint64_t m = 0; m < options.microbatches; ++m) {
-          const double expected = losses[step * options.microbatches + m];
-          EXPECT_NEAR(pipeline.Train(step, m, Version(step), fixture.Tokens(step, m)), expected,
-                      1e-5 * expected);
-        }
-        pipeline.Apply(step, protocol::ComputeClip(GradientNorm(pipeline, step), kMaxNorm),
-                       kLearningRate);
-      }
+      TrainAsRecorded(pipeline, fixture, [](std::uint64_t) { return kLearningRate; });
       std::size_t trained = 0;
       for (const auto& [tensor_name, tensor] : pipeline.Snapshot()) {
         if (tensor_name.starts_with("optimizer.")) continue;

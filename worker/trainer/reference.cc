@@ -89,7 +89,7 @@ class Reference {
   Status Commit(protocol::CommitRecord* record, const std::vector<double>& losses);
   Status Validate();
   Status WriteCheckpoint();
-  /// Writes the points for TensorBoard, at most once in ten seconds unless `now`.
+  /// Writes the points for TensorBoard, at most once in kEventPeriod unless `now`.
   void WriteCurves(bool now);
 
   const ReferenceOptions& options_;
@@ -262,7 +262,7 @@ Status Reference::WriteCheckpoint() {
 
 void Reference::WriteCurves(bool now) {
   const Timepoint time = Clock::now();
-  if (!curves_ || (!now && time - curves_written_ < std::chrono::seconds(10))) return;
+  if (!curves_ || (!now && time - curves_written_ < kEventPeriod)) return;
   curves_written_ = time;
   const Status status = curves_->Append(points_.Take(), UnixSeconds());
   if (!status.ok()) LOG_WARN("the curves for TensorBoard: {}", status.message());

@@ -12,13 +12,11 @@
 #include <filesystem>
 
 #include "base/log.h"
-#include "worker/storage/storage.h"
 #include "worker/trainer/log/event_records.h"
 
 namespace swarm::trainer {
 namespace {
 
-constexpr Duration kEventPeriod = std::chrono::seconds(10);
 constexpr std::size_t kObjectBytes = 1 << 20;         // an object in a bucket is written again
 constexpr std::size_t kWaitingEventBytes = 16 << 20;  // beyond, what waits is given up
 constexpr const char* kEventPrefix = "events.out.tfevents.";
@@ -46,8 +44,10 @@ void EventBuffer::Validation(protocol::Version version, double loss, double time
 }
 
 Status EventFiles::Begin(double time) {
-  ASSIGN_OR_RETURN(const auto storage, storage::Storage::Open(uri_, options_));
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, storage->List(kEventPrefix));
+  if (storage_ == nullptr) {
+    ASSIGN_OR_RETURN(storage_, storage::Storage::Open(uri_, options_));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, storage_->List(kEventPrefix));
   auto seconds = static_cast<unsigned long long>(time);
   for (const std::string& name : names) {
     const char* digits = name.c_str() + std::strlen(kEventPrefix);
@@ -93,8 +93,7 @@ Status EventFiles::Append(std::string records, double time) {
     waiting_.clear();
     return Status();
   }
-  ASSIGN_OR_RETURN(const auto storage, storage::Storage::Open(uri_, options_));
-  RETURN_IF_ERROR(storage->Write(name_, Bytes::Copy(content_ + waiting_)));
+  RETURN_IF_ERROR(storage_->Write(name_, Bytes::Copy(content_ + waiting_)));
   content_ += std::exchange(waiting_, std::string());
   if (content_.size() > kObjectBytes) name_.clear();
   return Status();

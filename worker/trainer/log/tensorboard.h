@@ -5,7 +5,9 @@
 // the last seconds may go with a trainer; steps.jsonl has them.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,10 +15,15 @@
 #include "api/swarmjob.h"
 #include "base/loop.h"
 #include "base/status.h"
+#include "base/time.h"
 #include "worker/protocol/ids.h"
+#include "worker/storage/storage.h"
 #include "worker/trainer/log/run_log.h"
 
 namespace swarm::trainer {
+
+/// How often records are written.
+inline constexpr Duration kEventPeriod = std::chrono::seconds(10);
 
 /// Makes records of steps: train/loss, train/grad_norm, train/learning_rate and
 /// train/tokens_per_second, and validation/loss at the step that made the version. Pure, not
@@ -55,6 +62,7 @@ class EventFiles {
 
   const std::string uri_;
   const api::Storage options_;
+  std::unique_ptr<storage::Storage> storage_;  ///< since the first file
   std::string name_;     ///< of the current file; empty: none
   std::string content_;  ///< in a bucket: of the current file
   std::string waiting_;  ///< records that are not written yet
