@@ -12,6 +12,7 @@ ExitCode ExitCodeOf(const Status& status) {
     case StatusCode::kOutOfRange:
     case StatusCode::kUnimplemented:
     case StatusCode::kUnauthenticated:
+    case StatusCode::kDataLoss:
       return ExitCode::kBadUsage;
     case StatusCode::kOk:
     case StatusCode::kCancelled:
@@ -21,7 +22,6 @@ ExitCode ExitCodeOf(const Status& status) {
     case StatusCode::kAborted:
     case StatusCode::kInternal:
     case StatusCode::kUnavailable:
-    case StatusCode::kDataLoss:
       return ExitCode::kFailed;
   }
   return ExitCode::kFailed;

@@ -24,7 +24,7 @@ inline constexpr std::string_view kExitCodeTable =
     "Exit codes:\n"
     "    0  done; or interrupted with a checkpoint to continue from (--resume)\n"
     "    1  failed\n"
-    "    2  wrong usage, a wrong manifest or a missing file; nothing was started\n"
+    "    2  wrong usage, a wrong manifest, a missing or damaged file; nothing was started\n"
     "    3  interrupted before the first checkpoint\n"
     "  130  interrupted twice; all programs were killed\n";
 

@@ -13,7 +13,6 @@
 #include "ctl/chaos/chaos.h"
 #include "ctl/cluster/cluster_commands.h"
 #include "ctl/exit_codes.h"
-#include "ctl/model/data_check.h"
 #include "ctl/model/evaluate_command.h"
 #include "ctl/model/export_command.h"
 #include "ctl/model/generate_command.h"
@@ -139,6 +138,14 @@ CLI::App* AddEvaluate(CLI::App& app, EvaluateOptions* options) {
       "--data", options->data,
       "Text (.txt), JSON lines (.jsonl), Parquet (.parquet) or token ids (.bin): a file, a folder"
       " of them or a pattern");
+  using api::DataFormat;
+  command
+      ->add_option("--format", options->format,
+                   "What JSON lines are: Text, PromptCompletion or Chat (default: as in training)")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, DataFormat>{{"Text", DataFormat::kText},
+                                            {"PromptCompletion", DataFormat::kPromptCompletion},
+                                            {"Chat", DataFormat::kChat}}));
   what->add_option("--choices", options->choices,
                    "JSON lines of questions: {\"context\": TEXT, \"choices\": [TEXT, ...],"
                    " \"answer\": INDEX}");
@@ -359,7 +366,6 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(std::string(kExitCodeTable));
   ValidateOptions validate;
-  validate.find_bad_data = FindBadData;
   RunOptions run;
   run.worker_program = BesideThisProgram("swarm-worker");
   run.status_source = ObserveTrainer;

@@ -10,7 +10,9 @@
 #include "ctl/model/choices.h"
 #include "ctl/model/trained_model.h"
 #include "worker/data/corpus.h"
+#include "worker/data/tokenizer_files.h"
 #include "worker/storage/storage.h"
+#include "worker/token.h"
 
 namespace swarm::ctl {
 namespace {
@@ -21,10 +23,10 @@ struct Evaluation {
   double loss = 0;  // mean, nats per token
   std::uint64_t sequences = 0;
   std::uint64_t sequence_length = 0;
-  std::uint64_t bytes = 0;  // of the predicted tokens' text; 0: there is no tokenizer
-  std::uint64_t tokens() const { return sequences * sequence_length; }
+  std::uint64_t tokens = 0;  // that were predicted and count
+  std::uint64_t bytes = 0;   // of their text; 0: there is no tokenizer
   double bits_per_byte() const {
-    return loss * static_cast<double>(tokens()) / std::numbers::ln2 / static_cast<double>(bytes);
+    return loss * static_cast<double>(tokens) / std::numbers::ln2 / static_cast<double>(bytes);
   }
 };
 
@@ -48,11 +50,21 @@ Result<std::unique_ptr<data::Corpus>> OpenData(const EvaluateOptions& options,
                                                ? api::TokenType::kUInt16
                                                : api::TokenType::kUInt32,
                              .vocab_size = found.config.vocab_size,
-                             .tokens_per_sequence = sequence_length + 1};
+                             .tokens_per_sequence = sequence_length + 1,
+                             .documents = {.view = api::DocumentView::kSeparate,
+                                           .tokens_per_sequence = sequence_length}};
   if (found.job) {
-    corpus.token_type = found.job->spec.data.tokenType;
-    corpus.documents.text_field = found.job->spec.data.textField;
+    const api::Data& trained = found.job->spec.data;
+    corpus.token_type = trained.tokenType;
+    corpus.documents.text_field = trained.textField;
+    corpus.documents.format = trained.format;
+    corpus.documents.view = trained.documents;
   }
+  if (options.format) corpus.documents.format = *options.format;
+  // With the chat template.
+  ASSIGN_OR_RETURN(corpus.documents.tokenizer_files,
+                   data::ReadTokenizerFiles(ChooseTokenizer(found, options.tokenizer),
+                                            found.storage()));
   // Pre-tokenized data needs no tokenizer. The corpus finds out whether the data is pre-tokenized.
   corpus.tokenizer = std::move(tokenizer);
   auto opened = data::Corpus::Open(corpus);
@@ -60,12 +72,30 @@ Result<std::unique_ptr<data::Corpus>> OpenData(const EvaluateOptions& options,
   return opened;
 }
 
-// The bytes of the text of all tokens of a window but the first.
+// The bytes of the text of the ids, without the first, which is only read.
 Result<std::uint64_t> PredictedBytes(const data::Tokenizer& tokenizer,
-                                     std::span<const std::int32_t> window) {
-  ASSIGN_OR_RETURN(const std::string all, tokenizer.Decode(window));
-  ASSIGN_OR_RETURN(const std::string first, tokenizer.Decode(window.first(1)));
+                                     std::span<const std::int32_t> ids) {
+  ASSIGN_OR_RETURN(const std::string all, tokenizer.Decode(ids));
+  ASSIGN_OR_RETURN(const std::string first, tokenizer.Decode(ids.first(1)));
   return all.size() - std::min(all.size(), first.size());
+}
+
+// Adds the labels of a window that count, and their bytes.
+Status CountLabels(std::span<const std::int32_t> window, const data::Tokenizer* tokenizer,
+                   Evaluation* evaluation) {
+  std::vector<std::int32_t> run;  // the token before labels that count, and these
+  for (std::size_t i = 0; i <= window.size(); ++i) {
+    const Token token = i < window.size() ? Token::Read(window[i]) : Token{.learned = false};
+    const bool counts = i > 0 && token.learned;
+    if (!counts && run.size() > 1 && tokenizer != nullptr) {
+      ASSIGN_OR_RETURN(const std::uint64_t bytes, PredictedBytes(*tokenizer, run));
+      evaluation->bytes += bytes;
+    }
+    if (!counts) run.clear();
+    run.push_back(token.id);
+    evaluation->tokens += counts ? 1 : 0;
+  }
+  return Status();
 }
 
 Result<Evaluation> Evaluate(const EvaluateOptions& options, const TrainedModel& found) {
@@ -81,24 +111,26 @@ Result<Evaluation> Evaluate(const EvaluateOptions& options, const TrainedModel& 
   ASSIGN_OR_RETURN(const auto corpus,
                    OpenData(options, found, tokenizer, evaluation.sequence_length));
   ASSIGN_OR_RETURN(const auto stage, LoadWholeModel(found, options.threads));
-  const std::uint64_t there = corpus->token_count() / width;
+  // Sequences of examples share the label at the joint, which does not count.
+  const std::uint64_t stride = corpus->has_examples() ? width - 1 : width;
+  const std::uint64_t there = (corpus->token_count() - width) / stride + 1;
   evaluation.sequences = options.sequences > 0 ? std::min(options.sequences, there) : there;
   const std::uint64_t rows_max = std::max<std::uint64_t>(1, kTokensAtOnce / width);
   double sum = 0;
   for (std::uint64_t first = 0; first < evaluation.sequences; first += rows_max) {
     const std::uint64_t rows = std::min(rows_max, evaluation.sequences - first);
-    ASSIGN_OR_RETURN(const auto ids, corpus->Read(first * width, rows * width));
+    std::vector<std::int32_t> ids;
+    for (std::uint64_t row = first; row < first + rows; ++row) {
+      ASSIGN_OR_RETURN(const auto window, corpus->Read(row * stride, width));
+      RETURN_IF_ERROR(CountLabels(window, tokenizer.get(), &evaluation));
+      ids.insert(ids.end(), window.begin(), window.end());
+    }
     const model::TokenBatch batch{static_cast<std::uint32_t>(rows), width, ids};
     ASSIGN_OR_RETURN(const auto result,
                      stage->Forward({}, stage->version(), batch, {}, /*keep_graph=*/false));
-    sum += result.loss * static_cast<double>(rows);
-    for (std::uint64_t row = 0; tokenizer && row < rows; ++row) {
-      ASSIGN_OR_RETURN(const std::uint64_t bytes,
-                       PredictedBytes(*tokenizer, std::span(ids).subspan(row * width, width)));
-      evaluation.bytes += bytes;
-    }
+    sum += result.loss * static_cast<double>(rows * evaluation.sequence_length);
   }
-  evaluation.loss = sum / static_cast<double>(evaluation.sequences);
+  evaluation.loss = sum / static_cast<double>(evaluation.tokens);
   return evaluation;
 }
 
@@ -160,7 +192,7 @@ void Print(const Evaluation& evaluation, const TrainedModel& found, bool json, s
   if (json) {
     nlohmann::json object = {{"loss", evaluation.loss},
                              {"perplexity", std::exp(evaluation.loss)},
-                             {"tokens", evaluation.tokens()},
+                             {"tokens", evaluation.tokens},
                              {"sequences", evaluation.sequences},
                              {"sequenceLength", evaluation.sequence_length},
                              {"model", found.uri},

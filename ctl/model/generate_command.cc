@@ -97,7 +97,9 @@ Result<Prompt> ReadPrompt(const GenerateOptions& options, const OpenedTokenizer&
   std::vector<data::ChatMessage> messages;
   if (!options.system.empty()) messages.push_back({"system", options.system});
   messages.push_back({"user", options.prompt});
-  const Result<std::string> text = data::RenderChat(opened.files, messages);
+  const auto chat = data::ChatTemplate::Compile(opened.files);
+  if (!chat.ok()) return chat.status().WithContext("--chat");
+  const auto text = chat->Render(messages, data::ChatEnd::kWhereAnswerBegins);
   if (!text.ok()) return text.status().WithContext("--chat");
   ASSIGN_OR_RETURN(prompt.ids, tokenizer.Encode(*text));
   return prompt;

@@ -435,7 +435,7 @@ TEST_F(ModelCommandsTest, ParquetIsTrainedOnAsItIsAndFromShards) {
   EXPECT_THAT(Output(), HasSubstr("-of-00002.parquet: has no column content; it has text"));
 
   std::filesystem::resize_file(Path("data/train-00001-of-00002.parquet"), 2000);
-  EXPECT_EQ(Train("cut", {"--set", "data.uri=" + Path("data")}), 1);
+  EXPECT_EQ(Train("cut", {"--set", "data.uri=" + Path("data")}), 2);
   EXPECT_THAT(Output(), HasSubstr(Path("data/train-00001-of-00002.parquet") +
                                   ": no Parquet file, or one that is damaged or cut off"));
 }
@@ -464,7 +464,7 @@ TEST_F(ModelCommandsTest, AnswersAreLearnedAlikeHoweverAStepIsSplitIntoMicrobatc
                        "training.microbatchSize=" + std::to_string(rows)});
   };
   EXPECT_EQ(train("no-template", 1), 2);
-  EXPECT_THAT(Output(), HasSubstr("chats.jsonl: line 1: the tokenizer has no chat template"));
+  EXPECT_THAT(Output(), HasSubstr("chats.jsonl: the tokenizer has no chat template"));
   ASSERT_TRUE(WriteFile(Path("tokenizer/chat_template.jinja"),
                         "{{ bos_token }}{% for m in messages %}{{ '[' + m.role + '] ' + m.content }}"
                         "{% if m.role == 'assistant' %}{{ eos_token }}{% endif %}{% endfor %}"
@@ -478,6 +478,48 @@ TEST_F(ModelCommandsTest, AnswersAreLearnedAlikeHoweverAStepIsSplitIntoMicrobatc
   for (std::size_t t = 0; t < one.size(); ++t) EXPECT_NEAR(one[t], four[t], 1e-5 * one[t]) << t;
   EXPECT_NEAR(one.front(), std::log(857.0), 1.0);  // a mean over what is learned
   EXPECT_LT(one.back(), 0.8 * one.front());
+
+  // evaluate reads the same examples, and means the same.
+  double validation = 0;  // the newest
+  std::istringstream events(Content(Path("one/events.jsonl")));
+  for (std::string line; std::getline(events, line);) {
+    const auto event = nlohmann::json::parse(line);
+    if (event["kind"] == "Validation") validation = event["loss"];
+  }
+  ASSERT_EQ(Run({"evaluate", "--from", Path("one"), "--data", Path("chats.jsonl"), "--sequences",
+                 "16", "--json"}),
+            0)
+      << Output();
+  const auto evaluated = LastJson();
+  EXPECT_NEAR(evaluated["loss"].get<double>(), validation, 1e-5);
+  EXPECT_LT(evaluated["tokens"].get<int>(), 16 * 64 / 2) << "prompts do not count";
+}
+
+TEST_F(ModelCommandsTest, CompletionsAreEvaluatedInBitsOfTheirOwnBytes) {
+  std::string lines;
+  for (int i = 0; i < 20; ++i) {
+    lines += R"({"prompt": "the word ", "completion": ")" + std::to_string(i * i % 17) + "\"}\n";
+  }
+  ASSERT_TRUE(WriteFile(Path("tasks.jsonl"), lines).ok());
+  ASSERT_EQ(Train("out", {"--set", "training.maxSteps=2"}), 0) << Output();
+  std::vector<std::string> evaluate{"evaluate", "--from",      Path("out"),
+                                    "--data",   Path("tasks.jsonl"), "--json",
+                                    "--format", "PromptCompletion"};
+  ASSERT_EQ(Run(evaluate), 0) << Output();
+  const auto found = LastJson();
+  int bytes = 0;
+  for (int i = 0; i < 20; ++i) {
+    bytes += static_cast<int>(std::to_string(i * i % 17).size()) + 1;  // and the line end
+  }
+  EXPECT_EQ(found["tokens"], bytes);
+  EXPECT_EQ(found["bytes"], bytes);
+  EXPECT_NEAR(found["bitsPerByte"].get<double>(), found["loss"].get<double>() / std::log(2.0),
+              1e-9);
+  evaluate.back() = "Text";
+  EXPECT_EQ(Run(evaluate), 2);
+  EXPECT_THAT(Output(), HasSubstr("tasks.jsonl: line 1: has no field text"));
+  evaluate.back() = "Poem";
+  EXPECT_EQ(Run(evaluate), 2);
 }
 
 TEST_F(ModelCommandsTest, AManifestWhoseDataCannotBeReadIsNotValid) {

@@ -20,6 +20,7 @@
 #include "ctl/manifest_file.h"
 #include "worker/checkpoint/huggingface.h"
 #include "worker/data/data_files.h"
+#include "worker/data/documents/encode_file.h"
 #include "worker/data/tokenizer.h"
 #include "worker/model/layout/layout.h"
 #include "worker/trainer/job_data.h"
@@ -119,17 +120,29 @@ class Look {
                   "spec.model.uri", "give a folder with safetensors, or model.init: Random");
   }
 
-  // Which files there are, and whether they are of kinds that a job reads.
+  // Which files there are, whether they are of kinds that a job reads, and whether the first
+  // document of each can be read; those in a bucket are not opened.
   void Data() {
     for (const auto& [field, uri] : DataUris(spec_)) {
       const auto found = data::FindDataFiles(uri, spec_.storage);
       if (!Expect(found.status(), field, "see docs/swarmjob.md, Data and tokenizer")) continue;
       for (const data::DataFile& file : found->files) {
-        const bool json_lines = file.format.kind == data::FileKind::kJsonLines;
-        if (json_lines && json_lines_.empty()) json_lines_ = file.name;
-        has_text_ |= json_lines || file.format.kind == data::FileKind::kText;
+        const bool documents = data::HasDocuments(file.format.kind);
+        if (documents && documents_.empty()) documents_ = file.name;
+        has_text_ |= documents || file.format.kind == data::FileKind::kText;
+        if (!documents || !LocalPath(uri)) continue;
+        const Status status = FirstDocument(*found->storage, file);
+        if (!Expect(status, field, "look into the file")) break;
       }
     }
+  }
+
+  Status FirstDocument(storage::Storage& storage, const data::DataFile& file) const {
+    ASSIGN_OR_RETURN(const Bytes content, storage.Map(file.name));
+    return data::CheckFirstDocument(storage.Describe(file.name), file.format, content,
+                                    {.format = spec_.data.format,
+                                     .text_field = spec_.data.textField,
+                                     .on_bad_document = spec_.data.onBadDocument});
   }
 
   // Whether it can be opened, has no more ids than the model, and ends documents.
@@ -155,17 +168,18 @@ class Look {
                " ids; the model's vocab_size is " + std::to_string(spec_.model.config.vocab_size),
            "name the model's tokenizer"});
     }
-    if (!json_lines_.empty() && !tokenizer.special().eos) {
+    const bool ends = spec_.data.format == api::DataFormat::kChat || tokenizer.special().eos;
+    if (!documents_.empty() && !ends) {
       errors_.push_back(
           {"spec.model.tokenizer.uri",
-           "is " + named.uri + ", which names no EOS to end the documents of " + json_lines_,
+           "is " + named.uri + ", which names no EOS to end the documents of " + documents_,
            "name it in a tokenizer_config.json beside tokenizer.json"});
     }
   }
 
   api::SwarmJob& job_;
   const api::Spec& spec_;
-  std::string json_lines_;  // the first such file
+  std::string documents_;  // the first file that has documents
   bool has_text_ = false;
   std::vector<api::FieldError> errors_;
 };
@@ -225,9 +239,6 @@ ExitCode RunValidate(const ValidateOptions& options, std::ostream& out, std::ost
     if (look) errors = FindAbsentFiles(job->spec);
     if (look && errors.empty()) errors = ReadLocalModel(&*resolved);
     if (look && errors.empty()) errors = Look(&*resolved).Take();
-    if (look && errors.empty() && options.find_bad_data) {
-      errors = options.find_bad_data(*resolved);
-    }
     if (!errors.empty()) job = std::move(errors);
   }
   if (!job.ok()) {

@@ -40,6 +40,11 @@ bool MayBeBytes(const api::Model& model) {
          (model.uri.empty() || model.config.vocab_size == 256);
 }
 
+// Every attempt reads a damaged file alike, so the job is wrong that names it.
+Status DamagedIsWrong(const Status& status) {
+  return status.code() == StatusCode::kDataLoss ? InvalidArgument(status.message()) : status;
+}
+
 // A bucket answers late, so many reads are under way at once.
 constexpr int kBucketReads = 16;
 constexpr int kDiskReads = 2;
@@ -70,7 +75,9 @@ Result<std::unique_ptr<JobData>> JobData::Open(const api::SwarmJob& job, Duratio
                                             .tokenizer_files = result->tokenizer_}};
   if (model.tokenizer.kind != api::TokenizerKind::kAuto) {
     auto tokenizer = data::MakeTokenizer(result->tokenizer_);
-    if (!tokenizer.ok()) return tokenizer.status().WithContext(model.tokenizer.uri);
+    if (!tokenizer.ok()) {
+      return DamagedIsWrong(tokenizer.status().WithContext(model.tokenizer.uri));
+    }
     options.tokenizer = *std::move(tokenizer);
   } else if (MayBeBytes(model)) {
     options.tokenizer = data::MakeByteTokenizer();
@@ -100,7 +107,9 @@ Result<std::unique_ptr<JobData>> JobData::Open(const api::SwarmJob& job, Duratio
 
 Result<std::shared_ptr<const data::Corpus>> JobData::OpenCorpus(
     const data::CorpusOptions& options) {
-  ASSIGN_OR_RETURN(std::shared_ptr<const data::Corpus> corpus, data::Corpus::Open(options));
+  auto opened = data::Corpus::Open(options);
+  if (!opened.ok()) return DamagedIsWrong(opened.status());
+  std::shared_ptr<const data::Corpus> corpus = *std::move(opened);
   if (corpus->documents().skipped > 0) {
     LOG_WARN("{}{}", options.uri, corpus->documents().TextOfSkipped());
   }
