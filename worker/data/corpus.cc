@@ -71,7 +71,7 @@ Result<std::unique_ptr<Corpus>> Corpus::Open(const CorpusOptions& options) {
   corpus->has_examples_ = std::ranges::any_of(found.files, has_examples);
   if (corpus->has_examples_ && !std::ranges::all_of(found.files, has_examples)) {
     return InvalidArgument(options.uri +
-                           " has JSON lines with examples and also other files; give those as a"
+                           " has examples, and also files without; give those as a"
                            " source of their own, in data.sources");
   }
   for (const DataFile& file : found.files) RETURN_IF_ERROR(corpus->AddFile(file, options));

@@ -1,6 +1,7 @@
 #include "worker/data/documents/encode_file.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "worker/data/documents/document_encoder.h"
 #include "worker/data/documents/json_lines.h"
@@ -39,6 +40,18 @@ Status ReadDocuments(const FileFormat& format, const Bytes& content, const std::
   return ReadJsonLines(format.compression, content.text(), field, handlers);
 }
 
+/// The examples of all lines or rows, as objects of JSON.
+Status ReadObjects(const FileFormat& format, const Bytes& content, api::DataFormat examples,
+                   const DocumentHandlers& handlers) {
+  if (format.kind == FileKind::kParquet) {
+    return ReadParquetObjects(content, FieldsOf(examples), handlers);
+  }
+  return ReadLines(format.compression, content.text(),
+                   [&](std::string_view line, std::uint64_t number) {
+                     return handlers.document(std::string(line), number);
+                   });
+}
+
 Status CheckEos(const std::string& path, const Tokenizer& tokenizer) {
   if (tokenizer.is_bytes() || tokenizer.special().eos) return Status();
   return InvalidArgument(path +
@@ -62,17 +75,25 @@ std::function<Status(const Status& reason, std::uint64_t number)> OnBad(
 Result<EncodedFile> EncodeExamples(const std::string& path, const FileFormat& format,
                                    const Bytes& content, const Tokenizer& tokenizer,
                                    const EncodeOptions& options) {
-  if (options.format != api::DataFormat::kChat) RETURN_IF_ERROR(CheckEos(path, tokenizer));
+  std::optional<ChatTemplate> chat;
+  if (options.format == api::DataFormat::kChat) {
+    auto compiled = ChatTemplate::Compile(options.tokenizer_files);
+    if (!compiled.ok()) return compiled.status().WithContext(path);
+    chat = *std::move(compiled);
+  } else {
+    RETURN_IF_ERROR(CheckEos(path, tokenizer));
+  }
   DocumentCounts counts;
   const auto on_bad = OnBad(path, format, options, &counts);
   ExampleEncoder encoder(tokenizer, {options.format, options.view, options.tokens_per_sequence},
                          on_bad);
-  const auto on_line = [&](std::string_view line, std::uint64_t number) {
-    auto example = ReadExample(options.format, options.tokenizer_files, line);
+  const auto on_object = [&](const std::string& object, std::uint64_t number) {
+    auto example = ReadExample(chat, object);
     return example.ok() ? encoder.Add(*std::move(example), number)
                         : on_bad(example.status(), number);
   };
-  Status status = ReadLines(format.compression, content.text(), on_line);
+  Status status =
+      ReadObjects(format, content, options.format, {.document = on_object, .bad = on_bad});
   if (status.ok()) status = encoder.Flush();
   if (!status.ok()) return status.WithContext(path);
   counts.read = encoder.count();
@@ -133,21 +154,22 @@ Result<EncodedFile> EncodeFile(const std::string& path, const FileFormat& format
 Status CheckFirstDocument(const std::string& path, const FileFormat& format, const Bytes& content,
                           const EncodeOptions& options) {
   const Status seen = Cancelled("the first document is good");
-  const auto on_document = [&](const std::string&, std::uint64_t) { return seen; };
   const auto on_bad = [&](const Status& reason, std::uint64_t number) {
     if (options.on_bad_document == api::OnBadDocument::kSkip) return Status();
     return InvalidArgument(PlaceOf(format, number) + reason.message());
   };
-  const auto on_line = [&](std::string_view line, std::uint64_t number) {
+  const auto on_document = [&](const std::string&, std::uint64_t) { return seen; };
+  const auto on_object = [&](const std::string& object, std::uint64_t number) {
     const Status example = options.format == api::DataFormat::kChat
-                               ? ReadMessages(line).status()
-                               : ReadPromptCompletion(line).status();
+                               ? ReadMessages(object).status()
+                               : ReadPromptCompletion(object).status();
     return example.ok() ? seen : on_bad(example, number);
   };
-  const Status status = HasExamples(format, options)
-                            ? ReadLines(format.compression, content.text(), on_line)
-                            : ReadDocuments(format, content, options.text_field,
-                                            {.document = on_document, .bad = on_bad});
+  const Status status =
+      HasExamples(format, options)
+          ? ReadObjects(format, content, options.format, {.document = on_object, .bad = on_bad})
+          : ReadDocuments(format, content, options.text_field,
+                          {.document = on_document, .bad = on_bad});
   return status.code() == seen.code() ? Status() : status.WithContext(path);
 }
 

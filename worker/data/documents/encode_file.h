@@ -14,7 +14,7 @@
 namespace swarm::data {
 
 struct EncodeOptions {
-  /// Of JSON lines. Other than Text, they are examples (supervised/example.h).
+  /// Of JSON lines and Parquet. Other than Text, they are examples (supervised/example.h).
   api::DataFormat format = api::DataFormat::kText;
   std::string text_field = "text";  ///< of JSON lines; a column of Parquet
   api::OnBadDocument on_bad_document = api::OnBadDocument::kFail;
@@ -26,7 +26,7 @@ struct EncodeOptions {
 
 /// Whether files of this format are examples.
 inline bool HasExamples(const FileFormat& format, const EncodeOptions& options) {
-  return format.kind == FileKind::kJsonLines && options.format != api::DataFormat::kText;
+  return HasDocuments(format.kind) && options.format != api::DataFormat::kText;
 }
 
 /// A file of text is one document; each line of JSON lines is one, and each row of Parquet.

@@ -10,6 +10,12 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* kWhat = "the tokenizer's chat template";
+
+std::string Write(const json& variables) {
+  return variables.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 Result<json> ReadConfig(const TokenizerFiles& files) {
   const Bytes* content = files.Find(kTokenizerConfig);
   if (content == nullptr) return json::object();
@@ -36,31 +42,39 @@ Result<std::string> FindTemplate(const TokenizerFiles& files, const json& config
 
 }  // namespace
 
-Result<std::string> RenderChat(const TokenizerFiles& files, std::span<const ChatMessage> messages,
-                               ChatEnd end) {
+Result<ChatTemplate> ChatTemplate::Compile(const TokenizerFiles& files) {
   ASSIGN_OR_RETURN(const json config, ReadConfig(files));
   ASSIGN_OR_RETURN(const std::string source, FindTemplate(files, config));
   // What transformers' apply_chat_template gives a template.
-  json variables{{"messages", json::array()},
-                 {"add_generation_prompt", end == ChatEnd::kWhereAnswerBegins},
-                 {"tools", nullptr},
-                 {"documents", nullptr}};
-  for (const ChatMessage& message : messages) {
-    variables["messages"].push_back({{"role", message.role}, {"content", message.content}});
-  }
+  json variables{{"tools", nullptr}, {"documents", nullptr}};
   for (const char* name : {"bos_token", "eos_token", "unk_token", "pad_token"}) {
     if (!config.contains(name)) continue;
     const json& token = config[name];
     if (token.is_string()) variables[name] = token;
     if (token.is_object() && token.contains("content")) variables[name] = token["content"];
   }
-  const std::string text = variables.dump(-1, ' ', false, json::error_handler_t::replace);
+  ASSIGN_OR_RETURN(const HuggingFaceLibrary* library, HuggingFaceLibrary::Open());
+  const SwarmHuggingFaceTemplate* compiled = nullptr;
+  SwarmHuggingFaceText error{};
+  const auto code = library->compile(HuggingFaceLibrary::View(source), &compiled, &error);
+  if (code != kSwarmHuggingFaceOk) return library->ToStatus(code, error).WithContext(kWhat);
+  return ChatTemplate({compiled, library->close_template}, Write(variables));
+}
+
+Result<std::string> ChatTemplate::Render(std::span<const ChatMessage> messages, ChatEnd end) const {
+  json variables = json::parse(variables_);
+  variables["add_generation_prompt"] = end == ChatEnd::kWhereAnswerBegins;
+  variables["messages"] = json::array();
+  for (const ChatMessage& message : messages) {
+    variables["messages"].push_back({{"role", message.role}, {"content", message.content}});
+  }
+  const std::string text = Write(variables);
   ASSIGN_OR_RETURN(const HuggingFaceLibrary* library, HuggingFaceLibrary::Open());
   SwarmHuggingFaceText rendered{}, error{};
-  const auto code = library->render(HuggingFaceLibrary::View(source),
-                                    HuggingFaceLibrary::View(text), &rendered, &error);
+  const auto code =
+      library->render(compiled_.get(), HuggingFaceLibrary::View(text), &rendered, &error);
   if (code == kSwarmHuggingFaceOk) return library->Take(rendered);
-  return library->ToStatus(code, error).WithContext("the tokenizer's chat template");
+  return library->ToStatus(code, error).WithContext(kWhat);
 }
 
 }  // namespace swarm::data

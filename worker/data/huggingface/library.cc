@@ -20,6 +20,8 @@ Result<HuggingFaceLibrary> OpenLibrary() {
   RETURN_IF_ERROR(Find("swarm_huggingface_id_of", &library.id_of));
   RETURN_IF_ERROR(Find("swarm_huggingface_encode", &library.encode));
   RETURN_IF_ERROR(Find("swarm_huggingface_decode", &library.decode));
+  RETURN_IF_ERROR(Find("swarm_huggingface_compile", &library.compile));
+  RETURN_IF_ERROR(Find("swarm_huggingface_close_template", &library.close_template));
   RETURN_IF_ERROR(Find("swarm_huggingface_render", &library.render));
   RETURN_IF_ERROR(Find("swarm_huggingface_free_text", &library.free_text));
   RETURN_IF_ERROR(Find("swarm_huggingface_free_ids", &library.free_ids));

@@ -17,6 +17,8 @@ struct HuggingFaceLibrary {
   decltype(&swarm_huggingface_id_of) id_of;
   decltype(&swarm_huggingface_encode) encode;
   decltype(&swarm_huggingface_decode) decode;
+  decltype(&swarm_huggingface_compile) compile;
+  decltype(&swarm_huggingface_close_template) close_template;
   decltype(&swarm_huggingface_render) render;
   decltype(&swarm_huggingface_free_text) free_text;
   decltype(&swarm_huggingface_free_ids) free_ids;

@@ -12,6 +12,9 @@ extern "C" {
 /* A tokenizer. It never changes, so any thread may use it. */
 typedef struct SwarmHuggingFace SwarmHuggingFace;
 
+/* A Jinja template of conversations. It never changes, so any thread may use it. */
+typedef struct SwarmHuggingFaceTemplate SwarmHuggingFaceTemplate;
+
 /* Borrowed bytes. `data` may be null where `size` is 0. */
 typedef struct {
   const char* data;
@@ -65,10 +68,16 @@ SwarmHuggingFaceCode swarm_huggingface_decode(const SwarmHuggingFace* tokenizer,
                                               SwarmHuggingFaceText* text,
                                               SwarmHuggingFaceText* error);
 
-/* Renders a Jinja template with the variables of a JSON object, as transformers renders a chat
-   template; "generation" blocks show their content. Refused: what the template refuses
-   (raise_exception), what it has that minijinja does not know, variables that are no JSON. */
-SwarmHuggingFaceCode swarm_huggingface_render(SwarmHuggingFaceView chat_template,
+/* Makes a template of its source. Refused: blocks that minijinja does not know. */
+SwarmHuggingFaceCode swarm_huggingface_compile(SwarmHuggingFaceView source,
+                                               const SwarmHuggingFaceTemplate** chat_template,
+                                               SwarmHuggingFaceText* error);
+void swarm_huggingface_close_template(const SwarmHuggingFaceTemplate* chat_template);
+
+/* Renders it with the variables of a JSON object, as transformers renders a chat template;
+   "generation" blocks show their content. Refused: what the template refuses (raise_exception),
+   functions that minijinja does not know, variables that are no JSON. */
+SwarmHuggingFaceCode swarm_huggingface_render(const SwarmHuggingFaceTemplate* chat_template,
                                               SwarmHuggingFaceView variables,
                                               SwarmHuggingFaceText* text,
                                               SwarmHuggingFaceText* error);

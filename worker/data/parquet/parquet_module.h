@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/status.h"
@@ -18,10 +19,16 @@ namespace swarm::data {
 Status ReadParquet(const Bytes& content, const std::string& column,
                    const DocumentHandlers& handlers);
 
+/// The same for rows of several columns: gives each as the JSON object that a line of JSON would
+/// have. Columns are of texts, or of lists and objects of such; what is null is left out.
+Status ReadParquetObjects(const Bytes& content, const std::vector<std::string>& columns,
+                          const DocumentHandlers& handlers);
+
 }  // namespace swarm::data
 
 extern "C" {
-/// Sets *status to the result of ReadParquet.
-void SwarmReadParquet(const swarm::Bytes& content, const std::string& column,
-                      const swarm::data::DocumentHandlers& handlers, swarm::Status* status);
+/// Sets *status to the result of ReadParquet of the one column, or of ReadParquetObjects.
+void SwarmReadParquet(const swarm::Bytes& content, const std::vector<std::string>& columns,
+                      bool objects, const swarm::data::DocumentHandlers& handlers,
+                      swarm::Status* status);
 }

@@ -24,6 +24,12 @@ class ParquetTest : public testing::Test {
   static std::string ContentOf(const std::string& name) { return *ReadFile(Fixture(name)); }
 
   Status Read(const std::string& content, const std::string& column) {
+    return ReadParquet(Bytes::Copy(content), column, Taking());
+  }
+  Status ReadObjects(const std::string& name, const std::vector<std::string>& columns) {
+    return ReadParquetObjects(Bytes::Copy(ContentOf(name)), columns, Taking());
+  }
+  DocumentHandlers Taking() {
     documents_.clear();
     bad_.clear();
     const auto take = [](std::vector<Numbered>& to) {
@@ -36,8 +42,23 @@ class ParquetTest : public testing::Test {
         return Status();
       };
     };
-    return ReadParquet(Bytes::Copy(content), column,
-                       {.document = take(documents_), .bad = take(bad_)});
+    return {.document = take(documents_), .bad = take(bad_)};
+  }
+  /// With byte tokens and sequences of 64.
+  CorpusOptions ExampleOptions(const std::string& uri, api::DataFormat format) {
+    return {.uri = uri,
+            .vocab_size = 256,
+            .tokens_per_sequence = 65,
+            .tokenizer = MakeByteTokenizer(),
+            .documents = {.format = format,
+                          .on_bad_document = api::OnBadDocument::kSkip,
+                          .tokens_per_sequence = 64,
+                          .tokenizer_files = {api::TokenizerKind::kHuggingFace,
+                                              {{"chat_template.jinja",
+                                                Bytes::Copy("{% for m in messages %}{{ m.role + "
+                                                            "':' + m.content + '.' }}{% endfor %}"
+                                                            "{% if add_generation_prompt %}"
+                                                            "{{ 'assistant:' }}{% endif %}")}}}}};
   }
 
   std::vector<Numbered> documents_, bad_;
@@ -68,6 +89,60 @@ TEST_F(ParquetTest, AnotherColumnIsNamedWithThoseThatAreThere) {
             "the column id has values of the type int64, no text; data.textField names another");
   EXPECT_THAT(Read(content, "meta").message(), HasSubstr("of the type struct<text: string>"));
   EXPECT_EQ(Read(content, "id").code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(ParquetTest, RowsOfSeveralColumnsAreTheObjectsThatLinesOfJsonWouldBe) {
+  ASSERT_TRUE(ReadObjects("prompts.parquet", {"prompt", "completion"}).ok());
+  EXPECT_THAT(documents_,
+              ElementsAre(Pair(1, R"({"completion":" 4","prompt":"2 + 2 ="})"),
+                          Pair(2, R"({"prompt":"1 + 1 ="})"),
+                          Pair(3, R"({"completion":" größer","prompt":"3 is"})")));
+  ASSERT_TRUE(ReadObjects("chats.parquet", {"messages"}).ok());
+  ASSERT_EQ(documents_.size(), 5u);
+  EXPECT_EQ(documents_[1].second, R"({"messages":[{"content":"Hi","role":"user"}]})");
+  EXPECT_THAT(documents_[2].second, HasSubstr(R"({"content":"2+2?","name":"Ada","role":"user"})"));
+  EXPECT_EQ(documents_[4].second, "{}");
+  ASSERT_TRUE(ReadObjects("bytes.parquet", {"text"}).ok());
+  EXPECT_THAT(bad_, ElementsAre(Pair(2, "text: is not UTF-8, at byte 4")));
+
+  EXPECT_THAT(ReadObjects("texts.parquet", {"text", "prompt"}).message(),
+              HasSubstr("has no column prompt; it has id, text, meta; data.format"));
+  EXPECT_THAT(ReadObjects("chats.parquet", {"scores"}).message(),
+              HasSubstr("the column scores has values of the type list"));
+}
+
+TEST_F(ParquetTest, ExamplesOfParquetAreThoseOfTheSameJsonLines) {
+  const auto compare = [&](const std::string& name, api::DataFormat format,
+                           const std::string& lines) {
+    const auto parquet = Corpus::Open(ExampleOptions(Fixture(name), format));
+    ASSERT_TRUE(parquet.ok()) << parquet.status().ToString();
+    const auto json = Corpus::Open(ExampleOptions(folder_.Put("same.jsonl", lines), format));
+    ASSERT_TRUE(json.ok()) << json.status().ToString();
+    EXPECT_TRUE((*parquet)->has_examples());
+    EXPECT_EQ(*(*parquet)->Read(0, (*parquet)->token_count()),
+              *(*json)->Read(0, (*json)->token_count()));
+  };
+  compare("prompts.parquet", api::DataFormat::kPromptCompletion,
+          "{\"prompt\": \"2 + 2 =\", \"completion\": \" 4\"}\n"
+          "{\"prompt\": \"3 is\", \"completion\": \" größer\"}\n");
+  compare("chats.parquet", api::DataFormat::kChat,
+          R"({"messages": [{"role": "user", "content": "Hi"}, )"
+          R"({"role": "assistant", "content": "Hello"}]})"
+          "\n"
+          R"({"messages": [{"role": "user", "content": "3?"}, )"
+          R"({"role": "assistant", "content": "größer"}]})"
+          "\n");
+
+  CorpusOptions options =
+      ExampleOptions(Fixture("prompts.parquet"), api::DataFormat::kPromptCompletion);
+  options.documents.on_bad_document = api::OnBadDocument::kFail;
+  EXPECT_THAT(Corpus::Open(options).status().message(),
+              HasSubstr("prompts.parquet: row 2: has no completion"));
+  options = ExampleOptions(Fixture("chats.parquet"), api::DataFormat::kChat);
+  EXPECT_THAT((*Corpus::Open(options))->documents().first_skipped,
+              HasSubstr("chats.parquet: row 2: has no message of the assistant"));
+  options.uri = Fixture("texts.parquet");
+  EXPECT_THAT(Corpus::Open(options).status().message(), HasSubstr("has no column messages"));
 }
 
 TEST_F(ParquetTest, AFileThatIsCutOffOrDamagedIsToldFromAGoodOne) {

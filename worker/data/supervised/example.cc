@@ -58,6 +58,11 @@ Result<std::size_t> FindEnd(std::string_view whole, std::string_view until, std:
 
 }  // namespace
 
+std::vector<std::string> FieldsOf(api::DataFormat format) {
+  if (format == api::DataFormat::kChat) return {"messages"};
+  return {"prompt", "completion"};
+}
+
 Result<Example> ReadPromptCompletion(std::string_view line) {
   ASSIGN_OR_RETURN(json object, ReadObject(line));
   ASSIGN_OR_RETURN(std::string prompt, TakeText(object, "prompt"));
@@ -92,16 +97,16 @@ Result<std::vector<ChatMessage>> ReadMessages(std::string_view line) {
   return messages;
 }
 
-Result<Example> RenderExample(const TokenizerFiles& files, std::span<const ChatMessage> messages) {
-  ASSIGN_OR_RETURN(const std::string whole, RenderChat(files, messages, ChatEnd::kWithMessages));
+Result<Example> RenderExample(const ChatTemplate& chat, std::span<const ChatMessage> messages) {
+  ASSIGN_OR_RETURN(const std::string whole, chat.Render(messages, ChatEnd::kWithMessages));
   Example example;
   std::size_t done = 0;
   for (std::size_t i = 0; i < messages.size(); ++i) {
     if (messages[i].role != kAssistant) continue;
     ASSIGN_OR_RETURN(const std::string before,
-                     RenderChat(files, messages.first(i), ChatEnd::kWhereAnswerBegins));
+                     chat.Render(messages.first(i), ChatEnd::kWhereAnswerBegins));
     ASSIGN_OR_RETURN(const std::string until,
-                     RenderChat(files, messages.first(i + 1), ChatEnd::kWithMessages));
+                     chat.Render(messages.first(i + 1), ChatEnd::kWithMessages));
     if (before.size() < done || !whole.starts_with(before)) return WritesOtherwise(i);
     ASSIGN_OR_RETURN(const std::size_t end,
                      FindEnd(whole, until, before.size(), Trim(messages[i].content), i));
@@ -112,11 +117,10 @@ Result<Example> RenderExample(const TokenizerFiles& files, std::span<const ChatM
   return example;
 }
 
-Result<Example> ReadExample(api::DataFormat format, const TokenizerFiles& files,
-                            std::string_view line) {
-  if (format == api::DataFormat::kPromptCompletion) return ReadPromptCompletion(line);
+Result<Example> ReadExample(const std::optional<ChatTemplate>& chat, std::string_view line) {
+  if (!chat) return ReadPromptCompletion(line);
   ASSIGN_OR_RETURN(const std::vector<ChatMessage> messages, ReadMessages(line));
-  return RenderExample(files, messages);
+  return RenderExample(*chat, messages);
 }
 
 }  // namespace swarm::data

@@ -1,6 +1,7 @@
-// Examples for supervised fine-tuning, from lines of JSON.
+// Examples for supervised fine-tuning, from objects of JSON: lines, or rows of Parquet.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,7 +10,6 @@
 #include "api/swarmjob.h"
 #include "base/status.h"
 #include "worker/data/huggingface/chat.h"
-#include "worker/data/tokenizer_files.h"
 
 namespace swarm::data {
 
@@ -21,6 +21,9 @@ struct ExamplePart {
 };
 using Example = std::vector<ExamplePart>;
 
+/// The fields of an example in this format, which is not Text.
+std::vector<std::string> FieldsOf(api::DataFormat format);
+
 /// The prompt, then the completion, of {"prompt": TEXT, "completion": TEXT}. Errors, as those of
 /// all functions here: kInvalidArgument, in one sentence that does not name the line.
 Result<Example> ReadPromptCompletion(std::string_view line);
@@ -30,12 +33,11 @@ Result<Example> ReadPromptCompletion(std::string_view line);
 /// lost.
 Result<std::vector<ChatMessage>> ReadMessages(std::string_view line);
 
-/// The conversation as the tokenizer's chat template writes it, up to the end of the last answer.
+/// The conversation as the template writes it, up to the end of the last answer.
 /// Learned is what the assistant writes: from where its answer begins to the mark behind it.
-Result<Example> RenderExample(const TokenizerFiles& files, std::span<const ChatMessage> messages);
+Result<Example> RenderExample(const ChatTemplate& chat, std::span<const ChatMessage> messages);
 
-/// The example in a line; `format` is not Text.
-Result<Example> ReadExample(api::DataFormat format, const TokenizerFiles& files,
-                            std::string_view line);
+/// The example in a line; without a template, of a prompt and a completion.
+Result<Example> ReadExample(const std::optional<ChatTemplate>& chat, std::string_view line);
 
 }  // namespace swarm::data

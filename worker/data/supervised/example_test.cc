@@ -30,8 +30,9 @@ constexpr const char* kThinking =
     "{{ m.content.strip() + '<|im_end|>\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
-TokenizerFiles WithTemplate(const std::string& source) {
-  return {api::TokenizerKind::kHuggingFace, {{"chat_template.jinja", Bytes::Copy(source)}}};
+ChatTemplate WithTemplate(const std::string& source) {
+  return *ChatTemplate::Compile(
+      {api::TokenizerKind::kHuggingFace, {{"chat_template.jinja", Bytes::Copy(source)}}});
 }
 
 const std::vector<ChatMessage> kTwoTurns{{"system", "Be kind"},
@@ -179,7 +180,7 @@ TEST_F(ExampleCorpusTest, ExamplesAreNotMixedWithOtherFilesInOneSource) {
   folder_.Put("a.jsonl", "{\"prompt\": \"a\", \"completion\": \"bcdefg\"}\n");
   folder_.Put("b.txt", "text");
   EXPECT_THAT(ErrorOf(Corpus::Open(Options(folder_.path().string(), 8)).status()),
-              AllOf(HasSubstr("with examples and also other files"), HasSubstr("data.sources")));
+              AllOf(HasSubstr("has examples, and also files without"), HasSubstr("data.sources")));
 }
 
 }  // namespace

@@ -176,9 +176,14 @@ pub unsafe extern "C" fn swarm_huggingface_decode(
     })
 }
 
+const CHAT: &str = "chat template";
+
+pub struct Template {
+    environment: Environment<'static>, // with a template of the name CHAT
+}
+
 /// Set up as transformers does with jinja2, without the sandbox: minijinja has no access to anything.
-fn render(template: &str, variables: &str) -> Result<String, Failure> {
-    let variables: serde_json::Value = serde_json::from_str(variables)?;
+fn compile(source: &str) -> Result<Template, Failure> {
     let mut environment = Environment::new();
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
@@ -194,24 +199,49 @@ fn render(template: &str, variables: &str) -> Result<String, Failure> {
         Ok(text)
     });
     // Marks for training what the model said; they show nothing.
-    let mut source = template.to_string();
+    let mut source = source.to_string();
     for mark in ["{% generation %}", "{%- generation %}", "{%- generation -%}", "{% generation -%}"] {
         source = source.replace(mark, &mark.replace("generation", "if true"));
         let end = mark.replace("generation", "endgeneration");
         source = source.replace(&end, &end.replace("endgeneration", "endif"));
     }
-    Ok(environment.render_str(&source, variables)?)
+    environment.add_template_owned(CHAT, source)?;
+    Ok(Template { environment })
+}
+
+fn render(template: &Template, variables: &str) -> Result<String, Failure> {
+    let variables: serde_json::Value = serde_json::from_str(variables)?;
+    Ok(template.environment.get_template(CHAT)?.render(variables)?)
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn swarm_huggingface_compile(
+    source: View,
+    template: *mut *const Template,
+    error: *mut Text,
+) -> Code {
+    guard(error, || {
+        *template = Box::into_raw(Box::new(compile(text_of(&source)?)?));
+        Ok(())
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn swarm_huggingface_close_template(template: *const Template) {
+    if !template.is_null() {
+        drop(Box::from_raw(template.cast_mut()));
+    }
 }
 
 #[no_mangle]
 pub unsafe extern "C" fn swarm_huggingface_render(
-    template: View,
+    template: *const Template,
     variables: View,
     text: *mut Text,
     error: *mut Text,
 ) -> Code {
     guard(error, || {
-        let rendered = render(text_of(&template)?, text_of(&variables)?)?;
+        let rendered = render(&*template, text_of(&variables)?)?;
         let (data, size) = give(rendered.into_bytes());
         *text = Text { data, size };
         Ok(())
