@@ -32,11 +32,19 @@ constexpr std::int64_t kVocabularyMax = 1 << 24;
 constexpr std::int64_t kByteVocabulary = 256;
 constexpr std::int64_t kUInt16Vocabulary = 65536;
 
-void JudgeUri(Judge& judge, const std::string& path, const std::string& uri) {
+// Data are read, and may lie where nothing else of a job can.
+enum class UriOf { kAnything, kData };
+
+void JudgeUri(Judge& judge, const std::string& path, const std::string& uri,
+              UriOf what = UriOf::kAnything) {
   const std::size_t colon = uri.find("://");
   if (colon == std::string::npos) return;
   const std::string scheme = uri.substr(0, colon), rest = uri.substr(colon + 3);
-  if (!judge.Expect(scheme == "file" || scheme == "s3", path, "has the scheme " + scheme + "://",
+  const bool read_only = scheme == "gs" || scheme == "abfs" || scheme == "abfss";
+  const bool known = scheme == "file" || scheme == "s3" || (read_only && what == UriOf::kData);
+  if (!judge.Expect(known, path,
+                    "has the scheme " + scheme + "://" +
+                        (read_only ? ", from which data alone can be read" : ""),
                     "write a path, file:///PATH or s3://BUCKET/PREFIX")) {
     return;
   }
@@ -44,7 +52,7 @@ void JudgeUri(Judge& judge, const std::string& path, const std::string& uri) {
     judge.Expect(rest.starts_with('/'), path, "is " + uri, "file:// needs an absolute path");
   } else {
     judge.Expect(!rest.empty() && rest[0] != '/', path, "names no bucket",
-                 "write s3://BUCKET/PREFIX");
+                 "write " + scheme + "://BUCKET/PREFIX");
   }
 }
 
@@ -53,7 +61,7 @@ void JudgeData(Judge& judge, const Data& data) {
                "give a file or a folder, or data.sources");
   judge.Expect(data.uri.empty() || !data.sources, "spec.data.sources", "stands beside data.uri",
                "leave out one of them");
-  JudgeUri(judge, "spec.data.uri", data.uri);
+  JudgeUri(judge, "spec.data.uri", data.uri, UriOf::kData);
   if (data.sources) {
     judge.Expect(!data.sources->empty() && data.sources->size() <= kSourcesMax,
                  "spec.data.sources", "has " + Text(data.sources->size()) + " items",
@@ -62,12 +70,12 @@ void JudgeData(Judge& judge, const Data& data) {
       const DataSource& source = (*data.sources)[i];
       const std::string path = "spec.data.sources[" + std::to_string(i) + "]";
       judge.Expect(!source.uri.empty(), path + ".uri", "is missing", "give a file or a folder");
-      JudgeUri(judge, path + ".uri", source.uri);
+      JudgeUri(judge, path + ".uri", source.uri, UriOf::kData);
       judge.Expect(source.weight > 0 && source.weight <= 1e6, path + ".weight",
                    "is " + Text(source.weight), "above 0, at most 1e6");
     }
   }
-  JudgeUri(judge, "spec.data.validationUri", data.validationUri);
+  JudgeUri(judge, "spec.data.validationUri", data.validationUri, UriOf::kData);
   judge.Expect(!data.textField.empty(), "spec.data.textField", "is empty",
                "give the name of a field, as text");
   judge.Range("spec.data.cacheBytes", data.cacheBytes, kCacheMin, kMemoryMax);

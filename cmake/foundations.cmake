@@ -52,7 +52,7 @@ target_link_libraries(swarm_torch INTERFACE torch_cpu torch_c10)
 target_link_options(swarm_torch INTERFACE
   "LINKER:-rpath-link,${SWARM_LIBTORCH}/../nvidia/cu13/lib" "LINKER:--allow-shlib-undefined")
 
-# Apache Arrow, which `make deps` unpacked: worker/data/parquet alone links it, as a module.
+# Apache Arrow, which `make deps` unpacked: worker/data/parquet and worker/storage/arrow link it, as modules.
 set(SWARM_ARROW "${SWARM_DEPS}/arrow/pyarrow")
 if(NOT EXISTS "${SWARM_ARROW}/libparquet.so.2600")
   message(FATAL_ERROR "no Apache Arrow in ${SWARM_ARROW}: run `make deps`")

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -14,6 +16,8 @@
 #include "ctl/model/trained_model.h"
 #include "ctl/run/processes.h"
 #include "worker/model/layout/layout.h"
+#include "worker/storage/arrow/testing/google_answers.h"
+#include "worker/storage/s3/testing/test_http_server.h"
 #include "worker/trainer/testing/event_reader.h"
 
 namespace swarm::ctl {
@@ -540,10 +544,87 @@ TEST_F(ModelCommandsTest, AManifestWhoseDataCannotBeReadIsNotValid) {
   EXPECT_THAT(validate(Path("empty")), Pair(2, HasSubstr("holds no files of text")));
 }
 
+// A command each for what tests of the parts have in detail.
+TEST_F(ModelCommandsTest, BadDataOfEveryKindEndATrainingWithTheirFileAndPlace) {
+  const std::string tokenizer = std::string(SWARM_SOURCE_DIR) + "/tests/fixtures/tokenizers/llama2";
+  const auto expect = [&](const std::string& name, const std::string& content,
+                          const std::string& message, const std::string& set = "data.format=Text") {
+    ASSERT_TRUE(WriteFile(Path(name), content).ok());
+    EXPECT_EQ(Train("out", {"--set", "data.uri=" + Path(name), "--set",
+                            "model.tokenizer.uri=" + tokenizer, "--set",
+                            "model.config.vocab_size=857", "--set", set}),
+              2)
+        << name;
+    EXPECT_THAT(Output(), HasSubstr(Path(name) + message));
+  };
+  const std::string good = JsonLines(0, 2);
+  expect("cut.jsonl", good + "{\"text\": \"cut", ": line 3: ends in the middle of its JSON object");
+  expect("none.jsonl", good + "text\n", ": line 3: is no JSON");
+  expect("utf8.jsonl", good + "{\"text\": \"\xff\"}\n", ": line 3: is not UTF-8, at byte 10");
+  expect("field.jsonl", good, ": line 1: has no field body; it has text", "data.textField=body");
+  expect("task.jsonl", good, ": line 1: has no prompt", "data.format=PromptCompletion");
+  expect("utf8.txt", "good\nbad \xff", " is not UTF-8: byte 9, line 2");
+  expect("cut.jsonl.gz", "\x1f\x8b\x08", ": the compressed file is cut off");
+  expect("cut.jsonl.zst", "\x28\xb5\x2f\xfd", ": the compressed file is cut off");
+  expect("cut.parquet", "PAR1", ": no Parquet file, or one that is damaged or cut off");
+  expect("cut.bin", std::string(2001, '\0'), " is cut off: 2001 bytes are no multiple of 2");
+  std::string ids(2000, '\0');
+  ids[2 * 700 + 1] = 4;  // 1024, little endian
+  expect("ids.bin", ids, ": id 1024 at position 700, the model's vocab_size is 857");
+}
+
+TEST_F(ModelCommandsTest, ABucketWithoutRightsOnItIsNamed) {
+  storage::s3::TestHttpServer server([](const std::string&) {
+    return storage::s3::TestHttpServer::Response(
+        403, "<Error><Code>AccessDenied</Code><Message>no</Message></Error>");
+  });
+  ::setenv("AWS_ACCESS_KEY_ID", "someone", 1);
+  ::setenv("AWS_SECRET_ACCESS_KEY", "else", 1);
+  const std::vector<std::string> named{"--set", "storage.endpoint=" + server.url(), "--set",
+                                       "data.uri=s3://corpus/web"};
+  EXPECT_EQ(Train("out", named), 2);
+  EXPECT_THAT(Output(), HasSubstr("s3://corpus/"));
+  EXPECT_THAT(Output(), HasSubstr("AccessDenied"));
+  std::vector<std::string> validate{"validate", Path("job.yaml")};
+  validate.insert(validate.end(), named.begin(), named.end());
+  EXPECT_EQ(Run(validate), 2);
+  EXPECT_THAT(Output(), HasSubstr("spec.data.uri: "));
+  EXPECT_THAT(Output(), HasSubstr("AccessDenied"));
+}
+
+TEST_F(ModelCommandsTest, ShardsInABucketOfGooglesAreTrainedOnAsThoseOfADisk) {
+  std::map<std::string, std::string> files;
+  std::filesystem::create_directory(Path("web"));
+  for (const std::string name : {"web/a.bin", "web/b.bin", "web/notes.md"}) {
+    for (int i = 0; i < 2000; ++i) {
+      files[name] += {static_cast<char>((i * i + name[4]) % 61), '\0'};
+    }
+    ASSERT_TRUE(WriteFile(Path(name), files[name]).ok());
+  }
+  storage::s3::TestHttpServer server([&](const std::string& request) {
+    return storage::AnswerAsGoogle(request, files);
+  });
+  ::setenv("CLOUD_STORAGE_EMULATOR_ENDPOINT", server.url().c_str(), 1);
+  const auto train = [&](const std::string& out, const std::string& uri) {
+    EXPECT_EQ(Train(out, {"--set", "data.uri=" + uri}), 0) << Output();
+    return Losses(out);
+  };
+  const auto losses = train("disk", Path("web"));
+  EXPECT_EQ(losses.size(), 12u);
+  EXPECT_EQ(train("folder", "gs://anonymous@bucket/web"), losses);
+  EXPECT_EQ(train("pattern", "gs://anonymous@bucket/web/[ab].bin"), losses);
+  EXPECT_EQ(Train("none", {"--set", "data.uri=gs://anonymous@secret/web"}), 2);
+  EXPECT_THAT(Output(), HasSubstr("PERMISSION_DENIED"));
+  EXPECT_EQ(Train("none", {"--set", "checkpoint.uri=gs://bucket/checkpoints"}), 2);
+  EXPECT_THAT(Output(), HasSubstr("spec.checkpoint.uri: has the scheme gs://, from which data alone"
+                                  " can be read; write"));
+}
+
 TEST_F(ModelCommandsTest, ATokenizerThatDoesNotFitTheModelIsRefusedBeforeTraining) {
   const std::string fixture = std::string(SWARM_SOURCE_DIR) + "/tests/fixtures/tokenizers/llama2";
   EXPECT_EQ(Train("out", {"--set", "model.tokenizer.uri=" + fixture}), 2);
-  EXPECT_THAT(Output(), HasSubstr("the tokenizer has 857 ids, the model's vocab_size is 256"));
+  EXPECT_THAT(Output(), HasSubstr("the tokenizer " + fixture +
+                                  " has 857 ids, the model's vocab_size is 256"));
 }
 
 TEST_F(ModelCommandsTest, AModelThatWasTrainedOnIdsTakesAndGivesIds) {

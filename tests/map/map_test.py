@@ -51,7 +51,7 @@ SYSTEM_HEADERS = {"dlfcn.h", "fcntl.h", "fnmatch.h", "immintrin.h", "malloc.h", 
 # A pure folder includes none of these: threads, clocks, files, sockets, the process's environment.
 IMPURE_STANDARD = {"thread", "mutex", "shared_mutex", "condition_variable", "future", "latch", "barrier", "semaphore",
                    "stop_token", "fstream", "filesystem", "iostream", "csignal", "ctime"}
-IMPURE_OURS = {"base/files.h", "base/log.h", "base/loop.h", "base/processors.h", "base/signals.h",
+IMPURE_OURS = {"base/files.h", "base/log.h", "base/loop.h", "base/module.h", "base/processors.h", "base/signals.h",
                 "base/virtual_time.h"}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)

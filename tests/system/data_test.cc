@@ -1,4 +1,5 @@
 // What a job draws of its data, and how it fares when reading them is hard.
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <set>
@@ -47,6 +48,15 @@ class SystemDataTest : public SystemTest {
     EXPECT_EQ(steps.size(), job_.spec.training.maxSteps);
     return drawn;
   }
+  /// The workers' own logs say that each step's sums have each microbatch once, also those of steps
+  /// that one trainer has begun and another committed.
+  void ExpectWitnessed() {
+    const std::string command = std::string(SWARM_PYTHON) + " -B " + SWARM_SOURCE_DIR +
+                                "/tests/soak/audit.py " + Out() + " > " + Path("audit");
+    EXPECT_EQ(std::system(command.c_str()), 0) << Content("audit");
+    EXPECT_THAT(Content("audit"), HasSubstr(std::to_string(job_.spec.training.maxSteps) +
+                                            " compared with the workers' own accounts"));
+  }
   void ExpectAllSummed(const nlohmann::json& line) {
     std::map<std::uint64_t, std::multiset<std::uint64_t>> summed;  // by stage
     for (const auto& group : line.at("groups")) {
@@ -67,7 +77,7 @@ TEST_F(SystemDataTest, EverySequenceIsTrainedOnOnceAnEpochWhateverHappens) {
   PutFile("shards/b.bin", Shard(570, 3));
   job_.spec.data.uri = Path("shards");  // 60 sequences of 16, and 10 tokens
   job_.spec.training.maxSteps = kNeverReached;
-  StartRun({"--workers", "0=2,1=1,2=2", "--restart-delay", "0.1"});
+  StartRun({"--workers", "0=2,1=1,2=2", "--restart-delay", "0.1", "--log-level", "debug"});
   AwaitSteps(3);
   Signal("worker-0", SIGKILL);
   AwaitMoreSteps();
@@ -79,8 +89,10 @@ TEST_F(SystemDataTest, EverySequenceIsTrainedOnOnceAnEpochWhateverHappens) {
 
   job_.spec.training.maxSteps = 10 * epochs;
   job_.spec.workers = {.replicas = 2, .minReplicas = 2};
-  StartRun({"--resume", "--set", "pipeline.stages=2", "--workers", "0=1,1=2"});
+  StartRun({"--resume", "--set", "pipeline.stages=2", "--workers", "0=1,1=2", "--log-level",
+            "debug"});
   ASSERT_EQ(ExitCode(), 0) << Output();
+  ExpectWitnessed();
   const auto drawn = Drawn();
   EXPECT_EQ(drawn.size(), 60u);
   for (const auto& [place, times] : drawn) {

@@ -49,7 +49,9 @@ std::uint64_t IdAt(int width, const std::byte* ids, std::uint64_t i) {
 
 Status CheckTokenizer(const CorpusOptions& options) {
   if (options.tokenizer->vocab_size() <= options.vocab_size) return Status();
-  return InvalidArgument("the tokenizer has " + std::to_string(options.tokenizer->vocab_size()) +
+  const std::string& uri = options.documents.tokenizer_files.uri;
+  return InvalidArgument("the tokenizer " + uri + (uri.empty() ? "" : " ") + "has " +
+                         std::to_string(options.tokenizer->vocab_size()) +
                          " ids, the model's vocab_size is " + std::to_string(options.vocab_size) +
                          "; is it the model's?");
 }

@@ -19,7 +19,7 @@ Result<TokenizerFiles> ReadHuggingFace(const std::string& uri, const api::Storag
   storage::SplitUri split{uri, kTokenizerJson};
   if (uri.ends_with(".json")) split = storage::SplitLastName(uri);
   ASSIGN_OR_RETURN(const auto folder, storage::Storage::Open(split.folder, options));
-  TokenizerFiles read{.kind = TokenizerKind::kHuggingFace};
+  TokenizerFiles read{.kind = TokenizerKind::kHuggingFace, .files = {}, .uri = uri};
   ASSIGN_OR_RETURN(read.files[kTokenizerJson], folder->Read(split.name));
   for (const char* name : kBesideTokenizerJson) {
     Result<Bytes> content = folder->Read(name);
@@ -55,7 +55,7 @@ Result<TokenizerFiles> ReadTokenizerFiles(const api::Tokenizer& tokenizer,
   if (tokenizer.kind == TokenizerKind::kHuggingFace) return ReadHuggingFace(tokenizer.uri, storage);
   const storage::SplitUri split = storage::SplitLastName(tokenizer.uri);
   ASSIGN_OR_RETURN(const auto folder, storage::Storage::Open(split.folder, storage));
-  TokenizerFiles read{.kind = tokenizer.kind};
+  TokenizerFiles read{.kind = tokenizer.kind, .files = {}, .uri = tokenizer.uri};
   ASSIGN_OR_RETURN(read.files[kTokenizerModel], folder->Read(split.name));
   return read;
 }

@@ -16,6 +16,7 @@ namespace swarm::data {
 struct TokenizerFiles {
   api::TokenizerKind kind = api::TokenizerKind::kAuto;  ///< Auto: there is no tokenizer
   std::map<std::string, Bytes> files;                   ///< by name; none of kinds Auto and Byte
+  std::string uri = {};                                 ///< where they were read, for messages
 
   /// The content of a file, or none.
   const Bytes* Find(const std::string& name) const;

@@ -12,11 +12,13 @@ mkdir -p "$out/usr/local/bin" "$out/etc/ld.so.conf.d" "$libraries"
 
 strip -o "$out/usr/local/bin/swarm-worker" "$build/bin/swarm-worker"
 patchelf --remove-rpath "$out/usr/local/bin/swarm-worker"
-for module in libswarm_sentencepiece.so libswarm_huggingface.so libswarm_parquet.so; do
+for module in libswarm_sentencepiece.so libswarm_huggingface.so libswarm_parquet.so libswarm_buckets.so; do
   strip -o "$out/usr/local/lib/$module" "$build/lib/$module"
 done
 arrow=$(patchelf --print-rpath "$build/lib/libswarm_parquet.so")
-patchelf --set-rpath "\$ORIGIN/swarmjob" "$out/usr/local/lib/libswarm_parquet.so"
+for module in libswarm_parquet.so libswarm_buckets.so; do
+  patchelf --set-rpath "\$ORIGIN/swarmjob" "$out/usr/local/lib/$module"
+done
 for library in libarrow.so.2600 libparquet.so.2600; do
   strip --strip-unneeded -o "$libraries/$library" "$arrow/$library"
 done

@@ -1,5 +1,6 @@
 #include "worker/storage/storage.h"
 
+#include "worker/storage/arrow/arrow_module.h"
 #include "worker/storage/file/file_storage.h"
 #include "worker/storage/s3/s3_storage.h"
 
@@ -37,10 +38,13 @@ Result<std::unique_ptr<Storage>> Storage::Open(const std::string& uri,
     ASSIGN_OR_RETURN(s3::S3Options s3_options, s3::MakeS3Options(uri, options));
     return s3::OpenS3Storage(std::move(s3_options));
   }
+  if (IsArrowUri(uri)) return OpenArrowStorage(uri);
   const std::string path = LocalPath(uri);
   if (!path.empty()) return OpenFileStorage(path);
   return InvalidArgument("storage uri \"" + uri +
-                         "\": expected s3://bucket/prefix, file:///absolute/path or a path");
+                         "\": expected s3://bucket/prefix, file:///absolute/path or a path; of data"
+                         " also gs://bucket/prefix or"
+                         " abfs://container@account.dfs.core.windows.net/prefix");
 }
 
 Result<std::vector<std::string>> Storage::List(const std::string& prefix) {

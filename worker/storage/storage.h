@@ -1,5 +1,6 @@
 // Storage for checkpoints, models and data: one interface to a folder of this machine or to a
-// bucket with the S3 protocol. A name is relative to the opened uri and uses '/' on both.
+// bucket with the S3 protocol; data are also read from Google's and Azure's buckets. A name is
+// relative to the opened uri and uses '/' on all of them.
 //
 // Promises of all implementations: a write is complete or invisible, whenever the process dies; a
 // Write that has returned ok is durable; every call ends (network calls have a deadline). Calls may
@@ -26,10 +27,11 @@ struct StoredFile {
 
 class Storage {
  public:
-  /// Opens `uri`: s3://bucket/prefix, file:///absolute/path, or a path. Creates nothing and
-  /// contacts no server. Credentials for S3 come from the environment (s3/credentials.h); `options`
-  /// without endpoint or region takes those of AWS_ENDPOINT_URL and AWS_REGION. Errors:
-  /// kInvalidArgument (an unknown scheme, no bucket).
+  /// Opens `uri`: s3://bucket/prefix, file:///absolute/path, a path, or to read alone
+  /// gs://bucket/prefix or abfs:// (arrow/arrow_module.h). Creates nothing and contacts no server.
+  /// Credentials for S3 come from the environment (s3/credentials.h); `options` without endpoint or
+  /// region takes those of AWS_ENDPOINT_URL and AWS_REGION. Errors: kInvalidArgument (an unknown
+  /// scheme, no bucket).
   static Result<std::unique_ptr<Storage>> Open(const std::string& uri,
                                                const api::Storage& options = {});
   virtual ~Storage() = default;
@@ -85,6 +87,9 @@ SplitUri SplitLastName(const std::string& uri);
 
 /// The path that a file uri or a plain path names; empty for another scheme.
 std::string LocalPath(const std::string& uri);
+
+/// Whether it names a bucket.
+inline bool IsBucket(const std::string& uri) { return !uri.empty() && LocalPath(uri).empty(); }
 
 /// Refuses names that are empty, absolute, or leave the folder by "..".
 Status CheckName(const std::string& name);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "worker/checkpoint/huggingface.h"
 #include "worker/data/tokenizer.h"
+#include "worker/storage/storage.h"
 #include "worker/token.h"
 
 namespace swarm::trainer {
@@ -92,8 +93,8 @@ Result<std::unique_ptr<JobData>> JobData::Open(const api::SwarmJob& job, Duratio
   }
   RETURN_IF_ERROR(result->OpenTraining(job, options));
   if (!data.validationUri.empty()) RETURN_IF_ERROR(result->OpenValidation(job, options));
-  bool bucket = data.validationUri.starts_with("s3://");
-  for (const auto& source : data.AllSources()) bucket |= source.uri.starts_with("s3://");
+  bool bucket = storage::IsBucket(data.validationUri);
+  for (const auto& source : data.AllSources()) bucket |= storage::IsBucket(source.uri);
   result->reader_ = std::make_unique<data::SequenceReader>(
       result->sources_,
       data::ReaderOptions{.cache_bytes = std::max(least, data.cacheBytes - result->text_bytes_),

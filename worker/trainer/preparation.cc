@@ -29,7 +29,7 @@ bool UsesBucket(const api::Spec& spec) {
                                    spec.data.validationUri, spec.checkpoint.uri,
                                    spec.logging.tensorboard};
   for (const api::DataSource& source : spec.data.AllSources()) uris.push_back(source.uri);
-  return std::ranges::any_of(uris, [](const auto& uri) { return uri.starts_with("s3://"); });
+  return std::ranges::any_of(uris, storage::IsBucket);
 }
 
 /// The part of a worker's numeric class that this job depends on (model/numeric_class.h).

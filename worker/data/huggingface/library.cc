@@ -1,6 +1,6 @@
 #include "worker/data/huggingface/library.h"
 
-#include "worker/data/module.h"
+#include "base/module.h"
 
 namespace swarm::data {
 namespace {

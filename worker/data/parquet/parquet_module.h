@@ -1,4 +1,4 @@
-// The export of the module libswarm_parquet.so, which alone contains Apache Arrow. It is opened
+// The export of the module libswarm_parquet.so, which contains Apache Arrow. It is opened
 // when a job first reads a Parquet file, so all others need no Arrow.
 #pragma once
 

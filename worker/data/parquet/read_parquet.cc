@@ -1,4 +1,4 @@
-// The module libswarm_parquet.so: the only code that includes Apache Arrow.
+// The module libswarm_parquet.so: the only code that includes Apache Parquet.
 #include <arrow/array.h>
 #include <arrow/buffer.h>
 #include <arrow/io/memory.h>

@@ -181,7 +181,7 @@ TEST_F(FileStorageTest, AFullDiskIsAClearErrorAndNothingIsLeft) {
 TEST(StorageTest, UrisSaySomethingOrAreRefused) {
   EXPECT_EQ((*Storage::Open("file:///a/b/"))->Describe("c"), "/a/b/c");
   EXPECT_EQ((*Storage::Open("a/b"))->Describe("c"), "a/b/c");
-  for (const char* uri : {"", "file://host/a", "http://host/a", "gs://bucket"}) {
+  for (const char* uri : {"", "file://host/a", "http://host/a", "ftp://host/a", "gs://", "abfs://"}) {
     EXPECT_EQ(Storage::Open(uri).status().code(), StatusCode::kInvalidArgument) << uri;
   }
   EXPECT_EQ(SplitLastName("s3://b/p/x.txt").folder, "s3://b/p");

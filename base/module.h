@@ -5,11 +5,11 @@
 
 #include "base/status.h"
 
-namespace swarm::data {
+namespace swarm {
 
 /// The function `entry` of lib/FILE beside the folder of the program. The module gets a symbol
 /// scope of its own, and is never closed. Errors: kNotFound (no such module), kInternal (no such
 /// entry).
 Result<void*> FindInModule(const std::string& file, const char* entry);
 
-}  // namespace swarm::data
+}  // namespace swarm

@@ -1,10 +1,10 @@
-#include "worker/data/module.h"
+#include "base/module.h"
 
 #include <dlfcn.h>
 
 #include <filesystem>
 
-namespace swarm::data {
+namespace swarm {
 namespace {
 
 // The sanitizers do not work with RTLD_DEEPBIND; their builds open the module without it.
@@ -28,4 +28,4 @@ Result<void*> FindInModule(const std::string& file, const char* entry) {
   return symbol;
 }
 
-}  // namespace swarm::data
+}  // namespace swarm
