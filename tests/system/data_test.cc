@@ -110,7 +110,7 @@ TEST_F(SystemDataTest, AMixtureInABucketThatGoesAwayCostsNoStep) {
   ASSERT_TRUE(bucket.ok()) << bucket.status().ToString();
   ASSERT_TRUE((*bucket)->Write("web/0.bin", Bytes::Copy(Shard(1'000'000))).ok());
   ASSERT_TRUE((*bucket)->Write("web/1.bin", Bytes::Copy(Shard(500'000))).ok());
-  job_.spec.data = {.sources = {{{"s3://bucket/web", 3}, {Path("text.txt"), 1}}},
+  job_.spec.data = {.sources = {{{"s3://bucket/web/?.bin", 3}, {Path("text.txt"), 1}}},
                     .cacheBytes = 1 << 20};
   job_.spec.training.maxSteps = kNeverReached;
   StartRun();
