@@ -495,6 +495,11 @@ json DecoderConfigToJson(const DecoderConfig& config) {
     const auto or_null = [](double cap) { return cap > 0 ? json(cap) : json(nullptr); };
     object["attn_logit_softcapping"] = or_null(config.attn_logit_softcapping);
     object["final_logit_softcapping"] = or_null(config.final_logit_softcapping);
+    // Published ones are whole numbers, and transformers takes no others.
+    const auto whole = static_cast<std::int64_t>(config.query_pre_attn_scalar);
+    if (static_cast<double>(whole) == config.query_pre_attn_scalar) {
+      object["query_pre_attn_scalar"] = whole;
+    }
   }
   WriteLayers(config, object);
   return object;
