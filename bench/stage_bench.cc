@@ -1,15 +1,20 @@
 // Measures tokens per second of forward, backward and fold on one thread, beside the rate of plain
-// matrix products of the same sizes: the share of the machine that a stage puts to use.
+// matrix products of the same sizes: the share of the machine that a stage puts to use. Then what
+// the loss takes with and without the logits of a whole microbatch, and what keys and values that
+// are kept bring to a generated text.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <benchmark/benchmark.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "base/rng.h"
+#include "worker/model/arithmetic/head_loss.h"
 #include "worker/model/stage.h"
+#include "worker/model/testing/counted_memory.h"
 
 namespace swarm::model {
 namespace {
@@ -107,6 +112,61 @@ void BM_Apply(benchmark::State& state, api::OptimizerType type, api::StepMode mo
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * count));
 }
 
+/// The loss of 2,048 tokens and its gradients; `at_once` of 0 stands for the stage's own choice.
+void BM_HeadLoss(benchmark::State& state, std::int64_t vocab_size, std::int64_t at_once) {
+  at::set_num_threads(1);
+  constexpr std::int64_t kTokens = 2048, kWidth = 1024;
+  const testing::CountedMemory memory;
+  const at::Tensor x = at::randn({1, kTokens, kWidth}).requires_grad_();
+  const at::Tensor head = at::randn({vocab_size, kWidth}).mul_(0.02).requires_grad_();
+  const at::Tensor labels = at::randint(vocab_size, {1, kTokens}, at::kLong);
+  const HeadLossOptions options{.tokens_at_once =
+                                    at_once > 0 ? at_once : LossTokensAtOnce(vocab_size)};
+  const std::size_t before = testing::CountedMemory::used();
+  testing::CountedMemory::ForgetPeak();
+  for (auto _ : state) {
+    const at::Tensor loss = HeadLoss(x, head, labels, options);
+    benchmark::DoNotOptimize(torch::autograd::grad({loss}, {x, head}, {at::ones_like(loss)}));
+  }
+  state.counters["MiB"] =
+      static_cast<double>(testing::CountedMemory::peak() - before) / (1 << 20);
+  state.counters["tokens/s"] =
+      benchmark::Counter(static_cast<double>(kTokens * state.iterations()),
+                         benchmark::Counter::kIsRate);
+}
+
+enum class Text { kReadOn, kReadAnew };
+
+/// As many tokens behind a prompt of 192, of which each depends on the one before.
+void BM_Generate(benchmark::State& state, Text text) {
+  StageOptions options;
+  options.config = BenchConfig();
+  auto stage = Stage::Create(options);
+  if (!stage.ok()) return state.SkipWithError(stage.status().ToString().c_str());
+  (*stage)->InitRandom(1);
+  const auto vocab_size = static_cast<std::size_t>(options.config.vocab_size);
+  for (auto _ : state) {
+    std::vector<std::int32_t> ids(192, 1);
+    auto reading = (*stage)->BeginReading(Version(0));
+    std::size_t read = 0;
+    for (std::int64_t i = 0; i < state.range(0); ++i) {
+      const std::span<const std::int32_t> all(ids);
+      const auto count = static_cast<std::uint32_t>(ids.size());
+      auto logits = text == Text::kReadOn ? (*reading)->Read(all.subspan(read))
+                                          : (*stage)->Logits(Version(0), {1, count, all});
+      if (!logits.ok()) return state.SkipWithError(logits.status().ToString().c_str());
+      read = ids.size();
+      const float* end = reinterpret_cast<const float*>(logits->data() + logits->size());
+      ids.push_back(static_cast<std::int32_t>(std::max_element(end - vocab_size, end) -
+                                              (end - vocab_size)));
+    }
+    benchmark::DoNotOptimize(ids.data());
+  }
+  state.counters["tokens/s"] =
+      benchmark::Counter(static_cast<double>(state.range(0) * state.iterations()),
+                         benchmark::Counter::kIsRate);
+}
+
 using api::Accumulation;
 using api::Precision;
 
@@ -135,6 +195,13 @@ BENCHMARK_CAPTURE(BM_Apply, AdamWDelayed, api::OptimizerType::kAdamW, api::StepM
 BENCHMARK_CAPTURE(BM_Apply, LambSync, api::OptimizerType::kLAMB, api::StepMode::kSync,
                   Accumulation::kFloat)
     ->UseRealTime();
+
+BENCHMARK_CAPTURE(BM_HeadLoss, Vocabulary32000Chunks, 32000, 0)->UseRealTime();
+BENCHMARK_CAPTURE(BM_HeadLoss, Vocabulary32000Whole, 32000, 2048)->UseRealTime();
+BENCHMARK_CAPTURE(BM_HeadLoss, Vocabulary151936Chunks, 151936, 0)->UseRealTime();
+BENCHMARK_CAPTURE(BM_HeadLoss, Vocabulary151936Whole, 151936, 2048)->UseRealTime();
+BENCHMARK_CAPTURE(BM_Generate, ReadOn, Text::kReadOn)->Arg(64)->UseRealTime();
+BENCHMARK_CAPTURE(BM_Generate, ReadAnew, Text::kReadAnew)->Arg(64)->UseRealTime();
 
 }  // namespace
 }  // namespace swarm::model

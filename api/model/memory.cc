@@ -24,6 +24,25 @@ std::uint64_t NumbersOfLayer(const DecoderConfig& config) {
   return norms + attention + 4 * Of(config.intermediate_size);
 }
 
+std::uint64_t VersionsOf(const Spec& spec) {
+  return spec.training.stepMode == StepMode::kDelayed ? 2 : 1;
+}
+
+std::uint64_t OperandBytes(const Spec& spec) {
+  return spec.training.precision == Precision::kBF16 ? 4 + 2 : 4;
+}
+
+std::uint64_t ElementBytes(const Spec& spec) {
+  return spec.training.accumulation == Accumulation::kExact ? 8 : 4;
+}
+
+/// Of a trained parameter: its versions, two moments, and a microbatch's fresh gradient, which has
+/// the type of the computation.
+std::uint64_t NumbersBytes(const Spec& spec) {
+  const std::uint64_t fresh = spec.training.precision == Precision::kBF16 ? 2 : 4;
+  return VersionsOf(spec) * OperandBytes(spec) + 2 * 4 + fresh;
+}
+
 /// What GraphBytes and BackwardBytes say of a stage with its share of the layers, and the head.
 struct StageGraph {
   std::uint64_t kept, backward;
@@ -72,13 +91,21 @@ std::uint64_t BackwardBytes(const DecoderConfig& config, Recompute recompute, st
 }
 
 std::uint64_t StateBytes(const Spec& spec, std::uint64_t trained, std::uint64_t frozen) {
-  const Training& training = spec.training;
-  const std::uint64_t versions = training.stepMode == StepMode::kDelayed ? 2 : 1;
-  const std::uint64_t operand = training.precision == Precision::kBF16 ? 4 + 2 : 4;
-  const std::uint64_t element = training.accumulation == Accumulation::kExact ? 8 : 4;
-  // Two moments; two steps may be open, and the pool of sums keeps two buffers.
-  const std::uint64_t each = versions * operand + 2 * 4 + 2 * element + 4 + 2 * element;
-  return trained * each + frozen * operand;
+  // Two steps may be open, and the pool of sums keeps two buffers.
+  return trained * (NumbersBytes(spec) + 4 * ElementBytes(spec)) + frozen * OperandBytes(spec);
+}
+
+std::uint64_t ServingBytes(const Spec& spec, std::uint64_t trained, std::uint64_t frozen,
+                           bool alone) {
+  // The open steps' accumulators and two kept sums; in a group also the sum being made, and the
+  // contribution to it.
+  const std::uint64_t open = VersionsOf(spec);
+  const std::uint64_t sums = open + 2 + (alone ? 0 : 2);
+  return trained * (NumbersBytes(spec) + sums * ElementBytes(spec)) + frozen * OperandBytes(spec);
+}
+
+std::uint64_t CopyBytes(const Spec& spec, std::uint64_t trained, std::uint64_t frozen) {
+  return trained * 4 * (VersionsOf(spec) + 2) + frozen * 4;
 }
 
 std::uint64_t BoundaryBytes(const SwarmJob& job) {

@@ -25,6 +25,16 @@ std::uint64_t BackwardBytes(const DecoderConfig& config, Recompute recompute, st
 /// `frozen` parameters), optimizer, accumulators, fresh gradients and the sums being made.
 std::uint64_t StateBytes(const Spec& spec, std::uint64_t trained, std::uint64_t frozen);
 
+/// What a worker that serves the stage has resident beside graphs: its weights, optimizer, fresh
+/// gradients, accumulators, and the sums of two steps, which late peers may ask for (they have a
+/// share of the budget, so StateBytes is without them). `alone`: without other replicas, where
+/// sums are the accumulators themselves. CopyBytes come and go.
+std::uint64_t ServingBytes(const Spec& spec, std::uint64_t trained, std::uint64_t frozen,
+                           bool alone);
+
+/// A copy of the state: weights and moments.
+std::uint64_t CopyBytes(const Spec& spec, std::uint64_t trained, std::uint64_t frozen);
+
 /// One microbatch's activations at a boundary, as float32.
 std::uint64_t BoundaryBytes(const SwarmJob& job);
 

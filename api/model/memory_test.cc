@@ -48,6 +48,16 @@ TEST(MemoryTest, TheBudgetBoundsTheMicrobatchesInFlight) {
   EXPECT_EQ(InFlightMax(job), 4u);
 }
 
+TEST(MemoryTest, AWorkerKeepsSumsBesideItsState) {
+  SwarmJob job = LargeJob();
+  EXPECT_EQ(ServingBytes(job.spec, 1000, 10, /*alone=*/true), 28'000u + 40);
+  EXPECT_EQ(ServingBytes(job.spec, 1000, 10, /*alone=*/false), 36'000u + 40);
+  EXPECT_EQ(CopyBytes(job.spec, 1000, 10), 12'000u + 40);
+  job.spec.training.stepMode = StepMode::kDelayed;
+  EXPECT_EQ(ServingBytes(job.spec, 1000, 0, /*alone=*/true), 36'000u);
+  EXPECT_EQ(CopyBytes(job.spec, 1000, 0), 16'000u);
+}
+
 TEST(MemoryTest, WhatIsComputedAgainIsHeldByOneMicrobatchAtATime) {
   SwarmJob job = LargeJob();
   const DecoderConfig& config = job.spec.model.config;

@@ -203,7 +203,10 @@ std::string SizesText(const api::SwarmJob& job) {
   std::string text = "model: " + std::string(NameOf(config.family)) + ", " +
                      std::to_string(config.num_hidden_layers) + " layers, " +
                      WithCommas(api::ParameterCount(config)) + " parameters";
-  std::uint64_t trained = 0, state = 0;
+  const std::uint64_t microbatch_tokens =
+      spec.training.microbatchSize * spec.training.sequenceLength;
+  const auto replicas = api::ComputeReplicas(job, "");
+  std::uint64_t trained = 0, largest = 0, graph = 0, copy = 0;
   for (std::uint64_t stage = 0; stage < spec.pipeline.stages; ++stage) {
     const auto layout = model::ComputeParameterLayout(config, stage, spec.pipeline.stages,
                                                       spec.pipeline.boundary, spec.model.lora);
@@ -211,15 +214,20 @@ std::string SizesText(const api::SwarmJob& job) {
     std::uint64_t of_stage = 0;
     for (const auto& group : layout->groups) of_stage += group.count;
     trained += of_stage;
-    state = std::max(state, api::StateBytes(spec, of_stage, layout->frozen_count));
+    const bool alone = replicas.ok() && (*replicas)[stage] == 1;
+    const auto layers = static_cast<std::uint64_t>(layout->slice.count);
+    const std::uint64_t needed =
+        api::ServingBytes(spec, of_stage, layout->frozen_count, alone) +
+        api::BackwardBytes(config, spec.pipeline.recompute, layers, microbatch_tokens);
+    largest = std::max(largest, needed);
+    graph = std::max(graph, api::GraphBytes(config, spec.pipeline.recompute, layers,
+                                            microbatch_tokens, layout->slice.head));
+    copy = std::max(copy, api::CopyBytes(spec, of_stage, layout->frozen_count));
   }
   if (spec.model.lora.rank > 0) text += ", of adapters " + WithCommas(trained);
-  const auto layers = static_cast<std::uint64_t>(config.num_hidden_layers);
-  const std::uint64_t microbatch = api::GraphBytes(
-      config, spec.pipeline.recompute, (layers + spec.pipeline.stages - 1) / spec.pipeline.stages,
-      spec.training.microbatchSize * spec.training.sequenceLength, /*head=*/true);
-  text += "\nmemory: the largest stage needs about " + Gibibytes(state) + " for its state, and " +
-          Gibibytes(microbatch) + " for each microbatch in flight\n";
+  text += "\nmemory: the largest stage needs about " + Gibibytes(largest) + ", " +
+          Gibibytes(graph) + " for each microbatch in flight, and " + Gibibytes(copy) +
+          " while its state is copied for a checkpoint or a joiner\n";
   const std::uint64_t tokens = spec.training.globalBatchSize * spec.training.sequenceLength;
   return text + "tokens: " + WithCommas(tokens) + " a step, " +
          WithCommas(tokens * spec.training.maxSteps) + " in all\n";
