@@ -203,7 +203,7 @@ Orders Coordinator::OnWorkersLost(std::vector<Departure> departures, Timepoint n
   if (finished()) return {};
   Turn turn{now};
   if (EndIfStopped(turn)) return SettleAll(std::move(turn));
-  for (const Departure& departure : departures) taking_over_.Forget(departure.worker);
+  for (const Departure& departure : departures) taking_over_.Lose(departure, turn);
   turn.departures = std::move(departures);
   return SettleAll(std::move(turn));
 }

@@ -24,7 +24,13 @@ struct Patience {
   Duration takeover_last = std::chrono::seconds(10);
   /// For each member of the last roster, beyond `takeover_last` in all: connecting takes turns.
   Duration takeover_member = std::chrono::milliseconds(50);
-  Duration revoke = std::chrono::seconds(2);             ///< the answer to Revoke or Void: evicts
+  Duration revoke = std::chrono::seconds(2);  ///< the answer to Revoke or Void: evicts
+  /// In addition for each worker of the job: all of them may have lost neighbours at once, and all
+  /// answer one trainer.
+  Duration revoke_member = std::chrono::milliseconds(20);
+  Duration ForRevoke(std::size_t workers) const {
+    return revoke + static_cast<int>(workers) * revoke_member;
+  }
   Duration microbatch = std::chrono::seconds(2);         ///< at least, a row's progress: revokes
   Duration first_microbatch = std::chrono::seconds(60);  ///< the same before anything is measured
   Duration reduce = std::chrono::seconds(5);             ///< at least: asks again, then evicts

@@ -293,7 +293,7 @@ TEST_F(CoordinatorRecoveryTest, WhoDoesNotAnswerAVoidIsEvicted) {
                          GroupIndex(1),
                          Asked(two, 1).k,
                          {StageIndex(1), {Microbatch(0), Microbatch(1)}}});
-  Pass(options_.patience.revoke);
+  Pass(options_.patience.ForRevoke(3));
   EXPECT_TRUE(Told<Shutdown>(two).at(0).rejoin);
   CompleteStep();
 }
@@ -383,7 +383,8 @@ TEST_F(LateSumTest, ABrokenPairThatExchangesNothingKeepsNoSumFromItsEnd) {
   const Attempt k = Asked("a1", 0).k;
   const std::vector<WorkerId> seats =
       SeatParticipants({WorkerId("a1"), WorkerId("a2"), WorkerId("a3"), WorkerId("a4")}, 2);
-  const WorkerId& corner = seats[0];  // two rows of two: the first and the last have nothing in common
+  const WorkerId& corner =
+      seats[0];  // two rows of two: the first and the last have nothing in common
   Say(corner.value, Unheard{{seats[3]}});
   Pass(kDetourTime);
   EXPECT_EQ(Asked("a1", 0).k, k);

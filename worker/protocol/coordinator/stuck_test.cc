@@ -64,6 +64,8 @@ TEST_F(CoordinatorStuckTest, WhoDoesNotAnswerARevokeIsEvictedAndToldToComeBack) 
   const std::string silent = Owner(0, 1);
   Pass(options_.patience.first_microbatch);
   Pass(options_.patience.revoke);
+  EXPECT_TRUE(Told<Shutdown>(silent).empty()) << "a large swarm takes longer to answer";
+  Pass(4 * options_.patience.revoke_member);
   EXPECT_TRUE(Told<Shutdown>(silent).at(0).rejoin);
   EXPECT_NE(Owner(0, 1), silent);
   CompleteStep();

@@ -57,6 +57,15 @@ TEST_F(CoordinatorTakeoverTest, WhoServesIsAskedWhatItHolds) {
   EXPECT_EQ(step(), 5u);
 }
 
+TEST_F(CoordinatorTakeoverTest, WhoseAnswerIsDroppedForItsSilenceHearsOfIt) {
+  Create();
+  ComeServing("a1");
+  Say("a1", HoldingOf("a1"));
+  FallSilent("a1");
+  // It may live, and it does not ask again: it would wait for a roster for ever.
+  EXPECT_TRUE(Told<Shutdown>("a1").at(0).rejoin);
+}
+
 TEST_F(CoordinatorTakeoverTest, TheRosterIsANewEpochOfTheNewTerm) {
   Create();
   Say("a1", HoldingOf("a1"));

@@ -6,7 +6,6 @@
 #include "worker/protocol/roster.h"
 
 namespace swarm::protocol {
-namespace {}  // namespace
 
 void TakingOver::NoteArrival(const WorkerId& worker, Timepoint now) {
   if (came_.insert(worker).second) last_came_ = now;
@@ -23,6 +22,11 @@ bool TakingOver::OnHolding(const WorkerId& from, const Holding& holding, Turn& t
   NoteArrival(from, turn.now);
   holdings_[from] = holding;
   return true;
+}
+
+void TakingOver::Lose(const Departure& departure, Turn& turn) {
+  if (holdings_.erase(departure.worker) == 0 || !departure.connected) return;
+  turn.Tell(departure.worker, Shutdown{job_.options.term, departure.why, true});
 }
 
 const Roster* TakingOver::FindNewestRoster() const {

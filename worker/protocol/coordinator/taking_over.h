@@ -36,6 +36,9 @@ class TakingOver {
   Verdict Decide(Turn& turn);
   /// The worker's answer does not count any more.
   void Forget(const WorkerId& worker) { holdings_.erase(worker); }
+  /// The same for one that is lost. If it lives, it waits for an answer, and hears that there will
+  /// be none.
+  void Lose(const Departure& departure, Turn& turn);
   /// How many workers have answered.
   std::size_t answered() const { return holdings_.size(); }
 

@@ -78,7 +78,8 @@ void Steps::VoidWorker(const WorkerId& worker, Step step, StepState& state, Turn
   Worker& voided = members_.At(worker);
   const Attempt number = job_.NextAttempt();
   LoseCells(state, worker);
-  state.voiding[worker] = {number, turn.now + job_.options.patience.revoke};
+  state.voiding[worker] = {number,
+                           turn.now + job_.options.patience.ForRevoke(members_.all().size())};
   if (voided.leave()) voided.leave()->parcels.erase(step);
   turn.Tell(worker, Void{job_.options.term, job_.generation, step, number,
                          state.levels[voided.member.stage.value]});

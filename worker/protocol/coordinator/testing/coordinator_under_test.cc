@@ -63,6 +63,11 @@ void CoordinatorTest::Lose(const std::string& name) {
   Keep(coordinator_->OnWorkersLost({{WorkerId(name), "the connection broke"}}, now_));
 }
 
+void CoordinatorTest::FallSilent(const std::string& name) {
+  Keep(coordinator_->OnWorkersLost(
+      {{WorkerId(name), "no sign of life", /*connected=*/true, EvictionCause::kSilent}}, now_));
+}
+
 void CoordinatorTest::Beat(const std::string& name, const Heartbeat& beat) {
   Keep(coordinator_->OnBeat(WorkerId(name), beat, now_));
 }

@@ -38,6 +38,8 @@ class CoordinatorTest : public testing::Test {
   void Load(const std::string& name, const Digest& state = {7, 7});
   /// The connection broke.
   void Lose(const std::string& name);
+  /// The worker is not heard any more, and may live.
+  void FallSilent(const std::string& name);
   void Beat(const std::string& name, const Heartbeat& beat);
   /// Time passes, and is noticed.
   void Pass(Duration duration);
