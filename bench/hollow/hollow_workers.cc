@@ -38,7 +38,7 @@ struct Flags {
 };
 
 /// Of all workers of a process together: they share its processors.
-constexpr std::size_t kDialSlots = 32;
+constexpr std::size_t kDialSlots = 4;
 
 double Now() { return ToSeconds(Clock::now().time_since_epoch()); }
 
@@ -65,7 +65,7 @@ class Records {
   }
 
  private:
-  static constexpr double kBin = 0.1;  // seconds
+  static constexpr double kBin = 0.1;        // seconds
   static constexpr std::size_t kEpochs = 8;  // the newest
   const double begin_ = Now();
   std::atomic<std::int64_t> connections_ = 0;

@@ -79,6 +79,7 @@ std::map<WorkerId, protocol::Link> WorkerProcess::DrawLinks() {
 }
 
 void WorkerProcess::SendToPeer(const WorkerId& to, Lane lane, Envelope envelope) {
+  neighbours_.OnExchange(to, world_.now());
   const auto via = detours_.find(to);
   if (via == detours_.end()) return network_.Send(pid_, to, lane, std::move(envelope));
   envelope.from = id_;
@@ -175,6 +176,11 @@ void WorkerProcess::OnMessage(const WorkerId& hop, const Envelope& envelope) {
     return;
   }
   const WorkerId& from = envelope.to.empty() ? hop : envelope.from;
+  // An endpoint has one connection to the trainer, whichever process that is. With a part in the
+  // job a worker is fenced by terms as well, and here hears both. Without one it has told the later
+  // trainer that it holds nothing, and that stays true only since the earlier one is not heard any
+  // more.
+  if (!replica_ && IsTrainer(from) && from != trainer_) return;
   world_.Log(id_.value,
              [&] { return "from " + from.value + ": " + simulation::Describe(envelope.message); });
   const Payload& payload = envelope.payload;

@@ -20,7 +20,9 @@ constexpr int kBeatingInASecond = 128;
 constexpr Duration kMeshInterval = seconds(1);
 /// In a large swarm many workers begin at once to make connections to many others, which takes
 /// turns: for each of them.
-constexpr Duration kConnecting = milliseconds(250);
+constexpr Duration kConnecting = seconds(1);
+/// Of one that is no neighbour.
+constexpr Duration kExchangeMax = seconds(60);
 /// The trainer may have changed, or a report may be lost.
 constexpr Duration kReportInterval = seconds(1);
 
@@ -109,16 +111,36 @@ Neighbours::Change Neighbours::OnRoster(const Roster& roster, std::uint64_t stag
     interval_ = interval;
     detector_ = FailureDetector(OptionsFor(interval));
     for (const auto& [id, incarnation] : neighbours) detector_.Watch(id, now);
+    for (const auto& [id, last] : exchanging_) detector_.Watch(id, now);
   }
+  members_.clear();
+  for (const Member& member : roster.members) {
+    if (mesh) members_.insert(member.id);
+  }
+  std::erase_if(exchanging_, [&](const auto& entry) {
+    if (members_.contains(entry.first) && !neighbours.contains(entry.first)) return false;
+    detector_.Forget(entry.first);
+    return true;
+  });
   for (const WorkerId& id : change.gone) detector_.Forget(id);
   for (const WorkerId& id : change.came) detector_.Watch(id, now, first);
   watched_ = std::move(neighbours);
   return change;
 }
 
+void Neighbours::OnExchange(const WorkerId& with, Timepoint now) {
+  if (with == self_ || watched_.contains(with) || !members_.contains(with)) return;
+  if (exchanging_.insert_or_assign(with, now).second) {
+    detector_.Watch(with, now, interval_ + kConnecting);
+  }
+}
+
 void Neighbours::Clear() {
   for (const auto& [id, incarnation] : watched_) detector_.Forget(id);
+  for (const auto& [id, last] : exchanging_) detector_.Forget(id);
   watched_.clear();
+  exchanging_.clear();
+  members_.clear();
   reported_.clear();
 }
 
@@ -127,6 +149,12 @@ Neighbours::Due Neighbours::OnTick(Timepoint now) {
   if (now >= next_beat_) {
     next_beat_ = now + interval_;
     for (const auto& [id, incarnation] : watched_) due.beats.push_back(id);
+    std::erase_if(exchanging_, [&](const auto& entry) {
+      const bool over = now - entry.second > kExchangeMax;
+      if (over) detector_.Forget(entry.first);
+      return over;
+    });
+    for (const auto& [id, last] : exchanging_) due.beats.push_back(id);
   }
   std::vector<WorkerId> unheard = detector_.Suspects(now);
   if (unheard != reported_ || (!unheard.empty() && now >= next_report_)) {

@@ -5,7 +5,8 @@
 // Neighbours are the workers that exchange data: in a small swarm all members, in a large one those
 // in the row and the column of a sum of the stage (grid/reduce_grid.h), of two stages where those
 // have a sum in common (a tied head), and those in the mesh (routing/mesh/mesh.h). Beats are as
-// frequent as the number of neighbours allows.
+// frequent as the number of neighbours allows. Where devices are unlike, routes lead to other
+// workers as well: as long as they do, these are watched, too.
 #pragma once
 
 #include <map>
@@ -34,6 +35,9 @@ class Neighbours {
   /// `tied`: the first and the last of the stages have a sum in common.
   Change OnRoster(const Roster& roster, std::uint64_t stages, bool tied, Timepoint now);
   bool Has(const WorkerId& id) const { return watched_.contains(id); }
+  /// A microbatch goes to the worker, or comes from it. If it is no neighbour, and a member of the
+  /// last roster, it is watched like one until nothing was exchanged for a minute.
+  void OnExchange(const WorkerId& with, Timepoint now);
   /// A beat of the worker has come.
   void OnBeat(const WorkerId& from, Timepoint now) { detector_.OnBeat(from, now); }
   /// This worker serves no stage: there are no neighbours.
@@ -46,8 +50,8 @@ class Neighbours {
   /// Call it several times a second.
   Due OnTick(Timepoint now);
 
-  /// Between two beats to one neighbour, where there are so many, in a swarm of so many members with
-  /// or without a mesh.
+  /// Between two beats to one neighbour, where there are so many, in a swarm of so many members
+  /// with or without a mesh.
   static Duration BeatInterval(std::size_t neighbours, std::size_t members, bool mesh);
 
  private:
@@ -60,6 +64,8 @@ class Neighbours {
   const MeshOptions mesh_;
   const std::size_t flat_reduce_max_;
   std::map<WorkerId, Incarnation> watched_;
+  std::set<WorkerId> members_;  // of the last roster, if not all of them are neighbours
+  std::map<WorkerId, Timepoint> exchanging_;  // others that are watched, and their last exchange
   Duration interval_{};
   FailureDetector detector_;
   Timepoint next_beat_{};

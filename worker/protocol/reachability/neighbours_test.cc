@@ -99,8 +99,7 @@ TEST_F(NeighboursTest, InALargeSwarmTheyAreThePeersInASumAndAFewOfTheStagesBesid
   for (int i = 0; i < 200; ++i) stages["w" + std::to_string(i)] = i % 5;
   neighbours_.OnRoster(RosterOf(stages), 5, false, now_);
   const auto due = Pass(milliseconds(250), {});
-  EXPECT_THAT(due.beats.size(),
-              testing::AllOf(testing::Ge(11u + 2 * 5), testing::Le(12u + 2 * 16)))
+  EXPECT_THAT(due.beats.size(), testing::AllOf(testing::Ge(11u + 2 * 5), testing::Le(12u + 2 * 16)))
       << "rows of 5 in columns of 8";
   EXPECT_EQ(Neighbours::BeatInterval(12, 13, false), milliseconds(500));
   EXPECT_EQ(Neighbours::BeatInterval(12, 65, true), seconds(1));
@@ -112,8 +111,29 @@ TEST_F(NeighboursTest, InALargeSwarmAFirstBeatMayTakeAsLongAsManyConnections) {
   std::map<std::string, std::uint64_t> stages{{"self", 1}};
   for (int i = 0; i < 200; ++i) stages["w" + std::to_string(i)] = i % 5;
   neighbours_.OnRoster(RosterOf(stages), 5, false, now_);
-  EXPECT_FALSE(Pass(seconds(8), {}).report);
-  EXPECT_TRUE(Pass(seconds(30), {}).report);
+  EXPECT_FALSE(Pass(seconds(25), {}).report);
+  EXPECT_TRUE(Pass(seconds(60), {}).report);
+}
+
+TEST_F(NeighboursTest, InALargeSwarmWhoGetsAMicrobatchIsWatchedForAMinute) {
+  std::map<std::string, std::uint64_t> stages{{"self", 1}};
+  for (int i = 0; i < 200; ++i) stages["w" + std::to_string(i)] = i % 5;
+  std::vector<WorkerId> neighbours = neighbours_.OnRoster(RosterOf(stages), 5, false, now_).came;
+  const auto other = std::ranges::find_if(
+      stages, [&](const auto& entry) { return entry.second == 4 && entry.first != "self"; });
+  const WorkerId far(other->first);
+  ASSERT_FALSE(neighbours_.Has(far));
+  neighbours_.OnExchange(WorkerId("stranger"), now_);
+  neighbours_.OnExchange(far, now_);
+  const auto due = Pass(seconds(10), neighbours);
+  EXPECT_THAT(due.beats, testing::Contains(far));
+  EXPECT_THAT(due.beats, testing::Not(testing::Contains(WorkerId("stranger"))));
+  ASSERT_TRUE(due.report);
+  EXPECT_THAT(due.report->peers, ElementsAre(far));
+  const auto later = Pass(seconds(60), neighbours);
+  ASSERT_TRUE(later.report);
+  EXPECT_THAT(later.report->peers, IsEmpty()) << "nothing goes there any more";
+  EXPECT_THAT(Pass(seconds(5), neighbours).beats, testing::Not(testing::Contains(far)));
 }
 
 TEST_F(NeighboursTest, NeighboursAgreeThatTheyAre) {

@@ -4,6 +4,14 @@
 #include <cmath>
 
 namespace swarm::protocol {
+namespace {
+
+/// Rates that differ less may be those of equal workers: lanes take them as equal.
+constexpr double kRateStep = 1.05;
+/// Lanes are cut anew once in so many draws for each worker, which cost as much together.
+constexpr std::uint64_t kDrawsBetweenCuts = 4;
+
+}  // namespace
 
 std::vector<std::uint64_t> ComputeInFlightLimits(const std::vector<std::uint64_t>& replicas) {
   std::vector<std::uint64_t> limits(replicas.size());
@@ -48,6 +56,8 @@ void Router::SetReplicas(const std::vector<std::vector<WorkerId>>& replicas_per_
   }
   loads_ = std::move(next);
   ways_ = Ways(shares_, places_, wiring_);
+  lanes_are_stale_ = true;
+  lanes_cut_ = 0;
 }
 
 void Router::SetShares(Shares shares, Ways::Places places) {
@@ -57,9 +67,8 @@ void Router::SetShares(Shares shares, Ways::Places places) {
 }
 
 void Router::UpdateLimit(const WorkerId& worker, Load& load) {
-  const Wiring& wiring = wiring_.at(load.stage);
-  const double service = wiring.IsMeasured(worker) ? wiring.EstimateSeconds(worker) : 0;
-  load.limit = ComputeInFlightLimit(service, load.stay, load.limit_unmeasured, wiring_.size());
+  load.limit =
+      ComputeInFlightLimit(load.service_seconds, load.stay, load.limit_unmeasured, wiring_.size());
   if (in_flight_max_ > 0) load.limit = std::min(load.limit, in_flight_max_);
   UpdateOpen(worker, load);
 }
@@ -68,6 +77,47 @@ void Router::UpdateOpen(const WorkerId& worker, const Load& load) {
   const bool open = load.in_flight < load.limit;
   wiring_.at(load.stage).SetOpen(worker, open);
   ways_.SetOpen(load.stage, worker, open);
+  lanes_.SetOpen(worker, open);
+}
+
+double Router::RelativeRate(const WorkerId& worker, const Load& load) const {
+  const double mean = wiring_[load.stage].MeanSeconds();
+  if (!(load.service_seconds > 0) || !(mean > 0)) return 1;
+  const double step = std::log(kRateStep);
+  return std::exp(step * std::round(std::log(mean / load.service_seconds) / step));
+}
+
+void Router::CutLanes() {
+  lanes_are_stale_ = false;
+  lanes_cut_ = fresh_;
+  lanes_ = Lanes();
+  std::vector<std::vector<Lanes::Stop>> stages;
+  for (const Wiring& wiring : wiring_) {
+    if (!(wiring.MeanSeconds() > 0)) {
+      lanes_are_stale_ = true;
+      lanes_cut_ = 0;
+      return;
+    }
+    auto& stops = stages.emplace_back();
+    for (WorkerId& id : SeatInLanes(wiring.Members())) {
+      Load& load = loads_.at(id);
+      load.in_lanes = RelativeRate(id, load);
+      stops.push_back({std::move(id), load.in_lanes});
+    }
+  }
+  lanes_ = Lanes(stages, fresh_);
+  for (const auto& [id, load] : loads_) lanes_.SetOpen(id, load.in_flight < load.limit);
+}
+
+std::optional<std::vector<WorkerId>> Router::DrawLane(const Part& part) {
+  bool avoided = false;
+  auto route = lanes_.Draw([&](const Lanes::Route& workers) {
+    for (std::size_t s = 1; broken_ != nullptr && s < workers.size(); ++s) {
+      if (broken_->Has(workers[s - 1], workers[s])) return !(avoided = true);
+    }
+    return true;
+  });
+  return route || !avoided ? route : DrawPlain(part);
 }
 
 bool Router::HasRoom(const WorkerId& worker, bool repair) const {
@@ -85,11 +135,18 @@ bool Router::AnyHasRoom(std::uint64_t stage, bool repair) const {
 std::optional<std::vector<WorkerId>> Router::Draw(const Part& part) {
   const bool fresh =
       part.begin == 0 && part.end == wiring_.size() && !part.repair && part.avoid.value.empty();
-  const bool shared = fresh && !ways_.empty() && fresh_ % kPlainEvery != 0;
+  const bool planned = fresh && fresh_ % kPlainEvery != 0;
+  const bool shared = planned && !ways_.empty();
+  if (planned && !shared && lanes_are_stale_ &&
+      (lanes_cut_ == 0 || fresh_ >= lanes_cut_ + kDrawsBetweenCuts * loads_.size())) {
+    CutLanes();
+  }
   const auto reaches = [&](const WorkerId& before, const WorkerId& worker) {
     return broken_ == nullptr || !broken_->Has(before, worker);
   };
-  auto route = shared ? ways_.Draw(reaches, mesh_) : DrawPlain(part);
+  auto route = shared                       ? ways_.Draw(reaches, mesh_)
+               : planned && !lanes_.empty() ? DrawLane(part)
+                                            : DrawPlain(part);
   if (!route) return std::nullopt;
   if (fresh) ++fresh_;
   for (const WorkerId& worker : *route) {
@@ -172,6 +229,7 @@ void Router::MeasureBackward(const WorkerId& worker, double seconds) {
   average = average == 0 ? both : 0.9 * average + 0.1 * both;
   Measure(worker, it->second.stage, both);
   UpdateLimit(worker, it->second);
+  lanes_are_stale_ |= RelativeRate(worker, it->second) != it->second.in_lanes;
 }
 
 void Router::Measure(const WorkerId& worker, std::uint64_t stage, double seconds) {

@@ -1,7 +1,7 @@
-// Draws the route of each microbatch: one worker for each stage, by wiring (wiring.h) or by shares
-// (ways.h), among the neighbours of the worker before (mesh/mesh.h), within the limit of
-// microbatches that each worker may have in flight. The router is
-// separate from the coordinator so that there may be many routers with disjoint ranges of
+// Draws the route of each microbatch: one worker for each stage, by lane (lanes/lanes.h), by shares
+// (ways.h) or by wiring (wiring.h), within the limit of microbatches that each worker may have in
+// flight. By shares and wiring it prefers neighbours of the worker before (mesh/mesh.h). The router
+// is separate from the coordinator so that there may be many routers with disjoint ranges of
 // microbatches (docs/protocol.md, rule 27). Pure.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "worker/protocol/reachability/broken_pairs.h"
+#include "worker/protocol/routing/lanes/lanes.h"
 #include "worker/protocol/routing/mesh/mesh.h"
 #include "worker/protocol/routing/ways.h"
 #include "worker/protocol/routing/wiring.h"
@@ -26,8 +27,8 @@ class Router {
   /// Sets the replicas of each stage and with them the in-flight limits.
   void SetReplicas(const std::vector<std::vector<WorkerId>>& replicas_per_stage);
 
-  /// Routes of fresh microbatches follow the shares from now on; empty: they are plain. `places`
-  /// are those of all workers.
+  /// Routes of fresh microbatches follow the shares from now on; empty: the lanes. `places` are
+  /// those of all workers.
   void SetShares(Shares shares, Ways::Places places);
   const Shares& shares() const { return shares_; }
   /// One of so many routes is plain all the same: so every link stays measured.
@@ -58,8 +59,8 @@ class Router {
   /// Records how long the worker took for the forward or the backward of a microbatch.
   void MeasureForward(const WorkerId& worker, double seconds);
   void MeasureBackward(const WorkerId& worker, double seconds);
-  /// Records the time from the drawing of a fresh microbatch until the worker was done with it,
-  /// transfers and other workers included.
+  /// Records the time from the drawing of a fresh microbatch, of which the worker did a part, until
+  /// all were done with it, transfers included.
   void MeasureStay(const WorkerId& worker, double seconds);
   /// Records that the worker has had a microbatch for `seconds` and is not done: it is at least
   /// that slow.
@@ -83,11 +84,16 @@ class Router {
     double forward_seconds = 0;  // of the forward whose backward is not reported yet (an average)
     double service_seconds = 0;  // of both (an average); 0: none yet
     double stay = 0;             // the least that was measured; 0: none yet
+    double in_lanes = 0;         // the rate, beside that of its stage, by which lanes were cut
   };
   void Measure(const WorkerId& worker, std::uint64_t stage, double seconds);
   void UpdateLimit(const WorkerId& worker, Load& load);
   /// Every change of a load ends with this.
   void UpdateOpen(const WorkerId& worker, const Load& load);
+  /// How fast the worker is beside the mean of its stage, in steps of a twentieth.
+  double RelativeRate(const WorkerId& worker, const Load& load) const;
+  void CutLanes();
+  std::optional<std::vector<WorkerId>> DrawLane(const Part& part);
   bool HasRoom(const WorkerId& worker, bool repair) const;
   bool AnyHasRoom(std::uint64_t stage, bool repair) const;
   std::optional<std::vector<WorkerId>> DrawPlain(const Part& part);
@@ -104,7 +110,10 @@ class Router {
   std::vector<Wiring> wiring_;  // per stage
   Shares shares_;
   Ways::Places places_;
-  Ways ways_;  // of the present members
+  Ways ways_;    // of the present members
+  Lanes lanes_;  // of the present members; empty before each stage is measured
+  bool lanes_are_stale_ = true;
+  std::uint64_t lanes_cut_ = 0;  // at this number of fresh routes
   Mesh mesh_;
   std::uint64_t fresh_ = 0;  // routes of fresh microbatches so far
   std::map<WorkerId, Load> loads_;
@@ -120,8 +129,10 @@ std::vector<std::uint64_t> ComputeInFlightLimits(const std::vector<std::uint64_t
 /// The limit of a measured worker: it never waits for bytes that could have been there (rule 24).
 /// The sum of
 /// - the microbatches that the worker works through, at `service` seconds each, in the time `stay`:
-///   from the drawing of a microbatch to the moment the worker is done with it, on an idle swarm.
-///   That time includes all computing, transfers and round trips on the way;
+///   from the drawing of a microbatch to the moment all workers are done with it, on an idle swarm.
+///   That time includes all computing, transfers and round trips on the way. (Routes are drawn
+///   whole: if a worker of a late stage, which is done earlier, had a lower limit, those before it
+///   would wait for it while they have room;)
 /// - two for each of the stages: a forward and a backward that wait there. No two computations or
 ///   transfers take the same time, and a late worker leaves the next one without work unless
 ///   something waits there. (This holds for the last stage, too, where only forwards wait:

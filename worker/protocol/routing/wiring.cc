@@ -105,7 +105,11 @@ void Wiring::Measure(const WorkerId& worker, double seconds) {
 double Wiring::EstimateSeconds(const WorkerId& worker) const {
   const auto it = entries_.find(worker);
   if (it != entries_.end() && it->second.weight > 0) return it->second.seconds();
-  return measured_ > 0 ? measured_seconds_ / static_cast<double>(measured_) : 1.0;
+  return measured_ > 0 ? MeanSeconds() : 1.0;
+}
+
+double Wiring::MeanSeconds() const {
+  return measured_ > 0 ? measured_seconds_ / static_cast<double>(measured_) : 0;
 }
 
 bool Wiring::IsMeasured(const WorkerId& worker) const {

@@ -53,6 +53,8 @@ class Wiring {
   /// Estimated seconds for a microbatch: the worker's own average, else the mean of all measured
   /// workers, else 1.
   double EstimateSeconds(const WorkerId& worker) const;
+  /// The mean of all measured workers; 0: none is.
+  double MeanSeconds() const;
   /// Whether EstimateSeconds() is a measurement of this worker.
   bool IsMeasured(const WorkerId& worker) const;
 

@@ -117,7 +117,7 @@ void Dispatch::OnReport(const WorkerId& from, const TaskReport& report, Turn& tu
       if (!state->ledger.MarkFolded(key, from, report.loss)) break;
       Touch(*state, key.microbatch, turn.now);
       router_.MeasureBackward(from, report.seconds);
-      MeasureStay(from, *state, key.microbatch, turn.now);
+      if (key.stage == StageIndex(0)) MeasureStay(*state, key.microbatch, turn.now);
       router_.Release(from);
       NoteRest(*state, key, from, turn);
       break;
@@ -162,10 +162,12 @@ void Dispatch::NoteRest(const StepState& state, const TaskKey& folded, const Wor
   }
 }
 
-void Dispatch::MeasureStay(const WorkerId& worker, const StepState& state, Microbatch microbatch,
-                           Timepoint now) {
+void Dispatch::MeasureStay(const StepState& state, Microbatch microbatch, Timepoint now) {
   const Timepoint drawn = state.rows.at(microbatch.value).drawn;
-  if (drawn != Timepoint()) router_.MeasureStay(worker, ToSeconds(now - drawn));
+  if (drawn == Timepoint()) return;
+  for (const Ledger::Cell& cell : state.ledger.row(microbatch)) {
+    router_.MeasureStay(cell.worker, ToSeconds(now - drawn));
+  }
 }
 
 void Dispatch::OnMissing(const WorkerId& from, const Missing& missing, Turn& turn) {
@@ -265,7 +267,10 @@ void Dispatch::CheckRow(Step step, StepState& state, Microbatch microbatch, Turn
   const auto stage = FindBlocker(state.ledger.row(microbatch));
   if (!stage || state.ledger.broken().contains(microbatch)) return;
   const Ledger::Cell& cell = state.ledger.cell(microbatch, *stage);
-  if (!std::exchange(row.charged, true)) {
+  // A worker that computes has others before this one in its queue, and is measured by those.
+  const Worker* worker = members_.Find(cell.worker);
+  const bool computes = worker != nullptr && worker->computed_at > row.progress;
+  if (!computes && !std::exchange(row.charged, true)) {
     router_.Charge(cell.worker, ToSeconds(turn.now - row.progress));
   }
   if (turn.now - row.progress < patience) return;
@@ -297,7 +302,8 @@ void Dispatch::Revoke(Step step, StepState& state, Microbatch microbatch, StageI
                                                " of step " + std::to_string(step.value) + " at " +
                                                cell.worker.value);
   if (job_.options.rules.revoke_before_reissue) {
-    row.revoking = {key, cell.worker, turn.now + job_.options.patience.revoke};
+    row.revoking = {key, cell.worker,
+                    turn.now + job_.options.patience.ForRevoke(members_.all().size())};
     turn.Tell(cell.worker, protocol::Revoke{job_.options.term, key});
   } else {
     row.avoid = cell.worker;

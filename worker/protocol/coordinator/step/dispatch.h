@@ -44,8 +44,8 @@ class Dispatch {
   /// The fold may have been the last work of a worker that leaves.
   void NoteRest(const StepState& state, const TaskKey& folded, const WorkerId& from,
                 Turn& turn) const;
-  void MeasureStay(const WorkerId& worker, const StepState& state, Microbatch microbatch,
-                   Timepoint now);
+  /// The last stage to be done with a microbatch, the first of the job, has folded it.
+  void MeasureStay(const StepState& state, Microbatch microbatch, Timepoint now);
   void CheckRow(Step step, StepState& state, Microbatch microbatch, Turn& turn);
   Duration RowPatience(int tries) const;
   /// The row waits for an output or a gradient that was sent to a worker which could not be

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/rng.h"
+#include "worker/protocol/routing/lanes/lanes.h"
 
 namespace swarm::protocol {
 namespace {
@@ -43,6 +44,15 @@ Neighbourhood DrawNeighbourhood(const std::vector<WorkerId>& lower,
   for (std::uint64_t slot = 0; slot < slots; ++slot) {
     neighbours[lower[below[slot]]].push_back(upper[above[slot]]);
     neighbours[upper[above[slot]]].push_back(lower[below[slot]]);
+  }
+  const auto seated = [](const std::vector<WorkerId>& workers) {
+    std::vector<Lanes::Stop> stops;
+    for (WorkerId& id : SeatInLanes(workers)) stops.push_back({std::move(id)});
+    return stops;
+  };
+  for (const auto& [route, share] : Lanes({seated(lower), seated(upper)}).All()) {
+    neighbours[route[0]].push_back(route[1]);
+    neighbours[route[1]].push_back(route[0]);
   }
   for (auto& [worker, others] : neighbours) {
     std::ranges::sort(others);
