@@ -193,7 +193,8 @@ TEST(FleetSimulation, ASlowLineIsTheLimitOfItsStage) {
   fleet.groups[0].upload_rate = fleet.groups[0].download_rate = 2e6;
   // The inner stages send a megabyte forward and one back for each microbatch.
   const FleetResult result = Simulate(fleet);
-  EXPECT_NEAR(result.tokens_per_second, 2 * 1000, 0.1 * 2000);
+  EXPECT_LE(result.tokens_per_second, 1.01 * 2 * 1000);
+  EXPECT_GE(result.tokens_per_second, 0.84 * 2 * 1000) << "lines are idle at the end of a step";
   EXPECT_NEAR(result.traffic.Of(Traffic::kActivations), result.traffic.Of(Traffic::kGradients),
               0.05 * result.traffic.Of(Traffic::kGradients));
 }
