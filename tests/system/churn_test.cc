@@ -153,6 +153,98 @@ INSTANTIATE_TEST_SUITE_P(
                           .kinds = {"WorkerLost"}}),
     NameOf);
 
+/// A job with many switches on at once.
+struct Switched {
+  std::string name;
+  api::StepMode mode;
+  void (*turn_on)(api::Spec&);
+};
+
+void PrintTo(const Switched& job, std::ostream* out) { *out << job.name; }
+
+class SystemSwitchesTest : public ChurnTest, public testing::WithParamInterface<Switched> {
+ protected:
+  /// Prompts and completions of unlike lengths.
+  std::string PutExamples() {
+    std::string lines;
+    for (int i = 0; i < 300; ++i) {
+      const auto length = static_cast<std::size_t>(i * i % 7 + 1);
+      lines += R"({"prompt": ")" + std::string(length, static_cast<char>('a' + i % 5)) +
+               R"( is", "completion": " )" + std::to_string(length) + "\"}\n";
+    }
+    EXPECT_TRUE(WriteFile(Path("examples.jsonl"), lines).ok());
+    return Path("examples.jsonl");
+  }
+  /// `swarmctl train` of job_.
+  void TrainInOneProcess(const std::string& out) {
+    ASSERT_TRUE(WriteFile(Path("alone.json"), api::ToJsonText(job_)).ok());
+    Start({"train", "-f", Path("alone.json"), "--out", out});
+    ASSERT_EQ(ExitCode(), 0) << Output();
+  }
+  /// The job begins with weights that it has after some steps, as a folder of Hugging Face's.
+  void BeginWithWeights() {
+    const api::SwarmJob job = job_;
+    job_.spec.training.maxSteps = job_.spec.schedule.warmupSteps;
+    job_.spec.model.lora = {};
+    TrainInOneProcess(Path("first"));
+    Start({"export", "--from", Path("first"), "--out", Path("base")});
+    ASSERT_EQ(ExitCode(), 0) << Output();
+    job_ = job;
+    job_.spec.model.uri = Path("base");
+    job_.spec.model.init = api::ModelInit::kPretrained;
+    job_.spec.model.config = {};
+  }
+};
+
+TEST_P(SystemSwitchesTest, WorkersAndTheTrainerAreKilledAndTheLossesAreThoseOfOneProcess) {
+  api::Spec& spec = job_.spec;
+  spec.model.config.num_hidden_layers = 3;
+  spec.training.maxSteps = 40;
+  spec.training.stepMode = GetParam().mode;
+  spec.checkpoint.intervalSteps = 10;
+  spec.workers = {.replicas = 6, .minReplicas = 3};
+  spec.data.uri = PutExamples();
+  spec.data.format = api::DataFormat::kPromptCompletion;
+  spec.data.documents = api::DocumentView::kSeparate;
+  GetParam().turn_on(spec);
+  if (spec.model.lora.rank > 0) BeginWithWeights();
+  const std::string script =
+      "kill any of stage 0 at step 8; kill trainer at step 16; kill any of stage 1 at step 25;"
+      "kill any of stage 2 at step 25";
+  StartRun({"--workers", "0=2,1=2,2=2", "--restart-delay", "0.1", "--chaos", script});
+  ASSERT_EQ(ExitCode(), 0) << Output();
+  ExpectThatAllTookHold(script);
+  TrainInOneProcess(Path("alone"));
+  ExpectLosses(Losses(Path("alone")));
+  for (const char* kind : {"WorkerLost", "TookOver"}) EXPECT_THAT(Events(kind), Not(IsEmpty()));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Switches, SystemSwitchesTest,
+    testing::Values(Switched{"MuonAndAllOfTraining", kDelayed,
+                             [](api::Spec& spec) {
+                               MakeFamily(api::ModelFamily::kMistral, spec.model.config);
+                               spec.optimizer.type = api::OptimizerType::kMuon;
+                               spec.optimizer.decayEmbeddings = false;
+                               spec.schedule.type = api::ScheduleType::kWSD;
+                               spec.schedule.decaySteps = 10;
+                               spec.training.zLoss = 1e-3;
+                               spec.pipeline.recompute = api::Recompute::kLayers;
+                             }},
+                    Switched{"AdaptersExact", api::StepMode::kSync,
+                             [](api::Spec& spec) {
+                               MakeFamily(api::ModelFamily::kQwen3, spec.model.config);
+                               spec.model.config.tie_word_embeddings = true;
+                               spec.model.lora = {.rank = 4, .alpha = 16};
+                               spec.model.config.initializer_range =
+                                   0.2;  // larger adapters learn more
+                               spec.optimizer.learningRate = 5e-3;
+                               spec.schedule.type = api::ScheduleType::kInverseSquareRoot;
+                               spec.training.accumulation = api::Accumulation::kExact;
+                               spec.pipeline.recompute = api::Recompute::kFull;
+                             }}),
+    [](const testing::TestParamInfo<Switched>& info) { return info.param.name; });
+
 struct Pair {
   std::string name;
   std::string script;
