@@ -120,5 +120,18 @@ TEST(TokenizerFilesTest, FilesThatAreWrittenAreFoundAgainAndTransformersHasAllTh
   EXPECT_THAT(folder.Get("model/special_tokens_map.json"), HasSubstr("\"eos_token\": \"</s>\""));
 }
 
+// Published models of Llama 2's kind and Gemma have both, and llama.cpp reads the latter.
+TEST(TokenizerFilesTest, ASentencePieceModelBesideATokenizerJsonGoesWithIt) {
+  const TemporaryFolder folder;
+  folder.Put("from/tokenizer.json", "{}");
+  folder.Put("from/tokenizer.model", "pieces");
+  const auto files = ReadTokenizerFiles({api::TokenizerKind::kHuggingFace, folder / "from"}, {});
+  ASSERT_TRUE(files.ok()) << files.status().ToString();
+  const auto storage = *storage::Storage::Open(folder.path().string());
+  ASSERT_TRUE(WriteTokenizerFiles(ForTransformers(*files), *storage, "to/").ok());
+  EXPECT_EQ(folder.Get("to/tokenizer.model"), "pieces");
+  EXPECT_EQ(FindTokenizer(folder / "to", {})->kind, api::TokenizerKind::kHuggingFace);
+}
+
 }  // namespace
 }  // namespace swarm::data
