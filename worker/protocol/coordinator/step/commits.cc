@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "worker/protocol/commit.h"
 
@@ -113,9 +114,12 @@ void Commits::CompareStates(Version version, StageIndex stage, Turn& turn) {
   const bool most = camps.size() == 1 || largest->second * 2 > ready.size();
   if (!most && reports < ready.size()) return;  // the others have yet to report
   const std::string at = " at version " + std::to_string(version.value);
+  bool noted = false;
   for (const auto& [id, state] : reported) {
     if (most && state == largest->first) continue;
-    if (trouble_.Note(id, job_.version)) {
+    // Of a tie nobody knows who is right: all go, and that is one worker's trouble.
+    const bool counts = most || !std::exchange(noted, true);
+    if (counts && trouble_.Note(id, job_.version)) {
       turn.Fail("the replicas of stage " + std::to_string(stage.value) + " hold different weights" +
                     at + ", and it is not the first time",
                 FailureClass::kDiverged);

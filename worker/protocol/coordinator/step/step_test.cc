@@ -222,6 +222,17 @@ TEST_F(CoordinatorStepTest, WhereItIsUnknownWhoIsRightTheJobGoesBackToACheckpoin
   EXPECT_EQ(state(), "Training");
 }
 
+TEST_F(CoordinatorStepTest, ATieIsTheTroubleOfOneWorkerHoweverManyGo) {
+  StartTraining({4, 1});
+  FoldAll();
+  Reduce();
+  Listen();
+  for (const char* name : {"a1", "a2"}) Apply(name, 0, {1, 1});
+  for (const char* name : {"a3", "a4"}) Apply(name, 0, {2, 2});
+  EXPECT_EQ(WhoWasTold<Shutdown>(), (std::set<std::string>{"a1", "a2", "a3", "a4"}));
+  EXPECT_FALSE(Finished());
+}
+
 TEST_F(CoordinatorStepTest, WhoComesBackIsNotJudgedByWhatItsEarlierIncarnationReported) {
   StartTraining({3, 1});
   FoldAll();
