@@ -1,6 +1,7 @@
 #include "worker/stage/state_loader.h"
 
 #include "base/log.h"
+#include "worker/storage/storage.h"
 
 namespace swarm::stage {
 
@@ -77,7 +78,7 @@ void StateLoader::OnMade(Result<std::unique_ptr<model::Stage>> stage, const Dige
   const Status why = stage.status().WithContext("stage " + std::to_string(welcome_.stage.value) +
                                                 " cannot be set up");
   const bool from_bucket =
-      welcome_.checkpoint_uri.starts_with("s3://") || job_.spec.model.uri.starts_with("s3://");
+      storage::IsBucket(welcome_.checkpoint_uri) || storage::IsBucket(job_.spec.model.uri);
   if (why.code() != StatusCode::kUnavailable || !from_bucket) return host_.OnLoadFailed(why);
   LOG_WARN("{}; trying again", why.message());
   control_.PostAt(Clock::now() + kLoadRetry, [this, load] {
