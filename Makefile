@@ -2,13 +2,14 @@
 PRESET ?= release
 BUILD := build/$(PRESET)
 export JOBS ?= $(shell nproc)
+export SWARM_DEPS_CUDA ?= $(or $(CUDA),$(if $(filter cuda,$(PRESET)),1))
 PYTHON = $${SWARM_DEPS:-.deps}/python/bin/python
 
 .PHONY: help deps test-deps build test e2e demo soak mutate fuzz bench scale format tidy clean
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-deps: ## install what the programs are built from: Debian packages and libtorch (idempotent)
+deps: ## install what the programs are built from: Debian packages and libtorch (idempotent; CUDA=1: the preset cuda too)
 	@scripts/deps.sh
 
 test-deps: ## the same, and what only the tests and benchmarks need
@@ -47,7 +48,7 @@ scale: test-deps build ## measure the operator with 200 jobs of 50 pods on a con
 	@$(PYTHON) bench/operator/scale.py --build $(BUILD) $(ARGS)
 
 format: ## format the sources (needs SWARM_DEPS_TOOLS=1 make deps, as tidy)
-	@git ls-files '*.h' '*.cc' '*.proto' | xargs clang-format-19 -i
+	@git ls-files '*.h' '*.cc' '*.cu' '*.cuh' '*.proto' | xargs clang-format-19 -i
 
 tidy: build ## run clang-tidy
 	@git ls-files '*.cc' | xargs -P $(JOBS) -n 4 clang-tidy-19 -p $(BUILD) --quiet

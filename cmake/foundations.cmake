@@ -60,13 +60,3 @@ endif()
 add_library(swarm_arrow INTERFACE)
 target_include_directories(swarm_arrow SYSTEM INTERFACE "${SWARM_ARROW}/include")
 target_link_libraries(swarm_arrow INTERFACE "${SWARM_ARROW}/libparquet.so.2600" "${SWARM_ARROW}/libarrow.so.2600")
-
-# The preset cuda: libtorch's CUDA half, which `make deps` does not fetch.
-if(SWARM_CUDA)
-  if(NOT EXISTS "${SWARM_LIBTORCH}/lib/libtorch_cuda.so")
-    message(FATAL_ERROR "SWARM_CUDA needs a libtorch with CUDA: set SWARM_LIBTORCH to its folder")
-  endif()
-  # Nothing names a symbol of these; they register their kernels when they are loaded.
-  target_link_options(swarm_torch INTERFACE "LINKER:--no-as-needed"
-    "${SWARM_LIBTORCH}/lib/libtorch_cuda.so" "${SWARM_LIBTORCH}/lib/libc10_cuda.so" "LINKER:--as-needed")
-endif()

@@ -8,6 +8,8 @@
 #   SWARM_LIBTORCH=DIR    use this existing libtorch (with include/ and lib/) and fetch none
 #   SWARM_DEPS_TESTS=1    also install what only tests and benchmarks need: Prometheus, and a Python
 #                         environment with the S3 server of the storage tests and Hugging Face's tokenizers
+#   SWARM_DEPS_CUDA=1     also fetch what the preset cuda needs: NVIDIA's compiler, the headers of its libraries, and
+#                         the CUDA half of libtorch, all below the folder cuda/
 #   SWARM_DEPS_TOOLS=1    also install clang with its tools, and the network tools of bench/wan/verify.py
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -33,6 +35,9 @@ tests=${SWARM_DEPS_TESTS:-0}
 python=/usr/bin/python3
 wheels="torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
 arrow="pyarrow==26.0.1"
+# The toolkit, of which each wheel has a part, then libtorch.
+cuda="nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85
+nvidia-cuda-runtime==13.0.96 torch==2.11.0"
 
 # Prints the given packages that are not installed.
 missing() {
@@ -79,7 +84,20 @@ unpack_arrow() {
   echo "$arrow" >"$deps/arrow.stamp"
 }
 
-unpack_wheels() {  # unpack_torch, unpack_arrow
+# The libraries of NVIDIA that libtorch_cuda.so loads, 2.7 GB, are not there: a link does without them
+# (docs/gpu.md).
+unpack_cuda() {
+  local part
+  rm -rf "$deps/cuda"
+  mkdir -p "$deps/cuda"
+  for part in ${cuda% *}; do unpack_wheel "$deps/cuda" "$part" 'nvidia/*'; done
+  unpack_wheel "$deps/cuda" "${cuda##* }" 'torch/lib/libtorch_cuda.so' 'torch/lib/libc10_cuda.so'
+  chmod +x "$deps"/cuda/nvidia/cu13/{,nvvm/}bin/*
+  ln -s lib "$deps/cuda/nvidia/cu13/lib64"  # where the compiler looks for its libraries
+  echo "$cuda" >"$deps/cuda.stamp"
+}
+
+unpack_wheels() {  # unpack_torch, unpack_arrow, unpack_cuda
   local each
   rm -rf "$deps"/wheel.*
   for each in "$@"; do "$each"; done
@@ -94,6 +112,10 @@ elif [ "$(cat "$deps/wheels.stamp" 2>/dev/null)" != "$wheels" ]; then
   wanted+=(unpack_torch)
 fi
 [ "$(cat "$deps/arrow.stamp" 2>/dev/null)" = "$arrow" ] || wanted+=(unpack_arrow)
+if [ "${SWARM_DEPS_CUDA:-0}" = 1 ] && [ "$(cat "$deps/cuda.stamp" 2>/dev/null)" != "$cuda" ]; then
+  echo "deps: CUDA takes another 0.9 GB of disk"
+  wanted+=(unpack_cuda)
+fi
 if [ ${#packages[@]} -gt 0 ] || [ ${#wanted[@]} -gt 0 ]; then
   echo "deps: about two minutes and 2 GB of disk on a new system, 0.8 GB of them in $deps"
 fi

@@ -34,6 +34,7 @@ LIBRARIES = {
     "Arrow": ("arrow/", "parquet/"),
     "zlib": ("zlib.h",),
     "zstd": ("zstd.h",),
+    "CUDA": ("cuda", "cub/"),
     "GoogleTest": ("gtest/", "gmock/"),
     "RapidCheck": ("rapidcheck",),
     "Google Benchmark": ("benchmark/",),
@@ -42,7 +43,7 @@ LIBRARIES = {
 TEST_LIBRARIES = {"GoogleTest", "RapidCheck", "Google Benchmark", "nlohmann/json", "OpenSSL", "CLI11"}
 # The programs among the test code put the real parts together.
 PROGRAM_FOLDERS = ("bench", "tests")
-PROGRAM_LIBRARIES = {"libtorch", "protobuf"}
+PROGRAM_LIBRARIES = {"libtorch", "protobuf", "CUDA"}
 
 # Headers of the operating system. Besides the C++ library, only they need no row.
 SYSTEM_FOLDERS = ("sys/", "netinet/", "arpa/", "linux/")

@@ -1,0 +1,196 @@
+// The bodies of the kernels for block codes: a team encodes or decodes one block. The bytes and
+// numbers are those of worker/codec/block_codes.h.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "worker/codec/cuda/kernels.h"
+#include "worker/codec/cuda/team.h"
+
+namespace swarm::codec::cuda {
+
+// As bits of a float32. Magnitudes have the same order as their bits.
+inline constexpr std::uint32_t kMagnitude = 0x7fffffff;
+inline constexpr std::uint32_t kInfinity = 0x7f800000;
+inline constexpr std::uint32_t kNaN = 0x7fc00000;
+inline constexpr std::uint32_t kTiny = 0x0d800000;  // 2^-100
+
+/// What a lane reads and writes at once. Where a block begins at a multiple of four numbers, four.
+template <unsigned kWidth>
+struct alignas(kWidth * sizeof(float)) Numbers {
+  float at[kWidth];
+};
+template <unsigned kWidth>
+struct alignas(kWidth) Codes {
+  std::uint8_t at[kWidth];
+};
+
+/// Calls pack(i) for the packs of kWidth numbers that are this lane's, and single(i) for its
+/// numbers behind the last pack.
+template <unsigned kWidth, unsigned kLanes, typename Pack, typename Single>
+SWARM_BODY void ForShare(unsigned lane, std::size_t n, Pack pack, Single single) {
+  const std::size_t packs = n / kWidth;
+  for (std::size_t i = lane; i < packs; i += kLanes) pack(i);
+  for (std::size_t i = packs * kWidth + lane; i < n; i += kLanes) single(i);
+}
+
+/// The largest magnitude of a block, as bits.
+template <unsigned kWidth, typename Team>
+SWARM_BODY std::uint32_t LargestOfBlock(const Team& team, const float* x, std::size_t n) {
+  return team.Max([&](unsigned lane) {
+    std::uint32_t largest = 0;
+    const auto take = [&](float value) {
+      const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(value) & kMagnitude;
+      if (magnitude > largest) largest = magnitude;
+    };
+    ForShare<kWidth, Team::kLanes>(
+        lane, n,
+        [&](std::size_t i) {
+          const auto numbers = reinterpret_cast<const Numbers<kWidth>*>(x)[i];
+          for (const float number : numbers.at) take(number);
+        },
+        [&](std::size_t i) { take(x[i]); });
+    return largest;
+  });
+}
+
+/// codes[i] = code_of(x[i])
+template <unsigned kWidth, typename Team, typename CodeOf>
+SWARM_BODY void EncodeNumbers(const Team& team, const float* x, std::size_t n, std::uint8_t* codes,
+                              CodeOf code_of) {
+  team.Each([&](unsigned lane) {
+    ForShare<kWidth, Team::kLanes>(
+        lane, n,
+        [&](std::size_t i) {
+          const auto numbers = reinterpret_cast<const Numbers<kWidth>*>(x)[i];
+          Codes<kWidth> packed;
+          for (unsigned w = 0; w < kWidth; ++w) packed.at[w] = code_of(numbers.at[w]);
+          reinterpret_cast<Codes<kWidth>*>(codes)[i] = packed;
+        },
+        [&](std::size_t i) { codes[i] = code_of(x[i]); });
+  });
+}
+
+/// x[i] = number_of(codes[i]). Returns whether is_wrong(code) holds for one of the codes.
+template <unsigned kWidth, typename Team, typename NumberOf, typename IsWrong>
+SWARM_BODY bool DecodeNumbers(const Team& team, const std::uint8_t* codes, std::size_t n, float* x,
+                              NumberOf number_of, IsWrong is_wrong) {
+  const std::uint32_t any = team.Max([&](unsigned lane) {
+    std::uint32_t wrong = 0;
+    const auto decode = [&](std::uint8_t code) {
+      if (is_wrong(code)) wrong = 1;
+      return number_of(code);
+    };
+    ForShare<kWidth, Team::kLanes>(
+        lane, n,
+        [&](std::size_t i) {
+          const auto packed = reinterpret_cast<const Codes<kWidth>*>(codes)[i];
+          Numbers<kWidth> numbers;
+          for (unsigned w = 0; w < kWidth; ++w) numbers.at[w] = decode(packed.at[w]);
+          reinterpret_cast<Numbers<kWidth>*>(x)[i] = numbers;
+        },
+        [&](std::size_t i) { x[i] = decode(codes[i]); });
+    return wrong;
+  });
+  return any != 0;
+}
+
+/// Where a block lies in the numbers and in their encoding.
+struct BlockPlace {
+  std::size_t begin;  ///< of its numbers; its codes begin so many bytes behind the scales
+  std::size_t count;
+  std::size_t scales;  ///< bytes of the scales of all blocks
+};
+SWARM_BODY BlockPlace PlaceOf(std::size_t index, std::size_t block, std::size_t n) {
+  const std::size_t begin = index * block;
+  return {begin, n - begin < block ? n - begin : block, (n + block - 1) / block * sizeof(float)};
+}
+
+/// As EncodeBlocks of kernels.h. kWidth 4 requires that `block` is a multiple of 4.
+struct EncodeTask {
+  const float* x;
+  std::size_t n;
+  std::size_t block;
+  const DynamicTables* tables;
+  std::byte* payload;
+  std::uint32_t* odd_block;
+};
+
+template <CodeMap kMap, unsigned kWidth, typename Team>
+SWARM_BODY void EncodeBlock(const Team& team, const EncodeTask& task, std::size_t index) {
+  const BlockPlace place = PlaceOf(index, task.block, task.n);
+  const float* x = task.x + place.begin;
+  auto* codes = reinterpret_cast<std::uint8_t*>(task.payload + place.scales + place.begin);
+  std::uint32_t bits = LargestOfBlock<kWidth>(team, x, place.count);
+  const bool finite = bits < kInfinity;
+  if (!finite) bits = kNaN;
+  if (bits < kTiny) bits = 0;
+  team.Once([&] { reinterpret_cast<std::uint32_t*>(task.payload)[index] = bits; });
+  const float largest = std::bit_cast<float>(bits);
+  if (!finite) team.Lower(task.odd_block, static_cast<std::uint32_t>(index));
+  if (!finite || bits == 0) {
+    EncodeNumbers<kWidth>(team, x, place.count, codes, [](float) { return std::uint8_t{0}; });
+  } else if constexpr (kMap == CodeMap::kLinear) {
+    const float factor = 127.0f / largest;
+    EncodeNumbers<kWidth>(team, x, place.count, codes, [factor](float value) {
+      return static_cast<std::uint8_t>(static_cast<std::int32_t>(rintf(value * factor)));
+    });
+  } else {
+    const float factor = 1.0f / largest;
+    const std::uint8_t* nearest = task.tables->nearest.code.data();
+    EncodeNumbers<kWidth>(team, x, place.count, codes, [factor, nearest](float value) {
+      const float y = fminf(fmaxf(value * factor, -1.0f), 1.0f);
+      return nearest[static_cast<std::uint32_t>(fmaf((y + 1) * 0.5f, 65535.0f, 0.5f))];
+    });
+  }
+}
+
+/// As DecodeBlocks of kernels.h. kWidth 4 requires that `block` is a multiple of 4.
+struct DecodeTask {
+  const std::byte* payload;
+  std::size_t n;
+  std::size_t block;
+  const DynamicTables* tables;
+  NotFinite not_finite;
+  float* x;
+  std::uint32_t* odd_block;
+};
+
+template <CodeMap kMap, unsigned kWidth, typename Team>
+SWARM_BODY void DecodeBlock(const Team& team, const DecodeTask& task, std::size_t index) {
+  const BlockPlace place = PlaceOf(index, task.block, task.n);
+  float* x = task.x + place.begin;
+  const auto* codes =
+      reinterpret_cast<const std::uint8_t*>(task.payload + place.scales + place.begin);
+  const std::uint32_t scale = reinterpret_cast<const std::uint32_t*>(task.payload)[index];
+  const float largest = std::bit_cast<float>(scale);
+  bool odd = false;
+  if (scale == kNaN && task.not_finite == NotFinite::kBlockOfNaNs) {
+    odd = DecodeNumbers<kWidth>(
+        team, codes, place.count, x, [largest](std::uint8_t) { return largest; },
+        [](std::uint8_t code) { return code != 0; });
+  } else if (largest != 0 && !(scale >= kTiny && scale < kInfinity)) {
+    odd = true;
+  } else if constexpr (kMap == CodeMap::kLinear) {
+    const float factor = largest / 127.0f;
+    odd = DecodeNumbers<kWidth>(
+        team, codes, place.count, x,
+        [factor](std::uint8_t code) {
+          return static_cast<float>(static_cast<std::int8_t>(code)) * factor;
+        },
+        [](std::uint8_t code) { return code == 0x80; });
+  } else {
+    const float* map = task.tables->map.data();
+    odd = DecodeNumbers<kWidth>(
+        team, codes, place.count, x,
+        [largest, map](std::uint8_t code) { return map[code] * largest; },
+        [](std::uint8_t) { return false; });
+  }
+  if (odd) team.Lower(task.odd_block, static_cast<std::uint32_t>(index));
+}
+
+}  // namespace swarm::codec::cuda
