@@ -5,9 +5,15 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <limits>
+#include <vector>
 
 #include "api/model/boundary.h"
+#include "worker/codec/cuda/float_body.h"
+#include "worker/codec/cuda/testing/cases.h"
 
 namespace swarm::codec {
 namespace {
@@ -165,6 +171,17 @@ TEST(Float32CodecTest, CopiesNothing) {
   const Bytes payload = *codec->Encode(x);
   EXPECT_EQ(payload.data(), x.const_data_ptr());
   EXPECT_EQ(codec->Decode(payload, {4, 4}, at::kCPU)->const_data_ptr(), x.const_data_ptr());
+}
+
+TEST(BFloat16CodecTest, WritesTheBytesOfTheKernelForDevices) {
+  std::vector<float> values = cuda::AnyNumbers(100003, 1);  // all kinds but NaNs
+  std::erase_if(values, [](float value) { return std::isnan(value); });
+  std::vector<std::uint16_t> expected(values.size());
+  std::ranges::transform(values, expected.begin(), cuda::ToBFloat16());
+  const auto payload = Make(api::BoundaryCodec::kBF16)->Encode(at::tensor(values));
+  ASSERT_TRUE(payload.ok());
+  ASSERT_EQ(payload->size(), expected.size() * sizeof(std::uint16_t));
+  EXPECT_EQ(std::memcmp(payload->data(), expected.data(), payload->size()), 0);
 }
 
 }  // namespace

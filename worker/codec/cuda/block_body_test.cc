@@ -13,6 +13,11 @@
 namespace swarm::codec::cuda {
 namespace {
 
+const DynamicTables& TablesOfHost() {
+  static const DynamicTables tables{DynamicMap(), NearestEntries()};
+  return tables;
+}
+
 constexpr LaneOrder kOrders[] = {LaneOrder::kUp, LaneOrder::kDown};
 constexpr std::size_t kSizes[] = {1, 2, 3, 31, 33, 127, 128, 129, 255, 256, 257, 1000, 4099};
 constexpr std::size_t kBlocks[] = {1, 7, 16, 64, 100, 256, 4096};
@@ -89,6 +94,11 @@ TYPED_TEST(BlockBodies, WriteAndReadTheBytesOfTheCpu) {
       for (const std::vector<float>& x : NumbersOfAllKinds(n)) this->ExpectSameBothWays(x, block);
     }
   }
+}
+
+TYPED_TEST(BlockBodies, RoundAsTheCpuDoesWhereTheNextCodeBegins) {
+  this->ExpectSameBothWays(NextToDynamicCodes(), 16);
+  this->ExpectSameBothWays(NextToLinearCodes(), 16);
 }
 
 TYPED_TEST(BlockBodies, OneNumberThatIsNotFiniteMakesItsBlockOneOfNaNs) {

@@ -36,7 +36,7 @@ Status EncodeBlocks(CodeMap map, std::size_t block, const float* x, std::size_t 
                     const DynamicTables* tables, std::byte* payload, std::uint32_t* odd_block,
                     Stream stream) {
   const EncodeTask task{x, n, block, tables, payload, odd_block};
-  const bool packs = block % 4 == 0, linear = map == CodeMap::kLinear;
+  const bool packs = block % 4 == 0 && IsAlignedToPacks<4>(x), linear = map == CodeMap::kLinear;
   return Launch(
       "encode",
       linear ? (packs ? EncodeKernel<CodeMap::kLinear, 4> : EncodeKernel<CodeMap::kLinear, 1>)
@@ -48,7 +48,7 @@ Status DecodeBlocks(CodeMap map, std::size_t block, NotFinite not_finite, const 
                     std::size_t n, const DynamicTables* tables, float* x, std::uint32_t* odd_block,
                     Stream stream) {
   const DecodeTask task{payload, n, block, tables, not_finite, x, odd_block};
-  const bool packs = block % 4 == 0, linear = map == CodeMap::kLinear;
+  const bool packs = block % 4 == 0 && IsAlignedToPacks<4>(x), linear = map == CodeMap::kLinear;
   return Launch(
       "decode",
       linear ? (packs ? DecodeKernel<CodeMap::kLinear, 4> : DecodeKernel<CodeMap::kLinear, 1>)

@@ -31,8 +31,9 @@ inline constexpr std::uint32_t kNoBlock = 0xffffffff;
 
 /// The n numbers x, encoded as BlockCodes(map, block, NotFinite::kBlockOfNaNs) does, into
 /// EncodedBytes(n) bytes. Lowers *odd_block to the first block with a number that is not finite:
-/// with kRefused, that is an error. `tables` may be null for kLinear. Requires: x aligned to 16
-/// bytes, payload to 4; less than 2^31 blocks.
+/// with kRefused, that is an error. `tables` may be null for kLinear. Requires a payload that is
+/// aligned to 4 bytes and less than 2^31 blocks; blocks of a multiple of 4 numbers and an x aligned
+/// to 16 bytes are sooner done.
 Status EncodeBlocks(CodeMap map, std::size_t block, const float* x, std::size_t n,
                     const DynamicTables* tables, std::byte* payload, std::uint32_t* odd_block,
                     Stream stream);
@@ -42,5 +43,63 @@ Status EncodeBlocks(CodeMap map, std::size_t block, const float* x, std::size_t 
 Status DecodeBlocks(CodeMap map, std::size_t block, NotFinite not_finite, const std::byte* payload,
                     std::size_t n, const DynamicTables* tables, float* x, std::uint32_t* odd_block,
                     Stream stream);
+
+// Narrow floats, rounded to nearest, halfway to even. `halves` are the bits of their formats.
+
+/// As the codec BF16. A NaN stays one; which, differs from libtorch's.
+Status EncodeBFloat16(const float* x, std::size_t n, std::uint16_t* halves, Stream stream);
+Status DecodeBFloat16(const std::uint16_t* halves, std::size_t n, float* x, Stream stream);
+/// IEEE's binary16; what is too large becomes infinite.
+Status EncodeFloat16(const float* x, std::size_t n, std::uint16_t* halves, Stream stream);
+Status DecodeFloat16(const std::uint16_t* halves, std::size_t n, float* x, Stream stream);
+
+// Folding gradients into the sums of a step (worker/model/decoder/gradient_store.h). Every element
+// is added to by one thread; in tables, in the order of the positions.
+
+/// sum[i] += values[i]
+Status AddFloats(const float* values, std::size_t n, float* sum, Stream stream);
+/// sum[i] += values[i], which are bfloat16.
+Status AddBFloat16s(const std::uint16_t* values, std::size_t n, float* sum, Stream stream);
+
+/// Some rows of a table [V, width].
+struct Rows {
+  const std::int64_t* ids;  ///< [count], each once
+  std::size_t count;
+  std::size_t width;
+};
+
+/// Adds the rows of `values` [positions, width] to those of `table`, as index_add does on a CPU: to
+/// row ids[u], one after the other, the rows order[i] for begins[u] <= i < begins[u + 1]. With
+/// positions that are sorted by their token, ties in their order, that is the order of the
+/// positions. The host makes both lists; it has the tokens before the device does.
+Status AddRows(const float* values, const Rows& rows, const std::uint32_t* order,
+               const std::uint32_t* begins, float* table, Stream stream);
+
+// Exact sums (worker/optim/fixed_point.h).
+
+/// Raises *largest to the bits of optim::LargestMagnitude(values).
+Status RaiseToLargestMagnitude(const float* values, std::size_t n, std::uint32_t* largest,
+                               Stream stream);
+/// As optim::AddQuantized, with its requirement.
+Status AddQuantized(const float* values, std::size_t n, int exponent, std::int64_t* sum,
+                    Stream stream);
+/// The same for the rows `values` [rows.count, width] of a table.
+Status AddQuantizedRows(const float* values, const Rows& rows, int exponent, std::int64_t* table,
+                        Stream stream);
+/// Sets the bits in *bits so that its width is at least optim::MagnitudeBits(sum); the same if it
+/// was 0.
+Status SetMagnitudeBits(const std::int64_t* sum, std::size_t n, std::uint64_t* bits, Stream stream);
+/// As optim::Dequantize.
+Status Dequantize(const std::int64_t* sum, std::size_t n, int exponent, float* values,
+                  Stream stream);
+
+// Norms, to the bits of optim::SquaredNorm. Both need memory for NormBlocks(n) doubles, `squares`.
+
+std::size_t NormBlocks(std::size_t n);
+Status SquaredNorm(const float* values, std::size_t n, double* squares, double* norm,
+                   Stream stream);
+/// Of sum[i] 2^-exponent.
+Status SquaredNorm(const std::int64_t* sum, std::size_t n, int exponent, double* squares,
+                   double* norm, Stream stream);
 
 }  // namespace swarm::codec::cuda

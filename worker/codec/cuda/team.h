@@ -12,8 +12,10 @@
 // A team has:
 //   Each(phase)             runs phase(lane)
 //   Once(action)            runs action() on one lane
-//   Max(phase), Or(phase)   of the std::uint32_t that phase(lane) returns; all lanes get the result
-//   SumInOrder(phase)       of the double that phase(lane) returns: lane 0, plus lane 1, and so on
+//   Max(phase), Or(phase)   of the std::uint32_t, or std::uint64_t, that phase(lane) returns
+//   SumInOrder(start, phase)
+//                           start, plus the double that phase(0) returns, plus that of phase(1),
+//                           ... All lanes get the result of these three.
 //   Lower(word, value), Raise(word, value), SetBits(word, value)
 //                           *word = min, max, or of it and value. Other teams may do so at the same
 //                           time: the order of these does not change the result.

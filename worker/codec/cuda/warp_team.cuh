@@ -36,17 +36,17 @@ class WarpTeam {
     return value;
   }
   template <typename Phase>
-  __device__ std::uint32_t Or(Phase phase) const {
-    std::uint32_t value = phase(Lane());
+  __device__ std::uint64_t Or(Phase phase) const {
+    unsigned long long value = phase(Lane());
     for (unsigned step = kLanes / 2; step > 0; step /= 2) {
       value |= __shfl_xor_sync(Mask(), value, step, kLanes);
     }
     return value;
   }
   template <typename Phase>
-  __device__ double SumInOrder(Phase phase) const {
+  __device__ double SumInOrder(double start, Phase phase) const {
     const double value = phase(Lane());
-    double sum = 0;
+    double sum = start;
     for (unsigned lane = 0; lane < kLanes; ++lane) {
       sum += __shfl_sync(Mask(), value, lane, kLanes);
     }
@@ -58,8 +58,8 @@ class WarpTeam {
   __device__ void Raise(std::uint32_t* word, std::uint32_t value) const {
     Once([&] { atomicMax(word, value); });
   }
-  __device__ void SetBits(std::uint32_t* word, std::uint32_t value) const {
-    Once([&] { atomicOr(word, value); });
+  __device__ void SetBits(std::uint64_t* word, std::uint64_t value) const {
+    Once([&] { atomicOr(reinterpret_cast<unsigned long long*>(word), value); });
   }
 
  private:

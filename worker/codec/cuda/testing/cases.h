@@ -2,13 +2,17 @@
 // that are large, tiny, denormal, halfway between two codes, infinite, or no number.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <vector>
+
+#include "worker/codec/block_kernels.h"
 
 namespace swarm::codec::cuda {
 
@@ -48,6 +52,36 @@ inline std::vector<float> Ties(std::size_t n) {
   return values;
 }
 
+/// Where the rounding of every operation counts, for blocks of 16 numbers. In the first, numbers
+/// next to those at which the code of the dynamic map changes; the largest of a block is 1.
+inline std::vector<float> NextToDynamicCodes() {
+  const auto& codes = NearestEntries().code;
+  std::vector<float> values;
+  for (std::size_t step = 1; step < NearestEntry::kSteps; ++step) {
+    if (codes[step] == codes[step - 1]) continue;
+    const double begin = (2.0 * static_cast<double>(step) - 1) / 65535 - 1;
+    for (int i = -16; i < 16; ++i) {
+      if (values.size() % 16 == 0) values.push_back(1);
+      values.push_back(static_cast<float>(begin + i * 0x1p-25));
+    }
+  }
+  return values;
+}
+/// The same, next to the middles between linear codes; the largest number of a block is any.
+inline std::vector<float> NextToLinearCodes() {
+  std::mt19937 random(1);
+  std::vector<float> values;
+  for (int block = 0; block < 20000; ++block) {
+    const auto largest = static_cast<float>(1 + random() % 1000003);
+    values.push_back(largest);
+    for (int i = 1; i < 16; ++i) {
+      const double middle = static_cast<double>(random() % 127) + 0.5;
+      values.push_back(static_cast<float>(middle * largest / 127));
+    }
+  }
+  return values;
+}
+
 /// `values` with one that is not finite in each of its places in turn.
 inline std::vector<std::vector<float>> WithOneNotFinite(const std::vector<float>& values) {
   const float kinds[] = {std::numeric_limits<float>::infinity(),
@@ -61,7 +95,34 @@ inline std::vector<std::vector<float>> WithOneNotFinite(const std::vector<float>
   return cases;
 }
 
-/// All of them, of n numbers.
+/// A microbatch of an embedding: which rows of a table its positions change, as AddRows takes it.
+struct Lookups {
+  std::vector<std::int64_t> tokens;   ///< of the positions
+  std::vector<std::int64_t> ids;      ///< of the tokens, ascending
+  std::vector<std::uint32_t> order;   ///< positions by token
+  std::vector<std::uint32_t> begins;  ///< in `order`, of each id; and the end
+};
+inline Lookups SomeLookups(std::size_t positions, std::int64_t vocab, unsigned seed) {
+  std::mt19937 random(seed);
+  Lookups lookups;
+  for (std::size_t i = 0; i < positions; ++i) {
+    // One token in three is the same one.
+    lookups.tokens.push_back(i % 3 == 0 ? vocab / 2 : static_cast<std::int64_t>(random()) % vocab);
+  }
+  lookups.order.resize(positions);
+  std::iota(lookups.order.begin(), lookups.order.end(), 0u);
+  std::ranges::stable_sort(lookups.order, {}, [&](std::uint32_t i) { return lookups.tokens[i]; });
+  for (std::uint32_t i = 0; i < positions; ++i) {
+    const std::int64_t token = lookups.tokens[lookups.order[i]];
+    if (!lookups.ids.empty() && lookups.ids.back() == token) continue;
+    lookups.ids.push_back(token);
+    lookups.begins.push_back(i);
+  }
+  lookups.begins.push_back(static_cast<std::uint32_t>(positions));
+  return lookups;
+}
+
+/// All kinds, of n numbers.
 inline std::vector<std::vector<float>> NumbersOfAllKinds(std::size_t n) {
   const auto seed = static_cast<unsigned>(n);
   return {NormalNumbers(n, seed),

@@ -34,22 +34,22 @@ class HostTeam {
     return value;
   }
   template <typename Phase>
-  std::uint32_t Or(Phase phase) const {
-    std::uint32_t value = 0;
+  std::uint64_t Or(Phase phase) const {
+    std::uint64_t value = 0;
     Each([&](unsigned lane) { value |= phase(lane); });
     return value;
   }
   template <typename Phase>
-  double SumInOrder(Phase phase) const {
+  double SumInOrder(double start, Phase phase) const {
     double values[kLanes];
     Each([&](unsigned lane) { values[lane] = phase(lane); });
-    double sum = 0;
+    double sum = start;
     for (const double value : values) sum += value;
     return sum;
   }
   void Lower(std::uint32_t* word, std::uint32_t value) const { *word = std::min(*word, value); }
   void Raise(std::uint32_t* word, std::uint32_t value) const { *word = std::max(*word, value); }
-  void SetBits(std::uint32_t* word, std::uint32_t value) const { *word |= value; }
+  void SetBits(std::uint64_t* word, std::uint64_t value) const { *word |= value; }
 
  private:
   LaneOrder order_;

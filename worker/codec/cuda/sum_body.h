@@ -1,0 +1,157 @@
+// Sums of gradients, as floats and as integers, and norms: the arithmetic of worker/optim, in an
+// order that does not depend on the device.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "worker/codec/cuda/float_body.h"
+#include "worker/codec/cuda/kernels.h"
+#include "worker/codec/cuda/pack.h"
+#include "worker/codec/cuda/team.h"
+
+namespace swarm::codec::cuda {
+
+// Functions of one number, and of the sum that it goes to.
+
+struct AddFloat {
+  SWARM_BODY float operator()(float value, float sum) const { return sum + value; }
+};
+
+struct AddBFloat16 {
+  SWARM_BODY float operator()(std::uint16_t value, float sum) const {
+    return sum + FromBFloat16()(value);
+  }
+};
+
+/// As optim::AddQuantized; `scale` is 2^exponent.
+struct AddQuantizedFloat {
+  double scale;
+  SWARM_BODY std::int64_t operator()(float value, std::int64_t sum) const {
+    return sum + static_cast<std::int64_t>(llrint(static_cast<double>(value) * scale));
+  }
+};
+
+/// As optim::Dequantize; `scale` is 2^-exponent.
+struct ToFloat {
+  double scale;
+  SWARM_BODY float operator()(std::int64_t sum) const {
+    return static_cast<float>(static_cast<double>(sum) * scale);
+  }
+};
+
+/// Numbers of which a team makes one that it joins to the result of the others.
+inline constexpr std::size_t kShareOfTeam = 4096;
+
+/// Raises *largest to the bits of the largest magnitude of share `index` of x.
+template <typename Team>
+SWARM_BODY void RaiseToLargestOfShare(const Team& team, const float* x, std::size_t n,
+                                      std::size_t index, std::uint32_t* largest) {
+  const std::size_t begin = index * kShareOfTeam;
+  const std::size_t end = n - begin < kShareOfTeam ? n : begin + kShareOfTeam;
+  team.Raise(largest, team.Max([&](unsigned lane) {
+    std::uint32_t most = 0;
+    for (std::size_t i = begin + lane; i < end; i += Team::kLanes) {
+      const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(x[i]) & 0x7fffffff;
+      if (magnitude > most) most = magnitude;
+    }
+    return most;
+  }));
+}
+
+/// Sets in *bits those of q, or of -1 - q where it is negative, for the q of share `index`.
+template <typename Team>
+SWARM_BODY void SetBitsOfShare(const Team& team, const std::int64_t* sum, std::size_t n,
+                               std::size_t index, std::uint64_t* bits) {
+  const std::size_t begin = index * kShareOfTeam;
+  const std::size_t end = n - begin < kShareOfTeam ? n : begin + kShareOfTeam;
+  team.SetBits(bits, team.Or([&](unsigned lane) {
+    std::uint64_t set = 0;
+    for (std::size_t i = begin + lane; i < end; i += Team::kLanes) {
+      set |= static_cast<std::uint64_t>(sum[i] ^ (sum[i] >> 63));
+    }
+    return set;
+  }));
+}
+
+/// How many teams go over the columns of all rows.
+template <unsigned kLanes>
+SWARM_BODY std::size_t SharesOf(const Rows& rows) {
+  return rows.count * ((rows.width + kLanes - 1) / kLanes);
+}
+
+/// Calls with(row, column) for the column of share `index` that is each lane's.
+template <typename Team, typename With>
+SWARM_BODY void ForColumns(const Team& team, const Rows& rows, std::size_t index, With with) {
+  const std::size_t shares = (rows.width + Team::kLanes - 1) / Team::kLanes;
+  team.Each([&](unsigned lane) {
+    const std::size_t column = index % shares * Team::kLanes + lane;
+    if (column < rows.width) with(index / shares, column);
+  });
+}
+
+/// As AddRows of kernels.h.
+template <typename Team>
+SWARM_BODY void AddRowsOfId(const Team& team, const float* values, const Rows& rows,
+                            const std::uint32_t* order, const std::uint32_t* begins, float* table,
+                            std::size_t index) {
+  ForColumns(team, rows, index, [&](std::size_t row, std::size_t column) {
+    float& to = table[static_cast<std::size_t>(rows.ids[row]) * rows.width + column];
+    float sum = to;
+    for (std::uint32_t i = begins[row]; i < begins[row + 1]; ++i) {
+      sum += values[order[i] * rows.width + column];
+    }
+    to = sum;
+  });
+}
+
+/// As AddQuantizedRows of kernels.h.
+template <typename Team>
+SWARM_BODY void AddQuantizedRow(const Team& team, const float* values, const Rows& rows,
+                                AddQuantizedFloat add, std::int64_t* table, std::size_t index) {
+  ForColumns(team, rows, index, [&](std::size_t row, std::size_t column) {
+    std::int64_t& to = table[static_cast<std::size_t>(rows.ids[row]) * rows.width + column];
+    to = add(values[row * rows.width + column], to);
+  });
+}
+
+/// Numbers that are summed among themselves first, and the lanes that do: as in
+/// worker/optim/norm.cc.
+inline constexpr std::size_t kNumbersOfNormBlock = 4096;
+inline constexpr unsigned kLanesOfNorm = 16;
+
+/// The sum of the squares of block `index`: lane i sums x[i], x[i + 16], ...; then the lanes in
+/// order.
+template <typename Team, typename T>
+SWARM_BODY void SquareBlock(const Team& team, const T* x, std::size_t n, std::size_t index,
+                            double* squares) {
+  static_assert(Team::kLanes == kLanesOfNorm);
+  const std::size_t begin = index * kNumbersOfNormBlock;
+  const std::size_t end = n - begin < kNumbersOfNormBlock ? n : begin + kNumbersOfNormBlock;
+  const double sum = team.SumInOrder(0.0, [&](unsigned lane) {
+    double lane_sum = 0;
+    for (std::size_t i = begin + lane; i < end; i += Team::kLanes) {
+      const auto value = static_cast<double>(x[i]);
+      lane_sum += value * value;
+    }
+    return lane_sum;
+  });
+  team.Once([&] { squares[index] = sum; });
+}
+
+/// *norm = (squares[0] + squares[1] + ...) 2^-2exponent, by one team.
+template <typename Team>
+SWARM_BODY void SumSquares(const Team& team, const double* squares, std::size_t blocks,
+                           int exponent, double* norm) {
+  double sum = 0;
+  for (std::size_t begin = 0; begin < blocks; begin += Team::kLanes) {
+    // Zeros behind the end change no sum of squares.
+    sum = team.SumInOrder(
+        sum, [&](unsigned lane) { return begin + lane < blocks ? squares[begin + lane] : 0.0; });
+  }
+  team.Once([&] { *norm = ldexp(sum, -2 * exponent); });
+}
+
+}  // namespace swarm::codec::cuda
