@@ -5,9 +5,9 @@ export JOBS ?= $(shell nproc)
 export SWARM_DEPS_CUDA ?= $(or $(CUDA),$(if $(filter cuda,$(PRESET)),1))
 PYTHON = $${SWARM_DEPS:-.deps}/python/bin/python
 
-.PHONY: help deps test-deps build test e2e demo soak mutate fuzz bench scale format tidy clean
+.PHONY: help deps test-deps build test e2e demo soak mutate fuzz bench gpu-bundle scale format tidy clean
 help: ## show this list
-	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 deps: ## install what the programs are built from: Debian packages and libtorch (idempotent; CUDA=1: the preset cuda too)
 	@scripts/deps.sh
@@ -43,6 +43,11 @@ fuzz: ## fuzz everything that is parsed from outside, SECONDS (60) a target
 bench: test-deps ## build and run the benchmarks
 	@scripts/build.sh $(PRESET) programs benchmarks
 	@bench/run.sh $(BUILD)
+
+gpu-bundle: ## collect what a machine with a GPU and PyTorch runs, in build/gpu (docs/gpu.md)
+	@SWARM_DEPS_CUDA=1 scripts/deps.sh
+	@scripts/build.sh cuda cuda_tests swarm-worker swarmctl
+	@bench/gpu/collect.sh build/cuda build/gpu
 
 scale: test-deps build ## measure the operator with 200 jobs of 50 pods on a control plane of its own (ARGS=--jobs=10)
 	@$(PYTHON) bench/operator/scale.py --build $(BUILD) $(ARGS)

@@ -1,6 +1,6 @@
 // Measures the kernels of worker/codec/cuda on a GPU, beside a copy in its memory in the same run.
 // Every rate counts the bytes that are read and written, so a kernel that is as fast as memory
-// allows has the rate of the copy. 256 MiB of float32, more than a card's caches hold.
+// allows has the rate of the copy. 256 MiB of float32, more than a GPU's caches hold.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>

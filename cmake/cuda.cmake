@@ -1,7 +1,7 @@
 # The preset cuda: NVIDIA's compiler, its runtime, and libtorch's CUDA half, as `make deps CUDA=1` fetches them. It adds
 # units and libraries; the units of other presets are compiled as there, so a compiler cache serves them.
 set(SWARM_CUDA_ROOT "${SWARM_DEPS}/cuda/nvidia/cu13" CACHE PATH "A CUDA toolkit of version 13, with bin/, include/ and lib/")
-# A card that is newer than the last architecture compiles that one's when it first starts. CUDA 13 knows none before 75.
+# A GPU that is newer than the last architecture compiles that one's when it first starts. CUDA 13 knows none before 75.
 set(SWARM_CUDA_ARCHITECTURES "$ENV{SWARM_CUDA_ARCHITECTURES}" CACHE STRING
     "For which GPUs, as in CMAKE_CUDA_ARCHITECTURES; empty: those for which libtorch has code; brief: just to compile")
 set(SWARM_CUDART "${SWARM_CUDA_ROOT}/lib/libcudart.so.13")
@@ -31,7 +31,7 @@ set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")  # CMake 3.25 does not kn
 # would flush denormals and divide inexactly. Bodies use functions of the C++ library that are constexpr. The options
 # of toolchain.cmake go to the compiler of the host.
 add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;--expt-relaxed-constexpr>")
-set(CMAKE_CUDA_FLAGS_RELEASE "-O2 -lineinfo")
+set(CMAKE_CUDA_FLAGS_RELEASE "-O2 -lineinfo --compress-mode=size")
 if(SWARM_CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER "${CMAKE_CXX_COMPILER_LAUNCHER}")
 endif()

@@ -14,7 +14,7 @@ import xml.etree.ElementTree
 REMEDIES = (
     (re.compile("kube-apiserver|helm"),
      "build etcd, Kubernetes and helm from source once, by e2e/build.sh; then `make test` again"),
-    (re.compile("GPU"), "call `make test PRESET=cuda` on a machine with a GPU (docs/gpu.md)"),
+    (re.compile("GPU"), "run what `make gpu-bundle` collects on a machine with a GPU (docs/gpu.md)"),
     (re.compile("mount|namespaces|/dev/net/tun"),
      "call `make test` as root, on a machine that allows namespaces, mounts and TUN devices"),
 )

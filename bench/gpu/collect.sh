@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Collects programs, tests and benchmarks of the preset cuda for a machine with a GPU, where nothing is built or
+# installed: bench/gpu/run.sh there runs them. With them go the libraries that they load, but those of libtorch, CUDA,
+# the compiler and the C library, which such a machine has.
+# Usage: bench/gpu/collect.sh BUILD_FOLDER OUT
+set -euo pipefail
+build=$1 out=$2
+limit=60  # MiB
+! grep -q '^SWARM_CUDA_ARCHITECTURES:STRING=brief' "$build/CMakeCache.txt" ||
+  { echo "gpu-bundle: $build has kernels for few GPUs: cmake --preset cuda -DSWARM_CUDA_ARCHITECTURES= builds for all" >&2; exit 1; }
+rm -rf "$out"
+mkdir -p "$out/bin" "$out/lib"
+programs=(bin/swarm-worker bin/swarmctl tests/cuda_bodies_test tests/cuda_kernels_test bench/cuda_kernels_bench)
+# Of the modules, those that a job with plain text needs. The others come with Apache Arrow, 50 MB.
+modules=(lib/libswarm_huggingface.so lib/libswarm_sentencepiece.so)
+
+theirs='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s|gomp|torch.*|c10.*|cud.*|cu[a-z]+|nv.*|nccl))\.so'
+libraries() { # files... ; prints the paths of what they load
+  ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u | while read -r path; do
+    [[ $(basename "$path") =~ $theirs ]] || echo "$path"
+  done
+}
+
+(cd "$build" && libraries "${programs[@]}" "${modules[@]}") | while read -r path; do
+  strip --strip-unneeded -o "$out/lib/$(basename "$path")" "$(readlink -f "$path")"
+done
+for file in "${programs[@]}"; do strip -o "$out/bin/$(basename "$file")" "$build/$file"; done
+for file in "${modules[@]}"; do strip --strip-unneeded -o "$out/lib/$(basename "$file")" "$build/$file"; done
+for file in "$out"/bin/*; do patchelf --remove-rpath "$file"; done
+here=$(dirname "$0")
+cp "$here/run.sh" "$here/swarm.sh" "$here/job.yaml" "$out"
+cat "$here"/../../docs/*.md >"$out/text.txt"
+
+size=$(du -sm "$out" | cut -f1)
+[ "$size" -le $limit ] || { echo "gpu-bundle: $out has $size MiB, more than $limit: leave something out" >&2; exit 1; }
+echo "gpu-bundle: $size MiB in $out; on a machine with a GPU: $out/run.sh RESULTS"
