@@ -127,6 +127,19 @@ void Norm(benchmark::State& state) {
 }
 BENCHMARK(Norm)->UseManualTime();
 
+void AdamW(benchmark::State& state) {
+  const OnDevice<float> weights(Numbers()), gradient(Numbers());
+  const OnDevice<float> first(std::vector<float>(kNumbers, 0)),
+      second(std::vector<float>(kNumbers, 0));
+  Time(state, kNumbers * 28, [&] {
+    return UpdateAdamW(
+        {.learning_rate = 1e-4},
+        {weights.get(), gradient.get(), first.get(), second.get(), weights.get(), kNumbers},
+        nullptr);
+  });
+}
+BENCHMARK(AdamW)->UseManualTime();
+
 }  // namespace
 }  // namespace swarm::codec::cuda
 

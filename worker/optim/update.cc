@@ -20,16 +20,31 @@ double BiasCorrection(double beta, std::uint64_t count) {
 
 }  // namespace
 
+AdamWFactors AdamWFactorsOf(const UpdateOptions& options) {
+  return {.clip = static_cast<float>(options.clip),
+          .rest1 = static_cast<float>(1 - options.beta1),
+          .beta2 = static_cast<float>(options.beta2),
+          .rest2 = static_cast<float>(1 - options.beta2),
+          .epsilon = static_cast<float>(options.epsilon),
+          .decay = static_cast<float>(1 - options.learning_rate * options.weight_decay),
+          .step = static_cast<float>(options.learning_rate /
+                                     BiasCorrection(options.beta1, options.count)),
+          .root = static_cast<float>(std::sqrt(BiasCorrection(options.beta2, options.count)))};
+}
+
+LambFactors LambFactorsOf(const UpdateOptions& options) {
+  return {.clip = static_cast<float>(options.clip),
+          .rest1 = static_cast<float>(1 - options.beta1),
+          .beta2 = static_cast<float>(options.beta2),
+          .rest2 = static_cast<float>(1 - options.beta2),
+          .epsilon = static_cast<float>(options.epsilon),
+          .decay = static_cast<float>(options.weight_decay),
+          .correct1 = static_cast<float>(1 / BiasCorrection(options.beta1, options.count)),
+          .correct2 = static_cast<float>(1 / BiasCorrection(options.beta2, options.count))};
+}
+
 void UpdateAdamW(const UpdateOptions& options, const UpdateSpans& spans) {
-  const float clip = static_cast<float>(options.clip);
-  const float rest1 = static_cast<float>(1 - options.beta1);
-  const float beta2 = static_cast<float>(options.beta2);
-  const float rest2 = static_cast<float>(1 - options.beta2);
-  const float decay = static_cast<float>(1 - options.learning_rate * options.weight_decay);
-  const float step =
-      static_cast<float>(options.learning_rate / BiasCorrection(options.beta1, options.count));
-  const float root = static_cast<float>(std::sqrt(BiasCorrection(options.beta2, options.count)));
-  const float epsilon = static_cast<float>(options.epsilon);
+  const auto [clip, rest1, beta2, rest2, epsilon, decay, step, root] = AdamWFactorsOf(options);
   const float* old_weights = spans.old_weights.data();
   const float* gradient = spans.gradient.data();
   float* first = spans.first_moment.data();
@@ -48,14 +63,8 @@ void UpdateAdamW(const UpdateOptions& options, const UpdateSpans& spans) {
 }
 
 void UpdateLamb(const UpdateOptions& options, const UpdateSpans& spans) {
-  const float clip = static_cast<float>(options.clip);
-  const float rest1 = static_cast<float>(1 - options.beta1);
-  const float beta2 = static_cast<float>(options.beta2);
-  const float rest2 = static_cast<float>(1 - options.beta2);
-  const float decay = static_cast<float>(options.weight_decay);
-  const float correct1 = static_cast<float>(1 / BiasCorrection(options.beta1, options.count));
-  const float correct2 = static_cast<float>(1 / BiasCorrection(options.beta2, options.count));
-  const float epsilon = static_cast<float>(options.epsilon);
+  const auto [clip, rest1, beta2, rest2, epsilon, decay, correct1, correct2] =
+      LambFactorsOf(options);
   const std::size_t size = spans.weights.size();
   std::vector<float> update(size);
   const float* old_weights = spans.old_weights.data();

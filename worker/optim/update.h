@@ -35,6 +35,24 @@ struct UpdateSpans {
   std::span<float> weights;
 };
 
+/// The numbers of one UpdateAdamW, rounded once, for code that does the same on another device.
+struct AdamWFactors {
+  float clip, rest1, beta2, rest2, epsilon;
+  float decay;  ///< 1 - lr wd
+  float step;   ///< lr / (1 - beta1^n)
+  float root;   ///< sqrt(1 - beta2^n)
+};
+AdamWFactors AdamWFactorsOf(const UpdateOptions& options);
+
+/// The same of UpdateLamb.
+struct LambFactors {
+  float clip, rest1, beta2, rest2, epsilon;
+  float decay;     ///< wd
+  float correct1;  ///< 1 / (1 - beta1^n)
+  float correct2;  ///< 1 / (1 - beta2^n)
+};
+LambFactors LambFactorsOf(const UpdateOptions& options);
+
 /// AdamW (Loshchilov and Hutter, arXiv:1711.05101), as torch.optim.AdamW computes it:
 /// m = m + (1 - beta1) (g - m), v = beta2 v + (1 - beta2) g g,
 /// w = (1 - lr wd) w - lr / (1 - beta1^n) * m / (sqrt(v) / sqrt(1 - beta2^n) + epsilon).

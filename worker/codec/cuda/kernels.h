@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "worker/codec/block_codes.h"
 #include "worker/codec/block_kernels.h"
+#include "worker/optim/update.h"
 
 struct CUstream_st;
 
@@ -101,5 +102,31 @@ Status SquaredNorm(const float* values, std::size_t n, double* squares, double* 
 /// Of sum[i] 2^-exponent.
 Status SquaredNorm(const std::int64_t* sum, std::size_t n, int exponent, double* squares,
                    double* norm, Stream stream);
+
+// Updates of a tensor, to the bits of worker/optim/update.h.
+
+/// As optim::UpdateSpans, of n elements. `weights` may be `old_weights`.
+struct UpdateMemory {
+  const float* old_weights;
+  const float* gradient;
+  float* first_moment;
+  float* second_moment;
+  float* weights;
+  std::size_t n;
+};
+
+/// As optim::UpdateAdamW. A tensor may be updated in parts.
+Status UpdateAdamW(const optim::UpdateOptions& options, const UpdateMemory& memory, Stream stream);
+
+/// What UpdateLamb writes besides, for a tensor of n elements.
+struct LambMemory {
+  float* direction;       ///< [n]
+  double* squares;        ///< [NormBlocks(n)]
+  double* squared_norms;  ///< [2]
+};
+
+/// As optim::UpdateLamb.
+Status UpdateLamb(const optim::UpdateOptions& options, const UpdateMemory& memory,
+                  const LambMemory& lamb, Stream stream);
 
 }  // namespace swarm::codec::cuda
