@@ -470,7 +470,8 @@ TEST_F(ModelCommandsTest, AnswersAreLearnedAlikeHoweverAStepIsSplitIntoMicrobatc
   EXPECT_EQ(train("no-template", 1), 2);
   EXPECT_THAT(Output(), HasSubstr("chats.jsonl: the tokenizer has no chat template"));
   ASSERT_TRUE(WriteFile(Path("tokenizer/chat_template.jinja"),
-                        "{{ bos_token }}{% for m in messages %}{{ '[' + m.role + '] ' + m.content }}"
+                        "{{ bos_token }}{% for m in messages %}"
+                        "{{ '[' + m.role + '] ' + m.content }}"
                         "{% if m.role == 'assistant' %}{{ eos_token }}{% endif %}{% endfor %}"
                         "{% if add_generation_prompt %}{{ '[assistant]' }}{% endif %}")
                   .ok());

@@ -79,7 +79,7 @@ std::map<WorkerId, protocol::Link> WorkerProcess::DrawLinks() {
 }
 
 void WorkerProcess::SendToPeer(const WorkerId& to, Lane lane, Envelope envelope) {
-  neighbours_.OnExchange(to, world_.now());
+  neighbours_.OnExchange(to, envelope.message, world_.now());
   const auto via = detours_.find(to);
   if (via == detours_.end()) return network_.Send(pid_, to, lane, std::move(envelope));
   envelope.from = id_;
@@ -183,6 +183,7 @@ void WorkerProcess::OnMessage(const WorkerId& hop, const Envelope& envelope) {
   if (!replica_ && IsTrainer(from) && from != trainer_) return;
   world_.Log(id_.value,
              [&] { return "from " + from.value + ": " + simulation::Describe(envelope.message); });
+  neighbours_.OnExchange(from, envelope.message, world_.now());
   const Payload& payload = envelope.payload;
   std::visit(
       [&](const auto& m) {

@@ -258,12 +258,10 @@ Status Worker::Readiness() const {
 
 void Worker::Handle(const WorkerId& from, Envelope envelope) {
   using namespace protocol;  // the alternatives of Message
+  neighbours_.OnExchange(from, envelope.message, Clock::now());
   std::visit(
       [&](auto& message) {
         using M = std::decay_t<decltype(message)>;
-        if constexpr (std::is_same_v<M, Forward> || std::is_same_v<M, Backward>) {
-          neighbours_.OnExchange(from, Clock::now());
-        }
         if constexpr (std::is_same_v<M, Forward>) {
           runner_.OnForward(from, message, std::move(envelope.payload));
         } else if constexpr (std::is_same_v<M, Backward>) {
@@ -495,10 +493,7 @@ void Worker::Evict(const WorkerId& peer) {
 void Worker::Send(const WorkerId& to, Lane lane, protocol::Message message, Bytes payload) {
   if (peers_.IsEvicted(to)) return;
   const bool is_parcel = std::holds_alternative<protocol::Parcel>(message);
-  if (std::holds_alternative<protocol::Forward>(message) ||
-      std::holds_alternative<protocol::Backward>(message)) {
-    neighbours_.OnExchange(to, Clock::now());
-  }
+  neighbours_.OnExchange(to, message, Clock::now());
   const Status status =
       (is_parcel ? parcels_ : outbox_)->Send(to, lane, {std::move(message), std::move(payload)});
   if (status.code() == StatusCode::kResourceExhausted) {

@@ -383,8 +383,8 @@ TEST_F(LateSumTest, ABrokenPairThatExchangesNothingKeepsNoSumFromItsEnd) {
   const Attempt k = Asked("a1", 0).k;
   const std::vector<WorkerId> seats =
       SeatParticipants({WorkerId("a1"), WorkerId("a2"), WorkerId("a3"), WorkerId("a4")}, 2);
-  const WorkerId& corner =
-      seats[0];  // two rows of two: the first and the last have nothing in common
+  // Two rows of two: the first and the last have nothing in common.
+  const WorkerId& corner = seats[0];
   Say(corner.value, Unheard{{seats[3]}});
   Pass(kDetourTime);
   EXPECT_EQ(Asked("a1", 0).k, k);

@@ -35,6 +35,10 @@ DetectorOptions OptionsFor(Duration interval) {
           .watcher_pause = seconds(1)};
 }
 
+bool CarriesMicrobatch(const Message& message) {
+  return std::holds_alternative<Forward>(message) || std::holds_alternative<Backward>(message);
+}
+
 }  // namespace
 
 Duration Neighbours::BeatInterval(std::size_t neighbours, std::size_t members, bool mesh) {
@@ -128,7 +132,8 @@ Neighbours::Change Neighbours::OnRoster(const Roster& roster, std::uint64_t stag
   return change;
 }
 
-void Neighbours::OnExchange(const WorkerId& with, Timepoint now) {
+void Neighbours::OnExchange(const WorkerId& with, const Message& message, Timepoint now) {
+  if (!CarriesMicrobatch(message)) return;
   if (with == self_ || watched_.contains(with) || !members_.contains(with)) return;
   if (exchanging_.insert_or_assign(with, now).second) {
     detector_.Watch(with, now, interval_ + kConnecting);

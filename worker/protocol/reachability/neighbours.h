@@ -17,6 +17,7 @@
 #include "worker/protocol/grid/reduce_grid.h"
 #include "worker/protocol/liveness/detector.h"
 #include "worker/protocol/messages/control.h"
+#include "worker/protocol/messages/message.h"
 #include "worker/protocol/routing/mesh/mesh.h"
 
 namespace swarm::protocol {
@@ -35,9 +36,10 @@ class Neighbours {
   /// `tied`: the first and the last of the stages have a sum in common.
   Change OnRoster(const Roster& roster, std::uint64_t stages, bool tied, Timepoint now);
   bool Has(const WorkerId& id) const { return watched_.contains(id); }
-  /// A microbatch goes to the worker, or comes from it. If it is no neighbour, and a member of the
-  /// last roster, it is watched like one until nothing was exchanged for a minute.
-  void OnExchange(const WorkerId& with, Timepoint now);
+  /// A message goes to the worker, or comes from it. If it carries a microbatch, and the worker is
+  /// no neighbour, but a member of the last roster, that is watched like a neighbour until no
+  /// microbatch was exchanged for a minute.
+  void OnExchange(const WorkerId& with, const Message& message, Timepoint now);
   /// A beat of the worker has come.
   void OnBeat(const WorkerId& from, Timepoint now) { detector_.OnBeat(from, now); }
   /// This worker serves no stage: there are no neighbours.

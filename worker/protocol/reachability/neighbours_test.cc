@@ -123,11 +123,17 @@ TEST_F(NeighboursTest, InALargeSwarmWhoGetsAMicrobatchIsWatchedForAMinute) {
       stages, [&](const auto& entry) { return entry.second == 4 && entry.first != "self"; });
   const WorkerId far(other->first);
   ASSERT_FALSE(neighbours_.Has(far));
-  neighbours_.OnExchange(WorkerId("stranger"), now_);
-  neighbours_.OnExchange(far, now_);
+  const WorkerId silent(std::ranges::find_if(stages, [&](const auto& entry) {
+                          return entry.second == 4 && entry.first != far.value &&
+                                 !neighbours_.Has(WorkerId(entry.first));
+                        })->first);
+  neighbours_.OnExchange(WorkerId("stranger"), Forward(), now_);
+  neighbours_.OnExchange(silent, Fetch(), now_);
+  neighbours_.OnExchange(far, Backward(), now_);
   const auto due = Pass(seconds(10), neighbours);
   EXPECT_THAT(due.beats, testing::Contains(far));
   EXPECT_THAT(due.beats, testing::Not(testing::Contains(WorkerId("stranger"))));
+  EXPECT_THAT(due.beats, testing::Not(testing::Contains(silent))) << "only a microbatch counts";
   ASSERT_TRUE(due.report);
   EXPECT_THAT(due.report->peers, ElementsAre(far));
   const auto later = Pass(seconds(60), neighbours);
