@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 namespace swarm::protocol {
 namespace {
 
-/// Rates that differ less may be those of equal workers: lanes take them as equal.
+/// Workers whose rates differ less are of one kind: lanes take them as equal.
+constexpr double kKind = 1.1;
+/// A worker whose rate differs more from that by which lanes were cut makes them stale.
 constexpr double kRateStep = 1.05;
 /// Lanes are cut anew once in so many draws for each worker, which cost as much together.
 constexpr std::uint64_t kDrawsBetweenCuts = 4;
@@ -80,11 +83,29 @@ void Router::UpdateOpen(const WorkerId& worker, const Load& load) {
   lanes_.SetOpen(worker, open);
 }
 
-double Router::RelativeRate(const WorkerId& worker, const Load& load) const {
-  const double mean = wiring_[load.stage].MeanSeconds();
-  if (!(load.service_seconds > 0) || !(mean > 0)) return 1;
-  const double step = std::log(kRateStep);
-  return std::exp(step * std::round(std::log(mean / load.service_seconds) / step));
+std::vector<Lanes::Stop> Router::LineUp(const Wiring& wiring) const {
+  std::vector<Lanes::Stop> stops;
+  for (WorkerId& id : SeatInLanes(wiring.Members())) {
+    const double own = loads_.at(id).service_seconds;
+    const double rate = 1 / (own > 0 ? own : wiring.MeanSeconds());
+    stops.push_back({std::move(id), rate});
+  }
+  // Fast meets fast: where stages have the same kinds of workers, the ends of parts coincide.
+  std::vector<Lanes::Stop*> by_rate;
+  for (Lanes::Stop& stop : stops) by_rate.push_back(&stop);
+  std::ranges::stable_sort(by_rate, std::greater(), &Lanes::Stop::rate);
+  for (auto begin = by_rate.begin(); begin != by_rate.end();) {
+    double sum = 0;
+    const auto end = std::find_if(begin, by_rate.end(), [&](const Lanes::Stop* stop) {
+      return stop->rate * kKind < (*begin)->rate;
+    });
+    for (auto stop = begin; stop != end; ++stop) sum += (*stop)->rate;
+    const double mean = sum / static_cast<double>(end - begin);
+    std::for_each(begin, end, [&](Lanes::Stop* stop) { stop->rate = mean; });
+    begin = end;
+  }
+  std::ranges::stable_sort(stops, std::greater(), &Lanes::Stop::rate);
+  return stops;
 }
 
 void Router::CutLanes() {
@@ -98,15 +119,26 @@ void Router::CutLanes() {
       lanes_cut_ = 0;
       return;
     }
-    auto& stops = stages.emplace_back();
-    for (WorkerId& id : SeatInLanes(wiring.Members())) {
-      Load& load = loads_.at(id);
-      load.in_lanes = RelativeRate(id, load);
-      stops.push_back({std::move(id), load.in_lanes});
-    }
+    stages.push_back(LineUp(wiring));
+    for (const Lanes::Stop& stop : stages.back()) loads_.at(stop.worker).in_lanes = stop.rate;
   }
   lanes_ = Lanes(stages, fresh_);
   for (const auto& [id, load] : loads_) lanes_.SetOpen(id, load.in_flight < load.limit);
+}
+
+Shares Router::SharesOfLanes(const Ways::Places& places) {
+  if (lanes_are_stale_) CutLanes();
+  Shares shares(wiring_.size());
+  for (const auto& [route, share] : lanes_.All()) {
+    Place from;
+    for (std::size_t s = 0; s < route.size(); ++s) {
+      const auto to = places.find(route[s]);
+      if (to == places.end()) return {};
+      shares[s][{from, to->second}] += share;
+      from = to->second;
+    }
+  }
+  return lanes_.empty() ? Shares() : shares;
 }
 
 std::optional<std::vector<WorkerId>> Router::DrawLane(const Part& part) {
@@ -229,7 +261,8 @@ void Router::MeasureBackward(const WorkerId& worker, double seconds) {
   average = average == 0 ? both : 0.9 * average + 0.1 * both;
   Measure(worker, it->second.stage, both);
   UpdateLimit(worker, it->second);
-  lanes_are_stale_ |= RelativeRate(worker, it->second) != it->second.in_lanes;
+  const double off = it->second.in_lanes * average;
+  lanes_are_stale_ |= off > kRateStep || off * kRateStep < 1;
 }
 
 void Router::Measure(const WorkerId& worker, std::uint64_t stage, double seconds) {

@@ -31,6 +31,9 @@ class Router {
   /// those of all workers.
   void SetShares(Shares shares, Ways::Places places);
   const Shares& shares() const { return shares_; }
+  /// What the lanes would be as shares; empty: not every stage is measured, or the place of
+  /// a worker is not known.
+  Shares SharesOfLanes(const Ways::Places& places);
   /// One of so many routes is plain all the same: so every link stays measured.
   static constexpr std::uint64_t kPlainEvery = 64;
 
@@ -84,14 +87,14 @@ class Router {
     double forward_seconds = 0;  // of the forward whose backward is not reported yet (an average)
     double service_seconds = 0;  // of both (an average); 0: none yet
     double stay = 0;             // the least that was measured; 0: none yet
-    double in_lanes = 0;         // the rate, beside that of its stage, by which lanes were cut
+    double in_lanes = 0;         // the rate by which lanes were cut
   };
   void Measure(const WorkerId& worker, std::uint64_t stage, double seconds);
   void UpdateLimit(const WorkerId& worker, Load& load);
   /// Every change of a load ends with this.
   void UpdateOpen(const WorkerId& worker, const Load& load);
-  /// How fast the worker is beside the mean of its stage, in steps of a twentieth.
-  double RelativeRate(const WorkerId& worker, const Load& load) const;
+  /// The workers of a stage in the order of their parts of a line of lanes.
+  std::vector<Lanes::Stop> LineUp(const Wiring& wiring) const;
   void CutLanes();
   std::optional<std::vector<WorkerId>> DrawLane(const Part& part);
   bool HasRoom(const WorkerId& worker, bool repair) const;

@@ -178,6 +178,54 @@ TEST(RouterTest, WhereTheDeviceHasNoRoomForMoreTheJobSetsTheLimit) {
   }
 }
 
+/// Two stages of a fast and three slow workers, as they were measured. The fast ones are twice as
+/// fast, and no two are quite alike; the names put them at other seats.
+class KindsTest : public testing::Test {
+ protected:
+  KindsTest() {
+    router_.SetReplicas({{A(0), A(1), A(2), A(3)}, {B(0), B(1), B(2), B(3)}});
+    for (int i = 0; i < 4; ++i) {
+      router_.MeasureBackward(A(i), (i == 0 ? 1 : 2) * (1 + 0.01 * i));
+      router_.MeasureBackward(B(i), (i == 2 ? 1 : 2) * (1 + 0.02 * i));
+    }
+  }
+  static WorkerId A(int i) { return WorkerId("a" + std::to_string(i)); }
+  static WorkerId B(int i) { return WorkerId("b" + std::to_string(i)); }
+  std::map<std::vector<WorkerId>, int> DrawRoutes(int count) {
+    std::map<std::vector<WorkerId>, int> routes;
+    for (int i = 0; i < count; ++i) {
+      const auto route = router_.Draw();
+      ++routes[*route];
+      for (const WorkerId& worker : *route) router_.Release(worker);
+    }
+    return routes;
+  }
+
+  Router router_{1, 2};
+};
+
+TEST_F(KindsTest, FastWorkersShareALane) {
+  const auto routes = DrawRoutes(500);
+  int with_the_fast = 0, both = 0, lanes = 0;
+  for (const auto& [route, count] : routes) {
+    if (count > 10) ++lanes;  // others are plain
+    if (route[0] == A(0)) with_the_fast += count;
+    if (route == std::vector{A(0), B(2)}) both = count;
+  }
+  EXPECT_EQ(lanes, 4) << "one for each worker, since workers that are about alike count as equal";
+  EXPECT_NEAR(with_the_fast, 200, 5) << "its share of the rate";
+  EXPECT_NEAR(both, 200, 5);
+}
+
+TEST_F(KindsTest, AWorkerThatBecomesSlowLosesItsPlaceOnTheLine) {
+  (void)DrawRoutes(100);
+  for (int i = 0; i < 60; ++i) router_.MeasureBackward(A(0), 2);
+  for (int i = 0; i < 60; ++i) router_.MeasureBackward(A(3), 1);
+  (void)DrawRoutes(40);  // lanes are not cut anew at once
+  const std::vector<WorkerId> fast{A(3), B(2)};
+  EXPECT_NEAR(DrawRoutes(500)[fast], 200, 5);
+}
+
 TEST(RouterTest, AStageThatIsFullChargesNobodyElse) {
   Router router(1, 2);
   const WorkerId a("a"), b("b");

@@ -91,7 +91,7 @@ TEST_F(CoordinatorJoinTest, WhoHasCopiedAndCaughtUpServesAndThePinnedStateIsFree
   EXPECT_EQ(Told<Roster>("new").back().members.size(), 4u);
   EXPECT_EQ(Told<RosterChange>("a1").back().came.at(0).id, WorkerId("new"));
   Listen();
-  for (int i = 0; i < 3; ++i) CompleteStep();
+  for (int i = 0; i < 6; ++i) CompleteStep();
   EXPECT_FALSE(Told<protocol::Reduce>("new").empty());
   bool used = false;
   for (const protocol::Forward& frame : Issued()) used |= frame.hops[1].worker == WorkerId("new");

@@ -15,14 +15,14 @@ namespace {
 /// Rates and links change all the time; a plan takes milliseconds.
 constexpr Duration kPlanInterval = std::chrono::seconds(5);
 
-std::string Describe(const FlowGraph& graph, const Shares& shares) {
-  const Flow plain = JudgeShares(graph, PlainShares(graph));
-  const Flow flow = shares.empty() ? plain : JudgeShares(graph, shares);
+std::string Describe(const FlowGraph& graph, const Shares& shares, const Shares& lanes) {
+  const Flow without = JudgeShares(graph, lanes);
+  const Flow flow = shares.empty() ? without : JudgeShares(graph, shares);
   char text[160];
   std::snprintf(text, sizeof(text),
-                "%s: at most %.3g microbatches/s of %.3g s each; plain draws: %.3g of %.3g s",
-                shares.empty() ? "plain" : "by links", flow.rate, flow.seconds, plain.rate,
-                plain.seconds);
+                "%s: at most %.3g microbatches/s of %.3g s each; lanes: %.3g of %.3g s",
+                shares.empty() ? "lanes" : "by links", flow.rate, flow.seconds, without.rate,
+                without.seconds);
   return text;
 }
 
@@ -84,7 +84,9 @@ std::vector<std::vector<PlacedWorker>> RoutePlanning::PlaceWorkers() const {
   for (const auto& replicas : members_.RoutableReplicas()) {
     auto& stage = stages.emplace_back();
     for (const WorkerId& id : replicas) {
-      stage.push_back({id, PlaceOf(id), router_.EstimateSeconds(id)});
+      // Not what it was charged for waiting: others may be the cause.
+      const double own = router_.ServiceSeconds(id);
+      stage.push_back({id, PlaceOf(id), own > 0 ? own : router_.EstimateSeconds(id)});
     }
   }
   return stages;
@@ -128,14 +130,15 @@ void RoutePlanning::Refresh(Turn& turn) {
   if (!IsMeasured(stages)) return;
   next_ = turn.now + kPlanInterval;
   const FlowGraph graph = BuildGraph(stages, links_, boundaries_, BrokenByPlaces());
-  Shares shares = ChooseShares(graph, router_.shares());
-  const bool same_shares = shares == router_.shares();
-  if (std::exchange(planned_, true) && same_shares) return;
-  if (!same_shares) turn.Report(EventKind::kRoutesPlanned, Describe(graph, shares));
   Ways::Places places;
   for (const auto& stage : stages) {
     for (const PlacedWorker& worker : stage) places[worker.id] = worker.place;
   }
+  const Shares lanes = router_.SharesOfLanes(places);
+  Shares shares = ChooseShares(graph, router_.shares(), lanes);
+  const bool same_shares = shares == router_.shares();
+  if (std::exchange(planned_, true) && same_shares) return;
+  if (!same_shares) turn.Report(EventKind::kRoutesPlanned, Describe(graph, shares, lanes));
   router_.SetShares(std::move(shares), std::move(places));
 }
 

@@ -1,6 +1,8 @@
 // Routes that follow what workers report of their links.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "worker/protocol/coordinator/testing/coordinator_under_test.h"
 
 namespace swarm::protocol {
@@ -14,7 +16,7 @@ class RoutePlanningTest : public CoordinatorTest {
   }
   /// Afterwards rates and boundaries are measured.
   void CompleteFirstStep() {
-    Forward(0, 0);
+    for (std::uint64_t m : {0, 1}) Forward(m, 0);  // one each
     CompleteStep();
   }
   /// a1 is as near to b1 as a2 to b2, in seconds; the others are as far away.
@@ -39,10 +41,34 @@ TEST_F(RoutePlanningTest, MicrobatchesTakeTheNearLinksOnceTheyAreKnown) {
   StartTraining({2, 2});
   CompleteFirstStep();
   EXPECT_LE(CountAcross(), 2) << "of the lanes, none goes across; the first routes are plain";
-  ReportLinks(0.01, 5);
+  ReportLinks(0.01, 20);
   EXPECT_TRUE(Happened("RoutesPlanned"));
   CompleteStep();
   EXPECT_GE(CountAcross(), 15) << "one may be plain";
+}
+
+TEST_F(RoutePlanningTest, WhoWaitedForOthersCountsWithWhatItTookItself) {
+  StartTraining({2, 2});
+  CompleteFirstStep();
+  const std::string waited = Owner(0, 0);
+  for (std::uint64_t m = 1; m < options_.microbatches; ++m) {
+    for (const std::uint64_t stage : {1, 0}) Fold(m, stage);
+  }
+  Pass(seconds(100));
+  ASSERT_TRUE(Happened("MicrobatchStuck"));
+  for (const Revoke& revoke : Told<Revoke>(waited)) Say(waited, Revoked{revoke.key, false});
+  ReportLinks(0.01, 20);
+  // a1 and a2 take two seconds each.
+  EXPECT_TRUE(std::ranges::any_of(All<order::Event>(), [](const order::Event& event) {
+    return event.text.starts_with("by links: at most 1 microbatches/s");
+  }));
+}
+
+TEST_F(RoutePlanningTest, LanesThatTakeTheNearLinksAreLeftAlone) {
+  StartTraining({2, 2});
+  CompleteFirstStep();
+  ReportLinks(20);
+  EXPECT_FALSE(Happened("RoutesPlanned"));
 }
 
 TEST_F(RoutePlanningTest, LinksThatDifferLittleChangeNothing) {
@@ -54,7 +80,7 @@ TEST_F(RoutePlanningTest, LinksThatDifferLittleChangeNothing) {
 
 TEST_F(RoutePlanningTest, RoutesArePlannedOnceAllStagesAreMeasured) {
   StartTraining({2, 2});
-  ReportLinks(5);
+  ReportLinks(0.01, 20);
   EXPECT_FALSE(Happened("RoutesPlanned"));
   CompleteFirstStep();
   Pass(seconds(5));
@@ -64,7 +90,7 @@ TEST_F(RoutePlanningTest, RoutesArePlannedOnceAllStagesAreMeasured) {
 TEST_F(RoutePlanningTest, ABrokenPairGetsNoShare) {
   StartTraining({2, 2});
   CompleteFirstStep();
-  ReportLinks(5);
+  ReportLinks(20);
   Listen();
   Say("a1", Unheard{{WorkerId("b1")}});
   Pass(seconds(1));
@@ -78,7 +104,7 @@ TEST_F(RoutePlanningTest, ABrokenPairGetsNoShare) {
 TEST_F(RoutePlanningTest, WhenAWorkerIsLostTheOthersTakeItsMicrobatches) {
   StartTraining({2, 2});
   CompleteFirstStep();
-  ReportLinks(5);
+  ReportLinks(20);
   Lose("b1");
   Pass(milliseconds(100));
   CompleteStep();

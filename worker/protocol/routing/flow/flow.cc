@@ -176,13 +176,14 @@ Shares PlainShares(const FlowGraph& graph) {
   return shares;
 }
 
-Shares ChooseShares(const FlowGraph& graph, const Shares& current) {
+Shares ChooseShares(const FlowGraph& graph, const Shares& current, const Shares& without) {
   Flow best = SolveFlow(graph);
   if (best.rate == 0) return {};
-  const Flow plain = JudgeShares(graph, PlainShares(graph));
+  const Flow plain = JudgeShares(graph, without.empty() ? PlainShares(graph) : without);
   const Flow now = current.empty() ? plain : JudgeShares(graph, current);
   if (IsNear(now, best, kBetter)) return current;
-  if (IsNear(plain, best, kBetter / 2)) return {};
+  const bool as_much = plain.rate >= best.rate * (1 - kBetter / 2);
+  if (as_much && plain.seconds <= best.seconds * kMuchSlower) return {};
   return std::move(best.shares);
 }
 

@@ -49,10 +49,14 @@ Flow JudgeShares(const FlowGraph& graph, Shares shares);
 /// The shares of draws that know the rates of workers and nothing of links.
 Shares PlainShares(const FlowGraph& graph);
 
-/// The shares that routes should follow from now on; empty: plain draws. `current` are those that
-/// they follow now. They change only where something else is better by kBetter in rate or in time:
-/// small changes of the measurements lead to quite other flows that are worth hardly more.
-Shares ChooseShares(const FlowGraph& graph, const Shares& current);
+/// The shares that routes should follow from now on; empty: routes without shares are as good.
+/// `current` are those that they follow now (empty: none), `without` what routes without shares
+/// bring (empty: as plain draws). Shares change only where others are better by kBetter in rate or
+/// in time: small changes of the measurements lead to quite other flows that are worth hardly more.
+/// Routes without shares are more even, so a shorter way alone is reason for shares only where
+/// theirs takes kMuchSlower times as long.
+Shares ChooseShares(const FlowGraph& graph, const Shares& current, const Shares& without = {});
 inline constexpr double kBetter = 0.1;
+inline constexpr double kMuchSlower = 2;
 
 }  // namespace swarm::protocol

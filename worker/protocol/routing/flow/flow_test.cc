@@ -78,10 +78,14 @@ TEST(ChooseSharesTest, LinksThatAreAlikeLeaveDrawsPlain) {
   EXPECT_THAT(ChooseShares(TwoPlaces(0.1, 0.11), {}), IsEmpty());
 }
 
+TEST(ChooseSharesTest, AWayThatIsSomewhatShorterIsNoReasonForShares) {
+  EXPECT_THAT(ChooseShares(TwoPlaces(0.01, 1.0), {}), IsEmpty());
+}
+
 TEST(ChooseSharesTest, SharesStayUntilOthersAreMuchBetter) {
-  const Shares shares = ChooseShares(TwoPlaces(0.01, 1.0), {});
+  const Shares shares = ChooseShares(TwoPlaces(0.01, 10), {});
   ASSERT_FALSE(shares.empty());
-  FlowGraph changed = TwoPlaces(0.01, 1.0);
+  FlowGraph changed = TwoPlaces(0.01, 10);
   changed.stages[0]["eu"] = changed.stages[1]["us"] = {1.05, 1 / 1.05};
   EXPECT_EQ(ChooseShares(changed, shares), shares) << "the best flow is another, by little";
   EXPECT_NE(SolveFlow(changed).shares, shares);
@@ -90,7 +94,7 @@ TEST(ChooseSharesTest, SharesStayUntilOthersAreMuchBetter) {
 }
 
 TEST(ChooseSharesTest, SharesOfAWayThatIsGoneAreReplaced) {
-  FlowGraph graph = TwoPlaces(0.01, 1.0);
+  FlowGraph graph = TwoPlaces(0.01, 10);
   const Shares shares = ChooseShares(graph, {});
   graph.cuts[0].erase({"eu", "eu"});
   const Shares others = ChooseShares(graph, shares);

@@ -6,6 +6,13 @@
 #include "worker/protocol/grid/reduce_grid.h"
 
 namespace swarm::protocol {
+namespace {
+
+/// The ends of parts of two stages that are nearer to each other than this part of the average part
+/// count as one.
+constexpr double kTolerance = 0.05;
+
+}  // namespace
 
 std::vector<WorkerId> SeatInLanes(std::vector<WorkerId> workers) {
   return SeatParticipants(std::move(workers), /*rows=*/2);
@@ -28,7 +35,7 @@ Lanes::Lanes(const std::vector<std::vector<Stop>>& stages, std::uint64_t first) 
     if (stages[s].empty()) return;
   }
   std::ranges::stable_sort(ends, {}, &End::at);
-  const double tolerance = kLaneTolerance / static_cast<double>(std::max<std::size_t>(most, 1));
+  const double tolerance = kTolerance / static_cast<double>(std::max<std::size_t>(most, 1));
   std::vector<std::size_t> seats(stages.size());
   double begin = 0;
   for (auto end = ends.begin(); end != ends.end();) {

@@ -4,7 +4,7 @@
 // another without work. Workers that stay on a lane get their microbatches as evenly as the lane
 // begins them.
 //
-// The workers of each stage divide a line of length 1, by seat, each as much as its rate. A lane is
+// The workers of each stage divide a line of length 1, in order, each as much as its rate. A lane is
 // a part of the line without an end of a worker's part inside. So equal stages of equal workers
 // have a lane for each seat, and others at most as many lanes as workers. Deterministic. Pure.
 #pragma once
@@ -31,7 +31,7 @@ class Lanes {
   using Route = std::vector<WorkerId>;
 
   Lanes() = default;
-  /// `stages`: the workers of each, by seat. A stage without workers leaves no lanes. A worker much
+  /// `stages`: the workers of each, in their order. A stage without workers leaves no lanes. A worker much
   /// slower than the others of its stage may have none. The lane at `first`, modulo their number,
   /// is due first, and those behind it follow: lanes that are cut often all have their turn. Costs
   /// O(n log n), and a step for each stage of each lane.
@@ -69,9 +69,5 @@ class Lanes {
 /// The workers of a stage by seat: a function of the names, of which a worker that comes or goes
 /// changes little (SeatParticipants).
 std::vector<WorkerId> SeatInLanes(std::vector<WorkerId> workers);
-
-/// The ends of parts of two stages that are nearer to each other than this part of the average part
-/// count as one.
-inline constexpr double kLaneTolerance = 0.05;
 
 }  // namespace swarm::protocol
