@@ -226,6 +226,76 @@ TEST_F(KindsTest, AWorkerThatBecomesSlowLosesItsPlaceOnTheLine) {
   EXPECT_NEAR(DrawRoutes(500)[fast], 200, 5);
 }
 
+TEST(RouterTest, WorkersThatAreAboutAlikeHaveALaneEachHoweverTheyWereMeasured) {
+  std::vector<std::vector<WorkerId>> replicas(2);
+  for (int i = 10; i < 30; ++i) {
+    replicas[0].push_back(WorkerId("a" + std::to_string(i)));
+    replicas[1].push_back(WorkerId("b" + std::to_string(i)));
+  }
+  Router router(1, 2);
+  router.SetReplicas(replicas);
+  for (std::size_t i = 0; i < 20; ++i) {
+    router.MeasureBackward(replicas[0][i], i % 2 == 0 ? 1.04 : 0.97);
+    router.MeasureBackward(replicas[1][i], 1);
+  }
+  std::map<std::vector<WorkerId>, int> routes;
+  for (int i = 0; i < 640; ++i) {
+    const auto route = router.Draw();
+    ++routes[*route];
+    for (const WorkerId& worker : *route) router.Release(worker);
+  }
+  EXPECT_EQ(std::ranges::count_if(routes, [](const auto& entry) { return entry.second >= 30; }),
+            20);
+}
+
+TEST(RouterTest, BeforeAStageIsMeasuredAllPairsGetMicrobatches) {
+  Router router(1, 2);
+  router.SetReplicas({{WorkerId("a1"), WorkerId("a2")}, {WorkerId("b1"), WorkerId("b2")}});
+  for (const char* name : {"a1", "a2"}) router.MeasureBackward(WorkerId(name), 1);
+  std::map<std::vector<WorkerId>, int> routes;
+  for (int i = 0; i < 60; ++i) {
+    const auto route = router.Draw();
+    ++routes[*route];
+    for (const WorkerId& worker : *route) router.Release(worker);
+  }
+  EXPECT_EQ(routes.size(), 4u);
+}
+
+TEST(RouterTest, NoFreshMicrobatchTakesABrokenPairAsLongAsThereIsAnother) {
+  const std::vector<WorkerId> a{WorkerId("a1"), WorkerId("a2")}, b{WorkerId("b1"), WorkerId("b2")};
+  BrokenPairs broken;
+  Router router(1, 2, 0, &broken);
+  router.SetReplicas({a, b});
+  for (const auto& stage : {a, b}) {
+    for (const WorkerId& worker : stage) router.MeasureBackward(worker, 1);
+  }
+  const auto draw = [&] {
+    std::map<std::vector<WorkerId>, int> routes;
+    for (int i = 0; i < 60; ++i) {
+      const auto route = router.Draw();
+      if (!route) continue;
+      ++routes[*route];
+      for (const WorkerId& worker : *route) router.Release(worker);
+    }
+    return routes;
+  };
+  const auto used = [](const auto& routes, const WorkerId& x, const WorkerId& y) {
+    const auto found = routes.find(std::vector{x, y});
+    return found == routes.end() ? 0 : found->second;
+  };
+  const auto whole = draw();
+  const bool straight = used(whole, a[0], b[0]) > used(whole, a[0], b[1]);
+  const WorkerId &first = straight ? b[0] : b[1], &second = straight ? b[1] : b[0];
+  broken.Update(a[0], {first}, Timepoint());
+  const auto one_lane = draw();
+  EXPECT_EQ(used(one_lane, a[0], first), 0);
+  EXPECT_GT(used(one_lane, a[1], second), 50);
+  broken.Update(a[1], {second}, Timepoint());
+  const auto across = draw();
+  EXPECT_GT(used(across, a[0], second), 20) << "no lane is left";
+  EXPECT_EQ(used(across, a[0], second) + used(across, a[1], first), 60);
+}
+
 TEST(RouterTest, AStageThatIsFullChargesNobodyElse) {
   Router router(1, 2);
   const WorkerId a("a"), b("b");

@@ -93,6 +93,11 @@ TEST(LanesTest, UnlikeStagesHaveAtMostAsManyLanesAsWorkers) {
   EXPECT_EQ(workers.size(), 12u);
 }
 
+TEST(LanesTest, EndsThatDifferLittleAreOne) {
+  EXPECT_THAT(Lanes({StageOf("a", {1, 1, 1}), StageOf("b", {1.01, 1, 0.99})}).All(), SizeIs(3));
+  EXPECT_THAT(Lanes({StageOf("a", {1, 1, 1}), StageOf("b", {1.5, 1, 0.5})}).All(), SizeIs(5));
+}
+
 TEST(LanesTest, ALaneWithAFullWorkerWaitsAndGetsNoBurstAfterwards) {
   Lanes lanes({StageOf("a", {1, 1}), StageOf("b", {1, 1})});
   lanes.SetOpen(WorkerId("b0"), false);
