@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Routes that follow measured links (docs/protocol.md, rule 29) against weighted round robin, as SWARM wires, where
+"""Routes that follow measured links (docs/protocol.md, rule 29) against lanes, which know nothing of links, where
 machines come and go: four stages of twelve unlike workers in ten regions of AWS, in `swarmctl simulate --fleet`. Rates
 and round trips between regions are those of bench/flow_bench.cc. The slowest device is a quarter as fast as the
-fastest. Means over seeds.
+fastest. Medians over seeds, and ranges.
 
 Usage: bench/fleet/regions.py [--build FOLDER] [--seeds 3] [--losses 0,6]
 """
@@ -12,7 +12,7 @@ import pathlib
 import random
 import re
 
-from simulation import simulate
+from simulation import simulate, text_of
 
 ROOT = pathlib.Path(__file__).parents[2]
 REGIONS = ("Virginia", "Frankfurt", "Tokyo", "Oregon", "Sydney", "Ireland", "Singapore", "London", "Ohio", "Seoul")
@@ -53,15 +53,15 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--losses", default="0,6", help="of a machine in an hour")
     options = parser.parse_args()
-    print(f"{'compute, boundary':22}{'losses/h':>9}{'round robin':>13}{'by links':>10}{'time saved':>12}")
+    print(f"{'compute, boundary':22}{'losses/h':>9}  {'lanes':24}{'by links':24}")
     for job, losses in itertools.product(JOBS, map(float, options.losses.split(","))):
         shares = []
         for reports_links in (False, True):
             results = []
             for seed in range(1, options.seeds + 1):
                 results.append(simulate(options.build, fleet(job, reports_links, losses, seed), seed))
-            shares.append(sum(result["goodput"] for result in results) / len(results))
-        print(f"{job:22}{losses:9g}{shares[0]:13.3f}{shares[1]:10.3f}{1 - shares[0] / shares[1]:11.1%}", flush=True)
+            shares.append(text_of([result["goodput"] for result in results]))
+        print(f"{job:22}{losses:9g}  {shares[0]:24}{shares[1]:24}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,14 @@
 """`swarmctl simulate --fleet` for the scripts of this folder."""
 import json
+import statistics
 import subprocess
 import tempfile
+
+
+def text_of(shares):
+    """Median and range, in percent."""
+    middle, least, most = (100 * f(shares) for f in (statistics.median, min, max))
+    return f"{middle:.1f} ({least:.1f} to {most:.1f})"
 
 
 def simulate(build, fleet, seed=1):

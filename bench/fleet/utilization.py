@@ -6,10 +6,13 @@ a microbatch.
 SWARM's figures fit compute / (compute + bytes / rate + round trip), one microbatch at a time. What a layer takes
 (SECONDS) is what follows from their columns without latency and with 200 ms; forward and backward are taken as alike.
 
-Usage: bench/fleet/utilization.py [--build FOLDER]
+Medians over seeds, and the widest range of a row.
+
+Usage: bench/fleet/utilization.py [--build FOLDER] [--seeds 3]
 """
 import argparse
 import pathlib
+import statistics
 
 from simulation import simulate
 
@@ -22,27 +25,30 @@ SWARM = {768: (18.0, 11.8, 4.88, 2.78, 1.53), 4096: (32.1, 28.9, 20.1, 14.9, 10.
 BYTES = {"16 bits": 2, "8 bits": 1.016, "8 bits, 16 times fewer": 1.016 / 16}  # of a number at a boundary
 
 
-def busy(build, width, number_bytes, round_trip):
-    """The share of the devices' time."""
+def busy(options, width, number_bytes, round_trip):
+    """The shares of the devices' time, one for each seed, in percent."""
     fleet = {"job": {"stages": 4, "microbatches": 512, "sequenceLength": TOKENS, "parameters": 1,
                      "hiddenSize": width, "numberBytes": number_bytes, "forwardShare": 0.5},
              "groups": [{"name": "v100", "count": 4, "microbatchSeconds": 2 * SECONDS[width], "jitter": 0.05,
                          "uploadMbps": 500, "downloadMbps": 500}],
              "links": [{"between": ["*", "*"], "roundTripMs": round_trip}],
              "seconds": 600 if width > 768 else 120, "warmUpSeconds": 30}
-    return simulate(build, fleet)["busyShare"]
+    return [100 * simulate(options.build, fleet, seed)["busyShare"] for seed in range(1, options.seeds + 1)]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path(__file__).parents[2] / "build" / "release")
-    build = parser.parse_args().build
+    parser.add_argument("--seeds", type=int, default=3)
+    options = parser.parse_args()
     print(f"{'width':>6}  {'boundary':24}" + "".join(f"{f'{ms} ms':>9}" for ms in ROUND_TRIPS))
     for width, reported in SWARM.items():
         print(f"{width:6}  {'SWARM':24}" + "".join(f"{value:7.1f} %" for value in reported))
         for name, number_bytes in BYTES.items():
-            shares = [100 * busy(build, width, number_bytes, ms) for ms in ROUND_TRIPS]
-            print(f"{width:6}  {name:24}" + "".join(f"{share:7.1f} %" for share in shares), flush=True)
+            shares = [busy(options, width, number_bytes, ms) for ms in ROUND_TRIPS]
+            widest = max(max(share) - min(share) for share in shares)
+            print(f"{width:6}  {name:24}" + "".join(f"{statistics.median(share):7.1f} %" for share in shares)
+                  + f"   (range {widest:.1f})", flush=True)
 
 
 if __name__ == "__main__":
