@@ -46,6 +46,7 @@ bench: test-deps ## build and run the benchmarks
 
 gpu-bundle: ## collect what a machine with a GPU and PyTorch runs, in build/gpu (docs/gpu.md)
 	@SWARM_DEPS_CUDA=1 scripts/deps.sh
+	@cmake --preset cuda -DSWARM_UNITY=ON -DSWARM_CUDA_ARCHITECTURES= >/dev/null
 	@scripts/build.sh cuda cuda_tests swarm-worker swarmctl
 	@bench/gpu/collect.sh build/cuda build/gpu
 

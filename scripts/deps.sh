@@ -9,7 +9,7 @@
 #   SWARM_DEPS_TESTS=1    also install what only tests and benchmarks need: Prometheus, and a Python
 #                         environment with the S3 server of the storage tests and Hugging Face's tokenizers
 #   SWARM_DEPS_CUDA=1     also fetch what the preset cuda needs: NVIDIA's compiler, the headers of its libraries, and
-#                         the CUDA half of libtorch, all below the folder cuda/
+#                         the CUDA half of libtorch, all below the folder cuda/; and patchelf
 #   SWARM_DEPS_TOOLS=1    also install clang with its tools, and the network tools of bench/wan/verify.py
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -31,6 +31,7 @@ minor=$(cargo --version 2>/dev/null | awk '{split($2, at, "."); print at[1] == 1
 [ "${minor:-0}" -ge 85 ] || debian+=(cargo-web rustc-web)
 tests=${SWARM_DEPS_TESTS:-0}
 [ "$tests" = 1 ] && debian+=(prometheus curl git iproute2 procps python3-venv sentencepiece)
+[ "${SWARM_DEPS_CUDA:-0}" = 1 ] && debian+=(patchelf)
 [ "${SWARM_DEPS_TOOLS:-0}" = 1 ] && debian+=(clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19 iperf3 iputils-ping)
 python=/usr/bin/python3
 wheels="torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
