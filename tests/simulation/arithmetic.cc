@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "worker/protocol/parts.h"
+
 namespace swarm::simulation {
 
 using protocol::GroupIndex;
@@ -33,6 +35,24 @@ std::vector<GroupIndex> GroupsOf(const Job& job, StageIndex stage) {
   return groups;
 }
 
+bool IsDivided(const Job& job, GroupIndex group) {
+  return job.divided && group.value < job.stages();
+}
+
+std::vector<protocol::PartName> PartsOf(const Job& job, StageIndex stage) {
+  std::vector<protocol::PartName> parts;
+  for (const GroupIndex group : GroupsOf(job, stage)) {
+    if (!IsDivided(job, group)) continue;
+    for (std::uint64_t e = 0; e < kElements; ++e) parts.push_back({group, e});
+  }
+  return parts;
+}
+
+bool Agree(const StageState& some, const StageState& whole) {
+  return some.version == whole.version && some.weights == whole.weights &&
+         std::ranges::includes(whole.moments, some.moments);
+}
+
 Digest DigestOf(const StageState& state) {
   Digest digest{state.version.value, 0};
   for (const auto& [version, weights] : state.weights) {
@@ -44,20 +64,51 @@ Digest DigestOf(const StageState& state) {
 StageState InitialState(const Job& job, StageIndex stage) {
   StageState state;
   for (const GroupIndex group : GroupsOf(job, stage)) {
-    state.weights[Version()].push_back(MixAll(77, group.value));
+    const std::uint64_t numbers = IsDivided(job, group) ? kElements : 1;
+    for (std::uint64_t e = 0; e < numbers; ++e) {
+      state.weights[Version()].push_back(MixAll(77, group.value + 100 * e));
+    }
+  }
+  for (const protocol::PartName& part : PartsOf(job, stage)) {
+    state.moments[part] = MixAll(78, part.group.value, part.part);
   }
   return state;
 }
 
-void ApplyCommit(const Job& job, const protocol::CommitRecord& record, std::uint64_t level,
-                 const std::vector<std::vector<Element>>& sums, StageState* state) {
+std::uint64_t Update(const protocol::CommitRecord& record, std::uint64_t level,
+                     std::span<const Element> sum, std::uint64_t weight, std::uint64_t* moment) {
+  if (record.skip) return weight;
+  for (const Element& element : sum) {
+    std::uint64_t gradient = element.value;
+    if (moment != nullptr) gradient = *moment = MixAll(*moment, gradient);
+    weight = MixAll(weight, gradient, level, std::bit_cast<std::uint64_t>(record.clip),
+                    std::bit_cast<std::uint64_t>(record.learning_rate));
+  }
+  return weight;
+}
+
+void ApplyCommit(const Job& job, StageIndex stage, const protocol::CommitRecord& record,
+                 std::uint64_t level, const std::vector<std::vector<Element>>& sums,
+                 StageState* state) {
   Weights next = state->weights.at(state->version);
-  for (std::size_t i = 0; !record.skip && i < next.size(); ++i) {
-    for (const Element& element : sums.at(i)) {
-      next[i] = MixAll(next[i], element.value, level, std::bit_cast<std::uint64_t>(record.clip),
-                       std::bit_cast<std::uint64_t>(record.learning_rate));
+  const std::vector<GroupIndex> groups = GroupsOf(job, stage);
+  std::size_t at = 0;
+  for (std::size_t i = 0; !record.skip && i < groups.size(); ++i) {
+    const std::span<const Element> sum(sums.at(i));
+    if (!IsDivided(job, groups[i])) {
+      next[at] = Update(record, level, sum, next[at], nullptr);
+      ++at;
+      continue;
+    }
+    for (std::uint64_t e = 0; e < kElements; ++e, ++at) {
+      next[at] =
+          Update(record, level, sum.subspan(e, 1), next[at], &state->moments.at({groups[i], e}));
     }
   }
+  Advance(job, std::move(next), state);
+}
+
+void Advance(const Job& job, Weights next, StageState* state) {
   state->version = state->version.Next();
   state->weights[state->version] = std::move(next);
   while (state->weights.size() > (job.delayed ? 2u : 1u)) {
@@ -142,6 +193,19 @@ Digest DigestOf(std::span<const Element> sum) {
   return digest;
 }
 
+Digest DigestOf(const Job& job, GroupIndex group, std::span<const Element> sum) {
+  if (!IsDivided(job, group)) return DigestOf(sum);
+  std::vector<Digest> parts;
+  for (std::uint64_t e = 0; e < sum.size(); ++e) parts.push_back(DigestOf(sum.subspan(e, 1)));
+  return protocol::CombineDigests(parts);
+}
+
+protocol::TensorNorm NormOf(const protocol::PartName& part, const Element& sum, bool finite) {
+  protocol::TensorNorm norm = NormOf(part.group, {&sum, 1}, finite);
+  norm.tensor += std::to_string(part.part);
+  return norm;
+}
+
 protocol::TensorNorm NormOf(GroupIndex group, std::span<const Element> sum, bool finite) {
   return {std::string(1, static_cast<char>('a' + group.value)),
           finite ? UnitOf(DigestOf(sum).low) : std::numeric_limits<double>::infinity()};
@@ -217,8 +281,13 @@ void Reference::RunStep(std::uint64_t t) {
   for (std::uint64_t g = 0; g < groups; ++g) {
     const GroupIndex group(g);
     const std::uint64_t level = LevelOf(Step(t), g < stages ? g : 0);
-    inputs.groups.push_back({{group, {}, DigestOf(std::span<const Element>(result.sums[g])), level},
-                             {NormOf(group, result.sums[g], finite[g])}});
+    const std::vector<Element>& sum = result.sums[g];
+    inputs.groups.push_back({{group, {}, DigestOf(job_, group, sum), level}, {}});
+    std::vector<protocol::TensorNorm>& norms = inputs.groups.back().norms;
+    if (!IsDivided(job_, group)) norms.push_back(NormOf(group, sum, finite[g]));
+    for (std::uint64_t e = 0; IsDivided(job_, group) && e < kElements; ++e) {
+      norms.push_back(NormOf(protocol::PartName{group, e}, sum[e], finite[g]));
+    }
   }
   result.record = protocol::DecideCommit(inputs);
   states_.push_back(states_.back());
@@ -227,7 +296,7 @@ void Reference::RunStep(std::uint64_t t) {
     for (const GroupIndex group : GroupsOf(job_, StageIndex(s))) {
       sums.push_back(result.sums[group.value]);
     }
-    ApplyCommit(job_, result.record, LevelOf(Step(t), s), sums, &states_.back()[s]);
+    ApplyCommit(job_, StageIndex(s), result.record, LevelOf(Step(t), s), sums, &states_.back()[s]);
   }
   steps_.push_back(std::move(result));
 }

@@ -33,6 +33,8 @@ struct Job {
   /// not finite.
   bool overflows = false;
   bool skips = false;
+  /// Parts of a stage's own group have holders (rule 31); each element of a sum is a part.
+  bool divided = false;
 
   std::uint64_t stages() const { return replicas.size(); }
   bool operator==(const Job&) const = default;
@@ -41,20 +43,36 @@ struct Job {
 /// The groups that the stage's tensors belong to, in order.
 std::vector<protocol::GroupIndex> GroupsOf(const Job& job, protocol::StageIndex stage);
 
-/// Weights of one version: a number for each of the stage's groups.
+bool IsDivided(const Job& job, protocol::GroupIndex group);
+/// The names of the parts of the stage's groups that are divided, in the order of their weights.
+std::vector<protocol::PartName> PartsOf(const Job& job, protocol::StageIndex stage);
+
+/// Weights of one version: a number for each part of a divided group, one for each other group. The
+/// stage's own group is the first.
 using Weights = std::vector<std::uint64_t>;
-/// What a worker holds: the version's weights, and in Delayed mode those before.
+/// What a worker holds: the version's weights, and in Delayed mode those before; and the moments of
+/// parts that it holds.
 struct StageState {
   protocol::Version version;
   std::map<protocol::Version, Weights> weights;
-  bool operator==(const StageState&) const = default;
+  std::map<protocol::PartName, std::uint64_t> moments = {};
 };
+/// The same weights, and the moments that `some` has.
+bool Agree(const StageState& some, const StageState& whole);
+/// Without moments: a replica holds only some.
 Digest DigestOf(const StageState& state);
 StageState InitialState(const Job& job, protocol::StageIndex stage);
+/// The next weights of a group that is not divided, or of a part, with these elements of the sum.
+/// `moment`: of the part; null: of a group.
+std::uint64_t Update(const protocol::CommitRecord& record, std::uint64_t level,
+                     std::span<const Element> sum, std::uint64_t weight, std::uint64_t* moment);
+/// The state gets the weights of the next version.
+void Advance(const Job& job, Weights next, StageState* state);
 /// The state after a commit with these sums (one for each of the stage's groups), read at that
 /// scale level.
-void ApplyCommit(const Job& job, const protocol::CommitRecord& record, std::uint64_t level,
-                 const std::vector<std::vector<Element>>& sums, StageState* state);
+void ApplyCommit(const Job& job, protocol::StageIndex stage, const protocol::CommitRecord& record,
+                 std::uint64_t level, const std::vector<std::vector<Element>>& sums,
+                 StageState* state);
 
 /// The version that step `step` reads.
 protocol::Version VersionRead(const Job& job, protocol::Step step);
@@ -82,8 +100,11 @@ Element Quantize(const Element& element, std::uint64_t level, bool finite);
 /// into += from; by the order that the job's sums have.
 void AddTo(const Job& job, const Element& from, Element* into);
 Digest DigestOf(std::span<const Element> sum);
+/// As a commit names it.
+Digest DigestOf(const Job& job, protocol::GroupIndex group, std::span<const Element> sum);
 /// `finite`: all contributions were.
 protocol::TensorNorm NormOf(protocol::GroupIndex group, std::span<const Element> sum, bool finite);
+protocol::TensorNorm NormOf(const protocol::PartName& part, const Element& sum, bool finite);
 /// The counts of a sum that has every microbatch once (of each stage that has a part in it).
 std::uint64_t CompleteCounts(const Job& job, protocol::GroupIndex group);
 double LearningRate(protocol::Step step);

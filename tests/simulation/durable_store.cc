@@ -34,7 +34,6 @@ std::string DurableStore::FileOf(Generation generation, Version version,
 std::string DurableStore::Publish(Generation generation, Version version,
                                   const std::vector<protocol::CheckpointFile>& files,
                                   std::uint64_t stages) {
-  if (files.size() != stages) return std::to_string(files.size()) + " files";
   Manifest manifest{generation, version, {}};
   for (std::uint64_t s = 0; s < stages; ++s) {
     const auto file = files_.find(FileOf(generation, version, protocol::StageIndex(s)));
@@ -42,6 +41,12 @@ std::string DurableStore::Publish(Generation generation, Version version,
     if (file->second.version != version)
       return "stage " + std::to_string(s) + " is of another version";
     manifest.stages.push_back(file->second);
+    const std::string others = file->first + "@";
+    for (const protocol::CheckpointFile& other : files) {
+      if (!other.name.starts_with(others)) continue;
+      const auto& moments = files_.at(other.name).moments;
+      manifest.stages.back().moments.insert(moments.begin(), moments.end());
+    }
   }
   manifests_.try_emplace(
       "g" + std::to_string(generation.value) + "v" + std::to_string(version.value),

@@ -17,11 +17,15 @@ std::string StepText(const CommitRecord& record) {
          std::to_string(record.generation.value);
 }
 
-/// Everything but the k.
+/// Everything but the k and the holders.
 bool SameDecision(CommitRecord a, CommitRecord b) {
   for (CommitRecord* record : {&a, &b}) {
     record->generation = {};
-    for (protocol::GroupResult& group : record->groups) group.k = {};
+    for (protocol::GroupResult& group : record->groups) {
+      group.k = {};
+      group.holders.clear();
+      group.magnitude_bits.clear();
+    }
   }
   return a == b;
 }
@@ -39,14 +43,18 @@ void Audit::OnReduceStarted(const WorkerId&, const protocol::Reduce& reduce) {
 }
 
 void Audit::OnReduced(const WorkerId& worker, const protocol::Reduce& reduce,
-                      const std::vector<Element>& sum) {
+                      const std::vector<std::optional<Element>>& sum) {
   ReduceState& state = reduces_[{{reduce.generation, reduce.step}, reduce.group, reduce.k}];
   state.finished.insert(worker);
-  if (!state.sum.empty() && state.sum != sum) {
-    Fail("AllOrNothing", worker.value + " holds another sum than others for one k, step " +
-                             std::to_string(reduce.step.value));
+  state.sum.resize(sum.size());
+  for (std::size_t e = 0; e < sum.size(); ++e) {
+    if (!sum[e]) continue;
+    if (state.sum[e] && state.sum[e] != sum[e]) {
+      Fail("AllOrNothing", worker.value + " holds another sum than others for one k, step " +
+                               std::to_string(reduce.step.value));
+    }
+    state.sum[e] = sum[e];
   }
-  state.sum = sum;
 }
 
 void Audit::OnRoster(const protocol::Roster& roster) {
@@ -87,7 +95,11 @@ void Audit::CheckDecision(const CommitRecord& record, const std::vector<WorkerId
   for (const protocol::GroupResult& result : record.groups) {
     const auto it = reduces_.find({{record.generation, record.step}, result.group, result.k});
     const std::string what = StepText(record) + ", group " + std::to_string(result.group.value);
-    if (it == reduces_.end() || it->second.sum.empty()) {
+    std::vector<Element> sum;
+    for (std::uint64_t e = 0; it != reduces_.end() && e < it->second.sum.size(); ++e) {
+      if (it->second.sum[e]) sum.push_back(*it->second.sum[e]);
+    }
+    if (sum.size() < kElements) {
       Fail("AllOrNothing", what + ": no worker holds the decided sum");
       continue;
     }
@@ -97,17 +109,17 @@ void Audit::CheckDecision(const CommitRecord& record, const std::vector<WorkerId
                                " of " + std::to_string(reduce.participants) +
                                " participants held the sum");
     }
-    if (DigestOf(std::span<const Element>(reduce.sum)) != result.digest) {
+    if (DigestOf(job_, result.group, sum) != result.digest) {
       Fail("AllOrNothing", what + ": the digest decided is none of the sum");
     }
-    CheckCounts(reduce.sum, result.group, what);
+    CheckCounts(sum, result.group, what);
   }
   if (!job_.order_sensitive && !SameDecision(record, reference_.step(record.step).record)) {
     Fail("SameTrajectory", StepText(record) + ": loss, norm or digests differ from the reference");
   }
 }
 
-void Audit::CheckCounts(const std::vector<Element>& sum, protocol::GroupIndex group,
+void Audit::CheckCounts(std::span<const Element> sum, protocol::GroupIndex group,
                         const std::string& what) {
   for (const Element& element : sum) {
     if (element.counts == CompleteCounts(job_, group)) continue;
@@ -124,6 +136,7 @@ void Audit::OnApplied(Pid pid, protocol::StageIndex stage, const CommitRecord& r
   const Digest digest = DigestOf(state);
   const auto groups = GroupsOf(job_, stage);
   for (std::size_t i = 0; i < sums.size(); ++i) {
+    if (IsDivided(job_, groups[i])) continue;
     CheckCounts(sums[i], groups[i], StepText(record) + " as " + worker.value + " applies it");
     for (const protocol::GroupResult& result : record.groups) {
       if (result.group == groups[i] &&
@@ -143,14 +156,14 @@ void Audit::OnApplied(Pid pid, protocol::StageIndex stage, const CommitRecord& r
     }
   }
   applications.push_back({pid, stage, record, digest});
-  if (!job_.order_sensitive && state != reference_.state(state.version, stage)) {
+  if (!job_.order_sensitive && !Agree(state, reference_.state(state.version, stage))) {
     Fail("SameTrajectory",
          worker.value + " holds other weights than the reference after " + StepText(record));
   }
 }
 
 void Audit::OnLoaded(const WorkerId& worker, protocol::StageIndex stage, const StageState& state) {
-  if (!job_.order_sensitive && state != reference_.state(state.version, stage)) {
+  if (!job_.order_sensitive && !Agree(state, reference_.state(state.version, stage))) {
     Fail("SameTrajectory", worker.value +
                                " begins with other weights than the reference has at "
                                "version " +

@@ -28,17 +28,17 @@ class Audit {
 
   /// A worker has frozen its part for the reduce.
   void OnReduceStarted(const WorkerId& worker, const protocol::Reduce& reduce);
-  /// A worker holds the sum.
+  /// A worker holds the sum, or the elements of it that it is to hold.
   void OnReduced(const WorkerId& worker, const protocol::Reduce& reduce,
-                 const std::vector<Element>& sum);
+                 const std::vector<std::optional<Element>>& sum);
   /// A trainer decides for these workers, or continues with the decision of an earlier trainer.
   void OnDecided(const protocol::CommitRecord& record, const std::vector<WorkerId>& members);
   /// A trainer announces a roster.
   void OnRoster(const protocol::Roster& roster);
   void OnRosterChange(const protocol::RosterChange& change);
-  /// A worker has applied the record, with these sums, and this is its state now. Processes that
-  /// are dead or not in the newest roster do not count (rule 15): a trainer that was paused may
-  /// commit together with a worker that its successor has evicted.
+  /// A worker has applied the record, with these sums (none of divided groups), and this is its
+  /// state now. Processes that are dead or not in the newest roster do not count (rule 15): a
+  /// trainer that was paused may commit together with a worker that its successor has evicted.
   void OnApplied(Pid pid, protocol::StageIndex stage, const protocol::CommitRecord& record,
                  const std::vector<std::vector<Element>>& sums, const StageState& state);
   void OnLoaded(const WorkerId& worker, protocol::StageIndex stage, const StageState& state);
@@ -59,7 +59,7 @@ class Audit {
   struct ReduceState {
     std::size_t participants = 0;
     std::set<WorkerId> finished;
-    std::vector<Element> sum;
+    std::vector<std::optional<Element>> sum;  ///< what any of them holds
   };
   struct Application {
     Pid pid;
@@ -70,7 +70,7 @@ class Audit {
   void CheckDecision(const protocol::CommitRecord& record, const std::vector<WorkerId>& members);
   /// It lives, and its name is in the newest roster.
   bool TakesPart(Pid pid) const;
-  void CheckCounts(const std::vector<Element>& sum, protocol::GroupIndex group,
+  void CheckCounts(std::span<const Element> sum, protocol::GroupIndex group,
                    const std::string& what);
 
   World& world_;

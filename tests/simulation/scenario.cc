@@ -41,6 +41,7 @@ const std::vector<Mutation>& AllMutations() {
       {"takeover-record", [](auto* m) { m->coordinator.takeover_keeps_record = false; }},
       {"blind", [](auto* m) { m->coordinator.heed_broken_pairs = false; }},
       {"any-offer", [](auto* m) { m->coordinator.compare_offers = false; }},
+      {"any-part", [](auto* m) { m->coordinator.compare_parts = false; }},
       {"overwrite-early", [](auto* m) { m->overwrite_early = true; }},
       {"mixed-join", [](auto* m) { m->mixed_join = true; }},
       {"admission-bytes", [](auto* m) { m->admission_waits_bytes = true; }},
@@ -55,6 +56,7 @@ Job DrawJob(Rng& rng, const Wishes& wishes) {
   for (std::uint64_t& r : job.replicas) r = 1 + rng.Below(3);
   if (rng.Below(16) == 0) job.replicas[rng.Below(stages)] = 4 + rng.Below(13);
   if (wishes.grids) job.replicas[rng.Below(stages)] = 4 + rng.Below(6);
+  if (wishes.divided) job.replicas[rng.Below(stages)] = 2 + rng.Below(5);
   job.microbatches = 1 + rng.Below(6);
   job.steps = 4 + rng.Below(6);
   job.delayed = rng.Below(2) == 0;
@@ -69,6 +71,7 @@ Job DrawJob(Rng& rng, const Wishes& wishes) {
     job.validation_microbatches = 1 + rng.Below(3);
   }
   job.max_grad_norm = rng.Below(2) == 0 ? 0.5 : 0;
+  job.divided = wishes.divided;
   return job;
 }
 
@@ -94,7 +97,8 @@ bool Mutations::any() const {
                    r.compare_k && r.propagate_does_not_fold && r.compare_generation &&
                    r.adopt_only_by_roster && r.answer_revoke_by_closing &&
                    c.revoke_before_reissue && c.commit_needs_all && c.takeover_keeps_roster &&
-                   c.takeover_keeps_record && c.heed_broken_pairs && c.compare_offers;
+                   c.takeover_keeps_record && c.heed_broken_pairs && c.compare_offers &&
+                   c.compare_parts;
   return !all || overwrite_early || mixed_join || admission_waits_bytes;
 }
 
@@ -174,7 +178,7 @@ std::string Describe(const Scenario& scenario) {
   for (const std::uint64_t r : job.replicas) text += " " + std::to_string(r);
   text += ", " + std::to_string(job.microbatches) + " microbatches, " + std::to_string(job.steps) +
           " steps, " + (job.delayed ? "Delayed" : "Sync") + (job.tied_head ? ", tied head" : "") +
-          (job.order_sensitive ? ", order-sensitive sums" : "") +
+          (job.order_sensitive ? ", order-sensitive sums" : "") + (job.divided ? ", divided" : "") +
           (job.overflows ? ", overflows" : "") + (job.skips ? ", skips" : "");
   if (job.checkpoints) text += ", checkpoint every " + std::to_string(job.checkpoint_interval);
   if (job.validation_interval > 0) {

@@ -98,6 +98,7 @@ struct Wishes {
   bool unlike_links = false;
   bool grids = false;   ///< sums of more than three go over a grid, and stages are large enough
   bool sparse = false;  ///< one or two neighbours in the stage beside, also in a small swarm
+  bool divided = false;  ///< parts have holders, and stages are large enough
 };
 
 Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes = {});

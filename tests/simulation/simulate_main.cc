@@ -59,6 +59,7 @@ int main(int argc, char** argv) {
   app.add_flag("--unlike-links", options.wishes.unlike_links, "Workers report links of all kinds");
   app.add_flag("--sparse", options.wishes.sparse,
                "Workers have one or two neighbours in the stage beside their own");
+  app.add_flag("--divided", options.wishes.divided, "Parts of stages have holders");
   app.add_option("--only", only, "The one kind of fault")->check(CLI::IsMember(kinds));
   CLI11_PARSE(app, argc, argv);
   for (std::uint64_t i = 0; i < kFaultKinds; ++i) {

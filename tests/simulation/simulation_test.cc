@@ -258,6 +258,45 @@ TEST(SimulationTest, ASparseMeshKeepsTheInvariants) {
   ExpectNoFailure(options);
 }
 
+TEST(SimulationTest, UpdatesThatReplicasDivideKeepTheInvariants) {
+  SweepOptions options{.count = 5'000, .threads = kThreads};
+  options.wishes.divided = true;
+  ExpectNoFailure(options);
+}
+
+/// One stage of that many, whose replicas divide its update.
+Scenario OneFaultAmongHolders(std::uint64_t seed, std::uint64_t replicas, FaultKind kind) {
+  Scenario scenario = OneFault(seed, {replicas}, kind);
+  scenario.job.divided = true;
+  return scenario;
+}
+
+TEST(SimulationTest, ALossAmongHoldersCostsOneWorkerAndNoRollback) {
+  for (const std::uint64_t replicas : {2, 3, 5, 8}) {
+    for (const FaultKind kind :
+         {FaultKind::kKillWorker, FaultKind::kCrashWorker, FaultKind::kHangDevice,
+          FaultKind::kPauseWorker, FaultKind::kIsolate, FaultKind::kDrain, FaultKind::kJoin}) {
+      for (std::uint64_t seed = 0; seed < 20; ++seed) {
+        const Outcome outcome = RunWell(OneFaultAmongHolders(seed, replicas, kind));
+        EXPECT_LE(outcome.departures, 1u) << NameOf(kind) << ", seed " << seed;
+        EXPECT_EQ(outcome.generations, 1u) << NameOf(kind) << ", seed " << seed;
+      }
+    }
+  }
+}
+
+TEST(SimulationTest, WrongWeightsOfAHolderTakeTheJobBackAndCountNowhere) {
+  std::uint64_t found = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const Outcome outcome = RunWell(OneFaultAmongHolders(seed, 4, FaultKind::kFlipWeights));
+    EXPECT_LE(outcome.generations, 2u) << "seed " << seed;
+    found += outcome.departures;
+    EXPECT_LE(RunWell(OneFaultAmongHolders(seed, 4, FaultKind::kFlipDigest)).departures, 1u);
+    EXPECT_LE(RunWell(OneFaultAmongHolders(seed, 4, FaultKind::kFlipSum)).departures, 1u);
+  }
+  EXPECT_GT(found, 20u);
+}
+
 TEST(SimulationTest, TenThousandSeedsOfAllFaultsKeepTheInvariants) {
   ExpectNoFailure({.count = 10'000, .threads = kThreads});
 }
@@ -313,6 +352,11 @@ INSTANTIATE_TEST_SUITE_P(
                      "SameTrajectory",
                      6000,
                      {.only = FaultKind::kFlipWeights}},
+        MutationCase{"AnyHolderIsBelieved",
+                     {"any-part"},
+                     "SameTrajectory",
+                     6000,
+                     {.only = FaultKind::kFlipWeights, .divided = true}},
         MutationCase{"ACommitTrusts",
                      {"trusting"},
                      "SameTrajectory",

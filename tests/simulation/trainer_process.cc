@@ -11,6 +11,13 @@ namespace order = protocol::order;
 
 namespace {
 
+std::vector<std::vector<std::uint64_t>> PartSizes(const Job& job) {
+  if (!job.divided) return {};
+  std::vector<std::uint64_t> sizes;
+  for (std::uint64_t e = 0; e < kElements; ++e) sizes.push_back(e + 2);
+  return std::vector<std::vector<std::uint64_t>>(job.stages(), sizes);
+}
+
 constexpr Duration kTickMin = milliseconds(80);
 constexpr Duration kTickMax = milliseconds(120);
 
@@ -35,6 +42,7 @@ TrainerProcess::TrainerProcess(Simulation* simulation, bool take_over)
                                    .delayed = job.delayed,
                                    .tied_head = job.tied_head,
                                    .exact = !job.order_sensitive,
+                                   .part_sizes = PartSizes(job),
                                    .max_grad_norm = job.max_grad_norm,
                                    .seed = simulation_.scenario().seed,
                                    .learning_rate = LearningRate,

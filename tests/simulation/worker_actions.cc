@@ -179,7 +179,9 @@ void WorkerProcess::Do(const action::StopReduces& a) {
 void WorkerProcess::Do(const action::FetchGradients& a) {
   GradientFetch& fetch = fetches_[a.record.step];
   fetch.record = a.record;
-  for (const protocol::GroupIndex group : groups_) fetch.got[group].resize(kElements);
+  for (const protocol::GroupIndex group : groups_) {
+    if (!IsDivided(job_, group)) fetch.got[group].resize(kElements);
+  }
   const auto donors = welcome_ ? welcome_->donors : std::vector<protocol::Member>();
   const auto peers = protocol::ReplicasOf(replica_->roster(), stage_, id_, donors);
   fetch.peers.assign(peers.begin(), peers.end());
@@ -187,7 +189,7 @@ void WorkerProcess::Do(const action::FetchGradients& a) {
 }
 
 void WorkerProcess::Do(const action::ApplyCommit& a) {
-  PostState([this, record = a.record] { Apply(record); });
+  PostState([this, a] { Apply(a.record, a.holds); });
 }
 
 void WorkerProcess::Do(const action::ReleaseStep& a) {
@@ -206,6 +208,7 @@ void WorkerProcess::Do(const action::ReleaseStep& a) {
 
 void WorkerProcess::Do(const action::ReleaseSums& a) {
   std::erase_if(sums_, [&](const auto& s) { return s.first.first < a.below; });
+  std::erase_if(updated_, [&](const auto& u) { return u.first.first < a.below; });
 }
 
 void WorkerProcess::Do(const action::ClearStep& a) {
@@ -217,11 +220,23 @@ void WorkerProcess::Do(const action::ClearStep& a) {
 
 void WorkerProcess::Do(const action::TakeCheckpoint& a) {
   PostState([this, request = a.request] {
-    const std::string file = DurableStore::FileOf(request.generation, request.version, stage_);
+    const std::string file = DurableStore::FileOf(request.generation, request.version, stage_) +
+                             (request.weights ? "" : "@" + id_.value);
     const bool fails = simulation_.FailsToWrite();
     const auto took = simulation_.DiskTime(id_);
     if (!took) return;
-    Later(*took, [=, this, state = state_] {
+    StageState state = state_;
+    if (job_.divided) state.moments.clear();
+    for (const protocol::PartName& name : request.moments) {
+      const auto moment = state_.moments.find(name);
+      if (moment != state_.moments.end()) {
+        state.moments.insert(*moment);
+      } else {
+        simulation_.audit().Fail("NothingLost", id_.value + " is to write moments that it lacks");
+      }
+    }
+    if (!request.weights) state.weights.clear();
+    Later(*took, [=, this] {
       protocol::CheckpointWritten written{request.generation, request.version, stage_, {}, {}};
       if (fails) {
         written.error = "the disk is full";

@@ -116,22 +116,69 @@ bool WorkerProcess::FinishBackward(const Job& job) {
   return level >= LevelNeeded(job_, job.key.step, stage_.value, job.key.microbatch.value);
 }
 
-void WorkerProcess::Apply(const protocol::CommitRecord& record) {
-  std::vector<std::vector<Element>> sums;
-  for (const protocol::GroupIndex group : groups_) {
-    if (record.skip) break;  // a worker that took no part has no sums and needs none
-    const auto sum = sums_.find({record.step, group});
-    if (sum == sums_.end()) {
-      simulation_.audit().Fail("AllOrNothing", id_.value + " applies a sum that it does not hold");
-      return;
-    }
-    sums.push_back(sum->second.elements);
-  }
+void WorkerProcess::Apply(const protocol::CommitRecord& record, bool holds) {
   if (!state_.weights.contains(state_.version)) {
     simulation_.audit().Fail("SameTrajectory", id_.value + " has no weights of its own version");
     return;
   }
-  ApplyCommit(job_, record, AccumulatorOf(record.step).level, sums, &state_);
+  Application& application = application_.emplace();
+  application.record = record;
+  application.next = state_.weights.at(state_.version);
+  const std::uint64_t level = AccumulatorOf(record.step).level;
+  std::size_t at = 0;
+  for (const protocol::GroupIndex group : groups_) {
+    const auto sum = sums_.find({record.step, group});
+    if (!IsDivided(job_, group)) {
+      if (record.skip) break;  // a worker that took no part has no sums and needs none
+      if (sum == sums_.end()) {
+        simulation_.audit().Fail("AllOrNothing",
+                                 id_.value + " applies a sum that it does not hold");
+        return;
+      }
+      application.sums.push_back(sum->second.elements);
+      std::uint64_t& weight = application.next[at++];
+      weight = Update(record, level, sum->second.elements, weight, nullptr);
+      continue;
+    }
+    application.sums.emplace_back();
+    const auto result = std::ranges::find(record.groups, group, &protocol::GroupResult::group);
+    for (std::uint64_t e = 0; e < kElements; ++e, ++at) {
+      const protocol::PartName name{group, e};
+      const bool own = holds && result->holders[e].Has(id_);
+      if (!own) {
+        if (!record.skip) application.missing[name] = {result->holders[e], at, {}};
+        continue;
+      }
+      const auto moment = state_.moments.find(name);
+      if (moment == state_.moments.end() || sum == sums_.end() || sum->second.k != result->k) {
+        simulation_.audit().Fail("AllOrNothing", id_.value + " updates a part that it lacks");
+        return;
+      }
+      std::uint64_t next = moment->second;
+      application.next[at] = Update(record, level, std::span(sum->second.elements).subspan(e, 1),
+                                    application.next[at], &next);
+      application.moments[name] = next;
+      // What it alone holds nobody can compare.
+      if (flips_weights_ && !result->holders[e].second.empty() && !record.skip) {
+        flips_weights_ = false;
+        wrong_weights_ = true;
+        application.next[at] ^= 1;
+      }
+      updated_[{record.step, group}][e] = {application.next[at], wrong_weights_ ? 1u : 0u};
+    }
+  }
+  for (auto& [from, fetch] : std::exchange(early_fetches_, {})) Serve(from, fetch);
+  if (application.missing.empty()) return FinishApply();
+  AskForWeights(record.step, false);
+}
+
+void WorkerProcess::FinishApply() {
+  const Application application = *std::move(application_);
+  application_.reset();
+  const protocol::CommitRecord& record = application.record;
+  const std::vector<std::vector<Element>>& sums = application.sums;
+  Advance(job_, application.next, &state_);
+  state_.moments = application.moments;
   // What follows from wrong weights is wrong, too; the others must not follow it.
   if (!wrong_weights_) simulation_.audit().OnApplied(pid_, stage_, record, sums, state_);
   if (flips_weights_ && HasSibling()) {
@@ -141,10 +188,10 @@ void WorkerProcess::Apply(const protocol::CommitRecord& record) {
   }
   computing_ = true;
   Later(world_.Draw(microseconds(50), std::chrono::milliseconds(2)),
-        [this, step = record.step, digest = ReportDigest()] {
+        [this, step = record.step, digest = ReportDigest(), parts = ReportParts()] {
           computing_ = false;
           Later(DrawReadOfState(),
-                [this, step, digest] { Carry(replica_->OnStateRead(step, digest)); });
+                [=, this] { Carry(replica_->OnStateRead(step, digest, parts)); });
           Carry(replica_->OnApplied(step));
           if (!gone_) Compute();
         });
@@ -168,6 +215,17 @@ Digest WorkerProcess::ReportDigest() {
   return digest;
 }
 
+std::vector<protocol::PartDigest> WorkerProcess::ReportParts() const {
+  std::vector<protocol::PartDigest> parts;
+  const std::vector<protocol::PartName> names = PartsOf(job_, stage_);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto moment = state_.moments.find(names[i]);
+    if (moment == state_.moments.end()) continue;
+    parts.push_back({names[i], {state_.weights.at(state_.version)[i], moment->second}});
+  }
+  return parts;
+}
+
 WorkerProcess::Accumulator& WorkerProcess::AccumulatorOf(protocol::Step step) {
   Accumulator& accumulator = accumulators_[step];
   if (accumulator.groups.empty()) {
@@ -187,6 +245,7 @@ class GridPlace {
   GridPlace(const std::vector<WorkerId>& seated, const protocol::Reduce& reduce,
             const WorkerId& self)
       : seated_(seated),
+        holders_(reduce.holders),
         turn_(reduce.k.n),
         grid_(seated_.size(), reduce.rows),
         seat_(static_cast<std::size_t>(std::ranges::find(seated_, self) - seated_.begin())) {}
@@ -200,11 +259,17 @@ class GridPlace {
     return members;
   }
   const WorkerId& RowAdder(std::uint64_t e) const {
+    if (!holders_.empty()) return holders_[e].first;
     return seated_[grid_.AdderOf(row(), PieceOf(e))];
   }
-  const WorkerId& Owner(std::uint64_t e) const { return seated_[grid_.OwnerOf(PieceOf(e))]; }
+  const WorkerId& Owner(std::uint64_t e) const {
+    return holders_.empty() ? seated_[grid_.OwnerOf(PieceOf(e))] : holders_[e].first;
+  }
+  /// It gets the sum of the element.
+  bool Needs(std::uint64_t e) const { return holders_.empty() || holders_[e].Has(seated_[seat_]); }
   /// Who sends this one the sum.
   const WorkerId& SumSender(std::uint64_t e) const {
+    if (!holders_.empty()) return Needs(e) ? holders_[e].first : seated_[seat_];
     return seated_[seat_] == RowAdder(e) ? Owner(e) : RowAdder(e);
   }
 
@@ -212,6 +277,7 @@ class GridPlace {
   std::size_t PieceOf(std::uint64_t e) const { return (e + turn_) % grid_.pieces(); }
 
   const std::vector<WorkerId>& seated_;
+  const std::vector<protocol::PartHolders>& holders_;
   const std::uint64_t turn_;
   const protocol::ReduceGrid grid_;
   const std::size_t seat_;
@@ -246,6 +312,7 @@ void WorkerProcess::BeginReduce(const protocol::Reduce& reduce) {
     const auto& [step, index, k] = c.first;
     return step == reduce.step && index == reduce.group && k < reduce.k;
   });
+  AskForMoments(reduce);
   FinishReduceIfDone(active);
   ReportLater(reduce);
   if (early.empty()) return;
@@ -265,6 +332,7 @@ void WorkerProcess::ReportLater(const protocol::Reduce& reduce) {
         ++awaiting.chunks;
         continue;
       }
+      if (!place.Needs(e)) continue;
       awaiting.chunks += active.scattered[e].size() + active.partials[e].size();
       if (place.Owner(e) != id_) senders.insert(place.SumSender(e));
       for (const WorkerId& p : reduce.participants) {
@@ -276,6 +344,15 @@ void WorkerProcess::ReportLater(const protocol::Reduce& reduce) {
         if (place.Owner(e) == id_ && other.RowAdder(e) == p && !active.partials[e].contains(p)) {
           adders.insert(p);
         }
+      }
+    }
+    for (std::uint64_t e = 0; e < reduce.holders.size(); ++e) {
+      const protocol::PartHolders& holders = reduce.holders[e];
+      if (!holders.Has(id_)) continue;
+      if (state_.moments.contains({reduce.group, e})) {
+        ++awaiting.chunks;
+      } else {
+        senders.insert(holders.first == id_ ? holders.second : holders.first);
       }
     }
     const std::set<WorkerId>& from =
@@ -356,24 +433,43 @@ void WorkerProcess::OnChunk(const WorkerId& from, const ReduceChunk& chunk,
 }
 
 void WorkerProcess::FinishReduceIfDone(ActiveReduce& active) {
-  const auto missing = [](const auto& e) { return !e.has_value(); };
-  if (active.done || std::any_of(active.result.begin(), active.result.end(), missing)) return;
-  active.done = true;
-  Sum sum{active.reduce.k, {}};
-  for (const auto& element : active.result) sum.elements.push_back(*element);
   const protocol::Reduce& reduce = active.reduce;
-  simulation_.audit().OnReduced(id_, reduce, sum.elements);
-  // Where it sums alone, nobody can tell.
-  if (reduce.participants.size() > 1 && std::exchange(flips_sum_, false)) {
+  const GridPlace place(active.seated, reduce, id_);
+  if (active.done) return;
+  for (std::uint64_t e = 0; e < kElements; ++e) {
+    if (!place.Needs(e)) continue;
+    const bool lacks = !reduce.holders.empty() && !state_.moments.contains({reduce.group, e});
+    if (lacks || !active.result[e]) return;
+  }
+  active.done = true;
+  Sum sum{reduce.k, {}};
+  for (const auto& element : active.result) sum.elements.push_back(element.value_or(Element{}));
+  simulation_.audit().OnReduced(id_, reduce, active.result);
+  // What it alone holds nobody can compare.
+  const bool shares = reduce.holders.empty()
+                          ? reduce.participants.size() > 1
+                          : place.Needs(0) && !reduce.holders.front().second.empty();
+  if (shares && std::exchange(flips_sum_, false)) {
     sum.elements.front().value ^= 1;
   }
   Later(world_.Draw(microseconds(0), microseconds(100)),
         [this, step = reduce.step, group = reduce.group, sum = std::move(sum),
-         finite = active.finite] {
-          sums_[{step, group}] = sum;
+         finite = active.finite, holders = reduce.holders] {
           const std::span<const Element> elements(sum.elements);
-          Carry(replica_->OnGroupReduced(step, group, sum.k, DigestOf(elements),
-                                         {NormOf(group, elements, finite)}));
+          std::vector<protocol::TensorNorm> norms;
+          if (holders.empty()) norms.push_back(NormOf(group, elements, finite));
+          std::vector<protocol::PartDigest> parts;
+          for (std::uint64_t e = 0; e < holders.size(); ++e) {
+            const bool own = holders[e].Has(id_);
+            if (own) parts.push_back({{group, e}, DigestOf(elements.subspan(e, 1))});
+            if (own || !finite) norms.push_back(NormOf({group, e}, elements[e], finite));
+          }
+          const Digest digest = holders.empty() ? DigestOf(elements) : Digest();
+          auto actions = replica_->OnGroupReduced(step, group, sum.k, digest, std::move(norms),
+                                                  std::move(parts));
+          if (actions.empty()) return;  // superseded
+          sums_[{step, group}] = sum;
+          Carry(std::move(actions));
         });
 }
 

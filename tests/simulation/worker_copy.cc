@@ -12,6 +12,7 @@ using std::chrono::milliseconds;
 
 constexpr Duration kAnswerMin = milliseconds(300);
 constexpr Duration kAnswerMax = milliseconds(1000);
+constexpr std::size_t kEarlyFetchesMax = 256;
 
 /// The state in pieces: (version, value), in the order of versions.
 std::vector<Element> PiecesOf(const StageState& state) {
@@ -28,10 +29,17 @@ void WorkerProcess::Serve(const WorkerId& from, const protocol::Fetch& fetch) {
   protocol::Fetched fetched{
       fetch.generation, fetch.kind, fetch.version, fetch.group, fetch.k, fetch.piece, 0, {}};
   Payload payload;
+  const bool of_part = fetch.kind == FetchKind::kMoments || fetch.kind == FetchKind::kWeights;
+  fetched.part = fetch.part;
   const auto pinned = pinned_.find(fetch.version);
   const auto sum = sums_.find({protocol::Step(fetch.version.value), fetch.group});
   if (!replica_ || fetch.generation != generation_) {
     fetched.error = "another generation";
+  } else if (of_part) {
+    if (!ServePart(fetch, &fetched, &payload)) {
+      if (early_fetches_.size() < kEarlyFetchesMax) early_fetches_.emplace_back(from, fetch);
+      return;
+    }
   } else if (fetch.kind == FetchKind::kGradient) {
     if (sum == sums_.end() || sum->second.k != fetch.k) {
       fetched.error = "it is not here";
@@ -132,7 +140,7 @@ void WorkerProcess::FinishCopy() {
     Rejoin("the state copied is not the one announced");
     return;
   }
-  BeginServing(copy.welcome.generation, std::move(state));
+  BeginServing(copy.welcome.generation, std::move(state), false);
 }
 
 // ---- sums of steps that are decided ----
@@ -195,6 +203,109 @@ void WorkerProcess::OnGradientFetched(const WorkerId& from, const protocol::Fetc
   ++copied_;
   got->second[fetched.piece] = payload.elements.at(0);
   AskForGradients(fetch);
+}
+
+// ---- parts ----
+
+bool WorkerProcess::ServePart(const protocol::Fetch& fetch, protocol::Fetched* fetched,
+                              Payload* payload) const {
+  fetched->pieces = 1;
+  if (fetch.kind == FetchKind::kMoments) {
+    const auto moment = state_.moments.find({fetch.group, fetch.part});
+    if (state_.version != fetch.version || moment == state_.moments.end()) {
+      fetched->error = "it is not here";
+    } else {
+      payload->elements.push_back({moment->second, 0});
+    }
+    return true;
+  }
+  const auto updated = updated_.find({protocol::Step(fetch.version.value), fetch.group});
+  if (updated != updated_.end() && updated->second.contains(fetch.part)) {
+    payload->elements.push_back(updated->second.at(fetch.part));
+    return true;
+  }
+  fetched->error = "it is not here any more";
+  return fetch.version < state_.version || application_;
+}
+
+void WorkerProcess::AskForMoments(const protocol::Reduce& reduce) {
+  bool missing = false;
+  for (std::uint64_t p = 0; p < reduce.holders.size(); ++p) {
+    const protocol::PartHolders& holders = reduce.holders[p];
+    if (!holders.Has(id_) || state_.moments.contains({reduce.group, p})) continue;
+    missing = true;
+    SendToPeer(holders.first == id_ ? holders.second : holders.first, Lane::kControl,
+               {protocol::Fetch{generation_,
+                                FetchKind::kMoments,
+                                protocol::Version(reduce.step.value),
+                                reduce.group,
+                                {},
+                                0,
+                                p},
+                {}});
+  }
+  if (!missing) return;
+  Later(world_.Draw(kAnswerMin, kAnswerMax), [this, reduce] {
+    const auto active = reduces_.find({reduce.step, reduce.group});
+    if (active != reduces_.end() && active->second.reduce.k == reduce.k) AskForMoments(reduce);
+  });
+}
+
+void WorkerProcess::OnMomentsFetched(const protocol::Fetched& fetched, const Payload& payload) {
+  const bool is_late = !replica_ || fetched.generation != generation_ ||
+                       fetched.version != state_.version || application_;
+  if (is_late || !fetched.error.empty()) return;
+  const auto active = reduces_.find({protocol::Step(fetched.version.value), fetched.group});
+  if (active == reduces_.end()) return;
+  ++copied_;
+  state_.moments.emplace(protocol::PartName{fetched.group, fetched.part},
+                         payload.elements.at(0).value);
+  FinishReduceIfDone(active->second);
+}
+
+void WorkerProcess::AskForWeights(protocol::Step step, bool second) {
+  if (!application_ || application_->record.step != step || application_->missing.empty()) return;
+  for (const auto& [name, missing] : application_->missing) {
+    const protocol::PartHolders& holders = missing.holders;
+    const bool other = holders.first == id_ || (second && holders.second != id_);
+    if (other && holders.second.empty()) continue;
+    SendToPeer(other ? holders.second : holders.first, Lane::kControl,
+               {protocol::Fetch{generation_,
+                                FetchKind::kWeights,
+                                protocol::Version(step.value),
+                                name.group,
+                                {},
+                                0,
+                                name.part},
+                {}});
+  }
+  Later(world_.Draw(kAnswerMin, kAnswerMax),
+        [this, step, second] { AskForWeights(step, !second); });
+}
+
+void WorkerProcess::OnWeightsFetched(const WorkerId& from, const protocol::Fetched& fetched,
+                                     const Payload& payload) {
+  if (!replica_ || fetched.generation != generation_ || !application_ ||
+      application_->record.step.value != fetched.version.value) {
+    return;
+  }
+  const auto missing = application_->missing.find({fetched.group, fetched.part});
+  if (missing == application_->missing.end()) return;
+  if (!fetched.error.empty()) {
+    missing->second.refused.insert(from);
+    const protocol::PartHolders& holders = missing->second.holders;
+    const bool alone = holders.second.empty() || holders.Has(id_);
+    if (missing->second.refused.size() == (alone ? 1 : 2)) {
+      Rejoin("no worker has the weights of a part");
+    }
+    return;
+  }
+  ++copied_;
+  const Element& element = payload.elements.at(0);
+  application_->next[missing->second.at] = element.value;
+  wrong_weights_ |= element.counts != 0;
+  application_->missing.erase(missing);
+  if (application_->missing.empty()) PostState([this] { FinishApply(); });
 }
 
 // ---- parcels ----

@@ -199,6 +199,10 @@ void WorkerProcess::OnMessage(const WorkerId& hop, const Envelope& envelope) {
         } else if constexpr (std::is_same_v<M, protocol::Fetched>) {
           if (m.kind == protocol::FetchKind::kGradient) {
             OnGradientFetched(from, m, payload);
+          } else if (m.kind == protocol::FetchKind::kMoments) {
+            OnMomentsFetched(m, payload);
+          } else if (m.kind == protocol::FetchKind::kWeights) {
+            OnWeightsFetched(from, m, payload);
           } else {
             OnStateFetched(from, m, payload);
           }
@@ -268,7 +272,7 @@ void WorkerProcess::GoOn(const protocol::Welcome& welcome) {
   StageState state = std::exchange(kept_, std::nullopt)->state;
   Later(world_.Draw(milliseconds(1), milliseconds(30)),
         [this, generation = welcome.generation, state = std::move(state)] {
-          BeginServing(generation, state);
+          BeginServing(generation, state, false);
         });
 }
 
@@ -279,7 +283,7 @@ void WorkerProcess::LoadCheckpoint(protocol::Generation generation, protocol::Ve
   if (!took) return;
   Later(*took, [=, this] {
     if (uri.empty()) {
-      BeginServing(generation, InitialState(job_, stage_));
+      BeginServing(generation, InitialState(job_, stage_), true);
       return;
     }
     const StageState* state = simulation_.store().Load(uri, stage_);
@@ -289,11 +293,11 @@ void WorkerProcess::LoadCheckpoint(protocol::Generation generation, protocol::Ve
                                                   ", version " + std::to_string(version.value));
       return;
     }
-    BeginServing(generation, *state);
+    BeginServing(generation, *state, true);
   });
 }
 
-void WorkerProcess::BeginServing(protocol::Generation generation, StageState state) {
+void WorkerProcess::BeginServing(protocol::Generation generation, StageState state, bool whole) {
   state_ = std::move(state);
   simulation_.audit().OnLoaded(id_, stage_, state_);
   generation_ = generation;
@@ -308,6 +312,7 @@ void WorkerProcess::BeginServing(protocol::Generation generation, StageState sta
                                .generation = generation,
                                .floor = welcome_ ? welcome_->floor : protocol::Attempt(),
                                .version = state_.version,
+                               .whole = whole,
                                .parked_max = scenario.parked_max,
                                .parked_bytes_max = scenario.parked_bytes_max,
                                .retained_bytes_max = scenario.retained_bytes_max,
@@ -341,6 +346,9 @@ void WorkerProcess::ForgetEverything() {
   accumulators_.clear();
   sums_.clear();
   reduces_.clear();
+  application_.reset();
+  updated_.clear();
+  early_fetches_.clear();
   early_chunks_.clear();
   reduce_floor_ = {};
   wrong_weights_ = false;
@@ -374,7 +382,10 @@ void WorkerProcess::Rejoin(const std::string& why) {
     simulation_.EndProcess(pid_, milliseconds(50));
   } else {
     std::optional<KeptState> kept;
-    if (replica_ && simulation_.scenario().keeps_states) kept = {stage_, state_};
+    if (replica_ && simulation_.scenario().keeps_states) {
+      kept = {stage_, state_};
+      kept->state.moments.clear();  // the others go on without them
+    }
     simulation_.RestartWorker(pid_, world_.Draw(milliseconds(5), milliseconds(100)),
                               std::move(kept));
   }

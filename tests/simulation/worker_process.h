@@ -86,6 +86,19 @@ class WorkerProcess : public Process {
     std::vector<std::optional<Element>> result;
     bool done = false;
   };
+  /// A commit that is being applied: it lacks the weights of parts that others update.
+  struct Application {
+    struct Missing {
+      protocol::PartHolders holders;
+      std::size_t at = 0;  // of `next`
+      std::set<WorkerId> refused;
+    };
+    protocol::CommitRecord record;
+    std::vector<std::vector<Element>> sums;  // of groups that are not divided
+    Weights next;
+    std::map<protocol::PartName, std::uint64_t> moments;  // of the own parts
+    std::map<protocol::PartName, Missing> missing;
+  };
   using ChunkName = std::tuple<protocol::Step, protocol::GroupIndex, protocol::Attempt>;
   struct EarlyChunk {
     WorkerId from;
@@ -119,7 +132,8 @@ class WorkerProcess : public Process {
   void FlushProgress();
   void Obey(const protocol::Message& message);
   void On(const protocol::Welcome& welcome);
-  void BeginServing(protocol::Generation generation, StageState state);
+  /// `whole`: as it was loaded, with the moments of all parts.
+  void BeginServing(protocol::Generation generation, StageState state, bool whole);
   void ForgetEverything();
   /// Serves from the state that it has kept.
   void GoOn(const protocol::Welcome& welcome);
@@ -182,7 +196,9 @@ class WorkerProcess : public Process {
   double FinishForward(const Job& job);
   /// Returns whether the gradients fit the step's scale.
   bool FinishBackward(const Job& job);
-  void Apply(const protocol::CommitRecord& record);
+  void Apply(const protocol::CommitRecord& record, bool holds);
+  void FinishApply();
+  std::vector<protocol::PartDigest> ReportParts() const;
   /// Until another thread has read the state, one read after the other, now and then slowly. In a
   /// worker a read is done before the next update begins; here it may be later.
   Duration DrawReadOfState();
@@ -215,6 +231,15 @@ class WorkerProcess : public Process {
   void OnGradientFetched(const WorkerId& from, const protocol::Fetched& fetched,
                          const Payload& payload);
   void OnParcel(const WorkerId& from, const protocol::Parcel& parcel, const Payload& payload);
+  /// Of the parts that the reduce makes its own.
+  void AskForMoments(const protocol::Reduce& reduce);
+  void OnMomentsFetched(const protocol::Fetched& fetched, const Payload& payload);
+  /// Of the parts that others update, from their first holders or from their second ones.
+  void AskForWeights(protocol::Step step, bool second);
+  void OnWeightsFetched(const WorkerId& from, const protocol::Fetched& fetched,
+                        const Payload& payload);
+  /// False: it is not known yet whether it will be here.
+  bool ServePart(const protocol::Fetch& fetch, protocol::Fetched* fetched, Payload* payload) const;
 
   Simulation& simulation_;
   World& world_;
@@ -252,6 +277,10 @@ class WorkerProcess : public Process {
   std::map<protocol::Step, Accumulator> accumulators_;
   std::map<SumName, Sum> sums_;
   std::map<SumName, ActiveReduce> reduces_;
+  std::optional<Application> application_;
+  /// Weights of the own parts, as the step has made them; counted: they are wrong.
+  std::map<SumName, std::map<std::uint64_t, Element>> updated_;
+  std::vector<std::pair<WorkerId, protocol::Fetch>> early_fetches_;
   std::map<ChunkName, std::vector<EarlyChunk>> early_chunks_;
   protocol::Step reduce_floor_;
   std::map<std::pair<WorkerId, protocol::Step>, HeldParcel> parcels_;

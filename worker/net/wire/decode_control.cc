@@ -47,6 +47,7 @@ void Decoder::Get(const pb::Welcome& from, Welcome* to) {
   Get(from.state(), &to->state);
   Get(from.floor(), &to->floor);
   to->goes_on = from.goes_on();
+  GetAll(from.peers(), kMembersMax, "peers", &to->peers);
 }
 
 void Decoder::Get(const pb::Ready& from, Ready* to) {
@@ -134,6 +135,21 @@ void Decoder::Get(const pb::ClaimSet& from, ClaimSet* to) {
   for (const auto m : from.microbatches()) to->microbatches.emplace_back(m);
 }
 
+void Decoder::Get(const pb::PartHolders& from, PartHolders* to) {
+  Get(from.first(), &to->first);
+  Get(from.second(), &to->second);
+}
+
+void Decoder::Get(const pb::PartName& from, PartName* to) {
+  *to = {GroupIndex(from.group()), from.part()};
+}
+
+void Decoder::Get(const pb::PartDigest& from, PartDigest* to) {
+  Get(from.name(), &to->name);
+  Get(from.digest(), &to->digest);
+  to->magnitude_bits = from.magnitude_bits();
+}
+
 void Decoder::Get(const pb::Reduce& from, Reduce* to) {
   to->term = Term(from.term());
   GetReduceName(from, to);
@@ -141,6 +157,7 @@ void Decoder::Get(const pb::Reduce& from, Reduce* to) {
   to->rows = from.rows();
   Get(from.claims(), &to->claims);
   to->level = from.level();
+  GetAll(from.holders(), kTensorsMax, "holders", &to->holders);
 }
 
 void Decoder::Get(const pb::ReduceRefused& from, ReduceRefused* to) {
@@ -162,6 +179,7 @@ void Decoder::Get(const pb::Reduced& from, Reduced* to) {
   GetReduceName(from, to);
   Get(from.digest(), &to->digest);
   GetAll(from.norms(), kTensorsMax, "norms", &to->norms);
+  GetAll(from.parts(), kTensorsMax, "parts", &to->parts);
 }
 
 void Decoder::Get(const pb::GroupResult& from, GroupResult* to) {
@@ -169,6 +187,9 @@ void Decoder::Get(const pb::GroupResult& from, GroupResult* to) {
   Get(from.k(), &to->k);
   Get(from.digest(), &to->digest);
   to->level = from.level();
+  GetAll(from.holders(), kTensorsMax, "holders", &to->holders);
+  if (!WithinCap(from.magnitude_bits_size(), kTensorsMax, "magnitude_bits")) return;
+  to->magnitude_bits.assign(from.magnitude_bits().begin(), from.magnitude_bits().end());
 }
 
 void Decoder::Get(const pb::CommitRecord& from, CommitRecord* to) {
@@ -193,6 +214,7 @@ void Decoder::Get(const pb::Committed& from, Committed* to) {
   to->step = Step(from.step());
   Get(from.state(), &to->state);
   to->kept_from = Step(from.kept_from());
+  GetAll(from.parts(), kTensorsMax, "parts", &to->parts);
 }
 
 void Decoder::Get(const pb::WriteCheckpoint& from, WriteCheckpoint* to) {
@@ -200,6 +222,8 @@ void Decoder::Get(const pb::WriteCheckpoint& from, WriteCheckpoint* to) {
   to->generation = Generation(from.generation());
   to->version = Version(from.version());
   to->uri = from.uri();
+  to->weights = from.weights();
+  GetAll(from.moments(), kTensorsMax, "moments", &to->moments);
 }
 
 void Decoder::Get(const pb::CheckpointFile& from, CheckpointFile* to) {

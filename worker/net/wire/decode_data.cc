@@ -61,6 +61,7 @@ void Decoder::Get(const pb::Fetch& from, Fetch* to) {
   to->group = GroupIndex(from.group());
   Get(from.k(), &to->k);
   to->piece = from.piece();
+  to->part = from.part();
 }
 
 void Decoder::Get(const pb::Fetched& from, Fetched* to) {
@@ -72,6 +73,7 @@ void Decoder::Get(const pb::Fetched& from, Fetched* to) {
   to->piece = from.piece();
   to->pieces = from.pieces();
   to->error = from.error();
+  to->part = from.part();
 }
 
 void Decoder::Get(const pb::Relayed& from, Relayed* to) {

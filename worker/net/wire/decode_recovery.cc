@@ -121,6 +121,7 @@ void Decoder::Get(const pb::Holding& from, Holding* to) {
   GetAll(from.records(), kStepsMax, "records", &to->records);
   GetAll(from.steps(), kStepsMax, "steps", &to->steps);
   GetAll(from.past(), kStepsMax, "past", &to->past);
+  to->holds = from.holds();
 }
 
 }  // namespace swarm::net

@@ -47,6 +47,7 @@ void Encoder::Put(const Welcome& from, pb::Welcome* to) {
   Put(from.state, to->mutable_state());
   Put(from.floor, to->mutable_floor());
   to->set_goes_on(from.goes_on);
+  PutAll(from.peers, kMembersMax, "peers", to->mutable_peers());
 }
 
 void Encoder::Put(const Ready& from, pb::Ready* to) {
@@ -134,6 +135,22 @@ void Encoder::Put(const ClaimSet& from, pb::ClaimSet* to) {
   for (const Microbatch m : from.microbatches) to->add_microbatches(m.value);
 }
 
+void Encoder::Put(const PartHolders& from, pb::PartHolders* to) {
+  Put(from.first, to->mutable_first());
+  Put(from.second, to->mutable_second());
+}
+
+void Encoder::Put(const PartName& from, pb::PartName* to) {
+  to->set_group(from.group.value);
+  to->set_part(from.part);
+}
+
+void Encoder::Put(const PartDigest& from, pb::PartDigest* to) {
+  Put(from.name, to->mutable_name());
+  Put(from.digest, to->mutable_digest());
+  to->set_magnitude_bits(from.magnitude_bits);
+}
+
 void Encoder::Put(const Reduce& from, pb::Reduce* to) {
   to->set_term(from.term.value);
   PutReduceName(from, to);
@@ -141,6 +158,7 @@ void Encoder::Put(const Reduce& from, pb::Reduce* to) {
   to->set_rows(from.rows);
   Put(from.claims, to->mutable_claims());
   to->set_level(from.level);
+  PutAll(from.holders, kTensorsMax, "holders", to->mutable_holders());
 }
 
 void Encoder::Put(const ReduceRefused& from, pb::ReduceRefused* to) {
@@ -163,6 +181,7 @@ void Encoder::Put(const Reduced& from, pb::Reduced* to) {
   PutReduceName(from, to);
   Put(from.digest, to->mutable_digest());
   PutAll(from.norms, kTensorsMax, "norms", to->mutable_norms());
+  PutAll(from.parts, kTensorsMax, "parts", to->mutable_parts());
 }
 
 void Encoder::Put(const GroupResult& from, pb::GroupResult* to) {
@@ -170,6 +189,9 @@ void Encoder::Put(const GroupResult& from, pb::GroupResult* to) {
   Put(from.k, to->mutable_k());
   Put(from.digest, to->mutable_digest());
   to->set_level(from.level);
+  PutAll(from.holders, kTensorsMax, "holders", to->mutable_holders());
+  if (!WithinCap(from.magnitude_bits.size(), kTensorsMax, "magnitude_bits")) return;
+  for (const std::uint64_t bits : from.magnitude_bits) to->add_magnitude_bits(bits);
 }
 
 void Encoder::Put(const CommitRecord& from, pb::CommitRecord* to) {
@@ -194,6 +216,7 @@ void Encoder::Put(const Committed& from, pb::Committed* to) {
   to->set_step(from.step.value);
   Put(from.state, to->mutable_state());
   to->set_kept_from(from.kept_from.value);
+  PutAll(from.parts, kTensorsMax, "parts", to->mutable_parts());
 }
 
 void Encoder::Put(const WriteCheckpoint& from, pb::WriteCheckpoint* to) {
@@ -201,6 +224,8 @@ void Encoder::Put(const WriteCheckpoint& from, pb::WriteCheckpoint* to) {
   to->set_generation(from.generation.value);
   to->set_version(from.version.value);
   to->set_uri(ToUtf8(from.uri));
+  to->set_weights(from.weights);
+  PutAll(from.moments, kTensorsMax, "moments", to->mutable_moments());
 }
 
 void Encoder::Put(const CheckpointFile& from, pb::CheckpointFile* to) {

@@ -60,6 +60,7 @@ void Encoder::Put(const Fetch& from, pb::Fetch* to) {
   to->set_group(from.group.value);
   Put(from.k, to->mutable_k());
   to->set_piece(from.piece);
+  to->set_part(from.part);
 }
 
 void Encoder::Put(const Fetched& from, pb::Fetched* to) {
@@ -71,6 +72,7 @@ void Encoder::Put(const Fetched& from, pb::Fetched* to) {
   to->set_piece(from.piece);
   to->set_pieces(from.pieces);
   to->set_error(ToUtf8(from.error));
+  to->set_part(from.part);
 }
 
 void Encoder::Put(const Relayed& from, pb::Relayed* to) {

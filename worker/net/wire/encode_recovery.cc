@@ -121,6 +121,7 @@ void Encoder::Put(const Holding& from, pb::Holding* to) {
   PutAll(from.records, kStepsMax, "records", to->mutable_records());
   PutAll(from.steps, kStepsMax, "steps", to->mutable_steps());
   PutAll(from.past, kStepsMax, "past", to->mutable_past());
+  to->set_holds(from.holds);
 }
 
 }  // namespace swarm::net

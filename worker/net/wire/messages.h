@@ -70,6 +70,9 @@
   X(TaskReport)             \
   X(ClaimSet)               \
   X(TensorNorm)             \
+  X(PartHolders)            \
+  X(PartName)               \
+  X(PartDigest)             \
   X(GroupResult)            \
   X(CommitRecord)           \
   X(CheckpointFile)         \

@@ -415,7 +415,7 @@ void Coordinator::StartTrainingIfLoaded(Turn& turn) {
 
 void Coordinator::RollBackIfStageLost(Turn& turn) {
   if (!job_.IsTraining()) return;
-  const auto lost = members_.FindEmptyStage();
+  const auto lost = members_.FindLostStage();
   if (!lost) return;
   rollbacks_.Stop(*lost, turn);
   steps_.Clear();

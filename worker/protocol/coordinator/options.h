@@ -58,6 +58,7 @@ struct CoordinatorRules {
   bool takeover_keeps_record = true;  ///< rule 13
   bool heed_broken_pairs = true;      ///< rule 28
   bool compare_offers = true;         ///< rule 17
+  bool compare_parts = true;          ///< rule 31
 };
 
 struct CoordinatorOptions {
@@ -72,6 +73,10 @@ struct CoordinatorOptions {
   bool tied_head = false;
   bool shared_basis = false;  ///< all stages have one group in common (model::Layout::basis)
   bool exact = false;         ///< all workers must be of one numeric class
+  /// By group: the elements of its parts, where two replicas update each part for all (rule 31).
+  /// Empty, or none for a group: every replica updates the whole group. Groups of several stages
+  /// have none.
+  std::vector<std::vector<std::uint64_t>> part_sizes;
   /// The probes of the numeric class that the job depends on; workers may differ in all others.
   std::vector<std::string> probes;
   double max_grad_norm = 0;

@@ -7,9 +7,13 @@ namespace swarm::protocol {
 
 void Rollbacks::Stop(StageIndex lost, Turn& turn) {
   job_.Enter(Phase::kStageLost, turn.now);
-  turn.Report(EventKind::kStageLost, "stage " + std::to_string(lost.value) +
-                                         " has no replica left; the job goes back to its last "
-                                         "checkpoint when it has one");
+  turn.Report(
+      EventKind::kStageLost,
+      "stage " + std::to_string(lost.value) + " has no replica left" +
+          (members_.ReadyReplicas(lost).empty() ? ""
+                                                : " that holds some of the optimizer's moments") +
+          "; the job goes back to its last checkpoint when it has "
+          "one");
 }
 
 std::optional<std::vector<std::vector<WorkerId>>> Rollbacks::Staff() const {
@@ -63,6 +67,7 @@ void Rollbacks::OnBegun(Generation generation, Version version, const std::strin
   job_.version = version;
   job_.begin_uri = uri;
   doubted_ = false;
+  members_.holders().Clear();
   job_.Enter(Phase::kLoading, turn.now);
   std::vector<std::uint64_t> staff(job_.stages(), 0);
   for (auto& [id, worker] : members_.all()) {

@@ -157,6 +157,42 @@ void TakingOver::AdoptRecords(Turn& turn) {
     commits_.Adopt(record);
     turn.orders.push_back(order::StepDone{record});
   }
+  AdoptHolders(records);
+}
+
+void TakingOver::AdoptHolders(const std::map<Step, CommitRecord>& records) {
+  const auto last =
+      job_.version.value == 0 ? records.end() : records.find(Step(job_.version.value - 1));
+  if (last == records.end()) {
+    // Who has applied a record knows it. So the version is the one that was loaded.
+    for (const auto& [id, holding] : holdings_) {
+      const bool whole = holding.holds && holding.version == job_.version;
+      if (whole) members_.holders().AddWhole(id, holding.self.stage);
+    }
+    return;
+  }
+  std::set<WorkerId> gone;
+  for (const GroupResult& result : last->second.groups) {
+    for (const PartHolders& holders : result.holders) {
+      for (const WorkerId& id : {holders.first, holders.second}) {
+        if (!Holds(id, last->second, result)) gone.insert(id);
+      }
+    }
+  }
+  members_.holders().OnCommitted(last->second, gone);
+}
+
+bool TakingOver::Holds(const WorkerId& id, const CommitRecord& record,
+                       const GroupResult& result) const {
+  const auto found = holdings_.find(id);
+  if (found == holdings_.end()) return false;
+  const Holding& holding = found->second;
+  if (holding.version.value > record.step.value) return holding.holds;
+  const auto step = std::ranges::find(holding.steps, record.step, &HeldStep::step);
+  return step != holding.steps.end() &&
+         std::ranges::any_of(step->reduces, [&](const HeldReduce& reduce) {
+           return reduce.group == result.group && reduce.k == result.k;
+         });
 }
 
 void TakingOver::AdoptSteps(Turn& turn) {

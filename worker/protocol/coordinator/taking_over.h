@@ -54,6 +54,10 @@ class TakingOver {
   void AdoptMembers(const Roster& roster, Turn& turn);
   /// Takes over the decided commits, and reports those that the run's log may lack.
   void AdoptRecords(Turn& turn);
+  /// Who holds which parts (rule 31), by the records and by what was loaded.
+  void AdoptHolders(const std::map<Step, CommitRecord>& records);
+  /// Whether the worker has what the record makes its own.
+  bool Holds(const WorkerId& id, const CommitRecord& record, const GroupResult& result) const;
   /// Builds the account of the steps in progress from the fold sets.
   void AdoptSteps(Turn& turn);
   void AdoptStep(Step step, StepState& state, Turn& turn);

@@ -78,6 +78,8 @@ struct Welcome {
   /// The state is the one that the worker has offered. It needs no copy; the donors have the
   /// reduced gradients of the steps since.
   bool goes_on = false;
+  /// Where parts have holders: the other replicas of the stage, which have made the weights since.
+  std::vector<Member> peers = {};
 };
 
 /// worker → trainer: holds `version` of its stage's state and can execute.
@@ -208,6 +210,27 @@ struct ClaimSet {
   bool operator==(const ClaimSet&) const = default;
 };
 
+/// The replicas that hold the optimizer's moments of a part (rule 31). A part is one tensor of a
+/// group, named by its place in the order of the group's tensors.
+struct PartHolders {
+  WorkerId first;   ///< adds the contributions, and gives the sum to `second`
+  WorkerId second;  ///< empty: there is no other replica
+  bool Has(const WorkerId& id) const { return id == first || id == second; }
+  bool operator==(const PartHolders&) const = default;
+};
+
+struct PartName {
+  GroupIndex group;
+  std::uint64_t part = 0;
+  auto operator<=>(const PartName&) const = default;
+};
+
+struct PartDigest {
+  PartName name;
+  Digest digest;
+  std::uint64_t magnitude_bits = 0;  ///< of a sum's largest element (exact accumulation)
+};
+
 /// trainer → each participant: sum your accumulators of the group (rules 8 and 11). A participant
 /// hears its own claims only; `k` names those of all, as no two attempts have the same k.
 struct Reduce {
@@ -220,6 +243,8 @@ struct Reduce {
   std::uint64_t rows = 1;              ///< of the grid in which they stand (ReduceGrid)
   ClaimSet claims;                     ///< of the receiver
   std::uint64_t level = 0;             ///< of the step's scale (exact accumulation)
+  /// By part; empty: every participant gets the whole sum.
+  std::vector<PartHolders> holders = {};
 };
 
 /// worker → trainer: this worker's fold set differs from the claims; it froze nothing.
@@ -255,8 +280,12 @@ struct Reduced {
   Step step;
   GroupIndex group;
   Attempt k;
-  Digest digest;  ///< of the index of its pieces (checkpoint::PiecedBytes)
+  Digest digest;  ///< of the index of its pieces (checkpoint::PiecedBytes); not where there are
+                  ///< holders
   std::vector<TensorNorm> norms;
+  /// Where there are holders: of the parts that this worker holds. It has their sums, and their
+  /// moments of the version that the step changes.
+  std::vector<PartDigest> parts = {};
 };
 
 /// The result of one group's reduce that a commit binds.
@@ -265,6 +294,9 @@ struct GroupResult {
   Attempt k;
   Digest digest;
   std::uint64_t level = 0;  ///< of the step's scale (exact accumulation)
+  std::vector<PartHolders> holders = {};  ///< by part; empty: every participant has the sum
+  /// With `holders`, by part: PartDigest::magnitude_bits.
+  std::vector<std::uint64_t> magnitude_bits = {};
   bool operator==(const GroupResult&) const = default;
 };
 
@@ -295,6 +327,8 @@ struct Committed {
   Step step;
   Digest state;
   Step kept_from = {};  ///< it has the reduced gradients of this step and of those since
+  /// Weights and moments of the parts that it holds.
+  std::vector<PartDigest> parts = {};
 };
 
 // ---- checkpoints ----
@@ -306,6 +340,9 @@ struct WriteCheckpoint {
   Generation generation;
   Version version;
   std::string uri;
+  bool weights = true;  ///< false: `moments` alone
+  /// Of the parts that have holders: those whose moments this worker writes.
+  std::vector<PartName> moments = {};
 };
 
 /// One file of a checkpoint.

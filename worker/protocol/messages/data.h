@@ -103,16 +103,19 @@ enum class FetchKind : std::uint8_t {
   kState = 1,          ///< a piece of the pinned state
   kGradient = 2,       ///< a piece of the reduced gradient of a step that is decided
   kGradientIndex = 3,  ///< the list of that gradient's pieces, each with its digest
+  kMoments = 4,        ///< a piece of a part's moments, as they are at a version
+  kWeights = 5,        ///< a piece of a part's weights, as a step has made them
 };
 
-/// joining worker → replica.
+/// joining worker, or one that holds not all parts → replica.
 struct Fetch {
   Generation generation;
   FetchKind kind{};
-  Version version;   ///< of the pinned state; of a gradient: the step's number
-  GroupIndex group;  ///< of a gradient
+  Version version;   ///< of the pinned state, of moments; of a gradient, of weights: the step
+  GroupIndex group;  ///< of all but the pinned state
   Attempt k;         ///< of a gradient
   std::uint64_t piece = 0;
+  std::uint64_t part = 0;  ///< of moments and weights
 };
 
 /// replica → joining worker. Payload: the piece.
@@ -125,6 +128,7 @@ struct Fetched {
   std::uint64_t piece = 0;
   std::uint64_t pieces = 0;  ///< how many there are of that state or gradient
   std::string error;         ///< not empty: it is not here (any more)
+  std::uint64_t part = 0;
 };
 
 /// worker → third worker → worker: a message on a detour (rule 28). Payload: that of the message.

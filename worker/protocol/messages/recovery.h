@@ -168,6 +168,9 @@ struct Holding {
   /// The last steps before those that it has applied, ordered. The trainer decides nothing from
   /// them, but its log of losses may lack them.
   std::vector<CommitRecord> past = {};
+  /// It has the moments of the parts that the last step that it has applied makes its own; or, if
+  /// it has applied none, those of all parts (rule 31).
+  bool holds = false;
 };
 
 }  // namespace swarm::protocol

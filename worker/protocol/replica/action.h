@@ -52,7 +52,8 @@ struct ReleaseRetained {
   bool gradient = false;
 };
 /// Sum (step, group) with the other participants, after the folds already ordered; an earlier
-/// attempt of it that is still running is over. Report with OnGroupReduced.
+/// attempt of it that is still running is over. Where the reduce has holders, get the moments of
+/// the own parts that are not here from the other holder. Report with OnGroupReduced.
 struct StartReduce {
   Reduce reduce;
 };
@@ -61,14 +62,20 @@ struct StopReduces {
   Step step;
 };
 /// Get the reduced gradients of the record from replicas that hold them: this worker took no part.
-/// Several may be under way. Report with OnGradientsFetched.
+/// Groups that have holders need none. Several may be under way. Report with OnGradientsFetched.
 struct FetchGradients {
   CommitRecord record;
 };
-/// Apply the record with the reduced gradients of its step. Report with OnApplied; and with
-/// OnStateRead the digest of the state that it makes, which nothing but the next one waits for.
+/// Apply the record with the reduced gradients of its step. Where a group has holders, update the
+/// own parts, keep their weights as other reduced gradients, and get the weights of the others from
+/// their holders; moments of parts that are not its own any more go. Report with OnApplied; and
+/// with OnStateRead the digest of the state that it makes, which nothing but the next one waits
+/// for.
 struct ApplyCommit {
   CommitRecord record;
+  /// It took part in the sums. Else no part is its own, though an earlier process of its name may
+  /// have been a holder.
+  bool holds = true;
 };
 /// The step is over: free its accumulators and all retained outputs and input gradients.
 struct ReleaseStep {
@@ -83,7 +90,8 @@ struct ClearStep {
   Step step;
   std::uint64_t level = 0;
 };
-/// Copy the state as it is now and write it. Report with a CheckpointWritten message.
+/// Copy the state as it is now and write what is asked for. Report with a CheckpointWritten
+/// message.
 struct TakeCheckpoint {
   WriteCheckpoint request;
 };

@@ -73,7 +73,8 @@ void CommitQueue::ApplyIfReady(Actions& actions) {
   const auto fetch = fetches_.find(record.step);
   if (record.skip || (fetch == fetches_.end() ? folds_.Holds(record) : fetch->second)) {
     applying_ = true;
-    actions.push_back(action::ApplyCommit{record});
+    will_hold_ = fetch == fetches_.end() && folds_.Holds(record);
+    actions.push_back(action::ApplyCommit{record, will_hold_});
   }
 }
 
@@ -88,7 +89,11 @@ Actions CommitQueue::OnGradientsFetched(Step step) {
 
 void CommitQueue::OnApplied() {
   applying_ = false;
-  if (last_applied_) past_.push_back(std::move(*last_applied_));
+  holds_ = will_hold_;
+  if (last_applied_) {
+    past_.push_back(std::move(*last_applied_));
+    for (GroupResult& group : past_.back().groups) group.holders.clear();  // it is for logs alone
+  }
   if (past_.size() > kPastStepsMax) past_.pop_front();
   last_applied_ = std::move(commits_.front());
   commits_.pop_front();
@@ -96,6 +101,7 @@ void CommitQueue::OnApplied() {
 }
 
 void CommitQueue::Describe(Holding* holding) const {
+  holding->holds = holds_;
   holding->past.assign(past_.begin(), past_.end());
   if (last_applied_) holding->records.push_back(*last_applied_);
   holding->records.insert(holding->records.end(), commits_.begin(), commits_.end());

@@ -12,7 +12,10 @@ namespace swarm::protocol {
 class CommitQueue {
  public:
   CommitQueue(Standing* standing, Folds* folds)
-      : standing_(*standing), folds_(*folds), kept_from_(standing->version.value) {}
+      : standing_(*standing),
+        folds_(*folds),
+        holds_(standing->options.whole),
+        kept_from_(standing->version.value) {}
 
   Actions OnCommit(const Commit& commit);
   Actions OnGradientsFetched(Step step);
@@ -44,6 +47,8 @@ class CommitQueue {
   std::optional<CommitRecord> last_applied_;
   std::deque<CommitRecord> past_;  // applied before that
   bool applying_ = false;
+  bool holds_;              // Holding::holds
+  bool will_hold_ = false;  // when what is being applied is
   Step kept_from_;
 };
 

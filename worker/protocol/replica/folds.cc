@@ -71,7 +71,10 @@ Actions Folds::OnReduce(const Reduce& reduce) {
   const auto refused = standing_.WhyRefuseControl(reduce.term, reduce.generation);
   if (!refused.empty()) return Refused(refused, key);
   if (standing_.IsCommitted(reduce.step)) return Refused("committed step", key);
-  if (!standing_.CanRead(reduce.step)) {  // still replaying earlier commits
+  // Still replaying earlier commits; or, with holders, it has not the moments of that version.
+  const bool early = !standing_.CanRead(reduce.step) ||
+                     (!reduce.holders.empty() && reduce.step.value > standing_.version.value);
+  if (early) {
     early_reduces_[{reduce.step, reduce.group}] = reduce;
     return {};
   }
@@ -94,14 +97,14 @@ Actions Folds::OnReduce(const Reduce& reduce) {
 }
 
 Actions Folds::OnGroupReduced(Step step, GroupIndex index, Attempt k, const Digest& digest,
-                              std::vector<TensorNorm> norms) {
+                              std::vector<TensorNorm> norms, std::vector<PartDigest> parts) {
   const auto it = steps_.find(step);
   if (it == steps_.end()) return {};
   FrozenGroup& group = it->second.groups[index];
   if (!group.reduce || group.reduce->k != k) return {};  // thawed, or a higher attempt has begun
   group.digest = digest;
-  return {action::Tell{
-      Reduced{standing_.options.generation, step, index, k, digest, std::move(norms)}}};
+  return {action::Tell{Reduced{standing_.options.generation, step, index, k, digest,
+                               std::move(norms), std::move(parts)}}};
 }
 
 void Folds::Void(const protocol::Void& message, Actions& actions) {
@@ -194,8 +197,10 @@ bool Folds::Holds(const CommitRecord& record) {
     const FrozenGroup& group = state.groups[index];
     return std::any_of(record.groups.begin(), record.groups.end(), [&](const GroupResult& result) {
       if (result.group != index || !group.reduce || !group.digest) return false;
-      return !standing_.options.rules.compare_k ||
-             (group.reduce->k == result.k && *group.digest == result.digest);
+      if (!standing_.options.rules.compare_k) return true;
+      // A holder knows the digests of its parts alone; k stands for them.
+      return group.reduce->k == result.k &&
+             (!result.holders.empty() || *group.digest == result.digest);
     });
   });
 }

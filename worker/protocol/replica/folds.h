@@ -52,7 +52,7 @@ class Folds {
 
   Actions OnReduce(const Reduce& reduce);
   Actions OnGroupReduced(Step step, GroupIndex index, Attempt k, const Digest& digest,
-                         std::vector<TensorNorm> norms);
+                         std::vector<TensorNorm> norms, std::vector<PartDigest> parts);
   /// Forgets the folds. Requires that the step is not committed.
   void Void(const protocol::Void& message, Actions& actions);
   /// False if nothing of the step is frozen.

@@ -34,6 +34,7 @@ struct ReplicaOptions {
   Generation generation;
   Attempt floor = {};               ///< attempts below are closed: of an earlier incarnation
   Version version;                  ///< of the state it begins with
+  bool whole = false;               ///< that state has the moments of all parts (rule 31)
   std::uint64_t parked_max = 4096;  ///< frames that wait for a version, a thaw, or their forward
   std::uint64_t parked_bytes_max = 1ull << 30;    ///< of their payloads; one frame may be larger
   std::uint64_t retained_bytes_max = 1ull << 30;  ///< outputs and input gradients kept for others

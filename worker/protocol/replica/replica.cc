@@ -148,8 +148,9 @@ Actions Replica::OnApplied(Step step) {
   return actions;
 }
 
-Actions Replica::OnStateRead(Step step, const Digest& state) {
-  return {action::Tell{Committed{generation(), step, state, commits_.kept_from()}}};
+Actions Replica::OnStateRead(Step step, const Digest& state, std::vector<PartDigest> parts) {
+  return {
+      action::Tell{Committed{generation(), step, state, commits_.kept_from(), std::move(parts)}}};
 }
 
 }  // namespace swarm::protocol

@@ -65,15 +65,18 @@ class Replica {
   }
 
   Actions OnReduce(const Reduce& reduce) { return folds_.OnReduce(reduce); }
+  /// `parts`: where the reduce has holders, the sums of the parts that this worker holds. It must
+  /// have the parts' moments, too (rule 31).
   Actions OnGroupReduced(Step step, GroupIndex group, Attempt k, const Digest& digest,
-                         std::vector<TensorNorm> norms) {
-    return folds_.OnGroupReduced(step, group, k, digest, std::move(norms));
+                         std::vector<TensorNorm> norms, std::vector<PartDigest> parts = {}) {
+    return folds_.OnGroupReduced(step, group, k, digest, std::move(norms), std::move(parts));
   }
   Actions OnCommit(const Commit& commit) { return commits_.OnCommit(commit); }
   Actions OnGradientsFetched(Step step) { return commits_.OnGradientsFetched(step); }
   Actions OnApplied(Step step);
-  /// The shell has read the state that the step has made, beside the work that followed.
-  Actions OnStateRead(Step step, const Digest& state);
+  /// The shell has read the state that the step has made, beside the work that followed. `parts`:
+  /// weights and moments of those that it holds.
+  Actions OnStateRead(Step step, const Digest& state, std::vector<PartDigest> parts = {});
   Actions OnWriteCheckpoint(const WriteCheckpoint& request) {
     return copies_.OnWriteCheckpoint(request);
   }

@@ -145,6 +145,11 @@ void Joins::Begin(const WorkerId& id, protocol::Welcome welcome, Turn& turn) {
   const StageIndex stage = welcome.stage;
   const Version version = welcome.version;
   welcome.checkpoint_uri.clear();
+  if (members_.holders().IsDivided(stage)) {
+    for (const WorkerId& peer : members_.Replicas(stage)) {
+      welcome.peers.push_back(members_.At(peer).member);
+    }
+  }
   turn.Tell(id, std::move(welcome));
   for (const CommitRecord& record : job_.records) {
     if (record.step.value < version.value) continue;
@@ -173,7 +178,9 @@ bool Joins::TakeBack(const WorkerId& id, Worker& worker, Turn& turn) {
   welcome.state = offer.state;
   welcome.donors = DonorsSince(offer.version, offer.stage);
   welcome.goes_on = true;
-  if (!recorded || welcome.donors.empty()) return false;
+  if (!recorded || welcome.donors.empty() || !AreWeightsKept(offer.version, offer.stage)) {
+    return false;
+  }
   members_.Become(worker, Role::kJoining, offer.stage);
   members_.SetVersion(worker, offer.version);
   worker.since = turn.now;
@@ -187,6 +194,23 @@ bool Joins::TakeBack(const WorkerId& id, Worker& worker, Turn& turn) {
                   std::to_string(behind) + " steps and copies no state");
   Begin(id, std::move(welcome), turn);
   return true;
+}
+
+bool Joins::AreWeightsKept(Version version, StageIndex stage) const {
+  const auto keeps = [&](const WorkerId& id, Step step) {
+    const Worker* holder = members_.Find(id);
+    return holder != nullptr && holder->role() == Role::kReady && holder->member.stage == stage &&
+           holder->kept_from && *holder->kept_from <= step;
+  };
+  return std::ranges::all_of(job_.records, [&](const CommitRecord& record) {
+    if (record.step.value < version.value) return true;
+    return std::ranges::all_of(record.groups, [&](const GroupResult& result) {
+      if (!job_.groups.at(result.group.value).Has(stage)) return true;
+      return std::ranges::all_of(result.holders, [&](const PartHolders& holders) {
+        return keeps(holders.first, record.step) || keeps(holders.second, record.step);
+      });
+    });
+  });
 }
 
 std::vector<Member> Joins::DonorsSince(Version version, StageIndex stage) const {

@@ -86,6 +86,9 @@ class Joins {
   /// Lets the worker go on from the state that it offers. False if what was decided since is not
   /// kept any more.
   bool TakeBack(const WorkerId& id, Worker& worker, Turn& turn);
+  /// Whether replicas have the weights that each step since that version has made, where parts have
+  /// holders.
+  bool AreWeightsKept(Version version, StageIndex stage) const;
   /// Replicas of the stage that have all reduced gradients since that version.
   std::vector<Member> DonorsSince(Version version, StageIndex stage) const;
   /// Tells the worker where its state comes from, and what was decided since.

@@ -59,6 +59,8 @@ std::optional<std::vector<Adoption>> Leaves::Advance(const WorkerId& id, Turn& t
   const StageIndex stage = worker.member.stage;
   const auto heirs = members_.StayingReplicas(stage);
   if (heirs.empty()) return std::nullopt;  // it serves until another replica can take over
+  // The holders of the next step are others; then one that stays has what it holds.
+  if (!members_.holders().CanSpare(id, heirs)) return std::nullopt;
   if (validation_.Needs(id, stage)) return std::nullopt;
   // What it has computed counts once its state is known, and compared with those of others.
   if (!members_.HaveReported(job_.version, stage)) return std::nullopt;
@@ -145,13 +147,16 @@ bool Leaves::Check(const WorkerId& id, const Worker& worker, Turn& turn) const {
 bool Leaves::IsHandedOver(Step step, StageIndex stage) const {
   if (members_.leaving().empty()) return false;
   const StepState& state = *steps_.Find(step);
-  // If a sum of the stage is being made, its commit comes first, with the other sums.
-  const bool may_ask = !steps_.IsReducing(state, stage) && !members_.StayingReplicas(stage).empty();
+  // If a sum of the stage is being made, its commit comes first, with the other sums. So does that
+  // of a step that gives parts of the leaver to others.
+  const std::vector<WorkerId>& heirs = members_.StayingReplicas(stage);
+  const bool may_ask = !steps_.IsReducing(state, stage) && !heirs.empty();
   return std::ranges::any_of(members_.leaving(), [&](const WorkerId& id) {
     const Worker& worker = members_.At(id);
     return worker.role() == Role::kReady && worker.member.stage == stage &&
            (worker.leave()->parcels.contains(step) ||
-            (may_ask && state.ledger.HasFolded(stage, id)));
+            (may_ask && members_.holders().CanSpare(id, heirs) &&
+             state.ledger.HasFolded(stage, id)));
   });
 }
 

@@ -69,6 +69,7 @@ bool Loading::StartTraining(Turn& turn) {
   for (auto& [id, worker] : workers) {
     if (worker.role() != Role::kLoading) continue;
     members_.Become(worker, Role::kReady);
+    members_.holders().AddWhole(id, worker.member.stage);
     worker.loaded = false;
   }
   job_.phase = Phase::kTraining;

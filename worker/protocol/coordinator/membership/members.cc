@@ -29,6 +29,7 @@ void Members::Erase(const WorkerId& id) {
   if (entry == workers_.end()) return;
   Become(entry->second, Role::kWaiting);
   leaving_.erase(id);
+  holders_.Lose(id);
   workers_.erase(entry);
 }
 
@@ -101,6 +102,7 @@ std::vector<std::vector<WorkerId>> Members::RoutableReplicas() const {
 
 bool Members::CanSpare(const WorkerId& id) const {
   const Worker& worker = At(id);
+  if (!holders_.CanSpare(id, Replicas(worker.member.stage))) return false;
   return worker.role() != Role::kReady || ReadyReplicas(worker.member.stage).size() > 1;
 }
 
@@ -116,11 +118,11 @@ bool Members::HaveReported(Version version) const {
   return true;
 }
 
-std::optional<StageIndex> Members::FindEmptyStage() const {
+std::optional<StageIndex> Members::FindLostStage() const {
   for (std::uint64_t s = 0; s < job_.stages(); ++s) {
     if (ReadyReplicas(StageIndex(s)).empty()) return StageIndex(s);
   }
-  return std::nullopt;
+  return holders_.FindLost();
 }
 
 void Members::Dismiss(const std::string& why, Turn& turn) const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "worker/protocol/coordinator/job.h"
+#include "worker/protocol/coordinator/membership/holders.h"
 #include "worker/protocol/coordinator/turn.h"
 
 namespace swarm::protocol {
@@ -76,7 +77,7 @@ struct Worker {
 /// Costs O(log n) for each change of one worker; what it answers is kept, not looked for.
 class Members {
  public:
-  explicit Members(Job* job) : job_(*job), stages_(job->stages()) {}
+  explicit Members(Job* job) : job_(*job), stages_(job->stages()), holders_(job) {}
 
   using Map = std::map<WorkerId, Worker>;
   Map& all() { return workers_; }
@@ -107,14 +108,17 @@ class Members {
   const std::vector<WorkerId>& StayingReplicas(StageIndex stage) const { return At(stage).staying; }
   /// Replicas that get microbatches, per stage: those that stay, or else those that leave.
   std::vector<std::vector<WorkerId>> RoutableReplicas() const;
-  /// Whether every stage keeps a ready replica without the worker.
+  /// Whether every stage keeps a ready replica without the worker, and every part a holder.
   bool CanSpare(const WorkerId& id) const;
   /// Whether every ready replica has reported its state of that version, or of a later one: in
   /// the stage, or in all.
   bool HaveReported(Version version, StageIndex stage) const;
   bool HaveReported(Version version) const;
-  /// The first stage without a ready replica.
-  std::optional<StageIndex> FindEmptyStage() const;
+  /// The first stage without a ready replica, or with a part that nobody holds.
+  std::optional<StageIndex> FindLostStage() const;
+
+  Holders& holders() { return holders_; }
+  const Holders& holders() const { return holders_; }
 
   /// Tells all workers of the roster.
   template <typename M>
@@ -147,6 +151,7 @@ class Members {
   Job& job_;
   Map workers_;
   std::vector<Stage> stages_;
+  Holders holders_;
   std::set<WorkerId> leaving_;
   Epoch epoch_;
   std::set<WorkerId> came_, gone_;  // changes of the roster since then

@@ -82,11 +82,11 @@ TEST_F(MembersTest, AStateIsKnownWhenAllReadyReplicasHaveReportedItWhoeverComesA
 
 TEST_F(MembersTest, AStageWithoutAReadyReplicaIsEmpty) {
   Add("a1", 0, Role::kReady);
-  EXPECT_EQ(members_.FindEmptyStage(), StageIndex(1));
+  EXPECT_EQ(members_.FindLostStage(), StageIndex(1));
   Add("b1", 1, Role::kCatchingUp);
-  EXPECT_EQ(members_.FindEmptyStage(), StageIndex(1));
+  EXPECT_EQ(members_.FindLostStage(), StageIndex(1));
   Add("b1", 1, Role::kReady);
-  EXPECT_EQ(members_.FindEmptyStage(), std::nullopt);
+  EXPECT_EQ(members_.FindLostStage(), std::nullopt);
 }
 
 TEST_F(MembersTest, ANewMemberHearsTheWholeRosterAndTheOthersWhatHasChanged) {

@@ -36,41 +36,47 @@ void Checkpoints::Request(Turn& turn) {
   for (std::uint64_t s = 0; s < job_.stages(); ++s) {
     // Replicas take turns, so that the cost is shared, and the fault of one disk is not for ever.
     const auto replicas = members_.ReadyReplicas(StageIndex(s));
-    const WorkerId& writer = replicas[(job_.version.value + status_.failures) % replicas.size()];
-    pending_->writers[StageIndex(s)] = writer;
-    turn.Tell(writer, WriteCheckpoint{job_.options.term, job_.generation, job_.version,
-                                      job_.options.checkpoint_uri});
+    Ask(StageIndex(s), replicas[(job_.version.value + status_.failures) % replicas.size()], turn);
+  }
+}
+
+void Checkpoints::Ask(StageIndex stage, const WorkerId& writer, Turn& turn) {
+  std::map<WorkerId, std::vector<PartName>> moments;
+  moments[writer];
+  for (const PartName& name : members_.holders().PartsOf(stage)) {
+    const std::set<WorkerId>& holders = members_.holders().Of(name);
+    moments[holders.contains(writer) ? writer : *holders.begin()].push_back(name);
+  }
+  for (auto& [id, names] : moments) {
+    pending_->writers.insert({stage, id});
+    turn.Tell(id, WriteCheckpoint{job_.options.term, job_.generation, job_.version,
+                                  job_.options.checkpoint_uri, id == writer, std::move(names)});
   }
 }
 
 void Checkpoints::OnWritten(const WorkerId& from, const CheckpointWritten& written, Turn& turn) {
   if (!pending_ || written.version != pending_->version || pending_->publishing ||
-      written.generation != job_.generation || !IsWriter(from, written.stage)) {
+      written.generation != job_.generation || !pending_->writers.contains({written.stage, from})) {
     return;
   }
   if (!written.error.empty()) {
     OnPublished(written.version, from.value + ": " + written.error, turn);
     return;
   }
-  pending_->files[written.stage] = written.files;
+  pending_->files[{written.stage, from}] = written.files;
   PublishIfKnown(turn);
 }
 
 void Checkpoints::PublishIfKnown(Turn& turn) {
-  if (pending_->publishing || pending_->files.size() < job_.stages()) return;
+  if (pending_->publishing || pending_->files.size() < pending_->writers.size()) return;
   if (!members_.HaveReported(pending_->version)) return;
   pending_->publishing = true;
   pending_->since = turn.now;
   std::vector<CheckpointFile> files;
-  for (const auto& [stage, some] : pending_->files) {
+  for (const auto& [writer, some] : pending_->files) {
     files.insert(files.end(), some.begin(), some.end());
   }
   turn.orders.push_back(order::PublishCheckpoint{pending_->version, std::move(files)});
-}
-
-bool Checkpoints::IsWriter(const WorkerId& worker, StageIndex stage) const {
-  const auto writer = pending_->writers.find(stage);
-  return writer != pending_->writers.end() && writer->second == worker;
 }
 
 void Checkpoints::OnPublished(Version version, const std::string& error, Turn& turn) {
@@ -116,7 +122,7 @@ void Checkpoints::Check(Turn& turn) {
   if (turn.now - pending_->since < job_.options.patience.checkpoint) return;
   std::string late = pending_->publishing ? "its manifest" : "";
   for (const auto& [stage, writer] : pending_->writers) {
-    if (pending_->files.contains(stage)) continue;
+    if (pending_->files.contains({stage, writer})) continue;
     late += (late.empty() ? "stage " : ", stage ") + std::to_string(stage.value) + " at " +
             writer.value;
   }
@@ -126,7 +132,7 @@ void Checkpoints::Check(Turn& turn) {
 void Checkpoints::Lose(const WorkerId& worker, Turn& turn) {
   if (!pending_ || pending_->publishing) return;
   for (const auto& [stage, writer] : pending_->writers) {
-    if (writer != worker || pending_->files.contains(stage)) continue;
+    if (writer != worker || pending_->files.contains({stage, writer})) continue;
     // The storage is not at fault: this does not count as a try.
     turn.Report(EventKind::kCheckpointFailed,
                 ToText(pending_->version) + ": " + worker.value + " was lost while it wrote");

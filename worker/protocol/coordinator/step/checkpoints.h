@@ -3,7 +3,9 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "worker/protocol/coordinator/membership/members.h"
@@ -43,16 +45,18 @@ class Checkpoints {
   const CheckpointStatus& status() const { return status_; }
 
  private:
+  using Writer = std::pair<StageIndex, WorkerId>;
   struct Pending {
     Version version;
-    std::map<StageIndex, WorkerId> writers;
-    std::map<StageIndex, std::vector<CheckpointFile>> files;
+    std::set<Writer> writers;
+    std::map<Writer, std::vector<CheckpointFile>> files;
     bool publishing = false;
     Timepoint since;  ///< that the writers, or the shell, were asked
   };
+  /// Asks a replica of the stage for its file, and other holders for the moments that it lacks.
+  void Ask(StageIndex stage, const WorkerId& writer, Turn& turn);
   void PublishIfKnown(Turn& turn);
   void OnFailedLast(const std::string& error, Turn& turn);
-  bool IsWriter(const WorkerId& worker, StageIndex stage) const;
 
   Job& job_;
   Members& members_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "worker/protocol/commit.h"
+#include "worker/protocol/parts.h"
 
 namespace swarm::protocol {
 namespace {
@@ -35,8 +36,13 @@ bool Commits::CommitIfReduced(Turn& turn) {
     const std::size_t needed =
         job_.options.rules.commit_needs_all ? reduce.participants.size() : std::size_t{1};
     if (!reduce.k || reduce.reports.size() < needed) return false;
-    const Reduced& report = ChooseReport(reduce.reports);
     const std::uint64_t level = state->levels[group.stages.front().value];
+    if (!reduce.holders.empty()) {
+      inputs.groups.push_back(
+          CombineReports({group.index, *reduce.k, {}, level}, reduce.holders, reduce.reports));
+      continue;
+    }
+    const Reduced& report = ChooseReport(reduce.reports);
     inputs.groups.push_back({{group.index, *reduce.k, report.digest, level}, report.norms});
   }
   const bool known =
@@ -48,6 +54,7 @@ bool Commits::CommitIfReduced(Turn& turn) {
   if (job_.options.counted_part) inputs.counted_part = job_.options.counted_part(step);
   states_.Settle(job_.VersionFor(step));
   const CommitRecord record = DecideCommit(inputs);
+  members_.holders().OnCommitted(record);
   Announce(record, turn);
   const double seconds = ToSeconds(turn.now - last_commit_);
   seconds_per_step_ = seconds_per_step_ == 0 ? seconds : 0.9 * seconds_per_step_ + 0.1 * seconds;
@@ -94,7 +101,32 @@ void Commits::OnApplied(const WorkerId& from, const Committed& committed, Turn& 
   const bool differ = states_.Add(from, stage, version, committed.state);
   turn.progressed = true;
   if (members_.leaving().contains(from)) turn.rested.push_back(from);
+  if (CompareParts(from, version, committed.parts, turn)) return;
   if (differ) CompareStates(version, stage, turn);
+}
+
+bool Commits::CompareParts(const WorkerId& from, Version version,
+                           const std::vector<PartDigest>& parts, Turn& turn) {
+  const auto different = states_.AddParts(from, version, parts);
+  if (different.empty() || !job_.options.rules.compare_parts) return false;
+  if (trouble_.Note(from, job_.version)) {
+    turn.Fail("two holders of a part differ, and it is not the first time",
+              FailureClass::kDiverged);
+    return true;
+  }
+  turn.distrusted = version;
+  std::set<WorkerId> others{from};
+  for (const auto& [name, holders] : different) {
+    members_.holders().Lose(name);
+    others.insert(holders.begin(), holders.end());
+  }
+  for (const WorkerId& id : others) {
+    if (!members_.Has(id)) continue;
+    turn.Evict(id,
+               "it and another holder of a part differ at version " + std::to_string(version.value),
+               EvictionCause::kWrongState);
+  }
+  return true;
 }
 
 void Commits::CompareStates(Version version, StageIndex stage, Turn& turn) {

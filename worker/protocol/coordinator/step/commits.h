@@ -42,6 +42,10 @@ class Commits {
  private:
   void Announce(const CommitRecord& record, Turn& turn);
   void CompareStates(Version version, StageIndex stage, Turn& turn);
+  /// Two holders of a part differ, and nobody can tell which is right: both go, and with them the
+  /// part (rule 31). True if it is so.
+  bool CompareParts(const WorkerId& from, Version version, const std::vector<PartDigest>& parts,
+                    Turn& turn);
 
   Job& job_;
   Members& members_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "worker/protocol/grid/reduce_grid.h"
+#include "worker/protocol/parts.h"
 
 namespace swarm::protocol {
 
@@ -40,6 +41,12 @@ void Reducing::Ask(Step step, StepState& state, const ReduceGroup& group, Turn& 
     progress.participants.insert(progress.participants.end(), replicas.begin(), replicas.end());
   }
   progress.rows = ChooseRows(progress.participants.size(), job_.options.flat_reduce_max);
+  progress.holders.clear();
+  if (members_.holders().IsDivided(group.index)) {
+    reduce.holders = progress.holders =
+        members_.holders().Choose(group.index, ChooseCandidates(group.stages.front()));
+    progress.rows = 1;  // any two may have to exchange data
+  }
   progress.seated = SeatParticipants(progress.participants, progress.rows);
   reduce.participants = progress.participants;
   reduce.rows = progress.rows;
@@ -47,6 +54,16 @@ void Reducing::Ask(Step step, StepState& state, const ReduceGroup& group, Turn& 
     reduce.claims = participant.claims;
     turn.Tell(participant.worker, reduce);
   }
+}
+
+std::vector<WorkerId> Reducing::ChooseCandidates(StageIndex stage) const {
+  std::vector<WorkerId> staying = members_.StayingReplicas(stage);
+  const std::vector<WorkerId>& ready = members_.ReadyReplicas(stage);
+  if (staying.empty()) return ready;
+  if (staying.size() > 1 || ready.size() == 1) return staying;
+  staying.push_back(ready[ready.front() == staying.front() ? 1 : 0]);
+  std::ranges::sort(staying);
+  return staying;
 }
 
 void Reducing::OnRefused(const WorkerId& from, const ReduceRefused& refused, Turn& turn) {
@@ -78,10 +95,13 @@ void Reducing::OnReduced(const WorkerId& from, const Reduced& reduced, Turn& tur
   reduce.progress = turn.now;
   turn.advance = true;
   if (reduce.reports.size() < reduce.participants.size()) return;
+  const ReduceGroup& group = job_.groups.at(reduced.group.value);
+  const auto different = FindDifferentParts(reduce.holders, reduce.reports);
+  if (!different.empty()) return OnPartsDiffer(reduced.step, *state, group, different, turn);
   const Digest& digest = reduce.reports.begin()->second.digest;
   if (std::ranges::any_of(reduce.reports,
                           [&](const auto& entry) { return entry.second.digest != digest; })) {
-    return OnDisagreement(reduced.step, *state, job_.groups.at(reduced.group.value), turn);
+    return OnDisagreement(reduced.step, *state, group, turn);
   }
   // A participant alone sums nothing, and its time says nothing about the time that two take.
   if (reduce.participants.size() > 1) {
@@ -116,6 +136,26 @@ void Reducing::OnDisagreement(Step step, StepState& state, const ReduceGroup& gr
                  EvictionCause::kWrongState);
     }
   }
+}
+
+void Reducing::OnPartsDiffer(Step step, StepState& state, const ReduceGroup& group,
+                             const std::vector<std::uint64_t>& parts, Turn& turn) {
+  ReduceState& reduce = state.reduces[group.index];
+  const std::string what = "sum of step " + std::to_string(step.value);
+  if (reduce.disagreements++ == 0) {  // a bit may have flipped
+    turn.Report(EventKind::kReduceDiffers, "two holders hold different values of the " + what);
+    return Ask(step, state, group, turn);
+  }
+  const PartHolders& holders = reduce.holders[parts.front()];
+  const WorkerId& id =
+      holders.second.empty() || !members_.CanSpare(holders.second) ? holders.first : holders.second;
+  if (trouble_.Note(id, job_.version)) {
+    turn.Fail("the workers hold different values of the " + what + ", again and again",
+              FailureClass::kDiverged);
+    return;
+  }
+  turn.Evict(id, "it holds another value of the " + what + " than another",
+             EvictionCause::kWrongState);
 }
 
 void Reducing::OnAwaiting(const WorkerId& from, const Awaiting& awaiting, Timepoint now) {

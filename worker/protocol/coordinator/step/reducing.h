@@ -35,6 +35,12 @@ class Reducing {
   /// The participants hold different sums: asks once more, and then demands the evictions of those
   /// that differ from most.
   void OnDisagreement(Step step, StepState& state, const ReduceGroup& group, Turn& turn);
+  /// Who may hold parts of the stage from now on: replicas that stay. Beside one alone a leaver
+  /// serves, so that there are two to compare.
+  std::vector<WorkerId> ChooseCandidates(StageIndex stage) const;
+  /// Two holders of a part have other sums: asks once more, and then demands the eviction of one.
+  void OnPartsDiffer(Step step, StepState& state, const ReduceGroup& group,
+                     const std::vector<std::uint64_t>& parts, Turn& turn);
   /// Two participants did not reach each other meanwhile.
   bool IsLost(const ReduceState& reduce, Timepoint now) const;
   /// The participant without which most of the others need not wait, by their reports. Without

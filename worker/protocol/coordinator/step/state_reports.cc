@@ -1,5 +1,7 @@
 #include "worker/protocol/coordinator/step/state_reports.h"
 
+#include <algorithm>
+
 namespace swarm::protocol {
 
 bool StateReports::Add(const WorkerId& from, StageIndex stage, Version version,
@@ -9,6 +11,21 @@ bool StateReports::Add(const WorkerId& from, StageIndex stage, Version version,
   reports.differ |= !reports.states.empty() && reports.states.begin()->second != state;
   reports.states[from] = state;
   return reports.differ;
+}
+
+std::map<PartName, std::set<WorkerId>> StateReports::AddParts(
+    const WorkerId& from, Version version, const std::vector<PartDigest>& parts) {
+  const Version oldest(version.value - std::min<std::uint64_t>(version.value, 4));
+  parts_.erase(parts_.begin(), parts_.lower_bound({oldest, PartName{}}));
+  std::map<PartName, std::set<WorkerId>> different;
+  for (const PartDigest& part : parts) {
+    auto& reports = parts_[{version, part.name}];
+    for (const auto& [id, digest] : reports) {
+      if (id != from && digest != part.digest) different[part.name].insert(id);
+    }
+    reports[from] = part.digest;
+  }
+  return different;
 }
 
 void StateReports::Settle(Version version) {
@@ -48,6 +65,7 @@ void StateReports::ForgetBefore(Version version) {
 void StateReports::Clear() {
   reports_.clear();
   settled_.clear();
+  parts_.clear();
 }
 
 }  // namespace swarm::protocol

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "worker/protocol/coordinator/membership/members.h"
@@ -18,6 +19,11 @@ class StateReports {
   /// A worker of the stage has reported its state of that version. True if not all that are known
   /// report the same.
   bool Add(const WorkerId& from, StageIndex stage, Version version, const Digest& state);
+  /// A worker has reported the parts of the version that it holds. Returns those of which other
+  /// holders have reported something else, with these. What a worker has said counts when it is
+  /// gone: the others may have its weights.
+  std::map<PartName, std::set<WorkerId>> AddParts(const WorkerId& from, Version version,
+                                                  const std::vector<PartDigest>& parts);
   /// All reports about that state. Requires that there was one of late.
   const States& Of(Version version, StageIndex stage) const {
     return reports_.at({version, stage}).states;
@@ -46,6 +52,8 @@ class StateReports {
   Members& members_;
   std::map<Name, Reports> reports_;  // of the last versions
   std::map<Name, Digest> settled_;
+  std::map<std::pair<Version, PartName>, std::map<WorkerId, Digest>>
+      parts_;  // of the last versions
 };
 
 }  // namespace swarm::protocol

@@ -37,6 +37,7 @@ struct ReduceState {
   std::size_t rows = 1;                   ///< in which they sit
   std::vector<WorkerId> seated;           ///< the participants (ReduceGrid)
   std::vector<Participant> claims;        ///< that k names
+  std::vector<PartHolders> holders;       ///< by part, where the group is divided
   std::map<WorkerId, Awaiting> awaiting;  ///< last reports of participants that wait for chunks
   Timepoint since;
   Timepoint progress;  ///< when a chunk, or a report, came last
