@@ -153,6 +153,7 @@ static void Describe(Archive& a, Pipeline& pipeline) {
   a.Field("residency", pipeline.residency);
   a.Field("inFlightMax", pipeline.inFlightMax);
   a.Field("recompute", pipeline.recompute);
+  a.Field("shardUpdate", pipeline.shardUpdate);
   a.Object("boundary", pipeline.boundary);
 }
 

@@ -183,6 +183,7 @@ SwarmJob AnyJob() {
                    Residency::kResident,
                    Number(),
                    Either(Recompute::kLayers, Recompute::kFull),
+                   Either(ShardUpdate::kNone, ShardUpdate::kMoments),
                    AnyBoundary()};
   spec.checkpoint = {"s3://bucket/runs", Number(), Number()};
   spec.workers = {Number() | 1, Number() | 1, Number(), {R"({"spec":{}})"}, {AnyPool(), AnyPool()}};

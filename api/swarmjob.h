@@ -269,6 +269,10 @@ struct Boundary {
 /// computed from their inputs; what it computed from its input.
 enum class Recompute { kNone, kLayers, kFull };
 
+/// How the replicas of a stage update it: each the whole; or two replicas each tensor, whose
+/// optimizer state they alone hold, and the others take its weights.
+enum class ShardUpdate { kNone, kMoments };
+
 struct Pipeline {
   std::uint64_t stages = 1;
   std::uint64_t minReplicasPerStage = 1;
@@ -278,6 +282,7 @@ struct Pipeline {
   /// stages.
   std::uint64_t inFlightMax = 0;
   Recompute recompute = Recompute::kNone;
+  ShardUpdate shardUpdate = ShardUpdate::kNone;
   Boundary boundary;
   bool operator==(const Pipeline&) const = default;
 };

@@ -182,6 +182,15 @@ struct EnumNames<api::Recompute> {
 };
 
 template <>
+struct EnumNames<api::ShardUpdate> {
+  using E = api::ShardUpdate;
+  static constexpr auto kNames = NameTable<E>({
+      {E::kNone, "None"},
+      {E::kMoments, "Moments"},
+  });
+};
+
+template <>
 struct EnumNames<api::NumberCodec> {
   using E = api::NumberCodec;
   static constexpr auto kNames = NameTable<E>({

@@ -18,7 +18,7 @@ struct Case {
 /// What must not depend on which worker computed what.
 struct Trajectory {
   std::vector<std::string> steps;         ///< loss and norm, as they stand in steps.jsonl
-  std::map<std::string, Digest> tensors;  ///< of the final checkpoint
+  std::map<std::string, Digest> tensors;  ///< of the final checkpoint, by name
   bool operator==(const Trajectory&) const = default;
 };
 
@@ -46,7 +46,13 @@ class ExactTest : public ::testing::TestWithParam<Case> {
     auto manifest = checkpoint::FindLatest(**storage);
     EXPECT_TRUE(manifest.ok()) << manifest.status().ToString();
     EXPECT_EQ(manifest->version.value, job.spec.training.maxSteps);
-    for (const auto& file : manifest->files) result.tensors[file.name] = file.digest;
+    const std::string folder =
+        checkpoint::CheckpointId{manifest->generation, manifest->version}.Folder();
+    auto reader = checkpoint::CheckpointReader::Open(job.spec.checkpoint.uri + "/" + folder);
+    EXPECT_TRUE(reader.ok()) << reader.status().ToString();
+    for (const auto& [name, file] : manifest->tensors) {
+      result.tensors[name] = ComputeDigest((*reader)->Lookup(name)->data.span());
+    }
     return result;
   }
   Trajectory Reference(std::uint64_t stages) {
@@ -57,8 +63,10 @@ class ExactTest : public ::testing::TestWithParam<Case> {
     EXPECT_TRUE(status.ok()) << status.ToString();
     return Read(job, out);
   }
-  Trajectory Swarm(const std::vector<std::uint64_t>& replicas) {
+  Trajectory Swarm(const std::vector<std::uint64_t>& replicas,
+                   api::ShardUpdate divided = api::ShardUpdate::kNone) {
     api::SwarmJob job = Job(replicas.size());
+    job.spec.pipeline.shardUpdate = divided;
     const std::string out = folder_ / ("swarm" + std::to_string(++runs_));
     job.spec.checkpoint.uri = out + "/checkpoints";
     const auto outcome = RunSwarm(job, replicas, out);
@@ -86,6 +94,16 @@ TEST_P(ExactTest, EveryNumberOfReplicasGivesTheBitsOfOneProcess) {
   if (GetParam().boundary.codec != api::BoundaryCodec::kNone) return;
   for (const auto& [stages, reference] : references) {
     EXPECT_EQ(reference.steps, references.at(1).steps) << stages << " stages";
+  }
+}
+
+TEST_P(ExactTest, WhereTwoReplicasUpdateEachTensorTheBitsAreThoseOfOneProcess) {
+  for (const auto& replicas : std::vector<std::vector<std::uint64_t>>{{4}, {3, 1, 5}}) {
+    SCOPED_TRACE(::testing::PrintToString(replicas));
+    const Trajectory expected = Reference(replicas.size());
+    const Trajectory actual = Swarm(replicas, api::ShardUpdate::kMoments);
+    EXPECT_EQ(actual.steps, expected.steps);
+    EXPECT_EQ(actual.tensors, expected.tensors);
   }
 }
 

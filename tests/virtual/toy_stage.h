@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "base/virtual_time.h"
+#include "worker/model/layout/layout.h"
 #include "worker/model/stage.h"
 
 namespace swarm::tests {
@@ -25,19 +26,30 @@ class ToyStage final : public model::Stage {
   using Costs = std::function<Duration()>;  ///< of a forward or backward
   /// `parameters`: floats. `boundary_bytes`: at least 8.
   struct Size {
-    std::uint64_t parameters = 64, boundary_bytes = 256;
+    std::uint64_t parameters = 256, boundary_bytes = 256;
   };
 
   ToyStage(const model::StageOptions& options, Size size, Costs costs)
       : options_(options),
         size_(size),
         costs_(std::move(costs)),
-        groups_{{protocol::GroupIndex(options.stage), size.parameters}},
-        parameters_{{"toy." + std::to_string(options.stage),
-                     {static_cast<std::int64_t>(size.parameters)},
-                     0,
-                     0,
-                     size.parameters}} {}
+        groups_{{protocol::GroupIndex(options.stage), size.parameters}} {
+    // As many as the real stage has, since the trainer knows of those.
+    const auto layout = model::ComputeParameterLayout(options.config, options.stage,
+                                                      options.stage_count, options.boundary);
+    SWARM_CHECK(layout.ok(), "a toy of no model");
+    const auto parts = static_cast<std::uint64_t>(
+        std::ranges::count(layout->slots, 0u, &model::ParameterSlot::group));
+    for (std::uint64_t p = 0; p < parts; ++p) {
+      const std::uint64_t begin = size.parameters * p / parts;
+      const std::uint64_t count = size.parameters * (p + 1) / parts - begin;
+      parameters_.push_back({"toy." + std::to_string(options.stage) + "." + std::to_string(p),
+                             {static_cast<std::int64_t>(count)},
+                             0,
+                             begin,
+                             count});
+    }
+  }
 
   const std::vector<model::ParameterSlot>& parameters() const override { return parameters_; }
   const std::vector<model::ParameterSlot>& frozen() const override { return frozen_; }
@@ -51,34 +63,62 @@ class ToyStage final : public model::Stage {
     for (std::uint64_t i = 0; i < size_.parameters; ++i) {
       weights.push_back(static_cast<float>(MixAll(seed, options_.stage, i) % kWeightMax));
     }
+    for (std::uint64_t p = 0; p < parts(); ++p) moments_[p].assign(parameters_[p].count, 1);
   }
   Status Load(const checkpoint::TensorLookup& tensors, model::Version version, bool) override {
     weights_.clear();
+    moments_.clear();
     version_ = version;
-    const auto take = [&](const std::string& name, model::Version of) -> Status {
+    const auto take = [&](const std::string& name, std::vector<float>& to, std::uint64_t at,
+                          std::uint64_t count) -> Status {
       ASSIGN_OR_RETURN(const auto tensor, tensors(name));
-      if (tensor.data.size() != size_.parameters * sizeof(float)) return DataLoss(name);
-      std::vector<float>& weights = weights_[of];
-      weights.resize(size_.parameters);
-      std::memcpy(weights.data(), tensor.data.data(), tensor.data.size());
+      if (tensor.data.size() != count * sizeof(float)) return DataLoss(name);
+      to.resize(std::max(to.size(), at + count));
+      std::memcpy(to.data() + at, tensor.data.data(), tensor.data.size());
       return Status();
     };
-    RETURN_IF_ERROR(take(parameters_[0].name, version));
-    if (!delayed() || version.value == 0) return Status();
-    return take("previous." + parameters_[0].name, model::Version(version.value - 1));
+    for (std::uint64_t p = 0; p < parts(); ++p) {
+      const auto& [name, at, count] =
+          std::tie(parameters_[p].name, parameters_[p].offset, parameters_[p].count);
+      RETURN_IF_ERROR(take(name, weights_[version], at, count));
+      const Status moments = take("optimizer.exp_avg." + name, moments_[p], 0, count);
+      if (options_.divided && moments.code() == StatusCode::kNotFound) {
+        moments_.erase(p);
+      } else {
+        RETURN_IF_ERROR(moments);
+      }
+      if (!delayed() || version.value == 0) continue;
+      RETURN_IF_ERROR(
+          take("previous." + name, weights_[model::Version(version.value - 1)], at, count));
+    }
+    return Status();
   }
   std::vector<checkpoint::NamedTensor> State() const override {
     std::vector<checkpoint::NamedTensor> tensors;
-    const auto add = [&](const std::string& name, model::Version of) {
-      const std::vector<float>& weights = weights_.at(of);
-      tensors.push_back({name, checkpoint::ElementType::kF32, parameters_[0].shape,
-                         Bytes::Copy(weights.data(), weights.size() * sizeof(float))});
-    };
-    if (delayed() && version_.value > 0) {
-      add("previous." + parameters_[0].name, model::Version(version_.value - 1));
+    for (std::uint64_t p = 0; p < parts(); ++p) {
+      tensors.push_back(TensorOf("", p, version_));
+      if (!options_.divided) tensors.push_back(MomentsOf(p));
+      if (!delayed() || version_.value == 0) continue;
+      tensors.push_back(TensorOf("previous.", p, model::Version(version_.value - 1)));
     }
-    add(parameters_[0].name, version_);
+    std::ranges::sort(tensors, {}, &checkpoint::NamedTensor::name);
     return tensors;
+  }
+  bool HoldsPart(std::uint64_t part) const override { return moments_.contains(part); }
+  std::uint64_t MomentBytes(std::uint64_t part) const override {
+    return parameters_[part].count * sizeof(float);
+  }
+  std::vector<checkpoint::NamedTensor> PartState(std::uint64_t part) const override {
+    std::vector<checkpoint::NamedTensor> tensors{TensorOf("", part, version_)};
+    if (HoldsPart(part)) tensors.push_back(MomentsOf(part));
+    return tensors;
+  }
+  Status TakeMoments(std::uint64_t part, const Bytes& bytes) override {
+    if (bytes.size() != MomentBytes(part)) return InvalidArgument("moments of another size");
+    std::vector<float>& moments = moments_[part];
+    moments.resize(parameters_[part].count);
+    std::memcpy(moments.data(), bytes.data(), bytes.size());
+    return Status();
   }
 
   Result<model::ForwardResult> Forward(const model::TaskKey& key, model::Version version,
@@ -140,16 +180,40 @@ class ToyStage final : public model::Stage {
     std::erase_if(graphs_, [&](const auto& entry) { return entry.first.step == step; });
     std::erase_if(gradients_, [&](const auto& entry) { return entry.first.step == step; });
   }
-  Status Apply(std::span<const Bytes> sums, double, double, bool skip) override {
-    std::vector<float> next = weights_.at(version_);
-    for (std::uint64_t i = 0; i < size_.parameters && !skip; ++i) {
-      const auto sum = static_cast<std::int64_t>(At(sums[0], i)) + kGradientMax * 65536;
-      next[i] = static_cast<float>(
-          (static_cast<std::uint64_t>(next[i]) * 5 + static_cast<std::uint64_t>(sum)) % kWeightMax);
+  Status Apply(std::span<const Bytes> sums, double clip, double rate, bool skip) override {
+    const model::Division all{std::vector<bool>(parts(), true), {}};
+    RETURN_IF_ERROR(BeginApply(sums, clip, rate, skip, all).status());
+    return FinishApply({});
+  }
+  Result<std::vector<Bytes>> BeginApply(std::span<const Bytes> sums, double, double, bool skip,
+                                        const model::Division& division) override {
+    std::vector<Bytes> made(parts());
+    next_ = weights_.at(version_);
+    own_ = division.own;
+    for (std::uint64_t p = 0; p < parts(); ++p) {
+      const auto& [at, count] = std::tie(parameters_[p].offset, parameters_[p].count);
+      if (!own_[p]) continue;
+      if (!HoldsPart(p)) return InvalidArgument("the moments are not here");
+      for (std::uint64_t i = 0; i < count && !skip; ++i) {
+        const auto sum = static_cast<std::int64_t>(At(sums[0], at + i)) + kGradientMax * 65536;
+        float& moment = moments_[p][i];
+        moment = Turn(moment, 3, static_cast<std::uint64_t>(sum));
+        next_[at + i] = Turn(next_[at + i], 5, static_cast<std::uint64_t>(moment));
+      }
+      if (!skip) made[p] = Bytes::Copy(next_.data() + at, count * sizeof(float));
+    }
+    return made;
+  }
+  Status FinishApply(std::span<const Bytes> weights) override {
+    for (std::uint64_t p = 0; p < parts(); ++p) {
+      if (own_[p]) continue;
+      moments_.erase(p);
+      if (p >= weights.size() || weights[p].empty()) continue;  // the step is skipped
+      std::memcpy(next_.data() + parameters_[p].offset, weights[p].data(), weights[p].size());
     }
     const std::uint64_t keeps = delayed() ? 1 : 0;
     version_ = version_.Next();
-    weights_[version_] = std::move(next);
+    weights_[version_] = std::move(next_);
     std::erase_if(weights_,
                   [&](const auto& entry) { return entry.first.value + keeps < version_.value; });
     std::erase_if(graphs_,
@@ -164,6 +228,7 @@ class ToyStage final : public model::Stage {
   }
 
  private:
+  std::uint64_t parts() const { return parameters_.size(); }
   static constexpr std::uint64_t kWeightMax = 65536;
   static constexpr std::int64_t kGradientMax = 100;
   struct Graph {
@@ -173,6 +238,20 @@ class ToyStage final : public model::Stage {
 
   static std::uint64_t HashOf(const void* data, std::size_t size, std::uint64_t key) {
     return MixName(key, {static_cast<const char*>(data), size});
+  }
+  static float Turn(float value, std::uint64_t factor, std::uint64_t by) {
+    return static_cast<float>((static_cast<std::uint64_t>(value) * factor + by) % kWeightMax);
+  }
+  checkpoint::NamedTensor TensorOf(const std::string& prefix, std::uint64_t part,
+                                   model::Version of) const {
+    const model::ParameterSlot& slot = parameters_[part];
+    return {prefix + slot.name, checkpoint::ElementType::kF32, slot.shape,
+            Bytes::Copy(weights_.at(of).data() + slot.offset, slot.count * sizeof(float))};
+  }
+  checkpoint::NamedTensor MomentsOf(std::uint64_t part) const {
+    const model::ParameterSlot& slot = parameters_[part];
+    return {"optimizer.exp_avg." + slot.name, checkpoint::ElementType::kF32, slot.shape,
+            Bytes::Copy(moments_.at(part).data(), slot.count * sizeof(float))};
   }
   static float At(const Bytes& elements, std::uint64_t i) {
     float value = 0;
@@ -207,8 +286,11 @@ class ToyStage final : public model::Stage {
   const Size size_;
   const Costs costs_;
   const std::vector<model::ParameterGroup> groups_;
-  const std::vector<model::ParameterSlot> parameters_;
+  std::vector<model::ParameterSlot> parameters_;
   const std::vector<model::ParameterSlot> frozen_;
+  std::map<std::uint64_t, std::vector<float>> moments_;  // by part that is held
+  std::vector<float> next_;                              // between the halves of an update
+  std::vector<bool> own_;
   model::Version version_;
   std::map<model::Version, std::vector<float>> weights_;
   std::map<model::TaskKey, Graph> graphs_;

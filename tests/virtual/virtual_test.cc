@@ -133,7 +133,8 @@ class VirtualSwarmTest : public ::testing::TestWithParam<api::StepMode> {
   ~VirtualSwarmTest() override { spdlog::set_level(spdlog::level::info); }
 
   /// A job and a swarm that the seed draws: one to four stages of one to four replicas. Some have
-  /// sums of several chunks, some connections that take little at a time.
+  /// sums of several chunks, some connections that take little at a time. In some, two
+  /// replicas update each tensor.
   VirtualOptions Options(std::uint64_t seed, const TemporaryFolder& folder) {
     Rng rng(Mix(~seed));
     VirtualOptions options{.seed = seed,
@@ -149,6 +150,7 @@ class VirtualSwarmTest : public ::testing::TestWithParam<api::StepMode> {
     }
     if (rng.Below(10) == 0) options.size.parameters = 700'000;
     if (rng.Below(3) == 0) options.data_window_bytes = 1024;
+    if (rng.Below(2) == 0) options.job.spec.pipeline.shardUpdate = api::ShardUpdate::kMoments;
     return options;
   }
   /// `faults` arranges what happens.

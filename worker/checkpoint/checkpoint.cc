@@ -21,8 +21,10 @@ std::size_t KindOf(const std::string& tensor) {
   return tensor.starts_with(kOptimizerPrefix) ? 1 : tensor.starts_with(kPreviousPrefix) ? 2 : 0;
 }
 
-std::string FileName(const std::string& kind, std::uint64_t stage, std::uint64_t stage_count) {
-  return kind + "-" + std::to_string(stage) + "-of-" + std::to_string(stage_count) + ".safetensors";
+std::string FileName(const std::string& kind, std::uint64_t stage, std::uint64_t stage_count,
+                     const std::string& apart = "") {
+  return kind + "-" + std::to_string(stage) + "-of-" + std::to_string(stage_count) + apart +
+         ".safetensors";
 }
 
 std::string ManifestName(const CheckpointId& id) { return id.Folder() + "/" + kManifestName; }
@@ -136,13 +138,13 @@ std::optional<CheckpointId> CheckpointId::Parse(const std::string& folder) {
 
 Result<std::vector<protocol::CheckpointFile>> WriteStageFiles(
     storage::Storage& storage, const std::string& folder, std::uint64_t stage,
-    std::uint64_t stage_count, std::span<const NamedTensor> tensors) {
+    std::uint64_t stage_count, std::span<const NamedTensor> tensors, const std::string& apart) {
   std::array<std::vector<NamedTensor>, kKinds.size()> by_kind;
   for (const NamedTensor& tensor : tensors) by_kind[KindOf(tensor.name)].push_back(tensor);
   std::vector<protocol::CheckpointFile> files;
   for (std::size_t kind = 0; kind < kKinds.size(); ++kind) {
     if (by_kind[kind].empty()) continue;
-    const std::string name = FileName(kKinds[kind], stage, stage_count);
+    const std::string name = FileName(kKinds[kind], stage, stage_count, apart);
     ASSIGN_OR_RETURN(auto file, WriteFile(storage, folder, name, by_kind[kind]));
     files.push_back(std::move(file));
   }

@@ -3,7 +3,9 @@
 // The folder step-00000100-g0 holds version 100 of generation 0. Its files, for two stages:
 //
 // - stage-0-of-2.safetensors: the weights, under their Hugging Face names.
-// - optimizer-0-of-2.safetensors: the optimizer, as "optimizer.FIELD.NAME".
+// - optimizer-0-of-2.safetensors: the optimizer, as "optimizer.FIELD.NAME"; where workers hold
+// parts
+//   of it, beside it files like optimizer-0-of-2-from-7.safetensors, from the 7th part on.
 // - previous-0-of-2.safetensors: in Delayed mode, the version before, as "previous.NAME".
 // - tokenizer.json and others, or tokenizer.model: what made ids of the text, if it has files.
 // - manifest.json: written last, and once. From then on the checkpoint exists.
@@ -45,12 +47,11 @@ struct CheckpointId {
 
 /// Writes the tensors of one stage (names as above, all of one stage) into `folder` of `storage`.
 /// Durable when it returns. The same tensors give the same files, so repeating it does no
-/// harm. Errors: those of Storage::Write and EncodeSafetensors.
-Result<std::vector<protocol::CheckpointFile>> WriteStageFiles(storage::Storage& storage,
-                                                              const std::string& folder,
-                                                              std::uint64_t stage,
-                                                              std::uint64_t stage_count,
-                                                              std::span<const NamedTensor> tensors);
+/// harm. `apart`: ends the names of the files, before their type. Errors: those of Storage::Write
+/// and EncodeSafetensors.
+Result<std::vector<protocol::CheckpointFile>> WriteStageFiles(
+    storage::Storage& storage, const std::string& folder, std::uint64_t stage,
+    std::uint64_t stage_count, std::span<const NamedTensor> tensors, const std::string& apart = "");
 
 /// Makes the checkpoint exist, after checking all its files from here: each stage has a file of
 /// weights, and each file has its size and a sound header. Where several stages hold a tensor (a

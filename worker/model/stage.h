@@ -45,6 +45,9 @@ struct StageOptions {
   api::Lora lora;
   std::uint64_t seed = 0;  ///< of the job: determines the fixed tensors of Subspace
   api::Optimizer optimizer;
+  /// The parameters of groups()[0] are parts that have holders (docs/protocol.md, rule 31): the
+  /// stage has the moments of some of them, and State is without them.
+  bool divided = false;
   int threads = 1;             ///< compute threads of this process
   std::string device = "cpu";  ///< or "cuda:N"
 };
@@ -76,6 +79,14 @@ struct GradientSum {
   std::vector<int> exponents;
   /// kExact only: whether all contributions were finite. One that is not adds nothing.
   bool finite = true;
+};
+
+/// How a stage that is divided applies a step. A part is a parameter of groups()[0], numbered in
+/// the order of parameters().
+struct Division {
+  std::vector<bool> own;  ///< by part: this worker updates it, and has its moments from now on
+  /// By part, kExact only: of the largest element of the whole sum (optim::MagnitudeBits).
+  std::vector<std::uint64_t> magnitude_bits;
 };
 
 /// A text that a stage reads token by token. Used by the thread that executes the stage, which must
@@ -178,6 +189,30 @@ class Stage {
   /// kFailedPrecondition (no weights yet).
   virtual Status Apply(std::span<const Bytes> sums, double clip, double learning_rate,
                        bool skip) = 0;
+
+  // Of a stage that is divided. All parts are held after InitRandom, and after a Load that finds
+  // their moments. A stage that cannot be divided does not have these functions.
+
+  /// Whether the moments of the part are here.
+  virtual bool HoldsPart(std::uint64_t part) const;
+  /// Of its moments, here or not. From any thread.
+  virtual std::uint64_t MomentBytes(std::uint64_t part) const;
+  /// The weights of the newest version; and if the moments are here, those: as State names them,
+  /// and with its contract.
+  virtual std::vector<checkpoint::NamedTensor> PartState(std::uint64_t part) const;
+  /// Takes the moments of the version that is held, one field after the other in the order of
+  /// PartState. Errors: kInvalidArgument (another size).
+  virtual Status TakeMoments(std::uint64_t part, const Bytes& moments);
+  /// The first half of Apply: updates the own parts and the groups that are not divided. Of
+  /// sums[0], only the own parts are read. Until the second half the newest version is not held,
+  /// unless there are two. Returns the new weights of the own parts, in copies (by part; empty for
+  /// others', and all with `skip`). Errors: as Apply.
+  virtual Result<std::vector<Bytes>> BeginApply(std::span<const Bytes> sums, double clip,
+                                                double learning_rate, bool skip,
+                                                const Division& division);
+  /// The second half: takes the weights of the other parts (by part; empty for own ones, and all
+  /// with `skip`), and forgets their moments. Errors: kInvalidArgument (another size).
+  virtual Status FinishApply(std::span<const Bytes> weights);
 
   /// Logits [sequences, tokens, vocab] in float32 of a stage that is the whole model; `tokens` has
   /// no labels here. Errors: kFailedPrecondition on a part of a model, else as Forward.

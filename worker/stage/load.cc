@@ -28,6 +28,21 @@ model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
           .device = device};
 }
 
+namespace {
+
+/// A stage that other replicas may serve, too.
+Result<std::unique_ptr<model::Stage>> CreateReplica(const api::SwarmJob& job,
+                                                    const protocol::Welcome& welcome, int threads,
+                                                    const std::string& device,
+                                                    const CreateStage& create) {
+  model::StageOptions options =
+      OptionsOf(job, welcome.stage.value, welcome.stage_count, threads, device);
+  options.divided = job.spec.pipeline.shardUpdate == api::ShardUpdate::kMoments;
+  return create(options);
+}
+
+}  // namespace
+
 std::uint64_t StateBytes(const api::SwarmJob& job, const model::Stage& stage) {
   std::uint64_t parameters = 0, frozen = 0;
   for (const model::ParameterGroup& group : stage.groups()) parameters += group.count;
@@ -63,8 +78,7 @@ Result<std::unique_ptr<model::Stage>> LoadStage(const api::SwarmJob& job,
                                                 const protocol::Welcome& welcome, int threads,
                                                 const std::string& device,
                                                 const CreateStage& create) {
-  ASSIGN_OR_RETURN(auto stage, create(OptionsOf(job, welcome.stage.value, welcome.stage_count,
-                                                threads, device)));
+  ASSIGN_OR_RETURN(auto stage, CreateReplica(job, welcome, threads, device, create));
   RETURN_IF_ERROR(LoadInitialState(job, welcome.checkpoint_uri, welcome.version, stage.get()));
   return stage;
 }
@@ -74,8 +88,7 @@ Result<std::unique_ptr<model::Stage>> TakeStage(const api::SwarmJob& job,
                                                 const checkpoint::TensorLookup& tensors,
                                                 int threads, const std::string& device,
                                                 const CreateStage& create) {
-  ASSIGN_OR_RETURN(auto stage, create(OptionsOf(job, welcome.stage.value, welcome.stage_count,
-                                                threads, device)));
+  ASSIGN_OR_RETURN(auto stage, CreateReplica(job, welcome, threads, device, create));
   RETURN_IF_ERROR(stage->Load(tensors, welcome.version, /*optimizer=*/true));
   return stage;
 }
@@ -85,8 +98,12 @@ Result<std::vector<protocol::CheckpointFile>> WriteStage(
     const protocol::Welcome& welcome, const std::vector<checkpoint::NamedTensor>& tensors) {
   ASSIGN_OR_RETURN(const auto storage, storage::Storage::Open(request.uri, job.spec.storage));
   const checkpoint::CheckpointId id{request.generation, request.version};
+  // Several workers write moments of other parts.
+  const std::string apart = request.weights || request.moments.empty()
+                                ? ""
+                                : "-from-" + std::to_string(request.moments.front().part);
   return checkpoint::WriteStageFiles(*storage, id.Folder(), welcome.stage.value,
-                                     welcome.stage_count, tensors);
+                                     welcome.stage_count, tensors, apart);
 }
 
 }  // namespace swarm::stage

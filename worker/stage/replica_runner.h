@@ -6,6 +6,7 @@
 // slow upload.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,6 +23,7 @@
 #include "worker/stage/join/donor.h"
 #include "worker/stage/join/joining.h"
 #include "worker/stage/join/kept_state.h"
+#include "worker/stage/join/part_fetch.h"
 #include "worker/stage/memory/account.h"
 #include "worker/stage/metrics/worker_metrics.h"
 #include "worker/stage/parcels.h"
@@ -96,7 +98,8 @@ class ReplicaRunner {
   /// False: nothing here asked for it.
   bool OnFetched(const protocol::WorkerId& from, const protocol::Fetched& fetched,
                  const Bytes& payload, Timepoint now);
-  Donor::Answer OnFetch(const protocol::Fetch& fetch) const { return donor_.OnFetch(fetch); }
+  /// Answers at once, or when this worker has what is asked for.
+  void OnFetch(const protocol::WorkerId& from, const protocol::Fetch& fetch);
   void OnTick(Timepoint now);
   void OnDonorLost(const protocol::WorkerId& donor, Timepoint now);
   /// A reduce has its result.
@@ -118,14 +121,31 @@ class ReplicaRunner {
   /// What the trainer says concerns this worker beside its replica, which has not acted on it yet.
   void Follow(const protocol::Message& message);
   void OnGradients(const protocol::CommitRecord& record, Result<std::vector<Bytes>> gradients);
+  // Where parts have holders (rule 31).
+  /// Of the own group's parts, none if the job's updates are not divided.
+  std::size_t CountParts() const;
+  /// The result of the record that has holders; null: none.
+  const protocol::GroupResult* FindDivided(const protocol::CommitRecord& record) const;
+  /// Gets the moments of the parts that the reduce makes this worker's.
+  void FetchMoments(const protocol::Reduce& reduce);
+  void OnMoments(const protocol::Reduce& reduce, Result<std::vector<Bytes>> moments);
+  void BeginApply(const protocol::action::ApplyCommit& a, std::vector<Bytes> sums);
+  void OnHalfApplied(const protocol::CommitRecord& record, const std::vector<bool>& own,
+                     Result<std::vector<Bytes>> made);
+  void FinishApply(const protocol::CommitRecord& record, std::vector<Bytes> weights);
+  void OnApplied(const protocol::CommitRecord& record, const Status& status);
+  void OnPartFetch(const protocol::WorkerId& from, const protocol::Fetch& fetch);
+  void SendMoments(const protocol::WorkerId& to, const protocol::Fetch& fetch);
+  void AnswerEarlyFetches();
   void KeepSum(ReducedSum sum);
   /// On the compute thread, which has applied the record: tells the replica the digest of the
-  /// state, when it is known.
-  void ReportState(const protocol::CommitRecord& record,
-                   const std::shared_ptr<model::Stage>& stage);
-  /// Copies the state as it is after what was ordered so far. `done` is called on the thread of
-  /// StateReader.
-  void CopyState(std::function<void(std::shared_ptr<const StateReader::Copy>)> done);
+  /// state, and those of its own parts, when they are known.
+  void ReportState(const protocol::CommitRecord& record, const std::shared_ptr<model::Stage>& stage,
+                   const std::vector<bool>& own = {});
+  /// Copies the state, or what `read` reads of it, as it is after what was ordered so far. `done`
+  /// is called on the thread of StateReader.
+  void CopyState(std::function<StateReader::State(const model::Stage&)> read,
+                 std::function<void(std::shared_ptr<const StateReader::Copy>)> done);
 
   void Carry(protocol::Actions actions);
   void Do(const protocol::action::RunForward& a);
@@ -175,6 +195,24 @@ class ReplicaRunner {
     MemoryCharge charge;
   };
   std::map<protocol::Step, StepFetch> gradient_fetches_;
+
+  // Where parts have holders.
+  std::vector<bool> held_;  // by part: its moments are here, or on their way to the stage
+  struct RunningFetch {
+    protocol::Step step;
+    protocol::Attempt k;
+    std::unique_ptr<PartFetch> fetch;
+  };
+  std::optional<RunningFetch> moments_, weights_;
+  std::optional<ReducedSum> waiting_sum_;  // for moments
+  struct Updated {
+    protocol::Attempt k;
+    std::vector<Bytes> weights;  // by part
+    MemoryCharge charge;
+  };
+  std::map<protocol::Step, Updated> updated_;
+  std::vector<std::pair<protocol::WorkerId, protocol::Fetch>> early_fetches_;
+  std::atomic<bool> half_applied_ = false;  // the stage is between two versions
 
   StateReader states_;
   Donor donor_;

@@ -20,6 +20,7 @@ void StateLoader::Begin(const api::SwarmJob& job, const protocol::Welcome& welco
   job_ = job;
   welcome_ = welcome;
   for (const protocol::Member& donor : welcome.donors) host_.Meet(donor);
+  for (const protocol::Member& peer : welcome.peers) host_.Meet(peer);
   if (welcome.goes_on) {
     if (!kept) return host_.OnCopyFailed(Internal("what it has offered is gone"));
     LOG_INFO("going on with its own state of stage {} of {} at version {}: copies nothing",

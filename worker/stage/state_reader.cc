@@ -34,6 +34,22 @@ void StateReader::ComputeDigest(State state, std::function<void(const Digest&)> 
   });
 }
 
+void StateReader::ComputeDigests(
+    State state, std::vector<State> parts,
+    std::function<void(const Digest&, const std::vector<Digest>&)> done) {
+  // All are read before any is let go of: the next update waits for all of them.
+  const auto digests = std::make_shared<std::vector<Digest>>();
+  for (State& part : parts) {
+    Post(std::move(part), [digests](State read) {
+      digests->push_back(DigestOf(std::move(read)));
+      return [] {};
+    });
+  }
+  ComputeDigest(std::move(state), [digests, done = std::move(done)](const Digest& digest) {
+    done(digest, *digests);
+  });
+}
+
 void StateReader::MakeCopy(State state, std::function<void(std::shared_ptr<const Copy>)> done) {
   Post(std::move(state), [this, done = std::move(done)](State read) {
     std::uint64_t bytes = 0;

@@ -35,6 +35,9 @@ class StateReader {
   /// Calls `done` with the digest of the state, as checkpoint::CutState computes it, on the thread
   /// of this.
   void ComputeDigest(State state, std::function<void(const Digest&)> done);
+  /// The same, and the digests of parts of the stage beside it, each alone.
+  void ComputeDigests(State state, std::vector<State> parts,
+                      std::function<void(const Digest&, const std::vector<Digest>&)> done);
   /// Calls `done` with a copy, on the thread of this. The state is not held any more then, so
   /// `done` may read the copy as long as it likes.
   void MakeCopy(State state, std::function<void(std::shared_ptr<const Copy>)> done);

@@ -275,8 +275,7 @@ void Worker::Handle(const WorkerId& from, Envelope envelope) {
             copied_bytes_ += envelope.payload.size();
           }
         } else if constexpr (std::is_same_v<M, Fetch>) {
-          Donor::Answer answer = runner_.OnFetch(message);
-          Send(from, Lane::kData, std::move(answer.message), std::move(answer.payload));
+          runner_.OnFetch(from, message);
         } else if constexpr (std::is_same_v<M, Relayed>) {
           Relay(from, std::move(message), std::move(envelope.payload));
         } else if (from != options_.trainer) {

@@ -12,6 +12,7 @@
 #include "api/parse.h"
 #include "base/log.h"
 #include "worker/checkpoint/checkpoint.h"
+#include "worker/model/layout/layout.h"
 #include "worker/optim/schedule.h"
 #include "worker/trainer/checkpoints/fence.h"
 #include "worker/trainer/log/step_archive.h"
@@ -114,6 +115,23 @@ void RestoreSteps(const TrainerOptions& options, const Beginning& beginning) {
   for (const auto& [step, line] : *steps) out << line << "\n";
 }
 
+/// Of the stages' own groups; empty if every replica updates the whole stage.
+Result<std::vector<std::vector<std::uint64_t>>> PartSizes(const api::Spec& spec,
+                                                          std::size_t stages) {
+  std::vector<std::vector<std::uint64_t>> sizes;
+  if (spec.pipeline.shardUpdate == api::ShardUpdate::kNone) return sizes;
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    ASSIGN_OR_RETURN(
+        const model::Layout layout,
+        model::ComputeParameterLayout(spec.model.config, stage, stages, spec.pipeline.boundary));
+    sizes.emplace_back();
+    for (const model::ParameterSlot& slot : layout.slots) {
+      if (slot.group == 0) sizes.back().push_back(slot.count);
+    }
+  }
+  return sizes;
+}
+
 }  // namespace
 
 Result<Preparation> Prepare(const TrainerOptions& options) {
@@ -135,6 +153,7 @@ Result<Preparation> Prepare(const TrainerOptions& options) {
                  .tied_head = spec.model.trains_tied_head(),
                  .shared_basis = api::HasTurningBasis(spec.pipeline.boundary),
                  .exact = spec.training.accumulation == api::Accumulation::kExact,
+                 .part_sizes = {},
                  .probes = ProbesOf(spec),
                  .max_grad_norm = spec.training.maxGradNorm,
                  .seed = spec.training.seed,
@@ -158,6 +177,7 @@ Result<Preparation> Prepare(const TrainerOptions& options) {
                  .balance = options.balance,
                  .keep_workers = options.keep_workers,
                  .unix_epoch = UnixEpoch()};
+  ASSIGN_OR_RETURN(coordinator.part_sizes, PartSizes(spec, options.replicas.size()));
   coordinator.generation = p.beginning.generation;
   coordinator.first_version = p.beginning.version;
   coordinator.resume_uri = p.beginning.checkpoint_uri;

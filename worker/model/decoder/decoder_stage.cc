@@ -464,11 +464,29 @@ Status DecoderStage::Apply(std::span<const Bytes> sums, double clip, double lear
   return Guarded("apply", [&]() -> Status {
     const unsigned level = ScaleLevel(Step(version().value));
     Status status = parameters_.Apply(sums, {clip, learning_rate, skip, level});
-    // When a version is dropped, the weights that its graphs refer to are overwritten.
-    std::erase_if(graphs_, [&](const auto& entry) {
-      return parameters_.Find(entry.second.version) == nullptr;
-    });
+    DropGraphs();
     return status;
+  });
+}
+
+Result<std::vector<Bytes>> DecoderStage::BeginApply(std::span<const Bytes> sums, double clip,
+                                                    double learning_rate, bool skip,
+                                                    const Division& division) {
+  return Guarded("apply", [&]() -> Result<std::vector<Bytes>> {
+    const unsigned level = ScaleLevel(Step(version().value));
+    auto weights = parameters_.BeginApply(sums, {clip, learning_rate, skip, level}, division);
+    DropGraphs();
+    return weights;
+  });
+}
+
+Status DecoderStage::FinishApply(std::span<const Bytes> weights) {
+  return Guarded("apply", [&] { return parameters_.FinishApply(weights); });
+}
+
+void DecoderStage::DropGraphs() {
+  std::erase_if(graphs_, [&](const auto& entry) {
+    return parameters_.Find(entry.second.version) == nullptr;
   });
 }
 

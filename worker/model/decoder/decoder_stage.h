@@ -17,7 +17,7 @@
 
 namespace swarm::model {
 
-/// Computes with autograd on one device. Has more than 25 methods: the 20 functions of Stage, and
+/// Computes with autograd on one device. Has more than 25 methods: the 26 functions of Stage, and
 /// the steps of a microbatch's forward and backward.
 class DecoderStage final : public Stage {
  public:
@@ -46,6 +46,20 @@ class DecoderStage final : public Stage {
   void ReleaseStep(Step step) override;
 
   Status Apply(std::span<const Bytes> sums, double clip, double learning_rate, bool skip) override;
+  bool HoldsPart(std::uint64_t part) const override { return parameters_.HoldsPart(part); }
+  std::uint64_t MomentBytes(std::uint64_t part) const override {
+    return parameters_.MomentBytes(part);
+  }
+  std::vector<checkpoint::NamedTensor> PartState(std::uint64_t part) const override {
+    return parameters_.PartState(part);
+  }
+  Status TakeMoments(std::uint64_t part, const Bytes& moments) override {
+    return parameters_.TakeMoments(part, moments);
+  }
+  Result<std::vector<Bytes>> BeginApply(std::span<const Bytes> sums, double clip,
+                                        double learning_rate, bool skip,
+                                        const Division& division) override;
+  Status FinishApply(std::span<const Bytes> weights) override;
   Result<Bytes> Logits(Version version, const TokenBatch& tokens) override;
   Result<std::unique_ptr<Reading>> BeginReading(Version version) override;
 
@@ -109,6 +123,8 @@ class DecoderStage final : public Stage {
   /// The fixed tensors of Subspace, with the basis of these weights.
   Subspace SubspaceOf(const Weights& weights) const;
   void PrepareSubspace(std::uint64_t seed);
+  /// When a version is dropped, the weights that its graphs refer to are overwritten.
+  void DropGraphs();
 
   const StageOptions options_;
   const Layout layout_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <utility>
 
 #include "worker/model/arithmetic/subspace.h"
 #include "worker/model/start/start.h"
@@ -98,10 +99,11 @@ ParameterStore::ParameterStore(const Layout& layout, const StageOptions& options
     const Weights* sharing = buffers_.empty() ? nullptr : buffers_.front().get();
     buffers_.push_back(std::make_unique<Weights>(layout, options.precision, device, sharing));
   }
-  for (const ParameterSlot& slot : layout.slots) {
-    first_moments_.emplace_back(slot.count, 0.0F);
-    second_moments_.emplace_back(StepsByMuon(slot) ? 0 : slot.count, 0.0F);
+  for (std::size_t i = 0; i < layout.slots.size(); ++i) {
+    if (options.divided && layout.slots[i].group == 0) parts_.push_back(i);
   }
+  first_moments_.resize(layout.slots.size());
+  second_moments_.resize(layout.slots.size());
 }
 
 const Weights* ParameterStore::Find(Version version) const {
@@ -116,8 +118,12 @@ void ParameterStore::Reset(Version version) {
   newest_held_ = false;
   previous_held_ = false;
   updates_ = 0;
-  for (auto& moments : first_moments_) std::ranges::fill(moments, 0.0F);
-  for (auto& moments : second_moments_) std::ranges::fill(moments, 0.0F);
+  division_.reset();
+  for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
+    const ParameterSlot& slot = layout_.slots[i];
+    first_moments_[i].assign(slot.count, 0.0F);
+    second_moments_[i].assign(StepsByMuon(slot) ? 0 : slot.count, 0.0F);
+  }
   if (!exact()) return;
   scales_.clear();
   for (const ParameterSlot& slot : layout_.slots) {
@@ -173,10 +179,17 @@ Status ParameterStore::LoadTensors(const checkpoint::TensorLookup& tensors, bool
 Status ParameterStore::LoadOptimizer(const checkpoint::TensorLookup& tensors) {
   for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
     const ParameterSlot& slot = layout_.slots[i];
-    RETURN_IF_ERROR(ReadTensor(tensors, "optimizer.exp_avg." + slot.name, slot, first_moments_[i]));
-    if (!StepsByMuon(slot)) {
-      RETURN_IF_ERROR(
-          ReadTensor(tensors, "optimizer.exp_avg_sq." + slot.name, slot, second_moments_[i]));
+    const Status first =
+        ReadTensor(tensors, "optimizer.exp_avg." + slot.name, slot, first_moments_[i]);
+    if (first.code() == StatusCode::kNotFound && std::ranges::count(parts_, i) > 0) {
+      first_moments_[i] = {};
+      second_moments_[i] = {};
+    } else {
+      RETURN_IF_ERROR(first);
+      if (!StepsByMuon(slot)) {
+        RETURN_IF_ERROR(
+            ReadTensor(tensors, "optimizer.exp_avg_sq." + slot.name, slot, second_moments_[i]));
+      }
     }
     const std::string name = "optimizer.step." + slot.name;
     const Result<std::int64_t> updates = ReadNumber(tensors, name);
@@ -223,8 +236,7 @@ std::vector<checkpoint::NamedTensor> ParameterStore::State() const {
   for (const ParameterSlot& slot : layout_.slots) {
     const std::size_t index = static_cast<std::size_t>(&slot - layout_.slots.data());
     add("", slot, newest().group(slot.group).data() + slot.offset);
-    add("optimizer.exp_avg.", slot, first_moments_[index].data());
-    if (!StepsByMuon(slot)) add("optimizer.exp_avg_sq.", slot, second_moments_[index].data());
+    if (std::ranges::count(parts_, index) == 0) AddMoments(index, reader, &tensors);
     add_number("optimizer.step." + slot.name, updates_);
     if (previous_held_) add("previous.", slot, previous().group(slot.group).data() + slot.offset);
     if (!exact()) continue;
@@ -237,6 +249,59 @@ std::vector<checkpoint::NamedTensor> ParameterStore::State() const {
   }
   std::ranges::sort(tensors, {}, &checkpoint::NamedTensor::name);
   return tensors;
+}
+
+void ParameterStore::AddMoments(std::size_t index, const std::shared_ptr<const void>& reader,
+                                std::vector<checkpoint::NamedTensor>* tensors) const {
+  const ParameterSlot& slot = layout_.slots[index];
+  const auto add = [&](const char* prefix, const std::vector<float>& moments) {
+    if (moments.empty()) return;
+    tensors->push_back({prefix + slot.name, checkpoint::ElementType::kF32, slot.shape,
+                        Bytes::Wrap(moments.data(), slot.count * sizeof(float), reader)});
+  };
+  add("optimizer.exp_avg.", first_moments_[index]);
+  add("optimizer.exp_avg_sq.", second_moments_[index]);
+}
+
+bool ParameterStore::HoldsPart(std::uint64_t part) const {
+  return !first_moments_[parts_.at(part)].empty();
+}
+
+std::uint64_t ParameterStore::MomentBytes(std::uint64_t part) const {
+  const ParameterSlot& slot = layout_.slots[parts_.at(part)];
+  return (StepsByMuon(slot) ? 1 : 2) * slot.count * sizeof(float);
+}
+
+std::vector<checkpoint::NamedTensor> ParameterStore::PartState(std::uint64_t part) const {
+  const std::shared_ptr<const void> reader = readers_.Enter();
+  const ParameterSlot& slot = layout_.slots[parts_.at(part)];
+  std::vector<checkpoint::NamedTensor> tensors{
+      {slot.name, checkpoint::ElementType::kF32, slot.shape,
+       Bytes::Wrap(newest().group(slot.group).data() + slot.offset, slot.count * sizeof(float),
+                   reader)}};
+  AddMoments(parts_[part], reader, &tensors);
+  return tensors;
+}
+
+Status ParameterStore::TakeMoments(std::uint64_t part, const Bytes& moments) {
+  const std::size_t index = parts_.at(part);
+  const ParameterSlot& slot = layout_.slots[index];
+  if (moments.size() != MomentBytes(part)) {
+    return InvalidArgument("the moments of " + slot.name + " have " +
+                           std::to_string(moments.size()) + " bytes");
+  }
+  const auto* values = reinterpret_cast<const float*>(moments.data());
+  first_moments_[index].assign(values, values + slot.count);
+  if (!StepsByMuon(slot)) {
+    second_moments_[index].assign(values + slot.count, values + 2 * slot.count);
+  }
+  return {};
+}
+
+bool ParameterStore::IsOthers(std::size_t slot) const {
+  if (!division_) return false;
+  const auto part = std::ranges::find(parts_, slot);
+  return part != parts_.end() && !division_->own[static_cast<std::size_t>(part - parts_.begin())];
 }
 
 std::vector<int> ParameterStore::Exponents(Step step, unsigned level) const {
@@ -253,31 +318,81 @@ std::vector<int> ParameterStore::Exponents(Step step, unsigned level) const {
 }
 
 Status ParameterStore::Apply(std::span<const Bytes> sums, const ApplyOptions& options) {
+  // Whoever holds all parts applies all of them.
+  RETURN_IF_ERROR(Begin(sums, options, {std::vector<bool>(parts_.size(), true), {}}));
+  return FinishApply({});
+}
+
+Result<std::vector<Bytes>> ParameterStore::BeginApply(std::span<const Bytes> sums,
+                                                      const ApplyOptions& options,
+                                                      const Division& division) {
+  RETURN_IF_ERROR(Begin(sums, options, division));
+  std::vector<Bytes> weights(parts_.size());
+  for (std::size_t p = 0; p < parts_.size() && !options.skip; ++p) {
+    if (!division.own[p]) continue;
+    const std::span<float> part = PartOf(target().group(0), layout_.slots[parts_[p]]);
+    weights[p] = Bytes::Copy(part.data(), part.size_bytes());
+  }
+  return weights;
+}
+
+Status ParameterStore::Begin(std::span<const Bytes> sums, const ApplyOptions& options,
+                             const Division& division) {
   if (!newest_held_) return FailedPrecondition("apply: this stage has no weights; load some");
   const std::uint64_t element = exact() ? sizeof(std::int64_t) : sizeof(float);
   const bool fits = std::ranges::equal(sums, layout_.groups, {}, &Bytes::size,
                                        [&](const auto& group) { return group.count * element; });
   if (!fits && !options.skip)
     return InvalidArgument("apply: the sums are not those of this stage's groups");
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    if (division.own.size() != parts_.size() || (division.own[p] && !HoldsPart(p))) {
+      return InvalidArgument("apply: the moments of " + layout_.slots[parts_[p]].name +
+                             " are not here");
+    }
+  }
 
   readers_.AwaitNone();
+  division_ = division;
+  skips_ = options.skip;
+  next_scales_ = scales_;
   const bool delayed = buffers_.size() > 1;
-  const std::size_t target = delayed ? 1 - newest_ : newest_;
   if (!options.skip) {
     ++updates_;
-    Update(sums, options, *buffers_[target]);
+    Update(sums, options, target());
     const auto updates = static_cast<std::uint64_t>(updates_);
-    if (layout_.basis && updates % boundary_.refreshSteps == 0) TurnBasisOf(*buffers_[target]);
+    if (layout_.basis && updates % boundary_.refreshSteps == 0) TurnBasisOf(target());
   } else {
     if (delayed) {
       for (std::size_t i = 0; i < layout_.groups.size(); ++i) {
-        std::ranges::copy(std::as_const(newest()).group(i), buffers_[target]->group(i).begin());
+        std::ranges::copy(std::as_const(newest()).group(i), target().group(i).begin());
       }
     }
-    previous_scales_ = scales_;
   }
-  buffers_[target]->RefreshTrained();
-  newest_ = target;
+  previous_held_ = false;
+  newest_held_ = delayed;
+  return {};
+}
+
+Status ParameterStore::FinishApply(std::span<const Bytes> weights) {
+  SWARM_CHECK(division_, "the second half of an update that has not begun");
+  const bool delayed = buffers_.size() > 1;
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    if (division_->own[p]) continue;
+    const ParameterSlot& slot = layout_.slots[parts_[p]];
+    first_moments_[parts_[p]] = {};
+    second_moments_[parts_[p]] = {};
+    if (skips_) continue;
+    const std::span<float> to = PartOf(target().group(slot.group), slot);
+    if (p >= weights.size() || weights[p].size() != to.size_bytes()) {
+      return InvalidArgument("the weights of " + slot.name + " have another size");
+    }
+    std::memcpy(to.data(), weights[p].data(), to.size_bytes());
+  }
+  division_.reset();
+  previous_scales_ = std::exchange(scales_, std::move(next_scales_));
+  target().RefreshTrained();
+  if (delayed) newest_ = 1 - newest_;
+  newest_held_ = true;
   previous_held_ = delayed;
   version_ = version_.Next();
   return {};
@@ -308,6 +423,7 @@ void ParameterStore::Update(std::span<const Bytes> sums, const ApplyOptions& opt
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
     const ParameterSlot& slot = layout_.slots[i];
+    if (IsOthers(i)) continue;
     const std::uint64_t grain = whole || StepsByMuon(slot) ? slot.count : kUpdateGrain;
     for (std::uint64_t begin = 0; begin < slot.count; begin += grain) {
       pieces.push_back({i, begin, std::min(grain, slot.count - begin)});
@@ -397,6 +513,7 @@ void ParameterStore::TurnBasisOf(Weights& to) {
     const ParameterSlot& slot = layout_.slots[i];
     const Turn turn = TurnOf(slot);
     if (turn == nullptr) continue;
+    if (IsOthers(i)) continue;
     turn(PartOf(to.group(slot.group), slot), overlap, rank, Entries::kAsTheyAre);
     turn(first_moments_[i], overlap, rank, Entries::kAsTheyAre);
     if (!StepsByMuon(slot)) turn(second_moments_[i], overlap, rank, Entries::kSquared);
@@ -411,10 +528,12 @@ void ParameterStore::AdvanceScales(std::span<const Piece> pieces,
   for (const Piece& piece : pieces) {
     magnitude_bits[piece.slot] = std::max(magnitude_bits[piece.slot], piece.magnitude_bits);
   }
-  previous_scales_ = scales_;
+  for (std::size_t p = 0; p < division_->magnitude_bits.size(); ++p) {
+    magnitude_bits[parts_[p]] = static_cast<int>(division_->magnitude_bits[p]);
+  }
   for (std::size_t i = 0; i < scales_.size(); ++i) {
     if (magnitude_bits[i] == 0) continue;  // a gradient of zeros says nothing about the next
-    scales_[i] = optim::NextExponent(contribution_bits_, exponents[i], magnitude_bits[i]);
+    next_scales_[i] = optim::NextExponent(contribution_bits_, exponents[i], magnitude_bits[i]);
   }
 }
 

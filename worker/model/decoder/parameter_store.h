@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,6 +41,13 @@ class ParameterStore {
   Status Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer);
   std::vector<checkpoint::NamedTensor> State() const;
   Status Apply(std::span<const Bytes> sums, const ApplyOptions& options);
+  bool HoldsPart(std::uint64_t part) const;
+  std::uint64_t MomentBytes(std::uint64_t part) const;
+  std::vector<checkpoint::NamedTensor> PartState(std::uint64_t part) const;
+  Status TakeMoments(std::uint64_t part, const Bytes& moments);
+  Result<std::vector<Bytes>> BeginApply(std::span<const Bytes> sums, const ApplyOptions& options,
+                                        const Division& division);
+  Status FinishApply(std::span<const Bytes> weights);
 
   /// With Accumulation::kExact, the exponents of a step at a scale level, one for each of
   /// Layout::slots: those of the version that the step reads, lowered. Requires: that version is
@@ -60,6 +68,14 @@ class ParameterStore {
   /// after a turn, and the sums then refer to a basis that no longer exists.
   std::vector<double> OverlapSinceRead() const;
   void Update(std::span<const Bytes> sums, const ApplyOptions& options, Weights& to);
+  /// The slot has a part that another worker updates in the step that is being applied.
+  bool IsOthers(std::size_t slot) const;
+  /// The first half of an update.
+  Status Begin(std::span<const Bytes> sums, const ApplyOptions& options, const Division& division);
+  Weights& target() { return *buffers_[buffers_.size() > 1 ? 1 - newest_ : newest_]; }
+  /// Adds the slot's moments, if they are here.
+  void AddMoments(std::size_t slot, const std::shared_ptr<const void>& reader,
+                  std::vector<checkpoint::NamedTensor>* tensors) const;
   bool StepsByMuon(const ParameterSlot& slot) const {
     return optimizer_.type == api::OptimizerType::kMuon && slot.role == Role::kHidden;
   }
@@ -85,10 +101,14 @@ class ParameterStore {
   bool newest_held_ = false;  ///< there are weights: initial ones, or a load succeeded
   bool previous_held_ = false;
   Version version_;
-  std::vector<std::vector<float>> first_moments_;   ///< one a slot
+  std::vector<std::vector<float>> first_moments_;   ///< one a slot; empty: others hold them
   std::vector<std::vector<float>> second_moments_;  ///< the same; empty for what Muon steps
+  std::vector<std::size_t> parts_;                  ///< the slot of each; none if not divided
+  std::optional<Division> division_;                ///< between the halves of an update
+  bool skips_ = false;                              ///< that update
   /// kExact: the exponents that belong to the newest version, and those of the one before.
   std::vector<std::int64_t> scales_, previous_scales_;
+  std::vector<std::int64_t> next_scales_;  ///< between the halves of an update
   std::int64_t updates_ =
       0;  ///< without the skipped ones: the optimizer's bias correction counts them
   Readers readers_;  ///< of all the above, which only Reset and Apply change

@@ -19,13 +19,15 @@ std::span<const T> PartOf(const Bytes& elements, const model::ParameterSlot& slo
 
 std::vector<protocol::TensorNorm> ComputeTensorNorms(const model::Stage& stage, std::uint64_t group,
                                                      const model::GradientSum& own,
-                                                     const Bytes& elements) {
+                                                     const Bytes& elements,
+                                                     const std::vector<bool>& held) {
   std::vector<protocol::TensorNorm> norms;
   std::size_t in_group = 0;
   for (const model::ParameterSlot& slot : stage.parameters()) {
     if (slot.group != group) continue;
     const std::size_t index = in_group++;
     if (slot.name == model::kBasisName) continue;
+    if (own.finite && !held.empty() && !held[index]) continue;
     double squared = std::numeric_limits<double>::quiet_NaN();
     if (own.type == checkpoint::ElementType::kF32) {
       squared = optim::SquaredNorm(PartOf<float>(elements, slot));

@@ -80,7 +80,7 @@ std::shared_ptr<std::byte[]> SumBuffers::Take(std::size_t size) {
 
 GroupReduce::GroupReduce(const protocol::Reduce& reduce, const WorkerId& self,
                          model::GradientSum own, SumBuffers& buffers, SendChunk send,
-                         Thinning thinning)
+                         Thinning thinning, const std::vector<std::uint64_t>& part_sizes)
     : reduce_(reduce),
       own_(std::move(own)),
       element_bytes_(checkpoint::ElementBytes(own_.type)),
@@ -97,40 +97,88 @@ GroupReduce::GroupReduce(const protocol::Reduce& reduce, const WorkerId& self,
   row_ = grid_.RowOf(seat_);
   column_ = grid_.ColumnOf(seat_);
   if (seated_.size() == 1) return;  // the sum is the contribution: no buffer, no copy
-  missing_elements_ = elements_;
   result_ = buffers.Take(own_.elements.size());
   if (thin()) residual_.reset(new float[elements_]());
-  gathered_.resize(elements_ / kAlignElements + 1);
   peers_.resize(seated_.size());
   for (const ReduceGrid::Seat seat : grid_.PeersOf(seat_)) {
-    Peer& peer = peers_[seat];
-    peer.early = kEarlyBytes / grid_.PeersOf(seat).size();
+    peers_[seat].early = kEarlyBytes / grid_.PeersOf(seat).size();
+  }
+  if (!divided()) {
+    CutIntoColumns();
+    if (grid_.rows() == 1 || own_chunks_.empty()) return;
+    const Chunk& last = own_chunks_.back();
+    partials_ =
+        buffers.Take((last.offset + last.count - own_chunks_.front().offset) * element_bytes_);
+    return;
+  }
+  SWARM_CHECK(part_sizes.size() == reduce_.holders.size() && grid_.rows() == 1,
+              "the parts of a reduce are not those of its group");
+  begins_.push_back(0);
+  for (const std::uint64_t size : part_sizes) begins_.push_back(begins_.back() + size);
+  SWARM_CHECK(begins_.back() == elements_, "parts that are not the whole group");
+  CutIntoParts();
+}
+
+ReduceGrid::Seat GroupReduce::SeatOf(const WorkerId& id) const {
+  const auto found = std::ranges::find(seated_, id);
+  SWARM_CHECK(found != seated_.end(), "a holder that takes no part");
+  return static_cast<ReduceGrid::Seat>(found - seated_.begin());
+}
+
+void GroupReduce::CutIntoColumns() {
+  missing_elements_ = elements_;
+  for (std::size_t piece = 0; piece < grid_.pieces(); ++piece) {
+    begins_.push_back(elements_ * piece / grid_.pieces() / kAlignElements * kAlignElements);
+  }
+  begins_.push_back(elements_);
+  const auto for_column = [&](std::size_t column, const std::function<void(Range)>& take) {
+    ForEachChunk(column * grid_.rows(), (column + 1) * grid_.rows(), take);
+  };
+  for (const ReduceGrid::Seat seat : grid_.PeersOf(seat_)) {
     if (grid_.RowOf(seat) != row_ || !grid_.OwnsPiece(seat)) continue;
-    peer.next = PieceBegin(grid_.ColumnOf(seat) * grid_.rows());
-    peer.end = PieceBegin((grid_.ColumnOf(seat) + 1) * grid_.rows());
+    Peer& peer = peers_[seat];
+    for_column(grid_.ColumnOf(seat), [&](Range range) { peer.contributions.push_back(range); });
   }
   if (!grid_.OwnsPiece(seat_)) return;
-  const std::uint64_t begin = PieceBegin(column_ * grid_.rows());
-  const std::uint64_t end = PieceBegin((column_ + 1) * grid_.rows());
-  if (grid_.rows() > 1) partials_ = buffers.Take((end - begin) * element_bytes_);
-  for (std::uint64_t at = begin; at < end; at += own_chunks_.back().count) {
-    Chunk chunk{at, ChunkAt(at).count, PieceAt(at), {}, {}};
-    chunk.row = {std::vector<std::optional<Bytes>>(grid_.RowSize(row_)), grid_.RowSize(row_) - 1};
-    chunk.column = {std::vector<std::optional<Bytes>>(grid_.rows()), grid_.rows()};
-    own_chunks_.push_back(std::move(chunk));
+  for_column(column_, [&](Range range) { AddOwnChunk(range); });
+}
+
+void GroupReduce::CutIntoParts() {
+  for (std::size_t part = 0; part < reduce_.holders.size(); ++part) {
+    const protocol::PartHolders& holders = reduce_.holders[part];
+    owners_.push_back(SeatOf(holders.first));
+    seconds_.push_back(holders.second.empty() ? std::nullopt
+                                              : std::optional(SeatOf(holders.second)));
+    if (owners_.back() == seat_ || seconds_.back() == seat_) {
+      missing_elements_ += PieceBegin(part + 1) - PieceBegin(part);
+    }
+    ForEachChunk(part, part + 1, [&](Range range) {
+      if (owners_.back() == seat_) return AddOwnChunk(range);
+      peers_[owners_.back()].contributions.push_back(range);
+    });
   }
 }
 
-std::uint64_t GroupReduce::PieceBegin(std::size_t piece) const {
-  if (piece == grid_.pieces()) return elements_;
-  return elements_ * piece / grid_.pieces() / kAlignElements * kAlignElements;
+void GroupReduce::ForEachChunk(std::size_t first_piece, std::size_t end_piece,
+                               const std::function<void(Range)>& take) const {
+  for (std::uint64_t at = PieceBegin(first_piece); at < PieceBegin(end_piece);) {
+    const Range range = ChunkAt(at);
+    take(range);
+    at += range.count;
+  }
+}
+
+void GroupReduce::AddOwnChunk(Range range) {
+  Chunk chunk{range.offset, range.count, PieceAt(range.offset), {}, {}};
+  chunk.row = {std::vector<std::optional<Bytes>>(grid_.RowSize(row_)), grid_.RowSize(row_) - 1};
+  chunk.column = {std::vector<std::optional<Bytes>>(grid_.rows()), grid_.rows()};
+  own_chunks_.push_back(std::move(chunk));
 }
 
 std::size_t GroupReduce::PieceAt(std::uint64_t element) const {
-  // Alignment moves the beginning of a piece down, by less than a cache line.
-  std::size_t piece = element * grid_.pieces() / elements_;
-  while (piece + 1 < grid_.pieces() && PieceBegin(piece + 1) <= element) ++piece;
-  return piece;
+  // The last one that begins there: those before it are empty.
+  const auto after = std::ranges::upper_bound(begins_, element);
+  return static_cast<std::size_t>(after - begins_.begin()) - 1;
 }
 
 GroupReduce::Range GroupReduce::ChunkAt(std::uint64_t offset) const {
@@ -191,6 +239,10 @@ void GroupReduce::Start() {
   if (grid_.OwnsPiece(seat_) && size > grid_.columns()) {
     Send(grid_.SeatAt(row_, grid_.columns()), Phase::kScatter, {}, Bytes());
   }
+  // The same: between two workers there may be no part of which one adds what the other has.
+  for (const ReduceGrid::Seat seat : grid_.PeersOf(seat_)) {
+    if (divided()) Send(seat, Phase::kScatter, {}, Bytes());
+  }
   // Chunk by chunk over all owners of the row, beginning with the next one, so that every owner can
   // begin to sum at once and no owner is first for all participants.
   for (bool more = true; more;) {
@@ -209,10 +261,10 @@ bool GroupReduce::MaySend(const Peer& peer, std::uint64_t bytes) const {
 
 bool GroupReduce::Contribute(ReduceGrid::Seat to) {
   Peer& peer = peers_[to];
-  if (peer.next >= peer.end) return false;
-  const Range range = ChunkAt(peer.next);
+  if (peer.contributions.empty()) return false;
+  const Range range = peer.contributions.front();
   if (!MaySend(peer, range.count * element_bytes_)) return false;
-  peer.next += range.count;
+  peer.contributions.pop_front();
   Bytes payload;
   if (thin()) {
     std::vector<float> values = Compensated(range);
@@ -272,7 +324,8 @@ Result<Bytes> GroupReduce::Elements(const Bytes& payload, std::uint64_t count) c
 }
 
 Status GroupReduce::Scatter(ReduceGrid::Seat from, const ReduceChunk& chunk, const Bytes& payload) {
-  if (!grid_.OwnsPiece(seat_) && payload.empty()) return Status();  // the sender has begun
+  const bool tells = divided() || !grid_.OwnsPiece(seat_);
+  if (tells && payload.empty()) return Status();  // that the sender has begun
   Chunk* own = FindOwn(chunk.offset);
   const bool same_row = grid_.RowOf(from) == row_;
   if (own == nullptr || (!same_row && grid_.OwnerOf(own->piece) != seat_)) {
@@ -305,7 +358,7 @@ std::vector<WorkerId> GroupReduce::Awaited() const {
   }
   for (std::uint64_t at = 0; !any && at < elements_; at += ChunkAt(at).count) {
     const std::optional<ReduceGrid::Seat> sender = SumSender(PieceAt(at));
-    if (sender && !gathered_[at / kAlignElements]) missing[*sender] = true;
+    if (sender && !gathered_.contains(at)) missing[*sender] = true;
   }
   std::vector<WorkerId> awaited;
   for (std::size_t seat = 0; seat < missing.size(); ++seat) {
@@ -379,6 +432,11 @@ void GroupReduce::SendSum(const Chunk& chunk) {
   const Bytes payload = thin() ? Thinned(range.offset, {reinterpret_cast<float*>(sum), range.count})
                                : Bytes::Wrap(sum, range.count * element_bytes_, result_);
   missing_elements_ -= range.count;
+  if (divided()) {
+    const auto second = seconds_[chunk.piece];
+    if (second) Send(*second, Phase::kGather, range, payload);
+    return;
+  }
   for (std::size_t i = 1; i < grid_.rows(); ++i) {
     Send(grid_.AdderOf((row_ + i) % grid_.rows(), chunk.piece), Phase::kGather, range, payload);
   }
@@ -393,7 +451,8 @@ void GroupReduce::SendToRow(Range range, const Bytes& payload) {
 }
 
 std::optional<ReduceGrid::Seat> GroupReduce::SumSender(std::size_t piece) const {
-  const ReduceGrid::Seat owner = grid_.OwnerOf(piece);
+  const ReduceGrid::Seat owner = OwnerOf(piece);
+  if (divided()) return seconds_[piece] == seat_ ? std::optional(owner) : std::nullopt;
   if (owner == seat_) return std::nullopt;
   return grid_.ColumnOfPiece(piece) == column_ ? owner : grid_.AdderOf(row_, piece);
 }
@@ -403,8 +462,7 @@ Status GroupReduce::Gather(ReduceGrid::Seat from, const ReduceChunk& chunk, cons
   if (range.count == 0 || SumSender(PieceAt(range.offset)) != from) {
     return DataLoss("a sum that fits no chunk of which its sender has the sum");
   }
-  std::vector<bool>::reference seen = gathered_[range.offset / kAlignElements];
-  if (seen) return Status();
+  if (gathered_.contains(range.offset)) return Status();
   std::byte* to = ResultAt(range.offset);
   if (thin()) {
     RETURN_IF_ERROR(thinning_.codec->Decode(payload, {reinterpret_cast<float*>(to), range.count}));
@@ -412,7 +470,7 @@ Status GroupReduce::Gather(ReduceGrid::Seat from, const ReduceChunk& chunk, cons
     RETURN_IF_ERROR(CheckSize(payload, range.count));
     std::memcpy(to, payload.data(), payload.size());
   }
-  seen = true;
+  gathered_.insert(range.offset);
   missing_elements_ -= range.count;
   if (grid_.RowOf(from) != row_) SendToRow(range, payload);
   return Status();

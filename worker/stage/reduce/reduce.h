@@ -19,6 +19,9 @@
 // contribution to it, or the one sum of it that it sends. A worker's residual goes when the worker
 // goes: it is only as large as one step's rounding.
 //
+// Where parts have holders (docs/protocol.md, rule 31) there are no rows: the first holder of a
+// part adds the contributions, and its second one alone gets the sum.
+//
 // Not thread-safe; has no clock and no socket. Source: butterfly all-reduce as in Moshpit SGD and
 // hivemind; docs/protocol.md, rule 11.
 #pragma once
@@ -28,6 +31,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -71,10 +75,12 @@ class GroupReduce {
   /// What all others together send to a participant that may not have begun; at least a chunk each.
   static constexpr std::uint64_t kEarlyBytes = 16 * kChunkBytes;
 
-  /// `own` is this worker's contribution. Requires: `self` is a participant; floats where there is
-  /// a codec.
+  /// `own` is this worker's contribution. `part_sizes`: the elements of the parts, if these have
+  /// holders. Requires: `self` is a participant, and so are all holders; floats where there is a
+  /// codec.
   GroupReduce(const protocol::Reduce& reduce, const protocol::WorkerId& self,
-              model::GradientSum own, SumBuffers& buffers, SendChunk send, Thinning thinning = {});
+              model::GradientSum own, SumBuffers& buffers, SendChunk send, Thinning thinning = {},
+              const std::vector<std::uint64_t>& part_sizes = {});
 
   /// Sends the first of this worker's contributions to its row; OnChunk sends the others.
   /// With one participant the reduce is done at once.
@@ -92,7 +98,8 @@ class GroupReduce {
   /// missing; or else those whose partial sums of its piece are; or else those that would send it
   /// the sums that are.
   std::vector<protocol::WorkerId> Awaited() const;
-  /// The sum, of the contribution's type; complete when done(). Shares the memory.
+  /// The sum, of the contribution's type; complete when done(), where parts have holders only those
+  /// of this worker. Shares the memory.
   Bytes result() const;
   /// For the next step, when done(); empty without a codec.
   Bytes residual() const;
@@ -114,21 +121,33 @@ class GroupReduce {
     Inputs row;     // contributions, by place in the row; the own one is not filled
     Inputs column;  // partial sums, by row; of the own piece, where there are several rows
   };
-  struct Peer {
-    bool heard = false;                // it has begun
-    std::uint64_t sent = 0;            // bytes of elements
-    std::uint64_t early = 0;           // that it gets unheard, or a chunk
-    std::uint64_t next = 0;            // element of this worker's contribution that it gets next
-    std::uint64_t end = 0;             // of its column, if it is of the same row
-    std::deque<std::size_t> partials;  // chunks of this column, to be sent to the owner
-  };
   struct Range {
     std::uint64_t offset = 0;
     std::uint64_t count = 0;
   };
+  struct Peer {
+    bool heard = false;                // it has begun
+    std::uint64_t sent = 0;            // bytes of elements
+    std::uint64_t early = 0;           // that it gets unheard, or a chunk
+    std::deque<Range> contributions;   // of this worker, that it has yet to get
+    std::deque<std::size_t> partials;  // chunks of this column, to be sent to the owner
+  };
 
-  std::uint64_t PieceBegin(std::size_t piece) const;
+  bool divided() const { return !reduce_.holders.empty(); }
+  std::uint64_t PieceBegin(std::size_t piece) const { return begins_[piece]; }
   std::size_t PieceAt(std::uint64_t element) const;
+  /// Who has the sum of the piece first.
+  protocol::ReduceGrid::Seat OwnerOf(std::size_t piece) const {
+    return divided() ? owners_[piece] : grid_.OwnerOf(piece);
+  }
+  protocol::ReduceGrid::Seat SeatOf(const protocol::WorkerId& id) const;
+  /// Finds the pieces that this worker adds up, and those that others do.
+  void CutIntoColumns();
+  void CutIntoParts();
+  /// Calls take(range) for the chunks from one piece to another one.
+  void ForEachChunk(std::size_t first_piece, std::size_t end_piece,
+                    const std::function<void(Range)>& take) const;
+  void AddOwnChunk(Range range);
   /// The chunk of some piece that begins there; empty: none does.
   Range ChunkAt(std::uint64_t offset) const;
   /// Of this worker's column. Null: it has none there.
@@ -180,9 +199,12 @@ class GroupReduce {
   std::shared_ptr<std::byte[]> result_;
   std::shared_ptr<std::byte[]> partials_;  // of this column; none where there is one row
   std::shared_ptr<float[]> residual_;      // new; none without a codec
+  std::vector<std::uint64_t> begins_;      // of the pieces; and the end
+  std::vector<protocol::ReduceGrid::Seat> owners_;                  // of the pieces, if divided
+  std::vector<std::optional<protocol::ReduceGrid::Seat>> seconds_;  // that get the sum, if divided
   std::vector<Chunk> own_chunks_;          // by offset
   std::vector<Peer> peers_;                // by seat
-  std::vector<bool> gathered_;             // by chunk number over the whole group, others' pieces
+  std::set<std::uint64_t> gathered_;       // offsets of chunks of others' pieces
   std::uint64_t missing_elements_ = 0;
   std::uint64_t chunks_ = 0;
 };

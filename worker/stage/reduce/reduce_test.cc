@@ -31,10 +31,17 @@ std::span<const T> ElementsOf(const Bytes& bytes) {
 /// Participants of one reduce of floats or int64, and what is on its way between them.
 template <typename T>
 struct Ring {
-  Ring(std::size_t ranks, std::size_t elements, std::uint64_t seed, std::size_t rows = 1)
+  /// `part_sizes`: each part has two holders, which take turns (one, where there is one
+  /// participant).
+  Ring(std::size_t ranks, std::size_t elements, std::uint64_t seed, std::size_t rows = 1,
+       const std::vector<std::uint64_t>& part_sizes = {})
       : rng(seed) {
     protocol::Reduce reduce;
     reduce.rows = rows;
+    for (std::size_t p = 0; p < part_sizes.size(); ++p) {
+      const auto holder = [&](std::size_t i) { return WorkerId("w" + std::to_string(i % ranks)); };
+      reduce.holders.push_back({holder(p), ranks > 1 ? holder(p + 1) : WorkerId()});
+    }
     for (std::size_t r = 0; r < ranks; ++r) {
       reduce.participants.emplace_back("w" + std::to_string(r));
       inputs.emplace_back(elements);
@@ -48,10 +55,12 @@ struct Ring {
                              .type = std::is_same_v<T, float> ? checkpoint::ElementType::kF32
                                                               : checkpoint::ElementType::kI64,
                              .exponents = {}},
-          buffers, [this, self](const WorkerId& to, ReduceChunk chunk, Bytes bytes) {
+          buffers,
+          [this, self](const WorkerId& to, ReduceChunk chunk, Bytes bytes) {
             bytes_sent += bytes.size();
             flying.push_back({self, to, chunk, std::move(bytes)});
-          }));
+          },
+          Thinning{}, part_sizes));
     }
   }
 
@@ -95,6 +104,30 @@ TYPED_TEST(ElementReduceTest, EveryParticipantGetsTheSameBitsInAnyOrderOfArrival
         ASSERT_TRUE(std::ranges::equal(ElementsOf<TypeParam>(part->result()), expected));
       }
     }
+  }
+}
+
+TYPED_TEST(ElementReduceTest, WherePartsHaveHoldersTheseGetTheirSumsAndNobodyElse) {
+  const std::vector<std::uint64_t> sizes{1, 700'000, 3, 17, 300'000};
+  const std::size_t elements = 1'000'021;
+  for (const std::size_t ranks : {1, 2, 3, 6}) {
+    Ring<TypeParam> ring(ranks, elements, ranks, 1, sizes);
+    ring.Run();
+    std::vector<TypeParam> expected = ring.inputs[0];
+    for (std::size_t r = 1; r < ranks; ++r) {
+      for (std::size_t i = 0; i < elements; ++i) expected[i] += ring.inputs[r][i];
+    }
+    for (const auto& part : ring.parts) EXPECT_TRUE(part->done()) << ranks;
+    std::size_t begin = 0;
+    for (std::size_t p = 0; p < sizes.size(); begin += sizes[p++]) {
+      for (const std::size_t holder : {p % ranks, (p + 1) % ranks}) {
+        const auto sum = ElementsOf<TypeParam>(ring.parts[holder]->result());
+        EXPECT_TRUE(std::ranges::equal(sum.subspan(begin, sizes[p]),
+                                       std::span(expected).subspan(begin, sizes[p])));
+      }
+    }
+    // Each contribution but the first holder's own, and the sum for the second.
+    EXPECT_EQ(ring.bytes_sent, (ranks == 1 ? 0 : ranks) * elements * sizeof(TypeParam));
   }
 }
 

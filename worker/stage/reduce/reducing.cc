@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "worker/optim/fixed_point.h"
 #include "worker/stage/reduce/norms.h"
 
 namespace swarm::stage {
@@ -18,6 +19,25 @@ namespace {
 constexpr std::uint64_t kEarlyBytesMin = 4 * GroupReduce::kEarlyBytes;
 
 constexpr Duration kReportInterval = std::chrono::seconds(1);
+
+/// Of the tensors of the stage's group, in their order.
+std::vector<std::uint64_t> PartSizes(const model::Stage& stage, std::uint64_t group) {
+  std::vector<std::uint64_t> sizes;
+  for (const model::ParameterSlot& slot : stage.parameters()) {
+    if (slot.group == group) sizes.push_back(slot.count);
+  }
+  return sizes;
+}
+
+protocol::PartDigest DescribePart(const protocol::PartName& name, const Bytes& sum,
+                                  checkpoint::ElementType type) {
+  protocol::PartDigest part{name, ComputeDigest(sum.span())};
+  if (type == checkpoint::ElementType::kI64) {
+    part.magnitude_bits = static_cast<std::uint64_t>(optim::MagnitudeBits(
+        {reinterpret_cast<const std::int64_t*>(sum.data()), sum.size() / sizeof(std::int64_t)}));
+  }
+  return part;
+}
 
 /// The fields of a key or a chunk that identify a sum, whichever the attempt.
 auto SumOf(const auto& named) { return std::tie(named.generation, named.step, named.group); }
@@ -52,7 +72,8 @@ void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model
           const Status status = outbox_->Send(to, net::Lane::kData, {chunk, std::move(payload)});
           if (!status.ok()) LOG_WARN("reduce: {}", status.message());
         },
-        Thinning{sum.codec.get(), ResidualBefore(key)});
+        Thinning{sum.codec.get(), ResidualBefore(key)},
+        reduce.holders.empty() ? std::vector<std::uint64_t>() : PartSizes(*stage, group));
     sum.reduce->Start();
     if (auto early = early_.extract(key)) {
       for (EarlyChunk& chunk : early.mapped()) {
@@ -148,10 +169,31 @@ void Reducing::FinishIfDone(const Key& key) {
   if (it == sums_.end() || !it->second.reduce->done()) return;
   const Sum& sum = it->second;
   KeepResidual(key, sum.reduce->residual());
-  ReducedSum result{key.generation, key.step, key.group, key.k, sum.reduce->result(), {}, {}};
-  result.pieces =
-      std::make_shared<const checkpoint::PiecedBytes>(std::vector<Bytes>{result.elements});
-  result.norms = ComputeTensorNorms(*sum.stage, sum.group, sum.own, result.elements);
+  ReducedSum result{.generation = key.generation,
+                    .step = key.step,
+                    .group = key.group,
+                    .k = key.k,
+                    .elements = sum.reduce->result(),
+                    .pieces = {},
+                    .norms = {},
+                    .parts = {},
+                    .holders = sum.reduce->reduce().holders};
+  std::vector<bool> held;
+  for (const protocol::PartHolders& holders : result.holders) held.push_back(holders.Has(self_));
+  if (result.holders.empty()) {
+    result.pieces =
+        std::make_shared<const checkpoint::PiecedBytes>(std::vector<Bytes>{result.elements});
+  } else {
+    const std::uint64_t element = checkpoint::ElementBytes(sum.own.type);
+    std::uint64_t offset = 0;
+    const std::vector<std::uint64_t> sizes = PartSizes(*sum.stage, sum.group);
+    for (std::size_t part = 0; part < sizes.size(); offset += sizes[part++] * element) {
+      if (!held[part]) continue;
+      result.parts.push_back(DescribePart(
+          {key.group, part}, result.elements.Slice(offset, sizes[part] * element), sum.own.type));
+    }
+  }
+  result.norms = ComputeTensorNorms(*sum.stage, sum.group, sum.own, result.elements, held);
   done_(std::move(result));
 }
 

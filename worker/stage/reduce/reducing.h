@@ -28,10 +28,12 @@ struct ReducedSum {
   protocol::Step step;
   protocol::GroupIndex group;
   protocol::Attempt k;
-  Bytes elements;  ///< of the group, in its flat order
+  Bytes elements;  ///< of the group, in its flat order; where parts have holders, of the own parts
   std::shared_ptr<const checkpoint::PiecedBytes>
-      pieces;  ///< of the elements, for workers that fetch them
+      pieces;  ///< of the elements, for workers that fetch them; null where parts have holders
   std::vector<protocol::TensorNorm> norms;
+  std::vector<protocol::PartDigest> parts;     ///< the own ones, where parts have holders
+  std::vector<protocol::PartHolders> holders;  ///< of the parts; empty: none has one
 };
 
 class Reducing {
