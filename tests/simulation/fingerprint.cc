@@ -97,8 +97,8 @@ SWARM_ALL_FIELDS(Commit, term, record, keep_from)
 SWARM_ALL_FIELDS(Committed, generation, step, state, kept_from, parts)
 SWARM_ALL_FIELDS(WriteCheckpoint, term, generation, version, uri, weights, moments)
 SWARM_ALL_FIELDS(CheckpointFile, name, bytes, digest)
-SWARM_FIELDS(CheckpointWritten, (generation, version, stage, error, files),
-             (generation, version, stage, files))
+SWARM_FIELDS(CheckpointWritten, (generation, version, stage, error, files, weights, moments),
+             (generation, version, stage, files, weights, moments))
 SWARM_FIELDS(Failure, (reason, failure_class, generation), (failure_class, generation))
 SWARM_FIELDS(Shutdown, (term, reason, rejoin), (term, rejoin))
 SWARM_ALL_FIELDS(Takeover, term)

@@ -777,6 +777,11 @@ void ReplicaRunner::CopyState(std::function<StateReader::State(const model::Stag
 void ReplicaRunner::Do(const protocol::action::TakeCheckpoint& a) {
   const auto read = [request = a.request](const model::Stage& stage) {
     StateReader::State state;
+    // The request may have been made to an earlier process of this worker's name.
+    const bool holds = std::ranges::all_of(request.moments, [&](const protocol::PartName& name) {
+      return stage.HoldsPart(name.part);
+    });
+    if (!holds) return state;
     if (request.weights) state = stage.State();
     for (const protocol::PartName& name : request.moments) {
       const StateReader::State part = stage.PartState(name.part);
@@ -787,9 +792,16 @@ void ReplicaRunner::Do(const protocol::action::TakeCheckpoint& a) {
   };
   CopyState(read, [this, request = a.request, job = job_, welcome = welcome_](auto copy) {
     storage_.Post([this, request, job, welcome, copy = std::move(copy)] {
-      protocol::CheckpointWritten written{
-          request.generation, request.version, welcome.stage, {}, {}};
-      auto files = WriteStage(job, request, welcome, copy->tensors);
+      protocol::CheckpointWritten written{request.generation,
+                                          request.version,
+                                          welcome.stage,
+                                          {},
+                                          {},
+                                          request.weights,
+                                          request.moments};
+      Result<std::vector<protocol::CheckpointFile>> files =
+          FailedPrecondition("the moments of some parts are not here");
+      if (!copy->tensors.empty()) files = WriteStage(job, request, welcome, copy->tensors);
       if (files.ok()) {
         written.files = std::move(*files);
       } else {

@@ -238,6 +238,8 @@ void Decoder::Get(const pb::CheckpointWritten& from, CheckpointWritten* to) {
   to->stage = StageIndex(from.stage());
   to->error = from.error();
   GetAll(from.files(), kMembersMax, "files", &to->files);
+  to->weights = from.weights();
+  GetAll(from.moments(), kTensorsMax, "moments", &to->moments);
 }
 
 void Decoder::Get(const pb::Failure& from, Failure* to) {

@@ -240,6 +240,8 @@ void Encoder::Put(const CheckpointWritten& from, pb::CheckpointWritten* to) {
   to->set_stage(from.stage.value);
   to->set_error(ToUtf8(from.error));
   PutAll(from.files, kMembersMax, "files", to->mutable_files());
+  to->set_weights(from.weights);
+  PutAll(from.moments, kTensorsMax, "moments", to->mutable_moments());
 }
 
 void Encoder::Put(const Failure& from, pb::Failure* to) {

@@ -359,6 +359,9 @@ struct CheckpointWritten {
   StageIndex stage;
   std::string error;  ///< empty: written
   std::vector<CheckpointFile> files;
+  // Of the request: a worker may be asked for other things of a version later.
+  bool weights = true;
+  std::vector<PartName> moments = {};
 };
 
 // ---- ends ----

@@ -18,7 +18,9 @@ Actions Copies::OnWriteCheckpoint(const WriteCheckpoint& request) {
                                          "version " + std::to_string(request.version.value) +
                                              " is gone; this worker holds version " +
                                              std::to_string(standing_.version.value),
-                                         {}}}};
+                                         {},
+                                         request.weights,
+                                         request.moments}}};
 }
 
 Actions Copies::OnPinState(const PinState& request) {

@@ -48,15 +48,21 @@ void Checkpoints::Ask(StageIndex stage, const WorkerId& writer, Turn& turn) {
     moments[holders.contains(writer) ? writer : *holders.begin()].push_back(name);
   }
   for (auto& [id, names] : moments) {
-    pending_->writers.insert({stage, id});
     turn.Tell(id, WriteCheckpoint{job_.options.term, job_.generation, job_.version,
-                                  job_.options.checkpoint_uri, id == writer, std::move(names)});
+                                  job_.options.checkpoint_uri, id == writer, names});
+    pending_->writers[{stage, id}] = {id == writer, std::move(names)};
   }
 }
 
 void Checkpoints::OnWritten(const WorkerId& from, const CheckpointWritten& written, Turn& turn) {
   if (!pending_ || written.version != pending_->version || pending_->publishing ||
-      written.generation != job_.generation || !pending_->writers.contains({written.stage, from})) {
+      written.generation != job_.generation) {
+    return;
+  }
+  const auto wanted = pending_->writers.find({written.stage, from});
+  // An earlier try of this version may have asked it for something else.
+  if (wanted == pending_->writers.end() || wanted->second.weights != written.weights ||
+      wanted->second.moments != written.moments) {
     return;
   }
   if (!written.error.empty()) {
@@ -121,8 +127,9 @@ void Checkpoints::Check(Turn& turn) {
   PublishIfKnown(turn);
   if (turn.now - pending_->since < job_.options.patience.checkpoint) return;
   std::string late = pending_->publishing ? "its manifest" : "";
-  for (const auto& [stage, writer] : pending_->writers) {
-    if (pending_->files.contains({stage, writer})) continue;
+  for (const auto& [key, wanted] : pending_->writers) {
+    if (pending_->files.contains(key)) continue;
+    const auto& [stage, writer] = key;
     late += (late.empty() ? "stage " : ", stage ") + std::to_string(stage.value) + " at " +
             writer.value;
   }
@@ -131,8 +138,8 @@ void Checkpoints::Check(Turn& turn) {
 
 void Checkpoints::Lose(const WorkerId& worker, Turn& turn) {
   if (!pending_ || pending_->publishing) return;
-  for (const auto& [stage, writer] : pending_->writers) {
-    if (writer != worker || pending_->files.contains({stage, writer})) continue;
+  for (const auto& [key, wanted] : pending_->writers) {
+    if (key.second != worker || pending_->files.contains(key)) continue;
     // The storage is not at fault: this does not count as a try.
     turn.Report(EventKind::kCheckpointFailed,
                 ToText(pending_->version) + ": " + worker.value + " was lost while it wrote");

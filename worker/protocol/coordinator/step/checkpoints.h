@@ -3,7 +3,6 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,9 +45,13 @@ class Checkpoints {
 
  private:
   using Writer = std::pair<StageIndex, WorkerId>;
+  struct Wanted {  // WriteCheckpoint
+    bool weights = true;
+    std::vector<PartName> moments;
+  };
   struct Pending {
     Version version;
-    std::set<Writer> writers;
+    std::map<Writer, Wanted> writers;
     std::map<Writer, std::vector<CheckpointFile>> files;
     bool publishing = false;
     Timepoint since;  ///< that the writers, or the shell, were asked

@@ -9,16 +9,19 @@ using std::chrono::seconds;
 
 class CheckpointsTest : public testing::Test {
  protected:
-  static CoordinatorOptions Options() {
+  using PartSizes = std::vector<std::vector<std::uint64_t>>;
+  static CoordinatorOptions Options(PartSizes part_sizes) {
     CoordinatorOptions options;
     options.replicas = {2, 1};
     options.max_steps = 10;
     options.checkpoint_interval_steps = 4;
     options.checkpoint_uri = "checkpoints";
     options.last_checkpoint_patience = seconds(60);
+    options.part_sizes = std::move(part_sizes);
     return options;
   }
-  CheckpointsTest() {
+  explicit CheckpointsTest(PartSizes part_sizes = {})
+      : job_(Options(std::move(part_sizes)), Timepoint()) {
     for (const auto& [name, stage] : {std::pair{"a1", 0}, {"a2", 0}, {"b1", 1}}) {
       members_.Become(members_.Add({.id = WorkerId(name)}), Role::kReady, StageIndex(stage));
     }
@@ -62,7 +65,7 @@ class CheckpointsTest : public testing::Test {
   }
 
   Timepoint now_{seconds(1000)};
-  Job job_{Options(), Timepoint()};
+  Job job_;
   Members members_{&job_};
   Checkpoints checkpoints_{&job_, &members_};
 };
@@ -139,6 +142,32 @@ TEST_F(CheckpointsTest, AnAnswerThatComesAfterItsDeadlineIsNoneOfTheNextTry) {
   (void)Retry();
   Write("a1", 0, 10, "the disk was full at last");
   EXPECT_TRUE(checkpoints_.IsWriting());
+}
+
+class CheckpointsOfPartsTest : public CheckpointsTest {
+ protected:
+  CheckpointsOfPartsTest() : CheckpointsTest({{5, 5}, {}}) {
+    members_.holders().AddWhole(WorkerId("a1"), StageIndex(0));
+    members_.holders().AddWhole(WorkerId("a2"), StageIndex(0));
+  }
+};
+
+TEST_F(CheckpointsOfPartsTest, AnAnswerToAnEarlierRequestForOtherPartsIsNoneOfTheNextTry) {
+  EXPECT_EQ(WritersOf(4), (std::set<std::string>{"a1", "b1"}));
+  (void)Write("b1", 1, 4);
+  CheckpointWritten written{job_.generation, Version(4), StageIndex(0), {}, {{}}};
+  Turn turn{now_};
+  for (const std::vector<PartName>& moments :
+       {std::vector<PartName>(), {{GroupIndex(0), 1}}, {{GroupIndex(0), 0}, {GroupIndex(0), 1}}}) {
+    EXPECT_TRUE(turn.orders.empty());
+    written.moments = moments;
+    written.weights = false;
+    checkpoints_.OnWritten(WorkerId("a1"), written, turn);
+    EXPECT_TRUE(turn.orders.empty());
+    written.weights = true;
+    checkpoints_.OnWritten(WorkerId("a1"), written, turn);
+  }
+  EXPECT_EQ(turn.orders.size(), 1u) << "to publish it";
 }
 
 TEST_F(CheckpointsTest, AManifestThatIsNeverPublishedIsGivenUp) {
