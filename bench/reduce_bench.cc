@@ -71,7 +71,7 @@ struct Side final : net::EndpointHandler {
   std::uint64_t sent = 0;
   std::size_t awaited = 0;  // connections; set before any is asked for
   std::set<WorkerId> up;
-  SumBuffers buffers;
+  BufferPool buffers;
   std::promise<void> connected;
   Loop loop{"side"};
   std::unique_ptr<net::Endpoint> endpoint;

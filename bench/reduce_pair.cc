@@ -99,7 +99,7 @@ class Replica final : public net::EndpointHandler {
 
   const WorkerId self_, other_;
   model::GradientSum data_{.elements = {}, .exponents = {}};
-  SumBuffers buffers_;
+  BufferPool buffers_;
   std::map<std::uint64_t, std::unique_ptr<GroupReduce>> parts_;
   std::promise<void>* waiting_ = nullptr;
   std::uint64_t awaited_ = 0;

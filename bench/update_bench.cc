@@ -59,7 +59,7 @@ std::vector<std::uint64_t> SendSum(const protocol::Reduce& reduce, const model::
     protocol::ReduceChunk chunk;
     Bytes payload;
   };
-  SumBuffers buffers;
+  BufferPool buffers;
   std::deque<Message> messages;
   std::vector<std::uint64_t> sent(reduce.participants.size());
   std::vector<std::unique_ptr<GroupReduce>> sums;

@@ -40,7 +40,10 @@ std::uint64_t ElementBytes(const Spec& spec) {
 /// the type of the computation.
 std::uint64_t NumbersBytes(const Spec& spec) {
   const std::uint64_t fresh = spec.training.precision == Precision::kBF16 ? 2 : 4;
-  return VersionsOf(spec) * OperandBytes(spec) + 2 * 4 + fresh;
+  // A replica that loads a checkpoint has all moments until the first commit leaves it its parts;
+  // and it keeps copies of their new weights, in two buffers.
+  const std::uint64_t copies = spec.pipeline.shardUpdate == ShardUpdate::kMoments ? 2 * 4 : 0;
+  return VersionsOf(spec) * OperandBytes(spec) + 2 * 4 + fresh + copies;
 }
 
 /// What GraphBytes and BackwardBytes say of a stage with its share of the layers, and the head.

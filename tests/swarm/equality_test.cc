@@ -154,6 +154,32 @@ TEST_P(EqualityTest, AdaptersAloneAreTrainedOverFrozenWeights) {
   }
 }
 
+TEST_P(EqualityTest, WhereTwoReplicasUpdateEachTensorTheLossesAreThoseOfOneProcess) {
+  const std::map<std::string, void (*)(api::Spec&)> kinds{
+      {"all weights", [](api::Spec&) {}},
+      {"LAMB", [](api::Spec& spec) { spec.optimizer.type = api::OptimizerType::kLAMB; }},
+      {"Muon, tied",
+       [](api::Spec& spec) {
+         spec.optimizer.type = api::OptimizerType::kMuon;
+         spec.model.config.tie_word_embeddings = true;
+       }},
+      {"adapters", [](api::Spec& spec) {
+         spec.model.config.initializer_range = 0.2;
+         spec.model.lora = {.rank = 4, .alpha = 16};
+         spec.optimizer.learningRate = 5e-3;
+       }}};
+  for (const auto& [name, choose] : kinds) {
+    SCOPED_TRACE(name);
+    api::SwarmJob job = Job();
+    choose(job.spec);
+    const auto expected = ReferenceLosses(job);
+    job.spec.pipeline.shardUpdate = api::ShardUpdate::kMoments;
+    for (const Layout& layout : {Layout{{4}}, Layout{{3, 1, 2}}}) {
+      ExpectEqualLosses(job, layout, expected);
+    }
+  }
+}
+
 TEST_P(EqualityTest, RecomputingChangesNoLoss) {
   const auto expected = ReferenceLosses(Job());
   for (const auto recompute : {api::Recompute::kLayers, api::Recompute::kFull}) {

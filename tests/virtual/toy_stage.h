@@ -36,7 +36,7 @@ class ToyStage final : public model::Stage {
         groups_{{protocol::GroupIndex(options.stage), size.parameters}} {
     // As many as the real stage has, since the trainer knows of those.
     const auto layout = model::ComputeParameterLayout(options.config, options.stage,
-                                                      options.stage_count, options.boundary);
+                                                      options.stage_count, options.boundary, options.lora);
     SWARM_CHECK(layout.ok(), "a toy of no model");
     const auto parts = static_cast<std::uint64_t>(
         std::ranges::count(layout->slots, 0u, &model::ParameterSlot::group));

@@ -123,7 +123,8 @@ Result<std::vector<std::vector<std::uint64_t>>> PartSizes(const api::Spec& spec,
   for (std::size_t stage = 0; stage < stages; ++stage) {
     ASSIGN_OR_RETURN(
         const model::Layout layout,
-        model::ComputeParameterLayout(spec.model.config, stage, stages, spec.pipeline.boundary));
+        model::ComputeParameterLayout(spec.model.config, stage, stages, spec.pipeline.boundary,
+                                      spec.model.lora));
     sizes.emplace_back();
     for (const model::ParameterSlot& slot : layout.slots) {
       if (slot.group == 0) sizes.back().push_back(slot.count);

@@ -328,11 +328,18 @@ Result<std::vector<Bytes>> ParameterStore::BeginApply(std::span<const Bytes> sum
                                                       const Division& division) {
   RETURN_IF_ERROR(Begin(sums, options, division));
   std::vector<Bytes> weights(parts_.size());
-  for (std::size_t p = 0; p < parts_.size() && !options.skip; ++p) {
-    if (!division.own[p]) continue;
-    const std::span<float> part = PartOf(target().group(0), layout_.slots[parts_[p]]);
-    weights[p] = Bytes::Copy(part.data(), part.size_bytes());
-  }
+  if (options.skip) return weights;
+  // Of the size of the whole group, whatever the parts, so that each update finds the same memory.
+  // Pages of the others' parts are not touched.
+  const std::span<const float> group = std::as_const(target()).group(0);
+  const std::shared_ptr<std::byte[]> copies = copies_.Take(group.size_bytes());
+  ForEach(parts_.size(), [&](std::size_t p) {
+    if (!division.own[p]) return;
+    const ParameterSlot& slot = layout_.slots[parts_[p]];
+    std::byte* copy = copies.get() + slot.offset * sizeof(float);
+    std::memcpy(copy, group.data() + slot.offset, slot.count * sizeof(float));
+    weights[p] = Bytes::Wrap(copy, slot.count * sizeof(float), copies);
+  });
   return weights;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/buffer_pool.h"
 #include "worker/model/decoder/readers.h"
 #include "worker/model/decoder/weights.h"
 #include "worker/model/layout/layout.h"
@@ -111,7 +112,8 @@ class ParameterStore {
   std::vector<std::int64_t> next_scales_;  ///< between the halves of an update
   std::int64_t updates_ =
       0;  ///< without the skipped ones: the optimizer's bias correction counts them
-  Readers readers_;  ///< of all the above, which only Reset and Apply change
+  BufferPool copies_;  ///< of the weights that others are given
+  Readers readers_;    ///< of all the above, which only Reset and Apply change
 };
 
 }  // namespace swarm::model

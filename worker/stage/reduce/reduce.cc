@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <map>
-#include <mutex>
 #include <utility>
 
 #include "base/vectorized.h"
@@ -52,34 +50,8 @@ constexpr std::uint64_t kAlignElements = 16;
 
 }  // namespace
 
-struct SumBuffers::Shelf {
-  std::mutex mutex;
-  std::multimap<std::size_t, std::unique_ptr<std::byte[]>> buffers;
-};
-
-std::shared_ptr<SumBuffers::Shelf> SumBuffers::MakeShelf() { return std::make_shared<Shelf>(); }
-
-std::shared_ptr<std::byte[]> SumBuffers::Take(std::size_t size) {
-  std::unique_ptr<std::byte[]> memory;
-  {
-    std::lock_guard lock(shelf_->mutex);
-    if (const auto it = shelf_->buffers.find(size); it != shelf_->buffers.end()) {
-      memory = std::move(it->second);
-      shelf_->buffers.erase(it);
-    }
-  }
-  if (!memory) memory.reset(new std::byte[size]);
-  return std::shared_ptr<std::byte[]>(memory.release(),
-                                      [shelf = shelf_, size](std::byte* returned) {
-                                        std::unique_ptr<std::byte[]> buffer(returned);
-                                        std::lock_guard lock(shelf->mutex);
-                                        if (shelf->buffers.count(size) < 2)
-                                          shelf->buffers.emplace(size, std::move(buffer));
-                                      });
-}
-
 GroupReduce::GroupReduce(const protocol::Reduce& reduce, const WorkerId& self,
-                         model::GradientSum own, SumBuffers& buffers, SendChunk send,
+                         model::GradientSum own, BufferPool& buffers, SendChunk send,
                          Thinning thinning, const std::vector<std::uint64_t>& part_sizes)
     : reduce_(reduce),
       own_(std::move(own)),

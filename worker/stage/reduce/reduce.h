@@ -35,6 +35,7 @@
 #include <span>
 #include <vector>
 
+#include "base/buffer_pool.h"
 #include "base/bytes.h"
 #include "base/status.h"
 #include "worker/model/stage.h"
@@ -44,20 +45,6 @@
 #include "worker/stage/reduce/reduce_codec.h"
 
 namespace swarm::stage {
-
-/// Memory for sums, used again: fresh pages cost as much as the sum itself. Thread-safe; buffers
-/// may outlive the pool.
-class SumBuffers {
- public:
-  /// `size` bytes, aligned to 16, not initialised. They return to the pool when the last owner
-  /// releases them; the pool keeps two of each size asked for.
-  std::shared_ptr<std::byte[]> Take(std::size_t size);
-
- private:
-  struct Shelf;
-  std::shared_ptr<Shelf> shelf_ = MakeShelf();
-  static std::shared_ptr<Shelf> MakeShelf();
-};
 
 /// How floats are sent.
 struct Thinning {
@@ -79,7 +66,7 @@ class GroupReduce {
   /// holders. Requires: `self` is a participant, and so are all holders; floats where there is a
   /// codec.
   GroupReduce(const protocol::Reduce& reduce, const protocol::WorkerId& self,
-              model::GradientSum own, SumBuffers& buffers, SendChunk send, Thinning thinning = {},
+              model::GradientSum own, BufferPool& buffers, SendChunk send, Thinning thinning = {},
               const std::vector<std::uint64_t>& part_sizes = {});
 
   /// Sends the first of this worker's contributions to its row; OnChunk sends the others.

@@ -119,7 +119,7 @@ class Reducing {
   const Done done_;
   const Wait wait_;
   std::unique_ptr<net::Outbox> outbox_;
-  SumBuffers buffers_;
+  BufferPool buffers_;
   std::map<Key, Sum> sums_;
   std::map<Key, std::vector<EarlyChunk>> early_;
   /// Residuals of the last two steps' sums; two, because the last sum may have to be made again.
