@@ -73,8 +73,8 @@ struct FetchGradients {
 /// for.
 struct ApplyCommit {
   CommitRecord record;
-  /// It took part in the sums. Else no part is its own, though an earlier process of its name may
-  /// have been a holder.
+  /// It took part in the sums that have holders. Else no part is its own, though an earlier process
+  /// of its name may have been a holder.
   bool holds = true;
 };
 /// The step is over: free its accumulators and all retained outputs and input gradients.

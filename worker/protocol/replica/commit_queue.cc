@@ -73,7 +73,7 @@ void CommitQueue::ApplyIfReady(Actions& actions) {
   const auto fetch = fetches_.find(record.step);
   if (record.skip || (fetch == fetches_.end() ? folds_.Holds(record) : fetch->second)) {
     applying_ = true;
-    will_hold_ = fetch == fetches_.end() && folds_.Holds(record);
+    will_hold_ = folds_.HoldsParts(record);
     actions.push_back(action::ApplyCommit{record, will_hold_});
   }
 }

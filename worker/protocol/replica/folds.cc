@@ -190,18 +190,28 @@ std::vector<HeldStep> Folds::Describe(Actions& actions) {
   return steps;
 }
 
+bool Folds::HoldsSum(Step step, const GroupResult& result) {
+  const FrozenGroup& group = steps_[step].groups[result.group];
+  if (!group.reduce || !group.digest) return false;
+  if (!standing_.options.rules.compare_k) return true;
+  // A holder knows the digests of its parts alone; k stands for them.
+  return group.reduce->k == result.k &&
+         (!result.holders.empty() || *group.digest == result.digest);
+}
+
 bool Folds::Holds(const CommitRecord& record) {
-  FoldState& state = steps_[record.step];
-  const auto& groups = standing_.options.groups;
-  return std::all_of(groups.begin(), groups.end(), [&](GroupIndex index) {
-    const FrozenGroup& group = state.groups[index];
-    return std::any_of(record.groups.begin(), record.groups.end(), [&](const GroupResult& result) {
-      if (result.group != index || !group.reduce || !group.digest) return false;
-      if (!standing_.options.rules.compare_k) return true;
-      // A holder knows the digests of its parts alone; k stands for them.
-      return group.reduce->k == result.k &&
-             (!result.holders.empty() || *group.digest == result.digest);
+  return std::ranges::all_of(standing_.options.groups, [&](GroupIndex index) {
+    return std::ranges::any_of(record.groups, [&](const GroupResult& result) {
+      return result.group == index && HoldsSum(record.step, result);
     });
+  });
+}
+
+bool Folds::HoldsParts(const CommitRecord& record) {
+  return std::ranges::all_of(record.groups, [&](const GroupResult& result) {
+    return result.holders.empty() ||
+           std::ranges::count(standing_.options.groups, result.group) == 0 ||
+           HoldsSum(record.step, result);
   });
 }
 

@@ -67,12 +67,18 @@ class Folds {
   std::vector<HeldStep> Describe(Actions& actions);
   /// The worker holds the sums that the record names.
   bool Holds(const CommitRecord& record);
+  /// It took part in the record's sums of its groups that have holders. It may lack those of other
+  /// groups: if it came when they were made.
+  bool HoldsParts(const CommitRecord& record);
   /// The step is committed.
   void Forget(Step step, Actions& actions);
   /// Starts reduces that waited for a version that is here now.
   Actions OnVersion();
 
  private:
+  /// The sum that a record names; where the group has holders, of this worker's parts.
+  bool HoldsSum(Step step, const GroupResult& result);
+
   Standing& standing_;
   std::map<Step, FoldState> steps_;
   std::map<std::pair<Step, GroupIndex>, Reduce> early_reduces_;  // of versions not reached yet

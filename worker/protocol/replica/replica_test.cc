@@ -386,6 +386,26 @@ TEST_F(ReplicaTest, WhoTookNoPartFetchesTheGradientsAndAppliesInOrder) {
   EXPECT_EQ(Find<action::ApplyCommit>(replica().OnApplied(Step(0)))->record.step, Step(1));
 }
 
+TEST_F(ReplicaTest, AHolderThatCameWhenTheTiedHeadWasSummedFetchesItAndKeepsItsParts) {
+  for (const bool takes_part : {true, false}) {
+    ReplicaOptions options = DefaultOptions();
+    options.groups = {GroupIndex(1), GroupIndex(3)};
+    Begin(options);
+    if (takes_part) {
+      Reduce reduce = ReduceOf({}, 2);
+      reduce.holders = {{kSelf, kOther}};
+      (void)replica().OnReduce(reduce);
+      (void)replica().OnGroupReduced(Step(0), GroupIndex(1), {Term(1), 2}, {}, {},
+                                     {{{GroupIndex(1), 0}, {1, 1}}});
+    }
+    Commit commit = CommitOf({5, 5}, 2);
+    commit.record.groups[0].holders = {{kSelf, kOther}};
+    commit.record.groups.push_back({GroupIndex(3), {Term(1), 1}, {3, 3}});
+    EXPECT_TRUE(Find<action::FetchGradients>(replica().OnCommit(commit)));
+    EXPECT_EQ(Find<action::ApplyCommit>(replica().OnGradientsFetched(Step(0)))->holds, takes_part);
+  }
+}
+
 TEST_F(ReplicaTest, WhoMissesARecordLeavesInsteadOfGuessing) {
   EXPECT_TRUE(Find<action::Rejoin>(replica().OnCommit(CommitOf({1, 1}, 1, 1))));
 }
