@@ -56,13 +56,7 @@ void Checkpoints::Ask(StageIndex stage, const WorkerId& writer, Turn& turn) {
 
 void Checkpoints::OnWritten(const WorkerId& from, const CheckpointWritten& written, Turn& turn) {
   if (!pending_ || written.version != pending_->version || pending_->publishing ||
-      written.generation != job_.generation) {
-    return;
-  }
-  const auto wanted = pending_->writers.find({written.stage, from});
-  // An earlier try of this version may have asked it for something else.
-  if (wanted == pending_->writers.end() || wanted->second.weights != written.weights ||
-      wanted->second.moments != written.moments) {
+      written.generation != job_.generation || !IsWanted(from, written)) {
     return;
   }
   if (!written.error.empty()) {
@@ -71,6 +65,13 @@ void Checkpoints::OnWritten(const WorkerId& from, const CheckpointWritten& writt
   }
   pending_->files[{written.stage, from}] = written.files;
   PublishIfKnown(turn);
+}
+
+bool Checkpoints::IsWanted(const WorkerId& from, const CheckpointWritten& written) const {
+  const auto wanted = pending_->writers.find({written.stage, from});
+  // An earlier try of this version may have asked it for something else.
+  return wanted != pending_->writers.end() && wanted->second.weights == written.weights &&
+         wanted->second.moments == written.moments;
 }
 
 void Checkpoints::PublishIfKnown(Turn& turn) {

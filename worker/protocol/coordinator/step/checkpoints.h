@@ -58,6 +58,8 @@ class Checkpoints {
   };
   /// Asks a replica of the stage for its file, and other holders for the moments that it lacks.
   void Ask(StageIndex stage, const WorkerId& writer, Turn& turn);
+  /// The worker was asked for just that.
+  bool IsWanted(const WorkerId& from, const CheckpointWritten& written) const;
   void PublishIfKnown(Turn& turn);
   void OnFailedLast(const std::string& error, Turn& turn);
 
