@@ -47,9 +47,10 @@ std::map<WorkerId, std::uint64_t> Loads(const std::vector<std::uint64_t>& sizes,
 
 std::uint64_t Moved(const std::vector<std::uint64_t>& sizes, const Now& now,
                     const std::vector<PartHolders>& holders) {
+  const Now after = After(holders);
   std::uint64_t moved = 0;
   for (std::size_t p = 0; p < sizes.size(); ++p) {
-    for (const WorkerId& id : After(holders)[p]) moved += now[p].contains(id) ? 0 : sizes[p];
+    for (const WorkerId& id : after[p]) moved += now[p].contains(id) ? 0 : sizes[p];
   }
   return moved;
 }
