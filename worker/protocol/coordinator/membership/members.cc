@@ -101,8 +101,11 @@ std::vector<std::vector<WorkerId>> Members::RoutableReplicas() const {
 }
 
 bool Members::CanSpare(const WorkerId& id) const {
+  return CanReplace(id) && holders_.CanSpare(id, Replicas(At(id).member.stage));
+}
+
+bool Members::CanReplace(const WorkerId& id) const {
   const Worker& worker = At(id);
-  if (!holders_.CanSpare(id, Replicas(worker.member.stage))) return false;
   return worker.role() != Role::kReady || ReadyReplicas(worker.member.stage).size() > 1;
 }
 

@@ -42,17 +42,17 @@ struct Leave {
 
 struct Worker {
   Member member;  ///< its stage means nothing while the worker waits; Members::Become sets it
-  bool assigned = false;      ///< to a stage of the new generation
-  bool welcomed = false;      ///< while joining: it knows the donors
-  bool loaded = false;        ///< while loading or joining: it has the state to begin with
-  Digest state = {};          ///< of what it has loaded
+  bool assigned = false;  ///< to a stage of the new generation
+  bool welcomed = false;  ///< while joining: it knows the donors
+  bool loaded = false;    ///< while loading or joining: it has the state to begin with
+  Digest state = {};      ///< of what it has loaded
   /// It came with this state; once it joins, that is the state that it goes on from.
   std::optional<HeldState> offer = {};
   std::optional<Step> kept_from = {};  ///< as last reported: it has reduced gradients since then
   std::uint64_t copied = 0;            ///< bytes from other replicas, as last reported
-  Timepoint progressed = {};  ///< came nearer to the end of joining
-  std::uint64_t lag_max = 0;  ///< while joining: steps that it may lag
-  Timepoint since;            ///< of the role
+  Timepoint progressed = {};           ///< came nearer to the end of joining
+  std::uint64_t lag_max = 0;           ///< while joining: steps that it may lag
+  Timepoint since;                     ///< of the role
   std::string numeric_class = {};
   Timepoint came = {};         ///< said hello
   Timepoint held_off = {};     ///< gets no stage of a job in training before
@@ -110,6 +110,9 @@ class Members {
   std::vector<std::vector<WorkerId>> RoutableReplicas() const;
   /// Whether every stage keeps a ready replica without the worker, and every part a holder.
   bool CanSpare(const WorkerId& id) const;
+  /// Whether every stage keeps a ready replica. Without the worker, the job may go back to a
+  /// checkpoint for a part that it alone holds.
+  bool CanReplace(const WorkerId& id) const;
   /// Whether every ready replica has reported its state of that version, or of a later one: in
   /// the stage, or in all.
   bool HaveReported(Version version, StageIndex stage) const;

@@ -9,6 +9,9 @@ namespace {
 /// From the first report of a pair without a detour to an eviction: others that do not hear the
 /// same worker have reported by then.
 constexpr Duration kEvidence = std::chrono::seconds(2);
+/// From then to an eviction that takes the job back to a checkpoint: the pair may heal before, and
+/// another holder of the parts may come.
+constexpr Duration kBeforeRollback = std::chrono::seconds(20);
 
 }  // namespace
 
@@ -87,6 +90,11 @@ void Reachability::Plan(Turn& turn) {
   }
 }
 
+bool Reachability::SharesParts(const WorkerPair& pair) const {
+  const StageIndex a = members_.At(pair.a).member.stage, b = members_.At(pair.b).member.stage;
+  return a == b && !members_.holders().PartsOf(a).empty();
+}
+
 std::size_t Reachability::ShareOf(const WorkerId& id) const {
   const Worker& worker = members_.At(id);
   if (worker.role() != Role::kReady) return 0;
@@ -99,9 +107,15 @@ void Reachability::Check(Turn& turn) {
     if (turn.now - since >= kEvidence) due.push_back(pair);
   }
   if (due.empty()) return;
-  const auto goes = ChooseToGo(
-      due, [&](const WorkerId& id) { return members_.CanSpare(id); },
-      [&](const WorkerId& id) { return ShareOf(id); });
+  const auto cost = [&](const WorkerId& id) { return ShareOf(id); };
+  auto goes = ChooseToGo(due, [&](const WorkerId& id) { return members_.CanSpare(id); }, cost);
+  if (!goes) {
+    // Holders of one stage that need each other's parts, and are the only ones that have them.
+    std::erase_if(due, [&](const WorkerPair& pair) {
+      return turn.now - unserved_.at(pair) < kBeforeRollback || !SharesParts(pair);
+    });
+    goes = ChooseToGo(due, [&](const WorkerId& id) { return members_.CanReplace(id); }, cost);
+  }
   if (!goes) return;  // no departure would help: the job waits until the pair heals
   job_.hold_off.Extend(*goes, turn.now);
   turn.Evict(*goes, "other workers do not reach it", EvictionCause::kUnreachable);

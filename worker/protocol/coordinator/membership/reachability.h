@@ -35,6 +35,8 @@ class Reachability {
   /// Whether the two exchange data.
   bool Need(const WorkerPair& pair) const;
   void Plan(Turn& turn);
+  /// Whether both are of a stage whose replicas hold parts for each other (rule 31).
+  bool SharesParts(const WorkerPair& pair) const;
   /// Microbatches of a step that the worker would leave to others, about.
   std::size_t ShareOf(const WorkerId& worker) const;
 
