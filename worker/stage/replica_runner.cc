@@ -40,7 +40,14 @@ ReplicaRunner::ReplicaRunner(const RunnerParts& parts)
             if (it == sums_.end()) return nullptr;
             const ReducedSum& sum = it->second.sum;
             return sum.generation == generation && sum.k == k ? sum.pieces : nullptr;
-          }) {}
+          }),
+      held_(parts, {[this] { OnMoments(); },
+                    [this](const protocol::CommitRecord& record, const Status& status) {
+                      OnApplied(record, status);
+                    },
+                    [this](const protocol::CommitRecord& record,
+                           const std::shared_ptr<model::Stage>& stage,
+                           const std::vector<bool>& own) { ReportState(record, stage, own); }}) {}
 
 void ReplicaRunner::Stop() {
   states_.Stop();
@@ -48,7 +55,7 @@ void ReplicaRunner::Stop() {
 }
 
 std::shared_ptr<const KeptState> ReplicaRunner::TakeState() {
-  if (!stage_ || half_applied_) return nullptr;
+  if (!stage_ || held_.half_applied()) return nullptr;
   // What the stage says counts: an update may have been done of which the replica has not heard.
   const protocol::Version version = stage_->version();
   auto state = KeptState::Make(welcome_.stage, version, stage_->Snapshot());
@@ -78,10 +85,8 @@ void ReplicaRunner::Install(const api::SwarmJob& job, const protocol::Welcome& w
   const std::uint64_t room = share(MemoryKind::kKeptSums) / std::max<std::uint64_t>(step_bytes_, 1);
   kept_steps_max_ = std::max(std::max<std::uint64_t>(room, 1) - 1, protocol::kKeptStepsMin);
   options.kept_steps_max = kept_steps_max_;
-  held_.clear();
-  for (std::size_t part = 0; part < CountParts(); ++part) held_.push_back(stage_->HoldsPart(part));
-  options.whole = std::ranges::find(held_, false) == held_.end();
-  half_applied_ = false;
+  held_.Install(welcome.generation, stage_, CountParts(), welcome.version);
+  options.whole = held_.whole();
   replica_.emplace(std::move(options));
   LOG_DEBUG("account: serves {} {}", welcome.generation.value, welcome.stage.value);
   parts_.metrics.version = welcome.version.value;
@@ -95,11 +100,8 @@ void ReplicaRunner::Forget() {
   sums_.clear();
   parcels_.Clear();
   gradient_fetches_.clear();
-  moments_.reset();
-  weights_.reset();
+  held_.Forget();
   waiting_sum_.reset();
-  updated_.clear();
-  early_fetches_.clear();
 }
 
 void ReplicaRunner::MakeRoom(protocol::Generation generation) {
@@ -201,9 +203,7 @@ void ReplicaRunner::OnParcel(const WorkerId& from, const protocol::Parcel& parce
 
 bool ReplicaRunner::OnFetched(const WorkerId& from, const protocol::Fetched& fetched,
                               const Bytes& payload, Timepoint now) {
-  for (const auto* running : {&moments_, &weights_}) {
-    if (*running && (*running)->fetch->OnFetched(from, fetched, payload, now)) return true;
-  }
+  if (held_.OnFetched(from, fetched, payload, now)) return true;
   const auto it = gradient_fetches_.find(protocol::Step(fetched.version.value));
   return it != gradient_fetches_.end() && it->second.fetch->OnFetched(from, fetched, payload, now);
 }
@@ -217,16 +217,12 @@ std::vector<GradientFetch*> ReplicaRunner::Fetches() const {
 
 void ReplicaRunner::OnTick(Timepoint now) {
   for (GradientFetch* fetch : Fetches()) fetch->OnTick(now);
-  for (const auto* running : {&moments_, &weights_}) {
-    if (*running) (*running)->fetch->OnTick(now);
-  }
+  held_.OnTick(now);
 }
 
 void ReplicaRunner::OnDonorLost(const WorkerId& donor, Timepoint now) {
   for (GradientFetch* fetch : Fetches()) fetch->OnDonorLost(donor, now);
-  for (const auto* running : {&moments_, &weights_}) {
-    if (*running) (*running)->fetch->OnDonorLost(donor, now);
-  }
+  held_.OnDonorLost(donor, now);
 }
 
 // ---- execution ----
@@ -351,7 +347,8 @@ void ReplicaRunner::Do(const protocol::action::StartReduce& a) {
           parts_.reducing.Begin(reduce, stage, i, stage->Accumulator(reduce.step, i), codec);
         }
       });
-  FetchMoments(a.reduce);
+  if (!a.reduce.holders.empty()) waiting_sum_.reset();
+  held_.OnReduce(a.reduce);
 }
 
 void ReplicaRunner::Do(const protocol::action::StopReduces& a) {
@@ -359,7 +356,7 @@ void ReplicaRunner::Do(const protocol::action::StopReduces& a) {
   parts_.compute.PostState([this, generation = welcome_.generation, step = a.step] {
     parts_.reducing.Abandon(generation, step);
   });
-  moments_.reset();
+  held_.StopReduce();
   waiting_sum_.reset();
 }
 
@@ -367,7 +364,7 @@ void ReplicaRunner::OnSum(ReducedSum sum) {
   if (!IsCurrent(sum.generation)) return;
   const bool divided = !sum.holders.empty();
   const bool waits = std::ranges::any_of(
-      sum.parts, [&](const protocol::PartDigest& part) { return !held_[part.name.part]; });
+      sum.parts, [&](const protocol::PartDigest& part) { return !held_.Has(part.name.part); });
   if (waits) {
     waiting_sum_ = std::move(sum);
     return;
@@ -396,7 +393,7 @@ void ReplicaRunner::KeepSum(ReducedSum sum) {
 void ReplicaRunner::Do(const protocol::action::FetchGradients& a) {
   std::vector<GradientFetch::Group> groups;
   const auto bytes = GroupBytes();
-  const protocol::GroupResult* divided = FindDivided(a.record);
+  const protocol::GroupResult* divided = held_.FindDivided(a.record);
   for (const model::ParameterGroup& group : stage_->groups()) {
     if (divided != nullptr && divided->group == group.index) continue;
     groups.push_back({group.index, bytes.at(group.index)});
@@ -426,7 +423,7 @@ void ReplicaRunner::OnGradients(const protocol::CommitRecord& record,
                                 " cannot be fetched: " + gradients.status().message()});
     return;
   }
-  const std::size_t first = FindDivided(record) != nullptr ? 1 : 0;  // groups()[0] is divided
+  const std::size_t first = held_.FindDivided(record) != nullptr ? 1 : 0;  // groups()[0] is divided
   for (std::size_t i = 0; i < gradients->size(); ++i) {
     const protocol::GroupIndex group = stage_->groups()[first + i].index;
     const auto result = std::find_if(record.groups.begin(), record.groups.end(),
@@ -459,7 +456,13 @@ void ReplicaRunner::Do(const protocol::action::ApplyCommit& a) {
     const auto sum = sums_.find({a.record.step, group.index});
     sums.push_back(sum == sums_.end() ? Bytes() : sum->second.sum.elements);
   }
-  if (FindDivided(a.record) != nullptr) return BeginApply(a, std::move(sums));
+  if (const protocol::GroupResult* divided = held_.FindDivided(a.record)) {
+    // A worker that holds no part has no sum, and needs none.
+    if (sums.front().empty()) {
+      sums.front() = Bytes::Wrap(nullptr, GroupBytes().at(divided->group), nullptr);
+    }
+    return held_.Apply(a.record, std::move(sums), a.holds);
+  }
   parts_.compute.PostState([this, stage = stage_, record = a.record, sums = std::move(sums)] {
     EnterPhase(chaos::WorkPhase::kCommit, record.step);
     const Status status = stage->Apply(sums, record.clip, record.learning_rate, record.skip);
@@ -470,6 +473,10 @@ void ReplicaRunner::Do(const protocol::action::ApplyCommit& a) {
 
 void ReplicaRunner::OnApplied(const protocol::CommitRecord& record, const Status& status) {
   if (!IsCurrent(record.generation)) return;
+  if (status.code() == StatusCode::kUnavailable) {
+    Do(protocol::action::Rejoin{status.message()});
+    return;
+  }
   if (!status.ok()) {
     parts_.host.GiveUp(status.WithContext(
         "the commit of step " + std::to_string(record.step.value) + " cannot be applied"));
@@ -478,7 +485,7 @@ void ReplicaRunner::OnApplied(const protocol::CommitRecord& record, const Status
   ++parts_.metrics.commits;
   parts_.metrics.version = record.step.value + 1;
   Carry(replica_->OnApplied(record.step));
-  AnswerEarlyFetches();
+  if (replica_) held_.OnVersion(replica_->version());
 }
 
 void ReplicaRunner::ReportState(const protocol::CommitRecord& record,
@@ -502,246 +509,22 @@ void ReplicaRunner::ReportState(const protocol::CommitRecord& record,
   states_.ComputeDigests(stage->State(), std::move(parts), report);
 }
 
-// ---- parts that have holders ----
-
-namespace {
-
-/// More would not be answered in time.
-constexpr std::size_t kEarlyFetchesMax = 4096;
-
-/// A piece of the moments of a part, in a copy.
-Bytes ReadMoments(const std::vector<checkpoint::NamedTensor>& state, std::uint64_t piece) {
-  std::vector<Bytes> fields;
-  for (std::size_t i = 1; i < state.size(); ++i) fields.push_back(state[i].data);
-  std::uint64_t begin = piece * checkpoint::kPieceBytes, left = checkpoint::kPieceBytes;
-  std::string copy;
-  for (const Bytes& field : fields) {
-    const std::uint64_t skip = std::min<std::uint64_t>(begin, field.size());
-    const std::uint64_t take = std::min<std::uint64_t>(left, field.size() - skip);
-    copy.append(reinterpret_cast<const char*>(field.data()) + skip, take);
-    begin -= skip;
-    left -= take;
-  }
-  return Bytes::Copy(copy.data(), copy.size());
-}
-
-}  // namespace
-
 std::size_t ReplicaRunner::CountParts() const {
   if (job_.spec.pipeline.shardUpdate == api::ShardUpdate::kNone) return 0;
   return static_cast<std::size_t>(
       std::ranges::count(stage_->parameters(), 0u, &model::ParameterSlot::group));
 }
 
-const protocol::GroupResult* ReplicaRunner::FindDivided(
-    const protocol::CommitRecord& record) const {
-  const auto own = std::ranges::find(record.groups, stage_->groups().front().index,
-                                     &protocol::GroupResult::group);
-  return own == record.groups.end() || own->holders.empty() ? nullptr : &*own;
-}
-
-void ReplicaRunner::FetchMoments(const protocol::Reduce& reduce) {
-  if (reduce.holders.empty()) return;
-  moments_.reset();
-  waiting_sum_.reset();
-  const WorkerId& self = parts_.options.id;
-  std::vector<PartFetch::Part> parts;
-  for (std::uint64_t part = 0; part < reduce.holders.size(); ++part) {
-    const protocol::PartHolders& holders = reduce.holders[part];
-    if (!holders.Has(self) || held_[part]) continue;
-    parts.push_back({part,
-                     stage_->MomentBytes(part),
-                     {holders.first == self ? holders.second : holders.first}});
-  }
-  if (parts.empty()) return;
-  moments_ = {reduce.step, reduce.k,
-              std::make_unique<PartFetch>(
-                  protocol::Fetch{.generation = reduce.generation,
-                                  .kind = protocol::FetchKind::kMoments,
-                                  .version = protocol::Version(reduce.step.value),
-                                  .group = reduce.group,
-                                  .k = {}},
-                  parts,
-                  [this](const WorkerId& to, const protocol::Fetch& request) {
-                    parts_.host.Send(to, Lane::kData, request, {});
-                  },
-                  [this, reduce](Result<std::vector<Bytes>> moments) {
-                    parts_.control.Post([this, reduce, moments = std::move(moments)]() mutable {
-                      OnMoments(reduce, std::move(moments));
-                    });
-                  })};
-  moments_->fetch->OnTick(Clock::now());
-}
-
-void ReplicaRunner::OnMoments(const protocol::Reduce& reduce, Result<std::vector<Bytes>> moments) {
-  if (!IsCurrent(reduce.generation) || !moments_ || moments_->k != reduce.k) return;
-  moments_.reset();
-  if (!moments.ok()) {  // the trainer notices that the sum does not come to an end
-    LOG_WARN("the moments of a part: {}", moments.status().message());
-    return;
-  }
-  for (std::uint64_t part = 0; part < moments->size(); ++part) {
-    if ((*moments)[part].empty()) continue;
-    held_[part] = true;
-    parts_.compute.PostState([stage = stage_, part, bytes = (*moments)[part]] {
-      const Status status = stage->TakeMoments(part, bytes);
-      SWARM_CHECK(status.ok(), status.message());
-    });
-  }
+void ReplicaRunner::OnMoments() {
   if (auto sum = std::exchange(waiting_sum_, std::nullopt)) OnSum(*std::move(sum));
-}
-
-void ReplicaRunner::BeginApply(const protocol::action::ApplyCommit& a, std::vector<Bytes> sums) {
-  const protocol::CommitRecord& record = a.record;
-  const protocol::GroupResult& divided = *FindDivided(record);
-  model::Division division;
-  for (const protocol::PartHolders& holders : divided.holders) {
-    division.own.push_back(a.holds && holders.Has(parts_.options.id));
-  }
-  if (job_.spec.training.accumulation == api::Accumulation::kExact) {
-    division.magnitude_bits = divided.magnitude_bits;
-  }
-  // Who holds no part has no sum, and needs none.
-  if (sums.front().empty()) {
-    sums.front() = Bytes::Wrap(nullptr, GroupBytes().at(divided.group), nullptr);
-  }
-  parts_.compute.PostState([this, stage = stage_, record, sums = std::move(sums), division] {
-    EnterPhase(chaos::WorkPhase::kCommit, record.step);
-    half_applied_ = true;
-    auto made = stage->BeginApply(sums, record.clip, record.learning_rate, record.skip, division);
-    parts_.control.Post([this, record, own = division.own, made = std::move(made)]() mutable {
-      OnHalfApplied(record, own, std::move(made));
-    });
-  });
-}
-
-void ReplicaRunner::OnHalfApplied(const protocol::CommitRecord& record,
-                                  const std::vector<bool>& own, Result<std::vector<Bytes>> made) {
-  if (!IsCurrent(record.generation)) return;
-  if (!made.ok()) return OnApplied(record, made.status());
-  const protocol::GroupResult& divided = *FindDivided(record);
-  std::vector<PartFetch::Part> others;
-  std::uint64_t bytes = 0;
-  for (std::uint64_t part = 0; part < divided.holders.size(); ++part) {
-    const protocol::PartHolders& holders = divided.holders[part];
-    held_[part] = own[part];
-    bytes += (*made)[part].size();
-    if (held_[part] || record.skip) continue;
-    others.push_back({part, stage_->parameters()[part].count * sizeof(float), {}});
-    for (const WorkerId& id : {holders.first, holders.second}) {
-      if (!id.empty() && id != parts_.options.id) others.back().holders.push_back(id);
-    }
-  }
-  sums_.erase({record.step, divided.group});
-  updated_[record.step] = {divided.k, *std::move(made),
-                           MemoryCharge(&parts_.memory, MemoryKind::kKeptSums, bytes)};
-  AnswerEarlyFetches();
-  if (others.empty()) return FinishApply(record, {});
-  weights_ = {
-      record.step, divided.k,
-      std::make_unique<PartFetch>(
-          protocol::Fetch{.generation = record.generation,
-                          .kind = protocol::FetchKind::kWeights,
-                          .version = protocol::Version(record.step.value),
-                          .group = divided.group,
-                          .k = divided.k},
-          others,
-          [this](const WorkerId& to, const protocol::Fetch& request) {
-            parts_.host.Send(to, Lane::kData, request, {});
-          },
-          [this, record](Result<std::vector<Bytes>> weights) {
-            parts_.control.Post([this, record, weights = std::move(weights)]() mutable {
-              if (!IsCurrent(record.generation) || !weights_ || weights_->step != record.step) {
-                return;
-              }
-              weights_.reset();
-              if (weights.ok()) return FinishApply(record, *std::move(weights));
-              Do(protocol::action::Rejoin{weights.status().message()});
-            });
-          })};
-  weights_->fetch->OnTick(Clock::now());
-}
-
-void ReplicaRunner::FinishApply(const protocol::CommitRecord& record, std::vector<Bytes> weights) {
-  parts_.compute.PostState(
-      [this, stage = stage_, record, own = held_, weights = std::move(weights)] {
-        const Status status = stage->FinishApply(weights);
-        half_applied_ = !status.ok();
-        parts_.control.Post([this, record, status] { OnApplied(record, status); });
-        if (status.ok()) ReportState(record, stage, own);
-      });
 }
 
 void ReplicaRunner::OnFetch(const WorkerId& from, const protocol::Fetch& fetch) {
   const bool of_part =
       fetch.kind == protocol::FetchKind::kMoments || fetch.kind == protocol::FetchKind::kWeights;
-  if (of_part) return OnPartFetch(from, fetch);
+  if (of_part) return held_.OnFetch(from, fetch);
   Donor::Answer answer = donor_.OnFetch(fetch);
   parts_.host.Send(from, Lane::kData, std::move(answer.message), std::move(answer.payload));
-}
-
-void ReplicaRunner::OnPartFetch(const WorkerId& from, const protocol::Fetch& fetch) {
-  protocol::Fetched fetched{.generation = fetch.generation,
-                            .kind = fetch.kind,
-                            .version = fetch.version,
-                            .group = fetch.group,
-                            .k = fetch.k,
-                            .piece = fetch.piece,
-                            .pieces = 0,
-                            .error = "",
-                            .part = fetch.part};
-  const bool moments = fetch.kind == protocol::FetchKind::kMoments;
-  const bool current = IsCurrent(fetch.generation) && fetch.part < held_.size();
-  const auto updated = updated_.find(protocol::Step(fetch.version.value));
-  const bool early =
-      current && (moments ? fetch.version > replica_->version()
-                          : fetch.version >= replica_->version() && updated == updated_.end());
-  if (early) {
-    if (early_fetches_.size() < kEarlyFetchesMax) early_fetches_.emplace_back(from, fetch);
-    return;
-  }
-  if (moments && current && fetch.version == replica_->version() && held_[fetch.part]) {
-    return SendMoments(from, fetch);
-  }
-  Bytes payload;
-  if (!moments && current && updated != updated_.end() && updated->second.k == fetch.k) {
-    const Bytes& weights = updated->second.weights[fetch.part];
-    const std::uint64_t offset = fetch.piece * checkpoint::kPieceBytes;
-    if (offset < weights.size()) {
-      payload = weights.Slice(offset, std::min(checkpoint::kPieceBytes, weights.size() - offset));
-    }
-  }
-  if (payload.empty()) {
-    fetched.error = "part " + std::to_string(fetch.part) + " of version " +
-                    std::to_string(fetch.version.value) + " is not here";
-  }
-  parts_.host.Send(from, Lane::kData, std::move(fetched), std::move(payload));
-}
-
-void ReplicaRunner::SendMoments(const WorkerId& to, const protocol::Fetch& fetch) {
-  parts_.compute.PostState([this, stage = stage_, to, fetch] {
-    Bytes payload;
-    // By now the next update may have begun.
-    if (!half_applied_ && stage->version() == fetch.version && stage->HoldsPart(fetch.part)) {
-      payload = ReadMoments(stage->PartState(fetch.part), fetch.piece);
-    }
-    parts_.control.Post([this, to, fetch, payload] {
-      protocol::Fetched fetched{.generation = fetch.generation,
-                                .kind = fetch.kind,
-                                .version = fetch.version,
-                                .group = fetch.group,
-                                .k = fetch.k,
-                                .piece = fetch.piece,
-                                .pieces = 0,
-                                .error = payload.empty() ? "the moments are gone" : "",
-                                .part = fetch.part};
-      parts_.host.Send(to, Lane::kData, std::move(fetched), payload);
-    });
-  });
-}
-
-void ReplicaRunner::AnswerEarlyFetches() {
-  for (const auto& [from, fetch] : std::exchange(early_fetches_, {})) OnPartFetch(from, fetch);
 }
 
 void ReplicaRunner::Do(const protocol::action::ReleaseStep& a) {
@@ -753,7 +536,7 @@ void ReplicaRunner::Do(const protocol::action::ReleaseStep& a) {
 
 void ReplicaRunner::Do(const protocol::action::ReleaseSums& a) {
   std::erase_if(sums_, [&](const auto& entry) { return entry.first.first < a.below; });
-  std::erase_if(updated_, [&](const auto& entry) { return entry.first < a.below; });
+  held_.Release(a.below);
 }
 
 void ReplicaRunner::Do(const protocol::action::ClearStep& a) {
@@ -792,13 +575,9 @@ void ReplicaRunner::Do(const protocol::action::TakeCheckpoint& a) {
   };
   CopyState(read, [this, request = a.request, job = job_, welcome = welcome_](auto copy) {
     storage_.Post([this, request, job, welcome, copy = std::move(copy)] {
-      protocol::CheckpointWritten written{request.generation,
-                                          request.version,
-                                          welcome.stage,
-                                          {},
-                                          {},
-                                          request.weights,
-                                          request.moments};
+      protocol::CheckpointWritten written{
+          request.generation, request.version, welcome.stage, {}, {},
+          request.weights,    request.moments};
       Result<std::vector<protocol::CheckpointFile>> files =
           FailedPrecondition("the moments of some parts are not here");
       if (!copy->tensors.empty()) files = WriteStage(job, request, welcome, copy->tensors);

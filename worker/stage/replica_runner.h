@@ -6,7 +6,6 @@
 // slow upload.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,53 +16,17 @@
 #include "api/swarmjob.h"
 #include "base/loop.h"
 #include "worker/model/layout/slice.h"
-#include "worker/net/endpoint.h"
 #include "worker/protocol/replica/replica.h"
-#include "worker/stage/compute.h"
+#include "worker/stage/held_parts.h"
 #include "worker/stage/join/donor.h"
 #include "worker/stage/join/joining.h"
 #include "worker/stage/join/kept_state.h"
-#include "worker/stage/join/part_fetch.h"
-#include "worker/stage/memory/account.h"
-#include "worker/stage/metrics/worker_metrics.h"
 #include "worker/stage/parcels.h"
 #include "worker/stage/payloads.h"
-#include "worker/stage/reduce/reducing.h"
+#include "worker/stage/runner_parts.h"
 #include "worker/stage/state_reader.h"
-#include "worker/stage/worker_options.h"
 
 namespace swarm::stage {
-
-/// What a runner needs of its worker. Called on the control loop.
-class RunnerHost {
- public:
-  virtual ~RunnerHost() = default;
-  virtual void Send(const protocol::WorkerId& to, net::Lane lane, protocol::Message message,
-                    Bytes payload) = 0;
-  /// Sends to the trainer, if there is one.
-  virtual void Tell(protocol::Message message) = 0;
-  /// As Tell; reports may wait a little for others.
-  virtual void Report(const protocol::Progress& progress) = 0;
-  /// The replica has taken a roster, or a change of it, and has not acted on it yet.
-  virtual void OnRoster(const protocol::Roster& roster) = 0;
-  virtual void OnRosterChange(const protocol::RosterChange& change) = 0;
-  /// The replica is of no use any more; it is to load another state.
-  virtual void BeginAnew(const protocol::Rollback& request) = 0;
-  /// The state is of no use any more; the worker may come back as a new incarnation.
-  virtual void Rejoin(const std::string& reason) = 0;
-  virtual void GiveUp(const Status& why) = 0;
-};
-
-/// The parts of a worker that a runner uses. All outlive it, or are stopped before it ends.
-struct RunnerParts {
-  const WorkerOptions& options;
-  Loop& control;
-  Compute& compute;
-  Reducing& reducing;
-  WorkerMetrics& metrics;
-  MemoryAccount& memory;
-  RunnerHost& host;
-};
 
 /// It has more than 25 methods because it has one Do() for each action that a replica can order.
 class ReplicaRunner {
@@ -121,22 +84,11 @@ class ReplicaRunner {
   /// What the trainer says concerns this worker beside its replica, which has not acted on it yet.
   void Follow(const protocol::Message& message);
   void OnGradients(const protocol::CommitRecord& record, Result<std::vector<Bytes>> gradients);
-  // Where parts have holders (rule 31).
   /// Of the own group's parts, none if the job's updates are not divided.
   std::size_t CountParts() const;
-  /// The result of the record that has holders; null: none.
-  const protocol::GroupResult* FindDivided(const protocol::CommitRecord& record) const;
-  /// Gets the moments of the parts that the reduce makes this worker's.
-  void FetchMoments(const protocol::Reduce& reduce);
-  void OnMoments(const protocol::Reduce& reduce, Result<std::vector<Bytes>> moments);
-  void BeginApply(const protocol::action::ApplyCommit& a, std::vector<Bytes> sums);
-  void OnHalfApplied(const protocol::CommitRecord& record, const std::vector<bool>& own,
-                     Result<std::vector<Bytes>> made);
-  void FinishApply(const protocol::CommitRecord& record, std::vector<Bytes> weights);
+  /// The moments that a sum waited for are here.
+  void OnMoments();
   void OnApplied(const protocol::CommitRecord& record, const Status& status);
-  void OnPartFetch(const protocol::WorkerId& from, const protocol::Fetch& fetch);
-  void SendMoments(const protocol::WorkerId& to, const protocol::Fetch& fetch);
-  void AnswerEarlyFetches();
   void KeepSum(ReducedSum sum);
   /// On the compute thread, which has applied the record: tells the replica the digest of the
   /// state, and those of its own parts, when they are known.
@@ -196,23 +148,8 @@ class ReplicaRunner {
   };
   std::map<protocol::Step, StepFetch> gradient_fetches_;
 
-  // Where parts have holders.
-  std::vector<bool> held_;  // by part: its moments are here, or on their way to the stage
-  struct RunningFetch {
-    protocol::Step step;
-    protocol::Attempt k;
-    std::unique_ptr<PartFetch> fetch;
-  };
-  std::optional<RunningFetch> moments_, weights_;
+  HeldParts held_;
   std::optional<ReducedSum> waiting_sum_;  // for moments
-  struct Updated {
-    protocol::Attempt k;
-    std::vector<Bytes> weights;  // by part
-    MemoryCharge charge;
-  };
-  std::map<protocol::Step, Updated> updated_;
-  std::vector<std::pair<protocol::WorkerId, protocol::Fetch>> early_fetches_;
-  std::atomic<bool> half_applied_ = false;  // the stage is between two versions
 
   StateReader states_;
   Donor donor_;
