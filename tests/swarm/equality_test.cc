@@ -157,7 +157,11 @@ TEST_P(EqualityTest, AdaptersAloneAreTrainedOverFrozenWeights) {
 TEST_P(EqualityTest, WhereTwoReplicasUpdateEachTensorTheLossesAreThoseOfOneProcess) {
   const std::map<std::string, void (*)(api::Spec&)> kinds{
       {"all weights", [](api::Spec&) {}},
-      {"LAMB", [](api::Spec& spec) { spec.optimizer.type = api::OptimizerType::kLAMB; }},
+      {"LAMB",
+       [](api::Spec& spec) {
+         spec.optimizer.type = api::OptimizerType::kLAMB;
+         spec.optimizer.learningRate = 0.03;
+       }},
       {"Muon, tied",
        [](api::Spec& spec) {
          spec.optimizer.type = api::OptimizerType::kMuon;

@@ -94,7 +94,7 @@ TEST(WireTest, AnUnknownEnumValueIsRefused) {
   header.mutable_progress()->add_reports()->set_event(
       static_cast<swarmjob::v1::TaskReport::Event>(77));
   EXPECT_FALSE(DecodeHeader(AsBytes(header.SerializeAsString())).ok());
-  header.mutable_fetch()->set_kind(static_cast<swarmjob::v1::FetchKind>(4));
+  header.mutable_fetch()->set_kind(static_cast<swarmjob::v1::FetchKind>(6));
   EXPECT_FALSE(DecodeHeader(AsBytes(header.SerializeAsString())).ok());
   header.mutable_fetched()->set_kind(static_cast<swarmjob::v1::FetchKind>(-1));
   EXPECT_FALSE(DecodeHeader(AsBytes(header.SerializeAsString())).ok());
