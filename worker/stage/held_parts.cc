@@ -137,7 +137,7 @@ void HeldParts::Apply(const protocol::CommitRecord& record, std::vector<Bytes> s
   for (const protocol::PartHolders& holders : divided.holders) {
     division.own.push_back(holds && holders.Has(parts_.options.id));
   }
-  // Empty with float accumulation.
+  // Zeros with float accumulation, where the stage does not read them.
   division.magnitude_bits = divided.magnitude_bits;
   parts_.compute.PostState([this, stage = stage_, record, sums = std::move(sums), division] {
     if (parts_.options.at_phase) parts_.options.at_phase(chaos::WorkPhase::kCommit, record.step);

@@ -45,15 +45,23 @@ struct ToFloat {
 /// Numbers of which a team makes one that it joins to the result of the others.
 inline constexpr std::size_t kShareOfTeam = 4096;
 
+struct Share {
+  std::size_t begin, end;
+};
+/// Requires that share `index` of n numbers has one.
+SWARM_BODY Share ShareOf(std::size_t n, std::size_t index) {
+  const std::size_t begin = index * kShareOfTeam;
+  return {begin, n - begin < kShareOfTeam ? n : begin + kShareOfTeam};
+}
+
 /// Raises *largest to the bits of the largest magnitude of share `index` of x.
 template <typename Team>
 SWARM_BODY void RaiseToLargestOfShare(const Team& team, const float* x, std::size_t n,
                                       std::size_t index, std::uint32_t* largest) {
-  const std::size_t begin = index * kShareOfTeam;
-  const std::size_t end = n - begin < kShareOfTeam ? n : begin + kShareOfTeam;
+  const Share share = ShareOf(n, index);
   team.Raise(largest, team.Max([&](unsigned lane) {
     std::uint32_t most = 0;
-    for (std::size_t i = begin + lane; i < end; i += Team::kLanes) {
+    for (std::size_t i = share.begin + lane; i < share.end; i += Team::kLanes) {
       const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(x[i]) & 0x7fffffff;
       if (magnitude > most) most = magnitude;
     }
@@ -65,11 +73,10 @@ SWARM_BODY void RaiseToLargestOfShare(const Team& team, const float* x, std::siz
 template <typename Team>
 SWARM_BODY void SetBitsOfShare(const Team& team, const std::int64_t* sum, std::size_t n,
                                std::size_t index, std::uint64_t* bits) {
-  const std::size_t begin = index * kShareOfTeam;
-  const std::size_t end = n - begin < kShareOfTeam ? n : begin + kShareOfTeam;
+  const Share share = ShareOf(n, index);
   team.SetBits(bits, team.Or([&](unsigned lane) {
     std::uint64_t set = 0;
-    for (std::size_t i = begin + lane; i < end; i += Team::kLanes) {
+    for (std::size_t i = share.begin + lane; i < share.end; i += Team::kLanes) {
       set |= static_cast<std::uint64_t>(sum[i] ^ (sum[i] >> 63));
     }
     return set;

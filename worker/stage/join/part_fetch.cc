@@ -15,8 +15,6 @@ using protocol::WorkerId;
 
 namespace {
 
-/// As PieceFetch.
-constexpr Duration kHolderPatience = std::chrono::seconds(10);
 /// Parts that are asked for at a time: what the holders owe must have room on its way.
 constexpr std::size_t kPartsAtOnce = 8;
 
@@ -25,7 +23,7 @@ constexpr std::size_t kPartsAtOnce = 8;
 PartFetch::PartFetch(const Fetch& what, const std::vector<Part>& parts, SendFetch send, Done done)
     : what_(what), send_(std::move(send)), done_(std::move(done)) {
   for (const Part& part : parts) {
-    Running running{part, protocol::Fetcher({.donors = part.holders, .patience = kHolderPatience}),
+    Running running{part, protocol::Fetcher({.donors = part.holders, .patience = kDonorPatience}),
                     std::shared_ptr<std::byte[]>(new std::byte[part.bytes])};
     running.fetcher.Want((part.bytes + checkpoint::kPieceBytes - 1) / checkpoint::kPieceBytes);
     running_.push_back(std::move(running));

@@ -14,10 +14,6 @@ using protocol::WorkerId;
 
 namespace {
 
-/// Longer than it takes to notice a dead or stopped worker in other ways: this is the last resort,
-/// and a piece may take its time on a slow link.
-constexpr Duration kPatience = std::chrono::seconds(10);
-
 FetchKind IndexKind(FetchKind kind) {
   return kind == FetchKind::kState ? FetchKind::kStateIndex : FetchKind::kGradientIndex;
 }
@@ -30,7 +26,7 @@ PieceFetch::PieceFetch(const Fetch& what, const Digest& digest, std::optional<st
       digest_(digest),
       bytes_(bytes),
       send_(std::move(send)),
-      fetcher_({.donors = std::move(donors), .patience = kPatience}) {
+      fetcher_({.donors = std::move(donors), .patience = kDonorPatience}) {
   fetcher_.Want(1);
 }
 

@@ -26,6 +26,10 @@ namespace swarm::stage {
 /// Sends a request to a donor. It need not report a failure: another donor is asked in time.
 using SendFetch = std::function<void(const protocol::WorkerId& to, const protocol::Fetch& fetch)>;
 
+/// For a piece. Longer than it takes to notice a dead or stopped worker in other ways: this is the
+/// last resort, and a piece may take its time on a slow link.
+inline constexpr Duration kDonorPatience = std::chrono::seconds(10);
+
 class PieceFetch {
  public:
   /// `what` names the state or gradient, of kind kState or kGradient; its `piece` is ignored.

@@ -127,15 +127,21 @@ void Reducing::OnDisagreement(Step step, StepState& state, const ReduceGroup& gr
   for (const auto& [digest, camp] : camps) {
     if (&camp == largest) continue;
     for (const WorkerId& id : camp) {
-      if (trouble_.Note(id, job_.version)) {
-        turn.Fail("the workers hold different values of the " + what + ", again and again",
-                  FailureClass::kDiverged);
-        return;
-      }
-      turn.Evict(id, "it holds another value of the " + what + " than the others",
-                 EvictionCause::kWrongState);
+      if (!EvictForSum(id, what, "the others", turn)) return;
     }
   }
+}
+
+bool Reducing::EvictForSum(const WorkerId& id, const std::string& what, const char* than,
+                           Turn& turn) {
+  if (trouble_.Note(id, job_.version)) {
+    turn.Fail("the workers hold different values of the " + what + ", again and again",
+              FailureClass::kDiverged);
+    return false;
+  }
+  turn.Evict(id, "it holds another value of the " + what + " than " + than,
+             EvictionCause::kWrongState);
+  return true;
 }
 
 void Reducing::OnPartsDiffer(Step step, StepState& state, const ReduceGroup& group,
@@ -149,13 +155,7 @@ void Reducing::OnPartsDiffer(Step step, StepState& state, const ReduceGroup& gro
   const PartHolders& holders = reduce.holders[parts.front()];
   const WorkerId& id =
       holders.second.empty() || !members_.CanSpare(holders.second) ? holders.first : holders.second;
-  if (trouble_.Note(id, job_.version)) {
-    turn.Fail("the workers hold different values of the " + what + ", again and again",
-              FailureClass::kDiverged);
-    return;
-  }
-  turn.Evict(id, "it holds another value of the " + what + " than another",
-             EvictionCause::kWrongState);
+  EvictForSum(id, what, "another", turn);
 }
 
 void Reducing::OnAwaiting(const WorkerId& from, const Awaiting& awaiting, Timepoint now) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <string>
 #include <vector>
 
 #include "worker/protocol/coordinator/membership/leaves.h"
@@ -35,6 +36,9 @@ class Reducing {
   /// The participants hold different sums: asks once more, and then demands the evictions of those
   /// that differ from most.
   void OnDisagreement(Step step, StepState& state, const ReduceGroup& group, Turn& turn);
+  /// The worker holds another value of `what` than `than`. False: it is one too many, and the job
+  /// has failed.
+  bool EvictForSum(const WorkerId& id, const std::string& what, const char* than, Turn& turn);
   /// Who may hold parts of the stage from now on: replicas that stay. Beside one alone a leaver
   /// serves, so that there are two to compare.
   std::vector<WorkerId> ChooseCandidates(StageIndex stage) const;
