@@ -1,4 +1,4 @@
-// Measures the speed of the 8-bit codes (worker/codec/block_codes.h) on one thread, beside a plain
+// Measures the speed of the 8-bit codes (worker/codec/blocks/block_codes.h) on one thread, beside a plain
 // memcpy in the same run. Rates count float32 input: 4 MiB stays in the caches, 256 MiB does not.
 #include <benchmark/benchmark.h>
 
@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "worker/codec/block_codes.h"
+#include "worker/codec/blocks/block_codes.h"
 
 namespace swarm::codec {
 namespace {

@@ -1,4 +1,4 @@
-// Encodes with worker/codec/block_codes.h, so that other programs can compare their codes with ours
+// Encodes with worker/codec/blocks/block_codes.h, so that other programs can compare their codes with ours
 // (bench/codecs.py): reads float32 numbers from the standard input, writes the payload to the
 // standard output.
 // Usage: block_codes_encode linear|dynamic BLOCK scalar|avx2|avx512. Exits with 3 if this processor
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "worker/codec/block_codes.h"
+#include "worker/codec/blocks/block_codes.h"
 
 namespace {
 

@@ -59,26 +59,20 @@ class TimedStage final : public model::Stage {
     return tensors;
   }
 
-  Result<model::ForwardResult> Forward(const TaskKey& key, model::Version, const model::TokenBatch&,
-                                       const Bytes& input, bool keep_graph) override {
-    if (!is_first_ && input.size() != boundary_.size()) return DataLoss("an activation's size");
-    std::this_thread::sleep_for(timing_.forward);
-    if (keep_graph) graphs_.insert(key);
-    return model::ForwardResult{is_last_ ? Bytes() : boundary_, is_last_ ? 1.0 : 0.0};
+  void SubmitForward(const TaskKey& key, model::Version version, const model::TokenBatch& tokens,
+                     const Bytes& input, bool keep_graph,
+                     model::Done<model::ForwardResult> done) override {
+    done(RunForward(key, version, tokens, input, keep_graph));
   }
-  Result<Bytes> Backward(const TaskKey& key, const Bytes& gradient) override {
-    if (graphs_.erase(key) == 0) return NotFound("no graph");
-    if (!is_last_ && gradient.size() != boundary_.size()) return DataLoss("a gradient's size");
-    std::this_thread::sleep_for(timing_.backward);
-    gradients_.insert(key);
-    return is_first_ ? Bytes() : boundary_;
+  void SubmitBackward(const TaskKey& key, const Bytes& gradient,
+                      model::Done<model::BackwardResult> done) override {
+    done(RunBackward(key, gradient));
   }
   Status Fold(const TaskKey& key) override {
     if (gradients_.erase(key) == 0) return NotFound("no gradients");
     if (timing_.on_fold) timing_.on_fold();
     return Status();
   }
-  bool Fits(const TaskKey&) override { return true; }
   Status Absorb(model::Step, std::uint64_t, const Bytes&, bool) override { return Status(); }
   void Drop(const TaskKey& key) override {
     graphs_.erase(key);
@@ -106,6 +100,21 @@ class TimedStage final : public model::Stage {
   }
 
  private:
+  Result<model::ForwardResult> RunForward(const TaskKey& key, model::Version,
+                                          const model::TokenBatch&, const Bytes& input,
+                                          bool keep_graph) {
+    if (!is_first_ && input.size() != boundary_.size()) return DataLoss("an activation's size");
+    std::this_thread::sleep_for(timing_.forward);
+    if (keep_graph) graphs_.insert(key);
+    return model::ForwardResult{is_last_ ? Bytes() : boundary_, is_last_ ? 1.0 : 0.0};
+  }
+  Result<model::BackwardResult> RunBackward(const TaskKey& key, const Bytes& gradient) {
+    if (graphs_.erase(key) == 0) return NotFound("no graph");
+    if (!is_last_ && gradient.size() != boundary_.size()) return DataLoss("a gradient's size");
+    std::this_thread::sleep_for(timing_.backward);
+    gradients_.insert(key);
+    return model::BackwardResult{is_first_ ? Bytes() : boundary_};
+  }
   static constexpr const char* kName = "timed";
   static Bytes Zeros(std::size_t size) {
     return Bytes::Make(size, [size](std::byte* to) { std::fill_n(to, size, std::byte{0}); });

@@ -35,8 +35,8 @@ class ToyStage final : public model::Stage {
         costs_(std::move(costs)),
         groups_{{protocol::GroupIndex(options.stage), size.parameters}} {
     // As many as the real stage has, since the trainer knows of those.
-    const auto layout = model::ComputeParameterLayout(options.config, options.stage,
-                                                      options.stage_count, options.boundary, options.lora);
+    const auto layout = model::ComputeParameterLayout(
+        options.config, options.stage, options.stage_count, options.boundary, options.lora);
     SWARM_CHECK(layout.ok(), "a toy of no model");
     const auto parts = static_cast<std::uint64_t>(
         std::ranges::count(layout->slots, 0u, &model::ParameterSlot::group));
@@ -121,30 +121,14 @@ class ToyStage final : public model::Stage {
     return Status();
   }
 
-  Result<model::ForwardResult> Forward(const model::TaskKey& key, model::Version version,
-                                       const model::TokenBatch& tokens, const Bytes& input,
-                                       bool keep_graph) override {
-    if (graphs_.contains(key) || gradients_.contains(key)) return AlreadyExists("a graph");
-    if (!weights_.contains(version)) return NotFound("the version is gone");
-    if (options_.stage > 0 && input.size() != size_.boundary_bytes) return DataLoss("an input");
-    Take();
-    std::uint64_t hash = MixAll(options_.stage, WeightsHash(version));
-    hash = options_.stage == 0
-               ? HashOf(tokens.ids.data(), tokens.ids.size() * sizeof(std::int32_t), hash)
-               : HashOf(input.data(), input.size(), hash);
-    if (keep_graph) graphs_[key] = {version, hash};
-    if (!last()) return model::ForwardResult{Payload(hash), 0.0};
-    return model::ForwardResult{{}, static_cast<double>(hash % 1'000'003) / 1'000'003};
+  void SubmitForward(const model::TaskKey& key, model::Version version,
+                     const model::TokenBatch& tokens, const Bytes& input, bool keep_graph,
+                     model::Done<model::ForwardResult> done) override {
+    done(RunForward(key, version, tokens, input, keep_graph));
   }
-  Result<Bytes> Backward(const model::TaskKey& key, const Bytes& gradient) override {
-    if (!graphs_.contains(key)) return NotFound("no graph");
-    if (!last() && gradient.size() != size_.boundary_bytes) return DataLoss("a gradient");
-    Take();
-    std::uint64_t hash = graphs_.at(key).hash;
-    if (!last()) hash = HashOf(gradient.data(), gradient.size(), hash);
-    graphs_.erase(key);
-    gradients_[key] = hash;
-    return options_.stage == 0 ? Bytes() : Payload(Mix(hash));
+  void SubmitBackward(const model::TaskKey& key, const Bytes& gradient,
+                      model::Done<model::BackwardResult> done) override {
+    done(RunBackward(key, gradient));
   }
   Status Fold(const model::TaskKey& key) override {
     const auto gradient = gradients_.extract(key);
@@ -154,7 +138,6 @@ class ToyStage final : public model::Stage {
     sums_[key.step] = std::move(copy);
     return Status();
   }
-  bool Fits(const model::TaskKey&) override { return true; }
   Status Absorb(model::Step step, std::uint64_t, const Bytes& elements, bool) override {
     if (elements.size() != size_.parameters * sizeof(float)) return InvalidArgument("a sum");
     std::vector<float> sum = SumOf(step);
@@ -228,6 +211,31 @@ class ToyStage final : public model::Stage {
   }
 
  private:
+  Result<model::ForwardResult> RunForward(const model::TaskKey& key, model::Version version,
+                                          const model::TokenBatch& tokens, const Bytes& input,
+                                          bool keep_graph) {
+    if (graphs_.contains(key) || gradients_.contains(key)) return AlreadyExists("a graph");
+    if (!weights_.contains(version)) return NotFound("the version is gone");
+    if (options_.stage > 0 && input.size() != size_.boundary_bytes) return DataLoss("an input");
+    Take();
+    std::uint64_t hash = MixAll(options_.stage, WeightsHash(version));
+    hash = options_.stage == 0
+               ? HashOf(tokens.ids.data(), tokens.ids.size() * sizeof(std::int32_t), hash)
+               : HashOf(input.data(), input.size(), hash);
+    if (keep_graph) graphs_[key] = {version, hash};
+    if (!last()) return model::ForwardResult{Payload(hash), 0.0};
+    return model::ForwardResult{{}, static_cast<double>(hash % 1'000'003) / 1'000'003};
+  }
+  Result<model::BackwardResult> RunBackward(const model::TaskKey& key, const Bytes& gradient) {
+    if (!graphs_.contains(key)) return NotFound("no graph");
+    if (!last() && gradient.size() != size_.boundary_bytes) return DataLoss("a gradient");
+    Take();
+    std::uint64_t hash = graphs_.at(key).hash;
+    if (!last()) hash = HashOf(gradient.data(), gradient.size(), hash);
+    graphs_.erase(key);
+    gradients_[key] = hash;
+    return model::BackwardResult{options_.stage == 0 ? Bytes() : Payload(Mix(hash))};
+  }
   std::uint64_t parts() const { return parameters_.size(); }
   static constexpr std::uint64_t kWeightMax = 65536;
   static constexpr std::int64_t kGradientMax = 100;

@@ -4,8 +4,12 @@
 
 #include <utility>
 
+#include "worker/codec/device_blocks.h"
+
 namespace swarm::codec {
 namespace {
+
+std::size_t Numbers(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
 
 class BlockCodec final : public Codec {
  public:
@@ -37,6 +41,19 @@ class BlockCodec final : public Codec {
     RETURN_IF_ERROR(codes_.Decode(
         payload.span(), {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(elements)}));
     return tensor.to(device);
+  }
+
+  Status Check(const Bytes& payload, std::int64_t elements) const override {
+    return codes_.Check(payload.span(), static_cast<std::size_t>(elements));
+  }
+  Status DecodeOnDevice(const std::byte* from, const at::Tensor& tensor) const override {
+    if (!tensor.is_cpu()) return DecodeBlocksOnDevice(codes_, from, tensor);
+    return codes_.Decode({from, EncodedBytes(tensor.numel())},
+                         {tensor.mutable_data_ptr<float>(), Numbers(tensor)});
+  }
+  Status EncodeOnDevice(const at::Tensor& tensor, std::byte* to) const override {
+    if (!tensor.is_cpu()) return EncodeBlocksOnDevice(codes_, tensor, to);
+    return codes_.Encode({tensor.const_data_ptr<float>(), Numbers(tensor)}, to);
   }
 
  private:

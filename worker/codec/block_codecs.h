@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "worker/codec/block_codes.h"
+#include "worker/codec/blocks/block_codes.h"
 #include "worker/codec/codec.h"
 
 namespace swarm::codec {

@@ -28,6 +28,17 @@ class Codec {
   /// Encode writes.
   virtual Result<at::Tensor> Decode(const Bytes& payload, at::IntArrayRef shape,
                                     at::Device device) const = 0;
+
+  // The same in two halves, for a device that bytes take time to reach.
+
+  /// What Decode says of a payload, without the tensor. Errors: kDataLoss.
+  virtual Status Check(const Bytes& payload, std::int64_t elements) const = 0;
+  /// Enqueues the work that reads a payload, which Check has passed, at `from` in the memory of the
+  /// device of `tensor`, and fills that: contiguous float32. Errors: kInternal (the device
+  /// refuses).
+  virtual Status DecodeOnDevice(const std::byte* from, const at::Tensor& tensor) const = 0;
+  /// Enqueues the work that writes EncodedBytes to `to`. Otherwise as DecodeOnDevice.
+  virtual Status EncodeOnDevice(const at::Tensor& tensor, std::byte* to) const = 0;
 };
 
 enum class Direction { kForward, kBackward };

@@ -44,6 +44,22 @@ class FloatCodec final : public Codec {
     return ViewBytes(readable, shape, type_).to(at::TensorOptions(device).dtype(at::kFloat));
   }
 
+  Status Check(const Bytes& payload, std::int64_t elements) const override {
+    if (payload.size() != EncodedBytes(elements)) {
+      return WrongSize(payload.size(), EncodedBytes(elements));
+    }
+    return {};
+  }
+  Status DecodeOnDevice(const std::byte* from, const at::Tensor& tensor) const override {
+    void* memory = const_cast<std::byte*>(from);  // NOLINT: only read
+    tensor.copy_(at::from_blob(memory, tensor.sizes(), tensor.options().dtype(type_)));
+    return {};
+  }
+  Status EncodeOnDevice(const at::Tensor& tensor, std::byte* to) const override {
+    at::from_blob(to, tensor.sizes(), tensor.options().dtype(type_)).copy_(tensor);
+    return {};
+  }
+
  private:
   at::ScalarType type_;
 };

@@ -1,5 +1,8 @@
 #include "worker/model/stage.h"
 
+#include <future>
+#include <utility>
+
 #include "worker/checkpoint/pieces.h"
 
 namespace swarm::model {
@@ -14,9 +17,32 @@ std::vector<checkpoint::NamedTensor> Stage::Snapshot() const {
 
 namespace {
 
+/// The result of a call that takes a Done.
+template <typename T>
+Result<T> WaitFor(const std::function<void(Done<T>)>& submit) {
+  const auto promise = std::make_shared<std::promise<Result<T>>>();
+  std::future<Result<T>> result = promise->get_future();
+  submit([promise](Result<T> computed) { promise->set_value(std::move(computed)); });
+  return result.get();
+}
+
 Status CannotBeDivided() { return FailedPrecondition("this stage cannot be divided"); }
 
 }  // namespace
+
+Result<ForwardResult> Stage::Forward(const TaskKey& key, Version version, const TokenBatch& tokens,
+                                     const Bytes& input, bool keep_graph) {
+  return WaitFor<ForwardResult>([&](Done<ForwardResult> done) {
+    SubmitForward(key, version, tokens, input, keep_graph, std::move(done));
+  });
+}
+
+Result<Bytes> Stage::Backward(const TaskKey& key, const Bytes& gradient) {
+  ASSIGN_OR_RETURN(BackwardResult result, WaitFor<BackwardResult>([&](Done<BackwardResult> done) {
+                     SubmitBackward(key, gradient, std::move(done));
+                   }));
+  return std::move(result.gradient);
+}
 
 bool Stage::HoldsPart(std::uint64_t) const { return false; }
 std::uint64_t Stage::MomentBytes(std::uint64_t) const { return 0; }

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,6 +25,10 @@
 #include "worker/checkpoint/tensor.h"
 #include "worker/model/layout/parameters.h"
 #include "worker/protocol/ids.h"
+
+namespace swarm::device {
+class Device;
+}
 
 namespace swarm::model {
 
@@ -50,6 +55,8 @@ struct StageOptions {
   bool divided = false;
   int threads = 1;             ///< compute threads of this process
   std::string device = "cpu";  ///< or "cuda:N"
+  /// How bytes reach the device; null: as `device` needs. Tests put one here that is late.
+  std::shared_ptr<device::Device> streams = nullptr;
 };
 
 /// Tokens of a microbatch: `sequences` rows of tokens_per_sequence tokens (inputs and labels: row i
@@ -63,12 +70,23 @@ struct TokenBatch {
 };
 
 struct ForwardResult {
-  Bytes boundary;   ///< the encoding of x_{s+1} or of its coefficients; empty on the last stage
+  Bytes boundary;  ///< the encoding of x_{s+1} or of its coefficients; empty on the last stage
   /// Last stage only: nats of the labels that count, divided by the number of all labels. So it is
   /// a function of the microbatch alone, and sums over microbatches stay right; the mean over the
   /// labels that count is this, divided by their part of a step's labels.
   double loss = 0;
 };
+
+struct BackwardResult {
+  Bytes gradient;    ///< the encoding of g_s; empty on stage 0
+  bool fits = true;  ///< whether the range of the waiting gradients allows Fold to take them;
+                     ///< always with float accumulation
+};
+
+/// Takes what a stage computes when it is there: on the CPU before the call that asks for it
+/// returns, on a device later, on a thread of the device.
+template <typename T>
+using Done = std::function<void(Result<T>)>;
 
 /// A stage's sum of a step, in one group's flat order.
 struct GradientSum {
@@ -143,24 +161,27 @@ class Stage {
 
   /// Executes the stage's layers, and the boundaries between them. `input` is the encoding of x_s,
   /// or of its coefficients (ignored by stage 0). With keep_graph, the graph waits under `key` for
-  /// Backward. Errors: kNotFound (version not held),
-  /// kInvalidArgument (sizes, token ids), kDataLoss (an encoding that cannot be read),
-  /// kAlreadyExists (graph or gradients wait under `key`).
-  virtual Result<ForwardResult> Forward(const TaskKey& key, Version version,
-                                        const TokenBatch& tokens, const Bytes& input,
-                                        bool keep_graph) = 0;
+  /// Backward. Does not wait for the device. Errors, all but those of a device that fails known at
+  /// once: kNotFound (version not held), kInvalidArgument (sizes, token ids), kDataLoss (an
+  /// encoding that cannot be read), kAlreadyExists (graph or gradients wait under `key`).
+  virtual void SubmitForward(const TaskKey& key, Version version, const TokenBatch& tokens,
+                             const Bytes& input, bool keep_graph, Done<ForwardResult> done) = 0;
   /// Consumes the graph of `key`; `gradient` is the encoding of g_{s+1} (ignored by the last
-  /// stage). Returns the encoding of g_s (empty on stage 0). The parameters' gradients wait under
-  /// `key`. Errors: kNotFound (no graph), kDataLoss (an encoding that cannot be read: the graph
-  /// stays, for another attempt).
-  virtual Result<Bytes> Backward(const TaskKey& key, const Bytes& gradient) = 0;
+  /// stage). The parameters' gradients wait under `key`. Does not wait for the device, and may be
+  /// called before the forward's result is there. Errors, known as those of SubmitForward:
+  /// kNotFound (no graph), kDataLoss (an encoding that cannot be read: the graph stays, for another
+  /// attempt).
+  virtual void SubmitBackward(const TaskKey& key, const Bytes& gradient,
+                              Done<BackwardResult> done) = 0;
+  /// The same, for callers that have nothing else to do: they wait for the result. Backward gives
+  /// the encoding of g_s.
+  Result<ForwardResult> Forward(const TaskKey& key, Version version, const TokenBatch& tokens,
+                                const Bytes& input, bool keep_graph);
+  Result<Bytes> Backward(const TaskKey& key, const Bytes& gradient);
   /// Adds the waiting gradients of `key` to the accumulator of key.step, all of them or, on an
   /// error, none. Errors: kNotFound; kOutOfRange (kExact only: an element is beyond the bound at
   /// the step's scale level, the message names the tensor; the gradients go on waiting).
   virtual Status Fold(const TaskKey& key) = 0;
-  /// Whether the range of the waiting gradients of `key` allows Fold to take them. Always true with
-  /// float accumulation.
-  virtual bool Fits(const TaskKey& key) = 0;
   /// Adds another replica's sum of `step` and `group` (elements and `finite` of its Accumulator, at
   /// the same scale level). Errors: kInvalidArgument (another size).
   virtual Status Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite) = 0;

@@ -2,9 +2,39 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "base/time.h"
 
 namespace swarm::stage {
+namespace {
+
+constexpr std::size_t kTurnsMax = 2;
+
+}  // namespace
+
+Compute::Turn::Turn(Compute* compute) : compute_(compute), begin_(Clock::now()) {}
+
+Compute::Turn::~Turn() { compute_->EndTurn(); }
+
+double Compute::Turn::Finish() {
+  std::lock_guard lock(compute_->mutex_);
+  const Timepoint now = Clock::now();
+  const Duration spent = now - std::max(begin_, std::exchange(compute_->last_result_, now));
+  compute_->busy_nanoseconds_ += std::chrono::nanoseconds(spent).count();
+  return ToSeconds(spent);
+}
+
+void Compute::EndTurn() {
+  std::lock_guard lock(mutex_);
+  --turns_;
+  actor_ ? actor_->Wake(Timepoint::min()) : wake_.notify_all();
+}
+
+bool Compute::HasWork() const {
+  return !queue_.empty() && (!queue_.begin()->second.task || turns_ < kTurnsMax);
+}
 
 Compute::Compute() {
   if (VirtualTime::Current() == nullptr) {
@@ -13,7 +43,7 @@ Compute::Compute() {
   }
   actor_.emplace([this] {
     std::unique_lock lock(mutex_);
-    if (stopping_ || queue_.empty()) return false;
+    if (stopping_ || !HasWork()) return false;
     RunOne(lock);
     return true;
   });
@@ -25,18 +55,21 @@ void Compute::Stop() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
-    wake_.notify_one();
+    wake_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
+  std::unique_lock lock(mutex_);
+  wake_.wait(lock, [&] { return turns_ == 0; });
 }
 
 void Compute::PostState(std::function<void()> work) {
   std::lock_guard lock(mutex_);
-  Post({0, 0, 0, arrivals_++}, {std::move(work), {}});
+  Post({0, 0, 0, arrivals_++},
+       {[work = std::move(work)](const std::shared_ptr<Turn>&) { work(); }, {}});
 }
 
 void Compute::PostTask(const protocol::TaskKey& task, ComputeKind kind,
-                       std::function<void()> work) {
+                       std::function<void(std::shared_ptr<Turn>)> work) {
   std::lock_guard lock(mutex_);
   Post({1, task.step.value, static_cast<int>(kind), arrivals_++},
        {std::move(work), {{task, kind}}});
@@ -65,14 +98,14 @@ void Compute::Post(Order order, Work work) {
   if (work.task) tasks_.emplace(*work.task, order);
   queue_.emplace(order, std::move(work));
   ++queued_;
-  actor_ ? actor_->Wake(Timepoint::min()) : wake_.notify_one();
+  actor_ ? actor_->Wake(Timepoint::min()) : wake_.notify_all();
 }
 
 void Compute::Run() {
   pthread_setname_np(pthread_self(), "compute");
   std::unique_lock lock(mutex_);
   while (true) {
-    wake_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
+    wake_.wait(lock, [&] { return stopping_ || HasWork(); });
     if (stopping_) return;
     RunOne(lock);
   }
@@ -81,12 +114,19 @@ void Compute::Run() {
 void Compute::RunOne(std::unique_lock<std::mutex>& lock) {
   Work work = std::move(queue_.begin()->second);
   queue_.erase(queue_.begin());
-  if (work.task) tasks_.erase(*work.task);
+  if (work.task) {
+    tasks_.erase(*work.task);
+    ++turns_;
+  }
   lock.unlock();
   const Timepoint begin = Clock::now();
-  work.run();
+  if (work.task) {
+    work.run(std::make_shared<Turn>(this));
+  } else {
+    work.run(nullptr);
+    busy_nanoseconds_ += std::chrono::nanoseconds(Clock::now() - begin).count();
+  }
   work = {};
-  busy_nanoseconds_ += std::chrono::nanoseconds(Clock::now() - begin).count();
   ++finished_;
   --queued_;
   lock.lock();

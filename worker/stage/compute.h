@@ -7,12 +7,14 @@
 #include <condition_variable>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <tuple>
 #include <utility>
 
+#include "base/time.h"
 #include "base/virtual_time.h"
 #include "worker/protocol/ids.h"
 
@@ -31,15 +33,34 @@ class Compute {
   /// Work on the state itself (fold, seal, apply, snapshot): first come, first served, before all
   /// else.
   void PostState(std::function<void()> work);
-  /// Work on a microbatch. Bounded by the tasks that the replica admits.
-  void PostTask(const protocol::TaskKey& task, ComputeKind kind, std::function<void()> work);
+  /// The turn of a task, from its submission until its result is there. A device has two: it
+  /// computes the one, and does not wait for the host before the other. So the order of tasks is
+  /// decided late. The last reference ends the turn.
+  class Turn {
+   public:
+    explicit Turn(Compute* compute);
+    ~Turn();
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    /// The result is there. Gives the seconds since the task's submission, or since the result of
+    /// the task before it if that came later. From any thread, once.
+    double Finish();
+
+   private:
+    Compute* const compute_;
+    const Timepoint begin_;
+  };
+  /// Work on a microbatch: submits it, and keeps the turn until the result is there. Bounded by the
+  /// tasks that the replica admits.
+  void PostTask(const protocol::TaskKey& task, ComputeKind kind,
+                std::function<void(std::shared_ptr<Turn>)> work);
 
   /// Drops the waiting work on the task, which is closed: its result would be of no use.
   void Drop(const protocol::TaskKey& task);
   /// Drops the waiting work on microbatches.
   void DropTasks();
 
-  /// Finishes the piece of work that runs, and drops all other work, later work too. Idempotent.
+  /// Finishes what runs or has a turn, and drops all other work, later work too. Idempotent.
   void Stop();
 
   /// Seconds spent in work so far, and pieces of work finished. From any thread.
@@ -53,11 +74,14 @@ class Compute {
   using Order = std::tuple<int, std::uint64_t, int, std::uint64_t>;
   using TaskName = std::pair<protocol::TaskKey, ComputeKind>;
   struct Work {
-    std::function<void()> run;
-    std::optional<TaskName> task;
+    std::function<void(std::shared_ptr<Turn>)> run;
+    std::optional<TaskName> task;  // has a turn; none: work on the state
   };
   void Post(Order order, Work work);
   void Run();
+  /// The first piece of work may run.
+  bool HasWork() const;
+  void EndTurn();
   /// Does the first piece of work of the queue.
   void RunOne(std::unique_lock<std::mutex>& lock);
 
@@ -66,6 +90,8 @@ class Compute {
   std::map<Order, Work> queue_;
   std::map<TaskName, Order> tasks_;  // those in the queue
   std::uint64_t arrivals_ = 0;
+  std::size_t turns_ = 0;
+  Timepoint last_result_ = Timepoint::min();
   bool stopping_ = false;
   std::atomic<std::int64_t> busy_nanoseconds_{0};
   std::atomic<std::uint64_t> finished_{0};

@@ -3,10 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace swarm::stage {
 namespace {
+
+using Turn = std::shared_ptr<Compute::Turn>;
 
 protocol::TaskKey Task(std::uint64_t step, std::uint64_t microbatch) {
   return {.step = protocol::Step(step), .microbatch = protocol::Microbatch(microbatch)};
@@ -17,9 +22,9 @@ TEST(ComputeTest, StateComesFirstThenOlderStepsThenBackwardThenForward) {
   std::promise<void> gate, done;
   Compute compute;
   compute.PostState([&] { gate.get_future().wait(); });
-  const auto add = [&](char c) { return [&order, c] { order.push_back(c); }; };
+  const auto add = [&](char c) { return [&order, c](const auto&...) { order.push_back(c); }; };
   compute.PostTask(Task(2, 0), ComputeKind::kForward,
-                   [&] { order.push_back('g'), done.set_value(); });
+                   [&](const Turn&) { order.push_back('g'), done.set_value(); });
   compute.PostTask(Task(1, 0), ComputeKind::kForward, add('e'));
   compute.PostTask(Task(1, 1), ComputeKind::kForward, add('f'));
   compute.PostTask(Task(1, 2), ComputeKind::kBackward, add('d'));
@@ -36,14 +41,14 @@ TEST(ComputeTest, TasksCanBeDroppedAndTheStatesWorkStays) {
   std::promise<void> gate, done;
   Compute compute;
   compute.PostState([&] { gate.get_future().wait(); });
-  const auto add = [&](char c) { return [&order, c] { order.push_back(c); }; };
+  const auto add = [&](char c) { return [&order, c](const auto&...) { order.push_back(c); }; };
   compute.PostTask(Task(0, 0), ComputeKind::kBackward, add('x'));
   compute.PostState(add('a'));
   compute.PostTask(Task(0, 1), ComputeKind::kForward, add('x'));
   compute.DropTasks();
   EXPECT_EQ(compute.queued(), 2u);
   compute.PostTask(Task(1, 0), ComputeKind::kForward,
-                   [&] { order.push_back('b'), done.set_value(); });
+                   [&](const Turn&) { order.push_back('b'), done.set_value(); });
   gate.set_value();
   done.get_future().wait();
   EXPECT_EQ(order, "ab");
@@ -54,7 +59,7 @@ TEST(ComputeTest, AClosedTaskIsNotComputedAndItsNextAttemptIs) {
   std::promise<void> gate, done;
   Compute compute;
   compute.PostState([&] { gate.get_future().wait(); });
-  const auto add = [&](char c) { return [&order, c] { order.push_back(c); }; };
+  const auto add = [&](char c) { return [&order, c](const auto&...) { order.push_back(c); }; };
   compute.PostTask(Task(0, 0), ComputeKind::kForward, add('x'));
   compute.PostTask(Task(0, 0), ComputeKind::kBackward, add('x'));
   compute.PostTask(Task(0, 1), ComputeKind::kForward, add('a'));
@@ -63,10 +68,56 @@ TEST(ComputeTest, AClosedTaskIsNotComputedAndItsNextAttemptIs) {
   EXPECT_EQ(compute.queued(), 2u);
   protocol::TaskKey again = Task(0, 0);
   again.attempt.n = 1;
-  compute.PostTask(again, ComputeKind::kForward, [&] { order.push_back('b'), done.set_value(); });
+  compute.PostTask(again, ComputeKind::kForward,
+                   [&](const Turn&) { order.push_back('b'), done.set_value(); });
   gate.set_value();
   done.get_future().wait();
   EXPECT_EQ(order, "ab");
+}
+
+TEST(ComputeTest, ADeviceHasTwoTasksAndTheOrderOfTheOthersIsDecidedLate) {
+  std::string order;
+  std::vector<Turn> turns;
+  std::promise<void> two, state, third;
+  Compute compute;
+  const auto submit = [&](char c, std::promise<void>* then) {
+    return [&order, &turns, c, then](const Turn& turn) {
+      order.push_back(c);
+      turns.push_back(turn);
+      if (then != nullptr) then->set_value();
+    };
+  };
+  compute.PostTask(Task(1, 0), ComputeKind::kForward, submit('a', nullptr));
+  compute.PostTask(Task(1, 1), ComputeKind::kForward, submit('b', &two));
+  two.get_future().wait();
+  compute.PostTask(Task(1, 2), ComputeKind::kForward, submit('x', nullptr));
+  compute.PostTask(Task(1, 1), ComputeKind::kBackward, submit('d', &third));
+  // Work on the state waits for no turn.
+  compute.PostState([&] { order.push_back('c'), state.set_value(); });
+  state.get_future().wait();
+  EXPECT_EQ(order, "abc");
+  EXPECT_GE(turns.front()->Finish(), 0);
+  turns.front().reset();
+  third.get_future().wait();
+  EXPECT_EQ(order, "abcd");
+  compute.DropTasks();
+  turns.clear();
+}
+
+TEST(ComputeTest, AStopWaitsForTheResultsOfTasks) {
+  std::promise<Turn> submitted;
+  Compute compute;
+  compute.PostTask(Task(0, 0), ComputeKind::kForward,
+                   [&](const Turn& turn) { submitted.set_value(turn); });
+  Turn turn = submitted.get_future().get();
+  bool is_there = false;
+  std::thread device([&] {
+    is_there = true;
+    turn.reset();
+  });
+  compute.Stop();
+  EXPECT_TRUE(is_there);
+  device.join();
 }
 
 TEST(ComputeTest, WorkAfterStopIsDropped) {

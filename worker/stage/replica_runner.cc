@@ -232,60 +232,74 @@ void ReplicaRunner::Do(const protocol::action::RunForward& a) {
   if (input == nullptr) return;
   parts_.compute.PostTask(
       a.key, ComputeKind::kForward,
-      [this, a, stage = stage_, frame = input->frame, boundary = payloads_.TakeBoundary(a.key)] {
+      [this, a, stage = stage_, frame = input->frame,
+       boundary = payloads_.TakeBoundary(a.key)](const std::shared_ptr<Compute::Turn>& turn) {
         const std::vector<std::int32_t> ids = TokensOf(frame);
         if (a.keep_graph) EnterPhase(chaos::WorkPhase::kForward, a.key.step);
-        const Timepoint begin = Clock::now();
-        auto result = std::make_shared<Result<model::ForwardResult>>(
-            stage->Forward(a.key, a.version, {frame.sequences, frame.tokens_per_sequence, ids},
-                           boundary, a.keep_graph));
-        const double seconds = ToSeconds(Clock::now() - begin);
-        parts_.control.Post([this, a, key = a.key, frame, result, seconds] {
-          if (!IsCurrent(key.generation)) return;
-          // Commits do not wait behind tasks: an evaluation that was issued twice, or a task that
-          // began before this loop heard of the commit, is of no use any more.
-          if (result->status().code() == StatusCode::kNotFound) {
-            Carry(replica_->OnForwardGone(key));
-            return;
-          }
-          if (!result->ok()) {
-            parts_.host.GiveUp(result->status().WithContext("forward failed"));
-            return;
-          }
-          parts_.metrics.forward_seconds.Observe(seconds);
-          const std::uint64_t bytes = (*result)->boundary.size();
-          payloads_.KeepOutput(key, std::move((*result)->boundary));
-          if (a.keep_graph) payloads_.NoteGraph(key, GraphBytesOf(frame));
-          Carry(replica_->OnForwardDone(key, (*result)->loss, {seconds, bytes}));
-        });
+        stage->SubmitForward(
+            a.key, a.version, {frame.sequences, frame.tokens_per_sequence, ids}, boundary,
+            a.keep_graph, [this, a, frame, turn](Result<model::ForwardResult> result) {
+              const double seconds = turn->Finish();
+              parts_.control.Post([this, a, frame, result = std::move(result), seconds]() mutable {
+                OnForward(a, frame, std::move(result), seconds);
+              });
+            });
       });
 }
 
+void ReplicaRunner::OnForward(const protocol::action::RunForward& task,
+                              const protocol::Forward& frame, Result<model::ForwardResult> result,
+                              double seconds) {
+  const TaskKey& key = task.key;
+  if (!IsCurrent(key.generation)) return;
+  // Commits do not wait behind tasks: an evaluation that was issued twice, or a task that
+  // began before this loop heard of the commit, is of no use any more.
+  if (result.status().code() == StatusCode::kNotFound) {
+    Carry(replica_->OnForwardGone(key));
+    return;
+  }
+  if (!result.ok()) {
+    parts_.host.GiveUp(result.status().WithContext("forward failed"));
+    return;
+  }
+  parts_.metrics.forward_seconds.Observe(seconds);
+  const std::uint64_t bytes = result->boundary.size();
+  payloads_.KeepOutput(key, std::move(result->boundary));
+  if (task.keep_graph) payloads_.NoteGraph(key, GraphBytesOf(frame));
+  Carry(replica_->OnForwardDone(key, result->loss, {seconds, bytes}));
+}
+
 void ReplicaRunner::Do(const protocol::action::RunBackward& a) {
-  parts_.compute.PostTask(a.key, ComputeKind::kBackward,
-                          [this, a, stage = stage_, gradient = payloads_.TakeGradient(a.key)] {
-                            EnterPhase(chaos::WorkPhase::kBackward, a.key.step);
-                            const Timepoint begin = Clock::now();
-                            auto result =
-                                std::make_shared<Result<Bytes>>(stage->Backward(a.key, gradient));
-                            const bool fits = result->ok() && stage->Fits(a.key);
-                            const double seconds = ToSeconds(Clock::now() - begin);
-                            parts_.control.Post([this, key = a.key, result, seconds, fits] {
-                              if (!IsCurrent(key.generation)) return;
-                              if (result->status().code() == StatusCode::kNotFound) {
-                                LOG_DEBUG("the attempt was closed before its backward");
-                                return;
-                              }
-                              if (!result->ok()) {
-                                parts_.host.GiveUp(result->status().WithContext("backward failed"));
-                                return;
-                              }
-                              parts_.metrics.backward_seconds.Observe(seconds);
-                              const std::uint64_t bytes = (*result)->size();
-                              payloads_.KeepReturned(key, std::move(**result));
-                              Carry(replica_->OnBackwardDone(key, {seconds, bytes}, fits));
-                            });
-                          });
+  parts_.compute.PostTask(
+      a.key, ComputeKind::kBackward,
+      [this, key = a.key, stage = stage_,
+       gradient = payloads_.TakeGradient(a.key)](const std::shared_ptr<Compute::Turn>& turn) {
+        EnterPhase(chaos::WorkPhase::kBackward, key.step);
+        stage->SubmitBackward(
+            key, gradient, [this, key, turn](Result<model::BackwardResult> result) {
+              const double seconds = turn->Finish();
+              parts_.control.Post([this, key, result = std::move(result), seconds]() mutable {
+                OnBackward(key, std::move(result), seconds);
+              });
+            });
+      });
+}
+
+void ReplicaRunner::OnBackward(const TaskKey& key, Result<model::BackwardResult> result,
+                               double seconds) {
+  if (!IsCurrent(key.generation)) return;
+  if (result.status().code() == StatusCode::kNotFound) {
+    LOG_DEBUG("the attempt was closed before its backward");
+    return;
+  }
+  if (!result.ok()) {
+    parts_.host.GiveUp(result.status().WithContext("backward failed"));
+    return;
+  }
+  parts_.metrics.backward_seconds.Observe(seconds);
+  const std::uint64_t bytes = result->gradient.size();
+  payloads_.KeepReturned(key, std::move(result->gradient));
+  Carry(replica_->OnBackwardDone(key, {seconds, bytes}, result->fits));
 }
 
 /// Empty for a worker that is not in the roster.

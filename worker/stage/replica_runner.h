@@ -84,6 +84,10 @@ class ReplicaRunner {
   /// What the trainer says concerns this worker beside its replica, which has not acted on it yet.
   void Follow(const protocol::Message& message);
   void OnGradients(const protocol::CommitRecord& record, Result<std::vector<Bytes>> gradients);
+  void OnForward(const protocol::action::RunForward& task, const protocol::Forward& frame,
+                 Result<model::ForwardResult> result, double seconds);
+  void OnBackward(const protocol::TaskKey& key, Result<model::BackwardResult> result,
+                  double seconds);
   /// Of the own group's parts, none if the job's updates are not divided.
   std::size_t CountParts() const;
   /// The moments that a sum waited for are here.

@@ -1,5 +1,5 @@
 // The bodies of the kernels for block codes: a team encodes or decodes one block. The bytes and
-// numbers are those of worker/codec/block_codes.h.
+// numbers are those of worker/codec/blocks/block_codes.h.
 #pragma once
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "worker/codec/block_codes.h"
+#include "worker/codec/blocks/block_codes.h"
 #include "worker/codec/cuda/testing/cases.h"
 #include "worker/codec/cuda/testing/on_host.h"
 

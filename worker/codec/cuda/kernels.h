@@ -11,8 +11,8 @@
 #include <cstdint>
 
 #include "base/status.h"
-#include "worker/codec/block_codes.h"
-#include "worker/codec/block_kernels.h"
+#include "worker/codec/blocks/block_codes.h"
+#include "worker/codec/blocks/block_kernels.h"
 #include "worker/optim/update.h"
 
 struct CUstream_st;

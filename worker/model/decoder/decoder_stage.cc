@@ -6,12 +6,15 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <utility>
 
 #include "api/model/boundary.h"
 #include "api/model/decoder_config.h"
+#include "worker/device/cuda/cuda_device.h"
+#include "worker/device/transfers.h"
 #include "worker/model/arithmetic/boundary.h"
 #include "worker/model/arithmetic/head_loss.h"
 #include "worker/model/arithmetic/recompute.h"
@@ -64,6 +67,12 @@ Status CheckSize(const TokenBatch& tokens) {
                          std::to_string(tokens.tokens_per_sequence));
 }
 
+double ReadLoss(const Bytes& encoded) {
+  float loss = 0;
+  std::memcpy(&loss, encoded.data(), sizeof loss);
+  return loss;
+}
+
 Result<at::Device> FindDevice(const std::string& name) {
   try {
     const at::Device device(name);
@@ -72,6 +81,19 @@ Result<at::Device> FindDevice(const std::string& name) {
   } catch (const c10::Error& error) {
     return Unavailable("device " + name + ": " + error.what_without_backtrace());
   }
+}
+
+/// Bounds what is on its way between host and device; results that wait to be sent are copied out
+/// of it when they hold half.
+constexpr std::size_t kPinnedMax = std::size_t{1} << 30;
+
+Result<std::unique_ptr<Port>> MakePort(const StageOptions& options, at::Device device) {
+  std::shared_ptr<device::Device> streams = options.streams;
+  if (device.is_cuda() && streams == nullptr) {
+    ASSIGN_OR_RETURN(streams, device::MakeCudaDevice(device.index()));
+  }
+  if (streams == nullptr) return MakeHostPort();
+  return MakeDevicePort(device, std::make_shared<device::Transfers>(streams, kPinnedMax));
 }
 
 }  // namespace
@@ -88,17 +110,21 @@ Result<std::unique_ptr<Stage>> Stage::Create(const StageOptions& options) {
   return Guarded("stage", [&]() -> Result<std::unique_ptr<Stage>> {
     SetThreads(options.threads);
     KeepTensorMemory();
+    ASSIGN_OR_RETURN(std::unique_ptr<Port> port, MakePort(options, *device));
     return std::unique_ptr<Stage>(
-        std::make_unique<DecoderStage>(options, std::move(*layout), *device));
+        std::make_unique<DecoderStage>(options, std::move(*layout), *device, std::move(port)));
   });
 }
 
-DecoderStage::DecoderStage(const StageOptions& options, Layout layout, at::Device device)
+DecoderStage::DecoderStage(const StageOptions& options, Layout layout, at::Device device,
+                           std::unique_ptr<Port> port)
     : options_(options),
       layout_(std::move(layout)),
       device_(device),
+      port_(std::move(port)),
       activation_codec_(codec::MakeCodec(options.boundary, codec::Direction::kForward)),
       gradient_codec_(codec::MakeCodec(options.boundary, codec::Direction::kBackward)),
+      loss_codec_(codec::MakeCodec({}, codec::Direction::kForward)),
       lossy_(api::ForwardNumbers(options.boundary) != api::NumberCodec::kNone ||
              api::BackwardNumbers(options.boundary) != api::NumberCodec::kNone),
       positions_(options.config, device),
@@ -172,11 +198,11 @@ Result<at::Tensor> DecoderStage::TokenColumns(const TokenBatch& tokens, Read as,
       *out++ = as == Read::kLabels && !token.learned ? -1 : token.id;
     }
   }
-  return ids.to(device_);
+  return port_->Place(ids);
 }
 
-std::shared_ptr<const Documents> DecoderStage::DocumentsOf(const TokenBatch& tokens,
-                                                           std::int64_t length) const {
+Result<std::shared_ptr<const Documents>> DecoderStage::DocumentsOf(const TokenBatch& tokens,
+                                                                   std::int64_t length) const {
   const std::int64_t rows = tokens.sequences;
   auto documents = std::make_shared<Documents>();
   documents->positions = at::empty({rows, length}, at::kLong);
@@ -188,9 +214,10 @@ std::shared_ptr<const Documents> DecoderStage::DocumentsOf(const TokenBatch& tok
       *position++ = documents->lengths.back()++;
     }
   }
-  if (std::ssize(documents->lengths) == rows) return nullptr;
-  documents->positions = documents->positions.to(device_);
-  return documents;
+  std::shared_ptr<const Documents> none;
+  if (std::ssize(documents->lengths) == rows) return none;
+  ASSIGN_OR_RETURN(documents->positions, port_->Place(documents->positions));
+  return std::shared_ptr<const Documents>(std::move(documents));
 }
 
 Subspace DecoderStage::SubspaceOf(const Weights& weights) const {
@@ -300,7 +327,8 @@ Result<DecoderStage::Pass> DecoderStage::OpenPass(const Weights& weights, const 
                                                   std::int64_t length, const Bytes& input) {
   RETURN_IF_ERROR(CheckLength(length));
   RETURN_IF_ERROR(CheckSize(tokens));
-  Pass pass{.documents = DocumentsOf(tokens, length)};
+  Pass pass;
+  ASSIGN_OR_RETURN(pass.documents, DocumentsOf(tokens, length));
   if (!layout_.tables.empty() || layout_.constrained_embedding) {
     ASSIGN_OR_RETURN(pass.ids, TokenColumns(tokens, Read::kInputs, length));
   }
@@ -314,19 +342,19 @@ Result<DecoderStage::Pass> DecoderStage::OpenPass(const Weights& weights, const 
   const std::int64_t width =
       api::CoefficientsPerToken(options_.boundary, options_.config.hidden_size);
   ASSIGN_OR_RETURN(pass.input,
-                   activation_codec_->Decode(input, {tokens.sequences, length, width}, device_));
+                   port_->Receive(*activation_codec_, input, {tokens.sequences, length, width}));
   return pass;
 }
 
-Result<ForwardResult> DecoderStage::Forward(const TaskKey& key, Version version,
-                                            const TokenBatch& tokens, const Bytes& input,
-                                            bool keep_graph) {
-  return Guarded("forward", [&] { return Execute(key, version, tokens, input, keep_graph); });
+void DecoderStage::SubmitForward(const TaskKey& key, Version version, const TokenBatch& tokens,
+                                 const Bytes& input, bool keep_graph, Done<ForwardResult> done) {
+  const Status status =
+      Guarded("forward", [&] { return Execute(key, version, tokens, input, keep_graph, done); });
+  if (!status.ok()) done(status);
 }
 
-Result<ForwardResult> DecoderStage::Execute(const TaskKey& key, Version version,
-                                            const TokenBatch& tokens, const Bytes& input,
-                                            bool keep_graph) {
+Status DecoderStage::Execute(const TaskKey& key, Version version, const TokenBatch& tokens,
+                             const Bytes& input, bool keep_graph, const Done<ForwardResult>& done) {
   const Result<const Weights*> weights = FindWeights(version);
   if (!weights.ok()) return weights.status();
   if (keep_graph && (graphs_.contains(key) || gradients_.Waits(key))) {
@@ -340,8 +368,7 @@ Result<ForwardResult> DecoderStage::Execute(const TaskKey& key, Version version,
   Graph graph{.version = version, .pass = std::move(*opened)};
   at::Tensor labels;
   if (layout_.slice.head) {
-    Result<at::Tensor> ids =
-        TokenColumns(tokens, Read::kLabels, tokens.tokens_per_sequence - 1);
+    Result<at::Tensor> ids = TokenColumns(tokens, Read::kLabels, tokens.tokens_per_sequence - 1);
     if (!ids.ok()) return ids.status();
     labels = std::move(*ids);
   }
@@ -351,28 +378,38 @@ Result<ForwardResult> DecoderStage::Execute(const TaskKey& key, Version version,
   }
   if (graph.pass.input.defined()) graph.pass.input.set_requires_grad(keep_graph);
   graph.output = RunBody(**weights, graph.pass);
-  ForwardResult result;
   if (layout_.slice.head) {
     const at::Tensor normed = NormAtEnd(**weights, graph.output);
     graph.output = HeadLoss(normed, HeadOf(**weights), labels,
                             {.tokens_at_once = LossTokensAtOnce(options_.config.vocab_size),
                              .z_loss = options_.z_loss,
                              .cap = options_.config.final_logit_softcapping});
-    result.loss = graph.output.item<float>();
   } else {
     const std::int64_t end = layout_.slice.first + layout_.slice.count;
     graph.output = SendAt(end, **weights, graph.pass, graph.output);
-    ASSIGN_OR_RETURN(result.boundary, activation_codec_->Encode(graph.output));
   }
+  const at::Tensor output = graph.output;
   if (keep_graph) graphs_.emplace(key, std::move(graph));
-  return result;
+  if (layout_.slice.head) {
+    port_->Send(*loss_codec_, output, [done](const Result<Bytes>& loss) {
+      done(loss.ok() ? Result<ForwardResult>({Bytes(), ReadLoss(*loss)}) : loss.status());
+    });
+  } else {
+    port_->Send(*activation_codec_, output, [done](Result<Bytes> boundary) {
+      done(boundary.ok() ? Result<ForwardResult>({*std::move(boundary), 0}) : boundary.status());
+    });
+  }
+  return {};
 }
 
-Result<Bytes> DecoderStage::Backward(const TaskKey& key, const Bytes& gradient) {
-  return Guarded("backward", [&] { return Differentiate(key, gradient); });
+void DecoderStage::SubmitBackward(const TaskKey& key, const Bytes& gradient,
+                                  Done<BackwardResult> done) {
+  const Status status = Guarded("backward", [&] { return Differentiate(key, gradient, done); });
+  if (!status.ok()) done(status);
 }
 
-Result<Bytes> DecoderStage::Differentiate(const TaskKey& key, const Bytes& gradient) {
+Status DecoderStage::Differentiate(const TaskKey& key, const Bytes& gradient,
+                                   const Done<BackwardResult>& done) {
   const auto found = graphs_.find(key);
   if (found == graphs_.end()) return NotFound("backward: no graph of " + TaskText(key));
   at::Tensor output_gradient;
@@ -381,7 +418,7 @@ Result<Bytes> DecoderStage::Differentiate(const TaskKey& key, const Bytes& gradi
         at::full_like(found->second.output, 1.0 / static_cast<double>(options_.microbatches));
   } else {
     Result<at::Tensor> decoded =
-        gradient_codec_->Decode(gradient, found->second.output.sizes(), device_);
+        port_->Receive(*gradient_codec_, gradient, found->second.output.sizes());
     if (!decoded.ok()) return decoded.status().WithContext("backward of " + TaskText(key));
     output_gradient = std::move(*decoded);
   }
@@ -396,10 +433,6 @@ Result<Bytes> DecoderStage::Differentiate(const TaskKey& key, const Bytes& gradi
   const torch::autograd::variable_list results =
       torch::autograd::grad({graph.output}, inputs, {output_gradient}, /*retain_graph=*/{},
                             /*create_graph=*/false, /*allow_unused=*/layout_.basis.has_value());
-  Bytes sent;
-  if (graph.pass.input.defined()) {
-    ASSIGN_OR_RETURN(sent, gradient_codec_->Encode(results.back()));
-  }
   MicrobatchGradients gradients;
   auto next = results.begin();
   for (const Operand& operand : layout_.operands) {
@@ -410,7 +443,16 @@ Result<Bytes> DecoderStage::Differentiate(const TaskKey& key, const Bytes& gradi
   }
   if (!gradients.rows.empty()) gradients.tokens = graph.pass.ids.flatten();
   gradients_.Put(key, std::move(gradients));
-  return sent;
+  const bool fits = gradients_.Fits(key, ExponentsOf(key.step));
+  const auto sent = [done, fits](Result<Bytes> gradient) {
+    done(gradient.ok() ? Result<BackwardResult>({*std::move(gradient), fits}) : gradient.status());
+  };
+  if (graph.pass.input.defined()) {
+    port_->Send(*gradient_codec_, results.back(), sent);
+  } else {
+    port_->Finish(sent);
+  }
+  return {};
 }
 
 std::vector<int> DecoderStage::ExponentsOf(Step step) const {

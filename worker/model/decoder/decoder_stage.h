@@ -12,6 +12,7 @@
 #include "worker/model/arithmetic/decoder.h"
 #include "worker/model/decoder/gradient_store.h"
 #include "worker/model/decoder/parameter_store.h"
+#include "worker/model/decoder/port.h"
 #include "worker/model/layout/layout.h"
 #include "worker/model/stage.h"
 
@@ -21,7 +22,8 @@ namespace swarm::model {
 /// the steps of a microbatch's forward and backward.
 class DecoderStage final : public Stage {
  public:
-  DecoderStage(const StageOptions& options, Layout layout, at::Device device);
+  DecoderStage(const StageOptions& options, Layout layout, at::Device device,
+               std::unique_ptr<Port> port);
 
   const std::vector<ParameterSlot>& parameters() const override { return layout_.slots; }
   const std::vector<ParameterSlot>& frozen() const override { return layout_.frozen; }
@@ -32,11 +34,11 @@ class DecoderStage final : public Stage {
   Status Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer) override;
   std::vector<checkpoint::NamedTensor> State() const override { return parameters_.State(); }
 
-  Result<ForwardResult> Forward(const TaskKey& key, Version version, const TokenBatch& tokens,
-                                const Bytes& input, bool keep_graph) override;
-  Result<Bytes> Backward(const TaskKey& key, const Bytes& gradient) override;
+  void SubmitForward(const TaskKey& key, Version version, const TokenBatch& tokens,
+                     const Bytes& input, bool keep_graph, Done<ForwardResult> done) override;
+  void SubmitBackward(const TaskKey& key, const Bytes& gradient,
+                      Done<BackwardResult> done) override;
   Status Fold(const TaskKey& key) override;
-  bool Fits(const TaskKey& key) override { return gradients_.Fits(key, ExponentsOf(key.step)); }
   Status Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite) override;
   void Drop(const TaskKey& key) override;
 
@@ -90,17 +92,19 @@ class DecoderStage final : public Stage {
   /// (an id outside the vocabulary).
   Result<at::Tensor> TokenColumns(const TokenBatch& tokens, Read as, std::int64_t length) const;
   /// The documents of the first `length` columns of a batch; null where each row is one.
-  std::shared_ptr<const Documents> DocumentsOf(const TokenBatch& tokens, std::int64_t length) const;
+  Result<std::shared_ptr<const Documents>> DocumentsOf(const TokenBatch& tokens,
+                                                       std::int64_t length) const;
   /// Errors: kInvalidArgument (a sequence too long for its rotary embedding).
   Status CheckLength(std::int64_t tokens) const;
   /// Errors: kFailedPrecondition (a part of the model), naming `what` needs all of it.
   Status CheckWhole(const char* what) const;
   Result<Pass> OpenPass(const Weights& weights, const TokenBatch& tokens, std::int64_t length,
                         const Bytes& input);
-  /// The bodies of Forward and Backward; exceptions of libtorch pass through.
-  Result<ForwardResult> Execute(const TaskKey& key, Version version, const TokenBatch& tokens,
-                                const Bytes& input, bool keep_graph);
-  Result<Bytes> Differentiate(const TaskKey& key, const Bytes& gradient);
+  /// The bodies of SubmitForward and SubmitBackward: `done` is called only where they are ok.
+  /// Exceptions of libtorch pass through.
+  Status Execute(const TaskKey& key, Version version, const TokenBatch& tokens, const Bytes& input,
+                 bool keep_graph, const Done<ForwardResult>& done);
+  Status Differentiate(const TaskKey& key, const Bytes& gradient, const Done<BackwardResult>& done);
   /// x behind the last layer of the stage. With `past`, one for each layer, as DecoderLayer; the
   /// stage has then no boundaries inside.
   at::Tensor RunLayers(const Weights& weights, const Pass& pass, std::span<PastTokens> past = {});
@@ -129,8 +133,10 @@ class DecoderStage final : public Stage {
   const StageOptions options_;
   const Layout layout_;
   const at::Device device_;
+  const std::unique_ptr<Port> port_;
   const std::unique_ptr<codec::Codec> activation_codec_, gradient_codec_;
-  const bool lossy_;  ///< whether crossing a boundary changes numbers
+  const std::unique_ptr<codec::Codec> loss_codec_;  ///< float32
+  const bool lossy_;                                ///< whether crossing a boundary changes numbers
   PositionTables positions_;
   Subspace subspace_;  ///< as it was at the start of the job
   FixedInBasis fixed_in_basis_;

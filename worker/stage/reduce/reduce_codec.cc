@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "worker/codec/block_codes.h"
+#include "worker/codec/blocks/block_codes.h"
 
 namespace swarm::stage {
 namespace {

@@ -12,7 +12,7 @@
 #include <random>
 #include <vector>
 
-#include "worker/codec/block_kernels.h"
+#include "worker/codec/blocks/block_kernels.h"
 
 namespace swarm::codec::cuda {
 

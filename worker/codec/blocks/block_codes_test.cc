@@ -1,4 +1,4 @@
-#include "worker/codec/block_codes.h"
+#include "worker/codec/blocks/block_codes.h"
 
 #include <gtest/gtest.h>
 
@@ -186,6 +186,27 @@ TEST_P(BothMaps, PayloadsThatNoEncoderWritesAreRefused) {
     std::vector<std::byte> bad = good;
     std::memcpy(bad.data() + 4, &scale, sizeof scale);
     EXPECT_EQ(codes.Decode(bad, values).code(), StatusCode::kDataLoss) << scale;
+  }
+}
+
+TEST_P(BothMaps, CheckSaysWhatDecodeSays) {
+  std::vector<float> values = Normal(20, 4);
+  values[9] = std::numeric_limits<float>::infinity();
+  std::vector<float> back(values.size());
+  for (const NotFinite not_finite : {NotFinite::kRefused, NotFinite::kBlockOfNaNs}) {
+    const BlockCodes codes = Codes(8, not_finite);
+    const std::vector<std::byte> good = Encoded(Codes(8, NotFinite::kBlockOfNaNs), values);
+    EXPECT_EQ(codes.Check(good, values.size()).ok(), not_finite == NotFinite::kBlockOfNaNs);
+    EXPECT_FALSE(codes.Check(std::span(good).first(31), values.size()).ok());
+    for (std::size_t at = 0; at < good.size(); ++at) {
+      for (int byte = 0; byte < 256; ++byte) {
+        std::vector<std::byte> other = good;
+        other[at] = static_cast<std::byte>(byte);
+        const Status decoded = codes.Decode(other, back);
+        ASSERT_EQ(codes.Check(other, values.size()).message(), decoded.message())
+            << "byte " << at << " is " << byte;
+      }
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-#include "worker/codec/block_codes.h"
+#include "worker/codec/blocks/block_codes.h"
 
 #include <algorithm>
 #include <bit>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "worker/codec/block_kernels.h"
+#include "worker/codec/blocks/block_kernels.h"
 
 namespace swarm::codec {
 namespace {
@@ -62,10 +62,22 @@ Status Refuse(std::size_t begin, std::size_t end) {
                          " hold one that is not finite; the training has diverged");
 }
 
-/// False if a code is not zero.
-bool ReadNaNs(const std::uint8_t* codes, std::span<float> values) {
-  std::ranges::fill(values, std::numeric_limits<float>::quiet_NaN());
-  return std::all_of(codes, codes + values.size(), [](std::uint8_t code) { return code == 0; });
+bool AreZeros(const std::uint8_t* codes, std::size_t n) {
+  return std::all_of(codes, codes + n, [](std::uint8_t code) { return code == 0; });
+}
+
+float ReadScale(const std::byte* at) {
+  float largest = 0;
+  std::memcpy(&largest, at, sizeof largest);
+  return largest;
+}
+
+/// Of a block that has codes.
+bool IsScale(float largest) { return largest == 0 || (largest >= kTiny && std::isfinite(largest)); }
+
+Status NotWritten(std::size_t begin) {
+  return DataLoss("8-bit codes: the block at number " + std::to_string(begin) +
+                  " is not one that an encoder writes; ask for it again");
 }
 
 }  // namespace
@@ -105,12 +117,15 @@ Status BlockCodes::Encode(std::span<const float> values, std::byte* out, Isa isa
   return {};
 }
 
+Status BlockCodes::CheckSize(std::size_t bytes, std::size_t numbers) const {
+  if (bytes == EncodedBytes(numbers)) return {};
+  return DataLoss("8-bit codes: " + std::to_string(bytes) + " bytes, expected " +
+                  std::to_string(EncodedBytes(numbers)) + "; ask for it again");
+}
+
 Status BlockCodes::Decode(std::span<const std::byte> payload, std::span<float> values,
                           Isa isa) const {
-  if (payload.size() != EncodedBytes(values.size())) {
-    return DataLoss("8-bit codes: " + std::to_string(payload.size()) + " bytes, expected " +
-                    std::to_string(EncodedBytes(values.size())) + "; ask for it again");
-  }
+  RETURN_IF_ERROR(CheckSize(payload.size(), values.size()));
   const BlockKernels& kernels = KernelsOf(isa);
   const std::byte* scale = payload.data();
   const auto* codes =
@@ -118,20 +133,37 @@ Status BlockCodes::Decode(std::span<const std::byte> payload, std::span<float> v
   for (std::size_t begin = 0; begin < values.size(); begin += block_, scale += sizeof(float)) {
     const std::size_t n = std::min(block_, values.size() - begin);
     float* x = values.data() + begin;
-    float largest = 0;
-    std::memcpy(&largest, scale, sizeof largest);
-    bool good = largest == 0 || (largest >= kTiny && std::isfinite(largest));
+    const float largest = ReadScale(scale);
+    bool good = IsScale(largest);
     if (not_finite_ == NotFinite::kBlockOfNaNs && std::bit_cast<std::uint32_t>(largest) == kNaN) {
-      good = ReadNaNs(codes + begin, {x, n});
+      std::fill_n(x, n, std::numeric_limits<float>::quiet_NaN());
+      good = AreZeros(codes + begin, n);
     } else if (good && map_ == CodeMap::kLinear) {
       good = kernels.dequantize_linear(codes + begin, n, largest / 127.0f, x);
     } else if (good) {
       kernels.dequantize_dynamic(codes + begin, n, DynamicMap().data(), largest, x);
     }
-    if (!good) {
-      return DataLoss("8-bit codes: the block at number " + std::to_string(begin) +
-                      " is not one that an encoder writes; ask for it again");
+    if (!good) return NotWritten(begin);
+  }
+  return {};
+}
+
+Status BlockCodes::Check(std::span<const std::byte> payload, std::size_t numbers) const {
+  RETURN_IF_ERROR(CheckSize(payload.size(), numbers));
+  constexpr int kNoCode = 0x80;  // -128, of the linear map
+  const std::byte* scale = payload.data();
+  const auto* codes =
+      reinterpret_cast<const std::uint8_t*>(payload.data() + Blocks(numbers) * sizeof(float));
+  for (std::size_t begin = 0; begin < numbers; begin += block_, scale += sizeof(float)) {
+    const std::size_t n = std::min(block_, numbers - begin);
+    const float largest = ReadScale(scale);
+    bool good = IsScale(largest);
+    if (not_finite_ == NotFinite::kBlockOfNaNs && std::bit_cast<std::uint32_t>(largest) == kNaN) {
+      good = AreZeros(codes + begin, n);
+    } else if (good && map_ == CodeMap::kLinear) {
+      good = std::memchr(codes + begin, kNoCode, n) == nullptr;
     }
+    if (!good) return NotWritten(begin);
   }
   return {};
 }

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "worker/codec/cpu_features.h"
+#include "worker/codec/blocks/cpu_features.h"
 
 namespace swarm::codec {
 

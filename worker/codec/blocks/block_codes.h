@@ -21,7 +21,7 @@
 #include <span>
 
 #include "base/status.h"
-#include "worker/codec/cpu_features.h"
+#include "worker/codec/blocks/cpu_features.h"
 
 namespace swarm::codec {
 
@@ -48,7 +48,17 @@ class BlockCodes {
   Status Decode(std::span<const std::byte> payload, std::span<float> values,
                 Isa isa = BestIsa()) const;
 
+  /// What Decode says of the payload of so many numbers, without the numbers: for a payload that a
+  /// device decodes.
+  Status Check(std::span<const std::byte> payload, std::size_t numbers) const;
+
+  CodeMap map() const { return map_; }
+  std::size_t block() const { return block_; }
+  NotFinite not_finite() const { return not_finite_; }
+
  private:
+  Status CheckSize(std::size_t bytes, std::size_t numbers) const;
+
   std::size_t Blocks(std::size_t numbers) const { return (numbers + block_ - 1) / block_; }
 
   CodeMap map_;

@@ -1,4 +1,4 @@
-#include "worker/codec/cpu_features.h"
+#include "worker/codec/blocks/cpu_features.h"
 
 namespace swarm::codec {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "worker/codec/block_kernels.h"
+#include "worker/codec/blocks/block_kernels.h"
 
 namespace swarm::codec {
 namespace {

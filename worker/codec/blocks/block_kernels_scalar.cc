@@ -2,7 +2,7 @@
 #include <bit>
 #include <cmath>
 
-#include "worker/codec/block_kernels.h"
+#include "worker/codec/blocks/block_kernels.h"
 
 namespace swarm::codec {
 namespace {

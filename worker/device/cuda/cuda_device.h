@@ -1,0 +1,16 @@
+// An NVIDIA GPU.
+#pragma once
+
+#include <memory>
+
+#include "base/status.h"
+#include "worker/device/device.h"
+
+namespace swarm::device {
+
+/// The GPU of that number. Its compute stream is the legacy default stream, in which libtorch
+/// works; the two streams of copies do not wait for that by themselves. Errors: kUnavailable (there
+/// is none, or the build is without CUDA).
+Result<std::shared_ptr<Device>> MakeCudaDevice(int index);
+
+}  // namespace swarm::device
