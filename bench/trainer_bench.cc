@@ -138,6 +138,16 @@ BENCHMARK(BM_Decisions)
     ->Args({16, 62, 10000})
     ->Unit(benchmark::kMillisecond);
 
+/// All workers come, load, and get the roster; the first step is issued.
+void BM_Start(benchmark::State& state) {
+  for (auto _ : state) InstantSwarm(state.range(0), state.range(1), 1, [](Forward&) {});
+}
+BENCHMARK(BM_Start)
+    ->ArgNames({"stages", "replicas"})
+    ->Args({4, 250})
+    ->Args({32, 31})
+    ->Unit(benchmark::kMillisecond);
+
 /// A step in which some of a thousand workers leave, all at once.
 void BM_Leaving(benchmark::State& state) {
   for (auto _ : state) {

@@ -6,7 +6,8 @@ Usage: bench/hollow/hollow.py [--build FOLDER] [--workers 1000] [--stages 32] [-
 
 The device is a T4 at 20 TFLOP/s with four layers of width 4096, as in bench/goodput.py: 250 us a token, forward and
 backward. Bytes are tiny. `floor` is the part of the rate that the timed compute allows; where this machine has fewer
-processors than the swarm needs for its messages, the cores that trainer and workers use say so.
+processors than the swarm needs for its messages, the cores that trainer and workers use say so. The workers have a
+lower priority than the trainer, which otherwise has a machine of its own.
 """
 import argparse
 import json
@@ -30,8 +31,8 @@ class Hollow:
         self.count = count
         with open(folder / f"workers-{number}.log", "wb") as log:
             self.process = subprocess.Popen(
-                [options.build / "bench" / "hollow_workers", "--authority", folder, "--job-uid", "hollow", "--trainer",
-                 address, "--prefix", f"p{number:02d}-", "--count", str(count), "--forward-ms",
+                ["nice", "-n", "5", options.build / "bench" / "hollow_workers", "--authority", folder, "--job-uid",
+                 "hollow", "--trainer", address, "--prefix", f"p{number:02d}-", "--count", str(count), "--forward-ms",
                  str(milliseconds * FORWARD_PART), "--backward-ms", str(milliseconds * (1 - FORWARD_PART))],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "base/shared_vector.h"
 
 namespace swarm::simulation {
 namespace {
@@ -181,6 +182,10 @@ struct Folder {
   void Fold(const std::vector<T, A>& values) {
     Fold(std::uint64_t{values.size()});
     for (const T& value : values) Fold(value);
+  }
+  template <typename T>
+  void Fold(const SharedVector<T>& value) {
+    Fold(value.elements());
   }
   template <typename... T>
   void Fold(const std::variant<T...>& value) {

@@ -48,7 +48,7 @@ void WorkerProcess::Start(Pid pid) {
 }
 
 std::vector<protocol::Member> WorkerProcess::Members() const {
-  return replica_ ? replica_->roster().members : std::vector<protocol::Member>();
+  return replica_ ? replica_->roster().members.elements() : std::vector<protocol::Member>();
 }
 
 /// The simulation sends no single beats, as with heartbeats.

@@ -14,7 +14,7 @@ const Member* FindMember(const Roster& roster, const WorkerId& id) {
 std::vector<WorkerId> ReplicasOf(const Roster& roster, StageIndex stage, const WorkerId& self,
                                  const std::vector<Member>& donors) {
   std::vector<WorkerId> replicas;
-  for (const Member& member : roster.members.empty() ? donors : roster.members) {
+  for (const Member& member : roster.members.empty() ? donors : roster.members.elements()) {
     if (member.stage == stage && member.id != self) replicas.push_back(member.id);
   }
   return replicas;
@@ -25,7 +25,7 @@ void Apply(const RosterChange& change, Roster* roster) {
   roster->generation = change.generation;
   roster->epoch = change.epoch;
   roster->adoptions = change.adoptions;
-  std::vector<Member>& members = roster->members;
+  std::vector<Member>& members = roster->members.Own();
   std::erase_if(members, [&](const Member& member) {
     return std::ranges::binary_search(change.gone, member.id);
   });

@@ -24,7 +24,7 @@ TEST(RosterTest, AMemberIsFoundByItsIdAndAStrangerIsNot) {
 TEST(RosterTest, AWorkerThatCameBackIsAMemberAsItsNewIncarnation) {
   Roster roster{.members = {MemberOf("a"), MemberOf("b")}};
   Apply({.came = {MemberOf("a", 2)}, .gone = {WorkerId("a")}}, &roster);
-  EXPECT_EQ(roster.members, (std::vector{MemberOf("a", 2), MemberOf("b")}));
+  EXPECT_EQ(roster.members, (SharedVector{MemberOf("a", 2), MemberOf("b")}));
 }
 
 TEST(RosterTest, ChangesOneAfterTheOtherGiveTheRosterOfTheLastEpoch) {
@@ -45,7 +45,7 @@ TEST(RosterTest, ChangesOneAfterTheOtherGiveTheRosterOfTheLastEpoch) {
     }
     Apply(change, &known);
     Roster expected{Term(2), Generation(3), Epoch(epoch), {}, {}};
-    for (const auto& [id, member] : truth) expected.members.push_back(member);
+    for (const auto& [id, member] : truth) expected.members.Own().push_back(member);
     ASSERT_EQ(known, expected);
   }
 }

@@ -405,7 +405,7 @@ void Worker::Rejoin(const std::string& reason) {
 
 void Worker::OnRoster(const protocol::Roster& roster) {
   for (const WorkerId& peer : peers_.Replace(roster)) Evict(peer);
-  Meet(roster.members);
+  Meet(roster.members.elements());
 }
 
 void Worker::OnRosterChange(const protocol::RosterChange& change) {

@@ -67,7 +67,7 @@ void Decoder::Get(const pb::Roster& from, Roster* to) {
   to->term = Term(from.term());
   to->generation = Generation(from.generation());
   to->epoch = Epoch(from.epoch());
-  GetAll(from.members(), kMembersMax, "members", &to->members);
+  GetAll(from.members(), kMembersMax, "members", &to->members.Own());
   GetAll(from.adoptions(), kMembersMax, "adoptions", &to->adoptions);
 }
 

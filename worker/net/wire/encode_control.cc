@@ -67,7 +67,7 @@ void Encoder::Put(const Roster& from, pb::Roster* to) {
   to->set_term(from.term.value);
   to->set_generation(from.generation.value);
   to->set_epoch(from.epoch.value);
-  PutAll(from.members, kMembersMax, "members", to->mutable_members());
+  PutAll(from.members.elements(), kMembersMax, "members", to->mutable_members());
   PutAll(from.adoptions, kMembersMax, "adoptions", to->mutable_adoptions());
 }
 

@@ -143,7 +143,7 @@ TEST(WireTest, AListAboveItsCapIsRefusedByBothEnds) {
       kMembersMax, [](auto& m) -> auto& { return m.donors; },
       [](Header& h) { h.mutable_welcome()->add_donors(); });
   ExpectCap<protocol::Roster>(
-      kMembersMax, [](auto& m) -> auto& { return m.members; },
+      kMembersMax, [](auto& m) -> auto& { return m.members.Own(); },
       [](Header& h) { h.mutable_roster()->add_members(); });
   ExpectCap<protocol::Roster>(
       kMembersMax, [](auto& m) -> auto& { return m.adoptions; },
@@ -155,7 +155,7 @@ TEST(WireTest, AListAboveItsCapIsRefusedByBothEnds) {
       kMembersMax, [](auto& m) -> auto& { return m.gone; },
       [](Header& h) { h.mutable_roster_change()->add_gone(); });
   ExpectCap<protocol::Holding>(
-      kMembersMax, [](auto& m) -> auto& { return m.roster.members; },
+      kMembersMax, [](auto& m) -> auto& { return m.roster.members.Own(); },
       [](Header& h) { h.mutable_holding()->mutable_roster()->add_members(); });
   ExpectCap<protocol::Holding>(
       kStepsMax, [](auto& m) -> auto& { return m.records; },

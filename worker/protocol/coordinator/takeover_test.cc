@@ -20,7 +20,7 @@ class CoordinatorTakeoverTest : public CoordinatorTest {
   }
   Roster RosterOf(const std::vector<std::string>& names, std::uint64_t epoch = 7) const {
     Roster roster{Term(1), generation_, Epoch(epoch), {}, {}};
-    for (const std::string& name : names) roster.members.push_back(MemberOf(name));
+    for (const std::string& name : names) roster.members.Own().push_back(MemberOf(name));
     return roster;
   }
   void ComeServing(const std::string& name) {

@@ -8,6 +8,7 @@
 
 #include "base/enum_names.h"
 #include "base/hash.h"
+#include "base/shared_vector.h"
 #include "worker/protocol/ids.h"
 
 namespace swarm::protocol {
@@ -104,7 +105,7 @@ struct Roster {
   Term term;
   Generation generation;
   Epoch epoch;
-  std::vector<Member> members;  ///< sorted by id
+  SharedVector<Member> members;  ///< sorted by id
   std::vector<Adoption> adoptions;
   bool operator==(const Roster&) const = default;
 };

@@ -14,7 +14,7 @@ class LinkReportsTest : public testing::Test {
  protected:
   LinkReportsTest() {
     Roster roster;
-    for (const char* id : {"a", "b", "c"}) roster.members.push_back({.id = WorkerId(id)});
+    for (const char* id : {"a", "b", "c"}) roster.members.Own().push_back({.id = WorkerId(id)});
     reports_.OnRoster(roster);
   }
   std::vector<MeasuredLink> After(Duration passed, const std::map<WorkerId, Link>& seen) {
@@ -52,7 +52,7 @@ TEST_F(LinkReportsTest, EverythingIsSaidAgainForATrainerThatIsNew) {
 TEST_F(LinkReportsTest, InALargeSwarmWorkersOfARegionAreOnePlace) {
   Roster roster;
   for (int i = 0; i < 100; ++i) {
-    roster.members.push_back({.id = WorkerId(std::to_string(i)), .region = i < 50 ? "eu" : "us"});
+    roster.members.Own().push_back({.id = WorkerId(std::to_string(i)), .region = i < 50 ? "eu" : "us"});
   }
   reports_.OnRoster(roster);
   EXPECT_THAT(After({}, {{WorkerId("60"), {0.1, 0}}, {WorkerId("61"), {0.2, 3e6}}}),

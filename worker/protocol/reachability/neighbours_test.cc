@@ -21,7 +21,7 @@ const WorkerId kSelf("self"), kB("b"), kC("c");
 Roster RosterOf(const std::map<std::string, std::uint64_t>& stages) {
   Roster roster;
   for (const auto& [id, stage] : stages) {
-    roster.members.push_back({WorkerId(id), Incarnation(1), StageIndex(stage), "", {}, ""});
+    roster.members.Own().push_back({WorkerId(id), Incarnation(1), StageIndex(stage), "", {}, ""});
   }
   return roster;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "base/shared_vector.h"
 #include "worker/protocol/messages/message.h"
 
 namespace swarm::net {
@@ -99,6 +100,10 @@ struct IsVector : std::false_type {};
 template <typename T>
 struct IsVector<std::vector<T>> : std::true_type {};
 template <typename T>
+inline constexpr bool kIsShared = false;
+template <typename T>
+inline constexpr bool kIsShared<SharedVector<T>> = true;
+template <typename T>
 inline constexpr bool kIsId = false;
 template <typename Tag>
 inline constexpr bool kIsId<Id<Tag>> = true;
@@ -129,6 +134,8 @@ void FillFields(Rng& rng, T* t) {
   } else if constexpr (IsVector<T>::value) {
     t->resize(1 + rng.Below(4));
     for (auto& element : *t) FillFields(rng, &element);
+  } else if constexpr (kIsShared<T>) {
+    FillFields(rng, &t->Own());
   } else {
     WithFields(*t, [&](auto&... fields) { (FillFields(rng, &fields), ...); });
   }
@@ -148,6 +155,8 @@ bool SameFields(const T& a, const T& b) {
       if (!SameFields(a[i], b[i])) return false;
     }
     return true;
+  } else if constexpr (kIsShared<T>) {
+    return SameFields(a.elements(), b.elements());
   } else {
     bool same = true;
     WithFields(a, [&](const auto&... of_a) {

@@ -5,16 +5,9 @@
 
 namespace swarm::protocol {
 
-std::uint64_t Loading::CountLoading(StageIndex stage) const {
-  return static_cast<std::uint64_t>(
-      std::count_if(members_.all().begin(), members_.all().end(), [&](const auto& entry) {
-        return entry.second.role() == Role::kLoading && entry.second.member.stage == stage;
-      }));
-}
-
 std::uint64_t Loading::Lacks(StageIndex stage) const {
   const std::uint64_t wanted = job_.options.replicas[stage.value];
-  return wanted - std::min(wanted, CountLoading(stage));
+  return wanted - std::min(wanted, members_.CountLoading(stage));
 }
 
 std::optional<StageIndex> Loading::ChooseStage() const {
@@ -85,7 +78,7 @@ bool Loading::StartTraining(Turn& turn) {
 
 bool Loading::IsStaffed() const {
   for (std::uint64_t s = 0; s < job_.stages(); ++s) {
-    if (CountLoading(StageIndex(s)) == 0) return false;
+    if (members_.CountLoading(StageIndex(s)) == 0) return false;
   }
   return true;
 }

@@ -29,7 +29,6 @@ class Loading {
 
  private:
   std::optional<StageIndex> ChooseStage() const;
-  std::uint64_t CountLoading(StageIndex stage) const;
 
   Job& job_;
   Members& members_;

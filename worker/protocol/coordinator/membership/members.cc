@@ -51,6 +51,7 @@ void Members::SetVersion(Worker& worker, Version version) {
 }
 
 void Members::Enlist(const Worker& worker) {
+  if (worker.role_ == Role::kLoading) ++stages_.at(worker.member.stage.value).loading;
   if (!worker.InRoster()) return;
   Stage& stage = stages_.at(worker.member.stage.value);
   const auto add = [&](std::vector<WorkerId>& ids) {
@@ -64,6 +65,7 @@ void Members::Enlist(const Worker& worker) {
 }
 
 void Members::Delist(const Worker& worker) {
+  if (worker.role_ == Role::kLoading) --stages_.at(worker.member.stage.value).loading;
   if (!worker.InRoster()) return;
   Stage& stage = stages_.at(worker.member.stage.value);
   for (std::vector<WorkerId>* ids : {&stage.replicas, &stage.ready, &stage.staying}) {
@@ -140,7 +142,7 @@ void Members::PublishRoster(std::vector<Adoption> adoptions, Turn& turn) {
   for (const WorkerId& id : std::exchange(gone_, {})) change.gone.push_back(id);
   Roster roster{job_.options.term, job_.generation, epoch_, {}, std::move(adoptions)};
   for (const auto& [id, worker] : workers_) {
-    if (worker.InRoster() && !came.empty()) roster.members.push_back(worker.member);
+    if (worker.InRoster() && !came.empty()) roster.members.Own().push_back(worker.member);
   }
   for (const auto& [id, worker] : workers_) {
     if (!worker.InRoster()) continue;

@@ -100,6 +100,8 @@ class Members {
   Leave& BeginLeave(Worker& worker);
   void EndLeave(Worker& worker);
 
+  /// How many workers load the state that the stage begins with.
+  std::uint64_t CountLoading(StageIndex stage) const { return At(stage).loading; }
   /// Workers of the stage that are in the roster, by id.
   const std::vector<WorkerId>& Replicas(StageIndex stage) const { return At(stage).replicas; }
   /// Workers of the stage that can execute, by id.
@@ -145,6 +147,7 @@ class Members {
   struct Stage {
     std::vector<WorkerId> replicas, ready, staying;
     std::map<Version, std::size_t> versions;  // how many ready replicas have reported each
+    std::uint64_t loading = 0;
   };
   const Stage& At(StageIndex stage) const { return stages_.at(stage.value); }
   /// Adds the worker to the lists that it belongs to, or removes it from them.

@@ -100,7 +100,7 @@ TEST_F(MembersTest, ANewMemberHearsTheWholeRosterAndTheOthersWhatHasChanged) {
   for (const Order& order : first.orders) {
     const auto& roster = std::get<Roster>(std::get<order::Tell>(order).message);
     EXPECT_EQ(roster.epoch, Epoch(5));
-    EXPECT_THAT(roster.members, ElementsAre(members_.At(WorkerId("a1")).member,
+    EXPECT_THAT(roster.members.elements(), ElementsAre(members_.At(WorkerId("a1")).member,
                                             members_.At(WorkerId("a2")).member));
   }
   Add("b1", 1, Role::kCatchingUp);

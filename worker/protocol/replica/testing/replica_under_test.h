@@ -124,8 +124,8 @@ class ReplicaTest : public testing::Test {
   Roster RosterOf(std::uint64_t epoch, const std::vector<WorkerId>& ids,
                   std::vector<Adoption> adoptions = {}) const {
     Roster roster{Term(1), Generation(0), Epoch(epoch), {}, std::move(adoptions)};
-    for (const WorkerId& id : ids) roster.members.push_back({.id = id});
-    std::ranges::sort(roster.members, {}, &Member::id);
+    for (const WorkerId& id : ids) roster.members.Own().push_back({.id = id});
+    std::ranges::sort(roster.members.Own(), {}, &Member::id);
     return roster;
   }
 
