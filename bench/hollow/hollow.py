@@ -31,7 +31,7 @@ class Hollow:
         self.count = count
         with open(folder / f"workers-{number}.log", "wb") as log:
             self.process = subprocess.Popen(
-                ["nice", "-n", "5", options.build / "bench" / "hollow_workers", "--authority", folder, "--job-uid",
+                ["nice", "-n", "19", options.build / "bench" / "hollow_workers", "--authority", folder, "--job-uid",
                  "hollow", "--trainer", address, "--prefix", f"p{number:02d}-", "--count", str(count), "--forward-ms",
                  str(milliseconds * FORWARD_PART), "--backward-ms", str(milliseconds * (1 - FORWARD_PART))],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)

@@ -1,3 +1,8 @@
+#include <google/protobuf/arena.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <variant>
 
@@ -32,7 +37,15 @@ bool Encoder::WithinCap(std::size_t size, int max, const char* what) {
 }
 
 Result<std::string> EncodeHeader(const Message& message) {
-  pb::Header header;
+  // Small messages need no more than the stack, and a roster of a thousand few allocations.
+  alignas(std::max_align_t) std::array<char, 2048> first_block;
+  google::protobuf::ArenaOptions options;
+  options.initial_block = first_block.data();
+  options.initial_block_size = first_block.size();
+  options.start_block_size = 32 << 10;
+  options.max_block_size = 256 << 10;
+  google::protobuf::Arena arena(options);
+  pb::Header& header = *google::protobuf::Arena::CreateMessage<pb::Header>(&arena);
   Encoder encoder;
   std::visit([&](const auto& content) { encoder.Put(content, FieldFor(content, &header)); },
              message);
@@ -43,7 +56,9 @@ Result<std::string> EncodeHeader(const Message& message) {
                            std::to_string(size) + " bytes; at most " +
                            std::to_string(kHeaderBytesMax) + " can be sent");
   }
-  return header.SerializeAsString();
+  std::string bytes(size, '\0');
+  header.SerializeWithCachedSizesToArray(reinterpret_cast<std::uint8_t*>(bytes.data()));
+  return bytes;
 }
 
 std::string_view MessageName(const Message& message) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace swarm::protocol {
 namespace {
@@ -53,13 +54,13 @@ bool BrokenPairs::BrokeAfter(Timepoint time, const WorkerId& a, const WorkerId& 
   return report != nullptr && report->since >= time;
 }
 
-std::vector<Detour> DetourPlan::Of(const WorkerId& worker) const {
-  std::vector<Detour> detours;
+std::map<WorkerId, std::vector<Detour>> DetourPlan::ByWorker() const {
+  std::map<WorkerId, std::vector<Detour>> detours;
   for (const auto& [pair, third] : via) {
-    if (pair.a == worker) detours.push_back({pair.b, third});
-    if (pair.b == worker) detours.push_back({pair.a, third});
+    detours[pair.a].push_back({pair.b, third});
+    detours[pair.b].push_back({pair.a, third});
   }
-  std::ranges::sort(detours, {}, &Detour::peer);
+  for (auto& [worker, of_worker] : detours) std::ranges::sort(of_worker, {}, &Detour::peer);
   return detours;
 }
 
@@ -69,32 +70,36 @@ DetourPlan PlanDetours(const BrokenPairs& broken, const std::set<WorkerId>& memb
   DetourPlan plan;
   std::map<WorkerId, std::size_t> load;
   const auto serves = [&](const WorkerPair& pair, const WorkerId& third) {
-    return third != pair.a && third != pair.b && members.contains(third) &&
-           !broken.Has(pair.a, third) && !broken.Has(third, pair.b);
+    return third != pair.a && third != pair.b && !broken.Has(pair.a, third) &&
+           !broken.Has(third, pair.b);
   };
   std::vector<WorkerPair> open;
   for (const auto& [pair, report] : broken.all()) {
     if (!members.contains(pair.a) || !members.contains(pair.b) || !needs(pair)) continue;
     const auto known = before.via.find(pair);
-    if (known == before.via.end() || !serves(pair, known->second)) {
+    if (known == before.via.end() || !members.contains(known->second) ||
+        !serves(pair, known->second)) {
       open.push_back(pair);
       continue;
     }
     plan.via[pair] = known->second;
     ++load[known->second];
   }
+  if (open.empty()) return plan;
+  // Those with the least load first: nearly always one of the first serves, among a thousand too.
+  std::set<std::pair<std::size_t, WorkerId>> thirds;
+  for (const WorkerId& member : members) thirds.emplace(load[member], member);
   for (const WorkerPair& pair : open) {
-    const WorkerId* best = nullptr;
-    for (const WorkerId& third : members) {
-      if (!serves(pair, third)) continue;
-      if (best == nullptr || load[third] < load[*best]) best = &third;
-    }
-    if (best == nullptr) {
+    const auto best =
+        std::ranges::find_if(thirds, [&](const auto& third) { return serves(pair, third.second); });
+    if (best == thirds.end()) {
       plan.unserved.push_back(pair);
       continue;
     }
-    plan.via[pair] = *best;
-    ++load[*best];
+    plan.via[pair] = best->second;
+    auto third = thirds.extract(best);
+    ++third.value().first;
+    thirds.insert(std::move(third));
   }
   return plan;
 }

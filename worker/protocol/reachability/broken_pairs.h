@@ -57,8 +57,8 @@ struct DetourPlan {
   std::map<WorkerPair, WorkerId> via;
   std::vector<WorkerPair> unserved;  ///< no third worker reaches both
 
-  /// The detours of one worker, sorted by peer.
-  std::vector<Detour> Of(const WorkerId& worker) const;
+  /// The detours of each worker that has any, sorted by peer.
+  std::map<WorkerId, std::vector<Detour>> ByWorker() const;
 };
 
 /// Chooses a third worker among `members` for each broken pair of which `needs` is true. Ways of

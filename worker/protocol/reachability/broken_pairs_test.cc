@@ -53,7 +53,7 @@ TEST(DetourPlanTest, ThirdWorkersShareThePairs) {
   const DetourPlan plan = PlanDetours(broken, {kA, kB, kC, kD}, All, {});
   EXPECT_EQ(plan.via.at({kA, kB}), kC);
   EXPECT_EQ(plan.via.at({kC, kD}), kA);
-  EXPECT_THAT(plan.Of(kD), ElementsAre(Detour{kC, kA}));
+  EXPECT_THAT(plan.ByWorker().at(kD), ElementsAre(Detour{kC, kA}));
 }
 
 TEST(DetourPlanTest, AWayStaysAsLongAsItServes) {

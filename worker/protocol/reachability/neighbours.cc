@@ -126,10 +126,23 @@ Neighbours::Change Neighbours::OnRoster(const Roster& roster, std::uint64_t stag
     detector_.Forget(entry.first);
     return true;
   });
-  for (const WorkerId& id : change.gone) detector_.Forget(id);
-  for (const WorkerId& id : change.came) detector_.Watch(id, now, first);
+  for (const WorkerId& id : change.gone) {
+    detector_.Forget(id);
+    connecting_.erase(id);
+  }
+  for (const WorkerId& id : change.came) {
+    detector_.Watch(id, now, first);
+    if (mesh) connecting_.insert(id);
+  }
   watched_ = std::move(neighbours);
   return change;
+}
+
+void Neighbours::OnBeat(const WorkerId& from, Timepoint now) {
+  detector_.OnBeat(from, now);
+  if (connecting_.erase(from) == 0) return;
+  // Connections take turns. One more is there, so the others may wait for theirs anew.
+  for (const WorkerId& id : connecting_) detector_.Watch(id, now);
 }
 
 void Neighbours::OnExchange(const WorkerId& with, const Message& message, Timepoint now) {
@@ -144,6 +157,7 @@ void Neighbours::Clear() {
   for (const auto& [id, incarnation] : watched_) detector_.Forget(id);
   for (const auto& [id, last] : exchanging_) detector_.Forget(id);
   watched_.clear();
+  connecting_.clear();
   exchanging_.clear();
   members_.clear();
   reported_.clear();
@@ -165,6 +179,7 @@ Neighbours::Due Neighbours::OnTick(Timepoint now) {
   if (unheard != reported_ || (!unheard.empty() && now >= next_report_)) {
     next_report_ = now + kReportInterval;
     due.report = Unheard{unheard};
+    for (const WorkerId& id : unheard) connecting_.erase(id);
     reported_ = std::move(unheard);
   }
   return due;

@@ -41,7 +41,7 @@ class Neighbours {
   /// microbatch was exchanged for a minute.
   void OnExchange(const WorkerId& with, const Message& message, Timepoint now);
   /// A beat of the worker has come.
-  void OnBeat(const WorkerId& from, Timepoint now) { detector_.OnBeat(from, now); }
+  void OnBeat(const WorkerId& from, Timepoint now);
   /// This worker serves no stage: there are no neighbours.
   void Clear();
 
@@ -66,7 +66,8 @@ class Neighbours {
   const MeshOptions mesh_;
   const std::size_t flat_reduce_max_;
   std::map<WorkerId, Incarnation> watched_;
-  std::set<WorkerId> members_;  // of the last roster, if not all of them are neighbours
+  std::set<WorkerId> members_;     // of the last roster, if not all of them are neighbours
+  std::set<WorkerId> connecting_;  // neighbours in a large swarm without a beat, and not reported
   std::map<WorkerId, Timepoint> exchanging_;  // others that are watched, and their last exchange
   Duration interval_{};
   FailureDetector detector_;

@@ -115,6 +115,21 @@ TEST_F(NeighboursTest, InALargeSwarmAFirstBeatMayTakeAsLongAsManyConnections) {
   EXPECT_TRUE(Pass(seconds(60), {}).report);
 }
 
+TEST_F(NeighboursTest, InALargeSwarmConnectionsThatComeOneAfterTheOtherAreWaitedFor) {
+  std::map<std::string, std::uint64_t> stages{{"self", 1}};
+  for (int i = 0; i < 200; ++i) stages["w" + std::to_string(i)] = i % 5;
+  const std::vector<WorkerId> came = neighbours_.OnRoster(RosterOf(stages), 5, false, now_).came;
+  std::vector<WorkerId> heard;
+  for (const WorkerId& id : came) {
+    if (id == came.back()) break;
+    heard.push_back(id);
+    EXPECT_FALSE(Pass(seconds(6), heard).report) << heard.size();
+  }
+  const auto due = Pass(seconds(9), heard);
+  ASSERT_TRUE(due.report) << "none has come since";
+  EXPECT_THAT(due.report->peers, ElementsAre(came.back()));
+}
+
 TEST_F(NeighboursTest, InALargeSwarmWhoGetsAMicrobatchIsWatchedForAMinute) {
   std::map<std::string, std::uint64_t> stages{{"self", 1}};
   for (int i = 0; i < 200; ++i) stages["w" + std::to_string(i)] = i % 5;

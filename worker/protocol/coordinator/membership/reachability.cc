@@ -34,7 +34,7 @@ void Reachability::OnUnheard(const WorkerId& from, const Unheard& unheard, Turn&
 
 void Reachability::Lose(const WorkerId& worker) {
   broken_.Forget(worker);
-  on_detours_.erase(worker);
+  detours_.erase(worker);
   std::erase_if(unserved_, [&](const auto& entry) {
     return entry.first.a == worker || entry.first.b == worker;
   });
@@ -43,14 +43,14 @@ void Reachability::Lose(const WorkerId& worker) {
 void Reachability::Clear() {
   broken_ = {};
   plan_ = {};
-  on_detours_.clear();
+  detours_.clear();
   unserved_.clear();
 }
 
 void Reachability::Refresh(Turn& turn) {
   const bool same_roster = std::exchange(planned_for_, members_.epoch()) == members_.epoch();
   if (!std::exchange(reported_, false) && same_roster) return;
-  if (!broken_.empty() || !on_detours_.empty() || !unserved_.empty()) Plan(turn);
+  if (!broken_.empty() || !detours_.empty() || !unserved_.empty()) Plan(turn);
 }
 
 bool Reachability::Need(const WorkerPair& pair) const {
@@ -67,26 +67,23 @@ void Reachability::Plan(Turn& turn) {
   for (const auto& [id, worker] : members_.all()) {
     if (worker.InRoster()) members.insert(members.end(), id);
   }
-  const DetourPlan before = std::exchange(plan_, {});
-  plan_ = PlanDetours(broken_, members, [&](const WorkerPair& pair) { return Need(pair); }, before);
+  plan_ = PlanDetours(broken_, members, [&](const WorkerPair& pair) { return Need(pair); }, plan_);
   std::map<WorkerPair, Timepoint> unserved;
   for (const WorkerPair& pair : plan_.unserved) {
     const auto known = unserved_.find(pair);
     unserved[pair] = known == unserved_.end() ? turn.now : known->second;
   }
   unserved_ = std::move(unserved);
-  std::set<WorkerId> concerned = on_detours_;
-  on_detours_.clear();
-  for (const auto& [pair, via] : plan_.via) {
-    for (const WorkerId& id : {pair.a, pair.b}) {
-      concerned.insert(id);
-      on_detours_.insert(id);
-    }
+  const auto before = std::exchange(detours_, plan_.ByWorker());
+  for (const auto& [id, detours] : detours_) {
+    const auto known = before.find(id);
+    if (known != before.end() && known->second == detours) continue;
+    turn.Tell(id, Detours{job_.options.term, detours});
   }
-  for (const WorkerId& id : concerned) {
-    std::vector<Detour> detours = plan_.Of(id);
-    if (detours == before.Of(id) || !members.contains(id)) continue;
-    turn.Tell(id, Detours{job_.options.term, std::move(detours)});
+  for (const auto& [id, detours] : before) {
+    if (!detours_.contains(id) && members.contains(id)) {
+      turn.Tell(id, Detours{job_.options.term, {}});
+    }
   }
 }
 

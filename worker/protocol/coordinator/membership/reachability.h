@@ -45,9 +45,9 @@ class Reachability {
   BrokenPairs broken_;
   DetourPlan plan_;
   Epoch planned_for_;
-  bool reported_ = false;                     // a change since the plan was made
-  std::set<WorkerId> on_detours_;             // workers that were told of detours
-  std::map<WorkerPair, Timepoint> unserved_;  // since when
+  bool reported_ = false;                            // a change since the plan was made
+  std::map<WorkerId, std::vector<Detour>> detours_;  // as workers were told
+  std::map<WorkerPair, Timepoint> unserved_;         // since when
 };
 
 }  // namespace swarm::protocol
