@@ -21,6 +21,10 @@ constexpr Duration kMeshInterval = seconds(1);
 /// In a large swarm many workers begin at once to make connections to many others, which takes
 /// turns: for each of them.
 constexpr Duration kConnecting = seconds(1);
+/// A worker that has heard less than half of its neighbours so far blames none for so long: it may
+/// be the worker itself that is slow, and neighbours that are not hear most of theirs, and blame
+/// it.
+constexpr Duration kConnectingMax = seconds(300);
 /// Of one that is no neighbour.
 constexpr Duration kExchangeMax = seconds(60);
 /// The trainer may have changed, or a report may be lost.
@@ -134,6 +138,7 @@ Neighbours::Change Neighbours::OnRoster(const Roster& roster, std::uint64_t stag
     detector_.Watch(id, now, first);
     if (mesh) connecting_.insert(id);
   }
+  if (!change.came.empty()) connecting_since_ = now;
   watched_ = std::move(neighbours);
   return change;
 }
@@ -141,7 +146,10 @@ Neighbours::Change Neighbours::OnRoster(const Roster& roster, std::uint64_t stag
 void Neighbours::OnBeat(const WorkerId& from, Timepoint now) {
   detector_.OnBeat(from, now);
   if (connecting_.erase(from) == 0) return;
-  // Connections take turns. One more is there, so the others may wait for theirs anew.
+  WaitForConnections(now);  // they take turns, and one more is there
+}
+
+void Neighbours::WaitForConnections(Timepoint now) {
   for (const WorkerId& id : connecting_) detector_.Watch(id, now);
 }
 
@@ -174,6 +182,9 @@ Neighbours::Due Neighbours::OnTick(Timepoint now) {
       return over;
     });
     for (const auto& [id, last] : exchanging_) due.beats.push_back(id);
+  }
+  if (2 * connecting_.size() > watched_.size() && now < connecting_since_ + kConnectingMax) {
+    WaitForConnections(now);
   }
   std::vector<WorkerId> unheard = detector_.Suspects(now);
   if (unheard != reported_ || (!unheard.empty() && now >= next_report_)) {

@@ -57,6 +57,8 @@ class Neighbours {
   static Duration BeatInterval(std::size_t neighbours, std::size_t members, bool mesh);
 
  private:
+  /// Waits anew for first beats.
+  void WaitForConnections(Timepoint now);
   std::map<WorkerId, Incarnation> Find(const Roster& roster, const Member& self,
                                        std::uint64_t stages, bool tied) const;
   /// With whom this worker exchanges data in a sum of these.
@@ -68,6 +70,7 @@ class Neighbours {
   std::map<WorkerId, Incarnation> watched_;
   std::set<WorkerId> members_;     // of the last roster, if not all of them are neighbours
   std::set<WorkerId> connecting_;  // neighbours in a large swarm without a beat, and not reported
+  Timepoint connecting_since_{};
   std::map<WorkerId, Timepoint> exchanging_;  // others that are watched, and their last exchange
   Duration interval_{};
   FailureDetector detector_;

@@ -110,9 +110,20 @@ TEST_F(NeighboursTest, InALargeSwarmTheyAreThePeersInASumAndAFewOfTheStagesBesid
 TEST_F(NeighboursTest, InALargeSwarmAFirstBeatMayTakeAsLongAsManyConnections) {
   std::map<std::string, std::uint64_t> stages{{"self", 1}};
   for (int i = 0; i < 200; ++i) stages["w" + std::to_string(i)] = i % 5;
-  neighbours_.OnRoster(RosterOf(stages), 5, false, now_);
-  EXPECT_FALSE(Pass(seconds(25), {}).report);
-  EXPECT_TRUE(Pass(seconds(60), {}).report);
+  std::vector<WorkerId> heard = neighbours_.OnRoster(RosterOf(stages), 5, false, now_).came;
+  heard.resize(heard.size() / 2 + 1);
+  EXPECT_FALSE(Pass(milliseconds(250), heard).report);
+  EXPECT_TRUE(Pass(seconds(60), heard).report);
+}
+
+TEST_F(NeighboursTest, InALargeSwarmAWorkerThatHearsNearlyNobodyAtFirstDoubtsItself) {
+  std::map<std::string, std::uint64_t> stages{{"self", 1}};
+  for (int i = 0; i < 200; ++i) stages["w" + std::to_string(i)] = i % 5;
+  const auto came = neighbours_.OnRoster(RosterOf(stages), 5, false, now_).came;
+  EXPECT_FALSE(Pass(seconds(290), {came[0]}).report);
+  const auto due = Pass(seconds(30), {came[0]});
+  ASSERT_TRUE(due.report);
+  EXPECT_EQ(due.report->peers.size(), came.size() - 1);
 }
 
 TEST_F(NeighboursTest, InALargeSwarmConnectionsThatComeOneAfterTheOtherAreWaitedFor) {
