@@ -162,7 +162,7 @@ SwarmJob AnyJob() {
                    Number(),
                    FiniteDouble(),
                    FiniteDouble(),
-                   Either(Precision::kFP32, Precision::kBF16),
+                   Either(Precision::kFP16, Precision::kBF16),
                    Either(StepMode::kSync, StepMode::kDelayed),
                    Either(Accumulation::kFloat, Accumulation::kExact),
                    Either(ReduceCodec::kBF16, ReduceCodec::kInt8),
@@ -180,7 +180,7 @@ SwarmJob AnyJob() {
                    Either(DecayShape::kCosine, DecayShape::kSquareRoot), FiniteDouble()};
   spec.pipeline = {Number(),
                    Number(),
-                   Residency::kResident,
+                   Either(Residency::kResident, Residency::kOffload),
                    Number(),
                    Either(Recompute::kLayers, Recompute::kFull),
                    Either(ShardUpdate::kNone, ShardUpdate::kMoments),

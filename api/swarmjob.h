@@ -168,7 +168,8 @@ struct Storage {
   bool operator==(const Storage&) const = default;
 };
 
-enum class Precision { kFP32, kBF16 };
+/// What weights and activations are in products. FP16 is for devices without fast bfloat16.
+enum class Precision { kFP32, kBF16, kFP16 };
 enum class StepMode { kSync, kDelayed };
 enum class Accumulation { kFloat, kExact };
 
@@ -222,7 +223,9 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
-enum class Residency { kResident };
+/// Where a stage's masters and moments are, and its update runs: on the device; or in the memory of
+/// the host.
+enum class Residency { kResident, kOffload };
 /// The encoding of numbers: float32, bfloat16, or one byte each with a scale per block.
 enum class NumberCodec { kNone, kBF16, kInt8, kInt8Dynamic };
 /// What crosses a boundary: the activations, in an encoding of NumberCodec, or fewer numbers that a
@@ -276,7 +279,7 @@ enum class ShardUpdate { kNone, kMoments };
 struct Pipeline {
   std::uint64_t stages = 1;
   std::uint64_t minReplicasPerStage = 1;
-  Residency residency = Residency::kResident;
+  std::optional<Residency> residency;  ///< absent: Resident where the device has room
   /// The largest number of microbatches that a worker holds between forward and backward, if its
   /// device has no room for more. 0: as many as keep it busy, given the distance between the
   /// stages.

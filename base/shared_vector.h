@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <initializer_list>
 #include <memory>
-#include <utility>
 #include <vector>
 
 namespace swarm {

@@ -1,7 +1,8 @@
 // What connections cost that carry little: the memory and the processor time of endpoints in this
 // process that keep connections to some others over mutual TLS, as workers do to their neighbours.
 // Each connection counts once; it has two ends here, and a lane for control and one for data at
-// each. A beat goes each way over every connection once a second.
+// each. First nothing is sent for SECONDS, then a beat goes each way over every connection once a
+// second.
 // Usage: connections_bench [ENDPOINTS=40] [NEIGHBOURS=20] [SECONDS=10] [DIALS_AT_ONCE=32]
 #include <sys/resource.h>
 
@@ -87,6 +88,11 @@ class Counter final : public EndpointHandler {
               connections, ToSeconds(Clock::now() - begin),
               1e3 * (ProcessorSeconds() - processor) / connections,
               (ResidentKib() - kib) / connections);
+  std::fflush(stdout);
+  const double idle = ProcessorSeconds();
+  std::this_thread::sleep_for(std::chrono::seconds(seconds));
+  std::printf("%6.0f connections: %.1f us of processor a second each while nothing is sent\n",
+              connections, 1e6 * (ProcessorSeconds() - idle) / seconds / connections);
   std::fflush(stdout);
   const double before = ProcessorSeconds();
   std::uint64_t sent = 0;

@@ -23,6 +23,7 @@
 #include "ctl/run/run_command.h"
 #include "ctl/simulate/fleet_command.h"
 #include "ctl/simulate/simulate_command.h"
+#include "worker/flags/flags.h"
 
 namespace swarm::ctl {
 namespace {
@@ -62,6 +63,13 @@ void AddThreads(CLI::App* command, int* threads) {
       ->check(CLI::Range(1, 1024));
 }
 
+void AddDevice(CLI::App* command, std::string* device) {
+  command
+      ->add_option("--device", *device, "cpu or cuda:N")
+      ->check([](const std::string& name) { return CheckDevice(name).message(); })
+      ->capture_default_str();
+}
+
 CLI::App* AddValidate(CLI::App& app, ValidateOptions* options) {
   CLI::App* command = app.add_subcommand("validate", "Check a manifest and start nothing");
   AddManifest(command, &options->manifest, &options->overrides);
@@ -81,6 +89,9 @@ CLI::App* AddRun(CLI::App& app, RunOptions* options) {
   command->add_option(
       "--workers", options->workers,
       "Number of workers, in all (5) or by stage (0=2,1=3) (default: spec.workers.replicas)");
+  command->add_option("--devices", options->devices,
+                      "Devices of this machine, as in cuda:0,cuda:1: a worker computes on each, and"
+                      " the workers of one list share a pod (default: workers alone, on the CPU)");
   command
       ->add_option("--threads-per-worker", options->threads_per_worker,
                    "Compute threads of each worker (default: cores / workers, at least 1)")
@@ -122,6 +133,7 @@ CLI::App* AddTrain(CLI::App& app, TrainOptions* options) {
   AddManifest(command, &options->manifest, &options->overrides);
   command->add_option("--out", options->out, "Folder of the run (default: out/NAME)");
   AddThreads(command, &options->threads);
+  AddDevice(command, &options->device);
   command->add_flag("--resume", options->resume, "Continue from the newest checkpoint");
   command->add_flag("--json", options->json,
                     "Print a JSON object for each step, and a summary at the end");
@@ -159,6 +171,7 @@ CLI::App* AddEvaluate(CLI::App& app, EvaluateOptions* options) {
                    "Number of sequences or questions, from the beginning (default: all)")
       ->check(CLI::PositiveNumber);
   AddThreads(command, &options->threads);
+  AddDevice(command, &options->device);
   command->add_flag("--json", options->json, "Print a JSON object");
   return command;
 }
@@ -192,6 +205,7 @@ CLI::App* AddGenerate(CLI::App& app, GenerateOptions* options) {
   command->add_option("--seed", options->seed, "The same seed gives the same text")
       ->capture_default_str();
   AddThreads(command, &options->threads);
+  AddDevice(command, &options->device);
   return command;
 }
 

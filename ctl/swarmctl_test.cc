@@ -35,7 +35,8 @@ constexpr const char* kFakeHead = R"(#!/bin/sh
 term=1
 while [ $# -gt 0 ]; do case "$1" in
   --role=*) role=${1#*=};; --out=*) out=${1#*=};; --address-file=*) address=${1#*=};;
-  --id=*) id=${1#*=};; --term=*) term=${1#*=};; --tls-key=*) key=${1#*=};;
+  --id=*) id=${1#*=};; --devices=*) devices=${1#*=};;
+  --term=*) term=${1#*=};; --tls-key=*) key=${1#*=};;
 esac; shift; done
 [ -z "$key" ] || stat -c %a "$key" > "$(dirname "$0")/key.${id:-trainer}"
 await() { n=0; while [ ! -e "$1" ] && [ $n -lt 1500 ]; do sleep 0.02; n=$((n+1)); done; [ -e "$1" ]; }
@@ -43,7 +44,10 @@ step() { echo "{\"step\":$1,\"loss\":$2,\"tokens_per_second\":10}" >> "$out/step
 listen() { echo 127.0.0.1:4711 > "$address.new"; mv "$address.new" "$address"; }
 )";
 constexpr const char* kFakeStage = R"(
-stage() { touch "$SHARED/hello.$id"; await "$SHARED/over"; exit 0; }
+stage() {
+  echo "$devices" > "$SHARED/new.$id"
+  mv "$SHARED/new.$id" "$SHARED/hello.$id"
+  await "$SHARED/over"; exit 0; }
 )";
 
 class SwarmctlTest : public SwarmctlUnderTest {
@@ -70,6 +74,23 @@ class SwarmctlTest : public SwarmctlUnderTest {
     Start(std::move(arguments));
   }
 };
+
+TEST_F(SwarmctlTest, TheWorkersOfAListOfDevicesShareAPod) {
+  Fake(R"(listen; for i in 0 1; do await "$SHARED/hello.worker-$i" || exit 9; done
+       for i in 0 1 2; do step $i 2.5; done; touch "$SHARED/over"; exit 0)");
+  StartRun({"--devices", "cpu,cpu"});
+  EXPECT_EQ(ExitCode(), 0) << Output();
+  EXPECT_EQ(Content("hello.worker-0"), "cpu,cpu\n");
+  EXPECT_EQ(Content("hello.worker-1"), "\n") << "the third worker is alone";
+  EXPECT_FALSE(std::filesystem::exists(Path("hello.worker-2")));
+}
+
+TEST_F(SwarmctlTest, AListOfDevicesThatIsNoneIsRefused) {
+  Fake("exit 9");
+  StartRun({"--devices", "cpu,abacus"});
+  EXPECT_EQ(ExitCode(), 2);
+  EXPECT_THAT(Output(), HasSubstr("--devices: 'abacus' is no device"));
+}
 
 TEST_F(SwarmctlTest, RunsAJobToItsEnd) {
   Fake(R"(listen; for i in 0 1 2; do await "$SHARED/hello.worker-$i" || exit 9; done

@@ -1,4 +1,4 @@
-// swarm-worker: the trainer or a worker of one job, as a process or a pod.
+// swarm-worker: the trainer, a worker, or several workers of one job, as a process or a pod.
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +11,7 @@
 #include "base/processors.h"
 #include "base/signals.h"
 #include "worker/flags/flags.h"
+#include "worker/pod/launcher.h"
 #include "worker/roles/exits.h"
 #include "worker/roles/stage_role.h"
 #include "worker/roles/trainer_role.h"
@@ -23,7 +24,8 @@ namespace {
 [[noreturn]] void EndBySignal() {
   ::signal(SIGTERM, SIG_DFL);
   ::raise(SIGTERM);
-  ExitWith(WorkerExit::kFailed);  // not reached
+  // The first process of a container is immune to its own signals.
+  ExitWith(128 + SIGTERM);
 }
 
 /// Replaces this process by a new image of the program: no state is left over, and for the parent
@@ -45,6 +47,15 @@ int RunStage(const WorkerFlags& flags, char** argv) {
   EndBySignal();
 }
 
+int RunPod(const WorkerFlags& flags) {
+  {
+    Signals signals({SIGTERM, SIGINT});
+    const pod::PodEnd end = pod::RunPod(flags, signals);
+    if (!end.by_signal) return end.exit_code;
+  }
+  EndBySignal();
+}
+
 int Main(int argc, char** argv) {
   const auto command = ParseWorkerFlags({argv + 1, argv + argc});
   if (!command.ok()) {
@@ -58,7 +69,7 @@ int Main(int argc, char** argv) {
   const WorkerFlags& flags = command->flags;
   if (flags.role == WorkerRole::kStage) {
     StartLogging(flags.id, flags.log_level);
-    return RunStage(flags, argv);
+    return flags.devices.empty() ? RunStage(flags, argv) : RunPod(flags);
   }
   StartLogging("trainer", flags.log_level);
   Signals signals({SIGTERM, SIGINT});

@@ -100,6 +100,7 @@ struct EnumNames<api::Precision> {
   static constexpr auto kNames = NameTable<E>({
       {E::kFP32, "FP32"},
       {E::kBF16, "BF16"},
+      {E::kFP16, "FP16"},
   });
 };
 
@@ -168,6 +169,7 @@ struct EnumNames<api::Residency> {
   using E = api::Residency;
   static constexpr auto kNames = NameTable<E>({
       {E::kResident, "Resident"},
+      {E::kOffload, "Offload"},
   });
 };
 

@@ -115,6 +115,7 @@ class Handler : public CivetHandler {
  private:
   Page PageAt(std::string_view path) const {
     if (path == "/metrics" && pages_.metrics) return {.text = ToText(pages_.metrics())};
+    if (path == "/metrics" && pages_.metrics_text) return {.text = pages_.metrics_text()};
     if (path == "/healthz") return Ask(pages_.healthz);
     if (path == "/readyz") return Ask(pages_.readyz);
     return {.code = 404, .reason = "Not Found", .text = "not found\n"};

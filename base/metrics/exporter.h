@@ -20,12 +20,16 @@ using ReadSamples = std::function<std::vector<MetricSample>()>;
 /// ReadSamples.
 using Probe = std::function<Status()>;
 
-/// The pages of an exporter. If `metrics` is null, /metrics answers 404. A null probe answers 200:
-/// a program that answers is healthy.
+/// The same as the text that Prometheus reads, for a program that passes on what others serve.
+using ReadText = std::function<std::string()>;
+
+/// The pages of an exporter. If `metrics` and `metrics_text` are null, /metrics answers 404. A null
+/// probe answers 200: a program that answers is healthy.
 struct Pages {
   ReadSamples metrics;
   Probe healthz;
   Probe readyz;
+  ReadText metrics_text = nullptr;  ///< where `metrics` is null
 };
 
 /// Keeps nothing between requests. Two threads serve, so that one slow reader does not block

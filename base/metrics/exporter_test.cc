@@ -6,6 +6,7 @@
 #include <atomic>
 #include <thread>
 
+#include "base/metrics/get.h"
 #include "base/metrics/testing/scrape.h"
 
 namespace swarm::metrics {
@@ -52,6 +53,29 @@ TEST(ExporterTest, ServesEveryMetricOfTheCatalogueAndPromtoolAgrees) {
 
 TEST(ExporterTest, PromtoolNoticesABadName) {
   EXPECT_NE(WhatPromtoolSays("# HELP swarmBytes x\n# TYPE swarmBytes counter\nswarmBytes 1\n"), "");
+}
+
+TEST(ExporterTest, AnotherProgramReadsAPageAndPassesItOn) {
+  const auto first = Exporter::Start(kAnyPort, {.metrics_text = [] { return "x 1\n"; }});
+  ASSERT_TRUE(first.ok()) << first.status().ToString();
+  const Timepoint soon = Clock::now() + std::chrono::seconds(30);
+  const auto text = GetPage((*first)->address(), "/metrics", soon);
+  ASSERT_TRUE(text.ok()) << text.status().ToString();
+  EXPECT_EQ(text->code, 200);
+  EXPECT_EQ(text->text, "x 1\n");
+  EXPECT_EQ(GetPage((*first)->address(), "/nothing", soon)->code, 404);
+}
+
+TEST(ExporterTest, WhoDoesNotAnswerInTimeIsNotWaitedFor) {
+  const auto slow = Exporter::Start(kAnyPort, {.healthz = [] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    return Status();
+  }});
+  ASSERT_TRUE(slow.ok()) << slow.status().ToString();
+  const std::string address = (*slow)->address();
+  const Timepoint soon = Clock::now() + std::chrono::milliseconds(10);
+  EXPECT_EQ(GetPage(address, "/healthz", soon).status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(GetPage("host:1", "/", soon).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST(ExporterTest, ReportsThePortThatItTook) {

@@ -110,7 +110,7 @@ Result<Evaluation> Evaluate(const EvaluateOptions& options, const TrainedModel& 
   ASSIGN_OR_RETURN(const auto tokenizer, OpenTokenizerOf(options, found));
   ASSIGN_OR_RETURN(const auto corpus,
                    OpenData(options, found, tokenizer, evaluation.sequence_length));
-  ASSIGN_OR_RETURN(const auto stage, LoadWholeModel(found, options.threads));
+  ASSIGN_OR_RETURN(const auto stage, LoadWholeModel(found, options.threads, options.device));
   // Sequences of examples share the label at the joint, which does not count.
   const std::uint64_t stride = corpus->has_examples() ? width - 1 : width;
   const std::uint64_t there = (corpus->token_count() - width) / stride + 1;
@@ -145,7 +145,7 @@ Result<ChoiceScore> EvaluateChoices(const EvaluateOptions& options, const Traine
   if (tokenizer == nullptr) {
     return InvalidArgument("--choices: the model comes without a tokenizer; --tokenizer names one");
   }
-  ASSIGN_OR_RETURN(const auto stage, LoadWholeModel(found, options.threads));
+  ASSIGN_OR_RETURN(const auto stage, LoadWholeModel(found, options.threads, options.device));
   if (options.sequences > 0 && options.sequences < questions->size()) {
     questions->resize(options.sequences);
   }

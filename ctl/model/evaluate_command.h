@@ -20,6 +20,7 @@ struct EvaluateOptions {
   std::uint64_t sequence_length = 0;  ///< tokens; 0: as the model was trained
   std::uint64_t sequences = 0;        ///< 0: all of the data
   int threads = 0;                    ///< 0: see threads.h
+  std::string device = "cpu";  ///< or "cuda:N"
   bool json = false;
 };
 

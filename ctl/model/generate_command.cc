@@ -209,7 +209,7 @@ Status Generate(const GenerateOptions& options, std::FILE* out, std::FILE* err) 
   ASSIGN_OR_RETURN(const TrainedModel found, FindModel(options.model));
   ASSIGN_OR_RETURN(const OpenedTokenizer opened, OpenTokenizer(options, found, err));
   ASSIGN_OR_RETURN(Prompt prompt, ReadPrompt(options, opened));
-  ASSIGN_OR_RETURN(const auto stage, LoadWholeModel(found, options.threads));
+  ASSIGN_OR_RETURN(const auto stage, LoadWholeModel(found, options.threads, options.device));
   begun = true;
   return Generator(options, *opened.tokenizer, *stage, found.sequence_length(),
                    found.config.vocab_size)

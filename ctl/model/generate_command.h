@@ -20,6 +20,7 @@ struct GenerateOptions {
   std::uint64_t seed = 1;  ///< of the draws
   std::string tokenizer;   ///< see ChooseTokenizer
   int threads = 0;         ///< 0: see threads.h
+  std::string device = "cpu";  ///< or "cuda:N"
 };
 
 /// Prints the prompt, then each new token as soon as it is drawn, up to the tokenizer's EOS, or to

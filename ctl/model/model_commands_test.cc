@@ -14,7 +14,7 @@
 #include "base/files.h"
 #include "base/testing/temporary_folder.h"
 #include "ctl/model/trained_model.h"
-#include "ctl/run/processes.h"
+#include "worker/processes/processes.h"
 #include "worker/model/layout/layout.h"
 #include "worker/storage/arrow/testing/google_answers.h"
 #include "worker/storage/s3/testing/test_http_server.h"
@@ -642,6 +642,19 @@ TEST_F(ModelCommandsTest, AModelThatWasTrainedOnIdsTakesAndGivesIds) {
   EXPECT_THAT(Output(), HasSubstr("Write ids, as \"5 17\""));
 }
 
+TEST_F(ModelCommandsTest, ADeviceThatIsNoneIsRefusedBeforeAnythingElse) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"train", "-f", Path("job.yaml"), "--out", Path("out")},
+      {"evaluate", "--checkpoint", Path("nothing"), "--data", Path("text.txt")},
+      {"generate", "--from", Path("nothing"), "--prompt", "x"}};
+  for (std::vector<std::string> command : commands) {
+    command.insert(command.end(), {"--device", "abacus"});
+    EXPECT_EQ(Run(command), 2);
+    EXPECT_THAT(Output(), HasSubstr("'abacus' is no device: write cpu, or cuda:N"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(Path("out")));
+}
+
 TEST_F(ModelCommandsTest, SaysWhatItHasLookedFor) {
   for (const char* command : {"generate", "evaluate", "export"}) {
     std::vector<std::string> arguments{command, "--from", Path("nowhere")};
@@ -670,7 +683,7 @@ void ExpectSameModel(const TrainedModel& a, const TrainedModel& b) {
     EXPECT_EQ(x->shape, y->shape) << slot.name;
     EXPECT_EQ(x->data.text(), y->data.text()) << slot.name;
   }
-  const auto stage_a = LoadWholeModel(a, 1), stage_b = LoadWholeModel(b, 1);
+  const auto stage_a = LoadWholeModel(a, 1, "cpu"), stage_b = LoadWholeModel(b, 1, "cpu");
   ASSERT_TRUE(stage_a.ok() && stage_b.ok());
   const std::vector<std::int32_t> ids{1, 7, 3, 11, 0, 5};
   const auto logits_a = (*stage_a)->Logits(a.version, {1, 6, ids});

@@ -53,6 +53,7 @@ class Training {
         .job = job_,
         .out_dir = folder_.path().string(),
         .threads = ComputeThreads(options_.threads, job_.spec.model.config),
+        .device = options_.device,
         .resume = options_.resume,
         .on_step = [this](const auto& record, double seconds) { return OnStep(record, seconds); },
         .on_validation = [this](double loss) { status_.validation_loss = loss; }};

@@ -131,13 +131,15 @@ Result<TrainedModel> FindModel(const std::string& given) {
                   " (of a run)");
 }
 
-Result<std::unique_ptr<model::Stage>> LoadWholeModel(const TrainedModel& found, int threads) {
+Result<std::unique_ptr<model::Stage>> LoadWholeModel(const TrainedModel& found, int threads,
+                                                     const std::string& device) {
   ASSIGN_OR_RETURN(auto stage,
                    model::Stage::Create({.config = found.config,
                                          .boundary = found.boundary,
                                          .lora = found.lora,
                                          .seed = found.seed,
-                                         .threads = ComputeThreads(threads, found.config)}));
+                                         .threads = ComputeThreads(threads, found.config),
+                                         .device = device}));
   const Status status = stage->Load(found.weights, found.version, /*optimizer=*/false);
   if (!status.ok()) return status.WithContext(found.uri);
   return stage;

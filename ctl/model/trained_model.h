@@ -41,9 +41,10 @@ struct TrainedModel {
 /// kind of model); kDataLoss; those of Storage.
 Result<TrainedModel> FindModel(const std::string& uri);
 
-/// The whole model as one stage that computes on `threads` threads (0: see threads.h).
-/// Errors: those of Stage::Create and Stage::Load.
-Result<std::unique_ptr<model::Stage>> LoadWholeModel(const TrainedModel& found, int threads);
+/// The whole model as one stage that computes on `threads` threads (0: see threads.h), or on
+/// another device. Errors: those of Stage::Create and Stage::Load.
+Result<std::unique_ptr<model::Stage>> LoadWholeModel(const TrainedModel& found, int threads,
+                                                     const std::string& device);
 
 /// The tokenizer that the flag --tokenizer names: "byte", or a uri as in a manifest. Without the
 /// flag, the model's known tokenizer, or bytes for a vocabulary of 256. Kind Auto: none.

@@ -10,7 +10,7 @@
 #include "base/processors.h"
 #include "base/signals.h"
 #include "ctl/chaos/chaos_driver.h"
-#include "ctl/run/processes.h"
+#include "worker/processes/processes.h"
 #include "ctl/run/prompt_hint.h"
 #include "ctl/run/reporter.h"
 #include "ctl/run/run_folder.h"
@@ -81,7 +81,7 @@ class Run {
         job_(std::move(job)),
         reporter_(reporter),
         processes_({options.worker_program, plan_.log_directory()}),
-        supervisor_(plan_.workers(),
+        supervisor_(plan_.pods(),
                     {.restart_delay = options.restart_delay, .restart = options.restart}) {
     if (chaos.empty()) return;
     plan_.follow_chaos = ChaosDriver::NeedsRulesFile(chaos);
@@ -97,7 +97,9 @@ class Run {
                                       double factor) { return processes_.Slow(name, factor); },
                        .terminate = [this](const std::string& name,
                                            Duration grace) { processes_.Terminate(name, grace); },
-                       .join = [this] { return StartWorker(supervisor_.NextWorker()); }});
+                       .join = [this] {
+                         return StartWorker(supervisor_.NextWorker(), plan_.devices);
+                       }});
   }
 
   RunSummary Execute() {
@@ -139,8 +141,8 @@ class Run {
                                              plan_.steps_file(), job_.spec.training.maxSteps}));
     // The trainer has cut the file to the steps it continues from. Without workers it adds none.
     if (plan_.resume) ReadHistory(*source_);
-    for (std::uint64_t i = 0; i < plan_.workers(); ++i) {
-      RETURN_IF_ERROR(StartWorker(Supervisor::WorkerName(i)));
+    for (std::uint64_t i = 0; i < plan_.pods(); ++i) {
+      RETURN_IF_ERROR(StartWorker(Supervisor::WorkerName(i), plan_.DevicesOf(i)));
     }
     started_ = Clock::now();
     if (!options_.json) {
@@ -162,11 +164,12 @@ class Run {
                              ToArguments(TrainerFlags(plan, trainer_identity_, term_, listen))});
   }
 
-  Status StartWorker(const std::string& id) {
+  Status StartWorker(const std::string& id, const std::vector<std::string>& devices) {
     ASSIGN_OR_RETURN(const std::optional<IdentityFiles> identity,
                      IdentityOf(id, identity::WorkerUri(plan_.job_uid, id)));
     return processes_.Start(
-        {id, WorkerRole::kStage, ToArguments(StageFlags(plan_, identity, id, trainer_address_))});
+        {id, WorkerRole::kStage,
+         ToArguments(StageFlags(plan_, identity, id, devices, trainer_address_))});
   }
 
   // Waits until the trainer has written its address.
@@ -268,7 +271,7 @@ class Run {
       if (!status.ok()) return Fail(status.message());
     }
     for (const std::string& id : actions.start_workers) {
-      const Status status = StartWorker(id);
+      const Status status = StartWorker(id, plan_.devices);
       if (!status.ok()) return Fail(status.message());
     }
   }
@@ -386,6 +389,9 @@ ExitCode RunJob(const RunOptions& options, std::FILE* out, std::FILE* err) {
   };
   const Result<api::SwarmJob> job = LoadRunnableJob(options.manifest, options.overrides);
   if (!job.ok()) return refuse(job.status().message());
+  Result<std::vector<std::string>> devices = std::vector<std::string>();
+  if (!options.devices.empty()) devices = ParseDevices(options.devices);
+  if (!devices.ok()) return refuse("--devices: " + devices.status().message());
   const auto layout = api::ComputeReplicas(*job, options.workers);
   if (!layout.ok()) return refuse("--workers: " + layout.status().message());
   Result<std::vector<ChaosLine>> chaos = LoadChaos(options.chaos);
@@ -395,6 +401,7 @@ ExitCode RunJob(const RunOptions& options, std::FILE* out, std::FILE* err) {
   RunPlan plan;
   plan.out = folder->path();
   plan.layout = *layout;
+  plan.devices = *std::move(devices);
   plan.threads_per_worker = ThreadsPerWorker(options, plan.workers());
   plan.memory = UsableMemory();
   plan.resume = options.resume;

@@ -35,6 +35,7 @@ struct RunOptions {
   std::vector<std::string> overrides;
   std::filesystem::path out;             ///< empty: out/NAME
   std::string workers;                   ///< see api/model/layout.h
+  std::string devices;                   ///< of each pod, as in cuda:0,cuda:1; empty: no pods
   std::uint64_t threads_per_worker = 0;  ///< 0: cores / workers, at least 1
   bool resume = false;
   bool json = false;

@@ -1,5 +1,6 @@
 #include "ctl/run/run_plan.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace swarm::ctl {
@@ -28,6 +29,19 @@ std::uint64_t RunPlan::workers() const {
   return std::accumulate(layout.begin(), layout.end(), std::uint64_t{0});
 }
 
+std::uint64_t RunPlan::pods() const {
+  const std::uint64_t size = std::max<std::uint64_t>(devices.size(), 1);
+  return (workers() + size - 1) / size;
+}
+
+std::vector<std::string> RunPlan::DevicesOf(std::uint64_t pod) const {
+  std::vector<std::string> all = devices;
+  if (pod + 1 == pods() && workers() % std::max<std::size_t>(all.size(), 1) != 0) {
+    all.resize(workers() % all.size());
+  }
+  return all;
+}
+
 WorkerFlags TrainerFlags(const RunPlan& plan, const std::optional<IdentityFiles>& identity,
                          std::uint64_t term, const std::string& listen) {
   WorkerFlags flags = CommonFlags(plan, identity, "trainer");
@@ -45,13 +59,16 @@ WorkerFlags TrainerFlags(const RunPlan& plan, const std::optional<IdentityFiles>
 }
 
 WorkerFlags StageFlags(const RunPlan& plan, const std::optional<IdentityFiles>& identity,
-                       const std::string& id, const std::string& trainer_address) {
+                       const std::string& id, const std::vector<std::string>& devices,
+                       const std::string& trainer_address) {
   WorkerFlags flags = CommonFlags(plan, identity, id);
   flags.role = WorkerRole::kStage;
   flags.id = id;
   flags.trainer = trainer_address;
   flags.threads = static_cast<int>(plan.threads_per_worker);
   flags.memory = plan.memory / plan.workers();
+  if (devices.size() == 1) flags.device = devices.front();
+  if (devices.size() > 1) flags.devices = devices;
   return flags;
 }
 

@@ -16,6 +16,9 @@ namespace swarm::ctl {
 struct RunPlan {
   std::filesystem::path out;
   std::vector<std::uint64_t> layout;  ///< replicas per stage
+  /// Of each pod: its workers compute on one each, and share a process that starts them. Empty or
+  /// one: a worker is alone.
+  std::vector<std::string> devices;
   std::uint64_t threads_per_worker = 1;
   std::uint64_t memory = 0;  ///< bytes of this machine; the workers have equal parts of it
   std::string job_uid;
@@ -26,6 +29,10 @@ struct RunPlan {
   bool moves = true;            ///< workers move between stages
 
   std::uint64_t workers() const;
+  /// Programs to begin with beside the trainer: pods, or lone workers.
+  std::uint64_t pods() const;
+  /// The devices of the pod with this number; the last one to begin with may have fewer.
+  std::vector<std::string> DevicesOf(std::uint64_t pod) const;
   std::filesystem::path job_file() const { return RunFolder::JobFile(out); }
   std::filesystem::path address_file() const { return out / "trainer.address"; }
   std::filesystem::path steps_file() const { return out / "steps.jsonl"; }
@@ -43,8 +50,9 @@ struct RunPlan {
 WorkerFlags TrainerFlags(const RunPlan& plan, const std::optional<IdentityFiles>& identity,
                          std::uint64_t term, const std::string& listen);
 
-/// A worker that joins the trainer at `trainer_address`.
+/// A worker, or a pod of one for each device, that joins the trainer at `trainer_address`.
 WorkerFlags StageFlags(const RunPlan& plan, const std::optional<IdentityFiles>& identity,
-                       const std::string& id, const std::string& trainer_address);
+                       const std::string& id, const std::vector<std::string>& devices,
+                       const std::string& trainer_address);
 
 }  // namespace swarm::ctl

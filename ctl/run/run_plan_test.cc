@@ -51,7 +51,7 @@ TEST(RunPlanTest, WithoutMovesTheTrainerBalancesNothing) {
 }
 
 TEST(RunPlanTest, AWorkerIsToldItsNameAndItsTrainer) {
-  EXPECT_EQ(StageFlags(PlanOf(), std::nullopt, "worker-5", "127.0.0.1:4711"),
+  EXPECT_EQ(StageFlags(PlanOf(), std::nullopt, "worker-5", {}, "127.0.0.1:4711"),
             (WorkerFlags{.role = WorkerRole::kStage,
                          .listen = "127.0.0.1:0",
                          .metrics_listen = "127.0.0.1:0",
@@ -67,11 +67,38 @@ TEST(RunPlanTest, AWorkerIsToldItsNameAndItsTrainer) {
 TEST(RunPlanTest, ProgramsFollowTheRulesOfADisturbedNetwork) {
   RunPlan plan = PlanOf();
   plan.follow_chaos = true;
-  EXPECT_EQ(StageFlags(plan, std::nullopt, "worker-5", "host:1").chaos_file, "out/x/chaos.rules");
+  EXPECT_EQ(StageFlags(plan, std::nullopt, "worker-5", {}, "host:1").chaos_file,
+            "out/x/chaos.rules");
   EXPECT_EQ(TrainerFlags(plan, std::nullopt, 1, "").chaos_file, "out/x/chaos.rules");
 }
 
-TEST(RunPlanTest, CountsItsWorkers) { EXPECT_EQ(PlanOf().workers(), 6u); }
+TEST(RunPlanTest, CountsItsWorkers) {
+  EXPECT_EQ(PlanOf().workers(), 6u);
+  EXPECT_EQ(PlanOf().pods(), 6u);
+  EXPECT_EQ(PlanOf().DevicesOf(5), std::vector<std::string>());
+}
+
+TEST(RunPlanTest, WorkersSharePodsAndTheLastPodMayBeSmaller) {
+  RunPlan plan = PlanOf();
+  plan.devices = {"cuda:0", "cuda:1", "cuda:2", "cuda:3"};
+  EXPECT_EQ(plan.pods(), 2u);
+  EXPECT_EQ(plan.DevicesOf(0), plan.devices);
+  EXPECT_EQ(plan.DevicesOf(1), (std::vector<std::string>{"cuda:0", "cuda:1"}));
+  EXPECT_EQ(plan.DevicesOf(2), plan.devices) << "it replaces a pod";
+  const WorkerFlags pod = StageFlags(plan, std::nullopt, "worker-0", plan.devices, "host:1");
+  EXPECT_EQ(pod.devices, plan.devices);
+  EXPECT_EQ(pod.device, "cpu");
+  EXPECT_EQ(pod.memory, 1u << 20);
+}
+
+TEST(RunPlanTest, AWorkerWithOneDeviceIsAlone) {
+  RunPlan plan = PlanOf();
+  plan.devices = {"cuda:1"};
+  EXPECT_EQ(plan.pods(), 6u);
+  const WorkerFlags flags = StageFlags(plan, std::nullopt, "w", plan.DevicesOf(5), "host:1");
+  EXPECT_EQ(flags.device, "cuda:1");
+  EXPECT_TRUE(flags.devices.empty());
+}
 
 }  // namespace
 }  // namespace swarm::ctl

@@ -1,7 +1,6 @@
 #include "ctl/run/supervise.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/exit.h"
 #include "ctl/numbers.h"
@@ -20,12 +19,6 @@ plan::Judgement Judge(const ObservedProgram& program) {
 }
 
 }  // namespace
-
-std::string DescribeEnd(const ObservedProgram& worker) {
-  if (worker.exit_signal == 0) return "ended with exit code " + std::to_string(worker.exit_code);
-  return "was ended by signal " + std::to_string(worker.exit_signal) + " (" +
-         ::strsignal(worker.exit_signal) + ")";
-}
 
 Actions Supervisor::Decide(Timepoint now, const std::vector<ObservedProgram>& observed,
                            std::optional<Timepoint> trainer_heard) {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "ctl/run/program.h"
+#include "worker/processes/program.h"
 
 namespace swarm::ctl {
 
@@ -95,8 +95,5 @@ class Supervisor {
   std::vector<Timepoint> trainer_failures_;
   std::vector<Timepoint> trainer_kills_;
 };
-
-/// "ended with exit code 7", "was ended by signal 9 (Killed)".
-std::string DescribeEnd(const ObservedProgram& worker);
 
 }  // namespace swarm::ctl

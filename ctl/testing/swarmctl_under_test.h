@@ -11,7 +11,7 @@
 
 #include "base/files.h"
 #include "base/testing/temporary_folder.h"
-#include "ctl/run/processes.h"
+#include "worker/processes/processes.h"
 
 namespace swarm::ctl {
 

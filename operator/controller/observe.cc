@@ -5,6 +5,7 @@
 #include <set>
 
 #include "operator/names/names.h"
+#include "operator/objects/build.h"
 #include "operator/objects/read.h"
 
 namespace swarm::controller {
@@ -69,6 +70,10 @@ plan::Observed Observe(const objects::JobView& view, const Snapshot& snapshot,
     observed.nodes.emplace(name, objects::ReadNode(*node));
   }
   observed.nodes_known = snapshot.nodes_known;
+  for (const api::Pool& pool : view.job.spec.workers.pools) {
+    const std::uint64_t workers = objects::WorkersOfPod(view.job.spec, pool);
+    if (workers > 1) observed.pod_sizes[pool.name] = workers;
+  }
   if (surroundings.trainer && surroundings.trainer->status) {
     const Duration ago = surroundings.now.steady - surroundings.trainer->heard;
     observed.trainer = plan::TrainerView{

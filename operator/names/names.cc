@@ -17,6 +17,13 @@ std::string PodName(const std::string& job, PodRole role, std::uint64_t number) 
   return TrainerServiceName(job) + kSeparator + std::to_string(number);
 }
 
+bool IsWorkerOf(const std::string& pod, std::uint64_t workers, std::string_view id) {
+  if (workers <= 1) return id == pod;
+  if (!id.starts_with(pod + kSeparator)) return false;
+  const auto index = ParseNumber(id.substr(pod.size() + 1));
+  return index && *index < workers;
+}
+
 std::string TrainerServiceName(const std::string& job) { return job + "-trainer"; }
 std::string WorkersServiceName(const std::string& job) { return job + "-workers"; }
 std::string ConfigMapName(const std::string& job) { return job + "-job"; }

@@ -19,10 +19,12 @@ inline constexpr const char* kRoleLabel = "swarmjob.dev/role";
 inline constexpr const char* kPoolLabel = "swarmjob.dev/pool";
 inline constexpr const char* kOrdinalLabel = "swarmjob.dev/ordinal";
 inline constexpr const char* kTermLabel = "swarmjob.dev/term";
+/// Of a pod with several workers: how many.
+inline constexpr const char* kWorkersLabel = "swarmjob.dev/workers";
 inline constexpr const char* kWorkerRole = "worker";
 inline constexpr const char* kTrainerRole = "trainer";
-/// An annotation of a pod template: the device on which a worker computes, "cpu" or "cuda:N". It
-/// overrides what the resources of the pool say.
+/// An annotation of a pod template: the devices on which the workers of a pod compute, "cpu" or
+/// "cuda:0,cuda:1", a worker on each. It overrides what the resources of the pool say.
 inline constexpr const char* kDeviceAnnotation = "swarmjob.dev/device";
 /// An annotation of each object that the operator applies: a hash of the object as the operator
 /// wanted it.
@@ -33,6 +35,8 @@ inline constexpr const char* kSpotLabel = "swarmjob.dev/spot";
 
 inline constexpr int kWirePort = 7000;
 inline constexpr int kMetricsPort = 9090;
+/// The workers of a pod have kWirePort and the ports behind it.
+inline constexpr int kPodWorkersMax = 64;
 
 enum class PodRole { kWorker, kTrainer };
 
@@ -41,6 +45,10 @@ const char* RoleName(PodRole role);
 
 /// The name of a pod. `number` is a worker's ordinal or a trainer's term: JOB-w7, JOB-trainer-3.
 std::string PodName(const std::string& job, PodRole role, std::uint64_t number);
+
+/// Whether the id is that of a worker in this pod: of one worker, who is called as the pod, or of
+/// several: JOB-w7-0, JOB-w7-1, ...
+bool IsWorkerOf(const std::string& pod, std::uint64_t workers, std::string_view id);
 
 std::string TrainerServiceName(const std::string& job);    // JOB-trainer
 std::string WorkersServiceName(const std::string& job);    // JOB-workers

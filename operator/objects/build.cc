@@ -87,10 +87,16 @@ json BuildWorkersService(const JobView& view) {
 
 json BuildDisruptionBudget(const JobView& view) {
   const api::Workers& workers = view.job.spec.workers;
-  const std::uint64_t all_but_one = workers.replicas > 0 ? workers.replicas - 1 : 0;
+  std::uint64_t size = 1;
+  for (const api::Pool& pool : workers.pools) {
+    size = std::max(size, WorkersOfPod(view.job.spec, pool));
+  }
+  const auto pods = [size](std::uint64_t count) { return (count + size - 1) / size; };
+  const std::uint64_t all = pods(workers.replicas);
+  const std::uint64_t all_but_one = all > 0 ? all - 1 : 0;
   json budget = Object("policy/v1", "PodDisruptionBudget",
                        JobMetadata(view, names::DisruptionBudgetName(view.name)));
-  budget["spec"] = {{"minAvailable", std::min(workers.minReplicas, all_but_one)},
+  budget["spec"] = {{"minAvailable", std::min(pods(workers.minReplicas), all_but_one)},
                     {"selector", {{"matchLabels", RoleLabels(view, names::kWorkerRole)}}},
                     {"unhealthyPodEvictionPolicy", "AlwaysAllow"}};
   return budget;
@@ -100,6 +106,9 @@ json BuildNetworkPolicy(const JobView& view) {
   const json job_pods = {{"matchLabels", {{names::kJobLabel, view.name}}}};
   const json operator_pods = {{"matchLabels", {{"app.kubernetes.io/name", "swarm-operator"}}}};
   const auto port = [](int number) -> json { return {{"protocol", "TCP"}, {"port", number}}; };
+  // The workers of one pod have a port each.
+  json wire = port(names::kWirePort);
+  wire["endPort"] = names::kWirePort + names::kPodWorkersMax - 1;
   const json peers =
       json::array({{{"podSelector", job_pods}},
                    {{"namespaceSelector", json::object()}, {"podSelector", operator_pods}}});
@@ -108,7 +117,7 @@ json BuildNetworkPolicy(const JobView& view) {
   policy["spec"] = {
       {"podSelector", job_pods},
       {"policyTypes", json::array({"Ingress"})},
-      {"ingress", json::array({{{"from", peers}, {"ports", json::array({port(names::kWirePort)})}},
+      {"ingress", json::array({{{"from", peers}, {"ports", json::array({wire})}},
                                {{"ports", json::array({port(names::kMetricsPort)})}}})}};
   return policy;
 }

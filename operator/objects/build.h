@@ -27,6 +27,9 @@ struct PodOptions {
 /// a mapping or a list; the message names the field.
 Result<nlohmann::json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal,
                                       const api::Pool& pool, const PodOptions& options);
+/// How many workers BuildWorkerPod puts into a pod of the pool: one for each device. 1 for a job
+/// whose pod cannot be built.
+std::uint64_t WorkersOfPod(const api::Spec& spec, const api::Pool& pool);
 /// `layout`: replicas of each stage when the trainer starts.
 Result<nlohmann::json> BuildTrainerPod(const JobView& view, std::uint64_t term,
                                        const std::vector<std::uint64_t>& layout,
@@ -42,8 +45,9 @@ nlohmann::json BuildTrainerService(const JobView& view, std::uint64_t term);
 /// A headless service.
 nlohmann::json BuildWorkersService(const JobView& view);
 
-/// Allows the eviction of a worker while more than minReplicas, or all workers, are ready. A worker
-/// that is not ready may always be evicted.
+/// Allows the eviction of a pod of workers while more than those of minReplicas, or all pods, are
+/// ready; pods count as the largest that the pools make. A pod that is not ready may always be
+/// evicted.
 nlohmann::json BuildDisruptionBudget(const JobView& view);
 
 /// Admits the job's pods and the operator to the port of the protocol, and all peers to the port of

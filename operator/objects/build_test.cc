@@ -177,6 +177,31 @@ TEST(BuildTest, APoolSaysWhereAWorkerRunsAndWhatItNeeds) {
   EXPECT_THAT(Arguments(pod), IsSupersetOf({"--threads=4", "--device=cuda:0"}));
 }
 
+TEST(BuildTest, AWholeGpuEachIsAWorkerOfThePod) {
+  const JobView job = JobWith(R"({"workers": {"minReplicas": 3, "replicas": 9, "pools": [
+      {"name": "big", "resources": {"limits": {"cpu": "10", "nvidia.com/gpu": 4}}}]}})");
+  const json pod = WorkerPod(job);
+  EXPECT_THAT(Arguments(pod), IsSupersetOf({"--devices=cuda:0,cuda:1,cuda:2,cuda:3",
+                                            "--threads=2", "--id=tiny-w7"}));
+  EXPECT_EQ(pod["metadata"]["labels"]["swarmjob.dev/workers"], "4");
+  EXPECT_EQ(WorkersOfPod(job.job.spec, job.job.spec.workers.pools[0]), 4u);
+  EXPECT_EQ(BuildDisruptionBudget(job)["spec"]["minAvailable"], 1);  // of 3 pods
+  const json ports = BuildNetworkPolicy(job)["spec"]["ingress"][0]["ports"][0];
+  EXPECT_EQ(ports["port"], 7000);
+  EXPECT_EQ(ports["endPort"], 7063);
+}
+
+TEST(BuildTest, ATemplateMayNameTheDevices) {
+  const json pod = WorkerPod(JobWith(R"({"workers": {"template": {
+      "metadata": {"annotations": {"swarmjob.dev/device": "cuda:0,cuda:0"}}}}})"));
+  EXPECT_THAT(Arguments(pod), Contains("--devices=cuda:0,cuda:0"));
+  const JobView wrong = JobWith(R"({"workers": {"template": {
+      "metadata": {"annotations": {"swarmjob.dev/device": "gpu"}}}}})");
+  const auto built = BuildWorkerPod(wrong, 0, wrong.job.spec.workers.pools[0], {});
+  EXPECT_EQ(built.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(WorkersOfPod(wrong.job.spec, wrong.job.spec.workers.pools[0]), 1u);
+}
+
 TEST(BuildTest, AWorkerLeavesALostNodeWithinSecondsUnlessItsTemplateSaysOtherwise) {
   EXPECT_EQ(WorkerPod(JobWith("{}"))["spec"]["tolerations"], json::parse(R"([
       {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute",
@@ -311,7 +336,7 @@ TEST(BuildTest, OnlyTheJobAndTheOperatorReachTheWire) {
   EXPECT_EQ(policy["spec"]["podSelector"]["matchLabels"],
             json::parse(R"({"swarmjob.dev/job": "tiny"})"));
   const json& wire = policy["spec"]["ingress"][0];
-  EXPECT_EQ(wire["ports"], json::parse(R"([{"protocol": "TCP", "port": 7000}])"));
+  EXPECT_EQ(wire["ports"], json::parse(R"([{"protocol": "TCP", "port": 7000, "endPort": 7063}])"));
   EXPECT_EQ(wire["from"][0]["podSelector"], policy["spec"]["podSelector"]);
   EXPECT_EQ(wire["from"][1]["namespaceSelector"], json::object());
   EXPECT_EQ(policy["spec"]["policyTypes"], json::array({"Ingress"}));

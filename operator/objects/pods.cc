@@ -188,26 +188,45 @@ Status PutPool(const api::Pool& pool, const std::string& path, json* pod) {
   return AddTolerations(pool, path, pod);
 }
 
-std::string DeviceFor(const json& pod) {
+Result<std::vector<std::string>> DevicesFor(const json& pod) {
   const json& annotations = pod["metadata"]["annotations"];
   const auto named = annotations.find(names::kDeviceAnnotation);
-  if (named != annotations.end() && named->is_string()) return named->get<std::string>();
-  return DeviceOf(pod["spec"]["containers"][0].value("resources", json()));
+  if (named != annotations.end() && named->is_string()) {
+    auto devices = ParseDevices(named->get<std::string>());
+    if (!devices.ok()) return devices.status().WithContext(names::kDeviceAnnotation);
+    return devices;
+  }
+  return DevicesOf(pod["spec"]["containers"][0].value("resources", json()));
 }
 
-}  // namespace
-
-Result<json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal, const api::Pool& pool,
-                            const PodOptions& options) {
-  const api::Spec& spec = SpecOf(view);
-  const std::string& job = view.name;
-  const Role role = MakeRole(job, PodRole::kWorker, ordinal, plan::WorkerGraceSeconds(spec));
+// A worker's pod of the two lower layers.
+Result<json> WantedWorkerPod(const api::Spec& spec, const Role& role, const api::Pool& pool,
+                             const PodOptions& options) {
   const std::string path = "spec.workers.template";
   json pod = DefaultPod(role, options);
   // Autoscalers do not know this pod's controller, and would assume that nothing recreates the pod.
   pod["metadata"]["annotations"]["cluster-autoscaler.kubernetes.io/safe-to-evict"] = "true";
   RETURN_IF_ERROR(Merge(ParseRaw(spec.workers.podTemplate), path, &pod));
   RETURN_IF_ERROR(PutPool(pool, path, &pod));
+  return pod;
+}
+
+}  // namespace
+
+std::uint64_t WorkersOfPod(const api::Spec& spec, const api::Pool& pool) {
+  const auto pod = WantedWorkerPod(spec, MakeRole("", PodRole::kWorker, 0, 0), pool, {});
+  if (!pod.ok()) return 1;
+  const auto devices = DevicesFor(*pod);
+  return devices.ok() ? devices->size() : 1;
+}
+
+Result<json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal, const api::Pool& pool,
+                            const PodOptions& options) {
+  const api::Spec& spec = SpecOf(view);
+  const std::string& job = view.name;
+  const Role role = MakeRole(job, PodRole::kWorker, ordinal, plan::WorkerGraceSeconds(spec));
+  ASSIGN_OR_RETURN(json pod, WantedWorkerPod(spec, role, pool, options));
+  ASSIGN_OR_RETURN(const std::vector<std::string> devices, DevicesFor(pod));
   const json resources = MainContainer(pod).value("resources", json());
   json required = RequiredPod(view, role);
   required["metadata"]["labels"][names::kPoolLabel] = pool.name;
@@ -223,12 +242,17 @@ Result<json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal, const ap
   flags.id = role.pod;
   flags.trainer = names::TrainerAddress(view.ns, job);
   flags.advertise = "$(POD_IP):" + std::to_string(names::kWirePort);
-  flags.threads = static_cast<int>(ThreadsOf(resources));
-  flags.device = DeviceFor(pod);
+  flags.threads = std::max(1, ThreadsOf(resources) / static_cast<int>(devices.size()));
+  if (devices.size() == 1) {
+    flags.device = devices.front();
+  } else {
+    flags.devices = devices;
+    required["metadata"]["labels"][names::kWorkersLabel] = std::to_string(devices.size());
+  }
   flags.drain_seconds = static_cast<int>(spec.preemption.drainSeconds);
   flags.memory_budget = spec.workers.memoryBudgetBytes;
   container["args"] = ToArguments(flags);
-  RETURN_IF_ERROR(Merge(required, path, &pod));
+  RETURN_IF_ERROR(Merge(required, "spec.workers.template", &pod));
   return pod;
 }
 

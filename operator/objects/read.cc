@@ -85,6 +85,10 @@ bool ReadLabels(const json& labels, plan::ObservedPod* pod) {
   pod->role = is_worker ? plan::PodRole::kWorker : plan::PodRole::kTrainer;
   pod->number = *number;
   if (is_worker) pod->pool = Text(At(labels, {names::kPoolLabel}));
+  const auto workers = names::ParseNumber(Text(At(labels, {names::kWorkersLabel})));
+  if (is_worker && workers && *workers > 0 && *workers <= names::kPodWorkersMax) {
+    pod->workers = *workers;
+  }
   // The pod's name has the number, too. If they differ, the label was changed by hand.
   return pod->name == names::PodName(job, pod->role, *number);
 }

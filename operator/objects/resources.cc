@@ -8,6 +8,8 @@
 #include <optional>
 #include <string_view>
 
+#include "operator/names/names.h"
+
 namespace swarm::objects {
 namespace {
 
@@ -30,7 +32,16 @@ std::optional<double> ReadProcessors(const json& quantity) {
   return thousandths ? number / 1000 : number;
 }
 
-bool IsZero(const json& quantity) { return quantity == 0 || quantity == "0"; }
+// A number of devices: 4 or "4". Kubernetes accepts no other form for what cannot be divided.
+std::uint64_t ReadDevices(const json& quantity) {
+  if (quantity.is_number_unsigned()) return quantity.get<std::uint64_t>();
+  if (!quantity.is_string()) return 0;
+  const std::string& text = quantity.get_ref<const std::string&>();
+  std::uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end ? number : 0;
+}
 
 bool IsAccelerator(std::string_view resource) {
   constexpr std::array<std::string_view, 3> kVendors{"nvidia.com", "amd.com", "gpu.intel.com"};
@@ -55,14 +66,22 @@ int ThreadsOf(const json& resources) {
   return 1;
 }
 
-std::string DeviceOf(const json& resources) {
+std::vector<std::string> DevicesOf(const json& resources) {
   const json limits = resources.is_object() ? resources.value("limits", json()) : json();
+  std::uint64_t count = 0;
   if (limits.is_object()) {
     for (const auto& [name, quantity] : limits.items()) {
-      if (IsAccelerator(name) && !IsZero(quantity)) return "cuda:0";
+      if (!IsAccelerator(name)) continue;
+      const std::uint64_t given = ReadDevices(quantity);
+      count = std::max(count, name.ends_with("/gpu") ? given : std::min<std::uint64_t>(given, 1));
     }
   }
-  return "cpu";
+  if (count == 0) return {"cpu"};
+  std::vector<std::string> devices;
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(count, names::kPodWorkersMax); ++i) {
+    devices.push_back("cuda:" + std::to_string(i));
+  }
+  return devices;
 }
 
 }  // namespace swarm::objects

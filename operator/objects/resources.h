@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 namespace swarm::objects {
 
@@ -10,8 +11,9 @@ namespace swarm::objects {
 /// rounded up. 1: it has neither.
 int ThreadsOf(const nlohmann::json& resources);
 
-/// "cuda:0" if the limits contain an accelerator (an extended resource of a vendor of GPUs, or one
-/// with "gpu" in its name), "cpu" otherwise.
-std::string DeviceOf(const nlohmann::json& resources);
+/// "cuda:0" if the limits contain an accelerator: an extended resource of a vendor of GPUs, or one
+/// with "gpu" in its name. If it is called gpu, as nvidia.com/gpu, "cuda:1" and so on for as many
+/// as there are, at most 64; a part of a GPU is one device. "cpu" if there is none.
+std::vector<std::string> DevicesOf(const nlohmann::json& resources);
 
 }  // namespace swarm::objects

@@ -8,7 +8,13 @@ namespace swarm::objects {
 namespace {
 
 int Threads(const char* text) { return ThreadsOf(nlohmann::json::parse(text)); }
-std::string Device(const char* text) { return DeviceOf(nlohmann::json::parse(text)); }
+std::string Devices(const char* text) {
+  std::string list;
+  for (const std::string& device : DevicesOf(nlohmann::json::parse(text))) {
+    list += (list.empty() ? "" : ",") + device;
+  }
+  return list;
+}
 
 TEST(ResourcesTest, ThreadsFollowTheProcessorsRoundedUp) {
   EXPECT_EQ(Threads(R"({"limits": {"cpu": 4}})"), 4);
@@ -31,16 +37,25 @@ TEST(ResourcesTest, AnyVendorsAcceleratorIsSeen) {
   for (const char* text :
        {R"({"limits": {"nvidia.com/gpu": 1}})", R"({"limits": {"amd.com/gpu": "1"}})",
         R"({"limits": {"nvidia.com/mig-1g.5gb": 1}})", R"({"limits": {"gpu.intel.com/i915": 1}})",
-        R"({"limits": {"aliyun.com/gpu-mem": 8}})"}) {
-    EXPECT_EQ(Device(text), "cuda:0") << text;
+        R"({"limits": {"aliyun.com/gpu-mem": 8}})",
+        R"({"limits": {"nvidia.com/mig-1g.5gb": 2}})"}) {
+    EXPECT_EQ(Devices(text), "cuda:0") << text;
   }
+}
+
+TEST(ResourcesTest, EachWholeGpuIsADevice) {
+  EXPECT_EQ(Devices(R"({"limits": {"nvidia.com/gpu": 3, "cpu": 8}})"), "cuda:0,cuda:1,cuda:2");
+  EXPECT_EQ(Devices(R"({"limits": {"amd.com/gpu": "2"}})"), "cuda:0,cuda:1");
+  const auto many = nlohmann::json::parse(R"({"limits": {"nvidia.com/gpu": 1000}})");
+  EXPECT_EQ(DevicesOf(many).size(), 64u);
 }
 
 TEST(ResourcesTest, WithoutOneTheDeviceIsTheProcessor) {
   for (const char* text : {"null", R"({"limits": {"cpu": 4}})", R"({"limits": {"rdma/hca": 1}})",
                            R"({"limits": {"nvidia.com/gpu": 0}})", R"({"limits": []})",
+                           R"({"limits": {"nvidia.com/gpu": "many"}})",
                            R"({"requests": {"cpu": 1}})"}) {
-    EXPECT_EQ(Device(text), "cpu") << text;
+    EXPECT_EQ(Devices(text), "cpu") << text;
   }
 }
 

@@ -26,7 +26,7 @@ const json kPodShape = [] {
       "terminated": {"exitCode": 0, "signal": 0, "reason": 0, "message": 0, "finishedAt": 0}}}]}
 })");
   for (const char* label : {names::kJobLabel, names::kRoleLabel, names::kPoolLabel,
-                            names::kOrdinalLabel, names::kTermLabel}) {
+                            names::kOrdinalLabel, names::kTermLabel, names::kWorkersLabel}) {
     shape["metadata"]["labels"][label] = 0;
   }
   return shape;

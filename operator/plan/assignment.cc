@@ -36,7 +36,7 @@ DirectTrainer DirectOf(const Draft& draft) {
 bool IsOpen(const Draft& draft, const std::string& id) {
   const auto& pods = draft.seen.pods;
   const auto pod = std::find_if(pods.begin(), pods.end(), [&](const ObservedPod& p) {
-    return p.role == PodRole::kWorker && p.name == id;
+    return p.role == PodRole::kWorker && names::IsWorkerOf(p.name, p.workers, id);
   });
   const auto& open = draft.plan.status.openWorkers;
   return pod != pods.end() && std::binary_search(open.begin(), open.end(), pod->number);
@@ -61,14 +61,14 @@ std::vector<StageLoad> LoadsOf(const protocol::JobStatus& view, const Draft& dra
   return loads;
 }
 
-/// Whether a worker has a node and the trainer does not list it yet, or is a spare.
+/// Whether a pod has a node and the trainer lists none of its workers yet, or a worker is a spare.
 bool IsWorkerComing(const Draft& draft, const protocol::JobStatus& view) {
   const auto& open = draft.plan.status.openWorkers;
   return !view.spares.empty() ||
          std::any_of(draft.seen.pods.begin(), draft.seen.pods.end(), [&](const ObservedPod& pod) {
            return pod.role == PodRole::kWorker && !pod.node.empty() && !pod.end &&
                   std::binary_search(open.begin(), open.end(), pod.number) &&
-                  FindWorker(view, pod.name) == nullptr;
+                  ListWorkers(view, pod).empty();
          });
 }
 

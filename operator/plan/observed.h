@@ -52,6 +52,7 @@ struct ObservedPod {
   PodRole role = PodRole::kWorker;
   std::uint64_t number = 0;  ///< a worker's ordinal, a trainer's term
   std::string pool;          ///< of a worker
+  std::uint64_t workers = 1;  ///< that it has, if it is no trainer's
   WallTime created{};
   std::optional<WallTime> deleted;  ///< its deletionTimestamp, if it has one
   PodPhase phase = PodPhase::kPending;
@@ -162,6 +163,8 @@ struct Observed {
   std::vector<ObservedPod> pods;
   std::map<std::string, ObservedNode> nodes;  ///< by name; at least the pods' nodes
   bool nodes_known = true;   ///< false: this operator may not read nodes (namespaced mode)
+  /// How many workers a new pod of a pool has; 1 for a pool that is not here.
+  std::map<std::string, std::uint64_t> pod_sizes;
   std::set<Child> children;  ///< those that exist, belong to the job, and are correct
   std::optional<TrainerView> trainer;
   std::vector<Creation> creations;

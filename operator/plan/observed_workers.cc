@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "operator/plan/trainer_view.h"
-
 namespace swarm::plan {
 namespace {
 
@@ -12,25 +10,39 @@ namespace {
 constexpr std::chrono::seconds kSettleTime{10};
 
 Worker Describe(const Observed& observed, std::uint64_t ordinal, const ObservedPod& pod) {
-  Worker worker{.ordinal = ordinal, .name = pod.name, .pod = &pod, .pool = pod.pool};
+  Worker worker{.ordinal = ordinal,
+                .name = pod.name,
+                .pod = &pod,
+                .pool = pod.pool,
+                .workers = pod.workers};
   worker.judgement = JudgePod(observed, pod);
   const protocol::JobStatus* view = FreshView(observed, 2 * kViewSeconds);
   if (view == nullptr) {
     worker.ready = pod.ready;
     return worker;
   }
-  for (const protocol::StageStatus& stage : view->stages) {
-    for (const protocol::StageStatus::Worker& known : stage.workers) {
-      if (known.id.value != pod.name) continue;
-      worker.stage = stage.stage.value;
-      worker.leaving = known.state == protocol::WorkerState::kLeaving;
-      worker.ready = known.state == protocol::WorkerState::kReady;
-    }
-  }
+  worker.listed = ListWorkers(*view, pod);
+  const auto are_all = [&](protocol::WorkerState state) {
+    return !worker.listed.empty() &&
+           std::ranges::all_of(worker.listed, [state](const ListedWorker& listed) {
+             return listed.worker->state == state;
+           });
+  };
+  worker.leaving = are_all(protocol::WorkerState::kLeaving);
+  worker.ready = are_all(protocol::WorkerState::kReady);
   return worker;
 }
 
 }  // namespace
+
+std::uint64_t PodSize(const Observed& observed, const std::string& pool) {
+  std::uint64_t most = 1;
+  for (const auto& [name, size] : observed.pod_sizes) {
+    if (name == pool) return size;
+    most = std::max(most, size);
+  }
+  return pool.empty() ? most : 1;
+}
 
 const Creation* FindCreation(const Observed& observed, PodRole role, std::uint64_t number) {
   const auto it = std::find_if(
@@ -61,11 +73,13 @@ ObservedWorkers ObserveWorkers(const Observed& observed) {
     if (creation != nullptr && creation->refused) {
       workers.refused.push_back(ordinal);
     } else if (creation != nullptr) {
-      workers.open.push_back({.ordinal = ordinal, .pool = creation->pool});
+      workers.open.push_back({.ordinal = ordinal,
+                              .pool = creation->pool,
+                              .workers = PodSize(observed, creation->pool)});
     } else if (const auto end = GivenUpAt(observed, PodRole::kWorker, ordinal);
                end && observed.now < *end) {
       workers.look_again = std::min(workers.look_again.value_or(*end), *end);
-      workers.open.push_back({.ordinal = ordinal});
+      workers.open.push_back({.ordinal = ordinal, .workers = PodSize(observed, "")});
     } else {
       workers.vanished.push_back(ordinal);
     }

@@ -1,5 +1,6 @@
-// The open workers of a job, as a decision finds them: what is known of each ordinal that was
-// reserved and whose end is not counted. Pure.
+// The open pods of a job's workers, as a decision finds them: what is known of each ordinal that
+// was reserved and whose end is not counted. A pod has one worker, or one for each of its devices.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +10,21 @@
 
 #include "operator/plan/observed.h"
 #include "operator/plan/pods/pod_health.h"
+#include "operator/plan/trainer_view.h"
 
 namespace swarm::plan {
 
-/// An open worker: its pod, and what the trainer says about it.
+/// An open worker, or the workers of one pod: their pod, and what the trainer says about them.
 struct Worker {
   std::uint64_t ordinal = 0;
   std::string name;
   const ObservedPod* pod = nullptr;  ///< null: reserved, and the pod is not visible yet
   std::string pool;                  ///< empty: not known yet, so the operator leaves it alone
+  std::uint64_t workers = 1;         ///< of the pod
   Judgement judgement;
-  bool ready = false;    ///< serves its stage, and neither leaves nor moves
-  bool leaving = false;  ///< hands over its work, and then ends
-  std::optional<std::uint64_t> stage;
+  bool ready = false;    ///< all that the trainer lists serve, and neither leave nor move
+  bool leaving = false;  ///< all that it lists hand over their work, and then end
+  std::vector<ListedWorker> listed;
 
   bool placed() const { return pod != nullptr && !pod->node.empty(); }
   bool gated() const { return pod != nullptr && pod->gated && pod->node.empty(); }
@@ -41,6 +44,9 @@ struct ObservedWorkers {
 };
 
 ObservedWorkers ObserveWorkers(const Observed& observed);
+
+/// How many workers a new pod of the pool has. Of a pool that is not known (empty): the most.
+std::uint64_t PodSize(const Observed& observed, const std::string& pool);
 
 /// This operator's attempt to create a pod that is not visible; null: there was none.
 const Creation* FindCreation(const Observed& observed, PodRole role, std::uint64_t number);

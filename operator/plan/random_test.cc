@@ -19,6 +19,9 @@ class Storm {
     cluster_.spec().failurePolicy = {.maxFailures = 1'000'000, .windowSeconds = 600};
     cluster_.spec().workers.pools = {{.name = "spot", .pendingSeconds = 60}, {.name = "demand"}};
     cluster_.free_slots = {{"spot", rng_.Below(10)}, {"demand", rng_.Below(10)}};
+    if (seed % 2 == 1) {
+      cluster_.pod_sizes = {{"spot", 1 + rng_.Below(4)}, {"demand", 1 + rng_.Below(4)}};
+    }
     leaders_[0] = cluster_.leader;
     leaders_[1] = {.term = 2};
     seen_[0] = seen_[1] = cluster_.Observe(leaders_[0]);
@@ -139,7 +142,14 @@ TEST(RandomTest, UnderAnyStormNamesAndCountsHoldAndTheJobIsWholeAgainAfterIt) {
     storm.Rage(250);
     FakeCluster& cluster = storm.Calm();
     ASSERT_THAT(cluster.violations, IsEmpty()) << "seed " << seed;
-    ASSERT_EQ(cluster.Workers().size(), cluster.spec().workers.replicas) << "seed " << seed;
+    const std::uint64_t wanted = cluster.spec().workers.replicas;
+    const std::uint64_t workers = cluster.WorkersIn(cluster.Workers());
+    std::uint64_t largest = 1;
+    for (const auto& [pool, size] : cluster.pod_sizes) largest = std::max(largest, size);
+    ASSERT_GE(workers, wanted) << "seed " << seed;
+    ASSERT_LT(workers, wanted + largest) << "seed " << seed;
+    ASSERT_EQ(cluster.status().replicas, workers) << "seed " << seed;
+    ASSERT_EQ(cluster.status().readyReplicas, workers) << "seed " << seed;
     ASSERT_EQ(cluster.status().state, api::JobState::kRunning) << "seed " << seed;
     for (int i = 0; i < 5; ++i) {
       cluster.Advance(61);

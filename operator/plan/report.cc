@@ -33,7 +33,7 @@ const ObservedPod* FindCurrentTrainer(const Draft& draft) {
   return nullptr;
 }
 
-void CountPods(Draft* draft) {
+void CountWorkers(Draft* draft) {
   api::SwarmJobStatus& status = draft->status();
   status.replicas = 0;
   status.readyReplicas = 0;
@@ -43,10 +43,14 @@ void CountPods(Draft* draft) {
         !std::binary_search(status.openWorkers.begin(), status.openWorkers.end(), pod.number)) {
       continue;
     }
-    ++status.replicas;
-    const auto* worker = view == nullptr ? nullptr : FindWorker(*view, pod.name);
-    const bool ready = view == nullptr ? pod.ready : worker != nullptr && Serves(worker->state);
-    status.readyReplicas += ready ? 1 : 0;
+    status.replicas += pod.workers;
+    if (view == nullptr) {
+      status.readyReplicas += pod.ready ? pod.workers : 0;
+      continue;
+    }
+    for (const ListedWorker& listed : ListWorkers(*view, pod)) {
+      status.readyReplicas += Serves(listed.worker->state) ? 1 : 0;
+    }
   }
 }
 
@@ -194,7 +198,7 @@ void Report(Draft* draft) {
   status.observedGeneration = draft->seen.job.generation;
   status.selector = names::WorkerSelector(draft->seen.job.name);
   ReportPlan(draft);
-  CountPods(draft);
+  CountWorkers(draft);
   if (draft->finished() || draft->job.spec.suspend) {
     for (api::StageStatus& stage : status.stages) stage.ready = 0;
   } else if (const protocol::JobStatus* view = FreshView(draft->seen, kReportSeconds)) {

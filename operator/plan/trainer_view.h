@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <vector>
 
 #include "operator/plan/observed.h"
 
@@ -15,8 +15,13 @@ inline constexpr std::int64_t kViewSeconds = 15;
 /// current term.
 const protocol::JobStatus* FreshView(const Observed& observed, std::int64_t age);
 
-/// What the trainer says about the worker with this id. Null: the trainer does not list it.
-const protocol::StageStatus::Worker* FindWorker(const protocol::JobStatus& view,
-                                                const std::string& id);
+/// A worker as the trainer lists it.
+struct ListedWorker {
+  std::uint64_t stage = 0;
+  const protocol::StageStatus::Worker* worker = nullptr;
+};
+
+/// What the trainer says about the workers of the pod. Empty: the trainer lists none of them.
+std::vector<ListedWorker> ListWorkers(const protocol::JobStatus& view, const ObservedPod& pod);
 
 }  // namespace swarm::plan

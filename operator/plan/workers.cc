@@ -66,7 +66,7 @@ bool ShallRelease(const Draft& draft, const PoolScaler& scaler) {
   const api::Spec& spec = draft.job.spec;
   std::uint64_t placed = 0;
   for (std::size_t i = 0; i < spec.workers.pools.size(); ++i) {
-    for (const Worker* worker : scaler.members(i)) placed += worker->placed() ? 1 : 0;
+    for (const Worker* worker : scaler.members(i)) placed += worker->placed() ? worker->workers : 0;
   }
   return placed > 0 && placed < std::max(spec.pipeline.stages, spec.workers.minReplicas) &&
          HasLasted(draft, ConditionType::kReady, ConditionStatus::kFalse) &&
@@ -116,12 +116,12 @@ bool Probe(PoolScaler* scaler, Draft* draft) {
   return false;
 }
 
-/// The number of workers that wait in pools without capacity.
+/// The number of pods that wait in pools without capacity.
 std::uint64_t Stranded(const std::vector<PoolView>& pools, const std::vector<PoolTarget>& targets) {
   std::uint64_t stranded = 0;
   for (std::size_t i = 0; i < pools.size(); ++i) {
     const std::uint64_t has = pools[i].load.placed + pools[i].load.gated;
-    if (!pools[i].usable() && targets[i].workers > has) stranded += targets[i].workers - has;
+    if (!pools[i].usable() && targets[i].pods > has) stranded += targets[i].pods - has;
   }
   return stranded;
 }

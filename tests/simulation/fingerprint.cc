@@ -33,10 +33,15 @@ SWARM_ALL_FIELDS(TaskKey, generation, step, microbatch, stage, attempt)
 
 // Messages.
 SWARM_ALL_FIELDS(Address, scope, dial, tls_server_name)
-SWARM_ALL_FIELDS(Member, id, incarnation, stage, cluster, addresses, region)
+// Where no worker has a pod, the fingerprint is that of a protocol without pods.
+SWARM_FIELDS(Member, (id, incarnation, stage, cluster, addresses, region, pod),
+             (id, incarnation, stage, cluster, addresses, region))
 SWARM_ALL_FIELDS(HeldState, stage, version, state)
-SWARM_ALL_FIELDS(Hello, protocol_version, id, incarnation, cluster, addresses, threads, term,
-                 serving, numeric_class, region, offers, offer)
+SWARM_FIELDS(Hello,
+             (protocol_version, id, incarnation, cluster, addresses, threads, term, serving,
+              numeric_class, region, pod, offers, offer),
+             (protocol_version, id, incarnation, cluster, addresses, threads, term, serving,
+              numeric_class, region, offers, offer))
 SWARM_ALL_FIELDS(Welcome, term, generation, job_json, stage, stage_count, version, checkpoint_uri,
                  donors, state, floor, goes_on, peers)
 SWARM_ALL_FIELDS(Ready, generation, stage, version, state)

@@ -130,6 +130,7 @@ void WorkerProcess::SayHello() {
                                  .serving = replica_.has_value(),
                                  .numeric_class = "n",
                                  .region = {},
+                                 .pod = {},
                                  .offers = kept_.has_value(),
                                  .offer = offer},
                  {}});

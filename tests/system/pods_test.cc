@@ -170,6 +170,29 @@ class SystemPodsTest : public SystemTest {
       ASSERT_TRUE(pods_.Start({name, WorkerRole::kStage, arguments}).ok());
     }
   }
+  /// A pod with two workers on the CPU: NAME-0 and NAME-1.
+  void StartTwo(const std::string& name) {
+    ASSERT_TRUE(pods_
+                    .Start({name, WorkerRole::kStage,
+                            ToArguments({.role = WorkerRole::kStage,
+                                         .metrics_listen = "127.0.0.1:0",
+                                         .metrics_address_file = Path("metrics/" + name),
+                                         .job_uid = "job-1",
+                                         .plaintext = true,
+                                         .id = name,
+                                         .trainer = service_.address(),
+                                         .devices = {"cpu", "cpu"},
+                                         .drain_seconds = 20})})
+                    .ok());
+  }
+  void AwaitReady(const std::string& name) {
+    Await(name + " to be ready", [&] {
+      const std::string address = Content("metrics/" + name);
+      return !address.empty() &&
+             metrics::Get(address.substr(0, address.find('\n')), "/readyz").find(" 200 OK") !=
+                 std::string::npos;
+    });
+  }
   std::string AddressFile(std::uint64_t term) const { return Path(TrainerName(term) + ".address"); }
   static std::string TrainerName(std::uint64_t term) { return "trainer-" + std::to_string(term); }
 
@@ -181,7 +204,7 @@ class SystemPodsTest : public SystemTest {
     int end = 1000;
     Await("the end of " + name, [&] {
       for (const auto& pod : pods_.Observe()) {
-        if (pod.name != name || pod.phase != ctl::Phase::kExited) continue;
+        if (pod.name != name || pod.phase != Phase::kExited) continue;
         end = pod.exit_signal != 0 ? -pod.exit_signal : pod.exit_code;
       }
       return end != 1000;
@@ -190,7 +213,7 @@ class SystemPodsTest : public SystemTest {
   }
   bool Runs(const std::string& name) {
     for (const auto& pod : pods_.Observe()) {
-      if (pod.name == name) return pod.phase == ctl::Phase::kRunning;
+      if (pod.name == name) return pod.phase == Phase::kRunning;
     }
     return false;
   }
@@ -240,7 +263,7 @@ class SystemPodsTest : public SystemTest {
   }
 
   Service service_;
-  ctl::Processes pods_;
+  Processes pods_;
 };
 
 TEST_F(SystemPodsTest, ATrainerOnAnotherMachineTakesOverAndTheCurveIsWhole) {
@@ -277,6 +300,52 @@ TEST_F(SystemPodsTest, ATrainerOnAnotherMachineTakesOverAndTheCurveIsWhole) {
   const auto lines = ReadLines(Path("trainer-2/steps.jsonl"));
   EXPECT_EQ(lines.front().at("step"), 0) << "the second has read what the first had left";
   ExpectReference(losses);
+}
+
+TEST_F(SystemPodsTest, APodOfTwoWorkersLosesOneAndIsLostAndAnotherLeavesInOrder) {
+  const std::string events = "trainer-1/events.jsonl";
+  StartTrainer(1, {"--balance=None"});  // a move is a leave, too
+  for (const char* name : {"p", "q"}) StartTwo(name);
+  for (const char* name : {"p", "q"}) AwaitReady(name);
+  AwaitMoreStepsOf(1);
+  const std::string address = Content("metrics/p");
+  const std::string text = metrics::Scrape(address.substr(0, address.find('\n')));
+  EXPECT_THAT(text, HasSubstr("worker=\"p-0\""));
+  EXPECT_THAT(text, HasSubstr("worker=\"p-1\""));
+  EXPECT_EQ(metrics::WhatPromtoolSays(text), "");
+
+  // A worker crashes: the other goes on, and the launcher starts it again.
+  const auto before = Programs();
+  Signal("p-0", SIGKILL);
+  AwaitLines(events, "WorkerLost", 1);
+  AwaitLines(events, "p-0 serves stage", 2);
+  AwaitReady("p");
+  AwaitMoreStepsOf(1);
+  EXPECT_EQ(Programs().at("p-1"), before.at("p-1"));
+  EXPECT_NE(Programs().at("p-0"), before.at("p-0"));
+  EXPECT_EQ(LinesOf(events, "WorkerLost"), 1u);
+
+  // The launcher is killed: its workers are gone, and the job goes on with the other pod.
+  SignalPod("p", SIGKILL);
+  Await("the end of the pod's workers", [&] {
+    const auto programs = Programs();
+    return !programs.contains("p") && !programs.contains("p-0") && !programs.contains("p-1");
+  });
+  AwaitLines(events, "WorkerLost", 3);
+  AwaitMoreStepsOf(1);
+
+  // A pod that is told to end leaves in order once there is another.
+  StartTwo("r");
+  AwaitReady("r");
+  SignalPod("q", SIGTERM);
+  EXPECT_EQ(EndOf("q"), -SIGTERM) << Log("q");
+  EXPECT_EQ(LinesOf(events, "WorkerLeft"), 2u);
+  AwaitMoreStepsOf(1);
+  EXPECT_TRUE(Runs("r"));
+  StopTrainer(1);
+  EXPECT_EQ(LinesOf(events, "WorkerLost"), 3u) << Content(events);
+  EXPECT_EQ(LinesOf(events, "StageLost"), 0u);
+  ExpectReference(Losses(Path("trainer-1")));
 }
 
 TEST_F(SystemPodsTest, AStoppedTrainerThatWakesWritesNothing) {

@@ -59,6 +59,18 @@ INSTANTIATE_TEST_SUITE_P(, SystemRunInBothStepModes,
                            return info.param == api::StepMode::kSync ? "Sync" : "Delayed";
                          });
 
+TEST_F(SystemRunTest, WorkersThatSharePodsHaveTheLossesOfOneProcess) {
+  StartRun({"--workers", "0=2,1=1,2=1", "--devices", "cpu,cpu"});
+  AwaitSteps(3);
+  const auto programs = Programs();
+  for (const char* name : {"worker-0", "worker-0-0", "worker-0-1", "worker-1-0", "worker-1-1"}) {
+    EXPECT_TRUE(programs.contains(name)) << name;
+  }
+  ASSERT_EQ(ExitCode(), 0) << Output();
+  ExpectReferenceLosses();
+  EXPECT_THAT(Programs(), testing::IsEmpty());
+}
+
 TEST_F(SystemRunTest, LambHasTheLossesOfOneProcessAndATiedHead) {
   job_.spec.optimizer.type = api::OptimizerType::kLAMB;
   job_.spec.optimizer.learningRate = 0.02;

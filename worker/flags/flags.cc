@@ -79,6 +79,10 @@ void VisitOptions(Flags& flags, Visitor& visit) {
   visit("--trainer-patience", flags.trainer_patience, Range{1, 1'000'000},
         "Seconds to wait for the next trainer while there is none");
   visit("--device", flags.device, "cpu or cuda:N");
+  visit("--devices", flags.devices,
+        "Start a worker for each of these devices, as in cuda:0,cuda:1, watch them, and drain all"
+        " when told to end; they are called ID-0, ID-1, ... Not together with --device");
+  visit("--pod", flags.pod, "Name that this worker shares with others that will end with it");
   // From the environment, because a pod may not know its region: the variable is then empty.
   visit("--region", flags.region,
         "Where this worker runs; metrics count what is sent between regions");
@@ -105,6 +109,12 @@ std::string ToText(Enum value) {
 std::string ToText(const std::vector<std::uint64_t>& values) {
   std::string text;
   for (const std::uint64_t value : values) text += (text.empty() ? "" : ",") + ToText(value);
+  return text;
+}
+
+std::string ToText(const std::vector<std::string>& values) {
+  std::string text;
+  for (const std::string& value : values) text += (text.empty() ? "" : ",") + value;
   return text;
 }
 
@@ -199,6 +209,13 @@ class Reader {
       }
     });
   }
+  void operator()(const char* name, std::vector<std::string>& devices, const char* help) {
+    Add(name, help, [name, &devices](const std::string& text) {
+      auto parsed = ParseDevices(text);
+      if (!parsed.ok()) throw CLI::ValidationError(name, parsed.status().message());
+      devices = *std::move(parsed);
+    });
+  }
   template <NamedEnum Enum>
   void operator()(const char* name, Enum& value, const char* help) {
     std::string choices;
@@ -223,8 +240,22 @@ class Reader {
   CLI::Option* last_ = nullptr;
 };
 
-/// Checks that the options without which the role cannot run are set.
+Status CheckLauncher(const WorkerFlags& flags) {
+  if (flags.role != WorkerRole::kStage) return InvalidArgument("--devices is for --role=stage");
+  if (flags.device != WorkerFlags().device) {
+    return InvalidArgument("give --device or --devices, not both");
+  }
+  if (flags.metrics_listen.ends_with(":0") && flags.metrics_address_file.empty()) {
+    return InvalidArgument(
+        "--devices with port 0 in --metrics-listen needs --metrics-address-file");
+  }
+  return Status();
+}
+
+/// Checks that the options without which the role cannot run are set, and that they fit together.
 Status CheckRequired(const WorkerFlags& flags) {
+  if (!flags.devices.empty()) RETURN_IF_ERROR(CheckLauncher(flags));
+  RETURN_IF_ERROR(CheckDevice(flags.device).WithContext("--device"));
   if (flags.role == WorkerRole::kTrainer &&
       (flags.job.empty() || flags.out.empty() || flags.layout.empty())) {
     return InvalidArgument("--role=trainer needs --job, --out and --layout");
@@ -240,6 +271,25 @@ Status CheckRequired(const WorkerFlags& flags) {
 }
 
 }  // namespace
+
+Status CheckDevice(const std::string& name) {
+  const std::string number = name.starts_with("cuda:") ? name.substr(5) : "";
+  const bool is_gpu = !number.empty() && number.size() <= 3 &&
+                      number.find_first_not_of("0123456789") == number.npos;
+  if (name == "cpu" || is_gpu) return Status();
+  return InvalidArgument("'" + name + "' is no device: write cpu, or cuda:N with the number of a"
+                         " GPU");
+}
+
+Result<std::vector<std::string>> ParseDevices(const std::string& list) {
+  std::vector<std::string> devices;
+  std::istringstream parts(list + ",");
+  for (std::string part; std::getline(parts, part, ',');) {
+    RETURN_IF_ERROR(CheckDevice(part));
+    devices.push_back(part);
+  }
+  return devices;
+}
 
 std::vector<std::string> ToArguments(const WorkerFlags& flags) {
   std::vector<std::string> arguments = Writer().Write(flags);

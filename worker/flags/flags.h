@@ -47,7 +47,9 @@ struct WorkerFlags {
   std::string trainer;  ///< host:port; required
   int threads = 1;
   int trainer_patience = 3600;  ///< seconds to wait for a trainer while there is none
-  std::string device = "cpu";
+  std::string device = "cpu";         ///< or "cuda:N"
+  std::vector<std::string> devices;   ///< not empty: start a worker for each (worker/pod)
+  std::string pod;                    ///< that it shares with other workers; empty: none
   std::string region = "local";
   int drain_seconds = 25;           ///< from SIGTERM to the end of the program
   std::uint64_t memory = 0;         ///< bytes of the machine's that it may use; 0: all
@@ -55,6 +57,11 @@ struct WorkerFlags {
 
   bool operator==(const WorkerFlags&) const = default;
 };
+
+/// Whether `name` is that of a device: "cpu" or "cuda:N". Errors: kInvalidArgument.
+Status CheckDevice(const std::string& name);
+/// Reads "cuda:0,cuda:1". Errors: kInvalidArgument (none; one that is no device).
+Result<std::vector<std::string>> ParseDevices(const std::string& list);
 
 /// The arguments, without the program's name, that ParseWorkerFlags reads as `flags`. Each is
 /// --NAME=VALUE or --NAME. Options with their default value are left out, so that a program that

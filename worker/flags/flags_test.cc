@@ -76,6 +76,7 @@ TEST(WorkerFlagsTest, EveryOptionIsReadAsItWasWritten) {
                         .threads = 1024,
                         .trainer_patience = 1,
                         .device = "cuda:3",
+                        .pod = "p",
                         .region = "eu-west, north",
                         .drain_seconds = 86400,
                         .memory = 1ull << 41,
@@ -90,7 +91,7 @@ TEST(WorkerFlagsTest, EveryOptionIsReadAsItWasWritten) {
     const std::size_t begin = line.find_first_not_of(' ');
     options += begin != line.npos && line.compare(begin, 2, "--") == 0 ? 1 : 0;
   }
-  EXPECT_EQ(ToArguments(all).size(), options - 1) << "all but --version";
+  EXPECT_EQ(ToArguments(all).size(), options - 2) << "all but --version and --devices";
 }
 
 TEST(WorkerFlagsTest, TheEnvironmentTellsTheRegionOfAPodThatKnowsIt) {
@@ -124,6 +125,20 @@ TEST(WorkerFlagsTest, ARefusalNamesTheOptionAndWhatItTakes) {
     EXPECT_THAT(RefusalOf({std::string("--layout=") + layout}), HasSubstr("as in 2,1,3")) << layout;
   }
   EXPECT_THAT(RefusalOf({"--nonsense"}), HasSubstr("--nonsense"));
+}
+
+TEST(WorkerFlagsTest, ALauncherHasAListOfDevices) {
+  WorkerFlags flags = Stage();
+  flags.devices = {"cuda:0", "cuda:11", "cpu"};
+  EXPECT_THAT(ToArguments(flags), testing::Contains("--devices=cuda:0,cuda:11,cpu"));
+  EXPECT_EQ(ReadBack(flags), flags);
+  for (const char* list : {"", "cuda", "cuda:", "cuda:x", "cpu,", "cuda:0 cuda:1", "gpu:0"}) {
+    EXPECT_THAT(RefusalOf({std::string("--devices=") + list}), HasSubstr("--devices: ")) << list;
+  }
+  EXPECT_THAT(RefusalOf({"--device=abacus"}), HasSubstr("--device: 'abacus' is no device"));
+  EXPECT_THAT(RefusalOf({"--devices=cpu,cpu", "--device=cuda:0"}), HasSubstr("not both"));
+  EXPECT_THAT(RefusalOf({"--devices=cpu,cpu", "--metrics-listen=127.0.0.1:0"}),
+              HasSubstr("needs --metrics-address-file"));
 }
 
 TEST(WorkerFlagsTest, EachRoleHasOptionsThatItNeeds) {

@@ -7,6 +7,11 @@
 
 namespace swarm::protocol {
 
+/// Its pod; a worker without one is a pod of its own, by its id.
+inline const std::string& PodOf(const Member& member) {
+  return member.pod.empty() ? member.id.value : member.pod;
+}
+
 /// Null: not in the roster. O(log n).
 const Member* FindMember(const Roster& roster, const WorkerId& id);
 

@@ -30,6 +30,7 @@ Result<stage::WorkerOptions> OptionsOf(const WorkerFlags& flags) {
   ASSIGN_OR_RETURN(const auto numeric_class, model::NumericClass(flags.threads, flags.device));
   stage::WorkerOptions options{.id = protocol::WorkerId(flags.id),
                                .region = flags.region,
+                               .pod = flags.pod,
                                .trainer = trainer::kTrainerId,
                                .trainer_addresses = {{"cluster", flags.trainer, ""}},
                                .threads = flags.threads,

@@ -170,6 +170,7 @@ void Worker::SayHello() {
                        .serving = runner_.replica() != nullptr,
                        .numeric_class = options_.numeric_class,
                        .region = options_.region,
+                       .pod = options_.pod,
                        .offers = kept_ != nullptr,
                        .offer = kept_ ? kept_->held() : protocol::HeldState()},
        {});
@@ -371,7 +372,7 @@ void Worker::OnLoaded(std::unique_ptr<model::Stage> stage, const Digest& digest)
   runner_.Install(
       *job_, welcome_, std::move(stage),
       {.self = {options_.id, options_.incarnation, welcome_.stage, options_.cluster,
-                endpoint_->addresses(), options_.region},
+                endpoint_->addresses(), options_.region, options_.pod},
        .stages = welcome_.stage_count,
        .keeps_previous_version = job_->spec.training.stepMode == api::StepMode::kDelayed,
        .term = term_,

@@ -20,6 +20,7 @@ struct WorkerOptions {
   protocol::Incarnation incarnation;
   std::string cluster = "local";
   std::string region = "local";  ///< for the count of bytes that cross regions
+  std::string pod;               ///< that it shares with other workers; empty: none
   protocol::WorkerId trainer;
   std::vector<protocol::Address> trainer_addresses;
   int threads = 1;

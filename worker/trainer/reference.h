@@ -16,6 +16,7 @@ struct ReferenceOptions {
   api::SwarmJob job;
   std::string out_dir;  ///< steps.jsonl, events.jsonl; empty: none
   int threads = 1;
+  std::string device = "cpu";  ///< or "cuda:N"
   bool resume = false;
   /// Called after every step; false: stop here (a checkpoint is written).
   std::function<bool(const protocol::CommitRecord& record, double seconds)> on_step;

@@ -146,7 +146,7 @@ void FleetWorker::Install(protocol::Generation generation, protocol::Version ver
 void FleetWorker::BeginServing(protocol::Generation generation, protocol::Version version) {
   generation_ = generation;
   replica_.emplace(protocol::ReplicaOptions{
-      .self = {identity_.id, identity_.incarnation, stage_, "", {}, machines_.region},
+      .self = {identity_.id, identity_.incarnation, stage_, "", {}, machines_.region, ""},
       .stages = world_.fleet.job.stages,
       .groups = {group()},
       .keeps_previous_version = world_.fleet.job.delayed,

@@ -47,7 +47,7 @@ bool IsAlive(const Observed& observed, const ObservedPod& pod) {
   const protocol::JobStatus* view = FreshView(observed, kViewSeconds);
   if (view == nullptr) return false;
   if (pod.role == PodRole::kTrainer) return view->term.value == pod.number;
-  return FindWorker(*view, pod.name) != nullptr;
+  return !ListWorkers(*view, pod).empty();
 }
 
 bool IsOnSilentNode(const Observed& observed, const ObservedPod& pod) {
@@ -95,17 +95,20 @@ Judgement JudgeWaiting(const Observed& observed, const ObservedPod& pod) {
   return judgement;
 }
 
-/// Judges a worker that runs as far as Kubernetes knows. The trainer may have evicted it.
+/// Judges a pod of workers that runs as far as Kubernetes knows. The trainer may have evicted them
+/// all.
 Judgement JudgeRunning(const Observed& observed, const ObservedPod& pod) {
   const protocol::JobStatus* fresh = FreshView(observed, kEvictionViewSeconds);
   if (pod.role != PodRole::kWorker || fresh == nullptr) return {};
   const protocol::JobStatus& view = *fresh;
+  const auto is_here = [&](const protocol::WorkerId& id) {
+    return names::IsWorkerOf(pod.name, pod.workers, id.value);
+  };
   const auto eviction =
       std::find_if(view.evicted.rbegin(), view.evicted.rend(),
-                   [&](const protocol::Eviction& e) { return e.worker.value == pod.name; });
-  const bool spare = std::any_of(view.spares.begin(), view.spares.end(),
-                                 [&](const auto& id) { return id.value == pod.name; });
-  if (eviction == view.evicted.rend() || spare || FindWorker(view, pod.name) != nullptr) return {};
+                   [&](const protocol::Eviction& e) { return is_here(e.worker); });
+  const bool spare = std::any_of(view.spares.begin(), view.spares.end(), is_here);
+  if (eviction == view.evicted.rend() || spare || !ListWorkers(view, pod).empty()) return {};
   const std::string words = "the trainer evicted it: " + std::string(NameOf(eviction->cause)) +
                             (eviction->text.empty() ? "" : " (" + eviction->text + ")");
   const WallTime evicted_at{seconds(static_cast<std::int64_t>(eviction->time))};

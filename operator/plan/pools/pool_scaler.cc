@@ -28,18 +28,15 @@ void Tally(const Worker& worker, PoolLoad* load) {
   }
 }
 
-std::uint64_t GoalOf(const std::vector<PoolTarget>& targets) {
-  std::uint64_t goal = 0;
-  for (const PoolTarget& target : targets) goal += target.workers;
-  return goal;
-}
-
 }  // namespace
 
 PoolScaler::PoolScaler(const std::vector<Worker>& workers, Draft* draft) : draft_(draft) {
   const api::SwarmJobStatus& status = draft->status();
   for (const api::Pool& spec : draft->job.spec.workers.pools) {
-    PoolView view{.spec = &spec, .load = {}, .memory = {.name = spec.name}};
+    PoolView view{.spec = &spec,
+                  .load = {},
+                  .memory = {.name = spec.name},
+                  .pod_workers = PodSize(draft->seen, spec.name)};
     for (const api::PoolStatus& memory : status.pools) {
       if (memory.name == spec.name) view.memory = memory;
     }
@@ -50,15 +47,15 @@ PoolScaler::PoolScaler(const std::vector<Worker>& workers, Draft* draft) : draft
   for (const Worker& worker : workers) {
     if (!worker.stays()) continue;
     if (worker.pod == nullptr && worker.pool.empty()) {
-      ++unseen_;
+      unseen_ += worker.workers;
       continue;
     }
     std::size_t pool = 0;
     while (pool < pools_.size() && pools_[pool].spec->name != worker.pool) ++pool;
     members_[pool].push_back(&worker);
     if (pool < pools_.size()) Tally(worker, &pools_[pool].load);
-    if (worker.ready && worker.stage && *worker.stage < ready_of_stage_.size()) {
-      ++ready_of_stage_[*worker.stage];
+    for (const ListedWorker& listed : worker.listed) {
+      if (worker.ready && listed.stage < ready_of_stage_.size()) ++ready_of_stage_[listed.stage];
     }
   }
   for (auto& members : members_) std::reverse(members.begin(), members.end());
@@ -100,14 +97,29 @@ void PoolScaler::Add(std::size_t pool) {
 std::uint64_t PoolScaler::Count(bool (*counts)(const Worker&)) const {
   std::uint64_t count = 0;
   for (const auto& members : members_) {
-    for (const Worker* worker : members) count += counts(*worker) ? 1 : 0;
+    for (const Worker* worker : members) count += counts(*worker) ? worker->workers : 0;
   }
   return count;
 }
 
+std::uint64_t PoolScaler::GoalOf(const std::vector<PoolTarget>& targets) const {
+  std::uint64_t goal = 0;
+  for (std::size_t i = 0; i < targets.size(); ++i) goal += targets[i].pods * pools_[i].pod_workers;
+  return goal;
+}
+
+std::uint64_t PoolScaler::ReplicasBeside(const Worker& worker) const {
+  std::uint64_t fewest = worker.listed.empty() ? 2 : ~std::uint64_t{0};
+  for (const ListedWorker& listed : worker.listed) {
+    const auto own = std::ranges::count(worker.listed, listed.stage, &ListedWorker::stage);
+    fewest = std::min(fewest, ready_of_stage_[listed.stage] + 1 - static_cast<std::uint64_t>(own));
+  }
+  return fewest;
+}
+
 std::uint64_t PoolScaler::Surplus(const std::vector<PoolTarget>& targets, std::size_t pool) const {
   std::uint64_t wanted = 0;
-  if (pool < targets.size()) wanted = targets[pool].workers + (targets[pool].probe ? 1 : 0);
+  if (pool < targets.size()) wanted = targets[pool].pods + (targets[pool].probe ? 1 : 0);
   const std::uint64_t have = members_[pool].size();
   return have > wanted ? have - wanted : 0;
 }
@@ -131,25 +143,31 @@ void PoolScaler::AddMissing(const std::vector<PoolTarget>& targets) {
   if (held) draft_->LookAgain(*held);
   std::uint64_t staying = 0;
   std::uint64_t surplus = 0;
+  std::uint64_t largest = 1;
   for (std::size_t pool = 0; pool < members_.size(); ++pool) {
-    const std::uint64_t wanted = pool < targets.size() ? targets[pool].workers : 0;
+    const std::uint64_t wanted = pool < targets.size() ? targets[pool].pods : 0;
     const bool probes =
         pool < targets.size() && targets[pool].probe && members_[pool].size() > wanted;
-    staying += members_[pool].size() - (probes ? 1 : 0);
+    // The newest is the probe.
+    for (std::size_t i = probes ? 1 : 0; i < members_[pool].size(); ++i) {
+      staying += members_[pool][i]->workers;
+      largest = std::max(largest, members_[pool][i]->workers);
+    }
     surplus += Surplus(targets, pool);
   }
   // Workers that are replaced in another pool serve until their replacements do, so there may be a
   // few more than wanted.
   const std::uint64_t goal = GoalOf(targets);
-  const std::uint64_t most = goal + (surplus > 0 ? std::max<std::uint64_t>(1, goal / 4) : 0);
+  const std::uint64_t most = goal + (surplus > 0 ? std::max(largest, goal / 4) : 0);
   for (std::size_t pool = 0; pool < targets.size(); ++pool) {
     const std::uint64_t have = members_[pool].size();
     const auto& memory = pools_[pool].memory;
     const bool probe_due = !memory.retryTime || draft_->now() >= *memory.retryTime;
-    const bool probe = targets[pool].probe && have <= targets[pool].workers && probe_due;
-    for (std::uint64_t i = have; i < targets[pool].workers && staying < most; ++i, ++staying) {
+    const bool probe = targets[pool].probe && have <= targets[pool].pods && probe_due;
+    for (std::uint64_t i = have; i < targets[pool].pods && staying < most; ++i) {
       if (held || !MayCreate(draft_)) return;
       Add(pool);
+      staying += pools_[pool].pod_workers;
     }
     if (probe && !held && MayCreate(draft_)) Add(pool);
   }
@@ -161,7 +179,7 @@ const Worker* PoolScaler::NextToDrain(std::size_t pool) const {
   for (const Worker* worker : members_[pool]) {
     if (!worker->placed()) continue;
     if (!worker->ready) return worker;
-    const std::uint64_t beside = worker->stage ? ready_of_stage_[*worker->stage] : 2;
+    const std::uint64_t beside = ReplicasBeside(*worker);
     if (beside < 2 || beside <= most) continue;
     chosen = worker;
     most = beside;
@@ -178,8 +196,9 @@ void PoolScaler::RemovePlaced(const std::vector<PoolTarget>& targets) {
         if (Count(IsReadyToServe) > goal) ReplaceLastOfStage(pool);
         break;
       }
-      if (Count(worker->ready ? IsReadyToServe : IsPlaced) <= goal) break;
-      if (worker->ready && worker->stage && FreshView(draft_->seen, kViewSeconds) != nullptr) {
+      if (Count(worker->ready ? IsReadyToServe : IsPlaced) < goal + worker->workers) break;
+      if (worker->ready && !worker->listed.empty() &&
+          FreshView(draft_->seen, kViewSeconds) != nullptr) {
         Drain(*worker);
       } else {
         Remove(*worker);
@@ -188,32 +207,42 @@ void PoolScaler::RemovePlaced(const std::vector<PoolTarget>& targets) {
   }
 }
 
-/// The worker to remove is the last of its stage. A worker of a stage that has others moves into
-/// its place.
+/// The pod to remove has the last replicas of a stage. A worker of a stage that has others moves
+/// into their place.
 void PoolScaler::ReplaceLastOfStage(std::size_t pool) {
   const protocol::JobStatus* view = FreshView(draft_->seen, kViewSeconds);
   if (view == nullptr || !view->balance.moving.empty() || !direct_.moves.empty()) return;
   const Worker* last = nullptr;
   for (const Worker* worker : members_[pool]) {
-    if (worker->ready && worker->stage) last = worker;
+    if (worker->ready && !worker->listed.empty()) last = worker;
   }
   if (last == nullptr) return;
-  const Worker* heir = nullptr;
+  const auto without = std::ranges::find_if(last->listed, [&](const ListedWorker& listed) {
+    const auto own = std::ranges::count(last->listed, listed.stage, &ListedWorker::stage);
+    return ready_of_stage_[listed.stage] <= static_cast<std::uint64_t>(own);
+  });
+  if (without == last->listed.end()) return;
+  const ListedWorker* heir = nullptr;
   for (const auto& members : members_) {
     for (const Worker* worker : members) {
-      if (!worker->ready || !worker->stage || ready_of_stage_[*worker->stage] < 2) continue;
-      if (heir == nullptr || ready_of_stage_[*worker->stage] > ready_of_stage_[*heir->stage]) {
-        heir = worker;
+      if (!worker->ready || worker == last) continue;
+      for (const ListedWorker& listed : worker->listed) {
+        if (ready_of_stage_[listed.stage] < 2) continue;
+        if (heir == nullptr || ready_of_stage_[listed.stage] > ready_of_stage_[heir->stage]) {
+          heir = &listed;
+        }
       }
     }
   }
   if (heir == nullptr) return;
-  direct_.moves.push_back({protocol::WorkerId(heir->name), protocol::StageIndex(*last->stage)});
+  direct_.moves.push_back({heir->worker->id, protocol::StageIndex(without->stage)});
 }
 
 void PoolScaler::Drain(const Worker& worker) {
-  direct_.drain.push_back(worker.name);
-  --ready_of_stage_[*worker.stage];
+  for (const ListedWorker& listed : worker.listed) {
+    direct_.drain.push_back(listed.worker->id.value);
+    --ready_of_stage_[listed.stage];
+  }
   Forget(worker);
 }
 

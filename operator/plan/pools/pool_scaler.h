@@ -18,8 +18,8 @@ class PoolScaler {
   PoolScaler(const std::vector<Worker>& workers, Draft* draft);
 
   std::vector<PoolView>& pools() { return pools_; }
-  /// The number of workers that stay and whose pool is not known yet. They count towards the wanted
-  /// number, and are left alone.
+  /// The number of workers that stay and whose pool is not known yet, if pods are as large as can
+  /// be. They count towards the wanted number, and are left alone.
   std::uint64_t unseen() const { return unseen_; }
   /// The workers that stay in a pool, the newest first.
   const std::vector<const Worker*>& members(std::size_t pool) const { return members_[pool]; }
@@ -34,7 +34,12 @@ class PoolScaler {
   void Add(std::size_t pool);
 
  private:
+  /// Workers of the pods that count.
   std::uint64_t Count(bool (*counts)(const Worker&)) const;
+  /// Workers of the targets.
+  std::uint64_t GoalOf(const std::vector<PoolTarget>& targets) const;
+  /// Replicas at the pod's stage, its own as one: at the one of its stages that has fewest beside.
+  std::uint64_t ReplicasBeside(const Worker& worker) const;
   std::uint64_t Surplus(const std::vector<PoolTarget>& targets, std::size_t pool) const;
   void RemoveUnplaced(const std::vector<PoolTarget>& targets);
   void AddMissing(const std::vector<PoolTarget>& targets);

@@ -56,19 +56,28 @@ void Remember(WallTime now, const std::string& job_uid, std::vector<PoolView>* p
   }
 }
 
+namespace {
+
+std::uint64_t PodsFor(std::uint64_t workers, const PoolView& pool) {
+  return workers / pool.pod_workers + (workers % pool.pod_workers > 0 ? 1 : 0);
+}
+
+}  // namespace
+
 std::vector<PoolTarget> Spread(std::uint64_t wanted, const std::vector<PoolView>& pools) {
   std::vector<PoolTarget> targets(pools.size());
   std::uint64_t rest = wanted;
-  const auto give = [&](std::size_t i, std::uint64_t count) {
-    const std::uint64_t room = pools[i].limit() - std::min(pools[i].limit(), targets[i].workers);
-    const std::uint64_t given = std::min({room, rest, count});
-    targets[i].workers += given;
-    rest -= given;
+  const auto give = [&](std::size_t i, std::uint64_t pods) {
+    const std::uint64_t room = pools[i].limit() - std::min(pools[i].limit(), targets[i].pods);
+    const std::uint64_t given = std::min({room, PodsFor(rest, pools[i]), pods});
+    targets[i].pods += given;
+    rest -= std::min(rest, given * pools[i].pod_workers);
   };
   // Pods that wait in a less preferred pool which may still give them nodes are left there.
   std::uint64_t waiting_elsewhere = 0;
   for (const PoolView& pool : pools) {
-    if (pool.usable()) waiting_elsewhere += pool.load.waiting + pool.load.gated;
+    if (!pool.usable()) continue;
+    waiting_elsewhere += pool.pod_workers * (pool.load.waiting + pool.load.gated);
   }
   for (std::size_t i = 0; i < pools.size(); ++i) {
     const PoolLoad& load = pools[i].load;
@@ -76,8 +85,9 @@ std::vector<PoolTarget> Spread(std::uint64_t wanted, const std::vector<PoolView>
       give(i, load.placed + load.gated);
       continue;
     }
-    waiting_elsewhere -= load.waiting + load.gated;
-    give(i, std::max(pools[i].pods(), rest - std::min(rest, waiting_elsewhere)));
+    waiting_elsewhere -= pools[i].pod_workers * (load.waiting + load.gated);
+    const std::uint64_t here = rest - std::min(rest, waiting_elsewhere);
+    give(i, std::max(pools[i].pods(), PodsFor(here, pools[i])));
   }
   for (std::size_t i = 0; i < pools.size(); ++i) {
     if (!pools[i].usable()) give(i, pools[i].load.waiting);
@@ -87,10 +97,10 @@ std::vector<PoolTarget> Spread(std::uint64_t wanted, const std::vector<PoolView>
   bool worse_in_use = false;
   for (std::size_t i = pools.size(); i-- > 0;) {
     const PoolView& pool = pools[i];
-    const bool all_placed = targets[i].workers <= pool.load.placed + pool.load.gated;
+    const bool all_placed = targets[i].pods <= pool.load.placed + pool.load.gated;
     targets[i].probe =
-        !pool.usable() && worse_in_use && all_placed && targets[i].workers < pool.limit();
-    worse_in_use |= targets[i].workers > 0;
+        !pool.usable() && worse_in_use && all_placed && targets[i].pods < pool.limit();
+    worse_in_use |= targets[i].pods > 0;
   }
   return targets;
 }

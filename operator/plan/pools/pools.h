@@ -33,9 +33,13 @@ struct PoolView {
   const api::Pool* spec = nullptr;
   PoolLoad load;
   api::PoolStatus memory;
+  std::uint64_t pod_workers = 1;  ///< of a new pod
 
   bool usable() const { return memory.state == api::PoolState::kAvailable; }
-  std::uint64_t limit() const { return spec->maxReplicas.value_or(~std::uint64_t{0}); }
+  /// Pods: maxReplicas counts workers.
+  std::uint64_t limit() const {
+    return spec->maxReplicas.value_or(~std::uint64_t{0}) / pod_workers;
+  }
   std::uint64_t pods() const { return load.placed + load.waiting + load.gated; }
 };
 
@@ -43,15 +47,15 @@ struct PoolView {
 /// a pod that got a node makes it available. `job_uid` seeds the jitter of the back-off.
 void Remember(WallTime now, const std::string& job_uid, std::vector<PoolView>* pools);
 
-/// How many workers a pool shall have.
+/// How many pods a pool shall have.
 struct PoolTarget {
-  std::uint64_t workers = 0;
+  std::uint64_t pods = 0;
   bool probe = false;  ///< one more pod, which waits to detect that capacity returns
 };
 
 /// Spreads the wanted workers over the pools. Workers for which no pool has capacity wait where
 /// they wait already, or in the least preferred pool that may grow. The targets never exceed the
-/// pools' maxReplicas.
+/// pools' maxReplicas. Pods are whole, so the last one may have more workers than are wanted.
 std::vector<PoolTarget> Spread(std::uint64_t wanted, const std::vector<PoolView>& pools);
 
 /// When time alone changes the result of Remember or Spread; none: it does not.

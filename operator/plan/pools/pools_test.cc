@@ -29,7 +29,7 @@ class PoolsTest : public testing::Test {
   }
   std::vector<std::uint64_t> Targets(std::uint64_t wanted) {
     std::vector<std::uint64_t> counts;
-    for (const PoolTarget& target : Spread(wanted, pools_)) counts.push_back(target.workers);
+    for (const PoolTarget& target : Spread(wanted, pools_)) counts.push_back(target.pods);
     return counts;
   }
 
@@ -40,6 +40,16 @@ class PoolsTest : public testing::Test {
 TEST_F(PoolsTest, ThePreferredPoolIsFilledFirstUpToItsLimit) {
   EXPECT_EQ(Targets(6), (std::vector<std::uint64_t>{6, 0}));
   EXPECT_EQ(Targets(12), (std::vector<std::uint64_t>{8, 4}));
+}
+
+TEST_F(PoolsTest, PodsAreWholeAndALimitCountsWorkers) {
+  pools_[0].pod_workers = 4;
+  EXPECT_EQ(Targets(4), (std::vector<std::uint64_t>{1, 0}));
+  EXPECT_EQ(Targets(6), (std::vector<std::uint64_t>{2, 0}));
+  EXPECT_EQ(Targets(9), (std::vector<std::uint64_t>{2, 1}));
+  pools_[0].pod_workers = 3;  // 8 are allowed
+  pools_[1].pod_workers = 2;
+  EXPECT_EQ(Targets(9), (std::vector<std::uint64_t>{2, 2}));
 }
 
 TEST_F(PoolsTest, APoolIsDryOnceAPodHasWaitedTooLong) {

@@ -45,6 +45,13 @@ const ObservedPod* FakeCluster::Trainer() const {
   return nullptr;
 }
 
+std::vector<std::string> FakeCluster::IdsOf(const ObservedPod& pod) {
+  if (pod.workers == 1) return {pod.name};
+  std::vector<std::string> ids;
+  for (std::uint64_t i = 0; i < pod.workers; ++i) ids.push_back(pod.name + "-" + std::to_string(i));
+  return ids;
+}
+
 std::optional<TrainerView> FakeCluster::View() const {
   const ObservedPod* trainer = Trainer();
   if (!trainer_speaks || trainer == nullptr) return std::nullopt;
@@ -59,24 +66,25 @@ std::optional<TrainerView> FakeCluster::View() const {
   }
   for (const auto& [name, pod] : pods) {
     if (pod.role != PodRole::kWorker) continue;
-    if (not_there.contains(name) || !nodes.contains(pod.node)) {
-      if (!pod.node.empty() && stage_of_.contains(name)) {
+    for (const std::string& id : IdsOf(pod)) {
+      if (!stage_of_.contains(id)) continue;
+      if (not_there.contains(name) || !nodes.contains(pod.node)) {
+        if (pod.node.empty()) continue;
         status.evicted.push_back(
             {.number = status.evicted.size() + 1,
-             .worker = protocol::WorkerId(name),
+             .worker = protocol::WorkerId(id),
              .cause = protocol::EvictionCause::kSilent,
              .time = lost_at_.contains(name)
                          ? lost_at_.at(name)
                          : static_cast<double>(now.time_since_epoch().count())});
+      } else if (Runs(pod)) {
+        status.stages[stage_of_.at(id)].workers.push_back(
+            {.id = protocol::WorkerId(id),
+             .microbatches_per_second = 1,
+             .state = drained_.contains(id) ? protocol::WorkerState::kLeaving
+                                            : protocol::WorkerState::kReady});
       }
-      continue;
     }
-    if (!Runs(pod) || !stage_of_.contains(name)) continue;
-    status.stages[stage_of_.at(name)].workers.push_back(
-        {.id = protocol::WorkerId(name),
-         .microbatches_per_second = 1,
-         .state = drained_.contains(name) ? protocol::WorkerState::kLeaving
-                                          : protocol::WorkerState::kReady});
   }
   return view;
 }
@@ -86,6 +94,7 @@ Observed FakeCluster::Observe(Leader& by) const {
   for (const auto& [name, pod] : pods) seen.pods.push_back(pod);
   seen.nodes = nodes;
   seen.children = children;
+  seen.pod_sizes = pod_sizes;
   seen.trainer = View();
   seen.refusal = by.refusal;
   seen.status_written = by.status_written;
@@ -136,6 +145,7 @@ void FakeCluster::Do(const Action& action, Leader& by) {
     Create(std::move(pod), by);
   } else if (const auto* worker = std::get_if<CreateWorker>(&action)) {
     ObservedPod pod{.number = worker->ordinal, .pool = worker->pool};
+    if (pod_sizes.contains(pod.pool)) pod.workers = pod_sizes.at(pod.pool);
     pod.name = names::PodName(job.name, pod.role, pod.number);
     done.push_back("create " + pod.name + " in " + pod.pool);
     Create(std::move(pod), by);
@@ -241,7 +251,9 @@ void FakeCluster::RunPods() {
       pod.ready = true;
     }
     if (pod.deleted && !pod.node.empty()) gone.push_back(name);
-    if (drained_.contains(name) && Runs(pod)) End(name, 0, "Completed");
+    const bool drained = std::ranges::all_of(
+        IdsOf(pod), [this](const std::string& id) { return drained_.contains(id); });
+    if (drained && Runs(pod)) End(name, 0, "Completed");
   }
   for (const std::string& name : gone) {
     ++free_slots[pods[name].pool];
@@ -249,14 +261,23 @@ void FakeCluster::RunPods() {
     pods.erase(name);
   }
   // Newcomers serve the stage that has fewest.
+  std::vector<std::uint64_t> counts(job.job->spec.pipeline.stages);
+  std::vector<std::string> newcomers;
   for (const auto& [name, pod] : pods) {
-    if (pod.role != PodRole::kWorker || !Runs(pod) || stage_of_.contains(name)) continue;
-    std::vector<std::uint64_t> counts(job.job->spec.pipeline.stages);
-    for (const auto& [other, stage] : stage_of_) {
-      if (pods.contains(other) && Runs(pods[other])) ++counts[stage];
+    if (pod.role != PodRole::kWorker || !Runs(pod)) continue;
+    for (const std::string& id : IdsOf(pod)) {
+      const auto stage = stage_of_.find(id);
+      if (stage == stage_of_.end()) {
+        newcomers.push_back(id);
+      } else {
+        ++counts[stage->second];
+      }
     }
-    stage_of_[name] =
-        static_cast<std::uint64_t>(std::min_element(counts.begin(), counts.end()) - counts.begin());
+  }
+  for (const std::string& id : newcomers) {
+    const auto fewest = std::ranges::min_element(counts);
+    stage_of_[id] = static_cast<std::uint64_t>(fewest - counts.begin());
+    ++*fewest;
   }
 }
 
@@ -306,6 +327,12 @@ std::vector<std::string> FakeCluster::Workers() const {
     if (pod.role == PodRole::kWorker && !pod.end && !pod.deleted) names.push_back(name);
   }
   return names;
+}
+
+std::uint64_t FakeCluster::WorkersIn(const std::vector<std::string>& names) const {
+  std::uint64_t workers = 0;
+  for (const std::string& name : names) workers += pods.at(name).workers;
+  return workers;
 }
 
 std::vector<std::string> FakeCluster::In(const std::string& pool) const {

@@ -33,9 +33,10 @@ class FakeCluster {
   WallTime now{std::chrono::seconds(1'800'000'000)};
   ObservedJob job;
   std::map<std::string, std::uint64_t> free_slots;  ///< how many more nodes each pool can get
+  std::map<std::string, std::uint64_t> pod_sizes;   ///< workers in a pod of each pool; else 1
   bool trainer_speaks = true;
   std::optional<Refusal> refuses;   ///< how creations are refused
-  std::set<std::string> not_there;  ///< ids of the workers that the trainer dropped
+  std::set<std::string> not_there;  ///< pods whose workers the trainer dropped
   Leader leader;
 
   std::map<std::string, ObservedPod> pods;
@@ -76,7 +77,8 @@ class FakeCluster {
   /// Does so for this many seconds, with a decision every five.
   void Live(std::int64_t seconds);
 
-  std::vector<std::string> Workers() const;  ///< names of running and waiting workers, ascending
+  std::vector<std::string> Workers() const;  ///< pods of running and waiting workers, ascending
+  std::uint64_t WorkersIn(const std::vector<std::string>& names) const;  ///< of these pods
   std::vector<std::string> In(const std::string& pool) const;
   bool Happened(const std::string& reason) const;
   bool Did(const std::string& what) const;
@@ -91,14 +93,15 @@ class FakeCluster {
   void CheckAccount(const api::SwarmJobStatus& before, const api::SwarmJobStatus& after);
   std::optional<TrainerView> View() const;
   const ObservedPod* Trainer() const;
+  static std::vector<std::string> IdsOf(const ObservedPod& pod);
 
   std::uint64_t version_ = 1;
   std::uint64_t next_uid_ = 1;
   std::set<std::string> names_;  // of all pods so far
   std::set<std::uint64_t> terms_;
-  std::map<std::string, std::uint64_t> stage_of_;
-  std::map<std::string, double> lost_at_;
-  std::set<std::string> drained_;
+  std::map<std::string, std::uint64_t> stage_of_;  // by worker
+  std::map<std::string, double> lost_at_;          // by pod
+  std::set<std::string> drained_;                  // workers
 };
 
 }  // namespace swarm::plan

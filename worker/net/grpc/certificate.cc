@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -30,15 +31,15 @@ Status WriteAll(int fd, const std::string& content) {
 }  // namespace
 
 Status CheckIdentity(const identity::KeyPair& pair, const std::string& certificate_name,
-                     const std::string& key_name, const std::string& uri) {
+                     const std::string& key_name, const std::vector<std::string>& uris) {
   RETURN_IF_ERROR(identity::CheckPair(pair, certificate_name, key_name));
   ASSIGN_OR_RETURN(const identity::CertificateFacts facts,
                    identity::ReadCertificate(pair.certificate, certificate_name));
-  if (facts.uris.size() != 1 || facts.uris[0] != uri) {
+  if (facts.uris.size() != 1 || std::ranges::find(uris, facts.uris[0]) == uris.end()) {
     return InvalidArgument(
         certificate_name + " names " +
         (facts.uris.size() == 1 ? facts.uris[0] : std::to_string(facts.uris.size()) + " URIs") +
-        ", but this program is " + uri);
+        ", but this program is " + uris.front());
   }
   return Status();
 }
@@ -60,8 +61,8 @@ Status MemoryFile::Replace(const std::string& content) {
 
 std::string MemoryFile::path() const { return "/proc/self/fd/" + std::to_string(fd_); }
 
-CheckedCertificates::CheckedCertificates(TlsFiles files, std::string uri)
-    : files_(std::move(files)), uri_(std::move(uri)) {}
+CheckedCertificates::CheckedCertificates(TlsFiles files, std::vector<std::string> uris)
+    : files_(std::move(files)), uris_(std::move(uris)) {}
 
 Status CheckedCertificates::Refresh() {
   ASSIGN_OR_RETURN(std::string ca, ReadFile(files_.ca));
@@ -70,7 +71,7 @@ Status CheckedCertificates::Refresh() {
   std::string identity = certificate + "\n" + key;
   if (ca == ca_text_ && identity == identity_text_) return Status();
   RETURN_IF_ERROR(identity::ReadCertificate(ca, files_.ca).status());
-  RETURN_IF_ERROR(CheckIdentity({certificate, key}, files_.certificate, files_.key, uri_));
+  RETURN_IF_ERROR(CheckIdentity({certificate, key}, files_.certificate, files_.key, uris_));
   RETURN_IF_ERROR(ca_.Replace(ca));
   RETURN_IF_ERROR(identity_.Replace(identity));
   ca_text_ = std::move(ca);

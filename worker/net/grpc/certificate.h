@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/identity/pem.h"
 #include "base/status.h"
@@ -12,10 +13,10 @@
 
 namespace swarm::net {
 
-/// Whether `pair` is a certificate and its key, and names `uri` as its only URI SAN. Error messages
-/// use the names. Errors: kInvalidArgument.
+/// Whether `pair` is a certificate and its key, and its only URI SAN is one of `uris`, which are
+/// not empty. Error messages use the names. Errors: kInvalidArgument.
 Status CheckIdentity(const identity::KeyPair& pair, const std::string& certificate_name,
-                     const std::string& key_name, const std::string& uri);
+                     const std::string& key_name, const std::vector<std::string>& uris);
 
 /// A file in memory, at a path that stays the same while its content is replaced in one step. Only
 /// this process can open it. The destructor leaves it open: gRPC may look at the path a little
@@ -38,8 +39,8 @@ class MemoryFile {
 /// paths at any time.
 class CheckedCertificates {
  public:
-  /// `uri`: must be the only URI SAN of the certificate.
-  CheckedCertificates(TlsFiles files, std::string uri);
+  /// `uris`: one of them must be the only URI SAN of the certificate.
+  CheckedCertificates(TlsFiles files, std::vector<std::string> uris);
 
   /// Reads the files and takes their content if it has changed. Errors, after which the old content
   /// stays: kNotFound (a file), kInvalidArgument (not PEM, the key of another certificate, another
@@ -52,7 +53,7 @@ class CheckedCertificates {
 
  private:
   const TlsFiles files_;
-  const std::string uri_;
+  const std::vector<std::string> uris_;
   std::string identity_text_, ca_text_;
   MemoryFile identity_, ca_;
 };

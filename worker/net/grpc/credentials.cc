@@ -4,6 +4,8 @@
 #include <grpcpp/security/tls_certificate_verifier.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
+#include <algorithm>
+
 #include "base/identity/authority.h"
 #include "base/log.h"
 #include "base/percent_encode.h"
@@ -19,24 +21,27 @@ constexpr unsigned kReloadSeconds = 1;
 /// called. It ignores the dialled host: addresses of gateways and pods are not in certificates.
 class IdentityVerifier final : public grpc::experimental::ExternalCertificateVerifier {
  public:
-  /// `expected`: a whole URI, or the beginning of one, which then ends with '/'.
-  explicit IdentityVerifier(std::string expected) : expected_(std::move(expected)) {}
+  /// `expected`: whole URIs, or the beginnings of some, which then end with '/'; at least one.
+  explicit IdentityVerifier(std::vector<std::string> expected) : expected_(std::move(expected)) {}
 
   bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
               std::function<void(grpc::Status)>, grpc::Status* sync_status) override {
     const auto uris = request->uri_names();
     const std::string uri = uris.size() == 1 ? std::string(uris[0].data(), uris[0].size())
                                              : std::to_string(uris.size()) + " URIs";
-    const bool good = expected_.back() == '/' ? uri.starts_with(expected_) : uri == expected_;
+    const bool good = std::ranges::any_of(expected_, [&](const std::string& each) {
+      return each.back() == '/' ? uri.starts_with(each) : uri == each;
+    });
     *sync_status = good ? grpc::Status()
-                        : grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
-                                       "the certificate names " + uri + ", not " + expected_);
+                        : grpc::Status(
+                              grpc::StatusCode::UNAUTHENTICATED,
+                              "the certificate names " + uri + ", not " + expected_.front());
     return true;
   }
   void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest*) override {}
 
  private:
-  const std::string expected_;
+  const std::vector<std::string> expected_;
 };
 
 using Provider = std::shared_ptr<grpc::experimental::CertificateProviderInterface>;
@@ -51,7 +56,7 @@ class TlsCredentials final : public Credentials {
   std::shared_ptr<grpc::ServerCredentials> ForListening() const override {
     grpc::experimental::TlsServerCredentialsOptions options(provider_);
     options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-    SetCommon(JobUri(job_), &options);
+    SetCommon({JobUri(job_)}, &options);
     return grpc::experimental::TlsServerCredentials(options);
   }
 
@@ -59,7 +64,7 @@ class TlsCredentials final : public Credentials {
     grpc::experimental::TlsChannelCredentialsOptions options;
     options.set_certificate_provider(provider_);
     options.set_verify_server_certs(true);
-    SetCommon(IdentityUri(job_, peer), &options);
+    SetCommon(IdentityUris(job_, peer), &options);
     return grpc::experimental::TlsCredentials(options);
   }
 
@@ -73,13 +78,14 @@ class TlsCredentials final : public Credentials {
   }
 
   Status AuthorizeId(const std::vector<std::string>& uris, const WorkerId& id) const override {
-    if (uris.size() == 1 && uris[0] == IdentityUri(job_, id)) return Status();
+    const std::vector<std::string> its = IdentityUris(job_, id);
+    if (uris.size() == 1 && std::ranges::find(its, uris[0]) != its.end()) return Status();
     return PermissionDenied("calls itself " + id.value + ", but its certificate names " +
                             (uris.size() == 1 ? uris[0] : std::to_string(uris.size()) + " URIs"));
   }
 
  private:
-  static void SetCommon(const std::string& expected,
+  static void SetCommon(const std::vector<std::string>& expected,
                         grpc::experimental::TlsCredentialsOptions* options) {
     options->watch_root_certs();
     options->watch_identity_key_cert_pairs();
@@ -123,10 +129,27 @@ std::string IdentityUri(const std::string& job, const WorkerId& id) {
   return identity::WorkerUri(uid, PercentEncode(id.value));
 }
 
+std::vector<std::string> IdentityUris(const std::string& job, const WorkerId& id) {
+  const std::string uid = PercentEncode(job);
+  std::vector<std::string> uris{IdentityUri(job, id)};
+  const std::size_t dash = id.value.rfind('-');
+  if (uris[0] != identity::WorkerUri(uid, PercentEncode(id.value)) || dash == id.value.npos ||
+      dash == 0) {
+    return uris;
+  }
+  const std::string index = id.value.substr(dash + 1);
+  const bool is_index = !index.empty() && index.size() <= 3 &&
+                        index.find_first_not_of("0123456789") == index.npos &&
+                        (index == "0" || index[0] != '0');
+  if (is_index) uris.push_back(identity::WorkerUri(uid, PercentEncode(id.value.substr(0, dash))));
+  return uris;
+}
+
 namespace {
 
-Result<std::unique_ptr<Credentials>> FromFiles(const GrpcOptions& options, const std::string& uri) {
-  auto files = std::make_unique<CheckedCertificates>(*options.tls, uri);
+Result<std::unique_ptr<Credentials>> FromFiles(const GrpcOptions& options,
+                                               const std::vector<std::string>& uris) {
+  auto files = std::make_unique<CheckedCertificates>(*options.tls, uris);
   RETURN_IF_ERROR(files->Refresh());
   auto provider = std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
       files->identity_path(), files->identity_path(), files->ca_path(), kReloadSeconds);
@@ -135,9 +158,9 @@ Result<std::unique_ptr<Credentials>> FromFiles(const GrpcOptions& options, const
 }
 
 Result<std::unique_ptr<Credentials>> FromMemory(const GrpcOptions& options,
-                                                const std::string& uri) {
+                                                const std::vector<std::string>& uris) {
   const TlsPem& pem = *options.tls_pem;
-  RETURN_IF_ERROR(CheckIdentity({pem.certificate, pem.key}, "the certificate", "the key", uri));
+  RETURN_IF_ERROR(CheckIdentity({pem.certificate, pem.key}, "the certificate", "the key", uris));
   RETURN_IF_ERROR(identity::ReadCertificate(pem.ca, "the authority").status());
   auto provider = std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
       pem.ca, std::vector<grpc::experimental::IdentityKeyCertPair>{{pem.key, pem.certificate}});
@@ -155,8 +178,8 @@ Result<std::unique_ptr<Credentials>> Credentials::Create(const GrpcOptions& opti
     return std::unique_ptr<Credentials>(std::make_unique<PlaintextCredentials>());
   }
   PrepareProcess();
-  const std::string uri = IdentityUri(options.job, options.self);
-  return options.tls ? FromFiles(options, uri) : FromMemory(options, uri);
+  const std::vector<std::string> uris = IdentityUris(options.job, options.self);
+  return options.tls ? FromFiles(options, uris) : FromMemory(options, uris);
 }
 
 }  // namespace swarm::net

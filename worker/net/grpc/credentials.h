@@ -22,6 +22,11 @@ std::string JobUri(const std::string& job);
 /// those of the observer and the operator.
 std::string IdentityUri(const std::string& job, const WorkerId& id);
 
+/// The URIs of which a certificate must have one for a program to be `id`: IdentityUri, and for a
+/// worker ID-N with a number N below 1000 also that of the worker ID: the workers of a pod have the
+/// pod's certificate. So in a job with pods no worker is called as another one and a number behind.
+std::vector<std::string> IdentityUris(const std::string& job, const WorkerId& id);
+
 /// The credentials of one endpoint. Thread-safe but for Refresh.
 class Credentials {
  public:

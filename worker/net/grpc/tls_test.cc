@@ -128,6 +128,37 @@ TEST_F(TlsTest, AnIdThatTheCertificateDoesNotNameIsRefused) {
   ExpectNobodyCame();
 }
 
+TEST_F(TlsTest, TheWorkersOfAPodHaveThePodsCertificate) {
+  Recorder heard;
+  auto one = GrpcEndpoint::Create(OptionsOf(WorkerId("b-0"), FilesOf(kB)), &heard);
+  auto two = GrpcEndpoint::Create(OptionsOf(WorkerId("b-1"), FilesOf(kB)), &heard);
+  ASSERT_TRUE(one.ok() && two.ok()) << one.status().ToString() << two.status().ToString();
+  (*one)->Connect(kA, endpoint_->addresses());
+  EXPECT_TRUE(heard_.WaitForEvent("up b-0"));
+  endpoint_->Connect(WorkerId("b-1"), (*two)->addresses());
+  EXPECT_TRUE(heard_.WaitForEvent("up b-1"));
+}
+
+TEST_F(TlsTest, ACertificateIsThatOfItsOwnPodOnly) {
+  const auto uris = [](const std::string& id) { return IdentityUris(kJob, WorkerId(id)); };
+  const auto worker = [](const std::string& id) {
+    return "spiffe://swarmjob.local/job/job-1/worker/" + id;
+  };
+  EXPECT_EQ(uris("b-10"), (std::vector{worker("b-10"), worker("b")}));
+  EXPECT_EQ(uris("a-b-0"), (std::vector{worker("a-b-0"), worker("a-b")}));
+  for (const std::string id : {"b", "b-", "b-01", "b-1000", "b-1x", "b--x", "b-w7", "-1"}) {
+    EXPECT_EQ(uris(id), std::vector{worker(id)}) << id;
+  }
+  EXPECT_EQ(uris("trainer-1"), (std::vector{worker("trainer-1"), worker("trainer")}));
+  EXPECT_EQ(uris("observer/x-1"), std::vector{IdentityUri(kJob, WorkerId("observer"))});
+  // The worker b-1 of its own is not the pod, nor another worker of it.
+  for (const std::string other : {"b", "b-2"}) {
+    EXPECT_EQ(CallWith(FilesOf(WorkerId("b-1")), WorkerId("b-1"), HelloOf(WorkerId(other))).code(),
+              StatusCode::kPermissionDenied);
+  }
+  ExpectNobodyCame();
+}
+
 TEST_F(TlsTest, WhoeverAnswersInThePeersPlaceIsRefused) {
   // The program at the address of "a" is not "c".
   const Status status = CallWith(FilesOf(kB), kB, HelloOf(kB), WorkerId("c"));
@@ -219,7 +250,7 @@ TEST_F(TlsTest, FilesThatCannotBeUsedAreNamed) {
 
 TEST_F(TlsTest, FilesThatDoNotFitTogetherAreNotTaken) {
   const TlsFiles files = FilesOf(kB);
-  CheckedCertificates checked(files, IdentityUri(kJob, kB));
+  CheckedCertificates checked(files, {IdentityUri(kJob, kB)});
   ASSERT_TRUE(checked.Refresh().ok());
   const std::string first = ContentOf(checked.identity_path());
   EXPECT_NE(first.find("CERTIFICATE"), std::string::npos);

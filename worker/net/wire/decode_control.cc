@@ -12,6 +12,7 @@ void Decoder::Get(const pb::Member& from, Member* to) {
   to->cluster = from.cluster();
   GetAll(from.addresses(), kAddressesMax, "addresses", &to->addresses);
   to->region = from.region();
+  to->pod = from.pod();
 }
 
 void Decoder::Get(const pb::HeldState& from, HeldState* to) {
@@ -33,6 +34,7 @@ void Decoder::Get(const pb::Hello& from, Hello* to) {
   to->region = from.region();
   to->offers = from.offers();
   Get(from.offer(), &to->offer);
+  to->pod = from.pod();
 }
 
 void Decoder::Get(const pb::Welcome& from, Welcome* to) {

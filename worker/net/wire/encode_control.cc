@@ -12,6 +12,7 @@ void Encoder::Put(const Member& from, pb::Member* to) {
   to->set_cluster(ToUtf8(from.cluster));
   PutAll(from.addresses, kAddressesMax, "addresses", to->mutable_addresses());
   to->set_region(ToUtf8(from.region));
+  to->set_pod(ToUtf8(from.pod));
 }
 
 void Encoder::Put(const HeldState& from, pb::HeldState* to) {
@@ -33,6 +34,7 @@ void Encoder::Put(const Hello& from, pb::Hello* to) {
   to->set_region(ToUtf8(from.region));
   to->set_offers(from.offers);
   Put(from.offer, to->mutable_offer());
+  to->set_pod(ToUtf8(from.pod));
 }
 
 void Encoder::Put(const Welcome& from, pb::Welcome* to) {

@@ -55,6 +55,18 @@ TEST(BalanceTest, AWorkerMovesToTheStageThatLimitsTheJob) {
   EXPECT_EQ(orders[0].reason, "stage 1 would limit the job at 1/s, stage 0 has 3/s");
 }
 
+TEST(BalanceTest, AWorkerThatKeepsPodsApartGoesToAnEmptyStageOnly) {
+  Stages stages = {{1, {Worker("a"), Worker("b"), Worker("c")}}, {1, {Worker("d")}}};
+  stages[0].replicas[0].keeps_pods_apart = true;
+  ASSERT_THAT(AtChange(stages), SizeIs(1));
+  EXPECT_EQ(AtChange(stages)[0].worker, WorkerId("b"));
+  for (ReplicaLoad& replica : stages[0].replicas) replica.keeps_pods_apart = true;
+  EXPECT_THAT(AtChange(stages), IsEmpty());
+  stages[1].replicas.clear();
+  ASSERT_THAT(AtChange(stages), SizeIs(1));
+  EXPECT_EQ(AtChange(stages)[0].worker, WorkerId("a"));
+}
+
 TEST(BalanceTest, AMoverIsAJoinerOfItsNewStage) {
   Stages stages = {{1, {Worker("a"), Worker("b")}}, {2, {Worker("c")}}};
   Apply({WorkerId("a"), StageIndex(0), StageIndex(1), ""}, &stages);

@@ -24,7 +24,7 @@ std::optional<Hop> BestTransfer(const Stages& now, const Stages& trial, const Ba
     if (from == slowest) continue;
     for (const ReplicaLoad& replica : trial[from].replicas) {
       const ReplicaLoad* here = FindReplica(now[from], replica.worker);
-      if (here == nullptr) continue;
+      if (here == nullptr || here->keeps_pods_apart) continue;
       const double least = std::min(rates[from] - replica.rate,
                                     rates[slowest] + RateAt(trial, replica, from, slowest));
       if (!Rises(rates[slowest], least, model)) continue;

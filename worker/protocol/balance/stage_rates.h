@@ -18,6 +18,8 @@ struct ReplicaLoad {
   WorkerId worker;
   double rate = 0;     ///< at this stage, when ready
   bool ready = false;  ///< false: it is joining
+  /// Without it the others of its stage would all be of one pod: it only goes to an empty stage.
+  bool keeps_pods_apart = false;
 };
 
 /// A stage with the workers that serve it or join it. Its index is its place in the vector.

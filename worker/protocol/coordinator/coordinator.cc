@@ -21,10 +21,11 @@ Coordinator::Coordinator(CoordinatorOptions options, Timepoint now)
       checkpoints_(&job_, &members_),
       states_(&job_, &members_),
       steps_(&job_, &members_, &router_),
-      leaves_(&job_, &members_, &reachability_.broken(), &router_, &steps_, &validation_),
+      rebalancing_(&job_, &members_, &router_),
+      leaves_(&job_, &members_, &reachability_.broken(), &router_, &steps_, &validation_,
+              &rebalancing_),
       dispatch_(&job_, &members_, &reachability_.broken(), &router_, &steps_, &validation_),
       reducing_(&job_, &members_, &reachability_.broken(), &trouble_, &steps_, &leaves_),
-      rebalancing_(&job_, &members_, &router_),
       joins_(&job_, &members_, &router_, &states_, &steps_, &rebalancing_),
       commits_(&job_, &members_, &trouble_, &states_, &steps_, &joins_),
       evictions_(&job_, &members_,
@@ -135,7 +136,8 @@ void Coordinator::OnHello(const Hello& hello, Turn& turn) {
   }
   taking_over_.Forget(hello.id);  // what an earlier incarnation held
   Worker& worker =
-      members_.Add({hello.id, hello.incarnation, {}, hello.cluster, hello.addresses, hello.region});
+      members_.Add({hello.id, hello.incarnation, {}, hello.cluster, hello.addresses, hello.region,
+                    hello.pod});
   worker.since = worker.came = turn.now;
   worker.held_off = job_.hold_off.Until(hello.id);
   worker.numeric_class = admission_.ClassOf(hello);

@@ -107,10 +107,10 @@ class Coordinator {
   Checkpoints checkpoints_;
   StateReports states_;
   Steps steps_;
+  Rebalancing rebalancing_;
   Leaves leaves_;
   Dispatch dispatch_;
   Reducing reducing_;
-  Rebalancing rebalancing_;
   Joins joins_;
   Commits commits_;
   Evictions evictions_;

@@ -16,6 +16,36 @@ TEST_F(CoordinatorStartTest, TheFirstToComeFillTheStagesThatLackMost) {
   EXPECT_EQ(Told<Welcome>("w4").at(0).stage, StageIndex(1));
 }
 
+TEST_F(CoordinatorStartTest, TheWorkersOfAPodServeOneStageButNotAlone) {
+  options_.replicas = {3, 3};
+  for (const char* name : {"p1", "p2", "p3"}) pods_[name] = "p";
+  for (const char* name : {"q1", "q2", "q3"}) pods_[name] = "q";
+  Create();
+  std::map<std::string, StageIndex> stages;
+  for (const char* name : {"p1", "p2", "p3", "q1", "q2", "q3"}) {
+    Come(name);
+    ASSERT_EQ(Told<Welcome>(name).size(), 1u) << name;
+    stages[name] = Told<Welcome>(name)[0].stage;
+  }
+  EXPECT_EQ(stages["p1"], StageIndex(0));
+  EXPECT_EQ(stages["p2"], StageIndex(0));
+  EXPECT_EQ(stages["p3"], StageIndex(1));  // the last place of the stage is for another pod
+  EXPECT_EQ(stages["q1"], StageIndex(1));
+  EXPECT_EQ(stages["q2"], StageIndex(1));
+  EXPECT_EQ(stages["q3"], StageIndex(0));
+}
+
+TEST_F(CoordinatorStartTest, APodThatIsAloneServesAllStages) {
+  options_.replicas = {2, 1};
+  Create();
+  for (const char* name : {"p1", "p2", "p3"}) {
+    pods_[name] = "p";
+    Come(name);
+    Load(name);
+  }
+  EXPECT_EQ(state(), "Training");
+}
+
 TEST_F(CoordinatorStartTest, TrainingStartsWhenAllThatWereAskedForHaveLoaded) {
   options_.replicas = {2, 1};
   Create();

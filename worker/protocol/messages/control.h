@@ -14,7 +14,7 @@
 namespace swarm::protocol {
 
 /// The version of the protocol that this program speaks; hello refuses another.
-inline constexpr std::uint32_t kProtocolVersion = 4;
+inline constexpr std::uint32_t kProtocolVersion = 5;
 
 // ---- membership ----
 
@@ -34,6 +34,7 @@ struct Member {
   std::string cluster;
   std::vector<Address> addresses;
   std::string region;  ///< for counts of the bytes that cross regions
+  std::string pod;     ///< workers of one pod go together; empty: it is alone
   bool operator==(const Member&) const = default;
 };
 
@@ -57,6 +58,7 @@ struct Hello {
   bool serving = false;       ///< holds a stage's state: a trainer unaware of this must take over
   std::string numeric_class;  ///< what the bits of its results depend on; compared in exact jobs
   std::string region;         ///< for counts of the bytes that cross regions
+  std::string pod;            ///< workers of one pod go together; empty: it is alone
   bool offers = false;        ///< not serving, and could go on from `offer` (rule 17)
   HeldState offer = {};
 };
@@ -240,7 +242,7 @@ struct Reduce {
   Step step;
   GroupIndex group;
   Attempt k;
-  std::vector<WorkerId> participants;  ///< the order of summation
+  std::vector<WorkerId> participants;  ///< by seat: the order of summation
   std::uint64_t rows = 1;              ///< of the grid in which they stand (ReduceGrid)
   ClaimSet claims;                     ///< of the receiver
   std::uint64_t level = 0;             ///< of the step's scale (exact accumulation)

@@ -34,7 +34,7 @@ constexpr std::size_t FieldCount() {
 template <typename T, typename Visitor>
 void WithFields(T& t, const Visitor& visit) {
   constexpr std::size_t kCount = FieldCount<std::remove_const_t<T>>();
-  static_assert(kCount <= 12 || kCount == 19, "add a line for this number of fields");
+  static_assert(kCount <= 13 || kCount == 19, "add a line for this number of fields");
   if constexpr (kCount == 0) {
     visit();
   } else if constexpr (kCount == 1) {
@@ -73,6 +73,9 @@ void WithFields(T& t, const Visitor& visit) {
   } else if constexpr (kCount == 12) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l] = t;
     visit(a, b, c, d, e, f, g, h, i, j, k, l);
+  } else if constexpr (kCount == 13) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = t;
+    visit(a, b, c, d, e, f, g, h, i, j, k, l, m);
   } else {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s] = t;
     visit(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s);

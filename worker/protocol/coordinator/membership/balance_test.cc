@@ -15,6 +15,10 @@ class CoordinatorBalanceTest : public CoordinatorTest {
   std::string StartAndMove(std::vector<std::uint64_t> replicas) {
     StartTraining(std::move(replicas));
     for (int i = 0; i < 2; ++i) Pass(seconds(1));
+    return Mover();
+  }
+  /// The first worker that was told to move since the last Listen.
+  std::string Mover() {
     for (const order::Event& event : All<order::Event>()) {
       if (event.kind == EventKind::kWorkerMoves) return event.text.substr(0, event.text.find(' '));
     }
@@ -22,12 +26,12 @@ class CoordinatorBalanceTest : public CoordinatorTest {
     return "a1";
   }
   /// Finishes the open work, and lets the parcel, if there is one, arrive.
-  void LetGo(const std::string& name) {
+  void LetGo(const std::string& name, std::uint64_t stage = 0) {
     FoldAll();
     for (const HandOver& order : Told<HandOver>(name)) {
       std::vector<Contribution> sums;
       for (std::uint64_t m = 0; m < options_.microbatches; ++m) {
-        if (Owner(m, 0) == name) sums.push_back({Microbatch(m), Key(m, 0).attempt, 0});
+        if (Owner(m, stage) == name) sums.push_back({Microbatch(m), Key(m, stage).attempt, 0});
       }
       Say(order.heir.value, ParcelHeld{Generation(0), order.step, WorkerId(name), sums});
     }
@@ -56,6 +60,17 @@ TEST_F(CoordinatorBalanceTest, ALossMakesSomebodyMove) {
   EXPECT_TRUE(Happened("WorkerMoves"));
 }
 
+TEST_F(CoordinatorBalanceTest, NoMoveLeavesAStageToOnePod) {
+  options_.balance = BalancePolicy::kEvent;
+  for (const char* name : {"a2", "a3", "a4"}) pods_[name] = "p";
+  StartTraining({4, 2});
+  Pass(milliseconds(100));
+  Lose("b1");
+  Listen();
+  Pass(milliseconds(100));
+  EXPECT_EQ(Mover(), "a2");
+}
+
 TEST_F(CoordinatorBalanceTest, WhoHoldsUpAMicrobatchForOnceIsNotSlow) {
   options_.balance = BalancePolicy::kEvent;
   options_.microbatches = 6;
@@ -67,6 +82,32 @@ TEST_F(CoordinatorBalanceTest, WhoHoldsUpAMicrobatchForOnceIsNotSlow) {
   // Both of the second stage are charged with the time that these wait.
   for (int i = 0; i < 2; ++i) Pass(seconds(31));
   EXPECT_FALSE(Happened("WorkerMoves"));
+}
+
+TEST_F(CoordinatorBalanceTest, WhereAllOfAStageLeaveAnotherComesBeforeTheyGo) {
+  options_.balance = BalancePolicy::kEvent;
+  StartTraining({3, 2});
+  Pass(milliseconds(100));
+  for (const char* name : {"b1", "b2"}) Say(name, Leaving{20});
+  Pass(milliseconds(100));
+  const std::string mover = Mover();
+  LetGo(mover);
+  Reduce();
+  Apply();
+  Listen();
+  Come(mover, 2);
+  EXPECT_EQ(WhoWasTold<PinState>(), (std::set<std::string>{"b1", "b2"}));
+  for (const char* name : {"b1", "b2"}) {
+    Say(name, StatePinned{Generation(0), Told<PinState>(name).back().version, {5, 5}, {}});
+  }
+  Load(mover, {5, 5});
+  for (const std::string name : {"b1", "b2"}) {
+    EXPECT_TRUE(Told<Shutdown>(name).empty());
+    LetGo(name, 1);
+    ASSERT_EQ(Told<Shutdown>(name).size(), 1u);
+    EXPECT_FALSE(Told<Shutdown>(name)[0].rejoin);
+  }
+  EXPECT_FALSE(Happened("StageLost"));
 }
 
 TEST_F(CoordinatorBalanceTest, OneMovesAtATime) {

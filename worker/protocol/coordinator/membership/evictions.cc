@@ -41,7 +41,8 @@ bool Evictions::Carry(const std::vector<Departure>& departures, Turn& turn) {
     turn.Report(departure.cause ? EventKind::kWorkerLost : EventKind::kWorkerLeft,
                 departure.worker.value + place + ": " + departure.why);
     roster_changed |= in_roster;
-    if (in_roster) accounts_.rebalancing->CountChange();
+    const bool counted = worker->leave() && !worker->leave()->IsMove();
+    if (in_roster && !counted) accounts_.rebalancing->CountChange();
     if (departure.cause) {
       if (MayComeBack(*departure.cause)) accounts_.joins->NoteAway(*worker, turn.now);
       Note(member, in_roster, *departure.cause, departure.why, turn.now);

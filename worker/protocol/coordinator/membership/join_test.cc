@@ -19,11 +19,11 @@ class CoordinatorJoinTest : public CoordinatorTest {
     Listen();
     Come("new");
   }
-  /// Measurements show that the second stage lacks workers.
-  void MakeSlow() {
-    for (const char* name : {"b1", "b2"}) {
+  /// Measurements show that the stage lacks workers.
+  void MakeSlow(const std::vector<std::string>& replicas = {"b1", "b2"}, std::uint64_t stage = 1) {
+    for (const std::string& name : replicas) {
       for (int i = 0; i < 20; ++i) {
-        Say(name, Progress{{{.key = {Generation(0), Step(step()), {}, StageIndex(1), {}},
+        Say(name, Progress{{{.key = {Generation(0), Step(step()), {}, StageIndex(stage), {}},
                              .event = TaskReport::Event::kForwarded,
                              .seconds = 100}}});
       }
@@ -52,6 +52,41 @@ TEST_F(CoordinatorJoinTest, ANewcomerGoesToTheStageThatIsSlowestAndCopiesItFromI
   EXPECT_EQ(welcome.state, kState);
   EXPECT_EQ(welcome.donors.size(), 2u);
   EXPECT_TRUE(welcome.checkpoint_uri.empty());
+}
+
+TEST_F(CoordinatorJoinTest, AWorkerOfAPodGoesToTheStageOfTheOthers) {
+  for (const char* name : {"new", "b2"}) pods_[name] = "p";
+  StartTraining({2, 2});
+  Listen();
+  Come("new");
+  EXPECT_EQ(WhoWasTold<PinState>(), (std::set<std::string>{"b1", "b2"}));
+}
+
+TEST_F(CoordinatorJoinTest, AWorkerOfAPodThatIsAloneAtItsStageGoesToAnother) {
+  for (const char* name : {"new", "b1", "b2"}) pods_[name] = "p";
+  StartTraining({2, 2});
+  Listen();
+  Come("new");
+  EXPECT_EQ(WhoWasTold<PinState>(), (std::set<std::string>{"a1", "a2"}));
+}
+
+TEST_F(CoordinatorJoinTest, AWorkerOfAPodGoesFirstWhereAnotherPodIsAlone) {
+  for (const char* name : {"new", "a2"}) pods_[name] = "p";
+  pods_["b1"] = "q";
+  StartTraining({2, 1});
+  CompleteStep();
+  MakeSlow({"a1", "a2"}, 0);
+  Listen();
+  Come("new");
+  EXPECT_EQ(WhoWasTold<PinState>(), std::set<std::string>{"b1"});
+}
+
+TEST_F(CoordinatorJoinTest, AWorkerOfAPodGoesWhereTheJobGainsMuch) {
+  for (const char* name : {"new", "b1", "b2"}) pods_[name] = "p";
+  StartTraining({1, 3});
+  Listen();
+  Come("new");
+  EXPECT_EQ(WhoWasTold<PinState>(), (std::set<std::string>{"a1"}));
 }
 
 TEST_F(CoordinatorJoinTest, WhoIsCopyingIsNotAMemberAndHoldsNobodyUp) {

@@ -43,6 +43,8 @@ std::string Leaves::Drain(const WorkerId& id, Turn& turn) {
 }
 
 void Leaves::Begin(Worker& worker, Timepoint deadline) {
+  // Now, not when it has gone: the last replicas of a stage serve until another has come.
+  if (worker.InRoster()) rebalancing_.CountChange();
   Leave& leave = members_.BeginLeave(worker);
   leave.to.reset();
   leave.deadline = deadline;

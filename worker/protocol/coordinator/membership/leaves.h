@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "worker/protocol/coordinator/membership/rebalancing.h"
 #include "worker/protocol/coordinator/step/steps.h"
 #include "worker/protocol/coordinator/step/validation.h"
 
@@ -14,13 +15,14 @@ namespace swarm::protocol {
 class Leaves {
  public:
   Leaves(Job* job, Members* members, const BrokenPairs* broken, Router* router, Steps* steps,
-         Validation* validation)
+         Validation* validation, Rebalancing* rebalancing)
       : job_(*job),
         members_(*members),
         broken_(*broken),
         router_(*router),
         steps_(*steps),
-        validation_(*validation) {}
+        validation_(*validation),
+        rebalancing_(*rebalancing) {}
 
   /// The worker says that it will be ended.
   void OnLeaving(const WorkerId& from, const Leaving& leaving, Turn& turn);
@@ -56,6 +58,7 @@ class Leaves {
   Router& router_;
   Steps& steps_;
   Validation& validation_;
+  Rebalancing& rebalancing_;
 };
 
 }  // namespace swarm::protocol

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "worker/protocol/roster.h"
+
 namespace swarm::protocol {
 
 std::uint64_t Loading::Lacks(StageIndex stage) const {
@@ -10,20 +12,23 @@ std::uint64_t Loading::Lacks(StageIndex stage) const {
   return wanted - std::min(wanted, members_.CountLoading(stage));
 }
 
-std::optional<StageIndex> Loading::ChooseStage() const {
+std::optional<StageIndex> Loading::ChooseStage(const Member& member) const {
+  const std::optional<StageIndex> own = members_.StageOfPod(member);
+  const std::uint64_t own_lacks = own ? Lacks(*own) : 0;
+  if (own_lacks > 1 || (own_lacks == 1 && members_.HasOtherPods(*own, PodOf(member)))) return own;
   std::optional<StageIndex> best;
   std::uint64_t most = 0;
   for (std::uint64_t s = 0; s < job_.stages(); ++s) {
     const std::uint64_t lacks = Lacks(StageIndex(s));
-    if (lacks <= most) continue;
+    if (lacks <= most || own == StageIndex(s)) continue;
     most = lacks;
     best = StageIndex(s);
   }
-  return best;
+  return best || own_lacks == 0 ? best : own;
 }
 
 void Loading::Assign(const WorkerId& id, Worker& worker, Turn& turn) {
-  const auto stage = ChooseStage();
+  const auto stage = ChooseStage(worker.member);
   if (!stage) return;
   members_.Become(worker, Role::kLoading, *stage);
   worker.since = turn.now;
@@ -53,7 +58,9 @@ void Loading::OnReady(const WorkerId& from, const Ready& ready, Turn& turn) {
 
 bool Loading::StartTraining(Turn& turn) {
   if (job_.phase != Phase::kWaiting && job_.phase != Phase::kLoading) return false;
-  if (job_.phase == Phase::kWaiting && ChooseStage()) return false;
+  for (std::uint64_t s = 0; s < job_.stages() && job_.phase == Phase::kWaiting; ++s) {
+    if (Lacks(StageIndex(s)) > 0) return false;
+  }
   auto& workers = members_.all();
   const bool all_loaded = std::all_of(workers.begin(), workers.end(), [](const auto& entry) {
     return entry.second.role() != Role::kLoading || entry.second.loaded;

@@ -28,7 +28,10 @@ class Loading {
   void Check(const WorkerId& id, const Worker& worker, Turn& turn) const;
 
  private:
-  std::optional<StageIndex> ChooseStage() const;
+  /// The stage that lacks most. A worker of a pod goes where the others of its pod are, but leaves
+  /// the last place there to another pod as long as there are other places. None: no stage lacks
+  /// any.
+  std::optional<StageIndex> ChooseStage(const Member& member) const;
 
   Job& job_;
   Members& members_;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "worker/protocol/roster.h"
 
 namespace swarm::protocol {
 
@@ -13,6 +14,11 @@ int Leave::Tries() const {
 }
 
 Worker* Members::Find(const WorkerId& id) {
+  const auto it = workers_.find(id);
+  return it == workers_.end() ? nullptr : &it->second;
+}
+
+const Worker* Members::Find(const WorkerId& id) const {
   const auto it = workers_.find(id);
   return it == workers_.end() ? nullptr : &it->second;
 }
@@ -128,6 +134,26 @@ std::optional<StageIndex> Members::FindLostStage() const {
     if (ReadyReplicas(StageIndex(s)).empty()) return StageIndex(s);
   }
   return holders_.FindLost();
+}
+
+std::optional<StageIndex> Members::StageOfPod(const Member& member) const {
+  if (member.pod.empty()) return std::nullopt;
+  std::map<StageIndex, std::size_t> counts;
+  for (const auto& [id, worker] : workers_) {
+    const bool serves = worker.role_ != Role::kWaiting && !worker.leave_;
+    if (serves && id != member.id && worker.member.pod == member.pod) ++counts[worker.member.stage];
+  }
+  const auto most = std::ranges::max_element(
+      counts, [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == counts.end() ? std::nullopt : std::optional(most->first);
+}
+
+bool Members::HasOtherPods(StageIndex stage, const std::string& pod) const {
+  return std::ranges::any_of(workers_, [&](const auto& entry) {
+    const Worker& worker = entry.second;
+    return worker.role_ != Role::kWaiting && !worker.leave_ && worker.member.stage == stage &&
+           PodOf(worker.member) != pod;
+  });
 }
 
 void Members::Dismiss(const std::string& why, Turn& turn) const {

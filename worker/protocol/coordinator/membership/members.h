@@ -84,6 +84,7 @@ class Members {
   const Map& all() const { return workers_; }
   bool Has(const WorkerId& id) const { return workers_.contains(id); }
   Worker* Find(const WorkerId& id);
+  const Worker* Find(const WorkerId& id) const;
   Worker& At(const WorkerId& id) { return workers_.at(id); }
   const Worker& At(const WorkerId& id) const { return workers_.at(id); }
   /// The worker has come; it waits. Requires that it is not known.
@@ -121,6 +122,11 @@ class Members {
   bool HaveReported(Version version) const;
   /// The first stage without a ready replica, or with a part that nobody holds.
   std::optional<StageIndex> FindLostStage() const;
+
+  /// The stage that the most others of the worker's pod serve, or are to serve. None: no other.
+  std::optional<StageIndex> StageOfPod(const Member& member) const;
+  /// Whether a worker of another pod serves the stage, or is to serve it, and stays.
+  bool HasOtherPods(StageIndex stage, const std::string& pod) const;
 
   Holders& holders() { return holders_; }
   const Holders& holders() const { return holders_; }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "worker/protocol/roster.h"
+
 namespace swarm::protocol {
 namespace {
 
@@ -20,6 +22,41 @@ constexpr double kJoinSeconds = 10;
 
 void Average(double seconds, double* average) {
   *average = *average == 0 ? seconds : 0.8 * *average + 0.2 * seconds;
+}
+
+/// The places of the stage's replicas, by pod.
+std::map<std::string, std::vector<std::size_t>> PodsAt(const Members& members,
+                                                       const StageLoad& load) {
+  std::map<std::string, std::vector<std::size_t>> pods;
+  for (std::size_t i = 0; i < load.replicas.size(); ++i) {
+    const WorkerId& id = load.replicas[i].worker;
+    const Worker* worker = members.Find(id);
+    pods[worker == nullptr ? id.value : PodOf(worker->member)].push_back(i);
+  }
+  return pods;
+}
+
+/// Marks the worker without which the stage would be there for the workers of one pod alone.
+void KeepPodsApart(const Members& members, StageLoad* load) {
+  const auto pods = PodsAt(members, *load);
+  if (pods.size() != 2 || load->replicas.size() < 3) return;
+  for (const auto& [pod, places] : pods) {
+    if (places.size() == 1) load->replicas[places[0]].keeps_pods_apart = true;
+  }
+}
+
+/// The slowest of the stages that the workers of one pod, another than `pod`, serve alone. None:
+/// there is no such stage.
+std::optional<StageIndex> FindOfOnePod(const Members& members, const std::string& pod,
+                                       const std::vector<StageLoad>& loads) {
+  const std::vector<double> rates = balancing::FullRates(loads);
+  std::optional<StageIndex> found;
+  for (std::size_t s = 0; s < loads.size(); ++s) {
+    const auto pods = PodsAt(members, loads[s]);
+    if (pods.size() != 1 || pods.contains(pod)) continue;
+    if (!found || rates[s] < rates[found->value]) found = StageIndex(s);
+  }
+  return found;
 }
 
 }  // namespace
@@ -67,6 +104,7 @@ std::vector<StageLoad> Rebalancing::Loads() const {
     loads[moving.to.value].replicas.push_back(
         {.worker = id, .rate = 1 / seconds[moving.to.value], .ready = false});
   }
+  for (StageLoad& load : loads) KeepPodsApart(members_, &load);
   return loads;
 }
 
@@ -80,7 +118,18 @@ BalanceModel Rebalancing::Model() const {
 
 StageIndex Rebalancing::ChooseStage(const WorkerId& worker, std::optional<StageIndex> held) {
   if (const auto moving = moving_.extract(worker)) return moving.mapped().to;
-  return held ? *held : PlaceJoiner(Loads());
+  if (held) return *held;
+  std::vector<StageLoad> loads = Loads();
+  const StageIndex slowest = PlaceJoiner(loads);
+  const Member& member = members_.At(worker).member;
+  if (member.pod.empty() || loads[slowest.value].replicas.empty()) return slowest;
+  if (const auto of_one = FindOfOnePod(members_, member.pod, loads)) return *of_one;
+  const std::optional<StageIndex> own = members_.StageOfPod(member);
+  if (!own || !members_.HasOtherPods(*own, PodOf(member))) return slowest;
+  const double without = PredictedThroughput(loads);
+  loads[slowest.value].replicas.push_back(
+      {.worker = worker, .rate = 1 / StageSeconds()[slowest.value]});
+  return PredictedThroughput(loads) > without * (1 + kMinGain) ? slowest : *own;
 }
 
 void Rebalancing::CountChange() {

@@ -26,13 +26,15 @@ class Rebalancing {
   /// nothing.
   std::string Move(const StageMove& move, Turn& turn);
   void OnOperatorHeard(Timepoint now) { operator_heard_ = now; }
-  /// A worker joined the roster or left it.
+  /// A worker joined the roster, was lost from it, or begins to leave it.
   void CountChange();
   /// A worker took `seconds` from its hello until it served.
   void MeasureJoin(double seconds);
   /// The worker, which moves, leaves its stage now, and is to come back at another.
   void OnMovedAway(const Worker& worker, Timepoint now);
-  /// The stage for a worker that has none; `held`: the one whose state it holds.
+  /// The stage for a worker that has none; `held`: the one whose state it holds. A worker of a pod
+  /// goes where another pod is alone, or else where the others of its pod are, unless they are
+  /// alone there, or the job would gain so much elsewhere that a worker would soon move.
   StageIndex ChooseStage(const WorkerId& worker, std::optional<StageIndex> held = std::nullopt);
   /// Forgets all moves.
   void Clear();

@@ -46,7 +46,9 @@ Hello CoordinatorTest::HelloOf(const std::string& name, std::uint64_t incarnatio
 }
 
 void CoordinatorTest::Come(const std::string& name, std::uint64_t incarnation) {
-  Say(name, HelloOf(name, incarnation));
+  Hello hello = HelloOf(name, incarnation);
+  if (const auto pod = pods_.find(name); pod != pods_.end()) hello.pod = pod->second;
+  Say(name, hello);
 }
 
 void CoordinatorTest::Say(const std::string& name, const Message& message) {

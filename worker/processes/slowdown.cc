@@ -1,11 +1,11 @@
-#include "ctl/chaos/slowdown.h"
+#include "worker/processes/slowdown.h"
 
 #include <pthread.h>
 
 #include <algorithm>
 #include <csignal>
 
-namespace swarm::ctl {
+namespace swarm {
 namespace {
 
 /// Of one run and one stop together.
@@ -76,4 +76,4 @@ void Slowdowns::Run() {
   }
 }
 
-}  // namespace swarm::ctl
+}  // namespace swarm

@@ -1,5 +1,4 @@
-// A program of a job: the trainer or a worker, as `swarmctl run` starts and observes it. Values
-// only.
+// A program of a job, the trainer or a worker, as Processes starts and observes it. Values only.
 #pragma once
 
 #include <string>
@@ -7,11 +6,11 @@
 
 #include "worker/flags/flags.h"
 
-namespace swarm::ctl {
+namespace swarm {
 
 /// A program before it runs.
 struct ProgramSpec {
-  std::string name;  ///< never used twice, except for a trainer that is started again
+  std::string name;  ///< the same again: the program is started again
   WorkerRole role = WorkerRole::kStage;
   std::vector<std::string> arguments;  ///< without the program itself
 };
@@ -30,4 +29,7 @@ struct ObservedProgram {
   bool succeeded() const { return phase == Phase::kExited && exit_code == 0 && exit_signal == 0; }
 };
 
-}  // namespace swarm::ctl
+/// "ended with exit code 7", "was ended by signal 9 (Killed)".
+std::string DescribeEnd(const ObservedProgram& program);
+
+}  // namespace swarm

@@ -12,7 +12,7 @@
 
 #include "base/time.h"
 
-namespace swarm::ctl {
+namespace swarm {
 
 /// Thread-safe. A process group is named by its leader. Call Set(group, 1) before the leader is
 /// reaped.
@@ -47,4 +47,4 @@ class Slowdowns {
   std::thread thread_;  // from the first slowdown on
 };
 
-}  // namespace swarm::ctl
+}  // namespace swarm

@@ -1,4 +1,4 @@
-#include "ctl/run/processes.h"
+#include "worker/processes/processes.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 #include <cstring>
 #include <system_error>
 
-namespace swarm::ctl {
+namespace swarm {
 namespace {
 
 std::string ErrorText(int error) { return std::generic_category().message(error); }
@@ -35,15 +35,16 @@ class Descriptor {
   int fd_;
 };
 
-// Runs in the child, between fork and exec, where only async-signal-safe calls are allowed.
+// Without a log (-1) standard output and error stay as they are. Runs in the child, between fork
+// and exec, where only async-signal-safe calls are allowed.
 [[noreturn]] void BecomeProgram(pid_t parent, int log, int null, int failure, const char* program,
                                 char* const* arguments) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // the parent died before prctl could tell us
   ::dup2(null, STDIN_FILENO);
-  ::dup2(log, STDOUT_FILENO);
-  ::dup2(log, STDERR_FILENO);
+  if (log >= 0) ::dup2(log, STDOUT_FILENO);
+  if (log >= 0) ::dup2(log, STDERR_FILENO);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -62,6 +63,13 @@ std::filesystem::path Processes::LogOf(const std::string& name) const {
   return options_.log_directory / (name + ".log");
 }
 
+int Processes::OpenLog(const std::string& name) const {
+  if (options_.log_directory.empty()) return -1;
+  std::error_code ignored;  // if the folder is missing, open() fails
+  std::filesystem::create_directories(options_.log_directory, ignored);
+  return ::open(LogOf(name).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+}
+
 Status Processes::Start(const ProgramSpec& spec) {
   const auto known =
       std::find_if(processes_.begin(), processes_.end(),
@@ -69,11 +77,8 @@ Status Processes::Start(const ProgramSpec& spec) {
   if (known != processes_.end() && known->observed.phase == Phase::kRunning) {
     return AlreadyExists("process " + spec.name + " runs already");
   }
-  std::error_code ignored;  // if the folder is missing, open() fails
-  std::filesystem::create_directories(options_.log_directory, ignored);
-  const Descriptor log(
-      ::open(LogOf(spec.name).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (log.get() < 0) {
+  const Descriptor log(OpenLog(spec.name));
+  if (log.get() < 0 && !options_.log_directory.empty()) {
     return Unavailable("cannot write " + LogOf(spec.name).string() + ": " + ErrorText(errno));
   }
   const Descriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -214,4 +219,4 @@ void Processes::Wait(Timepoint deadline, int wake_fd) {
   ::poll(waited.data(), waited.size(), static_cast<int>(std::clamp<long>(left, 0, 1'000'000)));
 }
 
-}  // namespace swarm::ctl
+}  // namespace swarm

@@ -1,8 +1,8 @@
-// The programs of a job as processes on this machine.
+// The programs of a job as processes of this one: of swarmctl, or of the launcher of a pod.
 //
-// Each process leads a process group of its own: a Ctrl-C at the terminal reaches swarmctl alone,
-// and ending a program also ends what the program has started. The kernel kills the processes when
-// the thread that started them dies, so nothing outlives swarmctl.
+// Each process leads a process group of its own: a Ctrl-C at the terminal reaches this process
+// alone, and ending a program also ends what the program has started. The kernel kills the
+// processes when the thread that started them dies, so nothing outlives it.
 #pragma once
 
 #include <sys/types.h>
@@ -14,10 +14,10 @@
 
 #include "base/status.h"
 #include "base/time.h"
-#include "ctl/chaos/slowdown.h"
-#include "ctl/run/program.h"
+#include "worker/processes/slowdown.h"
+#include "worker/processes/program.h"
 
-namespace swarm::ctl {
+namespace swarm {
 
 /// Used from one thread. The processes die with that thread.
 class Processes {
@@ -25,7 +25,7 @@ class Processes {
   struct Options {
     std::filesystem::path program;        ///< what every process runs
     std::filesystem::path log_directory;  ///< NAME.log gets standard output and error; made if
-                                          ///< missing
+                                          ///< missing. Empty: they go where this process's go
   };
 
   explicit Processes(Options options) : options_(std::move(options)) {}
@@ -71,6 +71,8 @@ class Processes {
   };
 
   Process* FindRunning(const std::string& name);
+  /// -1, with errno: it cannot be written, or there is none.
+  int OpenLog(const std::string& name) const;
   void Reap(Process& process, bool block);
 
   const Options options_;
@@ -78,4 +80,4 @@ class Processes {
   Slowdowns slowdowns_;
 };
 
-}  // namespace swarm::ctl
+}  // namespace swarm

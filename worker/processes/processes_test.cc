@@ -1,4 +1,4 @@
-#include "ctl/run/processes.h"
+#include "worker/processes/processes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 #include "base/testing/temporary_folder.h"
 
-namespace swarm::ctl {
+namespace swarm {
 namespace {
 
 using std::chrono::seconds;
@@ -87,6 +87,14 @@ TEST_F(ProcessesTest, WhatAProcessSaysIsInItsLog) {
   ASSERT_TRUE(processes_.Start(Shell("talker", "echo out; echo err >&2; cat")).ok());
   Ended("talker");  // its standard input is empty
   EXPECT_EQ(Log("talker"), "out\nerr\n");
+}
+
+TEST_F(ProcessesTest, WithoutAFolderForLogsAProcessWritesWhereThisOneDoes) {
+  Processes plain{{"/bin/sh", ""}};
+  testing::internal::CaptureStdout();
+  EXPECT_TRUE(plain.Start(Shell("talker", "echo out")).ok());
+  while (plain.Observe().front().phase == Phase::kRunning) plain.Wait(Clock::now() + seconds(30));
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "out\n");
 }
 
 TEST_F(ProcessesTest, AProcessThatIsAskedToEndMayDoItsLastWork) {
@@ -213,4 +221,4 @@ TEST_F(ProcessesTest, NothingOutlivesTheProcessThatStartedIt) {
 }
 
 }  // namespace
-}  // namespace swarm::ctl
+}  // namespace swarm
