@@ -88,6 +88,7 @@ const std::vector<Wrong> kWrong = {
     {{"training.reduceCodec=Int4"}, "spec.training.reduceCodec"},
     {{"training.accumulation=Exact", "training.reduceCodec=BF16"}, "spec.training.reduceCodec"},
     {{"training.precision=bf16"}, "spec.training.precision"},
+    {{"training.precision=FP8"}, "spec.training.precision"},
     {{"training.seed=true"}, "spec.training.seed"},
     {{"optimizer.type=SGD"}, "spec.optimizer.type"},
     {{"optimizer.learningRate=0"}, "spec.optimizer.learningRate"},

@@ -182,6 +182,11 @@ BENCHMARK_CAPTURE(BM_ForwardBackwardFold, FP32Exact, Precision::kFP32, Accumulat
 BENCHMARK_CAPTURE(BM_MatrixProduct, BF16, at::kBFloat16)->Arg(1)->UseRealTime();
 BENCHMARK_CAPTURE(BM_ForwardBackwardFold, BF16, Precision::kBF16, Accumulation::kFloat)
     ->Arg(1)
+    ->Arg(4)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(BM_ForwardBackwardFold, FP16, Precision::kFP16, Accumulation::kFloat)
+    ->Arg(1)
+    ->Arg(4)
     ->UseRealTime();
 BENCHMARK_CAPTURE(BM_Apply, AdamWSync, api::OptimizerType::kAdamW, api::StepMode::kSync,
                   Accumulation::kFloat)

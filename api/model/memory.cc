@@ -29,7 +29,7 @@ std::uint64_t VersionsOf(const Spec& spec) {
 }
 
 std::uint64_t OperandBytes(const Spec& spec) {
-  return spec.training.precision == Precision::kBF16 ? 4 + 2 : 4;
+  return spec.training.precision == Precision::kFP32 ? 4 : 4 + 2;
 }
 
 std::uint64_t ElementBytes(const Spec& spec) {
@@ -37,7 +37,7 @@ std::uint64_t ElementBytes(const Spec& spec) {
 }
 
 /// Of a trained parameter: its versions, two moments, and a microbatch's fresh gradient, which has
-/// the type of the computation.
+/// the type of the computation, or float32 where that is binary16.
 std::uint64_t NumbersBytes(const Spec& spec) {
   const std::uint64_t fresh = spec.training.precision == Precision::kBF16 ? 2 : 4;
   // A replica that loads a checkpoint has all moments until the first commit leaves it its parts;

@@ -8,11 +8,11 @@
 namespace swarm::api {
 
 /// What `layers` decoder layers of the model keep of `tokens` tokens between forward and backward,
-/// in float32 (BF16 keeps less): inputs of norms, of products and of the attention, which keeps no
-/// scores; or what `recompute` leaves of them. Copies of keys and values for heads that share them
-/// are not counted; only CUDA makes them, in float32 or within a window. With `head` also what the
-/// loss keeps, among it the head's gradient. Source: worker/model/arithmetic/decoder.cc and
-/// head_loss.cc, tensor by tensor.
+/// in float32 (BF16 and FP16 keep less): inputs of norms, of products and of the attention, which
+/// keeps no scores; or what `recompute` leaves of them. Copies of keys and values for heads that
+/// share them are not counted; only CUDA makes them, where it has no kernel that reads shared ones.
+/// With `head` also what the loss keeps, among it the head's gradient. Source:
+/// worker/model/arithmetic/decoder.cc and head_loss.cc, tensor by tensor.
 std::uint64_t GraphBytes(const DecoderConfig& config, Recompute recompute, std::uint64_t layers,
                          std::uint64_t tokens, bool head);
 

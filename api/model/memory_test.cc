@@ -53,6 +53,13 @@ TEST(MemoryTest, AWorkerKeepsSumsBesideItsState) {
   EXPECT_EQ(ServingBytes(job.spec, 1000, 10, /*alone=*/true), 28'000u + 40);
   EXPECT_EQ(ServingBytes(job.spec, 1000, 10, /*alone=*/false), 36'000u + 40);
   EXPECT_EQ(CopyBytes(job.spec, 1000, 10), 12'000u + 40);
+  // Operands of two bytes; a fresh gradient of two in bfloat16, of four in binary16.
+  job.spec.training.precision = Precision::kBF16;
+  EXPECT_EQ(ServingBytes(job.spec, 1000, 10, /*alone=*/true), 28'000u + 60);
+  job.spec.training.precision = Precision::kFP16;
+  EXPECT_EQ(ServingBytes(job.spec, 1000, 10, /*alone=*/true), 30'000u + 60);
+  EXPECT_EQ(CopyBytes(job.spec, 1000, 10), 12'000u + 40);
+  job.spec.training.precision = Precision::kFP32;
   job.spec.training.stepMode = StepMode::kDelayed;
   EXPECT_EQ(ServingBytes(job.spec, 1000, 0, /*alone=*/true), 36'000u);
   EXPECT_EQ(CopyBytes(job.spec, 1000, 0), 16'000u);

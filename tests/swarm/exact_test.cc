@@ -13,6 +13,7 @@ struct Case {
   bool tied = false;
   api::Boundary boundary;
   api::ModelFamily family = api::ModelFamily::kLlama;
+  api::Precision precision = api::Precision::kFP32;
 };
 
 /// What must not depend on which worker computed what.
@@ -30,6 +31,7 @@ class ExactTest : public ::testing::TestWithParam<Case> {
     job.spec.training.accumulation = api::Accumulation::kExact;
     job.spec.training.stepMode = GetParam().mode;
     job.spec.optimizer.type = GetParam().optimizer;
+    job.spec.training.precision = GetParam().precision;
     MakeFamily(GetParam().family, job.spec.model.config);
     job.spec.model.config.tie_word_embeddings = GetParam().tied;
     job.spec.pipeline.boundary = GetParam().boundary;
@@ -206,7 +208,21 @@ INSTANTIATE_TEST_SUITE_P(
                            api::OptimizerType::kLAMB,
                            true,
                            {.codec = api::BoundaryCodec::kSubspace, .rank = 8, .refreshSteps = 3},
-                           api::ModelFamily::kQwen3}),
+                           api::ModelFamily::kQwen3},
+                      Case{"SyncGemma2Binary16",
+                           api::StepMode::kSync,
+                           api::OptimizerType::kAdamW,
+                           true,
+                           {},
+                           api::ModelFamily::kGemma2,
+                           api::Precision::kFP16},
+                      Case{"DelayedSubspaceBinary16",
+                           api::StepMode::kDelayed,
+                           api::OptimizerType::kAdamW,
+                           true,
+                           {.codec = api::BoundaryCodec::kSubspace, .rank = 8, .refreshSteps = 3},
+                           api::ModelFamily::kLlama,
+                           api::Precision::kFP16}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

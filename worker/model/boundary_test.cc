@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "api/format/enum_names.h"
 #include "worker/model/arithmetic/subspace.h"
 #include "worker/model/layout/layout.h"
 #include "worker/model/start/start.h"
@@ -99,13 +100,37 @@ TEST_P(BoundaryTest, WhatCrossesIsRoundedWhereNothingIsCutToo) {
   }
 }
 
-TEST_P(BoundaryTest, ComputesInBFloat16AsInFloat32ButForRounding) {
+TEST_P(BoundaryTest, ComputesInSixteenBitsAsInFloat32ButForRounding) {
   StageOptions options = OptionsOf(GetParam(), {2, 5});
   Pipeline wide = MakePipeline(options, 1);
-  options.precision = api::Precision::kBF16;
-  Pipeline whole = MakePipeline(options, 1);
-  Pipeline cut = MakePipeline(options, 3);
-  ExpectRoundingButNoCut(whole, cut, wide);
+  for (const auto precision : {api::Precision::kBF16, api::Precision::kFP16}) {
+    SCOPED_TRACE(NameOf(precision));
+    options.precision = precision;
+    Pipeline whole = MakePipeline(options, 1);
+    Pipeline cut = MakePipeline(options, 3);
+    ExpectRoundingButNoCut(whole, cut, wide);
+  }
+}
+
+TEST_P(BoundaryTest, InBinary16GradientsHaveTheSameBitsHoweverSmallTheyAre) {
+  StageOptions options = OptionsOf(GetParam(), {2, 5});
+  options.precision = api::Precision::kFP16;
+  constexpr std::uint64_t kMore = 1 << 30;  // microbatches, of which each has its part of the loss
+  const auto gradients_of = [&](std::uint64_t microbatches) {
+    options.microbatches = microbatches;
+    Pipeline pipeline = MakePipeline(options, 3);
+    const Batch batch(2, 9, 1, options.config.vocab_size);
+    pipeline.Train(0, 0, Version(0), batch.tokens);
+    return pipeline.Gradients(0);
+  };
+  const auto small = gradients_of(kMore);
+  for (const auto& [name, gradient] : gradients_of(1)) {
+    // The statistic of a basis is of squares of gradients.
+    const double factor = name == kBasisName ? double{kMore} * kMore : double{kMore};
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      ASSERT_EQ(small.at(name)[i] * factor, gradient[i]) << name << " " << i;
+    }
+  }
 }
 
 TEST_P(BoundaryTest, GoesOnFromASnapshotAtAnyCutThatItAllows) {

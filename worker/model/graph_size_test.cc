@@ -73,6 +73,27 @@ TEST_P(GraphBytesTest, AreThoseThatAForwardLeaves) {
   EXPECT_NEAR(estimate / left, 1, 0.1) << estimate << " estimated, " << left << " left";
 }
 
+/// What a forward in 16 bits leaves, as a part of the estimate, which is of float32.
+TEST(GraphBytesTest, IsABoundOfWhatSixteenBitsLeave) {
+  for (const auto precision : {api::Precision::kBF16, api::Precision::kFP16}) {
+    SCOPED_TRACE(NameOf(precision));
+    StageOptions options = Options();
+    options.precision = precision;
+    options.stage_count = 2;
+    const testing::Batch batch(kSequences, kTokens + 1, 1, options.config.vocab_size);
+    const auto stage = Started(options, batch);
+    const CountedMemory memory;
+    const std::size_t before = memory.used();
+    ASSERT_TRUE(stage->Forward(KeyOf(0, 1), Version(0), batch.tokens, {}, true).ok());
+    const auto left = static_cast<double>(memory.used() - before -
+                                          kSequences * kTokens * 128 * sizeof(float));
+    const auto estimate = static_cast<double>(
+        api::GraphBytes(options.config, Recompute::kNone, 2, kSequences * kTokens, false));
+    // Binary16 keeps float32 between products, where bfloat16 keeps its own numbers.
+    EXPECT_NEAR(left / estimate, precision == api::Precision::kFP16 ? 0.8 : 0.6, 0.05);
+  }
+}
+
 using Shape = std::tuple<std::int64_t, std::uint64_t, Switches, Recompute>;
 INSTANTIATE_TEST_SUITE_P(Shapes, GraphBytesTest,
                          ::testing::Values(Shape{8, 1, kLlama, Recompute::kNone},

@@ -12,6 +12,7 @@
 #include "api/format/enum_names.h"
 #include "api/model/boundary.h"
 #include "base/rng.h"
+#include "worker/model/attention.h"
 #include "worker/protocol/numeric_class.h"
 
 namespace swarm::model {
@@ -112,6 +113,19 @@ Result<Digest> Probe(const Variant& variant, int threads, const std::string& dev
   return ComputeDigest(pieces);
 }
 
+/// The kernels that attend in the models of jobs.
+Result<std::string> KernelsOf(const Variant& variant, const std::string& device) {
+  std::string names;
+  for (const std::int64_t width : {64, 128, 256}) {
+    api::DecoderConfig config = ProbeConfig();
+    config.head_dim = width;
+    ASSIGN_OR_RETURN(const std::string of_width,
+                     AttentionKernels(config, variant.precision, device));
+    names += (names.empty() ? ":" : ",") + of_width;
+  }
+  return names;
+}
+
 }  // namespace
 
 Result<std::string> NumericClass(int threads, const std::string& device) {
@@ -122,6 +136,9 @@ Result<std::string> NumericClass(int threads, const std::string& device) {
     ASSIGN_OR_RETURN(const Digest digest, Probe(variant, threads, device));
     text += " " + std::string(protocol::kProbe) + std::string(variant.name) + "=" +
             digest.Hex().substr(0, kDigitsShown);
+    if (api::IsLearned(variant.boundary.codec)) continue;
+    ASSIGN_OR_RETURN(const std::string kernels, KernelsOf(variant, device));
+    text += kernels;
   }
   return text;
 }

@@ -10,13 +10,15 @@
 
 namespace swarm::model {
 
-/// "cpu=AVX512 libtorch=2.6.0 device=cpu threads=1 probe:FP32=1f3a... probe:BF16=... ...". Equal
+/// "cpu=AVX512 libtorch=2.6.0 device=cpu threads=1 probe:FP32=1f3a...:flash,... ...". Equal
 /// for two processes if everything that is known to change bits is equal, and if two processes get
 /// the same boundaries, losses and gradients, bit for bit, for small fixed models of two stages:
 /// one model for each precision and for each boundary that is a part of the model. It has all of
 /// these, because a worker states its class before it knows a job; a job compares the probes of its
-/// precision and its codec. The codecs of plain numbers have no probe: their code gives the same
-/// bytes everywhere (worker/codec).
+/// precision and its codec. A precision's probe also has the kernels that attend with it
+/// (attention.h) to heads of 64, 128 and 256 numbers: the choice depends on their width, and the
+/// models that are probed have one. The codecs of plain numbers have no probe: their code gives the
+/// same bytes everywhere (worker/codec).
 ///
 /// Takes some fifty milliseconds a model, and sets the process's compute threads as Stage::Create
 /// does. The models are small, so a device that differs only in large matrix products may pass. So

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "worker/model/attention.h"
+#include "worker/model/testing/models.h"
 #include "worker/protocol/numeric_class.h"
 
 namespace swarm::model {
@@ -38,12 +40,31 @@ TEST(NumericClassTest, HasADigestOfEachPrecisionAndOfEachBoundaryThatLearns) {
   }
   std::vector<std::string> names;
   for (const auto& [digest, name] : probes) names.push_back(name);
-  EXPECT_THAT(names, ::testing::UnorderedElementsAre("FP32", "BF16", "Bottleneck", "Maxout",
-                                                     "Subspace", "Anchored"));
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("FP32", "BF16", "FP16", "Bottleneck",
+                                                     "Maxout", "Subspace", "Anchored"));
+}
+
+TEST(NumericClassTest, NamesTheKernelsThatAttend) {
+  EXPECT_THAT(ClassOf(1), ::testing::ContainsRegex(
+                              " probe:FP16=[0-9a-f]+:flash/flash,flash/flash,flash/flash "));
+}
+
+TEST(AttentionKernelsTest, DependOnTheLayersOfTheModel) {
+  api::DecoderConfig config = testing::SmallConfig();
+  const auto kernels = [&] { return *AttentionKernels(config, api::Precision::kFP16, "cpu"); };
+  EXPECT_EQ(kernels(), "flash");
+  config.layers.assign(5, {.window = 3});
+  EXPECT_EQ(kernels(), "flash");
+  config.layers[2].window = 0;
+  EXPECT_EQ(kernels(), "flash/flash");
+  config.attn_logit_softcapping = 5;
+  EXPECT_EQ(kernels(), "products/products");
 }
 
 TEST(NumericClassTest, NeedsTheDevice) {
   EXPECT_EQ(NumericClass(1, "cuda:0").status().code(), StatusCode::kUnavailable);
+  const auto kernels = AttentionKernels(testing::SmallConfig(), api::Precision::kFP16, "cuda:0");
+  EXPECT_EQ(kernels.status().code(), StatusCode::kUnavailable);
 }
 
 }  // namespace

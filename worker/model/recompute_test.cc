@@ -48,8 +48,10 @@ class RecomputeTest : public ::testing::TestWithParam<Case> {};
 TEST_P(RecomputeTest, HasTheSameBits) {
   StageOptions options = testing::OptionsOf(GetParam(), {3, 6});
   for (const std::uint64_t stages : {1, 3}) ExpectSameBits(options, stages);
-  options.precision = api::Precision::kBF16;
-  ExpectSameBits(options, 3);
+  for (const auto precision : {api::Precision::kBF16, api::Precision::kFP16}) {
+    options.precision = precision;
+    ExpectSameBits(options, 3);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, RecomputeTest, ::testing::ValuesIn(testing::Cases()),

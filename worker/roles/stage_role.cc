@@ -3,11 +3,14 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "api/format/enum_names.h"
 #include "base/exit.h"
 #include "base/log.h"
 #include "worker/chaos/holds.h"
+#include "worker/model/attention.h"
 #include "worker/model/numeric_class.h"
 #include "worker/roles/exits.h"
 #include "worker/roles/serving.h"
@@ -26,6 +29,17 @@ protocol::Incarnation NewIncarnation() {
       static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()));
 }
 
+/// Says by which kernels the stage attends: libtorch chooses them, and its speed depends on them.
+Result<std::unique_ptr<model::Stage>> CreateStage(const model::StageOptions& options) {
+  ASSIGN_OR_RETURN(auto stage, model::Stage::Create(options));
+  ASSIGN_OR_RETURN(
+      const std::string kernels,
+      model::AttentionKernels(options.config, options.precision, options.device));
+  LOG_INFO("stage {} of {} on {}: products in {}, attention by {}", options.stage,
+           options.stage_count, options.device, NameOf(options.precision), kernels);
+  return stage;
+}
+
 Result<stage::WorkerOptions> OptionsOf(const WorkerFlags& flags) {
   ASSIGN_OR_RETURN(const auto numeric_class, model::NumericClass(flags.threads, flags.device));
   stage::WorkerOptions options{.id = protocol::WorkerId(flags.id),
@@ -38,7 +52,8 @@ Result<stage::WorkerOptions> OptionsOf(const WorkerFlags& flags) {
                                .numeric_class = numeric_class,
                                .trainer_patience = std::chrono::seconds(flags.trainer_patience),
                                .memory = flags.memory,
-                               .memory_budget = flags.memory_budget};
+                               .memory_budget = flags.memory_budget,
+                               .create_stage = CreateStage};
   if (!flags.chaos_file.empty()) {
     const auto point = std::make_shared<chaos::HoldPoint>(flags.chaos_file, options.id);
     options.at_phase = [point](chaos::WorkPhase phase, protocol::Step step) {

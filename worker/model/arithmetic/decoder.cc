@@ -1,6 +1,7 @@
 #include "worker/model/arithmetic/decoder.h"
 
 #include <ATen/ATen.h>
+#include <ATen/SDPBackend.h>
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "worker/model/arithmetic/half.h"
 #include "worker/model/arithmetic/recompute.h"
 #include "worker/model/arithmetic/rotary.h"
 
@@ -53,22 +55,49 @@ at::Tensor AttendCapped(const Scores& scores, const at::Tensor& q, const at::Ten
   return Recomputed(attend, {q, k, v}, {});
 }
 
+/// A call of libtorch's attention; heads are [B, H, L, E].
+struct AttentionCall {
+  at::Tensor q, k, v;
+  std::optional<at::Tensor> mask;
+  bool causal = false;
+  double scale = 1;
+  bool shares = false;  ///< heads share keys and values
+  at::SDPBackend Kernel() const {
+    return static_cast<at::SDPBackend>(
+        at::_fused_sdp_choice(q, k, v, mask, /*dropout_p=*/0.0, causal, scale, shares));
+  }
+};
+
+/// The call for heads as Attend has them, without a cap.
+AttentionCall CallOf(const Scores& scores, const at::Tensor& q, const at::Tensor& k,
+                     const at::Tensor& v, const std::optional<at::Tensor>& mask) {
+  const std::int64_t times = q.size(2) / k.size(2);
+  AttentionCall call{.q = q.transpose(1, 2),
+                     .k = k.transpose(1, 2),
+                     .v = v.transpose(1, 2),
+                     .mask = mask,
+                     .causal = !mask && q.size(1) > 1,
+                     .scale = scores.scale,
+                     .shares = times > 1};
+  // Some kernels read the keys and values that heads share in place. They add the gradients of
+  // such heads in another order than RepeatHeads does. On a GPU that has none for these heads, one
+  // for copies is better than one that stores all scores.
+  if (call.shares && !q.is_cpu() && call.Kernel() == at::SDPBackend::math) {
+    call.k = RepeatHeads(k, times).transpose(1, 2);
+    call.v = RepeatHeads(v, times).transpose(1, 2);
+    call.shares = false;
+  }
+  return call;
+}
+
 /// Attention of heads [B, L, H, E] over keys and values [B, M, K, E]. Without a mask it is causal,
 /// and L = M; or L = 1, and the token sees all of the keys. With a cap only the latter.
 at::Tensor Attend(const Scores& scores, const at::Tensor& q, const at::Tensor& k,
                   const at::Tensor& v, const std::optional<at::Tensor>& mask) {
   if (scores.cap > 0) return AttendCapped(scores, q, k, v, mask);
-  const std::int64_t times = q.size(2) / k.size(2);
-  // These kernels read the keys and values that heads share in place. They add the gradients of
-  // such heads in another order than RepeatHeads does.
-  const bool shares = q.is_cpu() || (q.scalar_type() == at::kBFloat16 && !mask);
-  const auto prepared = [&](const at::Tensor& heads) {
-    return (shares ? heads : RepeatHeads(heads, times)).transpose(1, 2);
-  };
-  const bool causal = !mask && q.size(1) > 1;
-  return at::scaled_dot_product_attention(q.transpose(1, 2), prepared(k), prepared(v), mask,
-                                          /*dropout_p=*/0.0, causal, scores.scale,
-                                          /*enable_gqa=*/shares && times > 1)
+  const AttentionCall call = CallOf(scores, q, k, v, mask);
+  return at::scaled_dot_product_attention(call.q, call.k, call.v, call.mask, /*dropout_p=*/0.0,
+                                          call.causal, call.scale, call.shares)
       .transpose(1, 2);
 }
 
@@ -151,6 +180,25 @@ at::Tensor Adapt(const LayerWeights& weights, Adapted first, const std::vector<s
   return product + weights.adapter_scale * (parts.size() == 1 ? parts[0] : at::cat(parts, -1));
 }
 
+/// The largest length of a row of the last dimension; float32.
+at::Tensor LargestRow(const at::Tensor& rows) {
+  return at::linalg_vector_norm(rows, 2, {-1}, /*keepdim=*/false, at::kFloat).amax();
+}
+
+/// The GradientBound of attention of {q, k, v}. R are the lengths of the longest rows, s the scale
+/// of the products. A row of q has weights p_j >= 0 with a sum of 1. Their gradients are products
+/// of rows, at most R_g R_v. Those of the scores, p_j times the distance to the mean, are at most half
+/// of that each (p_j (1 - p_j) times a difference), and R_g R_v in sum: it gives q at most
+/// s R_g R_v R_k. A key gets from each of the n rows that may see it, in all heads that share it,
+/// at most s R_g R_v R_q / 2, and its value R_g. A cap only makes gradients of scores smaller.
+at::Tensor AttentionBound(const Scores& scores, const at::Tensor& gradient,
+                          const std::vector<at::Tensor>& heads) {
+  const auto rows = static_cast<double>(heads[0].size(1) * (heads[0].size(2) / heads[1].size(2)));
+  const at::Tensor q = LargestRow(heads[0]), k = LargestRow(heads[1]), v = LargestRow(heads[2]);
+  // A sum is a bound of each of its terms.
+  return LargestRow(gradient) * (rows + v * (1 + scores.scale * (1 + k + 0.5 * rows * q)));
+}
+
 at::Tensor Attention(const api::DecoderConfig& config, const api::LayerOptions& options,
                      const LayerWeights& weights, PositionTables& positions, const at::Tensor& x,
                      const Documents* documents, PastTokens* past) {
@@ -171,21 +219,26 @@ at::Tensor Attention(const api::DecoderConfig& config, const api::LayerOptions& 
     placed = documents == nullptr ? positions.Rotate(placed, options, first)
                                   : positions.RotateAt(placed, options, documents->positions);
   }
-  const auto split = placed.to(type).split_with_sizes({queries, keys}, 2);
+  const Scores scores = ScoresOf(config);
+  const auto attend = [&](const std::vector<at::Tensor>& of) {
+    if (past != nullptr) past->Append(of[1], of[2]);
+    if (first > 0) return AttendToPast(scores, options.window, *past, of[0]);
+    if (documents == nullptr) {
+      return AttendToAll(scores, options.window, positions, of[0], of[1], of[2]);
+    }
+    return AttendInDocuments(scores, documents->lengths, options.window, positions, of[0], of[1],
+                             of[2]);
+  };
+  const bool half = type == at::kHalf;
+  const auto split = (half ? placed : placed.to(type)).split_with_sizes({queries, keys}, 2);
   // The values are a part of the product. Where nothing else needs it, a copy of them lets it go.
   const bool needed = weights.head_norms.defined() || !options.rotary;
-  const at::Tensor values = needed ? parts[1] : parts[1].contiguous();
-  if (past != nullptr) past->Append(split[1], values);
-  const Scores scores = ScoresOf(config);
-  at::Tensor mixed;
-  if (first > 0) {
-    mixed = AttendToPast(scores, options.window, *past, split[0]);
-  } else if (documents != nullptr) {
-    mixed = AttendInDocuments(scores, documents->lengths, options.window, positions, split[0],
-                              split[1], values);
-  } else {
-    mixed = AttendToAll(scores, options.window, positions, split[0], split[1], values);
-  }
+  const at::Tensor values = needed || half ? parts[1] : parts[1].contiguous();
+  const auto bound = [scores](const at::Tensor& gradient, const std::vector<at::Tensor>& of) {
+    return AttentionBound(scores, gradient, of);
+  };
+  const at::Tensor mixed = half ? InHalf(attend, bound, {split[0], split[1], values})
+                                : attend({split[0], split[1], values});
   const at::Tensor joined = mixed.reshape({x.size(0), x.size(1), queries * width});
   return Adapt(weights, Adapted::kOutput, {config.hidden_size}, joined,
                Project(joined, weights.attention_output));
@@ -213,6 +266,10 @@ at::Tensor Added(const api::DecoderConfig& config, const at::Tensor& output,
 
 at::Tensor Project(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   const auto type = weight.scalar_type();
+  if (type == at::kHalf) {
+    const at::Tensor product = HalfLinear(x, weight);
+    return bias.defined() ? product + bias : product;
+  }
   if (!bias.defined()) return at::linear(x.to(type), weight);
   return at::linear(x.to(type), weight, bias.to(type));
 }
@@ -302,6 +359,32 @@ at::Tensor PastTokens::Keys(std::int64_t count) const {
 
 at::Tensor PastTokens::Values(std::int64_t count) const {
   return values_.narrow(1, count_ - count, count);
+}
+
+std::string_view AttentionKernel(const api::DecoderConfig& config, bool within_window,
+                                 at::ScalarType type, at::Device device) {
+  const Scores scores = ScoresOf(config);
+  if (scores.cap > 0) return "products";
+  constexpr std::int64_t kTokens = 16;  // no choice depends on it
+  const auto heads = [&](std::int64_t count) {
+    return at::zeros({1, kTokens, count, config.head_dim}, at::TensorOptions(device).dtype(type))
+        .requires_grad_(true);
+  };
+  std::optional<at::Tensor> mask;
+  if (within_window) mask = at::zeros({kTokens, kTokens}, at::TensorOptions(device).dtype(type));
+  const at::Tensor keys = heads(config.num_key_value_heads);
+  switch (CallOf(scores, heads(config.num_attention_heads), keys, keys, mask).Kernel()) {
+    case at::SDPBackend::flash_attention:
+      return "flash";
+    case at::SDPBackend::efficient_attention:
+      return "efficient";
+    case at::SDPBackend::cudnn_attention:
+      return "cudnn";
+    case at::SDPBackend::math:
+      return "math";
+    default:
+      return "unknown";
+  }
 }
 
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& gain, double epsilon) {

@@ -5,7 +5,7 @@
 // Shapes: B sequences, L tokens, D hidden_size, H and K heads of queries and of keys, E head_dim,
 // I intermediate_size, V vocab_size. The residual stream x [B, L, D] is float32; weights of
 // matrices are float32 or bfloat16 and their products are computed in that type (as under
-// autocast).
+// autocast); or binary16, and their products are those of half.h, which are float32.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <string_view>
 #include <vector>
 
 #include "api/swarmjob.h"
@@ -44,7 +45,8 @@ struct LayerWeights {
   double adapter_scale = 0;                        ///< by which B A is multiplied
 };
 
-/// x in the type of the weights, then x wᵀ, plus the bias if it is defined.
+/// x in the type of the weights, then x wᵀ, plus the bias if it is defined. With binary16 x is
+/// float32, and so are the result and the gradients.
 at::Tensor Project(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {});
 
 /// What attention knows of positions. Tables are made on demand and kept.
@@ -111,6 +113,12 @@ struct Documents {
       lengths;           ///< in order, sequence by sequence; none crosses into the next
   at::Tensor positions;  ///< [B, L] int64: of each token in its document
 };
+
+/// By what the tokens of a sequence attend to each other, within a window or to all before them:
+/// the name of libtorch's kernel for heads of this model and type there, or "products" where no
+/// kernel serves. Throws c10::Error: no such device.
+std::string_view AttentionKernel(const api::DecoderConfig& config, bool within_window,
+                                 at::ScalarType type, at::Device device);
 
 /// x gain / sqrt(mean(x^2) + epsilon) over the last dimension; float32.
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& gain, double epsilon);

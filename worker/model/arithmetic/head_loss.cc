@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "worker/model/arithmetic/half.h"
+
 namespace swarm::model {
 namespace {
 
@@ -46,7 +48,8 @@ struct Loss : torch::autograd::Function<Loss> {
                             const HeadLossOptions& options, bool with_gradients, bool trains_head) {
     const std::int64_t count = rows.size(0);
     const double weight = 1.0 / static_cast<double>(total);
-    const auto type = head.scalar_type();
+    const auto type = options.type.value_or(head.scalar_type());
+    const at::Tensor matrix = head.to(type);
     at::Tensor losses = at::empty({count}, rows.options());
     at::Tensor of_rows, of_head;
     if (with_gradients) {
@@ -56,12 +59,21 @@ struct Loss : torch::autograd::Function<Loss> {
     for (std::int64_t begin = 0; begin < count; begin += options.tokens_at_once) {
       const std::int64_t end = std::min(begin + options.tokens_at_once, count);
       const at::Tensor in = rows.slice(0, begin, end).to(type);
-      at::Tensor logits = at::linear(in, head).to(at::kFloat);
+      at::Tensor logits = type == at::kHalf ? HalfProduct(in, matrix.t())
+                                            : at::linear(in, matrix).to(at::kFloat);
       losses.slice(0, begin, end)
           .copy_(TokenLosses(logits, labels.slice(0, begin, end), weight, options));
       if (!with_gradients) continue;
+      if (type == at::kHalf) {
+        const ScaledGradient gradient = Scale(logits);
+        of_rows.slice(0, begin, end)
+            .copy_(HalfProduct(gradient.values, matrix).mul_(gradient.unscale));
+        if (!trains_head) continue;
+        of_head.addcmul_(HalfProduct(gradient.values.t(), in), gradient.unscale);
+        continue;
+      }
       const at::Tensor gradient = logits.to(type);
-      of_rows.slice(0, begin, end).copy_(at::matmul(gradient, head));
+      of_rows.slice(0, begin, end).copy_(at::matmul(gradient, matrix));
       if (!trains_head) continue;
       if (type == at::kFloat) {
         of_head.addmm_(gradient.t(), in);

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace swarm::model {
 
@@ -17,11 +18,13 @@ struct HeadLossOptions {
   /// keeps logits from drifting (Chowdhery et al., arXiv:2204.02311). The loss is without it.
   double z_loss = 0;
   double cap = 0;  ///< of logits, as SoftCapped (decoder.h)
+  std::optional<at::ScalarType> type = {};  ///< of products' operands; absent: that of the head
 };
 
 /// The cross entropy in nats of the (capped) logits x headᵀ, a float32 scalar: x [B, L, D] float32,
 /// head [V, D], labels [B, L] int64. It is the sum over the labels that are not -1, divided by B L;
-/// the others cost nothing. Products are computed in the type of the head, the rest in float32.
+/// the others cost nothing. Products are computed in the type of the options, the rest in float32;
+/// with binary16 they are those of half.h, and so are the gradients.
 ///
 /// Where gradients are enabled, those of x and of the head are computed at once, a part of the
 /// tokens after the other: logits are made once and never kept. What waits for the backward is as

@@ -67,6 +67,20 @@ TEST(HeadLossTest, SumsTheHeadsGradientInFloat32WhereProductsAreBFloat16) {
   for (const std::int64_t tokens : {7, 1000}) ExpectClose(ByChunks(problem, tokens), expected, 5e-3);
 }
 
+TEST(HeadLossTest, InBinary16GradientsAreThoseOfFloat32HoweverManyTokensShareTheLoss) {
+  const Problem problem(at::kFloat);
+  const auto expected = ByChunks(problem, 7);
+  Problem half(at::kFloat);
+  half.head = half.head.detach().to(at::kHalf).requires_grad_(true);
+  half.head.set_grad_dtype(at::kFloat);
+  // An operand is off by 2^-12 in the mean.
+  for (const std::int64_t tokens : {7, 1000}) ExpectClose(ByChunks(half, tokens), expected, 5e-4);
+  // A head that is wider is rounded.
+  const at::Tensor loss =
+      HeadLoss(problem.x, problem.head, problem.labels, {.tokens_at_once = 7, .type = at::kHalf});
+  ExpectClose(Differentiate(problem, loss), ByChunks(half, 7), 1e-7);
+}
+
 TEST(HeadLossTest, AZLossIsInTheGradientsAndNotInTheLoss) {
   const Problem problem(at::kFloat);
   ExpectClose(ByChunks(problem, 7, 0.05), ByAutograd(problem, 0.05), 1e-6);

@@ -16,6 +16,7 @@
 #include "worker/device/cuda/cuda_device.h"
 #include "worker/device/transfers.h"
 #include "worker/model/arithmetic/boundary.h"
+#include "worker/model/arithmetic/half.h"
 #include "worker/model/arithmetic/head_loss.h"
 #include "worker/model/arithmetic/recompute.h"
 #include "worker/model/arithmetic/subspace.h"
@@ -57,6 +58,8 @@ void SetThreads(int threads) {
   static std::once_flag once;
   std::call_once(once, [] { at::set_num_interop_threads(1); });
   at::set_num_threads(threads);
+  // Operands that are scaled to the end of binary16's range (half.h) have no room for sums in it.
+  at::globalContext().setAllowFP16ReductionCuBLAS(false);
 }
 
 Status CheckSize(const TokenBatch& tokens) {
@@ -303,7 +306,8 @@ at::Tensor DecoderStage::NormAtEnd(const Weights& weights, const at::Tensor& x) 
 }
 
 at::Tensor DecoderStage::LogitsOf(const Weights& weights, const at::Tensor& normed) const {
-  return SoftCapped(Project(normed, HeadOf(weights)).to(at::kFloat),
+  const at::Tensor head = HeadOf(weights).to(MatrixType(options_.precision));
+  return SoftCapped(Project(normed, head).to(at::kFloat),
                     options_.config.final_logit_softcapping);
 }
 
@@ -311,7 +315,9 @@ at::Tensor DecoderStage::HeadOf(const Weights& weights) const {
   const at::Tensor& head = weights.operands()[layout_.head];
   if (!layout_.constrained_embedding || !options_.config.tie_word_embeddings) return head;
   const Subspace subspace = SubspaceOf(weights);
-  return (subspace.fixed + Project(head.to(at::kFloat), subspace.basis)).to(head.scalar_type());
+  const at::Tensor whole = subspace.fixed + Project(Widened(head), subspace.basis);
+  // The gradient of what is rounded to binary16 would be rounded, too: HeadLoss rounds this itself.
+  return head.scalar_type() == at::kHalf ? whole : whole.to(head.scalar_type());
 }
 
 Status DecoderStage::CheckLength(std::int64_t tokens) const {
@@ -383,7 +389,8 @@ Status DecoderStage::Execute(const TaskKey& key, Version version, const TokenBat
     graph.output = HeadLoss(normed, HeadOf(**weights), labels,
                             {.tokens_at_once = LossTokensAtOnce(options_.config.vocab_size),
                              .z_loss = options_.z_loss,
-                             .cap = options_.config.final_logit_softcapping});
+                             .cap = options_.config.final_logit_softcapping,
+                             .type = MatrixType(options_.precision)});
   } else {
     const std::int64_t end = layout_.slice.first + layout_.slice.count;
     graph.output = SendAt(end, **weights, graph.pass, graph.output);

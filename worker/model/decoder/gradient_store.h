@@ -15,7 +15,8 @@ namespace swarm::model {
 
 /// The gradients of one microbatch.
 struct MicrobatchGradients {
-  /// In the order of Layout::operands, in the operands' types; undefined for one that is frozen or
+  /// In the order of Layout::operands, in the operands' types, or float32 where these are binary16;
+  /// undefined for one that is frozen or
   /// without influence.
   std::vector<at::Tensor> operands;
   at::Tensor tokens;  ///< [B L] int64; of a stage with tables

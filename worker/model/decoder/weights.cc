@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include "worker/model/arithmetic/half.h"
+
 namespace swarm::model {
 
 Weights::Weights(const Layout& layout, api::Precision precision, at::Device device,
@@ -15,7 +17,7 @@ Weights::Weights(const Layout& layout, api::Precision precision, at::Device devi
   masters_.push_back(sharing != nullptr
                          ? sharing->masters_.back()
                          : at::zeros({static_cast<std::int64_t>(layout.frozen_count)}, at::kFloat));
-  const auto matrix_type = precision == api::Precision::kBF16 ? at::kBFloat16 : at::kFloat;
+  const at::ScalarType matrix_type = MatrixType(precision);
   for (std::size_t i = 0; i < layout.operands.size(); ++i) {
     const Operand& operand = layout.operands[i];
     if (operand.frozen && sharing != nullptr) {
@@ -26,6 +28,8 @@ Weights::Weights(const Layout& layout, api::Precision precision, at::Device devi
     // `to` returns the view itself where nothing has to change, else a copy.
     at::Tensor leaf = MasterView(operand).to(at::TensorOptions(device).dtype(type)).detach();
     operands_.push_back(leaf.set_requires_grad(!operand.frozen));
+    // Binary16 has no room for gradients (half.h).
+    if (type == at::kHalf) leaf.set_grad_dtype(at::kFloat);
     if (!operand.frozen) trained_.push_back(operands_.back());
   }
   for (std::size_t i = 0; i < layout.tables.size(); ++i) {
