@@ -24,26 +24,13 @@ std::uint64_t NumbersOfLayer(const DecoderConfig& config) {
   return norms + attention + 4 * Of(config.intermediate_size);
 }
 
-std::uint64_t VersionsOf(const Spec& spec) {
-  return spec.training.stepMode == StepMode::kDelayed ? 2 : 1;
-}
-
-std::uint64_t OperandBytes(const Spec& spec) {
-  return spec.training.precision == Precision::kFP32 ? 4 : 4 + 2;
-}
-
-std::uint64_t ElementBytes(const Spec& spec) {
-  return spec.training.accumulation == Accumulation::kExact ? 8 : 4;
-}
-
 /// Of a trained parameter: its versions, two moments, and a microbatch's fresh gradient, which has
 /// the type of the computation, or float32 where that is binary16.
 std::uint64_t NumbersBytes(const Spec& spec) {
-  const std::uint64_t fresh = spec.training.precision == Precision::kBF16 ? 2 : 4;
   // A replica that loads a checkpoint has all moments until the first commit leaves it its parts;
   // and it keeps copies of their new weights, in two buffers.
   const std::uint64_t copies = spec.pipeline.shardUpdate == ShardUpdate::kMoments ? 2 * 4 : 0;
-  return VersionsOf(spec) * OperandBytes(spec) + 2 * 4 + fresh + copies;
+  return VersionsOf(spec) * OperandBytes(spec) + 2 * 4 + FreshBytes(spec) + copies;
 }
 
 /// What GraphBytes and BackwardBytes say of a stage with its share of the layers, and the head.
@@ -63,6 +50,22 @@ StageGraph GraphOfStage(const SwarmJob& job) {
 }
 
 }  // namespace
+
+std::uint64_t VersionsOf(const Spec& spec) {
+  return spec.training.stepMode == StepMode::kDelayed ? 2 : 1;
+}
+
+std::uint64_t OperandBytes(const Spec& spec) {
+  return spec.training.precision == Precision::kFP32 ? 4 : 4 + 2;
+}
+
+std::uint64_t FreshBytes(const Spec& spec) {
+  return spec.training.precision == Precision::kBF16 ? 2 : 4;
+}
+
+std::uint64_t ElementBytes(const Spec& spec) {
+  return spec.training.accumulation == Accumulation::kExact ? 8 : 4;
+}
 
 std::uint64_t GraphBytes(const DecoderConfig& config, Recompute recompute, std::uint64_t layers,
                          std::uint64_t tokens, bool head) {
@@ -117,11 +120,14 @@ std::uint64_t BoundaryBytes(const SwarmJob& job) {
          static_cast<std::uint64_t>(job.spec.model.config.hidden_size);
 }
 
-std::uint64_t NeededBudget(const SwarmJob& job) {
+std::uint64_t LeastGraphBytes(const SwarmJob& job) {
   const StageGraph graph = GraphOfStage(job);
-  const std::uint64_t graphs = 2 * graph.kept + graph.backward;
+  return 2 * graph.kept + graph.backward;
+}
+
+std::uint64_t NeededBudget(const SwarmJob& job) {
   // A boundary's input, gradient and what is retained of both are beside the graphs.
-  return std::max(2 * graphs, 32 * BoundaryBytes(job));
+  return std::max(2 * LeastGraphBytes(job), 32 * BoundaryBytes(job));
 }
 
 std::uint64_t InFlightMax(const SwarmJob& job) {

@@ -21,6 +21,15 @@ std::uint64_t GraphBytes(const DecoderConfig& config, Recompute recompute, std::
 std::uint64_t BackwardBytes(const DecoderConfig& config, Recompute recompute, std::uint64_t layers,
                             std::uint64_t tokens);
 
+/// Versions of the weights that a stage holds; as many steps are open.
+std::uint64_t VersionsOf(const Spec& spec);
+/// Of a parameter and version: its master, and its operand where that is not the master itself.
+std::uint64_t OperandBytes(const Spec& spec);
+/// Of a parameter in a microbatch's fresh gradient.
+std::uint64_t FreshBytes(const Spec& spec);
+/// Of a parameter in an accumulator.
+std::uint64_t ElementBytes(const Spec& spec);
+
 /// The state of a stage in a worker, with what its reduces need besides: its weights (`trained` and
 /// `frozen` parameters), optimizer, accumulators, fresh gradients and the sums being made.
 std::uint64_t StateBytes(const Spec& spec, std::uint64_t trained, std::uint64_t frozen);
@@ -42,10 +51,13 @@ std::uint64_t BoundaryBytes(const SwarmJob& job);
 /// is kept for others.
 inline std::uint64_t GraphShare(std::uint64_t budget) { return budget / 2; }
 
-/// The least budget with which the job can run: its shares have room for one microbatch in flight,
-/// one more of a repair, and one backward, in a stage that has its share of the
-/// layers, rounded up, and the head.
+/// The graphs that a worker must be able to hold: one microbatch in flight, one more of a repair,
+/// and one backward, in a stage that has its share of the layers, rounded up, and the head.
 /// Requires a valid job with a model that is read.
+std::uint64_t LeastGraphBytes(const SwarmJob& job);
+
+/// The least budget with which the job can run: its shares have room for LeastGraphBytes. Requires
+/// the same.
 std::uint64_t NeededBudget(const SwarmJob& job);
 
 /// The microbatches that a worker may hold between forward and backward: spec.pipeline.inFlightMax,

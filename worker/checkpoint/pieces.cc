@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "worker/checkpoint/safetensors.h"
 
@@ -102,6 +103,43 @@ Bytes PiecedBytes::Piece(std::uint64_t piece) const {
 Result<PiecedBytes> CutState(std::span<const NamedTensor> tensors, const ForEach& for_each) {
   ASSIGN_OR_RETURN(std::vector<Bytes> parts, EncodeSafetensors(tensors));
   return PiecedBytes(std::move(parts), for_each);
+}
+
+Result<Digest> DigestState(std::span<const NamedTensor> tensors) {
+  const auto is_here = [](const NamedTensor& tensor) { return tensor.elsewhere == nullptr; };
+  if (std::ranges::all_of(tensors, is_here)) {
+    ASSIGN_OR_RETURN(const PiecedBytes pieces, CutState(tensors));
+    return pieces.digest();
+  }
+  ASSIGN_OR_RETURN(const SafetensorsPlan plan, PlanSafetensors(tensors));
+  PieceIndex index;
+  std::vector<std::byte> piece(kPieceBytes);
+  std::uint64_t filled = 0;
+  const auto end_piece = [&] {
+    index.digests.push_back(ComputeDigest(std::span(piece).first(filled)));
+    index.bytes += std::exchange(filled, 0);
+  };
+  const auto add = [&](std::uint64_t size, const auto& read) -> Status {
+    for (std::uint64_t at = 0; at < size;) {
+      const std::uint64_t some = std::min(size - at, kPieceBytes - filled);
+      RETURN_IF_ERROR(read(at, std::span(piece).subspan(filled, some)));
+      at += some;
+      filled += some;
+      if (filled == kPieceBytes) end_piece();
+    }
+    return {};
+  };
+  RETURN_IF_ERROR(add(plan.header.size(), [&](std::uint64_t at, std::span<std::byte> to) {
+    std::memcpy(to.data(), plan.header.data() + at, to.size());
+    return Status();
+  }));
+  for (const NamedTensor* tensor : plan.order) {
+    RETURN_IF_ERROR(add(SizeOf(*tensor), [&](std::uint64_t at, std::span<std::byte> to) {
+      return ReadBytes(*tensor, at, to);
+    }));
+  }
+  if (filled > 0) end_piece();
+  return ComputeDigest(EncodePieceIndex(index).span());
 }
 
 Result<TensorLookup> ReadState(const Bytes& whole) {

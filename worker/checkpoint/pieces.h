@@ -77,6 +77,9 @@ class PiecedBytes {
 /// Errors: those of EncodeSafetensors.
 Result<PiecedBytes> CutState(std::span<const NamedTensor> tensors,
                              const ForEach& for_each = InOrder);
+/// The digest of CutState, also of tensors that are elsewhere: those are read piece by piece, and
+/// nothing of them is kept. Errors: the same, and those of Elsewhere::Read.
+Result<Digest> DigestState(std::span<const NamedTensor> tensors);
 /// Finds the tensors in the pieces of CutState put together; they share its memory. Errors:
 /// kDataLoss.
 Result<TensorLookup> ReadState(const Bytes& whole);

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/rng.h"
 
@@ -76,6 +80,41 @@ TEST(PiecesTest, WhatIsNoIndexIsRefused) {
   }
   const Bytes huge = Bytes::Copy(std::string(8, '\xff'));
   EXPECT_EQ(DecodePieceIndex(huge.span()).status().code(), StatusCode::kDataLoss);
+}
+
+/// Bytes as if they were not here.
+class Away final : public Elsewhere {
+ public:
+  explicit Away(Bytes bytes) : bytes_(std::move(bytes)) {}
+  Status Read(std::uint64_t offset, std::span<std::byte> to) const override {
+    if (offset + to.size() > bytes_.size()) return Unavailable("behind the end");
+    std::memcpy(to.data(), bytes_.data() + offset, to.size());
+    return {};
+  }
+
+ private:
+  const Bytes bytes_;
+};
+
+TEST(PiecesTest, TheDigestOfAStateThatIsElsewhereIsThatOfItsBytes) {
+  const std::vector<std::int64_t> sizes = {kPieceBytes / 4 - 30, 3, 2 * kPieceBytes / 4 + 5, 0};
+  std::vector<NamedTensor> here, away;
+  for (const std::int64_t size : sizes) {
+    const std::string name = "tensor" + std::to_string(size);
+    const Bytes bytes = RandomBytes(static_cast<std::size_t>(size) * 4, 3);
+    here.push_back({name, ElementType::kF32, {size}, bytes});
+    away.push_back({name, ElementType::kF32, {size}, {}, std::make_shared<Away>(bytes)});
+  }
+  for (auto* tensors : {&here, &away}) {  // one that is here in any case
+    tensors->push_back({"scale", ElementType::kI64, {}, RandomBytes(8, 4)});
+  }
+  const auto expected = CutState(here);
+  ASSERT_TRUE(expected.ok());
+  EXPECT_EQ(*DigestState(here), expected->digest());
+  EXPECT_EQ(*DigestState(away), expected->digest());
+  EXPECT_EQ(CopyToHost(away[1])->data.text(), here[1].data.text());
+  away[2].elsewhere = std::make_shared<Away>(Bytes());
+  EXPECT_EQ(DigestState(away).status().code(), StatusCode::kUnavailable);
 }
 
 TEST(PiecesTest, AStateIsFoundAgainByName) {

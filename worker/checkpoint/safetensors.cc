@@ -257,16 +257,16 @@ Result<SafetensorsFile> ReadSafetensors(const Bytes& file) {
   return SafetensorsFile(std::move(header), file.Slice(kPrefixBytes + size, rest - size));
 }
 
-Result<std::vector<Bytes>> EncodeSafetensors(std::span<const NamedTensor> tensors,
-                                             const Metadata& metadata) {
-  std::vector<const NamedTensor*> order;
+Result<SafetensorsPlan> PlanSafetensors(std::span<const NamedTensor> tensors,
+                                        const Metadata& metadata) {
+  SafetensorsPlan plan;
+  std::vector<const NamedTensor*>& order = plan.order;
   for (const NamedTensor& tensor : tensors) order.push_back(&tensor);
   std::stable_sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
     return ElementBytes(a->type) > ElementBytes(b->type);
   });
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header[kMetadataName] = metadata;
-  std::vector<Bytes> pieces(1);
   std::set<std::string_view> names = {kMetadataName};
   std::uint64_t at = 0;
   for (const NamedTensor* tensor : order) {
@@ -275,7 +275,8 @@ Result<std::vector<Bytes>> EncodeSafetensors(std::span<const NamedTensor> tensor
     }
     const auto bytes = ComputeTensorBytes(tensor->shape, ElementBytes(tensor->type));
     if (!bytes.ok()) return bytes.status().WithContext("tensor " + tensor->name);
-    if (*bytes != tensor->data.size() || tensor->shape.size() > kRankMax) {
+    const bool fits = tensor->elsewhere != nullptr || *bytes == tensor->data.size();
+    if (!fits || tensor->shape.size() > kRankMax) {
       return InvalidArgument("tensor " + tensor->name + ": its data does not fit its shape");
     }
     header.push_back({tensor->name,
@@ -283,15 +284,25 @@ Result<std::vector<Bytes>> EncodeSafetensors(std::span<const NamedTensor> tensor
                        {"shape", tensor->shape},
                        {"data_offsets", {at, at + *bytes}}}});
     at += *bytes;
-    pieces.push_back(tensor->data);
   }
   try {
-    pieces[0] = EncodeHeader(header.dump());
+    plan.header = EncodeHeader(header.dump());
   } catch (const nlohmann::json::exception&) {
     return InvalidArgument("a tensor name or the metadata is not UTF-8");
   }
-  if (pieces[0].size() > kSafetensorsHeaderMax)
+  if (plan.header.size() > kSafetensorsHeaderMax)
     return InvalidArgument("too many tensors for a file");
+  return plan;
+}
+
+Result<std::vector<Bytes>> EncodeSafetensors(std::span<const NamedTensor> tensors,
+                                             const Metadata& metadata) {
+  ASSIGN_OR_RETURN(const SafetensorsPlan plan, PlanSafetensors(tensors, metadata));
+  std::vector<Bytes> pieces{plan.header};
+  for (const NamedTensor* tensor : plan.order) {
+    SWARM_CHECK(tensor->elsewhere == nullptr, "a file of a tensor that is elsewhere");
+    pieces.push_back(tensor->data);
+  }
   return pieces;
 }
 

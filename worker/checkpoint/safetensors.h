@@ -62,6 +62,16 @@ class SafetensorsFile {
 /// Errors: kDataLoss, with the problem; the caller adds the file's name.
 Result<SafetensorsFile> ReadSafetensors(const Bytes& file);
 
+/// A file before its data: the header, with its size, and the order of the tensors behind it.
+struct SafetensorsPlan {
+  Bytes header;
+  std::vector<const NamedTensor*> order;  ///< of those that were given
+};
+
+/// Takes tensors that are elsewhere, too. Errors: as EncodeSafetensors.
+Result<SafetensorsPlan> PlanSafetensors(std::span<const NamedTensor> tensors,
+                                        const Metadata& metadata = {});
+
 /// The file as pieces that share the tensors' memory: the header, then the tensors, largest
 /// elements first (so that each is aligned), else in the given order. The same input gives the same
 /// bytes. Errors: kInvalidArgument (a name twice or reserved or not UTF-8, data that does not fit

@@ -33,6 +33,28 @@ Bytes Widen(const Bytes& data, std::uint32_t (*widen)(std::uint16_t)) {
 
 }  // namespace
 
+std::uint64_t SizeOf(const NamedTensor& tensor) {
+  if (tensor.elsewhere == nullptr) return tensor.data.size();
+  const auto bytes = ComputeTensorBytes(tensor.shape, ElementBytes(tensor.type));
+  SWARM_CHECK(bytes.ok(), bytes.status().message());
+  return *bytes;
+}
+
+Status ReadBytes(const NamedTensor& tensor, std::uint64_t offset, std::span<std::byte> to) {
+  if (tensor.elsewhere != nullptr) return tensor.elsewhere->Read(offset, to);
+  if (!to.empty()) std::memcpy(to.data(), tensor.data.data() + offset, to.size());
+  return {};
+}
+
+Result<NamedTensor> CopyToHost(const NamedTensor& tensor) {
+  NamedTensor copy{tensor.name, tensor.type, tensor.shape, {}};
+  Status status;
+  const std::uint64_t size = SizeOf(tensor);
+  copy.data = Bytes::Make(size, [&](std::byte* to) { status = ReadBytes(tensor, 0, {to, size}); });
+  if (!status.ok()) return status.WithContext(tensor.name);
+  return copy;
+}
+
 std::size_t ElementBytes(ElementType type) {
   switch (type) {
     case ElementType::kF32:

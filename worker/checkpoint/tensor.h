@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,14 +15,32 @@ namespace swarm::checkpoint {
 
 enum class ElementType : std::uint8_t { kF32, kBF16, kF16, kI64 };
 
+/// Elements that are not in the memory of the host.
+class Elsewhere {
+ public:
+  virtual ~Elsewhere() = default;
+  /// Copies the bytes from `offset` on, and waits for them. From any thread, one at a time. Errors:
+  /// kResourceExhausted, kUnavailable (the device that has them fails).
+  virtual Status Read(std::uint64_t offset, std::span<std::byte> to) const = 0;
+};
+
 /// Elements in row-major order, little endian. Invariant: data.size() is the product of the shape
-/// times the size of an element.
+/// times the size of an element; or `data` is empty, and `elsewhere` has them. Only a stage gives
+/// tensors that are elsewhere; what does not say that it takes them needs `data`.
 struct NamedTensor {
   std::string name;
   ElementType type = ElementType::kF32;
   std::vector<std::int64_t> shape;
   Bytes data;
+  std::shared_ptr<const Elsewhere> elsewhere = nullptr;
 };
+
+/// Bytes of the elements, wherever they are. Requires the invariant.
+std::uint64_t SizeOf(const NamedTensor& tensor);
+/// Copies the bytes from `offset` on, wherever they are. Errors: as Elsewhere::Read.
+Status ReadBytes(const NamedTensor& tensor, std::uint64_t offset, std::span<std::byte> to);
+/// The tensor with memory of its own on the host. Errors: the same.
+Result<NamedTensor> CopyToHost(const NamedTensor& tensor);
 
 /// Finds a tensor by name; kNotFound if there is none.
 using TensorLookup = std::function<Result<NamedTensor>(const std::string& name)>;

@@ -2,8 +2,8 @@
 // that order them. Work that stands in one stream is done in order; streams run at the same time
 // unless one waits for an event of another. Nothing here waits for the device.
 //
-// One thread, the one that executes the stage, submits work. Completions come on threads of the
-// device.
+// One thread, the one that executes the stage, submits work; others may append to kOut, behind
+// events that they were given. Completions come on threads of the device.
 #pragma once
 
 #include <cstddef>

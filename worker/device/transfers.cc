@@ -115,7 +115,8 @@ Bytes Transfers::Lend(const std::shared_ptr<Pool>& pool, const Memory& memory, s
   return copy;
 }
 
-Status Transfers::ToDevice(const Bytes& bytes, const std::function<void(const std::byte*)>& read) {
+Status Transfers::ToDevice(const Bytes& bytes, const std::function<void(const std::byte*)>& read,
+                           Access besides) {
   Device& device = *pool_->device;
   ASSIGN_OR_RETURN(Held pinned, pool_->Take(Place::kPinned, bytes.size()));
   Result<Held> place = pool_->Take(Place::kDevice, bytes.size());
@@ -136,7 +137,8 @@ Status Transfers::ToDevice(const Bytes& bytes, const std::function<void(const st
     pool->Return(pinned);
     pool->Finish(status);
   });
-  device.Compute({.reads = {place->memory.slot}, .writes = {}}, [&] { read(place->memory.data); });
+  besides.reads.push_back(place->memory.slot);
+  device.Compute(besides, [&] { read(place->memory.data); });
   place->last_use = device.Record(Stream::kCompute);
   pool_->Return(*std::move(place));
   return {};
@@ -151,16 +153,31 @@ Status Transfers::ToHost(std::size_t bytes, const std::function<void(std::byte*)
     pool_->Return(std::move(pinned));
     return place.status();
   }
+  device.Wait(Stream::kCompute, place->last_use);
+  device.Compute({.reads = {}, .writes = {place->memory.slot}}, [&] { write(place->memory.data); });
+  Leave(pinned.memory, place->memory, bytes, device.Record(Stream::kCompute), std::move(done));
+  place->last_use = device.Record(Stream::kOut);
+  pool_->Return(*std::move(place));
+  return {};
+}
+
+Status Transfers::CopyToHost(const Memory& from, const Event& behind,
+                             std::function<void(Result<Bytes>)> done) {
+  ASSIGN_OR_RETURN(const Held pinned, pool_->Take(Place::kPinned, from.size));
+  Leave(pinned.memory, from, from.size, behind, std::move(done));
+  return {};
+}
+
+void Transfers::Leave(const Memory& pinned, const Memory& from, std::size_t bytes,
+                      const Event& behind, std::function<void(Result<Bytes>)> done) {
+  Device& device = *pool_->device;
   {
     std::lock_guard lock(pool_->mutex);
     ++pool_->under_way;
   }
-  device.Wait(Stream::kCompute, place->last_use);
-  device.Compute({.reads = {}, .writes = {place->memory.slot}}, [&] { write(place->memory.data); });
-  device.Wait(Stream::kOut, device.Record(Stream::kCompute));
-  device.Copy(pinned.memory, place->memory, bytes);
-  place->last_use = device.Record(Stream::kOut);
-  device.Then(Stream::kOut, [pool = std::weak_ptr(pool_), memory = pinned.memory, bytes,
+  device.Wait(Stream::kOut, behind);
+  device.Copy(pinned, from, bytes);
+  device.Then(Stream::kOut, [pool = std::weak_ptr(pool_), memory = pinned, bytes,
                              done = std::move(done)](const Status& result) mutable {
     // Until Finish, the destructor waits. So this thread, which is the device's, never holds the
     // last reference to the pool, which would end the device.
@@ -176,8 +193,6 @@ Status Transfers::ToHost(std::size_t bytes, const std::function<void(std::byte*)
     done = {};
     alive->Finish(status);
   });
-  pool_->Return(*std::move(place));
-  return {};
 }
 
 void Transfers::AfterCompute(std::function<void(const Status&)> done) {

@@ -31,14 +31,21 @@ class Transfers {
   Transfers& operator=(const Transfers&) = delete;
 
   /// Calls `read` at once: the kernels that it starts find the bytes at that place of the device.
-  /// Errors: kResourceExhausted, kUnavailable (the device is of no use any more).
-  Status ToDevice(const Bytes& bytes, const std::function<void(const std::byte*)>& read);
+  /// `besides`: what else of the device they touch. Errors: kResourceExhausted, kUnavailable (the
+  /// device is of no use any more).
+  Status ToDevice(const Bytes& bytes, const std::function<void(const std::byte*)>& read,
+                  Access besides = {});
 
   /// Calls `write` at once: the kernels that it starts write so many bytes to that place of the
   /// device. `done` gets them on the host, on a thread of the device. On an error here it is not
   /// called. Errors: as ToDevice.
   Status ToHost(std::size_t bytes, const std::function<void(std::byte*)>& write,
                 std::function<void(Result<Bytes>)> done);
+
+  /// Copies memory of the device, as it is behind the event. Until `done` is called, nothing may
+  /// write it. From any thread. `done` and errors: as of ToHost.
+  Status CopyToHost(const Memory& from, const Event& behind,
+                    std::function<void(Result<Bytes>)> done);
 
   /// Calls `done`, on a thread of the device, when the compute stream has done what stands in it.
   void AfterCompute(std::function<void(const Status&)> done);
@@ -74,6 +81,9 @@ class Transfers {
     /// The transfer is over.
     void Finish(const Status& status);
   };
+  /// Appends the copy of what is there behind the event, and `done` behind it.
+  void Leave(const Memory& pinned, const Memory& from, std::size_t bytes, const Event& behind,
+             std::function<void(Result<Bytes>)> done);
   /// The bytes of a pinned piece, which goes back to the pool with the last reference to them; or a
   /// copy, if callers hold half of the pinned memory.
   static Bytes Lend(const std::shared_ptr<Pool>& pool, const Memory& memory, std::size_t bytes);

@@ -2,13 +2,18 @@
 // touches memory too early.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <future>
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "api/format/enum_names.h"
+#include "worker/checkpoint/pieces.h"
 #include "worker/device/testing/fake_device.h"
 #include "worker/model/testing/boundaries.h"
 
@@ -38,7 +43,41 @@ std::unique_ptr<Stage> MakeStage(StageOptions options, std::uint64_t index) {
   return *std::move(stage);
 }
 
-/// Losses and states of two steps of two stages. The host submits what it can before it waits.
+/// Applies a step: all of it; or of a stage that is divided, every other part, and takes weights of
+/// the others from the void. The moments of those are lost, and given again before the next step.
+void ApplyTo(Stage& stage, const StageOptions& options, std::span<const Bytes> sums,
+             std::uint64_t step) {
+  const bool skip = step == 2;
+  if (!options.divided) {
+    EXPECT_TRUE(stage.Apply(sums, 0.5, 1e-2, skip).ok());
+    return;
+  }
+  Division division;
+  std::vector<Bytes> others;
+  std::uint64_t part = 0;
+  for (const ParameterSlot& slot : stage.parameters()) {
+    if (slot.group != 0) continue;
+    const bool own = part % 2 == step % 2;
+    division.own.push_back(own);
+    const std::vector<float> weights(own || skip ? 0 : slot.count, 0.125F);
+    others.push_back(Bytes::Copy(weights.data(), weights.size() * sizeof(float)));
+    if (own && !stage.HoldsPart(part)) {
+      const std::vector<float> moments(stage.MomentBytes(part) / sizeof(float), 0.25F);
+      const Bytes bytes = Bytes::Copy(moments.data(), moments.size() * sizeof(float));
+      EXPECT_TRUE(stage.TakeMoments(part, bytes).ok());
+    }
+    if (options.accumulation == api::Accumulation::kExact) division.magnitude_bits.push_back(40);
+    ++part;
+  }
+  const auto made = stage.BeginApply(sums, 0.5, 1e-2, skip, division);
+  EXPECT_TRUE(made.ok()) << made.status().ToString();
+  for (std::uint64_t p = 0; p < part; ++p) {
+    EXPECT_EQ((*made)[p].empty(), skip || !division.own[p]);
+  }
+  EXPECT_TRUE(stage.FinishApply(others).ok());
+}
+
+/// Losses and states of three steps of two stages. The host submits what it can before it waits.
 std::vector<std::string> BitsOf(const StageOptions& options,
                                 const std::shared_ptr<FakeDevice>& first,
                                 const std::shared_ptr<FakeDevice>& last) {
@@ -48,22 +87,24 @@ std::vector<std::string> BitsOf(const StageOptions& options,
     of_stage.streams = s == 0 ? first : last;
     stages[s] = MakeStage(of_stage, s);
   }
+  const bool delayed = options.step_mode == api::StepMode::kDelayed;
   std::vector<std::string> bits;
-  for (std::uint64_t step = 0; step < 2; ++step) {
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    const Version version(delayed && step > 0 ? step - 1 : step);
     std::vector<std::unique_ptr<Batch>> batches;
     std::vector<std::future<Result<ForwardResult>>> boundaries, losses;
     std::vector<std::future<Result<BackwardResult>>> gradients, ends;
     for (std::uint64_t m = 0; m < kMicrobatches; ++m) {
       batches.push_back(std::make_unique<Batch>(2, 9, step * 100 + m, options.config.vocab_size));
       auto [done, result] = Expected<ForwardResult>();
-      stages[0]->SubmitForward(KeyOf(step, m, 0), Version(step), batches[m]->tokens, Bytes(),
+      stages[0]->SubmitForward(KeyOf(step, m, 0), version, batches[m]->tokens, Bytes(),
                                /*keep_graph=*/true, done);
       boundaries.push_back(std::move(result));
     }
     for (std::uint64_t m = 0; m < kMicrobatches; ++m) {
       const Bytes boundary = boundaries[m].get()->boundary;
       auto [done, result] = Expected<ForwardResult>();
-      stages[1]->SubmitForward(KeyOf(step, m, 1), Version(step), batches[m]->tokens, boundary,
+      stages[1]->SubmitForward(KeyOf(step, m, 1), version, batches[m]->tokens, boundary,
                                /*keep_graph=*/true, done);
       losses.push_back(std::move(result));
       auto [then, gradient] = Expected<BackwardResult>();
@@ -81,14 +122,42 @@ std::vector<std::string> BitsOf(const StageOptions& options,
     for (const auto& stage : stages) {
       std::vector<Bytes> sums;
       for (std::size_t g = 0; g < stage->groups().size(); ++g) {
+        const GradientSum sum = stage->Accumulator(Step(step), g);
+        // As a leaver's sums come to its heir.
+        EXPECT_TRUE(stage->Absorb(Step(step), g, sum.elements, sum.finite).ok());
         sums.push_back(stage->Accumulator(Step(step), g).elements);
       }
-      EXPECT_TRUE(stage->Apply(sums, 1, 1e-2, false).ok());
+      ApplyTo(*stage, options, sums, step);
       stage->ReleaseStep(Step(step));
       bits.push_back(stage->StateDigest().Hex());
     }
   }
+  // What a joiner takes is what it gives.
+  for (std::uint64_t s = 0; s < 2; ++s) {
+    StageOptions of_stage = options;
+    of_stage.streams = s == 0 ? first : last;
+    const auto joiner = MakeStage(of_stage, s);
+    std::map<std::string, checkpoint::NamedTensor> state;
+    for (const auto& tensor : stages[s]->Snapshot()) state[tensor.name] = tensor;
+    const Status loaded =
+        joiner->Load(testing::LookupIn(state), stages[s]->version(), /*optimizer=*/true);
+    EXPECT_TRUE(loaded.ok()) << loaded.ToString();
+    EXPECT_EQ(joiner->StateDigest().Hex(), bits[bits.size() - 2 + s]);
+  }
   return bits;
+}
+
+void ExpectTheBitsOfTheCpu(const StageOptions& options, std::uint64_t seeds) {
+  const auto expected = BitsOf(options, nullptr, nullptr);
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    const auto first = std::make_shared<FakeDevice>(seed);
+    const auto last = std::make_shared<FakeDevice>(~seed);
+    EXPECT_EQ(BitsOf(options, first, last), expected);
+    for (const auto& device : {first, last}) {
+      EXPECT_EQ(device->Violations(), std::vector<std::string>());
+      EXPECT_EQ(device->CountPieces(), 0u);
+    }
+  }
 }
 
 std::vector<Case> DeviceCases() {
@@ -100,23 +169,76 @@ std::vector<Case> DeviceCases() {
   return cases;
 }
 
-class LateDeviceTest : public ::testing::TestWithParam<Case> {};
+using CaseAndResidency = std::tuple<Case, api::Residency>;
+class LateDeviceTest : public ::testing::TestWithParam<CaseAndResidency> {};
 
 TEST_P(LateDeviceTest, ALateDeviceHasTheBitsOfTheCpu) {
-  const StageOptions options = testing::OptionsOf(GetParam(), {3});
-  const auto expected = BitsOf(options, nullptr, nullptr);
-  for (std::uint64_t seed = 0; seed < 3; ++seed) {
-    const auto first = std::make_shared<FakeDevice>(seed);
-    const auto last = std::make_shared<FakeDevice>(~seed);
-    EXPECT_EQ(BitsOf(options, first, last), expected);
-    for (const auto& device : {first, last}) {
-      EXPECT_EQ(device->Violations(), std::vector<std::string>());
-      EXPECT_EQ(device->CountPieces(), 0u);
+  StageOptions options = testing::OptionsOf(std::get<Case>(GetParam()), {3});
+  options.residency = std::get<api::Residency>(GetParam());
+  ExpectTheBitsOfTheCpu(options, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, LateDeviceTest,
+                         ::testing::Combine(::testing::ValuesIn(DeviceCases()),
+                                            ::testing::Values(api::Residency::kResident,
+                                                              api::Residency::kOffload)),
+                         [](const auto& info) {
+                           return std::get<Case>(info.param).name +
+                                  std::string(NameOf(std::get<api::Residency>(info.param)));
+                         });
+
+/// How a job updates its weights.
+struct Way {
+  std::string name;
+  api::OptimizerType optimizer = api::OptimizerType::kAdamW;
+  api::Accumulation accumulation = api::Accumulation::kFloat;
+  api::StepMode step_mode = api::StepMode::kSync;
+  api::Precision precision = api::Precision::kFP32;
+  bool divided = false;
+};
+
+std::vector<Way> Ways() {
+  std::vector<Way> ways;
+  for (const auto& [name, optimizer] : {std::pair("AdamW", api::OptimizerType::kAdamW),
+                                        std::pair("Lamb", api::OptimizerType::kLAMB),
+                                        std::pair("Muon", api::OptimizerType::kMuon)}) {
+    ways.push_back({.name = name, .optimizer = optimizer});
+    ways.push_back({.name = std::string(name) + "ExactDelayed",
+                    .optimizer = optimizer,
+                    .accumulation = api::Accumulation::kExact,
+                    .step_mode = api::StepMode::kDelayed});
+    ways.push_back({.name = std::string(name) + "ExactDivided",
+                    .optimizer = optimizer,
+                    .accumulation = api::Accumulation::kExact,
+                    .divided = true});
+  }
+  ways.push_back({.name = "Delayed", .step_mode = api::StepMode::kDelayed});
+  ways.push_back({.name = "DelayedDivided", .step_mode = api::StepMode::kDelayed, .divided = true});
+  ways.push_back({.name = "BFloat16", .precision = api::Precision::kBF16});
+  return ways;
+}
+
+class LateUpdateTest : public ::testing::TestWithParam<Way> {};
+
+TEST_P(LateUpdateTest, AnUpdateOnALateDeviceHasTheBitsOfTheCpu) {
+  const std::vector<Case> cases = testing::Cases();
+  for (const char* name : {"AnchoredTiedAndShared", "SubspaceTurning"}) {
+    SCOPED_TRACE(name);
+    StageOptions options = testing::OptionsOf(*std::ranges::find(cases, name, &Case::name), {3});
+    const Way& way = GetParam();
+    options.optimizer.type = way.optimizer;
+    options.accumulation = way.accumulation;
+    options.step_mode = way.step_mode;
+    options.precision = way.precision;
+    options.divided = way.divided;
+    for (const auto residency : {api::Residency::kResident, api::Residency::kOffload}) {
+      options.residency = residency;
+      ExpectTheBitsOfTheCpu(options, 1);
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Codecs, LateDeviceTest, ::testing::ValuesIn(DeviceCases()),
+INSTANTIATE_TEST_SUITE_P(Ways, LateUpdateTest, ::testing::ValuesIn(Ways()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(DeviceTest, AStageThatEndsWhileWorkIsUnderWayLeavesNothing) {
@@ -135,6 +257,35 @@ TEST(DeviceTest, AStageThatEndsWhileWorkIsUnderWayLeavesNothing) {
     stage->ReleaseStep(Step(0));
   }
   EXPECT_EQ(results, 5);
+  EXPECT_EQ(device->CountPieces(), 0u);
+}
+
+TEST(DeviceTest, AStateOnADeviceIsReadBesideTheComputeAndTheUpdateWaits) {
+  const auto device = std::make_shared<FakeDevice>(4);
+  {
+    StageOptions options = testing::OptionsOf(testing::Cases().front(), {3});
+    options.streams = device;
+    const Batch batch(2, 9, 1, options.config.vocab_size);
+    const auto stage = MakeStage(options, 0);
+    const std::string expected = stage->StateDigest().Hex();
+    std::vector<checkpoint::NamedTensor> state = stage->State();
+    EXPECT_TRUE(
+        std::ranges::any_of(state, [](const auto& tensor) { return tensor.elsewhere != nullptr; }));
+    auto read = std::async(std::launch::async, [state = std::move(state)]() mutable {
+      const auto taken = std::exchange(state, {});
+      const auto digest = checkpoint::DigestState(taken);
+      return digest.ok() ? digest->Hex() : digest.status().message();
+    });
+    const auto boundary = stage->Forward(KeyOf(0, 0, 0), Version(0), batch.tokens, Bytes(), true);
+    ASSERT_TRUE(boundary.ok());
+    ASSERT_TRUE(stage->Backward(KeyOf(0, 0, 0), boundary->boundary).ok());
+    ASSERT_TRUE(stage->Fold(KeyOf(0, 0, 0)).ok());
+    const Bytes sum = stage->Accumulator(Step(0), 0).elements;
+    ASSERT_TRUE(stage->Apply({&sum, 1}, 1, 1e-2, false).ok());
+    EXPECT_EQ(read.get(), expected);
+    EXPECT_NE(stage->StateDigest().Hex(), expected);
+  }
+  EXPECT_EQ(device->Violations(), std::vector<std::string>());
   EXPECT_EQ(device->CountPieces(), 0u);
 }
 

@@ -85,8 +85,8 @@ TEST(GraphBytesTest, IsABoundOfWhatSixteenBitsLeave) {
     const CountedMemory memory;
     const std::size_t before = memory.used();
     ASSERT_TRUE(stage->Forward(KeyOf(0, 1), Version(0), batch.tokens, {}, true).ok());
-    const auto left = static_cast<double>(memory.used() - before -
-                                          kSequences * kTokens * 128 * sizeof(float));
+    const auto left =
+        static_cast<double>(memory.used() - before - kSequences * kTokens * 128 * sizeof(float));
     const auto estimate = static_cast<double>(
         api::GraphBytes(options.config, Recompute::kNone, 2, kSequences * kTokens, false));
     // Binary16 keeps float32 between products, where bfloat16 keeps its own numbers.
@@ -139,10 +139,9 @@ TEST(RecomputeTest, TakesThePeakThatThePlanPredicts) {
     const double peak = PeakOf(recompute);
     const std::uint64_t tokens = kSequences * kTokens;
     // Each microbatch's graph and output, and one backward.
-    const double predicted =
-        4.0 * (api::GraphBytes(options.config, recompute, 2, tokens, false) +
-               tokens * 128 * sizeof(float)) +
-        api::BackwardBytes(options.config, recompute, 2, tokens);
+    const double predicted = 4.0 * (api::GraphBytes(options.config, recompute, 2, tokens, false) +
+                                    tokens * 128 * sizeof(float)) +
+                             api::BackwardBytes(options.config, recompute, 2, tokens);
     EXPECT_NEAR(peak / predicted, 1, 0.1) << peak << " held, " << predicted << " predicted";
     if (recompute != Recompute::kNone) {
       EXPECT_LT(peak, 0.6 * none);

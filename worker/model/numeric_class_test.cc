@@ -40,8 +40,8 @@ TEST(NumericClassTest, HasADigestOfEachPrecisionAndOfEachBoundaryThatLearns) {
   }
   std::vector<std::string> names;
   for (const auto& [digest, name] : probes) names.push_back(name);
-  EXPECT_THAT(names, ::testing::UnorderedElementsAre("FP32", "BF16", "FP16", "Bottleneck",
-                                                     "Maxout", "Subspace", "Anchored"));
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("FP32", "BF16", "FP16", "Bottleneck", "Maxout",
+                                                     "Subspace", "Anchored"));
 }
 
 TEST(NumericClassTest, NamesTheKernelsThatAttend) {

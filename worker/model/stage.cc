@@ -10,7 +10,9 @@ namespace swarm::model {
 std::vector<checkpoint::NamedTensor> Stage::Snapshot() const {
   std::vector<checkpoint::NamedTensor> tensors = State();
   for (checkpoint::NamedTensor& tensor : tensors) {
-    tensor.data = Bytes::Copy(tensor.data.data(), tensor.data.size());
+    auto copy = checkpoint::CopyToHost(tensor);
+    SWARM_CHECK(copy.ok(), copy.status().message());  // without its device, the process has no use
+    tensor = *std::move(copy);
   }
   return tensors;
 }
@@ -44,6 +46,10 @@ Result<Bytes> Stage::Backward(const TaskKey& key, const Bytes& gradient) {
   return std::move(result.gradient);
 }
 
+std::function<GradientSum()> Stage::BeginAccumulator(Step step, std::uint64_t group) {
+  return [sum = Accumulator(step, group)] { return sum; };
+}
+
 bool Stage::HoldsPart(std::uint64_t) const { return false; }
 std::uint64_t Stage::MomentBytes(std::uint64_t) const { return 0; }
 std::vector<checkpoint::NamedTensor> Stage::PartState(std::uint64_t) const { return {}; }
@@ -55,9 +61,9 @@ Result<std::vector<Bytes>> Stage::BeginApply(std::span<const Bytes>, double, dou
 Status Stage::FinishApply(std::span<const Bytes>) { return CannotBeDivided(); }
 
 Digest Stage::StateDigest() const {
-  const auto pieces = checkpoint::CutState(State());
-  SWARM_CHECK(pieces.ok(), pieces.status().message());
-  return pieces->digest();
+  const auto digest = checkpoint::DigestState(State());
+  SWARM_CHECK(digest.ok(), digest.status().message());
+  return *digest;
 }
 
 }  // namespace swarm::model

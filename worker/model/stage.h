@@ -55,6 +55,8 @@ struct StageOptions {
   bool divided = false;
   int threads = 1;             ///< compute threads of this process
   std::string device = "cpu";  ///< or "cuda:N"
+  /// Where masters and moments are, and the update runs. The same on the CPU.
+  api::Residency residency = api::Residency::kResident;
   /// How bytes reach the device; null: as `device` needs. Tests put one here that is late.
   std::shared_ptr<device::Device> streams = nullptr;
 };
@@ -149,10 +151,10 @@ class Stage {
   /// "optimizer.scale.NAME" and, beside "previous.NAME", "optimizer.previous_scale.NAME". A load
   /// that does not find them takes the ones a job starts with. Of what is frozen "NAME" alone.
   ///
-  /// In place, not a copy. Any thread may read the data, beside Forward and Backward; InitRandom,
-  /// Load and Apply block until the last of the returned Bytes is gone. So hold them no longer than
-  /// it takes to read them, and never on the thread that executes the stage. The stage must outlive
-  /// them.
+  /// In place, not a copy; what is on a device is elsewhere (checkpoint/tensor.h). Any thread may
+  /// read the data, beside Forward and Backward; InitRandom, Load and Apply block until the last of
+  /// the returned tensors is gone. So hold them no longer than it takes to read them, and never on
+  /// the thread that executes the stage. The stage must outlive them.
   virtual std::vector<checkpoint::NamedTensor> State() const = 0;
   /// A copy of the state.
   std::vector<checkpoint::NamedTensor> Snapshot() const;
@@ -192,6 +194,9 @@ class Stage {
   /// not change: a later fold writes to a copy. Requires, with kExact, that the version which the
   /// step reads is held.
   virtual GradientSum Accumulator(Step step, std::uint64_t group) = 0;
+  /// The same, as it is now, for another thread: that calls the result once, and waits there for the
+  /// device. The stage must outlive it.
+  virtual std::function<GradientSum()> BeginAccumulator(Step step, std::uint64_t group);
   /// Begins the step's accumulators anew, at a scale level: exponents lowered by 16 bits a level,
   /// so that contributions which were out of range fit. Waiting gradients stay. The level holds
   /// until ReleaseStep. When the step is applied, it must be the same on all workers that share a

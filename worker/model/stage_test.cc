@@ -365,8 +365,8 @@ void TrainTwoSteps(Pipeline& pipeline, const TokenBatch& tokens) {
 }
 
 TEST(StateTest, GoesOnFromASnapshotAsIfNothingHadHappenedAtAnyCut) {
-  for (const auto type : {api::OptimizerType::kAdamW, api::OptimizerType::kLAMB,
-                          api::OptimizerType::kMuon}) {
+  for (const auto type :
+       {api::OptimizerType::kAdamW, api::OptimizerType::kLAMB, api::OptimizerType::kMuon}) {
     StageOptions options = SmallOptions();
     options.step_mode = api::StepMode::kDelayed;
     options.optimizer.type = type;

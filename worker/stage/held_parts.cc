@@ -1,6 +1,7 @@
 #include "worker/stage/held_parts.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 
 #include "base/log.h"
@@ -21,10 +22,14 @@ Bytes ReadMoments(const std::vector<checkpoint::NamedTensor>& state, std::uint64
   std::uint64_t begin = piece * checkpoint::kPieceBytes, left = checkpoint::kPieceBytes;
   std::string copy;
   for (std::size_t field = 1; field < state.size(); ++field) {
-    const Bytes& data = state[field].data;
-    const std::uint64_t skip = std::min<std::uint64_t>(begin, data.size());
-    const std::uint64_t take = std::min<std::uint64_t>(left, data.size() - skip);
-    copy.append(reinterpret_cast<const char*>(data.data()) + skip, take);
+    const std::uint64_t size = checkpoint::SizeOf(state[field]);
+    const std::uint64_t skip = std::min<std::uint64_t>(begin, size);
+    const std::uint64_t take = std::min<std::uint64_t>(left, size - skip);
+    const std::size_t there = copy.size();
+    copy.resize(there + take);
+    const Status read = checkpoint::ReadBytes(
+        state[field], skip, std::as_writable_bytes(std::span(copy).subspan(there)));
+    SWARM_CHECK(read.ok(), read.message());
     begin -= skip;
     left -= take;
   }

@@ -1,9 +1,16 @@
 #include "worker/stage/load.h"
 
+#include <charconv>
+#include <optional>
+
+#include "api/format/enum_names.h"
 #include "api/model/memory.h"
+#include "base/log.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/huggingface.h"
+#include "worker/device/cuda/cuda_device.h"
 #include "worker/model/adapters.h"
+#include "worker/model/layout/layout.h"
 #include "worker/storage/storage.h"
 
 namespace swarm::stage {
@@ -25,10 +32,21 @@ model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
           .seed = training.seed,
           .optimizer = job.spec.optimizer,
           .threads = threads,
-          .device = device};
+          .device = device,
+          .residency = job.spec.pipeline.residency.value_or(api::Residency::kResident)};
 }
 
 namespace {
+
+/// The number of "cuda:N"; none of the CPU.
+std::optional<int> GpuOf(const std::string& device) {
+  constexpr std::string_view kName = "cuda";
+  if (!device.starts_with(kName)) return {};
+  int index = 0;
+  const char* const end = device.data() + device.size();
+  if (device.size() > kName.size()) std::from_chars(device.data() + kName.size() + 1, end, index);
+  return index;
+}
 
 /// A stage that other replicas may serve, too.
 Result<std::unique_ptr<model::Stage>> CreateReplica(const api::SwarmJob& job,
@@ -38,10 +56,29 @@ Result<std::unique_ptr<model::Stage>> CreateReplica(const api::SwarmJob& job,
   model::StageOptions options =
       OptionsOf(job, welcome.stage.value, welcome.stage_count, threads, device);
   options.divided = job.spec.pipeline.shardUpdate == api::ShardUpdate::kMoments;
+  ASSIGN_OR_RETURN(const api::ResidencyChoice choice,
+                   FindResidency(job, options.stage, options.stage_count, device));
+  options.residency = choice.residency;
+  const bool there = GpuOf(device) && choice.residency == api::Residency::kResident;
+  LOG_INFO("stage {} computes in {} on {}; masters and moments on the {}: {}", options.stage,
+           swarm::NameOf(options.precision), device, there ? "device" : "host", choice.reason);
   return create(options);
 }
 
 }  // namespace
+
+Result<api::ResidencyChoice> FindResidency(const api::SwarmJob& job, std::uint64_t stage,
+                                           std::uint64_t stage_count, const std::string& device) {
+  const std::optional<int> gpu = GpuOf(device);
+  if (!gpu) return api::ChooseResidency(job, 0, 0, {});
+  ASSIGN_OR_RETURN(const std::uint64_t room, device::FreeCudaMemory(*gpu));
+  ASSIGN_OR_RETURN(const model::Layout layout,
+                   model::ComputeParameterLayout(job.spec.model.config, stage, stage_count,
+                                                 job.spec.pipeline.boundary, job.spec.model.lora));
+  std::uint64_t trained = 0;
+  for (const model::ParameterGroup& group : layout.groups) trained += group.count;
+  return api::ChooseResidency(job, trained, layout.frozen_count, room);
+}
 
 std::uint64_t StateBytes(const api::SwarmJob& job, const model::Stage& stage) {
   std::uint64_t parameters = 0, frozen = 0;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "api/model/residency.h"
 #include "api/swarmjob.h"
 #include "worker/checkpoint/tensor.h"
 #include "worker/model/stage.h"
@@ -19,6 +20,12 @@ using CreateStage =
 /// The options of stage `stage` of `stage_count` of the job.
 model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
                               std::uint64_t stage_count, int threads, const std::string& device);
+
+/// Where the masters and moments of the stage will be on that device, by what it has room for.
+/// Errors: kResourceExhausted (no room), kUnavailable (no such device), kInvalidArgument (as
+/// model::Stage::Create).
+Result<api::ResidencyChoice> FindResidency(const api::SwarmJob& job, std::uint64_t stage,
+                                           std::uint64_t stage_count, const std::string& device);
 
 /// About the bytes that a stage of the job needs to be served, besides the account of memory: its
 /// weights, optimizer, accumulators, fresh gradients and the sums being made.

@@ -358,7 +358,7 @@ void ReplicaRunner::Do(const protocol::action::StartReduce& a) {
                   reduce.group.value, reduce.k.term.value, reduce.k.n);
         for (std::uint64_t i = 0; i < stage->groups().size(); ++i) {
           if (stage->groups()[i].index != reduce.group) continue;
-          parts_.reducing.Begin(reduce, stage, i, stage->Accumulator(reduce.step, i), codec);
+          parts_.reducing.Begin(reduce, stage, i, stage->BeginAccumulator(reduce.step, i), codec);
         }
       });
   if (!a.reduce.holders.empty()) waiting_sum_.reset();

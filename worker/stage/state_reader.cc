@@ -11,9 +11,9 @@ namespace {
 
 /// Lets go of the state before it returns.
 Digest DigestOf(StateReader::State state) {
-  const auto pieces = checkpoint::CutState(state);
-  SWARM_CHECK(pieces.ok(), pieces.status().message());
-  return pieces->digest();
+  const auto digest = checkpoint::DigestState(state);
+  SWARM_CHECK(digest.ok(), digest.status().message());
+  return *digest;
 }
 
 }  // namespace
@@ -54,7 +54,9 @@ void StateReader::MakeCopy(State state, std::function<void(std::shared_ptr<const
   Post(std::move(state), [this, done = std::move(done)](State read) {
     std::uint64_t bytes = 0;
     for (checkpoint::NamedTensor& tensor : read) {
-      tensor.data = Bytes::Copy(tensor.data.data(), tensor.data.size());
+      auto copied = checkpoint::CopyToHost(tensor);
+      SWARM_CHECK(copied.ok(), copied.status().message());
+      tensor = *std::move(copied);
       bytes += tensor.data.size();
     }
     auto copy = std::make_shared<Copy>(std::move(read),

@@ -124,9 +124,8 @@ Status Reference::Prepare() {
   const bool cut = spec().training.accumulation == api::Accumulation::kExact;
   const std::uint64_t stages = cut ? spec().pipeline.stages : 1;
   for (std::uint64_t s = 0; s < stages; ++s) {
-    ASSIGN_OR_RETURN(auto stage, model::Stage::Create(
-                                     stage::OptionsOf(job_, s, stages, options_.threads,
-                                                      options_.device)));
+    ASSIGN_OR_RETURN(auto stage, model::Stage::Create(stage::OptionsOf(
+                                     job_, s, stages, options_.threads, options_.device)));
     RETURN_IF_ERROR(
         stage::LoadInitialState(job_, beginning.checkpoint_uri, beginning.version, stage.get()));
     stages_.push_back(std::move(stage));

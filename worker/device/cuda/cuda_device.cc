@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -79,7 +80,7 @@ class Completions {
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int index)
-      : completions_{Completions(index), Completions(index), Completions(index)} {}
+      : index_(index), completions_{Completions(index), Completions(index), Completions(index)} {}
   ~CudaDevice() override {
     for (const cudaStream_t stream : streams_) {
       if (stream != nullptr) cudaStreamDestroy(stream);
@@ -95,6 +96,7 @@ class CudaDevice final : public Device {
   }
 
   Result<Memory> Allocate(Place place, std::size_t bytes) override {
+    cudaSetDevice(index_);  // of this thread, which may be another than that of the stage
     void* data = nullptr;
     const cudaError_t error =
         place == Place::kDevice ? cudaMalloc(&data, bytes) : cudaMallocHost(&data, bytes);
@@ -115,6 +117,7 @@ class CudaDevice final : public Device {
   void Compute(const Access&, const std::function<void()>& work) override { work(); }
 
   Event Record(Stream stream) override {
+    cudaSetDevice(index_);
     auto recorded = std::make_shared<Recorded>();
     constexpr unsigned kFlags = cudaEventDisableTiming | cudaEventBlockingSync;
     if (cudaEventCreateWithFlags(&recorded->event, kFlags) != cudaSuccess ||
@@ -135,6 +138,7 @@ class CudaDevice final : public Device {
  private:
   static std::size_t Index(Stream stream) { return static_cast<std::size_t>(stream); }
 
+  const int index_;
   std::array<cudaStream_t, kStreamCount> streams_{};  // that of kCompute is null: the default
   std::atomic<Slot> slots_ = 0;
   std::array<Completions, kStreamCount> completions_;
@@ -147,6 +151,19 @@ Result<std::shared_ptr<Device>> MakeCudaDevice(int index) {
   auto device = std::make_shared<CudaDevice>(index);
   RETURN_IF_ERROR(device->Open());
   return std::shared_ptr<Device>(std::move(device));
+}
+
+Result<std::uint64_t> FreeCudaMemory(int index) {
+  static std::mutex mutex;
+  static std::map<int, std::uint64_t> known;
+  std::lock_guard lock(mutex);
+  const auto found = known.find(index);
+  if (found != known.end()) return found->second;
+  RETURN_IF_ERROR(StatusOf(cudaSetDevice(index), "the device"));
+  std::size_t free = 0, total = 0;
+  RETURN_IF_ERROR(StatusOf(cudaMemGetInfo(&free, &total), "the memory of the device"));
+  known[index] = free;
+  return std::uint64_t{free};
 }
 
 }  // namespace swarm::device

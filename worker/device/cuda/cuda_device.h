@@ -1,6 +1,7 @@
 // An NVIDIA GPU.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "base/status.h"
@@ -12,5 +13,9 @@ namespace swarm::device {
 /// works; the two streams of copies do not wait for that by themselves. Errors: kUnavailable (there
 /// is none, or the build is without CUDA).
 Result<std::shared_ptr<Device>> MakeCudaDevice(int index);
+
+/// Bytes that were free on the GPU when this process first asked: later, libtorch keeps what it has
+/// used. Errors: as MakeCudaDevice.
+Result<std::uint64_t> FreeCudaMemory(int index);
 
 }  // namespace swarm::device

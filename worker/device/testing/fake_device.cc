@@ -64,13 +64,56 @@ void FakeDevice::Note(const Status& status) {
   if (!status.ok()) violations_.push_back(status.message());
 }
 
+/// The device's memory that a kernel has named is open to it.
+class FakeDevice::Opened {
+ public:
+  Opened(FakeDevice& device, const Access& access) : device_(device) {
+    std::lock_guard lock(device_.mutex_);
+    Add(access.reads, false);
+    Add(access.writes, true);
+    for (const auto& [memory, to_write] : memory_) memory->Open(to_write);
+  }
+  ~Opened() {
+    std::lock_guard lock(device_.mutex_);
+    for (const auto& [memory, to_write] : memory_) memory->Close(to_write);
+  }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+
+ private:
+  void Add(const std::vector<Slot>& slots, bool to_write) {
+    for (const Slot slot : slots) {
+      const auto found = device_.pieces_.find(slot);
+      if (found == device_.pieces_.end() || found->second.own == nullptr) continue;
+      memory_.emplace_back(found->second.own, to_write);
+    }
+  }
+
+  FakeDevice& device_;
+  std::vector<std::pair<std::shared_ptr<GuardedMemory>, bool>> memory_;
+};
+
 Result<Memory> FakeDevice::Allocate(Place place, std::size_t bytes) {
-  auto piece = std::make_unique<std::byte[]>(bytes);
-  std::memset(piece.get(), 0xff, bytes);
+  Piece piece;
+  Memory memory{place, nullptr, bytes, 0};
+  if (place == Place::kPinned) {
+    piece.pinned = std::shared_ptr<std::byte[]>(new std::byte[bytes]);
+    memory.data = piece.pinned.get();
+    std::memset(memory.data, 0xff, bytes);
+  } else {
+    piece.own = std::make_shared<GuardedMemory>(bytes);
+    memory.data = piece.own->view();
+    std::memset(piece.own->own(), 0xff, bytes);
+  }
   std::lock_guard lock(mutex_);
-  const Memory memory{place, piece.get(), bytes, ++slots_};
+  memory.slot = ++slots_;
   pieces_.emplace(memory.slot, std::move(piece));
   return memory;
+}
+
+std::byte* FakeDevice::AddressOf(const Memory& memory) const {
+  const Piece& piece = pieces_.at(memory.slot);
+  return piece.own == nullptr ? memory.data : piece.own->own() + (memory.data - piece.own->view());
 }
 
 void FakeDevice::Free(const Memory& memory) {
@@ -83,7 +126,9 @@ void FakeDevice::Copy(const Memory& to, const Memory& from, std::size_t bytes) {
   std::lock_guard lock(mutex_);
   const Stream stream = to.place == Place::kDevice ? Stream::kIn : Stream::kOut;
   Note(clocks_.Run(stream, {.reads = {from.slot}, .writes = {to.slot}}));
-  Append(stream, [to, from, bytes] { std::memcpy(to.data, from.data, bytes); });
+  Append(stream, [to = AddressOf(to), from = AddressOf(from), bytes] {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  });
 }
 
 void FakeDevice::Compute(const Access& access, const std::function<void()>& work) {
@@ -94,6 +139,7 @@ void FakeDevice::Compute(const Access& access, const std::function<void()>& work
     Note(clocks_.Run(Stream::kCompute, access));
   }
   for (const Event& event : waits) Await(*static_cast<const Point*>(event.get()));
+  const Opened opened(*this, access);
   work();
 }
 

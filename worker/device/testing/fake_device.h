@@ -21,6 +21,7 @@
 #include "base/time.h"
 #include "worker/device/device.h"
 #include "worker/device/stream_clocks.h"
+#include "worker/device/testing/guarded_memory.h"
 
 namespace swarm::device {
 
@@ -52,6 +53,12 @@ class FakeDevice final : public Device {
 
  private:
   struct Point;
+  /// One of the two.
+  struct Piece {
+    std::shared_ptr<std::byte[]> pinned;
+    std::shared_ptr<GuardedMemory> own;
+  };
+  class Opened;
   struct Queue {
     std::deque<std::function<void()>> work;
     std::thread thread;
@@ -62,6 +69,8 @@ class FakeDevice final : public Device {
   /// Blocks until the event's work is done.
   void Await(const Point& point);
   void Note(const Status& status);
+  /// Where the device itself touches it.
+  std::byte* AddressOf(const Memory& memory) const;
   Duration DrawDelay();
 
   mutable std::mutex mutex_;
@@ -72,7 +81,7 @@ class FakeDevice final : public Device {
   std::array<std::deque<std::pair<Event, Completion>>, kStreamCount> completions_;
   std::thread completing_;
   bool holds_completions_ = false;
-  std::map<Slot, std::unique_ptr<std::byte[]>> pieces_;
+  std::map<Slot, Piece> pieces_;
   Slot slots_ = 0;
   std::vector<Event> compute_waits_;
   std::vector<std::string> violations_;

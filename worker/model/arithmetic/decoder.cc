@@ -187,10 +187,10 @@ at::Tensor LargestRow(const at::Tensor& rows) {
 
 /// The GradientBound of attention of {q, k, v}. R are the lengths of the longest rows, s the scale
 /// of the products. A row of q has weights p_j >= 0 with a sum of 1. Their gradients are products
-/// of rows, at most R_g R_v. Those of the scores, p_j times the distance to the mean, are at most half
-/// of that each (p_j (1 - p_j) times a difference), and R_g R_v in sum: it gives q at most
-/// s R_g R_v R_k. A key gets from each of the n rows that may see it, in all heads that share it,
-/// at most s R_g R_v R_q / 2, and its value R_g. A cap only makes gradients of scores smaller.
+/// of rows, at most R_g R_v. Those of the scores, p_j times the distance to the mean, are at most
+/// half of that each (p_j (1 - p_j) times a difference), and R_g R_v in sum: it gives q at most s
+/// R_g R_v R_k. A key gets from each of the n rows that may see it, in all heads that share it, at
+/// most s R_g R_v R_q / 2, and its value R_g. A cap only makes gradients of scores smaller.
 at::Tensor AttentionBound(const Scores& scores, const at::Tensor& gradient,
                           const std::vector<at::Tensor>& heads) {
   const auto rows = static_cast<double>(heads[0].size(1) * (heads[0].size(2) / heads[1].size(2)));

@@ -32,14 +32,14 @@ inline constexpr std::size_t kAdaptedMatrices = 7;
 
 /// The weights of a decoder layer. What its family does not have is undefined.
 struct LayerWeights {
-  at::Tensor attention_norm;    ///< [D] float32
-  at::Tensor query_key_value;   ///< [(H + 2 K) E, D]
-  at::Tensor input_bias;        ///< [(H + 2 K) E] float32
-  at::Tensor head_norms;        ///< [2 E] float32: of queries, of keys
-  at::Tensor attention_output;  ///< [D, H E]
-  at::Tensor mlp_norm;          ///< [D] float32
-  at::Tensor gate_up;           ///< [2 I, D]
-  at::Tensor down;              ///< [D, I]
+  at::Tensor attention_norm;                       ///< [D] float32
+  at::Tensor query_key_value;                      ///< [(H + 2 K) E, D]
+  at::Tensor input_bias;                           ///< [(H + 2 K) E] float32
+  at::Tensor head_norms;                           ///< [2 E] float32: of queries, of keys
+  at::Tensor attention_output;                     ///< [D, H E]
+  at::Tensor mlp_norm;                             ///< [D] float32
+  at::Tensor gate_up;                              ///< [2 I, D]
+  at::Tensor down;                                 ///< [D, I]
   at::Tensor attention_post_norm, mlp_post_norm;   ///< [D] float32
   std::array<Adapter, kAdaptedMatrices> adapters;  ///< by Adapted
   double adapter_scale = 0;                        ///< by which B A is multiplied

@@ -32,8 +32,8 @@ struct Linear : torch::autograd::Function<Linear> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
                             const at::Tensor& weight) {
     const at::Tensor rows = x.flatten(0, -2).to(at::kHalf);
-    context->save_for_backward({weight.requires_grad() ? rows : at::Tensor(),
-                                x.requires_grad() ? weight : at::Tensor()});
+    context->save_for_backward(
+        {weight.requires_grad() ? rows : at::Tensor(), x.requires_grad() ? weight : at::Tensor()});
     std::vector<std::int64_t> shape = x.sizes().vec();
     shape.back() = weight.size(0);
     return HalfProduct(rows, weight.t()).view(shape);
@@ -130,10 +130,9 @@ at::Tensor HalfLinear(const at::Tensor& x, const at::Tensor& weight) {
 
 at::Tensor InHalf(const Computation& compute, const GradientBound& bound,
                   const std::vector<at::Tensor>& inputs) {
-  const bool records = at::GradMode::is_enabled() &&
-                       std::ranges::any_of(inputs, [](const at::Tensor& input) {
-                         return input.requires_grad();
-                       });
+  const bool records =
+      at::GradMode::is_enabled() &&
+      std::ranges::any_of(inputs, [](const at::Tensor& input) { return input.requires_grad(); });
   std::vector<at::Tensor> halves;
   for (const at::Tensor& input : inputs) halves.push_back(input.detach().to(at::kHalf));
   if (!records) return compute(halves).to(at::kFloat);

@@ -216,9 +216,9 @@ TEST(HalfLayerTest, TheSumOverAllTokensThatAttendToOneHasRoom) {
   layer.x[0][0][1] = 0;
   at::Tensor& matrix = layer.weights.query_key_value;
   matrix.zero_();
-  matrix.slice(0, 0, 16).fill_(4);                 // of queries
-  matrix.slice(0, 16, 32).select(1, 0).fill_(4);   // of keys
-  matrix.slice(0, 32, 48).select(1, 0).fill_(1);   // of values
+  matrix.slice(0, 0, 16).fill_(4);                // of queries
+  matrix.slice(0, 16, 32).select(1, 0).fill_(4);  // of keys
+  matrix.slice(0, 32, 48).select(1, 0).fill_(1);  // of values
   layer.weights.attention_output = at::eye(16);
   layer.weights.down.zero_();
   const at::Tensor gradient = at::ones({1, kTokens, 16});

@@ -59,8 +59,8 @@ struct Loss : torch::autograd::Function<Loss> {
     for (std::int64_t begin = 0; begin < count; begin += options.tokens_at_once) {
       const std::int64_t end = std::min(begin + options.tokens_at_once, count);
       const at::Tensor in = rows.slice(0, begin, end).to(type);
-      at::Tensor logits = type == at::kHalf ? HalfProduct(in, matrix.t())
-                                            : at::linear(in, matrix).to(at::kFloat);
+      at::Tensor logits =
+          type == at::kHalf ? HalfProduct(in, matrix.t()) : at::linear(in, matrix).to(at::kFloat);
       losses.slice(0, begin, end)
           .copy_(TokenLosses(logits, labels.slice(0, begin, end), weight, options));
       if (!with_gradients) continue;

@@ -14,10 +14,10 @@ std::int64_t LossTokensAtOnce(std::int64_t vocab_size);
 
 struct HeadLossOptions {
   std::int64_t tokens_at_once = 1;
-  /// Weight of the square of log(sum of exp(logits)), averaged over the tokens, in the gradients: it
-  /// keeps logits from drifting (Chowdhery et al., arXiv:2204.02311). The loss is without it.
+  /// Weight of the square of log(sum of exp(logits)), averaged over the tokens, in the gradients:
+  /// it keeps logits from drifting (Chowdhery et al., arXiv:2204.02311). The loss is without it.
   double z_loss = 0;
-  double cap = 0;  ///< of logits, as SoftCapped (decoder.h)
+  double cap = 0;                           ///< of logits, as SoftCapped (decoder.h)
   std::optional<at::ScalarType> type = {};  ///< of products' operands; absent: that of the head
 };
 

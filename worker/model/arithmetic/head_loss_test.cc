@@ -23,8 +23,8 @@ struct Problem {
 
 /// The loss, and its gradients by x and the head.
 std::vector<at::Tensor> Differentiate(const Problem& of, const at::Tensor& loss) {
-  std::vector<at::Tensor> results = torch::autograd::grad({loss}, {of.x, of.head},
-                                                          {at::full({}, 0.25)});
+  std::vector<at::Tensor> results =
+      torch::autograd::grad({loss}, {of.x, of.head}, {at::full({}, 0.25)});
   results.push_back(loss.detach());
   return results;
 }
@@ -64,7 +64,8 @@ TEST(HeadLossTest, HasTheLossAndTheGradientsOfAllLogitsTogetherHoweverFewAreHeld
 TEST(HeadLossTest, SumsTheHeadsGradientInFloat32WhereProductsAreBFloat16) {
   const Problem problem(at::kBFloat16);
   const auto expected = ByAutograd(problem);
-  for (const std::int64_t tokens : {7, 1000}) ExpectClose(ByChunks(problem, tokens), expected, 5e-3);
+  for (const std::int64_t tokens : {7, 1000})
+    ExpectClose(ByChunks(problem, tokens), expected, 5e-3);
 }
 
 TEST(HeadLossTest, InBinary16GradientsAreThoseOfFloat32HoweverManyTokensShareTheLoss) {

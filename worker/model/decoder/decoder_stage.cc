@@ -90,13 +90,17 @@ Result<at::Device> FindDevice(const std::string& name) {
 /// of it when they hold half.
 constexpr std::size_t kPinnedMax = std::size_t{1} << 30;
 
-Result<std::unique_ptr<Port>> MakePort(const StageOptions& options, at::Device device) {
+Result<DecoderStage::Ways> MakeWays(const StageOptions& options, at::Device device) {
   std::shared_ptr<device::Device> streams = options.streams;
   if (device.is_cuda() && streams == nullptr) {
     ASSIGN_OR_RETURN(streams, device::MakeCudaDevice(device.index()));
   }
-  if (streams == nullptr) return MakeHostPort();
-  return MakeDevicePort(device, std::make_shared<device::Transfers>(streams, kPinnedMax));
+  const std::shared_ptr<StateMemory> host = MakeHostMemory();
+  if (streams == nullptr) return DecoderStage::Ways{MakeHostPort(), host, host};
+  const auto transfers = std::make_shared<device::Transfers>(streams, kPinnedMax);
+  const std::shared_ptr<StateMemory> there = MakeDeviceMemory(device, streams, transfers);
+  const bool resident = options.residency == api::Residency::kResident;
+  return DecoderStage::Ways{MakeDevicePort(device, transfers), resident ? there : host, there};
 }
 
 }  // namespace
@@ -113,18 +117,18 @@ Result<std::unique_ptr<Stage>> Stage::Create(const StageOptions& options) {
   return Guarded("stage", [&]() -> Result<std::unique_ptr<Stage>> {
     SetThreads(options.threads);
     KeepTensorMemory();
-    ASSIGN_OR_RETURN(std::unique_ptr<Port> port, MakePort(options, *device));
+    ASSIGN_OR_RETURN(DecoderStage::Ways ways, MakeWays(options, *device));
     return std::unique_ptr<Stage>(
-        std::make_unique<DecoderStage>(options, std::move(*layout), *device, std::move(port)));
+        std::make_unique<DecoderStage>(options, std::move(*layout), *device, std::move(ways)));
   });
 }
 
-DecoderStage::DecoderStage(const StageOptions& options, Layout layout, at::Device device,
-                           std::unique_ptr<Port> port)
+DecoderStage::DecoderStage(const StageOptions& options, Layout layout, at::Device device, Ways ways)
     : options_(options),
       layout_(std::move(layout)),
       device_(device),
-      port_(std::move(port)),
+      ways_(std::move(ways)),
+      port_(ways_.port.get()),
       activation_codec_(codec::MakeCodec(options.boundary, codec::Direction::kForward)),
       gradient_codec_(codec::MakeCodec(options.boundary, codec::Direction::kBackward)),
       loss_codec_(codec::MakeCodec({}, codec::Direction::kForward)),
@@ -132,8 +136,8 @@ DecoderStage::DecoderStage(const StageOptions& options, Layout layout, at::Devic
              api::BackwardNumbers(options.boundary) != api::NumberCodec::kNone),
       positions_(options.config, device),
       fixed_in_basis_(options.step_mode == api::StepMode::kDelayed ? 2 : 1),
-      parameters_(layout_, options, device),
-      gradients_(layout_, device, options.accumulation, options.microbatches) {}
+      parameters_(layout_, options, device, *ways_.state),
+      gradients_(layout_, device, options.accumulation, options.microbatches, *ways_.sums) {}
 
 void DecoderStage::InitRandom(std::uint64_t seed) {
   graphs_.clear();
@@ -184,6 +188,15 @@ Result<const Weights*> DecoderStage::FindWeights(Version version) const {
                   std::to_string(parameters_.version().value));
 }
 
+Status DecoderStage::WithWeights(Version version, const std::function<Status()>& body) {
+  const Weights* weights = parameters_.Find(version);
+  StateAccess access;
+  if (weights != nullptr) access.reads = weights->masters();
+  Status status;
+  ways_.state->Compute(access, [&] { status = body(); });
+  return status;
+}
+
 Result<at::Tensor> DecoderStage::TokenColumns(const TokenBatch& tokens, Read as,
                                               std::int64_t length) const {
   const std::int64_t rows = tokens.sequences;
@@ -201,7 +214,7 @@ Result<at::Tensor> DecoderStage::TokenColumns(const TokenBatch& tokens, Read as,
       *out++ = as == Read::kLabels && !token.learned ? -1 : token.id;
     }
   }
-  return port_->Place(ids);
+  return ids;
 }
 
 Result<std::shared_ptr<const Documents>> DecoderStage::DocumentsOf(const TokenBatch& tokens,
@@ -307,8 +320,7 @@ at::Tensor DecoderStage::NormAtEnd(const Weights& weights, const at::Tensor& x) 
 
 at::Tensor DecoderStage::LogitsOf(const Weights& weights, const at::Tensor& normed) const {
   const at::Tensor head = HeadOf(weights).to(MatrixType(options_.precision));
-  return SoftCapped(Project(normed, head).to(at::kFloat),
-                    options_.config.final_logit_softcapping);
+  return SoftCapped(Project(normed, head).to(at::kFloat), options_.config.final_logit_softcapping);
 }
 
 at::Tensor DecoderStage::HeadOf(const Weights& weights) const {
@@ -336,7 +348,8 @@ Result<DecoderStage::Pass> DecoderStage::OpenPass(const Weights& weights, const 
   Pass pass;
   ASSIGN_OR_RETURN(pass.documents, DocumentsOf(tokens, length));
   if (!layout_.tables.empty() || layout_.constrained_embedding) {
-    ASSIGN_OR_RETURN(pass.ids, TokenColumns(tokens, Read::kInputs, length));
+    ASSIGN_OR_RETURN(pass.ids_on_host, TokenColumns(tokens, Read::kInputs, length));
+    ASSIGN_OR_RETURN(pass.ids, port_->Place(pass.ids_on_host));
   }
   for (const at::Tensor& table : weights.tables()) {
     pass.rows.push_back(at::embedding(table, pass.ids));
@@ -354,8 +367,10 @@ Result<DecoderStage::Pass> DecoderStage::OpenPass(const Weights& weights, const 
 
 void DecoderStage::SubmitForward(const TaskKey& key, Version version, const TokenBatch& tokens,
                                  const Bytes& input, bool keep_graph, Done<ForwardResult> done) {
-  const Status status =
-      Guarded("forward", [&] { return Execute(key, version, tokens, input, keep_graph, done); });
+  const Status status = Guarded("forward", [&] {
+    return WithWeights(version,
+                       [&] { return Execute(key, version, tokens, input, keep_graph, done); });
+  });
   if (!status.ok()) done(status);
 }
 
@@ -374,9 +389,9 @@ Status DecoderStage::Execute(const TaskKey& key, Version version, const TokenBat
   Graph graph{.version = version, .pass = std::move(*opened)};
   at::Tensor labels;
   if (layout_.slice.head) {
-    Result<at::Tensor> ids = TokenColumns(tokens, Read::kLabels, tokens.tokens_per_sequence - 1);
-    if (!ids.ok()) return ids.status();
-    labels = std::move(*ids);
+    ASSIGN_OR_RETURN(const at::Tensor ids,
+                     TokenColumns(tokens, Read::kLabels, tokens.tokens_per_sequence - 1));
+    ASSIGN_OR_RETURN(labels, port_->Place(ids));
   }
   const at::AutoGradMode mode(keep_graph);
   for (std::size_t i = 0; i < graph.pass.rows.size(); ++i) {
@@ -411,7 +426,11 @@ Status DecoderStage::Execute(const TaskKey& key, Version version, const TokenBat
 
 void DecoderStage::SubmitBackward(const TaskKey& key, const Bytes& gradient,
                                   Done<BackwardResult> done) {
-  const Status status = Guarded("backward", [&] { return Differentiate(key, gradient, done); });
+  const auto graph = graphs_.find(key);
+  const Version version = graph == graphs_.end() ? Version() : graph->second.version;
+  const Status status = Guarded("backward", [&] {
+    return WithWeights(version, [&] { return Differentiate(key, gradient, done); });
+  });
   if (!status.ok()) done(status);
 }
 
@@ -448,15 +467,27 @@ Status DecoderStage::Differentiate(const TaskKey& key, const Bytes& gradient,
   for (const Operand& table : layout_.tables) {
     gradients.rows.push_back(table.frozen ? at::Tensor() : (next++)->flatten(0, 1));
   }
-  if (!gradients.rows.empty()) gradients.tokens = graph.pass.ids.flatten();
+  if (!gradients.rows.empty()) gradients.tokens = graph.pass.ids_on_host.flatten();
   gradients_.Put(key, std::move(gradients));
-  const bool fits = gradients_.Fits(key, ExponentsOf(key.step));
+  const auto fits = std::make_shared<bool>(true);
   const auto sent = [done, fits](Result<Bytes> gradient) {
-    done(gradient.ok() ? Result<BackwardResult>({*std::move(gradient), fits}) : gradient.status());
+    done(gradient.ok() ? Result<BackwardResult>({*std::move(gradient), *fits}) : gradient.status());
   };
-  if (graph.pass.input.defined()) {
+  const std::vector<int> exponents = ExponentsOf(key.step);
+  const auto measurement = gradients_.Measure(key, exponents);
+  if (!measurement) *fits = gradients_.Fits(key, exponents);
+  const bool returns = graph.pass.input.defined();
+  if (measurement) {
+    // What is sent comes in order: this before the gradient.
+    port_->Send(*loss_codec_, measurement->largest,
+                [take = measurement->take, fits, sent, returns](const Result<Bytes>& largest) {
+                  *fits = take(largest);
+                  if (!returns) sent(largest.ok() ? Result<Bytes>(Bytes()) : largest.status());
+                });
+  }
+  if (returns) {
     port_->Send(*gradient_codec_, results.back(), sent);
-  } else {
+  } else if (!measurement) {
     port_->Finish(sent);
   }
   return {};
@@ -480,7 +511,11 @@ void DecoderStage::Drop(const TaskKey& key) {
 }
 
 GradientSum DecoderStage::Accumulator(Step step, std::uint64_t group) {
-  return gradients_.Sum(step, group, ExponentsOf(step));
+  return gradients_.BeginSum(step, group, ExponentsOf(step))();
+}
+
+std::function<GradientSum()> DecoderStage::BeginAccumulator(Step step, std::uint64_t group) {
+  return gradients_.BeginSum(step, group, ExponentsOf(step));
 }
 
 Status DecoderStage::SetScaleLevel(Step step, unsigned level) {
@@ -547,16 +582,26 @@ Status DecoderStage::CheckWhole(const char* what) const {
 Result<Bytes> DecoderStage::Logits(Version version, const TokenBatch& tokens) {
   RETURN_IF_ERROR(CheckWhole("logits"));
   return Guarded("logits", [&]() -> Result<Bytes> {
-    const at::NoGradGuard no_gradients;
-    const Result<const Weights*> weights = FindWeights(version);
-    if (!weights.ok()) return weights.status();
-    if (tokens.ids.empty()) return InvalidArgument("logits: no tokens");
-    ASSIGN_OR_RETURN(const Pass pass,
-                     OpenPass(**weights, tokens, tokens.tokens_per_sequence, Bytes()));
-    const at::Tensor normed = NormAtEnd(**weights, RunLayers(**weights, pass));
-    const at::Tensor logits = LogitsOf(**weights, normed);
-    return codec::MakeCodec({}, codec::Direction::kForward)->Encode(logits);
+    Result<Bytes> logits = Bytes();
+    const Status status = WithWeights(version, [&] {
+      logits = ComputeLogits(version, tokens);
+      return logits.status();
+    });
+    if (!status.ok()) return status;
+    return logits;
   });
+}
+
+Result<Bytes> DecoderStage::ComputeLogits(Version version, const TokenBatch& tokens) {
+  const at::NoGradGuard no_gradients;
+  const Result<const Weights*> weights = FindWeights(version);
+  if (!weights.ok()) return weights.status();
+  if (tokens.ids.empty()) return InvalidArgument("logits: no tokens");
+  ASSIGN_OR_RETURN(const Pass pass,
+                   OpenPass(**weights, tokens, tokens.tokens_per_sequence, Bytes()));
+  const at::Tensor normed = NormAtEnd(**weights, RunLayers(**weights, pass));
+  const at::Tensor logits = LogitsOf(**weights, normed);
+  return codec::MakeCodec({}, codec::Direction::kForward)->Encode(logits);
 }
 
 // Holds what DecoderLayer needs to read on; a stage with boundaries inside needs all of the text.
@@ -569,19 +614,29 @@ class DecoderStage::TextReading final : public Reading {
   Result<Bytes> Read(std::span<const std::int32_t> ids) override {
     if (ids.empty()) return InvalidArgument("reading: no tokens");
     return Guarded("reading", [&]() -> Result<Bytes> {
-      const at::NoGradGuard no_gradients;
-      // DecoderLayer takes many tokens at the beginning only.
-      const bool together = past_.empty() || read_.empty();
-      read_.insert(read_.end(), ids.begin(), ids.end());
-      if (together) return Run(read_);
-      for (std::size_t i = 0; i + 1 < ids.size(); ++i) {
-        RETURN_IF_ERROR(Run(ids.subspan(i, 1)).status());
-      }
-      return Run(ids.last(1));
+      Result<Bytes> logits = Bytes();
+      const Status status = stage_.WithWeights(version_, [&] {
+        logits = ReadOn(ids);
+        return logits.status();
+      });
+      if (!status.ok()) return status;
+      return logits;
     });
   }
 
  private:
+  Result<Bytes> ReadOn(std::span<const std::int32_t> ids) {
+    const at::NoGradGuard no_gradients;
+    // DecoderLayer takes many tokens at the beginning only.
+    const bool together = past_.empty() || read_.empty();
+    read_.insert(read_.end(), ids.begin(), ids.end());
+    if (together) return Run(read_);
+    for (std::size_t i = 0; i + 1 < ids.size(); ++i) {
+      RETURN_IF_ERROR(Run(ids.subspan(i, 1)).status());
+    }
+    return Run(ids.last(1));
+  }
+
   Result<Bytes> Run(std::span<const std::int32_t> ids) {
     const Result<const Weights*> weights = stage_.FindWeights(version_);
     if (!weights.ok()) return weights.status();

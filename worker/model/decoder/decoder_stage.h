@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -13,6 +14,7 @@
 #include "worker/model/decoder/gradient_store.h"
 #include "worker/model/decoder/parameter_store.h"
 #include "worker/model/decoder/port.h"
+#include "worker/model/decoder/state_memory.h"
 #include "worker/model/layout/layout.h"
 #include "worker/model/stage.h"
 
@@ -22,8 +24,13 @@ namespace swarm::model {
 /// the steps of a microbatch's forward and backward.
 class DecoderStage final : public Stage {
  public:
-  DecoderStage(const StageOptions& options, Layout layout, at::Device device,
-               std::unique_ptr<Port> port);
+  /// How a stage reaches its device, and where its state is: `state` has masters and moments,
+  /// `sums` the accumulators. They may be one.
+  struct Ways {
+    std::unique_ptr<Port> port;
+    std::shared_ptr<StateMemory> state, sums;
+  };
+  DecoderStage(const StageOptions& options, Layout layout, at::Device device, Ways ways);
 
   const std::vector<ParameterSlot>& parameters() const override { return layout_.slots; }
   const std::vector<ParameterSlot>& frozen() const override { return layout_.frozen; }
@@ -43,6 +50,7 @@ class DecoderStage final : public Stage {
   void Drop(const TaskKey& key) override;
 
   GradientSum Accumulator(Step step, std::uint64_t group) override;
+  std::function<GradientSum()> BeginAccumulator(Step step, std::uint64_t group) override;
   Status SetScaleLevel(Step step, unsigned level) override;
   unsigned ScaleLevel(Step step) const override;
   void ReleaseStep(Step step) override;
@@ -70,6 +78,7 @@ class DecoderStage final : public Stage {
   /// The inputs of the layers for a microbatch. `rows` and `input` are leaves.
   struct Pass {
     at::Tensor ids;                ///< [B, L] int64; undefined where the stage needs none
+    at::Tensor ids_on_host;        ///< the same
     std::vector<at::Tensor> rows;  ///< [B, L, n] of Layout::tables
     at::Tensor fixed_in_basis;     ///< Subspace that turns, on stages that send: (F U)[ids]
     at::Tensor input;              ///< from the stage before; undefined on stage 0
@@ -83,12 +92,14 @@ class DecoderStage final : public Stage {
   };
 
   Result<const Weights*> FindWeights(Version version) const;
+  /// Calls `body` where kernels may read the weights of that version, if it is held.
+  Status WithWeights(Version version, const std::function<Status()>& body);
   bool exact() const { return options_.accumulation == api::Accumulation::kExact; }
   /// The exponents of a step's accumulators, one a parameter; none without kExact.
   std::vector<int> ExponentsOf(Step step) const;
   enum class Read { kInputs, kLabels };
   /// The first `length` columns of a batch, or as labels the `length` columns behind the first;
-  /// int64 [B, length] on the device. A label that does not count is -1. Errors: kInvalidArgument
+  /// int64 [B, length] on the host. A label that does not count is -1. Errors: kInvalidArgument
   /// (an id outside the vocabulary).
   Result<at::Tensor> TokenColumns(const TokenBatch& tokens, Read as, std::int64_t length) const;
   /// The documents of the first `length` columns of a batch; null where each row is one.
@@ -105,6 +116,7 @@ class DecoderStage final : public Stage {
   Status Execute(const TaskKey& key, Version version, const TokenBatch& tokens, const Bytes& input,
                  bool keep_graph, const Done<ForwardResult>& done);
   Status Differentiate(const TaskKey& key, const Bytes& gradient, const Done<BackwardResult>& done);
+  Result<Bytes> ComputeLogits(Version version, const TokenBatch& tokens);
   /// x behind the last layer of the stage. With `past`, one for each layer, as DecoderLayer; the
   /// stage has then no boundaries inside.
   at::Tensor RunLayers(const Weights& weights, const Pass& pass, std::span<PastTokens> past = {});
@@ -133,7 +145,8 @@ class DecoderStage final : public Stage {
   const StageOptions options_;
   const Layout layout_;
   const at::Device device_;
-  const std::unique_ptr<Port> port_;
+  const Ways ways_;
+  Port* const port_;
   const std::unique_ptr<codec::Codec> activation_codec_, gradient_codec_;
   const std::unique_ptr<codec::Codec> loss_codec_;  ///< float32
   const bool lossy_;                                ///< whether crossing a boundary changes numbers

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -16,8 +17,9 @@ namespace {
 
 constexpr std::int64_t kGrain = 1 << 16;  ///< elements that a thread takes at once
 
-at::Tensor ViewOf(const std::vector<at::Tensor>& groups, const Operand& operand) {
+at::Tensor ViewOf(const std::vector<StateBlock>& groups, const Operand& operand) {
   return groups[operand.group]
+      .numbers
       .narrow(0, static_cast<std::int64_t>(operand.offset),
               static_cast<std::int64_t>(operand.count()))
       .view(operand.shape);
@@ -27,46 +29,17 @@ std::span<const float> Floats(const at::Tensor& tensor) {
   return {tensor.const_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
 }
 
-/// Which rows of a table a microbatch changes, and by how much.
-struct TableRows {
-  at::Tensor ids;   ///< [U] int64, ascending
-  at::Tensor sums;  ///< [U, D] float32
-};
-
-/// Adds the rows of each id in the order of their positions, which is the same on every machine.
-TableRows SumByToken(const at::Tensor& tokens, const at::Tensor& gradients) {
-  const at::Tensor host_tokens = tokens.to(at::kCPU);
-  const at::Tensor rows = gradients.to(at::kCPU, at::kFloat).contiguous();
-  const std::span ids(host_tokens.const_data_ptr<std::int64_t>(),
-                      static_cast<std::size_t>(host_tokens.numel()));
-  const auto width = static_cast<std::size_t>(rows.size(1));
-  std::vector<std::size_t> order(ids.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t position) { return ids[position]; });
-  std::vector<std::int64_t> distinct;
-  for (const std::size_t position : order) {
-    if (distinct.empty() || distinct.back() != ids[position]) distinct.push_back(ids[position]);
-  }
-  TableRows result{at::tensor(distinct, at::kLong),
-                   at::zeros({static_cast<std::int64_t>(distinct.size()), rows.size(1)})};
-  const float* from = rows.const_data_ptr<float>();
-  float* sum = result.sums.mutable_data_ptr<float>();
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (i > 0 && ids[order[i]] != ids[order[i - 1]]) sum += width;
-    const float* row = from + order[i] * width;
-    for (std::size_t d = 0; d < width; ++d) sum[d] += row[d];
-  }
-  return result;
-}
-
 }  // namespace
 
 GradientStore::GradientStore(const Layout& layout, at::Device device,
-                             api::Accumulation accumulation, std::uint64_t microbatches)
+                             api::Accumulation accumulation, std::uint64_t microbatches,
+                             StateMemory& memory)
     : layout_(layout),
+      memory_(memory),
       device_(device),
       accumulation_(accumulation),
-      contribution_bits_(optim::ContributionBits(microbatches)) {}
+      contribution_bits_(optim::ContributionBits(microbatches)),
+      kernels_(MakeStateKernels(device)) {}
 
 void GradientStore::Put(const TaskKey& key, MicrobatchGradients gradients) {
   waiting_.insert_or_assign(key, Waiting{std::move(gradients), {}});
@@ -81,7 +54,9 @@ Status GradientStore::Fold(const TaskKey& key, const std::vector<int>& exponents
   if (exact()) {
     RETURN_IF_ERROR(FoldIntegers(found->second, key, exponents));
   } else {
-    FoldFloats(found->second.gradients, OpenToWrite(key.step));
+    const Accumulator& accumulator = OpenToWrite(key.step);
+    memory_.Compute({.reads = {}, .writes = accumulator.sums},
+                    [&] { FoldFloats(found->second.gradients, accumulator); });
   }
   waiting_.erase(found);
   return {};
@@ -93,32 +68,121 @@ void GradientStore::FoldFloats(const MicrobatchGradients& gradients,
     if (!gradients.operands[i].defined()) continue;
     ViewOf(accumulator.sums, layout_.operands[i]).add_(gradients.operands[i]);
   }
+  TokenOrder order;
   for (std::size_t i = 0; i < layout_.tables.size(); ++i) {
     if (!gradients.rows[i].defined()) continue;
-    ViewOf(accumulator.sums, layout_.tables[i]).index_add_(0, gradients.tokens, gradients.rows[i]);
+    const at::Tensor table = ViewOf(accumulator.sums, layout_.tables[i]);
+    if (memory_.on_host()) {
+      table.index_add_(0, gradients.tokens, gradients.rows[i]);
+      continue;
+    }
+    if (!order.ids.defined()) order = OrderByToken(gradients.tokens);
+    AddRows(gradients.rows[i], order, order.ids, table);
   }
 }
 
-const std::vector<GradientStore::Part>& GradientStore::MeasuredParts(Waiting& waiting) const {
+GradientStore::TokenOrder GradientStore::OrderByToken(const at::Tensor& tokens) const {
+  const std::span ids(tokens.const_data_ptr<std::int64_t>(),
+                      static_cast<std::size_t>(tokens.numel()));
+  std::vector<std::int32_t> order(ids.size()), begins;
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(
+      order, {}, [&](std::int32_t position) { return ids[static_cast<std::size_t>(position)]; });
+  std::vector<std::int64_t> distinct;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::int64_t id = ids[static_cast<std::size_t>(order[i])];
+    if (!distinct.empty() && distinct.back() == id) continue;
+    distinct.push_back(id);
+    begins.push_back(static_cast<std::int32_t>(i));
+  }
+  begins.push_back(static_cast<std::int32_t>(order.size()));
+  return {Place(at::tensor(distinct, at::kLong)), Place(at::tensor(order, at::kInt)),
+          Place(at::tensor(begins, at::kInt))};
+}
+
+void GradientStore::AddRows(const at::Tensor& rows, const TokenOrder& order, const at::Tensor& ids,
+                            const at::Tensor& table) const {
+  const at::Tensor values = rows.to(at::kFloat).contiguous();
+  const Status added = kernels_->AddRows(
+      {{ids.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(ids.numel())},
+       static_cast<std::size_t>(values.size(1)),
+       values.const_data_ptr<float>(),
+       order.order.const_data_ptr<std::int32_t>(),
+       order.begins.const_data_ptr<std::int32_t>()},
+      table.mutable_data_ptr<float>());
+  TORCH_CHECK(added.ok(), added.message());
+}
+
+at::Tensor GradientStore::Place(const at::Tensor& on_host) const {
+  if (memory_.on_host()) return on_host;
+  const at::Tensor tensor = at::empty(on_host.sizes(), on_host.options().device(device_));
+  const Bytes bytes = Bytes::Wrap(on_host.const_data_ptr(), on_host.nbytes(), nullptr);
+  const Status placed = memory_.Bring(bytes, on_host.scalar_type(), {},
+                                      [&](std::int64_t first, const at::Tensor& some) {
+                                        tensor.narrow(0, first, some.numel()).copy_(some);
+                                      });
+  TORCH_CHECK(placed.ok(), placed.message());
+  return tensor;
+}
+
+Result<const std::vector<GradientStore::Part>*> GradientStore::MeasuredParts(
+    Waiting& waiting) const {
   if (waiting.parts.empty()) {
     waiting.parts = PartsOf(waiting.gradients);
     Measure(waiting.parts);
+  } else if (waiting.largest.valid()) {
+    const Result<Bytes> largest = std::exchange(waiting.largest, {}).get();
+    if (!largest.ok()) return largest.status();
+    TakeLargest(*largest, waiting.parts);
   }
-  return waiting.parts;
+  return &waiting.parts;
 }
 
-Status GradientStore::CheckRange(const std::vector<Part>& parts, const TaskKey& key,
-                                 const std::vector<int>& exponents) const {
+std::optional<GradientStore::Measurement> GradientStore::Measure(
+    const TaskKey& key, const std::vector<int>& exponents) {
+  const auto found = waiting_.find(key);
+  if (!exact() || memory_.on_host() || found == waiting_.end()) return {};
+  Waiting& waiting = found->second;
+  waiting.parts = PartsOf(waiting.gradients);
+  if (waiting.parts.empty()) return {};
+  std::vector<at::Tensor> largest;
+  std::vector<Part> parts;  // without their values, which wait here
+  for (const Part& part : waiting.parts) {
+    largest.push_back(part.values.abs().max());  // NaN where there is one
+    parts.push_back({part.slot, {}, {}});
+  }
+  const auto promise = std::make_shared<std::promise<Result<Bytes>>>();
+  waiting.largest = promise->get_future().share();
+  return Measurement{at::stack(largest), [promise, parts, key, exponents, &layout = layout_,
+                                          bits = contribution_bits_](const Result<Bytes>& bytes) {
+                       promise->set_value(bytes);
+                       if (!bytes.ok()) return true;
+                       std::vector<Part> measured = parts;
+                       TakeLargest(*bytes, measured);
+                       return CheckRange(layout, bits, measured, key, exponents).ok();
+                     }};
+}
+
+void GradientStore::TakeLargest(const Bytes& largest, std::vector<Part>& parts) {
+  SWARM_CHECK(largest.size() == parts.size() * sizeof(float), "other parts are measured");
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    std::memcpy(&parts[i].largest, largest.data() + i * sizeof(float), sizeof(float));
+  }
+}
+
+Status GradientStore::CheckRange(const Layout& layout, int contribution_bits,
+                                 const std::vector<Part>& parts, const TaskKey& key,
+                                 const std::vector<int>& exponents) {
   for (const Part& part : parts) {
     if (!std::isfinite(part.largest)) return {};  // adds nothing: it makes the step a skip
   }
   for (const Part& part : parts) {
-    if (optim::Fits(part.largest, exponents[part.slot], contribution_bits_)) continue;
-    return {StatusCode::kOutOfRange, layout_.slots[part.slot].name + ": microbatch " +
+    if (optim::Fits(part.largest, exponents[part.slot], contribution_bits)) continue;
+    return {StatusCode::kOutOfRange, layout.slots[part.slot].name + ": microbatch " +
                                          std::to_string(key.microbatch.value) + " of step " +
                                          std::to_string(key.step.value) + " has a gradient of " +
                                          std::to_string(part.largest) + ", out of the range of 2^" +
-                                         std::to_string(contribution_bits_ - exponents[part.slot]) +
+                                         std::to_string(contribution_bits - exponents[part.slot]) +
                                          "; repeat the step at a higher scale level"};
   }
   return {};
@@ -127,24 +191,29 @@ Status GradientStore::CheckRange(const std::vector<Part>& parts, const TaskKey& 
 bool GradientStore::Fits(const TaskKey& key, const std::vector<int>& exponents) {
   const auto found = waiting_.find(key);
   if (!exact() || found == waiting_.end()) return true;
-  return CheckRange(MeasuredParts(found->second), key, exponents).ok();
+  const auto parts = MeasuredParts(found->second);
+  return !parts.ok() || CheckRange(**parts, key, exponents).ok();
 }
 
 Status GradientStore::FoldIntegers(Waiting& waiting, const TaskKey& key,
                                    const std::vector<int>& exponents) {
-  const std::vector<Part>& parts = MeasuredParts(waiting);
+  ASSIGN_OR_RETURN(const std::vector<Part>* measured, MeasuredParts(waiting));
+  const std::vector<Part>& parts = *measured;
   RETURN_IF_ERROR(CheckRange(parts, key, exponents));
   if (!std::ranges::all_of(parts, [](const Part& part) { return std::isfinite(part.largest); })) {
     Open(key.step).finite = false;
     return {};
   }
   const Accumulator& accumulator = OpenToWrite(key.step);
-  for (const Part& part : parts) {
-    const ParameterSlot& slot = layout_.slots[part.slot];
-    AddQuantized(part, exponents[part.slot],
-                 accumulator.sums[slot.group].narrow(0, static_cast<std::int64_t>(slot.offset),
-                                                     static_cast<std::int64_t>(slot.count)));
-  }
+  memory_.Compute({.reads = {}, .writes = accumulator.sums}, [&] {
+    for (const Part& part : parts) {
+      const ParameterSlot& slot = layout_.slots[part.slot];
+      AddQuantized(
+          part, exponents[part.slot],
+          accumulator.sums[slot.group].numbers.narrow(0, static_cast<std::int64_t>(slot.offset),
+                                                      static_cast<std::int64_t>(slot.count)));
+    }
+  });
   return {};
 }
 
@@ -157,10 +226,11 @@ Status GradientStore::Absorb(Step step, std::uint64_t group, const Bytes& elemen
   }
   Accumulator& accumulator = OpenToWrite(step);
   accumulator.finite = accumulator.finite && finite;
-  at::Tensor more = at::empty({static_cast<std::int64_t>(count)}, type);
-  if (count > 0) std::memcpy(more.mutable_data_ptr(), elements.data(), elements.size());
-  accumulator.sums[group].add_(more.to(device_));
-  return {};
+  const StateBlock& sum = accumulator.sums[group];
+  return memory_.Bring(elements, type, {.reads = {}, .writes = {sum}},
+                       [&](std::int64_t first, const at::Tensor& some) {
+                         sum.numbers.narrow(0, first, some.numel()).add_(some);
+                       });
 }
 
 std::vector<GradientStore::Part> GradientStore::PartsOf(
@@ -182,25 +252,27 @@ std::vector<GradientStore::Part> GradientStore::PartsOf(
                        {}});
     }
   }
+  TokenOrder order;
   for (std::size_t i = 0; i < layout_.tables.size(); ++i) {
     const Operand& table = layout_.tables[i];
     if (!gradients.rows[i].defined()) continue;
     const auto slot = std::ranges::find_if(layout_.slots, [&](const ParameterSlot& candidate) {
       return candidate.group == table.group && candidate.offset == table.offset;
     });
-    const TableRows rows = SumByToken(gradients.tokens, gradients.rows[i]);
-    parts.push_back({static_cast<std::size_t>(slot - layout_.slots.begin()),
-                     rows.sums.view(-1).to(device_), rows.ids.to(device_)});
+    if (!order.ids.defined()) order = OrderByToken(gradients.tokens);
+    const std::int64_t distinct = order.ids.numel();
+    const at::Tensor sums = at::zeros({distinct, gradients.rows[i].size(1)},
+                                      at::TensorOptions(device_).dtype(at::kFloat));
+    const at::Tensor rows_of_sums = at::arange(distinct, order.ids.options());
+    AddRows(gradients.rows[i], order, rows_of_sums, sums);
+    parts.push_back(
+        {static_cast<std::size_t>(slot - layout_.slots.begin()), sums.view(-1), order.ids});
   }
   return parts;
 }
 
 void GradientStore::Measure(std::vector<Part>& parts) const {
   for (Part& part : parts) {
-    if (!part.values.is_cpu()) {
-      part.largest = part.values.abs().max().item<float>();  // NaN where there is one
-      continue;
-    }
     const std::span<const float> values = Floats(part.values);
     part.largest = at::parallel_reduce(
         0, part.values.numel(), kGrain, 0.0F,
@@ -254,9 +326,9 @@ GradientStore::Accumulator& GradientStore::Open(Step step) {
   if (found != accumulators_.end()) return found->second;
   Accumulator accumulator;
   for (const ParameterGroup& group : layout_.groups) {
-    accumulator.sums.push_back(
-        at::zeros({static_cast<std::int64_t>(group.count)},
-                  at::TensorOptions(device_).dtype(exact() ? at::kLong : at::kFloat)));
+    accumulator.sums.push_back(memory_.Zeros(static_cast<std::int64_t>(group.count),
+                                             exact() ? at::kLong : at::kFloat,
+                                             StateMemory::Term::kStep));
     accumulator.lent.push_back(false);
   }
   return accumulators_.emplace(step, std::move(accumulator)).first->second;
@@ -266,26 +338,43 @@ GradientStore::Accumulator& GradientStore::OpenToWrite(Step step) {
   Accumulator& accumulator = Open(step);
   for (std::size_t group = 0; group < accumulator.sums.size(); ++group) {
     if (!accumulator.lent[group]) continue;
-    accumulator.sums[group] = accumulator.sums[group].clone();
+    const StateBlock lent = accumulator.sums[group];
+    const StateBlock own =
+        memory_.Zeros(lent.numbers.numel(), lent.numbers.scalar_type(), StateMemory::Term::kStep);
+    memory_.Compute({.reads = {lent}, .writes = {own}}, [&] { own.numbers.copy_(lent.numbers); });
+    accumulator.sums[group] = own;
     accumulator.lent[group] = false;
   }
   return accumulator;
 }
 
-GradientSum GradientStore::Sum(Step step, std::uint64_t group, const std::vector<int>& exponents) {
+std::function<GradientSum()> GradientStore::BeginSum(Step step, std::uint64_t group,
+                                                     const std::vector<int>& exponents) {
   Accumulator& accumulator = Open(step);
-  const at::Tensor& sum = accumulator.sums[group];
-  const auto host = std::make_shared<at::Tensor>(sum.to(at::kCPU));  // `sum` itself if it is there
-  accumulator.lent[group] = host->is_alias_of(sum);
+  accumulator.lent[group] = true;
+  const StateBlock& sum = accumulator.sums[group];
   GradientSum result{
-      .elements = Bytes::Wrap(host->const_data_ptr(), host->nbytes(), host),
+      .elements = {},
       .type = exact() ? checkpoint::ElementType::kI64 : checkpoint::ElementType::kF32,
       .exponents = {},
       .finite = accumulator.finite};
   for (std::size_t s = 0; exact() && s < layout_.slots.size(); ++s) {
     if (layout_.slots[s].group == group) result.exponents.push_back(exponents[s]);
   }
-  return result;
+  if (memory_.on_host()) {
+    result.elements = Bytes::Wrap(sum.numbers.const_data_ptr(), sum.numbers.nbytes(),
+                                  std::make_shared<const at::Tensor>(sum.numbers));
+    return [result] { return result; };
+  }
+  return [this, sum = StateBlock(sum), behind = memory_.Record(), result]() mutable {
+    const std::size_t bytes = sum.numbers.nbytes();
+    const std::shared_ptr<std::byte[]> copy = copies_.Take(bytes);
+    const Status read = memory_.ReadBehind(behind, sum, 0, {copy.get(), bytes});
+    SWARM_CHECK(read.ok(), read.message());  // without its device, the process has no use
+    sum = {};
+    result.elements = Bytes::Wrap(copy.get(), bytes, copy);
+    return result;
+  };
 }
 
 void GradientStore::Release(Step step) {

@@ -4,10 +4,17 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
+#include <future>
 #include <map>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "base/buffer_pool.h"
+#include "worker/model/decoder/state_kernels.h"
+#include "worker/model/decoder/state_memory.h"
 #include "worker/model/layout/layout.h"
 #include "worker/model/stage.h"
 
@@ -19,7 +26,7 @@ struct MicrobatchGradients {
   /// undefined for one that is frozen or
   /// without influence.
   std::vector<at::Tensor> operands;
-  at::Tensor tokens;  ///< [B L] int64; of a stage with tables
+  at::Tensor tokens;  ///< [B L] int64, on the host; of a stage with tables
   /// In the order of Layout::tables, [B L, n]: the gradients by the rows that were looked up;
   /// undefined for one that is frozen.
   std::vector<at::Tensor> rows;
@@ -27,22 +34,33 @@ struct MicrobatchGradients {
 
 class GradientStore {
  public:
-  /// `layout` must outlive this.
+  /// `layout` and `memory`, which has the sums, must outlive this.
   GradientStore(const Layout& layout, at::Device device, api::Accumulation accumulation,
-                std::uint64_t microbatches);
+                std::uint64_t microbatches, StateMemory& memory);
 
   bool Waits(const TaskKey& key) const { return waiting_.contains(key); }
   void Put(const TaskKey& key, MicrobatchGradients gradients);
   void Drop(const TaskKey& key) { waiting_.erase(key); }
 
-  /// As Stage::Fits, Stage::Fold. `exponents`, one for each of Layout::slots, are the step's; none
-  /// for floats.
+  /// Whether the waiting gradients of `key` fit, as BackwardResult::fits says. `exponents`, one for
+  /// each of Layout::slots, are the step's; none for floats. Requires sums on the host.
   bool Fits(const TaskKey& key, const std::vector<int>& exponents);
+  /// The same of a device, which does not know at once.
+  struct Measurement {
+    at::Tensor largest;  ///< float32, on the device: what is to come to the host
+    /// Takes it there, once, on any thread; it may outlive the store, but not the layout. Whether
+    /// the gradients fit; true if it did not come.
+    std::function<bool(const Result<Bytes>& largest)> take;
+  };
+  /// None where Fits is to be asked.
+  std::optional<Measurement> Measure(const TaskKey& key, const std::vector<int>& exponents);
+  /// As Stage::Fold.
   Status Fold(const TaskKey& key, const std::vector<int>& exponents);
   /// As Stage::Absorb.
   Status Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite);
-  /// As Stage::Accumulator.
-  GradientSum Sum(Step step, std::uint64_t group, const std::vector<int>& exponents);
+  /// As Stage::BeginAccumulator.
+  std::function<GradientSum()> BeginSum(Step step, std::uint64_t group,
+                                        const std::vector<int>& exponents);
   /// Forgets the sums of a step.
   void ClearSums(Step step) { accumulators_.erase(step); }
   /// Forgets sums and waiting gradients of a step.
@@ -52,7 +70,7 @@ class GradientStore {
 
  private:
   struct Accumulator {
-    std::vector<at::Tensor> sums;  ///< one a group; flat, on the device
+    std::vector<StateBlock> sums;  ///< one a group
     std::vector<bool> lent;        ///< one a group: others read the sum, it must not be written
     bool finite = true;
   };
@@ -65,28 +83,54 @@ class GradientStore {
   };
   struct Waiting {
     MicrobatchGradients gradients;
-    std::vector<Part> parts;  ///< of the gradients, measured; empty until they are needed
+    std::vector<Part> parts;  ///< of the gradients; empty until they are needed
+    /// On a device: `largest` of all parts, on its way.
+    std::shared_future<Result<Bytes>> largest = {};
+  };
+  /// The positions of a microbatch by their token: those of ids[u], in order, are order[begins[u]]
+  /// up to order[begins[u + 1]].
+  struct TokenOrder {
+    at::Tensor ids;            ///< [U] int64, ascending
+    at::Tensor order, begins;  ///< int32, [B L] and [U + 1]
   };
   bool exact() const { return accumulation_ == api::Accumulation::kExact; }
   Accumulator& Open(Step step);
   /// The open sums of a step, for writing.
   Accumulator& OpenToWrite(Step step);
   void FoldFloats(const MicrobatchGradients& gradients, const Accumulator& accumulator) const;
+  /// On the device. Throws c10::Error where that fails.
+  TokenOrder OrderByToken(const at::Tensor& tokens) const;
+  /// Adds rows [B L, n] to those of a table, each token's in the order of positions, which is the
+  /// same on every machine: to row ids[u]. Throws the same.
+  void AddRows(const at::Tensor& rows, const TokenOrder& order, const at::Tensor& ids,
+               const at::Tensor& table) const;
+  /// A tensor of the host on the device. Throws the same.
+  at::Tensor Place(const at::Tensor& on_host) const;
   Status FoldIntegers(Waiting& waiting, const TaskKey& key, const std::vector<int>& exponents);
   /// Why the gradients do not fit.
+  static Status CheckRange(const Layout& layout, int contribution_bits,
+                           const std::vector<Part>& parts, const TaskKey& key,
+                           const std::vector<int>& exponents);
   Status CheckRange(const std::vector<Part>& parts, const TaskKey& key,
-                    const std::vector<int>& exponents) const;
-  const std::vector<Part>& MeasuredParts(Waiting& waiting) const;
+                    const std::vector<int>& exponents) const {
+    return CheckRange(layout_, contribution_bits_, parts, key, exponents);
+  }
+  /// Waits for what a device measures. Errors: those of the device.
+  Result<const std::vector<Part>*> MeasuredParts(Waiting& waiting) const;
   std::vector<Part> PartsOf(const MicrobatchGradients& gradients) const;
   void Measure(std::vector<Part>& parts) const;
+  static void TakeLargest(const Bytes& largest, std::vector<Part>& parts);
   void AddQuantized(const Part& part, int exponent, const at::Tensor& sum) const;
 
   const Layout& layout_;
+  StateMemory& memory_;
   const at::Device device_;
   const api::Accumulation accumulation_;
   const int contribution_bits_;
+  const std::unique_ptr<StateKernels> kernels_;
   std::map<TaskKey, Waiting> waiting_;
   std::map<Step, Accumulator> accumulators_;
+  BufferPool copies_;  ///< of sums on a device
 };
 
 }  // namespace swarm::model

@@ -44,10 +44,6 @@ std::span<const T> PartOf(const Bytes& sum, std::uint64_t offset, std::uint64_t 
   return {reinterpret_cast<const T*>(sum.data()) + offset, count};
 }
 
-std::span<float> PartOf(std::span<float> group, const ParameterSlot& slot) {
-  return group.subspan(slot.offset, slot.count);
-}
-
 /// Reads the tensor `name`, of the slot's shape and any floating-point type, into `to`.
 Status ReadTensor(const checkpoint::TensorLookup& tensors, const std::string& name,
                   const ParameterSlot& slot, std::span<float> to) {
@@ -71,6 +67,19 @@ void ForEach(std::size_t count, const std::function<void(std::size_t)>& body) {
                    });
 }
 
+/// Of a whole sum of integers.
+int MagnitudeBits(const Bytes& sum) {
+  const std::span all(reinterpret_cast<const std::int64_t*>(sum.data()),
+                      sum.size() / sizeof(std::int64_t));
+  std::vector<int> bits((all.size() + kUpdateGrain - 1) / kUpdateGrain);
+  ForEach(bits.size(), [&](std::size_t i) {
+    const std::size_t begin = i * kUpdateGrain;
+    bits[i] = optim::MagnitudeBits(
+        all.subspan(begin, std::min<std::size_t>(kUpdateGrain, all.size() - begin)));
+  });
+  return bits.empty() ? 0 : *std::ranges::max_element(bits);
+}
+
 using Turn = void (*)(std::span<float>, std::span<const double>, std::size_t, Entries);
 
 /// How a parameter changes when the basis is turned; null for a parameter that is not in the basis.
@@ -86,8 +95,12 @@ Turn TurnOfSum(const ParameterSlot& slot) {
 
 }  // namespace
 
-ParameterStore::ParameterStore(const Layout& layout, const StageOptions& options, at::Device device)
+ParameterStore::ParameterStore(const Layout& layout, const StageOptions& options, at::Device device,
+                               StateMemory& memory)
     : layout_(layout),
+      memory_(memory),
+      device_(device),
+      kernels_(MakeStateKernels(device)),
       accumulation_(options.accumulation),
       microbatches_(options.microbatches),
       contribution_bits_(optim::ContributionBits(options.microbatches)),
@@ -97,7 +110,8 @@ ParameterStore::ParameterStore(const Layout& layout, const StageOptions& options
   const std::size_t versions = options.step_mode == api::StepMode::kDelayed ? 2 : 1;
   for (std::size_t i = 0; i < versions; ++i) {
     const Weights* sharing = buffers_.empty() ? nullptr : buffers_.front().get();
-    buffers_.push_back(std::make_unique<Weights>(layout, options.precision, device, sharing));
+    buffers_.push_back(
+        std::make_unique<Weights>(layout, options.precision, device, memory, sharing));
   }
   for (std::size_t i = 0; i < layout.slots.size(); ++i) {
     if (options.divided && layout.slots[i].group == 0) parts_.push_back(i);
@@ -121,8 +135,10 @@ void ParameterStore::Reset(Version version) {
   division_.reset();
   for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
     const ParameterSlot& slot = layout_.slots[i];
-    first_moments_[i].assign(slot.count, 0.0F);
-    second_moments_[i].assign(StepsByMuon(slot) ? 0 : slot.count, 0.0F);
+    first_moments_[i] = {};
+    second_moments_[i] = {};
+    first_moments_[i] = ZerosOf(slot);
+    if (!StepsByMuon(slot)) second_moments_[i] = ZerosOf(slot);
   }
   if (!exact()) return;
   scales_.clear();
@@ -133,12 +149,35 @@ void ParameterStore::Reset(Version version) {
   previous_scales_ = scales_;
 }
 
+StateBlock ParameterStore::ZerosOf(const ParameterSlot& slot) {
+  return memory_.Zeros(static_cast<std::int64_t>(slot.count), at::kFloat, StateMemory::Term::kLong);
+}
+
+Status ParameterStore::EditWeights(const Weights& weights, const ParameterSlot& slot,
+                                   StateMemory::Edit edit,
+                                   const std::function<Status(std::span<float>)>& change) {
+  return memory_.EditOnHost(weights.masters()[slot.group], static_cast<std::int64_t>(slot.offset),
+                            static_cast<std::int64_t>(slot.count), edit, change);
+}
+
+Status ParameterStore::EditMoments(const StateBlock& moments, StateMemory::Edit edit,
+                                   const std::function<Status(std::span<float>)>& change) {
+  return memory_.EditOnHost(moments, 0, moments.numbers.numel(), edit, change);
+}
+
 void ParameterStore::InitRandom(std::uint64_t seed) {
   Reset(Version(0));
   const auto fill = [&](const ParameterSlot& slot) {
-    FillStart(seed, config_, slot, PartOf(newest().group(slot.group), slot));
+    const Status filled =
+        EditWeights(newest(), slot, StateMemory::Edit::kOverwrite, [&](std::span<float> to) {
+          FillStart(seed, config_, slot, to);
+          return Status();
+        });
+    SWARM_CHECK(filled.ok(), filled.message());  // without its device, the process has no use
   };
-  at::parallel_for(0, static_cast<std::int64_t>(layout_.slots.size()), 1,
+  // One thread gives work to a device.
+  const std::int64_t together = memory_.on_host() ? 1 : std::ssize(layout_.slots);
+  at::parallel_for(0, std::ssize(layout_.slots), together,
                    [&](std::int64_t begin, std::int64_t end) {
                      for (std::int64_t i = begin; i < end; ++i) fill(layout_.slots[i]);
                    });
@@ -156,14 +195,16 @@ Status ParameterStore::Load(const checkpoint::TensorLookup& tensors, Version ver
 }
 
 Status ParameterStore::LoadTensors(const checkpoint::TensorLookup& tensors, bool optimizer) {
-  for (const ParameterSlot& slot : layout_.frozen) {
-    RETURN_IF_ERROR(ReadTensor(tensors, slot.name, slot, PartOf(newest().group(slot.group), slot)));
-  }
+  const auto read = [&](const std::string& prefix, const ParameterSlot& slot,
+                        const Weights& weights) {
+    return EditWeights(weights, slot, StateMemory::Edit::kOverwrite, [&](std::span<float> to) {
+      return ReadTensor(tensors, prefix + slot.name, slot, to);
+    });
+  };
+  for (const ParameterSlot& slot : layout_.frozen) RETURN_IF_ERROR(read("", slot, newest()));
   const auto load = [&](const std::string& prefix, Weights& weights) {
     for (const ParameterSlot& slot : layout_.slots) {
-      Status status =
-          ReadTensor(tensors, prefix + slot.name, slot, PartOf(weights.group(slot.group), slot));
-      if (!status.ok()) return status;
+      if (Status status = read(prefix, slot, weights); !status.ok()) return status;
     }
     weights.Refresh();
     return Status();
@@ -179,16 +220,19 @@ Status ParameterStore::LoadTensors(const checkpoint::TensorLookup& tensors, bool
 Status ParameterStore::LoadOptimizer(const checkpoint::TensorLookup& tensors) {
   for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
     const ParameterSlot& slot = layout_.slots[i];
-    const Status first =
-        ReadTensor(tensors, "optimizer.exp_avg." + slot.name, slot, first_moments_[i]);
+    const auto read = [&](const char* prefix, const StateBlock& moments) {
+      return EditMoments(moments, StateMemory::Edit::kOverwrite, [&](std::span<float> to) {
+        return ReadTensor(tensors, prefix + slot.name, slot, to);
+      });
+    };
+    const Status first = read("optimizer.exp_avg.", first_moments_[i]);
     if (first.code() == StatusCode::kNotFound && std::ranges::count(parts_, i) > 0) {
       first_moments_[i] = {};
       second_moments_[i] = {};
     } else {
       RETURN_IF_ERROR(first);
       if (!StepsByMuon(slot)) {
-        RETURN_IF_ERROR(
-            ReadTensor(tensors, "optimizer.exp_avg_sq." + slot.name, slot, second_moments_[i]));
+        RETURN_IF_ERROR(read("optimizer.exp_avg_sq.", second_moments_[i]));
       }
     }
     const std::string name = "optimizer.step." + slot.name;
@@ -220,44 +264,71 @@ Status ParameterStore::LoadScales(const checkpoint::TensorLookup& tensors) {
   return {};
 }
 
+class ParameterStore::InDeviceMemory final : public checkpoint::Elsewhere {
+ public:
+  InDeviceMemory(StateMemory& memory, StateBlock block, std::uint64_t first, Reader reader)
+      : memory_(memory), block_(std::move(block)), first_(first), reader_(std::move(reader)) {}
+
+  Status Read(std::uint64_t offset, std::span<std::byte> to) const override {
+    SWARM_CHECK(offset % sizeof(float) == 0, "a part of a number");
+    const auto first = static_cast<std::int64_t>(first_ + offset / sizeof(float));
+    return memory_.ReadBehind(reader_.behind, block_, first, to);
+  }
+
+ private:
+  StateMemory& memory_;
+  const StateBlock block_;
+  const std::uint64_t first_;
+  const Reader reader_;
+};
+
+checkpoint::NamedTensor ParameterStore::Show(std::string name, const ParameterSlot& slot,
+                                             const StateBlock& block, std::uint64_t first,
+                                             const Reader& reader) const {
+  checkpoint::NamedTensor tensor{std::move(name), checkpoint::ElementType::kF32, slot.shape, {}};
+  if (memory_.on_host()) {
+    tensor.data = Bytes::Wrap(block.floats() + first, slot.count * sizeof(float), reader.entered);
+  } else {
+    tensor.elsewhere = std::make_shared<InDeviceMemory>(memory_, block, first, reader);
+  }
+  return tensor;
+}
+
 std::vector<checkpoint::NamedTensor> ParameterStore::State() const {
   std::vector<checkpoint::NamedTensor> tensors;
-  const std::shared_ptr<const void> reader = readers_.Enter();
-  const auto add = [&](const std::string& prefix, const ParameterSlot& slot, const float* values) {
-    tensors.push_back({prefix + slot.name, checkpoint::ElementType::kF32, slot.shape,
-                       Bytes::Wrap(values, slot.count * sizeof(float), reader)});
+  const Reader reader = Enter();
+  const auto add = [&](const std::string& prefix, const ParameterSlot& slot, const Weights& of) {
+    tensors.push_back(
+        Show(prefix + slot.name, slot, of.masters()[slot.group], slot.offset, reader));
   };
   const auto add_number = [&](std::string name, const std::int64_t& number) {
     tensors.push_back({std::move(name),
                        checkpoint::ElementType::kI64,
                        {},
-                       Bytes::Wrap(&number, sizeof number, reader)});
+                       Bytes::Wrap(&number, sizeof number, reader.entered)});
   };
   for (const ParameterSlot& slot : layout_.slots) {
     const std::size_t index = static_cast<std::size_t>(&slot - layout_.slots.data());
-    add("", slot, newest().group(slot.group).data() + slot.offset);
+    add("", slot, newest());
     if (std::ranges::count(parts_, index) == 0) AddMoments(index, reader, &tensors);
     add_number("optimizer.step." + slot.name, updates_);
-    if (previous_held_) add("previous.", slot, previous().group(slot.group).data() + slot.offset);
+    if (previous_held_) add("previous.", slot, previous());
     if (!exact()) continue;
     add_number("optimizer.scale." + slot.name, scales_[index]);
     if (!previous_held_) continue;
     add_number("optimizer.previous_scale." + slot.name, previous_scales_[index]);
   }
-  for (const ParameterSlot& slot : layout_.frozen) {
-    add("", slot, newest().group(slot.group).data() + slot.offset);
-  }
+  for (const ParameterSlot& slot : layout_.frozen) add("", slot, newest());
   std::ranges::sort(tensors, {}, &checkpoint::NamedTensor::name);
   return tensors;
 }
 
-void ParameterStore::AddMoments(std::size_t index, const std::shared_ptr<const void>& reader,
+void ParameterStore::AddMoments(std::size_t index, const Reader& reader,
                                 std::vector<checkpoint::NamedTensor>* tensors) const {
   const ParameterSlot& slot = layout_.slots[index];
-  const auto add = [&](const char* prefix, const std::vector<float>& moments) {
+  const auto add = [&](const char* prefix, const StateBlock& moments) {
     if (moments.empty()) return;
-    tensors->push_back({prefix + slot.name, checkpoint::ElementType::kF32, slot.shape,
-                        Bytes::Wrap(moments.data(), slot.count * sizeof(float), reader)});
+    tensors->push_back(Show(prefix + slot.name, slot, moments, 0, reader));
   };
   add("optimizer.exp_avg.", first_moments_[index]);
   add("optimizer.exp_avg_sq.", second_moments_[index]);
@@ -273,12 +344,10 @@ std::uint64_t ParameterStore::MomentBytes(std::uint64_t part) const {
 }
 
 std::vector<checkpoint::NamedTensor> ParameterStore::PartState(std::uint64_t part) const {
-  const std::shared_ptr<const void> reader = readers_.Enter();
+  const Reader reader = Enter();
   const ParameterSlot& slot = layout_.slots[parts_.at(part)];
   std::vector<checkpoint::NamedTensor> tensors{
-      {slot.name, checkpoint::ElementType::kF32, slot.shape,
-       Bytes::Wrap(newest().group(slot.group).data() + slot.offset, slot.count * sizeof(float),
-                   reader)}};
+      Show(slot.name, slot, newest().masters()[slot.group], slot.offset, reader)};
   AddMoments(parts_[part], reader, &tensors);
   return tensors;
 }
@@ -290,12 +359,17 @@ Status ParameterStore::TakeMoments(std::uint64_t part, const Bytes& moments) {
     return InvalidArgument("the moments of " + slot.name + " have " +
                            std::to_string(moments.size()) + " bytes");
   }
-  const auto* values = reinterpret_cast<const float*>(moments.data());
-  first_moments_[index].assign(values, values + slot.count);
-  if (!StepsByMuon(slot)) {
-    second_moments_[index].assign(values + slot.count, values + 2 * slot.count);
-  }
-  return {};
+  const std::size_t bytes = slot.count * sizeof(float);
+  const auto take = [&](StateBlock& block, const Bytes& from) {
+    if (block.empty()) block = ZerosOf(slot);
+    return EditMoments(block, StateMemory::Edit::kOverwrite, [&](std::span<float> to) {
+      std::memcpy(to.data(), from.data(), from.size());
+      return Status();
+    });
+  };
+  RETURN_IF_ERROR(take(first_moments_[index], moments.Slice(0, bytes)));
+  if (StepsByMuon(slot)) return {};
+  return take(second_moments_[index], moments.Slice(bytes, bytes));
 }
 
 bool ParameterStore::IsOthers(std::size_t slot) const {
@@ -331,15 +405,20 @@ Result<std::vector<Bytes>> ParameterStore::BeginApply(std::span<const Bytes> sum
   if (options.skip) return weights;
   // Of the size of the whole group, whatever the parts, so that each update finds the same memory.
   // Pages of the others' parts are not touched.
-  const std::span<const float> group = std::as_const(target()).group(0);
-  const std::shared_ptr<std::byte[]> copies = copies_.Take(group.size_bytes());
-  ForEach(parts_.size(), [&](std::size_t p) {
-    if (!division.own[p]) return;
+  const StateBlock& group = target().masters()[0];
+  const std::shared_ptr<std::byte[]> copies = copies_.Take(group.numbers.nbytes());
+  const auto copy = [&](std::size_t p) -> Status {
+    if (!division.own[p]) return {};
     const ParameterSlot& slot = layout_.slots[parts_[p]];
-    std::byte* copy = copies.get() + slot.offset * sizeof(float);
-    std::memcpy(copy, group.data() + slot.offset, slot.count * sizeof(float));
-    weights[p] = Bytes::Wrap(copy, slot.count * sizeof(float), copies);
-  });
+    const std::span to(copies.get() + slot.offset * sizeof(float), slot.count * sizeof(float));
+    weights[p] = Bytes::Wrap(to.data(), to.size(), copies);
+    return memory_.Read(group, static_cast<std::int64_t>(slot.offset), to);
+  };
+  if (memory_.on_host()) {
+    ForEach(parts_.size(), [&](std::size_t p) { (void)copy(p); });  // does not fail
+    return weights;
+  }
+  for (std::size_t p = 0; p < parts_.size(); ++p) RETURN_IF_ERROR(copy(p));
   return weights;
 }
 
@@ -359,20 +438,30 @@ Status ParameterStore::Begin(std::span<const Bytes> sums, const ApplyOptions& op
   }
 
   readers_.AwaitNone();
+  // Before anything is written: the target may be the version that the step has read.
+  std::vector<double> overlap;
+  if (!options.skip) {
+    ASSIGN_OR_RETURN(overlap, OverlapSinceRead());
+  }
   division_ = division;
   skips_ = options.skip;
   next_scales_ = scales_;
   const bool delayed = buffers_.size() > 1;
   if (!options.skip) {
     ++updates_;
-    Update(sums, options, target());
+    if (memory_.on_host()) {
+      UpdateOnHost(sums, options, overlap, target());
+    } else {
+      RETURN_IF_ERROR(UpdateOnDevice(sums, options, overlap, target()));
+    }
     const auto updates = static_cast<std::uint64_t>(updates_);
-    if (layout_.basis && updates % boundary_.refreshSteps == 0) TurnBasisOf(target());
-  } else {
-    if (delayed) {
-      for (std::size_t i = 0; i < layout_.groups.size(); ++i) {
-        std::ranges::copy(std::as_const(newest()).group(i), target().group(i).begin());
-      }
+    if (layout_.basis && updates % boundary_.refreshSteps == 0) {
+      RETURN_IF_ERROR(TurnBasisOf(target()));
+    }
+  } else if (delayed) {
+    for (std::size_t i = 0; i < layout_.groups.size(); ++i) {
+      const StateBlock &from = newest().masters()[i], &to = target().masters()[i];
+      memory_.Compute({.reads = {from}, .writes = {to}}, [&] { to.numbers.copy_(from.numbers); });
     }
   }
   previous_held_ = false;
@@ -389,11 +478,14 @@ Status ParameterStore::FinishApply(std::span<const Bytes> weights) {
     first_moments_[parts_[p]] = {};
     second_moments_[parts_[p]] = {};
     if (skips_) continue;
-    const std::span<float> to = PartOf(target().group(slot.group), slot);
-    if (p >= weights.size() || weights[p].size() != to.size_bytes()) {
+    if (p >= weights.size() || weights[p].size() != slot.count * sizeof(float)) {
       return InvalidArgument("the weights of " + slot.name + " have another size");
     }
-    std::memcpy(to.data(), weights[p].data(), to.size_bytes());
+    RETURN_IF_ERROR(
+        EditWeights(target(), slot, StateMemory::Edit::kOverwrite, [&](std::span<float> to) {
+          std::memcpy(to.data(), weights[p].data(), to.size_bytes());
+          return Status();
+        }));
   }
   division_.reset();
   previous_scales_ = std::exchange(scales_, std::move(next_scales_));
@@ -409,22 +501,25 @@ Status ParameterStore::FinishApply(std::span<const Bytes> weights) {
 struct ParameterStore::Piece {
   std::size_t slot;
   std::uint64_t offset, count;  ///< within the parameter
-  int magnitude_bits = 0;  ///< of the sum, kExact
+  int magnitude_bits = 0;       ///< of the sum, kExact
 };
 
-std::vector<double> ParameterStore::OverlapSinceRead() const {
-  if (!layout_.basis || !previous_held_) return {};
+Result<std::vector<double>> ParameterStore::OverlapSinceRead() const {
+  if (!layout_.basis || !previous_held_) return std::vector<double>();
   const Operand& operand = layout_.operands[*layout_.basis];
-  const std::span<const float> read = previous().group(operand.group);
-  const std::span<const float> now = newest().group(operand.group);
-  if (std::ranges::equal(read, now)) return {};
-  return Overlap(read, now, static_cast<std::size_t>(operand.shape[0]),
+  std::vector<float> bases[2];
+  for (std::size_t i = 0; i < 2; ++i) {
+    const StateBlock& block = (i == 0 ? previous() : newest()).masters()[operand.group];
+    bases[i].resize(static_cast<std::size_t>(block.numbers.numel()));
+    RETURN_IF_ERROR(memory_.Read(block, 0, std::as_writable_bytes(std::span(bases[i]))));
+  }
+  if (bases[0] == bases[1]) return std::vector<double>();
+  return Overlap(bases[0], bases[1], static_cast<std::size_t>(operand.shape[0]),
                  static_cast<std::size_t>(operand.shape[1]));
 }
 
-void ParameterStore::Update(std::span<const Bytes> sums, const ApplyOptions& options, Weights& to) {
-  // Before anything is written: `to` may be the version that the step has read.
-  const std::vector<double> overlap = OverlapSinceRead();
+void ParameterStore::UpdateOnHost(std::span<const Bytes> sums, const ApplyOptions& options,
+                                  std::span<const double> overlap, Weights& to) {
   const std::size_t rank = overlap.empty() ? 0 : boundary_.rank;
   const bool whole = !overlap.empty() || optimizer_.type == api::OptimizerType::kLAMB;
   std::vector<Piece> pieces;
@@ -466,22 +561,27 @@ void ParameterStore::Update(std::span<const Bytes> sums, const ApplyOptions& opt
   if (exact()) AdvanceScales(pieces, exponents);
 }
 
+optim::UpdateOptions ParameterStore::OptionsOf(const ParameterSlot& slot,
+                                               const ApplyOptions& options) const {
+  const bool decays = slot.decays && (optimizer_.decayEmbeddings || slot.role != Role::kTable);
+  return {options.learning_rate * slot.rate,
+          optimizer_.beta1,
+          optimizer_.beta2,
+          optimizer_.epsilon,
+          decays ? optimizer_.weightDecay : 0,
+          options.clip,
+          static_cast<std::uint64_t>(updates_),
+          /*by_norm=*/slot.start != Start::kZeros};
+}
+
 void ParameterStore::UpdatePiece(const Piece& piece, std::span<const float> gradient,
                                  const ApplyOptions& options, Weights& to) {
   const ParameterSlot& slot = layout_.slots[piece.slot];
   if (slot.name == kBasisName) return GatherPiece(piece, gradient, to);
-  const bool decays = slot.decays && (optimizer_.decayEmbeddings || slot.role != Role::kTable);
-  const optim::UpdateOptions update{options.learning_rate * slot.rate,
-                                    optimizer_.beta1,
-                                    optimizer_.beta2,
-                                    optimizer_.epsilon,
-                                    decays ? optimizer_.weightDecay : 0,
-                                    options.clip,
-                                    static_cast<std::uint64_t>(updates_),
-                                    /*by_norm=*/slot.start != Start::kZeros};
-  const auto part_of = [&](std::vector<float>& moments) {
+  const optim::UpdateOptions update = OptionsOf(slot, options);
+  const auto part_of = [&](const StateBlock& moments) {
     return moments.empty() ? std::span<float>()
-                           : std::span(moments).subspan(piece.offset, piece.count);
+                           : std::span(moments.floats() + piece.offset, piece.count);
   };
   const std::uint64_t begin = slot.offset + piece.offset;
   const optim::UpdateSpans spans{
@@ -497,10 +597,107 @@ void ParameterStore::UpdatePiece(const Piece& piece, std::span<const float> grad
                                                : optim::UpdateAdamW(update, spans);
 }
 
+Status ParameterStore::UpdateOnDevice(std::span<const Bytes> sums, const ApplyOptions& options,
+                                      std::span<const double> overlap, Weights& to) {
+  const std::vector<int> exponents =
+      exact() ? Exponents(Step(version_.value), options.scale_level) : std::vector<int>();
+  const std::size_t element = exact() ? sizeof(std::int64_t) : sizeof(float);
+  std::vector<Piece> parameters;
+  for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
+    const ParameterSlot& slot = layout_.slots[i];
+    if (IsOthers(i)) continue;
+    Piece parameter{i, 0, slot.count};
+    const Bytes sum = sums[slot.group].Slice(slot.offset * element, slot.count * element);
+    if (exact()) parameter.magnitude_bits = MagnitudeBits(sum);
+    RETURN_IF_ERROR(
+        UpdateOnDevice(parameter, sum, exact() ? exponents[i] : 0, options, overlap, to));
+    parameters.push_back(parameter);
+  }
+  if (exact()) AdvanceScales(parameters, exponents);
+  return {};
+}
+
+Status ParameterStore::UpdateOnDevice(const Piece& parameter, const Bytes& sum, int exponent,
+                                      const ApplyOptions& options, std::span<const double> overlap,
+                                      Weights& to) {
+  const ParameterSlot& slot = layout_.slots[parameter.slot];
+  const Turn turn = overlap.empty() ? nullptr : TurnOfSum(slot);
+  // The gradient's floats, where the host needs them.
+  std::vector<float> floats;
+  if (turn != nullptr || StepsByMuon(slot)) {
+    floats.resize(slot.count);
+    if (exact()) {
+      optim::Dequantize(PartOf<std::int64_t>(sum, 0, slot.count), exponent,
+                        parameter.magnitude_bits, floats);
+    } else {
+      std::memcpy(floats.data(), sum.data(), sum.size());
+    }
+    if (turn != nullptr) turn(floats, overlap, boundary_.rank, Entries::kAsTheyAre);
+    if (StepsByMuon(slot)) return StepByMuon(slot, floats, options, to);
+  }
+  const at::Tensor gradient = at::empty({static_cast<std::int64_t>(slot.count)},
+                                        at::TensorOptions(device_).dtype(at::kFloat));
+  Status status;
+  const auto take = [&](std::int64_t first, const at::Tensor& some) {
+    const auto count = static_cast<std::size_t>(some.numel());
+    if (some.scalar_type() == at::kFloat) {
+      gradient.narrow(0, first, some.numel()).copy_(some);
+    } else if (status.ok()) {
+      status = kernels_->Dequantize({some.const_data_ptr<std::int64_t>(), count}, exponent,
+                                    {gradient.mutable_data_ptr<float>() + first, count});
+    }
+  };
+  if (!floats.empty()) {
+    const std::span<const float> all(floats);
+    RETURN_IF_ERROR(
+        memory_.Bring(Bytes::Wrap(all.data(), all.size_bytes(), nullptr), at::kFloat, {}, take));
+  } else {
+    RETURN_IF_ERROR(memory_.Bring(sum, exact() ? at::kLong : at::kFloat, {}, take));
+  }
+  RETURN_IF_ERROR(status);
+  const StateBlock &from = newest().masters()[slot.group], &into = to.masters()[slot.group];
+  const StateBlock &first = first_moments_[parameter.slot],
+                   &second = second_moments_[parameter.slot];
+  StateAccess access{.reads = {from}, .writes = {into, first}};
+  if (!second.empty()) access.writes.push_back(second);
+  memory_.Compute(access, [&] {
+    if (slot.name == kBasisName) {
+      first.numbers.add_(gradient);
+      if (&to != &newest()) into.numbers.copy_(from.numbers);
+      return;
+    }
+    status = kernels_->Step(optimizer_.type, OptionsOf(slot, options),
+                            {{from.floats() + slot.offset, slot.count},
+                             {gradient.const_data_ptr<float>(), slot.count},
+                             {first.floats(), slot.count},
+                             {second.floats(), slot.count},
+                             {into.floats() + slot.offset, slot.count}});
+  });
+  return status;
+}
+
+Status ParameterStore::StepByMuon(const ParameterSlot& slot, std::span<const float> gradient,
+                                  const ApplyOptions& options, Weights& to) {
+  const auto index = static_cast<std::size_t>(&slot - layout_.slots.data());
+  std::vector<float> weights(slot.count);
+  RETURN_IF_ERROR(memory_.Read(newest().masters()[slot.group],
+                               static_cast<std::int64_t>(slot.offset),
+                               std::as_writable_bytes(std::span(weights))));
+  RETURN_IF_ERROR(EditMoments(first_moments_[index], StateMemory::Edit::kChange,
+                              [&](std::span<float> momentum) {
+                                optim::UpdateMuon(OptionsOf(slot, options), optimizer_.momentum,
+                                                  {weights, gradient, momentum, {}, weights},
+                                                  static_cast<std::size_t>(slot.shape[0]),
+                                                  static_cast<std::size_t>(slot.shape[1]), ForEach);
+                                return Status();
+                              }));
+  return memory_.Write(weights, to.masters()[slot.group], static_cast<std::int64_t>(slot.offset));
+}
+
 void ParameterStore::GatherPiece(const Piece& piece, std::span<const float> statistic,
                                  Weights& to) {
   const ParameterSlot& slot = layout_.slots[piece.slot];
-  const auto gathered = std::span(first_moments_[piece.slot]).subspan(piece.offset, piece.count);
+  const std::span gathered(first_moments_[piece.slot].floats() + piece.offset, piece.count);
   for (std::size_t i = 0; i < gathered.size(); ++i) gathered[i] += statistic[i];
   if (&to == &newest()) return;
   const std::uint64_t begin = slot.offset + piece.offset;
@@ -508,25 +705,41 @@ void ParameterStore::GatherPiece(const Piece& piece, std::span<const float> stat
                     to.group(slot.group).subspan(begin, piece.count).begin());
 }
 
-void ParameterStore::TurnBasisOf(Weights& to) {
+Status ParameterStore::TurnBasisOf(Weights& to) {
   const Operand& operand = layout_.operands[*layout_.basis];
+  const ParameterSlot& slot_of_basis = layout_.slots.back();
   const auto rows = static_cast<std::size_t>(operand.shape[0]);
   const auto rank = static_cast<std::size_t>(operand.shape[1]);
-  const std::span<float> basis = to.group(operand.group);
-  std::vector<float>& gathered = first_moments_.back();  // the basis is the last parameter
-  const std::vector<float> turned = TurnBasis(basis, gathered, boundary_.refreshRate, rows, rank);
-  const std::vector<double> overlap = Overlap(basis, turned, rows, rank);
+  using Edit = StateMemory::Edit;
+  std::vector<double> overlap;
+  const auto turn_basis = [&](std::span<float> basis, std::span<float> gathered) {
+    const std::vector<float> turned = TurnBasis(basis, gathered, boundary_.refreshRate, rows, rank);
+    overlap = Overlap(basis, turned, rows, rank);
+    std::ranges::copy(turned, basis.begin());
+    std::ranges::fill(gathered, 0.0F);
+    return Status();
+  };
+  RETURN_IF_ERROR(EditMoments(first_moments_.back(), Edit::kChange, [&](std::span<float> gathered) {
+    return EditWeights(to, slot_of_basis, Edit::kChange,
+                       [&](std::span<float> basis) { return turn_basis(basis, gathered); });
+  }));
   for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
     const ParameterSlot& slot = layout_.slots[i];
     const Turn turn = TurnOf(slot);
     if (turn == nullptr) continue;
     if (IsOthers(i)) continue;
-    turn(PartOf(to.group(slot.group), slot), overlap, rank, Entries::kAsTheyAre);
-    turn(first_moments_[i], overlap, rank, Entries::kAsTheyAre);
-    if (!StepsByMuon(slot)) turn(second_moments_[i], overlap, rank, Entries::kSquared);
+    const auto turned = [&](Entries entries) {
+      return [&, entries](std::span<float> numbers) {
+        turn(numbers, overlap, rank, entries);
+        return Status();
+      };
+    };
+    RETURN_IF_ERROR(EditWeights(to, slot, Edit::kChange, turned(Entries::kAsTheyAre)));
+    RETURN_IF_ERROR(EditMoments(first_moments_[i], Edit::kChange, turned(Entries::kAsTheyAre)));
+    if (StepsByMuon(slot)) continue;
+    RETURN_IF_ERROR(EditMoments(second_moments_[i], Edit::kChange, turned(Entries::kSquared)));
   }
-  std::ranges::copy(turned, basis.begin());
-  std::ranges::fill(gathered, 0.0F);
+  return {};
 }
 
 void ParameterStore::AdvanceScales(std::span<const Piece> pieces,

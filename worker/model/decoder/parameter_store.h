@@ -1,5 +1,5 @@
 // The durable state of a stage: the versions of its weights that rule 10 of docs/protocol.md keeps,
-// and its optimizer. Lives in host memory; Weights has the copies for the computation.
+// and its optimizer. Weights has the copies for the computation.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,8 @@
 
 #include "base/buffer_pool.h"
 #include "worker/model/decoder/readers.h"
+#include "worker/model/decoder/state_kernels.h"
+#include "worker/model/decoder/state_memory.h"
 #include "worker/model/decoder/weights.h"
 #include "worker/model/layout/layout.h"
 #include "worker/model/stage.h"
@@ -29,8 +31,10 @@ struct ApplyOptions {
 /// Has more than 15 fields: the parts of the state, and what the update needs of the options.
 class ParameterStore {
  public:
-  /// No version is held yet. `layout` must outlive this.
-  ParameterStore(const Layout& layout, const StageOptions& options, at::Device device);
+  /// No version is held yet. The update runs where `memory` is: on the host, or on `device`.
+  /// `layout` and `memory` must outlive this.
+  ParameterStore(const Layout& layout, const StageOptions& options, at::Device device,
+                 StateMemory& memory);
 
   Version version() const { return version_; }
   /// The weights of a held version, else nullptr. Delayed mode holds the newest version and, after
@@ -67,15 +71,41 @@ class ParameterStore {
   /// Maps coefficients in the basis that this step has read to coefficients in the newest basis
   /// (Overlap of subspace.h); empty where the two bases are equal. In Delayed mode they differ
   /// after a turn, and the sums then refer to a basis that no longer exists.
-  std::vector<double> OverlapSinceRead() const;
-  void Update(std::span<const Bytes> sums, const ApplyOptions& options, Weights& to);
+  Result<std::vector<double>> OverlapSinceRead() const;
+  void UpdateOnHost(std::span<const Bytes> sums, const ApplyOptions& options,
+                    std::span<const double> overlap, Weights& to);
+  /// The same to the bit, by kernels; but Muon's steps are the host's.
+  Status UpdateOnDevice(std::span<const Bytes> sums, const ApplyOptions& options,
+                        std::span<const double> overlap, Weights& to);
+  /// Updates the whole of a parameter.
+  Status UpdateOnDevice(const Piece& parameter, const Bytes& sum, int exponent,
+                        const ApplyOptions& options, std::span<const double> overlap, Weights& to);
+  Status StepByMuon(const ParameterSlot& slot, std::span<const float> gradient,
+                    const ApplyOptions& options, Weights& to);
+  optim::UpdateOptions OptionsOf(const ParameterSlot& slot, const ApplyOptions& options) const;
+  /// Gives a parameter's weights to `change` on the host, as StateMemory::EditOnHost does.
+  Status EditWeights(const Weights& weights, const ParameterSlot& slot, StateMemory::Edit edit,
+                     const std::function<Status(std::span<float>)>& change);
+  Status EditMoments(const StateBlock& moments, StateMemory::Edit edit,
+                     const std::function<Status(std::span<float>)>& change);
+  StateBlock ZerosOf(const ParameterSlot& slot);
+  class InDeviceMemory;
+  /// Someone reads the state as it is.
+  struct Reader {
+    std::shared_ptr<const void> entered;
+    device::Event behind;  ///< the state is written
+  };
+  Reader Enter() const { return {readers_.Enter(), memory_.Record()}; }
+  /// A tensor of the state, in place; `first` is its first number in the block.
+  checkpoint::NamedTensor Show(std::string name, const ParameterSlot& slot, const StateBlock& block,
+                               std::uint64_t first, const Reader& reader) const;
   /// The slot has a part that another worker updates in the step that is being applied.
   bool IsOthers(std::size_t slot) const;
   /// The first half of an update.
   Status Begin(std::span<const Bytes> sums, const ApplyOptions& options, const Division& division);
   Weights& target() { return *buffers_[buffers_.size() > 1 ? 1 - newest_ : newest_]; }
   /// Adds the slot's moments, if they are here.
-  void AddMoments(std::size_t slot, const std::shared_ptr<const void>& reader,
+  void AddMoments(std::size_t slot, const Reader& reader,
                   std::vector<checkpoint::NamedTensor>* tensors) const;
   bool StepsByMuon(const ParameterSlot& slot) const {
     return optimizer_.type == api::OptimizerType::kMuon && slot.role == Role::kHidden;
@@ -85,12 +115,15 @@ class ParameterStore {
   /// Gathers the statistic of the basis. The basis does not change before TurnBasisOf.
   void GatherPiece(const Piece& piece, std::span<const float> statistic, Weights& to);
   /// Turns the basis by the gathered statistic, and with it all coefficients in the basis.
-  void TurnBasisOf(Weights& to);
+  Status TurnBasisOf(Weights& to);
   /// Computes the exponents of the next version from the sums that make it.
   void AdvanceScales(std::span<const Piece> pieces, const std::vector<int>& exponents);
   bool exact() const { return accumulation_ == api::Accumulation::kExact; }
 
   const Layout& layout_;
+  StateMemory& memory_;
+  const at::Device device_;
+  const std::unique_ptr<StateKernels> kernels_;
   const api::Accumulation accumulation_;
   const std::uint64_t microbatches_;
   const int contribution_bits_;
@@ -102,16 +135,16 @@ class ParameterStore {
   bool newest_held_ = false;  ///< there are weights: initial ones, or a load succeeded
   bool previous_held_ = false;
   Version version_;
-  std::vector<std::vector<float>> first_moments_;   ///< one a slot; empty: others hold them
-  std::vector<std::vector<float>> second_moments_;  ///< the same; empty for what Muon steps
-  std::vector<std::size_t> parts_;                  ///< the slot of each; none if not divided
-  std::optional<Division> division_;                ///< between the halves of an update
-  bool skips_ = false;                              ///< that update
+  std::vector<StateBlock> first_moments_;   ///< one a slot; empty: others hold them
+  std::vector<StateBlock> second_moments_;  ///< the same; empty for what Muon steps
+  std::vector<std::size_t> parts_;          ///< the slot of each; none if not divided
+  std::optional<Division> division_;        ///< between the halves of an update
+  bool skips_ = false;                      ///< that update
   /// kExact: the exponents that belong to the newest version, and those of the one before.
   std::vector<std::int64_t> scales_, previous_scales_;
   std::vector<std::int64_t> next_scales_;  ///< between the halves of an update
   std::int64_t updates_ =
-      0;  ///< without the skipped ones: the optimizer's bias correction counts them
+      0;               ///< without the skipped ones: the optimizer's bias correction counts them
   BufferPool copies_;  ///< of the weights that others are given
   Readers readers_;    ///< of all the above, which only Reset and Apply change
 };

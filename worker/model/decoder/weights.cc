@@ -8,15 +8,20 @@
 namespace swarm::model {
 
 Weights::Weights(const Layout& layout, api::Precision precision, at::Device device,
-                 const Weights* sharing)
-    : layout_(layout) {
+                 StateMemory& memory, const Weights* sharing)
+    : layout_(layout), memory_(memory) {
   const at::NoGradGuard no_gradients;
-  for (const ParameterGroup& group : layout.groups) {
-    masters_.push_back(at::zeros({static_cast<std::int64_t>(group.count)}, at::kFloat));
-  }
-  masters_.push_back(sharing != nullptr
-                         ? sharing->masters_.back()
-                         : at::zeros({static_cast<std::int64_t>(layout.frozen_count)}, at::kFloat));
+  const auto zeros = [&](std::uint64_t count) {
+    return memory.Zeros(static_cast<std::int64_t>(count), at::kFloat, StateMemory::Term::kLong);
+  };
+  for (const ParameterGroup& group : layout.groups) masters_.push_back(zeros(group.count));
+  masters_.push_back(sharing != nullptr ? sharing->masters_.back() : zeros(layout.frozen_count));
+  memory.Compute({.reads = masters_, .writes = {}},
+                 [&] { MakeOperands(precision, device, sharing); });
+}
+
+void Weights::MakeOperands(api::Precision precision, at::Device device, const Weights* sharing) {
+  const Layout& layout = layout_;
   const at::ScalarType matrix_type = MatrixType(precision);
   for (std::size_t i = 0; i < layout.operands.size(); ++i) {
     const Operand& operand = layout.operands[i];
@@ -41,6 +46,7 @@ Weights::Weights(const Layout& layout, api::Precision precision, at::Device devi
 
 at::Tensor Weights::MasterView(const Operand& operand) const {
   return masters_[operand.group]
+      .numbers
       .narrow(0, static_cast<std::int64_t>(operand.offset),
               static_cast<std::int64_t>(operand.count()))
       .view(operand.shape);
@@ -51,13 +57,13 @@ at::Tensor Weights::OperandAt(const std::optional<std::size_t>& index) const {
 }
 
 std::span<float> Weights::group(std::uint64_t index) {
-  at::Tensor& master = masters_[index];
-  return {master.mutable_data_ptr<float>(), static_cast<std::size_t>(master.numel())};
+  const StateBlock& master = masters_[index];
+  return {master.floats(), static_cast<std::size_t>(master.numbers.numel())};
 }
 
 std::span<const float> Weights::group(std::uint64_t index) const {
-  const at::Tensor& master = masters_[index];
-  return {master.const_data_ptr<float>(), static_cast<std::size_t>(master.numel())};
+  const StateBlock& master = masters_[index];
+  return {master.floats(), static_cast<std::size_t>(master.numbers.numel())};
 }
 
 void Weights::Update(const Operand& operand, at::Tensor& from_master) const {
@@ -66,24 +72,22 @@ void Weights::Update(const Operand& operand, at::Tensor& from_master) const {
 }
 
 void Weights::Refresh() {
-  RefreshTrained();
-  const at::NoGradGuard no_gradients;
-  for (std::size_t i = 0; i < operands_.size(); ++i) {
-    if (layout_.operands[i].frozen) Update(layout_.operands[i], operands_[i]);
-  }
-  for (std::size_t i = 0; i < tables_.size(); ++i) {
-    if (layout_.tables[i].frozen) Update(layout_.tables[i], tables_[i]);
-  }
+  Refresh(/*frozen=*/false);
+  Refresh(/*frozen=*/true);
 }
 
-void Weights::RefreshTrained() {
+void Weights::RefreshTrained() { Refresh(/*frozen=*/false); }
+
+void Weights::Refresh(bool frozen) {
   const at::NoGradGuard no_gradients;
-  for (std::size_t i = 0; i < operands_.size(); ++i) {
-    if (!layout_.operands[i].frozen) Update(layout_.operands[i], operands_[i]);
-  }
-  for (std::size_t i = 0; i < tables_.size(); ++i) {
-    if (!layout_.tables[i].frozen) Update(layout_.tables[i], tables_[i]);
-  }
+  memory_.Compute({.reads = masters_, .writes = {}}, [&] {
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      if (layout_.operands[i].frozen == frozen) Update(layout_.operands[i], operands_[i]);
+    }
+    for (std::size_t i = 0; i < tables_.size(); ++i) {
+      if (layout_.tables[i].frozen == frozen) Update(layout_.tables[i], tables_[i]);
+    }
+  });
 }
 
 LayerWeights Weights::layer(std::size_t index) const {

@@ -1,4 +1,4 @@
-// The weights of one version of a stage: master copies in flat float32 host memory, and the
+// The weights of one version of a stage: master copies in flat float32 memory of the state, and the
 // operands that the computation uses, which are views of them wherever type and device allow it.
 #pragma once
 
@@ -11,17 +11,22 @@
 #include "api/swarmjob.h"
 #include "worker/model/arithmetic/boundary.h"
 #include "worker/model/arithmetic/decoder.h"
+#include "worker/model/decoder/state_memory.h"
 #include "worker/model/layout/layout.h"
 
 namespace swarm::model {
 
 class Weights {
  public:
-  /// Zeros. What is frozen is that of `sharing`, if there is one. `layout` must outlive this.
-  Weights(const Layout& layout, api::Precision precision, at::Device device,
+  /// Zeros. What is frozen is that of `sharing`, if there is one. `layout` and `memory`, which has
+  /// the masters, must outlive this.
+  Weights(const Layout& layout, api::Precision precision, at::Device device, StateMemory& memory,
           const Weights* sharing = nullptr);
 
-  /// The master copy of a group, or of what is frozen (Layout::frozen). After writing: Refresh().
+  /// The master copies: one a group, and last of what is frozen (Layout::frozen). After writing:
+  /// Refresh().
+  const std::vector<StateBlock>& masters() const { return masters_; }
+  /// The same of masters on the host.
   std::span<float> group(std::uint64_t index);
   std::span<const float> group(std::uint64_t index) const;
   /// Brings the operands up to date with the master copies. Graphs recorded before must not be run
@@ -43,13 +48,17 @@ class Weights {
   BoundaryWeights boundary(std::int64_t before) const;
 
  private:
+  void MakeOperands(api::Precision precision, at::Device device, const Weights* sharing);
+  /// Of what is frozen, or of all else.
+  void Refresh(bool frozen);
   at::Tensor MasterView(const Operand& operand) const;
   void Update(const Operand& operand, at::Tensor& from_master) const;
   /// Undefined where there is no such operand.
   at::Tensor OperandAt(const std::optional<std::size_t>& index) const;
 
   const Layout& layout_;
-  std::vector<at::Tensor> masters_;  ///< one a group, and what is frozen; flat, host
+  StateMemory& memory_;
+  std::vector<StateBlock> masters_;
   std::vector<at::Tensor> operands_, trained_;
   std::vector<at::Tensor> tables_;
 };

@@ -57,8 +57,10 @@ void Reducing::Attach(net::Endpoint* endpoint) {
 }
 
 void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model::Stage> stage,
-                     std::uint64_t group, model::GradientSum own, api::ReduceCodec codec) {
-  loop_.Post([this, reduce, stage = std::move(stage), group, own = std::move(own), codec] {
+                     std::uint64_t group, std::function<model::GradientSum()> give,
+                     api::ReduceCodec codec) {
+  loop_.Post([this, reduce, stage = std::move(stage), group, give = std::move(give), codec] {
+    const model::GradientSum own = give();
     const Key key{reduce.generation, reduce.step, reduce.group, reduce.k};
     std::erase_if(sums_, [&](const auto& entry) { return SumOf(entry.first) == SumOf(key); });
     ForgetChunks([&](const ReduceChunk& chunk) { return SumOf(chunk) == SumOf(key); });

@@ -52,10 +52,11 @@ class Reducing {
   /// Stops and joins the loop.
   void Stop() { loop_.Stop(); }
 
-  /// Sums `own`, this worker's accumulator of stage->groups()[group], with the other participants'.
+  /// Sums `own`, which gives this worker's accumulator of stage->groups()[group] on the thread of
+  /// this, with the other participants'.
   /// A lower attempt of the same sum is over. Floats are sent as `codec` says.
   void Begin(const protocol::Reduce& reduce, std::shared_ptr<const model::Stage> stage,
-             std::uint64_t group, model::GradientSum own, api::ReduceCodec codec);
+             std::uint64_t group, std::function<model::GradientSum()> own, api::ReduceCodec codec);
   void OnChunk(const protocol::WorkerId& from, const protocol::ReduceChunk& chunk, Bytes payload);
   /// The sums of the step are over, without a result.
   void Abandon(protocol::Generation generation, protocol::Step step);

@@ -38,8 +38,8 @@ class ReducingTest : public testing::Test {
   void Begin(const Reduce& reduce) {
     const std::vector<float> values(3'000'000, 1);  // some chunks for each
     const Bytes own = Bytes::Copy(values.data(), values.size() * sizeof(float));
-    reducing_.Begin(reduce, nullptr, 0, {own, checkpoint::ElementType::kF32, {}},
-                    api::ReduceCodec::kNone);
+    const model::GradientSum sum{own, checkpoint::ElementType::kF32, {}};
+    reducing_.Begin(reduce, nullptr, 0, [sum] { return sum; }, api::ReduceCodec::kNone);
   }
   std::uint64_t Refused(const std::string& reason) {
     reducing_.CountWaiting();  // behind what was posted
