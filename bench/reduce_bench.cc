@@ -206,16 +206,9 @@ struct Cost {
 Cost MeasureSum(std::size_t replicas, std::size_t rows, const model::GradientSum& data,
                 int rounds) {
   const protocol::ReduceGrid grid(replicas, rows);
-  std::vector<WorkerId> names;
-  for (std::size_t i = 0; i < replicas; ++i) names.push_back(NameOfSide(i));
-  const std::vector<WorkerId> seated = protocol::SeatParticipants(names, rows);
-  const auto seat = [&](std::size_t i) {
-    return static_cast<std::size_t>(std::ranges::find(seated, names[i]) - seated.begin());
-  };
   net::LoopbackNetwork network;
   const Sides sides = MakeSides(
-      replicas, [&](std::size_t a, std::size_t b) { return grid.Exchange(seat(a), seat(b)); },
-      &network);
+      replicas, [&](std::size_t a, std::size_t b) { return grid.Exchange(a, b); }, &network);
   Cost cost;
   for (int i = 0; i < rounds; ++i) {
     cost.seconds = std::min(cost.seconds, TimeReduce(sides, rows, data));

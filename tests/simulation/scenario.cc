@@ -14,9 +14,9 @@ using std::chrono::seconds;
 constexpr double kRare = 0.01;
 
 constexpr std::array<std::string_view, kFaultKinds> kFaultNames{
-    "kill",        "crash",    "lose-stage",  "pause",        "break",         "cut-off",
-    "false-alarm", "join",     "drain",       "kill-trainer", "crash-trainer", "replace-trainer",
-    "hang",        "stop",     "cut-pair",    "isolate",      "slow-disk",     "hang-disk",
+    "kill",        "crash",    "lose-stage",   "pause",        "break",         "cut-off",
+    "false-alarm", "join",     "drain",        "kill-trainer", "crash-trainer", "replace-trainer",
+    "hang",        "stop",     "cut-pair",     "isolate",      "slow-disk",     "hang-disk",
     "flip-digest", "flip-sum", "flip-weights", "away"};
 
 struct Mutation {
@@ -148,6 +148,7 @@ Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes) {
   if (rng.Below(6) == 0) scenario.join_lag_max = 2;
   if (MixAll(seed, 0x7061726b) % 8 == 0) scenario.parked_bytes_max = 2 * kPayloadBytes;
   if (wishes.grids || MixAll(seed, 0x67726964) % 2 == 0) scenario.flat_reduce_max = 3;
+  if (MixAll(seed, 0x706f6473) % 4 == 0) scenario.pods = 2 + MixAll(seed, 0x706f6474) % 4;
   if (MixAll(seed, 0x6b657074) % 4 == 0) scenario.kept_steps_max = protocol::kKeptStepsMin;
   // A draw of its own, so that the other draws stay the same.
   switch (MixAll(seed, 0x6d6f7665) % 4) {

@@ -78,6 +78,7 @@ struct Scenario {
   std::uint64_t parked_bytes_max = 1ull << 30;
   std::uint64_t kept_steps_max = 256;
   std::size_t flat_reduce_max = 16;  ///< sums of more participants go over a grid
+  std::uint64_t pods = 0;            ///< that the workers share; 0: each is alone
   std::uint64_t join_lag_max = 256;
   /// Which workers move between stages. Rates differ at random, so that moves are often due.
   protocol::BalancePolicy balance = protocol::BalancePolicy::kNone;
@@ -96,8 +97,8 @@ struct Wishes {
   std::optional<std::uint64_t> stages, faults;
   std::optional<FaultKind> only;
   bool unlike_links = false;
-  bool grids = false;   ///< sums of more than three go over a grid, and stages are large enough
-  bool sparse = false;  ///< one or two neighbours in the stage beside, also in a small swarm
+  bool grids = false;    ///< sums of more than three go over a grid, and stages are large enough
+  bool sparse = false;   ///< one or two neighbours in the stage beside, also in a small swarm
   bool divided = false;  ///< parts have holders, and stages are large enough
 };
 

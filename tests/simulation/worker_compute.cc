@@ -242,9 +242,8 @@ namespace {
 /// all places of the grid are used.
 class GridPlace {
  public:
-  GridPlace(const std::vector<WorkerId>& seated, const protocol::Reduce& reduce,
-            const WorkerId& self)
-      : seated_(seated),
+  GridPlace(const protocol::Reduce& reduce, const WorkerId& self)
+      : seated_(reduce.participants),
         holders_(reduce.holders),
         turn_(reduce.k.n),
         grid_(seated_.size(), reduce.rows),
@@ -290,7 +289,6 @@ void WorkerProcess::BeginReduce(const protocol::Reduce& reduce) {
   ActiveReduce& active = reduces_[{reduce.step, reduce.group}];
   active = {};
   active.reduce = reduce;
-  active.seated = protocol::SeatParticipants(reduce.participants, reduce.rows);
   const Accumulator& sums = AccumulatorOf(reduce.step);
   active.own = sums.groups.at(static_cast<std::size_t>(group - groups_.begin()));
   active.finite = sums.finite;
@@ -298,7 +296,7 @@ void WorkerProcess::BeginReduce(const protocol::Reduce& reduce) {
   active.partials.resize(kElements);
   active.result.resize(kElements);
   simulation_.audit().OnReduceStarted(id_, reduce);
-  const GridPlace place(active.seated, reduce, id_);
+  const GridPlace place(reduce, id_);
   for (std::uint64_t e = 0; e < kElements; ++e) {
     const WorkerId& adder = place.RowAdder(e);
     if (adder == id_) {
@@ -325,7 +323,7 @@ void WorkerProcess::ReportLater(const protocol::Reduce& reduce) {
     if (it == reduces_.end() || it->second.reduce.k != reduce.k || it->second.done) return;
     const ActiveReduce& active = it->second;
     protocol::Awaiting awaiting{reduce.generation, reduce.step, reduce.group, reduce.k};
-    const GridPlace place(active.seated, reduce, id_);
+    const GridPlace place(reduce, id_);
     std::set<WorkerId> contributors, adders, senders;
     for (std::uint64_t e = 0; e < kElements; ++e) {
       if (active.result[e]) {
@@ -336,7 +334,7 @@ void WorkerProcess::ReportLater(const protocol::Reduce& reduce) {
       awaiting.chunks += active.scattered[e].size() + active.partials[e].size();
       if (place.Owner(e) != id_) senders.insert(place.SumSender(e));
       for (const WorkerId& p : reduce.participants) {
-        const GridPlace other(active.seated, reduce, p);
+        const GridPlace other(reduce, p);
         const bool mate = other.row() == place.row();
         if (mate && place.RowAdder(e) == id_ && !active.scattered[e].contains(p)) {
           contributors.insert(p);
@@ -373,7 +371,7 @@ void WorkerProcess::Scatter(ActiveReduce& active, const WorkerId& from, std::uin
                             const Element& element) {
   auto& parts = active.scattered[e];
   if (!parts.emplace(from, element).second) return;
-  const GridPlace place(active.seated, active.reduce, id_);
+  const GridPlace place(active.reduce, id_);
   const std::vector<WorkerId> row = place.Row();
   if (parts.size() < row.size()) return;
   Element partial;
@@ -400,7 +398,7 @@ void WorkerProcess::ScatterPartial(ActiveReduce& active, const WorkerId& from, s
 void WorkerProcess::Gather(ActiveReduce& active, std::uint64_t e, const Element& sum) {
   if (std::exchange(active.result[e], sum)) return;
   for (const WorkerId& p : active.reduce.participants) {
-    if (p != id_ && GridPlace(active.seated, active.reduce, p).SumSender(e) == id_) {
+    if (p != id_ && GridPlace(active.reduce, p).SumSender(e) == id_) {
       SendChunk(p, active.reduce, ReduceChunk::Phase::kGather, e, sum);
     }
   }
@@ -423,8 +421,7 @@ void WorkerProcess::OnChunk(const WorkerId& from, const ReduceChunk& chunk,
   if (!takes_part) return;
   if (chunk.phase == ReduceChunk::Phase::kGather) {
     Gather(active, chunk.offset, element);
-  } else if (GridPlace(active.seated, active.reduce, from).row() ==
-             GridPlace(active.seated, active.reduce, id_).row()) {
+  } else if (GridPlace(active.reduce, from).row() == GridPlace(active.reduce, id_).row()) {
     Scatter(active, from, chunk.offset, element);
   } else {
     ScatterPartial(active, from, chunk.offset, element);
@@ -434,7 +431,7 @@ void WorkerProcess::OnChunk(const WorkerId& from, const ReduceChunk& chunk,
 
 void WorkerProcess::FinishReduceIfDone(ActiveReduce& active) {
   const protocol::Reduce& reduce = active.reduce;
-  const GridPlace place(active.seated, reduce, id_);
+  const GridPlace place(reduce, id_);
   if (active.done) return;
   for (std::uint64_t e = 0; e < kElements; ++e) {
     if (!place.Needs(e)) continue;

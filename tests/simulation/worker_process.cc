@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/rng.h"
 #include "tests/simulation/describe.h"
 
 namespace swarm::simulation {
@@ -120,20 +121,22 @@ void WorkerProcess::SayHello() {
   const protocol::Term term = replica_ ? std::max(promised_, replica_->term()) : promised_;
   protocol::HeldState offer;
   if (kept_) offer = {kept_->stage, kept_->state.version, DigestOf(kept_->state)};
-  network_.Send(pid_, trainer_, Lane::kControl,
-                {protocol::Hello{.id = id_,
-                                 .incarnation = incarnation_,
-                                 .cluster = "c",
-                                 .addresses = {},
-                                 .threads = 1,
-                                 .term = term,
-                                 .serving = replica_.has_value(),
-                                 .numeric_class = "n",
-                                 .region = {},
-                                 .pod = {},
-                                 .offers = kept_.has_value(),
-                                 .offer = offer},
-                 {}});
+  const std::uint64_t pods = simulation_.scenario().pods;
+  network_.Send(
+      pid_, trainer_, Lane::kControl,
+      {protocol::Hello{.id = id_,
+                       .incarnation = incarnation_,
+                       .cluster = "c",
+                       .addresses = {},
+                       .threads = 1,
+                       .term = term,
+                       .serving = replica_.has_value(),
+                       .numeric_class = "n",
+                       .region = {},
+                       .pod = pods == 0 ? "" : std::to_string(MixName(1, id_.value) % pods),
+                       .offers = kept_.has_value(),
+                       .offer = offer},
+       {}});
   if (leaving_) Tell(protocol::Leaving{ToSeconds(*leaving_ - world_.now())});
 }
 

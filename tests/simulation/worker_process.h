@@ -78,7 +78,6 @@ class WorkerProcess : public Process {
   using SumName = std::pair<protocol::Step, protocol::GroupIndex>;
   struct ActiveReduce {
     protocol::Reduce reduce;
-    std::vector<WorkerId> seated;  // its participants
     std::vector<Element> own;
     bool finite = true;
     std::vector<std::map<WorkerId, Element>> scattered;  // by element, where this one adds its row

@@ -1,7 +1,10 @@
 // With exact accumulation every partition of the microbatches gives the same bits: losses, gradient
 // norms and final state of a swarm are those of one process, to the last byte.
+#include <mutex>
+
 #include "tests/swarm/local_swarm.h"
 #include "worker/checkpoint/checkpoint.h"
+#include "worker/device/testing/fake_device.h"
 
 namespace swarm::tests {
 namespace {
@@ -66,12 +69,13 @@ class ExactTest : public ::testing::TestWithParam<Case> {
     return Read(job, out);
   }
   Trajectory Swarm(const std::vector<std::uint64_t>& replicas,
-                   api::ShardUpdate divided = api::ShardUpdate::kNone) {
+                   api::ShardUpdate divided = api::ShardUpdate::kNone, std::uint64_t pod_size = 1,
+                   const stage::CreateStage& create = model::Stage::Create) {
     api::SwarmJob job = Job(replicas.size());
     job.spec.pipeline.shardUpdate = divided;
     const std::string out = folder_ / ("swarm" + std::to_string(++runs_));
     job.spec.checkpoint.uri = out + "/checkpoints";
-    const auto outcome = RunSwarm(job, replicas, out);
+    const auto outcome = RunSwarm(job, replicas, out, /*resume=*/false, pod_size, create);
     EXPECT_TRUE(outcome.succeeded) << outcome.reason;
     return Read(job, out);
   }
@@ -99,6 +103,13 @@ TEST_P(ExactTest, EveryNumberOfReplicasGivesTheBitsOfOneProcess) {
   }
 }
 
+TEST_P(ExactTest, WhereTheReplicasOfAPodSumFirstTheBitsAreThoseOfOneProcess) {
+  const Trajectory expected = Reference(2);
+  const Trajectory actual = Swarm({5, 3}, api::ShardUpdate::kNone, /*pod_size=*/2);
+  EXPECT_EQ(actual.steps, expected.steps);
+  EXPECT_EQ(actual.tensors, expected.tensors);
+}
+
 TEST_P(ExactTest, WhereTwoReplicasUpdateEachTensorTheBitsAreThoseOfOneProcess) {
   for (const auto& replicas : std::vector<std::vector<std::uint64_t>>{{4}, {3, 1, 5}}) {
     SCOPED_TRACE(::testing::PrintToString(replicas));
@@ -106,6 +117,28 @@ TEST_P(ExactTest, WhereTwoReplicasUpdateEachTensorTheBitsAreThoseOfOneProcess) {
     const Trajectory actual = Swarm(replicas, api::ShardUpdate::kMoments);
     EXPECT_EQ(actual.steps, expected.steps);
     EXPECT_EQ(actual.tensors, expected.tensors);
+  }
+}
+
+TEST_P(ExactTest, WhereDevicesAreLateAndHaveTheStateTheBitsAreThoseOfOneProcess) {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<device::FakeDevice>> devices;
+  const auto on_a_late_device = [&](model::StageOptions options) {
+    options.residency = api::Residency::kResident;
+    const std::lock_guard lock(mutex);
+    devices.push_back(std::make_shared<device::FakeDevice>(devices.size()));
+    options.streams = devices.back();
+    return model::Stage::Create(options);
+  };
+  const Trajectory expected = Reference(2);
+  for (const auto divided : {api::ShardUpdate::kNone, api::ShardUpdate::kMoments}) {
+    const Trajectory actual = Swarm({3, 1}, divided, /*pod_size=*/1, on_a_late_device);
+    EXPECT_EQ(actual.steps, expected.steps);
+    EXPECT_EQ(actual.tensors, expected.tensors);
+  }
+  EXPECT_EQ(devices.size(), 8u);
+  for (const auto& device : devices) {
+    EXPECT_EQ(device->Violations(), std::vector<std::string>());
   }
 }
 

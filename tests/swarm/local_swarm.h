@@ -90,10 +90,13 @@ inline void MakeFamily(api::ModelFamily family, api::DecoderConfig& config) {
   }
 }
 
-/// Trains `job` with that many replicas a stage; steps.jsonl is in `out_dir`.
+/// Trains `job` with that many replicas a stage, of which each `pod_size` that begin one after the
+/// other share a pod; steps.jsonl is in `out_dir`.
 inline trainer::Outcome RunSwarm(const api::SwarmJob& job,
                                  const std::vector<std::uint64_t>& replicas,
-                                 const std::string& out_dir, bool resume = false) {
+                                 const std::string& out_dir, bool resume = false,
+                                 std::uint64_t pod_size = 1,
+                                 const stage::CreateStage& create = model::Stage::Create) {
   net::LoopbackNetwork network;
   auto trainer = trainer::Trainer::Start(
       {.job = job, .replicas = replicas, .out_dir = out_dir, .resume = resume},
@@ -107,7 +110,10 @@ inline trainer::Outcome RunSwarm(const api::SwarmJob& job,
   for (std::uint64_t i = 0; i < count; ++i) {
     const protocol::WorkerId id("w" + std::to_string(i));
     auto worker = stage::Worker::Start(
-        {.id = id, .trainer = trainer::kTrainerId},
+        {.id = id,
+         .pod = pod_size == 1 ? "" : "pod" + std::to_string(i / pod_size),
+         .trainer = trainer::kTrainerId,
+         .create_stage = create},
         [&](net::EndpointHandler* handler) { return network.CreateEndpoint(id, handler); });
     EXPECT_TRUE(worker.ok()) << worker.status().ToString();
     workers.push_back(std::move(*worker));

@@ -33,7 +33,7 @@ void Sums::Begin(const protocol::Reduce& reduce, Part part) {
   const auto [at, is_first] = rounds_.try_emplace(name, Round{grid, {}, {}, {}, 0});
   Round& round = at->second;
   if (is_first) {
-    round.seated = protocol::SeatParticipants(reduce.participants, reduce.rows);
+    round.seated = reduce.participants;
     for (const WorkerId& p : reduce.participants) round.regions.insert(find_region_(p));
   }
   const std::size_t seat = SeatOf(part.worker, round.seated);

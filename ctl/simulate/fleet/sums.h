@@ -54,7 +54,7 @@ class Sums {
   };
   struct Round {
     protocol::ReduceGrid grid;
-    std::vector<protocol::WorkerId> seated;  // the participants
+    std::vector<protocol::WorkerId> seated;  // the participants, by seat
     std::set<Region> regions;
     std::map<protocol::WorkerId, Running> running;
     std::size_t sent = 0;

@@ -135,9 +135,8 @@ void Coordinator::OnHello(const Hello& hello, Turn& turn) {
     return;
   }
   taking_over_.Forget(hello.id);  // what an earlier incarnation held
-  Worker& worker =
-      members_.Add({hello.id, hello.incarnation, {}, hello.cluster, hello.addresses, hello.region,
-                    hello.pod});
+  Worker& worker = members_.Add(
+      {hello.id, hello.incarnation, {}, hello.cluster, hello.addresses, hello.region, hello.pod});
   worker.since = worker.came = turn.now;
   worker.held_off = job_.hold_off.Until(hello.id);
   worker.numeric_class = admission_.ClassOf(hello);

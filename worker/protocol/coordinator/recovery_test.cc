@@ -381,8 +381,7 @@ TEST_F(LateSumTest, ABrokenPairThatExchangesNothingKeepsNoSumFromItsEnd) {
   options_.flat_reduce_max = 3;
   StartSum(4);
   const Attempt k = Asked("a1", 0).k;
-  const std::vector<WorkerId> seats =
-      SeatParticipants({WorkerId("a1"), WorkerId("a2"), WorkerId("a3"), WorkerId("a4")}, 2);
+  const std::vector<WorkerId> seats = Asked("a1", 0).participants;
   // Two rows of two: the first and the last have nothing in common.
   const WorkerId& corner = seats[0];
   Say(corner.value, Unheard{{seats[3]}});

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -13,7 +15,67 @@ namespace {
 /// Tells the order of seats from those of the mesh (routing/mesh/mesh.cc).
 constexpr std::uint64_t kRole = 2;
 
+/// The fewest rows of `length` members, or one more, that take so many.
+std::size_t RowsFor(std::size_t members, std::size_t length) {
+  return (members + length) / (length + 1);
+}
+
+/// The rows of all pods; empty: there is no pod of several, or too many rows. Longer rows are
+/// first.
+std::vector<std::vector<WorkerId>> RowsOfPods(const std::vector<PodMember>& participants) {
+  std::map<std::string, std::vector<WorkerId>> pods;
+  std::vector<std::vector<WorkerId>> groups;
+  for (const PodMember& member : participants) {
+    if (member.pod.empty()) {
+      groups.push_back({member.id});
+    } else {
+      pods[member.pod].push_back(member.id);
+    }
+  }
+  for (auto& [pod, members] : pods) groups.push_back(std::move(members));
+  std::size_t length = participants.size();
+  for (auto& group : groups) {
+    length = std::min(length, group.size());
+    std::ranges::sort(group);
+  }
+  const auto fits = [&](const std::vector<WorkerId>& group) {
+    return RowsFor(group.size(), length) * length <= group.size();
+  };
+  while (!std::ranges::all_of(groups, fits)) --length;  // rows of one always fit
+  std::vector<std::vector<WorkerId>> rows;
+  for (const auto& group : groups) {
+    const std::size_t count = RowsFor(group.size(), length);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::span<const WorkerId> all(group);
+      const std::size_t begin = group.size() * i / count, end = group.size() * (i + 1) / count;
+      const auto row = all.subspan(begin, end - begin);
+      rows.emplace_back(row.begin(), row.end());
+    }
+  }
+  if (rows.size() == participants.size() || rows.size() > kPodRowsMax) return {};
+  std::ranges::sort(rows, [](const auto& a, const auto& b) {
+    return a.size() != b.size() ? a.size() > b.size() : a.front() < b.front();
+  });
+  return rows;
+}
+
 }  // namespace
+
+Seating SeatByPod(const std::vector<PodMember>& participants, std::size_t flat_max) {
+  Seating seating;
+  const std::vector<std::vector<WorkerId>> rows = RowsOfPods(participants);
+  if (rows.empty()) {
+    for (const PodMember& member : participants) seating.seats.push_back(member.id);
+    seating.rows = ChooseRows(participants.size(), flat_max);
+    seating.seats = SeatParticipants(std::move(seating.seats), seating.rows);
+    return seating;
+  }
+  seating.rows = rows.size();
+  for (std::size_t seat = 0; seat < participants.size(); ++seat) {
+    seating.seats.push_back(rows[seat % seating.rows][seat / seating.rows]);
+  }
+  return seating;
+}
 
 std::vector<WorkerId> SeatParticipants(std::vector<WorkerId> participants, std::size_t rows) {
   if (rows <= 1) return participants;

@@ -1,16 +1,17 @@
 // Who adds what in a sum, and who exchanges data for it (docs/protocol.md, rule 11). The elements
 // are cut into pieces of nearly equal length, and each piece has one owner, who makes its sum.
 //
-// The participants take seats (SeatParticipants) in rows of nearly equal length: seat r is in row
-// r % rows. The first `columns` members of each row own a piece each; as rows differ by one member,
-// at most one member of a row owns none. A column is the pieces of the owners that stand one below
-// the other, a run of the elements. In each row the owner in a column adds what its row contributes
-// to the column. The owner of a piece adds these partial sums, row by row. The sum goes back the
-// same way. So a participant exchanges data with its row and its column alone. One row is a flat
-// sum. Pure.
+// The participants take seats (SeatByPod) in rows of nearly equal length: seat r is in row r %
+// rows. The first `columns` members of each row own a piece each; as rows differ by one member, at
+// most one member of a row owns none. A column is the pieces of the owners that stand one below the
+// other, a run of the elements. In each row the owner in a column adds what its row contributes to
+// the column. The owner of a piece adds these partial sums, row by row. The sum goes back the same
+// way. So a participant exchanges data with its row and its column alone. One row is a flat sum.
+// Pure.
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "worker/protocol/ids.h"
@@ -65,6 +66,26 @@ class ReduceGrid {
   std::size_t participants_;
   std::size_t rows_;
 };
+
+/// A participant, and the pod that it shares with others; empty: it is alone.
+struct PodMember {
+  WorkerId id;
+  std::string pod;
+};
+
+struct Seating {
+  std::vector<WorkerId> seats;
+  std::size_t rows = 1;
+};
+
+/// Where the participants of a sum sit: in as many rows as ChooseRows says. But if some of them
+/// share a pod, each pod has its own rows, and as few as there can be with rows of nearly equal
+/// length: the members of a row sum among themselves first, and what crosses the network between
+/// pods is the sum of each row, once. That needs at most kPodRowsMax rows.
+Seating SeatByPod(const std::vector<PodMember>& participants,
+                  std::size_t flat_max = kFlatReduceMax);
+inline constexpr std::size_t kPodRowsMax =
+    64;  // a worker exchanges data with all others of a column
 
 /// The number of rows: the power of two with which participants have the fewest peers, at most 7 %
 /// more than with any other number. So it changes only when the number of participants grows

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -184,6 +185,96 @@ TEST(ReduceGridTest, WhereAGridGetsTwiceTheRowsAThirdOfThePairsStay) {
   less.pop_back();
   ASSERT_NE(ChooseRows(more.size()), ChooseRows(less.size()));
   EXPECT_LE(MissingIn(PairsOf(more), PairsOf(less), more.back()), 0.66);
+}
+
+/// Pods of so many participants each; of one: it is alone.
+std::vector<PodMember> InPods(const std::vector<std::size_t>& sizes) {
+  std::vector<PodMember> members;
+  for (std::size_t pod = 0; pod < sizes.size(); ++pod) {
+    for (std::size_t i = 0; i < sizes[pod]; ++i) {
+      const std::string name = "p" + std::to_string(pod) + "-" + std::to_string(i);
+      members.push_back({WorkerId(name), sizes[pod] == 1 ? "" : "p" + std::to_string(pod)});
+    }
+  }
+  return members;
+}
+
+/// Its pod, by the names of InPods.
+std::string PodOf(const WorkerId& id) { return id.value.substr(0, id.value.find('-')); }
+
+/// What crosses from one pod to another in a sum, in units of all elements.
+double CrossesPods(const Seating& seating) {
+  const ReduceGrid grid(seating.seats.size(), seating.rows);
+  const auto crosses = [&](std::size_t a, std::size_t b) {
+    return PodOf(seating.seats[a]) != PodOf(seating.seats[b]) ? 2.0 : 0.0;  // there and back
+  };
+  double pieces = 0;
+  for (std::size_t piece = 0; piece < grid.pieces(); ++piece) {
+    for (std::size_t seat = 0; seat < grid.participants(); ++seat) {
+      pieces += crosses(seat, grid.AdderOf(grid.RowOf(seat), piece));
+    }
+    for (std::size_t row = 0; row < grid.rows(); ++row) {
+      pieces += crosses(grid.AdderOf(row, piece), grid.OwnerOf(piece));
+    }
+  }
+  return pieces / static_cast<double>(grid.pieces());
+}
+
+TEST(SeatByPodTest, OfEqualPodsEachSendsItsSumOnce) {
+  const auto members = InPods({4, 4, 4});
+  const Seating seating = SeatByPod(members);
+  EXPECT_EQ(seating.rows, 3u);
+  EXPECT_EQ(CrossesPods(seating), 2 * (3 - 1));
+  EXPECT_NEAR(CrossesPods({seating.seats, 1}), 2 * 8, 1e-9) << "flat, four times as much";
+}
+
+TEST(SeatByPodTest, ARowNeverHoldsTwoPodsAndRowsDifferByOneAtMost) {
+  for (const std::vector<std::size_t>& sizes : std::vector<std::vector<std::size_t>>{
+           {2}, {8}, {4, 3}, {3, 4}, {4, 2}, {1, 4}, {1, 1, 5}, {2, 7, 3}, {8, 8, 8, 5, 1}}) {
+    const auto members = InPods(sizes);
+    Seating seating = SeatByPod(members);
+    ASSERT_EQ(seating.seats.size(), members.size());
+    EXPECT_TRUE(std::ranges::is_permutation(seating.seats, members, {}, {}, &PodMember::id));
+    EXPECT_GE(seating.rows, sizes.size());
+    EXPECT_LT(seating.rows, members.size());
+    const ReduceGrid grid(seating.seats.size(), seating.rows);
+    std::map<std::size_t, std::set<std::string>> pods_of_row;
+    for (std::size_t seat = 0; seat < seating.seats.size(); ++seat) {
+      pods_of_row[grid.RowOf(seat)].insert(PodOf(seating.seats[seat]));
+    }
+    for (const auto& [row, pods] : pods_of_row) EXPECT_EQ(pods.size(), 1u);
+    EXPECT_LT(CrossesPods(seating), sizes.size() == 1 ? 1 : CrossesPods({seating.seats, 1}));
+  }
+}
+
+TEST(SeatByPodTest, ThePodsThatStayKeepTheirRowsWhenOneGoes) {
+  auto members = InPods({4, 4, 4, 4});
+  const Seating all = SeatByPod(members);
+  std::erase_if(members, [](const PodMember& member) { return member.pod == "p1"; });
+  const Seating left = SeatByPod(members);
+  const auto peers_of = [](const Seating& seating, const WorkerId& id) {
+    const ReduceGrid grid(seating.seats.size(), seating.rows);
+    std::set<WorkerId> peers;
+    const auto seat = std::ranges::find(seating.seats, id) - seating.seats.begin();
+    for (const std::size_t peer : grid.PeersOf(static_cast<std::size_t>(seat))) {
+      peers.insert(seating.seats[peer]);
+    }
+    return peers;
+  };
+  for (const PodMember& member : members) {
+    EXPECT_TRUE(std::ranges::includes(peers_of(all, member.id), peers_of(left, member.id)));
+  }
+}
+
+TEST(SeatByPodTest, WithoutPodsAndWithVeryManyTheGridIsThatOfTheNumberAlone) {
+  for (const std::size_t participants : {1, 7, 16, 17, 250}) {
+    const auto members = InPods(std::vector<std::size_t>(participants, 1));
+    const Seating seating = SeatByPod(members);
+    EXPECT_EQ(seating.rows, ChooseRows(participants));
+    if (participants <= kFlatReduceMax) EXPECT_EQ(seating.seats.back(), members.back().id);
+  }
+  const auto many = InPods(std::vector<std::size_t>(kPodRowsMax + 1, 2));
+  EXPECT_EQ(SeatByPod(many).rows, ChooseRows(many.size()));
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ constexpr double kBeatsPerSecond = 250;
 }  // namespace
 
 Duration HeartbeatPeriod(std::size_t members) {
+  if (members == 0) return std::chrono::seconds(1);
   const Duration period = DetectorOptions{}.period;
   const double times =
       std::ceil(static_cast<double>(members) / kBeatsPerSecond / ToSeconds(period));

@@ -21,6 +21,7 @@ namespace swarm::protocol {
 
 /// Between two heartbeats of a worker in a swarm of so many members: 250 ms, or so many times that
 /// long that a trainer gets at most 250 a second on each of the two connections, from all together.
+/// 0: there is no roster yet, and a second is soon enough, however many begin at once.
 Duration HeartbeatPeriod(std::size_t members);
 
 struct DetectorOptions {

@@ -90,7 +90,8 @@ TEST_F(FailureDetectorTest, AWorkerOfALargeSwarmMayBeatMoreOftenAgain) {
 }
 
 TEST(HeartbeatPeriodTest, AllTogetherSendTheTrainerABoundedNumber) {
-  EXPECT_EQ(HeartbeatPeriod(0), milliseconds(250));
+  EXPECT_EQ(HeartbeatPeriod(0), seconds(1));
+  EXPECT_EQ(HeartbeatPeriod(1), milliseconds(250));
   EXPECT_EQ(HeartbeatPeriod(62), milliseconds(250));
   EXPECT_EQ(HeartbeatPeriod(63), milliseconds(500));
   EXPECT_EQ(HeartbeatPeriod(1000), seconds(4));

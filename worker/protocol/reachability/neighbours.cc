@@ -57,7 +57,8 @@ std::map<WorkerId, Incarnation> Neighbours::Find(const Roster& roster, const Mem
   const std::uint64_t stage = self.stage.value;
   std::map<WorkerId, Incarnation> neighbours;
   std::map<std::uint64_t, std::vector<WorkerId>> around;  // the stages of the mesh
-  std::vector<WorkerId> ends;                             // the stages of a sum of two
+  std::vector<PodMember> replicas;                        // of the own stage
+  std::vector<PodMember> ends;                            // the stages of a sum of two
   for (const Member& member : roster.members) {
     const std::uint64_t other = member.stage.value;
     if (all) {
@@ -65,32 +66,31 @@ std::map<WorkerId, Incarnation> Neighbours::Find(const Roster& roster, const Mem
       continue;
     }
     if (other <= stage + 1 && stage <= other + 1) around[other].push_back(member.id);
-    if (tied && (other == 0 || other + 1 == stages)) ends.push_back(member.id);
+    if (other == stage) replicas.push_back({member.id, member.pod});
+    if (tied && (other == 0 || other + 1 == stages)) ends.push_back({member.id, member.pod});
   }
   const auto add = [&](const std::vector<WorkerId>& workers) {
     for (const WorkerId& id : workers) {
       neighbours.emplace(id, FindMember(roster, id)->incarnation);
     }
   };
+  if (!replicas.empty()) add(PeersInSum(replicas));
   for (const auto& [other, workers] : around) {
-    if (other == stage) {
-      add(PeersInSum(workers));
-      continue;
-    }
+    if (other == stage) continue;
     const auto near =
         DrawNeighbourhood(around[std::min(stage, other)], around[std::max(stage, other)], mesh_);
     add(near.empty() ? workers : near.at(self_));
   }
-  if (std::ranges::find(ends, self_) != ends.end()) add(PeersInSum(std::move(ends)));
+  if (std::ranges::find(ends, self_, &PodMember::id) != ends.end()) add(PeersInSum(ends));
   return neighbours;
 }
 
-std::vector<WorkerId> Neighbours::PeersInSum(std::vector<WorkerId> participants) const {
-  const ReduceGrid grid(participants.size(), ChooseRows(participants.size(), flat_reduce_max_));
-  const std::vector<WorkerId> seated = SeatParticipants(std::move(participants), grid.rows());
-  const auto self = static_cast<std::size_t>(std::ranges::find(seated, self_) - seated.begin());
+std::vector<WorkerId> Neighbours::PeersInSum(const std::vector<PodMember>& participants) const {
+  const auto [seats, rows] = SeatByPod(participants, flat_reduce_max_);
+  const ReduceGrid grid(seats.size(), rows);
+  const auto self = static_cast<std::size_t>(std::ranges::find(seats, self_) - seats.begin());
   std::vector<WorkerId> peers;
-  for (const ReduceGrid::Seat seat : grid.PeersOf(self)) peers.push_back(seated[seat]);
+  for (const ReduceGrid::Seat seat : grid.PeersOf(self)) peers.push_back(seats[seat]);
   return peers;
 }
 
@@ -138,6 +138,7 @@ Neighbours::Change Neighbours::OnRoster(const Roster& roster, std::uint64_t stag
     detector_.Watch(id, now, first);
     if (mesh) connecting_.insert(id);
   }
+  if (!mesh) connecting_.clear();
   if (!change.came.empty()) connecting_since_ = now;
   watched_ = std::move(neighbours);
   return change;

@@ -59,19 +59,16 @@ GroupReduce::GroupReduce(const protocol::Reduce& reduce, const WorkerId& self,
       elements_(own_.elements.size() / element_bytes_),
       send_(std::move(send)),
       thinning_(std::move(thinning)),
-      seated_(protocol::SeatParticipants(reduce_.participants, reduce_.rows)),
-      grid_(seated_.size(), reduce_.rows) {
+      grid_(reduce_.participants.size(), reduce_.rows) {
   SWARM_CHECK(thinning_.codec == nullptr || own_.type == checkpoint::ElementType::kF32,
               "a codec for a reduce of integers");
-  const auto me = std::ranges::find(seated_, self);
-  SWARM_CHECK(me != seated_.end(), "a reduce without this worker");
-  seat_ = static_cast<std::size_t>(me - seated_.begin());
+  seat_ = SeatOf(self);
   row_ = grid_.RowOf(seat_);
   column_ = grid_.ColumnOf(seat_);
-  if (seated_.size() == 1) return;  // the sum is the contribution: no buffer, no copy
+  if (reduce_.participants.size() == 1) return;  // the sum is the contribution: no buffer, no copy
   result_ = buffers.Take(own_.elements.size());
   if (thin()) residual_.reset(new float[elements_]());
-  peers_.resize(seated_.size());
+  peers_.resize(reduce_.participants.size());
   for (const ReduceGrid::Seat seat : grid_.PeersOf(seat_)) {
     peers_[seat].early = kEarlyBytes / grid_.PeersOf(seat).size();
   }
@@ -92,9 +89,9 @@ GroupReduce::GroupReduce(const protocol::Reduce& reduce, const WorkerId& self,
 }
 
 ReduceGrid::Seat GroupReduce::SeatOf(const WorkerId& id) const {
-  const auto found = std::ranges::find(seated_, id);
-  SWARM_CHECK(found != seated_.end(), "a holder that takes no part");
-  return static_cast<ReduceGrid::Seat>(found - seated_.begin());
+  const auto found = std::ranges::find(reduce_.participants, id);
+  SWARM_CHECK(found != reduce_.participants.end(), "a reduce without " + id.value);
+  return static_cast<ReduceGrid::Seat>(found - reduce_.participants.begin());
 }
 
 void GroupReduce::CutIntoColumns() {
@@ -199,7 +196,7 @@ Bytes GroupReduce::Thinned(std::uint64_t offset, std::span<float> values) {
 
 void GroupReduce::Send(ReduceGrid::Seat to, Phase phase, Range range, Bytes payload) {
   peers_[to].sent += range.count * element_bytes_;
-  send_(seated_[to],
+  send_(reduce_.participants[to],
         {reduce_.generation, reduce_.step, reduce_.group, reduce_.k, phase, range.offset},
         std::move(payload));
 }
@@ -263,9 +260,10 @@ void GroupReduce::SendPartials(ReduceGrid::Seat to) {
 }
 
 Status GroupReduce::OnChunk(const WorkerId& from, const ReduceChunk& chunk, const Bytes& payload) {
-  const auto sender = std::ranges::find(seated_, from);
-  if (sender == seated_.end()) return DataLoss(from.value + " takes no part in this reduce");
-  const auto seat = static_cast<std::size_t>(sender - seated_.begin());
+  const std::vector<WorkerId>& seats = reduce_.participants;
+  const auto sender = std::ranges::find(seats, from);
+  if (sender == seats.end()) return DataLoss(from.value + " takes no part in this reduce");
+  const auto seat = static_cast<std::size_t>(sender - seats.begin());
   if (!grid_.Exchange(seat, seat_)) {
     return DataLoss(from.value + " exchanges nothing with this worker");
   }
@@ -334,7 +332,7 @@ std::vector<WorkerId> GroupReduce::Awaited() const {
   }
   std::vector<WorkerId> awaited;
   for (std::size_t seat = 0; seat < missing.size(); ++seat) {
-    if (missing[seat]) awaited.push_back(seated_[seat]);
+    if (missing[seat]) awaited.push_back(reduce_.participants[seat]);
   }
   return awaited;
 }

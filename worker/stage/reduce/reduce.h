@@ -179,19 +179,18 @@ class GroupReduce {
   const std::uint64_t elements_;
   const SendChunk send_;
   const Thinning thinning_;
-  const std::vector<protocol::WorkerId> seated_;  // the participants
   const protocol::ReduceGrid grid_;
   protocol::ReduceGrid::Seat seat_ = 0;
   std::size_t row_ = 0, column_ = 0;
   std::shared_ptr<std::byte[]> result_;
-  std::shared_ptr<std::byte[]> partials_;  // of this column; none where there is one row
-  std::shared_ptr<float[]> residual_;      // new; none without a codec
-  std::vector<std::uint64_t> begins_;      // of the pieces; and the end
-  std::vector<protocol::ReduceGrid::Seat> owners_;                  // of the pieces, if divided
+  std::shared_ptr<std::byte[]> partials_;           // of this column; none where there is one row
+  std::shared_ptr<float[]> residual_;               // new; none without a codec
+  std::vector<std::uint64_t> begins_;               // of the pieces; and the end
+  std::vector<protocol::ReduceGrid::Seat> owners_;  // of the pieces, if divided
   std::vector<std::optional<protocol::ReduceGrid::Seat>> seconds_;  // that get the sum, if divided
-  std::vector<Chunk> own_chunks_;          // by offset
-  std::vector<Peer> peers_;                // by seat
-  std::set<std::uint64_t> gathered_;       // offsets of chunks of others' pieces
+  std::vector<Chunk> own_chunks_;                                   // by offset
+  std::vector<Peer> peers_;                                         // by seat
+  std::set<std::uint64_t> gathered_;  // offsets of chunks of others' pieces
   std::uint64_t missing_elements_ = 0;
   std::uint64_t chunks_ = 0;
 };

@@ -340,7 +340,6 @@ class LateInGridTest : public ::testing::Test {
   LateInGridTest() {
     reduce_.rows = 2;  // seats 0 2 4 | 1 3: the one in seat 4 owns nothing
     for (std::size_t r = 0; r < 5; ++r) reduce_.participants.emplace_back("w" + std::to_string(r));
-    reduce_.participants = protocol::SeatParticipants(reduce_.participants, reduce_.rows);
     parts_.resize(5);
     kept_.resize(5);
   }

@@ -110,10 +110,10 @@ std::vector<StageLoad> Rebalancing::Loads() const {
 
 BalanceModel Rebalancing::Model() const {
   // A worker that moves gets no new work from the order on.
-  return {.state_load_seconds =
-              hand_over_seconds_ + (join_seconds_ > 0 ? join_seconds_ : kJoinSeconds),
-          .changes_per_worker_second = churn_.PerWorkerSecond(),
-          .min_gain = kMinGain};
+  return {
+      .state_load_seconds = hand_over_seconds_ + (join_seconds_ > 0 ? join_seconds_ : kJoinSeconds),
+      .changes_per_worker_second = churn_.PerWorkerSecond(),
+      .min_gain = kMinGain};
 }
 
 StageIndex Rebalancing::ChooseStage(const WorkerId& worker, std::optional<StageIndex> held) {
@@ -137,9 +137,7 @@ void Rebalancing::CountChange() {
   changed_ = true;
 }
 
-void Rebalancing::MeasureJoin(double seconds) {
-  Average(seconds, &join_seconds_);
-}
+void Rebalancing::MeasureJoin(double seconds) { Average(seconds, &join_seconds_); }
 
 void Rebalancing::MeasureHandOver(const Leave& move, Timepoint now) {
   Average(ToSeconds(now - move.began), &hand_over_seconds_);

@@ -29,27 +29,29 @@ void Reducing::Ask(Step step, StepState& state, const ReduceGroup& group, Turn& 
   progress.since = progress.progress = turn.now;
   progress.reports.clear();
   progress.awaiting.clear();
-  progress.participants.clear();
   progress.claims.clear();
   Reduce reduce{job_.options.term, job_.generation, step, group.index, *progress.k};
+  std::vector<PodMember> participants;
   for (const StageIndex stage : group.stages) {
     const std::vector<WorkerId>& replicas = members_.Replicas(stage);
     for (Participant& participant : state.ledger.Claims(stage, replicas)) {
       progress.claims.push_back(std::move(participant));
     }
     reduce.level = std::max(reduce.level, state.levels[stage.value]);
-    progress.participants.insert(progress.participants.end(), replicas.begin(), replicas.end());
+    for (const WorkerId& id : replicas) participants.push_back({id, members_.At(id).member.pod});
   }
-  progress.rows = ChooseRows(progress.participants.size(), job_.options.flat_reduce_max);
   progress.holders.clear();
+  Seating seating;
   if (members_.holders().IsDivided(group.index)) {
     reduce.holders = progress.holders =
         members_.holders().Choose(group.index, ChooseCandidates(group.stages.front()));
-    progress.rows = 1;  // any two may have to exchange data
+    // One row, since any two may have to exchange data.
+    for (PodMember& member : participants) seating.seats.push_back(std::move(member.id));
+  } else {
+    seating = SeatByPod(participants, job_.options.flat_reduce_max);
   }
-  progress.seated = SeatParticipants(progress.participants, progress.rows);
-  reduce.participants = progress.participants;
-  reduce.rows = progress.rows;
+  progress.participants = reduce.participants = std::move(seating.seats);
+  progress.rows = reduce.rows = seating.rows;
   for (const Participant& participant : progress.claims) {
     reduce.claims = participant.claims;
     turn.Tell(participant.worker, reduce);

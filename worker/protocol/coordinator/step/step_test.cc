@@ -34,6 +34,24 @@ TEST_F(CoordinatorStepTest, WhatIsInFlightIsBoundedAndFoldsMakeRoom) {
   CompleteStep();
 }
 
+TEST_F(CoordinatorStepTest, TheWorkersOfAPodSumAmongThemselvesFirst) {
+  options_.replicas = {4};
+  Create();
+  for (const char* name : {"a1", "a2", "a3", "a4"}) {
+    Hello hello = HelloOf(name);
+    hello.pod = name < std::string("a3") ? "p" : "q";
+    Say(name, hello);
+    Load(name);
+  }
+  FoldAll();
+  const protocol::Reduce& reduce = Asked("a1", 0);
+  EXPECT_EQ(reduce.rows, 2u);
+  EXPECT_EQ(reduce.participants, (std::vector{WorkerId("a1"), WorkerId("a3"),  //
+                                              WorkerId("a2"), WorkerId("a4")}))
+      << "seats 0 and 2 are one row";
+  CompleteStep();
+}
+
 TEST_F(CoordinatorStepTest, AReduceNamesWhoHasFoldedWhat) {
   options_.microbatches = 4;
   StartTraining({2, 1});

@@ -15,10 +15,10 @@ bool ReduceState::TakesPart(const WorkerId& id) const {
 }
 
 bool ReduceState::Exchange(const WorkerId& a, const WorkerId& b) const {
-  const auto at_a = std::ranges::find(seated, a), at_b = std::ranges::find(seated, b);
-  if (at_a == seated.end() || at_b == seated.end()) return false;
-  const auto seat = [&](auto at) { return static_cast<std::size_t>(at - seated.begin()); };
-  return ReduceGrid(seated.size(), rows).Exchange(seat(at_a), seat(at_b));
+  const auto at_a = std::ranges::find(participants, a), at_b = std::ranges::find(participants, b);
+  if (at_a == participants.end() || at_b == participants.end()) return false;
+  const auto seat = [&](auto at) { return static_cast<std::size_t>(at - participants.begin()); };
+  return ReduceGrid(participants.size(), rows).Exchange(seat(at_a), seat(at_b));
 }
 
 StepState* Steps::Find(Step step) {

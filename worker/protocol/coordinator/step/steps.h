@@ -31,11 +31,10 @@ struct RowState {
 
 /// The reduce of one group in one step.
 struct ReduceState {
-  std::optional<Attempt> k;             ///< the current attempt; none: not asked, or thawed
-  std::map<WorkerId, Reduced> reports;  ///< of k
-  std::vector<WorkerId> participants;
+  std::optional<Attempt> k;               ///< the current attempt; none: not asked, or thawed
+  std::map<WorkerId, Reduced> reports;    ///< of k
+  std::vector<WorkerId> participants;     ///< by seat (ReduceGrid)
   std::size_t rows = 1;                   ///< in which they sit
-  std::vector<WorkerId> seated;           ///< the participants (ReduceGrid)
   std::vector<Participant> claims;        ///< that k names
   std::vector<PartHolders> holders;       ///< by part, where the group is divided
   std::map<WorkerId, Awaiting> awaiting;  ///< last reports of participants that wait for chunks

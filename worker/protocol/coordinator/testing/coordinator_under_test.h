@@ -119,7 +119,7 @@ class CoordinatorTest : public testing::Test {
 
   CoordinatorOptions options_ = WithoutStops();
   std::map<std::string, std::string> pods_;  ///< of workers, by name; the others have none
-  std::uint64_t boundary_bytes_ = 0;  ///< that workers report
+  std::uint64_t boundary_bytes_ = 0;         ///< that workers report
   Timepoint now_{std::chrono::hours(1)};
 
  private:
