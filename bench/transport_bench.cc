@@ -2,7 +2,8 @@
 // processes exchange messages of three sizes, there and back (one at a time) and one way (several
 // in flight).
 //
-//   transport_bench [--seconds S] [--rounds N]   over the loopback device
+//   transport_bench [--seconds S] [--rounds N]   over the loopback device, and through memory that
+//                                                workers of a pod share
 //   transport_bench --shaped MBITS --delay MS    over a rate-limited link between two network
 //                                                namespaces that it makes (needs root and tc)
 #include <arpa/inet.h>
@@ -28,6 +29,7 @@
 #include "worker/net/grpc/credentials.h"
 #include "worker/net/grpc/grpc_endpoint.h"
 #include "worker/net/grpc/testing/test_authority.h"
+#include "worker/net/pod/pod_endpoint.h"
 
 namespace swarm::net {
 namespace {
@@ -173,8 +175,17 @@ GrpcOptions OptionsOf(const WorkerId& self, const std::string& listen, const Tls
   return options;
 }
 
-std::unique_ptr<GrpcEndpoint> MakeEndpoint(const GrpcOptions& options, EndpointHandler* handler) {
-  auto created = GrpcEndpoint::Create(options, handler);
+/// `pod`: memory that both share; null: none.
+std::unique_ptr<Endpoint> MakeEndpoint(const GrpcOptions& options, EndpointHandler* handler,
+                                       const PodMemory* pod) {
+  const net::MakeEndpoint make = [&](EndpointHandler* inner) -> Result<std::unique_ptr<Endpoint>> {
+    ASSIGN_OR_RETURN(auto endpoint, GrpcEndpoint::Create(options, inner));
+    return std::unique_ptr<Endpoint>(std::move(endpoint));
+  };
+  auto created = pod == nullptr ? make(handler)
+                                : PodEndpoint::Create(
+                                      *PodMemory::Open(pod->fd(), options.self == kServer ? 0 : 1),
+                                      {kServer, kClient}, handler, make);
   if (!created.ok()) {
     std::fprintf(stderr, "%s\n", created.status().ToString().c_str());
     std::exit(1);
@@ -234,11 +245,11 @@ Carrier ConnectRaw(const Settings& settings, int port) {
           }};
 }
 
-Carrier ConnectEndpoint(const char* name, const Settings& settings, int port,
-                        const TlsFiles* files) {
+Carrier ConnectEndpoint(const char* name, const Settings& settings, int port, const TlsFiles* files,
+                        const PodMemory* pod = nullptr) {
   const auto client = std::make_shared<Client>();
   const std::shared_ptr<Endpoint> endpoint =
-      MakeEndpoint(OptionsOf(kClient, "0.0.0.0:0", files), client.get());
+      MakeEndpoint(OptionsOf(kClient, "0.0.0.0:0", files), client.get(), pod);
   endpoint->Connect(kServer, {{"cluster", settings.server_host + ":" + std::to_string(port), ""}});
   client->WaitUntilUp();
   const auto answers = std::make_shared<std::uint64_t>(0);
@@ -275,7 +286,7 @@ void MeasureInTurn(const std::vector<Carrier>& carriers, const Settings& setting
 }
 
 /// The server process: prints its ports, then serves until its standard input ends.
-void Serve(int ports, int stop, const TlsFiles& files) {
+void Serve(int ports, int stop, const TlsFiles& files, const PodMemory& pod) {
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in at{};
   at.sin_family = AF_INET;
@@ -283,16 +294,19 @@ void Serve(int ports, int stop, const TlsFiles& files) {
   Require(listen(listener, 1) == 0, "listen");
   socklen_t size = sizeof(at);
   getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size);
-  Server plain_handler, tls_handler;
-  const auto plain = MakeEndpoint(OptionsOf(kServer, "0.0.0.0:0", nullptr), &plain_handler);
-  const auto tls = MakeEndpoint(OptionsOf(kServer, "0.0.0.0:0", &files), &tls_handler);
+  Server plain_handler, tls_handler, pod_handler;
+  const auto plain =
+      MakeEndpoint(OptionsOf(kServer, "0.0.0.0:0", nullptr), &plain_handler, nullptr);
+  const auto tls = MakeEndpoint(OptionsOf(kServer, "0.0.0.0:0", &files), &tls_handler, nullptr);
+  const auto shared = MakeEndpoint(OptionsOf(kServer, "0.0.0.0:0", &files), &pod_handler, &pod);
   plain_handler.endpoint = plain.get();
   tls_handler.endpoint = tls.get();
+  pod_handler.endpoint = shared.get();
   const auto port_of = [](const Endpoint& endpoint) {
     const std::string dial = endpoint.addresses()[0].dial;
     return std::stoi(dial.substr(dial.rfind(':') + 1));
   };
-  const int numbers[3] = {ntohs(at.sin_port), port_of(*plain), port_of(*tls)};
+  const int numbers[4] = {ntohs(at.sin_port), port_of(*plain), port_of(*tls), port_of(*shared)};
   Require(write(ports, numbers, sizeof(numbers)) == sizeof(numbers), "write");
   ServeRaw(listener);  // until the client has measured all and closes it
   char ignored;
@@ -307,6 +321,8 @@ int Run(const Settings& settings, const std::function<void()>& enter_server,
     return authority.Issue(folder.path() / id.value, IdentityUri("bench", id));
   };
   const TlsFiles server_files = issue(kServer), client_files = issue(kClient);
+  const auto pod = PodMemory::Create(2);
+  Require(pod.ok(), "pod memory");
   int ports[2], stop[2], ready[2];
   Require(pipe(ports) == 0 && pipe(stop) == 0 && pipe(ready) == 0, "pipe");
   const pid_t child = fork();  // before gRPC has any thread
@@ -316,20 +332,24 @@ int Run(const Settings& settings, const std::function<void()>& enter_server,
     char go;
     (void)!write(ports[1], "s", 1);
     (void)!read(ready[0], &go, 1);
-    Serve(ports[1], stop[0], server_files);
+    Serve(ports[1], stop[0], server_files, **pod);
     _exit(0);
   }
   char entered;
   Require(read(ports[0], &entered, 1) == 1, "server");
   enter_client(child);
   (void)!write(ready[1], "g", 1);
-  int numbers[3];
+  int numbers[4];
   Require(read(ports[0], numbers, sizeof(numbers)) == sizeof(numbers), "ports");
   {
-    const std::vector<Carrier> carriers = {
+    std::vector<Carrier> carriers = {
         ConnectRaw(settings, numbers[0]),
         ConnectEndpoint("plaintext", settings, numbers[1], nullptr),
         ConnectEndpoint("mutual TLS", settings, numbers[2], &client_files)};
+    if (settings.server_host == Settings().server_host) {  // on one machine
+      carriers.push_back(
+          ConnectEndpoint("pod memory", settings, numbers[3], &client_files, pod->get()));
+    }
     MeasureInTurn(carriers, settings);
   }
   close(stop[1]);

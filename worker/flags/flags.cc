@@ -83,6 +83,11 @@ void VisitOptions(Flags& flags, Visitor& visit) {
         "Start a worker for each of these devices, as in cuda:0,cuda:1, watch them, and drain all"
         " when told to end; they are called ID-0, ID-1, ... Not together with --device");
   visit("--pod", flags.pod, "Name that this worker shares with others that will end with it");
+  visit("--pod-memory", flags.pod_memory, Range{0, 1u << 20},
+        "Inherited descriptor of memory that the workers of the pod share, which --devices gives"
+        " them; 0: none");
+  visit("--pod-worker", flags.pod_worker, Range{0, 1024},
+        "With --pod-memory: the number of this worker, whose id ends in it");
   // From the environment, because a pod may not know its region: the variable is then empty.
   visit("--region", flags.region,
         "Where this worker runs; metrics count what is sent between regions");
@@ -277,7 +282,8 @@ Status CheckDevice(const std::string& name) {
   const bool is_gpu = !number.empty() && number.size() <= 3 &&
                       number.find_first_not_of("0123456789") == number.npos;
   if (name == "cpu" || is_gpu) return Status();
-  return InvalidArgument("'" + name + "' is no device: write cpu, or cuda:N with the number of a"
+  return InvalidArgument("'" + name +
+                         "' is no device: write cpu, or cuda:N with the number of a"
                          " GPU");
 }
 

@@ -46,10 +46,12 @@ struct WorkerFlags {
   std::string id;       ///< required
   std::string trainer;  ///< host:port; required
   int threads = 1;
-  int trainer_patience = 3600;  ///< seconds to wait for a trainer while there is none
-  std::string device = "cpu";         ///< or "cuda:N"
-  std::vector<std::string> devices;   ///< not empty: start a worker for each (worker/pod)
-  std::string pod;                    ///< that it shares with other workers; empty: none
+  int trainer_patience = 3600;       ///< seconds to wait for a trainer while there is none
+  std::string device = "cpu";        ///< or "cuda:N"
+  std::vector<std::string> devices;  ///< not empty: start a worker for each (worker/pod)
+  std::string pod;                   ///< that it shares with other workers; empty: none
+  std::uint64_t pod_memory = 0;      ///< inherited descriptor (net/pod/pod_memory.h); 0: none
+  std::uint64_t pod_worker = 0;      ///< this one's number among those of `pod_memory`
   std::string region = "local";
   int drain_seconds = 25;           ///< from SIGTERM to the end of the program
   std::uint64_t memory = 0;         ///< bytes of the machine's that it may use; 0: all

@@ -77,6 +77,8 @@ TEST(WorkerFlagsTest, EveryOptionIsReadAsItWasWritten) {
                         .trainer_patience = 1,
                         .device = "cuda:3",
                         .pod = "p",
+                        .pod_memory = 5,
+                        .pod_worker = 3,
                         .region = "eu-west, north",
                         .drain_seconds = 86400,
                         .memory = 1ull << 41,

@@ -14,6 +14,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/machine_memory.h"
+#include "worker/net/pod/pod_memory.h"
 #include "worker/pod/pages.h"
 #include "worker/pod/supervise.h"
 #include "worker/pod/worker_flags.h"
@@ -44,6 +45,11 @@ class Launcher {
     const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
     if (error) return Refuse(Internal("cannot find this program: " + error.message()));
     Processes processes({program, /*log_directory=*/""});
+    if (auto shared = net::PodMemory::Create(flags_.devices.size()); shared.ok()) {
+      shared_ = *std::move(shared);
+    } else {
+      LOG_WARN("workers send all over the network: {}", shared.status().message());
+    }
     LOG_INFO("a pod of {} workers", flags_.devices.size());
     while (!supervisor_.HasEnded()) {
       const Status started = StartDue(processes);
@@ -79,8 +85,7 @@ class Launcher {
 
   Result<std::unique_ptr<metrics::Exporter>> ServePages() {
     if (flags_.metrics_listen.empty()) return std::unique_ptr<metrics::Exporter>();
-    ASSIGN_OR_RETURN(auto exporter,
-                     metrics::Exporter::Start(flags_.metrics_listen, pages_.Get()));
+    ASSIGN_OR_RETURN(auto exporter, metrics::Exporter::Start(flags_.metrics_listen, pages_.Get()));
     LOG_INFO("metrics of all workers at http://{}/metrics", exporter->address());
     if (!flags_.metrics_address_file.empty()) {
       RETURN_IF_ERROR(WriteFile(flags_.metrics_address_file, exporter->address() + "\n"));
@@ -90,7 +95,11 @@ class Launcher {
 
   Status StartDue(Processes& processes) {
     for (const std::size_t i : supervisor_.TakeDue(Clock::now())) {
-      const WorkerFlags worker = WorkerOf(flags_, i, memory_);
+      WorkerFlags worker = WorkerOf(flags_, i, memory_);
+      if (shared_ != nullptr) {
+        worker.pod_memory = static_cast<std::uint64_t>(shared_->fd());
+        worker.pod_worker = i;
+      }
       RETURN_IF_ERROR(processes.Start({worker.id, WorkerRole::kStage, ToArguments(worker)}));
       runs_[i] = true;
       pages_.OnStarted(i);
@@ -126,6 +135,7 @@ class Launcher {
   const WorkerFlags& flags_;
   Signals& signals_;
   const std::uint64_t memory_;
+  std::shared_ptr<net::PodMemory> shared_;  // the workers inherit it; null: there is none
   Supervisor supervisor_;
   std::vector<bool> runs_;
   PodPages pages_;

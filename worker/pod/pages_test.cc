@@ -13,11 +13,13 @@ using testing::HasSubstr;
 
 TEST(MergeMetricsTest, EachMetricStandsOnceWithTheSamplesOfAllWorkers) {
   const std::string text = MergeMetrics(
-      {{"p-0", "# HELP a What\n# TYPE a counter\na 1\n# HELP h It\n# TYPE h histogram\n"
-               "h_bucket{worker=\"p-0\",le=\"+Inf\"} 2\nh_sum{worker=\"p-0\"} 3\n"
-               "h_count{worker=\"p-0\"} 2\n"},
-       {"p-1", "# HELP b More\n# TYPE b gauge\nb{way=\"in\"} 5\n# HELP a What\n# TYPE a counter\n"
-               "a 4\n"}});
+      {{"p-0",
+        "# HELP a What\n# TYPE a counter\na 1\n# HELP h It\n# TYPE h histogram\n"
+        "h_bucket{worker=\"p-0\",le=\"+Inf\"} 2\nh_sum{worker=\"p-0\"} 3\n"
+        "h_count{worker=\"p-0\"} 2\n"},
+       {"p-1",
+        "# HELP b More\n# TYPE b gauge\nb{way=\"in\"} 5\n# HELP a What\n# TYPE a counter\n"
+        "a 4\n"}});
   EXPECT_EQ(text,
             "# HELP a What\n# TYPE a counter\na{worker=\"p-0\"} 1\na{worker=\"p-1\"} 4\n"
             "# HELP h It\n# TYPE h histogram\nh_bucket{worker=\"p-0\",le=\"+Inf\"} 2\n"

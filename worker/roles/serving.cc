@@ -1,11 +1,14 @@
 #include "worker/roles/serving.h"
 
+#include <set>
+#include <string>
 #include <utility>
 
 #include "base/files.h"
 #include "base/log.h"
 #include "worker/net/faulty/faulty_endpoint.h"
 #include "worker/net/grpc/grpc_endpoint.h"
+#include "worker/net/pod/pod_endpoint.h"
 
 namespace swarm::roles {
 namespace {
@@ -20,6 +23,23 @@ net::GrpcOptions EndpointOptions(const WorkerFlags& flags, const protocol::Worke
   return options;
 }
 
+/// Around `make`: to the other workers of the pod, which its launcher calls POD-0, POD-1, ...
+/// (worker/pod), large payloads go through the memory that they share.
+net::MakeEndpoint WithPodMemory(net::MakeEndpoint make, const WorkerFlags& flags) {
+  return [make = std::move(make),
+          flags](net::EndpointHandler* handler) -> Result<std::unique_ptr<net::Endpoint>> {
+    ASSIGN_OR_RETURN(auto memory,
+                     net::PodMemory::Open(static_cast<int>(flags.pod_memory), flags.pod_worker));
+    std::set<net::WorkerId> peers;
+    for (std::size_t i = 0; i < memory->workers(); ++i) {
+      const std::string name = flags.id.substr(0, flags.id.rfind('-') + 1) + std::to_string(i);
+      if (name != flags.id) peers.insert(net::WorkerId(name));
+    }
+    LOG_INFO("sends {} others of its pod what is large through shared memory", peers.size());
+    return net::PodEndpoint::Create(std::move(memory), std::move(peers), handler, make);
+  };
+}
+
 }  // namespace
 
 net::MakeEndpoint EndpointMaker(const WorkerFlags& flags, const protocol::WorkerId& self) {
@@ -29,6 +49,7 @@ net::MakeEndpoint EndpointMaker(const WorkerFlags& flags, const protocol::Worker
     ASSIGN_OR_RETURN(auto endpoint, net::GrpcEndpoint::Create(options, handler));
     return std::unique_ptr<net::Endpoint>(std::move(endpoint));
   };
+  if (flags.pod_memory != 0) make = WithPodMemory(std::move(make), flags);
   if (flags.chaos_file.empty()) return make;
   const net::FaultyOptions faulty{.self = self, .rules_file = flags.chaos_file};
   return [make = std::move(make), faulty](net::EndpointHandler* handler) {

@@ -32,9 +32,8 @@ protocol::Incarnation NewIncarnation() {
 /// Says by which kernels the stage attends: libtorch chooses them, and its speed depends on them.
 Result<std::unique_ptr<model::Stage>> CreateStage(const model::StageOptions& options) {
   ASSIGN_OR_RETURN(auto stage, model::Stage::Create(options));
-  ASSIGN_OR_RETURN(
-      const std::string kernels,
-      model::AttentionKernels(options.config, options.precision, options.device));
+  ASSIGN_OR_RETURN(const std::string kernels,
+                   model::AttentionKernels(options.config, options.precision, options.device));
   LOG_INFO("stage {} of {} on {}: products in {}, attention by {}", options.stage,
            options.stage_count, options.device, NameOf(options.precision), kernels);
   return stage;
@@ -73,11 +72,12 @@ StageEnd EndOf(const Status& status) {
   return {Then::kExit, Refuse(status, no_trainer ? WorkerExit::kNoTrainer : ExitOf(status))};
 }
 
-/// One incarnation. `kept`: the state of the one before; then that of this one, if it may come back.
+/// One incarnation. `kept`: the state of the one before; then that of this one, if it may come
+/// back.
 StageEnd RunIncarnation(const WorkerFlags& flags, const stage::WorkerOptions& options,
                         Signals& signals, std::shared_ptr<const stage::KeptState>& kept) {
-  auto started = stage::Worker::Start(options, EndpointMaker(flags, options.id),
-                                      std::exchange(kept, nullptr));
+  auto started =
+      stage::Worker::Start(options, EndpointMaker(flags, options.id), std::exchange(kept, nullptr));
   if (!started.ok()) return {Then::kExit, Refuse(started.status())};
   stage::Worker& worker = **started;
   const auto exporter =

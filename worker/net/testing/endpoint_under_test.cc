@@ -6,6 +6,7 @@
 #include "worker/net/grpc/grpc_endpoint.h"
 #include "worker/net/grpc/testing/test_authority.h"
 #include "worker/net/loopback/loopback.h"
+#include "worker/net/pod/pod_endpoint.h"
 
 namespace swarm::net {
 namespace {
@@ -70,14 +71,35 @@ class FaultlessUnderTest final : public NetworkUnderTest {
   const std::unique_ptr<NetworkUnderTest> inner_;
 };
 
+/// All endpoints are in one pod.
+class PodUnderTest final : public NetworkUnderTest {
+ public:
+  Result<std::unique_ptr<Endpoint>> Make(const WorkerId& self, EndpointHandler* handler,
+                                         const EndpointLimits& limits) override {
+    ASSIGN_OR_RETURN(auto part, PodMemory::Open(memory_->fd(), made_++ % kWorkers));
+    return PodEndpoint::Create(
+        std::move(part), {WorkerId("a"), WorkerId("b"), WorkerId("c")}, handler,
+        [&](EndpointHandler* outer) { return inner_.Make(self, outer, limits); });
+  }
+  std::string nowhere() const override { return inner_.nowhere(); }
+
+ private:
+  static constexpr std::size_t kWorkers = 4;
+  const std::shared_ptr<PodMemory> memory_ =
+      std::move(PodMemory::Create(kWorkers, /*part_bytes=*/4u << 20)).value();
+  std::size_t made_ = 0;
+  GrpcUnderTest inner_{/*plaintext=*/true};
+};
+
 }  // namespace
 
 std::vector<const char*> NetworksUnderTest() {
-  return {"Loopback", "GrpcPlaintext", "GrpcTls", "FaultlessLoopback", "FaultlessGrpc"};
+  return {"Loopback", "GrpcPlaintext", "GrpcTls", "FaultlessLoopback", "FaultlessGrpc", "PodGrpc"};
 }
 
 std::unique_ptr<NetworkUnderTest> MakeNetwork(std::string_view name) {
   if (name == "GrpcPlaintext") return std::make_unique<GrpcUnderTest>(true);
+  if (name == "PodGrpc") return std::make_unique<PodUnderTest>();
   if (name == "GrpcTls") return std::make_unique<GrpcUnderTest>(false);
   if (name == "FaultlessGrpc") {
     return std::make_unique<FaultlessUnderTest>(std::make_unique<GrpcUnderTest>(true));
