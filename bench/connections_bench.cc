@@ -48,7 +48,8 @@ class Counter final : public EndpointHandler {
   std::atomic<std::int64_t> up = 0;
 };
 
-[[noreturn]] void Run(std::size_t endpoints, std::size_t neighbours, int seconds, std::size_t dials) {
+[[noreturn]] void Run(std::size_t endpoints, std::size_t neighbours, int seconds,
+                      std::size_t dials) {
   const auto authority = identity::JobAuthority::Create(kJob);
   SWARM_CHECK(authority.ok(), authority.status().ToString());
   const auto loop = std::make_shared<Loop>("net");

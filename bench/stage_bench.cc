@@ -128,11 +128,9 @@ void BM_HeadLoss(benchmark::State& state, std::int64_t vocab_size, std::int64_t 
     const at::Tensor loss = HeadLoss(x, head, labels, options);
     benchmark::DoNotOptimize(torch::autograd::grad({loss}, {x, head}, {at::ones_like(loss)}));
   }
-  state.counters["MiB"] =
-      static_cast<double>(testing::CountedMemory::peak() - before) / (1 << 20);
-  state.counters["tokens/s"] =
-      benchmark::Counter(static_cast<double>(kTokens * state.iterations()),
-                         benchmark::Counter::kIsRate);
+  state.counters["MiB"] = static_cast<double>(testing::CountedMemory::peak() - before) / (1 << 20);
+  state.counters["tokens/s"] = benchmark::Counter(static_cast<double>(kTokens * state.iterations()),
+                                                  benchmark::Counter::kIsRate);
 }
 
 enum class Text { kReadOn, kReadAnew };
@@ -157,14 +155,13 @@ void BM_Generate(benchmark::State& state, Text text) {
       if (!logits.ok()) return state.SkipWithError(logits.status().ToString().c_str());
       read = ids.size();
       const float* end = reinterpret_cast<const float*>(logits->data() + logits->size());
-      ids.push_back(static_cast<std::int32_t>(std::max_element(end - vocab_size, end) -
-                                              (end - vocab_size)));
+      ids.push_back(
+          static_cast<std::int32_t>(std::max_element(end - vocab_size, end) - (end - vocab_size)));
     }
     benchmark::DoNotOptimize(ids.data());
   }
-  state.counters["tokens/s"] =
-      benchmark::Counter(static_cast<double>(state.range(0) * state.iterations()),
-                         benchmark::Counter::kIsRate);
+  state.counters["tokens/s"] = benchmark::Counter(
+      static_cast<double>(state.range(0) * state.iterations()), benchmark::Counter::kIsRate);
 }
 
 using api::Accumulation;

@@ -64,8 +64,7 @@ void AddThreads(CLI::App* command, int* threads) {
 }
 
 void AddDevice(CLI::App* command, std::string* device) {
-  command
-      ->add_option("--device", *device, "cpu or cuda:N")
+  command->add_option("--device", *device, "cpu or cuda:N")
       ->check([](const std::string& name) { return CheckDevice(name).message(); })
       ->capture_default_str();
 }
@@ -218,8 +217,7 @@ CLI::App* AddExport(CLI::App& app, ExportOptions* options) {
                    "Path or uri of the folder to write; must be empty or new")
       ->required();
   using checkpoint::ElementType;
-  command
-      ->add_option("--dtype", options->weights.type, "Numbers of the weights: float32 or bf16")
+  command->add_option("--dtype", options->weights.type, "Numbers of the weights: float32 or bf16")
       ->transform(CLI::CheckedTransformer(std::map<std::string, ElementType>{
           {"float32", ElementType::kF32}, {"bf16", ElementType::kBF16}}))
       ->default_str("float32");

@@ -68,9 +68,9 @@ TEST(ExporterTest, AnotherProgramReadsAPageAndPassesItOn) {
 
 TEST(ExporterTest, WhoDoesNotAnswerInTimeIsNotWaitedFor) {
   const auto slow = Exporter::Start(kAnyPort, {.healthz = [] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    return Status();
-  }});
+                                      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+                                      return Status();
+                                    }});
   ASSERT_TRUE(slow.ok()) << slow.status().ToString();
   const std::string address = (*slow)->address();
   const Timepoint soon = Clock::now() + std::chrono::milliseconds(10);

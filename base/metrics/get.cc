@@ -46,10 +46,9 @@ Result<sockaddr_in> Resolve(const std::string& address) {
   peer.sin_family = AF_INET;
   std::uint16_t port = 0;
   const char* const end = address.data() + address.size();
-  const bool good =
-      colon != address.npos &&
-      std::from_chars(address.data() + colon + 1, end, port).ptr == end &&
-      ::inet_pton(AF_INET, address.substr(0, colon).c_str(), &peer.sin_addr) == 1;
+  const bool good = colon != address.npos &&
+                    std::from_chars(address.data() + colon + 1, end, port).ptr == end &&
+                    ::inet_pton(AF_INET, address.substr(0, colon).c_str(), &peer.sin_addr) == 1;
   if (!good) return InvalidArgument("'" + address + "' is no IPv4 address:port");
   peer.sin_port = htons(port);
   return peer;

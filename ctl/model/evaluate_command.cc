@@ -44,15 +44,14 @@ Result<std::unique_ptr<data::Corpus>> OpenData(const EvaluateOptions& options,
                                                const TrainedModel& found,
                                                std::shared_ptr<const data::Tokenizer> tokenizer,
                                                std::uint64_t sequence_length) {
-  data::CorpusOptions corpus{.uri = options.data,
-                             .storage = found.storage(),
-                             .token_type = found.config.vocab_size <= 65536
-                                               ? api::TokenType::kUInt16
-                                               : api::TokenType::kUInt32,
-                             .vocab_size = found.config.vocab_size,
-                             .tokens_per_sequence = sequence_length + 1,
-                             .documents = {.view = api::DocumentView::kSeparate,
-                                           .tokens_per_sequence = sequence_length}};
+  data::CorpusOptions corpus{
+      .uri = options.data,
+      .storage = found.storage(),
+      .token_type =
+          found.config.vocab_size <= 65536 ? api::TokenType::kUInt16 : api::TokenType::kUInt32,
+      .vocab_size = found.config.vocab_size,
+      .tokens_per_sequence = sequence_length + 1,
+      .documents = {.view = api::DocumentView::kSeparate, .tokens_per_sequence = sequence_length}};
   if (found.job) {
     const api::Data& trained = found.job->spec.data;
     corpus.token_type = trained.tokenType;
@@ -62,9 +61,9 @@ Result<std::unique_ptr<data::Corpus>> OpenData(const EvaluateOptions& options,
   }
   if (options.format) corpus.documents.format = *options.format;
   // With the chat template.
-  ASSIGN_OR_RETURN(corpus.documents.tokenizer_files,
-                   data::ReadTokenizerFiles(ChooseTokenizer(found, options.tokenizer),
-                                            found.storage()));
+  ASSIGN_OR_RETURN(
+      corpus.documents.tokenizer_files,
+      data::ReadTokenizerFiles(ChooseTokenizer(found, options.tokenizer), found.storage()));
   // Pre-tokenized data needs no tokenizer. The corpus finds out whether the data is pre-tokenized.
   corpus.tokenizer = std::move(tokenizer);
   auto opened = data::Corpus::Open(corpus);

@@ -12,15 +12,15 @@
 namespace swarm::ctl {
 
 struct EvaluateOptions {
-  std::string model;                  ///< as FindModel takes it
-  std::string data;                   ///< as spec.data.uri; or
-  std::string choices;                ///< uri of a file with questions, as ReadQuestions takes it
+  std::string model;    ///< as FindModel takes it
+  std::string data;     ///< as spec.data.uri; or
+  std::string choices;  ///< uri of a file with questions, as ReadQuestions takes it
   std::optional<api::DataFormat> format;  ///< of the data; none: as the job that trained the model
-  std::string tokenizer;              ///< see ChooseTokenizer
-  std::uint64_t sequence_length = 0;  ///< tokens; 0: as the model was trained
-  std::uint64_t sequences = 0;        ///< 0: all of the data
-  int threads = 0;                    ///< 0: see threads.h
-  std::string device = "cpu";  ///< or "cuda:N"
+  std::string tokenizer;                  ///< see ChooseTokenizer
+  std::uint64_t sequence_length = 0;      ///< tokens; 0: as the model was trained
+  std::uint64_t sequences = 0;            ///< 0: all of the data
+  int threads = 0;                        ///< 0: see threads.h
+  std::string device = "cpu";             ///< or "cuda:N"
   bool json = false;
 };
 

@@ -17,9 +17,9 @@ struct GenerateOptions {
   std::string system;          ///< with chat: what the model hears before it, unless empty
   std::uint64_t tokens = 200;  ///< to generate
   SamplingOptions sampling;
-  std::uint64_t seed = 1;  ///< of the draws
-  std::string tokenizer;   ///< see ChooseTokenizer
-  int threads = 0;         ///< 0: see threads.h
+  std::uint64_t seed = 1;      ///< of the draws
+  std::string tokenizer;       ///< see ChooseTokenizer
+  int threads = 0;             ///< 0: see threads.h
   std::string device = "cpu";  ///< or "cuda:N"
 };
 

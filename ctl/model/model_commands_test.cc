@@ -14,8 +14,8 @@
 #include "base/files.h"
 #include "base/testing/temporary_folder.h"
 #include "ctl/model/trained_model.h"
-#include "worker/processes/processes.h"
 #include "worker/model/layout/layout.h"
+#include "worker/processes/processes.h"
 #include "worker/storage/arrow/testing/google_answers.h"
 #include "worker/storage/s3/testing/test_http_server.h"
 #include "worker/trainer/testing/event_reader.h"
@@ -232,8 +232,8 @@ TEST_F(ModelCommandsTest, AnswersTheQuestionsWhoseAnswersItHasSeen) {
                         R"({"context": "the", "choices": ["word", "zzzz"], "answer": 1})"
                         "\n")
                   .ok());
-  const std::vector<std::string> evaluate{"evaluate", "--from", Path("out"), "--choices",
-                                          Path("questions.jsonl"), "--json"};
+  const std::vector<std::string> evaluate{
+      "evaluate", "--from", Path("out"), "--choices", Path("questions.jsonl"), "--json"};
   ASSERT_EQ(Run(evaluate), 0) << Output();
   EXPECT_EQ(LastJson()["questions"], 3);
   EXPECT_NEAR(LastJson()["accuracy"].get<double>(), 2.0 / 3, 1e-9);
@@ -288,8 +288,8 @@ TEST_F(ModelCommandsTest, AChatPutsThePromptIntoTheTokenizersTemplateAndPrintsTh
             0)
       << Output();
   const auto generate = [&](const std::string& prompt, std::vector<std::string> more) {
-    std::vector<std::string> arguments{"generate", "--from",   Path("out"), "--prompt", prompt,
-                                       "--tokens", "9", "--temperature", "0"};
+    std::vector<std::string> arguments{"generate", "--from", Path("out"),     "--prompt", prompt,
+                                       "--tokens", "9",      "--temperature", "0"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return Run(std::move(arguments));
   };
@@ -459,13 +459,13 @@ TEST_F(ModelCommandsTest, AnswersAreLearnedAlikeHoweverAStepIsSplitIntoMicrobatc
   }
   ASSERT_TRUE(WriteFile(Path("chats.jsonl"), lines).ok());
   const auto train = [&](const std::string& out, int rows) {
-    return Train(out, {"--set", "data.uri=" + Path("chats.jsonl"), "--set", "data.format=Chat",
-                       "--set", "data.documents=Separate", "--set",
-                       "data.validationUri=" + Path("chats.jsonl"), "--set",
-                       "model.tokenizer.uri=" + Path("tokenizer"), "--set",
-                       "model.config.vocab_size=857", "--set", "training.sequenceLength=64",
-                       "--set", "training.globalBatchSize=4", "--set",
-                       "training.microbatchSize=" + std::to_string(rows)});
+    return Train(
+        out,
+        {"--set", "data.uri=" + Path("chats.jsonl"), "--set", "data.format=Chat", "--set",
+         "data.documents=Separate", "--set", "data.validationUri=" + Path("chats.jsonl"), "--set",
+         "model.tokenizer.uri=" + Path("tokenizer"), "--set", "model.config.vocab_size=857",
+         "--set", "training.sequenceLength=64", "--set", "training.globalBatchSize=4", "--set",
+         "training.microbatchSize=" + std::to_string(rows)});
   };
   EXPECT_EQ(train("no-template", 1), 2);
   EXPECT_THAT(Output(), HasSubstr("chats.jsonl: the tokenizer has no chat template"));
@@ -507,9 +507,8 @@ TEST_F(ModelCommandsTest, CompletionsAreEvaluatedInBitsOfTheirOwnBytes) {
   }
   ASSERT_TRUE(WriteFile(Path("tasks.jsonl"), lines).ok());
   ASSERT_EQ(Train("out", {"--set", "training.maxSteps=2"}), 0) << Output();
-  std::vector<std::string> evaluate{"evaluate", "--from",      Path("out"),
-                                    "--data",   Path("tasks.jsonl"), "--json",
-                                    "--format", "PromptCompletion"};
+  std::vector<std::string> evaluate{"evaluate",          "--from", Path("out"), "--data",
+                                    Path("tasks.jsonl"), "--json", "--format",  "PromptCompletion"};
   ASSERT_EQ(Run(evaluate), 0) << Output();
   const auto found = LastJson();
   int bytes = 0;
@@ -551,9 +550,9 @@ TEST_F(ModelCommandsTest, BadDataOfEveryKindEndATrainingWithTheirFileAndPlace) {
   const auto expect = [&](const std::string& name, const std::string& content,
                           const std::string& message, const std::string& set = "data.format=Text") {
     ASSERT_TRUE(WriteFile(Path(name), content).ok());
-    EXPECT_EQ(Train("out", {"--set", "data.uri=" + Path(name), "--set",
-                            "model.tokenizer.uri=" + tokenizer, "--set",
-                            "model.config.vocab_size=857", "--set", set}),
+    EXPECT_EQ(Train("out",
+                    {"--set", "data.uri=" + Path(name), "--set", "model.tokenizer.uri=" + tokenizer,
+                     "--set", "model.config.vocab_size=857", "--set", set}),
               2)
         << name;
     EXPECT_THAT(Output(), HasSubstr(Path(name) + message));
@@ -602,9 +601,8 @@ TEST_F(ModelCommandsTest, ShardsInABucketOfGooglesAreTrainedOnAsThoseOfADisk) {
     }
     ASSERT_TRUE(WriteFile(Path(name), files[name]).ok());
   }
-  storage::s3::TestHttpServer server([&](const std::string& request) {
-    return storage::AnswerAsGoogle(request, files);
-  });
+  storage::s3::TestHttpServer server(
+      [&](const std::string& request) { return storage::AnswerAsGoogle(request, files); });
   ::setenv("CLOUD_STORAGE_EMULATOR_ENDPOINT", server.url().c_str(), 1);
   const auto train = [&](const std::string& out, const std::string& uri) {
     EXPECT_EQ(Train(out, {"--set", "data.uri=" + uri}), 0) << Output();

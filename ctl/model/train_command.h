@@ -14,8 +14,8 @@ namespace swarm::ctl {
 struct TrainOptions {
   std::string manifest;
   std::vector<std::string> overrides;
-  std::filesystem::path out;  ///< empty: out/NAME
-  int threads = 0;            ///< 0: see threads.h
+  std::filesystem::path out;   ///< empty: out/NAME
+  int threads = 0;             ///< 0: see threads.h
   std::string device = "cpu";  ///< or "cuda:N"
   bool resume = false;
   bool json = false;

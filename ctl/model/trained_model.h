@@ -19,7 +19,7 @@ namespace swarm::ctl {
 struct TrainedModel {
   std::string uri;  ///< of the folder with its weights: a checkpoint or a Hugging Face folder
   api::DecoderConfig config;
-  api::Boundary boundary;                   ///< plain if it is not part of the model
+  api::Boundary boundary;  ///< plain if it is not part of the model
   api::Lora lora;
   std::uint64_t seed = 0;                   ///< of the job that trained it
   protocol::Version version;                ///< steps of training; 0 for a Hugging Face folder

@@ -10,13 +10,13 @@
 #include "base/processors.h"
 #include "base/signals.h"
 #include "ctl/chaos/chaos_driver.h"
-#include "worker/processes/processes.h"
 #include "ctl/run/prompt_hint.h"
 #include "ctl/run/reporter.h"
 #include "ctl/run/run_folder.h"
 #include "ctl/run/run_plan.h"
 #include "ctl/run/steps_file.h"
 #include "ctl/run/supervise.h"
+#include "worker/processes/processes.h"
 
 namespace swarm::ctl {
 namespace {
@@ -90,16 +90,15 @@ class Run {
         ChaosDriver::Options{.rules_file = plan_.follow_chaos ? plan_.chaos_rules_file() : "",
                              .record_file = plan_.chaos_file(),
                              .tell = [this](const std::string& text) { reporter_.OnEvent(text); }},
-        ProgramControl{.living = [this] { return Living(processes_.Observe()); },
-                       .signal = [this](const std::string& name,
-                                        int signal) { return processes_.Signal(name, signal); },
-                       .slow = [this](const std::string& name,
-                                      double factor) { return processes_.Slow(name, factor); },
-                       .terminate = [this](const std::string& name,
-                                           Duration grace) { processes_.Terminate(name, grace); },
-                       .join = [this] {
-                         return StartWorker(supervisor_.NextWorker(), plan_.devices);
-                       }});
+        ProgramControl{
+            .living = [this] { return Living(processes_.Observe()); },
+            .signal = [this](const std::string& name,
+                             int signal) { return processes_.Signal(name, signal); },
+            .slow = [this](const std::string& name,
+                           double factor) { return processes_.Slow(name, factor); },
+            .terminate = [this](const std::string& name,
+                                Duration grace) { processes_.Terminate(name, grace); },
+            .join = [this] { return StartWorker(supervisor_.NextWorker(), plan_.devices); }});
   }
 
   RunSummary Execute() {

@@ -42,7 +42,7 @@ struct RunOptions {
   bool plaintext = false;
   bool trace_progress = false;
   std::string log_level = "info";  ///< of the programs
-  bool moves = true;  ///< workers move between stages
+  bool moves = true;               ///< workers move between stages
   std::string chaos;  ///< a script or a file with one (ctl/chaos/chaos.h); empty: no faults
   Duration restart_delay = std::chrono::seconds(1);  ///< from a worker's end to its replacement
   bool restart = true;                               ///< workers that end are replaced

@@ -26,7 +26,7 @@ struct RunPlan {
   bool follow_chaos = false;    ///< the programs follow chaos_rules_file()
   bool trace_progress = false;  ///< the trainer writes progress.jsonl
   std::string log_level = "info";
-  bool moves = true;            ///< workers move between stages
+  bool moves = true;  ///< workers move between stages
 
   std::uint64_t workers() const;
   /// Programs to begin with beside the trainer: pods, or lone workers.

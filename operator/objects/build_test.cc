@@ -181,8 +181,8 @@ TEST(BuildTest, AWholeGpuEachIsAWorkerOfThePod) {
   const JobView job = JobWith(R"({"workers": {"minReplicas": 3, "replicas": 9, "pools": [
       {"name": "big", "resources": {"limits": {"cpu": "10", "nvidia.com/gpu": 4}}}]}})");
   const json pod = WorkerPod(job);
-  EXPECT_THAT(Arguments(pod), IsSupersetOf({"--devices=cuda:0,cuda:1,cuda:2,cuda:3",
-                                            "--threads=2", "--id=tiny-w7"}));
+  EXPECT_THAT(Arguments(pod), IsSupersetOf({"--devices=cuda:0,cuda:1,cuda:2,cuda:3", "--threads=2",
+                                            "--id=tiny-w7"}));
   EXPECT_EQ(pod["metadata"]["labels"]["swarmjob.dev/workers"], "4");
   EXPECT_EQ(WorkersOfPod(job.job.spec, job.job.spec.workers.pools[0]), 4u);
   EXPECT_EQ(BuildDisruptionBudget(job)["spec"]["minAvailable"], 1);  // of 3 pods

@@ -51,10 +51,10 @@ TEST(ResourcesTest, EachWholeGpuIsADevice) {
 }
 
 TEST(ResourcesTest, WithoutOneTheDeviceIsTheProcessor) {
-  for (const char* text : {"null", R"({"limits": {"cpu": 4}})", R"({"limits": {"rdma/hca": 1}})",
-                           R"({"limits": {"nvidia.com/gpu": 0}})", R"({"limits": []})",
-                           R"({"limits": {"nvidia.com/gpu": "many"}})",
-                           R"({"requests": {"cpu": 1}})"}) {
+  for (const char* text :
+       {"null", R"({"limits": {"cpu": 4}})", R"({"limits": {"rdma/hca": 1}})",
+        R"({"limits": {"nvidia.com/gpu": 0}})", R"({"limits": []})",
+        R"({"limits": {"nvidia.com/gpu": "many"}})", R"({"requests": {"cpu": 1}})"}) {
     EXPECT_EQ(Devices(text), "cpu") << text;
   }
 }

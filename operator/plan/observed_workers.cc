@@ -10,11 +10,8 @@ namespace {
 constexpr std::chrono::seconds kSettleTime{10};
 
 Worker Describe(const Observed& observed, std::uint64_t ordinal, const ObservedPod& pod) {
-  Worker worker{.ordinal = ordinal,
-                .name = pod.name,
-                .pod = &pod,
-                .pool = pod.pool,
-                .workers = pod.workers};
+  Worker worker{
+      .ordinal = ordinal, .name = pod.name, .pod = &pod, .pool = pod.pool, .workers = pod.workers};
   worker.judgement = JudgePod(observed, pod);
   const protocol::JobStatus* view = FreshView(observed, 2 * kViewSeconds);
   if (view == nullptr) {

@@ -14,8 +14,8 @@
 
 #include "base/status.h"
 #include "base/time.h"
-#include "worker/processes/slowdown.h"
 #include "worker/processes/program.h"
+#include "worker/processes/slowdown.h"
 
 namespace swarm {
 

@@ -9,13 +9,16 @@ namespace {
 constexpr int kMessageBytesMax =
     static_cast<int>(kHeaderBytesMax + kPieceBytesMax + kFrameOverheadMax);
 
+/// Less than the idle time after which routers forget a connection.
+constexpr int kPingMilliseconds = 30000;
+
 /// Calls `set(name, value)` for the arguments of both ends.
 template <typename Set>
 void SetCommonArguments(const Set& set) {
   set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, kMessageBytesMax);
   set(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, kMessageBytesMax);
-  // Reads begin small, because a connection keeps the memory of its next read, and a worker may have
-  // hundreds. They double, up to 4 MiB, while they are filled.
+  // Reads begin small, because a connection keeps the memory of its next read, and a worker may
+  // have hundreds. They double, up to 4 MiB, while they are filled.
   set(GRPC_ARG_TCP_READ_CHUNK_SIZE, 16 << 10);
   set(GRPC_ARG_TCP_MIN_READ_CHUNK_SIZE, 4 << 10);
   set(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);  // the default are 16 KiB
@@ -37,9 +40,11 @@ grpc::ChannelArguments MakeChannelArguments(const protocol::Address& address, La
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt("swarm.lane", static_cast<int>(lane));
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A silent peer is noticed by heartbeats first; this is for a peer whose machine has vanished.
-  // Acks wait behind bulk, so the data lane has more patience.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, lane == Lane::kControl ? 2000 : 10000);
+  // A silent peer is noticed by its beats, and one whose machine has vanished by what this end
+  // sends to it: gRPC also makes the timeout TCP's, for what is not acknowledged. Acks wait behind
+  // bulk, so the data lane has more patience. So pings are rare, since large swarms have tens of
+  // thousands of connections; they are for one that carries nothing.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMilliseconds);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, lane == Lane::kControl ? 4000 : 20000);
   if (!address.tls_server_name.empty()) arguments.SetSslTargetNameOverride(address.tls_server_name);
   return arguments;
@@ -51,7 +56,7 @@ void SetServerArguments(grpc::ServerBuilder* builder) {
   // A peer makes one call per connection.
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 2);
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMilliseconds);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000);
 }
 

@@ -32,10 +32,10 @@ class IdentityVerifier final : public grpc::experimental::ExternalCertificateVer
     const bool good = std::ranges::any_of(expected_, [&](const std::string& each) {
       return each.back() == '/' ? uri.starts_with(each) : uri == each;
     });
-    *sync_status = good ? grpc::Status()
-                        : grpc::Status(
-                              grpc::StatusCode::UNAUTHENTICATED,
-                              "the certificate names " + uri + ", not " + expected_.front());
+    *sync_status =
+        good ? grpc::Status()
+             : grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
+                            "the certificate names " + uri + ", not " + expected_.front());
     return true;
   }
   void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest*) override {}
