@@ -44,8 +44,8 @@ struct Patience {
   /// Writing one: then it is another writer's turn. A state of 20 GB over 100 Mb/s takes 1,600 s.
   Duration checkpoint = std::chrono::seconds(1800);
   Duration compute = std::chrono::seconds(10);  ///< at least, one piece of work: evicts
-  /// Of this trainer, between two events, ticks included: it was stopped. Workers give up their
-  /// connections to a trainer that has been silent for 6 s.
+  /// Of this trainer, between two events, ticks included: it was stopped, and what it knows of its
+  /// workers is old. The next trainer asks them.
   Duration stopped = std::chrono::seconds(5);
 };
 
