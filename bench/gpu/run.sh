@@ -4,13 +4,13 @@
 #   summary.json    the machine, and of each part its exit code and seconds
 #   PART.json       results: of GoogleTest, of Google Benchmark, or of swarm.sh
 #   PART.log        what the part printed
-# Usage: run.sh RESULTS [PART...]     parts: start bodies kernels rates swarm; all if none is named
+# Usage: run.sh RESULTS [PART...]     parts: start bodies kernels rates swarm exact; all if none is named
 # Ends with 0 if all parts did. A part is stopped after 8 minutes.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 results=${1:?usage: run.sh RESULTS [PART...]}
 shift
-[ $# -gt 0 ] || set -- start bodies kernels rates swarm
+[ $# -gt 0 ] || set -- start bodies kernels rates swarm exact
 mkdir -p "$results"
 results=$(cd "$results" && pwd)
 
@@ -30,6 +30,7 @@ run_part() { # part
     kernels) "$here/bin/cuda_kernels_test" "--gtest_output=json:$json" && ! grep -q '"result": "SKIPPED"' "$json" ;;
     rates) "$here/bin/cuda_kernels_bench" --benchmark_repetitions=3 --benchmark_out_format=json "--benchmark_out=$json" ;;
     swarm) "$here/swarm.sh" "$here/bin" "$here/text.txt" "$results/swarm" cuda:0 >"$json" ;;
+    exact) "$here/swarm.sh" "$here/bin" "$here/text.txt" "$results/exact" cuda:0 Exact >"$json" ;;
     *) echo "run: there is no part $1" && return 2 ;;
   esac
 }

@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Version.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <torch/version.h>
 
 #include <cstdint>
@@ -12,7 +13,9 @@
 #include "api/format/enum_names.h"
 #include "api/model/boundary.h"
 #include "base/rng.h"
+#include "worker/device/cuda/cuda_device.h"
 #include "worker/model/attention.h"
+#include "worker/model/determinism.h"
 #include "worker/protocol/numeric_class.h"
 
 namespace swarm::model {
@@ -84,6 +87,7 @@ Result<Digest> Probe(const Variant& variant, int threads, const std::string& dev
     stage->InitRandom(kSeed);
     stages.push_back(std::move(stage));
   }
+  SetDeterminism(device, true);  // as in exact jobs, which alone compare classes
   Rng rng(kSeed);
   std::vector<std::int32_t> ids(std::size_t{kSequences} * kTokens);
   for (std::int32_t& id : ids) {
@@ -126,16 +130,29 @@ Result<std::string> KernelsOf(const Variant& variant, const std::string& device)
   return names;
 }
 
+/// The kind of device, and what libtorch chooses kernels by. Drivers have no part in that: the
+/// libraries bring compiled code for the GPUs that they know.
+Result<std::string> DescribeDevice(const std::string& name) {
+  const at::Device device(name);
+  if (!device.is_cuda()) return std::string("cpu");
+  ASSIGN_OR_RETURN(const std::string gpu, device::DescribeCudaDevice(device.index()));
+  const auto& hooks = at::detail::getCUDAHooks();
+  return gpu + (hooks.hasCuDNN() ? " cudnn=" + std::to_string(hooks.versionRuntimeCuDNN()) : "");
+}
+
 }  // namespace
 
 Result<std::string> NumericClass(int threads, const std::string& device) {
+  ASSIGN_OR_RETURN(const std::string kind, DescribeDevice(device));
   std::string text = "cpu=" + at::get_cpu_capability() + " libtorch=" TORCH_VERSION +
-                     " device=" + device.substr(0, device.find(':')) +
-                     " threads=" + std::to_string(threads);
+                     " device=" + kind + " threads=" + std::to_string(threads);
   for (const Variant& variant : Variants()) {
-    ASSIGN_OR_RETURN(const Digest digest, Probe(variant, threads, device));
+    const Result<Digest> digest = Probe(variant, threads, device);
+    // An exact job that needs what the device cannot do ends with the reason; others can use it.
+    const bool cannot = digest.status().code() == StatusCode::kFailedPrecondition;
+    if (!digest.ok() && !cannot) return digest.status();
     text += " " + std::string(protocol::kProbe) + std::string(variant.name) + "=" +
-            digest.Hex().substr(0, kDigitsShown);
+            (cannot ? "none" : digest->Hex().substr(0, kDigitsShown));
     if (api::IsLearned(variant.boundary.codec)) continue;
     ASSIGN_OR_RETURN(const std::string kernels, KernelsOf(variant, device));
     text += kernels;

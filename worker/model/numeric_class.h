@@ -20,6 +20,10 @@ namespace swarm::model {
 /// models that are probed have one. The codecs of plain numbers have no probe: their code gives the
 /// same bytes everywhere (worker/codec).
 ///
+/// A GPU has "device=NVIDIA_H100_80GB_HBM3:sm_90:132 cuda=13000 cudnn=91002": name, architecture,
+/// multiprocessors, and the versions of the libraries, whatever the driver's. Its probes run as
+/// exact jobs do (determinism.h); "none" stands for one that has no deterministic form there.
+///
 /// Takes some fifty milliseconds a model, and sets the process's compute threads as Stage::Create
 /// does. The models are small, so a device that differs only in large matrix products may pass. So
 /// replicas compare digests as well. Errors: those of Stage::Create.

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -164,6 +165,17 @@ Result<std::uint64_t> FreeCudaMemory(int index) {
   RETURN_IF_ERROR(StatusOf(cudaMemGetInfo(&free, &total), "the memory of the device"));
   known[index] = free;
   return std::uint64_t{free};
+}
+
+Result<std::string> DescribeCudaDevice(int index) {
+  cudaDeviceProp gpu{};
+  int cuda = 0;
+  RETURN_IF_ERROR(StatusOf(cudaGetDeviceProperties(&gpu, index), "the device"));
+  RETURN_IF_ERROR(StatusOf(cudaRuntimeGetVersion(&cuda), "CUDA"));
+  std::string name = gpu.name;
+  std::ranges::replace(name, ' ', '_');
+  return name + ":sm_" + std::to_string(gpu.major) + std::to_string(gpu.minor) + ":" +
+         std::to_string(gpu.multiProcessorCount) + " cuda=" + std::to_string(cuda);
 }
 
 }  // namespace swarm::device

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "base/status.h"
 #include "worker/device/device.h"
@@ -17,5 +18,10 @@ Result<std::shared_ptr<Device>> MakeCudaDevice(int index);
 /// Bytes that were free on the GPU when this process first asked: later, libtorch keeps what it has
 /// used. Errors: as MakeCudaDevice.
 Result<std::uint64_t> FreeCudaMemory(int index);
+
+/// Which GPU it is, and by which version of CUDA this process uses it, without spaces inside a
+/// word: "NVIDIA_H100_80GB_HBM3:sm_90:132 cuda=13000" (132 multiprocessors). Errors: as
+/// MakeCudaDevice.
+Result<std::string> DescribeCudaDevice(int index);
 
 }  // namespace swarm::device

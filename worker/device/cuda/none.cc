@@ -9,5 +9,6 @@ Status NoCuda() { return Unavailable("this build is without CUDA; build with the
 
 Result<std::shared_ptr<Device>> MakeCudaDevice(int) { return NoCuda(); }
 Result<std::uint64_t> FreeCudaMemory(int) { return NoCuda(); }
+Result<std::string> DescribeCudaDevice(int) { return NoCuda(); }
 
 }  // namespace swarm::device

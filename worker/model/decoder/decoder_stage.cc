@@ -21,6 +21,7 @@
 #include "worker/model/arithmetic/recompute.h"
 #include "worker/model/arithmetic/subspace.h"
 #include "worker/model/decoder/tensor_memory.h"
+#include "worker/model/determinism.h"
 #include "worker/model/start/start.h"
 #include "worker/optim/fixed_point.h"
 #include "worker/token.h"
@@ -30,6 +31,8 @@ namespace {
 
 constexpr const char* kLessMemory =
     "; pipeline.inFlightMax bounds how many microbatches a worker holds at once";
+constexpr const char* kFloat =
+    "; training.accumulation: Exact needs one on this device, and Float does not";
 
 /// Runs `body`, and turns an exception of libtorch into a Status.
 template <typename Body>
@@ -42,6 +45,9 @@ auto Guarded(const char* what, Body body) -> decltype(body()) {
     return ResourceExhausted(std::string(what) + ": " + error.what_without_backtrace() +
                              kLessMemory);
   } catch (const c10::Error& error) {
+    if (LacksDeterministicForm(error.what_without_backtrace())) {
+      return FailedPrecondition(std::string(what) + ": " + error.what_without_backtrace() + kFloat);
+    }
     return Internal(std::string(what) + ": " + error.what_without_backtrace());
   } catch (const std::exception& error) {
     return Internal(std::string(what) + ": " + error.what());
@@ -116,6 +122,7 @@ Result<std::unique_ptr<Stage>> Stage::Create(const StageOptions& options) {
   if (!device.ok()) return device.status();
   return Guarded("stage", [&]() -> Result<std::unique_ptr<Stage>> {
     SetThreads(options.threads);
+    SetDeterminism(options.device, options.accumulation == api::Accumulation::kExact);
     KeepTensorMemory();
     ASSIGN_OR_RETURN(DecoderStage::Ways ways, MakeWays(options, *device));
     return std::unique_ptr<Stage>(
