@@ -46,7 +46,7 @@ Result<Bytes> Stage::Backward(const TaskKey& key, const Bytes& gradient) {
   return std::move(result.gradient);
 }
 
-std::function<GradientSum()> Stage::BeginAccumulator(Step step, std::uint64_t group) {
+std::function<Result<GradientSum>()> Stage::BeginAccumulator(Step step, std::uint64_t group) {
   return [sum = Accumulator(step, group)] { return sum; };
 }
 

@@ -194,9 +194,9 @@ class Stage {
   /// not change: a later fold writes to a copy. Requires, with kExact, that the version which the
   /// step reads is held.
   virtual GradientSum Accumulator(Step step, std::uint64_t group) = 0;
-  /// The same, as it is now, for another thread: that calls the result once, and waits there for the
-  /// device. The stage must outlive it.
-  virtual std::function<GradientSum()> BeginAccumulator(Step step, std::uint64_t group);
+  /// The same, as it is now, for another thread: that calls the result once, and waits there for
+  /// the device. The stage must outlive it. Errors: those of the device.
+  virtual std::function<Result<GradientSum>()> BeginAccumulator(Step step, std::uint64_t group);
   /// Begins the step's accumulators anew, at a scale level: exponents lowered by 16 bits a level,
   /// so that contributions which were out of range fit. Waiting gradients stay. The level holds
   /// until ReleaseStep. When the step is applied, it must be the same on all workers that share a

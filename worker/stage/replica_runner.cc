@@ -31,7 +31,19 @@ ReplicaRunner::ReplicaRunner(const RunnerParts& parts)
     : parts_(parts),
       payloads_(&parts_.memory),
       parcels_(&parts_.memory),
-      states_(&parts_.memory),
+      held_(parts, {[this] { OnMoments(); },
+                    [this](const protocol::CommitRecord& record, const Status& status) {
+                      OnApplied(record, status);
+                    },
+                    [this](const protocol::CommitRecord& record,
+                           const std::shared_ptr<model::Stage>& stage,
+                           const std::vector<bool>& own) { ReportState(record, stage, own); }}),
+      states_(&parts_.memory,
+              [this](const Status& why) {
+                parts_.control.Post([this, why] {
+                  parts_.host.GiveUp(why.WithContext("the state of the stage cannot be read"));
+                });
+              }),
       donor_(
           &parts_.memory,
           [this](protocol::Generation generation, protocol::Step step, protocol::GroupIndex group,
@@ -40,14 +52,7 @@ ReplicaRunner::ReplicaRunner(const RunnerParts& parts)
             if (it == sums_.end()) return nullptr;
             const ReducedSum& sum = it->second.sum;
             return sum.generation == generation && sum.k == k ? sum.pieces : nullptr;
-          }),
-      held_(parts, {[this] { OnMoments(); },
-                    [this](const protocol::CommitRecord& record, const Status& status) {
-                      OnApplied(record, status);
-                    },
-                    [this](const protocol::CommitRecord& record,
-                           const std::shared_ptr<model::Stage>& stage,
-                           const std::vector<bool>& own) { ReportState(record, stage, own); }}) {}
+          }) {}
 
 void ReplicaRunner::Stop() {
   states_.Stop();

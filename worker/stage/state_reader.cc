@@ -10,27 +10,24 @@ namespace swarm::stage {
 namespace {
 
 /// Lets go of the state before it returns.
-Digest DigestOf(StateReader::State state) {
-  const auto digest = checkpoint::DigestState(state);
-  SWARM_CHECK(digest.ok(), digest.status().message());
-  return *digest;
-}
+Result<Digest> DigestOf(StateReader::State state) { return checkpoint::DigestState(state); }
 
 }  // namespace
 
-void StateReader::Post(State state, std::function<std::function<void()>(State)> read) {
+void StateReader::Post(State state, std::function<Result<Rest>(State)> read) {
   ++queued_;
   loop_.Post([this, state = std::move(state), read = std::move(read)]() mutable {
-    const std::function<void()> rest = read(std::exchange(state, {}));
+    const Result<Rest> rest = read(std::exchange(state, {}));
     ++finished_;
     --queued_;
-    rest();
+    rest.ok() ? (*rest)() : unreadable_(rest.status());
   });
 }
 
 void StateReader::ComputeDigest(State state, std::function<void(const Digest&)> done) {
-  Post(std::move(state), [done = std::move(done)](State read) {
-    return [done, digest = DigestOf(std::move(read))] { done(digest); };
+  Post(std::move(state), [done = std::move(done)](State read) -> Result<Rest> {
+    ASSIGN_OR_RETURN(const Digest digest, DigestOf(std::move(read)));
+    return Rest([done, digest] { done(digest); });
   });
 }
 
@@ -40,29 +37,30 @@ void StateReader::ComputeDigests(
   // All are read before any is let go of: the next update waits for all of them.
   const auto digests = std::make_shared<std::vector<Digest>>();
   for (State& part : parts) {
-    Post(std::move(part), [digests](State read) {
-      digests->push_back(DigestOf(std::move(read)));
-      return [] {};
+    Post(std::move(part), [digests](State read) -> Result<Rest> {
+      ASSIGN_OR_RETURN(const Digest digest, DigestOf(std::move(read)));
+      digests->push_back(digest);
+      return Rest([] {});
     });
   }
-  ComputeDigest(std::move(state), [digests, done = std::move(done)](const Digest& digest) {
-    done(digest, *digests);
-  });
+  ComputeDigest(std::move(state),
+                [digests, count = parts.size(), done = std::move(done)](const Digest& digest) {
+                  if (digests->size() == count) done(digest, *digests);
+                });
 }
 
 void StateReader::MakeCopy(State state, std::function<void(std::shared_ptr<const Copy>)> done) {
-  Post(std::move(state), [this, done = std::move(done)](State read) {
+  const auto copy_all = [this, done = std::move(done)](State read) -> Result<Rest> {
     std::uint64_t bytes = 0;
     for (checkpoint::NamedTensor& tensor : read) {
-      auto copied = checkpoint::CopyToHost(tensor);
-      SWARM_CHECK(copied.ok(), copied.status().message());
-      tensor = *std::move(copied);
+      ASSIGN_OR_RETURN(tensor, checkpoint::CopyToHost(tensor));
       bytes += tensor.data.size();
     }
     auto copy = std::make_shared<Copy>(std::move(read),
                                        MemoryCharge(&account_, MemoryKind::kCopies, bytes));
-    return [done, copy = std::move(copy)] { done(copy); };
-  });
+    return Rest([done, copy = std::move(copy)] { done(copy); });
+  };
+  Post(std::move(state), copy_all);
 }
 
 std::shared_future<void> StateReader::Drain() {

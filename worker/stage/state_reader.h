@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 #include "base/loop.h"
+#include "base/status.h"
 #include "worker/checkpoint/tensor.h"
 #include "worker/stage/memory/account.h"
 
@@ -27,8 +28,10 @@ class StateReader {
     MemoryCharge charge;
   };
 
-  /// The account outlives this.
-  explicit StateReader(MemoryAccount* account) : account_(*account) {}
+  /// The account outlives this. `unreadable` is called instead of a `done` if a state cannot be
+  /// read: its device has fallen off.
+  StateReader(MemoryAccount* account, std::function<void(const Status&)> unreadable)
+      : account_(*account), unreadable_(std::move(unreadable)) {}
   /// After it, nothing is read.
   void Stop() { loop_.Stop(); }
 
@@ -48,10 +51,12 @@ class StateReader {
   std::shared_future<void> Drain();
 
  private:
+  using Rest = std::function<void()>;
   /// Calls `read` on the thread of this. It lets go of the state, and returns what is left to do.
-  void Post(State state, std::function<std::function<void()>(State)> read);
+  void Post(State state, std::function<Result<Rest>(State)> read);
 
   MemoryAccount& account_;
+  const std::function<void(const Status&)> unreadable_;
   std::atomic<std::uint64_t> finished_{0}, queued_{0};
   Loop loop_{"state"};
 };

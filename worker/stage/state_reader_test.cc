@@ -22,7 +22,7 @@ class StateReaderTest : public testing::Test {
   bool IsHeld() const { return !reading_.expired(); }
 
   MemoryAccount account_;
-  StateReader reader_{&account_};
+  StateReader reader_{&account_, [](const Status& why) { ADD_FAILURE() << why.ToString(); }};
 
  private:
   std::weak_ptr<int> reading_;

@@ -70,6 +70,9 @@ Worker::Worker(WorkerOptions options, std::shared_ptr<const KeptState> kept)
           [this](protocol::Awaiting awaiting) {
             control_.Post(
                 [this, awaiting = std::move(awaiting)]() mutable { Tell(std::move(awaiting)); });
+          },
+          [this](const Status& why) {
+            control_.Post([this, why] { GiveUp(why.WithContext("a step's sum cannot be read")); });
           }) {}
 
 Worker::~Worker() {

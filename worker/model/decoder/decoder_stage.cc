@@ -518,10 +518,13 @@ void DecoderStage::Drop(const TaskKey& key) {
 }
 
 GradientSum DecoderStage::Accumulator(Step step, std::uint64_t group) {
-  return gradients_.BeginSum(step, group, ExponentsOf(step))();
+  auto sum = gradients_.BeginSum(step, group, ExponentsOf(step))();
+  SWARM_CHECK(sum.ok(), sum.status().message());  // without its device, the process has no use
+  return *std::move(sum);
 }
 
-std::function<GradientSum()> DecoderStage::BeginAccumulator(Step step, std::uint64_t group) {
+std::function<Result<GradientSum>()> DecoderStage::BeginAccumulator(Step step,
+                                                                    std::uint64_t group) {
   return gradients_.BeginSum(step, group, ExponentsOf(step));
 }
 

@@ -50,7 +50,7 @@ class DecoderStage final : public Stage {
   void Drop(const TaskKey& key) override;
 
   GradientSum Accumulator(Step step, std::uint64_t group) override;
-  std::function<GradientSum()> BeginAccumulator(Step step, std::uint64_t group) override;
+  std::function<Result<GradientSum>()> BeginAccumulator(Step step, std::uint64_t group) override;
   Status SetScaleLevel(Step step, unsigned level) override;
   unsigned ScaleLevel(Step step) const override;
   void ReleaseStep(Step step) override;

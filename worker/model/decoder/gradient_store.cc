@@ -348,8 +348,8 @@ GradientStore::Accumulator& GradientStore::OpenToWrite(Step step) {
   return accumulator;
 }
 
-std::function<GradientSum()> GradientStore::BeginSum(Step step, std::uint64_t group,
-                                                     const std::vector<int>& exponents) {
+std::function<Result<GradientSum>()> GradientStore::BeginSum(Step step, std::uint64_t group,
+                                                             const std::vector<int>& exponents) {
   Accumulator& accumulator = Open(step);
   accumulator.lent[group] = true;
   const StateBlock& sum = accumulator.sums[group];
@@ -366,11 +366,11 @@ std::function<GradientSum()> GradientStore::BeginSum(Step step, std::uint64_t gr
                                   std::make_shared<const at::Tensor>(sum.numbers));
     return [result] { return result; };
   }
-  return [this, sum = StateBlock(sum), behind = memory_.Record(), result]() mutable {
+  return [this, sum = StateBlock(sum), behind = memory_.Record(),
+          result]() mutable -> Result<GradientSum> {
     const std::size_t bytes = sum.numbers.nbytes();
     const std::shared_ptr<std::byte[]> copy = copies_.Take(bytes);
-    const Status read = memory_.ReadBehind(behind, sum, 0, {copy.get(), bytes});
-    SWARM_CHECK(read.ok(), read.message());  // without its device, the process has no use
+    RETURN_IF_ERROR(memory_.ReadBehind(behind, sum, 0, {copy.get(), bytes}));
     sum = {};
     result.elements = Bytes::Wrap(copy.get(), bytes, copy);
     return result;

@@ -59,7 +59,7 @@ class GradientStore {
   /// As Stage::Absorb.
   Status Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite);
   /// As Stage::BeginAccumulator.
-  std::function<GradientSum()> BeginSum(Step step, std::uint64_t group,
+  std::function<Result<GradientSum>()> BeginSum(Step step, std::uint64_t group,
                                         const std::vector<int>& exponents);
   /// Forgets the sums of a step.
   void ClearSums(Step step) { accumulators_.erase(step); }

@@ -45,29 +45,31 @@ auto SumOf(const auto& named) { return std::tie(named.generation, named.step, na
 }  // namespace
 
 Reducing::Reducing(WorkerId self, WorkerMetrics* metrics, MemoryAccount* account, Done done,
-                   Wait wait)
+                   Wait wait, Lack lack)
     : self_(std::move(self)),
       metrics_(metrics),
       account_(account),
       done_(std::move(done)),
-      wait_(std::move(wait)) {}
+      wait_(std::move(wait)),
+      lack_(std::move(lack)) {}
 
 void Reducing::Attach(net::Endpoint* endpoint) {
   loop_.Post([this, endpoint] { outbox_ = std::make_unique<net::Outbox>(endpoint, &loop_); });
 }
 
 void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model::Stage> stage,
-                     std::uint64_t group, std::function<model::GradientSum()> give,
+                     std::uint64_t group, std::function<Result<model::GradientSum>()> give,
                      api::ReduceCodec codec) {
   loop_.Post([this, reduce, stage = std::move(stage), group, give = std::move(give), codec] {
-    const model::GradientSum own = give();
+    const Result<model::GradientSum> own = give();
+    if (!own.ok()) return lack_(own.status());
     const Key key{reduce.generation, reduce.step, reduce.group, reduce.k};
     std::erase_if(sums_, [&](const auto& entry) { return SumOf(entry.first) == SumOf(key); });
     ForgetChunks([&](const ReduceChunk& chunk) { return SumOf(chunk) == SumOf(key); });
     ForgetEarlyBefore(key);
-    Sum& sum = sums_[key] = {MakeReduceCodec(codec), nullptr, stage, group, own};
+    Sum& sum = sums_[key] = {MakeReduceCodec(codec), nullptr, stage, group, *own};
     sum.reduce = std::make_unique<GroupReduce>(
-        reduce, self_, own, buffers_,
+        reduce, self_, *own, buffers_,
         [this](const WorkerId& to, ReduceChunk chunk, Bytes payload) {
           if (gone_.contains(to)) return;  // this sum will be made anew without it
           metrics_->reduce_bytes += payload.size();

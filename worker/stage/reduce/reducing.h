@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/loop.h"
+#include "base/status.h"
 #include "worker/checkpoint/pieces.h"
 #include "worker/model/stage.h"
 #include "worker/net/outbox.h"
@@ -38,14 +39,16 @@ struct ReducedSum {
 
 class Reducing {
  public:
-  /// Both are called on the loop.
+  /// All are called on the loop.
   using Done = std::function<void(ReducedSum)>;
   /// Every second of a sum that is not done.
   using Wait = std::function<void(protocol::Awaiting)>;
+  /// This worker's own part of a sum cannot be had.
+  using Lack = std::function<void(const Status&)>;
 
   /// `metrics` and `account` outlive this.
   Reducing(protocol::WorkerId self, WorkerMetrics* metrics, MemoryAccount* account, Done done,
-           Wait wait);
+           Wait wait, Lack lack);
 
   /// Before anything else. The endpoint must live until Stop.
   void Attach(net::Endpoint* endpoint);
@@ -56,7 +59,8 @@ class Reducing {
   /// this, with the other participants'.
   /// A lower attempt of the same sum is over. Floats are sent as `codec` says.
   void Begin(const protocol::Reduce& reduce, std::shared_ptr<const model::Stage> stage,
-             std::uint64_t group, std::function<model::GradientSum()> own, api::ReduceCodec codec);
+             std::uint64_t group, std::function<Result<model::GradientSum>()> own,
+             api::ReduceCodec codec);
   void OnChunk(const protocol::WorkerId& from, const protocol::ReduceChunk& chunk, Bytes payload);
   /// The sums of the step are over, without a result.
   void Abandon(protocol::Generation generation, protocol::Step step);
@@ -119,6 +123,7 @@ class Reducing {
   MemoryAccount* const account_;
   const Done done_;
   const Wait wait_;
+  const Lack lack_;
   std::unique_ptr<net::Outbox> outbox_;
   BufferPool buffers_;
   std::map<Key, Sum> sums_;

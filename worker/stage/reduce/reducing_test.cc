@@ -24,7 +24,9 @@ class ReducingTest : public testing::Test {
   ReducingTest()
       : network_(),
         endpoint_(*network_.CreateEndpoint(kA, &at_a_)),
-        reducing_(kA, &metrics_, &account_, [](ReducedSum) {}, [](const protocol::Awaiting&) {}) {
+        reducing_(
+            kA, &metrics_, &account_, [](ReducedSum) {}, [](const protocol::Awaiting&) {},
+            [](const Status& why) { ADD_FAILURE() << why.ToString(); }) {
     reducing_.Attach(endpoint_.get());
   }
   ~ReducingTest() override { reducing_.Stop(); }

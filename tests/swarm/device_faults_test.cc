@@ -1,0 +1,134 @@
+// Workers with late devices that hold the state: one is killed, one leaves, and the device of one
+// falls off. The others go on with the bits of one undisturbed process, and no device keeps memory.
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "tests/swarm/local_swarm.h"
+#include "worker/device/testing/fake_device.h"
+
+namespace swarm::tests {
+namespace {
+
+using device::FakeDevice;
+
+/// Losses and norms, as they stand in steps.jsonl.
+std::vector<std::string> BitsOf(const std::string& out) {
+  std::vector<std::string> bits;
+  for (const auto& line : ReadLines(out + "/steps.jsonl")) {
+    bits.push_back(line.at("loss").dump() + " " + line.at("grad_norm").dump());
+  }
+  return bits;
+}
+
+class DeviceFaultsTest : public ::testing::Test {
+ protected:
+  struct Served {
+    std::unique_ptr<stage::Worker> worker;
+    std::uint64_t stage = 0;
+    std::shared_ptr<FakeDevice> device;
+  };
+
+  DeviceFaultsTest() : job_(TinyJob(folder_)) {
+    job_.spec.training.maxSteps = 40;
+    job_.spec.training.accumulation = api::Accumulation::kExact;
+    job_.spec.training.stepMode = api::StepMode::kDelayed;
+    job_.spec.pipeline.stages = 2;
+  }
+
+  /// Ends with a worker of each name, which serves a stage with a device of its own.
+  void StartWorkers(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const protocol::WorkerId id("w" + std::to_string(i));
+      const auto create = [this, i](model::StageOptions options) {
+        options.residency = api::Residency::kResident;
+        const auto device = std::make_shared<FakeDevice>(i);
+        options.streams = device;
+        const std::lock_guard lock(mutex_);
+        served_.at(i).stage = options.stage;
+        served_.at(i).device = device;
+        return model::Stage::Create(options);
+      };
+      {
+        const std::lock_guard lock(mutex_);
+        served_[i] = {};
+      }
+      auto worker = stage::Worker::Start(
+          {.id = id, .trainer = trainer::kTrainerId, .create_stage = create},
+          [&](net::EndpointHandler* handler) { return network_.CreateEndpoint(id, handler); });
+      ASSERT_TRUE(worker.ok()) << worker.status().ToString();
+      served_[i].worker = std::move(*worker);
+    }
+  }
+  void AwaitSteps(const std::string& out, std::size_t count) {
+    const Timepoint end = Clock::now() + std::chrono::minutes(2);
+    while (BitsOf(out).size() < count && Clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    ASSERT_GE(BitsOf(out).size(), count);
+  }
+  /// A worker of the stage that has met no fault.
+  Served& Next(std::uint64_t stage) {
+    for (auto& [i, served] : served_) {
+      if (served.stage == stage && touched_.insert(i).second) return served;
+    }
+    ADD_FAILURE() << "no worker of stage " << stage << " is left";
+    return served_.begin()->second;
+  }
+
+  TemporaryFolder folder_;
+  api::SwarmJob job_;
+  net::LoopbackNetwork network_;
+  std::mutex mutex_;
+  std::map<std::size_t, Served> served_;
+  std::set<std::size_t> touched_;
+};
+
+TEST_F(DeviceFaultsTest, WhateverEndsTheOthersGoOnAndNoMemoryIsLeft) {
+  job_.spec.checkpoint.uri = folder_ / "checkpoints-alone";
+  ASSERT_TRUE(trainer::TrainReference({.job = job_, .out_dir = folder_ / "alone"}).ok());
+
+  const std::string out = folder_ / "out";
+  job_.spec.checkpoint.uri = folder_ / "checkpoints";
+  auto trainer = trainer::Trainer::Start(
+      {.job = job_, .replicas = {3, 2}, .out_dir = out}, [&](net::EndpointHandler* handler) {
+        return network_.CreateEndpoint(trainer::kTrainerId, handler);
+      });
+  ASSERT_TRUE(trainer.ok()) << trainer.status().ToString();
+  StartWorkers(5);
+
+  AwaitSteps(out, 5);
+  Served& killed = Next(0);
+  killed.worker.reset();
+  AwaitSteps(out, 12);
+  Served& leaves = Next(1);
+  leaves.worker->Leave(std::chrono::seconds(30));
+  EXPECT_TRUE(leaves.worker->Wait().ok());
+  leaves.worker.reset();
+  AwaitSteps(out, 19);
+  Served& breaks = Next(0);
+  breaks.device->Break(Internal("the device has fallen off"));
+  const Status why = breaks.worker->Wait();
+  EXPECT_THAT(why.message(), ::testing::HasSubstr("the device has fallen off"));
+  breaks.worker.reset();
+
+  for (auto& [i, served] : served_) {
+    if (served.worker == nullptr) continue;
+    EXPECT_TRUE(served.worker->Wait().ok());
+    served.worker.reset();
+  }
+  const trainer::Outcome outcome = (*trainer)->Wait();
+  EXPECT_TRUE(outcome.succeeded) << outcome.reason;
+  EXPECT_EQ(BitsOf(out), BitsOf(folder_ / "alone"));
+  for (const auto& [i, served] : served_) {
+    EXPECT_EQ(served.device->CountPieces(), 0u) << "worker " << i;
+    EXPECT_THAT(served.device->Violations(), ::testing::IsEmpty()) << "worker " << i;
+  }
+}
+
+}  // namespace
+}  // namespace swarm::tests
