@@ -21,7 +21,7 @@ struct Case {
 
 /// What must not depend on which worker computed what.
 struct Trajectory {
-  std::vector<std::string> steps;         ///< loss and norm, as they stand in steps.jsonl
+  std::vector<std::string> steps;         ///< as StepBits gives them
   std::map<std::string, Digest> tensors;  ///< of the final checkpoint, by name
   bool operator==(const Trajectory&) const = default;
 };
@@ -42,10 +42,7 @@ class ExactTest : public ::testing::TestWithParam<Case> {
     return job;
   }
   Trajectory Read(const api::SwarmJob& job, const std::string& out) {
-    Trajectory result;
-    for (const auto& line : ReadLines(out + "/steps.jsonl")) {
-      result.steps.push_back(line.at("loss").dump() + " " + line.at("grad_norm").dump());
-    }
+    Trajectory result{.steps = StepBits(out), .tensors = {}};
     auto storage = storage::Storage::Open(job.spec.checkpoint.uri);
     EXPECT_TRUE(storage.ok());
     auto manifest = checkpoint::FindLatest(**storage);

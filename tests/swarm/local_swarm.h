@@ -67,6 +67,16 @@ inline std::vector<double> Losses(const std::string& out_dir) {
   return losses;
 }
 
+/// Of each step the loss and the gradient norm, with all digits.
+inline std::vector<std::string> StepBits(const std::string& out_dir) {
+  std::vector<std::string> bits;
+  for (const auto& line : ReadLines(out_dir + "/steps.jsonl")) {
+    EXPECT_EQ(line.at("step").get<std::size_t>(), bits.size());
+    bits.push_back(line.at("loss").dump() + " " + line.at("grad_norm").dump());
+  }
+  return bits;
+}
+
 /// Makes the tiny model one of a family, with everything that the family can switch on.
 inline void MakeFamily(api::ModelFamily family, api::DecoderConfig& config) {
   const api::DecoderConfig defaults = api::DefaultsOf(family);

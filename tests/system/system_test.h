@@ -167,11 +167,7 @@ class SystemTest : public ctl::SwarmctlUnderTest {
 
  private:
   Trajectory ReadTrajectory(const std::string& folder) const {
-    Trajectory result;
-    for (const auto& line : ReadLines(folder + "/steps.jsonl")) {
-      EXPECT_EQ(line.at("step").get<std::size_t>(), result.steps.size());
-      result.steps.push_back(line.at("loss").dump() + " " + line.at("grad_norm").dump());
-    }
+    Trajectory result{.steps = StepBits(folder), .tensors = {}};
     const auto storage = storage::Storage::Open(folder + "/checkpoints");
     EXPECT_TRUE(storage.ok()) << storage.status().ToString();
     const auto manifest = checkpoint::FindLatest(**storage);

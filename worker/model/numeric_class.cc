@@ -135,9 +135,10 @@ Result<std::string> KernelsOf(const Variant& variant, const std::string& device)
 Result<std::string> DescribeDevice(const std::string& name) {
   const at::Device device(name);
   if (!device.is_cuda()) return std::string("cpu");
-  ASSIGN_OR_RETURN(const std::string gpu, device::DescribeCudaDevice(device.index()));
+  const Result<std::string> gpu = device::DescribeCudaDevice(device.index());
+  if (!gpu.ok()) return gpu.status().WithContext("device " + name);
   const auto& hooks = at::detail::getCUDAHooks();
-  return gpu + (hooks.hasCuDNN() ? " cudnn=" + std::to_string(hooks.versionRuntimeCuDNN()) : "");
+  return *gpu + (hooks.hasCuDNN() ? " cudnn=" + std::to_string(hooks.versionRuntimeCuDNN()) : "");
 }
 
 }  // namespace

@@ -62,7 +62,9 @@ TEST(AttentionKernelsTest, DependOnTheLayersOfTheModel) {
 }
 
 TEST(NumericClassTest, NeedsTheDevice) {
-  EXPECT_EQ(NumericClass(1, "cuda:0").status().code(), StatusCode::kUnavailable);
+  const Status none = NumericClass(1, "cuda:0").status();
+  EXPECT_EQ(none.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(none.message(), ::testing::HasSubstr("device cuda:0: "));
   const auto kernels = AttentionKernels(testing::SmallConfig(), api::Precision::kFP16, "cuda:0");
   EXPECT_EQ(kernels.status().code(), StatusCode::kUnavailable);
 }

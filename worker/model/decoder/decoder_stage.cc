@@ -31,7 +31,7 @@ namespace {
 
 constexpr const char* kLessMemory =
     "; pipeline.inFlightMax bounds how many microbatches a worker holds at once";
-constexpr const char* kFloat =
+constexpr const char* kNotExact =
     "; training.accumulation: Exact needs one on this device, and Float does not";
 
 /// Runs `body`, and turns an exception of libtorch into a Status.
@@ -46,7 +46,8 @@ auto Guarded(const char* what, Body body) -> decltype(body()) {
                              kLessMemory);
   } catch (const c10::Error& error) {
     if (LacksDeterministicForm(error.what_without_backtrace())) {
-      return FailedPrecondition(std::string(what) + ": " + error.what_without_backtrace() + kFloat);
+      return FailedPrecondition(std::string(what) + ": " + error.what_without_backtrace() +
+                                kNotExact);
     }
     return Internal(std::string(what) + ": " + error.what_without_backtrace());
   } catch (const std::exception& error) {

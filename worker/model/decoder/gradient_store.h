@@ -60,7 +60,7 @@ class GradientStore {
   Status Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite);
   /// As Stage::BeginAccumulator.
   std::function<Result<GradientSum>()> BeginSum(Step step, std::uint64_t group,
-                                        const std::vector<int>& exponents);
+                                                const std::vector<int>& exponents);
   /// Forgets the sums of a step.
   void ClearSums(Step step) { accumulators_.erase(step); }
   /// Forgets sums and waiting gradients of a step.

@@ -45,13 +45,13 @@ auto SumOf(const auto& named) { return std::tie(named.generation, named.step, na
 }  // namespace
 
 Reducing::Reducing(WorkerId self, WorkerMetrics* metrics, MemoryAccount* account, Done done,
-                   Wait wait, Lack lack)
+                   Wait wait, Unreadable unreadable)
     : self_(std::move(self)),
       metrics_(metrics),
       account_(account),
       done_(std::move(done)),
       wait_(std::move(wait)),
-      lack_(std::move(lack)) {}
+      unreadable_(std::move(unreadable)) {}
 
 void Reducing::Attach(net::Endpoint* endpoint) {
   loop_.Post([this, endpoint] { outbox_ = std::make_unique<net::Outbox>(endpoint, &loop_); });
@@ -62,7 +62,7 @@ void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model
                      api::ReduceCodec codec) {
   loop_.Post([this, reduce, stage = std::move(stage), group, give = std::move(give), codec] {
     const Result<model::GradientSum> own = give();
-    if (!own.ok()) return lack_(own.status());
+    if (!own.ok()) return unreadable_(own.status());
     const Key key{reduce.generation, reduce.step, reduce.group, reduce.k};
     std::erase_if(sums_, [&](const auto& entry) { return SumOf(entry.first) == SumOf(key); });
     ForgetChunks([&](const ReduceChunk& chunk) { return SumOf(chunk) == SumOf(key); });

@@ -43,12 +43,12 @@ class Reducing {
   using Done = std::function<void(ReducedSum)>;
   /// Every second of a sum that is not done.
   using Wait = std::function<void(protocol::Awaiting)>;
-  /// This worker's own part of a sum cannot be had.
-  using Lack = std::function<void(const Status&)>;
+  /// This worker's own part of a sum cannot be read: its device has fallen off.
+  using Unreadable = std::function<void(const Status&)>;
 
   /// `metrics` and `account` outlive this.
   Reducing(protocol::WorkerId self, WorkerMetrics* metrics, MemoryAccount* account, Done done,
-           Wait wait, Lack lack);
+           Wait wait, Unreadable unreadable);
 
   /// Before anything else. The endpoint must live until Stop.
   void Attach(net::Endpoint* endpoint);
@@ -123,7 +123,7 @@ class Reducing {
   MemoryAccount* const account_;
   const Done done_;
   const Wait wait_;
-  const Lack lack_;
+  const Unreadable unreadable_;
   std::unique_ptr<net::Outbox> outbox_;
   BufferPool buffers_;
   std::map<Key, Sum> sums_;
