@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Builds the images of operator and worker, and the base and the pause image under them, without a
 # container engine and without compiling again what `make build` has built:
-#   e2e/images.sh BUILD_FOLDER OUT     writes OUT/{operator,worker,pause}.tar, OUT/{operator,worker}.tag
+#   e2e/images.sh BUILD_FOLDER OUT [cpu|cuda]   writes OUT/{operator,worker,pause}.tar, OUT/{operator,worker}.tag
+# cuda: BUILD_FOLDER is the preset's, and SWARM_LIBTORCH the folder torch/ of an installed wheel of PyTorch, with its
+# dependencies beside it.
 # Base image and layers are kept in kube/store below SWARM_DEPS, so the next time takes seconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-build=$1 out=$2
+build=$1 out=$2 kind=${3:-cpu}
 deps=${SWARM_DEPS:-$PWD/.deps}
 libtorch=${SWARM_LIBTORCH:-$deps/wheels/torch}
 store=$deps/kube/store
@@ -74,8 +76,8 @@ make_image() { # name, dockerfile, target, context
 
 make_base
 make_pause
-worker/image/collect.sh cpu "$build" "$libtorch" "$work/worker/image/cpu"
-make_image worker worker/Dockerfile cpu "$work/worker"
+worker/image/collect.sh "$kind" "$build" "$libtorch" "$work/worker/image/$kind"
+make_image worker worker/Dockerfile "$kind" "$work/worker"
 if [ -x "$build/bin/swarm-operator" ]; then
   install -D -s "$build/bin/swarm-operator" "$work/operator/image/operator/usr/local/bin/swarm-operator"
   make_image operator operator/Dockerfile "" "$work/operator"

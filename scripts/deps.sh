@@ -36,9 +36,10 @@ tests=${SWARM_DEPS_TESTS:-0}
 python=/usr/bin/python3
 wheels="torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
 arrow="pyarrow==26.0.1"
-# The toolkit, of which each wheel has a part, then libtorch.
+# The toolkit, of which each wheel has a part, and libtorch's other half.
 cuda="nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85
-nvidia-cuda-runtime==13.0.96 torch==2.11.0"
+nvidia-cuda-runtime==13.0.96"
+[ -f "${SWARM_LIBTORCH:-}/lib/libtorch_cuda.so" ] || cuda+=" torch==2.11.0"
 
 # Prints the given packages that are not installed.
 missing() {
@@ -91,8 +92,12 @@ unpack_cuda() {
   local part
   rm -rf "$deps/cuda"
   mkdir -p "$deps/cuda"
-  for part in ${cuda% *}; do unpack_wheel "$deps/cuda" "$part" 'nvidia/*'; done
-  unpack_wheel "$deps/cuda" "${cuda##* }" 'torch/lib/libtorch_cuda.so' 'torch/lib/libc10_cuda.so'
+  for part in $cuda; do
+    case $part in
+      torch==*) unpack_wheel "$deps/cuda" "$part" 'torch/lib/libtorch_cuda.so' 'torch/lib/libc10_cuda.so' ;;
+      *) unpack_wheel "$deps/cuda" "$part" 'nvidia/*' ;;
+    esac
+  done
   chmod +x "$deps"/cuda/nvidia/cu13/{,nvvm/}bin/*
   ln -s lib "$deps/cuda/nvidia/cu13/lib64"  # where the compiler looks for its libraries
   echo "$cuda" >"$deps/cuda.stamp"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Collects what the worker's image holds of ours into a folder that is copied over its root:
 #   worker/image/collect.sh cpu|cuda BUILD_FOLDER LIBTORCH OUT
-# cpu: libtorch's CPU half, stripped, without NVIDIA's libraries. cuda: all of LIBTORCH/lib, and the
-# folder nvidia/ beside LIBTORCH, as the wheels lay them out. Apache Arrow comes from where the module
+# cpu: libtorch's CPU half, stripped, without NVIDIA's libraries. cuda: both halves, and the libraries
+# of the folder nvidia/ beside LIBTORCH, as the wheels lay them out. Apache Arrow comes from where the module
 # in BUILD_FOLDER finds it.
 set -euo pipefail
 kind=$1 build=$2 libtorch=$3 out=$4
@@ -15,7 +15,8 @@ patchelf --remove-rpath "$out/usr/local/bin/swarm-worker"
 for module in libswarm_sentencepiece.so libswarm_huggingface.so libswarm_parquet.so libswarm_buckets.so; do
   strip -o "$out/usr/local/lib/$module" "$build/lib/$module"
 done
-arrow=$(patchelf --print-rpath "$build/lib/libswarm_parquet.so")
+arrow=$(patchelf --print-rpath "$build/lib/libswarm_parquet.so" | tr : '\n' |
+  while read -r folder; do [ ! -f "$folder/libarrow.so.2600" ] || echo "$folder"; done)
 for module in libswarm_parquet.so libswarm_buckets.so; do
   patchelf --set-rpath "\$ORIGIN/swarmjob" "$out/usr/local/lib/$module"
 done
@@ -49,8 +50,10 @@ case $kind in
   cuda)
     mkdir -p "$libraries/torch/lib"
     cp -a "$libtorch"/lib/*.so* "$libraries/torch/lib/"
-    cp -a "$libtorch/../nvidia" "$libraries/" # found through the libraries' own paths
-    echo /usr/local/lib/swarmjob/torch/lib >"$out/etc/ld.so.conf.d/swarmjob.conf"
+    rm "$libraries/torch/lib/libtorch_python.so"
+    libraries=$(realpath "$libraries") # NVIDIA's are found through paths in libtorch's
+    (cd "$libtorch/.." && find nvidia -name '*.so*' -exec cp -a --parents -t "$libraries" {} +)
+    printf '/usr/local/lib/swarmjob/%s\n' torch/lib nvidia/cu13/lib >"$out/etc/ld.so.conf.d/swarmjob.conf"
     ;;
   *)
     echo "collect: cpu or cuda, not $kind" >&2
