@@ -10,6 +10,7 @@
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -327,6 +328,7 @@ int Run(const Settings& settings, const std::function<void()>& enter_server,
   Require(pipe(ports) == 0 && pipe(stop) == 0 && pipe(ready) == 0, "pipe");
   const pid_t child = fork();  // before gRPC has any thread
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // a client that cannot go on exits without a word to it
     close(stop[1]);
     enter_server();
     char go;
@@ -335,6 +337,7 @@ int Run(const Settings& settings, const std::function<void()>& enter_server,
     Serve(ports[1], stop[0], server_files, **pod);
     _exit(0);
   }
+  close(ports[1]);  // so that reads end when the server has
   char entered;
   Require(read(ports[0], &entered, 1) == 1, "server");
   enter_client(child);

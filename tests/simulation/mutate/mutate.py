@@ -29,6 +29,7 @@ ROOT = HERE.parents[2]
 PARTS = ("base", "worker/protocol", "tests/simulation")
 STORIES = "SimulationTest.*-*Thousand*"
 JUDGES = ("unit", "stories", "seeds")
+SECONDS_OF_BUILD = 3600
 # More than any judge needs: a mutant may go round in circles.
 SECONDS_OF_TESTS = 120
 SECONDS_A_SEED = 0.05
@@ -109,7 +110,9 @@ class Workshop:
         ]
         steps.append(["ninja", "-C", self.build_folder, f"-j{self.threads}"])
         for step in steps:
-            code, output = run(step, 1800)
+            code, output = run(step, SECONDS_OF_BUILD)
+            if code is None:
+                return f"{step[0]} has not ended after {SECONDS_OF_BUILD} s"
             if code != 0:
                 return output[-3000:]
         return ""
