@@ -113,7 +113,8 @@ struct SwarmJobStatus {
   /// vanished or was never created. Written as ranges, "0-4,7", so that a thousand workers take a
   /// few bytes.
   std::vector<std::uint64_t> openWorkers;
-  std::uint64_t replicas = 0;       ///< worker pods that exist; the scale subresource reads it
+  /// Workers that exist, one for each device of their pods; the scale subresource reads it.
+  std::uint64_t replicas = 0;
   std::uint64_t readyReplicas = 0;  ///< those in the roster with the current state
   std::string selector;             ///< of the worker pods; the scale subresource reads it
   std::vector<StageStatus> stages;  ///< by index
