@@ -19,6 +19,7 @@
 #include "ctl/model/tokenize_command.h"
 #include "ctl/model/train_command.h"
 #include "ctl/model/validate_command.h"
+#include "ctl/plan/plan_command.h"
 #include "ctl/run/observer_source.h"
 #include "ctl/run/run_command.h"
 #include "ctl/simulate/fleet_command.h"
@@ -324,6 +325,27 @@ CLI::App* AddSimulate(CLI::App& app, SimulateOptions* options, FleetOptions* fle
   return command;
 }
 
+CLI::App* AddPlan(CLI::App& app, PlanOptions* options) {
+  CLI::App* command = app.add_subcommand(
+      "plan",
+      "Find the best way to train a job on a described fleet. What the manifest says is kept; what"
+      " it leaves out is searched: stages, cuts, codec, step mode, microbatch, workers");
+  AddManifest(command, &options->manifest, &options->overrides);
+  command
+      ->add_option("--fleet", options->fleet,
+                   "Machines and links in YAML (docs/planner.md); its job is not read")
+      ->required();
+  using planner::Goal;
+  command->add_option("--goal", options->goal, "Throughput or Cost: tokens a second or a dollar")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Goal>{
+          {"Throughput", Goal::kTokensPerSecond}, {"Cost", Goal::kTokensPerDollar}}))
+      ->default_str("Throughput");
+  command->add_option("--write", options->write,
+                      "File to write: the manifest with the best plan in it, as JSON");
+  command->add_flag("--json", options->json, "Print a JSON object");
+  return command;
+}
+
 void AddCluster(CLI::App* command, ClusterOptions* options) {
   command->add_option(
       "--kubeconfig", options->kubeconfig,
@@ -396,6 +418,8 @@ int Main(int argc, char** argv) {
   const CLI::App* generate_command = AddGenerate(app, &generate);
   const CLI::App* export_command = AddExport(app, &export_options);
   const CLI::App* tokenize_command = AddTokenize(app, &tokenize);
+  PlanOptions plan;
+  const CLI::App* plan_command = AddPlan(app, &plan);
   TopOptions top;
   DrainOptions drain;
   const CLI::App* top_command = AddTop(app, &top);
@@ -419,6 +443,7 @@ int Main(int argc, char** argv) {
   if (tokenize_command->parsed()) code = TokenizeData(tokenize, stdout, stderr);
   if (top_command->parsed()) code = ShowTop(top, stdout, stderr);
   if (drain_command->parsed()) code = DrainWorkers(drain, stdout, stderr);
+  if (plan_command->parsed()) code = PlanJob(plan, std::cout, std::cerr);
   if (simulate_command->parsed() && fleet.fleet.empty()) {
     code = SimulateTrace(simulate, std::cout, std::cerr);
   } else if (simulate_command->parsed()) {

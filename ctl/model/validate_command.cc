@@ -15,7 +15,7 @@
 #include "api/model/memory.h"
 #include "api/parse.h"
 #include "api/validate.h"
-#include "base/files.h"
+#include "ctl/local_model.h"
 #include "ctl/local_path.h"
 #include "ctl/manifest_file.h"
 #include "worker/checkpoint/huggingface.h"
@@ -72,23 +72,6 @@ std::vector<api::FieldError> FindAbsentFiles(const api::Spec& spec) {
          "name an existing file or folder; a relative path begins in the current one"});
   }
   return absent;
-}
-
-// Takes the config of a model in a folder of this machine; one in a bucket is not looked at.
-std::vector<api::FieldError> ReadLocalModel(api::SwarmJob* job) {
-  const auto folder = LocalPath(job->spec.model.uri);
-  if (job->spec.model.uri.empty() || !folder) return {};
-  const std::string path = (std::filesystem::path(*folder) / "config.json").string();
-  const Result<std::string> text = ReadFile(path);
-  if (!text.ok()) {
-    return {{"spec.model.uri", text.status().message(), "name a Hugging Face folder"}};
-  }
-  const auto config = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  std::vector<api::FieldError> errors;
-  job->spec.model.config = api::ParseDecoderConfig(config, path, &errors);
-  if (errors.empty()) errors = api::ValidateDecoderConfig(job->spec.model.config, path);
-  if (errors.empty()) errors = api::ValidateFit(*job);
-  return errors;
 }
 
 // Collects what is wrong with what the manifest names.

@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr const char* kFleet = R"(
-job: {stages: 2, microbatches: 16, sequenceLength: 512, parameters: [1.0e+6, 2.0e+6], hiddenSize: 64}
+job: {stages: 2, microbatches: 16, sequenceLength: 512, parameters: [1.0e+6, 2.0e+6], hiddenSize: 64, replicas: [1, 3], inFlightMax: 8}
 groups:
   - {name: t4, count: 3, region: eu, teraflops: 0.01, uploadMbps: 80, lossesPerHour: 10, returnSeconds: 5}
   - {name: traced, region: us, microbatchSeconds: [0.5, 1], trace: nodes.csv}
@@ -50,6 +50,8 @@ TEST_F(FleetCommandTest, ReadsUnitsDefaultsAndTraces) {
   ASSERT_TRUE(fleet.ok()) << api::ToString(fleet.errors());
   EXPECT_TRUE(fleet->job.delayed);
   EXPECT_THAT(fleet->job.token_flops, testing::ElementsAre(6e6, 12e6));
+  EXPECT_THAT(ReplicasAtStart(*fleet), testing::ElementsAre(1, 3));
+  EXPECT_EQ(fleet->job.in_flight_max, 8u);
   EXPECT_EQ(fleet->job.boundary_bytes, 512 * 64 * 2);
   EXPECT_EQ(fleet->job.StateBytes(1), 24e6);
   EXPECT_EQ(fleet->groups[0].upload_rate, 1e7);
@@ -125,11 +127,12 @@ groups: [{name: t4, count: many}]
 
 TEST_F(FleetCommandTest, NamesWhatCannotBe) {
   Write("fleet.yaml", R"(
-job: {stages: 4, microbatches: 16, sequenceLength: 512, parameters: [1.0e+6, 1.0e+6]}
+job: {stages: 4, microbatches: 16, sequenceLength: 512, parameters: [1.0e+6, 1.0e+6], replicas: [1, 2]}
 groups: [{name: t4, count: 3, microbatchSeconds: 1, teraflops: 1}]
 )");
   EXPECT_EQ(Run(), ExitCode::kBadUsage);
   EXPECT_THAT(err_.str(), HasSubstr("job.parameters: has 2 values"));
+  EXPECT_THAT(err_.str(), HasSubstr("job.replicas: do not spread the machines"));
   EXPECT_THAT(err_.str(), HasSubstr("either teraflops or microbatchSeconds"));
   EXPECT_THAT(err_.str(), HasSubstr("have 3 machines at the beginning"));
 }

@@ -67,6 +67,8 @@ static void Describe(ObjectReader& reader, FleetJob& job) {
   job.gradient_bytes = sizeof(float);
   reader.Field("gradientBytesPerParameter", job.gradient_bytes);
   ReadScaled(reader, "retainedGiB", kGibi, &job.retained_bytes);
+  reader.Field("replicas", job.replicas);
+  reader.Field("inFlightMax", job.in_flight_max);
   reader.Field("optimizerSeconds", job.optimizer_seconds);
   reader.Field("checkpointSteps", job.checkpoint_steps);
   reader.Field("balance", job.balance);
@@ -84,6 +86,9 @@ static void Describe(ObjectReader& reader, FleetGroup& group) {
   reader.Field("jitter", group.jitter);
   ReadScaled(reader, "uploadMbps", kMega / kBits, &group.upload_rate);
   ReadScaled(reader, "downloadMbps", kMega / kBits, &group.download_rate);
+  ReadScaled(reader, "memoryGiB", kGibi, &group.memory_bytes);
+  ReadScaled(reader, "deviceMemoryGiB", kGibi, &group.device_bytes);
+  reader.Field("dollarsPerHour", group.dollars_per_hour);
   reader.Field("lossesPerHour", group.losses_per_hour);
   reader.Field("returnSeconds", group.return_seconds);
   reader.Field("noticeSeconds", group.notice_seconds);
@@ -102,10 +107,10 @@ static void Describe(ObjectReader& reader, FleetLink& link) {
   }
   ReadScaled(reader, "roundTripMs", kMilli, &link.round_trip_seconds);
   ReadScaled(reader, "mbps", kMega / kBits, &link.rate);
+  ReadScaled(reader, "dollarsPerGB", 1 / kGiga, &link.dollars_per_byte);
 }
 
-static void Describe(ObjectReader& reader, Fleet& fleet) {
-  reader.RequiredObject("job", fleet.job);
+static void DescribeMachines(ObjectReader& reader, Fleet& fleet) {
   reader.Required("groups", fleet.groups);
   reader.Field("links", fleet.links);
   reader.Field("trainerRegion", fleet.trainer_region);
@@ -138,9 +143,7 @@ void ReadTraces(const std::filesystem::path& folder, const nlohmann::json& json,
   }
 }
 
-}  // namespace
-
-api::Checked<Fleet> ReadFleet(const std::filesystem::path& path) {
+api::Checked<Fleet> Read(const std::filesystem::path& path, bool with_job) {
   const auto text = ReadFile(path);
   if (!text.ok()) return api::FieldError{path.string(), text.status().message(), "a file"};
   const auto json = api::YamlToJson(*text);
@@ -148,13 +151,26 @@ api::Checked<Fleet> ReadFleet(const std::filesystem::path& path) {
   Fleet fleet;
   std::vector<api::FieldError> errors;
   ObjectReader reader(*json, "", &errors);
-  if (reader.is_object()) Describe(reader, fleet);
+  if (reader.is_object()) {
+    if (with_job) {
+      reader.RequiredObject("job", fleet.job);
+    } else {
+      reader.Ignore({"job"});
+    }
+    DescribeMachines(reader, fleet);
+  }
   reader.Finish();
   if (!errors.empty()) return errors;
   ReadTraces(path.parent_path(), *json, &fleet, &errors);
-  if (errors.empty()) errors = Check(fleet);
+  if (errors.empty()) errors = with_job ? Check(fleet) : CheckMachines(fleet);
   if (!errors.empty()) return errors;
   return fleet;
 }
+
+}  // namespace
+
+api::Checked<Fleet> ReadFleet(const std::filesystem::path& path) { return Read(path, true); }
+
+api::Checked<Fleet> ReadMachines(const std::filesystem::path& path) { return Read(path, false); }
 
 }  // namespace swarm::ctl

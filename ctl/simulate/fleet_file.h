@@ -12,4 +12,7 @@ namespace swarm::ctl {
 /// file), and checks all. Returns all errors at once.
 api::Checked<Fleet> ReadFleet(const std::filesystem::path& path);
 
+/// The same file for a plan, which brings its own job: `job` may be there, and is not read.
+api::Checked<Fleet> ReadMachines(const std::filesystem::path& path);
+
 }  // namespace swarm::ctl

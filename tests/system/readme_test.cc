@@ -24,6 +24,9 @@ const Section kChaos = {"docs/chaos.md", "Try it"};
 const Section kChaosScripts = {"docs/chaos.md", "Scripts"};
 const Section kReplay = {"docs/numbers.md", "Replayed traces"};
 const Section kFleet = {"docs/fleet.md", "Try it"};
+const Section kPlanJob = {"docs/planner.md", "The job"};
+const Section kPlanFleet = {"docs/planner.md", "The fleet"};
+const Section kPlan = {"docs/planner.md", "Try it"};
 
 /// A fenced block of a page.
 struct Block {
@@ -165,6 +168,18 @@ TEST_F(SystemReadmeTest, TheFleetIsSimulated) {
   EXPECT_GT(report.at("recoveries").at("count"), 0);
 }
 
+TEST_F(SystemReadmeTest, TheJobIsPlanned) {
+  ASSERT_TRUE(WriteFile(Path("job.yaml"), OnlyBlock(kPlanJob, "yaml")).ok());
+  ASSERT_TRUE(WriteFile(Path("fleet.yaml"), OnlyBlock(kPlanFleet, "yaml")).ok());
+  const auto outputs = Play(kPlan);
+  ASSERT_EQ(outputs.size(), 4u);
+  EXPECT_THAT(outputs[0], HasSubstr("\nbound by  "));
+  EXPECT_THAT(outputs[0], HasSubstr("would win with: "));
+  EXPECT_THAT(outputs[1], HasSubstr("tokens a dollar"));
+  EXPECT_GT(nlohmann::json::parse(outputs[2]).at("plans").size(), 1);
+  EXPECT_THAT(outputs[3], HasSubstr("llama-350m is valid"));
+}
+
 TEST_F(SystemReadmeTest, NoCommandOfThePagesIsLeftOut) {
   std::vector<std::string> pages = {"README.md"};
   for (const auto& entry : std::filesystem::directory_iterator(SWARM_SOURCE_DIR "/docs")) {
@@ -173,7 +188,7 @@ TEST_F(SystemReadmeTest, NoCommandOfThePagesIsLeftOut) {
     }
   }
   const std::vector<Section> played = {kSmallestJob, kGenerate, kEvaluate, kExport,
-                                       kChaos, kReplay, kFleet};
+                                       kChaos,       kReplay,   kFleet,    kPlan};
   for (const std::string& page : pages) {
     for (const Block& block : ReadBlocks(Page(page))) {
       if (block.language != "sh" || block.text.find("build/release/bin/") == std::string::npos) {

@@ -1,6 +1,7 @@
 #include "ctl/simulate/fleet/fleet.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace swarm::ctl {
 namespace {
@@ -97,6 +98,7 @@ double IdealTokensPerSecond(const FleetJob& job, const FleetGroup& group) {
 }
 
 std::vector<std::uint64_t> ReplicasAtStart(const Fleet& fleet) {
+  if (!fleet.job.replicas.empty()) return fleet.job.replicas;
   std::vector<std::uint64_t> counts;
   for (const FleetGroup& group : fleet.groups) counts.push_back(CountAtStart(group));
   return Spread(fleet, counts).replicas;
@@ -105,6 +107,30 @@ std::vector<std::uint64_t> ReplicasAtStart(const Fleet& fleet) {
 double AssignedTokensPerSecond(const Fleet& fleet, const std::vector<std::uint64_t>& counts) {
   return std::ranges::min(Spread(fleet, counts).rates) *
          static_cast<double>(fleet.job.MicrobatchTokens());
+}
+
+Errors CheckMachines(const Fleet& fleet) {
+  Errors errors;
+  std::uint64_t machines = 0;
+  for (std::size_t i = 0; i < fleet.groups.size(); ++i) {
+    const FleetGroup& group = fleet.groups[i];
+    const std::string path = "groups[" + std::to_string(i) + "]";
+    Expect(!group.name.empty(), path + ".name", "is empty", "a word", errors);
+    Expect(group.flops > 0, path + ".teraflops", "is missing",
+           "the rate as achieved: times by stage do not say what other stages would take", errors);
+    Expect(group.trace.events.empty(), path + ".trace", "says nothing about machines to come",
+           "count, and lossesPerHour", errors);
+    for (const double value :
+         {group.upload_rate, group.download_rate, group.losses_per_hour, group.return_seconds,
+          group.memory_bytes, group.device_bytes, group.dollars_per_hour}) {
+      Expect(value >= 0, path, "has a negative number", "0 or more", errors);
+    }
+    machines += group.count;
+  }
+  Expect(machines >= 1 && machines <= kWorkersMax, "groups",
+         "have " + std::to_string(machines) + " machines",
+         "one, and at most " + std::to_string(kWorkersMax), errors);
+  return errors;
 }
 
 Errors Check(const Fleet& fleet) {
@@ -132,6 +158,12 @@ Errors Check(const Fleet& fleet) {
     CheckGroup(fleet.groups[i], job, "groups[" + std::to_string(i) + "]", errors);
     workers += CountAtStart(fleet.groups[i]);
   }
+  const std::vector<std::uint64_t>& replicas = job.replicas;
+  Expect(replicas.empty() ||
+             (replicas.size() == job.stages && std::ranges::min(replicas) >= 1 &&
+              std::accumulate(replicas.begin(), replicas.end(), std::uint64_t{0}) == workers),
+         "job.replicas", "do not spread the machines over the stages",
+         "a number of 1 or more for each stage, together the machines at the beginning", errors);
   Expect(workers >= job.stages && workers <= kWorkersMax, "groups",
          "have " + std::to_string(workers) + " machines at the beginning",
          "one for each stage, and at most " + std::to_string(kWorkersMax), errors);

@@ -28,11 +28,15 @@ struct FleetJob {
   double gradient_bytes = 0;        ///< of a parameter: what a reduce sends of a contribution
   /// A worker keeps so much of what it has sent, for repairs (rule 10).
   double retained_bytes = static_cast<double>(protocol::ReplicaOptions().retained_bytes_max);
+  /// Of each stage at the beginning, together all machines; empty: each machine goes to the slowest
+  /// stage.
+  std::vector<std::uint64_t> replicas;
+  std::uint64_t in_flight_max = 0;     ///< microbatches of a worker; 0: as many as keep it busy
   double optimizer_seconds = 0;        ///< to apply a commit
   std::uint64_t checkpoint_steps = 0;  ///< between two checkpoints; 0: none
   protocol::BalancePolicy balance = protocol::BalancePolicy::kEvent;
   double balance_period_seconds = 300;  ///< of kPeriodic
-  bool reports_links = true;  ///< workers report links, and routes follow them (rule 29)
+  bool reports_links = true;            ///< workers report links, and routes follow them (rule 29)
 
   std::uint64_t MicrobatchTokens() const { return sequences * sequence_length; }
   double StepTokens() const { return static_cast<double>(microbatches * MicrobatchTokens()); }
@@ -49,17 +53,21 @@ struct FleetGroup {
   std::vector<double> microbatch_seconds;  ///< by stage: forward and backward
   double jitter = 0;                       ///< a piece of work takes up to this share more or less
   double upload_rate = 0, download_rate = 0;  ///< bytes a second; 0: unlimited
-  double losses_per_hour = 0;  ///< of one machine; the time to its loss is exponential
-  double return_seconds = 0;   ///< from a loss to a new machine; 0: none comes
-  double notice_seconds = 0;   ///< that a machine hears before it goes; 0: none
-  Trace trace;                 ///< when its machines come and go; empty: `count`
+  double memory_bytes = 0;      ///< 0: enough. Of this and the two below only plans take notice
+  double device_bytes = 0;      ///< of a device with a memory of its own; 0: none
+  double dollars_per_hour = 0;  ///< of one machine
+  double losses_per_hour = 0;   ///< of one machine; the time to its loss is exponential
+  double return_seconds = 0;    ///< from a loss to a new machine; 0: none comes
+  double notice_seconds = 0;    ///< that a machine hears before it goes; 0: none
+  Trace trace;                  ///< when its machines come and go; empty: `count`
 };
 
 /// The connection between any two machines of two regions. Each pair has its own.
 struct FleetLink {
   std::string a, b;  ///< regions, or "*" for any
   double round_trip_seconds = 0;
-  double rate = 0;  ///< bytes a second, each way; 0: unlimited
+  double rate = 0;              ///< bytes a second, each way; 0: unlimited
+  double dollars_per_byte = 0;  ///< of what crosses it; only plans take notice
 };
 
 struct Fleet {
@@ -95,5 +103,8 @@ double AssignedTokensPerSecond(const Fleet& fleet, const std::vector<std::uint64
 
 /// What is wrong with the fleet; the paths are those of the file.
 std::vector<api::FieldError> Check(const Fleet& fleet);
+
+/// The same of machines and links for which a job is planned: `job` does not count.
+std::vector<api::FieldError> CheckMachines(const Fleet& fleet);
 
 }  // namespace swarm::ctl

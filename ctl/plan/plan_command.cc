@@ -1,0 +1,116 @@
+#include "ctl/plan/plan_command.h"
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "api/format/yaml.h"
+#include "api/overrides.h"
+#include "api/parse.h"
+#include "api/validate.h"
+#include "base/files.h"
+#include "ctl/local_model.h"
+#include "ctl/plan/plan_report.h"
+#include "ctl/simulate/fleet_file.h"
+
+namespace swarm::ctl {
+namespace {
+
+using nlohmann::json;
+
+planner::Fleet MachinesOf(const Fleet& described) {
+  planner::Fleet fleet{.trainer_region = described.trainer_region,
+                       .detect_seconds = described.detect_seconds};
+  for (const FleetGroup& group : described.groups) {
+    fleet.groups.push_back({.name = group.name,
+                            .count = group.count,
+                            .region = group.region,
+                            .flops = group.flops,
+                            .memory_bytes = group.memory_bytes,
+                            .device_bytes = group.device_bytes,
+                            .upload = group.upload_rate,
+                            .download = group.download_rate,
+                            .dollars_per_hour = group.dollars_per_hour,
+                            .losses_per_hour = group.losses_per_hour,
+                            .return_seconds = group.return_seconds});
+  }
+  for (const FleetLink& link : described.links) {
+    fleet.links.push_back(
+        {link.a, link.b, link.round_trip_seconds, link.rate, link.dollars_per_byte});
+  }
+  return fleet;
+}
+
+/// The manifest as the user wrote it, with the overrides.
+api::Checked<json> ReadManifest(const PlanOptions& options) {
+  const std::string& file = options.manifest;
+  const auto text = ReadFile(file == "-" ? "/dev/stdin" : file);
+  if (!text.ok()) {
+    return api::FieldError{file, text.status().message(), "give a manifest with -f FILE"};
+  }
+  api::Checked<json> manifest = api::YamlToJson(*text);
+  if (!manifest.ok()) return manifest;
+  std::vector<api::FieldError> errors;
+  for (const std::string& each : options.overrides) api::ApplyOverride(each, &*manifest, &errors);
+  if (!errors.empty()) return errors;
+  return manifest;
+}
+
+/// What the manifest does not say.
+planner::Open OpenIn(const json& manifest) {
+  const auto is_open = [&](const char* path) {
+    const json::json_pointer pointer(path);
+    return !manifest.contains(pointer) || manifest.at(pointer).is_null();
+  };
+  return {.stages = is_open("/spec/pipeline/stages"),
+          .codec = is_open("/spec/pipeline/boundary/codec"),
+          .step_mode = is_open("/spec/training/stepMode"),
+          .microbatch = is_open("/spec/training/microbatchSize"),
+          .layers = is_open("/spec/pipeline/boundary/layers"),
+          .replicas = is_open("/spec/workers/replicas")};
+}
+
+}  // namespace
+
+ExitCode PlanJob(const PlanOptions& options, std::ostream& out, std::ostream& err) {
+  const auto refuse = [&](const std::string& file, const std::vector<api::FieldError>& errors) {
+    err << file << ":\n" << api::ToString(errors) << "\n";
+    return ExitCode::kBadUsage;
+  };
+  const auto manifest = ReadManifest(options);
+  if (!manifest.ok()) return refuse(options.manifest, manifest.errors());
+  auto job = api::ParseYaml(manifest->dump());
+  if (!job.ok()) return refuse(options.manifest, job.errors());
+  if (auto errors = ReadLocalModel(&*job); !errors.empty()) return refuse(options.manifest, errors);
+  if (job->spec.model.config.hidden_size == 0) {
+    return refuse(options.manifest, {{"spec.model.uri", "names a model in a bucket",
+                                      "a folder of this machine, or model.config"}});
+  }
+  if (job->spec.model.lora.rank > 0) {
+    return refuse(options.manifest, {{"spec.model.lora", "cannot be planned",
+                                      "a plan for training the whole model, which needs more"}});
+  }
+  const auto fleet = ReadMachines(options.fleet);
+  if (!fleet.ok()) return refuse(options.fleet, fleet.errors());
+  const planner::Request request{*job, MachinesOf(*fleet), OpenIn(*manifest), options.goal};
+  const planner::Plans plans = planner::FindPlans(request);
+  if (options.json) {
+    out << PlansJson(plans, request).dump(2) << "\n";
+  } else if (!plans.plans.empty()) {
+    PrintPlans(plans, request, out);
+  }
+  if (plans.plans.empty()) {
+    err << "the job fits on no machines of " << options.fleet << "\n";
+    for (const std::string& change : plans.changes) err << "  it would with " << change << "\n";
+    return ExitCode::kFailed;
+  }
+  if (options.write.empty()) return ExitCode::kOk;
+  json planned = *manifest;
+  planned.merge_patch(PlanFragment(plans.plans.front(), request.open));
+  if (const Status status = WriteFile(options.write, planned.dump(2) + "\n"); !status.ok()) {
+    err << status.ToString() << "\n";
+    return ExitCode::kFailed;
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace swarm::ctl

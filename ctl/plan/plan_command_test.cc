@@ -1,0 +1,126 @@
+#include "ctl/plan/plan_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/files.h"
+#include "base/testing/temporary_folder.h"
+#include "ctl/manifest_file.h"
+
+namespace swarm::ctl {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+constexpr const char* kManifest = R"(
+apiVersion: swarmjob.dev/v1alpha1
+kind: SwarmJob
+metadata: {name: planned}
+spec:
+  model:
+    config: {hidden_size: 1024, num_hidden_layers: 12, num_attention_heads: 8,
+             intermediate_size: 4096, vocab_size: 32000}
+  data: {uri: corpus.txt}
+  training: {maxSteps: 3, globalBatchSize: 64, sequenceLength: 512}
+  pipeline: {boundary: {blockSize: 128}}
+)";
+
+constexpr const char* kFleet = R"(
+groups:
+  - {name: fast, count: 2, region: eu, teraflops: 30, memoryGiB: 16, dollarsPerHour: 0.5, lossesPerHour: 1, returnSeconds: 60}
+  - {name: slow, count: 4, region: us, teraflops: 10, memoryGiB: 16, dollarsPerHour: 0.1}
+links:
+  - {between: ["*", "*"], roundTripMs: 1, mbps: 1000}
+  - {between: [eu, us], roundTripMs: 80, mbps: 100, dollarsPerGB: 0.02}
+trainerRegion: eu
+)";
+
+class PlanCommandTest : public testing::Test {
+ protected:
+  PlanCommandTest() {
+    Write("job.yaml", kManifest);
+    Write("fleet.yaml", kFleet);
+    options_.manifest = Path("job.yaml");
+    options_.fleet = Path("fleet.yaml");
+  }
+  std::string Path(const std::string& name) { return (folder_.path() / name).string(); }
+  void Write(const std::string& name, const std::string& text) {
+    ASSERT_TRUE(WriteFile(Path(name), text).ok());
+  }
+  json Json() {
+    options_.json = true;
+    out_.str("");
+    EXPECT_EQ(PlanJob(options_, out_, err_), ExitCode::kOk) << err_.str();
+    return json::parse(out_.str());
+  }
+
+  TemporaryFolder folder_;
+  PlanOptions options_;
+  std::ostringstream out_, err_;
+};
+
+TEST_F(PlanCommandTest, PrintsThePlanAndWhatIsBesideIt) {
+  ASSERT_EQ(PlanJob(options_, out_, err_), ExitCode::kOk) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("\ntokens/s  "));
+  EXPECT_THAT(out_.str(), HasSubstr("\nbound by  "));
+  EXPECT_THAT(out_.str(), HasSubstr("would win with: "));
+  EXPECT_THAT(out_.str(), HasSubstr("\"replicas\": "));
+}
+
+TEST_F(PlanCommandTest, ThePlannedManifestIsAJobOfThatPlan) {
+  options_.write = Path("planned.json");
+  const json best = Json()["plans"][0];
+  const auto job = LoadManifest(Path("planned.json"), {});
+  ASSERT_TRUE(job.ok()) << api::ToString(job.errors());
+  EXPECT_EQ(job->spec.pipeline.stages, best["stages"].size());
+  EXPECT_EQ(job->spec.pipeline.boundary.blockSize, 128u) << "what the user wrote stays";
+  std::uint64_t machines = 0;
+  for (const json& stage : best["stages"]) machines += stage["machines"].get<std::uint64_t>();
+  EXPECT_EQ(job->spec.workers.replicas, machines);
+}
+
+TEST_F(PlanCommandTest, WhatTheManifestSaysIsKept) {
+  options_.overrides = {"pipeline.stages=2", "pipeline.boundary.codec=BF16",
+                        "training.stepMode=Sync", "training.microbatchSize=2",
+                        "workers.replicas=4"};
+  const json plans = Json()["plans"];
+  ASSERT_EQ(plans.size(), 1u);
+  const json spec = plans[0]["manifest"]["spec"];
+  EXPECT_EQ(spec["pipeline"]["stages"], 2);
+  EXPECT_EQ(spec["pipeline"]["boundary"]["codec"], "BF16");
+  EXPECT_EQ(spec["training"], json({{"stepMode", "Sync"}, {"microbatchSize", 2}}));
+  EXPECT_EQ(spec["workers"]["replicas"], 4);
+}
+
+TEST_F(PlanCommandTest, ThePlanOfTheLeastCostIsNotTheFastest) {
+  const json fastest = Json()["plans"][0];
+  options_.goal = planner::Goal::kTokensPerDollar;
+  const json cheapest = Json()["plans"][0];
+  EXPECT_GE(cheapest["tokensPerDollar"], fastest["tokensPerDollar"]);
+  EXPECT_LT(cheapest["tokensPerSecond"], fastest["tokensPerSecond"]);
+}
+
+TEST_F(PlanCommandTest, AFleetOfASimulationServesToo) {
+  Write("fleet.yaml", std::string(kFleet) + "job: {stages: 2}\nseconds: 100\n");
+  EXPECT_EQ(PlanJob(options_, out_, err_), ExitCode::kOk) << err_.str();
+}
+
+TEST_F(PlanCommandTest, RefusesAJobThatFitsNowhere) {
+  Write("fleet.yaml", "groups: [{name: tiny, count: 2, teraflops: 1, memoryGiB: 0.5}]");
+  EXPECT_EQ(PlanJob(options_, out_, err_), ExitCode::kFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("the job fits on no machines of "));
+  EXPECT_THAT(err_.str(), HasSubstr("it would with memory of "));
+}
+
+TEST_F(PlanCommandTest, SaysWhatCannotBePlannedWith) {
+  Write("fleet.yaml", "groups: [{name: t, count: 2, microbatchSeconds: 1}]");
+  EXPECT_EQ(PlanJob(options_, out_, err_), ExitCode::kBadUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("groups[0].teraflops"));
+}
+
+}  // namespace
+}  // namespace swarm::ctl

@@ -1,0 +1,43 @@
+// The machines that a plan is made for, and what lies between them. Pure values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace swarm::planner {
+
+/// Machines that are alike.
+struct Machines {
+  std::string name;
+  std::uint64_t count = 0;
+  std::string region;
+  double flops = 0;                 ///< a second, as achieved
+  double memory_bytes = 0;          ///< of the host; 0: enough
+  double device_bytes = 0;          ///< of the device; 0: it computes in the memory of the host
+  double upload = 0, download = 0;  ///< bytes a second of a machine's line; 0: unlimited
+  double dollars_per_hour = 0;
+  double losses_per_hour = 0;  ///< of one machine
+  double return_seconds = 0;   ///< from a loss to a new machine; 0: none comes
+};
+
+/// The connection between any two machines of two regions; each pair has its own, in each
+/// direction.
+struct Link {
+  std::string a, b;  ///< regions, or "*" for any
+  double round_trip_seconds = 0;
+  double rate = 0;              ///< bytes a second; 0: unlimited
+  double dollars_per_byte = 0;  ///< of what crosses it
+};
+
+struct Fleet {
+  std::vector<Machines> groups;
+  std::vector<Link> links;  ///< the last that fits counts; none fits: no delay, no limit
+  std::string trainer_region;
+  double detect_seconds = 1.35;  ///< from the loss of a machine to its eviction
+};
+
+/// The link between two regions.
+Link LinkOf(const Fleet& fleet, const std::string& a, const std::string& b);
+
+}  // namespace swarm::planner

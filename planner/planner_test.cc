@@ -1,0 +1,305 @@
+// What a plan predicts, by numbers worked out by hand, and what must hold of any plan.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "api/model/decoder_config.h"
+#include "planner/cuts.h"
+#include "planner/search.h"
+#include "planner/short_pipeline.h"
+
+namespace swarm::planner {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// A model whose layers cost the same, and whose head costs next to nothing.
+api::SwarmJob Job(std::int64_t layers = 12) {
+  api::SwarmJob job;
+  api::DecoderConfig& config = job.spec.model.config;
+  config.hidden_size = 1024;
+  config.num_hidden_layers = layers;
+  config.num_attention_heads = config.num_key_value_heads = 8;
+  config.head_dim = 128;
+  config.intermediate_size = 4096;
+  config.vocab_size = 256;
+  job.spec.training.globalBatchSize = 64;
+  job.spec.training.sequenceLength = 512;
+  return job;
+}
+
+Machines Group(const std::string& name, std::uint64_t count, double teraflops) {
+  return {.name = name, .count = count, .flops = teraflops * 1e12};
+}
+
+Request Of(api::SwarmJob job, std::vector<Machines> groups, std::vector<Link> links = {}) {
+  return {.job = std::move(job), .fleet = {.groups = std::move(groups), .links = std::move(links)}};
+}
+
+/// Nothing is left out of the manifest, with so many stages.
+Request Fixed(Request request, std::uint64_t stages) {
+  request.open = {.stages = false, .codec = false, .step_mode = false, .microbatch = false};
+  request.job.spec.pipeline.stages = stages;
+  return request;
+}
+
+std::vector<std::uint64_t> LayersOf(const Plan& plan) {
+  std::vector<std::uint64_t> counts;
+  for (const Run& run : plan.way.runs) counts.push_back(run.count);
+  return counts;
+}
+
+TEST(Planner, AParameterCountIsTheModelsOwn) {
+  const api::SwarmJob job = Job();
+  const ModelCosts model(job.spec);
+  EXPECT_EQ(model.Parameters({0, 12}), api::ParameterCount(job.spec.model.config));
+  EXPECT_EQ(model.Parameters({0, 5}) + model.Parameters({5, 7}),
+            api::ParameterCount(job.spec.model.config));
+}
+
+TEST(Planner, WorkIsSixOperationsAParameterAndThatOfTheScores) {
+  const api::SwarmJob job = Job();
+  const ModelCosts model(job.spec);
+  // A layer: 4 hidden^2 of attention, 3 x 4 hidden^2 of the MLP, two norms; twelve times half the
+  // sequence and the width for scores and values.
+  const double layer = 16.0 * 1024 * 1024 + 2 * 1024;
+  EXPECT_DOUBLE_EQ(model.Flops({3, 1}), 6 * layer + 12.0 * 256 * 1024);
+  EXPECT_DOUBLE_EQ(model.Flops({11, 1}) - model.Flops({3, 1}), 6.0 * 256 * 1024);
+}
+
+TEST(Planner, AFasterDeviceGetsMoreLayers) {
+  // Three times as fast: nine of twelve layers, and both devices are busy all the time.
+  const Plans found = FindPlans(Fixed(Of(Job(), {Group("fast", 1, 3), Group("slow", 1, 1)}), 2));
+  ASSERT_FALSE(found.plans.empty());
+  const Plan& best = found.plans.front();
+  EXPECT_THAT(LayersOf(best), ElementsAre(9, 3));
+  EXPECT_EQ(best.way.machines[0][0], 1u);
+  EXPECT_EQ(best.way.machines[1][1], 1u);
+}
+
+TEST(Planner, AStageWithMoreReplicasGetsMoreLayers) {
+  const Plans found = FindPlans(Fixed(Of(Job(), {Group("t", 3, 1)}), 2));
+  ASSERT_FALSE(found.plans.empty());
+  EXPECT_THAT(LayersOf(found.plans.front()), ElementsAre(8, 4));
+  EXPECT_EQ(found.plans.front().way.machines[0][0], 2u);
+}
+
+TEST(Planner, MachinesGoWhereATrainerPutsThem) {
+  // Stages of 2, 1 and 1: a fast machine to the stage that lacks two, and then to each in turn.
+  Request request = Fixed(Of(Job(), {Group("fast", 2, 4), Group("slow", 2, 1)}), 3);
+  request.open.replicas = false;
+  request.job.spec.workers.replicas = 4;
+  const Plans found = FindPlans(request);
+  ASSERT_FALSE(found.plans.empty());
+  EXPECT_THAT(found.plans.front().way.machines,
+              ElementsAre(ElementsAre(2, 0), ElementsAre(0, 1), ElementsAre(0, 1)));
+  EXPECT_THAT(LayersOf(found.plans.front()), ElementsAre(10, 1, 1));
+}
+
+TEST(Planner, ASyncStepIsWorkFillAndDrainAndCommit) {
+  Request request = Fixed(Of(Job(), {Group("t", 2, 1)}, {{"*", "*", 0.1}}), 2);
+  request.job.spec.pipeline.boundary.codec = api::BoundaryCodec::kNone;
+  const Plans found = FindPlans(request);
+  const Prediction& p = found.plans.front().prediction;
+  const ModelCosts model(request.job.spec);
+  const double head = model.Flops({6, 6}) * 512 / 1e12, other = model.Flops({0, 6}) * 512 / 1e12;
+  // 64 microbatches of the stage with the head; before the first of them, and behind the last, the
+  // other stage; two ways; and four of the trainer's messages.
+  EXPECT_NEAR(p.step_seconds, 64 * head + other + 2 * 0.05 + 4 * 0.05, 1e-9);
+  EXPECT_EQ(p.limit, Limit::kCompute);
+}
+
+TEST(Planner, ASlowLinkIsABoundAndACodecLowersIt) {
+  // A boundary in float32 is 512 x 1024 x 4 bytes: two megabytes take 2.1 s at a megabyte a second.
+  Request request = Fixed(Of(Job(), {Group("t", 2, 10)}, {{"*", "*", 0, 1e6}}), 2);
+  const Plans plain = FindPlans(request);
+  EXPECT_EQ(plain.plans.front().prediction.limit, Limit::kConnection);
+  EXPECT_NEAR(plain.plans.front().prediction.bound_seconds, 64 * 2.097152, 1e-6);
+  request.open.codec = true;
+  const Plans found = FindPlans(request);
+  const Plan& best = found.plans.front();
+  EXPECT_EQ(best.way.spec.pipeline.boundary.codec, api::BoundaryCodec::kInt8);
+  // A byte a number, and four for each block of 256.
+  EXPECT_NEAR(best.prediction.bound_seconds, 64 * 2.097152 / 4 * (1 + 4.0 / 256), 1e-6);
+  // With links that are fast enough the plainest codec wins.
+  ASSERT_EQ(found.plans.size(), 3u);
+  ASSERT_TRUE(found.turns[1].faster_links.has_value());
+  EXPECT_GT(*found.turns[1].faster_links, 1);
+  EXPECT_FALSE(found.turns[1].slower_links.has_value());
+}
+
+TEST(Planner, DelayedHidesALongReduce) {
+  // Two replicas exchange 4 bytes of each of 200 M parameters in 2 s, and compute as long.
+  Request request = Fixed(Of(Job(), {Group("t", 2, 10)}), 1);
+  request.fleet.groups[0].upload = request.fleet.groups[0].download = 4e8;
+  request.open.step_mode = true;
+  const Plans found = FindPlans(request);
+  ASSERT_EQ(found.plans.size(), 2u);
+  const Plan& best = found.plans.front();
+  EXPECT_EQ(best.way.spec.training.stepMode, api::StepMode::kDelayed);
+  const double bytes =
+      4.0 * static_cast<double>(api::ParameterCount(request.job.spec.model.config));
+  EXPECT_NEAR(best.prediction.reduce_seconds, bytes / 4e8, 1e-9);
+  EXPECT_GT(best.prediction.tokens_per_second, 1.9 * found.plans[1].prediction.tokens_per_second);
+}
+
+TEST(Planner, MachinesThatOnlyAddAReduceStayIdle) {
+  // A second replica would halve 6 s of work, and add a sum of 80 s.
+  Request request = Fixed(Of(Job(), {Group("t", 2, 10)}), 1);
+  request.fleet.groups[0].upload = request.fleet.groups[0].download = 1e7;
+  const Plans found = FindPlans(request);
+  EXPECT_EQ(found.plans.front().way.machines[0][0], 1u);
+}
+
+TEST(Planner, MemoryLimitsWhatIsInFlight) {
+  Request request = Fixed(Of(Job(), {Group("t", 4, 1)}, {{"*", "*", 2}}), 2);
+  request.open.replicas = false;
+  request.job.spec.workers.replicas = 4;
+  const Prediction roomy = FindPlans(request).plans.front().prediction;
+  EXPECT_FALSE(roomy.in_flight_max.has_value());
+  EXPECT_EQ(roomy.limit, Limit::kCompute);
+  const ModelCosts model(request.job.spec);
+  Machines& group = request.fleet.groups[0];
+  group.memory_bytes = LeastMemory(request.job.spec, model, group, {6, 6}, false) * 1.001;
+  const Prediction tight = FindPlans(request).plans.front().prediction;
+  ASSERT_TRUE(tight.in_flight_max.has_value());
+  EXPECT_EQ(tight.limit, Limit::kInFlight);
+  EXPECT_GT(tight.bound_seconds, roomy.bound_seconds);
+}
+
+TEST(Planner, AShortPipelineIsAsFastAsItsRoomAllows) {
+  // Two stages of 1 s forward and 2 s backward, half a second apart.
+  const ShortStage stage = {.forward = 1, .backward = 2, .way = 0.5, .back_way = 0.5};
+  // One at a time: 6 s of work and a second on its way.
+  EXPECT_NEAR(ShortPipelineRate({stage, stage}, 1), 1.0 / 7, 1e-9);
+  // With room for many, stages never wait.
+  EXPECT_NEAR(ShortPipelineRate({stage, stage}, 8), 1.0 / 3, 1e-9);
+  const double two = ShortPipelineRate({stage, stage}, 2);
+  EXPECT_GT(two, 1.0 / 7);
+  EXPECT_LT(two, 1.0 / 3);
+  // Four pipelines beside each other.
+  ShortStage wide = stage;
+  wide.replicas = 4;
+  EXPECT_NEAR(ShortPipelineRate({wide, wide}, 2), 4 * two, 1e-9);
+}
+
+TEST(Planner, AJobThatFitsNowhereIsToldWhatWouldHelp) {
+  Request request = Fixed(Of(Job(), {Group("small", 4, 1)}), 1);
+  const ModelCosts model(request.job.spec);
+  Machines& group = request.fleet.groups[0];
+  const double needed = LeastMemory(request.job.spec, model, group, {0, 12}, true);
+  group.memory_bytes = needed / 2;
+  const Plans found = FindPlans(request);
+  EXPECT_TRUE(found.plans.empty());
+  EXPECT_THAT(found.changes, testing::Contains(HasSubstr("pipeline.stages: ")));
+  char memory[64];
+  std::snprintf(memory, sizeof memory, "memory of %.3g GiB in machines small", needed / (1 << 30));
+  EXPECT_THAT(found.changes, testing::Contains(HasSubstr(memory)));
+}
+
+TEST(Planner, LossesCostWhatIsComputedAgainAndWhoIsAway) {
+  Request request = Fixed(Of(Job(), {Group("spot", 4, 1)}), 1);
+  const double calm = FindPlans(request).plans.front().prediction.tokens_per_second;
+  Machines& group = request.fleet.groups[0];
+  group.losses_per_hour = 6;
+  group.return_seconds = 120;
+  const Prediction p = FindPlans(request).plans.front().prediction;
+  // Away 120 s in each 720 s.
+  EXPECT_GT(p.lost_share, 120.0 / 720);
+  EXPECT_NEAR(p.tokens_per_second, calm * (1 - p.lost_share), calm * 1e-9);
+}
+
+TEST(Planner, CostIsMachinesAndTraffic) {
+  Request request = Fixed(Of(Job(), {Group("t", 2, 1)}, {{"*", "*", 0, 0, 1e-9}}), 2);
+  request.fleet.groups[0].dollars_per_hour = 0.5;
+  const Prediction p = FindPlans(request).plans.front().prediction;
+  const double bytes = 2 * 64 * 512.0 * 1024 * 4;  // of a step, both ways
+  EXPECT_NEAR(p.dollars_per_hour, 1 + bytes / p.step_seconds * 3600 * 1e-9, 1e-9);
+  EXPECT_NEAR(p.tokens_per_dollar, p.tokens_per_second * 3600 / p.dollars_per_hour, 1e-3);
+}
+
+// ---- what must hold of any plan ----
+
+/// All cuts, one after the other.
+double BestByTrying(const ModelCosts& model, const std::vector<double>& speeds, std::size_t stage,
+                    std::uint64_t first) {
+  const std::uint64_t left = model.layers() - first;
+  if (stage + 1 == speeds.size()) {
+    return left == 0 ? 1e300 : model.Flops({first, left}) / speeds[stage];
+  }
+  double best = 1e300;
+  for (std::uint64_t count = 1; count < left; ++count) {
+    best = std::min(best, std::max(model.Flops({first, count}) / speeds[stage],
+                                   BestByTrying(model, speeds, stage + 1, first + count)));
+  }
+  return best;
+}
+
+RC_GTEST_PROP(PlannerProperties, CutsAreTheBestThereAre, ()) {
+  api::SwarmJob job = Job(*rc::gen::inRange(4, 9));
+  job.spec.model.config.vocab_size = *rc::gen::inRange(256, 60000);
+  for (std::int64_t layer = 0; layer < job.spec.model.config.num_hidden_layers; ++layer) {
+    job.spec.model.config.layers.push_back({.window = *rc::gen::element(0, 16)});
+  }
+  const ModelCosts model(job.spec);
+  const auto speeds = *rc::gen::container<std::vector<double>>(
+      *rc::gen::inRange<std::size_t>(1, 5), rc::gen::element(1.0, 2.0, 3.5, 10.0));
+  const auto runs = CutModel(model, speeds, {}, [](auto, auto) { return true; });
+  RC_ASSERT(runs.has_value());
+  double longest = 0;
+  for (std::size_t s = 0; s < speeds.size(); ++s) {
+    longest = std::max(longest, model.Flops((*runs)[s]) / speeds[s]);
+  }
+  RC_ASSERT(longest == BestByTrying(model, speeds, 0, 0));
+}
+
+Request AnyRequest() {
+  std::vector<Machines> groups;
+  const int kinds = *rc::gen::inRange(1, 3);
+  for (int g = 0; g < kinds; ++g) {
+    Machines group = Group("g" + std::to_string(g), *rc::gen::inRange<std::uint64_t>(1, 4),
+                           *rc::gen::element(0.5, 2.0, 20.0));
+    group.upload = group.download = *rc::gen::element(1e6, 1e7, 1e9);
+    group.region = "r" + std::to_string(*rc::gen::inRange(0, 2));
+    groups.push_back(group);
+  }
+  return Of(Job(*rc::gen::inRange(2, 6)), groups,
+            {{"*", "*", *rc::gen::element(0.001, 0.1), *rc::gen::element(1e6, 1e8)}});
+}
+
+double Best(const Request& request) {
+  return FindPlans(request, 1).plans.front().prediction.tokens_per_second;
+}
+
+/// The plainest of those within 1 % of the best is taken.
+constexpr double kTie = 0.99;
+
+RC_GTEST_PROP(PlannerProperties, FasterLinksMakeNoPlanSlower, ()) {
+  Request request = AnyRequest();
+  const double before = Best(request);
+  const double factor = *rc::gen::element(1.1, 2.0, 30.0);
+  for (Link& link : request.fleet.links) link.rate *= factor;
+  for (Machines& group : request.fleet.groups) {
+    group.upload *= factor;
+    group.download *= factor;
+  }
+  RC_ASSERT(Best(request) >= kTie * before);
+}
+
+RC_GTEST_PROP(PlannerProperties, OneMachineMoreMakesNoPlanSlower, ()) {
+  Request request = AnyRequest();
+  const double before = Best(request);
+  ++request.fleet.groups[*rc::gen::inRange<std::size_t>(0, request.fleet.groups.size())].count;
+  RC_ASSERT(Best(request) >= kTie * before);
+}
+
+RC_GTEST_PROP(PlannerProperties, WhatIsFreeIsNotWorseThanWhatIsFixed, ()) {
+  Request request = AnyRequest();
+  const double free = Best(request);
+  request.open.codec = request.open.step_mode = request.open.microbatch = false;
+  RC_ASSERT(free >= kTie * Best(request));
+}
+
+}  // namespace
+}  // namespace swarm::planner

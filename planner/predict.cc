@@ -1,0 +1,473 @@
+#include "planner/predict.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "api/model/memory.h"
+#include "api/model/residency.h"
+#include "planner/short_pipeline.h"
+#include "worker/protocol/grid/reduce_grid.h"
+#include "worker/protocol/routing/router.h"
+
+namespace swarm::planner {
+namespace {
+
+constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+constexpr double kSecondsPerHour = 3600;
+/// Of a device, for libraries and gaps (api/model/residency.h).
+constexpr double kDeviceShare = 0.9;
+
+double Number(std::uint64_t n) { return static_cast<double>(n); }
+double OrUnlimited(double rate) { return rate > 0 ? rate : kUnlimited; }
+
+std::uint64_t TokensOf(const api::Spec& spec) {
+  return spec.training.microbatchSize * spec.training.sequenceLength;
+}
+
+/// What a worker holds of each microbatch in flight, of the one in its backward, and of its state.
+struct Memory {
+  double graph = 0, backward = 0, state = 0;
+  double boundary = 0;  ///< a boundary's input or gradient
+};
+
+Memory MemoryOf(const api::Spec& spec, const ModelCosts& model, const Machines& group, Run run,
+                bool alone) {
+  const api::DecoderConfig& config = spec.model.config;
+  const bool head = run.first + run.count == model.layers();
+  const std::uint64_t tokens = TokensOf(spec), parameters = model.Parameters(run);
+  const api::Recompute recompute = spec.pipeline.recompute;
+  Memory memory;
+  memory.graph = Number(api::GraphBytes(config, recompute, run.count, tokens, head));
+  memory.backward = Number(api::BackwardBytes(config, recompute, run.count, tokens));
+  memory.boundary = 4 * Number(tokens) * Number(static_cast<std::uint64_t>(config.hidden_size));
+  if (group.device_bytes > 0) {
+    const auto residency = spec.pipeline.residency.value_or(api::Residency::kResident);
+    memory.state = Number(api::DeviceBytes(spec, residency, parameters, 0));
+  } else {
+    memory.state = Number(api::ServingBytes(spec, parameters, 0, alone));
+  }
+  return memory;
+}
+
+/// Microbatches that fit between forward and backward, beside a repair's (api::InFlightMax).
+std::uint64_t RoomFor(const Memory& memory, const Machines& group) {
+  double graphs = kUnlimited;
+  if (group.device_bytes > 0) {
+    graphs = kDeviceShare * group.device_bytes - memory.state;
+  } else if (group.memory_bytes > 0) {
+    graphs = (group.memory_bytes - memory.state) / 2;  // api::GraphShare
+  }
+  if (graphs == kUnlimited) return std::numeric_limits<std::uint64_t>::max();
+  const double room = std::floor((graphs - memory.backward) / memory.graph);
+  return room < 2 ? 1 : static_cast<std::uint64_t>(room) - 1;
+}
+
+/// The part of the microbatches that goes from one region to another between two stages, and how
+/// fast the connections there are.
+struct Crossing {
+  double share = 0;
+  double connections = 0;
+  Link link;
+};
+
+class Predictor {
+ public:
+  Predictor(const Way& way, const ModelCosts& model, const Fleet& fleet)
+      : spec_(way.spec),
+        way_(way),
+        model_(model),
+        fleet_(fleet),
+        stages_(way.runs.size()),
+        sync_(spec_.training.stepMode == api::StepMode::kSync),
+        microbatches_(Number(spec_.training.globalBatchSize / spec_.training.microbatchSize)),
+        traffic_(TrafficOf(spec_.pipeline.boundary,
+                           static_cast<std::uint64_t>(spec_.model.config.hidden_size),
+                           TokensOf(spec_))) {}
+
+  Prediction Take();
+
+ private:
+  struct Stage {
+    double machines = 0;
+    double rate = 0;                  ///< microbatches a second of its devices
+    double seconds = 0;               ///< mean of a device on a microbatch
+    double bytes = 0;                 ///< sent of a microbatch; as many are received
+    double line = 0;                  ///< bytes a second of its machines' lines
+    double reduce_bytes = 0;          ///< sent by one machine for a sum
+    double reduce_seconds = 0;        ///< of a sum alone on the lines
+    std::vector<Crossing> crossings;  ///< to the next stage
+    double transfer = 0, way = 0;     ///< of a microbatch to the next stage: bytes, delay
+    double back_transfer = 0;
+    std::uint64_t in_flight = 0;
+  };
+
+  double Seconds(std::size_t stage, std::size_t group) const {
+    return Number(TokensOf(spec_)) * model_.Flops(way_.runs[stage]) / fleet_.groups[group].flops;
+  }
+  template <typename Call>
+  void EachGroup(std::size_t stage, const Call& call) const {
+    for (std::size_t g = 0; g < fleet_.groups.size(); ++g) {
+      if (way_.machines[stage][g] > 0) call(g, Number(way_.machines[stage][g]));
+    }
+  }
+  void Devices();
+  void Connections();
+  void Reduces();
+  void InFlight();
+  double StepWork(std::size_t stage) const;
+  /// `own`: of Latency(), what one microbatch of the `seconds` takes.
+  void Bound(double seconds, double own, Limit limit, std::size_t stage);
+  double Latency() const;
+  /// Microbatches a second, where few may be in flight.
+  double ShortRate() const;
+  double TrainerWay() const;
+  void Step();
+  void Losses();
+  void Money();
+
+  const api::Spec& spec_;
+  const Way& way_;
+  const ModelCosts& model_;
+  const Fleet& fleet_;
+  const std::size_t stages_;
+  const bool sync_;
+  const double microbatches_;
+  const BoundaryTraffic traffic_;
+  std::vector<Stage> all_;
+  Prediction result_;
+};
+
+Prediction Predictor::Take() {
+  all_.resize(stages_);
+  result_.boundary_bytes = traffic_.forward;
+  Devices();
+  Connections();
+  Reduces();
+  InFlight();
+  Step();
+  Losses();
+  Money();
+  return result_;
+}
+
+void Predictor::Devices() {
+  for (std::size_t s = 0; s < stages_; ++s) {
+    Stage& stage = all_[s];
+    EachGroup(s, [&](std::size_t g, double count) {
+      stage.machines += count;
+      stage.rate += count / Seconds(s, g);
+      const Machines& group = fleet_.groups[g];
+      stage.line += count * std::min(OrUnlimited(group.upload), OrUnlimited(group.download));
+    });
+    stage.seconds = stage.machines / stage.rate;
+    // Sent and received bytes are as many within a pipeline; at its ends the larger counts.
+    const double sent = (s + 1 < stages_ ? traffic_.forward : 0) + (s > 0 ? traffic_.backward : 0);
+    const double taken = (s > 0 ? traffic_.forward : 0) + (s + 1 < stages_ ? traffic_.backward : 0);
+    stage.bytes = std::max(sent, taken);
+  }
+}
+
+void Predictor::Connections() {
+  for (std::size_t s = 0; s + 1 < stages_; ++s) {
+    Stage& stage = all_[s];
+    const Stage& next = all_[s + 1];
+    // Shares of the work by region, of those that are left to be joined.
+    struct Place {
+      std::string region;
+      double share = 0, machines = 0;
+    };
+    const auto places = [&](std::size_t at) {
+      std::vector<Place> list;
+      EachGroup(at, [&](std::size_t g, double count) {
+        const std::string& region = fleet_.groups[g].region;
+        auto place = std::ranges::find(list, region, &Place::region);
+        if (place == list.end()) place = list.insert(list.end(), {region});
+        place->share += count / Seconds(at, g) / all_[at].rate;
+        place->machines += count;
+      });
+      return list;
+    };
+    std::vector<Place> from = places(s), to = places(s + 1);
+    const auto join = [&](bool same) {
+      for (Place& a : from) {
+        for (Place& b : to) {
+          const double share = std::min(a.share, b.share);
+          if ((a.region == b.region) != same || share <= 1e-12) continue;
+          stage.crossings.push_back(
+              {share, std::max({1.0, a.machines * share / a.share, b.machines * share / b.share}),
+               LinkOf(fleet_, a.region, b.region)});
+          a.share -= share;
+          b.share -= share;
+        }
+      }
+    };
+    join(true);
+    join(false);
+    const double own_line = stage.line / stage.machines, next_line = next.line / next.machines;
+    for (const Crossing& crossing : stage.crossings) {
+      const double rate = std::min({own_line, next_line, OrUnlimited(crossing.link.rate)});
+      stage.transfer += crossing.share * traffic_.forward / rate;
+      stage.back_transfer += crossing.share * traffic_.backward / rate;
+      stage.way += crossing.share * crossing.link.round_trip_seconds / 2;
+    }
+  }
+}
+
+void Predictor::Reduces() {
+  for (std::size_t s = 0; s < stages_; ++s) {
+    Stage& stage = all_[s];
+    const auto participants = static_cast<std::size_t>(stage.machines);
+    if (participants < 2) continue;
+    const protocol::ReduceGrid grid(participants, protocol::ChooseRows(participants));
+    const double gradients = ReduceBytes(spec_.training) * Number(model_.Parameters(way_.runs[s]));
+    stage.reduce_bytes =
+        gradients * static_cast<double>(grid.PiecesSent(0)) / static_cast<double>(grid.pieces());
+    const double peers = static_cast<double>(grid.PeersOf(0).size());
+    double rate = kUnlimited, way = 0;
+    EachGroup(s, [&](std::size_t g, double) {
+      const Machines& own = fleet_.groups[g];
+      rate = std::min({rate, OrUnlimited(own.upload), OrUnlimited(own.download)});
+      EachGroup(s, [&](std::size_t h, double) {
+        const Link link = LinkOf(fleet_, own.region, fleet_.groups[h].region);
+        rate = std::min(rate, peers * OrUnlimited(link.rate));
+        way = std::max(way, link.round_trip_seconds / 2);
+      });
+    });
+    stage.reduce_seconds = stage.reduce_bytes / rate + (grid.rows() == 1 ? 2 : 4) * way;
+    result_.reduce_seconds = std::max(result_.reduce_seconds, stage.reduce_seconds);
+  }
+}
+
+/// From the first forward of a microbatch to its last backward, on an idle swarm.
+double Predictor::Latency() const {
+  double latency = 0;
+  for (const Stage& stage : all_) {
+    latency += stage.seconds + stage.transfer + stage.back_transfer + 2 * stage.way;
+  }
+  return latency;
+}
+
+void Predictor::InFlight() {
+  std::vector<std::uint64_t> replicas;
+  for (const Stage& stage : all_) replicas.push_back(static_cast<std::uint64_t>(stage.machines));
+  const auto unmeasured = protocol::ComputeInFlightLimits(replicas);
+  const double stay = Latency();
+  std::uint64_t most = spec_.pipeline.inFlightMax;
+  std::uint64_t least_room = std::numeric_limits<std::uint64_t>::max();
+  bool short_of_room = false;
+  for (std::size_t s = 0; s < stages_; ++s) {
+    all_[s].in_flight =
+        protocol::ComputeInFlightLimit(all_[s].seconds, stay, unmeasured[s], stages_);
+    const bool alone = all_[s].machines < 2;
+    EachGroup(s, [&](std::size_t g, double) {
+      const Machines& group = fleet_.groups[g];
+      const std::uint64_t room =
+          RoomFor(MemoryOf(spec_, model_, group, way_.runs[s], alone), group);
+      least_room = std::min(least_room, room);
+      if (room < all_[s].in_flight) short_of_room = true;
+    });
+  }
+  if (short_of_room) most = most == 0 ? least_room : std::min(most, least_room);
+  if (most > 0) {
+    result_.in_flight_max = most;
+    for (Stage& stage : all_) stage.in_flight = std::min(stage.in_flight, most);
+  }
+}
+
+void Predictor::Bound(double seconds, double own, Limit limit, std::size_t stage) {
+  // In Sync the pipeline fills and drains around the longest part.
+  const double fill = sync_ ? std::max(0.0, Latency() - own) : 0;
+  if (seconds + fill <= result_.bound_seconds + result_.fill_seconds) return;
+  result_.bound_seconds = seconds;
+  result_.fill_seconds = fill;
+  result_.limit = limit;
+  result_.limit_stage = stage;
+}
+
+/// The devices' time for a step's microbatches, which are whole in Sync.
+double Predictor::StepWork(std::size_t stage) const {
+  double seconds = microbatches_ / all_[stage].rate;
+  if (!sync_) return seconds;
+  constexpr double kRounding = 1e-9;
+  while (true) {
+    double done = 0, next = kUnlimited;
+    EachGroup(stage, [&](std::size_t g, double count) {
+      const double each = Seconds(stage, g);
+      const double whole = std::floor(seconds / each + kRounding);
+      done += count * whole;
+      next = std::min(next, (whole + 1) * each);
+    });
+    if (done >= microbatches_) return seconds;
+    seconds = next;
+  }
+}
+
+double Predictor::TrainerWay() const {
+  double way = 0;
+  for (std::size_t s = 0; s < stages_; ++s) {
+    EachGroup(s, [&](std::size_t g, double) {
+      const Link link = LinkOf(fleet_, fleet_.trainer_region, fleet_.groups[g].region);
+      way = std::max(way, link.round_trip_seconds / 2);
+    });
+  }
+  return way;
+}
+
+double Predictor::ShortRate() const {
+  std::vector<ShortStage> stages;
+  for (std::size_t s = 0; s < stages_; ++s) {
+    const Stage& stage = all_[s];
+    const double forward = stage.seconds * model_.ForwardShare();
+    const auto line_of = [&](std::size_t to, double bytes) {
+      const Stage& other = all_[to];
+      return bytes / std::min(stage.line / stage.machines, other.line / other.machines);
+    };
+    stages.push_back({.replicas = static_cast<std::uint64_t>(stage.machines),
+                      .forward = forward,
+                      .backward = stage.seconds - forward,
+                      .transfer = stage.transfer,
+                      .back_transfer = s > 0 ? all_[s - 1].back_transfer : 0,
+                      .line = s + 1 < stages_ ? line_of(s + 1, traffic_.forward) : 0,
+                      .back_line = s > 0 ? line_of(s - 1, traffic_.backward) : 0,
+                      .way = stage.way,
+                      .back_way = s > 0 ? all_[s - 1].way : 0});
+  }
+  return ShortPipelineRate(stages, *result_.in_flight_max);
+}
+
+void Predictor::Step() {
+  const double latency = Latency();
+  for (std::size_t s = 0; s < stages_; ++s) {
+    const Stage& stage = all_[s];
+    Bound(StepWork(s), stage.seconds, Limit::kCompute, s);
+    // In Delayed the sums of a step share the lines with the next one's microbatches.
+    const double sums = sync_ ? 0 : stage.machines * stage.reduce_bytes;
+    const double transfers = stage.transfer + stage.back_transfer;
+    Bound((microbatches_ * stage.bytes + sums) / stage.line, transfers, Limit::kLine, s);
+    for (const Crossing& crossing : stage.crossings) {
+      // The two directions do not hinder each other. A connection carries whole microbatches.
+      const double bytes = std::max(traffic_.forward, traffic_.backward);
+      double carried = microbatches_ * crossing.share / crossing.connections;
+      if (sync_) carried = std::ceil(carried);
+      Bound(carried * bytes / OrUnlimited(crossing.link.rate), transfers, Limit::kConnection, s);
+    }
+  }
+  if (result_.in_flight_max) {
+    const double rate = ShortRate();
+    Bound(microbatches_ / rate, 1 / rate, Limit::kInFlight, 0);
+  }
+  // A fold is reported, a sum is ordered, its digest reported, and the commit sent.
+  result_.commit_seconds = 4 * TrainerWay();
+  if (sync_) {
+    // A stage begins its sum when it has folded all: the later ones earlier.
+    double exposed = 0, earlier = 0;
+    for (const Stage& stage : all_) {
+      exposed = std::max(exposed, stage.reduce_seconds - earlier);
+      earlier += stage.seconds * (1 - model_.ForwardShare()) + stage.back_transfer + stage.way;
+    }
+    result_.step_seconds =
+        result_.bound_seconds + result_.fill_seconds + exposed + result_.commit_seconds;
+  } else {
+    // A step begins with the commit of the one before the last: two steps a round.
+    const double round =
+        result_.bound_seconds + latency + result_.reduce_seconds + result_.commit_seconds;
+    Bound(round / 2, 0, Limit::kStepLatency, result_.limit_stage);
+    result_.step_seconds = result_.bound_seconds;
+  }
+  const double step = result_.step_seconds;
+  result_.tokens_per_second = microbatches_ * Number(TokensOf(spec_)) / step;
+  for (std::size_t s = 0; s < stages_; ++s) {
+    const Stage& stage = all_[s];
+    StagePrediction of;
+    of.run = way_.runs[s];
+    of.machines = static_cast<std::uint64_t>(stage.machines);
+    of.parameters = model_.Parameters(of.run);
+    of.token_flops = model_.Flops(of.run);
+    of.busy_share = microbatches_ / stage.rate / step;
+    of.bytes_per_second =
+        (microbatches_ * stage.bytes / stage.machines + stage.reduce_bytes) / step;
+    of.in_flight = stage.in_flight;
+    EachGroup(s, [&](std::size_t g, double) {
+      const Memory memory = MemoryOf(spec_, model_, fleet_.groups[g], of.run, stage.machines < 2);
+      of.memory_bytes = std::max(
+          of.memory_bytes, memory.state + memory.backward + Number(of.in_flight) * memory.graph);
+    });
+    result_.stages.push_back(of);
+  }
+}
+
+/// Machines that are away, and recoveries. A lost machine's share of the open steps is computed
+/// again by the other replicas; without any, the job goes back to its last checkpoint.
+void Predictor::Losses() {
+  const double step = result_.step_seconds;
+  const double open = sync_ ? 0.5 : 1;
+  double stalled = 0, away = 0, machines = 0;
+  for (std::size_t s = 0; s < stages_; ++s) {
+    const Stage& stage = all_[s];
+    const double copy = Number(api::CopyBytes(spec_, model_.Parameters(way_.runs[s]), 0)) /
+                        (stage.line / stage.machines);
+    EachGroup(s, [&](std::size_t g, double count) {
+      const Machines& group = fleet_.groups[g];
+      const double rate = count * group.losses_per_hour / kSecondsPerHour;
+      double cost = fleet_.detect_seconds;
+      if (stage.machines > 1) {
+        cost += open * step / stage.machines;
+      } else {
+        cost += Number(spec_.checkpoint.intervalSteps) / 2 * step + copy;
+      }
+      stalled += rate * cost;
+      const double gone = group.return_seconds > 0 ? group.return_seconds + copy : 0;
+      away += count * (1 - 1 / (1 + group.losses_per_hour / kSecondsPerHour * gone));
+      machines += count;
+    });
+  }
+  const double kept = (1 - away / machines) / (1 + stalled);
+  result_.lost_share = 1 - kept;
+  result_.tokens_per_second *= kept;
+}
+
+void Predictor::Money() {
+  double dollars = 0;
+  for (std::size_t s = 0; s < stages_; ++s) {
+    EachGroup(s, [&](std::size_t g, double count) {
+      dollars += count * fleet_.groups[g].dollars_per_hour;
+    });
+    for (const Crossing& crossing : all_[s].crossings) {
+      const double bytes = microbatches_ * crossing.share * (traffic_.forward + traffic_.backward);
+      dollars += bytes / result_.step_seconds * kSecondsPerHour * crossing.link.dollars_per_byte;
+    }
+  }
+  result_.dollars_per_hour = dollars;
+  if (dollars > 0) {
+    result_.tokens_per_dollar = result_.tokens_per_second * kSecondsPerHour / dollars;
+  }
+}
+
+}  // namespace
+
+Link LinkOf(const Fleet& fleet, const std::string& a, const std::string& b) {
+  const auto fits = [](const std::string& pattern, const std::string& name) {
+    return pattern == "*" || pattern == name;
+  };
+  Link found;
+  for (const Link& link : fleet.links) {
+    if ((fits(link.a, a) && fits(link.b, b)) || (fits(link.b, a) && fits(link.a, b))) found = link;
+  }
+  return found;
+}
+
+double LeastMemory(const api::Spec& spec, const ModelCosts& model, const Machines& group, Run run,
+                   bool alone) {
+  const Memory memory = MemoryOf(spec, model, group, run, alone);
+  // One microbatch in flight, one more of a repair, and one backward (api::LeastGraphBytes).
+  const double graphs = 2 * memory.graph + memory.backward;
+  if (group.device_bytes > 0) return (memory.state + graphs) / kDeviceShare;
+  return memory.state + std::max(2 * graphs, 32 * memory.boundary);  // api::NeededBudget
+}
+
+Prediction Predict(const Way& way, const ModelCosts& model, const Fleet& fleet) {
+  return Predictor(way, model, fleet).Take();
+}
+
+}  // namespace swarm::planner

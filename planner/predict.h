@@ -1,0 +1,70 @@
+// What a way to train a job on a fleet would bring, by the costs of its parts. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/swarmjob.h"
+#include "planner/fleet.h"
+#include "planner/model_costs.h"
+
+namespace swarm::planner {
+
+/// A way to train: what a manifest may leave open, and which machines serve what. `spec` has the
+/// codec, the step mode, the microbatch and the number of stages of the way.
+struct Way {
+  api::Spec spec;
+  std::vector<Run> runs;                             ///< of each stage
+  std::vector<std::vector<std::uint64_t>> machines;  ///< [stage][group of the fleet]
+};
+
+/// What keeps a step from being shorter.
+enum class Limit {
+  kCompute,      ///< the devices of a stage
+  kLine,         ///< the lines of its machines
+  kConnection,   ///< the connections from it to the next stage
+  kInFlight,     ///< the microbatches that its memory has room for
+  kStepLatency,  ///< Delayed: a step waits for the commit of the one before the last
+};
+
+/// Of one of the stage's machines, where no other is named.
+struct StagePrediction {
+  Run run;
+  std::uint64_t machines = 0;
+  std::uint64_t parameters = 0;
+  double token_flops = 0;       ///< forward and backward
+  double busy_share = 0;        ///< of its devices' time
+  double memory_bytes = 0;      ///< of the machine where it computes
+  double bytes_per_second = 0;  ///< it sends, of activations and gradients, and for sums
+  std::uint64_t in_flight = 0;  ///< microbatches between forward and backward
+};
+
+struct Prediction {
+  double tokens_per_second = 0;
+  double dollars_per_hour = 0;   ///< machines and traffic
+  double tokens_per_dollar = 0;  ///< 0: it costs nothing
+  double step_seconds = 0;       ///< without losses
+  double bound_seconds = 0;      ///< of them, what `limit` takes
+  double fill_seconds = 0;       ///< Sync: until the pipeline is full, and until it is empty
+  double reduce_seconds = 0;     ///< the longest sum of a stage's gradients
+  double commit_seconds = 0;     ///< messages between trainer and workers
+  double lost_share = 0;         ///< of the throughput: recoveries and machines that are away
+  double boundary_bytes = 0;     ///< of a microbatch, forward
+  Limit limit = Limit::kCompute;
+  std::size_t limit_stage = 0;
+  /// Absent: a worker may hold as many as it likes.
+  std::optional<std::uint64_t> in_flight_max;
+  std::vector<StagePrediction> stages;
+};
+
+/// Bytes that a machine needs to serve the stage with the least microbatches in flight; of the
+/// device, where the group has one, else of the host.
+double LeastMemory(const api::Spec& spec, const ModelCosts& model, const Machines& group, Run run,
+                   bool alone);
+
+/// Requires that each stage has a machine, and that all of them have the memory (LeastMemory).
+Prediction Predict(const Way& way, const ModelCosts& model, const Fleet& fleet);
+
+}  // namespace swarm::planner

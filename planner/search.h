@@ -1,0 +1,57 @@
+// The best ways to train a job on a fleet: what the manifest leaves open is searched. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/swarmjob.h"
+#include "planner/fleet.h"
+#include "planner/predict.h"
+
+namespace swarm::planner {
+
+/// What is best.
+enum class Goal { kTokensPerSecond, kTokensPerDollar };
+
+/// What the user has left open. What is not open stays as in the job.
+struct Open {
+  bool stages = true, codec = true, step_mode = true, microbatch = true, layers = true;
+  bool replicas = true;  ///< the number of workers
+};
+
+struct Plan {
+  Way way;
+  Prediction prediction;
+};
+
+/// From where on a plan that is not the best one would be: all links, or all devices, so many times
+/// as fast. None: not within a factor of a thousand.
+struct Turn {
+  std::optional<double> slower_links, faster_links, slower_devices, faster_devices;
+};
+
+struct Plans {
+  /// The best one first. Each of the others has another number of stages, codec or step mode, in
+  /// order. Empty: the job fits nowhere.
+  std::vector<Plan> plans;
+  std::vector<Turn> turns;           ///< of each plan but the first
+  std::uint64_t candidates = 0;      ///< that were predicted
+  std::vector<std::string> changes;  ///< with no plans: what would make it fit, the smallest first
+};
+
+struct Request {
+  api::SwarmJob job;  ///< valid, with a model that is read
+  Fleet fleet;
+  Open open;
+  Goal goal = Goal::kTokensPerSecond;
+};
+
+/// Codecs that change no model are searched, and those alone: None, BF16, Int8. Plans within 1 % of
+/// the best count as equal; then the plainer one wins: fewer bits lost, Sync before Delayed, fewer
+/// stages, fewer machines. Machines may stay idle where that is better; those that are used come in
+/// the order of the groups, and go where a trainer puts them. Requires groups with flops.
+Plans FindPlans(const Request& request, std::size_t at_most = 5);
+
+}  // namespace swarm::planner
