@@ -198,6 +198,27 @@ TEST(Planner, AJobThatFitsNowhereIsToldWhatWouldHelp) {
   EXPECT_THAT(found.changes, testing::Contains(HasSubstr(memory)));
 }
 
+TEST(Planner, ADeviceThatIsSmallLeavesMastersAndMomentsToTheHost) {
+  Request request = Fixed(Of(Job(), {Group("gpu", 1, 1)}), 1);
+  const ModelCosts model(request.job.spec);
+  Machines& group = request.fleet.groups[0];
+  group.device_bytes = 1e12;
+  const auto needs = [&](api::Residency residency) {
+    request.job.spec.pipeline.residency = residency;
+    return LeastMemory(request.job.spec, model, group, {0, 12}, true);
+  };
+  const double resident = needs(api::Residency::kResident);
+  const double offload = needs(api::Residency::kOffload);
+  ASSERT_LT(offload, resident);
+  group.device_bytes = (resident + offload) / 2;
+  request.job.spec.pipeline.residency = std::nullopt;
+  EXPECT_FALSE(FindPlans(request).plans.empty());
+  request.job.spec.pipeline.residency = api::Residency::kResident;
+  const Plans found = FindPlans(request);
+  EXPECT_TRUE(found.plans.empty());
+  EXPECT_THAT(found.changes, testing::Contains("pipeline.residency: Offload"));
+}
+
 TEST(Planner, LossesCostWhatIsComputedAgainAndWhoIsAway) {
   Request request = Fixed(Of(Job(), {Group("spot", 4, 1)}), 1);
   const double calm = FindPlans(request).plans.front().prediction.tokens_per_second;

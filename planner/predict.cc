@@ -42,8 +42,15 @@ Memory MemoryOf(const api::Spec& spec, const ModelCosts& model, const Machines& 
   memory.backward = Number(api::BackwardBytes(config, recompute, run.count, tokens));
   memory.boundary = 4 * Number(tokens) * Number(static_cast<std::uint64_t>(config.hidden_size));
   if (group.device_bytes > 0) {
-    const auto residency = spec.pipeline.residency.value_or(api::Residency::kResident);
-    memory.state = Number(api::DeviceBytes(spec, residency, parameters, 0));
+    // Where the job leaves it open, a worker takes Offload if it must (api/model/residency.h).
+    const auto of = [&](api::Residency residency) {
+      return Number(api::DeviceBytes(spec, residency, parameters, 0));
+    };
+    memory.state = of(spec.pipeline.residency.value_or(api::Residency::kResident));
+    const double least = memory.state + 2 * memory.graph + memory.backward;
+    if (!spec.pipeline.residency && least > kDeviceShare * group.device_bytes) {
+      memory.state = of(api::Residency::kOffload);
+    }
   } else {
     memory.state = Number(api::ServingBytes(spec, parameters, 0, alone));
   }

@@ -25,7 +25,7 @@ enum class Limit {
   kCompute,      ///< the devices of a stage
   kLine,         ///< the lines of its machines
   kConnection,   ///< the connections from it to the next stage
-  kInFlight,     ///< the microbatches that its memory has room for
+  kInFlight,     ///< the microbatches that memory has room for, of any stage
   kStepLatency,  ///< Delayed: a step waits for the commit of the one before the last
 };
 

@@ -326,12 +326,10 @@ std::vector<std::string> ChangesFor(const Request& request) {
     }
     if (fewest > 0) changes.push_back("pipeline.stages: " + std::to_string(fewest));
   }
-  if (!spec.pipeline.residency) {
+  if (spec.pipeline.residency == api::Residency::kResident) {
     Request changed = request;
     changed.job.spec.pipeline.residency = api::Residency::kOffload;
-    const bool devices =
-        std::ranges::any_of(request.fleet.groups, [](const auto& g) { return g.device_bytes > 0; });
-    if (devices) try_change(changed, "pipeline.residency: Offload");
+    try_change(changed, "pipeline.residency: Offload");
   }
   // More machines of a group, or more memory in each of its machines.
   for (std::size_t g = 0; g < request.fleet.groups.size(); ++g) {

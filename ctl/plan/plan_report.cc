@@ -51,7 +51,7 @@ std::string LimitText(const planner::Prediction& p) {
     case Limit::kConnection:
       return "the connections from " + stage + " to the next";
     case Limit::kInFlight:
-      return "the microbatches in flight that " + stage + " has memory for";
+      return "the microbatches in flight that there is memory for";
     case Limit::kStepLatency:
       return "the way of a step through pipeline, sums and commit; a larger batch hides it";
   }
