@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <cstdio>
+
 #include "api/model/decoder_config.h"
 #include "planner/cuts.h"
 #include "planner/search.h"

@@ -4,6 +4,7 @@
 #include <queue>
 #include <set>
 #include <tuple>
+#include <utility>
 
 namespace swarm::planner {
 namespace {
