@@ -1,0 +1,54 @@
+// A place for bytes that are not needed now: slower than the memory in which they are used, and
+// larger. Reads and writes are submitted and complete later, so that several are on their way while
+// their owner computes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+
+namespace swarm::tier {
+
+/// Offsets of writes are multiples of it.
+inline constexpr std::uint64_t kBlock = 4096;
+
+/// Thread-safe. Requests in flight at once may not touch the same bytes, unless all of them read.
+class Tier {
+ public:
+  /// Called once, on any thread; must be short.
+  using Done = std::function<void(Status)>;
+
+  virtual ~Tier() = default;
+
+  /// Makes room for `bytes` from offset 0 on. What is there stays. Errors: kResourceExhausted.
+  virtual Status Grow(std::uint64_t bytes) = 0;
+  /// Fills `to`, which must live until `done` is called. Errors: kDataLoss (the tier fails).
+  virtual void SubmitRead(std::uint64_t offset, std::span<std::byte> to, Done done) = 0;
+  /// Writes `from`, which must live as long; what lies behind it in its last block becomes
+  /// anything. Requires an offset that kBlock divides, and the room. Errors: the same.
+  virtual void SubmitWrite(std::uint64_t offset, std::span<const std::byte> from, Done done) = 0;
+  /// For the log: what it is.
+  virtual std::string name() const = 0;
+
+  /// The same, for callers that wait.
+  Status Read(std::uint64_t offset, std::span<std::byte> to);
+  Status Write(std::uint64_t offset, std::span<const std::byte> from);
+};
+
+/// Memory. For tests, and where nothing is slower.
+std::unique_ptr<Tier> MakeMemoryTier();
+
+/// A file without a name in `folder`, which goes with the tier or the process. Threads read and
+/// write it past the page cache, kThreads pieces of kPiece bytes at once; a file system that does
+/// not offer that (tmpfs does not) goes through the page cache, and the log says so. Errors:
+/// kUnavailable (no file can be made there).
+Result<std::unique_ptr<Tier>> OpenFileTier(const std::string& folder);
+inline constexpr std::size_t kPiece = std::size_t{1} << 20;
+inline constexpr std::size_t kThreads = 4;
+
+}  // namespace swarm::tier

@@ -1,0 +1,112 @@
+#include "worker/tier/tier.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <future>
+#include <vector>
+
+#include "base/rng.h"
+#include "worker/tier/space.h"
+
+namespace swarm::tier {
+namespace {
+
+std::vector<std::byte> SomeBytes(std::size_t count, std::uint64_t seed) {
+  Rng rng(seed);
+  std::vector<std::byte> bytes(count);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(rng.Below(256));
+  return bytes;
+}
+
+enum class Kind { kMemory, kFile };
+
+class TierTest : public ::testing::TestWithParam<Kind> {
+ protected:
+  std::unique_ptr<Tier> Open() {
+    if (GetParam() == Kind::kMemory) return MakeMemoryTier();
+    auto tier = OpenFileTier(std::filesystem::temp_directory_path());
+    EXPECT_TRUE(tier.ok()) << tier.status().ToString();
+    return *std::move(tier);
+  }
+};
+
+TEST_P(TierTest, GivesBackAnyPartOfWhatWasWritten) {
+  const auto tier = Open();
+  const auto bytes = SomeBytes(3 * kPiece + 777, 1);
+  ASSERT_TRUE(tier->Grow(kBlock + bytes.size()).ok());
+  ASSERT_TRUE(tier->Write(kBlock, bytes).ok());
+  for (const auto& [first, size] :
+       {std::pair{std::size_t{0}, bytes.size()}, std::pair{std::size_t{5}, std::size_t{1}},
+        std::pair{kPiece - 3, kPiece + 9}, std::pair{bytes.size() - 1, std::size_t{1}},
+        std::pair{std::size_t{17}, std::size_t{0}}}) {
+    std::vector<std::byte> found(size);
+    ASSERT_TRUE(tier->Read(kBlock + first, found).ok());
+    EXPECT_TRUE(std::ranges::equal(found, std::span(bytes).subspan(first, size)))
+        << size << " bytes from " << first << " on";
+  }
+}
+
+TEST_P(TierTest, KeepsWhatIsThereWhenItGrows) {
+  const auto tier = Open();
+  const auto bytes = SomeBytes(5000, 2);
+  ASSERT_TRUE(tier->Grow(2 * kBlock).ok());
+  ASSERT_TRUE(tier->Write(0, bytes).ok());
+  ASSERT_TRUE(tier->Grow(9 * kPiece).ok());
+  std::vector<std::byte> found(bytes.size());
+  ASSERT_TRUE(tier->Read(0, found).ok());
+  EXPECT_EQ(found, bytes);
+}
+
+TEST_P(TierTest, ManyRequestsAreOnTheirWayAtOnce) {
+  const auto tier = Open();
+  constexpr std::size_t kCount = 40, kSize = kPiece / 2 + 1;
+  const std::size_t stride = (kSize / kBlock + 1) * kBlock;
+  ASSERT_TRUE(tier->Grow(kCount * stride).ok());
+  std::vector<std::vector<std::byte>> written, read;
+  std::vector<std::future<Status>> results;
+  const auto note = [&] {
+    const auto promise = std::make_shared<std::promise<Status>>();
+    results.push_back(promise->get_future());
+    return [promise](Status status) { promise->set_value(std::move(status)); };
+  };
+  for (std::size_t i = 0; i < kCount; ++i) written.push_back(SomeBytes(kSize, i));
+  for (std::size_t i = 0; i < kCount; ++i) tier->SubmitWrite(i * stride, written[i], note());
+  for (auto& result : results) EXPECT_TRUE(result.get().ok());
+  results.clear();
+  read.resize(kCount, std::vector<std::byte>(kSize));
+  for (std::size_t i = 0; i < kCount; ++i) tier->SubmitRead(i * stride, read[i], note());
+  for (auto& result : results) EXPECT_TRUE(result.get().ok());
+  EXPECT_EQ(read, written);
+}
+
+TEST_P(TierTest, AnExtentThatIsGivenBackIsGivenOutAgain) {
+  Space space(Open());
+  auto first = space.Take(10000);
+  ASSERT_TRUE(first.ok());
+  const std::uint64_t offset = (*first)->offset();
+  const auto second = space.Take(10000);
+  ASSERT_TRUE(second.ok());
+  EXPECT_GE((*second)->offset(), offset + 10000);
+  first->reset();
+  const auto third = space.Take(9999);
+  ASSERT_TRUE(third.ok());
+  EXPECT_EQ((*third)->offset(), offset);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, TierTest, ::testing::Values(Kind::kMemory, Kind::kFile),
+                         [](const auto& info) {
+                           return info.param == Kind::kMemory ? "Memory" : "File";
+                         });
+
+TEST(FileTierTest, AFolderThatIsNotThereIsNamed) {
+  const auto tier = OpenFileTier("/no/such/folder");
+  ASSERT_FALSE(tier.ok());
+  EXPECT_EQ(tier.status().code(), StatusCode::kUnavailable);
+  EXPECT_NE(tier.status().message().find("/no/such/folder"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace swarm::tier
