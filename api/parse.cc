@@ -147,10 +147,17 @@ static void Describe(Archive& a, Boundary& boundary) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, PipelineMemory& memory) {
+  a.Field("host", memory.host);
+  a.Field("scratch", memory.scratch);
+}
+
+template <typename Archive>
 static void Describe(Archive& a, Pipeline& pipeline) {
   a.Field("stages", pipeline.stages);
   a.Field("minReplicasPerStage", pipeline.minReplicasPerStage);
   a.Field("residency", pipeline.residency);
+  a.Object("memory", pipeline.memory);
   a.Field("inFlightMax", pipeline.inFlightMax);
   a.Field("recompute", pipeline.recompute);
   a.Field("shardUpdate", pipeline.shardUpdate);

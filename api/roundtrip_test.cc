@@ -180,7 +180,8 @@ SwarmJob AnyJob() {
                    Either(DecayShape::kCosine, DecayShape::kSquareRoot), FiniteDouble()};
   spec.pipeline = {Number(),
                    Number(),
-                   Either(Residency::kResident, Residency::kOffload),
+                   Either(Residency::kOffload, Residency::kSwap),
+                   {Number(), *rc::gen::element("", "/scratch")},
                    Number(),
                    Either(Recompute::kLayers, Recompute::kFull),
                    Either(ShardUpdate::kNone, ShardUpdate::kMoments),

@@ -224,8 +224,8 @@ struct Schedule {
 };
 
 /// Where a stage's masters and moments are, and its update runs: on the device; or in the memory of
-/// the host.
-enum class Residency { kResident, kOffload };
+/// the host; or on a disk, from where runs of layers come when they are needed.
+enum class Residency { kResident, kOffload, kSwap };
 /// The encoding of numbers: float32, bfloat16, or one byte each with a scale per block.
 enum class NumberCodec { kNone, kBF16, kInt8, kInt8Dynamic };
 /// What crosses a boundary: the activations, in an encoding of NumberCodec, or fewer numbers that a
@@ -276,10 +276,18 @@ enum class Recompute { kNone, kLayers, kFull };
 /// optimizer state they alone hold, and the others take its weights.
 enum class ShardUpdate { kNone, kMoments };
 
+/// What a worker with Residency::kSwap has for its stage.
+struct PipelineMemory {
+  std::uint64_t host = 0;  ///< bytes of memory; 0: half of what the machine has
+  std::string scratch;     ///< a folder on a local disk; empty: that for temporary files
+  bool operator==(const PipelineMemory&) const = default;
+};
+
 struct Pipeline {
   std::uint64_t stages = 1;
   std::uint64_t minReplicasPerStage = 1;
   std::optional<Residency> residency;  ///< absent: Resident where the device has room
+  PipelineMemory memory;
   /// The largest number of microbatches that a worker holds between forward and backward, if its
   /// device has no room for more. 0: as many as keep it busy, given the distance between the
   /// stages.

@@ -210,6 +210,30 @@ void JudgePipeline(Judge& judge, const Pipeline& pipeline, const Workers& worker
                "at least one per stage (" + Text(pipeline.stages) + ")");
 }
 
+/// What Residency::kSwap does not do yet.
+void JudgeSwap(Judge& judge, const Spec& spec) {
+  const Pipeline& pipeline = spec.pipeline;
+  const std::string memory = "spec.pipeline.memory.";
+  if (pipeline.residency != Residency::kSwap) {
+    const std::string what = "has no meaning without residency Swap";
+    judge.Expect(pipeline.memory.host == 0, memory + "host", what, "leave it out");
+    judge.Expect(pipeline.memory.scratch.empty(), memory + "scratch", what, "leave it out");
+    return;
+  }
+  judge.Range(memory + "host", pipeline.memory.host, std::uint64_t{0}, kMemoryMax);
+  judge.Expect(pipeline.memory.scratch.empty() || pipeline.memory.scratch.starts_with('/'),
+               memory + "scratch", "is not an absolute path", "a folder on a local disk");
+  const std::string why = ": residency Swap does nothing else yet";
+  judge.Expect(spec.training.stepMode == StepMode::kSync, "spec.training.stepMode",
+               "is " + std::string(NameOf(spec.training.stepMode)), "Sync" + why);
+  judge.Expect(pipeline.shardUpdate == ShardUpdate::kNone, "spec.pipeline.shardUpdate",
+               "is " + std::string(NameOf(pipeline.shardUpdate)), "None" + why);
+  judge.Expect(!IsPartOfModel(pipeline.boundary), "spec.pipeline.boundary.codec",
+               "is a part of the model", "None, BF16, Int8 or Int8Dynamic" + why);
+  judge.Expect(spec.model.lora.rank == 0, "spec.model.lora", "asks for adapters",
+               "leave it out" + why);
+}
+
 void JudgeBoundary(Judge& judge, const Spec& spec) {
   const std::string path = "spec.pipeline.boundary";
   const Boundary& boundary = spec.pipeline.boundary;
@@ -456,6 +480,7 @@ std::vector<FieldError> Validate(const SwarmJob& job) {
   JudgeOptimizer(judge, spec.optimizer);
   JudgeSchedule(judge, spec);
   JudgePipeline(judge, spec.pipeline, spec.workers);
+  JudgeSwap(judge, spec);
   JudgeBoundary(judge, spec);
   judge.Range("spec.checkpoint.intervalSteps", spec.checkpoint.intervalSteps, std::uint64_t{1},
               kStepsMax);

@@ -170,6 +170,7 @@ struct EnumNames<api::Residency> {
   static constexpr auto kNames = NameTable<E>({
       {E::kResident, "Resident"},
       {E::kOffload, "Offload"},
+      {E::kSwap, "Swap"},
   });
 };
 
@@ -316,8 +317,6 @@ template <typename E>
 inline constexpr std::array<std::string_view, 0> kLaterNames{};
 template <>
 inline constexpr std::array<std::string_view, 1> kLaterNames<StepMode>{"Local"};
-template <>
-inline constexpr std::array<std::string_view, 1> kLaterNames<Residency>{"Swap"};
 
 }  // namespace api
 }  // namespace swarm
