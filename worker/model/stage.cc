@@ -21,10 +21,12 @@ namespace {
 
 /// The result of a call that takes a Done.
 template <typename T>
-Result<T> WaitFor(const std::function<void(Done<T>)>& submit) {
+Result<T> WaitFor(Stage& stage, const std::function<void(Done<T>)>& submit) {
   const auto promise = std::make_shared<std::promise<Result<T>>>();
   std::future<Result<T>> result = promise->get_future();
   submit([promise](Result<T> computed) { promise->set_value(std::move(computed)); });
+  while (stage.Work()) {
+  }
   return result.get();
 }
 
@@ -34,13 +36,14 @@ Status CannotBeDivided() { return FailedPrecondition("this stage cannot be divid
 
 Result<ForwardResult> Stage::Forward(const TaskKey& key, Version version, const TokenBatch& tokens,
                                      const Bytes& input, bool keep_graph) {
-  return WaitFor<ForwardResult>([&](Done<ForwardResult> done) {
+  return WaitFor<ForwardResult>(*this, [&](Done<ForwardResult> done) {
     SubmitForward(key, version, tokens, input, keep_graph, std::move(done));
   });
 }
 
 Result<Bytes> Stage::Backward(const TaskKey& key, const Bytes& gradient) {
-  ASSIGN_OR_RETURN(BackwardResult result, WaitFor<BackwardResult>([&](Done<BackwardResult> done) {
+  ASSIGN_OR_RETURN(BackwardResult result,
+                   WaitFor<BackwardResult>(*this, [&](Done<BackwardResult> done) {
                      SubmitBackward(key, gradient, std::move(done));
                    }));
   return std::move(result.gradient);

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "base/status.h"
 #include "worker/checkpoint/tensor.h"
 #include "worker/model/layout/parameters.h"
+#include "worker/model/layout/slice.h"
 #include "worker/protocol/ids.h"
 
 namespace swarm::device {
@@ -35,6 +37,14 @@ namespace swarm::model {
 using protocol::Step;
 using protocol::TaskKey;
 using protocol::Version;
+
+/// What a stage with Residency::kSwap may use (worker/model/swap/swap_stage.h).
+struct SwapOptions {
+  std::uint64_t memory = 0;      ///< bytes, for what is in use of its state and gradients
+  std::string scratch;           ///< a folder; empty: the tier is memory, for tests
+  std::uint64_t tasks = 1;       ///< that pass a segment together, at most
+  std::uint64_t task_bytes = 0;  ///< of one task at a boundary
+};
 
 struct StageOptions {
   api::DecoderConfig config;
@@ -55,8 +65,14 @@ struct StageOptions {
   bool divided = false;
   int threads = 1;             ///< compute threads of this process
   std::string device = "cpu";  ///< or "cuda:N"
-  /// Where masters and moments are, and the update runs. The same on the CPU.
+  /// Where masters and moments are, and the update runs. Resident and Offload are the same on the
+  /// CPU.
   api::Residency residency = api::Residency::kResident;
+  SwapOptions swap = {};
+  /// Only this part of the stage, as ComputePartLayout says. Its boundaries carry float32.
+  std::optional<Slice> part = {};
+  /// Whether Apply and the optimizer's state are wanted. If not, there are no moments.
+  bool updates = true;
   /// How bytes reach the device; null: as `device` needs. Tests put one here that is late.
   std::shared_ptr<device::Device> streams = nullptr;
 };
@@ -86,7 +102,8 @@ struct BackwardResult {
 };
 
 /// Takes what a stage computes when it is there: on the CPU before the call that asks for it
-/// returns, on a device later, on a thread of the device.
+/// returns, on a device later, on a thread of the device; of a stage that collects tasks, during
+/// Work.
 template <typename T>
 using Done = std::function<void(Result<T>)>;
 
@@ -131,6 +148,9 @@ class Stage {
   /// What is part of the state, and never changes.
   virtual const std::vector<ParameterSlot>& frozen() const = 0;
   virtual const std::vector<ParameterGroup>& groups() const = 0;
+
+  /// For the log: how the state comes into memory; empty where all of it is there.
+  virtual std::string DescribeMemory() const { return {}; }
 
   /// The newest version held.
   virtual Version version() const = 0;
@@ -180,6 +200,15 @@ class Stage {
   Result<ForwardResult> Forward(const TaskKey& key, Version version, const TokenBatch& tokens,
                                 const Bytes& input, bool keep_graph);
   Result<Bytes> Backward(const TaskKey& key, const Bytes& gradient);
+  /// Tasks that the stage wants to have at once: two, so that a device has work while the host
+  /// looks for more; or those that it collects, and computes in Work.
+  virtual std::size_t tasks_at_once() const { return 2; }
+  /// Computes tasks that were submitted and not computed yet, some of them if not all. The thread
+  /// that executes the stage calls it, again and again, when it has no other task for the stage.
+  /// Returns whether there was anything to do.
+  virtual bool Work() { return false; }
+  /// Forgets the tasks that Work has not computed; their `done` are never called.
+  virtual void Abandon() {}
   /// Adds the waiting gradients of `key` to the accumulator of key.step, all of them or, on an
   /// error, none. Errors: kNotFound; kOutOfRange (kExact only: an element is beyond the bound at
   /// the step's scale level, the message names the tensor; the gradients go on waiting).

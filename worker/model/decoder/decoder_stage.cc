@@ -23,6 +23,7 @@
 #include "worker/model/decoder/tensor_memory.h"
 #include "worker/model/determinism.h"
 #include "worker/model/start/start.h"
+#include "worker/model/swap/swap_stage.h"
 #include "worker/optim/fixed_point.h"
 #include "worker/token.h"
 
@@ -116,8 +117,12 @@ Result<std::unique_ptr<Stage>> Stage::Create(const StageOptions& options) {
   if (options.microbatches < 1 || options.threads < 1) {
     return InvalidArgument("stage: microbatches and threads must be positive");
   }
-  Result<Layout> layout = ComputeParameterLayout(options.config, options.stage, options.stage_count,
-                                                 options.boundary, options.lora);
+  if (options.residency == api::Residency::kSwap) return MakeSwapStage(options);
+  Result<Layout> layout =
+      options.part
+          ? ComputePartLayout(options.config, options.stage, options.stage_count, *options.part)
+          : ComputeParameterLayout(options.config, options.stage, options.stage_count,
+                                   options.boundary, options.lora);
   if (!layout.ok()) return layout.status();
   Result<at::Device> device = FindDevice(options.device);
   if (!device.ok()) return device.status();

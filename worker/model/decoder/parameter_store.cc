@@ -104,6 +104,7 @@ ParameterStore::ParameterStore(const Layout& layout, const StageOptions& options
       accumulation_(options.accumulation),
       microbatches_(options.microbatches),
       contribution_bits_(optim::ContributionBits(options.microbatches)),
+      has_moments_(options.updates),
       optimizer_(options.optimizer),
       config_(options.config),
       boundary_(options.boundary) {
@@ -137,6 +138,7 @@ void ParameterStore::Reset(Version version) {
     const ParameterSlot& slot = layout_.slots[i];
     first_moments_[i] = {};
     second_moments_[i] = {};
+    if (!has_moments_) continue;
     first_moments_[i] = ZerosOf(slot);
     if (!StepsByMuon(slot)) second_moments_[i] = ZerosOf(slot);
   }

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "base/buffer_pool.h"
-#include "worker/model/decoder/readers.h"
 #include "worker/model/decoder/state_kernels.h"
 #include "worker/model/decoder/state_memory.h"
 #include "worker/model/decoder/weights.h"
 #include "worker/model/layout/layout.h"
+#include "worker/model/readers.h"
 #include "worker/model/stage.h"
 
 namespace swarm::model {
@@ -127,6 +127,7 @@ class ParameterStore {
   const api::Accumulation accumulation_;
   const std::uint64_t microbatches_;
   const int contribution_bits_;
+  const bool has_moments_;
   api::Optimizer optimizer_;
   const api::DecoderConfig config_;
   const api::Boundary boundary_;

@@ -60,9 +60,10 @@ class Builder {
     const std::int64_t key_value = config_.num_key_value_heads * config_.head_dim;
     LayerOperands layer{.constrained = constrained};
     layer.attention_norm = AddOperand({ModelGain(prefix + "input_layernorm.weight", hidden)});
-    layer.query_key_value = AddOperand({Hidden(prefix + "self_attn.q_proj.weight", {query, hidden}),
-                                        Hidden(prefix + "self_attn.k_proj.weight", {key_value, hidden}),
-                                        Hidden(prefix + "self_attn.v_proj.weight", {key_value, hidden})});
+    layer.query_key_value =
+        AddOperand({Hidden(prefix + "self_attn.q_proj.weight", {query, hidden}),
+                    Hidden(prefix + "self_attn.k_proj.weight", {key_value, hidden}),
+                    Hidden(prefix + "self_attn.v_proj.weight", {key_value, hidden})});
     if (config_.attention_input_bias) {
       layer.input_bias = AddOperand({Bias(prefix + "self_attn.q_proj.bias", query),
                                      Bias(prefix + "self_attn.k_proj.bias", key_value),
@@ -318,19 +319,10 @@ Status CheckBoundary(const api::DecoderConfig& config, const api::Boundary& boun
   }
 }
 
-}  // namespace
-
-std::uint64_t Operand::count() const { return CountOf(shape); }
-
-Result<Layout> ComputeParameterLayout(const api::DecoderConfig& config, std::uint64_t stage,
-                                      std::uint64_t stage_count, const api::Boundary& boundary,
-                                      const api::Lora& lora) {
-  RETURN_IF_ERROR(CheckConfig(config));
-  RETURN_IF_ERROR(CheckLora(lora, boundary));
-  RETURN_IF_ERROR(CheckBoundary(config, boundary));
-  ASSIGN_OR_RETURN(const Slice slice, ComputeSlice(config, stage, stage_count, boundary));
-  ASSIGN_OR_RETURN(const auto boundaries, ComputeBoundaryLayers(config, stage_count, boundary));
-
+/// Lays out a slice of a model that has boundaries before those layers.
+Layout LayOut(const api::DecoderConfig& config, std::uint64_t stage, std::uint64_t stage_count,
+              const Slice& slice, const std::vector<std::uint64_t>& boundaries,
+              const api::Boundary& boundary, const api::Lora& lora) {
   Layout layout;
   layout.slice = slice;
   layout.groups.push_back({protocol::GroupIndex(stage), 0});
@@ -385,6 +377,27 @@ Result<Layout> ComputeParameterLayout(const api::DecoderConfig& config, std::uin
     layout.basis = builder.AddBasis();
   }
   return layout;
+}
+
+}  // namespace
+
+std::uint64_t Operand::count() const { return CountOf(shape); }
+
+Result<Layout> ComputeParameterLayout(const api::DecoderConfig& config, std::uint64_t stage,
+                                      std::uint64_t stage_count, const api::Boundary& boundary,
+                                      const api::Lora& lora) {
+  RETURN_IF_ERROR(CheckConfig(config));
+  RETURN_IF_ERROR(CheckLora(lora, boundary));
+  RETURN_IF_ERROR(CheckBoundary(config, boundary));
+  ASSIGN_OR_RETURN(const Slice slice, ComputeSlice(config, stage, stage_count, boundary));
+  ASSIGN_OR_RETURN(const auto boundaries, ComputeBoundaryLayers(config, stage_count, boundary));
+  return LayOut(config, stage, stage_count, slice, boundaries, boundary, lora);
+}
+
+Result<Layout> ComputePartLayout(const api::DecoderConfig& config, std::uint64_t stage,
+                                 std::uint64_t stage_count, const Slice& part) {
+  RETURN_IF_ERROR(CheckConfig(config));
+  return LayOut(config, stage, stage_count, part, {}, {}, {});
 }
 
 }  // namespace swarm::model

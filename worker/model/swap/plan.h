@@ -1,0 +1,48 @@
+// How a stage that does not fit into its memory is cut into segments: runs of layers that are in
+// memory together. Pure.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "api/swarmjob.h"
+#include "base/status.h"
+#include "worker/model/layout/slice.h"
+
+namespace swarm::model {
+
+/// Parameters of the parts of a stage.
+struct StageSizes {
+  std::uint64_t embedding = 0;        ///< 0: not here
+  std::vector<std::uint64_t> layers;  ///< one a layer
+  std::uint64_t head = 0;             ///< 0: not here
+};
+
+struct SwapPlan {
+  std::vector<Slice> segments;  ///< in order
+  std::uint64_t largest = 0;    ///< parameters of a segment
+  std::uint64_t tasks = 1;      ///< that pass a segment together
+};
+
+/// The most bytes that a parameter of a segment in memory needs: while it is updated, its weight,
+/// its operand where that is not the weight itself, and its moments. A gradient needs less.
+std::uint64_t SegmentBytes(api::Precision precision);
+
+/// What one may say of the memory.
+struct SwapLimits {
+  std::uint64_t memory = 0;           ///< bytes
+  std::uint64_t parameter_bytes = 0;  ///< SegmentBytes
+  std::uint64_t task_bytes = 0;       ///< of a task at the boundary of two segments
+  std::uint64_t tasks = 1;            ///< wanted
+};
+
+/// The longest segments of which two fit into three quarters of the memory: one computes while the
+/// next comes, or a segment and the bytes from which it is made. The rest is for the inputs of
+/// segments, which tasks keep until their backward; they decide how many tasks pass together.
+/// Embedding and head have many bytes, and little work or one of their own: they are segments of
+/// their own. Errors: kResourceExhausted (too little memory for any cut, with the least that would
+/// do).
+Result<SwapPlan> CutIntoSegments(const Slice& stage, const StageSizes& sizes,
+                                 const SwapLimits& limits);
+
+}  // namespace swarm::model

@@ -1,0 +1,66 @@
+#include "worker/model/swap/plan.h"
+
+#include <gtest/gtest.h>
+
+namespace swarm::model {
+namespace {
+
+constexpr Slice kWhole{0, 6, true, true};
+
+SwapLimits LimitsOf(std::uint64_t parameters) {
+  return {
+      .memory = parameters * 2 * 12 / 3 * 4, .parameter_bytes = 12, .task_bytes = 10, .tasks = 8};
+}
+
+TEST(SwapPlanTest, TwoSegmentsFit) {
+  const StageSizes sizes{20, {10, 10, 10, 10, 10, 10}, 25};
+  const auto plan = CutIntoSegments(kWhole, sizes, LimitsOf(25));
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  const std::vector<Slice> expected{{0, 0, true, false},
+                                    {0, 2, false, false},
+                                    {2, 2, false, false},
+                                    {4, 2, false, false},
+                                    {6, 0, false, true}};
+  ASSERT_EQ(plan->segments.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(plan->segments[i].first, expected[i].first) << i;
+    EXPECT_EQ(plan->segments[i].count, expected[i].count) << i;
+    EXPECT_EQ(plan->segments[i].embedding, expected[i].embedding) << i;
+    EXPECT_EQ(plan->segments[i].head, expected[i].head) << i;
+  }
+  EXPECT_EQ(plan->largest, 25u);
+}
+
+TEST(SwapPlanTest, MoreMemoryMakesSegmentsLonger) {
+  const StageSizes sizes{50, {10, 10, 10, 10, 10, 10}, 55};
+  const auto plan = CutIntoSegments(kWhole, sizes, LimitsOf(1000));
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->segments.size(), 3u) << "embedding, layers, head";
+}
+
+TEST(SwapPlanTest, TooLittleMemoryIsRefusedWithWhatWouldDo) {
+  const StageSizes sizes{0, {1000000, 3000000}, 0};
+  const Slice slice{2, 2, false, false};
+  const auto plan = CutIntoSegments(slice, sizes, LimitsOf(2999999));
+  ASSERT_FALSE(plan.ok());
+  EXPECT_EQ(plan.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(plan.status().message().find(" 92 MiB"), std::string::npos) << plan.status().message();
+  EXPECT_TRUE(CutIntoSegments(slice, sizes, LimitsOf(3000000)).ok());
+}
+
+TEST(SwapPlanTest, KeptInputsDecideHowManyTasksPassTogether) {
+  const StageSizes sizes{0, {10, 10}, 0};
+  SwapLimits limits = LimitsOf(10);
+  limits.task_bytes = limits.memory / 4 / 2 / 3;  // two segments, three tasks
+  const auto three = CutIntoSegments({0, 2, false, false}, sizes, limits);
+  ASSERT_TRUE(three.ok());
+  EXPECT_EQ(three->segments.size(), 2u);
+  EXPECT_EQ(three->tasks, 3u);
+  limits.task_bytes = limits.memory;
+  EXPECT_EQ(CutIntoSegments({0, 2, false, false}, sizes, limits)->tasks, 1u);
+  limits.task_bytes = 1;
+  EXPECT_EQ(CutIntoSegments({0, 2, false, false}, sizes, limits)->tasks, 8u) << "as wanted";
+}
+
+}  // namespace
+}  // namespace swarm::model

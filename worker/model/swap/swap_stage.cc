@@ -1,0 +1,759 @@
+#include "worker/model/swap/swap_stage.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "api/model/boundary.h"
+#include "worker/optim/fixed_point.h"
+
+namespace swarm::model {
+namespace {
+
+/// Numbers of a contribution that come from the tier at once, and that a thread adds at once.
+constexpr std::uint64_t kFetched = std::uint64_t{1} << 22, kAdded = std::uint64_t{1} << 16;
+
+std::span<const float> FloatsOf(const Bytes& bytes) {
+  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+
+std::string NameOfTask(const TaskKey& key) {
+  return "microbatch " + std::to_string(key.microbatch.value) + " of step " +
+         std::to_string(key.step.value) + " at stage " + std::to_string(key.stage.value);
+}
+
+/// Calls body(begin, end) for parts of so many numbers, on all threads.
+void ForParts(std::uint64_t count, const std::function<void(std::uint64_t, std::uint64_t)>& body) {
+  at::parallel_for(0, static_cast<std::int64_t>(count), static_cast<std::int64_t>(kAdded),
+                   [&](std::int64_t begin, std::int64_t end) {
+                     body(static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end));
+                   });
+}
+
+float LargestOf(std::span<const float> values) {
+  return at::parallel_reduce(
+      0, std::ssize(values), static_cast<std::int64_t>(kAdded), 0.0F,
+      [&](std::int64_t begin, std::int64_t end, float) {
+        return optim::LargestMagnitude(
+            values.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)));
+      },
+      [](float a, float b) {
+        const float pair[] = {a, b};
+        return optim::LargestMagnitude(pair);
+      });
+}
+
+Status CheckOptions(const StageOptions& options, const Layout& layout) {
+  const auto cannot = [](const std::string& what) {
+    return FailedPrecondition("pipeline.residency Swap does not work with " + what + " yet");
+  };
+  if (options.device != "cpu") return cannot("the device " + options.device);
+  if (options.step_mode != api::StepMode::kSync) return cannot("the step mode Delayed");
+  if (options.divided) return cannot("updates that replicas divide");
+  if (options.lora.rank > 0) return cannot("adapters");
+  if (api::IsPartOfModel(options.boundary))
+    return cannot("boundaries that are a part of the model");
+  const bool rounds = api::ForwardNumbers(options.boundary) != api::NumberCodec::kNone ||
+                      api::BackwardNumbers(options.boundary) != api::NumberCodec::kNone;
+  for (const auto& [before, halves] : layout.boundaries) {
+    const bool inside =
+        before > layout.slice.first && before < layout.slice.first + layout.slice.count;
+    if (inside && rounds) return cannot("boundaries inside a stage");
+  }
+  return {};
+}
+
+/// What the slots of a layout are of: sizes of layers, by their names' numbers.
+StageSizes SizesOf(const Layout& layout) {
+  StageSizes sizes;
+  sizes.layers.resize(static_cast<std::size_t>(layout.slice.count));
+  const std::string layers = "model.layers.";
+  for (const ParameterSlot& slot : layout.slots) {
+    if (slot.name.starts_with(layers)) {
+      const auto layer = std::stoll(slot.name.substr(layers.size()));
+      sizes.layers[static_cast<std::size_t>(layer - layout.slice.first)] += slot.count;
+      continue;
+    }
+    const bool tied = slot.group > 0;
+    if (layout.slice.embedding && (tied || slot.name == kEmbeddingName)) {
+      sizes.embedding += slot.count;
+    }
+    if (layout.slice.head && (tied || slot.name != kEmbeddingName)) sizes.head += slot.count;
+  }
+  return sizes;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Stage>> MakeSwapStage(const StageOptions& options) {
+  ASSIGN_OR_RETURN(Layout layout,
+                   ComputeParameterLayout(options.config, options.stage, options.stage_count,
+                                          options.boundary, options.lora));
+  RETURN_IF_ERROR(CheckOptions(options, layout));
+  ASSIGN_OR_RETURN(SwapPlan plan,
+                   CutIntoSegments(layout.slice, SizesOf(layout),
+                                   {.memory = options.swap.memory,
+                                    .parameter_bytes = SegmentBytes(options.precision),
+                                    .task_bytes = options.swap.task_bytes,
+                                    .tasks = options.swap.tasks}));
+  std::unique_ptr<tier::Tier> tier = tier::MakeMemoryTier();
+  if (!options.swap.scratch.empty()) {
+    ASSIGN_OR_RETURN(tier, tier::OpenFileTier(options.swap.scratch));
+  }
+  return std::unique_ptr<Stage>(
+      std::make_unique<SwapStage>(options, std::move(layout), std::move(plan), std::move(tier)));
+}
+
+SwapStage::SwapStage(const StageOptions& options, Layout layout, SwapPlan plan,
+                     std::unique_ptr<tier::Tier> tier)
+    : options_(options),
+      layout_(std::move(layout)),
+      plan_(std::move(plan)),
+      contribution_bits_(optim::ContributionBits(options.microbatches)),
+      activation_codec_(codec::MakeCodec(options.boundary, codec::Direction::kForward)),
+      gradient_codec_(codec::MakeCodec(options.boundary, codec::Direction::kBackward)),
+      plain_codec_(codec::MakeCodec({}, codec::Direction::kForward)),
+      space_(std::move(tier)),
+      shelf_(space_, gauge_) {
+  for (const Slice& slice : plan_.segments) segments_.push_back(MakeSegment(slice));
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    for (const std::string& name : segments_[i].weights) {
+      const bool later = std::any_of(
+          segments_.begin() + static_cast<std::ptrdiff_t>(i) + 1, segments_.end(),
+          [&](const Segment& other) { return std::ranges::count(other.weights, name) > 0; });
+      if (later) segments_[i].left.push_back(name);
+    }
+  }
+}
+
+std::string SwapStage::DescribeMemory() const {
+  return std::to_string(segments_.size()) + " segments of up to " + std::to_string(plan_.largest) +
+         " parameters in " + std::to_string(options_.swap.memory >> 20) + " MiB, " +
+         std::to_string(plan_.tasks) + " tasks together, " + space_.tier().name();
+}
+
+SwapStage::Segment SwapStage::MakeSegment(const Slice& slice) const {
+  const auto layout =
+      ComputePartLayout(options_.config, options_.stage, options_.stage_count, slice);
+  SWARM_CHECK(layout.ok(), layout.status().message());  // the stage's own layout was
+  Segment segment{.slice = slice, .weights = {}, .state = {}, .ranges = {}, .left = {}};
+  for (const ParameterGroup& group : layout->groups) {
+    Range range{0, 0, group.count};
+    while (layout_.groups.at(range.group).index != group.index) ++range.group;
+    segment.ranges.push_back(range);
+    segment.parameters += group.count;
+  }
+  for (const ParameterSlot& slot : layout->slots) {
+    const auto whole = std::ranges::find(layout_.slots, slot.name, &ParameterSlot::name);
+    SWARM_CHECK(whole != layout_.slots.end(), slot.name + " is not in the stage");
+    Range& range = segment.ranges[slot.group];
+    if (slot.offset == 0) range.offset = whole->offset;
+    SWARM_CHECK(whole->offset == range.offset + slot.offset, slot.name + " lies elsewhere");
+    segment.weights.push_back(slot.name);
+    segment.state.push_back(slot.name);
+    segment.state.push_back("optimizer.exp_avg." + slot.name);
+    segment.state.push_back("optimizer.exp_avg_sq." + slot.name);
+  }
+  return segment;
+}
+
+template <typename Body>
+void SwapStage::ForSlots(const Range& range, Body body) const {
+  for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
+    const ParameterSlot& slot = layout_.slots[i];
+    if (slot.group != range.group || slot.offset < range.offset ||
+        slot.offset >= range.offset + range.count) {
+      continue;
+    }
+    body(i, slot.offset - range.offset, slot.count);
+  }
+}
+
+Result<std::unique_ptr<Stage>> SwapStage::MakeStage(const Segment& segment, Purpose purpose) const {
+  StageOptions options = options_;
+  options.residency = api::Residency::kResident;
+  options.part = segment.slice;
+  options.boundary = {};
+  options.updates = purpose == Purpose::kUpdate;
+  if (purpose == Purpose::kPass) {
+    // A sum of one contribution is that contribution, as floats.
+    options.accumulation = api::Accumulation::kFloat;
+    // A pass computes a segment's forward again anyhow.
+    if (options.recompute == api::Recompute::kFull) options.recompute = api::Recompute::kNone;
+  }
+  return Stage::Create(options);
+}
+
+// ---- the state ----
+
+Status SwapStage::Store(const Segment& segment, const Stage& stage) {
+  Transit leaving;
+  for (const checkpoint::NamedTensor& tensor : stage.State()) {
+    const bool left = std::ranges::any_of(segment.left, [&](const std::string& name) {
+      return tensor.name == name || tensor.name.ends_with("." + name);
+    });
+    if (!left) RETURN_IF_ERROR(shelf_.Put(tensor, &leaving));
+  }
+  return leaving.Wait();
+}
+
+Status SwapStage::Fill(Version version, const std::function<Status(Stage&)>& fill) {
+  readers_.AwaitNone();
+  Leave();
+  Abandon();
+  kept_.clear();
+  waiting_.clear();
+  sums_.clear();
+  scale_levels_.clear();
+  held_ = false;
+  version_ = version;
+  for (const Segment& segment : segments_) {
+    const auto held = gauge_.Hold(segment.parameters * SegmentBytes(options_.precision));
+    ASSIGN_OR_RETURN(const auto stage, MakeStage(segment, Purpose::kUpdate));
+    RETURN_IF_ERROR(fill(*stage));
+    RETURN_IF_ERROR(Store(segment, *stage));
+  }
+  held_ = true;
+  return {};
+}
+
+void SwapStage::InitRandom(std::uint64_t seed) {
+  const Status filled = Fill(Version(0), [&](Stage& stage) {
+    stage.InitRandom(seed);
+    return Status();
+  });
+  SWARM_CHECK(filled.ok(), filled.message());  // without its tier, the process has no use
+}
+
+Status SwapStage::Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer) {
+  return Fill(version, [&](Stage& stage) { return stage.Load(tensors, version, optimizer); });
+}
+
+std::vector<checkpoint::NamedTensor> SwapStage::State() const {
+  return shelf_.Show(readers_.Enter());
+}
+
+Result<Stage*> SwapStage::Enter(std::size_t segment, std::optional<std::size_t> next) {
+  const Segment& of = segments_[segment];
+  if (stage_ == nullptr || entered_ != segment) {
+    stage_.reset();
+    stage_held_.reset();
+    if (loading_ == nullptr || coming_ != segment) {
+      loading_.reset();
+      loading_ = shelf_.Begin(of.weights);
+    }
+    // Weights, one gradient that is fresh and one that leaves.
+    stage_held_ = gauge_.Hold(of.parameters * SegmentBytes(options_.precision));
+    ASSIGN_OR_RETURN(std::unique_ptr<Stage> stage, MakeStage(of, Purpose::kPass));
+    RETURN_IF_ERROR(stage->Load([&](const std::string& name) { return loading_->Find(name); },
+                                version_, /*optimizer=*/false));
+    loading_.reset();
+    stage_ = std::move(stage);
+    entered_ = segment;
+  }
+  if (next && (loading_ == nullptr || coming_ != *next)) {
+    loading_.reset();
+    loading_ = shelf_.Begin(segments_[*next].weights);
+    coming_ = *next;
+  }
+  return stage_.get();
+}
+
+void SwapStage::Leave() {
+  stage_.reset();
+  stage_held_.reset();
+  loading_.reset();
+}
+
+// ---- tasks ----
+
+Result<Bytes> SwapStage::Recoded(const codec::Codec& from, const codec::Codec& to,
+                                 const Bytes& payload, const TokenBatch& tokens) const {
+  const std::int64_t columns = tokens.tokens_per_sequence;
+  try {
+    ASSIGN_OR_RETURN(
+        const at::Tensor tensor,
+        from.Decode(payload, {tokens.sequences, columns - 1, options_.config.hidden_size},
+                    at::Device(at::kCPU)));
+    return to.Encode(tensor);
+  } catch (const std::exception& error) {
+    return Internal(std::string("boundary: ") + error.what());
+  }
+}
+
+void SwapStage::SubmitForward(const TaskKey& key, Version version, const TokenBatch& tokens,
+                              const Bytes& input, bool keep_graph, Done<ForwardResult> done) {
+  const bool exists =
+      kept_.contains(key) || waiting_.contains(key) ||
+      std::ranges::any_of(forwards_, [&](const Forwarding& task) { return task.key == key; });
+  if (keep_graph && exists) {
+    return done(AlreadyExists("forward: " + NameOfTask(key) + " was executed already"));
+  }
+  const std::uint64_t expected = std::uint64_t{tokens.sequences} * tokens.tokens_per_sequence;
+  if (tokens.sequences < 1 || tokens.tokens_per_sequence < 2 || tokens.ids.size() != expected) {
+    return done(InvalidArgument("forward: " + std::to_string(tokens.ids.size()) + " ids for " +
+                                std::to_string(tokens.sequences) + " sequences of " +
+                                std::to_string(tokens.tokens_per_sequence)));
+  }
+  forwards_.push_back({key,
+                       version,
+                       {tokens.sequences, tokens.tokens_per_sequence, {}},
+                       {tokens.ids.begin(), tokens.ids.end()},
+                       input,
+                       keep_graph,
+                       std::move(done)});
+}
+
+void SwapStage::SubmitBackward(const TaskKey& key, const Bytes& gradient,
+                               Done<BackwardResult> done) {
+  backwards_.push_back({key, gradient, std::move(done)});
+}
+
+bool SwapStage::Work() {
+  // A backward whose forward stands here waits for that.
+  const bool comes = std::ranges::any_of(backwards_, [&](const Backwarding& backward) {
+    return std::ranges::any_of(
+        forwards_, [&](const Forwarding& forward) { return forward.key == backward.key; });
+  });
+  if (!backwards_.empty() && !comes) {
+    RunBackwards();
+    return true;
+  }
+  if (forwards_.empty()) return false;
+  RunForwards();
+  return true;
+}
+
+void SwapStage::Abandon() {
+  forwards_.clear();
+  backwards_.clear();
+}
+
+void SwapStage::RunForwards() {
+  std::vector<Forwarding> tasks;
+  while (!forwards_.empty() && tasks.size() < plan_.tasks) {
+    Forwarding task = std::move(forwards_.front());
+    forwards_.pop_front();
+    if (!Holds(task.version)) {
+      task.done(NotFound("version " + std::to_string(task.version.value) +
+                         " of the weights; the newest is " + std::to_string(version_.value)));
+      continue;
+    }
+    if (!layout_.slice.embedding) {
+      Result<Bytes> input = Recoded(*activation_codec_, *plain_codec_, task.input, task.tokens);
+      if (!input.ok()) {
+        task.done(input.status().WithContext("forward of " + NameOfTask(task.key)));
+        continue;
+      }
+      task.input = *std::move(input);
+    }
+    if (task.keep) kept_[task.key] = {task.version, task.tokens, task.ids, {}, {}};
+    tasks.push_back(std::move(task));
+  }
+  for (std::size_t s = 0; s < segments_.size() && !tasks.empty(); ++s) {
+    const bool last = s + 1 == segments_.size();
+    const Result<Stage*> stage = Enter(s, last ? std::optional<std::size_t>() : s + 1);
+    std::vector<Forwarding> going_on;
+    for (Forwarding& task : tasks) {
+      Result<ForwardResult> result = stage.ok() ? RunForward(**stage, s, task) : stage.status();
+      if (!result.ok()) {
+        kept_.erase(task.key);
+        task.done(result.status());
+        continue;
+      }
+      task.input = result->boundary;
+      if (!last) {
+        going_on.push_back(std::move(task));
+      } else if (layout_.slice.head) {
+        task.done(*std::move(result));
+      } else {
+        Result<Bytes> output = Recoded(*plain_codec_, *activation_codec_, task.input, task.tokens);
+        task.done(output.ok() ? Result<ForwardResult>({*std::move(output), 0}) : output.status());
+      }
+    }
+    tasks = std::move(going_on);
+  }
+}
+
+Result<ForwardResult> SwapStage::RunForward(Stage& stage, std::size_t segment, Forwarding& task) {
+  if (task.keep) {
+    Kept& kept = kept_.at(task.key);
+    kept.inputs.push_back(task.input);
+    if (segment > 0) kept.held.push_back(gauge_.Hold(task.input.size()));
+  }
+  TokenBatch tokens = task.tokens;
+  tokens.ids = task.ids;
+  return stage.Forward(task.key, version_, tokens, task.input, /*keep_graph=*/false);
+}
+
+void SwapStage::RunBackwards() {
+  struct Passing {
+    Backwarding task;
+    Kept kept;
+    std::vector<Contribution> contributions;
+  };
+  std::vector<Passing> tasks;
+  while (!backwards_.empty() && tasks.size() < plan_.tasks) {
+    Backwarding task = std::move(backwards_.front());
+    backwards_.pop_front();
+    const auto found = kept_.find(task.key);
+    if (found == kept_.end() || !Holds(found->second.version)) {
+      task.done(NotFound("backward: no graph of " + NameOfTask(task.key)));
+      continue;
+    }
+    if (!layout_.slice.head) {
+      Result<Bytes> gradient =
+          Recoded(*gradient_codec_, *plain_codec_, task.gradient, found->second.tokens);
+      if (!gradient.ok()) {
+        task.done(gradient.status().WithContext("backward of " + NameOfTask(task.key)));
+        continue;
+      }
+      task.gradient = *std::move(gradient);
+    }
+    tasks.push_back({std::move(task), std::move(found->second), {}});
+    kept_.erase(found);
+  }
+  for (std::size_t s = segments_.size(); s-- > 0 && !tasks.empty();) {
+    const Result<Stage*> stage = Enter(s, s > 0 ? std::optional(s - 1) : std::nullopt);
+    Transit leaving;
+    std::vector<Passing> going_on;
+    for (Passing& passing : tasks) {
+      Result<Bytes> gradient = stage.ok() ? RunBackward(**stage, s, passing.kept, passing.task,
+                                                        &leaving, &passing.contributions)
+                                          : stage.status();
+      if (!gradient.ok()) {
+        passing.task.done(gradient.status());
+        continue;
+      }
+      passing.task.gradient = *std::move(gradient);
+      going_on.push_back(std::move(passing));
+    }
+    tasks = std::move(going_on);
+    if (const Status left = leaving.Wait(); !left.ok()) {
+      for (Passing& passing : tasks) passing.task.done(left);
+      return;
+    }
+  }
+  for (Passing& passing : tasks) {
+    const TaskKey& key = passing.task.key;
+    Result<BackwardResult> result = BackwardResult();
+    if (exact()) {
+      result->fits = CheckRange(key, passing.contributions, ExponentsOf(key.step)).ok();
+    }
+    if (!layout_.slice.embedding) {
+      Result<Bytes> gradient =
+          Recoded(*plain_codec_, *gradient_codec_, passing.task.gradient, passing.kept.tokens);
+      if (gradient.ok()) {
+        result->gradient = *std::move(gradient);
+      } else {
+        result = gradient.status();
+      }
+    }
+    waiting_[key] = std::move(passing.contributions);
+    passing.task.done(std::move(result));
+  }
+}
+
+Result<Bytes> SwapStage::RunBackward(Stage& stage, std::size_t segment, const Kept& kept,
+                                     const Backwarding& task, Transit* leaving,
+                                     std::vector<Contribution>* contributions) {
+  TokenBatch tokens = kept.tokens;
+  tokens.ids = kept.ids;
+  RETURN_IF_ERROR(
+      stage.Forward(task.key, version_, tokens, kept.inputs[segment], /*keep_graph=*/true)
+          .status());
+  ASSIGN_OR_RETURN(Bytes gradient, stage.Backward(task.key, task.gradient));
+  // One gradient leaves at a time.
+  RETURN_IF_ERROR(leaving->Wait());
+  RETURN_IF_ERROR(stage.Fold(task.key));
+  const std::vector<Range>& ranges = segments_[segment].ranges;
+  for (std::size_t g = 0; g < ranges.size(); ++g) {
+    if (ranges[g].count == 0) continue;
+    const Bytes elements = stage.Accumulator(task.key.step, g).elements;
+    Contribution contribution{ranges[g], nullptr, {}};
+    if (exact()) {
+      ForSlots(ranges[g], [&](std::size_t slot, std::uint64_t first, std::uint64_t count) {
+        contribution.largest[slot] = LargestOf(FloatsOf(elements).subspan(first, count));
+      });
+    }
+    ASSIGN_OR_RETURN(contribution.extent, space_.Take(elements.size()));
+    const auto promise = std::make_shared<std::promise<Status>>(leaving->Open());
+    leaving->Keep(elements.owner());
+    space_.tier().SubmitWrite(contribution.extent->offset(), elements.span(),
+                              [promise](Status status) { promise->set_value(std::move(status)); });
+    contributions->push_back(std::move(contribution));
+  }
+  stage.ReleaseStep(task.key.step);
+  return gradient;
+}
+
+void SwapStage::Drop(const TaskKey& key) {
+  kept_.erase(key);
+  waiting_.erase(key);
+  std::erase_if(forwards_, [&](const Forwarding& task) { return task.key == key; });
+  std::erase_if(backwards_, [&](const Backwarding& task) { return task.key == key; });
+}
+
+// ---- sums ----
+
+std::vector<int> SwapStage::ExponentsOf(Step step) const {
+  std::vector<int> exponents;
+  if (!exact()) return exponents;
+  SWARM_CHECK(Holds(Version(step.value)), "exponents of step " + std::to_string(step.value) +
+                                              " at version " + std::to_string(version_.value));
+  for (const ParameterSlot& slot : layout_.slots) {
+    const std::int64_t scale = shelf_.Number("optimizer.scale." + slot.name);
+    exponents.push_back(
+        optim::LowerExponent(contribution_bits_, static_cast<int>(scale), ScaleLevel(step)));
+  }
+  return exponents;
+}
+
+Status SwapStage::CheckRange(const TaskKey& key, const std::vector<Contribution>& contributions,
+                             const std::vector<int>& exponents) const {
+  for (const Contribution& contribution : contributions) {
+    for (const auto& [slot, largest] : contribution.largest) {
+      if (!std::isfinite(largest)) return {};  // adds nothing: it makes the step a skip
+    }
+  }
+  for (const Contribution& contribution : contributions) {
+    for (const auto& [slot, largest] : contribution.largest) {
+      if (optim::Fits(largest, exponents[slot], contribution_bits_)) continue;
+      return {StatusCode::kOutOfRange, layout_.slots[slot].name + ": " + NameOfTask(key) +
+                                           " has a gradient of " + std::to_string(largest) +
+                                           ", out of the range of 2^" +
+                                           std::to_string(contribution_bits_ - exponents[slot]) +
+                                           "; repeat the step at a higher scale level"};
+    }
+  }
+  return {};
+}
+
+Status SwapStage::Fold(const TaskKey& key) {
+  const auto found = waiting_.find(key);
+  if (found == waiting_.end()) {
+    return NotFound("fold: no gradients of " + NameOfTask(key) + " wait here");
+  }
+  const std::vector<int> exponents = ExponentsOf(key.step);
+  RETURN_IF_ERROR(CheckRange(key, found->second, exponents));
+  for (const Contribution& contribution : found->second) {
+    for (const auto& [slot, largest] : contribution.largest) {
+      if (std::isfinite(largest)) continue;
+      ASSIGN_OR_RETURN(Sums* const sums, Open(key.step));
+      sums->finite = false;
+      waiting_.erase(found);
+      return {};
+    }
+  }
+  ASSIGN_OR_RETURN(Sums* const sums, OpenToWrite(key.step));
+  for (const Contribution& contribution : found->second) {
+    RETURN_IF_ERROR(AddContribution(contribution, exponents, *sums));
+  }
+  waiting_.erase(found);
+  return {};
+}
+
+Status SwapStage::AddContribution(const Contribution& contribution,
+                                  const std::vector<int>& exponents, const Sums& sums) {
+  const Range& range = contribution.range;
+  std::byte* const sum = sums.groups[range.group].memory.get();
+  std::vector<float> values(std::min(range.count, kFetched));
+  const auto held = gauge_.Hold(values.size() * sizeof(float));
+  Status status;
+  ForSlots(range, [&](std::size_t slot, std::uint64_t first, std::uint64_t count) {
+    for (std::uint64_t at = 0; at < count && status.ok(); at += kFetched) {
+      const std::uint64_t n = std::min(kFetched, count - at);
+      const std::span some(values.data(), n);
+      status = space_.tier().Read(contribution.extent->offset() + (first + at) * sizeof(float),
+                                  std::as_writable_bytes(some));
+      if (!status.ok()) return;
+      const std::uint64_t to = range.offset + first + at;
+      ForParts(n, [&](std::uint64_t begin, std::uint64_t end) {
+        const auto part = some.subspan(begin, end - begin);
+        if (exact()) {
+          auto* const q = reinterpret_cast<std::int64_t*>(sum) + to + begin;
+          optim::AddQuantized(part, exponents[slot], contribution.largest.at(slot),
+                              {q, part.size()});
+          return;
+        }
+        auto* const f = reinterpret_cast<float*>(sum) + to + begin;
+        for (std::size_t i = 0; i < part.size(); ++i) f[i] += part[i];
+      });
+    }
+  });
+  return status;
+}
+
+Result<SwapStage::Sum> SwapStage::MakeSum(std::uint64_t bytes) const {
+  Sum sum{nullptr, bytes};
+  if (bytes == 0) return sum;
+  int file = -1;
+  if (!options_.swap.scratch.empty()) {
+    std::string path = options_.swap.scratch + "/swarm-sums-XXXXXX";
+    file = ::mkostemp(path.data(), O_CLOEXEC);
+    if (file >= 0) ::unlink(path.c_str());
+    const int error = file < 0 ? errno : ::posix_fallocate(file, 0, static_cast<off_t>(bytes));
+    if (error != 0) {
+      if (file >= 0) ::close(file);
+      return ResourceExhausted("sums of gradients need " + std::to_string(bytes >> 20) +
+                               " MiB in " + options_.swap.scratch + ": " + std::strerror(error));
+    }
+  }
+  const int flags = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file, 0);
+  const int error = errno;
+  if (file >= 0) ::close(file);
+  if (memory == MAP_FAILED) {
+    return ResourceExhausted("sums of gradients: " + std::string(std::strerror(error)));
+  }
+  sum.memory = {static_cast<std::byte*>(memory), [bytes](std::byte* m) { ::munmap(m, bytes); }};
+  return sum;
+}
+
+Result<SwapStage::Sums*> SwapStage::Open(Step step) {
+  if (const auto found = sums_.find(step); found != sums_.end()) return &found->second;
+  Sums sums;
+  for (const ParameterGroup& group : layout_.groups) {
+    ASSIGN_OR_RETURN(Sum sum, MakeSum(group.count * (exact() ? 8 : 4)));
+    sums.groups.push_back(std::move(sum));
+  }
+  return &sums_.emplace(step, std::move(sums)).first->second;
+}
+
+Result<SwapStage::Sums*> SwapStage::OpenToWrite(Step step) {
+  ASSIGN_OR_RETURN(Sums* const sums, Open(step));
+  for (Sum& sum : sums->groups) {
+    if (sum.memory.use_count() < 2) continue;
+    ASSIGN_OR_RETURN(const Sum own, MakeSum(sum.bytes));
+    std::memcpy(own.memory.get(), sum.memory.get(), sum.bytes);
+    sum = own;
+  }
+  return sums;
+}
+
+Status SwapStage::Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite) {
+  const std::uint64_t count = layout_.groups.at(group).count;
+  if (elements.size() != count * (exact() ? 8 : 4)) {
+    return InvalidArgument("a sum of " + std::to_string(elements.size()) +
+                           " bytes for a group of " + std::to_string(count) + " elements");
+  }
+  ASSIGN_OR_RETURN(Sums* const sums, OpenToWrite(step));
+  sums->finite = sums->finite && finite;
+  std::byte* const to = sums->groups[group].memory.get();
+  const auto add = [&]<typename T>(T*) {
+    auto* const sum = reinterpret_cast<T*>(to);
+    const auto* const other = reinterpret_cast<const T*>(elements.data());
+    ForParts(count, [&](std::uint64_t begin, std::uint64_t end) {
+      for (std::uint64_t i = begin; i < end; ++i) sum[i] += other[i];
+    });
+  };
+  exact() ? add(static_cast<std::int64_t*>(nullptr)) : add(static_cast<float*>(nullptr));
+  return {};
+}
+
+GradientSum SwapStage::Accumulator(Step step, std::uint64_t group) {
+  const Result<Sums*> sums = Open(step);
+  SWARM_CHECK(sums.ok(), sums.status().message());  // without its disk, the process has no use
+  const Sum& sum = (*sums)->groups.at(group);
+  GradientSum result{
+      .elements = Bytes::Wrap(sum.memory.get(), sum.bytes, sum.memory),
+      .type = exact() ? checkpoint::ElementType::kI64 : checkpoint::ElementType::kF32,
+      .exponents = {},
+      .finite = (*sums)->finite};
+  const std::vector<int> exponents = ExponentsOf(step);
+  for (std::size_t i = 0; i < exponents.size(); ++i) {
+    if (layout_.slots[i].group == group) result.exponents.push_back(exponents[i]);
+  }
+  return result;
+}
+
+Status SwapStage::SetScaleLevel(Step step, unsigned level) {
+  const unsigned most = exact() ? optim::kScaleLevelMax : 0;
+  if (level > most) {
+    return InvalidArgument("scale level " + std::to_string(level) + ": the highest is " +
+                           std::to_string(most));
+  }
+  sums_.erase(step);
+  if (level == 0) {
+    scale_levels_.erase(step);
+  } else {
+    scale_levels_[step] = level;
+  }
+  return {};
+}
+
+unsigned SwapStage::ScaleLevel(Step step) const {
+  const auto found = scale_levels_.find(step);
+  return found == scale_levels_.end() ? 0 : found->second;
+}
+
+void SwapStage::ReleaseStep(Step step) {
+  std::erase_if(kept_, [&](const auto& entry) { return entry.first.step == step; });
+  std::erase_if(waiting_, [&](const auto& entry) { return entry.first.step == step; });
+  sums_.erase(step);
+  scale_levels_.erase(step);
+}
+
+Status SwapStage::Apply(std::span<const Bytes> sums, double clip, double learning_rate, bool skip) {
+  if (!held_) return FailedPrecondition("apply: this stage has no weights; load some");
+  const std::uint64_t element = exact() ? 8 : 4;
+  const bool fits = std::ranges::equal(sums, layout_.groups, {}, &Bytes::size,
+                                       [&](const auto& group) { return group.count * element; });
+  if (!fits && !skip) {
+    return InvalidArgument("apply: the sums are not those of this stage's groups");
+  }
+  readers_.AwaitNone();
+  const unsigned level = ScaleLevel(Step(version_.value));
+  Leave();  // what is in memory is of this version
+  if (!skip) {
+    held_ = false;
+    std::unique_ptr<TensorShelf::Loading> loading = shelf_.Begin(segments_.front().state);
+    for (std::size_t s = 0; s < segments_.size(); ++s) {
+      const Segment& segment = segments_[s];
+      const auto held = gauge_.Hold(segment.parameters * SegmentBytes(options_.precision));
+      ASSIGN_OR_RETURN(const auto stage, MakeStage(segment, Purpose::kUpdate));
+      RETURN_IF_ERROR(stage->Load([&](const std::string& name) { return loading->Find(name); },
+                                  version_, /*optimizer=*/true));
+      loading.reset();
+      if (s + 1 < segments_.size()) loading = shelf_.Begin(segments_[s + 1].state);
+      std::vector<Bytes> parts;
+      for (const Range& range : segment.ranges) {
+        parts.push_back(sums[range.group].Slice(range.offset * element, range.count * element));
+      }
+      RETURN_IF_ERROR(stage->SetScaleLevel(Step(version_.value), level));
+      RETURN_IF_ERROR(stage->Apply(parts, clip, learning_rate, /*skip=*/false));
+      RETURN_IF_ERROR(Store(segment, *stage));
+    }
+    held_ = true;
+  }
+  version_ = version_.Next();
+  DropGraphs();
+  return {};
+}
+
+void SwapStage::DropGraphs() {
+  std::erase_if(kept_, [&](const auto& entry) { return !Holds(entry.second.version); });
+}
+
+// ---- texts ----
+
+Result<Bytes> SwapStage::Logits(Version, const TokenBatch&) {
+  return FailedPrecondition("logits: a stage that is swapped has none; take residency Resident");
+}
+
+Result<std::unique_ptr<Reading>> SwapStage::BeginReading(Version) {
+  return FailedPrecondition(
+      "reading: a stage that is swapped reads no texts; take residency"
+      " Resident");
+}
+
+}  // namespace swarm::model

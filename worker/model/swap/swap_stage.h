@@ -1,0 +1,194 @@
+// A stage that is larger than its memory (pipeline.residency: Swap). Its state is in a tier, cut
+// into segments (plan.h), and each segment is computed by an ordinary Stage that lives while it is
+// needed. So the arithmetic is that of Residency::kResident, to the bit where sums have no order.
+//
+// Tasks are collected until the executing thread has no other work (Work). Then up to SwapPlan's
+// tasks of them pass the segments together: forward in order, each task keeping the input of every
+// segment; backward in reverse, where a segment first computes its forward again. While one segment
+// computes, the next comes. A task's gradients leave to the tier segment by segment and wait there
+// for Fold. Sums of steps are in a mapped file, since a reduce takes them as memory.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "worker/codec/codec.h"
+#include "worker/model/layout/layout.h"
+#include "worker/model/readers.h"
+#include "worker/model/stage.h"
+#include "worker/model/swap/plan.h"
+#include "worker/model/swap/tensor_shelf.h"
+#include "worker/tier/space.h"
+
+namespace swarm::model {
+
+/// Requires Residency::kSwap and SwapOptions. Errors: as Stage::Create; kResourceExhausted (too
+/// little memory), kUnavailable (no scratch file), kFailedPrecondition (what this stage does not do
+/// yet: Delayed, divided updates, adapters, boundaries inside the stage or with parameters, other
+/// devices than the CPU).
+Result<std::unique_ptr<Stage>> MakeSwapStage(const StageOptions& options);
+
+/// Has more than 25 methods: the functions of Stage, and the steps of a pass.
+class SwapStage final : public Stage {
+ public:
+  SwapStage(const StageOptions& options, Layout layout, SwapPlan plan,
+            std::unique_ptr<tier::Tier> tier);
+
+  const std::vector<ParameterSlot>& parameters() const override { return layout_.slots; }
+  const std::vector<ParameterSlot>& frozen() const override { return layout_.frozen; }
+  const std::vector<ParameterGroup>& groups() const override { return layout_.groups; }
+  std::string DescribeMemory() const override;
+  Version version() const override { return version_; }
+
+  void InitRandom(std::uint64_t seed) override;
+  Status Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer) override;
+  std::vector<checkpoint::NamedTensor> State() const override;
+
+  void SubmitForward(const TaskKey& key, Version version, const TokenBatch& tokens,
+                     const Bytes& input, bool keep_graph, Done<ForwardResult> done) override;
+  void SubmitBackward(const TaskKey& key, const Bytes& gradient,
+                      Done<BackwardResult> done) override;
+  std::size_t tasks_at_once() const override { return std::max<std::size_t>(plan_.tasks, 2); }
+  bool Work() override;
+  void Abandon() override;
+  Status Fold(const TaskKey& key) override;
+  Status Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite) override;
+  void Drop(const TaskKey& key) override;
+
+  GradientSum Accumulator(Step step, std::uint64_t group) override;
+  Status SetScaleLevel(Step step, unsigned level) override;
+  unsigned ScaleLevel(Step step) const override;
+  void ReleaseStep(Step step) override;
+  Status Apply(std::span<const Bytes> sums, double clip, double learning_rate, bool skip) override;
+
+  /// Errors: kFailedPrecondition. Residency::kResident has these.
+  Result<Bytes> Logits(Version version, const TokenBatch& tokens) override;
+  Result<std::unique_ptr<Reading>> BeginReading(Version version) override;
+
+  const SwapPlan& plan() const { return plan_; }
+  /// The most bytes that were in memory at once: of segments, with gradients and moments, of what
+  /// was on its way, and of kept inputs. Without graphs and sums.
+  std::uint64_t peak_bytes() const { return gauge_.peak(); }
+
+ private:
+  /// Where a group of a segment lies in a group of the stage.
+  struct Range {
+    std::size_t group;
+    std::uint64_t offset, count;
+  };
+  struct Segment {
+    Slice slice;
+    std::vector<std::string> weights, state;  ///< the tensors of its weights; of all its state
+    std::vector<Range> ranges;                ///< by group of the segment
+    std::uint64_t parameters = 0;
+    std::vector<std::string> left;  ///< parameters that a later segment has, too, and writes
+  };
+  struct Forwarding {
+    TaskKey key;
+    Version version;
+    TokenBatch tokens;  ///< without ids
+    std::vector<std::int32_t> ids;
+    Bytes input;
+    bool keep;
+    Done<ForwardResult> done;
+  };
+  struct Backwarding {
+    TaskKey key;
+    Bytes gradient;
+    Done<BackwardResult> done;
+  };
+  /// What the forward of a task leaves for its backward.
+  struct Kept {
+    Version version;
+    TokenBatch tokens;  ///< without ids
+    std::vector<std::int32_t> ids;
+    std::vector<Bytes> inputs;  ///< by segment
+    std::vector<std::shared_ptr<const void>> held;
+  };
+  /// A task's gradients of a range, float32, in the tier.
+  struct Contribution {
+    Range range;
+    std::shared_ptr<const tier::Extent> extent;
+    std::map<std::size_t, float> largest;  ///< kExact: magnitude by slot; not finite if one is not
+  };
+  struct Sum {
+    std::shared_ptr<std::byte> memory;
+    std::uint64_t bytes = 0;
+  };
+  struct Sums {
+    std::vector<Sum> groups;
+    bool finite = true;
+  };
+
+  bool exact() const { return options_.accumulation == api::Accumulation::kExact; }
+  bool Holds(Version version) const { return held_ && version == version_; }
+  Segment MakeSegment(const Slice& slice) const;
+  enum class Purpose { kPass, kUpdate };
+  Result<std::unique_ptr<Stage>> MakeStage(const Segment& segment, Purpose purpose) const;
+  /// Makes the segment's stage the one in memory for a pass, and begins to bring `next`'s weights.
+  Result<Stage*> Enter(std::size_t segment, std::optional<std::size_t> next);
+  /// Nothing of a pass is in memory.
+  void Leave();
+  /// Writes the state of a segment's stage to the tier.
+  Status Store(const Segment& segment, const Stage& stage);
+  /// Fills the stage's state by segments: `fill` makes one segment's.
+  Status Fill(Version version, const std::function<Status(Stage&)>& fill);
+
+  Result<Bytes> Recoded(const codec::Codec& from, const codec::Codec& to, const Bytes& payload,
+                        const TokenBatch& tokens) const;
+  void RunForwards();
+  Result<ForwardResult> RunForward(Stage& stage, std::size_t segment, Forwarding& task);
+  void RunBackwards();
+  /// A segment's part of the backward of a task: gives the gradient of its input.
+  Result<Bytes> RunBackward(Stage& stage, std::size_t segment, const Kept& kept,
+                            const Backwarding& task, Transit* leaving,
+                            std::vector<Contribution>* contributions);
+  Status Waits(const TaskKey& key, const char* what) const;
+  /// kExact: one for each slot.
+  std::vector<int> ExponentsOf(Step step) const;
+  Status CheckRange(const TaskKey& key, const std::vector<Contribution>& contributions,
+                    const std::vector<int>& exponents) const;
+  Status AddContribution(const Contribution& contribution, const std::vector<int>& exponents,
+                         const Sums& sums);
+  Result<Sums*> Open(Step step);
+  /// The same for writing: sums that others have are left to them.
+  Result<Sums*> OpenToWrite(Step step);
+  Result<Sum> MakeSum(std::uint64_t bytes) const;
+  /// Calls body(slot, first, count) for the slots of a range; `first` counts from its beginning.
+  template <typename Body>
+  void ForSlots(const Range& range, Body body) const;
+  void DropGraphs();
+
+  const StageOptions options_;
+  const Layout layout_;
+  const SwapPlan plan_;
+  const int contribution_bits_;
+  const std::unique_ptr<codec::Codec> activation_codec_, gradient_codec_, plain_codec_;
+  MemoryGauge gauge_;
+  tier::Space space_;
+  TensorShelf shelf_;
+  std::vector<Segment> segments_;
+  Version version_;
+  bool held_ = false;  ///< there are weights
+
+  std::deque<Forwarding> forwards_;
+  std::deque<Backwarding> backwards_;
+  std::map<TaskKey, Kept> kept_;
+  std::map<TaskKey, std::vector<Contribution>> waiting_;
+  std::map<Step, Sums> sums_;
+  std::map<Step, unsigned> scale_levels_;  ///< those that are not 0
+
+  std::size_t entered_ = 0;  ///< the segment of stage_
+  std::unique_ptr<Stage> stage_;
+  std::shared_ptr<const void> stage_held_;
+  std::size_t coming_ = 0;  ///< the segment of loading_
+  std::unique_ptr<TensorShelf::Loading> loading_;
+  Readers readers_;  ///< of what is in the tier
+};
+
+}  // namespace swarm::model

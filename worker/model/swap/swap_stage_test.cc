@@ -1,0 +1,231 @@
+// A stage that is swapped computes what one that is resident computes.
+#include "worker/model/swap/swap_stage.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "api/format/enum_names.h"
+#include "worker/model/testing/models.h"
+
+namespace swarm::model {
+namespace {
+
+using testing::Batch;
+using testing::KeyOf;
+using testing::LookupIn;
+using testing::Pipeline;
+using testing::RelativeDistance;
+using testing::SmallConfig;
+
+constexpr std::uint64_t kMicrobatches = 4;
+/// Room for two segments of a layer each, beside the inputs that tasks keep.
+constexpr std::uint64_t kMemory = 180'000;
+
+struct Case {
+  std::string name;
+  api::Accumulation sums = api::Accumulation::kExact;
+  bool tied = false;
+  api::Precision precision = api::Precision::kFP32;
+  api::OptimizerType optimizer = api::OptimizerType::kAdamW;
+  api::BoundaryCodec codec = api::BoundaryCodec::kNone;
+  std::uint64_t stages = 1;
+};
+
+StageOptions ResidentOptions(const Case& of) {
+  StageOptions options;
+  options.config = SmallConfig();
+  options.config.tie_word_embeddings = of.tied;
+  options.microbatches = kMicrobatches;
+  options.accumulation = of.sums;
+  options.precision = of.precision;
+  options.optimizer.type = of.optimizer;
+  options.boundary.codec = of.codec;
+  return options;
+}
+
+StageOptions Swapped(StageOptions options, std::uint64_t tasks = 3) {
+  options.residency = api::Residency::kSwap;
+  options.swap = {.memory = kMemory,
+                  .scratch = std::filesystem::temp_directory_path(),
+                  .tasks = tasks,
+                  .task_bytes = 2 * 8 * 24 * sizeof(float)};
+  return options;
+}
+
+/// Trains some steps, and gives the losses.
+std::vector<double> TrainSteps(Pipeline& pipeline, std::uint64_t first, std::uint64_t count) {
+  std::vector<double> losses;
+  for (std::uint64_t step = first; step < first + count; ++step) {
+    for (std::uint64_t m = 0; m < kMicrobatches; ++m) {
+      const Batch batch(2, 9, 100 * step + m, SmallConfig().vocab_size);
+      losses.push_back(pipeline.Train(step, m, Version(step), batch.tokens));
+    }
+    pipeline.Apply(step, 0.9, 1e-3, /*skip=*/step == 2);
+  }
+  return losses;
+}
+
+class SwapStageTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(SwapStageTest, GivesTheLossesAndTheStateOfAResidentOne) {
+  const StageOptions options = ResidentOptions(GetParam());
+  Pipeline resident(options, GetParam().stages);
+  Pipeline swapped(Swapped(options), GetParam().stages);
+  for (std::size_t s = 0; s < swapped.size(); ++s) {
+    const auto& stage = dynamic_cast<const SwapStage&>(swapped.stage(s));
+    EXPECT_GT(stage.plan().segments.size(), 2u) << "nothing comes and goes";
+  }
+  resident.InitRandom(7);
+  swapped.InitRandom(7);
+  const auto expected = TrainSteps(resident, 0, 4);
+  const auto losses = TrainSteps(swapped, 0, 4);
+  const auto state = swapped.Snapshot();
+  const bool exact = GetParam().sums == api::Accumulation::kExact;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (exact) {
+      EXPECT_EQ(losses[i], expected[i]) << "loss " << i;
+    } else {
+      EXPECT_NEAR(losses[i], expected[i], 1e-5 * expected[i]) << "loss " << i;
+    }
+  }
+  for (const auto& [name, tensor] : resident.Snapshot()) {
+    ASSERT_TRUE(state.contains(name)) << name;
+    EXPECT_EQ(state.at(name).shape, tensor.shape) << name;
+    if (exact || tensor.type == checkpoint::ElementType::kI64) {
+      EXPECT_EQ(state.at(name).data.text(), tensor.data.text()) << name;
+    } else {
+      EXPECT_LT(RelativeDistance(testing::FloatsOf(state.at(name)), testing::FloatsOf(tensor)),
+                1e-4)
+          << name;
+    }
+  }
+  EXPECT_EQ(state.size(), resident.Snapshot().size());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, SwapStageTest,
+    ::testing::Values(Case{"Exact"}, Case{"ExactTied", api::Accumulation::kExact, true},
+                      Case{"Float", api::Accumulation::kFloat},
+                      Case{"FloatTied", api::Accumulation::kFloat, true},
+                      Case{"BF16", api::Accumulation::kExact, false, api::Precision::kBF16},
+                      Case{"Lamb", api::Accumulation::kExact, true, api::Precision::kFP32,
+                           api::OptimizerType::kLAMB},
+                      Case{"Muon", api::Accumulation::kExact, false, api::Precision::kFP32,
+                           api::OptimizerType::kMuon},
+                      Case{"TwoStagesInt8", api::Accumulation::kExact, true, api::Precision::kFP32,
+                           api::OptimizerType::kAdamW, api::BoundaryCodec::kInt8, 2}),
+    [](const auto& info) { return info.param.name; });
+
+/// The whole model in one stage.
+std::unique_ptr<Stage> MakeStage(const StageOptions& options) {
+  auto stage = Stage::Create(options);
+  EXPECT_TRUE(stage.ok()) << stage.status().ToString();
+  (*stage)->InitRandom(7);
+  return *std::move(stage);
+}
+
+TEST(SwapStageTogetherTest, TasksThatAreCollectedGiveWhatTheyGiveAlone) {
+  const StageOptions options = ResidentOptions({"", api::Accumulation::kExact, true});
+  const auto alone = MakeStage(options);
+  const auto together = MakeStage(Swapped(options));
+  ASSERT_EQ(together->tasks_at_once(), 3u);
+  std::vector<double> losses;
+  std::vector<std::unique_ptr<Batch>> owned;
+  for (std::uint64_t m = 0; m < kMicrobatches; ++m) {
+    owned.push_back(std::make_unique<Batch>(2, 9, m, options.config.vocab_size));
+    together->SubmitForward(KeyOf(0, m), Version(0), owned.back()->tokens, {}, true,
+                            [&](const Result<ForwardResult>& result) {
+                              ASSERT_TRUE(result.ok()) << result.status().ToString();
+                              losses.push_back(result->loss);
+                            });
+    together->SubmitBackward(KeyOf(0, m), {}, [](const Result<BackwardResult>& result) {
+      ASSERT_TRUE(result.ok()) << result.status().ToString();
+      EXPECT_TRUE(result->fits);
+    });
+  }
+  EXPECT_TRUE(losses.empty()) << "they are collected";
+  while (together->Work()) {
+  }
+  ASSERT_EQ(losses.size(), kMicrobatches);
+  together->Drop(KeyOf(0, 2));
+  for (std::uint64_t m = 0; m < kMicrobatches; ++m) {
+    const auto expected = alone->Forward(KeyOf(0, m), Version(0), owned[m]->tokens, {}, true);
+    ASSERT_TRUE(expected.ok());
+    EXPECT_EQ(losses[m], expected->loss) << m;
+    if (m == 2) {
+      EXPECT_EQ(together->Fold(KeyOf(0, m)).code(), StatusCode::kNotFound) << "it was dropped";
+      continue;
+    }
+    ASSERT_TRUE(alone->Backward(KeyOf(0, m), {}).ok());
+    ASSERT_TRUE(alone->Fold(KeyOf(0, m)).ok());
+    ASSERT_TRUE(together->Fold(KeyOf(0, m)).ok());
+  }
+  for (std::uint64_t g = 0; g < alone->groups().size(); ++g) {
+    const GradientSum expected = alone->Accumulator(Step(0), g);
+    const GradientSum sum = together->Accumulator(Step(0), g);
+    EXPECT_EQ(sum.elements.text(), expected.elements.text()) << "group " << g;
+    EXPECT_EQ(sum.exponents, expected.exponents);
+  }
+}
+
+TEST(SwapStageTogetherTest, WhatIsAbandonedIsNeverAnswered) {
+  const auto stage = MakeStage(Swapped(ResidentOptions({})));
+  const Batch batch(2, 9, 1, SmallConfig().vocab_size);
+  bool answered = false;
+  stage->SubmitForward(KeyOf(0, 0), Version(0), batch.tokens, {}, true,
+                       [&](const auto&) { answered = true; });
+  stage->Abandon();
+  EXPECT_FALSE(stage->Work());
+  EXPECT_FALSE(answered);
+  EXPECT_TRUE(stage->Forward(KeyOf(0, 0), Version(0), batch.tokens, {}, true).ok());
+}
+
+TEST(SwapStageStateTest, AStateMovesBetweenResidencies) {
+  const StageOptions options = ResidentOptions({"", api::Accumulation::kExact, true});
+  Pipeline resident(options, 1), swapped(Swapped(options), 1), again(options, 1);
+  resident.InitRandom(7);
+  TrainSteps(resident, 0, 2);
+  swapped.Load(LookupIn(resident.Snapshot()), Version(2), /*optimizer=*/true);
+  EXPECT_EQ(swapped.stage(0).StateDigest(), resident.stage(0).StateDigest());
+  EXPECT_EQ(TrainSteps(swapped, 2, 2), TrainSteps(resident, 2, 2));
+  again.Load(LookupIn(swapped.Snapshot()), Version(4), /*optimizer=*/true);
+  EXPECT_EQ(again.stage(0).StateDigest(), resident.stage(0).StateDigest());
+}
+
+TEST(SwapStageStateTest, SumsThatOthersReadDoNotChange) {
+  Pipeline swapped(Swapped(ResidentOptions({})), 1);
+  swapped.InitRandom(7);
+  const Batch batch(2, 9, 1, SmallConfig().vocab_size);
+  swapped.Train(0, 0, Version(0), batch.tokens);
+  const GradientSum before = swapped.stage(0).Accumulator(Step(0), 0);
+  const std::string bits(before.elements.text());
+  swapped.Train(0, 1, Version(0), batch.tokens);
+  EXPECT_EQ(before.elements.text(), bits);
+  EXPECT_NE(swapped.stage(0).Accumulator(Step(0), 0).elements.text(), bits);
+}
+
+TEST(SwapStageMemoryTest, WhatIsInUseStaysWithinTheMemory) {
+  const StageOptions options = Swapped(ResidentOptions({}));
+  Pipeline swapped(options, 1);
+  swapped.InitRandom(7);
+  TrainSteps(swapped, 0, 3);
+  const auto& stage = dynamic_cast<const SwapStage&>(swapped.stage(0));
+  std::uint64_t parameters = 0;
+  for (const ParameterGroup& group : stage.groups()) parameters += group.count;
+  EXPECT_LE(stage.peak_bytes(), options.swap.memory);
+  EXPECT_GT(parameters * SegmentBytes(options.precision), options.swap.memory)
+      << "the state would fit as it is";
+}
+
+TEST(SwapStageMemoryTest, WhatItDoesNotDoIsRefusedInWords) {
+  StageOptions options = Swapped(ResidentOptions({}));
+  options.step_mode = api::StepMode::kDelayed;
+  EXPECT_EQ(Stage::Create(options).status().code(), StatusCode::kFailedPrecondition);
+  options = Swapped(ResidentOptions({}));
+  options.swap.memory = 1000;
+  EXPECT_EQ(Stage::Create(options).status().code(), StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace swarm::model

@@ -1,0 +1,132 @@
+#include "worker/model/swap/tensor_shelf.h"
+
+#include <utility>
+
+namespace swarm::model {
+
+std::shared_ptr<const void> MemoryGauge::Hold(std::uint64_t bytes) {
+  const std::uint64_t now = now_ += bytes;
+  for (std::uint64_t peak = peak_; now > peak && !peak_.compare_exchange_weak(peak, now);) {
+  }
+  return std::shared_ptr<const void>(nullptr, [this, bytes](const void*) { now_ -= bytes; });
+}
+
+Transit& Transit::operator=(Transit&& other) {
+  (void)Wait();
+  results_ = std::move(other.results_);
+  kept_ = std::move(other.kept_);
+  status_ = std::move(other.status_);
+  return *this;
+}
+
+Status Transit::Wait() {
+  for (std::future<Status>& result : std::exchange(results_, {})) {
+    Status status = result.get();
+    if (status_.ok()) status_ = std::move(status);
+  }
+  kept_.clear();
+  return status_;
+}
+
+std::promise<Status> Transit::Open() {
+  std::promise<Status> promise;
+  results_.push_back(promise.get_future());
+  return promise;
+}
+
+class TensorShelf::InTier final : public checkpoint::Elsewhere {
+ public:
+  InTier(tier::Space& space, std::shared_ptr<const tier::Extent> extent,
+         std::shared_ptr<const void> reader)
+      : space_(space), extent_(std::move(extent)), reader_(std::move(reader)) {}
+
+  Status Read(std::uint64_t offset, std::span<std::byte> to) const override {
+    return space_.tier().Read(extent_->offset() + offset, to);
+  }
+
+ private:
+  tier::Space& space_;
+  const std::shared_ptr<const tier::Extent> extent_;
+  const std::shared_ptr<const void> reader_;
+};
+
+Status TensorShelf::Put(const checkpoint::NamedTensor& tensor, Transit* transit) {
+  Entry& entry = entries_[tensor.name];
+  entry.tensor = {tensor.name, tensor.type, tensor.shape, {}};
+  if (tensor.type == checkpoint::ElementType::kI64) {
+    entry.tensor.data = Bytes::Copy(tensor.data.data(), tensor.data.size());
+    return {};
+  }
+  const std::uint64_t size = checkpoint::SizeOf(tensor);
+  if (entry.extent == nullptr || entry.extent->size() != size) {
+    ASSIGN_OR_RETURN(entry.extent, space_.Take(size));
+  }
+  const auto promise = std::make_shared<std::promise<Status>>(transit->Open());
+  transit->Keep(tensor.data.owner());
+  space_.tier().SubmitWrite(entry.extent->offset(), tensor.data.span(),
+                            [promise](Status status) { promise->set_value(std::move(status)); });
+  return {};
+}
+
+std::vector<checkpoint::NamedTensor> TensorShelf::Show(
+    const std::shared_ptr<const void>& reader) const {
+  std::vector<checkpoint::NamedTensor> tensors;
+  for (const auto& [name, entry] : entries_) {
+    checkpoint::NamedTensor& tensor = tensors.emplace_back(entry.tensor);
+    if (entry.extent != nullptr) {
+      tensor.elsewhere = std::make_shared<InTier>(space_, entry.extent, reader);
+    } else {
+      const Bytes& data = entry.tensor.data;
+      tensor.data = Bytes::Wrap(data.data(), data.size(), reader);
+    }
+  }
+  return tensors;
+}
+
+std::int64_t TensorShelf::Number(const std::string& name) const {
+  const auto found = entries_.find(name);
+  std::int64_t number = 0;
+  SWARM_CHECK(found != entries_.end() && found->second.tensor.data.size() == sizeof number,
+              name + " is no number of this stage");
+  std::memcpy(&number, found->second.tensor.data.data(), sizeof number);
+  return number;
+}
+
+std::unique_ptr<TensorShelf::Loading> TensorShelf::Begin(
+    const std::vector<std::string>& names) const {
+  auto loading = std::make_unique<Loading>();
+  loading->shelf_ = this;
+  std::uint64_t bytes = 0;
+  for (const std::string& name : names) {
+    const auto found = entries_.find(name);
+    if (found == entries_.end() || found->second.extent == nullptr) continue;
+    bytes += found->second.extent->size();
+  }
+  loading->held_ = gauge_.Hold(bytes);
+  for (const std::string& name : names) {
+    const auto found = entries_.find(name);
+    if (found == entries_.end() || found->second.extent == nullptr) continue;
+    const tier::Extent& extent = *found->second.extent;
+    checkpoint::NamedTensor tensor = found->second.tensor;
+    const std::shared_ptr<std::byte[]> memory(new std::byte[extent.size()]);
+    tensor.data = Bytes::Wrap(memory.get(), extent.size(), memory);
+    const auto promise = std::make_shared<std::promise<Status>>(loading->transit_.Open());
+    loading->transit_.Keep(memory);
+    space_.tier().SubmitRead(extent.offset(), {memory.get(), extent.size()},
+                             [promise](Status status) { promise->set_value(std::move(status)); });
+    loading->tensors_.emplace(name, std::move(tensor));
+  }
+  return loading;
+}
+
+Result<checkpoint::NamedTensor> TensorShelf::Loading::Find(const std::string& name) {
+  RETURN_IF_ERROR(transit_.Wait());
+  if (const auto found = tensors_.find(name); found != tensors_.end()) return found->second;
+  const auto number = shelf_->entries_.find(name);
+  if (number == shelf_->entries_.end() || number->second.extent != nullptr) {
+    return NotFound("no tensor " + name);
+  }
+  return number->second.tensor;
+}
+
+}  // namespace swarm::model

@@ -1,0 +1,95 @@
+// The named tensors of a stage whose numbers are in a tier, and a few in memory.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "worker/checkpoint/tensor.h"
+#include "worker/tier/space.h"
+
+namespace swarm::model {
+
+/// Bytes in memory at a moment, and the most so far. Thread-safe.
+class MemoryGauge {
+ public:
+  /// So many more, as long as the result lives; the gauge outlives it.
+  std::shared_ptr<const void> Hold(std::uint64_t bytes);
+  std::uint64_t peak() const { return peak_.load(); }
+
+ private:
+  std::atomic<std::uint64_t> now_{0}, peak_{0};
+};
+
+/// Bytes on their way from a tier, or to it. Movable; waits when it dies.
+class Transit {
+ public:
+  Transit() = default;
+  Transit(Transit&&) = default;
+  Transit& operator=(Transit&& other);
+  ~Transit() { (void)Wait(); }
+  /// Errors: those of the tier.
+  Status Wait();
+
+  std::promise<Status> Open();
+  /// Kept until the bytes have arrived.
+  void Keep(std::shared_ptr<const void> what) { kept_.push_back(std::move(what)); }
+
+ private:
+  std::vector<std::future<Status>> results_;
+  std::vector<std::shared_ptr<const void>> kept_;
+  Status status_;
+};
+
+/// One thread changes it. What it gives out may be read on any thread, until it is replaced or
+/// changed.
+class TensorShelf {
+ public:
+  /// Both must outlive this.
+  TensorShelf(tier::Space& space, MemoryGauge& gauge) : space_(space), gauge_(gauge) {}
+
+  /// Takes a tensor under its name: begins to write its numbers, which must live until the transit
+  /// is over. Integers stay in memory. Errors: kResourceExhausted.
+  Status Put(const checkpoint::NamedTensor& tensor, Transit* transit);
+  bool Has(const std::string& name) const { return entries_.contains(name); }
+  /// All, by name. Numbers in the tier are elsewhere; `reader` lives as long as one of them.
+  std::vector<checkpoint::NamedTensor> Show(const std::shared_ptr<const void>& reader) const;
+  /// The int64 under that name; requires it.
+  std::int64_t Number(const std::string& name) const;
+  void Clear() { entries_.clear(); }
+
+  /// Tensors on their way to memory.
+  class Loading {
+   public:
+    /// One of them, or a number; waits for it. kNotFound for other names.
+    Result<checkpoint::NamedTensor> Find(const std::string& name);
+
+   private:
+    friend class TensorShelf;
+    const TensorShelf* shelf_ = nullptr;
+    std::map<std::string, checkpoint::NamedTensor> tensors_;
+    std::shared_ptr<const void> held_;
+    Transit transit_;
+  };
+  /// Begins to bring the tensors of these names; those that are not here are passed over.
+  std::unique_ptr<Loading> Begin(const std::vector<std::string>& names) const;
+
+ private:
+  struct Entry {
+    checkpoint::NamedTensor tensor;  ///< without data where it is in the tier
+    std::shared_ptr<const tier::Extent> extent;
+  };
+  class InTier;
+
+  tier::Space& space_;
+  MemoryGauge& gauge_;
+  std::map<std::string, Entry> entries_;
+};
+
+}  // namespace swarm::model
