@@ -8,12 +8,6 @@
 #include "base/time.h"
 
 namespace swarm::stage {
-namespace {
-
-constexpr std::size_t kTurnsMax = 2;
-
-}  // namespace
-
 Compute::Turn::Turn(Compute* compute) : compute_(compute), begin_(Clock::now()) {}
 
 Compute::Turn::~Turn() { compute_->EndTurn(); }
@@ -33,7 +27,7 @@ void Compute::EndTurn() {
 }
 
 bool Compute::HasWork() const {
-  return !queue_.empty() && (!queue_.begin()->second.task || turns_ < kTurnsMax);
+  return !queue_.empty() && (!queue_.begin()->second.task || turns_ < stage_.tasks_at_once);
 }
 
 Compute::Compute() {
@@ -43,8 +37,8 @@ Compute::Compute() {
   }
   actor_.emplace([this] {
     std::unique_lock lock(mutex_);
-    if (stopping_ || !HasWork()) return false;
-    RunOne(lock);
+    if (stopping_ || !(HasWork() || HasCollected())) return false;
+    HasWork() ? RunOne(lock) : RunCollected(lock);
     return true;
   });
 }
@@ -58,6 +52,7 @@ void Compute::Stop() {
     wake_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
+  if (stage_.abandon) stage_.abandon();
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [&] { return turns_ == 0; });
 }
@@ -105,9 +100,9 @@ void Compute::Run() {
   pthread_setname_np(pthread_self(), "compute");
   std::unique_lock lock(mutex_);
   while (true) {
-    wake_.wait(lock, [&] { return stopping_ || HasWork(); });
+    wake_.wait(lock, [&] { return stopping_ || HasWork() || HasCollected(); });
     if (stopping_) return;
-    RunOne(lock);
+    HasWork() ? RunOne(lock) : RunCollected(lock);
   }
 }
 
@@ -126,10 +121,26 @@ void Compute::RunOne(std::unique_lock<std::mutex>& lock) {
     work.run(nullptr);
     busy_nanoseconds_ += std::chrono::nanoseconds(Clock::now() - begin).count();
   }
+  const bool task = work.task.has_value();
   work = {};
   ++finished_;
   --queued_;
   lock.lock();
+  if (task) collected_ = true;
+}
+
+void Compute::RunCollected(std::unique_lock<std::mutex>& lock) {
+  const std::function<bool()> work = stage_.work;
+  lock.unlock();
+  const bool more = work();
+  lock.lock();
+  collected_ = more;
+}
+
+void Compute::SetStage(Stage stage) {
+  if (stage_.abandon) stage_.abandon();
+  std::lock_guard lock(mutex_);
+  stage_ = std::move(stage);
 }
 
 }  // namespace swarm::stage

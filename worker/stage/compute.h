@@ -55,12 +55,23 @@ class Compute {
   void PostTask(const protocol::TaskKey& task, ComputeKind kind,
                 std::function<void(std::shared_ptr<Turn>)> work);
 
+  /// What the stage wants (model::Stage's functions of these names). On the compute thread.
+  struct Stage {
+    std::size_t tasks_at_once = 2;
+    std::function<bool()> work = nullptr;
+    std::function<void()> abandon = nullptr;
+  };
+  /// From now on. What the stage before has collected is abandoned, and so are its turns. Called by
+  /// work on the state.
+  void SetStage(Stage stage);
+
   /// Drops the waiting work on the task, which is closed: its result would be of no use.
   void Drop(const protocol::TaskKey& task);
   /// Drops the waiting work on microbatches.
   void DropTasks();
 
-  /// Finishes what runs or has a turn, and drops all other work, later work too. Idempotent.
+  /// Finishes what runs or has a turn, unless it was only collected, and drops all other work,
+  /// later work too. Idempotent.
   void Stop();
 
   /// Seconds spent in work so far, and pieces of work finished. From any thread.
@@ -81,6 +92,10 @@ class Compute {
   void Run();
   /// The first piece of work may run.
   bool HasWork() const;
+  /// The stage may have something to do with what it was given.
+  bool HasCollected() const { return collected_ && stage_.work != nullptr; }
+  /// Lets the stage do it.
+  void RunCollected(std::unique_lock<std::mutex>& lock);
   void EndTurn();
   /// Does the first piece of work of the queue.
   void RunOne(std::unique_lock<std::mutex>& lock);
@@ -91,6 +106,8 @@ class Compute {
   std::map<TaskName, Order> tasks_;  // those in the queue
   std::uint64_t arrivals_ = 0;
   std::size_t turns_ = 0;
+  Stage stage_;
+  bool collected_ = false;  // a task ran since the stage had nothing to do
   Timepoint last_result_ = Timepoint::min();
   bool stopping_ = false;
   std::atomic<std::int64_t> busy_nanoseconds_{0};

@@ -54,6 +54,50 @@ TEST(ComputeTest, TasksCanBeDroppedAndTheStatesWorkStays) {
   EXPECT_EQ(order, "ab");
 }
 
+TEST(ComputeTest, AStageThatCollectsWorksWhenItHasAllThatItMayHave) {
+  std::string order;
+  std::promise<void> gate, done;
+  std::vector<Turn> collected;
+  Compute compute;
+  compute.PostState([&] {
+    compute.SetStage({.tasks_at_once = 3,
+                      .work =
+                          [&] {
+                            if (collected.empty()) return false;
+                            order += std::to_string(collected.size());
+                            collected.clear();
+                            if (order.size() == 2) done.set_value();
+                            return true;
+                          },
+                      .abandon = [&] { collected.clear(); }});
+    gate.get_future().wait();
+  });
+  for (std::uint64_t m = 0; m < 4; ++m) {
+    compute.PostTask(Task(0, m), ComputeKind::kForward,
+                     [&](const Turn& turn) { collected.push_back(turn); });
+  }
+  gate.set_value();
+  done.get_future().wait();
+  EXPECT_EQ(order, "31") << "three tasks have a turn at once";
+}
+
+TEST(ComputeTest, StoppingAbandonsWhatWasCollected) {
+  std::vector<Turn> collected;
+  std::promise<void> given;
+  Compute compute;
+  compute.PostState([&] {
+    compute.SetStage(
+        {.tasks_at_once = 3, .work = [] { return false; }, .abandon = [&] { collected.clear(); }});
+  });
+  compute.PostTask(Task(0, 0), ComputeKind::kForward, [&](const Turn& turn) {
+    collected.push_back(turn);
+    given.set_value();
+  });
+  given.get_future().wait();
+  compute.Stop();
+  EXPECT_TRUE(collected.empty());
+}
+
 TEST(ComputeTest, AClosedTaskIsNotComputedAndItsNextAttemptIs) {
   std::string order;
   std::promise<void> gate, done;

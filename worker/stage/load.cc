@@ -1,11 +1,14 @@
 #include "worker/stage/load.h"
 
+#include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <optional>
 
 #include "api/format/enum_names.h"
 #include "api/model/memory.h"
 #include "base/log.h"
+#include "base/machine_memory.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/huggingface.h"
 #include "worker/device/cuda/cuda_device.h"
@@ -14,6 +17,31 @@
 #include "worker/storage/storage.h"
 
 namespace swarm::stage {
+
+namespace {
+
+/// Tasks that pass a segment together, if the job does not bound them: enough that a disk of 1 GB/s
+/// is not what a few cores wait for, and their gradients, which wait on it, are no burden.
+constexpr std::uint64_t kSwapTasks = 8;
+
+std::uint64_t SwapMemory(const api::SwarmJob& job) {
+  const std::uint64_t wanted = job.spec.pipeline.memory.host;
+  return wanted > 0 ? wanted : UsableMemory() / 2;
+}
+
+model::SwapOptions SwapOptionsOf(const api::SwarmJob& job) {
+  const api::Pipeline& pipeline = job.spec.pipeline;
+  if (pipeline.residency != api::Residency::kSwap) return {};
+  const std::uint64_t bound = pipeline.inFlightMax > 0 ? pipeline.inFlightMax : kSwapTasks;
+  return {.memory = SwapMemory(job),
+          .scratch = pipeline.memory.scratch.empty()
+                         ? std::filesystem::temp_directory_path().string()
+                         : pipeline.memory.scratch,
+          .tasks = std::min(job.microbatches(), bound),
+          .task_bytes = api::BoundaryBytes(job)};
+}
+
+}  // namespace
 
 model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
                               std::uint64_t stage_count, int threads, const std::string& device) {
@@ -33,7 +61,8 @@ model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
           .optimizer = job.spec.optimizer,
           .threads = threads,
           .device = device,
-          .residency = job.spec.pipeline.residency.value_or(api::Residency::kResident)};
+          .residency = job.spec.pipeline.residency.value_or(api::Residency::kResident),
+          .swap = SwapOptionsOf(job)};
 }
 
 namespace {
@@ -62,7 +91,11 @@ Result<std::unique_ptr<model::Stage>> CreateReplica(const api::SwarmJob& job,
   const bool there = GpuOf(device) && choice.residency == api::Residency::kResident;
   LOG_INFO("stage {} computes in {} on {}; masters and moments on the {}: {}", options.stage,
            swarm::NameOf(options.precision), device, there ? "device" : "host", choice.reason);
-  return create(options);
+  ASSIGN_OR_RETURN(auto made, create(options));
+  if (const std::string memory = made->DescribeMemory(); !memory.empty()) {
+    LOG_INFO("stage {} is swapped: {}", options.stage, memory);
+  }
+  return made;
 }
 
 }  // namespace
@@ -71,6 +104,10 @@ Result<api::ResidencyChoice> FindResidency(const api::SwarmJob& job, std::uint64
                                            std::uint64_t stage_count, const std::string& device) {
   const std::optional<int> gpu = GpuOf(device);
   if (!gpu) return api::ChooseResidency(job, 0, 0, {});
+  if (job.spec.pipeline.residency == api::Residency::kSwap) {
+    return FailedPrecondition("pipeline.residency Swap works on CPUs only, and this worker has " +
+                              device);
+  }
   ASSIGN_OR_RETURN(const std::uint64_t room, device::FreeCudaMemory(*gpu));
   ASSIGN_OR_RETURN(const model::Layout layout,
                    model::ComputeParameterLayout(job.spec.model.config, stage, stage_count,
@@ -84,6 +121,7 @@ std::uint64_t StateBytes(const api::SwarmJob& job, const model::Stage& stage) {
   std::uint64_t parameters = 0, frozen = 0;
   for (const model::ParameterGroup& group : stage.groups()) parameters += group.count;
   for (const model::ParameterSlot& slot : stage.frozen()) frozen += slot.count;
+  if (job.spec.pipeline.residency == api::Residency::kSwap) return SwapMemory(job);
   return api::StateBytes(job.spec, parameters, frozen);
 }
 

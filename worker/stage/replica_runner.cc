@@ -90,6 +90,10 @@ void ReplicaRunner::Install(const api::SwarmJob& job, const protocol::Welcome& w
   const std::uint64_t room = share(MemoryKind::kKeptSums) / std::max<std::uint64_t>(step_bytes_, 1);
   kept_steps_max_ = std::max(std::max<std::uint64_t>(room, 1) - 1, protocol::kKeptStepsMin);
   options.kept_steps_max = kept_steps_max_;
+  parts_.compute.PostState([this, stage = stage_] {
+    parts_.compute.SetStage(
+        {stage->tasks_at_once(), [stage] { return stage->Work(); }, [stage] { stage->Abandon(); }});
+  });
   held_.Install(welcome.generation, stage_, CountParts(), welcome.version);
   options.whole = held_.whole();
   replica_.emplace(std::move(options));
@@ -98,6 +102,7 @@ void ReplicaRunner::Install(const api::SwarmJob& job, const protocol::Welcome& w
 }
 
 void ReplicaRunner::Forget() {
+  parts_.compute.PostState([this] { parts_.compute.SetStage({}); });
   replica_.reset();
   stage_.reset();
   decided_ = {};

@@ -1,0 +1,98 @@
+// Workers whose stages do not fit into their memory, one of which is killed: losses and gradient
+// norms are those of one process that has all in memory, to the last bit.
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <thread>
+
+#include "tests/swarm/local_swarm.h"
+
+namespace swarm::tests {
+namespace {
+
+class SwapTest : public ::testing::Test {
+ protected:
+  SwapTest() : job_(TinyJob(folder_)) {
+    job_.spec.training.maxSteps = 20;
+    job_.spec.training.accumulation = api::Accumulation::kExact;
+    job_.spec.pipeline.stages = 2;
+    // Its rates do not depend on maxSteps, which a resumed run changes.
+    job_.spec.schedule.type = api::ScheduleType::kInverseSquareRoot;
+  }
+
+  /// In memory for two layers; a stage has three or four, and the embedding or the head.
+  void Swap() {
+    job_.spec.pipeline.residency = api::Residency::kSwap;
+    job_.spec.pipeline.memory = {.host = 320'000, .scratch = folder_.path().string()};
+  }
+
+  void AwaitSteps(const std::string& out, std::ptrdiff_t count) {
+    const auto lines = [&] {
+      std::ifstream in(out + "/steps.jsonl");
+      return std::count(std::istreambuf_iterator<char>(in), {}, '\n');
+    };
+    const Timepoint end = Clock::now() + std::chrono::minutes(2);
+    while (lines() < count && Clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    ASSERT_GE(lines(), count);
+  }
+
+  TemporaryFolder folder_;
+  api::SwarmJob job_;
+};
+
+TEST_F(SwapTest, AKilledWorkerOfASwarmThatSwapsChangesNoBit) {
+  job_.spec.checkpoint.uri = folder_ / "checkpoints-alone";
+  ASSERT_TRUE(trainer::TrainReference({.job = job_, .out_dir = folder_ / "alone"}).ok());
+
+  Swap();
+  const std::string out = folder_ / "out";
+  job_.spec.checkpoint.uri = folder_ / "checkpoints";
+  net::LoopbackNetwork network;
+  auto trainer = trainer::Trainer::Start(
+      {.job = job_, .replicas = {2, 2}, .out_dir = out}, [&](net::EndpointHandler* handler) {
+        return network.CreateEndpoint(trainer::kTrainerId, handler);
+      });
+  ASSERT_TRUE(trainer.ok()) << trainer.status().ToString();
+  std::vector<std::unique_ptr<stage::Worker>> workers;
+  const auto start = [&] {
+    const protocol::WorkerId id("w" + std::to_string(workers.size()));
+    auto worker = stage::Worker::Start(
+        {.id = id, .trainer = trainer::kTrainerId},
+        [&](net::EndpointHandler* handler) { return network.CreateEndpoint(id, handler); });
+    ASSERT_TRUE(worker.ok()) << worker.status().ToString();
+    workers.push_back(std::move(*worker));
+  };
+  for (int i = 0; i < 4; ++i) start();
+
+  AwaitSteps(out, 4);
+  workers[1].reset();
+  start();  // and copies the state of one that swaps
+  for (auto& worker : workers) {
+    if (worker == nullptr) continue;
+    EXPECT_TRUE(worker->Wait().ok());
+    worker.reset();
+  }
+  const trainer::Outcome outcome = (*trainer)->Wait();
+  EXPECT_TRUE(outcome.succeeded) << outcome.reason;
+  EXPECT_EQ(StepBits(out), StepBits(folder_ / "alone"));
+}
+
+TEST_F(SwapTest, ARunThatSwapsGoesOnFromACheckpointOfOneThatDoesNot) {
+  job_.spec.checkpoint.uri = folder_ / "checkpoints-alone";
+  ASSERT_TRUE(trainer::TrainReference({.job = job_, .out_dir = folder_ / "alone"}).ok());
+
+  const std::string out = folder_ / "out";
+  job_.spec.checkpoint.uri = folder_ / "checkpoints";
+  job_.spec.training.maxSteps = 9;
+  ASSERT_TRUE(RunSwarm(job_, {1, 1}, out).succeeded);
+  Swap();
+  job_.spec.training.maxSteps = 20;
+  const auto outcome = RunSwarm(job_, {1, 1}, out, /*resume=*/true);
+  EXPECT_TRUE(outcome.succeeded) << outcome.reason;
+  EXPECT_EQ(StepBits(out), StepBits(folder_ / "alone"));
+}
+
+}  // namespace
+}  // namespace swarm::tests
