@@ -3,7 +3,7 @@ import contextlib
 import shutil
 import subprocess
 
-from . import network
+from . import network, sandbox
 from .control_plane import NODE_GRACE_SECONDS, ControlPlane
 from .daemon import ClusterError, wait_until
 from .node import Node, load_images
@@ -14,6 +14,7 @@ REGION = "topology.kubernetes.io/region"
 CAPACITY = "swarmjob.dev/capacity"  # selects the nodes of the cases' pools: spot or on-demand
 SPOT_LABEL = "swarmjob.dev/spot"    # operator and trainers avoid nodes with it
 SPOT, ON_DEMAND = "spot", "on-demand"
+CONTROL_PLANE_WEIGHT = 4            # of the processors, against 1 of a node
 
 
 class Cluster:
@@ -21,9 +22,9 @@ class Cluster:
 
     node_grace_seconds = NODE_GRACE_SECONDS
 
-    def __init__(self, sandbox, binaries, archives, store, logs):
-        self.sandbox = sandbox
-        self.folder = sandbox.folder / "cluster"
+    def __init__(self, box, binaries, archives, store, logs):
+        self.sandbox = box
+        self.folder = box.folder / "cluster"
         self.folder.mkdir()
         self.binaries = binaries
         self.archives = archives
@@ -38,6 +39,11 @@ class Cluster:
     def start(self):
         """Brings up the network and the control plane, and unpacks the images once."""
         network.make()
+        # With nodes that compute, the control plane and kubectl would wait for the processors of this machine.
+        # Elsewhere they have their own.
+        group = f"{self.sandbox.name}/control-plane"
+        sandbox.make_cgroup(group, CONTROL_PLANE_WEIGHT)
+        sandbox.join_cgroup(group)
         self.control_plane = ControlPlane(self.folder, self.binaries)
         self.control_plane.start()
         self.policies = PolicyAgent(self)

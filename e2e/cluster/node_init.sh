@@ -6,7 +6,7 @@
 set -euo pipefail
 folder=$1 cgroup=$2 address=$3 binaries=$4
 
-for hierarchy in freezer .; do # cgroup v1, v2
+for hierarchy in freezer cpu .; do # cgroup v1, v1, v2
   procs=/sys/fs/cgroup/$hierarchy/$cgroup/machine/cgroup.procs
   [ ! -e "$procs" ] || echo $$ >"$procs"
 done

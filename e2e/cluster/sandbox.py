@@ -16,7 +16,8 @@ import time
 from .daemon import ClusterError
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
-CPU_SHARES = 20480
+CPU_SHARES = 20480  # v1
+CPU_WEIGHT = 100    # v2
 SECONDS_TO_UNWIND = 60  # from the first Ctrl-C to the forced end
 
 
@@ -95,8 +96,11 @@ def hierarchies():
             if (folder / "cgroup.procs").exists() and folder.name != "unified" and not folder.is_symlink()]
 
 
-def make_cgroup(path):
-    """Makes the control group with that relative path in every hierarchy, ready for processes."""
+def make_cgroup(path, weight=1):
+    """Makes the control group with that relative path in every hierarchy, ready for processes.
+
+    `weight`: its share of the processors against that of other groups beside it.
+    """
     for hierarchy in hierarchies():
         group = hierarchy
         for part in pathlib.PurePath(path).parts:
@@ -107,11 +111,20 @@ def make_cgroup(path):
                     (group / "cgroup.subtree_control").write_text(enabled)
             parent, group = group, group / part
             group.mkdir(exist_ok=True)
+            share = weight if group == hierarchy / path else 1
             if (group / "cpu.shares").exists():  # a whole cluster, not one program among the machine's
-                (group / "cpu.shares").write_text(str(CPU_SHARES))
+                (group / "cpu.shares").write_text(str(share * CPU_SHARES))
+            elif share != 1 and (group / "cpu.weight").exists():
+                (group / "cpu.weight").write_text(str(share * CPU_WEIGHT))
             for name in ("cpuset.cpus", "cpuset.mems"):  # v1: a group begins without any
                 if (group / name).exists() and not controllers.exists():
                     (group / name).write_text((parent / name).read_text())
+
+
+def join_cgroup(path):
+    """Moves this process, and what it starts from now on, into a group that make_cgroup() made."""
+    for hierarchy in hierarchies():
+        (hierarchy / path / "cgroup.procs").write_text("0")
 
 
 def remove_cgroups(path):
