@@ -5,6 +5,10 @@
 namespace swarm::api {
 namespace {
 
+/// Microbatches that pass a segment together, if the job does not bound them: enough that a disk of
+/// 1 GB/s is not what a few cores wait for, and their gradients, which wait on it, are no burden.
+constexpr std::uint64_t kSwapTasks = 8;
+
 std::uint64_t Of(std::int64_t n) { return static_cast<std::uint64_t>(n); }
 
 /// What a layer keeps of a token, in numbers.
@@ -139,6 +143,12 @@ std::uint64_t InFlightMax(const SwarmJob& job) {
   const std::uint64_t room = share / graph.kept;
   const std::uint64_t most = std::max<std::uint64_t>(room, 2) - 1;  // a repair may take one more
   return wanted == 0 ? most : std::min(wanted, most);
+}
+
+std::uint64_t TasksTogether(const SwarmJob& job) {
+  if (job.spec.pipeline.residency != Residency::kSwap) return 0;
+  const std::uint64_t most = InFlightMax(job);
+  return std::min(job.microbatches(), most > 0 ? most : kSwapTasks);
 }
 
 }  // namespace swarm::api

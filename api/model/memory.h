@@ -65,4 +65,9 @@ std::uint64_t NeededBudget(const SwarmJob& job);
 /// same.
 std::uint64_t InFlightMax(const SwarmJob& job);
 
+/// The microbatches that a worker should have at once, since they pass through it together: with
+/// Residency::kSwap the weights of a segment are read once for all of them. 0: any number will do.
+/// Requires the same.
+std::uint64_t TasksTogether(const SwarmJob& job);
+
 }  // namespace swarm::api

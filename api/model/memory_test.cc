@@ -48,6 +48,18 @@ TEST(MemoryTest, TheBudgetBoundsTheMicrobatchesInFlight) {
   EXPECT_EQ(InFlightMax(job), 4u);
 }
 
+TEST(MemoryTest, AWorkerThatSwapsWantsMicrobatchesThatPassTogether) {
+  SwarmJob job = LargeJob();
+  EXPECT_EQ(TasksTogether(job), 0u) << "any number";
+  job.spec.pipeline.residency = Residency::kSwap;
+  job.spec.training.globalBatchSize = 100 * job.spec.training.microbatchSize;
+  EXPECT_EQ(TasksTogether(job), 8u);
+  job.spec.pipeline.inFlightMax = 12;
+  EXPECT_EQ(TasksTogether(job), 12u);
+  job.spec.training.globalBatchSize = 3 * job.spec.training.microbatchSize;
+  EXPECT_EQ(TasksTogether(job), 3u) << "a step has no more";
+}
+
 TEST(MemoryTest, AWorkerKeepsSumsBesideItsState) {
   SwarmJob job = LargeJob();
   EXPECT_EQ(ServingBytes(job.spec, 1000, 10, /*alone=*/true), 28'000u + 40);

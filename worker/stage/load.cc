@@ -20,10 +20,6 @@ namespace swarm::stage {
 
 namespace {
 
-/// Tasks that pass a segment together, if the job does not bound them: enough that a disk of 1 GB/s
-/// is not what a few cores wait for, and their gradients, which wait on it, are no burden.
-constexpr std::uint64_t kSwapTasks = 8;
-
 std::uint64_t SwapMemory(const api::SwarmJob& job) {
   const std::uint64_t wanted = job.spec.pipeline.memory.host;
   return wanted > 0 ? wanted : UsableMemory() / 2;
@@ -32,12 +28,11 @@ std::uint64_t SwapMemory(const api::SwarmJob& job) {
 model::SwapOptions SwapOptionsOf(const api::SwarmJob& job) {
   const api::Pipeline& pipeline = job.spec.pipeline;
   if (pipeline.residency != api::Residency::kSwap) return {};
-  const std::uint64_t bound = pipeline.inFlightMax > 0 ? pipeline.inFlightMax : kSwapTasks;
   return {.memory = SwapMemory(job),
           .scratch = pipeline.memory.scratch.empty()
                          ? std::filesystem::temp_directory_path().string()
                          : pipeline.memory.scratch,
-          .tasks = std::min(job.microbatches(), bound),
+          .tasks = api::TasksTogether(job),
           .task_bytes = api::BoundaryBytes(job)};
 }
 

@@ -20,7 +20,7 @@ protocol::CoordinatorOptions OptionsOf(const Fleet& fleet, std::uint64_t seed) {
   options.microbatches = fleet.job.microbatches;
   options.max_steps = ~std::uint64_t{0};
   options.delayed = fleet.job.delayed;
-  options.in_flight_max = fleet.job.in_flight_max;
+  options.in_flight.most = fleet.job.in_flight_max;
   options.seed = seed;
   options.learning_rate = [](protocol::Step) { return 1e-3; };
   options.checkpoint_interval_steps = fleet.job.checkpoint_steps;

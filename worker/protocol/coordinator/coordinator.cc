@@ -11,7 +11,7 @@ Coordinator::Coordinator(CoordinatorOptions options, Timepoint now)
     : job_(std::move(options), now),
       members_(&job_),
       reachability_(&job_, &members_),
-      router_(MixName(job_.options.seed, "router"), job_.stages(), job_.options.in_flight_max,
+      router_(MixName(job_.options.seed, "router"), job_.stages(), job_.options.in_flight,
               &reachability_.broken()),
       route_planning_(&job_, &members_, &reachability_.broken(), &router_),
       admission_(&job_, &members_),

@@ -10,6 +10,7 @@
 #include "worker/protocol/balance/balance.h"
 #include "worker/protocol/ids.h"
 #include "worker/protocol/routing/mesh/mesh.h"
+#include "worker/protocol/routing/router.h"
 
 namespace swarm::protocol {
 
@@ -67,7 +68,7 @@ struct CoordinatorOptions {
   Generation generation;
   std::vector<std::uint64_t> replicas;  ///< wanted at the start, per stage
   std::uint64_t microbatches = 1;       ///< M
-  std::uint64_t in_flight_max = 0;      ///< of a worker (Router); 0: any number
+  InFlightBounds in_flight;             ///< of a worker
   std::uint64_t max_steps = 1;
   bool delayed = false;
   bool tied_head = false;

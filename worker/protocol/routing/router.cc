@@ -35,9 +35,9 @@ std::uint64_t ComputeInFlightLimit(double service, double stay, std::uint64_t wi
   return std::max(without, static_cast<std::uint64_t>(wanted));
 }
 
-Router::Router(std::uint64_t seed, std::uint64_t stages, std::uint64_t in_flight_max,
+Router::Router(std::uint64_t seed, std::uint64_t stages, InFlightBounds bounds,
                const BrokenPairs* broken)
-    : in_flight_max_(in_flight_max), broken_(broken) {
+    : bounds_(bounds), broken_(broken) {
   for (std::uint64_t s = 0; s < stages; ++s) wiring_.emplace_back(MixAll(seed, s));
 }
 
@@ -70,9 +70,9 @@ void Router::SetShares(Shares shares, Ways::Places places) {
 }
 
 void Router::UpdateLimit(const WorkerId& worker, Load& load) {
-  load.limit =
-      ComputeInFlightLimit(load.service_seconds, load.stay, load.limit_unmeasured, wiring_.size());
-  if (in_flight_max_ > 0) load.limit = std::min(load.limit, in_flight_max_);
+  load.limit = std::max(bounds_.least, ComputeInFlightLimit(load.service_seconds, load.stay,
+                                                            load.limit_unmeasured, wiring_.size()));
+  if (bounds_.most > 0) load.limit = std::min(load.limit, bounds_.most);
   UpdateOpen(worker, load);
 }
 

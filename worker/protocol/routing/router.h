@@ -17,11 +17,17 @@
 
 namespace swarm::protocol {
 
+/// Bounds of the microbatches that a worker may have in flight, whatever is measured.
+struct InFlightBounds {
+  std::uint64_t most = 0;  ///< except for a repair; 0: any number
+  std::uint64_t least =
+      0;  ///< a worker gets so many, even if fewer would keep it busy; `most` wins
+};
+
 class Router {
  public:
-  /// Gives no worker more than `in_flight_max` microbatches at once, except for a repair; 0: any
-  /// number. `broken` outlives the router; null: all workers reach each other.
-  Router(std::uint64_t seed, std::uint64_t stages, std::uint64_t in_flight_max = 0,
+  /// `broken` outlives the router; null: all workers reach each other.
+  Router(std::uint64_t seed, std::uint64_t stages, InFlightBounds bounds = {},
          const BrokenPairs* broken = nullptr);
 
   /// Sets the replicas of each stage and with them the in-flight limits.
@@ -108,7 +114,7 @@ class Router {
   WorkerId PickFor(std::uint64_t stage, const Part& part, const WorkerId& before,
                    const WorkerId& after, const std::vector<WorkerId>* few);
 
-  const std::uint64_t in_flight_max_;
+  const InFlightBounds bounds_;
   const BrokenPairs* const broken_;
   std::vector<Wiring> wiring_;  // per stage
   Shares shares_;

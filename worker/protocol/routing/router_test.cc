@@ -36,6 +36,18 @@ TEST(RouterTest, DrawsStopAtTheLimitAndGoOnAfterARelease) {
   EXPECT_TRUE(router.Draw().has_value());
 }
 
+TEST(RouterTest, AWorkerGetsTheLeastThatItWantsButNotMoreThanItMayHave) {
+  const auto limit = [](InFlightBounds bounds) {
+    Router router(1, 1, bounds);
+    router.SetReplicas({{WorkerId("a")}});
+    return router.limit(WorkerId("a"));
+  };
+  EXPECT_EQ(limit({}), 2u);
+  EXPECT_EQ(limit({.least = 8}), 8u);
+  EXPECT_EQ(limit({.most = 5, .least = 8}), 5u);
+  EXPECT_EQ(limit({.most = 5}), 2u);
+}
+
 TEST(RouterTest, WhoIsMeasuredHoldsWhatItWorksThroughWhileAMicrobatchIsOnItsWay) {
   EXPECT_EQ(ComputeInFlightLimit(0.05, 1.0, 2, 4), 28u);
   EXPECT_EQ(ComputeInFlightLimit(0.05, 1.01, 2, 4), 29u) << "a part of one keeps it waiting too";
@@ -165,7 +177,7 @@ TEST(RouterTest, NoStageIdlesWhereNoTwoHopsAndComputationsTakeTheSameTime) {
 }
 
 TEST(RouterTest, WhereTheDeviceHasNoRoomForMoreTheJobSetsTheLimit) {
-  Router router(1, 2, 3);
+  Router router(1, 2, {.most = 3});
   const WorkerId a("a"), b("b");
   router.SetReplicas({{a}, {b}});
   EXPECT_EQ(router.limit(a), 3u);
@@ -264,7 +276,7 @@ TEST(RouterTest, BeforeAStageIsMeasuredAllPairsGetMicrobatches) {
 TEST(RouterTest, NoFreshMicrobatchTakesABrokenPairAsLongAsThereIsAnother) {
   const std::vector<WorkerId> a{WorkerId("a1"), WorkerId("a2")}, b{WorkerId("b1"), WorkerId("b2")};
   BrokenPairs broken;
-  Router router(1, 2, 0, &broken);
+  Router router(1, 2, {}, &broken);
   router.SetReplicas({a, b});
   for (const auto& stage : {a, b}) {
     for (const WorkerId& worker : stage) router.MeasureBackward(worker, 1);

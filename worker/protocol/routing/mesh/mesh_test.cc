@@ -207,7 +207,7 @@ TEST(MeshTest, LanesOfEqualWorkersStayInTheMesh) {
 TEST(MeshTest, ARouteStaysAmongNeighboursAsLongAsOneHasRoom) {
   const std::vector<Stage> stages{StageOf("a", 40), StageOf("b", 40)};
   const Mesh mesh(stages, {});
-  Router router(1, 2, 1);
+  Router router(1, 2, {.most = 1});
   router.SetReplicas(stages);
   router.SetMesh(mesh);
   const auto route = router.Draw();
@@ -227,7 +227,7 @@ TEST(MeshTest, ANeighbourThatIsNotReachedIsPassedOver) {
   const std::vector<Stage> stages{StageOf("a", 40), StageOf("b", 40)};
   const Mesh mesh(stages, {});
   BrokenPairs broken;
-  Router router(1, 2, 0, &broken);
+  Router router(1, 2, {}, &broken);
   router.SetReplicas(stages);
   router.SetMesh(mesh);
   const WorkerId& worker = stages[0].front();
