@@ -112,7 +112,7 @@ TEST(PiecesTest, TheDigestOfAStateThatIsElsewhereIsThatOfItsBytes) {
   ASSERT_TRUE(expected.ok());
   EXPECT_EQ(*DigestState(here), expected->digest());
   EXPECT_EQ(*DigestState(away), expected->digest());
-  EXPECT_EQ(CopyToHost(away[1])->data.text(), here[1].data.text());
+  EXPECT_EQ(Keep(away[1])->data.text(), here[1].data.text());
   away[2].elsewhere = std::make_shared<Away>(Bytes());
   EXPECT_EQ(DigestState(away).status().code(), StatusCode::kUnavailable);
 }

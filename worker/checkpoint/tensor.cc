@@ -46,12 +46,19 @@ Status ReadBytes(const NamedTensor& tensor, std::uint64_t offset, std::span<std:
   return {};
 }
 
-Result<NamedTensor> CopyToHost(const NamedTensor& tensor) {
+Result<NamedTensor> Keep(const NamedTensor& tensor, std::uint64_t* copied) {
   NamedTensor copy{tensor.name, tensor.type, tensor.shape, {}};
+  if (tensor.elsewhere != nullptr) {
+    if (std::optional<Bytes> mapped = tensor.elsewhere->Map()) {
+      copy.data = *std::move(mapped);
+      return copy;
+    }
+  }
   Status status;
   const std::uint64_t size = SizeOf(tensor);
   copy.data = Bytes::Make(size, [&](std::byte* to) { status = ReadBytes(tensor, 0, {to, size}); });
   if (!status.ok()) return status.WithContext(tensor.name);
+  if (copied != nullptr) *copied += size;
   return copy;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ class Elsewhere {
   /// Copies the bytes from `offset` on, and waits for them. From any thread, one at a time. Errors:
   /// kResourceExhausted, kUnavailable (the device that has them fails).
   virtual Status Read(std::uint64_t offset, std::span<std::byte> to) const = 0;
+  /// All of them as memory that never changes and is no burden: the kernel brings and drops its
+  /// pages. None: they must be copied to be kept.
+  virtual std::optional<Bytes> Map() const { return {}; }
 };
 
 /// Elements in row-major order, little endian. Invariant: data.size() is the product of the shape
@@ -39,8 +43,9 @@ struct NamedTensor {
 std::uint64_t SizeOf(const NamedTensor& tensor);
 /// Copies the bytes from `offset` on, wherever they are. Errors: as Elsewhere::Read.
 Status ReadBytes(const NamedTensor& tensor, std::uint64_t offset, std::span<std::byte> to);
-/// The tensor with memory of its own on the host. Errors: the same.
-Result<NamedTensor> CopyToHost(const NamedTensor& tensor);
+/// The tensor with elements that stay: as Elsewhere::Map has them, or else in memory of its own,
+/// whose bytes are added to `copied`. Errors: as Elsewhere::Read.
+Result<NamedTensor> Keep(const NamedTensor& tensor, std::uint64_t* copied = nullptr);
 
 /// Finds a tensor by name; kNotFound if there is none.
 using TensorLookup = std::function<Result<NamedTensor>(const std::string& name)>;

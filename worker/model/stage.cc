@@ -10,9 +10,9 @@ namespace swarm::model {
 std::vector<checkpoint::NamedTensor> Stage::Snapshot() const {
   std::vector<checkpoint::NamedTensor> tensors = State();
   for (checkpoint::NamedTensor& tensor : tensors) {
-    auto copy = checkpoint::CopyToHost(tensor);
-    SWARM_CHECK(copy.ok(), copy.status().message());  // without its device, the process has no use
-    tensor = *std::move(copy);
+    auto kept = checkpoint::Keep(tensor);
+    SWARM_CHECK(kept.ok(), kept.status().message());  // without its device, the process has no use
+    tensor = *std::move(kept);
   }
   return tensors;
 }

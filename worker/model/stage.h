@@ -176,7 +176,7 @@ class Stage {
   /// the returned tensors is gone. So hold them no longer than it takes to read them, and never on
   /// the thread that executes the stage. The stage must outlive them.
   virtual std::vector<checkpoint::NamedTensor> State() const = 0;
-  /// A copy of the state.
+  /// The state as it is now, which stays.
   std::vector<checkpoint::NamedTensor> Snapshot() const;
   /// The digest of the state, as checkpoint::CutState computes it.
   Digest StateDigest() const;

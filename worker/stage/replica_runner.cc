@@ -621,9 +621,9 @@ void ReplicaRunner::Do(const protocol::action::PinCopy& a) {
     auto cut = checkpoint::CutState(copy->tensors);
     auto state =
         cut.ok() ? std::make_shared<const checkpoint::PiecedBytes>(*std::move(cut)) : nullptr;
-    parts_.control.Post([this, request, state, status = cut.status()] {
+    parts_.control.Post([this, request, state, status = cut.status(), bytes = copy->bytes] {
       if (!IsCurrent(request.generation)) return;
-      if (state) donor_.Pin(request.generation, request.version, state);
+      if (state) donor_.Pin(request.generation, request.version, state, bytes);
       parts_.host.Tell(protocol::StatePinned{request.generation, request.version,
                                              state ? state->digest() : Digest{}, status.message(),
                                              kept_steps_max_});

@@ -53,10 +53,9 @@ void StateReader::MakeCopy(State state, std::function<void(std::shared_ptr<const
   const auto copy_all = [this, done = std::move(done)](State read) -> Result<Rest> {
     std::uint64_t bytes = 0;
     for (checkpoint::NamedTensor& tensor : read) {
-      ASSIGN_OR_RETURN(tensor, checkpoint::CopyToHost(tensor));
-      bytes += tensor.data.size();
+      ASSIGN_OR_RETURN(tensor, checkpoint::Keep(tensor, &bytes));
     }
-    auto copy = std::make_shared<Copy>(std::move(read),
+    auto copy = std::make_shared<Copy>(std::move(read), bytes,
                                        MemoryCharge(&account_, MemoryKind::kCopies, bytes));
     return Rest([done, copy = std::move(copy)] { done(copy); });
   };

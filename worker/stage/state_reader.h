@@ -22,9 +22,11 @@ namespace swarm::stage {
 class StateReader {
  public:
   using State = std::vector<checkpoint::NamedTensor>;
-  /// A state's own memory, in the account as long as it lives.
+  /// A state that stays. Its own memory is in the account as long as it lives; what a tier keeps
+  /// for it (checkpoint::Keep) is not.
   struct Copy {
     State tensors;
+    std::uint64_t bytes = 0;  ///< in memory
     MemoryCharge charge;
   };
 

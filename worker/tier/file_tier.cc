@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -96,6 +97,15 @@ class FileTier final : public Tier {
                 "a write behind the end of a tier");
     Submit(offset, from.size(), 0, std::move(done),
            [&](Piece& piece, std::size_t at) { piece.from = from.data() + at; });
+  }
+  Result<Bytes> Map(std::uint64_t offset, std::uint64_t size,
+                    std::shared_ptr<const void> owner) override {
+    if (size == 0) return Bytes();
+    void* const memory =
+        ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_, static_cast<off_t>(offset));
+    if (memory == MAP_FAILED) return ResourceExhausted(name_ + " cannot be mapped: " + ErrorText());
+    const auto unmap = [size, owner = std::move(owner)](void* mapped) { ::munmap(mapped, size); };
+    return Bytes::Wrap(memory, size, std::shared_ptr<void>(memory, unmap));
   }
   std::string name() const override { return name_; }
 

@@ -33,6 +33,12 @@ class MemoryTier final : public Tier {
     }
     done(Status());
   }
+  Result<Bytes> Map(std::uint64_t offset, std::uint64_t size,
+                    std::shared_ptr<const void>) override {
+    const std::lock_guard lock(mutex_);
+    SWARM_CHECK(offset + size <= bytes_.size(), "a map behind the end of a tier");
+    return Bytes::Copy(bytes_.data() + offset, size);
+  }
   std::string name() const override { return "memory"; }
 
  private:

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include "base/bytes.h"
 #include "base/status.h"
 
 namespace swarm::tier {
@@ -32,6 +33,12 @@ class Tier {
   /// Writes `from`, which must live as long; what lies behind it in its last block becomes
   /// anything. Requires an offset that kBlock divides, and the room. Errors: the same.
   virtual void SubmitWrite(std::uint64_t offset, std::span<const std::byte> from, Done done) = 0;
+  /// The bytes as memory, which keeps `owner`. Of a file they are mapped: the kernel reads them
+  /// when they are used, and drops them when it needs the memory. Of others it is a copy. They may
+  /// not be written while it lives. Requires an offset that kBlock divides. Errors:
+  /// kResourceExhausted; a disk that fails later ends the process.
+  virtual Result<Bytes> Map(std::uint64_t offset, std::uint64_t size,
+                            std::shared_ptr<const void> owner) = 0;
   /// For the log: what it is.
   virtual std::string name() const = 0;
 

@@ -82,6 +82,29 @@ TEST_P(TierTest, ManyRequestsAreOnTheirWayAtOnce) {
   EXPECT_EQ(read, written);
 }
 
+TEST_P(TierTest, WhatIsMappedStaysWhileTheTierGoesOn) {
+  const auto tier = Open();
+  const auto bytes = SomeBytes(2 * kBlock + 55, 3);
+  ASSERT_TRUE(tier->Grow(3 * kBlock).ok());
+  ASSERT_TRUE(tier->Write(0, bytes).ok());
+  const auto owner = std::make_shared<int>(1);
+  auto mapped = tier->Map(0, bytes.size(), owner);
+  ASSERT_TRUE(mapped.ok()) << mapped.status().ToString();
+  EXPECT_EQ(owner.use_count(), GetParam() == Kind::kFile ? 2 : 1) << "a copy needs no owner";
+  ASSERT_TRUE(tier->Grow(64 * kBlock).ok());
+  ASSERT_TRUE(tier->Write(3 * kBlock, SomeBytes(9 * kBlock, 4)).ok());
+  EXPECT_TRUE(std::ranges::equal(mapped->span(), bytes));
+  mapped = Bytes();
+  EXPECT_EQ(owner.use_count(), 1);
+  // A place that was mapped is written and read as any other.
+  const auto others = SomeBytes(bytes.size(), 5);
+  ASSERT_TRUE(tier->Write(0, others).ok());
+  std::vector<std::byte> found(others.size());
+  ASSERT_TRUE(tier->Read(0, found).ok());
+  EXPECT_EQ(found, others);
+  EXPECT_TRUE(std::ranges::equal(tier->Map(0, others.size(), owner)->span(), others));
+}
+
 TEST_P(TierTest, AnExtentThatIsGivenBackIsGivenOutAgain) {
   Space space(Open());
   auto first = space.Take(10000);

@@ -193,6 +193,26 @@ TEST(SwapStageStateTest, AStateMovesBetweenResidencies) {
   EXPECT_EQ(again.stage(0).StateDigest(), resident.stage(0).StateDigest());
 }
 
+TEST(SwapStageStateTest, AStateThatIsMappedStaysWhenTheStageGoesOn) {
+  Pipeline swapped(Swapped(ResidentOptions({})), 1);
+  swapped.InitRandom(7);
+  std::map<std::string, std::string> before;
+  for (const auto& [name, tensor] : swapped.Snapshot()) before[name] = tensor.data.text();
+  std::vector<checkpoint::NamedTensor> kept;
+  std::uint64_t copied = 0;
+  for (const checkpoint::NamedTensor& tensor : swapped.stage(0).State()) {
+    kept.push_back(*checkpoint::Keep(tensor, &copied));
+  }
+  EXPECT_LT(copied, 4096u) << "the steps of the moments are in memory";
+  TrainSteps(swapped, 0, 2);
+  const auto after = swapped.Snapshot();
+  for (const checkpoint::NamedTensor& tensor : kept) {
+    EXPECT_EQ(tensor.data.text(), before.at(tensor.name)) << tensor.name;
+    if (tensor.type == checkpoint::ElementType::kI64) continue;
+    EXPECT_NE(tensor.data.text(), after.at(tensor.name).data.text()) << tensor.name;
+  }
+}
+
 TEST(SwapStageStateTest, SumsThatOthersReadDoNotChange) {
   Pipeline swapped(Swapped(ResidentOptions({})), 1);
   swapped.InitRandom(7);

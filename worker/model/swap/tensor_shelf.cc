@@ -43,6 +43,11 @@ class TensorShelf::InTier final : public checkpoint::Elsewhere {
   Status Read(std::uint64_t offset, std::span<std::byte> to) const override {
     return space_.tier().Read(extent_->offset() + offset, to);
   }
+  std::optional<Bytes> Map() const override {
+    auto mapped = space_.tier().Map(extent_->offset(), extent_->size(), extent_);
+    if (!mapped.ok()) return {};
+    return *std::move(mapped);
+  }
 
  private:
   tier::Space& space_;
@@ -58,7 +63,8 @@ Status TensorShelf::Put(const checkpoint::NamedTensor& tensor, Transit* transit)
     return {};
   }
   const std::uint64_t size = checkpoint::SizeOf(tensor);
-  if (entry.extent == nullptr || entry.extent->size() != size) {
+  // What others have mapped is left to them.
+  if (entry.extent == nullptr || entry.extent->size() != size || entry.extent.use_count() > 1) {
     ASSIGN_OR_RETURN(entry.extent, space_.Take(size));
   }
   const auto promise = std::make_shared<std::promise<Status>>(transit->Open());

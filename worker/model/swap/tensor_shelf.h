@@ -48,7 +48,7 @@ class Transit {
 };
 
 /// One thread changes it. What it gives out may be read on any thread, until it is replaced or
-/// changed.
+/// changed; what was mapped stays.
 class TensorShelf {
  public:
   /// Both must outlive this.

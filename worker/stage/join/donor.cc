@@ -25,9 +25,10 @@ Donor::Donor(MemoryAccount* account, FindGradient find_gradient)
     : account_(account), find_gradient_(std::move(find_gradient)) {}
 
 void Donor::Pin(protocol::Generation generation, protocol::Version version,
-                std::shared_ptr<const checkpoint::PiecedBytes> state) {
+                std::shared_ptr<const checkpoint::PiecedBytes> state,
+                std::optional<std::uint64_t> in_memory) {
   Unpin(generation, version);
-  MemoryCharge charge(account_, MemoryKind::kCopies, state->bytes());
+  MemoryCharge charge(account_, MemoryKind::kCopies, in_memory.value_or(state->bytes()));
   const auto is_full = [&] {
     return pinned_.size() == kPinnedMax ||
            account_->bytes(MemoryKind::kCopies) > account_->share(MemoryKind::kCopies);

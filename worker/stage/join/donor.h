@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/bytes.h"
@@ -29,9 +30,11 @@ class Donor {
   /// Gives `state` (checkpoint::CutState of a snapshot; make it off the control loop) to workers
   /// that ask for `version`. Keeps two states if the account's share has room for two, so that a
   /// new one can be pinned while workers still fetch the old one; one more drops the one that was
-  /// pinned first. One state is always kept: no worker could join without it.
+  /// pinned first. One state is always kept: no worker could join without it. `in_memory`: its
+  /// bytes that are not mapped from a disk; absent: all of them.
   void Pin(protocol::Generation generation, protocol::Version version,
-           std::shared_ptr<const checkpoint::PiecedBytes> state);
+           std::shared_ptr<const checkpoint::PiecedBytes> state,
+           std::optional<std::uint64_t> in_memory = {});
   void Unpin(protocol::Generation generation, protocol::Version version);
   void Clear() { pinned_.clear(); }
   std::size_t pinned() const { return pinned_.size(); }

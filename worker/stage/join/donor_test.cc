@@ -106,6 +106,13 @@ TEST_F(DonorTest, KeepsOneVersionWhereThereIsNoRoomForTwo) {
   EXPECT_EQ(account_.bytes(MemoryKind::kCopies), 0u);
 }
 
+TEST_F(DonorTest, WhatADiskKeepsTakesNoMemory) {
+  donor_.Pin(kGeneration, Version(1), Filled('a', 300), 20);
+  donor_.Pin(kGeneration, Version(2), Filled('b', 300), 20);
+  EXPECT_EQ(donor_.pinned(), 2u);
+  EXPECT_EQ(account_.bytes(MemoryKind::kCopies), 40u);
+}
+
 TEST_F(DonorTest, WhatIsUnpinnedOrOfAnotherGenerationIsNotHere) {
   Donor& donor = donor_;
   donor.Pin(kGeneration, Version(1), Filled('a'));
