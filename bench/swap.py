@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Trains a model whose state is on a disk (pipeline.residency Swap), beside the same in memory.
+
+Each run is one worker with a thread for each core. Prints the seconds of a step without the first, the most memory
+that the worker had resident, what it read from and wrote to disks, and, of runs in a control group with a limit, the
+most that the group held, page cache included. Ends with an error if losses differ by more than 1e-5.
+
+Usage: bench/swap.py [--build build/release] [--width 512] [--layers 16] [--vocabulary 256] [--memory-mib 96]
+                     [--microbatches 8] [--tokens 256] [--steps 3] [--scratch FOLDER]
+       bench/swap.py --limit-mib 6144 --alone ...     Swap alone, in a control group with that limit (root)
+"""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+JOB = """
+apiVersion: swarmjob.dev/v1alpha1
+kind: SwarmJob
+metadata: {name: swap}
+spec:
+  model:
+    config: {hidden_size: %(width)d, num_hidden_layers: %(layers)d, num_attention_heads: %(heads)d,
+             intermediate_size: %(inner)d, vocab_size: %(vocabulary)d, tie_word_embeddings: true}
+  data: {uri: %(folder)s/numbers.txt}
+  training: {maxSteps: %(steps)d, globalBatchSize: %(microbatches)d, microbatchSize: 1, sequenceLength: %(tokens)d}
+  pipeline: %(pipeline)s
+  checkpoint: {intervalSteps: 1000000}
+"""
+
+
+class Group:
+    """A control group for memory, of version 2 or 1."""
+
+    def __init__(self, limit):
+        for root, limits, self.peak_file in (
+                ("/sys/fs/cgroup", {"memory.max": limit, "memory.swap.max": 0}, "memory.peak"),
+                ("/sys/fs/cgroup/memory", {"memory.limit_in_bytes": limit}, "memory.max_usage_in_bytes")):
+            if not pathlib.Path(root, "cgroup.procs").exists():
+                continue
+            self.folder = pathlib.Path(root, f"swarmjob-swap-{os.getpid()}")
+            self.folder.mkdir()
+            for file, value in limits.items():
+                with contextlib.suppress(FileNotFoundError), open(self.folder / file, "r+") as setting:
+                    setting.write(str(value))
+            return
+        sys.exit("this machine has no control groups for memory")
+
+    def prefix(self):
+        # The shell enters the group, and becomes the program.
+        return ["sh", "-c", f'echo $$ >{self.folder}/cgroup.procs && exec "$@"', "sh"]
+
+    def peak(self):
+        return int((self.folder / self.peak_file).read_text())
+
+    def remove(self):
+        for _ in range(50):
+            try:
+                return self.folder.rmdir()
+            except OSError:  # the last process has just ended
+                time.sleep(0.1)
+
+
+def worker_of(folder):
+    """The process of the worker whose run is in the folder."""
+    for process in pathlib.Path("/proc").iterdir():
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            arguments = (process / "cmdline").read_bytes().decode().split("\0")
+            if any(a.startswith("--id=worker") for a in arguments) and any(folder in a for a in arguments):
+                return process
+    return None
+
+
+def watch(run, folder):
+    """Until the run ends: the most resident bytes of its worker, and the bytes that it has read and written."""
+    most = {"resident": 0, "read": 0, "written": 0}
+    while run.poll() is None:
+        process = worker_of(folder)
+        with contextlib.suppress(OSError, TypeError, AttributeError):
+            status, io = (process / "status").read_text(), (process / "io").read_text()
+            most["resident"] = max(most["resident"], int(re.search(r"VmHWM:\s+(\d+)", status).group(1)) * 1024)
+            most["read"] = int(re.search(r"^read_bytes: (\d+)", io, re.M).group(1))
+            most["written"] = int(re.search(r"^write_bytes: (\d+)", io, re.M).group(1))
+        time.sleep(0.2)
+    return most
+
+
+def train(flags, folder, residency, group):
+    """One run: a row of the table, and its losses."""
+    memory = {"host": flags.memory_mib << 20, "scratch": flags.scratch or folder}
+    pipeline = {"stages": 1, "residency": residency, **({"memory": memory} if residency == "Swap" else {})}
+    job = pathlib.Path(folder, f"{residency}.yaml")
+    job.write_text(JOB % {**vars(flags), "heads": flags.width // 64, "inner": flags.inner or flags.width * 43 // 16,
+                          "steps": flags.steps + 1, "folder": folder, "pipeline": json.dumps(pipeline)})
+    out = f"{folder}/{residency}"
+    swarmctl = str(pathlib.Path(flags.build).resolve() / "bin/swarmctl")
+    with open(f"{folder}/{residency}.log", "wb") as log:
+        with subprocess.Popen([*(group.prefix() if group else []), swarmctl, "run", "-f", str(job), "--out", out,
+                               "--threads-per-worker", str(os.cpu_count())],
+                              stdin=subprocess.DEVNULL, stdout=log, stderr=log) as run:
+            row = watch(run, out)
+    if run.returncode != 0:
+        sys.exit(f"{residency}: swarmctl ended with {run.returncode}\n" + pathlib.Path(log.name).read_text()[-3000:])
+    lines = [json.loads(line) for line in open(f"{out}/steps.jsonl")]
+    row["seconds"] = statistics.median(line["seconds"] for line in lines[1:])
+    if group:
+        row["group"] = group.peak()
+    return row, [line["loss"] for line in lines]
+
+
+def main():
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--build", default="build/release")
+    flags.add_argument("--width", type=int, default=512)
+    flags.add_argument("--inner", type=int, default=0)
+    flags.add_argument("--layers", type=int, default=16)
+    flags.add_argument("--vocabulary", type=int, default=256)
+    flags.add_argument("--memory-mib", type=int, default=96)
+    flags.add_argument("--microbatches", type=int, default=8)
+    flags.add_argument("--tokens", type=int, default=256)
+    flags.add_argument("--steps", type=int, default=3)
+    flags.add_argument("--scratch", default="")
+    flags.add_argument("--limit-mib", type=int, default=0)
+    flags.add_argument("--alone", action="store_true")
+    flags = flags.parse_args()
+    results = {}
+    with contextlib.ExitStack() as last, tempfile.TemporaryDirectory(dir=flags.scratch or None) as folder:
+        pathlib.Path(folder, "numbers.txt").write_text("\n".join(map(str, range(200000))))
+        group = Group(flags.limit_mib << 20) if flags.limit_mib else None
+        if group:
+            last.callback(group.remove)
+        for residency in ["Swap"] if flags.alone else ["Resident", "Swap"]:
+            results[residency] = train(flags, folder, residency, group if residency == "Swap" else None)
+            row, losses = results[residency]
+            print(f"{residency}: " + ", ".join(
+                f"{name} {value:.2f} s" if name == "seconds" else f"{name} {value / 2**20:.0f} MiB"
+                for name, value in row.items()) + f", losses {losses[0]:.6f} to {losses[-1]:.6f}", flush=True)
+    if not flags.alone:
+        (resident, expected), (swapped, losses) = results["Resident"], results["Swap"]
+        print(f"Swap against Resident: {resident['seconds'] / swapped['seconds']:.2f} of the tokens a second")
+        if any(abs(a - b) > 1e-5 * abs(b) for a, b in zip(losses, expected)):
+            sys.exit(f"losses differ: {losses} and {expected}")
+
+
+if __name__ == "__main__":
+    main()
