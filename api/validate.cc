@@ -440,6 +440,13 @@ std::vector<FieldError> ValidateFit(const SwarmJob& job) {
                      " layers and as much again; lower microbatchSize, or cut the model into more"
                      " stages");
   }
+  const std::uint64_t host = spec.pipeline.memory.host;
+  if (spec.pipeline.residency == Residency::kSwap && host > 0 && layers > 0) {
+    const std::uint64_t needed = LeastSwapMemory(job);
+    judge.Expect(host >= needed, "spec.pipeline.memory.host", "is " + Text(host),
+                 "at least " + Text(needed) +
+                     ": the largest of a layer, the embedding and the head must fit twice");
+  }
   // Data that are token ids already do not use the tokenizer.
   const TokenizerKind kind = spec.model.tokenizer.kind;
   const bool bytes =

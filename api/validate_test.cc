@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/model/memory.h"
 #include "api/testing/test_manifest.h"
 
 namespace swarm::api {
@@ -251,6 +252,19 @@ TEST(ValidateTest, AModelFromAFolderIsJudgedWithTheJobOnceItIsKnown) {
   EXPECT_THAT(ValidateFit(*job), SizeIs(0));
   (*job).spec.model.config.num_hidden_layers = 1;
   EXPECT_THAT(ValidateFit(*job), Contains(Field(&FieldError::path, "spec.pipeline.stages")));
+}
+
+TEST(ValidateTest, ASegmentThatCannotFitTwiceIsRefusedWithTheBytesThatWouldDo) {
+  Checked<SwarmJob> job = ParseGoodWith({"pipeline.residency=Swap"});
+  ASSERT_TRUE(job.ok()) << ToString(job.errors());
+  const std::uint64_t least = LeastSwapMemory(*job);
+  (*job).spec.pipeline.memory.host = least;
+  EXPECT_THAT(ValidateFit(*job), SizeIs(0));
+  (*job).spec.pipeline.memory.host = least - 1;
+  const auto errors = ValidateFit(*job);
+  ASSERT_THAT(errors, SizeIs(1));
+  EXPECT_EQ(errors[0].path, "spec.pipeline.memory.host");
+  EXPECT_NE(ToString(errors).find(std::to_string(least)), std::string::npos) << ToString(errors);
 }
 
 TEST(ValidateTest, InAClusterNothingLiesInAFolderOfOnePod) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "api/model/decoder_config.h"
+
 namespace swarm::api {
 namespace {
 
@@ -149,6 +151,21 @@ std::uint64_t TasksTogether(const SwarmJob& job) {
   if (job.spec.pipeline.residency != Residency::kSwap) return 0;
   const std::uint64_t most = InFlightMax(job);
   return std::min(job.microbatches(), most > 0 ? most : kSwapTasks);
+}
+
+std::uint64_t LeastSwapMemory(std::uint64_t largest, std::uint64_t parameter_bytes) {
+  return 4 * ((2 * largest * parameter_bytes + 2) / 3);
+}
+
+std::uint64_t LeastSwapMemory(const SwarmJob& job) {
+  const DecoderConfig& config = job.spec.model.config;
+  const std::uint64_t width = Of(config.hidden_size);
+  const std::uint64_t table = Of(config.vocab_size) * width;
+  const std::uint64_t tables = (config.tie_word_embeddings ? 1 : 2) * table;
+  const std::uint64_t layers = ParameterCount(config) - tables - width;
+  const std::uint64_t head = table + width;  // with its norm
+  return LeastSwapMemory(std::max(layers / Of(config.num_hidden_layers), head),
+                         OperandBytes(job.spec) + 2 * 4);
 }
 
 }  // namespace swarm::api

@@ -70,4 +70,12 @@ std::uint64_t InFlightMax(const SwarmJob& job);
 /// Requires the same.
 std::uint64_t TasksTogether(const SwarmJob& job);
 
+/// The least memory of a stage with Residency::kSwap: three quarters of it have room for its
+/// largest segment twice, of so many parameters of so many bytes each, with moments.
+std::uint64_t LeastSwapMemory(std::uint64_t largest, std::uint64_t parameter_bytes);
+
+/// The same of a job's stages, whose smallest segments are a layer, the embedding and the head.
+/// Requires the same.
+std::uint64_t LeastSwapMemory(const SwarmJob& job);
+
 }  // namespace swarm::api

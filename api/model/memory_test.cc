@@ -60,6 +60,18 @@ TEST(MemoryTest, AWorkerThatSwapsWantsMicrobatchesThatPassTogether) {
   EXPECT_EQ(TasksTogether(job), 3u) << "a step has no more";
 }
 
+TEST(MemoryTest, TheLargestSegmentOfASwappedStageFitsTwice) {
+  SwarmJob job = LargeJob();
+  // A layer: four square matrices, three of the MLP, two norms.
+  const std::uint64_t layer = 4ULL * 4096 * 4096 + 3ULL * 4096 * 11008 + 2 * 4096;
+  EXPECT_EQ(LeastSwapMemory(job), LeastSwapMemory(layer, 12));
+  EXPECT_EQ(LeastSwapMemory(layer, 12), 2 * layer * 12 / 3 * 4);
+  job.spec.training.precision = Precision::kBF16;
+  EXPECT_EQ(LeastSwapMemory(job), LeastSwapMemory(layer, 14));
+  job.spec.model.config.vocab_size = 128000;
+  EXPECT_EQ(LeastSwapMemory(job), LeastSwapMemory(128001ULL * 4096, 14)) << "the head and its norm";
+}
+
 TEST(MemoryTest, AWorkerKeepsSumsBesideItsState) {
   SwarmJob job = LargeJob();
   EXPECT_EQ(ServingBytes(job.spec, 1000, 10, /*alone=*/true), 28'000u + 40);

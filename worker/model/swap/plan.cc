@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "api/model/memory.h"
+
 namespace swarm::model {
 
 std::uint64_t SegmentBytes(api::Precision precision) {
@@ -14,8 +16,8 @@ Result<SwapPlan> CutIntoSegments(const Slice& stage, const StageSizes& sizes,
   const std::uint64_t room = limits.memory / 4 * 3 / limits.parameter_bytes / 2;  // parameters
   std::uint64_t least = std::max(sizes.embedding, sizes.head);
   for (const std::uint64_t layer : sizes.layers) least = std::max(least, layer);
-  if (least > room) {
-    const std::uint64_t needed = 2 * least * limits.parameter_bytes / 3 * 4;
+  const std::uint64_t needed = api::LeastSwapMemory(least, limits.parameter_bytes);
+  if (limits.memory < needed) {
     return ResourceExhausted("the stage has " + std::to_string(limits.memory >> 20) +
                              " MiB (pipeline.memory.host) and needs " +
                              std::to_string((needed >> 20) + 1) +
