@@ -92,6 +92,13 @@ static void Describe(Archive& a, Storage& storage) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, LocalSteps& local) {
+  a.Field("innerSteps", local.innerSteps);
+  a.Field("outerLearningRate", local.outerLearningRate);
+  a.Field("outerMomentum", local.outerMomentum);
+}
+
+template <typename Archive>
 static void Describe(Archive& a, Training& training) {
   a.Field("seed", training.seed);
   a.Required("maxSteps", training.maxSteps);
@@ -102,6 +109,7 @@ static void Describe(Archive& a, Training& training) {
   a.Field("zLoss", training.zLoss);
   a.Field("precision", training.precision);
   a.Field("stepMode", training.stepMode);
+  a.Object("local", training.local);
   a.Field("accumulation", training.accumulation);
   a.Field("reduceCodec", training.reduceCodec);
   a.Field("validationIntervalSteps", training.validationIntervalSteps);

@@ -77,8 +77,8 @@ TEST(ParseTest, EachErrorSaysWhatWouldBeRight) {
   EXPECT_EQ(first({"schedule.type=Cosinus"}),
             "spec.schedule.type: is \"Cosinus\"; one of Constant, Cosine, Linear, WSD, "
             "InverseSquareRoot");
-  EXPECT_EQ(first({"training.stepMode=Local"}),
-            "spec.training.stepMode: Local is not available yet; available: Sync, Delayed");
+  EXPECT_EQ(first({"training.stepMode=local"}),
+            "spec.training.stepMode: is \"local\"; one of Sync, Delayed, Local");
   EXPECT_EQ(
       first({"training.maxSteps='5'"}),
       "spec.training.maxSteps: is \"5\", not a whole number from 0 to 2^64 - 1; write a whole "

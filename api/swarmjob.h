@@ -79,7 +79,7 @@ struct DecoderConfig {
   double query_pre_attn_scalar = 0;    ///< scores are divided by its root; 0: head_dim
   double attn_logit_softcapping = 0;   ///< c > 0: scores s become c tanh(s / c)
   double final_logit_softcapping = 0;  ///< the same of logits
-  std::vector<LayerOptions> layers;   ///< empty: the defaults for all of them
+  std::vector<LayerOptions> layers;    ///< empty: the defaults for all of them
   bool operator==(const DecoderConfig&) const = default;
 };
 
@@ -144,10 +144,10 @@ struct Data {
   /// with .gz or .zst.
   std::string uri;
   std::optional<std::vector<DataSource>> sources;  ///< instead of uri: a mixture
-  std::string validationUri;                 ///< as uri; empty: no validation
-  TokenType tokenType = TokenType::kUInt16;  ///< of .bin shards
-  DataFormat format = DataFormat::kText;     ///< of JSON lines
-  std::string textField = "text";            ///< of Text; a column of Parquet
+  std::string validationUri;                       ///< as uri; empty: no validation
+  TokenType tokenType = TokenType::kUInt16;        ///< of .bin shards
+  DataFormat format = DataFormat::kText;           ///< of JSON lines
+  std::string textField = "text";                  ///< of Text; a column of Parquet
   DocumentView documents = DocumentView::kJoined;
   OnBadDocument onBadDocument = OnBadDocument::kFail;
   /// What the trainer keeps of all data in its memory: ids of text, and what it has read ahead of
@@ -170,11 +170,21 @@ struct Storage {
 
 /// What weights and activations are in products. FP16 is for devices without fast bfloat16.
 enum class Precision { kFP32, kBF16, kFP16 };
-enum class StepMode { kSync, kDelayed };
+/// What a step of the job is: the gradients of its own weights, or of those before; or a round, in
+/// which replicas take steps of their own.
+enum class StepMode { kSync, kDelayed, kLocal };
 enum class Accumulation { kFloat, kExact };
 
 /// How replicas of a stage encode the gradients that they send each other for the sum.
 enum class ReduceCodec { kNone, kBF16, kInt8 };
+
+/// StepMode::kLocal. A microbatch is the batch of an inner step.
+struct LocalSteps {
+  std::uint64_t innerSteps = 50;  ///< of a replica in a round; divides the microbatches of a step
+  double outerLearningRate = 0.6;
+  double outerMomentum = 0.9;
+  bool operator==(const LocalSteps&) const = default;
+};
 
 struct Training {
   std::uint64_t seed = 0;
@@ -186,6 +196,7 @@ struct Training {
   double zLoss = 0;  ///< weight of the squared log of the sum over the vocabulary of exp(logit)
   Precision precision = Precision::kFP32;
   StepMode stepMode = StepMode::kSync;
+  LocalSteps local;
   Accumulation accumulation = Accumulation::kFloat;
   ReduceCodec reduceCodec = ReduceCodec::kNone;  ///< kNone with kExact
   std::uint64_t validationIntervalSteps = 50;
@@ -199,9 +210,9 @@ enum class OptimizerType { kAdamW, kLAMB, kMuon };
 struct Optimizer {
   OptimizerType type = OptimizerType::kAdamW;
   double learningRate = 3e-4;
-  double weightDecay = 0.1;      ///< of matrices; gains of norms and biases are not decayed
-  bool decayEmbeddings = true;   ///< whether it is also of the embedding and a tied head
-  double beta1 = 0.9;        ///< in the manifest: betas: [0.9, 0.95]
+  double weightDecay = 0.1;     ///< of matrices; gains of norms and biases are not decayed
+  bool decayEmbeddings = true;  ///< whether it is also of the embedding and a tied head
+  double beta1 = 0.9;           ///< in the manifest: betas: [0.9, 0.95]
   double beta2 = 0.95;
   double epsilon = 1e-8;
   double momentum = 0.95;  ///< Muon

@@ -63,9 +63,8 @@ void JudgeData(Judge& judge, const Data& data) {
                "leave out one of them");
   JudgeUri(judge, "spec.data.uri", data.uri, UriOf::kData);
   if (data.sources) {
-    judge.Expect(!data.sources->empty() && data.sources->size() <= kSourcesMax,
-                 "spec.data.sources", "has " + Text(data.sources->size()) + " items",
-                 "1 to " + Text(kSourcesMax));
+    judge.Expect(!data.sources->empty() && data.sources->size() <= kSourcesMax, "spec.data.sources",
+                 "has " + Text(data.sources->size()) + " items", "1 to " + Text(kSourcesMax));
     for (std::size_t i = 0; i < data.sources->size(); ++i) {
       const DataSource& source = (*data.sources)[i];
       const std::string path = "spec.data.sources[" + std::to_string(i) + "]";
@@ -155,6 +154,40 @@ void JudgeTraining(Judge& judge, const Training& training) {
               kStepsMax);
   judge.Range(path + "validationSequences", training.validationSequences, std::uint64_t{1},
               kBatchMax);
+}
+
+/// What StepMode::kLocal needs, and what it does not do yet.
+void JudgeLocal(Judge& judge, const Spec& spec) {
+  const Training& training = spec.training;
+  const LocalSteps& local = training.local;
+  const std::string path = "spec.training.local";
+  if (training.stepMode != StepMode::kLocal) {
+    judge.Expect(local == LocalSteps(), path, "has no meaning without stepMode Local",
+                 "leave it out");
+    return;
+  }
+  if (judge.Range(path + ".innerSteps", local.innerSteps, std::uint64_t{1}, kBatchMax) &&
+      training.microbatchSize > 0) {
+    const std::uint64_t microbatches = training.globalBatchSize / training.microbatchSize;
+    judge.Expect(microbatches % local.innerSteps == 0, path + ".innerSteps",
+                 "is " + Text(local.innerSteps),
+                 "a divisor of globalBatchSize / microbatchSize (" + Text(microbatches) +
+                     "): the steps that all replicas take in a round");
+  }
+  judge.Positive(path + ".outerLearningRate", local.outerLearningRate, 100);
+  judge.Expect(local.outerMomentum >= 0 && local.outerMomentum < 1, path + ".outerMomentum",
+               "is " + Text(local.outerMomentum), "at least 0, less than 1");
+  const std::string why = ": stepMode Local does nothing else yet";
+  judge.Expect(spec.pipeline.stages == 1, "spec.pipeline.stages",
+               "is " + Text(spec.pipeline.stages), "1" + why);
+  judge.Expect(training.accumulation == Accumulation::kFloat, "spec.training.accumulation",
+               "is Exact", "Float: steps of replicas depend on who takes them");
+  judge.Expect(spec.pipeline.shardUpdate == ShardUpdate::kNone, "spec.pipeline.shardUpdate",
+               "is " + std::string(NameOf(spec.pipeline.shardUpdate)), "None" + why);
+  judge.Expect(!IsPartOfModel(spec.pipeline.boundary), "spec.pipeline.boundary.codec",
+               "is a part of the model", "None, BF16, Int8 or Int8Dynamic" + why);
+  judge.Expect(spec.model.lora.rank == 0, "spec.model.lora", "asks for adapters",
+               "leave it out" + why);
 }
 
 void JudgeOptimizer(Judge& judge, const Optimizer& optimizer) {
@@ -488,6 +521,7 @@ std::vector<FieldError> Validate(const SwarmJob& job) {
   JudgeSchedule(judge, spec);
   JudgePipeline(judge, spec.pipeline, spec.workers);
   JudgeSwap(judge, spec);
+  JudgeLocal(judge, spec);
   JudgeBoundary(judge, spec);
   judge.Range("spec.checkpoint.intervalSteps", spec.checkpoint.intervalSteps, std::uint64_t{1},
               kStepsMax);

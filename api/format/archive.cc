@@ -162,14 +162,7 @@ void ObjectReader::ReportNoList(const json& value, const std::string& path) {
 }
 
 void ObjectReader::ReportEnum(const json& value, const std::string& path,
-                              const std::vector<std::string_view>& names,
-                              const std::vector<std::string_view>& later) {
-  if (value.is_string()) {
-    const auto& text = value.get_ref<const std::string&>();
-    if (std::find(later.begin(), later.end(), text) != later.end()) {
-      return Report(path, text + " is not available yet", "available: " + Joined(names));
-    }
-  }
+                              const std::vector<std::string_view>& names) {
   Report(path, "is " + Shown(value), "one of " + Joined(names));
 }
 

@@ -136,12 +136,11 @@ class ObjectReader {
       }
       names.push_back(name);
     }
-    ReportEnum(value, path, names, {kLaterNames<E>.begin(), kLaterNames<E>.end()});
+    ReportEnum(value, path, names);
   }
   void ReportNoList(const nlohmann::json& value, const std::string& path);
   void ReportEnum(const nlohmann::json& value, const std::string& path,
-                  const std::vector<std::string_view>& names,
-                  const std::vector<std::string_view>& later);
+                  const std::vector<std::string_view>& names);
 
   const nlohmann::json& value_;
   const std::string path_;

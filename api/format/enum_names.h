@@ -110,6 +110,7 @@ struct EnumNames<api::StepMode> {
   static constexpr auto kNames = NameTable<E>({
       {E::kSync, "Sync"},
       {E::kDelayed, "Delayed"},
+      {E::kLocal, "Local"},
   });
 };
 
@@ -309,14 +310,4 @@ struct EnumNames<api::Reason> {
   });
 };
 
-namespace api {
-
-/// Values that a later version of this program is to support. A manifest with one of them is
-/// refused for that reason, not as a misspelling.
-template <typename E>
-inline constexpr std::array<std::string_view, 0> kLaterNames{};
-template <>
-inline constexpr std::array<std::string_view, 1> kLaterNames<StepMode>{"Local"};
-
-}  // namespace api
 }  // namespace swarm

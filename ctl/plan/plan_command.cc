@@ -89,6 +89,10 @@ ExitCode PlanJob(const PlanOptions& options, std::ostream& out, std::ostream& er
     return refuse(options.manifest, {{"spec.model.lora", "cannot be planned",
                                       "a plan for training the whole model, which needs more"}});
   }
+  if (job->spec.training.stepMode == api::StepMode::kLocal) {
+    return refuse(options.manifest, {{"spec.training.stepMode", "cannot be planned",
+                                      "Sync or Delayed, or leave it out"}});
+  }
   const auto fleet = ReadMachines(options.fleet);
   if (!fleet.ok()) return refuse(options.fleet, fleet.errors());
   const planner::Request request{*job, MachinesOf(*fleet), OpenIn(*manifest), options.goal};

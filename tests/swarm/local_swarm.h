@@ -4,11 +4,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "api/model/decoder_config.h"
@@ -58,6 +64,19 @@ inline std::vector<nlohmann::json> ReadLines(const std::string& path) {
   return lines;
 }
 
+/// Waits until steps.jsonl has so many lines.
+inline void AwaitSteps(const std::string& out_dir, std::ptrdiff_t count) {
+  const auto lines = [&] {
+    std::ifstream in(out_dir + "/steps.jsonl");
+    return std::count(std::istreambuf_iterator<char>(in), {}, '\n');
+  };
+  const Timepoint end = Clock::now() + std::chrono::minutes(2);
+  while (lines() < count && Clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  ASSERT_GE(lines(), count);
+}
+
 inline std::vector<double> Losses(const std::string& out_dir) {
   std::vector<double> losses;
   for (const auto& line : ReadLines(out_dir + "/steps.jsonl")) {
@@ -75,6 +94,29 @@ inline std::vector<std::string> StepBits(const std::string& out_dir) {
     bits.push_back(line.at("loss").dump() + " " + line.at("grad_norm").dump());
   }
   return bits;
+}
+
+/// Each step is committed once, and each stage has claimed each of its microbatches once. A line
+/// that a later trainer has adopted names no claims.
+inline void ExpectExactlyOnce(const std::string& out_dir, const api::SwarmJob& job,
+                              std::uint64_t stages) {
+  std::uint64_t steps = 0;
+  for (const auto& line : ReadLines(out_dir + "/ledger.jsonl")) {
+    EXPECT_EQ(line.at("step"), steps++);
+    if (line.contains("adopted")) continue;
+    std::map<std::uint64_t, std::multiset<std::uint64_t>> claims;  // by stage
+    for (const auto& group : line.at("groups")) {
+      for (const auto& participant : group.at("participants")) {
+        for (const std::uint64_t m : participant.at("microbatches")) {
+          claims[participant.at("stage")].insert(m);
+        }
+      }
+    }
+    std::multiset<std::uint64_t> all;
+    for (std::uint64_t m = 0; m < job.microbatches(); ++m) all.insert(m);
+    for (std::uint64_t s = 0; s < stages; ++s) EXPECT_EQ(claims[s], all) << "step " << steps - 1;
+  }
+  EXPECT_EQ(steps, job.spec.training.maxSteps);
 }
 
 /// Makes the tiny model one of a family, with everything that the family can switch on.

@@ -1,10 +1,5 @@
 // Workers whose stages do not fit into their memory, one of which is killed: losses and gradient
 // norms are those of one process that has all in memory, to the last bit.
-#include <algorithm>
-#include <chrono>
-#include <iterator>
-#include <thread>
-
 #include "tests/swarm/local_swarm.h"
 
 namespace swarm::tests {
@@ -24,18 +19,6 @@ class SwapTest : public ::testing::Test {
   void Swap() {
     job_.spec.pipeline.residency = api::Residency::kSwap;
     job_.spec.pipeline.memory = {.host = 320'000, .scratch = folder_.path().string()};
-  }
-
-  void AwaitSteps(const std::string& out, std::ptrdiff_t count) {
-    const auto lines = [&] {
-      std::ifstream in(out + "/steps.jsonl");
-      return std::count(std::istreambuf_iterator<char>(in), {}, '\n');
-    };
-    const Timepoint end = Clock::now() + std::chrono::minutes(2);
-    while (lines() < count && Clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-    ASSERT_GE(lines(), count);
   }
 
   TemporaryFolder folder_;

@@ -74,28 +74,6 @@ std::vector<double> ExpectedLosses(const api::SwarmJob& job, std::uint64_t stage
   return losses;
 }
 
-/// Each step is committed once, and each stage has claimed each of its microbatches once. A line
-/// that a later trainer has adopted names no claims.
-void ExpectExactlyOnce(const std::string& out_dir, const api::SwarmJob& job, std::uint64_t stages) {
-  std::uint64_t steps = 0;
-  for (const auto& line : ReadLines(out_dir + "/ledger.jsonl")) {
-    EXPECT_EQ(line.at("step"), steps++);
-    if (line.contains("adopted")) continue;
-    std::map<std::uint64_t, std::multiset<std::uint64_t>> claims;  // by stage
-    for (const auto& group : line.at("groups")) {
-      for (const auto& participant : group.at("participants")) {
-        for (const std::uint64_t m : participant.at("microbatches")) {
-          claims[participant.at("stage")].insert(m);
-        }
-      }
-    }
-    std::multiset<std::uint64_t> all;
-    for (std::uint64_t m = 0; m < job.microbatches(); ++m) all.insert(m);
-    for (std::uint64_t s = 0; s < stages; ++s) EXPECT_EQ(claims[s], all) << "step " << steps - 1;
-  }
-  EXPECT_EQ(steps, job.spec.training.maxSteps);
-}
-
 /// A fault that the swarm's seed draws.
 void DrawFault(VirtualSwarm& swarm) {
   const auto worker = [&] { return swarm.names()[swarm.Draw(swarm.names().size())]; };

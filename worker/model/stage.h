@@ -46,6 +46,15 @@ struct SwapOptions {
   std::uint64_t task_bytes = 0;  ///< of one task at a boundary
 };
 
+/// What a stage with StepMode::kLocal does (worker/model/local/local_stage.h).
+struct LocalOptions {
+  std::uint64_t inner_steps = 0;  ///< of a replica in a round; 0: there are none
+  double outer_learning_rate = 1;
+  double outer_momentum = 0;
+  double max_grad_norm = 0;  ///< of inner steps; 0: no clipping
+  std::function<double(Version)> learning_rate = nullptr;  ///< of inner steps from a version on
+};
+
 struct StageOptions {
   api::DecoderConfig config;
   std::uint64_t stage = 0;
@@ -69,6 +78,7 @@ struct StageOptions {
   /// CPU.
   api::Residency residency = api::Residency::kResident;
   SwapOptions swap = {};
+  LocalOptions local = {};
   /// Only this part of the stage, as ComputePartLayout says. Its boundaries carry float32.
   std::optional<Slice> part = {};
   /// Whether Apply and the optimizer's state are wanted. If not, there are no moments.

@@ -14,6 +14,7 @@
 #include "worker/device/cuda/cuda_device.h"
 #include "worker/model/adapters.h"
 #include "worker/model/layout/layout.h"
+#include "worker/optim/schedule.h"
 #include "worker/storage/storage.h"
 
 namespace swarm::stage {
@@ -34,6 +35,19 @@ model::SwapOptions SwapOptionsOf(const api::SwarmJob& job) {
                          : pipeline.memory.scratch,
           .tasks = api::TasksTogether(job),
           .task_bytes = api::BoundaryBytes(job)};
+}
+
+model::LocalOptions LocalOptionsOf(const api::SwarmJob& job) {
+  const api::Training& training = job.spec.training;
+  if (training.stepMode != api::StepMode::kLocal) return {};
+  return {.inner_steps = training.local.innerSteps,
+          .outer_learning_rate = training.local.outerLearningRate,
+          .outer_momentum = training.local.outerMomentum,
+          .max_grad_norm = training.maxGradNorm,
+          .learning_rate = [spec = job.spec](protocol::Version version) {
+            return optim::LearningRate(version.value, spec.optimizer, spec.schedule,
+                                       spec.training.maxSteps);
+          }};
 }
 
 }  // namespace
@@ -57,7 +71,8 @@ model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
           .threads = threads,
           .device = device,
           .residency = job.spec.pipeline.residency.value_or(api::Residency::kResident),
-          .swap = SwapOptionsOf(job)};
+          .swap = SwapOptionsOf(job),
+          .local = LocalOptionsOf(job)};
 }
 
 namespace {

@@ -23,6 +23,7 @@
 #include "worker/model/decoder/tensor_memory.h"
 #include "worker/model/determinism.h"
 #include "worker/model/start/start.h"
+#include "worker/model/local/local_stage.h"
 #include "worker/model/swap/swap_stage.h"
 #include "worker/optim/fixed_point.h"
 #include "worker/token.h"
@@ -117,6 +118,7 @@ Result<std::unique_ptr<Stage>> Stage::Create(const StageOptions& options) {
   if (options.microbatches < 1 || options.threads < 1) {
     return InvalidArgument("stage: microbatches and threads must be positive");
   }
+  if (options.local.inner_steps > 0) return MakeLocalStage(options);
   if (options.residency == api::Residency::kSwap) return MakeSwapStage(options);
   Result<Layout> layout =
       options.part

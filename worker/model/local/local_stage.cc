@@ -1,0 +1,348 @@
+#include "worker/model/local/local_stage.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "api/model/boundary.h"
+#include "worker/model/local/outer.h"
+#include "worker/optim/norm.h"
+#include "worker/protocol/commit.h"
+
+namespace swarm::model {
+namespace {
+
+constexpr const char* kVelocity = "optimizer.velocity.";
+
+Status CheckOptions(const StageOptions& options) {
+  const auto cannot = [](const std::string& what) {
+    return FailedPrecondition("training.stepMode Local does not work with " + what + " yet");
+  };
+  if (options.stage_count > 1) return cannot("more than one stage");
+  if (options.accumulation != api::Accumulation::kFloat) return cannot("exact sums");
+  if (options.residency == api::Residency::kSwap) return cannot("the residency Swap");
+  if (options.divided) return cannot("updates that replicas divide");
+  if (options.lora.rank > 0) return cannot("adapters");
+  if (api::IsPartOfModel(options.boundary)) {
+    return cannot("boundaries that are a part of the model");
+  }
+  return {};
+}
+
+std::span<const float> FloatsOf(const Bytes& bytes) {
+  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+
+void Add(std::span<const float> from, std::span<float> to) {
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Stage>> MakeLocalStage(const StageOptions& options) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  StageOptions inner = options;
+  inner.step_mode = api::StepMode::kSync;
+  inner.microbatches = 1;  // of an inner step
+  inner.local = {};
+  ASSIGN_OR_RETURN(auto stage, Stage::Create(inner));
+  return std::unique_ptr<Stage>(std::make_unique<LocalStage>(options, std::move(stage)));
+}
+
+LocalStage::LocalStage(const StageOptions& options, std::unique_ptr<Stage> inner)
+    : options_(options), inner_(std::move(inner)) {}
+
+// ---- weights ----
+
+LocalStage::Flat LocalStage::Zeros() const {
+  Flat zeros;
+  for (const ParameterGroup& group : groups()) zeros.emplace_back(group.count, 0.0F);
+  return zeros;
+}
+
+LocalStage::Flat LocalStage::InnerWeights() const {
+  Flat weights = Zeros();
+  std::map<std::string, const ParameterSlot*> slots;
+  for (const ParameterSlot& slot : parameters()) slots.emplace(slot.name, &slot);
+  for (const checkpoint::NamedTensor& tensor : inner_->State()) {
+    const auto found = slots.find(tensor.name);
+    if (found == slots.end()) continue;
+    const ParameterSlot& slot = *found->second;
+    const std::span to(weights[slot.group].data() + slot.offset, slot.count);
+    const Status read = checkpoint::ReadBytes(tensor, 0, std::as_writable_bytes(to));
+    SWARM_CHECK(read.ok(), read.message());  // without its device, the process has no use
+  }
+  return weights;
+}
+
+Status LocalStage::Give(const Flat& weights) {
+  std::map<std::string, checkpoint::NamedTensor> tensors;
+  for (checkpoint::NamedTensor& tensor : inner_->Snapshot()) {
+    tensors.emplace(tensor.name, std::move(tensor));
+  }
+  for (const ParameterSlot& slot : parameters()) {
+    const float* const first = weights[slot.group].data() + slot.offset;
+    tensors[slot.name] = {slot.name, checkpoint::ElementType::kF32, slot.shape,
+                          Bytes::Wrap(first, slot.count * sizeof(float), nullptr)};
+  }
+  return inner_->Load(
+      [&](const std::string& name) -> Result<checkpoint::NamedTensor> {
+        const auto found = tensors.find(name);
+        if (found == tensors.end()) return NotFound("no tensor " + name);
+        return found->second;
+      },
+      inner_->version().Next(), /*optimizer=*/true);
+}
+
+Status LocalStage::Use(Place place) {
+  if (!held_) return FailedPrecondition("this stage has no weights; load some");
+  if (place_ == place) return {};
+  if (local_ != outer_) RETURN_IF_ERROR(Give(place == Place::kLocal ? local_ : outer_));
+  place_ = place;
+  return {};
+}
+
+void LocalStage::Forget() {
+  tasks_.clear();
+  waiting_.clear();
+  sums_.clear();
+}
+
+void LocalStage::InitRandom(std::uint64_t seed) {
+  readers_.AwaitNone();
+  Forget();
+  inner_->InitRandom(seed);
+  outer_ = local_ = InnerWeights();
+  velocity_ = Zeros();
+  place_ = Place::kOuter;
+  version_ = Version(0);
+  held_ = true;
+}
+
+Status LocalStage::Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer) {
+  readers_.AwaitNone();
+  Forget();
+  held_ = false;
+  RETURN_IF_ERROR(inner_->Load(tensors, Version(0), /*optimizer=*/false));
+  outer_ = local_ = InnerWeights();
+  velocity_ = Zeros();
+  for (const ParameterSlot& slot : parameters()) {
+    if (!optimizer) break;
+    ASSIGN_OR_RETURN(const checkpoint::NamedTensor found, tensors(kVelocity + slot.name));
+    ASSIGN_OR_RETURN(const checkpoint::NamedTensor velocity, checkpoint::ConvertToFloat32(found));
+    if (velocity.shape != slot.shape) {
+      return InvalidArgument(found.name + " has another shape than " + slot.name);
+    }
+    std::memcpy(velocity_[slot.group].data() + slot.offset, velocity.data.data(),
+                velocity.data.size());
+  }
+  place_ = Place::kOuter;
+  version_ = version;
+  held_ = true;
+  return {};
+}
+
+std::vector<checkpoint::NamedTensor> LocalStage::State() const {
+  std::vector<checkpoint::NamedTensor> state;
+  const auto reader = readers_.Enter();
+  const auto show = [&](const std::string& name, const ParameterSlot& slot, const Flat& numbers) {
+    const float* const first = numbers[slot.group].data() + slot.offset;
+    state.push_back({name, checkpoint::ElementType::kF32, slot.shape,
+                     Bytes::Wrap(first, slot.count * sizeof(float), reader)});
+  };
+  for (const ParameterSlot& slot : parameters()) {
+    show(slot.name, slot, outer_);
+    show(kVelocity + slot.name, slot, velocity_);
+  }
+  std::ranges::sort(state, {}, &checkpoint::NamedTensor::name);
+  return state;
+}
+
+// ---- inner steps ----
+
+TaskKey LocalStage::NextInner(const TaskKey& key) {
+  TaskKey inner = key;
+  inner.step = Step(inner_tasks_++);
+  return inner;
+}
+
+void LocalStage::SubmitForward(const TaskKey& key, Version version, const TokenBatch& tokens,
+                               const Bytes& input, bool keep_graph, Done<ForwardResult> done) {
+  if (version != version_) {
+    return done(NotFound("version " + std::to_string(version.value) +
+                         " of the weights; the newest is " + std::to_string(version_.value)));
+  }
+  if (keep_graph && (tasks_.contains(key) || waiting_.contains(key))) {
+    return done(AlreadyExists("forward: microbatch " + std::to_string(key.microbatch.value) +
+                              " of step " + std::to_string(key.step.value) +
+                              " was executed already"));
+  }
+  if (const Status used = Use(keep_graph ? Place::kLocal : Place::kOuter); !used.ok()) {
+    return done(used);
+  }
+  const TaskKey inner = NextInner(key);
+  if (keep_graph) {
+    tasks_[key] = {inner,
+                   {tokens.sequences, tokens.tokens_per_sequence, {}},
+                   {tokens.ids.begin(), tokens.ids.end()},
+                   input};
+  }
+  Result<ForwardResult> result =
+      inner_->Forward(inner, inner_->version(), tokens, input, keep_graph);
+  if (!result.ok()) tasks_.erase(key);
+  done(std::move(result));
+}
+
+void LocalStage::SubmitBackward(const TaskKey& key, const Bytes& gradient,
+                                Done<BackwardResult> done) {
+  done(RunBackward(key, gradient));
+}
+
+Result<BackwardResult> LocalStage::RunBackward(const TaskKey& key, const Bytes& gradient) {
+  const auto found = tasks_.find(key);
+  if (found == tasks_.end()) {
+    return NotFound("backward: no graph of microbatch " + std::to_string(key.microbatch.value) +
+                    " of step " + std::to_string(key.step.value));
+  }
+  Task& task = found->second;
+  RETURN_IF_ERROR(Use(Place::kLocal));
+  Result<Bytes> input_gradient = inner_->Backward(task.inner, gradient);
+  if (input_gradient.status().code() == StatusCode::kNotFound) {
+    // An inner step has taken the weights of its graph.
+    task.inner = NextInner(key);
+    task.tokens.ids = task.ids;
+    RETURN_IF_ERROR(
+        inner_->Forward(task.inner, inner_->version(), task.tokens, task.input, true).status());
+    input_gradient = inner_->Backward(task.inner, gradient);
+  }
+  if (!input_gradient.ok()) return input_gradient.status();
+  ASSIGN_OR_RETURN(Flat moved, StepInner(task.inner));
+  waiting_[key] = std::move(moved);
+  tasks_.erase(found);
+  return BackwardResult{*std::move(input_gradient)};
+}
+
+Result<LocalStage::Flat> LocalStage::StepInner(const TaskKey& inner) {
+  RETURN_IF_ERROR(inner_->Fold(inner));
+  std::vector<Bytes> sums;
+  double squares = 0;
+  for (std::size_t g = 0; g < groups().size(); ++g) {
+    sums.push_back(inner_->Accumulator(inner.step, g).elements);
+    squares += optim::SquaredNorm(FloatsOf(sums.back()));
+  }
+  const double norm = std::sqrt(squares);
+  RETURN_IF_ERROR(inner_->Apply(sums, protocol::ComputeClip(norm, options_.local.max_grad_norm),
+                                options_.local.learning_rate(version_), !std::isfinite(norm)));
+  inner_->ReleaseStep(inner.step);
+  Flat after = InnerWeights(), moved = Zeros();
+  for (std::size_t g = 0; g < moved.size(); ++g) {
+    for (std::size_t i = 0; i < moved[g].size(); ++i) moved[g][i] = local_[g][i] - after[g][i];
+  }
+  local_ = std::move(after);
+  return moved;
+}
+
+void LocalStage::Drop(const TaskKey& key) {
+  if (const auto found = tasks_.find(key); found != tasks_.end()) {
+    inner_->Drop(found->second.inner);
+    tasks_.erase(found);
+  }
+  // The local weights keep what it moved, and the round does not count it.
+  waiting_.erase(key);
+}
+
+// ---- rounds ----
+
+Status LocalStage::Fold(const TaskKey& key) {
+  const auto found = waiting_.find(key);
+  if (found == waiting_.end()) {
+    return NotFound("fold: nothing of microbatch " + std::to_string(key.microbatch.value) +
+                    " of step " + std::to_string(key.step.value) + " waits here");
+  }
+  const auto [sum, is_first] = sums_.try_emplace(key.step, Flat());
+  if (is_first) sum->second = Zeros();
+  for (std::size_t g = 0; g < found->second.size(); ++g) Add(found->second[g], sum->second[g]);
+  waiting_.erase(found);
+  return {};
+}
+
+Status LocalStage::Absorb(Step step, std::uint64_t group, const Bytes& elements, bool) {
+  const auto [sum, is_first] = sums_.try_emplace(step, Flat());
+  if (is_first) sum->second = Zeros();
+  std::vector<float>& to = sum->second.at(group);
+  if (elements.size() != to.size() * sizeof(float)) {
+    return InvalidArgument("a sum of " + std::to_string(elements.size()) +
+                           " bytes for a group of " + std::to_string(to.size()) + " elements");
+  }
+  Add(FloatsOf(elements), to);
+  return {};
+}
+
+GradientSum LocalStage::Accumulator(Step step, std::uint64_t group) {
+  const auto found = sums_.find(step);
+  const std::size_t bytes = groups().at(group).count * sizeof(float);
+  const auto fill = [&](std::byte* to) {
+    found == sums_.end() ? std::memset(to, 0, bytes)
+                         : std::memcpy(to, found->second[group].data(), bytes);
+  };
+  return {.elements = Bytes::Make(bytes, fill)};
+}
+
+Status LocalStage::SetScaleLevel(Step step, unsigned level) {
+  if (level > 0) return InvalidArgument("scale levels are of exact sums");
+  sums_.erase(step);
+  return {};
+}
+
+void LocalStage::ReleaseStep(Step step) {
+  std::vector<TaskKey> keys;
+  for (const auto& [key, task] : tasks_) {
+    if (key.step == step) keys.push_back(key);
+  }
+  for (const TaskKey& key : keys) Drop(key);
+  std::erase_if(waiting_, [&](const auto& entry) { return entry.first.step == step; });
+  sums_.erase(step);
+}
+
+Status LocalStage::Apply(std::span<const Bytes> sums, double, double, bool skip) {
+  if (!held_) return FailedPrecondition("apply: this stage has no weights; load some");
+  const bool fits = std::ranges::equal(sums, groups(), {}, &Bytes::size,
+                                       [](const auto& g) { return g.count * sizeof(float); });
+  if (!fits && !skip) {
+    return InvalidArgument("apply: the sums are not those of this stage's groups");
+  }
+  readers_.AwaitNone();
+  const OuterRule rule{
+      options_.local.outer_learning_rate, options_.local.outer_momentum,
+      static_cast<double>(options_.local.inner_steps) / static_cast<double>(options_.microbatches)};
+  for (std::size_t g = 0; g < outer_.size() && !skip; ++g) {
+    StepOuter(FloatsOf(sums[g]), rule, velocity_[g], outer_[g]);
+  }
+  held_ = false;
+  RETURN_IF_ERROR(Give(outer_));
+  local_ = outer_;
+  place_ = Place::kLocal;
+  version_ = version_.Next();
+  held_ = true;
+  std::vector<TaskKey> older;
+  for (const auto& [key, task] : tasks_) older.push_back(key);
+  for (const TaskKey& key : older) Drop(key);
+  return {};
+}
+
+// ---- texts ----
+
+Result<Bytes> LocalStage::Logits(Version version, const TokenBatch& tokens) {
+  if (version != version_) return NotFound("version " + std::to_string(version.value));
+  RETURN_IF_ERROR(Use(Place::kOuter));
+  return inner_->Logits(inner_->version(), tokens);
+}
+
+Result<std::unique_ptr<Reading>> LocalStage::BeginReading(Version version) {
+  if (version != version_) return NotFound("version " + std::to_string(version.value));
+  RETURN_IF_ERROR(Use(Place::kOuter));
+  return inner_->BeginReading(inner_->version());
+}
+
+}  // namespace swarm::model

@@ -1,0 +1,236 @@
+// Replicas that take steps of their own: what a round makes of them.
+#include "worker/model/local/local_stage.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "worker/model/local/outer.h"
+#include "worker/model/testing/models.h"
+#include "worker/optim/norm.h"
+#include "worker/protocol/commit.h"
+
+namespace swarm::model {
+namespace {
+
+using testing::Batch;
+using testing::ElementsOf;
+using testing::KeyOf;
+using testing::LookupIn;
+using testing::Pipeline;
+using testing::RelativeDistance;
+using testing::SmallConfig;
+
+constexpr std::uint64_t kMicrobatches = 4;
+constexpr double kRate = 3e-3, kNorm = 0.5;
+
+struct Rule {
+  std::uint64_t inner_steps = kMicrobatches;
+  double outer_learning_rate = 1;
+  double outer_momentum = 0;
+};
+
+StageOptions Local(const Rule& rule) {
+  StageOptions options;
+  options.config = SmallConfig();
+  options.config.tie_word_embeddings = true;
+  options.microbatches = kMicrobatches;
+  options.step_mode = api::StepMode::kLocal;
+  options.local = {.inner_steps = rule.inner_steps,
+                   .outer_learning_rate = rule.outer_learning_rate,
+                   .outer_momentum = rule.outer_momentum,
+                   .max_grad_norm = kNorm,
+                   .learning_rate = [](Version version) { return kRate / (1.0 + version.value); }};
+  return options;
+}
+
+/// The batch of a microbatch is the same whoever computes it.
+std::unique_ptr<Batch> BatchOf(std::uint64_t step, std::uint64_t microbatch) {
+  return std::make_unique<Batch>(2, 9, 100 * step + microbatch, SmallConfig().vocab_size);
+}
+
+void Train(Pipeline& replica, std::uint64_t step, const std::vector<std::uint64_t>& microbatches) {
+  for (const std::uint64_t m : microbatches) {
+    replica.Train(step, m, Version(step), BatchOf(step, m)->tokens);
+  }
+}
+
+/// What all of them have moved, summed and applied by each.
+void EndRound(const std::vector<Pipeline*>& replicas, std::uint64_t step) {
+  std::vector<Bytes> sums;
+  for (std::size_t g = 0; g < replicas[0]->stage(0).groups().size(); ++g) {
+    Bytes sum;
+    for (Pipeline* replica : replicas) {
+      const Bytes part = replica->stage(0).Accumulator(Step(step), g).elements;
+      sum = sum.empty() ? part : testing::Add<float>(sum, part);
+    }
+    sums.push_back(sum);
+  }
+  for (Pipeline* replica : replicas) {
+    ASSERT_TRUE(replica->stage(0).Apply(sums, 1, 0, /*skip=*/false).ok());
+    replica->stage(0).ReleaseStep(Step(step));
+  }
+}
+
+std::vector<float> WeightsOf(Pipeline& replica) {
+  std::vector<float> weights;
+  const auto state = replica.Snapshot();
+  for (const ParameterSlot& slot : replica.stage(0).parameters()) {
+    const auto values = testing::FloatsOf(state.at(slot.name));
+    weights.insert(weights.end(), values.begin(), values.end());
+  }
+  return weights;
+}
+
+/// The weights after inner steps on these microbatches, one after the other, as a resident stage
+/// takes them.
+std::vector<float> Alone(const std::map<std::string, checkpoint::NamedTensor>& from,
+                         std::uint64_t step, const std::vector<std::uint64_t>& microbatches) {
+  StageOptions options = Local({});
+  options.step_mode = api::StepMode::kSync;
+  options.local = {};
+  options.microbatches = 1;
+  Pipeline plain(options, 1);
+  plain.Load(LookupIn(from), Version(0), /*optimizer=*/false);
+  std::uint64_t inner = 0;
+  for (const std::uint64_t m : microbatches) {
+    plain.Train(inner, 0, Version(inner), BatchOf(step, m)->tokens);
+    double squares = 0;
+    for (const auto& [group, sum] : plain.Reduce(inner)) {
+      squares += optim::SquaredNorm(ElementsOf<float>(sum));
+    }
+    plain.Apply(inner, protocol::ComputeClip(std::sqrt(squares), kNorm), kRate / (1.0 + step));
+    ++inner;
+  }
+  return WeightsOf(plain);
+}
+
+TEST(LocalStageTest, ARoundOfOneReplicaIsItsStepsOneAfterTheOther) {
+  Pipeline local(Local({}), 1);
+  local.InitRandom(7);
+  const auto before = local.Snapshot();
+  Train(local, 0, {0, 1, 2, 3});
+  EXPECT_EQ(testing::TextOf({{0, local.Snapshot().at("model.norm.weight").data}}),
+            testing::TextOf({{0, before.at("model.norm.weight").data}}))
+      << "nothing is seen before the commit";
+  EndRound({&local}, 0);
+  const auto expected = Alone(before, 0, {0, 1, 2, 3});
+  const auto weights = WeightsOf(local);
+  EXPECT_LT(RelativeDistance(weights, expected), 1e-6);
+  Pipeline fresh(Local({}), 1);
+  fresh.InitRandom(7);
+  EXPECT_GT(RelativeDistance(weights, WeightsOf(fresh)), 1e-3) << "steps go somewhere";
+}
+
+TEST(LocalStageTest, ReplicasGoToTheMeanOfTheirWeights) {
+  Pipeline a(Local({.inner_steps = 2}), 1), b(Local({.inner_steps = 2}), 1);
+  a.InitRandom(7);
+  b.InitRandom(7);
+  const auto before = a.Snapshot();
+  Train(a, 0, {0, 2});
+  Train(b, 0, {1, 3});
+  EndRound({&a, &b}, 0);
+  EXPECT_EQ(a.stage(0).StateDigest(), b.stage(0).StateDigest());
+  std::vector<float> mean = Alone(before, 0, {0, 2});
+  const auto other = Alone(before, 0, {1, 3});
+  for (std::size_t i = 0; i < mean.size(); ++i) mean[i] = 0.5F * (mean[i] + other[i]);
+  EXPECT_LT(RelativeDistance(WeightsOf(a), mean), 1e-6);
+  // They go on from there, each with its own moments.
+  Train(a, 1, {0, 1, 2});
+  Train(b, 1, {3});
+  EndRound({&a, &b}, 1);
+  EXPECT_EQ(a.stage(0).StateDigest(), b.stage(0).StateDigest());
+}
+
+TEST(LocalStageTest, WhatIsDroppedMovesNothing) {
+  Pipeline local(Local({}), 1);
+  local.InitRandom(7);
+  const std::vector<float> before = WeightsOf(local);
+  for (std::uint64_t m = 0; m < 2; ++m) {
+    local.Forward(0, m, Version(0), BatchOf(0, m)->tokens);
+    ASSERT_TRUE(local.stage(0).Backward(KeyOf(0, m), {}).ok());
+  }
+  local.stage(0).Drop(KeyOf(0, 0));
+  EXPECT_EQ(local.stage(0).Fold(KeyOf(0, 0)).code(), StatusCode::kNotFound);
+  ASSERT_TRUE(local.stage(0).Fold(KeyOf(0, 1)).ok());
+  std::vector<Bytes> moved;
+  for (std::size_t g = 0; g < local.stage(0).groups().size(); ++g) {
+    moved.push_back(local.stage(0).Accumulator(Step(0), g).elements);
+  }
+  EndRound({&local}, 0);
+  // base - (base - w) is w but for the last bit; one of two steps is about half of the way.
+  const auto weights = WeightsOf(local);
+  double squares = 0, expected = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    squares += std::pow(double{weights[i]} - before[i], 2);
+  }
+  for (const Bytes& sum : moved) expected += optim::SquaredNorm(ElementsOf<float>(sum));
+  EXPECT_NEAR(squares, expected, 1e-4 * expected);
+  EXPECT_GT(expected, 0);
+}
+
+TEST(LocalStageTest, AForwardWhoseWeightsHaveGoneIsComputedAgain) {
+  Pipeline local(Local({.inner_steps = 2}), 1), in_turn(Local({.inner_steps = 2}), 1);
+  local.InitRandom(7);
+  in_turn.InitRandom(7);
+  const auto first = BatchOf(0, 0), second = BatchOf(0, 1);
+  local.Forward(0, 0, Version(0), first->tokens);
+  local.Forward(0, 1, Version(0), second->tokens);
+  local.BackwardAndFold(0, 0);
+  local.BackwardAndFold(0, 1);
+  Train(in_turn, 0, {0, 1});
+  for (std::size_t g = 0; g < local.stage(0).groups().size(); ++g) {
+    EXPECT_EQ(local.stage(0).Accumulator(Step(0), g).elements.text(),
+              in_turn.stage(0).Accumulator(Step(0), g).elements.text());
+  }
+}
+
+TEST(LocalStageTest, EvaluationReadsTheWeightsOfTheJob) {
+  Pipeline local(Local({}), 1);
+  local.InitRandom(7);
+  const auto batch = BatchOf(9, 9);
+  const double before = local.Forward(0, 0, Version(0), batch->tokens, /*keep_graph=*/false);
+  Train(local, 0, {0, 1});
+  EXPECT_EQ(local.Forward(0, 0, Version(0), batch->tokens, /*keep_graph=*/false), before);
+  Train(local, 0, {2, 3});
+  EndRound({&local}, 0);
+  EXPECT_NE(local.Forward(1, 0, Version(1), batch->tokens, /*keep_graph=*/false), before);
+}
+
+TEST(LocalStageTest, AJoinerGoesOnFromTheStateOfTheJob) {
+  const StageOptions options =
+      Local({.inner_steps = 2, .outer_learning_rate = 0.7, .outer_momentum = 0.9});
+  Pipeline a(options, 1), joiner(options, 1);
+  a.InitRandom(7);
+  Train(a, 0, {0, 1, 2, 3});
+  EndRound({&a}, 0);
+  joiner.Load(LookupIn(a.Snapshot()), Version(1), /*optimizer=*/true);
+  EXPECT_EQ(joiner.stage(0).StateDigest(), a.stage(0).StateDigest());
+  Train(a, 1, {0, 1});
+  Train(joiner, 1, {2, 3});
+  EndRound({&a, &joiner}, 1);
+  EXPECT_EQ(joiner.stage(0).StateDigest(), a.stage(0).StateDigest());
+}
+
+TEST(LocalStageTest, WhatItDoesNotDoIsRefusedInWords) {
+  StageOptions options = Local({});
+  options.accumulation = api::Accumulation::kExact;
+  EXPECT_EQ(Stage::Create(options).status().code(), StatusCode::kFailedPrecondition);
+  options = Local({});
+  options.stage_count = 2;
+  EXPECT_EQ(Stage::Create(options).status().code(), StatusCode::kFailedPrecondition);
+}
+
+TEST(OuterStepTest, TwoRoundsByHand) {
+  std::vector<float> weights = {1, -2}, velocity = {0, 0};
+  const OuterRule rule{.learning_rate = 0.5, .momentum = 0.5, .share = 0.25};
+  StepOuter(std::vector<float>{4, 8}, rule, velocity, weights);
+  EXPECT_EQ(velocity, (std::vector<float>{1, 2}));
+  EXPECT_EQ(weights, (std::vector<float>{0.25F, -3.5F})) << "1 - 0.5 (1 + 0.5 1), and so on";
+  StepOuter(std::vector<float>{0, 4}, rule, velocity, weights);
+  EXPECT_EQ(velocity, (std::vector<float>{0.5F, 2}));
+  EXPECT_EQ(weights, (std::vector<float>{0.125F, -4.5F}));
+}
+
+}  // namespace
+}  // namespace swarm::model
