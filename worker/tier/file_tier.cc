@@ -16,14 +16,13 @@
 #include <utility>
 
 #include "base/log.h"
+#include "worker/tier/scratch_file.h"
 #include "worker/tier/tier.h"
 
 namespace swarm::tier {
 namespace {
 
 std::string ErrorText() { return std::strerror(errno); }
-
-std::uint64_t RoundUp(std::uint64_t bytes) { return (bytes + kBlock - 1) / kBlock * kBlock; }
 
 /// What a thread reads into and writes from: direct I/O wants aligned memory, which callers need
 /// not have. A copy costs a tenth of what the disk takes.
@@ -61,7 +60,7 @@ struct Piece {
 
 class FileTier final : public Tier {
  public:
-  FileTier(int file, std::string name) : file_(file), name_(std::move(name)) {
+  explicit FileTier(std::unique_ptr<const ScratchFile> file) : file_(std::move(file)) {
     for (std::thread& thread : threads_) thread = std::thread([this] { Run(); });
   }
   ~FileTier() override {
@@ -71,18 +70,12 @@ class FileTier final : public Tier {
       wake_.notify_all();
     }
     for (std::thread& thread : threads_) thread.join();
-    ::close(file_);
   }
 
   Status Grow(std::uint64_t bytes) override {
     if (bytes <= size_.load()) return {};
-    const int error = ::posix_fallocate(file_, 0, static_cast<off_t>(RoundUp(bytes)));
-    if (error != 0) {
-      return ResourceExhausted(name_ + " cannot have " + std::to_string(bytes >> 20) +
-                               " MiB: " + std::strerror(error) +
-                               "; name another folder in pipeline.memory.scratch");
-    }
-    size_ = RoundUp(bytes);
+    RETURN_IF_ERROR(file_->Grow(RoundUpToBlocks(bytes)));
+    size_ = RoundUpToBlocks(bytes);
     return {};
   }
 
@@ -101,13 +94,15 @@ class FileTier final : public Tier {
   Result<Bytes> Map(std::uint64_t offset, std::uint64_t size,
                     std::shared_ptr<const void> owner) override {
     if (size == 0) return Bytes();
-    void* const memory =
-        ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_, static_cast<off_t>(offset));
-    if (memory == MAP_FAILED) return ResourceExhausted(name_ + " cannot be mapped: " + ErrorText());
+    void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_->descriptor(),
+                                static_cast<off_t>(offset));
+    if (memory == MAP_FAILED) {
+      return ResourceExhausted(file_->name() + " cannot be mapped: " + ErrorText());
+    }
     const auto unmap = [size, owner = std::move(owner)](void* mapped) { ::munmap(mapped, size); };
     return Bytes::Wrap(memory, size, std::shared_ptr<void>(memory, unmap));
   }
-  std::string name() const override { return name_; }
+  std::string name() const override { return file_->name(); }
 
  private:
   template <typename Place>
@@ -145,12 +140,14 @@ class FileTier final : public Tier {
 
   Status ReadPiece(const Piece& piece, std::byte* buffer) const {
     const std::uint64_t lead = piece.offset % kBlock;
-    const std::uint64_t size = RoundUp(lead + piece.size);
+    const std::uint64_t size = RoundUpToBlocks(lead + piece.size);
     for (std::uint64_t at = 0; at < size;) {
-      const ssize_t n =
-          ::pread(file_, buffer + at, size - at, static_cast<off_t>(piece.offset - lead + at));
+      const ssize_t n = ::pread(file_->descriptor(), buffer + at, size - at,
+                                static_cast<off_t>(piece.offset - lead + at));
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return DataLoss(name_ + " cannot be read: " + (n < 0 ? ErrorText() : "it ends"));
+      if (n <= 0) {
+        return DataLoss(file_->name() + " cannot be read: " + (n < 0 ? ErrorText() : "it ends"));
+      }
       at += static_cast<std::uint64_t>(n);
     }
     std::memcpy(piece.to, buffer + lead, piece.size);
@@ -158,21 +155,20 @@ class FileTier final : public Tier {
   }
 
   Status WritePiece(const Piece& piece, std::byte* buffer) const {
-    const std::uint64_t size = RoundUp(piece.size);
+    const std::uint64_t size = RoundUpToBlocks(piece.size);
     std::memcpy(buffer, piece.from, piece.size);
     std::memset(buffer + piece.size, 0, size - piece.size);
     for (std::uint64_t at = 0; at < size;) {
-      const ssize_t n =
-          ::pwrite(file_, buffer + at, size - at, static_cast<off_t>(piece.offset + at));
+      const ssize_t n = ::pwrite(file_->descriptor(), buffer + at, size - at,
+                                 static_cast<off_t>(piece.offset + at));
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return DataLoss(name_ + " cannot be written: " + ErrorText());
+      if (n <= 0) return DataLoss(file_->name() + " cannot be written: " + ErrorText());
       at += static_cast<std::uint64_t>(n);
     }
     return {};
   }
 
-  const int file_;
-  const std::string name_;
+  const std::unique_ptr<const ScratchFile> file_;
   std::atomic<std::uint64_t> size_{0};
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -184,27 +180,16 @@ class FileTier final : public Tier {
 }  // namespace
 
 Result<std::unique_ptr<Tier>> OpenFileTier(const std::string& folder) {
-  const std::string pattern = folder + "/swarm-scratch-XXXXXX";
-  const auto open = [&](int flags) {
-    std::string path = pattern;
-    const int file = ::mkostemp(path.data(), flags | O_CLOEXEC);
-    if (file >= 0) ::unlink(path.c_str());
-    return file;
-  };
-  int file = open(O_DIRECT);
-  const bool direct = file >= 0;
-  if (!direct) file = open(0);
-  if (file < 0) {
-    return Unavailable("no scratch file can be made in " + folder + ": " + ErrorText() +
-                       "; name another folder in pipeline.memory.scratch");
-  }
-  if (!direct) {
+  Result<std::unique_ptr<const ScratchFile>> file = MakeScratchFile(folder, O_DIRECT);
+  if (!file.ok()) {
+    file = MakeScratchFile(folder);
+    if (!file.ok()) return file.status();
     LOG_WARN(
         "{} does not offer direct I/O: scratch bytes go through the page cache, which counts "
         "as memory of a container",
         folder);
   }
-  return std::unique_ptr<Tier>(std::make_unique<FileTier>(file, "a scratch file in " + folder));
+  return std::unique_ptr<Tier>(std::make_unique<FileTier>(*std::move(file)));
 }
 
 }  // namespace swarm::tier

@@ -16,7 +16,7 @@ Space::Space(std::unique_ptr<Tier> tier) : core_(std::make_shared<Core>()) {
 Tier& Space::tier() const { return *core_->tier; }
 
 Result<std::shared_ptr<const Extent>> Space::Take(std::uint64_t bytes) {
-  const std::uint64_t size = (bytes + kBlock - 1) / kBlock * kBlock;
+  const std::uint64_t size = RoundUpToBlocks(bytes);
   std::uint64_t offset = 0;
   {
     const std::lock_guard lock(core_->mutex);

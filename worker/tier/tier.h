@@ -18,6 +18,11 @@ namespace swarm::tier {
 /// Offsets of writes are multiples of it.
 inline constexpr std::uint64_t kBlock = 4096;
 
+/// To whole blocks.
+constexpr std::uint64_t RoundUpToBlocks(std::uint64_t bytes) {
+  return (bytes + kBlock - 1) / kBlock * kBlock;
+}
+
 /// Thread-safe. Requests in flight at once may not touch the same bytes, unless all of them read.
 class Tier {
  public:

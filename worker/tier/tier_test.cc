@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "worker/tier/scratch_file.h"
 #include "worker/tier/space.h"
 
 namespace swarm::tier {
@@ -123,6 +125,19 @@ INSTANTIATE_TEST_SUITE_P(Kinds, TierTest, ::testing::Values(Kind::kMemory, Kind:
                          [](const auto& info) {
                            return info.param == Kind::kMemory ? "Memory" : "File";
                          });
+
+TEST(ScratchFileTest, MemoryIsMappedOfADiskOrNot) {
+  for (const std::string& folder :
+       {std::filesystem::temp_directory_path().string(), std::string()}) {
+    const auto memory = MapScratchFile(folder, 3 * kBlock + 5);
+    ASSERT_TRUE(memory.ok()) << memory.status().ToString();
+    const std::span bytes(memory->get(), 3 * kBlock + 5);
+    EXPECT_EQ(std::ranges::count(bytes, std::byte{0}), std::ssize(bytes));
+    bytes.back() = std::byte{7};
+    EXPECT_EQ(bytes.back(), std::byte{7});
+  }
+  EXPECT_EQ(MapScratchFile("/no/such/folder", 1).status().code(), StatusCode::kUnavailable);
+}
 
 TEST(FileTierTest, AFolderThatIsNotThereIsNamed) {
   const auto tier = OpenFileTier("/no/such/folder");

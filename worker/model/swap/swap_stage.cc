@@ -2,19 +2,15 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "api/model/boundary.h"
 #include "worker/optim/fixed_point.h"
+#include "worker/tier/scratch_file.h"
 
 namespace swarm::model {
 namespace {
@@ -594,29 +590,9 @@ Status SwapStage::AddContribution(const Contribution& contribution,
 }
 
 Result<SwapStage::Sum> SwapStage::MakeSum(std::uint64_t bytes) const {
-  Sum sum{nullptr, bytes};
-  if (bytes == 0) return sum;
-  int file = -1;
-  if (!options_.swap.scratch.empty()) {
-    std::string path = options_.swap.scratch + "/swarm-sums-XXXXXX";
-    file = ::mkostemp(path.data(), O_CLOEXEC);
-    if (file >= 0) ::unlink(path.c_str());
-    const int error = file < 0 ? errno : ::posix_fallocate(file, 0, static_cast<off_t>(bytes));
-    if (error != 0) {
-      if (file >= 0) ::close(file);
-      return ResourceExhausted("sums of gradients need " + std::to_string(bytes >> 20) +
-                               " MiB in " + options_.swap.scratch + ": " + std::strerror(error));
-    }
-  }
-  const int flags = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
-  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file, 0);
-  const int error = errno;
-  if (file >= 0) ::close(file);
-  if (memory == MAP_FAILED) {
-    return ResourceExhausted("sums of gradients: " + std::string(std::strerror(error)));
-  }
-  sum.memory = {static_cast<std::byte*>(memory), [bytes](std::byte* m) { ::munmap(m, bytes); }};
-  return sum;
+  auto memory = tier::MapScratchFile(options_.swap.scratch, bytes);
+  if (!memory.ok()) return memory.status().WithContext("sums of gradients");
+  return Sum{*std::move(memory), bytes};
 }
 
 Result<SwapStage::Sums*> SwapStage::Open(Step step) {
