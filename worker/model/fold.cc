@@ -116,7 +116,7 @@ checkpoint::NamedTensor Merged(const checkpoint::NamedTensor& matrix,
 
 /// "model.layers.7.mlp..." with the number of the layer that owns the (shared) weights.
 std::string OwnerName(const std::string& name, const std::vector<std::uint64_t>& boundaries) {
-  const std::string prefix = "model.layers.";
+  const std::string prefix(kLayersPrefix);
   if (!name.starts_with(prefix)) return name;
   const std::size_t end = name.find('.', prefix.size());
   const std::uint64_t layer = std::stoull(name.substr(prefix.size(), end - prefix.size()));

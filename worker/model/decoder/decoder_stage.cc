@@ -25,7 +25,7 @@
 #include "worker/model/start/start.h"
 #include "worker/model/local/local_stage.h"
 #include "worker/model/swap/swap_stage.h"
-#include "worker/optim/fixed_point.h"
+#include "worker/model/task_text.h"
 #include "worker/token.h"
 
 namespace swarm::model {
@@ -57,11 +57,6 @@ auto Guarded(const char* what, Body body) -> decltype(body()) {
   }
 }
 
-std::string TaskText(const TaskKey& key) {
-  return "microbatch " + std::to_string(key.microbatch.value) + " of step " +
-         std::to_string(key.step.value) + " at stage " + std::to_string(key.stage.value);
-}
-
 /// These are settings of the whole process; the second may be set only once.
 void SetThreads(int threads) {
   static std::once_flag once;
@@ -69,14 +64,6 @@ void SetThreads(int threads) {
   at::set_num_threads(threads);
   // Operands that are scaled to the end of binary16's range (half.h) have no room for sums in it.
   at::globalContext().setAllowFP16ReductionCuBLAS(false);
-}
-
-Status CheckSize(const TokenBatch& tokens) {
-  const std::uint64_t expected = std::uint64_t{tokens.sequences} * tokens.tokens_per_sequence;
-  if (tokens.ids.size() == expected) return Status();
-  return InvalidArgument("tokens: " + std::to_string(tokens.ids.size()) + " ids for " +
-                         std::to_string(tokens.sequences) + " sequences of " +
-                         std::to_string(tokens.tokens_per_sequence));
 }
 
 double ReadLoss(const Bytes& encoded) {
@@ -152,11 +139,12 @@ DecoderStage::DecoderStage(const StageOptions& options, Layout layout, at::Devic
       positions_(options.config, device),
       fixed_in_basis_(options.step_mode == api::StepMode::kDelayed ? 2 : 1),
       parameters_(layout_, options, device, *ways_.state),
-      gradients_(layout_, device, options.accumulation, options.microbatches, *ways_.sums) {}
+      gradients_(layout_, device, options.accumulation, options.microbatches, *ways_.sums),
+      scale_levels_(options.accumulation) {}
 
 void DecoderStage::InitRandom(std::uint64_t seed) {
   graphs_.clear();
-  scale_levels_.clear();
+  scale_levels_.Clear();
   gradients_.Clear();
   PrepareSubspace(seed);
   parameters_.InitRandom(seed);
@@ -165,7 +153,7 @@ void DecoderStage::InitRandom(std::uint64_t seed) {
 Status DecoderStage::Load(const checkpoint::TensorLookup& tensors, Version version,
                           bool optimizer) {
   graphs_.clear();
-  scale_levels_.clear();
+  scale_levels_.Clear();
   gradients_.Clear();
   return Guarded("load", [&] {
     PrepareSubspace(options_.seed);
@@ -199,8 +187,7 @@ void DecoderStage::PrepareSubspace(std::uint64_t seed) {
 Result<const Weights*> DecoderStage::FindWeights(Version version) const {
   const Weights* weights = parameters_.Find(version);
   if (weights != nullptr) return weights;
-  return NotFound("version " + std::to_string(version.value) + " of the weights; the newest is " +
-                  std::to_string(parameters_.version().value));
+  return NotHeld(version, parameters_.version());
 }
 
 Status DecoderStage::WithWeights(Version version, const std::function<Status()>& body) {
@@ -396,9 +383,7 @@ Status DecoderStage::Execute(const TaskKey& key, Version version, const TokenBat
   if (keep_graph && (graphs_.contains(key) || gradients_.Waits(key))) {
     return AlreadyExists("forward: " + TaskText(key) + " was executed already");
   }
-  if (tokens.sequences < 1 || tokens.tokens_per_sequence < 2) {
-    return InvalidArgument("forward: a microbatch needs a sequence of at least two tokens");
-  }
+  RETURN_IF_ERROR(CheckPredicts(tokens));
   Result<Pass> opened = OpenPass(**weights, tokens, tokens.tokens_per_sequence - 1, input);
   if (!opened.ok()) return opened.status().WithContext("forward of " + TaskText(key));
   Graph graph{.version = version, .pass = std::move(*opened)};
@@ -509,7 +494,7 @@ Status DecoderStage::Differentiate(const TaskKey& key, const Bytes& gradient,
 }
 
 std::vector<int> DecoderStage::ExponentsOf(Step step) const {
-  return exact() ? parameters_.Exponents(step, ScaleLevel(step)) : std::vector<int>();
+  return exact() ? parameters_.Exponents(step, scale_levels_.Of(step)) : std::vector<int>();
 }
 
 Status DecoderStage::Fold(const TaskKey& key) {
@@ -537,34 +522,21 @@ std::function<Result<GradientSum>()> DecoderStage::BeginAccumulator(Step step,
 }
 
 Status DecoderStage::SetScaleLevel(Step step, unsigned level) {
-  if (level > (exact() ? optim::kScaleLevelMax : 0)) {
-    return InvalidArgument("scale level " + std::to_string(level) + ": the highest is " +
-                           std::to_string(exact() ? optim::kScaleLevelMax : 0));
-  }
+  RETURN_IF_ERROR(scale_levels_.Set(step, level));
   gradients_.ClearSums(step);
-  if (level == 0) {
-    scale_levels_.erase(step);
-  } else {
-    scale_levels_[step] = level;
-  }
   return {};
-}
-
-unsigned DecoderStage::ScaleLevel(Step step) const {
-  const auto found = scale_levels_.find(step);
-  return found == scale_levels_.end() ? 0 : found->second;
 }
 
 void DecoderStage::ReleaseStep(Step step) {
   std::erase_if(graphs_, [&](const auto& entry) { return entry.first.step == step; });
   gradients_.Release(step);
-  scale_levels_.erase(step);
+  scale_levels_.Forget(step);
 }
 
 Status DecoderStage::Apply(std::span<const Bytes> sums, double clip, double learning_rate,
                            bool skip) {
   return Guarded("apply", [&]() -> Status {
-    const unsigned level = ScaleLevel(Step(version().value));
+    const unsigned level = scale_levels_.Of(Step(version().value));
     Status status = parameters_.Apply(sums, {clip, learning_rate, skip, level});
     DropGraphs();
     return status;
@@ -575,7 +547,7 @@ Result<std::vector<Bytes>> DecoderStage::BeginApply(std::span<const Bytes> sums,
                                                     double learning_rate, bool skip,
                                                     const Division& division) {
   return Guarded("apply", [&]() -> Result<std::vector<Bytes>> {
-    const unsigned level = ScaleLevel(Step(version().value));
+    const unsigned level = scale_levels_.Of(Step(version().value));
     auto weights = parameters_.BeginApply(sums, {clip, learning_rate, skip, level}, division);
     DropGraphs();
     return weights;

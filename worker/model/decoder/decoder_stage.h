@@ -15,6 +15,7 @@
 #include "worker/model/decoder/parameter_store.h"
 #include "worker/model/decoder/port.h"
 #include "worker/model/decoder/state_memory.h"
+#include "worker/model/exact_sums.h"
 #include "worker/model/layout/layout.h"
 #include "worker/model/stage.h"
 
@@ -52,7 +53,7 @@ class DecoderStage final : public Stage {
   GradientSum Accumulator(Step step, std::uint64_t group) override;
   std::function<Result<GradientSum>()> BeginAccumulator(Step step, std::uint64_t group) override;
   Status SetScaleLevel(Step step, unsigned level) override;
-  unsigned ScaleLevel(Step step) const override;
+  unsigned ScaleLevel(Step step) const override { return scale_levels_.Of(step); }
   void ReleaseStep(Step step) override;
 
   Status Apply(std::span<const Bytes> sums, double clip, double learning_rate, bool skip) override;
@@ -156,7 +157,7 @@ class DecoderStage final : public Stage {
   ParameterStore parameters_;
   GradientStore gradients_;
   std::map<TaskKey, Graph> graphs_;
-  std::map<Step, unsigned> scale_levels_;  ///< those that are not 0
+  ScaleLevels scale_levels_;
 };
 
 }  // namespace swarm::model

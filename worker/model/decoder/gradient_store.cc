@@ -10,12 +10,11 @@
 #include <numeric>
 #include <utility>
 
+#include "worker/model/task_text.h"
 #include "worker/optim/fixed_point.h"
 
 namespace swarm::model {
 namespace {
-
-constexpr std::int64_t kGrain = 1 << 16;  ///< elements that a thread takes at once
 
 at::Tensor ViewOf(const std::vector<StateBlock>& groups, const Operand& operand) {
   return groups[operand.group]
@@ -42,14 +41,13 @@ GradientStore::GradientStore(const Layout& layout, at::Device device,
       kernels_(MakeStateKernels(device)) {}
 
 void GradientStore::Put(const TaskKey& key, MicrobatchGradients gradients) {
-  waiting_.insert_or_assign(key, Waiting{std::move(gradients), {}});
+  waiting_.insert_or_assign(key, Waiting{std::move(gradients)});
 }
 
 Status GradientStore::Fold(const TaskKey& key, const std::vector<int>& exponents) {
   const auto found = waiting_.find(key);
   if (found == waiting_.end()) {
-    return NotFound("fold: no gradients of microbatch " + std::to_string(key.microbatch.value) +
-                    " of step " + std::to_string(key.step.value) + " wait here");
+    return NotFound("fold: no gradients of " + TaskText(key) + " wait here");
   }
   if (exact()) {
     RETURN_IF_ERROR(FoldIntegers(found->second, key, exponents));
@@ -125,17 +123,19 @@ at::Tensor GradientStore::Place(const at::Tensor& on_host) const {
   return tensor;
 }
 
-Result<const std::vector<GradientStore::Part>*> GradientStore::MeasuredParts(
-    Waiting& waiting) const {
+Status GradientStore::AwaitMagnitudes(Waiting& waiting) const {
   if (waiting.parts.empty()) {
     waiting.parts = PartsOf(waiting.gradients);
-    Measure(waiting.parts);
+    waiting.magnitudes = MagnitudesOf(waiting.parts);
+    for (std::size_t i = 0; i < waiting.parts.size(); ++i) {
+      waiting.magnitudes[i].largest = LargestOf(Floats(waiting.parts[i].values));
+    }
   } else if (waiting.largest.valid()) {
     const Result<Bytes> largest = std::exchange(waiting.largest, {}).get();
     if (!largest.ok()) return largest.status();
-    TakeLargest(*largest, waiting.parts);
+    TakeLargest(*largest, waiting.magnitudes);
   }
-  return &waiting.parts;
+  return {};
 }
 
 std::optional<GradientStore::Measurement> GradientStore::Measure(
@@ -145,89 +145,73 @@ std::optional<GradientStore::Measurement> GradientStore::Measure(
   Waiting& waiting = found->second;
   waiting.parts = PartsOf(waiting.gradients);
   if (waiting.parts.empty()) return {};
+  waiting.magnitudes = MagnitudesOf(waiting.parts);
   std::vector<at::Tensor> largest;
-  std::vector<Part> parts;  // without their values, which wait here
   for (const Part& part : waiting.parts) {
     largest.push_back(part.values.abs().max());  // NaN where there is one
-    parts.push_back({part.slot, {}, {}});
   }
   const auto promise = std::make_shared<std::promise<Result<Bytes>>>();
   waiting.largest = promise->get_future().share();
-  return Measurement{at::stack(largest), [promise, parts, key, exponents, &layout = layout_,
+  return Measurement{at::stack(largest), [promise, magnitudes = waiting.magnitudes, key, exponents,
+                                          &slots = layout_.slots,
                                           bits = contribution_bits_](const Result<Bytes>& bytes) {
                        promise->set_value(bytes);
                        if (!bytes.ok()) return true;
-                       std::vector<Part> measured = parts;
+                       std::vector<Magnitude> measured = magnitudes;
                        TakeLargest(*bytes, measured);
-                       return CheckRange(layout, bits, measured, key, exponents).ok();
+                       return CheckRange(measured, key, slots, exponents, bits).ok();
                      }};
 }
 
-void GradientStore::TakeLargest(const Bytes& largest, std::vector<Part>& parts) {
-  SWARM_CHECK(largest.size() == parts.size() * sizeof(float), "other parts are measured");
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    std::memcpy(&parts[i].largest, largest.data() + i * sizeof(float), sizeof(float));
-  }
+std::vector<Magnitude> GradientStore::MagnitudesOf(const std::vector<Part>& parts) {
+  std::vector<Magnitude> magnitudes;
+  for (const Part& part : parts) magnitudes.push_back({.slot = part.slot});
+  return magnitudes;
 }
 
-Status GradientStore::CheckRange(const Layout& layout, int contribution_bits,
-                                 const std::vector<Part>& parts, const TaskKey& key,
-                                 const std::vector<int>& exponents) {
-  for (const Part& part : parts) {
-    if (!std::isfinite(part.largest)) return {};  // adds nothing: it makes the step a skip
+void GradientStore::TakeLargest(const Bytes& largest, std::vector<Magnitude>& magnitudes) {
+  SWARM_CHECK(largest.size() == magnitudes.size() * sizeof(float), "other parts are measured");
+  for (std::size_t i = 0; i < magnitudes.size(); ++i) {
+    std::memcpy(&magnitudes[i].largest, largest.data() + i * sizeof(float), sizeof(float));
   }
-  for (const Part& part : parts) {
-    if (optim::Fits(part.largest, exponents[part.slot], contribution_bits)) continue;
-    return {StatusCode::kOutOfRange, layout.slots[part.slot].name + ": microbatch " +
-                                         std::to_string(key.microbatch.value) + " of step " +
-                                         std::to_string(key.step.value) + " has a gradient of " +
-                                         std::to_string(part.largest) + ", out of the range of 2^" +
-                                         std::to_string(contribution_bits - exponents[part.slot]) +
-                                         "; repeat the step at a higher scale level"};
-  }
-  return {};
 }
 
 bool GradientStore::Fits(const TaskKey& key, const std::vector<int>& exponents) {
   const auto found = waiting_.find(key);
   if (!exact() || found == waiting_.end()) return true;
-  const auto parts = MeasuredParts(found->second);
-  return !parts.ok() || CheckRange(**parts, key, exponents).ok();
+  Waiting& waiting = found->second;
+  return !AwaitMagnitudes(waiting).ok() ||
+         CheckRange(waiting.magnitudes, key, layout_.slots, exponents, contribution_bits_).ok();
 }
 
 Status GradientStore::FoldIntegers(Waiting& waiting, const TaskKey& key,
                                    const std::vector<int>& exponents) {
-  ASSIGN_OR_RETURN(const std::vector<Part>* measured, MeasuredParts(waiting));
-  const std::vector<Part>& parts = *measured;
-  RETURN_IF_ERROR(CheckRange(parts, key, exponents));
-  if (!std::ranges::all_of(parts, [](const Part& part) { return std::isfinite(part.largest); })) {
+  RETURN_IF_ERROR(AwaitMagnitudes(waiting));
+  RETURN_IF_ERROR(
+      CheckRange(waiting.magnitudes, key, layout_.slots, exponents, contribution_bits_));
+  if (!AllFinite(waiting.magnitudes)) {
     Open(key.step).finite = false;
     return {};
   }
   const Accumulator& accumulator = OpenToWrite(key.step);
   memory_.Compute({.reads = {}, .writes = accumulator.sums}, [&] {
-    for (const Part& part : parts) {
+    for (std::size_t i = 0; i < waiting.parts.size(); ++i) {
+      const Part& part = waiting.parts[i];
       const ParameterSlot& slot = layout_.slots[part.slot];
-      AddQuantized(
-          part, exponents[part.slot],
-          accumulator.sums[slot.group].numbers.narrow(0, static_cast<std::int64_t>(slot.offset),
-                                                      static_cast<std::int64_t>(slot.count)));
+      AddPart(part, exponents[part.slot], waiting.magnitudes[i].largest,
+              accumulator.sums[slot.group].numbers.narrow(0, static_cast<std::int64_t>(slot.offset),
+                                                          static_cast<std::int64_t>(slot.count)));
     }
   });
   return {};
 }
 
 Status GradientStore::Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite) {
-  const auto type = exact() ? at::kLong : at::kFloat;
-  const std::uint64_t count = layout_.groups.at(group).count;
-  if (elements.size() != count * at::elementSize(type)) {
-    return InvalidArgument("a sum of " + std::to_string(elements.size()) +
-                           " bytes for a group of " + std::to_string(count) + " elements");
-  }
+  RETURN_IF_ERROR(CheckSum(elements, layout_.groups.at(group), accumulation_));
   Accumulator& accumulator = OpenToWrite(step);
   accumulator.finite = accumulator.finite && finite;
   const StateBlock& sum = accumulator.sums[group];
-  return memory_.Bring(elements, type, {.reads = {}, .writes = {sum}},
+  return memory_.Bring(elements, exact() ? at::kLong : at::kFloat, {.reads = {}, .writes = {sum}},
                        [&](std::int64_t first, const at::Tensor& some) {
                          sum.numbers.narrow(0, first, some.numel()).add_(some);
                        });
@@ -271,23 +255,8 @@ std::vector<GradientStore::Part> GradientStore::PartsOf(
   return parts;
 }
 
-void GradientStore::Measure(std::vector<Part>& parts) const {
-  for (Part& part : parts) {
-    const std::span<const float> values = Floats(part.values);
-    part.largest = at::parallel_reduce(
-        0, part.values.numel(), kGrain, 0.0F,
-        [&](std::int64_t begin, std::int64_t end, float) {
-          return optim::LargestMagnitude(values.subspan(static_cast<std::size_t>(begin),
-                                                        static_cast<std::size_t>(end - begin)));
-        },
-        [](float a, float b) {
-          const float pair[] = {a, b};
-          return optim::LargestMagnitude(pair);
-        });
-  }
-}
-
-void GradientStore::AddQuantized(const Part& part, int exponent, const at::Tensor& sum) const {
+void GradientStore::AddPart(const Part& part, int exponent, float largest,
+                            const at::Tensor& sum) const {
   if (!part.values.is_cpu()) {
     at::Tensor q = (part.values.to(at::kDouble) * std::ldexp(1.0, exponent)).round_().to(at::kLong);
     if (!part.rows.defined()) {
@@ -301,22 +270,13 @@ void GradientStore::AddQuantized(const Part& part, int exponent, const at::Tenso
   const std::span<const float> values = Floats(part.values);
   const std::span to(sum.mutable_data_ptr<std::int64_t>(), static_cast<std::size_t>(sum.numel()));
   const std::int64_t rows = part.rows.defined() ? part.rows.numel() : 0;
-  if (rows == 0) {
-    at::parallel_for(0, part.values.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-      const auto first = static_cast<std::size_t>(begin);
-      const auto count = static_cast<std::size_t>(end - begin);
-      optim::AddQuantized(values.subspan(first, count), exponent, part.largest,
-                          to.subspan(first, count));
-    });
-    return;
-  }
+  if (rows == 0) return AddQuantized(values, exponent, largest, to);
   const std::size_t width = values.size() / static_cast<std::size_t>(rows);
   const auto* ids = part.rows.const_data_ptr<std::int64_t>();
   at::parallel_for(0, rows, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       optim::AddQuantized(values.subspan(static_cast<std::size_t>(i) * width, width), exponent,
-                          part.largest,
-                          to.subspan(static_cast<std::size_t>(ids[i]) * width, width));
+                          largest, to.subspan(static_cast<std::size_t>(ids[i]) * width, width));
     }
   });
 }
@@ -353,14 +313,8 @@ std::function<Result<GradientSum>()> GradientStore::BeginSum(Step step, std::uin
   Accumulator& accumulator = Open(step);
   accumulator.lent[group] = true;
   const StateBlock& sum = accumulator.sums[group];
-  GradientSum result{
-      .elements = {},
-      .type = exact() ? checkpoint::ElementType::kI64 : checkpoint::ElementType::kF32,
-      .exponents = {},
-      .finite = accumulator.finite};
-  for (std::size_t s = 0; exact() && s < layout_.slots.size(); ++s) {
-    if (layout_.slots[s].group == group) result.exponents.push_back(exponents[s]);
-  }
+  GradientSum result =
+      SumOfGroup(group, layout_.slots, accumulation_, exponents, accumulator.finite);
   if (memory_.on_host()) {
     result.elements = Bytes::Wrap(sum.numbers.const_data_ptr(), sum.numbers.nbytes(),
                                   std::make_shared<const at::Tensor>(sum.numbers));

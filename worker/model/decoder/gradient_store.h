@@ -15,6 +15,7 @@
 #include "base/buffer_pool.h"
 #include "worker/model/decoder/state_kernels.h"
 #include "worker/model/decoder/state_memory.h"
+#include "worker/model/exact_sums.h"
 #include "worker/model/layout/layout.h"
 #include "worker/model/stage.h"
 
@@ -79,12 +80,12 @@ class GradientStore {
     std::size_t slot = 0;
     at::Tensor values;  ///< float32, flat, contiguous
     at::Tensor rows;    ///< int64 [U]: `values` are these rows of the parameter; undefined: all
-    float largest = 0;  ///< magnitude; not finite if a value is not
   };
   struct Waiting {
     MicrobatchGradients gradients;
-    std::vector<Part> parts;  ///< of the gradients; empty until they are needed
-    /// On a device: `largest` of all parts, on its way.
+    std::vector<Part> parts = {};            ///< of the gradients; empty until they are needed
+    std::vector<Magnitude> magnitudes = {};  ///< one a part
+    /// On a device: `largest` of all magnitudes, on its way.
     std::shared_future<Result<Bytes>> largest = {};
   };
   /// The positions of a microbatch by their token: those of ids[u], in order, are order[begins[u]]
@@ -107,20 +108,14 @@ class GradientStore {
   /// A tensor of the host on the device. Throws the same.
   at::Tensor Place(const at::Tensor& on_host) const;
   Status FoldIntegers(Waiting& waiting, const TaskKey& key, const std::vector<int>& exponents);
-  /// Why the gradients do not fit.
-  static Status CheckRange(const Layout& layout, int contribution_bits,
-                           const std::vector<Part>& parts, const TaskKey& key,
-                           const std::vector<int>& exponents);
-  Status CheckRange(const std::vector<Part>& parts, const TaskKey& key,
-                    const std::vector<int>& exponents) const {
-    return CheckRange(layout_, contribution_bits_, parts, key, exponents);
-  }
-  /// Waits for what a device measures. Errors: those of the device.
-  Result<const std::vector<Part>*> MeasuredParts(Waiting& waiting) const;
+  /// Measures the parts, or waits for what a device measures. Errors: those of the device.
+  Status AwaitMagnitudes(Waiting& waiting) const;
   std::vector<Part> PartsOf(const MicrobatchGradients& gradients) const;
-  void Measure(std::vector<Part>& parts) const;
-  static void TakeLargest(const Bytes& largest, std::vector<Part>& parts);
-  void AddQuantized(const Part& part, int exponent, const at::Tensor& sum) const;
+  /// Not measured.
+  static std::vector<Magnitude> MagnitudesOf(const std::vector<Part>& parts);
+  static void TakeLargest(const Bytes& largest, std::vector<Magnitude>& magnitudes);
+  /// Adds a part to its parameter's sum of integers.
+  void AddPart(const Part& part, int exponent, float largest, const at::Tensor& sum) const;
 
   const Layout& layout_;
   StateMemory& memory_;

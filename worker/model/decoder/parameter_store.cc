@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "worker/model/arithmetic/subspace.h"
+#include "worker/model/exact_sums.h"
 #include "worker/model/start/start.h"
 #include "worker/optim/fixed_point.h"
 #include "worker/optim/muon.h"
@@ -427,11 +428,7 @@ Result<std::vector<Bytes>> ParameterStore::BeginApply(std::span<const Bytes> sum
 Status ParameterStore::Begin(std::span<const Bytes> sums, const ApplyOptions& options,
                              const Division& division) {
   if (!newest_held_) return FailedPrecondition("apply: this stage has no weights; load some");
-  const std::uint64_t element = exact() ? sizeof(std::int64_t) : sizeof(float);
-  const bool fits = std::ranges::equal(sums, layout_.groups, {}, &Bytes::size,
-                                       [&](const auto& group) { return group.count * element; });
-  if (!fits && !options.skip)
-    return InvalidArgument("apply: the sums are not those of this stage's groups");
+  if (!options.skip) RETURN_IF_ERROR(CheckSums(sums, layout_.groups, accumulation_));
   for (std::size_t p = 0; p < parts_.size(); ++p) {
     if (division.own.size() != parts_.size() || (division.own[p] && !HoldsPart(p))) {
       return InvalidArgument("apply: the moments of " + layout_.slots[parts_[p]].name +
@@ -603,7 +600,7 @@ Status ParameterStore::UpdateOnDevice(std::span<const Bytes> sums, const ApplyOp
                                       std::span<const double> overlap, Weights& to) {
   const std::vector<int> exponents =
       exact() ? Exponents(Step(version_.value), options.scale_level) : std::vector<int>();
-  const std::size_t element = exact() ? sizeof(std::int64_t) : sizeof(float);
+  const std::uint64_t element = ElementBytes(accumulation_);
   std::vector<Piece> parameters;
   for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
     const ParameterSlot& slot = layout_.slots[i];

@@ -53,7 +53,7 @@ class Builder {
       : config_(config), boundary_(boundary), lora_(lora), layout_(layout) {}
 
   void AddLayer(std::int64_t index, bool constrained) {
-    const std::string prefix = "model.layers." + std::to_string(index) + ".";
+    const std::string prefix = std::string(kLayersPrefix) + std::to_string(index) + ".";
     const std::int64_t hidden = config_.hidden_size;
     const std::int64_t inner = config_.intermediate_size;
     const std::int64_t query = config_.num_attention_heads * config_.head_dim;

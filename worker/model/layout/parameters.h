@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "worker/protocol/ids.h"
@@ -12,6 +13,8 @@ namespace swarm::model {
 
 /// The name of the embedding table, from which other parameters start.
 inline constexpr const char* kEmbeddingName = "model.embed_tokens.weight";
+/// What precedes the number of a layer in the names of its parameters.
+inline constexpr std::string_view kLayersPrefix = "model.layers.";
 /// The basis of Subspace. In place of its gradient, workers sum a statistic, which clipping does
 /// not scale. ParameterStore turns the basis by it.
 inline constexpr const char* kBasisName = "boundary.basis";

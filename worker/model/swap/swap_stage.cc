@@ -4,48 +4,32 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <utility>
 
 #include "api/model/boundary.h"
+#include "worker/model/task_text.h"
 #include "worker/optim/fixed_point.h"
 #include "worker/tier/scratch_file.h"
 
 namespace swarm::model {
 namespace {
 
-/// Numbers of a contribution that come from the tier at once, and that a thread adds at once.
-constexpr std::uint64_t kFetched = std::uint64_t{1} << 22, kAdded = std::uint64_t{1} << 16;
+/// Numbers of a contribution that come from the tier at once.
+constexpr std::uint64_t kFetched = std::uint64_t{1} << 22;
+/// Numbers that a thread adds at once.
+constexpr std::int64_t kAdded = std::int64_t{1} << 16;
 
 std::span<const float> FloatsOf(const Bytes& bytes) {
   return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
-std::string NameOfTask(const TaskKey& key) {
-  return "microbatch " + std::to_string(key.microbatch.value) + " of step " +
-         std::to_string(key.step.value) + " at stage " + std::to_string(key.stage.value);
-}
-
-/// Calls body(begin, end) for parts of so many numbers, on all threads.
-void ForParts(std::uint64_t count, const std::function<void(std::uint64_t, std::uint64_t)>& body) {
-  at::parallel_for(0, static_cast<std::int64_t>(count), static_cast<std::int64_t>(kAdded),
-                   [&](std::int64_t begin, std::int64_t end) {
-                     body(static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end));
-                   });
-}
-
-float LargestOf(std::span<const float> values) {
-  return at::parallel_reduce(
-      0, std::ssize(values), static_cast<std::int64_t>(kAdded), 0.0F,
-      [&](std::int64_t begin, std::int64_t end, float) {
-        return optim::LargestMagnitude(
-            values.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)));
-      },
-      [](float a, float b) {
-        const float pair[] = {a, b};
-        return optim::LargestMagnitude(pair);
-      });
+/// sum[i] += values[i], on all threads.
+template <typename T>
+void Add(std::span<const T> values, T* sum) {
+  at::parallel_for(0, std::ssize(values), kAdded, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) sum[i] += values[static_cast<std::size_t>(i)];
+  });
 }
 
 Status CheckOptions(const StageOptions& options, const Layout& layout) {
@@ -72,10 +56,9 @@ Status CheckOptions(const StageOptions& options, const Layout& layout) {
 StageSizes SizesOf(const Layout& layout) {
   StageSizes sizes;
   sizes.layers.resize(static_cast<std::size_t>(layout.slice.count));
-  const std::string layers = "model.layers.";
   for (const ParameterSlot& slot : layout.slots) {
-    if (slot.name.starts_with(layers)) {
-      const auto layer = std::stoll(slot.name.substr(layers.size()));
+    if (slot.name.starts_with(kLayersPrefix)) {
+      const auto layer = std::stoll(slot.name.substr(kLayersPrefix.size()));
       sizes.layers[static_cast<std::size_t>(layer - layout.slice.first)] += slot.count;
       continue;
     }
@@ -119,7 +102,8 @@ SwapStage::SwapStage(const StageOptions& options, Layout layout, SwapPlan plan,
       gradient_codec_(codec::MakeCodec(options.boundary, codec::Direction::kBackward)),
       plain_codec_(codec::MakeCodec({}, codec::Direction::kForward)),
       space_(std::move(tier)),
-      shelf_(space_, gauge_) {
+      shelf_(space_, gauge_),
+      scale_levels_(options.accumulation) {
   for (const Slice& slice : plan_.segments) segments_.push_back(MakeSegment(slice));
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     for (const std::string& name : segments_[i].weights) {
@@ -209,7 +193,7 @@ Status SwapStage::Fill(Version version, const std::function<Status(Stage&)>& fil
   kept_.clear();
   waiting_.clear();
   sums_.clear();
-  scale_levels_.clear();
+  scale_levels_.Clear();
   held_ = false;
   version_ = version;
   for (const Segment& segment : segments_) {
@@ -292,13 +276,11 @@ void SwapStage::SubmitForward(const TaskKey& key, Version version, const TokenBa
       kept_.contains(key) || waiting_.contains(key) ||
       std::ranges::any_of(forwards_, [&](const Forwarding& task) { return task.key == key; });
   if (keep_graph && exists) {
-    return done(AlreadyExists("forward: " + NameOfTask(key) + " was executed already"));
+    return done(AlreadyExists("forward: " + TaskText(key) + " was executed already"));
   }
-  const std::uint64_t expected = std::uint64_t{tokens.sequences} * tokens.tokens_per_sequence;
-  if (tokens.sequences < 1 || tokens.tokens_per_sequence < 2 || tokens.ids.size() != expected) {
-    return done(InvalidArgument("forward: " + std::to_string(tokens.ids.size()) + " ids for " +
-                                std::to_string(tokens.sequences) + " sequences of " +
-                                std::to_string(tokens.tokens_per_sequence)));
+  if (const Status status = CheckPredicts(tokens); !status.ok()) return done(status);
+  if (const Status status = CheckSize(tokens); !status.ok()) {
+    return done(status.WithContext("forward of " + TaskText(key)));
   }
   forwards_.push_back({key,
                        version,
@@ -340,14 +322,13 @@ void SwapStage::RunForwards() {
     Forwarding task = std::move(forwards_.front());
     forwards_.pop_front();
     if (!Holds(task.version)) {
-      task.done(NotFound("version " + std::to_string(task.version.value) +
-                         " of the weights; the newest is " + std::to_string(version_.value)));
+      task.done(NotHeld(task.version, version_));
       continue;
     }
     if (!layout_.slice.embedding) {
       Result<Bytes> input = Recoded(*activation_codec_, *plain_codec_, task.input, task.tokens);
       if (!input.ok()) {
-        task.done(input.status().WithContext("forward of " + NameOfTask(task.key)));
+        task.done(input.status().WithContext("forward of " + TaskText(task.key)));
         continue;
       }
       task.input = *std::move(input);
@@ -403,14 +384,14 @@ void SwapStage::RunBackwards() {
     backwards_.pop_front();
     const auto found = kept_.find(task.key);
     if (found == kept_.end() || !Holds(found->second.version)) {
-      task.done(NotFound("backward: no graph of " + NameOfTask(task.key)));
+      task.done(NotFound("backward: no graph of " + TaskText(task.key)));
       continue;
     }
     if (!layout_.slice.head) {
       Result<Bytes> gradient =
           Recoded(*gradient_codec_, *plain_codec_, task.gradient, found->second.tokens);
       if (!gradient.ok()) {
-        task.done(gradient.status().WithContext("backward of " + NameOfTask(task.key)));
+        task.done(gradient.status().WithContext("backward of " + TaskText(task.key)));
         continue;
       }
       task.gradient = *std::move(gradient);
@@ -443,7 +424,10 @@ void SwapStage::RunBackwards() {
     const TaskKey& key = passing.task.key;
     Result<BackwardResult> result = BackwardResult();
     if (exact()) {
-      result->fits = CheckRange(key, passing.contributions, ExponentsOf(key.step)).ok();
+      const std::vector<int> exponents = ExponentsOf(key.step);
+      result->fits = CheckRange(MagnitudesOf(passing.contributions), key, layout_.slots, exponents,
+                                contribution_bits_)
+                         .ok();
     }
     if (!layout_.slice.embedding) {
       Result<Bytes> gradient =
@@ -482,10 +466,7 @@ Result<Bytes> SwapStage::RunBackward(Stage& stage, std::size_t segment, const Ke
       });
     }
     ASSIGN_OR_RETURN(contribution.extent, space_.Take(elements.size()));
-    const auto promise = std::make_shared<std::promise<Status>>(leaving->Open());
-    leaving->Keep(elements.owner());
-    space_.tier().SubmitWrite(contribution.extent->offset(), elements.span(),
-                              [promise](Status status) { promise->set_value(std::move(status)); });
+    leaving->Write(space_.tier(), contribution.extent->offset(), elements);
     contributions->push_back(std::move(contribution));
   }
   stage.ReleaseStep(task.key.step);
@@ -509,46 +490,32 @@ std::vector<int> SwapStage::ExponentsOf(Step step) const {
   for (const ParameterSlot& slot : layout_.slots) {
     const std::int64_t scale = shelf_.Number("optimizer.scale." + slot.name);
     exponents.push_back(
-        optim::LowerExponent(contribution_bits_, static_cast<int>(scale), ScaleLevel(step)));
+        optim::LowerExponent(contribution_bits_, static_cast<int>(scale), scale_levels_.Of(step)));
   }
   return exponents;
 }
 
-Status SwapStage::CheckRange(const TaskKey& key, const std::vector<Contribution>& contributions,
-                             const std::vector<int>& exponents) const {
+std::vector<Magnitude> SwapStage::MagnitudesOf(const std::vector<Contribution>& contributions) {
+  std::vector<Magnitude> magnitudes;
   for (const Contribution& contribution : contributions) {
-    for (const auto& [slot, largest] : contribution.largest) {
-      if (!std::isfinite(largest)) return {};  // adds nothing: it makes the step a skip
-    }
+    for (const auto& [slot, largest] : contribution.largest) magnitudes.push_back({slot, largest});
   }
-  for (const Contribution& contribution : contributions) {
-    for (const auto& [slot, largest] : contribution.largest) {
-      if (optim::Fits(largest, exponents[slot], contribution_bits_)) continue;
-      return {StatusCode::kOutOfRange, layout_.slots[slot].name + ": " + NameOfTask(key) +
-                                           " has a gradient of " + std::to_string(largest) +
-                                           ", out of the range of 2^" +
-                                           std::to_string(contribution_bits_ - exponents[slot]) +
-                                           "; repeat the step at a higher scale level"};
-    }
-  }
-  return {};
+  return magnitudes;
 }
 
 Status SwapStage::Fold(const TaskKey& key) {
   const auto found = waiting_.find(key);
   if (found == waiting_.end()) {
-    return NotFound("fold: no gradients of " + NameOfTask(key) + " wait here");
+    return NotFound("fold: no gradients of " + TaskText(key) + " wait here");
   }
   const std::vector<int> exponents = ExponentsOf(key.step);
-  RETURN_IF_ERROR(CheckRange(key, found->second, exponents));
-  for (const Contribution& contribution : found->second) {
-    for (const auto& [slot, largest] : contribution.largest) {
-      if (std::isfinite(largest)) continue;
-      ASSIGN_OR_RETURN(Sums* const sums, Open(key.step));
-      sums->finite = false;
-      waiting_.erase(found);
-      return {};
-    }
+  const std::vector<Magnitude> magnitudes = MagnitudesOf(found->second);
+  RETURN_IF_ERROR(CheckRange(magnitudes, key, layout_.slots, exponents, contribution_bits_));
+  if (!AllFinite(magnitudes)) {
+    ASSIGN_OR_RETURN(Sums* const sums, Open(key.step));
+    sums->finite = false;
+    waiting_.erase(found);
+    return {};
   }
   ASSIGN_OR_RETURN(Sums* const sums, OpenToWrite(key.step));
   for (const Contribution& contribution : found->second) {
@@ -573,17 +540,12 @@ Status SwapStage::AddContribution(const Contribution& contribution,
                                   std::as_writable_bytes(some));
       if (!status.ok()) return;
       const std::uint64_t to = range.offset + first + at;
-      ForParts(n, [&](std::uint64_t begin, std::uint64_t end) {
-        const auto part = some.subspan(begin, end - begin);
-        if (exact()) {
-          auto* const q = reinterpret_cast<std::int64_t*>(sum) + to + begin;
-          optim::AddQuantized(part, exponents[slot], contribution.largest.at(slot),
-                              {q, part.size()});
-          return;
-        }
-        auto* const f = reinterpret_cast<float*>(sum) + to + begin;
-        for (std::size_t i = 0; i < part.size(); ++i) f[i] += part[i];
-      });
+      if (exact()) {
+        AddQuantized(some, exponents[slot], contribution.largest.at(slot),
+                     {reinterpret_cast<std::int64_t*>(sum) + to, n});
+      } else {
+        Add(std::span<const float>(some), reinterpret_cast<float*>(sum) + to);
+      }
     }
   });
   return status;
@@ -599,7 +561,7 @@ Result<SwapStage::Sums*> SwapStage::Open(Step step) {
   if (const auto found = sums_.find(step); found != sums_.end()) return &found->second;
   Sums sums;
   for (const ParameterGroup& group : layout_.groups) {
-    ASSIGN_OR_RETURN(Sum sum, MakeSum(group.count * (exact() ? 8 : 4)));
+    ASSIGN_OR_RETURN(Sum sum, MakeSum(group.count * ElementBytes(options_.accumulation)));
     sums.groups.push_back(std::move(sum));
   }
   return &sums_.emplace(step, std::move(sums)).first->second;
@@ -617,20 +579,14 @@ Result<SwapStage::Sums*> SwapStage::OpenToWrite(Step step) {
 }
 
 Status SwapStage::Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite) {
-  const std::uint64_t count = layout_.groups.at(group).count;
-  if (elements.size() != count * (exact() ? 8 : 4)) {
-    return InvalidArgument("a sum of " + std::to_string(elements.size()) +
-                           " bytes for a group of " + std::to_string(count) + " elements");
-  }
+  const ParameterGroup& summed = layout_.groups.at(group);
+  RETURN_IF_ERROR(CheckSum(elements, summed, options_.accumulation));
   ASSIGN_OR_RETURN(Sums* const sums, OpenToWrite(step));
   sums->finite = sums->finite && finite;
   std::byte* const to = sums->groups[group].memory.get();
   const auto add = [&]<typename T>(T*) {
-    auto* const sum = reinterpret_cast<T*>(to);
-    const auto* const other = reinterpret_cast<const T*>(elements.data());
-    ForParts(count, [&](std::uint64_t begin, std::uint64_t end) {
-      for (std::uint64_t i = begin; i < end; ++i) sum[i] += other[i];
-    });
+    const std::span other(reinterpret_cast<const T*>(elements.data()), summed.count);
+    Add(other, reinterpret_cast<T*>(to));
   };
   exact() ? add(static_cast<std::int64_t*>(nullptr)) : add(static_cast<float*>(nullptr));
   return {};
@@ -640,58 +596,34 @@ GradientSum SwapStage::Accumulator(Step step, std::uint64_t group) {
   const Result<Sums*> sums = Open(step);
   SWARM_CHECK(sums.ok(), sums.status().message());  // without its disk, the process has no use
   const Sum& sum = (*sums)->groups.at(group);
-  GradientSum result{
-      .elements = Bytes::Wrap(sum.memory.get(), sum.bytes, sum.memory),
-      .type = exact() ? checkpoint::ElementType::kI64 : checkpoint::ElementType::kF32,
-      .exponents = {},
-      .finite = (*sums)->finite};
-  const std::vector<int> exponents = ExponentsOf(step);
-  for (std::size_t i = 0; i < exponents.size(); ++i) {
-    if (layout_.slots[i].group == group) result.exponents.push_back(exponents[i]);
-  }
+  GradientSum result =
+      SumOfGroup(group, layout_.slots, options_.accumulation, ExponentsOf(step), (*sums)->finite);
+  result.elements = Bytes::Wrap(sum.memory.get(), sum.bytes, sum.memory);
   return result;
 }
 
 Status SwapStage::SetScaleLevel(Step step, unsigned level) {
-  const unsigned most = exact() ? optim::kScaleLevelMax : 0;
-  if (level > most) {
-    return InvalidArgument("scale level " + std::to_string(level) + ": the highest is " +
-                           std::to_string(most));
-  }
+  RETURN_IF_ERROR(scale_levels_.Set(step, level));
   sums_.erase(step);
-  if (level == 0) {
-    scale_levels_.erase(step);
-  } else {
-    scale_levels_[step] = level;
-  }
   return {};
-}
-
-unsigned SwapStage::ScaleLevel(Step step) const {
-  const auto found = scale_levels_.find(step);
-  return found == scale_levels_.end() ? 0 : found->second;
 }
 
 void SwapStage::ReleaseStep(Step step) {
   std::erase_if(kept_, [&](const auto& entry) { return entry.first.step == step; });
   std::erase_if(waiting_, [&](const auto& entry) { return entry.first.step == step; });
   sums_.erase(step);
-  scale_levels_.erase(step);
+  scale_levels_.Forget(step);
 }
 
 Status SwapStage::Apply(std::span<const Bytes> sums, double clip, double learning_rate, bool skip) {
   if (!held_) return FailedPrecondition("apply: this stage has no weights; load some");
-  const std::uint64_t element = exact() ? 8 : 4;
-  const bool fits = std::ranges::equal(sums, layout_.groups, {}, &Bytes::size,
-                                       [&](const auto& group) { return group.count * element; });
-  if (!fits && !skip) {
-    return InvalidArgument("apply: the sums are not those of this stage's groups");
-  }
+  if (!skip) RETURN_IF_ERROR(CheckSums(sums, layout_.groups, options_.accumulation));
   readers_.AwaitNone();
-  const unsigned level = ScaleLevel(Step(version_.value));
+  const unsigned level = scale_levels_.Of(Step(version_.value));
   Leave();  // what is in memory is of this version
   if (!skip) {
     held_ = false;
+    const std::uint64_t element = ElementBytes(options_.accumulation);
     std::unique_ptr<TensorShelf::Loading> loading = shelf_.Begin(segments_.front().state);
     for (std::size_t s = 0; s < segments_.size(); ++s) {
       const Segment& segment = segments_[s];

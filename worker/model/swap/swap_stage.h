@@ -13,11 +13,11 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "worker/codec/codec.h"
+#include "worker/model/exact_sums.h"
 #include "worker/model/layout/layout.h"
 #include "worker/model/readers.h"
 #include "worker/model/stage.h"
@@ -62,7 +62,7 @@ class SwapStage final : public Stage {
 
   GradientSum Accumulator(Step step, std::uint64_t group) override;
   Status SetScaleLevel(Step step, unsigned level) override;
-  unsigned ScaleLevel(Step step) const override;
+  unsigned ScaleLevel(Step step) const override { return scale_levels_.Of(step); }
   void ReleaseStep(Step step) override;
   Status Apply(std::span<const Bytes> sums, double clip, double learning_rate, bool skip) override;
 
@@ -148,11 +148,10 @@ class SwapStage final : public Stage {
   Result<Bytes> RunBackward(Stage& stage, std::size_t segment, const Kept& kept,
                             const Backwarding& task, Transit* leaving,
                             std::vector<Contribution>* contributions);
-  Status Waits(const TaskKey& key, const char* what) const;
   /// kExact: one for each slot.
   std::vector<int> ExponentsOf(Step step) const;
-  Status CheckRange(const TaskKey& key, const std::vector<Contribution>& contributions,
-                    const std::vector<int>& exponents) const;
+  /// kExact: of all contributions.
+  static std::vector<Magnitude> MagnitudesOf(const std::vector<Contribution>& contributions);
   Status AddContribution(const Contribution& contribution, const std::vector<int>& exponents,
                          const Sums& sums);
   Result<Sums*> Open(Step step);
@@ -181,7 +180,7 @@ class SwapStage final : public Stage {
   std::map<TaskKey, Kept> kept_;
   std::map<TaskKey, std::vector<Contribution>> waiting_;
   std::map<Step, Sums> sums_;
-  std::map<Step, unsigned> scale_levels_;  ///< those that are not 0
+  ScaleLevels scale_levels_;
 
   std::size_t entered_ = 0;  ///< the segment of stage_
   std::unique_ptr<Stage> stage_;

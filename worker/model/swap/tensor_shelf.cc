@@ -28,10 +28,20 @@ Status Transit::Wait() {
   return status_;
 }
 
-std::promise<Status> Transit::Open() {
-  std::promise<Status> promise;
-  results_.push_back(promise.get_future());
-  return promise;
+tier::Tier::Done Transit::Begin(std::shared_ptr<const void> kept) {
+  kept_.push_back(std::move(kept));
+  const auto promise = std::make_shared<std::promise<Status>>();
+  results_.push_back(promise->get_future());
+  return [promise](Status status) { promise->set_value(std::move(status)); };
+}
+
+void Transit::Write(tier::Tier& tier, std::uint64_t offset, const Bytes& bytes) {
+  tier.SubmitWrite(offset, bytes.span(), Begin(bytes.owner()));
+}
+
+void Transit::Read(tier::Tier& tier, std::uint64_t offset,
+                   const std::shared_ptr<std::byte[]>& memory, std::size_t size) {
+  tier.SubmitRead(offset, {memory.get(), size}, Begin(memory));
 }
 
 class TensorShelf::InTier final : public checkpoint::Elsewhere {
@@ -67,10 +77,7 @@ Status TensorShelf::Put(const checkpoint::NamedTensor& tensor, Transit* transit)
   if (entry.extent == nullptr || entry.extent->size() != size || entry.extent.use_count() > 1) {
     ASSIGN_OR_RETURN(entry.extent, space_.Take(size));
   }
-  const auto promise = std::make_shared<std::promise<Status>>(transit->Open());
-  transit->Keep(tensor.data.owner());
-  space_.tier().SubmitWrite(entry.extent->offset(), tensor.data.span(),
-                            [promise](Status status) { promise->set_value(std::move(status)); });
+  transit->Write(space_.tier(), entry.extent->offset(), tensor.data);
   return {};
 }
 
@@ -116,10 +123,7 @@ std::unique_ptr<TensorShelf::Loading> TensorShelf::Begin(
     checkpoint::NamedTensor tensor = found->second.tensor;
     const std::shared_ptr<std::byte[]> memory(new std::byte[extent.size()]);
     tensor.data = Bytes::Wrap(memory.get(), extent.size(), memory);
-    const auto promise = std::make_shared<std::promise<Status>>(loading->transit_.Open());
-    loading->transit_.Keep(memory);
-    space_.tier().SubmitRead(extent.offset(), {memory.get(), extent.size()},
-                             [promise](Status status) { promise->set_value(std::move(status)); });
+    loading->transit_.Read(space_.tier(), extent.offset(), memory, extent.size());
     loading->tensors_.emplace(name, std::move(tensor));
   }
   return loading;

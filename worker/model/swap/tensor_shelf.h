@@ -37,11 +37,16 @@ class Transit {
   /// Errors: those of the tier.
   Status Wait();
 
-  std::promise<Status> Open();
-  /// Kept until the bytes have arrived.
-  void Keep(std::shared_ptr<const void> what) { kept_.push_back(std::move(what)); }
+  /// Begins to write bytes, which are kept until they are there.
+  void Write(tier::Tier& tier, std::uint64_t offset, const Bytes& bytes);
+  /// Begins to fill `size` bytes of `memory`, which is kept the same way.
+  void Read(tier::Tier& tier, std::uint64_t offset, const std::shared_ptr<std::byte[]>& memory,
+            std::size_t size);
 
  private:
+  /// One more is on its way, with what is kept for it.
+  tier::Tier::Done Begin(std::shared_ptr<const void> kept);
+
   std::vector<std::future<Status>> results_;
   std::vector<std::shared_ptr<const void>> kept_;
   Status status_;
@@ -57,12 +62,10 @@ class TensorShelf {
   /// Takes a tensor under its name: begins to write its numbers, which must live until the transit
   /// is over. Integers stay in memory. Errors: kResourceExhausted.
   Status Put(const checkpoint::NamedTensor& tensor, Transit* transit);
-  bool Has(const std::string& name) const { return entries_.contains(name); }
   /// All, by name. Numbers in the tier are elsewhere; `reader` lives as long as one of them.
   std::vector<checkpoint::NamedTensor> Show(const std::shared_ptr<const void>& reader) const;
   /// The int64 under that name; requires it.
   std::int64_t Number(const std::string& name) const;
-  void Clear() { entries_.clear(); }
 
   /// Tensors on their way to memory.
   class Loading {
