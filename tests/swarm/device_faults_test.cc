@@ -2,14 +2,10 @@
 // falls off. The others go on with the bits of one undisturbed process, and no device keeps memory.
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <chrono>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <set>
-#include <thread>
 
 #include "tests/swarm/local_swarm.h"
 #include "worker/device/testing/fake_device.h"
@@ -51,24 +47,10 @@ class DeviceFaultsTest : public ::testing::Test {
         const std::lock_guard lock(mutex_);
         served_[i] = {};
       }
-      auto worker = stage::Worker::Start(
-          {.id = id, .trainer = trainer::kTrainerId, .create_stage = create},
-          [&](net::EndpointHandler* handler) { return network_.CreateEndpoint(id, handler); });
+      auto worker = StartWorker(network_, {.id = id, .create_stage = create});
       ASSERT_TRUE(worker.ok()) << worker.status().ToString();
       served_[i].worker = std::move(*worker);
     }
-  }
-  void AwaitSteps(const std::string& out, std::size_t count) {
-    // The last line may be half written.
-    const auto whole_lines = [&] {
-      std::ifstream in(out + "/steps.jsonl");
-      return static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>(in), {}, '\n'));
-    };
-    const Timepoint end = Clock::now() + std::chrono::minutes(2);
-    while (whole_lines() < count && Clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-    ASSERT_GE(whole_lines(), count);
   }
   /// A worker of the stage that has met no fault.
   Served& Next(std::uint64_t stage) {
@@ -93,10 +75,7 @@ TEST_F(DeviceFaultsTest, WhateverEndsTheOthersGoOnAndNoMemoryIsLeft) {
 
   const std::string out = folder_ / "out";
   job_.spec.checkpoint.uri = folder_ / "checkpoints";
-  auto trainer = trainer::Trainer::Start(
-      {.job = job_, .replicas = {3, 2}, .out_dir = out}, [&](net::EndpointHandler* handler) {
-        return network_.CreateEndpoint(trainer::kTrainerId, handler);
-      });
+  auto trainer = StartTrainer(network_, {.job = job_, .replicas = {3, 2}, .out_dir = out});
   ASSERT_TRUE(trainer.ok()) << trainer.status().ToString();
   StartWorkers(5);
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -15,12 +16,14 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "api/model/decoder_config.h"
 #include "api/swarmjob.h"
 #include "base/log.h"
 #include "base/testing/temporary_folder.h"
+#include "base/time.h"
 #include "worker/net/loopback/loopback.h"
 #include "worker/stage/worker.h"
 #include "worker/trainer/reference.h"
@@ -142,6 +145,23 @@ inline void MakeFamily(api::ModelFamily family, api::DecoderConfig& config) {
   }
 }
 
+inline Result<std::unique_ptr<trainer::Trainer>> StartTrainer(net::LoopbackNetwork& network,
+                                                              trainer::TrainerOptions options) {
+  return trainer::Trainer::Start(std::move(options), [&](net::EndpointHandler* handler) {
+    return network.CreateEndpoint(trainer::kTrainerId, handler);
+  });
+}
+
+/// A worker of that trainer.
+inline Result<std::unique_ptr<stage::Worker>> StartWorker(net::LoopbackNetwork& network,
+                                                          stage::WorkerOptions options) {
+  options.trainer = trainer::kTrainerId;
+  const protocol::WorkerId id = options.id;
+  return stage::Worker::Start(std::move(options), [&](net::EndpointHandler* handler) {
+    return network.CreateEndpoint(id, handler);
+  });
+}
+
 /// Trains `job` with that many replicas a stage, of which each `pod_size` that begin one after the
 /// other share a pod; steps.jsonl is in `out_dir`.
 inline trainer::Outcome RunSwarm(const api::SwarmJob& job,
@@ -150,23 +170,17 @@ inline trainer::Outcome RunSwarm(const api::SwarmJob& job,
                                  std::uint64_t pod_size = 1,
                                  const stage::CreateStage& create = model::Stage::Create) {
   net::LoopbackNetwork network;
-  auto trainer = trainer::Trainer::Start(
-      {.job = job, .replicas = replicas, .out_dir = out_dir, .resume = resume},
-      [&](net::EndpointHandler* handler) {
-        return network.CreateEndpoint(trainer::kTrainerId, handler);
-      });
+  auto trainer = StartTrainer(
+      network, {.job = job, .replicas = replicas, .out_dir = out_dir, .resume = resume});
   if (!trainer.ok()) return {.reason = trainer.status().ToString()};
   std::vector<std::unique_ptr<stage::Worker>> workers;
   std::uint64_t count = 0;
   for (const std::uint64_t n : replicas) count += n;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const protocol::WorkerId id("w" + std::to_string(i));
-    auto worker = stage::Worker::Start(
-        {.id = id,
-         .pod = pod_size == 1 ? "" : "pod" + std::to_string(i / pod_size),
-         .trainer = trainer::kTrainerId,
-         .create_stage = create},
-        [&](net::EndpointHandler* handler) { return network.CreateEndpoint(id, handler); });
+    auto worker =
+        StartWorker(network, {.id = protocol::WorkerId("w" + std::to_string(i)),
+                              .pod = pod_size == 1 ? "" : "pod" + std::to_string(i / pod_size),
+                              .create_stage = create});
     EXPECT_TRUE(worker.ok()) << worker.status().ToString();
     workers.push_back(std::move(*worker));
   }

@@ -84,17 +84,10 @@ class MetricsTest : public testing::Test {
     job_ = TinyJob(folder_);
     job_.spec.training.maxSteps = 6;
     trainer_ =
-        *trainer::Trainer::Start({.job = job_, .replicas = {2, 1}, .out_dir = folder_ / "out"},
-                                 [this](net::EndpointHandler* handler) {
-                                   return network_.CreateEndpoint(trainer::kTrainerId, handler);
-                                 });
+        *StartTrainer(network_, {.job = job_, .replicas = {2, 1}, .out_dir = folder_ / "out"});
     trainer_exporter_ = Serve([this] { return trainer::ExportMetrics(*trainer_); });
     for (const char* name : {"w0", "w1", "w2"}) {
-      workers_.push_back(
-          *stage::Worker::Start({.id = protocol::WorkerId(name), .trainer = trainer::kTrainerId},
-                                [&](net::EndpointHandler* handler) {
-                                  return network_.CreateEndpoint(protocol::WorkerId(name), handler);
-                                }));
+      workers_.push_back(*StartWorker(network_, {.id = protocol::WorkerId(name)}));
       worker_exporters_.push_back(
           Serve([worker = workers_.back().get()] { return stage::ExportMetrics(*worker); }));
     }

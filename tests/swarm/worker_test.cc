@@ -103,9 +103,7 @@ class Gate {
 class WorkerTest : public testing::Test {
  protected:
   void Start(std::function<void(chaos::WorkPhase, Step)> at_phase = nullptr) {
-    auto worker = stage::Worker::Start(
-        {.id = kWorker, .trainer = trainer::kTrainerId, .at_phase = std::move(at_phase)},
-        [&](net::EndpointHandler* handler) { return network_.CreateEndpoint(kWorker, handler); });
+    auto worker = StartWorker(network_, {.id = kWorker, .at_phase = std::move(at_phase)});
     ASSERT_TRUE(worker.ok()) << worker.status().ToString();
     worker_ = *std::move(worker);
     const Hello hello = trainer_.Await<Hello>();
