@@ -7,6 +7,7 @@
 #include "api/format/schema.h"
 #include "api/format/schema_archive.h"
 #include "api/format/yaml.h"
+#include "api/manifest.h"
 #include "api/model/decoder_config.h"
 #include "api/overrides.h"
 #include "api/validate.h"
@@ -305,16 +306,27 @@ void AppendUnrelated(std::vector<FieldError> found, std::vector<FieldError>* err
 
 }  // namespace
 
-Checked<SwarmJob> ParseYaml(std::string_view text, std::span<const std::string> overrides) {
+Checked<json> ReadYaml(std::string_view text, std::span<const std::string> overrides) {
   Checked<json> value = YamlToJson(text);
-  if (!value.ok()) return value.errors();
+  if (!value.ok()) return value;
   std::vector<FieldError> errors;
   for (const std::string& assignment : overrides) ApplyOverride(assignment, &*value, &errors);
   if (!errors.empty()) return errors;
-  SwarmJob job = Read(*value, &errors);
+  return value;
+}
+
+Checked<SwarmJob> ParseManifest(const json& value) {
+  std::vector<FieldError> errors;
+  SwarmJob job = Read(value, &errors);
   AppendUnrelated(Validate(job), &errors);
   if (!errors.empty()) return errors;
   return job;
+}
+
+Checked<SwarmJob> ParseYaml(std::string_view text, std::span<const std::string> overrides) {
+  const Checked<json> value = ReadYaml(text, overrides);
+  if (!value.ok()) return value.errors();
+  return ParseManifest(*value);
 }
 
 Checked<SwarmJob> FromJson(const json& value) {

@@ -1,17 +1,26 @@
 #include "ctl/manifest_file.h"
 
-#include "api/parse.h"
+#include <nlohmann/json.hpp>
+
+#include "api/manifest.h"
 #include "base/files.h"
 
 namespace swarm::ctl {
 
-api::Checked<api::SwarmJob> LoadManifest(const std::string& file,
-                                         const std::vector<std::string>& overrides) {
+api::Checked<nlohmann::json> ReadManifest(const std::string& file,
+                                          const std::vector<std::string>& overrides) {
   const Result<std::string> text = ReadFile(file == "-" ? "/dev/stdin" : file);
   if (!text.ok()) {
     return api::FieldError{file, text.status().message(), "give a manifest with -f FILE"};
   }
-  return api::ParseYaml(*text, overrides);
+  return api::ReadYaml(*text, overrides);
+}
+
+api::Checked<api::SwarmJob> LoadManifest(const std::string& file,
+                                         const std::vector<std::string>& overrides) {
+  const auto manifest = ReadManifest(file, overrides);
+  if (!manifest.ok()) return manifest.errors();
+  return api::ParseManifest(*manifest);
 }
 
 }  // namespace swarm::ctl

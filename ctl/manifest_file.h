@@ -1,6 +1,7 @@
 // Reads the manifest that a command is given.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,12 @@
 
 namespace swarm::ctl {
 
-/// Reads the manifest in a file ("-" is standard input), applies the overrides, and checks it. If
-/// the file cannot be read, the path of the error is the file's name.
+/// The values in a file ("-" is standard input) as the user wrote them, with the overrides. If the
+/// file cannot be read, the path of the error is the file's name.
+api::Checked<nlohmann::json> ReadManifest(const std::string& file,
+                                          const std::vector<std::string>& overrides);
+
+/// The job that these values describe, checked.
 api::Checked<api::SwarmJob> LoadManifest(const std::string& file,
                                          const std::vector<std::string>& overrides);
 

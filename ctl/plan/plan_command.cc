@@ -3,12 +3,10 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "api/format/yaml.h"
-#include "api/overrides.h"
-#include "api/parse.h"
-#include "api/validate.h"
+#include "api/manifest.h"
 #include "base/files.h"
 #include "ctl/local_model.h"
+#include "ctl/manifest_file.h"
 #include "ctl/plan/plan_report.h"
 #include "ctl/simulate/fleet_file.h"
 
@@ -40,21 +38,6 @@ planner::Fleet MachinesOf(const Fleet& described) {
   return fleet;
 }
 
-/// The manifest as the user wrote it, with the overrides.
-api::Checked<json> ReadManifest(const PlanOptions& options) {
-  const std::string& file = options.manifest;
-  const auto text = ReadFile(file == "-" ? "/dev/stdin" : file);
-  if (!text.ok()) {
-    return api::FieldError{file, text.status().message(), "give a manifest with -f FILE"};
-  }
-  api::Checked<json> manifest = api::YamlToJson(*text);
-  if (!manifest.ok()) return manifest;
-  std::vector<api::FieldError> errors;
-  for (const std::string& each : options.overrides) api::ApplyOverride(each, &*manifest, &errors);
-  if (!errors.empty()) return errors;
-  return manifest;
-}
-
 /// What the manifest does not say.
 planner::Open OpenIn(const json& manifest) {
   const auto is_open = [&](const char* path) {
@@ -76,9 +59,9 @@ ExitCode PlanJob(const PlanOptions& options, std::ostream& out, std::ostream& er
     err << file << ":\n" << api::ToString(errors) << "\n";
     return ExitCode::kBadUsage;
   };
-  const auto manifest = ReadManifest(options);
+  const auto manifest = ReadManifest(options.manifest, options.overrides);
   if (!manifest.ok()) return refuse(options.manifest, manifest.errors());
-  auto job = api::ParseYaml(manifest->dump());
+  auto job = api::ParseManifest(*manifest);
   if (!job.ok()) return refuse(options.manifest, job.errors());
   if (auto errors = ReadLocalModel(&*job); !errors.empty()) return refuse(options.manifest, errors);
   if (job->spec.model.config.hidden_size == 0) {
