@@ -1,11 +1,11 @@
 #include "ctl/plan/plan_report.h"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
 
 #include "api/format/enum_names.h"
+#include "ctl/format.h"
 
 namespace swarm::ctl {
 namespace {
@@ -17,13 +17,6 @@ using planner::StagePrediction;
 
 constexpr double kGibibyte = 1024.0 * 1024 * 1024;
 constexpr double kMegabit = 1e6 / 8;
-
-template <typename... Numbers>
-std::string Format(const char* format, Numbers... numbers) {
-  char text[256];
-  std::snprintf(text, sizeof text, format, numbers...);
-  return text;
-}
 
 const char* NameOf(Limit limit) {
   switch (limit) {
@@ -84,9 +77,7 @@ std::string TurnText(const planner::Turn& turn) {
 }
 
 void Row(std::ostream& out, const char* what, const std::string& value) {
-  char line[320];
-  std::snprintf(line, sizeof line, "%-18s %s\n", what, value.c_str());
-  out << line;
+  out << Format("%-18s %s\n", what, value.c_str());
 }
 
 std::string WayText(const Plan& plan) {
@@ -200,15 +191,12 @@ void PrintPlans(const planner::Plans& plans, const planner::Request& request, st
   out << "\nstage  layers      parameters  machines                    busy   memory      sends\n";
   for (std::size_t s = 0; s < p.stages.size(); ++s) {
     const StagePrediction& stage = p.stages[s];
-    char line[256];
-    std::snprintf(line, sizeof line,
-                  "%5zu  %3llu to %3llu  %9.1f M  %-26s %3.0f %%  %5.2f GiB %6.0f Mb/s\n", s,
+    out << Format("%5zu  %3llu to %3llu  %9.1f M  %-26s %3.0f %%  %5.2f GiB %6.0f Mb/s\n", s,
                   static_cast<unsigned long long>(stage.run.first),
                   static_cast<unsigned long long>(stage.run.first + stage.run.count - 1),
                   static_cast<double>(stage.parameters) / 1e6,
                   MachinesText(best.way.machines[s], request.fleet).c_str(), 100 * stage.busy_share,
                   stage.memory_bytes / kGibibyte, stage.bytes_per_second / kMegabit);
-    out << line;
   }
   out << "\nbeside it, of " << plans.candidates << " candidates:\n";
   for (std::size_t i = 1; i < plans.plans.size(); ++i) {

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+
+#include "ctl/format.h"
 
 namespace swarm::ctl {
 namespace {
@@ -19,13 +20,6 @@ double RoundUp(double value) {
     if (factor * power >= value) return factor * power;
   }
   return 10 * power;
-}
-
-template <typename... Numbers>
-std::string Format(const char* format, Numbers... numbers) {
-  char text[256];
-  std::snprintf(text, sizeof text, format, numbers...);
-  return text;
 }
 
 struct Unit {

@@ -1,8 +1,8 @@
 #include "ctl/simulate/fleet_report.h"
 
-#include <cstdarg>
-#include <cstdio>
 #include <nlohmann/json.hpp>
+
+#include "ctl/format.h"
 
 namespace swarm::ctl {
 namespace {
@@ -11,16 +11,8 @@ constexpr double kMegabyte = 1e6;
 constexpr double kMicrosecond = 1e-6;
 
 /// A row: what, and a value with its unit.
-[[gnu::format(printf, 3, 4)]] void Row(std::ostream& out, const char* what, const char* format,
-                                       ...) {
-  char value[160];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(value, sizeof value, format, arguments);
-  va_end(arguments);
-  char line[200];
-  std::snprintf(line, sizeof line, "%-22s %s\n", what, value);
-  out << line;
+void Row(std::ostream& out, const std::string& what, const std::string& value) {
+  out << Format("%-22s %s\n", what.c_str(), value.c_str());
 }
 
 /// A number of something in a second.
@@ -36,44 +28,51 @@ double MeasuredPerMessage(const TrainerLoad& load) {
 }  // namespace
 
 void PrintFleetTable(const FleetResult& result, std::ostream& out) {
-  Row(out, "tokens/s", "%.0f", result.tokens_per_second);
-  Row(out, "goodput", "%.1f %% of %.0f tokens/s, if no machine ever waited", 100 * result.Goodput(),
-      result.ideal_tokens_per_second);
-  Row(out, "  and", "%.1f %% of %.0f tokens/s, with the best assignment of machines to stages",
-      100 * result.AssignedShare(), result.assigned_tokens_per_second);
-  Row(out, "machines", "%.1f on average, %.1f %% of their time computing", result.workers,
-      100 * result.busy_share);
-  Row(out, "steps", "%llu in %.0f s", static_cast<unsigned long long>(result.steps),
-      result.seconds);
-  Row(out, "lost, arrived", "%llu, %llu", static_cast<unsigned long long>(result.lost),
-      static_cast<unsigned long long>(result.arrived));
+  Row(out, "tokens/s", Format("%.0f", result.tokens_per_second));
+  Row(out, "goodput",
+      Format("%.1f %% of %.0f tokens/s, if no machine ever waited", 100 * result.Goodput(),
+             result.ideal_tokens_per_second));
+  Row(out, "  and",
+      Format("%.1f %% of %.0f tokens/s, with the best assignment of machines to stages",
+             100 * result.AssignedShare(), result.assigned_tokens_per_second));
+  Row(out, "machines",
+      Format("%.1f on average, %.1f %% of their time computing", result.workers,
+             100 * result.busy_share));
+  Row(out, "steps",
+      Format("%llu in %.0f s", static_cast<unsigned long long>(result.steps), result.seconds));
+  Row(out, "lost, arrived",
+      Format("%llu, %llu", static_cast<unsigned long long>(result.lost),
+             static_cast<unsigned long long>(result.arrived)));
   const RecoveryTimes& recoveries = result.recoveries;
-  Row(out, "recoveries", "%zu: mean %.2f s, p50 %.2f s, p99 %.2f s; %llu rolled back, %llu open",
-      recoveries.seconds.size(), recoveries.Mean(), recoveries.Quantile(0.5),
-      recoveries.Quantile(0.99), static_cast<unsigned long long>(recoveries.rolled_back),
-      static_cast<unsigned long long>(recoveries.open));
+  Row(out, "recoveries",
+      Format("%zu: mean %.2f s, p50 %.2f s, p99 %.2f s; %llu rolled back, %llu open",
+             recoveries.seconds.size(), recoveries.Mean(), recoveries.Quantile(0.5),
+             recoveries.Quantile(0.99), static_cast<unsigned long long>(recoveries.rolled_back),
+             static_cast<unsigned long long>(recoveries.open)));
   Row(out, "trainer's counts",
-      "%llu evictions, %llu leaves, %llu moves, %llu joins, %llu rollbacks",
-      static_cast<unsigned long long>(result.counts.evictions),
-      static_cast<unsigned long long>(result.counts.leaves),
-      static_cast<unsigned long long>(result.counts.moves),
-      static_cast<unsigned long long>(result.counts.joins),
-      static_cast<unsigned long long>(result.counts.rollbacks));
+      Format("%llu evictions, %llu leaves, %llu moves, %llu joins, %llu rollbacks",
+             static_cast<unsigned long long>(result.counts.evictions),
+             static_cast<unsigned long long>(result.counts.leaves),
+             static_cast<unsigned long long>(result.counts.moves),
+             static_cast<unsigned long long>(result.counts.joins),
+             static_cast<unsigned long long>(result.counts.rollbacks)));
   for (const auto& [kind, name] : EnumNames<Traffic>::kNames) {
     const double bytes = result.traffic.Of(kind);
     if (bytes == 0) continue;
-    Row(out, ("bytes, " + std::string(name)).c_str(), "%.1f MB, %.3f MB/s", bytes / kMegabyte,
-        Rate(bytes, result) / kMegabyte);
+    Row(out, "bytes, " + std::string(name),
+        Format("%.1f MB, %.3f MB/s", bytes / kMegabyte, Rate(bytes, result) / kMegabyte));
   }
   const TrainerLoad& load = result.trainer;
-  Row(out, "trainer's messages", "%.0f/s received, %.0f/s sent, %.0f/s heartbeats",
-      Rate(static_cast<double>(load.received), result),
-      Rate(static_cast<double>(load.sent), result),
-      Rate(static_cast<double>(load.heartbeats), result));
+  Row(out, "trainer's messages",
+      Format("%.0f/s received, %.0f/s sent, %.0f/s heartbeats",
+             Rate(static_cast<double>(load.received), result),
+             Rate(static_cast<double>(load.sent), result),
+             Rate(static_cast<double>(load.heartbeats), result)));
   Row(out, "  measured here",
-      "%.1f us of a processor for each received, all with heartbeats and deadlines %.2f %% of one",
-      MeasuredPerMessage(load) / kMicrosecond,
-      100 * Rate(load.measured_message_seconds + load.measured_other_seconds, result));
+      Format("%.1f us of a processor for each received, all with heartbeats and deadlines %.2f %% "
+             "of one",
+             MeasuredPerMessage(load) / kMicrosecond,
+             100 * Rate(load.measured_message_seconds + load.measured_other_seconds, result)));
 }
 
 nlohmann::json FleetJson(const FleetResult& result) {

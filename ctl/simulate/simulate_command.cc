@@ -1,12 +1,12 @@
 #include "ctl/simulate/simulate_command.h"
 
 #include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <utility>
 
 #include "base/files.h"
+#include "ctl/format.h"
 #include "ctl/simulate/trace.h"
 #include "ctl/simulate/trace_replay.h"
 
@@ -75,23 +75,20 @@ nlohmann::json ToJson(const Means& means) {
 void PrintText(const SimulateOptions& options, const Trace& trace,
                const std::vector<std::pair<std::string, Means>>& all, std::ostream& out) {
   const Means& any = all.front().second;
-  char line[200];
-  std::snprintf(
-      line, sizeof line,
+  out << Format(
       "%s: %.1f h, %zu workers at first, %d departures, %d joins; %d stages, %g s to load a"
       " stage\n",
       options.trace.c_str(), any.seconds / 3600, trace.events.front().joins.size(), any.departures,
       any.joins, options.stages, options.state_load_seconds);
-  out << line << "policy     throughput/optimum    moves  fetches  some stage empty\n";
+  out << "policy     throughput/optimum    moves  fetches  some stage empty\n";
   for (const auto& [name, means] : all) {
-    std::snprintf(line, sizeof line, "%-9s  %16.2f %%  %7.1f  %7.1f  %14.3f %%\n", name.c_str(),
+    out << Format("%-9s  %16.2f %%  %7.1f  %7.1f  %14.3f %%\n", name.c_str(),
                   100 * means.efficiency, means.moves, means.fetches,
                   100 * means.stage_empty_share);
-    out << line;
   }
-  std::snprintf(line, sizeof line, "%-9s  %16.2f %%  %7.1f\n", "bound",
-                100 * any.attainable_efficiency, any.least_moves);
-  out << line << "Moves:  what swarm-worker does: a move is a leave and a join\n"
+  out << Format("%-9s  %16.2f %%  %7.1f\n", "bound", 100 * any.attainable_efficiency,
+                any.least_moves)
+      << "Moves:  what swarm-worker does: a move is a leave and a join\n"
       << "Copies: a study; workers keep states of other stages at hand. swarm-worker does not\n"
       << "bound:  every move free and instant, joiners still load; the fewest moves for that\n";
 }

@@ -3,20 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <limits>
+
+#include "ctl/format.h"
 
 namespace swarm::ctl {
 namespace {
 
 constexpr std::array<const char*, 8> kBlocks{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-
-template <typename... Values>
-std::string Format(const char* format, Values... values) {
-  char text[160];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
-}
 
 // Text of known width in columns: what is shown may be longer in bytes (UTF-8, colours).
 class Line {
