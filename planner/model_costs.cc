@@ -4,12 +4,13 @@
 
 #include "api/model/boundary.h"
 #include "api/model/decoder_config.h"
+#include "api/model/reduce.h"
 
 namespace swarm::planner {
 namespace {
 
-/// Numbers that share a scale of four bytes in a reduce with Int8 (worker/stage/reduce).
-constexpr double kReduceBlock = 256;
+/// Of a code of eight bits, with its part of the block's scale.
+double Int8Bytes(std::uint64_t block) { return 1 + 4 / static_cast<double>(block); }
 
 double NumberBytes(api::NumberCodec codec, std::uint64_t block) {
   switch (codec) {
@@ -19,7 +20,7 @@ double NumberBytes(api::NumberCodec codec, std::uint64_t block) {
       return 2;
     case api::NumberCodec::kInt8:
     case api::NumberCodec::kInt8Dynamic:
-      return 1 + 4 / static_cast<double>(block);
+      return Int8Bytes(block);
   }
   return 4;
 }
@@ -79,7 +80,7 @@ double ReduceBytes(const api::Training& training) {
     case api::ReduceCodec::kBF16:
       return 2;
     case api::ReduceCodec::kInt8:
-      return 1 + 4 / kReduceBlock;
+      return Int8Bytes(api::kReduceBlock);
   }
   return 4;
 }

@@ -15,8 +15,7 @@ namespace {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 constexpr double kSecondsPerHour = 3600;
-/// Of a device, for libraries and gaps (api/model/residency.h).
-constexpr double kDeviceShare = 0.9;
+constexpr double kDeviceShare = 1 - api::kDeviceSpare;
 
 double Number(std::uint64_t n) { return static_cast<double>(n); }
 double OrUnlimited(double rate) { return rate > 0 ? rate : kUnlimited; }

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <tuple>
 
 #include "api/format/enum_names.h"
+#include "base/gibibytes.h"
 #include "planner/cuts.h"
 
 namespace swarm::planner {
@@ -21,7 +21,6 @@ constexpr std::uint64_t kMicrobatchMax = 64;
 /// Plans within this share of the best are equal.
 constexpr double kTie = 0.01;
 constexpr double kTurnMax = 1000;
-constexpr double kGibibyte = 1024.0 * 1024 * 1024;
 
 std::uint64_t Sum(const Counts& counts) {
   std::uint64_t sum = 0;
@@ -284,12 +283,6 @@ Turn TurnOf(const Plan& best, const Plan& other, const Request& request) {
           Crossing(kTurnMax, devices)};
 }
 
-std::string Gibibytes(double bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g GiB", bytes / kGibibyte);
-  return text;
-}
-
 bool Fits(const Request& request) { return !Search(request).All().empty(); }
 
 /// What would make it fit: a change of one thing each.
@@ -365,9 +358,9 @@ std::vector<std::string> ChangesFor(const Request& request) {
     const Machines& group = request.fleet.groups[g];
     const bool device = group.device_bytes > 0;
     changes.push_back((device ? "devices with " : "memory of ") +
-                      Gibibytes(high * (device ? group.device_bytes : group.memory_bytes)) +
+                      GibibytesText(high * (device ? group.device_bytes : group.memory_bytes)) +
                       " in machines " + name + ", instead of " +
-                      Gibibytes(device ? group.device_bytes : group.memory_bytes));
+                      GibibytesText(device ? group.device_bytes : group.memory_bytes));
   }
   return changes;
 }

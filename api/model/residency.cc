@@ -35,7 +35,8 @@ Result<ResidencyChoice> ChooseResidency(const SwarmJob& job, std::uint64_t train
                            "the device computes in the memory of the host"};
   }
   const bool by_host = job.spec.optimizer.type == OptimizerType::kMuon;
-  const std::uint64_t room = *device_bytes - *device_bytes / 10;
+  const auto spare = static_cast<std::uint64_t>(kDeviceSpare * static_cast<double>(*device_bytes));
+  const std::uint64_t room = *device_bytes - spare;
   const auto needed = [&](Residency residency) {
     return DeviceBytes(job.spec, residency, trained, frozen) + LeastGraphBytes(job);
   };

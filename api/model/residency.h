@@ -16,6 +16,10 @@ namespace swarm::api {
 std::uint64_t DeviceBytes(const Spec& spec, Residency residency, std::uint64_t trained,
                           std::uint64_t frozen);
 
+/// The share of a device's free memory that stays free: for libraries, the update's buffers and
+/// gaps.
+inline constexpr double kDeviceSpare = 0.1;
+
 struct ResidencyChoice {
   Residency residency = Residency::kResident;
   std::string reason;  ///< for the log
@@ -24,9 +28,8 @@ struct ResidencyChoice {
 
 /// What the job says; or else kResident, if that fits beside the graphs that a worker must be able
 /// to hold and the update is the device's, and kOffload if not. `device_bytes`: free on the device;
-/// absent: it computes in the memory of the host. A tenth stays free, for libraries, the update's
-/// buffers and gaps. Requires a valid job with a model that is read. Errors: kResourceExhausted (no
-/// room, with figures).
+/// absent: it computes in the memory of the host; kDeviceSpare of them stays free. Requires a valid
+/// job with a model that is read. Errors: kResourceExhausted (no room, with figures).
 Result<ResidencyChoice> ChooseResidency(const SwarmJob& job, std::uint64_t trained,
                                         std::uint64_t frozen,
                                         std::optional<std::uint64_t> device_bytes);

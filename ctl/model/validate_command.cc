@@ -1,7 +1,6 @@
 #include "ctl/model/validate_command.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "api/model/memory.h"
 #include "api/parse.h"
 #include "api/validate.h"
+#include "base/gibibytes.h"
 #include "ctl/local_model.h"
 #include "ctl/local_path.h"
 #include "ctl/manifest_file.h"
@@ -173,12 +173,6 @@ std::string WithCommas(std::uint64_t number) {
   return text;
 }
 
-std::string Gibibytes(std::uint64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g GiB", static_cast<double>(bytes) / (1 << 30));
-  return text;
-}
-
 // The model, the memory of its largest stage, and the tokens; a line each.
 std::string SizesText(const api::SwarmJob& job) {
   const api::Spec& spec = job.spec;
@@ -208,8 +202,8 @@ std::string SizesText(const api::SwarmJob& job) {
     copy = std::max(copy, api::CopyBytes(spec, of_stage, layout->frozen_count));
   }
   if (spec.model.lora.rank > 0) text += ", of adapters " + WithCommas(trained);
-  text += "\nmemory: the largest stage needs about " + Gibibytes(largest) + ", " +
-          Gibibytes(graph) + " for each microbatch in flight, and " + Gibibytes(copy) +
+  text += "\nmemory: the largest stage needs about " + GibibytesText(largest) + ", " +
+          GibibytesText(graph) + " for each microbatch in flight, and " + GibibytesText(copy) +
           " while its state is copied for a checkpoint or a joiner\n";
   const std::uint64_t tokens = spec.training.globalBatchSize * spec.training.sequenceLength;
   return text + "tokens: " + WithCommas(tokens) + " a step, " +

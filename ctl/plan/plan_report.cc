@@ -5,6 +5,7 @@
 #include <string>
 
 #include "api/format/enum_names.h"
+#include "base/gibibytes.h"
 #include "ctl/format.h"
 
 namespace swarm::ctl {
@@ -15,7 +16,6 @@ using planner::Limit;
 using planner::Plan;
 using planner::StagePrediction;
 
-constexpr double kGibibyte = 1024.0 * 1024 * 1024;
 constexpr double kMegabit = 1e6 / 8;
 
 const char* NameOf(Limit limit) {

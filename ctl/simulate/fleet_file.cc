@@ -5,6 +5,7 @@
 #include "api/format/archive.h"
 #include "api/format/yaml.h"
 #include "base/files.h"
+#include "base/gibibytes.h"
 #include "worker/protocol/balance/policy_names.h"
 
 namespace swarm::ctl {
@@ -14,7 +15,6 @@ using api::ObjectReader;
 namespace {
 
 constexpr double kMega = 1e6, kGiga = 1e9, kTera = 1e12;
-constexpr double kGibi = 1024.0 * 1024 * 1024;
 constexpr double kBits = 8;
 constexpr double kMilli = 1e-3;
 /// Of a token and parameter, forward and backward.
@@ -66,7 +66,7 @@ static void Describe(ObjectReader& reader, FleetJob& job) {
   reader.Field("stateBytesPerParameter", job.state_bytes);
   job.gradient_bytes = sizeof(float);
   reader.Field("gradientBytesPerParameter", job.gradient_bytes);
-  ReadScaled(reader, "retainedGiB", kGibi, &job.retained_bytes);
+  ReadScaled(reader, "retainedGiB", kGibibyte, &job.retained_bytes);
   reader.Field("replicas", job.replicas);
   reader.Field("inFlightMax", job.in_flight_max);
   reader.Field("optimizerSeconds", job.optimizer_seconds);
@@ -86,8 +86,8 @@ static void Describe(ObjectReader& reader, FleetGroup& group) {
   reader.Field("jitter", group.jitter);
   ReadScaled(reader, "uploadMbps", kMega / kBits, &group.upload_rate);
   ReadScaled(reader, "downloadMbps", kMega / kBits, &group.download_rate);
-  ReadScaled(reader, "memoryGiB", kGibi, &group.memory_bytes);
-  ReadScaled(reader, "deviceMemoryGiB", kGibi, &group.device_bytes);
+  ReadScaled(reader, "memoryGiB", kGibibyte, &group.memory_bytes);
+  ReadScaled(reader, "deviceMemoryGiB", kGibibyte, &group.device_bytes);
   reader.Field("dollarsPerHour", group.dollars_per_hour);
   reader.Field("lossesPerHour", group.losses_per_hour);
   reader.Field("returnSeconds", group.return_seconds);

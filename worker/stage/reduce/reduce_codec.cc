@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "api/model/reduce.h"
 #include "worker/codec/blocks/block_codes.h"
 
 namespace swarm::stage {
@@ -61,8 +62,7 @@ class Int8 final : public ReduceCodec {
   }
 
  private:
-  static constexpr std::size_t kBlock = 256;
-  const codec::BlockCodes codes_{codec::CodeMap::kLinear, kBlock};
+  const codec::BlockCodes codes_{codec::CodeMap::kLinear, api::kReduceBlock};
 };
 
 }  // namespace
