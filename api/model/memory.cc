@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/model/decoder_config.h"
+#include "api/model/stage_graph.h"
 
 namespace swarm::api {
 namespace {
@@ -41,20 +42,11 @@ std::uint64_t NumbersBytes(const Spec& spec) {
   return VersionsOf(spec) * OperandBytes(spec) + 2 * 4 + FreshBytes(spec) + copies + outer;
 }
 
-/// What GraphBytes and BackwardBytes say of a stage with its share of the layers, and the head.
-struct StageGraph {
-  std::uint64_t kept, backward;
-};
-
-StageGraph GraphOfStage(const SwarmJob& job) {
-  const Spec& spec = job.spec;
-  const DecoderConfig& config = spec.model.config;
-  const Recompute recompute = spec.pipeline.recompute;
-  const std::uint64_t stages = spec.pipeline.stages;
-  const std::uint64_t layers = (Of(config.num_hidden_layers) + stages - 1) / stages;
-  const std::uint64_t tokens = spec.training.microbatchSize * spec.training.sequenceLength;
-  return {GraphBytes(config, recompute, layers, tokens, /*head=*/true),
-          BackwardBytes(config, recompute, layers, tokens)};
+/// Of a stage with its share of the layers, rounded up, and the head.
+StageGraph LargestGraph(const SwarmJob& job) {
+  const std::uint64_t stages = job.spec.pipeline.stages;
+  const std::uint64_t layers = (Of(job.spec.model.config.num_hidden_layers) + stages - 1) / stages;
+  return GraphOf(job.spec, layers, /*head=*/true);
 }
 
 }  // namespace
@@ -123,29 +115,18 @@ std::uint64_t CopyBytes(const Spec& spec, std::uint64_t trained, std::uint64_t f
 }
 
 std::uint64_t BoundaryBytes(const SwarmJob& job) {
-  const Training& training = job.spec.training;
-  return sizeof(float) * training.microbatchSize * training.sequenceLength *
-         static_cast<std::uint64_t>(job.spec.model.config.hidden_size);
+  return GraphOf(job.spec, 0, /*head=*/false).boundary;
 }
 
-std::uint64_t LeastGraphBytes(const SwarmJob& job) {
-  const StageGraph graph = GraphOfStage(job);
-  return 2 * graph.kept + graph.backward;
-}
+std::uint64_t LeastGraphBytes(const SwarmJob& job) { return LeastGraphBytes(LargestGraph(job)); }
 
-std::uint64_t NeededBudget(const SwarmJob& job) {
-  // A boundary's input, gradient and what is retained of both are beside the graphs.
-  return std::max(2 * LeastGraphBytes(job), 32 * BoundaryBytes(job));
-}
+std::uint64_t NeededBudget(const SwarmJob& job) { return NeededBudget(LargestGraph(job)); }
 
 std::uint64_t InFlightMax(const SwarmJob& job) {
   const std::uint64_t wanted = job.spec.pipeline.inFlightMax;
   const std::uint64_t budget = job.spec.workers.memoryBudgetBytes;
   if (budget == 0) return wanted;
-  const StageGraph graph = GraphOfStage(job);
-  const std::uint64_t share = std::max(GraphShare(budget), graph.backward) - graph.backward;
-  const std::uint64_t room = share / graph.kept;
-  const std::uint64_t most = std::max<std::uint64_t>(room, 2) - 1;  // a repair may take one more
+  const std::uint64_t most = InFlightRoom(LargestGraph(job), GraphShare(budget));
   return wanted == 0 ? most : std::min(wanted, most);
 }
 
