@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace swarm::planner {
@@ -19,6 +21,9 @@ struct Machines {
   double dollars_per_hour = 0;
   double losses_per_hour = 0;  ///< of one machine
   double return_seconds = 0;   ///< from a loss to a new machine; 0: none comes
+
+  /// Of the memory where it computes; 0: enough.
+  double room() const { return device_bytes > 0 ? device_bytes : memory_bytes; }
 };
 
 /// The connection between any two machines of two regions; each pair has its own, in each
@@ -27,17 +32,17 @@ struct Link {
   std::string a, b;  ///< regions, or "*" for any
   double round_trip_seconds = 0;
   double rate = 0;              ///< bytes a second; 0: unlimited
-  double dollars_per_byte = 0;  ///< of what crosses it
+  double dollars_per_byte = 0;  ///< of what crosses it; a simulation takes no notice
 };
+
+/// The link between two regions: the last that fits counts; none fits: no delay, no limit.
+Link LinkOf(std::span<const Link> links, std::string_view a, std::string_view b);
 
 struct Fleet {
   std::vector<Machines> groups;
-  std::vector<Link> links;  ///< the last that fits counts; none fits: no delay, no limit
+  std::vector<Link> links;  ///< LinkOf
   std::string trainer_region;
   double detect_seconds = 1.35;  ///< from the loss of a machine to its eviction
 };
-
-/// The link between two regions.
-Link LinkOf(const Fleet& fleet, const std::string& a, const std::string& b);
 
 }  // namespace swarm::planner

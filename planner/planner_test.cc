@@ -9,6 +9,7 @@
 #include "planner/cuts.h"
 #include "planner/search.h"
 #include "planner/short_pipeline.h"
+#include "planner/stage_memory.h"
 
 namespace swarm::planner {
 namespace {

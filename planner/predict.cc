@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "api/model/memory.h"
-#include "api/model/residency.h"
 #include "planner/short_pipeline.h"
+#include "planner/stage_memory.h"
 #include "worker/protocol/grid/reduce_grid.h"
 #include "worker/protocol/routing/router.h"
 
@@ -15,7 +16,6 @@ namespace {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 constexpr double kSecondsPerHour = 3600;
-constexpr double kDeviceShare = 1 - api::kDeviceSpare;
 
 double Number(std::uint64_t n) { return static_cast<double>(n); }
 double OrUnlimited(double rate) { return rate > 0 ? rate : kUnlimited; }
@@ -24,57 +24,35 @@ std::uint64_t TokensOf(const api::Spec& spec) {
   return spec.training.microbatchSize * spec.training.sequenceLength;
 }
 
-/// What a worker holds of each microbatch in flight, of the one in its backward, and of its state.
-struct Memory {
-  double graph = 0, backward = 0, state = 0;
-  double boundary = 0;  ///< a boundary's input or gradient
-};
-
-Memory MemoryOf(const api::Spec& spec, const ModelCosts& model, const Machines& group, Run run,
-                bool alone) {
-  const api::DecoderConfig& config = spec.model.config;
-  const bool head = run.first + run.count == model.layers();
-  const std::uint64_t tokens = TokensOf(spec), parameters = model.Parameters(run);
-  const api::Recompute recompute = spec.pipeline.recompute;
-  Memory memory;
-  memory.graph = Number(api::GraphBytes(config, recompute, run.count, tokens, head));
-  memory.backward = Number(api::BackwardBytes(config, recompute, run.count, tokens));
-  memory.boundary = 4 * Number(tokens) * Number(static_cast<std::uint64_t>(config.hidden_size));
-  if (group.device_bytes > 0) {
-    // Where the job leaves it open, a worker takes Offload if it must (api/model/residency.h).
-    const auto of = [&](api::Residency residency) {
-      return Number(api::DeviceBytes(spec, residency, parameters, 0));
-    };
-    memory.state = of(spec.pipeline.residency.value_or(api::Residency::kResident));
-    const double least = memory.state + 2 * memory.graph + memory.backward;
-    if (!spec.pipeline.residency && least > kDeviceShare * group.device_bytes) {
-      memory.state = of(api::Residency::kOffload);
-    }
-  } else {
-    memory.state = Number(api::ServingBytes(spec, parameters, 0, alone));
-  }
-  return memory;
-}
-
-/// Microbatches that fit between forward and backward, beside a repair's (api::InFlightMax).
-std::uint64_t RoomFor(const Memory& memory, const Machines& group) {
-  double graphs = kUnlimited;
-  if (group.device_bytes > 0) {
-    graphs = kDeviceShare * group.device_bytes - memory.state;
-  } else if (group.memory_bytes > 0) {
-    graphs = (group.memory_bytes - memory.state) / 2;  // api::GraphShare
-  }
-  if (graphs == kUnlimited) return std::numeric_limits<std::uint64_t>::max();
-  const double room = std::floor((graphs - memory.backward) / memory.graph);
-  return room < 2 ? 1 : static_cast<std::uint64_t>(room) - 1;
-}
-
 /// The part of the microbatches that goes from one region to another between two stages, and how
 /// fast the connections there are.
 struct Crossing {
   double share = 0;
   double connections = 0;
-  Link link;
+  const Link* link = nullptr;
+};
+
+/// The links between the regions of a fleet's groups, and from the trainer's to them.
+class GroupLinks {
+ public:
+  explicit GroupLinks(const Fleet& fleet) : groups_(fleet.groups.size()) {
+    for (const Machines& from : fleet.groups) {
+      for (const Machines& to : fleet.groups) {
+        between_.push_back(LinkOf(fleet.links, from.region, to.region));
+      }
+    }
+    for (const Machines& to : fleet.groups) {
+      from_trainer_.push_back(LinkOf(fleet.links, fleet.trainer_region, to.region));
+    }
+  }
+  const Link& Between(std::size_t from, std::size_t to) const {
+    return between_[from * groups_ + to];
+  }
+  const Link& FromTrainer(std::size_t to) const { return from_trainer_[to]; }
+
+ private:
+  std::size_t groups_;
+  std::vector<Link> between_, from_trainer_;
 };
 
 class Predictor {
@@ -84,6 +62,7 @@ class Predictor {
         way_(way),
         model_(model),
         fleet_(fleet),
+        links_(fleet),
         stages_(way.runs.size()),
         sync_(spec_.training.stepMode == api::StepMode::kSync),
         microbatches_(Number(spec_.training.globalBatchSize / spec_.training.microbatchSize)),
@@ -105,9 +84,13 @@ class Predictor {
     std::vector<Crossing> crossings;  ///< to the next stage
     double transfer = 0, way = 0;     ///< of a microbatch to the next stage: bytes, delay
     double back_transfer = 0;
+    std::vector<std::pair<std::size_t, StageMemory>> memory;  ///< by group that it has machines of
     std::uint64_t in_flight = 0;
   };
 
+  bool SameRegion(std::size_t a, std::size_t b) const {
+    return fleet_.groups[a].region == fleet_.groups[b].region;
+  }
   double Seconds(std::size_t stage, std::size_t group) const {
     return Number(TokensOf(spec_)) * model_.Flops(way_.runs[stage]) / fleet_.groups[group].flops;
   }
@@ -122,9 +105,8 @@ class Predictor {
   void Reduces();
   void InFlight();
   double StepWork(std::size_t stage) const;
-  /// `own`: of Latency(), what one microbatch of the `seconds` takes.
+  /// `own`: of latency_, what one microbatch of the `seconds` takes.
   void Bound(double seconds, double own, Limit limit, std::size_t stage);
-  double Latency() const;
   /// Microbatches a second, where few may be in flight.
   double ShortRate() const;
   double TrainerWay() const;
@@ -136,11 +118,14 @@ class Predictor {
   const Way& way_;
   const ModelCosts& model_;
   const Fleet& fleet_;
+  const GroupLinks links_;
   const std::size_t stages_;
   const bool sync_;
   const double microbatches_;
   const BoundaryTraffic traffic_;
   std::vector<Stage> all_;
+  /// From the first forward of a microbatch to its last backward, on an idle swarm.
+  double latency_ = 0;
   Prediction result_;
 };
 
@@ -154,7 +139,7 @@ Prediction Predictor::Take() {
   Step();
   Losses();
   Money();
-  return result_;
+  return std::move(result_);
 }
 
 void Predictor::Devices() {
@@ -167,6 +152,10 @@ void Predictor::Devices() {
       stage.line += count * std::min(OrUnlimited(group.upload), OrUnlimited(group.download));
     });
     stage.seconds = stage.machines / stage.rate;
+    EachGroup(s, [&](std::size_t g, double) {
+      stage.memory.emplace_back(
+          g, MemoryOf(spec_, model_, fleet_.groups[g], way_.runs[s], stage.machines < 2));
+    });
     // Sent and received bytes are as many within a pipeline; at its ends the larger counts.
     const double sent = (s + 1 < stages_ ? traffic_.forward : 0) + (s > 0 ? traffic_.backward : 0);
     const double taken = (s > 0 ? traffic_.forward : 0) + (s + 1 < stages_ ? traffic_.backward : 0);
@@ -180,15 +169,15 @@ void Predictor::Connections() {
     const Stage& next = all_[s + 1];
     // Shares of the work by region, of those that are left to be joined.
     struct Place {
-      std::string region;
+      std::size_t group = 0;  // the first in the region
       double share = 0, machines = 0;
     };
     const auto places = [&](std::size_t at) {
       std::vector<Place> list;
       EachGroup(at, [&](std::size_t g, double count) {
-        const std::string& region = fleet_.groups[g].region;
-        auto place = std::ranges::find(list, region, &Place::region);
-        if (place == list.end()) place = list.insert(list.end(), {region});
+        auto place =
+            std::ranges::find_if(list, [&](const Place& p) { return SameRegion(p.group, g); });
+        if (place == list.end()) place = list.insert(list.end(), {g});
         place->share += count / Seconds(at, g) / all_[at].rate;
         place->machines += count;
       });
@@ -199,10 +188,10 @@ void Predictor::Connections() {
       for (Place& a : from) {
         for (Place& b : to) {
           const double share = std::min(a.share, b.share);
-          if ((a.region == b.region) != same || share <= 1e-12) continue;
+          if (SameRegion(a.group, b.group) != same || share <= 1e-12) continue;
           stage.crossings.push_back(
               {share, std::max({1.0, a.machines * share / a.share, b.machines * share / b.share}),
-               LinkOf(fleet_, a.region, b.region)});
+               &links_.Between(a.group, b.group)});
           a.share -= share;
           b.share -= share;
         }
@@ -212,11 +201,14 @@ void Predictor::Connections() {
     join(false);
     const double own_line = stage.line / stage.machines, next_line = next.line / next.machines;
     for (const Crossing& crossing : stage.crossings) {
-      const double rate = std::min({own_line, next_line, OrUnlimited(crossing.link.rate)});
+      const double rate = std::min({own_line, next_line, OrUnlimited(crossing.link->rate)});
       stage.transfer += crossing.share * traffic_.forward / rate;
       stage.back_transfer += crossing.share * traffic_.backward / rate;
-      stage.way += crossing.share * crossing.link.round_trip_seconds / 2;
+      stage.way += crossing.share * crossing.link->round_trip_seconds / 2;
     }
+  }
+  for (const Stage& stage : all_) {
+    latency_ += stage.seconds + stage.transfer + stage.back_transfer + 2 * stage.way;
   }
 }
 
@@ -235,7 +227,7 @@ void Predictor::Reduces() {
       const Machines& own = fleet_.groups[g];
       rate = std::min({rate, OrUnlimited(own.upload), OrUnlimited(own.download)});
       EachGroup(s, [&](std::size_t h, double) {
-        const Link link = LinkOf(fleet_, own.region, fleet_.groups[h].region);
+        const Link& link = links_.Between(g, h);
         rate = std::min(rate, peers * OrUnlimited(link.rate));
         way = std::max(way, link.round_trip_seconds / 2);
       });
@@ -245,34 +237,21 @@ void Predictor::Reduces() {
   }
 }
 
-/// From the first forward of a microbatch to its last backward, on an idle swarm.
-double Predictor::Latency() const {
-  double latency = 0;
-  for (const Stage& stage : all_) {
-    latency += stage.seconds + stage.transfer + stage.back_transfer + 2 * stage.way;
-  }
-  return latency;
-}
-
 void Predictor::InFlight() {
   std::vector<std::uint64_t> replicas;
   for (const Stage& stage : all_) replicas.push_back(static_cast<std::uint64_t>(stage.machines));
   const auto unmeasured = protocol::ComputeInFlightLimits(replicas);
-  const double stay = Latency();
   std::uint64_t most = spec_.pipeline.inFlightMax;
   std::uint64_t least_room = std::numeric_limits<std::uint64_t>::max();
   bool short_of_room = false;
   for (std::size_t s = 0; s < stages_; ++s) {
     all_[s].in_flight =
-        protocol::ComputeInFlightLimit(all_[s].seconds, stay, unmeasured[s], stages_);
-    const bool alone = all_[s].machines < 2;
-    EachGroup(s, [&](std::size_t g, double) {
-      const Machines& group = fleet_.groups[g];
-      const std::uint64_t room =
-          RoomFor(MemoryOf(spec_, model_, group, way_.runs[s], alone), group);
+        protocol::ComputeInFlightLimit(all_[s].seconds, latency_, unmeasured[s], stages_);
+    for (const auto& [g, memory] : all_[s].memory) {
+      const std::uint64_t room = InFlightRoom(memory, fleet_.groups[g]);
       least_room = std::min(least_room, room);
       if (room < all_[s].in_flight) short_of_room = true;
-    });
+    }
   }
   if (short_of_room) most = most == 0 ? least_room : std::min(most, least_room);
   if (most > 0) {
@@ -283,7 +262,7 @@ void Predictor::InFlight() {
 
 void Predictor::Bound(double seconds, double own, Limit limit, std::size_t stage) {
   // In Sync the pipeline fills and drains around the longest part.
-  const double fill = sync_ ? std::max(0.0, Latency() - own) : 0;
+  const double fill = sync_ ? std::max(0.0, latency_ - own) : 0;
   if (seconds + fill <= result_.bound_seconds + result_.fill_seconds) return;
   result_.bound_seconds = seconds;
   result_.fill_seconds = fill;
@@ -313,8 +292,7 @@ double Predictor::TrainerWay() const {
   double way = 0;
   for (std::size_t s = 0; s < stages_; ++s) {
     EachGroup(s, [&](std::size_t g, double) {
-      const Link link = LinkOf(fleet_, fleet_.trainer_region, fleet_.groups[g].region);
-      way = std::max(way, link.round_trip_seconds / 2);
+      way = std::max(way, links_.FromTrainer(g).round_trip_seconds / 2);
     });
   }
   return way;
@@ -343,7 +321,6 @@ double Predictor::ShortRate() const {
 }
 
 void Predictor::Step() {
-  const double latency = Latency();
   for (std::size_t s = 0; s < stages_; ++s) {
     const Stage& stage = all_[s];
     Bound(StepWork(s), stage.seconds, Limit::kCompute, s);
@@ -356,7 +333,7 @@ void Predictor::Step() {
       const double bytes = std::max(traffic_.forward, traffic_.backward);
       double carried = microbatches_ * crossing.share / crossing.connections;
       if (sync_) carried = std::ceil(carried);
-      Bound(carried * bytes / OrUnlimited(crossing.link.rate), transfers, Limit::kConnection, s);
+      Bound(carried * bytes / OrUnlimited(crossing.link->rate), transfers, Limit::kConnection, s);
     }
   }
   if (result_.in_flight_max) {
@@ -377,7 +354,7 @@ void Predictor::Step() {
   } else {
     // A step begins with the commit of the one before the last: two steps a round.
     const double round =
-        result_.bound_seconds + latency + result_.reduce_seconds + result_.commit_seconds;
+        result_.bound_seconds + latency_ + result_.reduce_seconds + result_.commit_seconds;
     Bound(round / 2, 0, Limit::kStepLatency, result_.limit_stage);
     result_.step_seconds = result_.bound_seconds;
   }
@@ -394,11 +371,9 @@ void Predictor::Step() {
     of.bytes_per_second =
         (microbatches_ * stage.bytes / stage.machines + stage.reduce_bytes) / step;
     of.in_flight = stage.in_flight;
-    EachGroup(s, [&](std::size_t g, double) {
-      const Memory memory = MemoryOf(spec_, model_, fleet_.groups[g], of.run, stage.machines < 2);
-      of.memory_bytes = std::max(
-          of.memory_bytes, memory.state + memory.backward + Number(of.in_flight) * memory.graph);
-    });
+    for (const auto& [g, memory] : stage.memory) {
+      of.memory_bytes = std::max(of.memory_bytes, memory.Held(of.in_flight));
+    }
     result_.stages.push_back(of);
   }
 }
@@ -441,7 +416,7 @@ void Predictor::Money() {
     });
     for (const Crossing& crossing : all_[s].crossings) {
       const double bytes = microbatches_ * crossing.share * (traffic_.forward + traffic_.backward);
-      dollars += bytes / result_.step_seconds * kSecondsPerHour * crossing.link.dollars_per_byte;
+      dollars += bytes / result_.step_seconds * kSecondsPerHour * crossing.link->dollars_per_byte;
     }
   }
   result_.dollars_per_hour = dollars;
@@ -451,26 +426,6 @@ void Predictor::Money() {
 }
 
 }  // namespace
-
-Link LinkOf(const Fleet& fleet, const std::string& a, const std::string& b) {
-  const auto fits = [](const std::string& pattern, const std::string& name) {
-    return pattern == "*" || pattern == name;
-  };
-  Link found;
-  for (const Link& link : fleet.links) {
-    if ((fits(link.a, a) && fits(link.b, b)) || (fits(link.b, a) && fits(link.a, b))) found = link;
-  }
-  return found;
-}
-
-double LeastMemory(const api::Spec& spec, const ModelCosts& model, const Machines& group, Run run,
-                   bool alone) {
-  const Memory memory = MemoryOf(spec, model, group, run, alone);
-  // One microbatch in flight, one more of a repair, and one backward (api::LeastGraphBytes).
-  const double graphs = 2 * memory.graph + memory.backward;
-  if (group.device_bytes > 0) return (memory.state + graphs) / kDeviceShare;
-  return memory.state + std::max(2 * graphs, 32 * memory.boundary);  // api::NeededBudget
-}
 
 Prediction Predict(const Way& way, const ModelCosts& model, const Fleet& fleet) {
   return Predictor(way, model, fleet).Take();

@@ -59,11 +59,6 @@ struct Prediction {
   std::vector<StagePrediction> stages;
 };
 
-/// Bytes that a machine needs to serve the stage with the least microbatches in flight; of the
-/// device, where the group has one, else of the host.
-double LeastMemory(const api::Spec& spec, const ModelCosts& model, const Machines& group, Run run,
-                   bool alone);
-
 /// Requires that each stage has a machine, and that all of them have the memory (LeastMemory).
 Prediction Predict(const Way& way, const ModelCosts& model, const Fleet& fleet);
 

@@ -8,6 +8,7 @@
 #include "api/format/enum_names.h"
 #include "base/gibibytes.h"
 #include "planner/cuts.h"
+#include "planner/stage_memory.h"
 
 namespace swarm::planner {
 namespace {
@@ -176,9 +177,8 @@ void Search::Try(const api::Spec& spec, const ModelCosts& model, const Counts& u
     const bool alone = Sum(machines[s]) == 1;
     for (std::size_t g = 0; g < use.size(); ++g) {
       const Machines& group = fleet.groups[g];
-      const double room = group.device_bytes > 0 ? group.device_bytes : group.memory_bytes;
-      if (machines[s][g] == 0 || room <= 0) continue;
-      if (LeastMemory(spec, model, group, run, alone) > room) return false;
+      if (machines[s][g] == 0 || group.room() <= 0) continue;
+      if (LeastMemory(spec, model, group, run, alone) > group.room()) return false;
     }
     return true;
   };
@@ -248,7 +248,7 @@ Fleet Scaled(Fleet fleet, double links, double devices) {
 
 /// The factor nearest to 1, up or down to `end`, at which the other plan is better.
 template <typename Wins>
-std::optional<double> Crossing(double end, const Wins& wins) {
+std::optional<double> FirstWin(double end, const Wins& wins) {
   constexpr int kSteps = 60, kHalvings = 20;
   double before = 1;
   for (int i = 1; i <= kSteps; ++i) {
@@ -279,8 +279,8 @@ Turn TurnOf(const Plan& best, const Plan& other, const Request& request) {
   };
   const auto links = [&](double factor) { return wins(factor, 1); };
   const auto devices = [&](double factor) { return wins(1, factor); };
-  return {Crossing(1 / kTurnMax, links), Crossing(kTurnMax, links), Crossing(1 / kTurnMax, devices),
-          Crossing(kTurnMax, devices)};
+  return {FirstWin(1 / kTurnMax, links), FirstWin(kTurnMax, links), FirstWin(1 / kTurnMax, devices),
+          FirstWin(kTurnMax, devices)};
 }
 
 bool Fits(const Request& request) { return !Search(request).All().empty(); }

@@ -16,7 +16,8 @@ namespace {
 using nlohmann::json;
 
 planner::Fleet MachinesOf(const Fleet& described) {
-  planner::Fleet fleet{.trainer_region = described.trainer_region,
+  planner::Fleet fleet{.links = described.links,
+                       .trainer_region = described.trainer_region,
                        .detect_seconds = described.detect_seconds};
   for (const FleetGroup& group : described.groups) {
     fleet.groups.push_back({.name = group.name,
@@ -30,10 +31,6 @@ planner::Fleet MachinesOf(const Fleet& described) {
                             .dollars_per_hour = group.dollars_per_hour,
                             .losses_per_hour = group.losses_per_hour,
                             .return_seconds = group.return_seconds});
-  }
-  for (const FleetLink& link : described.links) {
-    fleet.links.push_back(
-        {link.a, link.b, link.round_trip_seconds, link.rate, link.dollars_per_byte});
   }
   return fleet;
 }

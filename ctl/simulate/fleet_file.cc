@@ -6,6 +6,7 @@
 #include "api/format/yaml.h"
 #include "base/files.h"
 #include "base/gibibytes.h"
+#include "planner/fleet.h"
 #include "worker/protocol/balance/policy_names.h"
 
 namespace swarm::ctl {
@@ -95,7 +96,11 @@ static void Describe(ObjectReader& reader, FleetGroup& group) {
   reader.Ignore({"trace"});
 }
 
-static void Describe(ObjectReader& reader, FleetLink& link) {
+}  // namespace swarm::ctl
+
+namespace swarm::planner {
+
+static void Describe(api::ObjectReader& reader, Link& link) {
   std::vector<std::string> between;
   reader.Required("between", between);
   if (between.size() == 2) {
@@ -105,10 +110,14 @@ static void Describe(ObjectReader& reader, FleetLink& link) {
     reader.Report(reader.PathOf("between"), "has " + std::to_string(between.size()) + " regions",
                   "two, or \"*\" for any");
   }
-  ReadScaled(reader, "roundTripMs", kMilli, &link.round_trip_seconds);
-  ReadScaled(reader, "mbps", kMega / kBits, &link.rate);
-  ReadScaled(reader, "dollarsPerGB", 1 / kGiga, &link.dollars_per_byte);
+  ctl::ReadScaled(reader, "roundTripMs", ctl::kMilli, &link.round_trip_seconds);
+  ctl::ReadScaled(reader, "mbps", ctl::kMega / ctl::kBits, &link.rate);
+  ctl::ReadScaled(reader, "dollarsPerGB", 1 / ctl::kGiga, &link.dollars_per_byte);
 }
+
+}  // namespace swarm::planner
+
+namespace swarm::ctl {
 
 static void DescribeMachines(ObjectReader& reader, Fleet& fleet) {
   reader.Required("groups", fleet.groups);

@@ -8,6 +8,7 @@
 
 #include "api/format/field_error.h"
 #include "ctl/simulate/trace.h"
+#include "planner/fleet.h"
 #include "worker/protocol/balance/balance.h"
 #include "worker/protocol/replica/options.h"
 
@@ -62,18 +63,10 @@ struct FleetGroup {
   Trace trace;                  ///< when its machines come and go; empty: `count`
 };
 
-/// The connection between any two machines of two regions. Each pair has its own.
-struct FleetLink {
-  std::string a, b;  ///< regions, or "*" for any
-  double round_trip_seconds = 0;
-  double rate = 0;              ///< bytes a second, each way; 0: unlimited
-  double dollars_per_byte = 0;  ///< of what crosses it; only plans take notice
-};
-
 struct Fleet {
   FleetJob job;
   std::vector<FleetGroup> groups;
-  std::vector<FleetLink> links;  ///< the last that fits counts; none fits: no delay, no limit
+  std::vector<planner::Link> links;  ///< planner::LinkOf
   std::string trainer_region;
   double seconds = 600;          ///< that are simulated
   double warm_up_seconds = 60;   ///< of them, that do not count

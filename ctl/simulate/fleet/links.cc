@@ -11,19 +11,11 @@ Links::Links(const Fleet& fleet) {
   for (const FleetGroup& group : fleet.groups) names_.push_back(group.region);
   std::ranges::sort(names_);
   names_.erase(std::unique(names_.begin(), names_.end()), names_.end());
-  links_.assign(names_.size() * names_.size(), {.rate = kUnlimited});
-  const auto fits = [](const std::string& pattern, const std::string& name) {
-    return pattern == "*" || pattern == name;
-  };
-  for (const FleetLink& link : fleet.links) {
-    for (Region from = 0; from < names_.size(); ++from) {
-      for (Region to = 0; to < names_.size(); ++to) {
-        const bool there = fits(link.a, names_[from]) && fits(link.b, names_[to]);
-        const bool back = fits(link.b, names_[from]) && fits(link.a, names_[to]);
-        if (!there && !back) continue;
-        links_[from * names_.size() + to] = {FromSeconds(link.round_trip_seconds / 2),
-                                             link.rate > 0 ? link.rate : kUnlimited};
-      }
+  for (const std::string& from : names_) {
+    for (const std::string& to : names_) {
+      const planner::Link link = planner::LinkOf(fleet.links, from, to);
+      links_.push_back(
+          {FromSeconds(link.round_trip_seconds / 2), link.rate > 0 ? link.rate : kUnlimited});
     }
   }
 }

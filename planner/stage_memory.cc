@@ -1,0 +1,65 @@
+#include "planner/stage_memory.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "api/model/memory.h"
+#include "api/model/residency.h"
+
+namespace swarm::planner {
+namespace {
+
+constexpr double kDeviceShare = 1 - api::kDeviceSpare;
+
+/// What a state leaves of so many bytes.
+std::uint64_t Beside(std::uint64_t state, double bytes) {
+  constexpr double kMost = 1e18;  // more than any machine has, and still a whole number
+  const auto whole = static_cast<std::uint64_t>(std::min(bytes, kMost));
+  return whole > state ? whole - state : 0;
+}
+
+}  // namespace
+
+double StageMemory::Held(std::uint64_t in_flight) const {
+  return static_cast<double>(state + graph.backward + in_flight * graph.kept);
+}
+
+StageMemory MemoryOf(const api::Spec& spec, const ModelCosts& model, const Machines& group, Run run,
+                     bool alone) {
+  const std::uint64_t parameters = model.Parameters(run);
+  StageMemory memory{
+      .graph = api::GraphOf(spec, run.count, /*head=*/run.first + run.count == model.layers())};
+  if (group.device_bytes <= 0) {
+    memory.state = api::ServingBytes(spec, parameters, 0, alone);
+    return memory;
+  }
+  const auto of = [&](api::Residency residency) {
+    return api::DeviceBytes(spec, residency, parameters, 0);
+  };
+  memory.state = of(spec.pipeline.residency.value_or(api::Residency::kResident));
+  // Where the job leaves it open, a worker takes Offload if it must (api::ChooseResidency).
+  const auto least = static_cast<double>(memory.state + api::LeastGraphBytes(memory.graph));
+  if (!spec.pipeline.residency && least > kDeviceShare * group.device_bytes) {
+    memory.state = of(api::Residency::kOffload);
+  }
+  return memory;
+}
+
+std::uint64_t InFlightRoom(const StageMemory& memory, const Machines& group) {
+  if (group.room() <= 0) return std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t graphs = group.device_bytes > 0
+                                   ? Beside(memory.state, kDeviceShare * group.device_bytes)
+                                   : api::GraphShare(Beside(memory.state, group.memory_bytes));
+  return api::InFlightRoom(memory.graph, graphs);
+}
+
+double LeastMemory(const api::Spec& spec, const ModelCosts& model, const Machines& group, Run run,
+                   bool alone) {
+  const StageMemory memory = MemoryOf(spec, model, group, run, alone);
+  if (group.device_bytes <= 0) {
+    return static_cast<double>(memory.state + api::NeededBudget(memory.graph));
+  }
+  return static_cast<double>(memory.state + api::LeastGraphBytes(memory.graph)) / kDeviceShare;
+}
+
+}  // namespace swarm::planner
