@@ -292,6 +292,23 @@ Request AnyRequest() {
             {{"*", "*", *rc::gen::element(0.001, 0.1), *rc::gen::element(1e6, 1e8)}});
 }
 
+RC_GTEST_PROP(PlannerProperties, RoomForMoreMicrobatchesMakesNoPlanWorse, ()) {
+  Request request = AnyRequest();
+  const ModelCosts model(request.job.spec);
+  for (Machines& group : request.fleet.groups) {
+    group.dollars_per_hour = *rc::gen::element(0.0, 1.0);
+    group.memory_bytes = *rc::gen::element(1.01, 2.0, 5.0) *
+                         LeastMemory(request.job.spec, model, group, {0, model.layers()}, true);
+  }
+  request.fleet.links[0].dollars_per_byte = *rc::gen::element(0.0, 1e-9);
+  for (const Plan& plan : FindPlans(request).plans) {
+    const Prediction roomy = PredictRoomy(plan.way, model, request.fleet);
+    RC_ASSERT(roomy.tokens_per_second >= plan.prediction.tokens_per_second);
+    RC_ASSERT(roomy.tokens_per_dollar >= plan.prediction.tokens_per_dollar * (1 - 1e-12));
+    RC_ASSERT(roomy.in_flight_max == plan.prediction.in_flight_max);
+  }
+}
+
 double Best(const Request& request) {
   return FindPlans(request, 1).plans.front().prediction.tokens_per_second;
 }

@@ -70,7 +70,8 @@ class Predictor {
                            static_cast<std::uint64_t>(spec_.model.config.hidden_size),
                            TokensOf(spec_))) {}
 
-  Prediction Take();
+  /// `roomy`: as if any number of microbatches could be in flight.
+  Prediction Take(bool roomy);
 
  private:
   struct Stage {
@@ -110,7 +111,7 @@ class Predictor {
   /// Microbatches a second, where few may be in flight.
   double ShortRate() const;
   double TrainerWay() const;
-  void Step();
+  void Step(bool roomy);
   void Losses();
   void Money();
 
@@ -129,14 +130,14 @@ class Predictor {
   Prediction result_;
 };
 
-Prediction Predictor::Take() {
+Prediction Predictor::Take(bool roomy) {
   all_.resize(stages_);
   result_.boundary_bytes = traffic_.forward;
   Devices();
   Connections();
   Reduces();
   InFlight();
-  Step();
+  Step(roomy);
   Losses();
   Money();
   return std::move(result_);
@@ -320,7 +321,7 @@ double Predictor::ShortRate() const {
   return ShortPipelineRate(stages, *result_.in_flight_max);
 }
 
-void Predictor::Step() {
+void Predictor::Step(bool roomy) {
   for (std::size_t s = 0; s < stages_; ++s) {
     const Stage& stage = all_[s];
     Bound(StepWork(s), stage.seconds, Limit::kCompute, s);
@@ -336,7 +337,7 @@ void Predictor::Step() {
       Bound(carried * bytes / OrUnlimited(crossing.link->rate), transfers, Limit::kConnection, s);
     }
   }
-  if (result_.in_flight_max) {
+  if (result_.in_flight_max && !roomy) {
     const double rate = ShortRate();
     Bound(microbatches_ / rate, 1 / rate, Limit::kInFlight, 0);
   }
@@ -428,7 +429,11 @@ void Predictor::Money() {
 }  // namespace
 
 Prediction Predict(const Way& way, const ModelCosts& model, const Fleet& fleet) {
-  return Predictor(way, model, fleet).Take();
+  return Predictor(way, model, fleet).Take(/*roomy=*/false);
+}
+
+Prediction PredictRoomy(const Way& way, const ModelCosts& model, const Fleet& fleet) {
+  return Predictor(way, model, fleet).Take(/*roomy=*/true);
 }
 
 }  // namespace swarm::planner

@@ -62,4 +62,8 @@ struct Prediction {
 /// Requires that each stage has a machine, and that all of them have the memory (LeastMemory).
 Prediction Predict(const Way& way, const ModelCosts& model, const Fleet& fleet);
 
+/// The same, as if workers had room for any number of microbatches in flight: at least as good, and
+/// soon known. Where `in_flight_max` is absent, it is what Predict says.
+Prediction PredictRoomy(const Way& way, const ModelCosts& model, const Fleet& fleet);
+
 }  // namespace swarm::planner

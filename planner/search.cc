@@ -1,9 +1,13 @@
 #include "planner/search.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "api/format/enum_names.h"
 #include "base/gibibytes.h"
@@ -22,6 +26,8 @@ constexpr std::uint64_t kMicrobatchMax = 64;
 /// Plans within this share of the best are equal.
 constexpr double kTie = 0.01;
 constexpr double kTurnMax = 1000;
+/// What sums and products of a prediction may be off, as a share.
+constexpr double kRounding = 1e-9;
 
 std::uint64_t Sum(const Counts& counts) {
   std::uint64_t sum = 0;
@@ -61,25 +67,82 @@ std::vector<Counts> UsesOf(const Fleet& fleet) {
   return uses;
 }
 
+/// The most layers of a stage, by what else it has: nothing, the embedding, the head, both.
+using Most = std::array<std::uint64_t, 4>;
+
+std::size_t EndsOf(Run run, std::uint64_t layers) {
+  return (run.first == 0 ? 1 : 0) + (run.first + run.count == layers ? 2 : 0);
+}
+
+/// The most layers for which a machine of the group has the memory.
+Most MostLayers(const api::Spec& spec, const ModelCosts& model, const Machines& group, bool alone) {
+  const std::uint64_t layers = model.layers();
+  Most most;
+  most.fill(layers);
+  if (group.room() <= 0) return most;
+  const auto fits = [&](Run run) {
+    return LeastMemory(spec, model, group, run, alone) <= group.room();
+  };
+  // The more layers, the more memory.
+  const auto longest = [&](std::uint64_t at_most, const auto& run_of) {
+    std::uint64_t low = 0, high = at_most + 1;
+    while (high - low > 1) {
+      const std::uint64_t middle = (low + high) / 2;
+      (fits(run_of(middle)) ? low : high) = middle;
+    }
+    return low;
+  };
+  using Count = std::uint64_t;
+  return {longest(std::max<Count>(layers, 2) - 2, [](Count n) { return Run{1, n}; }),
+          longest(layers - 1, [](Count n) { return Run{0, n}; }),
+          longest(layers - 1, [&](Count n) { return Run{layers - n, n}; }),
+          fits({0, layers}) ? layers : 0};
+}
+
 class Search {
  public:
-  explicit Search(const Request& request) : request_(request) {}
+  explicit Search(const Request& request);
 
-  std::vector<Plan> All();
-  std::uint64_t candidates() const { return candidates_; }
+  /// All ways that fit, as PredictRoomy sees them.
+  std::vector<Plan> All() const;
+  /// With which the job fits; none: it fits nowhere.
+  std::optional<std::uint64_t> FewestStages() const;
 
  private:
+  /// A microbatch and a step mode.
+  struct Variant {
+    api::Spec spec;
+    std::vector<std::array<Most, 2>> most;  // of each group; [1]: without another machine
+  };
+  using Cuts = std::optional<std::vector<Run>>;
+
   std::vector<std::uint64_t> StageChoices() const;
   std::vector<std::uint64_t> MicrobatchChoices() const;
   std::vector<api::BoundaryCodec> CodecChoices() const;
   std::vector<api::StepMode> ModeChoices() const;
-  void Try(const api::Spec& spec, const ModelCosts& model, const Counts& use);
-  void TryCodecs(Way way, const ModelCosts& model);
+  /// Calls `use_way` with each way that fits, whatever the codec, until that says to stop (false).
+  template <typename Call>
+  void EachWay(const Call& use_way) const;
+  Cuts Cut(const std::vector<Counts>& machines, const std::vector<Most>& most) const;
 
   const Request& request_;
-  std::uint64_t candidates_ = 0;
-  std::vector<Plan> found_;
+  const ModelCosts model_;
+  std::vector<Variant> variants_;
 };
+
+Search::Search(const Request& request) : request_(request), model_(request.job.spec) {
+  for (const std::uint64_t microbatch : MicrobatchChoices()) {
+    for (const api::StepMode mode : ModeChoices()) {
+      Variant& variant = variants_.emplace_back(Variant{.spec = request.job.spec});
+      variant.spec.training.microbatchSize = microbatch;
+      variant.spec.training.stepMode = mode;
+      for (const Machines& group : request.fleet.groups) {
+        variant.most.push_back({MostLayers(variant.spec, model_, group, false),
+                                MostLayers(variant.spec, model_, group, true)});
+      }
+    }
+  }
+}
 
 std::vector<std::uint64_t> Search::StageChoices() const {
   const api::Spec& spec = request_.job.spec;
@@ -117,29 +180,6 @@ std::vector<api::StepMode> Search::ModeChoices() const {
   return {api::StepMode::kSync, api::StepMode::kDelayed};
 }
 
-std::vector<Plan> Search::All() {
-  const std::vector<Counts> uses = UsesOf(request_.fleet);
-  const api::Spec& wanted = request_.job.spec;
-  const ModelCosts model(wanted);
-  for (const std::uint64_t stages : StageChoices()) {
-    for (const Counts& use : uses) {
-      const std::uint64_t machines = Sum(use);
-      if (machines < stages * wanted.pipeline.minReplicasPerStage) continue;
-      if (!request_.open.replicas && machines != wanted.workers.replicas) continue;
-      for (const std::uint64_t microbatch : MicrobatchChoices()) {
-        for (const api::StepMode mode : ModeChoices()) {
-          api::Spec spec = wanted;
-          spec.pipeline.stages = stages;
-          spec.training.microbatchSize = microbatch;
-          spec.training.stepMode = mode;
-          Try(spec, model, use);
-        }
-      }
-    }
-  }
-  return std::move(found_);
-}
-
 /// Where the trainer puts machines that come in the order of the fleet: each goes to the first of
 /// the stages that lack most (worker/protocol/coordinator/membership/loading.h), and stages have
 /// equal numbers of replicas, the first ones the rest (api/model/layout.h).
@@ -157,46 +197,83 @@ std::vector<Counts> PlaceMachines(const Counts& use, std::size_t stages) {
   return machines;
 }
 
-/// The model is cut for the machines that each stage gets.
-void Search::Try(const api::Spec& spec, const ModelCosts& model, const Counts& use) {
-  const std::size_t stages = spec.pipeline.stages;
-  const Fleet& fleet = request_.fleet;
-  std::vector<std::uint64_t> allowed;
-  if (!request_.open.layers && spec.pipeline.boundary.layers && stages > 1) {
-    allowed = *spec.pipeline.boundary.layers;
-    if (allowed.size() + 1 < stages) return;
+template <typename Call>
+void Search::EachWay(const Call& use_way) const {
+  const std::vector<Counts> uses = UsesOf(request_.fleet);
+  const api::Spec& wanted = request_.job.spec;
+  for (const std::uint64_t stages : StageChoices()) {
+    for (const Counts& use : uses) {
+      const std::uint64_t count = Sum(use);
+      if (count < stages * wanted.pipeline.minReplicasPerStage) continue;
+      if (!request_.open.replicas && count != wanted.workers.replicas) continue;
+      const std::vector<Counts> machines = PlaceMachines(use, stages);
+      std::map<std::vector<Most>, Cuts> cuts;  // many variants have room for the same layers
+      for (const Variant& variant : variants_) {
+        std::vector<Most> most(stages);
+        for (std::size_t s = 0; s < stages; ++s) {
+          most[s].fill(model_.layers());
+          const std::size_t alone = Sum(machines[s]) == 1 ? 1 : 0;
+          for (std::size_t g = 0; g < use.size(); ++g) {
+            if (machines[s][g] == 0) continue;
+            for (std::size_t ends = 0; ends < most[s].size(); ++ends) {
+              most[s][ends] = std::min(most[s][ends], variant.most[g][alone][ends]);
+            }
+          }
+        }
+        auto known = cuts.find(most);
+        if (known == cuts.end()) known = cuts.emplace(most, Cut(machines, most)).first;
+        if (!known->second) continue;
+        Way way{variant.spec, *known->second, machines};
+        way.spec.pipeline.stages = stages;
+        if (!use_way(std::move(way))) return;
+      }
+    }
   }
-  std::vector<Counts> machines = PlaceMachines(use, stages);
+}
+
+/// The model is cut for the machines that each stage gets.
+Search::Cuts Search::Cut(const std::vector<Counts>& machines, const std::vector<Most>& most) const {
+  const std::size_t stages = machines.size();
+  const auto& layers = request_.job.spec.pipeline.boundary.layers;
+  std::vector<std::uint64_t> allowed;
+  if (!request_.open.layers && layers && stages > 1) {
+    allowed = *layers;
+    if (allowed.size() + 1 < stages) return std::nullopt;
+  }
   std::vector<double> speeds(stages, 0);
   for (std::size_t s = 0; s < stages; ++s) {
-    for (std::size_t g = 0; g < use.size(); ++g) {
-      speeds[s] += static_cast<double>(machines[s][g]) * fleet.groups[g].flops;
+    for (std::size_t g = 0; g < machines[s].size(); ++g) {
+      speeds[s] += static_cast<double>(machines[s][g]) * request_.fleet.groups[g].flops;
     }
   }
-  const auto fits = [&](std::size_t s, Run run) {
-    const bool alone = Sum(machines[s]) == 1;
-    for (std::size_t g = 0; g < use.size(); ++g) {
-      const Machines& group = fleet.groups[g];
-      if (machines[s][g] == 0 || group.room() <= 0) continue;
-      if (LeastMemory(spec, model, group, run, alone) > group.room()) return false;
+  return CutModel(model_, speeds, allowed, [&](std::size_t s, Run run) {
+    return run.count <= most[s][EndsOf(run, model_.layers())];
+  });
+}
+
+std::vector<Plan> Search::All() const {
+  std::vector<Plan> found;
+  EachWay([&](Way way) {
+    for (const api::BoundaryCodec codec : CodecChoices()) {
+      way.spec.pipeline.boundary.codec = codec;
+      found.push_back({way, PredictRoomy(way, model_, request_.fleet)});
+      if (way.runs.size() == 1) break;  // no boundary
     }
     return true;
-  };
-  auto runs = CutModel(model, speeds, allowed, fits);
-  if (runs) TryCodecs({spec, *std::move(runs), std::move(machines)}, model);
+  });
+  return found;
 }
 
-void Search::TryCodecs(Way way, const ModelCosts& model) {
-  for (const api::BoundaryCodec codec : CodecChoices()) {
-    way.spec.pipeline.boundary.codec = codec;
-    ++candidates_;
-    found_.push_back({way, Predict(way, model, request_.fleet)});
-    if (way.runs.size() == 1) return;  // no boundary
-  }
+std::optional<std::uint64_t> Search::FewestStages() const {
+  std::optional<std::uint64_t> fewest;
+  EachWay([&](const Way& way) {  // in the order of their numbers
+    fewest = way.runs.size();
+    return false;
+  });
+  return fewest;
 }
 
-double Worth(const Plan& plan, Goal goal) {
-  const Prediction& prediction = plan.prediction;
+double Worth(const Prediction& prediction, Goal goal) {
   return goal == Goal::kTokensPerDollar && prediction.tokens_per_dollar > 0
              ? prediction.tokens_per_dollar
              : prediction.tokens_per_second;
@@ -223,17 +300,44 @@ auto Plainness(const Plan& plan) {
 /// Among those within a tie of the best, the plainest.
 std::size_t BestOf(const std::vector<Plan>& plans, Goal goal) {
   double most = 0;
-  for (const Plan& plan : plans) most = std::max(most, Worth(plan, goal));
+  for (const Plan& plan : plans) most = std::max(most, Worth(plan.prediction, goal));
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    if (Worth(plans[i], goal) < most * (1 - kTie)) continue;
+    const double worth = Worth(plans[i].prediction, goal);
+    if (worth < most * (1 - kTie)) continue;
     if (!best || Plainness(plans[i]) < Plainness(plans[*best]) ||
         (Plainness(plans[i]) == Plainness(plans[*best]) &&
-         Worth(plans[i], goal) > Worth(plans[*best], goal))) {
+         worth > Worth(plans[*best].prediction, goal))) {
       best = i;
     }
   }
   return *best;
+}
+
+/// The plans that may be chosen, as Predict sees them, in their order. None is chosen that is not
+/// within a tie of the best of its kind; so the most promising ones are predicted first, and most
+/// others need not be.
+std::vector<Plan> Contenders(std::vector<Plan> plans, const Request& request) {
+  const ModelCosts model(request.job.spec);
+  std::vector<std::size_t> order(plans.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater(),
+                           [&](std::size_t i) { return Worth(plans[i].prediction, request.goal); });
+  std::map<decltype(Kind(plans.front())), double> most;
+  std::vector<bool> contends(plans.size(), false);
+  for (const std::size_t i : order) {
+    Prediction& prediction = plans[i].prediction;
+    double& best = most[Kind(plans[i])];
+    if (Worth(prediction, request.goal) * (1 + kRounding) < best * (1 - kTie)) continue;
+    contends[i] = true;
+    if (prediction.in_flight_max) prediction = Predict(plans[i].way, model, request.fleet);
+    best = std::max(best, Worth(prediction, request.goal));
+  }
+  std::vector<Plan> kept;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (contends[i]) kept.push_back(std::move(plans[i]));
+  }
+  return kept;
 }
 
 Fleet Scaled(Fleet fleet, double links, double devices) {
@@ -266,24 +370,45 @@ std::optional<double> FirstWin(double end, const Wins& wins) {
   return std::nullopt;
 }
 
-Turn TurnOf(const Plan& best, const Plan& other, const Request& request) {
-  const ModelCosts model(request.job.spec);
-  const bool plainer = Plainness(other) < Plainness(best);
-  const auto wins = [&](double links, double devices) {
-    const Fleet fleet = Scaled(request.fleet, links, devices);
-    const auto worth = [&](const Plan& plan) {
-      return Worth({plan.way, Predict(plan.way, model, fleet)}, request.goal);
-    };
-    return plainer ? worth(other) >= worth(best) * (1 - kTie)
-                   : worth(other) * (1 - kTie) > worth(best);
-  };
-  const auto links = [&](double factor) { return wins(factor, 1); };
-  const auto devices = [&](double factor) { return wins(1, factor); };
-  return {FirstWin(1 / kTurnMax, links), FirstWin(kTurnMax, links), FirstWin(1 / kTurnMax, devices),
-          FirstWin(kTurnMax, devices)};
-}
+/// From where on other plans are better than the best one.
+class Turns {
+ public:
+  Turns(const Plan& best, const Request& request)
+      : best_(best), request_(request), model_(request.job.spec) {}
 
-bool Fits(const Request& request) { return !Search(request).All().empty(); }
+  Turn Of(const Plan& other) {
+    const auto links = [&](double factor) { return Wins(other, factor, 1); };
+    const auto devices = [&](double factor) { return Wins(other, 1, factor); };
+    return {FirstWin(1 / kTurnMax, links), FirstWin(kTurnMax, links),
+            FirstWin(1 / kTurnMax, devices), FirstWin(kTurnMax, devices)};
+  }
+
+ private:
+  bool Wins(const Plan& other, double links, double devices) {
+    const Fleet fleet = Scaled(request_.fleet, links, devices);
+    auto best = worth_.find({links, devices});
+    if (best == worth_.end()) {
+      const double worth = Worth(Predict(best_.way, model_, fleet), request_.goal);
+      best = worth_.emplace(std::pair(links, devices), worth).first;
+    }
+    const bool plainer = Plainness(other) < Plainness(best_);
+    const auto wins = [&](double worth) {
+      return plainer ? worth >= best->second * (1 - kTie) : worth * (1 - kTie) > best->second;
+    };
+    const Prediction roomy = PredictRoomy(other.way, model_, fleet);
+    const double most = Worth(roomy, request_.goal);
+    if (!roomy.in_flight_max) return wins(most);
+    return wins(most * (1 + kRounding)) &&
+           wins(Worth(Predict(other.way, model_, fleet), request_.goal));
+  }
+
+  const Plan& best_;
+  const Request& request_;
+  const ModelCosts model_;
+  std::map<std::pair<double, double>, double> worth_;  // of the best, by links and devices
+};
+
+bool Fits(const Request& request) { return Search(request).FewestStages().has_value(); }
 
 /// What would make it fit: a change of one thing each.
 std::vector<std::string> ChangesFor(const Request& request) {
@@ -312,13 +437,8 @@ std::vector<std::string> ChangesFor(const Request& request) {
   if (!request.open.stages) {
     Request changed = request;
     changed.open.stages = true;
-    const auto plans = Search(changed).All();
-    std::uint64_t fewest = 0;
-    for (const Plan& plan : plans) {
-      const std::uint64_t stages = plan.way.spec.pipeline.stages;
-      if (fewest == 0 || stages < fewest) fewest = stages;
-    }
-    if (fewest > 0) changes.push_back("pipeline.stages: " + std::to_string(fewest));
+    const auto fewest = Search(changed).FewestStages();
+    if (fewest) changes.push_back("pipeline.stages: " + std::to_string(*fewest));
   }
   if (spec.pipeline.residency == api::Residency::kResident) {
     Request changed = request;
@@ -356,11 +476,9 @@ std::vector<std::string> ChangesFor(const Request& request) {
       (Fits(larger(middle)) ? high : low) = middle;
     }
     const Machines& group = request.fleet.groups[g];
-    const bool device = group.device_bytes > 0;
-    changes.push_back((device ? "devices with " : "memory of ") +
-                      GibibytesText(high * (device ? group.device_bytes : group.memory_bytes)) +
-                      " in machines " + name + ", instead of " +
-                      GibibytesText(device ? group.device_bytes : group.memory_bytes));
+    changes.push_back((group.device_bytes > 0 ? "devices with " : "memory of ") +
+                      GibibytesText(high * group.room()) + " in machines " + name +
+                      ", instead of " + GibibytesText(group.room()));
   }
   return changes;
 }
@@ -368,14 +486,14 @@ std::vector<std::string> ChangesFor(const Request& request) {
 }  // namespace
 
 Plans FindPlans(const Request& request, std::size_t at_most) {
-  Search search(request);
-  std::vector<Plan> all = search.All();
+  std::vector<Plan> all = Search(request).All();
   Plans result;
-  result.candidates = search.candidates();
+  result.candidates = all.size();
   if (all.empty()) {
     result.changes = ChangesFor(request);
     return result;
   }
+  all = Contenders(std::move(all), request);
   // The best of each kind, the best of all first.
   std::map<decltype(Kind(all.front())), std::vector<Plan>> kinds;
   const std::size_t best = BestOf(all, request.goal);
@@ -387,11 +505,13 @@ Plans FindPlans(const Request& request, std::size_t at_most) {
     if (kind != best_kind) others.push_back(plans[BestOf(plans, request.goal)]);
   }
   std::ranges::stable_sort(others, [&](const Plan& a, const Plan& b) {
-    return Worth(a, request.goal) > Worth(b, request.goal);
+    return Worth(a.prediction, request.goal) > Worth(b.prediction, request.goal);
   });
+  const Plan chosen = result.plans.front();
+  Turns turns(chosen, request);
   for (Plan& plan : others) {
     if (result.plans.size() >= at_most) break;
-    result.turns.push_back(TurnOf(result.plans.front(), plan, request));
+    result.turns.push_back(turns.Of(plan));
     result.plans.push_back(std::move(plan));
   }
   return result;

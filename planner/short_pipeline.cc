@@ -1,10 +1,9 @@
 #include "planner/short_pipeline.h"
 
 #include <algorithm>
+#include <functional>
 #include <queue>
-#include <set>
 #include <tuple>
-#include <utility>
 
 namespace swarm::planner {
 namespace {
@@ -26,7 +25,8 @@ class Player {
       scale_.push_back(static_cast<double>(servers_.back()) / share);
     }
     idle_ = servers_;
-    waiting_.resize(stages.size());
+    forwards_.resize(stages.size());
+    backwards_.resize(stages.size());
     for (auto* each : {&free_, &back_free_, &up_free_, &down_free_}) each->resize(stages.size(), 0);
     room_ = in_flight;
   }
@@ -50,9 +50,9 @@ class Player {
   struct Event {
     double time = 0;
     std::uint64_t number = 0;  // orders events of a time
-    std::size_t stage = 0;
-    bool backward = false;
     std::uint64_t microbatch = 0;
+    std::uint32_t stage = 0;
+    bool backward = false;
     bool finished = false;  // else: it has arrived
     bool operator<(const Event& other) const {
       return std::tie(time, number) > std::tie(other.time, other.number);
@@ -60,7 +60,8 @@ class Player {
   };
 
   void At(double time, std::size_t stage, bool backward, std::uint64_t microbatch, bool finished) {
-    events_.push({time, numbers_++, stage, backward, microbatch, finished});
+    events_.push(
+        {time, numbers_++, microbatch, static_cast<std::uint32_t>(stage), backward, finished});
   }
   void Issue(double time) { At(time, 0, false, issued_++, false); }
 
@@ -69,7 +70,7 @@ class Player {
       ++idle_[event.stage];
       Leave(event);
     } else {
-      waiting_[event.stage].insert({event.backward ? 0 : 1, event.microbatch});
+      (event.backward ? backwards_ : forwards_)[event.stage].push(event.microbatch);
     }
     Begin(event.stage, event.time);
   }
@@ -97,22 +98,27 @@ class Player {
   }
 
   void Begin(std::size_t s, double time) {
-    while (idle_[s] > 0 && !waiting_[s].empty()) {
-      const auto [forward, microbatch] = *waiting_[s].begin();
-      waiting_[s].erase(waiting_[s].begin());
+    while (idle_[s] > 0 && !(forwards_[s].empty() && backwards_[s].empty())) {
+      const bool backward = !backwards_[s].empty();
+      Waiting& waiting = (backward ? backwards_ : forwards_)[s];
+      const std::uint64_t microbatch = waiting.top();
+      waiting.pop();
       --idle_[s];
-      const double seconds = forward == 1 ? stages_[s].forward : stages_[s].backward;
-      At(time + seconds * scale_[s], s, forward == 0, microbatch, true);
+      const double seconds = backward ? stages_[s].backward : stages_[s].forward;
+      At(time + seconds * scale_[s], s, backward, microbatch, true);
     }
   }
+
+  /// Microbatches, the first one first.
+  using Waiting = std::priority_queue<std::uint64_t, std::vector<std::uint64_t>, std::greater<>>;
 
   const std::vector<ShortStage>& stages_;
   std::uint64_t pipelines_ = 0, room_ = 1;
   std::vector<std::uint64_t> servers_, idle_;
   std::vector<double> scale_;
-  std::vector<std::set<std::pair<int, std::uint64_t>>> waiting_;
-  std::vector<double> free_, back_free_;     // connections
-  std::vector<double> up_free_, down_free_;  // lines
+  std::vector<Waiting> forwards_, backwards_;  // that wait for a device of a stage
+  std::vector<double> free_, back_free_;       // connections
+  std::vector<double> up_free_, down_free_;    // lines
   std::priority_queue<Event> events_;
   std::uint64_t issued_ = 0, done_ = 0, numbers_ = 0;
   double now_ = 0;
