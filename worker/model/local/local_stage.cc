@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "api/model/boundary.h"
+#include "worker/model/exact_sums.h"
 #include "worker/model/local/outer.h"
+#include "worker/model/task_text.h"
 #include "worker/optim/norm.h"
 #include "worker/protocol/commit.h"
 
@@ -170,13 +172,10 @@ TaskKey LocalStage::NextInner(const TaskKey& key) {
 void LocalStage::SubmitForward(const TaskKey& key, Version version, const TokenBatch& tokens,
                                const Bytes& input, bool keep_graph, Done<ForwardResult> done) {
   if (version != version_) {
-    return done(NotFound("version " + std::to_string(version.value) +
-                         " of the weights; the newest is " + std::to_string(version_.value)));
+    return done(NotHeld(version, version_));
   }
   if (keep_graph && (tasks_.contains(key) || waiting_.contains(key))) {
-    return done(AlreadyExists("forward: microbatch " + std::to_string(key.microbatch.value) +
-                              " of step " + std::to_string(key.step.value) +
-                              " was executed already"));
+    return done(AlreadyExists("forward: " + TaskText(key) + " was executed already"));
   }
   if (const Status used = Use(keep_graph ? Place::kLocal : Place::kOuter); !used.ok()) {
     return done(used);
@@ -202,8 +201,7 @@ void LocalStage::SubmitBackward(const TaskKey& key, const Bytes& gradient,
 Result<BackwardResult> LocalStage::RunBackward(const TaskKey& key, const Bytes& gradient) {
   const auto found = tasks_.find(key);
   if (found == tasks_.end()) {
-    return NotFound("backward: no graph of microbatch " + std::to_string(key.microbatch.value) +
-                    " of step " + std::to_string(key.step.value));
+    return NotFound("backward: no graph of " + TaskText(key));
   }
   Task& task = found->second;
   RETURN_IF_ERROR(Use(Place::kLocal));
@@ -254,28 +252,26 @@ void LocalStage::Drop(const TaskKey& key) {
 
 // ---- rounds ----
 
+LocalStage::Flat& LocalStage::SumOf(Step step) {
+  const auto [sum, is_first] = sums_.try_emplace(step, Flat());
+  if (is_first) sum->second = Zeros();
+  return sum->second;
+}
+
 Status LocalStage::Fold(const TaskKey& key) {
   const auto found = waiting_.find(key);
   if (found == waiting_.end()) {
-    return NotFound("fold: nothing of microbatch " + std::to_string(key.microbatch.value) +
-                    " of step " + std::to_string(key.step.value) + " waits here");
+    return NotFound("fold: nothing of " + TaskText(key) + " waits here");
   }
-  const auto [sum, is_first] = sums_.try_emplace(key.step, Flat());
-  if (is_first) sum->second = Zeros();
-  for (std::size_t g = 0; g < found->second.size(); ++g) Add(found->second[g], sum->second[g]);
+  Flat& sum = SumOf(key.step);
+  for (std::size_t g = 0; g < found->second.size(); ++g) Add(found->second[g], sum[g]);
   waiting_.erase(found);
   return {};
 }
 
 Status LocalStage::Absorb(Step step, std::uint64_t group, const Bytes& elements, bool) {
-  const auto [sum, is_first] = sums_.try_emplace(step, Flat());
-  if (is_first) sum->second = Zeros();
-  std::vector<float>& to = sum->second.at(group);
-  if (elements.size() != to.size() * sizeof(float)) {
-    return InvalidArgument("a sum of " + std::to_string(elements.size()) +
-                           " bytes for a group of " + std::to_string(to.size()) + " elements");
-  }
-  Add(FloatsOf(elements), to);
+  RETURN_IF_ERROR(CheckSum(elements, groups().at(group), options_.accumulation));
+  Add(FloatsOf(elements), SumOf(step)[group]);
   return {};
 }
 
@@ -307,11 +303,7 @@ void LocalStage::ReleaseStep(Step step) {
 
 Status LocalStage::Apply(std::span<const Bytes> sums, double, double, bool skip) {
   if (!held_) return FailedPrecondition("apply: this stage has no weights; load some");
-  const bool fits = std::ranges::equal(sums, groups(), {}, &Bytes::size,
-                                       [](const auto& g) { return g.count * sizeof(float); });
-  if (!fits && !skip) {
-    return InvalidArgument("apply: the sums are not those of this stage's groups");
-  }
+  if (!skip) RETURN_IF_ERROR(CheckSums(sums, groups(), options_.accumulation));
   readers_.AwaitNone();
   const OuterRule rule{
       options_.local.outer_learning_rate, options_.local.outer_momentum,
@@ -334,13 +326,13 @@ Status LocalStage::Apply(std::span<const Bytes> sums, double, double, bool skip)
 // ---- texts ----
 
 Result<Bytes> LocalStage::Logits(Version version, const TokenBatch& tokens) {
-  if (version != version_) return NotFound("version " + std::to_string(version.value));
+  if (version != version_) return NotHeld(version, version_);
   RETURN_IF_ERROR(Use(Place::kOuter));
   return inner_->Logits(inner_->version(), tokens);
 }
 
 Result<std::unique_ptr<Reading>> LocalStage::BeginReading(Version version) {
-  if (version != version_) return NotFound("version " + std::to_string(version.value));
+  if (version != version_) return NotHeld(version, version_);
   RETURN_IF_ERROR(Use(Place::kOuter));
   return inner_->BeginReading(inner_->version());
 }

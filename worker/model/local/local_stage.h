@@ -79,6 +79,7 @@ class LocalStage final : public Stage {
   /// The waiting gradients of `inner` make a step; gives what it moved.
   Result<Flat> StepInner(const TaskKey& inner);
   Result<BackwardResult> RunBackward(const TaskKey& key, const Bytes& gradient);
+  Flat& SumOf(Step step);
   void Forget();
 
   const StageOptions options_;
