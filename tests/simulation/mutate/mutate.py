@@ -138,7 +138,7 @@ class Workshop:
         failed = re.search(r"\[  FAILED  \] (\S+)", output)
         if failed:
             return f"{kind} {failed[1]}"
-        return f"{kind}s, which " + ("do not come to their end" if code is None else f"end with {code}")
+        return f"a {kind}: the program " + ("does not come to its end" if code is None else f"ends with {code}")
 
     def _seeds(self):
         command = [self.build_folder / "simulate", "--count", str(self.seeds), "--threads", str(self.threads)]

@@ -153,6 +153,18 @@ TEST_F(ReachabilityTest, WhoWasEvictedForThatIsHeldOffWhenItComesBack) {
   EXPECT_FALSE(WhoWasTold<PinState>().empty());
 }
 
+TEST_F(ReachabilityTest, ForWhoIsHeldOffWithoutAStateReplicasKeepNothing) {
+  StartTraining({3, 2});
+  for (int i = 0; i < 2; ++i) CompleteStep();
+  PassWith({{"a1", {kA2, WorkerId("a3"), kB1, kB2}}}, seconds(4));
+  Listen();
+  for (int i = 0; i < 2; ++i) CompleteStep();
+  EXPECT_LE(Told<Commit>("a2").back().keep_from, Step(2)) << "it may come back with its state";
+  Come("a1", 2);
+  CompleteStep();
+  EXPECT_GT(Told<Commit>("a2").back().keep_from, Step(2)) << "it was started again";
+}
+
 TEST_F(ReachabilityTest, WhereNoDepartureWouldHelpTheJobWaitsAndSaysForWhat) {
   StartTraining({1, 1});
   Listen();
