@@ -20,17 +20,12 @@ class LocalTest : public ::testing::Test {
   void Train(const std::string& out, std::ptrdiff_t kill_after) {
     job_.spec.checkpoint.uri = out + "/checkpoints";
     net::LoopbackNetwork network;
-    auto trainer = trainer::Trainer::Start(
-        {.job = job_, .replicas = {2}, .out_dir = out}, [&](net::EndpointHandler* handler) {
-          return network.CreateEndpoint(trainer::kTrainerId, handler);
-        });
+    auto trainer = StartTrainer(network, {.job = job_, .replicas = {2}, .out_dir = out});
     ASSERT_TRUE(trainer.ok()) << trainer.status().ToString();
     std::vector<std::unique_ptr<stage::Worker>> workers;
     const auto start = [&] {
-      const protocol::WorkerId id("w" + std::to_string(workers.size()));
-      auto worker = stage::Worker::Start(
-          {.id = id, .trainer = trainer::kTrainerId},
-          [&](net::EndpointHandler* handler) { return network.CreateEndpoint(id, handler); });
+      auto worker =
+          StartWorker(network, {.id = protocol::WorkerId("w" + std::to_string(workers.size()))});
       ASSERT_TRUE(worker.ok()) << worker.status().ToString();
       workers.push_back(std::move(*worker));
     };
