@@ -143,7 +143,7 @@ void Commits::CompareStates(Version version, StageIndex stage, Turn& turn) {
   if (camps.empty()) return;
   const auto largest = std::max_element(
       camps.begin(), camps.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  const bool most = camps.size() == 1 || largest->second * 2 > ready.size();
+  const bool most = largest->second * 2 > ready.size();
   if (!most && reports < ready.size()) return;  // the others have yet to report
   const std::string at = " at version " + std::to_string(version.value);
   bool noted = false;

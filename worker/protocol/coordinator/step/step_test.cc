@@ -265,6 +265,29 @@ TEST_F(CoordinatorStepTest, WhoComesBackIsNotJudgedByWhatItsEarlierIncarnationRe
   EXPECT_FALSE(Finished());
 }
 
+TEST_F(CoordinatorStepTest, OneReportOfSeveralReplicasIsNotYetTheTruth) {
+  options_.delayed = true;
+  StartTraining({4, 1});
+  Lose("a4");
+  for (int i = 0; i < 2; ++i) {
+    FoldAll();
+    Reduce();
+  }
+  ASSERT_EQ(step(), 2u);
+  Hello hello = HelloOf("a4", 2);
+  hello.offers = true;
+  hello.offer = {StageIndex(0), Version(0), {7, 7}};
+  Say("a4", hello);
+  Load("a4", {7, 7});
+  Listen();
+  Apply("a1", 0, {9, 9});  // it is wrong, and the first to speak
+  Apply("a4", 0, {1, 7});  // it is not ready yet
+  EXPECT_TRUE(WhoWasTold<Shutdown>().empty()) << "two of three replicas have yet to report";
+  Apply("a2", 0, {1, 7});
+  Apply("a3", 0, {1, 7});
+  EXPECT_EQ(WhoWasTold<Shutdown>(), std::set<std::string>{"a1"});
+}
+
 TEST_F(CoordinatorStepTest, StagesAreNotComparedWithEachOther) {
   StartTraining({1, 1});
   FoldAll();
