@@ -124,6 +124,24 @@ TEST_F(CoordinatorTakeoverTest, TheStepsThatWorkersRememberAreAccountedForOnceAn
   EXPECT_EQ(step(), 6u);
 }
 
+TEST_F(CoordinatorTakeoverTest, TheLastRecordNamesTheHoldersOfParts) {
+  options_.replicas = {2, 1};
+  options_.part_sizes = {{5, 5}, {}};
+  roster_ = RosterOf({"a1", "a2", "b1"});
+  Create();
+  CommitRecord record = RecordOf(5);
+  record.groups[0].holders = {{WorkerId("a1"), WorkerId("a2")}, {WorkerId("a2"), WorkerId("a1")}};
+  for (const std::string name : {"a1", "a2", "b1"}) {
+    Holding holding = HoldingOf(name, 6);
+    holding.records = {record};
+    holding.holds = true;
+    Say(name, holding);
+  }
+  EXPECT_EQ(state(), "Training") << "no part is lost";
+  FoldAll();
+  EXPECT_EQ(Asked("a1", 0).holders, record.groups[0].holders);
+}
+
 TEST_F(CoordinatorTakeoverTest, TheRecordThatSomeHaveAppliedIsToldToAllAsItWas) {
   Create();
   Holding a = HoldingOf("a1", 6), b = HoldingOf("b1", 5);

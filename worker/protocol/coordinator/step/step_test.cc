@@ -288,6 +288,47 @@ TEST_F(CoordinatorStepTest, OneReportOfSeveralReplicasIsNotYetTheTruth) {
   EXPECT_EQ(WhoWasTold<Shutdown>(), std::set<std::string>{"a1"});
 }
 
+TEST_F(CoordinatorStepTest, APartWhoseHoldersDifferIsLostThoughOthersHaveTakenItSince) {
+  options_.delayed = true;
+  options_.part_sizes = {{5}, {}};
+  StartTraining({3, 1});
+  const PartName part{GroupIndex(0), 0};
+  const auto sum = [&] {
+    FoldAll();
+    PartHolders holders;
+    for (const std::string name : {"a1", "a2", "a3"}) {
+      const auto asked = Told<protocol::Reduce>(name);
+      if (asked.empty()) continue;
+      const protocol::Reduce& reduce = asked.back();
+      holders = reduce.holders.at(0);
+      Reduced reduced{reduce.generation, reduce.step, reduce.group, reduce.k, {}, {}};
+      if (holders.Has(WorkerId(name))) {
+        reduced.norms = {{"tensor", 1}};
+        reduced.parts = {{part, {1, 1}}};
+      }
+      Say(name, reduced);
+    }
+    Listen();
+    Reduce("b1", 1);
+    return holders;
+  };
+  const auto apply = [&](const WorkerId& id, std::uint64_t digest) {
+    Say(id.value,
+        Committed{coordinator().generation(), Step(0), {1, 7}, {}, {{part, {digest, 7}}}});
+  };
+  const PartHolders before = sum();
+  ASSERT_EQ(step(), 1u);
+  apply(before.first, 1);
+  Lose(before.first.value);
+  const PartHolders since = sum();  // the other one, and a third to which it has given the moments
+  ASSERT_EQ(step(), 2u);
+  ASSERT_TRUE(since.Has(before.second));
+  ASSERT_FALSE(since.Has(before.first) || since.second.empty());
+  EXPECT_EQ(state(), "Training");
+  apply(before.second, 2);
+  EXPECT_NE(state(), "Training") << "neither can be shown to be right";
+}
+
 TEST_F(CoordinatorStepTest, StagesAreNotComparedWithEachOther) {
   StartTraining({1, 1});
   FoldAll();
