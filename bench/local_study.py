@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Measures what steps of their own cost replicas in loss: trains one model with `Sync` and with `Local`, at the same
+number of tokens, and compares the validation loss of the job's weights.
+
+Usage: bench/local_study.py TEXT [--build FOLDER] [--runs FOLDER] [--steps 2000] [--seeds 3] [--only PATTERN ...]
+                            [--list] [--report]
+
+A run is a swarm of two or four replicas of one thread each. Each replica takes as many steps in `Local` as the job
+does in `Sync`, where a step has a microbatch for each replica. TEXT is UTF-8, read as bytes; its last tenth is held
+back. The folder of runs (bench/results/local_study) gets a JSON file for each run; the program does not repeat a run
+whose job is there, so a user may stop the study and continue later. --report prints the table of what is there.
+"""
+import argparse
+import fnmatch
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+WIDTH = 128
+MICROBATCH, TOKENS = 4, 128  # sequences, and tokens of each
+OUTER = {1: (0.4, 0.9), 2: (0.6, 0.9), 4: (0.6, 0.9), 8: (0.8, 0.9)}  # by replicas: arXiv 2503.09799
+
+
+def variants():
+    """name -> (replicas, inner steps or None for Sync, codec of what replicas send each other)."""
+    found = {}
+    for replicas in (2, 4):
+        found[f"{replicas}-Sync"] = (replicas, None, "None")
+        for inner in (10, 50, 100):
+            found[f"{replicas}-H{inner}"] = (replicas, inner, "None")
+        for codec in ("BF16", "Int8"):
+            found[f"{replicas}-H50-{codec}"] = (replicas, 50, codec)
+    return found
+
+
+VARIANTS = variants()
+
+
+def order(seeds):
+    """All runs (variant, seed), the most informative first."""
+    first = ["2-Sync", "2-H50", "2-H10", "2-H100"]
+    names = first + [name for name in VARIANTS if name not in first]
+    return [(name, seed) for replicas in ("2", "4") for seed in range(1, seeds + 1)
+            for name in names if name.startswith(replicas)]
+
+
+def job_of(name, seed, steps):
+    """The manifest's spec, without the paths of the text."""
+    replicas, inner, codec = VARIANTS[name]
+    rounds = steps // (inner or 1)
+    training = {"seed": seed, "maxSteps": rounds, "globalBatchSize": replicas * MICROBATCH * (inner or 1),
+                "microbatchSize": MICROBATCH, "sequenceLength": TOKENS, "reduceCodec": codec,
+                "validationIntervalSteps": max(1, rounds // 20), "validationSequences": 256}
+    if inner:
+        rate, momentum = OUTER[replicas]
+        training |= {"stepMode": "Local", "local": {"innerSteps": inner, "outerLearningRate": rate,
+                                                    "outerMomentum": momentum}}
+    return {
+        "model": {"config": {"hidden_size": WIDTH, "num_hidden_layers": 4, "num_attention_heads": 4,
+                             "intermediate_size": 344, "vocab_size": 256}},
+        "training": training,
+        "optimizer": {"type": "AdamW", "learningRate": 1e-3},
+        "schedule": {"type": "Cosine", "warmupSteps": max(1, 100 // (inner or 1))},
+        "pipeline": {"stages": 1}, "workers": {"replicas": replicas}}
+
+
+def train(name, seed, options, text):
+    """Makes a run and returns its record."""
+    spec = job_of(name, seed, options.steps)
+    with tempfile.TemporaryDirectory() as scratch:
+        manifest = {"apiVersion": "swarmjob.dev/v1alpha1", "kind": "SwarmJob", "metadata": {"name": "local-study"},
+                    "spec": spec | {"data": {"uri": text["train"], "validationUri": text["held back"]},
+                                    "checkpoint": {"intervalSteps": spec["training"]["maxSteps"]}}}
+        job = pathlib.Path(scratch, "job.json")
+        job.write_text(json.dumps(manifest))
+        begun = time.monotonic()
+        swarmctl = pathlib.Path(options.build).resolve() / "bin/swarmctl"
+        done = subprocess.run([swarmctl, "run", "-f", job, "--out", f"{scratch}/run", "--threads-per-worker", "1",
+                               "--plaintext"], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{name} failed:\n{done.stderr[-2000:]}")
+        events = [json.loads(line) for line in open(f"{scratch}/run/events.jsonl")]
+        steps = [json.loads(line) for line in open(f"{scratch}/run/steps.jsonl")]
+    validation = [[event["step"], event["loss"]] for event in events if event["kind"] == "Validation"]
+    return {"run": f"{name}/{seed}", "job": spec, "validation": validation, "training": steps[-1]["loss"],
+            "seconds": round(time.monotonic() - begun)}
+
+
+def report(runs, steps):
+    """A table: the last validation loss of each variant, mean over seeds, and the gap to Sync, seed by seed."""
+    by_name = {}
+    for run in runs.values():
+        if run["job"] == job_of(*parse(run["run"]), steps):
+            name, seed = parse(run["run"])
+            by_name.setdefault(name, {})[seed] = run["validation"][-1][1]
+    print(f"{'replicas, steps':16} {'seeds':>5} {'loss':>8} {'gap to Sync':>12}")
+    for name in VARIANTS:
+        losses, base = by_name.get(name, {}), by_name.get(name[:2] + "Sync", {})
+        if not losses:
+            continue
+        gaps = [losses[seed] / base[seed] - 1 for seed in losses if seed in base]
+        gap = f"{100 * sum(gaps) / len(gaps):+.2f} %" if gaps and not name.endswith("Sync") else ""
+        print(f"{name:16} {len(losses):5} {sum(losses.values()) / len(losses):8.4f} {gap:>12}")
+
+
+def parse(run):
+    name, seed = run.split("/")
+    return name, int(seed)
+
+
+def main():
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("text", nargs="?")
+    flags.add_argument("--build", default="build/release")
+    flags.add_argument("--runs", type=pathlib.Path, default=pathlib.Path(__file__).parent / "results" / "local_study")
+    flags.add_argument("--steps", type=int, default=2000, help="of each replica")
+    flags.add_argument("--seeds", type=int, default=3)
+    flags.add_argument("--only", nargs="*", default=["*"])
+    flags.add_argument("--list", action="store_true")
+    flags.add_argument("--report", action="store_true")
+    options = flags.parse_args()
+    wanted = [(name, seed) for name, seed in order(options.seeds)
+              if any(fnmatch.fnmatch(f"{name}/{seed}", pattern) for pattern in options.only)]
+    if options.list:
+        return print("\n".join(f"{name}/{seed}" for name, seed in wanted))
+    options.runs.mkdir(parents=True, exist_ok=True)
+    runs = {run["run"]: run for run in (json.loads(path.read_text()) for path in sorted(options.runs.glob("*.json")))}
+    if not options.report:
+        if not options.text:
+            flags.error("TEXT is missing")
+        data = pathlib.Path(options.text).read_bytes()
+        with tempfile.TemporaryDirectory() as scratch:
+            text = {"train": f"{scratch}/train.txt", "held back": f"{scratch}/held-back.txt"}
+            cut = len(data) * 9 // 10
+            pathlib.Path(text["train"]).write_bytes(data[:cut])
+            pathlib.Path(text["held back"]).write_bytes(data[cut:])
+            for name, seed in wanted:
+                if runs.get(f"{name}/{seed}", {}).get("job") == job_of(name, seed, options.steps):
+                    continue
+                run = train(name, seed, options, text)
+                runs[run["run"]] = run
+                (options.runs / f"{name}-{seed}.json").write_text(json.dumps(run) + "\n")
+                print(f"{run['run']:16} {run['validation'][-1][1]:.4f}  {run['seconds']} s", flush=True)
+    report(runs, options.steps)
+
+
+if __name__ == "__main__":
+    main()
