@@ -16,6 +16,7 @@
 #include "worker/model/layout/layout.h"
 #include "worker/optim/schedule.h"
 #include "worker/storage/storage.h"
+#include "worker/tier/scratch_file.h"
 
 namespace swarm::stage {
 
@@ -26,13 +27,16 @@ std::uint64_t SwapMemory(const api::SwarmJob& job) {
   return wanted > 0 ? wanted : UsableMemory() / 2;
 }
 
+std::string ScratchFolder(const api::SwarmJob& job) {
+  const std::string& wanted = job.spec.pipeline.memory.scratch;
+  return wanted.empty() ? std::filesystem::temp_directory_path().string() : wanted;
+}
+
 model::SwapOptions SwapOptionsOf(const api::SwarmJob& job) {
   const api::Pipeline& pipeline = job.spec.pipeline;
   if (pipeline.residency != api::Residency::kSwap) return {};
   return {.memory = SwapMemory(job),
-          .scratch = pipeline.memory.scratch.empty()
-                         ? std::filesystem::temp_directory_path().string()
-                         : pipeline.memory.scratch,
+          .scratch = ScratchFolder(job),
           .tasks = api::TasksTogether(job),
           .task_bytes = api::BoundaryBytes(job)};
 }
@@ -51,6 +55,13 @@ model::LocalOptions LocalOptionsOf(const api::SwarmJob& job) {
 }
 
 }  // namespace
+
+MakeMemory MemoryForState(const api::SwarmJob& job) {
+  if (job.spec.pipeline.residency != api::Residency::kSwap) return MakeHeapMemory;
+  return [folder = ScratchFolder(job)](std::uint64_t bytes) {
+    return tier::MapScratchFile(folder, bytes);
+  };
+}
 
 model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
                               std::uint64_t stage_count, int threads, const std::string& device) {

@@ -10,12 +10,17 @@
 #include "worker/checkpoint/tensor.h"
 #include "worker/model/stage.h"
 #include "worker/protocol/messages/control.h"
+#include "worker/stage/join/piece_fetch.h"
 
 namespace swarm::stage {
 
 /// Makes a stage without a state: model::Stage::Create, or its replacement in an experiment.
 using CreateStage =
     std::function<Result<std::unique_ptr<model::Stage>>(const model::StageOptions&)>;
+
+/// For the state that a joiner receives: of the process, or where the stage is swapped, a scratch
+/// file's.
+MakeMemory MemoryForState(const api::SwarmJob& job);
 
 /// The options of stage `stage` of `stage_count` of the job.
 model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,

@@ -55,7 +55,8 @@ void StateLoader::BeginCopy() {
           if (!tensors.ok()) return host_.OnCopyFailed(tensors.status());
           Load(*std::move(tensors));
         });
-      });
+      },
+      MemoryForState(job_));
   fetch_->OnTick(Clock::now());
 }
 

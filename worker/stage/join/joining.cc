@@ -21,10 +21,12 @@ std::vector<WorkerId> IdsOf(const std::vector<protocol::Member>& members) {
 
 }  // namespace
 
-StateFetch::StateFetch(const protocol::Welcome& welcome, SendFetch send, Done done)
+StateFetch::StateFetch(const protocol::Welcome& welcome, SendFetch send, Done done,
+                       MakeMemory make_memory)
     : pieces_(
           {.generation = welcome.generation, .kind = FetchKind::kState, .version = welcome.version},
-          welcome.state, std::nullopt, IdsOf(welcome.donors), std::move(send)),
+          welcome.state, std::nullopt, IdsOf(welcome.donors), std::move(send),
+          std::move(make_memory)),
       done_(std::move(done)) {}
 
 void StateFetch::OnTick(Timepoint now) {

@@ -28,7 +28,8 @@ class StateFetch {
   /// of the whole state.
   using Done = std::function<void(Result<checkpoint::TensorLookup>)>;
 
-  StateFetch(const protocol::Welcome& welcome, SendFetch send, Done done);
+  StateFetch(const protocol::Welcome& welcome, SendFetch send, Done done,
+             MakeMemory make_memory = MakeHeapMemory);
 
   void OnTick(Timepoint now);
   /// False: `fetched` does not belong to this fetch.

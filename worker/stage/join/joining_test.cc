@@ -149,6 +149,25 @@ class JoiningTest : public ::testing::Test {
   std::optional<Result<checkpoint::TensorLookup>> state_;
 };
 
+TEST_F(JoiningTest, AStateForWhichThereIsNoMemoryIsRefusedInWords) {
+  const auto state = Cut(StateOf(1));
+  PinEverywhere(state);
+  std::uint64_t asked = 0;
+  StateFetch fetch(
+      WelcomeTo(state->digest()), Sender(),
+      [this](Result<checkpoint::TensorLookup> result) { state_ = std::move(result); },
+      [&](std::uint64_t bytes) -> Result<std::shared_ptr<std::byte>> {
+        asked = bytes;
+        return ResourceExhausted("the disk is full");
+      });
+  fetch.OnTick(now_);
+  Serve(fetch);
+  EXPECT_EQ(asked, state->bytes());
+  ASSERT_TRUE(state_.has_value());
+  EXPECT_EQ(state_->status().code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(state_->status().message().find("the disk is full"), std::string::npos);
+}
+
 TEST_F(JoiningTest, TheStateComesFromAllDonors) {
   const auto tensors = StateOf(1);
   const auto state = Cut(tensors);

@@ -20,12 +20,17 @@ FetchKind IndexKind(FetchKind kind) {
 
 }  // namespace
 
+Result<std::shared_ptr<std::byte>> MakeHeapMemory(std::uint64_t bytes) {
+  return std::shared_ptr<std::byte>(new std::byte[bytes], std::default_delete<std::byte[]>());
+}
+
 PieceFetch::PieceFetch(const Fetch& what, const Digest& digest, std::optional<std::uint64_t> bytes,
-                       std::vector<WorkerId> donors, SendFetch send)
+                       std::vector<WorkerId> donors, SendFetch send, MakeMemory make_memory)
     : what_(what),
       digest_(digest),
       bytes_(bytes),
       send_(std::move(send)),
+      make_memory_(std::move(make_memory)),
       fetcher_({.donors = std::move(donors), .patience = kDonorPatience}) {
   fetcher_.Want(1);
 }
@@ -74,7 +79,12 @@ bool PieceFetch::TakeIndex(const Bytes& payload) {
     misfit_ = InvalidArgument(Text() + " has " + std::to_string(index->bytes) + " bytes, not " +
                               std::to_string(*bytes_) + ": another model?");
   } else {
-    memory_.reset(new std::byte[index->bytes]);
+    Result<std::shared_ptr<std::byte>> memory = make_memory_(index->bytes);
+    if (!memory.ok()) {
+      misfit_ = memory.status().WithContext(Text());
+      return true;
+    }
+    memory_ = *std::move(memory);
     fetcher_.Want(1 + index->count());
     index_ = *std::move(index);
   }

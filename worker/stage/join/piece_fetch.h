@@ -30,12 +30,18 @@ using SendFetch = std::function<void(const protocol::WorkerId& to, const protoco
 /// last resort, and a piece may take its time on a slow link.
 inline constexpr Duration kDonorPatience = std::chrono::seconds(10);
 
+/// Memory for so many bytes that are fetched. Errors: kResourceExhausted.
+using MakeMemory = std::function<Result<std::shared_ptr<std::byte>>(std::uint64_t bytes)>;
+/// Memory of the process.
+Result<std::shared_ptr<std::byte>> MakeHeapMemory(std::uint64_t bytes);
+
 class PieceFetch {
  public:
   /// `what` names the state or gradient, of kind kState or kGradient; its `piece` is ignored.
   /// `digest` is that of the index; `bytes` is the expected size, where that is known.
   PieceFetch(const protocol::Fetch& what, const Digest& digest, std::optional<std::uint64_t> bytes,
-             std::vector<protocol::WorkerId> donors, SendFetch send);
+             std::vector<protocol::WorkerId> donors, SendFetch send,
+             MakeMemory make_memory = MakeHeapMemory);
 
   /// To be called at once, which sends the first requests, and then a few times a second.
   void OnTick(Timepoint now);
@@ -46,7 +52,7 @@ class PieceFetch {
 
   bool done() const { return index_.has_value() && fetcher_.done(); }
   /// Not ok: the fetch has failed. kUnavailable: no donor has the content, or none sends it intact;
-  /// kInvalidArgument: its size is not `bytes`.
+  /// kInvalidArgument: its size is not `bytes`; errors of MakeMemory.
   Status status() const;
   /// Requires done().
   Bytes whole() const { return Bytes::Wrap(memory_.get(), index_->bytes, memory_); }
@@ -61,10 +67,11 @@ class PieceFetch {
   const Digest digest_;
   const std::optional<std::uint64_t> bytes_;
   const SendFetch send_;
+  const MakeMemory make_memory_;
   /// Piece 0 of the fetcher is the index; piece i + 1 is piece i of the content.
   protocol::Fetcher fetcher_;
   std::optional<checkpoint::PieceIndex> index_;
-  std::shared_ptr<std::byte[]> memory_;
+  std::shared_ptr<std::byte> memory_;
   Status misfit_;
 };
 
