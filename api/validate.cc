@@ -178,8 +178,6 @@ void JudgeLocal(Judge& judge, const Spec& spec) {
   judge.Expect(local.outerMomentum >= 0 && local.outerMomentum < 1, path + ".outerMomentum",
                "is " + Text(local.outerMomentum), "at least 0, less than 1");
   const std::string why = ": stepMode Local does nothing else yet";
-  judge.Expect(spec.pipeline.stages == 1, "spec.pipeline.stages",
-               "is " + Text(spec.pipeline.stages), "1" + why);
   judge.Expect(training.accumulation == Accumulation::kFloat, "spec.training.accumulation",
                "is Exact", "Float: steps of replicas depend on who takes them");
   judge.Expect(spec.pipeline.shardUpdate == ShardUpdate::kNone, "spec.pipeline.shardUpdate",
@@ -473,6 +471,11 @@ std::vector<FieldError> ValidateFit(const SwarmJob& job) {
                      " layers and as much again; lower microbatchSize, or cut the model into more"
                      " stages");
   }
+  judge.Expect(spec.training.stepMode != StepMode::kLocal || spec.pipeline.stages == 1 ||
+                   !config.tie_word_embeddings,
+               "spec.pipeline.stages", "is " + Text(spec.pipeline.stages),
+               "1: with stepMode Local, the first and the last stage cannot share the embedding"
+               " (tie_word_embeddings) yet");
   const std::uint64_t host = spec.pipeline.memory.host;
   if (spec.pipeline.residency == Residency::kSwap && host > 0 && layers > 0) {
     const std::uint64_t needed = LeastSwapMemory(job);

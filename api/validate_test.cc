@@ -128,13 +128,17 @@ const std::vector<Wrong> kWrong = {
      "spec.training.local.innerSteps"},
     {{"training.stepMode=Local", "pipeline.stages=1", "training.local.innerSteps=3"},
      "spec.training.local.innerSteps"},
-    {{"training.stepMode=Local", "pipeline.stages=1", "training.local={innerSteps: 1, "
-                                                      "outerLearningRate: 0}"},
+    {{"training.stepMode=Local", "pipeline.stages=1",
+      "training.local={innerSteps: 1, "
+      "outerLearningRate: 0}"},
      "spec.training.local.outerLearningRate"},
-    {{"training.stepMode=Local", "pipeline.stages=1", "training.local={innerSteps: 1, "
-                                                      "outerMomentum: 1}"},
+    {{"training.stepMode=Local", "pipeline.stages=1",
+      "training.local={innerSteps: 1, "
+      "outerMomentum: 1}"},
      "spec.training.local.outerMomentum"},
-    {{"training.stepMode=Local", "training.local.innerSteps=1"}, "spec.pipeline.stages"},
+    {{"training.stepMode=Local", "training.local.innerSteps=1",
+      "model.config.tie_word_embeddings=true"},
+     "spec.pipeline.stages"},
     {{"training.stepMode=Local", "pipeline.stages=1", "training.local.innerSteps=1",
       "training.accumulation=Exact"},
      "spec.training.accumulation"},
@@ -246,7 +250,7 @@ TEST(ValidateTest, TheLimitsThemselvesAreAllowed) {
            {"training.maxGradNorm=0"},
            {"training.accumulation=Exact"},
            {"training.reduceCodec=Int8"},
-           {"training.stepMode=Local", "pipeline.stages=1", "training.local.innerSteps=1"},
+           {"training.stepMode=Local", "training.local.innerSteps=1"},
            {"training.accumulation=Exact", "optimizer.type=LAMB", "training.stepMode=Delayed"},
            {"metadata.name=" + std::string(52, 'a')},
            {"training.seed=9223372036854775807"},

@@ -18,9 +18,10 @@ class LocalTest : public ::testing::Test {
 
   /// Two replicas, of which one is killed after `kill_after` rounds, and another joins; 0: neither.
   void Train(const std::string& out, std::ptrdiff_t kill_after) {
+    const std::vector<std::uint64_t> replicas(job_.spec.pipeline.stages, 2);
     job_.spec.checkpoint.uri = out + "/checkpoints";
     net::LoopbackNetwork network;
-    auto trainer = StartTrainer(network, {.job = job_, .replicas = {2}, .out_dir = out});
+    auto trainer = StartTrainer(network, {.job = job_, .replicas = replicas, .out_dir = out});
     ASSERT_TRUE(trainer.ok()) << trainer.status().ToString();
     std::vector<std::unique_ptr<stage::Worker>> workers;
     const auto start = [&] {
@@ -29,7 +30,7 @@ class LocalTest : public ::testing::Test {
       ASSERT_TRUE(worker.ok()) << worker.status().ToString();
       workers.push_back(std::move(*worker));
     };
-    for (int i = 0; i < 2; ++i) start();
+    for (std::uint64_t i = 0; i < 2 * replicas.size(); ++i) start();
     if (kill_after > 0) {
       AwaitSteps(out, kill_after);
       workers[1].reset();
@@ -57,6 +58,15 @@ TEST_F(LocalTest, AKilledReplicaCostsNoMicrobatchOfARound) {
   ASSERT_EQ(losses.size(), expected.size());
   EXPECT_LT(losses.back(), 0.75 * losses.front()) << "it learns";
   EXPECT_NEAR(losses.back(), expected.back(), 0.2 * expected.back());
+}
+
+TEST_F(LocalTest, NeitherDoesOneOfAStage) {
+  const std::string out = folder_ / "out";
+  job_.spec.pipeline.stages = 2;
+  Train(out, 4);
+  ExpectExactlyOnce(out, job_, 2);
+  const auto losses = Losses(out);
+  EXPECT_LT(losses.back(), 0.75 * losses.front()) << "it learns";
 }
 
 TEST_F(LocalTest, ARunGoesOnFromItsCheckpoint) {

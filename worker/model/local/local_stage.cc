@@ -21,7 +21,9 @@ Status CheckOptions(const StageOptions& options) {
   const auto cannot = [](const std::string& what) {
     return FailedPrecondition("training.stepMode Local does not work with " + what + " yet");
   };
-  if (options.stage_count > 1) return cannot("more than one stage");
+  if (options.stage_count > 1 && options.config.tie_word_embeddings) {
+    return cannot("a tied head and more than one stage");  // both ends would move the same weights
+  }
   if (options.accumulation != api::Accumulation::kFloat) return cannot("exact sums");
   if (options.residency == api::Residency::kSwap) return cannot("the residency Swap");
   if (options.divided) return cannot("updates that replicas divide");

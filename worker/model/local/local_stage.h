@@ -20,7 +20,7 @@
 namespace swarm::model {
 
 /// Requires StageOptions::local. Errors: as Stage::Create; kFailedPrecondition (what Local does not
-/// do yet: parts of a model, exact sums, divided updates, adapters, learned boundaries, Swap).
+/// do yet: tied heads of several stages, exact sums, divided updates, adapters, learned boundaries, Swap).
 Result<std::unique_ptr<Stage>> MakeLocalStage(const StageOptions& options);
 
 class LocalStage final : public Stage {

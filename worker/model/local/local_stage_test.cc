@@ -122,6 +122,30 @@ TEST(LocalStageTest, ARoundOfOneReplicaIsItsStepsOneAfterTheOther) {
   EXPECT_GT(RelativeDistance(weights, WeightsOf(fresh)), 1e-3) << "steps go somewhere";
 }
 
+TEST(LocalStageTest, StagesTakeTheStepsOfTheWholeModel) {
+  StageOptions options = Local({.outer_momentum = 0.5});
+  options.config.tie_word_embeddings = false;
+  options.local.max_grad_norm = 0;  // each stage has a norm of its own
+  Pipeline whole(options, 1), cut(options, 3);
+  whole.InitRandom(7);
+  cut.InitRandom(7);
+  for (std::uint64_t round = 0; round < 2; ++round) {
+    for (std::uint64_t m = 0; m < kMicrobatches; ++m) {
+      const auto batch = BatchOf(round, m);
+      const double loss = whole.Train(round, m, Version(round), batch->tokens);
+      EXPECT_NEAR(cut.Train(round, m, Version(round), batch->tokens), loss, 1e-4 * loss);
+    }
+    whole.Apply(round, 1, 0);
+    cut.Apply(round, 1, 0);
+  }
+  const auto expected = whole.Snapshot();
+  for (const auto& [name, tensor] : cut.Snapshot()) {
+    EXPECT_LT(RelativeDistance(testing::FloatsOf(tensor), testing::FloatsOf(expected.at(name))),
+              name.starts_with("optimizer.") ? 1e-2 : 1e-4)
+        << name;
+  }
+}
+
 TEST(LocalStageTest, ReplicasGoToTheMeanOfTheirWeights) {
   Pipeline a(Local({.inner_steps = 2}), 1), b(Local({.inner_steps = 2}), 1);
   a.InitRandom(7);
@@ -217,7 +241,7 @@ TEST(LocalStageTest, WhatItDoesNotDoIsRefusedInWords) {
   options.accumulation = api::Accumulation::kExact;
   EXPECT_EQ(Stage::Create(options).status().code(), StatusCode::kFailedPrecondition);
   options = Local({});
-  options.stage_count = 2;
+  options.stage_count = 2;  // with a tied head
   EXPECT_EQ(Stage::Create(options).status().code(), StatusCode::kFailedPrecondition);
 }
 
