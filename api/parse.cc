@@ -97,6 +97,7 @@ static void Describe(Archive& a, LocalSteps& local) {
   a.Field("innerSteps", local.innerSteps);
   a.Field("outerLearningRate", local.outerLearningRate);
   a.Field("outerMomentum", local.outerMomentum);
+  a.Field("overlap", local.overlap);
 }
 
 template <typename Archive>

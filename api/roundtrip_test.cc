@@ -164,7 +164,7 @@ SwarmJob AnyJob() {
                    FiniteDouble(),
                    Either(Precision::kFP16, Precision::kBF16),
                    Either(StepMode::kDelayed, StepMode::kLocal),
-                   {Number(), FiniteDouble(), FiniteDouble()},
+                   {Number(), FiniteDouble(), FiniteDouble(), *rc::gen::arbitrary<bool>()},
                    Either(Accumulation::kFloat, Accumulation::kExact),
                    Either(ReduceCodec::kBF16, ReduceCodec::kInt8),
                    Number(),

@@ -183,6 +183,7 @@ struct LocalSteps {
   std::uint64_t innerSteps = 50;  ///< of a replica in a round; divides the microbatches of a step
   double outerLearningRate = 0.6;
   double outerMomentum = 0.9;
+  bool overlap = false;  ///< a round's sum is made while the next round computes
   bool operator==(const LocalSteps&) const = default;
 };
 
@@ -201,6 +202,12 @@ struct Training {
   ReduceCodec reduceCodec = ReduceCodec::kNone;  ///< kNone with kExact
   std::uint64_t validationIntervalSteps = 50;
   std::uint64_t validationSequences = 16;
+
+  /// Whether a step is computed while the update of the one before is made. It reads the version
+  /// before that, so two versions are held.
+  bool overlaps_steps() const {
+    return stepMode == StepMode::kDelayed || (stepMode == StepMode::kLocal && local.overlap);
+  }
   bool operator==(const Training&) const = default;
 };
 

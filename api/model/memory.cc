@@ -37,8 +37,10 @@ std::uint64_t NumbersBytes(const Spec& spec) {
   // A replica that loads a checkpoint has all moments until the first commit leaves it its parts;
   // and it keeps copies of their new weights, in two buffers.
   const std::uint64_t copies = spec.pipeline.shardUpdate == ShardUpdate::kMoments ? 2 * 4 : 0;
-  // Local: the outer weights, their velocity, and the weights after the last inner step.
-  const std::uint64_t outer = spec.training.stepMode == StepMode::kLocal ? 3 * 4 : 0;
+  // Local: the outer weights of each version, their velocity, and the weights after the last inner
+  // step.
+  const std::uint64_t flats = spec.training.local.overlap ? 4 : 3;
+  const std::uint64_t outer = spec.training.stepMode == StepMode::kLocal ? flats * 4 : 0;
   return VersionsOf(spec) * OperandBytes(spec) + 2 * 4 + FreshBytes(spec) + copies + outer;
 }
 

@@ -60,9 +60,10 @@ TEST_F(LocalTest, AKilledReplicaCostsNoMicrobatchOfARound) {
   EXPECT_NEAR(losses.back(), expected.back(), 0.2 * expected.back());
 }
 
-TEST_F(LocalTest, NeitherDoesOneOfAStage) {
+TEST_F(LocalTest, NeitherDoesOneOfAStageWhereRoundsOverlap) {
   const std::string out = folder_ / "out";
   job_.spec.pipeline.stages = 2;
+  job_.spec.training.local.overlap = true;
   Train(out, 4);
   ExpectExactlyOnce(out, job_, 2);
   const auto losses = Losses(out);
@@ -72,6 +73,7 @@ TEST_F(LocalTest, NeitherDoesOneOfAStage) {
 TEST_F(LocalTest, ARunGoesOnFromItsCheckpoint) {
   const std::string out = folder_ / "out";
   job_.spec.checkpoint.uri = folder_ / "checkpoints";
+  job_.spec.training.local.overlap = true;
   job_.spec.training.maxSteps = 6;
   ASSERT_TRUE(RunSwarm(job_, {2}, out).succeeded);
   job_.spec.training.maxSteps = 12;

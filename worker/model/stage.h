@@ -52,6 +52,7 @@ struct LocalOptions {
   double outer_learning_rate = 1;
   double outer_momentum = 0;
   double max_grad_norm = 0;  ///< of inner steps; 0: no clipping
+  bool overlaps = false;     ///< a round goes on when the one before is applied
   std::function<double(Version)> learning_rate = nullptr;  ///< of inner steps from a version on
 };
 

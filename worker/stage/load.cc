@@ -48,6 +48,7 @@ model::LocalOptions LocalOptionsOf(const api::SwarmJob& job) {
           .outer_learning_rate = training.local.outerLearningRate,
           .outer_momentum = training.local.outerMomentum,
           .max_grad_norm = training.maxGradNorm,
+          .overlaps = training.local.overlap,
           .learning_rate = [spec = job.spec](protocol::Version version) {
             return optim::LearningRate(version.value, spec.optimizer, spec.schedule,
                                        spec.training.maxSteps);

@@ -377,7 +377,7 @@ void Worker::OnLoaded(std::unique_ptr<model::Stage> stage, const Digest& digest)
       {.self = {options_.id, options_.incarnation, welcome_.stage, options_.cluster,
                 endpoint_->addresses(), options_.region, options_.pod},
        .stages = welcome_.stage_count,
-       .keeps_previous_version = job_->spec.training.stepMode == api::StepMode::kDelayed,
+       .keeps_previous_version = job_->spec.training.overlaps_steps(),
        .term = term_,
        .generation = welcome_.generation,
        .floor = welcome_.floor,

@@ -151,7 +151,7 @@ Result<Preparation> Prepare(const TrainerOptions& options) {
                  .in_flight = {.most = api::InFlightMax(p.job),
                                .least = api::TasksTogether(p.job)},
                  .max_steps = spec.training.maxSteps,
-                 .delayed = spec.training.stepMode == api::StepMode::kDelayed,
+                 .delayed = spec.training.overlaps_steps(),
                  .tied_head = spec.model.trains_tied_head(),
                  .shared_basis = api::HasTurningBasis(spec.pipeline.boundary),
                  .exact = spec.training.accumulation == api::Accumulation::kExact,

@@ -75,7 +75,7 @@ class Reference {
 
  private:
   const api::Spec& spec() const { return job_.spec; }
-  bool delayed() const { return spec().training.stepMode == api::StepMode::kDelayed; }
+  bool delayed() const { return spec().training.overlaps_steps(); }
   Status Prepare();
   Result<protocol::CommitRecord> TrainStep(std::uint64_t step);
   /// Computes all microbatches and folds their gradients. Returns their losses.

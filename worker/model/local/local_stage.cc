@@ -16,6 +16,7 @@ namespace swarm::model {
 namespace {
 
 constexpr const char* kVelocity = "optimizer.velocity.";
+constexpr const char* kPrevious = "previous.";
 
 Status CheckOptions(const StageOptions& options) {
   const auto cannot = [](const std::string& what) {
@@ -80,7 +81,19 @@ LocalStage::Flat LocalStage::InnerWeights() const {
   return weights;
 }
 
-Status LocalStage::Give(const Flat& weights) {
+const LocalStage::Flat* LocalStage::Find(Version version) const {
+  if (!held_) return nullptr;
+  if (version == version_) return &outer_;
+  return !before_.empty() && version.Next() == version_ ? &before_ : nullptr;
+}
+
+Status LocalStage::Use(const Flat& weights) {
+  if (used_ == &weights) return {};
+  if (used_ != nullptr && *used_ == weights) {
+    used_ = &weights;
+    return {};
+  }
+  used_ = nullptr;
   std::map<std::string, checkpoint::NamedTensor> tensors;
   for (checkpoint::NamedTensor& tensor : inner_->Snapshot()) {
     tensors.emplace(tensor.name, std::move(tensor));
@@ -90,20 +103,14 @@ Status LocalStage::Give(const Flat& weights) {
     tensors[slot.name] = {slot.name, checkpoint::ElementType::kF32, slot.shape,
                           Bytes::Wrap(first, slot.count * sizeof(float), nullptr)};
   }
-  return inner_->Load(
+  RETURN_IF_ERROR(inner_->Load(
       [&](const std::string& name) -> Result<checkpoint::NamedTensor> {
         const auto found = tensors.find(name);
         if (found == tensors.end()) return NotFound("no tensor " + name);
         return found->second;
       },
-      inner_->version().Next(), /*optimizer=*/true);
-}
-
-Status LocalStage::Use(Place place) {
-  if (!held_) return FailedPrecondition("this stage has no weights; load some");
-  if (place_ == place) return {};
-  if (local_ != outer_) RETURN_IF_ERROR(Give(place == Place::kLocal ? local_ : outer_));
-  place_ = place;
+      inner_->version().Next(), /*optimizer=*/true));
+  used_ = &weights;
   return {};
 }
 
@@ -119,29 +126,42 @@ void LocalStage::InitRandom(std::uint64_t seed) {
   inner_->InitRandom(seed);
   outer_ = local_ = InnerWeights();
   velocity_ = Zeros();
-  place_ = Place::kOuter;
+  before_.clear();
+  used_ = &outer_;
   version_ = Version(0);
   held_ = true;
+}
+
+Result<LocalStage::Flat> LocalStage::LoadFlat(const checkpoint::TensorLookup& tensors,
+                                              const std::string& prefix) const {
+  Flat flat = Zeros();
+  for (const ParameterSlot& slot : parameters()) {
+    ASSIGN_OR_RETURN(const checkpoint::NamedTensor found, tensors(prefix + slot.name));
+    ASSIGN_OR_RETURN(const checkpoint::NamedTensor numbers, checkpoint::ConvertToFloat32(found));
+    if (numbers.shape != slot.shape) {
+      return InvalidArgument(found.name + " has another shape than " + slot.name);
+    }
+    std::memcpy(flat[slot.group].data() + slot.offset, numbers.data.data(), numbers.data.size());
+  }
+  return flat;
 }
 
 Status LocalStage::Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer) {
   readers_.AwaitNone();
   Forget();
   held_ = false;
+  used_ = nullptr;
+  before_.clear();
   RETURN_IF_ERROR(inner_->Load(tensors, Version(0), /*optimizer=*/false));
   outer_ = local_ = InnerWeights();
   velocity_ = Zeros();
-  for (const ParameterSlot& slot : parameters()) {
-    if (!optimizer) break;
-    ASSIGN_OR_RETURN(const checkpoint::NamedTensor found, tensors(kVelocity + slot.name));
-    ASSIGN_OR_RETURN(const checkpoint::NamedTensor velocity, checkpoint::ConvertToFloat32(found));
-    if (velocity.shape != slot.shape) {
-      return InvalidArgument(found.name + " has another shape than " + slot.name);
+  if (optimizer) {
+    ASSIGN_OR_RETURN(velocity_, LoadFlat(tensors, kVelocity));
+    if (options_.local.overlaps && version.value > 0) {
+      ASSIGN_OR_RETURN(before_, LoadFlat(tensors, kPrevious));
     }
-    std::memcpy(velocity_[slot.group].data() + slot.offset, velocity.data.data(),
-                velocity.data.size());
   }
-  place_ = Place::kOuter;
+  used_ = &outer_;
   version_ = version;
   held_ = true;
   return {};
@@ -158,6 +178,7 @@ std::vector<checkpoint::NamedTensor> LocalStage::State() const {
   for (const ParameterSlot& slot : parameters()) {
     show(slot.name, slot, outer_);
     show(kVelocity + slot.name, slot, velocity_);
+    if (!before_.empty()) show(kPrevious + slot.name, slot, before_);
   }
   std::ranges::sort(state, {}, &checkpoint::NamedTensor::name);
   return state;
@@ -173,15 +194,12 @@ TaskKey LocalStage::NextInner(const TaskKey& key) {
 
 void LocalStage::SubmitForward(const TaskKey& key, Version version, const TokenBatch& tokens,
                                const Bytes& input, bool keep_graph, Done<ForwardResult> done) {
-  if (version != version_) {
-    return done(NotHeld(version, version_));
-  }
+  const Flat* const outer = Find(version);
+  if (outer == nullptr) return done(NotHeld(version, version_));
   if (keep_graph && (tasks_.contains(key) || waiting_.contains(key))) {
     return done(AlreadyExists("forward: " + TaskText(key) + " was executed already"));
   }
-  if (const Status used = Use(keep_graph ? Place::kLocal : Place::kOuter); !used.ok()) {
-    return done(used);
-  }
+  if (const Status used = Use(keep_graph ? local_ : *outer); !used.ok()) return done(used);
   const TaskKey inner = NextInner(key);
   if (keep_graph) {
     tasks_[key] = {inner,
@@ -206,7 +224,7 @@ Result<BackwardResult> LocalStage::RunBackward(const TaskKey& key, const Bytes& 
     return NotFound("backward: no graph of " + TaskText(key));
   }
   Task& task = found->second;
-  RETURN_IF_ERROR(Use(Place::kLocal));
+  RETURN_IF_ERROR(Use(local_));
   Result<Bytes> input_gradient = inner_->Backward(task.inner, gradient);
   if (input_gradient.status().code() == StatusCode::kNotFound) {
     // An inner step has taken the weights of its graph.
@@ -310,17 +328,36 @@ Status LocalStage::Apply(std::span<const Bytes> sums, double, double, bool skip)
   const OuterRule rule{
       options_.local.outer_learning_rate, options_.local.outer_momentum,
       static_cast<double>(options_.local.inner_steps) / static_cast<double>(options_.microbatches)};
+  held_ = false;
+  used_ = used_ == &local_ ? &local_ : nullptr;
+  if (options_.local.overlaps) before_ = outer_;
   for (std::size_t g = 0; g < outer_.size() && !skip; ++g) {
     StepOuter(FloatsOf(sums[g]), rule, velocity_[g], outer_[g]);
   }
-  held_ = false;
-  RETURN_IF_ERROR(Give(outer_));
-  local_ = outer_;
-  place_ = Place::kLocal;
+  // What this replica has moved in the next round is not in the sums.
+  const Step next = Step(version_.value).Next();
+  Flat ahead = outer_;
+  const auto leave = [&](const Flat& moved) {
+    for (std::size_t g = 0; g < moved.size(); ++g) {
+      for (std::size_t i = 0; i < moved[g].size(); ++i) ahead[g][i] -= moved[g][i];
+    }
+  };
+  for (const auto& [step, sum] : sums_) {
+    if (step >= next) leave(sum);
+  }
+  for (const auto& [key, moved] : waiting_) {
+    if (key.step >= next) leave(moved);
+  }
+  RETURN_IF_ERROR(Use(ahead));
+  local_ = std::move(ahead);
+  used_ = &local_;
   version_ = version_.Next();
   held_ = true;
+  // Their graphs have gone; a backward of the next round computes its forward again.
   std::vector<TaskKey> older;
-  for (const auto& [key, task] : tasks_) older.push_back(key);
+  for (const auto& [key, task] : tasks_) {
+    if (key.step < next) older.push_back(key);
+  }
   for (const TaskKey& key : older) Drop(key);
   return {};
 }
@@ -328,14 +365,14 @@ Status LocalStage::Apply(std::span<const Bytes> sums, double, double, bool skip)
 // ---- texts ----
 
 Result<Bytes> LocalStage::Logits(Version version, const TokenBatch& tokens) {
-  if (version != version_) return NotHeld(version, version_);
-  RETURN_IF_ERROR(Use(Place::kOuter));
+  if (!held_ || version != version_) return NotHeld(version, version_);
+  RETURN_IF_ERROR(Use(outer_));
   return inner_->Logits(inner_->version(), tokens);
 }
 
 Result<std::unique_ptr<Reading>> LocalStage::BeginReading(Version version) {
-  if (version != version_) return NotHeld(version, version_);
-  RETURN_IF_ERROR(Use(Place::kOuter));
+  if (!held_ || version != version_) return NotHeld(version, version_);
+  RETURN_IF_ERROR(Use(outer_));
   return inner_->BeginReading(inner_->version());
 }
 

@@ -20,7 +20,8 @@
 namespace swarm::model {
 
 /// Requires StageOptions::local. Errors: as Stage::Create; kFailedPrecondition (what Local does not
-/// do yet: tied heads of several stages, exact sums, divided updates, adapters, learned boundaries, Swap).
+/// do yet: tied heads of several stages, exact sums, divided updates, adapters, learned boundaries,
+/// Swap).
 Result<std::unique_ptr<Stage>> MakeLocalStage(const StageOptions& options);
 
 class LocalStage final : public Stage {
@@ -35,7 +36,7 @@ class LocalStage final : public Stage {
 
   void InitRandom(std::uint64_t seed) override;
   Status Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer) override;
-  /// The outer weights, and "optimizer.velocity.NAME".
+  /// The outer weights, "optimizer.velocity.NAME", and where rounds overlap, "previous.NAME".
   std::vector<checkpoint::NamedTensor> State() const override;
 
   /// With keep_graph, in the local weights; else in those of the version.
@@ -68,14 +69,15 @@ class LocalStage final : public Stage {
     std::vector<std::int32_t> ids;
     Bytes input;
   };
-  enum class Place { kOuter, kLocal };
-
   TaskKey NextInner(const TaskKey& key);
   Flat Zeros() const;
   Flat InnerWeights() const;
+  /// The outer weights of a version; null: they are not held.
+  const Flat* Find(Version version) const;
   /// The inner stage computes with these weights from now on; its moments stay.
-  Status Use(Place place);
-  Status Give(const Flat& weights);
+  Status Use(const Flat& weights);
+  /// Reads the tensors PREFIX + NAME.
+  Result<Flat> LoadFlat(const checkpoint::TensorLookup& tensors, const std::string& prefix) const;
   /// The waiting gradients of `inner` make a step; gives what it moved.
   Result<Flat> StepInner(const TaskKey& inner);
   Result<BackwardResult> RunBackward(const TaskKey& key, const Bytes& gradient);
@@ -87,8 +89,9 @@ class LocalStage final : public Stage {
   Version version_;
   bool held_ = false;  ///< there are weights
   Flat outer_, velocity_;
-  Flat local_;                     ///< after the last inner step
-  Place place_ = Place::kOuter;    ///< whose weights the inner stage has
+  Flat before_;                    ///< the outer weights of the version before; empty: not held
+  Flat local_;                     ///< the outer weights less what this replica has moved since
+  const Flat* used_ = nullptr;     ///< the weights that the inner stage has
   std::uint64_t inner_tasks_ = 0;  ///< so far: names them
   std::map<TaskKey, Task> tasks_;  ///< between forward and backward
   std::map<TaskKey, Flat> waiting_;

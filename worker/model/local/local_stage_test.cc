@@ -82,10 +82,11 @@ std::vector<float> WeightsOf(Pipeline& replica) {
   return weights;
 }
 
-/// The weights after inner steps on these microbatches, one after the other, as a resident stage
-/// takes them.
+/// The weights after inner steps on these microbatches of a step, and of the next one, one after
+/// the other, as a resident stage takes them.
 std::vector<float> Alone(const std::map<std::string, checkpoint::NamedTensor>& from,
-                         std::uint64_t step, const std::vector<std::uint64_t>& microbatches) {
+                         std::uint64_t step, const std::vector<std::uint64_t>& microbatches,
+                         const std::vector<std::uint64_t>& of_next = {}) {
   StageOptions options = Local({});
   options.step_mode = api::StepMode::kSync;
   options.local = {};
@@ -93,15 +94,19 @@ std::vector<float> Alone(const std::map<std::string, checkpoint::NamedTensor>& f
   Pipeline plain(options, 1);
   plain.Load(LookupIn(from), Version(0), /*optimizer=*/false);
   std::uint64_t inner = 0;
-  for (const std::uint64_t m : microbatches) {
-    plain.Train(inner, 0, Version(inner), BatchOf(step, m)->tokens);
-    double squares = 0;
-    for (const auto& [group, sum] : plain.Reduce(inner)) {
-      squares += optim::SquaredNorm(ElementsOf<float>(sum));
+  const auto take = [&](std::uint64_t of, const std::vector<std::uint64_t>& some) {
+    for (const std::uint64_t m : some) {
+      plain.Train(inner, 0, Version(inner), BatchOf(of, m)->tokens);
+      double squares = 0;
+      for (const auto& [group, sum] : plain.Reduce(inner)) {
+        squares += optim::SquaredNorm(ElementsOf<float>(sum));
+      }
+      plain.Apply(inner, protocol::ComputeClip(std::sqrt(squares), kNorm), kRate / (1.0 + step));
+      ++inner;
     }
-    plain.Apply(inner, protocol::ComputeClip(std::sqrt(squares), kNorm), kRate / (1.0 + step));
-    ++inner;
-  }
+  };
+  take(step, microbatches);
+  take(step + 1, of_next);
   return WeightsOf(plain);
 }
 
@@ -207,6 +212,30 @@ TEST(LocalStageTest, AForwardWhoseWeightsHaveGoneIsComputedAgain) {
     EXPECT_EQ(local.stage(0).Accumulator(Step(0), g).elements.text(),
               in_turn.stage(0).Accumulator(Step(0), g).elements.text());
   }
+}
+
+TEST(LocalStageTest, WhereRoundsOverlapEachStepCountsOnce) {
+  StageOptions options = Local({});
+  options.local.overlaps = true;
+  options.local.learning_rate = [](Version) { return kRate; };
+  Pipeline local(options, 1), joiner(options, 1);
+  local.InitRandom(7);
+  const auto before = local.Snapshot();
+  Train(local, 0, {0, 1, 2, 3});
+  // Two of the next round come before the sum, with the version that this one read.
+  for (const std::uint64_t m : {0, 1}) local.Train(1, m, Version(0), BatchOf(1, m)->tokens);
+  const auto third = BatchOf(1, 2);
+  local.Forward(1, 2, Version(0), third->tokens);
+  EndRound({&local}, 0);
+  EXPECT_LT(RelativeDistance(WeightsOf(local), Alone(before, 0, {0, 1, 2, 3})), 1e-6);
+  joiner.Load(LookupIn(local.Snapshot()), Version(1), /*optimizer=*/true);
+  EXPECT_EQ(joiner.stage(0).StateDigest(), local.stage(0).StateDigest());
+  const double of_before = local.Forward(9, 0, Version(0), third->tokens, /*keep_graph=*/false);
+  EXPECT_EQ(joiner.Forward(9, 0, Version(0), third->tokens, /*keep_graph=*/false), of_before);
+  local.BackwardAndFold(1, 2);
+  local.Train(1, 3, Version(0), BatchOf(1, 3)->tokens);
+  EndRound({&local}, 1);
+  EXPECT_LT(RelativeDistance(WeightsOf(local), Alone(before, 0, {0, 1, 2, 3}, {0, 1, 2, 3})), 1e-6);
 }
 
 TEST(LocalStageTest, EvaluationReadsTheWeightsOfTheJob) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "api/format/enum_names.h"
 #include "api/model/boundary.h"
 #include "api/model/decoder_config.h"
 #include "api/parse.h"
@@ -193,10 +194,10 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume, Look look
                               std::to_string(manifest->seed) + ", the job says " +
                               std::to_string(spec.training.seed));
   }
-  if (spec.training.stepMode == api::StepMode::kDelayed && !manifest->previous &&
-      manifest->version.value > 0) {
-    return FailedPrecondition("the checkpoint in " + uri +
-                              " was made in step mode Sync; Delayed needs the version before too");
+  if (spec.training.overlaps_steps() && !manifest->previous && manifest->version.value > 0) {
+    return FailedPrecondition(
+        "the checkpoint in " + uri + " was made where steps do not overlap (Sync); " +
+        std::string(NameOf(spec.training.stepMode)) + " needs the version before too");
   }
   const checkpoint::CheckpointId id{manifest->generation, manifest->version};
   Beginning beginning{std::max(manifest->generation, newest_begun),

@@ -14,8 +14,7 @@ Status PublishCheckpoint(storage::Storage& storage, const api::SwarmJob& job,
                          const data::TokenizerFiles& tokenizer, checkpoint::Manifest manifest) {
   manifest.job_name = job.name;
   manifest.seed = job.spec.training.seed;
-  manifest.previous =
-      job.spec.training.stepMode == api::StepMode::kDelayed && manifest.version.value > 0;
+  manifest.previous = job.spec.training.overlaps_steps() && manifest.version.value > 0;
   manifest.config_json = api::DecoderConfigToJson(job.spec.model.config).dump();
   const api::Boundary& boundary = job.spec.pipeline.boundary;
   if (api::IsPartOfModel(boundary)) manifest.boundary_json = api::BoundaryToJson(boundary).dump();
