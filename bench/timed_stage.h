@@ -33,7 +33,7 @@ class TimedStage final : public model::Stage {
       : timing_(timing),
         is_first_(options.stage == 0),
         is_last_(options.stage + 1 == options.stage_count),
-        is_delayed_(options.step_mode == api::StepMode::kDelayed),
+        is_delayed_(options.step_mode == api::StepMode::kDelayed || options.local.overlaps),
         boundary_(Zeros(timing.boundary_bytes)),
         sum_(Zeros(timing.parameters * sizeof(float))),
         groups_{{protocol::GroupIndex(options.stage), timing.parameters}},

@@ -19,9 +19,12 @@ struct Layout {
 
 class EqualityTest : public ::testing::TestWithParam<api::StepMode> {
  protected:
-  api::SwarmJob Job() {
+  /// Errors grow from step to step, so one story trains for long. What a switch breaks shows in the
+  /// first steps.
+  api::SwarmJob Job(std::uint64_t steps = 16) {
     api::SwarmJob job = TinyJob(folder_);
     job.spec.training.stepMode = GetParam();
+    job.spec.training.maxSteps = steps;
     return job;
   }
   void ExpectEqualLosses(const api::SwarmJob& job, const Layout& layout,
@@ -42,14 +45,14 @@ class EqualityTest : public ::testing::TestWithParam<api::StepMode> {
     EXPECT_TRUE(status.ok()) << status.ToString();
     const auto losses = Losses(out);
     EXPECT_EQ(losses.size(), job.spec.training.maxSteps);
-    EXPECT_LT(losses.back(), 0.8 * losses.front()) << "nothing was learned";
+    EXPECT_LT(losses.back(), 0.9 * losses.front()) << "nothing was learned";
     return losses;
   }
   TemporaryFolder folder_;
 };
 
 TEST_P(EqualityTest, EveryLayoutGivesTheLossesOfOneProcess) {
-  const api::SwarmJob job = Job();
+  const api::SwarmJob job = Job(50);
   const auto expected = ReferenceLosses(job);
   // S in {1, 2, 4, 7}, R in {1, 2, 3}, even and uneven.
   const std::vector<Layout> layouts{{{1}},          {{3}},          {{1, 1}},
@@ -96,7 +99,7 @@ TEST_P(EqualityTest, EverySwitchGivesTheLossesOfOneProcess) {
       {"WSD",
        [](api::Spec& spec) {
          spec.schedule.type = api::ScheduleType::kWSD;
-         spec.schedule.decaySteps = 20;
+         spec.schedule.decaySteps = 8;
        }},
       {"Muon", [](api::Spec& spec) { spec.optimizer.type = api::OptimizerType::kMuon; }},
       {"Muon, exact, tied", [](api::Spec& spec) {
