@@ -501,6 +501,12 @@ std::vector<FieldError> ValidateFit(const SwarmJob& job) {
   return judge.Take();
 }
 
+std::vector<FieldError> ValidateResidency(const Spec& spec) {
+  Judge judge;
+  JudgeSwap(judge, spec);
+  return judge.Take();
+}
+
 std::vector<FieldError> Validate(const SwarmJob& job) {
   Judge judge;
   const Spec& spec = job.spec;

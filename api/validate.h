@@ -26,4 +26,7 @@ std::vector<FieldError> ValidateDecoderConfig(const DecoderConfig& config, const
 /// For a job with model.uri, set `job.spec.model.config` from the folder before the call.
 std::vector<FieldError> ValidateFit(const SwarmJob& job);
 
+/// The rules of Validate for pipeline.residency and what it works with.
+std::vector<FieldError> ValidateResidency(const Spec& spec);
+
 }  // namespace swarm::api

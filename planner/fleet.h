@@ -17,6 +17,7 @@ struct Machines {
   double flops = 0;                 ///< a second, as achieved
   double memory_bytes = 0;          ///< of the host; 0: enough
   double device_bytes = 0;          ///< of the device; 0: it computes in the memory of the host
+  double disk = 0;                  ///< bytes a second, to and from; 0: no stage can be on it
   double upload = 0, download = 0;  ///< bytes a second of a machine's line; 0: unlimited
   double dollars_per_hour = 0;
   double losses_per_hour = 0;  ///< of one machine

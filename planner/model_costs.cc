@@ -36,7 +36,8 @@ ModelCosts::ModelCosts(const api::Spec& spec) {
   layer_parameters_ = (api::ParameterCount(config) - tables * table_parameters_ - width_) / count;
   // A product costs two operations a weight; the backward makes two products of each. What is
   // computed again costs one forward more. Scores and their values, causal: half the sequence.
-  const double passes = spec.pipeline.recompute == api::Recompute::kNone ? 3 : 4;
+  const bool swaps = spec.pipeline.residency == api::Residency::kSwap;
+  const double passes = spec.pipeline.recompute == api::Recompute::kNone && !swaps ? 3 : 4;
   forward_share_ = 1 / passes;
   const double sequence = static_cast<double>(spec.training.sequenceLength);
   const double queries = static_cast<double>(config.num_attention_heads * config.head_dim);
@@ -48,7 +49,7 @@ ModelCosts::ModelCosts(const api::Spec& spec) {
     const double forward = 2 * static_cast<double>(layer_parameters_) + 4 * seen * queries;
     prefix_.push_back(prefix_.back() + passes * forward);
   }
-  head_ = 3 * 2 * static_cast<double>(table_parameters_);
+  head_ = (swaps ? 4 : 3) * 2 * static_cast<double>(table_parameters_);
 }
 
 double ModelCosts::Flops(Run run) const {

@@ -17,7 +17,7 @@ struct Run {
 class ModelCosts {
  public:
   /// Requires a valid job with a model that is read. `spec.training.sequenceLength` and
-  /// `spec.pipeline.recompute` count.
+  /// `spec.pipeline.recompute` count, and Residency::kSwap, which computes every forward again.
   explicit ModelCosts(const api::Spec& spec);
 
   std::uint64_t layers() const { return prefix_.size() - 1; }
@@ -28,6 +28,9 @@ class ModelCosts {
   double ForwardShare() const { return forward_share_; }
   /// Of a stage: the first has the embedding, the last the head, which are both there if tied.
   std::uint64_t Parameters(Run run) const;
+  std::uint64_t LayerParameters() const { return layer_parameters_; }
+  /// Of the embedding, and of the head without its norm.
+  std::uint64_t TableParameters() const { return table_parameters_; }
 
  private:
   std::vector<double> prefix_;  // work of the layers before

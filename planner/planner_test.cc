@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "api/model/decoder_config.h"
 #include "planner/cuts.h"
@@ -220,6 +222,83 @@ TEST(Planner, ADeviceThatIsSmallLeavesMastersAndMomentsToTheHost) {
   const Plans found = FindPlans(request);
   EXPECT_TRUE(found.plans.empty());
   EXPECT_THAT(found.changes, testing::Contains("pipeline.residency: Offload"));
+}
+
+TEST(Planner, AModelThatFitsNowhereIsSwappedWhereThereIsADisk) {
+  Request request = Fixed(Of(Job(), {Group("small", 1, 1)}), 1);
+  request.open.microbatch = false;
+  const ModelCosts model(request.job.spec);
+  Machines& group = request.fleet.groups[0];
+  group.memory_bytes = LeastMemory(request.job.spec, model, group, {0, 12}, true) / 2;
+  EXPECT_TRUE(FindPlans(request).plans.empty());
+  group.disk = 1e9;
+  const Plans found = FindPlans(request);
+  ASSERT_EQ(found.plans.size(), 1u);
+  const Prediction& p = found.plans.front().prediction;
+  EXPECT_EQ(found.plans.front().way.spec.pipeline.residency, api::Residency::kSwap);
+  // The forward is computed twice. Eight microbatches pass a segment together, so weights come soon
+  // enough; what is left are gradients, which leave beside the backward and come back after it; and
+  // an update, with weights and moments there and back.
+  api::Spec swapped = request.job.spec;
+  swapped.pipeline.residency = api::Residency::kSwap;
+  const double parameters = static_cast<double>(model.Parameters({0, 12}));
+  const double seconds = ModelCosts(swapped).Flops({0, 12}) * 512 / 1e12;
+  EXPECT_NEAR(p.update_seconds, 24 * parameters / 1e9, 1e-9);
+  EXPECT_NEAR(
+      p.bound_seconds,
+      64 * (seconds / 4 + std::max(0.75 * seconds, 4.5 * parameters / 1e9) + 4 * parameters / 1e9),
+      1e-9);
+  EXPECT_NEAR(p.step_seconds, p.bound_seconds + p.update_seconds, 1e-9);
+  EXPECT_EQ(p.limit, Limit::kDisk);
+  EXPECT_LT(p.stages[0].memory_bytes, group.memory_bytes);
+}
+
+TEST(Planner, WhereTheModelFitsItStaysInMemory) {
+  Request request = Fixed(Of(Job(), {Group("large", 1, 1)}), 1);
+  request.fleet.groups[0].memory_bytes = 1e12;
+  request.fleet.groups[0].disk = 1e12;  // as fast as memory
+  EXPECT_EQ(FindPlans(request).plans.front().way.spec.pipeline.residency, std::nullopt);
+}
+
+TEST(Planner, AJobThatIsSwappedIsPlannedAsThat) {
+  Request request = Fixed(Of(Job(), {Group("t", 2, 1)}), 2);
+  request.open.residency = false;
+  request.job.spec.pipeline.residency = api::Residency::kSwap;
+  request.job.spec.pipeline.memory.host = std::uint64_t{1} << 30;
+  EXPECT_TRUE(FindPlans(request).plans.empty()) << "without a disk";
+  request.fleet.groups[0].disk = 1e8;
+  const Plans found = FindPlans(request);
+  ASSERT_EQ(found.plans.size(), 1u);
+  EXPECT_EQ(found.plans.front().prediction.limit, Limit::kDisk);
+  // Delayed is not for it, nor are devices with a memory of their own.
+  request.open.step_mode = true;
+  EXPECT_EQ(FindPlans(request).plans.size(), 1u);
+  request.fleet.groups[0].device_bytes = 1e12;
+  EXPECT_TRUE(FindPlans(request).plans.empty());
+}
+
+TEST(Planner, RoundsOfLocalStepsArePlannedAsStepsThatMayOverlap) {
+  // As in DelayedHidesALongReduce: a sum takes 2 s, and so does the work.
+  Request request = Fixed(Of(Job(), {Group("t", 2, 10)}), 1);
+  request.fleet.groups[0].upload = request.fleet.groups[0].download = 4e8;
+  request.open.step_mode = true;
+  request.job.spec.training.stepMode = api::StepMode::kLocal;
+  request.job.spec.training.local.innerSteps = 32;
+  const Plans found = FindPlans(request);
+  ASSERT_EQ(found.plans.size(), 2u);
+  const Plan &best = found.plans[0], &other = found.plans[1];
+  EXPECT_EQ(best.way.spec.training.stepMode, api::StepMode::kLocal) << "the user chose it";
+  EXPECT_TRUE(best.way.spec.training.local.overlap);
+  EXPECT_FALSE(other.way.spec.training.local.overlap);
+  EXPECT_GT(best.prediction.tokens_per_second, 1.9 * other.prediction.tokens_per_second);
+  // A round of twice the microbatches has half as many sums.
+  request.open.overlap = request.open.replicas = false;
+  request.job.spec.workers.replicas = 2;
+  const Prediction one = FindPlans(request).plans.front().prediction;
+  request.job.spec.training.globalBatchSize *= 2;
+  const Prediction two = FindPlans(request).plans.front().prediction;
+  EXPECT_NEAR(two.bound_seconds, 2 * one.bound_seconds, 1e-9);
+  EXPECT_NEAR(two.reduce_seconds, one.reduce_seconds, 1e-9);
 }
 
 TEST(Planner, LossesCostWhatIsComputedAgainAndWhoIsAway) {

@@ -8,6 +8,7 @@
 #include "api/model/memory.h"
 #include "planner/short_pipeline.h"
 #include "planner/stage_memory.h"
+#include "planner/swapping.h"
 #include "worker/protocol/grid/reduce_grid.h"
 #include "worker/protocol/routing/router.h"
 
@@ -16,6 +17,8 @@ namespace {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 constexpr double kSecondsPerHour = 3600;
+/// A stage that computes for a smaller share of its time waits for its disks.
+constexpr double kComputes = 0.95;
 
 double Number(std::uint64_t n) { return static_cast<double>(n); }
 double OrUnlimited(double rate) { return rate > 0 ? rate : kUnlimited; }
@@ -64,7 +67,8 @@ class Predictor {
         fleet_(fleet),
         links_(fleet),
         stages_(way.runs.size()),
-        sync_(spec_.training.stepMode == api::StepMode::kSync),
+        sync_(!spec_.training.overlaps_steps()),
+        swaps_(spec_.pipeline.residency == api::Residency::kSwap),
         microbatches_(Number(spec_.training.globalBatchSize / spec_.training.microbatchSize)),
         traffic_(TrafficOf(spec_.pipeline.boundary,
                            static_cast<std::uint64_t>(spec_.model.config.hidden_size),
@@ -78,6 +82,9 @@ class Predictor {
     double machines = 0;
     double rate = 0;                  ///< microbatches a second of its devices
     double seconds = 0;               ///< mean of a device on a microbatch
+    double computes = 0;              ///< microbatches a second, if nothing waited for disks
+    std::vector<double> by_group;     ///< seconds of a device on a microbatch
+    double tasks = 1;                 ///< microbatches that a device has at once
     double bytes = 0;                 ///< sent of a microbatch; as many are received
     double line = 0;                  ///< bytes a second of its machines' lines
     double reduce_bytes = 0;          ///< sent by one machine for a sum
@@ -92,15 +99,15 @@ class Predictor {
   bool SameRegion(std::size_t a, std::size_t b) const {
     return fleet_.groups[a].region == fleet_.groups[b].region;
   }
-  double Seconds(std::size_t stage, std::size_t group) const {
-    return Number(TokensOf(spec_)) * model_.Flops(way_.runs[stage]) / fleet_.groups[group].flops;
-  }
+  double Seconds(std::size_t stage, std::size_t group) const { return all_[stage].by_group[group]; }
   template <typename Call>
   void EachGroup(std::size_t stage, const Call& call) const {
     for (std::size_t g = 0; g < fleet_.groups.size(); ++g) {
       if (way_.machines[stage][g] > 0) call(g, Number(way_.machines[stage][g]));
     }
   }
+  /// Of a device on a microbatch; in a stage that is swapped, with its disk.
+  double TakeSeconds(std::size_t stage, std::size_t group);
   void Devices();
   void Connections();
   void Reduces();
@@ -121,7 +128,8 @@ class Predictor {
   const Fleet& fleet_;
   const GroupLinks links_;
   const std::size_t stages_;
-  const bool sync_;
+  const bool sync_;  ///< steps do not overlap
+  const bool swaps_;
   const double microbatches_;
   const BoundaryTraffic traffic_;
   std::vector<Stage> all_;
@@ -143,10 +151,26 @@ Prediction Predictor::Take(bool roomy) {
   return std::move(result_);
 }
 
+double Predictor::TakeSeconds(std::size_t s, std::size_t g) {
+  const Run run = way_.runs[s];
+  const Machines& group = fleet_.groups[g];
+  const double seconds = Number(TokensOf(spec_)) * model_.Flops(run) / group.flops;
+  all_[s].computes += Number(way_.machines[s][g]) / seconds;
+  const auto swapping = swaps_ ? SwapStage(spec_, model_, group, run) : std::optional<Swapping>();
+  if (!swapping) return seconds;
+  const double parameters = Number(model_.Parameters(run));
+  all_[s].tasks = std::max(all_[s].tasks, Number(swapping->tasks));
+  result_.update_seconds =
+      std::max(result_.update_seconds, SwappedUpdateSeconds(parameters, group.disk));
+  return SwappedSeconds(*swapping, parameters, seconds, model_.ForwardShare(), group.disk);
+}
+
 void Predictor::Devices() {
   for (std::size_t s = 0; s < stages_; ++s) {
     Stage& stage = all_[s];
+    stage.by_group.resize(fleet_.groups.size());
     EachGroup(s, [&](std::size_t g, double count) {
+      stage.by_group[g] = TakeSeconds(s, g);
       stage.machines += count;
       stage.rate += count / Seconds(s, g);
       const Machines& group = fleet_.groups[g];
@@ -209,7 +233,7 @@ void Predictor::Connections() {
     }
   }
   for (const Stage& stage : all_) {
-    latency_ += stage.seconds + stage.transfer + stage.back_transfer + 2 * stage.way;
+    latency_ += stage.tasks * stage.seconds + stage.transfer + stage.back_transfer + 2 * stage.way;
   }
 }
 
@@ -248,6 +272,7 @@ void Predictor::InFlight() {
   for (std::size_t s = 0; s < stages_; ++s) {
     all_[s].in_flight =
         protocol::ComputeInFlightLimit(all_[s].seconds, latency_, unmeasured[s], stages_);
+    all_[s].in_flight = std::max(all_[s].in_flight, static_cast<std::uint64_t>(all_[s].tasks));
     for (const auto& [g, memory] : all_[s].memory) {
       const std::uint64_t room = InFlightRoom(memory, fleet_.groups[g]);
       least_room = std::min(least_room, room);
@@ -262,7 +287,7 @@ void Predictor::InFlight() {
 }
 
 void Predictor::Bound(double seconds, double own, Limit limit, std::size_t stage) {
-  // In Sync the pipeline fills and drains around the longest part.
+  // Where steps do not overlap, the pipeline fills and drains around the longest part.
   const double fill = sync_ ? std::max(0.0, latency_ - own) : 0;
   if (seconds + fill <= result_.bound_seconds + result_.fill_seconds) return;
   result_.bound_seconds = seconds;
@@ -271,7 +296,7 @@ void Predictor::Bound(double seconds, double own, Limit limit, std::size_t stage
   result_.limit_stage = stage;
 }
 
-/// The devices' time for a step's microbatches, which are whole in Sync.
+/// The devices' time for a step's microbatches, which are whole where steps do not overlap.
 double Predictor::StepWork(std::size_t stage) const {
   double seconds = microbatches_ / all_[stage].rate;
   if (!sync_) return seconds;
@@ -324,8 +349,9 @@ double Predictor::ShortRate() const {
 void Predictor::Step(bool roomy) {
   for (std::size_t s = 0; s < stages_; ++s) {
     const Stage& stage = all_[s];
-    Bound(StepWork(s), stage.seconds, Limit::kCompute, s);
-    // In Delayed the sums of a step share the lines with the next one's microbatches.
+    const bool waits = stage.rate < kComputes * stage.computes;
+    Bound(StepWork(s), stage.tasks * stage.seconds, waits ? Limit::kDisk : Limit::kCompute, s);
+    // Where steps overlap, the sums of one share the lines with the next one's microbatches.
     const double sums = sync_ ? 0 : stage.machines * stage.reduce_bytes;
     const double transfers = stage.transfer + stage.back_transfer;
     Bound((microbatches_ * stage.bytes + sums) / stage.line, transfers, Limit::kLine, s);
@@ -350,8 +376,8 @@ void Predictor::Step(bool roomy) {
       exposed = std::max(exposed, stage.reduce_seconds - earlier);
       earlier += stage.seconds * (1 - model_.ForwardShare()) + stage.back_transfer + stage.way;
     }
-    result_.step_seconds =
-        result_.bound_seconds + result_.fill_seconds + exposed + result_.commit_seconds;
+    result_.step_seconds = result_.bound_seconds + result_.fill_seconds + exposed +
+                           result_.commit_seconds + result_.update_seconds;
   } else {
     // A step begins with the commit of the one before the last: two steps a round.
     const double round =
@@ -368,7 +394,7 @@ void Predictor::Step(bool roomy) {
     of.machines = static_cast<std::uint64_t>(stage.machines);
     of.parameters = model_.Parameters(of.run);
     of.token_flops = model_.Flops(of.run);
-    of.busy_share = microbatches_ / stage.rate / step;
+    of.busy_share = microbatches_ / stage.computes / step;
     of.bytes_per_second =
         (microbatches_ * stage.bytes / stage.machines + stage.reduce_bytes) / step;
     of.in_flight = stage.in_flight;

@@ -13,7 +13,7 @@
 namespace swarm::planner {
 
 /// A way to train: what a manifest may leave open, and which machines serve what. `spec` has the
-/// codec, the step mode, the microbatch and the number of stages of the way.
+/// codec, the step mode, the residency, the microbatch and the number of stages of the way.
 struct Way {
   api::Spec spec;
   std::vector<Run> runs;                             ///< of each stage
@@ -23,10 +23,11 @@ struct Way {
 /// What keeps a step from being shorter.
 enum class Limit {
   kCompute,      ///< the devices of a stage
+  kDisk,         ///< the disks of a stage that is swapped
   kLine,         ///< the lines of its machines
   kConnection,   ///< the connections from it to the next stage
   kInFlight,     ///< the microbatches that memory has room for, of any stage
-  kStepLatency,  ///< Delayed: a step waits for the commit of the one before the last
+  kStepLatency,  ///< where steps overlap: a step waits for the commit of the one before the last
 };
 
 /// Of one of the stage's machines, where no other is named.
@@ -47,11 +48,13 @@ struct Prediction {
   double tokens_per_dollar = 0;  ///< 0: it costs nothing
   double step_seconds = 0;       ///< without losses
   double bound_seconds = 0;      ///< of them, what `limit` takes
-  double fill_seconds = 0;       ///< Sync: until the pipeline is full, and until it is empty
-  double reduce_seconds = 0;     ///< the longest sum of a stage's gradients
-  double commit_seconds = 0;     ///< messages between trainer and workers
-  double lost_share = 0;         ///< of the throughput: recoveries and machines that are away
-  double boundary_bytes = 0;     ///< of a microbatch, forward
+  /// Where steps do not overlap: until the pipeline is full, and until it is empty.
+  double fill_seconds = 0;
+  double reduce_seconds = 0;  ///< the longest sum of a stage's gradients
+  double commit_seconds = 0;  ///< messages between trainer and workers
+  double update_seconds = 0;  ///< of a stage that is swapped: its state comes and leaves
+  double lost_share = 0;      ///< of the throughput: recoveries and machines that are away
+  double boundary_bytes = 0;  ///< of a microbatch, forward
   Limit limit = Limit::kCompute;
   std::size_t limit_stage = 0;
   /// Absent: a worker may hold as many as it likes.
@@ -59,7 +62,8 @@ struct Prediction {
   std::vector<StagePrediction> stages;
 };
 
-/// Requires that each stage has a machine, and that all of them have the memory (LeastMemory).
+/// Requires that each stage has a machine, that all of them have the memory (LeastMemory), and that
+/// `model` has the costs of a way with that residency.
 Prediction Predict(const Way& way, const ModelCosts& model, const Fleet& fleet);
 
 /// The same, as if workers had room for any number of microbatches in flight: at least as good, and

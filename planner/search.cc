@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "api/format/enum_names.h"
+#include "api/validate.h"
 #include "base/gibibytes.h"
 #include "planner/cuts.h"
 #include "planner/stage_memory.h"
@@ -26,6 +27,8 @@ constexpr std::uint64_t kMicrobatchMax = 64;
 /// Plans within this share of the best are equal.
 constexpr double kTie = 0.01;
 constexpr double kTurnMax = 1000;
+/// Bytes, where a machine has enough.
+constexpr double kRoomMax = 1e17;
 /// What sums and products of a prediction may be off, as a share.
 constexpr double kRounding = 1e-9;
 
@@ -79,10 +82,9 @@ Most MostLayers(const api::Spec& spec, const ModelCosts& model, const Machines& 
   const std::uint64_t layers = model.layers();
   Most most;
   most.fill(layers);
-  if (group.room() <= 0) return most;
-  const auto fits = [&](Run run) {
-    return LeastMemory(spec, model, group, run, alone) <= group.room();
-  };
+  if (group.room() <= 0 && spec.pipeline.residency != api::Residency::kSwap) return most;
+  const double room = group.room() > 0 ? group.room() : kRoomMax;
+  const auto fits = [&](Run run) { return LeastMemory(spec, model, group, run, alone) <= room; };
   // The more layers, the more memory.
   const auto longest = [&](std::uint64_t at_most, const auto& run_of) {
     std::uint64_t low = 0, high = at_most + 1;
@@ -99,6 +101,22 @@ Most MostLayers(const api::Spec& spec, const ModelCosts& model, const Machines& 
           fits({0, layers}) ? layers : 0};
 }
 
+/// What the model costs, by whether its stages are swapped.
+class Costs {
+ public:
+  explicit Costs(api::Spec spec) : costs_{Make(&spec, false), Make(&spec, true)} {}
+  const ModelCosts& Of(const api::Spec& spec) const {
+    return costs_[spec.pipeline.residency == api::Residency::kSwap ? 1 : 0];
+  }
+
+ private:
+  static ModelCosts Make(api::Spec* spec, bool swaps) {
+    spec->pipeline.residency = swaps ? std::optional(api::Residency::kSwap) : std::nullopt;
+    return ModelCosts(*spec);
+  }
+  const std::array<ModelCosts, 2> costs_;
+};
+
 class Search {
  public:
   explicit Search(const Request& request);
@@ -109,7 +127,13 @@ class Search {
   std::optional<std::uint64_t> FewestStages() const;
 
  private:
-  /// A microbatch and a step mode.
+  /// How a step is made, and where the state is.
+  struct Mode {
+    api::StepMode step_mode;
+    bool overlap;  ///< of kLocal
+    std::optional<api::Residency> residency;
+  };
+  /// A microbatch and a mode.
   struct Variant {
     api::Spec spec;
     std::vector<std::array<Most, 2>> most;  // of each group; [1]: without another machine
@@ -119,27 +143,33 @@ class Search {
   std::vector<std::uint64_t> StageChoices() const;
   std::vector<std::uint64_t> MicrobatchChoices() const;
   std::vector<api::BoundaryCodec> CodecChoices() const;
-  std::vector<api::StepMode> ModeChoices() const;
+  std::vector<Mode> ModeChoices() const;
   /// Calls `use_way` with each way that fits, whatever the codec, until that says to stop (false).
   template <typename Call>
   void EachWay(const Call& use_way) const;
-  Cuts Cut(const std::vector<Counts>& machines, const std::vector<Most>& most) const;
+  Cuts Cut(const ModelCosts& model, const std::vector<Counts>& machines,
+           const std::vector<Most>& most) const;
 
   const Request& request_;
-  const ModelCosts model_;
+  const Costs costs_;
   std::vector<Variant> variants_;
 };
 
-Search::Search(const Request& request) : request_(request), model_(request.job.spec) {
+Search::Search(const Request& request) : request_(request), costs_(request.job.spec) {
   for (const std::uint64_t microbatch : MicrobatchChoices()) {
-    for (const api::StepMode mode : ModeChoices()) {
-      Variant& variant = variants_.emplace_back(Variant{.spec = request.job.spec});
+    for (const Mode& mode : ModeChoices()) {
+      Variant variant{.spec = request.job.spec};
       variant.spec.training.microbatchSize = microbatch;
-      variant.spec.training.stepMode = mode;
+      variant.spec.training.stepMode = mode.step_mode;
+      variant.spec.training.local.overlap = mode.overlap;
+      variant.spec.pipeline.residency = mode.residency;
+      if (!api::ValidateResidency(variant.spec).empty()) continue;
       for (const Machines& group : request.fleet.groups) {
-        variant.most.push_back({MostLayers(variant.spec, model_, group, false),
-                                MostLayers(variant.spec, model_, group, true)});
+        const ModelCosts& model = costs_.Of(variant.spec);
+        variant.most.push_back({MostLayers(variant.spec, model, group, false),
+                                MostLayers(variant.spec, model, group, true)});
       }
+      variants_.push_back(std::move(variant));
     }
   }
 }
@@ -160,7 +190,9 @@ std::vector<std::uint64_t> Search::StageChoices() const {
 
 std::vector<std::uint64_t> Search::MicrobatchChoices() const {
   const api::Training& training = request_.job.spec.training;
-  if (!request_.open.microbatch) return {training.microbatchSize};
+  // A microbatch of Local is the batch of a step, so another one trains differently.
+  const bool is_open = request_.open.microbatch && training.stepMode != api::StepMode::kLocal;
+  if (!is_open) return {training.microbatchSize};
   std::vector<std::uint64_t> choices;
   for (std::uint64_t n = 1; n <= std::min(training.globalBatchSize, kMicrobatchMax); ++n) {
     const bool is_power = (n & (n - 1)) == 0;
@@ -175,9 +207,26 @@ std::vector<api::BoundaryCodec> Search::CodecChoices() const {
   return {BoundaryCodec::kNone, BoundaryCodec::kBF16, BoundaryCodec::kInt8};
 }
 
-std::vector<api::StepMode> Search::ModeChoices() const {
-  if (!request_.open.step_mode) return {request_.job.spec.training.stepMode};
-  return {api::StepMode::kSync, api::StepMode::kDelayed};
+std::vector<Search::Mode> Search::ModeChoices() const {
+  const api::Training& training = request_.job.spec.training;
+  std::vector<api::StepMode> modes = {training.stepMode};
+  std::vector<bool> overlaps = {training.local.overlap};
+  std::vector<std::optional<api::Residency>> residencies = {request_.job.spec.pipeline.residency};
+  if (training.stepMode == api::StepMode::kLocal) {
+    if (request_.open.overlap) overlaps = {false, true};
+  } else if (request_.open.step_mode) {
+    modes = {api::StepMode::kSync, api::StepMode::kDelayed};
+  }
+  const bool can_swap = std::ranges::any_of(request_.fleet.groups,
+                                            [](const Machines& group) { return group.disk > 0; });
+  if (request_.open.residency && can_swap) residencies.emplace_back(api::Residency::kSwap);
+  std::vector<Mode> choices;
+  for (const api::StepMode mode : modes) {
+    for (const bool overlap : overlaps) {
+      for (const auto& residency : residencies) choices.push_back({mode, overlap, residency});
+    }
+  }
+  return choices;
 }
 
 /// Where the trainer puts machines that come in the order of the fleet: each goes to the first of
@@ -207,11 +256,13 @@ void Search::EachWay(const Call& use_way) const {
       if (count < stages * wanted.pipeline.minReplicasPerStage) continue;
       if (!request_.open.replicas && count != wanted.workers.replicas) continue;
       const std::vector<Counts> machines = PlaceMachines(use, stages);
-      std::map<std::vector<Most>, Cuts> cuts;  // many variants have room for the same layers
+      // Many variants have room for the same layers.
+      std::map<std::pair<const ModelCosts*, std::vector<Most>>, Cuts> cuts;
       for (const Variant& variant : variants_) {
+        const ModelCosts& model = costs_.Of(variant.spec);
         std::vector<Most> most(stages);
         for (std::size_t s = 0; s < stages; ++s) {
-          most[s].fill(model_.layers());
+          most[s].fill(model.layers());
           const std::size_t alone = Sum(machines[s]) == 1 ? 1 : 0;
           for (std::size_t g = 0; g < use.size(); ++g) {
             if (machines[s][g] == 0) continue;
@@ -220,8 +271,10 @@ void Search::EachWay(const Call& use_way) const {
             }
           }
         }
-        auto known = cuts.find(most);
-        if (known == cuts.end()) known = cuts.emplace(most, Cut(machines, most)).first;
+        auto known = cuts.find({&model, most});
+        if (known == cuts.end()) {
+          known = cuts.emplace(std::pair(&model, most), Cut(model, machines, most)).first;
+        }
         if (!known->second) continue;
         Way way{variant.spec, *known->second, machines};
         way.spec.pipeline.stages = stages;
@@ -232,7 +285,8 @@ void Search::EachWay(const Call& use_way) const {
 }
 
 /// The model is cut for the machines that each stage gets.
-Search::Cuts Search::Cut(const std::vector<Counts>& machines, const std::vector<Most>& most) const {
+Search::Cuts Search::Cut(const ModelCosts& model, const std::vector<Counts>& machines,
+                         const std::vector<Most>& most) const {
   const std::size_t stages = machines.size();
   const auto& layers = request_.job.spec.pipeline.boundary.layers;
   std::vector<std::uint64_t> allowed;
@@ -246,8 +300,8 @@ Search::Cuts Search::Cut(const std::vector<Counts>& machines, const std::vector<
       speeds[s] += static_cast<double>(machines[s][g]) * request_.fleet.groups[g].flops;
     }
   }
-  return CutModel(model_, speeds, allowed, [&](std::size_t s, Run run) {
-    return run.count <= most[s][EndsOf(run, model_.layers())];
+  return CutModel(model, speeds, allowed, [&](std::size_t s, Run run) {
+    return run.count <= most[s][EndsOf(run, model.layers())];
   });
 }
 
@@ -256,7 +310,7 @@ std::vector<Plan> Search::All() const {
   EachWay([&](Way way) {
     for (const api::BoundaryCodec codec : CodecChoices()) {
       way.spec.pipeline.boundary.codec = codec;
-      found.push_back({way, PredictRoomy(way, model_, request_.fleet)});
+      found.push_back({way, PredictRoomy(way, costs_.Of(way.spec), request_.fleet)});
       if (way.runs.size() == 1) break;  // no boundary
     }
     return true;
@@ -287,13 +341,15 @@ std::uint64_t MachinesOf(const Plan& plan) {
 
 auto Kind(const Plan& plan) {
   const api::Spec& spec = plan.way.spec;
-  return std::tuple(spec.pipeline.stages, spec.pipeline.boundary.codec, spec.training.stepMode);
+  return std::tuple(spec.pipeline.stages, spec.pipeline.boundary.codec, spec.training.stepMode,
+                    spec.training.local.overlap, spec.pipeline.residency);
 }
 
 /// The plainer, the less.
 auto Plainness(const Plan& plan) {
   const api::Spec& spec = plan.way.spec;
-  return std::tuple(spec.pipeline.boundary.codec, spec.training.stepMode, spec.pipeline.stages,
+  return std::tuple(spec.pipeline.boundary.codec, spec.training.stepMode,
+                    spec.training.local.overlap, spec.pipeline.residency, spec.pipeline.stages,
                     MachinesOf(plan));
 }
 
@@ -318,7 +374,7 @@ std::size_t BestOf(const std::vector<Plan>& plans, Goal goal) {
 /// within a tie of the best of its kind; so the most promising ones are predicted first, and most
 /// others need not be.
 std::vector<Plan> Contenders(std::vector<Plan> plans, const Request& request) {
-  const ModelCosts model(request.job.spec);
+  const Costs costs(request.job.spec);
   std::vector<std::size_t> order(plans.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, std::greater(),
@@ -330,7 +386,10 @@ std::vector<Plan> Contenders(std::vector<Plan> plans, const Request& request) {
     double& best = most[Kind(plans[i])];
     if (Worth(prediction, request.goal) * (1 + kRounding) < best * (1 - kTie)) continue;
     contends[i] = true;
-    if (prediction.in_flight_max) prediction = Predict(plans[i].way, model, request.fleet);
+    if (prediction.in_flight_max) {
+      const Way& way = plans[i].way;
+      prediction = Predict(way, costs.Of(way.spec), request.fleet);
+    }
     best = std::max(best, Worth(prediction, request.goal));
   }
   std::vector<Plan> kept;
@@ -374,7 +433,7 @@ std::optional<double> FirstWin(double end, const Wins& wins) {
 class Turns {
  public:
   Turns(const Plan& best, const Request& request)
-      : best_(best), request_(request), model_(request.job.spec) {}
+      : best_(best), request_(request), costs_(request.job.spec) {}
 
   Turn Of(const Plan& other) {
     const auto links = [&](double factor) { return Wins(other, factor, 1); };
@@ -388,23 +447,25 @@ class Turns {
     const Fleet fleet = Scaled(request_.fleet, links, devices);
     auto best = worth_.find({links, devices});
     if (best == worth_.end()) {
-      const double worth = Worth(Predict(best_.way, model_, fleet), request_.goal);
+      const double worth =
+          Worth(Predict(best_.way, costs_.Of(best_.way.spec), fleet), request_.goal);
       best = worth_.emplace(std::pair(links, devices), worth).first;
     }
     const bool plainer = Plainness(other) < Plainness(best_);
     const auto wins = [&](double worth) {
       return plainer ? worth >= best->second * (1 - kTie) : worth * (1 - kTie) > best->second;
     };
-    const Prediction roomy = PredictRoomy(other.way, model_, fleet);
+    const ModelCosts& model = costs_.Of(other.way.spec);
+    const Prediction roomy = PredictRoomy(other.way, model, fleet);
     const double most = Worth(roomy, request_.goal);
     if (!roomy.in_flight_max) return wins(most);
     return wins(most * (1 + kRounding)) &&
-           wins(Worth(Predict(other.way, model_, fleet), request_.goal));
+           wins(Worth(Predict(other.way, model, fleet), request_.goal));
   }
 
   const Plan& best_;
   const Request& request_;
-  const ModelCosts model_;
+  const Costs costs_;
   std::map<std::pair<double, double>, double> worth_;  // of the best, by links and devices
 };
 
@@ -444,6 +505,11 @@ std::vector<std::string> ChangesFor(const Request& request) {
     Request changed = request;
     changed.job.spec.pipeline.residency = api::Residency::kOffload;
     try_change(changed, "pipeline.residency: Offload");
+  }
+  if (!request.open.residency && spec.pipeline.residency != api::Residency::kSwap) {
+    Request changed = request;
+    changed.job.spec.pipeline.residency = api::Residency::kSwap;
+    try_change(changed, "pipeline.residency: Swap");
   }
   // More machines of a group, or more memory in each of its machines.
   for (std::size_t g = 0; g < request.fleet.groups.size(); ++g) {

@@ -17,7 +17,12 @@ enum class Goal { kTokensPerSecond, kTokensPerDollar };
 
 /// What the user has left open. What is not open stays as in the job.
 struct Open {
-  bool stages = true, codec = true, step_mode = true, microbatch = true, layers = true;
+  bool stages = true, codec = true;
+  bool step_mode = true;  ///< Sync or Delayed
+  bool microbatch = true;
+  bool overlap = true;    ///< of step mode Local
+  bool residency = true;  ///< whether stages are swapped
+  bool layers = true;
   bool replicas = true;  ///< the number of workers
 };
 
@@ -33,8 +38,8 @@ struct Turn {
 };
 
 struct Plans {
-  /// The best one first. Each of the others has another number of stages, codec or step mode, in
-  /// order. Empty: the job fits nowhere.
+  /// The best one first. Each of the others has another number of stages, codec, step mode or
+  /// residency, in order. Empty: the job fits nowhere.
   std::vector<Plan> plans;
   std::vector<Turn> turns;           ///< of each plan but the first
   std::uint64_t candidates = 0;      ///< that were predicted
@@ -48,10 +53,12 @@ struct Request {
   Goal goal = Goal::kTokensPerSecond;
 };
 
-/// Codecs that change no model are searched, and those alone: None, BF16, Int8. Plans within 1 % of
-/// the best count as equal; then the plainer one wins: fewer bits lost, Sync before Delayed, fewer
-/// stages, fewer machines. Machines may stay idle where that is better; those that are used come in
-/// the order of the groups, and go where a trainer puts them. Requires groups with flops.
+/// Codecs that change no model are searched, and those alone: None, BF16, Int8. The step mode Local
+/// trains differently, so it is for the user to choose, as is its round. Plans within 1 % of the
+/// best count as equal; then the plainer one wins: fewer bits lost, steps that do not overlap, a
+/// state in memory, fewer stages, fewer machines. Machines may stay idle where that is better;
+/// those that are used come in the order of the groups, and go where a trainer puts them. Requires
+/// groups with flops.
 Plans FindPlans(const Request& request, std::size_t at_most = 5);
 
 }  // namespace swarm::planner

@@ -5,15 +5,17 @@
 
 #include "api/model/memory.h"
 #include "api/model/residency.h"
+#include "planner/swapping.h"
 
 namespace swarm::planner {
 namespace {
 
 constexpr double kDeviceShare = 1 - api::kDeviceSpare;
+/// More than any machine has, and still a whole number.
+constexpr double kMost = 1e18;
 
 /// What a state leaves of so many bytes.
 std::uint64_t Beside(std::uint64_t state, double bytes) {
-  constexpr double kMost = 1e18;  // more than any machine has, and still a whole number
   const auto whole = static_cast<std::uint64_t>(std::min(bytes, kMost));
   return whole > state ? whole - state : 0;
 }
@@ -26,6 +28,16 @@ double StageMemory::Held(std::uint64_t in_flight) const {
 
 StageMemory MemoryOf(const api::Spec& spec, const ModelCosts& model, const Machines& group, Run run,
                      bool alone) {
+  if (spec.pipeline.residency == api::Residency::kSwap) {
+    const std::optional<Swapping> swapping = SwapStage(spec, model, group, run);
+    if (!swapping) return {.graph = {.kept = 1}, .state = static_cast<std::uint64_t>(kMost)};
+    // Between forward and backward only inputs of segments are kept, in the segments' memory.
+    const api::StageGraph segment = api::GraphOf(spec, swapping->layers, swapping->head);
+    return {.graph = {.kept = segment.boundary,
+                      .backward = segment.kept + segment.backward,
+                      .boundary = segment.boundary},
+            .state = swapping->memory};
+  }
   const std::uint64_t parameters = model.Parameters(run);
   StageMemory memory{
       .graph = api::GraphOf(spec, run.count, /*head=*/run.first + run.count == model.layers())};

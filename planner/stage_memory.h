@@ -19,7 +19,8 @@ struct StageMemory {
   double Held(std::uint64_t in_flight) const;
 };
 
-/// `alone`: the stage has no other machine.
+/// `alone`: the stage has no other machine. Where the way is to swap and the machine cannot, the
+/// state is larger than any memory.
 StageMemory MemoryOf(const api::Spec& spec, const ModelCosts& model, const Machines& group, Run run,
                      bool alone);
 

@@ -45,10 +45,10 @@ std::uint64_t NumbersBytes(const Spec& spec) {
 }
 
 /// Of a stage with its share of the layers, rounded up, and the head.
-StageGraph LargestGraph(const SwarmJob& job) {
-  const std::uint64_t stages = job.spec.pipeline.stages;
-  const std::uint64_t layers = (Of(job.spec.model.config.num_hidden_layers) + stages - 1) / stages;
-  return GraphOf(job.spec, layers, /*head=*/true);
+StageGraph LargestGraph(const Spec& spec) {
+  const std::uint64_t stages = spec.pipeline.stages;
+  const std::uint64_t layers = (Of(spec.model.config.num_hidden_layers) + stages - 1) / stages;
+  return GraphOf(spec, layers, /*head=*/true);
 }
 
 }  // namespace
@@ -120,22 +120,25 @@ std::uint64_t BoundaryBytes(const SwarmJob& job) {
   return GraphOf(job.spec, 0, /*head=*/false).boundary;
 }
 
-std::uint64_t LeastGraphBytes(const SwarmJob& job) { return LeastGraphBytes(LargestGraph(job)); }
+std::uint64_t LeastGraphBytes(const SwarmJob& job) {
+  return LeastGraphBytes(LargestGraph(job.spec));
+}
 
-std::uint64_t NeededBudget(const SwarmJob& job) { return NeededBudget(LargestGraph(job)); }
+std::uint64_t NeededBudget(const SwarmJob& job) { return NeededBudget(LargestGraph(job.spec)); }
 
-std::uint64_t InFlightMax(const SwarmJob& job) {
-  const std::uint64_t wanted = job.spec.pipeline.inFlightMax;
-  const std::uint64_t budget = job.spec.workers.memoryBudgetBytes;
+std::uint64_t InFlightMax(const Spec& spec) {
+  const std::uint64_t wanted = spec.pipeline.inFlightMax;
+  const std::uint64_t budget = spec.workers.memoryBudgetBytes;
   if (budget == 0) return wanted;
-  const std::uint64_t most = InFlightRoom(LargestGraph(job), GraphShare(budget));
+  const std::uint64_t most = InFlightRoom(LargestGraph(spec), GraphShare(budget));
   return wanted == 0 ? most : std::min(wanted, most);
 }
 
-std::uint64_t TasksTogether(const SwarmJob& job) {
-  if (job.spec.pipeline.residency != Residency::kSwap) return 0;
-  const std::uint64_t most = InFlightMax(job);
-  return std::min(job.microbatches(), most > 0 ? most : kSwapTasks);
+std::uint64_t TasksTogether(const Spec& spec) {
+  if (spec.pipeline.residency != Residency::kSwap) return 0;
+  const std::uint64_t most = InFlightMax(spec);
+  const std::uint64_t microbatches = spec.training.globalBatchSize / spec.training.microbatchSize;
+  return std::min(microbatches, most > 0 ? most : kSwapTasks);
 }
 
 std::uint64_t LeastSwapMemory(std::uint64_t largest, std::uint64_t parameter_bytes) {

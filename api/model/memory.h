@@ -63,12 +63,12 @@ std::uint64_t NeededBudget(const SwarmJob& job);
 /// The microbatches that a worker may hold between forward and backward: spec.pipeline.inFlightMax,
 /// or fewer where the budget has no room for as many and a repair's. 0: any number. Requires the
 /// same.
-std::uint64_t InFlightMax(const SwarmJob& job);
+std::uint64_t InFlightMax(const Spec& spec);
 
 /// The microbatches that a worker should have at once, since they pass through it together: with
 /// Residency::kSwap the weights of a segment are read once for all of them. 0: any number will do.
 /// Requires the same.
-std::uint64_t TasksTogether(const SwarmJob& job);
+std::uint64_t TasksTogether(const Spec& spec);
 
 /// The least memory of a stage with Residency::kSwap: three quarters of it have room for its
 /// largest segment twice, of so many parameters of so many bytes each, with moments.

@@ -39,25 +39,25 @@ TEST(MemoryTest, OfALargeModelAMicrobatchNeedsGigabytes) {
 
 TEST(MemoryTest, TheBudgetBoundsTheMicrobatchesInFlight) {
   SwarmJob job = LargeJob();
-  EXPECT_EQ(InFlightMax(job), 0u) << "any number";
+  EXPECT_EQ(InFlightMax(job.spec), 0u) << "any number";
   job.spec.workers.memoryBudgetBytes = NeededBudget(job);
-  EXPECT_EQ(InFlightMax(job), 1u);
+  EXPECT_EQ(InFlightMax(job.spec), 1u);
   job.spec.workers.memoryBudgetBytes = 5 * NeededBudget(job);
-  EXPECT_EQ(InFlightMax(job), 9u) << "and one more of a repair";
+  EXPECT_EQ(InFlightMax(job.spec), 9u) << "and one more of a repair";
   job.spec.pipeline.inFlightMax = 4;
-  EXPECT_EQ(InFlightMax(job), 4u);
+  EXPECT_EQ(InFlightMax(job.spec), 4u);
 }
 
 TEST(MemoryTest, AWorkerThatSwapsWantsMicrobatchesThatPassTogether) {
   SwarmJob job = LargeJob();
-  EXPECT_EQ(TasksTogether(job), 0u) << "any number";
+  EXPECT_EQ(TasksTogether(job.spec), 0u) << "any number";
   job.spec.pipeline.residency = Residency::kSwap;
   job.spec.training.globalBatchSize = 100 * job.spec.training.microbatchSize;
-  EXPECT_EQ(TasksTogether(job), 8u);
+  EXPECT_EQ(TasksTogether(job.spec), 8u);
   job.spec.pipeline.inFlightMax = 12;
-  EXPECT_EQ(TasksTogether(job), 12u);
+  EXPECT_EQ(TasksTogether(job.spec), 12u);
   job.spec.training.globalBatchSize = 3 * job.spec.training.microbatchSize;
-  EXPECT_EQ(TasksTogether(job), 3u) << "a step has no more";
+  EXPECT_EQ(TasksTogether(job.spec), 3u) << "a step has no more";
 }
 
 TEST(MemoryTest, TheLargestSegmentOfASwappedStageFitsTwice) {
@@ -105,7 +105,7 @@ TEST(MemoryTest, WhatIsComputedAgainIsHeldByOneMicrobatchAtATime) {
   for (const Recompute recompute : {Recompute::kLayers, Recompute::kFull}) {
     job.spec.pipeline.recompute = recompute;
     EXPECT_LT(NeededBudget(job), job.spec.workers.memoryBudgetBytes);
-    EXPECT_GT(InFlightMax(job), 1u) << "the same budget has room for more";
+    EXPECT_GT(InFlightMax(job.spec), 1u) << "the same budget has room for more";
   }
 }
 

@@ -26,6 +26,7 @@ planner::Fleet MachinesOf(const Fleet& described) {
                             .flops = group.flops,
                             .memory_bytes = group.memory_bytes,
                             .device_bytes = group.device_bytes,
+                            .disk = group.disk_rate,
                             .upload = group.upload_rate,
                             .download = group.download_rate,
                             .dollars_per_hour = group.dollars_per_hour,
@@ -45,6 +46,8 @@ planner::Open OpenIn(const json& manifest) {
           .codec = is_open("/spec/pipeline/boundary/codec"),
           .step_mode = is_open("/spec/training/stepMode"),
           .microbatch = is_open("/spec/training/microbatchSize"),
+          .overlap = is_open("/spec/training/local/overlap"),
+          .residency = is_open("/spec/pipeline/residency"),
           .layers = is_open("/spec/pipeline/boundary/layers"),
           .replicas = is_open("/spec/workers/replicas")};
 }
@@ -68,10 +71,6 @@ ExitCode PlanJob(const PlanOptions& options, std::ostream& out, std::ostream& er
   if (job->spec.model.lora.rank > 0) {
     return refuse(options.manifest, {{"spec.model.lora", "cannot be planned",
                                       "a plan for training the whole model, which needs more"}});
-  }
-  if (job->spec.training.stepMode == api::StepMode::kLocal) {
-    return refuse(options.manifest, {{"spec.training.stepMode", "cannot be planned",
-                                      "Sync or Delayed, or leave it out"}});
   }
   const auto fleet = ReadMachines(options.fleet);
   if (!fleet.ok()) return refuse(options.fleet, fleet.errors());

@@ -104,6 +104,37 @@ TEST_F(PlanCommandTest, ThePlanOfTheLeastCostIsNotTheFastest) {
   EXPECT_LT(cheapest["tokensPerSecond"], fastest["tokensPerSecond"]);
 }
 
+TEST_F(PlanCommandTest, AModelThatDoesNotFitIsSwapped) {
+  Write("fleet.yaml",
+        "groups: [{name: small, count: 1, teraflops: 0.1, memoryGiB: 3, diskMBps: 800}]");
+  options_.write = Path("planned.json");
+  const json best = Json()["plans"][0];
+  EXPECT_EQ(best["manifest"]["spec"]["pipeline"]["residency"], "Swap");
+  EXPECT_GT(best["updateSeconds"], 0.0);
+  const auto job = LoadManifest(Path("planned.json"), {});
+  ASSERT_TRUE(job.ok()) << api::ToString(job.errors());
+  EXPECT_EQ(job->spec.pipeline.residency, api::Residency::kSwap);
+  options_.json = false;
+  out_.str("");
+  EXPECT_EQ(PlanJob(options_, out_, err_), ExitCode::kOk);
+  EXPECT_THAT(out_.str(), HasSubstr("  swapped\n"));
+  EXPECT_THAT(out_.str(), HasSubstr(", update "));
+}
+
+TEST_F(PlanCommandTest, RoundsOfLocalStepsAreSaidToOverlap) {
+  options_.overrides = {"training.stepMode=Local", "training.local.innerSteps=4",
+                        "training.microbatchSize=2"};
+  options_.write = Path("planned.json");
+  const json plans = Json()["plans"];
+  for (const json& plan : plans) {
+    EXPECT_EQ(plan["manifest"]["spec"]["training"]["stepMode"], "Local");
+  }
+  const auto job = LoadManifest(Path("planned.json"), {});
+  ASSERT_TRUE(job.ok()) << api::ToString(job.errors());
+  EXPECT_EQ(job->spec.training.local.overlap,
+            plans[0]["manifest"]["spec"]["training"].contains("local"));
+}
+
 TEST_F(PlanCommandTest, AFleetOfASimulationServesToo) {
   Write("fleet.yaml", std::string(kFleet) + "job: {stages: 2}\nseconds: 100\n");
   EXPECT_EQ(PlanJob(options_, out_, err_), ExitCode::kOk) << err_.str();

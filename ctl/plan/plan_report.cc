@@ -22,6 +22,8 @@ const char* NameOf(Limit limit) {
   switch (limit) {
     case Limit::kCompute:
       return "Compute";
+    case Limit::kDisk:
+      return "Disk";
     case Limit::kLine:
       return "Line";
     case Limit::kConnection:
@@ -39,6 +41,8 @@ std::string LimitText(const planner::Prediction& p) {
   switch (p.limit) {
     case Limit::kCompute:
       return "the devices of " + stage;
+    case Limit::kDisk:
+      return "the disks of " + stage;
     case Limit::kLine:
       return "the lines of " + stage;
     case Limit::kConnection:
@@ -83,12 +87,14 @@ void Row(std::ostream& out, const char* what, const std::string& value) {
 std::string WayText(const Plan& plan) {
   const api::Spec& spec = plan.way.spec;
   return Format(
-      "%2llu stages  %-6s  %-7s  microbatch %2llu",
+      "%2llu stages  %-6s  %-7s  microbatch %2llu%s%s",
       static_cast<unsigned long long>(spec.pipeline.stages),
       std::string(spec.pipeline.stages == 1 ? "-" : swarm::NameOf(spec.pipeline.boundary.codec))
           .c_str(),
       std::string(swarm::NameOf(spec.training.stepMode)).c_str(),
-      static_cast<unsigned long long>(spec.training.microbatchSize));
+      static_cast<unsigned long long>(spec.training.microbatchSize),
+      spec.training.local.overlap ? "  overlapped" : "",
+      spec.pipeline.residency == api::Residency::kSwap ? "  swapped" : "");
 }
 
 json StageJson(const StagePrediction& stage) {
@@ -134,6 +140,7 @@ json PlanJson(const Plan& plan, const planner::Request& request) {
           {"fillSeconds", p.fill_seconds},
           {"reduceSeconds", p.reduce_seconds},
           {"commitSeconds", p.commit_seconds},
+          {"updateSeconds", p.update_seconds},
           {"lostShare", p.lost_share},
           {"boundaryBytes", p.boundary_bytes},
           {"limit", NameOf(p.limit)},
@@ -155,13 +162,17 @@ json PlanFragment(const Plan& plan, const planner::Open& open) {
       boundary["layers"].push_back(plan.way.runs[s].first);
     }
   }
+  if (open.residency && spec.pipeline.residency == api::Residency::kSwap) {
+    pipeline["residency"] = swarm::NameOf(*spec.pipeline.residency);
+  }
   if (plan.prediction.in_flight_max) pipeline["inFlightMax"] = *plan.prediction.in_flight_max;
   std::uint64_t replicas = 0;
   for (const StagePrediction& stage : plan.prediction.stages) replicas += stage.machines;
+  json training = {{"microbatchSize", spec.training.microbatchSize},
+                   {"stepMode", swarm::NameOf(spec.training.stepMode)}};
+  if (spec.training.local.overlap) training["local"]["overlap"] = true;
   return {{"spec",
-           {{"training",
-             {{"microbatchSize", spec.training.microbatchSize},
-              {"stepMode", swarm::NameOf(spec.training.stepMode)}}},
+           {{"training", std::move(training)},
             {"pipeline", std::move(pipeline)},
             {"workers", {{"replicas", replicas}}}}}};
 }
@@ -176,14 +187,13 @@ void PrintPlans(const planner::Plans& plans, const planner::Request& request, st
         Format("%.2f dollars an hour, %.4g tokens a dollar", p.dollars_per_hour,
                p.tokens_per_dollar));
   }
-  Row(out, "step",
-      Format(
-          "%.3g s: %.3g s of work, %.3g s to fill and drain, sums %.3g s%s, "
-          "commit %.3g s%s",
-          p.step_seconds, p.bound_seconds, p.fill_seconds, p.reduce_seconds,
-          best.way.spec.training.stepMode == api::StepMode::kDelayed ? " beside the next step" : "",
-          p.commit_seconds,
-          best.way.spec.training.stepMode == api::StepMode::kDelayed ? " too" : ""));
+  const bool overlaps = best.way.spec.training.overlaps_steps();
+  std::string step =
+      Format("%.3g s: %.3g s of work, %.3g s to fill and drain, sums %.3g s%s, commit %.3g s%s",
+             p.step_seconds, p.bound_seconds, p.fill_seconds, p.reduce_seconds,
+             overlaps ? " beside the next step" : "", p.commit_seconds, overlaps ? " too" : "");
+  if (p.update_seconds > 0) step += Format(", update %.3g s", p.update_seconds);
+  Row(out, "step", step);
   Row(out, "bound by", LimitText(p));
   if (p.lost_share > 0) {
     Row(out, "lost", Format("%.2f %% to machines that go, and recoveries", 100 * p.lost_share));

@@ -89,6 +89,7 @@ static void Describe(ObjectReader& reader, FleetGroup& group) {
   ReadScaled(reader, "downloadMbps", kMega / kBits, &group.download_rate);
   ReadScaled(reader, "memoryGiB", kGibibyte, &group.memory_bytes);
   ReadScaled(reader, "deviceMemoryGiB", kGibibyte, &group.device_bytes);
+  ReadScaled(reader, "diskMBps", kMega, &group.disk_rate);
   reader.Field("dollarsPerHour", group.dollars_per_hour);
   reader.Field("lossesPerHour", group.losses_per_hour);
   reader.Field("returnSeconds", group.return_seconds);

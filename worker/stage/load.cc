@@ -37,7 +37,7 @@ model::SwapOptions SwapOptionsOf(const api::SwarmJob& job) {
   if (pipeline.residency != api::Residency::kSwap) return {};
   return {.memory = SwapMemory(job),
           .scratch = ScratchFolder(job),
-          .tasks = api::TasksTogether(job),
+          .tasks = api::TasksTogether(job.spec),
           .task_bytes = api::BoundaryBytes(job)};
 }
 

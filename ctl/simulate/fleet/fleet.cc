@@ -122,7 +122,7 @@ Errors CheckMachines(const Fleet& fleet) {
            "count, and lossesPerHour", errors);
     for (const double value :
          {group.upload_rate, group.download_rate, group.losses_per_hour, group.return_seconds,
-          group.memory_bytes, group.device_bytes, group.dollars_per_hour}) {
+          group.memory_bytes, group.device_bytes, group.disk_rate, group.dollars_per_hour}) {
       Expect(value >= 0, path, "has a negative number", "0 or more", errors);
     }
     machines += group.count;

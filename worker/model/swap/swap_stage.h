@@ -1,6 +1,7 @@
 // A stage that is larger than its memory (pipeline.residency: Swap). Its state is in a tier, cut
-// into segments (plan.h), and each segment is computed by an ordinary Stage that lives while it is
-// needed. So the arithmetic is that of Residency::kResident, to the bit where sums have no order.
+// into segments (segments/plan.h), and each segment is computed by an ordinary Stage that lives
+// while it is needed. So the arithmetic is that of Residency::kResident, to the bit where sums have
+// no order.
 //
 // Tasks are collected until the executing thread has no other work (Work). Then up to SwapPlan's
 // tasks of them pass the segments together: forward in order, each task keeping the input of every
@@ -20,8 +21,8 @@
 #include "worker/model/exact_sums.h"
 #include "worker/model/layout/layout.h"
 #include "worker/model/readers.h"
+#include "worker/model/segments/plan.h"
 #include "worker/model/stage.h"
-#include "worker/model/swap/plan.h"
 #include "worker/model/swap/tensor_shelf.h"
 #include "worker/tier/space.h"
 

@@ -1,4 +1,4 @@
-#include "worker/model/swap/plan.h"
+#include "worker/model/segments/plan.h"
 
 #include <gtest/gtest.h>
 

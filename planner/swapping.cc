@@ -1,0 +1,67 @@
+#include "planner/swapping.h"
+
+#include <algorithm>
+
+#include "api/model/memory.h"
+#include "api/model/stage_graph.h"
+#include "worker/model/segments/plan.h"
+
+namespace swarm::planner {
+namespace {
+
+/// Of a parameter: a weight, a gradient, two moments.
+constexpr double kWeight = 4, kGradient = 4, kMoments = 8;
+/// Where the fleet does not say how much memory a machine has: more than any stage needs, and small
+/// enough to be multiplied.
+constexpr std::uint64_t kEnough = std::uint64_t{1} << 50;
+
+/// What a worker takes for segments (worker/stage/load.cc).
+std::uint64_t MemoryFor(const api::Spec& spec, const Machines& group) {
+  if (spec.pipeline.memory.host > 0) return spec.pipeline.memory.host;
+  if (group.memory_bytes <= 0) return kEnough;
+  return static_cast<std::uint64_t>(std::min(group.memory_bytes / 2, static_cast<double>(kEnough)));
+}
+
+}  // namespace
+
+std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model,
+                                  const Machines& group, Run run) {
+  if (group.device_bytes > 0 || group.disk <= 0) return std::nullopt;
+  const bool embedding = run.first == 0, head = run.first + run.count == model.layers();
+  const model::StageSizes sizes{
+      .embedding = embedding ? model.TableParameters() : 0,
+      .layers = std::vector<std::uint64_t>(run.count, model.LayerParameters()),
+      .head = head ? model.TableParameters() : 0};
+  const std::uint64_t memory = MemoryFor(spec, group);
+  const std::uint64_t each = model::SegmentBytes(spec.training.precision);
+  const auto plan = model::CutIntoSegments(
+      {static_cast<std::int64_t>(run.first), static_cast<std::int64_t>(run.count), embedding, head},
+      sizes,
+      {.memory = memory,
+       .parameter_bytes = each,
+       .task_bytes = api::GraphOf(spec, 0, /*head=*/false).boundary,
+       .tasks = api::TasksTogether(spec)});
+  if (!plan.ok()) return std::nullopt;
+  Swapping swapping{.memory = std::min(memory, api::LeastSwapMemory(plan->largest, each)),
+                    .tasks = plan->tasks,
+                    .layers = 1,
+                    .head = head};
+  for (const model::Slice& segment : plan->segments) {
+    swapping.layers = std::max(swapping.layers, static_cast<std::uint64_t>(segment.count));
+  }
+  return swapping;
+}
+
+double SwappedSeconds(const Swapping& swapping, double parameters, double seconds,
+                      double forward_share, double disk) {
+  const double weights = parameters * kWeight / static_cast<double>(swapping.tasks) / disk;
+  const double gradient = parameters * kGradient / disk;
+  return std::max(seconds * forward_share, weights) +
+         std::max(seconds * (1 - forward_share), weights + gradient) + gradient;
+}
+
+double SwappedUpdateSeconds(double parameters, double disk) {
+  return parameters * 2 * (kWeight + kMoments) / disk;
+}
+
+}  // namespace swarm::planner

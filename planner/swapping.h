@@ -1,0 +1,35 @@
+// A stage whose state is on the disk of its machine (Residency::kSwap): how it is cut, and how long
+// its disk takes. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "api/swarmjob.h"
+#include "planner/fleet.h"
+#include "planner/model_costs.h"
+
+namespace swarm::planner {
+
+struct Swapping {
+  std::uint64_t memory = 0;  ///< bytes that its segments need
+  std::uint64_t tasks = 1;   ///< microbatches that pass a segment together
+  std::uint64_t layers = 0;  ///< of the longest segment
+  bool head = false;         ///< the stage has the head
+};
+
+/// As a worker cuts the stage (worker/model/segments/plan.h). None: a machine of the group computes
+/// on a device, has no disk, or has too little memory.
+std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model,
+                                  const Machines& group, Run run);
+
+/// Of a microbatch that computes for so many seconds, the part `forward_share` of them forward.
+/// While it computes, the next segment's weights come, and its last one's gradients leave; its
+/// gradients come back to be added when nothing computes.
+double SwappedSeconds(const Swapping& swapping, double parameters, double seconds,
+                      double forward_share, double disk);
+
+/// Of an update: weights and moments come and leave.
+double SwappedUpdateSeconds(double parameters, double disk);
+
+}  // namespace swarm::planner
