@@ -16,6 +16,7 @@
 #include "ctl/model/evaluate_command.h"
 #include "ctl/model/export_command.h"
 #include "ctl/model/generate_command.h"
+#include "ctl/model/probe_command.h"
 #include "ctl/model/tokenize_command.h"
 #include "ctl/model/train_command.h"
 #include "ctl/model/validate_command.h"
@@ -346,6 +347,21 @@ CLI::App* AddPlan(CLI::App& app, PlanOptions* options) {
   return command;
 }
 
+CLI::App* AddProbe(CLI::App& app, ProbeOptions* options) {
+  CLI::App* command = app.add_subcommand(
+      "probe", "Measure this machine: print it as the fleet of a plan (docs/planner.md)");
+  AddManifest(command, &options->manifest, &options->overrides);
+  command->add_option("--name", options->name, "Of the group (default: the machine's)");
+  command->add_option("--scratch", options->scratch,
+                      "Folder on the disk for swapped stages, to measure it (512 MiB)");
+  AddThreads(command, &options->threads);
+  AddDevice(command, &options->device);
+  command->add_option("--seconds", options->seconds, "Of each measurement")
+      ->check(CLI::Range(0.1, 600.0))
+      ->capture_default_str();
+  return command;
+}
+
 void AddCluster(CLI::App* command, ClusterOptions* options) {
   command->add_option(
       "--kubeconfig", options->kubeconfig,
@@ -420,6 +436,8 @@ int Main(int argc, char** argv) {
   const CLI::App* tokenize_command = AddTokenize(app, &tokenize);
   PlanOptions plan;
   const CLI::App* plan_command = AddPlan(app, &plan);
+  ProbeOptions probe;
+  const CLI::App* probe_command = AddProbe(app, &probe);
   TopOptions top;
   DrainOptions drain;
   const CLI::App* top_command = AddTop(app, &top);
@@ -443,6 +461,7 @@ int Main(int argc, char** argv) {
   if (tokenize_command->parsed()) code = TokenizeData(tokenize, stdout, stderr);
   if (top_command->parsed()) code = ShowTop(top, stdout, stderr);
   if (drain_command->parsed()) code = DrainWorkers(drain, stdout, stderr);
+  if (probe_command->parsed()) code = ProbeMachine(probe, std::cout, std::cerr);
   if (plan_command->parsed()) code = PlanJob(plan, std::cout, std::cerr);
   if (simulate_command->parsed() && fleet.fleet.empty()) {
     code = SimulateTrace(simulate, std::cout, std::cerr);

@@ -112,6 +112,25 @@ class ModelCommandsTest : public testing::Test {
   Processes processes_;
 };
 
+TEST_F(ModelCommandsTest, AMachineIsMeasuredAsAFleetThatAJobIsPlannedFor) {
+  ASSERT_EQ(Run({"probe", "-f", Path("job.yaml"), "--seconds", "0.1", "--name", "a \"b\"",
+                 "--scratch", folder_.path()}),
+            0)
+      << Output();
+  const std::string fleet = Output();
+  EXPECT_THAT(fleet, HasSubstr("memoryGiB: "));
+  EXPECT_THAT(fleet, HasSubstr("diskMBps: "));
+  ASSERT_TRUE(WriteFile(Path("fleet.yaml"), fleet).ok());
+  ASSERT_EQ(Run({"plan", "-f", Path("job.yaml"), "--fleet", Path("fleet.yaml")}), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("1 x a \"b\""));
+}
+
+TEST_F(ModelCommandsTest, AProbeSaysWhatItCannotMeasure) {
+  EXPECT_EQ(Run({"probe", "-f", Path("job.yaml"), "--scratch", Path("nowhere")}), 1);
+  EXPECT_THAT(Output(), HasSubstr(Path("nowhere")));
+  EXPECT_EQ(Run({"probe", "-f", Path("job.yaml"), "--set", "model.config.hidden_size=0"}), 2);
+}
+
 TEST_F(ModelCommandsTest, TrainsToTheEndAndWritesWhatARunWrites) {
   ASSERT_EQ(Train("out"), 0) << Output();
   EXPECT_THAT(Output(), HasSubstr("step 12/12  loss "));

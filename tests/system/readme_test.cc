@@ -172,12 +172,14 @@ TEST_F(SystemReadmeTest, TheJobIsPlanned) {
   ASSERT_TRUE(WriteFile(Path("job.yaml"), OnlyBlock(kPlanJob, "yaml")).ok());
   ASSERT_TRUE(WriteFile(Path("fleet.yaml"), OnlyBlock(kPlanFleet, "yaml")).ok());
   const auto outputs = Play(kPlan);
-  ASSERT_EQ(outputs.size(), 4u);
+  ASSERT_EQ(outputs.size(), 6u);
   EXPECT_THAT(outputs[0], HasSubstr("\nbound by  "));
   EXPECT_THAT(outputs[0], HasSubstr("would win with: "));
   EXPECT_THAT(outputs[1], HasSubstr("tokens a dollar"));
   EXPECT_GT(nlohmann::json::parse(outputs[2]).at("plans").size(), 1);
   EXPECT_THAT(outputs[3], HasSubstr("llama-350m is valid"));
+  EXPECT_THAT(*ReadFile(Path("this-machine.yaml")), HasSubstr("teraflops: "));
+  EXPECT_THAT(outputs[5], HasSubstr("\nbound by  "));
 }
 
 TEST_F(SystemReadmeTest, NoCommandOfThePagesIsLeftOut) {

@@ -122,15 +122,20 @@ Result<std::unique_ptr<model::Stage>> CreateReplica(const api::SwarmJob& job,
 
 }  // namespace
 
+Result<std::uint64_t> FreeDeviceMemory(const std::string& device) {
+  const std::optional<int> gpu = GpuOf(device);
+  if (!gpu) return Unavailable(device + " has no memory of its own");
+  return device::FreeCudaMemory(*gpu);
+}
+
 Result<api::ResidencyChoice> FindResidency(const api::SwarmJob& job, std::uint64_t stage,
                                            std::uint64_t stage_count, const std::string& device) {
-  const std::optional<int> gpu = GpuOf(device);
-  if (!gpu) return api::ChooseResidency(job, 0, 0, {});
+  if (!GpuOf(device)) return api::ChooseResidency(job, 0, 0, {});
   if (job.spec.pipeline.residency == api::Residency::kSwap) {
     return FailedPrecondition("pipeline.residency Swap works on CPUs only, and this worker has " +
                               device);
   }
-  ASSIGN_OR_RETURN(const std::uint64_t room, device::FreeCudaMemory(*gpu));
+  ASSIGN_OR_RETURN(const std::uint64_t room, FreeDeviceMemory(device));
   ASSIGN_OR_RETURN(const model::Layout layout,
                    model::ComputeParameterLayout(job.spec.model.config, stage, stage_count,
                                                  job.spec.pipeline.boundary, job.spec.model.lora));

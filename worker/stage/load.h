@@ -32,6 +32,9 @@ model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
 Result<api::ResidencyChoice> FindResidency(const api::SwarmJob& job, std::uint64_t stage,
                                            std::uint64_t stage_count, const std::string& device);
 
+/// Bytes that are free on the device, "cuda:N". Errors: kUnavailable (no such device).
+Result<std::uint64_t> FreeDeviceMemory(const std::string& device);
+
 /// About the bytes that a stage of the job needs to be served, besides the account of memory: its
 /// weights, optimizer, accumulators, fresh gradients and the sums being made.
 std::uint64_t StateBytes(const api::SwarmJob& job, const model::Stage& stage);

@@ -1,0 +1,158 @@
+#include "ctl/model/probe_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <thread>
+#include <utility>
+
+#include "base/gibibytes.h"
+#include "base/machine_memory.h"
+#include "base/processors.h"
+#include "base/time.h"
+#include "ctl/format.h"
+#include "ctl/local_model.h"
+#include "ctl/manifest_file.h"
+#include "planner/model_costs.h"
+#include "worker/stage/load.h"
+#include "worker/tier/tier.h"
+
+namespace swarm::ctl {
+namespace {
+
+/// Layers that are measured: the planner counts layers as alike.
+constexpr std::int64_t kLayers = 2;
+/// Of the disk, for reads and for writes each.
+constexpr std::uint64_t kChunk = std::uint64_t{16} << 20, kChunks = 16;
+constexpr double kTera = 1e12, kMega = 1e6;
+
+/// The job with a model of a few layers, as one stage in memory.
+api::SwarmJob Shortened(api::SwarmJob job) {
+  api::DecoderConfig& config = job.spec.model.config;
+  config.num_hidden_layers = std::min(config.num_hidden_layers, kLayers);
+  if (!config.layers.empty()) {
+    config.layers.resize(static_cast<std::size_t>(config.num_hidden_layers));
+  }
+  api::Pipeline& pipeline = job.spec.pipeline;
+  pipeline.stages = 1;
+  pipeline.boundary = {};
+  pipeline.residency = api::Residency::kResident;
+  pipeline.memory = {};
+  job.spec.training.stepMode = api::StepMode::kSync;
+  job.spec.training.local = {};
+  return job;
+}
+
+/// Operations a second of forwards and backwards, one after the other.
+Result<double> MeasureRate(const api::SwarmJob& job, int threads, const std::string& device,
+                           double seconds) {
+  model::StageOptions options = stage::OptionsOf(job, 0, 1, threads, device);
+  options.updates = false;
+  ASSIGN_OR_RETURN(const auto stage, model::Stage::Create(options));
+  stage->InitRandom(job.spec.training.seed);
+  const api::Training& training = job.spec.training;
+  const auto rows = static_cast<std::uint32_t>(training.microbatchSize);
+  const auto columns = static_cast<std::uint32_t>(training.sequenceLength + 1);
+  std::vector<std::int32_t> ids(std::size_t{rows} * columns);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    ids[i] =
+        static_cast<std::int32_t>(i * 7919 % static_cast<std::size_t>(options.config.vocab_size));
+  }
+  const auto layers = static_cast<std::uint64_t>(options.config.num_hidden_layers);
+  const double operations = planner::ModelCosts(job.spec).Flops({0, layers}) *
+                            static_cast<double>(training.microbatchSize * training.sequenceLength);
+  std::vector<double> times;
+  const Timepoint end = Clock::now() + FromSeconds(seconds);
+  for (std::uint64_t m = 0; times.size() < 3 || Clock::now() < end; ++m) {
+    const protocol::TaskKey key{.microbatch = protocol::Microbatch(m)};
+    const Timepoint begun = Clock::now();
+    RETURN_IF_ERROR(
+        stage->Forward(key, stage->version(), {rows, columns, ids}, {}, /*keep_graph=*/true)
+            .status());
+    RETURN_IF_ERROR(stage->Backward(key, {}).status());
+    RETURN_IF_ERROR(stage->Fold(key));
+    times.push_back(ToSeconds(Clock::now() - begun));
+  }
+  times.erase(times.begin());  // memory was not there yet
+  std::ranges::nth_element(times, times.begin() + std::ssize(times) / 2);
+  return operations / times[times.size() / 2];
+}
+
+/// Bytes a second of a thread that reads and one that writes.
+Result<double> MeasureDisk(const std::string& folder, double seconds) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<tier::Tier> tier, tier::OpenFileTier(folder));
+  RETURN_IF_ERROR(tier->Grow(2 * kChunks * kChunk));
+  std::vector<std::byte> written(kChunk, std::byte{1}), read(kChunk);
+  for (std::uint64_t i = 0; i < kChunks; ++i) {  // what is read has been written
+    RETURN_IF_ERROR(tier->Write(i * kChunk, written));
+  }
+  std::atomic<std::uint64_t> bytes = 0;
+  const Timepoint begun = Clock::now(), end = begun + FromSeconds(seconds);
+  const auto repeat = [&](const std::function<Status(std::uint64_t chunk)>& touch) {
+    for (std::uint64_t i = 0; i == 0 || Clock::now() < end; ++i) {
+      RETURN_IF_ERROR(touch(i % kChunks));
+      bytes += kChunk;
+    }
+    return Status();
+  };
+  std::array<Status, 2> ended;
+  {
+    const std::jthread writer([&] {
+      ended[0] =
+          repeat([&](std::uint64_t i) { return tier->Write((kChunks + i) * kChunk, written); });
+    });
+    ended[1] = repeat([&](std::uint64_t i) { return tier->Read(i * kChunk, read); });
+  }
+  for (const Status& status : ended) RETURN_IF_ERROR(status);
+  return static_cast<double>(bytes) / ToSeconds(Clock::now() - begun);
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "machine";
+  return name.data();
+}
+
+}  // namespace
+
+ExitCode ProbeMachine(const ProbeOptions& options, std::ostream& out, std::ostream& err) {
+  auto job = LoadManifest(options.manifest, options.overrides);
+  std::vector<api::FieldError> errors = job.ok() ? ReadLocalModel(&*job) : job.errors();
+  if (errors.empty() && job->spec.model.config.hidden_size == 0) {
+    errors = {{"spec.model.uri", "names a model in a bucket",
+               "a folder of this machine, or model.config"}};
+  }
+  if (!errors.empty()) {
+    err << options.manifest << ":\n" << api::ToString(errors) << "\n";
+    return ExitCode::kBadUsage;
+  }
+  const auto fail = [&](const Status& status) {
+    err << status.ToString() << "\n";
+    return ExitCodeOf(status);
+  };
+  const int threads = options.threads > 0 ? options.threads : static_cast<int>(UsableProcessors());
+  const auto rate = MeasureRate(Shortened(*job), threads, options.device, options.seconds);
+  if (!rate.ok()) return fail(rate.status());
+  std::string fields = Format("teraflops: %.4g, memoryGiB: %.4g", *rate / kTera,
+                              static_cast<double>(UsableMemory()) / kGibibyte);
+  if (options.device != "cpu") {
+    const auto room = stage::FreeDeviceMemory(options.device);
+    if (!room.ok()) return fail(room.status());
+    fields += Format(", deviceMemoryGiB: %.4g", static_cast<double>(*room) / kGibibyte);
+  }
+  if (!options.scratch.empty()) {
+    const auto disk = MeasureDisk(options.scratch, options.seconds);
+    if (!disk.ok()) return fail(disk.status());
+    fields += Format(", diskMBps: %.4g", *disk / kMega);
+  }
+  const std::string name = options.name.empty() ? HostName() : options.name;
+  out << "groups:\n  - {name: " << nlohmann::json(name).dump() << ", count: 1, " << fields << "}\n";
+  return ExitCode::kOk;
+}
+
+}  // namespace swarm::ctl

@@ -1,0 +1,27 @@
+// swarmctl probe: measures this machine, for the file of a fleet.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "ctl/exit_codes.h"
+
+namespace swarm::ctl {
+
+struct ProbeOptions {
+  std::string manifest;
+  std::vector<std::string> overrides;
+  std::string name;            ///< of the group; empty: the machine's
+  std::string scratch;         ///< a folder on the disk to measure; empty: none is
+  int threads = 0;             ///< 0: all cores
+  std::string device = "cpu";  ///< or "cuda:N"
+  double seconds = 3;          ///< of each measurement
+};
+
+/// Prints a fleet of this one machine as YAML (docs/planner.md): its rate on layers of the job's
+/// model, as the planner counts operations; its memory; the rate of the disk. Nothing else should
+/// run meanwhile.
+ExitCode ProbeMachine(const ProbeOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace swarm::ctl
