@@ -3,7 +3,8 @@
 
 Each run is one worker with a thread for each core. Prints the seconds of a step without the first, the most memory
 that the worker had resident, what it read from and wrote to disks, and, of runs in a control group with a limit, the
-most that the group held, page cache included. Ends with an error if losses differ by more than 1e-5.
+most that the group held, page cache included. Prints what a plan predicts for a machine as `swarmctl probe` measures
+this one. Ends with an error if losses differ by more than 1e-5.
 
 Usage: bench/swap.py [--build build/release] [--width 512] [--layers 16] [--vocabulary 256] [--memory-mib 96]
                      [--microbatches 8] [--tokens 256] [--steps 3] [--scratch FOLDER]
@@ -115,6 +116,18 @@ def train(flags, folder, residency, group):
     return row, [line["loss"] for line in lines]
 
 
+def predict(flags, folder):
+    """Seconds of a step with Swap, as `swarmctl plan` predicts them for this machine."""
+    swarmctl, job = str(pathlib.Path(flags.build).resolve() / "bin/swarmctl"), f"{folder}/Swap.yaml"
+    fleet = subprocess.run([swarmctl, "probe", "-f", job, "--scratch", flags.scratch or folder, "--threads",
+                            str(os.cpu_count())], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    print("this machine: " + fleet.stdout.splitlines()[1].strip(" -"))
+    pathlib.Path(folder, "fleet.yaml").write_text(fleet.stdout)
+    plan = subprocess.run([swarmctl, "plan", "-f", job, "--fleet", f"{folder}/fleet.yaml", "--json"],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    return json.loads(plan.stdout)["plans"][0]["stepSeconds"]
+
+
 def main():
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     flags.add_argument("--build", default="build/release")
@@ -142,6 +155,9 @@ def main():
             print(f"{residency}: " + ", ".join(
                 f"{name} {value:.2f} s" if name == "seconds" else f"{name} {value / 2**20:.0f} MiB"
                 for name, value in row.items()) + f", losses {losses[0]:.6f} to {losses[-1]:.6f}", flush=True)
+        seconds = predict(flags, folder)
+        measured = results["Swap"][0]["seconds"]
+        print(f"a plan predicts {seconds:.2f} s for Swap: {seconds / measured:.2f} of what was measured")
     if not flags.alone:
         (resident, expected), (swapped, losses) = results["Resident"], results["Swap"]
         print(f"Swap against Resident: {resident['seconds'] / swapped['seconds']:.2f} of the tokens a second")
