@@ -237,8 +237,8 @@ TEST(Planner, AModelThatFitsNowhereIsSwappedWhereThereIsADisk) {
   const Prediction& p = found.plans.front().prediction;
   EXPECT_EQ(found.plans.front().way.spec.pipeline.residency, api::Residency::kSwap);
   // The forward is computed twice. Eight microbatches pass a segment together, so weights come soon
-  // enough; what is left are gradients, which leave beside the backward and come back after it; and
-  // an update, with weights and moments there and back.
+  // enough, and their gradients' sum leaves beside the backward. What is left is the way of the sum
+  // back; and an update, with weights and moments there and back.
   api::Spec swapped = request.job.spec;
   swapped.pipeline.residency = api::Residency::kSwap;
   const double parameters = static_cast<double>(model.Parameters({0, 12}));
@@ -246,7 +246,7 @@ TEST(Planner, AModelThatFitsNowhereIsSwappedWhereThereIsADisk) {
   EXPECT_NEAR(p.update_seconds, 24 * parameters / 1e9, 1e-9);
   EXPECT_NEAR(
       p.bound_seconds,
-      64 * (seconds / 4 + std::max(0.75 * seconds, 4.5 * parameters / 1e9) + 4 * parameters / 1e9),
+      64 * (seconds / 4 + std::max(0.75 * seconds, parameters / 1e9) + 0.5 * parameters / 1e9),
       1e-9);
   EXPECT_NEAR(p.step_seconds, p.bound_seconds + p.update_seconds, 1e-9);
   EXPECT_EQ(p.limit, Limit::kDisk);

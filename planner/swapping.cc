@@ -42,10 +42,12 @@ std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model
        .task_bytes = api::GraphOf(spec, 0, /*head=*/false).boundary,
        .tasks = api::TasksTogether(spec)});
   if (!plan.ok()) return std::nullopt;
-  Swapping swapping{.memory = std::min(memory, api::LeastSwapMemory(plan->largest, each)),
-                    .tasks = plan->tasks,
-                    .layers = 1,
-                    .head = head};
+  Swapping swapping{
+      .memory = std::min(memory, api::LeastSwapMemory(plan->largest, each)),
+      .tasks = plan->tasks,
+      .summed = spec.training.accumulation == api::Accumulation::kExact ? 1 : plan->tasks,
+      .layers = 1,
+      .head = head};
   for (const model::Slice& segment : plan->segments) {
     swapping.layers = std::max(swapping.layers, static_cast<std::uint64_t>(segment.count));
   }
@@ -55,7 +57,7 @@ std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model
 double SwappedSeconds(const Swapping& swapping, double parameters, double seconds,
                       double forward_share, double disk) {
   const double weights = parameters * kWeight / static_cast<double>(swapping.tasks) / disk;
-  const double gradient = parameters * kGradient / disk;
+  const double gradient = parameters * kGradient / static_cast<double>(swapping.summed) / disk;
   return std::max(seconds * forward_share, weights) +
          std::max(seconds * (1 - forward_share), weights + gradient) + gradient;
 }

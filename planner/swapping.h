@@ -14,6 +14,7 @@ namespace swarm::planner {
 struct Swapping {
   std::uint64_t memory = 0;  ///< bytes that its segments need
   std::uint64_t tasks = 1;   ///< microbatches that pass a segment together
+  std::uint64_t summed = 1;  ///< of them, whose gradients leave as one sum
   std::uint64_t layers = 0;  ///< of the longest segment
   bool head = false;         ///< the stage has the head
 };
@@ -24,8 +25,8 @@ std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model
                                   const Machines& group, Run run);
 
 /// Of a microbatch that computes for so many seconds, the part `forward_share` of them forward.
-/// While it computes, the next segment's weights come, and its last one's gradients leave; its
-/// gradients come back to be added when nothing computes.
+/// While it computes, the next segment's weights come, and the last one's gradients leave; these
+/// come back to be added when nothing computes.
 double SwappedSeconds(const Swapping& swapping, double parameters, double seconds,
                       double forward_share, double disk);
 

@@ -273,7 +273,7 @@ Result<Bytes> SwapStage::Recoded(const codec::Codec& from, const codec::Codec& t
 void SwapStage::SubmitForward(const TaskKey& key, Version version, const TokenBatch& tokens,
                               const Bytes& input, bool keep_graph, Done<ForwardResult> done) {
   const bool exists =
-      kept_.contains(key) || waiting_.contains(key) ||
+      kept_.contains(key) || FindWaiting(key) != nullptr ||
       std::ranges::any_of(forwards_, [&](const Forwarding& task) { return task.key == key; });
   if (keep_graph && exists) {
     return done(AlreadyExists("forward: " + TaskText(key) + " was executed already"));
@@ -325,15 +325,18 @@ void SwapStage::RunForwards() {
       task.done(NotHeld(task.version, version_));
       continue;
     }
+    if (task.keep) {
+      kept_[task.key].payloads = {task.version, task.tokens, task.ids, task.input, {}};
+    }
     if (!layout_.slice.embedding) {
       Result<Bytes> input = Recoded(*activation_codec_, *plain_codec_, task.input, task.tokens);
       if (!input.ok()) {
+        kept_.erase(task.key);
         task.done(input.status().WithContext("forward of " + TaskText(task.key)));
         continue;
       }
       task.input = *std::move(input);
     }
-    if (task.keep) kept_[task.key] = {task.version, task.tokens, task.ids, {}, {}};
     tasks.push_back(std::move(task));
   }
   for (std::size_t s = 0; s < segments_.size() && !tasks.empty(); ++s) {
@@ -372,42 +375,54 @@ Result<ForwardResult> SwapStage::RunForward(Stage& stage, std::size_t segment, F
   return stage.Forward(task.key, version_, tokens, task.input, /*keep_graph=*/false);
 }
 
-void SwapStage::RunBackwards() {
-  struct Passing {
-    Backwarding task;
-    Kept kept;
-    std::vector<Contribution> contributions;
-  };
+std::vector<SwapStage::Passing> SwapStage::TakeBackwards() {
   std::vector<Passing> tasks;
   while (!backwards_.empty() && tasks.size() < plan_.tasks) {
+    if (!tasks.empty() && backwards_.front().key.step != tasks.front().task.key.step) break;
     Backwarding task = std::move(backwards_.front());
     backwards_.pop_front();
     const auto found = kept_.find(task.key);
-    if (found == kept_.end() || !Holds(found->second.version)) {
+    if (found == kept_.end() || !Holds(found->second.payloads.version)) {
       task.done(NotFound("backward: no graph of " + TaskText(task.key)));
       continue;
     }
+    Kept kept = std::move(found->second);
+    kept_.erase(found);
+    kept.payloads.gradient = task.gradient;
     if (!layout_.slice.head) {
       Result<Bytes> gradient =
-          Recoded(*gradient_codec_, *plain_codec_, task.gradient, found->second.tokens);
+          Recoded(*gradient_codec_, *plain_codec_, task.gradient, kept.payloads.tokens);
       if (!gradient.ok()) {
         task.done(gradient.status().WithContext("backward of " + TaskText(task.key)));
         continue;
       }
       task.gradient = *std::move(gradient);
     }
-    tasks.push_back({std::move(task), std::move(found->second), {}});
-    kept_.erase(found);
+    tasks.push_back({std::move(task), std::move(kept)});
   }
+  return tasks;
+}
+
+void SwapStage::RunBackwards() {
+  std::vector<Passing> tasks = TakeBackwards();
+  if (tasks.empty()) return;
+  const Step step = tasks.front().task.key.step;
+  std::map<TaskKey, std::vector<Contribution>> alone;  // kExact
+  const auto together = std::make_shared<Waiting>();
+  together->whole = true;
+  Leaving leaving;
   for (std::size_t s = segments_.size(); s-- > 0 && !tasks.empty();) {
     const Result<Stage*> stage = Enter(s, s > 0 ? std::optional(s - 1) : std::nullopt);
-    Transit leaving;
     std::vector<Passing> going_on;
     for (Passing& passing : tasks) {
-      Result<Bytes> gradient = stage.ok() ? RunBackward(**stage, s, passing.kept, passing.task,
-                                                        &leaving, &passing.contributions)
-                                          : stage.status();
+      Result<Bytes> gradient =
+          stage.ok() ? RunBackward(**stage, s, passing.kept, passing.task) : stage.status();
+      if (gradient.ok() && exact()) {
+        const Status left = Dismiss(**stage, s, step, &leaving, &alone[passing.task.key]);
+        if (!left.ok()) gradient = left;
+      }
       if (!gradient.ok()) {
+        together->whole = false;  // what it has added so far is in the sums of others
         passing.task.done(gradient.status());
         continue;
       }
@@ -415,50 +430,58 @@ void SwapStage::RunBackwards() {
       going_on.push_back(std::move(passing));
     }
     tasks = std::move(going_on);
-    if (const Status left = leaving.Wait(); !left.ok()) {
+    if (exact() || tasks.empty()) continue;
+    if (const Status left = Dismiss(**stage, s, step, &leaving, &together->sums); !left.ok()) {
       for (Passing& passing : tasks) passing.task.done(left);
       return;
     }
   }
+  if (const Status left = leaving.Wait(); !left.ok()) {
+    for (Passing& passing : tasks) passing.task.done(left);
+    return;
+  }
   for (Passing& passing : tasks) {
-    const TaskKey& key = passing.task.key;
-    Result<BackwardResult> result = BackwardResult();
+    const TaskKey key = passing.task.key;
+    const auto waiting = exact() ? std::make_shared<Waiting>() : together;
     if (exact()) {
-      const std::vector<int> exponents = ExponentsOf(key.step);
-      result->fits = CheckRange(MagnitudesOf(passing.contributions), key, layout_.slots, exponents,
-                                contribution_bits_)
-                         .ok();
+      waiting->sums = std::move(alone[key]);
+      waiting->whole = true;
     }
-    if (!layout_.slice.embedding) {
-      Result<Bytes> gradient =
-          Recoded(*plain_codec_, *gradient_codec_, passing.task.gradient, passing.kept.tokens);
-      if (gradient.ok()) {
-        result->gradient = *std::move(gradient);
-      } else {
-        result = gradient.status();
-      }
-    }
-    waiting_[key] = std::move(passing.contributions);
-    passing.task.done(std::move(result));
+    waiting->tasks.emplace(key, passing.kept.payloads);
+    waiting_[key] = waiting;
+  }
+  for (Passing& passing : tasks) {
+    const std::shared_ptr<Waiting> waiting = waiting_.at(passing.task.key);
+    Answer(std::move(passing), waiting->sums);
   }
 }
 
 Result<Bytes> SwapStage::RunBackward(Stage& stage, std::size_t segment, const Kept& kept,
-                                     const Backwarding& task, Transit* leaving,
-                                     std::vector<Contribution>* contributions) {
-  TokenBatch tokens = kept.tokens;
-  tokens.ids = kept.ids;
+                                     const Backwarding& task) {
+  TokenBatch tokens = kept.payloads.tokens;
+  tokens.ids = kept.payloads.ids;
   RETURN_IF_ERROR(
       stage.Forward(task.key, version_, tokens, kept.inputs[segment], /*keep_graph=*/true)
           .status());
   ASSIGN_OR_RETURN(Bytes gradient, stage.Backward(task.key, task.gradient));
-  // One gradient leaves at a time.
-  RETURN_IF_ERROR(leaving->Wait());
   RETURN_IF_ERROR(stage.Fold(task.key));
+  return gradient;
+}
+
+Status SwapStage::Leaving::Wait() {
+  Status status = transit.Wait();
+  held.reset();
+  return status;
+}
+
+Status SwapStage::Dismiss(Stage& stage, std::size_t segment, Step step, Leaving* leaving,
+                          std::vector<Contribution>* sums) {
+  RETURN_IF_ERROR(leaving->Wait());
   const std::vector<Range>& ranges = segments_[segment].ranges;
+  leaving->held = gauge_.Hold(segments_[segment].parameters * sizeof(float));
   for (std::size_t g = 0; g < ranges.size(); ++g) {
     if (ranges[g].count == 0) continue;
-    const Bytes elements = stage.Accumulator(task.key.step, g).elements;
+    const Bytes elements = stage.Accumulator(step, g).elements;
     Contribution contribution{ranges[g], nullptr, {}};
     if (exact()) {
       ForSlots(ranges[g], [&](std::size_t slot, std::uint64_t first, std::uint64_t count) {
@@ -466,16 +489,40 @@ Result<Bytes> SwapStage::RunBackward(Stage& stage, std::size_t segment, const Ke
       });
     }
     ASSIGN_OR_RETURN(contribution.extent, space_.Take(elements.size()));
-    leaving->Write(space_.tier(), contribution.extent->offset(), elements);
-    contributions->push_back(std::move(contribution));
+    leaving->transit.Write(space_.tier(), contribution.extent->offset(), elements);
+    sums->push_back(std::move(contribution));
   }
-  stage.ReleaseStep(task.key.step);
-  return gradient;
+  stage.ReleaseStep(step);
+  return {};
+}
+
+void SwapStage::Answer(Passing passing, const std::vector<Contribution>& sums) {
+  const TaskKey& key = passing.task.key;
+  Result<BackwardResult> result = BackwardResult();
+  if (exact()) {
+    result->fits = CheckRange(MagnitudesOf(sums), key, layout_.slots, ExponentsOf(key.step),
+                              contribution_bits_)
+                       .ok();
+  }
+  if (!layout_.slice.embedding) {
+    Result<Bytes> gradient = Recoded(*plain_codec_, *gradient_codec_, passing.task.gradient,
+                                     passing.kept.payloads.tokens);
+    if (gradient.ok()) {
+      result->gradient = *std::move(gradient);
+    } else {
+      result = gradient.status();
+    }
+  }
+  passing.task.done(std::move(result));
 }
 
 void SwapStage::Drop(const TaskKey& key) {
   kept_.erase(key);
-  waiting_.erase(key);
+  if (const std::shared_ptr<Waiting> waiting = FindWaiting(key)) {
+    waiting->tasks.erase(key);
+    waiting->whole = false;
+    waiting_.erase(key);
+  }
   std::erase_if(forwards_, [&](const Forwarding& task) { return task.key == key; });
   std::erase_if(backwards_, [&](const Backwarding& task) { return task.key == key; });
 }
@@ -503,25 +550,84 @@ std::vector<Magnitude> SwapStage::MagnitudesOf(const std::vector<Contribution>& 
   return magnitudes;
 }
 
-Status SwapStage::Fold(const TaskKey& key) {
+std::shared_ptr<SwapStage::Waiting> SwapStage::FindWaiting(const TaskKey& key) const {
   const auto found = waiting_.find(key);
-  if (found == waiting_.end()) {
+  const bool waits = found != waiting_.end() && !found->second->folded.contains(key);
+  return waits ? found->second : nullptr;
+}
+
+Status SwapStage::Fold(const TaskKey& key) {
+  const std::shared_ptr<Waiting> waiting = FindWaiting(key);
+  if (waiting == nullptr) {
     return NotFound("fold: no gradients of " + TaskText(key) + " wait here");
   }
-  const std::vector<int> exponents = ExponentsOf(key.step);
-  const std::vector<Magnitude> magnitudes = MagnitudesOf(found->second);
-  RETURN_IF_ERROR(CheckRange(magnitudes, key, layout_.slots, exponents, contribution_bits_));
-  if (!AllFinite(magnitudes)) {
-    ASSIGN_OR_RETURN(Sums* const sums, Open(key.step));
-    sums->finite = false;
-    waiting_.erase(found);
-    return {};
+  if (exact()) {
+    RETURN_IF_ERROR(CheckRange(MagnitudesOf(waiting->sums), key, layout_.slots,
+                               ExponentsOf(key.step), contribution_bits_));
   }
-  ASSIGN_OR_RETURN(Sums* const sums, OpenToWrite(key.step));
-  for (const Contribution& contribution : found->second) {
-    RETURN_IF_ERROR(AddContribution(contribution, exponents, *sums));
+  waiting->folded.insert(key);
+  return waiting->IsFolded() ? AddFolded(waiting.get()) : Status();
+}
+
+Status SwapStage::AddFolded(Waiting* waiting) {
+  if (waiting->folded.empty()) return {};
+  const Step step = waiting->folded.begin()->step;
+  std::vector<Contribution> again;
+  if (!waiting->IsFolded() || !waiting->whole) {
+    std::map<TaskKey, Payloads> folded;
+    for (const TaskKey& key : waiting->folded) folded.emplace(key, waiting->tasks.at(key));
+    RETURN_IF_ERROR(PassAgain(folded, &again));
+    waiting->whole = false;
   }
-  waiting_.erase(found);
+  const std::vector<Contribution>& sums = waiting->whole ? waiting->sums : again;
+  if (AllFinite(MagnitudesOf(sums))) {
+    ASSIGN_OR_RETURN(Sums* const of_step, OpenToWrite(step));
+    const std::vector<int> exponents = ExponentsOf(step);
+    for (const Contribution& sum : sums) {
+      RETURN_IF_ERROR(AddContribution(sum, exponents, *of_step));
+    }
+  } else {
+    ASSIGN_OR_RETURN(Sums* const of_step, Open(step));
+    of_step->finite = false;
+  }
+  for (const TaskKey& key : std::exchange(waiting->folded, {})) {
+    waiting->tasks.erase(key);
+    waiting_.erase(key);
+  }
+  return {};
+}
+
+Status SwapStage::PassAgain(const std::map<TaskKey, Payloads>& tasks,
+                            std::vector<Contribution>* sums) {
+  auto forwards = std::exchange(forwards_, {});
+  auto backwards = std::exchange(backwards_, {});
+  auto waiting = std::exchange(waiting_, {});
+  auto kept = std::exchange(kept_, {});
+  Status status;
+  const auto note = [&](const auto& result) {
+    if (status.ok()) status = result.status();
+  };
+  for (const auto& [key, payloads] : tasks) {
+    forwards_.push_back({key, payloads.version, payloads.tokens, payloads.ids, payloads.input,
+                         /*keep=*/true, note});
+    backwards_.push_back({key, payloads.gradient, note});
+  }
+  RunForwards();
+  RunBackwards();
+  if (status.ok()) *sums = std::move(waiting_.at(tasks.begin()->first)->sums);
+  forwards_ = std::move(forwards);
+  backwards_ = std::move(backwards);
+  waiting_ = std::move(waiting);
+  kept_ = std::move(kept);
+  return status;
+}
+
+Status SwapStage::AddAllFolded(Step step) {
+  std::set<std::shared_ptr<Waiting>> of_step;
+  for (const auto& [key, waiting] : waiting_) {
+    if (key.step == step) of_step.insert(waiting);
+  }
+  for (const std::shared_ptr<Waiting>& waiting : of_step) RETURN_IF_ERROR(AddFolded(waiting.get()));
   return {};
 }
 
@@ -593,6 +699,8 @@ Status SwapStage::Absorb(Step step, std::uint64_t group, const Bytes& elements, 
 }
 
 GradientSum SwapStage::Accumulator(Step step, std::uint64_t group) {
+  const Status added = AddAllFolded(step);
+  SWARM_CHECK(added.ok(), added.message());  // without its disk, the process has no use
   const Result<Sums*> sums = Open(step);
   SWARM_CHECK(sums.ok(), sums.status().message());  // without its disk, the process has no use
   const Sum& sum = (*sums)->groups.at(group);
@@ -605,6 +713,14 @@ GradientSum SwapStage::Accumulator(Step step, std::uint64_t group) {
 Status SwapStage::SetScaleLevel(Step step, unsigned level) {
   RETURN_IF_ERROR(scale_levels_.Set(step, level));
   sums_.erase(step);
+  // What was folded into them has gone.
+  std::erase_if(waiting_, [&](const auto& entry) {
+    const auto& [key, waiting] = entry;
+    if (key.step != step || waiting->folded.erase(key) == 0) return false;
+    waiting->tasks.erase(key);
+    waiting->whole = false;
+    return true;
+  });
   return {};
 }
 
@@ -649,7 +765,7 @@ Status SwapStage::Apply(std::span<const Bytes> sums, double clip, double learnin
 }
 
 void SwapStage::DropGraphs() {
-  std::erase_if(kept_, [&](const auto& entry) { return !Holds(entry.second.version); });
+  std::erase_if(kept_, [&](const auto& entry) { return !Holds(entry.second.payloads.version); });
 }
 
 // ---- texts ----

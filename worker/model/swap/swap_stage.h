@@ -6,14 +6,17 @@
 // Tasks are collected until the executing thread has no other work (Work). Then up to SwapPlan's
 // tasks of them pass the segments together: forward in order, each task keeping the input of every
 // segment; backward in reverse, where a segment first computes its forward again. While one segment
-// computes, the next comes. A task's gradients leave to the tier segment by segment and wait there
-// for Fold. Sums of steps are in a mapped file, since a reduce takes them as memory.
+// computes, the next comes. Gradients leave to the tier segment by segment and wait there for Fold:
+// of a task alone with exact sums; else those of the tasks that pass together as their sum, which
+// is of use when all of them are folded. That is the rule; where it is not so, a part of them
+// passes once more. Sums of steps are in a mapped file, since a reduce takes them as memory.
 #pragma once
 
 #include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -103,19 +106,41 @@ class SwapStage final : public Stage {
     Bytes gradient;
     Done<BackwardResult> done;
   };
-  /// What the forward of a task leaves for its backward.
-  struct Kept {
+  /// With which a task can pass once more.
+  struct Payloads {
     Version version;
     TokenBatch tokens;  ///< without ids
     std::vector<std::int32_t> ids;
+    Bytes input, gradient;  ///< as they came
+  };
+  /// What the forward of a task leaves for its backward.
+  struct Kept {
+    Payloads payloads;
     std::vector<Bytes> inputs;  ///< by segment
     std::vector<std::shared_ptr<const void>> held;
   };
-  /// A task's gradients of a range, float32, in the tier.
+  struct Passing {
+    Backwarding task;
+    Kept kept;
+  };
+  /// Gradients of a range, float32, in the tier.
   struct Contribution {
     Range range;
     std::shared_ptr<const tier::Extent> extent;
     std::map<std::size_t, float> largest;  ///< kExact: magnitude by slot; not finite if one is not
+  };
+  struct Leaving {
+    Transit transit;
+    std::shared_ptr<const void> held;
+    Status Wait();
+  };
+  /// Gradients that wait for Fold.
+  struct Waiting {
+    std::map<TaskKey, Payloads> tasks;
+    std::set<TaskKey> folded;        ///< of them
+    std::vector<Contribution> sums;  ///< of all tasks
+    bool whole = false;              ///< there are sums, of these tasks
+    bool IsFolded() const { return folded.size() == tasks.size(); }
   };
   struct Sum {
     std::shared_ptr<std::byte> memory;
@@ -145,10 +170,24 @@ class SwapStage final : public Stage {
   void RunForwards();
   Result<ForwardResult> RunForward(Stage& stage, std::size_t segment, Forwarding& task);
   void RunBackwards();
-  /// A segment's part of the backward of a task: gives the gradient of its input.
+  /// Those that are next, of one step.
+  std::vector<Passing> TakeBackwards();
+  /// A segment's part of the backward of a task: gives the gradient of its input, and adds those of
+  /// the weights to the accumulators of the segment's stage.
   Result<Bytes> RunBackward(Stage& stage, std::size_t segment, const Kept& kept,
-                            const Backwarding& task, Transit* leaving,
-                            std::vector<Contribution>* contributions);
+                            const Backwarding& task);
+  /// The accumulators of a segment's stage begin to leave, when those before them have left.
+  Status Dismiss(Stage& stage, std::size_t segment, Step step, Leaving* leaving,
+                 std::vector<Contribution>* sums);
+  /// Answers a task whose gradients wait with `sums`.
+  void Answer(Passing passing, const std::vector<Contribution>& sums);
+  /// The sums of what is folded of `waiting` are added to the step's; the rest goes on waiting.
+  Status AddFolded(Waiting* waiting);
+  /// Makes the sums of tasks of one step once more.
+  Status PassAgain(const std::map<TaskKey, Payloads>& tasks, std::vector<Contribution>* sums);
+  /// Adds what is folded and not added yet.
+  Status AddAllFolded(Step step);
+  std::shared_ptr<Waiting> FindWaiting(const TaskKey& key) const;
   /// kExact: one for each slot.
   std::vector<int> ExponentsOf(Step step) const;
   /// kExact: of all contributions.
@@ -179,7 +218,7 @@ class SwapStage final : public Stage {
   std::deque<Forwarding> forwards_;
   std::deque<Backwarding> backwards_;
   std::map<TaskKey, Kept> kept_;
-  std::map<TaskKey, std::vector<Contribution>> waiting_;
+  std::map<TaskKey, std::shared_ptr<Waiting>> waiting_;
   std::map<Step, Sums> sums_;
   ScaleLevels scale_levels_;
 

@@ -169,6 +169,46 @@ TEST(SwapStageTogetherTest, TasksThatAreCollectedGiveWhatTheyGiveAlone) {
   }
 }
 
+TEST(SwapStageTogetherTest, APartOfTheTasksThatPassedTogetherIsFoldedAsIfItHadPassedAlone) {
+  StageOptions options = ResidentOptions({"", api::Accumulation::kFloat, true});
+  options.microbatches = 3;
+  const auto alone = MakeStage(options);
+  const auto together = MakeStage(Swapped(options));
+  std::vector<std::unique_ptr<Batch>> owned;
+  for (std::uint64_t m = 0; m < 3; ++m) {
+    owned.push_back(std::make_unique<Batch>(2, 9, m, options.config.vocab_size));
+    const TokenBatch& tokens = owned.back()->tokens;
+    together->SubmitForward(KeyOf(0, m), Version(0), tokens, {}, true,
+                            [](const auto& result) { EXPECT_TRUE(result.ok()); });
+    together->SubmitBackward(KeyOf(0, m), {}, [](const auto& result) { EXPECT_TRUE(result.ok()); });
+    ASSERT_TRUE(alone->Forward(KeyOf(0, m), Version(0), tokens, {}, true).ok());
+    ASSERT_TRUE(alone->Backward(KeyOf(0, m), {}).ok());
+  }
+  while (together->Work()) {
+  }
+  const auto floats = [](const Bytes& bytes) {
+    return testing::FloatsOf({"", checkpoint::ElementType::kF32, {}, bytes});
+  };
+  const auto expect_equal = [&] {
+    for (std::uint64_t g = 0; g < alone->groups().size(); ++g) {
+      const Bytes expected = alone->Accumulator(Step(0), g).elements;
+      const Bytes sum = together->Accumulator(Step(0), g).elements;
+      EXPECT_LT(RelativeDistance(floats(sum), floats(expected)), 1e-5) << "group " << g;
+    }
+  };
+  const auto fold = [&](std::uint64_t m) {
+    ASSERT_TRUE(alone->Fold(KeyOf(0, m)).ok());
+    ASSERT_TRUE(together->Fold(KeyOf(0, m)).ok());
+  };
+  fold(1);
+  EXPECT_EQ(together->Fold(KeyOf(0, 1)).code(), StatusCode::kNotFound) << "once";
+  expect_equal();
+  fold(0);
+  together->Drop(KeyOf(0, 2));
+  expect_equal();
+  EXPECT_EQ(together->Fold(KeyOf(0, 2)).code(), StatusCode::kNotFound);
+}
+
 TEST(SwapStageTogetherTest, WhatIsAbandonedIsNeverAnswered) {
   const auto stage = MakeStage(Swapped(ResidentOptions({})));
   const Batch batch(2, 9, 1, SmallConfig().vocab_size);
