@@ -125,7 +125,11 @@ TEST(TcpTuningTest, TheWindowFollowsWhatArrives) {
   // The kernel measures the round trip. On a busy machine it may be long for a while, and then the
   // same bytes are less in one.
   const auto transfer = [&](int bytes) {
-    for (int look = 0; look < 10 || (look < 200 && connection.client_window() < bytes); ++look) {
+    const Timepoint deadline = Clock::now() + std::chrono::seconds(60);
+    const auto waits = [&] {
+      return connection.client_window() < bytes && Clock::now() < deadline;
+    };
+    for (int look = 0; look < 10 || waits(); ++look) {
       connection.Transfer(static_cast<std::size_t>(bytes));
       tuning.Look(now += ReceiveWindow::kLookPeriod);
     }
