@@ -353,7 +353,7 @@ CLI::App* AddProbe(CLI::App& app, ProbeOptions* options) {
   AddManifest(command, &options->manifest, &options->overrides);
   command->add_option("--name", options->name, "Of the group (default: the machine's)");
   command->add_option("--scratch", options->scratch,
-                      "Folder on the disk for swapped stages, to measure it (512 MiB)");
+                      "Folder on the disk for swapped stages, to measure it (2 GiB)");
   AddThreads(command, &options->threads);
   AddDevice(command, &options->device);
   command->add_option("--seconds", options->seconds, "Of each measurement")

@@ -161,7 +161,7 @@ double Predictor::TakeSeconds(std::size_t s, std::size_t g) {
   const double parameters = Number(model_.Parameters(run));
   all_[s].tasks = std::max(all_[s].tasks, Number(swapping->tasks));
   result_.update_seconds =
-      std::max(result_.update_seconds, SwappedUpdateSeconds(parameters, group.disk));
+      std::max(result_.update_seconds, SwappedUpdateSeconds(*swapping, parameters, group));
   return SwappedSeconds(*swapping, parameters, seconds, model_.ForwardShare(), group.disk);
 }
 

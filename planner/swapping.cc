@@ -62,8 +62,11 @@ double SwappedSeconds(const Swapping& swapping, double parameters, double second
          std::max(seconds * (1 - forward_share), weights + gradient) + gradient;
 }
 
-double SwappedUpdateSeconds(double parameters, double disk) {
-  return parameters * 2 * (kWeight + kMoments) / disk;
+double SwappedUpdateSeconds(const Swapping& swapping, double parameters, const Machines& group) {
+  const double sum = parameters * kGradient;
+  const double free = group.memory_bytes - static_cast<double>(swapping.memory);
+  const bool is_cached = group.memory_bytes <= 0 || sum <= free;
+  return (3 * parameters * (kWeight + kMoments) + (is_cached ? 0 : 4 * sum)) / group.disk;
 }
 
 }  // namespace swarm::planner

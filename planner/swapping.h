@@ -30,7 +30,9 @@ std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model
 double SwappedSeconds(const Swapping& swapping, double parameters, double seconds,
                       double forward_share, double disk);
 
-/// Of an update: weights and moments come and leave.
-double SwappedUpdateSeconds(double parameters, double disk);
+/// Of a step's end. Weights and moments come and leave, and come once more for their digest. The
+/// sum of gradients is mapped, written once, and read for its digest, its norm and the update: from
+/// the disk, where the group's machines have no memory for it beside the segments.
+double SwappedUpdateSeconds(const Swapping& swapping, double parameters, const Machines& group);
 
 }  // namespace swarm::planner

@@ -27,8 +27,8 @@ namespace {
 
 /// Layers that are measured: the planner counts layers as alike.
 constexpr std::int64_t kLayers = 2;
-/// Of the disk, for reads and for writes each.
-constexpr std::uint64_t kChunk = std::uint64_t{16} << 20, kChunks = 16;
+/// Of the disk, for reads and for writes each: more than a cache below it hides.
+constexpr std::uint64_t kChunk = std::uint64_t{16} << 20, kChunks = 64;
 constexpr double kTera = 1e12, kMega = 1e6;
 
 /// The job with a model of a few layers, as one stage in memory.
