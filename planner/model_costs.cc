@@ -31,7 +31,8 @@ ModelCosts::ModelCosts(const api::Spec& spec) {
   const api::DecoderConfig& config = spec.model.config;
   width_ = static_cast<std::uint64_t>(config.hidden_size);
   table_parameters_ = static_cast<std::uint64_t>(config.vocab_size) * width_;
-  const std::uint64_t tables = config.tie_word_embeddings ? 1 : 2;
+  tied_ = config.tie_word_embeddings;
+  const std::uint64_t tables = tied_ ? 1 : 2;
   const auto count = static_cast<std::uint64_t>(config.num_hidden_layers);
   layer_parameters_ = (api::ParameterCount(config) - tables * table_parameters_ - width_) / count;
   // A product costs two operations a weight; the backward makes two products of each. What is
@@ -61,7 +62,8 @@ std::uint64_t ModelCosts::Parameters(Run run) const {
   std::uint64_t parameters = run.count * layer_parameters_;
   const bool embedding = run.first == 0, head = run.first + run.count == layers();
   if (head) parameters += width_;  // the final norm
-  return parameters + ((embedding ? 1 : 0) + (head ? 1 : 0)) * table_parameters_;
+  const std::uint64_t tables = (embedding ? 1 : 0) + (head ? 1 : 0);
+  return parameters + (tied_ ? std::min<std::uint64_t>(tables, 1) : tables) * table_parameters_;
 }
 
 BoundaryTraffic TrafficOf(const api::Boundary& boundary, std::uint64_t hidden_size,

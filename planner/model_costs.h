@@ -26,7 +26,8 @@ class ModelCosts {
   double Flops(Run run) const;
   /// The part of Flops that is the forward.
   double ForwardShare() const { return forward_share_; }
-  /// Of a stage: the first has the embedding, the last the head, which are both there if tied.
+  /// Of a stage: the first has the embedding, the last the head. Tied ones are in both stages, and
+  /// once in a stage that is both.
   std::uint64_t Parameters(Run run) const;
   std::uint64_t LayerParameters() const { return layer_parameters_; }
   /// Of the embedding, and of the head without its norm.
@@ -37,6 +38,7 @@ class ModelCosts {
   double head_ = 0;
   double forward_share_ = 1.0 / 3;
   std::uint64_t layer_parameters_ = 0, table_parameters_ = 0, width_ = 0;
+  bool tied_ = false;
 };
 
 /// Bytes of a microbatch at a boundary, as the codec sends it, forward and backward.

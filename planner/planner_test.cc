@@ -63,6 +63,15 @@ TEST(Planner, AParameterCountIsTheModelsOwn) {
             api::ParameterCount(job.spec.model.config));
 }
 
+TEST(Planner, ATiedTableIsInBothStagesAndOnceInOneThatIsBoth) {
+  api::SwarmJob job = Job();
+  job.spec.model.config.tie_word_embeddings = true;
+  const ModelCosts model(job.spec);
+  const std::uint64_t all = api::ParameterCount(job.spec.model.config);
+  EXPECT_EQ(model.Parameters({0, 12}), all);
+  EXPECT_EQ(model.Parameters({0, 5}) + model.Parameters({5, 7}), all + 256 * 1024);
+}
+
 TEST(Planner, WorkIsSixOperationsAParameterAndThatOfTheScores) {
   const api::SwarmJob job = Job();
   const ModelCosts model(job.spec);
