@@ -39,13 +39,14 @@ class EqualityTest : public ::testing::TestWithParam<api::StepMode> {
       ASSERT_NEAR(losses[t], expected[t], 1e-5 * expected[t]) << "step " << t;
     }
   }
-  std::vector<double> ReferenceLosses(const api::SwarmJob& job) {
+  /// The last loss is below `learned` of the first.
+  std::vector<double> ReferenceLosses(const api::SwarmJob& job, double learned = 0.9) {
     const std::string out = folder_ / "reference";
     const Status status = trainer::TrainReference({.job = job, .out_dir = out});
     EXPECT_TRUE(status.ok()) << status.ToString();
     const auto losses = Losses(out);
     EXPECT_EQ(losses.size(), job.spec.training.maxSteps);
-    EXPECT_LT(losses.back(), 0.9 * losses.front()) << "nothing was learned";
+    EXPECT_LT(losses.back(), learned * losses.front()) << "nothing was learned";
     return losses;
   }
   TemporaryFolder folder_;
@@ -53,7 +54,7 @@ class EqualityTest : public ::testing::TestWithParam<api::StepMode> {
 
 TEST_P(EqualityTest, EveryLayoutGivesTheLossesOfOneProcess) {
   const api::SwarmJob job = Job(50);
-  const auto expected = ReferenceLosses(job);
+  const auto expected = ReferenceLosses(job, 0.8);
   // S in {1, 2, 4, 7}, R in {1, 2, 3}, even and uneven.
   const std::vector<Layout> layouts{{{1}},          {{3}},          {{1, 1}},
                                     {{3, 1}},       {{1, 2}},       {{1, 1, 1, 1}},
