@@ -27,4 +27,11 @@ std::vector<api::FieldError> ReadLocalModel(api::SwarmJob* job) {
   return errors;
 }
 
+std::vector<api::FieldError> ReadKnownModel(api::SwarmJob* job) {
+  auto errors = ReadLocalModel(job);
+  if (!errors.empty() || job->spec.model.config.hidden_size != 0) return errors;
+  return {
+      {"spec.model.uri", "names a model in a bucket", "a folder of this machine, or model.config"}};
+}
+
 }  // namespace swarm::ctl

@@ -12,4 +12,7 @@ namespace swarm::ctl {
 /// does nothing for a model in a bucket, and for one that the manifest describes.
 std::vector<api::FieldError> ReadLocalModel(api::SwarmJob* job);
 
+/// The same for a command that needs the config: a model in a bucket is an error.
+std::vector<api::FieldError> ReadKnownModel(api::SwarmJob* job);
+
 }  // namespace swarm::ctl

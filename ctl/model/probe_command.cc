@@ -122,11 +122,7 @@ std::string HostName() {
 
 ExitCode ProbeMachine(const ProbeOptions& options, std::ostream& out, std::ostream& err) {
   auto job = LoadManifest(options.manifest, options.overrides);
-  std::vector<api::FieldError> errors = job.ok() ? ReadLocalModel(&*job) : job.errors();
-  if (errors.empty() && job->spec.model.config.hidden_size == 0) {
-    errors = {{"spec.model.uri", "names a model in a bucket",
-               "a folder of this machine, or model.config"}};
-  }
+  const auto errors = job.ok() ? ReadKnownModel(&*job) : job.errors();
   if (!errors.empty()) {
     err << options.manifest << ":\n" << api::ToString(errors) << "\n";
     return ExitCode::kBadUsage;

@@ -63,11 +63,7 @@ ExitCode PlanJob(const PlanOptions& options, std::ostream& out, std::ostream& er
   if (!manifest.ok()) return refuse(options.manifest, manifest.errors());
   auto job = api::ParseManifest(*manifest);
   if (!job.ok()) return refuse(options.manifest, job.errors());
-  if (auto errors = ReadLocalModel(&*job); !errors.empty()) return refuse(options.manifest, errors);
-  if (job->spec.model.config.hidden_size == 0) {
-    return refuse(options.manifest, {{"spec.model.uri", "names a model in a bucket",
-                                      "a folder of this machine, or model.config"}});
-  }
+  if (auto errors = ReadKnownModel(&*job); !errors.empty()) return refuse(options.manifest, errors);
   if (job->spec.model.lora.rank > 0) {
     return refuse(options.manifest, {{"spec.model.lora", "cannot be planned",
                                       "a plan for training the whole model, which needs more"}});
