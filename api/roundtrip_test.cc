@@ -166,7 +166,7 @@ SwarmJob AnyJob() {
                    Either(StepMode::kDelayed, StepMode::kLocal),
                    {Number(), FiniteDouble(), FiniteDouble(), *rc::gen::arbitrary<bool>()},
                    Either(Accumulation::kFloat, Accumulation::kExact),
-                   Either(ReduceCodec::kBF16, ReduceCodec::kInt8),
+                   *rc::gen::element(ReduceCodec::kBF16, ReduceCodec::kInt8, ReduceCodec::kInt4),
                    Number(),
                    Number()};
   spec.optimizer = {Either(OptimizerType::kLAMB, OptimizerType::kMuon),

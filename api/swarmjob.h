@@ -176,7 +176,7 @@ enum class StepMode { kSync, kDelayed, kLocal };
 enum class Accumulation { kFloat, kExact };
 
 /// How replicas of a stage encode the gradients that they send each other for the sum.
-enum class ReduceCodec { kNone, kBF16, kInt8 };
+enum class ReduceCodec { kNone, kBF16, kInt8, kInt4 };
 
 /// StepMode::kLocal. A microbatch is the batch of an inner step.
 struct LocalSteps {

@@ -86,7 +86,7 @@ const std::vector<Wrong> kWrong = {
     {{"training.maxGradNorm=-1"}, "spec.training.maxGradNorm"},
     {{"training.maxGradNorm=.nan"}, "spec.training.maxGradNorm"},
     {{"training.accumulation=Double"}, "spec.training.accumulation"},
-    {{"training.reduceCodec=Int4"}, "spec.training.reduceCodec"},
+    {{"training.reduceCodec=Int2"}, "spec.training.reduceCodec"},
     {{"training.accumulation=Exact", "training.reduceCodec=BF16"}, "spec.training.reduceCodec"},
     {{"training.precision=bf16"}, "spec.training.precision"},
     {{"training.precision=FP8"}, "spec.training.precision"},

@@ -30,7 +30,7 @@ spec:
   checkpoint: {intervalSteps: $steps}
 YAML
 for seed in $seeds; do
-  for codec in None BF16 Int8; do
+  for codec in None BF16 Int8 Int4; do
     "$bin/swarmctl" run -f "$folder/job.yaml" --out "$folder/$codec-$seed" --threads-per-worker 1 \
       --set training.seed=$seed --set training.reduceCodec=$codec >"$folder/log" 2>&1 ||
       { tail -n 20 "$folder/log" >&2; exit 1; }
@@ -43,7 +43,7 @@ def validation(codec, seed):
     lines = [json.loads(line) for line in open(f"{folder}/{codec}-{seed}/events.jsonl")]
     return [line["loss"] for line in lines if line.get("kind") == "Validation"][-1]
 print("%-6s" % "codec", *("%14s" % f"seed {seed}" for seed in seeds), "%10s" % "mean")
-for codec in ["None", "BF16", "Int8"]:
+for codec in ["None", "BF16", "Int8", "Int4"]:
     losses = [validation(codec, seed) for seed in seeds]
     changes = [100 * (loss / validation("None", seed) - 1) for loss, seed in zip(losses, seeds)]
     print("%-6s" % codec, *("%7.4f %+5.2f%%" % pair for pair in zip(losses, changes)),

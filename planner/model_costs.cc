@@ -84,6 +84,8 @@ double ReduceBytes(const api::Training& training) {
       return 2;
     case api::ReduceCodec::kInt8:
       return Int8Bytes(api::kReduceBlock);
+    case api::ReduceCodec::kInt4:
+      return 0.5 + 4 / static_cast<double>(api::kNibbleBlock);
   }
   return 4;
 }

@@ -140,6 +140,7 @@ struct EnumNames<api::ReduceCodec> {
       {E::kNone, "None"},
       {E::kBF16, "BF16"},
       {E::kInt8, "Int8"},
+      {E::kInt4, "Int4"},
   });
 };
 

@@ -9,13 +9,12 @@
 #include <vector>
 
 #include "worker/codec/blocks/block_kernels.h"
+#include "worker/codec/blocks/block_scale.h"
 
 namespace swarm::codec {
 namespace {
 
-constexpr std::uint32_t kInfinity = 0x7f800000u;
 constexpr std::uint32_t kNaN = 0x7fc00000u;
-constexpr float kTiny = 0x1p-100f;
 
 // Seven decades; from one to the next larger the entries double. A decade of n entries has the
 // middles of n equal parts of [0.1, 1], times a power of ten; in float32 steps as the map's authors
@@ -66,15 +65,6 @@ bool AreZeros(const std::uint8_t* codes, std::size_t n) {
   return std::all_of(codes, codes + n, [](std::uint8_t code) { return code == 0; });
 }
 
-float ReadScale(const std::byte* at) {
-  float largest = 0;
-  std::memcpy(&largest, at, sizeof largest);
-  return largest;
-}
-
-/// Of a block that has codes.
-bool IsScale(float largest) { return largest == 0 || (largest >= kTiny && std::isfinite(largest)); }
-
 Status NotWritten(std::size_t begin) {
   return DataLoss("8-bit codes: the block at number " + std::to_string(begin) +
                   " is not one that an encoder writes; ask for it again");
@@ -99,12 +89,10 @@ Status BlockCodes::Encode(std::span<const float> values, std::byte* out, Isa isa
   for (std::size_t begin = 0; begin < values.size(); begin += block_, scale += sizeof(float)) {
     const std::size_t n = std::min(block_, values.size() - begin);
     const float* x = values.data() + begin;
-    std::uint32_t bits = kernels.largest(x, n);
+    const std::uint32_t bits = kernels.largest(x, n);
     const bool finite = bits < kInfinity;
     if (!finite && not_finite_ == NotFinite::kRefused) return Refuse(begin, begin + n);
-    if (!finite) bits = kNaN;
-    float largest = std::bit_cast<float>(bits);
-    if (largest < kTiny) largest = 0;
+    const float largest = finite ? ScaleOf(bits) : std::bit_cast<float>(kNaN);
     std::memcpy(scale, &largest, sizeof largest);
     if (largest == 0 || !finite) {
       std::memset(codes + begin, 0, n);

@@ -8,6 +8,7 @@
 
 #include "api/model/reduce.h"
 #include "worker/codec/blocks/block_codes.h"
+#include "worker/codec/blocks/nibble_codes.h"
 
 namespace swarm::stage {
 namespace {
@@ -42,9 +43,12 @@ class BFloat16 final : public ReduceCodec {
   }
 };
 
-/// Linear codes in blocks with a scale.
-class Int8 final : public ReduceCodec {
+/// Linear codes in blocks with a scale, as `Codes` makes them.
+template <typename Codes>
+class BlockReduceCodec final : public ReduceCodec {
  public:
+  explicit BlockReduceCodec(Codes codes) : codes_(codes) {}
+
   std::size_t EncodedBytes(std::size_t count) const override { return codes_.EncodedBytes(count); }
 
   Bytes Encode(std::span<const float> values) const override {
@@ -62,7 +66,7 @@ class Int8 final : public ReduceCodec {
   }
 
  private:
-  const codec::BlockCodes codes_{codec::CodeMap::kLinear, api::kReduceBlock};
+  const Codes codes_;
 };
 
 }  // namespace
@@ -74,7 +78,11 @@ std::unique_ptr<const ReduceCodec> MakeReduceCodec(api::ReduceCodec codec) {
     case api::ReduceCodec::kBF16:
       return std::make_unique<BFloat16>();
     case api::ReduceCodec::kInt8:
-      return std::make_unique<Int8>();
+      return std::make_unique<BlockReduceCodec<codec::BlockCodes>>(
+          codec::BlockCodes(codec::CodeMap::kLinear, api::kReduceBlock));
+    case api::ReduceCodec::kInt4:
+      static_assert(codec::NibbleCodes::kBlock == api::kNibbleBlock);
+      return std::make_unique<BlockReduceCodec<codec::NibbleCodes>>(codec::NibbleCodes());
   }
   return nullptr;
 }
