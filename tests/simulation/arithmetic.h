@@ -35,6 +35,9 @@ struct Job {
   bool skips = false;
   /// Parts of a stage's own group have holders (rule 31); each element of a sum is a part.
   bool divided = false;
+  /// Replicas take steps of their own between those of the job (rule 32), so what a task gives
+  /// depends on the replica that runs it and on what that ran before. Requires order_sensitive.
+  bool local = false;
 
   std::uint64_t stages() const { return replicas.size(); }
   bool operator==(const Job&) const = default;

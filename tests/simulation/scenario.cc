@@ -72,6 +72,10 @@ Job DrawJob(Rng& rng, const Wishes& wishes) {
   }
   job.max_grad_norm = rng.Below(2) == 0 ? 0.5 : 0;
   job.divided = wishes.divided;
+  if (wishes.local) {
+    job.local = job.order_sensitive = true;
+    job.tied_head = job.tied_head && stages == 1;
+  }
   return job;
 }
 
@@ -180,7 +184,8 @@ std::string Describe(const Scenario& scenario) {
   text += ", " + std::to_string(job.microbatches) + " microbatches, " + std::to_string(job.steps) +
           " steps, " + (job.delayed ? "Delayed" : "Sync") + (job.tied_head ? ", tied head" : "") +
           (job.order_sensitive ? ", order-sensitive sums" : "") + (job.divided ? ", divided" : "") +
-          (job.overflows ? ", overflows" : "") + (job.skips ? ", skips" : "");
+          (job.local ? ", local steps" : "") + (job.overflows ? ", overflows" : "") +
+          (job.skips ? ", skips" : "");
   if (job.checkpoints) text += ", checkpoint every " + std::to_string(job.checkpoint_interval);
   if (job.validation_interval > 0) {
     text += ", validation every " + std::to_string(job.validation_interval);

@@ -100,6 +100,7 @@ struct Wishes {
   bool grids = false;    ///< sums of more than three go over a grid, and stages are large enough
   bool sparse = false;   ///< one or two neighbours in the stage beside, also in a small swarm
   bool divided = false;  ///< parts have holders, and stages are large enough
+  bool local = false;    ///< replicas take steps of their own
 };
 
 Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes = {});

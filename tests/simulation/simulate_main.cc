@@ -60,6 +60,7 @@ int main(int argc, char** argv) {
   app.add_flag("--sparse", options.wishes.sparse,
                "Workers have one or two neighbours in the stage beside their own");
   app.add_flag("--divided", options.wishes.divided, "Parts of stages have holders");
+  app.add_flag("--local", options.wishes.local, "Replicas take steps of their own");
   app.add_option("--only", only, "The one kind of fault")->check(CLI::IsMember(kinds));
   CLI11_PARSE(app, argc, argv);
   for (std::uint64_t i = 0; i < kFaultKinds; ++i) {

@@ -264,6 +264,15 @@ TEST(SimulationTest, UpdatesThatReplicasDivideKeepTheInvariants) {
   ExpectNoFailure(options);
 }
 
+TEST(SimulationTest, StepsOfReplicasKeepTheInvariants) {
+  SweepOptions options{.count = 5'000, .threads = kThreads};
+  options.wishes.order_sensitive = true;
+  const std::uint64_t of_the_job_alone = Sweep(options).fingerprint;
+  options.wishes.local = true;
+  ExpectNoFailure(options);
+  EXPECT_NE(Sweep(options).fingerprint, of_the_job_alone);
+}
+
 /// One stage of that many, whose replicas divide its update.
 Scenario OneFaultAmongHolders(std::uint64_t seed, std::uint64_t replicas, FaultKind kind) {
   Scenario scenario = OneFault(seed, {replicas}, kind);
@@ -338,6 +347,21 @@ INSTANTIATE_TEST_SUITE_P(
         MutationCase{"RevokeKeepsTheAttemptOpen", {"revoke-keeps-open", "claims"}, "ExactlyOnce"},
         MutationCase{"UnlistedAttempts", {"unlisted", "claims"}, "ExactlyOnce"},
         // The floor of a welcome closes most of what an earlier generation has sent out, too.
+        MutationCase{"ReissueOfLocalStepsWithoutRevoke",
+                     {"reissue", "claims"},
+                     "ExactlyOnce",
+                     6000,
+                     {.local = true}},
+        MutationCase{"UnlistedAttemptsOfLocalSteps",
+                     {"unlisted", "claims"},
+                     "ExactlyOnce",
+                     6000,
+                     {.local = true}},
+        MutationCase{"LocalStepsCommitAfterTheFirstReduced",
+                     {"first-reduced"},
+                     "AllOrNothing",
+                     6000,
+                     {.local = true}},
         MutationCase{"NoGeneration", {"generation", "claims"}, "ExactlyOnce", 10000},
         MutationCase{"TermPromise", {"promise"}, "Fencing"},
         MutationCase{"CommitAfterTheFirstReduced", {"first-reduced"}, "AllOrNothing"},

@@ -46,9 +46,10 @@ std::string Describe(const SeedFailure& failure, const Wishes& wishes) {
   const std::string only = wishes.only ? " --only " + std::string(NameOf(*wishes.only)) : "";
   const std::string links = wishes.unlike_links ? " --unlike-links" : "";
   const std::string divided = wishes.divided ? " --divided" : "";
+  const std::string local = wishes.local ? " --local" : "";
   return failure.violation.invariant + " violated: " + failure.violation.text + "\n  " +
          Describe(DrawScenario(failure.seed, wishes)) + "\n  replay: simulate --seed " +
-         std::to_string(failure.seed) + only + links + divided + " --verbose";
+         std::to_string(failure.seed) + only + links + divided + local + " --verbose";
 }
 
 }  // namespace swarm::simulation

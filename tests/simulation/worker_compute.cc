@@ -82,6 +82,12 @@ const Weights& WorkerProcess::WeightsOf(protocol::Version version) const {
   return it == state_.weights.end() ? garbage : it->second;
 }
 
+Weights WorkerProcess::WeightsOfTask(protocol::Version version) const {
+  Weights weights = WeightsOf(version);
+  for (const auto& [step, moved] : moved_) weights.push_back(moved);
+  return weights;
+}
+
 double WorkerProcess::FinishForward(const Job& job) {
   const auto it = tasks_.find(job.key);
   const bool is_last = stage_.value + 1 == job_.stages();
@@ -91,7 +97,8 @@ double WorkerProcess::FinishForward(const Job& job) {
   }
   Task& task = it->second;
   task.has_graph = job.keep_graph;
-  const std::uint64_t x = ForwardOf(Read(task.x), WeightsOf(task.version), stage_.value);
+  const Weights weights = job.keep_graph ? WeightsOfTask(task.version) : WeightsOf(task.version);
+  const std::uint64_t x = ForwardOf(Read(task.x), weights, stage_.value);
   if (is_last) return LossOf(x, task.tokens);
   outputs_[job.key] = x;
   return 0;
@@ -102,13 +109,17 @@ bool WorkerProcess::FinishBackward(const Job& job) {
   std::uint64_t gradient = kGarbage;
   if (it != tasks_.end() && it->second.has_graph) {
     Task& task = it->second;
-    const Weights& weights = WeightsOf(task.version);
+    const Weights weights = WeightsOfTask(task.version);
     const std::uint64_t x = Read(task.x);
     const bool is_last = stage_.value + 1 == job_.stages();
     const std::uint64_t g =
         is_last ? LossGradientOf(ForwardOf(x, weights, stage_.value), task.tokens) : Read(task.g);
     gradient = InputGradientOf(g, x, weights, stage_.value);
     task.fresh = ContributionOf(g, x, weights, stage_.value, groups_, job.key.microbatch.value);
+    if (job_.local) {
+      std::uint64_t& moved = moved_[job.key.step];
+      moved = MixAll(moved, task.fresh.front().front().value);
+    }
   }
   if (stage_.value > 0) gradients_[job.key] = gradient;
   const auto accumulator = accumulators_.find(job.key.step);
@@ -179,6 +190,7 @@ void WorkerProcess::FinishApply() {
   const std::vector<std::vector<Element>>& sums = application.sums;
   Advance(job_, application.next, &state_);
   state_.moments = application.moments;
+  moved_.erase(moved_.begin(), moved_.upper_bound(record.step));  // now in the weights, or void
   // What follows from wrong weights is wrong, too; the others must not follow it.
   if (!wrong_weights_) simulation_.audit().OnApplied(pid_, stage_, record, sums, state_);
   if (flips_weights_ && HasSibling()) {

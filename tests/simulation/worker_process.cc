@@ -303,6 +303,7 @@ void WorkerProcess::LoadCheckpoint(protocol::Generation generation, protocol::Ve
 
 void WorkerProcess::BeginServing(protocol::Generation generation, StageState state, bool whole) {
   state_ = std::move(state);
+  moved_.clear();
   simulation_.audit().OnLoaded(id_, stage_, state_);
   generation_ = generation;
   groups_ = GroupsOf(job_, stage_);

@@ -191,6 +191,8 @@ class WorkerProcess : public Process {
   void Compute();
   void RunTask(const Job& job);
   const Weights& WeightsOf(protocol::Version version) const;
+  /// Those that a task of a step computes with.
+  Weights WeightsOfTask(protocol::Version version) const;
   /// Returns the loss, on the last stage.
   double FinishForward(const Job& job);
   /// Returns whether the gradients fit the step's scale.
@@ -271,6 +273,8 @@ class WorkerProcess : public Process {
   std::deque<std::tuple<WorkerId, protocol::Forward, Payload>> waiting_;  // for bytes (a mutation)
 
   StageState state_;
+  /// What the steps of this replica alone have moved since state_, by step of the job (Job::local).
+  std::map<protocol::Step, std::uint64_t> moved_;
   std::map<protocol::TaskKey, Task> tasks_;
   std::map<protocol::TaskKey, std::uint64_t> outputs_, gradients_;
   std::map<protocol::Step, Accumulator> accumulators_;
