@@ -271,7 +271,9 @@ TEST(SeatByPodTest, WithoutPodsAndWithVeryManyTheGridIsThatOfTheNumberAlone) {
     const auto members = InPods(std::vector<std::size_t>(participants, 1));
     const Seating seating = SeatByPod(members);
     EXPECT_EQ(seating.rows, ChooseRows(participants));
-    if (participants <= kFlatReduceMax) EXPECT_EQ(seating.seats.back(), members.back().id);
+    if (participants <= kFlatReduceMax) {
+      EXPECT_EQ(seating.seats.back(), members.back().id);
+    }
   }
   const auto many = InPods(std::vector<std::size_t>(kPodRowsMax + 1, 2));
   EXPECT_EQ(SeatByPod(many).rows, ChooseRows(many.size()));
