@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -119,8 +120,16 @@ Result<Digest> DigestState(std::span<const NamedTensor> tensors) {
     index.digests.push_back(ComputeDigest(std::span(piece).first(filled)));
     index.bytes += std::exchange(filled, 0);
   };
-  const auto add = [&](std::uint64_t size, const auto& read) -> Status {
+  const auto add = [&](std::uint64_t size, const Elsewhere* from, const auto& read) -> Status {
     for (std::uint64_t at = 0; at < size;) {
+      const bool whole = filled == 0 && size - at >= kPieceBytes;
+      if (const auto known = whole && from != nullptr ? from->KnownDigest(at, kPieceBytes)
+                                                      : std::optional<Digest>()) {
+        index.digests.push_back(*known);
+        index.bytes += kPieceBytes;
+        at += kPieceBytes;
+        continue;
+      }
       const std::uint64_t some = std::min(size - at, kPieceBytes - filled);
       RETURN_IF_ERROR(read(at, std::span(piece).subspan(filled, some)));
       at += some;
@@ -129,17 +138,29 @@ Result<Digest> DigestState(std::span<const NamedTensor> tensors) {
     }
     return {};
   };
-  RETURN_IF_ERROR(add(plan.header.size(), [&](std::uint64_t at, std::span<std::byte> to) {
+  RETURN_IF_ERROR(add(plan.header.size(), nullptr, [&](std::uint64_t at, std::span<std::byte> to) {
     std::memcpy(to.data(), plan.header.data() + at, to.size());
     return Status();
   }));
   for (const NamedTensor* tensor : plan.order) {
-    RETURN_IF_ERROR(add(SizeOf(*tensor), [&](std::uint64_t at, std::span<std::byte> to) {
+    const auto read = [&](std::uint64_t at, std::span<std::byte> to) {
       return ReadBytes(*tensor, at, to);
-    }));
+    };
+    RETURN_IF_ERROR(add(SizeOf(*tensor), tensor->elsewhere.get(), read));
   }
   if (filled > 0) end_piece();
   return ComputeDigest(EncodePieceIndex(index).span());
+}
+
+Result<std::map<std::string, std::uint64_t>> FindFirstPieces(std::span<const NamedTensor> tensors) {
+  ASSIGN_OR_RETURN(const SafetensorsPlan plan, PlanSafetensors(tensors));
+  std::map<std::string, std::uint64_t> first;
+  std::uint64_t begin = plan.header.size();
+  for (const NamedTensor* tensor : plan.order) {
+    first[tensor->name] = (kPieceBytes - begin % kPieceBytes) % kPieceBytes;
+    begin += SizeOf(*tensor);
+  }
+  return first;
 }
 
 Result<TensorLookup> ReadState(const Bytes& whole) {

@@ -10,7 +10,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/bytes.h"
@@ -77,9 +79,13 @@ class PiecedBytes {
 /// Errors: those of EncodeSafetensors.
 Result<PiecedBytes> CutState(std::span<const NamedTensor> tensors,
                              const ForEach& for_each = InOrder);
-/// The digest of CutState, also of tensors that are elsewhere: those are read piece by piece, and
-/// nothing of them is kept. Errors: the same, and those of Elsewhere::Read.
+/// The digest of CutState, also of tensors that are elsewhere: those are read piece by piece, but
+/// for the pieces within one of them whose digest that knows, and nothing of them is kept. Errors:
+/// the same, and those of Elsewhere::Read.
 Result<Digest> DigestState(std::span<const NamedTensor> tensors);
+/// By tensor of such a state, where in it the first piece begins that lies within it. Errors: those
+/// of EncodeSafetensors.
+Result<std::map<std::string, std::uint64_t>> FindFirstPieces(std::span<const NamedTensor> tensors);
 /// Finds the tensors in the pieces of CutState put together; they share its memory. Errors:
 /// kDataLoss.
 Result<TensorLookup> ReadState(const Bytes& whole);

@@ -117,6 +117,44 @@ TEST(PiecesTest, TheDigestOfAStateThatIsElsewhereIsThatOfItsBytes) {
   EXPECT_EQ(DigestState(away).status().code(), StatusCode::kUnavailable);
 }
 
+/// Bytes of which the digests of some pieces are known, and that cannot be read there.
+class Known final : public Elsewhere {
+ public:
+  Known(Bytes bytes, std::uint64_t first) : bytes_(std::move(bytes)), first_(first) {}
+  Status Read(std::uint64_t offset, std::span<std::byte> to) const override {
+    const std::uint64_t pieces = (bytes_.size() - first_) / kPieceBytes;
+    const bool before = offset + to.size() <= first_;
+    const bool behind = offset >= first_ + pieces * kPieceBytes;
+    if (!before && !behind) return Unavailable("read, and known");
+    std::memcpy(to.data(), bytes_.data() + offset, to.size());
+    return {};
+  }
+  std::optional<Digest> KnownDigest(std::uint64_t offset, std::uint64_t size) const override {
+    if (offset % kPieceBytes != first_) return {};
+    return ComputeDigest(bytes_.span().subspan(offset, size));
+  }
+
+ private:
+  const Bytes bytes_;
+  const std::uint64_t first_;
+};
+
+TEST(PiecesTest, PiecesWhoseDigestIsKnownAreNotRead) {
+  std::vector<NamedTensor> here, known;
+  for (const std::int64_t size : {1000, 7 * 1024 * 1024, 3, 1024 * 1024, 2 * 1024 * 1024}) {
+    const std::string name = "tensor" + std::to_string(size);
+    here.push_back({name, ElementType::kF32, {size}, RandomBytes(std::size_t(size) * 4, 3)});
+  }
+  const auto first = FindFirstPieces(here);
+  ASSERT_TRUE(first.ok());
+  for (const NamedTensor& tensor : here) {
+    const std::uint64_t at = std::min(first->at(tensor.name), tensor.data.size());
+    known.push_back(
+        {tensor.name, tensor.type, tensor.shape, {}, std::make_shared<Known>(tensor.data, at)});
+  }
+  EXPECT_EQ(*DigestState(known), CutState(here)->digest());
+}
+
 TEST(PiecesTest, AStateIsFoundAgainByName) {
   const Bytes weights = RandomBytes(24, 3);
   const Bytes count = RandomBytes(8, 4);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "base/status.h"
 
 namespace swarm::checkpoint {
@@ -26,6 +27,11 @@ class Elsewhere {
   /// All of them as memory that never changes and is no burden: the kernel brings and drops its
   /// pages. None: they must be copied to be kept.
   virtual std::optional<Bytes> Map() const { return {}; }
+  /// The digest of so many bytes from `offset` on, where it is known without reading them.
+  virtual std::optional<Digest> KnownDigest(std::uint64_t offset, std::uint64_t size) const {
+    (void)offset, (void)size;
+    return {};
+  }
 };
 
 /// Elements in row-major order, little endian. Invariant: data.size() is the product of the shape

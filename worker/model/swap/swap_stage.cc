@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/model/boundary.h"
+#include "worker/checkpoint/pieces.h"
 #include "worker/model/task_text.h"
 #include "worker/optim/fixed_point.h"
 #include "worker/tier/scratch_file.h"
@@ -202,6 +203,8 @@ Status SwapStage::Fill(Version version, const std::function<Status(Stage&)>& fil
     RETURN_IF_ERROR(fill(*stage));
     RETURN_IF_ERROR(Store(segment, *stage));
   }
+  ASSIGN_OR_RETURN(auto pieces, checkpoint::FindFirstPieces(State()));
+  shelf_.SetFirstPieces(std::move(pieces));  // of what updates put
   held_ = true;
   return {};
 }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "worker/checkpoint/pieces.h"
+
 namespace swarm::model {
 
 std::shared_ptr<const void> MemoryGauge::Hold(std::uint64_t bytes) {
@@ -47,8 +49,11 @@ void Transit::Read(tier::Tier& tier, std::uint64_t offset,
 class TensorShelf::InTier final : public checkpoint::Elsewhere {
  public:
   InTier(tier::Space& space, std::shared_ptr<const tier::Extent> extent,
-         std::shared_ptr<const void> reader)
-      : space_(space), extent_(std::move(extent)), reader_(std::move(reader)) {}
+         std::shared_ptr<const Pieces> pieces, std::shared_ptr<const void> reader)
+      : space_(space),
+        extent_(std::move(extent)),
+        pieces_(std::move(pieces)),
+        reader_(std::move(reader)) {}
 
   Status Read(std::uint64_t offset, std::span<std::byte> to) const override {
     return space_.tier().Read(extent_->offset() + offset, to);
@@ -58,10 +63,17 @@ class TensorShelf::InTier final : public checkpoint::Elsewhere {
     if (!mapped.ok()) return {};
     return *std::move(mapped);
   }
+  std::optional<Digest> KnownDigest(std::uint64_t offset, std::uint64_t size) const override {
+    if (pieces_ == nullptr || offset < pieces_->first || size != checkpoint::kPieceBytes) return {};
+    const std::uint64_t begin = offset - pieces_->first, piece = begin / checkpoint::kPieceBytes;
+    if (begin % checkpoint::kPieceBytes != 0 || piece >= pieces_->digests.size()) return {};
+    return pieces_->digests[piece];
+  }
 
  private:
   tier::Space& space_;
   const std::shared_ptr<const tier::Extent> extent_;
+  const std::shared_ptr<const Pieces> pieces_;
   const std::shared_ptr<const void> reader_;
 };
 
@@ -78,6 +90,16 @@ Status TensorShelf::Put(const checkpoint::NamedTensor& tensor, Transit* transit)
     ASSIGN_OR_RETURN(entry.extent, space_.Take(size));
   }
   transit->Write(space_.tier(), entry.extent->offset(), tensor.data);
+  entry.pieces = nullptr;
+  if (const auto first = first_.find(tensor.name); first != first_.end()) {
+    auto pieces = std::make_shared<Pieces>(Pieces{first->second, {}});
+    for (std::uint64_t at = pieces->first; at + checkpoint::kPieceBytes <= size;
+         at += checkpoint::kPieceBytes) {
+      pieces->digests.push_back(
+          ComputeDigest(tensor.data.span().subspan(at, checkpoint::kPieceBytes)));
+    }
+    entry.pieces = std::move(pieces);
+  }
   return {};
 }
 
@@ -87,7 +109,7 @@ std::vector<checkpoint::NamedTensor> TensorShelf::Show(
   for (const auto& [name, entry] : entries_) {
     checkpoint::NamedTensor& tensor = tensors.emplace_back(entry.tensor);
     if (entry.extent != nullptr) {
-      tensor.elsewhere = std::make_shared<InTier>(space_, entry.extent, reader);
+      tensor.elsewhere = std::make_shared<InTier>(space_, entry.extent, entry.pieces, reader);
     } else {
       const Bytes& data = entry.tensor.data;
       tensor.data = Bytes::Wrap(data.data(), data.size(), reader);

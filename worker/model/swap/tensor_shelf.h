@@ -60,8 +60,12 @@ class TensorShelf {
   TensorShelf(tier::Space& space, MemoryGauge& gauge) : space_(space), gauge_(gauge) {}
 
   /// Takes a tensor under its name: begins to write its numbers, which must live until the transit
-  /// is over. Integers stay in memory. Errors: kResourceExhausted.
+  /// is over, and computes the digests of its pieces. Integers stay in memory. Errors:
+  /// kResourceExhausted.
   Status Put(const checkpoint::NamedTensor& tensor, Transit* transit);
+  /// Where in a tensor its first piece begins, for those that are put from now on
+  /// (checkpoint::FindFirstPieces). What Show gives then knows their digests.
+  void SetFirstPieces(std::map<std::string, std::uint64_t> first) { first_ = std::move(first); }
   /// All, by name. Numbers in the tier are elsewhere; `reader` lives as long as one of them.
   std::vector<checkpoint::NamedTensor> Show(const std::shared_ptr<const void>& reader) const;
   /// The int64 under that name; requires it.
@@ -84,15 +88,21 @@ class TensorShelf {
   std::unique_ptr<Loading> Begin(const std::vector<std::string>& names) const;
 
  private:
+  struct Pieces {
+    std::uint64_t first = 0;
+    std::vector<Digest> digests;
+  };
   struct Entry {
     checkpoint::NamedTensor tensor;  ///< without data where it is in the tier
     std::shared_ptr<const tier::Extent> extent;
+    std::shared_ptr<const Pieces> pieces;  ///< null: not known
   };
   class InTier;
 
   tier::Space& space_;
   MemoryGauge& gauge_;
   std::map<std::string, Entry> entries_;
+  std::map<std::string, std::uint64_t> first_;
 };
 
 }  // namespace swarm::model
