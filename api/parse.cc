@@ -95,6 +95,7 @@ static void Describe(Archive& a, Storage& storage) {
 template <typename Archive>
 static void Describe(Archive& a, LocalSteps& local) {
   a.Field("innerSteps", local.innerSteps);
+  a.Field("microbatches", local.microbatches);
   a.Field("outerLearningRate", local.outerLearningRate);
   a.Field("outerMomentum", local.outerMomentum);
   a.Field("overlap", local.overlap);

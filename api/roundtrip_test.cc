@@ -155,20 +155,21 @@ SwarmJob AnyJob() {
     spec.data.sources = {{"a", FiniteDouble()}, {"b", 1}};
   }
   spec.storage = {"http://127.0.0.1:9000", "region", ""};
-  spec.training = {Number(),
-                   Number(),
-                   Number(),
-                   Number(),
-                   Number(),
-                   FiniteDouble(),
-                   FiniteDouble(),
-                   Either(Precision::kFP16, Precision::kBF16),
-                   Either(StepMode::kDelayed, StepMode::kLocal),
-                   {Number(), FiniteDouble(), FiniteDouble(), *rc::gen::arbitrary<bool>()},
-                   Either(Accumulation::kFloat, Accumulation::kExact),
-                   *rc::gen::element(ReduceCodec::kBF16, ReduceCodec::kInt8, ReduceCodec::kInt4),
-                   Number(),
-                   Number()};
+  spec.training = {
+      Number(),
+      Number(),
+      Number(),
+      Number(),
+      Number(),
+      FiniteDouble(),
+      FiniteDouble(),
+      Either(Precision::kFP16, Precision::kBF16),
+      Either(StepMode::kDelayed, StepMode::kLocal),
+      {Number(), Number(), FiniteDouble(), FiniteDouble(), *rc::gen::arbitrary<bool>()},
+      Either(Accumulation::kFloat, Accumulation::kExact),
+      *rc::gen::element(ReduceCodec::kBF16, ReduceCodec::kInt8, ReduceCodec::kInt4),
+      Number(),
+      Number()};
   spec.optimizer = {Either(OptimizerType::kLAMB, OptimizerType::kMuon),
                     FiniteDouble(),
                     FiniteDouble(),

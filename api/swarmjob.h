@@ -178,9 +178,11 @@ enum class Accumulation { kFloat, kExact };
 /// How replicas of a stage encode the gradients that they send each other for the sum.
 enum class ReduceCodec { kNone, kBF16, kInt8, kInt4 };
 
-/// StepMode::kLocal. A microbatch is the batch of an inner step.
+/// StepMode::kLocal. A round has innerSteps * microbatches microbatches for each replica that counts
+/// in the mean.
 struct LocalSteps {
-  std::uint64_t innerSteps = 50;  ///< of a replica in a round; divides the microbatches of a step
+  std::uint64_t innerSteps = 50;   ///< of a replica in a round
+  std::uint64_t microbatches = 1;  ///< of an inner step; the last of a round may have fewer
   double outerLearningRate = 0.6;
   double outerMomentum = 0.9;
   bool overlap = false;  ///< a round's sum is made while the next round computes

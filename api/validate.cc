@@ -166,13 +166,19 @@ void JudgeLocal(Judge& judge, const Spec& spec) {
                  "leave it out");
     return;
   }
-  if (judge.Range(path + ".innerSteps", local.innerSteps, std::uint64_t{1}, kBatchMax) &&
-      training.microbatchSize > 0) {
+  const bool steps =
+      judge.Range(path + ".innerSteps", local.innerSteps, std::uint64_t{1}, kBatchMax);
+  const bool batch =
+      judge.Range(path + ".microbatches", local.microbatches, std::uint64_t{1}, kBatchMax);
+  if (steps && batch && training.microbatchSize > 0) {
     const std::uint64_t microbatches = training.globalBatchSize / training.microbatchSize;
-    judge.Expect(microbatches % local.innerSteps == 0, path + ".innerSteps",
-                 "is " + Text(local.innerSteps),
-                 "a divisor of globalBatchSize / microbatchSize (" + Text(microbatches) +
-                     "): the steps that all replicas take in a round");
+    const std::uint64_t of_replica = local.innerSteps * local.microbatches;
+    judge.Expect(microbatches % of_replica == 0, path + ".innerSteps",
+                 "is " + Text(local.innerSteps) + ", with " + Text(local.microbatches) +
+                     " microbatches each",
+                 "so many that a replica's microbatches of a round, " + Text(of_replica) +
+                     ", divide those of all (globalBatchSize / microbatchSize, " +
+                     Text(microbatches) + ")");
   }
   judge.Positive(path + ".outerLearningRate", local.outerLearningRate, 100);
   judge.Expect(local.outerMomentum >= 0 && local.outerMomentum < 1, path + ".outerMomentum",
@@ -255,8 +261,8 @@ void JudgeSwap(Judge& judge, const Spec& spec) {
   judge.Expect(pipeline.memory.scratch.empty() || pipeline.memory.scratch.starts_with('/'),
                memory + "scratch", "is not an absolute path", "a folder on a local disk");
   const std::string why = ": residency Swap does nothing else yet";
-  judge.Expect(spec.training.stepMode == StepMode::kSync, "spec.training.stepMode",
-               "is " + std::string(NameOf(spec.training.stepMode)), "Sync" + why);
+  judge.Expect(spec.training.stepMode != StepMode::kDelayed, "spec.training.stepMode", "is Delayed",
+               "Sync or Local" + why);
   judge.Expect(pipeline.shardUpdate == ShardUpdate::kNone, "spec.pipeline.shardUpdate",
                "is " + std::string(NameOf(pipeline.shardUpdate)), "None" + why);
   judge.Expect(!IsPartOfModel(pipeline.boundary), "spec.pipeline.boundary.codec",

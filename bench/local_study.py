@@ -25,14 +25,17 @@ OUTER = {1: (0.4, 0.9), 2: (0.6, 0.9), 4: (0.6, 0.9), 8: (0.8, 0.9)}  # by repli
 
 
 def variants():
-    """name -> (replicas, inner steps or None for Sync, codec of what replicas send each other)."""
+    """By name: replicas, inner steps (none in Sync), and what else differs from the plain variant of these."""
     found = {}
     for replicas in (2, 4):
-        found[f"{replicas}-Sync"] = (replicas, None, "None")
+        found[f"{replicas}-Sync"] = {"replicas": replicas}
         for inner in (10, 50, 100):
-            found[f"{replicas}-H{inner}"] = (replicas, inner, "None")
-        for codec in ("BF16", "Int8"):
-            found[f"{replicas}-H50-{codec}"] = (replicas, 50, codec)
+            found[f"{replicas}-H{inner}"] = {"replicas": replicas, "inner": inner}
+        at_50 = {"replicas": replicas, "inner": 50}
+        for codec in ("BF16", "Int8", "Int4"):
+            found[f"{replicas}-H50-{codec}"] = at_50 | {"codec": codec}
+        found[f"{replicas}-H50-overlap"] = at_50 | {"overlap": True}
+        found[f"{replicas}-H50-kills"] = at_50 | {"chaos": "kill any about every 5s"}
     return found
 
 
@@ -49,15 +52,17 @@ def order(seeds):
 
 def job_of(name, seed, steps):
     """The manifest's spec, without the paths of the text."""
-    replicas, inner, codec = VARIANTS[name]
+    variant = VARIANTS[name]
+    replicas, inner = variant["replicas"], variant.get("inner")
     rounds = steps // (inner or 1)
     training = {"seed": seed, "maxSteps": rounds, "globalBatchSize": replicas * MICROBATCH * (inner or 1),
-                "microbatchSize": MICROBATCH, "sequenceLength": TOKENS, "reduceCodec": codec,
+                "microbatchSize": MICROBATCH, "sequenceLength": TOKENS, "reduceCodec": variant.get("codec", "None"),
                 "validationIntervalSteps": max(1, rounds // 20), "validationSequences": 256}
     if inner:
         rate, momentum = OUTER[replicas]
         training |= {"stepMode": "Local", "local": {"innerSteps": inner, "outerLearningRate": rate,
-                                                    "outerMomentum": momentum}}
+                                                    "outerMomentum": momentum,
+                                                    "overlap": variant.get("overlap", False)}}
     return {
         "model": {"config": {"hidden_size": WIDTH, "num_hidden_layers": 4, "num_attention_heads": 4,
                              "intermediate_size": 344, "vocab_size": 256}},
@@ -78,15 +83,32 @@ def train(name, seed, options, text):
         job.write_text(json.dumps(manifest))
         begun = time.monotonic()
         swarmctl = pathlib.Path(options.build).resolve() / "bin/swarmctl"
+        chaos = VARIANTS[name].get("chaos")
+        faults = ["--chaos", f"{chaos} seed {seed}"] if chaos else []
         done = subprocess.run([swarmctl, "run", "-f", job, "--out", f"{scratch}/run", "--threads-per-worker", "1",
-                               "--plaintext"], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+                               "--plaintext", *faults],
+                              capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
         if done.returncode != 0:
             sys.exit(f"{name} failed:\n{done.stderr[-2000:]}")
         events = [json.loads(line) for line in open(f"{scratch}/run/events.jsonl")]
         steps = [json.loads(line) for line in open(f"{scratch}/run/steps.jsonl")]
+        audit([json.loads(line) for line in open(f"{scratch}/run/ledger.jsonl")], spec["training"])
+        killed = sum(1 for _ in open(f"{scratch}/run/chaos.jsonl")) if chaos else 0
     validation = [[event["step"], event["loss"]] for event in events if event["kind"] == "Validation"]
     return {"run": f"{name}/{seed}", "job": spec, "validation": validation, "training": steps[-1]["loss"],
-            "seconds": round(time.monotonic() - begun)}
+            "killed": killed, "seconds": round(time.monotonic() - begun)}
+
+
+def audit(ledger, training):
+    """Ends the program unless each round has claimed each of its microbatches once."""
+    microbatches = list(range(training["globalBatchSize"] // training["microbatchSize"]))
+    for number, line in enumerate(ledger):
+        claimed = sorted(m for group in line["groups"] for part in group["participants"]
+                         for m in part["microbatches"]) if "adopted" not in line else microbatches
+        if line["step"] != number or claimed != microbatches:
+            sys.exit(f"round {number} has not counted each microbatch once: {line}")
+    if len(ledger) != training["maxSteps"]:
+        sys.exit(f"the ledger has {len(ledger)} rounds of {training['maxSteps']}")
 
 
 def report(runs, steps):

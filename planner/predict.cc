@@ -160,9 +160,16 @@ double Predictor::TakeSeconds(std::size_t s, std::size_t g) {
   if (!swapping) return seconds;
   const double parameters = Number(model_.Parameters(run));
   all_[s].tasks = std::max(all_[s].tasks, Number(swapping->tasks));
-  result_.update_seconds =
-      std::max(result_.update_seconds, SwappedUpdateSeconds(*swapping, parameters, group));
-  return SwappedSeconds(*swapping, parameters, seconds, model_.ForwardShare(), group.disk);
+  const double passing =
+      SwappedSeconds(*swapping, parameters, seconds, model_.ForwardShare(), group.disk);
+  if (spec_.training.stepMode != api::StepMode::kLocal) {
+    result_.update_seconds =
+        std::max(result_.update_seconds, SwappedUpdateSeconds(*swapping, parameters, group));
+    return passing;
+  }
+  const SwappedLocal local = SwappedLocalSeconds(*swapping, parameters, group);
+  result_.update_seconds = std::max(result_.update_seconds, local.round_seconds);
+  return passing + local.inner_seconds / Number(spec_.training.local.microbatches);
 }
 
 void Predictor::Devices() {

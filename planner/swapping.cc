@@ -22,6 +22,22 @@ std::uint64_t MemoryFor(const api::Spec& spec, const Machines& group) {
   return static_cast<std::uint64_t>(std::min(group.memory_bytes / 2, static_cast<double>(kEnough)));
 }
 
+/// Of a piece of a state (checkpoint::kPieceBytes).
+constexpr double kPieceBytes = 4 << 20;
+
+/// Of a state, what lies in pieces of several tensors: about a piece of each matrix of a layer. A
+/// layer has seven.
+double SharedPart(const ModelCosts& model) {
+  const double matrix = static_cast<double>(model.LayerParameters()) * kWeight / 7;
+  return std::min(1.0, kPieceBytes / matrix);
+}
+
+/// Whether a machine has memory for so many mapped bytes beside the segments.
+bool IsCached(const Swapping& swapping, double bytes, const Machines& group) {
+  const double free = group.memory_bytes - static_cast<double>(swapping.memory);
+  return group.memory_bytes <= 0 || bytes <= free;
+}
+
 }  // namespace
 
 std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model,
@@ -47,6 +63,7 @@ std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model
       .tasks = plan->tasks,
       .summed = spec.training.accumulation == api::Accumulation::kExact ? 1 : plan->tasks,
       .layers = 1,
+      .shared = SharedPart(model),
       .head = head};
   for (const model::Slice& segment : plan->segments) {
     swapping.layers = std::max(swapping.layers, static_cast<std::uint64_t>(segment.count));
@@ -64,9 +81,23 @@ double SwappedSeconds(const Swapping& swapping, double parameters, double second
 
 double SwappedUpdateSeconds(const Swapping& swapping, double parameters, const Machines& group) {
   const double sum = parameters * kGradient;
-  const double free = group.memory_bytes - static_cast<double>(swapping.memory);
-  const bool is_cached = group.memory_bytes <= 0 || sum <= free;
-  return (3 * parameters * (kWeight + kMoments) + (is_cached ? 0 : 4 * sum)) / group.disk;
+  const double mapped = IsCached(swapping, sum, group) ? 0 : 4 * sum;
+  return ((2 + swapping.shared) * parameters * (kWeight + kMoments) + mapped) / group.disk;
+}
+
+SwappedLocal SwappedLocalSeconds(const Swapping& swapping, double parameters,
+                                 const Machines& group) {
+  const double numbers = parameters * kWeight;  // of the mapped ones, each
+  // Gradients of an inner step, what it moved, the round's sum; local and outer weights, velocity.
+  const bool is_cached = IsCached(swapping, 6 * numbers, group);
+  const double state = parameters * (kWeight + kMoments);
+  // The inner state comes and leaves, and its weights are read. The gradients are read for their
+  // norm and the update; what moved is written, and added to the sum; local weights change.
+  const double inner = 2 * state + numbers + (is_cached ? 0 : 8 * numbers);
+  // The inner state gets new weights. The sum is read three times, outer weights and velocity
+  // change and are read for their digest, and local weights are written and read.
+  const double round = state + parameters * kMoments + (is_cached ? 0 : 11 * numbers);
+  return {inner / group.disk, round / group.disk};
 }
 
 }  // namespace swarm::planner

@@ -16,6 +16,7 @@ struct Swapping {
   std::uint64_t tasks = 1;   ///< microbatches that pass a segment together
   std::uint64_t summed = 1;  ///< of them, whose gradients leave as one sum
   std::uint64_t layers = 0;  ///< of the longest segment
+  double shared = 1;         ///< of the state, the part in pieces of several tensors
   bool head = false;         ///< the stage has the head
 };
 
@@ -30,9 +31,19 @@ std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model
 double SwappedSeconds(const Swapping& swapping, double parameters, double seconds,
                       double forward_share, double disk);
 
-/// Of a step's end. Weights and moments come and leave, and come once more for their digest. The
-/// sum of gradients is mapped, written once, and read for its digest, its norm and the update: from
-/// the disk, where the group's machines have no memory for it beside the segments.
+/// Of a step's end. Weights and moments come and leave, and what shares a piece with another tensor
+/// comes once more for its digest. The sum of gradients is mapped, written once, and read for its
+/// digest, its norm and the update: from the disk, where the group's machines have no memory for it
+/// beside the segments.
 double SwappedUpdateSeconds(const Swapping& swapping, double parameters, const Machines& group);
+
+/// Where replicas take steps of their own (StepMode::kLocal): of such a step, and of a round's end.
+/// What they moved, the local and the outer weights and the velocity are mapped as the sums are.
+struct SwappedLocal {
+  double inner_seconds = 0;
+  double round_seconds = 0;
+};
+SwappedLocal SwappedLocalSeconds(const Swapping& swapping, double parameters,
+                                 const Machines& group);
 
 }  // namespace swarm::planner

@@ -137,7 +137,10 @@ std::uint64_t InFlightMax(const Spec& spec) {
 std::uint64_t TasksTogether(const Spec& spec) {
   if (spec.pipeline.residency != Residency::kSwap) return 0;
   const std::uint64_t most = InFlightMax(spec);
-  const std::uint64_t microbatches = spec.training.globalBatchSize / spec.training.microbatchSize;
+  const Training& training = spec.training;
+  const bool local = training.stepMode == StepMode::kLocal;
+  const std::uint64_t microbatches =
+      local ? training.local.microbatches : training.globalBatchSize / training.microbatchSize;
   return std::min(microbatches, most > 0 ? most : kSwapTasks);
 }
 

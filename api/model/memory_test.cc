@@ -58,6 +58,9 @@ TEST(MemoryTest, AWorkerThatSwapsWantsMicrobatchesThatPassTogether) {
   EXPECT_EQ(TasksTogether(job.spec), 12u);
   job.spec.training.globalBatchSize = 3 * job.spec.training.microbatchSize;
   EXPECT_EQ(TasksTogether(job.spec), 3u) << "a step has no more";
+  job.spec.training.stepMode = StepMode::kLocal;
+  job.spec.training.local.microbatches = 2;
+  EXPECT_EQ(TasksTogether(job.spec), 2u) << "nor has an inner step";
 }
 
 TEST(MemoryTest, TheLargestSegmentOfASwappedStageFitsTwice) {

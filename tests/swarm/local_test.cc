@@ -70,6 +70,19 @@ TEST_F(LocalTest, NeitherDoesOneOfAStageWhereRoundsOverlap) {
   EXPECT_LT(losses.back(), 0.75 * losses.front()) << "it learns";
 }
 
+TEST_F(LocalTest, NorDoesOneThatHasTheWholeModelOnItsDisk) {
+  const std::string out = folder_ / "out";
+  job_.spec.pipeline.stages = 1;
+  job_.spec.pipeline.residency = api::Residency::kSwap;
+  job_.spec.pipeline.memory = {.host = 320'000, .scratch = folder_.path().string()};
+  job_.spec.training.local.innerSteps = 3;
+  job_.spec.training.local.microbatches = 2;
+  Train(out, 4);
+  ExpectExactlyOnce(out, job_, 1);
+  const auto losses = Losses(out);
+  EXPECT_LT(losses.back(), 0.75 * losses.front()) << "it learns";
+}
+
 TEST_F(LocalTest, ARunGoesOnFromItsCheckpoint) {
   const std::string out = folder_ / "out";
   job_.spec.checkpoint.uri = folder_ / "checkpoints";

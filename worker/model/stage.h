@@ -48,7 +48,8 @@ struct SwapOptions {
 
 /// What a stage with StepMode::kLocal does (worker/model/local/local_stage.h).
 struct LocalOptions {
-  std::uint64_t inner_steps = 0;  ///< of a replica in a round; 0: there are none
+  std::uint64_t inner_steps = 0;   ///< of a replica in a round; 0: there are none
+  std::uint64_t microbatches = 1;  ///< of an inner step
   double outer_learning_rate = 1;
   double outer_momentum = 0;
   double max_grad_norm = 0;  ///< of inner steps; 0: no clipping

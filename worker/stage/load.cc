@@ -45,6 +45,7 @@ model::LocalOptions LocalOptionsOf(const api::SwarmJob& job) {
   const api::Training& training = job.spec.training;
   if (training.stepMode != api::StepMode::kLocal) return {};
   return {.inner_steps = training.local.innerSteps,
+          .microbatches = training.local.microbatches,
           .outer_learning_rate = training.local.outerLearningRate,
           .outer_momentum = training.local.outerMomentum,
           .max_grad_norm = training.maxGradNorm,

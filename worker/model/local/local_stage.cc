@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <future>
 #include <utility>
 
 #include "api/model/boundary.h"
@@ -26,7 +27,6 @@ Status CheckOptions(const StageOptions& options) {
     return cannot("a tied head and more than one stage");  // both ends would move the same weights
   }
   if (options.accumulation != api::Accumulation::kFloat) return cannot("exact sums");
-  if (options.residency == api::Residency::kSwap) return cannot("the residency Swap");
   if (options.divided) return cannot("updates that replicas divide");
   if (options.lora.rank > 0) return cannot("adapters");
   if (api::IsPartOfModel(options.boundary)) {
@@ -39,8 +39,12 @@ std::span<const float> FloatsOf(const Bytes& bytes) {
   return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
-void Add(std::span<const float> from, std::span<float> to) {
-  for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
+/// A Done, and what it will be called with.
+template <typename T>
+std::pair<Done<T>, std::future<Result<T>>> MakePending() {
+  const auto promise = std::make_shared<std::promise<Result<T>>>();
+  return {[promise](Result<T> result) { promise->set_value(std::move(result)); },
+          promise->get_future()};
 }
 
 }  // namespace
@@ -60,48 +64,58 @@ LocalStage::LocalStage(const StageOptions& options, std::unique_ptr<Stage> inner
 
 // ---- weights ----
 
-LocalStage::Flat LocalStage::Zeros() const {
-  Flat zeros;
-  for (const ParameterGroup& group : groups()) zeros.emplace_back(group.count, 0.0F);
-  return zeros;
+std::string LocalStage::folder() const {
+  return options_.residency == api::Residency::kSwap ? options_.swap.scratch : std::string();
 }
 
-LocalStage::Flat LocalStage::InnerWeights() const {
-  Flat weights = Zeros();
+Status LocalStage::Allocate() {
+  for (Numbers* numbers : {&outer_, &velocity_, &local_, &before_}) {
+    *numbers = {};
+    if (numbers == &before_ && !options_.local.overlaps) continue;
+    ASSIGN_OR_RETURN(*numbers, Numbers::Make(groups(), folder()));
+  }
+  return {};
+}
+
+Status LocalStage::ReadInnerWeights(Numbers* to) const {
   std::map<std::string, const ParameterSlot*> slots;
   for (const ParameterSlot& slot : parameters()) slots.emplace(slot.name, &slot);
   for (const checkpoint::NamedTensor& tensor : inner_->State()) {
     const auto found = slots.find(tensor.name);
     if (found == slots.end()) continue;
-    const ParameterSlot& slot = *found->second;
-    const std::span to(weights[slot.group].data() + slot.offset, slot.count);
-    const Status read = checkpoint::ReadBytes(tensor, 0, std::as_writable_bytes(to));
-    SWARM_CHECK(read.ok(), read.message());  // without its device, the process has no use
+    RETURN_IF_ERROR(
+        checkpoint::ReadBytes(tensor, 0, std::as_writable_bytes(to->Of(*found->second))));
   }
-  return weights;
+  return {};
 }
 
-const LocalStage::Flat* LocalStage::Find(Version version) const {
-  if (!held_) return nullptr;
-  if (version == version_) return &outer_;
-  return !before_.empty() && version.Next() == version_ ? &before_ : nullptr;
+std::optional<LocalStage::Weights> LocalStage::Find(Version version) const {
+  if (!held_) return {};
+  if (version == version_) return Weights::kOuter;
+  if (holds_before_ && version.Next() == version_) return Weights::kBefore;
+  return {};
 }
 
-Status LocalStage::Use(const Flat& weights) {
-  if (used_ == &weights) return {};
-  if (used_ != nullptr && *used_ == weights) {
-    used_ = &weights;
-    return {};
-  }
-  used_ = nullptr;
+const Numbers& LocalStage::NumbersOf(Weights weights) const {
+  if (weights == Weights::kLocal) return local_;
+  return weights == Weights::kOuter ? outer_ : before_;
+}
+
+Status LocalStage::Use(Weights weights) {
+  if (local_is_outer_ && weights == Weights::kOuter) weights = Weights::kLocal;
+  if (used_ == weights) return {};
+  RETURN_IF_ERROR(TakeAllSteps());  // gradients of the weights that go
+  used_ = Weights::kNone;
   std::map<std::string, checkpoint::NamedTensor> tensors;
-  for (checkpoint::NamedTensor& tensor : inner_->Snapshot()) {
-    tensors.emplace(tensor.name, std::move(tensor));
-  }
+  const Numbers& numbers = NumbersOf(weights);
   for (const ParameterSlot& slot : parameters()) {
-    const float* const first = weights[slot.group].data() + slot.offset;
+    const std::span<const float> of = numbers.Of(slot);
     tensors[slot.name] = {slot.name, checkpoint::ElementType::kF32, slot.shape,
-                          Bytes::Wrap(first, slot.count * sizeof(float), nullptr)};
+                          Bytes::Wrap(of.data(), of.size_bytes(), nullptr)};
+  }
+  for (const checkpoint::NamedTensor& tensor : inner_->State()) {
+    if (tensors.contains(tensor.name)) continue;
+    ASSIGN_OR_RETURN(tensors[tensor.name], checkpoint::Keep(tensor));
   }
   RETURN_IF_ERROR(inner_->Load(
       [&](const std::string& name) -> Result<checkpoint::NamedTensor> {
@@ -110,58 +124,67 @@ Status LocalStage::Use(const Flat& weights) {
         return found->second;
       },
       inner_->version().Next(), /*optimizer=*/true));
-  used_ = &weights;
+  used_ = weights;
+  ++count_of_weights_;
   return {};
 }
 
 void LocalStage::Forget() {
+  readers_.AwaitNone();
+  Abandon();
   tasks_.clear();
+  open_.clear();
   waiting_.clear();
   sums_.clear();
+  spare_.clear();
+  held_ = holds_before_ = false;
+  used_ = Weights::kNone;
+  ++count_of_weights_;
 }
 
 void LocalStage::InitRandom(std::uint64_t seed) {
-  readers_.AwaitNone();
   Forget();
   inner_->InitRandom(seed);
-  outer_ = local_ = InnerWeights();
-  velocity_ = Zeros();
-  before_.clear();
-  used_ = &outer_;
+  const Status held = [&]() -> Status {
+    RETURN_IF_ERROR(Allocate());
+    return ReadInnerWeights(&outer_);
+  }();
+  SWARM_CHECK(held.ok(), held.message());  // without its disk, the process has no use
+  local_.CopyFrom(outer_);
+  used_ = Weights::kLocal;
+  local_is_outer_ = true;
   version_ = Version(0);
   held_ = true;
 }
 
-Result<LocalStage::Flat> LocalStage::LoadFlat(const checkpoint::TensorLookup& tensors,
-                                              const std::string& prefix) const {
-  Flat flat = Zeros();
+Status LocalStage::LoadNumbers(const checkpoint::TensorLookup& tensors, const std::string& prefix,
+                               Numbers* to) const {
   for (const ParameterSlot& slot : parameters()) {
     ASSIGN_OR_RETURN(const checkpoint::NamedTensor found, tensors(prefix + slot.name));
     ASSIGN_OR_RETURN(const checkpoint::NamedTensor numbers, checkpoint::ConvertToFloat32(found));
     if (numbers.shape != slot.shape) {
       return InvalidArgument(found.name + " has another shape than " + slot.name);
     }
-    std::memcpy(flat[slot.group].data() + slot.offset, numbers.data.data(), numbers.data.size());
+    std::ranges::copy(FloatsOf(numbers.data), to->Of(slot).begin());
   }
-  return flat;
+  return {};
 }
 
 Status LocalStage::Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer) {
-  readers_.AwaitNone();
   Forget();
-  held_ = false;
-  used_ = nullptr;
-  before_.clear();
+  RETURN_IF_ERROR(Allocate());
   RETURN_IF_ERROR(inner_->Load(tensors, Version(0), /*optimizer=*/false));
-  outer_ = local_ = InnerWeights();
-  velocity_ = Zeros();
+  RETURN_IF_ERROR(ReadInnerWeights(&outer_));
+  local_.CopyFrom(outer_);
   if (optimizer) {
-    ASSIGN_OR_RETURN(velocity_, LoadFlat(tensors, kVelocity));
+    RETURN_IF_ERROR(LoadNumbers(tensors, kVelocity, &velocity_));
     if (options_.local.overlaps && version.value > 0) {
-      ASSIGN_OR_RETURN(before_, LoadFlat(tensors, kPrevious));
+      RETURN_IF_ERROR(LoadNumbers(tensors, kPrevious, &before_));
+      holds_before_ = true;
     }
   }
-  used_ = &outer_;
+  used_ = Weights::kLocal;
+  local_is_outer_ = true;
   version_ = version;
   held_ = true;
   return {};
@@ -170,95 +193,262 @@ Status LocalStage::Load(const checkpoint::TensorLookup& tensors, Version version
 std::vector<checkpoint::NamedTensor> LocalStage::State() const {
   std::vector<checkpoint::NamedTensor> state;
   const auto reader = readers_.Enter();
-  const auto show = [&](const std::string& name, const ParameterSlot& slot, const Flat& numbers) {
-    const float* const first = numbers[slot.group].data() + slot.offset;
+  const auto show = [&](const std::string& name, const ParameterSlot& slot, const Numbers& of) {
+    const std::span<const float> numbers = of.Of(slot);
     state.push_back({name, checkpoint::ElementType::kF32, slot.shape,
-                     Bytes::Wrap(first, slot.count * sizeof(float), reader)});
+                     Bytes::Wrap(numbers.data(), numbers.size_bytes(), reader)});
   };
   for (const ParameterSlot& slot : parameters()) {
     show(slot.name, slot, outer_);
     show(kVelocity + slot.name, slot, velocity_);
-    if (!before_.empty()) show(kPrevious + slot.name, slot, before_);
+    if (holds_before_) show(kPrevious + slot.name, slot, before_);
   }
   std::ranges::sort(state, {}, &checkpoint::NamedTensor::name);
   return state;
 }
 
-// ---- inner steps ----
+// ---- tasks ----
 
-TaskKey LocalStage::NextInner(const TaskKey& key) {
+LocalStage::Batch& LocalStage::OpenBatch(Step round) {
+  std::shared_ptr<Batch>& batch = open_[round];
+  if (batch == nullptr) {
+    batch = std::make_shared<Batch>();
+    batch->inner = Step(batches_++);
+  }
+  return *batch;
+}
+
+TaskKey LocalStage::NameInside(const TaskKey& key, bool keep) {
   TaskKey inner = key;
-  inner.step = Step(inner_tasks_++);
+  inner.step = keep ? OpenBatch(key.step).inner : Step(batches_++);
   return inner;
+}
+
+std::shared_ptr<LocalStage::Batch> LocalStage::FindWaiting(const TaskKey& key) const {
+  const auto found = waiting_.find(key);
+  const bool waits = found != waiting_.end() && !found->second->folded.contains(key);
+  return waits ? found->second : nullptr;
 }
 
 void LocalStage::SubmitForward(const TaskKey& key, Version version, const TokenBatch& tokens,
                                const Bytes& input, bool keep_graph, Done<ForwardResult> done) {
-  const Flat* const outer = Find(version);
-  if (outer == nullptr) return done(NotHeld(version, version_));
-  if (keep_graph && (tasks_.contains(key) || waiting_.contains(key))) {
+  const bool exists =
+      tasks_.contains(key) || FindWaiting(key) != nullptr ||
+      std::ranges::any_of(forwards_, [&](const Forwarding& task) { return task.key == key; });
+  if (keep_graph && exists) {
     return done(AlreadyExists("forward: " + TaskText(key) + " was executed already"));
   }
-  if (const Status used = Use(keep_graph ? local_ : *outer); !used.ok()) return done(used);
-  const TaskKey inner = NextInner(key);
-  if (keep_graph) {
-    tasks_[key] = {inner,
-                   {tokens.sequences, tokens.tokens_per_sequence, {}},
-                   {tokens.ids.begin(), tokens.ids.end()},
-                   input};
-  }
-  Result<ForwardResult> result =
-      inner_->Forward(inner, inner_->version(), tokens, input, keep_graph);
-  if (!result.ok()) tasks_.erase(key);
-  done(std::move(result));
+  if (!Find(version)) return done(NotHeld(version, version_));
+  Task task{.version = version,
+            .tokens = {tokens.sequences, tokens.tokens_per_sequence, {}},
+            .ids = {tokens.ids.begin(), tokens.ids.end()},
+            .input = input,
+            .inner = {}};
+  forwards_.push_back({key, std::move(task), keep_graph, std::move(done)});
 }
 
 void LocalStage::SubmitBackward(const TaskKey& key, const Bytes& gradient,
                                 Done<BackwardResult> done) {
-  done(RunBackward(key, gradient));
+  backwards_.push_back({key, gradient, std::move(done)});
 }
 
-Result<BackwardResult> LocalStage::RunBackward(const TaskKey& key, const Bytes& gradient) {
-  const auto found = tasks_.find(key);
-  if (found == tasks_.end()) {
-    return NotFound("backward: no graph of " + TaskText(key));
+bool LocalStage::Work() {
+  // A backward whose forward stands here waits for that.
+  const bool comes = std::ranges::any_of(backwards_, [&](const Backwarding& backward) {
+    return std::ranges::any_of(
+        forwards_, [&](const Forwarding& forward) { return forward.key == backward.key; });
+  });
+  if (!backwards_.empty() && !comes) {
+    RunBackwards();
+    return true;
   }
-  Task& task = found->second;
-  RETURN_IF_ERROR(Use(local_));
-  Result<Bytes> input_gradient = inner_->Backward(task.inner, gradient);
-  if (input_gradient.status().code() == StatusCode::kNotFound) {
-    // An inner step has taken the weights of its graph.
-    task.inner = NextInner(key);
-    task.tokens.ids = task.ids;
-    RETURN_IF_ERROR(
-        inner_->Forward(task.inner, inner_->version(), task.tokens, task.input, true).status());
-    input_gradient = inner_->Backward(task.inner, gradient);
-  }
-  if (!input_gradient.ok()) return input_gradient.status();
-  ASSIGN_OR_RETURN(Flat moved, StepInner(task.inner));
-  waiting_[key] = std::move(moved);
-  tasks_.erase(found);
-  return BackwardResult{*std::move(input_gradient)};
+  if (forwards_.empty()) return false;
+  RunForwards();
+  return true;
 }
 
-Result<LocalStage::Flat> LocalStage::StepInner(const TaskKey& inner) {
-  RETURN_IF_ERROR(inner_->Fold(inner));
+std::size_t LocalStage::tasks_at_once() const {
+  if (options_.residency != api::Residency::kSwap) return 1;
+  return std::min<std::size_t>(inner_->tasks_at_once(), options_.local.microbatches);
+}
+
+void LocalStage::Abandon() {
+  forwards_.clear();
+  backwards_.clear();
+}
+
+void LocalStage::RunForwards() {
+  const bool keep = forwards_.front().keep;
+  const Version version = forwards_.front().task.version;
+  const std::optional<Weights> of_version = Find(version);
+  Status used = of_version ? Use(keep ? Weights::kLocal : *of_version) : NotHeld(version, version_);
+  std::vector<Forwarding> tasks;
+  while (!forwards_.empty() && tasks.size() < tasks_at_once() && forwards_.front().keep == keep &&
+         forwards_.front().task.version == version) {
+    tasks.push_back(std::move(forwards_.front()));
+    forwards_.pop_front();
+  }
+  std::vector<std::future<Result<ForwardResult>>> results;
+  for (Forwarding& forward : tasks) {
+    if (!used.ok()) break;
+    Task& task = forward.task;
+    task.inner = NameInside(forward.key, keep);
+    task.weights = count_of_weights_;
+    TokenBatch tokens = task.tokens;
+    tokens.ids = task.ids;
+    auto [done, result] = MakePending<ForwardResult>();
+    results.push_back(std::move(result));
+    inner_->SubmitForward(task.inner, inner_->version(), tokens, task.input, keep, std::move(done));
+  }
+  while (inner_->Work()) {
+  }
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    Result<ForwardResult> result = used.ok() ? results[i].get() : Result<ForwardResult>(used);
+    if (result.ok() && keep) tasks_[tasks[i].key] = std::move(tasks[i].task);
+    tasks[i].done(std::move(result));
+  }
+}
+
+void LocalStage::RunBackwards() {
+  const Step round = backwards_.front().key.step;
+  Status used = Use(Weights::kLocal);
+  Batch& batch = OpenBatch(round);
+  std::vector<Backwarding> tasks;
+  while (!backwards_.empty() && backwards_.front().key.step == round &&
+         batch.taken + tasks.size() < options_.local.microbatches &&
+         tasks.size() < tasks_at_once()) {
+    Backwarding backward = std::move(backwards_.front());
+    backwards_.pop_front();
+    if (tasks_.contains(backward.key)) {
+      tasks.push_back(std::move(backward));
+    } else {
+      backward.done(NotFound("backward: no graph of " + TaskText(backward.key)));
+    }
+  }
+  std::vector<std::pair<std::future<Result<ForwardResult>>, std::future<Result<BackwardResult>>>>
+      results(tasks.size());
+  for (std::size_t i = 0; used.ok() && i < tasks.size(); ++i) {
+    Task& task = tasks_.at(tasks[i].key);
+    if (task.weights != count_of_weights_) {  // the weights of its graph have gone
+      task.inner = NameInside(tasks[i].key, /*keep=*/true);
+      task.weights = count_of_weights_;
+      TokenBatch tokens = task.tokens;
+      tokens.ids = task.ids;
+      auto [done, result] = MakePending<ForwardResult>();
+      results[i].first = std::move(result);
+      inner_->SubmitForward(task.inner, inner_->version(), tokens, task.input, /*keep_graph=*/true,
+                            std::move(done));
+    }
+    auto [done, result] = MakePending<BackwardResult>();
+    results[i].second = std::move(result);
+    inner_->SubmitBackward(task.inner, tasks[i].gradient, std::move(done));
+  }
+  while (inner_->Work()) {
+  }
+  std::vector<Result<BackwardResult>> answers;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    answers.push_back([&]() -> Result<BackwardResult> {
+      RETURN_IF_ERROR(used);
+      Result<BackwardResult> result = results[i].second.get();
+      if (results[i].first.valid()) RETURN_IF_ERROR(results[i].first.get().status());
+      RETURN_IF_ERROR(result.status());
+      const TaskKey& key = tasks[i].key;
+      RETURN_IF_ERROR(inner_->Fold(tasks_.at(key).inner));
+      tasks_.erase(key);
+      ++batch.taken;
+      batch.tasks.insert(key);
+      waiting_[key] = open_.at(round);
+      return BackwardResult{std::move(result->gradient)};
+    }());
+  }
+  if (batch.taken >= options_.local.microbatches) {
+    if (const Status taken = TakeStep(round); !taken.ok()) {
+      for (Result<BackwardResult>& answer : answers) answer = taken;
+    }
+  }
+  for (std::size_t i = 0; i < tasks.size(); ++i) tasks[i].done(std::move(answers[i]));
+}
+
+// ---- inner steps ----
+
+Status LocalStage::TakeAllSteps() {
+  std::vector<Step> rounds;
+  for (const auto& [round, batch] : open_) rounds.push_back(round);
+  for (const Step round : rounds) RETURN_IF_ERROR(TakeStep(round));
+  return {};
+}
+
+Status LocalStage::TakeStep(Step round) {
+  const auto found = open_.find(round);
+  if (found == open_.end() || found->second->taken == 0) return {};
+  const std::shared_ptr<Batch> open = found->second;
+  open_.erase(found);
+  Batch& batch = *open;
   std::vector<Bytes> sums;
   double squares = 0;
   for (std::size_t g = 0; g < groups().size(); ++g) {
-    sums.push_back(inner_->Accumulator(inner.step, g).elements);
+    sums.push_back(inner_->Accumulator(batch.inner, g).elements);
     squares += optim::SquaredNorm(FloatsOf(sums.back()));
   }
-  const double norm = std::sqrt(squares);
-  RETURN_IF_ERROR(inner_->Apply(sums, protocol::ComputeClip(norm, options_.local.max_grad_norm),
-                                options_.local.learning_rate(version_), !std::isfinite(norm)));
-  inner_->ReleaseStep(inner.step);
-  Flat after = InnerWeights(), moved = Zeros();
-  for (std::size_t g = 0; g < moved.size(); ++g) {
-    for (std::size_t i = 0; i < moved[g].size(); ++i) moved[g][i] = local_[g][i] - after[g][i];
+  const auto taken = static_cast<double>(batch.taken);
+  const double norm = std::sqrt(squares) / taken;
+  const double clip = protocol::ComputeClip(norm, options_.local.max_grad_norm) / taken;
+  RETURN_IF_ERROR(
+      inner_->Apply(sums, clip, options_.local.learning_rate(version_), !std::isfinite(norm)));
+  sums.clear();
+  inner_->ReleaseStep(batch.inner);
+  ++count_of_weights_;
+  local_is_outer_ = false;
+  ASSIGN_OR_RETURN(batch.moved, TakeSpare());
+  RETURN_IF_ERROR(ReadInnerWeights(&batch.moved));
+  for (std::size_t g = 0; g < groups().size(); ++g) {
+    const std::span<float> local = local_.Of(g), moved = batch.moved.Of(g);
+    for (std::size_t i = 0; i < local.size(); ++i) {
+      const float after = moved[i];
+      moved[i] = local[i] - after;
+      local[i] = after;
+    }
   }
-  local_ = std::move(after);
-  return moved;
+  return Settle(round, &batch);
+}
+
+Result<Numbers> LocalStage::TakeSpare() {
+  if (spare_.empty()) return Numbers::Make(groups(), folder());
+  Numbers spare = std::move(spare_.back());
+  spare_.pop_back();
+  return spare;
+}
+
+Status LocalStage::Settle(Step round, Batch* batch) {
+  if (batch->moved.empty()) return {};
+  if (!batch->folded.empty()) {
+    ASSIGN_OR_RETURN(Numbers* const sum, SumOf(round));
+    sum->Add(batch->moved, batch->ShareOf(batch->folded.size()));
+    for (const TaskKey& key : std::exchange(batch->folded, {})) {
+      batch->tasks.erase(key);
+      waiting_.erase(key);
+    }
+  }
+  if (batch->tasks.empty()) spare_.push_back(std::exchange(batch->moved, {}));
+  return {};
+}
+
+Status LocalStage::Fold(const TaskKey& key) {
+  const std::shared_ptr<Batch> batch = FindWaiting(key);
+  if (batch == nullptr) return NotFound("fold: nothing of " + TaskText(key) + " waits here");
+  batch->folded.insert(key);
+  return batch->folded == batch->tasks ? Settle(key.step, batch.get()) : Status();
+}
+
+void LocalStage::Leave(const TaskKey& key) {
+  const auto found = waiting_.extract(key);
+  if (found.empty()) return;
+  Batch& batch = *found.mapped();
+  batch.tasks.erase(key);
+  batch.folded.erase(key);
+  if (batch.tasks.empty() && !batch.moved.empty()) {
+    spare_.push_back(std::exchange(batch.moved, {}));
+  }
 }
 
 void LocalStage::Drop(const TaskKey& key) {
@@ -266,48 +456,55 @@ void LocalStage::Drop(const TaskKey& key) {
     inner_->Drop(found->second.inner);
     tasks_.erase(found);
   }
+  std::erase_if(forwards_, [&](const Forwarding& task) { return task.key == key; });
+  std::erase_if(backwards_, [&](const Backwarding& task) { return task.key == key; });
   // The local weights keep what it moved, and the round does not count it.
-  waiting_.erase(key);
+  if (FindWaiting(key) != nullptr) Leave(key);
 }
 
 // ---- rounds ----
 
-LocalStage::Flat& LocalStage::SumOf(Step step) {
-  const auto [sum, is_first] = sums_.try_emplace(step, Flat());
-  if (is_first) sum->second = Zeros();
-  return sum->second;
-}
-
-Status LocalStage::Fold(const TaskKey& key) {
-  const auto found = waiting_.find(key);
-  if (found == waiting_.end()) {
-    return NotFound("fold: nothing of " + TaskText(key) + " waits here");
-  }
-  Flat& sum = SumOf(key.step);
-  for (std::size_t g = 0; g < found->second.size(); ++g) Add(found->second[g], sum[g]);
-  waiting_.erase(found);
-  return {};
+Result<Numbers*> LocalStage::SumOf(Step step) {
+  Numbers& sum = sums_[step];
+  if (!sum.empty() && !sum.IsShared()) return &sum;
+  ASSIGN_OR_RETURN(Numbers own, Numbers::Make(groups(), folder()));
+  if (!sum.empty()) own.CopyFrom(sum);
+  sum = std::move(own);
+  return &sum;
 }
 
 Status LocalStage::Absorb(Step step, std::uint64_t group, const Bytes& elements, bool) {
   RETURN_IF_ERROR(CheckSum(elements, groups().at(group), options_.accumulation));
-  Add(FloatsOf(elements), SumOf(step)[group]);
+  ASSIGN_OR_RETURN(const Numbers* const sum, SumOf(step));
+  const std::span<float> to = sum->Of(group);
+  const std::span<const float> from = FloatsOf(elements);
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
   return {};
 }
 
 GradientSum LocalStage::Accumulator(Step step, std::uint64_t group) {
-  const auto found = sums_.find(step);
-  const std::size_t bytes = groups().at(group).count * sizeof(float);
-  const auto fill = [&](std::byte* to) {
-    found == sums_.end() ? std::memset(to, 0, bytes)
-                         : std::memcpy(to, found->second[group].data(), bytes);
-  };
-  return {.elements = Bytes::Make(bytes, fill)};
+  const Status ready = [&]() -> Status {
+    RETURN_IF_ERROR(TakeStep(step));
+    std::set<std::shared_ptr<Batch>> of_step;
+    for (const auto& [key, batch] : waiting_) {
+      if (key.step == step) of_step.insert(batch);
+    }
+    for (const std::shared_ptr<Batch>& batch : of_step) RETURN_IF_ERROR(Settle(step, batch.get()));
+    return sums_.contains(step) ? Status() : SumOf(step).status();
+  }();
+  SWARM_CHECK(ready.ok(), ready.message());  // without its disk, the process has no use
+  return {.elements = sums_.at(step).Share(group)};
 }
 
 Status LocalStage::SetScaleLevel(Step step, unsigned level) {
   if (level > 0) return InvalidArgument("scale levels are of exact sums");
   sums_.erase(step);
+  // What was folded, and is not in the sum yet, has gone with it.
+  std::vector<TaskKey> folded;
+  for (const auto& [key, batch] : waiting_) {
+    if (key.step == step && batch->folded.contains(key)) folded.push_back(key);
+  }
+  for (const TaskKey& key : folded) Leave(key);
   return {};
 }
 
@@ -316,44 +513,57 @@ void LocalStage::ReleaseStep(Step step) {
   for (const auto& [key, task] : tasks_) {
     if (key.step == step) keys.push_back(key);
   }
-  for (const TaskKey& key : keys) Drop(key);
-  std::erase_if(waiting_, [&](const auto& entry) { return entry.first.step == step; });
+  for (const auto& [key, batch] : waiting_) {
+    if (key.step == step) keys.push_back(key);
+  }
+  for (const TaskKey& key : keys) {
+    Drop(key);
+    Leave(key);
+  }
+  if (const auto open = open_.extract(step)) inner_->ReleaseStep(open.mapped()->inner);
   sums_.erase(step);
 }
 
 Status LocalStage::Apply(std::span<const Bytes> sums, double, double, bool skip) {
   if (!held_) return FailedPrecondition("apply: this stage has no weights; load some");
   if (!skip) RETURN_IF_ERROR(CheckSums(sums, groups(), options_.accumulation));
+  const Step next = Step(version_.value).Next();
+  RETURN_IF_ERROR(TakeAllSteps());
   readers_.AwaitNone();
   const OuterRule rule{
       options_.local.outer_learning_rate, options_.local.outer_momentum,
-      static_cast<double>(options_.local.inner_steps) / static_cast<double>(options_.microbatches)};
+      static_cast<double>(options_.local.inner_steps * options_.local.microbatches) /
+          static_cast<double>(options_.microbatches)};
   held_ = false;
-  used_ = used_ == &local_ ? &local_ : nullptr;
-  if (options_.local.overlaps) before_ = outer_;
-  for (std::size_t g = 0; g < outer_.size() && !skip; ++g) {
-    StepOuter(FloatsOf(sums[g]), rule, velocity_[g], outer_[g]);
+  if (options_.local.overlaps) {
+    before_.CopyFrom(outer_);
+    holds_before_ = true;
+  }
+  for (std::size_t g = 0; g < outer_.groups() && !skip; ++g) {
+    StepOuter(FloatsOf(sums[g]), rule, velocity_.Of(g), outer_.Of(g));
   }
   // What this replica has moved in the next round is not in the sums.
-  const Step next = Step(version_.value).Next();
-  Flat ahead = outer_;
-  const auto leave = [&](const Flat& moved) {
-    for (std::size_t g = 0; g < moved.size(); ++g) {
-      for (std::size_t i = 0; i < moved[g].size(); ++i) ahead[g][i] -= moved[g][i];
-    }
+  local_.CopyFrom(outer_);
+  local_is_outer_ = true;
+  const auto leave = [&](const Numbers& moved, float share) {
+    local_.Add(moved, -share);
+    local_is_outer_ = false;
   };
   for (const auto& [step, sum] : sums_) {
-    if (step >= next) leave(sum);
+    if (step >= next) leave(sum, 1);
   }
-  for (const auto& [key, moved] : waiting_) {
-    if (key.step >= next) leave(moved);
+  std::set<std::shared_ptr<Batch>> ahead;
+  for (const auto& [key, batch] : waiting_) {
+    if (key.step >= next) ahead.insert(batch);
   }
-  RETURN_IF_ERROR(Use(ahead));
-  local_ = std::move(ahead);
-  used_ = &local_;
+  for (const std::shared_ptr<Batch>& batch : ahead) {
+    leave(batch->moved, batch->ShareOf(batch->tasks.size()));
+  }
+  used_ = Weights::kNone;
   version_ = version_.Next();
+  RETURN_IF_ERROR(Use(Weights::kLocal));
   held_ = true;
-  // Their graphs have gone; a backward of the next round computes its forward again.
+  // A backward of the next round computes its forward again.
   std::vector<TaskKey> older;
   for (const auto& [key, task] : tasks_) {
     if (key.step < next) older.push_back(key);
@@ -366,13 +576,13 @@ Status LocalStage::Apply(std::span<const Bytes> sums, double, double, bool skip)
 
 Result<Bytes> LocalStage::Logits(Version version, const TokenBatch& tokens) {
   if (!held_ || version != version_) return NotHeld(version, version_);
-  RETURN_IF_ERROR(Use(outer_));
+  RETURN_IF_ERROR(Use(Weights::kOuter));
   return inner_->Logits(inner_->version(), tokens);
 }
 
 Result<std::unique_ptr<Reading>> LocalStage::BeginReading(Version version) {
   if (!held_ || version != version_) return NotHeld(version, version_);
-  RETURN_IF_ERROR(Use(outer_));
+  RETURN_IF_ERROR(Use(Weights::kOuter));
   return inner_->BeginReading(inner_->version());
 }
 

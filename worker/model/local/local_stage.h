@@ -1,27 +1,32 @@
 // A stage that takes steps of its own between the job's steps (training.stepMode: Local). The job's
-// step is a round: its microbatches are claimed as in Sync, and each makes the replica that
-// computes it take an inner step with its own optimizer. What that step moved waits as a gradient
-// does, and is folded, summed and committed as one. So a round counts each microbatch once, whoever
-// dies; what was computed and not committed goes with the local weights, which begin anew from the
-// job's after each round.
+// step is a round: its microbatches are claimed as in Sync, and the replica that computes some
+// takes an inner step with them, with its own optimizer. What that step moved waits as gradients
+// do, and is folded, summed and committed as one, a microbatch's share of it at a time. So a round
+// counts each microbatch once, whoever dies; what was computed and not committed goes with the
+// local weights, which begin anew from the job's after each round.
 //
 // The state is that of the job: the outer weights and their velocity. Local weights and the moments
-// of the inner optimizer stay with the replica.
+// of the inner optimizer stay with the replica. With Residency::kSwap the inner stage is swapped,
+// and all other numbers are in mapped scratch files.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "worker/model/local/numbers.h"
 #include "worker/model/readers.h"
 #include "worker/model/stage.h"
 
 namespace swarm::model {
 
 /// Requires StageOptions::local. Errors: as Stage::Create; kFailedPrecondition (what Local does not
-/// do yet: tied heads of several stages, exact sums, divided updates, adapters, learned boundaries,
-/// Swap).
+/// do yet: tied heads of several stages, exact sums, divided updates, adapters, learned
+/// boundaries).
 Result<std::unique_ptr<Stage>> MakeLocalStage(const StageOptions& options);
 
 class LocalStage final : public Stage {
@@ -32,6 +37,7 @@ class LocalStage final : public Stage {
   const std::vector<ParameterSlot>& parameters() const override { return inner_->parameters(); }
   const std::vector<ParameterSlot>& frozen() const override { return inner_->frozen(); }
   const std::vector<ParameterGroup>& groups() const override { return inner_->groups(); }
+  std::string DescribeMemory() const override { return inner_->DescribeMemory(); }
   Version version() const override { return version_; }
 
   void InitRandom(std::uint64_t seed) override;
@@ -42,13 +48,20 @@ class LocalStage final : public Stage {
   /// With keep_graph, in the local weights; else in those of the version.
   void SubmitForward(const TaskKey& key, Version version, const TokenBatch& tokens,
                      const Bytes& input, bool keep_graph, Done<ForwardResult> done) override;
-  /// An inner step follows. If one has come since the forward, the forward is computed again.
+  /// Where an inner step has come since the forward, that is computed again. When so many of a
+  /// round have come as an inner step takes, it is taken.
   void SubmitBackward(const TaskKey& key, const Bytes& gradient,
                       Done<BackwardResult> done) override;
+  /// Where the inner stage is swapped, those of an inner step pass together. Else one: a forward
+  /// before the step of another task would be computed in vain.
+  std::size_t tasks_at_once() const override;
+  bool Work() override;
+  void Abandon() override;
   Status Fold(const TaskKey& key) override;
   Status Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite) override;
   void Drop(const TaskKey& key) override;
 
+  /// Takes the round's last inner step with what is there.
   GradientSum Accumulator(Step step, std::uint64_t group) override;
   Status SetScaleLevel(Step step, unsigned level) override;
   unsigned ScaleLevel(Step) const override { return 0; }
@@ -61,41 +74,91 @@ class LocalStage final : public Stage {
   Result<std::unique_ptr<Reading>> BeginReading(Version version) override;
 
  private:
-  /// Numbers of all parameters, by group.
-  using Flat = std::vector<std::vector<float>>;
+  /// Weights that the inner stage may have.
+  enum class Weights { kNone, kLocal, kOuter, kBefore };
+  /// What a task comes with, and what the inner stage calls it.
   struct Task {
-    TaskKey inner;      ///< of its graph
+    Version version;
     TokenBatch tokens;  ///< without ids
     std::vector<std::int32_t> ids;
     Bytes input;
+    TaskKey inner;
+    std::uint64_t weights = 0;  ///< with which its forward was computed: count_of_weights_
   };
-  TaskKey NextInner(const TaskKey& key);
-  Flat Zeros() const;
-  Flat InnerWeights() const;
-  /// The outer weights of a version; null: they are not held.
-  const Flat* Find(Version version) const;
+  struct Forwarding {
+    TaskKey key;
+    Task task;
+    bool keep;
+    Done<ForwardResult> done;
+  };
+  struct Backwarding {
+    TaskKey key;
+    Bytes gradient;
+    Done<BackwardResult> done;
+  };
+  /// The microbatches of an inner step.
+  struct Batch {
+    Step inner;                ///< of the inner stage: has their gradients until the step is taken
+    std::size_t taken = 0;     ///< so many took part, also those that were dropped later
+    std::set<TaskKey> tasks;   ///< of them, whose share is in no sum yet
+    std::set<TaskKey> folded;  ///< of these
+    Numbers moved;             ///< by the step; empty: it was not taken yet
+    float ShareOf(std::size_t some) const {
+      return static_cast<float>(some) / static_cast<float>(taken);
+    }
+  };
+
+  std::string folder() const;
+  /// Makes all numbers of the state anew.
+  Status Allocate();
+  /// The weights of a version; none: they are not held.
+  std::optional<Weights> Find(Version version) const;
+  const Numbers& NumbersOf(Weights weights) const;
   /// The inner stage computes with these weights from now on; its moments stay.
-  Status Use(const Flat& weights);
+  Status Use(Weights weights);
+  Status ReadInnerWeights(Numbers* to) const;
   /// Reads the tensors PREFIX + NAME.
-  Result<Flat> LoadFlat(const checkpoint::TensorLookup& tensors, const std::string& prefix) const;
-  /// The waiting gradients of `inner` make a step; gives what it moved.
-  Result<Flat> StepInner(const TaskKey& inner);
-  Result<BackwardResult> RunBackward(const TaskKey& key, const Bytes& gradient);
-  Flat& SumOf(Step step);
+  Status LoadNumbers(const checkpoint::TensorLookup& tensors, const std::string& prefix,
+                     Numbers* to) const;
+
+  Batch& OpenBatch(Step round);
+  /// What the inner stage calls a task; with `keep`, one of the round's open batch.
+  TaskKey NameInside(const TaskKey& key, bool keep);
+  void RunForwards();
+  void RunBackwards();
+  /// The inner step of a round's open batch, if anything is in it.
+  Status TakeStep(Step round);
+  Status TakeAllSteps();
+  /// Adds the shares of what is folded to the sum of the round.
+  Status Settle(Step round, Batch* batch);
+  std::shared_ptr<Batch> FindWaiting(const TaskKey& key) const;
+  void Leave(const TaskKey& key);
+  /// For writing: a sum that others have is left to them.
+  Result<Numbers*> SumOf(Step step);
+  /// Zeros, or anything.
+  Result<Numbers> TakeSpare();
   void Forget();
 
   const StageOptions options_;
   const std::unique_ptr<Stage> inner_;
   Version version_;
   bool held_ = false;  ///< there are weights
-  Flat outer_, velocity_;
-  Flat before_;                    ///< the outer weights of the version before; empty: not held
-  Flat local_;                     ///< the outer weights less what this replica has moved since
-  const Flat* used_ = nullptr;     ///< the weights that the inner stage has
-  std::uint64_t inner_tasks_ = 0;  ///< so far: names them
+  Numbers outer_, velocity_;
+  Numbers before_;             ///< the outer weights of the version before
+  bool holds_before_ = false;  ///< they are in before_
+  Numbers local_;              ///< the outer weights less what this replica has moved since
+  bool local_is_outer_ = false;
+  Weights used_ = Weights::kNone;       ///< the weights that the inner stage has
+  std::uint64_t count_of_weights_ = 0;  ///< how often these have changed
+  std::uint64_t batches_ = 0;           ///< so far: names them
+
+  std::deque<Forwarding> forwards_;
+  std::deque<Backwarding> backwards_;
   std::map<TaskKey, Task> tasks_;  ///< between forward and backward
-  std::map<TaskKey, Flat> waiting_;
-  std::map<Step, Flat> sums_;
+  std::map<Step, std::shared_ptr<Batch>> open_;
+  std::map<TaskKey, std::shared_ptr<Batch>> waiting_;
+  std::map<Step, Numbers> sums_;
+  std::vector<Numbers> spare_;
   Readers readers_;
 };
 

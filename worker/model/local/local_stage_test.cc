@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "worker/model/local/outer.h"
 #include "worker/model/testing/models.h"
@@ -26,6 +28,7 @@ constexpr double kRate = 3e-3, kNorm = 0.5;
 
 struct Rule {
   std::uint64_t inner_steps = kMicrobatches;
+  std::uint64_t microbatches = 1;
   double outer_learning_rate = 1;
   double outer_momentum = 0;
 };
@@ -37,6 +40,7 @@ StageOptions Local(const Rule& rule) {
   options.microbatches = kMicrobatches;
   options.step_mode = api::StepMode::kLocal;
   options.local = {.inner_steps = rule.inner_steps,
+                   .microbatches = rule.microbatches,
                    .outer_learning_rate = rule.outer_learning_rate,
                    .outer_momentum = rule.outer_momentum,
                    .max_grad_norm = kNorm,
@@ -82,21 +86,23 @@ std::vector<float> WeightsOf(Pipeline& replica) {
   return weights;
 }
 
-/// The weights after inner steps on these microbatches of a step, and of the next one, one after
-/// the other, as a resident stage takes them.
+/// The weights after inner steps on these microbatches of a step, and of the next one, each step
+/// with so many of them, one after the other, as a resident stage takes them.
 std::vector<float> Alone(const std::map<std::string, checkpoint::NamedTensor>& from,
                          std::uint64_t step, const std::vector<std::uint64_t>& microbatches,
-                         const std::vector<std::uint64_t>& of_next = {}) {
+                         const std::vector<std::uint64_t>& of_next = {}, std::size_t together = 1) {
   StageOptions options = Local({});
   options.step_mode = api::StepMode::kSync;
   options.local = {};
-  options.microbatches = 1;
+  options.microbatches = together;
   Pipeline plain(options, 1);
   plain.Load(LookupIn(from), Version(0), /*optimizer=*/false);
   std::uint64_t inner = 0;
   const auto take = [&](std::uint64_t of, const std::vector<std::uint64_t>& some) {
-    for (const std::uint64_t m : some) {
-      plain.Train(inner, 0, Version(inner), BatchOf(of, m)->tokens);
+    for (std::size_t i = 0; i < some.size(); i += together) {
+      for (std::size_t j = i; j < i + together; ++j) {
+        plain.Train(inner, j, Version(inner), BatchOf(of, some[j])->tokens);
+      }
       double squares = 0;
       for (const auto& [group, sum] : plain.Reduce(inner)) {
         squares += optim::SquaredNorm(ElementsOf<float>(sum));
@@ -196,6 +202,155 @@ TEST(LocalStageTest, WhatIsDroppedMovesNothing) {
   for (const Bytes& sum : moved) expected += optim::SquaredNorm(ElementsOf<float>(sum));
   EXPECT_NEAR(squares, expected, 1e-4 * expected);
   EXPECT_GT(expected, 0);
+}
+
+TEST(LocalStageTest, AStepOfSeveralMicrobatchesIsOneOfTheirMean) {
+  Pipeline local(Local({.inner_steps = 2, .microbatches = 2}), 1);
+  local.InitRandom(7);
+  const auto before = local.Snapshot();
+  Train(local, 0, {0, 1, 2, 3});
+  EndRound({&local}, 0);
+  EXPECT_LT(RelativeDistance(WeightsOf(local), Alone(before, 0, {0, 1, 2, 3}, {}, 2)), 1e-6);
+}
+
+TEST(LocalStageTest, TheLastStepOfARoundTakesWhatIsThere) {
+  const Rule rule{.inner_steps = 4, .microbatches = 3};
+  StageOptions options = Local(rule);
+  options.microbatches = 12;
+  Pipeline local(options, 1);
+  local.InitRandom(7);
+  const auto before = local.Snapshot();
+  const std::vector<float> start = WeightsOf(local);
+  Train(local, 0, {0, 1});
+  EndRound({&local}, 0);
+  EXPECT_LT(RelativeDistance(WeightsOf(local), Alone(before, 0, {0, 1}, {}, 2)), 1e-6);
+  EXPECT_GT(RelativeDistance(WeightsOf(local), start), 1e-3);
+}
+
+TEST(LocalStageTest, AnEvaluationBetweenThemEndsAStepEarlyAndLosesNothing) {
+  Pipeline local(Local({.inner_steps = 2, .microbatches = 2}), 1);
+  local.InitRandom(7);
+  const auto before = local.Snapshot();
+  Train(local, 0, {0, 1});  // so that local weights are not those of the job
+  Train(local, 0, {2});
+  local.Forward(0, 9, Version(0), BatchOf(9, 9)->tokens, /*keep_graph=*/false);
+  Train(local, 0, {3});
+  EndRound({&local}, 0);
+  const auto first = Alone(before, 0, {0, 1}, {}, 2);
+  const auto weights = WeightsOf(local);
+  std::vector<float> start;
+  for (const ParameterSlot& slot : local.stage(0).parameters()) {
+    const auto values = testing::FloatsOf(before.at(slot.name));
+    start.insert(start.end(), values.begin(), values.end());
+  }
+  EXPECT_GT(RelativeDistance(weights, start), 1.2 * RelativeDistance(first, start))
+      << "two more steps, of a microbatch each";
+}
+
+/// The sums of round 0 when the first two microbatches were computed, and those of `folded` count.
+std::vector<float> SumOfStep(const std::vector<std::uint64_t>& folded) {
+  Pipeline local(Local({.inner_steps = 2, .microbatches = 2}), 1);
+  local.InitRandom(7);
+  for (const std::uint64_t m : {0, 1}) {
+    local.Forward(0, m, Version(0), BatchOf(0, m)->tokens);
+    EXPECT_TRUE(local.stage(0).Backward(KeyOf(0, m), {}).ok());
+  }
+  for (const std::uint64_t m : {0, 1}) {
+    if (std::ranges::count(folded, m) == 0) local.stage(0).Drop(KeyOf(0, m));
+  }
+  for (const std::uint64_t m : folded) EXPECT_TRUE(local.stage(0).Fold(KeyOf(0, m)).ok());
+  std::vector<float> sums;
+  for (std::size_t g = 0; g < local.stage(0).groups().size(); ++g) {
+    const Bytes sum = local.stage(0).Accumulator(Step(0), g).elements;
+    const auto elements = ElementsOf<float>(sum);
+    sums.insert(sums.end(), elements.begin(), elements.end());
+  }
+  return sums;
+}
+
+TEST(LocalStageTest, AMicrobatchOfAStepCountsItsShareOfWhatThatMoved) {
+  const std::vector<float> both = SumOfStep({0, 1}), one = SumOfStep({1});
+  double moved = 0;
+  for (std::size_t i = 0; i < both.size(); ++i) {
+    ASSERT_EQ(one[i], 0.5F * both[i]) << i;
+    moved += std::abs(both[i]);
+  }
+  EXPECT_GT(moved, 0);
+  EXPECT_EQ(SumOfStep({}), std::vector<float>(both.size(), 0.0F));
+}
+
+/// Two rounds with an evaluation, the second of which begins before the first is applied.
+std::vector<double> TrainOverlapped(Pipeline& local) {
+  std::vector<double> losses;
+  const auto train = [&](std::uint64_t step, std::initializer_list<std::uint64_t> some) {
+    for (const std::uint64_t m : some) {
+      losses.push_back(local.Train(step, m, Version(0), BatchOf(step, m)->tokens));
+    }
+  };
+  train(0, {0, 1, 2});
+  losses.push_back(local.Forward(0, 9, Version(0), BatchOf(9, 9)->tokens, /*keep_graph=*/false));
+  train(0, {3});
+  train(1, {0, 1, 2});
+  EndRound({&local}, 0);
+  losses.push_back(local.Forward(1, 9, Version(1), BatchOf(9, 9)->tokens, /*keep_graph=*/false));
+  train(1, {3});
+  EndRound({&local}, 1);
+  return losses;
+}
+
+TEST(LocalStageTest, AStageThatIsSwappedTakesTheSameSteps) {
+  StageOptions options = Local(
+      {.inner_steps = 2, .microbatches = 2, .outer_learning_rate = 0.7, .outer_momentum = 0.9});
+  options.local.overlaps = true;
+  Pipeline resident(options, 1);
+  options.residency = api::Residency::kSwap;
+  options.swap = {.memory = 180'000,  // two of its layers
+                  .scratch = std::filesystem::temp_directory_path(),
+                  .tasks = 2,
+                  .task_bytes = 2 * 8 * 24 * sizeof(float)};
+  Pipeline swapped(options, 1);
+  resident.InitRandom(7);
+  swapped.InitRandom(7);
+  const auto expected = TrainOverlapped(resident), losses = TrainOverlapped(swapped);
+  ASSERT_EQ(losses.size(), expected.size());
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    EXPECT_NEAR(losses[i], expected[i], 1e-5 * expected[i]) << i;
+  }
+  const auto state = swapped.Snapshot();
+  for (const auto& [name, tensor] : resident.Snapshot()) {
+    EXPECT_LT(RelativeDistance(testing::FloatsOf(state.at(name)), testing::FloatsOf(tensor)), 1e-4)
+        << name;
+  }
+}
+
+TEST(LocalStageTest, TasksOfAStepPassTheSegmentsTogether) {
+  StageOptions options = Local({.inner_steps = 2, .microbatches = 2});
+  options.residency = api::Residency::kSwap;
+  options.swap = {.memory = 180'000, .scratch = {}, .tasks = 2, .task_bytes = 4096};
+  Pipeline local(options, 1);
+  local.InitRandom(7);
+  Stage& stage = local.stage(0);
+  EXPECT_EQ(stage.tasks_at_once(), 2u);
+  std::vector<std::string> order;
+  std::vector<std::unique_ptr<Batch>> batches;
+  for (const std::uint64_t m : {0, 1}) {
+    batches.push_back(BatchOf(0, m));
+    stage.SubmitForward(KeyOf(0, m), Version(0), batches.back()->tokens, {}, /*keep_graph=*/true,
+                        [&, m](const Result<ForwardResult>& result) {
+                          EXPECT_TRUE(result.ok());
+                          order.push_back("forward " + std::to_string(m));
+                        });
+    stage.SubmitBackward(KeyOf(0, m), {}, [&, m](const Result<BackwardResult>& result) {
+      EXPECT_TRUE(result.ok()) << result.status().ToString();
+      order.push_back("backward " + std::to_string(m));
+    });
+  }
+  EXPECT_TRUE(order.empty());
+  EXPECT_TRUE(stage.Work());
+  EXPECT_EQ(order, (std::vector<std::string>{"forward 0", "forward 1"}));
+  EXPECT_TRUE(stage.Work());
+  EXPECT_EQ(order.size(), 4u);
+  EXPECT_FALSE(stage.Work());
 }
 
 TEST(LocalStageTest, AForwardWhoseWeightsHaveGoneIsComputedAgain) {
