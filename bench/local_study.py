@@ -2,7 +2,7 @@
 """Measures what steps of their own cost replicas in loss: trains one model with `Sync` and with `Local`, at the same
 number of tokens, and compares the validation loss of the job's weights.
 
-Usage: bench/local_study.py TEXT [--build FOLDER] [--runs FOLDER] [--steps 2000] [--seeds 3] [--only PATTERN ...]
+Usage: bench/local_study.py TEXT [--build FOLDER] [--runs FOLDER] [--steps 5000] [--seeds 3] [--only PATTERN ...]
                             [--list] [--report]
 
 A run is a swarm of two or four replicas of one thread each. Each replica takes as many steps in `Local` as the job
@@ -19,9 +19,11 @@ import sys
 import tempfile
 import time
 
-WIDTH = 128
+MODEL = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 172,
+         "vocab_size": 256}  # 0.13 M parameters: with two replicas, a run has 39 tokens of each
 MICROBATCH, TOKENS = 4, 128  # sequences, and tokens of each
-OUTER = {1: (0.4, 0.9), 2: (0.6, 0.9), 4: (0.6, 0.9), 8: (0.8, 0.9)}  # by replicas: arXiv 2503.09799
+SYNC_RATE, INNER_RATE = 1.2e-2, 3e-3  # of 3, 6 and 12e-3 the best with two replicas
+OUTER_RATE, OUTER_MOMENTUM = 1, 0.5  # better there than 1 and 0, and than 0.6 and 0.9
 
 
 def variants():
@@ -59,15 +61,13 @@ def job_of(name, seed, steps):
                 "microbatchSize": MICROBATCH, "sequenceLength": TOKENS, "reduceCodec": variant.get("codec", "None"),
                 "validationIntervalSteps": max(1, rounds // 20), "validationSequences": 256}
     if inner:
-        rate, momentum = OUTER[replicas]
-        training |= {"stepMode": "Local", "local": {"innerSteps": inner, "outerLearningRate": rate,
-                                                    "outerMomentum": momentum,
+        training |= {"stepMode": "Local", "local": {"innerSteps": inner, "outerLearningRate": OUTER_RATE,
+                                                    "outerMomentum": OUTER_MOMENTUM,
                                                     "overlap": variant.get("overlap", False)}}
     return {
-        "model": {"config": {"hidden_size": WIDTH, "num_hidden_layers": 4, "num_attention_heads": 4,
-                             "intermediate_size": 344, "vocab_size": 256}},
+        "model": {"config": MODEL},
         "training": training,
-        "optimizer": {"type": "AdamW", "learningRate": 1e-3},
+        "optimizer": {"type": "AdamW", "learningRate": INNER_RATE if inner else SYNC_RATE},
         "schedule": {"type": "Cosine", "warmupSteps": max(1, 100 // (inner or 1))},
         "pipeline": {"stages": 1}, "workers": {"replicas": replicas}}
 
@@ -138,7 +138,7 @@ def main():
     flags.add_argument("text", nargs="?")
     flags.add_argument("--build", default="build/release")
     flags.add_argument("--runs", type=pathlib.Path, default=pathlib.Path(__file__).parent / "results" / "local_study")
-    flags.add_argument("--steps", type=int, default=2000, help="of each replica")
+    flags.add_argument("--steps", type=int, default=5000, help="of each replica")
     flags.add_argument("--seeds", type=int, default=3)
     flags.add_argument("--only", nargs="*", default=["*"])
     flags.add_argument("--list", action="store_true")

@@ -280,6 +280,11 @@ TEST_F(SwarmctlTest, TellsTheFamilyAndTheSizeOfTheModel) {
   EXPECT_THAT(Output(), HasSubstr("model: qwen3, 3 layers, 10,272 parameters"));
   EXPECT_THAT(Output(), HasSubstr("memory: the largest stage needs about "));
   EXPECT_THAT(Output(), HasSubstr("tokens: 128 a step, 384 in all"));
+  Start({"validate", Path("job.yaml"), "--set", "pipeline.residency=Swap"});
+  EXPECT_EQ(ExitCode(), 0) << Output();
+  EXPECT_THAT(Output(),
+              HasSubstr("memory: segments of the largest stage take half of the machine's"));
+  EXPECT_THAT(Output(), HasSubstr("disk: 0.00"));
   std::filesystem::create_directory(Path("mixtral"));
   std::ofstream(Path("mixtral/config.json")) << R"({"model_type": "mixtral"})";
   with(Path("mixtral"));

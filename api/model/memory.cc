@@ -144,6 +144,16 @@ std::uint64_t TasksTogether(const Spec& spec) {
   return std::min(microbatches, most > 0 ? most : kSwapTasks);
 }
 
+std::uint64_t SwapDiskBytes(const Spec& spec, std::uint64_t trained) {
+  const bool exact = spec.training.accumulation == Accumulation::kExact;
+  const std::uint64_t passing = exact ? TasksTogether(spec) : 1;
+  std::uint64_t each = 12 + 4 * passing + ElementBytes(spec);
+  if (spec.training.stepMode == StepMode::kLocal) {
+    each += 5 * 4 + 8 + (spec.training.local.overlap ? 8 : 0);
+  }
+  return trained * each;
+}
+
 std::uint64_t LeastSwapMemory(std::uint64_t largest, std::uint64_t parameter_bytes) {
   return 4 * ((2 * largest * parameter_bytes + 2) / 3);
 }

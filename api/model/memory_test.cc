@@ -63,6 +63,20 @@ TEST(MemoryTest, AWorkerThatSwapsWantsMicrobatchesThatPassTogether) {
   EXPECT_EQ(TasksTogether(job.spec), 2u) << "nor has an inner step";
 }
 
+TEST(MemoryTest, AWorkerThatSwapsNeedsMoreDiskForStepsOfItsOwn) {
+  SwarmJob job = LargeJob();
+  job.spec.pipeline.residency = Residency::kSwap;
+  job.spec.training.globalBatchSize = 100 * job.spec.training.microbatchSize;
+  EXPECT_EQ(SwapDiskBytes(job.spec, 1000), 20'000u);
+  job.spec.training.accumulation = Accumulation::kExact;
+  EXPECT_EQ(SwapDiskBytes(job.spec, 1000), (20 + 8 * 4) * 1000u) << "gradients one by one";
+  job.spec.training.accumulation = Accumulation::kFloat;
+  job.spec.training.stepMode = StepMode::kLocal;
+  EXPECT_EQ(SwapDiskBytes(job.spec, 1000), 48'000u);
+  job.spec.training.local.overlap = true;
+  EXPECT_EQ(SwapDiskBytes(job.spec, 1000), 56'000u);
+}
+
 TEST(MemoryTest, TheLargestSegmentOfASwappedStageFitsTwice) {
   SwarmJob job = LargeJob();
   // A layer: four square matrices, three of the MLP, two norms.

@@ -183,7 +183,7 @@ std::string SizesText(const api::SwarmJob& job) {
   const std::uint64_t microbatch_tokens =
       spec.training.microbatchSize * spec.training.sequenceLength;
   const auto replicas = api::ComputeReplicas(job, "");
-  std::uint64_t trained = 0, largest = 0, graph = 0, copy = 0;
+  std::uint64_t trained = 0, largest = 0, graph = 0, copy = 0, disk = 0;
   for (std::uint64_t stage = 0; stage < spec.pipeline.stages; ++stage) {
     const auto layout = model::ComputeParameterLayout(config, stage, spec.pipeline.stages,
                                                       spec.pipeline.boundary, spec.model.lora);
@@ -200,11 +200,20 @@ std::string SizesText(const api::SwarmJob& job) {
     graph = std::max(graph, api::GraphBytes(config, spec.pipeline.recompute, layers,
                                             microbatch_tokens, layout->slice.head));
     copy = std::max(copy, api::CopyBytes(spec, of_stage, layout->frozen_count));
+    disk = std::max(disk, api::SwapDiskBytes(spec, of_stage));
   }
   if (spec.model.lora.rank > 0) text += ", of adapters " + WithCommas(trained);
-  text += "\nmemory: the largest stage needs about " + GibibytesText(largest) + ", " +
-          GibibytesText(graph) + " for each microbatch in flight, and " + GibibytesText(copy) +
-          " while its state is copied for a checkpoint or a joiner\n";
+  if (spec.pipeline.residency == api::Residency::kSwap) {
+    const std::uint64_t host = spec.pipeline.memory.host;
+    text += "\nmemory: segments of the largest stage take " +
+            (host > 0 ? GibibytesText(host) : "half of the machine's memory") +
+            " beside the program\n" + "disk: " + GibibytesText(disk) + " a worker, and " +
+            GibibytesText(copy) + " while its state is copied for a checkpoint or a joiner\n";
+  } else {
+    text += "\nmemory: the largest stage needs about " + GibibytesText(largest) + ", " +
+            GibibytesText(graph) + " for each microbatch in flight, and " + GibibytesText(copy) +
+            " while its state is copied for a checkpoint or a joiner\n";
+  }
   const std::uint64_t tokens = spec.training.globalBatchSize * spec.training.sequenceLength;
   return text + "tokens: " + WithCommas(tokens) + " a step, " +
          WithCommas(tokens * spec.training.maxSteps) + " in all\n";
