@@ -37,7 +37,7 @@ def variants():
         for codec in ("BF16", "Int8", "Int4"):
             found[f"{replicas}-H50-{codec}"] = at_50 | {"codec": codec}
         found[f"{replicas}-H50-overlap"] = at_50 | {"overlap": True}
-        found[f"{replicas}-H50-kills"] = at_50 | {"chaos": "kill any about every 5s"}
+        found[f"{replicas}-H50-kills"] = at_50 | {"chaos": "kill any about every 8s"}
     return found
 
 
@@ -78,7 +78,7 @@ def train(name, seed, options, text):
     with tempfile.TemporaryDirectory() as scratch:
         manifest = {"apiVersion": "swarmjob.dev/v1alpha1", "kind": "SwarmJob", "metadata": {"name": "local-study"},
                     "spec": spec | {"data": {"uri": text["train"], "validationUri": text["held back"]},
-                                    "checkpoint": {"intervalSteps": spec["training"]["maxSteps"]}}}
+                                    "checkpoint": {"intervalSteps": max(1, spec["training"]["maxSteps"] // 20)}}}
         job = pathlib.Path(scratch, "job.json")
         job.write_text(json.dumps(manifest))
         begun = time.monotonic()

@@ -108,6 +108,17 @@ TEST_F(SwarmctlTest, RunsAJobToItsEnd) {
   EXPECT_FALSE(std::filesystem::exists(Path("out/tls"))) << "keys do not outlive the run";
 }
 
+TEST_F(SwarmctlTest, StagesThatAreAutoAreThoseThatHaveRoom) {
+  Fake(R"(listen; await "$SHARED/hello.worker-1"; step 0 2.5; touch "$SHARED/over"; exit 0)");
+  StartRun({"--set", "pipeline.stages=Auto", "--workers", "2"});
+  EXPECT_EQ(ExitCode(), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("stages: Auto is 1 with 2 workers of "));
+  EXPECT_THAT(Content("out/job.json"), HasSubstr("\"stages\": 1"));
+  StartRun({"--set", "pipeline.stages=Auto", "--workers", "0=2"});
+  EXPECT_EQ(ExitCode(), 2);
+  EXPECT_THAT(Output(), HasSubstr("--workers: is 0=2, and the stages are Auto; give a total"));
+}
+
 TEST_F(SwarmctlTest, SpeaksJsonToPrograms) {
   Fake(R"(listen; await "$SHARED/hello.worker-2"; step 0 2.5; touch "$SHARED/over"; exit 0)");
   StartRun({"--json", "--plaintext"});

@@ -59,8 +59,9 @@ ExitCode PlanJob(const PlanOptions& options, std::ostream& out, std::ostream& er
     err << file << ":\n" << api::ToString(errors) << "\n";
     return ExitCode::kBadUsage;
   };
-  const auto manifest = ReadManifest(options.manifest, options.overrides);
+  auto manifest = ReadManifest(options.manifest, options.overrides);
   if (!manifest.ok()) return refuse(options.manifest, manifest.errors());
+  TakeAutoStages(&*manifest);
   auto job = api::ParseManifest(*manifest);
   if (!job.ok()) return refuse(options.manifest, job.errors());
   if (auto errors = ReadKnownModel(&*job); !errors.empty()) return refuse(options.manifest, errors);

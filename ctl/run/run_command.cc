@@ -1,8 +1,11 @@
 #include "ctl/run/run_command.h"
 
 #include <algorithm>
+#include <charconv>
 #include <csignal>
+#include <nlohmann/json.hpp>
 
+#include "api/manifest.h"
 #include "api/model/layout.h"
 #include "base/exit.h"
 #include "base/files.h"
@@ -10,6 +13,8 @@
 #include "base/processors.h"
 #include "base/signals.h"
 #include "ctl/chaos/chaos_driver.h"
+#include "ctl/manifest_file.h"
+#include "ctl/plan/auto_stages.h"
 #include "ctl/run/prompt_hint.h"
 #include "ctl/run/reporter.h"
 #include "ctl/run/run_folder.h"
@@ -68,6 +73,39 @@ std::vector<LivingProgram> Living(const std::vector<ObservedProgram>& observed) 
     living.push_back({program.name, program.role == WorkerRole::kTrainer, {}});
   }
   return living;
+}
+
+// The workers that the user wants, where the number of stages is open: a total.
+Result<std::uint64_t> CountWorkers(const RunOptions& options, const nlohmann::json& manifest) {
+  const nlohmann::json::json_pointer replicas("/spec/workers/replicas");
+  if (options.workers.empty()) {
+    const bool said = manifest.contains(replicas) && manifest.at(replicas).is_number_unsigned();
+    return said ? std::max<std::uint64_t>(1, manifest.at(replicas)) : 1;
+  }
+  std::uint64_t workers = 0;
+  const char* const end = options.workers.data() + options.workers.size();
+  const auto read = std::from_chars(options.workers.data(), end, workers);
+  if (read.ec == std::errc() && read.ptr == end && workers > 0) return workers;
+  return InvalidArgument("--workers: is " + options.workers +
+                         ", and the stages are Auto; give a total");
+}
+
+// The job of a manifest. Stages that are Auto become those that this machine has room for, and
+// `said` tells it.
+Result<api::SwarmJob> LoadJob(const RunOptions& options, std::string* said) {
+  auto manifest = ReadManifest(options.manifest, options.overrides);
+  if (!manifest.ok()) return InvalidArgument(api::ToString(manifest.errors()));
+  if (!TakeAutoStages(&*manifest)) return Runnable(api::ParseManifest(*manifest));
+  if (!options.devices.empty()) {
+    return InvalidArgument(
+        "spec.pipeline.stages: is Auto, which knows no GPUs; a number, such as `swarmctl plan`"
+        " gives");
+  }
+  ASSIGN_OR_RETURN(const std::uint64_t workers, CountWorkers(options, *manifest));
+  const auto chosen = ChooseStages(
+      *manifest, {.workers = workers, .memory_bytes = static_cast<double>(UsableMemory())}, said);
+  if (!chosen.ok()) return InvalidArgument(api::ToString(chosen.errors()));
+  return Runnable(api::ParseManifest(*chosen));
 }
 
 // One run, from its start to its summary. Each step returns the error that ends the run early.
@@ -386,7 +424,8 @@ ExitCode RunJob(const RunOptions& options, std::FILE* out, std::FILE* err) {
     std::fprintf(err, "%s\n", why.c_str());
     return ExitCode::kBadUsage;
   };
-  const Result<api::SwarmJob> job = LoadRunnableJob(options.manifest, options.overrides);
+  std::string said;
+  const Result<api::SwarmJob> job = LoadJob(options, &said);
   if (!job.ok()) return refuse(job.status().message());
   Result<std::vector<std::string>> devices = std::vector<std::string>();
   if (!options.devices.empty()) devices = ParseDevices(options.devices);
@@ -409,6 +448,7 @@ ExitCode RunJob(const RunOptions& options, std::FILE* out, std::FILE* err) {
   plan.moves = options.moves;
 
   Reporter reporter(out, err, options.json);
+  if (!said.empty()) reporter.OnEvent(said);
   const RunSummary summary =
       Run(options, *folder, plan, *job, *std::move(chaos), reporter).Execute();
   reporter.OnSummary(summary);

@@ -31,7 +31,10 @@ Result<int> Lock(const std::filesystem::path& folder) {
 
 Result<api::SwarmJob> LoadRunnableJob(const std::string& manifest,
                                       const std::vector<std::string>& overrides) {
-  api::Checked<api::SwarmJob> job = LoadManifest(manifest, overrides);
+  return Runnable(LoadManifest(manifest, overrides));
+}
+
+Result<api::SwarmJob> Runnable(api::Checked<api::SwarmJob> job) {
   if (!job.ok()) return InvalidArgument(api::ToString(job.errors()));
   if (job->spec.suspend) {
     return InvalidArgument("spec.suspend: is true; run it with --set suspend=false");

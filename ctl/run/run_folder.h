@@ -6,13 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "api/format/field_error.h"
 #include "api/swarmjob.h"
 #include "base/status.h"
 
 namespace swarm::ctl {
 
-/// The job in a manifest (see manifest_file.h). Errors: kInvalidArgument with all errors, one on
-/// each line; a suspended job is an error, too.
+/// The job that `run` and `train` take from a manifest (see manifest_file.h). Errors:
+/// kInvalidArgument with all errors, one on each line; a suspended job is an error, too.
+Result<api::SwarmJob> Runnable(api::Checked<api::SwarmJob> job);
 Result<api::SwarmJob> LoadRunnableJob(const std::string& manifest,
                                       const std::vector<std::string>& overrides);
 
