@@ -84,7 +84,8 @@ TEST(GraphBytesTest, IsABoundOfWhatSixteenBitsLeave) {
     const auto stage = Started(options, batch);
     const CountedMemory memory;
     const std::size_t before = memory.used();
-    ASSERT_TRUE(stage->Forward(KeyOf(0, 1), Version(0), batch.tokens, {}, true).ok());
+    const auto forward = stage->Forward(KeyOf(0, 1), Version(0), batch.tokens, {}, true);
+    ASSERT_TRUE(forward.ok()) << forward.status().ToString();
     const auto left =
         static_cast<double>(memory.used() - before - kSequences * kTokens * 128 * sizeof(float));
     const auto estimate = static_cast<double>(

@@ -24,9 +24,10 @@ class CountedMemory final : public c10::Allocator {
     used_ += size;
     peak_ = std::max(peak_, used_);
     void* data = static_cast<std::byte*>(memory) + kAlignment;
-    return {data, memory, &Free, at::Device(at::kCPU)};
+    // The two are one, since attention in bfloat16 also asks for plain memory, on some processors.
+    return {data, data, &Free, at::Device(at::kCPU)};
   }
-  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
+  c10::DeleterFnPtr raw_deleter() const override { return &Free; }
   void copy_data(void* to, const void* from, std::size_t size) const override {
     default_copy_data(to, from, size);
   }
@@ -39,7 +40,8 @@ class CountedMemory final : public c10::Allocator {
   static constexpr std::size_t kAlignment = 64;
   static constexpr std::uint8_t kPriority = 255;
 
-  static void Free(void* memory) {
+  static void Free(void* data) {
+    void* const memory = static_cast<std::byte*>(data) - kAlignment;
     used_ -= *static_cast<std::size_t*>(memory);
     std::free(memory);
   }
