@@ -346,7 +346,6 @@ INSTANTIATE_TEST_SUITE_P(
         MutationCase{"ReissueWithoutRevoke", {"reissue", "claims"}, "ExactlyOnce"},
         MutationCase{"RevokeKeepsTheAttemptOpen", {"revoke-keeps-open", "claims"}, "ExactlyOnce"},
         MutationCase{"UnlistedAttempts", {"unlisted", "claims"}, "ExactlyOnce"},
-        // The floor of a welcome closes most of what an earlier generation has sent out, too.
         MutationCase{"ReissueOfLocalStepsWithoutRevoke",
                      {"reissue", "claims"},
                      "ExactlyOnce",
@@ -362,6 +361,7 @@ INSTANTIATE_TEST_SUITE_P(
                      "AllOrNothing",
                      6000,
                      {.local = true}},
+        // The floor of a welcome closes most of what an earlier generation has sent out, too.
         MutationCase{"NoGeneration", {"generation", "claims"}, "ExactlyOnce", 10000},
         MutationCase{"TermPromise", {"promise"}, "Fencing"},
         MutationCase{"CommitAfterTheFirstReduced", {"first-reduced"}, "AllOrNothing"},

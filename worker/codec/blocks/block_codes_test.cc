@@ -5,21 +5,16 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <random>
 #include <vector>
+
+#include "worker/codec/blocks/testing/normal.h"
 
 namespace swarm::codec {
 namespace {
 
-constexpr Isa kIsas[] = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512};
+using testing::Normal;
 
-std::vector<float> Normal(std::size_t n, unsigned seed, float deviation = 1) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> draw(0, deviation);
-  std::vector<float> values(n);
-  for (float& value : values) value = draw(random);
-  return values;
-}
+constexpr Isa kIsas[] = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512};
 
 std::vector<std::byte> Encoded(const BlockCodes& codes, const std::vector<float>& values,
                                Isa isa = BestIsa()) {
@@ -36,14 +31,14 @@ std::vector<float> Decoded(const BlockCodes& codes, const std::vector<std::byte>
   return values;
 }
 
-class BothMaps : public testing::TestWithParam<CodeMap> {
+class BothMaps : public ::testing::TestWithParam<CodeMap> {
  protected:
   BlockCodes Codes(std::size_t block, NotFinite not_finite = NotFinite::kRefused) const {
     return BlockCodes(GetParam(), block, not_finite);
   }
   double error_of_largest() const { return GetParam() == CodeMap::kLinear ? 1.0 / 254 : 0.0071; }
 };
-INSTANTIATE_TEST_SUITE_P(, BothMaps, testing::Values(CodeMap::kLinear, CodeMap::kDynamic),
+INSTANTIATE_TEST_SUITE_P(, BothMaps, ::testing::Values(CodeMap::kLinear, CodeMap::kDynamic),
                          [](const auto& info) {
                            return info.param == CodeMap::kLinear ? "Linear" : "Dynamic";
                          });

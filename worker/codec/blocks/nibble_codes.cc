@@ -34,7 +34,10 @@ void Unpack(const std::byte* from, std::size_t bytes, Codes& codes) {
   }
 }
 
-bool HasNoCode(const Codes& codes) { return std::ranges::find(codes, Widen(8)) != codes.end(); }
+/// -8, which no encoder writes.
+bool HoldsMinusEight(const Codes& codes) {
+  return std::ranges::find(codes, Widen(8)) != codes.end();
+}
 
 }  // namespace
 
@@ -75,7 +78,7 @@ Status NibbleCodes::Decode(std::span<const std::byte> payload, std::span<float> 
     Unpack(pairs + begin / 2, (n + 1) / 2, codes);
     const float largest = ReadScale(scale);
     const bool padded = n == kBlock || codes[n] == 0;  // what an odd number leaves of a byte
-    if (!IsScale(largest) || HasNoCode(codes) || !padded) {
+    if (!IsScale(largest) || HoldsMinusEight(codes) || !padded) {
       return DataLoss("4-bit codes: the block at number " + std::to_string(begin) +
                       " is not one that an encoder writes; ask for it again");
     }

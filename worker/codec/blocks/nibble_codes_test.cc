@@ -5,19 +5,14 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <random>
 #include <vector>
+
+#include "worker/codec/blocks/testing/normal.h"
 
 namespace swarm::codec {
 namespace {
 
-std::vector<float> Normal(std::size_t n, unsigned seed, float deviation = 1) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> draw(0, deviation);
-  std::vector<float> values(n);
-  for (float& value : values) value = draw(random);
-  return values;
-}
+using testing::Normal;
 
 std::vector<std::byte> Encoded(const std::vector<float>& values, Isa isa = BestIsa()) {
   std::vector<std::byte> out(NibbleCodes::EncodedBytes(values.size()));

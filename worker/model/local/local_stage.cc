@@ -253,12 +253,7 @@ void LocalStage::SubmitBackward(const TaskKey& key, const Bytes& gradient,
 }
 
 bool LocalStage::Work() {
-  // A backward whose forward stands here waits for that.
-  const bool comes = std::ranges::any_of(backwards_, [&](const Backwarding& backward) {
-    return std::ranges::any_of(
-        forwards_, [&](const Forwarding& forward) { return forward.key == backward.key; });
-  });
-  if (!backwards_.empty() && !comes) {
+  if (!backwards_.empty() && !AwaitForwards(forwards_, backwards_)) {
     RunBackwards();
     return true;
   }

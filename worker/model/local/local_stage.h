@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "worker/model/collected.h"
 #include "worker/model/local/numbers.h"
 #include "worker/model/readers.h"
 #include "worker/model/stage.h"
@@ -90,11 +91,6 @@ class LocalStage final : public Stage {
     Task task;
     bool keep;
     Done<ForwardResult> done;
-  };
-  struct Backwarding {
-    TaskKey key;
-    Bytes gradient;
-    Done<BackwardResult> done;
   };
   /// The microbatches of an inner step.
   struct Batch {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "worker/codec/codec.h"
+#include "worker/model/collected.h"
 #include "worker/model/exact_sums.h"
 #include "worker/model/layout/layout.h"
 #include "worker/model/readers.h"
@@ -100,11 +101,6 @@ class SwapStage final : public Stage {
     Bytes input;
     bool keep;
     Done<ForwardResult> done;
-  };
-  struct Backwarding {
-    TaskKey key;
-    Bytes gradient;
-    Done<BackwardResult> done;
   };
   /// With which a task can pass once more.
   struct Payloads {
