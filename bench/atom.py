@@ -80,28 +80,13 @@ def train_local(network, shape, options, codec, folder):
     tokens, parameters = TOGETHER * options.tokens, shape.parameters()
     inner_step = max(shape.seconds(tokens) * 4 / 3, 3 * 2 * parameters / PCIE) + parameters / UPDATES
     milliseconds = 1e3 * inner_step / TOGETHER
-    processes = []
-
-    def start(node, program, *arguments):
-        with open(folder / f"{node}.log", "wb") as log:
-            processes.append(network.popen(
-                node, [options.build / program, "--listen", f"{network.address(node)}:0", *arguments],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log))
-        return processes[-1]
-    try:
-        trainer = start("trainer", "bin/swarm-worker", "--role=trainer", "--plaintext", "--job", folder / "job.json",
-                        "--out", folder / "out", "--address-file", folder / "address", "--balance", "None",
-                        "--layout", str(PEERS))
-        address = goodput.await_file(folder / "address", trainer)
+    with goodput.programs(network, options.build, folder) as (start, processes):
+        trainer, address = goodput.start_trainer(start, folder, [PEERS])
         for peer in range(PEERS):
             start(f"w{peer}", "bench/timed_worker", "--id", f"w{peer}", "--trainer", address, "--forward-ms",
                   milliseconds / 4, "--backward-ms", milliseconds * 3 / 4, "--parameters", parameters)
         goodput.await_end(trainer, processes, folder, options.patience)
         return [json.loads(line) for line in (folder / "out" / "steps.jsonl").read_text().splitlines()]
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
 
 
 def measure_local(shape, options, rate, rtt, codec):
@@ -112,17 +97,9 @@ def measure_local(shape, options, rate, rtt, codec):
     return sum(step["tokens"] for step in steps) / sum(step["seconds"] for step in steps)
 
 
-def measure_pipeline(shape, options, rate, rtt, codec, mode):
-    goodput.WIDTH = shape.width
-    goodput.MICROSECONDS_PER_TOKEN = 1e6 * shape.seconds(1) / PEERS
+def measure_pipeline(options, rate, rtt, codec, mode):
     named = {"32x": "32x:0.125"}.get(codec, codec)
     return goodput.measure(options, rate, rtt, named, mode)["tokensPerSecond"]
-
-
-def measure_torch(shape, options, rate, rtt, dtype):
-    goodput.WIDTH = shape.width
-    goodput.MICROSECONDS_PER_TOKEN = 1e6 * shape.seconds(1) / PEERS
-    return torch_pipelining.measure(options, rate, rtt, "1F1B", dtype)["tokensPerSecond"]
 
 
 def parse_arguments():
@@ -154,6 +131,8 @@ def main():
     options.folder = sandbox.Sandbox.current().folder
     for shape_name in names(options.shapes):
         shape = SHAPES[shape_name]
+        goodput.WIDTH = shape.width
+        goodput.MICROSECONDS_PER_TOKEN = 1e6 * shape.seconds(1) / PEERS  # of a stage
         print(f"{shape_name}: {shape.parameters() / 1e6:.0f} M parameters, {shape.width} wide; four devices bring at "
               f"most {PEERS / shape.seconds(1):.0f} tokens/s", flush=True)
         for rate in map(int, names(options.rates)):
@@ -164,9 +143,10 @@ def main():
                     show(f"Local, {codec}", measure_local(shape, options, rate, rtt, codec))
                 for pipeline in names(options.pipelines):
                     codec, mode = pipeline.split(":")
-                    show(f"{mode}, {codec}", measure_pipeline(shape, options, rate, rtt, codec, mode))
+                    show(f"{mode}, {codec}", measure_pipeline(options, rate, rtt, codec, mode))
                 for dtype in names(options.torch):
-                    show(f"torch 1F1B, {dtype}", measure_torch(shape, options, rate, rtt, dtype))
+                    measured = torch_pipelining.measure(options, rate, rtt, "1F1B", dtype)
+                    show(f"torch 1F1B, {dtype}", measured["tokensPerSecond"])
 
 
 if __name__ == "__main__":

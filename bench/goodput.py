@@ -16,6 +16,7 @@ link's rate that these bytes take in each direction at full speed; above 1 the l
 at that load (without headers), microbatches in flight at the first stage (mean), and how busy this machine was.
 """
 import argparse
+import contextlib
 import itertools
 import json
 import pathlib
@@ -88,34 +89,46 @@ def await_end(trainer, processes, folder, seconds):
         raise RuntimeError(f"goodput: the job has not ended well after at most {seconds} s:\n{logs}")
 
 
-def train(network, options, codec, mode, folder):
-    """Runs a job on the network; returns the lines of its steps.jsonl."""
-    folder.mkdir()
-    write_job(options, mode, folder)
-    milliseconds = options.tokens * MICROSECONDS_PER_TOKEN * 1e-3
+@contextlib.contextmanager
+def programs(network, build, folder):
+    """Gives start(node, program, *arguments) and the list of what it has started; ends all of that behind."""
     processes = []
 
     def start(node, program, *arguments):
         with open(folder / f"{node}.log", "wb") as log:
             processes.append(network.popen(
-                node, [options.build / program, "--listen", f"{network.address(node)}:0", *arguments],
+                node, [build / program, "--listen", f"{network.address(node)}:0", *arguments],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log))
         return processes[-1]
     try:
-        trainer = start("trainer", "bin/swarm-worker", "--role=trainer", "--plaintext", "--job", folder / "job.json",
-                        "--out", folder / "out", "--address-file", folder / "address", "--balance", "None",
-                        "--trace-progress", "--layout", ",".join(["1"] * options.stages))
-        address = await_file(folder / "address", trainer)
+        yield start, processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def start_trainer(start, folder, replicas, *more):
+    """Starts the trainer of the job in the folder, with so many replicas in each stage; gives it and its address."""
+    trainer = start("trainer", "bin/swarm-worker", "--role=trainer", "--plaintext", "--job", folder / "job.json",
+                    "--out", folder / "out", "--address-file", folder / "address", "--balance", "None",
+                    "--layout", ",".join(map(str, replicas)), *more)
+    return trainer, await_file(folder / "address", trainer)
+
+
+def train(network, options, codec, mode, folder):
+    """Runs a job on the network; returns the lines of its steps.jsonl."""
+    folder.mkdir()
+    write_job(options, mode, folder)
+    milliseconds = options.tokens * MICROSECONDS_PER_TOKEN * 1e-3
+    with programs(network, options.build, folder) as (start, processes):
+        trainer, address = start_trainer(start, folder, [1] * options.stages, "--trace-progress")
         for stage in range(options.stages):
             start(f"w{stage}", "bench/timed_worker", "--id", f"w{stage}", "--trainer", address,
                   "--forward-ms", milliseconds * FORWARD_PART, "--backward-ms", milliseconds * (1 - FORWARD_PART),
                   "--boundary-bytes", round(options.tokens * WIDTH * bytes_per_number(codec)))
         await_end(trainer, processes, folder, options.patience)
         return [json.loads(line) for line in (folder / "out" / "steps.jsonl").read_text().splitlines()]
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
 
 
 def in_flight(progress):

@@ -41,19 +41,8 @@ def await_event(path, text, seconds=60):
 
 def train(network, options, plain, folder):
     """Runs a job; returns the lines of its steps.jsonl and what the trainer said of routes."""
-    processes = []
-
-    def start(node, program, *arguments):
-        with open(folder / f"{node}.log", "wb") as log:
-            processes.append(network.popen(
-                node, [options.build / program, "--listen", f"{network.address(node)}:0", *arguments],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log))
-        return processes[-1]
-    try:
-        trainer = start("trainer", "bin/swarm-worker", "--role=trainer", "--plaintext", "--job", folder / "job.json",
-                        "--out", folder / "out", "--address-file", folder / "address", "--balance", "None",
-                        "--layout", ",".join([str(len(WORKERS) // STAGES)] * STAGES))
-        address = goodput.await_file(folder / "address", trainer)
+    with goodput.programs(network, options.build, folder) as (start, processes):
+        trainer, address = goodput.start_trainer(start, folder, [len(WORKERS) // STAGES] * STAGES)
         for number, (name, _, slowness) in enumerate(WORKERS):
             milliseconds = options.milliseconds * slowness
             start(name, "bench/timed_worker", "--id", name, "--trainer", address,
@@ -64,10 +53,6 @@ def train(network, options, plain, folder):
         events = [json.loads(line) for line in (folder / "out" / "events.jsonl").read_text().splitlines()]
         return ([json.loads(line) for line in (folder / "out" / "steps.jsonl").read_text().splitlines()],
                 [event["text"] for event in events if event["kind"] == "RoutesPlanned"])
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
 
 
 def measure(options, plain):
