@@ -184,6 +184,18 @@ void Knock(const ListenAddress& address) {
   close(fd);
 }
 
+/// What the web server said last on this thread, as its exception says nothing.
+thread_local std::string said;
+
+CivetCallbacks Listening() {
+  CivetCallbacks callbacks;
+  callbacks.log_message = [](const mg_connection*, const char* message) {
+    said = message;
+    return 0;  // it goes on to the server's own log, which is none
+  };
+  return callbacks;
+}
+
 }  // namespace
 
 class Exporter::Server {
@@ -191,9 +203,11 @@ class Exporter::Server {
   /// Throws what the web server throws.
   Server(const std::string& listen, ListenAddress address, Pages pages)
       : handler_(std::move(pages)),
+        callbacks_(Listening()),
         web_(std::make_unique<CivetServer>(
             std::vector<std::string>{"listening_ports", listen, "num_threads", kThreads,
-                                     "request_timeout_ms", kRequestTimeoutMs})) {
+                                     "request_timeout_ms", kRequestTimeoutMs},
+            &callbacks_)) {
     web_->addHandler("/", handler_);
     address_ = *Resolve(address.host, static_cast<std::uint16_t>(web_->getListeningPorts()[0]));
   }
@@ -216,20 +230,21 @@ class Exporter::Server {
 
  private:
   Handler handler_;
+  const CivetCallbacks callbacks_;
   std::unique_ptr<CivetServer> web_;
   ListenAddress address_;  // with the port that was taken
 };
 
 Result<std::unique_ptr<Exporter>> Exporter::Start(const std::string& listen, Pages pages) {
   ASSIGN_OR_RETURN(const ListenAddress address, Parse(listen));
+  said.clear();
   try {
     auto server = std::make_unique<Server>(listen, address, std::move(pages));
     std::string bound = server->address();
     return std::unique_ptr<Exporter>(new Exporter(std::move(server), std::move(bound)));
   } catch (const std::exception&) {
-    // The server's own message ("null context when constructing CivetServer") adds nothing.
-    return Unavailable("cannot serve metrics or probes at " + listen +
-                       ": the port is taken, or the address is not of this machine");
+    if (said.empty()) said = "the port is taken, or the address is not of this machine";
+    return Unavailable("cannot serve metrics or probes at " + listen + ": " + said);
   }
 }
 
