@@ -144,8 +144,14 @@ Result<std::vector<protocol::CheckpointFile>> WriteStageFiles(
   std::vector<protocol::CheckpointFile> files;
   for (std::size_t kind = 0; kind < kKinds.size(); ++kind) {
     if (by_kind[kind].empty()) continue;
+    // A file's at a time, so that a whole state need not fit beside itself.
+    for (NamedTensor& tensor : by_kind[kind]) {
+      if (tensor.elsewhere == nullptr) continue;
+      ASSIGN_OR_RETURN(tensor, Keep(tensor));
+    }
     const std::string name = FileName(kKinds[kind], stage, stage_count, apart);
     ASSIGN_OR_RETURN(auto file, WriteFile(storage, folder, name, by_kind[kind]));
+    by_kind[kind].clear();
     files.push_back(std::move(file));
   }
   return files;

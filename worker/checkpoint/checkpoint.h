@@ -46,9 +46,10 @@ struct CheckpointId {
 };
 
 /// Writes the tensors of one stage (names as above, all of one stage) into `folder` of `storage`.
+/// Those that are elsewhere come into memory file by file.
 /// Durable when it returns. The same tensors give the same files, so repeating it does no
-/// harm. `apart`: ends the names of the files, before their type. Errors: those of Storage::Write
-/// and EncodeSafetensors.
+/// harm. `apart`: ends the names of the files, before their type. Errors: those of Storage::Write,
+/// EncodeSafetensors and Elsewhere::Read.
 Result<std::vector<protocol::CheckpointFile>> WriteStageFiles(
     storage::Storage& storage, const std::string& folder, std::uint64_t stage,
     std::uint64_t stage_count, std::span<const NamedTensor> tensors, const std::string& apart = "");
