@@ -3,12 +3,13 @@
 number of tokens, and compares the validation loss of the job's weights.
 
 Usage: bench/local_study.py TEXT [--build FOLDER] [--runs FOLDER] [--steps 5000] [--seeds 3] [--only PATTERN ...]
-                            [--list] [--report]
+                            [--list] [--report [--plot FILE]]
 
 A run is a swarm of two or four replicas of one thread each. Each replica takes as many steps in `Local` as the job
 does in `Sync`, where a step has a microbatch for each replica. TEXT is UTF-8, read as bytes; its last tenth is held
 back. The folder of runs (bench/results/local_study) gets a JSON file for each run; the program does not repeat a run
-whose job is there, so a user may stop the study and continue later. --report prints the table of what is there.
+whose job is there, so a user may stop the study and continue later. --report prints the table of what is there; with --plot it
+draws the curves, too (bench/plots/local_plots.py).
 """
 import argparse
 import fnmatch
@@ -146,6 +147,7 @@ def main():
     flags.add_argument("--only", nargs="*", default=["*"])
     flags.add_argument("--list", action="store_true")
     flags.add_argument("--report", action="store_true")
+    flags.add_argument("--plot", type=pathlib.Path)
     options = flags.parse_args()
     wanted = [(name, seed) for name, seed in order(options.seeds)
               if any(fnmatch.fnmatch(f"{name}/{seed}", pattern) for pattern in options.only)]
@@ -170,6 +172,10 @@ def main():
                 (options.runs / f"{name}-{seed}.json").write_text(json.dumps(run) + "\n")
                 print(f"{run['run']:16} {run['validation'][-1][1]:.4f}  {run['seconds']} s", flush=True)
     report(runs, options.steps)
+    if options.plot:
+        plots = pathlib.Path(__file__).parent / "plots"
+        environment = subprocess.run([plots / "setup.sh"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+        subprocess.run([f"{environment}/bin/python", plots / "local_plots.py", options.runs, options.plot], check=True)
 
 
 if __name__ == "__main__":
