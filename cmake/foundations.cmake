@@ -49,7 +49,9 @@ add_library(swarm_torch INTERFACE)
 target_include_directories(swarm_torch SYSTEM INTERFACE
   "${SWARM_LIBTORCH}/include" "${SWARM_LIBTORCH}/include/torch/csrc/api/include")
 target_link_libraries(swarm_torch INTERFACE torch_cpu torch_c10)
-target_link_options(swarm_torch INTERFACE
+# at::parallel_for is a template: without OpenMP it is a plain loop. libtorch brings the same libgomp.so.1.
+target_compile_options(swarm_torch INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
+target_link_options(swarm_torch INTERFACE -fopenmp
   "LINKER:-rpath-link,${SWARM_LIBTORCH}/../nvidia/cu13/lib" "LINKER:--allow-shlib-undefined")
 
 # Apache Arrow, which `make deps` unpacked: worker/data/parquet and worker/storage/arrow link it, as modules.
