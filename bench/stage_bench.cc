@@ -121,7 +121,7 @@ void BM_HeadLoss(benchmark::State& state, std::int64_t vocab_size, std::int64_t 
   const at::Tensor head = at::randn({vocab_size, kWidth}).mul_(0.02).requires_grad_();
   const at::Tensor labels = at::randint(vocab_size, {1, kTokens}, at::kLong);
   const HeadLossOptions options{.tokens_at_once =
-                                    at_once > 0 ? at_once : LossTokensAtOnce(vocab_size)};
+                                    at_once > 0 ? at_once : LossTokensAtOnce(vocab_size, false)};
   const std::size_t before = testing::CountedMemory::used();
   testing::CountedMemory::ForgetPeak();
   for (auto _ : state) {

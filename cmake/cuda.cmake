@@ -41,8 +41,5 @@ add_library(swarm_cudart INTERFACE)
 target_include_directories(swarm_cudart SYSTEM INTERFACE "${SWARM_CUDA_ROOT}/include")
 target_link_libraries(swarm_cudart INTERFACE "${SWARM_CUDART}")
 
-# Nothing names a symbol of libtorch's CUDA half; it registers its kernels when it is loaded. The linker does not ask
-# for NVIDIA's libraries, which it names in turn (--allow-shlib-undefined in foundations.cmake): only a start does.
-target_link_options(swarm_torch INTERFACE "LINKER:--no-as-needed"
-  "${SWARM_LIBTORCH_CUDA}/libtorch_cuda.so" "${SWARM_LIBTORCH_CUDA}/libc10_cuda.so" "LINKER:--as-needed")
+# Where programs find libtorch's CUDA half, which worker/model/open_device.cc loads.
 set(CMAKE_BUILD_RPATH "${SWARM_LIBTORCH_CUDA}")

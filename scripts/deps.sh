@@ -38,7 +38,7 @@ wheels="torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
 arrow="pyarrow==26.0.1"
 # The toolkit, of which each wheel has a part, and libtorch's other half.
 cuda="nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85
-nvidia-cuda-runtime==13.0.96"
+nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
 [ -f "${SWARM_LIBTORCH:-}/lib/libtorch_cuda.so" ] || cuda+=" torch==2.11.0"
 
 # Prints the given packages that are not installed.

@@ -8,9 +8,10 @@ build=$1 out=$2
 limit=60  # MiB
 rm -rf "$out"
 mkdir -p "$out/bin" "$out/lib"
-programs=(bin/swarm-worker bin/swarmctl tests/cuda_bodies_test tests/cuda_kernels_test bench/cuda_kernels_bench)
-# Of the modules, those that a job with plain text needs. The others come with Apache Arrow, 50 MB.
-modules=(lib/libswarm_huggingface.so lib/libswarm_sentencepiece.so)
+programs=(bin/swarm-worker bin/swarmctl tests/cuda_bodies_test tests/cuda_kernels_test
+  tests/cuda_stage_test bench/cuda_kernels_bench)
+# No modules: the jobs read plain text, byte by byte.
+modules=(lib/libswarm_spy.so)
 
 theirs='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s|gomp|torch.*|c10.*|cud.*|cu[a-z]+|nv.*|nccl))\.so'
 libraries() { # files... ; prints the paths of what they load
@@ -26,7 +27,7 @@ for file in "${programs[@]}"; do strip -o "$out/bin/$(basename "$file")" "$build
 for file in "${modules[@]}"; do strip --strip-unneeded -o "$out/lib/$(basename "$file")" "$build/$file"; done
 for file in "$out"/bin/*; do patchelf --remove-rpath "$file"; done
 here=$(dirname "$0")
-cp "$here/run.sh" "$here/swarm.sh" "$here/job.yaml" "$out"
+cp "$here"/*.sh "$here"/*.yaml "$here"/*.py "$out"
 cat "$here"/../../docs/*.md >"$out/text.txt"
 
 size=$(du -sm "$out" | cut -f1)

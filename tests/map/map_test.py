@@ -34,7 +34,7 @@ LIBRARIES = {
     "Arrow": ("arrow/", "parquet/"),
     "zlib": ("zlib.h",),
     "zstd": ("zstd.h",),
-    "CUDA": ("cuda", "cub/"),
+    "CUDA": ("cuda", "cub/", "cupti"),
     "GoogleTest": ("gtest/", "gmock/"),
     "RapidCheck": ("rapidcheck",),
     "Google Benchmark": ("benchmark/",),

@@ -64,12 +64,16 @@ void InOrder(std::size_t count, const std::function<void(std::size_t)>& body) {
   for (std::size_t i = 0; i < count; ++i) body(i);
 }
 
-PiecedBytes::PiecedBytes(std::vector<Bytes> parts, const ForEach& for_each)
+PiecedBytes::PiecedBytes(std::vector<Bytes> parts, const ForEach& for_each,
+                         std::vector<Digest> known)
     : parts_(std::move(parts)) {
   std::uint64_t end = 0;
   for (const Bytes& part : parts_) ends_.push_back(end += part.size());
-  PieceIndex index{.bytes = bytes(), .digests = std::vector<Digest>(count())};
-  for_each(count(), [&](std::size_t i) { index.digests[i] = ComputeDigest(SlicesOf(i)); });
+  const std::size_t first = known.size();
+  PieceIndex index{.bytes = bytes(), .digests = std::move(known)};
+  index.digests.resize(count());
+  for_each(count() - first,
+           [&](std::size_t i) { index.digests[first + i] = ComputeDigest(SlicesOf(first + i)); });
   index_ = EncodePieceIndex(index);
   digest_ = ComputeDigest(index_.span());
 }

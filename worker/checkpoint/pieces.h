@@ -52,8 +52,10 @@ void InOrder(std::size_t count, const std::function<void(std::size_t)>& body);
 /// any thread.
 class PiecedBytes {
  public:
-  /// `parts`, one after the other. Reads everything once, piece by piece in `for_each`.
-  explicit PiecedBytes(std::vector<Bytes> parts, const ForEach& for_each = InOrder);
+  /// `parts`, one after the other. Reads everything once, piece by piece in `for_each`, but for
+  /// the first pieces, whose digests are `known`.
+  explicit PiecedBytes(std::vector<Bytes> parts, const ForEach& for_each = InOrder,
+                       std::vector<Digest> known = {});
 
   /// Encoded.
   const Bytes& index() const { return index_; }

@@ -27,7 +27,8 @@ class Elsewhere {
   /// All of them as memory that never changes and is no burden: the kernel brings and drops its
   /// pages. None: they must be copied to be kept.
   virtual std::optional<Bytes> Map() const { return {}; }
-  /// The digest of so many bytes from `offset` on, where it is known without reading them.
+  /// The digest of so many bytes from `offset` on, where it is known without bringing them here.
+  /// From any thread, one at a time.
   virtual std::optional<Digest> KnownDigest(std::uint64_t offset, std::uint64_t size) const {
     (void)offset, (void)size;
     return {};

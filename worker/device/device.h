@@ -48,6 +48,9 @@ struct Access {
   std::vector<Slot> reads, writes;
 };
 
+/// A stream as the device's own library has it; null where there is none.
+using NativeStream = void*;
+
 class Device {
  public:
   /// Called once, on a thread of the device. An error means that the device is of no use any more:
@@ -65,6 +68,10 @@ class Device {
   virtual void Copy(const Memory& to, const Memory& from, std::size_t bytes) = 0;
   /// Calls `work` at once. Kernels that it starts stand in the compute stream.
   virtual void Compute(const Access& access, const std::function<void()>& work) = 0;
+
+  /// Appends kernels to kOut: calls `work`, now or when it is their turn, with that stream, in
+  /// which it starts them.
+  virtual void ComputeOut(const Access& access, std::function<void(NativeStream stream)> work) = 0;
 
   /// The host itself reads or writes pinned memory now. Does nothing, but where the order is
   /// checked.

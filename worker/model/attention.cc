@@ -4,6 +4,7 @@
 
 #include "worker/model/arithmetic/decoder.h"
 #include "worker/model/arithmetic/half.h"
+#include "worker/model/open_device.h"
 
 namespace swarm::model {
 
@@ -13,8 +14,8 @@ Result<std::string> AttentionKernels(const api::DecoderConfig& config, api::Prec
   const bool some = std::ranges::any_of(config.layers, within_window);
   const bool all = some && std::ranges::all_of(config.layers, within_window);
   std::string names;
+  ASSIGN_OR_RETURN(const at::Device place, OpenDevice(device));
   try {
-    const at::Device place(device);
     for (const bool window : {false, true}) {
       if (window ? !some : all) continue;
       if (!names.empty()) names += '/';

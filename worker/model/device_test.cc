@@ -16,6 +16,7 @@
 #include "worker/checkpoint/pieces.h"
 #include "worker/device/testing/fake_device.h"
 #include "worker/model/testing/boundaries.h"
+#include "worker/optim/norm.h"
 
 namespace swarm::model {
 namespace {
@@ -125,7 +126,9 @@ std::vector<std::string> BitsOf(const StageOptions& options,
         const GradientSum sum = stage->Accumulator(Step(step), g);
         // As a leaver's sums come to its heir.
         EXPECT_TRUE(stage->Absorb(Step(step), g, sum.elements, sum.finite).ok());
-        sums.push_back(stage->Accumulator(Step(step), g).elements);
+        // As they are, and as they come from others.
+        const Bytes elements = stage->Accumulator(Step(step), g).elements;
+        sums.push_back(step == 1 ? Bytes::Copy(elements.text()) : elements);
       }
       ApplyTo(*stage, options, sums, step);
       stage->ReleaseStep(Step(step));
@@ -287,6 +290,87 @@ TEST(DeviceTest, AStateOnADeviceIsReadBesideTheComputeAndTheUpdateWaits) {
   }
   EXPECT_EQ(device->Violations(), std::vector<std::string>());
   EXPECT_EQ(device->CountPieces(), 0u);
+}
+
+TEST(DeviceTest, ADeviceDigestsThePiecesOfItsState) {
+  const auto device = std::make_shared<FakeDevice>(6);
+  {
+    StageOptions options = testing::OptionsOf(testing::Cases().front(), {3});
+    options.config.vocab_size = 100'000;  // 9.6 MB of embedding: a piece, and parts of others
+    const auto on_cpu = MakeStage(options, 0);
+    options.streams = device;
+    const auto on_device = MakeStage(options, 0);
+    EXPECT_EQ(on_device->StateDigest().Hex(), on_cpu->StateDigest().Hex());
+    const std::vector<checkpoint::NamedTensor> state = on_device->State();
+    const auto embedding =
+        std::ranges::find(state, "model.embed_tokens.weight", &checkpoint::NamedTensor::name);
+    ASSERT_NE(embedding, state.end());
+    const std::uint64_t begin = 68, size = checkpoint::kPieceBytes;
+    for (const std::uint64_t offset : {begin, begin + size}) {
+      const auto known = embedding->elsewhere->KnownDigest(offset, size);
+      ASSERT_TRUE(known.has_value());
+      std::vector<std::byte> piece(size);
+      ASSERT_TRUE(embedding->elsewhere->Read(offset, piece).ok());
+      EXPECT_EQ(known->Hex(), ComputeDigest(std::span<const std::byte>(piece)).Hex());
+    }
+    const GradientSum sum = on_device->Accumulator(Step(0), 0);
+    ASSERT_EQ(sum.piece_digests.size(), sum.elements.size() / size);
+    EXPECT_EQ(sum.piece_digests.at(1).Hex(),
+              ComputeDigest(sum.elements.span().subspan(size, size)).Hex());
+    EXPECT_FALSE(embedding->elsewhere->KnownDigest(begin + 4, size).has_value());
+    EXPECT_FALSE(embedding->elsewhere->KnownDigest(begin + 2 * size, size).has_value());
+  }
+  EXPECT_EQ(device->Violations(), std::vector<std::string>());
+  EXPECT_EQ(device->CountPieces(), 0u);
+}
+
+TEST(DeviceTest, SumsThatStayOnADeviceAreAppliedAsThoseThatCross) {
+  for (const auto optimizer : {api::OptimizerType::kAdamW, api::OptimizerType::kLAMB}) {
+    for (const auto mode : {api::StepMode::kSync, api::StepMode::kDelayed}) {
+      SCOPED_TRACE(std::string(NameOf(optimizer)) + std::string(NameOf(mode)));
+      const auto device = std::make_shared<FakeDevice>(5);
+      {
+        StageOptions options = testing::OptionsOf(testing::Cases().front(), {3});
+        options.optimizer.type = optimizer;
+        options.step_mode = mode;
+        const auto on_cpu = MakeStage(options, 0);
+        options.streams = device;
+        const auto on_device = MakeStage(options, 0);
+        EXPECT_FALSE(on_cpu->AppliesOwn());
+        ASSERT_TRUE(on_device->AppliesOwn());
+        for (std::uint64_t step = 0; step < 3; ++step) {
+          const Version version(mode == api::StepMode::kDelayed && step > 0 ? step - 1 : step);
+          const Batch batch(2, 9, step, options.config.vocab_size);
+          for (const auto& stage : {on_cpu.get(), on_device.get()}) {
+            const TaskKey key = KeyOf(step, 0, 0);
+            const auto boundary = stage->Forward(key, version, batch.tokens, Bytes(), true);
+            ASSERT_TRUE(boundary.ok()) << boundary.status().ToString();
+            ASSERT_TRUE(stage->Backward(key, boundary->boundary).ok());
+            ASSERT_TRUE(stage->Fold(key).ok());
+          }
+          const Bytes sum = on_cpu->Accumulator(Step(step), 0).elements;
+          std::vector<double> norms;
+          for (const ParameterSlot& slot : on_cpu->parameters()) {
+            norms.push_back(optim::SquaredNorm(
+                testing::ElementsOf<float>(sum).subspan(slot.offset, slot.count)));
+          }
+          const auto own = on_device->OwnNorms(Step(step), 0);
+          ASSERT_TRUE(own.ok()) << own.status().ToString();
+          EXPECT_EQ(*own, norms);
+          const GradientSum there = on_device->Accumulator(Step(step), 0);
+          EXPECT_EQ(there.elements.text(), sum.text());
+          EXPECT_EQ(there.squared_norms, norms);
+          const bool skip = step == 1;
+          ASSERT_TRUE(on_cpu->Apply({&sum, 1}, 0.5, 1e-2, skip).ok());
+          ASSERT_TRUE(on_device->ApplyOwn(0.5, 1e-2, skip).ok());
+          for (const auto& stage : {on_cpu.get(), on_device.get()}) stage->ReleaseStep(Step(step));
+          EXPECT_EQ(on_device->StateDigest().Hex(), on_cpu->StateDigest().Hex());
+        }
+      }
+      EXPECT_EQ(device->Violations(), std::vector<std::string>());
+      EXPECT_EQ(device->CountPieces(), 0u);
+    }
+  }
 }
 
 TEST(DeviceTest, AMicrobatchOnADeviceThatFallsOffSaysSo) {

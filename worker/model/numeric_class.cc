@@ -16,6 +16,7 @@
 #include "worker/device/cuda/cuda_device.h"
 #include "worker/model/attention.h"
 #include "worker/model/determinism.h"
+#include "worker/model/open_device.h"
 #include "worker/protocol/numeric_class.h"
 
 namespace swarm::model {
@@ -133,7 +134,7 @@ Result<std::string> KernelsOf(const Variant& variant, const std::string& device)
 /// The kind of device, and what libtorch chooses kernels by. Drivers have no part in that: the
 /// libraries bring compiled code for the GPUs that they know.
 Result<std::string> DescribeDevice(const std::string& name) {
-  const at::Device device(name);
+  ASSIGN_OR_RETURN(const at::Device device, OpenDevice(name));
   if (!device.is_cuda()) return std::string("cpu");
   const Result<std::string> gpu = device::DescribeCudaDevice(device.index());
   if (!gpu.ok()) return gpu.status().WithContext("device " + name);

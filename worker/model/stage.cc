@@ -31,6 +31,7 @@ Result<T> WaitFor(Stage& stage, const std::function<void(Done<T>)>& submit) {
 }
 
 Status CannotBeDivided() { return FailedPrecondition("this stage cannot be divided"); }
+Status KeepsNoSums() { return FailedPrecondition("the sums of this stage do not stay with it"); }
 
 }  // namespace
 
@@ -52,6 +53,9 @@ Result<Bytes> Stage::Backward(const TaskKey& key, const Bytes& gradient) {
 std::function<Result<GradientSum>()> Stage::BeginAccumulator(Step step, std::uint64_t group) {
   return [sum = Accumulator(step, group)] { return sum; };
 }
+
+Result<std::vector<double>> Stage::OwnNorms(Step, std::uint64_t) { return KeepsNoSums(); }
+Status Stage::ApplyOwn(double, double, bool) { return KeepsNoSums(); }
 
 bool Stage::HoldsPart(std::uint64_t) const { return false; }
 std::uint64_t Stage::MomentBytes(std::uint64_t) const { return 0; }

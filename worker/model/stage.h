@@ -128,6 +128,11 @@ struct GradientSum {
   std::vector<int> exponents;
   /// kExact only: whether all contributions were finite. One that is not adds nothing.
   bool finite = true;
+  /// What a device has computed of the elements beside bringing them; both empty: nothing. The
+  /// digests of their pieces of checkpoint::kPieceBytes, without one that is not full, and of the
+  /// group's tensors, in their order, optim::SquaredNorm.
+  std::vector<Digest> piece_digests = {};
+  std::vector<double> squared_norms = {};
 };
 
 /// How a stage that is divided applies a step. A part is a parameter of groups()[0], numbered in
@@ -256,6 +261,18 @@ class Stage {
   /// kFailedPrecondition (no weights yet).
   virtual Status Apply(std::span<const Bytes> sums, double clip, double learning_rate,
                        bool skip) = 0;
+
+  // Where nothing is added to a stage's own sums, they can stay where they are.
+
+  /// Whether the two functions below work: sums, masters and moments are on one device, and the
+  /// update is computed there from floats.
+  virtual bool AppliesOwn() const { return false; }
+  /// The squared norms (optim::SquaredNorm, to the bit) of the parts of the accumulator of (step,
+  /// group): of the group's parameters, in the order of parameters(). Waits for the device. Errors:
+  /// those of the device.
+  virtual Result<std::vector<double>> OwnNorms(Step step, std::uint64_t group);
+  /// Apply with the stage's own accumulators of the step. Errors: as Apply.
+  virtual Status ApplyOwn(double clip, double learning_rate, bool skip);
 
   // Of a stage that is divided. All parts are held after InitRandom, and after a Load that finds
   // their moments. A stage that cannot be divided does not have these functions.

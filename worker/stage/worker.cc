@@ -62,7 +62,7 @@ Worker::Worker(WorkerOptions options, std::shared_ptr<const KeptState> kept)
       loader_(options_, control_, compute_, *this),
       runner_({options_, control_, compute_, reducing_, metrics_, memory_, *this}),
       reducing_(
-          options_.id, &metrics_, &memory_,
+          options_.id, options_.threads, &metrics_, &memory_,
           [this](ReducedSum sum) {
             control_.Post(
                 [this, sum = std::move(sum)]() mutable { runner_.OnSum(std::move(sum)); });

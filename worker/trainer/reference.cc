@@ -1,6 +1,9 @@
 #include "worker/trainer/reference.h"
 
 #include <algorithm>
+#include <deque>
+#include <future>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -26,6 +29,9 @@ namespace {
 using protocol::Step;
 using protocol::TaskKey;
 using protocol::Version;
+
+/// Microbatches that a stage has at once: its device computes one while the host prepares the next.
+constexpr std::size_t kUnderWayMax = 2;
 
 /// A group's sum over the stages that hold it.
 struct ReducedGroup {
@@ -80,13 +86,26 @@ class Reference {
   Result<protocol::CommitRecord> TrainStep(std::uint64_t step);
   /// Computes all microbatches and folds their gradients. Returns their losses.
   Result<std::vector<double>> RunMicrobatches(std::uint64_t step);
-  Result<double> RunMicrobatch(std::uint64_t step, std::uint64_t microbatch);
+  using Loss = std::future<Result<double>>;
+  /// Folds its gradients. The loss comes when it is there; of several stages at once. An error of
+  /// the device may come with it.
+  Result<Loss> BeginMicrobatch(std::uint64_t step, std::uint64_t microbatch);
+  /// Hands it to the only stage, and waits for nothing.
+  Result<Loss> SubmitMicrobatch(const TaskKey& key, std::span<const std::int32_t> ids);
+  /// Lets the stages compute it one after the other.
+  Result<double> PassMicrobatch(TaskKey key, std::span<const std::int32_t> ids);
+  /// The version that a step reads.
+  Version VersionOf(Step step) const {
+    return Version(delayed() && step.value > 0 ? step.value - 1 : step.value);
+  }
   Result<double> Forward(TaskKey key, Version version, std::span<const std::int32_t> ids,
                          bool keep_graph);
   /// Begins the step anew at a higher scale level, in the stage and in those that share a group
   /// with it.
   Status RaiseScaleLevel(std::size_t stage, Step step);
   Status Commit(protocol::CommitRecord* record, const std::vector<double>& losses);
+  /// The same where the sums of the only stage can stay on its device.
+  Status CommitOwn(protocol::CommitRecord* record, protocol::CommitInputs inputs);
   Status Validate();
   Status WriteCheckpoint();
   /// Writes the points for TensorBoard, at most once in kEventPeriod unless `now`.
@@ -146,11 +165,47 @@ Result<double> Reference::Forward(TaskKey key, Version version, std::span<const 
   return result.loss;
 }
 
-Result<double> Reference::RunMicrobatch(std::uint64_t step, std::uint64_t microbatch) {
-  TaskKey key{generation_, Step(step), protocol::Microbatch(microbatch), {}, {}};
-  const Version version(delayed() && step > 0 ? step - 1 : step);
+Result<Reference::Loss> Reference::BeginMicrobatch(std::uint64_t step, std::uint64_t microbatch) {
+  const TaskKey key{generation_, Step(step), protocol::Microbatch(microbatch), {}, {}};
   ASSIGN_OR_RETURN(const auto ids, data_->Await(data_->Draw(step, microbatch)));
-  ASSIGN_OR_RETURN(const double loss, Forward(key, version, ids, /*keep_graph=*/true));
+  if (stages_.size() == 1) return SubmitMicrobatch(key, ids);
+  ASSIGN_OR_RETURN(const double loss, PassMicrobatch(key, ids));
+  std::promise<Result<double>> there;
+  there.set_value(loss);
+  return there.get_future();
+}
+
+Result<Reference::Loss> Reference::SubmitMicrobatch(const TaskKey& key,
+                                                    std::span<const std::int32_t> ids) {
+  model::Stage& stage = *stages_.front();
+  const auto loss = std::make_shared<std::promise<Result<double>>>();
+  const auto backward = std::make_shared<std::promise<Status>>();
+  Loss result = loss->get_future();
+  std::future<Status> differentiated = backward->get_future();
+  stage.SubmitForward(
+      key, VersionOf(key.step), {data_->sequences(), data_->tokens_per_sequence(), ids}, Bytes(),
+      /*keep_graph=*/true, [loss](const Result<model::ForwardResult>& forward) {
+        loss->set_value(forward.ok() ? Result<double>(forward->loss) : forward.status());
+      });
+  stage.SubmitBackward(key, Bytes(), [backward](const Result<model::BackwardResult>& gradient) {
+    backward->set_value(gradient.status());
+  });
+  while (stage.Work()) {
+  }
+  const Status folded = stage.Fold(key);
+  if (folded.code() == StatusCode::kOutOfRange) out_of_range_ = 0;
+  if (folded.code() != StatusCode::kNotFound) {
+    RETURN_IF_ERROR(folded);
+    return result;
+  }
+  // There is nothing to fold, and one of these says why.
+  RETURN_IF_ERROR(result.get().status());
+  RETURN_IF_ERROR(differentiated.get());
+  return folded;
+}
+
+Result<double> Reference::PassMicrobatch(TaskKey key, std::span<const std::int32_t> ids) {
+  ASSIGN_OR_RETURN(const double loss, Forward(key, VersionOf(key.step), ids, /*keep_graph=*/true));
   Bytes gradient;
   for (std::size_t s = stages_.size(); s-- > 0;) {
     key.stage = protocol::StageIndex(s);
@@ -178,19 +233,44 @@ Status Reference::RaiseScaleLevel(std::size_t stage, Step step) {
 
 Result<std::vector<double>> Reference::RunMicrobatches(std::uint64_t step) {
   std::vector<double> losses;
+  std::deque<Loss> under_way;
   while (losses.size() < job_.microbatches()) {
-    const auto loss = RunMicrobatch(step, losses.size());
-    if (loss.ok()) {
-      losses.push_back(*loss);
-    } else if (const auto stage = std::exchange(out_of_range_, std::nullopt)) {
-      LOG_INFO("{}", loss.status().message());
-      RETURN_IF_ERROR(RaiseScaleLevel(*stage, Step(step)));
-      losses.clear();
-    } else {
-      return loss.status();
+    const std::uint64_t next = losses.size() + under_way.size();
+    if (next == job_.microbatches() || under_way.size() == kUnderWayMax) {
+      ASSIGN_OR_RETURN(const double loss, under_way.front().get());
+      losses.push_back(loss);
+      under_way.pop_front();
+      continue;
     }
+    Result<Loss> loss = BeginMicrobatch(step, next);
+    if (loss.ok()) {
+      under_way.push_back(*std::move(loss));
+      continue;
+    }
+    const auto stage = std::exchange(out_of_range_, std::nullopt);
+    if (!stage) return loss.status();
+    LOG_INFO("{}", loss.status().message());
+    RETURN_IF_ERROR(RaiseScaleLevel(*stage, Step(step)));
+    losses.clear();
+    under_way.clear();
   }
   return losses;
+}
+
+Status Reference::CommitOwn(protocol::CommitRecord* record, protocol::CommitInputs inputs) {
+  model::Stage& stage = *stages_.front();
+  for (std::uint64_t i = 0; i < stage.groups().size(); ++i) {
+    ASSIGN_OR_RETURN(const std::vector<double> norms, stage.OwnNorms(record->step, i));
+    protocol::GroupReport report{{stage.groups()[i].index, {}, {}}, {}};
+    for (const model::ParameterSlot& slot : stage.parameters()) {
+      if (slot.group == i) report.norms.push_back({slot.name, norms.at(report.norms.size())});
+    }
+    inputs.groups.push_back(std::move(report));
+  }
+  *record = protocol::DecideCommit(inputs);
+  RETURN_IF_ERROR(stage.ApplyOwn(record->clip, record->learning_rate, record->skip));
+  stage.ReleaseStep(record->step);
+  return Status();
 }
 
 Status Reference::Commit(protocol::CommitRecord* record, const std::vector<double>& losses) {
@@ -203,6 +283,9 @@ Status Reference::Commit(protocol::CommitRecord* record, const std::vector<doubl
       spec().training.maxGradNorm,
       optim::LearningRate(step.value, spec().optimizer, spec().schedule, spec().training.maxSteps),
       data_->CountedPart(step.value)};
+  if (stages_.size() == 1 && stages_.front()->AppliesOwn()) {
+    return CommitOwn(record, std::move(inputs));
+  }
   const std::vector<ReducedGroup> groups = ReduceGroups(stages_, step);
   for (const ReducedGroup& group : groups) {
     inputs.groups.push_back({{group.index, {}, {}}, group.norms});

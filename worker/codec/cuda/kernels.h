@@ -103,6 +103,10 @@ Status SquaredNorm(const float* values, std::size_t n, double* squares, double* 
 Status SquaredNorm(const std::int64_t* sum, std::size_t n, int exponent, double* squares,
                    double* norm, Stream stream);
 
+/// The accumulators of the digests of pieces (digest_body.h).
+struct DigestTask;
+Status DigestPieces(const DigestTask& task, Stream stream);
+
 // Updates of a tensor, to the bits of worker/optim/update.h.
 
 /// As optim::UpdateSpans, of n elements. `weights` may be `old_weights`.

@@ -29,13 +29,20 @@ bool IsAlignedToPacks(const T* array) {
   return reinterpret_cast<std::uintptr_t>(array) % alignof(Pack<T, kWidth>) == 0;
 }
 
-/// Calls pack(i) for the packs of kWidth numbers that are this lane's, and single(i) for its
-/// numbers behind the last pack.
-template <unsigned kWidth, unsigned kLanes, typename WithPack, typename WithSingle>
-SWARM_BODY void ForShare(unsigned lane, std::size_t n, WithPack pack, WithSingle single) {
+/// Calls use(i, pack) for the packs of kWidth numbers of x that are this lane's, and single(i) for
+/// its numbers behind the last pack. Two packs are read before the first is used.
+template <unsigned kWidth, unsigned kLanes, typename T, typename WithPack, typename WithSingle>
+SWARM_BODY void ForShare(unsigned lane, const T* x, std::size_t n, WithPack use,
+                         WithSingle single) {
   const std::size_t packs = n / kWidth;
-  for (std::size_t i = lane; i < packs; i += kLanes) pack(i);
-  for (std::size_t i = packs * kWidth + lane; i < n; i += kLanes) single(i);
+  std::size_t i = lane;
+  for (; i + kLanes < packs; i += 2 * kLanes) {
+    const auto first = PackAt<kWidth>(x, i), second = PackAt<kWidth>(x, i + kLanes);
+    use(i, first);
+    use(i + kLanes, second);
+  }
+  if (i < packs) use(i, PackAt<kWidth>(x, i));
+  for (i = packs * kWidth + lane; i < n; i += kLanes) single(i);
 }
 
 /// For the numbers of pack `index`, of which the last may have fewer: out[i] = of(x[i]), or

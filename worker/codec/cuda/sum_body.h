@@ -139,10 +139,19 @@ SWARM_BODY void SquareBlock(const Team& team, const T* x, std::size_t n, std::si
   const std::size_t end = n - begin < kNumbersOfNormBlock ? n : begin + kNumbersOfNormBlock;
   const double sum = team.SumInOrder(0.0, [&](unsigned lane) {
     double lane_sum = 0;
-    for (std::size_t i = begin + lane; i < end; i += Team::kLanes) {
-      const auto value = static_cast<double>(x[i]);
+    const auto add = [&](T number) {
+      const auto value = static_cast<double>(number);
       lane_sum += value * value;
+    };
+    // Reads some at once, so that a lane does not wait for each.
+    constexpr std::size_t kAhead = 8;
+    std::size_t i = begin + lane;
+    for (; i + (kAhead - 1) * Team::kLanes < end; i += kAhead * Team::kLanes) {
+      T ahead[kAhead];
+      for (std::size_t k = 0; k < kAhead; ++k) ahead[k] = x[i + k * Team::kLanes];
+      for (const T number : ahead) add(number);
     }
+    for (; i < end; i += Team::kLanes) add(x[i]);
     return lane_sum;
   });
   team.Once([&] { squares[index] = sum; });
@@ -152,13 +161,25 @@ SWARM_BODY void SquareBlock(const Team& team, const T* x, std::size_t n, std::si
 template <typename Team>
 SWARM_BODY void SumSquares(const Team& team, const double* squares, std::size_t blocks,
                            int exponent, double* norm) {
-  double sum = 0;
-  for (std::size_t begin = 0; begin < blocks; begin += Team::kLanes) {
-    // Zeros behind the end change no sum of squares.
-    sum = team.SumInOrder(
-        sum, [&](unsigned lane) { return begin + lane < blocks ? squares[begin + lane] : 0.0; });
-  }
-  team.Once([&] { *norm = ldexp(sum, -2 * exponent); });
+  // One lane: a sum in order is a chain of additions, and shuffles between them take longer.
+  team.Once([&] {
+    double sum = 0;
+    constexpr std::size_t kAhead = 32;
+    double ahead[kAhead], next[kAhead];  // read while those before are added
+    const auto read = [&](std::size_t begin, double* to) {
+      // Zeros behind the end change no sum of squares.
+      for (std::size_t k = 0; k < kAhead; ++k) {
+        to[k] = begin + k < blocks ? squares[begin + k] : 0.0;
+      }
+    };
+    read(0, ahead);
+    for (std::size_t i = 0; i < blocks; i += kAhead) {
+      read(i + kAhead, next);
+      for (const double square : ahead) sum += square;
+      for (std::size_t k = 0; k < kAhead; ++k) ahead[k] = next[k];
+    }
+    *norm = ldexp(sum, -2 * exponent);
+  });
 }
 
 }  // namespace swarm::codec::cuda

@@ -117,6 +117,11 @@ class CudaDevice final : public Device {
   }
   void Compute(const Access&, const std::function<void()>& work) override { work(); }
 
+  void ComputeOut(const Access&, std::function<void(NativeStream)> work) override {
+    cudaSetDevice(index_);
+    work(streams_[Index(Stream::kOut)]);
+  }
+
   Event Record(Stream stream) override {
     cudaSetDevice(index_);
     auto recorded = std::make_shared<Recorded>();

@@ -143,6 +143,15 @@ void FakeDevice::Compute(const Access& access, const std::function<void()>& work
   work();
 }
 
+void FakeDevice::ComputeOut(const Access& access, std::function<void(NativeStream)> work) {
+  std::lock_guard lock(mutex_);
+  Note(clocks_.Run(Stream::kOut, access));
+  Append(Stream::kOut, [this, access, work = std::move(work)] {
+    const Opened opened(*this, access);
+    work(nullptr);
+  });
+}
+
 void FakeDevice::OnHost(const Access& access) {
   std::lock_guard lock(mutex_);
   Note(clocks_.RunOnHost(access));

@@ -35,6 +35,7 @@ class FakeDevice final : public Device {
   void Free(const Memory& memory) override;
   void Copy(const Memory& to, const Memory& from, std::size_t bytes) override;
   void Compute(const Access& access, const std::function<void()>& work) override;
+  void ComputeOut(const Access& access, std::function<void(NativeStream)> work) override;
   void OnHost(const Access& access) override;
   Event Record(Stream stream) override;
   void Wait(Stream stream, const Event& event) override;

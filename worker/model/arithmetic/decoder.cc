@@ -10,14 +10,21 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "worker/model/arithmetic/fused.h"
 #include "worker/model/arithmetic/half.h"
 #include "worker/model/arithmetic/recompute.h"
 #include "worker/model/arithmetic/rotary.h"
 
 namespace swarm::model {
 namespace {
+
+/// What x is multiplied by in a norm with this weight.
+at::Tensor GainOf(const api::DecoderConfig& config, const at::Tensor& weight) {
+  return config.unit_offset_gains ? weight + 1 : weight;
+}
 
 /// Repeats every head of keys or values for the queries that share it: [B, L, K, E] to [B, L, H,
 /// E].
@@ -210,15 +217,7 @@ at::Tensor Attention(const api::DecoderConfig& config, const api::LayerOptions& 
       Adapt(weights, Adapted::kQuery, {queries * width, keys * width, keys * width}, x,
             Project(x, weights.query_key_value, weights.input_bias))
           .view({x.size(0), x.size(1), queries + 2 * keys, width});
-  // Splits instead of narrows: one copy then joins the gradients of the parts.
-  const auto parts = heads.split_with_sizes({queries + keys, keys}, 2);
-  at::Tensor placed = parts[0];
-  if (weights.head_norms.defined()) placed = NormHeads(config, weights.head_norms, placed);
   const std::int64_t first = past == nullptr ? 0 : past->count();
-  if (options.rotary) {
-    placed = documents == nullptr ? positions.Rotate(placed, options, first)
-                                  : positions.RotateAt(placed, options, documents->positions);
-  }
   const Scores scores = ScoresOf(config);
   const auto attend = [&](const std::vector<at::Tensor>& of) {
     if (past != nullptr) past->Append(of[1], of[2]);
@@ -229,7 +228,25 @@ at::Tensor Attention(const api::DecoderConfig& config, const api::LayerOptions& 
     return AttendInDocuments(scores, documents->lengths, options.window, positions, of[0], of[1],
                              of[2]);
   };
+  const auto give = [&](const at::Tensor& mixed) {
+    const at::Tensor joined = mixed.reshape({x.size(0), x.size(1), queries * width});
+    return Adapt(weights, Adapted::kOutput, {config.hidden_size}, joined,
+                 Project(joined, weights.attention_output));
+  };
   const bool half = type == at::kHalf;
+  if (!half && HasFused(heads) && options.rotary && !weights.head_norms.defined()) {
+    const auto [cosine, sine] = positions.AnglesAt(options, first, x.size(1), documents);
+    const auto apart = FusedHeads(heads, keys, cosine, sine);
+    return give(attend({apart[0], apart[1], apart[2]}));
+  }
+  // Splits instead of narrows: one copy then joins the gradients of the parts.
+  const auto parts = heads.split_with_sizes({queries + keys, keys}, 2);
+  at::Tensor placed = parts[0];
+  if (weights.head_norms.defined()) placed = NormHeads(config, weights.head_norms, placed);
+  if (options.rotary) {
+    const auto [cosine, sine] = positions.AnglesAt(options, first, x.size(1), documents);
+    placed = RotateHeads(placed, cosine, sine);
+  }
   const auto split = (half ? placed : placed.to(type)).split_with_sizes({queries, keys}, 2);
   // The values are a part of the product. Where nothing else needs it, a copy of them lets it go.
   const bool needed = weights.head_norms.defined() || !options.rotary;
@@ -237,29 +254,41 @@ at::Tensor Attention(const api::DecoderConfig& config, const api::LayerOptions& 
   const auto bound = [scores](const at::Tensor& gradient, const std::vector<at::Tensor>& of) {
     return AttentionBound(scores, gradient, of);
   };
-  const at::Tensor mixed = half ? InHalf(attend, bound, {split[0], split[1], values})
-                                : attend({split[0], split[1], values});
-  const at::Tensor joined = mixed.reshape({x.size(0), x.size(1), queries * width});
-  return Adapt(weights, Adapted::kOutput, {config.hidden_size}, joined,
-               Project(joined, weights.attention_output));
+  return give(half ? InHalf(attend, bound, {split[0], split[1], values})
+                   : attend({split[0], split[1], values}));
 }
 
 at::Tensor Mlp(const api::DecoderConfig& config, const LayerWeights& weights, const at::Tensor& x) {
   const std::int64_t inner = config.intermediate_size;
-  const auto parts =
-      Adapt(weights, Adapted::kGate, {inner, inner}, x, Project(x, weights.gate_up)).chunk(2, -1);
+  const at::Tensor gate_up =
+      Adapt(weights, Adapted::kGate, {inner, inner}, x, Project(x, weights.gate_up));
+  const auto down = [&](const at::Tensor& gated) {
+    return Adapt(weights, Adapted::kDown, {config.hidden_size}, gated,
+                 Project(gated, weights.down));
+  };
+  if (config.activation == api::Activation::kSilu && HasFused(gate_up)) {
+    return down(FusedGate(gate_up));
+  }
+  const auto parts = gate_up.chunk(2, -1);
   const at::Tensor gate = config.activation == api::Activation::kSilu
                               ? at::silu(parts[0])
                               : at::gelu(parts[0], /*approximate=*/"tanh");
-  const at::Tensor gated = gate * parts[1];
-  return Adapt(weights, Adapted::kDown, {config.hidden_size}, gated, Project(gated, weights.down));
+  return down(gate * parts[1]);
 }
 
-/// What the output of a branch adds to the residual.
-at::Tensor Added(const api::DecoderConfig& config, const at::Tensor& output,
+/// ModelNorm for a product with weights of `type`, in that type where it costs nothing.
+at::Tensor NormFor(const api::DecoderConfig& config, at::ScalarType type, const at::Tensor& x,
+                   const at::Tensor& weight) {
+  if (type != at::kBFloat16 || !HasFused(x)) return ModelNorm(config, x, weight);
+  return FusedNorm(x, GainOf(config, weight), config.rms_norm_eps, type);
+}
+
+/// The residual and what the output of a branch adds to it.
+at::Tensor Added(const api::DecoderConfig& config, const at::Tensor& x, const at::Tensor& output,
                  const at::Tensor& post_norm, const at::Tensor& basis) {
-  if (post_norm.defined()) return ModelNorm(config, output.to(at::kFloat), post_norm);
-  return basis.defined() ? Project(output, basis) : output;
+  if (post_norm.defined()) return x + ModelNorm(config, output.to(at::kFloat), post_norm);
+  const at::Tensor branch = basis.defined() ? Project(output, basis) : output;
+  return branch.scalar_type() != at::kFloat && HasFused(branch) ? FusedAdd(x, branch) : x + branch;
 }
 
 }  // namespace
@@ -298,27 +327,21 @@ const PositionTables::Angles& PositionTables::AnglesOf(const api::LayerOptions& 
   return of;
 }
 
-at::Tensor PositionTables::Rotate(const at::Tensor& heads, const api::LayerOptions& layer,
-                                  std::int64_t first) {
-  const std::int64_t tokens = heads.size(1);
+std::pair<at::Tensor, at::Tensor> PositionTables::AnglesAt(const api::LayerOptions& layer,
+                                                           std::int64_t first, std::int64_t tokens,
+                                                           const Documents* documents) {
   const Angles& angles = AnglesOf(layer, first, tokens);
-  return Turn(heads, angles.cosine.narrow(0, first, tokens), angles.sine.narrow(0, first, tokens));
-}
-
-at::Tensor PositionTables::RotateAt(const at::Tensor& heads, const api::LayerOptions& layer,
-                                    const at::Tensor& positions) {
-  const std::int64_t tokens = heads.size(1);
-  const Angles& angles = AnglesOf(layer, 0, tokens);
   const auto of_tokens = [&](const at::Tensor& table) {
-    return table.index_select(0, positions.flatten()).view({heads.size(0), tokens, 1, head_dim_});
+    if (documents == nullptr) return table.narrow(0, first, tokens);
+    const at::Tensor& positions = documents->positions;
+    return table.index_select(0, positions.flatten()).view({positions.size(0), tokens, 1, -1});
   };
-  return Turn(heads, of_tokens(angles.cosine), of_tokens(angles.sine));
+  return {of_tokens(angles.cosine), of_tokens(angles.sine)};
 }
 
-at::Tensor PositionTables::Turn(const at::Tensor& heads, const at::Tensor& cosine,
-                                const at::Tensor& sine) const {
+at::Tensor RotateHeads(const at::Tensor& heads, const at::Tensor& cosine, const at::Tensor& sine) {
   const at::Tensor x = heads.to(at::kFloat);
-  return x * cosine + x.roll(head_dim_ / 2, -1) * sine;
+  return x * cosine + x.roll(x.size(-1) / 2, -1) * sine;
 }
 
 at::Tensor PositionTables::Band(std::int64_t rows, std::int64_t window, at::ScalarType type) {
@@ -388,12 +411,13 @@ std::string_view AttentionKernel(const api::DecoderConfig& config, bool within_w
 }
 
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& gain, double epsilon) {
+  if (gain.dim() == 1 && HasFused(x)) return FusedNorm(x, gain, epsilon, at::kFloat);
   return gain * (x * at::rsqrt(x.square().mean(-1, /*keepdim=*/true) + epsilon));
 }
 
 at::Tensor ModelNorm(const api::DecoderConfig& config, const at::Tensor& x,
                      const at::Tensor& weight) {
-  return RmsNorm(x, config.unit_offset_gains ? weight + 1 : weight, config.rms_norm_eps);
+  return RmsNorm(x, GainOf(config, weight), config.rms_norm_eps);
 }
 
 at::Tensor SoftCapped(const at::Tensor& x, double cap) {
@@ -404,12 +428,13 @@ at::Tensor DecoderLayer(const api::DecoderConfig& config, const api::LayerOption
                         const LayerWeights& weights, const at::Tensor& basis,
                         PositionTables& positions, const at::Tensor& x, const Documents* documents,
                         PastTokens* past) {
+  const at::ScalarType type = weights.query_key_value.scalar_type();
   const at::Tensor attended =
-      Attention(config, options, weights, positions, ModelNorm(config, x, weights.attention_norm),
-                documents, past);
-  const at::Tensor h = x + Added(config, attended, weights.attention_post_norm, basis);
-  const at::Tensor expanded = Mlp(config, weights, ModelNorm(config, h, weights.mlp_norm));
-  return h + Added(config, expanded, weights.mlp_post_norm, basis);
+      Attention(config, options, weights, positions,
+                NormFor(config, type, x, weights.attention_norm), documents, past);
+  const at::Tensor h = Added(config, x, attended, weights.attention_post_norm, basis);
+  const at::Tensor expanded = Mlp(config, weights, NormFor(config, type, h, weights.mlp_norm));
+  return Added(config, h, expanded, weights.mlp_post_norm, basis);
 }
 
 }  // namespace swarm::model

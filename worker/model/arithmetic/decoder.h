@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/swarmjob.h"
@@ -49,19 +50,23 @@ struct LayerWeights {
 /// float32, and so are the result and the gradients.
 at::Tensor Project(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {});
 
+/// The documents of a microbatch where they do not see each other.
+struct Documents {
+  std::vector<std::int64_t>
+      lengths;           ///< in order, sequence by sequence; none crosses into the next
+  at::Tensor positions;  ///< [B, L] int64: of each token in its document
+};
+
 /// What attention knows of positions. Tables are made on demand and kept.
 class PositionTables {
  public:
   PositionTables(const api::DecoderConfig& config, at::Device device);
 
-  /// Rotary position embedding of heads [B, L, N, E] of any type, at the positions from `first` on;
-  /// the result is float32. Angles are computed in float32; pairs are (i, i + E / 2), as Hugging
-  /// Face's rotate_half has them.
-  at::Tensor Rotate(const at::Tensor& heads, const api::LayerOptions& layer,
-                    std::int64_t first = 0);
-  /// The same at the positions [B, L] int64, which are below L.
-  at::Tensor RotateAt(const at::Tensor& heads, const api::LayerOptions& layer,
-                      const at::Tensor& positions);
+  /// The angles of RotateHeads for so many tokens, at the positions from `first` on: [L, 1, E].
+  /// With `documents`, at those positions: [B, L, 1, E].
+  std::pair<at::Tensor, at::Tensor> AnglesAt(const api::LayerOptions& layer, std::int64_t first,
+                                             std::int64_t tokens,
+                                             const Documents* documents = nullptr);
 
   /// For attention within a window: what is added to the scores [rows, rows + window - 1] of rows
   /// successive tokens and of the keys that they see together. 0 where row i sees key j, the
@@ -81,7 +86,6 @@ class PositionTables {
   };
   /// Those of the layer, for at least so many tokens.
   const Angles& AnglesOf(const api::LayerOptions& layer, std::int64_t first, std::int64_t tokens);
-  at::Tensor Turn(const at::Tensor& heads, const at::Tensor& cosine, const at::Tensor& sine) const;
 
   const std::int64_t head_dim_;
   const at::Device device_;
@@ -89,6 +93,11 @@ class PositionTables {
   Angles global_, local_;
   std::map<std::int64_t, at::Tensor> bands_;  ///< by window; of min(window, kBandRows) rows
 };
+
+/// Rotary position embedding of heads [B, L, N, E] of any type; the result is float32. Angles are
+/// those of PositionTables, computed in float32; pairs are (i, i + E / 2), as Hugging Face's
+/// rotate_half has them.
+at::Tensor RotateHeads(const at::Tensor& heads, const at::Tensor& cosine, const at::Tensor& sine);
 
 /// The keys, after their rotation, and the values of a layer for tokens that were read before.
 /// Without gradients.
@@ -105,13 +114,6 @@ class PastTokens {
  private:
   at::Tensor keys_, values_;  ///< [B, capacity, K, E]
   std::int64_t count_ = 0;
-};
-
-/// The documents of a microbatch where they do not see each other.
-struct Documents {
-  std::vector<std::int64_t>
-      lengths;           ///< in order, sequence by sequence; none crosses into the next
-  at::Tensor positions;  ///< [B, L] int64: of each token in its document
 };
 
 /// By what the tokens of a sequence attend to each other, within a window or to all before them:

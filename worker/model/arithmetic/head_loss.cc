@@ -14,8 +14,10 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr std::int64_t kLogitsAtOnce = 1 << 24;  ///< 64 MiB
-constexpr std::int64_t kTokensMin = 256;         ///< fewer starve the products
+constexpr std::int64_t kLogitsAtOnce = 1 << 24;       ///< 64 MiB
+constexpr std::int64_t kLogitsAtOnceOnGpu = 1 << 27;  ///< 512 MiB: the matrix of the head is read
+                                                      ///< and its gradient added to, each time
+constexpr std::int64_t kTokensMin = 256;              ///< fewer starve the products
 
 /// The losses of some tokens. `logits` [n, V] float32 are overwritten: by the gradient of the sum
 /// of the losses by them, times `weight`.
@@ -77,6 +79,8 @@ struct Loss : torch::autograd::Function<Loss> {
       if (!trains_head) continue;
       if (type == at::kFloat) {
         of_head.addmm_(gradient.t(), in);
+      } else if (of_head.is_cuda()) {  // sums in float32, without a product of its own
+        at::addmm_outf(of_head, gradient.t(), in, at::kFloat, 1, 1, of_head);
       } else {
         of_head.add_(at::matmul(gradient.t(), in));
       }
@@ -96,16 +100,16 @@ struct Loss : torch::autograd::Function<Loss> {
 
 }  // namespace
 
-std::int64_t LossTokensAtOnce(std::int64_t vocab_size) {
-  return std::max(kLogitsAtOnce / vocab_size, kTokensMin);
+std::int64_t LossTokensAtOnce(std::int64_t vocab_size, bool on_gpu) {
+  return std::max((on_gpu ? kLogitsAtOnceOnGpu : kLogitsAtOnce) / vocab_size, kTokensMin);
 }
 
 at::Tensor HeadLoss(const at::Tensor& x, const at::Tensor& head, const at::Tensor& labels,
                     const HeadLossOptions& options) {
   at::Tensor rows = x.flatten(0, -2), wanted = labels.flatten();
   const std::int64_t total = wanted.numel();
-  const at::Tensor counted = wanted.ge(0).nonzero().squeeze(1);
-  if (counted.numel() < total) {
+  const at::Tensor counted = options.counted ? *options.counted : wanted.ge(0).nonzero().squeeze(1);
+  if (counted.defined() && counted.numel() < total) {
     rows = rows.index_select(0, counted);
     wanted = wanted.index_select(0, counted);
   }

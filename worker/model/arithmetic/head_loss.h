@@ -8,9 +8,9 @@
 
 namespace swarm::model {
 
-/// How many tokens' logits are held at once. A function of the vocabulary alone, so that the bits
-/// of a microbatch's gradients do not depend on the machine's memory.
-std::int64_t LossTokensAtOnce(std::int64_t vocab_size);
+/// How many tokens' logits are held at once. A function of the vocabulary and the kind of device
+/// alone, so that the bits of a microbatch's gradients do not depend on the machine's memory.
+std::int64_t LossTokensAtOnce(std::int64_t vocab_size, bool on_gpu);
 
 struct HeadLossOptions {
   std::int64_t tokens_at_once = 1;
@@ -19,6 +19,9 @@ struct HeadLossOptions {
   double z_loss = 0;
   double cap = 0;                           ///< of logits, as SoftCapped (decoder.h)
   std::optional<at::ScalarType> type = {};  ///< of products' operands; absent: that of the head
+  /// The flat positions of the labels that count, int64 where x is; undefined: all count. Absent:
+  /// they are looked for, for which the host waits.
+  std::optional<at::Tensor> counted = {};
 };
 
 /// The cross entropy in nats of the (capped) logits x headᵀ, a float32 scalar: x [B, L, D] float32,

@@ -127,9 +127,10 @@ TEST(HeadLossTest, WithoutGradientsIsTheSameLoss) {
 }
 
 TEST(HeadLossTest, HoldsFewerTokensOfALargerVocabularyButNotTooFew) {
-  EXPECT_EQ(LossTokensAtOnce(256), 65536);
-  EXPECT_EQ(LossTokensAtOnce(32768), 512);
-  EXPECT_EQ(LossTokensAtOnce(262144), 256);
+  EXPECT_EQ(LossTokensAtOnce(256, false), 65536);
+  EXPECT_EQ(LossTokensAtOnce(32768, false), 512);
+  EXPECT_EQ(LossTokensAtOnce(32768, true), 4096);
+  EXPECT_EQ(LossTokensAtOnce(262144, false), 256);
 }
 
 }  // namespace

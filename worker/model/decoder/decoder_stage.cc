@@ -22,8 +22,9 @@
 #include "worker/model/arithmetic/subspace.h"
 #include "worker/model/decoder/tensor_memory.h"
 #include "worker/model/determinism.h"
-#include "worker/model/start/start.h"
 #include "worker/model/local/local_stage.h"
+#include "worker/model/open_device.h"
+#include "worker/model/start/start.h"
 #include "worker/model/swap/swap_stage.h"
 #include "worker/model/task_text.h"
 #include "worker/token.h"
@@ -72,16 +73,6 @@ double ReadLoss(const Bytes& encoded) {
   return loss;
 }
 
-Result<at::Device> FindDevice(const std::string& name) {
-  try {
-    const at::Device device(name);
-    at::empty({1}, at::TensorOptions(device));
-    return device;
-  } catch (const c10::Error& error) {
-    return Unavailable("device " + name + ": " + error.what_without_backtrace());
-  }
-}
-
 /// Bounds what is on its way between host and device; results that wait to be sent are copied out
 /// of it when they hold half.
 constexpr std::size_t kPinnedMax = std::size_t{1} << 30;
@@ -113,7 +104,7 @@ Result<std::unique_ptr<Stage>> Stage::Create(const StageOptions& options) {
           : ComputeParameterLayout(options.config, options.stage, options.stage_count,
                                    options.boundary, options.lora);
   if (!layout.ok()) return layout.status();
-  Result<at::Device> device = FindDevice(options.device);
+  Result<at::Device> device = OpenDevice(options.device);
   if (!device.ok()) return device.status();
   return Guarded("stage", [&]() -> Result<std::unique_ptr<Stage>> {
     SetThreads(options.threads);
@@ -387,11 +378,15 @@ Status DecoderStage::Execute(const TaskKey& key, Version version, const TokenBat
   Result<Pass> opened = OpenPass(**weights, tokens, tokens.tokens_per_sequence - 1, input);
   if (!opened.ok()) return opened.status().WithContext("forward of " + TaskText(key));
   Graph graph{.version = version, .pass = std::move(*opened)};
-  at::Tensor labels;
+  at::Tensor labels, counted;
   if (layout_.slice.head) {
     ASSIGN_OR_RETURN(const at::Tensor ids,
                      TokenColumns(tokens, Read::kLabels, tokens.tokens_per_sequence - 1));
     ASSIGN_OR_RETURN(labels, port_->Place(ids));
+    const at::Tensor positions = ids.flatten().ge(0).nonzero().squeeze(1);
+    if (positions.numel() < ids.numel()) {
+      ASSIGN_OR_RETURN(counted, port_->Place(positions));
+    }
   }
   const at::AutoGradMode mode(keep_graph);
   for (std::size_t i = 0; i < graph.pass.rows.size(); ++i) {
@@ -401,11 +396,13 @@ Status DecoderStage::Execute(const TaskKey& key, Version version, const TokenBat
   graph.output = RunBody(**weights, graph.pass);
   if (layout_.slice.head) {
     const at::Tensor normed = NormAtEnd(**weights, graph.output);
-    graph.output = HeadLoss(normed, HeadOf(**weights), labels,
-                            {.tokens_at_once = LossTokensAtOnce(options_.config.vocab_size),
-                             .z_loss = options_.z_loss,
-                             .cap = options_.config.final_logit_softcapping,
-                             .type = MatrixType(options_.precision)});
+    graph.output =
+        HeadLoss(normed, HeadOf(**weights), labels,
+                 {.tokens_at_once = LossTokensAtOnce(options_.config.vocab_size, device_.is_cuda()),
+                  .z_loss = options_.z_loss,
+                  .cap = options_.config.final_logit_softcapping,
+                  .type = MatrixType(options_.precision),
+                  .counted = counted});
   } else {
     const std::int64_t end = layout_.slice.first + layout_.slice.count;
     graph.output = SendAt(end, **weights, graph.pass, graph.output);
@@ -536,8 +533,30 @@ void DecoderStage::ReleaseStep(Step step) {
 Status DecoderStage::Apply(std::span<const Bytes> sums, double clip, double learning_rate,
                            bool skip) {
   return Guarded("apply", [&]() -> Status {
-    const unsigned level = scale_levels_.Of(Step(version().value));
-    Status status = parameters_.Apply(sums, {clip, learning_rate, skip, level});
+    const Step step(version().value);
+    const ApplyOptions options{clip, learning_rate, skip, scale_levels_.Of(step)};
+    // What nothing was added to is still on the device.
+    const auto here = AppliesOwn() ? gradients_.SumsBehind(step, sums) : std::vector<StateBlock>();
+    const Status status =
+        here.empty() ? parameters_.Apply(sums, options) : parameters_.ApplyFrom(here, options);
+    DropGraphs();
+    return status;
+  });
+}
+
+bool DecoderStage::AppliesOwn() const {
+  return ways_.state == ways_.sums && !ways_.state->on_host() && !exact() && !options_.divided &&
+         !layout_.basis && options_.optimizer.type != api::OptimizerType::kMuon;
+}
+
+Result<std::vector<double>> DecoderStage::OwnNorms(Step step, std::uint64_t group) {
+  return Guarded("norms", [&] { return gradients_.Norms(step, group); });
+}
+
+Status DecoderStage::ApplyOwn(double clip, double learning_rate, bool skip) {
+  return Guarded("apply", [&] {
+    const Status status = parameters_.ApplyFrom(gradients_.SumsOf(Step(version().value)),
+                                                {clip, learning_rate, skip, /*scale_level=*/0});
     DropGraphs();
     return status;
   });

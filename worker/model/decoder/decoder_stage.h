@@ -21,7 +21,7 @@
 
 namespace swarm::model {
 
-/// Computes with autograd on one device. Has more than 25 methods: the 26 functions of Stage, and
+/// Computes with autograd on one device. Has more than 25 methods: the 29 functions of Stage, and
 /// the steps of a microbatch's forward and backward.
 class DecoderStage final : public Stage {
  public:
@@ -57,6 +57,9 @@ class DecoderStage final : public Stage {
   void ReleaseStep(Step step) override;
 
   Status Apply(std::span<const Bytes> sums, double clip, double learning_rate, bool skip) override;
+  bool AppliesOwn() const override;
+  Result<std::vector<double>> OwnNorms(Step step, std::uint64_t group) override;
+  Status ApplyOwn(double clip, double learning_rate, bool skip) override;
   bool HoldsPart(std::uint64_t part) const override { return parameters_.HoldsPart(part); }
   std::uint64_t MomentBytes(std::uint64_t part) const override {
     return parameters_.MomentBytes(part);

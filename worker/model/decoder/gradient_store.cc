@@ -10,6 +10,7 @@
 #include <numeric>
 #include <utility>
 
+#include "worker/checkpoint/pieces.h"
 #include "worker/model/task_text.h"
 #include "worker/optim/fixed_point.h"
 
@@ -38,7 +39,19 @@ GradientStore::GradientStore(const Layout& layout, at::Device device,
       device_(device),
       accumulation_(accumulation),
       contribution_bits_(optim::ContributionBits(microbatches)),
-      kernels_(MakeStateKernels(device)) {}
+      kernels_(MakeStateKernels(device)) {
+  if (memory.on_host() || exact()) return;
+  digests_ = std::make_unique<PieceDigests>(memory, *kernels_);
+  std::size_t most = 1;
+  for (const ParameterSlot& slot : layout.slots) {
+    most = std::max(most, kernels_->NormNumbers(slot.count));
+  }
+  const auto zeros = [&](std::size_t count) {
+    return memory.Zeros(static_cast<std::int64_t>(count), at::kDouble, StateMemory::Term::kLong);
+  };
+  norms_ = zeros(layout.slots.size());
+  squares_ = zeros(most);
+}
 
 void GradientStore::Put(const TaskKey& key, MicrobatchGradients gradients) {
   waiting_.insert_or_assign(key, Waiting{std::move(gradients)});
@@ -290,6 +303,7 @@ GradientStore::Accumulator& GradientStore::Open(Step step) {
                                              exact() ? at::kLong : at::kFloat,
                                              StateMemory::Term::kStep));
     accumulator.lent.push_back(false);
+    accumulator.copies.emplace_back();
   }
   return accumulators_.emplace(step, std::move(accumulator)).first->second;
 }
@@ -304,6 +318,7 @@ GradientStore::Accumulator& GradientStore::OpenToWrite(Step step) {
     memory_.Compute({.reads = {lent}, .writes = {own}}, [&] { own.numbers.copy_(lent.numbers); });
     accumulator.sums[group] = own;
     accumulator.lent[group] = false;
+    accumulator.copies[group].reset();
   }
   return accumulator;
 }
@@ -320,15 +335,55 @@ std::function<Result<GradientSum>()> GradientStore::BeginSum(Step step, std::uin
                                   std::make_shared<const at::Tensor>(sum.numbers));
     return [result] { return result; };
   }
-  return [this, sum = StateBlock(sum), behind = memory_.Record(),
+  const auto owner = std::make_shared<std::shared_ptr<std::byte[]>>();
+  accumulator.copies[group] = owner;
+  return [this, group, sum = StateBlock(sum), behind = memory_.Record(), owner,
           result]() mutable -> Result<GradientSum> {
     const std::size_t bytes = sum.numbers.nbytes();
-    const std::shared_ptr<std::byte[]> copy = copies_.Take(bytes);
-    RETURN_IF_ERROR(memory_.ReadBehind(behind, sum, 0, {copy.get(), bytes}));
+    *owner = copies_.Take(bytes);
+    RETURN_IF_ERROR(memory_.ReadBehind(behind, sum, 0, {owner->get(), bytes}));
+    if (!exact()) {
+      ASSIGN_OR_RETURN(result.squared_norms, NormsBehind(behind, sum, group));
+      ASSIGN_OR_RETURN(result.piece_digests,
+                       digests_->Behind(behind, sum, 0, bytes / checkpoint::kPieceBytes));
+    }
     sum = {};
-    result.elements = Bytes::Wrap(copy.get(), bytes, copy);
+    result.elements = Bytes::Wrap(owner->get(), bytes, owner);
     return result;
   };
+}
+
+std::vector<StateBlock> GradientStore::SumsBehind(Step step, std::span<const Bytes> copies) const {
+  const auto found = accumulators_.find(step);
+  if (found == accumulators_.end() || copies.size() != found->second.sums.size()) return {};
+  for (std::size_t group = 0; group < copies.size(); ++group) {
+    const std::shared_ptr<const void> owner = found->second.copies[group].lock();
+    if (owner == nullptr || owner != copies[group].owner()) return {};
+  }
+  return found->second.sums;
+}
+
+Result<std::vector<double>> GradientStore::NormsBehind(const device::Event& event,
+                                                       const StateBlock& sum, std::uint64_t group) {
+  const std::lock_guard lock(measuring_);
+  std::vector<std::span<const float>> parts;
+  const auto* const floats = sum.numbers.const_data_ptr<float>();
+  for (const ParameterSlot& slot : layout_.slots) {
+    if (slot.group == group) parts.emplace_back(floats + slot.offset, slot.count);
+  }
+  const auto started = std::make_shared<Status>();
+  memory_.ComputeBehind(event, {.reads = {sum}, .writes = {norms_, squares_}},
+                        [this, parts, started](device::NativeStream stream) {
+                          auto* const norms = norms_.numbers.mutable_data_ptr<double>();
+                          auto* const squares = squares_.numbers.mutable_data_ptr<double>();
+                          for (std::size_t i = 0; i < parts.size() && started->ok(); ++i) {
+                            *started = kernels_->SquaredNorm(parts[i], squares, norms + i, stream);
+                          }
+                        });
+  std::vector<double> norms(parts.size());
+  RETURN_IF_ERROR(memory_.ReadBehind(event, norms_, 0, std::as_writable_bytes(std::span(norms))));
+  RETURN_IF_ERROR(*started);
+  return norms;
 }
 
 void GradientStore::Release(Step step) {

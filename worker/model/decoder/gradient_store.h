@@ -8,11 +8,13 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "base/buffer_pool.h"
+#include "worker/model/decoder/piece_digests.h"
 #include "worker/model/decoder/state_kernels.h"
 #include "worker/model/decoder/state_memory.h"
 #include "worker/model/exact_sums.h"
@@ -62,6 +64,14 @@ class GradientStore {
   /// As Stage::BeginAccumulator.
   std::function<Result<GradientSum>()> BeginSum(Step step, std::uint64_t group,
                                                 const std::vector<int>& exponents);
+  /// The sums of a step where they are, one a group. They change with the next fold.
+  std::vector<StateBlock> SumsOf(Step step) { return Open(step).sums; }
+  /// The same, if these are the copies that BeginSum has given of them; else none.
+  std::vector<StateBlock> SumsBehind(Step step, std::span<const Bytes> copies) const;
+  /// As Stage::OwnNorms, of floats on a device.
+  Result<std::vector<double>> Norms(Step step, std::uint64_t group) {
+    return NormsBehind(memory_.Record(), Open(step).sums[group], group);
+  }
   /// Forgets the sums of a step.
   void ClearSums(Step step) { accumulators_.erase(step); }
   /// Forgets sums and waiting gradients of a step.
@@ -73,6 +83,7 @@ class GradientStore {
   struct Accumulator {
     std::vector<StateBlock> sums;  ///< one a group
     std::vector<bool> lent;        ///< one a group: others read the sum, it must not be written
+    std::vector<std::weak_ptr<const void>> copies;  ///< one a group: who owns what the host has
     bool finite = true;
   };
   /// A parameter's part of a contribution.
@@ -122,7 +133,16 @@ class GradientStore {
   const at::Device device_;
   const api::Accumulation accumulation_;
   const int contribution_bits_;
+  /// The norms of the parts of a group's sum, on a device, as they are behind the event. From any
+  /// thread.
+  Result<std::vector<double>> NormsBehind(const device::Event& event, const StateBlock& sum,
+                                          std::uint64_t group);
+
   const std::unique_ptr<StateKernels> kernels_;
+  /// Of sums of floats on a device; null elsewhere. One thread at a time measures.
+  std::unique_ptr<PieceDigests> digests_;
+  std::mutex measuring_;
+  StateBlock norms_, squares_;
   std::map<TaskKey, Waiting> waiting_;
   std::map<Step, Accumulator> accumulators_;
   BufferPool copies_;  ///< of sums on a device

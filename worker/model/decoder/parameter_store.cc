@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "worker/checkpoint/pieces.h"
 #include "worker/model/arithmetic/subspace.h"
 #include "worker/model/exact_sums.h"
 #include "worker/model/start/start.h"
@@ -17,6 +18,7 @@
 namespace swarm::model {
 namespace {
 
+constexpr std::size_t kFilledTogether = 16;  ///< parameters whose first weights are on the host
 constexpr std::uint64_t kUpdateGrain = 1
                                        << 16;  ///< elements of an elementwise update a thread takes
 
@@ -120,6 +122,10 @@ ParameterStore::ParameterStore(const Layout& layout, const StageOptions& options
   }
   first_moments_.resize(layout.slots.size());
   second_moments_.resize(layout.slots.size());
+  const bool has_pieces = std::ranges::any_of(layout.slots, [](const ParameterSlot& slot) {
+    return slot.count * sizeof(float) >= checkpoint::kPieceBytes;
+  });
+  if (!memory.on_host() && has_pieces) digests_ = std::make_unique<PieceDigests>(memory, *kernels_);
 }
 
 const Weights* ParameterStore::Find(Version version) const {
@@ -170,21 +176,36 @@ Status ParameterStore::EditMoments(const StateBlock& moments, StateMemory::Edit 
 
 void ParameterStore::InitRandom(std::uint64_t seed) {
   Reset(Version(0));
-  const auto fill = [&](const ParameterSlot& slot) {
-    const Status filled =
-        EditWeights(newest(), slot, StateMemory::Edit::kOverwrite, [&](std::span<float> to) {
-          FillStart(seed, config_, slot, to);
-          return Status();
-        });
+  std::vector<const ParameterSlot*> slots;
+  for (const ParameterSlot& slot : layout_.slots) slots.push_back(&slot);
+  for (const ParameterSlot& slot : layout_.frozen) slots.push_back(&slot);
+  const auto edit = [&](const ParameterSlot& slot, const auto& change) {
+    const Status filled = EditWeights(newest(), slot, StateMemory::Edit::kOverwrite, change);
     SWARM_CHECK(filled.ok(), filled.message());  // without its device, the process has no use
   };
-  // One thread gives work to a device.
-  const std::int64_t together = memory_.on_host() ? 1 : std::ssize(layout_.slots);
-  at::parallel_for(0, std::ssize(layout_.slots), together,
-                   [&](std::int64_t begin, std::int64_t end) {
-                     for (std::int64_t i = begin; i < end; ++i) fill(layout_.slots[i]);
-                   });
-  for (const ParameterSlot& slot : layout_.frozen) fill(slot);
+  if (memory_.on_host()) {
+    ForEach(slots.size(), [&](std::size_t i) {
+      edit(*slots[i], [&](std::span<float> to) {
+        FillStart(seed, config_, *slots[i], to);
+        return Status();
+      });
+    });
+  } else {
+    // All threads compute some at a time, and one gives them to the device.
+    for (std::size_t begin = 0; begin < slots.size(); begin += kFilledTogether) {
+      std::vector<std::vector<float>> numbers(std::min(kFilledTogether, slots.size() - begin));
+      ForEach(numbers.size(), [&](std::size_t i) {
+        numbers[i].resize(slots[begin + i]->count);
+        FillStart(seed, config_, *slots[begin + i], numbers[i]);
+      });
+      for (std::size_t i = 0; i < numbers.size(); ++i) {
+        edit(*slots[begin + i], [&](std::span<float> to) {
+          std::ranges::copy(numbers[i], to.begin());
+          return Status();
+        });
+      }
+    }
+  }
   newest().Refresh();
   newest_held_ = true;
 }
@@ -269,8 +290,15 @@ Status ParameterStore::LoadScales(const checkpoint::TensorLookup& tensors) {
 
 class ParameterStore::InDeviceMemory final : public checkpoint::Elsewhere {
  public:
-  InDeviceMemory(StateMemory& memory, StateBlock block, std::uint64_t first, Reader reader)
-      : memory_(memory), block_(std::move(block)), first_(first), reader_(std::move(reader)) {}
+  /// `count` numbers of the block, from `first` on.
+  InDeviceMemory(StateMemory& memory, PieceDigests* digests, StateBlock block, std::uint64_t first,
+                 std::uint64_t count, Reader reader)
+      : memory_(memory),
+        digests_(digests),
+        block_(std::move(block)),
+        first_(first),
+        count_(count),
+        reader_(std::move(reader)) {}
 
   Status Read(std::uint64_t offset, std::span<std::byte> to) const override {
     SWARM_CHECK(offset % sizeof(float) == 0, "a part of a number");
@@ -278,11 +306,33 @@ class ParameterStore::InDeviceMemory final : public checkpoint::Elsewhere {
     return memory_.ReadBehind(reader_.behind, block_, first, to);
   }
 
+  std::optional<Digest> KnownDigest(std::uint64_t offset, std::uint64_t size) const override {
+    if (digests_ == nullptr || size != checkpoint::kPieceBytes || offset % sizeof(float) != 0) {
+      return {};
+    }
+    if (known_.empty()) {
+      // All whole pieces of the tensor: they are asked for one after the other.
+      begin_ = offset;
+      const std::uint64_t pieces = (count_ * sizeof(float) - offset) / size;
+      const auto known =
+          digests_->Behind(reader_.behind, block_, first_ + offset / sizeof(float), pieces);
+      if (!known.ok()) return {};  // the error comes again where the piece is read
+      known_ = *known;
+    }
+    const std::uint64_t piece = (offset - begin_) / size;
+    if (offset < begin_ || (offset - begin_) % size != 0 || piece >= known_.size()) return {};
+    return known_[piece];
+  }
+
  private:
   StateMemory& memory_;
+  PieceDigests* const digests_;
   const StateBlock block_;
-  const std::uint64_t first_;
+  const std::uint64_t first_, count_;
   const Reader reader_;
+  // One thread reads at a time.
+  mutable std::uint64_t begin_ = 0;
+  mutable std::vector<Digest> known_;  ///< of the pieces from there on; empty until one is wanted
 };
 
 checkpoint::NamedTensor ParameterStore::Show(std::string name, const ParameterSlot& slot,
@@ -292,7 +342,8 @@ checkpoint::NamedTensor ParameterStore::Show(std::string name, const ParameterSl
   if (memory_.on_host()) {
     tensor.data = Bytes::Wrap(block.floats() + first, slot.count * sizeof(float), reader.entered);
   } else {
-    tensor.elsewhere = std::make_shared<InDeviceMemory>(memory_, block, first, reader);
+    tensor.elsewhere =
+        std::make_shared<InDeviceMemory>(memory_, digests_.get(), block, first, slot.count, reader);
   }
   return tensor;
 }
@@ -396,14 +447,20 @@ std::vector<int> ParameterStore::Exponents(Step step, unsigned level) const {
 
 Status ParameterStore::Apply(std::span<const Bytes> sums, const ApplyOptions& options) {
   // Whoever holds all parts applies all of them.
-  RETURN_IF_ERROR(Begin(sums, options, {std::vector<bool>(parts_.size(), true), {}}));
+  RETURN_IF_ERROR(Begin({sums, {}}, options, {std::vector<bool>(parts_.size(), true), {}}));
+  return FinishApply({});
+}
+
+Status ParameterStore::ApplyFrom(std::span<const StateBlock> sums, const ApplyOptions& options) {
+  SWARM_CHECK(!memory_.on_host() && !exact() && !layout_.basis, "sums that stay");
+  RETURN_IF_ERROR(Begin({{}, sums}, options, {std::vector<bool>(parts_.size(), true), {}}));
   return FinishApply({});
 }
 
 Result<std::vector<Bytes>> ParameterStore::BeginApply(std::span<const Bytes> sums,
                                                       const ApplyOptions& options,
                                                       const Division& division) {
-  RETURN_IF_ERROR(Begin(sums, options, division));
+  RETURN_IF_ERROR(Begin({sums, {}}, options, division));
   std::vector<Bytes> weights(parts_.size());
   if (options.skip) return weights;
   // Of the size of the whole group, whatever the parts, so that each update finds the same memory.
@@ -425,10 +482,12 @@ Result<std::vector<Bytes>> ParameterStore::BeginApply(std::span<const Bytes> sum
   return weights;
 }
 
-Status ParameterStore::Begin(std::span<const Bytes> sums, const ApplyOptions& options,
+Status ParameterStore::Begin(const Sums& sums, const ApplyOptions& options,
                              const Division& division) {
   if (!newest_held_) return FailedPrecondition("apply: this stage has no weights; load some");
-  if (!options.skip) RETURN_IF_ERROR(CheckSums(sums, layout_.groups, accumulation_));
+  if (!options.skip && sums.here.empty()) {
+    RETURN_IF_ERROR(CheckSums(sums.elements, layout_.groups, accumulation_));
+  }
   for (std::size_t p = 0; p < parts_.size(); ++p) {
     if (division.own.size() != parts_.size() || (division.own[p] && !HoldsPart(p))) {
       return InvalidArgument("apply: the moments of " + layout_.slots[parts_[p]].name +
@@ -449,7 +508,7 @@ Status ParameterStore::Begin(std::span<const Bytes> sums, const ApplyOptions& op
   if (!options.skip) {
     ++updates_;
     if (memory_.on_host()) {
-      UpdateOnHost(sums, options, overlap, target());
+      UpdateOnHost(sums.elements, options, overlap, target());
     } else {
       RETURN_IF_ERROR(UpdateOnDevice(sums, options, overlap, target()));
     }
@@ -596,7 +655,7 @@ void ParameterStore::UpdatePiece(const Piece& piece, std::span<const float> grad
                                                : optim::UpdateAdamW(update, spans);
 }
 
-Status ParameterStore::UpdateOnDevice(std::span<const Bytes> sums, const ApplyOptions& options,
+Status ParameterStore::UpdateOnDevice(const Sums& sums, const ApplyOptions& options,
                                       std::span<const double> overlap, Weights& to) {
   const std::vector<int> exponents =
       exact() ? Exponents(Step(version_.value), options.scale_level) : std::vector<int>();
@@ -606,7 +665,14 @@ Status ParameterStore::UpdateOnDevice(std::span<const Bytes> sums, const ApplyOp
     const ParameterSlot& slot = layout_.slots[i];
     if (IsOthers(i)) continue;
     Piece parameter{i, 0, slot.count};
-    const Bytes sum = sums[slot.group].Slice(slot.offset * element, slot.count * element);
+    if (!sums.here.empty()) {
+      const StateBlock& sum = sums.here[slot.group];
+      const at::Tensor gradient = sum.numbers.narrow(0, static_cast<std::int64_t>(slot.offset),
+                                                     static_cast<std::int64_t>(slot.count));
+      RETURN_IF_ERROR(StepOnDevice(parameter, gradient, sum, options, to));
+      continue;
+    }
+    const Bytes sum = sums.elements[slot.group].Slice(slot.offset * element, slot.count * element);
     if (exact()) parameter.magnitude_bits = MagnitudeBits(sum);
     RETURN_IF_ERROR(
         UpdateOnDevice(parameter, sum, exact() ? exponents[i] : 0, options, overlap, to));
@@ -654,11 +720,20 @@ Status ParameterStore::UpdateOnDevice(const Piece& parameter, const Bytes& sum, 
     RETURN_IF_ERROR(memory_.Bring(sum, exact() ? at::kLong : at::kFloat, {}, take));
   }
   RETURN_IF_ERROR(status);
+  return StepOnDevice(parameter, gradient, {}, options, to);
+}
+
+Status ParameterStore::StepOnDevice(const Piece& parameter, const at::Tensor& gradient,
+                                    const StateBlock& of, const ApplyOptions& options,
+                                    Weights& to) {
+  const ParameterSlot& slot = layout_.slots[parameter.slot];
   const StateBlock &from = newest().masters()[slot.group], &into = to.masters()[slot.group];
   const StateBlock &first = first_moments_[parameter.slot],
                    &second = second_moments_[parameter.slot];
   StateAccess access{.reads = {from}, .writes = {into, first}};
   if (!second.empty()) access.writes.push_back(second);
+  if (!of.empty()) access.reads.push_back(of);
+  Status status;
   memory_.Compute(access, [&] {
     if (slot.name == kBasisName) {
       first.numbers.add_(gradient);

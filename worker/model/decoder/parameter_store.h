@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/buffer_pool.h"
+#include "worker/model/decoder/piece_digests.h"
 #include "worker/model/decoder/state_kernels.h"
 #include "worker/model/decoder/state_memory.h"
 #include "worker/model/decoder/weights.h"
@@ -46,6 +47,8 @@ class ParameterStore {
   Status Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer);
   std::vector<checkpoint::NamedTensor> State() const;
   Status Apply(std::span<const Bytes> sums, const ApplyOptions& options);
+  /// As Apply, with sums of floats (one a group) that are in `memory`, on a device.
+  Status ApplyFrom(std::span<const StateBlock> sums, const ApplyOptions& options);
   bool HoldsPart(std::uint64_t part) const;
   std::uint64_t MomentBytes(std::uint64_t part) const;
   std::vector<checkpoint::NamedTensor> PartState(std::uint64_t part) const;
@@ -61,6 +64,11 @@ class ParameterStore {
 
  private:
   struct Piece;
+  /// Reduced sums, one a group: on the host, or where the state is.
+  struct Sums {
+    std::span<const Bytes> elements;
+    std::span<const StateBlock> here;
+  };
   Weights& newest() { return *buffers_[newest_]; }
   const Weights& newest() const { return *buffers_[newest_]; }
   const Weights& previous() const { return *buffers_[1 - newest_]; }
@@ -75,11 +83,14 @@ class ParameterStore {
   void UpdateOnHost(std::span<const Bytes> sums, const ApplyOptions& options,
                     std::span<const double> overlap, Weights& to);
   /// The same to the bit, by kernels; but Muon's steps are the host's.
-  Status UpdateOnDevice(std::span<const Bytes> sums, const ApplyOptions& options,
+  Status UpdateOnDevice(const Sums& sums, const ApplyOptions& options,
                         std::span<const double> overlap, Weights& to);
   /// Updates the whole of a parameter.
   Status UpdateOnDevice(const Piece& parameter, const Bytes& sum, int exponent,
                         const ApplyOptions& options, std::span<const double> overlap, Weights& to);
+  /// Steps the parameter by a gradient on the device; `of` is the block that has it, if one does.
+  Status StepOnDevice(const Piece& parameter, const at::Tensor& gradient, const StateBlock& of,
+                      const ApplyOptions& options, Weights& to);
   Status StepByMuon(const ParameterSlot& slot, std::span<const float> gradient,
                     const ApplyOptions& options, Weights& to);
   optim::UpdateOptions OptionsOf(const ParameterSlot& slot, const ApplyOptions& options) const;
@@ -102,7 +113,7 @@ class ParameterStore {
   /// The slot has a part that another worker updates in the step that is being applied.
   bool IsOthers(std::size_t slot) const;
   /// The first half of an update.
-  Status Begin(std::span<const Bytes> sums, const ApplyOptions& options, const Division& division);
+  Status Begin(const Sums& sums, const ApplyOptions& options, const Division& division);
   Weights& target() { return *buffers_[buffers_.size() > 1 ? 1 - newest_ : newest_]; }
   /// Adds the slot's moments, if they are here.
   void AddMoments(std::size_t slot, const Reader& reader,
@@ -145,7 +156,9 @@ class ParameterStore {
   std::vector<std::int64_t> scales_, previous_scales_;
   std::vector<std::int64_t> next_scales_;  ///< between the halves of an update
   std::int64_t updates_ =
-      0;               ///< without the skipped ones: the optimizer's bias correction counts them
+      0;  ///< without the skipped ones: the optimizer's bias correction counts them
+  /// Of a state on a device; null where no parameter has a piece.
+  std::unique_ptr<PieceDigests> digests_;
   BufferPool copies_;  ///< of the weights that others are given
   Readers readers_;    ///< of all the above, which only Reset and Apply change
 };

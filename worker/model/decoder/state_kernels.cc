@@ -2,7 +2,9 @@
 
 #include <cstddef>
 
+#include "worker/codec/cuda/digest_body.h"
 #include "worker/optim/fixed_point.h"
+#include "worker/optim/norm.h"
 
 namespace swarm::model {
 namespace {
@@ -22,6 +24,17 @@ class CpuStateKernels final : public StateKernels {
   Status Dequantize(std::span<const std::int64_t> sum, int exponent,
                     std::span<float> values) const override {
     optim::Dequantize(sum, exponent, optim::MagnitudeBits(sum), values);
+    return {};
+  }
+  Status SquaredNorm(std::span<const float> values, double*, double* norm,
+                     device::NativeStream) const override {
+    *norm = optim::SquaredNorm(values);
+    return {};
+  }
+  Status DigestPieces(const codec::cuda::DigestTask& task, device::NativeStream) const override {
+    const std::size_t blocks = task.pieces * task.blocks;
+    for (std::size_t i = 0; i < blocks * kDigestLanes; ++i) SumOfBlock(task, i);
+    for (std::size_t i = 0; i < task.pieces * kDigestLanes; ++i) AccumulatePiece(task, i);
     return {};
   }
   Status Step(api::OptimizerType type, const optim::UpdateOptions& options,

@@ -11,7 +11,12 @@
 
 #include "api/swarmjob.h"
 #include "base/status.h"
+#include "worker/device/device.h"
 #include "worker/optim/update.h"
+
+namespace swarm::codec::cuda {
+struct DigestTask;
+}
 
 namespace swarm::model {
 
@@ -34,6 +39,13 @@ class StateKernels {
   /// As optim::Dequantize, of a sum of any magnitude.
   virtual Status Dequantize(std::span<const std::int64_t> sum, int exponent,
                             std::span<float> values) const = 0;
+  /// As optim::SquaredNorm, in that stream. `squares` is memory for NormNumbers(values.size()).
+  virtual Status SquaredNorm(std::span<const float> values, double* squares, double* norm,
+                             device::NativeStream stream) const = 0;
+  virtual std::size_t NormNumbers(std::size_t) const { return 0; }
+  /// As codec::cuda::DigestPieces, in that stream.
+  virtual Status DigestPieces(const codec::cuda::DigestTask& task,
+                              device::NativeStream stream) const = 0;
   /// The step of AdamW or LAMB, of a whole tensor.
   virtual Status Step(api::OptimizerType type, const optim::UpdateOptions& options,
                       const optim::UpdateSpans& spans) const = 0;

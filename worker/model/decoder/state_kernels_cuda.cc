@@ -25,6 +25,15 @@ class CudaStateKernels final : public StateKernels {
                     std::span<float> values) const override {
     return cuda::Dequantize(sum.data(), sum.size(), exponent, values.data(), kComputeStream);
   }
+  Status SquaredNorm(std::span<const float> values, double* squares, double* norm,
+                     device::NativeStream stream) const override {
+    return cuda::SquaredNorm(values.data(), values.size(), squares, norm,
+                             static_cast<cuda::Stream>(stream));
+  }
+  std::size_t NormNumbers(std::size_t count) const override { return cuda::NormBlocks(count); }
+  Status DigestPieces(const cuda::DigestTask& task, device::NativeStream stream) const override {
+    return cuda::DigestPieces(task, static_cast<cuda::Stream>(stream));
+  }
   Status Step(api::OptimizerType type, const optim::UpdateOptions& options,
               const optim::UpdateSpans& spans) const override {
     const cuda::UpdateMemory memory{spans.old_weights.data(),  spans.gradient.data(),

@@ -9,6 +9,13 @@ class NoStateKernels final : public StateKernels {
   Status Dequantize(std::span<const std::int64_t>, int, std::span<float>) const override {
     return Missing();
   }
+  Status SquaredNorm(std::span<const float>, double*, double*,
+                     device::NativeStream) const override {
+    return Missing();
+  }
+  Status DigestPieces(const codec::cuda::DigestTask&, device::NativeStream) const override {
+    return Missing();
+  }
   Status Step(api::OptimizerType, const optim::UpdateOptions&,
               const optim::UpdateSpans&) const override {
     return Missing();

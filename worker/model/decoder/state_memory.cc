@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <future>
 #include <map>
 #include <mutex>
@@ -51,10 +52,15 @@ class HostMemory final : public StateMemory {
                 to.size());
     return {};
   }
+  void ComputeBehind(const device::Event&, const StateAccess&,
+                     std::function<void(device::NativeStream)>) override {
+    SWARM_CHECK(false, "nothing is computed beside the host");
+  }
 };
 
 /// Bytes that cross at once: enough for the full rate, and a small part of the pinned memory.
 constexpr std::size_t kCrossing = std::size_t{16} << 20;
+constexpr std::size_t kCrossings = 3;  ///< on their way at once, for one who reads
 
 class DeviceMemory final : public StateMemory {
  public:
@@ -104,30 +110,37 @@ class DeviceMemory final : public StateMemory {
 
   device::Event Record() override { return pool_->streams->Record(device::Stream::kCompute); }
 
+  void ComputeBehind(const device::Event& event, const StateAccess& access,
+                     std::function<void(device::NativeStream)> work) override {
+    pool_->streams->Wait(device::Stream::kOut, event);
+    pool_->streams->ComputeOut(AccessTo(access), std::move(work));
+  }
+
   Status ReadBehind(const device::Event& event, const StateBlock& from, std::int64_t first,
                     std::span<std::byte> to) override {
     auto* const data = static_cast<std::byte*>(from.numbers.mutable_data_ptr()) +
                        first * static_cast<std::int64_t>(from.numbers.element_size());
-    std::vector<std::future<Status>> copies;
-    Status status;
-    for (std::size_t begin = 0; begin < to.size() && status.ok(); begin += kCrossing) {
+    // Few at a time: what the computation sends stands between them, not behind them all.
+    std::deque<std::future<Result<Bytes>>> under_way;
+    std::byte* out = to.data();
+    const auto take = [&]() -> Status {
+      ASSIGN_OR_RETURN(const Bytes some, under_way.front().get());
+      under_way.pop_front();
+      std::memcpy(out, some.data(), some.size());
+      out += some.size();
+      return {};
+    };
+    for (std::size_t begin = 0; begin < to.size(); begin += kCrossing) {
+      if (under_way.size() == kCrossings) RETURN_IF_ERROR(take());
       const std::size_t bytes = std::min(kCrossing, to.size() - begin);
-      const auto promise = std::make_shared<std::promise<Status>>();
-      auto copied = promise->get_future();
-      status =
-          transfers_->CopyToHost({device::Place::kDevice, data + begin, bytes, from.slot}, event,
-                                 [promise, out = to.data() + begin](const Result<Bytes>& some) {
-                                   if (some.ok()) std::memcpy(out, some->data(), some->size());
-                                   promise->set_value(some.status());
-                                 });
-      if (status.ok()) copies.push_back(std::move(copied));
+      const auto promise = std::make_shared<std::promise<Result<Bytes>>>();
+      under_way.push_back(promise->get_future());
+      RETURN_IF_ERROR(transfers_->CopyToHost(
+          {device::Place::kDevice, data + begin, bytes, from.slot}, event,
+          [promise](Result<Bytes> some) { promise->set_value(std::move(some)); }));
     }
-    // Also on an error: those that are under way write to `to`.
-    for (std::future<Status>& copy : copies) {
-      const Status copied = copy.get();
-      if (status.ok()) status = copied;
-    }
-    return status;
+    while (!under_way.empty()) RETURN_IF_ERROR(take());
+    return {};
   }
 
  private:

@@ -65,6 +65,12 @@ class StateMemory {
   virtual Status ReadBehind(const device::Event& event, const StateBlock& from, std::int64_t first,
                             std::span<std::byte> to) = 0;
 
+  /// Calls `work`, now or later, which starts kernels that touch those numbers behind the event,
+  /// beside the computation; ReadBehind that event, on the same thread, reads what they wrote. From
+  /// any thread. Only on a device.
+  virtual void ComputeBehind(const device::Event& event, const StateAccess& access,
+                             std::function<void(device::NativeStream)> work) = 0;
+
   /// As they are behind what has been started.
   Status Read(const StateBlock& from, std::int64_t first, std::span<std::byte> to) {
     return ReadBehind(Record(), from, first, to);

@@ -1,8 +1,10 @@
 #include "worker/stage/reduce/norms.h"
 
+#include <functional>
 #include <limits>
 #include <span>
 
+#include "base/parallel.h"
 #include "worker/model/start/start.h"
 #include "worker/optim/fixed_point.h"
 #include "worker/optim/norm.h"
@@ -20,22 +22,29 @@ std::span<const T> PartOf(const Bytes& elements, const model::ParameterSlot& slo
 std::vector<protocol::TensorNorm> ComputeTensorNorms(const model::Stage& stage, std::uint64_t group,
                                                      const model::GradientSum& own,
                                                      const Bytes& elements,
-                                                     const std::vector<bool>& held) {
+                                                     const std::vector<bool>& held, int threads) {
   std::vector<protocol::TensorNorm> norms;
+  std::vector<std::function<double()>> squares;
   std::size_t in_group = 0;
   for (const model::ParameterSlot& slot : stage.parameters()) {
     if (slot.group != group) continue;
     const std::size_t index = in_group++;
     if (slot.name == model::kBasisName) continue;
     if (own.finite && !held.empty() && !held[index]) continue;
-    double squared = std::numeric_limits<double>::quiet_NaN();
-    if (own.type == checkpoint::ElementType::kF32) {
-      squared = optim::SquaredNorm(PartOf<float>(elements, slot));
-    } else if (own.finite) {
-      squared = optim::SquaredNorm(PartOf<std::int64_t>(elements, slot), own.exponents[index]);
+    norms.push_back({slot.name, std::numeric_limits<double>::quiet_NaN()});
+    if (!own.squared_norms.empty() && elements.data() == own.elements.data()) {
+      squares.emplace_back([&, index] { return own.squared_norms[index]; });
+      continue;
     }
-    norms.push_back({slot.name, squared});
+    squares.emplace_back([&, index, nan = norms.back().squared] {
+      if (own.type == checkpoint::ElementType::kF32) {
+        return optim::SquaredNorm(PartOf<float>(elements, slot));
+      }
+      if (!own.finite) return nan;
+      return optim::SquaredNorm(PartOf<std::int64_t>(elements, slot), own.exponents[index]);
+    });
   }
+  ForEachOn(threads, norms.size(), [&](std::size_t i) { norms[i].squared = squares[i](); });
   return norms;
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/parallel.h"
 #include "worker/optim/fixed_point.h"
 #include "worker/stage/reduce/norms.h"
 
@@ -44,9 +45,10 @@ auto SumOf(const auto& named) { return std::tie(named.generation, named.step, na
 
 }  // namespace
 
-Reducing::Reducing(WorkerId self, WorkerMetrics* metrics, MemoryAccount* account, Done done,
-                   Wait wait, Unreadable unreadable)
+Reducing::Reducing(WorkerId self, int threads, WorkerMetrics* metrics, MemoryAccount* account,
+                   Done done, Wait wait, Unreadable unreadable)
     : self_(std::move(self)),
+      threads_(threads),
       metrics_(metrics),
       account_(account),
       done_(std::move(done)),
@@ -185,8 +187,12 @@ void Reducing::FinishIfDone(const Key& key) {
   std::vector<bool> held;
   for (const protocol::PartHolders& holders : result.holders) held.push_back(holders.Has(self_));
   if (result.holders.empty()) {
-    result.pieces =
-        std::make_shared<const checkpoint::PiecedBytes>(std::vector<Bytes>{result.elements});
+    // Where nothing was added to it, a device may know the digests of the own sum.
+    const bool own = result.elements.data() == sum.own.elements.data();
+    result.pieces = std::make_shared<const checkpoint::PiecedBytes>(
+        std::vector<Bytes>{result.elements},
+        [this](std::size_t count, const auto& body) { ForEachOn(threads_, count, body); },
+        own ? sum.own.piece_digests : std::vector<Digest>());
   } else {
     const std::uint64_t element = checkpoint::ElementBytes(sum.own.type);
     std::uint64_t offset = 0;
@@ -197,7 +203,8 @@ void Reducing::FinishIfDone(const Key& key) {
           {key.group, part}, result.elements.Slice(offset, sizes[part] * element), sum.own.type));
     }
   }
-  result.norms = ComputeTensorNorms(*sum.stage, sum.group, sum.own, result.elements, held);
+  result.norms =
+      ComputeTensorNorms(*sum.stage, sum.group, sum.own, result.elements, held, threads_);
   done_(std::move(result));
 }
 

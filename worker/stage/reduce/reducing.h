@@ -46,9 +46,9 @@ class Reducing {
   /// This worker's own part of a sum cannot be read: its device has fallen off.
   using Unreadable = std::function<void(const Status&)>;
 
-  /// `metrics` and `account` outlive this.
-  Reducing(protocol::WorkerId self, WorkerMetrics* metrics, MemoryAccount* account, Done done,
-           Wait wait, Unreadable unreadable);
+  /// `metrics` and `account` outlive this. Digests and norms of a sum are computed on `threads`.
+  Reducing(protocol::WorkerId self, int threads, WorkerMetrics* metrics, MemoryAccount* account,
+           Done done, Wait wait, Unreadable unreadable);
 
   /// Before anything else. The endpoint must live until Stop.
   void Attach(net::Endpoint* endpoint);
@@ -119,6 +119,7 @@ class Reducing {
   void KeepResidual(const Key& key, Bytes residual);
 
   const protocol::WorkerId self_;
+  const int threads_;
   WorkerMetrics* const metrics_;
   MemoryAccount* const account_;
   const Done done_;

@@ -25,7 +25,8 @@ class ReducingTest : public testing::Test {
       : network_(),
         endpoint_(*network_.CreateEndpoint(kA, &at_a_)),
         reducing_(
-            kA, &metrics_, &account_, [](ReducedSum) {}, [](const protocol::Awaiting&) {},
+            kA, /*threads=*/2, &metrics_, &account_, [](ReducedSum) {},
+            [](const protocol::Awaiting&) {},
             [](const Status& why) { ADD_FAILURE() << why.ToString(); }) {
     reducing_.Attach(endpoint_.get());
   }

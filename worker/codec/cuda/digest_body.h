@@ -1,0 +1,67 @@
+// The digests of pieces of memory, each a multiple of a block (base/digest_parts.h): what blocks
+// add, one thread for each of their lanes; then the accumulators of the pieces, one thread for each
+// of theirs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/digest_parts.h"
+#include "worker/codec/cuda/team.h"
+
+namespace swarm::codec::cuda {
+
+struct DigestTask {
+  const std::uint32_t* data;  ///< of pieces, one behind the other
+  std::size_t pieces;
+  std::size_t blocks;           ///< of each
+  std::uint64_t* sums;          ///< [pieces, blocks, lanes]
+  std::uint64_t* accumulators;  ///< [pieces, lanes]
+  DigestKeys keys;
+};
+
+/// What a block adds to a lane, index % lanes: the block of that number / lanes, of all pieces.
+SWARM_BODY void SumOfBlock(const DigestTask& task, std::size_t index) {
+  constexpr std::size_t kWords = kDigestLanes,
+                        kStripes = kDigestBlock / sizeof(std::uint64_t) / kWords;
+  const std::size_t lane = index % kDigestLanes, block = index / kDigestLanes;
+  const std::uint32_t* const halves = task.data + block * (kDigestBlock / sizeof(std::uint32_t));
+  const bool ends = block % task.blocks + 1 == task.blocks;
+  std::uint64_t sum = 0;
+  for (std::size_t stripe = 0; stripe < kStripes; ++stripe) {
+    const auto word = [&](std::size_t at) {  // of memory that is aligned for floats
+      const std::uint32_t* const two = halves + 2 * (stripe * kWords + at);
+      return two[0] | static_cast<std::uint64_t>(two[1]) << 32;
+    };
+    const bool last = ends && stripe + 1 == kStripes;
+    const std::uint64_t keyed =
+        word(lane) ^ (last ? task.keys.last[lane] : task.keys.words[stripe + lane]);
+    sum += word(lane ^ 1) + (keyed & 0xffffffff) * (keyed >> 32);
+  }
+  task.sums[index] = sum;
+}
+
+/// The accumulator index % lanes of the piece index / lanes, behind all its blocks.
+SWARM_BODY void AccumulatePiece(const DigestTask& task, std::size_t index) {
+  const std::size_t lane = index % kDigestLanes, piece = index / kDigestLanes;
+  const std::uint64_t* const sums = task.sums + piece * task.blocks * kDigestLanes + lane;
+  const std::uint64_t key = task.keys.words[16 + lane];
+  std::uint64_t accumulator = task.keys.start[lane];
+  const auto take = [&](std::uint64_t sum, std::size_t block) {
+    accumulator += sum;
+    if (block + 1 == task.blocks) return;
+    accumulator = (accumulator ^ (accumulator >> 47) ^ key) * kDigestScramble;
+  };
+  // Reads some at once, so that the chain does not wait for each.
+  constexpr std::size_t kAhead = 16;
+  std::size_t block = 0;
+  for (; block + kAhead <= task.blocks; block += kAhead) {
+    std::uint64_t ahead[kAhead];
+    for (std::size_t k = 0; k < kAhead; ++k) ahead[k] = sums[(block + k) * kDigestLanes];
+    for (std::size_t k = 0; k < kAhead; ++k) take(ahead[k], block + k);
+  }
+  for (; block < task.blocks; ++block) take(sums[block * kDigestLanes], block);
+  task.accumulators[index] = accumulator;
+}
+
+}  // namespace swarm::codec::cuda
