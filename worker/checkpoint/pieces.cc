@@ -17,6 +17,11 @@ std::uint64_t PiecesIn(std::uint64_t bytes) {
   return bytes / kPieceBytes + (bytes % kPieceBytes == 0 ? 0 : 1);
 }
 
+/// From there to where a piece begins.
+std::uint64_t ToNextPiece(std::uint64_t at) {
+  return (kPieceBytes - at % kPieceBytes) % kPieceBytes;
+}
+
 std::uint64_t ReadWord(const std::byte* from) {
   std::uint64_t word = 0;
   std::memcpy(&word, from, kWordBytes);
@@ -117,6 +122,14 @@ Result<Digest> DigestState(std::span<const NamedTensor> tensors) {
     return pieces.digest();
   }
   ASSIGN_OR_RETURN(const SafetensorsPlan plan, PlanSafetensors(tensors));
+  std::uint64_t begin = plan.header.size();
+  for (const NamedTensor* tensor : plan.order) {
+    const std::uint64_t size = SizeOf(*tensor), first = ToNextPiece(begin);
+    if (tensor->elsewhere != nullptr && size >= first + kPieceBytes) {
+      tensor->elsewhere->ExpectPieces(first, kPieceBytes, (size - first) / kPieceBytes);
+    }
+    begin += size;
+  }
   PieceIndex index;
   std::vector<std::byte> piece(kPieceBytes);
   std::uint64_t filled = 0;
@@ -161,7 +174,7 @@ Result<std::map<std::string, std::uint64_t>> FindFirstPieces(std::span<const Nam
   std::map<std::string, std::uint64_t> first;
   std::uint64_t begin = plan.header.size();
   for (const NamedTensor* tensor : plan.order) {
-    first[tensor->name] = (kPieceBytes - begin % kPieceBytes) % kPieceBytes;
+    first[tensor->name] = ToNextPiece(begin);
     begin += SizeOf(*tensor);
   }
   return first;

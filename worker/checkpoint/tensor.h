@@ -33,6 +33,11 @@ class Elsewhere {
     (void)offset, (void)size;
     return {};
   }
+  /// The digests of so many pieces of that size, the first at `offset`, will be asked for, of all
+  /// tensors of a state before that of any: they may be computed together.
+  virtual void ExpectPieces(std::uint64_t offset, std::uint64_t size, std::uint64_t pieces) const {
+    (void)offset, (void)size, (void)pieces;
+  }
 };
 
 /// Elements in row-major order, little endian. Invariant: data.size() is the product of the shape

@@ -306,6 +306,8 @@ TEST(DeviceTest, ADeviceDigestsThePiecesOfItsState) {
         std::ranges::find(state, "model.embed_tokens.weight", &checkpoint::NamedTensor::name);
     ASSERT_NE(embedding, state.end());
     const std::uint64_t begin = 68, size = checkpoint::kPieceBytes;
+    EXPECT_FALSE(embedding->elsewhere->KnownDigest(begin, size).has_value());
+    embedding->elsewhere->ExpectPieces(begin, size, 2);
     for (const std::uint64_t offset : {begin, begin + size}) {
       const auto known = embedding->elsewhere->KnownDigest(offset, size);
       ASSERT_TRUE(known.has_value());

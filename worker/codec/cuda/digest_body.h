@@ -1,6 +1,6 @@
-// The digests of pieces of memory, each a multiple of a block (base/digest_parts.h): what blocks
-// add, one thread for each of their lanes; then the accumulators of the pieces, one thread for each
-// of theirs.
+// The digests of pieces of memory of one size, a multiple of a block (base/digest_parts.h): what
+// blocks add, one thread for each of their lanes; then the accumulators of the pieces, one thread
+// for each of theirs.
 #pragma once
 
 #include <cstddef>
@@ -11,22 +11,44 @@
 
 namespace swarm::codec::cuda {
 
+/// Pieces that lie one behind the other.
+struct DigestRun {
+  const std::uint32_t* data;
+  std::uint32_t end;  ///< the number of the piece behind them, of all pieces
+};
+inline constexpr std::size_t kDigestRuns = 64;
+
 struct DigestTask {
-  const std::uint32_t* data;  ///< of pieces, one behind the other
-  std::size_t pieces;
-  std::size_t blocks;           ///< of each
-  std::uint64_t* sums;          ///< [pieces, blocks, lanes]
-  std::uint64_t* accumulators;  ///< [pieces, lanes]
+  DigestRun runs[kDigestRuns];
+  std::uint32_t run_count;
+  std::uint32_t pieces, blocks;  ///< of all runs; of each piece
+  std::uint64_t* sums;           ///< [pieces, blocks, lanes]
+  std::uint64_t* accumulators;   ///< [pieces, lanes]
   DigestKeys keys;
 };
+
+/// Where a piece begins.
+SWARM_BODY const std::uint32_t* DataOf(const DigestTask& task, std::uint32_t piece) {
+  std::uint32_t low = 0, high = task.run_count - 1;
+  while (low < high) {
+    const std::uint32_t middle = (low + high) / 2;
+    piece < task.runs[middle].end ? high = middle : low = middle + 1;
+  }
+  const std::uint32_t in_run = piece - (low == 0 ? 0 : task.runs[low - 1].end);
+  constexpr std::size_t kNumbers = kDigestBlock / sizeof(std::uint32_t);
+  return task.runs[low].data + static_cast<std::size_t>(in_run) * task.blocks * kNumbers;
+}
 
 /// What a block adds to a lane, index % lanes: the block of that number / lanes, of all pieces.
 SWARM_BODY void SumOfBlock(const DigestTask& task, std::size_t index) {
   constexpr std::size_t kWords = kDigestLanes,
                         kStripes = kDigestBlock / sizeof(std::uint64_t) / kWords;
-  const std::size_t lane = index % kDigestLanes, block = index / kDigestLanes;
-  const std::uint32_t* const halves = task.data + block * (kDigestBlock / sizeof(std::uint32_t));
-  const bool ends = block % task.blocks + 1 == task.blocks;
+  const std::size_t lane = index % kDigestLanes;
+  const auto number = static_cast<std::uint32_t>(index / kDigestLanes);  // of all blocks
+  const std::uint32_t piece = number / task.blocks, block = number % task.blocks;
+  const std::uint32_t* const halves =
+      DataOf(task, piece) + block * (kDigestBlock / sizeof(std::uint32_t));
+  const bool ends = block + 1 == task.blocks;
   std::uint64_t sum = 0;
   for (std::size_t stripe = 0; stripe < kStripes; ++stripe) {
     const auto word = [&](std::size_t at) {  // of memory that is aligned for floats

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/hash.h"
@@ -14,27 +14,37 @@ namespace swarm::codec::cuda {
 namespace {
 
 TEST(DigestBody, PiecesHaveTheDigestsOfTheirBytes) {
-  for (const std::size_t blocks : {1, 2, 15, 16, 17, 40}) {
+  for (const std::uint32_t blocks : {1, 2, 15, 16, 17, 40}) {
     SCOPED_TRACE(blocks);
-    constexpr std::size_t kPieces = 3;
     Rng rng(blocks);
-    // One number off, as a piece of a state may be aligned.
-    std::vector<std::uint32_t> memory(kPieces * blocks * kDigestBlock / 4 + 1);
-    for (std::uint32_t& word : memory) word = static_cast<std::uint32_t>(rng());
-    const std::span data = std::span(memory).subspan(1);
-    std::vector<std::uint64_t> sums(kPieces * blocks * kDigestLanes),
-        accumulators(kPieces * kDigestLanes);
-    const DigestTask task{data.data(),         kPieces,         blocks, sums.data(),
-                          accumulators.data(), MakeDigestKeys()};
+    const std::size_t bytes = blocks * kDigestBlock;
+    // Runs of memory, one number off, as a piece of a state may be aligned.
+    constexpr std::uint32_t kPiecesOfRuns[] = {3, 1, 2};
+    std::vector<std::vector<std::uint32_t>> runs;
+    DigestTask task{.run_count = 0, .pieces = 0, .blocks = blocks, .keys = MakeDigestKeys()};
+    std::vector<std::string> expected;
+    for (const std::uint32_t pieces : kPiecesOfRuns) {
+      std::vector<std::uint32_t>& memory = runs.emplace_back(pieces * bytes / 4 + 1);
+      for (std::uint32_t& word : memory) word = static_cast<std::uint32_t>(rng());
+      const auto data = std::as_bytes(std::span(memory).subspan(1));
+      for (std::uint32_t piece = 0; piece < pieces; ++piece) {
+        expected.push_back(ComputeDigest(data.subspan(piece * bytes, bytes)).Hex());
+      }
+      task.pieces += pieces;
+      task.runs[task.run_count++] = {memory.data() + 1, task.pieces};
+    }
+    std::vector<std::uint64_t> sums(task.pieces * blocks * kDigestLanes),
+        accumulators(task.pieces * kDigestLanes);
+    task.sums = sums.data();
+    task.accumulators = accumulators.data();
     for (std::size_t i = 0; i < sums.size(); ++i) SumOfBlock(task, i);
     for (std::size_t i = 0; i < accumulators.size(); ++i) AccumulatePiece(task, i);
-    for (std::size_t piece = 0; piece < kPieces; ++piece) {
-      const std::size_t bytes = blocks * kDigestBlock;
-      const Digest digest = FinishDigest(
-          std::span(accumulators).subspan(piece * kDigestLanes).first<kDigestLanes>(), bytes);
-      EXPECT_EQ(digest.Hex(),
-                ComputeDigest(std::as_bytes(data).subspan(piece * bytes, bytes)).Hex());
+    std::vector<std::string> digests;
+    for (std::size_t piece = 0; piece < task.pieces; ++piece) {
+      const auto of_piece = std::span(accumulators).subspan(piece * kDigestLanes);
+      digests.push_back(FinishDigest(of_piece.first<kDigestLanes>(), bytes).Hex());
     }
+    EXPECT_EQ(digests, expected);
   }
 }
 

@@ -9,7 +9,7 @@ using Thread = WarpTeam<1>;
 
 __global__ void __launch_bounds__(kThreads) BlockSumsKernel(const DigestTask task) {
   const std::size_t i = Thread::Index();
-  if (i < task.pieces * task.blocks * kDigestLanes) SumOfBlock(task, i);
+  if (i < std::size_t{task.pieces} * task.blocks * kDigestLanes) SumOfBlock(task, i);
 }
 
 __global__ void __launch_bounds__(kThreads) PiecesKernel(const DigestTask task) {
@@ -21,8 +21,8 @@ __global__ void __launch_bounds__(kThreads) PiecesKernel(const DigestTask task) 
 
 Status DigestPieces(const DigestTask& task, Stream stream) {
   if (task.pieces == 0) return {};
-  BlockSumsKernel<<<BlocksOf(task.pieces * task.blocks * kDigestLanes, 1), kThreads, 0, stream>>>(
-      task);
+  BlockSumsKernel<<<BlocksOf(std::size_t{task.pieces} * task.blocks * kDigestLanes, 1), kThreads, 0,
+                    stream>>>(task);
   // Few threads with long chains: each thread block has its own multiprocessor.
   constexpr unsigned kFew = 32;
   const auto blocks = static_cast<unsigned>((task.pieces * kDigestLanes + kFew - 1) / kFew);

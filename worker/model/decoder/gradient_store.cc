@@ -41,7 +41,10 @@ GradientStore::GradientStore(const Layout& layout, at::Device device,
       contribution_bits_(optim::ContributionBits(microbatches)),
       kernels_(MakeStateKernels(device)) {
   if (memory.on_host() || exact()) return;
-  digests_ = std::make_unique<PieceDigests>(memory, *kernels_);
+  const bool has_pieces = std::ranges::any_of(layout.groups, [](const ParameterGroup& group) {
+    return group.count * sizeof(float) >= checkpoint::kPieceBytes;
+  });
+  if (has_pieces) digests_ = std::make_unique<PieceDigests>(memory, *kernels_);
   std::size_t most = 1;
   for (const ParameterSlot& slot : layout.slots) {
     most = std::max(most, kernels_->NormNumbers(slot.count));
@@ -344,8 +347,10 @@ std::function<Result<GradientSum>()> GradientStore::BeginSum(Step step, std::uin
     RETURN_IF_ERROR(memory_.ReadBehind(behind, sum, 0, {owner->get(), bytes}));
     if (!exact()) {
       ASSIGN_OR_RETURN(result.squared_norms, NormsBehind(behind, sum, group));
-      ASSIGN_OR_RETURN(result.piece_digests,
-                       digests_->Behind(behind, sum, 0, bytes / checkpoint::kPieceBytes));
+    }
+    if (digests_ != nullptr) {
+      const PieceRun pieces{sum, 0, bytes / checkpoint::kPieceBytes};
+      ASSIGN_OR_RETURN(result.piece_digests, digests_->Behind(behind, {&pieces, 1}));
     }
     sum = {};
     result.elements = Bytes::Wrap(owner->get(), bytes, owner);

@@ -139,9 +139,9 @@ class GradientStore {
                                           std::uint64_t group);
 
   const std::unique_ptr<StateKernels> kernels_;
-  /// Of sums of floats on a device; null elsewhere. One thread at a time measures.
+  /// Of sums of floats on a device that have pieces; null elsewhere.
   std::unique_ptr<PieceDigests> digests_;
-  std::mutex measuring_;
+  std::mutex measuring_;  ///< of norms, in this memory
   StateBlock norms_, squares_;
   std::map<TaskKey, Waiting> waiting_;
   std::map<Step, Accumulator> accumulators_;

@@ -290,50 +290,54 @@ Status ParameterStore::LoadScales(const checkpoint::TensorLookup& tensors) {
 
 class ParameterStore::InDeviceMemory final : public checkpoint::Elsewhere {
  public:
-  /// `count` numbers of the block, from `first` on.
-  InDeviceMemory(StateMemory& memory, PieceDigests* digests, StateBlock block, std::uint64_t first,
-                 std::uint64_t count, Reader reader)
-      : memory_(memory),
-        digests_(digests),
-        block_(std::move(block)),
-        first_(first),
-        count_(count),
-        reader_(std::move(reader)) {}
+  /// The numbers of the block from `first` on.
+  InDeviceMemory(StateMemory& memory, StateBlock block, std::uint64_t first, Reader reader)
+      : memory_(memory), block_(std::move(block)), first_(first), reader_(std::move(reader)) {}
 
   Status Read(std::uint64_t offset, std::span<std::byte> to) const override {
-    SWARM_CHECK(offset % sizeof(float) == 0, "a part of a number");
-    const auto first = static_cast<std::int64_t>(first_ + offset / sizeof(float));
-    return memory_.ReadBehind(reader_.behind, block_, first, to);
+    return memory_.ReadBehind(reader_.behind, block_, static_cast<std::int64_t>(NumberAt(offset)),
+                              to);
+  }
+
+  void ExpectPieces(std::uint64_t offset, std::uint64_t size, std::uint64_t pieces) const override {
+    if (reader_.pieces == nullptr || size != checkpoint::kPieceBytes || expected_ > 0) return;
+    begin_ = offset;
+    expected_ = pieces;
+    piece_ = reader_.pieces->Expect({block_, NumberAt(offset), pieces});
   }
 
   std::optional<Digest> KnownDigest(std::uint64_t offset, std::uint64_t size) const override {
-    if (digests_ == nullptr || size != checkpoint::kPieceBytes || offset % sizeof(float) != 0) {
+    const std::uint64_t piece = (offset - begin_) / checkpoint::kPieceBytes;
+    if (size != checkpoint::kPieceBytes || offset < begin_ || piece >= expected_ ||
+        (offset - begin_) % size != 0) {
       return {};
     }
-    if (known_.empty()) {
-      // All whole pieces of the tensor: they are asked for one after the other.
-      begin_ = offset;
-      const std::uint64_t pieces = (count_ * sizeof(float) - offset) / size;
-      const auto known =
-          digests_->Behind(reader_.behind, block_, first_ + offset / sizeof(float), pieces);
-      if (!known.ok()) return {};  // the error comes again where the piece is read
-      known_ = *known;
-    }
-    const std::uint64_t piece = (offset - begin_) / size;
-    if (offset < begin_ || (offset - begin_) % size != 0 || piece >= known_.size()) return {};
-    return known_[piece];
+    const Digest* const known = reader_.pieces->At(piece_ + piece);
+    return known == nullptr ? std::optional<Digest>() : *known;
   }
 
  private:
+  std::uint64_t NumberAt(std::uint64_t offset) const {
+    SWARM_CHECK(offset % sizeof(float) == 0, "a part of a number");
+    return first_ + offset / sizeof(float);
+  }
+
   StateMemory& memory_;
-  PieceDigests* const digests_;
   const StateBlock block_;
-  const std::uint64_t first_, count_;
+  const std::uint64_t first_;
   const Reader reader_;
-  // One thread reads at a time.
-  mutable std::uint64_t begin_ = 0;
-  mutable std::vector<Digest> known_;  ///< of the pieces from there on; empty until one is wanted
+  // One thread reads at a time. The pieces that are expected, from a byte on, and the number of the
+  // first among those of all tensors.
+  mutable std::uint64_t begin_ = 0, expected_ = 0;
+  mutable std::size_t piece_ = 0;
 };
+
+ParameterStore::Reader ParameterStore::Enter() const {
+  Reader reader{readers_.Enter(), memory_.Record(), nullptr};
+  if (digests_ != nullptr)
+    reader.pieces = std::make_shared<ExpectedPieces>(*digests_, reader.behind);
+  return reader;
+}
 
 checkpoint::NamedTensor ParameterStore::Show(std::string name, const ParameterSlot& slot,
                                              const StateBlock& block, std::uint64_t first,
@@ -342,8 +346,7 @@ checkpoint::NamedTensor ParameterStore::Show(std::string name, const ParameterSl
   if (memory_.on_host()) {
     tensor.data = Bytes::Wrap(block.floats() + first, slot.count * sizeof(float), reader.entered);
   } else {
-    tensor.elsewhere =
-        std::make_shared<InDeviceMemory>(memory_, digests_.get(), block, first, slot.count, reader);
+    tensor.elsewhere = std::make_shared<InDeviceMemory>(memory_, block, first, reader);
   }
   return tensor;
 }

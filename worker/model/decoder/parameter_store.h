@@ -104,9 +104,10 @@ class ParameterStore {
   /// Someone reads the state as it is.
   struct Reader {
     std::shared_ptr<const void> entered;
-    device::Event behind;  ///< the state is written
+    device::Event behind;                    ///< the state is written
+    std::shared_ptr<ExpectedPieces> pieces;  ///< of all tensors; null where none is so large
   };
-  Reader Enter() const { return {readers_.Enter(), memory_.Record()}; }
+  Reader Enter() const;
   /// A tensor of the state, in place; `first` is its first number in the block.
   checkpoint::NamedTensor Show(std::string name, const ParameterSlot& slot, const StateBlock& block,
                                std::uint64_t first, const Reader& reader) const;
