@@ -17,9 +17,15 @@ std::uint64_t PiecesIn(std::uint64_t bytes) {
   return bytes / kPieceBytes + (bytes % kPieceBytes == 0 ? 0 : 1);
 }
 
-/// From there to where a piece begins.
-std::uint64_t ToNextPiece(std::uint64_t at) {
-  return (kPieceBytes - at % kPieceBytes) % kPieceBytes;
+/// Of each tensor, in order: its bytes before the next piece begins.
+std::vector<std::uint64_t> FirstPieces(const SafetensorsPlan& plan) {
+  std::vector<std::uint64_t> first;
+  std::uint64_t begin = plan.header.size();
+  for (const NamedTensor* tensor : plan.order) {
+    first.push_back((kPieceBytes - begin % kPieceBytes) % kPieceBytes);
+    begin += SizeOf(*tensor);
+  }
+  return first;
 }
 
 std::uint64_t ReadWord(const std::byte* from) {
@@ -122,13 +128,11 @@ Result<Digest> DigestState(std::span<const NamedTensor> tensors) {
     return pieces.digest();
   }
   ASSIGN_OR_RETURN(const SafetensorsPlan plan, PlanSafetensors(tensors));
-  std::uint64_t begin = plan.header.size();
-  for (const NamedTensor* tensor : plan.order) {
-    const std::uint64_t size = SizeOf(*tensor), first = ToNextPiece(begin);
-    if (tensor->elsewhere != nullptr && size >= first + kPieceBytes) {
-      tensor->elsewhere->ExpectPieces(first, kPieceBytes, (size - first) / kPieceBytes);
-    }
-    begin += size;
+  const std::vector<std::uint64_t> first = FirstPieces(plan);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    const std::uint64_t size = SizeOf(*plan.order[i]);
+    if (plan.order[i]->elsewhere == nullptr || size < first[i] + kPieceBytes) continue;
+    plan.order[i]->elsewhere->ExpectPieces(first[i], kPieceBytes, (size - first[i]) / kPieceBytes);
   }
   PieceIndex index;
   std::vector<std::byte> piece(kPieceBytes);
@@ -171,13 +175,10 @@ Result<Digest> DigestState(std::span<const NamedTensor> tensors) {
 
 Result<std::map<std::string, std::uint64_t>> FindFirstPieces(std::span<const NamedTensor> tensors) {
   ASSIGN_OR_RETURN(const SafetensorsPlan plan, PlanSafetensors(tensors));
-  std::map<std::string, std::uint64_t> first;
-  std::uint64_t begin = plan.header.size();
-  for (const NamedTensor* tensor : plan.order) {
-    first[tensor->name] = ToNextPiece(begin);
-    begin += SizeOf(*tensor);
-  }
-  return first;
+  const std::vector<std::uint64_t> first = FirstPieces(plan);
+  std::map<std::string, std::uint64_t> by_name;
+  for (std::size_t i = 0; i < first.size(); ++i) by_name[plan.order[i]->name] = first[i];
+  return by_name;
 }
 
 Result<TensorLookup> ReadState(const Bytes& whole) {

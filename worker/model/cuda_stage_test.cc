@@ -90,9 +90,8 @@ class GpuStageTest : public ::testing::Test {
   }
 };
 
-using CaseAndResidency = std::tuple<Case, api::Residency>;
 class GpuBoundaryTest : public GpuStageTest,
-                        public ::testing::WithParamInterface<CaseAndResidency> {};
+                        public ::testing::WithParamInterface<testing::CaseAndResidency> {};
 
 TEST_P(GpuBoundaryTest, TrainsAsTheCpuDoes) {
   StageOptions options = testing::OptionsOf(std::get<Case>(GetParam()), {3});
@@ -100,14 +99,8 @@ TEST_P(GpuBoundaryTest, TrainsAsTheCpuDoes) {
   ExpectNear(Train(options, "cuda:0"), Train(options, "cpu"), {1e-5, 1e-5});
 }
 
-INSTANTIATE_TEST_SUITE_P(Boundaries, GpuBoundaryTest,
-                         ::testing::Combine(::testing::ValuesIn(testing::Cases()),
-                                            ::testing::Values(api::Residency::kResident,
-                                                              api::Residency::kOffload)),
-                         [](const auto& info) {
-                           return std::get<Case>(info.param).name +
-                                  std::string(NameOf(std::get<api::Residency>(info.param)));
-                         });
+INSTANTIATE_TEST_SUITE_P(Boundaries, GpuBoundaryTest, testing::WithEachResidency(testing::Cases()),
+                         testing::NameOfBoth);
 
 /// A way to train, and how far a rounded computation is from another order of the same.
 struct Way {

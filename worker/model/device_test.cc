@@ -172,8 +172,7 @@ std::vector<Case> DeviceCases() {
   return cases;
 }
 
-using CaseAndResidency = std::tuple<Case, api::Residency>;
-class LateDeviceTest : public ::testing::TestWithParam<CaseAndResidency> {};
+class LateDeviceTest : public ::testing::TestWithParam<testing::CaseAndResidency> {};
 
 TEST_P(LateDeviceTest, ALateDeviceHasTheBitsOfTheCpu) {
   StageOptions options = testing::OptionsOf(std::get<Case>(GetParam()), {3});
@@ -181,14 +180,8 @@ TEST_P(LateDeviceTest, ALateDeviceHasTheBitsOfTheCpu) {
   ExpectTheBitsOfTheCpu(options, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Codecs, LateDeviceTest,
-                         ::testing::Combine(::testing::ValuesIn(DeviceCases()),
-                                            ::testing::Values(api::Residency::kResident,
-                                                              api::Residency::kOffload)),
-                         [](const auto& info) {
-                           return std::get<Case>(info.param).name +
-                                  std::string(NameOf(std::get<api::Residency>(info.param)));
-                         });
+INSTANTIATE_TEST_SUITE_P(Codecs, LateDeviceTest, testing::WithEachResidency(DeviceCases()),
+                         testing::NameOfBoth);
 
 /// How a job updates its weights.
 struct Way {

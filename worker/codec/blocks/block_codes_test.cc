@@ -12,8 +12,6 @@
 namespace swarm::codec {
 namespace {
 
-using testing::Normal;
-
 constexpr Isa kIsas[] = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512};
 
 std::vector<std::byte> Encoded(const BlockCodes& codes, const std::vector<float>& values,
@@ -47,7 +45,7 @@ TEST_P(BothMaps, EveryNumberComesBackWithinTheStatedError) {
   for (const std::size_t n : {1, 2, 15, 16, 17, 255, 256, 257, 1000, 4099}) {
     for (const std::size_t block : {1, 7, 64, 256, 4096}) {
       const BlockCodes codes = Codes(block);
-      const std::vector<float> values = Normal(n, static_cast<unsigned>(n + block), 3);
+      const std::vector<float> values = NormalNumbers(n, static_cast<unsigned>(n + block), 3);
       const std::vector<float> back = Decoded(codes, Encoded(codes, values), n);
       for (std::size_t begin = 0; begin < n; begin += block) {
         const std::size_t end = std::min(n, begin + block);
@@ -66,7 +64,7 @@ TEST_P(BothMaps, EveryInstructionSetWritesTheSameBytesAndReadsTheSameNumbers) {
   for (const std::size_t n : {1, 31, 32, 33, 65, 100, 2048, 5003}) {
     for (const float deviation : {1e-20f, 1.0f, 1e20f}) {
       const BlockCodes codes = Codes(192);
-      const std::vector<float> values = Normal(n, static_cast<unsigned>(n), deviation);
+      const std::vector<float> values = NormalNumbers(n, static_cast<unsigned>(n), deviation);
       const std::vector<std::byte> truth = Encoded(codes, values, Isa::kScalar);
       const std::vector<float> numbers = Decoded(codes, truth, n, Isa::kScalar);
       for (const Isa isa : kIsas) {
@@ -119,7 +117,7 @@ TEST_P(BothMaps, WhatIsNotFiniteIsRefusedWithItsPlace) {
     for (const std::size_t at : {0, 99, 100, 249}) {
       for (const Isa isa : kIsas) {
         if (!HasIsa(isa)) continue;
-        std::vector<float> values = Normal(250, 1);
+        std::vector<float> values = NormalNumbers(250, 1);
         values[at] = bad;
         std::vector<std::byte> out(codes.EncodedBytes(values.size()));
         const Status status = codes.Encode(values, out.data(), isa);
@@ -134,7 +132,7 @@ TEST_P(BothMaps, WhatIsNotFiniteIsRefusedWithItsPlace) {
 
 TEST_P(BothMaps, ABlockWithANumberThatIsNotFiniteIsReadAsNaNsWhereThatIsSaid) {
   const BlockCodes codes = Codes(100, NotFinite::kBlockOfNaNs);
-  const std::vector<float> good = Normal(250, 1);
+  const std::vector<float> good = NormalNumbers(250, 1);
   const std::vector<float> expected = Decoded(codes, Encoded(codes, good), good.size());
   for (const std::size_t at : {0, 99, 100, 249}) {
     std::vector<float> values = good;
@@ -169,7 +167,7 @@ TEST_P(BothMaps, OnlyTheBlockOfNaNsThatAnEncoderWritesIsRead) {
 
 TEST_P(BothMaps, PayloadsThatNoEncoderWritesAreRefused) {
   const BlockCodes codes = Codes(8);
-  const std::vector<std::byte> good = Encoded(codes, Normal(20, 2));
+  const std::vector<std::byte> good = Encoded(codes, NormalNumbers(20, 2));
   std::vector<float> values(20);
   for (std::size_t size = 0; size < good.size() + 2; ++size) {
     if (size == good.size()) continue;
@@ -185,7 +183,7 @@ TEST_P(BothMaps, PayloadsThatNoEncoderWritesAreRefused) {
 }
 
 TEST_P(BothMaps, CheckSaysWhatDecodeSays) {
-  std::vector<float> values = Normal(20, 4);
+  std::vector<float> values = NormalNumbers(20, 4);
   values[9] = std::numeric_limits<float>::infinity();
   std::vector<float> back(values.size());
   for (const NotFinite not_finite : {NotFinite::kRefused, NotFinite::kBlockOfNaNs}) {
@@ -207,7 +205,7 @@ TEST_P(BothMaps, CheckSaysWhatDecodeSays) {
 
 TEST(LinearCodes, TheCodeBelowTheRangeIsRefusedOnEveryPath) {
   const BlockCodes codes(CodeMap::kLinear, 64);
-  const std::vector<float> values = Normal(50, 3);
+  const std::vector<float> values = NormalNumbers(50, 3);
   for (const std::size_t at : {0, 31, 48, 49}) {
     std::vector<std::byte> bad = Encoded(codes, values);
     bad[4 + at] = std::byte{0x80};
@@ -230,7 +228,7 @@ TEST(DynamicCodes, TheMapHasItsPublishedShape) {
 }
 
 TEST(DynamicCodes, SmallNumbersBesideALargeOneKeepMoreThanLinearOnesDo) {
-  std::vector<float> values = Normal(256, 4, 0.003f);
+  std::vector<float> values = NormalNumbers(256, 4, 0.003f);
   values[17] = 1;
   const auto error = [&](CodeMap map) {
     const BlockCodes codes(map, 256);

@@ -12,8 +12,6 @@
 namespace swarm::codec {
 namespace {
 
-using testing::Normal;
-
 std::vector<std::byte> Encoded(const std::vector<float>& values, Isa isa = BestIsa()) {
   std::vector<std::byte> out(NibbleCodes::EncodedBytes(values.size()));
   EXPECT_TRUE(NibbleCodes::Encode(values, out.data(), isa).ok());
@@ -30,7 +28,7 @@ std::vector<float> Decoded(const std::vector<std::byte>& payload, std::size_t n,
 
 TEST(NibbleCodesTest, EveryNumberComesBackWithinAFourteenthOfTheLargestOfItsBlock) {
   for (const std::size_t n : {1, 2, 63, 64, 65, 127, 1000, 4099}) {
-    const std::vector<float> values = Normal(n, static_cast<unsigned>(n), 3);
+    const std::vector<float> values = NormalNumbers(n, static_cast<unsigned>(n), 3);
     const std::vector<float> back = Decoded(Encoded(values), n);
     for (std::size_t begin = 0; begin < n; begin += NibbleCodes::kBlock) {
       const std::size_t end = std::min(n, begin + NibbleCodes::kBlock);
@@ -53,7 +51,7 @@ TEST(NibbleCodesTest, EightNumbersTakeFourBytesAndTheirScale) {
 TEST(NibbleCodesTest, EveryInstructionSetWritesTheSameBytesAndReadsTheSameNumbers) {
   for (const std::size_t n : {1, 31, 64, 65, 2048, 5003}) {
     for (const float deviation : {1e-20f, 1.0f, 1e20f}) {
-      const std::vector<float> values = Normal(n, static_cast<unsigned>(n), deviation);
+      const std::vector<float> values = NormalNumbers(n, static_cast<unsigned>(n), deviation);
       const std::vector<std::byte> truth = Encoded(values, Isa::kScalar);
       const std::vector<float> numbers = Decoded(truth, n, Isa::kScalar);
       for (const Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
@@ -70,7 +68,7 @@ TEST(NibbleCodesTest, ABlockOfTinyNumbersIsOneOfZeros) {
 }
 
 TEST(NibbleCodesTest, ANumberThatIsNotFiniteIsRefusedByItsPlace) {
-  std::vector<float> values = Normal(200, 1);
+  std::vector<float> values = NormalNumbers(200, 1);
   values[70] = std::numeric_limits<float>::quiet_NaN();
   std::vector<std::byte> out(NibbleCodes::EncodedBytes(values.size()));
   const Status status = NibbleCodes::Encode(values, out.data());
@@ -79,7 +77,7 @@ TEST(NibbleCodesTest, ANumberThatIsNotFiniteIsRefusedByItsPlace) {
 }
 
 TEST(NibbleCodesTest, WhatNoEncoderWritesIsRefused) {
-  const std::vector<float> values = Normal(65, 2);
+  const std::vector<float> values = NormalNumbers(65, 2);
   const std::vector<std::byte> good = Encoded(values);
   std::vector<float> back(values.size());
   const auto refuses = [&](std::vector<std::byte> payload) {

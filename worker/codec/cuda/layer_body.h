@@ -142,42 +142,29 @@ SWARM_BODY void TurnPairs(const HeadsTask& task, Joined* joined, Part* q, Part* 
     part = v + (row * task.keys + head - task.queries - task.keys) * task.width;
   }
   Joined* const whole = joined + (row * heads + head) * task.width;
-  const std::size_t other = half / kWidth + pack;
-  if (head >= task.queries + task.keys) {
-    if constexpr (kBack) {
-      PackAt<kWidth>(whole, pack) = PackAt<kWidth>(part, pack);
-      PackAt<kWidth>(whole, other) = PackAt<kWidth>(part, other);
-    } else {
-      PackAt<kWidth>(part, pack) = PackAt<kWidth>(whole, pack);
-      PackAt<kWidth>(part, other) = PackAt<kWidth>(whole, other);
+  const std::size_t other = packs + pack;
+  const auto move = [&](const auto* from, auto* to) {
+    auto low = PackAt<kWidth>(from, pack), high = PackAt<kWidth>(from, other);
+    if (head < task.queries + task.keys) {
+      const std::size_t at = row % task.positions * task.width;
+      const auto low_cosine = PackAt<kWidth>(task.cosine + at, pack),
+                 high_cosine = PackAt<kWidth>(task.cosine + at, other);
+      // The sines by which the halves are added to each other: the way back turns the other way.
+      const auto to_low = PackAt<kWidth>(task.sine + at, kBack ? other : pack),
+                 to_high = PackAt<kWidth>(task.sine + at, kBack ? pack : other);
+      for (unsigned w = 0; w < kWidth; ++w) {
+        const float a = Widened(low.at[w]), b = Widened(high.at[w]);
+        Narrow(a * low_cosine.at[w] + b * to_low.at[w], &low.at[w]);
+        Narrow(b * high_cosine.at[w] + a * to_high.at[w], &high.at[w]);
+      }
     }
-    return;
-  }
-  const std::size_t at = row % task.positions * task.width;
-  const auto low_cosine = PackAt<kWidth>(task.cosine + at, pack),
-             high_cosine = PackAt<kWidth>(task.cosine + at, other),
-             low_sine = PackAt<kWidth>(task.sine + at, pack),
-             high_sine = PackAt<kWidth>(task.sine + at, other);
+    PackAt<kWidth>(to, pack) = low;
+    PackAt<kWidth>(to, other) = high;
+  };
   if constexpr (kBack) {
-    const auto low = PackAt<kWidth>(part, pack), high = PackAt<kWidth>(part, other);
-    auto low_out = PackAt<kWidth>(part, pack), high_out = low_out;
-    for (unsigned w = 0; w < kWidth; ++w) {
-      const float a = Widened(low.at[w]), b = Widened(high.at[w]);
-      Narrow(a * low_cosine.at[w] + b * high_sine.at[w], &low_out.at[w]);
-      Narrow(b * high_cosine.at[w] + a * low_sine.at[w], &high_out.at[w]);
-    }
-    PackAt<kWidth>(whole, pack) = low_out;
-    PackAt<kWidth>(whole, other) = high_out;
+    move(part, whole);
   } else {
-    const auto low = PackAt<kWidth>(whole, pack), high = PackAt<kWidth>(whole, other);
-    auto low_out = low, high_out = high;
-    for (unsigned w = 0; w < kWidth; ++w) {
-      const float a = Widened(low.at[w]), b = Widened(high.at[w]);
-      Narrow(a * low_cosine.at[w] + b * low_sine.at[w], &low_out.at[w]);
-      Narrow(b * high_cosine.at[w] + a * high_sine.at[w], &high_out.at[w]);
-    }
-    PackAt<kWidth>(part, pack) = low_out;
-    PackAt<kWidth>(part, other) = high_out;
+    move(whole, part);
   }
 }
 

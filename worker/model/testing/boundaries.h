@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "api/format/enum_names.h"
 #include "worker/model/fold.h"
 #include "worker/model/testing/models.h"
 
@@ -54,6 +57,17 @@ inline std::vector<Case> Cases() {
   cases.back().name = "AnchoredByFactorsOfTokens";
   cases.back().boundary.tableRank = 5;
   return cases;
+}
+
+/// For suites that run every case with its state on the device and off it.
+using CaseAndResidency = std::tuple<Case, api::Residency>;
+inline auto WithEachResidency(std::vector<Case> cases) {
+  return ::testing::Combine(::testing::ValuesIn(std::move(cases)),
+                            ::testing::Values(api::Residency::kResident, api::Residency::kOffload));
+}
+inline std::string NameOfBoth(const ::testing::TestParamInfo<CaseAndResidency>& info) {
+  const auto& [of, residency] = info.param;
+  return of.name + std::string(NameOf(residency));
 }
 
 /// A model of eight layers, two microbatches a step.

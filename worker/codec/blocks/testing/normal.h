@@ -1,13 +1,13 @@
-// Numbers for the tests of this folder.
+// Numbers for tests of codes.
 #pragma once
 
 #include <cstddef>
 #include <random>
 #include <vector>
 
-namespace swarm::codec::testing {
+namespace swarm::codec {
 
-inline std::vector<float> Normal(std::size_t n, unsigned seed, float deviation = 1) {
+inline std::vector<float> NormalNumbers(std::size_t n, unsigned seed, float deviation = 1) {
   std::mt19937 random(seed);
   std::normal_distribution<float> draw(0, deviation);
   std::vector<float> values(n);
@@ -15,4 +15,4 @@ inline std::vector<float> Normal(std::size_t n, unsigned seed, float deviation =
   return values;
 }
 
-}  // namespace swarm::codec::testing
+}  // namespace swarm::codec

@@ -13,16 +13,9 @@
 #include <vector>
 
 #include "worker/codec/blocks/block_kernels.h"
+#include "worker/codec/blocks/testing/normal.h"
 
 namespace swarm::codec::cuda {
-
-inline std::vector<float> NormalNumbers(std::size_t n, unsigned seed, float deviation = 1) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> draw(0, deviation);
-  std::vector<float> values(n);
-  for (float& value : values) value = draw(random);
-  return values;
-}
 
 /// Any 32 bits: all magnitudes, denormals, infinities and NaNs.
 inline std::vector<float> AnyNumbers(std::size_t n, unsigned seed) {
