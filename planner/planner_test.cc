@@ -246,19 +246,20 @@ TEST(Planner, AModelThatFitsNowhereIsSwappedWhereThereIsADisk) {
   const Prediction& p = found.plans.front().prediction;
   EXPECT_EQ(found.plans.front().way.spec.pipeline.residency, api::Residency::kSwap);
   // The forward is computed twice. Eight microbatches pass a segment together, so weights come soon
-  // enough, and their gradients' sum leaves beside the backward. What is left is the way of the sum
-  // back; and an update, with weights and moments there and back, and once more what shares a piece
-  // of 4 MiB with another tensor, for its digest; a layer has seven matrices.
+  // enough, and their gradients' sum leaves beside the backward. What is left: seven of eight sums
+  // come back, and the step's comes and leaves; and an update, with weights and moments there and
+  // back, once more what shares a piece of 4 MiB with another tensor, for its digest (a layer has
+  // seven matrices), and the sum twice.
   api::Spec swapped = request.job.spec;
   swapped.pipeline.residency = api::Residency::kSwap;
   const double parameters = static_cast<double>(model.Parameters({0, 12}));
   const double seconds = ModelCosts(swapped).Flops({0, 12}) * 512 / 1e12;
   const double shared = 7 * double{4 << 20} / (4 * static_cast<double>(model.LayerParameters()));
   EXPECT_LT(shared, 1);
-  EXPECT_NEAR(p.update_seconds, (24 + 12 * shared) * parameters / 1e9, 1e-9);
+  EXPECT_NEAR(p.update_seconds, (24 + 12 * shared + 8) * parameters / 1e9, 1e-9);
   EXPECT_NEAR(
       p.bound_seconds,
-      64 * (seconds / 4 + std::max(0.75 * seconds, parameters / 1e9) + 0.5 * parameters / 1e9),
+      64 * (seconds / 4 + std::max(0.75 * seconds, parameters / 1e9)) + 7 * 12 * parameters / 1e9,
       1e-9);
   EXPECT_NEAR(p.step_seconds, p.bound_seconds + p.update_seconds, 1e-9);
   EXPECT_EQ(p.limit, Limit::kDisk);

@@ -160,16 +160,21 @@ double Predictor::TakeSeconds(std::size_t s, std::size_t g) {
   if (!swapping) return seconds;
   const double parameters = Number(model_.Parameters(run));
   all_[s].tasks = std::max(all_[s].tasks, Number(swapping->tasks));
-  const double passing =
-      SwappedSeconds(*swapping, parameters, seconds, model_.ForwardShare(), group.disk);
-  if (spec_.training.stepMode != api::StepMode::kLocal) {
+  const bool local = spec_.training.stepMode == api::StepMode::kLocal;
+  double machines = 0;
+  EachGroup(s, [&](std::size_t, double count) { machines += count; });
+  const double microbatches = local ? Number(spec_.training.local.microbatches)
+                                    : std::max(1.0, microbatches_ / machines);
+  const double passing = SwappedSeconds(*swapping, parameters, seconds, model_.ForwardShare(),
+                                        microbatches, group.disk);
+  if (!local) {
     result_.update_seconds =
-        std::max(result_.update_seconds, SwappedUpdateSeconds(*swapping, parameters, group));
+        std::max(result_.update_seconds, SwappedUpdateSeconds(*swapping, parameters, group.disk));
     return passing;
   }
-  const SwappedLocal local = SwappedLocalSeconds(*swapping, parameters, group);
-  result_.update_seconds = std::max(result_.update_seconds, local.round_seconds);
-  return passing + local.inner_seconds / Number(spec_.training.local.microbatches);
+  const SwappedLocal steps = SwappedLocalSeconds(*swapping, parameters, group);
+  result_.update_seconds = std::max(result_.update_seconds, steps.round_seconds);
+  return passing + steps.inner_seconds / microbatches;
 }
 
 void Predictor::Devices() {

@@ -1,6 +1,7 @@
 #include "planner/swapping.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "api/model/memory.h"
 #include "api/model/stage_graph.h"
@@ -9,8 +10,8 @@
 namespace swarm::planner {
 namespace {
 
-/// Of a parameter: a weight, a gradient, two moments.
-constexpr double kWeight = 4, kGradient = 4, kMoments = 8;
+/// Of a parameter: a weight, a gradient, an exact sum, two moments.
+constexpr double kWeight = 4, kGradient = 4, kExactSum = 8, kMoments = 8;
 /// Where the fleet does not say how much memory a machine has: more than any stage needs, and small
 /// enough to be multiplied.
 constexpr std::uint64_t kEnough = std::uint64_t{1} << 50;
@@ -31,6 +32,8 @@ double SharedPart(const ModelCosts& model) {
   const double matrix = static_cast<double>(model.LayerParameters()) * kWeight / 7;
   return std::min(1.0, kPieceBytes / matrix);
 }
+
+double SumBytes(const Swapping& swapping) { return swapping.exact ? kExactSum : kGradient; }
 
 /// Whether a machine has memory for so many mapped bytes beside the segments.
 bool IsCached(const Swapping& swapping, double bytes, const Machines& group) {
@@ -58,13 +61,12 @@ std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model
        .task_bytes = api::GraphOf(spec, 0, /*head=*/false).boundary,
        .tasks = api::TasksTogether(spec)});
   if (!plan.ok()) return std::nullopt;
-  Swapping swapping{
-      .memory = std::min(memory, api::LeastSwapMemory(plan->largest, each)),
-      .tasks = plan->tasks,
-      .summed = spec.training.accumulation == api::Accumulation::kExact ? 1 : plan->tasks,
-      .layers = 1,
-      .shared = SharedPart(model),
-      .head = head};
+  Swapping swapping{.memory = std::min(memory, api::LeastSwapMemory(plan->largest, each)),
+                    .tasks = plan->tasks,
+                    .exact = spec.training.accumulation == api::Accumulation::kExact,
+                    .layers = 1,
+                    .shared = SharedPart(model),
+                    .head = head};
   for (const model::Slice& segment : plan->segments) {
     swapping.layers = std::max(swapping.layers, static_cast<std::uint64_t>(segment.count));
   }
@@ -72,28 +74,32 @@ std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model
 }
 
 double SwappedSeconds(const Swapping& swapping, double parameters, double seconds,
-                      double forward_share, double disk) {
-  const double weights = parameters * kWeight / static_cast<double>(swapping.tasks) / disk;
-  const double gradient = parameters * kGradient / static_cast<double>(swapping.summed) / disk;
+                      double forward_share, double microbatches, double disk) {
+  const auto tasks = static_cast<double>(swapping.tasks);
+  const double summed = swapping.exact ? 1 : std::min(tasks, microbatches);
+  const double weights = parameters * kWeight / std::min(tasks, microbatches) / disk;
+  const double gradient = parameters * kGradient / summed / disk;
+  // Floats of the first pass become the step's sum as they are.
+  const double sums = swapping.exact ? microbatches : std::ceil(microbatches / tasks) - 1;
+  const double added = sums * (kGradient + 2 * SumBytes(swapping)) * parameters / disk;
   return std::max(seconds * forward_share, weights) +
-         std::max(seconds * (1 - forward_share), weights + gradient) + gradient;
+         std::max(seconds * (1 - forward_share), weights + gradient) + added / microbatches;
 }
 
-double SwappedUpdateSeconds(const Swapping& swapping, double parameters, const Machines& group) {
-  const double sum = parameters * kGradient;
-  const double mapped = IsCached(swapping, sum, group) ? 0 : 4 * sum;
-  return ((2 + swapping.shared) * parameters * (kWeight + kMoments) + mapped) / group.disk;
+double SwappedUpdateSeconds(const Swapping& swapping, double parameters, double disk) {
+  const double state = (2 + swapping.shared) * (kWeight + kMoments);
+  return (state + 2 * SumBytes(swapping)) * parameters / disk;
 }
 
 SwappedLocal SwappedLocalSeconds(const Swapping& swapping, double parameters,
                                  const Machines& group) {
   const double numbers = parameters * kWeight;  // of the mapped ones, each
-  // Gradients of an inner step, what it moved, the round's sum; local and outer weights, velocity.
-  const bool is_cached = IsCached(swapping, 6 * numbers, group);
+  // What an inner step moved, the round's sum; local and outer weights, velocity.
+  const bool is_cached = IsCached(swapping, 5 * numbers, group);
   const double state = parameters * (kWeight + kMoments);
-  // The inner state comes and leaves, and its weights are read. The gradients are read for their
-  // norm and the update; what moved is written, and added to the sum; local weights change.
-  const double inner = 2 * state + numbers + (is_cached ? 0 : 8 * numbers);
+  // The inner state comes and leaves, and its weights are read. The gradients come for their norm
+  // and for the update; what moved is written, and added to the sum; local weights change.
+  const double inner = 2 * state + 3 * numbers + (is_cached ? 0 : 6 * numbers);
   // The inner state gets new weights. The sum is read three times, outer weights and velocity
   // change and are read for their digest, and local weights are written and read.
   const double round = state + parameters * kMoments + (is_cached ? 0 : 11 * numbers);

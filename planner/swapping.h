@@ -14,7 +14,7 @@ namespace swarm::planner {
 struct Swapping {
   std::uint64_t memory = 0;  ///< bytes that its segments need
   std::uint64_t tasks = 1;   ///< microbatches that pass a segment together
-  std::uint64_t summed = 1;  ///< of them, whose gradients leave as one sum
+  bool exact = false;        ///< each of them leaves its gradients; if not, all leave one sum
   std::uint64_t layers = 0;  ///< of the longest segment
   double shared = 1;         ///< of the state, the part in pieces of several tensors
   bool head = false;         ///< the stage has the head
@@ -25,20 +25,21 @@ struct Swapping {
 std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model,
                                   const Machines& group, Run run);
 
-/// Of a microbatch that computes for so many seconds, the part `forward_share` of them forward.
-/// While it computes, the next segment's weights come, and the last one's gradients leave; these
-/// come back to be added when nothing computes.
+/// Of a microbatch that computes for so many seconds, the part `forward_share` of them forward; a
+/// replica takes `microbatches` in a step. While it computes, the next segment's weights come, and
+/// the last one's gradients leave. What is not the first of a step comes back to be added to the
+/// step's sum, which comes and leaves, when nothing computes.
 double SwappedSeconds(const Swapping& swapping, double parameters, double seconds,
-                      double forward_share, double disk);
+                      double forward_share, double microbatches, double disk);
 
 /// Of a step's end. Weights and moments come and leave, and what shares a piece with another tensor
-/// comes once more for its digest. The sum of gradients is mapped, written once, and read for its
-/// digest, its norm and the update: from the disk, where the group's machines have no memory for it
-/// beside the segments.
-double SwappedUpdateSeconds(const Swapping& swapping, double parameters, const Machines& group);
+/// comes once more for its digest. The sum of gradients comes twice: for its digests and norms, and
+/// for the update.
+double SwappedUpdateSeconds(const Swapping& swapping, double parameters, double disk);
 
 /// Where replicas take steps of their own (StepMode::kLocal): of such a step, and of a round's end.
-/// What they moved, the local and the outer weights and the velocity are mapped as the sums are.
+/// What they moved, the sum of that, the local and the outer weights and the velocity are mapped:
+/// they come from the disk where the group's machines have no memory for them beside the segments.
 struct SwappedLocal {
   double inner_seconds = 0;
   double round_seconds = 0;

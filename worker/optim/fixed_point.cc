@@ -116,15 +116,20 @@ void Dequantize(std::span<const std::int64_t> sum, int exponent, int magnitude_b
   }
 }
 
+double SquaredBlock(std::span<const std::int64_t> sum) {
+  std::array<double, kNormBlock> block;
+  ToDouble(sum.data(), sum.size(), MagnitudeBits(sum), block.data());
+  return SquaredBlock(block.data(), sum.size());
+}
+
+double ScaleSquares(double squares, int exponent) { return std::ldexp(squares, -2 * exponent); }
+
 double SquaredNorm(std::span<const std::int64_t> sum, int exponent) {
   double total = 0;
-  std::array<double, kNormBlock> block;
-  for (std::size_t begin = 0; begin < sum.size(); begin += block.size()) {
-    const auto part = sum.subspan(begin, std::min(block.size(), sum.size() - begin));
-    ToDouble(part.data(), part.size(), MagnitudeBits(part), block.data());
-    total += SquaredBlock(block.data(), part.size());
+  for (std::size_t begin = 0; begin < sum.size(); begin += kNormBlock) {
+    total += SquaredBlock(sum.subspan(begin, std::min(kNormBlock, sum.size() - begin)));
   }
-  return std::ldexp(total, -2 * exponent);
+  return ScaleSquares(total, exponent);
 }
 
 }  // namespace swarm::optim

@@ -60,6 +60,10 @@ int MagnitudeBits(std::span<const std::int64_t> sum);
 /// MagnitudeBits(sum). Spans of one size.
 void Dequantize(std::span<const std::int64_t> sum, int exponent, int magnitude_bits,
                 std::span<float> values);
+/// The sum of the squares of a block: at most kNormBlock integers.
+double SquaredBlock(std::span<const std::int64_t> sum);
+/// What squares of integers are of the numbers that these stand for.
+double ScaleSquares(double squares, int exponent);
 /// The sum of the squares of sum[i] 2^-exponent, in the order of optim::SquaredNorm.
 double SquaredNorm(std::span<const std::int64_t> sum, int exponent);
 

@@ -18,5 +18,8 @@ template <typename T>
 double SquaredBlock(const T* values, std::size_t count);
 extern template double SquaredBlock(const float* values, std::size_t count);
 extern template double SquaredBlock(const double* values, std::size_t count);
+inline double SquaredBlock(std::span<const float> values) {
+  return SquaredBlock(values.data(), values.size());
+}
 
 }  // namespace swarm::optim

@@ -382,8 +382,10 @@ Status LocalStage::TakeStep(Step round) {
   std::vector<Bytes> sums;
   double squares = 0;
   for (std::size_t g = 0; g < groups().size(); ++g) {
-    sums.push_back(inner_->Accumulator(batch.inner, g).elements);
-    squares += optim::SquaredNorm(FloatsOf(sums.back()));
+    const GradientSum sum = inner_->Accumulator(batch.inner, g);
+    sums.push_back(sum.elements);
+    if (sum.squared_norms.empty()) squares += optim::SquaredNorm(FloatsOf(sum.elements));
+    for (const double square : sum.squared_norms) squares += square;
   }
   const auto taken = static_cast<double>(batch.taken);
   const double norm = std::sqrt(squares) / taken;

@@ -1,36 +1,20 @@
 #include "worker/model/swap/swap_stage.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "api/model/boundary.h"
 #include "worker/checkpoint/pieces.h"
 #include "worker/model/task_text.h"
 #include "worker/optim/fixed_point.h"
-#include "worker/tier/scratch_file.h"
 
 namespace swarm::model {
 namespace {
 
-/// Numbers of a contribution that come from the tier at once.
-constexpr std::uint64_t kFetched = std::uint64_t{1} << 22;
-/// Numbers that a thread adds at once.
-constexpr std::int64_t kAdded = std::int64_t{1} << 16;
-
 std::span<const float> FloatsOf(const Bytes& bytes) {
   return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
-}
-
-/// sum[i] += values[i], on all threads.
-template <typename T>
-void Add(std::span<const T> values, T* sum) {
-  at::parallel_for(0, std::ssize(values), kAdded, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) sum[i] += values[static_cast<std::size_t>(i)];
-  });
 }
 
 Status CheckOptions(const StageOptions& options, const Layout& layout) {
@@ -405,7 +389,7 @@ void SwapStage::RunBackwards() {
   std::vector<Passing> tasks = TakeBackwards();
   if (tasks.empty()) return;
   const Step step = tasks.front().task.key.step;
-  std::map<TaskKey, std::vector<Contribution>> alone;  // kExact
+  std::map<TaskKey, Contribution> alone;  // kExact
   const auto together = std::make_shared<Waiting>();
   together->whole = true;
   Leaving leaving;
@@ -429,7 +413,7 @@ void SwapStage::RunBackwards() {
     }
     tasks = std::move(going_on);
     if (exact() || tasks.empty()) continue;
-    if (const Status left = Dismiss(**stage, s, step, &leaving, &together->sums); !left.ok()) {
+    if (const Status left = Dismiss(**stage, s, step, &leaving, &together->sum); !left.ok()) {
       for (Passing& passing : tasks) passing.task.done(left);
       return;
     }
@@ -442,7 +426,7 @@ void SwapStage::RunBackwards() {
     const TaskKey key = passing.task.key;
     const auto waiting = exact() ? std::make_shared<Waiting>() : together;
     if (exact()) {
-      waiting->sums = std::move(alone[key]);
+      waiting->sum = std::move(alone[key]);
       waiting->whole = true;
     }
     waiting->tasks.emplace(key, passing.kept.payloads);
@@ -450,7 +434,7 @@ void SwapStage::RunBackwards() {
   }
   for (Passing& passing : tasks) {
     const std::shared_ptr<Waiting> waiting = waiting_.at(passing.task.key);
-    Answer(std::move(passing), waiting->sums);
+    Answer(std::move(passing), waiting->sum);
   }
 }
 
@@ -473,32 +457,43 @@ Status SwapStage::Leaving::Wait() {
 }
 
 Status SwapStage::Dismiss(Stage& stage, std::size_t segment, Step step, Leaving* leaving,
-                          std::vector<Contribution>* sums) {
+                          Contribution* contribution) {
   RETURN_IF_ERROR(leaving->Wait());
   const std::vector<Range>& ranges = segments_[segment].ranges;
   leaving->held = gauge_.Hold(segments_[segment].parameters * sizeof(float));
   for (std::size_t g = 0; g < ranges.size(); ++g) {
-    if (ranges[g].count == 0) continue;
     const Bytes elements = stage.Accumulator(step, g).elements;
-    Contribution contribution{ranges[g], nullptr, {}};
-    if (exact()) {
-      ForSlots(ranges[g], [&](std::size_t slot, std::uint64_t first, std::uint64_t count) {
-        contribution.largest[slot] = LargestOf(FloatsOf(elements).subspan(first, count));
-      });
-    }
-    ASSIGN_OR_RETURN(contribution.extent, space_.Take(elements.size()));
-    leaving->transit.Write(space_.tier(), contribution.extent->offset(), elements);
-    sums->push_back(std::move(contribution));
+    const auto add = [&](std::size_t slot, const Bytes& part) -> Status {
+      if (exact()) contribution->magnitudes.push_back({slot, LargestOf(FloatsOf(part))});
+      ASSIGN_OR_RETURN(TierSum* const sum, SumFor(layout_.slots[slot], contribution));
+      return sum->Add(layout_.slots[slot].offset, part, &leaving->transit);
+    };
+    Status added;
+    ForSlots(ranges[g], [&](std::size_t slot, std::uint64_t first, std::uint64_t count) {
+      if (!added.ok()) return;
+      added = add(slot, elements.Slice(first * sizeof(float), count * sizeof(float)));
+    });
+    RETURN_IF_ERROR(added);
   }
   stage.ReleaseStep(step);
   return {};
 }
 
-void SwapStage::Answer(Passing passing, const std::vector<Contribution>& sums) {
+Result<TierSum*> SwapStage::SumFor(const ParameterSlot& slot, Contribution* contribution) {
+  for (TierSum& sum : contribution->sums) {
+    if (sum.group() == slot.group && !(exact() && sum.Holds(slot.offset))) return &sum;
+  }
+  ASSIGN_OR_RETURN(TierSum sum,
+                   TierSum::Make(space_, layout_.slots, slot.group, TierSum::Element::kFloat));
+  contribution->sums.push_back(std::move(sum));
+  return &contribution->sums.back();
+}
+
+void SwapStage::Answer(Passing passing, const Contribution& contribution) {
   const TaskKey& key = passing.task.key;
   Result<BackwardResult> result = BackwardResult();
   if (exact()) {
-    result->fits = CheckRange(MagnitudesOf(sums), key, layout_.slots, ExponentsOf(key.step),
+    result->fits = CheckRange(contribution.magnitudes, key, layout_.slots, ExponentsOf(key.step),
                               contribution_bits_)
                        .ok();
   }
@@ -540,14 +535,6 @@ std::vector<int> SwapStage::ExponentsOf(Step step) const {
   return exponents;
 }
 
-std::vector<Magnitude> SwapStage::MagnitudesOf(const std::vector<Contribution>& contributions) {
-  std::vector<Magnitude> magnitudes;
-  for (const Contribution& contribution : contributions) {
-    for (const auto& [slot, largest] : contribution.largest) magnitudes.push_back({slot, largest});
-  }
-  return magnitudes;
-}
-
 std::shared_ptr<SwapStage::Waiting> SwapStage::FindWaiting(const TaskKey& key) const {
   const auto found = waiting_.find(key);
   const bool waits = found != waiting_.end() && !found->second->folded.contains(key);
@@ -560,8 +547,8 @@ Status SwapStage::Fold(const TaskKey& key) {
     return NotFound("fold: no gradients of " + TaskText(key) + " wait here");
   }
   if (exact()) {
-    RETURN_IF_ERROR(CheckRange(MagnitudesOf(waiting->sums), key, layout_.slots,
-                               ExponentsOf(key.step), contribution_bits_));
+    RETURN_IF_ERROR(CheckRange(waiting->sum.magnitudes, key, layout_.slots, ExponentsOf(key.step),
+                               contribution_bits_));
   }
   waiting->folded.insert(key);
   return waiting->IsFolded() ? AddFolded(waiting.get()) : Status();
@@ -570,23 +557,19 @@ Status SwapStage::Fold(const TaskKey& key) {
 Status SwapStage::AddFolded(Waiting* waiting) {
   if (waiting->folded.empty()) return {};
   const Step step = waiting->folded.begin()->step;
-  std::vector<Contribution> again;
-  if (!waiting->IsFolded() || !waiting->whole) {
+  Contribution sum;
+  if (waiting->IsFolded() && waiting->whole) {
+    sum = std::exchange(waiting->sum, {});
+  } else {
     std::map<TaskKey, Payloads> folded;
     for (const TaskKey& key : waiting->folded) folded.emplace(key, waiting->tasks.at(key));
-    RETURN_IF_ERROR(PassAgain(folded, &again));
-    waiting->whole = false;
+    RETURN_IF_ERROR(PassAgain(folded, &sum));
   }
-  const std::vector<Contribution>& sums = waiting->whole ? waiting->sums : again;
-  if (AllFinite(MagnitudesOf(sums))) {
-    ASSIGN_OR_RETURN(Sums* const of_step, OpenToWrite(step));
-    const std::vector<int> exponents = ExponentsOf(step);
-    for (const Contribution& sum : sums) {
-      RETURN_IF_ERROR(AddContribution(sum, exponents, *of_step));
-    }
+  waiting->whole = false;
+  if (AllFinite(sum.magnitudes)) {
+    RETURN_IF_ERROR(AddContribution(std::move(sum), step));
   } else {
-    ASSIGN_OR_RETURN(Sums* const of_step, Open(step));
-    of_step->finite = false;
+    sums_[step].finite = false;
   }
   for (const TaskKey& key : std::exchange(waiting->folded, {})) {
     waiting->tasks.erase(key);
@@ -595,8 +578,7 @@ Status SwapStage::AddFolded(Waiting* waiting) {
   return {};
 }
 
-Status SwapStage::PassAgain(const std::map<TaskKey, Payloads>& tasks,
-                            std::vector<Contribution>* sums) {
+Status SwapStage::PassAgain(const std::map<TaskKey, Payloads>& tasks, Contribution* sum) {
   auto forwards = std::exchange(forwards_, {});
   auto backwards = std::exchange(backwards_, {});
   auto waiting = std::exchange(waiting_, {});
@@ -612,7 +594,7 @@ Status SwapStage::PassAgain(const std::map<TaskKey, Payloads>& tasks,
   }
   RunForwards();
   RunBackwards();
-  if (status.ok()) *sums = std::move(waiting_.at(tasks.begin()->first)->sums);
+  if (status.ok()) *sum = std::move(waiting_.at(tasks.begin()->first)->sum);
   forwards_ = std::move(forwards);
   backwards_ = std::move(backwards);
   waiting_ = std::move(waiting);
@@ -629,82 +611,76 @@ Status SwapStage::AddAllFolded(Step step) {
   return {};
 }
 
-Status SwapStage::AddContribution(const Contribution& contribution,
-                                  const std::vector<int>& exponents, const Sums& sums) {
-  const Range& range = contribution.range;
-  std::byte* const sum = sums.groups[range.group].memory.get();
-  std::vector<float> values(std::min(range.count, kFetched));
-  const auto held = gauge_.Hold(values.size() * sizeof(float));
-  Status status;
-  ForSlots(range, [&](std::size_t slot, std::uint64_t first, std::uint64_t count) {
-    for (std::uint64_t at = 0; at < count && status.ok(); at += kFetched) {
-      const std::uint64_t n = std::min(kFetched, count - at);
-      const std::span some(values.data(), n);
-      status = space_.tier().Read(contribution.extent->offset() + (first + at) * sizeof(float),
-                                  std::as_writable_bytes(some));
-      if (!status.ok()) return;
-      const std::uint64_t to = range.offset + first + at;
-      if (exact()) {
-        AddQuantized(some, exponents[slot], contribution.largest.at(slot),
-                     {reinterpret_cast<std::int64_t*>(sum) + to, n});
-      } else {
-        Add(std::span<const float>(some), reinterpret_cast<float*>(sum) + to);
-      }
-    }
-  });
-  return status;
-}
-
-Result<SwapStage::Sum> SwapStage::MakeSum(std::uint64_t bytes) const {
-  auto memory = tier::MapScratchFile(options_.swap.scratch, bytes);
-  if (!memory.ok()) return memory.status().WithContext("sums of gradients");
-  return Sum{*std::move(memory), bytes};
-}
-
-Result<SwapStage::Sums*> SwapStage::Open(Step step) {
-  if (const auto found = sums_.find(step); found != sums_.end()) return &found->second;
-  Sums sums;
-  for (const ParameterGroup& group : layout_.groups) {
-    ASSIGN_OR_RETURN(Sum sum, MakeSum(group.count * ElementBytes(options_.accumulation)));
-    sums.groups.push_back(std::move(sum));
+Status SwapStage::AddContribution(Contribution contribution, Step step) {
+  Sums& of_step = sums_[step];
+  if (!exact() && of_step.groups.empty()) {
+    std::ranges::sort(contribution.sums, {}, &TierSum::group);
+    of_step.groups = std::move(contribution.sums);
+    return {};
   }
-  return &sums_.emplace(step, std::move(sums)).first->second;
-}
-
-Result<SwapStage::Sums*> SwapStage::OpenToWrite(Step step) {
   ASSIGN_OR_RETURN(Sums* const sums, Open(step));
-  for (Sum& sum : sums->groups) {
-    if (sum.memory.use_count() < 2) continue;
-    ASSIGN_OR_RETURN(const Sum own, MakeSum(sum.bytes));
-    std::memcpy(own.memory.get(), sum.memory.get(), sum.bytes);
-    sum = own;
+  const std::vector<int> exponents = ExponentsOf(step);
+  std::map<std::size_t, float> largest;
+  for (const Magnitude& magnitude : contribution.magnitudes) {
+    float& of_slot = largest[magnitude.slot];
+    of_slot = std::max(of_slot, magnitude.largest);
   }
-  return sums;
-}
-
-Status SwapStage::Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite) {
-  const ParameterGroup& summed = layout_.groups.at(group);
-  RETURN_IF_ERROR(CheckSum(elements, summed, options_.accumulation));
-  ASSIGN_OR_RETURN(Sums* const sums, OpenToWrite(step));
-  sums->finite = sums->finite && finite;
-  std::byte* const to = sums->groups[group].memory.get();
-  const auto add = [&]<typename T>(T*) {
-    const std::span other(reinterpret_cast<const T*>(elements.data()), summed.count);
-    Add(other, reinterpret_cast<T*>(to));
-  };
-  exact() ? add(static_cast<std::int64_t*>(nullptr)) : add(static_cast<float*>(nullptr));
+  for (const TierSum& floats : contribution.sums) {
+    TierSum& sum = sums->groups[floats.group()];
+    for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
+      const std::uint64_t offset = layout_.slots[i].offset;
+      if (layout_.slots[i].group != floats.group() || !floats.Holds(offset)) continue;
+      RETURN_IF_ERROR(exact() ? sum.AddQuantized(offset, floats, exponents[i], largest[i])
+                              : sum.Add(offset, floats));
+    }
+  }
   return {};
 }
 
+Status SwapStage::MakeSums(Sums* sums) {
+  if (!sums->groups.empty()) return {};
+  const auto element = exact() ? TierSum::Element::kInteger : TierSum::Element::kFloat;
+  for (std::size_t g = 0; g < layout_.groups.size(); ++g) {
+    ASSIGN_OR_RETURN(TierSum sum, TierSum::Make(space_, layout_.slots, g, element));
+    sums->groups.push_back(std::move(sum));
+  }
+  return {};
+}
+
+Result<SwapStage::Sums*> SwapStage::Open(Step step) {
+  Sums& sums = sums_[step];
+  RETURN_IF_ERROR(MakeSums(&sums));
+  for (TierSum& sum : sums.groups) {
+    if (!sum.IsShown()) continue;
+    ASSIGN_OR_RETURN(sum, sum.Copy());
+  }
+  return &sums;
+}
+
+Status SwapStage::Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite) {
+  RETURN_IF_ERROR(CheckSum(elements, layout_.groups.at(group), options_.accumulation));
+  ASSIGN_OR_RETURN(Sums* const sums, Open(step));
+  sums->finite = sums->finite && finite;
+  return sums->groups[group].AddAll(elements.span());
+}
+
 GradientSum SwapStage::Accumulator(Step step, std::uint64_t group) {
-  const Status added = AddAllFolded(step);
-  SWARM_CHECK(added.ok(), added.message());  // without its disk, the process has no use
-  const Result<Sums*> sums = Open(step);
-  SWARM_CHECK(sums.ok(), sums.status().message());  // without its disk, the process has no use
-  const Sum& sum = (*sums)->groups.at(group);
-  GradientSum result =
-      SumOfGroup(group, layout_.slots, options_.accumulation, ExponentsOf(step), (*sums)->finite);
-  result.elements = Bytes::Wrap(sum.memory.get(), sum.bytes, sum.memory);
+  const auto shown = [&]() -> Result<TierSum::Shown> {
+    RETURN_IF_ERROR(AddAllFolded(step));
+    Sums& sums = sums_[step];
+    RETURN_IF_ERROR(MakeSums(&sums));
+    return sums.groups.at(group).Show();
+  }();
+  SWARM_CHECK(shown.ok(), shown.status().message());  // without its disk, the process has no use
+  GradientSum result = SumOfGroup(group, layout_.slots, options_.accumulation, ExponentsOf(step),
+                                  sums_.at(step).finite);
+  result.elements = shown->elements;
+  result.piece_digests = shown->piece_digests;
+  if (!result.finite) return result;  // then it has no norms
+  result.squared_norms = shown->squared_norms;
+  for (std::size_t i = 0; i < result.exponents.size(); ++i) {
+    result.squared_norms[i] = optim::ScaleSquares(result.squared_norms[i], result.exponents[i]);
+  }
   return result;
 }
 
@@ -737,22 +713,24 @@ Status SwapStage::Apply(std::span<const Bytes> sums, double clip, double learnin
   Leave();  // what is in memory is of this version
   if (!skip) {
     held_ = false;
-    const std::uint64_t element = ElementBytes(options_.accumulation);
-    std::unique_ptr<TensorShelf::Loading> loading = shelf_.Begin(segments_.front().state);
+    const auto of_step = sums_.find(Step(version_.value));
+    const bool own = of_step != sums_.end() &&
+                     std::ranges::equal(of_step->second.groups, sums, &TierSum::IsShownAs);
+    const Sums* const taken = own ? &of_step->second : nullptr;
+    Updating next = BeginUpdate(segments_.front(), sums, taken);
     for (std::size_t s = 0; s < segments_.size(); ++s) {
       const Segment& segment = segments_[s];
       const auto held = gauge_.Hold(segment.parameters * SegmentBytes(options_.precision));
       ASSIGN_OR_RETURN(const auto stage, MakeStage(segment, Purpose::kUpdate));
-      RETURN_IF_ERROR(stage->Load([&](const std::string& name) { return loading->Find(name); },
+      Updating now = std::move(next);
+      RETURN_IF_ERROR(stage->Load([&](const std::string& name) { return now.state->Find(name); },
                                   version_, /*optimizer=*/true));
-      loading.reset();
-      if (s + 1 < segments_.size()) loading = shelf_.Begin(segments_[s + 1].state);
-      std::vector<Bytes> parts;
-      for (const Range& range : segment.ranges) {
-        parts.push_back(sums[range.group].Slice(range.offset * element, range.count * element));
-      }
+      now.state.reset();
+      RETURN_IF_ERROR(now.coming.Wait());
       RETURN_IF_ERROR(stage->SetScaleLevel(Step(version_.value), level));
-      RETURN_IF_ERROR(stage->Apply(parts, clip, learning_rate, /*skip=*/false));
+      RETURN_IF_ERROR(stage->Apply(now.sums, clip, learning_rate, /*skip=*/false));
+      now = {};
+      if (s + 1 < segments_.size()) next = BeginUpdate(segments_[s + 1], sums, taken);
       RETURN_IF_ERROR(Store(segment, *stage));
     }
     held_ = true;
@@ -760,6 +738,20 @@ Status SwapStage::Apply(std::span<const Bytes> sums, double clip, double learnin
   version_ = version_.Next();
   DropGraphs();
   return {};
+}
+
+SwapStage::Updating SwapStage::BeginUpdate(const Segment& segment, std::span<const Bytes> sums,
+                                           const Sums* own) {
+  const std::uint64_t element = ElementBytes(options_.accumulation);
+  Updating updating;
+  updating.state = shelf_.Begin(segment.state);
+  for (const Range& range : segment.ranges) {
+    updating.sums.push_back(
+        own ? own->groups[range.group].Bring(range.offset, range.count, &updating.coming)
+            : sums[range.group].Slice(range.offset * element, range.count * element));
+  }
+  if (own) updating.held = gauge_.Hold(segment.parameters * element);
+  return updating;
 }
 
 void SwapStage::DropGraphs() {

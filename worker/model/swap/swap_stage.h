@@ -9,7 +9,9 @@
 // computes, the next comes. Gradients leave to the tier segment by segment and wait there for Fold:
 // of a task alone with exact sums; else those of the tasks that pass together as their sum, which
 // is of use when all of them are folded. That is the rule; where it is not so, a part of them
-// passes once more. Sums of steps are in a mapped file, since a reduce takes them as memory.
+// passes once more. Sums of steps are in the tier, too. Others see them as memory, which is mapped,
+// and touch it only where they add something: the digests of its pieces and the norms come with it,
+// and an update takes the stage's own sums from the tier.
 #pragma once
 
 #include <algorithm>
@@ -28,6 +30,8 @@
 #include "worker/model/segments/plan.h"
 #include "worker/model/stage.h"
 #include "worker/model/swap/tensor_shelf.h"
+#include "worker/model/swap/tier_sum.h"
+#include "worker/model/swap/transit.h"
 #include "worker/tier/space.h"
 
 namespace swarm::model {
@@ -119,11 +123,12 @@ class SwapStage final : public Stage {
     Backwarding task;
     Kept kept;
   };
-  /// Gradients of a range, float32, in the tier.
+  /// Gradients of one task, or of those that passed together.
   struct Contribution {
-    Range range;
-    std::shared_ptr<const tier::Extent> extent;
-    std::map<std::size_t, float> largest;  ///< kExact: magnitude by slot; not finite if one is not
+    /// Floats, one a group. kExact: two of a group whose parameter two segments have, since the
+    /// gradient of each is rounded by itself.
+    std::vector<TierSum> sums;
+    std::vector<Magnitude> magnitudes;  ///< kExact
   };
   struct Leaving {
     Transit transit;
@@ -133,18 +138,21 @@ class SwapStage final : public Stage {
   /// Gradients that wait for Fold.
   struct Waiting {
     std::map<TaskKey, Payloads> tasks;
-    std::set<TaskKey> folded;        ///< of them
-    std::vector<Contribution> sums;  ///< of all tasks
-    bool whole = false;              ///< there are sums, of these tasks
+    std::set<TaskKey> folded;  ///< of them
+    Contribution sum;          ///< of all tasks
+    bool whole = false;        ///< there is a sum, of these tasks
     bool IsFolded() const { return folded.size() == tasks.size(); }
   };
-  struct Sum {
-    std::shared_ptr<std::byte> memory;
-    std::uint64_t bytes = 0;
-  };
   struct Sums {
-    std::vector<Sum> groups;
+    std::vector<TierSum> groups;  ///< none: nothing was added
     bool finite = true;
+  };
+  /// What an update of a segment needs, on its way.
+  struct Updating {
+    std::unique_ptr<TensorShelf::Loading> state;
+    std::vector<Bytes> sums;  ///< by group of the segment
+    Transit coming;
+    std::shared_ptr<const void> held;
   };
 
   bool exact() const { return options_.accumulation == api::Accumulation::kExact; }
@@ -174,26 +182,27 @@ class SwapStage final : public Stage {
                             const Backwarding& task);
   /// The accumulators of a segment's stage begin to leave, when those before them have left.
   Status Dismiss(Stage& stage, std::size_t segment, Step step, Leaving* leaving,
-                 std::vector<Contribution>* sums);
-  /// Answers a task whose gradients wait with `sums`.
-  void Answer(Passing passing, const std::vector<Contribution>& sums);
-  /// The sums of what is folded of `waiting` are added to the step's; the rest goes on waiting.
+                 Contribution* contribution);
+  /// Answers a task whose gradients wait.
+  void Answer(Passing passing, const Contribution& contribution);
+  /// The sum of what is folded of `waiting` is added to the step's; the rest goes on waiting.
   Status AddFolded(Waiting* waiting);
-  /// Makes the sums of tasks of one step once more.
-  Status PassAgain(const std::map<TaskKey, Payloads>& tasks, std::vector<Contribution>* sums);
+  /// Makes the sum of tasks of one step once more.
+  Status PassAgain(const std::map<TaskKey, Payloads>& tasks, Contribution* sum);
   /// Adds what is folded and not added yet.
   Status AddAllFolded(Step step);
   std::shared_ptr<Waiting> FindWaiting(const TaskKey& key) const;
   /// kExact: one for each slot.
   std::vector<int> ExponentsOf(Step step) const;
-  /// kExact: of all contributions.
-  static std::vector<Magnitude> MagnitudesOf(const std::vector<Contribution>& contributions);
-  Status AddContribution(const Contribution& contribution, const std::vector<int>& exponents,
-                         const Sums& sums);
+  Status AddContribution(Contribution contribution, Step step);
+  /// The contribution's sum that takes gradients of the slot.
+  Result<TierSum*> SumFor(const ParameterSlot& slot, Contribution* contribution);
+  /// Zeros, where a step has no sums yet.
+  Status MakeSums(Sums* sums);
+  /// The sums of a step, to be changed: those that others have are left to them.
   Result<Sums*> Open(Step step);
-  /// The same for writing: sums that others have are left to them.
-  Result<Sums*> OpenToWrite(Step step);
-  Result<Sum> MakeSum(std::uint64_t bytes) const;
+  /// Begins to bring what the update of a segment needs. `own`: sums that are taken from the tier.
+  Updating BeginUpdate(const Segment& segment, std::span<const Bytes> sums, const Sums* own);
   /// Calls body(slot, first, count) for the slots of a range; `first` counts from its beginning.
   template <typename Body>
   void ForSlots(const Range& range, Body body) const;

@@ -8,6 +8,8 @@
 #include "api/format/enum_names.h"
 #include "worker/checkpoint/pieces.h"
 #include "worker/model/testing/models.h"
+#include "worker/optim/fixed_point.h"
+#include "worker/optim/norm.h"
 
 namespace swarm::model {
 namespace {
@@ -290,6 +292,55 @@ TEST(SwapStageStateTest, SumsThatOthersReadDoNotChange) {
   swapped.Train(0, 1, Version(0), batch.tokens);
   EXPECT_EQ(before.elements.text(), bits);
   EXPECT_NE(swapped.stage(0).Accumulator(Step(0), 0).elements.text(), bits);
+}
+
+TEST(SwapStageStateTest, AnUpdateWithItsOwnSumsIsOneWithCopiesOfThem) {
+  for (const api::Accumulation sums : {api::Accumulation::kFloat, api::Accumulation::kExact}) {
+    const StageOptions options = Swapped(ResidentOptions({"", sums, true}));
+    const auto own = MakeStage(options), copies = MakeStage(options);
+    const Batch batch(2, 9, 1, options.config.vocab_size);
+    for (Stage* const stage : {own.get(), copies.get()}) {
+      ASSERT_TRUE(stage->Forward(KeyOf(0, 0), Version(0), batch.tokens, {}, true).ok());
+      ASSERT_TRUE(stage->Backward(KeyOf(0, 0), {}).ok());
+      ASSERT_TRUE(stage->Fold(KeyOf(0, 0)).ok());
+      std::vector<GradientSum> of_groups;
+      std::vector<Bytes> elements;
+      for (std::uint64_t g = 0; g < stage->groups().size(); ++g) {
+        of_groups.push_back(stage->Accumulator(Step(0), g));
+        const Bytes& shown = of_groups.back().elements;
+        elements.push_back(stage == own.get() ? shown : Bytes::Copy(shown.data(), shown.size()));
+      }
+      ASSERT_TRUE(stage->Apply(elements, 0.5, 1e-2, /*skip=*/false).ok());
+      stage->ReleaseStep(Step(0));
+    }
+    EXPECT_EQ(own->StateDigest(), copies->StateDigest());
+  }
+}
+
+TEST(SwapStageStateTest, NormsComeWithSumsUnlessTheyAreNotFinite) {
+  for (const api::Accumulation sums : {api::Accumulation::kFloat, api::Accumulation::kExact}) {
+    const auto stage = MakeStage(Swapped(ResidentOptions({"", sums})));
+    const Batch batch(2, 9, 1, SmallConfig().vocab_size);
+    ASSERT_TRUE(stage->Forward(KeyOf(0, 0), Version(0), batch.tokens, {}, true).ok());
+    ASSERT_TRUE(stage->Backward(KeyOf(0, 0), {}).ok());
+    ASSERT_TRUE(stage->Fold(KeyOf(0, 0)).ok());
+    const GradientSum sum = stage->Accumulator(Step(0), 0);
+    ASSERT_EQ(sum.squared_norms.size(), stage->parameters().size());
+    for (std::size_t i = 0; i < stage->parameters().size(); ++i) {
+      const ParameterSlot& slot = stage->parameters()[i];
+      const auto of = [&]<typename T>(T*) {
+        return std::span(reinterpret_cast<const T*>(sum.elements.data()) + slot.offset, slot.count);
+      };
+      const double expected =
+          sums == api::Accumulation::kFloat
+              ? optim::SquaredNorm(of(static_cast<float*>(nullptr)))
+              : optim::SquaredNorm(of(static_cast<std::int64_t*>(nullptr)), sum.exponents[i]);
+      EXPECT_GT(expected, 0);
+      EXPECT_EQ(sum.squared_norms[i], expected) << slot.name;
+    }
+    ASSERT_TRUE(stage->Absorb(Step(0), 0, sum.elements, /*finite=*/false).ok());
+    EXPECT_TRUE(stage->Accumulator(Step(0), 0).squared_norms.empty());
+  }
 }
 
 TEST(SwapStageMemoryTest, WhatIsInUseStaysWithinTheMemory) {

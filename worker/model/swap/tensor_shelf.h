@@ -3,8 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
-#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "worker/checkpoint/tensor.h"
+#include "worker/model/swap/transit.h"
 #include "worker/tier/space.h"
 
 namespace swarm::model {
@@ -25,31 +24,6 @@ class MemoryGauge {
 
  private:
   std::atomic<std::uint64_t> now_{0}, peak_{0};
-};
-
-/// Bytes on their way from a tier, or to it. Movable; waits when it dies.
-class Transit {
- public:
-  Transit() = default;
-  Transit(Transit&&) = default;
-  Transit& operator=(Transit&& other);
-  ~Transit() { (void)Wait(); }
-  /// Errors: those of the tier.
-  Status Wait();
-
-  /// Begins to write bytes, which are kept until they are there.
-  void Write(tier::Tier& tier, std::uint64_t offset, const Bytes& bytes);
-  /// Begins to fill `size` bytes of `memory`, which is kept the same way.
-  void Read(tier::Tier& tier, std::uint64_t offset, const std::shared_ptr<std::byte[]>& memory,
-            std::size_t size);
-
- private:
-  /// One more is on its way, with what is kept for it.
-  tier::Tier::Done Begin(std::shared_ptr<const void> kept);
-
-  std::vector<std::future<Status>> results_;
-  std::vector<std::shared_ptr<const void>> kept_;
-  Status status_;
 };
 
 /// One thread changes it. What it gives out may be read on any thread, until it is replaced or
