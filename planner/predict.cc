@@ -163,8 +163,8 @@ double Predictor::TakeSeconds(std::size_t s, std::size_t g) {
   const bool local = spec_.training.stepMode == api::StepMode::kLocal;
   double machines = 0;
   EachGroup(s, [&](std::size_t, double count) { machines += count; });
-  const double microbatches = local ? Number(spec_.training.local.microbatches)
-                                    : std::max(1.0, microbatches_ / machines);
+  const double microbatches =
+      local ? Number(spec_.training.local.microbatches) : std::max(1.0, microbatches_ / machines);
   const double passing = SwappedSeconds(*swapping, parameters, seconds, model_.ForwardShare(),
                                         microbatches, group.disk);
   if (!local) {

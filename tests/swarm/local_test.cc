@@ -83,6 +83,20 @@ TEST_F(LocalTest, NorDoesOneThatHasTheWholeModelOnItsDisk) {
   EXPECT_LT(losses.back(), 0.75 * losses.front()) << "it learns";
 }
 
+TEST_F(LocalTest, OneReplicaThatTakesOneStepARoundTrainsAsSyncToTheBit) {
+  const std::string out = folder_ / "out", sync = folder_ / "sync";
+  job_.spec.pipeline.stages = 1;
+  job_.spec.training.globalBatchSize = job_.spec.training.microbatchSize;
+  job_.spec.training.local = {.innerSteps = 1, .outerLearningRate = 1, .outerMomentum = 0};
+  ASSERT_TRUE(RunSwarm(job_, {1}, out).succeeded);
+  job_.spec.training.stepMode = api::StepMode::kSync;
+  job_.spec.training.local = {};
+  ASSERT_TRUE(trainer::TrainReference({.job = job_, .out_dir = sync}).ok());
+  const auto losses = Losses(out);
+  ASSERT_EQ(losses.size(), job_.spec.training.maxSteps);
+  EXPECT_EQ(losses, Losses(sync));
+}
+
 TEST_F(LocalTest, ARunGoesOnFromItsCheckpoint) {
   const std::string out = folder_ / "out";
   job_.spec.checkpoint.uri = folder_ / "checkpoints";

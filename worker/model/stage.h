@@ -54,6 +54,9 @@ struct LocalOptions {
   double outer_momentum = 0;
   double max_grad_norm = 0;  ///< of inner steps; 0: no clipping
   bool overlaps = false;     ///< a round goes on when the one before is applied
+  /// Sums are means of local weights, not of what these moved. Requires one inner step, an outer
+  /// rate of 1, no momentum, no overlap. One replica then takes the steps of Sync, to the bit.
+  bool sums_weights = false;
   std::function<double(Version)> learning_rate = nullptr;  ///< of inner steps from a version on
 };
 

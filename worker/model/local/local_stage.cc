@@ -53,7 +53,7 @@ Result<std::unique_ptr<Stage>> MakeLocalStage(const StageOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
   StageOptions inner = options;
   inner.step_mode = api::StepMode::kSync;
-  inner.microbatches = 1;  // of an inner step
+  inner.microbatches = options.local.microbatches;
   inner.local = {};
   ASSIGN_OR_RETURN(auto stage, Stage::Create(inner));
   return std::unique_ptr<Stage>(std::make_unique<LocalStage>(options, std::move(stage)));
@@ -380,16 +380,25 @@ Status LocalStage::TakeStep(Step round) {
   open_.erase(found);
   Batch& batch = *open;
   std::vector<Bytes> sums;
-  double squares = 0;
+  std::map<std::string, double> squares;  // as a commit adds them
   for (std::size_t g = 0; g < groups().size(); ++g) {
     const GradientSum sum = inner_->Accumulator(batch.inner, g);
     sums.push_back(sum.elements);
-    if (sum.squared_norms.empty()) squares += optim::SquaredNorm(FloatsOf(sum.elements));
-    for (const double square : sum.squared_norms) squares += square;
+    std::size_t in_group = 0;
+    for (const ParameterSlot& slot : parameters()) {
+      if (slot.group != g) continue;
+      const std::size_t index = in_group++;
+      squares[slot.name] =
+          index < sum.squared_norms.size()
+              ? sum.squared_norms[index]
+              : optim::SquaredNorm(FloatsOf(sum.elements).subspan(slot.offset, slot.count));
+    }
   }
-  const auto taken = static_cast<double>(batch.taken);
-  const double norm = std::sqrt(squares) / taken;
-  const double clip = protocol::ComputeClip(norm, options_.local.max_grad_norm) / taken;
+  // The sum is a mean over as many microbatches as a step should have.
+  const double scale =
+      static_cast<double>(options_.local.microbatches) / static_cast<double>(batch.taken);
+  const double norm = protocol::ComputeGlobalNorm(squares) * scale;
+  const double clip = protocol::ComputeClip(norm, options_.local.max_grad_norm) * scale;
   RETURN_IF_ERROR(
       inner_->Apply(sums, clip, options_.local.learning_rate(version_), !std::isfinite(norm)));
   sums.clear();
@@ -402,11 +411,16 @@ Status LocalStage::TakeStep(Step round) {
     const std::span<float> local = local_.Of(g), moved = batch.moved.Of(g);
     for (std::size_t i = 0; i < local.size(); ++i) {
       const float after = moved[i];
-      moved[i] = local[i] - after;
+      if (!options_.local.sums_weights) moved[i] = local[i] - after;
       local[i] = after;
     }
   }
   return Settle(round, &batch);
+}
+
+float LocalStage::ShareOf(const Batch& batch, std::size_t some) const {
+  const std::uint64_t all = options_.local.sums_weights ? options_.microbatches : batch.taken;
+  return static_cast<float>(some) / static_cast<float>(all);
 }
 
 Result<Numbers> LocalStage::TakeSpare() {
@@ -420,7 +434,7 @@ Status LocalStage::Settle(Step round, Batch* batch) {
   if (batch->moved.empty()) return {};
   if (!batch->folded.empty()) {
     ASSIGN_OR_RETURN(Numbers* const sum, SumOf(round));
-    sum->Add(batch->moved, batch->ShareOf(batch->folded.size()));
+    sum->Add(batch->moved, ShareOf(*batch, batch->folded.size()));
     for (const TaskKey& key : std::exchange(batch->folded, {})) {
       batch->tasks.erase(key);
       waiting_.erase(key);
@@ -537,7 +551,11 @@ Status LocalStage::Apply(std::span<const Bytes> sums, double, double, bool skip)
     holds_before_ = true;
   }
   for (std::size_t g = 0; g < outer_.groups() && !skip; ++g) {
-    StepOuter(FloatsOf(sums[g]), rule, velocity_.Of(g), outer_.Of(g));
+    if (options_.local.sums_weights) {
+      std::ranges::copy(FloatsOf(sums[g]), outer_.Of(g).begin());
+    } else {
+      StepOuter(FloatsOf(sums[g]), rule, velocity_.Of(g), outer_.Of(g));
+    }
   }
   // What this replica has moved in the next round is not in the sums.
   local_.CopyFrom(outer_);
@@ -554,7 +572,7 @@ Status LocalStage::Apply(std::span<const Bytes> sums, double, double, bool skip)
     if (key.step >= next) ahead.insert(batch);
   }
   for (const std::shared_ptr<Batch>& batch : ahead) {
-    leave(batch->moved, batch->ShareOf(batch->tasks.size()));
+    leave(batch->moved, ShareOf(*batch, batch->tasks.size()));
   }
   used_ = Weights::kNone;
   version_ = version_.Next();

@@ -98,13 +98,12 @@ class LocalStage final : public Stage {
     std::size_t taken = 0;     ///< so many took part, also those that were dropped later
     std::set<TaskKey> tasks;   ///< of them, whose share is in no sum yet
     std::set<TaskKey> folded;  ///< of these
-    Numbers moved;             ///< by the step; empty: it was not taken yet
-    float ShareOf(std::size_t some) const {
-      return static_cast<float>(some) / static_cast<float>(taken);
-    }
+    Numbers moved;             ///< by the step, or the weights behind it; empty: not taken yet
   };
 
   std::string folder() const;
+  /// Of what waits in a batch, the part that belongs to `some` of its tasks.
+  float ShareOf(const Batch& batch, std::size_t some) const;
   /// Makes all numbers of the state anew.
   Status Allocate();
   /// The weights of a version; none: they are not held.

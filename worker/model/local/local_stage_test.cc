@@ -133,6 +133,66 @@ TEST(LocalStageTest, ARoundOfOneReplicaIsItsStepsOneAfterTheOther) {
   EXPECT_GT(RelativeDistance(weights, WeightsOf(fresh)), 1e-3) << "steps go somewhere";
 }
 
+/// The norm of a step's sums, as a commit computes it.
+double NormOf(Pipeline& pipeline, std::uint64_t step) {
+  std::map<std::string, double> squares;
+  const auto sums = pipeline.Reduce(step);
+  for (const ParameterSlot& slot : pipeline.stage(0).parameters()) {
+    const std::span<const float> of = ElementsOf<float>(sums.at(slot.group));
+    squares[slot.name] = optim::SquaredNorm(of.subspan(slot.offset, slot.count));
+  }
+  return protocol::ComputeGlobalNorm(squares);
+}
+
+TEST(LocalStageTest, OneReplicaThatTakesOneStepARoundIsSyncToTheBit) {
+  StageOptions options = Local({.inner_steps = 1, .microbatches = kMicrobatches});
+  options.local.sums_weights = true;
+  Pipeline local(options, 1);
+  options.step_mode = api::StepMode::kSync;
+  options.local = {};
+  Pipeline sync(options, 1);
+  local.InitRandom(7);
+  sync.InitRandom(7);
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    for (std::uint64_t m = 0; m < kMicrobatches; ++m) {
+      const auto batch = BatchOf(step, m);
+      EXPECT_EQ(local.Train(step, m, Version(step), batch->tokens),
+                sync.Train(step, m, Version(step), batch->tokens));
+    }
+    EndRound({&local}, step);
+    const double norm = NormOf(sync, step);
+    EXPECT_GT(norm, kNorm) << "clipping has something to do";
+    sync.Apply(step, protocol::ComputeClip(norm, kNorm), kRate / (1.0 + step));
+    EXPECT_EQ(WeightsOf(local), WeightsOf(sync)) << step;
+  }
+}
+
+TEST(LocalStageTest, ReplicasOfOneStepARoundGoToTheMeanByMicrobatches) {
+  StageOptions options = Local({.inner_steps = 1, .microbatches = 2});
+  options.local.sums_weights = true;
+  Pipeline a(options, 1), b(options, 1);
+  a.InitRandom(7);
+  b.InitRandom(7);
+  const auto before = a.Snapshot();
+  Train(a, 0, {0, 1});
+  Train(b, 0, {3});
+  Train(a, 0, {2});  // an inner step of its own, which begins behind the first
+  EndRound({&a, &b}, 0);
+  EXPECT_EQ(a.stage(0).StateDigest(), b.stage(0).StateDigest());
+  // The step of one microbatch has that one's gradient.
+  std::vector<float> mean = Alone(before, 0, {0, 1}, {}, 2);
+  const auto of_b = Alone(before, 0, {3});
+  const auto whole = WeightsOf(a);
+  std::vector<float> behind(mean.size());  // what a had at its end, times a quarter
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    behind[i] = whole[i] - 0.5F * mean[i] - 0.25F * of_b[i];
+    mean[i] *= 0.25F;
+  }
+  const double moved = RelativeDistance(behind, mean);
+  EXPECT_GT(moved, 1e-4) << "it goes on from there";
+  EXPECT_LT(moved, 0.1);
+}
+
 TEST(LocalStageTest, StagesTakeTheStepsOfTheWholeModel) {
   StageOptions options = Local({.outer_momentum = 0.5});
   options.config.tie_word_embeddings = false;
