@@ -3,7 +3,10 @@
 // else is swarm-worker's: protocol, transport, retention, reduce, commit. bench/goodput.py runs it,
 // because real compute on this machine would be too slow for the rate of the links.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
+#include <string>
+#include <vector>
 
 #include "base/exit.h"
 #include "base/log.h"
@@ -17,14 +20,19 @@ namespace {
 
 struct Flags {
   std::string id, listen = "127.0.0.1:0", trainer;
-  double forward_ms = 0, backward_ms = 0;
-  std::uint64_t boundary_bytes = 0, parameters = 1;
+  std::vector<double> forward_ms = {0}, backward_ms = {0};
+  std::uint64_t boundary_bytes = 0;
+  std::vector<std::uint64_t> parameters = {1};
   bool silent_on_links = false;
 };
 
+/// The value of a stage; where there is one value, of all stages.
+template <typename T>
+T Of(const std::vector<T>& values, std::uint64_t stage) {
+  return values[std::min<std::size_t>(stage, values.size() - 1)];
+}
+
 int Run(const Flags& flags) {
-  const Timing timing{FromSeconds(flags.forward_ms * 1e-3), FromSeconds(flags.backward_ms * 1e-3),
-                      flags.boundary_bytes, flags.parameters};
   WorkerOptions options{.id = protocol::WorkerId(flags.id),
                         .incarnation = protocol::Incarnation(1),
                         .trainer = trainer::kTrainerId,
@@ -32,7 +40,10 @@ int Run(const Flags& flags) {
                         .numeric_class = "timed",
                         .reports_links = !flags.silent_on_links};
   options.create_stage =
-      [timing](const model::StageOptions& stage) -> Result<std::unique_ptr<model::Stage>> {
+      [flags](const model::StageOptions& stage) -> Result<std::unique_ptr<model::Stage>> {
+    const Timing timing{FromSeconds(Of(flags.forward_ms, stage.stage) * 1e-3),
+                        FromSeconds(Of(flags.backward_ms, stage.stage) * 1e-3),
+                        flags.boundary_bytes, Of(flags.parameters, stage.stage)};
     return std::unique_ptr<model::Stage>(std::make_unique<TimedStage>(timing, stage));
   };
   const net::GrpcOptions endpoint{
@@ -54,10 +65,11 @@ int Main(int argc, char** argv) {
   app.add_option("--id", flags.id, "Name of this worker")->required();
   app.add_option("--trainer", flags.trainer, "host:port of the trainer")->required();
   app.add_option("--listen", flags.listen, "host:port to listen at");
-  app.add_option("--forward-ms", flags.forward_ms, "of a microbatch");
-  app.add_option("--backward-ms", flags.backward_ms, "of a microbatch");
+  app.add_option("--forward-ms", flags.forward_ms, "of a microbatch, by stage")->delimiter(',');
+  app.add_option("--backward-ms", flags.backward_ms, "of a microbatch, by stage")->delimiter(',');
   app.add_option("--boundary-bytes", flags.boundary_bytes, "of a microbatch, each way");
-  app.add_option("--parameters", flags.parameters, "floats that a reduce sums");
+  app.add_option("--parameters", flags.parameters, "floats that a reduce sums, by stage")
+      ->delimiter(',');
   app.add_flag("--silent-on-links", flags.silent_on_links, "Routes stay plain");
   CLI11_PARSE(app, argc, argv);
   StartLogging(flags.id, "info");
