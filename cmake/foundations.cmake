@@ -23,6 +23,7 @@ pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 find_library(SWARM_ISAL isal REQUIRED)
 find_path(SWARM_ISAL_INCLUDE isa-l/crc.h REQUIRED)
+find_library(SWARM_IPERF iperf REQUIRED)
 find_path(SWARM_LEMON_INCLUDE lemon/network_simplex.h REQUIRED)  # its headers are all that is used
 
 find_program(SWARM_CARGO cargo REQUIRED)  # of Hugging Face's tokenizers (worker/data/huggingface)

@@ -354,6 +354,12 @@ CLI::App* AddProbe(CLI::App& app, ProbeOptions* options) {
   command->add_option("--name", options->name, "Of the group (default: the machine's)");
   command->add_option("--scratch", options->scratch,
                       "Folder on the disk for swapped stages, to measure it (2 GiB)");
+  command->add_option("--region", options->region,
+                      "Of this machine (default, with --link: the group's name)");
+  command
+      ->add_option("--link", options->links,
+                   "REGION=HOST[:PORT] of a machine that runs 'iperf3 -s': measure the link to it")
+      ->expected(1);
   AddThreads(command, &options->threads);
   AddDevice(command, &options->device);
   command->add_option("--seconds", options->seconds, "Of each measurement")

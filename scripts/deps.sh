@@ -22,7 +22,7 @@ debian=(
   libgrpc++-dev protobuf-compiler libprotobuf-dev libssl-dev
   nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libspdlog-dev prometheus-cpp-dev libcivetweb-dev
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
-  libcpprest-dev libsentencepiece-dev libcurl4-openssl-dev libisal-dev libxxhash-dev liblemon-dev
+  libcpprest-dev libsentencepiece-dev libcurl4-openssl-dev libiperf-dev libisal-dev libxxhash-dev liblemon-dev
   zlib1g-dev libzstd-dev
   bible-kjv spin
 )
@@ -30,7 +30,7 @@ debian=(
 minor=$(cargo --version 2>/dev/null | awk '{split($2, at, "."); print at[1] == 1 ? at[2] : 0}')
 [ "${minor:-0}" -ge 85 ] || debian+=(cargo-web rustc-web)
 tests=${SWARM_DEPS_TESTS:-0}
-[ "$tests" = 1 ] && debian+=(prometheus curl git iproute2 procps python3-venv sentencepiece)
+[ "$tests" = 1 ] && debian+=(prometheus curl git iperf3 iproute2 procps python3-venv sentencepiece)
 [ "${SWARM_DEPS_CUDA:-0}" = 1 ] && debian+=(patchelf)
 [ "${SWARM_DEPS_TOOLS:-0}" = 1 ] && debian+=(clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19 iperf3 iputils-ping)
 python=/usr/bin/python3

@@ -2,6 +2,9 @@
 // seconds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -41,6 +44,20 @@ spec:
   optimizer: {learningRate: 0.01}
   checkpoint: {intervalSteps: 6, keepLast: 2}
 )";
+
+/// A port that was free a moment ago.
+int FreePort() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(::bind(socket, any, size), 0);
+  EXPECT_EQ(::getsockname(socket, any, &size), 0);
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
 
 class ModelCommandsTest : public testing::Test {
  protected:
@@ -125,7 +142,36 @@ TEST_F(ModelCommandsTest, AMachineIsMeasuredAsAFleetThatAJobIsPlannedFor) {
   EXPECT_THAT(Output(), HasSubstr("1 x a \"b\""));
 }
 
+TEST_F(ModelCommandsTest, LinksToMachinesThatRunIperfAreMeasuredToo) {
+  const std::string port = std::to_string(FreePort());
+  Processes servers({"/usr/bin/iperf3", Path("logs")});
+  ASSERT_TRUE(servers
+                  .Start({"iperf3",
+                          WorkerRole::kStage,
+                          {"--server", "--port", port, "--bind", "127.0.0.1", "--forceflush"}})
+                  .ok());
+  const Timepoint deadline = Clock::now() + seconds(60);
+  while (Content(servers.LogOf("iperf3")).find("listening") == std::string::npos) {
+    ASSERT_LT(Clock::now(), deadline) << Content(servers.LogOf("iperf3"));
+    servers.Wait(Clock::now() + milliseconds(20));
+  }
+  ASSERT_EQ(Run({"probe", "-f", Path("job.yaml"), "--seconds", "0.1", "--region", "eu", "--link",
+                 "us=127.0.0.1:" + port}),
+            0)
+      << Output();
+  EXPECT_THAT(Output(), HasSubstr("region: \"eu\""));
+  EXPECT_THAT(Output(), HasSubstr("between: [\"eu\", \"us\"], roundTripMs: "));
+  EXPECT_THAT(Output(), testing::Not(HasSubstr("mbps: 0}")));
+  ASSERT_TRUE(WriteFile(Path("fleet.yaml"), Output()).ok());
+  EXPECT_EQ(Run({"plan", "-f", Path("job.yaml"), "--fleet", Path("fleet.yaml")}), 0) << Output();
+}
+
 TEST_F(ModelCommandsTest, AProbeSaysWhatItCannotMeasure) {
+  EXPECT_EQ(Run({"probe", "-f", Path("job.yaml"), "--seconds", "0.1", "--link", "us"}), 2);
+  EXPECT_THAT(Output(), HasSubstr("REGION=HOST"));
+  const std::string nobody = "us=127.0.0.1:" + std::to_string(FreePort());
+  EXPECT_EQ(Run({"probe", "-f", Path("job.yaml"), "--seconds", "0.1", "--link", nobody}), 1);
+  EXPECT_THAT(Output(), HasSubstr("start 'iperf3 -s' there"));
   EXPECT_EQ(Run({"probe", "-f", Path("job.yaml"), "--scratch", Path("nowhere")}), 1);
   EXPECT_THAT(Output(), HasSubstr(Path("nowhere")));
   EXPECT_EQ(Run({"probe", "-f", Path("job.yaml"), "--set", "model.config.hidden_size=0"}), 2);

@@ -18,6 +18,7 @@
 #include "ctl/format.h"
 #include "ctl/local_model.h"
 #include "ctl/manifest_file.h"
+#include "ctl/model/link_rate.h"
 #include "planner/model_costs.h"
 #include "worker/stage/load.h"
 #include "worker/tier/tier.h"
@@ -127,6 +128,15 @@ ExitCode ProbeMachine(const ProbeOptions& options, std::ostream& out, std::ostre
     err << options.manifest << ":\n" << api::ToString(errors) << "\n";
     return ExitCode::kBadUsage;
   }
+  std::vector<std::pair<std::string, std::string>> peers;  // region, address
+  for (const std::string& link : options.links) {
+    const std::size_t equals = link.find('=');
+    if (equals == 0 || equals == link.npos) {
+      err << "--link '" << link << "' is no REGION=HOST or REGION=HOST:PORT\n";
+      return ExitCode::kBadUsage;
+    }
+    peers.emplace_back(link.substr(0, equals), link.substr(equals + 1));
+  }
   const auto fail = [&](const Status& status) {
     err << status.ToString() << "\n";
     return ExitCodeOf(status);
@@ -147,7 +157,20 @@ ExitCode ProbeMachine(const ProbeOptions& options, std::ostream& out, std::ostre
     fields += Format(", diskMBps: %.4g", *disk / kMega);
   }
   const std::string name = options.name.empty() ? HostName() : options.name;
-  out << "groups:\n  - {name: " << nlohmann::json(name).dump() << ", count: 1, " << fields << "}\n";
+  const std::string region = options.region.empty() ? name : options.region;
+  const auto quoted = [](const std::string& text) { return nlohmann::json(text).dump(); };
+  std::string links;
+  for (const auto& [there, address] : peers) {
+    const auto link = MeasureLink(address, std::max(1, static_cast<int>(options.seconds)));
+    if (!link.ok()) return fail(link.status());
+    links += "  - {between: [" + quoted(region) + ", " + quoted(there) + "]" +
+             Format(", roundTripMs: %.3g, mbps: %.4g}\n", link->round_trip_seconds * 1e3,
+                    std::min(link->upload, link->download) * 8 / kMega);
+  }
+  const bool has_region = !options.region.empty() || !links.empty();
+  out << "groups:\n  - {name: " << quoted(name) << ", count: 1, "
+      << (has_region ? "region: " + quoted(region) + ", " : "") << fields << "}\n";
+  if (!links.empty()) out << "links:\n" << links;
   return ExitCode::kOk;
 }
 

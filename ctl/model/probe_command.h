@@ -12,7 +12,10 @@ namespace swarm::ctl {
 struct ProbeOptions {
   std::string manifest;
   std::vector<std::string> overrides;
-  std::string name;            ///< of the group; empty: the machine's
+  std::string name;    ///< of the group; empty: the machine's
+  std::string region;  ///< of the machine; empty: the name, where links are measured
+  /// REGION=HOST or REGION=HOST:PORT, of machines that run `iperf3 -s` (MeasureLink).
+  std::vector<std::string> links;
   std::string scratch;         ///< a folder on the disk to measure; empty: none is
   int threads = 0;             ///< 0: all cores
   std::string device = "cpu";  ///< or "cuda:N"
@@ -20,8 +23,8 @@ struct ProbeOptions {
 };
 
 /// Prints a fleet of this one machine as YAML (docs/planner.md): its rate on layers of the job's
-/// model, as the planner counts operations; its memory; the rate of the disk. Nothing else should
-/// run meanwhile.
+/// model, as the planner counts operations; its memory; the rate of the disk; links to others.
+/// Nothing else should run meanwhile.
 ExitCode ProbeMachine(const ProbeOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace swarm::ctl

@@ -30,6 +30,7 @@ LIBRARIES = {
     "xxHash": ("xxhash.h",),
     "ISA-L": ("isa-l/", "isa-l.h"),
     "LEMON": ("lemon/",),
+    "libiperf": ("iperf_api.h",),
     "SentencePiece": ("sentencepiece_",),
     "Arrow": ("arrow/", "parquet/"),
     "zlib": ("zlib.h",),

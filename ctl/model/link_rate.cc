@@ -1,0 +1,73 @@
+#include "ctl/model/link_rate.h"
+
+#include <iperf_api.h>
+
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+namespace swarm::ctl {
+namespace {
+
+using nlohmann::json;
+using Test = std::unique_ptr<iperf_test, decltype(&iperf_free_test)>;
+
+constexpr int kConnectMs = 5000, kWarmUpSeconds = 1;
+
+struct Server {
+  std::string host;
+  int port = 5201;
+};
+
+Result<Server> Parse(const std::string& address) {
+  Server server{address};
+  const std::size_t colon = address.rfind(':');
+  if (colon != address.npos) {
+    server.host = address.substr(0, colon);
+    const char* const end = address.data() + address.size();
+    const auto parsed = std::from_chars(address.data() + colon + 1, end, server.port);
+    if (parsed.ptr != end || server.port < 1 || server.port > 65535) server.host.clear();
+  }
+  if (server.host.empty()) return InvalidArgument("'" + address + "' is no HOST or HOST:PORT");
+  return server;
+}
+
+/// What iperf says of a test in one direction.
+Result<json> Run(const Server& server, int seconds, bool reverse) {
+  const Test test(iperf_new_test(), &iperf_free_test);
+  if (test == nullptr || iperf_defaults(test.get()) < 0) return Internal("iperf cannot begin");
+  iperf_set_test_role(test.get(), 'c');
+  iperf_set_test_server_hostname(test.get(), server.host.c_str());
+  iperf_set_test_server_port(test.get(), server.port);
+  iperf_set_test_connect_timeout(test.get(), kConnectMs);
+  iperf_set_test_omit(test.get(), kWarmUpSeconds);
+  iperf_set_test_duration(test.get(), seconds);
+  iperf_set_test_reverse(test.get(), reverse ? 1 : 0);
+  iperf_set_test_json_output(test.get(), 1);
+  iperf_set_test_logfile(test.get(), "/dev/null");  // it prints what it also gives as a string
+  if (iperf_run_client(test.get()) < 0) {
+    return Unavailable(server.host + " port " + std::to_string(server.port) + ": " +
+                       iperf_strerror(i_errno) + "; start 'iperf3 -s' there, and open the port");
+  }
+  const char* const text = iperf_get_test_json_output_string(test.get());
+  json report = json::parse(text == nullptr ? "" : text, nullptr, /*allow_exceptions=*/false);
+  if (!report.contains("end")) return Unavailable(server.host + " gave no result");
+  return report["end"];
+}
+
+}  // namespace
+
+Result<LinkRate> MeasureLink(const std::string& address, int seconds) {
+  ASSIGN_OR_RETURN(const Server server, Parse(address));
+  ASSIGN_OR_RETURN(const json up, Run(server, seconds, /*reverse=*/false));
+  ASSIGN_OR_RETURN(const json down, Run(server, seconds, /*reverse=*/true));
+  const auto rate = [](const json& end) {
+    return end.value(json::json_pointer("/sum_received/bits_per_second"), 0.0) / 8;
+  };
+  return LinkRate{
+      .upload = rate(up),
+      .download = rate(down),
+      .round_trip_seconds = up.value(json::json_pointer("/streams/0/sender/min_rtt"), 0.0) * 1e-6};
+}
+
+}  // namespace swarm::ctl
