@@ -117,7 +117,7 @@ def train(flags, folder, residency, group):
 
 
 def predict(flags, folder):
-    """Seconds of a step with Swap, as `swarmctl plan` predicts them for this machine."""
+    """Seconds of a step with Swap and bytes of its worker, as `swarmctl plan` predicts them for this machine."""
     swarmctl, job = str(pathlib.Path(flags.build).resolve() / "bin/swarmctl"), f"{folder}/Swap.yaml"
     fleet = subprocess.run([swarmctl, "probe", "-f", job, "--scratch", flags.scratch or folder, "--threads",
                             str(os.cpu_count())], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
@@ -125,7 +125,8 @@ def predict(flags, folder):
     pathlib.Path(folder, "fleet.yaml").write_text(fleet.stdout)
     plan = subprocess.run([swarmctl, "plan", "-f", job, "--fleet", f"{folder}/fleet.yaml", "--json"],
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
-    return json.loads(plan.stdout)["plans"][0]["stepSeconds"]
+    best = json.loads(plan.stdout)["plans"][0]
+    return best["stepSeconds"], best["stages"][0]["memoryGiB"] * 2**30
 
 
 def main():
@@ -155,9 +156,10 @@ def main():
             print(f"{residency}: " + ", ".join(
                 f"{name} {value:.2f} s" if name == "seconds" else f"{name} {value / 2**20:.0f} MiB"
                 for name, value in row.items()) + f", losses {losses[0]:.6f} to {losses[-1]:.6f}", flush=True)
-        seconds = predict(flags, folder)
-        measured = results["Swap"][0]["seconds"]
-        print(f"a plan predicts {seconds:.2f} s for Swap: {seconds / measured:.2f} of what was measured")
+        seconds, memory = predict(flags, folder)
+        row = results["Swap"][0]
+        print(f"a plan predicts {seconds:.2f} s for Swap, {seconds / row['seconds']:.2f} of what was measured, and "
+              f"{memory / 2**20:.0f} MiB, {memory / row['resident']:.2f} of it")
     if not flags.alone:
         (resident, expected), (swapped, losses) = results["Resident"], results["Swap"]
         print(f"Swap against Resident: {resident['seconds'] / swapped['seconds']:.2f} of the tokens a second")
