@@ -8,6 +8,11 @@
 #include "base/time.h"
 
 namespace swarm::stage {
+
+Duration PatienceAfter(Duration work) {
+  return std::min<Duration>(work / 16, std::chrono::milliseconds(200));
+}
+
 Compute::Turn::Turn(Compute* compute) : compute_(compute), begin_(Clock::now()) {}
 
 Compute::Turn::~Turn() { compute_->EndTurn(); }
@@ -102,7 +107,11 @@ void Compute::Run() {
   while (true) {
     wake_.wait(lock, [&] { return stopping_ || HasWork() || HasCollected(); });
     if (stopping_) return;
-    HasWork() ? RunOne(lock) : RunCollected(lock);
+    if (HasWork()) {
+      RunOne(lock);
+    } else if (!AwaitMore(lock)) {
+      RunCollected(lock);
+    }
   }
 }
 
@@ -129,18 +138,27 @@ void Compute::RunOne(std::unique_lock<std::mutex>& lock) {
   if (task) collected_ = true;
 }
 
+bool Compute::AwaitMore(std::unique_lock<std::mutex>& lock) {
+  if (turns_ >= stage_.tasks_at_once || patience_ == Duration::zero()) return false;
+  return wake_.wait_for(lock, patience_, [&] { return stopping_ || HasWork(); });
+}
+
 void Compute::RunCollected(std::unique_lock<std::mutex>& lock) {
   const std::function<bool()> work = stage_.work;
   lock.unlock();
+  const Timepoint begin = Clock::now();
   const bool more = work();
+  const Duration spent = Clock::now() - begin;
   lock.lock();
   collected_ = more;
+  if (more) patience_ = PatienceAfter(spent);
 }
 
 void Compute::SetStage(Stage stage) {
   if (stage_.abandon) stage_.abandon();
   std::lock_guard lock(mutex_);
   stage_ = std::move(stage);
+  patience_ = Duration::zero();
 }
 
 }  // namespace swarm::stage

@@ -22,6 +22,11 @@ namespace swarm::stage {
 
 enum class ComputeKind : std::uint8_t { kBackward = 0, kForward = 1 };
 
+/// How long a stage that collects tasks waits for another one, when it has some and may have more,
+/// and last worked for `work`. Tasks of a step come shortly after each other, and one that comes
+/// too late costs such a stage another pass.
+Duration PatienceAfter(Duration work);
+
 class Compute {
  public:
   Compute();
@@ -96,6 +101,8 @@ class Compute {
   bool HasCollected() const { return collected_ && stage_.work != nullptr; }
   /// Lets the stage do it.
   void RunCollected(std::unique_lock<std::mutex>& lock);
+  /// Another task has come while the stage waited for it.
+  bool AwaitMore(std::unique_lock<std::mutex>& lock);
   void EndTurn();
   /// Does the first piece of work of the queue.
   void RunOne(std::unique_lock<std::mutex>& lock);
@@ -108,6 +115,7 @@ class Compute {
   std::size_t turns_ = 0;
   Stage stage_;
   bool collected_ = false;  // a task ran since the stage had nothing to do
+  Duration patience_{};     // of a stage that collects
   Timepoint last_result_ = Timepoint::min();
   bool stopping_ = false;
   std::atomic<std::int64_t> busy_nanoseconds_{0};

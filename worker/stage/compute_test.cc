@@ -81,6 +81,13 @@ TEST(ComputeTest, AStageThatCollectsWorksWhenItHasAllThatItMayHave) {
   EXPECT_EQ(order, "31") << "three tasks have a turn at once";
 }
 
+TEST(ComputeTest, AStageThatCollectsIsAsPatientAsItsWorkIsLong) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(PatienceAfter(milliseconds(0)), milliseconds(0)) << "a device waits for nothing";
+  EXPECT_EQ(PatienceAfter(milliseconds(160)), milliseconds(10));
+  EXPECT_EQ(PatienceAfter(std::chrono::seconds(100)), milliseconds(200));
+}
+
 TEST(ComputeTest, StoppingAbandonsWhatWasCollected) {
   std::vector<Turn> collected;
   std::promise<void> given;
