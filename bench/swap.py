@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Trains a model whose state is on a disk (pipeline.residency Swap), beside the same in memory.
 
-Each run is one worker with a thread for each core. Prints the seconds of a step without the first, the most memory
-that the worker had resident, what it read from and wrote to disks, and, of runs in a control group with a limit, the
-most that the group held, page cache included. Prints what a plan predicts for a machine as `swarmctl probe` measures
+Each run is one worker with a thread for each core. Prints the seconds of a step without the first, the most memory of
+its own that the worker had (a tenth of a second apart), what it read from and wrote to disks, and, of runs in a control
+group with a limit, the most that the group held, page cache included; all until the last step is committed. Prints what a plan predicts for a machine as `swarmctl probe` measures
 this one. Ends with an error if losses differ by more than 1e-5.
 
 Usage: bench/swap.py [--build build/release] [--width 512] [--layers 16] [--vocabulary 256] [--memory-mib 96]
@@ -79,17 +79,22 @@ def worker_of(folder):
     return None
 
 
-def watch(run, folder):
-    """Until the run ends: the most resident bytes of its worker, and the bytes that it has read and written."""
-    most = {"resident": 0, "read": 0, "written": 0}
+def watch(run, folder, steps, group):
+    """Until the last step is committed (a checkpoint follows): the most bytes of the worker's own memory, what the
+    group held, and the bytes that the worker has read and written."""
+    most = {"own": 0, "read": 0, "written": 0}
+    lines = pathlib.Path(folder, "steps.jsonl")
     while run.poll() is None:
         process = worker_of(folder)
-        with contextlib.suppress(OSError, TypeError, AttributeError):
-            status, io = (process / "status").read_text(), (process / "io").read_text()
-            most["resident"] = max(most["resident"], int(re.search(r"VmHWM:\s+(\d+)", status).group(1)) * 1024)
-            most["read"] = int(re.search(r"^read_bytes: (\d+)", io, re.M).group(1))
-            most["written"] = int(re.search(r"^write_bytes: (\d+)", io, re.M).group(1))
-        time.sleep(0.2)
+        if not lines.exists() or len(lines.read_text().splitlines()) < steps:
+            with contextlib.suppress(OSError, TypeError, AttributeError):
+                status, io = (process / "status").read_text(), (process / "io").read_text()
+                most["own"] = max(most["own"], int(re.search(r"RssAnon:\s+(\d+)", status).group(1)) * 1024)
+                most["read"] = int(re.search(r"^read_bytes: (\d+)", io, re.M).group(1))
+                most["written"] = int(re.search(r"^write_bytes: (\d+)", io, re.M).group(1))
+                if group:
+                    most["group"] = group.peak()
+        time.sleep(0.1)
     return most
 
 
@@ -106,13 +111,11 @@ def train(flags, folder, residency, group):
         with subprocess.Popen([*(group.prefix() if group else []), swarmctl, "run", "-f", str(job), "--out", out,
                                "--threads-per-worker", str(os.cpu_count())],
                               stdin=subprocess.DEVNULL, stdout=log, stderr=log) as run:
-            row = watch(run, out)
+            row = watch(run, out, flags.steps + 1, group)
     if run.returncode != 0:
         sys.exit(f"{residency}: swarmctl ended with {run.returncode}\n" + pathlib.Path(log.name).read_text()[-3000:])
     lines = [json.loads(line) for line in open(f"{out}/steps.jsonl")]
     row["seconds"] = statistics.median(line["seconds"] for line in lines[1:])
-    if group:
-        row["group"] = group.peak()
     return row, [line["loss"] for line in lines]
 
 
@@ -159,7 +162,7 @@ def main():
         seconds, memory = predict(flags, folder)
         row = results["Swap"][0]
         print(f"a plan predicts {seconds:.2f} s for Swap, {seconds / row['seconds']:.2f} of what was measured, and "
-              f"{memory / 2**20:.0f} MiB, {memory / row['resident']:.2f} of it")
+              f"{memory / 2**20:.0f} MiB, {memory / row['own']:.2f} of it")
     if not flags.alone:
         (resident, expected), (swapped, losses) = results["Resident"], results["Swap"]
         print(f"Swap against Resident: {resident['seconds'] / swapped['seconds']:.2f} of the tokens a second")
