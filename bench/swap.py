@@ -122,8 +122,8 @@ def train(flags, folder, residency, group):
 def predict(flags, folder):
     """Seconds of a step with Swap and bytes of its worker, as `swarmctl plan` predicts them for this machine."""
     swarmctl, job = str(pathlib.Path(flags.build).resolve() / "bin/swarmctl"), f"{folder}/Swap.yaml"
-    fleet = subprocess.run([swarmctl, "probe", "-f", job, "--scratch", flags.scratch or folder, "--threads",
-                            str(os.cpu_count())], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    fleet = subprocess.run([swarmctl, "probe", "-f", job, "--scratch", flags.scratch or folder, "--scratch-gib",
+                            str(flags.scratch_gib), "--threads", str(os.cpu_count())], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
     print("this machine: " + fleet.stdout.splitlines()[1].strip(" -"))
     pathlib.Path(folder, "fleet.yaml").write_text(fleet.stdout)
     plan = subprocess.run([swarmctl, "plan", "-f", job, "--fleet", f"{folder}/fleet.yaml", "--json"],
@@ -144,6 +144,7 @@ def main():
     flags.add_argument("--tokens", type=int, default=256)
     flags.add_argument("--steps", type=int, default=3)
     flags.add_argument("--scratch", default="")
+    flags.add_argument("--scratch-gib", type=float, default=2, help="of the probe")
     flags.add_argument("--limit-mib", type=int, default=0)
     flags.add_argument("--alone", action="store_true")
     flags = flags.parse_args()

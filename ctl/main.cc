@@ -353,7 +353,12 @@ CLI::App* AddProbe(CLI::App& app, ProbeOptions* options) {
   AddManifest(command, &options->manifest, &options->overrides);
   command->add_option("--name", options->name, "Of the group (default: the machine's)");
   command->add_option("--scratch", options->scratch,
-                      "Folder on the disk for swapped stages, to measure it (2 GiB)");
+                      "Folder on the disk for swapped stages, to measure it");
+  command
+      ->add_option("--scratch-gib", options->scratch_gib,
+                   "GiB that are written and read there; more than a cache below the disk has")
+      ->check(CLI::Range(0.125, 16384.0))
+      ->capture_default_str();
   command->add_option("--region", options->region,
                       "Of this machine (default, with --link: the group's name)");
   command

@@ -28,8 +28,7 @@ namespace {
 
 /// Layers that are measured: the planner counts layers as alike.
 constexpr std::int64_t kLayers = 2;
-/// Of the disk, for reads and for writes each: more than a cache below it hides.
-constexpr std::uint64_t kChunk = std::uint64_t{16} << 20, kChunks = 64;
+constexpr std::uint64_t kChunk = std::uint64_t{16} << 20;  // of the disk
 constexpr double kTera = 1e12, kMega = 1e6;
 
 /// The job with a model of a few layers, as one stage in memory.
@@ -84,19 +83,21 @@ Result<double> MeasureRate(const api::SwarmJob& job, int threads, const std::str
   return operations / times[times.size() / 2];
 }
 
-/// Bytes a second of a thread that reads and one that writes.
-Result<double> MeasureDisk(const std::string& folder, double seconds) {
+/// Bytes a second of a thread that reads and one that writes, each of half of so many.
+Result<double> MeasureDisk(const std::string& folder, double seconds, double gibibytes) {
   ASSIGN_OR_RETURN(const std::unique_ptr<tier::Tier> tier, tier::OpenFileTier(folder));
-  RETURN_IF_ERROR(tier->Grow(2 * kChunks * kChunk));
+  const auto half = static_cast<std::uint64_t>(gibibytes * kGibibyte / 2);
+  const std::uint64_t chunks = std::max<std::uint64_t>(half / kChunk, 1);
+  RETURN_IF_ERROR(tier->Grow(2 * chunks * kChunk));
   std::vector<std::byte> written(kChunk, std::byte{1}), read(kChunk);
-  for (std::uint64_t i = 0; i < kChunks; ++i) {  // what is read has been written
+  for (std::uint64_t i = 0; i < chunks; ++i) {  // what is read has been written
     RETURN_IF_ERROR(tier->Write(i * kChunk, written));
   }
   std::atomic<std::uint64_t> bytes = 0;
   const Timepoint begun = Clock::now(), end = begun + FromSeconds(seconds);
   const auto repeat = [&](const std::function<Status(std::uint64_t chunk)>& touch) {
     for (std::uint64_t i = 0; i == 0 || Clock::now() < end; ++i) {
-      RETURN_IF_ERROR(touch(i % kChunks));
+      RETURN_IF_ERROR(touch(i % chunks));
       bytes += kChunk;
     }
     return Status();
@@ -105,7 +106,7 @@ Result<double> MeasureDisk(const std::string& folder, double seconds) {
   {
     const std::jthread writer([&] {
       ended[0] =
-          repeat([&](std::uint64_t i) { return tier->Write((kChunks + i) * kChunk, written); });
+          repeat([&](std::uint64_t i) { return tier->Write((chunks + i) * kChunk, written); });
     });
     ended[1] = repeat([&](std::uint64_t i) { return tier->Read(i * kChunk, read); });
   }
@@ -152,7 +153,7 @@ ExitCode ProbeMachine(const ProbeOptions& options, std::ostream& out, std::ostre
     fields += Format(", deviceMemoryGiB: %.4g", static_cast<double>(*room) / kGibibyte);
   }
   if (!options.scratch.empty()) {
-    const auto disk = MeasureDisk(options.scratch, options.seconds);
+    const auto disk = MeasureDisk(options.scratch, options.seconds, options.scratch_gib);
     if (!disk.ok()) return fail(disk.status());
     fields += Format(", diskMBps: %.4g", *disk / kMega);
   }

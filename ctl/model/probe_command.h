@@ -17,6 +17,7 @@ struct ProbeOptions {
   /// REGION=HOST or REGION=HOST:PORT, of machines that run `iperf3 -s` (MeasureLink).
   std::vector<std::string> links;
   std::string scratch;         ///< a folder on the disk to measure; empty: none is
+  double scratch_gib = 2;      ///< written and read there
   int threads = 0;             ///< 0: all cores
   std::string device = "cpu";  ///< or "cuda:N"
   double seconds = 3;          ///< of each measurement
