@@ -23,7 +23,7 @@ import goodput  # noqa: E402
 import wan  # noqa: E402
 from cluster import sandbox  # noqa: E402
 
-# Lines of each machine in Mb/s, and the round trip between any two in ms.
+# The connection between any two machines: Mb/s in each direction, round trip in ms.
 LINKS = {"50 Mb/s 80 ms": (50, 80), "100 Mb/s 20 ms": (100, 20), "200 Mb/s 80 ms": (200, 80),
          "500 Mb/s 10 ms": (500, 10)}
 # Groups of machines: (count, 10^12 operations a second).
@@ -49,9 +49,9 @@ def manifest_of(model, corpus):
 
 def fleet_of(link, devices):
     rate, round_trip = LINKS[link]
-    groups = [{"name": f"g{i}", "count": count, "teraflops": flops, "uploadMbps": rate, "downloadMbps": rate}
+    groups = [{"name": f"g{i}", "count": count, "teraflops": flops}
               for i, (count, flops) in enumerate(DEVICES[devices])]
-    return {"groups": groups, "links": [{"between": ["*", "*"], "roundTripMs": round_trip}]}
+    return {"groups": groups, "links": [{"between": ["*", "*"], "roundTripMs": round_trip, "mbps": rate}]}
 
 
 def plans_of(build, manifest, fleet, folder):
@@ -85,7 +85,7 @@ def measure(options, manifest, fleet, plan, folder):
     workers = [group for group in fleet["groups"]
                for _ in range(sum(stage["byGroup"].get(group["name"], 0) for stage in stages))]
     nodes = ["trainer", *(f"w{i}" for i in range(len(workers)))]
-    rate, round_trip = fleet["groups"][0]["uploadMbps"], fleet["links"][0]["roundTripMs"]
+    rate, round_trip = fleet["links"][0]["mbps"], fleet["links"][0]["roundTripMs"]
     with (wan.Wan(wan.uniform(nodes, rate, round_trip), options.build) as network,
           goodput.programs(network, options.build, folder) as (start, processes)):
         trainer, address = goodput.start_trainer(start, folder, [stage["machines"] for stage in stages])
