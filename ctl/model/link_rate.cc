@@ -45,13 +45,16 @@ Result<json> Run(const Server& server, int seconds, bool reverse) {
   iperf_set_test_reverse(test.get(), reverse ? 1 : 0);
   iperf_set_test_json_output(test.get(), 1);
   iperf_set_test_logfile(test.get(), "/dev/null");  // it prints what it also gives as a string
-  if (iperf_run_client(test.get()) < 0) {
-    return Unavailable(server.host + " port " + std::to_string(server.port) + ": " +
-                       iperf_strerror(i_errno) + "; start 'iperf3 -s' there, and open the port");
-  }
+  const bool ran = iperf_run_client(test.get()) == 0;
   const char* const text = iperf_get_test_json_output_string(test.get());
   json report = json::parse(text == nullptr ? "" : text, nullptr, /*allow_exceptions=*/false);
-  if (!report.contains("end")) return Unavailable(server.host + " gave no result");
+  // Some errors are in the report alone.
+  if (!ran || report.contains("error") || !report.contains("end")) {
+    const std::string why =
+        report.contains("error") ? report["error"].dump() : iperf_strerror(i_errno);
+    return Unavailable(server.host + " port " + std::to_string(server.port) + ": " + why +
+                       "; start 'iperf3 -s' there, and open the port");
+  }
   return report["end"];
 }
 
