@@ -17,6 +17,9 @@ namespace swarm::api {
 Checked<nlohmann::json> ReadYaml(std::string_view text,
                                  std::span<const std::string> overrides = {});
 
+/// Whether the stages of such values are Auto. They are then as if left out.
+bool TakeAutoStages(nlohmann::json* manifest);
+
 /// The job that the values describe: fills in the defaults, and checks it with Validate. Returns
 /// all errors at once.
 Checked<SwarmJob> ParseManifest(const nlohmann::json& value);

@@ -98,7 +98,7 @@ static void Describe(Archive& a, LocalSteps& local) {
   a.Field("microbatches", local.microbatches);
   a.Field("outerLearningRate", local.outerLearningRate);
   a.Field("outerMomentum", local.outerMomentum);
-  a.Field("overlap", local.overlap);
+  a.Dependent("overlap", local.overlap);
 }
 
 template <typename Archive>
@@ -106,12 +106,12 @@ static void Describe(Archive& a, Training& training) {
   a.Field("seed", training.seed);
   a.Required("maxSteps", training.maxSteps);
   a.Required("globalBatchSize", training.globalBatchSize);
-  a.Field("microbatchSize", training.microbatchSize);
+  a.Dependent("microbatchSize", training.microbatchSize);
   a.Required("sequenceLength", training.sequenceLength);
   a.Field("maxGradNorm", training.maxGradNorm);
   a.Field("zLoss", training.zLoss);
   a.Field("precision", training.precision);
-  a.Field("stepMode", training.stepMode);
+  a.Dependent("stepMode", training.stepMode);
   a.Object("local", training.local);
   a.Field("accumulation", training.accumulation);
   a.Field("reduceCodec", training.reduceCodec);
@@ -141,7 +141,7 @@ static void Describe(Archive& a, Schedule& schedule) {
 
 template <typename Archive>
 static void Describe(Archive& a, Boundary& boundary) {
-  a.Field("codec", boundary.codec);
+  a.Dependent("codec", boundary.codec);
   a.Field("coefficients", boundary.coefficients);
   a.Field("gradientCodec", boundary.gradientCodec);
   a.Field("blockSize", boundary.blockSize);
@@ -163,9 +163,19 @@ static void Describe(Archive& a, PipelineMemory& memory) {
   a.Field("scratch", memory.scratch);
 }
 
+// A job that is read has a number. In a cluster's object there may be `Auto` in its place, which
+// TakeAutoStages takes out.
+static void DescribeStages(ObjectReader& a, std::uint64_t& stages) { a.Field("stages", stages); }
+static void DescribeStages(ObjectWriter& a, const std::uint64_t& stages) {
+  a.Field("stages", stages);
+}
+static void DescribeStages(ObjectSchema& a, const std::uint64_t& stages) {
+  a.Add("stages", {{"x-kubernetes-int-or-string", true}, {"default", stages}, {"minimum", 0}});
+}
+
 template <typename Archive>
 static void Describe(Archive& a, Pipeline& pipeline) {
-  a.Field("stages", pipeline.stages);
+  DescribeStages(a, pipeline.stages);
   a.Field("minReplicasPerStage", pipeline.minReplicasPerStage);
   a.Field("residency", pipeline.residency);
   a.Object("memory", pipeline.memory);
@@ -188,6 +198,20 @@ static void Describe(Archive& a, Logging& logging) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, Machine& machine) {
+  a.Field("region", machine.region);
+  a.Field("teraflops", machine.teraflops);
+  a.Field("memoryGiB", machine.memoryGiB);
+  a.Field("deviceMemoryGiB", machine.deviceMemoryGiB);
+  a.Field("diskMBps", machine.diskMBps);
+  a.Field("uploadMbps", machine.uploadMbps);
+  a.Field("downloadMbps", machine.downloadMbps);
+  a.Field("dollarsPerHour", machine.dollarsPerHour);
+  a.Field("lossesPerHour", machine.lossesPerHour);
+  a.Field("returnSeconds", machine.returnSeconds);
+}
+
+template <typename Archive>
 static void Describe(Archive& a, Pool& pool) {
   a.Required("name", pool.name);
   a.Field("maxReplicas", pool.maxReplicas);
@@ -196,6 +220,7 @@ static void Describe(Archive& a, Pool& pool) {
   a.Field("nodeSelector", pool.nodeSelector);
   a.Field("tolerations", pool.tolerations);
   a.Field("resources", pool.resources);
+  a.Field("machine", pool.machine);
 }
 
 template <typename Archive>
@@ -317,6 +342,13 @@ Checked<json> ReadYaml(std::string_view text, std::span<const std::string> overr
   return value;
 }
 
+bool TakeAutoStages(json* manifest) {
+  const json::json_pointer stages("/spec/pipeline/stages");
+  if (!manifest->contains(stages) || manifest->at(stages) != "Auto") return false;
+  manifest->at(stages.parent_pointer()).erase("stages");
+  return true;
+}
+
 Checked<SwarmJob> ParseManifest(const json& value) {
   std::vector<FieldError> errors;
   SwarmJob job = Read(value, &errors);
@@ -352,6 +384,8 @@ Checked<SwarmJob> FromJsonText(std::string_view text) {
   }
   return FromJson(value);
 }
+
+void ReadMachine(ObjectReader& reader, Machine* machine) { Describe(reader, *machine); }
 
 json SpecSchema() {
   ObjectSchema schema(SchemaDefaults::kStated);

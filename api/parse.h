@@ -11,6 +11,8 @@
 
 namespace swarm::api {
 
+class ObjectReader;  // format/archive.h
+
 /// Reads a manifest in YAML (or JSON, which is YAML), applies `overrides` (overrides.h), fills in
 /// the defaults, and checks it with Validate. Returns all errors at once, except that malformed
 /// YAML and malformed overrides end the reading early.
@@ -21,6 +23,9 @@ Checked<SwarmJob> ParseYaml(std::string_view text, std::span<const std::string> 
 /// filled in.
 Checked<SwarmJob> FromJson(const nlohmann::json& value);
 Checked<SwarmJob> FromJsonText(std::string_view text);
+
+/// Reads the fields of a machine, of an object that may have others.
+void ReadMachine(ObjectReader& reader, Machine* machine);
 
 /// The tokenizer of a manifest that gives this uri and no kind.
 Tokenizer TokenizerAt(const std::string& uri);

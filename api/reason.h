@@ -13,6 +13,7 @@ enum class Reason : std::uint8_t {
   kInvalid,     ///< the manifest has errors
   kRejected,    ///< an event, and the reason of every other condition of an invalid manifest
   kPodRefused,  ///< the API server refuses the job's pods
+  kPlanned,     ///< an event: the planner has chosen what the manifest leaves open
   // Suspension.
   kSuspending,
   kSuspended,

@@ -36,6 +36,18 @@ Pool AnyPool() {
   if (*rc::gen::arbitrary<bool>()) pool.nodeSelector = {{"zone", "a"}, {"gpu", ""}};
   pool.tolerations.text = *rc::gen::element("", R"([{"operator":"Exists"}])");
   pool.resources.text = *rc::gen::element("", R"({"limits":{"amd.com/gpu":1}})");
+  if (*rc::gen::arbitrary<bool>()) {
+    pool.machine = Machine{.region = *rc::gen::element("", "eu"),
+                           .teraflops = FiniteDouble(),
+                           .memoryGiB = FiniteDouble(),
+                           .deviceMemoryGiB = FiniteDouble(),
+                           .diskMBps = FiniteDouble(),
+                           .uploadMbps = FiniteDouble(),
+                           .downloadMbps = FiniteDouble(),
+                           .dollarsPerHour = FiniteDouble(),
+                           .lossesPerHour = FiniteDouble(),
+                           .returnSeconds = FiniteDouble()};
+  }
   return pool;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "api/format/wall_time.h"
+#include "api/swarmjob.h"
 
 namespace swarm::api {
 
@@ -52,11 +53,32 @@ enum class JobState {
   kFailed,
 };
 
+/// What the planner chose for a job with `pipeline.stages: Auto`. An absent field was not open, or
+/// keeps its default. Once the job has started the choice stays as it is.
+struct PlanChoice {
+  std::uint64_t generation = 0;  ///< of the manifest that it was made for
+  std::uint64_t stages = 1;
+  std::optional<std::vector<std::uint64_t>> layers;  ///< as in pipeline.boundary
+  std::optional<BoundaryCodec> codec;
+  std::optional<Residency> residency;
+  std::optional<StepMode> stepMode;
+  std::optional<bool> overlap;  ///< of training.local
+  std::optional<std::uint64_t> microbatchSize;
+  std::optional<std::uint64_t> inFlightMax;
+  std::optional<std::uint64_t> replicas;
+  // Predictions. Absent where only the memory of the workers is known.
+  std::optional<double> tokensPerSecond;
+  std::string limitedBy;  ///< what keeps it from being more, in words
+  std::optional<double> dollarsPerBillionTokens;
+  bool operator==(const PlanChoice&) const = default;
+};
+
 /// What the operator chose where the manifest leaves it open.
 struct PlanStatus {
   std::uint64_t replicas = 0;         ///< workers wanted now, all stages together
   std::uint64_t minReplicas = 0;      ///< the job does not start with fewer ready workers
   std::vector<std::uint64_t> layout;  ///< replicas of each stage when the trainer starts
+  std::optional<PlanChoice> choice;   ///< none: the manifest has a number of stages
   bool operator==(const PlanStatus&) const = default;
 };
 

@@ -85,10 +85,28 @@ static void Describe(Archive& a, Condition& condition) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, PlanChoice& choice) {
+  a.Required("generation", choice.generation);
+  a.Required("stages", choice.stages);
+  a.Field("layers", choice.layers);
+  a.Field("codec", choice.codec);
+  a.Field("residency", choice.residency);
+  a.Field("stepMode", choice.stepMode);
+  a.Field("overlap", choice.overlap);
+  a.Field("microbatchSize", choice.microbatchSize);
+  a.Field("inFlightMax", choice.inFlightMax);
+  a.Field("replicas", choice.replicas);
+  a.Field("tokensPerSecond", choice.tokensPerSecond);
+  a.Field("limitedBy", choice.limitedBy);
+  a.Field("dollarsPerBillionTokens", choice.dollarsPerBillionTokens);
+}
+
+template <typename Archive>
 static void Describe(Archive& a, PlanStatus& plan) {
   a.Field("replicas", plan.replicas);
   a.Field("minReplicas", plan.minReplicas);
   a.Field("layout", plan.layout);
+  a.Field("choice", plan.choice);
 }
 
 template <typename Archive>

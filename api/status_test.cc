@@ -30,6 +30,24 @@ std::optional<WallTime> MaybeTime() {
   return *rc::gen::arbitrary<bool>() ? std::optional(AnyTime()) : std::nullopt;
 }
 
+std::optional<PlanChoice> AnyChoice() {
+  if (*rc::gen::arbitrary<bool>()) return std::nullopt;
+  PlanChoice choice{.generation = Number(), .stages = Number()};
+  if (*rc::gen::arbitrary<bool>()) return choice;
+  choice.layers = {Number(), Number()};
+  choice.codec = BoundaryCodec::kInt8;
+  choice.residency = Residency::kSwap;
+  choice.stepMode = StepMode::kDelayed;
+  choice.overlap = *rc::gen::arbitrary<bool>();
+  choice.microbatchSize = Number();
+  choice.inFlightMax = Number();
+  choice.replicas = Number();
+  choice.tokensPerSecond = 1.0 / 3;
+  choice.limitedBy = "the devices of stage 0";
+  choice.dollarsPerBillionTokens = 2.5;
+  return choice;
+}
+
 SwarmJobStatus AnyStatus() {
   SwarmJobStatus status;
   status.observedGeneration = Number();
@@ -37,7 +55,7 @@ SwarmJobStatus AnyStatus() {
   status.conditions = {{"Ready", ConditionStatus::kFalse, Number(), AnyTime(), "Why", "text"},
                        {"Failed", ConditionStatus::kTrue, Number(), AnyTime(), "Why", ""}};
   status.step = Number();
-  status.plan = {Number(), Number(), {Number(), Number()}};
+  status.plan = {Number(), Number(), {Number(), Number()}, AnyChoice()};
   status.trainer = {Number(), *rc::gen::element("", "job-trainer-7")};
   status.nextWorkerOrdinal = Number();
   const auto open = *rc::gen::container<std::set<std::uint8_t>>(rc::gen::arbitrary<std::uint8_t>());

@@ -331,6 +331,22 @@ struct Logging {
   bool operator==(const Logging&) const = default;
 };
 
+/// What a worker finds where it runs, for plans; with the names and meanings of a fleet file
+/// (docs/fleet.md). 0 is not said.
+struct Machine {
+  std::string region;
+  double teraflops = 0;  ///< as achieved
+  double memoryGiB = 0;
+  double deviceMemoryGiB = 0;
+  double diskMBps = 0;
+  double uploadMbps = 0;
+  double downloadMbps = 0;
+  double dollarsPerHour = 0;
+  double lossesPerHour = 0;
+  double returnSeconds = 0;
+  bool operator==(const Machine&) const = default;
+};
+
 /// Where worker pods go. `swarmctl run` checks pools, and ignores them otherwise.
 struct Pool {
   std::string name;                          ///< a label value, unique within the job
@@ -338,8 +354,9 @@ struct Pool {
   std::uint64_t pendingSeconds = 300;        ///< if a pod waits longer, the next pool is used
   std::uint64_t returnAfterSeconds = 900;    ///< between probes for the return of capacity
   std::map<std::string, std::string> nodeSelector;
-  RawJson tolerations;  ///< a list, as in a pod's spec
-  RawJson resources;    ///< limits and requests, as in a container; any accelerator
+  RawJson tolerations;             ///< a list, as in a pod's spec
+  RawJson resources;               ///< limits and requests, as in a container; any accelerator
+  std::optional<Machine> machine;  ///< of each of its workers; all pools have one, or none
   bool operator==(const Pool&) const = default;
 };
 

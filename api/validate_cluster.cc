@@ -97,6 +97,17 @@ void JudgeTemplate(Judge& judge, const std::string& path, const RawJson& raw) {
   }
 }
 
+void JudgeMachine(Judge& judge, const std::string& path, const Machine& machine) {
+  constexpr double kMost = 1e9;
+  judge.Positive(path + ".teraflops", machine.teraflops, kMost);
+  const std::pair<const char*, double> others[] = {
+      {".memoryGiB", machine.memoryGiB},         {".deviceMemoryGiB", machine.deviceMemoryGiB},
+      {".diskMBps", machine.diskMBps},           {".uploadMbps", machine.uploadMbps},
+      {".downloadMbps", machine.downloadMbps},   {".dollarsPerHour", machine.dollarsPerHour},
+      {".lossesPerHour", machine.lossesPerHour}, {".returnSeconds", machine.returnSeconds}};
+  for (const auto& [name, value] : others) judge.Range(path + name, value, 0.0, kMost);
+}
+
 void JudgePool(Judge& judge, const std::string& path, const Pool& pool) {
   judge.Expect(IsLabel(pool.name), path + ".name", "is \"" + pool.name + "\"",
                "1 to 63 of a-z, 0-9 and -, with a letter or digit at both ends");
@@ -107,6 +118,7 @@ void JudgePool(Judge& judge, const std::string& path, const Pool& pool) {
   judge.Range(path + ".returnAfterSeconds", pool.returnAfterSeconds, std::uint64_t{1}, kDaySeconds);
   JudgeTolerations(judge, path + ".tolerations", pool.tolerations);
   JudgeResources(judge, path + ".resources", pool.resources);
+  if (pool.machine) JudgeMachine(judge, path + ".machine", *pool.machine);
 }
 
 void JudgePools(Judge& judge, const Workers& workers) {
@@ -123,6 +135,11 @@ void JudgePools(Judge& judge, const Workers& workers) {
     judge.Expect(names.insert(pool.name).second, at + ".name",
                  "is \"" + pool.name + "\", the name of an earlier pool",
                  "give each pool its own name");
+    judge.Expect(pool.machine.has_value() == workers.pools.front().machine.has_value(),
+                 at + ".machine",
+                 pool.machine ? "is there, and missing in the first pool"
+                              : "is missing, and there in the first pool",
+                 "give it in all pools, or in none");
     room += std::min(pool.maxReplicas.value_or(kReplicasMax), kReplicasMax);
   }
   judge.Expect(workers.pools.empty() || room >= std::min(workers.minReplicas, kReplicasMax), path,

@@ -23,6 +23,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr const char* kKeepUnknown = "x-kubernetes-preserve-unknown-fields";
+constexpr const char* kIntOrString = "x-kubernetes-int-or-string";
 
 json ReadYaml(const std::filesystem::path& path) {
   std::ostringstream text;
@@ -61,7 +62,7 @@ void Compare(const std::string& path, const json& there, const json& here,
              std::vector<std::string>* differences) {
   const auto differ = [&](const std::string& what) { differences->push_back(path + ": " + what); };
   if (here == json{{kKeepUnknown, true}}) return;  // RawJson: Kubernetes' own words
-  for (const char* key : {"type", "format", "default", kKeepUnknown}) {
+  for (const char* key : {"type", "format", "default", kKeepUnknown, kIntOrString}) {
     if (Get(there, key) != Get(here, key)) {
       differ(std::string(key) + " " + Get(there, key).dump() + ", here " + Get(here, key).dump());
     }
@@ -234,7 +235,7 @@ void VisitIntegers(const std::string& path, const json& schema, json& value, con
   if (Get(schema, "type") == "integer") visit(path, schema, value);
   const json properties = Get(schema, "properties");
   for (const auto& [name, property] : properties.items()) {
-    if (property["type"] == "integer" || value.contains(name)) {
+    if (Get(property, "type") == "integer" || value.contains(name)) {
       VisitIntegers(path + "." + name, property, value[name], visit);
     }
   }

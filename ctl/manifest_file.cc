@@ -16,18 +16,11 @@ api::Checked<nlohmann::json> ReadManifest(const std::string& file,
   return api::ReadYaml(*text, overrides);
 }
 
-bool TakeAutoStages(nlohmann::json* manifest) {
-  const nlohmann::json::json_pointer stages("/spec/pipeline/stages");
-  if (!manifest->contains(stages) || manifest->at(stages) != "Auto") return false;
-  manifest->at(stages.parent_pointer()).erase("stages");
-  return true;
-}
-
 api::Checked<api::SwarmJob> LoadManifest(const std::string& file,
                                          const std::vector<std::string>& overrides) {
   auto manifest = ReadManifest(file, overrides);
   if (!manifest.ok()) return manifest.errors();
-  TakeAutoStages(&*manifest);
+  api::TakeAutoStages(&*manifest);
   return api::ParseManifest(*manifest);
 }
 

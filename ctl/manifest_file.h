@@ -15,9 +15,6 @@ namespace swarm::ctl {
 api::Checked<nlohmann::json> ReadManifest(const std::string& file,
                                           const std::vector<std::string>& overrides);
 
-/// Whether the stages of such values are Auto. They are then as if left out.
-bool TakeAutoStages(nlohmann::json* manifest);
-
 /// The job that these values describe, checked. Stages that are Auto are one.
 api::Checked<api::SwarmJob> LoadManifest(const std::string& file,
                                          const std::vector<std::string>& overrides);

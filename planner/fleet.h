@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "api/swarmjob.h"
+
 namespace swarm::planner {
 
 /// Machines that are alike.
@@ -26,6 +28,9 @@ struct Machines {
   /// Of the memory where it computes; 0: enough.
   double room() const { return device_bytes > 0 ? device_bytes : memory_bytes; }
 };
+
+/// So many machines as a manifest or a fleet file describes them.
+Machines MachinesOf(std::string name, std::uint64_t count, const api::Machine& machine);
 
 /// The connection between any two machines of two regions; each pair has its own, in each
 /// direction.

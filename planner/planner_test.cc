@@ -111,6 +111,17 @@ TEST(Planner, MachinesGoWhereATrainerPutsThem) {
   EXPECT_THAT(LayersOf(found.plans.front()), ElementsAre(10, 1, 1));
 }
 
+TEST(Planner, MachinesInOrderAreNotPassedOver) {
+  // The slow ones make the step longer, but a job's pools are filled from the first one on.
+  Request request = Fixed(Of(Job(), {Group("slow", 2, 0.01), Group("fast", 2, 10)}), 2);
+  EXPECT_THAT(FindPlans(request).plans.front().way.machines,
+              ElementsAre(ElementsAre(0, 1), ElementsAre(0, 1)));
+  request.in_order = true;
+  for (const Plan& plan : FindPlans(request).plans) {
+    EXPECT_GE(plan.way.machines[0][0] + plan.way.machines[1][0], 2u);
+  }
+}
+
 TEST(Planner, ASyncStepIsWorkFillAndDrainAndCommit) {
   Request request = Fixed(Of(Job(), {Group("t", 2, 1)}, {{"*", "*", 0.1}}), 2);
   request.job.spec.pipeline.boundary.codec = api::BoundaryCodec::kNone;

@@ -474,4 +474,23 @@ Prediction PredictRoomy(const Way& way, const ModelCosts& model, const Fleet& fl
   return Predictor(way, model, fleet).Take(/*roomy=*/true);
 }
 
+std::string LimitText(const Prediction& p) {
+  const std::string stage = "stage " + std::to_string(p.limit_stage);
+  switch (p.limit) {
+    case Limit::kCompute:
+      return "the devices of " + stage;
+    case Limit::kDisk:
+      return "the disks of " + stage;
+    case Limit::kLine:
+      return "the lines of " + stage;
+    case Limit::kConnection:
+      return "the connections from " + stage + " to the next";
+    case Limit::kInFlight:
+      return "the microbatches in flight that there is memory for";
+    case Limit::kStepLatency:
+      return "the way of a step through pipeline, sums and commit; a larger batch hides it";
+  }
+  return "";
+}
+
 }  // namespace swarm::planner

@@ -62,6 +62,9 @@ struct Prediction {
   std::vector<StagePrediction> stages;
 };
 
+/// What keeps the step from being shorter, in words.
+std::string LimitText(const Prediction& prediction);
+
 /// Requires that each stage has a machine, that all of them have the memory (LeastMemory), and that
 /// `model` has the costs of a way with that residency.
 Prediction Predict(const Way& way, const ModelCosts& model, const Fleet& fleet);

@@ -194,7 +194,12 @@ std::vector<std::uint64_t> Search::MicrobatchChoices() const {
   const bool is_open = request_.open.microbatch && training.stepMode != api::StepMode::kLocal;
   if (!is_open) return {training.microbatchSize};
   std::vector<std::uint64_t> choices;
-  for (std::uint64_t n = 1; n <= std::min(training.globalBatchSize, kMicrobatchMax); ++n) {
+  std::uint64_t most = std::min(training.globalBatchSize, kMicrobatchMax);
+  // A validation loss is of whole microbatches.
+  if (!request_.job.spec.data.validationUri.empty()) {
+    most = std::min(most, training.validationSequences);
+  }
+  for (std::uint64_t n = 1; n <= most; ++n) {
     const bool is_power = (n & (n - 1)) == 0;
     if (is_power && training.globalBatchSize % n == 0) choices.push_back(n);
   }
@@ -246,6 +251,16 @@ std::vector<Counts> PlaceMachines(const Counts& use, std::size_t stages) {
   return machines;
 }
 
+/// Whether no machine is used behind one that stays idle.
+bool IsInOrder(const Counts& use, const Fleet& fleet) {
+  bool idle = false;
+  for (std::size_t g = 0; g < use.size(); ++g) {
+    if (idle && use[g] > 0) return false;
+    idle = idle || use[g] < fleet.groups[g].count;
+  }
+  return true;
+}
+
 template <typename Call>
 void Search::EachWay(const Call& use_way) const {
   const std::vector<Counts> uses = UsesOf(request_.fleet);
@@ -255,6 +270,7 @@ void Search::EachWay(const Call& use_way) const {
       const std::uint64_t count = Sum(use);
       if (count < stages * wanted.pipeline.minReplicasPerStage) continue;
       if (!request_.open.replicas && count != wanted.workers.replicas) continue;
+      if (request_.in_order && !IsInOrder(use, request_.fleet)) continue;
       const std::vector<Counts> machines = PlaceMachines(use, stages);
       // Many variants have room for the same layers.
       std::map<std::pair<const ModelCosts*, std::vector<Most>>, Cuts> cuts;

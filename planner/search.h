@@ -24,6 +24,7 @@ struct Open {
   bool residency = true;  ///< whether stages are swapped
   bool layers = true;
   bool replicas = true;  ///< the number of workers
+  bool operator==(const Open&) const = default;
 };
 
 struct Plan {
@@ -51,6 +52,8 @@ struct Request {
   Fleet fleet;
   Open open;
   Goal goal = Goal::kTokensPerSecond;
+  /// Whether a machine is used only beside all that come before it, as a job fills its pools.
+  bool in_order = false;
 };
 
 /// Codecs that change no model are searched, and those alone: None, BF16, Int8. The step mode Local

@@ -278,6 +278,7 @@ struct EnumNames<api::Reason> {
       {E::kInvalid, "Invalid"},
       {E::kRejected, "Rejected"},
       {E::kPodRefused, "PodRefused"},
+      {E::kPlanned, "Planned"},
       {E::kSuspending, "Suspending"},
       {E::kSuspended, "Suspended"},
       {E::kNotSuspended, "NotSuspended"},

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "api/manifest.h"
-#include "ctl/manifest_file.h"
 
 namespace swarm::ctl {
 namespace {
@@ -30,7 +29,7 @@ json Manifest() {
 
 /// The pipeline that a machine with so many workers and GiB of memory gets.
 json Choose(std::uint64_t workers, double gibibytes, json manifest = Manifest()) {
-  EXPECT_TRUE(TakeAutoStages(&manifest));
+  EXPECT_TRUE(api::TakeAutoStages(&manifest));
   std::string said;
   const auto chosen = ChooseStages(manifest, {workers, gibibytes * kGibibyte}, &said);
   if (!chosen.ok()) return api::ToString(chosen.errors());
@@ -73,7 +72,7 @@ TEST(AutoStages, WhereTheUserWantsItInMemoryItIsRefusedWithWhatWouldHelp) {
 TEST(AutoStages, ANumberIsTheUsers) {
   json manifest = Manifest();
   manifest["spec"]["pipeline"]["stages"] = 3;
-  EXPECT_FALSE(TakeAutoStages(&manifest));
+  EXPECT_FALSE(api::TakeAutoStages(&manifest));
   EXPECT_EQ(manifest.at("spec").at("pipeline").at("stages"), 3);
 }
 

@@ -9,6 +9,7 @@
 #include "ctl/manifest_file.h"
 #include "ctl/plan/plan_report.h"
 #include "ctl/simulate/fleet_file.h"
+#include "planner/choice.h"
 
 namespace swarm::ctl {
 namespace {
@@ -36,22 +37,6 @@ planner::Fleet MachinesOf(const Fleet& described) {
   return fleet;
 }
 
-/// What the manifest does not say.
-planner::Open OpenIn(const json& manifest) {
-  const auto is_open = [&](const char* path) {
-    const json::json_pointer pointer(path);
-    return !manifest.contains(pointer) || manifest.at(pointer).is_null();
-  };
-  return {.stages = is_open("/spec/pipeline/stages"),
-          .codec = is_open("/spec/pipeline/boundary/codec"),
-          .step_mode = is_open("/spec/training/stepMode"),
-          .microbatch = is_open("/spec/training/microbatchSize"),
-          .overlap = is_open("/spec/training/local/overlap"),
-          .residency = is_open("/spec/pipeline/residency"),
-          .layers = is_open("/spec/pipeline/boundary/layers"),
-          .replicas = is_open("/spec/workers/replicas")};
-}
-
 }  // namespace
 
 ExitCode PlanJob(const PlanOptions& options, std::ostream& out, std::ostream& err) {
@@ -61,7 +46,7 @@ ExitCode PlanJob(const PlanOptions& options, std::ostream& out, std::ostream& er
   };
   auto manifest = ReadManifest(options.manifest, options.overrides);
   if (!manifest.ok()) return refuse(options.manifest, manifest.errors());
-  TakeAutoStages(&*manifest);
+  api::TakeAutoStages(&*manifest);
   auto job = api::ParseManifest(*manifest);
   if (!job.ok()) return refuse(options.manifest, job.errors());
   if (auto errors = ReadKnownModel(&*job); !errors.empty()) return refuse(options.manifest, errors);
@@ -71,7 +56,8 @@ ExitCode PlanJob(const PlanOptions& options, std::ostream& out, std::ostream& er
   }
   const auto fleet = ReadMachines(options.fleet);
   if (!fleet.ok()) return refuse(options.fleet, fleet.errors());
-  const planner::Request request{*job, MachinesOf(*fleet), OpenIn(*manifest), options.goal};
+  const planner::Request request{*job, MachinesOf(*fleet), planner::OpenIn(*manifest),
+                                 options.goal};
   const planner::Plans plans = planner::FindPlans(request);
   if (options.json) {
     out << PlansJson(plans, request).dump(2) << "\n";

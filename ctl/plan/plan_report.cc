@@ -7,6 +7,7 @@
 #include "api/format/enum_names.h"
 #include "base/gibibytes.h"
 #include "ctl/format.h"
+#include "planner/choice.h"
 
 namespace swarm::ctl {
 namespace {
@@ -32,25 +33,6 @@ const char* NameOf(Limit limit) {
       return "InFlight";
     case Limit::kStepLatency:
       return "StepLatency";
-  }
-  return "";
-}
-
-std::string LimitText(const planner::Prediction& p) {
-  const std::string stage = "stage " + std::to_string(p.limit_stage);
-  switch (p.limit) {
-    case Limit::kCompute:
-      return "the devices of " + stage;
-    case Limit::kDisk:
-      return "the disks of " + stage;
-    case Limit::kLine:
-      return "the lines of " + stage;
-    case Limit::kConnection:
-      return "the connections from " + stage + " to the next";
-    case Limit::kInFlight:
-      return "the microbatches in flight that there is memory for";
-    case Limit::kStepLatency:
-      return "the way of a step through pipeline, sums and commit; a larger batch hides it";
   }
   return "";
 }
@@ -152,29 +134,10 @@ json PlanJson(const Plan& plan, const planner::Request& request) {
 }  // namespace
 
 json PlanFragment(const Plan& plan, const planner::Open& open) {
-  const api::Spec& spec = plan.way.spec;
-  json pipeline = {{"stages", spec.pipeline.stages}};
-  if (plan.way.runs.size() > 1) {
-    json& boundary = pipeline["boundary"];
-    boundary["codec"] = swarm::NameOf(spec.pipeline.boundary.codec);
-    // Boundaries that the manifest names may be a part of the model: they stay.
-    for (std::size_t s = 1; open.layers && s < plan.way.runs.size(); ++s) {
-      boundary["layers"].push_back(plan.way.runs[s].first);
-    }
-  }
-  if (open.residency && spec.pipeline.residency == api::Residency::kSwap) {
-    pipeline["residency"] = swarm::NameOf(*spec.pipeline.residency);
-  }
-  if (plan.prediction.in_flight_max) pipeline["inFlightMax"] = *plan.prediction.in_flight_max;
-  std::uint64_t replicas = 0;
-  for (const StagePrediction& stage : plan.prediction.stages) replicas += stage.machines;
-  json training = {{"microbatchSize", spec.training.microbatchSize},
-                   {"stepMode", swarm::NameOf(spec.training.stepMode)}};
-  if (spec.training.local.overlap) training["local"]["overlap"] = true;
-  return {{"spec",
-           {{"training", std::move(training)},
-            {"pipeline", std::move(pipeline)},
-            {"workers", {{"replicas", replicas}}}}}};
+  json fragment = json::object();
+  planner::FillIn(planner::ChoiceOf(plan, {.residency = open.residency, .layers = open.layers}),
+                  &fragment);
+  return fragment;
 }
 
 void PrintPlans(const planner::Plans& plans, const planner::Request& request, std::ostream& out) {

@@ -95,7 +95,7 @@ Result<std::uint64_t> CountWorkers(const RunOptions& options, const nlohmann::js
 Result<api::SwarmJob> LoadJob(const RunOptions& options, std::string* said) {
   auto manifest = ReadManifest(options.manifest, options.overrides);
   if (!manifest.ok()) return InvalidArgument(api::ToString(manifest.errors()));
-  if (!TakeAutoStages(&*manifest)) return Runnable(api::ParseManifest(*manifest));
+  if (!api::TakeAutoStages(&*manifest)) return Runnable(api::ParseManifest(*manifest));
   if (!options.devices.empty()) {
     return InvalidArgument(
         "spec.pipeline.stages: is Auto, which knows no GPUs; a number, such as `swarmctl plan`"

@@ -4,6 +4,7 @@
 
 #include "api/format/archive.h"
 #include "api/format/yaml.h"
+#include "api/parse.h"
 #include "base/files.h"
 #include "base/gibibytes.h"
 #include "planner/fleet.h"
@@ -15,7 +16,7 @@ using api::ObjectReader;
 
 namespace {
 
-constexpr double kMega = 1e6, kGiga = 1e9, kTera = 1e12;
+constexpr double kMega = 1e6, kGiga = 1e9;
 constexpr double kBits = 8;
 constexpr double kMilli = 1e-3;
 /// Of a token and parameter, forward and backward.
@@ -81,18 +82,21 @@ static void Describe(ObjectReader& reader, FleetJob& job) {
 static void Describe(ObjectReader& reader, FleetGroup& group) {
   reader.Required("name", group.name);
   reader.Field("count", group.count);
-  reader.Field("region", group.region);
-  ReadScaled(reader, "teraflops", kTera, &group.flops);
+  api::Machine machine;
+  api::ReadMachine(reader, &machine);
+  const planner::Machines read = planner::MachinesOf(group.name, group.count, machine);
+  group.region = read.region;
+  group.flops = read.flops;
+  group.upload_rate = read.upload;
+  group.download_rate = read.download;
+  group.memory_bytes = read.memory_bytes;
+  group.device_bytes = read.device_bytes;
+  group.disk_rate = read.disk;
+  group.dollars_per_hour = read.dollars_per_hour;
+  group.losses_per_hour = read.losses_per_hour;
+  group.return_seconds = read.return_seconds;
   ReadByStage(reader, "microbatchSeconds", &group.microbatch_seconds);
   reader.Field("jitter", group.jitter);
-  ReadScaled(reader, "uploadMbps", kMega / kBits, &group.upload_rate);
-  ReadScaled(reader, "downloadMbps", kMega / kBits, &group.download_rate);
-  ReadScaled(reader, "memoryGiB", kGibibyte, &group.memory_bytes);
-  ReadScaled(reader, "deviceMemoryGiB", kGibibyte, &group.device_bytes);
-  ReadScaled(reader, "diskMBps", kMega, &group.disk_rate);
-  reader.Field("dollarsPerHour", group.dollars_per_hour);
-  reader.Field("lossesPerHour", group.losses_per_hour);
-  reader.Field("returnSeconds", group.return_seconds);
   reader.Field("noticeSeconds", group.notice_seconds);
   reader.Ignore({"trace"});
 }
