@@ -19,6 +19,15 @@ def trains_to_success(world):
     world.check("the operator counted no loss", not status.get("preemptions") and not status.get("failures"), status)
 
 
+@case("A job leaves its stages to the operator, which plans them for its pods", "fast")
+def plans_its_stages(world):
+    job = world.job(steps=60, replicas=2, pipeline__stages="Auto").submit()
+    job.await_success()
+    job.verify(world)
+    plan = job.status["plan"]
+    world.check("status.plan has the stages that it ran with", plan["choice"]["stages"] == len(plan["layout"]), plan)
+
+
 @case("A job continues with another number of stages", seconds=300)
 def resumes_at_other_stages(world):
     job = world.job(steps=200, replicas=2).submit().await_step(40)

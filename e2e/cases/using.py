@@ -78,6 +78,8 @@ def bad_manifests(world):
             ("training__globalBatchSize", 0, ["globalBatchSize"]),
             ("training__accumulation", "exact", ["accumulation", "Exact"]),
             ("pipeline__boundary", {"codec": "Zip"}, ["codec"]),
+            ("pipeline__stages", "auto", ["stages"]),
+            ("pipeline__stages", 5, ["workers.replicas", "pipeline.stages"]),
             ("training__sequenceLength", "long", ["sequenceLength"])):
         message = refusal(**{path: value})
         world.check(f"{path} = {value!r} is refused by the API server, naming {words}",

@@ -13,7 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "api/format/field_error.h"
 #include "api/format/wall_time.h"
+#include "api/status.h"
 #include "operator/kube/object/object.h"
 #include "operator/plan/observed.h"
 #include "operator/plan/reservations.h"
@@ -44,7 +46,10 @@ struct JobMemory {
   std::optional<api::WallTime> status_written;
   std::uint64_t judged_generation = 0;  ///< the generation whose pods the API server has judged
   std::vector<std::string> judgement;   ///< its objections
-  std::uint64_t directs = 0;            ///< number of orders to the trainer so far
+  std::uint64_t chosen_generation = 0;  ///< the generation that `chosen` is for
+  /// What the planner chose; none: it was not asked. The status has what the job runs with.
+  std::optional<api::Checked<api::PlanChoice>> chosen;
+  std::uint64_t directs = 0;      ///< number of orders to the trainer so far
   std::set<std::string> ordered;  ///< the content of the last order, to count new moves and drains
   std::optional<std::chrono::system_clock::time_point> renew_at;  ///< of the certificates
   std::string identity_trouble;  ///< why there are no certificates; logged once

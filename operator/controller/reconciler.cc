@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "operator/controller/informers.h"
 #include "operator/names/names.h"
+#include "operator/objects/choose.h"
 #include "operator/objects/read.h"
 #include "operator/objects/trim.h"
 #include "operator/plan/decide.h"
@@ -148,6 +149,7 @@ Result<Reconciler::Decision> Reconciler::Decide(Snapshot snapshot, JobMemory* me
   Decision decision;
   decision.now = clocks_();
   ASSIGN_OR_RETURN(decision.view, objects::ReadJob(*snapshot.job));
+  Choose(*snapshot.job, &decision.view, memory);
   RETURN_IF_ERROR(Judge(decision.view, memory));
   decision.observed = Observe(
       decision.view, snapshot,
@@ -163,6 +165,21 @@ Result<Reconciler::Decision> Reconciler::Decide(Snapshot snapshot, JobMemory* me
 
 Acting Reconciler::ActingFor(const Decision& decision, JobMemory* memory) const {
   return {decision.view, decision.observed.pods, leader_term_, decision.now.wall, memory};
+}
+
+/// Lets the planner choose what the job leaves open and its status does not have, once for each
+/// generation.
+void Reconciler::Choose(const json& job, objects::JobView* view, JobMemory* memory) {
+  if (!view->open || IsLeftAlone(*view)) return;
+  if (!memory->chosen || memory->chosen_generation != view->generation) {
+    memory->chosen = objects::ChoosePlan(*view);
+    memory->chosen_generation = view->generation;
+  }
+  if (!memory->chosen->ok()) {
+    view->errors = memory->chosen->errors();
+    return;
+  }
+  objects::TakeChoice(job, **memory->chosen, view);
 }
 
 Status Reconciler::Judge(const objects::JobView& view, JobMemory* memory) {

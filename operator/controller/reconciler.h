@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -70,6 +71,7 @@ class Reconciler {
                               const JobMemory& memory);
   Status AddNodes(const JobMemory* memory, Snapshot* snapshot) const;
   Result<Decision> Decide(Snapshot snapshot, JobMemory* memory);
+  void Choose(const nlohmann::json& job, objects::JobView* view, JobMemory* memory);
   Status Judge(const objects::JobView& view, JobMemory* memory);
   void Link(const Decision& decision, JobMemory* memory);
   Status CarryOut(Decision& decision, JobMemory* memory);

@@ -47,6 +47,11 @@ class ReconcilerTest : public testing::Test {
     operator_.later = std::chrono::minutes(5);  // it has been leading for a while
     operator_.Settle();
   }
+  /// The manifest that the trainer reads.
+  json TrainersJob() const {
+    const auto map = cluster_.server->Find(kube::resources::ConfigMaps(), {"team", "tiny-job"});
+    return map ? json::parse((*map)["data"]["job.json"].get<std::string>()) : json();
+  }
   std::uint64_t Number(const char* field) const { return cluster_.status().value(field, 0u); }
 
   ClusterUnderTest cluster_;
@@ -103,6 +108,70 @@ TEST_F(ReconcilerTest, AnOperatorThatBeginsAnewFindsNothingToChange) {
   OperatorUnderTest second(cluster_.server, &cluster_.trainers, 2);
   second.Settle();
   EXPECT_THAT(cluster_.server->writes(), SizeIs(writes));
+}
+
+/// A model that fits in no pod as a whole.
+constexpr char kAutoSpec[] = R"({
+    "model": {"config": {"hidden_size": 1024, "num_hidden_layers": 12, "num_attention_heads": 8,
+                         "intermediate_size": 2816, "vocab_size": 32000}},
+    "training": {"maxSteps": 3, "globalBatchSize": 64, "sequenceLength": 512},
+    "pipeline": {"stages": "Auto"},
+    "workers": {"minReplicas": null,
+                "pools": [{"name": "spot", "resources": {"limits": {"memory": "5Gi"}}}]}})";
+
+TEST_F(ReconcilerTest, AJobWhoseStagesAreAutoIsRunWithThoseThatFitItsPods) {
+  cluster_.Submit(kAutoSpec);
+  operator_.Settle();
+  const json choice = cluster_.status()["plan"]["choice"];
+  EXPECT_GT(choice["stages"], 1);
+  EXPECT_EQ(choice["generation"], 1);
+  EXPECT_EQ(TrainersJob()["spec"]["pipeline"]["stages"], choice["stages"]);
+  EXPECT_EQ(cluster_.status()["plan"]["layout"].size(), choice["stages"]);
+  EXPECT_THAT(cluster_.pods(), SizeIs(5));
+  EXPECT_EQ(cluster_.job()["spec"]["pipeline"]["stages"], "Auto") << "the manifest is the user's";
+}
+
+TEST_F(ReconcilerTest, AnOperatorThatBeginsAnewKeepsWhatThePlannerChose) {
+  cluster_.Submit(kAutoSpec);
+  operator_.Settle();
+  const json choice = cluster_.status()["plan"]["choice"], job = TrainersJob();
+  // Today's pods would have room for other stages, but the job trains with these.
+  cluster_.server->Edit(SwarmJobs(), kTestJob, [](json& object) {
+    object["spec"]["workers"]["pools"][0]["resources"]["limits"]["memory"] = "64Gi";
+  });
+  OperatorUnderTest second(cluster_.server, &cluster_.trainers, 2);
+  second.Settle();
+  EXPECT_EQ(cluster_.status()["observedGeneration"], 2);
+  EXPECT_EQ(cluster_.status()["plan"]["choice"], choice);
+  EXPECT_EQ(TrainersJob(), job);
+  EXPECT_THAT(Created(), SizeIs(5));
+}
+
+TEST_F(ReconcilerTest, AJobThatHasNotStartedIsPlannedAnewWhenItChanges) {
+  json spec = json::parse(kAutoSpec);
+  spec["suspend"] = true;
+  cluster_.Submit(spec.dump());
+  operator_.Settle();
+  EXPECT_GT(cluster_.status()["plan"]["choice"]["stages"], 1);
+  cluster_.server->Edit(SwarmJobs(), kTestJob, [](json& object) {
+    object["spec"]["workers"]["pools"][0]["resources"]["limits"]["memory"] = "64Gi";
+  });
+  operator_.Settle();
+  EXPECT_EQ(cluster_.status()["plan"]["choice"]["stages"], 1);
+  EXPECT_EQ(cluster_.status()["plan"]["choice"]["generation"], 2);
+}
+
+TEST_F(ReconcilerTest, AJobThatFitsInNoNumberOfStagesIsRejectedWithWhatWouldMakeItFit) {
+  json spec = json::parse(kAutoSpec);
+  spec["pipeline"]["residency"] = "Resident";
+  spec["workers"]["pools"][0]["resources"]["limits"]["memory"] = "300Mi";
+  cluster_.Submit(spec.dump());
+  operator_.Settle();
+  EXPECT_EQ(cluster_.status()["state"], "Rejected");
+  EXPECT_THAT(cluster_.condition("Accepted"),
+              HasSubstr("no number of stages has room in 4 workers of 0.293 GiB; "));
+  EXPECT_THAT(cluster_.condition("Accepted"), HasSubstr("memory of "));
+  EXPECT_THAT(Created(), IsEmpty());
 }
 
 TEST_F(ReconcilerTest, AnOperatorThatBeginsAnewMendsWhatSomebodyHasChanged) {

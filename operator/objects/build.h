@@ -27,8 +27,15 @@ struct PodOptions {
 /// a mapping or a list; the message names the field.
 Result<nlohmann::json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal,
                                       const api::Pool& pool, const PodOptions& options);
-/// How many workers BuildWorkerPod puts into a pod of the pool: one for each device. 1 for a job
-/// whose pod cannot be built.
+/// What the workers of a pod have, which share it equally.
+struct PodShares {
+  std::uint64_t workers = 1;       ///< one for each device
+  bool on_device = false;          ///< they compute on accelerators
+  std::uint64_t memory_bytes = 0;  ///< of each, without its device's; 0: the pod does not say
+};
+/// Of the pods that BuildWorkerPod makes for the pool; the defaults for a job whose pod cannot be
+/// built.
+PodShares SharesOfPod(const api::Spec& spec, const api::Pool& pool);
 std::uint64_t WorkersOfPod(const api::Spec& spec, const api::Pool& pool);
 /// `layout`: replicas of each stage when the trainer starts.
 Result<nlohmann::json> BuildTrainerPod(const JobView& view, std::uint64_t term,

@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "api/format/field_error.h"
 #include "api/status.h"
 #include "api/swarmjob.h"
+#include "planner/search.h"
 
 namespace swarm::objects {
 
@@ -23,8 +25,12 @@ struct JobView {
   api::WallTime creation_time{};
   std::map<std::string, std::string> labels;
   std::map<std::string, std::string> annotations;
-  /// With all defaults. Not valid if there are errors.
+  /// With all defaults, and with the choice in it. Not valid if there are errors.
   api::SwarmJob job;
+  /// Of a job with `pipeline.stages: Auto`: what the planner has chosen; or, as long as it has not,
+  /// what it is to choose, and until then the job has the defaults.
+  std::optional<api::PlanChoice> choice;
+  std::optional<planner::Open> open;
   /// All errors of the manifest.
   std::vector<api::FieldError> errors;
   api::SwarmJobStatus status;

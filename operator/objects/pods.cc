@@ -213,11 +213,19 @@ Result<json> WantedWorkerPod(const api::Spec& spec, const Role& role, const api:
 
 }  // namespace
 
-std::uint64_t WorkersOfPod(const api::Spec& spec, const api::Pool& pool) {
+PodShares SharesOfPod(const api::Spec& spec, const api::Pool& pool) {
   const auto pod = WantedWorkerPod(spec, MakeRole("", PodRole::kWorker, 0, 0), pool, {});
-  if (!pod.ok()) return 1;
+  if (!pod.ok()) return {};
   const auto devices = DevicesFor(*pod);
-  return devices.ok() ? devices->size() : 1;
+  if (!devices.ok() || devices->empty()) return {};
+  const json& container = (*pod)["spec"]["containers"][0];
+  return {.workers = devices->size(),
+          .on_device = devices->front() != "cpu",
+          .memory_bytes = MemoryOf(container.value("resources", json())) / devices->size()};
+}
+
+std::uint64_t WorkersOfPod(const api::Spec& spec, const api::Pool& pool) {
+  return SharesOfPod(spec, pool).workers;
 }
 
 Result<json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal, const api::Pool& pool,

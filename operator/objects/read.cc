@@ -5,10 +5,12 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "api/manifest.h"
 #include "api/parse.h"
 #include "api/status_json.h"
 #include "api/validate.h"
 #include "operator/names/names.h"
+#include "planner/choice.h"
 
 namespace swarm::objects {
 namespace {
@@ -148,6 +150,19 @@ json ManifestOf(const json& object) {
   return manifest;
 }
 
+void ReadManifest(const json& manifest, JobView* view) {
+  api::Checked<api::SwarmJob> job = api::FromJson(manifest);
+  if (!job.ok()) {
+    view->errors = job.errors();
+    return;
+  }
+  view->job = *std::move(job);
+  view->errors = api::Validate(view->job);
+  for (api::FieldError& error : api::ValidateForCluster(view->job)) {
+    view->errors.push_back(std::move(error));
+  }
+}
+
 }  // namespace
 
 Result<JobView> ReadJob(const json& object) {
@@ -181,17 +196,29 @@ Result<JobView> ReadJob(const json& object) {
     view.errors = {{"spec", "is nested too deep", "at most 64 levels"}};
     return view;
   }
-  api::Checked<api::SwarmJob> job = api::FromJson(ManifestOf(object));
-  if (!job.ok()) {
-    view.errors = job.errors();
-    return view;
-  }
-  view.job = *std::move(job);
-  view.errors = api::Validate(view.job);
-  for (api::FieldError& error : api::ValidateForCluster(view.job)) {
-    view.errors.push_back(std::move(error));
+  json manifest = ManifestOf(object);
+  const bool is_auto = api::TakeAutoStages(&manifest);
+  ReadManifest(manifest, &view);
+  if (!is_auto || !view.errors.empty()) return view;
+  const bool began = view.status.trainer.term > 0;
+  const std::optional<api::PlanChoice> made = view.status.plan.choice;
+  if (made && (began || made->generation == view.generation)) {
+    TakeChoice(object, *made, &view);
+  } else {
+    view.open = planner::OpenIn(manifest);
+    // A checkpoint holds for one step mode.
+    view.open->step_mode = view.open->step_mode && !began;
   }
   return view;
+}
+
+void TakeChoice(const json& object, const api::PlanChoice& choice, JobView* view) {
+  json manifest = ManifestOf(object);
+  api::TakeAutoStages(&manifest);
+  planner::FillIn(choice, &manifest);
+  view->choice = choice;
+  view->open.reset();
+  ReadManifest(manifest, view);
 }
 
 std::optional<plan::ObservedPod> ReadPod(const json& object) {

@@ -16,6 +16,27 @@ std::string Devices(const char* text) {
   return list;
 }
 
+std::uint64_t Memory(const char* text) { return MemoryOf(nlohmann::json::parse(text)); }
+
+TEST(ResourcesTest, MemoryIsTheLimitOrElseTheRequest) {
+  EXPECT_EQ(Memory(R"({"limits": {"memory": "8Gi"}, "requests": {"memory": "4Gi"}})"),
+            std::uint64_t{8} << 30);
+  EXPECT_EQ(Memory(R"({"limits": {"cpu": 1}, "requests": {"memory": "1.5Gi"}})"),
+            std::uint64_t{3} << 29);
+  EXPECT_EQ(Memory(R"({"limits": {"memory": 4096}})"), 4096u);
+  EXPECT_EQ(Memory(R"({"limits": {"memory": "2e9"}})"), 2'000'000'000u);
+  EXPECT_EQ(Memory(R"({"limits": {"memory": "500M"}})"), 500'000'000u);
+  EXPECT_EQ(Memory(R"({"limits": {"memory": "4096000m"}})"), 4096u);
+}
+
+TEST(ResourcesTest, WhatIsNoAmountOfMemoryIsNone) {
+  for (const char* text : {"null", "{}", R"({"limits": 3})", R"({"limits": {"memory": "much"}})",
+                           R"({"limits": {"memory": "8GiB"}})", R"({"limits": {"memory": -1}})",
+                           R"({"limits": {"memory": "nan"}})"}) {
+    EXPECT_EQ(Memory(text), 0u) << text;
+  }
+}
+
 TEST(ResourcesTest, ThreadsFollowTheProcessorsRoundedUp) {
   EXPECT_EQ(Threads(R"({"limits": {"cpu": 4}})"), 4);
   EXPECT_EQ(Threads(R"({"limits": {"cpu": "2500m"}})"), 3);

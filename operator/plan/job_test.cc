@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "api/format/enum_names.h"
 #include "operator/plan/testing/fake_cluster.h"
 
@@ -131,6 +133,25 @@ TEST(JobTest, AWorkerThatSomebodyHasDrainedIsReplacedAtOnce) {
   cluster.Act(cluster.leader);
   EXPECT_TRUE(cluster.Did("create job-w4 in spot"));
   EXPECT_EQ(cluster.status().unexplained, 0u);
+}
+
+TEST(JobTest, WhatThePlannerChoseIsWrittenBeforeAnythingIsMadeWithIt) {
+  FakeCluster cluster;
+  cluster.job.choice = api::PlanChoice{.generation = 1,
+                                       .stages = 2,
+                                       .codec = api::BoundaryCodec::kBF16,
+                                       .tokensPerSecond = 1234.4,
+                                       .limitedBy = "the lines of stage 0"};
+  const Plan plan = cluster.Act(cluster.leader);
+  EXPECT_EQ(plan.write, WriteStatus::kFirst);
+  EXPECT_EQ(plan.status.plan.choice, cluster.job.choice);
+  const auto told = [](const Event& event) { return event.reason == api::Reason::kPlanned; };
+  const auto event = std::find_if(cluster.events.begin(), cluster.events.end(), told);
+  ASSERT_NE(event, cluster.events.end());
+  EXPECT_EQ(event->message,
+            "stages 2, codec BF16: about 1234 tokens/s, limited by the lines of stage 0");
+  cluster.Live(60);
+  EXPECT_EQ(std::count_if(cluster.events.begin(), cluster.events.end(), told), 1);
 }
 
 TEST(JobTest, SuspensionWaitsForTheTrainersCheckpointAndThenLetsAllGo) {

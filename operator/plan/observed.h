@@ -29,7 +29,8 @@ struct ObservedJob {
   bool deleted = false;              ///< has a deletion time: Kubernetes deletes the job's objects
   std::optional<api::SwarmJob> job;  ///< none: the job cannot be run
   std::vector<std::string> refused;  ///< why not, one sentence each; empty if and only if `job`
-  api::SwarmJobStatus status;        ///< the observed one; of a new job a default one
+  std::optional<api::PlanChoice> choice;  ///< what the planner chose of it; `job` has it in it
+  api::SwarmJobStatus status;             ///< the observed one; of a new job a default one
 };
 
 enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };

@@ -1,6 +1,7 @@
 #include "operator/plan/report.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "api/format/enum_names.h"
 #include "api/model/layout.h"
@@ -172,12 +173,37 @@ JobState StateOf(const Draft& draft) {
   return any_placed ? JobState::kStarting : JobState::kPending;
 }
 
+/// "stages 4, codec Int8, microbatchSize 2: 52000 tokens/s, limited by the devices of stage 1"
+std::string ChoiceText(const api::PlanChoice& choice) {
+  std::string text = "stages " + std::to_string(choice.stages);
+  const auto add_name = [&](const char* what, const auto& value) {
+    if (value) text += std::string(", ") + what + " " + std::string(NameOf(*value));
+  };
+  const auto add_number = [&](const char* what, const auto& value) {
+    if (value) text += std::string(", ") + what + " " + std::to_string(*value);
+  };
+  add_name("codec", choice.codec);
+  add_name("residency", choice.residency);
+  add_name("stepMode", choice.stepMode);
+  add_number("microbatchSize", choice.microbatchSize);
+  add_number("inFlightMax", choice.inFlightMax);
+  add_number("replicas", choice.replicas);
+  if (choice.tokensPerSecond) {
+    text += ": about " + std::to_string(std::llround(*choice.tokensPerSecond)) +
+            " tokens/s, limited by " + choice.limitedBy;
+  }
+  return text;
+}
+
 void ReportPlan(Draft* draft) {
   const api::Spec& spec = draft->job.spec;
   api::PlanStatus& plan = draft->status().plan;
   plan.replicas = spec.workers.replicas;
   plan.minReplicas = spec.workers.minReplicas;
   if (const auto layout = api::ComputeReplicas(draft->job, ""); layout.ok()) plan.layout = *layout;
+  const auto& choice = draft->seen.job.choice;
+  if (choice && choice != plan.choice) draft->Tell(Reason::kPlanned, ChoiceText(*choice));
+  plan.choice = choice;
 }
 
 /// The status without progress, whose write may wait; with `counts` also without counts.
