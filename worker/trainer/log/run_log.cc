@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/chained_line.h"
 #include "base/log.h"
 
 namespace swarm::trainer {
@@ -17,6 +18,7 @@ using Json = nlohmann::ordered_json;
 
 struct Kept {
   std::string lines;
+  std::string last;  // of the lines
   std::uint64_t next_step = 0;
 };
 
@@ -32,16 +34,16 @@ Kept LinesBefore(const std::string& path, std::uint64_t first_step) {
     const auto step = json["step"].get<std::uint64_t>();
     if (step >= first_step || in.eof()) break;
     kept.lines += line + "\n";
+    kept.last = line;
     kept.next_step = step + 1;
   }
   return kept;
 }
 
-/// Keeps only the lines of `path` whose step is below `first_step`, atomically. Returns the step
-/// after the last one.
-Result<std::uint64_t> CutFile(const std::string& path, std::uint64_t first_step) {
+/// Keeps only the lines of `path` whose step is below `first_step`, atomically. Returns these.
+Result<Kept> CutFile(const std::string& path, std::uint64_t first_step) {
   const std::string next = path + ".next";
-  const Kept kept = LinesBefore(path, first_step);
+  Kept kept = LinesBefore(path, first_step);
   {
     std::ofstream out(next, std::ios::binary | std::ios::trunc);
     out << kept.lines;
@@ -51,7 +53,7 @@ Result<std::uint64_t> CutFile(const std::string& path, std::uint64_t first_step)
   std::error_code error;
   std::filesystem::rename(next, path, error);
   if (error) return Unavailable(path + ": " + error.message());
-  return kept.next_step;
+  return kept;
 }
 
 Json ToJson(const protocol::CommitRecord& record,
@@ -133,16 +135,17 @@ Status RunLog::CutTo(std::uint64_t first_step) {
   // A cut would lose the rest of a line that is on the disk in part.
   if (!Settle()) return Unavailable(folder_ + ": lines of the log wait for room on the disk");
   const std::string path = folder_ + "/steps.jsonl", ledger_path = folder_ + "/ledger.jsonl";
-  std::uint64_t next_ledger_step = 0;
+  Kept ledger;
   std::error_code error;
   if (std::filesystem::exists(ledger_path, error)) {
-    ASSIGN_OR_RETURN(next_ledger_step, CutFile(ledger_path, first_step));
+    ASSIGN_OR_RETURN(ledger, CutFile(ledger_path, first_step));
   }
   ledger_ = LineFile(ledger_path);
-  next_ledger_step_ = next_ledger_step;
-  ASSIGN_OR_RETURN(const std::uint64_t next_step, CutFile(path, first_step));
+  next_ledger_step_ = ledger.next_step;
+  ledger_digest_ = ChainDigest(ledger.last);
+  ASSIGN_OR_RETURN(const Kept steps, CutFile(path, first_step));
   ASSIGN_OR_RETURN(steps_, LineFile::Open(path));
-  next_step_ = next_step;
+  next_step_ = steps.next_step;
   validated_ = std::min(FindValidated(folder_ + "/events.jsonl"), first_step);
   return Status();
 }
@@ -185,7 +188,9 @@ void RunLog::Ledger(const LedgerLine& line) {
   Json json{{"step", step}, {"generation", line.record.generation.value}};
   if (line.claims.empty()) json["adopted"] = true;
   json["groups"] = ToJson(line.record, line.claims);
-  ledger_.Add(json.dump());
+  const std::string chained = ChainLine(json.dump(), ledger_digest_);
+  ledger_digest_ = ChainDigest(chained);
+  ledger_.Add(chained);
 }
 
 Status RunLog::TraceProgress() {

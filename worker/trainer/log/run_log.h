@@ -1,7 +1,8 @@
 // The files a run leaves below its --out folder: steps.jsonl, one object a committed step, and
 // events.jsonl, the same for a swarm and for the single-process reference; of a swarm also
 // ledger.jsonl, the contributions of each worker to each committed step, and, for measurements,
-// progress.jsonl.
+// progress.jsonl. Each line of the ledger has a digest of itself and of the line before
+// (base/chained_line.h).
 //
 // On a full disk the lines wait in memory until there is room again (LineFile); the training goes
 // on. A trainer that another trainer has replaced writes nothing more (FenceCheck). Not
@@ -104,6 +105,7 @@ class RunLog {
   LineFile progress_;  // if traced
   std::uint64_t next_step_ = 0;
   std::uint64_t next_ledger_step_ = 0;
+  std::string ledger_digest_;    // of its last line
   std::uint64_t validated_ = 0;  // the newest version with a line
 };
 

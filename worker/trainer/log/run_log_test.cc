@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/chained_line.h"
 #include "base/testing/temporary_folder.h"
 
 namespace swarm::trainer {
@@ -81,6 +82,24 @@ TEST_F(RunLogTest, AJobThatGoesBackCutsTheLedgerAsItCutsTheSteps) {
   EXPECT_EQ(Lines("steps.jsonl").size(), 2U);
   log->Ledger({RecordOf(2), {{Claim("worker-1", 0)}}});
   EXPECT_THAT(LedgerSteps(), ElementsAre(0, 1, 2));
+}
+
+TEST_F(RunLogTest, TheLinesOfTheLedgerAreChainedOverTrainersAndCuts) {
+  const auto log = Open(0);
+  for (std::uint64_t step = 0; step < 4; ++step) {
+    log->Ledger({RecordOf(step), {{Claim("worker-0", 0)}}});
+  }
+  ASSERT_TRUE(log->CutTo(2).ok());
+  log->Ledger({RecordOf(2), {{Claim("worker-1", 0)}}});
+  Open(RunLog::kKeepAll)->Ledger({RecordOf(3, 2), {}});
+  std::ifstream in(folder_ / "ledger.jsonl");
+  std::string before;
+  std::size_t lines = 0;
+  for (std::string line; std::getline(in, line); ++lines) {
+    EXPECT_TRUE(ChainHolds(line, before)) << line;
+    before = ChainDigest(line);
+  }
+  EXPECT_EQ(lines, 4U);
 }
 
 TEST_F(RunLogTest, WorkIsTracedOnlyOnDemand) {
