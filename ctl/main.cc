@@ -430,9 +430,11 @@ int Main(int argc, char** argv) {
   RunOptions run;
   run.worker_program = BesideThisProgram("swarm-worker");
   run.status_source = ObserveTrainer;
+  run.started_by = {Version(), {argv, argv + argc}};
   const CLI::App* validate_command = AddValidate(app, &validate);
   const CLI::App* run_command = AddRun(app, &run);
   TrainOptions train;
+  train.started_by = run.started_by;
   EvaluateOptions evaluate;
   GenerateOptions generate;
   ExportOptions export_options;

@@ -49,6 +49,7 @@ class Training {
  private:
   Status Train() {
     RETURN_IF_ERROR(folder_.WriteJob(job_));
+    RETURN_IF_ERROR(NoteStart(folder_.path(), options_.started_by, options_.resume));
     trainer::ReferenceOptions reference{
         .job = job_,
         .out_dir = folder_.path().string(),

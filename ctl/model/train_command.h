@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ctl/exit_codes.h"
+#include "ctl/run/start_note.h"
 
 namespace swarm::ctl {
 
@@ -19,6 +20,7 @@ struct TrainOptions {
   std::string device = "cpu";  ///< or "cuda:N"
   bool resume = false;
   bool json = false;
+  StartedBy started_by;
 };
 
 /// Trains the job to its end, or until the first Ctrl-C; it then finishes the step and writes a

@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "ctl/exit_codes.h"
 #include "ctl/run/identity_files.h"
+#include "ctl/run/start_note.h"
 #include "ctl/run/status_source.h"
 
 namespace swarm::ctl {
@@ -50,6 +51,7 @@ struct RunOptions {
   Duration start_limit = std::chrono::seconds(60);   ///< until the trainer listens
   Duration finish_limit = std::chrono::minutes(5);   ///< from a Ctrl-C to the trainer's end
   StatusSourceFactory status_source = FollowStepsFile;
+  StartedBy started_by;
 };
 
 /// Runs the job to its end, or until the user interrupts it. Progress goes to `out`: a picture if
