@@ -21,6 +21,7 @@
 #include "ctl/model/train_command.h"
 #include "ctl/model/validate_command.h"
 #include "ctl/plan/plan_command.h"
+#include "ctl/report/report_command.h"
 #include "ctl/run/observer_source.h"
 #include "ctl/run/run_command.h"
 #include "ctl/simulate/fleet_command.h"
@@ -347,6 +348,27 @@ CLI::App* AddPlan(CLI::App& app, PlanOptions* options) {
   return command;
 }
 
+CLI::App* AddReport(CLI::App& app, ReportOptions* options) {
+  CLI::App* command = app.add_subcommand(
+      "report",
+      "Tell what a run was in one file: its curves, faults and job, and whether its ledger counts"
+      " every microbatch once (exit code 1 if not)");
+  command
+      ->add_option("out", options->folders,
+                   "The --out folder of a run; several are compared with the first")
+      ->required();
+  command->add_option(
+      "--output", options->output,
+      "File to write; - is standard output (default: report.html in the first folder)");
+  command->add_option("--format", options->format, "html, md or json")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, ReportFormat>{{"html", ReportFormat::kHtml},
+                                              {"md", ReportFormat::kMarkdown},
+                                              {"json", ReportFormat::kJson}}))
+      ->default_str("html");
+  return command;
+}
+
 CLI::App* AddProbe(CLI::App& app, ProbeOptions* options) {
   CLI::App* command = app.add_subcommand(
       "probe", "Measure this machine: print it as the fleet of a plan (docs/planner.md)");
@@ -449,6 +471,8 @@ int Main(int argc, char** argv) {
   const CLI::App* tokenize_command = AddTokenize(app, &tokenize);
   PlanOptions plan;
   const CLI::App* plan_command = AddPlan(app, &plan);
+  ReportOptions report;
+  const CLI::App* report_command = AddReport(app, &report);
   ProbeOptions probe;
   const CLI::App* probe_command = AddProbe(app, &probe);
   TopOptions top;
@@ -476,6 +500,7 @@ int Main(int argc, char** argv) {
   if (drain_command->parsed()) code = DrainWorkers(drain, stdout, stderr);
   if (probe_command->parsed()) code = ProbeMachine(probe, std::cout, std::cerr);
   if (plan_command->parsed()) code = PlanJob(plan, std::cout, std::cerr);
+  if (report_command->parsed()) code = ReportRuns(report, std::cout, std::cerr);
   if (simulate_command->parsed() && fleet.fleet.empty()) {
     code = SimulateTrace(simulate, std::cout, std::cerr);
   } else if (simulate_command->parsed()) {

@@ -22,6 +22,7 @@ const Section kEvaluate = {"docs/trained_models.md", "Evaluate"};
 const Section kExport = {"docs/trained_models.md", "Export"};
 const Section kChaos = {"docs/chaos.md", "Try it"};
 const Section kChaosScripts = {"docs/chaos.md", "Scripts"};
+const Section kReport = {"docs/report.md", "Try it"};
 const Section kReplay = {"docs/numbers.md", "Replayed traces"};
 const Section kFleet = {"docs/fleet.md", "Try it"};
 const Section kPlanJob = {"docs/planner.md", "The job"};
@@ -137,6 +138,12 @@ TEST_F(SystemReadmeTest, FaultsOnPurposeDoNotChangeTheLosses) {
     faults.push_back(fault.at("text"));
   }
   EXPECT_THAT(faults, testing::ElementsAre(testing::StartsWith("kill worker-"), "kill trainer"));
+
+  const auto reports = Play(kReport);
+  ASSERT_EQ(reports.size(), 3u);
+  EXPECT_THAT(*ReadFile(Path("out/chaos/report.html")), HasSubstr("The audit passed."));
+  EXPECT_THAT(*ReadFile(Path("out/compared.html")), HasSubstr("the same bits in 400 steps"));
+  EXPECT_THAT(reports[2], HasSubstr("Injected: kill trainer"));
 }
 
 TEST_F(SystemReadmeTest, TheScriptsOfFaultsAreUnderstood) {
@@ -189,8 +196,8 @@ TEST_F(SystemReadmeTest, NoCommandOfThePagesIsLeftOut) {
       pages.push_back("docs/" + entry.path().filename().string());
     }
   }
-  const std::vector<Section> played = {kSmallestJob, kGenerate, kEvaluate, kExport,
-                                       kChaos,       kReplay,   kFleet,    kPlan};
+  const std::vector<Section> played = {kSmallestJob, kGenerate, kEvaluate, kExport, kChaos,
+                                       kReport,      kReplay,   kFleet,    kPlan};
   for (const std::string& page : pages) {
     for (const Block& block : ReadBlocks(Page(page))) {
       if (block.language != "sh" || block.text.find("build/release/bin/") == std::string::npos) {
