@@ -49,7 +49,8 @@ class Training {
  private:
   Status Train() {
     RETURN_IF_ERROR(folder_.WriteJob(job_));
-    RETURN_IF_ERROR(NoteStart(folder_.path(), options_.started_by, options_.resume));
+    RETURN_IF_ERROR(
+        NoteStart(folder_.path(), options_.started_by, job_.spec.data, options_.resume));
     trainer::ReferenceOptions reference{
         .job = job_,
         .out_dir = folder_.path().string(),

@@ -16,6 +16,11 @@ using protocol::EventKind;
 /// Faults so few steps apart are one incident; so many steps behind the last may be slower, too.
 constexpr std::uint64_t kApart = 2;
 
+EventClass ClassOfFault(const FaultRow& fault) {
+  if (!fault.error.empty() || fault.over) return EventClass::kOther;
+  return fault.text.starts_with("join") ? EventClass::kRoster : EventClass::kFault;
+}
+
 /// The number behind the last `word` in a text: "at version 12".
 std::optional<std::uint64_t> NumberBehind(const std::string& text, const std::string& word) {
   const std::size_t at = text.rfind(word);
@@ -102,9 +107,8 @@ std::vector<PlacedEvent> PlaceEvents(const RunRecord& record, const Timeline& ti
     timed.push_back({event.time, std::move(placed)});
   }
   for (const FaultRow& fault : record.faults) {
-    const bool done = fault.error.empty() && !fault.over;
     timed.push_back({fault.time,
-                     {.what = done ? EventClass::kFault : EventClass::kOther,
+                     {.what = ClassOfFault(fault),
                       .kind = "Injected",
                       .text = fault.text + (fault.error.empty() ? "" : ": " + fault.error),
                       .seconds = {},

@@ -73,10 +73,11 @@ TEST(DisturbancesTest, FaultsCloseToEachOtherAreOneIncident) {
 TEST(DisturbancesTest, WorkersThatComeAndGoInOrderAreNoFaults) {
   RunRecord record = Undisturbed();
   record.events.push_back({1001, "WorkerJoined", "worker-3 serves stage 1", {}, 0});
+  record.faults.push_back({.time = 1001.5, .step = 15, .text = "join 1"});
   record.events.push_back({1002, "CheckpointWritten", "version 18", {}, 0});
   const Disturbances found = FindDisturbances(record);
   EXPECT_THAT(found.incidents, SizeIs(0));
-  EXPECT_EQ(found.events[2].step, 18u) << "a checkpoint is of its version, not of its time";
+  EXPECT_EQ(found.events[3].step, 18u) << "a checkpoint is of its version, not of its time";
 }
 
 TEST(DisturbancesTest, AFaultOfARunWithoutStepsIsToldWithoutACost) {

@@ -179,6 +179,7 @@ class RunHtml {
                Escape(field.value) + "</code></td></tr>\n";
     }
     html_ += "</tbody></table></div>\n";
+    if (run_.data) html_ += TableHtml(*run_.data);
     if (run_.starts) html_ += TableHtml(*run_.starts);
     End();
   }

@@ -101,14 +101,14 @@ Json ChartsJson(const std::vector<Chart>& charts) {
   return list;
 }
 
-Json StartsJson(const Table& table) {
-  Json starts = Json::array();
-  for (const auto& row : table.rows) {
-    Json start = Json::object();
-    for (std::size_t i = 0; i < row.size(); ++i) start[table.head[i]] = row[i];
-    starts.push_back(std::move(start));
+Json RowsJson(const Table& table) {
+  Json rows = Json::array();
+  for (const auto& cells : table.rows) {
+    Json row = Json::object();
+    for (std::size_t i = 0; i < cells.size(); ++i) row[table.head[i]] = cells[i];
+    rows.push_back(std::move(row));
   }
-  return starts;
+  return rows;
 }
 
 Json RunJson(const RunReport& run) {
@@ -132,7 +132,8 @@ Json RunJson(const RunReport& run) {
           {"curves", ChartsJson(run.charts)},
           {"events", std::move(events)},
           {"changedFields", std::move(changed)},
-          {"starts", run.starts ? StartsJson(*run.starts) : Json::array()},
+          {"data", run.data ? RowsJson(*run.data) : Json::array()},
+          {"starts", run.starts ? RowsJson(*run.starts) : Json::array()},
           {"again", run.again},
           {"notRecorded", run.not_recorded}};
 }

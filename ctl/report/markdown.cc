@@ -89,6 +89,7 @@ std::string RunText(const RunReport& run) {
     text += "| " + Plain(field.path) + " | " + Plain(field.value) + " |\n";
   }
   text += "\n";
+  if (run.data) text += TableText(*run.data);
   if (run.starts) text += TableText(*run.starts);
   text += "## Do it again\n\n```\n";
   for (const std::string& command : run.again) text += command + "\n";

@@ -91,15 +91,22 @@ FaultRow ReadFault(const json& line) {
 }
 
 StartRow ReadStart(const json& line) {
-  return {.time = RealAt(line, "time"),
-          .version = line.at("version").get<std::string>(),
-          .command = line.at("command").get<std::vector<std::string>>(),
-          .folder = line.at("folder").get<std::string>(),
-          .host = line.at("host").get<std::string>(),
-          .system = line.at("system").get<std::string>(),
-          .processor = line.at("processor").get<std::string>(),
-          .processors = Natural(line.at("processors")),
-          .memory_bytes = Natural(line.at("memory_bytes"))};
+  StartRow row{.time = RealAt(line, "time"),
+               .version = line.at("version").get<std::string>(),
+               .command = line.at("command").get<std::vector<std::string>>(),
+               .folder = line.at("folder").get<std::string>(),
+               .host = line.at("host").get<std::string>(),
+               .system = line.at("system").get<std::string>(),
+               .processor = line.at("processor").get<std::string>(),
+               .processors = Natural(line.at("processors")),
+               .memory_bytes = Natural(line.at("memory_bytes")),
+               .data = {}};
+  for (const json& file : line.at("data")) {
+    row.data.push_back({.uri = file.at("uri").get<std::string>(),
+                        .bytes = Natural(file.at("bytes")),
+                        .digest = file.value("digest", "")});
+  }
+  return row;
 }
 
 /// What is wrong with a line, without the number of the library's error.

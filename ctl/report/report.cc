@@ -133,8 +133,10 @@ std::vector<std::string> NotRecorded(const RunRecord& record) {
   if (record.starts.empty()) {
     missing.emplace_back("The version of the programs and the machines they ran on.");
   }
-  missing.push_back("A digest of the data: only its name is known, " +
-                    record.job.spec.data.AllSources().front().uri + ".");
+  if (record.starts.empty() || record.starts.front().data.empty()) {
+    missing.push_back("A digest of the data: only its name is known, " +
+                      record.job.spec.data.AllSources().front().uri + ".");
+  }
   missing.emplace_back("The seconds that each stage computed and waited.");
   missing.emplace_back("A sample of text: the second command above prints one.");
   if (record.job.spec.data.validationUri.empty()) {
@@ -205,6 +207,7 @@ RunReport MakeRun(const RunRecord& record) {
   run.events = EventTable(run.disturbances);
   run.work = WorkTable(record);
   run.starts = StartTable(record);
+  run.data = DataTable(record);
   run.changed = ChangedFields(record.job);
   Again again = CommandsOf(record);
   run.again = std::move(again.commands);

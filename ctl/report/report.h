@@ -72,6 +72,7 @@ struct RunReport {
   Table events;
   std::optional<Table> work;    ///< who contributed what
   std::optional<Table> starts;  ///< versions and machines
+  std::optional<Table> data;    ///< its files
   std::vector<JobField> changed;
   std::vector<std::string> again;  ///< commands
   std::string again_note;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/hash.h"
 #include "ctl/report/testing/recorded_run.h"
 #include "ctl/run/start_note.h"
 
@@ -122,17 +123,24 @@ TEST_F(ReportCommandTest, WhatTheFolderDoesNotHaveIsTold) {
 
 TEST_F(ReportCommandTest, TheCommandThatBeganARunIsToldIntoAnotherFolder) {
   const RecordedRun run;
+  const TemporaryFolder folder;
+  const std::string corpus = folder.Put("corpus.txt", "In the beginning");
   ASSERT_TRUE(NoteStart(run.path(),
                         {"1.2.3 (abc)",
                          {"build/bin/swarmctl", "run", "-f", "my job.yaml", "--out", "out/x",
                           "--chaos", "kill any at step 3"}},
-                        /*resume=*/false)
+                        {.uri = corpus}, /*resume=*/false)
                   .ok());
   EXPECT_EQ(Report({run.path()}), ExitCode::kOk) << err_.str();
   EXPECT_THAT(out_.str(), HasSubstr("swarmctl run -f &#39;my job.yaml&#39; --chaos &#39;kill any at"
                                     " step 3&#39; --out "));
   EXPECT_THAT(out_.str(), HasSubstr("1.2.3 (abc)"));
   EXPECT_THAT(out_.str(), Not(HasSubstr("The version of the programs")));
+  EXPECT_THAT(out_.str(), HasSubstr(corpus));
+  EXPECT_THAT(
+      out_.str(),
+      HasSubstr(
+          ComputeDigest(std::as_bytes(std::span(std::string_view("In the beginning")))).Hex()));
 }
 
 TEST_F(ReportCommandTest, RunsAreComparedBesideEachOther) {

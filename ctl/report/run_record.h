@@ -76,6 +76,13 @@ struct FaultRow {
   std::string error;       ///< why it was impossible; empty: it was done
 };
 
+/// A file of the data, as it was at a start.
+struct DataFile {
+  std::string uri;
+  std::uint64_t bytes = 0;
+  std::string digest;  ///< XXH3-128; empty: the file was large
+};
+
 /// A line of starts.jsonl: a start of swarmctl.
 struct StartRow {
   double time = 0;  ///< seconds since 1970
@@ -85,6 +92,7 @@ struct StartRow {
   std::string host, system, processor;
   std::uint64_t processors = 0;
   std::uint64_t memory_bytes = 0;
+  std::vector<DataFile> data;  ///< those that were files of this machine
 };
 
 struct RunRecord {

@@ -189,4 +189,18 @@ std::optional<Table> StartTable(const RunRecord& record) {
   table.note = "The processors and the memory are those that the run could use.";
   return table;
 }
+std::optional<Table> DataTable(const RunRecord& record) {
+  if (record.starts.empty() || record.starts.front().data.empty()) return std::nullopt;
+  Table table{.caption = "Files of the data",
+              .head = {"File", "Bytes", "XXH3-128"},
+              .numeric = {false, true, false},
+              .rows = {}};
+  for (const DataFile& file : record.starts.front().data) {
+    if (table.rows.size() == kRowsMax) break;
+    table.rows.push_back(
+        {file.uri, CountText(file.bytes), file.digest.empty() ? kNothing : file.digest});
+  }
+  return table;
+}
+
 }  // namespace swarm::ctl

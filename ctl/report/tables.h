@@ -22,5 +22,7 @@ std::optional<Table> ProblemTable(const Audit& audit);
 std::optional<Table> WorkTable(const RunRecord& record);
 /// The versions and machines of the starts; none: there are no notes of them.
 std::optional<Table> StartTable(const RunRecord& record);
+/// The files of the data at the first start; none: there are no notes of them.
+std::optional<Table> DataTable(const RunRecord& record);
 
 }  // namespace swarm::ctl

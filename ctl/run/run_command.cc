@@ -158,7 +158,8 @@ class Run {
  private:
   Status Start() {
     RETURN_IF_ERROR(folder_.WriteJob(job_));
-    RETURN_IF_ERROR(NoteStart(folder_.path(), options_.started_by, options_.resume));
+    RETURN_IF_ERROR(
+        NoteStart(folder_.path(), options_.started_by, job_.spec.data, options_.resume));
     RemoveIdentities();  // a run that was killed leaves them behind
     ASSIGN_OR_RETURN(plan_.job_uid, identity::MakeJobUid());
     if (!options_.plaintext) {

@@ -5,13 +5,20 @@
 #include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <span>
+#include <sstream>
 #include <system_error>
 
+#include "base/hash.h"
 #include "base/machine_memory.h"
 #include "base/processors.h"
+#include "ctl/local_path.h"
 
 namespace swarm::ctl {
 namespace {
+
+using OrderedJson = nlohmann::ordered_json;
 
 /// The processor's name, as Linux tells it; empty where it does not.
 std::string ProcessorName() {
@@ -23,13 +30,39 @@ std::string ProcessorName() {
   return "";
 }
 
+/// Beyond it, reading the data would delay the start.
+constexpr std::uintmax_t kDigestBytesMax = std::uintmax_t{256} << 20;
+
+OrderedJson DescribeData(const api::Data& data) {
+  std::set<std::string> uris;
+  for (const api::DataSource& source : data.AllSources()) uris.insert(source.uri);
+  uris.insert(data.validationUri);  // if it is empty, it is no path
+  OrderedJson described = OrderedJson::array();
+  for (const std::string& uri : uris) {
+    const auto path = LocalPath(uri);
+    std::error_code error;
+    if (!path || !std::filesystem::is_regular_file(*path, error)) continue;
+    const std::uintmax_t size = std::filesystem::file_size(*path, error);
+    if (error) continue;
+    OrderedJson file = {{"uri", uri}, {"bytes", size}};
+    if (size <= kDigestBytesMax) {
+      std::ostringstream content;
+      content << std::ifstream(*path, std::ios::binary).rdbuf();
+      file["digest"] = ComputeDigest(std::as_bytes(std::span(content.view()))).Hex();
+    }
+    described.push_back(std::move(file));
+  }
+  return described;
+}
+
 }  // namespace
 
-Status NoteStart(const std::filesystem::path& folder, const StartedBy& by, bool resume) {
+Status NoteStart(const std::filesystem::path& folder, const StartedBy& by, const api::Data& data,
+                 bool resume) {
   utsname system{};
   ::uname(&system);
   std::error_code error;
-  const nlohmann::ordered_json line = {
+  const OrderedJson line = {
       {"time",
        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()},
       {"version", by.version},
@@ -39,10 +72,11 @@ Status NoteStart(const std::filesystem::path& folder, const StartedBy& by, bool 
       {"system", std::string(system.sysname) + " " + system.release + " " + system.machine},
       {"processor", ProcessorName()},
       {"processors", UsableProcessors()},
-      {"memory_bytes", UsableMemory()}};
+      {"memory_bytes", UsableMemory()},
+      {"data", DescribeData(data)}};
   const std::filesystem::path path = folder / "starts.jsonl";
   std::ofstream out(path, resume ? std::ios::app : std::ios::trunc);
-  out << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+  out << line.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) << "\n";
   out.close();
   return out ? Status() : Unavailable("cannot write " + path.string());
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/swarmjob.h"
 #include "base/status.h"
 
 namespace swarm::ctl {
@@ -17,8 +18,10 @@ struct StartedBy {
 };
 
 /// Appends a line to starts.jsonl in `folder`, or begins the file anew unless the run is resumed:
-/// the time, `by`, the working folder, and the machine: its name, system, processor, usable
-/// processors and memory. Errors: kUnavailable, naming the file.
-Status NoteStart(const std::filesystem::path& folder, const StartedBy& by, bool resume);
+/// the time, `by`, the working folder, the machine (its name, system, processor, usable processors
+/// and memory), and the files of `data` on this machine: uri, bytes, and the XXH3-128 of those up
+/// to 256 MiB. Errors: kUnavailable, naming the file.
+Status NoteStart(const std::filesystem::path& folder, const StartedBy& by, const api::Data& data,
+                 bool resume);
 
 }  // namespace swarm::ctl
