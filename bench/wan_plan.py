@@ -17,11 +17,12 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).parent
-sys.path[:0] = [str(HERE / "wan")]
+sys.path[:0] = [str(HERE / "wan"), str(HERE / "fleet")]
 
 import goodput  # noqa: E402
 import wan  # noqa: E402
 from cluster import sandbox  # noqa: E402
+from plan_grid import plans_of  # noqa: E402
 
 # The connection between any two machines: Mb/s in each direction, round trip in ms.
 LINKS = {"50 Mb/s 80 ms": (50, 80), "100 Mb/s 20 ms": (100, 20), "200 Mb/s 80 ms": (200, 80),
@@ -52,14 +53,6 @@ def fleet_of(link, devices):
     groups = [{"name": f"g{i}", "count": count, "teraflops": flops}
               for i, (count, flops) in enumerate(DEVICES[devices])]
     return {"groups": groups, "links": [{"between": ["*", "*"], "roundTripMs": round_trip, "mbps": rate}]}
-
-
-def plans_of(build, manifest, fleet, folder):
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    (folder / "fleet.json").write_text(json.dumps(fleet))
-    run = subprocess.run([build / "bin" / "swarmctl", "plan", "-f", folder / "manifest.json", "--fleet",
-                          folder / "fleet.json", "--json"], stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(run.stdout)["plans"]
 
 
 def merged(base, patch):
@@ -116,7 +109,7 @@ def measure_cell(options, model, link, devices):
     corpus.write_text("".join(f"{number}\n" for number in range(400000)))
     manifest, fleet = manifest_of(model, corpus), fleet_of(link, devices)
     results = []
-    for i, plan in enumerate(plans_of(options.build, manifest, fleet, folder)[:options.plans]):
+    for i, plan in enumerate(plans_of(options.build, manifest, fleet)[:options.plans]):
         if i and plan["stepSeconds"] > STEP_SECONDS_MAX:
             continue
         run = folder / str(i)

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <span>
-#include <sstream>
 #include <system_error>
 
+#include "base/files.h"
 #include "base/hash.h"
 #include "base/machine_memory.h"
 #include "base/processors.h"
@@ -46,9 +46,8 @@ OrderedJson DescribeData(const api::Data& data) {
     if (error) continue;
     OrderedJson file = {{"uri", uri}, {"bytes", size}};
     if (size <= kDigestBytesMax) {
-      std::ostringstream content;
-      content << std::ifstream(*path, std::ios::binary).rdbuf();
-      file["digest"] = ComputeDigest(std::as_bytes(std::span(content.view()))).Hex();
+      const Result<std::string> content = ReadFile(*path);
+      if (content.ok()) file["digest"] = ComputeDigest(std::as_bytes(std::span(*content))).Hex();
     }
     described.push_back(std::move(file));
   }

@@ -11,6 +11,11 @@
 
 namespace swarm::model {
 
+/// The elements of a sum of floats.
+inline std::span<const float> FloatsOf(const Bytes& elements) {
+  return {reinterpret_cast<const float*>(elements.data()), elements.size() / sizeof(float)};
+}
+
 /// The largest magnitude of a contribution's gradients of a parameter.
 struct Magnitude {
   std::size_t slot = 0;  ///< the parameter's, in Layout::slots

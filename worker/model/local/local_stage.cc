@@ -35,10 +35,6 @@ Status CheckOptions(const StageOptions& options) {
   return {};
 }
 
-std::span<const float> FloatsOf(const Bytes& bytes) {
-  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
-}
-
 /// A Done, and what it will be called with.
 template <typename T>
 std::pair<Done<T>, std::future<Result<T>>> MakePending() {

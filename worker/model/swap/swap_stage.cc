@@ -13,10 +13,6 @@
 namespace swarm::model {
 namespace {
 
-std::span<const float> FloatsOf(const Bytes& bytes) {
-  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
-}
-
 Status CheckOptions(const StageOptions& options, const Layout& layout) {
   const auto cannot = [](const std::string& what) {
     return FailedPrecondition("pipeline.residency Swap does not work with " + what + " yet");

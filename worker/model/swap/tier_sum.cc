@@ -78,10 +78,10 @@ Result<TierSum> TierSum::Make(tier::Space& space, std::span<const ParameterSlot>
   return sum;
 }
 
-const TierSum::Part& TierSum::PartAt(std::uint64_t offset) const {
+std::size_t TierSum::IndexOf(std::uint64_t offset) const {
   const auto found = std::ranges::lower_bound(parts_, offset, {}, &Part::offset);
   SWARM_CHECK(found != parts_.end() && found->offset == offset, "no parameter begins there");
-  return *found;
+  return static_cast<std::size_t>(found - parts_.begin());
 }
 
 template <typename T, typename Body>
@@ -122,7 +122,7 @@ Status TierSum::Patch(std::uint64_t begin, std::span<const std::byte> bytes) {
 }
 
 Status TierSum::Add(std::uint64_t offset, const Bytes& floats, Transit* leaving) {
-  Part& part = PartAt(offset);
+  Part& part = parts_[IndexOf(offset)];
   SWARM_CHECK(floats.size() == part.count * sizeof(float), "another parameter's gradients");
   if (part.written) {
     const std::span values(reinterpret_cast<const float*>(floats.data()), part.count);
@@ -149,7 +149,7 @@ template <typename T, typename Body>
 Status TierSum::AddFrom(std::uint64_t offset, const TierSum& floats, Body add) {
   std::vector<float> values;
   Status status;
-  RETURN_IF_ERROR(Change<T>(PartAt(offset), [&](std::span<T> sum, std::uint64_t at) {
+  RETURN_IF_ERROR(Change<T>(parts_[IndexOf(offset)], [&](std::span<T> sum, std::uint64_t at) {
     values.resize(sum.size());
     if (status.ok()) {
       status = floats.space_->tier().Read(floats.extent_->offset() + (offset + at) * sizeof(float),

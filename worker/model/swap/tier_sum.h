@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -34,7 +33,7 @@ class TierSum {
   // `offset` is ParameterSlot::offset, and names the parameter.
 
   /// Whether anything was added to the parameter's.
-  bool Holds(std::uint64_t offset) const { return PartAt(offset).written; }
+  bool Holds(std::uint64_t offset) const { return parts_[IndexOf(offset)].written; }
   /// Adds floats to the parameter's. What is the first of it begins to be written, and may not be
   /// changed until `leaving` is over.
   Status Add(std::uint64_t offset, const Bytes& floats, Transit* leaving);
@@ -68,10 +67,8 @@ class TierSum {
   TierSum(tier::Space& space, std::uint64_t group, Element element)
       : space_(&space), group_(group), element_(element) {}
   std::uint64_t width() const { return element_ == Element::kFloat ? sizeof(float) : 8; }
-  const Part& PartAt(std::uint64_t offset) const;
-  Part& PartAt(std::uint64_t offset) {
-    return const_cast<Part&>(std::as_const(*this).PartAt(offset));
-  }
+  /// Into parts_.
+  std::size_t IndexOf(std::uint64_t offset) const;
   /// Calls change(span<T>, at) for some elements of a part after the other, `at` counting from its
   /// beginning, and writes what it leaves.
   template <typename T, typename Body>
