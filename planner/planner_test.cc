@@ -169,6 +169,20 @@ TEST(Planner, DelayedHidesALongReduce) {
   EXPECT_GT(best.prediction.tokens_per_second, 1.9 * found.plans[1].prediction.tokens_per_second);
 }
 
+TEST(Planner, OneStepIsSummedAtATimeHoweverWideTheLines) {
+  // Four replicas exchange over connections of 5e7 bytes a second each; work takes a quarter of that.
+  Request request = Fixed(Of(Job(), {Group("t", 4, 10)}, {{"*", "*", 0, 5e7}}), 1);
+  request.open.replicas = false;
+  request.job.spec.workers.replicas = 4;
+  request.job.spec.training.stepMode = api::StepMode::kDelayed;
+  const Prediction plan = FindPlans(request).plans.front().prediction;
+  const double bytes =
+      4.0 * static_cast<double>(api::ParameterCount(request.job.spec.model.config));
+  EXPECT_NEAR(plan.reduce_seconds, 2 * bytes / 4 / 5e7, 1e-6) << "a quarter to each, there and back";
+  EXPECT_NEAR(plan.step_seconds, plan.reduce_seconds, 1e-6);
+  EXPECT_EQ(plan.limit, Limit::kSum);
+}
+
 TEST(Planner, MachinesThatOnlyAddAReduceStayIdle) {
   // A second replica would halve 6 s of work, and add a sum of 80 s.
   Request request = Fixed(Of(Job(), {Group("t", 2, 10)}), 1);

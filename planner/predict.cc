@@ -395,6 +395,11 @@ void Predictor::Step(bool roomy) {
     const double round =
         result_.bound_seconds + latency_ + result_.reduce_seconds + result_.commit_seconds;
     Bound(round / 2, 0, Limit::kStepLatency, result_.limit_stage);
+    // A sum begins with the commit of the step before: its digest is reported, and it is ordered.
+    for (std::size_t s = 0; s < stages_; ++s) {
+      if (all_[s].reduce_seconds <= 0) continue;
+      Bound(all_[s].reduce_seconds + result_.commit_seconds / 2, 0, Limit::kSum, s);
+    }
     result_.step_seconds = result_.bound_seconds;
   }
   const double step = result_.step_seconds;
@@ -487,6 +492,8 @@ std::string LimitText(const Prediction& p) {
       return "the connections from " + stage + " to the next";
     case Limit::kInFlight:
       return "the microbatches in flight that there is memory for";
+    case Limit::kSum:
+      return "the sums of " + stage;
     case Limit::kStepLatency:
       return "the way of a step through pipeline, sums and commit; a larger batch hides it";
   }

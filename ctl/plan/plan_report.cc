@@ -31,6 +31,8 @@ const char* NameOf(Limit limit) {
       return "Connection";
     case Limit::kInFlight:
       return "InFlight";
+    case Limit::kSum:
+      return "Sum";
     case Limit::kStepLatency:
       return "StepLatency";
   }
