@@ -9,7 +9,8 @@ As in goodput.py, compute is timed at the rate of a T4 (20 TFLOP/s) and bytes ar
 Local computes its forward twice; weights and gradients, two bytes each, cross PCIe at 12 GB/s beside that, and the
 optimizer on its host steps 4 G parameters a second behind it. Eight microbatches make an inner step. Sums of rounds
 are real, of as many floats as the model has parameters, and overlap with the next round. A pipeline has a quarter of
-the layers in each device, which holds its state. 32x stands for a boundary of 32 times fewer bytes than float32.
+the layers in each device, which holds its state. 32x stands for a boundary of 32 times fewer bytes than float32. Late is
+by how much the emulator delivered its latest packet too late.
 """
 import argparse
 import dataclasses
@@ -94,12 +95,13 @@ def measure_local(shape, options, rate, rtt, codec):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="job-", dir=options.folder)) / "run"
     with wan.Wan(wan.uniform(nodes, rate, rtt), options.build) as network:
         steps = train_local(network, shape, options, codec, folder)[1:]
-    return sum(step["tokens"] for step in steps) / sum(step["seconds"] for step in steps)
+    tokens_per_second = sum(step["tokens"] for step in steps) / sum(step["seconds"] for step in steps)
+    return {"tokensPerSecond": tokens_per_second, "lateMs": network.report["maxLateUs"] / 1e3}
 
 
 def measure_pipeline(options, rate, rtt, codec, mode):
     named = {"32x": "32x:0.125"}.get(codec, codec)
-    return goodput.measure(options, rate, rtt, named, mode)["tokensPerSecond"]
+    return goodput.measure(options, rate, rtt, named, mode)
 
 
 def parse_arguments():
@@ -137,16 +139,16 @@ def main():
               f"most {PEERS / shape.seconds(1):.0f} tokens/s", flush=True)
         for rate in map(int, names(options.rates)):
             for rtt in map(int, names(options.rtts)):
-                def show(name, tokens_per_second):
-                    print(f"{rate:5} Mb/s {rtt:4} ms  {name:24}{tokens_per_second:9.0f} tokens/s", flush=True)
+                def show(name, measured):
+                    print(f"{rate:5} Mb/s {rtt:4} ms  {name:24}{measured['tokensPerSecond']:9.0f} tokens/s"
+                          f"   late {measured['lateMs']:6.1f} ms", flush=True)
                 for codec in names(options.local):
                     show(f"Local, {codec}", measure_local(shape, options, rate, rtt, codec))
                 for pipeline in names(options.pipelines):
                     codec, mode = pipeline.split(":")
                     show(f"{mode}, {codec}", measure_pipeline(options, rate, rtt, codec, mode))
                 for dtype in names(options.torch):
-                    measured = torch_pipelining.measure(options, rate, rtt, "1F1B", dtype)
-                    show(f"torch 1F1B, {dtype}", measured["tokensPerSecond"])
+                    show(f"torch 1F1B, {dtype}", torch_pipelining.measure(options, rate, rtt, "1F1B", dtype))
 
 
 if __name__ == "__main__":

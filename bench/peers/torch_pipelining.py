@@ -45,6 +45,7 @@ def measure(options, rate, rtt, schedule, dtype):
                 rank.wait()
     seconds = json.loads(output)[1:]
     return {"rate": rate, "rtt": rtt, "schedule": schedule, "dtype": dtype,
+            "lateMs": network.report["maxLateUs"] / 1e3,
             "tokensPerSecond": len(seconds) * options.microbatches * options.tokens / sum(seconds)}
 
 
