@@ -2,18 +2,20 @@
 """Measures what steps of their own cost replicas in loss: trains one model with `Sync` and with `Local`, at the same
 number of tokens, and compares the validation loss of the job's weights.
 
-Usage: bench/local_study.py TEXT [--build FOLDER] [--runs FOLDER] [--steps 5000] [--seeds 3] [--only PATTERN ...]
-                            [--list] [--report [--plot FILE]]
+Usage: bench/local_study.py TEXT [--build FOLDER] [--runs FOLDER] [--vocabulary 0] [--steps 5000] [--seeds 3]
+                            [--only PATTERN ...] [--list] [--report [--plot FILE]]
 
 A run is a swarm of two or four replicas of one thread each. Each replica takes as many steps in `Local` as the job
 does in `Sync`, where a step has a microbatch for each replica. TEXT is UTF-8, read as bytes; its last tenth is held
-back. The folder of runs (bench/results/local_study) gets a JSON file for each run; the program does not repeat a run
+back. With --vocabulary, it is read as so many subwords, of a byte-level BPE that is made of the text to learn (`make
+test-deps` brings the package tokenizers). The folder of runs (bench/results/local_study) gets a JSON file for each run; the program does not repeat a run
 whose job is there, so a user may stop the study and continue later. --report prints the table of what is there; with --plot it
 draws the curves, too (bench/plots/local_plots.py).
 """
 import argparse
 import fnmatch
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -38,6 +40,8 @@ def variants():
         for codec in ("BF16", "Int8", "Int4"):
             found[f"{replicas}-H50-{codec}"] = at_50 | {"codec": codec}
         found[f"{replicas}-H50-overlap"] = at_50 | {"overlap": True}
+        # Rounds of 10 steps exchange a fifth each, so every weight is exchanged every 50 steps.
+        found[f"{replicas}-H50-fragments"] = {"replicas": replicas, "inner": 10, "fragments": 5, "overlap": True}
         found[f"{replicas}-H50-kills"] = at_50 | {"chaos": "kill any about every 8s"}
     return found
 
@@ -53,9 +57,10 @@ def order(seeds):
             for name in names if name.startswith(replicas)]
 
 
-def job_of(name, seed, steps):
-    """The manifest's spec, without the paths of the text."""
-    variant = VARIANTS[name]
+def job_of(name, seed, options):
+    """The manifest's spec, without the paths of text and tokenizer."""
+    variant, steps = VARIANTS[name], options.steps
+    model = MODEL | ({"vocab_size": options.vocabulary} if options.vocabulary else {})
     replicas, inner = variant["replicas"], variant.get("inner")
     rounds = steps // (inner or 1)
     training = {"seed": seed, "maxSteps": rounds, "globalBatchSize": replicas * MICROBATCH * (inner or 1),
@@ -65,9 +70,10 @@ def job_of(name, seed, steps):
         rate, momentum = OUTER[replicas]
         training |= {"stepMode": "Local", "local": {"innerSteps": inner, "outerLearningRate": rate,
                                                     "outerMomentum": momentum,
-                                                    "overlap": variant.get("overlap", False)}}
+                                                    "overlap": variant.get("overlap", False)}
+                     | ({"fragments": variant["fragments"]} if "fragments" in variant else {})}
     return {
-        "model": {"config": MODEL},
+        "model": {"config": model},
         "training": training,
         "optimizer": {"type": "AdamW", "learningRate": INNER_RATE if inner else SYNC_RATE},
         "schedule": {"type": "Cosine", "warmupSteps": max(1, 100 // (inner or 1))},
@@ -76,10 +82,11 @@ def job_of(name, seed, steps):
 
 def train(name, seed, options, text):
     """Makes a run and returns its record."""
-    spec = job_of(name, seed, options.steps)
+    spec = job_of(name, seed, options)
     with tempfile.TemporaryDirectory() as scratch:
         manifest = {"apiVersion": "swarmjob.dev/v1alpha1", "kind": "SwarmJob", "metadata": {"name": "local-study"},
-                    "spec": spec | {"data": {"uri": text["train"], "validationUri": text["held back"]},
+                    "spec": spec | {"model": spec["model"] | text["tokenizer"],
+                                    "data": {"uri": text["train"], "validationUri": text["held back"]},
                                     "checkpoint": {"intervalSteps": max(1, spec["training"]["maxSteps"] // 20)}}}
         job = pathlib.Path(scratch, "job.json")
         job.write_text(json.dumps(manifest))
@@ -101,6 +108,26 @@ def train(name, seed, options, text):
             "killed": killed, "seconds": round(time.monotonic() - begun)}
 
 
+def make_tokenizer(text, vocabulary, folder):
+    """Writes a tokenizer.json, with the Python that has the package; gives the part of the manifest that names it."""
+    program = """
+import sys
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, trainers
+text, vocabulary, path = sys.argv[1:]
+tokenizer = tokenizers.Tokenizer(models.BPE())
+tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+tokenizer.decoder = decoders.ByteLevel()
+tokenizer.train([text], trainers.BpeTrainer(vocab_size=int(vocabulary), special_tokens=["<end>"], show_progress=False,
+                                            initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+tokenizer.save(path + "/tokenizer.json")
+open(path + "/tokenizer_config.json", "w").write('{"eos_token": "<end>"}')
+"""
+    dependencies = pathlib.Path(os.environ.get("SWARM_DEPS", pathlib.Path(__file__).parents[1] / ".deps"))
+    subprocess.run([dependencies / "python" / "bin" / "python", "-c", program, text, str(vocabulary), folder], check=True)
+    return {"tokenizer": {"uri": folder}}
+
+
 def audit(ledger, training):
     """Ends the program unless each round has claimed each of its microbatches once."""
     microbatches = list(range(training["globalBatchSize"] // training["microbatchSize"]))
@@ -113,12 +140,12 @@ def audit(ledger, training):
         sys.exit(f"the ledger has {len(ledger)} rounds of {training['maxSteps']}")
 
 
-def report(runs, steps):
+def report(runs, options):
     """A table: the last validation loss of each variant, mean over seeds, and the gap to Sync with the same seeds (mean,
     and from the smallest to the largest)."""
     by_name = {}
     for run in runs.values():
-        if run["job"] == job_of(*parse(run["run"]), steps):
+        if run["job"] == job_of(*parse(run["run"]), options):
             name, seed = parse(run["run"])
             by_name.setdefault(name, {})[seed] = run["validation"][-1][1]
     print(f"{'replicas, steps':16} {'seeds':>5} {'loss':>8}  gap to Sync, %")
@@ -141,7 +168,8 @@ def main():
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     flags.add_argument("text", nargs="?")
     flags.add_argument("--build", default="build/release")
-    flags.add_argument("--runs", type=pathlib.Path, default=pathlib.Path(__file__).parent / "results" / "local_study")
+    flags.add_argument("--runs", type=pathlib.Path, help="by default in bench/results, a folder for each vocabulary")
+    flags.add_argument("--vocabulary", type=int, default=0, help="subwords; 0: bytes")
     flags.add_argument("--steps", type=int, default=5000, help="of each replica")
     flags.add_argument("--seeds", type=int, default=3)
     flags.add_argument("--only", nargs="*", default=["*"])
@@ -153,6 +181,9 @@ def main():
               if any(fnmatch.fnmatch(f"{name}/{seed}", pattern) for pattern in options.only)]
     if options.list:
         return print("\n".join(f"{name}/{seed}" for name, seed in wanted))
+    if options.runs is None:
+        study = f"local_study_bpe{options.vocabulary}" if options.vocabulary else "local_study"
+        options.runs = pathlib.Path(__file__).parent / "results" / study
     options.runs.mkdir(parents=True, exist_ok=True)
     runs = {run["run"]: run for run in (json.loads(path.read_text()) for path in sorted(options.runs.glob("*.json")))}
     if not options.report:
@@ -164,14 +195,15 @@ def main():
             cut = len(data) * 9 // 10
             pathlib.Path(text["train"]).write_bytes(data[:cut])
             pathlib.Path(text["held back"]).write_bytes(data[cut:])
+            text["tokenizer"] = make_tokenizer(text["train"], options.vocabulary, scratch) if options.vocabulary else {}
             for name, seed in wanted:
-                if runs.get(f"{name}/{seed}", {}).get("job") == job_of(name, seed, options.steps):
+                if runs.get(f"{name}/{seed}", {}).get("job") == job_of(name, seed, options):
                     continue
                 run = train(name, seed, options, text)
                 runs[run["run"]] = run
                 (options.runs / f"{name}-{seed}.json").write_text(json.dumps(run) + "\n")
                 print(f"{run['run']:16} {run['validation'][-1][1]:.4f}  {run['seconds']} s", flush=True)
-    report(runs, options.steps)
+    report(runs, options)
     if options.plot:
         plots = pathlib.Path(__file__).parent / "plots"
         environment = subprocess.run([plots / "setup.sh"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
