@@ -99,6 +99,7 @@ static void Describe(Archive& a, LocalSteps& local) {
   a.Field("outerLearningRate", local.outerLearningRate);
   a.Field("outerMomentum", local.outerMomentum);
   a.Dependent("overlap", local.overlap);
+  a.Field("fragments", local.fragments);
 }
 
 template <typename Archive>

@@ -186,6 +186,8 @@ struct LocalSteps {
   double outerLearningRate = 0.6;
   double outerMomentum = 0.9;
   bool overlap = false;  ///< a round's sum is made while the next round computes
+  /// Of the weights. A round exchanges one of them, so each is exchanged every so many rounds.
+  std::uint64_t fragments = 1;
   bool operator==(const LocalSteps&) const = default;
 };
 

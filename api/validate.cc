@@ -180,6 +180,8 @@ void JudgeLocal(Judge& judge, const Spec& spec) {
                      ", divide those of all (globalBatchSize / microbatchSize, " +
                      Text(microbatches) + ")");
   }
+  constexpr std::uint64_t kFragmentsMax = 64;
+  judge.Range(path + ".fragments", local.fragments, std::uint64_t{1}, kFragmentsMax);
   judge.Positive(path + ".outerLearningRate", local.outerLearningRate, 100);
   judge.Expect(local.outerMomentum >= 0 && local.outerMomentum < 1, path + ".outerMomentum",
                "is " + Text(local.outerMomentum), "at least 0, less than 1");

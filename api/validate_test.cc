@@ -142,6 +142,9 @@ const std::vector<Wrong> kWrong = {
       "training.local={innerSteps: 1, "
       "outerMomentum: 1}"},
      "spec.training.local.outerMomentum"},
+    {{"training.stepMode=Local", "pipeline.stages=1",
+      "training.local={innerSteps: 1, fragments: 65}"},
+     "spec.training.local.fragments"},
     {{"training.stepMode=Local", "training.local.innerSteps=1",
       "model.config.tie_word_embeddings=true"},
      "spec.pipeline.stages"},

@@ -75,7 +75,10 @@ BoundaryTraffic TrafficOf(const api::Boundary& boundary, std::uint64_t hidden_si
           numbers * NumberBytes(api::BackwardNumbers(boundary), boundary.blockSize)};
 }
 
-double ReduceBytes(const api::Training& training) {
+namespace {
+
+/// Of a parameter that the sum is of.
+double SummedBytes(const api::Training& training) {
   if (training.accumulation == api::Accumulation::kExact) return 8;
   switch (training.reduceCodec) {
     case api::ReduceCodec::kNone:
@@ -88,6 +91,12 @@ double ReduceBytes(const api::Training& training) {
       return 0.5 + 4 / static_cast<double>(api::kNibbleBlock);
   }
   return 4;
+}
+
+}  // namespace
+
+double ReduceBytes(const api::Training& training) {
+  return SummedBytes(training) / static_cast<double>(training.local.fragments);
 }
 
 }  // namespace swarm::planner

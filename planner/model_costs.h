@@ -48,7 +48,8 @@ struct BoundaryTraffic {
 BoundaryTraffic TrafficOf(const api::Boundary& boundary, std::uint64_t hidden_size,
                           std::uint64_t tokens);
 
-/// Bytes of a parameter in a contribution to a sum.
+/// Bytes of a parameter in a contribution to a sum; where sums are of one fragment after the other,
+/// on average.
 double ReduceBytes(const api::Training& training);
 
 }  // namespace swarm::planner

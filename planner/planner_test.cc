@@ -337,6 +337,9 @@ TEST(Planner, RoundsOfLocalStepsArePlannedAsStepsThatMayOverlap) {
   const Prediction two = FindPlans(request).plans.front().prediction;
   EXPECT_NEAR(two.bound_seconds, 2 * one.bound_seconds, 1e-9);
   EXPECT_NEAR(two.reduce_seconds, one.reduce_seconds, 1e-9);
+  request.job.spec.training.local.fragments = 4;
+  const Prediction quarter = FindPlans(request).plans.front().prediction;
+  EXPECT_NEAR(quarter.reduce_seconds, two.reduce_seconds / 4, 1e-3);
 }
 
 TEST(Planner, StepsOfASwappedReplicaAreFewerForItsDisk) {

@@ -100,9 +100,9 @@ SwappedLocal SwappedLocalSeconds(const Swapping& swapping, double parameters,
   // The inner state comes and leaves, and its weights are read. The gradients come for their norm
   // and for the update; what moved is written, and added to the sum; local weights change.
   const double inner = 2 * state + 3 * numbers + (is_cached ? 0 : 6 * numbers);
-  // The inner state gets new weights. The sum is read three times, outer weights and velocity
-  // change and are read for their digest, and local weights are written and read.
-  const double round = state + parameters * kMoments + (is_cached ? 0 : 11 * numbers);
+  // The inner weights are written. The sum is read three times, outer weights and velocity change
+  // and are read for their digest, and local weights are written and read.
+  const double round = numbers + (is_cached ? 0 : 11 * numbers);
   return {inner / group.disk, round / group.disk};
 }
 

@@ -37,9 +37,10 @@ std::uint64_t NumbersBytes(const Spec& spec) {
   // A replica that loads a checkpoint has all moments until the first commit leaves it its parts;
   // and it keeps copies of their new weights, in two buffers.
   const std::uint64_t copies = spec.pipeline.shardUpdate == ShardUpdate::kMoments ? 2 * 4 : 0;
-  // Local: the outer weights of each version, their velocity, and the weights after the last inner
-  // step.
-  const std::uint64_t flats = spec.training.local.overlap ? 4 : 3;
+  // Local: the outer weights of each version, their velocity, the weights after the last inner step,
+  // and what waits for the turn of its fragment.
+  const LocalSteps& local = spec.training.local;
+  const std::uint64_t flats = (local.overlap ? 4 : 3) + (local.fragments > 1 ? 1 : 0);
   const std::uint64_t outer = spec.training.stepMode == StepMode::kLocal ? flats * 4 : 0;
   return VersionsOf(spec) * OperandBytes(spec) + 2 * 4 + FreshBytes(spec) + copies + outer;
 }
@@ -149,7 +150,8 @@ std::uint64_t SwapDiskBytes(const Spec& spec, std::uint64_t trained) {
   const std::uint64_t passing = exact ? TasksTogether(spec) : 1;
   std::uint64_t each = 12 + 4 * passing + ElementBytes(spec);
   if (spec.training.stepMode == StepMode::kLocal) {
-    each += 5 * 4 + 8 + (spec.training.local.overlap ? 8 : 0);
+    each += 5 * 4 + (spec.training.local.overlap ? 8 : 0);
+    if (spec.training.local.fragments > 1) each += 4;
   }
   return trained * each;
 }

@@ -72,9 +72,11 @@ TEST(MemoryTest, AWorkerThatSwapsNeedsMoreDiskForStepsOfItsOwn) {
   EXPECT_EQ(SwapDiskBytes(job.spec, 1000), (20 + 8 * 4) * 1000u) << "gradients one by one";
   job.spec.training.accumulation = Accumulation::kFloat;
   job.spec.training.stepMode = StepMode::kLocal;
-  EXPECT_EQ(SwapDiskBytes(job.spec, 1000), 48'000u);
+  EXPECT_EQ(SwapDiskBytes(job.spec, 1000), 40'000u);
   job.spec.training.local.overlap = true;
-  EXPECT_EQ(SwapDiskBytes(job.spec, 1000), 56'000u);
+  EXPECT_EQ(SwapDiskBytes(job.spec, 1000), 48'000u);
+  job.spec.training.local.fragments = 4;
+  EXPECT_EQ(SwapDiskBytes(job.spec, 1000), 52'000u);
 }
 
 TEST(MemoryTest, TheLargestSegmentOfASwappedStageFitsTwice) {

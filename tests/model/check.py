@@ -24,7 +24,7 @@ MODEL = pathlib.Path(__file__).resolve().parent / "recovery.pml"
 MEMORY_MIB = 6000  # of one search
 SECONDS = 1800  # of one search, on a slow machine
 MAX_DEPTH = 200  # actions in one run; a search that reaches this depth is an error
-SAFETY = {"ExactlyOnce", "AllOrNothing", "SameResult", "Fencing"}
+SAFETY = {"ExactlyOnce", "AtMostOnce", "AllOrNothing", "SameResult", "Fencing"}
 
 
 @dataclasses.dataclass
@@ -54,7 +54,10 @@ HOLDS = [
     Check("alone-22-two-crashes", "TRAINERS=1 LAYOUT=22 CRASHES=2 NO_LONE_ROSTER"),
     Check("alone-21-revoke-suspect", "TRAINERS=1 LAYOUT=21 CRASHES=1 SUSPICIONS=1 REVOKES=1"),
     Check("alone-12-wrong-hint", "TRAINERS=1 LAYOUT=12 CRASHES=1 WRONG_HINTS=1"),
-    Check("alone-21-two-steps", "TRAINERS=1 LAYOUT=21 STEPS=2 CRASHES=1 SUSPICIONS=1 HEAR_EVICTED"),
+    Check(
+        "alone-21-two-steps",
+        "TRAINERS=1 LAYOUT=21 STEPS=2 FRAGMENTS CRASHES=1 SUSPICIONS=1 HEAR_EVICTED",
+    ),
     # Two trainers that overlap.
     Check("takeover-21-suspect", "LAYOUT=21 CRASHES=0 SUSPICIONS=1"),
     Check(
@@ -66,7 +69,7 @@ HOLDS = [
     Check("takeover-12-two-microbatches", "LAYOUT=12 MICROBATCHES=2 CRASHES=1 NO_LONE_ROSTER"),
     Check("takeover-21-revoke", "LAYOUT=21 CRASHES=1 REVOKES=1 NO_LONE_ROSTER"),
     Check("takeover-12-wrong-hint", "LAYOUT=12 CRASHES=1 WRONG_HINTS=1 NO_LONE_ROSTER"),
-    Check("takeover-21-two-steps", "LAYOUT=21 STEPS=2 CRASHES=1 NO_LONE_ROSTER"),
+    Check("takeover-21-two-steps", "LAYOUT=21 STEPS=2 FRAGMENTS CRASHES=1 NO_LONE_ROSTER"),
     Check("takeover-22-crash", "LAYOUT=22 CRASHES=1 NO_LONE_ROSTER"),
     Check("takeover-22-overlapping-folds", OVERLAP),
     # A pair breaks between the stages, or inside one; and comes back, or no third worker helps.
@@ -129,6 +132,11 @@ MUTANTS = [
     ),
     Check("reissue-after-cut (control)", f"{NO_EQUALITY} HEALS=1 {CUT_ROUTE}"),
     Check("ignore-broken-pair", f"IGNORE_BROKEN_PAIR NO_RELAY {CUT_ROUTE}", STANDS_STILL),
+    Check(
+        "keep-the-whole-sum",
+        "MUTANT KEEP_THE_WHOLE_SUM TRAINERS=1 STEPS=2 FRAGMENTS CRASHES=0",
+        frozenset({"AtMostOnce"}),
+    ),
     Check("skip-void", f"{NO_EQUALITY} SKIP_VOID {OVERLAP}", ONCE),
     Check("skip-void (control)", f"{NO_EQUALITY} {OVERLAP}"),
 ]

@@ -28,6 +28,9 @@
  * overtake each other and come twice. What a third worker carries when it crashes is lost likewise.
  * With NO_RELAY no third worker reaches both.
  *
+ * FRAGMENTS (rule 32; needs STEPS=2). Step 0 sums one half of the weights, step 1 the other. What a
+ * worker has contributed to step 0, it keeps, and its sum of step 1 has it, too.
+ *
  * LEFT OUT. Tensors: a sum is a count for each microbatch, and k names the result of a reduce (float
  * sums: each k gives another result). Retained tensors: a re-issue runs its whole route from the
  * token ids again, and stages that have folded only propagate. Joining, draining, rollback: a run
@@ -135,6 +138,9 @@ typedef Reduce {
   bit refused;        /* some participant had another fold set */
   bit thawed;         /* its trainer has given it up */
   byte sum            /* ghost: what the frozen sums contain, four bits a microbatch: a count */
+#ifdef FRAGMENTS
+  ;byte kept          /* ghost: the same, of the step before */
+#endif
 #if CUTS
   ;bit broken;        /* two participants lost each other since it was asked for */
   bit lost            /* what they had sent each other */
@@ -170,6 +176,9 @@ typedef Worker {
   byte voiding;         /* term of a Void that a trainer sent to it */
   byte applied[STEPS];  /* the k whose result went into the weights */
   byte record           /* index + 1 of the last commit record */
+#ifdef FRAGMENTS
+  ;byte kept            /* of step 0, for step 1: four bits a microbatch, a count */
+#endif
 };
 Worker worker[WORKERS];
 
@@ -206,6 +215,7 @@ hidden byte i, j, x;  /* loop variables inside one action */
 
 /* ==== WHAT MUST HOLD. Names as in docs/protocol.md; a violated one is what spin prints. ==== */
 bit ExactlyOnce = 1;
+bit AtMostOnce = 1;
 bit AllOrNothing = 1;
 bit SameResult = 1;  /* the half of AllOrNothing that compares what was applied */
 bit Fencing = 1;
@@ -235,7 +245,11 @@ bit TableHasRoom = 1;
 /* At the decision, the contributions of each stage's participants are disjoint and together all M. */
 inline CheckExactlyOnce(k0, k1) {
   ExactlyOnce = (reduce[k0].sum == EACH_ONCE && reduce[k1].sum == EACH_ONCE);
-  assert(ExactlyOnce)
+  assert(ExactlyOnce);
+#ifdef FRAGMENTS
+  AtMostOnce = (((reduce[k0].kept | reduce[k1].kept) & ~EACH_ONCE) == 0);
+  assert(AtMostOnce)
+#endif
 }
 
 /* When w applies the results of record d, every other worker that counts has applied the same or can. */
@@ -327,6 +341,9 @@ inline ForgetTrainer1() {
       reduce[i].reduced = 0;
       reduce[i].refused = 0;
       reduce[i].thawed = 0;
+#ifdef FRAGMENTS
+      reduce[i].kept = 0;
+#endif
       reduce[i].sum = 0
     };
     for (i : 0 .. STEPS - 1) {
@@ -506,6 +523,9 @@ inline Freeze(w, n) {
     worker[w].reduced = 0;
     reduce[n].frozen = reduce[n].frozen | BIT(w);
     reduce[n].sum = reduce[n].sum + worker[w].sum;
+#ifdef FRAGMENTS
+    reduce[n].kept = reduce[n].kept + worker[w].kept;
+#endif
     printf("worker %d freezes for k %d\n", w, n);
     if
     :: reduce[n].participants == BIT(w) -> Complete(w)
@@ -565,6 +585,13 @@ inline Apply(w, d, term, step_) {
   worker[w].record = d + 1;
   CheckAllOrNothing(w, d, step_);
   for (i : 0 .. MICROBATCHES - 1) { worker[w].closed[i] = 0 };
+#ifdef FRAGMENTS
+#ifdef KEEP_THE_WHOLE_SUM
+  worker[w].kept = reduce[worker[w].k].sum;
+#else
+  worker[w].kept = worker[w].sum;
+#endif
+#endif
   worker[w].folded = 0;
   worker[w].sum = 0;
   worker[w].frozen = 0;
@@ -688,6 +715,9 @@ inline Crash(w) {
   worker[w].promised = 0;
   worker[w].roster = 0;
   worker[w].version = 0;
+#ifdef FRAGMENTS
+  worker[w].kept = 0;
+#endif
   worker[w].folded = 0;
   worker[w].sum = 0;
   for (i : 0 .. MICROBATCHES - 1) { worker[w].closed[i] = 0 };

@@ -38,6 +38,9 @@ struct Job {
   /// Replicas take steps of their own between those of the job (rule 32), so what a task gives
   /// depends on the replica that runs it and on what that ran before. Requires order_sensitive.
   bool local = false;
+  /// Of the weights; the sums of step t are of fragment t mod fragments, and what a replica has moved
+  /// of the others waits with it for their turn. More than one requires local.
+  std::uint64_t fragments = 1;
 
   std::uint64_t stages() const { return replicas.size(); }
   bool operator==(const Job&) const = default;

@@ -37,9 +37,35 @@ void Audit::Fail(const std::string& invariant, const std::string& text) {
   if (!violation_) violation_ = Violation{invariant, text};
 }
 
-void Audit::OnReduceStarted(const WorkerId&, const protocol::Reduce& reduce) {
-  reduces_[{{reduce.generation, reduce.step}, reduce.group, reduce.k}].participants =
-      reduce.participants.size();
+void Audit::OnReduceStarted(const WorkerId& worker, const protocol::Reduce& reduce,
+                            const Shares& before) {
+  ReduceState& state = reduces_[{{reduce.generation, reduce.step}, reduce.group, reduce.k}];
+  state.participants = reduce.participants.size();
+  state.before[worker] = before;
+}
+
+void Audit::CheckShares(protocol::GroupIndex group, const CommitRecord& record) {
+  const auto result = std::ranges::find(record.groups, group, &protocol::GroupResult::group);
+  if (result == record.groups.end() || record.skip) return;
+  auto& counted = counted_[{record.generation, group}];
+  Shares now;
+  const auto& reduce = reduces_[{{record.generation, record.step}, group, result->k}];
+  for (const auto& [worker, shares] : reduce.before) {
+    for (const Share& share : shares) {
+      bool once = now.insert(share).second && share.first < record.step &&
+                  (record.step.value - share.first.value) % job_.fragments != 0;
+      for (const auto& [step, before] : counted) {
+        const bool same =
+            step < record.step && (record.step.value - step.value) % job_.fragments == 0;
+        once = once && !(same && before.contains(share));
+      }
+      if (once) continue;
+      Fail("AtMostOnce", StepText(record) + ": microbatch " + std::to_string(share.second.value) +
+                             " of step " + std::to_string(share.first.value) + ", which " +
+                             worker.value + " moved with, counts twice in a fragment");
+    }
+  }
+  counted[record.step] = std::move(now);
 }
 
 void Audit::OnReduced(const WorkerId& worker, const protocol::Reduce& reduce,
@@ -155,6 +181,7 @@ void Audit::OnApplied(Pid pid, protocol::StageIndex stage, const CommitRecord& r
       Fail("SameTrajectory", who + " hold different weights after " + StepText(record));
     }
   }
+  if (TakesPart(pid)) CheckShares(groups.front(), record);
   applications.push_back({pid, stage, record, digest});
   if (!job_.order_sensitive && !Agree(state, reference_.state(state.version, stage))) {
     Fail("SameTrajectory",

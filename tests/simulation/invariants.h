@@ -26,8 +26,10 @@ class Audit {
   void Fail(const std::string& invariant, const std::string& text);
   const std::optional<Violation>& violation() const { return violation_; }
 
-  /// A worker has frozen its part for the reduce.
-  void OnReduceStarted(const WorkerId& worker, const protocol::Reduce& reduce);
+  /// A worker has frozen its part for the reduce; with it goes what it moved in steps before, of
+  /// the fragment that the sum is of (Job::fragments).
+  void OnReduceStarted(const WorkerId& worker, const protocol::Reduce& reduce,
+                       const Shares& before);
   /// A worker holds the sum, or the elements of it that it is to hold.
   void OnReduced(const WorkerId& worker, const protocol::Reduce& reduce,
                  const std::vector<std::optional<Element>>& sum);
@@ -60,6 +62,7 @@ class Audit {
     std::size_t participants = 0;
     std::set<WorkerId> finished;
     std::vector<std::optional<Element>> sum;  ///< what any of them holds
+    std::map<WorkerId, Shares> before;        ///< by participant
   };
   struct Application {
     Pid pid;
@@ -67,6 +70,8 @@ class Audit {
     protocol::CommitRecord record;
     Digest state;
   };
+  /// No microbatch counts twice in a fragment of the weights that a member holds.
+  void CheckShares(protocol::GroupIndex group, const protocol::CommitRecord& record);
   void CheckDecision(const protocol::CommitRecord& record, const std::vector<WorkerId>& members);
   /// It lives, and its name is in the newest roster.
   bool TakesPart(Pid pid) const;
@@ -81,6 +86,9 @@ class Audit {
   std::map<ReduceName, ReduceState> reduces_;
   std::map<StepName, std::vector<protocol::CommitRecord>> decided_;
   std::map<StepName, std::vector<Application>> applied_;
+  /// By generation and group: what a step's sum had of the steps before it.
+  std::map<std::pair<protocol::Generation, protocol::GroupIndex>, std::map<protocol::Step, Shares>>
+      counted_;
   std::uint64_t decisions_ = 0;
 };
 

@@ -45,6 +45,7 @@ const std::vector<Mutation>& AllMutations() {
       {"overwrite-early", [](auto* m) { m->overwrite_early = true; }},
       {"mixed-join", [](auto* m) { m->mixed_join = true; }},
       {"admission-bytes", [](auto* m) { m->admission_waits_bytes = true; }},
+      {"keep-cleared", [](auto* m) { m->keep_cleared = true; }},
   };
   return all;
 }
@@ -75,6 +76,7 @@ Job DrawJob(Rng& rng, const Wishes& wishes) {
   if (wishes.local) {
     job.local = job.order_sensitive = true;
     job.tied_head = job.tied_head && stages == 1;
+    job.fragments = 1 + rng.Below(3);
   }
   return job;
 }
@@ -103,7 +105,7 @@ bool Mutations::any() const {
                    c.revoke_before_reissue && c.commit_needs_all && c.takeover_keeps_roster &&
                    c.takeover_keeps_record && c.heed_broken_pairs && c.compare_offers &&
                    c.compare_parts;
-  return !all || overwrite_early || mixed_join || admission_waits_bytes;
+  return !all || overwrite_early || mixed_join || admission_waits_bytes || keep_cleared;
 }
 
 std::vector<std::string> MutationNames() {
@@ -184,7 +186,7 @@ std::string Describe(const Scenario& scenario) {
   text += ", " + std::to_string(job.microbatches) + " microbatches, " + std::to_string(job.steps) +
           " steps, " + (job.delayed ? "Delayed" : "Sync") + (job.tied_head ? ", tied head" : "") +
           (job.order_sensitive ? ", order-sensitive sums" : "") + (job.divided ? ", divided" : "") +
-          (job.local ? ", local steps" : "") + (job.overflows ? ", overflows" : "") +
+          (job.local ? ", local steps in " + std::to_string(job.fragments) + " fragments" : "") + (job.overflows ? ", overflows" : "") +
           (job.skips ? ", skips" : "");
   if (job.checkpoints) text += ", checkpoint every " + std::to_string(job.checkpoint_interval);
   if (job.validation_interval > 0) {

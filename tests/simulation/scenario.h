@@ -19,6 +19,7 @@ struct Mutations {
   bool overwrite_early = false;        ///< a version is freed while a step may read it (rule 10)
   bool mixed_join = false;             ///< a joiner's pieces are of different versions (rule 17)
   bool admission_waits_bytes = false;  ///< a frame waits until a commit frees bytes (rule 24)
+  bool keep_cleared = false;           ///< moves that a step does not count wait all the same (32)
   bool any() const;
 };
 

@@ -361,6 +361,11 @@ INSTANTIATE_TEST_SUITE_P(
                      "AllOrNothing",
                      6000,
                      {.local = true}},
+        MutationCase{"MovesThatNoStepCountsAreKept",
+                     {"keep-cleared"},
+                     "AtMostOnce",
+                     6000,
+                     {.local = true}},
         // The floor of a welcome closes most of what an earlier generation has sent out, too.
         MutationCase{"NoGeneration", {"generation", "claims"}, "ExactlyOnce", 10000},
         MutationCase{"TermPromise", {"promise"}, "Fencing"},

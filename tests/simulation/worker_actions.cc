@@ -152,6 +152,7 @@ void WorkerProcess::Do(const action::FoldGradients& a) {
     Accumulator& into = AccumulatorOf(key.step);
     const bool finite = IsFinite(job_, key.step, stage_.value, key.microbatch.value);
     into.finite = into.finite && finite;
+    into.folded.emplace(key.step, key.microbatch);
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       for (std::uint64_t e = 0; e < kElements; ++e) {
         AddTo(job_, Quantize(fresh[i][e], into.level, finite), &into.groups[i][e]);
@@ -213,8 +214,9 @@ void WorkerProcess::Do(const action::ReleaseSums& a) {
 
 void WorkerProcess::Do(const action::ClearStep& a) {
   PostState([this, a] {
-    accumulators_.erase(a.step);
+    Accumulator old = std::exchange(accumulators_[a.step], {});
     AccumulatorOf(a.step).level = a.level;
+    if (simulation_.mutations().keep_cleared) AccumulatorOf(a.step).folded = old.folded;
   });
 }
 
@@ -236,8 +238,8 @@ void WorkerProcess::Do(const action::TakeCheckpoint& a) {
     }
     if (!request.weights) state.weights.clear();
     Later(*took, [=, this] {
-      protocol::CheckpointWritten written{request.generation, request.version,  stage_,         {},
-                                          {},                 request.weights, request.moments};
+      protocol::CheckpointWritten written{request.generation, request.version, stage_, {}, {},
+                                          request.weights,    request.moments};
       if (fails || lacks) {
         written.error = lacks ? "moments are not here" : "the disk is full";
       } else {
@@ -274,7 +276,7 @@ void WorkerProcess::Do(const action::SendParcel& a) {
                                     .level = a.level,
                                     .finite = sums.finite,
                                     .contributions = a.contributions};
-      SendToPeer(a.to, Lane::kData, {parcel, {0, sums.groups[i]}});
+      SendToPeer(a.to, Lane::kData, {parcel, {0, sums.groups[i], SharesBefore(a.step)}});
     }
   });
 }
@@ -288,6 +290,7 @@ void WorkerProcess::Do(const action::AdoptParcel& a) {
   PostState([this, step = a.step, held = parcel.mapped()] {
     Accumulator& into = AccumulatorOf(step);
     into.finite = into.finite && held.finite;
+    into.adopted.insert(held.shares.begin(), held.shares.end());
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       for (std::uint64_t e = 0; e < kElements; ++e) {
         AddTo(job_, held.groups.at(groups_[i])[e], &into.groups[i][e]);

@@ -190,7 +190,7 @@ void WorkerProcess::FinishApply() {
   const std::vector<std::vector<Element>>& sums = application.sums;
   Advance(job_, application.next, &state_);
   state_.moments = application.moments;
-  moved_.erase(moved_.begin(), moved_.upper_bound(record.step));  // now in the weights, or void
+  KeepShares(record);
   // What follows from wrong weights is wrong, too; the others must not follow it.
   if (!wrong_weights_) simulation_.audit().OnApplied(pid_, stage_, record, sums, state_);
   if (flips_weights_ && HasSibling()) {
@@ -236,6 +236,30 @@ std::vector<protocol::PartDigest> WorkerProcess::ReportParts() const {
     parts.push_back({names[i], {state_.weights.at(state_.version)[i], moment->second}});
   }
   return parts;
+}
+
+Shares WorkerProcess::SharesBefore(protocol::Step step) {
+  Shares shares = AccumulatorOf(step).adopted;
+  const Shares& kept = kept_shares_[step.value % job_.fragments];
+  shares.insert(kept.begin(), kept.end());
+  return shares;
+}
+
+void WorkerProcess::KeepShares(const protocol::CommitRecord& record) {
+  const std::uint64_t due = record.step.value % job_.fragments;
+  const Shares& folded = AccumulatorOf(record.step).folded;
+  for (std::uint64_t f = 0; f < job_.fragments; ++f) {
+    if (f == due) {
+      kept_shares_[f].clear();
+    } else if (!record.skip) {
+      kept_shares_[f].insert(folded.begin(), folded.end());
+    }
+  }
+  // In all fragments of the weights now, or void.
+  if (record.step.value + 1 >= job_.fragments) {
+    const protocol::Step oldest(record.step.value + 1 - job_.fragments);
+    moved_.erase(moved_.begin(), moved_.upper_bound(oldest));
+  }
 }
 
 WorkerProcess::Accumulator& WorkerProcess::AccumulatorOf(protocol::Step step) {
@@ -307,7 +331,7 @@ void WorkerProcess::BeginReduce(const protocol::Reduce& reduce) {
   active.scattered.resize(kElements);
   active.partials.resize(kElements);
   active.result.resize(kElements);
-  simulation_.audit().OnReduceStarted(id_, reduce);
+  simulation_.audit().OnReduceStarted(id_, reduce, SharesBefore(reduce.step));
   const GridPlace place(reduce, id_);
   for (std::uint64_t e = 0; e < kElements; ++e) {
     const WorkerId& adder = place.RowAdder(e);

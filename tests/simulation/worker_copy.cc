@@ -317,6 +317,7 @@ void WorkerProcess::OnParcel(const WorkerId& from, const protocol::Parcel& parce
   held.contributions = parcel.contributions;
   held.groups[parcel.group] = payload.elements;
   held.finite = parcel.finite;
+  held.shares = payload.shares;
   if (held.groups.size() < groups_.size()) return;
   Carry(
       replica_->OnParcel(from, parcel.step, parcel.generation, parcel.level, parcel.contributions));

@@ -349,6 +349,8 @@ void WorkerProcess::ForgetEverything() {
   outputs_.clear();
   gradients_.clear();
   accumulators_.clear();
+  moved_.clear();
+  kept_shares_.clear();
   sums_.clear();
   reduces_.clear();
   application_.reset();

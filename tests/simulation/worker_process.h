@@ -70,6 +70,8 @@ class WorkerProcess : public Process {
     std::uint64_t level = 0;  ///< scale level of the folds from now on
     bool finite = true;       ///< all folds were
     std::vector<std::vector<Element>> groups;
+    Shares folded;   ///< here, of this step
+    Shares adopted;  ///< of steps before, which a leaver had kept
   };
   struct Sum {
     protocol::Attempt k;
@@ -108,6 +110,7 @@ class WorkerProcess : public Process {
     std::vector<protocol::Contribution> contributions;
     std::map<protocol::GroupIndex, std::vector<Element>> groups;
     bool finite = true;
+    Shares shares;
   };
   /// A copy in progress from other replicas, one piece at a time from any of them.
   struct Copy {
@@ -215,6 +218,10 @@ class WorkerProcess : public Process {
   void FinishReduceIfDone(ActiveReduce& active);
   /// Reports the sum every second as long as it waits for chunks.
   void ReportLater(const protocol::Reduce& reduce);
+  /// What the step's sums have of the steps before it.
+  Shares SharesBefore(protocol::Step step);
+  /// Behind the commit of a step.
+  void KeepShares(const protocol::CommitRecord& record);
   Accumulator& AccumulatorOf(protocol::Step step);
   /// Carries `event` out later, unless the state it belongs to was thrown away meanwhile.
   void Later(Duration delay, std::function<void()> event);
@@ -275,6 +282,8 @@ class WorkerProcess : public Process {
   StageState state_;
   /// What the steps of this replica alone have moved since state_, by step of the job (Job::local).
   std::map<protocol::Step, std::uint64_t> moved_;
+  /// By fragment: whose moves wait for its turn.
+  std::map<std::uint64_t, Shares> kept_shares_;
   std::map<protocol::TaskKey, Task> tasks_;
   std::map<protocol::TaskKey, std::uint64_t> outputs_, gradients_;
   std::map<protocol::Step, Accumulator> accumulators_;

@@ -6,7 +6,9 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/rng.h"
@@ -20,6 +22,10 @@ using protocol::WorkerId;
 /// One process: a restarted worker keeps its name and gets another number.
 using Pid = std::size_t;
 
+/// A microbatch of a step, with which a replica has moved its weights.
+using Share = std::pair<protocol::Step, protocol::Microbatch>;
+using Shares = std::set<Share>;
+
 /// What a message carries besides itself: numbers that stand for tensors.
 struct Element {
   std::uint64_t value = 0;
@@ -30,6 +36,7 @@ struct Element {
 struct Payload {
   std::uint64_t value = 0;
   std::vector<Element> elements;
+  Shares shares = {};
 };
 struct Envelope {
   protocol::Message message;

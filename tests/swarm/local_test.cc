@@ -70,6 +70,23 @@ TEST_F(LocalTest, NeitherDoesOneOfAStageWhereRoundsOverlap) {
   EXPECT_LT(losses.back(), 0.75 * losses.front()) << "it learns";
 }
 
+TEST_F(LocalTest, NorDoesOneWhereRoundsExchangeFragments) {
+  const std::string out = folder_ / "out";
+  job_.spec.pipeline.stages = 1;
+  job_.spec.training.local = {.innerSteps = 3,
+                              .outerLearningRate = 0.7,
+                              .outerMomentum = 0.5,
+                              .overlap = true,
+                              .fragments = 3};
+  job_.spec.training.globalBatchSize = 6;
+  job_.spec.training.reduceCodec = api::ReduceCodec::kInt8;
+  job_.spec.training.maxSteps = 40;
+  Train(out, 10);
+  ExpectExactlyOnce(out, job_, 1);
+  const auto losses = Losses(out);
+  EXPECT_LT(losses.back(), 0.75 * losses.front()) << "it learns";
+}
+
 TEST_F(LocalTest, NorDoesOneThatHasTheWholeModelOnItsDisk) {
   const std::string out = folder_ / "out";
   job_.spec.pipeline.stages = 1;

@@ -1,11 +1,20 @@
 #include "worker/model/stage.h"
 
+#include <algorithm>
 #include <future>
+#include <iterator>
 #include <utility>
 
 #include "worker/checkpoint/pieces.h"
 
 namespace swarm::model {
+
+std::vector<ParameterSlot> Stage::SumSlots(Step, std::uint64_t group) const {
+  std::vector<ParameterSlot> slots;
+  std::ranges::copy_if(parameters(), std::back_inserter(slots),
+                       [&](const ParameterSlot& slot) { return slot.group == group; });
+  return slots;
+}
 
 std::vector<checkpoint::NamedTensor> Stage::Snapshot() const {
   std::vector<checkpoint::NamedTensor> tensors = State();
@@ -56,6 +65,10 @@ std::function<Result<GradientSum>()> Stage::BeginAccumulator(Step step, std::uin
 
 Result<std::vector<double>> Stage::OwnNorms(Step, std::uint64_t) { return KeepsNoSums(); }
 Status Stage::ApplyOwn(double, double, bool) { return KeepsNoSums(); }
+
+Status Stage::Replace(const checkpoint::TensorLookup&) {
+  return FailedPrecondition("this stage keeps the weights that it has");
+}
 
 bool Stage::HoldsPart(std::uint64_t) const { return false; }
 std::uint64_t Stage::MomentBytes(std::uint64_t) const { return 0; }

@@ -54,8 +54,9 @@ struct LocalOptions {
   double outer_momentum = 0;
   double max_grad_norm = 0;  ///< of inner steps; 0: no clipping
   bool overlaps = false;     ///< a round goes on when the one before is applied
+  std::uint64_t fragments = 1;  ///< of the weights, of which rounds sum one after the other
   /// Sums are means of local weights, not of what these moved. Requires one inner step, an outer
-  /// rate of 1, no momentum, no overlap. One replica then takes the steps of Sync, to the bit.
+  /// rate of 1, no momentum, no overlap, no fragments. One replica then takes the steps of Sync, to the bit.
   bool sums_weights = false;
   std::function<double(Version)> learning_rate = nullptr;  ///< of inner steps from a version on
 };
@@ -122,7 +123,8 @@ struct BackwardResult {
 template <typename T>
 using Done = std::function<void(Result<T>)>;
 
-/// A stage's sum of a step, in one group's flat order.
+/// A stage's sum of a step, in one group's flat order, or that of the part which it is of
+/// (Stage::SumSlots).
 struct GradientSum {
   Bytes elements;  ///< of `type`; owned, and never written again
   checkpoint::ElementType type = checkpoint::ElementType::kF32;  ///< kI64 with Accumulation::kExact
@@ -169,6 +171,15 @@ class Stage {
   virtual const std::vector<ParameterSlot>& frozen() const = 0;
   virtual const std::vector<ParameterGroup>& groups() const = 0;
 
+  // Replicas that take steps of their own may sum one fragment of the weights after the other.
+
+  /// The sums of step t are of fragment t mod fragments(); those of others, of all parameters.
+  virtual std::uint64_t fragments() const { return 1; }
+  /// The groups, with as many elements as the step's sums have.
+  virtual std::vector<ParameterGroup> SumGroups(Step) const { return groups(); }
+  /// The parameters that a step's sum of a group is of, in their order, with their offsets in it.
+  virtual std::vector<ParameterSlot> SumSlots(Step step, std::uint64_t group) const;
+
   /// For the log: how the state comes into memory; empty where all of it is there.
   virtual std::string DescribeMemory() const { return {}; }
 
@@ -184,6 +195,12 @@ class Stage {
   /// will do. Errors: kNotFound, kInvalidArgument (shape or type), naming the tensor; the stage is
   /// then unusable until a load succeeds.
   virtual Status Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer) = 0;
+  /// Gives the newest version other weights: those that `weights` finds, of any floating-point type;
+  /// kNotFound leaves a tensor as it is. The optimizer's state stays, and graphs go. Blocks as Apply
+  /// does. Errors: kInvalidArgument (shape or type; the stage is then unusable until a load
+  /// succeeds), kFailedPrecondition (no weights, or a stage that cannot: where steps overlap, with
+  /// exact sums, divided).
+  virtual Status Replace(const checkpoint::TensorLookup& weights);
   /// Weights, optimizer state, and previous version: "NAME", "optimizer.FIELD.NAME" (exp_avg and
   /// exp_avg_sq in float32, step as an int64 scalar; what Muon steps has no exp_avg_sq),
   /// "previous.NAME". Sorted by name. With
@@ -257,7 +274,7 @@ class Stage {
   /// Frees the accumulator of `step` and drops the gradients of that step that still wait.
   virtual void ReleaseStep(Step step) = 0;
 
-  /// One optimizer update with the reduced sums (one a group, in the order of groups(), of the type
+  /// One optimizer update with the reduced sums (one for each of SumGroups(v), of the type
   /// that Accumulator gives) of step v: version v becomes v + 1. With `skip` the weights stay and
   /// the version advances; the sums are ignored. When a version is dropped, so are the graphs
   /// recorded with it (Backward: kNotFound). Errors: kInvalidArgument (sums of other groups),

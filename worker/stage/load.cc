@@ -50,8 +50,9 @@ model::LocalOptions LocalOptionsOf(const api::SwarmJob& job) {
           .outer_momentum = training.local.outerMomentum,
           .max_grad_norm = training.maxGradNorm,
           .overlaps = training.local.overlap,
+          .fragments = training.local.fragments,
           .sums_weights = training.local.innerSteps == 1 && training.local.outerLearningRate == 1 &&
-                          training.local.outerMomentum == 0 && !training.local.overlap &&
+                          training.local.outerMomentum == 0 && !training.local.overlap && training.local.fragments == 1 &&
                           training.reduceCodec == api::ReduceCodec::kNone,
           .learning_rate = [spec = job.spec](protocol::Version version) {
             return optim::LearningRate(version.value, spec.optimizer, spec.schedule,

@@ -78,7 +78,11 @@ void ReplicaRunner::Install(const api::SwarmJob& job, const protocol::Welcome& w
   stage_ = std::move(stage);
   for (const model::ParameterGroup& group : stage_->groups()) options.groups.push_back(group.index);
   step_bytes_ = 0;
-  for (const auto& [group, bytes] : GroupBytes()) step_bytes_ += bytes;
+  for (std::uint64_t fragment = 0; fragment < stage_->fragments(); ++fragment) {
+    std::uint64_t of_step = 0;
+    for (const auto& [group, bytes] : GroupBytes(protocol::Step(fragment))) of_step += bytes;
+    step_bytes_ = std::max(step_bytes_, of_step);
+  }
   // A stage that replaces the model in an experiment may have no slice.
   const auto slice = model::ComputeSlice(job_.spec.model.config, welcome_.stage.value,
                                          welcome_.stage_count, job_.spec.pipeline.boundary);
@@ -125,11 +129,11 @@ void ReplicaRunner::MakeRoom(protocol::Generation generation) {
   });
 }
 
-std::map<protocol::GroupIndex, std::uint64_t> ReplicaRunner::GroupBytes() const {
+std::map<protocol::GroupIndex, std::uint64_t> ReplicaRunner::GroupBytes(protocol::Step step) const {
   const std::uint64_t element =
       job_.spec.training.accumulation == api::Accumulation::kExact ? 8 : 4;
   std::map<protocol::GroupIndex, std::uint64_t> bytes;
-  for (const model::ParameterGroup& group : stage_->groups()) {
+  for (const model::ParameterGroup& group : stage_->SumGroups(step)) {
     bytes[group.index] = group.count * element;
   }
   return bytes;
@@ -201,7 +205,7 @@ void ReplicaRunner::OnParcel(const WorkerId& from, const protocol::Parcel& parce
     parts_.metrics.refused.Add("parcel");
     return;
   }
-  const auto whole = parcels_.Add(from, parcel, payload, GroupBytes());
+  const auto whole = parcels_.Add(from, parcel, payload, GroupBytes(parcel.step));
   if (!whole.ok()) {
     parts_.metrics.refused.Add("parcel");
     LOG_WARN("{}", whole.status().message());
@@ -416,7 +420,7 @@ void ReplicaRunner::KeepSum(ReducedSum sum) {
 
 void ReplicaRunner::Do(const protocol::action::FetchGradients& a) {
   std::vector<GradientFetch::Group> groups;
-  const auto bytes = GroupBytes();
+  const auto bytes = GroupBytes(a.record.step);
   const protocol::GroupResult* divided = held_.FindDivided(a.record);
   for (const model::ParameterGroup& group : stage_->groups()) {
     if (divided != nullptr && divided->group == group.index) continue;
@@ -483,7 +487,7 @@ void ReplicaRunner::Do(const protocol::action::ApplyCommit& a) {
   if (const protocol::GroupResult* divided = held_.FindDivided(a.record)) {
     // A worker that holds no part has no sum, and needs none.
     if (sums.front().empty()) {
-      sums.front() = Bytes::Wrap(nullptr, GroupBytes().at(divided->group), nullptr);
+      sums.front() = Bytes::Wrap(nullptr, GroupBytes(a.record.step).at(divided->group), nullptr);
     }
     return held_.Apply(a.record, std::move(sums), a.holds);
   }

@@ -75,8 +75,8 @@ class ReplicaRunner {
   void EnterPhase(chaos::WorkPhase phase, protocol::Step step) const {
     if (parts_.options.at_phase) parts_.options.at_phase(phase, step);
   }
-  /// Bytes of each group's sum.
-  std::map<protocol::GroupIndex, std::uint64_t> GroupBytes() const;
+  /// Bytes of the step's sum of each group.
+  std::map<protocol::GroupIndex, std::uint64_t> GroupBytes(protocol::Step step) const;
   /// Of a microbatch between forward and backward, estimated.
   std::uint64_t GraphBytesOf(const protocol::Forward& frame) const;
   std::vector<GradientFetch*> Fetches() const;
@@ -143,7 +143,7 @@ class ReplicaRunner {
     MemoryCharge charge;
   };
   std::map<std::pair<protocol::Step, protocol::GroupIndex>, KeptSum> sums_;
-  std::uint64_t step_bytes_ = 0;      // of a step's sums
+  std::uint64_t step_bytes_ = 0;      // of a step's sums, at most
   std::uint64_t kept_steps_max_ = 0;  // of sums
   Parcels parcels_;
   struct StepFetch {

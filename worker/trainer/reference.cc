@@ -65,7 +65,7 @@ std::vector<ReducedGroup> ReduceGroups(std::span<const std::unique_ptr<model::St
       } else {
         AddTo(group->sum, part);
       }
-      group->norms = stage::ComputeTensorNorms(*stage, i, group->sum, group->sum.elements);
+      group->norms = stage::ComputeTensorNorms(*stage, step, i, group->sum, group->sum.elements);
     }
   }
   std::ranges::sort(groups, {}, &ReducedGroup::index);

@@ -152,6 +152,15 @@ Status DecoderStage::Load(const checkpoint::TensorLookup& tensors, Version versi
   });
 }
 
+Status DecoderStage::Replace(const checkpoint::TensorLookup& weights) {
+  if (options_.step_mode != api::StepMode::kSync || options_.divided ||
+      options_.accumulation == api::Accumulation::kExact) {
+    return Stage::Replace(weights);
+  }
+  graphs_.clear();
+  return Guarded("replace", [&] { return parameters_.Replace(weights); });
+}
+
 void DecoderStage::PrepareSubspace(std::uint64_t seed) {
   if (!layout_.constrained_embedding) return;
   fixed_in_basis_.Clear();

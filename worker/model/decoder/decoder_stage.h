@@ -40,6 +40,7 @@ class DecoderStage final : public Stage {
 
   void InitRandom(std::uint64_t seed) override;
   Status Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer) override;
+  Status Replace(const checkpoint::TensorLookup& weights) override;
   std::vector<checkpoint::NamedTensor> State() const override { return parameters_.State(); }
 
   void SubmitForward(const TaskKey& key, Version version, const TokenBatch& tokens,

@@ -241,6 +241,21 @@ Status ParameterStore::LoadTensors(const checkpoint::TensorLookup& tensors, bool
   return status;
 }
 
+Status ParameterStore::Replace(const checkpoint::TensorLookup& weights) {
+  if (!newest_held_) return FailedPrecondition("replace: there are no weights; load some");
+  readers_.AwaitNone();
+  newest_held_ = false;
+  for (const ParameterSlot& slot : layout_.slots) {
+    if (weights(slot.name).status().code() == StatusCode::kNotFound) continue;
+    RETURN_IF_ERROR(EditWeights(
+        newest(), slot, StateMemory::Edit::kOverwrite,
+        [&](std::span<float> to) { return ReadTensor(weights, slot.name, slot, to); }));
+  }
+  newest().Refresh();
+  newest_held_ = true;
+  return {};
+}
+
 Status ParameterStore::LoadOptimizer(const checkpoint::TensorLookup& tensors) {
   for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
     const ParameterSlot& slot = layout_.slots[i];

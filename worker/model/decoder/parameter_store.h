@@ -45,6 +45,8 @@ class ParameterStore {
   /// The contracts of Stage's functions of the same names.
   void InitRandom(std::uint64_t seed);
   Status Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer);
+  /// As Stage::Replace.
+  Status Replace(const checkpoint::TensorLookup& weights);
   std::vector<checkpoint::NamedTensor> State() const;
   Status Apply(std::span<const Bytes> sums, const ApplyOptions& options);
   /// As Apply, with sums of floats (one a group) that are in `memory`, on a device.
@@ -161,7 +163,7 @@ class ParameterStore {
   /// Of a state on a device; null where no parameter has a piece.
   std::unique_ptr<PieceDigests> digests_;
   BufferPool copies_;  ///< of the weights that others are given
-  Readers readers_;    ///< of all the above, which only Reset and Apply change
+  Readers readers_;    ///< of all the above, which only Reset, Replace and Apply change
 };
 
 }  // namespace swarm::model

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <future>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "worker/model/task_text.h"
 #include "worker/optim/norm.h"
 #include "worker/protocol/commit.h"
+#include "worker/tier/scratch_file.h"
 
 namespace swarm::model {
 namespace {
@@ -58,6 +60,32 @@ Result<std::unique_ptr<Stage>> MakeLocalStage(const StageOptions& options) {
 LocalStage::LocalStage(const StageOptions& options, std::unique_ptr<Stage> inner)
     : options_(options), inner_(std::move(inner)) {}
 
+LocalStage::Run LocalStage::RunOf(Step round, std::uint64_t group) const {
+  const std::uint64_t count = groups()[group].count, fragment = round.value % fragments();
+  const std::uint64_t first = count * fragment / fragments();
+  return {first, count * (fragment + 1) / fragments() - first};
+}
+
+std::vector<ParameterGroup> LocalStage::SumGroups(Step step) const {
+  std::vector<ParameterGroup> of_step = groups();
+  for (std::size_t g = 0; g < of_step.size(); ++g) of_step[g].count = RunOf(step, g).count;
+  return of_step;
+}
+
+std::vector<ParameterSlot> LocalStage::SumSlots(Step step, std::uint64_t group) const {
+  const Run run = RunOf(step, group);
+  std::vector<ParameterSlot> slots;
+  for (ParameterSlot slot : Stage::SumSlots(step, group)) {
+    const std::uint64_t begin = std::max(slot.offset, run.first);
+    const std::uint64_t end = std::min(slot.offset + slot.count, run.first + run.count);
+    if (begin >= end) continue;
+    slot.offset = begin - run.first;
+    slot.count = end - begin;
+    slots.push_back(std::move(slot));
+  }
+  return slots;
+}
+
 // ---- weights ----
 
 std::string LocalStage::folder() const {
@@ -65,8 +93,9 @@ std::string LocalStage::folder() const {
 }
 
 Status LocalStage::Allocate() {
-  for (Numbers* numbers : {&outer_, &velocity_, &local_, &before_}) {
+  for (Numbers* numbers : {&outer_, &velocity_, &local_, &before_, &kept_}) {
     *numbers = {};
+    if (numbers == &kept_ && fragments() == 1) continue;
     if (numbers == &before_ && !options_.local.overlaps) continue;
     ASSIGN_OR_RETURN(*numbers, Numbers::Make(groups(), folder()));
   }
@@ -102,27 +131,28 @@ Status LocalStage::Use(Weights weights) {
   if (used_ == weights) return {};
   RETURN_IF_ERROR(TakeAllSteps());  // gradients of the weights that go
   used_ = Weights::kNone;
-  std::map<std::string, checkpoint::NamedTensor> tensors;
-  const Numbers& numbers = NumbersOf(weights);
-  for (const ParameterSlot& slot : parameters()) {
-    const std::span<const float> of = numbers.Of(slot);
-    tensors[slot.name] = {slot.name, checkpoint::ElementType::kF32, slot.shape,
-                          Bytes::Wrap(of.data(), of.size_bytes(), nullptr)};
-  }
-  for (const checkpoint::NamedTensor& tensor : inner_->State()) {
-    if (tensors.contains(tensor.name)) continue;
-    ASSIGN_OR_RETURN(tensors[tensor.name], checkpoint::Keep(tensor));
-  }
-  RETURN_IF_ERROR(inner_->Load(
-      [&](const std::string& name) -> Result<checkpoint::NamedTensor> {
-        const auto found = tensors.find(name);
-        if (found == tensors.end()) return NotFound("no tensor " + name);
-        return found->second;
-      },
-      inner_->version().Next(), /*optimizer=*/true));
+  RETURN_IF_ERROR(Replace(NumbersOf(weights)));
   used_ = weights;
-  ++count_of_weights_;
   return {};
+}
+
+Status LocalStage::Replace(const Numbers& numbers, std::optional<Step> round) {
+  std::map<std::string, const ParameterSlot*> slots;
+  for (const ParameterSlot& slot : parameters()) {
+    const Run run = round ? RunOf(*round, slot.group) : Run{0, groups()[slot.group].count};
+    if (slot.offset < run.first + run.count && run.first < slot.offset + slot.count) {
+      slots.emplace(slot.name, &slot);
+    }
+  }
+  ++count_of_weights_;
+  return inner_->Replace([&](const std::string& name) -> Result<checkpoint::NamedTensor> {
+    const auto found = slots.find(name);
+    if (found == slots.end()) return NotFound("no tensor " + name);
+    const ParameterSlot& slot = *found->second;
+    const std::span<const float> of = numbers.Of(slot);
+    return checkpoint::NamedTensor{name, checkpoint::ElementType::kF32, slot.shape,
+                                   Bytes::Wrap(of.data(), of.size_bytes(), nullptr)};
+  });
 }
 
 void LocalStage::Forget() {
@@ -481,26 +511,44 @@ Result<Numbers*> LocalStage::SumOf(Step step) {
 }
 
 Status LocalStage::Absorb(Step step, std::uint64_t group, const Bytes& elements, bool) {
-  RETURN_IF_ERROR(CheckSum(elements, groups().at(group), options_.accumulation));
+  RETURN_IF_ERROR(CheckSum(elements, SumGroups(step).at(group), options_.accumulation));
   ASSIGN_OR_RETURN(const Numbers* const sum, SumOf(step));
-  const std::span<float> to = sum->Of(group);
-  const std::span<const float> from = FloatsOf(elements);
-  for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
+  const std::span<float> to = RunOf(step, group).Of(sum->Of(group));
+  std::ranges::transform(to, FloatsOf(elements), to.begin(), std::plus());
   return {};
 }
 
 GradientSum LocalStage::Accumulator(Step step, std::uint64_t group) {
-  const Status ready = [&]() -> Status {
+  const Result<Bytes> elements = [&]() -> Result<Bytes> {
     RETURN_IF_ERROR(TakeStep(step));
     std::set<std::shared_ptr<Batch>> of_step;
     for (const auto& [key, batch] : waiting_) {
       if (key.step == step) of_step.insert(batch);
     }
     for (const std::shared_ptr<Batch>& batch : of_step) RETURN_IF_ERROR(Settle(step, batch.get()));
-    return sums_.contains(step) ? Status() : SumOf(step).status();
+    if (!sums_.contains(step)) RETURN_IF_ERROR(SumOf(step).status());
+    return TakeFragment(step, group);
   }();
-  SWARM_CHECK(ready.ok(), ready.message());  // without its disk, the process has no use
-  return {.elements = sums_.at(step).Share(group)};
+  SWARM_CHECK(elements.ok(), elements.status().message());  // without its disk, it has no use
+  return {.elements = *elements};
+}
+
+Result<Bytes> LocalStage::TakeFragment(Step step, std::uint64_t group) {
+  const Numbers& sum = sums_.at(step);
+  if (fragments() == 1) return sum.Share(group);
+  const Run run = RunOf(step, group);
+  ASSIGN_OR_RETURN(const auto memory, tier::MapScratchFile(folder(), run.count * sizeof(float)));
+  std::ranges::transform(run.Of(sum.Of(group)), run.Of(kept_.Of(group)),
+                         reinterpret_cast<float*>(memory.get()), std::plus());
+  return Bytes::Wrap(memory.get(), run.count * sizeof(float), memory);
+}
+
+void LocalStage::KeepOthers(Step step, bool skipped) {
+  if (fragments() == 1) return;
+  if (const auto sum = sums_.find(step); sum != sums_.end() && !skipped) kept_.Add(sum->second, 1);
+  for (std::size_t g = 0; g < groups().size(); ++g) {
+    std::ranges::fill(RunOf(step, g).Of(kept_.Of(g)), 0.0F);
+  }
 }
 
 Status LocalStage::SetScaleLevel(Step step, unsigned level) {
@@ -533,46 +581,22 @@ void LocalStage::ReleaseStep(Step step) {
 
 Status LocalStage::Apply(std::span<const Bytes> sums, double, double, bool skip) {
   if (!held_) return FailedPrecondition("apply: this stage has no weights; load some");
-  if (!skip) RETURN_IF_ERROR(CheckSums(sums, groups(), options_.accumulation));
-  const Step next = Step(version_.value).Next();
+  const Step step(version_.value), next = step.Next();
+  if (!skip) RETURN_IF_ERROR(CheckSums(sums, SumGroups(step), options_.accumulation));
   RETURN_IF_ERROR(TakeAllSteps());
   readers_.AwaitNone();
-  const OuterRule rule{
-      options_.local.outer_learning_rate, options_.local.outer_momentum,
-      static_cast<double>(options_.local.inner_steps * options_.local.microbatches) /
-          static_cast<double>(options_.microbatches)};
   held_ = false;
   if (options_.local.overlaps) {
     before_.CopyFrom(outer_);
     holds_before_ = true;
   }
-  for (std::size_t g = 0; g < outer_.groups() && !skip; ++g) {
-    if (options_.local.sums_weights) {
-      std::ranges::copy(FloatsOf(sums[g]), outer_.Of(g).begin());
-    } else {
-      StepOuter(FloatsOf(sums[g]), rule, velocity_.Of(g), outer_.Of(g));
-    }
-  }
-  // What this replica has moved in the next round is not in the sums.
-  local_.CopyFrom(outer_);
-  local_is_outer_ = true;
-  const auto leave = [&](const Numbers& moved, float share) {
-    local_.Add(moved, -share);
-    local_is_outer_ = false;
-  };
-  for (const auto& [step, sum] : sums_) {
-    if (step >= next) leave(sum, 1);
-  }
-  std::set<std::shared_ptr<Batch>> ahead;
-  for (const auto& [key, batch] : waiting_) {
-    if (key.step >= next) ahead.insert(batch);
-  }
-  for (const std::shared_ptr<Batch>& batch : ahead) {
-    leave(batch->moved, ShareOf(*batch, batch->tasks.size()));
-  }
-  used_ = Weights::kNone;
+  StepFragment(step, sums, skip);
+  KeepOthers(step, skip);
   version_ = version_.Next();
-  RETURN_IF_ERROR(Use(Weights::kLocal));
+  // Of the other fragments, local weights go on as they are.
+  const bool all = std::exchange(used_, Weights::kNone) != Weights::kLocal;
+  RETURN_IF_ERROR(Replace(local_, all ? std::optional<Step>() : step));
+  used_ = Weights::kLocal;
   held_ = true;
   // A backward of the next round computes its forward again.
   std::vector<TaskKey> older;
@@ -581,6 +605,43 @@ Status LocalStage::Apply(std::span<const Bytes> sums, double, double, bool skip)
   }
   for (const TaskKey& key : older) Drop(key);
   return {};
+}
+
+void LocalStage::StepFragment(Step step, std::span<const Bytes> sums, bool skip) {
+  const OuterRule rule{
+      options_.local.outer_learning_rate, options_.local.outer_momentum,
+      static_cast<double>(options_.local.inner_steps * options_.local.microbatches) /
+          static_cast<double>(options_.microbatches)};
+  local_is_outer_ = fragments() == 1;
+  for (std::size_t g = 0; g < groups().size(); ++g) {
+    const Run run = RunOf(step, g);
+    const std::span<float> outer = run.Of(outer_.Of(g));
+    if (!skip && options_.local.sums_weights) {
+      std::ranges::copy(FloatsOf(sums[g]), outer.begin());
+    } else if (!skip) {
+      StepOuter(FloatsOf(sums[g]), rule, run.Of(velocity_.Of(g)), outer);
+    }
+    std::ranges::copy(outer, run.Of(local_.Of(g)).begin());
+  }
+  // What this replica has moved since is not in the sums.
+  const auto leave = [&](const Numbers& moved, float share) {
+    local_is_outer_ = false;
+    for (std::size_t g = 0; g < groups().size(); ++g) {
+      const Run run = RunOf(step, g);
+      const std::span<float> local = run.Of(local_.Of(g)), of_run = run.Of(moved.Of(g));
+      for (std::size_t i = 0; i < local.size(); ++i) local[i] -= share * of_run[i];
+    }
+  };
+  for (const auto& [of, sum] : sums_) {
+    if (of > step) leave(sum, 1);
+  }
+  std::set<std::shared_ptr<Batch>> ahead;
+  for (const auto& [key, batch] : waiting_) {
+    if (key.step > step) ahead.insert(batch);
+  }
+  for (const std::shared_ptr<Batch>& batch : ahead) {
+    leave(batch->moved, ShareOf(*batch, batch->tasks.size()));
+  }
 }
 
 // ---- texts ----

@@ -5,6 +5,10 @@
 // counts each microbatch once, whoever dies; what was computed and not committed goes with the
 // local weights, which begin anew from the job's after each round.
 //
+// With fragments, the weights of each group are cut into so many equal runs, and a round sums one
+// of them alone. What a replica has moved of the others in a round that has been committed, it
+// keeps until their turn comes.
+//
 // The state is that of the job: the outer weights and their velocity. Local weights and the moments
 // of the inner optimizer stay with the replica. With Residency::kSwap the inner stage is swapped,
 // and all other numbers are in mapped scratch files.
@@ -38,6 +42,9 @@ class LocalStage final : public Stage {
   const std::vector<ParameterSlot>& parameters() const override { return inner_->parameters(); }
   const std::vector<ParameterSlot>& frozen() const override { return inner_->frozen(); }
   const std::vector<ParameterGroup>& groups() const override { return inner_->groups(); }
+  std::uint64_t fragments() const override { return options_.local.fragments; }
+  std::vector<ParameterGroup> SumGroups(Step step) const override;
+  std::vector<ParameterSlot> SumSlots(Step step, std::uint64_t group) const override;
   std::string DescribeMemory() const override { return inner_->DescribeMemory(); }
   Version version() const override { return version_; }
 
@@ -102,6 +109,12 @@ class LocalStage final : public Stage {
   };
 
   std::string folder() const;
+  /// Of a group in its flat order, the elements that a round sums.
+  struct Run {
+    std::uint64_t first, count;
+    std::span<float> Of(std::span<float> group) const { return group.subspan(first, count); }
+  };
+  Run RunOf(Step round, std::uint64_t group) const;
   /// Of what waits in a batch, the part that belongs to `some` of its tasks.
   float ShareOf(const Batch& batch, std::size_t some) const;
   /// Makes all numbers of the state anew.
@@ -111,6 +124,8 @@ class LocalStage final : public Stage {
   const Numbers& NumbersOf(Weights weights) const;
   /// The inner stage computes with these weights from now on; its moments stay.
   Status Use(Weights weights);
+  /// Gives it these numbers as weights: of all parameters, or of those that a round sums.
+  Status Replace(const Numbers& numbers, std::optional<Step> round = {});
   Status ReadInnerWeights(Numbers* to) const;
   /// Reads the tensors PREFIX + NAME.
   Status LoadNumbers(const checkpoint::TensorLookup& tensors, const std::string& prefix,
@@ -128,6 +143,14 @@ class LocalStage final : public Stage {
   Status Settle(Step round, Batch* batch);
   std::shared_ptr<Batch> FindWaiting(const TaskKey& key) const;
   void Leave(const TaskKey& key);
+  /// What the round and those before have moved of its fragment, in the order of SumSlots.
+  Result<Bytes> TakeFragment(Step step, std::uint64_t group);
+  /// Behind the commit of a round: the moves of its fragment are in the weights, and those of the
+  /// others wait for their turn.
+  void KeepOthers(Step step, bool skipped);
+  /// Makes the outer step of a round, and the local weights of its fragment what they are behind
+  /// it.
+  void StepFragment(Step step, std::span<const Bytes> sums, bool skip);
   /// For writing: a sum that others have is left to them.
   Result<Numbers*> SumOf(Step step);
   /// Zeros, or anything.
@@ -142,6 +165,9 @@ class LocalStage final : public Stage {
   Numbers before_;             ///< the outer weights of the version before
   bool holds_before_ = false;  ///< they are in before_
   Numbers local_;              ///< the outer weights less what this replica has moved since
+  /// With several fragments: what it has moved in committed rounds, of parameters that no sum had
+  /// since.
+  Numbers kept_;
   bool local_is_outer_ = false;
   Weights used_ = Weights::kNone;       ///< the weights that the inner stage has
   std::uint64_t count_of_weights_ = 0;  ///< how often these have changed

@@ -362,6 +362,7 @@ TEST(LocalStageTest, AStageThatIsSwappedTakesTheSameSteps) {
   StageOptions options = Local(
       {.inner_steps = 2, .microbatches = 2, .outer_learning_rate = 0.7, .outer_momentum = 0.9});
   options.local.overlaps = true;
+  options.local.fragments = 2;
   Pipeline resident(options, 1);
   options.residency = api::Residency::kSwap;
   options.swap = {.memory = 180'000,  // two of its layers
@@ -411,6 +412,210 @@ TEST(LocalStageTest, TasksOfAStepPassTheSegmentsTogether) {
   EXPECT_TRUE(stage.Work());
   EXPECT_EQ(order.size(), 4u);
   EXPECT_FALSE(stage.Work());
+}
+
+TEST(LocalStageTest, FragmentsAreEqualRunsWhoseTensorsAreKnown) {
+  StageOptions options = Local({});
+  options.local.fragments = 3;
+  Pipeline local(options, 1);
+  const Stage& stage = local.stage(0);
+  for (std::size_t g = 0; g < stage.groups().size(); ++g) {
+    std::map<std::string, std::uint64_t> elements;
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      const std::uint64_t count = stage.SumGroups(Step(step))[g].count;
+      EXPECT_NEAR(static_cast<double>(count), stage.groups()[g].count / 3.0, 1);
+      EXPECT_EQ(stage.SumGroups(Step(step + 3))[g].count, count);
+      std::uint64_t offset = 0;
+      for (const ParameterSlot& slot : stage.SumSlots(Step(step), g)) {
+        EXPECT_EQ(slot.offset, offset) << slot.name;
+        offset += slot.count;
+        elements[slot.name] += slot.count;
+      }
+      EXPECT_EQ(offset, count);
+    }
+    for (const ParameterSlot& slot : stage.parameters()) {
+      if (slot.group == g) EXPECT_EQ(elements[slot.name], slot.count) << slot.name;
+    }
+  }
+}
+
+StageOptions InFragments(std::uint64_t fragments, const Rule& rule = {}) {
+  StageOptions options = Local(rule);
+  options.local.fragments = fragments;
+  return options;
+}
+
+/// Of all weights, those in the fragment of a step.
+std::vector<float> PartOf(Pipeline& replica, std::uint64_t step, const std::vector<float>& all) {
+  const Stage& stage = replica.stage(0);
+  std::vector<float> part;
+  std::size_t at = 0;
+  for (const ParameterSlot& slot : stage.parameters()) {
+    std::uint64_t first = 0;
+    for (std::uint64_t f = 0; f < step % stage.fragments(); ++f) {
+      first += stage.SumGroups(Step(f))[slot.group].count;
+    }
+    const std::uint64_t last = first + stage.SumGroups(Step(step))[slot.group].count;
+    for (std::uint64_t i = slot.offset; i < slot.offset + slot.count; ++i, ++at) {
+      if (i >= first && i < last) part.push_back(all[at]);
+    }
+  }
+  return part;
+}
+
+TEST(LocalStageTest, ARoundExchangesOneFragmentAndWhatTheOthersMovedWaitsForTheirTurn) {
+  StageOptions options = InFragments(2);
+  options.local.learning_rate = [](Version) { return kRate; };
+  Pipeline local(options, 1);
+  local.InitRandom(7);
+  const auto before = local.Snapshot();
+  const std::vector<float> start = WeightsOf(local);
+  Train(local, 0, {0, 1, 2, 3});
+  EndRound({&local}, 0);
+  const std::vector<float> first = WeightsOf(local);
+  const auto of_one = Alone(before, 0, {0, 1, 2, 3});
+  EXPECT_LT(RelativeDistance(PartOf(local, 0, first), PartOf(local, 0, of_one)), 1e-6);
+  EXPECT_EQ(PartOf(local, 1, first), PartOf(local, 1, start));
+  // Alone with its moves, it goes on as if nothing had been exchanged.
+  Train(local, 1, {0, 1, 2, 3});
+  EndRound({&local}, 1);
+  const std::vector<float> second = WeightsOf(local);
+  const auto of_two = Alone(before, 0, {0, 1, 2, 3}, {0, 1, 2, 3});
+  EXPECT_LT(RelativeDistance(PartOf(local, 1, second), PartOf(local, 1, of_two)), 1e-6);
+  EXPECT_EQ(PartOf(local, 0, second), PartOf(local, 0, first));
+}
+
+TEST(LocalStageTest, ReplicasHoldTheSameAfterEachFragmentAlsoWhereRoundsOverlap) {
+  StageOptions options =
+      InFragments(3, {.inner_steps = 2, .outer_learning_rate = 0.7, .outer_momentum = 0.9});
+  options.local.overlaps = true;
+  Pipeline a(options, 1), b(options, 1);
+  a.InitRandom(7);
+  b.InitRandom(7);
+  std::vector<float> before = WeightsOf(a);
+  Train(a, 0, {0, 2});
+  Train(b, 0, {1, 3});
+  for (std::uint64_t round = 0; round < 6; ++round) {
+    for (const std::uint64_t m : {0, 1, 2}) {  // the next round has begun
+      a.Train(round + 1, m, Version(round), BatchOf(round + 1, m)->tokens);
+    }
+    b.Train(round + 1, 3, Version(round), BatchOf(round + 1, 3)->tokens);
+    EndRound({&a, &b}, round);
+    EXPECT_EQ(a.stage(0).StateDigest(), b.stage(0).StateDigest()) << round;
+    const std::vector<float> after = WeightsOf(a);
+    for (std::uint64_t f = 0; f < 3; ++f) {
+      const double moved = RelativeDistance(PartOf(a, f, after), PartOf(a, f, before));
+      if (f == round % 3) {
+        EXPECT_GT(moved, 1e-4) << "round " << round;
+      } else {
+        EXPECT_EQ(moved, 0) << "round " << round << ", fragment " << f;
+      }
+    }
+    before = after;
+  }
+}
+
+/// The floats of a step's sums, one group after the other.
+std::vector<float> SumsOf(Pipeline& replica, std::uint64_t step) {
+  std::vector<float> sums;
+  for (std::size_t g = 0; g < replica.stage(0).groups().size(); ++g) {
+    const Bytes sum = replica.stage(0).Accumulator(Step(step), g).elements;
+    const auto elements = ElementsOf<float>(sum);
+    sums.insert(sums.end(), elements.begin(), elements.end());
+  }
+  return sums;
+}
+
+TEST(LocalStageTest, WhatARoundDidNotCountDoesNotWaitForAnotherTurn) {
+  for (const bool cleared : {false, true}) {
+    Pipeline a(InFragments(2), 1), b(InFragments(2), 1);
+    a.InitRandom(7);
+    b.InitRandom(7);
+    Train(a, 0, {0, 1});
+    Train(b, 0, {0, 1, 2, 3});
+    // The trainer has given up what a folded, and b has computed it again.
+    if (cleared) ASSERT_TRUE(a.stage(0).SetScaleLevel(Step(0), 0).ok());
+    std::vector<Bytes> sums;
+    for (std::size_t g = 0; g < b.stage(0).groups().size(); ++g) {
+      sums.push_back(b.stage(0).Accumulator(Step(0), g).elements);
+    }
+    for (Pipeline* replica : {&a, &b}) {
+      ASSERT_TRUE(replica->stage(0).Apply(sums, 1, 0, /*skip=*/false).ok());
+      replica->stage(0).ReleaseStep(Step(0));
+    }
+    const std::vector<float> of_next = SumsOf(a, 1);
+    EXPECT_EQ(of_next == std::vector<float>(of_next.size(), 0.0F), cleared);
+  }
+}
+
+TEST(LocalStageTest, AnHeirTakesWhatALeaverKeptOfTheFragment) {
+  Pipeline leaver(InFragments(2), 1), heir(InFragments(2), 1), both(InFragments(2), 1);
+  for (Pipeline* replica : {&leaver, &heir, &both}) replica->InitRandom(7);
+  Train(leaver, 0, {0, 1, 2, 3});
+  EndRound({&leaver, &heir}, 0);
+  Train(leaver, 1, {0, 1});
+  const std::vector<float> parcel = SumsOf(leaver, 1);
+  for (std::size_t g = 0; g < heir.stage(0).groups().size(); ++g) {
+    const Bytes sum = leaver.stage(0).Accumulator(Step(1), g).elements;
+    ASSERT_TRUE(heir.stage(0).Absorb(Step(1), g, sum, true).ok());
+    EXPECT_EQ(heir.stage(0).Absorb(Step(1), g, sum.Slice(4, sum.size() - 4), true).code(),
+              StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(SumsOf(heir, 1), parcel);
+  Train(both, 0, {0, 1, 2, 3});
+  EndRound({&both}, 0);
+  Train(both, 1, {0, 1});
+  EXPECT_LT(RelativeDistance(parcel, SumsOf(both, 1)), 1e-5) << "of both rounds";
+}
+
+TEST(LocalStageTest, ASkippedRoundMovesNothingLaterEither) {
+  Pipeline local(InFragments(2), 1);
+  local.InitRandom(7);
+  Train(local, 0, {0, 1, 2, 3});
+  ASSERT_TRUE(local.stage(0).Apply({}, 1, 0, /*skip=*/true).ok());
+  local.stage(0).ReleaseStep(Step(0));
+  const std::vector<float> of_next = SumsOf(local, 1);
+  EXPECT_EQ(of_next, std::vector<float>(of_next.size(), 0.0F));
+}
+
+TEST(LocalStageTest, AStageTakesOtherWeightsAndKeepsItsMoments) {
+  StageOptions options = Local({});
+  options.step_mode = api::StepMode::kSync;
+  options.local = {};
+  options.residency = api::Residency::kSwap;
+  options.swap = {.memory = 180'000, .scratch = {}, .tasks = 2, .task_bytes = 4096};
+  Pipeline swapped(options, 1);
+  options.residency = api::Residency::kResident;
+  Pipeline resident(options, 1), other(options, 1);
+  other.InitRandom(8);
+  const auto of_other = other.Snapshot();
+  const std::string name = "model.layers.1.mlp.up_proj.weight";
+  for (Pipeline* pipeline : {&resident, &swapped}) {
+    pipeline->InitRandom(7);
+    pipeline->Train(0, 0, Version(0), BatchOf(0, 0)->tokens);
+    pipeline->Apply(0, 1, kRate);
+    pipeline->Forward(1, 0, Version(1), BatchOf(1, 0)->tokens);
+    auto expected = pipeline->Snapshot();
+    expected.at(name) = of_other.at(name);
+    const auto find = [&](const std::string& wanted) -> Result<checkpoint::NamedTensor> {
+      return wanted == name ? of_other.at(name) : Result<checkpoint::NamedTensor>(NotFound(wanted));
+    };
+    ASSERT_TRUE(pipeline->stage(0).Replace(find).ok());
+    EXPECT_EQ(pipeline->stage(0).Backward(KeyOf(1, 0), {}).status().code(), StatusCode::kNotFound)
+        << "its graph was of other weights";
+    for (const auto& [of, tensor] : pipeline->Snapshot()) {
+      EXPECT_EQ(tensor.data.text(), expected.at(of).data.text()) << of;
+    }
+    const auto wrong = [&](const std::string& wanted) -> Result<checkpoint::NamedTensor> {
+      checkpoint::NamedTensor tensor = of_other.at(name);
+      tensor.shape = {1, 2};
+      return wanted == name ? tensor : Result<checkpoint::NamedTensor>(NotFound(wanted));
+    };
+    EXPECT_EQ(pipeline->stage(0).Replace(wrong).code(), StatusCode::kInvalidArgument);
+  }
+  options.step_mode = api::StepMode::kDelayed;
+  EXPECT_EQ(Pipeline(options, 1).stage(0).Replace(LookupIn(of_other)).code(),
+            StatusCode::kFailedPrecondition);
 }
 
 TEST(LocalStageTest, AForwardWhoseWeightsHaveGoneIsComputedAgain) {

@@ -201,6 +201,29 @@ Status SwapStage::Load(const checkpoint::TensorLookup& tensors, Version version,
   return Fill(version, [&](Stage& stage) { return stage.Load(tensors, version, optimizer); });
 }
 
+Status SwapStage::Replace(const checkpoint::TensorLookup& weights) {
+  if (options_.step_mode != api::StepMode::kSync || exact()) return Stage::Replace(weights);
+  if (!held_) return FailedPrecondition("replace: there are no weights; load some");
+  readers_.AwaitNone();
+  Leave();
+  kept_.clear();
+  held_ = false;
+  Transit leaving;
+  for (const ParameterSlot& slot : layout_.slots) {
+    const Result<checkpoint::NamedTensor> found = weights(slot.name);
+    if (found.status().code() == StatusCode::kNotFound) continue;
+    RETURN_IF_ERROR(found.status());
+    if (found->shape != slot.shape) {
+      return InvalidArgument(slot.name + " has another shape than the stage's");
+    }
+    ASSIGN_OR_RETURN(const checkpoint::NamedTensor numbers, checkpoint::ConvertToFloat32(*found));
+    RETURN_IF_ERROR(shelf_.Put(numbers, &leaving));
+  }
+  RETURN_IF_ERROR(leaving.Wait());
+  held_ = true;
+  return {};
+}
+
 std::vector<checkpoint::NamedTensor> SwapStage::State() const {
   return shelf_.Show(readers_.Enter());
 }

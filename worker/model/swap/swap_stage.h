@@ -56,6 +56,7 @@ class SwapStage final : public Stage {
 
   void InitRandom(std::uint64_t seed) override;
   Status Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer) override;
+  Status Replace(const checkpoint::TensorLookup& weights) override;
   std::vector<checkpoint::NamedTensor> State() const override;
 
   void SubmitForward(const TaskKey& key, Version version, const TokenBatch& tokens,

@@ -19,16 +19,16 @@ std::span<const T> PartOf(const Bytes& elements, const model::ParameterSlot& slo
 
 }  // namespace
 
-std::vector<protocol::TensorNorm> ComputeTensorNorms(const model::Stage& stage, std::uint64_t group,
+std::vector<protocol::TensorNorm> ComputeTensorNorms(const model::Stage& stage, protocol::Step step,
+                                                     std::uint64_t group,
                                                      const model::GradientSum& own,
                                                      const Bytes& elements,
                                                      const std::vector<bool>& held, int threads) {
   std::vector<protocol::TensorNorm> norms;
   std::vector<std::function<double()>> squares;
-  std::size_t in_group = 0;
-  for (const model::ParameterSlot& slot : stage.parameters()) {
-    if (slot.group != group) continue;
-    const std::size_t index = in_group++;
+  const std::vector<model::ParameterSlot> slots = stage.SumSlots(step, group);
+  for (std::size_t index = 0; index < slots.size(); ++index) {
+    const model::ParameterSlot& slot = slots[index];
     if (slot.name == model::kBasisName) continue;
     if (own.finite && !held.empty() && !held[index]) continue;
     norms.push_back({slot.name, std::numeric_limits<double>::quiet_NaN()});

@@ -45,7 +45,7 @@ std::unique_ptr<model::Stage> FoldedStage(api::Accumulation accumulation, float 
 
 std::vector<protocol::TensorNorm> NormsOf(model::Stage& stage) {
   const model::GradientSum own = stage.Accumulator(protocol::Step(0), 0);
-  return ComputeTensorNorms(stage, 0, own, own.elements);
+  return ComputeTensorNorms(stage, protocol::Step(0), 0, own, own.elements);
 }
 
 TEST(TensorNormsTest, OfIntegersAreThoseOfTheFloatsTheyStandFor) {

@@ -78,7 +78,7 @@ void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model
           const Status status = outbox_->Send(to, net::Lane::kData, {chunk, std::move(payload)});
           if (!status.ok()) LOG_WARN("reduce: {}", status.message());
         },
-        Thinning{sum.codec.get(), ResidualBefore(key)},
+        Thinning{sum.codec.get(), sum.codec ? ResidualBefore(key, stage->fragments()) : Bytes()},
         reduce.holders.empty() ? std::vector<std::uint64_t>() : PartSizes(*stage, group));
     sum.reduce->Start();
     if (auto early = early_.extract(key)) {
@@ -101,19 +101,24 @@ void Reducing::ReportLater(const Key& key) {
   });
 }
 
-Bytes Reducing::ResidualBefore(const Key& key) const {
-  const auto group = residuals_.find({key.generation, key.group});
+Bytes Reducing::ResidualBefore(const Key& key, std::uint64_t fragments) const {
+  const auto group = residuals_.find({key.generation, key.group, key.step.value % fragments});
   if (group == residuals_.end()) return Bytes();
   const auto after = group->second.lower_bound(key.step);
   return after == group->second.begin() ? Bytes() : std::prev(after)->second;
 }
 
-void Reducing::KeepResidual(const Key& key, Bytes residual) {
+void Reducing::KeepResidual(const Key& key, std::uint64_t fragments, Bytes residual) {
   if (residual.empty()) return;
-  std::erase_if(residuals_, [&](const auto& entry) { return entry.first.first < key.generation; });
-  auto& steps = residuals_[{key.generation, key.group}];
+  ForgetResidualsBefore(key.generation);
+  auto& steps = residuals_[{key.generation, key.group, key.step.value % fragments}];
   steps[key.step] = std::move(residual);
   if (steps.size() > 2) steps.erase(steps.begin());
+}
+
+void Reducing::ForgetResidualsBefore(protocol::Generation generation) {
+  std::erase_if(residuals_,
+                [&](const auto& entry) { return std::get<0>(entry.first) < generation; });
 }
 
 void Reducing::OnChunk(const WorkerId& from, const ReduceChunk& chunk, Bytes payload) {
@@ -174,7 +179,7 @@ void Reducing::FinishIfDone(const Key& key) {
   const auto it = sums_.find(key);
   if (it == sums_.end() || !it->second.reduce->done()) return;
   const Sum& sum = it->second;
-  KeepResidual(key, sum.reduce->residual());
+  if (sum.codec) KeepResidual(key, sum.stage->fragments(), sum.reduce->residual());
   ReducedSum result{.generation = key.generation,
                     .step = key.step,
                     .group = key.group,
@@ -204,7 +209,7 @@ void Reducing::FinishIfDone(const Key& key) {
     }
   }
   result.norms =
-      ComputeTensorNorms(*sum.stage, sum.group, sum.own, result.elements, held, threads_);
+      ComputeTensorNorms(*sum.stage, key.step, sum.group, sum.own, result.elements, held, threads_);
   done_(std::move(result));
 }
 
@@ -244,7 +249,7 @@ std::shared_future<void> Reducing::ForgetBefore(protocol::Generation generation)
   const auto done = std::make_shared<std::promise<void>>();
   loop_.Post([this, generation, done] {
     RaiseFloor(generation, protocol::Step(0));
-    std::erase_if(residuals_, [&](const auto& entry) { return entry.first.first < generation; });
+    ForgetResidualsBefore(generation);
     ForgetChunks([&](const ReduceChunk& chunk) { return chunk.generation < generation; });
     done->set_value();
   });

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "base/loop.h"
@@ -114,9 +115,11 @@ class Reducing {
   void FinishIfDone(const Key& key);
   /// Reports the sum as long as it waits for chunks.
   void ReportLater(const Key& key);
-  /// The residual of the group's last sum before this step's; empty if there is none.
-  Bytes ResidualBefore(const Key& key) const;
-  void KeepResidual(const Key& key, Bytes residual);
+  /// The residual of the group's last sum before this step's, of the same fragment of so many;
+  /// empty if there is none.
+  Bytes ResidualBefore(const Key& key, std::uint64_t fragments) const;
+  void KeepResidual(const Key& key, std::uint64_t fragments, Bytes residual);
+  void ForgetResidualsBefore(protocol::Generation generation);
 
   const protocol::WorkerId self_;
   const int threads_;
@@ -129,9 +132,10 @@ class Reducing {
   BufferPool buffers_;
   std::map<Key, Sum> sums_;
   std::map<Key, std::vector<EarlyChunk>> early_;
-  /// Residuals of the last two steps' sums; two, because the last sum may have to be made again.
-  using GroupKey = std::pair<protocol::Generation, protocol::GroupIndex>;
-  std::map<GroupKey, std::map<protocol::Step, Bytes>> residuals_;
+  /// Residuals of the last two steps' sums, by group and fragment (Stage::fragments); two, because
+  /// the last sum may have to be made again.
+  using ResidualKey = std::tuple<protocol::Generation, protocol::GroupIndex, std::uint64_t>;
+  std::map<ResidualKey, std::map<protocol::Step, Bytes>> residuals_;
   std::set<protocol::WorkerId> gone_;
   std::pair<protocol::Generation, protocol::Step> floor_;  // sums below it are over
   Loop loop_{"reduce"};                                    // last: it uses the members above
