@@ -44,8 +44,10 @@ Frame FrameOf(const Chart& chart) {
   }
   const auto [first, last] = std::minmax_element(
       all.begin(), all.end(), [](const Point& a, const Point& b) { return a.step < b.step; });
+  std::vector<double> values;
+  for (const Point& point : all) values.push_back(point.value);
   return {all.empty() ? StepScale(0, 1) : StepScale(first->step, last->step),
-          ScaleFor(all, chart.scale)};
+          ScaleFor(values, chart.scale)};
 }
 
 std::string ClassOfLine(std::size_t index) { return "c" + std::to_string(index % kColors); }

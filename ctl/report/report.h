@@ -12,6 +12,7 @@
 #include "ctl/report/curve.h"
 #include "ctl/report/disturbances.h"
 #include "ctl/report/run_record.h"
+#include "ctl/scale.h"
 
 namespace swarm::ctl {
 
