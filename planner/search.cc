@@ -20,12 +20,10 @@ namespace {
 
 using Counts = std::vector<std::uint64_t>;
 
-constexpr std::uint64_t kStagesMax = 64;
 /// So many ways to leave machines idle are tried.
 constexpr std::uint64_t kUsesMax = 32;
 constexpr std::uint64_t kMicrobatchMax = 64;
-/// Plans within this share of the best are equal.
-constexpr double kTie = 0.01;
+constexpr double kTie = kPlanTie;
 constexpr double kTurnMax = 1000;
 /// Bytes, where a machine has enough.
 constexpr double kRoomMax = 1e17;
@@ -182,9 +180,11 @@ std::vector<std::uint64_t> Search::StageChoices() const {
   const auto layers = static_cast<std::uint64_t>(spec.model.config.num_hidden_layers);
   const std::uint64_t most =
       std::min({machines / std::max<std::uint64_t>(1, spec.pipeline.minReplicasPerStage), layers,
-                kStagesMax});
+                request_.stages_max});
   std::vector<std::uint64_t> choices;
-  for (std::uint64_t n = 1; n <= most; n += 1 + n / 16) choices.push_back(n);
+  for (std::uint64_t n = 1; n <= most; n += 1 + n / 16) {
+    if (n >= request_.stages_min) choices.push_back(n);
+  }
   return choices;
 }
 

@@ -12,6 +12,11 @@
 
 namespace swarm::planner {
 
+/// Plans within this share of the best count as equal.
+inline constexpr double kPlanTie = 0.01;
+/// No more stages are searched.
+inline constexpr std::uint64_t kPlanStagesMax = 64;
+
 /// What is best.
 enum class Goal { kTokensPerSecond, kTokensPerDollar };
 
@@ -54,6 +59,8 @@ struct Request {
   Goal goal = Goal::kTokensPerSecond;
   /// Whether a machine is used only beside all that come before it, as a job fills its pools.
   bool in_order = false;
+  /// Of the numbers of stages that are searched, where they are open.
+  std::uint64_t stages_min = 1, stages_max = kPlanStagesMax;
 };
 
 /// Codecs that change no model are searched, and those alone: None, BF16, Int8. The step mode Local
