@@ -20,6 +20,7 @@
 #include "ctl/model/tokenize_command.h"
 #include "ctl/model/train_command.h"
 #include "ctl/model/validate_command.h"
+#include "ctl/plan/link_rates.h"
 #include "ctl/plan/plan_command.h"
 #include "ctl/report/report_command.h"
 #include "ctl/run/observer_source.h"
@@ -338,12 +339,25 @@ CLI::App* AddPlan(CLI::App& app, PlanOptions* options) {
                    "Machines and links in YAML (docs/planner.md); its job is not read")
       ->required();
   using planner::Goal;
-  command->add_option("--goal", options->goal, "Throughput or Cost: tokens a second or a dollar")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Goal>{
-          {"Throughput", Goal::kTokensPerSecond}, {"Cost", Goal::kTokensPerDollar}}))
-      ->default_str("Throughput");
-  command->add_option("--write", options->write,
-                      "File to write: the manifest with the best plan in it, as JSON");
+  CLI::Option* goal =
+      command
+          ->add_option("--goal", options->goal, "Throughput or Cost: tokens a second or a dollar")
+          ->transform(CLI::CheckedTransformer(std::map<std::string, Goal>{
+              {"Throughput", Goal::kTokensPerSecond}, {"Cost", Goal::kTokensPerDollar}}))
+          ->default_str("Throughput");
+  CLI::Option* write = command->add_option(
+      "--write", options->write, "File to write: the manifest with the best plan in it, as JSON");
+  CLI::Option* rates =
+      command
+          ->add_option("--link-rates", options->link_rates,
+                       "Print instead how fast each manner of training would be, if all machines"
+                       " had lines of these rates, in Mb/s, and where their curves cross")
+          ->expected(0, 1)
+          ->default_str(kDefaultLinkRates)
+          ->excludes(goal)
+          ->excludes(write);
+  command->add_option("--plot", options->plot, "--link-rates: SVG file to write: these curves")
+      ->needs(rates);
   command->add_flag("--json", options->json, "Print a JSON object");
   return command;
 }

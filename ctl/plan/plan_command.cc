@@ -7,6 +7,8 @@
 #include "base/files.h"
 #include "ctl/local_model.h"
 #include "ctl/manifest_file.h"
+#include "ctl/plan/link_rates.h"
+#include "ctl/plan/links_plot.h"
 #include "ctl/plan/plan_report.h"
 #include "ctl/simulate/fleet_file.h"
 #include "planner/choice.h"
@@ -37,6 +39,35 @@ planner::Fleet MachinesOf(const Fleet& described) {
   return fleet;
 }
 
+ExitCode StudyLinkRates(const PlanOptions& options, const planner::Request& request,
+                        std::ostream& out, std::ostream& err) {
+  const auto rates = ParseLinkRates(options.link_rates);
+  if (!rates.ok()) {
+    err << rates.status().message() << "\n";
+    return ExitCode::kBadUsage;
+  }
+  const planner::LinkStudy study = planner::StudyLinks(request, *rates);
+  if (options.json) {
+    out << LinksJson(study, *rates, request).dump(2) << "\n";
+  } else if (!study.curves.empty()) {
+    PrintLinks(study, *rates, out);
+  }
+  if (study.curves.empty()) {
+    err << "the job fits on no machines of " << options.fleet << "\n";
+    for (const planner::LeftOut& left : study.left_out) {
+      err << "  " << MannerText(left.manner) << ": " << left.reason << "\n";
+    }
+    return ExitCode::kFailed;
+  }
+  if (options.plot.empty()) return ExitCode::kOk;
+  const std::string plot = PlotLinks(study, *rates, request.job.name);
+  if (const Status status = WriteFile(options.plot, plot); !status.ok()) {
+    err << status.ToString() << "\n";
+    return ExitCode::kFailed;
+  }
+  return ExitCode::kOk;
+}
+
 }  // namespace
 
 ExitCode PlanJob(const PlanOptions& options, std::ostream& out, std::ostream& err) {
@@ -58,6 +89,7 @@ ExitCode PlanJob(const PlanOptions& options, std::ostream& out, std::ostream& er
   if (!fleet.ok()) return refuse(options.fleet, fleet.errors());
   const planner::Request request{*job, MachinesOf(*fleet), planner::OpenIn(*manifest),
                                  options.goal};
+  if (!options.link_rates.empty()) return StudyLinkRates(options, request, out, err);
   const planner::Plans plans = planner::FindPlans(request);
   if (options.json) {
     out << PlansJson(plans, request).dump(2) << "\n";

@@ -16,6 +16,10 @@ struct PlanOptions {
   std::string fleet;  ///< the file
   planner::Goal goal = planner::Goal::kTokensPerSecond;
   std::string write;  ///< written: the manifest with the best plan in it; empty: nothing
+  /// Mb/s, as in "10,50,200": how fast the job trains where all machines have lines of these rates,
+  /// in each manner, is printed instead of plans. Empty: it is not. Not with `goal` and `write`.
+  std::string link_rates;
+  std::string plot;  ///< with link_rates: the SVG to write; empty: none
   bool json = false;
 };
 

@@ -135,6 +135,41 @@ TEST_F(PlanCommandTest, RoundsOfLocalStepsAreSaidToOverlap) {
             plans[0]["manifest"]["spec"]["training"].contains("local"));
 }
 
+TEST_F(PlanCommandTest, RatesOfLinesAreStudiedInsteadOfPlans) {
+  options_.overrides = {"training.microbatchSize=1"};
+  options_.link_rates = "20,30";
+  ASSERT_EQ(PlanJob(options_, out_, err_), ExitCode::kOk) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("Sync replicas"));
+  EXPECT_THAT(out_.str(), HasSubstr("curves that cross:\n"));
+  options_.link_rates = "10,1000";
+  options_.plot = Path("links.svg");
+  const json study = Json();
+  ASSERT_EQ(study["linkRates"].size(), 2u);
+  const json slow = study["linkRates"][0]["plans"], fast = study["linkRates"][1]["plans"];
+  EXPECT_EQ(slow.size(), 5u);
+  for (const auto& [manner, plan] : slow.items()) {
+    EXPECT_GE(fast[manner]["tokensPerSecond"], 0.99 * plan["tokensPerSecond"].get<double>())
+        << manner;
+  }
+  EXPECT_EQ(fast["DelayedPipeline"]["manifest"]["spec"]["training"]["stepMode"], "Delayed");
+  EXPECT_GE(fast["DelayedPipeline"]["stages"].size(), 2u);
+  EXPECT_THAT(*ReadFile(Path("links.svg")), HasSubstr(">planned</text>"));
+}
+
+TEST_F(PlanCommandTest, RefusesWhatIsNoRateOfALine) {
+  options_.link_rates = "10,fast";
+  EXPECT_EQ(PlanJob(options_, out_, err_), ExitCode::kBadUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("'fast' is no rate of a line"));
+  EXPECT_EQ(out_.str(), "");
+}
+
+TEST_F(PlanCommandTest, AJobThatFitsInNoMannerIsToldWhy) {
+  Write("fleet.yaml", "groups: [{name: tiny, count: 2, teraflops: 1, memoryGiB: 0.5}]");
+  options_.link_rates = "10";
+  EXPECT_EQ(PlanJob(options_, out_, err_), ExitCode::kFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("  Sync pipeline: it does not fit; it would with memory of "));
+}
+
 TEST_F(PlanCommandTest, AFleetOfASimulationServesToo) {
   Write("fleet.yaml", std::string(kFleet) + "job: {stages: 2}\nseconds: 100\n");
   EXPECT_EQ(PlanJob(options_, out_, err_), ExitCode::kOk) << err_.str();

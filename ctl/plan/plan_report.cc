@@ -17,8 +17,6 @@ using planner::Limit;
 using planner::Plan;
 using planner::StagePrediction;
 
-constexpr double kMegabit = 1e6 / 8;
-
 const char* NameOf(Limit limit) {
   switch (limit) {
     case Limit::kCompute:
@@ -105,6 +103,15 @@ json TurnJson(const planner::Turn& turn) {
   return factors;
 }
 
+}  // namespace
+
+json PlanFragment(const Plan& plan, const planner::Open& open) {
+  json fragment = json::object();
+  planner::FillIn(planner::ChoiceOf(plan, {.residency = open.residency, .layers = open.layers}),
+                  &fragment);
+  return fragment;
+}
+
 json PlanJson(const Plan& plan, const planner::Request& request) {
   const planner::Fleet& fleet = request.fleet;
   const planner::Prediction& p = plan.prediction;
@@ -131,15 +138,6 @@ json PlanJson(const Plan& plan, const planner::Request& request) {
           {"limitStage", p.limit_stage},
           {"stages", std::move(stages)},
           {"manifest", PlanFragment(plan, request.open)}};
-}
-
-}  // namespace
-
-json PlanFragment(const Plan& plan, const planner::Open& open) {
-  json fragment = json::object();
-  planner::FillIn(planner::ChoiceOf(plan, {.residency = open.residency, .layers = open.layers}),
-                  &fragment);
-  return fragment;
 }
 
 void PrintPlans(const planner::Plans& plans, const planner::Request& request, std::ostream& out) {

@@ -179,7 +179,7 @@ TEST_F(SystemReadmeTest, TheJobIsPlanned) {
   ASSERT_TRUE(WriteFile(Path("job.yaml"), OnlyBlock(kPlanJob, "yaml")).ok());
   ASSERT_TRUE(WriteFile(Path("fleet.yaml"), OnlyBlock(kPlanFleet, "yaml")).ok());
   const auto outputs = Play(kPlan);
-  ASSERT_EQ(outputs.size(), 6u);
+  ASSERT_EQ(outputs.size(), 7u);
   EXPECT_THAT(outputs[0], HasSubstr("\nbound by  "));
   EXPECT_THAT(outputs[0], HasSubstr("would win with: "));
   EXPECT_THAT(outputs[1], HasSubstr("tokens a dollar"));
@@ -187,6 +187,8 @@ TEST_F(SystemReadmeTest, TheJobIsPlanned) {
   EXPECT_THAT(outputs[3], HasSubstr("llama-350m is valid"));
   EXPECT_THAT(*ReadFile(Path("this-machine.yaml")), HasSubstr("teraflops: "));
   EXPECT_THAT(outputs[5], HasSubstr("\nbound by  "));
+  EXPECT_THAT(outputs[6], HasSubstr("\ncurves that cross:\n  from "));
+  EXPECT_THAT(*ReadFile(Path("plan_links.svg")), HasSubstr(">Delayed pipeline</text>"));
 }
 
 TEST_F(SystemReadmeTest, NoCommandOfThePagesIsLeftOut) {
