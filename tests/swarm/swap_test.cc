@@ -1,13 +1,15 @@
 // Workers whose stages do not fit into their memory, one of which is killed: losses and gradient
 // norms are those of one process that has all in memory, to the last bit.
+#include "api/format/enum_names.h"
 #include "tests/swarm/local_swarm.h"
 
 namespace swarm::tests {
 namespace {
 
-class SwapTest : public ::testing::Test {
+class SwapTest : public ::testing::TestWithParam<api::StepMode> {
  protected:
   SwapTest() : job_(TinyJob(folder_)) {
+    job_.spec.training.stepMode = GetParam();
     job_.spec.training.maxSteps = 20;
     job_.spec.training.accumulation = api::Accumulation::kExact;
     job_.spec.pipeline.stages = 2;
@@ -25,7 +27,7 @@ class SwapTest : public ::testing::Test {
   api::SwarmJob job_;
 };
 
-TEST_F(SwapTest, AKilledWorkerOfASwarmThatSwapsChangesNoBit) {
+TEST_P(SwapTest, AKilledWorkerOfASwarmThatSwapsChangesNoBit) {
   job_.spec.checkpoint.uri = folder_ / "checkpoints-alone";
   ASSERT_TRUE(trainer::TrainReference({.job = job_, .out_dir = folder_ / "alone"}).ok());
 
@@ -57,7 +59,7 @@ TEST_F(SwapTest, AKilledWorkerOfASwarmThatSwapsChangesNoBit) {
   EXPECT_EQ(StepBits(out), StepBits(folder_ / "alone"));
 }
 
-TEST_F(SwapTest, ARunThatSwapsGoesOnFromACheckpointOfOneThatDoesNot) {
+TEST_P(SwapTest, ARunThatSwapsGoesOnFromACheckpointOfOneThatDoesNot) {
   job_.spec.checkpoint.uri = folder_ / "checkpoints-alone";
   ASSERT_TRUE(trainer::TrainReference({.job = job_, .out_dir = folder_ / "alone"}).ok());
 
@@ -71,6 +73,10 @@ TEST_F(SwapTest, ARunThatSwapsGoesOnFromACheckpointOfOneThatDoesNot) {
   EXPECT_TRUE(outcome.succeeded) << outcome.reason;
   EXPECT_EQ(StepBits(out), StepBits(folder_ / "alone"));
 }
+
+INSTANTIATE_TEST_SUITE_P(Modes, SwapTest,
+                         ::testing::Values(api::StepMode::kSync, api::StepMode::kDelayed),
+                         [](const auto& info) { return std::string(NameOf(info.param)); });
 
 }  // namespace
 }  // namespace swarm::tests

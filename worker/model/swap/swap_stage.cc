@@ -13,12 +13,17 @@
 namespace swarm::model {
 namespace {
 
+/// Before the names of the weights of the version before (Stage::State), and before those of the
+/// exponents of both.
+constexpr const char* kPrevious = "previous.";
+constexpr const char* kScale = "optimizer.scale.";
+constexpr const char* kPreviousScale = "optimizer.previous_scale.";
+
 Status CheckOptions(const StageOptions& options, const Layout& layout) {
   const auto cannot = [](const std::string& what) {
     return FailedPrecondition("pipeline.residency Swap does not work with " + what + " yet");
   };
   if (options.device != "cpu") return cannot("the device " + options.device);
-  if (options.step_mode != api::StepMode::kSync) return cannot("the step mode Delayed");
   if (options.divided) return cannot("updates that replicas divide");
   if (options.lora.rank > 0) return cannot("adapters");
   if (api::IsPartOfModel(options.boundary))
@@ -144,7 +149,9 @@ Result<std::unique_ptr<Stage>> SwapStage::MakeStage(const Segment& segment, Purp
   options.residency = api::Residency::kResident;
   options.part = segment.slice;
   options.boundary = {};
-  options.updates = purpose == Purpose::kUpdate;
+  options.updates = purpose != Purpose::kPass;
+  // A pass reads one version, and an update makes one.
+  if (purpose != Purpose::kFill) options.step_mode = api::StepMode::kSync;
   if (purpose == Purpose::kPass) {
     // A sum of one contribution is that contribution, as floats.
     options.accumulation = api::Accumulation::kFloat;
@@ -167,6 +174,38 @@ Status SwapStage::Store(const Segment& segment, const Stage& stage) {
   return leaving.Wait();
 }
 
+Version SwapStage::ReadBy(Step step) const {
+  return Version(delayed() && step.value > 0 ? step.value - 1 : step.value);
+}
+
+std::optional<std::string> SwapStage::PrefixOf(Version version) const {
+  if (!held_) return {};
+  if (version == version_) return "";
+  if (version.Next() != version_ || !shelf_.Has(kPrevious + layout_.slots.front().name)) return {};
+  return kPrevious;
+}
+
+void SwapStage::KeepWeights(const Segment& segment) {
+  if (!delayed()) return;
+  for (const std::string& name : segment.weights) {
+    if (std::ranges::count(segment.left, name) > 0) continue;
+    shelf_.Keep(name, kPrevious + name);
+    if (exact()) shelf_.Keep(kScale + name, kPreviousScale + name);
+  }
+}
+
+Status SwapStage::FindPieces() {
+  ASSIGN_OR_RETURN(const auto found, checkpoint::FindFirstPieces(State()));
+  std::multimap<std::string, std::uint64_t> first;
+  for (const auto& [name, at] : found) {
+    const bool previous = name.starts_with(kPrevious);
+    // What an update writes is the version before of the next one.
+    first.emplace(previous ? name.substr(std::string_view(kPrevious).size()) : name, at);
+  }
+  shelf_.SetFirstPieces(std::move(first));
+  return {};
+}
+
 Status SwapStage::Fill(Version version, const std::function<Status(Stage&)>& fill) {
   readers_.AwaitNone();
   Leave();
@@ -177,14 +216,16 @@ Status SwapStage::Fill(Version version, const std::function<Status(Stage&)>& fil
   scale_levels_.Clear();
   held_ = false;
   version_ = version;
+  shelf_.Clear();
+  std::uint64_t each = SegmentBytes(options_.precision);
+  if (delayed()) each += each - 2 * sizeof(float);  // two versions of the weights
   for (const Segment& segment : segments_) {
-    const auto held = gauge_.Hold(segment.parameters * SegmentBytes(options_.precision));
-    ASSIGN_OR_RETURN(const auto stage, MakeStage(segment, Purpose::kUpdate));
+    const auto held = gauge_.Hold(segment.parameters * each);
+    ASSIGN_OR_RETURN(const auto stage, MakeStage(segment, Purpose::kFill));
     RETURN_IF_ERROR(fill(*stage));
     RETURN_IF_ERROR(Store(segment, *stage));
   }
-  ASSIGN_OR_RETURN(auto pieces, checkpoint::FindFirstPieces(State()));
-  shelf_.SetFirstPieces(std::move(pieces));  // of what updates put
+  RETURN_IF_ERROR(FindPieces());
   held_ = true;
   return {};
 }
@@ -228,27 +269,32 @@ std::vector<checkpoint::NamedTensor> SwapStage::State() const {
   return shelf_.Show(readers_.Enter());
 }
 
-Result<Stage*> SwapStage::Enter(std::size_t segment, std::optional<std::size_t> next) {
+Result<Stage*> SwapStage::Enter(Version version, std::size_t segment,
+                                std::optional<std::size_t> next) {
   const Segment& of = segments_[segment];
+  const std::optional<std::string> prefix = PrefixOf(version);
+  if (!prefix) return NotHeld(version, version_);
+  if (version != entered_version_) Leave();
+  entered_version_ = version;
   if (stage_ == nullptr || entered_ != segment) {
     stage_.reset();
     stage_held_.reset();
     if (loading_ == nullptr || coming_ != segment) {
       loading_.reset();
-      loading_ = shelf_.Begin(of.weights);
+      loading_ = shelf_.Begin(of.weights, *prefix);
     }
     // Weights, one gradient that is fresh and one that leaves.
     stage_held_ = gauge_.Hold(of.parameters * SegmentBytes(options_.precision));
     ASSIGN_OR_RETURN(std::unique_ptr<Stage> stage, MakeStage(of, Purpose::kPass));
     RETURN_IF_ERROR(stage->Load([&](const std::string& name) { return loading_->Find(name); },
-                                version_, /*optimizer=*/false));
+                                version, /*optimizer=*/false));
     loading_.reset();
     stage_ = std::move(stage);
     entered_ = segment;
   }
   if (next && (loading_ == nullptr || coming_ != *next)) {
     loading_.reset();
-    loading_ = shelf_.Begin(segments_[*next].weights);
+    loading_ = shelf_.Begin(segments_[*next].weights, *prefix);
     coming_ = *next;
   }
   return stage_.get();
@@ -320,6 +366,7 @@ void SwapStage::Abandon() {
 void SwapStage::RunForwards() {
   std::vector<Forwarding> tasks;
   while (!forwards_.empty() && tasks.size() < plan_.tasks) {
+    if (!tasks.empty() && forwards_.front().version != tasks.front().version) break;
     Forwarding task = std::move(forwards_.front());
     forwards_.pop_front();
     if (!Holds(task.version)) {
@@ -342,7 +389,8 @@ void SwapStage::RunForwards() {
   }
   for (std::size_t s = 0; s < segments_.size() && !tasks.empty(); ++s) {
     const bool last = s + 1 == segments_.size();
-    const Result<Stage*> stage = Enter(s, last ? std::optional<std::size_t>() : s + 1);
+    const Result<Stage*> stage =
+        Enter(tasks.front().version, s, last ? std::optional<std::size_t>() : s + 1);
     std::vector<Forwarding> going_on;
     for (Forwarding& task : tasks) {
       Result<ForwardResult> result = stage.ok() ? RunForward(**stage, s, task) : stage.status();
@@ -373,18 +421,24 @@ Result<ForwardResult> SwapStage::RunForward(Stage& stage, std::size_t segment, F
   }
   TokenBatch tokens = task.tokens;
   tokens.ids = task.ids;
-  return stage.Forward(task.key, version_, tokens, task.input, /*keep_graph=*/false);
+  return stage.Forward(task.key, task.version, tokens, task.input, /*keep_graph=*/false);
 }
 
 std::vector<SwapStage::Passing> SwapStage::TakeBackwards() {
   std::vector<Passing> tasks;
   while (!backwards_.empty() && tasks.size() < plan_.tasks) {
-    if (!tasks.empty() && backwards_.front().key.step != tasks.front().task.key.step) break;
+    const TaskKey key = backwards_.front().key;
+    const auto found = kept_.find(key);
+    const bool there = found != kept_.end() && Holds(found->second.payloads.version);
+    if (!tasks.empty()) {
+      const Passing& first = tasks.front();
+      if (key.step != first.task.key.step) break;
+      if (there && found->second.payloads.version != first.kept.payloads.version) break;
+    }
     Backwarding task = std::move(backwards_.front());
     backwards_.pop_front();
-    const auto found = kept_.find(task.key);
-    if (found == kept_.end() || !Holds(found->second.payloads.version)) {
-      task.done(NotFound("backward: no graph of " + TaskText(task.key)));
+    if (!there) {
+      task.done(NotFound("backward: no graph of " + TaskText(key)));
       continue;
     }
     Kept kept = std::move(found->second);
@@ -413,7 +467,8 @@ void SwapStage::RunBackwards() {
   together->whole = true;
   Leaving leaving;
   for (std::size_t s = segments_.size(); s-- > 0 && !tasks.empty();) {
-    const Result<Stage*> stage = Enter(s, s > 0 ? std::optional(s - 1) : std::nullopt);
+    const Version version = tasks.front().kept.payloads.version;
+    const Result<Stage*> stage = Enter(version, s, s > 0 ? std::optional(s - 1) : std::nullopt);
     std::vector<Passing> going_on;
     for (Passing& passing : tasks) {
       Result<Bytes> gradient =
@@ -461,9 +516,10 @@ Result<Bytes> SwapStage::RunBackward(Stage& stage, std::size_t segment, const Ke
                                      const Backwarding& task) {
   TokenBatch tokens = kept.payloads.tokens;
   tokens.ids = kept.payloads.ids;
-  RETURN_IF_ERROR(
-      stage.Forward(task.key, version_, tokens, kept.inputs[segment], /*keep_graph=*/true)
-          .status());
+  RETURN_IF_ERROR(stage
+                      .Forward(task.key, kept.payloads.version, tokens, kept.inputs[segment],
+                               /*keep_graph=*/true)
+                      .status());
   ASSIGN_OR_RETURN(Bytes gradient, stage.Backward(task.key, task.gradient));
   RETURN_IF_ERROR(stage.Fold(task.key));
   return gradient;
@@ -544,10 +600,12 @@ void SwapStage::Drop(const TaskKey& key) {
 std::vector<int> SwapStage::ExponentsOf(Step step) const {
   std::vector<int> exponents;
   if (!exact()) return exponents;
-  SWARM_CHECK(Holds(Version(step.value)), "exponents of step " + std::to_string(step.value) +
-                                              " at version " + std::to_string(version_.value));
+  const Version read = ReadBy(step);
+  SWARM_CHECK(Holds(read), "exponents of step " + std::to_string(step.value) + " at version " +
+                               std::to_string(version_.value));
   for (const ParameterSlot& slot : layout_.slots) {
-    const std::int64_t scale = shelf_.Number("optimizer.scale." + slot.name);
+    const std::int64_t scale =
+        shelf_.Number((read == version_ ? kScale : kPreviousScale) + slot.name);
     exponents.push_back(
         optim::LowerExponent(contribution_bits_, static_cast<int>(scale), scale_levels_.Of(step)));
   }
@@ -728,35 +786,51 @@ Status SwapStage::Apply(std::span<const Bytes> sums, double clip, double learnin
   if (!held_) return FailedPrecondition("apply: this stage has no weights; load some");
   if (!skip) RETURN_IF_ERROR(CheckSums(sums, layout_.groups, options_.accumulation));
   readers_.AwaitNone();
-  const unsigned level = scale_levels_.Of(Step(version_.value));
-  Leave();  // what is in memory is of this version
-  if (!skip) {
+  const std::size_t tensors = shelf_.size();
+  Leave();  // the memory is the update's
+  if (skip) {
+    for (const Segment& segment : segments_) KeepWeights(segment);
+  } else {
     held_ = false;
-    const auto of_step = sums_.find(Step(version_.value));
-    const bool own = of_step != sums_.end() &&
-                     std::ranges::equal(of_step->second.groups, sums, &TierSum::IsShownAs);
-    const Sums* const taken = own ? &of_step->second : nullptr;
-    Updating next = BeginUpdate(segments_.front(), sums, taken);
-    for (std::size_t s = 0; s < segments_.size(); ++s) {
-      const Segment& segment = segments_[s];
-      const auto held = gauge_.Hold(segment.parameters * SegmentBytes(options_.precision));
-      ASSIGN_OR_RETURN(const auto stage, MakeStage(segment, Purpose::kUpdate));
-      Updating now = std::move(next);
-      RETURN_IF_ERROR(stage->Load([&](const std::string& name) { return now.state->Find(name); },
-                                  version_, /*optimizer=*/true));
-      now.state.reset();
-      RETURN_IF_ERROR(now.coming.Wait());
-      RETURN_IF_ERROR(stage->SetScaleLevel(Step(version_.value), level));
-      RETURN_IF_ERROR(stage->Apply(now.sums, clip, learning_rate, /*skip=*/false));
-      now = {};
-      if (s + 1 < segments_.size()) next = BeginUpdate(segments_[s + 1], sums, taken);
-      RETURN_IF_ERROR(Store(segment, *stage));
-    }
+    RETURN_IF_ERROR(Update(sums, clip, learning_rate));
     held_ = true;
   }
   version_ = version_.Next();
+  if (shelf_.size() != tensors) RETURN_IF_ERROR(FindPieces());  // the first with two versions
   DropGraphs();
   return {};
+}
+
+Status SwapStage::Update(std::span<const Bytes> sums, double clip, double learning_rate) {
+  const Step step(version_.value);
+  const auto of_step = sums_.find(step);
+  const bool own = of_step != sums_.end() &&
+                   std::ranges::equal(of_step->second.groups, sums, &TierSum::IsShownAs);
+  const Sums* const taken = own ? &of_step->second : nullptr;
+  Updating next = BeginUpdate(segments_.front(), sums, taken);
+  for (std::size_t s = 0; s < segments_.size(); ++s) {
+    const Segment& segment = segments_[s];
+    const auto held = gauge_.Hold(segment.parameters * SegmentBytes(options_.precision));
+    ASSIGN_OR_RETURN(const auto stage, MakeStage(segment, Purpose::kUpdate));
+    Updating now = std::move(next);
+    const auto find = [&](const std::string& name) { return now.state->Find(ForUpdate(name)); };
+    RETURN_IF_ERROR(stage->Load(find, version_, /*optimizer=*/true));
+    now.state.reset();
+    RETURN_IF_ERROR(now.coming.Wait());
+    RETURN_IF_ERROR(stage->SetScaleLevel(step, scale_levels_.Of(step)));
+    RETURN_IF_ERROR(stage->Apply(now.sums, clip, learning_rate, /*skip=*/false));
+    now = {};
+    if (s + 1 < segments_.size()) next = BeginUpdate(segments_[s + 1], sums, taken);
+    KeepWeights(segment);
+    RETURN_IF_ERROR(Store(segment, *stage));
+  }
+  return {};
+}
+
+std::string SwapStage::ForUpdate(const std::string& name) const {
+  if (!name.starts_with(kScale)) return name;
+  const std::string read = kPreviousScale + name.substr(std::string_view(kScale).size());
+  return shelf_.Has(read) ? read : name;
 }
 
 SwapStage::Updating SwapStage::BeginUpdate(const Segment& segment, std::span<const Bytes> sums,

@@ -12,12 +12,16 @@
 // passes once more. Sums of steps are in the tier, too. Others see them as memory, which is mapped,
 // and touch it only where they add something: the digests of its pieces and the norms come with it,
 // and an update takes the stage's own sums from the tier.
+//
+// In Delayed the tier has two versions of the weights: an update writes to new extents, and those
+// before go on under "previous.NAME" until the next one. Tasks that pass together read one version.
 #pragma once
 
 #include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,7 +42,7 @@ namespace swarm::model {
 
 /// Requires Residency::kSwap and SwapOptions. Errors: as Stage::Create; kResourceExhausted (too
 /// little memory), kUnavailable (no scratch file), kFailedPrecondition (what this stage does not do
-/// yet: Delayed, divided updates, adapters, boundaries inside the stage or with parameters, other
+/// yet: divided updates, adapters, boundaries inside the stage or with parameters, other
 /// devices than the CPU).
 Result<std::unique_ptr<Stage>> MakeSwapStage(const StageOptions& options);
 
@@ -157,16 +161,25 @@ class SwapStage final : public Stage {
   };
 
   bool exact() const { return options_.accumulation == api::Accumulation::kExact; }
-  bool Holds(Version version) const { return held_ && version == version_; }
+  bool delayed() const { return options_.step_mode == api::StepMode::kDelayed; }
+  /// docs/protocol.md, rule 1.
+  Version ReadBy(Step step) const;
+  /// What the names of a version's weights have before them in the shelf; none: it is not held.
+  std::optional<std::string> PrefixOf(Version version) const;
+  bool Holds(Version version) const { return PrefixOf(version).has_value(); }
   Segment MakeSegment(const Slice& slice) const;
-  enum class Purpose { kPass, kUpdate };
+  enum class Purpose { kPass, kUpdate, kFill };
   Result<std::unique_ptr<Stage>> MakeStage(const Segment& segment, Purpose purpose) const;
   /// Makes the segment's stage the one in memory for a pass, and begins to bring `next`'s weights.
-  Result<Stage*> Enter(std::size_t segment, std::optional<std::size_t> next);
+  Result<Stage*> Enter(Version version, std::size_t segment, std::optional<std::size_t> next);
   /// Nothing of a pass is in memory.
   void Leave();
   /// Writes the state of a segment's stage to the tier.
   Status Store(const Segment& segment, const Stage& stage);
+  /// What the segment writes of the newest version becomes the version before, where one is kept.
+  void KeepWeights(const Segment& segment);
+  /// Of the state as it is: so updates know for which pieces to compute digests.
+  Status FindPieces();
   /// Fills the stage's state by segments: `fill` makes one segment's.
   Status Fill(Version version, const std::function<Status(Stage&)>& fill);
 
@@ -175,7 +188,7 @@ class SwapStage final : public Stage {
   void RunForwards();
   Result<ForwardResult> RunForward(Stage& stage, std::size_t segment, Forwarding& task);
   void RunBackwards();
-  /// Those that are next, of one step.
+  /// Those that are next, of one step and one version.
   std::vector<Passing> TakeBackwards();
   /// A segment's part of the backward of a task: gives the gradient of its input, and adds those of
   /// the weights to the accumulators of the segment's stage.
@@ -202,6 +215,11 @@ class SwapStage final : public Stage {
   Status MakeSums(Sums* sums);
   /// The sums of a step, to be changed: those that others have are left to them.
   Result<Sums*> Open(Step step);
+  /// Makes the next version from sums.
+  Status Update(std::span<const Bytes> sums, double clip, double learning_rate);
+  /// What an update takes for the tensor `name`: sums are at the exponents of the version that
+  /// their step has read, and those of the next version follow from them.
+  std::string ForUpdate(const std::string& name) const;
   /// Begins to bring what the update of a segment needs. `own`: sums that are taken from the tier.
   Updating BeginUpdate(const Segment& segment, std::span<const Bytes> sums, const Sums* own);
   /// Calls body(slot, first, count) for the slots of a range; `first` counts from its beginning.
@@ -228,6 +246,7 @@ class SwapStage final : public Stage {
   std::map<Step, Sums> sums_;
   ScaleLevels scale_levels_;
 
+  Version entered_version_;  ///< of stage_ and loading_
   std::size_t entered_ = 0;  ///< the segment of stage_
   std::unique_ptr<Stage> stage_;
   std::shared_ptr<const void> stage_held_;

@@ -33,7 +33,10 @@ struct Case {
   api::OptimizerType optimizer = api::OptimizerType::kAdamW;
   api::BoundaryCodec codec = api::BoundaryCodec::kNone;
   std::uint64_t stages = 1;
+  api::StepMode mode = api::StepMode::kSync;
 };
+
+constexpr api::StepMode kModes[] = {api::StepMode::kSync, api::StepMode::kDelayed};
 
 StageOptions ResidentOptions(const Case& of) {
   StageOptions options;
@@ -44,6 +47,7 @@ StageOptions ResidentOptions(const Case& of) {
   options.precision = of.precision;
   options.optimizer.type = of.optimizer;
   options.boundary.codec = of.codec;
+  options.step_mode = of.mode;
   return options;
 }
 
@@ -57,12 +61,14 @@ StageOptions Swapped(StageOptions options, std::uint64_t tasks = 3) {
 }
 
 /// Trains some steps, and gives the losses.
-std::vector<double> TrainSteps(Pipeline& pipeline, std::uint64_t first, std::uint64_t count) {
+std::vector<double> TrainSteps(Pipeline& pipeline, std::uint64_t first, std::uint64_t count,
+                               api::StepMode mode = api::StepMode::kSync) {
   std::vector<double> losses;
   for (std::uint64_t step = first; step < first + count; ++step) {
+    const bool delayed = mode == api::StepMode::kDelayed && step > 0;
     for (std::uint64_t m = 0; m < kMicrobatches; ++m) {
       const Batch batch(2, 9, 100 * step + m, SmallConfig().vocab_size);
-      losses.push_back(pipeline.Train(step, m, Version(step), batch.tokens));
+      losses.push_back(pipeline.Train(step, m, Version(delayed ? step - 1 : step), batch.tokens));
     }
     pipeline.Apply(step, 0.9, 1e-3, /*skip=*/step == 2);
   }
@@ -81,8 +87,8 @@ TEST_P(SwapStageTest, GivesTheLossesAndTheStateOfAResidentOne) {
   }
   resident.InitRandom(7);
   swapped.InitRandom(7);
-  const auto expected = TrainSteps(resident, 0, 4);
-  const auto losses = TrainSteps(swapped, 0, 4);
+  const auto expected = TrainSteps(resident, 0, 4, GetParam().mode);
+  const auto losses = TrainSteps(swapped, 0, 4, GetParam().mode);
   const auto state = swapped.Snapshot();
   const bool exact = GetParam().sums == api::Accumulation::kExact;
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -117,7 +123,24 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"Muon", api::Accumulation::kExact, false, api::Precision::kFP32,
                            api::OptimizerType::kMuon},
                       Case{"TwoStagesInt8", api::Accumulation::kExact, true, api::Precision::kFP32,
-                           api::OptimizerType::kAdamW, api::BoundaryCodec::kInt8, 2}),
+                           api::OptimizerType::kAdamW, api::BoundaryCodec::kInt8, 2},
+                      Case{.name = "Delayed", .mode = api::StepMode::kDelayed},
+                      Case{.name = "DelayedTied", .tied = true, .mode = api::StepMode::kDelayed},
+                      Case{.name = "DelayedFloat",
+                           .sums = api::Accumulation::kFloat,
+                           .tied = true,
+                           .mode = api::StepMode::kDelayed},
+                      Case{.name = "DelayedBF16",
+                           .precision = api::Precision::kBF16,
+                           .mode = api::StepMode::kDelayed},
+                      Case{.name = "DelayedMuon",
+                           .optimizer = api::OptimizerType::kMuon,
+                           .mode = api::StepMode::kDelayed},
+                      Case{.name = "DelayedTwoStagesInt8",
+                           .tied = true,
+                           .codec = api::BoundaryCodec::kInt8,
+                           .stages = 2,
+                           .mode = api::StepMode::kDelayed}),
     [](const auto& info) { return info.param.name; });
 
 /// The whole model in one stage.
@@ -224,16 +247,135 @@ TEST(SwapStageTogetherTest, WhatIsAbandonedIsNeverAnswered) {
   EXPECT_TRUE(stage->Forward(KeyOf(0, 0), Version(0), batch.tokens, {}, true).ok());
 }
 
-TEST(SwapStageStateTest, AStateMovesBetweenResidencies) {
-  const StageOptions options = ResidentOptions({"", api::Accumulation::kExact, true});
-  Pipeline resident(options, 1), swapped(Swapped(options), 1), again(options, 1);
+/// The whole model in one stage, where a step reads the version before the newest.
+Case DelayedCase() { return {.name = "", .tied = true, .mode = api::StepMode::kDelayed}; }
+
+TEST(SwapStageDelayedTest, TasksOfTwoStepsPassEachWithTheVersionThatItsStepReads) {
+  const StageOptions options = ResidentOptions(DelayedCase());
+  const auto resident = MakeStage(options), swapped = MakeStage(Swapped(options));
+  std::map<const Stage*, std::vector<double>> losses;
+  std::vector<std::unique_ptr<Batch>> owned;
+  for (const auto& stage : {resident.get(), swapped.get()}) {
+    std::vector<double>& of_stage = losses[stage];
+    const auto submit = [&](std::uint64_t step, std::uint64_t m, std::uint64_t version) {
+      // The same tokens in both steps: only the weights differ.
+      owned.push_back(std::make_unique<Batch>(2, 9, m, options.config.vocab_size));
+      stage->SubmitForward(KeyOf(step, m), Version(version), owned.back()->tokens, {}, true,
+                           [&](const Result<ForwardResult>& result) {
+                             ASSERT_TRUE(result.ok()) << result.status().ToString();
+                             of_stage.push_back(result->loss);
+                           });
+      stage->SubmitBackward(KeyOf(step, m), {}, [](const Result<BackwardResult>& result) {
+        ASSERT_TRUE(result.ok()) << result.status().ToString();
+      });
+    };
+    const auto work_and_fold = [&](std::vector<TaskKey> keys) {
+      while (stage->Work()) {
+      }
+      for (const TaskKey& key : keys) ASSERT_TRUE(stage->Fold(key).ok());
+    };
+    const auto apply = [&](std::uint64_t step) {
+      std::vector<Bytes> sums;
+      for (std::uint64_t g = 0; g < stage->groups().size(); ++g) {
+        sums.push_back(stage->Accumulator(Step(step), g).elements);
+      }
+      ASSERT_TRUE(stage->Apply(sums, 0.9, 1e-2, /*skip=*/false).ok());
+      stage->ReleaseStep(Step(step));
+    };
+    submit(0, 0, 0);
+    submit(1, 0, 0);
+    work_and_fold({KeyOf(0, 0), KeyOf(1, 0)});
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      apply(step);  // while the next one is computed
+      submit(step + 1, 1, step);
+      submit(step + 2, 0, step + 1);
+      submit(step + 1, 2, step);
+      work_and_fold({KeyOf(step + 1, 1), KeyOf(step + 2, 0), KeyOf(step + 1, 2)});
+      EXPECT_NE(of_stage.rbegin()[1], of_stage.front()) << "the weights have changed";
+    }
+  }
+  EXPECT_EQ(losses[swapped.get()], losses[resident.get()]);
+  for (std::uint64_t step = 3; step < 5; ++step) {
+    for (std::uint64_t g = 0; g < resident->groups().size(); ++g) {
+      const GradientSum expected = resident->Accumulator(Step(step), g);
+      const GradientSum sum = swapped->Accumulator(Step(step), g);
+      EXPECT_EQ(sum.elements.text(), expected.elements.text()) << "step " << step << " group " << g;
+      EXPECT_EQ(sum.exponents, expected.exponents);
+    }
+  }
+  EXPECT_EQ(swapped->StateDigest(), resident->StateDigest());
+}
+
+TEST(SwapStageDelayedTest, ABackwardGoesOnBehindTheNextVersionAndEndsBehindTheOneAfterThat) {
+  const StageOptions options = Swapped(ResidentOptions(DelayedCase()));
+  Pipeline undisturbed(options, 1), overlapped(options, 1);
+  const Batch first(2, 9, 1, options.config.vocab_size), second(2, 9, 2, options.config.vocab_size);
+  for (Pipeline* const pipeline : {&undisturbed, &overlapped}) {
+    pipeline->InitRandom(7);
+    pipeline->Train(0, 0, Version(0), first.tokens);
+  }
+  undisturbed.Train(1, 0, Version(0), second.tokens);
+  overlapped.Forward(1, 0, Version(0), second.tokens);
+  overlapped.Apply(0, 1.0, 1e-2);
+  overlapped.BackwardAndFold(1, 0);
+  EXPECT_EQ(testing::TextOf(overlapped.Reduce(1)), testing::TextOf(undisturbed.Reduce(1)));
+
+  Stage& stage = overlapped.stage(0);
+  // Of the step after, so that nothing but the version takes it away.
+  ASSERT_TRUE(stage.Forward(KeyOf(2, 0), Version(0), first.tokens, {}, true).ok());
+  ASSERT_TRUE(stage.Forward(KeyOf(2, 1), Version(1), first.tokens, {}, true).ok());
+  overlapped.Apply(1, 1.0, 1e-2);
+  EXPECT_EQ(stage.Backward(KeyOf(2, 0), {}).status().code(), StatusCode::kNotFound);
+  EXPECT_TRUE(stage.Backward(KeyOf(2, 1), {}).ok());
+  const auto forward = [&](std::uint64_t version) {
+    return stage.Forward(KeyOf(2, 2), Version(version), first.tokens, {}, false).status().code();
+  };
+  EXPECT_EQ(forward(0), StatusCode::kNotFound);
+  EXPECT_EQ(forward(1), StatusCode::kOk);
+  EXPECT_EQ(forward(2), StatusCode::kOk);
+  EXPECT_EQ(forward(3), StatusCode::kNotFound);
+}
+
+TEST(SwapStageDelayedTest, AStageThatBeginsAnewHasNoVersionBefore) {
+  const StageOptions options = ResidentOptions(DelayedCase());
+  Pipeline resident(options, 1), swapped(Swapped(options), 1);
   resident.InitRandom(7);
-  TrainSteps(resident, 0, 2);
-  swapped.Load(LookupIn(resident.Snapshot()), Version(2), /*optimizer=*/true);
+  swapped.InitRandom(8);
+  TrainSteps(swapped, 0, 2, options.step_mode);
+  swapped.Load(LookupIn(resident.Snapshot()), Version(0), /*optimizer=*/true);
   EXPECT_EQ(swapped.stage(0).StateDigest(), resident.stage(0).StateDigest());
-  EXPECT_EQ(TrainSteps(swapped, 2, 2), TrainSteps(resident, 2, 2));
-  again.Load(LookupIn(swapped.Snapshot()), Version(4), /*optimizer=*/true);
-  EXPECT_EQ(again.stage(0).StateDigest(), resident.stage(0).StateDigest());
+  EXPECT_EQ(TrainSteps(swapped, 0, 2, options.step_mode),
+            TrainSteps(resident, 0, 2, options.step_mode));
+}
+
+TEST(SwapStageStateTest, AStateMovesBetweenResidencies) {
+  for (const api::StepMode mode : kModes) {
+    const StageOptions options = ResidentOptions({.name = "", .tied = true, .mode = mode});
+    Pipeline resident(options, 1), swapped(Swapped(options), 1), again(options, 1);
+    resident.InitRandom(7);
+    TrainSteps(resident, 0, 2, mode);
+    swapped.Load(LookupIn(resident.Snapshot()), Version(2), /*optimizer=*/true);
+    EXPECT_EQ(swapped.stage(0).StateDigest(), resident.stage(0).StateDigest());
+    EXPECT_EQ(TrainSteps(swapped, 2, 2, mode), TrainSteps(resident, 2, 2, mode));
+    again.Load(LookupIn(swapped.Snapshot()), Version(4), /*optimizer=*/true);
+    EXPECT_EQ(again.stage(0).StateDigest(), resident.stage(0).StateDigest());
+  }
+}
+
+/// How many digests of its pieces a tensor knows, by its name. Expects that they are right.
+std::map<std::string, std::size_t> KnownDigests(const Stage& stage) {
+  std::map<std::string, std::size_t> known;
+  for (const checkpoint::NamedTensor& tensor : stage.State()) {
+    const std::uint64_t size = checkpoint::SizeOf(tensor);
+    for (std::uint64_t at = 0; tensor.elsewhere != nullptr && at < size; at += 4) {
+      if (!tensor.elsewhere->KnownDigest(at, checkpoint::kPieceBytes)) continue;
+      std::vector<std::byte> piece(checkpoint::kPieceBytes);
+      EXPECT_TRUE(checkpoint::ReadBytes(tensor, at, piece).ok());
+      EXPECT_EQ(*tensor.elsewhere->KnownDigest(at, piece.size()), ComputeDigest(piece));
+      ++known[tensor.name];
+    }
+  }
+  return known;
 }
 
 TEST(SwapStageStateTest, DigestsOfWhatAnUpdateWroteAreKnown) {
@@ -247,23 +389,35 @@ TEST(SwapStageStateTest, DigestsOfWhatAnUpdateWroteAreKnown) {
   EXPECT_EQ(swapped.stage(0).StateDigest(), resident.stage(0).StateDigest());
   TrainSteps(resident, 0, 1);
   TrainSteps(swapped, 0, 1);
-  std::size_t known = 0;
-  for (const checkpoint::NamedTensor& tensor : swapped.stage(0).State()) {
-    const std::uint64_t size = checkpoint::SizeOf(tensor);
-    for (std::uint64_t at = 0; tensor.elsewhere != nullptr && at < size; at += 4) {
-      if (!tensor.elsewhere->KnownDigest(at, checkpoint::kPieceBytes)) continue;
-      std::vector<std::byte> piece(checkpoint::kPieceBytes);
-      ASSERT_TRUE(checkpoint::ReadBytes(tensor, at, piece).ok());
-      EXPECT_EQ(*tensor.elsewhere->KnownDigest(at, piece.size()), ComputeDigest(piece));
-      ++known;
-    }
-  }
-  EXPECT_GE(known, 6u) << "of two tables and their moments";
+  EXPECT_EQ(KnownDigests(swapped.stage(0)).size(), 6u) << "two tables and their moments";
   EXPECT_EQ(swapped.stage(0).StateDigest(), resident.stage(0).StateDigest());
 }
 
-TEST(SwapStageStateTest, AStateThatIsMappedStaysWhenTheStageGoesOn) {
-  Pipeline swapped(Swapped(ResidentOptions({})), 1);
+TEST(SwapStageStateTest, DigestsOfTheVersionBeforeAreKnownFromWhenItWasWritten) {
+  StageOptions options = ResidentOptions({.name = "", .mode = api::StepMode::kDelayed});
+  options.config.vocab_size = 100'000;
+  StageOptions swap = Swapped(options);
+  swap.swap.memory = 200'000'000;
+  Pipeline resident(options, 1), swapped(swap, 1);
+  for (Pipeline* const pipeline : {&resident, &swapped}) {
+    pipeline->InitRandom(7);
+    const Batch batch(1, 9, 1, SmallConfig().vocab_size);
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      pipeline->Train(step, 0, Version(step > 0 ? step - 1 : 0), batch.tokens);
+      pipeline->Apply(step, 0.9, 1e-3);
+    }
+  }
+  EXPECT_EQ(KnownDigests(swapped.stage(0)).size(), 8u)
+      << "two tables of two versions, and their moments";
+  EXPECT_EQ(swapped.stage(0).StateDigest(), resident.stage(0).StateDigest());
+}
+
+class SwapStageModeTest : public ::testing::TestWithParam<api::StepMode> {};
+INSTANTIATE_TEST_SUITE_P(Modes, SwapStageModeTest, ::testing::ValuesIn(kModes),
+                         [](const auto& info) { return std::string(NameOf(info.param)); });
+
+TEST_P(SwapStageModeTest, AStateThatIsMappedStaysWhenTheStageGoesOn) {
+  Pipeline swapped(Swapped(ResidentOptions({.name = "", .mode = GetParam()})), 1);
   swapped.InitRandom(7);
   std::map<std::string, std::string> before;
   for (const auto& [name, tensor] : swapped.Snapshot()) before[name] = tensor.data.text();
@@ -273,7 +427,7 @@ TEST(SwapStageStateTest, AStateThatIsMappedStaysWhenTheStageGoesOn) {
     kept.push_back(*checkpoint::Keep(tensor, &copied));
   }
   EXPECT_LT(copied, 4096u) << "the steps of the moments are in memory";
-  TrainSteps(swapped, 0, 2);
+  TrainSteps(swapped, 0, 2, GetParam());
   const auto after = swapped.Snapshot();
   for (const checkpoint::NamedTensor& tensor : kept) {
     EXPECT_EQ(tensor.data.text(), before.at(tensor.name)) << tensor.name;
@@ -343,11 +497,11 @@ TEST(SwapStageStateTest, NormsComeWithSumsUnlessTheyAreNotFinite) {
   }
 }
 
-TEST(SwapStageMemoryTest, WhatIsInUseStaysWithinTheMemory) {
-  const StageOptions options = Swapped(ResidentOptions({}));
+TEST_P(SwapStageModeTest, WhatIsInUseStaysWithinTheMemory) {
+  const StageOptions options = Swapped(ResidentOptions({.name = "", .mode = GetParam()}));
   Pipeline swapped(options, 1);
   swapped.InitRandom(7);
-  TrainSteps(swapped, 0, 3);
+  TrainSteps(swapped, 0, 3, GetParam());
   const auto& stage = dynamic_cast<const SwapStage&>(swapped.stage(0));
   std::uint64_t parameters = 0;
   for (const ParameterGroup& group : stage.groups()) parameters += group.count;
@@ -358,7 +512,7 @@ TEST(SwapStageMemoryTest, WhatIsInUseStaysWithinTheMemory) {
 
 TEST(SwapStageMemoryTest, WhatItDoesNotDoIsRefusedInWords) {
   StageOptions options = Swapped(ResidentOptions({}));
-  options.step_mode = api::StepMode::kDelayed;
+  options.divided = true;
   EXPECT_EQ(Stage::Create(options).status().code(), StatusCode::kFailedPrecondition);
   options = Swapped(ResidentOptions({}));
   options.swap.memory = 1000;

@@ -16,7 +16,7 @@ std::shared_ptr<const void> MemoryGauge::Hold(std::uint64_t bytes) {
 class TensorShelf::InTier final : public checkpoint::Elsewhere {
  public:
   InTier(tier::Space& space, std::shared_ptr<const tier::Extent> extent,
-         std::shared_ptr<const Pieces> pieces, std::shared_ptr<const void> reader)
+         std::shared_ptr<const std::vector<Pieces>> pieces, std::shared_ptr<const void> reader)
       : space_(space),
         extent_(std::move(extent)),
         pieces_(std::move(pieces)),
@@ -31,16 +31,19 @@ class TensorShelf::InTier final : public checkpoint::Elsewhere {
     return *std::move(mapped);
   }
   std::optional<Digest> KnownDigest(std::uint64_t offset, std::uint64_t size) const override {
-    if (pieces_ == nullptr || offset < pieces_->first || size != checkpoint::kPieceBytes) return {};
-    const std::uint64_t begin = offset - pieces_->first, piece = begin / checkpoint::kPieceBytes;
-    if (begin % checkpoint::kPieceBytes != 0 || piece >= pieces_->digests.size()) return {};
-    return pieces_->digests[piece];
+    if (size != checkpoint::kPieceBytes) return {};
+    for (const Pieces& pieces : *pieces_) {
+      const std::uint64_t begin = offset - pieces.first, piece = begin / checkpoint::kPieceBytes;
+      const bool is_one = offset >= pieces.first && begin % checkpoint::kPieceBytes == 0;
+      if (is_one && piece < pieces.digests.size()) return pieces.digests[piece];
+    }
+    return {};
   }
 
  private:
   tier::Space& space_;
   const std::shared_ptr<const tier::Extent> extent_;
-  const std::shared_ptr<const Pieces> pieces_;
+  const std::shared_ptr<const std::vector<Pieces>> pieces_;
   const std::shared_ptr<const void> reader_;
 };
 
@@ -52,22 +55,29 @@ Status TensorShelf::Put(const checkpoint::NamedTensor& tensor, Transit* transit)
     return {};
   }
   const std::uint64_t size = checkpoint::SizeOf(tensor);
-  // What others have mapped is left to them.
+  // What others have mapped is left to them, and what is kept stays.
   if (entry.extent == nullptr || entry.extent->size() != size || entry.extent.use_count() > 1) {
     ASSIGN_OR_RETURN(entry.extent, space_.Take(size));
   }
   transit->Write(space_.tier(), entry.extent->offset(), tensor.data);
-  entry.pieces = nullptr;
-  if (const auto first = first_.find(tensor.name); first != first_.end()) {
-    auto pieces = std::make_shared<Pieces>(Pieces{first->second, {}});
-    for (std::uint64_t at = pieces->first; at + checkpoint::kPieceBytes <= size;
+  const auto [begin, end] = first_.equal_range(tensor.name);
+  auto known = std::make_shared<std::vector<Pieces>>();
+  for (auto first = begin; first != end; ++first) {
+    Pieces& pieces = known->emplace_back(Pieces{first->second, {}});
+    for (std::uint64_t at = pieces.first; at + checkpoint::kPieceBytes <= size;
          at += checkpoint::kPieceBytes) {
-      pieces->digests.push_back(
+      pieces.digests.push_back(
           ComputeDigest(tensor.data.span().subspan(at, checkpoint::kPieceBytes)));
     }
-    entry.pieces = std::move(pieces);
   }
+  entry.pieces = std::move(known);
   return {};
+}
+
+void TensorShelf::Keep(const std::string& name, const std::string& as) {
+  Entry kept = entries_.at(name);
+  kept.tensor.name = as;
+  entries_[as] = std::move(kept);
 }
 
 std::vector<checkpoint::NamedTensor> TensorShelf::Show(
@@ -94,19 +104,19 @@ std::int64_t TensorShelf::Number(const std::string& name) const {
   return number;
 }
 
-std::unique_ptr<TensorShelf::Loading> TensorShelf::Begin(
-    const std::vector<std::string>& names) const {
+std::unique_ptr<TensorShelf::Loading> TensorShelf::Begin(const std::vector<std::string>& names,
+                                                         const std::string& prefix) const {
   auto loading = std::make_unique<Loading>();
   loading->shelf_ = this;
   std::uint64_t bytes = 0;
   for (const std::string& name : names) {
-    const auto found = entries_.find(name);
+    const auto found = entries_.find(prefix + name);
     if (found == entries_.end() || found->second.extent == nullptr) continue;
     bytes += found->second.extent->size();
   }
   loading->held_ = gauge_.Hold(bytes);
   for (const std::string& name : names) {
-    const auto found = entries_.find(name);
+    const auto found = entries_.find(prefix + name);
     if (found == entries_.end() || found->second.extent == nullptr) continue;
     const tier::Extent& extent = *found->second.extent;
     checkpoint::NamedTensor tensor = found->second.tensor;

@@ -37,18 +37,29 @@ class TensorShelf {
   /// is over, and computes the digests of its pieces. Integers stay in memory. Errors:
   /// kResourceExhausted.
   Status Put(const checkpoint::NamedTensor& tensor, Transit* transit);
+  /// What is under `name` is from now on under `as`, too, where it stays when another tensor is put
+  /// under `name`: that gets a place of its own. Requires a tensor.
+  void Keep(const std::string& name, const std::string& as);
+  /// Forgets all tensors.
+  void Clear() { entries_.clear(); }
   /// Where in a tensor its first piece begins, for those that are put from now on
-  /// (checkpoint::FindFirstPieces). What Show gives then knows their digests.
-  void SetFirstPieces(std::map<std::string, std::uint64_t> first) { first_ = std::move(first); }
+  /// (checkpoint::FindFirstPieces); twice of one that will be kept under another name. What Show
+  /// gives then knows their digests.
+  void SetFirstPieces(std::multimap<std::string, std::uint64_t> first) {
+    first_ = std::move(first);
+  }
   /// All, by name. Numbers in the tier are elsewhere; `reader` lives as long as one of them.
   std::vector<checkpoint::NamedTensor> Show(const std::shared_ptr<const void>& reader) const;
+  bool Has(const std::string& name) const { return entries_.contains(name); }
+  std::size_t size() const { return entries_.size(); }
   /// The int64 under that name; requires it.
   std::int64_t Number(const std::string& name) const;
 
   /// Tensors on their way to memory.
   class Loading {
    public:
-    /// One of them, or a number; waits for it. kNotFound for other names.
+    /// One of them by its name without prefix, or a number; waits for it. kNotFound for other
+    /// names.
     Result<checkpoint::NamedTensor> Find(const std::string& name);
 
    private:
@@ -58,10 +69,13 @@ class TensorShelf {
     std::shared_ptr<const void> held_;
     Transit transit_;
   };
-  /// Begins to bring the tensors of these names; those that are not here are passed over.
-  std::unique_ptr<Loading> Begin(const std::vector<std::string>& names) const;
+  /// Begins to bring the tensors of these names behind the prefix; those that are not here are
+  /// passed over.
+  std::unique_ptr<Loading> Begin(const std::vector<std::string>& names,
+                                 const std::string& prefix = "") const;
 
  private:
+  /// Of a tensor whose first piece begins at `first`.
   struct Pieces {
     std::uint64_t first = 0;
     std::vector<Digest> digests;
@@ -69,14 +83,14 @@ class TensorShelf {
   struct Entry {
     checkpoint::NamedTensor tensor;  ///< without data where it is in the tier
     std::shared_ptr<const tier::Extent> extent;
-    std::shared_ptr<const Pieces> pieces;  ///< null: not known
+    std::shared_ptr<const std::vector<Pieces>> pieces;  ///< that are known; null in memory
   };
   class InTier;
 
   tier::Space& space_;
   MemoryGauge& gauge_;
   std::map<std::string, Entry> entries_;
-  std::map<std::string, std::uint64_t> first_;
+  std::multimap<std::string, std::uint64_t> first_;
 };
 
 }  // namespace swarm::model
