@@ -263,8 +263,6 @@ void JudgeSwap(Judge& judge, const Spec& spec) {
   judge.Expect(pipeline.memory.scratch.empty() || pipeline.memory.scratch.starts_with('/'),
                memory + "scratch", "is not an absolute path", "a folder on a local disk");
   const std::string why = ": residency Swap does nothing else yet";
-  judge.Expect(spec.training.stepMode != StepMode::kDelayed, "spec.training.stepMode", "is Delayed",
-               "Sync or Local" + why);
   judge.Expect(pipeline.shardUpdate == ShardUpdate::kNone, "spec.pipeline.shardUpdate",
                "is " + std::string(NameOf(pipeline.shardUpdate)), "None" + why);
   judge.Expect(!IsPartOfModel(pipeline.boundary), "spec.pipeline.boundary.codec",

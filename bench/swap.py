@@ -7,7 +7,7 @@ group with a limit, the most that the group held, page cache included; all until
 this one. Ends with an error if losses differ by more than 1e-5.
 
 Usage: bench/swap.py [--build build/release] [--width 512] [--layers 16] [--vocabulary 256] [--memory-mib 96]
-                     [--microbatches 8] [--tokens 256] [--steps 3] [--scratch FOLDER]
+                     [--microbatches 8] [--tokens 256] [--steps 3] [--mode Sync|Delayed] [--scratch FOLDER]
        bench/swap.py --limit-mib 6144 --alone ...     Swap alone, in a control group with that limit (root)
 """
 import argparse
@@ -31,7 +31,8 @@ spec:
     config: {hidden_size: %(width)d, num_hidden_layers: %(layers)d, num_attention_heads: %(heads)d,
              intermediate_size: %(inner)d, vocab_size: %(vocabulary)d, tie_word_embeddings: true}
   data: {uri: %(folder)s/numbers.txt}
-  training: {maxSteps: %(steps)d, globalBatchSize: %(microbatches)d, microbatchSize: 1, sequenceLength: %(tokens)d}
+  training: {maxSteps: %(steps)d, globalBatchSize: %(microbatches)d, microbatchSize: 1, sequenceLength: %(tokens)d,
+             stepMode: %(mode)s}
   pipeline: %(pipeline)s
   checkpoint: {intervalSteps: 1000000}
 """
@@ -143,6 +144,7 @@ def main():
     flags.add_argument("--microbatches", type=int, default=8)
     flags.add_argument("--tokens", type=int, default=256)
     flags.add_argument("--steps", type=int, default=3)
+    flags.add_argument("--mode", default="Sync", choices=["Sync", "Delayed"])
     flags.add_argument("--scratch", default="")
     flags.add_argument("--scratch-gib", type=float, default=2, help="of the probe")
     flags.add_argument("--limit-mib", type=int, default=0)

@@ -148,7 +148,8 @@ std::uint64_t TasksTogether(const Spec& spec) {
 std::uint64_t SwapDiskBytes(const Spec& spec, std::uint64_t trained) {
   const bool exact = spec.training.accumulation == Accumulation::kExact;
   const std::uint64_t passing = exact ? TasksTogether(spec) : 1;
-  std::uint64_t each = 12 + 4 * passing + ElementBytes(spec);
+  const std::uint64_t versions = VersionsOf(spec);  // and open steps, each with a sum
+  std::uint64_t each = versions * (4 + ElementBytes(spec)) + 2 * 4 + 4 * passing;
   if (spec.training.stepMode == StepMode::kLocal) {
     each += 5 * 4 + (spec.training.local.overlap ? 8 : 0);
     if (spec.training.local.fragments > 1) each += 4;

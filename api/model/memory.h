@@ -72,8 +72,9 @@ std::uint64_t TasksTogether(const Spec& spec);
 
 /// Disk of a worker with Residency::kSwap whose stage has so many parameters, beside CopyBytes,
 /// which come and go: weights and moments, the gradients of microbatches that pass together, their
-/// sum; in Local also outer and local weights, the velocity, what an inner step moved, the round's
-/// sums, and what waits for the turn of its fragment. Requires the same.
+/// sum; in Delayed weights and sum twice; in Local also outer and local weights, the velocity, what
+/// an inner step moved, the round's sums, and what waits for the turn of its fragment. Requires the
+/// same.
 std::uint64_t SwapDiskBytes(const Spec& spec, std::uint64_t trained);
 
 /// The least memory of a stage with Residency::kSwap: three quarters of it have room for its

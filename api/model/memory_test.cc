@@ -79,6 +79,20 @@ TEST(MemoryTest, AWorkerThatSwapsNeedsMoreDiskForStepsOfItsOwn) {
   EXPECT_EQ(SwapDiskBytes(job.spec, 1000), 52'000u);
 }
 
+TEST(MemoryTest, AWorkerThatSwapsNeedsMoreDiskForAStepThatOverlapsTheNextOne) {
+  SwarmJob job = LargeJob();
+  job.spec.pipeline.residency = Residency::kSwap;
+  job.spec.training.stepMode = StepMode::kDelayed;
+  job.spec.training.globalBatchSize = 100 * job.spec.training.microbatchSize;
+  EXPECT_EQ(SwapDiskBytes(job.spec, 1000), (20 + 4 + 4) * 1000u) << "the weights before, a sum";
+  job.spec.training.accumulation = Accumulation::kExact;
+  EXPECT_EQ(SwapDiskBytes(job.spec, 1000), (20 + 8 * 4 + 4 + 8) * 1000u);
+  // Its memory is that of Sync.
+  const std::uint64_t least = LeastSwapMemory(job);
+  job.spec.training.stepMode = StepMode::kSync;
+  EXPECT_EQ(LeastSwapMemory(job), least);
+}
+
 TEST(MemoryTest, TheLargestSegmentOfASwappedStageFitsTwice) {
   SwarmJob job = LargeJob();
   // A layer: four square matrices, three of the MLP, two norms.
