@@ -308,11 +308,40 @@ TEST(Planner, AJobThatIsSwappedIsPlannedAsThat) {
   const Plans found = FindPlans(request);
   ASSERT_EQ(found.plans.size(), 1u);
   EXPECT_EQ(found.plans.front().prediction.limit, Limit::kDisk);
-  // Delayed is not for it, nor are devices with a memory of their own.
   request.open.step_mode = true;
-  EXPECT_EQ(FindPlans(request).plans.size(), 1u);
+  EXPECT_EQ(FindPlans(request).plans.size(), 2u) << "Sync and Delayed";
+  // Devices with a memory of their own are not for it.
   request.fleet.groups[0].device_bytes = 1e12;
   EXPECT_TRUE(FindPlans(request).plans.empty());
+}
+
+TEST(Planner, ASwappedStepThatOverlapsTheNextHidesItsSumAndNotItsUpdate) {
+  // As in DelayedHidesALongReduce: a sum takes 2 s, and so does the work, but for the disk.
+  Request request = Fixed(Of(Job(), {Group("t", 2, 10)}), 1);
+  Machines& group = request.fleet.groups[0];
+  group.upload = group.download = 4e8;
+  group.disk = 2e9;
+  request.open.residency = request.open.replicas = false;
+  request.job.spec.workers.replicas = 2;
+  request.job.spec.pipeline.residency = api::Residency::kSwap;
+  const auto predict = [&](api::StepMode mode) {
+    request.job.spec.training.stepMode = mode;
+    return FindPlans(request).plans.front().prediction;
+  };
+  const Prediction sync = predict(api::StepMode::kSync);
+  const Prediction delayed = predict(api::StepMode::kDelayed);
+  // The digest of a state with the weights of two versions reads 4 bytes more of what shares a
+  // piece of 4 MiB with another tensor.
+  const ModelCosts model(request.job.spec);
+  const double parameters = static_cast<double>(model.Parameters({0, 12}));
+  const double shared = 7 * double{4 << 20} / (4 * static_cast<double>(model.LayerParameters()));
+  EXPECT_NEAR(delayed.update_seconds - sync.update_seconds, 4 * shared * parameters / 2e9, 1e-9);
+  EXPECT_GT(sync.reduce_seconds, 1);
+  EXPECT_NEAR(sync.step_seconds, sync.bound_seconds + sync.reduce_seconds + sync.update_seconds,
+              1e-9);
+  EXPECT_NEAR(delayed.step_seconds, sync.bound_seconds + delayed.update_seconds, 1e-9);
+  EXPECT_EQ(delayed.limit, Limit::kDisk);
+  EXPECT_EQ(delayed.stages[0].memory_bytes, sync.stages[0].memory_bytes);
 }
 
 TEST(Planner, RoundsOfLocalStepsArePlannedAsStepsThatMayOverlap) {

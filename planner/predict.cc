@@ -83,6 +83,7 @@ class Predictor {
     double rate = 0;                  ///< microbatches a second of its devices
     double seconds = 0;               ///< mean of a device on a microbatch
     double computes = 0;              ///< microbatches a second, if nothing waited for disks
+    double update_seconds = 0;        ///< at the end of a step, when a device computes nothing else
     std::vector<double> by_group;     ///< seconds of a device on a microbatch
     double tasks = 1;                 ///< microbatches that a device has at once
     double bytes = 0;                 ///< sent of a microbatch; as many are received
@@ -167,13 +168,17 @@ double Predictor::TakeSeconds(std::size_t s, std::size_t g) {
       local ? Number(spec_.training.local.microbatches) : std::max(1.0, microbatches_ / machines);
   const double passing = SwappedSeconds(*swapping, parameters, seconds, model_.ForwardShare(),
                                         microbatches, group.disk);
+  const auto update = [&](double update_seconds) {
+    for (double* const most : {&all_[s].update_seconds, &result_.update_seconds}) {
+      *most = std::max(*most, update_seconds);
+    }
+  };
   if (!local) {
-    result_.update_seconds =
-        std::max(result_.update_seconds, SwappedUpdateSeconds(*swapping, parameters, group.disk));
+    update(SwappedUpdateSeconds(*swapping, parameters, group.disk));
     return passing;
   }
   const SwappedLocal steps = SwappedLocalSeconds(*swapping, parameters, group);
-  result_.update_seconds = std::max(result_.update_seconds, steps.round_seconds);
+  update(steps.round_seconds);
   return passing + steps.inner_seconds / microbatches;
 }
 
@@ -361,8 +366,11 @@ double Predictor::ShortRate() const {
 void Predictor::Step(bool roomy) {
   for (std::size_t s = 0; s < stages_; ++s) {
     const Stage& stage = all_[s];
-    const bool waits = stage.rate < kComputes * stage.computes;
-    Bound(StepWork(s), stage.tasks * stage.seconds, waits ? Limit::kDisk : Limit::kCompute, s);
+    // Where steps overlap, an update comes between their passes.
+    const double work = StepWork(s) + (sync_ ? 0 : stage.update_seconds);
+    const double rate = sync_ ? stage.rate : microbatches_ / work;
+    const bool waits = rate < kComputes * stage.computes;
+    Bound(work, stage.tasks * stage.seconds, waits ? Limit::kDisk : Limit::kCompute, s);
     // Where steps overlap, the sums of one share the lines with the next one's microbatches.
     const double sums = sync_ ? 0 : stage.machines * stage.reduce_bytes;
     const double transfers = stage.transfer + stage.back_transfer;

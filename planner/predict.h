@@ -53,7 +53,9 @@ struct Prediction {
   double fill_seconds = 0;
   double reduce_seconds = 0;  ///< the longest sum of a stage's gradients
   double commit_seconds = 0;  ///< messages between trainer and workers
-  double update_seconds = 0;  ///< of a stage that is swapped: its state comes and leaves
+  /// Of a stage that is swapped: its state comes and leaves. Where steps overlap, a part of
+  /// `bound_seconds`.
+  double update_seconds = 0;
   double lost_share = 0;      ///< of the throughput: recoveries and machines that are away
   double boundary_bytes = 0;  ///< of a microbatch, forward
   Limit limit = Limit::kCompute;

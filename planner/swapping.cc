@@ -66,6 +66,7 @@ std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model
                     .exact = spec.training.accumulation == api::Accumulation::kExact,
                     .layers = 1,
                     .shared = SharedPart(model),
+                    .versions = api::VersionsOf(spec),
                     .head = head};
   for (const model::Slice& segment : plan->segments) {
     swapping.layers = std::max(swapping.layers, static_cast<std::uint64_t>(segment.count));
@@ -87,8 +88,9 @@ double SwappedSeconds(const Swapping& swapping, double parameters, double second
 }
 
 double SwappedUpdateSeconds(const Swapping& swapping, double parameters, double disk) {
-  const double state = (2 + swapping.shared) * (kWeight + kMoments);
-  return (state + 2 * SumBytes(swapping)) * parameters / disk;
+  const double read_again =
+      swapping.shared * (static_cast<double>(swapping.versions) * kWeight + kMoments);
+  return (2 * (kWeight + kMoments) + read_again + 2 * SumBytes(swapping)) * parameters / disk;
 }
 
 SwappedLocal SwappedLocalSeconds(const Swapping& swapping, double parameters,

@@ -12,12 +12,13 @@
 namespace swarm::planner {
 
 struct Swapping {
-  std::uint64_t memory = 0;  ///< bytes that its segments need
-  std::uint64_t tasks = 1;   ///< microbatches that pass a segment together
-  bool exact = false;        ///< each of them leaves its gradients; if not, all leave one sum
-  std::uint64_t layers = 0;  ///< of the longest segment
-  double shared = 1;         ///< of the state, the part in pieces of several tensors
-  bool head = false;         ///< the stage has the head
+  std::uint64_t memory = 0;    ///< bytes that its segments need
+  std::uint64_t tasks = 1;     ///< microbatches that pass a segment together
+  bool exact = false;          ///< each of them leaves its gradients; if not, all leave one sum
+  std::uint64_t layers = 0;    ///< of the longest segment
+  double shared = 1;           ///< of the state, the part in pieces of several tensors
+  std::uint64_t versions = 1;  ///< of the weights, in the state
+  bool head = false;           ///< the stage has the head
 };
 
 /// As a worker cuts the stage (worker/model/segments/plan.h). None: a machine of the group computes
@@ -33,8 +34,8 @@ double SwappedSeconds(const Swapping& swapping, double parameters, double second
                       double forward_share, double microbatches, double disk);
 
 /// Of a step's end. Weights and moments come and leave, and what shares a piece with another tensor
-/// comes once more for its digest. The sum of gradients comes twice: for its digests and norms, and
-/// for the update.
+/// comes once more for its digest, of all versions. The sum of gradients comes twice: for its
+/// digests and norms, and for the update.
 double SwappedUpdateSeconds(const Swapping& swapping, double parameters, double disk);
 
 /// Where replicas take steps of their own (StepMode::kLocal): of such a step, and of a round's end.

@@ -155,7 +155,9 @@ void PrintPlans(const planner::Plans& plans, const planner::Request& request, st
       Format("%.3g s: %.3g s of work, %.3g s to fill and drain, sums %.3g s%s, commit %.3g s%s",
              p.step_seconds, p.bound_seconds, p.fill_seconds, p.reduce_seconds,
              overlaps ? " beside the next step" : "", p.commit_seconds, overlaps ? " too" : "");
-  if (p.update_seconds > 0) step += Format(", update %.3g s", p.update_seconds);
+  if (p.update_seconds > 0) {
+    step += Format(", update %.3g s%s", p.update_seconds, overlaps ? " within the work" : "");
+  }
   Row(out, "step", step);
   Row(out, "bound by", LimitText(p));
   if (p.lost_share > 0) {
