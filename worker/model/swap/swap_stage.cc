@@ -742,23 +742,33 @@ Status SwapStage::Absorb(Step step, std::uint64_t group, const Bytes& elements, 
 }
 
 GradientSum SwapStage::Accumulator(Step step, std::uint64_t group) {
-  const auto shown = [&]() -> Result<TierSum::Shown> {
+  auto sum = BeginAccumulator(step, group)();
+  SWARM_CHECK(sum.ok(), sum.status().message());  // without its disk, the process has no use
+  return *std::move(sum);
+}
+
+std::function<Result<GradientSum>()> SwapStage::BeginAccumulator(Step step, std::uint64_t group) {
+  const auto read = [&]() -> Result<TierSum::Read> {
     RETURN_IF_ERROR(AddAllFolded(step));
     Sums& sums = sums_[step];
     RETURN_IF_ERROR(MakeSums(&sums));
-    return sums.groups.at(group).Show();
+    return sums.groups.at(group).BeginShow();
   }();
-  SWARM_CHECK(shown.ok(), shown.status().message());  // without its disk, the process has no use
-  GradientSum result = SumOfGroup(group, layout_.slots, options_.accumulation, ExponentsOf(step),
-                                  sums_.at(step).finite);
-  result.elements = shown->elements;
-  result.piece_digests = shown->piece_digests;
-  if (!result.finite) return result;  // then it has no norms
-  result.squared_norms = shown->squared_norms;
-  for (std::size_t i = 0; i < result.exponents.size(); ++i) {
-    result.squared_norms[i] = optim::ScaleSquares(result.squared_norms[i], result.exponents[i]);
-  }
-  return result;
+  if (!read.ok()) return [status = read.status()]() -> Result<GradientSum> { return status; };
+  const GradientSum of_group = SumOfGroup(group, layout_.slots, options_.accumulation,
+                                          ExponentsOf(step), sums_.at(step).finite);
+  return [of_group, read = *read]() -> Result<GradientSum> {
+    ASSIGN_OR_RETURN(TierSum::Shown shown, read());
+    GradientSum sum = of_group;
+    sum.elements = std::move(shown.elements);
+    sum.piece_digests = std::move(shown.piece_digests);
+    if (!sum.finite) return sum;  // then it has no norms
+    sum.squared_norms = std::move(shown.squared_norms);
+    for (std::size_t i = 0; i < sum.exponents.size(); ++i) {
+      sum.squared_norms[i] = optim::ScaleSquares(sum.squared_norms[i], sum.exponents[i]);
+    }
+    return sum;
+  };
 }
 
 Status SwapStage::SetScaleLevel(Step step, unsigned level) {

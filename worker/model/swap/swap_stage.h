@@ -11,7 +11,7 @@
 // is of use when all of them are folded. That is the rule; where it is not so, a part of them
 // passes once more. Sums of steps are in the tier, too. Others see them as memory, which is mapped,
 // and touch it only where they add something: the digests of its pieces and the norms come with it,
-// and an update takes the stage's own sums from the tier.
+// read beside the next pass, and an update takes the stage's own sums from the tier.
 //
 // In Delayed the tier has two versions of the weights: an update writes to new extents, and those
 // before go on under "previous.NAME" until the next one. Tasks that pass together read one version.
@@ -75,6 +75,8 @@ class SwapStage final : public Stage {
   void Drop(const TaskKey& key) override;
 
   GradientSum Accumulator(Step step, std::uint64_t group) override;
+  /// The result reads the sum, for digests and norms.
+  std::function<Result<GradientSum>()> BeginAccumulator(Step step, std::uint64_t group) override;
   Status SetScaleLevel(Step step, unsigned level) override;
   unsigned ScaleLevel(Step step) const override { return scale_levels_.Of(step); }
   void ReleaseStep(Step step) override;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <thread>
+#include <utility>
 
 #include "api/format/enum_names.h"
 #include "worker/checkpoint/pieces.h"
@@ -446,6 +448,26 @@ TEST(SwapStageStateTest, SumsThatOthersReadDoNotChange) {
   swapped.Train(0, 1, Version(0), batch.tokens);
   EXPECT_EQ(before.elements.text(), bits);
   EXPECT_NE(swapped.stage(0).Accumulator(Step(0), 0).elements.text(), bits);
+}
+
+TEST(SwapStageStateTest, ASumIsReadOnAnotherThreadAsItWasWhenThatBegan) {
+  Pipeline swapped(Swapped(ResidentOptions({})), 1);
+  swapped.InitRandom(7);
+  Stage& stage = swapped.stage(0);
+  const Batch batch(2, 9, 1, SmallConfig().vocab_size);
+  swapped.Train(0, 0, Version(0), batch.tokens);
+  const GradientSum before = stage.Accumulator(Step(0), 0);
+  const std::string bits(before.elements.text());
+  auto read = stage.BeginAccumulator(Step(0), 0);
+  swapped.Train(0, 1, Version(0), batch.tokens);
+  EXPECT_NE(stage.Accumulator(Step(0), 0).elements.text(), bits);
+  stage.ReleaseStep(Step(0));
+  Result<GradientSum> later = GradientSum();
+  std::thread([&] { later = std::exchange(read, nullptr)(); }).join();
+  ASSERT_TRUE(later.ok()) << later.status().ToString();
+  EXPECT_EQ(later->elements.text(), bits);
+  EXPECT_EQ(later->squared_norms, before.squared_norms);
+  EXPECT_EQ(later->exponents, before.exponents);
 }
 
 TEST(SwapStageStateTest, AnUpdateWithItsOwnSumsIsOneWithCopiesOfThem) {

@@ -242,15 +242,22 @@ Status TierSum::Look(Shown* shown) const {
 }
 
 Result<TierSum::Shown> TierSum::Show() {
+  ASSIGN_OR_RETURN(const auto read, BeginShow());
+  return read();
+}
+
+Result<TierSum::Read> TierSum::BeginShow() {
   RETURN_IF_ERROR(FillGaps());
-  Shown shown;
-  RETURN_IF_ERROR(element_ == Element::kFloat ? Look<float>(&shown) : Look<std::int64_t>(&shown));
   ASSIGN_OR_RETURN(Bytes mapped, space_->tier().Map(extent_->offset(), bytes(), extent_));
   // What watches them may not keep the extent, as the mapping's owner does.
   const auto elements = std::make_shared<const Bytes>(std::move(mapped));
-  shown.elements = Bytes::Wrap(elements->data(), elements->size(), elements);
   shown_ = elements;
-  return shown;
+  return Read([sum = *this, elements]() -> Result<Shown> {
+    Shown shown{Bytes::Wrap(elements->data(), elements->size(), elements), {}, {}};
+    RETURN_IF_ERROR(sum.element_ == Element::kFloat ? sum.Look<float>(&shown)
+                                                    : sum.Look<std::int64_t>(&shown));
+    return shown;
+  });
 }
 
 bool TierSum::IsShownAs(const Bytes& bytes) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -51,6 +52,9 @@ class TierSum {
   };
   /// Reads all of it once.
   Result<Shown> Show();
+  /// The same: the result reads, on any thread. The sum is in use until the result is gone.
+  using Read = std::function<Result<Shown>()>;
+  Result<Read> BeginShow();
   /// Whether `bytes` are elements that Show has given.
   bool IsShownAs(const Bytes& bytes) const;
   /// Whether elements that Show has given are in use. Then the sum may not be changed.

@@ -183,6 +183,23 @@ TEST_F(TierSumTest, ElementsThatAreInUseAreLeftToTheirReaders) {
   EXPECT_FALSE(sum.IsShown());
 }
 
+TEST_F(TierSumTest, ASumThatIsToBeReadIsInUse) {
+  TierSum sum = Make(Element::kFloat);
+  std::vector<float> expected(Count());
+  Add(&sum, 0, 1, &expected);
+  auto read = sum.BeginShow();
+  ASSERT_TRUE(read.ok());
+  EXPECT_TRUE(sum.IsShown());
+  {
+    const Result<TierSum::Shown> shown = (*read)();
+    ASSERT_TRUE(shown.ok());
+    EXPECT_EQ(NumbersOf<float>(shown->elements), expected);
+    EXPECT_TRUE(sum.IsShownAs(shown->elements));
+  }
+  *read = nullptr;
+  EXPECT_FALSE(sum.IsShown());
+}
+
 TEST_F(TierSumTest, AGroupHasOnlyItsOwnParameters) {
   Result<TierSum> sum = TierSum::Make(space_, Slots(), 1, Element::kFloat);
   ASSERT_TRUE(sum.ok());
