@@ -104,9 +104,7 @@ Asked AskFor(Manner manner, const Request& request) {
   const bool replicas = manner == Manner::kSyncReplicas || manner == Manner::kDelayedReplicas;
   const bool pipeline = manner == Manner::kSyncPipeline || manner == Manner::kDelayedPipeline;
   if (pipeline) asked.request.stages_min = 2;
-  // Stages of Local cannot share the embedding (ValidateFit).
-  const bool tied = spec.model.config.tie_word_embeddings && manner == Manner::kLocal;
-  if (replicas || (tied && request.open.stages)) asked.request.stages_max = 1;
+  if (replicas) asked.request.stages_max = 1;
   const std::uint64_t stages = spec.pipeline.stages;
   if (!request.open.stages && ((replicas && stages > 1) || (pipeline && stages == 1))) {
     asked.refusal =

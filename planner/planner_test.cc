@@ -170,7 +170,8 @@ TEST(Planner, DelayedHidesALongReduce) {
 }
 
 TEST(Planner, OneStepIsSummedAtATimeHoweverWideTheLines) {
-  // Four replicas exchange over connections of 5e7 bytes a second each; work takes a quarter of that.
+  // Four replicas exchange over connections of 5e7 bytes a second each; work takes a quarter of
+  // that.
   Request request = Fixed(Of(Job(), {Group("t", 4, 10)}, {{"*", "*", 0, 5e7}}), 1);
   request.open.replicas = false;
   request.job.spec.workers.replicas = 4;
@@ -178,7 +179,8 @@ TEST(Planner, OneStepIsSummedAtATimeHoweverWideTheLines) {
   const Prediction plan = FindPlans(request).plans.front().prediction;
   const double bytes =
       4.0 * static_cast<double>(api::ParameterCount(request.job.spec.model.config));
-  EXPECT_NEAR(plan.reduce_seconds, 2 * bytes / 4 / 5e7, 1e-6) << "a quarter to each, there and back";
+  EXPECT_NEAR(plan.reduce_seconds, 2 * bytes / 4 / 5e7, 1e-6)
+      << "a quarter to each, there and back";
   EXPECT_NEAR(plan.step_seconds, plan.reduce_seconds, 1e-6);
   EXPECT_EQ(plan.limit, Limit::kSum);
 }
@@ -369,6 +371,17 @@ TEST(Planner, RoundsOfLocalStepsArePlannedAsStepsThatMayOverlap) {
   request.job.spec.training.local.fragments = 4;
   const Prediction quarter = FindPlans(request).plans.front().prediction;
   EXPECT_NEAR(quarter.reduce_seconds, two.reduce_seconds / 4, 1e-3);
+}
+
+TEST(Planner, StagesOfLocalDoNotShareAnEmbedding) {
+  Request request = Of(Job(), {Group("t", 4, 10)});
+  request.job.spec.model.config.tie_word_embeddings = true;
+  request.job.spec.training.stepMode = api::StepMode::kLocal;
+  request.job.spec.training.local.innerSteps = 16;
+  request.fleet.groups[0].upload = request.fleet.groups[0].download = 1e10;
+  const Plans found = FindPlans(request);
+  ASSERT_FALSE(found.plans.empty());
+  for (const Plan& plan : found.plans) EXPECT_EQ(plan.way.runs.size(), 1u);
 }
 
 TEST(Planner, StepsOfASwappedReplicaAreFewerForItsDisk) {

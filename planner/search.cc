@@ -178,9 +178,12 @@ std::vector<std::uint64_t> Search::StageChoices() const {
   std::uint64_t machines = 0;
   for (const Machines& group : request_.fleet.groups) machines += group.count;
   const auto layers = static_cast<std::uint64_t>(spec.model.config.num_hidden_layers);
+  // Stages of Local cannot share the embedding (api::ValidateFit).
+  const bool shares =
+      spec.training.stepMode == api::StepMode::kLocal && spec.model.config.tie_word_embeddings;
   const std::uint64_t most =
-      std::min({machines / std::max<std::uint64_t>(1, spec.pipeline.minReplicasPerStage), layers,
-                request_.stages_max});
+      std::min({machines / std::max<std::uint64_t>(1, spec.pipeline.minReplicasPerStage),
+                shares ? 1 : layers, request_.stages_max});
   std::vector<std::uint64_t> choices;
   for (std::uint64_t n = 1; n <= most; n += 1 + n / 16) {
     if (n >= request_.stages_min) choices.push_back(n);
