@@ -170,8 +170,7 @@ TEST(Planner, DelayedHidesALongReduce) {
 }
 
 TEST(Planner, OneStepIsSummedAtATimeHoweverWideTheLines) {
-  // Four replicas exchange over connections of 5e7 bytes a second each; work takes a quarter of
-  // that.
+  // Four replicas exchange over connections of 5e7 bytes a second each, and work for less long.
   Request request = Fixed(Of(Job(), {Group("t", 4, 10)}, {{"*", "*", 0, 5e7}}), 1);
   request.open.replicas = false;
   request.job.spec.workers.replicas = 4;
