@@ -11,11 +11,6 @@
 #include <utility>
 
 namespace swarm::tier {
-namespace {
-
-constexpr const char* kAnotherFolder = "; name another folder in pipeline.memory.scratch";
-
-}  // namespace
 
 ScratchFile::ScratchFile(int descriptor, std::string folder)
     : descriptor_(descriptor), name_("a scratch file in " + std::move(folder)) {}

@@ -9,6 +9,9 @@
 
 namespace swarm::tier {
 
+/// The end of an error: what to do about a disk that fails.
+inline constexpr const char* kAnotherFolder = "; name another folder in pipeline.memory.scratch";
+
 /// A file without a name, which goes with its owner or the process. Thread-safe.
 class ScratchFile {
  public:

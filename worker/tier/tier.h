@@ -55,10 +55,10 @@ class Tier {
 /// Memory. For tests, and where nothing is slower.
 std::unique_ptr<Tier> MakeMemoryTier();
 
-/// A file without a name in `folder`, which goes with the tier or the process. Threads read and
-/// write it past the page cache, kThreads pieces of kPiece bytes at once; a file system that does
-/// not offer that (tmpfs does not) goes through the page cache, and the log says so. Errors:
-/// kUnavailable (no file can be made there).
+/// A file without a name in `folder`, which goes with the tier or the process; a tier that goes
+/// finishes first what was submitted. Threads read and write it past the page cache, kThreads
+/// pieces of kPiece bytes at once; a file system that does not offer that (tmpfs does not) goes
+/// through the page cache, and the log says so. Errors: kUnavailable (no file can be made there).
 Result<std::unique_ptr<Tier>> OpenFileTier(const std::string& folder);
 inline constexpr std::size_t kPiece = std::size_t{1} << 20;
 inline constexpr std::size_t kThreads = 4;

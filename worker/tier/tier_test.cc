@@ -84,6 +84,42 @@ TEST_P(TierTest, ManyRequestsAreOnTheirWayAtOnce) {
   EXPECT_EQ(read, written);
 }
 
+TEST_P(TierTest, ThreadsUseItTogether) {
+  const auto tier = Open();
+  constexpr std::size_t kCount = 4, kSize = kPiece + 3 * kBlock;
+  ASSERT_TRUE(tier->Grow(kCount * kSize).ok());
+  std::vector<std::future<bool>> same;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    same.push_back(std::async(std::launch::async, [&tier, i] {
+      const auto bytes = SomeBytes(kSize, i);
+      std::vector<std::byte> found(kSize);
+      for (int round = 0; round < 10; ++round) {
+        std::ranges::fill(found, std::byte{0});
+        if (!tier->Write(i * kSize, bytes).ok() || !tier->Read(i * kSize, found).ok()) return false;
+        if (found != bytes) return false;
+      }
+      return true;
+    }));
+  }
+  for (auto& each : same) EXPECT_TRUE(each.get());
+}
+
+TEST_P(TierTest, ATierThatGoesFinishesWhatIsOnItsWay) {
+  auto tier = Open();
+  constexpr std::size_t kCount = 40;
+  const auto bytes = SomeBytes(2 * kPiece, 6);
+  ASSERT_TRUE(tier->Grow(kCount * bytes.size()).ok());
+  for (std::size_t i = 0; i < kCount; ++i) ASSERT_TRUE(tier->Write(i * bytes.size(), bytes).ok());
+  std::vector<std::vector<std::byte>> read(kCount, std::vector<std::byte>(bytes.size()));
+  std::atomic<std::size_t> done = 0;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    tier->SubmitRead(i * bytes.size(), read[i], [&done](Status status) { done += status.ok(); });
+  }
+  tier.reset();
+  EXPECT_EQ(done, kCount);
+  EXPECT_EQ(std::ranges::count(read, bytes), std::ssize(read));
+}
+
 TEST_P(TierTest, WhatIsMappedStaysWhileTheTierGoesOn) {
   const auto tier = Open();
   const auto bytes = SomeBytes(2 * kBlock + 55, 3);
