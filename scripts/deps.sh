@@ -23,7 +23,7 @@ debian=(
   nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libspdlog-dev prometheus-cpp-dev libcivetweb-dev
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
   libcpprest-dev libsentencepiece-dev libcurl4-openssl-dev libiperf-dev libisal-dev libxxhash-dev liblemon-dev
-  zlib1g-dev libzstd-dev
+  liburing-dev zlib1g-dev libzstd-dev
   bible-kjv spin
 )
 # Debian's own rustc is too old; these are newer ones, which Debian keeps for browsers.

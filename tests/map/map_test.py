@@ -30,6 +30,7 @@ LIBRARIES = {
     "xxHash": ("xxhash.h",),
     "ISA-L": ("isa-l/", "isa-l.h"),
     "LEMON": ("lemon/",),
+    "liburing": ("liburing.h", "liburing/"),
     "libiperf": ("iperf_api.h",),
     "SentencePiece": ("sentencepiece_",),
     "Arrow": ("arrow/", "parquet/"),

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -17,9 +18,9 @@ namespace {
 
 class FileTier final : public Tier {
  public:
-  /// `mover` is one of `file`.
-  FileTier(std::unique_ptr<const ScratchFile> file, std::unique_ptr<Mover> mover)
-      : file_(std::move(file)), mover_(std::move(mover)) {}
+  /// `mover` is one of `file`; `name` is for the log.
+  FileTier(std::unique_ptr<const ScratchFile> file, std::unique_ptr<Mover> mover, std::string name)
+      : file_(std::move(file)), name_(std::move(name)), mover_(std::move(mover)) {}
 
   Status Grow(std::uint64_t bytes) override {
     if (bytes <= size_.load()) return {};
@@ -49,17 +50,18 @@ class FileTier final : public Tier {
     const auto unmap = [size, owner = std::move(owner)](void* mapped) { ::munmap(mapped, size); };
     return Bytes::Wrap(memory, size, std::shared_ptr<void>(memory, unmap));
   }
-  std::string name() const override { return file_->name(); }
+  std::string name() const override { return name_; }
 
  private:
   const std::unique_ptr<const ScratchFile> file_;
+  const std::string name_;
   std::atomic<std::uint64_t> size_{0};
   const std::unique_ptr<Mover> mover_;  // last: it uses the file until all is done
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Tier>> OpenFileTier(const std::string& folder) {
+Result<std::unique_ptr<Tier>> OpenFileTier(const std::string& folder, FileMover wanted) {
   Result<std::unique_ptr<const ScratchFile>> file = MakeScratchFile(folder, O_DIRECT);
   if (!file.ok()) {
     file = MakeScratchFile(folder);
@@ -69,8 +71,32 @@ Result<std::unique_ptr<Tier>> OpenFileTier(const std::string& folder) {
         "as memory of a container",
         folder);
   }
-  std::unique_ptr<Mover> mover = MakeThreads(**file);
-  return std::unique_ptr<Tier>(std::make_unique<FileTier>(*std::move(file), std::move(mover)));
+  std::string name = (*file)->name() + ", read and written ";
+  std::unique_ptr<Mover> mover;
+  std::string why;
+  if (wanted == FileMover::kRing) {
+    Result<std::unique_ptr<Mover>> ring = MakeRing(**file);
+    if (ring.ok()) {
+      mover = *std::move(ring);
+      name += "through io_uring";
+    } else {
+      why = " (" + ring.status().message() + ")";
+    }
+  }
+  if (mover == nullptr) {
+    mover = MakeThreads(**file);
+    name += "by " + std::to_string(kThreads) + " threads" + why;
+  }
+  return std::unique_ptr<Tier>(
+      std::make_unique<FileTier>(*std::move(file), std::move(mover), std::move(name)));
+}
+
+Result<std::unique_ptr<Tier>> OpenFileTier(const std::string& folder) {
+  const char* const variable = std::getenv("SWARM_SCRATCH_IO");
+  const std::string word = variable == nullptr ? "" : variable;
+  if (word == "io_uring") return OpenFileTier(folder, FileMover::kRing);
+  if (word.empty() || word == "threads") return OpenFileTier(folder, FileMover::kThreads);
+  return InvalidArgument("SWARM_SCRATCH_IO is '" + word + "'; it may be threads or io_uring");
 }
 
 }  // namespace swarm::tier

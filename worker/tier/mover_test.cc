@@ -2,14 +2,22 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <future>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -113,13 +121,32 @@ TEST(PassageTest, AnErrorSaysWhatFailedWhereAndWhatToDo) {
   EXPECT_NE(outcome->message().find("the file ends there"), std::string::npos);
 }
 
-TEST(ThreadsTest, WhatTheKernelDoesNotTakeIsAnErrorOfItsRequestAlone) {
-  const ScratchFile file(::open("/dev/full", O_RDWR | O_CLOEXEC), "/dev/full");
-  const auto threads = MakeThreads(file);
+/// A mover, and the file that it moves bytes of.
+struct Moving {
+  std::unique_ptr<const ScratchFile> file;
+  std::unique_ptr<Mover> mover;
+};
+
+Result<Moving> Open(const char* path, FileMover kind) {
+  Moving moving{std::make_unique<const ScratchFile>(::open(path, O_RDWR | O_CLOEXEC), path), {}};
+  if (kind == FileMover::kThreads) {
+    moving.mover = MakeThreads(*moving.file);
+  } else {
+    ASSIGN_OR_RETURN(moving.mover, MakeRing(*moving.file));
+  }
+  return moving;
+}
+
+class MoverTest : public ::testing::TestWithParam<FileMover> {};
+
+TEST_P(MoverTest, WhatTheKernelDoesNotTakeIsAnErrorOfItsRequestAlone) {
+  const auto moving = Open("/dev/full", GetParam());
+  if (!moving.ok()) GTEST_SKIP() << moving.status().ToString();
   std::vector<std::byte> bytes(5 * kPiece, std::byte{1});
   const auto move = [&](const auto& cut) {
     std::promise<Status> outcome;
-    threads->Move(cut(0, bytes, [&](Status status) { outcome.set_value(std::move(status)); }));
+    moving->mover->Move(
+        cut(0, bytes, [&](Status status) { outcome.set_value(std::move(status)); }));
     return outcome.get_future().get();
   };
   const Status full = move(CutWrite);
@@ -127,6 +154,55 @@ TEST(ThreadsTest, WhatTheKernelDoesNotTakeIsAnErrorOfItsRequestAlone) {
   EXPECT_NE(full.message().find("No space left on device"), std::string::npos);
   ASSERT_TRUE(move(CutRead).ok()) << "it goes on";
   EXPECT_EQ(std::ranges::count(bytes, std::byte{0}), std::ssize(bytes));
+}
+
+INSTANTIATE_TEST_SUITE_P(Movers, MoverTest,
+                         ::testing::Values(FileMover::kThreads, FileMover::kRing),
+                         [](const auto& info) {
+                           return info.param == FileMover::kRing ? "Ring" : "Threads";
+                         });
+
+/// From now on the kernel answers this thread's calls of that number with the error. Returns false
+/// where the thread may not ask for that.
+bool Refuse(std::uint32_t call, std::uint32_t error) {
+  std::array<sock_filter, 4> program{
+      {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}};
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+// Containers refuse to make a ring, each in its way; a filter may also refuse to use one.
+TEST(FileTierTest, WhereIoUringIsRefusedThreadsTakeItsPlaceAndTheNameSaysWhy) {
+  const std::string folder = std::filesystem::temp_directory_path();
+  const bool offered = Open("/dev/zero", FileMover::kRing).ok();
+  for (const auto& [call, error] :
+       {std::pair{__NR_io_uring_setup, EPERM}, std::pair{__NR_io_uring_setup, ENOSYS},
+        std::pair{__NR_io_uring_enter, EACCES}}) {
+    bool refused = false;
+    std::jthread([&] {
+      refused = Refuse(static_cast<std::uint32_t>(call), static_cast<std::uint32_t>(error));
+      if (!refused) return;
+      const auto tier = OpenFileTier(folder, FileMover::kRing);
+      ASSERT_TRUE(tier.ok()) << tier.status().ToString();
+      EXPECT_NE((*tier)->name().find("by 4 threads (the kernel offers no io_uring"),
+                std::string::npos)
+          << (*tier)->name();
+      if (offered) {
+        EXPECT_NE((*tier)->name().find(std::strerror(error)), std::string::npos) << (*tier)->name();
+      }
+      const auto bytes = Counted(3 * kPiece);
+      std::vector<std::byte> found(bytes.size());
+      ASSERT_TRUE((*tier)->Grow(bytes.size()).ok());
+      ASSERT_TRUE((*tier)->Write(0, bytes).ok());
+      ASSERT_TRUE((*tier)->Read(0, found).ok());
+      EXPECT_EQ(found, bytes);
+    }).join();
+    if (!refused) GTEST_SKIP() << "a thread may not filter its system calls here";
+  }
 }
 
 }  // namespace

@@ -55,12 +55,24 @@ class Tier {
 /// Memory. For tests, and where nothing is slower.
 std::unique_ptr<Tier> MakeMemoryTier();
 
-/// A file without a name in `folder`, which goes with the tier or the process; a tier that goes
-/// finishes first what was submitted. Threads read and write it past the page cache, kThreads
-/// pieces of kPiece bytes at once; a file system that does not offer that (tmpfs does not) goes
-/// through the page cache, and the log says so. Errors: kUnavailable (no file can be made there).
-Result<std::unique_ptr<Tier>> OpenFileTier(const std::string& folder);
+/// What reads and writes a file: several pieces of requests at once, of kPiece bytes. Threads are
+/// the default: docs/numbers.md compares the two.
+enum class FileMover {
+  kThreads,  ///< kThreads of them, a piece each
+  kRing,     ///< io_uring, kRingPieces at once; threads where the kernel or a container refuses it
+};
 inline constexpr std::size_t kPiece = std::size_t{1} << 20;
 inline constexpr std::size_t kThreads = 4;
+inline constexpr std::size_t kRingPieces = 8;
+
+/// A file without a name in `folder`, which goes with the tier or the process; a tier that goes
+/// finishes first what was submitted. It is read and written past the page cache; a file system
+/// that does not offer that (tmpfs does not) goes through the page cache, and the log says so. Its
+/// name says what moves its bytes, and why, if that is not what was wanted. Errors: kUnavailable
+/// (no file can be made there).
+Result<std::unique_ptr<Tier>> OpenFileTier(const std::string& folder, FileMover wanted);
+/// The same; SWARM_SCRATCH_IO in the environment says what is wanted: threads (or nothing), or
+/// io_uring. It belongs to the machine, not to a job. Errors: also kInvalidArgument (another word).
+Result<std::unique_ptr<Tier>> OpenFileTier(const std::string& folder);
 
 }  // namespace swarm::tier

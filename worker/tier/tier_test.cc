@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <future>
+#include <optional>
 #include <vector>
 
 #include "base/rng.h"
@@ -23,13 +24,20 @@ std::vector<std::byte> SomeBytes(std::size_t count, std::uint64_t seed) {
   return bytes;
 }
 
-enum class Kind { kMemory, kFile };
+/// None: memory.
+using Kind = std::optional<FileMover>;
 
 class TierTest : public ::testing::TestWithParam<Kind> {
  protected:
+  void SetUp() override {
+    if (GetParam() == FileMover::kRing) {
+      const std::string name = Open()->name();
+      if (name.find("through io_uring") == name.npos) GTEST_SKIP() << name;
+    }
+  }
   std::unique_ptr<Tier> Open() {
-    if (GetParam() == Kind::kMemory) return MakeMemoryTier();
-    auto tier = OpenFileTier(std::filesystem::temp_directory_path());
+    if (!GetParam().has_value()) return MakeMemoryTier();
+    auto tier = OpenFileTier(std::filesystem::temp_directory_path(), *GetParam());
     EXPECT_TRUE(tier.ok()) << tier.status().ToString();
     return *std::move(tier);
   }
@@ -128,7 +136,7 @@ TEST_P(TierTest, WhatIsMappedStaysWhileTheTierGoesOn) {
   const auto owner = std::make_shared<int>(1);
   auto mapped = tier->Map(0, bytes.size(), owner);
   ASSERT_TRUE(mapped.ok()) << mapped.status().ToString();
-  EXPECT_EQ(owner.use_count(), GetParam() == Kind::kFile ? 2 : 1) << "a copy needs no owner";
+  EXPECT_EQ(owner.use_count(), GetParam().has_value() ? 2 : 1) << "a copy needs no owner";
   ASSERT_TRUE(tier->Grow(64 * kBlock).ok());
   ASSERT_TRUE(tier->Write(3 * kBlock, SomeBytes(9 * kBlock, 4)).ok());
   EXPECT_TRUE(std::ranges::equal(mapped->span(), bytes));
@@ -157,9 +165,11 @@ TEST_P(TierTest, AnExtentThatIsGivenBackIsGivenOutAgain) {
   EXPECT_EQ((*third)->offset(), offset);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, TierTest, ::testing::Values(Kind::kMemory, Kind::kFile),
+INSTANTIATE_TEST_SUITE_P(Kinds, TierTest,
+                         ::testing::Values(Kind(), FileMover::kThreads, FileMover::kRing),
                          [](const auto& info) {
-                           return info.param == Kind::kMemory ? "Memory" : "File";
+                           if (!info.param.has_value()) return "Memory";
+                           return *info.param == FileMover::kRing ? "Ring" : "Threads";
                          });
 
 TEST(ScratchFileTest, MemoryIsMappedOfADiskOrNot) {
@@ -173,6 +183,18 @@ TEST(ScratchFileTest, MemoryIsMappedOfADiskOrNot) {
     EXPECT_EQ(bytes.back(), std::byte{7});
   }
   EXPECT_EQ(MapScratchFile("/no/such/folder", 1).status().code(), StatusCode::kUnavailable);
+}
+
+TEST(FileTierTest, AWordInTheEnvironmentNamesWhatMovesItsBytes) {
+  const std::string folder = std::filesystem::temp_directory_path();
+  ::setenv("SWARM_SCRATCH_IO", "threads", 1);
+  EXPECT_NE((*OpenFileTier(folder))->name().find("by 4 threads"), std::string::npos);
+  ::setenv("SWARM_SCRATCH_IO", "io_uring", 1);
+  EXPECT_NE((*OpenFileTier(folder))->name().find("io_uring"), std::string::npos);
+  ::setenv("SWARM_SCRATCH_IO", "aio", 1);
+  EXPECT_EQ(OpenFileTier(folder).status().code(), StatusCode::kInvalidArgument);
+  ::unsetenv("SWARM_SCRATCH_IO");
+  EXPECT_NE((*OpenFileTier(folder))->name().find("by 4 threads"), std::string::npos);
 }
 
 TEST(FileTierTest, AFolderThatIsNotThereIsNamed) {
