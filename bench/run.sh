@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/release}
-for program in wiring flow detector trainer transport reduce joining block_codes boundary stage; do
+for program in wiring flow detector trainer transport reduce joining tier block_codes boundary stage; do
   printf '\n== %s\n' "$program"
   "$build/bench/${program}_bench"
 done
