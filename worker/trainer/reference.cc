@@ -262,8 +262,8 @@ Status Reference::CommitOwn(protocol::CommitRecord* record, protocol::CommitInpu
   for (std::uint64_t i = 0; i < stage.groups().size(); ++i) {
     ASSIGN_OR_RETURN(const std::vector<double> norms, stage.OwnNorms(record->step, i));
     protocol::GroupReport report{{stage.groups()[i].index, {}, {}}, {}};
-    for (const model::ParameterSlot& slot : stage.parameters()) {
-      if (slot.group == i) report.norms.push_back({slot.name, norms.at(report.norms.size())});
+    for (const model::ParameterSlot& slot : stage.SumSlots(record->step, i)) {
+      report.norms.push_back({slot.name, norms.at(report.norms.size())});
     }
     inputs.groups.push_back(std::move(report));
   }

@@ -21,12 +21,11 @@ constexpr std::uint64_t kEarlyBytesMin = 4 * GroupReduce::kEarlyBytes;
 
 constexpr Duration kReportInterval = std::chrono::seconds(1);
 
-/// Of the tensors of the stage's group, in their order.
-std::vector<std::uint64_t> PartSizes(const model::Stage& stage, std::uint64_t group) {
+/// Of the tensors that the step's sum of the stage's group is of, in their order.
+std::vector<std::uint64_t> PartSizes(const model::Stage& stage, protocol::Step step,
+                                     std::uint64_t group) {
   std::vector<std::uint64_t> sizes;
-  for (const model::ParameterSlot& slot : stage.parameters()) {
-    if (slot.group == group) sizes.push_back(slot.count);
-  }
+  for (const model::ParameterSlot& slot : stage.SumSlots(step, group)) sizes.push_back(slot.count);
   return sizes;
 }
 
@@ -79,7 +78,7 @@ void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model
           if (!status.ok()) LOG_WARN("reduce: {}", status.message());
         },
         Thinning{sum.codec.get(), sum.codec ? ResidualBefore(key, stage->fragments()) : Bytes()},
-        reduce.holders.empty() ? std::vector<std::uint64_t>() : PartSizes(*stage, group));
+        reduce.holders.empty() ? std::vector<std::uint64_t>() : PartSizes(*stage, key.step, group));
     sum.reduce->Start();
     if (auto early = early_.extract(key)) {
       for (EarlyChunk& chunk : early.mapped()) {
@@ -201,7 +200,7 @@ void Reducing::FinishIfDone(const Key& key) {
   } else {
     const std::uint64_t element = checkpoint::ElementBytes(sum.own.type);
     std::uint64_t offset = 0;
-    const std::vector<std::uint64_t> sizes = PartSizes(*sum.stage, sum.group);
+    const std::vector<std::uint64_t> sizes = PartSizes(*sum.stage, key.step, sum.group);
     for (std::size_t part = 0; part < sizes.size(); offset += sizes[part++] * element) {
       if (!held[part]) continue;
       result.parts.push_back(DescribePart(
