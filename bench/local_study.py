@@ -8,9 +8,9 @@ Usage: bench/local_study.py TEXT [--build FOLDER] [--runs FOLDER] [--vocabulary 
 A run is a swarm of two or four replicas of one thread each. Each replica takes as many steps in `Local` as the job
 does in `Sync`, where a step has a microbatch for each replica. TEXT is UTF-8, read as bytes; its last tenth is held
 back. With --vocabulary, it is read as so many subwords, of a byte-level BPE that is made of the text to learn (`make
-test-deps` brings the package tokenizers). The folder of runs (bench/results/local_study) gets a JSON file for each run; the program does not repeat a run
-whose job is there, so a user may stop the study and continue later. --report prints the table of what is there; with --plot it
-draws the curves, too (bench/plots/local_plots.py).
+test-deps` brings the package tokenizers). The folder of runs (bench/results/local_study) gets a JSON file for each
+run; the program does not repeat a run whose job is there, so a user may stop the study and continue later. --report
+prints the table of what is there; with --plot it draws the curves, too (bench/plots/local_plots.py).
 """
 import argparse
 import fnmatch
@@ -109,22 +109,14 @@ def train(name, seed, options, text):
 
 
 def make_tokenizer(text, vocabulary, folder):
-    """Writes a tokenizer.json, with the Python that has the package; gives the part of the manifest that names it."""
-    program = """
-import sys
-import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, trainers
-text, vocabulary, path = sys.argv[1:]
-tokenizer = tokenizers.Tokenizer(models.BPE())
-tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-tokenizer.decoder = decoders.ByteLevel()
-tokenizer.train([text], trainers.BpeTrainer(vocab_size=int(vocabulary), special_tokens=["<end>"], show_progress=False,
-                                            initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
-tokenizer.save(path + "/tokenizer.json")
-open(path + "/tokenizer_config.json", "w").write('{"eos_token": "<end>"}')
-"""
-    dependencies = pathlib.Path(os.environ.get("SWARM_DEPS", pathlib.Path(__file__).parents[1] / ".deps"))
-    subprocess.run([dependencies / "python" / "bin" / "python", "-c", program, text, str(vocabulary), folder], check=True)
+    """Makes one as tokenize_speed.py does, with the Python that has its packages; gives the part of the manifest that
+    names it."""
+    here = pathlib.Path(__file__).resolve().parent
+    dependencies = pathlib.Path(os.environ.get("SWARM_DEPS", here.parent / ".deps"))
+    program = ("import pathlib, sys, tokenize_speed\n"
+               "tokenize_speed.train(sys.argv[1:2], int(sys.argv[2]), pathlib.Path(sys.argv[3]))")
+    subprocess.run([dependencies / "python" / "bin" / "python", "-B", "-c", program, text, str(vocabulary), folder],
+                   check=True, env={**os.environ, "PYTHONPATH": str(here)})
     return {"tokenizer": {"uri": folder}}
 
 
@@ -195,7 +187,9 @@ def main():
             cut = len(data) * 9 // 10
             pathlib.Path(text["train"]).write_bytes(data[:cut])
             pathlib.Path(text["held back"]).write_bytes(data[cut:])
-            text["tokenizer"] = make_tokenizer(text["train"], options.vocabulary, scratch) if options.vocabulary else {}
+            text["tokenizer"] = {}
+            if options.vocabulary:
+                text["tokenizer"] = make_tokenizer(text["train"], options.vocabulary, f"{scratch}/tokenizer")
             for name, seed in wanted:
                 if runs.get(f"{name}/{seed}", {}).get("job") == job_of(name, seed, options):
                     continue
