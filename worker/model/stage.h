@@ -56,7 +56,8 @@ struct LocalOptions {
   bool overlaps = false;     ///< a round goes on when the one before is applied
   std::uint64_t fragments = 1;  ///< of the weights, of which rounds sum one after the other
   /// Sums are means of local weights, not of what these moved. Requires one inner step, an outer
-  /// rate of 1, no momentum, no overlap, no fragments. One replica then takes the steps of Sync, to the bit.
+  /// rate of 1, no momentum, overlap or fragments. One replica then takes the steps of Sync, to the
+  /// bit.
   bool sums_weights = false;
   std::function<double(Version)> learning_rate = nullptr;  ///< of inner steps from a version on
 };
