@@ -23,8 +23,10 @@ using Probe = std::function<Status()>;
 /// The same as the text that Prometheus reads, for a program that passes on what others serve.
 using ReadText = std::function<std::string()>;
 
-/// The pages of an exporter. If `metrics` and `metrics_text` are null, /metrics answers 404. A null
-/// probe answers 200: a program that answers is healthy.
+/// The pages of an exporter. The web server calls them with a stack of 100 KiB, from which the
+/// thread-local memory of all libraries goes (libtorch: 32 KiB): large buffers belong on the heap.
+/// If `metrics` and `metrics_text` are null, /metrics answers 404. A null probe answers 200: a
+/// program that answers is healthy.
 struct Pages {
   ReadSamples metrics;
   Probe healthz;

@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/mman.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "base/metrics/get.h"
@@ -39,6 +42,29 @@ std::unique_ptr<Exporter> Serve(ReadSamples read) {
   return *std::move(exporter);
 }
 
+/// Runs `work` on a thread with a stack of `bytes`, whole pages. Below it lies no memory for 1 MiB.
+void RunWithStack(std::size_t bytes, const std::function<void()>& work) {
+  constexpr std::size_t kNoMemory = 1u << 20;
+  void* const begin = mmap(nullptr, kNoMemory + bytes, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(begin, MAP_FAILED);
+  void* const stack = static_cast<char*>(begin) + kNoMemory;
+  ASSERT_EQ(mprotect(stack, bytes, PROT_READ | PROT_WRITE), 0);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstack(&attributes, stack, bytes), 0);
+  pthread_t thread;
+  const auto run = [](void* argument) -> void* {
+    (*static_cast<const std::function<void()>*>(argument))();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, run, const_cast<std::function<void()>*>(&work)),
+            0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+  munmap(begin, kNoMemory + bytes);
+}
+
 TEST(ExporterTest, ServesEveryMetricOfTheCatalogueAndPromtoolAgrees) {
   const auto exporter = Serve([] { return OneOfEach(0.5); });
   const std::string text = Scrape(exporter->address());
@@ -64,6 +90,19 @@ TEST(ExporterTest, AnotherProgramReadsAPageAndPassesItOn) {
   EXPECT_EQ(text->code, 200);
   EXPECT_EQ(text->text, "x 1\n");
   EXPECT_EQ(GetPage((*first)->address(), "/nothing", soon)->code, 404);
+}
+
+TEST(ExporterTest, APageIsReadWithinTheStackOfAWebServersThread) {
+  const std::string page(1u << 20, 'x');
+  const auto first = Exporter::Start(kAnyPort, {.metrics_text = [&] { return page; }});
+  ASSERT_TRUE(first.ok()) << first.status().ToString();
+  // A third of what a thread of the web server has: other functions lie above and below.
+  RunWithStack(32u << 10, [&] {
+    const auto text =
+        GetPage((*first)->address(), "/metrics", Clock::now() + std::chrono::seconds(30));
+    ASSERT_TRUE(text.ok()) << text.status().ToString();
+    EXPECT_TRUE(text->text == page);
+  });
 }
 
 TEST(ExporterTest, WhoDoesNotAnswerInTimeIsNotWaitedFor) {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -17,6 +16,7 @@ namespace swarm::metrics {
 namespace {
 
 constexpr std::size_t kBytesMax = 16u << 20;
+constexpr std::size_t kPartBytes = 65536;
 
 class Socket {
  public:
@@ -83,14 +83,16 @@ Result<Answer> GetPage(const std::string& address, const std::string& path, Time
   const ssize_t sent = ::send(socket.fd(), request.data(), request.size(), MSG_NOSIGNAL);
   if (sent != static_cast<ssize_t>(request.size())) return silent;
   std::string answer;
-  std::array<char, 65536> part;
+  // Not an array on the stack: a page of a launcher asks on a thread of the web server
+  // (exporter.h).
+  std::string part(kPartBytes, '\0');
   while (answer.size() <= kBytesMax) {
     if (!socket.Await(POLLIN, deadline)) return silent;
     const ssize_t n = ::recv(socket.fd(), part.data(), part.size(), 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (n < 0) return silent;
     if (n == 0) return Parse(answer, address);
-    answer.append(part.data(), static_cast<std::size_t>(n));
+    answer.append(part, 0, static_cast<std::size_t>(n));
   }
   return silent;
 }

@@ -15,8 +15,8 @@ struct Answer {
 };
 
 /// GET http://ADDRESS/PATH; `address` is that of an exporter with an IPv4 address. Blocks until the
-/// deadline at most. Takes 16 MiB at most. Errors: kInvalidArgument (no such address), kUnavailable
-/// (no connection, no whole answer in time).
+/// deadline at most. Takes 16 MiB at most, and little of the stack. Errors: kInvalidArgument (no
+/// such address), kUnavailable (no connection, no whole answer in time).
 Result<Answer> GetPage(const std::string& address, const std::string& path, Timepoint deadline);
 
 }  // namespace swarm::metrics
