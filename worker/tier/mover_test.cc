@@ -80,7 +80,7 @@ TEST(PassageTest, ACallThatMovesLessOrIsInterruptedIsFollowedByOneForTheRest) {
   const auto file = Counted(4 * kBlock);
   std::vector<std::byte> memory(2 * kBlock);
   std::optional<Status> outcome;
-  Passage passage(CutRead(kBlock + 3, memory, Into(&outcome)).front(), buffers.at(0));
+  Passage passage(CutRead(kBlock + 3, memory, Into(&outcome)).front(), buffers.at(0), kBlock);
   EXPECT_EQ(passage.offset(), kBlock);
   EXPECT_EQ(passage.size(), 3 * kBlock) << "whole blocks";
   EXPECT_FALSE(passage.Advance(-EINTR, kFile));
@@ -100,23 +100,41 @@ TEST(PassageTest, TheRestOfTheLastBlockOfAWriteIsZeros) {
   std::memset(buffers.at(0), 1, kPiece);
   const auto bytes = Counted(kBlock + 10);
   std::optional<Status> outcome;
-  const Passage passage(CutWrite(kBlock, bytes, Into(&outcome)).front(), buffers.at(0));
+  const Passage passage(CutWrite(kBlock, bytes, Into(&outcome)).front(), buffers.at(0), kBlock);
   const std::span written(passage.memory(), passage.size());
   ASSERT_EQ(written.size(), 2 * kBlock);
   EXPECT_TRUE(std::ranges::equal(written.first(bytes.size()), bytes));
   EXPECT_EQ(std::ranges::count(written.subspan(bytes.size()), std::byte{0}), kBlock - 10);
 }
 
+TEST(PassageTest, WholeBlocksInAlignedMemoryAreNotCopied) {
+  const auto memory = MakeMemory(4 * kBlock);
+  const Buffers buffers(1);
+  const auto goes_through = [&](std::uint64_t offset, std::size_t first, std::size_t size) {
+    const std::span part(memory.get() + first, size);
+    const Passage read(CutRead(offset, part, [](Status) {}).front(), buffers.at(0), kBlock / 8);
+    const Passage write(CutWrite(offset, part, [](Status) {}).front(), buffers.at(0), kBlock / 8);
+    EXPECT_EQ(read.memory(), write.memory());
+    EXPECT_TRUE(read.memory() == part.data() || read.memory() == buffers.at(0));
+    return read.memory() == buffers.at(0);
+  };
+  EXPECT_FALSE(goes_through(kBlock, 0, 2 * kBlock));
+  EXPECT_FALSE(goes_through(0, kBlock / 8, kBlock));  // as aligned as this file wants it
+  EXPECT_TRUE(goes_through(0, 4, kBlock));
+  EXPECT_TRUE(goes_through(8, 0, kBlock));
+  EXPECT_TRUE(goes_through(0, 0, kBlock - 4));
+}
+
 TEST(PassageTest, AnErrorSaysWhatFailedWhereAndWhatToDo) {
   const Buffers buffers(1);
   std::vector<std::byte> memory(kBlock);
   std::optional<Status> outcome;
-  Passage lost(CutRead(2 * kBlock, memory, Into(&outcome)).front(), buffers.at(0));
+  Passage lost(CutRead(2 * kBlock, memory, Into(&outcome)).front(), buffers.at(0), kBlock);
   EXPECT_TRUE(lost.Advance(-EIO, kFile));
   EXPECT_EQ(outcome->ToString(),
             "DATA_LOSS: the file cannot be read at 8192: Input/output error; name another folder "
             "in pipeline.memory.scratch");
-  Passage behind(CutRead(0, memory, Into(&outcome)).front(), buffers.at(0));
+  Passage behind(CutRead(0, memory, Into(&outcome)).front(), buffers.at(0), kBlock);
   EXPECT_TRUE(behind.Advance(0, kFile));
   EXPECT_NE(outcome->message().find("the file ends there"), std::string::npos);
 }

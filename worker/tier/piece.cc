@@ -1,9 +1,8 @@
 #include "worker/tier/piece.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -28,13 +27,11 @@ std::vector<Piece> Cut(std::uint64_t offset, std::size_t size, Tier::Done done, 
   return pieces;
 }
 
-std::byte* MakeBuffers(std::size_t count) {
-  constexpr std::size_t kLargePage = std::size_t{2} << 20;
-  const std::size_t size = (count * kPiece + kLargePage - 1) / kLargePage * kLargePage;
-  void* const memory = std::aligned_alloc(kLargePage, size);
-  SWARM_CHECK(memory != nullptr, "no memory for the buffers of a tier");
-  ::madvise(memory, size, MADV_HUGEPAGE);  // without them it is only slower
-  return static_cast<std::byte*>(memory);
+/// Whether a system call may move the piece from and to the caller's memory.
+bool IsAligned(const Piece& piece, std::size_t memory_alignment) {
+  const void* const memory = piece.to != nullptr ? piece.to : piece.from;
+  return piece.offset % kBlock == 0 && piece.size % kBlock == 0 &&
+         reinterpret_cast<std::uintptr_t>(memory) % memory_alignment == 0;
 }
 
 }  // namespace
@@ -59,16 +56,18 @@ std::vector<Piece> CutWrite(std::uint64_t offset, std::span<const std::byte> fro
              [&](Piece& piece, std::uint64_t at) { piece.from = from.data() + at; });
 }
 
-Buffers::Buffers(std::size_t count) : memory_(MakeBuffers(count), &std::free) {}
-
-Passage::Passage(Piece piece, std::byte* buffer)
+Passage::Passage(Piece piece, std::byte* buffer, std::size_t memory_alignment)
     : piece_(std::move(piece)),
-      buffer_(buffer),
       begin_(piece_.offset / kBlock * kBlock),
-      size_(RoundUpToBlocks(piece_.offset + piece_.size) - begin_) {
-  if (reads()) return;
-  std::memcpy(buffer_, piece_.from, piece_.size);
-  std::memset(buffer_ + piece_.size, 0, size_ - piece_.size);
+      size_(RoundUpToBlocks(piece_.offset + piece_.size) - begin_),
+      through_buffer_(!IsAligned(piece_, memory_alignment)),
+      memory_(buffer) {
+  if (!through_buffer_) {
+    memory_ = reads() ? piece_.to : const_cast<std::byte*>(piece_.from);  // NOLINT: only read
+  } else if (!reads()) {
+    std::memcpy(memory_, piece_.from, piece_.size);
+    std::memset(memory_ + piece_.size, 0, size_ - piece_.size);
+  }
 }
 
 bool Passage::Advance(std::int64_t result, const std::string& file) {
@@ -83,7 +82,9 @@ bool Passage::Advance(std::int64_t result, const std::string& file) {
   }
   moved_ += static_cast<std::uint64_t>(result);
   if (moved_ < size_) return false;
-  if (reads()) std::memcpy(piece_.to, buffer_ + (piece_.offset - begin_), piece_.size);
+  if (reads() && through_buffer_) {
+    std::memcpy(piece_.to, memory_ + (piece_.offset - begin_), piece_.size);
+  }
   piece_.request->Finish(Status());
   return true;
 }

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -42,27 +41,26 @@ struct Piece {
 std::vector<Piece> CutRead(std::uint64_t offset, std::span<std::byte> to, Tier::Done done);
 std::vector<Piece> CutWrite(std::uint64_t offset, std::span<const std::byte> from, Tier::Done done);
 
-/// Buffers of kPiece bytes, in large pages where the kernel gives them: for each call it looks up
-/// the pages of a buffer one by one, which is the most that a call costs beside the copy.
+/// Buffers of kPiece bytes.
 class Buffers {
  public:
-  explicit Buffers(std::size_t count);
+  explicit Buffers(std::size_t count) : memory_(MakeMemory(count * kPiece)) {}
   std::byte* at(std::size_t i) const { return memory_.get() + i * kPiece; }
 
  private:
-  const std::unique_ptr<std::byte, decltype(&std::free)> memory_;
+  const std::shared_ptr<std::byte[]> memory_;
 };
 
-/// A piece on its way through a buffer: direct I/O wants whole blocks of the file and aligned
-/// memory, which callers need not have. A copy costs a tenth of what the disk takes.
+/// A piece on its way. Direct I/O wants whole blocks of the file and aligned memory: a piece that
+/// is not so goes through a buffer. A copy costs a tenth of what the disk takes.
 class Passage {
  public:
-  /// Fills the buffer of a write. `buffer` has kPiece bytes and outlives this.
-  Passage(Piece piece, std::byte* buffer);
+  /// Fills the buffer of a write that goes through it. `buffer` has kPiece bytes and outlives this.
+  Passage(Piece piece, std::byte* buffer, std::size_t memory_alignment);
 
   bool reads() const { return piece_.to != nullptr; }
   // What the next system call has to move: between `memory` and `offset` of the file.
-  std::byte* memory() const { return buffer_ + moved_; }
+  std::byte* memory() const { return memory_ + moved_; }
   std::uint64_t size() const { return size_ - moved_; }
   std::uint64_t offset() const { return begin_ + moved_; }
 
@@ -73,8 +71,9 @@ class Passage {
 
  private:
   Piece piece_;
-  std::byte* buffer_;
   std::uint64_t begin_, size_;  ///< its blocks
+  bool through_buffer_;
+  std::byte* memory_;  ///< the buffer, or the caller's
   std::uint64_t moved_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,10 +11,29 @@
 #include <cstring>
 #include <utility>
 
+#include "worker/tier/tier.h"
+
 namespace swarm::tier {
+namespace {
+
+/// A block is enough everywhere; kernels from 6.1 on say how much less is.
+std::size_t AlignmentFor(int descriptor) {
+#ifdef STATX_DIOALIGN
+  struct statx told{};
+  if (::statx(descriptor, "", AT_EMPTY_PATH, STATX_DIOALIGN, &told) == 0 &&
+      (told.stx_mask & STATX_DIOALIGN) != 0 && told.stx_dio_mem_align > 0) {
+    return told.stx_dio_mem_align;
+  }
+#endif
+  return kBlock;
+}
+
+}  // namespace
 
 ScratchFile::ScratchFile(int descriptor, std::string folder)
-    : descriptor_(descriptor), name_("a scratch file in " + std::move(folder)) {}
+    : descriptor_(descriptor),
+      name_("a scratch file in " + std::move(folder)),
+      memory_alignment_(AlignmentFor(descriptor)) {}
 
 ScratchFile::~ScratchFile() { ::close(descriptor_); }
 

@@ -24,6 +24,8 @@ class ScratchFile {
   int descriptor() const { return descriptor_; }
   /// For errors and the log: what it is, and where.
   const std::string& name() const { return name_; }
+  /// Of memory that is read and written past the page cache.
+  std::size_t memory_alignment() const { return memory_alignment_; }
   /// Takes room on the disk for so many bytes in all; new ones are zeros. Errors:
   /// kResourceExhausted.
   Status Grow(std::uint64_t bytes) const;
@@ -31,6 +33,7 @@ class ScratchFile {
  private:
   const int descriptor_;
   const std::string name_;
+  const std::size_t memory_alignment_;
 };
 
 /// An empty one in `folder`, opened with `flags` of open(2) beside those it needs. Errors:

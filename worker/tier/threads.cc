@@ -47,7 +47,7 @@ class Threads final : public Mover {
       Piece piece = std::move(waiting_.front());
       waiting_.pop_front();
       lock.unlock();
-      Passage passage(std::move(piece), buffer);
+      Passage passage(std::move(piece), buffer, file_.memory_alignment());
       while (!passage.Advance(Call(passage), file_.name())) {
       }
       lock.lock();

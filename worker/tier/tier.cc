@@ -1,5 +1,8 @@
 #include "worker/tier/tier.h"
 
+#include <sys/mman.h>
+
+#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <mutex>
@@ -53,6 +56,18 @@ Status WaitFor(const std::function<void(Tier::Done)>& submit) {
 }
 
 }  // namespace
+
+std::shared_ptr<std::byte[]> MakeMemory(std::size_t bytes) {
+  constexpr std::size_t kLargePage = std::size_t{2} << 20;
+  const std::size_t size = RoundUpToBlocks(std::max<std::size_t>(bytes, 1));
+  // Only whole large pages between its ends become some.
+  const std::size_t alignment = size < kLargePage ? kBlock : kLargePage;
+  void* const memory =
+      std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  SWARM_CHECK(memory != nullptr, "no memory for the bytes of a tier");
+  if (alignment == kLargePage) ::madvise(memory, size, MADV_HUGEPAGE);  // else it is only slower
+  return {static_cast<std::byte*>(memory), [](std::byte* m) { std::free(m); }};
+}
 
 Status Tier::Read(std::uint64_t offset, std::span<std::byte> to) {
   return WaitFor([&](Done done) { SubmitRead(offset, to, std::move(done)); });

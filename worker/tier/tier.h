@@ -18,6 +18,11 @@ namespace swarm::tier {
 /// Offsets of writes are multiples of it.
 inline constexpr std::uint64_t kBlock = 4096;
 
+/// Memory with anything in it, for bytes that a tier moves: what begins at a multiple of a block in
+/// it needs no copy on its way from and to a file. In large pages where the kernel gives them,
+/// since it looks up the pages of each call one by one.
+std::shared_ptr<std::byte[]> MakeMemory(std::size_t bytes);
+
 /// To whole blocks.
 constexpr std::uint64_t RoundUpToBlocks(std::uint64_t bytes) {
   return (bytes + kBlock - 1) / kBlock * kBlock;

@@ -43,6 +43,22 @@ class TierTest : public ::testing::TestWithParam<Kind> {
   }
 };
 
+TEST_P(TierTest, MovesWhatIsAlignedAndWhatIsNot) {
+  const auto tier = Open();
+  const std::size_t size = 2 * kPiece + 3 * kBlock + 24;
+  const auto bytes = SomeBytes(size, 2);
+  ASSERT_TRUE(tier->Grow(RoundUpToBlocks(size)).ok());
+  for (const std::size_t shift : {std::size_t{0}, std::size_t{512}, std::size_t{4}}) {
+    const auto from = MakeMemory(size + shift), to = MakeMemory(size + shift);
+    const std::span written(from.get() + shift, size), found(to.get() + shift, size);
+    std::ranges::copy(bytes, written.begin());
+    ASSERT_TRUE(tier->Write(0, written).ok());
+    std::ranges::fill(found, std::byte{0});
+    ASSERT_TRUE(tier->Read(0, found).ok());
+    EXPECT_TRUE(std::ranges::equal(found, bytes)) << shift;
+  }
+}
+
 TEST_P(TierTest, GivesBackAnyPartOfWhatWasWritten) {
   const auto tier = Open();
   const auto bytes = SomeBytes(3 * kPiece + 777, 1);

@@ -111,7 +111,7 @@ class Ring final : public Mover {
       if (!piece.has_value()) return;
       Slot* const slot = free_.back();
       free_.pop_back();
-      slot->passage.emplace(*std::move(piece), slot->buffer);
+      slot->passage.emplace(*std::move(piece), slot->buffer, file_.memory_alignment());
       Submit(slot, 0);
     }
   }

@@ -22,10 +22,8 @@
 #include "worker/model/arithmetic/subspace.h"
 #include "worker/model/decoder/tensor_memory.h"
 #include "worker/model/determinism.h"
-#include "worker/model/local/local_stage.h"
 #include "worker/model/open_device.h"
 #include "worker/model/start/start.h"
-#include "worker/model/swap/swap_stage.h"
 #include "worker/model/task_text.h"
 #include "worker/token.h"
 
@@ -92,12 +90,7 @@ Result<DecoderStage::Ways> MakeWays(const StageOptions& options, at::Device devi
 
 }  // namespace
 
-Result<std::unique_ptr<Stage>> Stage::Create(const StageOptions& options) {
-  if (options.microbatches < 1 || options.threads < 1) {
-    return InvalidArgument("stage: microbatches and threads must be positive");
-  }
-  if (options.local.inner_steps > 0) return MakeLocalStage(options);
-  if (options.residency == api::Residency::kSwap) return MakeSwapStage(options);
+Result<std::unique_ptr<Stage>> MakeDecoderStage(const StageOptions& options, StateBlocks given) {
   Result<Layout> layout =
       options.part
           ? ComputePartLayout(options.config, options.stage, options.stage_count, *options.part)
@@ -111,6 +104,7 @@ Result<std::unique_ptr<Stage>> Stage::Create(const StageOptions& options) {
     SetDeterminism(options.device, options.accumulation == api::Accumulation::kExact);
     KeepTensorMemory();
     ASSIGN_OR_RETURN(DecoderStage::Ways ways, MakeWays(options, *device));
+    ways.given = std::move(given);
     return std::unique_ptr<Stage>(
         std::make_unique<DecoderStage>(options, std::move(*layout), *device, std::move(ways)));
   });
@@ -129,7 +123,7 @@ DecoderStage::DecoderStage(const StageOptions& options, Layout layout, at::Devic
              api::BackwardNumbers(options.boundary) != api::NumberCodec::kNone),
       positions_(options.config, device),
       fixed_in_basis_(options.step_mode == api::StepMode::kDelayed ? 2 : 1),
-      parameters_(layout_, options, device, *ways_.state),
+      parameters_(layout_, options, device, *ways_.state, ways_.given),
       gradients_(layout_, device, options.accumulation, options.microbatches, *ways_.sums),
       scale_levels_(options.accumulation) {}
 

@@ -26,10 +26,11 @@ namespace swarm::model {
 class DecoderStage final : public Stage {
  public:
   /// How a stage reaches its device, and where its state is: `state` has masters and moments,
-  /// `sums` the accumulators. They may be one.
+  /// `sums` the accumulators. They may be one. `given`: those blocks of the state that are there.
   struct Ways {
     std::unique_ptr<Port> port;
     std::shared_ptr<StateMemory> state, sums;
+    StateBlocks given = {};
   };
   DecoderStage(const StageOptions& options, Layout layout, at::Device device, Ways ways);
 
@@ -163,5 +164,9 @@ class DecoderStage final : public Stage {
   std::map<TaskKey, Graph> graphs_;
   ScaleLevels scale_levels_;
 };
+
+/// As Stage::Create, of a stage with all of its state in memory: a state on the host takes the
+/// blocks that are given as its own (ParameterStore).
+Result<std::unique_ptr<Stage>> MakeDecoderStage(const StageOptions& options, StateBlocks given);
 
 }  // namespace swarm::model

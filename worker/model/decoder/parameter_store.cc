@@ -58,7 +58,8 @@ Status ReadTensor(const checkpoint::TensorLookup& tensors, const std::string& na
   }
   tensor = checkpoint::ConvertToFloat32(*tensor);
   if (!tensor.ok()) return tensor.status();
-  std::memcpy(to.data(), tensor->data.data(), to.size_bytes());
+  const auto* const from = reinterpret_cast<const float*>(tensor->data.data());
+  if (from != to.data()) std::memcpy(to.data(), from, to.size_bytes());  // else they are in place
   return {};
 }
 
@@ -99,7 +100,7 @@ Turn TurnOfSum(const ParameterSlot& slot) {
 }  // namespace
 
 ParameterStore::ParameterStore(const Layout& layout, const StageOptions& options, at::Device device,
-                               StateMemory& memory)
+                               StateMemory& memory, StateBlocks given)
     : layout_(layout),
       memory_(memory),
       device_(device),
@@ -110,12 +111,13 @@ ParameterStore::ParameterStore(const Layout& layout, const StageOptions& options
       has_moments_(options.updates),
       optimizer_(options.optimizer),
       config_(options.config),
-      boundary_(options.boundary) {
+      boundary_(options.boundary),
+      given_(std::move(given)) {
   const std::size_t versions = options.step_mode == api::StepMode::kDelayed ? 2 : 1;
   for (std::size_t i = 0; i < versions; ++i) {
     const Weights* sharing = buffers_.empty() ? nullptr : buffers_.front().get();
-    buffers_.push_back(
-        std::make_unique<Weights>(layout, options.precision, device, memory, sharing));
+    buffers_.push_back(std::make_unique<Weights>(layout, options.precision, device, memory,
+                                                 given_.weights, sharing));
   }
   for (std::size_t i = 0; i < layout.slots.size(); ++i) {
     if (options.divided && layout.slots[i].group == 0) parts_.push_back(i);
@@ -146,8 +148,8 @@ void ParameterStore::Reset(Version version) {
     first_moments_[i] = {};
     second_moments_[i] = {};
     if (!has_moments_) continue;
-    first_moments_[i] = ZerosOf(slot);
-    if (!StepsByMuon(slot)) second_moments_[i] = ZerosOf(slot);
+    first_moments_[i] = MomentsOf(kFirstMoments, slot);
+    if (!StepsByMuon(slot)) second_moments_[i] = MomentsOf(kSecondMoments, slot);
   }
   if (!exact()) return;
   scales_.clear();
@@ -160,6 +162,11 @@ void ParameterStore::Reset(Version version) {
 
 StateBlock ParameterStore::ZerosOf(const ParameterSlot& slot) {
   return memory_.Zeros(static_cast<std::int64_t>(slot.count), at::kFloat, StateMemory::Term::kLong);
+}
+
+StateBlock ParameterStore::MomentsOf(const std::string& prefix, const ParameterSlot& slot) {
+  const auto found = given_.moments.find(prefix + slot.name);
+  return found != given_.moments.end() ? found->second : ZerosOf(slot);
 }
 
 Status ParameterStore::EditWeights(const Weights& weights, const ParameterSlot& slot,
@@ -247,9 +254,9 @@ Status ParameterStore::Replace(const checkpoint::TensorLookup& weights) {
   newest_held_ = false;
   for (const ParameterSlot& slot : layout_.slots) {
     if (weights(slot.name).status().code() == StatusCode::kNotFound) continue;
-    RETURN_IF_ERROR(EditWeights(
-        newest(), slot, StateMemory::Edit::kOverwrite,
-        [&](std::span<float> to) { return ReadTensor(weights, slot.name, slot, to); }));
+    RETURN_IF_ERROR(
+        EditWeights(newest(), slot, StateMemory::Edit::kOverwrite,
+                    [&](std::span<float> to) { return ReadTensor(weights, slot.name, slot, to); }));
   }
   newest().Refresh();
   newest_held_ = true;
@@ -264,14 +271,14 @@ Status ParameterStore::LoadOptimizer(const checkpoint::TensorLookup& tensors) {
         return ReadTensor(tensors, prefix + slot.name, slot, to);
       });
     };
-    const Status first = read("optimizer.exp_avg.", first_moments_[i]);
+    const Status first = read(kFirstMoments, first_moments_[i]);
     if (first.code() == StatusCode::kNotFound && std::ranges::count(parts_, i) > 0) {
       first_moments_[i] = {};
       second_moments_[i] = {};
     } else {
       RETURN_IF_ERROR(first);
       if (!StepsByMuon(slot)) {
-        RETURN_IF_ERROR(read("optimizer.exp_avg_sq.", second_moments_[i]));
+        RETURN_IF_ERROR(read(kSecondMoments, second_moments_[i]));
       }
     }
     const std::string name = "optimizer.step." + slot.name;
@@ -402,8 +409,8 @@ void ParameterStore::AddMoments(std::size_t index, const Reader& reader,
     if (moments.empty()) return;
     tensors->push_back(Show(prefix + slot.name, slot, moments, 0, reader));
   };
-  add("optimizer.exp_avg.", first_moments_[index]);
-  add("optimizer.exp_avg_sq.", second_moments_[index]);
+  add(kFirstMoments, first_moments_[index]);
+  add(kSecondMoments, second_moments_[index]);
 }
 
 bool ParameterStore::HoldsPart(std::uint64_t part) const {

@@ -33,9 +33,10 @@ struct ApplyOptions {
 class ParameterStore {
  public:
   /// No version is held yet. The update runs where `memory` is: on the host, or on `device`.
-  /// `layout` and `memory` must outlive this.
+  /// `layout` and `memory` must outlive this. With `given`, which is of one version and on the
+  /// host, requires a Load of all that it is for.
   ParameterStore(const Layout& layout, const StageOptions& options, at::Device device,
-                 StateMemory& memory);
+                 StateMemory& memory, StateBlocks given);
 
   Version version() const { return version_; }
   /// The weights of a held version, else nullptr. Delayed mode holds the newest version and, after
@@ -102,6 +103,8 @@ class ParameterStore {
   Status EditMoments(const StateBlock& moments, StateMemory::Edit edit,
                      const std::function<Status(std::span<float>)>& change);
   StateBlock ZerosOf(const ParameterSlot& slot);
+  /// Zeros, or the block that was given for that name.
+  StateBlock MomentsOf(const std::string& prefix, const ParameterSlot& slot);
   class InDeviceMemory;
   /// Someone reads the state as it is.
   struct Reader {
@@ -145,6 +148,7 @@ class ParameterStore {
   api::Optimizer optimizer_;
   const api::DecoderConfig config_;
   const api::Boundary boundary_;
+  const StateBlocks given_;
   std::vector<std::unique_ptr<Weights>> buffers_;  ///< one; two in Delayed mode
   std::size_t newest_ = 0;
   bool newest_held_ = false;  ///< there are weights: initial ones, or a load succeeded

@@ -7,8 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/bytes.h"
@@ -30,6 +32,17 @@ struct StateBlock {
   bool empty() const { return !numbers.defined(); }
   /// On a device for kernels alone, as are the numbers.
   float* floats() const { return numbers.mutable_data_ptr<float>(); }
+};
+
+/// What stands before a parameter's name, of its moments (Stage::State).
+inline constexpr const char* kFirstMoments = "optimizer.exp_avg.";
+inline constexpr const char* kSecondMoments = "optimizer.exp_avg_sq.";
+
+/// Memory of the host that has numbers of a state already, or will have them before a Load, which
+/// then finds them in place and copies nothing.
+struct StateBlocks {
+  std::vector<StateBlock> weights;            ///< one a group; none: a stage makes its own
+  std::map<std::string, StateBlock> moments;  ///< by their names (Stage::State); the same
 };
 
 /// What a piece of work touches.

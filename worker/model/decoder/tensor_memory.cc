@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;                   ///< of tensors; as libtorch has it
 constexpr std::size_t kKeptMin = std::size_t{64} << 10;  ///< malloc serves smaller ones well
+constexpr std::size_t kKeptAlignment = 512;  ///< direct I/O moves most of them as they are
 
 /// Stands before the memory of every tensor.
 struct alignas(kAlignment) Block {
@@ -29,11 +30,18 @@ std::size_t RoundUp(std::size_t size) {
   return (size + grain - 1) / grain * grain;
 }
 
+std::size_t AlignmentOf(std::size_t size) { return size < kKeptMin ? kAlignment : kKeptAlignment; }
+
 Block* FreshBlock(std::size_t size) {
-  const std::size_t bytes = (size + sizeof(Block) + kAlignment - 1) / kAlignment * kAlignment;
-  void* memory = std::aligned_alloc(kAlignment, bytes);
+  const std::size_t alignment = AlignmentOf(size);
+  const std::size_t bytes = (size + alignment + alignment - 1) / alignment * alignment;
+  auto* const memory = static_cast<std::byte*>(std::aligned_alloc(alignment, bytes));
   if (memory == nullptr) throw std::bad_alloc();
-  return new (memory) Block{size};
+  return new (memory + alignment - sizeof(Block)) Block{size};
+}
+
+void Free(Block* block) {
+  std::free(reinterpret_cast<std::byte*>(block + 1) - AlignmentOf(block->size));
 }
 
 class TensorMemory final : public c10::Allocator {
@@ -75,7 +83,7 @@ class TensorMemory final : public c10::Allocator {
   }
 
   void Return(Block* block) {
-    if (block->size < kKeptMin) return std::free(block);
+    if (block->size < kKeptMin) return Free(block);
     const std::lock_guard lock(mutex_);
     used_ -= block->size;
     // Sizes that are not in demand any more have filled the store: empty it.
@@ -86,7 +94,7 @@ class TensorMemory final : public c10::Allocator {
 
   void FreeKept() {
     for (auto& [size, blocks] : kept_) {
-      for (Block* block : blocks) std::free(block);
+      for (Block* block : blocks) Free(block);
     }
     kept_.clear();
     kept_bytes_ = 0;

@@ -8,13 +8,16 @@
 namespace swarm::model {
 
 Weights::Weights(const Layout& layout, api::Precision precision, at::Device device,
-                 StateMemory& memory, const Weights* sharing)
+                 StateMemory& memory, std::span<const StateBlock> given, const Weights* sharing)
     : layout_(layout), memory_(memory) {
   const at::NoGradGuard no_gradients;
   const auto zeros = [&](std::uint64_t count) {
     return memory.Zeros(static_cast<std::int64_t>(count), at::kFloat, StateMemory::Term::kLong);
   };
-  for (const ParameterGroup& group : layout.groups) masters_.push_back(zeros(group.count));
+  masters_.assign(given.begin(), given.end());
+  if (given.empty()) {
+    for (const ParameterGroup& group : layout.groups) masters_.push_back(zeros(group.count));
+  }
   masters_.push_back(sharing != nullptr ? sharing->masters_.back() : zeros(layout.frozen_count));
   memory.Compute({.reads = masters_, .writes = {}},
                  [&] { MakeOperands(precision, device, sharing); });

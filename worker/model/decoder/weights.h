@@ -18,10 +18,10 @@ namespace swarm::model {
 
 class Weights {
  public:
-  /// Zeros. What is frozen is that of `sharing`, if there is one. `layout` and `memory`, which has
-  /// the masters, must outlive this.
+  /// Zeros, or what `given` has, if it has blocks for the groups. What is frozen is that of
+  /// `sharing`, if there is one. `layout` and `memory`, which has the masters, must outlive this.
   Weights(const Layout& layout, api::Precision precision, at::Device device, StateMemory& memory,
-          const Weights* sharing = nullptr);
+          std::span<const StateBlock> given, const Weights* sharing);
 
   /// The master copies: one a group, and last of what is frozen (Layout::frozen). After writing:
   /// Refresh().

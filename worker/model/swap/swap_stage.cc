@@ -7,6 +7,7 @@
 
 #include "api/model/boundary.h"
 #include "worker/checkpoint/pieces.h"
+#include "worker/model/decoder/decoder_stage.h"
 #include "worker/model/task_text.h"
 #include "worker/optim/fixed_point.h"
 
@@ -57,6 +58,19 @@ StageSizes SizesOf(const Layout& layout) {
   return sizes;
 }
 
+/// Memory for so many floats, with anything in it.
+StateBlock MakeBlock(std::uint64_t count) {
+  const std::shared_ptr<std::byte[]> memory = tier::MakeMemory(count * sizeof(float));
+  return {at::from_blob(
+      memory.get(), {static_cast<std::int64_t>(count)}, [memory](void*) {}, at::kFloat)};
+}
+
+/// Of its numbers from `first` on.
+std::shared_ptr<std::byte[]> MemoryOf(const StateBlock& block, std::uint64_t first) {
+  auto* const memory = reinterpret_cast<std::byte*>(block.floats() + first);
+  return {std::make_shared<at::Tensor>(block.numbers), memory};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Stage>> MakeSwapStage(const StageOptions& options) {
@@ -92,11 +106,13 @@ SwapStage::SwapStage(const StageOptions& options, Layout layout, SwapPlan plan,
       scale_levels_(options.accumulation) {
   for (const Slice& slice : plan_.segments) segments_.push_back(MakeSegment(slice));
   for (std::size_t i = 0; i < segments_.size(); ++i) {
-    for (const std::string& name : segments_[i].weights) {
-      const bool later = std::any_of(
-          segments_.begin() + static_cast<std::ptrdiff_t>(i) + 1, segments_.end(),
-          [&](const Segment& other) { return std::ranges::count(other.weights, name) > 0; });
-      if (later) segments_[i].left.push_back(name);
+    for (const ParameterSlot& slot : segments_[i].slots) {
+      const bool later =
+          std::any_of(segments_.begin() + static_cast<std::ptrdiff_t>(i) + 1, segments_.end(),
+                      [&](const Segment& other) {
+                        return std::ranges::count(other.slots, slot.name, &ParameterSlot::name) > 0;
+                      });
+      if (later) segments_[i].left.push_back(slot.name);
     }
   }
 }
@@ -111,7 +127,7 @@ SwapStage::Segment SwapStage::MakeSegment(const Slice& slice) const {
   const auto layout =
       ComputePartLayout(options_.config, options_.stage, options_.stage_count, slice);
   SWARM_CHECK(layout.ok(), layout.status().message());  // the stage's own layout was
-  Segment segment{.slice = slice, .weights = {}, .state = {}, .ranges = {}, .left = {}};
+  Segment segment{.slice = slice, .slots = layout->slots, .ranges = {}, .left = {}};
   for (const ParameterGroup& group : layout->groups) {
     Range range{0, 0, group.count};
     while (layout_.groups.at(range.group).index != group.index) ++range.group;
@@ -124,10 +140,6 @@ SwapStage::Segment SwapStage::MakeSegment(const Slice& slice) const {
     Range& range = segment.ranges[slot.group];
     if (slot.offset == 0) range.offset = whole->offset;
     SWARM_CHECK(whole->offset == range.offset + slot.offset, slot.name + " lies elsewhere");
-    segment.weights.push_back(slot.name);
-    segment.state.push_back(slot.name);
-    segment.state.push_back("optimizer.exp_avg." + slot.name);
-    segment.state.push_back("optimizer.exp_avg_sq." + slot.name);
   }
   return segment;
 }
@@ -144,7 +156,8 @@ void SwapStage::ForSlots(const Range& range, Body body) const {
   }
 }
 
-Result<std::unique_ptr<Stage>> SwapStage::MakeStage(const Segment& segment, Purpose purpose) const {
+Result<std::unique_ptr<Stage>> SwapStage::MakeStage(const Segment& segment, Purpose purpose,
+                                                    StateBlocks given) const {
   StageOptions options = options_;
   options.residency = api::Residency::kResident;
   options.part = segment.slice;
@@ -158,7 +171,39 @@ Result<std::unique_ptr<Stage>> SwapStage::MakeStage(const Segment& segment, Purp
     // A pass computes a segment's forward again anyhow.
     if (options.recompute == api::Recompute::kFull) options.recompute = api::Recompute::kNone;
   }
-  return Stage::Create(options);
+  return MakeDecoderStage(options, std::move(given));
+}
+
+SwapStage::Coming SwapStage::Bring(const Segment& segment, Purpose purpose,
+                                   const std::string& prefix) const {
+  Coming coming;
+  std::vector<TensorShelf::Place> places;
+  for (const Range& range : segment.ranges) coming.blocks.weights.push_back(MakeBlock(range.count));
+  for (const ParameterSlot& slot : segment.slots) {
+    places.push_back({slot.name, MemoryOf(coming.blocks.weights[slot.group], slot.offset)});
+    if (purpose == Purpose::kPass) continue;
+    for (const char* const field : {kFirstMoments, kSecondMoments}) {
+      const std::string name = field + slot.name;
+      if (!shelf_.Has(name)) continue;  // Muon has no second ones
+      const StateBlock block = MakeBlock(slot.count);
+      places.push_back({name, MemoryOf(block, 0)});
+      coming.blocks.moments.emplace(name, block);
+    }
+  }
+  coming.tensors = shelf_.Begin(places, prefix);
+  return coming;
+}
+
+Result<std::unique_ptr<Stage>> SwapStage::Take(const Segment& segment, Purpose purpose,
+                                               Version version, Coming coming) const {
+  RETURN_IF_ERROR(coming.tensors->Wait());
+  ASSIGN_OR_RETURN(std::unique_ptr<Stage> stage,
+                   MakeStage(segment, purpose, std::move(coming.blocks)));
+  const auto find = [&](const std::string& name) {
+    return coming.tensors->Find(purpose == Purpose::kUpdate ? ForUpdate(name) : name);
+  };
+  RETURN_IF_ERROR(stage->Load(find, version, /*optimizer=*/purpose == Purpose::kUpdate));
+  return stage;
 }
 
 // ---- the state ----
@@ -187,7 +232,8 @@ std::optional<std::string> SwapStage::PrefixOf(Version version) const {
 
 void SwapStage::KeepWeights(const Segment& segment) {
   if (!delayed()) return;
-  for (const std::string& name : segment.weights) {
+  for (const ParameterSlot& slot : segment.slots) {
+    const std::string& name = slot.name;
     if (std::ranges::count(segment.left, name) > 0) continue;
     shelf_.Keep(name, kPrevious + name);
     if (exact()) shelf_.Keep(kScale + name, kPreviousScale + name);
@@ -279,22 +325,18 @@ Result<Stage*> SwapStage::Enter(Version version, std::size_t segment,
   if (stage_ == nullptr || entered_ != segment) {
     stage_.reset();
     stage_held_.reset();
-    if (loading_ == nullptr || coming_ != segment) {
+    if (!loading_ || coming_ != segment) {
       loading_.reset();
-      loading_ = shelf_.Begin(of.weights, *prefix);
+      loading_ = Bring(of, Purpose::kPass, *prefix);
     }
+    ASSIGN_OR_RETURN(stage_, Take(of, Purpose::kPass, version, *std::exchange(loading_, {})));
     // Weights, one gradient that is fresh and one that leaves.
     stage_held_ = gauge_.Hold(of.parameters * SegmentBytes(options_.precision));
-    ASSIGN_OR_RETURN(std::unique_ptr<Stage> stage, MakeStage(of, Purpose::kPass));
-    RETURN_IF_ERROR(stage->Load([&](const std::string& name) { return loading_->Find(name); },
-                                version, /*optimizer=*/false));
-    loading_.reset();
-    stage_ = std::move(stage);
     entered_ = segment;
   }
-  if (next && (loading_ == nullptr || coming_ != *next)) {
+  if (next && (!loading_ || coming_ != *next)) {
     loading_.reset();
-    loading_ = shelf_.Begin(segments_[*next].weights, *prefix);
+    loading_ = Bring(segments_[*next], Purpose::kPass, *prefix);
     coming_ = *next;
   }
   return stage_.get();
@@ -817,20 +859,26 @@ Status SwapStage::Update(std::span<const Bytes> sums, double clip, double learni
   const bool own = of_step != sums_.end() &&
                    std::ranges::equal(of_step->second.groups, sums, &TierSum::IsShownAs);
   const Sums* const taken = own ? &of_step->second : nullptr;
+  // A segment that is updated, and one that comes, both with their sums.
+  const std::uint64_t two =
+      2 * plan_.largest * (SegmentBytes(options_.precision) + ElementBytes(options_.accumulation));
+  const bool beside = two <= options_.swap.memory;
   Updating next = BeginUpdate(segments_.front(), sums, taken);
   for (std::size_t s = 0; s < segments_.size(); ++s) {
     const Segment& segment = segments_[s];
-    const auto held = gauge_.Hold(segment.parameters * SegmentBytes(options_.precision));
-    ASSIGN_OR_RETURN(const auto stage, MakeStage(segment, Purpose::kUpdate));
+    const auto begin_next = [&] {
+      if (s + 1 < segments_.size()) next = BeginUpdate(segments_[s + 1], sums, taken);
+    };
     Updating now = std::move(next);
-    const auto find = [&](const std::string& name) { return now.state->Find(ForUpdate(name)); };
-    RETURN_IF_ERROR(stage->Load(find, version_, /*optimizer=*/true));
-    now.state.reset();
+    const auto held = gauge_.Hold(segment.parameters * SegmentBytes(options_.precision));
+    ASSIGN_OR_RETURN(const auto stage,
+                     Take(segment, Purpose::kUpdate, version_, std::move(now.state)));
     RETURN_IF_ERROR(now.coming.Wait());
+    if (beside) begin_next();
     RETURN_IF_ERROR(stage->SetScaleLevel(step, scale_levels_.Of(step)));
     RETURN_IF_ERROR(stage->Apply(now.sums, clip, learning_rate, /*skip=*/false));
     now = {};
-    if (s + 1 < segments_.size()) next = BeginUpdate(segments_[s + 1], sums, taken);
+    if (!beside) begin_next();
     KeepWeights(segment);
     RETURN_IF_ERROR(Store(segment, *stage));
   }
@@ -847,7 +895,7 @@ SwapStage::Updating SwapStage::BeginUpdate(const Segment& segment, std::span<con
                                            const Sums* own) {
   const std::uint64_t element = ElementBytes(options_.accumulation);
   Updating updating;
-  updating.state = shelf_.Begin(segment.state);
+  updating.state = Bring(segment, Purpose::kUpdate, "");
   for (const Range& range : segment.ranges) {
     updating.sums.push_back(
         own ? own->groups[range.group].Bring(range.offset, range.count, &updating.coming)

@@ -28,6 +28,7 @@
 
 #include "worker/codec/codec.h"
 #include "worker/model/collected.h"
+#include "worker/model/decoder/state_memory.h"
 #include "worker/model/exact_sums.h"
 #include "worker/model/layout/layout.h"
 #include "worker/model/readers.h"
@@ -99,10 +100,15 @@ class SwapStage final : public Stage {
   };
   struct Segment {
     Slice slice;
-    std::vector<std::string> weights, state;  ///< the tensors of its weights; of all its state
-    std::vector<Range> ranges;                ///< by group of the segment
+    std::vector<ParameterSlot> slots;
+    std::vector<Range> ranges;  ///< by group of the segment
     std::uint64_t parameters = 0;
     std::vector<std::string> left;  ///< parameters that a later segment has, too, and writes
+  };
+  /// Of a segment, on its way to the memory that its stage takes.
+  struct Coming {
+    StateBlocks blocks;
+    std::unique_ptr<TensorShelf::Loading> tensors;
   };
   struct Forwarding {
     TaskKey key;
@@ -156,7 +162,7 @@ class SwapStage final : public Stage {
   };
   /// What an update of a segment needs, on its way.
   struct Updating {
-    std::unique_ptr<TensorShelf::Loading> state;
+    Coming state;
     std::vector<Bytes> sums;  ///< by group of the segment
     Transit coming;
     std::shared_ptr<const void> held;
@@ -171,7 +177,13 @@ class SwapStage final : public Stage {
   bool Holds(Version version) const { return PrefixOf(version).has_value(); }
   Segment MakeSegment(const Slice& slice) const;
   enum class Purpose { kPass, kUpdate, kFill };
-  Result<std::unique_ptr<Stage>> MakeStage(const Segment& segment, Purpose purpose) const;
+  Result<std::unique_ptr<Stage>> MakeStage(const Segment& segment, Purpose purpose,
+                                           StateBlocks given = {}) const;
+  /// Begins to bring what the stage of a segment needs for a purpose, of weights behind a prefix.
+  Coming Bring(const Segment& segment, Purpose purpose, const std::string& prefix) const;
+  /// The stage, when that is there.
+  Result<std::unique_ptr<Stage>> Take(const Segment& segment, Purpose purpose, Version version,
+                                      Coming coming) const;
   /// Makes the segment's stage the one in memory for a pass, and begins to bring `next`'s weights.
   Result<Stage*> Enter(Version version, std::size_t segment, std::optional<std::size_t> next);
   /// Nothing of a pass is in memory.
@@ -253,7 +265,7 @@ class SwapStage final : public Stage {
   std::unique_ptr<Stage> stage_;
   std::shared_ptr<const void> stage_held_;
   std::size_t coming_ = 0;  ///< the segment of loading_
-  std::unique_ptr<TensorShelf::Loading> loading_;
+  std::optional<Coming> loading_;
   Readers readers_;  ///< of what is in the tier
 };
 

@@ -104,27 +104,21 @@ std::int64_t TensorShelf::Number(const std::string& name) const {
   return number;
 }
 
-std::unique_ptr<TensorShelf::Loading> TensorShelf::Begin(const std::vector<std::string>& names,
+std::unique_ptr<TensorShelf::Loading> TensorShelf::Begin(const std::vector<Place>& places,
                                                          const std::string& prefix) const {
   auto loading = std::make_unique<Loading>();
   loading->shelf_ = this;
   std::uint64_t bytes = 0;
-  for (const std::string& name : names) {
-    const auto found = entries_.find(prefix + name);
-    if (found == entries_.end() || found->second.extent == nullptr) continue;
-    bytes += found->second.extent->size();
-  }
-  loading->held_ = gauge_.Hold(bytes);
-  for (const std::string& name : names) {
-    const auto found = entries_.find(prefix + name);
-    if (found == entries_.end() || found->second.extent == nullptr) continue;
-    const tier::Extent& extent = *found->second.extent;
-    checkpoint::NamedTensor tensor = found->second.tensor;
-    const std::shared_ptr<std::byte[]> memory(new std::byte[extent.size()]);
+  for (const auto& [name, memory] : places) {
+    const Entry& entry = entries_.at(prefix + name);
+    const tier::Extent& extent = *entry.extent;
+    checkpoint::NamedTensor tensor = entry.tensor;
     tensor.data = Bytes::Wrap(memory.get(), extent.size(), memory);
     loading->transit_.Read(space_.tier(), extent.offset(), memory, extent.size());
     loading->tensors_.emplace(name, std::move(tensor));
+    bytes += extent.size();
   }
+  loading->held_ = gauge_.Hold(bytes);
   return loading;
 }
 

@@ -58,6 +58,8 @@ class TensorShelf {
   /// Tensors on their way to memory.
   class Loading {
    public:
+    /// Until all are there. Errors: those of the tier.
+    Status Wait() { return transit_.Wait(); }
     /// One of them by its name without prefix, or a number; waits for it. kNotFound for other
     /// names.
     Result<checkpoint::NamedTensor> Find(const std::string& name);
@@ -69,9 +71,13 @@ class TensorShelf {
     std::shared_ptr<const void> held_;
     Transit transit_;
   };
-  /// Begins to bring the tensors of these names behind the prefix; those that are not here are
-  /// passed over.
-  std::unique_ptr<Loading> Begin(const std::vector<std::string>& names,
+  /// Where the bytes of a tensor are wanted.
+  struct Place {
+    std::string name;
+    std::shared_ptr<std::byte[]> memory;
+  };
+  /// Begins to bring the tensors of these names behind the prefix. Requires that they are here.
+  std::unique_ptr<Loading> Begin(const std::vector<Place>& places,
                                  const std::string& prefix = "") const;
 
  private:

@@ -87,21 +87,24 @@ std::size_t TierSum::IndexOf(std::uint64_t offset) const {
 template <typename T, typename Body>
 Status TierSum::Change(Part& part, Body change) {
   tier::Tier& tier = space_->tier();
+  const auto memory =
+      tier::MakeMemory(std::min(kAtOnce, part.count) * sizeof(T) + 2 * tier::kBlock);
   for (std::uint64_t at = 0; at < part.count; at += kAtOnce) {
     const std::uint64_t n = std::min(kAtOnce, part.count - at);
     const std::uint64_t begin = (part.offset + at) * sizeof(T), end = begin + n * sizeof(T);
     // Whole blocks are written. What others have in the first and the last of them stays.
     const std::uint64_t from = begin / tier::kBlock * tier::kBlock;
     const std::uint64_t to = std::min(tier::RoundUpToBlocks(end), bytes());
-    std::vector<std::byte> blocks(to - from);
+    const std::span blocks(memory.get(), to - from);
     const auto read = [&](std::uint64_t first, std::uint64_t last) {
-      return first == last ? Status()
-                           : tier.Read(extent_->offset() + first,
-                                       std::span(blocks).subspan(first - from, last - first));
+      return first == last
+                 ? Status()
+                 : tier.Read(extent_->offset() + first, blocks.subspan(first - from, last - first));
     };
     if (part.written) {
       RETURN_IF_ERROR(read(from, to));
     } else {
+      std::ranges::fill(blocks, std::byte{0});
       RETURN_IF_ERROR(read(from, begin));
       RETURN_IF_ERROR(read(end, to));
     }
@@ -267,7 +270,7 @@ bool TierSum::IsShownAs(const Bytes& bytes) const {
 
 Bytes TierSum::Bring(std::uint64_t first, std::uint64_t count, Transit* coming) const {
   const std::uint64_t size = count * width();
-  const std::shared_ptr<std::byte[]> memory(new std::byte[size]);
+  const std::shared_ptr<std::byte[]> memory = tier::MakeMemory(size);
   coming->Read(space_->tier(), extent_->offset() + first * width(), memory, size);
   return Bytes::Wrap(memory.get(), size, memory);
 }
