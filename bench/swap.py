@@ -7,7 +7,8 @@ group with a limit, the most that the group held, page cache included; all until
 this one. Ends with an error if losses differ by more than 1e-5.
 
 Usage: bench/swap.py [--build build/release] [--width 512] [--layers 16] [--vocabulary 256] [--memory-mib 96]
-                     [--microbatches 8] [--tokens 256] [--steps 3] [--mode Sync|Delayed] [--scratch FOLDER]
+                     [--microbatches 8] [--tokens 256] [--steps 3] [--mode Sync|Delayed]
+                     [--recompute None|Layers|Full] [--scratch FOLDER]
        bench/swap.py --limit-mib 6144 --alone ...     Swap alone, in a control group with that limit (root)
 """
 import argparse
@@ -102,7 +103,8 @@ def watch(run, folder, steps, group):
 def train(flags, folder, residency, group):
     """One run: a row of the table, and its losses."""
     memory = {"host": flags.memory_mib << 20, "scratch": flags.scratch or folder}
-    pipeline = {"stages": 1, "residency": residency, **({"memory": memory} if residency == "Swap" else {})}
+    pipeline = {"stages": 1, "residency": residency,
+                **({"memory": memory} if residency == "Swap" else {"recompute": flags.recompute})}
     job = pathlib.Path(folder, f"{residency}.yaml")
     job.write_text(JOB % {**vars(flags), "heads": flags.width // 64, "inner": flags.inner or flags.width * 43 // 16,
                           "steps": flags.steps + 1, "folder": folder, "pipeline": json.dumps(pipeline)})
@@ -145,6 +147,7 @@ def main():
     flags.add_argument("--tokens", type=int, default=256)
     flags.add_argument("--steps", type=int, default=3)
     flags.add_argument("--mode", default="Sync", choices=["Sync", "Delayed"])
+    flags.add_argument("--recompute", default="None", choices=["None", "Layers", "Full"], help="of Resident; Swap does")
     flags.add_argument("--scratch", default="")
     flags.add_argument("--scratch-gib", type=float, default=2, help="of the probe")
     flags.add_argument("--limit-mib", type=int, default=0)

@@ -53,13 +53,15 @@ std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model
       .head = head ? model.TableParameters() : 0};
   const std::uint64_t memory = MemoryFor(spec, group);
   const std::uint64_t each = model::SegmentBytes(spec.training.precision);
+  const std::uint64_t input = api::GraphOf(spec, 0, /*head=*/false).boundary;
   const auto plan = model::CutIntoSegments(
       {static_cast<std::int64_t>(run.first), static_cast<std::int64_t>(run.count), embedding, head},
       sizes,
       {.memory = memory,
        .parameter_bytes = each,
-       .task_bytes = api::GraphOf(spec, 0, /*head=*/false).boundary,
-       .tasks = api::TasksTogether(spec)});
+       .task_bytes = input,
+       .tasks = api::TasksTogether(spec),
+       .pass_bytes = model::PassBytes(spec.training.accumulation)});
   if (!plan.ok()) return std::nullopt;
   Swapping swapping{.memory = std::min(memory, api::LeastSwapMemory(plan->largest, each)),
                     .tasks = plan->tasks,
@@ -68,6 +70,9 @@ std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model
                     .shared = SharedPart(model),
                     .versions = api::VersionsOf(spec),
                     .head = head};
+  if (plan->inputs_in_tier) {
+    swapping.inputs = static_cast<double>(input * (plan->segments.size() - 1));
+  }
   for (const model::Slice& segment : plan->segments) {
     swapping.layers = std::max(swapping.layers, static_cast<std::uint64_t>(segment.count));
   }
@@ -83,8 +88,10 @@ double SwappedSeconds(const Swapping& swapping, double parameters, double second
   // Floats of the first pass become the step's sum as they are.
   const double sums = swapping.exact ? microbatches : std::ceil(microbatches / tasks) - 1;
   const double added = sums * (kGradient + 2 * SumBytes(swapping)) * parameters / disk;
-  return std::max(seconds * forward_share, weights) +
-         std::max(seconds * (1 - forward_share), weights + gradient) + added / microbatches;
+  const double forth = model::kForwardMoves * swapping.inputs / disk;
+  const double back = model::kBackwardMoves * swapping.inputs / disk;
+  return std::max(seconds * forward_share, weights + forth) +
+         std::max(seconds * (1 - forward_share), weights + gradient + back) + added / microbatches;
 }
 
 double SwappedUpdateSeconds(const Swapping& swapping, double parameters, double disk) {

@@ -19,6 +19,7 @@ struct Swapping {
   double shared = 1;           ///< of the state, the part in pieces of several tensors
   std::uint64_t versions = 1;  ///< of the weights, in the state
   bool head = false;           ///< the stage has the head
+  double inputs = 0;  ///< bytes of a microbatch's inputs of segments, if they go to the disk
 };
 
 /// As a worker cuts the stage (worker/model/segments/plan.h). None: a machine of the group computes
@@ -27,9 +28,10 @@ std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model
                                   const Machines& group, Run run);
 
 /// Of a microbatch that computes for so many seconds, the part `forward_share` of them forward; a
-/// replica takes `microbatches` in a step. While it computes, the next segment's weights come, and
-/// the last one's gradients leave. What is not the first of a step comes back to be added to the
-/// step's sum, which comes and leaves, when nothing computes.
+/// replica takes `microbatches` in a step. While it computes, the next segment's weights come, the
+/// last one's gradients leave, and inputs of segments do both where they wait on the disk. What is
+/// not the first of a step comes back to be added to the step's sum, which comes and leaves, when
+/// nothing computes.
 double SwappedSeconds(const Swapping& swapping, double parameters, double seconds,
                       double forward_share, double microbatches, double disk);
 

@@ -37,8 +37,8 @@ std::uint64_t NumbersBytes(const Spec& spec) {
   // A replica that loads a checkpoint has all moments until the first commit leaves it its parts;
   // and it keeps copies of their new weights, in two buffers.
   const std::uint64_t copies = spec.pipeline.shardUpdate == ShardUpdate::kMoments ? 2 * 4 : 0;
-  // Local: the outer weights of each version, their velocity, the weights after the last inner step,
-  // and what waits for the turn of its fragment.
+  // Local: the outer weights of each version, their velocity, the weights after the last inner
+  // step, and what waits for the turn of its fragment.
   const LocalSteps& local = spec.training.local;
   const std::uint64_t flats = (local.overlap ? 4 : 3) + (local.fragments > 1 ? 1 : 0);
   const std::uint64_t outer = spec.training.stepMode == StepMode::kLocal ? flats * 4 : 0;
@@ -155,6 +155,12 @@ std::uint64_t SwapDiskBytes(const Spec& spec, std::uint64_t trained) {
     if (spec.training.local.fragments > 1) each += 4;
   }
   return trained * each;
+}
+
+std::uint64_t SwapInputBytes(const Spec& spec) {
+  // Of layers, head and what is computed at the moment, and a gradient.
+  const std::uint64_t segments = spec.model.config.num_hidden_layers + 3;
+  return TasksTogether(spec) * segments * GraphOf(spec, 0, /*head=*/false).boundary;
 }
 
 std::uint64_t LeastSwapMemory(std::uint64_t largest, std::uint64_t parameter_bytes) {

@@ -77,6 +77,10 @@ std::uint64_t TasksTogether(const Spec& spec);
 /// same.
 std::uint64_t SwapDiskBytes(const Spec& spec, std::uint64_t trained);
 
+/// The most of the same disk that the inputs of segments need, which microbatches keep until their
+/// backward, where memory has no room for them. Requires the same.
+std::uint64_t SwapInputBytes(const Spec& spec);
+
 /// The least memory of a stage with Residency::kSwap: three quarters of it have room for its
 /// largest segment twice, of so many parameters of so many bytes each, with moments.
 std::uint64_t LeastSwapMemory(std::uint64_t largest, std::uint64_t parameter_bytes);

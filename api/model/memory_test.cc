@@ -93,6 +93,14 @@ TEST(MemoryTest, AWorkerThatSwapsNeedsMoreDiskForAStepThatOverlapsTheNextOne) {
   EXPECT_EQ(LeastSwapMemory(job), least);
 }
 
+TEST(MemoryTest, InputsOfSegmentsMayGoToTheDisk) {
+  SwarmJob job = LargeJob();
+  job.spec.pipeline.residency = Residency::kSwap;
+  job.spec.training.globalBatchSize = 3 * job.spec.training.microbatchSize;
+  const std::uint64_t segments = job.spec.model.config.num_hidden_layers + 3;
+  EXPECT_EQ(SwapInputBytes(job.spec), 3 * segments * BoundaryBytes(job));
+}
+
 TEST(MemoryTest, TheLargestSegmentOfASwappedStageFitsTwice) {
   SwarmJob job = LargeJob();
   // A layer: four square matrices, three of the MLP, two norms.

@@ -208,7 +208,8 @@ std::string SizesText(const api::SwarmJob& job) {
     text += "\nmemory: segments of the largest stage take " +
             (host > 0 ? GibibytesText(host) : "half of the machine's memory") +
             " beside the program\n" + "disk: " + GibibytesText(disk) + " a worker, and " +
-            GibibytesText(copy) + " while its state is copied for a checkpoint or a joiner\n";
+            GibibytesText(api::SwapInputBytes(spec)) +
+            " for inputs of segments where memory has no room, and " + GibibytesText(copy) + " while its state is copied for a checkpoint or a joiner\n";
   } else {
     text += "\nmemory: the largest stage needs about " + GibibytesText(largest) + ", " +
             GibibytesText(graph) + " for each microbatch in flight, and " + GibibytesText(copy) +

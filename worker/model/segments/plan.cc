@@ -11,6 +11,33 @@ std::uint64_t SegmentBytes(api::Precision precision) {
   return 4 + (precision == api::Precision::kFP32 ? 0 : 2) + 2 * 4;
 }
 
+std::uint64_t PassBytes(api::Accumulation accumulation) {
+  const std::uint64_t weights = 2 * 4, sum = 4 + 4 + 2 * 4;
+  return accumulation == api::Accumulation::kExact ? weights : weights + sum;
+}
+
+namespace {
+
+/// What tasks carry that is in memory at once, where it waits in the tier: what a segment computes
+/// from, its result, two that leave, and those of the next task.
+constexpr std::uint64_t kCarried = 8;
+
+/// Decides how many tasks pass together, and where their inputs wait.
+void ChooseTasks(std::uint64_t parameters, const SwapLimits& limits, SwapPlan* plan) {
+  const std::uint64_t each = std::max<std::uint64_t>(limits.task_bytes, 1);
+  const std::uint64_t wanted = std::max<std::uint64_t>(limits.tasks, 1);
+  const std::uint64_t room = limits.memory / 4;
+  const std::uint64_t segments = plan->segments.size();
+  plan->tasks = std::clamp<std::uint64_t>(room / (segments * each), 1, wanted);
+  const std::uint64_t more_passes = (wanted - 1) / plan->tasks;
+  const std::uint64_t moved = wanted * (segments - 1) * each * (kForwardMoves + kBackwardMoves);
+  if (kCarried * each > room || moved >= more_passes * parameters * limits.pass_bytes) return;
+  plan->tasks = wanted;
+  plan->inputs_in_tier = true;
+}
+
+}  // namespace
+
 Result<SwapPlan> CutIntoSegments(const Slice& stage, const StageSizes& sizes,
                                  const SwapLimits& limits) {
   const std::uint64_t room = limits.memory / 4 * 3 / limits.parameter_bytes / 2;  // parameters
@@ -24,8 +51,10 @@ Result<SwapPlan> CutIntoSegments(const Slice& stage, const StageSizes& sizes,
                              " MiB: its largest layer, embedding or head must fit twice");
   }
   SwapPlan plan;
+  std::uint64_t all = 0;
   const auto add = [&](const Slice& slice, std::uint64_t parameters) {
     plan.segments.push_back(slice);
+    all += parameters;
     plan.largest = std::max(plan.largest, parameters);
   };
   if (stage.embedding) add({stage.first, 0, true, false}, sizes.embedding);
@@ -39,9 +68,7 @@ Result<SwapPlan> CutIntoSegments(const Slice& stage, const StageSizes& sizes,
     add(slice, parameters);
   }
   if (stage.head) add({stage.first + stage.count, 0, false, true}, sizes.head);
-  const std::uint64_t kept = plan.segments.size() * std::max<std::uint64_t>(limits.task_bytes, 1);
-  plan.tasks = std::clamp<std::uint64_t>(limits.memory / 4 / kept, 1,
-                                         std::max<std::uint64_t>(limits.tasks, 1));
+  ChooseTasks(all, limits, &plan);
   return plan;
 }
 

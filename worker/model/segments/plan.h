@@ -22,11 +22,21 @@ struct SwapPlan {
   std::vector<Slice> segments;  ///< in order
   std::uint64_t largest = 0;    ///< parameters of a segment
   std::uint64_t tasks = 1;      ///< that pass a segment together
+  bool inputs_in_tier = false;  ///< there the inputs of segments wait, which tasks keep
 };
 
 /// The most bytes that a parameter of a segment in memory needs: while it is updated, its weight,
 /// its operand where that is not the weight itself, and its moments. A gradient needs less.
 std::uint64_t SegmentBytes(api::Precision precision);
+
+/// The bytes that a tier moves for a parameter when tasks pass once more in a step: the weights
+/// twice; and their gradients as one sum, which is added to the step's. Exact ones go one by one
+/// anyhow.
+std::uint64_t PassBytes(api::Accumulation accumulation);
+
+/// How often the tier moves what a task carries from one segment to the next: the input is written,
+/// and read forward and backward; so is the gradient, once each.
+inline constexpr std::uint64_t kForwardMoves = 2, kBackwardMoves = 3;
 
 /// What one may say of the memory.
 struct SwapLimits {
@@ -34,14 +44,16 @@ struct SwapLimits {
   std::uint64_t parameter_bytes = 0;  ///< SegmentBytes
   std::uint64_t task_bytes = 0;       ///< of a task at the boundary of two segments
   std::uint64_t tasks = 1;            ///< wanted
+  std::uint64_t pass_bytes = 0;       ///< PassBytes
 };
 
 /// The longest segments of which two fit into three quarters of the memory: one computes while the
 /// next comes, or a segment and the bytes from which it is made. The rest is for the inputs of
-/// segments, which tasks keep until their backward; they decide how many tasks pass together.
-/// Embedding and head have many bytes, and little work or one of their own: they are segments of
-/// their own. Errors: kResourceExhausted (too little memory for any cut, with the least that would
-/// do).
+/// segments, which tasks keep until their backward; they decide how many tasks pass together. Where
+/// that is fewer than are wanted, and it costs less to move all inputs than to pass more often,
+/// they wait in the tier. Embedding and head have many bytes, and little work or one of their own:
+/// they are segments of their own. Errors: kResourceExhausted (too little memory for any cut, with
+/// the least that would do).
 Result<SwapPlan> CutIntoSegments(const Slice& stage, const StageSizes& sizes,
                                  const SwapLimits& limits);
 

@@ -62,5 +62,28 @@ TEST(SwapPlanTest, KeptInputsDecideHowManyTasksPassTogether) {
   EXPECT_EQ(CutIntoSegments({0, 2, false, false}, sizes, limits)->tasks, 8u) << "as wanted";
 }
 
+TEST(SwapPlanTest, InputsWaitInTheTierWhereThatCostsLessThanMorePasses) {
+  const StageSizes sizes{0, {1000, 1000}, 0};
+  SwapLimits limits = LimitsOf(1000);
+  const auto cut = [&] { return *CutIntoSegments({0, 2, false, false}, sizes, limits); };
+  // Four of eight fit: one more pass moves 2000 * 24 bytes, and inputs 8 * 5 times their size.
+  limits.pass_bytes = PassBytes(api::Accumulation::kFloat);
+  limits.task_bytes = limits.memory / 4 / 2 / 4;
+  ASSERT_EQ(limits.task_bytes, 1000u);
+  EXPECT_TRUE(cut().inputs_in_tier);
+  EXPECT_EQ(cut().tasks, 8u);
+  limits.pass_bytes = PassBytes(api::Accumulation::kExact);
+  EXPECT_FALSE(cut().inputs_in_tier) << "a pass costs a third";
+  EXPECT_EQ(cut().tasks, 4u);
+  // Where all fit, or not even those of the tasks at hand.
+  limits.pass_bytes = PassBytes(api::Accumulation::kFloat);
+  limits.task_bytes = 10;
+  EXPECT_FALSE(cut().inputs_in_tier);
+  EXPECT_EQ(cut().tasks, 8u);
+  limits.pass_bytes = 1'000'000;
+  limits.task_bytes = limits.memory / 4 / 7;
+  EXPECT_FALSE(cut().inputs_in_tier);
+}
+
 }  // namespace
 }  // namespace swarm::model

@@ -39,6 +39,9 @@ Status CheckOptions(const StageOptions& options, const Layout& layout) {
   return {};
 }
 
+/// Parcels that leave to the tier at once; beyond, the one that computes waits for the first.
+constexpr std::size_t kLeaving = 2;
+
 /// What the slots of a layout are of: sizes of layers, by their names' numbers.
 StageSizes SizesOf(const Layout& layout) {
   StageSizes sizes;
@@ -83,7 +86,8 @@ Result<std::unique_ptr<Stage>> MakeSwapStage(const StageOptions& options) {
                                    {.memory = options.swap.memory,
                                     .parameter_bytes = SegmentBytes(options.precision),
                                     .task_bytes = options.swap.task_bytes,
-                                    .tasks = options.swap.tasks}));
+                                    .tasks = options.swap.tasks,
+                                    .pass_bytes = PassBytes(options.accumulation)}));
   std::unique_ptr<tier::Tier> tier = tier::MakeMemoryTier();
   if (!options.swap.scratch.empty()) {
     ASSIGN_OR_RETURN(tier, tier::OpenFileTier(options.swap.scratch));
@@ -120,7 +124,9 @@ SwapStage::SwapStage(const StageOptions& options, Layout layout, SwapPlan plan,
 std::string SwapStage::DescribeMemory() const {
   return std::to_string(segments_.size()) + " segments of up to " + std::to_string(plan_.largest) +
          " parameters in " + std::to_string(options_.swap.memory >> 20) + " MiB, " +
-         std::to_string(plan_.tasks) + " tasks together, " + space_.tier().name();
+         std::to_string(plan_.tasks) + " tasks together" +
+         (plan_.inputs_in_tier ? " with the inputs of segments in the file, " : ", ") +
+         space_.tier().name();
 }
 
 SwapStage::Segment SwapStage::MakeSegment(const Slice& slice) const {
@@ -380,7 +386,7 @@ void SwapStage::SubmitForward(const TaskKey& key, Version version, const TokenBa
                        version,
                        {tokens.sequences, tokens.tokens_per_sequence, {}},
                        {tokens.ids.begin(), tokens.ids.end()},
-                       input,
+                       std::make_shared<Parcel>(input),
                        keep_graph,
                        std::move(done)});
 }
@@ -388,6 +394,21 @@ void SwapStage::SubmitForward(const TaskKey& key, Version version, const TokenBa
 void SwapStage::SubmitBackward(const TaskKey& key, const Bytes& gradient,
                                Done<BackwardResult> done) {
   backwards_.push_back({key, gradient, std::move(done)});
+}
+
+Result<std::shared_ptr<Parcel>> SwapStage::Pack(Bytes bytes) {
+  if (!plan_.inputs_in_tier) {
+    auto held = gauge_.Hold(bytes.size());
+    return std::make_shared<Parcel>(std::move(bytes), std::move(held));
+  }
+  ASSIGN_OR_RETURN(auto parcel, Parcel::Send(space_, gauge_, std::move(bytes)));
+  leaving_.push_back(parcel);
+  while (leaving_.size() > kLeaving) {
+    const auto first = std::move(leaving_.front());
+    leaving_.pop_front();
+    RETURN_IF_ERROR(first->Settle());
+  }
+  return parcel;
 }
 
 bool SwapStage::Work() {
@@ -415,17 +436,18 @@ void SwapStage::RunForwards() {
       task.done(NotHeld(task.version, version_));
       continue;
     }
-    if (task.keep) {
-      kept_[task.key].payloads = {task.version, task.tokens, task.ids, task.input, {}};
+    Result<Bytes> input = task.input->Take();
+    if (task.keep && input.ok()) {
+      kept_[task.key].payloads = {task.version, task.tokens, task.ids, *input, {}};
     }
     if (!layout_.slice.embedding) {
-      Result<Bytes> input = Recoded(*activation_codec_, *plain_codec_, task.input, task.tokens);
+      if (input.ok()) input = Recoded(*activation_codec_, *plain_codec_, *input, task.tokens);
       if (!input.ok()) {
         kept_.erase(task.key);
         task.done(input.status().WithContext("forward of " + TaskText(task.key)));
         continue;
       }
-      task.input = *std::move(input);
+      task.input = std::make_shared<Parcel>(*std::move(input));
     }
     tasks.push_back(std::move(task));
   }
@@ -434,20 +456,27 @@ void SwapStage::RunForwards() {
     const Result<Stage*> stage =
         Enter(tasks.front().version, s, last ? std::optional<std::size_t>() : s + 1);
     std::vector<Forwarding> going_on;
-    for (Forwarding& task : tasks) {
-      Result<ForwardResult> result = stage.ok() ? RunForward(**stage, s, task) : stage.status();
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      Forwarding& task = tasks[i];
+      if (i + 1 < tasks.size()) tasks[i + 1].input->Begin();
+      Result<ForwardResult> result = stage.ok() ? RunForward(**stage, task) : stage.status();
+      if (result.ok() && !last) {
+        Result<std::shared_ptr<Parcel>> output = Pack(std::move(result->boundary));
+        if (output.ok()) {
+          task.input = *std::move(output);
+          going_on.push_back(std::move(task));
+          continue;
+        }
+        result = output.status();
+      }
       if (!result.ok()) {
         kept_.erase(task.key);
         task.done(result.status());
-        continue;
-      }
-      task.input = result->boundary;
-      if (!last) {
-        going_on.push_back(std::move(task));
       } else if (layout_.slice.head) {
         task.done(*std::move(result));
       } else {
-        Result<Bytes> output = Recoded(*plain_codec_, *activation_codec_, task.input, task.tokens);
+        Result<Bytes> output =
+            Recoded(*plain_codec_, *activation_codec_, result->boundary, task.tokens);
         task.done(output.ok() ? Result<ForwardResult>({*std::move(output), 0}) : output.status());
       }
     }
@@ -455,15 +484,12 @@ void SwapStage::RunForwards() {
   }
 }
 
-Result<ForwardResult> SwapStage::RunForward(Stage& stage, std::size_t segment, Forwarding& task) {
-  if (task.keep) {
-    Kept& kept = kept_.at(task.key);
-    kept.inputs.push_back(task.input);
-    if (segment > 0) kept.held.push_back(gauge_.Hold(task.input.size()));
-  }
+Result<ForwardResult> SwapStage::RunForward(Stage& stage, Forwarding& task) {
+  ASSIGN_OR_RETURN(const Bytes input, task.input->Take());
+  if (task.keep) kept_.at(task.key).inputs.push_back(task.input);
   TokenBatch tokens = task.tokens;
   tokens.ids = task.ids;
-  return stage.Forward(task.key, task.version, tokens, task.input, /*keep_graph=*/false);
+  return stage.Forward(task.key, task.version, tokens, input, /*keep_graph=*/false);
 }
 
 std::vector<SwapStage::Passing> SwapStage::TakeBackwards() {
@@ -495,7 +521,8 @@ std::vector<SwapStage::Passing> SwapStage::TakeBackwards() {
       }
       task.gradient = *std::move(gradient);
     }
-    tasks.push_back({std::move(task), std::move(kept)});
+    auto gradient = std::make_shared<Parcel>(std::exchange(task.gradient, {}));
+    tasks.push_back({std::move(task), std::move(kept), std::move(gradient)});
   }
   return tasks;
 }
@@ -512,19 +539,30 @@ void SwapStage::RunBackwards() {
     const Version version = tasks.front().kept.payloads.version;
     const Result<Stage*> stage = Enter(version, s, s > 0 ? std::optional(s - 1) : std::nullopt);
     std::vector<Passing> going_on;
-    for (Passing& passing : tasks) {
-      Result<Bytes> gradient =
-          stage.ok() ? RunBackward(**stage, s, passing.kept, passing.task) : stage.status();
-      if (gradient.ok() && exact()) {
-        const Status left = Dismiss(**stage, s, step, &leaving, &alone[passing.task.key]);
-        if (!left.ok()) gradient = left;
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      Passing& passing = tasks[i];
+      if (i + 1 < tasks.size()) {
+        tasks[i + 1].kept.inputs.back()->Begin();
+        tasks[i + 1].gradient->Begin();
       }
-      if (!gradient.ok()) {
+      const Status passed = [&]() -> Status {
+        RETURN_IF_ERROR(stage.status());
+        ASSIGN_OR_RETURN(Bytes gradient, RunBackward(**stage, passing));
+        if (exact()) {
+          RETURN_IF_ERROR(Dismiss(**stage, s, step, &leaving, &alone[passing.task.key]));
+        }
+        if (s == 0) {
+          passing.task.gradient = std::move(gradient);
+          return {};
+        }
+        ASSIGN_OR_RETURN(passing.gradient, Pack(std::move(gradient)));
+        return {};
+      }();
+      if (!passed.ok()) {
         together->whole = false;  // what it has added so far is in the sums of others
-        passing.task.done(gradient.status());
+        passing.task.done(passed);
         continue;
       }
-      passing.task.gradient = *std::move(gradient);
       going_on.push_back(std::move(passing));
     }
     tasks = std::move(going_on);
@@ -554,16 +592,18 @@ void SwapStage::RunBackwards() {
   }
 }
 
-Result<Bytes> SwapStage::RunBackward(Stage& stage, std::size_t segment, const Kept& kept,
-                                     const Backwarding& task) {
-  TokenBatch tokens = kept.payloads.tokens;
-  tokens.ids = kept.payloads.ids;
-  RETURN_IF_ERROR(stage
-                      .Forward(task.key, kept.payloads.version, tokens, kept.inputs[segment],
-                               /*keep_graph=*/true)
-                      .status());
-  ASSIGN_OR_RETURN(Bytes gradient, stage.Backward(task.key, task.gradient));
-  RETURN_IF_ERROR(stage.Fold(task.key));
+Result<Bytes> SwapStage::RunBackward(Stage& stage, Passing& passing) {
+  const Payloads& payloads = passing.kept.payloads;
+  const TaskKey& key = passing.task.key;
+  TokenBatch tokens = payloads.tokens;
+  tokens.ids = payloads.ids;
+  ASSIGN_OR_RETURN(Bytes input, passing.kept.inputs.back()->Take());
+  passing.kept.inputs.pop_back();
+  RETURN_IF_ERROR(
+      stage.Forward(key, payloads.version, tokens, input, /*keep_graph=*/true).status());
+  ASSIGN_OR_RETURN(Bytes gradient, std::exchange(passing.gradient, {})->Take());
+  ASSIGN_OR_RETURN(gradient, stage.Backward(key, gradient));
+  RETURN_IF_ERROR(stage.Fold(key));
   return gradient;
 }
 
@@ -707,8 +747,8 @@ Status SwapStage::PassAgain(const std::map<TaskKey, Payloads>& tasks, Contributi
     if (status.ok()) status = result.status();
   };
   for (const auto& [key, payloads] : tasks) {
-    forwards_.push_back({key, payloads.version, payloads.tokens, payloads.ids, payloads.input,
-                         /*keep=*/true, note});
+    forwards_.push_back({key, payloads.version, payloads.tokens, payloads.ids,
+                         std::make_shared<Parcel>(payloads.input), /*keep=*/true, note});
     backwards_.push_back({key, payloads.gradient, note});
   }
   RunForwards();

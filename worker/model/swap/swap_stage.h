@@ -5,13 +5,14 @@
 //
 // Tasks are collected until the executing thread has no other work (Work). Then up to SwapPlan's
 // tasks of them pass the segments together: forward in order, each task keeping the input of every
-// segment; backward in reverse, where a segment first computes its forward again. While one segment
-// computes, the next comes. Gradients leave to the tier segment by segment and wait there for Fold:
-// of a task alone with exact sums; else those of the tasks that pass together as their sum, which
-// is of use when all of them are folded. That is the rule; where it is not so, a part of them
-// passes once more. Sums of steps are in the tier, too. Others see them as memory, which is mapped,
-// and touch it only where they add something: the digests of its pieces and the norms come with it,
-// read beside the next pass, and an update takes the stage's own sums from the tier.
+// segment, in memory or in the tier; backward in reverse, where a segment first computes its
+// forward again. While one segment computes, the next comes. Gradients leave to the tier segment by
+// segment and wait there for Fold: of a task alone with exact sums; else those of the tasks that
+// pass together as their sum, which is of use when all of them are folded. That is the rule; where
+// it is not so, a part of them passes once more. Sums of steps are in the tier, too. Others see
+// them as memory, which is mapped, and touch it only where they add something: the digests of its
+// pieces and the norms come with it, read beside the next pass, and an update takes the stage's own
+// sums from the tier.
 //
 // In Delayed the tier has two versions of the weights: an update writes to new extents, and those
 // before go on under "previous.NAME" until the next one. Tasks that pass together read one version.
@@ -34,6 +35,7 @@
 #include "worker/model/readers.h"
 #include "worker/model/segments/plan.h"
 #include "worker/model/stage.h"
+#include "worker/model/swap/parcel.h"
 #include "worker/model/swap/tensor_shelf.h"
 #include "worker/model/swap/tier_sum.h"
 #include "worker/model/swap/transit.h"
@@ -115,7 +117,7 @@ class SwapStage final : public Stage {
     Version version;
     TokenBatch tokens;  ///< without ids
     std::vector<std::int32_t> ids;
-    Bytes input;
+    std::shared_ptr<Parcel> input;  ///< of the segment
     bool keep;
     Done<ForwardResult> done;
   };
@@ -129,12 +131,12 @@ class SwapStage final : public Stage {
   /// What the forward of a task leaves for its backward.
   struct Kept {
     Payloads payloads;
-    std::vector<Bytes> inputs;  ///< by segment
-    std::vector<std::shared_ptr<const void>> held;
+    std::vector<std::shared_ptr<Parcel>> inputs;  ///< by segment
   };
   struct Passing {
-    Backwarding task;
+    Backwarding task;  ///< its gradient is that of the stage's input when all segments are passed
     Kept kept;
+    std::shared_ptr<Parcel> gradient;  ///< of the segment's output
   };
   /// Gradients of one task, or of those that passed together.
   struct Contribution {
@@ -199,15 +201,16 @@ class SwapStage final : public Stage {
 
   Result<Bytes> Recoded(const codec::Codec& from, const codec::Codec& to, const Bytes& payload,
                         const TokenBatch& tokens) const;
+  /// What a task carries from a segment to the next one.
+  Result<std::shared_ptr<Parcel>> Pack(Bytes bytes);
   void RunForwards();
-  Result<ForwardResult> RunForward(Stage& stage, std::size_t segment, Forwarding& task);
+  Result<ForwardResult> RunForward(Stage& stage, Forwarding& task);
   void RunBackwards();
   /// Those that are next, of one step and one version.
   std::vector<Passing> TakeBackwards();
   /// A segment's part of the backward of a task: gives the gradient of its input, and adds those of
   /// the weights to the accumulators of the segment's stage.
-  Result<Bytes> RunBackward(Stage& stage, std::size_t segment, const Kept& kept,
-                            const Backwarding& task);
+  Result<Bytes> RunBackward(Stage& stage, Passing& passing);
   /// The accumulators of a segment's stage begin to leave, when those before them have left.
   Status Dismiss(Stage& stage, std::size_t segment, Step step, Leaving* leaving,
                  Contribution* contribution);
@@ -253,6 +256,7 @@ class SwapStage final : public Stage {
   Version version_;
   bool held_ = false;  ///< there are weights
 
+  std::deque<std::shared_ptr<Parcel>> leaving_;  ///< to the tier
   std::deque<Forwarding> forwards_;
   std::deque<Backwarding> backwards_;
   std::map<TaskKey, Kept> kept_;

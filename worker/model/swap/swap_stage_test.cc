@@ -544,6 +544,27 @@ TEST_P(SwapStageModeTest, WhatIsInUseStaysWithinTheMemory) {
       << "the state would fit as it is";
 }
 
+TEST_P(SwapStageModeTest, InputsThatWaitInTheTierChangeNothing) {
+  const auto options =
+      ResidentOptions({.name = "", .sums = api::Accumulation::kFloat, .mode = GetParam()});
+  StageOptions in_memory = Swapped(options, kMicrobatches), in_tier = in_memory;
+  in_tier.swap.task_bytes = in_tier.swap.memory / 32;  // as if eight of them filled their part
+  std::vector<Digest> states;
+  std::vector<std::vector<double>> losses;
+  for (const StageOptions& of : {in_memory, in_tier}) {
+    Pipeline swapped(of, 1);
+    const auto& stage = dynamic_cast<const SwapStage&>(swapped.stage(0));
+    EXPECT_EQ(stage.plan().inputs_in_tier, states.size() == 1);
+    EXPECT_EQ(stage.plan().tasks, kMicrobatches);
+    swapped.InitRandom(7);
+    losses.push_back(TrainSteps(swapped, 0, 4, GetParam()));
+    states.push_back(swapped.stage(0).StateDigest());
+    EXPECT_LE(stage.peak_bytes(), of.swap.memory);
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+  EXPECT_EQ(states[0], states[1]);
+}
+
 TEST(SwapStageMemoryTest, WhatItDoesNotDoIsRefusedInWords) {
   StageOptions options = Swapped(ResidentOptions({}));
   options.divided = true;
