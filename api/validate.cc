@@ -267,8 +267,6 @@ void JudgeSwap(Judge& judge, const Spec& spec) {
                "is " + std::string(NameOf(pipeline.shardUpdate)), "None" + why);
   judge.Expect(!IsPartOfModel(pipeline.boundary), "spec.pipeline.boundary.codec",
                "is a part of the model", "None, BF16, Int8 or Int8Dynamic" + why);
-  judge.Expect(spec.model.lora.rank == 0, "spec.model.lora", "asks for adapters",
-               "leave it out" + why);
 }
 
 void JudgeBoundary(Judge& judge, const Spec& spec) {

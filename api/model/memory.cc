@@ -52,6 +52,20 @@ StageGraph LargestGraph(const Spec& spec) {
   return GraphOf(spec, layers, /*head=*/true);
 }
 
+/// Parameters of the adapters of a layer.
+std::uint64_t AdapterParameters(const DecoderConfig& config, const Lora& lora) {
+  const std::uint64_t width = Of(config.hidden_size), inner = Of(config.intermediate_size);
+  const std::uint64_t queries = Of(config.num_attention_heads) * Of(config.head_dim);
+  const std::uint64_t keys = Of(config.num_key_value_heads) * Of(config.head_dim);
+  std::uint64_t sides = 0;
+  for (const std::string& target : lora.targets) {
+    const bool query = target == "q_proj" || target == "o_proj";
+    const bool key = target == "k_proj" || target == "v_proj";
+    sides += width + (query ? queries : key ? keys : inner);
+  }
+  return lora.rank * sides;
+}
+
 }  // namespace
 
 std::uint64_t VersionsOf(const Spec& spec) {
@@ -167,6 +181,8 @@ std::uint64_t LeastSwapMemory(std::uint64_t largest, std::uint64_t parameter_byt
   return 4 * ((2 * largest * parameter_bytes + 2) / 3);
 }
 
+std::uint64_t FrozenAsTrained(std::uint64_t frozen) { return (frozen + 1) / 2; }
+
 std::uint64_t LeastSwapMemory(const SwarmJob& job) {
   const DecoderConfig& config = job.spec.model.config;
   const std::uint64_t width = Of(config.hidden_size);
@@ -174,8 +190,13 @@ std::uint64_t LeastSwapMemory(const SwarmJob& job) {
   const std::uint64_t tables = (config.tie_word_embeddings ? 1 : 2) * table;
   const std::uint64_t layers = ParameterCount(config) - tables - width;
   const std::uint64_t head = table + width;  // with its norm
-  return LeastSwapMemory(std::max(layers / Of(config.num_hidden_layers), head),
-                         OperandBytes(job.spec) + 2 * 4);
+  const std::uint64_t layer = layers / Of(config.num_hidden_layers);
+  const Lora& lora = job.spec.model.lora;
+  const std::uint64_t largest =
+      lora.rank == 0 ? std::max(layer, head)
+                     : std::max(FrozenAsTrained(layer) + AdapterParameters(config, lora),
+                                FrozenAsTrained(head));
+  return LeastSwapMemory(largest, OperandBytes(job.spec) + 2 * 4);
 }
 
 }  // namespace swarm::api

@@ -106,6 +106,11 @@ TEST(MemoryTest, TheLargestSegmentOfASwappedStageFitsTwice) {
   // A layer: four square matrices, three of the MLP, two norms.
   const std::uint64_t layer = 4ULL * 4096 * 4096 + 3ULL * 4096 * 11008 + 2 * 4096;
   EXPECT_EQ(LeastSwapMemory(job), LeastSwapMemory(layer, 12));
+  // Adapters of rank 2 on queries and on the way down from the MLP: of what is frozen, a half.
+  SwarmJob adapted = job;
+  adapted.spec.model.lora = {.rank = 2, .targets = {"q_proj", "down_proj"}};
+  const std::uint64_t adapters = 2ULL * (4096 + 4096 + 4096 + 11008);
+  EXPECT_EQ(LeastSwapMemory(adapted), LeastSwapMemory(layer / 2 + adapters, 12));
   EXPECT_EQ(LeastSwapMemory(layer, 12), 2 * layer * 12 / 3 * 4);
   job.spec.training.precision = Precision::kBF16;
   EXPECT_EQ(LeastSwapMemory(job), LeastSwapMemory(layer, 14));

@@ -200,7 +200,7 @@ std::string SizesText(const api::SwarmJob& job) {
     graph = std::max(graph, api::GraphBytes(config, spec.pipeline.recompute, layers,
                                             microbatch_tokens, layout->slice.head));
     copy = std::max(copy, api::CopyBytes(spec, of_stage, layout->frozen_count));
-    disk = std::max(disk, api::SwapDiskBytes(spec, of_stage));
+    disk = std::max(disk, api::SwapDiskBytes(spec, of_stage) + 4 * layout->frozen_count);
   }
   if (spec.model.lora.rank > 0) text += ", of adapters " + WithCommas(trained);
   if (spec.pipeline.residency == api::Residency::kSwap) {
@@ -209,7 +209,8 @@ std::string SizesText(const api::SwarmJob& job) {
             (host > 0 ? GibibytesText(host) : "half of the machine's memory") +
             " beside the program\n" + "disk: " + GibibytesText(disk) + " a worker, and " +
             GibibytesText(api::SwapInputBytes(spec)) +
-            " for inputs of segments where memory has no room, and " + GibibytesText(copy) + " while its state is copied for a checkpoint or a joiner\n";
+            " for inputs of segments where memory has no room, and " + GibibytesText(copy) +
+            " while its state is copied for a checkpoint or a joiner\n";
   } else {
     text += "\nmemory: the largest stage needs about " + GibibytesText(largest) + ", " +
             GibibytesText(graph) + " for each microbatch in flight, and " + GibibytesText(copy) +

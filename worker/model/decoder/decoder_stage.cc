@@ -92,10 +92,10 @@ Result<DecoderStage::Ways> MakeWays(const StageOptions& options, at::Device devi
 
 Result<std::unique_ptr<Stage>> MakeDecoderStage(const StageOptions& options, StateBlocks given) {
   Result<Layout> layout =
-      options.part
-          ? ComputePartLayout(options.config, options.stage, options.stage_count, *options.part)
-          : ComputeParameterLayout(options.config, options.stage, options.stage_count,
-                                   options.boundary, options.lora);
+      options.part ? ComputePartLayout(options.config, options.stage, options.stage_count,
+                                       *options.part, options.lora)
+                   : ComputeParameterLayout(options.config, options.stage, options.stage_count,
+                                            options.boundary, options.lora);
   if (!layout.ok()) return layout.status();
   Result<at::Device> device = OpenDevice(options.device);
   if (!device.ok()) return device.status();

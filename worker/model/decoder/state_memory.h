@@ -41,7 +41,7 @@ inline constexpr const char* kSecondMoments = "optimizer.exp_avg_sq.";
 /// Memory of the host that has numbers of a state already, or will have them before a Load, which
 /// then finds them in place and copies nothing.
 struct StateBlocks {
-  std::vector<StateBlock> weights;            ///< one a group; none: a stage makes its own
+  std::vector<StateBlock> weights;            ///< as Weights::masters; none: a stage makes its own
   std::map<std::string, StateBlock> moments;  ///< by their names (Stage::State); the same
 };
 

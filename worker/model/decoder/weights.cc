@@ -17,8 +17,8 @@ Weights::Weights(const Layout& layout, api::Precision precision, at::Device devi
   masters_.assign(given.begin(), given.end());
   if (given.empty()) {
     for (const ParameterGroup& group : layout.groups) masters_.push_back(zeros(group.count));
+    masters_.push_back(sharing != nullptr ? sharing->masters_.back() : zeros(layout.frozen_count));
   }
-  masters_.push_back(sharing != nullptr ? sharing->masters_.back() : zeros(layout.frozen_count));
   memory.Compute({.reads = masters_, .writes = {}},
                  [&] { MakeOperands(precision, device, sharing); });
 }

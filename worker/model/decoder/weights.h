@@ -18,8 +18,8 @@ namespace swarm::model {
 
 class Weights {
  public:
-  /// Zeros, or what `given` has, if it has blocks for the groups. What is frozen is that of
-  /// `sharing`, if there is one. `layout` and `memory`, which has the masters, must outlive this.
+  /// Zeros; or `given`, if it has the masters. What is frozen is that of `sharing`, if there is
+  /// one. `layout` and `memory`, which has the masters, must outlive this.
   Weights(const Layout& layout, api::Precision precision, at::Device device, StateMemory& memory,
           std::span<const StateBlock> given, const Weights* sharing);
 

@@ -395,9 +395,10 @@ Result<Layout> ComputeParameterLayout(const api::DecoderConfig& config, std::uin
 }
 
 Result<Layout> ComputePartLayout(const api::DecoderConfig& config, std::uint64_t stage,
-                                 std::uint64_t stage_count, const Slice& part) {
+                                 std::uint64_t stage_count, const Slice& part,
+                                 const api::Lora& lora) {
   RETURN_IF_ERROR(CheckConfig(config));
-  return LayOut(config, stage, stage_count, part, {}, {}, {});
+  return LayOut(config, stage, stage_count, part, {}, {}, lora);
 }
 
 }  // namespace swarm::model

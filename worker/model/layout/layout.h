@@ -97,10 +97,10 @@ Result<Layout> ComputeParameterLayout(const api::DecoderConfig& config, std::uin
                                       std::uint64_t stage_count, const api::Boundary& boundary = {},
                                       const api::Lora& lora = {});
 
-/// The same of a part of a stage without boundaries inside it, or adapters: its groups have the
-/// indices of the stage's. A part may have the embedding or the head alone. Requires a slice of the
-/// stage's.
+/// The same of a part of a stage without boundaries inside it: its groups have the indices of the
+/// stage's. A part may have the embedding or the head alone. Requires a slice of the stage's.
 Result<Layout> ComputePartLayout(const api::DecoderConfig& config, std::uint64_t stage,
-                                 std::uint64_t stage_count, const Slice& part);
+                                 std::uint64_t stage_count, const Slice& part,
+                                 const api::Lora& lora = {});
 
 }  // namespace swarm::model

@@ -3,9 +3,12 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <iterator>
+#include <ranges>
 #include <utility>
 
 #include "api/model/boundary.h"
+#include "api/model/memory.h"
 #include "worker/checkpoint/pieces.h"
 #include "worker/model/decoder/decoder_stage.h"
 #include "worker/model/task_text.h"
@@ -26,7 +29,6 @@ Status CheckOptions(const StageOptions& options, const Layout& layout) {
   };
   if (options.device != "cpu") return cannot("the device " + options.device);
   if (options.divided) return cannot("updates that replicas divide");
-  if (options.lora.rank > 0) return cannot("adapters");
   if (api::IsPartOfModel(options.boundary))
     return cannot("boundaries that are a part of the model");
   const bool rounds = api::ForwardNumbers(options.boundary) != api::NumberCodec::kNone ||
@@ -43,22 +45,29 @@ Status CheckOptions(const StageOptions& options, const Layout& layout) {
 constexpr std::size_t kLeaving = 2;
 
 /// What the slots of a layout are of: sizes of layers, by their names' numbers.
-StageSizes SizesOf(const Layout& layout) {
+StageSizes SizesOf(const Layout& layout, bool tied) {
   StageSizes sizes;
   sizes.layers.resize(static_cast<std::size_t>(layout.slice.count));
-  for (const ParameterSlot& slot : layout.slots) {
+  const auto add = [&](const ParameterSlot& slot, std::uint64_t count) {
     if (slot.name.starts_with(kLayersPrefix)) {
       const auto layer = std::stoll(slot.name.substr(kLayersPrefix.size()));
-      sizes.layers[static_cast<std::size_t>(layer - layout.slice.first)] += slot.count;
-      continue;
+      sizes.layers[static_cast<std::size_t>(layer - layout.slice.first)] += count;
+      return;
     }
-    const bool tied = slot.group > 0;
-    if (layout.slice.embedding && (tied || slot.name == kEmbeddingName)) {
-      sizes.embedding += slot.count;
-    }
-    if (layout.slice.head && (tied || slot.name != kEmbeddingName)) sizes.head += slot.count;
-  }
+    const bool embedding = slot.name == kEmbeddingName;
+    if (layout.slice.embedding && embedding) sizes.embedding += count;
+    if (layout.slice.head && (tied || !embedding)) sizes.head += count;
+  };
+  for (const ParameterSlot& slot : layout.slots) add(slot, slot.count);
+  for (const ParameterSlot& slot : layout.frozen) add(slot, api::FrozenAsTrained(slot.count));
   return sizes;
+}
+
+/// The bytes that a tier moves in one more pass, for what has the memory of a trained parameter.
+std::uint64_t PassBytesOf(const StageOptions& options) {
+  // Two that are frozen come, and the gradients are few.
+  if (options.lora.rank > 0) return 2 * PassBytes(api::Accumulation::kExact);
+  return PassBytes(options.accumulation);
 }
 
 /// Memory for so many floats, with anything in it.
@@ -81,13 +90,14 @@ Result<std::unique_ptr<Stage>> MakeSwapStage(const StageOptions& options) {
                    ComputeParameterLayout(options.config, options.stage, options.stage_count,
                                           options.boundary, options.lora));
   RETURN_IF_ERROR(CheckOptions(options, layout));
-  ASSIGN_OR_RETURN(SwapPlan plan,
-                   CutIntoSegments(layout.slice, SizesOf(layout),
-                                   {.memory = options.swap.memory,
-                                    .parameter_bytes = SegmentBytes(options.precision),
-                                    .task_bytes = options.swap.task_bytes,
-                                    .tasks = options.swap.tasks,
-                                    .pass_bytes = PassBytes(options.accumulation)}));
+  ASSIGN_OR_RETURN(
+      SwapPlan plan,
+      CutIntoSegments(layout.slice, SizesOf(layout, options.config.tie_word_embeddings),
+                      {.memory = options.swap.memory,
+                       .parameter_bytes = SegmentBytes(options.precision),
+                       .task_bytes = options.swap.task_bytes,
+                       .tasks = options.swap.tasks,
+                       .pass_bytes = PassBytesOf(options)}));
   std::unique_ptr<tier::Tier> tier = tier::MakeMemoryTier();
   if (!options.swap.scratch.empty()) {
     ASSIGN_OR_RETURN(tier, tier::OpenFileTier(options.swap.scratch));
@@ -130,10 +140,16 @@ std::string SwapStage::DescribeMemory() const {
 }
 
 SwapStage::Segment SwapStage::MakeSegment(const Slice& slice) const {
-  const auto layout =
-      ComputePartLayout(options_.config, options_.stage, options_.stage_count, slice);
+  const auto layout = ComputePartLayout(options_.config, options_.stage, options_.stage_count,
+                                        slice, options_.lora);
   SWARM_CHECK(layout.ok(), layout.status().message());  // the stage's own layout was
-  Segment segment{.slice = slice, .slots = layout->slots, .ranges = {}, .left = {}};
+  Segment segment{.slice = slice,
+                  .slots = layout->slots,
+                  .frozen = layout->frozen,
+                  .ranges = {},
+                  .frozen_count = layout->frozen_count,
+                  .parameters = api::FrozenAsTrained(layout->frozen_count),
+                  .left = {}};
   for (const ParameterGroup& group : layout->groups) {
     Range range{0, 0, group.count};
     while (layout_.groups.at(range.group).index != group.index) ++range.group;
@@ -184,19 +200,24 @@ SwapStage::Coming SwapStage::Bring(const Segment& segment, Purpose purpose,
                                    const std::string& prefix) const {
   Coming coming;
   std::vector<TensorShelf::Place> places;
-  for (const Range& range : segment.ranges) coming.blocks.weights.push_back(MakeBlock(range.count));
+  std::vector<StateBlock>& weights = coming.blocks.weights;
+  for (const Range& range : segment.ranges) weights.push_back(MakeBlock(range.count));
+  weights.push_back(MakeBlock(segment.frozen_count));
+  for (const ParameterSlot& slot : segment.frozen) {
+    places.push_back({slot.name, slot.name, MemoryOf(weights[slot.group], slot.offset)});
+  }
   for (const ParameterSlot& slot : segment.slots) {
-    places.push_back({slot.name, MemoryOf(coming.blocks.weights[slot.group], slot.offset)});
+    places.push_back({slot.name, prefix + slot.name, MemoryOf(weights[slot.group], slot.offset)});
     if (purpose == Purpose::kPass) continue;
     for (const char* const field : {kFirstMoments, kSecondMoments}) {
       const std::string name = field + slot.name;
       if (!shelf_.Has(name)) continue;  // Muon has no second ones
       const StateBlock block = MakeBlock(slot.count);
-      places.push_back({name, MemoryOf(block, 0)});
+      places.push_back({name, name, MemoryOf(block, 0)});
       coming.blocks.moments.emplace(name, block);
     }
   }
-  coming.tensors = shelf_.Begin(places, prefix);
+  coming.tensors = shelf_.Begin(places);
   return coming;
 }
 
@@ -214,13 +235,14 @@ Result<std::unique_ptr<Stage>> SwapStage::Take(const Segment& segment, Purpose p
 
 // ---- the state ----
 
-Status SwapStage::Store(const Segment& segment, const Stage& stage) {
+Status SwapStage::Store(const Segment& segment, const Stage& stage, bool whole) {
   Transit leaving;
   for (const checkpoint::NamedTensor& tensor : stage.State()) {
     const bool left = std::ranges::any_of(segment.left, [&](const std::string& name) {
       return tensor.name == name || tensor.name.ends_with("." + name);
     });
-    if (!left) RETURN_IF_ERROR(shelf_.Put(tensor, &leaving));
+    const bool frozen = std::ranges::count(segment.frozen, tensor.name, &ParameterSlot::name) > 0;
+    if (!left && (whole || !frozen)) RETURN_IF_ERROR(shelf_.Put(tensor, &leaving));
   }
   return leaving.Wait();
 }
@@ -275,7 +297,7 @@ Status SwapStage::Fill(Version version, const std::function<Status(Stage&)>& fil
     const auto held = gauge_.Hold(segment.parameters * each);
     ASSIGN_OR_RETURN(const auto stage, MakeStage(segment, Purpose::kFill));
     RETURN_IF_ERROR(fill(*stage));
-    RETURN_IF_ERROR(Store(segment, *stage));
+    RETURN_IF_ERROR(Store(segment, *stage, /*whole=*/true));
   }
   RETURN_IF_ERROR(FindPieces());
   held_ = true;
@@ -535,9 +557,10 @@ void SwapStage::RunBackwards() {
   const auto together = std::make_shared<Waiting>();
   together->whole = true;
   Leaving leaving;
-  for (std::size_t s = segments_.size(); s-- > 0 && !tasks.empty();) {
+  const std::size_t first = first_backward();
+  for (std::size_t s = segments_.size(); s-- > first && !tasks.empty();) {
     const Version version = tasks.front().kept.payloads.version;
-    const Result<Stage*> stage = Enter(version, s, s > 0 ? std::optional(s - 1) : std::nullopt);
+    const Result<Stage*> stage = Enter(version, s, s > first ? std::optional(s - 1) : std::nullopt);
     std::vector<Passing> going_on;
     for (std::size_t i = 0; i < tasks.size(); ++i) {
       Passing& passing = tasks[i];
@@ -551,7 +574,7 @@ void SwapStage::RunBackwards() {
         if (exact()) {
           RETURN_IF_ERROR(Dismiss(**stage, s, step, &leaving, &alone[passing.task.key]));
         }
-        if (s == 0) {
+        if (s == first) {
           passing.task.gradient = std::move(gradient);
           return {};
         }
@@ -903,11 +926,15 @@ Status SwapStage::Update(std::span<const Bytes> sums, double clip, double learni
   const std::uint64_t two =
       2 * plan_.largest * (SegmentBytes(options_.precision) + ElementBytes(options_.accumulation));
   const bool beside = two <= options_.swap.memory;
-  Updating next = BeginUpdate(segments_.front(), sums, taken);
-  for (std::size_t s = 0; s < segments_.size(); ++s) {
-    const Segment& segment = segments_[s];
+  const auto has_slots = [](const Segment& segment) { return !segment.slots.empty(); };
+  auto updated = segments_ | std::views::filter(has_slots);
+  Updating next = BeginUpdate(updated.front(), sums, taken);
+  for (auto at = updated.begin(); at != updated.end(); ++at) {
+    const Segment& segment = *at;
     const auto begin_next = [&] {
-      if (s + 1 < segments_.size()) next = BeginUpdate(segments_[s + 1], sums, taken);
+      if (const auto after = std::next(at); after != updated.end()) {
+        next = BeginUpdate(*after, sums, taken);
+      }
     };
     Updating now = std::move(next);
     const auto held = gauge_.Hold(segment.parameters * SegmentBytes(options_.precision));
@@ -920,7 +947,7 @@ Status SwapStage::Update(std::span<const Bytes> sums, double clip, double learni
     now = {};
     if (!beside) begin_next();
     KeepWeights(segment);
-    RETURN_IF_ERROR(Store(segment, *stage));
+    RETURN_IF_ERROR(Store(segment, *stage, /*whole=*/false));
   }
   return {};
 }

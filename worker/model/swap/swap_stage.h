@@ -45,7 +45,7 @@ namespace swarm::model {
 
 /// Requires Residency::kSwap and SwapOptions. Errors: as Stage::Create; kResourceExhausted (too
 /// little memory), kUnavailable (no scratch file), kFailedPrecondition (what this stage does not do
-/// yet: divided updates, adapters, boundaries inside the stage or with parameters, other
+/// yet: divided updates, boundaries inside the stage or with parameters, other
 /// devices than the CPU).
 Result<std::unique_ptr<Stage>> MakeSwapStage(const StageOptions& options);
 
@@ -102,9 +102,10 @@ class SwapStage final : public Stage {
   };
   struct Segment {
     Slice slice;
-    std::vector<ParameterSlot> slots;
+    std::vector<ParameterSlot> slots, frozen;
     std::vector<Range> ranges;  ///< by group of the segment
-    std::uint64_t parameters = 0;
+    std::uint64_t frozen_count = 0;
+    std::uint64_t parameters = 0;   ///< in memory what so many that are trained need
     std::vector<std::string> left;  ///< parameters that a later segment has, too, and writes
   };
   /// Of a segment, on its way to the memory that its stage takes.
@@ -178,6 +179,8 @@ class SwapStage final : public Stage {
   std::optional<std::string> PrefixOf(Version version) const;
   bool Holds(Version version) const { return PrefixOf(version).has_value(); }
   Segment MakeSegment(const Slice& slice) const;
+  /// The first segment that a backward computes: with adapters nothing of an embedding is trained.
+  std::size_t first_backward() const { return segments_.front().slots.empty() ? 1 : 0; }
   enum class Purpose { kPass, kUpdate, kFill };
   Result<std::unique_ptr<Stage>> MakeStage(const Segment& segment, Purpose purpose,
                                            StateBlocks given = {}) const;
@@ -190,8 +193,9 @@ class SwapStage final : public Stage {
   Result<Stage*> Enter(Version version, std::size_t segment, std::optional<std::size_t> next);
   /// Nothing of a pass is in memory.
   void Leave();
-  /// Writes the state of a segment's stage to the tier.
-  Status Store(const Segment& segment, const Stage& stage);
+  /// Writes the state of a segment's stage to the tier, without what is frozen unless that is
+  /// `whole`.
+  Status Store(const Segment& segment, const Stage& stage, bool whole);
   /// What the segment writes of the newest version becomes the version before, where one is kept.
   void KeepWeights(const Segment& segment);
   /// Of the state as it is: so updates know for which pieces to compute digests.

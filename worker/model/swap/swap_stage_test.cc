@@ -36,6 +36,7 @@ struct Case {
   api::BoundaryCodec codec = api::BoundaryCodec::kNone;
   std::uint64_t stages = 1;
   api::StepMode mode = api::StepMode::kSync;
+  std::uint64_t lora_rank = 0;
 };
 
 constexpr api::StepMode kModes[] = {api::StepMode::kSync, api::StepMode::kDelayed};
@@ -50,6 +51,7 @@ StageOptions ResidentOptions(const Case& of) {
   options.optimizer.type = of.optimizer;
   options.boundary.codec = of.codec;
   options.step_mode = of.mode;
+  options.lora.rank = of.lora_rank;
   return options;
 }
 
@@ -127,6 +129,15 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"TwoStagesInt8", api::Accumulation::kExact, true, api::Precision::kFP32,
                            api::OptimizerType::kAdamW, api::BoundaryCodec::kInt8, 2},
                       Case{.name = "Delayed", .mode = api::StepMode::kDelayed},
+                      Case{.name = "Adapters", .tied = true, .lora_rank = 4},
+                      Case{.name = "DelayedAdaptersBF16",
+                           .precision = api::Precision::kBF16,
+                           .mode = api::StepMode::kDelayed,
+                           .lora_rank = 4},
+                      Case{.name = "TwoStagesAdaptersFloat",
+                           .sums = api::Accumulation::kFloat,
+                           .stages = 2,
+                           .lora_rank = 4},
                       Case{.name = "DelayedTied", .tied = true, .mode = api::StepMode::kDelayed},
                       Case{.name = "DelayedFloat",
                            .sums = api::Accumulation::kFloat,

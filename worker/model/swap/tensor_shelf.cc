@@ -104,13 +104,12 @@ std::int64_t TensorShelf::Number(const std::string& name) const {
   return number;
 }
 
-std::unique_ptr<TensorShelf::Loading> TensorShelf::Begin(const std::vector<Place>& places,
-                                                         const std::string& prefix) const {
+std::unique_ptr<TensorShelf::Loading> TensorShelf::Begin(const std::vector<Place>& places) const {
   auto loading = std::make_unique<Loading>();
   loading->shelf_ = this;
   std::uint64_t bytes = 0;
-  for (const auto& [name, memory] : places) {
-    const Entry& entry = entries_.at(prefix + name);
+  for (const auto& [name, from, memory] : places) {
+    const Entry& entry = entries_.at(from);
     const tier::Extent& extent = *entry.extent;
     checkpoint::NamedTensor tensor = entry.tensor;
     tensor.data = Bytes::Wrap(memory.get(), extent.size(), memory);

@@ -60,8 +60,7 @@ class TensorShelf {
    public:
     /// Until all are there. Errors: those of the tier.
     Status Wait() { return transit_.Wait(); }
-    /// One of them by its name without prefix, or a number; waits for it. kNotFound for other
-    /// names.
+    /// One of them, or a number; waits for it. kNotFound for other names.
     Result<checkpoint::NamedTensor> Find(const std::string& name);
 
    private:
@@ -71,14 +70,13 @@ class TensorShelf {
     std::shared_ptr<const void> held_;
     Transit transit_;
   };
-  /// Where the bytes of a tensor are wanted.
+  /// Where the bytes of the tensor `from` are wanted, and the name by which it will be asked for.
   struct Place {
-    std::string name;
+    std::string name, from;
     std::shared_ptr<std::byte[]> memory;
   };
-  /// Begins to bring the tensors of these names behind the prefix. Requires that they are here.
-  std::unique_ptr<Loading> Begin(const std::vector<Place>& places,
-                                 const std::string& prefix = "") const;
+  /// Begins to bring tensors. Requires that they are here.
+  std::unique_ptr<Loading> Begin(const std::vector<Place>& places) const;
 
  private:
   /// Of a tensor whose first piece begins at `first`.
