@@ -82,6 +82,15 @@ struct PlanStatus {
   bool operator==(const PlanStatus&) const = default;
 };
 
+/// Which programs of the job have once done their work, whatever has become of their pods. Before
+/// that, what another try cannot mend fails the job at once; afterwards it is a failure like
+/// others.
+struct HasRunStatus {
+  bool trainer = false;  ///< a trainer has trained
+  bool workers = false;  ///< a worker's pod was ready
+  bool operator==(const HasRunStatus&) const = default;
+};
+
 struct TrainerStatus {
   /// The newest reserved term; 0: none. Terms only grow. One write counts the end of a trainer's
   /// pod and reserves the next term, so the ends of all earlier terms are counted.
@@ -125,6 +134,7 @@ struct SwarmJobStatus {
   std::vector<Condition> conditions;  ///< at most one of each type
   std::uint64_t step = 0;             ///< committed; written at most once a minute
   PlanStatus plan;
+  HasRunStatus hasRun;
   TrainerStatus trainer;
   /// The ordinal of the next worker. It only grows: a job never uses a name twice.
   std::uint64_t nextWorkerOrdinal = 0;

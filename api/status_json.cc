@@ -110,6 +110,12 @@ static void Describe(Archive& a, PlanStatus& plan) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, HasRunStatus& has_run) {
+  a.Field("trainer", has_run.trainer);
+  a.Field("workers", has_run.workers);
+}
+
+template <typename Archive>
 static void Describe(Archive& a, TrainerStatus& trainer) {
   a.Field("term", trainer.term);
   a.Field("podName", trainer.podName);
@@ -143,6 +149,7 @@ static void Describe(Archive& a, SwarmJobStatus& status) {
   a.Field("conditions", status.conditions);
   a.Field("step", status.step);
   a.Object("plan", status.plan);
+  a.Object("hasRun", status.hasRun);
   a.Object("trainer", status.trainer);
   a.Field("nextWorkerOrdinal", status.nextWorkerOrdinal);
   DescribeOpen(a, status.openWorkers);

@@ -8,6 +8,7 @@
 #include "operator/plan/draft.h"
 #include "operator/plan/report.h"
 #include "operator/plan/trainer.h"
+#include "operator/plan/trainer_view.h"
 #include "operator/plan/workers.h"
 
 namespace swarm::plan {
@@ -31,6 +32,17 @@ bool IsSuspending(const api::SwarmJobStatus& status) {
   const api::Condition* suspended = api::FindCondition(status, ConditionType::kSuspended);
   return suspended != nullptr && (suspended->status == ConditionStatus::kTrue ||
                                   suspended->reason == NameOf(Reason::kSuspending));
+}
+
+/// Remembers which programs have done their work, before their pods are gone.
+void RememberRuns(Draft* draft) {
+  api::HasRunStatus& has_run = draft->status().hasRun;
+  const protocol::JobStatus* view = FreshView(draft->seen, kViewSeconds);
+  has_run.trainer |= view != nullptr && (view->state == protocol::JobState::kTraining ||
+                                         view->state == protocol::JobState::kFinishing);
+  has_run.workers |= std::ranges::any_of(draft->seen.pods, [](const ObservedPod& pod) {
+    return pod.role == PodRole::kWorker && pod.ready;
+  });
 }
 
 void ApplyChildren(Draft* draft) {
@@ -130,6 +142,7 @@ Plan Decide(const Observed& observed) {
     return plan;
   }
   Draft draft(observed);
+  RememberRuns(&draft);
   if (!draft.finished()) {
     observed.job.job->spec.suspend ? Suspend(&draft) : Run(&draft);
   }

@@ -88,13 +88,82 @@ TEST(TrainerTest, ATrainerThatFailsAgainAndAgainIsCountedOnceEachTime) {
 
 TEST(TrainerTest, ABadConfigurationFailsTheJobWithTheTrainersOwnWords) {
   FakeCluster cluster;
-  cluster.Live(60);
+  cluster.Act(cluster.leader);
+  cluster.RunPods();
   cluster.End("job-trainer-1", 2, "Error", "model.config: hidden_size is 0");
   cluster.Live(30);
   EXPECT_EQ(cluster.status().state, api::JobState::kFailed);
   EXPECT_THAT(api::FindCondition(cluster.status(), api::ConditionType::kFailed)->message,
               HasSubstr("hidden_size is 0"));
   EXPECT_TRUE(cluster.pods.contains("job-trainer-1")) << "its log stays";
+}
+
+TEST(TrainerTest, OnceATrainerHasTrainedABadConfigurationIsAFailureLikeOthers) {
+  FakeCluster cluster;
+  cluster.spec().failurePolicy = {.maxFailures = 2, .windowSeconds = 3600};
+  cluster.Live(60);
+  EXPECT_TRUE(cluster.status().hasRun.trainer);
+  cluster.LoseNodeOf("job-trainer-1");  // so that no pod of a trainer tells of the past
+  cluster.Act(cluster.leader);
+  cluster.pods.erase("job-trainer-1");
+  cluster.RunPods();
+  cluster.End("job-trainer-2", 2, "Error", "s3://acme/data: no such file");
+  cluster.Live(60);
+  EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
+  EXPECT_EQ(cluster.status().failures, 1u);
+  EXPECT_TRUE(cluster.Happened("TrainerFailed"));
+  for (const char* trainer : {"job-trainer-3", "job-trainer-4"}) {
+    cluster.End(trainer, 2, "Error", "s3://acme/data: no such file");
+    cluster.Live(60);
+  }
+  const auto* failed = api::FindCondition(cluster.status(), api::ConditionType::kFailed);
+  EXPECT_EQ(failed->reason, "TooManyFailures");
+  EXPECT_THAT(failed->message, HasSubstr("no such file"));
+}
+
+TEST(TrainerTest, ATrainerIsReplacedThoughTheRegistryIsAwayForHours) {
+  FakeCluster cluster;
+  cluster.Live(60);
+  cluster.registry_answers = "denied: the token service does not answer";
+  cluster.LoseNodeOf("job-trainer-1");
+  cluster.Act(cluster.leader);
+  cluster.pods.erase("job-trainer-1");
+  cluster.Live(120);
+  const auto* ready = api::FindCondition(cluster.status(), api::ConditionType::kReady);
+  EXPECT_EQ(ready->status, api::ConditionStatus::kFalse);
+  EXPECT_THAT(ready->message, HasSubstr("image cannot be pulled"));
+  EXPECT_EQ(cluster.status().failures, 0u) << "the kubelet tries again by itself";
+  cluster.Live(3 * 3600);
+  EXPECT_EQ(cluster.status().state, api::JobState::kRecovering);
+  EXPECT_GT(cluster.status().failures, 10u) << "another node may have the image";
+  EXPECT_TRUE(cluster.Happened("TrainerFailed"));
+  cluster.registry_answers.clear();
+  cluster.Live(60);
+  EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
+  EXPECT_THAT(cluster.violations, IsEmpty());
+}
+
+TEST(TrainerTest, AnOperatorThatBeginsAnewKnowsThatTheJobHasRun) {
+  FakeCluster cluster;
+  cluster.Live(60);
+  cluster.registry_answers = "dial tcp: i/o timeout";
+  cluster.pods.clear();
+  cluster.nodes.clear();
+  cluster.leader = {.term = 2};
+  cluster.Live(3600);
+  EXPECT_NE(cluster.status().state, api::JobState::kFailed);
+  cluster.registry_answers.clear();
+  cluster.Live(120);
+  EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
+}
+
+TEST(TrainerTest, AJobWhoseImageWasNeverThereFails) {
+  FakeCluster cluster;
+  cluster.registry_answers = "acme/nothing:1: not found";
+  cluster.Live(120);
+  EXPECT_EQ(cluster.status().state, api::JobState::kFailed);
+  EXPECT_EQ(api::FindCondition(cluster.status(), api::ConditionType::kFailed)->reason,
+            "ImageNotAvailable");
 }
 
 TEST(JobTest, ATrainerThatHasTrainedToTheEndEndsTheJobAndItsWorkersGo) {

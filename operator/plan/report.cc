@@ -6,6 +6,7 @@
 #include "api/format/enum_names.h"
 #include "api/model/layout.h"
 #include "operator/names/names.h"
+#include "operator/plan/pods/pod_health.h"
 #include "operator/plan/trainer_view.h"
 
 namespace swarm::plan {
@@ -101,8 +102,12 @@ void SetReady(Draft* draft) {
   }
   const ObservedPod* trainer = FindCurrentTrainer(*draft);
   if (trainer == nullptr || trainer->end || trainer->phase != PodPhase::kRunning) {
+    const bool pulls = trainer != nullptr && WaitsForImage(*trainer);
     return set(ConditionStatus::kFalse, Reason::kTrainerStarting,
-               "the trainer's pod is not running yet");
+               "the trainer's pod is not running yet" +
+                   (pulls ? ": its image cannot be pulled; the events of " + trainer->name +
+                                " tell the registry's answer"
+                          : ""));
   }
   const protocol::JobStatus* view = FreshView(draft->seen, kReportSeconds);
   if (view == nullptr) {

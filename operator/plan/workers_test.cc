@@ -158,13 +158,42 @@ TEST(WorkersTest, PodsThatAKubeletRejectsAreNotThrownAtItAgainAndAgain) {
 
 TEST(WorkersTest, WhatTryingAgainCannotMendFailsTheJobAtOnce) {
   FakeCluster cluster(4);
-  cluster.Live(60);
+  cluster.Act(cluster.leader);
+  cluster.RunPods();
   cluster.End("job-w0", 4, "Error", "s3://acme/: 403 AccessDenied");
+  for (const char* name : {"job-w1", "job-w2", "job-w3"}) cluster.pods.at(name).ready = false;
   cluster.Live(5);
   EXPECT_EQ(cluster.status().state, api::JobState::kFailed);
   const auto* failed = api::FindCondition(cluster.status(), api::ConditionType::kFailed);
   EXPECT_EQ(failed->reason, "StorageRefused");
   EXPECT_THAT(failed->message, HasSubstr("403 AccessDenied"));
+}
+
+TEST(WorkersTest, OnceAWorkerWasReadyAStorageThatRefusesIsAFailureLikeOthers) {
+  FakeCluster cluster(4);
+  cluster.Live(60);
+  EXPECT_TRUE(cluster.status().hasRun.workers);
+  cluster.End("job-w0", 4, "Error", "s3://acme/: 403 RequestTimeTooSkewed");
+  cluster.Live(60);
+  EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
+  EXPECT_EQ(cluster.status().failures, 1u);
+  EXPECT_THAT(cluster.Workers(), SizeIs(4));
+}
+
+TEST(WorkersTest, HoweverManyWaitForARegistryThatIsAwayOneFailsAfterTheOther) {
+  FakeCluster cluster(40);
+  cluster.Live(60);
+  cluster.registry_answers = "dial tcp: connection refused";
+  const std::vector<std::string> before = cluster.Workers();
+  for (std::size_t i = 0; i < 30; ++i) cluster.LoseNodeOf(before[i]);
+  cluster.Live(3600);
+  EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
+  EXPECT_GE(cluster.status().failures, 1u);
+  EXPECT_LE(cluster.status().failures, 6u) << "one in ten minutes";
+  EXPECT_EQ(cluster.status().preemptions, 30u);
+  cluster.registry_answers.clear();
+  cluster.Live(60);
+  EXPECT_EQ(cluster.status().readyReplicas, 40u);
 }
 
 TEST(WorkersTest, AWorkerThatHasEndedByItselfStaysAWhileForItsLog) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <tuple>
 
 #include "base/exit.h"
 #include "operator/plan/pods/nodes.h"
@@ -21,8 +22,8 @@ constexpr seconds kEvictionPatience{90};
 constexpr std::int64_t kEvictionViewSeconds = 60;
 /// How long the kubelet may retry to pull an image that the registry refuses or does not have.
 constexpr seconds kImagePatience{45};
-/// How long the kubelet may retry to pull an image for any other reason. Both limits apply only to
-/// a job none of whose pods has ever started.
+/// How long it may retry for any other reason, or if the image has been there once: then the
+/// registry is in trouble, and that passes.
 constexpr seconds kPullPatience{600};
 /// A program that ends sooner than this, without an explanation, has not begun to work.
 constexpr seconds kQuickEnd{60};
@@ -70,28 +71,58 @@ Judgement JudgeWithoutExit(const ObservedPod& pod) {
 }
 
 bool HasRun(const Observed& observed, PodRole role) {
-  return std::any_of(observed.pods.begin(), observed.pods.end(), [role](const ObservedPod& pod) {
-    return pod.role == role && (pod.phase == PodPhase::kRunning || pod.end);
+  const api::HasRunStatus& has_run = observed.job.status.hasRun;
+  return role == PodRole::kTrainer ? has_run.trainer : has_run.workers;
+}
+
+/// Whether the image of the role has been on some node.
+bool HasHadImage(const Observed& observed, PodRole role) {
+  return HasRun(observed, role) ||
+         std::ranges::any_of(observed.pods, [role](const ObservedPod& pod) {
+           return pod.role == role && (pod.phase == PodPhase::kRunning || pod.end);
+         });
+}
+
+WallTime BoundAt(const ObservedPod& pod) { return pod.scheduled.value_or(pod.created); }
+
+/// Whether no other pod of the job goes before it of those that wait for their image: the trainer
+/// is first, and then the pod that has waited longest.
+bool IsFirstInLine(const Observed& observed, const ObservedPod& pod) {
+  const auto place = [](const ObservedPod& each) {
+    return std::tuple(each.role != PodRole::kTrainer, BoundAt(each), each.name);
+  };
+  return std::ranges::none_of(observed.pods, [&](const ObservedPod& other) {
+    return WaitsForImage(other) && !other.deleted && place(other) < place(pod);
   });
 }
 
-/// Judges a pod that waits for its image. An image that cannot be pulled fails the job early.
-Judgement JudgeWaiting(const Observed& observed, const ObservedPod& pod) {
-  constexpr std::array<std::string_view, 4> kPulls = {"ErrImagePull", "ImagePullBackOff",
-                                                      "InvalidImageName", "ErrImageNeverPull"};
+/// Judges a pod whose image cannot be pulled. A job that has never had the image fails: it is named
+/// wrongly. A job that has had it suffers from its registry or a node, so the pod is replaced. Then
+/// one pod fails after the other, however many wait: an outage must not use up failurePolicy.
+Judgement JudgePull(const Observed& observed, const ObservedPod& pod) {
   constexpr std::array<std::string_view, 7> kRefusals = {
       "not found",    "manifest unknown", "does not exist",   "denied",
       "unauthorized", "403 Forbidden",    "invalid reference"};
-  if (!IsOneOf(pod.waiting_reason, kPulls) || HasRun(observed, pod.role)) return {};
-  const bool named_wrongly =
+  const bool never_asked =
       pod.waiting_reason == "InvalidImageName" || pod.waiting_reason == "ErrImageNeverPull";
   const bool refused = HasOneOf(pod.waiting_message, kRefusals);
-  const seconds patience = named_wrongly ? seconds(0) : refused ? kImagePatience : kPullPatience;
-  const WallTime due = pod.scheduled.value_or(pod.created) + patience;
+  const bool had = HasHadImage(observed, pod.role);
+  seconds patience = kPullPatience;
+  if (never_asked) {
+    patience = had ? kImagePatience : seconds(0);
+  } else if (refused && !had) {
+    patience = kImagePatience;
+  }
+  WallTime due = BoundAt(pod) + patience;
+  if (had) {
+    if (!IsFirstInLine(observed, pod)) return {};
+    const std::vector<WallTime>& failures = observed.job.status.failureTimes;
+    if (!failures.empty()) due = std::max(due, failures.back() + patience);
+  }
   if (observed.now < due) return {.look_again = due};
   Judgement judgement = Ends(Cause::kFailed, "its image cannot be pulled: " + pod.waiting_reason +
                                                  ": " + pod.waiting_message);
-  judgement.fatal = api::Reason::kImageNotAvailable;
+  if (!had) judgement.fatal = api::Reason::kImageNotAvailable;
   return judgement;
 }
 
@@ -121,6 +152,12 @@ Judgement JudgeRunning(const Observed& observed, const ObservedPod& pod) {
 }
 
 }  // namespace
+
+bool WaitsForImage(const ObservedPod& pod) {
+  constexpr std::array<std::string_view, 4> kPulls = {"ErrImagePull", "ImagePullBackOff",
+                                                      "InvalidImageName", "ErrImageNeverPull"};
+  return pod.phase == PodPhase::kPending && IsOneOf(pod.waiting_reason, kPulls);
+}
 
 Judgement JudgeExit(const ContainerEnd& end) {
   const std::string said = end.message.empty() ? "" : ": " + end.message;
@@ -188,9 +225,11 @@ Judgement JudgePod(const Observed& observed, const ObservedPod& pod) {
   if (exit.health == Health::kEnds) {
     const WallTime ended = pod.end && pod.end->time ? *pod.end->time : pod.created;
     exit.hold_back |= exit.cause == Cause::kUnknown && ended - pod.created < kQuickEnd;
+    if (HasRun(observed, pod.role)) exit.fatal.reset();
     return exit;
   }
-  if (pod.phase == PodPhase::kPending) return JudgeWaiting(observed, pod);
+  if (WaitsForImage(pod)) return JudgePull(observed, pod);
+  if (pod.phase == PodPhase::kPending) return {};
   Judgement running = JudgeRunning(observed, pod);
   if (heard) running.look_again = observed.now + seconds(kViewSeconds + 1);
   return running;

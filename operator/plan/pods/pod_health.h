@@ -23,7 +23,8 @@ struct Judgement {
   Health health = Health::kLives;
   Cause cause = Cause::kUnknown;  ///< with kEnds
   std::string words;              ///< why, for people: "its node a is going away: ..."
-  /// With kEnds: a new try cannot help, so the job fails for this reason.
+  /// With kEnds: a new try cannot help, so the job fails for this reason. Never of a role that has
+  /// run (HasRunStatus): the manifest was right once, so the reason lies elsewhere and may pass.
   std::optional<api::Reason> fatal;
   /// With kEnds: the pod ended so early, or for such a reason, that its successor must wait.
   bool hold_back = false;
@@ -33,6 +34,9 @@ struct Judgement {
 /// Judges a pod by everything the operator knows: the pod, its node, and the trainer's view. A
 /// preemption takes precedence over a failure, and a failure over an unknown cause.
 Judgement JudgePod(const Observed& observed, const ObservedPod& pod);
+
+/// Whether the pod cannot start because its image cannot be pulled.
+bool WaitsForImage(const ObservedPod& pod);
 
 /// Judges the end of a program alone, by its exit code (base/exit.h), signal and last message. The
 /// cause is never kPreempted, because that needs evidence from outside the program.

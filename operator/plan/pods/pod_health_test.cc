@@ -224,6 +224,59 @@ TEST(PodHealthTest, AnImageThatDoesNotExistEndsTheJobOnceItWasAskedForAgain) {
   EXPECT_EQ(JudgePod(another_has_it, pod).health, Health::kLives);
 }
 
+TEST(PodHealthTest, WhatHasRunOnceIsNotGivenUpForOnePod) {
+  const Observed never = Around(RunningPod());
+  Observed ran = never;
+  ran.job.status.hasRun.workers = true;
+  for (const int code : {2, 4}) {
+    const ObservedPod ended = EndedPod(Exit(code));
+    EXPECT_TRUE(JudgePod(never, ended).fatal) << code;
+    EXPECT_EQ(JudgePod(ran, ended).fatal, std::nullopt) << code;
+    EXPECT_EQ(JudgePod(ran, ended).cause, Cause::kFailed) << code;
+  }
+  ObservedPod trainer = EndedPod(Exit(2));
+  trainer.role = PodRole::kTrainer;
+  EXPECT_TRUE(JudgePod(ran, trainer).fatal) << "workers have run, no trainer has";
+}
+
+TEST(PodHealthTest, AnImageThatWasThereOnceMayBeAwayForTenMinutesBeforeItIsAFailure) {
+  ObservedPod pod = RunningPod();
+  pod.phase = PodPhase::kPending;
+  pod.waiting_reason = "ImagePullBackOff";
+  pod.waiting_message = "not found";
+  pod.scheduled = kNow - seconds(599);
+  Observed observed = Around(pod);
+  observed.job.status.hasRun.workers = true;
+  EXPECT_EQ(JudgePod(observed, pod).health, Health::kLives);
+  EXPECT_EQ(JudgePod(observed, pod).look_again, kNow + seconds(1));
+  observed.now += seconds(1);
+  EXPECT_EQ(JudgePod(observed, pod).cause, Cause::kFailed);
+  EXPECT_EQ(JudgePod(observed, pod).fatal, std::nullopt);
+
+  ObservedPod longer = pod;
+  longer.name = "job-w2";
+  longer.scheduled = kNow - seconds(3000);
+  observed.pods.push_back(longer);
+  EXPECT_EQ(JudgePod(observed, longer).cause, Cause::kFailed);
+  EXPECT_EQ(JudgePod(observed, pod).health, Health::kLives) << "its turn comes";
+  ObservedPod trainer = pod;
+  trainer.role = PodRole::kTrainer;
+  observed.pods.push_back(trainer);
+  observed.job.status.hasRun.trainer = true;
+  EXPECT_EQ(JudgePod(observed, trainer).cause, Cause::kFailed) << "all wait for it";
+  observed.pods.pop_back();
+
+  observed.job.status.failureTimes = {kNow - seconds(300)};
+  EXPECT_EQ(JudgePod(observed, longer).health, Health::kLives);
+  EXPECT_EQ(JudgePod(observed, longer).look_again, kNow + seconds(300));
+
+  pod.waiting_reason = "InvalidImageName";
+  pod.scheduled = kNow - seconds(45);
+  observed.pods = {pod};
+  observed.job.status.failureTimes.clear();
+  EXPECT_EQ(JudgePod(observed, pod).cause, Cause::kFailed) << "no registry was asked";
+}
+
 TEST(PodHealthTest, AWorkerThatTheTrainerHasLostIsMissingUntilKubernetesSaysWhy) {
   Observed observed = Around(RunningPod());
   TrainerView view{.status = {}, .heard = kNow};

@@ -246,7 +246,10 @@ void FakeCluster::RunPods() {
       nodes[pod.node] = NewNode("uid-of-node-" + std::to_string(next_uid_++), now);
     }
     if (!nodes.contains(pod.node)) continue;
-    if (pod.phase == PodPhase::kPending && pod.waiting_reason.empty() && !pod.node.empty()) {
+    if (pod.phase == PodPhase::kPending && !pod.node.empty()) {
+      pod.waiting_message = registry_answers;
+      pod.waiting_reason = registry_answers.empty() ? "" : "ImagePullBackOff";
+      if (!registry_answers.empty()) continue;
       pod.phase = PodPhase::kRunning;
       pod.ready = true;
     }

@@ -36,6 +36,7 @@ class FakeCluster {
   std::map<std::string, std::uint64_t> pod_sizes;   ///< workers in a pod of each pool; else 1
   bool trainer_speaks = true;
   std::optional<Refusal> refuses;   ///< how creations are refused
+  std::string registry_answers;     ///< why no image can be pulled; empty: nodes get them
   std::set<std::string> not_there;  ///< pods whose workers the trainer dropped
   Leader leader;
 
