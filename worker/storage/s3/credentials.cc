@@ -1,5 +1,7 @@
 #include "worker/storage/s3/credentials.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
@@ -15,6 +17,23 @@ namespace {
 constexpr auto kRenewBefore = std::chrono::minutes(5);
 constexpr auto kFetchTimeout = std::chrono::seconds(10);
 constexpr const char* kContainerHost = "http://169.254.170.2";
+// How long a refusal of the token by STS may be one of the moment.
+constexpr auto kTokenPatience = std::chrono::minutes(2);
+
+// Error codes of STS for which a later try may succeed, though their HTTP status is 4xx. AWS' own
+// tools try these again.
+constexpr std::array<std::string_view, 13> kStsPassingCodes = {
+    "IDPCommunicationError",    "Throttling",
+    "ThrottlingException",      "ThrottledException",
+    "RequestThrottled",         "RequestThrottledException",
+    "TooManyRequestsException", "RequestLimitExceeded",
+    "BandwidthLimitExceeded",   "SlowDown",
+    "PriorRequestNotComplete",  "RequestTimeout",
+    "RequestTimeoutException"};
+// The token is wrong, or so it seems: a clock is behind, STS does not have the issuer's new keys
+// yet, or the kubelet is about to renew the token.
+constexpr std::array<std::string_view, 3> kStsTokenCodes = {
+    "InvalidIdentityToken", "ExpiredTokenException", "ExpiredToken"};
 
 Status Unauthenticated(std::string message) {
   return {StatusCode::kUnauthenticated, std::move(message)};
@@ -22,10 +41,13 @@ Status Unauthenticated(std::string message) {
 
 // A refusal is final; all other errors may pass.
 Status Refused(const HttpResponse& response, const std::string& what) {
+  const std::string code = FindText(response.body.text(), "Code");
   const std::string text = what + " answers " + std::to_string(response.status) + " " +
+                           (code.empty() ? "" : code + ": ") +
                            FindText(response.body.text(), "Message");
-  return response.status / 100 == 4 && response.status != 429 ? Unauthenticated(text)
-                                                              : Unavailable(text);
+  const bool passing = response.status / 100 != 4 || response.status == 408 ||
+                       response.status == 429 || std::ranges::count(kStsPassingCodes, code) > 0;
+  return passing ? Unavailable(text) : Unauthenticated(text);
 }
 
 Result<std::string> ReadSecretFile(const std::string& path) {
@@ -82,6 +104,7 @@ Result<Credentials> CredentialsProvider::Get() {
     return current_->credentials;
   }
   current_ = std::move(fetched).value();
+  token_refused_.reset();
   return current_->credentials;
 }
 
@@ -122,7 +145,14 @@ Result<CredentialsProvider::Expiring> CredentialsProvider::FetchWebIdentity(
       "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=" + PercentEncode(role) +
       "&RoleSessionName=" + PercentEncode(session) + "&WebIdentityToken=" + PercentEncode(token))};
   ASSIGN_OR_RETURN(const HttpResponse response, http_->Send(request));
-  if (response.status != 200) return Refused(response, "STS at " + url + " for role " + role);
+  if (response.status != 200) {
+    Status refused = Refused(response, "STS at " + url + " for role " + role);
+    const std::string code = FindText(response.body.text(), "Code");
+    if (std::ranges::count(kStsTokenCodes, code) == 0) return refused;
+    const WallTime now = options_.now();
+    if (!token_refused_) token_refused_ = now;
+    return now - *token_refused_ < kTokenPatience ? Unavailable(refused.message()) : refused;
+  }
   const std::string_view xml = response.body.text();
   const Expiring result = {{FindText(xml, "AccessKeyId"), FindText(xml, "SecretAccessKey"),
                             FindText(xml, "SessionToken")},

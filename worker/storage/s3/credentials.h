@@ -40,7 +40,9 @@ class CredentialsProvider {
       : http_(std::move(http)), options_(std::move(options)) {}
 
   /// Errors: kUnauthenticated (the environment names none of them, or they were refused),
-  /// kUnavailable (they cannot be fetched now, and the current ones have expired).
+  /// kUnavailable (they cannot be fetched now, and the current ones have expired). A server that is
+  /// too busy, or that does not reach the issuer of a token, has not refused. STS has refused a
+  /// token when it has done so for two minutes.
   Result<Credentials> Get();
   /// Call this when the server has refused the credentials as expired. The next Get fetches new
   /// ones.
@@ -57,8 +59,9 @@ class CredentialsProvider {
 
   const std::shared_ptr<HttpClient> http_;
   const Options options_;
-  std::mutex mutex_;                 // held during a fetch: other threads wait for its result
-  std::optional<Expiring> current_;  // guarded by mutex_
+  std::mutex mutex_;                       // held during a fetch: other threads wait for its result
+  std::optional<Expiring> current_;        // guarded by mutex_
+  std::optional<WallTime> token_refused_;  // guarded: since when STS refuses the token
 };
 
 /// "2026-01-31T12:00:00Z", with or without fractions of a second; none for other text.

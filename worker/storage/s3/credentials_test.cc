@@ -140,6 +140,70 @@ TEST_F(CredentialsTest, AWebIdentityIsExchangedForKeysThatAServerAccepts) {
   EXPECT_EQ(storage->Read("by-role")->text(), "x");
 }
 
+class WebIdentityTest : public CredentialsTest {
+ protected:
+  /// STS gives these answers, one after the other.
+  void StsAnswers(std::vector<std::string> answers) {
+    server_.emplace([answers = std::move(answers), next = std::size_t{0}](
+                        const std::string&) mutable { return answers[next++]; });
+    provider_ = Provider({{"AWS_WEB_IDENTITY_TOKEN_FILE", folder_.Put("token", "a.b.c")},
+                          {"AWS_ROLE_ARN", "arn"},
+                          {"AWS_ENDPOINT_URL_STS", server_->url()}});
+  }
+  static std::string Keys() {
+    return TestHttpServer::Response(
+        200,
+        "<AccessKeyId>id</AccessKeyId><SecretAccessKey>s</SecretAccessKey>"
+        "<SessionToken>t</SessionToken><Expiration>2030-01-01T01:00:00Z</Expiration>");
+  }
+  static std::string Error(int status, const std::string& code) {
+    return TestHttpServer::Response(
+        status, "<Error><Code>" + code + "</Code><Message>no keys now</Message></Error>");
+  }
+  StatusCode CodeNow() { return provider_->Get().status().code(); }
+
+  const TemporaryFolder folder_;
+  std::optional<TestHttpServer> server_;
+  std::unique_ptr<CredentialsProvider> provider_;
+};
+
+TEST_F(WebIdentityTest, AnStsThatIsTooBusyOrDoesNotReachTheIssuerHasNotRefused) {
+  const std::vector<std::string> busy = {Error(400, "IDPCommunicationError"),
+                                         Error(400, "Throttling"),
+                                         Error(400, "ThrottlingException"),
+                                         Error(400, "RequestLimitExceeded"),
+                                         Error(400, "TooManyRequestsException"),
+                                         Error(400, "RequestTimeout"),
+                                         Error(408, ""),
+                                         Error(429, ""),
+                                         Error(503, "")};
+  std::vector<std::string> answers = busy;
+  answers.push_back(Error(403, "AccessDenied"));
+  StsAnswers(answers);
+  for (const std::string& answer : busy) {
+    EXPECT_EQ(CodeNow(), StatusCode::kUnavailable) << answer;
+    now_ += std::chrono::minutes(10);
+  }
+  const Status refused = provider_->Get().status();
+  EXPECT_EQ(refused.code(), StatusCode::kUnauthenticated);
+  EXPECT_THAT(refused.message(), HasSubstr("403 AccessDenied: no keys now"));
+}
+
+TEST_F(WebIdentityTest, ATokenIsRefusedOnceStsHasRefusedItForTwoMinutes) {
+  for (const char* code : {"InvalidIdentityToken", "ExpiredTokenException"}) {
+    const std::string error = Error(400, code);
+    StsAnswers({error, error, error, Keys(), error});
+    EXPECT_EQ(CodeNow(), StatusCode::kUnavailable) << "the issuer's keys may be new";
+    now_ += std::chrono::seconds(119);
+    EXPECT_EQ(CodeNow(), StatusCode::kUnavailable);
+    now_ += std::chrono::seconds(1);
+    EXPECT_EQ(CodeNow(), StatusCode::kUnauthenticated);
+    EXPECT_EQ(CodeNow(), StatusCode::kOk);
+    provider_->Invalidate();
+    EXPECT_EQ(CodeNow(), StatusCode::kUnavailable) << "it was good in between";
+  }
+}
+
 TEST_F(CredentialsTest, AMissingTokenFileIsNamed) {
   const Status status =
       Provider({{"AWS_WEB_IDENTITY_TOKEN_FILE", "/no/token"}, {"AWS_ROLE_ARN", "arn"}})
