@@ -27,6 +27,7 @@ enum class Reason : std::uint8_t {
   kReleased,  ///< the operator gave up all workers and only probes for capacity
   kPoolDry,
   kPoolReturned,
+  kNodeAvoided,  ///< an event: new pods of the job prefer other nodes
   // The trainer.
   kTrainerStarting,
   kTrainerPrepares,

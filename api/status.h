@@ -128,6 +128,18 @@ struct PoolStatus {
   bool operator==(const PoolStatus&) const = default;
 };
 
+/// What the operator remembers of a node on which pods of the job failed, for an hour after the
+/// last of them.
+struct NodeStatus {
+  std::string name;
+  std::string hostname;        ///< its label kubernetes.io/hostname: the scheduler's word for it
+  std::uint64_t failures = 0;  ///< since the node was last forgotten
+  WallTime lastFailureTime{};
+  bool avoided = false;  ///< the job's new pods prefer other nodes
+  bool operator==(const NodeStatus&) const = default;
+};
+inline constexpr std::size_t kNodeStatusMax = 32;
+
 struct SwarmJobStatus {
   std::uint64_t observedGeneration = 0;
   JobState state = JobState::kPending;
@@ -155,6 +167,7 @@ struct SwarmJobStatus {
   std::uint64_t unexplained = 0;    ///< ends without evidence for either; not charged
   std::vector<WallTime> failureTimes;  ///< ascending; those within failurePolicy's window
   std::vector<PoolStatus> pools;
+  std::vector<NodeStatus> nodes;  ///< at most kNodeStatusMax, those whose last failure is newest
   CheckpointStatus lastCheckpoint;
   std::optional<WallTime> startTime;       ///< when the first trainer's term was reserved
   std::optional<WallTime> completionTime;  ///< when the job succeeded or failed;

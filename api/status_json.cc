@@ -143,6 +143,15 @@ static void Describe(Archive& a, PoolStatus& pool) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, NodeStatus& node) {
+  a.Required("name", node.name);
+  a.Field("hostname", node.hostname);
+  a.Field("failures", node.failures);
+  a.Required("lastFailureTime", node.lastFailureTime);
+  a.Field("avoided", node.avoided);
+}
+
+template <typename Archive>
 static void Describe(Archive& a, SwarmJobStatus& status) {
   a.Field("observedGeneration", status.observedGeneration);
   a.Field("state", status.state);
@@ -162,6 +171,7 @@ static void Describe(Archive& a, SwarmJobStatus& status) {
   a.Field("unexplained", status.unexplained);
   a.Field("failureTimes", status.failureTimes);
   a.Field("pools", status.pools);
+  a.Field("nodes", status.nodes);
   a.Object("lastCheckpoint", status.lastCheckpoint);
   a.Field("startTime", status.startTime);
   a.Field("completionTime", status.completionTime);

@@ -69,6 +69,7 @@ SwarmJobStatus AnyStatus() {
   status.unexplained = Number();
   status.failureTimes = {AnyTime(), AnyTime()};
   status.pools = {{"spot", PoolState::kProbing, MaybeTime(), Number(), MaybeTime()}};
+  status.nodes = {{"a", "ip-a", Number(), AnyTime(), *rc::gen::arbitrary<bool>()}};
   status.hasRun = {*rc::gen::arbitrary<bool>(), *rc::gen::arbitrary<bool>()};
   status.lastCheckpoint = {Number(), MaybeTime()};
   status.startTime = MaybeTime();

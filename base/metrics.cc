@@ -204,6 +204,8 @@ constexpr std::array<MetricDefinition, kMetricCount> kCatalogue{{
      "Workers that this process told to go to another stage"},
     {Metric::kOperatorDrains, "swarmjob_operator_drains_total", kCounter, kOperator, kJob,
      "Workers that this process told to hand over and leave, before their node ends"},
+    {Metric::kOperatorAvoidedNodes, "swarmjob_operator_avoided_nodes", kGauge, kOperator, kJob,
+     "Nodes that new pods of the SwarmJob avoid, because its pods failed there"},
     {Metric::kOperatorTrainerSilence, "swarmjob_operator_trainer_silence_seconds", kGauge,
      kOperator, kJob, "Seconds since the trainer last answered; 0 for a job that has none"},
     {Metric::kOperatorStatusWrites, "swarmjob_operator_status_writes_total", kCounter, kOperator,

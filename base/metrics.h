@@ -98,6 +98,7 @@ enum class Metric : std::uint8_t {
   kOperatorPodEnds,
   kOperatorMoves,
   kOperatorDrains,
+  kOperatorAvoidedNodes,
   kOperatorTrainerSilence,
   kOperatorStatusWrites,
   kOperatorWatchRestarts,

@@ -290,6 +290,7 @@ struct EnumNames<api::Reason> {
       {E::kReleased, "Released"},
       {E::kPoolDry, "PoolDry"},
       {E::kPoolReturned, "PoolReturned"},
+      {E::kNodeAvoided, "NodeAvoided"},
       {E::kTrainerStarting, "TrainerStarting"},
       {E::kTrainerPrepares, "TrainerPrepares"},
       {E::kTrainerLost, "TrainerLost"},

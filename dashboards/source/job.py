@@ -154,6 +154,9 @@ def faults():
         "Preemption and recovery",
         series("Pods that ended", "Pods that ended before the job did, per hour, by what the evidence says.", "none",
                (f"sum by (role, cause) ({increase(ends, OPERATOR_OF_JOB, '1h')})", "{{role}}: {{cause}}")),
+        series("Avoided nodes", "Nodes that new pods avoid because pods failed there. The status of the SwarmJob names "
+               "them.", "none",
+               (f"max by (swarmjob) ({now('swarmjob_operator_avoided_nodes', OPERATOR_OF_JOB)})", "{{swarmjob}}")),
         series("Workers lost, joined and left", "As the trainer sees them, per hour. It notices a silent worker long "
                "before Kubernetes does.", "none",
                (f"sum({increase('swarmjob_trainer_losses_total', window='1h')})", "lost"),

@@ -40,6 +40,7 @@ class JobSamples {
   void AddGauges(const JobGauges& gauges, Timepoint now) {
     Add(Metric::kOperatorWorkersDesired, static_cast<double>(gauges.workers_desired));
     Add(Metric::kOperatorWorkersReady, static_cast<double>(gauges.workers_ready));
+    Add(Metric::kOperatorAvoidedNodes, static_cast<double>(gauges.avoided_nodes));
     Add(Metric::kOperatorTrainerSilence,
         gauges.has_trainer ? ToSeconds(now - gauges.trainer_heard) : 0);
     for (const auto& [condition, is_true] : gauges.conditions) {

@@ -40,6 +40,7 @@ struct JobGauges {
   std::vector<std::string> pools;                                           ///< of the manifest
   std::map<std::pair<std::string, PoolPodPhase>, std::uint64_t> pool_pods;  ///< by pool and phase
   std::map<api::ConditionType, bool> conditions;                            ///< whether True
+  std::uint64_t avoided_nodes = 0;
   bool has_trainer = false;
   Timepoint
       trainer_heard{};  ///< when it last sent its status; before that, when it was first dialled

@@ -262,6 +262,10 @@ void Reconciler::Show(const Decision& decision) {
   for (const api::Pool& pool : decision.view.job.spec.workers.pools) {
     gauges.pools.push_back(pool.name);
   }
+  if (WantsWorkers(status.state)) {
+    gauges.avoided_nodes = static_cast<std::uint64_t>(
+        std::ranges::count(status.nodes, true, &api::NodeStatus::avoided));
+  }
   for (const auto& [type, name] : EnumNames<api::ConditionType>::kNames) {
     gauges.conditions[type] = IsTrue(status, type);
   }

@@ -429,6 +429,27 @@ TEST_F(ReconcilerTest, AWorkerOnANodeWithNoticeLeavesInOrderAndIsReplacedAtOnce)
   EXPECT_EQ(Number("preemptions"), 1u);
 }
 
+TEST_F(ReconcilerTest, NewPodsAvoidANodeThatStartsNoneAndAMetricSaysSo) {
+  SubmitAndRun();
+  const auto avoided = [this] {
+    for (const MetricSample& sample : operator_.metrics.Read(Clock::now())) {
+      if (sample.metric == Metric::kOperatorAvoidedNodes) return std::get<double>(sample.value);
+    }
+    return -1.0;
+  };
+  EXPECT_EQ(avoided(), 0);
+  const std::string node = kube::TextAt(cluster_.pod("tiny-w1"), "/spec/nodeName");
+  cluster_.EndPod("tiny-w1", 128, "StartError");
+  operator_.Settle();
+  EXPECT_EQ(avoided(), 1);
+  EXPECT_EQ(cluster_.status()["nodes"][0]["name"], node);
+  operator_.later += std::chrono::seconds(5);  // the pause after a failure
+  operator_.Settle();
+  const json affinity = cluster_.pod("tiny-w4")["spec"]["affinity"]["nodeAffinity"];
+  const json terms = affinity["preferredDuringSchedulingIgnoredDuringExecution"];
+  EXPECT_EQ(terms[0]["preference"]["matchExpressions"][0]["values"], json::array({node}));
+}
+
 TEST_F(ReconcilerTest, WhereAStageHasTooFewTheTrainerIsToldWhoMoves) {
   SubmitAndRun();
   protocol::JobStatus training;

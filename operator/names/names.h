@@ -32,6 +32,8 @@ inline constexpr const char* kAppliedAnnotation = "swarmjob.dev/applied";
 /// A label of a spot node. The trainer is not scheduled on a node with this label, nor on one with
 /// a cloud's own label for spot nodes.
 inline constexpr const char* kSpotLabel = "swarmjob.dev/spot";
+/// The label by which the scheduler tells nodes apart.
+inline constexpr const char* kHostnameLabel = "kubernetes.io/hostname";
 
 inline constexpr int kWirePort = 7000;
 inline constexpr int kMetricsPort = 9090;

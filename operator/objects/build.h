@@ -21,7 +21,8 @@ struct PodOptions {
   std::string worker_image;  ///< for both roles, unless a template names another
 };
 
-/// All builders require that `view.errors` is empty.
+/// All builders require that `view.errors` is empty. The pods prefer other nodes than those that
+/// `view.status` avoids.
 ///
 /// Errors of the two pods: kInvalidArgument, the template has another type where the operator needs
 /// a mapping or a list; the message names the field.

@@ -87,6 +87,35 @@ TEST(BuildTest, AWorkerIsToldWhoItIsAndWhereItsTrainerIs) {
             "status.podIP");
 }
 
+TEST(BuildTest, PodsPreferOtherNodesThanThoseThatTheirJobAvoids) {
+  const char* const preferred = "preferredDuringSchedulingIgnoredDuringExecution";
+  JobView view = JobWith(R"({"workers": {"template": {"spec": {"affinity": {"nodeAffinity": {
+      "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "preference":
+          {"matchExpressions": [{"key": "fast", "operator": "Exists"}]}}]}}}}}})");
+  const json own = WorkerPod(view)["spec"]["affinity"]["nodeAffinity"][preferred];
+  EXPECT_EQ(own.size(), 1u);
+  view.status.nodes = {{.name = "a", .hostname = "ip-a", .avoided = true},
+                       {.name = "b", .hostname = "ip-b"},
+                       {.name = "c", .hostname = "ip-c", .avoided = true}};
+  const json avoid = json::parse(R"({"weight": 100, "preference": {"matchExpressions": [
+      {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["ip-a", "ip-c"]}]}})");
+  EXPECT_EQ(WorkerPod(view)["spec"]["affinity"]["nodeAffinity"][preferred],
+            json::array({own[0], avoid}));
+  const json trainer = TrainerPod(view)["spec"]["affinity"]["nodeAffinity"];
+  EXPECT_EQ(trainer[preferred], json::array({avoid}));
+  EXPECT_TRUE(trainer.contains("requiredDuringSchedulingIgnoredDuringExecution"))
+      << "it still keeps off spot nodes";
+}
+
+TEST(BuildTest, ATemplateWhosePreferencesAreNoListIsNamed) {
+  JobView view = JobWith(R"({"workers": {"template": {"spec": {"affinity": {"nodeAffinity": {
+      "preferredDuringSchedulingIgnoredDuringExecution": "fast"}}}}}})");
+  view.status.nodes = {{.name = "a", .hostname = "ip-a", .avoided = true}};
+  const auto pod = BuildWorkerPod(view, 1, view.job.spec.workers.pools.front(), kOptions);
+  EXPECT_EQ(pod.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(pod.status().message(), HasSubstr("preferredDuringScheduling"));
+}
+
 TEST(BuildTest, APodMountsItsOwnIdentityOnly) {
   EXPECT_EQ(Named(WorkerPod(JobWith("{}"))["spec"]["volumes"], "identity")["secret"],
             json::parse(R"({"secretName": "tiny-identities", "items": [

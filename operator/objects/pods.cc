@@ -176,6 +176,26 @@ json OffSpotNodes() {
              {{"nodeSelectorTerms", json::array({term})}}}}}};
 }
 
+// Prefers other nodes than those that the job avoids, after the template's own preferences. It only
+// prefers: a required term by hostname makes Karpenter ignore the pod.
+Status AvoidNodes(const api::SwarmJobStatus& status, const std::string& path, json* pod) {
+  json hostnames = json::array();
+  for (const api::NodeStatus& node : status.nodes) {
+    if (node.avoided) hostnames.push_back(node.hostname);
+  }
+  if (hostnames.empty()) return {};
+  const json other = {
+      {"key", names::kHostnameLabel}, {"operator", "NotIn"}, {"values", std::move(hostnames)}};
+  const json::json_pointer place(
+      "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution");
+  json terms = pod->contains(place) ? pod->at(place) : json::array();
+  if (!terms.is_array()) return InvalidArgument(path + place.to_string() + ": is not a list");
+  terms.push_back({{"weight", 100}, {"preference", {{"matchExpressions", json::array({other})}}}});
+  json affinity;
+  affinity[place] = std::move(terms);
+  return Merge(affinity, path, pod);
+}
+
 // Applies the pool: where its nodes are, and what a worker needs there.
 Status PutPool(const api::Pool& pool, const std::string& path, json* pod) {
   if (!pool.nodeSelector.empty()) {
@@ -260,6 +280,7 @@ Result<json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal, const ap
   flags.drain_seconds = static_cast<int>(spec.preemption.drainSeconds);
   flags.memory_budget = spec.workers.memoryBudgetBytes;
   container["args"] = ToArguments(flags);
+  RETURN_IF_ERROR(AvoidNodes(view.status, "spec.workers.template", &pod));
   RETURN_IF_ERROR(Merge(required, "spec.workers.template", &pod));
   return pod;
 }
@@ -291,6 +312,7 @@ Result<json> BuildTrainerPod(const JobView& view, std::uint64_t term,
   flags.resume = true;
   flags.keep_workers = true;
   container["args"] = ToArguments(flags);
+  RETURN_IF_ERROR(AvoidNodes(view.status, path, &pod));
   RETURN_IF_ERROR(Merge(required, path, &pod));
   return pod;
 }

@@ -250,6 +250,7 @@ plan::ObservedNode ReadNode(const json& object) {
   plan::ObservedNode node;
   const json& metadata = At(object, {"metadata"});
   node.uid = Text(At(metadata, {"uid"}));
+  node.hostname = Text(At(metadata, {"labels", names::kHostnameLabel}));
   node.created = Time(At(metadata, {"creationTimestamp"})).value_or(api::WallTime());
   node.deleted = !At(metadata, {"deletionTimestamp"}).is_null();
   for (const json& taint : List(At(object, {"spec", "taints"}))) {

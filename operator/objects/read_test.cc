@@ -41,7 +41,8 @@ json PodObject() {
 
 json NodeObject() {
   return json::parse(R"({
-      "metadata": {"name": "n1", "uid": "u", "creationTimestamp": "2026-11-21T14:00:00Z"},
+      "metadata": {"name": "n1", "uid": "u", "creationTimestamp": "2026-11-21T14:00:00Z",
+                   "labels": {"kubernetes.io/hostname": "ip-10-0-0-7", "zone": "a"}},
       "spec": {"taints": [{"key": "aws-node-termination-handler/spot-itn", "effect": "NoSchedule"}]},
       "status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
                                  "message": "Kubelet stopped"}]}})");
@@ -261,6 +262,7 @@ TEST(TrimTest, NoReaderMissesAnything) {
 TEST(ReadNodeTest, ANodeIsItsTaintsAndConditions) {
   const plan::ObservedNode node = ReadNode(NodeObject());
   EXPECT_EQ(node.uid, "u");
+  EXPECT_EQ(node.hostname, "ip-10-0-0-7");
   EXPECT_EQ(node.created, At("2026-11-21T14:00:00Z"));
   EXPECT_FALSE(node.deleted);
   ASSERT_EQ(node.taints.size(), 1u);

@@ -31,11 +31,15 @@ const json kPodShape = [] {
   }
   return shape;
 }();
-const json kNodeShape = json::parse(R"({
+const json kNodeShape = [] {
+  json shape = json::parse(R"({
   "metadata": {"name": 0, "uid": 0, "resourceVersion": 0, "creationTimestamp": 0, "deletionTimestamp": 0},
   "spec": {"taints": 0},
   "status": {"conditions": [{"type": 0, "status": 0, "reason": 0, "message": 0}]}
 })");
+  shape["metadata"]["labels"][names::kHostnameLabel] = 0;
+  return shape;
+}();
 
 json Cut(json& value, const json& shape) {
   if (shape.is_object() && value.is_object()) {

@@ -6,6 +6,7 @@
 #include "operator/plan/assignment.h"
 #include "operator/plan/cleanup.h"
 #include "operator/plan/draft.h"
+#include "operator/plan/pods/node_failures.h"
 #include "operator/plan/report.h"
 #include "operator/plan/trainer.h"
 #include "operator/plan/trainer_view.h"
@@ -76,6 +77,7 @@ void Suspend(Draft* draft) {
 
 void Run(Draft* draft) {
   ApplyChildren(draft);
+  ForgetNodes(draft);
   const bool resumes = IsSuspending(draft->status());
   if (resumes) {
     draft->Set(ConditionType::kSuspended, ConditionStatus::kFalse, Reason::kNotSuspended,

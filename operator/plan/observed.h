@@ -95,6 +95,7 @@ struct NodeCondition {
 
 struct ObservedNode {
   std::string uid;
+  std::string hostname;  ///< its label kubernetes.io/hostname; empty: it has none
   WallTime created{};
   bool deleted = false;  ///< has a deletion time
   std::vector<Taint> taints;

@@ -45,6 +45,7 @@ class Storm {
     cluster_.refuses.reset();
     cluster_.trainer_speaks = true;
     cluster_.not_there.clear();
+    cluster_.black_hole.clear();
     cluster_.free_slots = {{"spot", 1000}, {"demand", 1000}};
     for (auto& [name, pod] : cluster_.pods) pod.gated = false;
     for (auto& [name, node] : cluster_.nodes) node.taints.clear();
@@ -124,6 +125,9 @@ class Storm {
         break;
       case 13:
         if (pod.node.empty()) cluster_.pods.erase(name);
+        break;
+      case 14:
+        cluster_.black_hole = rng_.Below(2) == 0 ? "" : "hole" + std::to_string(rng_.Below(3));
         break;
       default:
         break;

@@ -4,6 +4,7 @@
 
 #include "operator/plan/pods/backoff.h"
 #include "operator/plan/pods/failure_window.h"
+#include "operator/plan/pods/node_failures.h"
 
 namespace swarm::plan {
 namespace {
@@ -32,6 +33,8 @@ WallTime EndTimeOf(const ObservedPod& pod) {
 void CountEnd(PodRole role, const std::string& name, const Judgement& end, Draft* draft) {
   api::SwarmJobStatus& status = draft->status();
   draft->plan.ends.push_back({role, end.cause});
+  const bool charged = !IsFaultOfAvoidedNode(role, end, *draft);
+  CountForNode(name, end, draft);
   switch (end.cause) {
     case Cause::kPreempted:
       ++status.preemptions;
@@ -44,8 +47,9 @@ void CountEnd(PodRole role, const std::string& name, const Judgement& end, Draft
   }
   ++status.failures;
   const api::Spec& spec = draft->job.spec;
-  const bool too_many = ChargeFailure(draft->now(), Window(spec), spec.failurePolicy.maxFailures,
-                                      &status.failureTimes);
+  const bool too_many =
+      charged && ChargeFailure(draft->now(), Window(spec), spec.failurePolicy.maxFailures,
+                               &status.failureTimes);
   if (end.fatal) {
     draft->Fail(*end.fatal, name + ": " + end.words);
   } else if (too_many) {
@@ -91,6 +95,10 @@ std::optional<WallTime> HeldBackUntil(const Observed& observed, PodRole role,
     return observed.now - time >= Window(observed.job.job->spec);
   });
   if (failures.size() > 1) hold(failures.back(), failures.size() - 1);
+  // Where only an avoided node has room, its failures are not charged, and come as slowly.
+  for (const api::NodeStatus& node : status.nodes) {
+    if (node.avoided) hold(node.lastFailureTime, node.failures);
+  }
 
   const bool trains = observed.trainer &&
                       observed.trainer->status.state == protocol::JobState::kTraining &&

@@ -12,8 +12,9 @@
 
 namespace swarm::plan {
 
-/// Counts the end of a pod. A failure is charged to failurePolicy. The job fails if there are too
-/// many failures within the policy's window, or if the failure is fatal.
+/// Counts the end of a pod, also for its node. A failure is charged to failurePolicy, unless an
+/// avoided node is to blame (node_failures.h). The job fails if there are too many failures within
+/// the policy's window, or if the failure is fatal.
 void CountEnd(PodRole role, const std::string& name, const Judgement& end, Draft* draft);
 
 /// Publishes the ends of several workers: one event for each cause, which names a few of them.

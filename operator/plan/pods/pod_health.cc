@@ -25,6 +25,8 @@ constexpr seconds kImagePatience{45};
 /// How long it may retry for any other reason, or if the image has been there once: then the
 /// registry is in trouble, and that passes.
 constexpr seconds kPullPatience{600};
+/// How long a node may take to start a container, its image included.
+constexpr seconds kStartPatience{1200};
 /// A program that ends sooner than this, without an explanation, has not begun to work.
 constexpr seconds kQuickEnd{60};
 
@@ -41,6 +43,13 @@ bool HasOneOf(std::string_view text, const std::array<std::string_view, N>& word
 
 Judgement Ends(Cause cause, std::string words) {
   return {.health = Health::kEnds, .cause = cause, .words = std::move(words)};
+}
+
+/// An end for which the pod's node is to blame: no container of the job can start there.
+Judgement Unfit(Cause cause, std::string words) {
+  Judgement judgement = Ends(cause, std::move(words));
+  judgement.node_unfit = true;
+  return judgement;
 }
 
 /// Whether the trainer's view proves that the pod's program runs, whatever the state of its node.
@@ -103,6 +112,10 @@ Judgement JudgePull(const Observed& observed, const ObservedPod& pod) {
   constexpr std::array<std::string_view, 7> kRefusals = {
       "not found",    "manifest unknown", "does not exist",   "denied",
       "unauthorized", "403 Forbidden",    "invalid reference"};
+  if (pod.waiting_message.find("no match for platform") != std::string::npos) {
+    return Unfit(Cause::kFailed, "its image is not for the processors of node " + pod.node + ": " +
+                                     pod.waiting_message);
+  }
   const bool never_asked =
       pod.waiting_reason == "InvalidImageName" || pod.waiting_reason == "ErrImageNeverPull";
   const bool refused = HasOneOf(pod.waiting_message, kRefusals);
@@ -123,7 +136,24 @@ Judgement JudgePull(const Observed& observed, const ObservedPod& pod) {
   Judgement judgement = Ends(Cause::kFailed, "its image cannot be pulled: " + pod.waiting_reason +
                                                  ": " + pod.waiting_message);
   if (!had) judgement.fatal = api::Reason::kImageNotAvailable;
+  judgement.node_unfit = had && pod.waiting_reason != "InvalidImageName";
   return judgement;
+}
+
+/// Judges a pod that waits for its node to start it. Where other nodes start containers of the job,
+/// a node that does not for long is to blame.
+Judgement JudgeStart(const Observed& observed, const ObservedPod& pod) {
+  constexpr std::array<std::string_view, 4> kNodesWork = {
+      "", "ContainerCreating", "CreateContainerError", "RunContainerError"};
+  const bool others_start = std::ranges::any_of(observed.pods, [&pod](const ObservedPod& other) {
+    return other.phase == PodPhase::kRunning && other.node != pod.node;
+  });
+  if (pod.node.empty() || !IsOneOf(pod.waiting_reason, kNodesWork) || !others_start) return {};
+  const WallTime due = BoundAt(pod) + kStartPatience;
+  if (observed.now < due) return {.look_again = due};
+  const std::string why = pod.waiting_reason + ": " + pod.waiting_message;
+  return Unfit(Cause::kUnknown, "node " + pod.node + " has not started it within " +
+                                    std::to_string(kStartPatience.count()) + " s: " + why);
 }
 
 /// Judges a pod of workers that runs as far as Kubernetes knows. The trainer may have evicted them
@@ -168,6 +198,12 @@ Judgement JudgeExit(const ContainerEnd& end) {
   if (end.reason == "ContainerStatusUnknown") {
     return Ends(Cause::kUnknown, "ended, and its node does not know how");
   }
+  if (end.message.find("exec format error") != std::string::npos) {
+    return Unfit(Cause::kFailed, "its program is not for the processors of its node" + said);
+  }
+  if (end.reason == "StartError" || end.reason == "ContainerCannotRun") {
+    return Unfit(Cause::kFailed, "its node could not start its container" + said);
+  }
   const int signal = end.signal != 0 ? end.signal : end.exit_code > 128 ? end.exit_code - 128 : 0;
   if (signal == 9 || signal == 15) {
     return Ends(Cause::kUnknown, "ended by signal " + std::to_string(signal));
@@ -209,7 +245,8 @@ Judgement JudgeExit(const ContainerEnd& end) {
   return judgement;
 }
 
-Judgement JudgePod(const Observed& observed, const ObservedPod& pod) {
+/// The judgement without the node that may be to blame.
+static Judgement JudgeEnd(const Observed& observed, const ObservedPod& pod) {
   Judgement exit;
   if (pod.end) exit = JudgeExit(*pod.end);
   if (exit.health == Health::kDone || pod.phase == PodPhase::kSucceeded) {
@@ -229,10 +266,18 @@ Judgement JudgePod(const Observed& observed, const ObservedPod& pod) {
     return exit;
   }
   if (WaitsForImage(pod)) return JudgePull(observed, pod);
-  if (pod.phase == PodPhase::kPending) return {};
+  if (pod.phase == PodPhase::kPending) return JudgeStart(observed, pod);
   Judgement running = JudgeRunning(observed, pod);
   if (heard) running.look_again = observed.now + seconds(kViewSeconds + 1);
   return running;
+}
+
+Judgement JudgePod(const Observed& observed, const ObservedPod& pod) {
+  Judgement judgement = JudgeEnd(observed, pod);
+  const bool blames =
+      judgement.cause == Cause::kFailed || judgement.hold_back || judgement.node_unfit;
+  if (judgement.health == Health::kEnds && blames) judgement.node = pod.node;
+  return judgement;
 }
 
 }  // namespace swarm::plan

@@ -28,6 +28,9 @@ struct Judgement {
   std::optional<api::Reason> fatal;
   /// With kEnds: the pod ended so early, or for such a reason, that its successor must wait.
   bool hold_back = false;
+  /// With kEnds, for failures and early ends: the node that may be to blame.
+  std::string node;
+  bool node_unfit = false;             ///< no container of the job can start on that node
   std::optional<WallTime> look_again;  ///< when time alone may change this judgement
 };
 

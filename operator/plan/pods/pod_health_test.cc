@@ -277,6 +277,59 @@ TEST(PodHealthTest, AnImageThatWasThereOnceMayBeAwayForTenMinutesBeforeItIsAFail
   EXPECT_EQ(JudgePod(observed, pod).cause, Cause::kFailed) << "no registry was asked";
 }
 
+TEST(PodHealthTest, FailuresAndEarlyEndsNameTheirNodeAndOtherEndsDoNot) {
+  EXPECT_EQ(Judge(EndedPod(Exit(1))).node, "a");
+  EXPECT_FALSE(Judge(EndedPod(Exit(1))).node_unfit);
+  EXPECT_EQ(Judge(EndedPod(Exit(9))).node, "a") << "its network may not reach the storage";
+  EXPECT_EQ(Judge(EndedPod(Exit(137))).node, "") << "after ten minutes of work";
+  EXPECT_EQ(Judge(EndedPod(Exit(0))).node, "");
+  ObservedPod preempted = EndedPod(Exit(1));
+  preempted.disruption = "EvictionByEvictionAPI";
+  EXPECT_EQ(Judge(preempted).node, "");
+}
+
+TEST(PodHealthTest, ANodeThatCannotStartTheProgramIsUnfit) {
+  EXPECT_TRUE(Judge(EndedPod(Exit(128, "StartError", "runc: no such file"))).node_unfit);
+  const Judgement other =
+      Judge(EndedPod(Exit(255, "Error", "exec swarm-worker: exec format error")));
+  EXPECT_TRUE(other.node_unfit);
+  EXPECT_EQ(other.cause, Cause::kFailed);
+  EXPECT_THAT(other.words, HasSubstr("processors"));
+
+  ObservedPod pull = RunningPod();
+  pull.phase = PodPhase::kPending;
+  pull.waiting_reason = "ErrImagePull";
+  pull.waiting_message = "no match for platform in manifest: not found";
+  EXPECT_TRUE(Judge(pull).node_unfit);
+  EXPECT_EQ(Judge(pull).fatal, std::nullopt) << "the image is there, for other nodes";
+}
+
+TEST(PodHealthTest, ANodeThatDoesNotStartAContainerForLongIsUnfitIfOthersDo) {
+  ObservedPod stuck = RunningPod();
+  stuck.phase = PodPhase::kPending;
+  stuck.waiting_reason = "ContainerCreating";
+  stuck.scheduled = kNow - seconds(1200);
+  Observed observed = Around(stuck);
+  EXPECT_EQ(JudgePod(observed, stuck).health, Health::kLives) << "it may be the job's own fault";
+  ObservedPod other = RunningPod();
+  other.name = "job-trainer-1";
+  observed.pods.push_back(other);
+  EXPECT_EQ(JudgePod(observed, stuck).health, Health::kLives) << "the same node starts that one";
+  observed.pods.back().node = "b";
+  const Judgement judgement = JudgePod(observed, stuck);
+  EXPECT_EQ(judgement.health, Health::kEnds);
+  EXPECT_EQ(judgement.cause, Cause::kUnknown);
+  EXPECT_EQ(judgement.node, "a");
+  EXPECT_TRUE(judgement.node_unfit);
+
+  observed.now -= seconds(1);
+  EXPECT_EQ(JudgePod(observed, stuck).look_again, kNow);
+  observed.now = kNow;
+  stuck.waiting_reason = "PodInitializing";
+  EXPECT_EQ(JudgePod(observed, stuck).health, Health::kLives)
+      << "its init containers may work long";
+}
+
 TEST(PodHealthTest, AWorkerThatTheTrainerHasLostIsMissingUntilKubernetesSaysWhy) {
   Observed observed = Around(RunningPod());
   TrainerView view{.status = {}, .heard = kNow};

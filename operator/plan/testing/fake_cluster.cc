@@ -129,6 +129,9 @@ void FakeCluster::Create(ObservedPod pod, Leader& by) {
   if (pod.role == PodRole::kTrainer && !terms_.insert(pod.number).second) {
     violations.push_back("two trainers of term " + std::to_string(pod.number));
   }
+  for (const api::NodeStatus& node : job.status.nodes) {
+    if (node.avoided) avoids_[pod.name].insert(node.name);
+  }
   pod.uid = "uid-" + std::to_string(next_uid_++);
   pod.created = pod.waiting_since = now;
   pods.emplace(pod.name, std::move(pod));
@@ -241,9 +244,12 @@ void FakeCluster::RunPods() {
       const bool trainer = pod.role == PodRole::kTrainer;
       if (!trainer && free_slots[pod.pool] == 0) continue;
       if (!trainer) --free_slots[pod.pool];
-      pod.node = "node-of-" + name;
+      const bool falls = !trainer && !black_hole.empty() && !avoids_[name].contains(black_hole);
+      pod.node = falls ? black_hole : "node-of-" + name;
       pod.scheduled = now;
-      nodes[pod.node] = NewNode("uid-of-node-" + std::to_string(next_uid_++), now);
+      if (!nodes.contains(pod.node)) {
+        nodes[pod.node] = NewNode("uid-of-node-" + std::to_string(next_uid_++), now);
+      }
     }
     if (!nodes.contains(pod.node)) continue;
     if (pod.phase == PodPhase::kPending && !pod.node.empty()) {
@@ -251,7 +257,10 @@ void FakeCluster::RunPods() {
       pod.waiting_reason = registry_answers.empty() ? "" : "ImagePullBackOff";
       if (!registry_answers.empty()) continue;
       pod.phase = PodPhase::kRunning;
-      pod.ready = true;
+      pod.ready = pod.node != black_hole;
+      if (!pod.ready) {
+        End(name, black_hole_ends.exit_code, black_hole_ends.reason, black_hole_ends.message);
+      }
     }
     if (pod.deleted && !pod.node.empty()) gone.push_back(name);
     const bool drained = std::ranges::all_of(
@@ -260,7 +269,7 @@ void FakeCluster::RunPods() {
   }
   for (const std::string& name : gone) {
     ++free_slots[pods[name].pool];
-    nodes.erase(pods[name].node);
+    if (pods[name].node != black_hole) nodes.erase(pods[name].node);
     pods.erase(name);
   }
   // Newcomers serve the stage that has fewest.

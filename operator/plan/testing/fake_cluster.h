@@ -35,8 +35,11 @@ class FakeCluster {
   std::map<std::string, std::uint64_t> free_slots;  ///< how many more nodes each pool can get
   std::map<std::string, std::uint64_t> pod_sizes;   ///< workers in a pod of each pool; else 1
   bool trainer_speaks = true;
-  std::optional<Refusal> refuses;   ///< how creations are refused
-  std::string registry_answers;     ///< why no image can be pulled; empty: nodes get them
+  std::optional<Refusal> refuses;  ///< how creations are refused
+  std::string registry_answers;    ///< why no image can be pulled; empty: nodes get them
+  /// A node that takes every new worker that does not avoid it, and ends its program at once.
+  std::string black_hole;
+  ContainerEnd black_hole_ends{.exit_code = 1, .reason = "Error"};
   std::set<std::string> not_there;  ///< pods whose workers the trainer dropped
   Leader leader;
 
@@ -100,9 +103,10 @@ class FakeCluster {
   std::uint64_t next_uid_ = 1;
   std::set<std::string> names_;  // of all pods so far
   std::set<std::uint64_t> terms_;
-  std::map<std::string, std::uint64_t> stage_of_;  // by worker
-  std::map<std::string, double> lost_at_;          // by pod
-  std::set<std::string> drained_;                  // workers
+  std::map<std::string, std::uint64_t> stage_of_;        // by worker
+  std::map<std::string, double> lost_at_;                // by pod
+  std::map<std::string, std::set<std::string>> avoids_;  // nodes, by pod
+  std::set<std::string> drained_;                        // workers
 };
 
 }  // namespace swarm::plan
