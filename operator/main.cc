@@ -32,7 +32,7 @@ constexpr Duration kStopPatience = std::chrono::seconds(5);
 constexpr int kOk = 0, kFailed = 1, kBadUsage = 2;
 
 struct Flags {
-  std::string kubeconfig, context, ns, worker_image, log_level = "info";
+  std::string kubeconfig, context, ns, worker_image, worker_platform, log_level = "info";
   bool allow_insecure = false, leader_elect = false;
   std::string lease_namespace, lease_name = "swarm-operator";
   std::string metrics_listen = "0.0.0.0:8080", health_listen = "0.0.0.0:8081";
@@ -44,6 +44,13 @@ void AddFlags(CLI::App& app, Flags* flags) {
   app.add_option("--worker-image", flags->worker_image,
                  "Image of trainers and workers, unless their template names another")
       ->required();
+  app.add_option("--worker-platform", flags->worker_platform,
+                 "What that image is for, as linux/amd64: its pods go to such nodes (default: any)")
+      ->check([](const std::string& platform) {
+        const std::size_t slash = platform.find('/');
+        const bool two = slash != platform.npos && slash > 0 && slash + 1 < platform.size();
+        return two ? std::string() : platform + " is not OS/ARCHITECTURE, as linux/amd64";
+      });
   app.add_option(
       "--namespace", flags->ns,
       "Manage only the SwarmJobs of this namespace, and work without rights to read nodes"
@@ -160,7 +167,7 @@ class Operator {
     controller::ControllerOptions options;
     options.informers = {flags.ns, MayReadNodes(flags, client)};
     options.reconcilers = flags.workers;
-    options.pods = {flags.worker_image};
+    options.pods = {flags.worker_image, flags.worker_platform};
     options.instance = HostName();
     return options;
   }

@@ -32,6 +32,9 @@ inline constexpr const char* kAppliedAnnotation = "swarmjob.dev/applied";
 /// A label of a spot node. The trainer is not scheduled on a node with this label, nor on one with
 /// a cloud's own label for spot nodes.
 inline constexpr const char* kSpotLabel = "swarmjob.dev/spot";
+/// The labels of a node that name its operating system and its processors, as images do.
+inline constexpr const char* kOsLabel = "kubernetes.io/os";
+inline constexpr const char* kArchLabel = "kubernetes.io/arch";
 /// The label by which the scheduler tells nodes apart.
 inline constexpr const char* kHostnameLabel = "kubernetes.io/hostname";
 

@@ -19,6 +19,9 @@ namespace swarm::objects {
 /// The operator's flags for the pods of all jobs.
 struct PodOptions {
   std::string worker_image;  ///< for both roles, unless a template names another
+  /// What worker_image is for, OS/ARCHITECTURE: its pods go to such nodes, unless the template or
+  /// the pool selects others. Empty: not known.
+  std::string worker_platform;
 };
 
 /// All builders require that `view.errors` is empty. The pods prefer other nodes than those that

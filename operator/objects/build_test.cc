@@ -87,6 +87,29 @@ TEST(BuildTest, AWorkerIsToldWhoItIsAndWhereItsTrainerIs) {
             "status.podIP");
 }
 
+TEST(BuildTest, PodsOfTheOperatorsImageGoToNodesOfItsPlatform) {
+  const PodOptions options{.worker_image = "registry/worker:1", .worker_platform = "linux/arm64"};
+  const auto selector = [&options](const JobView& view) {
+    return Pod(BuildWorkerPod(view, 7, view.job.spec.workers.pools.front(), options))["spec"].value(
+        "nodeSelector", json());
+  };
+  EXPECT_EQ(selector(JobWith(R"({"workers": {"pools": [{"name": "a", "nodeSelector":
+                {"disk": "ssd"}}]}})")),
+            json::parse(R"({"kubernetes.io/os": "linux", "kubernetes.io/arch": "arm64",
+                            "disk": "ssd"})"));
+  EXPECT_EQ(selector(JobWith(R"({"workers": {"template": {"spec": {"nodeSelector":
+                {"kubernetes.io/arch": "amd64"}}}}})")),
+            json::parse(R"({"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"})"))
+      << "the template knows better";
+  EXPECT_EQ(selector(JobWith(R"({"workers": {"template": {"spec": {"containers":
+                [{"name": "worker", "image": "mine"}]}}}})")),
+            json())
+      << "the operator does not know that image";
+  const JobView plain = JobWith("{}");
+  EXPECT_EQ(Pod(BuildTrainerPod(plain, 1, {1, 1}, options))["spec"]["nodeSelector"].size(), 2u);
+  EXPECT_FALSE(WorkerPod(plain)["spec"].contains("nodeSelector")) << "no platform is known";
+}
+
 TEST(BuildTest, PodsPreferOtherNodesThanThoseThatTheirJobAvoids) {
   const char* const preferred = "preferredDuringSchedulingIgnoredDuringExecution";
   JobView view = JobWith(R"({"workers": {"template": {"spec": {"affinity": {"nodeAffinity": {

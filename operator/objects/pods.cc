@@ -176,6 +176,20 @@ json OffSpotNodes() {
              {{"nodeSelectorTerms", json::array({term})}}}}}};
 }
 
+// Selects nodes on which the operator's own image runs. It does not know what other images are for.
+Status SelectPlatform(const PodOptions& options, const std::string& path, json* pod) {
+  const std::string& platform = options.worker_platform;
+  if (platform.empty() || MainContainer(*pod)["image"] != options.worker_image) return {};
+  const std::size_t slash = platform.find('/');
+  json spec = {{"nodeSelector",
+                {{names::kOsLabel, platform.substr(0, slash)},
+                 {names::kArchLabel, platform.substr(slash + 1)}}}};
+  const json own = {{"nodeSelector", (*pod)["spec"].value("nodeSelector", json())}};
+  RETURN_IF_ERROR(Merge(own, path + ".spec", &spec));
+  (*pod)["spec"]["nodeSelector"] = std::move(spec["nodeSelector"]);
+  return {};
+}
+
 // Prefers other nodes than those that the job avoids, after the template's own preferences. It only
 // prefers: a required term by hostname makes Karpenter ignore the pod.
 Status AvoidNodes(const api::SwarmJobStatus& status, const std::string& path, json* pod) {
@@ -228,6 +242,7 @@ Result<json> WantedWorkerPod(const api::Spec& spec, const Role& role, const api:
   pod["metadata"]["annotations"]["cluster-autoscaler.kubernetes.io/safe-to-evict"] = "true";
   RETURN_IF_ERROR(Merge(ParseRaw(spec.workers.podTemplate), path, &pod));
   RETURN_IF_ERROR(PutPool(pool, path, &pod));
+  RETURN_IF_ERROR(SelectPlatform(options, path, &pod));
   return pod;
 }
 
@@ -296,6 +311,7 @@ Result<json> BuildTrainerPod(const JobView& view, std::uint64_t term,
   pod["metadata"]["annotations"] = {{"karpenter.sh/do-not-disrupt", "true"},
                                     {"cluster-autoscaler.kubernetes.io/safe-to-evict", "false"}};
   RETURN_IF_ERROR(Merge(ParseRaw(spec.trainer.podTemplate), path, &pod));
+  RETURN_IF_ERROR(SelectPlatform(options, path, &pod));
   json required = RequiredPod(view, role);
   required["metadata"]["labels"][names::kTermLabel] = std::to_string(term);
   required["spec"]["volumes"].push_back(

@@ -193,8 +193,11 @@ class Operator(unittest.TestCase):
         (container,) = self.pod()["containers"]
         self.assertEqual(container["image"], f"swarmjob/swarm-operator:{version}")
         self.assertIn(f"--worker-image=swarmjob/swarm-worker:{version}", container["args"])
+        self.assertIn("--worker-platform=linux/amd64", container["args"])
         digest = "sha256:" + "0" * 64
-        (container,) = self.pod({"image.digest": digest, "workerImage.tag": "mine"})["containers"]
+        (container,) = self.pod({"image.digest": digest, "workerImage.tag": "mine",
+                                 "workerImage.platform": ""})["containers"]
+        self.assertFalse([each for each in container["args"] if "platform" in each])
         self.assertEqual(container["image"], f"swarmjob/swarm-operator@{digest}")
         self.assertIn("--worker-image=swarmjob/swarm-worker:mine", container["args"])
 
