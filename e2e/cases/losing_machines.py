@@ -97,6 +97,54 @@ def worker_oom_killed(world):
     world.check("it does not count as a preemption", not job.status.get("preemptions"), job.status)
 
 
+@case("A registry is away when the trainer of a job that has worked is replaced", machines=True)
+def registry_outage(world):
+    # With the policy Never the kubelet misses an image at once, instead of after minutes of tries.
+    image = "localhost/trainer-of-its-own:1"
+    world.name_image(world.images["worker"], image)
+    trainer = {"name": "trainer", "image": image, "imagePullPolicy": "Never", "resources": RESOURCES}
+    job = world.job(trainer__template={"spec": {"containers": [trainer]}}).submit().await_step(30)
+    job.await_ready(4)
+    step = job.step()
+    world.forget_image(image)
+    world.kill_pod(job.trainer()["metadata"]["name"], world.namespace)
+    eventually("Ready to tell of the image", lambda: "image cannot be pulled" in job.condition("Ready")[2], 60)
+    eventually("a failure to be counted", lambda: job.status.get("failures"), 120)
+    eventually("an event with the reason", lambda: "ErrImageNeverPull" in events(world, "TrainerFailed"), 30)
+    world.check("the job goes on", job.condition("Failed")[0] == "False", job.condition("Failed"))
+    world.name_image(world.images["worker"], image)
+    job.await_step(step + 20)
+    job.stop()
+    job.verify(world, complete=False)
+
+
+@case("A node on which no program starts is avoided", machines=True)
+def black_hole_node(world):
+    job = world.job(failurePolicy={"maxFailures": 1, "windowSeconds": 3600}).submit().await_step(30)
+    lost = job.workers_on("spot-b")
+    world.check("the node has workers of the job", lost)
+    world.break_workers("spot-b")
+    world.kubectl("cordon", "spot-a")  # so that the scheduler has no choice
+    for name in lost:
+        world.kill_pod(name, world.namespace)
+    eventually("three failures", lambda: job.status.get("failures", 0) >= 3, 90)
+    world.check("the status names the node", [(node["name"], node["avoided"]) for node in job.status["nodes"]]
+                == [("spot-b", True)], job.status["nodes"])
+    eventually("an event with the reason", lambda: "exec format error" in events(world, "NodeAvoided"), 30)
+    world.check("the job goes on", job.condition("Failed")[0] == "False", job.condition("Failed"))
+    world.kubectl("uncordon", "spot-a")
+    job.await_ready(4)
+    world.check("all workers are on the other node", len(job.workers_on("spot-a")) == 4, job.pod_names("worker"))
+    job.stop()
+    job.verify(world, complete=False)
+
+
+def events(world, reason):
+    """The messages of the events with that reason."""
+    return " ".join(event.get("message", "") for event in world.kubectl.list("events", world.namespace)
+                    if event.get("reason") == reason)
+
+
 @case("All spot capacity disappears and returns", machines=True, seconds=420)
 def all_spot_gone(world):
     pools = [{"name": "spot", "pendingSeconds": 15, "returnAfterSeconds": 15, "resources": RESOURCES, **SPOT},

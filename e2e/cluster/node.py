@@ -42,6 +42,7 @@ class Node:
         self.folder = cluster.folder / name
         self.cgroup = f"{cluster.sandbox.name}/{name}"
         self.machine = None
+        self.broken = False  # damaged for good: only another machine helps
 
     def start(self, images=None):
         """Switches a new machine on; `images` is its first containerd store (images.py)."""
@@ -78,6 +79,26 @@ class Node:
         """Unpacks docker archives."""
         for archive in archives:
             import_image(self.folder / "containerd.sock", archive)
+
+    def name_image(self, image, name):
+        """Gives one of its images another name."""
+        _ctr(self.folder / "containerd.sock", "images", "tag", "--force", image, name)
+
+    def forget_image(self, name):
+        """Removes the name of an image. What runs from it goes on."""
+        _ctr(self.folder / "containerd.sock", "images", "rm", "--sync", name)
+
+    def break_program(self, path):
+        """Makes this program of all its images unusable, as if it were for other processors. What runs goes on."""
+        for program in self.folder.glob(f"containerd/*.overlayfs/snapshots/*/fs/{path}"):
+            # The file is shared with other machines' stores; this one gets its own.
+            own = program.with_suffix(".broken")
+            own.write_text("no program\n")
+            own.chmod(0o755)
+            own.replace(program)
+            self.broken = True
+        if not self.broken:
+            raise ClusterError(f"no image on {self.name} has {path}")
 
     def vanish(self):
         """Cuts the power without notice: the node object stays, and the disk is lost."""
@@ -177,10 +198,14 @@ def _copy_store(source, target):
 
 def import_image(socket, archive):
     """Makes the containerd at that socket unpack a docker archive."""
-    done = subprocess.run(["ctr", "--address", socket, "--namespace", "k8s.io", "images", "import", archive],
+    _ctr(socket, "images", "import", archive)
+
+
+def _ctr(socket, *command):
+    done = subprocess.run(["ctr", "--address", socket, "--namespace", "k8s.io", *command],
                           capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise ClusterError(f"{archive}: {done.stderr.strip()}")
+        raise ClusterError(f"ctr {' '.join(map(str, command))}: {done.stderr.strip()}")
 
 
 def load_images(archives, store, folder):

@@ -88,14 +88,30 @@ class World:
         eventually(f"{node} to be ready again", new.is_ready, 90)
         self.note(f"another machine is now {node}")
 
+    def name_image(self, image, name):
+        """Gives an image another name on all machines."""
+        for node in self.cluster.nodes.values():
+            node.name_image(image, name)
+
+    def forget_image(self, name):
+        """Removes the name of an image from all machines."""
+        self.note(f"no machine has {name} any more")
+        for node in self.cluster.nodes.values():
+            node.forget_image(name)
+
+    def break_workers(self, node):
+        """Makes swarm-worker unusable on that node."""
+        self.note(f"no swarm-worker starts on {node} any more")
+        self.cluster.nodes[node].break_program("usr/local/bin/swarm-worker")
+
     def heal(self):
-        """Switches on, connects and uncordons every machine, and starts the API server if it is down."""
+        """Switches on, repairs, connects and uncordons every machine, and starts the API server if it is down."""
         if self.cluster is None:
             return
         if self.cluster.control_plane.api.process.poll() is not None:
             self.cluster.control_plane.api.start()
         for name, node in list(self.cluster.nodes.items()):
-            if node.machine.poll() is not None:
+            if node.broken or node.machine.poll() is not None:
                 self.replace_node(name)
             node = self.kubectl.get("node", name)
             if node["spec"].get("taints") or node["spec"].get("unschedulable"):
