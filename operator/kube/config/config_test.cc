@@ -170,15 +170,28 @@ TEST(ProxyTest, TheEnvironmentNamesTheProxyByScheme) {
 TEST(ProxyTest, NoProxyNamesHostsDomainsAndNetworks) {
   const auto environment = Variables(
       {{"HTTPS_PROXY", "http://p"}, {"NO_PROXY", "exact.org, .example.com,10.0.0.0/8,bad/99"}});
-  for (const char* host : {"exact.org", "sub.exact.org", "example.com", "api.example.com",
-                           "10.1.2.3", "10.255.0.1:6443"}) {
+  for (const char* host :
+       {"exact.org", "sub.exact.org", "api.example.com", "10.1.2.3", "10.255.0.1:6443"}) {
     EXPECT_EQ(ProxyFor(std::string("https://") + host, environment), "") << host;
   }
-  for (const char* host : {"inexact.org", "example.org", "11.0.0.1", "10.example.net"}) {
+  // As for Go's programs, a domain that begins with a dot has only the hosts below it.
+  for (const char* host :
+       {"inexact.org", "example.org", "example.com", "11.0.0.1", "10.example.net"}) {
     EXPECT_EQ(ProxyFor(std::string("https://") + host, environment), "http://p") << host;
   }
   const auto none = Variables({{"HTTPS_PROXY", "http://p"}, {"no_proxy", "*"}});
   EXPECT_EQ(ProxyFor("https://a", none), "");
+}
+
+TEST(ProxyTest, NoProxyMayNamePortsAndIpv6) {
+  const auto environment = Variables(
+      {{"HTTPS_PROXY", "http://p"}, {"NO_PROXY", "h:6443,fd00::/8,[2001:db8::1]:443,*.W"}});
+  for (const char* host : {"H:6443", "[fd12::1]:6443", "[2001:db8::1]", "a.w"}) {
+    EXPECT_EQ(ProxyFor(std::string("https://") + host, environment), "") << host;
+  }
+  for (const char* host : {"h", "h:443", "[fe80::1]", "[2001:db8::1]:6443", "w"}) {
+    EXPECT_EQ(ProxyFor(std::string("https://") + host, environment), "http://p") << host;
+  }
 }
 
 }  // namespace

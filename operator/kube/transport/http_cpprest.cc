@@ -3,6 +3,7 @@
 #include <cpprest/astreambuf.h>
 #include <cpprest/http_client.h>
 #include <cpprest/streams.h>
+#include <cpprest/uri_builder.h>
 #include <openssl/ssl.h>
 #include <pplx/threadpool.h>
 
@@ -140,8 +141,10 @@ void UseMaterial(const TlsMaterial& material, boost::asio::ssl::context& context
   boost::system::error_code ignored;
   SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_2_VERSION);
   // The library adds the authorities of the machine. A cluster has its own, and no others are
-  // trusted.
-  SSL_CTX_set_cert_store(context.native_handle(), X509_STORE_new());
+  // trusted, unless the material says so.
+  if (!material.machine_authorities) {
+    SSL_CTX_set_cert_store(context.native_handle(), X509_STORE_new());
+  }
   if (!material.ca.empty()) context.add_certificate_authority(buffer(material.ca), ignored);
   if (!material.certificate.empty()) {
     context.use_certificate_chain(buffer(material.certificate), ignored);
@@ -149,11 +152,28 @@ void UseMaterial(const TlsMaterial& material, boost::asio::ssl::context& context
   }
 }
 
+// With the port and the credentials that the library does not find itself: without a port it takes
+// 8080, and it leaves out what stands before the @.
+web::web_proxy ProxyAt(const std::string& url) {
+  constexpr int kDefaultPort = 80;
+  const web::uri address(url);
+  web::uri_builder with_port(address);
+  with_port.set_user_info("");
+  if (address.port() <= 0) with_port.set_port(kDefaultPort);
+  web::web_proxy proxy(with_port.to_uri());
+  if (const std::string info = address.user_info(); !info.empty()) {
+    const std::size_t colon = std::min(info.find(':'), info.size());
+    const std::string password = info.substr(std::min(colon + 1, info.size()));
+    proxy.set_credentials({web::uri::decode(info.substr(0, colon)), web::uri::decode(password)});
+  }
+  return proxy;
+}
+
 http_client_config MakeConfig(const CpprestOptions& options, std::chrono::seconds operation) {
   http_client_config config;
   config.set_timeout(operation);
   config.set_max_redirects(0);
-  if (!options.proxy.empty()) config.set_proxy(web::web_proxy(web::uri(options.proxy)));
+  if (!options.proxy.empty()) config.set_proxy(ProxyAt(options.proxy));
   if (options.tls) {
     config.set_validate_certificates(!options.tls().insecure);
     config.set_ssl_context_callback(
@@ -162,10 +182,12 @@ http_client_config MakeConfig(const CpprestOptions& options, std::chrono::second
   return config;
 }
 
-web::http::http_request MakeRequest(const HttpRequest& request,
+web::http::http_request MakeRequest(const HttpRequest& request, const std::string& tls_server_name,
                                     const std::shared_ptr<Exchange>& exchange) {
   web::http::http_request made(request.method);
   made.set_request_uri(web::uri(request.target));
+  // The library takes the name for the handshake and for the certificate from this header.
+  if (!tls_server_name.empty()) made.headers().add("Host", tls_server_name);
   std::string content_type = "application/json";
   for (const auto& [name, value] : request.headers) {
     if (name == "content-type") {
@@ -208,7 +230,8 @@ class CpprestTransport final : public HttpTransport {
   explicit CpprestTransport(const CpprestOptions& options)
       : requests_(web::uri(options.server), MakeConfig(options, kRequestOperation)),
         watches_(web::uri(options.server), MakeConfig(options, kWatchOperation)),
-        host_(HostAndPort(web::uri(options.server))) {}
+        host_(HostAndPort(web::uri(options.server))),
+        tls_server_name_(options.tls_server_name) {}
 
   Result<HttpResponse> Send(const HttpRequest& request, const SendLimits& limits,
                             std::stop_token stop) override {
@@ -244,12 +267,12 @@ class CpprestTransport final : public HttpTransport {
   std::string host() const override { return host_; }
 
  private:
-  static Status Run(http_client& client, const HttpRequest& request, std::size_t buffered_bytes_max,
-                    const Patience& patience, const StreamSink& sink, std::stop_token stop) {
+  Status Run(http_client& client, const HttpRequest& request, std::size_t buffered_bytes_max,
+             const Patience& patience, const StreamSink& sink, std::stop_token stop) const {
     const auto exchange = std::make_shared<Exchange>(buffered_bytes_max);
     pplx::cancellation_token_source cancel;
     try {
-      client.request(MakeRequest(request, exchange), cancel.get_token())
+      client.request(MakeRequest(request, tls_server_name_, exchange), cancel.get_token())
           .then([exchange](const pplx::task<web::http::http_response>& done) {
             OnHeadOrFailure(exchange, done);
           });
@@ -266,12 +289,18 @@ class CpprestTransport final : public HttpTransport {
   http_client requests_;
   http_client watches_;
   const std::string host_;
+  const std::string tls_server_name_;
 };
 
 }  // namespace
 
 Result<std::shared_ptr<HttpTransport>> MakeCpprestTransport(const CpprestOptions& options) {
   SizeThreadPool();
+  if (!options.proxy.empty() && !web::uri::validate(options.proxy)) {
+    return InvalidArgument(
+        "the proxy's address is not a URL; it may have a password, so see"
+        " proxy-url of the cluster, or HTTPS_PROXY");
+  }
   try {
     return std::shared_ptr<HttpTransport>(std::make_shared<CpprestTransport>(options));
   } catch (const std::exception& error) {

@@ -13,7 +13,9 @@ namespace swarm::kube {
 struct CpprestOptions {
   std::string server;  ///< https://host:port, perhaps with a path; http:// for tests
   TlsSource tls;       ///< may be empty for http://
-  std::string proxy;   ///< URL; empty: none
+  std::string proxy;   ///< http:// URL, perhaps with user:password@; empty: none
+  /// The name that the server is asked for and that its certificate must have; empty: its host.
+  std::string tls_server_name;
 };
 
 /// Errors: kInvalidArgument, a URL is malformed.

@@ -9,11 +9,13 @@ namespace swarm::kube {
 
 /// All texts are PEM.
 struct TlsMaterial {
-  std::string ca;           ///< the only trusted authorities
+  std::string ca;           ///< the trusted authorities
   std::string certificate;  ///< client certificate with its chain; empty: none
   std::string key;
-  /// Do not verify the server. Set only if a user asked for it by a flag.
+  /// Do not verify the server. Set only if a user asked for it, by a flag or in a kubeconfig.
   bool insecure = false;
+  /// Trust the authorities of this machine, too, as for a kubeconfig without an authority.
+  bool machine_authorities = false;
   bool operator==(const TlsMaterial&) const = default;
 };
 

@@ -1,5 +1,12 @@
 // The HTTP beneath the client: limits of time and size, connections, TLS.
-#include <gtest/gtest.h>
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <thread>
 
 #include "base/identity/authority.h"
 #include "operator/kube/config/config.h"
@@ -11,6 +18,8 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::shared_ptr<HttpTransport> Transport(const CpprestOptions& options) {
   auto transport = MakeCpprestTransport(options);
@@ -174,6 +183,31 @@ TEST(TransportTest, AProxyIsAskedInTheServersStead) {
   EXPECT_EQ(proxy.seen()[0].target, "http://kubernetes.invalid:8080/api");
 }
 
+TEST(TransportTest, AProxyThatRefusesIsAnErrorAndHearsOnlyWhereWeGo) {
+  ScriptedServer proxy;
+  proxy.ThenAnswer(407, "");
+  const std::string address = "http://me:p%40ss@" + proxy.host();
+  const auto transport = Transport({.server = "https://kubernetes.invalid",
+                                    .tls = [] { return TlsMaterial{}; },
+                                    .proxy = address});
+  const auto answer =
+      transport->Send({"GET", "/api/secret", {{"authorization", "Bearer secret"}}, ""}, {}, {});
+  EXPECT_EQ(answer.status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(answer.status().message(), Not(HasSubstr("p@ss")));
+  ASSERT_EQ(proxy.seen().size(), 1u);
+  const SeenRequest seen = proxy.seen()[0];
+  EXPECT_EQ(seen.method + " " + seen.target, "CONNECT kubernetes.invalid:443");
+  EXPECT_EQ(seen.headers.at("proxy-authorization"), "Basic bWU6cEBzcw==");  // me:p@ss
+  EXPECT_EQ(seen.headers.count("authorization"), 0u);
+}
+
+TEST(TransportTest, AProxyThatIsNoUrlIsRefusedWithoutItsPassword) {
+  const Status status =
+      MakeCpprestTransport({.server = "https://h", .proxy = "http://me:secret@h h:1"}).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), Not(HasSubstr("secret")));
+}
+
 TEST(TransportTest, AUrlThatIsNoneIsRefused) {
   EXPECT_EQ(MakeCpprestTransport({.server = "not a url"}).status().code(),
             StatusCode::kInvalidArgument);
@@ -213,6 +247,79 @@ TEST_F(TlsTest, AServerOfAnotherAuthorityHearsNothingFromUs) {
   const auto nobody = Transport({.server = server.url(), .tls = [] { return TlsMaterial{}; }});
   EXPECT_EQ(Get(*nobody, "/").status().code(), StatusCode::kUnavailable);
   EXPECT_TRUE(server.seen().empty());
+}
+
+TEST_F(TlsTest, TheAuthoritiesOfTheMachineAreTrustedOnlyOnDemand) {
+  const auto authority = Authority();
+  const TemporaryFolder folder;
+  // Where OpenSSL looks for them.
+  ::setenv("SSL_CERT_FILE", folder.Put("ca.crt", authority.pair().certificate).c_str(), 1);
+  ScriptedServer server(IdentityOf(authority));
+  server.ThenAnswer(200, "hello");
+  const auto ours = Transport({.server = server.url(), .tls = Trust(Authority())});
+  EXPECT_EQ(Get(*ours, "/").status().code(), StatusCode::kUnavailable);
+  const auto machines = Transport(
+      {.server = server.url(), .tls = [] { return TlsMaterial{.machine_authorities = true}; }});
+  EXPECT_TRUE(Get(*machines, "/").ok());
+  ::unsetenv("SSL_CERT_FILE");
+}
+
+TEST_F(TlsTest, TheServersCertificateMustHaveTheNameThatIsAskedFor) {
+  const auto authority = Authority();
+  ScriptedServer server(IdentityOf(authority));
+  server.ThenAnswer(200, "hello");
+  const auto named = [&](const std::string& name) {
+    return Transport({.server = server.url(), .tls = Trust(authority), .tls_server_name = name});
+  };
+  EXPECT_EQ(Get(*named("elsewhere.example"), "/").status().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(server.seen().empty());
+  const auto answer = Get(*named("localhost"), "/");
+  ASSERT_TRUE(answer.ok()) << answer.status().ToString();
+  EXPECT_EQ(answer->body, "hello");
+}
+
+// What a proxy does after CONNECT: passes bytes on, both ways, until both ends are closed.
+void Tunnel(std::uint16_t port, Connection& peer) {
+  const int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  peer.Send("HTTP/1.1 200 Connection established\r\n\r\n");
+  {
+    const std::jthread back([&] {
+      std::array<char, 4096> bytes;
+      ssize_t got = 0;
+      while ((got = recv(server, bytes.data(), bytes.size(), 0)) > 0) {
+        peer.Send({bytes.data(), static_cast<std::size_t>(got)});
+      }
+    });
+    std::array<char, 4096> bytes;
+    std::size_t got = 0;
+    while ((got = peer.Receive(bytes.data(), bytes.size())) > 0) {
+      send(server, bytes.data(), got, MSG_NOSIGNAL);
+    }
+    shutdown(server, SHUT_RDWR);
+  }
+  close(server);
+  peer.Cut();
+}
+
+TEST_F(TlsTest, AProxyTunnelsWhatItCannotRead) {
+  const auto authority = Authority();
+  ScriptedServer server(IdentityOf(authority));
+  server.ThenAnswer(200, "one").ThenAnswer(200, "two");
+  ScriptedServer proxy;
+  proxy.Then([&](const SeenRequest& request, Connection& peer) {
+    Tunnel(static_cast<std::uint16_t>(std::stoi(request.target.substr(10))), peer);
+  });
+  const auto transport =
+      Transport({.server = server.url(), .tls = Trust(authority), .proxy = proxy.url()});
+  EXPECT_EQ(Get(*transport, "/one").value().body, "one");
+  EXPECT_EQ(Get(*transport, "/two").value().body, "two");
+  EXPECT_EQ(proxy.seen().at(0).method + " " + proxy.seen().at(0).target,
+            "CONNECT " + server.host());
 }
 
 TEST_F(TlsTest, AnybodyIsTrustedOnlyOnDemand) {
