@@ -54,16 +54,20 @@ Caller::Caller(std::shared_ptr<HttpTransport> transport, std::shared_ptr<Credent
       metrics_(metrics),
       bucket_(options.requests_per_second, options.burst) {}
 
-void Caller::SetHeaders(HttpRequest& request) {
+Status Caller::SetHeaders(HttpRequest& request) {
   request.headers["user-agent"] = options_.user_agent;
   request.headers["accept"] = "application/json";
   // Read for each try, because the token may have been replaced.
-  const std::string authorization = credentials_ ? credentials_->Authorization() : "";
+  std::string authorization;
+  if (credentials_) {
+    ASSIGN_OR_RETURN(authorization, credentials_->Authorization());
+  }
   if (authorization.empty()) {
     request.headers.erase("authorization");
   } else {
     request.headers["authorization"] = authorization;
   }
+  return Status();
 }
 
 Status Caller::WaitForTurn(const Call& call, std::stop_token stop) {
@@ -89,7 +93,7 @@ void Caller::Count(const Call& call, int http_status, Timepoint began) {
 
 Result<HttpResponse> Caller::TryOnce(Call& call, Timepoint deadline, std::stop_token stop) {
   RETURN_IF_ERROR(WaitForTurn(call, stop));
-  SetHeaders(call.request);
+  RETURN_IF_ERROR(SetHeaders(call.request));
   const Timepoint began = timing_.Now();
   SendLimits limits;
   limits.timeout = std::min(options_.request_timeout, deadline - began);
@@ -122,7 +126,7 @@ Status Caller::Stream(const Call& call, const StreamLimits& limits, const Stream
   for (bool refused = false;; refused = true) {
     RETURN_IF_ERROR(WaitForTurn(call, stop.token()));
     HttpRequest request = call.request;
-    SetHeaders(request);
+    RETURN_IF_ERROR(SetHeaders(request));
     const Timepoint began = timing_.Now();
     int http_status = 0;
     bool again = false;

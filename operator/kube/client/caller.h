@@ -38,7 +38,7 @@ class Caller {
  private:
   Result<HttpResponse> TryOnce(Call& call, Timepoint deadline, std::stop_token stop);
   Status WaitForTurn(const Call& call, std::stop_token stop);
-  void SetHeaders(HttpRequest& request);
+  Status SetHeaders(HttpRequest& request);
   void Count(const Call& call, int http_status, Timepoint began);
 
   const std::shared_ptr<HttpTransport> transport_;

@@ -60,7 +60,7 @@ TEST_F(ConfigTest, APodFindsEverythingInItsServiceAccount) {
   ASSERT_TRUE(config.ok()) << config.status().ToString();
   EXPECT_EQ(config->server, "https://10.96.0.1:443");
   EXPECT_EQ(config->ns, "swarm-system");
-  EXPECT_EQ(config->credentials->Authorization(), "Bearer secret");
+  EXPECT_EQ(config->credentials->Authorization().value(), "Bearer secret");
   EXPECT_EQ(config->tls().ca, "PEM");
   EXPECT_EQ(config->proxy, "");
 }
@@ -98,7 +98,7 @@ TEST_F(ConfigTest, TheCurrentContextCountsUnlessAnotherIsNamed) {
   ASSERT_TRUE(config.ok()) << config.status().ToString();
   EXPECT_EQ(config->server, "https://10.0.0.1:6443");
   EXPECT_EQ(config->ns, "team");
-  EXPECT_EQ(config->credentials->Authorization(), "Bearer abc");
+  EXPECT_EQ(config->credentials->Authorization().value(), "Bearer abc");
   const Status other = Kubeconfig(kServer, "token: abc", {.context = "other"}).status();
   EXPECT_THAT(other.message(), HasSubstr("no cluster named 'other'"));
 }
@@ -112,17 +112,17 @@ TEST_F(ConfigTest, CertificatesStandInTheFileOrBesideIt) {
   EXPECT_EQ(config->tls(), (TlsMaterial{"CA", "CERT", "KEY", false}));
   folder_.Put("client.key", "NEW KEY");
   EXPECT_EQ(config->tls().key, "NEW KEY");
-  EXPECT_EQ(config->credentials->Authorization(), "");
+  EXPECT_EQ(config->credentials->Authorization().value(), "");
 }
 
 TEST_F(ConfigTest, ATokenFileIsReadAgain) {
   folder_.Put("token", "one");
   const auto config = Kubeconfig(kServer, "tokenFile: token");
   ASSERT_TRUE(config.ok());
-  EXPECT_EQ(config->credentials->Authorization(), "Bearer one");
+  EXPECT_EQ(config->credentials->Authorization().value(), "Bearer one");
   folder_.Put("token", "two");
   timing_.Advance(seconds(60));
-  EXPECT_EQ(config->credentials->Authorization(), "Bearer two");
+  EXPECT_EQ(config->credentials->Authorization().value(), "Bearer two");
 }
 
 TEST_F(ConfigTest, TrustingAnybodyNeedsAFlag) {

@@ -15,7 +15,7 @@ std::string Bearer(const std::string& token) { return token.empty() ? "" : "Bear
 class Fixed final : public Credentials {
  public:
   explicit Fixed(const std::string& token) : authorization_(Bearer(token)) {}
-  std::string Authorization() override { return authorization_; }
+  Result<std::string> Authorization() override { return authorization_; }
   void OnRefused() override {}
 
  private:
@@ -26,7 +26,7 @@ class FromFile final : public Credentials {
  public:
   FromFile(std::filesystem::path path, Timing& timing) : path_(std::move(path)), timing_(timing) {}
 
-  std::string Authorization() override {
+  Result<std::string> Authorization() override {
     const std::lock_guard lock(mutex_);
     const Timepoint now = timing_.Now();
     if (!read_at_ || now - *read_at_ >= kReadAgain) {

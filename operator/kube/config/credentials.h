@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/status.h"
 #include "operator/kube/timing/timing.h"
 
 namespace swarm::kube {
@@ -13,8 +14,10 @@ namespace swarm::kube {
 class Credentials {
  public:
   virtual ~Credentials() = default;
-  /// The value of the Authorization header; empty: none is sent.
-  virtual std::string Authorization() = 0;
+  /// The value of the Authorization header; empty: none is sent. May block while a plugin runs,
+  /// which has a time limit of its own. Errors: kUnauthenticated, there are no credentials, and
+  /// another try at once would not get any; kCancelled.
+  virtual Result<std::string> Authorization() = 0;
   /// The server answered 401 to the last Authorization: forget it.
   virtual void OnRefused() = 0;
 };
