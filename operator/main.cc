@@ -93,7 +93,8 @@ class Operator {
                      kube::FindConfig(flags.kubeconfig, {flags.context, flags.allow_insecure},
                                       kube::ProcessEnvironment, kube::SystemTiming()));
     ASSIGN_OR_RETURN(auto transport,
-                     kube::MakeCpprestTransport({config.server, config.tls, config.proxy}));
+                     kube::MakeCpprestTransport(
+                         {config.server, config.tls, config.proxy, config.tls_server_name}));
     std::unique_ptr<Operator> made(new Operator(flags, config, std::move(transport)));
     RETURN_IF_ERROR(made->Serve());
     LOG_INFO("API server {}", config.server);

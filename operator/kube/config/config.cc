@@ -56,11 +56,4 @@ Result<Config> InClusterConfig(const std::filesystem::path& folder, const Enviro
   return config;
 }
 
-Result<Config> FindConfig(const std::string& path, const KubeconfigOptions& options,
-                          const Environment& environment, Timing& timing) {
-  const std::string file = path.empty() ? environment("KUBECONFIG") : path;
-  if (file.empty()) return InClusterConfig(kServiceAccountFolder, environment, timing);
-  return KubeconfigFile(file, options, environment, timing);
-}
-
 }  // namespace swarm::kube

@@ -9,7 +9,9 @@ namespace swarm::kube {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Environment Variables(std::map<std::string, std::string> variables) {
   return [variables](const char* name) {
@@ -36,7 +38,7 @@ clusters:
 users:
 - name: me
   user: {)" + user + "}\n");
-    return KubeconfigFile(file, options, Variables({}), timing_);
+    return FindConfig(file, options, Variables({}), timing_);
   }
   std::string Refused(const std::string& cluster, const std::string& user) {
     const Status status = Kubeconfig(cluster, user).status();
@@ -146,14 +148,114 @@ TEST_F(ConfigTest, WhatIsNotSupportedIsRefusedByName) {
 TEST_F(ConfigTest, WhatIsNoKubeconfigIsRefused) {
   for (const char* text : {"", "[]", "a: b", "{", "current-context: x\ncontexts: 3"}) {
     const auto file = folder_.Put("config", text);
-    EXPECT_EQ(KubeconfigFile(file, {}, Variables({}), timing_).status().code(),
+    EXPECT_EQ(FindConfig(file, {}, Variables({}), timing_).status().code(),
               StatusCode::kInvalidArgument)
         << text;
   }
-  EXPECT_EQ(KubeconfigFile(folder_.path() / "none", {}, Variables({}), timing_).status().code(),
+  EXPECT_EQ(FindConfig(folder_ / "none", {}, Variables({}), timing_).status().code(),
             StatusCode::kNotFound);
-  EXPECT_THAT(KubeconfigFile("/a:/b", {}, Variables({}), timing_).status().message(),
-              HasSubstr("several files"));
+}
+
+TEST_F(ConfigTest, KubeconfigListsFilesOfWhichSomeMayBeMissing) {
+  folder_.Put("ca.crt", "CA");
+  const std::string context = folder_.Put("context", R"(
+current-context: mine
+contexts: [{name: mine, context: {cluster: here, user: me, namespace: team}}])");
+  const std::string rest = folder_.Put("deep/rest", R"(
+clusters: [{name: here, cluster: {server: 'https://h', certificate-authority: ../ca.crt}}]
+users: [{name: me, user: {token: abc}}])");
+  const std::string list = ":" + (folder_ / "missing") + ":" + context + ":" + rest;
+  const auto config = FindConfig("", {}, Variables({{"KUBECONFIG", list}}), timing_);
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->server, "https://h");
+  EXPECT_EQ(config->ns, "team");
+  EXPECT_EQ(config->tls().ca, "CA");
+  EXPECT_EQ(config->credentials->Authorization().value(), "Bearer abc");
+}
+
+TEST_F(ConfigTest, TheFileInTheHomeFolderIsReadOnlyOnDemandAndIfNothingElseIsGiven) {
+  const auto home = [&](const std::string& server) {
+    return R"(
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: c}}]
+clusters: [{name: c, cluster: {server: ')" +
+           server + R"('}}]
+users: [{name: c, user: {}}])";
+  };
+  folder_.Put(".kube/config", home("https://home"));
+  const std::string listed = folder_.Put("listed", home("https://listed"));
+  const std::string named = folder_.Put("named", home("https://named"));
+  const auto environment = Variables({{"HOME", folder_.path()}});
+  const auto both = Variables({{"HOME", folder_.path()}, {"KUBECONFIG", listed}});
+  const KubeconfigOptions at_home{.home = true};
+  EXPECT_EQ(FindConfig("", at_home, environment, timing_).value().server, "https://home");
+  EXPECT_EQ(FindConfig("", at_home, both, timing_).value().server, "https://listed");
+  EXPECT_EQ(FindConfig(named, at_home, both, timing_).value().server, "https://named");
+  EXPECT_EQ(FindConfig("", {}, environment, timing_).status().code(),
+            StatusCode::kFailedPrecondition);
+}
+
+TEST_F(ConfigTest, WhereNoFileExistsTheErrorNamesThoseThatWereLookedFor) {
+  const auto missing = Variables({{"KUBECONFIG", "/no/such:/nor/this"}});
+  const Status status = FindConfig("", {}, missing, timing_).status();
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("/no/such, /nor/this"));
+  EXPECT_THAT(FindConfig("", {.context = "mine"}, missing, timing_).status().message(),
+              HasSubstr("'mine'"));
+}
+
+TEST_F(ConfigTest, WithoutAnAuthorityThoseOfTheMachineAreTrusted) {
+  EXPECT_TRUE(Kubeconfig(kServer, "token: a").value().tls().machine_authorities);
+  const std::string own = ", certificate-authority-data: " + EncodeBase64("CA");
+  EXPECT_FALSE(Kubeconfig(kServer + own, "token: a").value().tls().machine_authorities);
+}
+
+TEST_F(ConfigTest, NoTokenIsSentInTheClear) {
+  const auto config = Kubeconfig("server: 'http://10.0.0.1:8080'", "token: secret");
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->credentials->Authorization().value(), "");
+}
+
+TEST_F(ConfigTest, APluginMakesWhatTheUserDoesNotHave) {
+  const KubeconfigOptions options{
+      .plugin = [](const ExecPlugin& plugin, const KubeCluster& cluster,
+                   const std::string& authority) -> Result<PluginIdentity> {
+        return PluginIdentity{FixedToken(plugin.command + " of " + cluster.server), [authority] {
+                                return ClientCertificate{"CERT under " + authority, "KEY"};
+                              }};
+      }};
+  const std::string cluster = kServer + (", certificate-authority-data: " + EncodeBase64("CA"));
+  const auto config = Kubeconfig(cluster, "exec: {command: aws}", options);
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->credentials->Authorization().value(), "Bearer aws of https://10.0.0.1:6443");
+  EXPECT_EQ(config->tls().certificate, "CERT under CA");
+  EXPECT_EQ(config->tls().key, "KEY");
+  const auto token = Kubeconfig(cluster, "exec: {command: aws}, token: mine", options);
+  EXPECT_EQ(token.value().credentials->Authorization().value(), "Bearer mine");
+  EXPECT_EQ(token.value().tls().certificate, "");
+}
+
+TEST_F(ConfigTest, TheClustersProxyComesBeforeThatOfTheEnvironment) {
+  const auto environment = Variables({{"HTTPS_PROXY", "proxy.corp:3128"}});
+  const auto file = [&](const std::string& more) {
+    return folder_.Put("config", R"(
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: c}}]
+clusters: [{name: c, cluster: {server: 'https://h', tls-server-name: inside)" +
+                                     more + R"(}}]
+users: [{name: c, user: {}}])");
+  };
+  const auto plain = FindConfig(file(""), {}, environment, timing_);
+  EXPECT_EQ(plain.value().proxy, "http://proxy.corp:3128");
+  EXPECT_EQ(plain.value().tls_server_name, "inside");
+  EXPECT_EQ(FindConfig(file(", proxy-url: 'http://own:1'"), {}, environment, timing_).value().proxy,
+            "http://own:1");
+  const Status socks =
+      FindConfig(file(", proxy-url: 'socks5://me:secret@own:1'"), {}, environment, timing_)
+          .status();
+  EXPECT_EQ(socks.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(socks.message(), AllOf(HasSubstr("socks5://"), HasSubstr("proxy-url")));
+  EXPECT_THAT(socks.message(), Not(HasSubstr("secret")));
 }
 
 TEST(ProxyTest, TheEnvironmentNamesTheProxyByScheme) {

@@ -1,57 +1,52 @@
+// FindConfig: the files, the environment and the keys behind what kubeconfig files say.
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
-#include "api/format/yaml.h"
-#include "base/base64.h"
 #include "operator/kube/config/config.h"
 #include "operator/kube/config/files.h"
 
 namespace swarm::kube {
 namespace {
 
-using nlohmann::json;
-
-std::string Text(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-bool Flag(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_boolean() && found->get<bool>();
-}
-
-// {list: [{name: NAME, member: {...}}, ...]}: the named member.
-Result<json> Named(const json& config, const char* list, const std::string& name,
-                   const char* member) {
-  const auto found = config.find(list);
-  if (found != config.end() && found->is_array()) {
-    for (const json& entry : *found) {
-      if (!entry.is_object() || Text(entry, "name") != name) continue;
-      const auto value = entry.find(member);
-      if (value != entry.end() && value->is_object()) return *value;
-    }
+/// The paths that may have kubeconfig files; empty: none is asked for.
+std::vector<std::string> PlacesOf(const Environment& environment, bool home) {
+  std::vector<std::string> places;
+  std::string list = environment("KUBECONFIG");
+  if (list.empty()) {
+    const std::string folder = home ? environment("HOME") : "";
+    if (!folder.empty()) places.push_back(folder + "/.kube/config");
+    return places;
   }
-  return InvalidArgument(std::string("it has no ") + member + " named '" + name + "' in " + list);
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(':'), list.size());
+    if (end > 0) places.push_back(list.substr(0, end));
+    list.erase(0, end + 1);
+  }
+  return places;
+}
+
+/// Those of the files that exist, as kubectl reads them.
+Result<std::vector<KubeconfigText>> ReadThoseThatExist(const std::vector<std::string>& places) {
+  std::vector<KubeconfigText> files;
+  for (const std::string& path : places) {
+    auto text = ReadSmallFile(path);
+    if (text.status().code() == StatusCode::kNotFound) continue;
+    if (!text.ok()) return text.status();
+    files.push_back({path, *std::move(text)});
+  }
+  return files;
 }
 
 // PEM in the kubeconfig or in another file, which is read again for each use.
 class Pem {
  public:
-  // `key` is "certificate-authority" for the fields certificate-authority-data and
-  // certificate-authority.
-  static Result<Pem> Find(const json& owner, const std::string& key,
-                          const std::filesystem::path& folder) {
+  static Result<Pem> Open(const PemPlace& place) {
     Pem pem;
-    if (const std::string data = Text(owner, (key + "-data").c_str()); !data.empty()) {
-      auto decoded = DecodeBase64(data);
-      if (!decoded) return InvalidArgument(key + "-data is not base64");
-      pem.text_ = *std::move(decoded);
-    } else if (const std::string path = Text(owner, key.c_str()); !path.empty()) {
-      pem.path_ = folder / path;  // an absolute path stays itself
-      ASSIGN_OR_RETURN(pem.text_, ReadSmallFile(pem.path_));
-    }
+    pem.text_ = place.text;
+    if (!place.text.empty() || place.file.empty()) return pem;
+    pem.path_ = place.file;
+    ASSIGN_OR_RETURN(pem.text_, ReadSmallFile(pem.path_));
     return pem;
   }
 
@@ -64,8 +59,6 @@ class Pem {
     return text_;
   }
 
-  bool empty() const { return text_.empty(); }
-
  private:
   std::filesystem::path path_;  // empty: it does not change
   std::string text_;
@@ -75,90 +68,107 @@ struct TlsFiles {
   std::mutex mutex;
   Pem ca, certificate, key;
   bool insecure = false;
+  bool machine_authorities = false;
+  std::function<ClientCertificate()> from_plugin;  // empty: no plugin
 };
 
-Result<TlsSource> FindTls(const json& cluster, const json& user,
-                          const std::filesystem::path& folder) {
+TlsMaterial ReadMaterial(TlsFiles& files) {
+  const std::lock_guard lock(files.mutex);
+  TlsMaterial material{files.ca.Read(), files.certificate.Read(), files.key.Read(), files.insecure,
+                       files.machine_authorities};
+  if (files.from_plugin) {
+    ClientCertificate made = files.from_plugin();
+    material.certificate = std::move(made.certificate);
+    material.key = std::move(made.key);
+  }
+  return material;
+}
+
+Result<PluginIdentity> RunnablePlugin(const ExecPlugin& plugin, const KubeCluster& cluster,
+                                      const std::string& authority, const PluginMaker& maker) {
+  if (maker) return maker(plugin, cluster, authority);
+  return InvalidArgument(
+      "the user's exec plugin is not run here; give a token of a service account "
+      "(kubectl create token)");
+}
+
+// Fills in `credentials` and `tls`.
+Status FindIdentity(const KubeCluster& cluster, const KubeUser& user, const PluginMaker& maker,
+                    Timing& timing, Config* config) {
   auto files = std::make_shared<TlsFiles>();
-  ASSIGN_OR_RETURN(files->ca, Pem::Find(cluster, "certificate-authority", folder));
-  ASSIGN_OR_RETURN(files->certificate, Pem::Find(user, "client-certificate", folder));
-  ASSIGN_OR_RETURN(files->key, Pem::Find(user, "client-key", folder));
-  files->insecure = Flag(cluster, "insecure-skip-tls-verify");
-  if (files->certificate.empty() != files->key.empty()) {
-    return InvalidArgument("client-certificate and client-key must be given together");
+  files->insecure = cluster.insecure;
+  files->machine_authorities = cluster.authority.empty();
+  ASSIGN_OR_RETURN(files->ca, Pem::Open(cluster.authority));
+  ASSIGN_OR_RETURN(files->certificate, Pem::Open(user.certificate));
+  ASSIGN_OR_RETURN(files->key, Pem::Open(user.key));
+  if (!user.token_file.empty()) {
+    config->credentials = TokenFile(user.token_file, timing);
+  } else if (user.plugin && user.token.empty() && user.certificate.empty()) {
+    ASSIGN_OR_RETURN(const PluginIdentity identity,
+                     RunnablePlugin(*user.plugin, cluster, files->ca.Read(), maker));
+    config->credentials = identity.credentials;
+    files->from_plugin = identity.certificate;
+  } else {
+    config->credentials = FixedToken(user.token);
   }
-  return TlsSource([files] {
-    const std::lock_guard lock(files->mutex);
-    return TlsMaterial{files->ca.Read(), files->certificate.Read(), files->key.Read(),
-                       files->insecure};
-  });
+  config->tls = [files] { return ReadMaterial(*files); };
+  return Status();
 }
 
-Result<std::shared_ptr<Credentials>> FindCredentials(const json& user,
-                                                     const std::filesystem::path& folder,
-                                                     Timing& timing) {
-  for (const char* plugin : {"exec", "auth-provider"}) {
-    if (user.contains(plugin)) {
-      return InvalidArgument(std::string("the user's ") + plugin +
-                             " plugin is not run here; give a token of a service account "
-                             "(kubectl create token)");
-    }
-  }
-  if (user.contains("username")) return InvalidArgument("passwords are not supported");
-  const std::string file = Text(user, "tokenFile");
-  if (!file.empty()) return TokenFile(folder / file, timing);
-  return FixedToken(Text(user, "token"));
-}
-
-Status CheckCluster(const json& cluster, const KubeconfigOptions& options) {
-  const std::string server = Text(cluster, "server");
-  if (!server.starts_with("https://") && !server.starts_with("http://")) {
-    return InvalidArgument("the server '" + server + "' is not an https:// URL");
-  }
-  if (Flag(cluster, "insecure-skip-tls-verify") && !options.allow_insecure) {
+Result<Config> ConfigOf(const KubeContext& context, const KubeconfigOptions& options,
+                        const Environment& environment, Timing& timing) {
+  const KubeCluster& cluster = context.cluster;
+  if (cluster.insecure && !options.allow_insecure) {
     return InvalidArgument(
         "insecure-skip-tls-verify trusts any server; it is obeyed only with "
         "--allow-insecure");
   }
-  return Status();
+  Config config;
+  config.server = cluster.server;
+  config.ns = context.ns;
+  config.tls_server_name = cluster.tls_server_name;
+  ASSIGN_OR_RETURN(
+      config.proxy,
+      CheckedProxy(cluster.proxy.empty() ? ProxyFor(cluster.server, environment) : cluster.proxy));
+  // As kubectl: what proves an identity is never sent in the clear.
+  const bool is_encrypted = cluster.server.starts_with("https://");
+  RETURN_IF_ERROR(FindIdentity(cluster, is_encrypted ? context.user : KubeUser{}, options.plugin,
+                               timing, &config));
+  return config;
 }
 
-Result<Config> ReadContext(const json& kubeconfig, const std::filesystem::path& folder,
+Result<Config> InClusterOr(const std::vector<std::string>& missing,
                            const KubeconfigOptions& options, const Environment& environment,
                            Timing& timing) {
-  const std::string name =
-      options.context.empty() ? Text(kubeconfig, "current-context") : options.context;
-  ASSIGN_OR_RETURN(const json context, Named(kubeconfig, "contexts", name, "context"));
-  ASSIGN_OR_RETURN(const json cluster,
-                   Named(kubeconfig, "clusters", Text(context, "cluster"), "cluster"));
-  ASSIGN_OR_RETURN(const json user, Named(kubeconfig, "users", Text(context, "user"), "user"));
-  RETURN_IF_ERROR(CheckCluster(cluster, options));
-  Config config;
-  config.server = Text(cluster, "server");
-  while (config.server.ends_with('/')) config.server.pop_back();
-  config.ns = Text(context, "namespace").empty() ? "default" : Text(context, "namespace");
-  ASSIGN_OR_RETURN(config.credentials, FindCredentials(user, folder, timing));
-  ASSIGN_OR_RETURN(config.tls, FindTls(cluster, user, folder));
-  config.proxy = Text(cluster, "proxy-url");
-  if (config.proxy.empty()) config.proxy = ProxyFor(config.server, environment);
+  std::string places;
+  for (const std::string& path : missing) places += (places.empty() ? "" : ", ") + path;
+  if (!options.context.empty()) {
+    return InvalidArgument("there is no kubeconfig with the context '" + options.context +
+                           "': use --kubeconfig FILE, or set KUBECONFIG" +
+                           (places.empty() ? "" : " (" + places + ": no such file)"));
+  }
+  auto config = InClusterConfig(kServiceAccountFolder, environment, timing);
+  if (!config.ok() && !places.empty()) {
+    return config.status().WithContext("no such file: " + places);
+  }
   return config;
 }
 
 }  // namespace
 
-Result<Config> KubeconfigFile(const std::filesystem::path& path, const KubeconfigOptions& options,
-                              const Environment& environment, Timing& timing) {
-  if (path.string().find(':') != std::string::npos) {
-    return InvalidArgument("KUBECONFIG names several files (" + path.string() +
-                           "): join them with `kubectl config view --flatten`");
+Result<Config> FindConfig(const std::string& path, const KubeconfigOptions& options,
+                          const Environment& environment, Timing& timing) {
+  std::vector<KubeconfigText> files;
+  if (!path.empty()) {
+    ASSIGN_OR_RETURN(std::string text, ReadSmallFile(path));
+    files.push_back({path, std::move(text)});
+  } else {
+    const std::vector<std::string> places = PlacesOf(environment, options.home);
+    ASSIGN_OR_RETURN(files, ReadThoseThatExist(places));
+    if (files.empty()) return InClusterOr(places, options, environment, timing);
   }
-  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path));
-  const auto kubeconfig = api::YamlToJson(text);
-  if (!kubeconfig.ok()) return kubeconfig.status().WithContext(path.string());
-  if (!kubeconfig->is_object()) return InvalidArgument(path.string() + " is not a kubeconfig file");
-  auto config = ReadContext(*kubeconfig, path.parent_path(), options, environment, timing);
-  if (!config.ok()) return config.status().WithContext(path.string());
-  return config;
+  ASSIGN_OR_RETURN(const KubeContext context, ChooseContext(files, options.context));
+  return ConfigOf(context, options, environment, timing);
 }
 
 }  // namespace swarm::kube
