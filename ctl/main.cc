@@ -412,12 +412,13 @@ CLI::App* AddProbe(CLI::App& app, ProbeOptions* options) {
 void AddCluster(CLI::App* command, ClusterOptions* options) {
   command->add_option(
       "--kubeconfig", options->kubeconfig,
-      "Kubeconfig file (default: $KUBECONFIG, else the service account of this pod)");
+      "Kubeconfig file (default: the files in $KUBECONFIG, else ~/.kube/config, else the service"
+      " account of this pod)");
   command->add_option("--context", options->context,
                       "Context of the kubeconfig (default: its current context)");
   command->add_option("-n,--namespace", options->ns, "Namespace (default: that of the context)");
   command->add_flag("--allow-insecure", options->allow_insecure,
-                    "Accept insecure-skip-tls-verify in the kubeconfig");
+                    "Do not warn of insecure-skip-tls-verify in the kubeconfig");
 }
 
 CLI::App* AddTop(CLI::App& app, TopOptions* options) {

@@ -8,12 +8,17 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/identity/authority.h"
 #include "ctl/testing/swarmctl_under_test.h"
+#include "operator/kube/testing/scripted_server.h"
 
 namespace swarm::ctl {
 namespace {
 
+using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr const char* kManifest = R"(
 apiVersion: swarmjob.dev/v1alpha1
@@ -338,10 +343,92 @@ TEST_F(SwarmctlTest, AManifestWhoseFilesDoNotFitEachOtherIsNotValid) {
 
 TEST_F(SwarmctlTest, WithoutAClusterTheFlagForOneIsNamed) {
   for (const char* variable : {"KUBECONFIG", "KUBERNETES_SERVICE_HOST"}) ::unsetenv(variable);
+  ::setenv("HOME", folder_.path().c_str(), 1);  // it has no .kube/config
   Start({"top"});
   EXPECT_EQ(ExitCode(), 2);
   EXPECT_THAT(Output(), HasSubstr("--kubeconfig FILE"));
   EXPECT_THAT(Output(), HasSubstr("KUBECONFIG"));
+}
+
+// An API server with one SwarmJob, for the user of a plugin.
+class SwarmctlClusterTest : public SwarmctlTest {
+ protected:
+  SwarmctlClusterTest() {
+    const auto authority = identity::JobAuthority::Create("1-2-3");
+    EXPECT_TRUE(authority.ok());
+    const auto pair = authority->Issue("server", identity::TrainerUri("1-2-3"));
+    EXPECT_TRUE(pair.ok());
+    server_.UseIdentity({pair->certificate, pair->key, ""});
+    server_.Otherwise([](const kube::SeenRequest& request, kube::Connection& peer) {
+      const auto token = request.headers.find("authorization");
+      if (token == request.headers.end() || token->second != "Bearer from-the-plugin") {
+        return peer.Answer(401, "{}");
+      }
+      const std::string space = "/apis/swarmjob.dev/v1alpha1/namespaces/team/swarmjobs";
+      if (request.target.starts_with(space)) return peer.Answer(200, kJobs);
+      peer.Answer(404, "{}");
+    });
+    folder_.Put("clusters/ca.crt", authority->pair().certificate);
+    folder_.Put("clusters/config", R"(
+current-context: elsewhere
+contexts: [{name: work, context: {cluster: work, user: me, namespace: team}}]
+clusters: [{name: work, cluster: {server: ')" +
+                                       server_.url() + R"(', certificate-authority: ca.crt}}]
+)");
+    folder_.Put("users/config", R"(
+users:
+- name: me
+  user:
+    exec: {apiVersion: client.authentication.k8s.io/v1, command: ./login, interactiveMode: Never}
+)");
+    EXPECT_TRUE(WriteFile(folder_.path() / "users/login", R"(#!/bin/sh
+echo '{"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1",
+       "status": {"token": "from-the-plugin"}}'
+)",
+                          0755)
+                    .ok());
+    ::setenv("KUBECONFIG", (Path("clusters/config") + ":" + Path("users/config")).c_str(), 1);
+  }
+  ~SwarmctlClusterTest() override { ::unsetenv("KUBECONFIG"); }
+
+  static constexpr const char* kJobs = R"({
+    "kind": "SwarmJobList", "apiVersion": "swarmjob.dev/v1alpha1",
+    "metadata": {"resourceVersion": "1"}, "items": [{
+      "metadata": {"name": "llama", "namespace": "team", "uid": "u",
+                   "creationTimestamp": "2026-01-01T00:00:00Z"},
+      "spec": {},
+      "status": {"state": "Running", "step": 120, "trainer": {"term": 1, "podName": "llama-trainer-1"}}
+    }]})";
+  kube::ScriptedServer server_;
+};
+
+TEST_F(SwarmctlClusterTest, ShowsTheJobsOfAContextThatTwoFilesAndAPluginMake) {
+  Start({"top", "--once", "--context", "work"});
+  EXPECT_EQ(ExitCode(), 0) << Output();
+  EXPECT_THAT(Output(), ContainsRegex("llama +Running +120/0"));
+  EXPECT_THAT(Output(), Not(HasSubstr("from-the-plugin")));
+}
+
+TEST_F(SwarmctlClusterTest, AContextThatDoesNotExistIsNamedBesideThoseThatDo) {
+  Start({"top", "--once"});
+  EXPECT_EQ(ExitCode(), 2);
+  EXPECT_THAT(Output(), AllOf(HasSubstr("no context named 'elsewhere'"), HasSubstr("work")));
+}
+
+TEST_F(SwarmctlClusterTest, AServerThatIsNotVerifiedIsWarnedOf) {
+  folder_.Put("clusters/config", R"(
+current-context: work
+contexts: [{name: work, context: {cluster: work, user: me, namespace: team}}]
+clusters: [{name: work, cluster: {server: ')" +
+                                     server_.url() + R"(', insecure-skip-tls-verify: true}}]
+)");
+  Start({"top", "--once"});
+  EXPECT_EQ(ExitCode(), 0) << Output();
+  EXPECT_THAT(Output(), AllOf(HasSubstr("warning: insecure-skip-tls-verify"), HasSubstr("llama")));
+  ASSERT_TRUE(WriteFile(folder_.path() / "logs/swarmctl.log", "").ok());
+  Start({"top", "--once", "--allow-insecure"});
+  EXPECT_EQ(ExitCode(), 0) << Output();
+  EXPECT_THAT(Output(), AllOf(Not(HasSubstr("warning")), HasSubstr("llama")));
 }
 
 TEST_F(SwarmctlTest, ReplaysATrace) {

@@ -6,9 +6,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <stop_token>
+#include <utility>
 
 #include "base/signals.h"
 #include "ctl/cluster/cluster_view.h"
+#include "ctl/cluster/plugin/credentials.h"
 #include "ctl/view/terminal.h"
 #include "operator/kube/client/rest_client.h"
 #include "operator/kube/config/config.h"
@@ -23,24 +25,57 @@ constexpr std::size_t kAnyWidth = 1u << 20;
 
 /// A client, and the namespace to work in.
 struct Cluster {
-  std::unique_ptr<kube::Client> client;
+  kube::Config config;
   std::string ns;
+  std::stop_token stop;
+  std::string certificate;  ///< ours, with which `client` began
+  std::shared_ptr<kube::HttpTransport> transport;
+  std::unique_ptr<kube::Client> client;
 };
 
-Result<Cluster> Connect(const ClusterOptions& options, std::stop_token stop = {}) {
-  ASSIGN_OR_RETURN(const kube::Config config,
-                   kube::FindConfig(options.kubeconfig, {options.context, options.allow_insecure},
-                                    kube::ProcessEnvironment, kube::SystemTiming()));
-  ASSIGN_OR_RETURN(auto transport,
-                   kube::MakeCpprestTransport({config.server, config.tls, config.proxy}));
+/// Prepares the next requests. Runs the user's plugin if its credential has ended: within a
+/// request, a login could exceed the time of the request. A connection keeps the
+/// client certificate that it began with, so another certificate needs new connections.
+Status Renew(Cluster* cluster) {
+  RETURN_IF_ERROR(cluster->config.credentials->Authorization().status());
+  std::string certificate = cluster->config.tls().certificate;
+  if (cluster->client && certificate == cluster->certificate) return Status();
+  const kube::Config& config = cluster->config;
+  ASSIGN_OR_RETURN(cluster->transport,
+                   kube::MakeCpprestTransport(
+                       {config.server, config.tls, config.proxy, config.tls_server_name}));
   kube::RestClientOptions client_options;
   client_options.user_agent = "swarmctl";
   client_options.call_timeout = std::chrono::seconds(30);
-  client_options.stop = std::move(stop);
-  std::string ns = options.ns.empty() ? config.ns : options.ns;
-  return Cluster{kube::MakeRestClient(std::move(transport), config.credentials, client_options,
-                                      kube::SystemTiming(), nullptr),
-                 ns.empty() ? "default" : ns};
+  client_options.stop = cluster->stop;
+  cluster->client = kube::MakeRestClient(cluster->transport, config.credentials, client_options,
+                                         kube::SystemTiming(), nullptr);
+  cluster->certificate = std::move(certificate);
+  return Status();
+}
+
+/// Warnings go to `err`.
+Result<Cluster> Connect(const ClusterOptions& options, std::FILE* err, std::stop_token stop) {
+  kube::KubeconfigOptions kubeconfig;
+  kubeconfig.context = options.context;
+  kubeconfig.allow_insecure = true;
+  kubeconfig.home = true;
+  kubeconfig.plugin = RunPlugins({.stop = stop}, kube::SystemTiming());
+  Cluster cluster;
+  cluster.stop = std::move(stop);
+  ASSIGN_OR_RETURN(cluster.config,
+                   kube::FindConfig(options.kubeconfig, kubeconfig, kube::ProcessEnvironment,
+                                    kube::SystemTiming()));
+  if (cluster.config.tls().insecure && !options.allow_insecure) {
+    std::fprintf(err,
+                 "warning: insecure-skip-tls-verify: %s is trusted without a look at its"
+                 " certificate, and gets your credentials\n",
+                 cluster.config.server.c_str());
+  }
+  cluster.ns = options.ns.empty() ? cluster.config.ns : options.ns;
+  if (cluster.ns.empty()) cluster.ns = "default";
+  RETURN_IF_ERROR(Renew(&cluster));
+  return cluster;
 }
 
 Status ReadJobs(const Cluster& cluster, const TopOptions& options, ClusterView* view) {
@@ -61,7 +96,8 @@ Status ReadJobs(const Cluster& cluster, const TopOptions& options, ClusterView* 
   return Status();
 }
 
-Result<ClusterView> Look(const Cluster& cluster, const TopOptions& options) {
+Result<ClusterView> Look(Cluster& cluster, const TopOptions& options) {
+  RETURN_IF_ERROR(Renew(&cluster));
   ClusterView view;
   view.now = api::WholeSeconds(std::chrono::system_clock::now());
   view.details = !options.job.empty();
@@ -104,8 +140,10 @@ Result<kube::Object> FindWorker(const Cluster& cluster, const std::string& name)
 
 ExitCode ShowTop(const TopOptions& options, std::FILE* out, std::FILE* err) {
   Signals signals({SIGINT, SIGTERM, SIGHUP});  // before the client has threads
-  const auto cluster = Connect(options.cluster, signals.token());
-  if (!cluster.ok()) return Refuse(cluster.status(), err);
+  auto cluster = Connect(options.cluster, err, signals.token());
+  if (!cluster.ok()) {
+    return signals.count() > 0 ? ExitCode::kOk : Refuse(cluster.status(), err);
+  }
   Terminal terminal(out);
   do {
     const auto view = Look(*cluster, options);
@@ -128,7 +166,8 @@ ExitCode ShowTop(const TopOptions& options, std::FILE* out, std::FILE* err) {
 }
 
 ExitCode DrainWorkers(const DrainOptions& options, std::FILE* out, std::FILE* err) {
-  const auto cluster = Connect(options.cluster);
+  Signals signals({SIGINT, SIGTERM, SIGHUP});  // a plugin is not to outlive this process
+  const auto cluster = Connect(options.cluster, err, signals.token());
   if (!cluster.ok()) return Refuse(cluster.status(), err);
   std::vector<kube::Object> workers;
   for (const std::string& name : options.pods) {

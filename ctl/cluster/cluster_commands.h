@@ -14,10 +14,10 @@ namespace swarm::ctl {
 
 /// Selects a cluster and a namespace.
 struct ClusterOptions {
-  std::string kubeconfig;  ///< file; empty: $KUBECONFIG, else the pod's service account
-  std::string context;
-  std::string ns;  ///< empty: that of the context
-  bool allow_insecure = false;
+  std::string kubeconfig;       ///< file; empty: as kubectl finds it (kube::FindConfig)
+  std::string context;          ///< empty: the current one
+  std::string ns;               ///< empty: that of the context
+  bool allow_insecure = false;  ///< do not warn of insecure-skip-tls-verify
 };
 
 struct TopOptions {
@@ -40,6 +40,7 @@ struct DrainOptions {
 
 /// Deletes the pods of workers. Each worker hands over what it holds and ends; the operator
 /// replaces it. Deletes none if one of the pods is not a worker of a SwarmJob. Errors go to `err`.
+/// Signals are as for ShowTop: one ends the command with an error.
 ExitCode DrainWorkers(const DrainOptions& options, std::FILE* out, std::FILE* err);
 
 }  // namespace swarm::ctl
