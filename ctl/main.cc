@@ -457,9 +457,15 @@ std::filesystem::path BesideThisProgram(const char* name) {
   return error ? std::filesystem::path(name) : self.parent_path() / name;
 }
 
+/// What the user types to call this program. kubectl runs its plugin kubectl-swarmjob.
+const char* NameOfProgram(const char* path) {
+  return std::filesystem::path(path).filename() == "kubectl-swarmjob" ? "kubectl swarmjob"
+                                                                      : "swarmctl";
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Train a large model on machines that come and go");
-  app.name("swarmctl");
+  app.name(NameOfProgram(argv[0]));
   app.set_version_flag("--version", Version());
   app.require_subcommand(1);
   app.footer(std::string(kExitCodeTable));

@@ -431,6 +431,21 @@ clusters: [{name: work, cluster: {server: ')" +
   EXPECT_THAT(Output(), AllOf(Not(HasSubstr("warning")), HasSubstr("llama")));
 }
 
+TEST_F(SwarmctlTest, AsAPluginOfKubectlItHasTheNameThatTheUserTypes) {
+  std::filesystem::create_symlink(SWARM_BIN_DIR "/swarmctl", Path("kubectl-swarmjob"));
+  Processes kubectl({Path("kubectl-swarmjob"), folder_.path() / "logs"});
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"--help"}, {"top", "--help"}, {"top", "--no-such-flag"}}) {
+    ASSERT_TRUE(kubectl.Start({"swarmctl", WorkerRole::kStage, arguments}).ok());
+    const Timepoint deadline = Clock::now() + kEndLimit;
+    while (kubectl.Observe().front().phase == Phase::kRunning && Clock::now() < deadline) {
+      kubectl.Wait(deadline);
+    }
+  }
+  EXPECT_THAT(Output(), AllOf(HasSubstr("Usage: kubectl swarmjob [OPTIONS]"),
+                              HasSubstr("kubectl swarmjob top [OPTIONS]")));
+}
+
 TEST_F(SwarmctlTest, ReplaysATrace) {
   ASSERT_TRUE(WriteFile(folder_.path() / "trace.csv", "0,add,a\n0,add,b\n9000,remove,a\n").ok());
   Start({"simulate", "--trace", Path("trace.csv"), "--stages", "2", "--state-load", "10",
