@@ -366,6 +366,10 @@ class SwarmctlClusterTest : public SwarmctlTest {
       }
       const std::string space = "/apis/swarmjob.dev/v1alpha1/namespaces/team/swarmjobs";
       if (request.target.starts_with(space)) return peer.Answer(200, kJobs);
+      if (request.target == "/api/v1/namespaces/team/pods/llama-trainer-1%3A9090/proxy/metrics") {
+        return peer.Answer(200,
+                           "swarmjob_trainer_loss 2.5\nswarmjob_trainer_remaining_seconds 60\n");
+      }
       peer.Answer(404, "{}");
     });
     folder_.Put("clusters/ca.crt", authority->pair().certificate);
@@ -405,7 +409,7 @@ echo '{"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1"
 TEST_F(SwarmctlClusterTest, ShowsTheJobsOfAContextThatTwoFilesAndAPluginMake) {
   Start({"top", "--once", "--context", "work"});
   EXPECT_EQ(ExitCode(), 0) << Output();
-  EXPECT_THAT(Output(), ContainsRegex("llama +Running +120/0"));
+  EXPECT_THAT(Output(), ContainsRegex("llama +Running +120/0 +2.5000 +- +1m00s"));
   EXPECT_THAT(Output(), Not(HasSubstr("from-the-plugin")));
 }
 

@@ -14,6 +14,7 @@
 #include "ctl/view/terminal.h"
 #include "operator/kube/client/rest_client.h"
 #include "operator/kube/config/config.h"
+#include "operator/kube/object/resource.h"
 #include "operator/kube/transport/http_cpprest.h"
 #include "operator/names/names.h"
 #include "operator/objects/read.h"
@@ -96,12 +97,39 @@ Status ReadJobs(const Cluster& cluster, const TopOptions& options, ClusterView* 
   return Status();
 }
 
+/// Asks the trainers through the API server, which reaches pods from anywhere. A user may lack the
+/// right to that (pods/proxy), and a trainer may be on its way: then its progress is not known.
+void AskTrainers(const Cluster& cluster, ClusterView* view) {
+  const kube::SendLimits limits{.timeout = std::chrono::seconds(2),
+                                .body_bytes_max = std::size_t{16} << 20};
+  for (const objects::JobView& job : view->jobs) {
+    const api::SwarmJobStatus& status = job.status;
+    const bool trains =
+        status.state == api::JobState::kRunning || status.state == api::JobState::kRecovering;
+    if (!trains || status.trainer.podName.empty()) continue;
+    const auto authorization = cluster.config.credentials->Authorization();
+    if (!authorization.ok()) return;
+    kube::HttpRequest request;
+    request.target = kube::ObjectPath(
+        kube::resources::Pods(),
+        {job.ns, status.trainer.podName + ":" + std::to_string(names::kMetricsPort)},
+        "proxy/metrics");
+    if (!authorization->empty()) request.headers["authorization"] = *authorization;
+    const auto answer = cluster.transport->Send(request, limits, cluster.stop);
+    // Where one trainer cannot be reached others may not be either; do not wait for each of them.
+    if (answer.status().code() == StatusCode::kDeadlineExceeded) return;
+    if (!answer.ok() || answer->head.status != 200) continue;
+    view->progress[job.uid] = ReadProgress(answer->body);
+  }
+}
+
 Result<ClusterView> Look(Cluster& cluster, const TopOptions& options) {
   RETURN_IF_ERROR(Renew(&cluster));
   ClusterView view;
   view.now = api::WholeSeconds(std::chrono::system_clock::now());
   view.details = !options.job.empty();
   RETURN_IF_ERROR(ReadJobs(cluster, options, &view));
+  AskTrainers(cluster, &view);
   if (!view.details) return view;
   ASSIGN_OR_RETURN(
       const kube::ObjectList list,

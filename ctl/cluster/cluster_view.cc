@@ -1,8 +1,10 @@
 #include "ctl/cluster/cluster_view.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "api/format/enum_names.h"
+#include "ctl/format.h"
 #include "ctl/view/live_view.h"
 
 namespace swarm::ctl {
@@ -30,6 +32,13 @@ std::string Checkpoint(const api::SwarmJobStatus& status, api::WallTime now) {
   std::string text = "step " + std::to_string(status.lastCheckpoint.step);
   if (status.lastCheckpoint.time) text += ", " + Ago(now, *status.lastCheckpoint.time) + " ago";
   return text;
+}
+
+/// "2.3456", "5.2k", "1h02m".
+Row ProgressCells(const Progress& progress) {
+  return {std::isnan(progress.loss) ? "-" : Format("%.4f", progress.loss),
+          std::isnan(progress.tokens_per_second) ? "-" : ShortNumber(progress.tokens_per_second),
+          std::isnan(progress.seconds_left) ? "-" : ShortTime(progress.seconds_left)};
 }
 
 Row RowOf(const objects::JobView& job, api::WallTime now) {
@@ -62,6 +71,22 @@ std::string PhaseOf(const plan::ObservedPod& pod) {
       return "Unknown";
   }
   return "";
+}
+
+std::vector<Row> JobRows(const ClusterView& view) {
+  std::vector<Row> rows{{"NAMESPACE", "NAME", "STATE", "STEP", "READY", "STAGES", "PREEMPTIONS",
+                         "FAILURES", "CHECKPOINT", "AGE"}};
+  for (const objects::JobView& job : view.jobs) rows.push_back(RowOf(job, view.now));
+  if (view.progress.empty()) return rows;
+  constexpr std::ptrdiff_t kAfterStep = 4;
+  const Row names{"LOSS", "TOKENS/S", "LEFT"};
+  rows[0].insert(rows[0].begin() + kAfterStep, names.begin(), names.end());
+  for (std::size_t i = 0; i < view.jobs.size(); ++i) {
+    const auto known = view.progress.find(view.jobs[i].uid);
+    const Row cells = ProgressCells(known == view.progress.end() ? Progress() : known->second);
+    rows[i + 1].insert(rows[i + 1].begin() + kAfterStep, cells.begin(), cells.end());
+  }
+  return rows;
 }
 
 std::vector<Row> ConditionRows(const api::SwarmJobStatus& status, api::WallTime now) {
@@ -108,11 +133,8 @@ std::vector<std::string> RenderTable(const std::vector<std::vector<std::string>>
 }
 
 std::vector<std::string> RenderCluster(const ClusterView& view, std::size_t width) {
-  std::vector<Row> rows{{"NAMESPACE", "NAME", "STATE", "STEP", "READY", "STAGES", "PREEMPTIONS",
-                         "FAILURES", "CHECKPOINT", "AGE"}};
-  for (const objects::JobView& job : view.jobs) rows.push_back(RowOf(job, view.now));
   std::vector<std::string> lines;
-  Append(rows, &lines);
+  Append(JobRows(view), &lines);
   if (view.details) {
     Append(ConditionRows(view.jobs.front().status, view.now), &lines);
     Append(PodRows(view), &lines);

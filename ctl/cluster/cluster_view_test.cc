@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace swarm::ctl {
 namespace {
 
@@ -45,6 +47,38 @@ TEST(ClusterViewTest, AJobThatHasNothingYetSaysSo) {
   fresh.creation_time = kNow;
   const auto lines = RenderCluster({.jobs = {fresh}, .now = kNow}, 200);
   EXPECT_THAT(lines[1], HasSubstr("new   Pending  0/0   0/0    -       0            0         -"));
+}
+
+TEST(ClusterViewTest, WhatATrainerSaysHasColumnsAndAJobWithoutOneHasDashes) {
+  ClusterView view{.jobs = {Job("llama"), Job("qwen")}, .now = kNow};
+  view.jobs[0].uid = "one";
+  view.jobs[1].uid = "two";
+  view.progress["one"] = {.loss = 2.34561, .tokens_per_second = 5200, .seconds_left = 3720};
+  const auto lines = RenderCluster(view, 200);
+  ASSERT_THAT(lines, SizeIs(3));
+  EXPECT_THAT(lines[0], HasSubstr("STEP     LOSS    TOKENS/S  LEFT   READY"));
+  EXPECT_THAT(lines[1], HasSubstr("120/200  2.3456  5.20k     1h02m  3/4"));
+  EXPECT_THAT(lines[2], HasSubstr("120/200  -       -         -      3/4"));
+}
+
+TEST(ProgressTest, ATrainersMetricsTellTheLossTheRateAndTheTimeLeft) {
+  const Progress progress = ReadProgress(R"(# HELP swarmjob_trainer_loss Mean training loss
+# TYPE swarmjob_trainer_loss gauge
+swarmjob_trainer_loss 2.5
+swarmjob_trainer_losses_total 7
+swarmjob_trainer_tokens_per_second 1.5e+03
+swarmjob_trainer_workers{stage="0",state="Ready"} 2
+swarmjob_trainer_remaining_seconds 60)");
+  EXPECT_EQ(progress.loss, 2.5);
+  EXPECT_EQ(progress.tokens_per_second, 1500);
+  EXPECT_EQ(progress.seconds_left, 60);
+}
+
+TEST(ProgressTest, WhatIsNotThereYetIsNotKnown) {
+  const Progress progress = ReadProgress("swarmjob_trainer_loss Nan\n\nnonsense\n");
+  EXPECT_TRUE(std::isnan(progress.loss));
+  EXPECT_TRUE(std::isnan(progress.tokens_per_second));
+  EXPECT_TRUE(std::isnan(ReadProgress("").seconds_left));
 }
 
 TEST(ClusterViewTest, DetailsAreConditionsAndPods) {
