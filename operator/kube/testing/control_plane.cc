@@ -112,10 +112,12 @@ Status ControlPlane::WriteIdentities() {
   WriteText(folder_ / "tokens.csv", std::string(kAdminToken) + ",admin,1,system:masters\n" +
                                         kStrangerToken + ",stranger,2\n");
   ASSIGN_OR_RETURN(transport_,
-                   MakeCpprestTransport({.server = Url("https", server_port_),
+                   MakeCpprestTransport({.server = url(),
                                          .tls = [ca = ca_] { return TlsMaterial{.ca = ca}; }}));
   return Status();
 }
+
+std::string ControlPlane::url() const { return Url("https", server_port_); }
 
 void ControlPlane::KillServer() { server_.reset(); }
 

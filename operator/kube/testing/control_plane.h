@@ -42,6 +42,9 @@ class ControlPlane {
   static Result<std::unique_ptr<ControlPlane>> Start(const std::filesystem::path& binaries);
 
   std::shared_ptr<HttpTransport> transport() const { return transport_; }
+  /// Of the API server, and the PEM of its authority.
+  std::string url() const;
+  const std::string& authority() const { return ca_; }
 
   /// Kills the API server.
   void KillServer();
