@@ -1,5 +1,5 @@
 // Answers Prometheus and the kubelet: a program's metrics at http://host:port/metrics, its probes
-// at /healthz and /readyz. The room of prometheus-cpp and of the web server, civetweb.
+// at /healthz and /readyz. The room of prometheus-cpp.
 #pragma once
 
 #include <functional>
@@ -9,6 +9,7 @@
 
 #include "base/metrics.h"
 #include "base/status.h"
+#include "base/web/web_server.h"
 
 namespace swarm::metrics {
 
@@ -23,8 +24,7 @@ using Probe = std::function<Status()>;
 /// The same as the text that Prometheus reads, for a program that passes on what others serve.
 using ReadText = std::function<std::string()>;
 
-/// The pages of an exporter. The web server calls them with a stack of 100 KiB, from which the
-/// thread-local memory of all libraries goes (libtorch: 32 KiB): large buffers belong on the heap.
+/// The pages of an exporter. They are called with the little stack of web::Handler.
 /// If `metrics` and `metrics_text` are null, /metrics answers 404. A null probe answers 200: a
 /// program that answers is healthy.
 struct Pages {
@@ -34,26 +34,19 @@ struct Pages {
   ReadText metrics_text = nullptr;  ///< where `metrics` is null
 };
 
-/// Keeps nothing between requests. Two threads serve, so that one slow reader does not block
-/// others. Drops a request that stays incomplete for five seconds. Answers GET and HEAD.
+/// Two threads serve, so that one slow reader does not block others. At its end it waits for
+/// requests in progress, and calls no page after that.
 class Exporter {
  public:
-  /// Begins to serve. `listen` is address:port, [IPv6 address]:port for that family; port 0 takes a
-  /// free one, 0.0.0.0 listens on all interfaces. Errors: kInvalidArgument for another form,
-  /// kUnavailable if the address cannot be listened at.
+  /// Begins to serve at `listen` (web::ServerOptions). Errors: as web::Server::Start.
   static Result<std::unique_ptr<Exporter>> Start(const std::string& listen, Pages pages);
-  /// Waits for requests in progress; calls no page after it returns.
-  ~Exporter();
-
   /// address:port, with the port that was taken.
-  const std::string& address() const { return address_; }
+  const std::string& address() const { return server_->address(); }
 
  private:
-  class Server;
-  Exporter(std::unique_ptr<Server> server, std::string address);
+  explicit Exporter(std::unique_ptr<web::Server> server) : server_(std::move(server)) {}
 
-  std::unique_ptr<Server> server_;
-  std::string address_;
+  const std::unique_ptr<web::Server> server_;
 };
 
 }  // namespace swarm::metrics
