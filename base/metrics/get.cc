@@ -84,7 +84,7 @@ Result<Answer> GetPage(const std::string& address, const std::string& path, Time
   if (sent != static_cast<ssize_t>(request.size())) return silent;
   std::string answer;
   // Not an array on the stack: a page of a launcher asks on a thread of the web server
-  // (exporter.h).
+  // (web/web_server.h).
   std::string part(kPartBytes, '\0');
   while (answer.size() <= kBytesMax) {
     if (!socket.Await(POLLIN, deadline)) return silent;

@@ -13,10 +13,10 @@
 
 namespace swarm::metrics {
 
-/// The whole answer to a GET of http://ADDRESS/PATH, for an IPv4 address and a path with its slash;
-/// empty if there is no answer within 10 s.
-inline std::string Get(const std::string& address, const std::string& path,
-                       const std::string& method = "GET") {
+/// A connection, over which a request for http://ADDRESS/PATH has gone, for an IPv4 address and a
+/// path with its slash. Reading from it waits for 10 s at most.
+inline int Ask(const std::string& address, const std::string& path,
+               const std::string& method = "GET") {
   const std::size_t colon = address.rfind(':');
   sockaddr_in peer{};
   peer.sin_family = AF_INET;
@@ -25,15 +25,22 @@ inline std::string Get(const std::string& address, const std::string& path,
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const timeval limit{10, 0};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  std::string answer;
   if (connect(fd, reinterpret_cast<const sockaddr*>(&peer), sizeof peer) == 0) {
     const std::string request =
         method + " " + path + " HTTP/1.1\r\nHost: " + address + "\r\nConnection: close\r\n\r\n";
     (void)!write(fd, request.data(), request.size());
-    std::array<char, 4096> part;
-    for (ssize_t n = 0; (n = read(fd, part.data(), part.size())) > 0;) {
-      answer.append(part.data(), static_cast<std::size_t>(n));
-    }
+  }
+  return fd;
+}
+
+/// The whole answer to a request; empty if there is none.
+inline std::string Get(const std::string& address, const std::string& path,
+                       const std::string& method = "GET") {
+  const int fd = Ask(address, path, method);
+  std::string answer;
+  std::array<char, 4096> part;
+  for (ssize_t n = 0; (n = read(fd, part.data(), part.size())) > 0;) {
+    answer.append(part.data(), static_cast<std::size_t>(n));
   }
   close(fd);
   return answer;
