@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/curve.h"
 #include "ctl/report/audit.h"
 #include "ctl/report/changed_fields.h"
-#include "ctl/report/curve.h"
 #include "ctl/report/disturbances.h"
 #include "ctl/report/run_record.h"
 #include "ctl/scale.h"

@@ -1,4 +1,4 @@
-#include "ctl/report/curve.h"
+#include "base/curve.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace swarm::ctl {
+namespace swarm {
 namespace {
 
 using testing::Contains;
@@ -42,4 +42,4 @@ TEST(CurveTest, ValuesThatAreNotFiniteAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace swarm::ctl
+}  // namespace swarm

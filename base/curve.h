@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace swarm::ctl {
+namespace swarm {
 
 struct Point {
   double step = 0;
@@ -18,4 +18,4 @@ struct Point {
 /// that are not finite are left out.
 std::vector<Point> Thin(std::span<const Point> points, std::size_t buckets);
 
-}  // namespace swarm::ctl
+}  // namespace swarm

@@ -1,11 +1,11 @@
-#include "ctl/report/curve.h"
+#include "base/curve.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <iterator>
 
-namespace swarm::ctl {
+namespace swarm {
 namespace {
 
 void AddBucket(std::span<const Point> bucket, std::vector<Point>* thinned) {
@@ -35,4 +35,4 @@ std::vector<Point> Thin(std::span<const Point> points, std::size_t buckets) {
   return thinned;
 }
 
-}  // namespace swarm::ctl
+}  // namespace swarm
