@@ -215,7 +215,9 @@ void RunLog::Progress(const std::string& worker, const protocol::Progress& progr
 
 void RunLog::Event(protocol::EventKind kind, const std::string& text) {
   if (!MayWrite()) return;
-  events_.Add(Json{{"time", UnixSeconds()}, {"kind", NameOf(kind)}, {"text", text}}.dump());
+  events_.Add(
+      Json{{"time", UnixSeconds()}, {"kind", NameOf(kind)}, {"text", text}, {"version", next_step_}}
+          .dump());
 }
 
 bool RunLog::Validation(protocol::Version version, double loss) {

@@ -83,7 +83,8 @@ class RunLog {
   Status TraceProgress();
   /// Does nothing without TraceProgress.
   void Progress(const std::string& worker, const protocol::Progress& progress);
-  /// `kind` is a CamelCase word.
+  /// `kind` is a CamelCase word. The line also has the version of the weights: where the event is
+  /// among the steps.
   void Event(protocol::EventKind kind, const std::string& text);
   /// False: the version has a line already.
   bool Validation(protocol::Version version, double loss);

@@ -102,6 +102,19 @@ TEST_F(RunLogTest, TheLinesOfTheLedgerAreChainedOverTrainersAndCuts) {
   EXPECT_EQ(lines, 4U);
 }
 
+TEST_F(RunLogTest, AnEventSaysAtWhichVersionItWasAlsoAfterACut) {
+  const auto log = Open(0);
+  log->Event(protocol::EventKind::kTrainingStarted, "");
+  for (std::uint64_t step = 0; step < 4; ++step) log->Step({.record = RecordOf(step)});
+  log->Event(protocol::EventKind::kWorkerLost, "worker-1");
+  ASSERT_TRUE(log->CutTo(2).ok());
+  log->Event(protocol::EventKind::kRolledBack, "");
+  Open(RunLog::kKeepAll)->Event(protocol::EventKind::kTookOver, "");
+  std::vector<std::uint64_t> versions;
+  for (const json& line : Lines("events.jsonl")) versions.push_back(line.at("version"));
+  EXPECT_THAT(versions, ElementsAre(0, 4, 2, 2));
+}
+
 TEST_F(RunLogTest, WorkIsTracedOnlyOnDemand) {
   protocol::Progress progress;
   progress.reports.push_back(
