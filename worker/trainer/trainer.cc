@@ -180,12 +180,29 @@ protocol::JobStatus Trainer::Describe() const {
   return status;
 }
 
+page::JobView Trainer::View() const {
+  return {.status = Describe(),
+          .members = coordinator_->Details(),
+          .committed_steps = metrics_.steps,
+          .discarded_steps = metrics_.discarded_steps,
+          .contributions_of_step = options_.job.microbatches() * options_.replicas.size()};
+}
+
+template <typename Answer>
+std::optional<Answer> Trainer::Within(Duration limit, Answer (Trainer::*ask)() const) {
+  const auto answer = std::make_shared<std::promise<Answer>>();
+  auto future = answer->get_future();
+  control_.Post([this, answer, ask] { answer->set_value((this->*ask)()); });
+  if (future.wait_for(limit) != std::future_status::ready) return std::nullopt;
+  return future.get();
+}
+
 std::optional<protocol::JobStatus> Trainer::StatusWithin(Duration limit) {
-  const auto answer = std::make_shared<std::promise<protocol::JobStatus>>();
-  auto status = answer->get_future();
-  control_.Post([this, answer] { answer->set_value(Describe()); });
-  if (status.wait_for(limit) != std::future_status::ready) return std::nullopt;
-  return status.get();
+  return Within(limit, &Trainer::Describe);
+}
+
+std::optional<page::JobView> Trainer::ViewWithin(Duration limit) {
+  return Within(limit, &Trainer::View);
 }
 
 void Trainer::Carry(protocol::Orders orders) {

@@ -14,6 +14,7 @@
 #include "base/loop.h"
 #include "worker/net/endpoint.h"
 #include "worker/net/outbox.h"
+#include "worker/page/state/view.h"
 #include "worker/protocol/coordinator/coordinator.h"
 #include "worker/trainer/ending.h"
 #include "worker/trainer/log/step_writer.h"
@@ -54,6 +55,8 @@ class Trainer : public net::EndpointHandler {
   /// The job as its user wants to see it; nothing if the trainer is too busy to answer within
   /// `limit`. From any thread but the trainer's own.
   std::optional<protocol::JobStatus> StatusWithin(Duration limit);
+  /// The same with what a page shows besides.
+  std::optional<page::JobView> ViewWithin(Duration limit);
   /// For probes. Healthy: the trainer's loop answers within `limit`. Ready: and it serves the job.
   /// From any thread but the trainer's own.
   Status CheckHealth(Duration limit);
@@ -84,6 +87,10 @@ class Trainer : public net::EndpointHandler {
   /// Tells the coordinator of all workers that are lost, at once.
   void LoseWorkers();
   protocol::JobStatus Describe() const;
+  page::JobView View() const;
+  /// What `ask` returns on the control loop.
+  template <typename Answer>
+  std::optional<Answer> Within(Duration limit, Answer (Trainer::*ask)() const);
   void Send(const net::WorkerId& to, net::Lane lane, protocol::Message message);
   void OnLaterTrainer(const Status& why);
   void LookForLaterTrainer(Timepoint now);
@@ -99,9 +106,9 @@ class Trainer : public net::EndpointHandler {
   std::map<std::uint64_t, protocol::Forward> reads_;  // frames that wait for their tokens
   std::uint64_t next_read_ = 0;
   const std::unique_ptr<RunLog> log_;
-  std::optional<StepWriter> step_writer_;  // none where the checkpoints are beside steps.jsonl
+  std::optional<StepWriter> step_writer_;    // none where the checkpoints are beside steps.jsonl
   std::optional<TensorBoardWriter> curves_;  // if the job wants them
-  Timepoint looked_;                       // when it last looked for a later trainer
+  Timepoint looked_;                         // when it last looked for a later trainer
   bool looking_ = false;
   const std::unique_ptr<protocol::Coordinator> coordinator_;
   std::unique_ptr<net::Outbox> outbox_;

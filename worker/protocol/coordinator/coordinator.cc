@@ -298,6 +298,18 @@ JobStatus Coordinator::Status() const {
                       validation_, checkpoints_, rebalancing_, evictions_, directions_});
 }
 
+std::map<WorkerId, MemberDetails> Coordinator::Details() const {
+  const std::map<WorkerId, double> round_trips = route_planning_.links().RoundTrips();
+  std::map<WorkerId, MemberDetails> details;
+  for (const auto& [id, worker] : members_.all()) {
+    details[id] = {.region = worker.member.region, .version = worker.version()};
+    if (const auto found = round_trips.find(id); found != round_trips.end()) {
+      details[id].round_trip = found->second;
+    }
+  }
+  return details;
+}
+
 std::vector<WorkerId> Coordinator::Members() const {
   std::vector<WorkerId> ids;
   for (const auto& [id, worker] : members_.all()) ids.push_back(id);

@@ -11,12 +11,14 @@
 // shell (worker/trainer) sends messages, reads data and writes files. Not thread-safe.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "worker/protocol/coordinator/job_status.h"
+#include "worker/protocol/coordinator/member_details.h"
 #include "worker/protocol/coordinator/membership/admission.h"
 #include "worker/protocol/coordinator/membership/reachability.h"
 #include "worker/protocol/coordinator/rollbacks.h"
@@ -62,6 +64,7 @@ class Coordinator {
 
   /// The job as a user wants to see it (without the data of heartbeats).
   JobStatus Status() const;
+  std::map<WorkerId, MemberDetails> Details() const;
   bool finished() const { return job_.phase == Phase::kFinished; }
   Generation generation() const { return job_.generation; }
   /// The workers that the trainer should hear from: their silence means something.

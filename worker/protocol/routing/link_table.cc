@@ -49,6 +49,16 @@ Link LinkTable::Guess() const {
   return {mean.Get().round_trip, 0};
 }
 
+std::map<WorkerId, double> LinkTable::RoundTrips() const {
+  std::map<WorkerId, LinkMean> means;
+  for (const auto& [places, reports] : links_) {
+    for (const auto& [worker, link] : reports) means[worker].Add(link);
+  }
+  std::map<WorkerId, double> round_trips;
+  for (const auto& [worker, mean] : means) round_trips[worker] = mean.Get().round_trip;
+  return round_trips;
+}
+
 FlowGraph BuildGraph(const std::vector<std::vector<PlacedWorker>>& stages, const LinkTable& links,
                      const std::vector<BoundaryBytes>& boundaries, const CountBroken& broken) {
   FlowGraph graph;

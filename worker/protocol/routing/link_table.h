@@ -27,6 +27,8 @@ class LinkTable {
   std::optional<Link> Find(const Place& from, const Place& to) const;
   /// A guess about links that nobody has measured: the mean round trip of all reports.
   Link Guess() const;
+  /// The mean round trip, in seconds, of what each worker has measured.
+  std::map<WorkerId, double> RoundTrips() const;
 
  private:
   std::map<std::pair<Place, Place>, std::map<WorkerId, Link>> links_;  // by reporter

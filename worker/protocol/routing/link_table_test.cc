@@ -24,6 +24,14 @@ TEST(LinkTableTest, ALinkIsTheMeanOfWhatWorkersReport) {
   EXPECT_TRUE(links.empty());
 }
 
+TEST(LinkTableTest, TheRoundTripOfAWorkerIsTheMeanOfItsOwnReports) {
+  LinkTable links;
+  links.Update(kA, "eu", "us", {0.25, 0});
+  links.Update(kA, "eu", "eu", {0.75, 0});
+  links.Update(kB, "us", "eu", {0.125, 0});
+  EXPECT_EQ(links.RoundTrips(), (std::map<WorkerId, double>{{kA, 0.5}, {kB, 0.125}}));
+}
+
 TEST(LinkTableTest, TheSlowerDirectionIsTheLimitOfALink) {
   LinkTable links;
   links.Update(kA, "eu", "us", {0.1, 4e6});

@@ -25,6 +25,7 @@ class RoutePlanning {
   /// Training begins: routes go from neighbour to neighbour of the roster as it is.
   void DrawMesh();
   void OnLinks(const WorkerId& from, const Links& links);
+  const LinkTable& links() const { return links_; }
   /// Notes how many bytes cross the boundaries.
   void OnProgress(const Progress& progress);
   /// Plans anew when the roster has changed, and every kPlanInterval. Call it once a tick.
