@@ -26,6 +26,8 @@ const char* ReasonOf(int code) {
       return "OK";
     case 400:
       return "Bad Request";
+    case 403:
+      return "Forbidden";
     case 404:
       return "Not Found";
     case 503:
@@ -56,7 +58,8 @@ class AnyPath : public CivetHandler {
     const mg_request_info* info = mg_get_request_info(connection);
     const auto text_of = [](const char* text) { return std::string(text != nullptr ? text : ""); };
     // The path is null for "GET *".
-    const Answer answer = handler_({text_of(info->local_uri), text_of(info->query_string)});
+    const Answer answer = handler_({text_of(info->local_uri), text_of(info->query_string),
+                                    text_of(mg_get_header(connection, "Host"))});
     std::string head = "HTTP/1.1 " + std::to_string(answer.code) + " " + ReasonOf(answer.code) +
                        "\r\nContent-Type: " + answer.type + "\r\n" + answer.headers;
     // An answer that goes on ends with its connection.

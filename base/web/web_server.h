@@ -13,6 +13,7 @@ namespace swarm::web {
 struct Request {
   std::string path;   ///< "/metrics"
   std::string query;  ///< what is behind the '?': "from=1&to=2"
+  std::string host;   ///< as the browser calls this server: "localhost:8080"
 };
 
 struct Answer {

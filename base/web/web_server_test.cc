@@ -25,6 +25,11 @@ std::unique_ptr<Server> Serve(Handler handler, int threads = 2) {
   return *std::move(server);
 }
 
+TEST(WebServerTest, AHandlerGetsTheNameByWhichItIsCalled) {
+  const auto server = Serve([](const Request& request) { return Answer{.text = request.host}; });
+  EXPECT_THAT(Get(server->address(), "/"), EndsWith("\r\n\r\n" + server->address()));
+}
+
 TEST(WebServerTest, AHandlerGetsPathAndQueryAndDecidesTheWholeAnswer) {
   const auto server = Serve([](const Request& request) {
     return Answer{.code = 503,

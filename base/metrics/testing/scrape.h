@@ -14,9 +14,10 @@
 namespace swarm::metrics {
 
 /// A connection, over which a request for http://ADDRESS/PATH has gone, for an IPv4 address and a
-/// path with its slash. Reading from it waits for 10 s at most.
+/// path with its slash. `host`: what the server is called; empty: by its address. Reading from it
+/// waits for 10 s at most.
 inline int Ask(const std::string& address, const std::string& path,
-               const std::string& method = "GET") {
+               const std::string& method = "GET", const std::string& host = "") {
   const std::size_t colon = address.rfind(':');
   sockaddr_in peer{};
   peer.sin_family = AF_INET;
@@ -26,8 +27,9 @@ inline int Ask(const std::string& address, const std::string& path,
   const timeval limit{10, 0};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   if (connect(fd, reinterpret_cast<const sockaddr*>(&peer), sizeof peer) == 0) {
-    const std::string request =
-        method + " " + path + " HTTP/1.1\r\nHost: " + address + "\r\nConnection: close\r\n\r\n";
+    const std::string request = method + " " + path +
+                                " HTTP/1.1\r\nHost: " + (host.empty() ? address : host) +
+                                "\r\nConnection: close\r\n\r\n";
     (void)!write(fd, request.data(), request.size());
   }
   return fd;
@@ -35,8 +37,8 @@ inline int Ask(const std::string& address, const std::string& path,
 
 /// The whole answer to a request; empty if there is none.
 inline std::string Get(const std::string& address, const std::string& path,
-                       const std::string& method = "GET") {
-  const int fd = Ask(address, path, method);
+                       const std::string& method = "GET", const std::string& host = "") {
+  const int fd = Ask(address, path, method, host);
   std::string answer;
   std::array<char, 4096> part;
   for (ssize_t n = 0; (n = read(fd, part.data(), part.size())) > 0;) {

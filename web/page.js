@@ -1,0 +1,345 @@
+// The page on which people watch a job. It reads /events: first the whole state, then what is new. The functions of
+// view.js decide what it says; this puts it on the page.
+import {
+  Curve, align, axisValue, curveWords, headWords, isOver, kMarks, moveRange, shortNumber, stageMap, stageSummary,
+  stateWords, stepTime, tileLines, value,
+} from '/view.js';
+
+const kRetryMs = 2000;
+const kMarksMax = 2000;
+const kListedMarks = 200;
+const kKept = ['loss', 'validation', 'gradNorm', 'learningRate', 'seconds'];
+
+const byId = id => document.getElementById(id);
+const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/** Changes a text only where it differs: a screen reader tells each change. */
+function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+function make(tag, className = '', text = '') {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  if (text) element.textContent = text;
+  return element;
+}
+
+/** Makes the children of `parent` those of `items`, in their order; an element stays as long as its item does. */
+function keep(parent, items, { key, create, update }) {
+  const there = new Map([...parent.children].map(child => [child.dataset.key, child]));
+  items.forEach((item, i) => {
+    let child = there.get(key(item));
+    there.delete(key(item));
+    if (!child) {
+      child = create(item);
+      child.dataset.key = key(item);
+    }
+    if (parent.children[i] !== child) parent.insertBefore(child, parent.children[i] ?? null);
+    update(child, item);
+  });
+  for (const child of there.values()) child.remove();
+}
+
+// ---- the state, as the trainer tells it ----
+
+const live = { status: null, curves: {}, marks: [] };
+let zoom = null;  // [from, to] of the steps that are shown; null: the whole run
+let zoomed = {};  // curves between these
+let drawn = false;  // the curves as they are
+for (const name of kKept) live.curves[name] = new Curve();
+
+function takeState(state) {
+  live.status = state.status;
+  for (const name of kKept) live.curves[name] = new Curve(state.curves[name]);
+  live.marks = state.marks;
+  drawn = false;
+  if (zoom) zoomTo(zoom);  // the steps may be others
+}
+
+function takeNews({ status, news }) {
+  live.status = status;
+  for (const [step, loss, gradNorm, learningRate, seconds] of news.steps) {
+    for (const [name, y] of Object.entries({ loss, gradNorm, learningRate, seconds })) live.curves[name].add(step, y);
+  }
+  for (const [version, loss] of news.validations) live.curves.validation.add(version, loss);
+  if (news.marks.length) live.marks = [...live.marks, ...news.marks].slice(-kMarksMax);
+  if (news.steps.length || news.validations.length || news.marks.length) drawn = false;
+}
+
+let source = null;
+function connect() {
+  source = new EventSource('/events');
+  const on = (name, take) => source.addEventListener(name, event => {
+    take(JSON.parse(event.data));
+    byId('away').hidden = true;
+    show();
+  });
+  on('state', takeState);
+  on('news', takeNews);
+  source.addEventListener('error', () => {
+    byId('away').hidden = false;
+    if (isOver(live.status)) {
+      source.close();
+      say(byId('away'), 'The job is over: this is its last state.');
+      return;
+    }
+    say(byId('away'), 'The trainer does not answer, or has no room for one more page; asking again.');
+    // Where there was an answer that is no stream, the browser does not ask again by itself.
+    if (source.readyState === EventSource.CLOSED) setTimeout(connect, kRetryMs);
+  });
+}
+
+// ---- the head ----
+
+function showHead() {
+  const { status } = live;
+  const { text, tone } = stateWords(status);
+  say(byId('state'), text);
+  byId('state').className = `state ${tone}`;
+  const waiting = status?.message || (status?.waitingFor ? `Waits for ${status.waitingFor}` : '');
+  byId('waiting').hidden = !waiting;
+  byId('waiting').classList.toggle('bad', Boolean(status?.message));
+  say(byId('waiting'), waiting);
+  if (!status) return;
+  for (const [id, words] of Object.entries(headWords(status))) say(byId(id), words);
+  byId('progress').max = status.maxSteps;
+  byId('progress').value = status.step;
+  const percent = status.maxSteps ? `${Math.floor(100 * status.step / status.maxSteps)} % ` : '';
+  document.title = `${percent}${status.job} – SwarmJob`;
+}
+
+// ---- the curves ----
+
+const kCharts = [
+  { title: 'Loss', format: value, lines: [['loss', 'loss', '--c0'], ['validation', 'validation', '--c1']] },
+  { title: 'Gradient norm', format: value, lines: [['gradNorm', 'gradient norm', '--c2']] },
+  { title: 'Learning rate', format: value, lines: [['learningRate', 'learning rate', '--c4']] },
+  { title: 'Step time', format: stepTime, onAxis: stepTime, lines: [['seconds', 'step time', '--c3']] },
+];
+
+const curve = name => (zoom ? zoomed[name] : undefined) ?? live.curves[name];
+
+const kMarkColours = { lost: '--bad', move: '--soft', takeover: '--warn', rollback: '--c3', checkpoint: '--soft' };
+const kDashes = { move: [1, 3], takeover: [5, 3] };
+
+/** Lines across the plot, but short ones for checkpoints. */
+function drawMarks(u) {
+  const { ctx, bbox } = u, places = new Set(), style = getComputedStyle(document.documentElement);
+  ctx.save();
+  ctx.lineWidth = devicePixelRatio;
+  ctx.globalAlpha = 0.75;
+  for (const mark of live.marks) {
+    const { name } = kMarks[mark.kind] ?? {};
+    const x = Math.round(u.valToPos(mark.step, 'x', true));
+    if (!name || x < bbox.left || x > bbox.left + bbox.width || places.has(`${name} ${x}`)) continue;
+    places.add(`${name} ${x}`);
+    ctx.strokeStyle = style.getPropertyValue(kMarkColours[name]);
+    ctx.setLineDash((kDashes[name] ?? []).map(length => length * devicePixelRatio));
+    ctx.beginPath();
+    ctx.moveTo(x, name === 'checkpoint' ? bbox.top + bbox.height - 6 * devicePixelRatio : bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
+}
+
+class Chart {
+  constructor({ title, format, onAxis = axisValue, lines }, height) {
+    Object.assign(this, { title, format, lines, height });
+    const figure = make('figure'), caption = make('figcaption');
+    this.output = make('output');
+    this.output.setAttribute('aria-live', 'off');
+    caption.append(make('h3', '', title), this.output);
+    this.plot = make('div', 'plot');
+    this.plot.tabIndex = 0;
+    this.plot.setAttribute('role', 'group');
+    this.plot.setAttribute('aria-roledescription', 'curve');
+    figure.append(caption, this.plot);
+    byId('charts').append(figure);
+    const axis = { stroke: () => colour('--soft'), font: '12px system-ui, sans-serif', ticks: { show: false },
+      grid: { stroke: () => colour('--rule'), width: 1 } };
+    this.u = new uPlot({
+      width: this.plot.clientWidth || 300, height, legend: { show: false },
+      scales: { x: { time: false } },
+      cursor: { drag: { x: true, y: false, setScale: false }, bind: { dblclick: () => () => zoomTo(null) } },
+      series: [{}, ...lines.map(([name, , stroke]) => ({
+        stroke: () => colour(stroke), width: 1.5, spanGaps: true,
+        ...(name === 'validation' && { points: { show: true, size: 6, fill: () => colour(stroke) } }),
+      }))],
+      axes: [
+        { ...axis, size: 30, values: (u, splits) => splits.map(x => (Number.isInteger(x) ? shortNumber(x) : '')) },
+        { ...axis, size: 56, values: (u, splits) => splits.map(onAxis) },
+      ],
+      hooks: {
+        draw: [drawMarks],
+        setCursor: [u => this.tell(u.cursor.idx)],
+        setSelect: [u => {
+          const { left, width } = u.select;
+          if (width > 4) zoomTo([u.posToVal(left, 'x'), u.posToVal(left + width, 'x')]);
+          if (width > 0) u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+        }],
+      },
+    }, align(lines.map(() => new Curve())), this.plot);
+    this.plot.addEventListener('keydown', onKey);
+    new ResizeObserver(() => {
+      if (this.plot.clientWidth > 0) this.u.setSize({ width: this.plot.clientWidth, height });
+    }).observe(this.plot);
+  }
+
+  show() {
+    const curves = this.lines.map(([name]) => curve(name));
+    this.u.setData(align(curves), zoom === null);
+    if (zoom) this.u.setScale('x', { min: zoom[0], max: zoom[1] });
+    this.tell(this.u.cursor.idx);
+    this.plot.setAttribute('aria-label', this.lines.map(([name, words], i) =>
+      `${words}: ${curveWords(curves[i], this.format)}`).join('; '));
+  }
+
+  /** The values under the pointer, or else the last ones. */
+  tell(index) {
+    const [xs, ...all] = this.u.data;
+    const last = ys => ys.findLastIndex(y => y !== null);
+    const words = this.lines.map(([, name], i) => {
+      const ys = all[i], at = index ?? last(ys);
+      return ys[at] === null || ys[at] === undefined ? '' : `${name} ${this.format(ys[at])}`;
+    }).filter(Boolean).join(', ');
+    say(this.output, words && (index === null || index === undefined ? words : `step ${xs[index]}: ${words}`));
+  }
+}
+
+const charts = [];
+
+function wholeRange() {
+  const { xs } = live.curves.loss;
+  return [xs[0] ?? 0, xs.at(-1) ?? 1];
+}
+
+async function zoomTo(range) {
+  zoom = range && [Math.max(0, range[0]), range[1]];
+  zoomed = {};
+  byId('whole').disabled = zoom === null;
+  say(byId('range'), zoom ? `Steps ${Math.ceil(zoom[0])} to ${Math.floor(zoom[1])}` : '');
+  showCurves();
+  if (zoom === null) return;
+  const wanted = zoom;
+  const answer = await fetch(`/curves?from=${wanted[0]}&to=${wanted[1]}`).catch(() => null);
+  // Without an answer the coarser curves stay.
+  if (!answer?.ok || zoom !== wanted) return;
+  const curves = await answer.json();
+  if (zoom !== wanted) return;
+  for (const name of kKept) zoomed[name] = new Curve(curves[name]);
+  showCurves();
+}
+
+const change = how => zoomTo(moveRange(zoom ?? wholeRange(), wholeRange(), how));
+
+function onKey(event) {
+  const how = { ArrowLeft: { by: -0.25 }, ArrowRight: { by: 0.25 }, '+': { zoom: 0.5 }, '=': { zoom: 0.5 },
+    '-': { zoom: 2 } }[event.key];
+  if (event.key === '0') zoomTo(null);
+  else if (how) change(how);
+  else return;
+  event.preventDefault();
+}
+
+function showCurves() {
+  drawn = true;
+  for (const chart of charts) chart.show();
+}
+
+let listed = null;
+function showMarks() {
+  if (listed === live.marks) return;
+  listed = live.marks;
+  say(byId('mark-count'), live.marks.length ? String(live.marks.length) : 'none yet');
+  byId('mark-list').replaceChildren(...live.marks.slice(-kListedMarks).reverse().map(mark => {
+    const { name, words } = kMarks[mark.kind] ?? { name: '', words: mark.kind };
+    return make('li', name, `Step ${mark.step}: ${words}. ${mark.text}`);
+  }));
+}
+
+// ---- the stages ----
+
+function createTile() {
+  const tile = make('li');
+  const name = make('b'), state = make('em'), bar = make('progress');
+  bar.setAttribute('aria-hidden', 'true');  // the text says it
+  tile.append(name, ' ', state, make('small'), make('small'), bar);
+  return tile;
+}
+
+function updateTile(element, tile) {
+  const [name, state, rate, place, bar] = element.children;
+  if (element.className !== `tile ${tile.state}`) element.className = `tile ${tile.state}`;
+  say(name, tile.id);
+  say(state, tile.state);
+  const lines = tileLines(tile);
+  say(rate, lines[0] ?? '');
+  say(place, lines[1] ?? '');
+  bar.hidden = tile.busy === undefined;
+  bar.value = tile.busy ?? 0;
+}
+
+function createStage(stage) {
+  const element = make('li'), heading = make('h3', '', `Stage ${stage.stage}`), badge = make('span', 'badge', 'slowest');
+  heading.append(badge);
+  element.append(heading, make('p'), make('ul', 'tiles'));
+  return element;
+}
+
+function updateStage(element, stage) {
+  const [heading, rate, tiles] = element.children;
+  element.classList.toggle('slowest', stage.slowest);
+  heading.querySelector('.badge').hidden = !stage.slowest;
+  say(rate, stage.tiles.length ? `${shortNumber(stage.rate)} microbatches/s` : 'no worker');
+  keep(tiles, stage.tiles, { key: tile => tile.id, create: createTile, update: updateTile });
+}
+
+function showStages() {
+  if (!live.status) return;
+  const map = stageMap(live.status);
+  say(byId('summary'), stageSummary(map, live.status.spares));
+  keep(byId('stages'), map, { key: stage => String(stage.stage), create: createStage, update: updateStage });
+  const rows = map.flatMap(stage => stage.tiles.map(tile => ({ ...tile, stage: stage.stage })));
+  keep(byId('rows'), rows, {
+    key: row => `${row.stage} ${row.id}`,
+    create: () => {
+      const row = make('tr'), head = make('th');
+      head.scope = 'row';
+      row.append(head, ...Array.from({ length: 8 }, () => make('td')));
+      return row;
+    },
+    update: (element, row) => [row.id, row.stage, row.state, row.rate === undefined ? '–' : shortNumber(row.rate),
+      row.waiting ?? '–', row.busy === undefined ? '–' : `${Math.round(100 * row.busy)} %`, row.version ?? '–',
+      row.region || '–', row.roundTrip ? `${Math.round(1000 * row.roundTrip)} ms` : '–',
+    ].forEach((text, i) => say(element.children[i], String(text))),
+  });
+}
+
+// ---- all of it ----
+
+let due = false;
+function show() {
+  if (due) return;
+  due = true;
+  requestAnimationFrame(() => {
+    due = false;
+    showHead();
+    if (zoom === null && !drawn) showCurves();
+    showMarks();
+    showStages();
+  });
+}
+
+byId('keys').append(...Object.values(kMarks).map(({ name, words }) => {
+  const item = make('li', name, words);
+  item.prepend(make('i'));
+  return item;
+}));
+kCharts.forEach((chart, i) => charts.push(new Chart(chart, i === 0 ? 260 : 180)));
+byId('closer').addEventListener('click', () => change({ zoom: 0.5 }));
+byId('wider').addEventListener('click', () => change({ zoom: 2 }));
+byId('whole').addEventListener('click', () => zoomTo(null));
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => charts.forEach(chart => chart.u.redraw()));
+connect();

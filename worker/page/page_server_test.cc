@@ -1,0 +1,237 @@
+#include "worker/page/page_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "base/files.h"
+#include "base/metrics/testing/scrape.h"
+#include "base/testing/temporary_folder.h"
+#include "worker/page/files.h"
+#include "worker/page/testing/viewer.h"
+
+namespace swarm::page {
+namespace {
+
+using metrics::Get;
+using nlohmann::json;
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+class PageServerTest : public testing::Test {
+ protected:
+  void Serve(const web::BroadcastLimits& limits = {}) {
+    auto page = PageServer::Start({.listen = "127.0.0.1:0",
+                                   .job = "tiny",
+                                   .folder = folder_.path().string(),
+                                   .look = [this](Duration) { return Look(); },
+                                   .limits = limits});
+    ASSERT_TRUE(page.ok()) << page.status().ToString();
+    page_ = *std::move(page);
+  }
+  std::optional<JobView> Look() {
+    ++looks_;
+    const std::lock_guard lock(mutex_);
+    return view_;
+  }
+  /// The trainer knows this from now on.
+  void Know(const std::function<void(protocol::JobStatus&)>& change) {
+    const std::lock_guard lock(mutex_);
+    if (!view_) view_.emplace();
+    change(view_->status);
+  }
+  void AddStep(std::uint64_t step, const char* file = "steps.jsonl") {
+    const json line{
+        {"step", step}, {"loss", 4.5}, {"grad_norm", 2.0}, {"lr", 0.5}, {"seconds", 0.25}};
+    std::ofstream(folder_ / file, std::ios::app) << line.dump() << "\n";
+  }
+  json Body(const std::string& path) {
+    const std::string answer = Get(page_->address(), path);
+    EXPECT_THAT(answer, AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("application/json")));
+    return json::parse(answer.substr(answer.find("\r\n\r\n") + 4));
+  }
+
+  TemporaryFolder folder_;
+  std::mutex mutex_;
+  std::optional<JobView> view_;  // guarded
+  std::atomic<int> looks_{0};
+  std::unique_ptr<PageServer> page_;
+};
+
+TEST_F(PageServerTest, ThePageIsWholeAndAsksNoOtherAddressForAnything) {
+  Serve();
+  const std::string page = Get(page_->address(), "/");
+  EXPECT_THAT(page,
+              AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("Content-Type: text/html"),
+                    HasSubstr("Content-Security-Policy: default-src 'none'; script-src 'self';"),
+                    HasSubstr("<html lang=\"en\">")));
+  const std::regex reference("(?:href|src)=\"([^\"#]+)\"");
+  int references = 0;
+  for (std::sregex_iterator at(page.begin(), page.end(), reference), end; at != end; ++at) {
+    const std::string path = (*at)[1];
+    ++references;
+    EXPECT_THAT(path, StartsWith("/"));
+    EXPECT_THAT(Get(page_->address(), path), StartsWith("HTTP/1.1 200 ")) << path;
+  }
+  EXPECT_GE(references, 5);
+  for (const WebFile& file : WebFiles()) {
+    if (file.path.starts_with("/vendor/") || file.path == "/icon.svg") continue;
+    EXPECT_THAT(std::string(file.content), Not(AnyOf(HasSubstr("http:"), HasSubstr("https:"))))
+        << file.path;
+  }
+}
+
+TEST_F(PageServerTest, TheFilesAreThoseOfTheSourceTree) {
+  ASSERT_GE(WebFiles().size(), 8u);
+  for (const WebFile& file : WebFiles()) {
+    const auto text = ReadFile(std::string(SWARM_SOURCE_DIR) + "/web" + std::string(file.path));
+    ASSERT_TRUE(text.ok()) << text.status().ToString();
+    EXPECT_TRUE(file.content == *text) << file.path;
+  }
+}
+
+TEST_F(PageServerTest, AnswersNothingElse) {
+  Serve();
+  for (const char* path : {"/nothing", "/page.css/", "/../CMakeLists.txt", "/vendor/"}) {
+    EXPECT_THAT(Get(page_->address(), path),
+                AnyOf(StartsWith("HTTP/1.1 404 "), StartsWith("HTTP/1.1 400 ")));
+  }
+  EXPECT_THAT(Get(page_->address(), "/state", "DELETE"), StartsWith("HTTP/1.1 405 "));
+}
+
+TEST_F(PageServerTest, OnLoopbackTheNameOfAnotherSiteIsRefused) {
+  Serve();
+  for (const char* host : {"localhost:80", "localhost", "127.0.0.1:80", "[::1]:80"}) {
+    EXPECT_THAT(Get(page_->address(), "/state", "GET", host), StartsWith("HTTP/1.1 200 ")) << host;
+  }
+  for (const char* host : {"example.org:80", "localhost.example.org", "127.0.0.1.example.org"}) {
+    EXPECT_THAT(Get(page_->address(), "/state", "GET", host), StartsWith("HTTP/1.1 403 ")) << host;
+  }
+}
+
+TEST_F(PageServerTest, AViewerGetsTheStateAndThenWhatIsNew) {
+  AddStep(0);
+  Know([](auto& status) { status.step = protocol::Step(1); });
+  Serve();
+  Viewer viewer(page_->address());
+  const auto [first, state] = viewer.Next();
+  EXPECT_THAT(viewer.text(), HasSubstr("Content-Type: text/event-stream\r\n"));
+  EXPECT_EQ(first, "state");
+  EXPECT_EQ(state.at("status").at("job"), "tiny");
+  EXPECT_EQ(state.at("status").at("step"), 1);
+  EXPECT_EQ(state.at("curves").at("loss"), json::parse("[[0.0],[4.5]]"));
+  AddStep(1);
+  Know([](auto& status) { status.step = protocol::Step(2); });
+  // The step and the status may come one after the other.
+  std::vector<json> steps;
+  for (json status; steps.empty() || status.at("step") != 2;) {
+    const auto [name, news] = viewer.Next();
+    ASSERT_EQ(name, "news");
+    status = news.at("status");
+    for (const json& step : news.at("news").at("steps")) steps.push_back(step);
+  }
+  EXPECT_EQ(steps, (std::vector<json>{json::parse("[1.0,4.5,2.0,0.5,0.25]")}));
+}
+
+TEST_F(PageServerTest, AViewerGetsTheWholeStateAgainWhenStepsWereUndone) {
+  for (std::uint64_t step = 0; step < 5; ++step) AddStep(step);
+  Serve();
+  Viewer viewer(page_->address());
+  ASSERT_EQ(viewer.Next().second.at("curves").at("loss")[0].size(), 5u);
+  AddStep(0, "next");
+  std::filesystem::rename(folder_ / "next", folder_ / "steps.jsonl");
+  const auto [name, state] = viewer.Next();
+  EXPECT_EQ(name, "state");
+  EXPECT_EQ(state.at("curves").at("loss")[0], json::parse("[0.0]"));
+}
+
+TEST_F(PageServerTest, WhileNoTrainerAnswersThereIsNoStatus) {
+  Serve();
+  EXPECT_TRUE(Body("/state").at("status").is_null());
+}
+
+TEST_F(PageServerTest, APartOfTheCurvesIsGivenInFull) {
+  for (std::uint64_t step = 0; step < 10; ++step) AddStep(step);
+  Serve();
+  EXPECT_EQ(Body("/curves?from=2.5&to=5").at("loss")[0], json::parse("[3.0,4.0,5.0]"));
+  EXPECT_EQ(Body("/curves?to=1").at("loss")[0], json::parse("[0.0,1.0]"));
+  EXPECT_EQ(Body("/curves?from=x&other").at("loss")[0].size(), 10u);
+}
+
+TEST_F(PageServerTest, TheTrainerIsAskedFourTimesASecondAtMostAndNotWithoutViewers) {
+  const Timepoint begin = Clock::now();
+  Serve();
+  EXPECT_EQ(looks_, 0);
+  for (int i = 0; i < 20; ++i) (void)Body("/state");
+  EXPECT_LE(looks_, 1 + (Clock::now() - begin) / std::chrono::milliseconds(250));
+}
+
+TEST_F(PageServerTest, AViewerBeyondTheBoundIsToldToComeAgain) {
+  Serve({.viewers = 2});
+  auto first = std::make_unique<Viewer>(page_->address());
+  Viewer second(page_->address());
+  ASSERT_EQ(first->Next().first, "state");
+  ASSERT_EQ(second.Next().first, "state");
+  EXPECT_THAT(Get(page_->address(), "/events"),
+              AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("Retry-After: ")));
+  EXPECT_THAT(Get(page_->address(), "/page.css"), StartsWith("HTTP/1.1 200 "));
+  first = nullptr;
+  // The server finds at the next sign of life that the viewer is gone.
+  const Timepoint deadline = Clock::now() + std::chrono::seconds(60);
+  std::string name;
+  while (name != "state" && Clock::now() < deadline) name = Viewer(page_->address()).Next().first;
+  EXPECT_EQ(name, "state") << "its place is free again";
+}
+
+TEST_F(PageServerTest, AViewerThatReadsTooSlowlyIsDroppedAndMayComeAgain) {
+  constexpr std::size_t kBytes = 1u << 20;
+  Know([](auto& status) { status.message.assign(kBytes, 'x'); });
+  Serve({.viewers = 3, .waiting_bytes = 2 * kBytes});
+  Viewer slow(page_->address()), quick(page_->address());
+  ASSERT_EQ(slow.Next().first, "state");
+  // More than may wait and than the buffers of a connection hold.
+  for (int i = 1; i < 24; ++i) {
+    Know([&](auto& status) { status.step = protocol::Step(static_cast<std::uint64_t>(i)); });
+    json status;
+    do {
+      const json event = quick.Next().second;
+      ASSERT_FALSE(event.is_null()) << "the other viewer is not held up";
+      status = event.at("status");
+    } while (status.at("step") != i);
+  }
+  while (slow.text().size() < quick.text().size() && slow.Read()) {
+  }
+  EXPECT_LT(slow.text().size(), quick.text().size()) << "its stream has ended";
+  EXPECT_EQ(Viewer(page_->address()).Next().second.at("status").at("step"), 23);
+}
+
+TEST_F(PageServerTest, AtTheEndViewersGetTheLastState) {
+  Know([](auto& status) { status.state = protocol::JobState::kTraining; });
+  Serve();
+  Viewer viewer(page_->address());
+  ASSERT_EQ(viewer.Next().first, "state");
+  Know([](auto& status) { status.state = protocol::JobState::kSucceeded; });
+  page_->Close();
+  EXPECT_EQ(viewer.Next().second.at("status").at("state"), "Succeeded");
+  EXPECT_EQ(viewer.Next().first, "") << "the stream has ended";
+  EXPECT_THAT(Get(page_->address(), "/events"), StartsWith("HTTP/1.1 503 "));
+}
+
+TEST_F(PageServerTest, AnAddressThatIsNoneIsRefused) {
+  const auto page = PageServer::Start({.listen = "localhost", .look = nullptr});
+  ASSERT_FALSE(page.ok());
+  EXPECT_EQ(page.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(page.status().message(), HasSubstr("to serve the page at"));
+}
+
+}  // namespace
+}  // namespace swarm::page
