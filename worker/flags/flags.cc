@@ -71,6 +71,12 @@ void VisitOptions(Flags& flags, Visitor& visit) {
         "Seconds to wait at the start for a bucket that does not answer");
   visit("--trace-progress", flags.trace_progress,
         "Write progress.jsonl, a line for each piece of work, for measurements");
+  visit(
+      "--page", flags.page,
+      "address:port at which to serve the page to watch the job; port 0 takes a free one (default:"
+      " none)");
+  visit("--page-address-file", flags.page_address_file,
+        "File to write once the page is served: its address:port");
 
   visit.Group("stage");
   visit("--id", flags.id, "Name of this worker, unique in the job");

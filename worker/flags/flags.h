@@ -41,6 +41,8 @@ struct WorkerFlags {
   int stop_seconds = 50;       ///< from SIGTERM to the end of the program
   int storage_patience = 600;  ///< seconds to wait at the start for a storage without answer
   bool trace_progress = false;
+  std::string page;               ///< address:port to serve the page at (worker/page); empty: none
+  std::string page_address_file;  ///< gets the address of the page; empty: none
 
   // Of a worker.
   std::string id;       ///< required

@@ -71,6 +71,8 @@ TEST(WorkerFlagsTest, EveryOptionIsReadAsItWasWritten) {
                         .stop_seconds = 0,
                         .storage_patience = 86400,
                         .trace_progress = true,
+                        .page = "127.0.0.1:8080",
+                        .page_address_file = "a folder/page",
                         .id = "w7",
                         .trainer = "trainer:7000",
                         .threads = 1024,

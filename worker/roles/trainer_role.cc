@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <utility>
 #include <vector>
@@ -11,6 +13,8 @@
 #include "base/exit.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "worker/page/page_server.h"
+#include "worker/page/state/view.h"
 #include "worker/roles/exits.h"
 #include "worker/roles/serving.h"
 #include "worker/trainer/export_metrics.h"
@@ -49,6 +53,11 @@ class TrainerPages {
                 }};
   }
 
+  std::optional<page::JobView> View(Duration limit) {
+    return Ask(std::optional<page::JobView>(),
+               [limit](auto& trainer) { return trainer.ViewWithin(limit); });
+  }
+
  private:
   void Set(trainer::Trainer* trainer) {
     const std::unique_lock lock(mutex_);
@@ -63,6 +72,26 @@ class TrainerPages {
   std::shared_mutex mutex_;
   trainer::Trainer* trainer_ = nullptr;  // guarded
 };
+
+/// Null if the flags ask for no page, or if it cannot be served: training matters more.
+Result<std::unique_ptr<page::PageServer>> ServePage(const WorkerFlags& flags,
+                                                    const std::string& job, TrainerPages& pages) {
+  if (flags.page.empty()) return std::unique_ptr<page::PageServer>();
+  auto server = page::PageServer::Start(
+      {.listen = flags.page, .job = job, .folder = flags.out, .look = [&pages](Duration limit) {
+         return pages.View(limit);
+       }});
+  if (server.status().code() == StatusCode::kUnavailable) {
+    LOG_WARN("{}; the job goes on without it", server.status().message());
+    return std::unique_ptr<page::PageServer>();
+  }
+  if (!server.ok()) return server.status();
+  LOG_INFO("the page to watch the job is at http://{}/", (*server)->address());
+  if (!flags.page_address_file.empty()) {
+    RETURN_IF_ERROR(WriteFile(flags.page_address_file, (*server)->address() + "\n"));
+  }
+  return server;
+}
 
 Result<trainer::TrainerOptions> OptionsOf(const WorkerFlags& flags) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.job));
@@ -107,6 +136,8 @@ int RunTrainer(const WorkerFlags& flags, Signals& signals) {
   TrainerPages pages;
   const auto exporter = ServePages(flags, pages.Get());
   if (!exporter.ok()) return Refuse(exporter.status(), WorkerExit::kBadUsage);
+  const auto page = ServePage(flags, options->job.name, pages);
+  if (!page.ok()) return Refuse(page.status(), WorkerExit::kBadUsage);
   auto started =
       trainer::Trainer::Start(*std::move(options), EndpointMaker(flags, trainer::kTrainerId));
   if (!started.ok()) return Refuse(started.status());
@@ -126,6 +157,7 @@ int RunTrainer(const WorkerFlags& flags, Signals& signals) {
     if (!status.ok()) return Refuse(status, WorkerExit::kFailed);
   }
   const trainer::Outcome outcome = trainer.Wait();
+  if (*page != nullptr) (*page)->Close();
   const int code = Conclude(outcome, flags.keep_workers);
   // The destructors would wait for a storage that does not answer.
   if (outcome.overdue) ExitWith(code);
