@@ -118,6 +118,9 @@ CLI::App* AddRun(CLI::App& app, RunOptions* options) {
   command->add_flag(
       "--no-moves", [options](std::int64_t) { options->moves = false; },
       "Never move workers between stages");
+  command->add_option("--page", options->page,
+                      "address:port of the page to watch the run, or none (default: 127.0.0.1 and a"
+                      " free port)");
   command->add_flag("--trace-progress", options->trace_progress,
                     "Write OUT/progress.jsonl, a line for each piece of work, for measurements");
   command

@@ -171,10 +171,12 @@ class Run {
                      IdentityOf("observer", identity::ObserverUri(plan_.job_uid)));
     std::error_code ignored;  // an earlier run may have left none
     std::filesystem::remove(plan_.address_file(), ignored);
+    std::filesystem::remove(plan_.page_address_file(), ignored);
     RETURN_IF_ERROR(EmptyFolder(plan_.metrics_directory()));
     if (chaos_) RETURN_IF_ERROR(chaos_->Prepare());
     RETURN_IF_ERROR(StartTrainer(plan_, ""));
     RETURN_IF_ERROR(AwaitTrainer());
+    TellPage();
     ASSIGN_OR_RETURN(source_,
                      options_.status_source({trainer_address_, observer_identity_, plan_.job_uid,
                                              plan_.steps_file(), job_.spec.training.maxSteps}));
@@ -241,6 +243,18 @@ class Run {
       }
       processes_.Wait(std::min(deadline, Clock::now() + milliseconds(20)), signals_.fd());
     }
+  }
+
+  // The trainer has written the page's address before its own. The next trainer takes the same one,
+  // so that pages that are open go on.
+  void TellPage() {
+    if (plan_.page.empty()) return;
+    const Result<std::string> address = ReadFile(plan_.page_address_file());
+    if (address.ok()) plan_.page = address->substr(0, address->find('\n'));
+    if (options_.json) return;
+    reporter_.OnEvent(address.ok() ? "Page: http://" + plan_.page + "/"
+                                   : "Page: none; the log of the trainer says why: " +
+                                         processes_.LogOf(std::string(kTrainerName)).string());
   }
 
   // Follows the run until it has a result.
@@ -448,6 +462,7 @@ ExitCode RunJob(const RunOptions& options, std::FILE* out, std::FILE* err) {
   plan.trace_progress = options.trace_progress;
   plan.log_level = options.log_level;
   plan.moves = options.moves;
+  if (options.page != "none") plan.page = options.page;
 
   Reporter reporter(out, err, options.json);
   if (!said.empty()) reporter.OnEvent(said);

@@ -42,8 +42,9 @@ struct RunOptions {
   bool json = false;
   bool plaintext = false;
   bool trace_progress = false;
-  std::string log_level = "info";  ///< of the programs
-  bool moves = true;               ///< workers move between stages
+  std::string log_level = "info";    ///< of the programs
+  std::string page = "127.0.0.1:0";  ///< where the page to watch the run is served; none: nowhere
+  bool moves = true;                 ///< workers move between stages
   std::string chaos;  ///< a script or a file with one (ctl/chaos/chaos.h); empty: no faults
   Duration restart_delay = std::chrono::seconds(1);  ///< from a worker's end to its replacement
   bool restart = true;                               ///< workers that end are replaced

@@ -54,6 +54,8 @@ WorkerFlags TrainerFlags(const RunPlan& plan, const std::optional<IdentityFiles>
   flags.term = term;
   flags.resume = plan.resume;
   flags.trace_progress = plan.trace_progress;
+  flags.page = plan.page;
+  if (!plan.page.empty()) flags.page_address_file = plan.page_address_file().string();
   if (!plan.moves) flags.balance = protocol::BalancePolicy::kNone;
   return flags;
 }

@@ -27,6 +27,7 @@ struct RunPlan {
   bool trace_progress = false;  ///< the trainer writes progress.jsonl
   std::string log_level = "info";
   bool moves = true;  ///< workers move between stages
+  std::string page;   ///< address:port at which the trainer serves the page; empty: none
 
   std::uint64_t workers() const;
   /// Programs to begin with beside the trainer: pods, or lone workers.
@@ -35,6 +36,7 @@ struct RunPlan {
   std::vector<std::string> DevicesOf(std::uint64_t pod) const;
   std::filesystem::path job_file() const { return RunFolder::JobFile(out); }
   std::filesystem::path address_file() const { return out / "trainer.address"; }
+  std::filesystem::path page_address_file() const { return out / "page.address"; }
   std::filesystem::path steps_file() const { return out / "steps.jsonl"; }
   std::filesystem::path tls_directory() const { return out / "tls"; }
   /// Each program writes the address of its metrics into a file of its name here.

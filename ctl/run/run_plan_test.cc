@@ -44,6 +44,15 @@ TEST(RunPlanTest, ATrainerThatIsStartedAgainListensWhereItWas) {
   EXPECT_TRUE(flags.resume);
 }
 
+TEST(RunPlanTest, TheTrainerServesThePageWhereItIsWanted) {
+  RunPlan plan = PlanOf();
+  EXPECT_EQ(TrainerFlags(plan, std::nullopt, 1, "").page_address_file, "");
+  plan.page = "127.0.0.1:0";
+  const WorkerFlags flags = TrainerFlags(plan, std::nullopt, 1, "");
+  EXPECT_EQ(flags.page, "127.0.0.1:0");
+  EXPECT_EQ(flags.page_address_file, "out/x/page.address");
+}
+
 TEST(RunPlanTest, WithoutMovesTheTrainerBalancesNothing) {
   RunPlan plan = PlanOf();
   plan.moves = false;
