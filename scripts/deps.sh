@@ -6,7 +6,7 @@
 #
 #   SWARM_DEPS=DIR        the folder for the unpacked wheels
 #   SWARM_LIBTORCH=DIR    use this existing libtorch (with include/ and lib/) and fetch none
-#   SWARM_DEPS_TESTS=1    also install what only tests and benchmarks need: Prometheus, and a Python
+#   SWARM_DEPS_TESTS=1    also install what only tests and benchmarks need: Prometheus, Chromium, and a Python
 #                         environment with the S3 server of the storage tests and Hugging Face's tokenizers
 #   SWARM_DEPS_CUDA=1     also fetch what the preset cuda needs: NVIDIA's compiler, the headers of its libraries, and
 #                         the CUDA half of libtorch, all below the folder cuda/; and patchelf
@@ -30,7 +30,7 @@ debian=(
 minor=$(cargo --version 2>/dev/null | awk '{split($2, at, "."); print at[1] == 1 ? at[2] : 0}')
 [ "${minor:-0}" -ge 85 ] || debian+=(cargo-web rustc-web)
 tests=${SWARM_DEPS_TESTS:-0}
-[ "$tests" = 1 ] && debian+=(prometheus curl git iperf3 iproute2 procps python3-venv sentencepiece)
+[ "$tests" = 1 ] && debian+=(chromium prometheus curl git iperf3 iproute2 procps python3-venv sentencepiece)
 [ "${SWARM_DEPS_CUDA:-0}" = 1 ] && debian+=(patchelf)
 [ "${SWARM_DEPS_TOOLS:-0}" = 1 ] && debian+=(clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19 iperf3 iputils-ping)
 python=/usr/bin/python3

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Opens the page of a real run in a headless Chromium while a worker and the trainer are killed, and checks that each
+part has data, follows the run, and can be used with a keyboard, on a phone and in the dark. With SWARM_SCREENSHOTS=DIR
+it leaves pictures there.
+
+Usage: browser_test.py SWARMCTL
+"""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+import chromium  # noqa: E402
+
+SWARMCTL = sys.argv.pop(1)
+JOB = """
+apiVersion: swarmjob.dev/v1alpha1
+kind: SwarmJob
+metadata: {{name: watched}}
+spec:
+  model:
+    config: {{hidden_size: 32, num_hidden_layers: 3, num_attention_heads: 2, intermediate_size: 64, vocab_size: 256}}
+  data: {{uri: {data}, validationUri: {data}}}
+  training: {{maxSteps: 1000000, globalBatchSize: 8, microbatchSize: 1, sequenceLength: 32, validationIntervalSteps: 5}}
+  schedule: {{type: Constant}}
+  pipeline: {{stages: 3}}
+  workers: {{replicas: 5}}
+  checkpoint: {{intervalSteps: 10}}
+"""
+VIEWS = {"desktop": (1280, 900, False, "light"), "dark": (1280, 900, False, "dark"), "phone": (390, 844, True, "light")}
+
+
+def text(element):
+    return f"document.getElementById('{element}')?.textContent"
+
+
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = cls.enterClassContext(tempfile.TemporaryDirectory())
+        cls.folder = pathlib.Path(folder)
+        (cls.folder / "text").write_text("In the beginning was the word, and nobody had compressed it. " * 200)
+        (cls.folder / "job.yaml").write_text(JOB.format(data=cls.folder / "text"))
+        with (cls.folder / "log").open("w") as log:
+            cls.run_ = subprocess.Popen(
+                [SWARMCTL, "run", "-f", cls.folder / "job.yaml", "--out", cls.folder / "out", "--threads-per-worker",
+                 "1"], stdout=log, stderr=subprocess.STDOUT)
+        cls.addClassCleanup(cls.end_run)
+        cls.browser = chromium.Chromium(cls.folder)
+        cls.addClassCleanup(cls.browser.close)
+        address = cls.folder / "out/page.address"
+        deadline = time.monotonic() + chromium.PATIENCE
+        while not (address.exists() and address.read_text().endswith("\n")):
+            assert time.monotonic() < deadline and cls.run_.poll() is None, (cls.folder / "log").read_text()
+            time.sleep(0.05)
+        cls.address = f"http://{address.read_text().strip()}/"
+        cls.browser.size(*VIEWS["desktop"][:3])
+        cls.browser.call("Page.navigate", url=cls.address)
+
+    @classmethod
+    def end_run(cls):
+        cls.run_.send_signal(signal.SIGINT)
+        try:
+            cls.run_.wait(60)
+        except subprocess.TimeoutExpired:
+            cls.run_.kill()
+            cls.run_.wait()
+
+    def kill(self, argument):
+        """Kills the program of the run that was started with this argument."""
+        for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                arguments = entry.read_bytes().decode().split("\0")
+            except OSError:
+                continue  # it has ended
+            if argument in arguments and any(str(self.folder) in each for each in arguments):
+                os.kill(int(entry.parent.name), signal.SIGKILL)
+                return
+        self.fail(f"no program of the run has {argument}")
+
+    def test_a_run_is_shown_from_its_head_to_its_stages_and_over_the_trainers_death(self):
+        b = self.browser
+        b.wait(f"{text('state')} === 'Training'")
+        b.value("window.opened = true")
+        for element in ("loss", "validation", "tokens", "goodput"):
+            b.wait(f"/[0-9]/.test({text(element)})")
+        b.wait(f"/^Step [0-9]+ of 1000000$/.test({text('step')}) && /left/.test({text('left')})")
+        self.assertEqual(b.value(text("job")), "watched")
+        b.wait("document.querySelectorAll('.stages > li').length === 3")
+        b.wait("document.querySelectorAll('.tile.ready').length === 5")
+        b.wait("document.querySelectorAll('#rows tr').length >= 5")
+        b.wait(f"/3 stages, 5 workers: 5 ready/.test({text('summary')})")
+
+        # A worker is killed, and then the trainer. The page stays open and follows.
+        self.kill("--id=worker-1")
+        b.wait("document.querySelector('.tile.lost')")
+        b.wait("document.querySelectorAll('.tile.ready').length === 5")
+        self.kill("--role=trainer")
+        b.wait("[...document.querySelectorAll('#mark-list li')].some(mark => /took over/.test(mark.textContent))")
+        b.wait(f"{text('state')} === 'Training' && document.getElementById('away').hidden")
+        self.assertTrue(b.value("window.opened"), "it was not loaded again")
+        for words in ("Worker lost", "Checkpoint"):
+            b.wait(f"[...document.querySelectorAll('#mark-list li')].some(mark => mark.textContent.includes('{words}'))")
+        step = b.value(text("step"))
+        b.wait(f"{text('step')} !== '{step}'")
+
+        # Each curve has values, and is drawn.
+        for title in ("Loss", "Gradient norm", "Learning rate", "Step time"):
+            figure = f"[...document.querySelectorAll('figure')].find(f => f.querySelector('h3').textContent === '{title}')"
+            b.wait(f"/[0-9]/.test({figure}.querySelector('output').textContent)")
+            self.assertRegex(b.value(f"{figure}.querySelector('.plot').ariaLabel"), "now .*, at steps 0 to [0-9]+")
+            drawn = f"""(canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data
+                .filter((byte, i) => i % 4 === 3 && byte > 0).length)({figure}.querySelector('canvas'))"""
+            self.assertGreater(b.value(drawn), 500, title)
+
+    def test_the_keyboard_zooms_and_shows_the_whole_run_again(self):
+        b = self.browser
+        b.wait(f"/[2-9][0-9]|[0-9]{{3}}/.test({text('step')})")
+        b.value("document.querySelector('.plot').focus()")
+        self.assertEqual(b.value(text("range")), "")
+        b.key("+")
+        b.wait(f"/^Steps [0-9]+ to [0-9]+$/.test({text('range')})")
+        self.assertFalse(b.value("document.getElementById('whole').disabled"))
+        before = b.value(text("range"))
+        b.key("ArrowLeft")
+        b.wait(f"{text('range')} !== '{before}'")
+        b.key("0")
+        b.wait(f"{text('range')} === ''")
+
+    def test_it_fits_a_phone_and_follows_the_colours_of_the_system(self):
+        b = self.browser
+        b.wait("document.querySelectorAll('.tile').length >= 5")
+        paper = {}
+        for name, (width, height, mobile, scheme) in VIEWS.items():
+            b.size(width, height, mobile)
+            b.scheme(scheme)
+            b.wait("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
+            b.wait(f"innerWidth === {width} && document.documentElement.scrollWidth <= innerWidth")
+            b.wait("[...document.querySelectorAll('canvas')].every(c => c.getBoundingClientRect().right <= innerWidth)")
+            paper[name] = b.value("getComputedStyle(document.body).backgroundColor")
+            if folder := os.environ.get("SWARM_SCREENSHOTS"):
+                time.sleep(1)
+                b.picture(pathlib.Path(folder) / f"{name}.png")
+        self.assertEqual(paper["desktop"], paper["phone"])
+        self.assertNotEqual(paper["desktop"], paper["dark"])
+        b.size(*VIEWS["desktop"][:3])
+
+    def test_what_can_be_used_has_a_name_for_a_screen_reader(self):
+        b = self.browser
+        b.wait("document.querySelectorAll('.tile').length >= 5")
+        nodes = b.call("Accessibility.getFullAXTree")["nodes"]
+        named = {}
+        for node in nodes:
+            if not node.get("ignored"):
+                named.setdefault(node["role"]["value"], []).append(node.get("name", {}).get("value", ""))
+        for role in ("button", "link", "heading", "progressbar"):
+            self.assertTrue(named.get(role), role)
+            self.assertNotIn("", named[role], role)
+        self.assertEqual(len([name for name in named["group"] if "at steps" in name]), 4)
+
+    def test_its_functions_say_what_they_should(self):
+        self.browser.wait("document.querySelectorAll('.tile').length >= 5")
+        problems = self.browser.value("""import('/view.js').then(view => {
+          const problems = [];
+          const same = (actual, expected) => {
+            const [a, e] = [actual, expected].map(x => JSON.stringify(x));
+            if (a !== e) problems.push(`${a} is not ${e}`);
+          };
+          same([999, 999.5, 1234567, 0.5, NaN].map(view.shortNumber), ['999', '1.00k', '1.23M', '0.50', '–']);
+          same([59, 125, 3725, -1].map(view.shortTime), ['59s', '2m05s', '1h02m', '–']);
+          same([0.25, 2.5, null].map(view.stepTime), ['250 ms', '2.50 s', '–']);
+          const many = Array.from({length: 100000}, (_, i) => i);
+          const [xs, ys] = view.thin(many, many.map(i => i === 54321 ? 99 : i % 7), 400);
+          same([xs.length <= 1600, xs[0], xs.at(-1), Math.max(...ys)], [true, 0, 99999, 99]);
+          const curve = new view.Curve();
+          for (const i of many) curve.add(i, i === 54321 ? 99 : i % 7);
+          curve.add(5, 1), curve.add(100001, null);
+          same([curve.xs.length <= view.Curve.kPointsMax, curve.xs.at(-1), Math.max(...curve.ys)], [true, 99999, 99]);
+          same(view.align([new view.Curve([[0, 2], [5, 6]]), new view.Curve([[1, 2], [8, 9]])]),
+               [[0, 1, 2], [5, null, 6], [null, 8, 9]]);
+          same(view.moveRange([0, 100], [0, 100], {zoom: 0.5}), [25, 75]);
+          same(view.moveRange([25, 75], [0, 100], {by: 1}), [50, 100]);
+          same(view.moveRange([25, 75], [0, 100], {zoom: 2}), null);
+          const stopped = {state: 'Succeeded', step: 3, maxSteps: 9}, done = {...stopped, step: 9};
+          same([view.stateWords(null).tone, view.stateWords(stopped).text, view.isOver(stopped), view.isOver(done)],
+               ['warn', 'Stopped before the last step', false, true]);
+          const map = view.stageMap({lost: [{id: 'c', stage: 1, cause: 'Silent', text: ''}], stages: [
+            {stage: 0, bottleneck: true, microbatchesPerSecond: 2, workers: [
+              {id: 'a', state: 'Ready', microbatchesPerSecond: 2, queued: 1, utilization: 1.5, region: 'eu', version: 7,
+               roundTrip: 0.08}]},
+            {stage: 1, bottleneck: false, microbatchesPerSecond: 0, workers: []}]});
+          same(view.tileLines(map[0].tiles[0]), ['2 microbatches/s, 1 waiting, busy 100 %', 'version 7, eu, 80 ms away']);
+          same(map[1].tiles, [{id: 'c', state: 'lost', why: 'Silent'}]);
+          same(view.stageSummary(map, ['d']), '2 stages, 1 worker: 1 ready; 1 spare without a stage: d; 1 lost in the ' +
+               'last minute. Stage 0 is the slowest: 2 microbatches a second.');
+          return problems.join('; ');
+        })""")
+        self.assertEqual(problems, "")
+
+    def test_z_nothing_went_wrong_and_no_other_address_was_asked(self):
+        events = self.browser.events
+        asked = [parameters["request"]["url"] for method, parameters in events if method == "Network.requestWillBeSent"]
+        self.assertGreaterEqual(len(asked), 6)
+        self.assertEqual([url for url in asked if not url.startswith(self.address)], [])
+        self.assertEqual([parameters for method, parameters in events if method == "Runtime.exceptionThrown"], [])
+        # While there was no trainer, the stream could not be opened.
+        wrong = [parameters["entry"] for method, parameters in events if method == "Log.entryAdded"]
+        self.assertEqual([entry for entry in wrong if entry["level"] == "error" and
+                          not entry.get("url", "").endswith("/events")], [])
+
+
+if __name__ == "__main__":
+    if chromium.find() is None:
+        print("SKIPPED: no Chromium to open the page with")
+        sys.exit(77)
+    unittest.main()

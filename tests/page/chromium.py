@@ -1,0 +1,102 @@
+"""A headless Chromium, driven over a pipe by its DevTools protocol. Needs nothing but Python."""
+
+import base64
+import json
+import os
+import select
+import shutil
+import subprocess
+import time
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+PATIENCE = 60  # seconds, for each answer and each wait
+
+
+def find():
+    return next(filter(None, map(shutil.which, PROGRAMS)), None)
+
+
+class Chromium:
+    """One page. Raises AssertionError where something does not happen in time."""
+
+    def __init__(self, folder):
+        browser_reads, self._to = os.pipe()
+        self._from, browser_writes = os.pipe()
+        # The protocol is spoken over the descriptors 3 and 4. No name leads anywhere.
+        command = (f'exec "$0" --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run '
+                   f'--disable-background-networking --hide-scrollbars --remote-debugging-pipe '
+                   f'"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1" "--user-data-dir=$1" about:blank '
+                   f'3<&{browser_reads} 4>&{browser_writes}')
+        with (folder / "chromium.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                ["bash", "-c", command, find(), folder / "chromium"], stdout=log, stderr=log,
+                pass_fds=(browser_reads, browser_writes))
+        os.close(browser_reads)
+        os.close(browser_writes)
+        self._last, self._unread, self._session = 0, b"", None
+        self.events = []  # of the page, (method, parameters)
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(domain + ".enable")
+
+    def close(self):
+        self._process.terminate()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        os.close(self._to)
+        os.close(self._from)
+
+    def _receive(self, deadline):
+        while b"\0" not in self._unread:
+            ready, _, _ = select.select([self._from], [], [], max(0, deadline - time.monotonic()))
+            assert ready, "Chromium does not answer"
+            part = os.read(self._from, 1 << 16)
+            assert part, "Chromium has ended"
+            self._unread += part
+        message, _, self._unread = self._unread.partition(b"\0")
+        return json.loads(message)
+
+    def call(self, method, **parameters):
+        self._last += 1
+        message = {"id": self._last, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._to, json.dumps(message).encode() + b"\0")
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            answer = self._receive(deadline)
+            if answer.get("id") == self._last:
+                assert "error" not in answer, f"{method}: {answer['error']}"
+                return answer["result"]
+            if "method" in answer:
+                self.events.append((answer["method"], answer["params"]))
+
+    def value(self, expression):
+        """What JavaScript gives, after a promise."""
+        result = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in result, f"{expression}: {result['exceptionDetails']}"
+        return result["result"].get("value")
+
+    def wait(self, expression):
+        deadline = time.monotonic() + PATIENCE
+        while not self.value(f"Promise.resolve({expression}).then(Boolean)"):
+            assert time.monotonic() < deadline, f"did not become true: {expression}\n{self.value('document.body.innerText')}"
+            time.sleep(0.05)
+
+    def key(self, key):
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key)
+
+    def size(self, width, height, mobile=False):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
+
+    def scheme(self, scheme):
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def picture(self, path):
+        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
+        path.write_bytes(base64.b64decode(shot["data"]))
