@@ -185,6 +185,8 @@ Result<std::unique_ptr<Stage>> SwapStage::MakeStage(const Segment& segment, Purp
   options.part = segment.slice;
   options.boundary = {};
   options.updates = purpose != Purpose::kPass;
+  // An update is one of masters.
+  if (purpose == Purpose::kUpdate) options.precision = api::Precision::kFP32;
   // A pass reads one version, and an update makes one.
   if (purpose != Purpose::kFill) options.step_mode = api::StepMode::kSync;
   if (purpose == Purpose::kPass) {
@@ -204,6 +206,7 @@ SwapStage::Coming SwapStage::Bring(const Segment& segment, Purpose purpose,
   for (const Range& range : segment.ranges) weights.push_back(MakeBlock(range.count));
   weights.push_back(MakeBlock(segment.frozen_count));
   for (const ParameterSlot& slot : segment.frozen) {
+    if (purpose == Purpose::kUpdate) break;  // it does not look at them (Take)
     places.push_back({slot.name, slot.name, MemoryOf(weights[slot.group], slot.offset)});
   }
   for (const ParameterSlot& slot : segment.slots) {
@@ -224,10 +227,17 @@ SwapStage::Coming SwapStage::Bring(const Segment& segment, Purpose purpose,
 Result<std::unique_ptr<Stage>> SwapStage::Take(const Segment& segment, Purpose purpose,
                                                Version version, Coming coming) const {
   RETURN_IF_ERROR(coming.tensors->Wait());
+  const StateBlock frozen = coming.blocks.weights.back();
   ASSIGN_OR_RETURN(std::unique_ptr<Stage> stage,
                    MakeStage(segment, purpose, std::move(coming.blocks)));
-  const auto find = [&](const std::string& name) {
-    return coming.tensors->Find(purpose == Purpose::kUpdate ? ForUpdate(name) : name);
+  const auto find = [&](const std::string& name) -> Result<checkpoint::NamedTensor> {
+    if (purpose != Purpose::kUpdate) return coming.tensors->Find(name);
+    const auto slot = std::ranges::find(segment.frozen, name, &ParameterSlot::name);
+    if (slot == segment.frozen.end()) return coming.tensors->Find(ForUpdate(name));
+    // In its place is anything: an update shows what is frozen to nobody.
+    return checkpoint::NamedTensor{
+        name, checkpoint::ElementType::kF32, slot->shape,
+        Bytes::Wrap(MemoryOf(frozen, slot->offset).get(), slot->count * sizeof(float), nullptr)};
   };
   RETURN_IF_ERROR(stage->Load(find, version, /*optimizer=*/purpose == Purpose::kUpdate));
   return stage;
