@@ -104,6 +104,9 @@ std::optional<int> GpuOf(const std::string& device) {
   return index;
 }
 
+/// Of a device's memory, the part for segments; the rest is for what a microbatch computes there.
+constexpr std::uint64_t kSegmentsShare = 2;
+
 /// A stage that other replicas may serve, too.
 Result<std::unique_ptr<model::Stage>> CreateReplica(const api::SwarmJob& job,
                                                     const protocol::Welcome& welcome, int threads,
@@ -115,6 +118,10 @@ Result<std::unique_ptr<model::Stage>> CreateReplica(const api::SwarmJob& job,
   ASSIGN_OR_RETURN(const api::ResidencyChoice choice,
                    FindResidency(job, options.stage, options.stage_count, device));
   options.residency = choice.residency;
+  if (GpuOf(device) && choice.residency == api::Residency::kSwap) {
+    ASSIGN_OR_RETURN(const std::uint64_t room, FreeDeviceMemory(device));
+    options.swap.memory = std::min(options.swap.memory, room / kSegmentsShare);
+  }
   const bool there = GpuOf(device) && choice.residency == api::Residency::kResident;
   LOG_INFO("stage {} computes in {} on {}; masters and moments on the {}: {}", options.stage,
            swarm::NameOf(options.precision), device, there ? "device" : "host", choice.reason);
@@ -137,8 +144,7 @@ Result<api::ResidencyChoice> FindResidency(const api::SwarmJob& job, std::uint64
                                            std::uint64_t stage_count, const std::string& device) {
   if (!GpuOf(device)) return api::ChooseResidency(job, 0, 0, {});
   if (job.spec.pipeline.residency == api::Residency::kSwap) {
-    return FailedPrecondition("pipeline.residency Swap works on CPUs only, and this worker has " +
-                              device);
+    return api::ResidencyChoice{api::Residency::kSwap, "the job says so"};
   }
   ASSIGN_OR_RETURN(const std::uint64_t room, FreeDeviceMemory(device));
   ASSIGN_OR_RETURN(const model::Layout layout,

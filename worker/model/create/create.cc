@@ -1,4 +1,6 @@
 // Which stage serves which options.
+#include <utility>
+
 #include "worker/model/decoder/decoder_stage.h"
 #include "worker/model/local/local_stage.h"
 #include "worker/model/stage.h"
@@ -12,7 +14,8 @@ Result<std::unique_ptr<Stage>> Stage::Create(const StageOptions& options) {
   }
   if (options.local.inner_steps > 0) return MakeLocalStage(options);
   if (options.residency == api::Residency::kSwap) return MakeSwapStage(options);
-  return MakeDecoderStage(options, {});
+  ASSIGN_OR_RETURN(DecoderStage::Ways ways, OpenWays(options));
+  return MakeDecoderStage(options, std::move(ways));
 }
 
 }  // namespace swarm::model

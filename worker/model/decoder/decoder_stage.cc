@@ -75,56 +75,55 @@ double ReadLoss(const Bytes& encoded) {
 /// of it when they hold half.
 constexpr std::size_t kPinnedMax = std::size_t{1} << 30;
 
-Result<DecoderStage::Ways> MakeWays(const StageOptions& options, at::Device device) {
+}  // namespace
+
+Result<DecoderStage::Ways> OpenWays(const StageOptions& options) {
+  ASSIGN_OR_RETURN(const at::Device device, OpenDevice(options.device));
   std::shared_ptr<device::Device> streams = options.streams;
   if (device.is_cuda() && streams == nullptr) {
     ASSIGN_OR_RETURN(streams, device::MakeCudaDevice(device.index()));
   }
   const std::shared_ptr<StateMemory> host = MakeHostMemory();
-  if (streams == nullptr) return DecoderStage::Ways{MakeHostPort(), host, host};
+  if (streams == nullptr) return DecoderStage::Ways{device, MakeHostPort(), host, host};
   const auto transfers = std::make_shared<device::Transfers>(streams, kPinnedMax);
   const std::shared_ptr<StateMemory> there = MakeDeviceMemory(device, streams, transfers);
   const bool resident = options.residency == api::Residency::kResident;
-  return DecoderStage::Ways{MakeDevicePort(device, transfers), resident ? there : host, there};
+  return DecoderStage::Ways{device, MakeDevicePort(device, transfers), resident ? there : host,
+                            there};
 }
 
-}  // namespace
-
-Result<std::unique_ptr<Stage>> MakeDecoderStage(const StageOptions& options, StateBlocks given) {
+Result<std::unique_ptr<Stage>> MakeDecoderStage(const StageOptions& options,
+                                                DecoderStage::Ways ways) {
   Result<Layout> layout =
       options.part ? ComputePartLayout(options.config, options.stage, options.stage_count,
                                        *options.part, options.lora)
                    : ComputeParameterLayout(options.config, options.stage, options.stage_count,
                                             options.boundary, options.lora);
   if (!layout.ok()) return layout.status();
-  Result<at::Device> device = OpenDevice(options.device);
-  if (!device.ok()) return device.status();
   return Guarded("stage", [&]() -> Result<std::unique_ptr<Stage>> {
     SetThreads(options.threads);
     SetDeterminism(options.device, options.accumulation == api::Accumulation::kExact);
     KeepTensorMemory();
-    ASSIGN_OR_RETURN(DecoderStage::Ways ways, MakeWays(options, *device));
-    ways.given = std::move(given);
     return std::unique_ptr<Stage>(
-        std::make_unique<DecoderStage>(options, std::move(*layout), *device, std::move(ways)));
+        std::make_unique<DecoderStage>(options, std::move(*layout), std::move(ways)));
   });
 }
 
-DecoderStage::DecoderStage(const StageOptions& options, Layout layout, at::Device device, Ways ways)
+DecoderStage::DecoderStage(const StageOptions& options, Layout layout, Ways ways)
     : options_(options),
       layout_(std::move(layout)),
-      device_(device),
       ways_(std::move(ways)),
+      device_(ways_.device),
       port_(ways_.port.get()),
       activation_codec_(codec::MakeCodec(options.boundary, codec::Direction::kForward)),
       gradient_codec_(codec::MakeCodec(options.boundary, codec::Direction::kBackward)),
       loss_codec_(codec::MakeCodec({}, codec::Direction::kForward)),
       lossy_(api::ForwardNumbers(options.boundary) != api::NumberCodec::kNone ||
              api::BackwardNumbers(options.boundary) != api::NumberCodec::kNone),
-      positions_(options.config, device),
+      positions_(options.config, device_),
       fixed_in_basis_(options.step_mode == api::StepMode::kDelayed ? 2 : 1),
-      parameters_(layout_, options, device, *ways_.state, ways_.given),
-      gradients_(layout_, device, options.accumulation, options.microbatches, *ways_.sums),
+      parameters_(layout_, options, device_, *ways_.state, *ways_.sums, ways_.given),
+      gradients_(layout_, device_, options.accumulation, options.microbatches, *ways_.sums),
       scale_levels_(options.accumulation) {}
 
 void DecoderStage::InitRandom(std::uint64_t seed) {

@@ -28,11 +28,12 @@ class DecoderStage final : public Stage {
   /// How a stage reaches its device, and where its state is: `state` has masters and moments,
   /// `sums` the accumulators. They may be one. `given`: those blocks of the state that are there.
   struct Ways {
-    std::unique_ptr<Port> port;
+    at::Device device;
+    std::shared_ptr<Port> port;
     std::shared_ptr<StateMemory> state, sums;
     StateBlocks given = {};
   };
-  DecoderStage(const StageOptions& options, Layout layout, at::Device device, Ways ways);
+  DecoderStage(const StageOptions& options, Layout layout, Ways ways);
 
   const std::vector<ParameterSlot>& parameters() const override { return layout_.slots; }
   const std::vector<ParameterSlot>& frozen() const override { return layout_.frozen; }
@@ -150,8 +151,8 @@ class DecoderStage final : public Stage {
 
   const StageOptions options_;
   const Layout layout_;
-  const at::Device device_;
   const Ways ways_;
+  const at::Device device_;
   Port* const port_;
   const std::unique_ptr<codec::Codec> activation_codec_, gradient_codec_;
   const std::unique_ptr<codec::Codec> loss_codec_;  ///< float32
@@ -165,8 +166,12 @@ class DecoderStage final : public Stage {
   ScaleLevels scale_levels_;
 };
 
-/// As Stage::Create, of a stage with all of its state in memory: a state on the host takes the
-/// blocks that are given as its own (ParameterStore).
-Result<std::unique_ptr<Stage>> MakeDecoderStage(const StageOptions& options, StateBlocks given);
+/// To the device of the options. Errors: as Stage::Create.
+Result<DecoderStage::Ways> OpenWays(const StageOptions& options);
+/// As Stage::Create, of a stage with all of its state in memory. The ways may be those of another
+/// stage with the same device and residency: one after the other uses what they keep. A state on
+/// the host takes the blocks that are given as its own (ParameterStore).
+Result<std::unique_ptr<Stage>> MakeDecoderStage(const StageOptions& options,
+                                                DecoderStage::Ways ways);
 
 }  // namespace swarm::model

@@ -100,7 +100,7 @@ Turn TurnOfSum(const ParameterSlot& slot) {
 }  // namespace
 
 ParameterStore::ParameterStore(const Layout& layout, const StageOptions& options, at::Device device,
-                               StateMemory& memory, StateBlocks given)
+                               StateMemory& memory, StateMemory& there, StateBlocks given)
     : layout_(layout),
       memory_(memory),
       device_(device),
@@ -116,7 +116,7 @@ ParameterStore::ParameterStore(const Layout& layout, const StageOptions& options
   const std::size_t versions = options.step_mode == api::StepMode::kDelayed ? 2 : 1;
   for (std::size_t i = 0; i < versions; ++i) {
     const Weights* sharing = buffers_.empty() ? nullptr : buffers_.front().get();
-    buffers_.push_back(std::make_unique<Weights>(layout, options.precision, device, memory,
+    buffers_.push_back(std::make_unique<Weights>(layout, options.precision, device, memory, there,
                                                  given_.weights, sharing));
   }
   for (std::size_t i = 0; i < layout.slots.size(); ++i) {

@@ -32,11 +32,11 @@ struct ApplyOptions {
 /// Has more than 15 fields: the parts of the state, and what the update needs of the options.
 class ParameterStore {
  public:
-  /// No version is held yet. The update runs where `memory` is: on the host, or on `device`.
-  /// `layout` and `memory` must outlive this. With `given`, which is of one version and on the
-  /// host, requires a Load of all that it is for.
+  /// No version is held yet. The update runs where `memory` is: on the host, or on `device`, whose
+  /// own memory `there` reaches. `layout` and both must outlive this. With `given`, which is of one
+  /// version and on the host, requires a Load of all that it is for.
   ParameterStore(const Layout& layout, const StageOptions& options, at::Device device,
-                 StateMemory& memory, StateBlocks given);
+                 StateMemory& memory, StateMemory& there, StateBlocks given);
 
   Version version() const { return version_; }
   /// The weights of a held version, else nullptr. Delayed mode holds the newest version and, after

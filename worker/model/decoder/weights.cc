@@ -8,8 +8,9 @@
 namespace swarm::model {
 
 Weights::Weights(const Layout& layout, api::Precision precision, at::Device device,
-                 StateMemory& memory, std::span<const StateBlock> given, const Weights* sharing)
-    : layout_(layout), memory_(memory) {
+                 StateMemory& memory, StateMemory& there, std::span<const StateBlock> given,
+                 const Weights* sharing)
+    : layout_(layout), memory_(memory), there_(there) {
   const at::NoGradGuard no_gradients;
   const auto zeros = [&](std::uint64_t count) {
     return memory.Zeros(static_cast<std::int64_t>(count), at::kFloat, StateMemory::Term::kLong);
@@ -33,8 +34,7 @@ void Weights::MakeOperands(api::Precision precision, at::Device device, const We
       continue;
     }
     const auto type = operand.matrix() && !operand.wide ? matrix_type : at::kFloat;
-    // `to` returns the view itself where nothing has to change, else a copy.
-    at::Tensor leaf = MasterView(operand).to(at::TensorOptions(device).dtype(type)).detach();
+    const at::Tensor leaf = ViewOrRoom(operand, device, type).detach();
     operands_.push_back(leaf.set_requires_grad(!operand.frozen));
     // Binary16 has no room for gradients (half.h).
     if (type == at::kHalf) leaf.set_grad_dtype(at::kFloat);
@@ -43,7 +43,7 @@ void Weights::MakeOperands(api::Precision precision, at::Device device, const We
   for (std::size_t i = 0; i < layout.tables.size(); ++i) {
     const Operand& table = layout.tables[i];
     tables_.push_back(table.frozen && sharing != nullptr ? sharing->tables_[i]
-                                                         : MasterView(table).to(device));
+                                                         : ViewOrRoom(table, device, at::kFloat));
   }
 }
 
@@ -53,6 +53,13 @@ at::Tensor Weights::MasterView(const Operand& operand) const {
       .narrow(0, static_cast<std::int64_t>(operand.offset),
               static_cast<std::int64_t>(operand.count()))
       .view(operand.shape);
+}
+
+at::Tensor Weights::ViewOrRoom(const Operand& operand, at::Device device,
+                               at::ScalarType type) const {
+  const at::Tensor master = MasterView(operand);
+  if (master.scalar_type() == type && master.device() == device) return master;
+  return at::empty(operand.shape, at::TensorOptions(device).dtype(type));
 }
 
 at::Tensor Weights::OperandAt(const std::optional<std::size_t>& index) const {
@@ -71,7 +78,19 @@ std::span<const float> Weights::group(std::uint64_t index) const {
 
 void Weights::Update(const Operand& operand, at::Tensor& from_master) const {
   const at::Tensor master = MasterView(operand);
-  if (!from_master.is_alias_of(master)) from_master.copy_(master);
+  if (from_master.is_alias_of(master)) return;
+  if (&there_ == &memory_) {
+    from_master.copy_(master);
+    return;
+  }
+  // Of a state on the host the operands are elsewhere: numbers cross beside the computation.
+  const at::Tensor flat = from_master.detach().view({-1});
+  const Bytes numbers = Bytes::Wrap(master.const_data_ptr(), master.nbytes(), nullptr);
+  const Status crossed =
+      there_.Bring(numbers, at::kFloat, {}, [&](std::int64_t first, const at::Tensor& some) {
+        flat.narrow(0, first, some.numel()).copy_(some);
+      });
+  TORCH_CHECK(crossed.ok(), crossed.message());
 }
 
 void Weights::Refresh() {

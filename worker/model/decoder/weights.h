@@ -19,9 +19,10 @@ namespace swarm::model {
 class Weights {
  public:
   /// Zeros; or `given`, if it has the masters. What is frozen is that of `sharing`, if there is
-  /// one. `layout` and `memory`, which has the masters, must outlive this.
+  /// one. `layout`, `memory`, which has the masters, and `there`, which is the device's, must
+  /// outlive this. Before the first Refresh operands that are no views of masters are anything.
   Weights(const Layout& layout, api::Precision precision, at::Device device, StateMemory& memory,
-          std::span<const StateBlock> given, const Weights* sharing);
+          StateMemory& there, std::span<const StateBlock> given, const Weights* sharing);
 
   /// The master copies: one a group, and last of what is frozen (Layout::frozen). After writing:
   /// Refresh().
@@ -52,12 +53,14 @@ class Weights {
   /// Of what is frozen, or of all else.
   void Refresh(bool frozen);
   at::Tensor MasterView(const Operand& operand) const;
+  /// The view, if it has that type and is on that device; else memory of its shape.
+  at::Tensor ViewOrRoom(const Operand& operand, at::Device device, at::ScalarType type) const;
   void Update(const Operand& operand, at::Tensor& from_master) const;
   /// Undefined where there is no such operand.
   at::Tensor OperandAt(const std::optional<std::size_t>& index) const;
 
   const Layout& layout_;
-  StateMemory& memory_;
+  StateMemory &memory_, &there_;
   std::vector<StateBlock> masters_;
   std::vector<at::Tensor> operands_, trained_;
   std::vector<at::Tensor> tables_;

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <iterator>
 #include <ranges>
 #include <utility>
@@ -10,7 +12,6 @@
 #include "api/model/boundary.h"
 #include "api/model/memory.h"
 #include "worker/checkpoint/pieces.h"
-#include "worker/model/decoder/decoder_stage.h"
 #include "worker/model/task_text.h"
 #include "worker/optim/fixed_point.h"
 
@@ -27,7 +28,6 @@ Status CheckOptions(const StageOptions& options, const Layout& layout) {
   const auto cannot = [](const std::string& what) {
     return FailedPrecondition("pipeline.residency Swap does not work with " + what + " yet");
   };
-  if (options.device != "cpu") return cannot("the device " + options.device);
   if (options.divided) return cannot("updates that replicas divide");
   if (api::IsPartOfModel(options.boundary))
     return cannot("boundaries that are a part of the model");
@@ -43,6 +43,52 @@ Status CheckOptions(const StageOptions& options, const Layout& layout) {
 
 /// Parcels that leave to the tier at once; beyond, the one that computes waits for the first.
 constexpr std::size_t kLeaving = 2;
+
+/// Tasks whose results are awaited while the next one is submitted: a device works beside the host.
+constexpr std::size_t kBehind = 1;
+
+template <typename T>
+bool IsThere(const std::future<Result<T>>& result) {
+  return result.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+/// What a call is given that takes a Done, and the result that comes.
+template <typename T>
+std::pair<Done<T>, std::future<Result<T>>> Expect() {
+  const auto promise = std::make_shared<std::promise<Result<T>>>();
+  return {[promise](Result<T> result) { promise->set_value(std::move(result)); },
+          promise->get_future()};
+}
+
+/// Tasks that were submitted, in order, and what to do with each when its result is there.
+template <typename Task, typename T>
+class Submitted {
+ public:
+  using End = std::function<void(Task, Result<T>)>;
+  /// `most` of them wait while another is submitted.
+  Submitted(std::size_t most, End end) : most_(most), end_(std::move(end)) {}
+
+  void Add(Task task, std::future<Result<T>> result) {
+    waiting_.emplace_back(std::move(task), std::move(result));
+    while (!waiting_.empty() && (waiting_.size() > most_ || IsThere(waiting_.front().second))) {
+      EndFirst();
+    }
+  }
+  void Finish() {
+    while (!waiting_.empty()) EndFirst();
+  }
+
+ private:
+  void EndFirst() {
+    auto [task, result] = std::move(waiting_.front());
+    waiting_.pop_front();
+    end_(std::move(task), result.get());
+  }
+
+  const std::size_t most_;
+  const End end_;
+  std::deque<std::pair<Task, std::future<Result<T>>>> waiting_;
+};
 
 /// What the slots of a layout are of: sizes of layers, by their names' numbers.
 StageSizes SizesOf(const Layout& layout, bool tied) {
@@ -102,16 +148,26 @@ Result<std::unique_ptr<Stage>> MakeSwapStage(const StageOptions& options) {
   if (!options.swap.scratch.empty()) {
     ASSIGN_OR_RETURN(tier, tier::OpenFileTier(options.swap.scratch));
   }
-  return std::unique_ptr<Stage>(
-      std::make_unique<SwapStage>(options, std::move(layout), std::move(plan), std::move(tier)));
+  StageOptions there = options, here = options;
+  there.residency = api::Residency::kOffload;  // of the device's memory, segments have the operands
+  here.device = "cpu";
+  here.streams = nullptr;
+  ASSIGN_OR_RETURN(auto device, OpenWays(there));
+  ASSIGN_OR_RETURN(auto host, OpenWays(here));
+  return std::unique_ptr<Stage>(std::make_unique<SwapStage>(options, std::move(layout),
+                                                            std::move(plan), std::move(tier),
+                                                            std::move(device), std::move(host)));
 }
 
 SwapStage::SwapStage(const StageOptions& options, Layout layout, SwapPlan plan,
-                     std::unique_ptr<tier::Tier> tier)
+                     std::unique_ptr<tier::Tier> tier, DecoderStage::Ways device,
+                     DecoderStage::Ways host)
     : options_(options),
       layout_(std::move(layout)),
       plan_(std::move(plan)),
       contribution_bits_(optim::ContributionBits(options.microbatches)),
+      device_(std::move(device)),
+      host_(std::move(host)),
       activation_codec_(codec::MakeCodec(options.boundary, codec::Direction::kForward)),
       gradient_codec_(codec::MakeCodec(options.boundary, codec::Direction::kBackward)),
       plain_codec_(codec::MakeCodec({}, codec::Direction::kForward)),
@@ -181,21 +237,25 @@ void SwapStage::ForSlots(const Range& range, Body body) const {
 Result<std::unique_ptr<Stage>> SwapStage::MakeStage(const Segment& segment, Purpose purpose,
                                                     StateBlocks given) const {
   StageOptions options = options_;
-  options.residency = api::Residency::kResident;
+  const bool passes = purpose == Purpose::kPass;
+  options.residency = passes ? api::Residency::kOffload : api::Residency::kResident;
+  if (!passes) options.device = "cpu";  // a device has no room for moments
   options.part = segment.slice;
   options.boundary = {};
-  options.updates = purpose != Purpose::kPass;
+  options.updates = !passes;
   // An update is one of masters.
   if (purpose == Purpose::kUpdate) options.precision = api::Precision::kFP32;
   // A pass reads one version, and an update makes one.
   if (purpose != Purpose::kFill) options.step_mode = api::StepMode::kSync;
-  if (purpose == Purpose::kPass) {
+  if (passes) {
     // A sum of one contribution is that contribution, as floats.
     options.accumulation = api::Accumulation::kFloat;
     // A pass computes a segment's forward again anyhow.
     if (options.recompute == api::Recompute::kFull) options.recompute = api::Recompute::kNone;
   }
-  return MakeDecoderStage(options, std::move(given));
+  DecoderStage::Ways ways = passes ? device_ : host_;
+  ways.given = std::move(given);
+  return MakeDecoderStage(options, std::move(ways));
 }
 
 SwapStage::Coming SwapStage::Bring(const Segment& segment, Purpose purpose,
@@ -363,16 +423,22 @@ Result<Stage*> SwapStage::Enter(Version version, std::size_t segment,
   if (stage_ == nullptr || entered_ != segment) {
     stage_.reset();
     stage_held_.reset();
-    if (!loading_ || coming_ != segment) {
-      loading_.reset();
-      loading_ = Bring(of, Purpose::kPass, *prefix);
+    if (prepared_ != nullptr && coming_ == segment) {
+      stage_ = std::move(prepared_);
+    } else {
+      prepared_.reset();
+      if (!loading_ || coming_ != segment) {
+        loading_.reset();
+        loading_ = Bring(of, Purpose::kPass, *prefix);
+      }
+      ASSIGN_OR_RETURN(stage_, Take(of, Purpose::kPass, version, *std::exchange(loading_, {})));
     }
-    ASSIGN_OR_RETURN(stage_, Take(of, Purpose::kPass, version, *std::exchange(loading_, {})));
     // Weights, one gradient that is fresh and one that leaves.
     stage_held_ = gauge_.Hold(of.parameters * SegmentBytes(options_.precision));
     entered_ = segment;
   }
-  if (next && (!loading_ || coming_ != *next)) {
+  if (next && ((!loading_ && prepared_ == nullptr) || coming_ != *next)) {
+    prepared_.reset();
     loading_.reset();
     loading_ = Bring(segments_[*next], Purpose::kPass, *prefix);
     coming_ = *next;
@@ -383,7 +449,15 @@ Result<Stage*> SwapStage::Enter(Version version, std::size_t segment,
 void SwapStage::Leave() {
   stage_.reset();
   stage_held_.reset();
+  prepared_.reset();
   loading_.reset();
+}
+
+void SwapStage::Prepare() {
+  if (device_.state == device_.sums || !loading_ || !loading_->tensors->IsOver()) return;
+  auto made =
+      Take(segments_[coming_], Purpose::kPass, entered_version_, *std::exchange(loading_, {}));
+  if (made.ok()) prepared_ = *std::move(made);  // if not, Enter tries again and tells why
 }
 
 // ---- tasks ----
@@ -488,40 +562,59 @@ void SwapStage::RunForwards() {
     const Result<Stage*> stage =
         Enter(tasks.front().version, s, last ? std::optional<std::size_t>() : s + 1);
     std::vector<Forwarding> going_on;
+    Submitted<Forwarding, ForwardResult> submitted(kBehind, [&](Forwarding task, auto result) {
+      EndForward(std::move(task), std::move(result), last, &going_on);
+    });
     for (std::size_t i = 0; i < tasks.size(); ++i) {
-      Forwarding& task = tasks[i];
       if (i + 1 < tasks.size()) tasks[i + 1].input->Begin();
-      Result<ForwardResult> result = stage.ok() ? RunForward(**stage, task) : stage.status();
-      if (result.ok() && !last) {
-        Result<std::shared_ptr<Parcel>> output = Pack(std::move(result->boundary));
-        if (output.ok()) {
-          task.input = *std::move(output);
-          going_on.push_back(std::move(task));
-          continue;
-        }
-        result = output.status();
+      if (!stage.ok()) {
+        EndForward(std::move(tasks[i]), stage.status(), last, &going_on);
+        continue;
       }
-      if (!result.ok()) {
-        kept_.erase(task.key);
-        task.done(result.status());
-      } else if (layout_.slice.head) {
-        task.done(*std::move(result));
-      } else {
-        Result<Bytes> output =
-            Recoded(*plain_codec_, *activation_codec_, result->boundary, task.tokens);
-        task.done(output.ok() ? Result<ForwardResult>({*std::move(output), 0}) : output.status());
-      }
+      auto result = BeginForward(**stage, tasks[i]);
+      submitted.Add(std::move(tasks[i]), std::move(result));
+      Prepare();
     }
+    submitted.Finish();
     tasks = std::move(going_on);
   }
 }
 
-Result<ForwardResult> SwapStage::RunForward(Stage& stage, Forwarding& task) {
-  ASSIGN_OR_RETURN(const Bytes input, task.input->Take());
+std::future<Result<ForwardResult>> SwapStage::BeginForward(Stage& stage, Forwarding& task) {
+  auto [done, result] = Expect<ForwardResult>();
+  const Result<Bytes> input = task.input->Take();
+  if (!input.ok()) {
+    done(input.status());
+    return std::move(result);
+  }
   if (task.keep) kept_.at(task.key).inputs.push_back(task.input);
   TokenBatch tokens = task.tokens;
   tokens.ids = task.ids;
-  return stage.Forward(task.key, task.version, tokens, input, /*keep_graph=*/false);
+  stage.SubmitForward(task.key, task.version, tokens, *input, /*keep_graph=*/false, done);
+  return std::move(result);
+}
+
+void SwapStage::EndForward(Forwarding task, Result<ForwardResult> result, bool last,
+                           std::vector<Forwarding>* going_on) {
+  if (result.ok() && !last) {
+    Result<std::shared_ptr<Parcel>> output = Pack(std::move(result->boundary));
+    if (output.ok()) {
+      task.input = *std::move(output);
+      going_on->push_back(std::move(task));
+      return;
+    }
+    result = output.status();
+  }
+  if (!result.ok()) {
+    kept_.erase(task.key);
+    task.done(result.status());
+  } else if (layout_.slice.head) {
+    task.done(*std::move(result));
+  } else {
+    Result<Bytes> output =
+        Recoded(*plain_codec_, *activation_codec_, result->boundary, task.tokens);
+    task.done(output.ok() ? Result<ForwardResult>({*std::move(output), 0}) : output.status());
+  }
 }
 
 std::vector<SwapStage::Passing> SwapStage::TakeBackwards() {
@@ -572,15 +665,10 @@ void SwapStage::RunBackwards() {
     const Version version = tasks.front().kept.payloads.version;
     const Result<Stage*> stage = Enter(version, s, s > first ? std::optional(s - 1) : std::nullopt);
     std::vector<Passing> going_on;
-    for (std::size_t i = 0; i < tasks.size(); ++i) {
-      Passing& passing = tasks[i];
-      if (i + 1 < tasks.size()) {
-        tasks[i + 1].kept.inputs.back()->Begin();
-        tasks[i + 1].gradient->Begin();
-      }
+    const auto end = [&](Passing passing, Result<BackwardResult> result) {
       const Status passed = [&]() -> Status {
-        RETURN_IF_ERROR(stage.status());
-        ASSIGN_OR_RETURN(Bytes gradient, RunBackward(**stage, passing));
+        RETURN_IF_ERROR(result.status());
+        Bytes gradient = std::move(result->gradient);
         if (exact()) {
           RETURN_IF_ERROR(Dismiss(**stage, s, step, &leaving, &alone[passing.task.key]));
         }
@@ -591,13 +679,26 @@ void SwapStage::RunBackwards() {
         ASSIGN_OR_RETURN(passing.gradient, Pack(std::move(gradient)));
         return {};
       }();
-      if (!passed.ok()) {
-        together->whole = false;  // what it has added so far is in the sums of others
-        passing.task.done(passed);
+      if (passed.ok()) return going_on.push_back(std::move(passing));
+      together->whole = false;  // what it has added so far is in the sums of others
+      passing.task.done(passed);
+    };
+    // Exact gradients of a task leave before the next one adds its own.
+    Submitted<Passing, BackwardResult> submitted(exact() ? 0 : kBehind, end);
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      if (i + 1 < tasks.size()) {
+        tasks[i + 1].kept.inputs.back()->Begin();
+        tasks[i + 1].gradient->Begin();
+      }
+      if (!stage.ok()) {
+        end(std::move(tasks[i]), stage.status());
         continue;
       }
-      going_on.push_back(std::move(passing));
+      auto gradient = BeginBackward(**stage, tasks[i]);
+      submitted.Add(std::move(tasks[i]), std::move(gradient));
+      Prepare();
     }
+    submitted.Finish();
     tasks = std::move(going_on);
     if (exact() || tasks.empty()) continue;
     if (const Status left = Dismiss(**stage, s, step, &leaving, &together->sum); !left.ok()) {
@@ -625,19 +726,27 @@ void SwapStage::RunBackwards() {
   }
 }
 
-Result<Bytes> SwapStage::RunBackward(Stage& stage, Passing& passing) {
-  const Payloads& payloads = passing.kept.payloads;
-  const TaskKey& key = passing.task.key;
-  TokenBatch tokens = payloads.tokens;
-  tokens.ids = payloads.ids;
-  ASSIGN_OR_RETURN(Bytes input, passing.kept.inputs.back()->Take());
-  passing.kept.inputs.pop_back();
-  RETURN_IF_ERROR(
-      stage.Forward(key, payloads.version, tokens, input, /*keep_graph=*/true).status());
-  ASSIGN_OR_RETURN(Bytes gradient, std::exchange(passing.gradient, {})->Take());
-  ASSIGN_OR_RETURN(gradient, stage.Backward(key, gradient));
-  RETURN_IF_ERROR(stage.Fold(key));
-  return gradient;
+std::future<Result<BackwardResult>> SwapStage::BeginBackward(Stage& stage, Passing& passing) {
+  auto [done, result] = Expect<BackwardResult>();
+  const Status begun = [&]() -> Status {
+    const Payloads& payloads = passing.kept.payloads;
+    const TaskKey& key = passing.task.key;
+    TokenBatch tokens = payloads.tokens;
+    tokens.ids = payloads.ids;
+    ASSIGN_OR_RETURN(const Bytes input, passing.kept.inputs.back()->Take());
+    passing.kept.inputs.pop_back();
+    ASSIGN_OR_RETURN(const Bytes gradient, std::exchange(passing.gradient, {})->Take());
+    auto [forward_done, forward] = Expect<ForwardResult>();
+    stage.SubmitForward(key, payloads.version, tokens, input, /*keep_graph=*/true, forward_done);
+    // What is wrong with the task is known at once. A device that fails later tells the backward.
+    if (IsThere(forward)) RETURN_IF_ERROR(forward.get().status());
+    stage.SubmitBackward(key, gradient, done);
+    // Floats fit always: this fails only where the backward has, and that tells why.
+    (void)stage.Fold(key);
+    return {};
+  }();
+  if (!begun.ok()) done(begun);
+  return std::move(result);
 }
 
 Status SwapStage::Leaving::Wait() {

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,6 +30,7 @@
 
 #include "worker/codec/codec.h"
 #include "worker/model/collected.h"
+#include "worker/model/decoder/decoder_stage.h"
 #include "worker/model/decoder/state_memory.h"
 #include "worker/model/exact_sums.h"
 #include "worker/model/layout/layout.h"
@@ -44,16 +46,16 @@
 namespace swarm::model {
 
 /// Requires Residency::kSwap and SwapOptions. Errors: as Stage::Create; kResourceExhausted (too
-/// little memory), kUnavailable (no scratch file), kFailedPrecondition (what this stage does not do
-/// yet: divided updates, boundaries inside the stage or with parameters, other
-/// devices than the CPU).
+/// little memory), kUnavailable (no scratch file, or no such device), kFailedPrecondition (what
+/// this stage does not do yet: divided updates, boundaries inside the stage or with parameters).
 Result<std::unique_ptr<Stage>> MakeSwapStage(const StageOptions& options);
 
 /// Has more than 25 methods: the functions of Stage, and the steps of a pass.
 class SwapStage final : public Stage {
  public:
+  /// `device` and `host`: ways to where segments are computed, and where they are updated.
   SwapStage(const StageOptions& options, Layout layout, SwapPlan plan,
-            std::unique_ptr<tier::Tier> tier);
+            std::unique_ptr<tier::Tier> tier, DecoderStage::Ways device, DecoderStage::Ways host);
 
   const std::vector<ParameterSlot>& parameters() const override { return layout_.slots; }
   const std::vector<ParameterSlot>& frozen() const override { return layout_.frozen; }
@@ -189,6 +191,9 @@ class SwapStage final : public Stage {
   /// The stage, when that is there.
   Result<std::unique_ptr<Stage>> Take(const Segment& segment, Purpose purpose, Version version,
                                       Coming coming) const;
+  /// On a device, the stage of the segment that comes is made as soon as its weights are on the
+  /// host: they cross while others are computed with.
+  void Prepare();
   /// Makes the segment's stage the one in memory for a pass, and begins to bring `next`'s weights.
   Result<Stage*> Enter(Version version, std::size_t segment, std::optional<std::size_t> next);
   /// Nothing of a pass is in memory.
@@ -208,13 +213,17 @@ class SwapStage final : public Stage {
   /// What a task carries from a segment to the next one.
   Result<std::shared_ptr<Parcel>> Pack(Bytes bytes);
   void RunForwards();
-  Result<ForwardResult> RunForward(Stage& stage, Forwarding& task);
+  /// Begins a segment's forward of a task.
+  std::future<Result<ForwardResult>> BeginForward(Stage& stage, Forwarding& task);
+  /// Takes what came of it: the task answers, or is one that goes on.
+  void EndForward(Forwarding task, Result<ForwardResult> result, bool last,
+                  std::vector<Forwarding>* going_on);
   void RunBackwards();
   /// Those that are next, of one step and one version.
   std::vector<Passing> TakeBackwards();
-  /// A segment's part of the backward of a task: gives the gradient of its input, and adds those of
-  /// the weights to the accumulators of the segment's stage.
-  Result<Bytes> RunBackward(Stage& stage, Passing& passing);
+  /// Begins a segment's part of the backward of a task: gives the gradient of its input, and adds
+  /// those of the weights to the accumulators of the segment's stage.
+  std::future<Result<BackwardResult>> BeginBackward(Stage& stage, Passing& passing);
   /// The accumulators of a segment's stage begin to leave, when those before them have left.
   Status Dismiss(Stage& stage, std::size_t segment, Step step, Leaving* leaving,
                  Contribution* contribution);
@@ -252,6 +261,7 @@ class SwapStage final : public Stage {
   const Layout layout_;
   const SwapPlan plan_;
   const int contribution_bits_;
+  const DecoderStage::Ways device_, host_;
   const std::unique_ptr<codec::Codec> activation_codec_, gradient_codec_, plain_codec_;
   MemoryGauge gauge_;
   tier::Space space_;
@@ -274,7 +284,8 @@ class SwapStage final : public Stage {
   std::shared_ptr<const void> stage_held_;
   std::size_t coming_ = 0;  ///< the segment of loading_
   std::optional<Coming> loading_;
-  Readers readers_;  ///< of what is in the tier
+  std::unique_ptr<Stage> prepared_;  ///< of that segment, too; then loading_ has nothing
+  Readers readers_;                  ///< of what is in the tier
 };
 
 }  // namespace swarm::model

@@ -9,6 +9,7 @@
 
 #include "api/format/enum_names.h"
 #include "worker/checkpoint/pieces.h"
+#include "worker/device/testing/fake_device.h"
 #include "worker/model/testing/models.h"
 #include "worker/optim/fixed_point.h"
 #include "worker/optim/norm.h"
@@ -574,6 +575,31 @@ TEST_P(SwapStageModeTest, InputsThatWaitInTheTierChangeNothing) {
   }
   EXPECT_EQ(losses[0], losses[1]);
   EXPECT_EQ(states[0], states[1]);
+}
+
+/// Weights cross to the device late, results leave it late, and neither changes a bit.
+TEST(SwapStageDeviceTest, OnADeviceItGivesTheBitsOfAResidentOneOnTheHost) {
+  for (const Case& of : {Case{.name = "FP32"},
+                         Case{.name = "BF16", .tied = true, .precision = api::Precision::kBF16},
+                         Case{.name = "DelayedBF16Adapters",
+                              .precision = api::Precision::kBF16,
+                              .mode = api::StepMode::kDelayed,
+                              .lora_rank = 4}}) {
+    const auto device = std::make_shared<device::FakeDevice>(3);
+    StageOptions options = ResidentOptions(of);
+    Pipeline resident(options, 1);
+    StageOptions there = Swapped(options);
+    there.streams = device;
+    {
+      Pipeline swapped(there, 1);
+      resident.InitRandom(7);
+      swapped.InitRandom(7);
+      const auto expected = TrainSteps(resident, 0, 4, of.mode);
+      EXPECT_EQ(TrainSteps(swapped, 0, 4, of.mode), expected) << of.name;
+      EXPECT_EQ(swapped.stage(0).StateDigest(), resident.stage(0).StateDigest()) << of.name;
+    }
+    EXPECT_TRUE(device->Violations().empty()) << of.name << ": " << device->Violations().front();
+  }
 }
 
 TEST(SwapStageMemoryTest, WhatItDoesNotDoIsRefusedInWords) {

@@ -60,6 +60,7 @@ class TensorShelf {
    public:
     /// Until all are there. Errors: those of the tier.
     Status Wait() { return transit_.Wait(); }
+    bool IsOver() const { return transit_.IsOver(); }
     /// One of them, or a number; waits for it. kNotFound for other names.
     Result<checkpoint::NamedTensor> Find(const std::string& name);
 

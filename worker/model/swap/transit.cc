@@ -1,5 +1,7 @@
 #include "worker/model/swap/transit.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace swarm::model {
@@ -26,6 +28,12 @@ tier::Tier::Done Transit::Begin(std::shared_ptr<const void> kept) {
   const auto promise = std::make_shared<std::promise<Status>>();
   results_.push_back(promise->get_future());
   return [promise](Status status) { promise->set_value(std::move(status)); };
+}
+
+bool Transit::IsOver() const {
+  return std::ranges::all_of(results_, [](const std::future<Status>& result) {
+    return result.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  });
 }
 
 void Transit::Write(tier::Tier& tier, std::uint64_t offset, const Bytes& bytes) {

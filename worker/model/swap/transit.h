@@ -21,6 +21,8 @@ class Transit {
   ~Transit() { (void)Wait(); }
   /// Errors: those of the tier.
   Status Wait();
+  /// Whether Wait would not wait.
+  bool IsOver() const;
 
   /// Begins to write bytes, which are kept until they are there.
   void Write(tier::Tier& tier, std::uint64_t offset, const Bytes& bytes);
