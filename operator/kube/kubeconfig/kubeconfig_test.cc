@@ -20,7 +20,7 @@ current-context: work
 contexts:
 - {name: work, context: {cluster: shared, user: me, namespace: team}}
 clusters:
-- {name: shared, cluster: {server: 'https://work/', certificate-authority: ca.crt}}
+- {name: shared, cluster: {server: 'https://office/', certificate-authority: ca.crt}}
 )";
 constexpr const char* kHome = R"(
 current-context: home
@@ -34,7 +34,7 @@ users:
 )";
 
 Result<KubeContext> Two(const std::string& context = "") {
-  return ChooseContext({{"/work/config", kWork}, {"/home/me/.kube/config", kHome}}, context);
+  return ChooseContext({{"/office/config", kWork}, {"/home/me/.kube/config", kHome}}, context);
 }
 
 /// One file whose only context has this user.
@@ -56,7 +56,7 @@ TEST(KubeconfigTest, TheFirstFileThatHasANameDecidesAboutTheWholeEntry) {
   const auto context = Two();
   ASSERT_TRUE(context.ok()) << context.status().ToString();
   EXPECT_EQ(context->ns, "team");
-  EXPECT_EQ(context->cluster.server, "https://work");
+  EXPECT_EQ(context->cluster.server, "https://office");
   EXPECT_FALSE(context->cluster.insecure) << "a field of the second file's entry";
 }
 
@@ -64,13 +64,13 @@ TEST(KubeconfigTest, AContextMayTakeItsClusterAndItsUserFromOtherFiles) {
   const auto context = Two("home");
   ASSERT_TRUE(context.ok()) << context.status().ToString();
   EXPECT_EQ(context->ns, "default");
-  EXPECT_EQ(context->cluster.server, "https://work");
+  EXPECT_EQ(context->cluster.server, "https://office");
 }
 
 TEST(KubeconfigTest, PathsCountFromTheFileTheyStandIn) {
   const auto context = Two();
   ASSERT_TRUE(context.ok()) << context.status().ToString();
-  EXPECT_EQ(context->cluster.authority.file, "/work/ca.crt");
+  EXPECT_EQ(context->cluster.authority.file, "/office/ca.crt");
   EXPECT_EQ(context->user.token_file, "/home/me/.kube/secrets/token");
   EXPECT_EQ(context->user.certificate.file, "/abs/me.crt");
   EXPECT_EQ(context->user.key.file, "/home/me/.kube/me.key");
@@ -158,9 +158,9 @@ TEST(KubeconfigTest, WhatIsMissingIsNamedBesideWhatIsThere) {
   const Status context = Two("nowhere").status();
   EXPECT_EQ(context.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(context.message(),
-              AllOf(HasSubstr("/work/config, /home/me/.kube/config"),
+              AllOf(HasSubstr("/office/config, /home/me/.kube/config"),
                     HasSubstr("no context named 'nowhere'"), HasSubstr("work, home")));
-  EXPECT_THAT(ChooseContext({{"/work/config", kWork}}, "").status().message(),
+  EXPECT_THAT(ChooseContext({{"/office/config", kWork}}, "").status().message(),
               HasSubstr("no user named 'me'; there are none"));
   EXPECT_THAT(ChooseContext({{"/k", "contexts: []"}}, "").status().message(),
               HasSubstr("--context"));
