@@ -204,11 +204,17 @@ TEST(PodHealthTest, APreemptionGoesBeforeTheExitCodeThatItBrings) {
   EXPECT_EQ(JudgePod(observed, pod).cause, Cause::kPreempted);
 }
 
-TEST(PodHealthTest, AnImageThatDoesNotExistEndsTheJobOnceItWasAskedForAgain) {
+/// Waits for its image; `message` is the registry's answer.
+ObservedPod PullingPod(const std::string& message) {
   ObservedPod pod = RunningPod();
   pod.phase = PodPhase::kPending;
   pod.waiting_reason = "ImagePullBackOff";
-  pod.waiting_message = "rpc error: docker.io/acme/nothing:1: not found";
+  pod.waiting_message = message;
+  return pod;
+}
+
+TEST(PodHealthTest, AnImageThatDoesNotExistEndsTheJobOnceItWasAskedForAgain) {
+  ObservedPod pod = PullingPod("rpc error: docker.io/acme/nothing:1: not found");
   pod.scheduled = kNow - seconds(20);
   EXPECT_EQ(Judge(pod).health, Health::kLives);
   EXPECT_GT(Judge(pod).look_again, kNow);
@@ -240,10 +246,7 @@ TEST(PodHealthTest, WhatHasRunOnceIsNotGivenUpForOnePod) {
 }
 
 TEST(PodHealthTest, AnImageThatWasThereOnceMayBeAwayForTenMinutesBeforeItIsAFailure) {
-  ObservedPod pod = RunningPod();
-  pod.phase = PodPhase::kPending;
-  pod.waiting_reason = "ImagePullBackOff";
-  pod.waiting_message = "not found";
+  ObservedPod pod = PullingPod("not found");
   pod.scheduled = kNow - seconds(599);
   Observed observed = Around(pod);
   observed.job.status.hasRun.workers = true;
