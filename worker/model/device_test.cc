@@ -368,6 +368,26 @@ TEST(DeviceTest, SumsThatStayOnADeviceAreAppliedAsThoseThatCross) {
   }
 }
 
+TEST(DeviceTest, AGroupWithoutATrainedParameterLeavesNoKernelsBehind) {
+  const auto device = std::make_shared<FakeDevice>(7);
+  std::promise<void> others_are_done;
+  {
+    StageOptions options = testing::OptionsOf(testing::Cases().front(), {3});
+    options.lora.rank = 2;
+    options.part = Slice{.first = 0, .count = 0, .embedding = true};
+    options.accumulation = api::Accumulation::kFloat;
+    options.streams = device;
+    const auto stage = MakeStage(options, 0);
+    ASSERT_EQ(stage->groups().front().count, 0u);
+    device->ComputeOut({}, [done = others_are_done.get_future().share()](auto) { done.wait(); });
+    EXPECT_TRUE(stage->Accumulator(Step(0), 0).squared_norms.empty());
+  }
+  others_are_done.set_value();
+  device->Wait(device::Stream::kCompute, device->Record(device::Stream::kOut));
+  device->Compute({}, [] {});
+  EXPECT_EQ(device->Violations(), std::vector<std::string>());
+}
+
 TEST(DeviceTest, AMicrobatchOnADeviceThatFallsOffSaysSo) {
   const auto device = std::make_shared<FakeDevice>(2);
   StageOptions options = testing::OptionsOf(testing::Cases().front(), {3});

@@ -147,9 +147,23 @@ void FakeDevice::ComputeOut(const Access& access, std::function<void(NativeStrea
   std::lock_guard lock(mutex_);
   Note(clocks_.Run(Stream::kOut, access));
   Append(Stream::kOut, [this, access, work = std::move(work)] {
+    if (!IsThere(access)) return;
     const Opened opened(*this, access);
     work(nullptr);
   });
+}
+
+bool FakeDevice::IsThere(const Access& access) {
+  std::lock_guard lock(mutex_);
+  for (const auto& slots : {access.reads, access.writes}) {
+    for (const Slot slot : slots) {
+      if (pieces_.contains(slot)) continue;
+      violations_.push_back("kernels come to memory " + std::to_string(slot) +
+                            " after it was freed");
+      return false;
+    }
+  }
+  return true;
 }
 
 void FakeDevice::OnHost(const Access& access) {

@@ -70,6 +70,8 @@ class FakeDevice final : public Device {
   /// Blocks until the event's work is done.
   void Await(const Point& point);
   void Note(const Status& status);
+  /// Whether none of it was freed; notes it if so.
+  bool IsThere(const Access& access);
   /// Where the device itself touches it.
   std::byte* AddressOf(const Memory& memory) const;
   Duration DrawDelay();

@@ -376,6 +376,8 @@ Result<std::vector<double>> GradientStore::NormsBehind(const device::Event& even
   for (const ParameterSlot& slot : layout_.slots) {
     if (slot.group == group) parts.emplace_back(floats + slot.offset, slot.count);
   }
+  // A group without a trained parameter: no read of its norms would await the kernels.
+  if (parts.empty()) return std::vector<double>();
   const auto started = std::make_shared<Status>();
   memory_.ComputeBehind(event, {.reads = {sum}, .writes = {norms_, squares_}},
                         [this, parts, started](device::NativeStream stream) {
