@@ -105,7 +105,7 @@ TEST(LinkStudy, CurvesCrossWhereTheirFormulasDo) {
   const Request request = Staged(1);
   const ModelCosts model(request.job.spec);
   const double work = 64 * 512 * model.Flops({0, 12}) / 2e13;
-  const double sum = 4.0 * static_cast<double>(model.Parameters({0, 12}));
+  const double sum = 4.0 * static_cast<double>(model.ParametersOf({0, 12}).trained);
   const double even = sum / work;
   const std::vector<double> rates = {even / 1e3, even, even * 1e3};
   const LinkStudy study = StudyLinks(request, rates);

@@ -4,6 +4,7 @@
 
 #include "api/model/boundary.h"
 #include "api/model/decoder_config.h"
+#include "api/model/memory.h"
 #include "api/model/reduce.h"
 
 namespace swarm::planner {
@@ -29,17 +30,28 @@ double NumberBytes(api::NumberCodec codec, std::uint64_t block) {
 
 ModelCosts::ModelCosts(const api::Spec& spec) {
   const api::DecoderConfig& config = spec.model.config;
-  width_ = static_cast<std::uint64_t>(config.hidden_size);
-  table_parameters_ = static_cast<std::uint64_t>(config.vocab_size) * width_;
+  const auto width = static_cast<std::uint64_t>(config.hidden_size);
+  const std::uint64_t table = static_cast<std::uint64_t>(config.vocab_size) * width;
   tied_ = config.tie_word_embeddings;
-  const std::uint64_t tables = tied_ ? 1 : 2;
   const auto count = static_cast<std::uint64_t>(config.num_hidden_layers);
-  layer_parameters_ = (api::ParameterCount(config) - tables * table_parameters_ - width_) / count;
-  // A product costs two operations a weight; the backward makes two products of each. What is
-  // computed again costs one forward more. Scores and their values, causal: half the sequence.
+  const std::uint64_t layer =
+      (api::ParameterCount(config) - (tied_ ? 1 : 2) * table - width) / count;
+  const bool adapters = spec.model.lora.rank > 0;
+  const auto of_model = [&](std::uint64_t parameters) {
+    return adapters ? Parameters{0, parameters} : Parameters{parameters, 0};
+  };
+  layer_ = of_model(layer);
+  table_ = of_model(table);
+  norm_ = of_model(width);
+  if (adapters) layer_.trained = api::AdapterParameters(config, spec.model.lora);
+  // A product costs two operations a weight; the backward makes one product for the gradient of its
+  // input, and one for that of a weight which is trained. What is computed again costs one forward
+  // more. Scores and their values, causal: half the sequence, and twice that in the backward.
   const bool swaps = spec.pipeline.residency == api::Residency::kSwap;
-  const double passes = spec.pipeline.recompute == api::Recompute::kNone && !swaps ? 3 : 4;
-  forward_share_ = 1 / passes;
+  const std::uint64_t forwards = spec.pipeline.recompute == api::Recompute::kNone && !swaps ? 1 : 2;
+  const auto products = [](const Parameters& of, std::uint64_t forward_passes) {
+    return 2 * static_cast<double>(forward_passes * of.all() + of.all() + of.trained);
+  };
   const double sequence = static_cast<double>(spec.training.sequenceLength);
   const double queries = static_cast<double>(config.num_attention_heads * config.head_dim);
   prefix_.push_back(0);
@@ -47,10 +59,12 @@ ModelCosts::ModelCosts(const api::Spec& spec) {
     const auto window = api::LayerOf(config, static_cast<std::int64_t>(layer)).window;
     const double seen =
         window > 0 ? std::min(sequence / 2, static_cast<double>(window)) : sequence / 2;
-    const double forward = 2 * static_cast<double>(layer_parameters_) + 4 * seen * queries;
-    prefix_.push_back(prefix_.back() + passes * forward);
+    const double scores = 4 * seen * queries;
+    const double work = products(layer_, forwards) + static_cast<double>(forwards + 2) * scores;
+    prefix_.push_back(prefix_.back() + work);
+    forward_share_ = (2 * static_cast<double>(layer_.all()) + scores) / work;
   }
-  head_ = (swaps ? 4 : 3) * 2 * static_cast<double>(table_parameters_);
+  head_ = products(table_, swaps ? 2 : 1);
 }
 
 double ModelCosts::Flops(Run run) const {
@@ -58,12 +72,18 @@ double ModelCosts::Flops(Run run) const {
   return prefix_[end] - prefix_[run.first] + (end == layers() ? head_ : 0);
 }
 
-std::uint64_t ModelCosts::Parameters(Run run) const {
-  std::uint64_t parameters = run.count * layer_parameters_;
+Parameters ModelCosts::ParametersOf(Run run) const {
+  Parameters sum;
+  const auto add = [&](const Parameters& part, std::uint64_t times) {
+    sum.trained += times * part.trained;
+    sum.frozen += times * part.frozen;
+  };
   const bool embedding = run.first == 0, head = run.first + run.count == layers();
-  if (head) parameters += width_;  // the final norm
   const std::uint64_t tables = (embedding ? 1 : 0) + (head ? 1 : 0);
-  return parameters + (tied_ ? std::min<std::uint64_t>(tables, 1) : tables) * table_parameters_;
+  add(layer_, run.count);
+  add(norm_, head ? 1 : 0);
+  add(table_, tied_ ? std::min<std::uint64_t>(tables, 1) : tables);
+  return sum;
 }
 
 BoundaryTraffic TrafficOf(const api::Boundary& boundary, std::uint64_t hidden_size,

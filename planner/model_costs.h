@@ -14,6 +14,12 @@ struct Run {
   bool operator==(const Run&) const = default;
 };
 
+struct Parameters {
+  std::uint64_t trained = 0;
+  std::uint64_t frozen = 0;  ///< by adapters
+  std::uint64_t all() const { return trained + frozen; }
+};
+
 class ModelCosts {
  public:
   /// Requires a valid job with a model that is read. `spec.training.sequenceLength` and
@@ -24,20 +30,20 @@ class ModelCosts {
   /// Operations on a token, forward and backward, of a stage. The run that ends with the last layer
   /// has the head too; the embedding is looked up, and is no work.
   double Flops(Run run) const;
-  /// The part of Flops that is the forward.
+  /// The part of Flops that is the forward; of a layer.
   double ForwardShare() const { return forward_share_; }
   /// Of a stage: the first has the embedding, the last the head. Tied ones are in both stages, and
-  /// once in a stage that is both.
-  std::uint64_t Parameters(Run run) const;
-  std::uint64_t LayerParameters() const { return layer_parameters_; }
-  /// Of the embedding, and of the head without its norm.
-  std::uint64_t TableParameters() const { return table_parameters_; }
+  /// once in a stage that is both. With adapters, only these are trained.
+  Parameters ParametersOf(Run run) const;
+  const Parameters& layer() const { return layer_; }
+  /// The embedding, or the head without its norm.
+  const Parameters& table() const { return table_; }
 
  private:
   std::vector<double> prefix_;  // work of the layers before
   double head_ = 0;
   double forward_share_ = 1.0 / 3;
-  std::uint64_t layer_parameters_ = 0, table_parameters_ = 0, width_ = 0;
+  Parameters layer_, table_, norm_;
   bool tied_ = false;
 };
 

@@ -58,8 +58,8 @@ std::vector<std::uint64_t> LayersOf(const Plan& plan) {
 TEST(Planner, AParameterCountIsTheModelsOwn) {
   const api::SwarmJob job = Job();
   const ModelCosts model(job.spec);
-  EXPECT_EQ(model.Parameters({0, 12}), api::ParameterCount(job.spec.model.config));
-  EXPECT_EQ(model.Parameters({0, 5}) + model.Parameters({5, 7}),
+  EXPECT_EQ(model.ParametersOf({0, 12}).all(), api::ParameterCount(job.spec.model.config));
+  EXPECT_EQ(model.ParametersOf({0, 5}).all() + model.ParametersOf({5, 7}).all(),
             api::ParameterCount(job.spec.model.config));
 }
 
@@ -68,8 +68,8 @@ TEST(Planner, ATiedTableIsInBothStagesAndOnceInOneThatIsBoth) {
   job.spec.model.config.tie_word_embeddings = true;
   const ModelCosts model(job.spec);
   const std::uint64_t all = api::ParameterCount(job.spec.model.config);
-  EXPECT_EQ(model.Parameters({0, 12}), all);
-  EXPECT_EQ(model.Parameters({0, 5}) + model.Parameters({5, 7}), all + 256 * 1024);
+  EXPECT_EQ(model.ParametersOf({0, 12}).all(), all);
+  EXPECT_EQ(model.ParametersOf({0, 5}).all() + model.ParametersOf({5, 7}).all(), all + 256 * 1024);
 }
 
 TEST(Planner, WorkIsSixOperationsAParameterAndThatOfTheScores) {
@@ -80,6 +80,56 @@ TEST(Planner, WorkIsSixOperationsAParameterAndThatOfTheScores) {
   const double layer = 16.0 * 1024 * 1024 + 2 * 1024;
   EXPECT_DOUBLE_EQ(model.Flops({3, 1}), 6 * layer + 12.0 * 256 * 1024);
   EXPECT_DOUBLE_EQ(model.Flops({11, 1}) - model.Flops({3, 1}), 6.0 * 256 * 1024);
+}
+
+/// With adapters of rank 8 at two matrices [1024, 1024] of each layer.
+api::SwarmJob JobWithAdapters() {
+  api::SwarmJob job = Job();
+  job.spec.model.lora = {.rank = 8, .targets = {"q_proj", "v_proj"}};
+  return job;
+}
+
+TEST(Planner, AdaptersAreTrainedAndTheModelStays) {
+  const api::SwarmJob job = JobWithAdapters();
+  const ModelCosts model(job.spec), whole(Job().spec);
+  EXPECT_EQ(model.ParametersOf({0, 12}).frozen, api::ParameterCount(job.spec.model.config));
+  EXPECT_EQ(model.ParametersOf({3, 2}).trained, 2u * 2 * 8 * (1024 + 1024));
+  EXPECT_EQ(whole.ParametersOf({0, 12}).frozen, 0u);
+  // No gradients of the model's weights: two of their three products, and all three of the
+  // adapters'. Scores are as without.
+  const double layer = 16.0 * 1024 * 1024 + 2 * 1024, adapters = 2.0 * 8 * (1024 + 1024);
+  EXPECT_DOUBLE_EQ(model.Flops({3, 1}), 4 * layer + 6 * adapters + 12.0 * 256 * 1024);
+  EXPECT_DOUBLE_EQ(model.Flops({11, 1}) - model.Flops({3, 1}), 4.0 * 256 * 1024);
+  EXPECT_DOUBLE_EQ(model.ForwardShare() * model.Flops({3, 1}),
+                   2 * (layer + adapters) + 4.0 * 256 * 1024);
+}
+
+TEST(Planner, AdaptersNeedLittleMemoryAndSmallSums) {
+  Request request = Fixed(Of(JobWithAdapters(), {Group("t", 2, 10)}), 1);
+  Machines& group = request.fleet.groups[0];
+  group.upload = group.download = 4e8;
+  const Prediction p = FindPlans(request).plans.front().prediction;
+  EXPECT_NEAR(p.reduce_seconds, 12 * 4.0 * 2 * 8 * (1024 + 1024) / 4e8, 1e-6);
+  request.job = Job();
+  const Prediction whole = FindPlans(request).plans.front().prediction;
+  EXPECT_LT(p.stages[0].memory_bytes, whole.stages[0].memory_bytes / 2);
+  EXPECT_GT(p.tokens_per_second, whole.tokens_per_second);
+}
+
+TEST(Planner, TheUpdateOfSwappedAdaptersReadsWhatLiesBesideThem) {
+  Request request = Fixed(Of(JobWithAdapters(), {Group("t", 1, 1)}), 1);
+  request.open.residency = false;
+  request.job.spec.pipeline.residency = api::Residency::kSwap;
+  request.fleet.groups[0].disk = 1e9;
+  const ModelCosts model(request.job.spec);
+  const Parameters all = model.ParametersOf({0, 12});
+  // Two pieces of 4 MiB in each layer have an adapter.
+  const double shared = 2 * double{4 << 20} / (4 * static_cast<double>(model.layer().all()));
+  EXPECT_NEAR(FindPlans(request).plans.front().prediction.update_seconds,
+              ((24 + 12 * shared + 8) * static_cast<double>(all.trained) +
+               4 * shared * static_cast<double>(all.frozen)) /
+                  1e9,
+              1e-9);
 }
 
 TEST(Planner, AFasterDeviceGetsMoreLayers) {
@@ -278,9 +328,9 @@ TEST(Planner, AModelThatFitsNowhereIsSwappedWhereThereIsADisk) {
   // seven matrices), and the sum twice.
   api::Spec swapped = request.job.spec;
   swapped.pipeline.residency = api::Residency::kSwap;
-  const double parameters = static_cast<double>(model.Parameters({0, 12}));
+  const double parameters = static_cast<double>(model.ParametersOf({0, 12}).all());
   const double seconds = ModelCosts(swapped).Flops({0, 12}) * 512 / 1e12;
-  const double shared = 7 * double{4 << 20} / (4 * static_cast<double>(model.LayerParameters()));
+  const double shared = 7 * double{4 << 20} / (4 * static_cast<double>(model.layer().all()));
   EXPECT_LT(shared, 1);
   EXPECT_NEAR(p.update_seconds, (24 + 12 * shared + 8) * parameters / 1e9, 1e-9);
   EXPECT_NEAR(
@@ -334,8 +384,8 @@ TEST(Planner, ASwappedStepThatOverlapsTheNextHidesItsSumAndNotItsUpdate) {
   // The digest of a state with the weights of two versions reads 4 bytes more of what shares a
   // piece of 4 MiB with another tensor.
   const ModelCosts model(request.job.spec);
-  const double parameters = static_cast<double>(model.Parameters({0, 12}));
-  const double shared = 7 * double{4 << 20} / (4 * static_cast<double>(model.LayerParameters()));
+  const double parameters = static_cast<double>(model.ParametersOf({0, 12}).all());
+  const double shared = 7 * double{4 << 20} / (4 * static_cast<double>(model.layer().all()));
   EXPECT_NEAR(delayed.update_seconds - sync.update_seconds, 4 * shared * parameters / 2e9, 1e-9);
   EXPECT_GT(sync.reduce_seconds, 1);
   EXPECT_NEAR(sync.step_seconds, sync.bound_seconds + sync.reduce_seconds + sync.update_seconds,

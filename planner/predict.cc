@@ -159,25 +159,24 @@ double Predictor::TakeSeconds(std::size_t s, std::size_t g) {
   all_[s].computes += Number(way_.machines[s][g]) / seconds;
   const auto swapping = swaps_ ? SwapStage(spec_, model_, group, run) : std::optional<Swapping>();
   if (!swapping) return seconds;
-  const double parameters = Number(model_.Parameters(run));
   all_[s].tasks = std::max(all_[s].tasks, Number(swapping->tasks));
   const bool local = spec_.training.stepMode == api::StepMode::kLocal;
   double machines = 0;
   EachGroup(s, [&](std::size_t, double count) { machines += count; });
   const double microbatches =
       local ? Number(spec_.training.local.microbatches) : std::max(1.0, microbatches_ / machines);
-  const double passing = SwappedSeconds(*swapping, parameters, seconds, model_.ForwardShare(),
-                                        microbatches, group.disk);
+  const double passing =
+      SwappedSeconds(*swapping, seconds, model_.ForwardShare(), microbatches, group.disk);
   const auto update = [&](double update_seconds) {
     for (double* const most : {&all_[s].update_seconds, &result_.update_seconds}) {
       *most = std::max(*most, update_seconds);
     }
   };
   if (!local) {
-    update(SwappedUpdateSeconds(*swapping, parameters, group.disk));
+    update(SwappedUpdateSeconds(*swapping, group.disk));
     return passing;
   }
-  const SwappedLocal steps = SwappedLocalSeconds(*swapping, parameters, group);
+  const SwappedLocal steps = SwappedLocalSeconds(*swapping, group);
   update(steps.round_seconds);
   return passing + steps.inner_seconds / microbatches;
 }
@@ -260,7 +259,8 @@ void Predictor::Reduces() {
     const auto participants = static_cast<std::size_t>(stage.machines);
     if (participants < 2) continue;
     const protocol::ReduceGrid grid(participants, protocol::ChooseRows(participants));
-    const double gradients = ReduceBytes(spec_.training) * Number(model_.Parameters(way_.runs[s]));
+    const double gradients =
+        ReduceBytes(spec_.training) * Number(model_.ParametersOf(way_.runs[s]).trained);
     stage.reduce_bytes =
         gradients * static_cast<double>(grid.PiecesSent(0)) / static_cast<double>(grid.pieces());
     const double peers = static_cast<double>(grid.PeersOf(0).size());
@@ -417,7 +417,7 @@ void Predictor::Step(bool roomy) {
     StagePrediction of;
     of.run = way_.runs[s];
     of.machines = static_cast<std::uint64_t>(stage.machines);
-    of.parameters = model_.Parameters(of.run);
+    of.parameters = model_.ParametersOf(of.run).all();
     of.token_flops = model_.Flops(of.run);
     of.busy_share = microbatches_ / stage.computes / step;
     of.bytes_per_second =
@@ -438,7 +438,8 @@ void Predictor::Losses() {
   double stalled = 0, away = 0, machines = 0;
   for (std::size_t s = 0; s < stages_; ++s) {
     const Stage& stage = all_[s];
-    const double copy = Number(api::CopyBytes(spec_, model_.Parameters(way_.runs[s]), 0)) /
+    const Parameters parameters = model_.ParametersOf(way_.runs[s]);
+    const double copy = Number(api::CopyBytes(spec_, parameters.trained, parameters.frozen)) /
                         (stage.line / stage.machines);
     EachGroup(s, [&](std::size_t g, double count) {
       const Machines& group = fleet_.groups[g];

@@ -35,12 +35,12 @@ enum class Limit {
 struct StagePrediction {
   Run run;
   std::uint64_t machines = 0;
-  std::uint64_t parameters = 0;
-  double token_flops = 0;       ///< forward and backward
-  double busy_share = 0;        ///< of its devices' time
-  double memory_bytes = 0;      ///< of the machine where it computes
-  double bytes_per_second = 0;  ///< it sends, of activations and gradients, and for sums
-  std::uint64_t in_flight = 0;  ///< microbatches between forward and backward
+  std::uint64_t parameters = 0;  ///< with those that adapters leave as they are
+  double token_flops = 0;        ///< forward and backward
+  double busy_share = 0;         ///< of its devices' time
+  double memory_bytes = 0;       ///< of the machine where it computes
+  double bytes_per_second = 0;   ///< it sends, of activations and gradients, and for sums
+  std::uint64_t in_flight = 0;   ///< microbatches between forward and backward
 };
 
 struct Prediction {

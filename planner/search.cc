@@ -180,7 +180,7 @@ std::vector<std::uint64_t> Search::StageChoices() const {
   const auto layers = static_cast<std::uint64_t>(spec.model.config.num_hidden_layers);
   // Stages of Local cannot share the embedding (api::ValidateFit).
   const bool shares =
-      spec.training.stepMode == api::StepMode::kLocal && spec.model.config.tie_word_embeddings;
+      spec.training.stepMode == api::StepMode::kLocal && spec.model.trains_tied_head();
   const std::uint64_t most =
       std::min({machines / std::max<std::uint64_t>(1, spec.pipeline.minReplicasPerStage),
                 shares ? 1 : layers, request_.stages_max});

@@ -38,15 +38,15 @@ StageMemory MemoryOf(const api::Spec& spec, const ModelCosts& model, const Machi
                       .boundary = segment.boundary},
             .state = swapping->memory};
   }
-  const std::uint64_t parameters = model.Parameters(run);
+  const Parameters parameters = model.ParametersOf(run);
   StageMemory memory{
       .graph = api::GraphOf(spec, run.count, /*head=*/run.first + run.count == model.layers())};
   if (group.device_bytes <= 0) {
-    memory.state = api::ServingBytes(spec, parameters, 0, alone);
+    memory.state = api::ServingBytes(spec, parameters.trained, parameters.frozen, alone);
     return memory;
   }
   const auto of = [&](api::Residency residency) {
-    return api::DeviceBytes(spec, residency, parameters, 0);
+    return api::DeviceBytes(spec, residency, parameters.trained, parameters.frozen);
   };
   memory.state = of(spec.pipeline.residency.value_or(api::Residency::kResident));
   // Where the job leaves it open, a worker takes Offload if it must (api::ChooseResidency).

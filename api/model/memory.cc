@@ -52,7 +52,8 @@ StageGraph LargestGraph(const Spec& spec) {
   return GraphOf(spec, layers, /*head=*/true);
 }
 
-/// Parameters of the adapters of a layer.
+}  // namespace
+
 std::uint64_t AdapterParameters(const DecoderConfig& config, const Lora& lora) {
   const std::uint64_t width = Of(config.hidden_size), inner = Of(config.intermediate_size);
   const std::uint64_t queries = Of(config.num_attention_heads) * Of(config.head_dim);
@@ -65,8 +66,6 @@ std::uint64_t AdapterParameters(const DecoderConfig& config, const Lora& lora) {
   }
   return lora.rank * sides;
 }
-
-}  // namespace
 
 std::uint64_t VersionsOf(const Spec& spec) {
   return spec.training.stepMode == StepMode::kDelayed ? 2 : 1;

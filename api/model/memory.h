@@ -21,6 +21,9 @@ std::uint64_t GraphBytes(const DecoderConfig& config, Recompute recompute, std::
 std::uint64_t BackwardBytes(const DecoderConfig& config, Recompute recompute, std::uint64_t layers,
                             std::uint64_t tokens);
 
+/// Parameters of the adapters of a layer.
+std::uint64_t AdapterParameters(const DecoderConfig& config, const Lora& lora);
+
 /// Versions of the weights that a stage holds; as many steps are open.
 std::uint64_t VersionsOf(const Spec& spec);
 /// Of a parameter and version: its master, and its operand where that is not the master itself.
@@ -71,15 +74,14 @@ std::uint64_t InFlightMax(const Spec& spec);
 std::uint64_t TasksTogether(const Spec& spec);
 
 /// Disk of a worker with Residency::kSwap whose stage trains so many parameters, beside what is
-/// frozen and CopyBytes,
-/// which come and go: weights and moments, the gradients of microbatches that pass together, their
-/// sum; in Delayed weights and sum twice; in Local also outer and local weights, the velocity, what
-/// an inner step moved, the round's sums, and what waits for the turn of its fragment. Requires the
-/// same.
+/// frozen, and CopyBytes, which come and go: weights and moments, the gradients of microbatches
+/// that pass together, their sum; in Delayed weights and sum twice; in Local also outer and local
+/// weights, the velocity, what an inner step moved, the round's sums, and what waits for the turn
+/// of its fragment. Requires the same.
 std::uint64_t SwapDiskBytes(const Spec& spec, std::uint64_t trained);
 
-/// Of a stage with Residency::kSwap, the trained parameters that need as much memory as so many that
-/// are frozen, at least: those have no moments and no gradients.
+/// Of a stage with Residency::kSwap, the trained parameters that need as much memory as so many
+/// that are frozen, at least: those have no moments and no gradients.
 std::uint64_t FrozenAsTrained(std::uint64_t frozen);
 
 /// The most of the same disk that the inputs of segments need, which microbatches keep until their

@@ -81,10 +81,6 @@ ExitCode PlanJob(const PlanOptions& options, std::ostream& out, std::ostream& er
   auto job = api::ParseManifest(*manifest);
   if (!job.ok()) return refuse(options.manifest, job.errors());
   if (auto errors = ReadKnownModel(&*job); !errors.empty()) return refuse(options.manifest, errors);
-  if (job->spec.model.lora.rank > 0) {
-    return refuse(options.manifest, {{"spec.model.lora", "cannot be planned",
-                                      "a plan for training the whole model, which needs more"}});
-  }
   const auto fleet = ReadMachines(options.fleet);
   if (!fleet.ok()) return refuse(options.fleet, fleet.errors());
   const planner::Request request{*job, MachinesOf(*fleet), planner::OpenIn(*manifest),

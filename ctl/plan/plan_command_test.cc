@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -119,6 +120,24 @@ TEST_F(PlanCommandTest, AModelThatDoesNotFitIsSwapped) {
   EXPECT_EQ(PlanJob(options_, out_, err_), ExitCode::kOk);
   EXPECT_THAT(out_.str(), HasSubstr("  swapped\n"));
   EXPECT_THAT(out_.str(), HasSubstr(", update "));
+}
+
+TEST_F(PlanCommandTest, AdaptersFitWhereTheWholeModelDoesNot) {
+  const std::string folder = (folder_.path() / "model").string();
+  std::filesystem::create_directory(folder);
+  Write("model/config.json", R"({"model_type": "llama", "hidden_act": "silu", "hidden_size": 1024,
+      "num_hidden_layers": 12, "num_attention_heads": 8, "num_key_value_heads": 8,
+      "intermediate_size": 4096, "vocab_size": 32000, "rms_norm_eps": 1e-6})");
+  Write("fleet.yaml", "groups: [{name: small, count: 1, teraflops: 0.1, memoryGiB: 5}]");
+  options_.overrides = {"model={uri: " + folder + ", tokenizer: {kind: Byte}}"};
+  EXPECT_EQ(PlanJob(options_, out_, err_), ExitCode::kFailed);
+  options_.overrides = {"model={uri: " + folder +
+                        ", tokenizer: {kind: Byte}, lora: {rank: 8, targets: [q_proj]}}"};
+  const json best = Json()["plans"][0];
+  EXPECT_EQ(best["stages"].size(), 1u);
+  // The model, and of each layer's matrix of 1024 x 1024 an adapter of rank 8.
+  EXPECT_EQ(best["stages"][0]["parameters"],
+            12 * (16 * 1024 * 1024 + 2 * 1024) + 2 * 32000 * 1024 + 1024 + 12 * 8 * 2048);
 }
 
 TEST_F(PlanCommandTest, RoundsOfLocalStepsAreSaidToOverlap) {

@@ -11,8 +11,9 @@ std::uint64_t SegmentBytes(api::Precision precision) {
   return 4 + (precision == api::Precision::kFP32 ? 0 : 2) + 2 * 4;
 }
 
-std::uint64_t PassBytes(api::Accumulation accumulation) {
+std::uint64_t PassBytes(api::Accumulation accumulation, bool adapters) {
   const std::uint64_t weights = 2 * 4, sum = 4 + 4 + 2 * 4;
+  if (adapters) return 2 * weights;
   return accumulation == api::Accumulation::kExact ? weights : weights + sum;
 }
 

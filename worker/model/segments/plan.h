@@ -29,10 +29,11 @@ struct SwapPlan {
 /// its operand where that is not the weight itself, and its moments. A gradient needs less.
 std::uint64_t SegmentBytes(api::Precision precision);
 
-/// The bytes that a tier moves for a parameter when tasks pass once more in a step: the weights
-/// twice; and their gradients as one sum, which is added to the step's. Exact ones go one by one
-/// anyhow.
-std::uint64_t PassBytes(api::Accumulation accumulation);
+/// The bytes that a tier moves for what has the memory of a trained parameter when tasks pass once
+/// more in a step: its weight twice; and its gradients as one sum, which is added to the step's.
+/// Exact ones go one by one anyhow. With `adapters`, that is two weights which are frozen
+/// (api::FrozenAsTrained), and the gradients are few.
+std::uint64_t PassBytes(api::Accumulation accumulation, bool adapters);
 
 /// How often the tier moves what a task carries from one segment to the next: the input is written,
 /// and read forward and backward; so is the gradient, once each.

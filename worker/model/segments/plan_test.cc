@@ -67,16 +67,16 @@ TEST(SwapPlanTest, InputsWaitInTheTierWhereThatCostsLessThanMorePasses) {
   SwapLimits limits = LimitsOf(1000);
   const auto cut = [&] { return *CutIntoSegments({0, 2, false, false}, sizes, limits); };
   // Four of eight fit: one more pass moves 2000 * 24 bytes, and inputs 8 * 5 times their size.
-  limits.pass_bytes = PassBytes(api::Accumulation::kFloat);
+  limits.pass_bytes = PassBytes(api::Accumulation::kFloat, /*adapters=*/false);
   limits.task_bytes = limits.memory / 4 / 2 / 4;
   ASSERT_EQ(limits.task_bytes, 1000u);
   EXPECT_TRUE(cut().inputs_in_tier);
   EXPECT_EQ(cut().tasks, 8u);
-  limits.pass_bytes = PassBytes(api::Accumulation::kExact);
+  limits.pass_bytes = PassBytes(api::Accumulation::kExact, /*adapters=*/false);
   EXPECT_FALSE(cut().inputs_in_tier) << "a pass costs a third";
   EXPECT_EQ(cut().tasks, 4u);
   // Where all fit, or not even those of the tasks at hand.
-  limits.pass_bytes = PassBytes(api::Accumulation::kFloat);
+  limits.pass_bytes = PassBytes(api::Accumulation::kFloat, /*adapters=*/false);
   limits.task_bytes = 10;
   EXPECT_FALSE(cut().inputs_in_tier);
   EXPECT_EQ(cut().tasks, 8u);

@@ -109,13 +109,6 @@ StageSizes SizesOf(const Layout& layout, bool tied) {
   return sizes;
 }
 
-/// The bytes that a tier moves in one more pass, for what has the memory of a trained parameter.
-std::uint64_t PassBytesOf(const StageOptions& options) {
-  // Two that are frozen come, and the gradients are few.
-  if (options.lora.rank > 0) return 2 * PassBytes(api::Accumulation::kExact);
-  return PassBytes(options.accumulation);
-}
-
 /// Memory for so many floats, with anything in it.
 StateBlock MakeBlock(std::uint64_t count) {
   const std::shared_ptr<std::byte[]> memory = tier::MakeMemory(count * sizeof(float));
@@ -138,12 +131,13 @@ Result<std::unique_ptr<Stage>> MakeSwapStage(const StageOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options, layout));
   ASSIGN_OR_RETURN(
       SwapPlan plan,
-      CutIntoSegments(layout.slice, SizesOf(layout, options.config.tie_word_embeddings),
-                      {.memory = options.swap.memory,
-                       .parameter_bytes = SegmentBytes(options.precision),
-                       .task_bytes = options.swap.task_bytes,
-                       .tasks = options.swap.tasks,
-                       .pass_bytes = PassBytesOf(options)}));
+      CutIntoSegments(
+          layout.slice, SizesOf(layout, options.config.tie_word_embeddings),
+          {.memory = options.swap.memory,
+           .parameter_bytes = SegmentBytes(options.precision),
+           .task_bytes = options.swap.task_bytes,
+           .tasks = options.swap.tasks,
+           .pass_bytes = PassBytes(options.accumulation, /*adapters=*/options.lora.rank > 0)}));
   std::unique_ptr<tier::Tier> tier = tier::MakeMemoryTier();
   if (!options.swap.scratch.empty()) {
     ASSIGN_OR_RETURN(tier, tier::OpenFileTier(options.swap.scratch));
