@@ -3,8 +3,10 @@
 #include <iperf_api.h>
 
 #include <charconv>
+#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 namespace swarm::ctl {
 namespace {
@@ -13,6 +15,11 @@ using nlohmann::json;
 using Test = std::unique_ptr<iperf_test, decltype(&iperf_free_test)>;
 
 constexpr int kConnectMs = 5000, kWarmUpSeconds = 1;
+/// For which a server may be busy: another machine may measure, too.
+constexpr std::chrono::seconds kBusyMax{20};
+constexpr std::chrono::milliseconds kBusyPause{100};
+/// In iperf's words.
+constexpr const char* kNoServer = "unable to connect";
 
 struct Server {
   std::string host;
@@ -32,8 +39,9 @@ Result<Server> Parse(const std::string& address) {
   return server;
 }
 
-/// What iperf says of a test in one direction.
-Result<json> Run(const Server& server, int seconds, bool reverse) {
+/// What iperf says of a test in one direction; kResourceExhausted: there is a server, which may be
+/// busy with another test.
+Result<json> RunOnce(const Server& server, int seconds, bool reverse) {
   const Test test(iperf_new_test(), &iperf_free_test);
   if (test == nullptr || iperf_defaults(test.get()) < 0) return Internal("iperf cannot begin");
   iperf_set_test_role(test.get(), 'c');
@@ -52,10 +60,23 @@ Result<json> Run(const Server& server, int seconds, bool reverse) {
   if (!ran || report.contains("error") || !report.contains("end")) {
     const std::string why =
         report.contains("error") ? report["error"].dump() : iperf_strerror(i_errno);
-    return Unavailable(server.host + " port " + std::to_string(server.port) + ": " + why +
-                       "; start 'iperf3 -s' there, and open the port");
+    const std::string where = server.host + " port " + std::to_string(server.port) + ": " + why;
+    // A server that is busy says so, or hangs up before that has come.
+    if (why.find(kNoServer) == why.npos) return ResourceExhausted(where);
+    return Unavailable(where + "; start 'iperf3 -s' there, and open the port");
   }
   return report["end"];
+}
+
+/// The same, of a server that may be busy for a moment with the end of the test before.
+Result<json> Run(const Server& server, int seconds, bool reverse) {
+  const auto deadline = std::chrono::steady_clock::now() + kBusyMax;
+  while (true) {
+    Result<json> report = RunOnce(server, seconds, reverse);
+    const bool is_busy = report.status().code() == StatusCode::kResourceExhausted;
+    if (!is_busy || std::chrono::steady_clock::now() > deadline) return report;
+    std::this_thread::sleep_for(kBusyPause);
+  }
 }
 
 }  // namespace

@@ -151,10 +151,21 @@ TEST_F(ModelCommandsTest, LinksToMachinesThatRunIperfAreMeasuredToo) {
                           {"--server", "--port", port, "--bind", "127.0.0.1", "--forceflush"}})
                   .ok());
   const Timepoint deadline = Clock::now() + seconds(60);
-  while (Content(servers.LogOf("iperf3")).find("listening") == std::string::npos) {
-    ASSERT_LT(Clock::now(), deadline) << Content(servers.LogOf("iperf3"));
-    servers.Wait(Clock::now() + milliseconds(20));
-  }
+  const auto wait_for = [&](const char* what) {
+    while (Content(servers.LogOf("iperf3")).find(what) == std::string::npos) {
+      ASSERT_LT(Clock::now(), deadline) << Content(servers.LogOf("iperf3"));
+      servers.Wait(Clock::now() + milliseconds(20));
+    }
+  };
+  wait_for("listening");
+  // The server is busy with another machine's measurement when ours begins.
+  ASSERT_TRUE(
+      servers
+          .Start({"other",
+                  WorkerRole::kStage,
+                  {"--client", "127.0.0.1", "--port", port, "--time", "2", "--bitrate", "1M"}})
+          .ok());
+  wait_for("Accepted connection");
   ASSERT_EQ(Run({"probe", "-f", Path("job.yaml"), "--seconds", "0.1", "--region", "eu", "--link",
                  "us=127.0.0.1:" + port}),
             0)
