@@ -19,6 +19,7 @@ enum class Reason : std::uint8_t {
   kSuspended,
   kNotSuspended,
   kResumed,
+  kImageChanged,  ///< an event: new pods of the job run another image of the operator
   // Capacity.
   kAvailable,
   kNoCapacity,

@@ -91,6 +91,16 @@ struct HasRunStatus {
   bool operator==(const HasRunStatus&) const = default;
 };
 
+/// The operator's image for pods whose template names none, as it was when the job began or was
+/// last resumed. An operator of another version makes pods of this image, too: the programs of a
+/// job are of one version.
+struct ImageStatus {
+  std::string name;      ///< empty: the job has not begun
+  std::string platform;  ///< OS/ARCHITECTURE that it is for; empty: not known
+  std::string update;    ///< the job's annotation swarmjob.dev/update-image that it heeds
+  bool operator==(const ImageStatus&) const = default;
+};
+
 struct TrainerStatus {
   /// The newest reserved term; 0: none. Terms only grow. One write counts the end of a trainer's
   /// pod and reserves the next term, so the ends of all earlier terms are counted.
@@ -147,6 +157,7 @@ struct SwarmJobStatus {
   std::uint64_t step = 0;             ///< committed; written at most once a minute
   PlanStatus plan;
   HasRunStatus hasRun;
+  ImageStatus image;
   TrainerStatus trainer;
   /// The ordinal of the next worker. It only grows: a job never uses a name twice.
   std::uint64_t nextWorkerOrdinal = 0;

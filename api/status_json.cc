@@ -143,6 +143,13 @@ static void Describe(Archive& a, PoolStatus& pool) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, ImageStatus& image) {
+  a.Field("name", image.name);
+  a.Field("platform", image.platform);
+  a.Field("update", image.update);
+}
+
+template <typename Archive>
 static void Describe(Archive& a, NodeStatus& node) {
   a.Required("name", node.name);
   a.Field("hostname", node.hostname);
@@ -159,6 +166,7 @@ static void Describe(Archive& a, SwarmJobStatus& status) {
   a.Field("step", status.step);
   a.Object("plan", status.plan);
   a.Object("hasRun", status.hasRun);
+  a.Object("image", status.image);
   a.Object("trainer", status.trainer);
   a.Field("nextWorkerOrdinal", status.nextWorkerOrdinal);
   DescribeOpen(a, status.openWorkers);

@@ -71,6 +71,7 @@ SwarmJobStatus AnyStatus() {
   status.pools = {{"spot", PoolState::kProbing, MaybeTime(), Number(), MaybeTime()}};
   status.nodes = {{"a", "ip-a", Number(), AnyTime(), *rc::gen::arbitrary<bool>()}};
   status.hasRun = {*rc::gen::arbitrary<bool>(), *rc::gen::arbitrary<bool>()};
+  status.image = {*rc::gen::element("", "registry/swarm-worker:1"), "linux/amd64", "again"};
   status.lastCheckpoint = {Number(), MaybeTime()};
   status.startTime = MaybeTime();
   status.completionTime = MaybeTime();

@@ -283,6 +283,7 @@ struct EnumNames<api::Reason> {
       {E::kSuspended, "Suspended"},
       {E::kNotSuspended, "NotSuspended"},
       {E::kResumed, "Resumed"},
+      {E::kImageChanged, "ImageChanged"},
       {E::kAvailable, "Available"},
       {E::kNoCapacity, "NoCapacity"},
       {E::kQuotaExceeded, "QuotaExceeded"},

@@ -5,13 +5,28 @@ from harness.case import case
 from harness.kubectl import eventually
 
 
+def image_of_replacement(world, job):
+    """Deletes a worker's pod; gives the image of the one that comes instead."""
+    before = set(job.pod_names("worker"))
+    world.kubectl.delete("pod", min(before), world.namespace)
+    new = eventually("a replacement", lambda: set(job.pod_names("worker")) - before, 60)
+    return world.kubectl.get("pod", new.pop(), world.namespace)["spec"]["containers"][0]["image"]
+
+
 @case("The chart is upgraded, uninstalled and installed again during a run", seconds=420)
 def chart_lifecycle(world):
     job = world.job().submit().await_step(30)
     pods = job.pod_names()
-    world.install("--set", "operator.logLevel=debug")
+    later = world.images["worker"].rsplit(":", 1)[0] + ":later"
+    world.name_image(world.images["worker"], later)
+    upgrade = "--set", "operator.logLevel=debug", "--set", "workerImage.tag=later"
+    world.install(*upgrade)
     job.await_step(job.step() + 20)
     world.check("the upgrade touched no pod of the job", set(pods) <= set(job.pod_names()), job.pod_names())
+    world.check("a replacement has the image of the others", image_of_replacement(world, job) == world.images["worker"])
+    world.kubectl("annotate", "swarmjob", job.name, "swarmjob.dev/update-image=later", "-n", world.namespace)
+    eventually("the status to name the new image", lambda: job.status["image"]["name"] == later, 30)
+    world.check("the next one has the new image", image_of_replacement(world, job) == later)
     world.uninstall()
     world.note("uninstalled")
     world.check("the job is still there", job.object() is not None)
@@ -25,4 +40,5 @@ def chart_lifecycle(world):
     eventually("the lost worker's replacement", lambda: len(job.pod_names("worker")) == 4, 60)
     job.await_ready(4)
     job.stop()
+    world.forget_image(later)
     job.verify(world, complete=False)

@@ -51,6 +51,8 @@ class Actor {
   /// objections, one sentence each. Errors: those that a retry may fix.
   Result<std::vector<std::string>> Judge(const objects::JobView& view);
 
+  const objects::PodOptions& pod_options() const { return pod_options_; }
+
   /// The children that are correct, as far as this operator remembers.
   std::set<plan::Child> GoodChildren(const Acting& acting) const;
 

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "operator/names/names.h"
-#include "operator/objects/build.h"
 #include "operator/objects/read.h"
 
 namespace swarm::controller {
@@ -71,6 +70,10 @@ plan::Observed Observe(const objects::JobView& view, const Snapshot& snapshot,
     observed.nodes.emplace(name, objects::ReadNode(*node));
   }
   observed.nodes_known = snapshot.nodes_known;
+  const auto update = view.annotations.find(names::kUpdateImageAnnotation);
+  observed.image = {.name = surroundings.pods.worker_image,
+                    .platform = surroundings.pods.worker_platform,
+                    .update = update == view.annotations.end() ? "" : update->second};
   for (const api::Pool& pool : view.job.spec.workers.pools) {
     const std::uint64_t workers = objects::WorkersOfPod(view.job.spec, pool);
     if (workers > 1) observed.pod_sizes[pool.name] = workers;

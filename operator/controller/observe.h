@@ -11,6 +11,7 @@
 #include "operator/controller/job_memory.h"
 #include "operator/controller/trainer_links.h"
 #include "operator/kube/object/object.h"
+#include "operator/objects/build.h"
 #include "operator/objects/job_view.h"
 #include "operator/plan/observed.h"
 
@@ -35,6 +36,7 @@ struct Surroundings {
   Now now;
   std::uint64_t leader_term = 0;
   std::optional<TrainerView> trainer;
+  objects::PodOptions pods;
 };
 
 /// Updates `memory` from the pods, and returns the input of a decision, except `children`. Leaves

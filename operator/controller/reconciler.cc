@@ -153,7 +153,8 @@ Result<Reconciler::Decision> Reconciler::Decide(Snapshot snapshot, JobMemory* me
   RETURN_IF_ERROR(Judge(decision.view, memory));
   decision.observed = Observe(
       decision.view, snapshot,
-      {decision.now, leader_term_, parts_.links.View(kube::NameOf(*snapshot.job).ToString())},
+      {decision.now, leader_term_, parts_.links.View(kube::NameOf(*snapshot.job).ToString()),
+       parts_.actor.pod_options()},
       memory);
   decision.snapshot = std::move(snapshot);
   if (decision.observed.job.job) {

@@ -29,6 +29,9 @@ inline constexpr const char* kDeviceAnnotation = "swarmjob.dev/device";
 /// An annotation of each object that the operator applies: a hash of the object as the operator
 /// wanted it.
 inline constexpr const char* kAppliedAnnotation = "swarmjob.dev/applied";
+/// An annotation of a job. When its text changes, new pods of the job run the operator's image of
+/// today.
+inline constexpr const char* kUpdateImageAnnotation = "swarmjob.dev/update-image";
 /// A label of a spot node. The trainer is not scheduled on a node with this label, nor on one with
 /// a cloud's own label for spot nodes.
 inline constexpr const char* kSpotLabel = "swarmjob.dev/spot";

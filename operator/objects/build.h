@@ -16,7 +16,8 @@
 
 namespace swarm::objects {
 
-/// The operator's flags for the pods of all jobs.
+/// The operator's flags for the pods of all jobs. A job that has begun has an image of its own in
+/// its status, which counts instead.
 struct PodOptions {
   std::string worker_image;  ///< for both roles, unless a template names another
   /// What worker_image is for, OS/ARCHITECTURE: its pods go to such nodes, unless the template or

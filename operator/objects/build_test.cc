@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "api/parse.h"
 #include "operator/names/names.h"
@@ -108,6 +109,44 @@ TEST(BuildTest, PodsOfTheOperatorsImageGoToNodesOfItsPlatform) {
   const JobView plain = JobWith("{}");
   EXPECT_EQ(Pod(BuildTrainerPod(plain, 1, {1, 1}, options))["spec"]["nodeSelector"].size(), 2u);
   EXPECT_FALSE(WorkerPod(plain)["spec"].contains("nodeSelector")) << "no platform is known";
+}
+
+/// The operator gives its flags to programs of the version before, too (docs/operator.md,
+/// Upgrades). Before a name comes in here, what it says goes by the environment for one version.
+TEST(BuildTest, PodsHaveOnlyFlagsThatProgramsOfTheVersionBeforeKnow) {
+  const std::set<std::string> known = {
+      "--advertise",     "--device",         "--devices",      "--drain-seconds", "--id",
+      "--job",           "--job-uid",        "--keep-workers", "--layout",        "--listen",
+      "--memory-budget", "--metrics-listen", "--out",          "--resume",        "--role",
+      "--term",          "--threads",        "--tls-ca",       "--tls-cert",      "--tls-key",
+      "--trainer"};
+  const JobView view = JobWith(R"({"workers": {"memoryBudgetBytes": 1073741824, "pools": [
+      {"name": "one"}, {"name": "gpus", "resources": {"limits": {"nvidia.com/gpu": 2}}}]}})");
+  std::vector<json> pods{Pod(BuildTrainerPod(view, 2, {1, 1}, kOptions))};
+  for (const api::Pool& pool : view.job.spec.workers.pools) {
+    pods.push_back(Pod(BuildWorkerPod(view, 7, pool, kOptions)));
+  }
+  std::set<std::string> given;
+  for (const json& pod : pods) {
+    for (const json& argument : Container(pod)["args"]) {
+      const auto text = argument.get<std::string>();
+      given.insert(text.substr(0, text.find('=')));
+    }
+  }
+  EXPECT_THAT(known, IsSupersetOf(given));
+  EXPECT_TRUE(given.contains("--devices") && given.contains("--term"));
+}
+
+TEST(BuildTest, AJobThatHasBegunKeepsItsImage) {
+  JobView view = JobWith("{}");
+  view.status.image = {.name = "registry/worker:0", .platform = "linux/arm64"};
+  const PodOptions options{.worker_image = "registry/worker:1", .worker_platform = "linux/amd64"};
+  for (const json& pod :
+       {Pod(BuildTrainerPod(view, 1, {1, 1}, options)),
+        Pod(BuildWorkerPod(view, 7, view.job.spec.workers.pools.front(), options))}) {
+    EXPECT_EQ(Container(pod)["image"], "registry/worker:0");
+    EXPECT_EQ(pod["spec"]["nodeSelector"]["kubernetes.io/arch"], "arm64");
+  }
 }
 
 TEST(BuildTest, PodsPreferOtherNodesThanThoseThatTheirJobAvoids) {

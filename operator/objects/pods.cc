@@ -65,6 +65,12 @@ json Mount(const char* volume, const char* path, bool read_only) {
   return mount;
 }
 
+// As the job has them.
+PodOptions OptionsFor(const JobView& view, const PodOptions& options) {
+  const api::ImageStatus& image = view.status.image;
+  return image.name.empty() ? options : PodOptions{image.name, image.platform};
+}
+
 // The lowest layer, which a template may change. It satisfies the restricted Pod Security Standard.
 // It sets no user id: the image or the namespace decides that.
 json DefaultPod(const Role& role, const PodOptions& options) {
@@ -268,7 +274,7 @@ Result<json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal, const ap
   const api::Spec& spec = SpecOf(view);
   const std::string& job = view.name;
   const Role role = MakeRole(job, PodRole::kWorker, ordinal, plan::WorkerGraceSeconds(spec));
-  ASSIGN_OR_RETURN(json pod, WantedWorkerPod(spec, role, pool, options));
+  ASSIGN_OR_RETURN(json pod, WantedWorkerPod(spec, role, pool, OptionsFor(view, options)));
   ASSIGN_OR_RETURN(const std::vector<std::string> devices, DevicesFor(pod));
   const json resources = MainContainer(pod).value("resources", json());
   json required = RequiredPod(view, role);
@@ -306,12 +312,13 @@ Result<json> BuildTrainerPod(const JobView& view, std::uint64_t term,
   const std::string& job = view.name;
   const Role role = MakeRole(job, PodRole::kTrainer, term, plan::kTrainerGraceSeconds);
   const std::string path = "spec.trainer.template";
-  json pod = DefaultPod(role, options);
+  const PodOptions of_job = OptionsFor(view, options);
+  json pod = DefaultPod(role, of_job);
   pod["spec"]["affinity"] = OffSpotNodes();
   pod["metadata"]["annotations"] = {{"karpenter.sh/do-not-disrupt", "true"},
                                     {"cluster-autoscaler.kubernetes.io/safe-to-evict", "false"}};
   RETURN_IF_ERROR(Merge(ParseRaw(spec.trainer.podTemplate), path, &pod));
-  RETURN_IF_ERROR(SelectPlatform(options, path, &pod));
+  RETURN_IF_ERROR(SelectPlatform(of_job, path, &pod));
   json required = RequiredPod(view, role);
   required["metadata"]["labels"][names::kTermLabel] = std::to_string(term);
   required["spec"]["volumes"].push_back(

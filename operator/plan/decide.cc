@@ -46,6 +46,20 @@ void RememberRuns(Draft* draft) {
   });
 }
 
+/// Chooses the image of new pods when the job begins, is resumed, or its annotation asks for that.
+/// Otherwise it stays: an upgrade of the operator changes no program of a job that trains.
+void ChooseImage(bool resumes, Draft* draft) {
+  api::ImageStatus& chosen = draft->status().image;
+  const api::ImageStatus& own = draft->seen.image;
+  const bool begins = chosen.name.empty();
+  const bool asks = !own.update.empty() && own.update != chosen.update;
+  if (!begins && !resumes && !asks) return;
+  if (!begins && chosen.name != own.name) {
+    draft->Tell(Reason::kImageChanged, "new pods run " + own.name + " instead of " + chosen.name);
+  }
+  chosen = own;
+}
+
 void ApplyChildren(Draft* draft) {
   for (const Child child : kChildren) {
     if (!draft->seen.children.contains(child)) draft->plan.actions.push_back(ApplyChild{child});
@@ -84,6 +98,7 @@ void Run(Draft* draft) {
                "spec.suspend is false");
     draft->Tell(Reason::kResumed, "spec.suspend is false");
   }
+  ChooseImage(resumes, draft);
   if (resumes && draft->status().trainer.term > 0) {
     ResumeTrainer(draft);
   } else {

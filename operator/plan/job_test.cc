@@ -268,6 +268,36 @@ TEST(JobTest, AJobThatIsBornSuspendedMakesNothing) {
   EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
 }
 
+TEST(JobTest, AJobKeepsItsImageUntilItIsResumedOrItsAnnotationAsksForAnother) {
+  FakeCluster cluster;
+  cluster.Live(60);
+  EXPECT_EQ(cluster.status().image.name, "swarm-worker:1");
+  cluster.image.name = "swarm-worker:2";  // the operator is upgraded
+  cluster.LoseNodeOf("job-w0");
+  cluster.LoseNodeOf("job-trainer-1");
+  cluster.Live(120);
+  EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
+  EXPECT_EQ(cluster.status().image.name, "swarm-worker:1") << "its new pods join old ones";
+  EXPECT_FALSE(cluster.Happened("ImageChanged"));
+  cluster.image.update = "today";
+  cluster.Live(60);
+  EXPECT_EQ(cluster.status().image, cluster.image);
+  EXPECT_TRUE(cluster.Happened("ImageChanged"));
+  cluster.image.name = "swarm-worker:3";
+  cluster.Live(60);
+  EXPECT_EQ(cluster.status().image.name, "swarm-worker:2") << "an annotation asks once";
+  cluster.image.update.clear();
+  cluster.Live(60);
+  EXPECT_EQ(cluster.status().image.name, "swarm-worker:2") << "nothing is asked for";
+  cluster.spec().suspend = true;
+  cluster.Live(60);
+  EXPECT_EQ(cluster.status().image.name, "swarm-worker:2");
+  cluster.spec().suspend = false;
+  cluster.Live(60);
+  EXPECT_EQ(cluster.status().image.name, "swarm-worker:3");
+  EXPECT_THAT(cluster.violations, IsEmpty());
+}
+
 TEST(JobTest, AJobThatAnotherControllerManagesIsLeftAlone) {
   FakeCluster cluster;
   cluster.spec().managedBy = "kueue.x-k8s.io/multikueue";

@@ -51,8 +51,8 @@ struct ObservedPod {
   std::string name;
   std::string uid;
   PodRole role = PodRole::kWorker;
-  std::uint64_t number = 0;  ///< a worker's ordinal, a trainer's term
-  std::string pool;          ///< of a worker
+  std::uint64_t number = 0;   ///< a worker's ordinal, a trainer's term
+  std::string pool;           ///< of a worker
   std::uint64_t workers = 1;  ///< that it has, if it is no trainer's
   WallTime created{};
   std::optional<WallTime> deleted;  ///< its deletionTimestamp, if it has one
@@ -164,7 +164,8 @@ struct Observed {
   ObservedJob job;
   std::vector<ObservedPod> pods;
   std::map<std::string, ObservedNode> nodes;  ///< by name; at least the pods' nodes
-  bool nodes_known = true;   ///< false: this operator may not read nodes (namespaced mode)
+  bool nodes_known = true;  ///< false: this operator may not read nodes (namespaced mode)
+  api::ImageStatus image;   ///< this operator's own, and what the job's annotation says
   /// How many workers a new pod of a pool has; 1 for a pool that is not here.
   std::map<std::string, std::uint64_t> pod_sizes;
   std::set<Child> children;  ///< those that exist, belong to the job, and are correct

@@ -95,6 +95,7 @@ Observed FakeCluster::Observe(Leader& by) const {
   seen.nodes = nodes;
   seen.children = children;
   seen.pod_sizes = pod_sizes;
+  seen.image = image;
   seen.trainer = View();
   seen.refusal = by.refusal;
   seen.status_written = by.status_written;

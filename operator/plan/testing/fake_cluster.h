@@ -32,8 +32,9 @@ class FakeCluster {
   // ---- set by a test ----
   WallTime now{std::chrono::seconds(1'800'000'000)};
   ObservedJob job;
-  std::map<std::string, std::uint64_t> free_slots;  ///< how many more nodes each pool can get
-  std::map<std::string, std::uint64_t> pod_sizes;   ///< workers in a pod of each pool; else 1
+  std::map<std::string, std::uint64_t> free_slots;   ///< how many more nodes each pool can get
+  std::map<std::string, std::uint64_t> pod_sizes;    ///< workers in a pod of each pool; else 1
+  api::ImageStatus image{.name = "swarm-worker:1"};  ///< of the operators
   bool trainer_speaks = true;
   std::optional<Refusal> refuses;  ///< how creations are refused
   std::string registry_answers;    ///< why no image can be pulled; empty: nodes get them
