@@ -25,8 +25,12 @@ sysctl -qw net.ipv4.ip_forward=1
 
 containerd --config "$folder/containerd.toml" >>"$folder/containerd.log" 2>&1 &
 until [ -S "$folder/containerd.sock" ]; do sleep 0.05; done
-"$binaries/kubelet" --config="$folder/kubelet.json" --kubeconfig="$folder/kubelet.kubeconfig" \
-  --hostname-override="$(cat "$folder/name")" --node-ip="$address" --root-dir="$folder/kubelet" \
-  --cert-dir="$folder/kubelet-pki" --node-labels="$(cat "$folder/labels")" >>"$folder/kubelet.log" 2>&1 &
+# A kubelet ends where containerd has its socket and does not answer yet; on other machines systemd
+# starts it again.
+while :; do
+  "$binaries/kubelet" --config="$folder/kubelet.json" --kubeconfig="$folder/kubelet.kubeconfig" \
+    --hostname-override="$(cat "$folder/name")" --node-ip="$address" --root-dir="$folder/kubelet" \
+    --cert-dir="$folder/kubelet-pki" --node-labels="$(cat "$folder/labels")" || sleep 1
+done >>"$folder/kubelet.log" 2>&1 &
 "$binaries/kube-proxy" --config="$folder/proxy.json" >>"$folder/kube-proxy.log" 2>&1 &
 while :; do wait -n || sleep 1; done # reaps orphans too
