@@ -235,6 +235,7 @@ static void Describe(Archive& a, Workers& workers) {
 
 template <typename Archive>
 static void Describe(Archive& a, Trainer& trainer) {
+  a.Field("allowSpot", trainer.allowSpot);
   a.Field("template", trainer.podTemplate);
 }
 

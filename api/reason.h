@@ -31,6 +31,8 @@ enum class Reason : std::uint8_t {
   kNodeAvoided,  ///< an event: new pods of the job prefer other nodes
   // The trainer.
   kTrainerStarting,
+  kTrainerUnschedulable,  ///< no node fits the trainer's pod
+  kTrainerReplaced,       ///< an event: a changed manifest may find its pod a node
   kTrainerPrepares,
   kTrainerLost,
   kTrainerFailed,

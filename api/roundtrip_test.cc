@@ -202,6 +202,7 @@ SwarmJob AnyJob() {
                    AnyBoundary()};
   spec.checkpoint = {"s3://bucket/runs", Number(), Number()};
   spec.workers = {Number() | 1, Number() | 1, Number(), {R"({"spec":{}})"}, {AnyPool(), AnyPool()}};
+  spec.trainer.allowSpot = *rc::gen::arbitrary<bool>();
   spec.trainer.podTemplate.text = *rc::gen::element("", R"({"metadata":{}})");
   spec.preemption = {Number()};
   spec.failurePolicy = {Number(), Number()};

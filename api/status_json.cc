@@ -119,6 +119,7 @@ template <typename Archive>
 static void Describe(Archive& a, TrainerStatus& trainer) {
   a.Field("term", trainer.term);
   a.Field("podName", trainer.podName);
+  a.Field("generation", trainer.generation);
 }
 
 template <typename Archive>

@@ -178,8 +178,8 @@ enum class Accumulation { kFloat, kExact };
 /// How replicas of a stage encode the gradients that they send each other for the sum.
 enum class ReduceCodec { kNone, kBF16, kInt8, kInt4 };
 
-/// StepMode::kLocal. A round has innerSteps * microbatches microbatches for each replica that counts
-/// in the mean.
+/// StepMode::kLocal. A round has innerSteps * microbatches microbatches for each replica that
+/// counts in the mean.
 struct LocalSteps {
   std::uint64_t innerSteps = 50;   ///< of a replica in a round
   std::uint64_t microbatches = 1;  ///< of an inner step; the last of a round may have fewer
@@ -376,7 +376,8 @@ struct Workers {
 };
 
 struct Trainer {
-  RawJson podTemplate;  ///< in the manifest: template
+  bool allowSpot = false;  ///< its pod may run on spot nodes
+  RawJson podTemplate;     ///< in the manifest: template
   bool operator==(const Trainer&) const = default;
 };
 

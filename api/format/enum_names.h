@@ -293,6 +293,8 @@ struct EnumNames<api::Reason> {
       {E::kPoolReturned, "PoolReturned"},
       {E::kNodeAvoided, "NodeAvoided"},
       {E::kTrainerStarting, "TrainerStarting"},
+      {E::kTrainerUnschedulable, "TrainerUnschedulable"},
+      {E::kTrainerReplaced, "TrainerReplaced"},
       {E::kTrainerPrepares, "TrainerPrepares"},
       {E::kTrainerLost, "TrainerLost"},
       {E::kTrainerFailed, "TrainerFailed"},

@@ -139,6 +139,26 @@ def black_hole_node(world):
     job.verify(world, complete=False)
 
 
+@case("A cluster of spot nodes alone: the trainer fits nowhere, until it may run on them")
+def spot_nodes_alone(world):
+    on_demand = [node["metadata"]["name"] for node in world.kubectl.list("nodes", selector="swarmjob.dev/capacity=on-demand")]
+    for node in on_demand:
+        world.kubectl("cordon", node)
+    job = world.job().submit()
+    eventually("Ready to tell it", lambda: job.condition("Ready")[1] == "TrainerUnschedulable", 60)
+    told = job.condition("Ready")[2]
+    world.check("in the scheduler's words", "Unschedulable: 0/" in told and "trainer.allowSpot" in told, told)
+    job.change({"trainer": {"allowSpot": True}})
+    job.await_step(30)
+    world.check("the trainer is on a spot node", job.trainer()["spec"]["nodeName"] not in on_demand, job.trainer()["spec"])
+    world.check("it is the second", job.status["trainer"]["term"] == 2, job.status["trainer"])
+    for node in on_demand:
+        world.kubectl("uncordon", node)
+    job.stop()
+    job.verify(world, complete=False)
+    world.check("none counts as an end", not job.status.get("failures") and not job.status.get("unexplained"), job.status)
+
+
 def events(world, reason):
     """The messages of the events with that reason."""
     return " ".join(event.get("message", "") for event in world.kubectl.list("events", world.namespace)

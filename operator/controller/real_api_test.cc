@@ -137,6 +137,30 @@ TEST_F(ControllerRealApiTest, AJobGetsPodsThatTheServerTakesAndAStatusThatItKeep
   EXPECT_TRUE(status.contains("selector")) << "which the scale subresource reads";
 }
 
+TEST_F(ControllerRealApiTest, ATrainerThatFitsNowhereIsToldAndMayThenRunOnSpotNodes) {
+  const Leader leader(*this, 1);
+  ASSERT_TRUE(Submit().ok());
+  ASSERT_TRUE(Await([&] { return PodNames().contains("tiny-trainer-1"); }));
+  SetStatus("tiny-trainer-1",
+            {{"conditions",
+              {{{"type", "PodScheduled"},
+                {"status", "False"},
+                {"reason", "Unschedulable"},
+                {"message", "0/3 nodes are available: 3 node(s) didn't match."}}}}});
+  ASSERT_TRUE(Await([&] { return Condition("Ready") == "False: TrainerUnschedulable"; }));
+  EXPECT_THAT(Job()["status"]["conditions"].dump(), HasSubstr("Unschedulable: 0/3 nodes"));
+  ASSERT_TRUE(client_
+                  ->Patch(SwarmJobs(), {ns_, "tiny"}, kube::PatchType::kMerge,
+                          {{"spec", {{"trainer", {{"allowSpot", true}}}}}})
+                  .ok());
+  ASSERT_TRUE(Await([&] { return PodNames().contains("tiny-trainer-2"); }));
+  EXPECT_TRUE(Await([&] { return !PodNames().contains("tiny-trainer-1"); }));
+  const auto trainer = client_->Get(Pods(), {ns_, "tiny-trainer-2"});
+  ASSERT_TRUE(trainer.ok());
+  EXPECT_FALSE((**trainer)["spec"].contains("affinity"));
+  EXPECT_TRUE(Await([&] { return Condition("Ready") == "False: TrainerStarting"; }));
+}
+
 TEST_F(ControllerRealApiTest, APreemptedWorkerIsReplacedUnderANewNameAndCounted) {
   const Leader leader(*this, 1);
   ASSERT_TRUE(Submit().ok());

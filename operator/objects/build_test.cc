@@ -226,6 +226,16 @@ TEST(BuildTest, TheTrainerKeepsOffSpotNodesAndAsksNotToBeMoved) {
   EXPECT_FALSE(WorkerPod(JobWith("{}"))["spec"].contains("affinity"));
 }
 
+TEST(BuildTest, ATrainerThatMayRunOnSpotNodesToleratesTheirTaints) {
+  const json pod = TrainerPod(JobWith(R"({"trainer": {"allowSpot": true}})"));
+  EXPECT_FALSE(pod["spec"].contains("affinity"));
+  EXPECT_EQ(pod["spec"]["tolerations"], json::parse(R"([
+      {"key": "cloud.google.com/gke-spot", "operator": "Equal", "value": "true",
+       "effect": "NoSchedule"},
+      {"key": "kubernetes.azure.com/scalesetpriority", "operator": "Equal", "value": "spot",
+       "effect": "NoSchedule"}])"));
+}
+
 TEST(BuildTest, BothPodsSatisfyTheRestrictedPodSecurityStandard) {
   for (const json& pod : {WorkerPod(JobWith("{}")), TrainerPod(JobWith("{}"))}) {
     EXPECT_EQ(

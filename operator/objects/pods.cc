@@ -164,6 +164,17 @@ Status AddTolerations(const api::Pool& pool, const std::string& path, json* pod)
   return {};
 }
 
+// The taints that the clouds put on spot nodes themselves.
+json SpotTolerations() {
+  json list = json::array();
+  for (const auto& [key, value] : {std::pair("cloud.google.com/gke-spot", "true"),
+                                   std::pair("kubernetes.azure.com/scalesetpriority", "spot")}) {
+    list.push_back(
+        {{"key", key}, {"operator", "Equal"}, {"value", value}, {"effect", "NoSchedule"}});
+  }
+  return list;
+}
+
 // Keeps a pod off spot nodes, which it knows by the clouds' labels. A node without such a label
 // counts as an on-demand node.
 json OffSpotNodes() {
@@ -314,7 +325,11 @@ Result<json> BuildTrainerPod(const JobView& view, std::uint64_t term,
   const std::string path = "spec.trainer.template";
   const PodOptions of_job = OptionsFor(view, options);
   json pod = DefaultPod(role, of_job);
-  pod["spec"]["affinity"] = OffSpotNodes();
+  if (spec.trainer.allowSpot) {
+    pod["spec"]["tolerations"] = SpotTolerations();
+  } else {
+    pod["spec"]["affinity"] = OffSpotNodes();
+  }
   pod["metadata"]["annotations"] = {{"karpenter.sh/do-not-disrupt", "true"},
                                     {"cluster-autoscaler.kubernetes.io/safe-to-evict", "false"}};
   RETURN_IF_ERROR(Merge(ParseRaw(spec.trainer.podTemplate), path, &pod));

@@ -102,6 +102,9 @@ void ReadConditions(const json& status, plan::ObservedPod* pod) {
     if (type == "Ready") pod->ready = is_true;
     if (type == "PodScheduled" && is_true) {
       pod->scheduled = Time(At(condition, {"lastTransitionTime"}));
+    } else if (type == "PodScheduled") {
+      pod->unscheduled_reason = Text(At(condition, {"reason"}));
+      pod->unscheduled_message = Text(At(condition, {"message"}));
     }
     if (type == "DisruptionTarget" && is_true) {
       pod->disruption = Text(At(condition, {"reason"}));

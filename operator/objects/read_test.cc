@@ -57,6 +57,18 @@ plan::ObservedPod PodWith(const std::string& change) {
   return pod.value_or(plan::ObservedPod());
 }
 
+TEST(ReadPodTest, APodWithoutANodeHasTheSchedulersWords) {
+  const plan::ObservedPod pod = PodWith(R"({
+    "spec": {"nodeName": null},
+    "status": {"phase": "Pending", "containerStatuses": null, "conditions": [
+      {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+       "message": "0/3 nodes are available"}]}})");
+  EXPECT_EQ(pod.unscheduled_reason, "Unschedulable");
+  EXPECT_EQ(pod.unscheduled_message, "0/3 nodes are available");
+  EXPECT_EQ(pod.scheduled, std::nullopt);
+  EXPECT_EQ(PodWith("{}").unscheduled_reason, "");
+}
+
 TEST(ReadJobTest, AJobIsItsManifestWithDefaultsItsStatusAndItsIdentity) {
   json object = JobObject();
   object["status"] = {{"nextWorkerOrdinal", 5}, {"openWorkers", "1-3"}};

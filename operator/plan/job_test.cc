@@ -121,6 +121,76 @@ TEST(TrainerTest, OnceATrainerHasTrainedABadConfigurationIsAFailureLikeOthers) {
   EXPECT_THAT(failed->message, HasSubstr("no such file"));
 }
 
+constexpr const char* kNoNodeFits =
+    "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.";
+
+TEST(TrainerTest, ATrainerThatFitsNowhereIsToldInTheSchedulersWords) {
+  FakeCluster cluster;
+  cluster.trainer_fits_nowhere = kNoNodeFits;
+  cluster.Live(30);
+  const api::Condition ready = cluster.ConditionOf(api::ConditionType::kReady);
+  EXPECT_EQ(ready.status, api::ConditionStatus::kFalse);
+  EXPECT_EQ(ready.reason, "TrainerUnschedulable");
+  EXPECT_THAT(ready.message, HasSubstr("Unschedulable: 0/3 nodes are available"));
+  EXPECT_THAT(ready.message, HasSubstr("trainer.allowSpot"));
+  EXPECT_THAT(cluster.Workers(), SizeIs(4)) << "an autoscaler may bring a node";
+}
+
+TEST(TrainerTest, WorkersAreNotHeldForATrainerThatFitsNowhere) {
+  FakeCluster cluster;
+  cluster.trainer_fits_nowhere = kNoNodeFits;
+  cluster.Live(890);
+  EXPECT_THAT(cluster.Workers(), SizeIs(4));
+  cluster.Live(120);
+  EXPECT_THAT(cluster.Workers(), IsEmpty());
+  EXPECT_EQ(cluster.ConditionOf(api::ConditionType::kCapacityAvailable).reason,
+            "TrainerUnschedulable");
+  EXPECT_EQ(std::ranges::count(cluster.events, api::Reason::kTrainerUnschedulable, &Event::reason),
+            1);
+  const std::uint64_t made = cluster.status().nextWorkerOrdinal;
+  const api::SwarmJobStatus before = cluster.status();
+  cluster.Live(7200);
+  EXPECT_EQ(cluster.status(), before) << "nothing is written at rest";
+  EXPECT_EQ(cluster.status().nextWorkerOrdinal, made) << "no worker is made for nothing";
+  EXPECT_TRUE(cluster.pods.contains("job-trainer-1")) << "it waits for a node that fits";
+
+  cluster.trainer_fits_nowhere.clear();
+  cluster.Live(120);
+  EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
+  EXPECT_THAT(cluster.Workers(), SizeIs(4));
+  EXPECT_EQ(cluster.ConditionOf(api::ConditionType::kCapacityAvailable).reason, "Available");
+  EXPECT_EQ(cluster.status().unexplained + cluster.status().failures, 0u)
+      << "the operator itself took the workers away";
+  EXPECT_THAT(cluster.violations, IsEmpty());
+}
+
+TEST(TrainerTest, AChangedManifestReplacesATrainerThatFitsNowhere) {
+  FakeCluster cluster;
+  cluster.trainer_fits_nowhere = kNoNodeFits;
+  cluster.Live(1200);
+  cluster.Act(cluster.leader);
+  EXPECT_EQ(cluster.status().trainer.term, 1u) << "the same pod would fit no better";
+  cluster.spec().trainer.allowSpot = true;
+  cluster.job.generation = 2;
+  cluster.trainer_fits_nowhere.clear();
+  cluster.Act(cluster.leader);
+  EXPECT_EQ(cluster.status().trainer.term, 2u);
+  EXPECT_TRUE(cluster.Happened("TrainerReplaced"));
+  cluster.Live(120);
+  EXPECT_FALSE(cluster.pods.contains("job-trainer-1"));
+  EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
+  EXPECT_EQ(cluster.status().failures + cluster.status().unexplained, 0u);
+}
+
+TEST(TrainerTest, AChangedManifestLeavesATrainerThatHasANode) {
+  FakeCluster cluster;
+  cluster.Live(60);
+  cluster.job.generation = 2;
+  cluster.Live(60);
+  EXPECT_EQ(cluster.status().trainer.term, 1u);
+  EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
+}
+
 TEST(TrainerTest, ATrainerIsReplacedThoughTheRegistryIsAwayForHours) {
   FakeCluster cluster;
   cluster.Live(60);

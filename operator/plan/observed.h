@@ -66,6 +66,10 @@ struct ObservedPod {
   WallTime waiting_since{};
   std::string node;                   ///< empty: not bound to one yet
   std::optional<WallTime> scheduled;  ///< when it was bound (its PodScheduled condition)
+  /// Why it has no node, in the scheduler's words: "Unschedulable", "SchedulingGated"; empty: it
+  /// has one, or the scheduler has not looked at it yet.
+  std::string unscheduled_reason;
+  std::string unscheduled_message;
   /// The node's UID when the operator first saw the pod on it; empty: not known.
   std::string node_uid;
   std::optional<ContainerEnd> end;  ///< the main container has ended

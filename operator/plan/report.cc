@@ -6,7 +6,8 @@
 #include "api/format/enum_names.h"
 #include "api/model/layout.h"
 #include "operator/names/names.h"
-#include "operator/plan/pods/pod_health.h"
+#include "operator/plan/pods/pod_wait.h"
+#include "operator/plan/trainer.h"
 #include "operator/plan/trainer_view.h"
 
 namespace swarm::plan {
@@ -26,13 +27,6 @@ constexpr std::int64_t kReportSeconds = 30;
 bool Serves(protocol::WorkerState state) {
   return state == protocol::WorkerState::kReady || state == protocol::WorkerState::kMoving ||
          state == protocol::WorkerState::kLeaving;
-}
-
-const ObservedPod* FindCurrentTrainer(const Draft& draft) {
-  for (const ObservedPod& pod : draft.seen.pods) {
-    if (pod.role == PodRole::kTrainer && pod.number == draft.plan.status.trainer.term) return &pod;
-  }
-  return nullptr;
 }
 
 void CountWorkers(Draft* draft) {
@@ -90,6 +84,21 @@ std::string StagesWithout(const std::vector<api::StageStatus>& stages) {
   return text;
 }
 
+/// Why the trainer does not run, with the words of the cluster. `pod` may be null.
+std::string TrainerWaits(const ObservedPod* pod, const api::Trainer& trainer) {
+  if (pod == nullptr) return "the trainer's pod is not running yet";
+  const std::string words = WordsOfWait(*pod);
+  if (IsUnschedulable(*pod)) {
+    return "no node fits the trainer's pod " + pod->name +
+           (trainer.allowSpot ? ""
+                              : ", which keeps off spot nodes unless trainer.allowSpot is true") +
+           ": " + words;
+  }
+  return "the trainer's pod is not running yet" +
+         std::string(WaitsForImage(*pod) ? ": its image cannot be pulled" : "") +
+         (words.empty() ? "" : ": " + words);
+}
+
 void SetReady(Draft* draft) {
   const auto set = [draft](ConditionStatus value, Reason reason, std::string message) {
     draft->Set(ConditionType::kReady, value, reason, std::move(message));
@@ -100,14 +109,15 @@ void SetReady(Draft* draft) {
   if (draft->job.spec.suspend) {
     return set(ConditionStatus::kFalse, Reason::kSuspended, "spec.suspend is true");
   }
-  const ObservedPod* trainer = FindCurrentTrainer(*draft);
+  const ObservedPod* trainer = FindTrainer(*draft);
   if (trainer == nullptr || trainer->end || trainer->phase != PodPhase::kRunning) {
+    const bool unschedulable = trainer != nullptr && IsUnschedulable(*trainer);
     const bool pulls = trainer != nullptr && WaitsForImage(*trainer);
-    return set(ConditionStatus::kFalse, Reason::kTrainerStarting,
-               "the trainer's pod is not running yet" +
-                   (pulls ? ": its image cannot be pulled; the events of " + trainer->name +
-                                " tell the registry's answer"
-                          : ""));
+    return set(ConditionStatus::kFalse,
+               unschedulable ? Reason::kTrainerUnschedulable
+               : pulls       ? Reason::kImageNotAvailable
+                             : Reason::kTrainerStarting,
+               TrainerWaits(trainer, draft->job.spec.trainer));
   }
   const protocol::JobStatus* view = FreshView(draft->seen, kReportSeconds);
   if (view == nullptr) {

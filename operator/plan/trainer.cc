@@ -7,6 +7,7 @@
 #include "operator/plan/pods/grace_period.h"
 #include "operator/plan/pods/pod_ends.h"
 #include "operator/plan/pods/pod_health.h"
+#include "operator/plan/pods/pod_wait.h"
 #include "operator/plan/pools/creation_limits.h"
 
 namespace swarm::plan {
@@ -16,14 +17,6 @@ using std::chrono::seconds;
 
 /// How long after its grace period a trainer still may end in order.
 constexpr seconds kStopSlack{15};
-
-const ObservedPod* FindTrainer(const Observed& observed, std::uint64_t term) {
-  const auto it =
-      std::find_if(observed.pods.begin(), observed.pods.end(), [term](const ObservedPod& pod) {
-        return pod.role == PodRole::kTrainer && pod.number == term;
-      });
-  return it == observed.pods.end() ? nullptr : &*it;
-}
 
 /// The layout that the trainer waits for before it begins.
 std::vector<std::uint64_t> FirstLayout(const api::SwarmJob& job) {
@@ -43,7 +36,7 @@ void BeginTerm(Draft* draft) {
   api::TrainerStatus& trainer = draft->status().trainer;
   std::uint64_t term = trainer.term;
   if (draft->seen.trainer) term = std::max(term, draft->seen.trainer->status.term.value);
-  trainer = {.term = term + 1, .podName = ""};
+  trainer = {.term = term + 1, .podName = "", .generation = draft->seen.job.generation};
   if (!draft->status().startTime) draft->status().startTime = draft->now();
   Create(trainer.term, draft);
 }
@@ -80,24 +73,42 @@ void OnEnd(const ObservedPod& pod, const Judgement& end, Draft* draft) {
   BeginTerm(draft);
 }
 
+/// Whether no node fits the pod, and one may fit a pod of the manifest as it is now. A pod's
+/// affinity, tolerations and requests cannot be changed.
+bool IsOutdated(const ObservedPod& pod, const Draft& draft) {
+  return IsUnschedulable(pod) && draft.plan.status.trainer.generation != draft.seen.job.generation;
+}
+
 }  // namespace
+
+const ObservedPod* FindTrainer(const Draft& draft) {
+  const auto it = std::ranges::find_if(draft.seen.pods, [&draft](const ObservedPod& pod) {
+    return pod.role == PodRole::kTrainer && pod.number == draft.plan.status.trainer.term;
+  });
+  return it == draft.seen.pods.end() ? nullptr : &*it;
+}
 
 void ResumeTrainer(Draft* draft) { BeginTerm(draft); }
 
 void DecideTrainer(Draft* draft) {
   api::TrainerStatus& trainer = draft->status().trainer;
   if (trainer.term == 0) return BeginTerm(draft);
-  const ObservedPod* pod = FindTrainer(draft->seen, trainer.term);
+  const ObservedPod* pod = FindTrainer(*draft);
   if (pod == nullptr) return OnAbsent(draft);
   trainer.podName = pod->name;
   const Judgement judgement = JudgePod(draft->seen, *pod);
   if (judgement.look_again) draft->LookAgain(*judgement.look_again);
   if (judgement.health == Health::kDone) return draft->Succeed();
-  if (judgement.health == Health::kEnds) OnEnd(*pod, judgement, draft);
+  if (judgement.health == Health::kEnds) return OnEnd(*pod, judgement, draft);
+  if (IsOutdated(*pod, *draft) && MayCreate(draft)) {
+    draft->Tell(api::Reason::kTrainerReplaced,
+                "no node fits " + pod->name + "; the next trainer follows the changed manifest");
+    BeginTerm(draft);
+  }
 }
 
 bool StopTrainer(Draft* draft) {
-  const ObservedPod* pod = FindTrainer(draft->seen, draft->status().trainer.term);
+  const ObservedPod* pod = FindTrainer(*draft);
   if (pod == nullptr) return true;
   const Judgement judgement = JudgePod(draft->seen, *pod);
   if (judgement.health == Health::kDone) {

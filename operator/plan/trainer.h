@@ -6,6 +6,9 @@
 
 namespace swarm::plan {
 
+/// The pod of the newest term that the draft's status has reserved; null: it is not visible.
+const ObservedPod* FindTrainer(const Draft& draft);
+
 /// Keeps a trainer running. When its pod ends, either the job has finished or the next term begins.
 void DecideTrainer(Draft* draft);
 

@@ -5,8 +5,10 @@
 #include "api/format/enum_names.h"
 #include "operator/names/names.h"
 #include "operator/plan/pods/pod_ends.h"
+#include "operator/plan/pods/pod_wait.h"
 #include "operator/plan/pools/creation_limits.h"
 #include "operator/plan/pools/pool_scaler.h"
+#include "operator/plan/trainer.h"
 
 namespace swarm::plan {
 namespace {
@@ -17,7 +19,8 @@ using api::Reason;
 using std::chrono::seconds;
 
 /// If some stage has had no worker for this long, and no pool has capacity for one, the other
-/// workers are released: they cost money and train nothing.
+/// workers are released: they cost money and train nothing. So they are if no node has fitted the
+/// trainer's pod for this long.
 constexpr seconds kIdle{900};
 
 /// Closes the ordinals of workers that have ended, and counts each end.
@@ -85,6 +88,30 @@ void Release(PoolScaler* scaler, Draft* draft) {
       " probes the pools";
   draft->Set(ConditionType::kCapacityAvailable, ConditionStatus::kFalse, Reason::kReleased, words);
   draft->Warn(Reason::kReleased, words);
+}
+
+/// Whether the trainer's pod has waited so long for a node that fits it that workers are not held
+/// for it any more. The pod stays: it detects that a node has come.
+bool LacksTrainer(Draft* draft) {
+  const ObservedPod* trainer = FindTrainer(*draft);
+  if (trainer == nullptr || !IsUnschedulable(*trainer)) return false;
+  const WallTime due = trainer->waiting_since + kIdle;
+  if (draft->now() >= due) return true;
+  draft->LookAgain(due);
+  return false;
+}
+
+void ReleaseUntilTrainerHasNode(PoolScaler* scaler, Draft* draft) {
+  scaler->RemoveAll();
+  const api::Condition* before =
+      api::FindCondition(draft->status(), ConditionType::kCapacityAvailable);
+  const bool told = before != nullptr && before->reason == NameOf(Reason::kTrainerUnschedulable);
+  const std::string words = "no node has fitted the trainer's pod for " +
+                            std::to_string(kIdle.count()) +
+                            " s, so the job has no workers until one does";
+  draft->Set(ConditionType::kCapacityAvailable, ConditionStatus::kFalse,
+             Reason::kTrainerUnschedulable, words);
+  if (!told) draft->Warn(Reason::kTrainerUnschedulable, words);
 }
 
 /// Lets one pod wait in one pool after the other. Returns true once it has a node.
@@ -188,7 +215,9 @@ void DecideWorkers(Draft* draft) {
   Recreate(workers, draft);
   PoolScaler scaler(workers.open, draft);
   Remember(draft->now(), draft->seen.job.uid, &scaler.pools());
-  if (IsReleased(draft->status())) {
+  if (LacksTrainer(draft)) {
+    ReleaseUntilTrainerHasNode(&scaler, draft);
+  } else if (IsReleased(draft->status())) {
     if (Probe(&scaler, draft)) {
       for (PoolView& pool : scaler.pools()) {
         pool.memory.state = api::PoolState::kAvailable;

@@ -7,6 +7,7 @@
 
 #include "base/exit.h"
 #include "operator/plan/pods/nodes.h"
+#include "operator/plan/pods/pod_wait.h"
 #include "operator/plan/pods/preemption.h"
 #include "operator/plan/trainer_view.h"
 
@@ -182,12 +183,6 @@ Judgement JudgeRunning(const Observed& observed, const ObservedPod& pod) {
 }
 
 }  // namespace
-
-bool WaitsForImage(const ObservedPod& pod) {
-  constexpr std::array<std::string_view, 4> kPulls = {"ErrImagePull", "ImagePullBackOff",
-                                                      "InvalidImageName", "ErrImageNeverPull"};
-  return pod.phase == PodPhase::kPending && IsOneOf(pod.waiting_reason, kPulls);
-}
 
 Judgement JudgeExit(const ContainerEnd& end) {
   const std::string said = end.message.empty() ? "" : ": " + end.message;

@@ -38,9 +38,6 @@ struct Judgement {
 /// preemption takes precedence over a failure, and a failure over an unknown cause.
 Judgement JudgePod(const Observed& observed, const ObservedPod& pod);
 
-/// Whether the pod cannot start because its image cannot be pulled.
-bool WaitsForImage(const ObservedPod& pod);
-
 /// Judges the end of a program alone, by its exit code (base/exit.h), signal and last message. The
 /// cause is never kPreempted, because that needs evidence from outside the program.
 Judgement JudgeExit(const ContainerEnd& end);

@@ -243,7 +243,13 @@ void FakeCluster::RunPods() {
   for (auto& [name, pod] : pods) {
     if (pod.node.empty() && !pod.gated) {
       const bool trainer = pod.role == PodRole::kTrainer;
-      if (!trainer && free_slots[pod.pool] == 0) continue;
+      const bool full = !trainer && free_slots[pod.pool] == 0;
+      const std::string words = full      ? "0/8 nodes are available: 8 Insufficient cpu."
+                                : trainer ? trainer_fits_nowhere
+                                          : "";
+      pod.unscheduled_reason = words.empty() ? "" : "Unschedulable";
+      pod.unscheduled_message = words;
+      if (!words.empty()) continue;
       if (!trainer) --free_slots[pod.pool];
       const bool falls = !trainer && !black_hole.empty() && !avoids_[name].contains(black_hole);
       pod.node = falls ? black_hole : "node-of-" + name;
@@ -354,6 +360,11 @@ std::vector<std::string> FakeCluster::In(const std::string& pool) const {
     if (pods.at(name).pool == pool) names.push_back(name);
   }
   return names;
+}
+
+api::Condition FakeCluster::ConditionOf(api::ConditionType type) const {
+  const api::Condition* condition = api::FindCondition(job.status, type);
+  return condition == nullptr ? api::Condition() : *condition;
 }
 
 bool FakeCluster::Happened(const std::string& reason) const {

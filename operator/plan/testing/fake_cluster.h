@@ -37,7 +37,9 @@ class FakeCluster {
   api::ImageStatus image{.name = "swarm-worker:1"};  ///< of the operators
   bool trainer_speaks = true;
   std::optional<Refusal> refuses;  ///< how creations are refused
-  std::string registry_answers;    ///< why no image can be pulled; empty: nodes get them
+  /// Why no node fits a trainer, in the scheduler's words; empty: each gets a node.
+  std::string trainer_fits_nowhere;
+  std::string registry_answers;  ///< why no image can be pulled; empty: nodes get them
   /// A node that takes every new worker that does not avoid it, and ends its program at once.
   std::string black_hole;
   ContainerEnd black_hole_ends{.exit_code = 1, .reason = "Error"};
@@ -85,6 +87,8 @@ class FakeCluster {
   std::vector<std::string> Workers() const;  ///< pods of running and waiting workers, ascending
   std::uint64_t WorkersIn(const std::vector<std::string>& names) const;  ///< of these pods
   std::vector<std::string> In(const std::string& pool) const;
+  /// A default one if the status has none of this type.
+  api::Condition ConditionOf(api::ConditionType type) const;
   bool Happened(const std::string& reason) const;
   bool Did(const std::string& what) const;
 
