@@ -110,6 +110,16 @@ struct TrainerStatus {
   bool operator==(const TrainerStatus&) const = default;
 };
 
+/// How training goes, as the trainer last said it: rounded, so that a write says something new.
+struct ProgressStatus {
+  std::optional<double> loss;                ///< of the last step; four digits
+  std::uint64_t tokens = 0;                  ///< of all committed steps
+  std::uint64_t tokensPerSecond = 0;         ///< three digits; 0 while the job is not Ready
+  std::optional<std::uint64_t> secondsLeft;  ///< as at this rate; absent while the job is not Ready
+  std::string timeLeft;                      ///< secondsLeft for people: "5h20m"
+  bool operator==(const ProgressStatus&) const = default;
+};
+
 struct StageStatus {
   std::uint64_t index = 0;
   std::uint64_t ready = 0;  ///< number of ready workers
@@ -156,6 +166,9 @@ struct SwarmJobStatus {
   JobState state = JobState::kPending;
   std::vector<Condition> conditions;  ///< at most one of each type
   std::uint64_t step = 0;             ///< committed; written at most once a minute
+  ProgressStatus progress;            ///< written at most once a minute
+  /// Of the model. None: its config is in a folder, which the operator does not read.
+  std::optional<std::uint64_t> parameters;
   PlanStatus plan;
   HasRunStatus hasRun;
   ImageStatus image;

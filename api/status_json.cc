@@ -123,6 +123,15 @@ static void Describe(Archive& a, TrainerStatus& trainer) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, ProgressStatus& progress) {
+  a.Field("loss", progress.loss);
+  a.Field("tokens", progress.tokens);
+  a.Field("tokensPerSecond", progress.tokensPerSecond);
+  a.Field("secondsLeft", progress.secondsLeft);
+  a.Field("timeLeft", progress.timeLeft);
+}
+
+template <typename Archive>
 static void Describe(Archive& a, StageStatus& stage) {
   a.Required("index", stage.index);
   a.Field("ready", stage.ready);
@@ -165,6 +174,8 @@ static void Describe(Archive& a, SwarmJobStatus& status) {
   a.Field("state", status.state);
   a.Field("conditions", status.conditions);
   a.Field("step", status.step);
+  a.Object("progress", status.progress);
+  a.Field("parameters", status.parameters);
   a.Object("plan", status.plan);
   a.Object("hasRun", status.hasRun);
   a.Object("image", status.image);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "api/format/enum_names.h"
+#include "base/short_time.h"
 #include "ctl/format.h"
 #include "ctl/view/live_view.h"
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/short_time.h"
 #include "ctl/format.h"
 #include "ctl/view/live_view.h"
 

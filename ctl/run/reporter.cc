@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/short_time.h"
+
 namespace swarm::ctl {
 namespace {
 

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/machine_memory.h"
 #include "base/processors.h"
+#include "base/short_time.h"
 #include "base/signals.h"
 #include "ctl/chaos/chaos_driver.h"
 #include "ctl/manifest_file.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/short_time.h"
 #include "ctl/format.h"
 
 namespace swarm::ctl {
@@ -188,14 +189,6 @@ std::string ShortNumber(double number) {
                        : size < 99.95                        ? 1
                                                              : 0;
   return Format("%.*f%s", decimals, number, kUnits[unit]);
-}
-
-std::string ShortTime(double seconds) {
-  if (!std::isfinite(seconds) || seconds < 0 || seconds > 1e9) return "-";
-  const auto whole = static_cast<long>(std::lround(seconds));
-  if (whole < 60) return Format("%lds", whole);
-  if (whole < 3600) return Format("%ldm%02lds", whole / 60, whole % 60);
-  return Format("%ldh%02ldm", whole / 3600, whole / 60 % 60);
 }
 
 std::vector<std::string> RenderView(const protocol::JobStatus& status, const LossHistory& history,

@@ -66,7 +66,5 @@ std::string Sparkline(std::span<const double> values, std::size_t width);
 
 /// "3.1k", "42", "1.50M": three digits.
 std::string ShortNumber(double number);
-/// "1h02m", "3m05s", "12s".
-std::string ShortTime(double seconds);
 
 }  // namespace swarm::ctl

@@ -152,6 +152,7 @@ def spot_nodes_alone(world):
     job.await_step(30)
     world.check("the trainer is on a spot node", job.trainer()["spec"]["nodeName"] not in on_demand, job.trainer()["spec"])
     world.check("it is the second", job.status["trainer"]["term"] == 2, job.status["trainer"])
+    eventually("the status to have numbers", lambda: job.status.get("progress", {}).get("loss"), 90)
     for node in on_demand:
         world.kubectl("uncordon", node)
     job.stop()

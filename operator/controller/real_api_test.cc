@@ -13,6 +13,7 @@
 #include "operator/controller/controller.h"
 #include "operator/controller/testing/cluster_under_test.h"
 #include "operator/kube/testing/api_server_under_test.h"
+#include "operator/names/names.h"
 
 namespace swarm::controller {
 namespace {
@@ -159,6 +160,32 @@ TEST_F(ControllerRealApiTest, ATrainerThatFitsNowhereIsToldAndMayThenRunOnSpotNo
   ASSERT_TRUE(trainer.ok());
   EXPECT_FALSE((**trainer)["spec"].contains("affinity"));
   EXPECT_TRUE(Await([&] { return Condition("Ready") == "False: TrainerStarting"; }));
+}
+
+TEST_F(ControllerRealApiTest, TheNumbersOfTrainingReachTheStatus) {
+  const Leader leader(*this, 1);
+  ASSERT_TRUE(Submit().ok());
+  ASSERT_TRUE(Await([&] { return PodNames().size() == 5; }));
+  RunPods();
+  protocol::JobStatus said{.state = protocol::JobState::kTraining,
+                           .step = protocol::Step(12),
+                           .loss = 2.345678,
+                           .tokens_per_second = 51234.6,
+                           .seconds_left = 19234,
+                           .term = protocol::Term(1)};
+  for (std::uint64_t stage = 0; stage < 2; ++stage) {
+    const protocol::WorkerId worker("tiny-w" + std::to_string(stage));
+    said.stages.push_back({.stage = protocol::StageIndex(stage),
+                           .workers = {{.id = worker, .state = protocol::WorkerState::kReady}}});
+  }
+  trainers_.Say("10.1.0.1:" + std::to_string(names::kWirePort), said);
+  ASSERT_TRUE(Await([&] { return Condition("Ready") == "True: EveryStageReady"; }));
+  const json status = Job()["status"];
+  EXPECT_EQ(status["progress"]["loss"], 2.346);
+  EXPECT_EQ(status["progress"]["tokensPerSecond"], 51200);
+  EXPECT_EQ(status["progress"]["timeLeft"], "5h21m");
+  EXPECT_GT(status["progress"]["tokens"], 0);
+  EXPECT_GT(status["parameters"], 0);
 }
 
 TEST_F(ControllerRealApiTest, APreemptedWorkerIsReplacedUnderANewNameAndCounted) {

@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "api/format/enum_names.h"
+#include "api/model/decoder_config.h"
 #include "api/model/layout.h"
+#include "base/short_time.h"
 #include "operator/names/names.h"
 #include "operator/plan/pods/pod_wait.h"
 #include "operator/plan/trainer.h"
@@ -60,11 +62,22 @@ void CountStages(const protocol::JobStatus& view, Draft* draft) {
   }
 }
 
+/// Rounds to so many significant digits.
+double Rounded(double value, int digits) {
+  if (value == 0) return 0;
+  const double scale = std::pow(10.0, digits - 1 - std::floor(std::log10(std::abs(value))));
+  return std::round(value * scale) / scale;
+}
+
 void ReportProgress(const protocol::JobStatus& view, Draft* draft) {
   api::SwarmJobStatus& status = draft->status();
   if (view.state == protocol::JobState::kTraining || view.state == protocol::JobState::kFinishing ||
       view.state == protocol::JobState::kSucceeded) {
     status.step = view.step.value;
+    const api::Training& training = draft->job.spec.training;
+    status.progress.tokens = status.step * training.globalBatchSize * training.sequenceLength;
+    // A trainer that has just taken over has seen no loss yet.
+    if (std::isfinite(view.loss) && view.loss > 0) status.progress.loss = Rounded(view.loss, 4);
   }
   if (view.checkpoint.version.value > status.lastCheckpoint.step) {
     status.lastCheckpoint.step = view.checkpoint.version.value;
@@ -73,6 +86,28 @@ void ReportProgress(const protocol::JobStatus& view, Draft* draft) {
       status.lastCheckpoint.time =
           WallTime(seconds(static_cast<std::int64_t>(view.checkpoint.time)));
     }
+  }
+}
+
+/// What is known while training goes on: the rate, and the time that is left at this rate.
+void ReportRate(const protocol::JobStatus* view, Draft* draft) {
+  api::ProgressStatus& progress = draft->status().progress;
+  const bool ready = api::IsTrue(draft->status(), ConditionType::kReady);
+  if (ready && view == nullptr) return;  // the trainer was not heard lately: as it was
+  progress.tokensPerSecond = 0;
+  progress.secondsLeft.reset();
+  progress.timeLeft.clear();
+  if (!ready) return;
+  if (const double rate = view->tokens_per_second; std::isfinite(rate) && rate > 0) {
+    progress.tokensPerSecond = static_cast<std::uint64_t>(std::llround(Rounded(rate, 3)));
+  }
+  constexpr double kSecondsMax = 1e9;
+  if (const double left = view->seconds_left; left > 0 && left < kSecondsMax) {
+    constexpr std::uint64_t kMinute = 60;
+    auto whole = static_cast<std::uint64_t>(std::llround(left));
+    if (whole > kMinute) whole = (whole + kMinute / 2) / kMinute * kMinute;
+    progress.secondsLeft = whole;
+    progress.timeLeft = ShortTime(static_cast<double>(whole));
   }
 }
 
@@ -130,9 +165,13 @@ void SetReady(Draft* draft) {
   }
   const std::string missing = StagesWithout(status.stages);
   if (view->stages.empty() || !missing.empty()) {
-    return set(
-        ConditionStatus::kFalse, Reason::kStagesMissing,
-        missing.empty() ? "no worker has joined yet" : "without a ready worker: stage " + missing);
+    const ObservedPod* first = FirstThatWaits(draft->seen, /*unbound=*/false);
+    return set(ConditionStatus::kFalse,
+               first != nullptr && WaitsForImage(*first) ? Reason::kImageNotAvailable
+                                                         : Reason::kStagesMissing,
+               (missing.empty() ? "no worker has joined yet"
+                                : "without a ready worker: stage " + missing) +
+                   (first == nullptr ? "" : "; " + first->name + ": " + WordsOfWait(*first)));
   }
   if (view->state != protocol::JobState::kTraining &&
       view->state != protocol::JobState::kFinishing) {
@@ -221,14 +260,16 @@ void ReportPlan(Draft* draft) {
   plan.choice = choice;
 }
 
-/// The status without progress, whose write may wait; with `counts` also without counts.
+/// The status without progress and the words of conditions, whose write may wait; with `counts`
+/// also without counts.
 api::SwarmJobStatus Without(api::SwarmJobStatus status, bool counts) {
   status.step = 0;
+  status.progress = {};
   status.lastCheckpoint = {};
+  for (api::Condition& condition : status.conditions) condition.message.clear();
   if (!counts) return status;
   status.replicas = status.readyReplicas = 0;
   status.stages.clear();
-  for (api::Condition& condition : status.conditions) condition.message.clear();
   return status;
 }
 
@@ -239,6 +280,10 @@ void Report(Draft* draft) {
   status.observedGeneration = draft->seen.job.generation;
   status.selector = names::WorkerSelector(draft->seen.job.name);
   ReportPlan(draft);
+  status.parameters.reset();
+  if (const api::DecoderConfig& config = draft->job.spec.model.config; config.hidden_size > 0) {
+    status.parameters = api::ParameterCount(config);
+  }
   CountWorkers(draft);
   if (draft->finished() || draft->job.spec.suspend) {
     for (api::StageStatus& stage : status.stages) stage.ready = 0;
@@ -250,6 +295,7 @@ void Report(Draft* draft) {
   }
   SetOthers(draft);
   SetReady(draft);
+  ReportRate(FreshView(draft->seen, kReportSeconds), draft);
   status.state = StateOf(*draft);
 }
 

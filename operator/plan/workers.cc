@@ -160,8 +160,10 @@ void SetCapacity(const std::vector<PoolView>& pools, const std::vector<PoolTarge
     draft->Set(ConditionType::kCapacityAvailable, ConditionStatus::kFalse,
                quota ? Reason::kQuotaExceeded : Reason::kPodRefused, refusal->message);
   } else if (Stranded(pools, targets) > 0) {
+    const ObservedPod* first = FirstThatWaits(draft->seen, /*unbound=*/true);
     draft->Set(ConditionType::kCapacityAvailable, ConditionStatus::kFalse, Reason::kNoCapacity,
-               "workers wait for nodes, and no pool has capacity");
+               "workers wait for nodes, and no pool has capacity" +
+                   (first == nullptr ? "" : "; " + first->name + ": " + WordsOfWait(*first)));
   } else {
     draft->Set(ConditionType::kCapacityAvailable, ConditionStatus::kTrue, Reason::kAvailable,
                "no worker waits for a node longer than its pool allows");

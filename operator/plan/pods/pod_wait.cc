@@ -26,4 +26,14 @@ std::string WordsOfWait(const ObservedPod& pod) {
   return message.empty() ? reason : reason + ": " + message;
 }
 
+const ObservedPod* FirstThatWaits(const Observed& observed, bool unbound) {
+  const ObservedPod* first = nullptr;
+  for (const ObservedPod& pod : observed.pods) {
+    if (pod.role != PodRole::kWorker || pod.deleted || (unbound && !pod.node.empty())) continue;
+    if (first != nullptr && first->number < pod.number) continue;
+    if (!WordsOfWait(pod).empty()) first = &pod;
+  }
+  return first;
+}
+
 }  // namespace swarm::plan

@@ -17,4 +17,8 @@ bool WaitsForImage(const ObservedPod& pod);
 /// "Unschedulable: 0/3 nodes are available: ...". Empty: they have not said it.
 std::string WordsOfWait(const ObservedPod& pod);
 
+/// Of the workers' pods that have not started, the one with the lowest ordinal of those whose wait
+/// the cluster explains; null: there is none. `unbound`: of those without a node.
+const ObservedPod* FirstThatWaits(const Observed& observed, bool unbound);
+
 }  // namespace swarm::plan

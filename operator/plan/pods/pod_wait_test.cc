@@ -37,5 +37,20 @@ TEST(PodWaitTest, APodOnANodeSpeaksInTheKubeletsWordsAndARunningOneWaitsForNothi
   EXPECT_EQ(WordsOfWait(pod), "");
 }
 
+TEST(PodWaitTest, OfSeveralTheFirstThatTheClusterExplainsSpeaks) {
+  Observed observed;
+  ObservedPod silent = UnboundPod("", ""), later = UnboundPod("Unschedulable", "full");
+  silent.number = 0;
+  later.number = 2;
+  ObservedPod bound = UnboundPod("", "");
+  bound.node = "a";
+  bound.waiting_reason = "ContainerCreating";
+  observed.pods = {later, silent, bound};
+  EXPECT_EQ(FirstThatWaits(observed, /*unbound=*/false)->number, 1u);
+  EXPECT_EQ(FirstThatWaits(observed, /*unbound=*/true)->number, 2u);
+  observed.pods = {silent};
+  EXPECT_EQ(FirstThatWaits(observed, /*unbound=*/false), nullptr);
+}
+
 }  // namespace
 }  // namespace swarm::plan

@@ -59,7 +59,10 @@ std::optional<TrainerView> FakeCluster::View() const {
   protocol::JobStatus& status = view.status;
   status.term = protocol::Term(trainer->number);
   status.state = protocol::JobState::kTraining;
-  status.step = protocol::Step(7);
+  status.step = protocol::Step(training.step);
+  status.loss = training.loss;
+  status.tokens_per_second = training.tokens_per_second;
+  status.seconds_left = training.seconds_left;
   status.balance.state_load_seconds = 10;
   for (std::uint64_t s = 0; s < job.job->spec.pipeline.stages; ++s) {
     status.stages.push_back({.stage = protocol::StageIndex(s), .workers = {}});

@@ -36,6 +36,13 @@ class FakeCluster {
   std::map<std::string, std::uint64_t> pod_sizes;    ///< workers in a pod of each pool; else 1
   api::ImageStatus image{.name = "swarm-worker:1"};  ///< of the operators
   bool trainer_speaks = true;
+  /// What the trainer says of its training.
+  struct Training {
+    std::uint64_t step = 7;
+    double loss = 0;
+    double tokens_per_second = 0;
+    double seconds_left = 0;
+  } training;
   std::optional<Refusal> refuses;  ///< how creations are refused
   /// Why no node fits a trainer, in the scheduler's words; empty: each gets a node.
   std::string trainer_fits_nowhere;
