@@ -53,7 +53,9 @@ Result<std::unique_ptr<StatusSource>> ObserveTrainer(const ObserverAccess& acces
   net::GrpcOptions options{.self = protocol::WorkerId("observer/" + std::to_string(getpid())),
                            .listen = "127.0.0.1:0",
                            .job = access.job_uid,
-                           .plaintext = !access.identity.has_value()};
+                           .plaintext = !access.identity.has_value(),
+                           .payload_bytes_max = 0,
+                           .header_bytes_max = trainer::kObservedBytesMax};
   if (access.identity) {
     options.tls = net::TlsFiles{access.identity->ca.string(), access.identity->certificate.string(),
                                 access.identity->key.string()};

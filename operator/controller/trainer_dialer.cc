@@ -10,6 +10,12 @@ namespace {
 /// dialled at once. Each try costs a few milliseconds.
 constexpr Duration kRedialMax = std::chrono::seconds(30);
 
+/// A trainer runs the image of its user, and may send anything. These bound what all of them can
+/// make the operator hold. A worker takes 100 bytes of a status.
+constexpr std::size_t kStatusBytesMax = 64u << 20;
+/// Large messages that are decoded at the same time. Hostile ones take 45 times as much.
+constexpr std::size_t kDecodedBytesMax = trainer::kObservedBytesMax;
+
 class DialledTrainer final : public TrainerConnection {
  public:
   explicit DialledTrainer(std::unique_ptr<trainer::Observer> observer)
@@ -30,7 +36,9 @@ class DialledTrainer final : public TrainerConnection {
 }  // namespace
 
 TrainerLinks::Connect MakeTrainerDialer(const std::string& self) {
-  return [self, loop = std::make_shared<Loop>("trainers")](
+  return [self, loop = std::make_shared<Loop>("trainers"),
+          memory = std::make_shared<trainer::StatusMemory>(kStatusBytesMax),
+          buffers = std::make_shared<net::ReceiveBuffers>(kDecodedBytesMax, 0)](
              const TrainerAddress& address) -> Result<std::unique_ptr<TrainerConnection>> {
     ASSIGN_OR_RETURN(auto observer,
                      trainer::DialObserver({.self = protocol::WorkerId("operator/" + self),
@@ -40,7 +48,9 @@ TrainerLinks::Connect MakeTrainerDialer(const std::string& self) {
                                             .certificate = address.self.certificate,
                                             .key = address.self.key,
                                             .redial_max = kRedialMax,
-                                            .loop = loop}));
+                                            .loop = loop,
+                                            .memory = memory,
+                                            .receive_buffers = buffers}));
     return std::unique_ptr<TrainerConnection>(
         std::make_unique<DialledTrainer>(std::move(observer)));
   };

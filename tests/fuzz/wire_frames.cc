@@ -62,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace swarm;
   fuzz::Input input(data, size);
   const auto buffers = std::make_shared<net::ReceiveBuffers>(kPayloadBytesMax, kPayloadBytesMax);
-  net::FrameReader reader(kPayloadBytesMax, buffers);
+  net::FrameReader reader({.payload_bytes = kPayloadBytesMax}, buffers);
   const bool drawn = input.Byte() % 2 == 1;
   const std::size_t slice_bytes = 1 + input.Byte() % 64;
   for (int i = 0; i < kFramesMax && !input.rest().empty(); ++i) {

@@ -1,30 +1,43 @@
 #include "worker/net/grpc/channel_arguments.h"
 
-#include "worker/net/wire/frame.h"
-#include "worker/net/wire/wire.h"
+#include <algorithm>
 
 namespace swarm::net {
 namespace {
 
-constexpr int kMessageBytesMax =
+constexpr int kSentBytesMax =
     static_cast<int>(kHeaderBytesMax + kPieceBytesMax + kFrameOverheadMax);
+
+/// The bytes under way at 500 Mb/s and 200 ms of round trip. gRPC's own probing takes seconds to
+/// get there.
+constexpr int kLookaheadBytes = 16 << 20;
+
+/// The largest frame that fits the caps. Its sender may cut pieces of any size up to the largest.
+int ReceivedBytesMax(const MessageCaps& caps) {
+  return static_cast<int>(std::min(caps.header_bytes, kHeaderBytesMax) +
+                          std::min(caps.payload_bytes, kPieceBytesMax) + kFrameOverheadMax);
+}
 
 /// Less than the idle time after which routers forget a connection.
 constexpr int kPingMilliseconds = 30000;
 
 /// Calls `set(name, value)` for the arguments of both ends.
 template <typename Set>
-void SetCommonArguments(const Set& set) {
-  set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, kMessageBytesMax);
-  set(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, kMessageBytesMax);
+void SetCommonArguments(const MessageCaps& caps, const Set& set) {
+  const int received = ReceivedBytesMax(caps);
+  set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, received);
+  set(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, kSentBytesMax);
   // Reads begin small, because a connection keeps the memory of its next read, and a worker may
   // have hundreds. They double, up to 4 MiB, while they are filled.
   set(GRPC_ARG_TCP_READ_CHUNK_SIZE, 16 << 10);
   set(GRPC_ARG_TCP_MIN_READ_CHUNK_SIZE, 4 << 10);
   set(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);  // the default are 16 KiB
-  // The bytes under way at 500 Mb/s and 200 ms of round trip. gRPC's own probing takes seconds to
-  // get there.
-  set(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 << 20);
+  if (caps.payload_bytes > 0) {
+    set(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kLookaheadBytes);
+  } else {
+    // Headers alone need no speed. gRPC's probing would grow the window with what a peer sends.
+    set(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  }
   // No peer is disconnected for its pings: both ends ping, and a lane may be silent for long.
   set(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   set(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
@@ -33,9 +46,10 @@ void SetCommonArguments(const Set& set) {
 
 }  // namespace
 
-grpc::ChannelArguments MakeChannelArguments(const protocol::Address& address, Lane lane) {
+grpc::ChannelArguments MakeChannelArguments(const protocol::Address& address, Lane lane,
+                                            const MessageCaps& caps) {
   grpc::ChannelArguments arguments;
-  SetCommonArguments([&](const char* name, int value) { arguments.SetInt(name, value); });
+  SetCommonArguments(caps, [&](const char* name, int value) { arguments.SetInt(name, value); });
   // Makes a connection of its own, even if this process has others to the same address.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt("swarm.lane", static_cast<int>(lane));
@@ -50,9 +64,9 @@ grpc::ChannelArguments MakeChannelArguments(const protocol::Address& address, La
   return arguments;
 }
 
-void SetServerArguments(grpc::ServerBuilder* builder) {
+void SetServerArguments(const MessageCaps& caps, grpc::ServerBuilder* builder) {
   SetCommonArguments(
-      [&](const char* name, int value) { builder->AddChannelArgument(name, value); });
+      caps, [&](const char* name, int value) { builder->AddChannelArgument(name, value); });
   // A peer makes one call per connection.
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 2);
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);

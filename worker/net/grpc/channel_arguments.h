@@ -5,12 +5,15 @@
 #include <grpcpp/support/channel_arguments.h>
 
 #include "worker/net/endpoint.h"
+#include "worker/net/wire/frame.h"
 
 namespace swarm::net {
 
-/// For the connection of one lane to `address`. Lanes never share a connection.
-grpc::ChannelArguments MakeChannelArguments(const protocol::Address& address, Lane lane);
+/// For the connection of one lane to `address`. Lanes never share a connection. `caps` of what this
+/// end accepts bound also what gRPC holds for it.
+grpc::ChannelArguments MakeChannelArguments(const protocol::Address& address, Lane lane,
+                                            const MessageCaps& caps);
 
-void SetServerArguments(grpc::ServerBuilder* builder);
+void SetServerArguments(const MessageCaps& caps, grpc::ServerBuilder* builder);
 
 }  // namespace swarm::net

@@ -53,8 +53,10 @@ class GrpcEndpoint::Core final : public StreamOwner,
       : options_(options),
         handler_(handler),
         credentials_(std::move(credentials)),
-        buffers_(std::make_shared<ReceiveBuffers>(options.unfinished_bytes_max,
-                                                  options.idle_buffer_bytes_max)),
+        buffers_(options.receive_buffers
+                     ? options.receive_buffers
+                     : std::make_shared<ReceiveBuffers>(options.unfinished_bytes_max,
+                                                        options.idle_buffer_bytes_max)),
         loop_(options.loop ? options.loop : std::make_shared<Loop>("net")),
         dial_slots_(options.dial_slots ? options.dial_slots
                                        : std::make_shared<DialSlots>(kDialSlots)),
@@ -68,7 +70,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
     int port = 0;
     builder.AddListeningPort(options_.listen, credentials_->ForListening(), &port);
     builder.RegisterCallbackGenericService(this);
-    SetServerArguments(&builder);
+    SetServerArguments(Caps(), &builder);
     server_ = builder.BuildAndStart();
     if (!server_ || port == 0) return Unavailable("cannot listen on " + options_.listen);
     std::string dial = options_.advertise;
@@ -207,7 +209,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
                                const StreamHello& hello) override {
     CountStream();
     auto channel = grpc::CreateCustomChannel(address.dial, credentials_->ForDialling(peer),
-                                             MakeChannelArguments(address, hello.lane));
+                                             MakeChannelArguments(address, hello.lane, Caps()));
     return DialledStream::Start(shared_from_this(), MakeStreamOptions(), std::move(channel), hello);
   }
 
@@ -288,10 +290,12 @@ class GrpcEndpoint::Core final : public StreamOwner,
     gate_.Pass([&] { handler_->OnMessage(connection.peer, lane, std::move(envelope)); });
   }
 
+  MessageCaps Caps() const { return {options_.header_bytes_max, options_.payload_bytes_max}; }
+
   StreamOptions MakeStreamOptions() const {
     return {{options_.control_window_bytes, options_.data_window_bytes},
             options_.piece_bytes,
-            options_.payload_bytes_max,
+            Caps(),
             buffers_};
   }
 

@@ -11,6 +11,7 @@
 #include "base/loop.h"
 #include "worker/net/endpoint.h"
 #include "worker/net/grpc/dial_slots.h"
+#include "worker/net/wire/receive_buffers.h"
 
 namespace swarm::net {
 
@@ -47,10 +48,14 @@ struct GrpcOptions {
   std::size_t control_window_bytes = 8u << 20;
   std::size_t data_window_bytes = 64u << 20;
   std::size_t payload_bytes_max = 1u << 30;
+  /// Received; at most kHeaderBytesMax of wire.h, which is also the cap of what is sent.
+  std::size_t header_bytes_max = 4u << 20;
   std::size_t piece_bytes = 1u << 20;  ///< larger payloads travel in pieces
   std::size_t unfinished_bytes_max = 4ull
                                      << 30;  ///< of messages that are arriving, all peers together
   std::size_t idle_buffer_bytes_max = 256u << 20;  ///< receive buffers kept for reuse
+  /// Replaces the last two bounds by common ones; several endpoints may share it. Null: of its own.
+  std::shared_ptr<ReceiveBuffers> receive_buffers;
 
   /// Runs all work that is not gRPC's; several endpoints may share it. Null: a loop of its own.
   std::shared_ptr<Loop> loop;

@@ -30,9 +30,7 @@ std::vector<std::string> UrisOf(const grpc::AuthContext* context) {
 }  // namespace
 
 Stream::Stream(std::shared_ptr<StreamOwner> owner, const StreamOptions& options)
-    : owner_(std::move(owner)),
-      options_(options),
-      reader_(options.payload_bytes_max, options.buffers) {}
+    : owner_(std::move(owner)), options_(options), reader_(options.caps, options.buffers) {}
 
 void Stream::SendHello(const StreamHello& hello) {
   Waiting waiting;

@@ -44,7 +44,7 @@ class StreamOwner {
 struct StreamOptions {
   std::array<std::size_t, kLaneCount> window_bytes{};  ///< of messages that wait to be written
   std::size_t piece_bytes = 0;
-  std::size_t payload_bytes_max = 0;
+  MessageCaps caps;
   std::shared_ptr<ReceiveBuffers> buffers;
 };
 

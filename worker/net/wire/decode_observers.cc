@@ -68,6 +68,9 @@ void Decoder::Get(const pb::JobStatus& from, JobStatus* to) {
   to->validation_loss = from.validation_loss();
   to->tokens_per_second = from.tokens_per_second();
   to->seconds_left = from.seconds_left();
+  int workers = 0;
+  for (const pb::StageStatus& stage : from.stages()) workers += stage.workers_size();
+  if (!WithinCap(workers, kMembersMax, "workers of all stages")) return;
   GetAll(from.stages(), kStagesMax, "stages", &to->stages);
   to->term = Term(from.term());
   to->generation = Generation(from.generation());

@@ -71,6 +71,9 @@ void Encoder::Put(const JobStatus& from, pb::JobStatus* to) {
   to->set_validation_loss(from.validation_loss);
   to->set_tokens_per_second(from.tokens_per_second);
   to->set_seconds_left(from.seconds_left);
+  std::size_t workers = 0;
+  for (const StageStatus& stage : from.stages) workers += stage.workers.size();
+  if (!WithinCap(workers, kMembersMax, "workers of all stages")) return;
   PutAll(from.stages, kStagesMax, "stages", to->mutable_stages());
   to->set_term(from.term.value);
   to->set_generation(from.generation.value);

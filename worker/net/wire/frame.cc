@@ -155,10 +155,10 @@ struct FrameReader::Prefix {
   std::size_t piece_bytes = 0;
 };
 
-FrameReader::FrameReader(std::size_t payload_bytes_max, std::shared_ptr<ReceiveBuffers> buffers)
-    : payload_bytes_max_(payload_bytes_max), buffers_(std::move(buffers)) {}
+FrameReader::FrameReader(const MessageCaps& caps, std::shared_ptr<ReceiveBuffers> buffers)
+    : caps_(caps), buffers_(std::move(buffers)) {}
 
-Result<FrameReader::Prefix> FrameReader::ReadPrefix(Cursor* cursor) {
+Result<FrameReader::Prefix> FrameReader::ReadPrefix(Cursor* cursor) const {
   Prefix prefix;
   std::size_t header_bytes = 0;
   if (!cursor->ReadNumber(kSequenceTag, &prefix.sequence) ||
@@ -167,9 +167,9 @@ Result<FrameReader::Prefix> FrameReader::ReadPrefix(Cursor* cursor) {
       !cursor->ReadLength(kHeaderTag, &header_bytes)) {
     return DataLoss("not a frame");
   }
-  if (header_bytes > kHeaderBytesMax) {
+  if (header_bytes > caps_.header_bytes) {
     return DataLoss("a header of " + std::to_string(header_bytes) + " bytes; at most " +
-                    std::to_string(kHeaderBytesMax));
+                    std::to_string(caps_.header_bytes));
   }
   prefix.header.resize(header_bytes);
   cursor->Copy(header_bytes, reinterpret_cast<std::byte*>(prefix.header.data()));
@@ -188,9 +188,13 @@ Status FrameReader::Begin(const Prefix& prefix) {
     return DataLoss("message " + std::to_string(prefix.sequence) + " after message " +
                     std::to_string(sequence_));
   }
-  if (prefix.payload_bytes > payload_bytes_max_) {
+  if (prefix.payload_bytes > caps_.payload_bytes) {
     return DataLoss("a payload of " + std::to_string(prefix.payload_bytes) + " bytes; at most " +
-                    std::to_string(payload_bytes_max_));
+                    std::to_string(caps_.payload_bytes));
+  }
+  ReceiveBuffers::Room decoding;
+  if (prefix.header.size() >= kLargeHeaderBytes) {
+    ASSIGN_OR_RETURN(decoding, buffers_->TakeRoom(prefix.header.size()));
   }
   ASSIGN_OR_RETURN(message_, DecodeHeader(std::as_bytes(std::span(prefix.header))));
   bytes_ = prefix.header.size() + prefix.payload_bytes;

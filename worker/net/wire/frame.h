@@ -26,13 +26,22 @@
 #include "base/status.h"
 #include "worker/net/endpoint.h"
 #include "worker/net/wire/receive_buffers.h"
+#include "worker/net/wire/wire.h"
 
 namespace swarm::net {
 
 /// The largest piece that any sender cuts, whatever its options are.
 inline constexpr std::size_t kPieceBytesMax = 4u << 20;
+/// Headers from this size on take room in ReceiveBuffers while they are decoded.
+inline constexpr std::size_t kLargeHeaderBytes = 16u << 10;
 /// The largest size of a frame without header and piece.
 inline constexpr std::size_t kFrameOverheadMax = 64;
+
+/// The largest parts of a message that one end of a stream accepts.
+struct MessageCaps {
+  std::size_t header_bytes = kHeaderBytesMax;
+  std::size_t payload_bytes = 1u << 30;
+};
 
 /// A message on its way out: hands out its frames one after the other.
 class FrameWriter {
@@ -67,8 +76,9 @@ class FrameReader {
  public:
   using Slice = std::span<const std::byte>;
 
-  /// `buffers` bounds the unfinished messages of all streams of an endpoint.
-  FrameReader(std::size_t payload_bytes_max, std::shared_ptr<ReceiveBuffers> buffers);
+  /// `buffers` bounds the unfinished messages of all streams that share it, and the large headers
+  /// that are decoded at the same time: a hostile one needs tens of times its size for that.
+  FrameReader(const MessageCaps& caps, std::shared_ptr<ReceiveBuffers> buffers);
 
   /// Takes one frame that lies in `slices`, kept alive by `owner`. Returns a message once it is
   /// complete. A payload that lies in one slice is not copied; any other is copied once. Errors:
@@ -84,11 +94,11 @@ class FrameReader {
   class Cursor;
   struct Prefix;
 
-  static Result<Prefix> ReadPrefix(Cursor* cursor);
+  Result<Prefix> ReadPrefix(Cursor* cursor) const;
   Status Begin(const Prefix& prefix);
   Status Continue(const Prefix& prefix) const;
 
-  const std::size_t payload_bytes_max_;
+  const MessageCaps caps_;
   const std::shared_ptr<ReceiveBuffers> buffers_;
   std::uint64_t sequence_ = 0;
   std::size_t bytes_ = 0;

@@ -13,6 +13,7 @@ namespace swarm::net {
 namespace {
 
 constexpr std::size_t kPiece = 1000;
+constexpr MessageCaps kCaps{.payload_bytes = 100000};
 
 std::string HeaderOf(std::uint64_t n) { return *EncodeHeader(protocol::ReduceChunk{.offset = n}); }
 
@@ -48,7 +49,7 @@ class FrameTest : public ::testing::Test {
   }
 
   std::shared_ptr<ReceiveBuffers> buffers_ = std::make_shared<ReceiveBuffers>(1 << 20, 1 << 20);
-  FrameReader reader_{100000, buffers_};
+  FrameReader reader_{kCaps, buffers_};
 };
 
 TEST_F(FrameTest, MessagesComeBackHoweverTheyWereSliced) {
@@ -138,7 +139,7 @@ TEST_F(FrameTest, EveryDamagedByteIsNoticed) {
     for (const int flip : {1, 128}) {
       std::string bad = good;
       bad[i] = static_cast<char>(bad[i] ^ flip);
-      FrameReader reader(100000, buffers_);
+      FrameReader reader(kCaps, buffers_);
       const FrameReader::Slice slice = std::as_bytes(std::span(bad));
       const auto added = reader.Add({&slice, 1}, nullptr);
       EXPECT_EQ(added.status().code(), StatusCode::kDataLoss) << i;
@@ -154,7 +155,7 @@ TEST_F(FrameTest, RandomBytesAreRefused) {
     if (rng.Below(2) == 0) {
       for (char& c : bytes) c = static_cast<char>(rng());
     }
-    FrameReader reader(100000, buffers_);
+    FrameReader reader(kCaps, buffers_);
     const FrameReader::Slice slice = std::as_bytes(std::span(bytes));
     EXPECT_FALSE(reader.Add({&slice, 1}, nullptr).ok());
   }
@@ -162,7 +163,7 @@ TEST_F(FrameTest, RandomBytesAreRefused) {
 
 TEST_F(FrameTest, PiecesOutOfOrderAreRefused) {
   const auto frames = FramesOf(1, MakePayload(2500));
-  EXPECT_FALSE(FrameReader(100000, buffers_).Add({}, nullptr).ok());
+  EXPECT_FALSE(FrameReader(kCaps, buffers_).Add({}, nullptr).ok());
   ASSERT_TRUE(Add(frames[0]).ok());
   EXPECT_EQ(Add(frames[2]).status().code(), StatusCode::kDataLoss);
 }
@@ -171,7 +172,7 @@ TEST_F(FrameTest, AMessageThatComesTwiceOrTooEarlyIsRefused) {
   const std::string first = FramesOf(1, {})[0];
   ASSERT_TRUE(Add(first).ok());
   EXPECT_EQ(Add(first).status().code(), StatusCode::kDataLoss);
-  FrameReader reader(100000, buffers_);
+  FrameReader reader(kCaps, buffers_);
   const std::string second = FramesOf(2, {})[0];
   const FrameReader::Slice slice = std::as_bytes(std::span(second));
   EXPECT_EQ(reader.Add({&slice, 1}, nullptr).status().code(), StatusCode::kDataLoss);
@@ -186,9 +187,36 @@ TEST_F(FrameTest, WhatAllStreamsHoldUnfinishedIsBounded) {
   const auto small = std::make_shared<ReceiveBuffers>(5000, 0);
   const std::string frame = FramesOf(1, MakePayload(4000))[0];
   const FrameReader::Slice slice = std::as_bytes(std::span(frame));
-  FrameReader one(100000, small), two(100000, small);
+  FrameReader one(kCaps, small), two(kCaps, small);
   EXPECT_TRUE(one.Add({&slice, 1}, nullptr).ok());
   EXPECT_EQ(two.Add({&slice, 1}, nullptr).status().code(), StatusCode::kResourceExhausted);
+}
+
+TEST_F(FrameTest, AHeaderAboveTheCapIsRefused) {
+  const std::string frame = FramesOf(1, MakePayload(0))[0];
+  const FrameReader::Slice slice = std::as_bytes(std::span(frame));
+  FrameReader exact({.header_bytes = HeaderOf(1).size()}, buffers_);
+  EXPECT_TRUE(exact.Add({&slice, 1}, nullptr).ok());
+  FrameReader less({.header_bytes = HeaderOf(1).size() - 1}, buffers_);
+  EXPECT_EQ(less.Add({&slice, 1}, nullptr).status().code(), StatusCode::kDataLoss);
+}
+
+TEST_F(FrameTest, ALargeHeaderNeedsRoomWhileItIsDecoded) {
+  const auto shared = std::make_shared<ReceiveBuffers>(30000, 0);
+  FrameReader reader(kCaps, shared);
+  const auto add = [&](std::uint64_t sequence, std::size_t text_bytes) {
+    protocol::JobStatus status;
+    status.message = std::string(text_bytes, 'x');
+    const std::string frame =
+        FrameWriter(sequence, *EncodeHeader(status), {}, kPiece).Next().prefix;
+    const FrameReader::Slice slice = std::as_bytes(std::span(frame));
+    return reader.Add({&slice, 1}, nullptr).status().code();
+  };
+  EXPECT_EQ(add(1, 20000), StatusCode::kOk);
+  const auto others = shared->TakeRoom(20000);
+  ASSERT_TRUE(others.ok());
+  EXPECT_EQ(add(2, 1000), StatusCode::kOk) << "a small one needs no room";
+  EXPECT_EQ(add(3, 20000), StatusCode::kResourceExhausted);
 }
 
 TEST(ReceiveBuffersTest, UsesMemoryAgain) {

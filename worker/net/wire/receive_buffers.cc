@@ -53,15 +53,28 @@ Bytes ReceiveBuffers::Buffer::Finish() && {
   return Bytes::Wrap(data, size_, std::move(owner));
 }
 
+Status ReceiveBuffers::BeginFilling(std::size_t size) {
+  if (unfinished_bytes_ > 0 && unfinished_bytes_ + size > unfinished_bytes_max_) {
+    return ResourceExhausted("no room to receive " + std::to_string(size) + " bytes: " +
+                             std::to_string(unfinished_bytes_) + " are arriving already");
+  }
+  unfinished_bytes_ += size;
+  return Status();
+}
+
+Result<ReceiveBuffers::Room> ReceiveBuffers::TakeRoom(std::size_t size) {
+  {
+    const std::lock_guard lock(mutex_);
+    RETURN_IF_ERROR(BeginFilling(size));
+  }
+  return Room(this, [home = shared_from_this(), size](const void*) { home->EndFilling(size); });
+}
+
 Result<ReceiveBuffers::Buffer> ReceiveBuffers::Take(std::size_t size) {
   Idle found;
   {
     const std::lock_guard lock(mutex_);
-    if (unfinished_bytes_ > 0 && unfinished_bytes_ + size > unfinished_bytes_max_) {
-      return ResourceExhausted("no room to receive " + std::to_string(size) + " bytes: " +
-                               std::to_string(unfinished_bytes_) + " are arriving already");
-    }
-    unfinished_bytes_ += size;
+    RETURN_IF_ERROR(BeginFilling(size));
     found = TakeIdle(size);
   }
   if (!found.memory) {

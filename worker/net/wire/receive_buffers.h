@@ -16,8 +16,8 @@ namespace swarm::net {
 /// is gone.
 class ReceiveBuffers : public std::enable_shared_from_this<ReceiveBuffers> {
  public:
-  /// `unfinished_bytes_max`: of all buffers that are being filled; `idle_bytes_max`: kept for
-  /// reuse.
+  /// `unfinished_bytes_max`: of all buffers that are being filled, and of rooms; `idle_bytes_max`:
+  /// kept for reuse.
   ReceiveBuffers(std::size_t unfinished_bytes_max, std::size_t idle_bytes_max);
 
   /// A buffer that is being filled.
@@ -40,9 +40,14 @@ class ReceiveBuffers : public std::enable_shared_from_this<ReceiveBuffers> {
     std::size_t size_ = 0;
   };
 
+  /// Counts as a buffer that is being filled, for memory that is held elsewhere; until it is gone.
+  using Room = std::shared_ptr<const void>;
+
   /// Errors: kResourceExhausted when too many bytes are being filled already. One buffer is always
   /// allowed.
   Result<Buffer> Take(std::size_t size);
+  /// Errors: the same.
+  Result<Room> TakeRoom(std::size_t size);
 
  private:
   struct Idle {
@@ -50,6 +55,8 @@ class ReceiveBuffers : public std::enable_shared_from_this<ReceiveBuffers> {
     std::size_t capacity = 0;
   };
   void GiveBack(std::unique_ptr<std::byte[]> memory, std::size_t capacity);
+  /// Under the lock.
+  Status BeginFilling(std::size_t size);
   void EndFilling(std::size_t size);
   /// The smallest idle buffer that holds `size` and does not waste more than that; may be empty.
   Idle TakeIdle(std::size_t size);

@@ -194,6 +194,24 @@ TEST(WireTest, AListInAListAboveItsCapIsRefusedByBothEnds) {
       });
 }
 
+TEST(WireTest, AStatusListsNoMoreWorkersThanAJobHas) {
+  protocol::JobStatus status;
+  status.stages.resize(2);
+  status.stages[0].workers.resize(kMembersMax);
+  EXPECT_TRUE(EncodeHeader(status).ok());
+  status.stages[1].workers.resize(1);
+  EXPECT_EQ(EncodeHeader(status).status().code(), StatusCode::kInvalidArgument);
+  swarmjob::v1::Header header;
+  for (int stage = 0; stage < 2; ++stage) header.mutable_job_status()->add_stages();
+  for (int i = 0; i < kMembersMax; ++i) {
+    header.mutable_job_status()->mutable_stages(0)->add_workers();
+  }
+  EXPECT_TRUE(DecodeHeader(AsBytes(header.SerializeAsString())).ok());
+  header.mutable_job_status()->mutable_stages(1)->add_workers();
+  EXPECT_EQ(DecodeHeader(AsBytes(header.SerializeAsString())).status().code(),
+            StatusCode::kDataLoss);
+}
+
 /// `count` contributions as a worker of the last stage has them.
 std::vector<protocol::Contribution> Contributions(std::size_t count) {
   std::vector<protocol::Contribution> contributions(count);

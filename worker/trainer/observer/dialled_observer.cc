@@ -9,6 +9,9 @@ Result<std::unique_ptr<Observer>> DialObserver(const DialledObserverOptions& opt
                                     .listen = "",
                                     .job = options.job_uid,
                                     .plaintext = options.ca.empty(),
+                                    .payload_bytes_max = 0,
+                                    .header_bytes_max = kObservedBytesMax,
+                                    .receive_buffers = options.receive_buffers,
                                     .loop = options.loop,
                                     .redial_max = options.redial_max};
   if (!endpoint_options.plaintext) {
@@ -20,7 +23,7 @@ Result<std::unique_ptr<Observer>> DialObserver(const DialledObserverOptions& opt
         ASSIGN_OR_RETURN(auto endpoint, net::GrpcEndpoint::Create(endpoint_options, handler));
         return std::unique_ptr<net::Endpoint>(std::move(endpoint));
       },
-      options.loop);
+      options.loop, options.memory);
 }
 
 }  // namespace swarm::trainer

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "worker/net/wire/receive_buffers.h"
 #include "worker/trainer/observer/observer.h"
 
 namespace swarm::trainer {
@@ -17,6 +18,9 @@ struct DialledObserverOptions {
   Duration interval = std::chrono::seconds(1);
   Duration redial_max = std::chrono::seconds(3);  ///< between two tries, if it does not answer
   std::shared_ptr<Loop> loop;                     ///< may be shared; null: two threads of its own
+  std::shared_ptr<StatusMemory> memory;           ///< may be shared; null: no bound
+  /// Bounds the large messages that are decoded at the same time; may be shared. Null: its own.
+  std::shared_ptr<net::ReceiveBuffers> receive_buffers;
 };
 
 /// Errors: kInvalidArgument (a certificate that cannot be read, or names another id).

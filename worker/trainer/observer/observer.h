@@ -8,22 +8,36 @@
 
 #include "base/loop.h"
 #include "worker/net/endpoint.h"
+#include "worker/trainer/observer/status_memory.h"
 
 namespace swarm::trainer {
 
 /// The id under which workers and observers know the trainer.
 inline const protocol::WorkerId kTrainerId{"trainer"};
 
+/// The largest message that an observer accepts, by its header: a status of as many workers as a
+/// job can have takes half of it. No message to an observer has a payload.
+inline constexpr std::size_t kObservedBytesMax = 2u << 20;
+/// The most of a text for people that an observer keeps.
+inline constexpr std::size_t kObservedTextBytesMax = 4u << 10;
+
 /// Thread-safe. Asks every `interval` while it lives.
+///
+/// A trainer answers each question and each order once, and says once unasked how the job ended.
+/// One that sends more is another program: the observer hangs up, and calls again after kHangUp.
 class Observer final : public net::EndpointHandler {
  public:
   /// The id of the endpoint determines the rights of this observer: "observer", alone or followed
   /// by '/' and anything, asks; "operator", likewise, also directs. The endpoint need not listen.
-  /// Several observers may share a loop; null: one of its own.
+  /// Several observers may share a loop; null: one of its own. They may share the memory for
+  /// statuses, where one that finds no room is dropped as if it had not come; null: no bound.
+  static constexpr Duration kHangUp = std::chrono::seconds(30);
+
   static Result<std::unique_ptr<Observer>> Start(const std::vector<protocol::Address>& trainer,
                                                  Duration interval,
                                                  const net::MakeEndpoint& make_endpoint,
-                                                 std::shared_ptr<Loop> loop = nullptr);
+                                                 std::shared_ptr<Loop> loop = nullptr,
+                                                 std::shared_ptr<StatusMemory> memory = nullptr);
   ~Observer() override;
 
   /// The newest answer, unless it was taken already.
