@@ -104,7 +104,11 @@ class Operator {
   /// Starts to watch, and to reconcile as soon as this process leads.
   void Start() {
     controller_.Start();
-    if (!flags_.leader_elect) return controller_.Lead(/*term=*/1);
+    if (!flags_.leader_elect) {
+      // Trainers obey no term below one that they have seen, maybe that of an elected leader.
+      const std::int64_t term = kube::NextTerm(0, kube::SystemTiming().WallNow());
+      return controller_.Lead(static_cast<std::uint64_t>(term));
+    }
     elector_.emplace(
         *lease_client_,
         kube::ElectionOptions{.lease = {lease_namespace_, flags_.lease_name},

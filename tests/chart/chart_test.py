@@ -138,8 +138,10 @@ class Operator(unittest.TestCase):
         code, _, error = helm("template", "swarm", CHART, *flags({"leaderElection.enabled": False}))
         self.assertNotEqual(code, 0)
         self.assertIn("replicaCount must be 1", error)
-        arguments = self.pod({"leaderElection.enabled": False, "replicaCount": 1})["containers"][0]["args"]
-        self.assertNotIn("--leader-elect", arguments)
+        alone = only(render({"leaderElection.enabled": False, "replicaCount": 1}), "Deployment")["spec"]
+        self.assertNotIn("--leader-elect", alone["template"]["spec"]["containers"][0]["args"])
+        self.assertEqual(alone["strategy"], {"type": "Recreate"})
+        self.assertNotIn("strategy", only(render(), "Deployment")["spec"])
 
     def test_fits_a_namespace_under_restricted_pod_security(self):
         pod = self.pod()

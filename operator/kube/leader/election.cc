@@ -69,6 +69,10 @@ LeaseRecord FromLease(const json& lease) {
   return record;
 }
 
+std::int64_t NextTerm(std::int64_t last, WallTime wall) {
+  return std::max(last + 1, UnixSeconds(wall));
+}
+
 void ElectionRules::OnRead(const LeaseRecord& record, Timepoint now) {
   if (record != record_) {
     record_ = record;
@@ -98,8 +102,7 @@ std::optional<LeaseRecord> ElectionRules::Wish(Timepoint now, WallTime wall) con
     if (!ours && !record_.resource_version.empty()) ++wish.transitions;
     wish.holder = options_.identity;
     wish.acquire_time = wish.renew_time;
-    // Above every earlier term, also if the Lease, which had the last term, was deleted.
-    wish.term = std::max(record_.term + 1, UnixSeconds(wall));
+    wish.term = NextTerm(record_.term, wall);
   }
   return wish;
 }

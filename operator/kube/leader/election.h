@@ -37,6 +37,12 @@ nlohmann::json ToLease(const ObjectName& name, const LeaseRecord& record);
 /// Members that are missing or have another type are read as empty: a Lease may be made by hand.
 LeaseRecord FromLease(const nlohmann::json& lease);
 
+/// The term of a leader that begins now, where `last` is the last known term (0: none). It is above
+/// every earlier term, also if the Lease, which had the last one, was deleted, or is not used at
+/// all: all terms are Unix times, or counted on from one. This assumes that the clocks of machines
+/// differ by less than the time between two leaders.
+std::int64_t NextTerm(std::int64_t last, WallTime wall);
+
 struct ElectionOptions {
   ObjectName lease;
   std::string identity;  ///< unique among all processes, past ones included; see MakeIdentity

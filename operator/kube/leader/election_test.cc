@@ -80,6 +80,17 @@ TEST(ElectionRulesTest, TermsNeverGoBackNotEvenOverADeletedLease) {
   EXPECT_EQ(rules.Wish(kStart, kWall)->term, 480'000LL * 3600);
 }
 
+TEST(ElectionRulesTest, TermsGoOnWhereTheElectionIsSwitchedOffAndOnAgain) {
+  ElectionRules before(Options("first"));
+  before.OnRead({}, kStart);
+  const LeaseRecord elected = *before.Wish(kStart, kWall);
+  const std::int64_t alone = NextTerm(0, kWall + seconds(1));
+  EXPECT_GT(alone, elected.term);
+  ElectionRules after(Options("third"));
+  after.OnRead(elected, kStart);
+  EXPECT_GT(after.Wish(kStart + seconds(20), kWall + seconds(20))->term, alone);
+}
+
 TEST(ElectionRulesTest, ALeaderKeepsItsTermAndIsLostWhenItCouldNotRenew) {
   ElectionRules rules(Options("me"));
   rules.OnRead({}, kStart);
