@@ -270,3 +270,11 @@ TEST_F(ControllerRealApiTest, AJobThatWasThereBeforeIsRunByAnOperatorThatComesLa
 
 }  // namespace
 }  // namespace swarm::controller
+TEST_F(ControllerRealApiTest, ATypoInAPodTemplateIsToldBeforeAnyPodIsMade) {
+  const Leader leader(*this, 1);
+  ASSERT_TRUE(Submit(R"({"workers": {"template": {"spec": {"tolerationz": []}}}})").ok());
+  ASSERT_TRUE(Await([&] { return Condition("Accepted").starts_with("False"); }));
+  EXPECT_THAT(Job()["status"]["conditions"].dump(), HasSubstr("spec.tolerationz"));
+  EXPECT_TRUE(PodNames().empty());
+}
+

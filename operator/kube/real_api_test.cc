@@ -97,6 +97,16 @@ TEST_F(RealApiTest, ADryRunIsValidatedAndLeavesNothing) {
   EXPECT_THAT(refused.message(), HasSubstr("spec.containers[0].name"));
 }
 
+TEST_F(RealApiTest, ADryRunTellsOfAFieldThatTheServerDoesNotKnow) {
+  json map = ConfigMap("a");
+  map["imutable"] = true;
+  EXPECT_TRUE(client_->Create(resources::ConfigMaps(), map).ok()) << "which drops the field";
+  map["metadata"]["name"] = "b";
+  const auto created = client_->Create(resources::ConfigMaps(), map, {.dry_run = true});
+  EXPECT_EQ(created.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(created.status().message(), HasSubstr("imutable"));
+}
+
 TEST_F(RealApiTest, WhoMayNotAndWhoIsNotKnownAreToldApart) {
   const auto stranger = MakeClient(ControlPlane::kStrangerToken);
   EXPECT_EQ(stranger->Get(resources::Pods(), {ns_, "a"}).status().code(),

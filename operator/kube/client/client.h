@@ -44,7 +44,8 @@ struct GetOptions {
 
 struct WriteOptions {
   std::string subresource;  ///< "", "status", "scale"
-  bool dry_run = false;     ///< the server validates the request, and stores nothing
+  /// The server validates the request, unknown fields included, and stores nothing.
+  bool dry_run = false;
   CallTimeout timeout;
 };
 

@@ -36,7 +36,9 @@ TEST_F(ClientTest, CreateAndUpdateCarryTheFieldManager) {
   server_.ThenAnswer(201, Pod("a", "1").dump()).ThenAnswer(200, Pod("a", "2").dump());
   EXPECT_TRUE(client().Create(resources::Pods(), Pod("a", ""), {.dry_run = true}).ok());
   EXPECT_EQ(Last().method, "POST");
-  EXPECT_EQ(Last().target, "/api/v1/namespaces/ns/pods?fieldManager=swarm-operator&dryRun=All");
+  EXPECT_EQ(Last().target,
+            "/api/v1/namespaces/ns/pods?fieldManager=swarm-operator&dryRun=All"
+            "&fieldValidation=Strict");
   EXPECT_TRUE(
       client().Update(resources::SwarmJobs(), Pod("a", "1"), {.subresource = "status"}).ok());
   EXPECT_EQ(Last().method, "PUT");
