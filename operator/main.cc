@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/exit.h"
 #include "base/log.h"
@@ -32,7 +33,8 @@ constexpr Duration kStopPatience = std::chrono::seconds(5);
 constexpr int kOk = 0, kFailed = 1, kBadUsage = 2;
 
 struct Flags {
-  std::string kubeconfig, context, ns, worker_image, worker_platform, log_level = "info";
+  std::string kubeconfig, context, worker_image, worker_platform, log_level = "info";
+  std::vector<std::string> namespaces;
   bool allow_insecure = false, leader_elect = false;
   std::string lease_namespace, lease_name = "swarm-operator";
   std::string metrics_listen = "0.0.0.0:8080", health_listen = "0.0.0.0:8081";
@@ -52,9 +54,10 @@ void AddFlags(CLI::App& app, Flags* flags) {
         return two ? std::string() : platform + " is not OS/ARCHITECTURE, as linux/amd64";
       });
   app.add_option(
-      "--namespace", flags->ns,
-      "Manage only the SwarmJobs of this namespace, and work without rights to read nodes"
-      " (default: all namespaces)");
+         "--namespace", flags->namespaces,
+         "Manage only the SwarmJobs of this namespace, and work without rights in others and"
+         " to read nodes; may be repeated (default: all namespaces)")
+      ->allow_extra_args(false);
   app.add_option("--kubeconfig", flags->kubeconfig,
                  "Kubeconfig file (default: $KUBECONFIG, or the pod's service account)");
   app.add_option("--context", flags->context,
@@ -158,9 +161,9 @@ class Operator {
                                 kube::SystemTiming(), &client_metrics_);
   }
 
-  /// An operator of one namespace may read nodes only if it was given that right.
+  /// An operator of some namespaces may read nodes only if it was given that right.
   static bool MayReadNodes(const Flags& flags, kube::Client& client) {
-    if (flags.ns.empty()) return true;
+    if (flags.namespaces.empty()) return true;
     const auto nodes = client.List(kube::resources::Nodes(),
                                    {.field_selector = "metadata.name=none", .page_size = 1});
     if (nodes.status().code() != StatusCode::kPermissionDenied) return true;
@@ -170,7 +173,8 @@ class Operator {
 
   static controller::ControllerOptions OptionsOf(const Flags& flags, kube::Client& client) {
     controller::ControllerOptions options;
-    options.informers = {flags.ns, MayReadNodes(flags, client)};
+    options.informers = {{flags.namespaces.begin(), flags.namespaces.end()},
+                         MayReadNodes(flags, client)};
     options.reconcilers = flags.workers;
     options.pods = {flags.worker_image, flags.worker_platform};
     options.instance = HostName();

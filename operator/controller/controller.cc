@@ -90,11 +90,9 @@ void Controller::Work(Reconciler& reconciler, std::stop_token stop) {
 std::vector<MetricSample> Controller::Samples() const {
   std::vector<MetricSample> samples = metrics_.Read(timing_.Now());
   AppendQueue(queue_.Read(), &samples);
-  for (const Informers::Lists& lists : informers_.lists()) {
-    // The first list is not a restart.
-    samples.push_back({Metric::kOperatorWatchRestarts,
-                       {lists.resource},
-                       static_cast<double>(lists.count > 0 ? lists.count - 1 : 0)});
+  for (const Informers::Lists& lists : informers_.relists()) {
+    samples.push_back(
+        {Metric::kOperatorWatchRestarts, {lists.resource}, static_cast<double>(lists.count)});
   }
   return samples;
 }

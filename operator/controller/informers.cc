@@ -1,7 +1,8 @@
 #include "operator/controller/informers.h"
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "operator/names/names.h"
 #include "operator/objects/trim.h"
@@ -47,44 +48,53 @@ std::vector<kube::IndexKey> PodIndexes() { return {JobOf, NodeOf}; }
 
 Informers::Informers(kube::Client& client, const InformerOptions& options, Enqueue enqueue,
                      kube::Timing& timing)
-    : enqueue_(std::move(enqueue)) {
-  kube::ReflectorOptions jobs{.resource = kube::resources::SwarmJobs(), .ns = options.ns};
-  jobs_ = std::make_unique<kube::Reflector>(
-      client, jobs, [this](const Change& change) { enqueue_(change.name.ToString()); }, timing);
-  kube::ReflectorOptions pods{.resource = kube::resources::Pods(),
-                              .ns = options.ns,
-                              .label_selector = names::AnyPodSelector(),
-                              .indexes = PodIndexes(),
-                              .trim = objects::TrimPod};
-  pods_ = std::make_unique<kube::Reflector>(
-      client, pods, [this](const Change& change) { OnPod(change); }, timing);
-  if (!options.nodes) return;
-  kube::ReflectorOptions nodes{.resource = kube::resources::Nodes(), .trim = objects::TrimNode};
-  nodes_ = std::make_unique<kube::Reflector>(
-      client, nodes, [this](const Change& change) { OnNode(change); }, timing);
+    : enqueue_(std::move(enqueue)),
+      jobs_(std::make_shared<kube::Store>()),
+      pods_(std::make_shared<kube::Store>(PodIndexes())),
+      nodes_(options.nodes ? std::make_shared<kube::Store>() : nullptr) {
+  const auto follow = [&](kube::ReflectorOptions what, kube::OnChange on_change) {
+    reflectors_.push_back(
+        std::make_unique<kube::Reflector>(client, std::move(what), std::move(on_change), timing));
+  };
+  std::set<std::string> namespaces = options.namespaces;
+  if (namespaces.empty()) namespaces.insert("");
+  for (const std::string& ns : namespaces) {
+    follow({.resource = kube::resources::SwarmJobs(), .ns = ns, .store = jobs_},
+           [this](const Change& change) { enqueue_(change.name.ToString()); });
+    follow({.resource = kube::resources::Pods(),
+            .ns = ns,
+            .label_selector = names::AnyPodSelector(),
+            .store = pods_,
+            .trim = objects::TrimPod},
+           [this](const Change& change) { OnPod(change); });
+  }
+  if (!nodes_) return;
+  follow({.resource = kube::resources::Nodes(), .store = nodes_, .trim = objects::TrimNode},
+         [this](const Change& change) { OnNode(change); });
 }
 
 void Informers::Start() {
-  jobs_->Start();
-  pods_->Start();
-  if (nodes_) nodes_->Start();
+  for (const auto& each : reflectors_) each->Start();
 }
 
 bool Informers::synced() const {
-  return jobs_->synced() && pods_->synced() && (!nodes_ || nodes_->synced());
+  return std::ranges::all_of(reflectors_, [](const auto& each) { return each->synced(); });
 }
 
 bool Informers::WaitForSync(Duration limit, std::stop_token stop) const {
   const Timepoint end = Clock::now() + limit;
-  for (const auto* each : {&jobs_, &pods_, &nodes_}) {
-    if (*each && !(*each)->WaitForSync(end - Clock::now(), stop)) return false;
-  }
-  return true;
+  return std::ranges::all_of(
+      reflectors_, [&](const auto& each) { return each->WaitForSync(end - Clock::now(), stop); });
 }
 
-std::vector<Informers::Lists> Informers::lists() const {
-  std::vector<Lists> lists{{"swarmjobs", jobs_->lists()}, {"pods", pods_->lists()}};
-  if (nodes_) lists.push_back({"nodes", nodes_->lists()});
+std::vector<Informers::Lists> Informers::relists() const {
+  std::map<std::string, std::uint64_t> counts;
+  for (const auto& each : reflectors_) {
+    const std::uint64_t lists = each->lists();
+    counts[each->resource()] += lists > 0 ? lists - 1 : 0;
+  }
+  std::vector<Lists> lists;
+  for (const auto& [resource, count] : counts) lists.push_back({resource, count});
   return lists;
 }
 
@@ -98,7 +108,7 @@ void Informers::OnPod(const Change& change) {
 void Informers::OnNode(const Change& change) {
   if (!NodeDiffers(change)) return;
   std::set<std::string> jobs;
-  for (const kube::Object& pod : pods_->store().ByIndex(kPodsByNode, change.name.name)) {
+  for (const kube::Object& pod : pods_->ByIndex(kPodsByNode, change.name.name)) {
     jobs.insert(JobOf(*pod));
   }
   for (const std::string& job : jobs) enqueue_(job);

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -17,11 +18,11 @@ inline constexpr std::size_t kPodsByJob = 0, kPodsByNode = 1;
 std::vector<kube::IndexKey> PodIndexes();
 
 struct InformerOptions {
-  std::string ns;     ///< empty: all namespaces
-  bool nodes = true;  ///< false: the operator may not read nodes
+  std::set<std::string> namespaces;  ///< empty: all
+  bool nodes = true;                 ///< false: the operator may not read nodes
 };
 
-/// Owns a thread for each resource.
+/// Owns a thread for each resource, and of jobs and pods for each namespace that is named.
 class Informers {
  public:
   /// Called with the key ("ns/name") of a job that may need a reconcile. Called from several
@@ -35,24 +36,25 @@ class Informers {
   bool synced() const;
   bool WaitForSync(Duration limit, std::stop_token stop = {}) const;
 
-  const kube::Store& jobs() const { return jobs_->store(); }
-  const kube::Store& pods() const { return pods_->store(); }
+  const kube::Store& jobs() const { return *jobs_; }
+  const kube::Store& pods() const { return *pods_; }
   /// Null: the operator may not read nodes.
-  const kube::Store* nodes() const { return nodes_ ? &nodes_->store() : nullptr; }
+  const kube::Store* nodes() const { return nodes_.get(); }
 
-  /// How often each resource was listed, for the metrics.
+  /// How often each resource was listed again, for the metrics.
   struct Lists {
     std::string resource;
-    std::uint64_t count = 0;
+    std::uint64_t count = 0;  ///< the first list, of each namespace, apart
   };
-  std::vector<Lists> lists() const;
+  std::vector<Lists> relists() const;
 
  private:
   void OnPod(const kube::Change& change);
   void OnNode(const kube::Change& change);
 
   const Enqueue enqueue_;
-  std::unique_ptr<kube::Reflector> jobs_, pods_, nodes_;
+  const std::shared_ptr<kube::Store> jobs_, pods_, nodes_;
+  std::vector<std::unique_ptr<kube::Reflector>> reflectors_;  // last: its threads call the others
 };
 
 }  // namespace swarm::controller

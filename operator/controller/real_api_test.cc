@@ -28,15 +28,34 @@ using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
 const kube::Resource kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions", false};
+const kube::Resource kRoles{"rbac.authorization.k8s.io", "v1", "roles"};
+const kube::Resource kRoleBindings{"rbac.authorization.k8s.io", "v1", "rolebindings"};
+
+std::string TextOf(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(std::string(SWARM_SOURCE_DIR) + "/" + path).rdbuf();
+  return text.str();
+}
+
+/// What the chart lets the operator do in a namespace whose jobs it manages.
+json RulesOfTheChart() {
+  const std::string text = TextOf("helm/swarmjob/templates/_helpers.tpl");
+  const std::string begin = "{{- define \"swarmjob.rules\" -}}\n";
+  const std::size_t from = text.find(begin);
+  EXPECT_NE(from, text.npos);
+  if (from == text.npos) return json::array();
+  const std::size_t first = from + begin.size();
+  const auto rules = api::YamlToJson(text.substr(first, text.find("{{- end }}", first) - first));
+  EXPECT_TRUE(rules.ok()) << rules.status().ToString();
+  return rules.ok() ? *rules : json::array();
+}
 
 class ControllerRealApiTest : public kube::ApiServerUnderTest {
  protected:
   void SetUp() override {
     ApiServerUnderTest::SetUp();
     if (HasFatalFailure() || IsSkipped()) return;
-    std::ostringstream text;
-    text << std::ifstream(SWARM_SOURCE_DIR "/crds/swarmjob.yaml").rdbuf();
-    const auto definition = api::YamlToJson(text.str());
+    const auto definition = api::YamlToJson(TextOf("crds/swarmjob.yaml"));
     ASSERT_TRUE(definition.ok());
     const auto applied = client_->Apply(kDefinitions, *definition);
     ASSERT_TRUE(applied.ok()) << applied.status().ToString();
@@ -48,8 +67,11 @@ class ControllerRealApiTest : public kube::ApiServerUnderTest {
   class Leader {
    public:
     Leader(ControllerRealApiTest& story, std::uint64_t term)
-        : client_(MakeClient(kube::ControlPlane::kAdminToken, Eager())),
-          controller_(*client_, Options(story.ns_), story.trainers_.connect(),
+        : Leader(story, term, kube::ControlPlane::kAdminToken, {{story.ns_}, /*nodes=*/true}) {}
+    Leader(ControllerRealApiTest& story, std::uint64_t term, const std::string& token,
+           const InformerOptions& informers)
+        : client_(MakeClient(token, Eager())),
+          controller_(*client_, Options(informers), story.trainers_.connect(),
                       kube::SystemTiming()) {
       controller_.Start();
       controller_.Lead(term);
@@ -61,9 +83,9 @@ class ControllerRealApiTest : public kube::ApiServerUnderTest {
       options.requests_per_second = options.burst = 1e6;
       return options;
     }
-    static ControllerOptions Options(const std::string& ns) {
+    static ControllerOptions Options(const InformerOptions& informers) {
       ControllerOptions options;
-      options.informers = {ns, /*nodes=*/true};
+      options.informers = informers;
       options.reconcilers = 2;
       options.pods.worker_image = "worker:1";
       options.instance = "test";
@@ -82,8 +104,35 @@ class ControllerRealApiTest : public kube::ApiServerUnderTest {
     return false;
   }
 
-  Status Submit(const std::string& spec = "{}") {
-    return client_->Create(SwarmJobs(), JobUnderTest(spec, {ns_, "tiny"})).status();
+  Status Submit(const std::string& spec = "{}") { return SubmitTo(ns_, spec); }
+  Status SubmitTo(const std::string& ns, const std::string& spec = "{}") {
+    return client_->Create(SwarmJobs(), JobUnderTest(spec, {ns, "tiny"})).status();
+  }
+  std::string AnotherNamespace(const std::string& suffix) {
+    const std::string ns = ns_ + suffix;
+    const auto made = client_->Create(
+        kube::resources::Namespaces(),
+        {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", ns}}}});
+    EXPECT_TRUE(made.ok()) << made.status().ToString();
+    return ns;
+  }
+  /// Binds the stranger to the role that the chart makes in a namespace.
+  void AdmitStranger(const std::string& ns) {
+    const std::string group = "rbac.authorization.k8s.io";
+    const json metadata = {{"name", "operator"}, {"namespace", ns}};
+    const auto role = client_->Create(kRoles, {{"apiVersion", group + "/v1"},
+                                               {"kind", "Role"},
+                                               {"metadata", metadata},
+                                               {"rules", RulesOfTheChart()}});
+    ASSERT_TRUE(role.ok()) << role.status().ToString();
+    const auto binding = client_->Create(
+        kRoleBindings,
+        {{"apiVersion", group + "/v1"},
+         {"kind", "RoleBinding"},
+         {"metadata", metadata},
+         {"roleRef", {{"apiGroup", group}, {"kind", "Role"}, {"name", "operator"}}},
+         {"subjects", {{{"kind", "User"}, {"name", "stranger"}, {"apiGroup", group}}}}});
+    ASSERT_TRUE(binding.ok()) << binding.status().ToString();
   }
   json Job() {
     const auto job = client_->Get(SwarmJobs(), {ns_, "tiny"});
@@ -96,9 +145,10 @@ class ControllerRealApiTest : public kube::ApiServerUnderTest {
     }
     return "";
   }
-  std::set<std::string> PodNames() {
+  std::set<std::string> PodNames() { return PodNamesIn(ns_); }
+  std::set<std::string> PodNamesIn(const std::string& ns) {
     std::set<std::string> names;
-    const auto pods = client_->List(Pods(), {.ns = ns_});
+    const auto pods = client_->List(Pods(), {.ns = ns});
     EXPECT_TRUE(pods.ok()) << pods.status().ToString();
     if (pods.ok()) {
       for (const auto& pod : pods->Unpack()) names.insert(kube::NameOf(*pod).name);
@@ -233,6 +283,26 @@ TEST_F(ControllerRealApiTest, ScaleChangesTheNumberOfWorkers) {
   EXPECT_TRUE(Await([&] { return PodNames().size() == 7; }));
 }
 
+TEST_F(ControllerRealApiTest, AnOperatorOfTwoNamespacesNeedsOnlyTheChartsRolesThere) {
+  const std::string second = AnotherNamespace("-second"), other = AnotherNamespace("-other");
+  AdmitStranger(ns_);
+  AdmitStranger(second);
+  for (const std::string& ns : {ns_, second, other}) ASSERT_TRUE(SubmitTo(ns).ok());
+  const auto stranger = MakeClient(kube::ControlPlane::kStrangerToken);
+  for (const std::string& ns : {std::string(), other}) {
+    ASSERT_EQ(stranger->List(Pods(), {.ns = ns}).status().code(), StatusCode::kPermissionDenied);
+  }
+  const Leader leader(*this, 1, kube::ControlPlane::kStrangerToken,
+                      {{ns_, second}, /*nodes=*/false});
+  ASSERT_TRUE(Await([&] { return PodNames().size() == 5 && PodNamesIn(second).size() == 5; }));
+  ASSERT_TRUE(Await([&] { return Condition("Accepted").starts_with("True"); }));
+  RunPods();
+  ASSERT_TRUE(client_->Delete(Pods(), {ns_, "tiny-w1"}, {.grace_seconds = 0}).ok());
+  EXPECT_TRUE(Await([&] { return PodNames().contains("tiny-w4"); }));
+  EXPECT_EQ(PodNamesIn(second).size(), 5u);
+  EXPECT_TRUE(PodNamesIn(other).empty());
+}
+
 TEST_F(ControllerRealApiTest, NumbersComeBackBitForBit) {
   Rng rng(7);
   for (int i = 0; i < 50; ++i) {
@@ -257,6 +327,14 @@ TEST_F(ControllerRealApiTest, TheServerRefusesWhatTheRulesForbidAndSaysWhy) {
   EXPECT_THAT(changed.status().message(), HasSubstr("seed"));
 }
 
+TEST_F(ControllerRealApiTest, ATypoInAPodTemplateIsToldBeforeAnyPodIsMade) {
+  const Leader leader(*this, 1);
+  ASSERT_TRUE(Submit(R"({"workers": {"template": {"spec": {"tolerationz": []}}}})").ok());
+  ASSERT_TRUE(Await([&] { return Condition("Accepted").starts_with("False"); }));
+  EXPECT_THAT(Job()["status"]["conditions"].dump(), HasSubstr("spec.tolerationz"));
+  EXPECT_TRUE(PodNames().empty());
+}
+
 TEST_F(ControllerRealApiTest, AJobThatWasThereBeforeIsRunByAnOperatorThatComesLater) {
   ASSERT_TRUE(Submit().ok());
   {
@@ -270,11 +348,3 @@ TEST_F(ControllerRealApiTest, AJobThatWasThereBeforeIsRunByAnOperatorThatComesLa
 
 }  // namespace
 }  // namespace swarm::controller
-TEST_F(ControllerRealApiTest, ATypoInAPodTemplateIsToldBeforeAnyPodIsMade) {
-  const Leader leader(*this, 1);
-  ASSERT_TRUE(Submit(R"({"workers": {"template": {"spec": {"tolerationz": []}}}})").ok());
-  ASSERT_TRUE(Await([&] { return Condition("Accepted").starts_with("False"); }));
-  EXPECT_THAT(Job()["status"]["conditions"].dump(), HasSubstr("spec.tolerationz"));
-  EXPECT_TRUE(PodNames().empty());
-}
-

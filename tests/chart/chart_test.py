@@ -47,8 +47,10 @@ def render(values=None, more=()):
     for document in yaml.safe_load_all(out):
         if document:
             key = document["kind"], document["metadata"]["name"]
-            if key in objects:
-                raise AssertionError(f"{key} is there twice")
+            if key in objects:  # then it is another namespace's
+                key = document["kind"], f"{document['metadata'].get('namespace')}/{document['metadata']['name']}"
+                if key in objects:
+                    raise AssertionError(f"{key} is there twice")
             objects[key] = document
     return objects
 
@@ -88,7 +90,8 @@ class Lint(unittest.TestCase):
     def test_values_that_mean_nothing_are_refused(self):
         for key, value in (("replicas", 3), ("replicaCount", "two"), ("replicaCount", -1), ("image.repo", "x"),
                            ("operator.logLevel", "loud"), ("avoidSpotNodes", True), ("metrics.podMonitor.interval", 15),
-                           ("watchNamespace", "Not_A_Name"), ("image.digest", "latest"), ("crds.enable", False),
+                           ("watchNamespaces", ["Not_A_Name"]), ("watchNamespaces", ["a", "a"]),
+                           ("image.digest", "latest"), ("crds.enable", False),
                            ("operator.extraArgs", ["kube-qps=1"])):
             with self.subTest(key, value=value):
                 code, _, error = helm("template", "swarm", CHART, *flags({key: value}))
@@ -207,7 +210,7 @@ class Operator(unittest.TestCase):
         if PROGRAM is None:
             self.skipTest("no --operator PROGRAM")
         known = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
-        values = {"watchNamespace": "training"}
+        values = {"watchNamespaces": ["training"]}
         for argument in self.pod(values)["containers"][0]["args"]:
             self.assertRegex(known, re.escape(argument.split("=")[0]) + r"\b")
 
@@ -228,15 +231,20 @@ class Rights(unittest.TestCase):
                 self.assertEqual(rule["verbs"], ["get", "list", "watch"])
             self.assertFalse({"pods/exec", "pods/log", "serviceaccounts"} & set(rule["resources"]))
 
-    def test_of_the_namespaced_mode_end_at_the_namespace_but_for_reading_nodes(self):
-        values = {"watchNamespace": "training", "rbac.aggregate": False}
+    def test_of_the_namespaced_mode_end_at_the_namespaces_but_for_reading_nodes(self):
+        values = {"watchNamespaces": ["training", "research"], "rbac.aggregate": False}
         objects = render(values)
         self.assertEqual([rule["resources"] for rule in self.rules(objects, "ClusterRole")], [["nodes"]])
-        roles = {role["metadata"]["namespace"] for role in of_kind(objects, "Role")}
-        self.assertEqual(roles, {"training", "swarm-system"})
+        for kind in ("Role", "RoleBinding"):
+            namespaces = sorted(each["metadata"]["namespace"] for each in of_kind(objects, kind))
+            self.assertEqual(namespaces, ["research", "swarm-system", "training"])
+        rules = {each["metadata"]["namespace"]: each["rules"] for each in of_kind(objects, "Role")}
+        self.assertEqual(rules["training"], rules["research"])
         alone = render({**values, "rbac.nodes": False})
         self.assertFalse(of_kind(alone, "ClusterRole") + of_kind(alone, "ClusterRoleBinding"))
-        self.assertIn("--namespace=training", only(alone, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"])
+        arguments = only(alone, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
+        self.assertEqual([each for each in arguments if "--namespace" in each],
+                         ["--namespace=training", "--namespace=research"])
 
     def test_are_bound_to_the_account_that_the_operator_has(self):
         for values in ({}, {"serviceAccount.create": False, "serviceAccount.name": "ours"}):
@@ -274,10 +282,13 @@ class Network(unittest.TestCase):
 
     def test_metrics_may_be_for_some_alone(self):
         peers = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
-        policy = only(render({"networkPolicy.metricsFrom": peers, "watchNamespace": "training"}), "NetworkPolicy")["spec"]
+        policy = only(render({"networkPolicy.metricsFrom": peers,
+                               "watchNamespaces": ["training", "research"]}), "NetworkPolicy")["spec"]
         self.assertEqual([rule.get("from") for rule in policy["ingress"]], [None, peers])
         (trainers,) = policy["egress"][-1]["to"]
-        self.assertEqual(trainers["namespaceSelector"]["matchLabels"], {"kubernetes.io/metadata.name": "training"})
+        self.assertEqual(trainers["namespaceSelector"]["matchExpressions"],
+                         [{"key": "kubernetes.io/metadata.name", "operator": "In",
+                           "values": ["training", "research"]}])
 
 
 class Monitoring(unittest.TestCase):
@@ -339,10 +350,10 @@ class Notes(unittest.TestCase):
 
     def test_say_what_the_namespaced_mode_does_not_see(self):
         self.assertNotIn("with these limits", self.notes({}))
-        self.assertNotIn("with these limits", self.notes({"watchNamespace": "training"}))
-        without_nodes = self.notes({"watchNamespace": "training", "rbac.nodes": False})
+        self.assertNotIn("with these limits", self.notes({"watchNamespaces": ["training"]}))
+        without_nodes = self.notes({"watchNamespaces": ["training", "research"], "rbac.nodes": False})
         self.assertIn("does not see the notices on nodes", without_nodes)
-        self.assertIn("SwarmJobs of the namespace training.", without_nodes)
+        self.assertIn("SwarmJobs of training, research.", without_nodes)
 
 
 PROGRAM = None

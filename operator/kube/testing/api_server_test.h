@@ -109,7 +109,8 @@ class ApiServerTest : public ::testing::Test {
     options.resource = resources::Pods();
     options.ns = "ns";
     options.label_selector = "app=x";
-    options.indexes = {[](const nlohmann::json& pod) { return LabelOf(pod, "swarmjob.dev/job"); }};
+    options.store = std::make_shared<Store>(std::vector<IndexKey>{
+        [](const nlohmann::json& pod) { return LabelOf(pod, "swarmjob.dev/job"); }});
     options.idle_timeout = idle_timeout;
     auto reflector = std::make_unique<Reflector>(client(), options, changes_.Callback(), timing_);
     reflector->Start();

@@ -11,7 +11,6 @@ Reflector::Reflector(Client& client, ReflectorOptions options, OnChange on_chang
       options_(std::move(options)),
       on_change_(std::move(on_change)),
       timing_(timing),
-      store_(options_.indexes),
       policy_(timing) {}
 
 Reflector::~Reflector() = default;
@@ -23,6 +22,10 @@ void Reflector::Start() {
 bool Reflector::WaitForSync(Duration limit, std::stop_token stop) const {
   std::unique_lock lock(mutex_);
   return synced_changed_.wait_for(lock, stop, limit, [this] { return synced_.load(); });
+}
+
+std::string Reflector::What() const {
+  return options_.resource.plural + (options_.ns.empty() ? "" : " of " + options_.ns);
 }
 
 void Reflector::Run(std::stop_token stop) {
@@ -53,13 +56,13 @@ void Reflector::List(const ListWatchStep& step, std::stop_token stop) {
   if (stop.stop_requested()) return;
   if (!list.ok()) {
     if (!std::exchange(failing_, true)) {
-      LOG_WARN("cannot list {}, will retry: {}", options_.resource.plural, list.status().message());
+      LOG_WARN("cannot list {}, will retry: {}", What(), list.status().message());
     }
     return policy_.OnListFailed(list.status(), timing_.Now());
   }
-  if (std::exchange(failing_, false)) LOG_INFO("listed {} again", options_.resource.plural);
+  if (std::exchange(failing_, false)) LOG_INFO("listed {} again", What());
   policy_.OnListed(list->resource_version);
-  store_.Replace(list->items, on_change_);
+  options_.store->Replace(list->items, on_change_, options_.ns);
   const std::lock_guard lock(mutex_);
   synced_ = true;
   synced_changed_.notify_all();
@@ -81,13 +84,12 @@ void Reflector::Watch(const ListWatchStep& step, std::stop_token stop) {
       [this](const WatchEvent& event) {
         failing_ = false;
         policy_.OnEvent(event.resource_version);
-        if (const auto change = store_.Apply(event)) on_change_(*change);
+        if (const auto change = options_.store->Apply(event)) on_change_(*change);
       },
       stop);
   const bool failed = end.kind == WatchEnd::Kind::kRefused || end.kind == WatchEnd::Kind::kBroken;
   if (failed && !std::exchange(failing_, true)) {
-    LOG_WARN("the watch of {} ended, will retry: {}", options_.resource.plural,
-             end.status.message());
+    LOG_WARN("the watch of {} ended, will retry: {}", What(), end.status.message());
   }
   policy_.OnWatchEnded(end, timing_.Now());
 }

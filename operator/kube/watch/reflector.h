@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -20,7 +21,8 @@ struct ReflectorOptions {
   std::string ns;  ///< empty: all namespaces
   std::string label_selector;
   std::string field_selector;
-  std::vector<IndexKey> indexes;  ///< of the store
+  /// Several reflectors, each of another namespace, may share it.
+  std::shared_ptr<Store> store = std::make_shared<Store>();
   /// Removes the members that need not be stored.
   TrimObject trim = TrimBookkeeping;
   /// The longest silence of a watch. Servers send a bookmark every minute.
@@ -41,17 +43,19 @@ class Reflector {
   /// Starts the thread. Call once.
   void Start();
 
-  const Store& store() const { return store_; }
+  const Store& store() const { return *options_.store; }
   /// Whether the first list has arrived and on_change was called for all of it.
   bool synced() const { return synced_; }
   /// Waits for that. Returns false after `limit`, or when `stop` is requested.
   bool WaitForSync(Duration limit, std::stop_token stop = {}) const;
 
+  const std::string& resource() const { return options_.resource.plural; }
   /// How many lists and watches it has begun.
   std::uint64_t lists() const { return lists_; }
   std::uint64_t watches() const { return watches_; }
 
  private:
+  std::string What() const;  ///< for logs
   void Run(std::stop_token stop);
   void List(const ListWatchStep& step, std::stop_token stop);
   void Watch(const ListWatchStep& step, std::stop_token stop);
@@ -60,7 +64,6 @@ class Reflector {
   const ReflectorOptions options_;
   const OnChange on_change_;
   Timing& timing_;
-  Store store_;
   ListWatchPolicy policy_;  // of the thread
   bool failing_ = false;    // of the thread: the last try failed and was logged
   std::atomic<std::uint64_t> lists_{0};

@@ -78,23 +78,25 @@ std::optional<Change> Store::Remove(const ObjectName& name, const Object& last) 
   return Change{name, last ? last : known, nullptr};
 }
 
-void Store::Replace(const std::vector<PackedObject>& objects, const OnChange& on_change) {
+void Store::Replace(const std::vector<PackedObject>& objects, const OnChange& on_change,
+                    const std::string& ns) {
   std::set<ObjectName> listed;
   for (const PackedObject& packed : objects) {
     const Object object = packed.Unpack();
     listed.insert(NameOf(*object));
     if (const auto change = Put(object)) on_change(*change);
   }
-  for (const ObjectName& name : NamesWithout(listed)) {
+  for (const ObjectName& name : NamesWithout(listed, ns)) {
     if (const auto change = Remove(name, nullptr)) on_change(*change);
   }
 }
 
-std::vector<ObjectName> Store::NamesWithout(const std::set<ObjectName>& listed) const {
+std::vector<ObjectName> Store::NamesWithout(const std::set<ObjectName>& listed,
+                                            const std::string& ns) const {
   const std::lock_guard lock(mutex_);
   std::vector<ObjectName> names;
   for (const auto& [name, object] : objects_) {
-    if (!listed.contains(name)) names.push_back(name);
+    if ((ns.empty() || name.ns == ns) && !listed.contains(name)) names.push_back(name);
   }
   return names;
 }

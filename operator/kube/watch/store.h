@@ -29,7 +29,8 @@ using OnChange = std::function<void(const Change&)>;
 /// The key of an object in an index; empty: the object is not in the index. Must not throw.
 using IndexKey = std::function<std::string(const nlohmann::json& object)>;
 
-/// Thread-safe, but only one thread may change it. Its state may be older than the server's.
+/// Thread-safe, but only one thread may change the objects of a namespace. Its state may be older
+/// than the server's.
 /// Objects are stored packed, and unpacked for each call.
 class Store {
  public:
@@ -44,8 +45,10 @@ class Store {
   std::vector<Object> ByIndex(std::size_t index, const std::string& key) const;
   std::size_t size() const;
 
-  /// Replaces the content by a list. Objects that the list lacks are removed.
-  void Replace(const std::vector<PackedObject>& objects, const OnChange& on_change);
+  /// Replaces the content of `ns` (empty: all of it) by a list. Objects that the list lacks are
+  /// removed.
+  void Replace(const std::vector<PackedObject>& objects, const OnChange& on_change,
+               const std::string& ns = "");
   /// Applies one event. None: it changes nothing, because it is old or a bookmark.
   std::optional<Change> Apply(const WatchEvent& event);
 
@@ -60,7 +63,8 @@ class Store {
 
   std::optional<Change> Put(const Object& object);
   std::optional<Change> Remove(const ObjectName& name, const Object& last);
-  std::vector<ObjectName> NamesWithout(const std::set<ObjectName>& listed) const;
+  std::vector<ObjectName> NamesWithout(const std::set<ObjectName>& listed,
+                                       const std::string& ns) const;
   void Index(const Objects::value_type& place, const Object& object, bool add);
 
   const std::vector<IndexKey> index_keys_;

@@ -28,10 +28,12 @@ std::vector<IndexKey> ByJob() {
   return {[](const json& object) { return LabelOf(object, "job"); }};
 }
 
-std::vector<Change> Replace(Store& store, const std::vector<json>& objects) {
+std::vector<Change> Replace(Store& store, const std::vector<json>& objects,
+                            const std::string& ns = "") {
   std::vector<Change> changes;
-  store.Replace({objects.begin(), objects.end()},
-                [&](const Change& change) { changes.push_back(change); });
+  store.Replace(
+      {objects.begin(), objects.end()}, [&](const Change& change) { changes.push_back(change); },
+      ns);
   return changes;
 }
 
@@ -50,6 +52,13 @@ TEST(StoreTest, ObjectsAreFoundByNameNamespaceAndIndex) {
   EXPECT_THAT(Names(store.List("a")), ElementsAre("a/1", "a/2", "a/3"));
   EXPECT_THAT(Names(store.ByIndex(0, "x")), ElementsAre("a/1", "a/3", "b/2"));
   EXPECT_EQ(store.List().size(), 5u);
+}
+
+TEST(StoreTest, AListOfOneNamespaceLeavesTheOthersAlone) {
+  Store store;
+  Replace(store, {Thing("a", "1", "1"), Thing("b", "1", "1")});
+  Replace(store, {Thing("a", "2", "2")}, "a");
+  EXPECT_THAT(Names(store.List()), ElementsAre("a/2", "b/1"));
 }
 
 TEST(StoreTest, TheIndexFollowsALabelThatChangesAndAnObjectThatGoes) {
