@@ -311,6 +311,32 @@ class Monitoring(unittest.TestCase):
         self.assertEqual([each["targetLabel"] for each in endpoint["relabelings"]], ["swarmjob", "pool", "zone"])
         self.assertEqual(monitor["spec"]["namespaceSelector"], {"any": True})
 
+    def test_behind_a_proxy_the_operator_answers_nobody_but_it(self):
+        proxy = {"metrics.authProxy.enabled": True, "metrics.authProxy.image": "proxy:1",
+                 "metrics.serviceMonitor.enabled": True}
+        objects = render(proxy, MONITORING)
+        operator, beside = only(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+        self.assertIn("--metrics-listen=127.0.0.1:8080", operator["args"])
+        self.assertEqual([port["name"] for port in operator["ports"]], ["health"])
+        self.assertEqual([(port["name"], port["containerPort"]) for port in beside["ports"]], [("metrics", 8443)])
+        self.assertIn("--upstream=http://127.0.0.1:8080/", beside["args"])
+        self.assertEqual(beside["securityContext"], operator["securityContext"])
+        self.assertEqual(only(objects, "Service")["spec"]["ports"][0]["port"], 8443)
+        (endpoint,) = only(objects, "ServiceMonitor")["spec"]["endpoints"]
+        self.assertEqual(endpoint["scheme"], "https")
+        self.assertIn("bearerTokenFile", endpoint)
+        roles = {name: role["rules"] for (kind, name), role in objects.items() if kind == "ClusterRole"}
+        self.assertEqual([rule["resources"] for rule in roles["swarm-swarm-operator-metrics-auth"]],
+                         [["tokenreviews"], ["subjectaccessreviews"]])
+        self.assertEqual(roles["swarm-swarm-operator-metrics-reader"],
+                         [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}])
+        self.assertIn(("ClusterRoleBinding", "swarm-swarm-operator-metrics-auth"), objects)
+
+    def test_a_proxy_without_an_image_is_refused(self):
+        code, _, error = helm("template", "swarm", CHART, *flags({"metrics.authProxy.enabled": True}))
+        self.assertNotEqual(code, 0)
+        self.assertIn("metrics.authProxy.image", error)
+
     def test_alerts_are_those_of_the_dashboards_folder_and_point_to_a_page(self):
         url = "https://wiki.example.com/swarmjob"
         objects = render({"metrics.prometheusRule.enabled": True, "metrics.prometheusRule.runbookUrl": url}, MONITORING)
