@@ -154,12 +154,24 @@ Status Actor::Do(const Acting& acting, const std::vector<plan::Action>& actions)
       Keep(Delete(acting, *gone), &first);
     } else if (const auto* direct = std::get_if<plan::DirectTrainer>(&action)) {
       Direct(acting, *direct);
+    } else if (const auto* write = std::get_if<plan::WriteReplicas>(&action)) {
+      Keep(WriteReplicas(acting, write->replicas), &first);
     } else {
       Keep(client_.Delete(kube::resources::SwarmJobs(), acting.name(), {.uid = acting.view.uid}),
            &first);
     }
   }
   return first;
+}
+
+// Through the subresource: the right to write it is none to change the rest of a manifest.
+Status Actor::WriteReplicas(const Acting& acting, std::uint64_t replicas) {
+  return client_
+      .Patch(kube::resources::SwarmJobs(), acting.name(), kube::PatchType::kMerge,
+             {{"metadata", {{"resourceVersion", acting.view.resource_version}}},
+              {"spec", {{"replicas", replicas}}}},
+             {.subresource = "scale"})
+      .status();
 }
 
 Result<HeldIdentities> Actor::EnsureIdentities(const Acting& acting) {

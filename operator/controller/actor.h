@@ -68,6 +68,7 @@ class Actor {
   Status CreateWorker(const Acting& acting, const plan::CreateWorker& action, Creating* creating);
   Status Delete(const Acting& acting, const plan::DeletePod& action);
   void Direct(const Acting& acting, const plan::DirectTrainer& action);
+  Status WriteReplicas(const Acting& acting, std::uint64_t replicas);
 
   kube::Client& client_;
   TrainerLinks& links_;

@@ -283,6 +283,27 @@ TEST_F(ControllerRealApiTest, ScaleChangesTheNumberOfWorkers) {
   EXPECT_TRUE(Await([&] { return PodNames().size() == 7; }));
 }
 
+TEST_F(ControllerRealApiTest, AnAutoscalerBeginsFromTheNumberThatTheManifestLeftOpen) {
+  AdmitStranger(ns_);
+  const Leader leader(*this, 1, kube::ControlPlane::kStrangerToken, {{ns_}, /*nodes=*/false});
+  ASSERT_TRUE(Submit(R"({"workers": {"replicas": 0, "minReplicas": 0}})").ok());
+  const auto scale = [&](const json& change) {
+    const auto patched = client_->Patch(SwarmJobs(), {ns_, "tiny"}, kube::PatchType::kMerge, change,
+                                        {.subresource = "scale"});
+    EXPECT_TRUE(patched.ok()) << patched.status().ToString();
+    return patched.ok() ? **patched : json();
+  };
+  const auto wanted = [&] { return scale(json::object())["spec"].value("replicas", 0); };
+  ASSERT_TRUE(Await([&] { return wanted() == 2; }));
+  ASSERT_TRUE(Await([&] { return PodNames().size() == 3; }));
+  RunPods();
+  EXPECT_TRUE(Await([&] { return scale(json::object())["status"].value("replicas", 0) == 2; }));
+  EXPECT_THAT(scale(json::object())["status"].value("selector", ""), HasSubstr("swarmjob.dev/job"));
+  scale({{"spec", {{"replicas", 4}}}});
+  EXPECT_TRUE(Await([&] { return PodNames().size() == 5; }));
+  EXPECT_EQ(wanted(), 4) << "which is the autoscaler's";
+}
+
 TEST_F(ControllerRealApiTest, AnOperatorOfTwoNamespacesNeedsOnlyTheChartsRolesThere) {
   const std::string second = AnotherNamespace("-second"), other = AnotherNamespace("-other");
   AdmitStranger(ns_);

@@ -199,6 +199,7 @@ Result<JobView> ReadJob(const json& object) {
     view.errors = {{"spec", "is nested too deep", "at most 64 levels"}};
     return view;
   }
+  view.replicas_open = Count(At(object, {"spec", "workers", "replicas"})) == 0;
   json manifest = ManifestOf(object);
   const bool is_auto = api::TakeAutoStages(&manifest);
   ReadManifest(manifest, &view);

@@ -142,6 +142,17 @@ void Expire(Draft* draft) {
   draft->plan.actions.push_back(DeleteJob{});
 }
 
+/// Not beside a write of the status, which would be newer than what this decision has read. Not
+/// before the first trainer, if the planner has chosen the number: until then a new generation of
+/// the manifest asks it again.
+void FillInReplicas(Draft* draft) {
+  const ObservedJob& job = draft->seen.job;
+  const bool settled =
+      draft->plan.write == WriteStatus::kNo && (!job.choice || job.status.trainer.term > 0);
+  if (!job.replicas_open || !settled || draft->finished()) return;
+  draft->plan.actions.push_back(WriteReplicas{draft->job.spec.workers.replicas});
+}
+
 }  // namespace
 
 Plan Decide(const Observed& observed) {
@@ -171,6 +182,7 @@ Plan Decide(const Observed& observed) {
   Report(&draft);
   Tidy(&draft.plan);
   DecideWrite(observed, &draft.plan);
+  FillInReplicas(&draft);
   return std::move(draft.plan);
 }
 

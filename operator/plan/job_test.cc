@@ -44,6 +44,24 @@ TEST(TrainerTest, ATerminatingTrainerIsNotWaitedFor) {
   EXPECT_TRUE(cluster.pods.contains("job-trainer-2"));
 }
 
+TEST(ReplicasTest, ANumberThatTheManifestLeavesOpenIsWrittenOnce) {
+  FakeCluster cluster;
+  cluster.job.replicas_open = true;
+  cluster.Live(60);
+  EXPECT_EQ(std::ranges::count(cluster.done, "write replicas 4"), 1);
+}
+
+TEST(ReplicasTest, BeforeTheFirstTrainerThePlannersNumberIsNotWritten) {
+  for (const bool chosen : {false, true}) {
+    FakeCluster cluster;
+    cluster.job.replicas_open = true;
+    if (chosen) cluster.job.choice.emplace();
+    cluster.spec().suspend = true;
+    cluster.Live(60);
+    EXPECT_EQ(std::ranges::count(cluster.done, "write replicas 4"), chosen ? 0 : 1);
+  }
+}
+
 TEST(TrainerTest, ANewTermIsAboveEveryOneThatTheWorkersHaveHeardOf) {
   FakeCluster cluster;
   cluster.Live(60);

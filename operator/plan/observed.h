@@ -30,7 +30,8 @@ struct ObservedJob {
   std::optional<api::SwarmJob> job;  ///< none: the job cannot be run
   std::vector<std::string> refused;  ///< why not, one sentence each; empty if and only if `job`
   std::optional<api::PlanChoice> choice;  ///< what the planner chose of it; `job` has it in it
-  api::SwarmJobStatus status;             ///< the observed one; of a new job a default one
+  bool replicas_open = false;  ///< the manifest leaves the number of workers open; `job` has one
+  api::SwarmJobStatus status;  ///< the observed one; of a new job a default one
 };
 
 enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };

@@ -54,13 +54,20 @@ struct DirectTrainer {
   bool operator==(const DirectTrainer&) const = default;
 };
 
+/// Write the number of workers into a manifest that leaves it open, so that `kubectl scale` and
+/// autoscalers, which take 0 as "hands off", begin from it. Fails if the object has changed.
+struct WriteReplicas {
+  std::uint64_t replicas = 0;
+  bool operator==(const WriteReplicas&) const = default;
+};
+
 /// Delete the SwarmJob (ttlSecondsAfterFinished), with its UID as the precondition.
 struct DeleteJob {
   bool operator==(const DeleteJob&) const = default;
 };
 
-using Action =
-    std::variant<ApplyChild, CreateTrainer, CreateWorker, DeletePod, DirectTrainer, DeleteJob>;
+using Action = std::variant<ApplyChild, CreateTrainer, CreateWorker, DeletePod, DirectTrainer,
+                            WriteReplicas, DeleteJob>;
 
 /// An event about the SwarmJob, for people.
 struct Event {

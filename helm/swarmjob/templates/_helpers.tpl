@@ -88,6 +88,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
   resources: [swarmjobs/status]
   verbs: [update]
 - apiGroups: [swarmjob.dev]
+  resources: [swarmjobs/scale]
+  verbs: [patch]  # to write the number of workers where a manifest leaves it open
+- apiGroups: [swarmjob.dev]
   resources: [swarmjobs/finalizers]
   verbs: [update]  # to own the objects it creates, if ownership is checked
 - apiGroups: [""]

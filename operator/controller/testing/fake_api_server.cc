@@ -227,7 +227,10 @@ HttpResponse FakeApiServer::Change(const std::string& method, const Route& route
       if (old["metadata"].contains(kept)) changed["metadata"][kept] = old["metadata"][kept];
     }
   }
-  if (route.subresource == "status") {
+  if (route.subresource == "scale") {
+    changed = old;
+    changed["spec"]["workers"]["replicas"] = body["spec"]["replicas"];
+  } else if (route.subresource == "status") {
     json whole = old;
     whole["status"] = changed.value("status", json::object());
     changed = std::move(whole);

@@ -176,6 +176,9 @@ void FakeCluster::Do(const Action& action, Leader& by) {
       done.push_back("move " + move.worker.value);
       stage_of_[move.worker.value] = move.to.value;
     }
+  } else if (const auto* write = std::get_if<WriteReplicas>(&action)) {
+    done.push_back("write replicas " + std::to_string(write->replicas));
+    job.replicas_open = false;
   } else {
     done.push_back("delete job");
     job.deleted = true;
