@@ -254,6 +254,37 @@ TEST_F(ControllerRealApiTest, APreemptedWorkerIsReplacedUnderANewNameAndCounted)
   EXPECT_EQ(Job()["status"].value("failures", 0), 0);
 }
 
+TEST_F(ControllerRealApiTest, WhatTheSchedulerPreemptsIsReplacedAndChargedToNobody) {
+  const kube::Resource priorities{"scheduling.k8s.io", "v1", "priorityclasses", false};
+  ASSERT_TRUE(client_
+                  ->Create(priorities, {{"apiVersion", "scheduling.k8s.io/v1"},
+                                        {"kind", "PriorityClass"},
+                                        {"metadata", {{"name", "batch"}}},
+                                        {"value", -7}})
+                  .ok());
+  const Leader leader(*this, 1);
+  const std::string low = R"({"template": {"spec": {"priorityClassName": "batch"}}})";
+  ASSERT_TRUE(Submit(R"({"workers": )" + low + R"(, "trainer": )" + low + "}").ok());
+  ASSERT_TRUE(Await([&] { return PodNames().size() == 5; }));
+  RunPods();
+  for (const std::string name : {"tiny-trainer-1", "tiny-w1"}) {
+    const auto pod = client_->Get(Pods(), {ns_, name});
+    ASSERT_TRUE(pod.ok());
+    EXPECT_EQ((**pod)["spec"]["priority"], -7) << name;
+    SetStatus(name, {{"conditions",
+                      {{{"type", "DisruptionTarget"},
+                        {"status", "True"},
+                        {"reason", "PreemptionByScheduler"},
+                        {"message",
+                         "default-scheduler: preempting to accommodate a higher"
+                         " priority pod"}}}}});
+  }
+  EXPECT_TRUE(Await([&] { return PodNames().contains("tiny-w4"); }));
+  EXPECT_TRUE(Await([&] { return PodNames().contains("tiny-trainer-2"); }));
+  EXPECT_TRUE(Await([&] { return Job()["status"].value("preemptions", 0) == 2; }));
+  EXPECT_EQ(Job()["status"].value("failures", 0), 0);
+}
+
 TEST_F(ControllerRealApiTest, TwoLeadersAtOnceMakeNoPodTwice) {
   const Leader one(*this, 1), two(*this, 2);
   ASSERT_TRUE(Submit().ok());
