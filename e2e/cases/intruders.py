@@ -45,8 +45,8 @@ def make_secret(world, name, files):
 def foreign_peers(world):
     job = world.job(replicas=2).submit().await_step(10)
     other = world.job("other", replicas=2).submit().await_step(10)
-    worker = other.pod_names("worker")[0].removeprefix("other-")
-    theirs = world.kubectl.get("secret", "other-identities", world.namespace)["data"]
+    worker = other.pod_names("worker")[0]
+    theirs = world.kubectl.get("secret", f"{worker}-identity", world.namespace)["data"]
     # Two jobs at full speed would leave the other pods of a small machine no processor.
     other.change({"suspend": True})
     with tempfile.TemporaryDirectory() as folder:
@@ -56,8 +56,8 @@ def foreign_peers(world):
         make_secret(world, "stranger", {name: (authority.folder / name).read_bytes()
                                         for name in ("ca.crt", "tls.crt", "tls.key")})
     make_secret(world, "neighbour", {
-        "ca.crt": base64.b64decode(theirs["ca.crt"]), "tls.crt": base64.b64decode(theirs[f"{worker}.crt"]),
-        "tls.key": base64.b64decode(theirs[f"{worker}.key"])})
+        "ca.crt": base64.b64decode(theirs["ca.crt"]), "tls.crt": base64.b64decode(theirs["tls.crt"]),
+        "tls.key": base64.b64decode(theirs["tls.key"])})
     for name in ("stranger", "neighbour"):
         intruder(world, job, name, name)
     for name in ("stranger", "neighbour"):

@@ -64,17 +64,23 @@ bool IsSecret(plan::Child child) {
   return child == plan::Child::kAuthority || child == plan::Child::kIdentities;
 }
 
-IdentitiesWanted WantedBy(const Acting& acting) {
-  std::set<std::uint64_t> ordinals(acting.view.status.openWorkers.begin(),
-                                   acting.view.status.openWorkers.end());
-  for (const plan::ObservedPod& pod : acting.pods) {
-    if (pod.role == plan::PodRole::kWorker) ordinals.insert(pod.number);
-  }
-  IdentitiesWanted wanted{acting.view.name, {}, acting.view.status.trainer.term > 0};
-  for (const std::uint64_t ordinal : ordinals) {
-    wanted.workers.push_back(names::PodName(acting.view.name, plan::PodRole::kWorker, ordinal));
-  }
-  return wanted;
+/// Whether the pod needs a certificate, and may have none that is good.
+bool LacksIdentity(const Acting& acting, const plan::ObservedPod& pod) {
+  const auto known = acting.memory->identities.find({pod.role, pod.number});
+  return NeedsIdentity(pod) &&
+         (known == acting.memory->identities.end() || acting.now >= known->second);
+}
+
+SecretOfPairs OwnSecret(const Acting& acting, const plan::ObservedPod& pod) {
+  return {objects::BuildIdentitySecret(acting.view, pod.name, pod.uid),
+          {{kOwnPair, IdentityOf(acting.view.uid, pod)}}};
+}
+
+/// Remembers that the server refuses the creation of pods.
+void Refuse(const Acting& acting, const Status& status) {
+  std::optional<plan::Refusal>& refusal = acting.memory->refusal;
+  const std::uint64_t attempts = refusal ? refusal->attempts + 1 : 1;
+  refusal = {api::WholeSeconds(acting.now), attempts, status.code(), status.message()};
 }
 
 /// Adds a hash of the object. So the object differs from the one in the cluster also if the
@@ -130,15 +136,16 @@ void Keep(Status status, Status* first) {
 
 Status Actor::Do(const Acting& acting, const std::vector<plan::Action>& actions) {
   Status first;
+  Creating creating;
   if (std::any_of(actions.begin(), actions.end(), CreationOf)) {
     // A pod without its certificate would hang in ContainerCreating.
-    const auto held = EnsureIdentities(acting);
-    if (!held.ok()) {
+    const auto held = HoldAuthority(acting);
+    creating.untried = !held.ok();
+    if (creating.untried) {
       RememberUntried(actions, acting.memory);
-      return held.status();
+      IsRefusal(held.status().code()) ? Refuse(acting, held.status()) : Keep(held.status(), &first);
     }
   }
-  Creating creating;
   for (const plan::Action& action : actions) {
     if (const auto* apply = std::get_if<plan::ApplyChild>(&action)) {
       Keep(Apply(acting, apply->child), &first);
@@ -174,24 +181,72 @@ Status Actor::WriteReplicas(const Acting& acting, std::uint64_t replicas) {
       .status();
 }
 
-Result<HeldIdentities> Actor::EnsureIdentities(const Acting& acting) {
-  auto held = secrets_.Ensure(
-      acting.name(), acting.view.uid, WantedBy(acting),
-      [&](const std::string& name) {
-        return json{{"apiVersion", "v1"},
-                    {"kind", "Secret"},
-                    {"metadata", objects::JobMetadata(acting.view, name)}};
-      },
+Result<OwnIdentity> Actor::HoldAuthority(const Acting& acting) {
+  JobMemory& memory = *acting.memory;
+  auto held = secrets_.Hold(
+      acting.view.uid,
+      objects::BuildJobSecret(acting.view, names::AuthoritySecretName(acting.view.name)),
       acting.now);
-  acting.memory->renew_at = held.ok() ? std::optional(held->renew_at) : std::nullopt;
+  memory.renew_at = held.ok() ? std::optional(held->renew_at) : std::nullopt;
+  if (held.ok() && memory.authority_since != held->authority_since) {
+    memory.authority_since = held->authority_since;
+    memory.identities.clear();
+  }
   return held;
+}
+
+Status Actor::MakeIdentity(const Acting& acting, const plan::ObservedPod& pod) {
+  ASSIGN_OR_RETURN(const WallTime renew_at,
+                   secrets_.Make(acting.view.uid, OwnSecret(acting, pod), acting.now));
+  acting.memory->identities[{pod.role, pod.number}] = renew_at;
+  return Status();
+}
+
+/// One Secret that cannot be written stops no other.
+Status Actor::EnsureIdentities(const Acting& acting) {
+  RETURN_IF_ERROR(HoldAuthority(acting).status());
+  JobMemory& memory = *acting.memory;
+  Status first;
+  bool shares = false;
+  for (const plan::ObservedPod& pod : acting.pods) {
+    if (!LacksIdentity(acting, pod)) continue;
+    if (const auto shown = RenewalShownBy(pod, *memory.authority_since, acting.now)) {
+      memory.identities[{pod.role, pod.number}] = *shown;
+    } else if (pod.shares_identities) {
+      shares = true;
+    } else {
+      const auto renew_at = secrets_.Check(acting.view.uid, OwnSecret(acting, pod), acting.now);
+      Keep(renew_at.status(), &first);
+      if (renew_at.ok()) memory.identities[{pod.role, pod.number}] = *renew_at;
+    }
+  }
+  if (shares) Keep(EnsureSharedIdentities(acting), &first);
+  return first;
+}
+
+Status Actor::EnsureSharedIdentities(const Acting& acting) {
+  SecretOfPairs shared{
+      objects::BuildJobSecret(acting.view, names::SharedIdentitiesName(acting.view.name)), {}};
+  std::vector<std::pair<plan::PodRole, std::uint64_t>> sharing;
+  for (const plan::ObservedPod& pod : acting.pods) {
+    if (!pod.shares_identities || !NeedsIdentity(pod)) continue;
+    sharing.emplace_back(pod.role, pod.number);
+    shared.pairs.emplace(names::SharedIdentityName(pod.role, pod.number),
+                         IdentityOf(acting.view.uid, pod));
+  }
+  ASSIGN_OR_RETURN(const WallTime renew_at, secrets_.Check(acting.view.uid, shared, acting.now));
+  for (const auto& number : sharing) acting.memory->identities[number] = renew_at;
+  return Status();
 }
 
 std::set<plan::Child> Actor::GoodChildren(const Acting& acting) const {
   std::set<plan::Child> good;
   for (const plan::Child child : plan::kChildren) {
     if (IsSecret(child)) {
-      if (acting.memory->renew_at && acting.now < *acting.memory->renew_at) good.insert(child);
+      const bool held = acting.memory->renew_at && acting.now < *acting.memory->renew_at;
+      const bool lacks = std::ranges::any_of(
+          acting.pods, [&](const plan::ObservedPod& pod) { return LacksIdentity(acting, pod); });
+      if (held && (child == plan::Child::kAuthority || !lacks)) good.insert(child);
       continue;
     }
     const auto known = acting.memory->children.find(child);
@@ -206,7 +261,8 @@ std::set<plan::Child> Actor::GoodChildren(const Acting& acting) const {
 }
 
 Status Actor::Apply(const Acting& acting, plan::Child child) {
-  if (IsSecret(child)) return EnsureIdentities(acting).status();
+  if (child == plan::Child::kAuthority) return HoldAuthority(acting).status();
+  if (child == plan::Child::kIdentities) return EnsureIdentities(acting);
   const json object = BuildChild(acting.view, child);
   RETURN_IF_ERROR(ApplyObject(acting, ResourceOf(child), object));
   acting.memory->children[child] = {std::hash<json>()(object), api::WholeSeconds(acting.now)};
@@ -240,6 +296,7 @@ Status Actor::CreateWorker(const Acting& acting, const plan::CreateWorker& actio
 
 Status Actor::Create(const Acting& acting, const plan::Creation& attempt, const Result<json>& pod,
                      Creating* creating) {
+  if (creating->untried) return Status();
   JobMemory& memory = *acting.memory;
   plan::Creation& creation = memory.creations[{attempt.role, attempt.number}] = attempt;
   if (creating->refused) {
@@ -247,26 +304,41 @@ Status Actor::Create(const Acting& acting, const plan::Creation& attempt, const 
     return Status();
   }
   Status status = pod.status();
-  if (status.ok()) status = client_.Create(kube::resources::Pods(), *pod).status();
+  kube::Object created;
+  if (status.ok()) {
+    auto answer = client_.Create(kube::resources::Pods(), *pod);
+    status = answer.status();
+    if (answer.ok()) created = *std::move(answer);
+  }
   if (status.code() == StatusCode::kAlreadyExists) {
     const auto there = client_.Get(kube::resources::Pods(), kube::NameOf(*pod));
     if (!there.ok()) return there.status();
+    // The next decision sees the pod, and looks after its certificate.
     if (kube::IsOwnedBy(**there, acting.view.uid)) return Status();
     status =
         FailedPrecondition("pod " + kube::NameOf(*pod).ToString() +
                            " exists and does not belong to this SwarmJob; delete or rename it");
   }
   if (status.ok()) {
-    memory.refusal.reset();
     JobCounters one;
     one.pods_created[attempt.role] = 1;
     metrics_.Count(acting.name(), one);
-    return Status();
+    // A Secret is deleted with the pod that owns it, so the pod comes first. The kubelet waits.
+    status = MakeIdentity(acting, {.name = kube::NameOf(*created).name,
+                                   .uid = kube::UidOf(*created),
+                                   .role = attempt.role,
+                                   .number = attempt.number});
+    if (status.ok()) memory.refusal.reset();
+    if (IsRefusal(status.code())) {
+      // The pod would hold a node, and never begin.
+      const Status gone = client_.Delete(kube::resources::Pods(), kube::NameOf(*created),
+                                         {.uid = kube::UidOf(*created)});
+      if (!gone.ok()) LOG_WARN("{}: {}", kube::NameOf(*created).ToString(), gone.ToString());
+    }
   }
   if (!IsRefusal(status.code())) return status;
   creating->refused = creation.refused = true;
-  const std::uint64_t attempts = memory.refusal ? memory.refusal->attempts + 1 : 1;
-  memory.refusal = {api::WholeSeconds(acting.now), attempts, status.code(), status.message()};
+  Refuse(acting, status);
   return Status();
 }
 

@@ -44,8 +44,9 @@ class Actor {
   /// decision. Returns the first error that a retry may fix.
   Status Do(const Acting& acting, const std::vector<plan::Action>& actions);
 
-  /// Makes sure that the job's certificates are valid. Does nothing while they are.
-  Result<HeldIdentities> EnsureIdentities(const Acting& acting);
+  /// Makes sure that the job has an authority, and the operator a valid certificate of it. Does
+  /// nothing while that is so.
+  Result<OwnIdentity> HoldAuthority(const Acting& acting);
 
   /// Asks the server, by a dry run, whether it would accept the pods of this job. Returns its
   /// objections, one sentence each. Errors: those that a retry may fix.
@@ -59,6 +60,7 @@ class Actor {
  private:
   struct Creating {
     bool refused = false;  // a creation was refused, so the next ones would be, too
+    bool untried = false;  // there is no authority, so no pod would get its certificate
   };
   Status Apply(const Acting& acting, plan::Child child);
   Status ApplyObject(const Acting& acting, const kube::Resource& resource,
@@ -66,6 +68,9 @@ class Actor {
   Status Create(const Acting& acting, const plan::Creation& attempt,
                 const Result<nlohmann::json>& pod, Creating* creating);
   Status CreateWorker(const Acting& acting, const plan::CreateWorker& action, Creating* creating);
+  Status MakeIdentity(const Acting& acting, const plan::ObservedPod& pod);
+  Status EnsureIdentities(const Acting& acting);
+  Status EnsureSharedIdentities(const Acting& acting);
   Status Delete(const Acting& acting, const plan::DeletePod& action);
   void Direct(const Acting& acting, const plan::DirectTrainer& action);
   Status WriteReplicas(const Acting& acting, std::uint64_t replicas);

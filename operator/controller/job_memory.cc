@@ -2,6 +2,16 @@
 
 namespace swarm::controller {
 
+std::optional<JobMemory::RenewalTime> JobMemory::NextRenewal(RenewalTime now) const {
+  std::optional<RenewalTime> next;
+  const auto take = [&](RenewalTime time) {
+    if (time > now && (!next || time < *next)) next = time;
+  };
+  if (renew_at) take(*renew_at);
+  for (const auto& [number, time] : identities) take(time);
+  return next;
+}
+
 std::shared_ptr<JobMemory> JobMemories::Of(const kube::ObjectName& name, const std::string& uid) {
   const std::lock_guard lock(mutex_);
   Entry& entry = entries_[name];

@@ -51,9 +51,15 @@ struct JobMemory {
   std::optional<api::Checked<api::PlanChoice>> chosen;
   std::uint64_t directs = 0;      ///< number of orders to the trainer so far
   std::set<std::string> ordered;  ///< the content of the last order, to count new moves and drains
-  std::optional<std::chrono::system_clock::time_point> renew_at;  ///< of the certificates
+  using RenewalTime = std::chrono::system_clock::time_point;
+  std::optional<RenewalTime> renew_at;         ///< of the operator's own certificate
+  std::optional<RenewalTime> authority_since;  ///< of the authority that issued these:
+  /// When the certificate of a pod is to be renewed. A pod that is not here may have none.
+  std::map<std::pair<plan::PodRole, std::uint64_t>, RenewalTime> identities;
   std::string identity_trouble;  ///< why there are no certificates; logged once
 
+  /// The first renewal of a certificate after `now`; none: there is none.
+  std::optional<RenewalTime> NextRenewal(RenewalTime now) const;
   /// Whether the operator has seen the node of the pod with this UID.
   bool KnewNodeOf(const std::string& pod_uid) const {
     const auto found = pods.find(pod_uid);

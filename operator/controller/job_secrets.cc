@@ -1,9 +1,6 @@
 #include "operator/controller/job_secrets.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/base64.h"
-#include "operator/names/names.h"
 
 namespace swarm::controller {
 namespace {
@@ -17,7 +14,6 @@ json Encoded(const SecretContent& content) {
 }
 
 json WithContent(json secret, const SecretContent& content) {
-  secret["type"] = "Opaque";
   secret["data"] = Encoded(content);
   return secret;
 }
@@ -37,21 +33,21 @@ SecretContent ContentOf(const json& secret) {
 }
 
 /// Another operator may write the same Secret at the same time.
-constexpr int kRereadsMax = 3;
+constexpr int kTriesMax = 4;
 
-/// Another client has written the Secret since it was read.
-bool IsOvertaken(const Status& status) {
-  return status.code() == StatusCode::kAborted || status.code() == StatusCode::kAlreadyExists;
-}
-
-Status NotOurs(const kube::ObjectName& name) {
-  return FailedPrecondition("Secret " + name.ToString() +
-                            " exists and does not belong to this SwarmJob; delete or rename it");
+/// Whether the Secret is owned as `wanted` is. Otherwise says so.
+Status CheckOwner(const json& found, const json& wanted) {
+  const std::string owner = kube::TextAt(wanted, "/metadata/ownerReferences/0/uid");
+  if (kube::IsOwnedBy(found, owner)) return Status();
+  return FailedPrecondition(
+      "Secret " + kube::NameOf(wanted).ToString() + " exists and does not belong to " +
+      kube::TextAt(wanted, "/metadata/ownerReferences/0/kind") + " " +
+      kube::TextAt(wanted, "/metadata/ownerReferences/0/name") + "; delete or rename it");
 }
 
 }  // namespace
 
-std::shared_ptr<JobSecrets::Held> JobSecrets::Find(const std::string& job_uid) const {
+std::shared_ptr<const JobSecrets::Held> JobSecrets::Find(const std::string& job_uid) const {
   const std::lock_guard lock(mutex_);
   const auto found = held_.find(job_uid);
   return found == held_.end() ? nullptr : found->second;
@@ -62,109 +58,92 @@ void JobSecrets::Forget(const std::string& job_uid) {
   held_.erase(job_uid);
 }
 
-Result<HeldIdentities> JobSecrets::Ensure(const kube::ObjectName& job, const std::string& job_uid,
-                                          const IdentitiesWanted& wanted,
-                                          const MakeSecret& make_secret, WallTime now) {
-  std::shared_ptr<Held> held = Find(job_uid);
-  if (held && held->wanted.workers == wanted.workers && held->wanted.trainer == wanted.trainer &&
-      now < held->identities.renew_at) {
-    return held->identities;
-  }
-  const Place place{job, job_uid, make_secret};
-  const auto renew = [&]() -> Status {
-    if (!held) {
-      ASSIGN_OR_RETURN(held, Read(place, now));
-    }
-    return Renew(place, wanted, now, held.get());
-  };
-  Status renewed = renew();
-  for (int again = 0; again < kRereadsMax && IsOvertaken(renewed); ++again) {
-    held.reset();
-    renewed = renew();
-  }
+Result<OwnIdentity> JobSecrets::Hold(const std::string& job_uid, const json& secret, WallTime now) {
+  if (const auto held = Find(job_uid); held && now < held->own.renew_at) return held->own;
+  ASSIGN_OR_RETURN(identity::JobAuthority authority, ReadOrMakeAuthority(job_uid, secret));
+  ASSIGN_OR_RETURN(const identity::CertificateFacts facts,
+                   identity::ReadCertificate(authority.pair().certificate, "ca.crt"));
+  ASSIGN_OR_RETURN(identity::KeyPair self,
+                   authority.Issue("operator", identity::OperatorUri(job_uid)));
+  OwnIdentity own{authority.pair().certificate, std::move(self), now + identity::kLeafValidity / 2,
+                  facts.not_before};
   const std::lock_guard lock(mutex_);
-  if (!renewed.ok()) {
-    held_.erase(job_uid);
-    return renewed;
-  }
-  held_[job_uid] = held;
-  return held->identities;
+  held_[job_uid] = std::make_shared<const Held>(Held{std::move(authority), own});
+  return own;
 }
 
-Result<std::shared_ptr<JobSecrets::Held>> JobSecrets::Read(const Place& place, WallTime now) {
-  ASSIGN_OR_RETURN(identity::JobAuthority authority, ReadOrMakeAuthority(place));
-  auto held = std::make_shared<Held>();
-  held->authority = std::make_shared<const identity::JobAuthority>(std::move(authority));
-  held->identities.ca = held->authority->pair().certificate;
-  const kube::ObjectName name{place.job.ns, names::IdentitiesSecretName(place.job.name)};
-  const auto secret = client_.Get(kube::resources::Secrets(), name);
-  if (secret.ok()) {
-    if (!kube::IsOwnedBy(**secret, place.job_uid)) return NotOurs(name);
-    held->pairs = JudgeIdentities(*held->authority, place.job.name, ContentOf(**secret), now);
-    held->resource_version = kube::ResourceVersionOf(**secret);
-  } else if (secret.status().code() != StatusCode::kNotFound) {
-    return secret.status();
-  }
-  return held;
-}
-
-Result<identity::JobAuthority> JobSecrets::ReadOrMakeAuthority(const Place& place) {
-  const kube::ObjectName name{place.job.ns, names::AuthoritySecretName(place.job.name)};
+Result<identity::JobAuthority> JobSecrets::ReadOrMakeAuthority(const std::string& job_uid,
+                                                               const json& wanted) {
+  const kube::ObjectName name = kube::NameOf(wanted);
   auto secret = client_.Get(kube::resources::Secrets(), name);
   if (secret.status().code() == StatusCode::kNotFound) {
-    ASSIGN_OR_RETURN(identity::JobAuthority made, identity::JobAuthority::Create(place.job_uid));
+    ASSIGN_OR_RETURN(identity::JobAuthority made, identity::JobAuthority::Create(job_uid));
     const auto created =
-        client_.Create(kube::resources::Secrets(),
-                       WithContent(place.make_secret(name.name), AuthoritySecret(made)));
+        client_.Create(kube::resources::Secrets(), WithContent(wanted, AuthoritySecret(made)));
     if (created.ok()) return made;
     // Another operator, or an earlier try of this one, was first: use that authority.
     if (created.status().code() != StatusCode::kAlreadyExists) return created.status();
     secret = client_.Get(kube::resources::Secrets(), name);
   }
   RETURN_IF_ERROR(secret.status());
-  if (!kube::IsOwnedBy(**secret, place.job_uid)) return NotOurs(name);
-  auto loaded = LoadAuthority(place.job_uid, ContentOf(**secret));
+  RETURN_IF_ERROR(CheckOwner(**secret, wanted));
+  auto loaded = LoadAuthority(job_uid, ContentOf(**secret));
   if (loaded.ok()) return loaded;
-  return FailedPrecondition("Secret " + name.ToString() + ": " + loaded.status().message() +
-                            "; delete it, and the operator makes a new one");
+  return FailedPrecondition("Secret " + name.ToString() + " contains no authority (" +
+                            loaded.status().message() + "); delete it to get a new one");
 }
 
-Result<std::string> JobSecrets::Write(const Place& place, const IdentityChange& change,
-                                      const std::string& resource_version) {
-  const std::string name = names::IdentitiesSecretName(place.job.name);
-  kube::Object written;
-  if (resource_version.empty()) {
-    ASSIGN_OR_RETURN(written, client_.Create(kube::resources::Secrets(),
-                                             WithContent(place.make_secret(name), change.put)));
-    return kube::ResourceVersionOf(*written);
+Result<WallTime> JobSecrets::Make(const std::string& job_uid, const SecretOfPairs& secret,
+                                  WallTime now) {
+  const auto held = Find(job_uid);
+  SWARM_CHECK(held != nullptr, "the authority of job " + job_uid + " is not held");
+  auto made = Create(held->authority, secret, now);
+  if (made.status().code() != StatusCode::kAlreadyExists) return made;
+  return Check(job_uid, secret, now);
+}
+
+Result<WallTime> JobSecrets::Check(const std::string& job_uid, const SecretOfPairs& secret,
+                                   WallTime now) {
+  const auto held = Find(job_uid);
+  SWARM_CHECK(held != nullptr, "the authority of job " + job_uid + " is not held");
+  Result<WallTime> checked = Correct(held->authority, secret, now);
+  for (int tries = 1; tries < kTriesMax; ++tries) {
+    const StatusCode code = checked.status().code();
+    if (code == StatusCode::kNotFound) {
+      checked = Create(held->authority, secret, now);
+    } else if (code == StatusCode::kAborted || code == StatusCode::kAlreadyExists) {
+      checked = Correct(held->authority, secret, now);
+    } else {
+      break;
+    }
   }
+  return checked;
+}
+
+Result<WallTime> JobSecrets::Create(const identity::JobAuthority& authority,
+                                    const SecretOfPairs& secret, WallTime now) {
+  ASSIGN_OR_RETURN(const PairsChange change, ChangePairs(authority, secret.pairs, {}, now));
+  RETURN_IF_ERROR(
+      client_.Create(kube::resources::Secrets(), WithContent(secret.object, change.put)).status());
+  return change.renew_at;
+}
+
+Result<WallTime> JobSecrets::Correct(const identity::JobAuthority& authority,
+                                     const SecretOfPairs& secret, WallTime now) {
+  const kube::ObjectName name = kube::NameOf(secret.object);
+  ASSIGN_OR_RETURN(const kube::Object found, client_.Get(kube::resources::Secrets(), name));
+  RETURN_IF_ERROR(CheckOwner(*found, secret.object));
+  ASSIGN_OR_RETURN(const PairsChange change,
+                   ChangePairs(authority, secret.pairs, ContentOf(*found), now));
+  if (change.put.empty()) return change.renew_at;
   json data = Encoded(change.put);
   for (const std::string& key : change.removed) data[key] = nullptr;
   // With the version, the patch fails if the Secret is no longer the one that was judged.
-  const json patch = {{"metadata", {{"resourceVersion", resource_version}}},
+  const json patch = {{"metadata", {{"resourceVersion", kube::ResourceVersionOf(*found)}}},
                       {"data", std::move(data)}};
-  ASSIGN_OR_RETURN(written, client_.Patch(kube::resources::Secrets(), {place.job.ns, name},
-                                          kube::PatchType::kMerge, patch));
-  return kube::ResourceVersionOf(*written);
-}
-
-Status JobSecrets::Renew(const Place& place, const IdentitiesWanted& wanted, WallTime now,
-                         Held* held) {
-  ASSIGN_OR_RETURN(IdentityChange change,
-                   ChangeIdentities(*held->authority, wanted, held->pairs, now));
-  if (held->resource_version.empty() || !change.put.empty()) {
-    ASSIGN_OR_RETURN(held->resource_version, Write(place, change, held->resource_version));
-    held->pairs = std::move(change.held);
-  }
-  // renew_at follows the age of the trainer's pair, so the operator's pair must not be older.
-  if (held->identities.self.key.empty() || now >= held->identities.renew_at ||
-      wanted.trainer != held->wanted.trainer) {
-    ASSIGN_OR_RETURN(held->identities.self,
-                     held->authority->Issue("operator", identity::OperatorUri(place.job_uid)));
-  }
-  held->wanted = wanted;
-  held->identities.renew_at = change.renew_at;
-  return Status();
+  RETURN_IF_ERROR(
+      client_.Patch(kube::resources::Secrets(), name, kube::PatchType::kMerge, patch).status());
+  return change.renew_at;
 }
 
 }  // namespace swarm::controller

@@ -12,15 +12,26 @@ namespace {
 
 using kube::resources::Secrets;
 using nlohmann::json;
-using testing::IsEmpty;
+using testing::HasSubstr;
 using testing::SizeIs;
+
+constexpr char kJob[] = "uid-job";
 
 class JobSecretsTest : public testing::Test {
  protected:
-  Result<HeldIdentities> Ensure(JobSecrets& secrets, const std::vector<std::string>& workers,
-                                std::chrono::hours later = {}) {
-    return secrets.Ensure({"ns", "llama"}, "uid-job", {"llama", workers, true}, MakeSecret,
-                          std::chrono::system_clock::now() + later);
+  static json Made(const std::string& name, const std::string& owner) {
+    return {{"apiVersion", "v1"},
+            {"kind", "Secret"},
+            {"metadata",
+             {{"name", name},
+              {"namespace", "ns"},
+              {"ownerReferences", {{{"kind", "Pod"}, {"name", "p"}, {"uid", owner}}}}}}};
+  }
+  static WallTime Now(std::chrono::hours later = {}) {
+    return std::chrono::system_clock::now() + later;
+  }
+  static Result<OwnIdentity> Hold(JobSecrets& secrets, std::chrono::hours later = {}) {
+    return secrets.Hold(kJob, Made("llama-ca", kJob), Now(later));
   }
   json Found(const std::string& name) {
     const auto secret = server_->Find(Secrets(), {"ns", name});
@@ -28,72 +39,64 @@ class JobSecretsTest : public testing::Test {
     return *secret;
   }
 
-  static json Made(const std::string& name, const std::string& owner) {
-    return {{"apiVersion", "v1"},
-            {"kind", "Secret"},
-            {"metadata",
-             {{"name", name},
-              {"namespace", "ns"},
-              {"ownerReferences", {{{"kind", "SwarmJob"}, {"uid", owner}}}}}}};
-  }
-  const JobSecrets::MakeSecret MakeSecret = [](const std::string& name) {
-    return Made(name, "uid-job");
-  };
-
+  const SecretOfPairs own_{Made("llama-w0-identity", "uid-w0"), {{"tls", "spiffe://job/w0"}}};
   std::shared_ptr<FakeApiServer> server_ = std::make_shared<FakeApiServer>();
   std::unique_ptr<kube::Client> client_ = MakeClientUnderTest(server_);
   JobSecrets secrets_{*client_};
 };
 
-TEST_F(JobSecretsTest, AJobGetsAnAuthorityAndCertificates) {
-  const auto held = Ensure(secrets_, {"llama-w0"});
+TEST_F(JobSecretsTest, AJobGetsAnAuthorityAndAPodAPairOfIt) {
+  const auto held = Hold(secrets_);
   ASSERT_TRUE(held.ok()) << held.status().ToString();
-  const json data = Found("llama-identities")["data"];
+  ASSERT_TRUE(secrets_.Make(kJob, own_, Now()).ok());
+  const json data = Found("llama-w0-identity")["data"];
   EXPECT_EQ(DecodeBase64(data["ca.crt"].get<std::string>()), held->ca);
-  EXPECT_TRUE(data.contains("w0.key") && data.contains("trainer.crt"));
-  EXPECT_TRUE(Found("llama-ca")["data"].contains("ca.key"));
+  EXPECT_TRUE(data.contains("tls.crt") && data.contains("tls.key"));
   EXPECT_FALSE(data.contains("ca.key"));
+  EXPECT_TRUE(Found("llama-ca")["data"].contains("ca.key"));
 }
 
-TEST_F(JobSecretsTest, NothingIsWrittenWithoutNeed) {
-  ASSERT_TRUE(Ensure(secrets_, {"llama-w0"}).ok());
+TEST_F(JobSecretsTest, APairCostsOneRequest) {
+  ASSERT_TRUE(Hold(secrets_).ok());
   const std::size_t calls = server_->calls().size();
-  ASSERT_TRUE(Ensure(secrets_, {"llama-w0"}).ok());
-  EXPECT_THAT(server_->calls(), SizeIs(calls));
+  ASSERT_TRUE(secrets_.Make(kJob, own_, Now()).ok());
+  EXPECT_THAT(server_->calls(), SizeIs(calls + 1));
+  ASSERT_TRUE(secrets_.Check(kJob, own_, Now()).ok());
+  EXPECT_THAT(server_->calls(), SizeIs(calls + 2));
+  ASSERT_TRUE(Hold(secrets_).ok()) << "the authority is known";
+  EXPECT_THAT(server_->calls(), SizeIs(calls + 2));
+}
+
+TEST_F(JobSecretsTest, WhatIsGoodIsNotWrittenAgain) {
+  ASSERT_TRUE(Hold(secrets_).ok());
+  const auto made = secrets_.Make(kJob, own_, Now());
+  const std::size_t writes = server_->writes().size();
   JobSecrets restarted(*client_);
-  const std::size_t writes = server_->writes().size();
-  ASSERT_TRUE(Ensure(restarted, {"llama-w0"}).ok());
+  ASSERT_TRUE(Hold(restarted).ok());
+  const auto checked = restarted.Check(kJob, own_, Now());
+  ASSERT_TRUE(made.ok() && checked.ok());
+  EXPECT_LT(std::chrono::abs(*checked - *made), std::chrono::minutes(10));
   EXPECT_THAT(server_->writes(), SizeIs(writes));
 }
 
-TEST_F(JobSecretsTest, KeysOfWorkersThatAreGoneAreRemoved) {
-  ASSERT_TRUE(Ensure(secrets_, {"llama-w0", "llama-w1"}).ok());
-  ASSERT_TRUE(Ensure(secrets_, {"llama-w1", "llama-w2"}).ok());
-  const json data = Found("llama-identities")["data"];
-  EXPECT_FALSE(data.contains("w0.key"));
-  EXPECT_TRUE(data.contains("w1.key") && data.contains("w2.key"));
-  EXPECT_FALSE(server_->writes().back().body["data"].contains("w1.key")) << "which is as it was";
-}
-
-TEST_F(JobSecretsTest, KeysThatNobodyNeedsGoWithTheNextWrite) {
-  ASSERT_TRUE(Ensure(secrets_, {"llama-w0", "llama-w1"}).ok());
-  const std::size_t writes = server_->writes().size();
-  ASSERT_TRUE(Ensure(secrets_, {"llama-w1"}).ok());
-  EXPECT_THAT(server_->writes(), SizeIs(writes));
-  ASSERT_TRUE(Ensure(secrets_, {"llama-w1", "llama-w2"}).ok());
-  EXPECT_THAT(server_->writes(), SizeIs(writes + 1));
-  EXPECT_FALSE(Found("llama-identities")["data"].contains("w0.key"));
-}
-
-TEST_F(JobSecretsTest, AtHalfOfTheirLifeAllAreRenewedAndTheOperatorsToo) {
-  const auto first = Ensure(secrets_, {"llama-w0"});
-  ASSERT_TRUE(first.ok());
-  const json before = Found("llama-identities")["data"];
-  const auto second = Ensure(secrets_, {"llama-w0"}, std::chrono::hours(90));
-  ASSERT_TRUE(second.ok());
-  EXPECT_NE(Found("llama-identities")["data"]["w0.crt"], before["w0.crt"]);
+TEST_F(JobSecretsTest, AtHalfOfItsLifeAPairIsRenewedAndTheOperatorsToo) {
+  const auto first = Hold(secrets_);
+  ASSERT_TRUE(secrets_.Make(kJob, own_, Now()).ok());
+  const json before = Found("llama-w0-identity")["data"];
+  const std::chrono::hours later(90);
+  const auto second = Hold(secrets_, later);
+  ASSERT_TRUE(first.ok() && second.ok());
+  ASSERT_TRUE(secrets_.Check(kJob, own_, Now(later)).ok());
+  EXPECT_NE(Found("llama-w0-identity")["data"]["tls.crt"], before["tls.crt"]);
+  EXPECT_EQ(Found("llama-w0-identity")["data"]["ca.crt"], before["ca.crt"]);
   EXPECT_NE(second->self, first->self);
   EXPECT_EQ(second->ca, first->ca);
+}
+
+TEST_F(JobSecretsTest, ASecretThatIsMissingIsMade) {
+  ASSERT_TRUE(Hold(secrets_).ok());
+  ASSERT_TRUE(secrets_.Check(kJob, own_, Now()).ok());
+  EXPECT_TRUE(Found("llama-w0-identity")["data"].contains("tls.key"));
 }
 
 TEST_F(JobSecretsTest, OfTwoOperatorsTheAuthorityOfTheFirstCounts) {
@@ -102,31 +105,50 @@ TEST_F(JobSecretsTest, OfTwoOperatorsTheAuthorityOfTheFirstCounts) {
   server_->SetHook([&](const FakeApiServer::Call& call) -> std::optional<kube::HttpResponse> {
     if (call.method != "POST" || first) return std::nullopt;
     first = json::object();  // the other operator writes while this one's request is in flight
-    EXPECT_TRUE(Ensure(other, {"llama-w0"}).ok());
+    EXPECT_TRUE(Hold(other).ok());
+    EXPECT_TRUE(other.Make(kJob, own_, Now()).ok());
     first = Found("llama-ca");
     return std::nullopt;
   });
-  // This operator finds the JOB-identities that the other one made, and takes it over.
-  const auto held = Ensure(secrets_, {"llama-w0"});
+  const auto held = Hold(secrets_);
   ASSERT_TRUE(held.ok()) << held.status().ToString();
   EXPECT_EQ(Found("llama-ca"), *first);
   EXPECT_EQ(EncodeBase64(held->ca), (*first)["data"]["ca.crt"].get<std::string>());
+  const json made = Found("llama-w0-identity");
+  ASSERT_TRUE(secrets_.Make(kJob, own_, Now()).ok());
+  EXPECT_EQ(Found("llama-w0-identity"), made) << "the other one's pair is good";
 }
 
-TEST_F(JobSecretsTest, ASecretThatChangedBehindOurBackIsReadAgain) {
-  ASSERT_TRUE(Ensure(secrets_, {"llama-w0"}).ok());
-  server_->Edit(Secrets(), {"ns", "llama-identities"},
-                [](json& secret) { secret["data"].erase("trainer.key"); });
-  ASSERT_TRUE(Ensure(secrets_, {"llama-w0", "llama-w1"}).ok());
-  EXPECT_TRUE(Found("llama-identities")["data"].contains("trainer.key"));
+TEST_F(JobSecretsTest, ASecretThatChangesWhileItIsJudgedIsReadAgain) {
+  ASSERT_TRUE(Hold(secrets_).ok());
+  ASSERT_TRUE(secrets_.Make(kJob, own_, Now()).ok());
+  const auto spoil = [](json& secret) { secret["data"].erase("tls.key"); };
+  server_->Edit(Secrets(), {"ns", "llama-w0-identity"}, spoil);
+  bool once = false;
+  server_->SetHook([&](const FakeApiServer::Call& call) -> std::optional<kube::HttpResponse> {
+    if (call.method == "PATCH" && !std::exchange(once, true)) {
+      server_->Edit(Secrets(), {"ns", "llama-w0-identity"}, spoil);
+    }
+    return std::nullopt;
+  });
+  ASSERT_TRUE(secrets_.Check(kJob, own_, Now()).ok());
+  EXPECT_TRUE(once);
+  EXPECT_TRUE(Found("llama-w0-identity")["data"].contains("tls.key"));
 }
 
 TEST_F(JobSecretsTest, ASecretOfSomebodyElseIsLeftAlone) {
   server_->Put(Secrets(), Made("llama-ca", "uid-of-another"));
-  const auto held = Ensure(secrets_, {"llama-w0"});
-  EXPECT_EQ(held.status().code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(held.status().message(), testing::HasSubstr("ns/llama-ca"));
-  EXPECT_THAT(server_->writes(), IsEmpty());
+  EXPECT_EQ(Hold(secrets_).status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Hold(secrets_).status().message(), HasSubstr("ns/llama-ca"));
+  server_->Remove(Secrets(), {"ns", "llama-ca"});
+  ASSERT_TRUE(Hold(secrets_).ok());
+  server_->Put(Secrets(), Made("llama-w0-identity", "uid-of-another"));
+  const std::size_t writes = server_->writes().size();
+  const auto made = secrets_.Make(kJob, own_, Now());
+  EXPECT_EQ(made.status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(made.status().message(), HasSubstr("ns/llama-w0-identity"));
+  EXPECT_FALSE(Found("llama-w0-identity").contains("data"));
+  EXPECT_THAT(server_->writes(), SizeIs(writes + 1)) << "the try to create it";
 }
 
 }  // namespace

@@ -46,16 +46,21 @@ std::vector<plan::ObservedPod> ObservePods(const objects::JobView& view, const S
                                            api::WallTime now, JobMemory* memory) {
   std::vector<plan::ObservedPod> pods;
   std::set<std::string> uids;
+  std::set<std::pair<plan::PodRole, std::uint64_t>> numbers;
   for (const kube::Object& object : snapshot.pods) {
     if (!kube::IsOwnedBy(*object, view.uid, kube::Ownership::kController)) continue;
     std::optional<plan::ObservedPod> pod = objects::ReadPod(*object);
     if (!pod) continue;
     Remember(snapshot, now, &*pod, memory);
     uids.insert(pod->uid);
+    numbers.emplace(pod->role, pod->number);
     memory->creations.erase({pod->role, pod->number});
     pods.push_back(*std::move(pod));
   }
   std::erase_if(memory->pods, [&](const auto& known) { return !uids.contains(known.first); });
+  std::erase_if(memory->identities, [&](const auto& known) {
+    return !numbers.contains(known.first) && !memory->creations.contains(known.first);
+  });
   return pods;
 }
 

@@ -79,9 +79,7 @@ Reconciled Reconciler::Reconcile(const kube::ObjectName& name) {
   kube::WallTime next = kube::WallTime::max();
   if (decision->plan.look_again) next = ToWall(*decision->plan.look_again);
   // A renewal that is overdue here is of no use: the plan of an active job has taken care of it.
-  if (memory->renew_at && *memory->renew_at > decision->now.wall) {
-    next = std::min(next, *memory->renew_at);
-  }
+  if (const auto renewal = memory->NextRenewal(decision->now.wall)) next = std::min(next, *renewal);
   if (next != kube::WallTime::max()) {
     reconciled.look_again =
         std::max(std::chrono::duration_cast<Duration>(next - decision->now.wall),
@@ -201,7 +199,7 @@ void Reconciler::Link(const Decision& decision, JobMemory* memory) {
   const std::string key = kube::NameOf(*decision.snapshot.job).ToString();
   const std::string dial = TrainerDial(decision.view, decision.snapshot);
   if (dial.empty()) return parts_.links.Forget(key);
-  const auto held = parts_.actor.EnsureIdentities(ActingFor(decision, memory));
+  const auto held = parts_.actor.HoldAuthority(ActingFor(decision, memory));
   const std::string trouble = held.ok() ? "" : held.status().ToString();
   if (trouble != std::exchange(memory->identity_trouble, trouble) && !trouble.empty()) {
     LOG_WARN("{}: no certificate for talking to its trainer: {}", key, trouble);

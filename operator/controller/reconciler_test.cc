@@ -52,6 +52,25 @@ class ReconcilerTest : public testing::Test {
     const auto map = cluster_.server->Find(kube::resources::ConfigMaps(), {"team", "tiny-job"});
     return map ? json::parse((*map)["data"]["job.json"].get<std::string>()) : json();
   }
+  /// The Secret that the pod mounts.
+  json Identity(const std::string& pod) const {
+    return cluster_.server->Find(Secrets(), {"team", pod + "-identity"}).value_or(json::object());
+  }
+  /// Changes the pods into those that earlier operators made, which mount one Secret.
+  void ShareIdentities() {
+    for (const std::string& pod : cluster_.pods()) {
+      cluster_.server->Remove(Secrets(), {"team", pod + "-identity"});
+      cluster_.server->Edit(Pods(), {"team", pod}, [](json& object) {
+        object["spec"]["volumes"] = {
+            {{"name", "identity"}, {"secret", {{"secretName", "tiny-identities"}}}}};
+      });
+    }
+    // Its pairs are missing here, as if they were too old.
+    json secret = *cluster_.server->Find(Secrets(), {"team", "tiny-ca"});
+    secret["metadata"]["name"] = "tiny-identities";
+    secret["data"] = {{"ca.crt", secret["data"]["ca.crt"]}, {"w9.key", "b2xk"}};
+    cluster_.server->Put(Secrets(), secret);
+  }
   std::uint64_t Number(const char* field) const { return cluster_.status().value(field, 0u); }
 
   ClusterUnderTest cluster_;
@@ -63,9 +82,9 @@ TEST_F(ReconcilerTest, AJobGetsItsTrainerItsWorkersAndAllTheyNeed) {
   operator_.Settle();
   EXPECT_THAT(cluster_.pods(),
               ElementsAre("tiny-trainer-1", "tiny-w0", "tiny-w1", "tiny-w2", "tiny-w3"));
-  const auto identities = cluster_.server->Find(Secrets(), {"team", "tiny-identities"});
-  ASSERT_TRUE(identities);
-  EXPECT_TRUE((*identities)["data"].contains("w3.key"));
+  for (const std::string& pod : cluster_.pods()) {
+    EXPECT_TRUE(Identity(pod)["data"].contains("tls.key")) << pod;
+  }
   EXPECT_THAT(cluster_.server->All(kube::resources::Services()), SizeIs(2));
   EXPECT_THAT(cluster_.server->All(kube::resources::ConfigMaps()), SizeIs(1));
   EXPECT_THAT(cluster_.server->All(kube::resources::PodDisruptionBudgets()), SizeIs(1));
@@ -82,14 +101,108 @@ TEST_F(ReconcilerTest, NoPodIsAskedForBeforeItsNumberIsWritten) {
       } else {
         EXPECT_GT(status["nextWorkerOrdinal"], std::stoi(call.name.name.substr(6)));
       }
-      // No pod is created before its certificate can be mounted.
-      EXPECT_TRUE(cluster_.server->Find(Secrets(), {"team", "tiny-identities"}));
+      // No pod is created before there is an authority for its certificate.
+      EXPECT_TRUE(cluster_.server->Find(Secrets(), {"team", "tiny-ca"}));
     }
     return std::nullopt;
   });
   cluster_.Submit();
   operator_.Settle();
   EXPECT_THAT(cluster_.pods(), SizeIs(5));
+}
+
+TEST_F(ReconcilerTest, APodsIdentityGoesWithThePod) {
+  SubmitAndRun();
+  cluster_.LoseNodeOf("tiny-w2");
+  operator_.Settle();
+  EXPECT_FALSE(Identity("tiny-w2").contains("data"));
+  EXPECT_TRUE(Identity("tiny-w4").contains("data"));
+}
+
+TEST_F(ReconcilerTest, IdentitiesAreRenewedAtHalfOfTheirLife) {
+  SubmitAndRun();
+  const json worker = Identity("tiny-w0")["data"], trainer = Identity("tiny-trainer-1")["data"];
+  operator_.later = std::chrono::hours(90);
+  operator_.Settle();
+  EXPECT_NE(Identity("tiny-w0")["data"]["tls.crt"], worker["tls.crt"]);
+  EXPECT_NE(Identity("tiny-trainer-1")["data"]["tls.crt"], trainer["tls.crt"]);
+}
+
+TEST_F(ReconcilerTest, AnIdentityThatCannotBeMadeStopsNothingElse) {
+  cluster_.server->SetHook([](const FakeApiServer::Call& call) {
+    return call.plural == "secrets" && call.name.name == "tiny-w1-identity"
+               ? std::optional(Refusal(500, "InternalError", "the power is off"))
+               : std::nullopt;
+  });
+  cluster_.Submit();
+  operator_.FillCaches();
+  EXPECT_FALSE(operator_.Look().ok()) << "so it is tried again";
+  EXPECT_THAT(cluster_.pods(), SizeIs(5));
+  EXPECT_TRUE(Identity("tiny-w3").contains("data"));
+  EXPECT_FALSE(Identity("tiny-w1").contains("data"));
+  cluster_.EndPod("tiny-w0", 137, "OOMKilled");
+  operator_.FillCaches();
+  EXPECT_FALSE(operator_.Look().ok());
+  EXPECT_THAT(cluster_.pods(), Contains("tiny-w4")) << "a lost worker is replaced all the same";
+  cluster_.server->SetHook(nullptr);
+  operator_.Settle();
+  EXPECT_TRUE(Identity("tiny-w1").contains("data"));
+}
+
+TEST_F(ReconcilerTest, AQuotaOfSecretsIsToldOfAndLeavesNoPodThatWaitsForItsIdentity) {
+  cluster_.server->SetHook([](const FakeApiServer::Call& call) {
+    return call.plural == "secrets" && call.method == "POST" && call.name.name.starts_with("tiny-w")
+               ? std::optional(
+                     Refusal(403, "Forbidden", "secrets \"x\" is forbidden: exceeded quota: small"))
+               : std::nullopt;
+  });
+  cluster_.Submit();
+  operator_.Settle();
+  EXPECT_THAT(cluster_.pods(), ElementsAre("tiny-trainer-1"));
+  EXPECT_THAT(cluster_.condition("CapacityAvailable"), HasSubstr("exceeded quota"));
+  EXPECT_THAT(Created(), SizeIs(2)) << "the trainer and one worker";
+  cluster_.server->SetHook(nullptr);
+  operator_.later += std::chrono::hours(1);
+  operator_.Settle();
+  EXPECT_THAT(cluster_.pods(), SizeIs(5));
+}
+
+TEST_F(ReconcilerTest, WithoutAnAuthorityNoPodIsMadeAndTheRestIsDone) {
+  cluster_.server->Put(Secrets(), {{"metadata", {{"name", "tiny-ca"}, {"namespace", "team"}}}});
+  cluster_.Submit();
+  operator_.FillCaches();
+  EXPECT_EQ(operator_.Look().code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Created(), IsEmpty());
+  EXPECT_THAT(cluster_.server->All(kube::resources::Services()), SizeIs(2));
+  operator_.FillCaches();
+  (void)operator_.Look();
+  EXPECT_THAT(cluster_.condition("CapacityAvailable"), HasSubstr("Secret team/tiny-ca exists"));
+  cluster_.server->Remove(Secrets(), {"team", "tiny-ca"});
+  operator_.later += std::chrono::hours(1);
+  operator_.Settle();
+  EXPECT_THAT(cluster_.pods(), SizeIs(5));
+}
+
+TEST_F(ReconcilerTest, PodsOfAnEarlierOperatorKeepTheSecretThatTheyShare) {
+  SubmitAndRun();
+  ShareIdentities();
+  OperatorUnderTest next(cluster_.server, &cluster_.trainers, 2);
+  next.Settle();
+  const auto shared = [&] {
+    return (*cluster_.server->Find(Secrets(), {"team", "tiny-identities"}))["data"];
+  };
+  const json first = shared();
+  EXPECT_TRUE(first.contains("trainer.key") && first.contains("w3.crt"));
+  EXPECT_FALSE(first.contains("w9.key")) << "of a pod that is gone";
+  EXPECT_FALSE(Identity("tiny-w3").contains("data")) << "which nobody would mount";
+
+  cluster_.LoseNodeOf("tiny-w2");
+  next.Settle();
+  EXPECT_TRUE(Identity("tiny-w4").contains("data"));
+  EXPECT_FALSE(shared().contains("w4.crt"));
+  next.later = std::chrono::hours(90);
+  next.Settle();
+  EXPECT_NE(shared()["w3.crt"], first["w3.crt"]) << "an old pod may run for long";
 }
 
 TEST_F(ReconcilerTest, AtRestNothingIsWritten) {

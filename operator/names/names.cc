@@ -13,7 +13,7 @@ constexpr char kSeparator = '-';
 const char* RoleName(PodRole role) { return role == PodRole::kWorker ? kWorkerRole : kTrainerRole; }
 
 std::string PodName(const std::string& job, PodRole role, std::uint64_t number) {
-  if (role == PodRole::kWorker) return WorkerOfIdentity(job, IdentityName(role, number));
+  if (role == PodRole::kWorker) return job + "-w" + std::to_string(number);
   return TrainerServiceName(job) + kSeparator + std::to_string(number);
 }
 
@@ -28,21 +28,13 @@ std::string TrainerServiceName(const std::string& job) { return job + "-trainer"
 std::string WorkersServiceName(const std::string& job) { return job + "-workers"; }
 std::string ConfigMapName(const std::string& job) { return job + "-job"; }
 std::string AuthoritySecretName(const std::string& job) { return job + "-ca"; }
-std::string IdentitiesSecretName(const std::string& job) { return job + "-identities"; }
+std::string IdentitySecretName(const std::string& pod) { return pod + "-identity"; }
 std::string DisruptionBudgetName(const std::string& job) { return job + "-workers"; }
 std::string NetworkPolicyName(const std::string& job) { return job; }
 
-std::string IdentityName(PodRole role, std::uint64_t number) {
-  return role == PodRole::kTrainer ? kTrainerIdentity : "w" + std::to_string(number);
-}
-
-std::optional<std::string> IdentityOfWorker(const std::string& job, std::string_view pod) {
-  if (!pod.starts_with(job + kSeparator)) return std::nullopt;
-  return std::string(pod.substr(job.size() + 1));
-}
-
-std::string WorkerOfIdentity(const std::string& job, const std::string& identity) {
-  return job + kSeparator + identity;
+std::string SharedIdentitiesName(const std::string& job) { return job + "-identities"; }
+std::string SharedIdentityName(PodRole role, std::uint64_t number) {
+  return role == PodRole::kTrainer ? kTrainerRole : "w" + std::to_string(number);
 }
 
 std::string TrainerAddress(const std::string& ns, const std::string& job) {

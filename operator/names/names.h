@@ -62,20 +62,14 @@ std::string TrainerServiceName(const std::string& job);    // JOB-trainer
 std::string WorkersServiceName(const std::string& job);    // JOB-workers
 std::string ConfigMapName(const std::string& job);         // JOB-job
 std::string AuthoritySecretName(const std::string& job);   // JOB-ca
-std::string IdentitiesSecretName(const std::string& job);  // JOB-identities
+std::string IdentitySecretName(const std::string& pod);    // POD-identity
 std::string DisruptionBudgetName(const std::string& job);  // JOB-workers
 std::string NetworkPolicyName(const std::string& job);     // JOB
 
-/// The identity of all trainers of a job.
-inline constexpr const char* kTrainerIdentity = "trainer";
-
-/// The name of a pod's identity in the Secret JOB-identities, whose keys are IDENTITY.crt and
-/// IDENTITY.key: "w7" for the worker JOB-w7, and kTrainerIdentity for every trainer.
-std::string IdentityName(PodRole role, std::uint64_t number);
-/// The identity of the worker pod with this name. None: the pod is not one of this job.
-std::optional<std::string> IdentityOfWorker(const std::string& job, std::string_view pod);
-/// The name of the worker pod with this identity.
-std::string WorkerOfIdentity(const std::string& job, const std::string& identity);
+/// The Secret JOB-identities that pods of earlier operators share. Its keys are NAME.crt and
+/// NAME.key: "w7" for the worker JOB-w7, "trainer" for every trainer.
+std::string SharedIdentitiesName(const std::string& job);
+std::string SharedIdentityName(PodRole role, std::uint64_t number);
 
 /// Reads the number in a label, as std::to_string wrote it. None: the text is not such a number.
 std::optional<std::uint64_t> ParseNumber(std::string_view text);

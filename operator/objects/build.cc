@@ -45,6 +45,24 @@ json JobMetadata(const JobView& view, const std::string& name) {
           {"ownerReferences", OwnerReferences(view)}};
 }
 
+json BuildIdentitySecret(const JobView& view, const std::string& pod, const std::string& pod_uid) {
+  json secret = Object("v1", "Secret", JobMetadata(view, names::IdentitySecretName(pod)));
+  // To block the deletion of its owner, the operator would need the right to change pods.
+  secret["metadata"]["ownerReferences"] = json::array({{{"apiVersion", "v1"},
+                                                        {"kind", "Pod"},
+                                                        {"name", pod},
+                                                        {"uid", pod_uid},
+                                                        {"controller", true}}});
+  secret["type"] = "kubernetes.io/tls";
+  return secret;
+}
+
+json BuildJobSecret(const JobView& view, const std::string& name) {
+  json secret = Object("v1", "Secret", JobMetadata(view, name));
+  secret["type"] = "Opaque";
+  return secret;
+}
+
 json BuildConfigMap(const JobView& view) {
   api::SwarmJob job = view.job;
   api::Spec& spec = job.spec;

@@ -66,6 +66,15 @@ nlohmann::json BuildDisruptionBudget(const JobView& view);
 /// the metrics.
 nlohmann::json BuildNetworkPolicy(const JobView& view);
 
+/// The pod's volume with its certificate.
+inline constexpr const char* kIdentityVolume = "identity";
+
+/// The Secret that this pod mounts, without its data. Kubernetes deletes it with the pod.
+nlohmann::json BuildIdentitySecret(const JobView& view, const std::string& pod,
+                                   const std::string& pod_uid);
+/// A Secret of the job, without its data.
+nlohmann::json BuildJobSecret(const JobView& view, const std::string& name);
+
 /// metadata.ownerReferences of the objects of the job, so that Kubernetes deletes them with it.
 nlohmann::json OwnerReferences(const JobView& view);
 

@@ -180,11 +180,17 @@ TEST(BuildTest, ATemplateWhosePreferencesAreNoListIsNamed) {
 
 TEST(BuildTest, APodMountsItsOwnIdentityOnly) {
   EXPECT_EQ(Named(WorkerPod(JobWith("{}"))["spec"]["volumes"], "identity")["secret"],
-            json::parse(R"({"secretName": "tiny-identities", "items": [
-                {"key": "ca.crt", "path": "ca.crt"}, {"key": "w7.crt", "path": "tls.crt"},
-                {"key": "w7.key", "path": "tls.key"}]})"));
-  EXPECT_EQ(Named(TrainerPod(JobWith("{}"))["spec"]["volumes"], "identity")["secret"]["items"][2],
-            json::parse(R"({"key": "trainer.key", "path": "tls.key"})"));
+            json::parse(R"({"secretName": "tiny-w7-identity"})"));
+  EXPECT_EQ(Named(TrainerPod(JobWith("{}"))["spec"]["volumes"], "identity")["secret"],
+            json::parse(R"({"secretName": "tiny-trainer-3-identity"})"));
+}
+
+TEST(BuildTest, TheIdentityOfAPodIsOwnedByThePodAlone) {
+  const json secret = BuildIdentitySecret(JobWith("{}"), "tiny-w7", "uid-of-w7");
+  EXPECT_EQ(secret["metadata"]["name"], "tiny-w7-identity");
+  EXPECT_EQ(secret["metadata"]["namespace"], "team");
+  EXPECT_EQ(secret["metadata"]["ownerReferences"], json::parse(R"([{"apiVersion": "v1",
+      "kind": "Pod", "name": "tiny-w7", "uid": "uid-of-w7", "controller": true}])"));
 }
 
 TEST(BuildTest, TheTrainerIsToldItsTermItsLayoutAndTheManifest) {

@@ -25,14 +25,12 @@ constexpr int kLostNodeSeconds = 10;
 struct Role {
   const char* name;  ///< of the role and of its container
   std::string pod;
-  std::string identity;  ///< its keys in the Secret are IDENTITY.crt and IDENTITY.key
   std::uint64_t grace_seconds;
 };
 
 Role MakeRole(const std::string& job, PodRole role, std::uint64_t number,
               std::uint64_t grace_seconds) {
-  return {names::RoleName(role), names::PodName(job, role, number),
-          names::IdentityName(role, number), grace_seconds};
+  return {names::RoleName(role), names::PodName(job, role, number), grace_seconds};
 }
 
 const api::Spec& SpecOf(const JobView& view) { return view.job.spec; }
@@ -103,17 +101,12 @@ json RequiredPod(const JobView& view, const Role& role) {
       {"livenessProbe", Probe("/healthz", 10, 6)},
       {"readinessProbe", Probe("/readyz", 2, 1)},
       {"terminationMessagePolicy", "FallbackToLogsOnError"},
-      {"volumeMounts", json::array({Mount("identity", kTlsFolder, true)})}};
+      {"volumeMounts", json::array({Mount(kIdentityVolume, kTlsFolder, true)})}};
   if (const std::string& keys = SpecOf(view).storage.secretName; !keys.empty()) {
     container["envFrom"] = json::array({{{"secretRef", {{"name", keys}}}}});
   }
-  const json identity = {
-      {"name", "identity"},
-      {"secret",
-       {{"secretName", names::IdentitiesSecretName(view.name)},
-        {"items", json::array({{{"key", "ca.crt"}, {"path", "ca.crt"}},
-                               {{"key", role.identity + ".crt"}, {"path", "tls.crt"}},
-                               {{"key", role.identity + ".key"}, {"path", "tls.key"}}})}}}};
+  const json identity = {{"name", kIdentityVolume},
+                         {"secret", {{"secretName", names::IdentitySecretName(role.pod)}}}};
   json metadata = JobMetadata(view, role.pod);
   metadata["labels"] = PodLabels(view, role);
   json spec = {{"restartPolicy", "Never"},

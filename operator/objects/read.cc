@@ -10,6 +10,7 @@
 #include "api/status_json.h"
 #include "api/validate.h"
 #include "operator/names/names.h"
+#include "operator/objects/build.h"
 #include "planner/choice.h"
 
 namespace swarm::objects {
@@ -225,6 +226,15 @@ void TakeChoice(const json& object, const api::PlanChoice& choice, JobView* view
   ReadManifest(manifest, view);
 }
 
+bool SharesIdentities(const json& pod) {
+  const std::string job = Text(At(pod, {"metadata", "labels", names::kJobLabel}));
+  const json& volumes = List(At(pod, {"spec", "volumes"}));
+  return !job.empty() && std::any_of(volumes.begin(), volumes.end(), [&](const json& volume) {
+    return Text(At(volume, {"name"})) == kIdentityVolume &&
+           Text(At(volume, {"secret", "secretName"})) == names::SharedIdentitiesName(job);
+  });
+}
+
 std::optional<plan::ObservedPod> ReadPod(const json& object) {
   const json& metadata = At(object, {"metadata"});
   const json& status = At(object, {"status"});
@@ -239,6 +249,7 @@ std::optional<plan::ObservedPod> ReadPod(const json& object) {
   if (const json& deleted = At(metadata, {"deletionTimestamp"}); !deleted.is_null()) {
     pod.deleted = Time(deleted).value_or(pod.created);
   }
+  pod.shares_identities = SharesIdentities(object);
   pod.gated = !List(At(object, {"spec", "schedulingGates"})).empty();
   pod.node = Text(At(object, {"spec", "nodeName"}));
   const std::string phase = Text(At(status, {"phase"}));

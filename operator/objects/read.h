@@ -29,6 +29,9 @@ void TakeChoice(const nlohmann::json& object, const api::PlanChoice& choice, Job
 /// `node_uid` is empty.
 std::optional<plan::ObservedPod> ReadPod(const nlohmann::json& object);
 
+/// Whether a pod mounts the Secret that pods of earlier operators share.
+bool SharesIdentities(const nlohmann::json& pod);
+
 /// A node. Its name is not part of the result.
 plan::ObservedNode ReadNode(const nlohmann::json& object);
 

@@ -257,11 +257,25 @@ TEST(TrimTest, WhatIsReadIsKeptAndTheRestIsNot) {
   EXPECT_FALSE(trimmed["status"].contains("qosClass"));
 }
 
+TEST(TrimTest, APodThatSharesASecretIsStillKnownByIt) {
+  json pod = PodObject();
+  EXPECT_FALSE(ReadPod(pod)->shares_identities);
+  const std::string job = pod["metadata"]["labels"]["swarmjob.dev/job"];
+  pod["spec"]["volumes"] = {
+      {{"name", "tmp"}}, {{"name", "identity"}, {"secret", {{"secretName", job + "-identities"}}}}};
+  EXPECT_TRUE(ReadPod(pod)->shares_identities);
+  TrimPod(pod);
+  EXPECT_TRUE(ReadPod(pod)->shares_identities);
+  EXPECT_EQ(pod["spec"]["volumes"].size(), 1u);
+}
+
 TEST(TrimTest, NoReaderMissesAnything) {
   EXPECT_TRUE(rc::check("trimmed and whole objects read alike, whatever they are", [] {
     json object = *rc::gen::arbitrary<bool>() ? PodObject() : NodeObject();
     object["status"]["reason"] = "Evicted";
     object["spec"]["schedulingGates"] = json::array({{{"name", "kueue"}}});
+    object["spec"]["volumes"] =
+        json::array({{{"name", "identity"}, {"secret", {{"secretName", "tiny-identities"}}}}});
     Spoil(&object);
     json pod = object, node = object;
     TrimPod(pod);

@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "operator/names/names.h"
+#include "operator/objects/build.h"
+#include "operator/objects/read.h"
 
 namespace swarm::objects {
 namespace {
@@ -66,7 +68,15 @@ bool IsRead(const json& condition) {
 }  // namespace
 
 void TrimPod(json& pod) {
+  const bool shares = SharesIdentities(pod);
   pod = Cut(pod, kPodShape);
+  if (shares) {
+    pod["spec"]["volumes"] = {
+        {{"name", kIdentityVolume},
+         {"secret",
+          {{"secretName",
+            names::SharedIdentitiesName(pod["metadata"]["labels"][names::kJobLabel])}}}}};
+  }
   if (!pod.is_object() || !pod.contains("status") || !pod["status"].is_object()) return;
   const auto conditions = pod["status"].find("conditions");
   if (conditions == pod["status"].end() || !conditions->is_array()) return;

@@ -56,6 +56,8 @@ struct ObservedPod {
   std::string pool;           ///< of a worker
   std::uint64_t workers = 1;  ///< that it has, if it is no trainer's
   WallTime created{};
+  /// Mounts the Secret that pods of earlier operators share, instead of one of its own.
+  bool shares_identities = false;
   std::optional<WallTime> deleted;  ///< its deletionTimestamp, if it has one
   PodPhase phase = PodPhase::kPending;
   std::string reason;   ///< status.reason: "Evicted", "Terminated", "NodeShutdown", ...
@@ -111,7 +113,7 @@ struct ObservedNode {
 /// An object that a job needs besides its pods. operator/names has the names.
 enum class Child {
   kAuthority,       ///< Secret with the certificate authority of the job
-  kIdentities,      ///< Secret with the certificates of its pods
+  kIdentities,      ///< Secrets with the certificates of its pods, one for each
   kConfig,          ///< ConfigMap with the manifest for the trainer
   kTrainerService,  ///< Service
   kWorkersService,  ///< Service
