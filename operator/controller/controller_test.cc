@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <set>
 
+#include "operator/controller/informers.h"
 #include "operator/controller/testing/client_under_test.h"
 #include "operator/controller/testing/cluster_under_test.h"
 
@@ -84,6 +86,33 @@ TEST_F(ControllerTest, AJobThatNobodyCouldHaveWrittenIsNoDisaster) {
   controller_.Lead(1);
   cluster_.Submit();
   EXPECT_TRUE(cluster_.server->Await([&] { return PodCount("tiny") == 5; }));
+}
+
+TEST_F(ControllerTest, ANoticeThatChangesItsReasonWakesTheJobAndAHeartbeatDoesNot) {
+  const auto set_condition = [&](const char* member, const char* value) {
+    cluster_.server->Edit(kube::resources::Nodes(), {"", "node-1"}, [&](nlohmann::json& node) {
+      node["status"]["conditions"][0][member] = value;
+    });
+  };
+  cluster_.server->Put(
+      Pods(),
+      {{"metadata",
+        {{"name", "tiny-w0"}, {"namespace", "team"}, {"labels", {{"swarmjob.dev/job", "tiny"}}}}}});
+  cluster_.RunPods();
+  std::atomic<int> woken{0};
+  Informers informers(*client_, {}, [&](const std::string&) { ++woken; }, kube::SystemTiming());
+  informers.Start();
+  ASSERT_TRUE(cluster_.server->Await([&] { return informers.synced(); }));
+  const int before = woken;
+  set_condition("lastHeartbeatTime", "2026-01-01T00:00:10Z");
+  set_condition("reason", "SpotInterruption");
+  ASSERT_TRUE(cluster_.server->Await([&] { return woken > before; }));
+  set_condition("lastHeartbeatTime", "2026-01-01T00:00:20Z");
+  // The nodes are watched in order: once this is seen, so was the heartbeat.
+  cluster_.server->Edit(kube::resources::Nodes(), {"", "node-1"},
+                        [](nlohmann::json& node) { node["spec"]["taints"] = {{{"key", "t"}}}; });
+  ASSERT_TRUE(cluster_.server->Await([&] { return woken > before + 1; }));
+  EXPECT_EQ(woken, before + 2);
 }
 
 TEST_F(ControllerTest, ItsMetricsHaveAllSeriesFromTheStart) {

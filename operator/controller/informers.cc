@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "operator/names/names.h"
+#include "operator/objects/read.h"
 #include "operator/objects/trim.h"
 
 namespace swarm::controller {
@@ -13,26 +14,10 @@ namespace {
 using kube::Change;
 using nlohmann::json;
 
-json MemberOf(const kube::Object& object, const char* pointer) {
-  const json::json_pointer place(pointer);
-  return object && object->contains(place) ? object->at(place) : json();
-}
-
-/// The part of a node's status that affects decisions: not the times of its heartbeats.
-json ReadinessOf(const kube::Object& node) {
-  json readiness = json::array();
-  for (const json& condition : MemberOf(node, "/status/conditions")) {
-    readiness.push_back({kube::TextAt(condition, "/type"), kube::TextAt(condition, "/status")});
-  }
-  return readiness;
-}
-
+/// Whether a decision could see the difference, as it cannot see the times of heartbeats.
 bool NodeDiffers(const Change& change) {
-  if (!change.before || !change.after) return true;
-  for (const char* pointer : {"/metadata/uid", "/metadata/deletionTimestamp", "/spec/taints"}) {
-    if (MemberOf(change.before, pointer) != MemberOf(change.after, pointer)) return true;
-  }
-  return ReadinessOf(change.before) != ReadinessOf(change.after);
+  return !change.before || !change.after ||
+         objects::ReadNode(*change.before) != objects::ReadNode(*change.after);
 }
 
 std::string JobOf(const json& pod) {
