@@ -314,12 +314,18 @@ Status Actor::Create(const Acting& acting, const plan::Creation& attempt, const 
     const auto there = client_.Get(kube::resources::Pods(), kube::NameOf(*pod));
     if (!there.ok()) return there.status();
     // The next decision sees the pod, and looks after its certificate.
-    if (kube::IsOwnedBy(**there, acting.view.uid)) return Status();
+    if (kube::IsOwnedBy(**there, acting.view.uid)) {
+      creation.made = true;
+      creation.time = api::WholeSeconds(acting.now);
+      return Status();
+    }
     status =
         FailedPrecondition("pod " + kube::NameOf(*pod).ToString() +
                            " exists and does not belong to this SwarmJob; delete or rename it");
   }
   if (status.ok()) {
+    creation.made = true;
+    creation.time = api::WholeSeconds(acting.now);
     JobCounters one;
     one.pods_created[attempt.role] = 1;
     metrics_.Count(acting.name(), one);
@@ -338,6 +344,7 @@ Status Actor::Create(const Acting& acting, const plan::Creation& attempt, const 
   }
   if (!IsRefusal(status.code())) return status;
   creating->refused = creation.refused = true;
+  creation.made = false;
   Refuse(acting, status);
   return Status();
 }

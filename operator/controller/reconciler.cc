@@ -14,6 +14,7 @@
 #include "operator/objects/read.h"
 #include "operator/objects/trim.h"
 #include "operator/plan/decide.h"
+#include "operator/plan/observed_workers.h"
 
 namespace swarm::controller {
 namespace {
@@ -62,11 +63,10 @@ Reconciled Reconciler::Reconcile(const kube::ObjectName& name) {
   const std::string uid = kube::UidOf(*job);
   const std::shared_ptr<JobMemory> memory = memories_.Of(name, uid);
   auto decision = Decide(ReadCaches(job), memory.get());
-  if (decision.ok() && NeedsServer(decision->plan)) {
-    auto snapshot = ReadServer(name, uid, *memory);
-    if (snapshot.status().code() == StatusCode::kNotFound) return {};  // the cache follows
-    if (!snapshot.ok()) return {snapshot.status(), std::nullopt};
-    decision = Decide(*std::move(snapshot), memory.get());
+  if (decision.ok() && !IsLeftAlone(decision->view) &&
+      (NeedsServer(decision->plan) || !plan::InDoubt(decision->observed).empty())) {
+    decision = DecideAnew(name, uid, memory.get());
+    if (decision.status().code() == StatusCode::kNotFound) return {};  // the cache follows
   }
   if (!decision.ok()) return {decision.status(), std::nullopt};
   if (IsLeftAlone(decision->view)) {
@@ -104,22 +104,45 @@ Snapshot Reconciler::ReadCaches(kube::Object job) const {
   return snapshot;
 }
 
-Result<Snapshot> Reconciler::ReadServer(const kube::ObjectName& name, const std::string& uid,
-                                        const JobMemory& memory) {
-  Snapshot snapshot;
-  ASSIGN_OR_RETURN(snapshot.job, parts_.client.Get(kube::resources::SwarmJobs(), name));
-  if (kube::UidOf(*snapshot.job) != uid) {
+Result<Reconciler::Decision> Reconciler::DecideAnew(const kube::ObjectName& name,
+                                                    const std::string& uid, JobMemory* memory) {
+  ASSIGN_OR_RETURN(kube::Object job, parts_.client.Get(kube::resources::SwarmJobs(), name));
+  if (kube::UidOf(*job) != uid) {
     return Status(StatusCode::kAborted,
                   "SwarmJob " + name.ToString() + " was deleted and made anew");
   }
-  ASSIGN_OR_RETURN(
-      kube::ObjectList pods,
-      parts_.client.List(kube::resources::Pods(), {.ns = name.ns,
-                                                   .label_selector = names::PodSelector(name.name),
-                                                   .trim = objects::TrimPod}));
-  snapshot.pods = pods.Unpack();
-  RETURN_IF_ERROR(AddNodes(&memory, &snapshot));
-  return snapshot;
+  Snapshot snapshot = ReadCaches(std::move(job));
+  RETURN_IF_ERROR(AddNodes(memory, &snapshot));
+  ASSIGN_OR_RETURN(Decision decision, Decide(std::move(snapshot), memory));
+  if (plan::InDoubt(decision.observed).empty()) return decision;
+  snapshot = std::move(decision.snapshot);
+  RETURN_IF_ERROR(AddPods(decision.observed, memory, &snapshot));
+  RETURN_IF_ERROR(AddNodes(memory, &snapshot));
+  return Decide(std::move(snapshot), memory);
+}
+
+/// Asks the server for the pods that the cache lacks and that may exist.
+Status Reconciler::AddPods(const plan::Observed& observed, JobMemory* memory,
+                           Snapshot* snapshot) const {
+  const kube::ObjectName job = kube::NameOf(*snapshot->job);
+  for (const auto& [role, number] : plan::InDoubt(observed)) {
+    auto pod = parts_.client.Get(kube::resources::Pods(),
+                                 {job.ns, names::PodName(job.name, role, number)});
+    if (pod.ok()) {
+      LOG_WARN("{}: the cache of pods is behind: it lacks {}, which exists", job.ToString(),
+               kube::NameOf(**pod).name);
+      json trimmed = **pod;
+      objects::TrimPod(trimmed);
+      snapshot->pods.push_back(std::make_shared<const json>(std::move(trimmed)));
+      continue;
+    }
+    if (pod.status().code() != StatusCode::kNotFound) return pod.status();
+    const auto creation = memory->creations.find({role, number});
+    if (creation != memory->creations.end() && creation->second.made) {
+      memory->creations.erase(creation);  // it has come and gone
+    }
+  }
+  return Status();
 }
 
 /// With `memory`, asks the server for nodes that the cache lacks, because a new node must not be

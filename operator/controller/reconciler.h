@@ -1,8 +1,10 @@
 // One reconcile of one job: observe, decide, reserve, act, report.
 //
 // The caches may be older than the last action of this process. So the caches only show whether
-// there is something to do. The plan to carry out is decided again, from the current state in the
-// API server.
+// there is something to do. The plan to carry out is decided again, with the job as the API server
+// has it now, which fences off an operator that no longer leads. Pods are taken from the cache,
+// which may be behind: a pod that it lacks is asked for by name, unless this process has just
+// created it.
 #pragma once
 
 #include <functional>
@@ -67,8 +69,9 @@ class Reconciler {
 
   void Forget(const kube::ObjectName& name);
   Snapshot ReadCaches(kube::Object job) const;
-  Result<Snapshot> ReadServer(const kube::ObjectName& name, const std::string& uid,
-                              const JobMemory& memory);
+  Result<Decision> DecideAnew(const kube::ObjectName& name, const std::string& uid,
+                              JobMemory* memory);
+  Status AddPods(const plan::Observed& observed, JobMemory* memory, Snapshot* snapshot) const;
   Status AddNodes(const JobMemory* memory, Snapshot* snapshot) const;
   Result<Decision> Decide(Snapshot snapshot, JobMemory* memory);
   void Choose(const nlohmann::json& job, objects::JobView* view, JobMemory* memory);

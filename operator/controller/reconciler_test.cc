@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "operator/controller/testing/cluster_under_test.h"
@@ -322,6 +323,53 @@ TEST_F(ReconcilerTest, ACacheThatIsBehindDoesNoHarm) {
   EXPECT_EQ(std::set(created.begin(), created.end()).size(), created.size());
   EXPECT_THAT(cluster_.pods(), SizeIs(5));
   EXPECT_EQ(Number("nextWorkerOrdinal"), 4u);
+}
+
+TEST_F(ReconcilerTest, NoPodsAreListedAndAPodCostsFewRequests) {
+  cluster_.Submit(R"({"workers": {"replicas": 49}})");
+  operator_.Settle();
+  EXPECT_THAT(cluster_.pods(), SizeIs(50));
+  cluster_.RunPods();
+  operator_.Settle();
+  const auto requests = [&] {
+    const auto calls = cluster_.server->calls();
+    return std::ranges::count_if(calls, [](const auto& call) { return call.plural != "events"; });
+  };
+  const auto before = requests();
+  EXPECT_LE(before, 3 * 50) << "2 for each pod and its Secret";
+  cluster_.LoseNodeOf("tiny-w7");
+  operator_.Settle();
+  EXPECT_THAT(cluster_.pods(), Contains("tiny-w49"));
+  EXPECT_LE(requests() - before, 7) << "the job, the pod that is gone, status, pod, Secret, status";
+  for (const auto& call : cluster_.server->calls()) {
+    EXPECT_FALSE(call.method == "GET" && call.plural == "pods" && call.name.name.empty());
+  }
+}
+
+TEST_F(ReconcilerTest, APodThatTheCacheLacksIsAskedForByNameBeforeItCountsAsGone) {
+  SubmitAndRun();
+  const json lost = cluster_.pod("tiny-w1");
+  operator_.FillCaches();
+  operator_.Miss("tiny-w1");
+  EXPECT_TRUE(operator_.Look().ok());
+  EXPECT_THAT(Created(), SizeIs(5));
+  EXPECT_EQ(cluster_.pod("tiny-w1"), lost);
+}
+
+TEST_F(ReconcilerTest, APodThatComesAndGoesBetweenTwoLooksIsReplaced) {
+  cluster_.Submit();
+  operator_.FillCaches();
+  EXPECT_TRUE(operator_.Look().ok());
+  cluster_.server->Remove(Pods(), {"team", "tiny-w1"});
+  operator_.FillCaches();
+  EXPECT_TRUE(operator_.Look().ok());
+  EXPECT_THAT(Created(), SizeIs(5)) << "the cache may not show it yet";
+  ASSERT_TRUE(operator_.look_again);
+  EXPECT_LE(*operator_.look_again, std::chrono::seconds(10));
+  operator_.later = std::chrono::seconds(11);
+  operator_.Settle();
+  EXPECT_THAT(cluster_.pods(),
+              ElementsAre("tiny-trainer-1", "tiny-w0", "tiny-w2", "tiny-w3", "tiny-w4"));
 }
 
 TEST_F(ReconcilerTest, AnOperatorThatEndsBetweenReserveAndCreateIsTakenOverFrom) {

@@ -6,6 +6,7 @@
 #include "operator/plan/assignment.h"
 #include "operator/plan/cleanup.h"
 #include "operator/plan/draft.h"
+#include "operator/plan/observed_workers.h"
 #include "operator/plan/pods/node_failures.h"
 #include "operator/plan/report.h"
 #include "operator/plan/trainer.h"
@@ -170,6 +171,10 @@ Plan Decide(const Observed& observed) {
     return plan;
   }
   Draft draft(observed);
+  for (const Creation& creation : observed.creations) {
+    const WallTime settled = creation.time + kSettleTime;
+    if (creation.made && observed.now < settled) draft.LookAgain(settled);
+  }
   RememberRuns(&draft);
   if (!draft.finished()) {
     observed.job.job->spec.suspend ? Suspend(&draft) : Run(&draft);

@@ -132,6 +132,9 @@ struct Creation {
   /// True: the API server refused it, or the operator did not ask, so the pod does not exist.
   /// False: it may exist, because there was no answer or a server error.
   bool refused = false;
+  /// The API server said that it exists, at `time`: soon it is visible, or it is gone again.
+  bool made = false;
+  WallTime time{};
   bool operator==(const Creation&) const = default;
 };
 
@@ -163,8 +166,9 @@ struct TrainerView {
 
 /// Everything a decision depends on.
 ///
-/// `pods` contains the pods that this operator has created, even if the watch has not shown them
-/// yet. `job.status` is what this operator wrote last, or newer; the write of a decision on an
+/// `pods` may lack a pod that exists: one that this operator has created is then in `creations`,
+/// and the others are asked for by name before a decision takes them for gone (InDoubt).
+/// `job.status` is what this operator wrote last, or newer; the write of a decision on an
 /// older status fails (resourceVersion).
 struct Observed {
   WallTime now{};

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace swarm::plan {
 namespace {
-
-/// A pod that another operator reserved may take this long to become visible.
-constexpr std::chrono::seconds kSettleTime{10};
 
 Worker Describe(const Observed& observed, std::uint64_t ordinal, const ObservedPod& pod) {
   Worker worker{
@@ -31,6 +29,27 @@ Worker Describe(const Observed& observed, std::uint64_t ordinal, const ObservedP
 }
 
 }  // namespace
+
+std::vector<std::pair<PodRole, std::uint64_t>> InDoubt(const Observed& observed) {
+  const api::SwarmJobStatus& status = observed.job.status;
+  if (observed.job.deleted || !observed.job.job) return {};
+  std::set<std::pair<PodRole, std::uint64_t>> expected;
+  const bool at_rest = IsTrue(status, api::ConditionType::kSuspended) ||
+                       IsTrue(status, api::ConditionType::kSucceeded) ||
+                       IsTrue(status, api::ConditionType::kFailed);
+  if (status.trainer.term > 0 && !at_rest) {
+    expected.emplace(PodRole::kTrainer, status.trainer.term);
+  }
+  for (const std::uint64_t ordinal : status.openWorkers) {
+    expected.emplace(PodRole::kWorker, ordinal);
+  }
+  for (const ObservedPod& pod : observed.pods) expected.erase({pod.role, pod.number});
+  for (const Creation& creation : observed.creations) {
+    const bool settles = creation.made && observed.now < creation.time + kSettleTime;
+    if (creation.refused || settles) expected.erase({creation.role, creation.number});
+  }
+  return {expected.begin(), expected.end()};
+}
 
 std::uint64_t PodSize(const Observed& observed, const std::string& pool) {
   std::uint64_t most = 1;
@@ -72,7 +91,8 @@ ObservedWorkers ObserveWorkers(const Observed& observed) {
     } else if (creation != nullptr) {
       workers.open.push_back({.ordinal = ordinal,
                               .pool = creation->pool,
-                              .workers = PodSize(observed, creation->pool)});
+                              .workers = PodSize(observed, creation->pool),
+                              .made = creation->made});
     } else if (const auto end = GivenUpAt(observed, PodRole::kWorker, ordinal);
                end && observed.now < *end) {
       workers.look_again = std::min(workers.look_again.value_or(*end), *end);

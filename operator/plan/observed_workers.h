@@ -3,9 +3,11 @@
 // Pure.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "operator/plan/observed.h"
@@ -21,6 +23,7 @@ struct Worker {
   const ObservedPod* pod = nullptr;  ///< null: reserved, and the pod is not visible yet
   std::string pool;                  ///< empty: not known yet, so the operator leaves it alone
   std::uint64_t workers = 1;         ///< of the pod
+  bool made = false;                 ///< the server has created the pod, which is not visible yet
   Judgement judgement;
   bool ready = false;    ///< all that the trainer lists serve, and neither leave nor move
   bool leaving = false;  ///< all that it lists hand over their work, and then end
@@ -44,6 +47,13 @@ struct ObservedWorkers {
 };
 
 ObservedWorkers ObserveWorkers(const Observed& observed);
+
+/// A pod that was created, by this or another operator, may take this long to become visible.
+inline constexpr std::chrono::seconds kSettleTime{10};
+
+/// The pods that should exist, are not visible, and are not known to be missing. Before a decision
+/// is carried out, the server is asked for them.
+std::vector<std::pair<PodRole, std::uint64_t>> InDoubt(const Observed& observed);
 
 /// How many workers a new pod of the pool has. Of a pool that is not known (empty): the most.
 std::uint64_t PodSize(const Observed& observed, const std::string& pool);

@@ -44,8 +44,9 @@ void BeginTerm(Draft* draft) {
 /// The pod of the current term is not visible.
 void OnAbsent(Draft* draft) {
   const std::uint64_t term = draft->status().trainer.term;
-  if (FindCreation(draft->seen, PodRole::kTrainer, term) != nullptr) {
-    if (MayCreate(draft)) Create(term, draft);
+  const Creation* creation = FindCreation(draft->seen, PodRole::kTrainer, term);
+  if (creation != nullptr) {
+    if (!creation->made && MayCreate(draft)) Create(term, draft);
     return;
   }
   const auto end = GivenUpAt(draft->seen, PodRole::kTrainer, term);

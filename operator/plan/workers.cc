@@ -48,7 +48,7 @@ void SettleEnds(const ObservedWorkers& workers, Draft* draft) {
 /// Creates the pods that this operator has tried to create before, without an answer.
 void Recreate(const ObservedWorkers& workers, Draft* draft) {
   for (const Worker& worker : workers.open) {
-    if (worker.pod != nullptr || worker.pool.empty() || !MayCreate(draft)) continue;
+    if (worker.pod != nullptr || worker.pool.empty() || worker.made || !MayCreate(draft)) continue;
     draft->plan.actions.push_back(CreateWorker{worker.ordinal, worker.pool});
   }
 }

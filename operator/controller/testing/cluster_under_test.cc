@@ -81,6 +81,14 @@ void OperatorUnderTest::FillCaches() {
   fill(Nodes(), &nodes_);
 }
 
+void OperatorUnderTest::Miss(const std::string& pod) {
+  std::vector<kube::PackedObject> others;
+  for (const kube::Object& each : pods_.List()) {
+    if (kube::NameOf(*each).name != pod) others.emplace_back(*each);
+  }
+  pods_.Replace(others, [](const kube::Change&) {});
+}
+
 Status OperatorUnderTest::Look() {
   const Reconciled reconciled = reconciler_.Reconcile(kTestJob);
   look_again = reconciled.look_again;

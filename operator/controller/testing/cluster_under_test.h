@@ -44,6 +44,8 @@ class OperatorUnderTest {
 
   /// Fills the caches from the server.
   void FillCaches();
+  /// Removes a pod of kTestJob from the cache, as if the cache were behind.
+  void Miss(const std::string& pod);
   /// Reconciles once, with the current caches.
   Status Look();
   /// Fills the caches and reconciles, until a reconcile changes nothing on the server.
