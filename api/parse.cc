@@ -219,8 +219,10 @@ static void Describe(Archive& a, Pool& pool) {
   a.Field("pendingSeconds", pool.pendingSeconds);
   a.Field("returnAfterSeconds", pool.returnAfterSeconds);
   a.Field("nodeSelector", pool.nodeSelector);
+  a.Field("matchExpressions", pool.matchExpressions);
   a.Field("tolerations", pool.tolerations);
   a.Field("resources", pool.resources);
+  a.Field("template", pool.podTemplate);
   a.Field("machine", pool.machine);
 }
 

@@ -34,6 +34,9 @@ Pool AnyPool() {
             .returnAfterSeconds = Number()};
   if (*rc::gen::arbitrary<bool>()) pool.maxReplicas = Number();
   if (*rc::gen::arbitrary<bool>()) pool.nodeSelector = {{"zone", "a"}, {"gpu", ""}};
+  pool.matchExpressions.text =
+      *rc::gen::element("", R"([{"key":"zone","operator":"DoesNotExist"}])");
+  pool.podTemplate.text = *rc::gen::element("", R"({"spec":{"hostNetwork":true}})");
   pool.tolerations.text = *rc::gen::element("", R"([{"operator":"Exists"}])");
   pool.resources.text = *rc::gen::element("", R"({"limits":{"amd.com/gpu":1}})");
   if (*rc::gen::arbitrary<bool>()) {

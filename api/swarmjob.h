@@ -356,8 +356,10 @@ struct Pool {
   std::uint64_t pendingSeconds = 300;        ///< if a pod waits longer, the next pool is used
   std::uint64_t returnAfterSeconds = 900;    ///< between probes for the return of capacity
   std::map<std::string, std::string> nodeSelector;
+  RawJson matchExpressions;        ///< a list, as in a term of node affinity; a node meets them all
   RawJson tolerations;             ///< a list, as in a pod's spec
   RawJson resources;               ///< limits and requests, as in a container; any accelerator
+  RawJson podTemplate;             ///< in the manifest: template; merged over that of all workers
   std::optional<Machine> machine;  ///< of each of its workers; all pools have one, or none
   bool operator==(const Pool&) const = default;
 };

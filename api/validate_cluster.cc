@@ -1,6 +1,7 @@
 // The rules of validate.h for fields that only a cluster uses. Kubernetes itself checks resource
 // names, quantities and pod templates, in a server-side dry run.
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -57,6 +58,44 @@ void JudgeTolerations(Judge& judge, const std::string& path, const RawJson& raw)
                       return each.is_object();
                     });
   judge.Expect(good, path, "is not a list of tolerations", "write [{key: ..., operator: Exists}]");
+}
+
+// Whether the operator takes these values in Kubernetes' node affinity.
+bool HasItsValues(const std::string& with, const json& values) {
+  const bool texts =
+      values.is_array() &&
+      std::all_of(values.begin(), values.end(), [](const json& each) { return each.is_string(); });
+  if (with == "Exists" || with == "DoesNotExist") return values.is_null() || values.empty();
+  return texts && (with == "Gt" || with == "Lt" ? values.size() == 1 : !values.empty());
+}
+
+void JudgeMatchExpressions(Judge& judge, const std::string& path, const RawJson& raw) {
+  if (raw.text.empty()) return;
+  const json list = Parsed(raw);
+  const std::string example = "write {key: LABEL, operator: NotIn, values: [VALUE]}";
+  if (!judge.Expect(list.is_array(), path, "is not a list", example)) return;
+  constexpr std::array<const char*, 6> kOperators{"In",           "NotIn", "Exists",
+                                                  "DoesNotExist", "Gt",    "Lt"};
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const json& each = list[i];
+    const std::string at = path + "[" + std::to_string(i) + "]";
+    if (!judge.Expect(each.is_object(), at, "is not a mapping", example)) continue;
+    for (const auto& [name, value] : each.items()) {
+      judge.Expect(name == "key" || name == "operator" || name == "values", at + "." + name,
+                   "unknown field", "known fields: key, operator, values");
+    }
+    judge.Expect(each.contains("key") && each["key"].is_string(), at + ".key",
+                 "is not the name of a label", example);
+    const json with = each.value("operator", json());
+    if (!judge.Expect(std::find(kOperators.begin(), kOperators.end(), with) != kOperators.end(),
+                      at + ".operator", "is " + with.dump(),
+                      "one of In, NotIn, Exists, DoesNotExist, Gt, Lt")) {
+      continue;
+    }
+    judge.Expect(HasItsValues(with.get<std::string>(), each.value("values", json())),
+                 at + ".values", "do not go with " + with.get<std::string>(),
+                 "texts with In and NotIn, one number as text with Gt and Lt, else none");
+  }
 }
 
 // A Kubernetes quantity may be written as a number or a string.
@@ -116,8 +155,10 @@ void JudgePool(Judge& judge, const std::string& path, const Pool& pool) {
   }
   judge.Range(path + ".pendingSeconds", pool.pendingSeconds, std::uint64_t{1}, kDaySeconds);
   judge.Range(path + ".returnAfterSeconds", pool.returnAfterSeconds, std::uint64_t{1}, kDaySeconds);
+  JudgeMatchExpressions(judge, path + ".matchExpressions", pool.matchExpressions);
   JudgeTolerations(judge, path + ".tolerations", pool.tolerations);
   JudgeResources(judge, path + ".resources", pool.resources);
+  JudgeTemplate(judge, path + ".template", pool.podTemplate);
   if (pool.machine) JudgeMachine(judge, path + ".machine", *pool.machine);
 }
 

@@ -284,6 +284,134 @@ TEST(BuildTest, APoolSaysWhereAWorkerRunsAndWhatItNeeds) {
   EXPECT_THAT(Arguments(pod), IsSupersetOf({"--threads=4", "--device=cuda:0"}));
 }
 
+/// The pod of a worker in the pool of this name.
+json PodOfPool(const JobView& view, const std::string& name) {
+  for (const api::Pool& pool : view.job.spec.workers.pools) {
+    if (pool.name == name) return Pod(BuildWorkerPod(view, 7, pool, kOptions));
+  }
+  ADD_FAILURE() << "no pool " << name;
+  return {};
+}
+
+TEST(BuildTest, AJobUsesGpusOfTwoVendorsEachWithItsImageAndWhatItNeeds) {
+  const JobView view = JobWith(R"({"workers": {
+      "template": {"spec": {"priorityClassName": "night", "containers": [
+          {"name": "worker", "env": [{"name": "A", "value": "all"}, {"name": "B", "value": "all"}]}]}},
+      "pools": [
+        {"name": "green", "resources": {"limits": {"nvidia.com/gpu": 1}},
+         "template": {"spec": {"runtimeClassName": "nvidia"}}},
+        {"name": "red", "resources": {"limits": {"amd.com/gpu": 2}},
+         "template": {"metadata": {"labels": {"team": "red"}}, "spec": {
+             "volumes": [{"name": "kernels", "emptyDir": {}}],
+             "containers": [{"name": "worker", "image": "rocm:1",
+                             "env": [{"name": "B", "value": "red"}],
+                             "volumeMounts": [{"name": "kernels", "mountPath": "/k"}]}]}}}]}})");
+  const json green = PodOfPool(view, "green"), red = PodOfPool(view, "red");
+  EXPECT_EQ(green["spec"]["runtimeClassName"], "nvidia");
+  EXPECT_EQ(Container(green)["image"], "registry/worker:1");
+  EXPECT_EQ(FlagsOf(green).device, "cuda:0");
+  EXPECT_FALSE(red["spec"].contains("runtimeClassName"));
+  EXPECT_EQ(Container(red)["image"], "rocm:1");
+  EXPECT_EQ(FlagsOf(red).devices, (std::vector<std::string>{"cuda:0", "cuda:1"}));
+  EXPECT_EQ(red["metadata"]["labels"]["team"], "red");
+  EXPECT_EQ(Named(Container(red)["env"], "A")["value"], "all");
+  EXPECT_EQ(Named(Container(red)["env"], "B")["value"], "red") << "the pool's has the last word";
+  EXPECT_EQ(Named(red["spec"]["volumes"], "kernels")["emptyDir"], json::object());
+  for (const json& pod : {green, red}) EXPECT_EQ(pod["spec"]["priorityClassName"], "night");
+}
+
+TEST(BuildTest, TheOwnFieldsOfAPoolCountBeforeItsTemplate) {
+  const json pod = WorkerPod(JobWith(R"({"workers": {"pools": [
+      {"name": "a", "nodeSelector": {"zone": "a"}, "tolerations": [{"key": "pool"}],
+       "resources": {"limits": {"cpu": 2}},
+       "template": {"spec": {"nodeSelector": {"zone": "b", "disk": "ssd"},
+           "tolerations": [{"key": "template"}],
+           "containers": [{"name": "worker", "command": ["sh"],
+                           "resources": {"limits": {"cpu": 9}, "requests": {"cpu": 9}}}]}}}]}})"));
+  EXPECT_EQ(pod["spec"]["nodeSelector"], json::parse(R"({"zone": "a", "disk": "ssd"})"));
+  EXPECT_EQ(pod["spec"]["tolerations"][0]["key"], "template");
+  EXPECT_EQ(pod["spec"]["tolerations"][1]["key"], "pool");
+  EXPECT_EQ(Container(pod)["resources"], json::parse(R"({"limits": {"cpu": 2}})"));
+  EXPECT_EQ(Container(pod)["command"], json::array({"swarm-worker"}));
+}
+
+TEST(BuildTest, APoolKeepsOffNodesByTheirLabels) {
+  const char* const required = "requiredDuringSchedulingIgnoredDuringExecution";
+  const std::string pools = R"("pools": [{"name": "a", "matchExpressions": [
+      {"key": "zone", "operator": "NotIn", "values": ["b"]},
+      {"key": "mine", "operator": "DoesNotExist"}]}])";
+  const json pod = WorkerPod(JobWith(R"({"workers": {)" + pools + "}}"));
+  const json two = json::parse(R"([{"key": "zone", "operator": "NotIn", "values": ["b"]},
+                                   {"key": "mine", "operator": "DoesNotExist"}])");
+  EXPECT_EQ(pod["spec"]["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"],
+            json::array({{{"matchExpressions", two}}}));
+  const json terms = WorkerPod(
+      JobWith(R"({"workers": {"template": {"spec": {"affinity": {
+      "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+          {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]},
+          {"matchExpressions": [{"key": "fast", "operator": "Exists"}]}]}}}}}, )" +
+              pools + "}}"))["spec"]["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"];
+  ASSERT_EQ(terms.size(), 2u);
+  EXPECT_EQ(terms[0]["matchExpressions"], two) << "a node needs to meet one term only";
+  EXPECT_EQ(terms[1]["matchExpressions"].size(), 3u);
+}
+
+TEST(BuildTest, WorkersSpreadAmongTheirOwnUnlessTheTemplateCountsOthers) {
+  const json pod = WorkerPod(JobWith(R"({"workers": {"template": {"spec": {
+      "topologySpreadConstraints": [
+        {"topologyKey": "topology.kubernetes.io/zone", "maxSkew": 1,
+         "whenUnsatisfiable": "ScheduleAnyway"},
+        {"topologyKey": "rack", "maxSkew": 2, "whenUnsatisfiable": "DoNotSchedule",
+         "labelSelector": {"matchLabels": {"team": "a"}}}]}}}})"));
+  const json& constraints = pod["spec"]["topologySpreadConstraints"];
+  EXPECT_EQ(constraints[0]["labelSelector"],
+            json::parse(R"({"matchLabels": {"swarmjob.dev/job": "tiny",
+                                            "swarmjob.dev/role": "worker"}})"));
+  EXPECT_EQ(constraints[1]["labelSelector"], json::parse(R"({"matchLabels": {"team": "a"}})"));
+}
+
+TEST(BuildTest, APoolWithResourceClaimsSaysWhatItsWorkersComputeOn) {
+  const auto view = [](const std::string& annotation) {
+    return JobWith(R"({"workers": {"pools": [{"name": "dra", "resources": {"limits": {"cpu": 4}},
+        "template": {"metadata": {"annotations": {)" +
+                   annotation + R"(}},
+            "spec": {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}],
+                     "containers": [{"name": "worker", "resources": {
+                         "claims": [{"name": "gpu"}]}}]}}}]}})");
+  };
+  const json pod = WorkerPod(view(R"("swarmjob.dev/device": "cuda:0")"));
+  EXPECT_EQ(Container(pod)["resources"],
+            json::parse(R"({"limits": {"cpu": 4}, "claims": [{"name": "gpu"}]})"));
+  EXPECT_THAT(Arguments(pod), IsSupersetOf({"--device=cuda:0", "--threads=4"}));
+  const JobView silent = view("");
+  const auto refused =
+      BuildWorkerPod(silent, 0, silent.job.spec.workers.pools.front(), kOptions).status();
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.message(), HasSubstr("spec.workers.pools[dra].template"));
+  EXPECT_THAT(refused.message(), HasSubstr("swarmjob.dev/device"));
+}
+
+TEST(BuildTest, AMistakeInAPoolsTemplateIsReportedThere) {
+  const auto refusal = [](const std::string& spec) {
+    const JobView view = JobWith(R"({"workers": {"pools": [{"name": "a", "matchExpressions": [
+        {"key": "b", "operator": "Exists"}], "template": {"spec": )" +
+                                 spec + "}}]}}");
+    return BuildWorkerPod(view, 0, view.job.spec.workers.pools.front(), kOptions)
+        .status()
+        .message();
+  };
+  EXPECT_THAT(refusal(R"({"containers": {}})"),
+              HasSubstr("spec.workers.pools[a].template.spec.containers"));
+  EXPECT_THAT(refusal(R"({"topologySpreadConstraints": {}})"),
+              HasSubstr("spec.topologySpreadConstraints"));
+  for (const char* terms : {R"("x")", R"(["x"])", R"([{"matchExpressions": {}}])"}) {
+    EXPECT_THAT(refusal(R"({"affinity": {"nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": )" +
+                        std::string(terms) + "}}}}"),
+                HasSubstr("nodeSelectorTerms"));
+  }
+}
+
 TEST(BuildTest, AWholeGpuEachIsAWorkerOfThePod) {
   const JobView job = JobWith(R"({"workers": {"minReplicas": 3, "replicas": 9, "pools": [
       {"name": "big", "resources": {"limits": {"cpu": "10", "nvidia.com/gpu": 4}}}]}})");

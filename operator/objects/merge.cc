@@ -18,14 +18,16 @@ struct KeyedList {
   const char* key;
   bool items_merge;  ///< false: an item replaces the other, because their fields exclude each other
 };
-constexpr std::array<KeyedList, 8> kKeyedLists{{{"containers", "name", true},
-                                                {"initContainers", "name", true},
-                                                {"ports", "name", true},
-                                                {"env", "name", false},
-                                                {"envFrom", "secretRef", false},
-                                                {"volumes", "name", false},
-                                                {"imagePullSecrets", "name", false},
-                                                {"volumeMounts", "mountPath", false}}};
+constexpr std::array<KeyedList, 10> kKeyedLists{{{"containers", "name", true},
+                                                 {"initContainers", "name", true},
+                                                 {"ports", "name", true},
+                                                 {"env", "name", false},
+                                                 {"envFrom", "secretRef", false},
+                                                 {"volumes", "name", false},
+                                                 {"imagePullSecrets", "name", false},
+                                                 {"resourceClaims", "name", false},
+                                                 {"claims", "name", false},
+                                                 {"volumeMounts", "mountPath", false}}};
 
 const KeyedList* FindKeyedList(std::string_view name) {
   const auto* found = std::find_if(kKeyedLists.begin(), kKeyedLists.end(),

@@ -43,6 +43,15 @@ TEST(MergeTest, ContainersOfOneNameAreMergedAndOthersAppended) {
                                            {"name": "log", "image": "l"}]})"));
 }
 
+TEST(MergeTest, ResourceClaimsAreMergedByName) {
+  EXPECT_EQ(Merged(R"({"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "big"}],
+                       "claims": [{"name": "nic"}]})",
+                   R"({"resourceClaims": [{"name": "gpu", "resourceClaimName": "one"}],
+                       "claims": [{"name": "gpu"}]})"),
+            json::parse(R"({"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "big"}],
+                            "claims": [{"name": "gpu"}, {"name": "nic"}]})"));
+}
+
 TEST(MergeTest, AVolumeOrVariableOfTheSameNameTakesThePlaceOfTheOther) {
   EXPECT_EQ(
       Merged(R"({"volumes": [{"name": "state", "hostPath": {"path": "/disk"}}],

@@ -220,14 +220,69 @@ Status AvoidNodes(const api::SwarmJobStatus& status, const std::string& path, js
   return Merge(affinity, path, pod);
 }
 
+// Adds the expressions to each required term of node affinity, since a node needs to meet one term
+// only.
+Status RequireOfNodes(const json& expressions, const std::string& path, json* pod) {
+  const json::json_pointer place(
+      "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
+      "nodeSelectorTerms");
+  json terms = pod->contains(place) ? pod->at(place) : json::array();
+  const std::string at = path + place.to_string();
+  if (!terms.is_array()) return InvalidArgument(at + ": is not a list");
+  if (terms.empty()) terms.push_back(json::object());
+  for (json& term : terms) {
+    if (!term.is_object()) return InvalidArgument(at + ": has an item that is not a mapping");
+    json& list = term["matchExpressions"];
+    if (list.is_null()) list = json::array();
+    if (!list.is_array()) return InvalidArgument(at + ": has matchExpressions that are no list");
+    list.insert(list.end(), expressions.begin(), expressions.end());
+  }
+  json affinity;
+  affinity[place] = std::move(terms);
+  return Merge(affinity, path, pod);
+}
+
+// Where no labels are selected, Kubernetes would count no pods. The job's workers are meant.
+Status SpreadOverTopology(const JobView& view, const std::string& path, json* pod) {
+  json& spec = (*pod)["spec"];
+  if (!spec.contains("topologySpreadConstraints")) return {};
+  json& constraints = spec["topologySpreadConstraints"];
+  if (!constraints.is_array()) {
+    return InvalidArgument(path + ".spec.topologySpreadConstraints: is not a list");
+  }
+  for (json& each : constraints) {
+    if (!each.is_object() || each.contains("labelSelector")) continue;
+    each["labelSelector"] = {
+        {"matchLabels",
+         {{names::kJobLabel, view.name}, {names::kRoleLabel, names::RoleName(PodRole::kWorker)}}}};
+  }
+  return {};
+}
+
+// What an error about the pool's finished pod names.
+std::string TemplatePath(const api::Pool& pool) {
+  return pool.podTemplate.text.empty() ? "spec.workers.template"
+                                       : "spec.workers.pools[" + pool.name + "].template";
+}
+
 // Applies the pool: where its nodes are, and what a worker needs there.
-Status PutPool(const api::Pool& pool, const std::string& path, json* pod) {
+Status PutPool(const api::Pool& pool, json* pod) {
+  const std::string path = TemplatePath(pool);
+  RETURN_IF_ERROR(Merge(ParseRaw(pool.podTemplate), path, pod));
   if (!pool.nodeSelector.empty()) {
     const json selector = {{"spec", {{"nodeSelector", pool.nodeSelector}}}};
     RETURN_IF_ERROR(Merge(selector, path, pod));
   }
+  if (const json expressions = ParseRaw(pool.matchExpressions); expressions.is_array()) {
+    RETURN_IF_ERROR(RequireOfNodes(expressions, path, pod));
+  }
   if (const json resources = ParseRaw(pool.resources); resources.is_object()) {
-    MainContainer(*pod)["resources"] = resources;
+    json& own = MainContainer(*pod)["resources"];
+    if (own.is_object()) {  // its claims stay
+      own.erase("limits");
+      own.erase("requests");
+    }
+    RETURN_IF_ERROR(Merge(resources, path + ".spec.containers.resources", &own));
   }
   return AddTolerations(pool, path, pod);
 }
@@ -240,7 +295,17 @@ Result<std::vector<std::string>> DevicesFor(const json& pod) {
     if (!devices.ok()) return devices.status().WithContext(names::kDeviceAnnotation);
     return devices;
   }
-  return DevicesOf(pod["spec"]["containers"][0].value("resources", json()));
+  const json resources = pod["spec"]["containers"][0].value("resources", json());
+  std::vector<std::string> devices = DevicesOf(resources);
+  const bool claims = resources.is_object() && !resources.value("claims", json()).empty();
+  if (claims && devices.front() == "cpu") {
+    return InvalidArgument(
+        "resources.claims of the container worker does not say which devices it gives; name them "
+        "in "
+        "the template's annotation " +
+        std::string(names::kDeviceAnnotation) + ", such as cuda:0, or cpu where none computes");
+  }
+  return devices;
 }
 
 // A worker's pod of the two lower layers.
@@ -251,8 +316,8 @@ Result<json> WantedWorkerPod(const api::Spec& spec, const Role& role, const api:
   // Autoscalers do not know this pod's controller, and would assume that nothing recreates the pod.
   pod["metadata"]["annotations"]["cluster-autoscaler.kubernetes.io/safe-to-evict"] = "true";
   RETURN_IF_ERROR(Merge(ParseRaw(spec.workers.podTemplate), path, &pod));
-  RETURN_IF_ERROR(PutPool(pool, path, &pod));
-  RETURN_IF_ERROR(SelectPlatform(options, path, &pod));
+  RETURN_IF_ERROR(PutPool(pool, &pod));
+  RETURN_IF_ERROR(SelectPlatform(options, TemplatePath(pool), &pod));
   return pod;
 }
 
@@ -279,7 +344,10 @@ Result<json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal, const ap
   const std::string& job = view.name;
   const Role role = MakeRole(job, PodRole::kWorker, ordinal, plan::WorkerGraceSeconds(spec));
   ASSIGN_OR_RETURN(json pod, WantedWorkerPod(spec, role, pool, OptionsFor(view, options)));
-  ASSIGN_OR_RETURN(const std::vector<std::string> devices, DevicesFor(pod));
+  const std::string path = TemplatePath(pool);
+  auto wanted = DevicesFor(pod);
+  if (!wanted.ok()) return wanted.status().WithContext(path);
+  const std::vector<std::string> devices = *std::move(wanted);
   const json resources = MainContainer(pod).value("resources", json());
   json required = RequiredPod(view, role);
   required["metadata"]["labels"][names::kPoolLabel] = pool.name;
@@ -305,8 +373,9 @@ Result<json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal, const ap
   flags.drain_seconds = static_cast<int>(spec.preemption.drainSeconds);
   flags.memory_budget = spec.workers.memoryBudgetBytes;
   container["args"] = ToArguments(flags);
-  RETURN_IF_ERROR(AvoidNodes(view.status, "spec.workers.template", &pod));
-  RETURN_IF_ERROR(Merge(required, "spec.workers.template", &pod));
+  RETURN_IF_ERROR(AvoidNodes(view.status, path, &pod));
+  RETURN_IF_ERROR(SpreadOverTopology(view, path, &pod));
+  RETURN_IF_ERROR(Merge(required, path, &pod));
   return pod;
 }
 
