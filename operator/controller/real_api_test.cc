@@ -5,6 +5,7 @@
 #include <bit>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -25,6 +26,7 @@ using std::chrono::milliseconds;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 const kube::Resource kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions", false};
@@ -134,13 +136,13 @@ class ControllerRealApiTest : public kube::ApiServerUnderTest {
          {"subjects", {{{"kind", "User"}, {"name", "stranger"}, {"apiGroup", group}}}}});
     ASSERT_TRUE(binding.ok()) << binding.status().ToString();
   }
-  json Job() {
-    const auto job = client_->Get(SwarmJobs(), {ns_, "tiny"});
+  json Job(const std::string& name = "tiny") {
+    const auto job = client_->Get(SwarmJobs(), {ns_, name});
     EXPECT_TRUE(job.ok()) << job.status().ToString();
     return job.ok() ? **job : json();
   }
-  std::string Condition(const std::string& type) {
-    for (const json& each : Job().value("/status/conditions"_json_pointer, json::array())) {
+  std::string Condition(const std::string& type, const std::string& job = "tiny") {
+    for (const json& each : Job(job).value("/status/conditions"_json_pointer, json::array())) {
       if (each["type"] == type) return each.value("status", "") + ": " + each.value("reason", "");
     }
     return "";
@@ -236,6 +238,41 @@ TEST_F(ControllerRealApiTest, TheNumbersOfTrainingReachTheStatus) {
   EXPECT_EQ(status["progress"]["timeLeft"], "5h21m");
   EXPECT_GT(status["progress"]["tokens"], 0);
   EXPECT_GT(status["parameters"], 0);
+}
+
+// The files are applied as they are, to a server without anything of theirs but the definition.
+TEST_F(ControllerRealApiTest, TheExamplesForClustersGetTheirPodsAsTheyAre) {
+  const Leader leader(*this, 1);
+  for (const auto& [file, workers] :
+       std::map<std::string, std::size_t>{{"spot-pools", 16}, {"gpus-of-two-vendors", 8}}) {
+    std::ostringstream text;
+    text << std::ifstream(SWARM_SOURCE_DIR "/examples/" + file + ".yaml").rdbuf();
+    auto job = api::YamlToJson(text.str());
+    ASSERT_TRUE(job.ok()) << file;
+    (*job)["metadata"]["namespace"] = ns_;
+    const std::string name = (*job)["metadata"]["name"];
+    const Status made = client_->Create(SwarmJobs(), *job).status();
+    ASSERT_TRUE(made.ok()) << file << ": " << made.ToString();
+    EXPECT_TRUE(Await([&] { return Condition("Accepted", name).starts_with("True"); }))
+        << file << ": " << Job(name)["status"].dump(2);
+    EXPECT_TRUE(Await([&] {
+      const auto pods = client_->List(
+          Pods(),
+          {.ns = ns_, .label_selector = "swarmjob.dev/role=worker,swarmjob.dev/job=" + name});
+      return pods.ok() && pods->items.size() == workers;
+    })) << file
+        << ": " << Job(name)["status"].dump(2);
+  }
+}
+
+TEST_F(ControllerRealApiTest, APoolsTemplateThatTheServerRefusesIsNamedInTheCondition) {
+  const Leader leader(*this, 1);
+  ASSERT_TRUE(Submit(R"({"workers": {"pools": [{"name": "good"}, {"name": "bad", "template":
+      {"spec": {"containers": [{"name": "worker", "imagePullPolicy": "Sometimes"}]}}}]}})")
+                  .ok());
+  ASSERT_TRUE(Await([&] { return Condition("Accepted").starts_with("False"); }));
+  EXPECT_THAT(Job()["status"]["conditions"].dump(), HasSubstr("imagePullPolicy"));
+  EXPECT_THAT(PodNames(), IsEmpty());
 }
 
 TEST_F(ControllerRealApiTest, APreemptedWorkerIsReplacedUnderANewNameAndCounted) {
