@@ -1,9 +1,14 @@
 #include "operator/controller/actor.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <thread>
+#include <utility>
 
 #include "base/log.h"
 #include "operator/names/names.h"
@@ -15,6 +20,9 @@ using nlohmann::json;
 
 /// After this time a child is read again, because another client may have changed or deleted it.
 constexpr std::chrono::hours kChildTrusted{1};
+
+/// How many pods of a job are created at the same time.
+constexpr std::size_t kBatchMax = 4;
 
 /// Whether the server refused a creation, rather than failed to answer.
 bool IsRefusal(StatusCode code) {
@@ -136,12 +144,13 @@ void Keep(Status status, Status* first) {
 
 Status Actor::Do(const Acting& acting, const std::vector<plan::Action>& actions) {
   Status first;
-  Creating creating;
+  bool may_create = true;
+  std::vector<const plan::Action*> creations;
   if (std::any_of(actions.begin(), actions.end(), CreationOf)) {
     // A pod without its certificate would hang in ContainerCreating.
     const auto held = HoldAuthority(acting);
-    creating.untried = !held.ok();
-    if (creating.untried) {
+    may_create = held.ok();
+    if (!may_create) {
       RememberUntried(actions, acting.memory);
       IsRefusal(held.status().code()) ? Refuse(acting, held.status()) : Keep(held.status(), &first);
     }
@@ -149,14 +158,8 @@ Status Actor::Do(const Acting& acting, const std::vector<plan::Action>& actions)
   for (const plan::Action& action : actions) {
     if (const auto* apply = std::get_if<plan::ApplyChild>(&action)) {
       Keep(Apply(acting, apply->child), &first);
-    } else if (const auto* trainer = std::get_if<plan::CreateTrainer>(&action)) {
-      Keep(Create(
-               acting, {plan::PodRole::kTrainer, trainer->term},
-               objects::BuildTrainerPod(acting.view, trainer->term, trainer->layout, pod_options_),
-               &creating),
-           &first);
-    } else if (const auto* worker = std::get_if<plan::CreateWorker>(&action)) {
-      Keep(CreateWorker(acting, *worker, &creating), &first);
+    } else if (CreationOf(action)) {
+      if (may_create) creations.push_back(&action);
     } else if (const auto* gone = std::get_if<plan::DeletePod>(&action)) {
       Keep(Delete(acting, *gone), &first);
     } else if (const auto* direct = std::get_if<plan::DirectTrainer>(&action)) {
@@ -168,6 +171,7 @@ Status Actor::Do(const Acting& acting, const std::vector<plan::Action>& actions)
            &first);
     }
   }
+  Keep(CreateAll(acting, creations), &first);
   return first;
 }
 
@@ -193,13 +197,6 @@ Result<OwnIdentity> Actor::HoldAuthority(const Acting& acting) {
     memory.identities.clear();
   }
   return held;
-}
-
-Status Actor::MakeIdentity(const Acting& acting, const plan::ObservedPod& pod) {
-  ASSIGN_OR_RETURN(const WallTime renew_at,
-                   secrets_.Make(acting.view.uid, OwnSecret(acting, pod), acting.now));
-  acting.memory->identities[{pod.role, pod.number}] = renew_at;
-  return Status();
 }
 
 /// One Secret that cannot be written stops no other.
@@ -283,70 +280,107 @@ Status Actor::ApplyObject(const Acting& acting, const kube::Resource& resource,
   return client_.Apply(resource, marked).status();
 }
 
-Status Actor::CreateWorker(const Acting& acting, const plan::CreateWorker& action,
-                           Creating* creating) {
+Result<json> Actor::BuildPod(const Acting& acting, const plan::Action& action) const {
+  if (const auto* trainer = std::get_if<plan::CreateTrainer>(&action)) {
+    return objects::BuildTrainerPod(acting.view, trainer->term, trainer->layout, pod_options_);
+  }
+  const auto& worker = std::get<plan::CreateWorker>(action);
   const auto& pools = acting.view.job.spec.workers.pools;
   const auto pool = std::find_if(pools.begin(), pools.end(),
-                                 [&](const api::Pool& each) { return each.name == action.pool; });
-  SWARM_CHECK(pool != pools.end(), "the plan names pool " + action.pool);
-  return Create(acting, {plan::PodRole::kWorker, action.ordinal},
-                objects::BuildWorkerPod(acting.view, action.ordinal, *pool, pod_options_),
-                creating);
+                                 [&](const api::Pool& each) { return each.name == worker.pool; });
+  SWARM_CHECK(pool != pools.end(), "the plan names pool " + worker.pool);
+  return objects::BuildWorkerPod(acting.view, worker.ordinal, *pool, pod_options_);
 }
 
-Status Actor::Create(const Acting& acting, const plan::Creation& attempt, const Result<json>& pod,
-                     Creating* creating) {
-  if (creating->untried) return Status();
+Status Actor::CreateAll(const Acting& acting, const std::vector<const plan::Action*>& actions) {
+  Status first;
+  bool refused = false;
+  std::size_t batch = 1;
+  for (std::size_t done = 0; done < actions.size(); batch = std::min(2 * batch, kBatchMax)) {
+    const std::size_t size =
+        refused ? actions.size() - done : std::min(batch, actions.size() - done);
+    std::vector<Creating> creating;
+    for (std::size_t i = done; i < done + size; ++i) {
+      creating.push_back({*CreationOf(*actions[i]), BuildPod(acting, *actions[i])});
+      creating.back().attempt.refused = refused;
+      acting.memory->creations[{creating.back().attempt.role, creating.back().attempt.number}] =
+          creating.back().attempt;
+    }
+    done += size;
+    if (refused) break;
+    {
+      std::vector<std::jthread> others;
+      for (std::size_t i = 1; i < size; ++i) {
+        others.emplace_back([&, i] {
+          pthread_setname_np(pthread_self(), "create");
+          Create(acting, &creating[i]);
+        });
+      }
+      Create(acting, &creating[0]);
+    }
+    for (const Creating& each : creating) Keep(Remember(acting, each, &refused), &first);
+  }
+  return first;
+}
+
+/// Runs beside others, so it only reads `acting`.
+void Actor::Create(const Acting& acting, Creating* creating) const {
+  try {
+    creating->status = TryCreate(acting, creating);
+  } catch (const std::exception& error) {
+    creating->status = Internal(std::string("exception: ") + error.what());
+  }
+}
+
+Status Actor::TryCreate(const Acting& acting, Creating* creating) const {
+  RETURN_IF_ERROR(creating->pod.status());
+  const json& pod = *creating->pod;
+  const kube::ObjectName name = kube::NameOf(pod);
+  const auto created = client_.Create(kube::resources::Pods(), pod);
+  if (created.status().code() == StatusCode::kAlreadyExists) {
+    ASSIGN_OR_RETURN(const kube::Object there, client_.Get(kube::resources::Pods(), name));
+    // The next decision sees the pod, and looks after its certificate.
+    creating->made = kube::IsOwnedBy(*there, acting.view.uid);
+    if (creating->made) return Status();
+    return FailedPrecondition("pod " + name.ToString() +
+                              " exists and does not belong to this SwarmJob; delete or rename it");
+  }
+  RETURN_IF_ERROR(created.status());
+  creating->made = creating->is_new = true;
+  // A Secret is deleted with the pod that owns it, so the pod comes first. The kubelet waits.
+  const plan::ObservedPod made{.name = name.name,
+                               .uid = kube::UidOf(**created),
+                               .role = creating->attempt.role,
+                               .number = creating->attempt.number};
+  const auto renew_at = secrets_.Make(acting.view.uid, OwnSecret(acting, made), acting.now);
+  if (renew_at.ok()) creating->renew_at = *renew_at;
+  if (IsRefusal(renew_at.status().code())) {
+    // The pod would hold a node, and never begin.
+    const Status gone = client_.Delete(kube::resources::Pods(), name, {.uid = made.uid});
+    if (!gone.ok()) LOG_WARN("{}: {}", name.ToString(), gone.ToString());
+  }
+  return renew_at.status();
+}
+
+Status Actor::Remember(const Acting& acting, const Creating& creating, bool* refused) {
   JobMemory& memory = *acting.memory;
-  plan::Creation& creation = memory.creations[{attempt.role, attempt.number}] = attempt;
-  if (creating->refused) {
+  const std::pair number(creating.attempt.role, creating.attempt.number);
+  plan::Creation& creation = memory.creations[number];
+  if (creating.is_new) {
+    JobCounters one;
+    one.pods_created[creating.attempt.role] = 1;
+    metrics_.Count(acting.name(), one);
+  }
+  if (IsRefusal(creating.status.code())) {
     creation.refused = true;
+    if (!std::exchange(*refused, true)) Refuse(acting, creating.status);
     return Status();
   }
-  Status status = pod.status();
-  kube::Object created;
-  if (status.ok()) {
-    auto answer = client_.Create(kube::resources::Pods(), *pod);
-    status = answer.status();
-    if (answer.ok()) created = *std::move(answer);
-  }
-  if (status.code() == StatusCode::kAlreadyExists) {
-    const auto there = client_.Get(kube::resources::Pods(), kube::NameOf(*pod));
-    if (!there.ok()) return there.status();
-    // The next decision sees the pod, and looks after its certificate.
-    if (kube::IsOwnedBy(**there, acting.view.uid)) {
-      creation.made = true;
-      creation.time = api::WholeSeconds(acting.now);
-      return Status();
-    }
-    status =
-        FailedPrecondition("pod " + kube::NameOf(*pod).ToString() +
-                           " exists and does not belong to this SwarmJob; delete or rename it");
-  }
-  if (status.ok()) {
-    creation.made = true;
-    creation.time = api::WholeSeconds(acting.now);
-    JobCounters one;
-    one.pods_created[attempt.role] = 1;
-    metrics_.Count(acting.name(), one);
-    // A Secret is deleted with the pod that owns it, so the pod comes first. The kubelet waits.
-    status = MakeIdentity(acting, {.name = kube::NameOf(*created).name,
-                                   .uid = kube::UidOf(*created),
-                                   .role = attempt.role,
-                                   .number = attempt.number});
-    if (status.ok()) memory.refusal.reset();
-    if (IsRefusal(status.code())) {
-      // The pod would hold a node, and never begin.
-      const Status gone = client_.Delete(kube::resources::Pods(), kube::NameOf(*created),
-                                         {.uid = kube::UidOf(*created)});
-      if (!gone.ok()) LOG_WARN("{}: {}", kube::NameOf(*created).ToString(), gone.ToString());
-    }
-  }
-  if (!IsRefusal(status.code())) return status;
-  creating->refused = creation.refused = true;
-  creation.made = false;
-  Refuse(acting, status);
-  return Status();
+  creation.made = creating.made;
+  creation.time = api::WholeSeconds(acting.now);
+  if (creating.renew_at) memory.identities[number] = *creating.renew_at;
+  if (creating.renew_at && !*refused) memory.refusal.reset();
+  return creating.status;
 }
 
 Status Actor::Delete(const Acting& acting, const plan::DeletePod& action) {

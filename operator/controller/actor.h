@@ -39,9 +39,11 @@ class Actor {
         metrics_(metrics),
         pod_options_(std::move(pod_options)) {}
 
-  /// Carries out the actions in this order. A failed action does not stop the next ones. If the
-  /// server refuses an action for a lasting reason, that is no error: it is remembered for the next
-  /// decision. Returns the first error that a retry may fix.
+  /// Carries out the actions in this order, and then creates pods, some at the same time, in
+  /// batches of 1, 2 and then 4. A failed action does not stop the next ones, but a refused
+  /// creation stops the next batches. If the server refuses an action for a lasting reason, that is
+  /// no error: it is remembered for the next decision. Returns the first error that a retry may
+  /// fix.
   Status Do(const Acting& acting, const std::vector<plan::Action>& actions);
 
   /// Makes sure that the job has an authority, and the operator a valid certificate of it. Does
@@ -58,17 +60,23 @@ class Actor {
   std::set<plan::Child> GoodChildren(const Acting& acting) const;
 
  private:
+  /// The creation of one pod, with its certificate.
   struct Creating {
-    bool refused = false;  // a creation was refused, so the next ones would be, too
-    bool untried = false;  // there is no authority, so no pod would get its certificate
+    plan::Creation attempt;
+    Result<nlohmann::json> pod;
+    Status status = {};
+    bool made = false;                      // the pod exists, with or without its certificate
+    bool is_new = false;                    // and did not before
+    std::optional<WallTime> renew_at = {};  // of the certificate; none: it was not made
   };
   Status Apply(const Acting& acting, plan::Child child);
   Status ApplyObject(const Acting& acting, const kube::Resource& resource,
                      const nlohmann::json& object);
-  Status Create(const Acting& acting, const plan::Creation& attempt,
-                const Result<nlohmann::json>& pod, Creating* creating);
-  Status CreateWorker(const Acting& acting, const plan::CreateWorker& action, Creating* creating);
-  Status MakeIdentity(const Acting& acting, const plan::ObservedPod& pod);
+  Result<nlohmann::json> BuildPod(const Acting& acting, const plan::Action& action) const;
+  Status CreateAll(const Acting& acting, const std::vector<const plan::Action*>& actions);
+  void Create(const Acting& acting, Creating* creating) const;
+  Status TryCreate(const Acting& acting, Creating* creating) const;
+  Status Remember(const Acting& acting, const Creating& creating, bool* refused);
   Status EnsureIdentities(const Acting& acting);
   Status EnsureSharedIdentities(const Acting& acting);
   Status Delete(const Acting& acting, const plan::DeletePod& action);

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <set>
 
 #include "operator/controller/testing/cluster_under_test.h"
@@ -161,7 +163,7 @@ TEST_F(ReconcilerTest, AQuotaOfSecretsIsToldOfAndLeavesNoPodThatWaitsForItsIdent
   operator_.Settle();
   EXPECT_THAT(cluster_.pods(), ElementsAre("tiny-trainer-1"));
   EXPECT_THAT(cluster_.condition("CapacityAvailable"), HasSubstr("exceeded quota"));
-  EXPECT_THAT(Created(), SizeIs(2)) << "the trainer and one worker";
+  EXPECT_THAT(Created(), SizeIs(3)) << "the trainer, and a batch of two workers";
   cluster_.server->SetHook(nullptr);
   operator_.later += std::chrono::hours(1);
   operator_.Settle();
@@ -346,6 +348,26 @@ TEST_F(ReconcilerTest, NoPodsAreListedAndAPodCostsFewRequests) {
   }
 }
 
+TEST_F(ReconcilerTest, AtRestAJobCostsNoRequestAlsoWhenItsTrainerIsGone) {
+  SubmitAndRun();
+  const auto requests_of_a_look = [&] {
+    const auto requests = [&] {
+      const auto calls = cluster_.server->calls();
+      return std::ranges::count_if(calls, [](const auto& call) { return call.plural != "events"; });
+    };
+    const auto before = requests();
+    operator_.FillCaches();
+    EXPECT_TRUE(operator_.Look().ok());
+    return requests() - before;
+  };
+  EXPECT_EQ(requests_of_a_look(), 0);
+  cluster_.EndPod("tiny-trainer-1", 0, "Completed");
+  operator_.Settle();
+  for (const std::string& pod : cluster_.pods()) cluster_.server->Remove(Pods(), {"team", pod});
+  operator_.Settle();
+  EXPECT_EQ(requests_of_a_look(), 0);
+}
+
 TEST_F(ReconcilerTest, APodThatTheCacheLacksIsAskedForByNameBeforeItCountsAsGone) {
   SubmitAndRun();
   const json lost = cluster_.pod("tiny-w1");
@@ -445,6 +467,55 @@ TEST_F(ReconcilerTest, AQuotaIsToldOfAndWaitedFor) {
   operator_.Settle();
   EXPECT_THAT(cluster_.condition("CapacityAvailable"), Not(StartsWith("False")));
   EXPECT_EQ(Number("failures"), 0u);
+}
+
+TEST_F(ReconcilerTest, CreationsBeginOneByOneAndGoOnSideBySide) {
+  std::mutex mutex;
+  std::condition_variable more;
+  std::size_t waiting = 0;
+  cluster_.server->SetHook([&](const FakeApiServer::Call& call) {
+    if (!IsPodCreation(call) || call.dry_run ||
+        call.name.name != "tiny-w5" && call.name.name != "tiny-w4") {
+      return std::optional<kube::HttpResponse>();
+    }
+    std::unique_lock lock(mutex);
+    ++waiting;
+    more.notify_all();  // each of the two waits until both are on their way
+    EXPECT_TRUE(more.wait_for(lock, std::chrono::seconds(20), [&] { return waiting >= 2; }));
+    return std::optional<kube::HttpResponse>();
+  });
+  cluster_.Submit(R"({"workers": {"replicas": 12}})");
+  operator_.Settle();
+  EXPECT_THAT(cluster_.pods(), SizeIs(13));
+  EXPECT_EQ(waiting, 2u);
+}
+
+TEST_F(ReconcilerTest, ARefusedBatchIsTheLast) {
+  cluster_.server->SetHook([](const FakeApiServer::Call& call) {
+    const bool full = IsPodCreation(call) && !call.dry_run && call.name.name != "tiny-trainer-1" &&
+                      call.name.name != "tiny-w0";
+    return full ? std::optional(Refusal(403, "Forbidden", kForbidden)) : std::nullopt;
+  });
+  cluster_.Submit(R"({"workers": {"replicas": 40}})");
+  operator_.Settle();
+  EXPECT_THAT(cluster_.pods(), ElementsAre("tiny-trainer-1", "tiny-w0"));
+  EXPECT_LE(Created().size(), 3u) << "batches of one and of two";
+  EXPECT_THAT(cluster_.condition("CapacityAvailable"), HasSubstr("exceeded quota"));
+}
+
+TEST_F(ReconcilerTest, ACreationWithoutAnAnswerIsTriedAgain) {
+  cluster_.server->SetHook([](const FakeApiServer::Call& call) {
+    return IsPodCreation(call) && !call.dry_run && call.name.name == "tiny-w1"
+               ? std::optional(Refusal(500, "InternalError", "the power is off"))
+               : std::nullopt;
+  });
+  cluster_.Submit();
+  operator_.FillCaches();
+  EXPECT_FALSE(operator_.Look().ok());
+  EXPECT_THAT(cluster_.pods(), SizeIs(4));
+  cluster_.server->SetHook(nullptr);
+  operator_.Settle();
+  EXPECT_THAT(cluster_.pods(), Contains("tiny-w1"));
 }
 
 TEST_F(ReconcilerTest, WhatTheServerFindsWrongWithAPodIsSaidBeforeAnyIsMade) {
