@@ -475,7 +475,7 @@ TEST_F(ReconcilerTest, CreationsBeginOneByOneAndGoOnSideBySide) {
   std::size_t waiting = 0;
   cluster_.server->SetHook([&](const FakeApiServer::Call& call) {
     if (!IsPodCreation(call) || call.dry_run ||
-        call.name.name != "tiny-w5" && call.name.name != "tiny-w4") {
+        (call.name.name != "tiny-w5" && call.name.name != "tiny-w4")) {
       return std::optional<kube::HttpResponse>();
     }
     std::unique_lock lock(mutex);

@@ -434,7 +434,9 @@ TEST(LocalStageTest, FragmentsAreEqualRunsWhoseTensorsAreKnown) {
       EXPECT_EQ(offset, count);
     }
     for (const ParameterSlot& slot : stage.parameters()) {
-      if (slot.group == g) EXPECT_EQ(elements[slot.name], slot.count) << slot.name;
+      if (slot.group == g) {
+        EXPECT_EQ(elements[slot.name], slot.count) << slot.name;
+      }
     }
   }
 }
@@ -534,7 +536,9 @@ TEST(LocalStageTest, WhatARoundDidNotCountDoesNotWaitForAnotherTurn) {
     Train(a, 0, {0, 1});
     Train(b, 0, {0, 1, 2, 3});
     // The trainer has given up what a folded, and b has computed it again.
-    if (cleared) ASSERT_TRUE(a.stage(0).SetScaleLevel(Step(0), 0).ok());
+    if (cleared) {
+      ASSERT_TRUE(a.stage(0).SetScaleLevel(Step(0), 0).ok());
+    }
     std::vector<Bytes> sums;
     for (std::size_t g = 0; g < b.stage(0).groups().size(); ++g) {
       sums.push_back(b.stage(0).Accumulator(Step(0), g).elements);
