@@ -301,10 +301,10 @@ Status Actor::CreateAll(const Acting& acting, const std::vector<const plan::Acti
         refused ? actions.size() - done : std::min(batch, actions.size() - done);
     std::vector<Creating> creating;
     for (std::size_t i = done; i < done + size; ++i) {
-      creating.push_back({*CreationOf(*actions[i]), BuildPod(acting, *actions[i])});
-      creating.back().attempt.refused = refused;
-      acting.memory->creations[{creating.back().attempt.role, creating.back().attempt.number}] =
-          creating.back().attempt;
+      plan::Creation attempt = *CreationOf(*actions[i]);
+      attempt.refused = refused;
+      acting.memory->creations[{attempt.role, attempt.number}] = attempt;
+      creating.push_back({std::move(attempt), BuildPod(acting, *actions[i])});
     }
     done += size;
     if (refused) break;

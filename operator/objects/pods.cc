@@ -300,9 +300,8 @@ Result<std::vector<std::string>> DevicesFor(const json& pod) {
   const bool claims = resources.is_object() && !resources.value("claims", json()).empty();
   if (claims && devices.front() == "cpu") {
     return InvalidArgument(
-        "resources.claims of the container worker does not say which devices it gives; name them "
-        "in "
-        "the template's annotation " +
+        "resources.claims of the container worker does not say which devices it gives; name them"
+        " in the template's annotation " +
         std::string(names::kDeviceAnnotation) + ", such as cuda:0, or cpu where none computes");
   }
   return devices;
