@@ -1,6 +1,7 @@
 // Writes what a program does on a GPU: CUDA loads this library into it (CUDA_INJECTION64_PATH), and
-// the program's kernels and copies go to $SWARM_SPY.PID, a line each: begin and end in nanoseconds
-// of one clock for all processes, K or C, and the kernel's name or the copy's kind and bytes.
+// the program's kernels, copies, and calls of CUDA that take a millisecond or more go to
+// $SWARM_SPY.PID, a line each: begin and end in nanoseconds of one clock for all processes; K, C or
+// A; and the kernel's name, the copy's kind and bytes, or the call's name.
 // bench/gpu/busy.py reads it.
 #include <cupti.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@ namespace {
 
 // Small: the program may be killed, and what is in a buffer then is lost.
 constexpr std::size_t kBuffer = std::size_t{256} << 10;
+constexpr std::uint64_t kLongCall = 1'000'000;  // ns
 std::mutex mutex;
 std::FILE* out = nullptr;
 
@@ -33,6 +35,14 @@ void Write(const CUpti_Activity* record) {
     std::fprintf(out, "%llu %llu C %d %llu\n", static_cast<unsigned long long>(copy->start),
                  static_cast<unsigned long long>(copy->end), copy->copyKind,
                  static_cast<unsigned long long>(copy->bytes));
+  } else if (record->kind == CUPTI_ACTIVITY_KIND_RUNTIME) {
+    const auto* call = reinterpret_cast<const CUpti_ActivityAPI*>(record);
+    if (call->end - call->start < kLongCall) return;
+    const char* name = nullptr;
+    if (cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, call->cbid, &name) != CUPTI_SUCCESS)
+      return;
+    std::fprintf(out, "%llu %llu A %s\n", static_cast<unsigned long long>(call->start),
+                 static_cast<unsigned long long>(call->end), name);
   }
 }
 
@@ -58,5 +68,6 @@ extern "C" int InitializeInjection() {
   Require(cuptiActivityRegisterCallbacks(GiveBuffer, TakeBuffer), "callbacks");
   Require(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), "kernels");
   Require(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY), "copies");
+  Require(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME), "calls");
   return 1;
 }

@@ -1,8 +1,8 @@
-// A device that computes beside the host: three streams of work, memory for transfers, and events
+// A device that computes beside the host: four streams of work, memory for transfers, and events
 // that order them. Work that stands in one stream is done in order; streams run at the same time
 // unless one waits for an event of another. Nothing here waits for the device.
 //
-// One thread, the one that executes the stage, submits work; others may append to kOut, behind
+// One thread, the one that executes the stage, submits work; others may append to kState, behind
 // events that they were given. Completions come on threads of the device.
 #pragma once
 
@@ -19,9 +19,12 @@ namespace swarm::device {
 enum class Stream : std::uint8_t {
   kCompute,
   kIn,   ///< copies to the device
-  kOut,  ///< copies to the host
+  kOut,  ///< copies of results to the host
+  /// Copies of sums and of the state to the host, and kernels that measure them. Not in kOut, where
+  /// they would stand behind results that are not computed yet.
+  kState,
 };
-inline constexpr std::size_t kStreamCount = 3;
+inline constexpr std::size_t kStreamCount = 4;
 
 /// A point in a stream: all work that stood in it by then. It stays that point when others are
 /// recorded later. An event that was never recorded is of no work.
@@ -64,14 +67,16 @@ class Device {
   /// Requires that no work in a stream touches it.
   virtual void Free(const Memory& memory) = 0;
 
-  /// Appends to kIn (from pinned to device memory) or kOut (from device to pinned memory).
-  virtual void Copy(const Memory& to, const Memory& from, std::size_t bytes) = 0;
+  /// Appends to a stream: to kIn from pinned to device memory, to kOut or kState from device to
+  /// pinned memory.
+  virtual void Copy(Stream stream, const Memory& to, const Memory& from, std::size_t bytes) = 0;
   /// Calls `work` at once. Kernels that it starts stand in the compute stream.
   virtual void Compute(const Access& access, const std::function<void()>& work) = 0;
 
-  /// Appends kernels to kOut: calls `work`, now or when it is their turn, with that stream, in
+  /// Appends kernels to kState: calls `work`, now or when it is their turn, with that stream, in
   /// which it starts them.
-  virtual void ComputeOut(const Access& access, std::function<void(NativeStream stream)> work) = 0;
+  virtual void ComputeBeside(const Access& access,
+                             std::function<void(NativeStream stream)> work) = 0;
 
   /// The host itself reads or writes pinned memory now. Does nothing, but where the order is
   /// checked.

@@ -5,7 +5,7 @@
 namespace swarm::device {
 namespace {
 
-constexpr std::array kNames = {"compute", "in", "out", "the host"};
+constexpr std::array kNames = {"compute", "in", "out", "state", "the host"};
 
 void TakeLater(StreamClocks::Clock& clock, const StreamClocks::Clock& other) {
   for (std::size_t i = 0; i < clock.size(); ++i) clock[i] = std::max(clock[i], other[i]);

@@ -131,7 +131,7 @@ Status Transfers::ToDevice(const Bytes& bytes, const std::function<void(const st
     ++pool_->under_way;
   }
   device.Wait(Stream::kIn, place->last_use);
-  device.Copy(place->memory, pinned.memory, bytes.size());
+  device.Copy(Stream::kIn, place->memory, pinned.memory, bytes.size());
   device.Wait(Stream::kCompute, device.Record(Stream::kIn));
   device.Then(Stream::kIn, [pool = pool_.get(), pinned](const Status& status) {
     pool->Return(pinned);
@@ -155,7 +155,8 @@ Status Transfers::ToHost(std::size_t bytes, const std::function<void(std::byte*)
   }
   device.Wait(Stream::kCompute, place->last_use);
   device.Compute({.reads = {}, .writes = {place->memory.slot}}, [&] { write(place->memory.data); });
-  Leave(pinned.memory, place->memory, bytes, device.Record(Stream::kCompute), std::move(done));
+  Leave(Stream::kOut, pinned.memory, place->memory, bytes, device.Record(Stream::kCompute),
+        std::move(done));
   place->last_use = device.Record(Stream::kOut);
   pool_->Return(*std::move(place));
   return {};
@@ -164,21 +165,21 @@ Status Transfers::ToHost(std::size_t bytes, const std::function<void(std::byte*)
 Status Transfers::CopyToHost(const Memory& from, const Event& behind,
                              std::function<void(Result<Bytes>)> done) {
   ASSIGN_OR_RETURN(const Held pinned, pool_->Take(Place::kPinned, from.size));
-  Leave(pinned.memory, from, from.size, behind, std::move(done));
+  Leave(Stream::kState, pinned.memory, from, from.size, behind, std::move(done));
   return {};
 }
 
-void Transfers::Leave(const Memory& pinned, const Memory& from, std::size_t bytes,
+void Transfers::Leave(Stream stream, const Memory& pinned, const Memory& from, std::size_t bytes,
                       const Event& behind, std::function<void(Result<Bytes>)> done) {
   Device& device = *pool_->device;
   {
     std::lock_guard lock(pool_->mutex);
     ++pool_->under_way;
   }
-  device.Wait(Stream::kOut, behind);
-  device.Copy(pinned, from, bytes);
-  device.Then(Stream::kOut, [pool = std::weak_ptr(pool_), memory = pinned, bytes,
-                             done = std::move(done)](const Status& result) mutable {
+  device.Wait(stream, behind);
+  device.Copy(stream, pinned, from, bytes);
+  device.Then(stream, [pool = std::weak_ptr(pool_), memory = pinned, bytes,
+                       done = std::move(done)](const Status& result) mutable {
     // Until Finish, the destructor waits. So this thread, which is the device's, never holds the
     // last reference to the pool, which would end the device.
     Pool* const alive = pool.lock().get();

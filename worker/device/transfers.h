@@ -1,7 +1,7 @@
 // Brings bytes to a device and back beside its computation, and keeps the order of streams right:
 //
 //   to the device:  host -> pinned -> [in] copy -> [compute] read
-//   to the host:    [compute] write -> [out] copy -> pinned -> host
+//   to the host:    [compute] write -> [out] copy -> pinned -> host, of the state [state] copy
 //
 // Each piece of device memory has one event, that of its last use; its next use waits for it.
 // Pinned memory has a bound. Where that is reached, the calling thread waits until a transfer that
@@ -81,9 +81,9 @@ class Transfers {
     /// The transfer is over.
     void Finish(const Status& status);
   };
-  /// Appends the copy of what is there behind the event, and `done` behind it.
-  void Leave(const Memory& pinned, const Memory& from, std::size_t bytes, const Event& behind,
-             std::function<void(Result<Bytes>)> done);
+  /// Appends to the stream the copy of what is there behind the event, and `done` behind it.
+  void Leave(Stream stream, const Memory& pinned, const Memory& from, std::size_t bytes,
+             const Event& behind, std::function<void(Result<Bytes>)> done);
   /// The bytes of a pinned piece, which goes back to the pool with the last reference to them; or a
   /// copy, if callers hold half of the pinned memory.
   static Bytes Lend(const std::shared_ptr<Pool>& pool, const Memory& memory, std::size_t bytes);

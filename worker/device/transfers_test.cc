@@ -110,6 +110,35 @@ TEST(TransfersTest, EveryKindOfWaitIsNeeded) {
   }
 }
 
+TEST(TransfersTest, AResultDoesNotStandBehindAReadOfTheState) {
+  const auto device = std::make_shared<FakeDevice>(7);
+  const Memory state = *device->Allocate(Place::kDevice, 8);
+  {
+    Transfers transfers(device, kPinnedMax);
+    device->Compute({.reads = {}, .writes = {state.slot}},
+                    [&] { std::memcpy(state.data, "a state", 8); });
+    const Event written = device->Record(Stream::kCompute);
+    std::promise<void> result_is_there;
+    device->ComputeBeside({},
+                          [there = result_is_there.get_future().share()](auto) { there.wait(); });
+    std::promise<Result<Bytes>> state_read;
+    ASSERT_TRUE(
+        transfers
+            .CopyToHost(state, written,
+                        [&](Result<Bytes> bytes) { state_read.set_value(std::move(bytes)); })
+            .ok());
+    Round results;
+    results.Run(transfers, 7, 3);
+    EXPECT_EQ(results.CountWrong(), 0);
+    result_is_there.set_value();
+    const Result<Bytes> read = state_read.get_future().get();
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ(read->text(), std::string_view("a state", 8));
+  }
+  device->Free(state);
+  EXPECT_EQ(device->Violations(), std::vector<std::string>());
+}
+
 TEST(TransfersTest, BytesThatCallersKeepDoNotStopTransfers) {
   const auto device = std::make_shared<FakeDevice>(2);
   {

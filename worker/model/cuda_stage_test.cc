@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <tuple>
@@ -153,6 +154,21 @@ TEST_P(GpuWayTest, ExactlyHasTheSameBitsEveryTime) {
   EXPECT_EQ(once.losses, again.losses);
   EXPECT_EQ(once.state, again.state);
   ExpectNear(once, Train(options, "cpu"), GetParam().bounds);
+}
+
+/// In three segments and more, with their state in a file.
+StageOptions Swapped(StageOptions options) {
+  options.residency = api::Residency::kSwap;
+  options.swap = {.memory = 400'000,
+                  .scratch = std::filesystem::temp_directory_path(),
+                  .tasks = kMicrobatches,
+                  .task_bytes = 2 * 32 * 24 * sizeof(float)};
+  return options;
+}
+
+TEST_P(GpuWayTest, SwappedItTrainsAsTheCpuDoes) {
+  const StageOptions options = OptionsOf(GetParam());
+  ExpectNear(Train(Swapped(options), "cuda:0"), Train(options, "cpu"), GetParam().bounds);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, GpuWayTest, ::testing::ValuesIn(Ways()),

@@ -379,11 +379,11 @@ TEST(DeviceTest, AGroupWithoutATrainedParameterLeavesNoKernelsBehind) {
     options.streams = device;
     const auto stage = MakeStage(options, 0);
     ASSERT_EQ(stage->groups().front().count, 0u);
-    device->ComputeOut({}, [done = others_are_done.get_future().share()](auto) { done.wait(); });
+    device->ComputeBeside({}, [done = others_are_done.get_future().share()](auto) { done.wait(); });
     EXPECT_TRUE(stage->Accumulator(Step(0), 0).squared_norms.empty());
   }
   others_are_done.set_value();
-  device->Wait(device::Stream::kCompute, device->Record(device::Stream::kOut));
+  device->Wait(device::Stream::kCompute, device->Record(device::Stream::kState));
   device->Compute({}, [] {});
   EXPECT_EQ(device->Violations(), std::vector<std::string>());
 }

@@ -81,7 +81,9 @@ class Completions {
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int index)
-      : index_(index), completions_{Completions(index), Completions(index), Completions(index)} {}
+      : index_(index),
+        completions_{Completions(index), Completions(index), Completions(index),
+                     Completions(index)} {}
   ~CudaDevice() override {
     for (const cudaStream_t stream : streams_) {
       if (stream != nullptr) cudaStreamDestroy(stream);
@@ -89,7 +91,7 @@ class CudaDevice final : public Device {
   }
 
   Status Open() {
-    for (const Stream stream : {Stream::kIn, Stream::kOut}) {
+    for (const Stream stream : {Stream::kIn, Stream::kOut, Stream::kState}) {
       RETURN_IF_ERROR(StatusOf(
           cudaStreamCreateWithFlags(&streams_[Index(stream)], cudaStreamNonBlocking), "a stream"));
     }
@@ -110,16 +112,16 @@ class CudaDevice final : public Device {
   }
 
   // What the device refuses here, it refuses also when the completion asks for it.
-  void Copy(const Memory& to, const Memory& from, std::size_t bytes) override {
-    const bool in = to.place == Place::kDevice;
-    cudaMemcpyAsync(to.data, from.data, bytes, in ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost,
-                    streams_[Index(in ? Stream::kIn : Stream::kOut)]);
+  void Copy(Stream stream, const Memory& to, const Memory& from, std::size_t bytes) override {
+    cudaMemcpyAsync(to.data, from.data, bytes,
+                    stream == Stream::kIn ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost,
+                    streams_[Index(stream)]);
   }
   void Compute(const Access&, const std::function<void()>& work) override { work(); }
 
-  void ComputeOut(const Access&, std::function<void(NativeStream)> work) override {
+  void ComputeBeside(const Access&, std::function<void(NativeStream)> work) override {
     cudaSetDevice(index_);
-    work(streams_[Index(Stream::kOut)]);
+    work(streams_[Index(Stream::kState)]);
   }
 
   Event Record(Stream stream) override {

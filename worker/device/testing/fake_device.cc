@@ -13,7 +13,7 @@ struct FakeDevice::Point {
 };
 
 FakeDevice::FakeDevice(std::uint64_t seed) : rng_(seed) {
-  for (const Stream stream : {Stream::kIn, Stream::kOut}) {
+  for (const Stream stream : {Stream::kIn, Stream::kOut, Stream::kState}) {
     queues_[static_cast<std::size_t>(stream)].thread = std::thread([this, stream] { Run(stream); });
   }
   completing_ = std::thread([this] { RunCompletions(); });
@@ -122,9 +122,8 @@ void FakeDevice::Free(const Memory& memory) {
   pieces_.erase(memory.slot);
 }
 
-void FakeDevice::Copy(const Memory& to, const Memory& from, std::size_t bytes) {
+void FakeDevice::Copy(Stream stream, const Memory& to, const Memory& from, std::size_t bytes) {
   std::lock_guard lock(mutex_);
-  const Stream stream = to.place == Place::kDevice ? Stream::kIn : Stream::kOut;
   Note(clocks_.Run(stream, {.reads = {from.slot}, .writes = {to.slot}}));
   Append(stream, [to = AddressOf(to), from = AddressOf(from), bytes] {
     if (bytes > 0) std::memcpy(to, from, bytes);
@@ -143,10 +142,10 @@ void FakeDevice::Compute(const Access& access, const std::function<void()>& work
   work();
 }
 
-void FakeDevice::ComputeOut(const Access& access, std::function<void(NativeStream)> work) {
+void FakeDevice::ComputeBeside(const Access& access, std::function<void(NativeStream)> work) {
   std::lock_guard lock(mutex_);
-  Note(clocks_.Run(Stream::kOut, access));
-  Append(Stream::kOut, [this, access, work = std::move(work)] {
+  Note(clocks_.Run(Stream::kState, access));
+  Append(Stream::kState, [this, access, work = std::move(work)] {
     if (!IsThere(access)) return;
     const Opened opened(*this, access);
     work(nullptr);

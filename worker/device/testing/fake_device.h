@@ -33,9 +33,9 @@ class FakeDevice final : public Device {
 
   Result<Memory> Allocate(Place place, std::size_t bytes) override;
   void Free(const Memory& memory) override;
-  void Copy(const Memory& to, const Memory& from, std::size_t bytes) override;
+  void Copy(Stream stream, const Memory& to, const Memory& from, std::size_t bytes) override;
   void Compute(const Access& access, const std::function<void()>& work) override;
-  void ComputeOut(const Access& access, std::function<void(NativeStream)> work) override;
+  void ComputeBeside(const Access& access, std::function<void(NativeStream)> work) override;
   void OnHost(const Access& access) override;
   Event Record(Stream stream) override;
   void Wait(Stream stream, const Event& event) override;

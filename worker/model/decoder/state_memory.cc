@@ -112,15 +112,15 @@ class DeviceMemory final : public StateMemory {
 
   void ComputeBehind(const device::Event& event, const StateAccess& access,
                      std::function<void(device::NativeStream)> work) override {
-    pool_->streams->Wait(device::Stream::kOut, event);
-    pool_->streams->ComputeOut(AccessTo(access), std::move(work));
+    pool_->streams->Wait(device::Stream::kState, event);
+    pool_->streams->ComputeBeside(AccessTo(access), std::move(work));
   }
 
   Status ReadBehind(const device::Event& event, const StateBlock& from, std::int64_t first,
                     std::span<std::byte> to) override {
     auto* const data = static_cast<std::byte*>(from.numbers.mutable_data_ptr()) +
                        first * static_cast<std::int64_t>(from.numbers.element_size());
-    // Few at a time: what the computation sends stands between them, not behind them all.
+    // Few at a time: others who read stand between them, not behind them all.
     std::deque<std::future<Result<Bytes>>> under_way;
     std::byte* out = to.data();
     const auto take = [&]() -> Status {

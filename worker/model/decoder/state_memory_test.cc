@@ -77,7 +77,7 @@ TEST(StateMemoryTest, TheMemoryOfAStepServesTheNextOne) {
 
 TEST(StateMemoryTest, AReadThatDoesNotWaitForKernelsIsFound) {
   const auto device = std::make_shared<FakeDevice>(3);
-  device->ForgetWaits(device::Stream::kOut, device::Stream::kCompute);
+  device->ForgetWaits(device::Stream::kState, device::Stream::kCompute);
   const auto memory = MemoryOf(device);
   const StateBlock block = memory->Zeros(10, at::kFloat, Term::kLong);
   std::vector<float> read(10);
