@@ -20,8 +20,8 @@ std::size_t SizeOf(std::size_t bytes) {
 
 }  // namespace
 
-Transfers::Transfers(std::shared_ptr<Device> device, std::size_t pinned_max)
-    : pool_(std::make_shared<Pool>()) {
+Transfers::Transfers(std::shared_ptr<Device> device, std::size_t pinned_max, CopyBytes copy)
+    : pool_(std::make_shared<Pool>()), copy_(copy) {
   pool_->device = std::move(device);
   pool_->pinned_max = pinned_max;
 }
@@ -125,7 +125,7 @@ Status Transfers::ToDevice(const Bytes& bytes, const std::function<void(const st
     return place.status();
   }
   device.OnHost({.reads = {}, .writes = {pinned.memory.slot}});
-  if (!bytes.empty()) std::memcpy(pinned.memory.data, bytes.data(), bytes.size());
+  if (!bytes.empty()) copy_(pinned.memory.data, bytes.data(), bytes.size());
   {
     std::lock_guard lock(pool_->mutex);
     ++pool_->under_way;

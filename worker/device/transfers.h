@@ -23,8 +23,11 @@ namespace swarm::device {
 
 class Transfers {
  public:
-  /// `pinned_max`: bytes. `device` outlives this and all Bytes that it has given.
-  Transfers(std::shared_ptr<Device> device, std::size_t pinned_max);
+  /// Copies bytes of the host as std::memcpy does.
+  using CopyBytes = void (*)(void* to, const void* from, std::size_t bytes);
+  /// `pinned_max`: bytes. `device` outlives this and all Bytes that it has given. `copy` brings
+  /// bytes to pinned memory, on the thread that calls ToDevice.
+  Transfers(std::shared_ptr<Device> device, std::size_t pinned_max, CopyBytes copy);
   /// Waits until no transfer is under way.
   ~Transfers();
   Transfers(const Transfers&) = delete;
@@ -89,6 +92,7 @@ class Transfers {
   static Bytes Lend(const std::shared_ptr<Pool>& pool, const Memory& memory, std::size_t bytes);
 
   const std::shared_ptr<Pool> pool_;
+  const CopyBytes copy_;
 };
 
 }  // namespace swarm::device

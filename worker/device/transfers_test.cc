@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::size_t kPinnedMax = 64 << 10;
 
+void CopyBytes(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+
 Bytes Draw(Rng& rng, std::size_t size) {
   return Bytes::Make(size, [&](std::byte* out) {
     for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<std::byte>(rng.Below(256));
@@ -69,7 +71,7 @@ TEST(TransfersTest, WhatIsSentComesBackInOrderAndWithoutARace) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const auto device = std::make_shared<FakeDevice>(seed);
     {
-      Transfers transfers(device, kPinnedMax);
+      Transfers transfers(device, kPinnedMax, CopyBytes);
       Round round;
       round.Run(transfers, seed, 30);
       EXPECT_EQ(round.CountWrong(), 0);
@@ -92,7 +94,7 @@ TEST(TransfersTest, EveryKindOfWaitIsNeeded) {
     const auto device = std::make_shared<FakeDevice>(1);
     device->ForgetWaits(stream, other);
     {
-      Transfers transfers(device, kPinnedMax);
+      Transfers transfers(device, kPinnedMax, CopyBytes);
       // The host runs ahead, as it does of a device that has much to do.
       device->HoldCompletions(true);
       const auto to_device = [&] {
@@ -114,7 +116,7 @@ TEST(TransfersTest, AResultDoesNotStandBehindAReadOfTheState) {
   const auto device = std::make_shared<FakeDevice>(7);
   const Memory state = *device->Allocate(Place::kDevice, 8);
   {
-    Transfers transfers(device, kPinnedMax);
+    Transfers transfers(device, kPinnedMax, CopyBytes);
     device->Compute({.reads = {}, .writes = {state.slot}},
                     [&] { std::memcpy(state.data, "a state", 8); });
     const Event written = device->Record(Stream::kCompute);
@@ -142,7 +144,7 @@ TEST(TransfersTest, AResultDoesNotStandBehindAReadOfTheState) {
 TEST(TransfersTest, BytesThatCallersKeepDoNotStopTransfers) {
   const auto device = std::make_shared<FakeDevice>(2);
   {
-    Transfers transfers(device, kPinnedMax);
+    Transfers transfers(device, kPinnedMax, CopyBytes);
     Round kept, later;
     kept.Run(transfers, 3, 40);
     std::vector<Result<Bytes>> bytes;
@@ -162,7 +164,7 @@ TEST(TransfersTest, BytesOutliveTheTransfers) {
   Bytes kept;
   std::string expected;
   {
-    Transfers transfers(device, kPinnedMax);
+    Transfers transfers(device, kPinnedMax, CopyBytes);
     Round round;
     round.Run(transfers, 5, 1);
     kept = *round.received[0].get();
@@ -174,7 +176,7 @@ TEST(TransfersTest, BytesOutliveTheTransfers) {
 }
 
 TEST(TransfersTest, ATransferAboveTheBoundIsRefused) {
-  Transfers transfers(std::make_shared<FakeDevice>(6), kPinnedMax);
+  Transfers transfers(std::make_shared<FakeDevice>(6), kPinnedMax, CopyBytes);
   Rng rng(6);
   const Status status =
       transfers.ToDevice(Draw(rng, kPinnedMax + 1), [](const std::byte*) { FAIL(); });
@@ -184,7 +186,7 @@ TEST(TransfersTest, ATransferAboveTheBoundIsRefused) {
 TEST(TransfersTest, ADeviceThatFallsOffTellsAllWhoWait) {
   const auto device = std::make_shared<FakeDevice>(7);
   {
-    Transfers transfers(device, kPinnedMax);
+    Transfers transfers(device, kPinnedMax, CopyBytes);
     Round round;
     round.Run(transfers, 7, 3);
     round.CountWrong();

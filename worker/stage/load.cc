@@ -52,7 +52,8 @@ model::LocalOptions LocalOptionsOf(const api::SwarmJob& job) {
           .overlaps = training.local.overlap,
           .fragments = training.local.fragments,
           .sums_weights = training.local.innerSteps == 1 && training.local.outerLearningRate == 1 &&
-                          training.local.outerMomentum == 0 && !training.local.overlap && training.local.fragments == 1 &&
+                          training.local.outerMomentum == 0 && !training.local.overlap &&
+                          training.local.fragments == 1 &&
                           training.reduceCodec == api::ReduceCodec::kNone,
           .learning_rate = [spec = job.spec](protocol::Version version) {
             return optim::LearningRate(version.value, spec.optimizer, spec.schedule,
@@ -120,6 +121,7 @@ Result<std::unique_ptr<model::Stage>> CreateReplica(const api::SwarmJob& job,
   options.residency = choice.residency;
   if (GpuOf(device) && choice.residency == api::Residency::kSwap) {
     ASSIGN_OR_RETURN(const std::uint64_t room, FreeDeviceMemory(device));
+    options.swap.host = options.swap.memory;
     options.swap.memory = std::min(options.swap.memory, room / kSegmentsShare);
   }
   const bool there = GpuOf(device) && choice.residency == api::Residency::kResident;

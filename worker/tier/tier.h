@@ -20,7 +20,8 @@ inline constexpr std::uint64_t kBlock = 4096;
 
 /// Memory with anything in it, for bytes that a tier moves: what begins at a multiple of a block in
 /// it needs no copy on its way from and to a file. In large pages where the kernel gives them,
-/// since it looks up the pages of each call one by one.
+/// since it looks up the pages of each call one by one; and these are kept for later calls, as many
+/// as were in use at once.
 std::shared_ptr<std::byte[]> MakeMemory(std::size_t bytes);
 
 /// To whole blocks.
@@ -43,9 +44,9 @@ class Tier {
   /// Writes `from`, which must live as long; what lies behind it in its last block becomes
   /// anything. Requires an offset that kBlock divides, and the room. Errors: the same.
   virtual void SubmitWrite(std::uint64_t offset, std::span<const std::byte> from, Done done) = 0;
-  /// The bytes as memory, which keeps `owner`. Of a file they are mapped: the kernel reads them
-  /// when they are used, and drops them when it needs the memory. Of others it is a copy. They may
-  /// not be written while it lives. Requires an offset that kBlock divides. Errors:
+  /// The bytes as memory, which keeps `owner`, and that the tier. Of a file they are mapped: the
+  /// kernel reads them when they are used, and drops them when it needs the memory. They may not be
+  /// written while it lives. Requires an offset that kBlock divides. Errors:
   /// kResourceExhausted; a disk that fails later ends the process.
   virtual Result<Bytes> Map(std::uint64_t offset, std::uint64_t size,
                             std::shared_ptr<const void> owner) = 0;
@@ -57,7 +58,8 @@ class Tier {
   Status Write(std::uint64_t offset, std::span<const std::byte> from);
 };
 
-/// Memory. For tests, and where nothing is slower.
+/// Memory, which threads copy from and to: of a machine that has room for all of it, beside a
+/// device that does not.
 std::unique_ptr<Tier> MakeMemoryTier();
 
 /// What reads and writes a file: several pieces of requests at once, of kPiece bytes. Threads are

@@ -65,6 +65,17 @@ void SetThreads(int threads) {
   at::globalContext().setAllowFP16ReductionCuBLAS(false);
 }
 
+/// One thread copies less than the memory offers.
+void CopyOnAllThreads(void* to, const void* from, std::size_t bytes) {
+  constexpr std::int64_t kOfThread = 1 << 20;
+  at::parallel_for(0, static_cast<std::int64_t>(bytes), kOfThread,
+                   [&](std::int64_t begin, std::int64_t end) {
+                     std::memcpy(static_cast<std::byte*>(to) + begin,
+                                 static_cast<const std::byte*>(from) + begin,
+                                 static_cast<std::size_t>(end - begin));
+                   });
+}
+
 double ReadLoss(const Bytes& encoded) {
   float loss = 0;
   std::memcpy(&loss, encoded.data(), sizeof loss);
@@ -85,7 +96,7 @@ Result<DecoderStage::Ways> OpenWays(const StageOptions& options) {
   }
   const std::shared_ptr<StateMemory> host = MakeHostMemory();
   if (streams == nullptr) return DecoderStage::Ways{device, MakeHostPort(), host, host};
-  const auto transfers = std::make_shared<device::Transfers>(streams, kPinnedMax);
+  const auto transfers = std::make_shared<device::Transfers>(streams, kPinnedMax, CopyOnAllThreads);
   const std::shared_ptr<StateMemory> there = MakeDeviceMemory(device, streams, transfers);
   const bool resident = options.residency == api::Residency::kResident;
   return DecoderStage::Ways{device, MakeDevicePort(device, transfers), resident ? there : host,

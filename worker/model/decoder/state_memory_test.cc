@@ -23,8 +23,11 @@ constexpr std::size_t kPinnedMax = std::size_t{64} << 20;
 
 std::unique_ptr<StateMemory> MemoryOf(const std::shared_ptr<FakeDevice>& device) {
   if (device == nullptr) return MakeHostMemory();
-  return MakeDeviceMemory(at::kCPU, device,
-                          std::make_shared<device::Transfers>(device, kPinnedMax));
+  return MakeDeviceMemory(
+      at::kCPU, device,
+      std::make_shared<device::Transfers>(
+          device, kPinnedMax,
+          [](void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }));
 }
 
 /// Numbers that cross in more than one go, added up, doubled by the host, and read.

@@ -6,10 +6,10 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <new>
-#include <vector>
 
 namespace swarm::model {
 namespace {
@@ -21,6 +21,9 @@ constexpr std::size_t kKeptAlignment = 512;  ///< direct I/O moves most of them 
 /// Stands before the memory of every tensor.
 struct alignas(kAlignment) Block {
   std::size_t size;  ///< of the memory after it
+  // While it is kept: its neighbours in the order in which blocks came.
+  Block* older = nullptr;
+  Block* newer = nullptr;
 };
 
 /// Sizes with three bits after the leading one, so that few distinct ones are kept; wastes < 1/8.
@@ -71,11 +74,11 @@ class TensorMemory final : public c10::Allocator {
       const std::lock_guard lock(mutex_);
       used_ += size;
       used_peak_ = std::max(used_peak_, used_);
-      std::vector<Block*>& kept = kept_[size];
+      std::deque<Block*>& kept = kept_[size];
       if (!kept.empty()) {
-        Block* block = kept.back();
+        Block* const block = kept.back();
         kept.pop_back();
-        kept_bytes_ -= size;
+        Leave(block);
         return block;
       }
     }
@@ -86,22 +89,34 @@ class TensorMemory final : public c10::Allocator {
     if (block->size < kKeptMin) return Free(block);
     const std::lock_guard lock(mutex_);
     used_ -= block->size;
-    // Sizes that are not in demand any more have filled the store: empty it.
-    if (kept_bytes_ + block->size > used_peak_) FreeKept();
+    // Sizes that are not in demand any more go first.
+    while (oldest_ != nullptr && kept_bytes_ + block->size > used_peak_) FreeOldest();
     kept_[block->size].push_back(block);
     kept_bytes_ += block->size;
+    block->older = newest_;
+    block->newer = nullptr;
+    (newest_ == nullptr ? oldest_ : newest_->newer) = block;
+    newest_ = block;
   }
 
-  void FreeKept() {
-    for (auto& [size, blocks] : kept_) {
-      for (Block* block : blocks) Free(block);
-    }
-    kept_.clear();
-    kept_bytes_ = 0;
+  void FreeOldest() {
+    Block* const block = oldest_;
+    kept_.at(block->size).pop_front();  // the oldest of its size, too
+    Leave(block);
+    Free(block);
+  }
+
+  /// The block has left those of its size.
+  void Leave(Block* block) {
+    kept_bytes_ -= block->size;
+    (block->older == nullptr ? oldest_ : block->older->newer) = block->newer;
+    (block->newer == nullptr ? newest_ : block->newer->older) = block->older;
   }
 
   std::mutex mutex_;
-  std::map<std::size_t, std::vector<Block*>> kept_;  ///< by size
+  std::map<std::size_t, std::deque<Block*>> kept_;  ///< by size, the newest last
+  Block* oldest_ = nullptr;                         ///< of those that are kept
+  Block* newest_ = nullptr;
   std::size_t kept_bytes_ = 0;
   std::size_t used_ = 0;
   std::size_t used_peak_ = 0;

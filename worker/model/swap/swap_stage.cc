@@ -109,6 +109,32 @@ StageSizes SizesOf(const Layout& layout, bool tied) {
   return sizes;
 }
 
+/// Whether the state has room in the memory beside the device.
+bool FitsTheHost(const StageOptions& options, const Layout& layout) {
+  std::uint64_t bytes = layout.frozen_count * sizeof(float);
+  for (const ParameterGroup& group : layout.groups) {
+    bytes += group.count * TierBytes(options.accumulation, options.step_mode, options.swap.tasks);
+  }
+  return bytes <= options.swap.host - MovingShare(options.swap.host);
+}
+
+Result<SwapPlan> Cut(const StageOptions& options, const Layout& layout, std::uint64_t memory) {
+  SwapLimits limits{
+      .memory = memory,
+      .parameter_bytes = SegmentBytes(options.precision),
+      .task_bytes = options.swap.task_bytes,
+      .tasks = options.swap.tasks,
+      .pass_bytes = PassBytes(options.accumulation, /*adapters=*/options.lora.rank > 0)};
+  const StageSizes sizes = SizesOf(layout, options.config.tie_word_embeddings);
+  if (options.device != "cpu" || options.streams != nullptr) {
+    // A third one leaves, if there is room for it.
+    SwapLimits three = limits;
+    three.parameter_bytes = limits.parameter_bytes * 3 / 2;
+    if (auto plan = CutIntoSegments(layout.slice, sizes, three); plan.ok()) return plan;
+  }
+  return CutIntoSegments(layout.slice, sizes, limits);
+}
+
 /// Memory for so many floats, with anything in it.
 StateBlock MakeBlock(std::uint64_t count) {
   const std::shared_ptr<std::byte[]> memory = tier::MakeMemory(count * sizeof(float));
@@ -129,17 +155,12 @@ Result<std::unique_ptr<Stage>> MakeSwapStage(const StageOptions& options) {
                    ComputeParameterLayout(options.config, options.stage, options.stage_count,
                                           options.boundary, options.lora));
   RETURN_IF_ERROR(CheckOptions(options, layout));
-  ASSIGN_OR_RETURN(
-      SwapPlan plan,
-      CutIntoSegments(
-          layout.slice, SizesOf(layout, options.config.tie_word_embeddings),
-          {.memory = options.swap.memory,
-           .parameter_bytes = SegmentBytes(options.precision),
-           .task_bytes = options.swap.task_bytes,
-           .tasks = options.swap.tasks,
-           .pass_bytes = PassBytes(options.accumulation, /*adapters=*/options.lora.rank > 0)}));
+  const bool fits = FitsTheHost(options, layout);
+  const std::uint64_t memory =
+      fits ? std::min(options.swap.memory, MovingShare(options.swap.host)) : options.swap.memory;
+  ASSIGN_OR_RETURN(SwapPlan plan, Cut(options, layout, memory));
   std::unique_ptr<tier::Tier> tier = tier::MakeMemoryTier();
-  if (!options.swap.scratch.empty()) {
+  if (!fits && !options.swap.scratch.empty()) {
     ASSIGN_OR_RETURN(tier, tier::OpenFileTier(options.swap.scratch));
   }
   StageOptions there = options, here = options;
@@ -168,6 +189,8 @@ SwapStage::SwapStage(const StageOptions& options, Layout layout, SwapPlan plan,
       space_(std::move(tier)),
       shelf_(space_, gauge_),
       scale_levels_(options.accumulation) {
+  const std::uint64_t three = 3 * plan_.largest * SegmentBytes(options.precision);
+  leaves_beside_ = on_device() && !exact() && three <= options.swap.memory / 4 * 3;
   for (const Slice& slice : plan_.segments) segments_.push_back(MakeSegment(slice));
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     for (const ParameterSlot& slot : segments_[i].slots) {
@@ -448,7 +471,7 @@ void SwapStage::Leave() {
 }
 
 void SwapStage::Prepare() {
-  if (device_.state == device_.sums || !loading_ || !loading_->tensors->IsOver()) return;
+  if (!on_device() || !loading_ || !loading_->tensors->IsOver()) return;
   auto made =
       Take(segments_[coming_], Purpose::kPass, entered_version_, *std::exchange(loading_, {}));
   if (made.ok()) prepared_ = *std::move(made);  // if not, Enter tries again and tells why
@@ -744,32 +767,55 @@ std::future<Result<BackwardResult>> SwapStage::BeginBackward(Stage& stage, Passi
 }
 
 Status SwapStage::Leaving::Wait() {
-  Status status = transit.Wait();
+  Status status = read.valid() ? read.get() : Status();
+  stage.reset();
+  stage_held.reset();
+  const Status moved = transit.Wait();
   held.reset();
-  return status;
+  return status.ok() ? moved : status;
 }
 
 Status SwapStage::Dismiss(Stage& stage, std::size_t segment, Step step, Leaving* leaving,
                           Contribution* contribution) {
   RETURN_IF_ERROR(leaving->Wait());
-  const std::vector<Range>& ranges = segments_[segment].ranges;
   leaving->held = gauge_.Hold(segments_[segment].parameters * sizeof(float));
-  for (std::size_t g = 0; g < ranges.size(); ++g) {
-    const Bytes elements = stage.Accumulator(step, g).elements;
-    const auto add = [&](std::size_t slot, const Bytes& part) -> Status {
-      if (exact()) contribution->magnitudes.push_back({slot, LargestOf(FloatsOf(part))});
-      ASSIGN_OR_RETURN(TierSum* const sum, SumFor(layout_.slots[slot], contribution));
-      return sum->Add(layout_.slots[slot].offset, part, &leaving->transit);
-    };
-    Status added;
-    ForSlots(ranges[g], [&](std::size_t slot, std::uint64_t first, std::uint64_t count) {
-      if (!added.ok()) return;
-      added = add(slot, elements.Slice(first * sizeof(float), count * sizeof(float)));
-    });
-    RETURN_IF_ERROR(added);
+  std::vector<std::function<Result<GradientSum>()>> reads;
+  for (std::size_t g = 0; g < segments_[segment].ranges.size(); ++g) {
+    reads.push_back(stage.BeginAccumulator(step, g));
   }
-  stage.ReleaseStep(step);
+  const auto take = [this, segment, reads = std::move(reads), leaving, contribution]() -> Status {
+    for (std::size_t g = 0; g < reads.size(); ++g) {
+      ASSIGN_OR_RETURN(const GradientSum sum, reads[g]());
+      RETURN_IF_ERROR(
+          TakeGradients(segments_[segment].ranges[g], sum.elements, leaving, contribution));
+    }
+    return {};
+  };
+  // The last one stays for the next pass.
+  if (!leaves_beside_ || segment == first_backward()) {
+    RETURN_IF_ERROR(take());
+    stage.ReleaseStep(step);
+    return {};
+  }
+  leaving->stage = std::move(stage_);
+  leaving->stage_held = std::move(stage_held_);
+  leaving->read = std::async(std::launch::async, take);
   return {};
+}
+
+Status SwapStage::TakeGradients(const Range& range, const Bytes& elements, Leaving* leaving,
+                                Contribution* contribution) {
+  const auto add = [&](std::size_t slot, const Bytes& part) -> Status {
+    if (exact()) contribution->magnitudes.push_back({slot, LargestOf(FloatsOf(part))});
+    ASSIGN_OR_RETURN(TierSum* const sum, SumFor(layout_.slots[slot], contribution));
+    return sum->Add(layout_.slots[slot].offset, part, &leaving->transit);
+  };
+  Status added;
+  ForSlots(range, [&](std::size_t slot, std::uint64_t first, std::uint64_t count) {
+    if (!added.ok()) return;
+    added = add(slot, elements.Slice(first * sizeof(float), count * sizeof(float)));
+  });
+  return added;
 }
 
 Result<TierSum*> SwapStage::SumFor(const ParameterSlot& slot, Contribution* contribution) {

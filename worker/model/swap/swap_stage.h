@@ -148,10 +148,16 @@ class SwapStage final : public Stage {
     std::vector<TierSum> sums;
     std::vector<Magnitude> magnitudes;  ///< kExact
   };
+  /// Gradients of a segment, on their way to the tier.
   struct Leaving {
     Transit transit;
     std::shared_ptr<const void> held;
+    /// Of a device: its gradients are read while another stage computes.
+    std::unique_ptr<Stage> stage = nullptr;
+    std::shared_ptr<const void> stage_held = nullptr;
+    std::future<Status> read = {};  ///< on a thread of its own, which begins to write them
     Status Wait();
+    ~Leaving() { (void)Wait(); }
   };
   /// Gradients that wait for Fold.
   struct Waiting {
@@ -174,6 +180,8 @@ class SwapStage final : public Stage {
   };
 
   bool exact() const { return options_.accumulation == api::Accumulation::kExact; }
+  /// Segments are computed where the host is not.
+  bool on_device() const { return device_.state != device_.sums; }
   bool delayed() const { return options_.step_mode == api::StepMode::kDelayed; }
   /// docs/protocol.md, rule 1.
   Version ReadBy(Step step) const;
@@ -227,6 +235,9 @@ class SwapStage final : public Stage {
   /// The accumulators of a segment's stage begin to leave, when those before them have left.
   Status Dismiss(Stage& stage, std::size_t segment, Step step, Leaving* leaving,
                  Contribution* contribution);
+  /// Adds a group of a segment, in a range of the stage's, to the contribution.
+  Status TakeGradients(const Range& range, const Bytes& elements, Leaving* leaving,
+                       Contribution* contribution);
   /// Answers a task whose gradients wait.
   void Answer(Passing passing, const Contribution& contribution);
   /// The sum of what is folded of `waiting` is added to the step's; the rest goes on waiting.
@@ -267,6 +278,7 @@ class SwapStage final : public Stage {
   tier::Space space_;
   TensorShelf shelf_;
   std::vector<Segment> segments_;
+  bool leaves_beside_ = false;  ///< gradients of a segment leave while another one computes
   Version version_;
   bool held_ = false;  ///< there are weights
 

@@ -577,8 +577,21 @@ TEST_P(SwapStageModeTest, InputsThatWaitInTheTierChangeNothing) {
   EXPECT_EQ(states[0], states[1]);
 }
 
-/// Weights cross to the device late, results leave it late, and neither changes a bit.
-TEST(SwapStageDeviceTest, OnADeviceItGivesTheBitsOfAResidentOneOnTheHost) {
+/// The memory for segments, and that of the host beside the device.
+struct Rooms {
+  const char* name;
+  std::uint64_t memory, host;
+};
+
+class SwapStageDeviceTest : public ::testing::TestWithParam<Rooms> {};
+INSTANTIATE_TEST_SUITE_P(Rooms, SwapStageDeviceTest,
+                         ::testing::Values(Rooms{"ForTwoSegments", kMemory, 0},
+                                           Rooms{"ForAThirdThatLeaves", 250'000, 0},
+                                           Rooms{"AndForTheStateOnTheHost", 250'000, 4'000'000}),
+                         [](const auto& info) { return info.param.name; });
+
+/// Weights cross to the device late, results and gradients leave it late, and none changes a bit.
+TEST_P(SwapStageDeviceTest, OnADeviceItGivesTheBitsOfAResidentOneOnTheHost) {
   for (const Case& of : {Case{.name = "FP32"},
                          Case{.name = "BF16", .tied = true, .precision = api::Precision::kBF16},
                          Case{.name = "DelayedBF16Adapters",
@@ -590,8 +603,12 @@ TEST(SwapStageDeviceTest, OnADeviceItGivesTheBitsOfAResidentOneOnTheHost) {
     Pipeline resident(options, 1);
     StageOptions there = Swapped(options);
     there.streams = device;
+    there.swap.memory = GetParam().memory;
+    there.swap.host = GetParam().host;
     {
       Pipeline swapped(there, 1);
+      const bool in_memory = swapped.stage(0).DescribeMemory().ends_with(", memory");
+      EXPECT_EQ(in_memory, GetParam().host > 0) << swapped.stage(0).DescribeMemory();
       resident.InitRandom(7);
       swapped.InitRandom(7);
       const auto expected = TrainSteps(resident, 0, 4, of.mode);

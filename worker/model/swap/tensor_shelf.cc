@@ -1,5 +1,7 @@
 #include "worker/model/swap/tensor_shelf.h"
 
+#include <ATen/Parallel.h>
+
 #include <utility>
 
 #include "worker/checkpoint/pieces.h"
@@ -64,11 +66,15 @@ Status TensorShelf::Put(const checkpoint::NamedTensor& tensor, Transit* transit)
   auto known = std::make_shared<std::vector<Pieces>>();
   for (auto first = begin; first != end; ++first) {
     Pieces& pieces = known->emplace_back(Pieces{first->second, {}});
-    for (std::uint64_t at = pieces.first; at + checkpoint::kPieceBytes <= size;
-         at += checkpoint::kPieceBytes) {
-      pieces.digests.push_back(
-          ComputeDigest(tensor.data.span().subspan(at, checkpoint::kPieceBytes)));
-    }
+    if (size < pieces.first) continue;
+    pieces.digests.resize((size - pieces.first) / checkpoint::kPieceBytes);
+    at::parallel_for(0, std::ssize(pieces.digests), 1, [&](std::int64_t i, std::int64_t end) {
+      for (; i < end; ++i) {
+        const auto piece = static_cast<std::uint64_t>(i);
+        pieces.digests[piece] = ComputeDigest(tensor.data.span().subspan(
+            pieces.first + piece * checkpoint::kPieceBytes, checkpoint::kPieceBytes));
+      }
+    });
   }
   entry.pieces = std::move(known);
   return {};
