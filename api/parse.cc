@@ -398,12 +398,7 @@ json SpecSchema() {
   return schema.Take();
 }
 
-json ToJson(const SwarmJob& job) {
-  ObjectWriter writer;
-  SwarmJob copy = job;
-  Describe(writer, copy);
-  return writer.Take();
-}
+json ToJson(const SwarmJob& job, Defaults defaults) { return ObjectWriter(defaults).Value(job); }
 
 Checked<Boundary> BoundaryFromJson(const json& value, const std::string& path) {
   std::vector<FieldError> errors;
@@ -433,17 +428,12 @@ Checked<Lora> LoraFromJson(const json& value, const std::string& path) {
   return lora;
 }
 
-json LoraToJson(const Lora& lora) { return ObjectWriter::Value(lora); }
+json LoraToJson(const Lora& lora) { return ObjectWriter().Value(lora); }
 
-json BoundaryToJson(const Boundary& boundary) {
-  ObjectWriter writer;
-  Boundary copy = boundary;
-  Describe(writer, copy);
-  return writer.Take();
-}
+json BoundaryToJson(const Boundary& boundary) { return ObjectWriter().Value(boundary); }
 
-std::string ToJsonText(const SwarmJob& job) {
-  return ToJson(job).dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+std::string ToJsonText(const SwarmJob& job, Defaults defaults) {
+  return ToJson(job, defaults).dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace swarm::api

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/format/defaults.h"
 #include "api/format/field_error.h"
 #include "api/swarmjob.h"
 
@@ -30,7 +31,9 @@ void ReadMachine(ObjectReader& reader, Machine* machine);
 /// The tokenizer of a manifest that gives this uri and no kind.
 Tokenizer TokenizerAt(const std::string& uri);
 
-nlohmann::json ToJson(const SwarmJob& job);
+/// FromJson refuses fields that it does not know. With kLeftOut the FromJson of an earlier version
+/// reads the job, too, where the fields that it lacks have their defaults.
+nlohmann::json ToJson(const SwarmJob& job, Defaults defaults = Defaults::kWritten);
 /// Reads a boundary alone, in the form that manifests of jobs and of checkpoints have. Checks the
 /// rules for its fields in any job. The paths of the errors begin with `path`.
 Checked<Boundary> BoundaryFromJson(const nlohmann::json& value, const std::string& path);
@@ -40,6 +43,6 @@ Checked<Lora> LoraFromJson(const nlohmann::json& value, const std::string& path)
 nlohmann::json LoraToJson(const Lora& lora);
 
 /// Indented, with a newline at the end. Equal jobs have equal texts.
-std::string ToJsonText(const SwarmJob& job);
+std::string ToJsonText(const SwarmJob& job, Defaults defaults = Defaults::kWritten);
 
 }  // namespace swarm::api

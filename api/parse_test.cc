@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/model/decoder_config.h"
 #include "api/testing/test_manifest.h"
 
 namespace swarm::api {
@@ -123,6 +124,32 @@ TEST(ParseTest, WhatOnlyTheOperatorReadsIsKept) {
   EXPECT_EQ(written["metadata"]["labels"]["team"], "a");
   EXPECT_EQ(written["metadata"]["name"], "good");
   EXPECT_FALSE(written.contains("status"));
+}
+
+// A trainer of an earlier version refuses a field that it does not know, and this test such a field
+// that would be written for all jobs.
+TEST(ParseTest, AJobIsWrittenWithoutTheFieldsThatHaveTheirDefault) {
+  const Checked<SwarmJob> job = ParseGoodWith(
+      {"optimizer.learningRate=0.1", "workers.pools=[{name: spot, maxReplicas: 3}, {name: dear}]"});
+  ASSERT_TRUE(job.ok()) << ToString(job.errors());
+  nlohmann::json written = ToJson(*job, Defaults::kLeftOut);
+  const nlohmann::json::json_pointer config("/spec/model/config");
+  EXPECT_EQ(written[config], DecoderConfigToJson(job->spec.model.config)) << "its own format";
+  written[config.parent_pointer()].erase("config");
+  EXPECT_EQ(written, nlohmann::json::parse(R"({
+    "apiVersion": "swarmjob.dev/v1alpha1",
+    "kind": "SwarmJob",
+    "metadata": {"name": "good"},
+    "spec": {
+      "model": {"init": "Random", "tokenizer": {"kind": "Byte"}},
+      "data": {"uri": "corpus.txt"},
+      "training": {"maxSteps": 100, "globalBatchSize": 8, "microbatchSize": 2,
+                   "sequenceLength": 32, "stepMode": "Sync", "local": {"overlap": false}},
+      "optimizer": {"learningRate": 0.1},
+      "pipeline": {"stages": 2, "boundary": {"codec": "None"}},
+      "workers": {"replicas": 5, "minReplicas": 2,
+                  "pools": [{"name": "spot", "maxReplicas": 3}, {"name": "dear"}]}
+    }})"));
 }
 
 TEST(ParseTest, AManifestWithoutPoolsHasOneWithoutWishes) {

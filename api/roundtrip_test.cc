@@ -224,6 +224,42 @@ TEST(RoundtripTest, ReadingWhatWasWrittenGivesTheSameJob) {
   }));
 }
 
+/// `value`, or one that was read from a manifest without it.
+template <typename T>
+void MaybeUnset(T& value) {
+  if (*rc::gen::arbitrary<bool>()) value = T();
+}
+
+SwarmJob AnyJobWithDefaults() {
+  SwarmJob job = AnyJob();
+  Spec& spec = job.spec;
+  MaybeUnset(spec.data.cacheBytes);
+  MaybeUnset(spec.model.lora);
+  MaybeUnset(spec.model.config);
+  MaybeUnset(spec.training.local);
+  MaybeUnset(spec.training.local.overlap);
+  MaybeUnset(spec.training.accumulation);
+  MaybeUnset(spec.optimizer);
+  MaybeUnset(spec.schedule);
+  MaybeUnset(spec.pipeline.memory);
+  MaybeUnset(spec.pipeline.boundary);
+  MaybeUnset(spec.pipeline.boundary.layers);
+  MaybeUnset(spec.workers.pools[0]);
+  if (*rc::gen::arbitrary<bool>()) spec.workers.pools = Workers().pools;
+  MaybeUnset(spec.trainer);
+  MaybeUnset(spec.failurePolicy);
+  return job;
+}
+
+TEST(RoundtripTest, AJobThatLeavesDefaultsToItsReaderIsTheSameJob) {
+  EXPECT_TRUE(rc::check("FromJson(ToJson(job, kLeftOut)) == job", [] {
+    const SwarmJob job = AnyJobWithDefaults();
+    const Checked<SwarmJob> again = FromJsonText(ToJsonText(job, Defaults::kLeftOut));
+    RC_ASSERT(again.ok());
+    RC_ASSERT(*again == job);
+  }));
+}
+
 TEST(RoundtripTest, ADamagedManifestIsReadOrRefusedWithErrors) {
   EXPECT_TRUE(rc::check("any edit of a manifest is answered", [] {
     std::string text(kGoodManifest);

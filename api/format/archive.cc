@@ -213,6 +213,15 @@ json ObjectWriter::Value(const RawJson& source) {
 
 json ObjectWriter::Value(WallTime source) { return FormatTime(source); }
 
+void ObjectWriter::LeaveOut(const ObjectWriter& unset) {
+  for (const std::string& key : free_) {
+    const auto written = object_.find(key);
+    const auto otherwise = unset.object_.find(key);
+    if (written == object_.end() || otherwise == unset.object_.end()) continue;
+    if (*written == *otherwise) object_.erase(written);
+  }
+}
+
 void ObjectWriter::Extra(std::initializer_list<std::string_view> keys, const RawJson& source) {
   const json kept = json::parse(source.text, nullptr, /*allow_exceptions=*/false);
   if (!kept.is_object()) return;

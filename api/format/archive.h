@@ -16,6 +16,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "api/format/defaults.h"
 #include "api/format/enum_names.h"
 #include "api/format/field_error.h"
 #include "api/format/wall_time.h"
@@ -156,10 +157,12 @@ class ObjectWriter {
  public:
   static constexpr bool kReading = false;
 
+  explicit ObjectWriter(Defaults defaults = Defaults::kWritten) : defaults_(defaults) {}
+
   template <typename T>
   void Field(std::string_view key, const T& source) {
-    nlohmann::json value = Value(source);
-    if (!value.is_null()) object_[std::string(key)] = std::move(value);
+    Dependent(key, source);
+    free_.emplace_back(key);
   }
   /// Writes also an empty text.
   template <typename T>
@@ -169,18 +172,23 @@ class ObjectWriter {
   }
   template <typename T>
   void Dependent(std::string_view key, const T& source) {
-    Field(key, source);
+    nlohmann::json value = Value(source);
+    if (!value.is_null()) object_[std::string(key)] = std::move(value);
   }
+  /// One without fields is left out where defaults are.
   template <typename T>
   void Object(std::string_view key, const T& source) {
-    Field(key, source);
+    nlohmann::json value = Value(source);
+    if (defaults_ == Defaults::kLeftOut && value.empty()) return;
+    object_[std::string(key)] = std::move(value);
   }
   template <typename T>
   void RequiredObject(std::string_view key, const T& source) {
-    Field(key, source);
+    object_[std::string(key)] = Value(source);
   }
   void Pair(std::string_view key, double first, double second) {
     object_[std::string(key)] = {first, second};
+    free_.emplace_back(key);
   }
   void Constant(std::string_view key, std::string_view value) { object_[std::string(key)] = value; }
   void Only(std::string_view key, const nlohmann::json& value) {
@@ -211,26 +219,44 @@ class ObjectWriter {
     return source.empty() ? nlohmann::json() : nlohmann::json(source);
   }
   template <typename T>
-  static nlohmann::json Value(const std::optional<T>& source) {
+  nlohmann::json Value(const std::optional<T>& source) const {
     return source ? Value(*source) : nlohmann::json();
   }
   template <typename T>
-  static nlohmann::json Value(const std::vector<T>& source) {
+  nlohmann::json Value(const std::vector<T>& source) const {
     nlohmann::json list = nlohmann::json::array();
     for (const T& item : source) list.push_back(Value(item));
     return list;
   }
   template <typename T>
     requires DescribedFor<ObjectWriter, T>
-  static nlohmann::json Value(const T& source) {
-    ObjectWriter writer;
+  nlohmann::json Value(const T& source) const {
+    ObjectWriter writer(defaults_);
     T copy = source;  // a description may change what it reads into
     Describe(writer, copy);
+    if constexpr (std::default_initializable<T>) {
+      if (defaults_ == Defaults::kLeftOut) writer.LeaveOut(Unset<T>());
+    }
     return writer.Take();
   }
 
  private:
+  /// What a T with all its defaults is written as, before anything is left out of it.
+  template <typename T>
+  static const ObjectWriter& Unset() {
+    static const ObjectWriter written = [] {
+      ObjectWriter writer(Defaults::kLeftOut);
+      T unset{};
+      Describe(writer, unset);
+      return writer;
+    }();
+    return written;
+  }
+  void LeaveOut(const ObjectWriter& unset);
+
+  const Defaults defaults_;
   nlohmann::json object_ = nlohmann::json::object();
+  std::vector<std::string> free_;  // the fields that may be left out
 };
 
 }  // namespace swarm::api

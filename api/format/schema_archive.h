@@ -18,7 +18,7 @@ class ObjectSchema {
   template <typename T>
   void Field(std::string_view key, const T& value) {
     nlohmann::json schema = Schema(value);
-    if (nlohmann::json stated = ObjectWriter::Value(value); IsStated(stated)) {
+    if (nlohmann::json stated = ObjectWriter().Value(value); IsStated(stated)) {
       schema["default"] = std::move(stated);
     }
     Add(key, std::move(schema));

@@ -77,7 +77,7 @@ json BuildConfigMap(const JobView& view) {
   spec.failurePolicy = {};
   spec.ttlSecondsAfterFinished.reset();
   json map = Object("v1", "ConfigMap", JobMetadata(view, names::ConfigMapName(view.name)));
-  map["data"] = {{"job.json", api::ToJsonText(job)}};
+  map["data"] = {{"job.json", api::ToJsonText(job, api::Defaults::kLeftOut)}};
   return map;
 }
 

@@ -47,8 +47,9 @@ Result<nlohmann::json> BuildTrainerPod(const JobView& view, std::uint64_t term,
                                        const std::vector<std::uint64_t>& layout,
                                        const PodOptions& options);
 
-/// The manifest for the trainer (key job.json), without the fields for Kubernetes only. So scaling
-/// a job or changing a pool does not change it.
+/// The manifest for the trainer (key job.json), without the fields for Kubernetes only: scaling a
+/// job or changing a pool does not change it. Also without fields that have their default: a
+/// trainer of an earlier version does not know all of them.
 nlohmann::json BuildConfigMap(const JobView& view);
 
 /// Selects the trainer's pod of this term only, so an earlier trainer that still runs cannot be

@@ -527,6 +527,9 @@ TEST(BuildTest, TheManifestOfTheTrainerIsWholeAndNotTouchedByScaling) {
   EXPECT_EQ(job->name, "tiny");
   EXPECT_EQ(job->spec.model, view.job.spec.model);
   EXPECT_EQ(job->spec.optimizer.learningRate, 0.1);
+  EXPECT_EQ(json::parse(map["data"]["job.json"].get<std::string>())["spec"]["optimizer"],
+            json({{"learningRate", 0.1}}))
+      << "a trainer of an earlier version may not know what else there is";
   const JobView scaled = JobWith(R"({"optimizer": {"learningRate": 0.1}, "suspend": true,
       "workers": {"replicas": 9, "pools": [{"name": "spot"}], "template": {"spec": {}}},
       "preemption": {"drainSeconds": 9}, "ttlSecondsAfterFinished": 1})");

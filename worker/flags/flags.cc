@@ -53,7 +53,7 @@ void VisitOptions(Flags& flags, Visitor& visit) {
   visit("--log-level", flags.log_level, "trace, debug, info, warn or error");
 
   visit.Group("trainer");
-  visit("--job", flags.job, "File: the SwarmJob as JSON, with all defaults");
+  visit("--job", flags.job, "File: the SwarmJob as JSON");
   visit("--out", flags.out, "Folder for steps.jsonl, events.jsonl and checkpoints");
   visit("--address-file", flags.address_file,
         "File to write once the trainer listens: its host:port");

@@ -30,7 +30,7 @@ struct WorkerFlags {
   std::string log_level = "info";
 
   // Of the trainer.
-  std::string job;                    ///< file: the SwarmJob as JSON, with all defaults; required
+  std::string job;                    ///< file: the SwarmJob as JSON; required
   std::string out;                    ///< folder; required
   std::string address_file;           ///< gets the address it listens at; empty: none
   std::vector<std::uint64_t> layout;  ///< replicas of each stage, at least one each; required

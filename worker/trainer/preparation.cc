@@ -166,7 +166,7 @@ Result<Preparation> Prepare(const TrainerOptions& options) {
                      },
                  .counted_part =
                      [data](protocol::Step step) { return data->CountedPart(step.value); },
-                 .job_json = api::ToJsonText(p.job),
+                 .job_json = api::ToJsonText(p.job, api::Defaults::kLeftOut),
                  .checkpoint_interval_steps = spec.checkpoint.intervalSteps,
                  .checkpoint_uri = spec.checkpoint.uri,
                  // A bucket may come back; a disk that is full stays so.

@@ -67,7 +67,7 @@ struct Hello {
 struct Welcome {
   Term term;
   Generation generation;
-  std::string job_json;  ///< the SwarmJob with all defaults filled in
+  std::string job_json;  ///< the SwarmJob; its reader fills in the defaults
   StageIndex stage;
   std::uint64_t stage_count = 0;
   Version version;                  ///< of the state to begin with
