@@ -121,7 +121,7 @@ SWARM_ALL_FIELDS(order::Issue, frame)
 SWARM_ALL_FIELDS(order::StepDone, record, seconds, boundary_bytes, claims)
 SWARM_ALL_FIELDS(order::Validated, version, loss)
 SWARM_ALL_FIELDS(order::PublishCheckpoint, version, files)
-SWARM_FIELDS(order::Event, (kind, text), (kind))
+SWARM_FIELDS(order::Event, (kind, text, fields), (kind))
 SWARM_ALL_FIELDS(order::BeginGeneration, generation, doubted)
 SWARM_ALL_FIELDS(order::Forget, worker)
 SWARM_FIELDS(order::Finish,

@@ -310,7 +310,7 @@ void Trainer::Do(const protocol::order::PublishCheckpoint& o) {
 }
 
 void Trainer::Do(const protocol::order::Event& o) {
-  log_->Event(o.kind, o.text);
+  log_->Event(o.kind, o.text, o.fields);
   if (o.kind == EventKind::kCheckpointFailed) {
     ++metrics_.checkpoint_failures;
     LOG_WARN("{}: {}", NameOf(o.kind), o.text);
@@ -397,7 +397,8 @@ void Trainer::Do(const protocol::order::Finish& o) {
   if (o.superseded) {
     LOG_WARN("leaving: {}", o.reason);  // the log belongs to the later trainer
   } else {
-    log_->Event(o.succeeded ? EventKind::kSucceeded : EventKind::kFailed, o.reason);
+    log_->Event(o.succeeded ? EventKind::kSucceeded : EventKind::kFailed, o.reason,
+                {.cause = std::string(NameOf(o.failure_class))});
   }
   const Timepoint now = Clock::now();
   for (const WorkerId& observer : observers_) Send(observer, Lane::kControl, Describe());

@@ -399,7 +399,9 @@ void Coordinator::AdvanceLeaves(std::set<WorkerId> leavers, Turn& turn) {
     } else {
       ++job_.counts.leaves;
     }
-    turn.Report(EventKind::kWorkerLeft, id.value + " has handed over what it had");
+    turn.Report(
+        EventKind::kWorkerLeft, id.value + " has handed over what it had",
+        {.worker = id, .stage = worker.stage(), .seconds = ToSeconds(turn.now - worker.came)});
     evictions_.Forget(id, turn);
     router_.SetReplicas(members_.RoutableReplicas());
     members_.PublishRoster(std::move(*adoptions), turn);

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "worker/protocol/coordinator/event_fields.h"
 #include "worker/protocol/coordinator/event_kind.h"
 #include "worker/protocol/ledger.h"
 #include "worker/protocol/messages/message.h"
@@ -49,7 +50,8 @@ struct PublishCheckpoint {
 /// Write a line to events.jsonl.
 struct Event {
   EventKind kind{};
-  std::string text;  ///< for people
+  std::string text;         ///< for people
+  EventFields fields = {};  ///< for programs
 };
 /// Begin this generation durably, unless another trainer has, with the newest checkpoint (or the
 /// initial weights), and cut the run's log to it. Answered with OnGenerationBegun.

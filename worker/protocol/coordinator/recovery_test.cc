@@ -49,6 +49,17 @@ TEST_F(CoordinatorRecoveryTest, ALossIsANewEpochWithoutTheWorkerBeforeItsWorkGoe
   ExpectOrder<RosterChange, Resend>();
 }
 
+TEST_F(CoordinatorRecoveryTest, ProgramsReadFromTheEventWhoWasLostWhereAndWhy) {
+  StartTraining({1, 2, 1});
+  now_ += seconds(7);
+  Listen();
+  FallSilent("b2");
+  EXPECT_EQ(
+      All<order::Event>().at(0).fields,
+      (EventFields{
+          .worker = WorkerId("b2"), .stage = StageIndex(1), .cause = "Silent", .seconds = 7}));
+}
+
 TEST_F(CoordinatorRecoveryTest, ALossInForwardIsRepairedFromWhatTheStageBelowHolds) {
   StartWithOneMicrobatch();
   Forward(0, 0);

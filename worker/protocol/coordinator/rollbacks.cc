@@ -13,7 +13,8 @@ void Rollbacks::Stop(StageIndex lost, Turn& turn) {
           (members_.ReadyReplicas(lost).empty() ? ""
                                                 : " that holds some of the optimizer's moments") +
           "; the job goes back to its last checkpoint when it has "
-          "one");
+          "one",
+      {.stage = lost});
 }
 
 std::optional<std::vector<std::vector<WorkerId>>> Rollbacks::Staff() const {

@@ -109,10 +109,13 @@ void TakingOver::Adopt(const Roster& roster, Turn& turn) {
     evictions_.Note(member, true, EvictionCause::kSilent, "did not answer the new trainer",
                     turn.now);
   }
+  const double seconds = ToSeconds(turn.now - job_.phase_since);
   job_.Enter(Phase::kTraining, turn.now);
-  turn.Report(EventKind::kTookOver, std::to_string(holdings_.size()) + " workers of " +
-                                        std::to_string(roster.members.size()) + ", at version " +
-                                        std::to_string(job_.version.value));
+  turn.Report(EventKind::kTookOver,
+              std::to_string(holdings_.size()) + " workers of " +
+                  std::to_string(roster.members.size()) + ", at version " +
+                  std::to_string(job_.version.value),
+              {.seconds = seconds});
   members_.PublishRoster({}, turn);
   commits_.Repeat(turn);
   AdoptSteps(turn);

@@ -43,8 +43,8 @@ struct Turn {
   void Tell(const WorkerId& to, M message) {
     orders.push_back(order::Tell{to, std::move(message)});
   }
-  void Report(EventKind kind, std::string text) {
-    orders.push_back(order::Event{kind, std::move(text)});
+  void Report(EventKind kind, std::string text, EventFields fields = {}) {
+    orders.push_back(order::Event{kind, std::move(text), std::move(fields)});
   }
   void Evict(WorkerId worker, std::string why, EvictionCause cause) {
     departures.push_back({std::move(worker), std::move(why), true, cause});

@@ -213,11 +213,16 @@ void RunLog::Progress(const std::string& worker, const protocol::Progress& progr
   }
 }
 
-void RunLog::Event(protocol::EventKind kind, const std::string& text) {
+void RunLog::Event(protocol::EventKind kind, const std::string& text,
+                   const protocol::EventFields& fields) {
   if (!MayWrite()) return;
-  events_.Add(
-      Json{{"time", UnixSeconds()}, {"kind", NameOf(kind)}, {"text", text}, {"version", next_step_}}
-          .dump());
+  Json line{
+      {"time", UnixSeconds()}, {"kind", NameOf(kind)}, {"text", text}, {"version", next_step_}};
+  if (!fields.worker.empty()) line["worker"] = fields.worker.value;
+  if (fields.stage) line["stage"] = fields.stage->value;
+  if (!fields.cause.empty()) line["cause"] = fields.cause;
+  if (fields.seconds) line["seconds"] = *fields.seconds;
+  events_.Add(line.dump());
 }
 
 bool RunLog::Validation(protocol::Version version, double loss) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "worker/protocol/coordinator/event_fields.h"
 #include "worker/protocol/coordinator/event_kind.h"
 #include "worker/protocol/ledger.h"
 #include "worker/protocol/messages/control.h"
@@ -83,9 +84,10 @@ class RunLog {
   Status TraceProgress();
   /// Does nothing without TraceProgress.
   void Progress(const std::string& worker, const protocol::Progress& progress);
-  /// `kind` is a CamelCase word. The line also has the version of the weights: where the event is
-  /// among the steps.
-  void Event(protocol::EventKind kind, const std::string& text);
+  /// The line also has the version of the weights: where the event is among the steps. Fields that
+  /// are not there have no key.
+  void Event(protocol::EventKind kind, const std::string& text,
+             const protocol::EventFields& fields = {});
   /// False: the version has a line already.
   bool Validation(protocol::Version version, double loss);
   /// Tries again to write the lines that wait for room. Call it now and then.

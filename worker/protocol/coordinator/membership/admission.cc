@@ -32,7 +32,7 @@ bool Admission::Admit(const Hello& hello, bool is_first, Turn& turn) {
 
 void Admission::Refuse(const WorkerId& id, const std::string& reason, bool rejoin,
                        Turn& turn) const {
-  if (!rejoin) turn.Report(EventKind::kWorkerRefused, id.value + ": " + reason);
+  if (!rejoin) turn.Report(EventKind::kWorkerRefused, id.value + ": " + reason, {.worker = id});
   turn.Tell(id, Shutdown{job_.options.term, reason, rejoin});
 }
 

@@ -37,9 +37,13 @@ bool Evictions::Carry(const std::vector<Departure>& departures, Turn& turn) {
     const Member& member = worker->member;
     const bool in_roster = worker->InRoster();
     const std::string place =
-        worker->role() == Role::kWaiting ? "" : " of stage " + std::to_string(member.stage.value);
+        worker->stage() ? " of stage " + std::to_string(worker->stage()->value) : "";
     turn.Report(departure.cause ? EventKind::kWorkerLost : EventKind::kWorkerLeft,
-                departure.worker.value + place + ": " + departure.why);
+                departure.worker.value + place + ": " + departure.why,
+                {.worker = departure.worker,
+                 .stage = worker->stage(),
+                 .cause = std::string(departure.cause ? NameOf(*departure.cause) : ""),
+                 .seconds = ToSeconds(turn.now - worker->came)});
     roster_changed |= in_roster;
     const bool counted = worker->leave() && !worker->leave()->IsMove();
     if (in_roster && !counted) accounts_.rebalancing->CountChange();

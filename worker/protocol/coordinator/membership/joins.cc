@@ -135,9 +135,10 @@ void Joins::WelcomeWorker(const WorkerId& id, Worker& worker, const Join& join, 
   for (const auto& [donor, state] : join.donors) {
     welcome.donors.push_back(members_.At(donor).member);
   }
-  turn.Report(EventKind::kWorkerJoining, id.value + " copies stage " + std::to_string(stage.value) +
-                                             " from " + std::to_string(join.donors.size()) +
-                                             " replicas");
+  turn.Report(EventKind::kWorkerJoining,
+              id.value + " copies stage " + std::to_string(stage.value) + " from " +
+                  std::to_string(join.donors.size()) + " replicas",
+              {.worker = id, .stage = stage});
   Begin(id, std::move(welcome), turn);
 }
 
@@ -191,7 +192,8 @@ bool Joins::TakeBack(const WorkerId& id, Worker& worker, Turn& turn) {
   turn.Report(EventKind::kWorkerJoining,
               id.value + " comes back to stage " + std::to_string(offer.stage.value) +
                   " with version " + std::to_string(offer.version.value) + ": it replays " +
-                  std::to_string(behind) + " steps and copies no state");
+                  std::to_string(behind) + " steps and copies no state",
+              {.worker = id, .stage = offer.stage});
   Begin(id, std::move(welcome), turn);
   return true;
 }
@@ -217,8 +219,8 @@ std::vector<Member> Joins::DonorsSince(Version version, StageIndex stage) const 
   std::vector<Member> donors;
   for (const WorkerId& id : members_.ReadyReplicas(stage)) {
     const Worker& replica = members_.At(id);
-    const bool has = version == job_.version ||
-                     (replica.kept_from && replica.kept_from->value <= version.value);
+    const bool has =
+        version == job_.version || (replica.kept_from && replica.kept_from->value <= version.value);
     if (has) donors.push_back(replica.member);
     if (donors.size() == job_.options.donors_max) break;
   }
@@ -296,8 +298,8 @@ void Joins::CatchUp(const WorkerId& id, Turn& turn) {
     ++job_.counts.joins;
     rebalancing_.CountChange();
     router_.SetReplicas(members_.RoutableReplicas());
-    turn.Report(EventKind::kWorkerJoined,
-                id.value + " serves stage " + std::to_string(stage.value));
+    turn.Report(EventKind::kWorkerJoined, id.value + " serves stage " + std::to_string(stage.value),
+                {.worker = id, .stage = stage, .seconds = ToSeconds(turn.now - worker.came)});
     turn.advance = true;
   }
 }
@@ -318,8 +320,7 @@ void Joins::OnCome(const Worker& worker, Timepoint now) {
 void Joins::CheckAway(Timepoint now) {
   std::erase_if(away_, [&](const auto& entry) {
     const Away& away = entry.second;
-    return away.until <= now ||
-           job_.version.value > away.version.value + job_.options.join_lag_max;
+    return away.until <= now || job_.version.value > away.version.value + job_.options.join_lag_max;
   });
 }
 

@@ -18,7 +18,8 @@ void Leaves::OnLeaving(const WorkerId& from, const Leaving& leaving, Turn& turn)
     return;
   }
   turn.Report(EventKind::kWorkerLeaving,
-              from.value + " ends in " + std::to_string(leaving.seconds) + " s");
+              from.value + " ends in " + std::to_string(leaving.seconds) + " s",
+              {.worker = from, .stage = worker.stage(), .seconds = leaving.seconds});
   Begin(worker, deadline);
   if (!job_.IsTraining()) return;
   if (!worker.InRoster()) {
@@ -32,7 +33,8 @@ std::string Leaves::Drain(const WorkerId& id, Turn& turn) {
   Worker* worker = members_.Find(id);
   if (worker == nullptr) return id.value + " is not here";
   if (worker->leave() && !worker->leave()->IsMove()) return "";
-  turn.Report(EventKind::kWorkerLeaving, id.value + " is drained by the operator");
+  turn.Report(EventKind::kWorkerLeaving, id.value + " is drained by the operator",
+              {.worker = id, .stage = worker->stage()});
   if (!job_.IsTraining() || !worker->InRoster()) {
     EndAtOnce(id, "drained by the operator", "drained before it served", turn);
     return "";

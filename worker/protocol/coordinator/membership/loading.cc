@@ -32,7 +32,8 @@ void Loading::Assign(const WorkerId& id, Worker& worker, Turn& turn) {
   if (!stage) return;
   members_.Become(worker, Role::kLoading, *stage);
   worker.since = turn.now;
-  turn.Report(EventKind::kWorkerJoined, id.value + " serves stage " + std::to_string(stage->value));
+  turn.Report(EventKind::kWorkerJoined, id.value + " serves stage " + std::to_string(stage->value),
+              {.worker = id, .stage = stage, .seconds = ToSeconds(turn.now - worker.came)});
   turn.Tell(id, job_.WelcomeTo(*stage));
 }
 

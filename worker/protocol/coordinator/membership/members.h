@@ -63,6 +63,10 @@ struct Worker {
   /// The last that it has reported as applied; Members::SetVersion sets it.
   Version version() const { return version_; }
   bool InRoster() const { return role_ == Role::kCatchingUp || role_ == Role::kReady; }
+  /// None while it waits.
+  std::optional<StageIndex> stage() const {
+    return role_ == Role::kWaiting ? std::nullopt : std::optional(member.stage);
+  }
   /// Null: it does not leave. Members begins and ends a leave.
   Leave* leave() { return leave_ ? &*leave_ : nullptr; }
   const Leave* leave() const { return leave_ ? &*leave_ : nullptr; }

@@ -26,8 +26,10 @@ void Reachability::OnUnheard(const WorkerId& from, const Unheard& unheard, Turn&
   const std::vector<WorkerPair> fresh = broken_.Update(from, members, turn.now);
   if (fresh.empty() && broken_.all().size() == before) return;
   for (const WorkerPair& pair : fresh) {
-    turn.Report(EventKind::kPairBroken, pair.a.value + " and " + pair.b.value +
-                                            " do not reach each other, says " + from.value);
+    turn.Report(
+        EventKind::kPairBroken,
+        pair.a.value + " and " + pair.b.value + " do not reach each other, says " + from.value,
+        {.worker = from});
   }
   reported_ = true;
 }

@@ -32,7 +32,7 @@ void Checkpoints::OnNewVersion(Turn& turn) {
 void Checkpoints::Request(Turn& turn) {
   pending_ = Pending{};
   pending_->version = job_.version;
-  pending_->since = turn.now;
+  pending_->began = pending_->since = turn.now;
   for (std::uint64_t s = 0; s < job_.stages(); ++s) {
     // Replicas take turns, so that the cost is shared, and the fault of one disk is not for ever.
     const auto replicas = members_.ReadyReplicas(StageIndex(s));
@@ -89,18 +89,19 @@ void Checkpoints::PublishIfKnown(Turn& turn) {
 void Checkpoints::OnPublished(Version version, const std::string& error, Turn& turn) {
   turn.advance = true;
   if (!pending_ || pending_->version != version) return;
+  const double seconds = ToSeconds(turn.now - pending_->began);
   pending_.reset();
   const bool is_last = version.value == job_.last_step;
   if (error.empty()) {
     status_ = {version, job_.UnixTime(turn.now), 0, {}};
-    turn.Report(EventKind::kCheckpointWritten, ToText(version));
+    turn.Report(EventKind::kCheckpointWritten, ToText(version), {.seconds = seconds});
     if (is_last) last_wanted_ = false;
     return;
   }
   status_.error = error;
   ++status_.failures;
   // A failed checkpoint never stops training; the next one is tried when it is due.
-  turn.Report(EventKind::kCheckpointFailed, ToText(version) + ": " + error);
+  turn.Report(EventKind::kCheckpointFailed, ToText(version) + ": " + error, {.seconds = seconds});
   if (is_last) OnFailedLast(error, turn);
 }
 
@@ -143,7 +144,8 @@ void Checkpoints::Lose(const WorkerId& worker, Turn& turn) {
     if (key.second != worker || pending_->files.contains(key)) continue;
     // The storage is not at fault: this does not count as a try.
     turn.Report(EventKind::kCheckpointFailed,
-                ToText(pending_->version) + ": " + worker.value + " was lost while it wrote");
+                ToText(pending_->version) + ": " + worker.value + " was lost while it wrote",
+                {.worker = worker, .stage = key.first});
     pending_.reset();
     return;
   }

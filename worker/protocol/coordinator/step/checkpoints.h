@@ -54,6 +54,7 @@ class Checkpoints {
     std::map<Writer, Wanted> writers;
     std::map<Writer, std::vector<CheckpointFile>> files;
     bool publishing = false;
+    Timepoint began;
     Timepoint since;  ///< that the writers, or the shell, were asked
   };
   /// Asks a replica of the stage for its file, and other holders for the moments that it lacks.

@@ -300,7 +300,12 @@ void Dispatch::Revoke(Step step, StepState& state, Microbatch microbatch, StageI
   const TaskKey key{job_.generation, step, microbatch, stage, cell.attempt};
   turn.Report(EventKind::kMicrobatchStuck, "microbatch " + std::to_string(microbatch.value) +
                                                " of step " + std::to_string(step.value) + " at " +
-                                               cell.worker.value);
+                                               cell.worker.value,
+              {.worker = cell.worker,
+               .stage = stage,
+               .seconds = row.progress == Timepoint()
+                              ? std::nullopt
+                              : std::optional(ToSeconds(turn.now - row.progress))});
   if (job_.options.rules.revoke_before_reissue) {
     row.revoking = {key, cell.worker,
                     turn.now + job_.options.patience.ForRevoke(members_.all().size())};

@@ -76,7 +76,8 @@ void Reducing::OnRefused(const WorkerId& from, const ReduceRefused& refused, Tur
   if (reduce.k != refused.k || refused.folded.stage != stage) return;
   turn.Report(EventKind::kReduceRefused, from.value + " has folded other microbatches of step " +
                                              std::to_string(refused.step.value) +
-                                             " than the trainer believed");
+                                             " than the trainer believed",
+              {.worker = from, .stage = stage});
   const bool same = state->ledger.ClaimsOf(stage, from) == refused.folded;
   steps_.ThawStage(refused.step, *state, stage, turn);
   reduce.k.reset();
@@ -123,7 +124,8 @@ void Reducing::OnDisagreement(Step step, StepState& state, const ReduceGroup& gr
   const std::string what = "sum of step " + std::to_string(step.value);
   const bool most = 2 * largest->size() > reduce.reports.size();
   if (!most && reduce.disagreements++ == 0) {  // a bit may have flipped
-    turn.Report(EventKind::kReduceDiffers, "the participants hold different values of the " + what);
+    turn.Report(EventKind::kReduceDiffers, "the participants hold different values of the " + what,
+                {.stage = group.stages.front()});
     return Ask(step, state, group, turn);
   }
   for (const auto& [digest, camp] : camps) {
@@ -151,7 +153,8 @@ void Reducing::OnPartsDiffer(Step step, StepState& state, const ReduceGroup& gro
   ReduceState& reduce = state.reduces[group.index];
   const std::string what = "sum of step " + std::to_string(step.value);
   if (reduce.disagreements++ == 0) {  // a bit may have flipped
-    turn.Report(EventKind::kReduceDiffers, "two holders hold different values of the " + what);
+    turn.Report(EventKind::kReduceDiffers, "two holders hold different values of the " + what,
+                {.stage = group.stages.front()});
     return Ask(step, state, group, turn);
   }
   const PartHolders& holders = reduce.holders[parts.front()];
