@@ -365,6 +365,11 @@ CLI::App* AddPlan(CLI::App& app, PlanOptions* options) {
   return command;
 }
 
+/// Of the length that a reader looks at.
+Result<std::string> SampleOf(const std::filesystem::path& folder, const std::string& prompt) {
+  return SampleText({.model = folder.string(), .prompt = prompt, .tokens = 160});
+}
+
 CLI::App* AddReport(CLI::App& app, ReportOptions* options) {
   CLI::App* command = app.add_subcommand(
       "report",
@@ -383,6 +388,10 @@ CLI::App* AddReport(CLI::App& app, ReportOptions* options) {
                                               {"md", ReportFormat::kMarkdown},
                                               {"json", ReportFormat::kJson}}))
       ->default_str("html");
+  options->sample = SampleOf;
+  command->add_flag(
+      "--no-sample", [options](std::int64_t) { options->sample = nullptr; },
+      "Do not load the newest checkpoint to write a sample of text with it");
   return command;
 }
 

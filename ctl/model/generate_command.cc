@@ -198,25 +198,56 @@ Status CheckOptions(const GenerateOptions& options) {
   return InvalidArgument("--system: only --chat tells it to the model");
 }
 
+// Until the text has begun, there is nothing to end in order.
+struct Interruption {
+  std::atomic<bool> begun = false, stop = false;
+};
+
+Status Write(const GenerateOptions& options, const TrainedModel& found,
+             const OpenedTokenizer& opened, Interruption& interruption, std::FILE* out) {
+  ASSIGN_OR_RETURN(Prompt prompt, ReadPrompt(options, opened));
+  ASSIGN_OR_RETURN(const auto stage, LoadWholeModel(found, options.threads, options.device));
+  interruption.begun = true;
+  return Generator(options, *opened.tokenizer, *stage, found.sequence_length(),
+                   found.config.vocab_size)
+      .Run(std::move(prompt), interruption.stop, out);
+}
+
 Status Generate(const GenerateOptions& options, std::FILE* out, std::FILE* err) {
   RETURN_IF_ERROR(CheckOptions(options));
-  // Before there are other threads. Until the text has begun, there is nothing to end in order.
-  Signals signals{SIGINT, SIGTERM};
-  std::atomic<bool> begun = false, stop = false;
+  Signals signals{SIGINT, SIGTERM};  // before there are other threads
+  Interruption interruption;
   const Signals::Listener listener(signals, [&] {
-    if (!begun || stop.exchange(true)) std::_Exit(static_cast<int>(ExitCode::kKilled));
+    if (!interruption.begun || interruption.stop.exchange(true)) {
+      std::_Exit(static_cast<int>(ExitCode::kKilled));
+    }
   });
   ASSIGN_OR_RETURN(const TrainedModel found, FindModel(options.model));
   ASSIGN_OR_RETURN(const OpenedTokenizer opened, OpenTokenizer(options, found, err));
-  ASSIGN_OR_RETURN(Prompt prompt, ReadPrompt(options, opened));
-  ASSIGN_OR_RETURN(const auto stage, LoadWholeModel(found, options.threads, options.device));
-  begun = true;
-  return Generator(options, *opened.tokenizer, *stage, found.sequence_length(),
-                   found.config.vocab_size)
-      .Run(std::move(prompt), stop, out);
+  return Write(options, found, opened, interruption, out);
 }
 
 }  // namespace
+
+Result<std::string> SampleText(const GenerateOptions& options) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  ASSIGN_OR_RETURN(const TrainedModel found, FindModel(options.model));
+  if (ChooseTokenizer(found, options.tokenizer).kind == api::TokenizerKind::kAuto) {
+    return FailedPrecondition(options.model + ": the model comes without a tokenizer");
+  }
+  ASSIGN_OR_RETURN(const OpenedTokenizer opened, OpenTokenizer(options, found, stderr));
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* const out = ::open_memstream(&text, &size);
+  if (out == nullptr) return ResourceExhausted("there is no memory for a text");
+  Interruption interruption;
+  const Status status = Write(options, found, opened, interruption, out);
+  std::fclose(out);
+  std::string sample(text, size);
+  std::free(text);
+  RETURN_IF_ERROR(status);
+  return sample;
+}
 
 ExitCode GenerateText(const GenerateOptions& options, std::FILE* out, std::FILE* err) {
   const Status status = Generate(options, out, err);

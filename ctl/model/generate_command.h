@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 
+#include "base/status.h"
 #include "ctl/exit_codes.h"
 #include "ctl/model/sampling.h"
 
@@ -29,5 +30,9 @@ struct GenerateOptions {
 /// at most as many tokens as in training: when there are more, it reads the newest half of them
 /// anew. The same seed gives the same text on the same machine.
 ExitCode GenerateText(const GenerateOptions& options, std::FILE* out, std::FILE* err);
+
+/// The text that GenerateText would print, at its whole length. Errors: kFailedPrecondition (a
+/// model without a tokenizer gives ids, not text); those of FindModel and of the options.
+Result<std::string> SampleText(const GenerateOptions& options);
 
 }  // namespace swarm::ctl

@@ -101,7 +101,11 @@ std::vector<PlacedEvent> PlaceEvents(const RunRecord& record, const Timeline& ti
                        .kind = event.kind,
                        .text = event.text,
                        .seconds = {},
-                       .step = event.version};
+                       .step = event.version,
+                       .worker = event.worker,
+                       .stage = event.stage,
+                       .cause = event.cause,
+                       .lasted = event.seconds};
     if (placed.what == EventClass::kCheckpoint) placed.step = NumberBehind(event.text, "version ");
     if (!placed.step) placed.step = timeline.StepAt(event.time);
     timed.push_back({event.time, std::move(placed)});

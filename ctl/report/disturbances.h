@@ -28,6 +28,11 @@ struct PlacedEvent {
   std::string text;
   std::optional<double> seconds;      ///< since the first event
   std::optional<std::uint64_t> step;  ///< the step that it disturbs: so many were committed
+  // As EventRow.
+  std::string worker = {};
+  std::optional<std::uint64_t> stage = {};
+  std::string cause = {};
+  std::optional<double> lasted = {};  ///< its seconds
 };
 
 /// Faults that hit steps close to each other, so that their costs cannot be told apart.

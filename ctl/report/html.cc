@@ -106,6 +106,7 @@ class RunHtml {
     Curves();
     Faults();
     Job();
+    Sample();
     Again();
     return std::move(html_);
   }
@@ -122,7 +123,7 @@ class RunHtml {
              "</span></div>\n<p class=\"folder\">" + Escape(run_.folder) + "</p>\n<p>" +
              Escape(run_.summary) + "</p>\n<nav>";
     for (const auto& [place, title] : {std::pair{"audit", "Audit"},
-                                       {"curves", "Curves"},
+                                       {"curves", "Curves and time"},
                                        {"faults", "Faults and events"},
                                        {"job", "Job"},
                                        {"again", "Do it again"}}) {
@@ -147,7 +148,7 @@ class RunHtml {
   }
 
   void Curves() {
-    Begin("curves", "Curves");
+    Begin("curves", "Curves and time");
     if (run_.charts.empty()) html_ += "<p>No step is committed yet.</p>\n";
     html_ += "<div class=\"charts\">\n";
     for (std::size_t i = 0; i < run_.charts.size(); ++i) {
@@ -155,6 +156,7 @@ class RunHtml {
       if (i == 0) html_ += MarkLegendHtml(run_.marks);
     }
     html_ += "</div>\n";
+    if (run_.times) html_ += TableHtml(*run_.times);
     End();
   }
 
@@ -181,6 +183,15 @@ class RunHtml {
     html_ += "</tbody></table></div>\n";
     if (run_.data) html_ += TableHtml(*run_.data);
     if (run_.starts) html_ += TableHtml(*run_.starts);
+    End();
+  }
+
+  void Sample() {
+    if (run_.sample.empty()) return;
+    Begin("sample", "A sample of text");
+    html_ += "<pre class=\"sample\">" + Escape(run_.sample) +
+             "</pre>\n<p class=\"note\">The newest checkpoint wrote it, after a prompt from the"
+             " data.</p>\n";
     End();
   }
 

@@ -65,7 +65,11 @@ Json EventJson(const PlacedEvent& event) {
           {"step", OrNull(event.step)},
           {"class", NameOf(event.what)},
           {"kind", event.kind},
-          {"text", event.text}};
+          {"text", event.text},
+          {"worker", event.worker.empty() ? Json() : Json(event.worker)},
+          {"stage", OrNull(event.stage)},
+          {"cause", event.cause.empty() ? Json() : Json(event.cause)},
+          {"lastedSeconds", OrNull(event.lasted)}};
 }
 
 Json DisturbancesJson(const Disturbances& disturbances) {
@@ -111,6 +115,20 @@ Json RowsJson(const Table& table) {
   return rows;
 }
 
+Json StageSecondsJson(const std::vector<StageSeconds>& stages) {
+  Json list = Json::array();
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    list.push_back({{"stage", s},
+                    {"presentSeconds", stages[s].present},
+                    {"taskSeconds", stages[s].tasks},
+                    {"stateSeconds", stages[s].state},
+                    {"summingSeconds", stages[s].summing},
+                    {"recoverySeconds", stages[s].recovery},
+                    {"waitingSeconds", stages[s].waiting}});
+  }
+  return list;
+}
+
 Json RunJson(const RunReport& run) {
   Json changed = Json::object(), events = Json::array();
   for (const JobField& field : run.changed) {
@@ -129,11 +147,13 @@ Json RunJson(const RunReport& run) {
           {"wallSeconds", OrNull(run.disturbances.wall_seconds)},
           {"audit", AuditJson(run.audit)},
           {"disturbances", DisturbancesJson(run.disturbances)},
+          {"stages", StageSecondsJson(run.stage_seconds)},
           {"curves", ChartsJson(run.charts)},
           {"events", std::move(events)},
           {"changedFields", std::move(changed)},
           {"data", run.data ? RowsJson(*run.data) : Json::array()},
           {"starts", run.starts ? RowsJson(*run.starts) : Json::array()},
+          {"sample", run.sample.empty() ? Json() : Json(run.sample)},
           {"again", run.again},
           {"notRecorded", run.not_recorded}};
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <sstream>
 
 #include "ctl/report/text.h"
 #include "ctl/report/writers.h"
@@ -78,6 +79,7 @@ std::string RunText(const RunReport& run) {
   if (run.audit_problems) text += TableText(*run.audit_problems);
   if (!run.accounts.rows.empty()) text += TableText(run.accounts);
   if (run.work) text += TableText(*run.work);
+  if (run.times) text += TableText(*run.times);
   text += "## Curves\n\n" + CurvesText(run.charts) + "## Faults and events\n\n";
   text += run.incidents ? TableText(*run.incidents)
                         : std::string("Nothing went wrong that the run noted.\n\n");
@@ -91,6 +93,14 @@ std::string RunText(const RunReport& run) {
   text += "\n";
   if (run.data) text += TableText(*run.data);
   if (run.starts) text += TableText(*run.starts);
+  if (!run.sample.empty()) {
+    text += "## A sample of text\n\n";
+    std::string line;
+    for (std::istringstream lines(run.sample); std::getline(lines, line);) {
+      text += "    " + line + "\n";  // indented, so that nothing in it is markup
+    }
+    text += "\n";
+  }
   text += "## Do it again\n\n```\n";
   for (const std::string& command : run.again) text += command + "\n";
   text += "```\n\n" + Plain(run.again_note) + "\n\n## Not recorded\n\n";

@@ -37,13 +37,21 @@ std::uint64_t Natural(const json& value) {
 }
 
 StepRow ReadStep(const json& line) {
+  std::vector<StageRow> stages;
+  for (const json& stage : line.value("stages", json::array())) {
+    stages.push_back({.workers = Natural(stage.at("workers")),
+                      .task_seconds = RealAt(stage, "task_seconds"),
+                      .busy_seconds = RealAt(stage, "busy_seconds"),
+                      .reduce_seconds = RealAt(stage, "reduce_seconds")});
+  }
   return {.step = Natural(line.at("step")),
           .loss = RealAt(line, "loss"),
           .grad_norm = RealAt(line, "grad_norm"),
           .learning_rate = RealAt(line, "lr"),
           .tokens = Natural(line.at("tokens")),
           .seconds = RealAt(line, "seconds"),
-          .boundary_bytes = Natural(line.at("boundary_bytes"))};
+          .boundary_bytes = Natural(line.at("boundary_bytes")),
+          .stages = std::move(stages)};
 }
 
 LedgerPart ReadPart(const json& part) {
@@ -77,8 +85,14 @@ EventRow ReadEvent(const json& line) {
                .kind = line.at("kind").get<std::string>(),
                .text = line.at("text").get<std::string>(),
                .version = {}};
-  if (line.contains("step")) row.version = Natural(line.at("step"));
+  for (const char* key : {"version", "step"}) {  // "step" is a Validation's
+    if (line.contains(key)) row.version = Natural(line.at(key));
+  }
   if (line.contains("loss")) row.loss = RealAt(line, "loss");
+  row.worker = line.value("worker", "");
+  if (line.contains("stage")) row.stage = Natural(line.at("stage"));
+  row.cause = line.value("cause", "");
+  if (line.contains("seconds")) row.seconds = RealAt(line, "seconds");
   return row;
 }
 

@@ -137,8 +137,16 @@ std::vector<std::string> NotRecorded(const RunRecord& record) {
     missing.push_back("A digest of the data: only its name is known, " +
                       record.job.spec.data.AllSources().front().uri + ".");
   }
-  missing.emplace_back("The seconds that each stage computed and waited.");
-  missing.emplace_back("A sample of text: the second command above prints one.");
+  if (record.has_ledger &&
+      record.steps.end() ==
+          std::ranges::find_if(record.steps, [](const auto& row) { return !row.stages.empty(); })) {
+    missing.emplace_back("The seconds that each stage computed and waited: an older trainer ran.");
+  }
+  if (record.sample.empty()) {
+    missing.push_back("A sample of text" +
+                      (record.no_sample.empty() ? "" : " (" + record.no_sample + ")") +
+                      ": the second command above prints one.");
+  }
   if (record.job.spec.data.validationUri.empty()) {
     missing.emplace_back("Validation losses: the job has no validation data.");
   }
@@ -206,9 +214,12 @@ RunReport MakeRun(const RunRecord& record) {
   run.incidents = IncidentTable(run.disturbances);
   run.events = EventTable(run.disturbances);
   run.work = WorkTable(record);
+  run.stage_seconds = WhereTimeWent(record, run.disturbances);
+  run.times = TimeTable(run.stage_seconds);
   run.starts = StartTable(record);
   run.data = DataTable(record);
   run.changed = ChangedFields(record.job);
+  run.sample = record.sample;
   Again again = CommandsOf(record);
   run.again = std::move(again.commands);
   run.again_note = std::move(again.note);

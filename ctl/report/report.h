@@ -12,6 +12,7 @@
 #include "ctl/report/changed_fields.h"
 #include "ctl/report/disturbances.h"
 #include "ctl/report/run_record.h"
+#include "ctl/report/stage_times.h"
 #include "ctl/scale.h"
 
 namespace swarm::ctl {
@@ -71,10 +72,13 @@ struct RunReport {
   Disturbances disturbances;
   std::optional<Table> incidents;
   Table events;
-  std::optional<Table> work;    ///< who contributed what
-  std::optional<Table> starts;  ///< versions and machines
-  std::optional<Table> data;    ///< its files
+  std::optional<Table> work;                ///< who contributed what
+  std::vector<StageSeconds> stage_seconds;  ///< where time went; empty: not measured
+  std::optional<Table> times;               ///< the same
+  std::optional<Table> starts;              ///< versions and machines
+  std::optional<Table> data;                ///< its files
   std::vector<JobField> changed;
+  std::string sample;              ///< of text, by the newest checkpoint; empty: none
   std::vector<std::string> again;  ///< commands
   std::string again_note;
   std::vector<std::string> not_recorded;  ///< sentences

@@ -48,6 +48,14 @@ ExitCode ReportRuns(const ReportOptions& options, std::ostream& out, std::ostrea
       err << record.status().message() << "\n";
       return ExitCodeOf(record.status());
     }
+    if (options.sample) {
+      auto sample = options.sample(folder, record->prompt);
+      if (sample.ok()) {
+        record->sample = *std::move(sample);
+      } else {
+        record->no_sample = sample.status().message();
+      }
+    }
     records.push_back(*std::move(record));
   }
   const Report report = MakeReport(records);

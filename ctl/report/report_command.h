@@ -2,9 +2,12 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <iosfwd>
+#include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "ctl/exit_codes.h"
 
 namespace swarm::ctl {
@@ -15,6 +18,10 @@ struct ReportOptions {
   std::vector<std::filesystem::path> folders;  ///< of runs, at least one
   ReportFormat format = ReportFormat::kHtml;
   std::filesystem::path output;  ///< empty: report.html, .md or .json in the first folder; -: `out`
+  /// Text by the newest checkpoint of a run's folder, after a prompt; none: no samples. Whoever has
+  /// a model library gives it.
+  std::function<Result<std::string>(const std::filesystem::path& folder, const std::string& prompt)>
+      sample;
 };
 
 /// Writes the report, with a comparison if there are several runs. kFailed: it is written, and the

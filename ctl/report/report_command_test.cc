@@ -143,6 +143,45 @@ TEST_F(ReportCommandTest, TheCommandThatBeganARunIsToldIntoAnotherFolder) {
           ComputeDigest(std::as_bytes(std::span(std::string_view("In the beginning")))).Hex()));
 }
 
+TEST_F(ReportCommandTest, TheTextOfTheNewestCheckpointIsASampleAndNoMarkup) {
+  const RecordedRun run;
+  ReportOptions options{.folders = {run.path()}, .output = "-"};
+  options.sample = [&](const std::filesystem::path& folder, const std::string& prompt) {
+    EXPECT_EQ(folder, run.path());
+    return Result<std::string>(prompt + " <b>was</b>\n# the word");
+  };
+  EXPECT_EQ(ReportRuns(options, out_, err_), ExitCode::kOk);
+  EXPECT_THAT(out_.str(), HasSubstr(" &lt;b&gt;was&lt;/b&gt;\n# the word</pre>"));
+  EXPECT_THAT(out_.str(), Not(HasSubstr("A sample of text:")));
+  out_.str("");
+  options.format = ReportFormat::kMarkdown;
+  EXPECT_EQ(ReportRuns(options, out_, err_), ExitCode::kOk);
+  EXPECT_THAT(out_.str(), HasSubstr("\n    # the word\n"));
+}
+
+TEST_F(ReportCommandTest, WithoutASampleTheReportSaysWhy) {
+  const RecordedRun run;
+  ReportOptions options{.folders = {run.path()}, .output = "-"};
+  options.sample = [](const std::filesystem::path&, const std::string&) {
+    return Result<std::string>(NotFound("there is no checkpoint"));
+  };
+  EXPECT_EQ(ReportRuns(options, out_, err_), ExitCode::kOk);
+  EXPECT_THAT(out_.str(), HasSubstr("A sample of text (there is no checkpoint):"));
+}
+
+TEST_F(ReportCommandTest, WhereTheTimeOfEachStageWentIsATable) {
+  RecordedRun run;
+  run.log().Step({.record = {.step = protocol::Step(8)},
+                  .tokens = 128,
+                  .seconds = 10,
+                  .times = {{.workers = 2, .task_seconds = 15, .busy_seconds = 16},
+                            {.workers = 1, .task_seconds = 4, .busy_seconds = 4}}});
+  Report({run.path()}, ReportFormat::kMarkdown);
+  EXPECT_THAT(out_.str(), HasSubstr("| 0 | 20.0 s | 75.0 % | 5.0 % | 0.0 % | 0.0 % | 20.0 % |"));
+  EXPECT_THAT(out_.str(), HasSubstr("| 1 | 10.0 s | 40.0 % |"));
+  EXPECT_THAT(out_.str(), Not(HasSubstr("The seconds that each stage")));
+}
+
 TEST_F(ReportCommandTest, RunsAreComparedBesideEachOther) {
   const RecordedRun first, second({.overrides = {"optimizer.learningRate=0.01"}});
   EXPECT_EQ(Report({first.path(), second.path()}), ExitCode::kOk);

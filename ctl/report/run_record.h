@@ -11,6 +11,14 @@
 
 namespace swarm::ctl {
 
+/// What a step took at a stage: seconds of all its workers together (order::StageTime).
+struct StageRow {
+  std::uint64_t workers = 0;
+  double task_seconds = 0;
+  double busy_seconds = 0;
+  double reduce_seconds = 0;  ///< of the sum: the workers make it side by side
+};
+
 /// A line of steps.jsonl. Numbers that are not finite are NaN: the file has null for them.
 struct StepRow {
   std::uint64_t step = 0;
@@ -20,6 +28,7 @@ struct StepRow {
   std::uint64_t tokens = 0;
   double seconds = 0;  ///< since the commit before, of the same trainer
   std::uint64_t boundary_bytes = 0;
+  std::vector<StageRow> stages = {};  ///< none: nobody has measured them
 };
 
 /// A worker's part of a sum.
@@ -63,8 +72,13 @@ struct EventRow {
   double time = 0;  ///< seconds since 1970
   std::string kind;
   std::string text;
-  std::optional<std::uint64_t> version;  ///< Validation
+  std::optional<std::uint64_t> version;  ///< of the weights, then; none: an older program wrote it
   double loss = 0;                       ///< Validation
+  // As protocol::EventFields.
+  std::string worker = {};
+  std::optional<std::uint64_t> stage = {};
+  std::string cause = {};
+  std::optional<double> seconds = {};
 };
 
 /// A line of chaos.jsonl: a fault that was injected.
@@ -105,8 +119,10 @@ struct RunRecord {
   std::vector<DamagedLine> damaged_ledger;  ///< lines that are left out of `ledger`
   std::vector<EventRow> events;
   std::vector<FaultRow> faults;
-  bool running = false;  ///< a program holds the folder's lock
-  std::string prompt;    ///< to sample from the model with
+  bool running = false;   ///< a program holds the folder's lock
+  std::string prompt;     ///< to sample from the model with
+  std::string sample;     ///< the prompt, and what the newest checkpoint makes of it; may be empty
+  std::string no_sample;  ///< why there is none
 };
 
 }  // namespace swarm::ctl

@@ -173,6 +173,35 @@ std::optional<Table> WorkTable(const RunRecord& record) {
   return table;
 }
 
+std::optional<Table> TimeTable(const std::vector<StageSeconds>& stages) {
+  if (stages.empty()) return std::nullopt;
+  Table table{.caption = "Where the time of the workers went, by stage",
+              .head = {"Stage", "Time of its workers", "Forward, backward", "Other work", "Summing",
+                       "Recovery", "Waiting"},
+              .numeric = std::vector<bool>(7, true),
+              .rows = {}};
+  table.numeric[0] = false;
+  const auto part = [](double seconds, const StageSeconds& stage) {
+    return stage.present > 0 ? Format("%.1f %%", 100 * seconds / stage.present)
+                             : std::string(kNothing);
+  };
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    if (table.rows.size() == kRowsMax) break;
+    const StageSeconds& stage = stages[s];
+    table.rows.push_back({std::to_string(s), SecondsText(stage.present), part(stage.tasks, stage),
+                          part(stage.state, stage), part(stage.summing, stage),
+                          part(stage.recovery, stage), part(stage.waiting, stage)});
+  }
+  table.note =
+      "Other work of the devices: gradients that are added up, updates, copies of the state. "
+      "Without"
+      " work, a worker is summing while a sum of its stage lasts; in recovery, as far as a fault "
+      "made"
+      " the step longer; else it waits for microbatches, which are on their way or at other "
+      "stages.";
+  return table;
+}
+
 std::optional<Table> StartTable(const RunRecord& record) {
   if (record.starts.empty()) return std::nullopt;
   Table table{.caption = "Starts: program and machine",

@@ -118,7 +118,8 @@ SWARM_FIELDS(DirectReply, (number, accepted, why, leader_term), (number, accepte
 // What the coordinator orders.
 SWARM_ALL_FIELDS(order::Tell, to, message)
 SWARM_ALL_FIELDS(order::Issue, frame)
-SWARM_ALL_FIELDS(order::StepDone, record, seconds, boundary_bytes, claims)
+SWARM_FIELDS(order::StepDone, (record, seconds, boundary_bytes, claims, times),
+             (record, seconds, boundary_bytes, claims))
 SWARM_ALL_FIELDS(order::Validated, version, loss)
 SWARM_ALL_FIELDS(order::PublishCheckpoint, version, files)
 SWARM_FIELDS(order::Event, (kind, text, fields), (kind))

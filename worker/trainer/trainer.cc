@@ -248,7 +248,7 @@ void Trainer::ForgetReads(const WorkerId& worker) {
 void Trainer::Do(const protocol::order::StepDone& o) {
   const api::Training& training = options_.job.spec.training;
   const std::uint64_t tokens = training.globalBatchSize * training.sequenceLength;
-  const StepLine line{o.record, tokens, o.seconds, o.boundary_bytes};
+  const StepLine line{o.record, tokens, o.seconds, o.boundary_bytes, o.times};
   const bool fresh = log_->Step(line);
   log_->Ledger({o.record, o.claims});
   if (log_->fenced()) return OnLaterTrainer(log_->fence());

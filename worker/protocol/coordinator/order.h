@@ -25,6 +25,14 @@ struct Tell {
 struct Issue {
   Forward frame;
 };
+/// What a step took at one stage, as its workers have reported it: seconds of all of them together.
+struct StageTime {
+  std::uint64_t workers = 0;  ///< replicas, when the step is decided
+  double task_seconds = 0;    ///< of forwards and backwards, also of those in vain
+  double busy_seconds = 0;  ///< of any work of the devices; a heartbeat may bring some a step late
+  double reduce_seconds = 0;  ///< from the first order to sum until the last worker has its sum
+  bool operator==(const StageTime&) const = default;
+};
 /// Step `record.step` is decided, `seconds` after the step before it. After a takeover the
 /// coordinator also reports steps that the earlier trainer has decided, in order, as far as the
 /// workers remember them (`seconds` is 0).
@@ -36,6 +44,7 @@ struct StepDone {
   /// for a step that the earlier trainer has decided: its workers remember the record, not the
   /// claims.
   std::vector<std::vector<Participant>> claims = {};
+  std::vector<StageTime> times = {};  ///< by stage; empty as `claims`
 };
 /// The mean validation loss of a version, over all validation microbatches.
 struct Validated {

@@ -108,6 +108,12 @@ std::string FormatStep(const StepLine& line) {
   json["tokens_per_second"] =
       line.seconds > 0 ? static_cast<double>(line.tokens) / line.seconds : 0.0;
   json["boundary_bytes"] = line.boundary_bytes;
+  for (const protocol::order::StageTime& time : line.times) {
+    json["stages"].push_back({{"workers", time.workers},
+                              {"task_seconds", time.task_seconds},
+                              {"busy_seconds", time.busy_seconds},
+                              {"reduce_seconds", time.reduce_seconds}});
+  }
   return json.dump();
 }
 

@@ -16,8 +16,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "worker/protocol/coordinator/event_fields.h"
-#include "worker/protocol/coordinator/event_kind.h"
+#include "worker/protocol/coordinator/order.h"
 #include "worker/protocol/ledger.h"
 #include "worker/protocol/messages/control.h"
 #include "worker/trainer/log/line_file.h"
@@ -30,6 +29,7 @@ struct StepLine {
   std::uint64_t tokens = 0;
   double seconds = 0;
   std::uint64_t boundary_bytes = 0;
+  std::vector<protocol::order::StageTime> times = {};  ///< by stage; empty: nobody has measured
 };
 
 /// One line of ledger.jsonl.

@@ -115,6 +115,35 @@ TEST_F(RunLogTest, AnEventSaysAtWhichVersionItWasAlsoAfterACut) {
   EXPECT_THAT(versions, ElementsAre(0, 4, 2, 2));
 }
 
+TEST_F(RunLogTest, AnEventHasTheKeysOfTheFieldsThatItHas) {
+  const auto log = Open(0);
+  log->Event(protocol::EventKind::kStopping, "after step 4");
+  log->Event(protocol::EventKind::kWorkerLost, "worker-1 of stage 2: gone",
+             {.worker = protocol::WorkerId("worker-1"),
+              .stage = protocol::StageIndex(2),
+              .cause = "Disconnected",
+              .seconds = 1.5});
+  const auto lines = Lines("events.jsonl");
+  for (const char* key : {"worker", "stage", "cause", "seconds"}) {
+    EXPECT_FALSE(lines.at(0).contains(key)) << key;
+  }
+  EXPECT_EQ(lines.at(1).at("worker"), "worker-1");
+  EXPECT_EQ(lines.at(1).at("stage"), 2);
+  EXPECT_EQ(lines.at(1).at("cause"), "Disconnected");
+  EXPECT_EQ(lines.at(1).at("seconds"), 1.5);
+}
+
+TEST_F(RunLogTest, AStepHasWhatItTookAtEachStage) {
+  const auto log = Open(0);
+  log->Step({.record = RecordOf(0)});
+  log->Step({.record = RecordOf(1),
+             .times = {{.workers = 2, .task_seconds = 3, .busy_seconds = 4, .reduce_seconds = 1}}});
+  const auto lines = Lines("steps.jsonl");
+  EXPECT_FALSE(lines.at(0).contains("stages")) << "nobody has measured it";
+  EXPECT_EQ(lines.at(1).at("stages"), json::parse(R"([{"workers": 2, "task_seconds": 3.0,
+                                          "busy_seconds": 4.0, "reduce_seconds": 1.0}])"));
+}
+
 TEST_F(RunLogTest, WorkIsTracedOnlyOnDemand) {
   protocol::Progress progress;
   progress.reports.push_back(

@@ -58,6 +58,9 @@ struct Worker {
   Timepoint held_off = {};     ///< gets no stage of a job in training before
   std::uint64_t computed = 0;  ///< pieces of work, as last reported
   Timepoint computed_at = {};  ///< when that last grew, or the worker was idle
+  double busy_seconds = 0;     ///< of its device, as last reported
+  /// At the last commit; none: it has reported nothing as a member of the roster.
+  std::optional<double> busy_before = {};
 
   Role role() const { return role_; }
   /// The last that it has reported as applied; Members::SetVersion sets it.

@@ -221,9 +221,9 @@ void Rebalancing::BeginMove(const WorkerId& id, StageIndex to, const std::string
   leave.began = turn.now;
   leave.deadline = turn.now + Patience();
   ++job_.counts.moves;
-  turn.Report(EventKind::kWorkerMoves, id.value + " goes from stage " +
-                                           std::to_string(worker.member.stage.value) +
-                                           " to stage " + std::to_string(to.value) + ": " + reason,
+  turn.Report(EventKind::kWorkerMoves,
+              id.value + " goes from stage " + std::to_string(worker.member.stage.value) +
+                  " to stage " + std::to_string(to.value) + ": " + reason,
               {.worker = id, .stage = worker.member.stage});
   router_.SetReplicas(members_.RoutableReplicas());
 }

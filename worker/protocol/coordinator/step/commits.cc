@@ -61,6 +61,7 @@ bool Commits::CommitIfReduced(Turn& turn) {
   last_commit_ = turn.now;
   last_record_ = record;
   order::StepDone done{record, seconds, state->boundary_bytes};
+  done.times = TakeTimes(*state);
   for (const ReduceGroup& group : job_.groups) {
     done.claims.push_back(std::move(state->reduces[group.index].claims));
   }
@@ -72,6 +73,31 @@ bool Commits::CommitIfReduced(Turn& turn) {
                                              " are not finite; the weights stay");
   }
   return true;
+}
+
+std::vector<order::StageTime> Commits::TakeTimes(const StepState& state) {
+  std::vector<order::StageTime> times(job_.stages());
+  for (std::uint64_t s = 0; s < times.size(); ++s) {
+    order::StageTime& time = times[s];
+    time.task_seconds = state.task_seconds[s];
+    for (const WorkerId& id : members_.Replicas(StageIndex(s))) {
+      Worker& worker = members_.At(id);
+      ++time.workers;
+      if (!worker.busy_before) continue;
+      time.busy_seconds += worker.busy_seconds - *worker.busy_before;
+      worker.busy_before = worker.busy_seconds;
+    }
+  }
+  for (const ReduceGroup& group : job_.groups) {
+    const ReduceState& reduce = state.reduces.at(group.index);
+    if (reduce.asked == Timepoint()) continue;  // by the earlier trainer
+    const double seconds = ToSeconds(reduce.progress - reduce.asked);
+    for (const StageIndex stage : group.stages) {
+      double& most = times[stage.value].reduce_seconds;
+      most = std::max(most, seconds);  // the sums of a stage go on beside each other
+    }
+  }
+  return times;
 }
 
 void Commits::Announce(const CommitRecord& record, Turn& turn) {

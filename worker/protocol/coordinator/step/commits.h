@@ -40,6 +40,8 @@ class Commits {
   double seconds_per_step() const { return seconds_per_step_; }
 
  private:
+  /// What the step took, by stage.
+  std::vector<order::StageTime> TakeTimes(const StepState& state);
   void Announce(const CommitRecord& record, Turn& turn);
   void CompareStates(Version version, StageIndex stage, Turn& turn);
   /// Two holders of a part differ, and nobody can tell which is right: both go, and with them the

@@ -109,6 +109,9 @@ void Dispatch::OnReport(const WorkerId& from, const TaskReport& report, Turn& tu
   StepState* state = steps_.Find(key.step);
   if (state == nullptr) return;
   state->boundary_bytes += report.boundary_bytes;
+  if (key.stage.value < state->task_seconds.size()) {
+    state->task_seconds[key.stage.value] += report.seconds;
+  }
   switch (report.event) {
     case Event::kForwarded:
       if (state->ledger.MarkForwarded(key, from)) Touch(*state, key.microbatch, turn.now);
@@ -220,6 +223,8 @@ void Dispatch::OnRevoked(const WorkerId& from, const Revoked& revoked, Turn& tur
 void Dispatch::OnBeat(const WorkerId& from, const Heartbeat& beat, Turn& turn) {
   Worker* worker = members_.Find(from);
   if (worker == nullptr || !worker->InRoster() || !job_.IsTraining()) return;
+  worker->busy_seconds = beat.busy_seconds;
+  if (!worker->busy_before) worker->busy_before = beat.busy_seconds;
   if (beat.queued_tasks == 0 || beat.compute_progress != worker->computed ||
       worker->computed_at == Timepoint()) {
     worker->computed = beat.compute_progress;
@@ -298,14 +303,14 @@ void Dispatch::Revoke(Step step, StepState& state, Microbatch microbatch, StageI
   const Ledger::Cell& cell = state.ledger.cell(microbatch, stage);
   ++job_.counts.revocations;
   const TaskKey key{job_.generation, step, microbatch, stage, cell.attempt};
-  turn.Report(EventKind::kMicrobatchStuck, "microbatch " + std::to_string(microbatch.value) +
-                                               " of step " + std::to_string(step.value) + " at " +
-                                               cell.worker.value,
-              {.worker = cell.worker,
-               .stage = stage,
-               .seconds = row.progress == Timepoint()
-                              ? std::nullopt
-                              : std::optional(ToSeconds(turn.now - row.progress))});
+  turn.Report(
+      EventKind::kMicrobatchStuck,
+      "microbatch " + std::to_string(microbatch.value) + " of step " + std::to_string(step.value) +
+          " at " + cell.worker.value,
+      {.worker = cell.worker,
+       .stage = stage,
+       .seconds = row.progress == Timepoint() ? std::nullopt
+                                              : std::optional(ToSeconds(turn.now - row.progress))});
   if (job_.options.rules.revoke_before_reissue) {
     row.revoking = {key, cell.worker,
                     turn.now + job_.options.patience.ForRevoke(members_.all().size())};

@@ -27,6 +27,7 @@ void Reducing::Ask(Step step, StepState& state, const ReduceGroup& group, Turn& 
   ReduceState& progress = state.reduces[group.index];
   progress.k = job_.NextAttempt();
   progress.since = progress.progress = turn.now;
+  if (progress.asked == Timepoint()) progress.asked = turn.now;
   progress.reports.clear();
   progress.awaiting.clear();
   progress.claims.clear();
@@ -74,9 +75,9 @@ void Reducing::OnRefused(const WorkerId& from, const ReduceRefused& refused, Tur
   ReduceState& reduce = state->reduces[refused.group];
   const StageIndex stage = members_.At(from).member.stage;
   if (reduce.k != refused.k || refused.folded.stage != stage) return;
-  turn.Report(EventKind::kReduceRefused, from.value + " has folded other microbatches of step " +
-                                             std::to_string(refused.step.value) +
-                                             " than the trainer believed",
+  turn.Report(EventKind::kReduceRefused,
+              from.value + " has folded other microbatches of step " +
+                  std::to_string(refused.step.value) + " than the trainer believed",
               {.worker = from, .stage = stage});
   const bool same = state->ledger.ClaimsOf(stage, from) == refused.folded;
   steps_.ThawStage(refused.step, *state, stage, turn);

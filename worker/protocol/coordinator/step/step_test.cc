@@ -109,6 +109,32 @@ TEST_F(CoordinatorStepTest, ACommitWaitsForEveryParticipantOfEveryGroup) {
   EXPECT_EQ(All<order::StepDone>().at(0).record, record);
 }
 
+TEST_F(CoordinatorStepTest, AStepSaysWhatItTookAtEachStage) {
+  StartTraining({2, 1});
+  Beat("b1", {.busy_seconds = 5});  // before the training began
+  FoldAll();                        // each report says one second
+  Beat("b1", {.busy_seconds = 8});
+  Reduce("b1", 1);
+  Reduce("a1", 0);
+  now_ += seconds(3);
+  Reduce("a2", 0);
+  const auto times = All<order::StepDone>().at(0).times;
+  EXPECT_EQ(times, (std::vector<order::StageTime>{
+                       {.workers = 2, .task_seconds = 2, .busy_seconds = 0, .reduce_seconds = 3},
+                       {.workers = 1, .task_seconds = 2, .busy_seconds = 3, .reduce_seconds = 0}}));
+}
+
+TEST_F(CoordinatorStepTest, WorkOfTheDeviceIsCountedWithOneStepOnly) {
+  StartTraining({1, 1});
+  Beat("b1", {.busy_seconds = 5});
+  Beat("b1", {.busy_seconds = 8});
+  CompleteStep();
+  Beat("b1", {.busy_seconds = 9});
+  CompleteStep();
+  EXPECT_EQ(All<order::StepDone>().at(0).times.at(1).busy_seconds, 3);
+  EXPECT_EQ(All<order::StepDone>().at(1).times.at(1).busy_seconds, 1);
+}
+
 TEST_F(CoordinatorStepTest, AReportOfAnotherReduceCountsForNothing) {
   StartTraining({1, 1});
   FoldAll();

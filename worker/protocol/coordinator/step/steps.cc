@@ -92,9 +92,9 @@ void Steps::VoidStage(Step step, StepState& state, StageIndex stage, Turn& turn)
   }
   std::uint64_t level = 0;
   for (const StageIndex s : stages) level = std::max(level, state.levels[s.value] + 1);
-  turn.Report(EventKind::kScaleLowered, "stage " + std::to_string(stage.value) + " begins step " +
-                                            std::to_string(step.value) + " again at level " +
-                                            std::to_string(level),
+  turn.Report(EventKind::kScaleLowered,
+              "stage " + std::to_string(stage.value) + " begins step " +
+                  std::to_string(step.value) + " again at level " + std::to_string(level),
               {.stage = stage});
   for (const StageIndex s : stages) {
     state.levels[s.value] = level;

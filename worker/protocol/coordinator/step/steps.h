@@ -38,6 +38,7 @@ struct ReduceState {
   std::vector<Participant> claims;        ///< that k names
   std::vector<PartHolders> holders;       ///< by part, where the group is divided
   std::map<WorkerId, Awaiting> awaiting;  ///< last reports of participants that wait for chunks
+  Timepoint asked;                        ///< for the first time; none: never
   Timepoint since;
   Timepoint progress;  ///< when a chunk, or a report, came last
   int tries = 0;
@@ -54,14 +55,18 @@ struct StepState {
     Timepoint deadline;
   };
   StepState(std::uint64_t microbatches, std::uint64_t stages)
-      : ledger(microbatches, stages), rows(microbatches), levels(stages, 0) {}
+      : ledger(microbatches, stages),
+        rows(microbatches),
+        levels(stages, 0),
+        task_seconds(stages, 0) {}
 
   Ledger ledger;
   std::vector<RowState> rows;
   std::vector<std::uint64_t> levels;    ///< scale level, per stage
   std::map<WorkerId, Voiding> voiding;  ///< workers whose answers are awaited
   std::uint64_t boundary_bytes = 0;
-  bool begun = false;  ///< a microbatch was issued
+  std::vector<double> task_seconds;  ///< of forwards and backwards, per stage
+  bool begun = false;                ///< a microbatch was issued
   std::map<GroupIndex, ReduceState> reduces;
   // Resends and redirects that were asked for: a worker may answer that it lacks the output that it
   // is to send.
