@@ -1,8 +1,11 @@
 #include "base/identity/authority.h"
 
+#include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 
+#include <string_view>
 #include <utility>
 
 #include "base/identity/openssl.h"
@@ -12,26 +15,12 @@ namespace {
 
 constexpr long kClockSkewSeconds = 300;  // certificates begin this much in the past
 
-Result<Key> MakeKey() {
-  Key key(EVP_EC_gen("P-256"));
-  if (!key) return Failed("cannot make a P-256 key");
-  return key;
-}
-
 bool SetSerial(X509* certificate) {
   unsigned char bytes[16];
   if (RAND_bytes(bytes, sizeof bytes) != 1) return false;
   bytes[0] &= 0x7f;  // serial numbers are positive
   std::unique_ptr<BIGNUM, FreeWith<BN_free>> number(BN_bin2bn(bytes, sizeof bytes, nullptr));
   return number && BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate));
-}
-
-bool SetSubject(X509* certificate, const std::string& name) {
-  // A common name has at most 64 characters; the identity is in the SAN, whole.
-  const std::string common = name.substr(0, 64);
-  return X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_UTF8,
-                                    reinterpret_cast<const unsigned char*>(common.data()),
-                                    static_cast<int>(common.size()), -1, 0) == 1;
 }
 
 bool AddExtension(X509* certificate, X509* issuer, int id, const std::string& value) {
@@ -79,7 +68,7 @@ Result<Certificate> MakeCertificate(const Subject& subject, EVP_PKEY* key, X509*
   X509* const made = certificate.get();
   X509* const signer = issuer ? issuer : made;
   if (!made || X509_set_version(made, X509_VERSION_3) != 1 || !SetSerial(made) ||
-      !SetSubject(made, subject.name) ||
+      !SetCommonName(X509_get_subject_name(made), subject.name) ||
       X509_set_issuer_name(made, X509_get_subject_name(signer)) != 1 ||
       !X509_gmtime_adj(X509_getm_notBefore(made), -kClockSkewSeconds) ||
       !X509_gmtime_adj(X509_getm_notAfter(made), subject.validity.count()) ||
@@ -90,7 +79,42 @@ Result<Certificate> MakeCertificate(const Subject& subject, EVP_PKEY* key, X509*
   return certificate;
 }
 
+// The key of a request whose sender has the private key.
+Result<Key> KeyOf(const std::string& text) {
+  const Memory memory(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+  const Request request(PEM_read_bio_X509_REQ(memory.get(), nullptr, nullptr, nullptr));
+  ERR_clear_error();
+  if (!request) return InvalidArgument("there is no request for a certificate in PEM");
+  Key key(X509_REQ_get_pubkey(request.get()));
+  const bool signed_with_it = key && X509_REQ_verify(request.get(), key.get()) == 1;
+  ERR_clear_error();
+  if (!signed_with_it) {
+    return InvalidArgument("the request for a certificate is not signed with its own key");
+  }
+  char curve[32] = "";
+  if (EVP_PKEY_get_group_name(key.get(), curve, sizeof curve, nullptr) != 1 ||
+      std::string_view(curve) != SN_X9_62_prime256v1) {
+    ERR_clear_error();
+    return InvalidArgument("the request for a certificate has a key of another kind than P-256");
+  }
+  return key;
+}
+
 }  // namespace
+
+Result<Key> MakeKey() {
+  Key key(EVP_EC_gen("P-256"));
+  if (!key) return Failed("cannot make a P-256 key");
+  return key;
+}
+
+bool SetCommonName(X509_NAME* subject, const std::string& name) {
+  // A common name has at most 64 characters; the identity is in the SAN, whole.
+  const std::string common = name.substr(0, 64);
+  return X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8,
+                                    reinterpret_cast<const unsigned char*>(common.data()),
+                                    static_cast<int>(common.size()), -1, 0) == 1;
+}
 
 struct JobAuthority::State {
   std::string job_uid;
@@ -103,6 +127,7 @@ std::string JobUri(const std::string& job_uid) { return "spiffe://swarmjob.local
 std::string TrainerUri(const std::string& job_uid) { return JobUri(job_uid) + "/trainer"; }
 std::string OperatorUri(const std::string& job_uid) { return JobUri(job_uid) + "/operator"; }
 std::string ObserverUri(const std::string& job_uid) { return JobUri(job_uid) + "/observer"; }
+std::string HomeUri(const std::string& job_uid) { return JobUri(job_uid) + "/home"; }
 std::string WorkerUri(const std::string& job_uid, const std::string& worker_id) {
   return JobUri(job_uid) + "/worker/" + worker_id;
 }
@@ -150,6 +175,17 @@ Result<KeyPair> JobAuthority::Issue(const std::string& name, const std::string& 
   ASSIGN_OR_RETURN(pair.certificate, ToPem(certificate.get()));
   ASSIGN_OR_RETURN(pair.key, ToPem(key.get()));
   return pair;
+}
+
+Result<std::string> JobAuthority::Sign(const std::string& request, const std::string& name,
+                                       const std::string& uri,
+                                       std::chrono::seconds validity) const {
+  if (!IsPlainUri(uri)) return InvalidArgument("\"" + uri + "\" cannot stand in a certificate");
+  ASSIGN_OR_RETURN(const Key key, KeyOf(request));
+  ASSIGN_OR_RETURN(const Certificate certificate,
+                   MakeCertificate({name, /*is_authority=*/false, uri, validity}, key.get(),
+                                   state_->certificate.get(), state_->key.get()));
+  return ToPem(certificate.get());
 }
 
 Result<std::string> MakeJobUid() {

@@ -13,11 +13,13 @@
 namespace swarm::identity {
 
 /// URIs of identities. That of the whole job is spiffe://swarmjob.local/job/UID; those of programs
-/// add /trainer, /operator, /observer or /worker/ID.
+/// add /trainer, /operator, /observer, /worker/ID, or /home: that of the program which enrols
+/// workers from other machines.
 std::string JobUri(const std::string& job_uid);
 std::string TrainerUri(const std::string& job_uid);
 std::string OperatorUri(const std::string& job_uid);
 std::string ObserverUri(const std::string& job_uid);
+std::string HomeUri(const std::string& job_uid);
 std::string WorkerUri(const std::string& job_uid, const std::string& worker_id);
 
 /// How long a certificate of Issue is valid.
@@ -26,7 +28,8 @@ inline constexpr std::chrono::seconds kLeafValidity = std::chrono::hours(7 * 24)
 inline constexpr std::chrono::seconds kAuthorityValidity = std::chrono::hours(10 * 365 * 24);
 
 /// The authority of one job. Certificates are for servers and clients, hold an EC P-256 key, the
-/// URI, DNS:localhost and IP:127.0.0.1. Issue and the getters may be called by several threads.
+/// URI, DNS:localhost and IP:127.0.0.1. Issue, Sign and the getters may be called by several
+/// threads.
 class JobAuthority {
  public:
   static Result<JobAuthority> Create(const std::string& job_uid);
@@ -45,6 +48,11 @@ class JobAuthority {
   /// Makes a key and a certificate with the identity `uri`; `name` is for people.
   /// Errors: kInvalidArgument (a uri with anything but letters, digits and -._~:/), kInternal.
   Result<KeyPair> Issue(const std::string& name, const std::string& uri) const;
+  /// The same for a key that stays where it is: of `request` (PKCS#10 in PEM) only the key counts.
+  /// Returns the certificate.
+  /// Errors: kInvalidArgument (as Issue; no request, or not signed with its key, or not P-256).
+  Result<std::string> Sign(const std::string& request, const std::string& name,
+                           const std::string& uri, std::chrono::seconds validity) const;
 
  private:
   struct State;

@@ -22,6 +22,7 @@ struct FreeWith {
 };
 using Key = std::unique_ptr<EVP_PKEY, FreeWith<EVP_PKEY_free>>;
 using Certificate = std::unique_ptr<X509, FreeWith<X509_free>>;
+using Request = std::unique_ptr<X509_REQ, FreeWith<X509_REQ_free>>;
 using Memory = std::unique_ptr<BIO, FreeWith<BIO_free_all>>;
 using Extension = std::unique_ptr<X509_EXTENSION, FreeWith<X509_EXTENSION_free>>;
 using Names = std::unique_ptr<GENERAL_NAMES, FreeWith<GENERAL_NAMES_free>>;
@@ -34,7 +35,12 @@ Result<Certificate> ParseCertificate(const std::string& text, const std::string&
 /// Errors: kInvalidArgument, naming `name`; also for a key with a password.
 Result<Key> ParseKey(const std::string& text, const std::string& name);
 
+Result<Key> MakeKey();
+/// False if OpenSSL refuses it.
+bool SetCommonName(X509_NAME* subject, const std::string& name);
+
 Result<std::string> ToPem(X509* certificate);
+Result<std::string> ToPem(X509_REQ* request);
 Result<std::string> ToPem(EVP_PKEY* key);
 
 }  // namespace swarm::identity

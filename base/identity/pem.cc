@@ -73,6 +73,13 @@ Result<std::string> ToPem(X509* certificate) {
   return TextOf(memory.get());
 }
 
+Result<std::string> ToPem(X509_REQ* request) {
+  const Memory memory(BIO_new(BIO_s_mem()));
+  if (!memory || PEM_write_bio_X509_REQ(memory.get(), request) != 1)
+    return Failed("cannot write PEM");
+  return TextOf(memory.get());
+}
+
 Result<std::string> ToPem(EVP_PKEY* key) {
   const Memory memory(BIO_new(BIO_s_mem()));
   if (!memory ||
