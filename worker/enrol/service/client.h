@@ -1,0 +1,51 @@
+// Calls home's enrolment service.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/identity/pem.h"
+#include "base/time.h"
+#include "worker/enrol/service/messages.h"
+
+namespace swarm::enrol {
+
+/// Home, and how to know that it is home. Each call makes a connection of its own, and blocks until
+/// it is answered. Nothing is sent to another program than home: the authority with the fingerprint
+/// must have signed the server's certificate, and it must name home.
+///
+/// Errors of all calls: those of Desk; kUnauthenticated (the server is not home), kUnavailable and
+/// kDeadlineExceeded (no answer within the limit).
+class Client {
+ public:
+  struct Options {
+    std::string address;      ///< host:port
+    std::string fingerprint;  ///< of the job's authority
+    Duration limit = std::chrono::seconds(10);
+  };
+  explicit Client(Options options) : options_(std::move(options)) {}
+
+  /// As whom to call from now on; without this, the caller is nobody.
+  void SetIdentity(identity::KeyPair identity) { identity_ = std::move(identity); }
+
+  /// Also checks that the certificate is signed by the authority.
+  Result<EnrolReply> Enrol(const EnrolRequest& request);
+  Result<RefreshReply> Refresh(const std::string& request);
+  Result<std::string> CreateToken(const TokenTerms& terms);
+  Result<std::vector<TokenStatus>> ListTokens();
+  Result<std::vector<std::string>> Revoke(const std::string& name);
+
+  /// The authority's certificate in PEM, once home has been reached.
+  const std::string& authority() const { return authority_; }
+
+ private:
+  template <typename Reply, typename Request>
+  Result<Reply> Call(const char* method, const Request& request);
+
+  const Options options_;
+  std::optional<identity::KeyPair> identity_;
+  std::string authority_;
+};
+
+}  // namespace swarm::enrol

@@ -1,0 +1,218 @@
+#include "worker/enrol/service/server.h"
+
+#include <grpc/grpc_security_constants.h>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "swarmjob/v1/enrolment.pb.h"
+#include "worker/enrol/service/bytes.h"
+#include "worker/net/grpc/process.h"
+#include "worker/net/grpc/status.h"
+
+namespace swarm::enrol {
+namespace {
+
+namespace pb = ::swarmjob::v1;
+
+using Bytes = grpc::ByteBuffer;
+/// Answers one call.
+using Method = std::function<Result<Bytes>(const Caller& caller, const Bytes& request)>;
+
+/// A caller does not hold a connection for longer: it has one short call to make.
+constexpr int kConnectionMilliseconds = 30000;
+constexpr int kHandshakeMilliseconds = 10000;
+
+/// "10.0.0.7" of "ipv4:10.0.0.7:4711", "fd00::7" of "ipv6:%5Bfd00::7%5D:4711".
+std::string AddressOf(std::string peer) {
+  peer.erase(0, peer.find(':') + 1);
+  peer.erase(std::min(peer.rfind(':'), peer.size()));
+  if (peer.starts_with("%5B")) peer = peer.substr(3, peer.rfind("%5D") - 3);
+  return peer;
+}
+
+Caller CallerOf(const grpc::GenericCallbackServerContext& context) {
+  Caller caller{.address = AddressOf(context.peer()), .uris = {}};
+  for (const grpc::string_ref& uri :
+       context.auth_context()->FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME)) {
+    caller.uris.emplace_back(uri.data(), uri.size());
+  }
+  return caller;
+}
+
+template <typename Request>
+Result<Request> Parse(const Bytes& bytes) {
+  Request request;
+  if (!FromBytes(bytes, &request)) return InvalidArgument("the request cannot be read");
+  return request;
+}
+
+Duration SecondsOf(double seconds) {
+  constexpr double kLongest = 10.0 * 365 * 24 * 3600;
+  return FromSeconds(seconds > 0 ? std::min(seconds, kLongest) : 0);
+}
+
+std::uint64_t WholeSeconds(Duration duration) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(duration).count());
+}
+
+Result<Bytes> Enrol(Desk& desk, const Caller& caller, const Bytes& bytes) {
+  ASSIGN_OR_RETURN(const auto request, Parse<pb::EnrolRequest>(bytes));
+  ASSIGN_OR_RETURN(const EnrolReply reply,
+                   desk.Enrol(caller, {request.token_id(), request.secret(), request.request()}));
+  pb::EnrolReply answer;
+  answer.set_worker(reply.worker);
+  answer.set_certificate(reply.certificate);
+  answer.set_validity_seconds(WholeSeconds(reply.validity));
+  answer.set_job_uid(reply.job_uid);
+  answer.set_job_name(reply.job_name);
+  answer.set_trainer(reply.trainer);
+  answer.set_seen_as(reply.seen_as);
+  return ToBytes(answer);
+}
+
+Result<Bytes> Refresh(Desk& desk, const Caller& caller, const Bytes& bytes) {
+  ASSIGN_OR_RETURN(const auto request, Parse<pb::RefreshRequest>(bytes));
+  ASSIGN_OR_RETURN(const RefreshReply reply, desk.Refresh(caller, request.request()));
+  pb::RefreshReply answer;
+  answer.set_certificate(reply.certificate);
+  answer.set_validity_seconds(WholeSeconds(reply.validity));
+  for (const std::string& worker : reply.revoked) answer.add_revoked(worker);
+  return ToBytes(answer);
+}
+
+Result<Bytes> CreateToken(Desk& desk, const Caller& caller, const Bytes& bytes) {
+  ASSIGN_OR_RETURN(const auto request, Parse<pb::CreateTokenRequest>(bytes));
+  pb::CreateTokenReply answer;
+  ASSIGN_OR_RETURN(
+      *answer.mutable_token(),
+      desk.CreateToken(caller, {SecondsOf(request.lifetime_seconds()), request.uses()}));
+  return ToBytes(answer);
+}
+
+Result<Bytes> ListTokens(Desk& desk, const Caller& caller, const Bytes& bytes) {
+  RETURN_IF_ERROR(Parse<pb::ListTokensRequest>(bytes).status());
+  ASSIGN_OR_RETURN(const std::vector<TokenStatus> tokens, desk.ListTokens(caller));
+  pb::ListTokensReply answer;
+  for (const TokenStatus& token : tokens) {
+    pb::TokenStatus* const each = answer.add_tokens();
+    each->set_id(token.id);
+    each->set_state(static_cast<pb::TokenStatus::State>(token.state));
+    each->set_uses_left(token.uses_left);
+    each->set_seconds_left(ToSeconds(token.time_left));
+    for (const std::string& worker : token.workers) each->add_workers(worker);
+  }
+  return ToBytes(answer);
+}
+
+Result<Bytes> Revoke(Desk& desk, const Caller& caller, const Bytes& bytes) {
+  ASSIGN_OR_RETURN(const auto request, Parse<pb::RevokeRequest>(bytes));
+  ASSIGN_OR_RETURN(const std::vector<std::string> workers, desk.Revoke(caller, request.name()));
+  pb::RevokeReply answer;
+  for (const std::string& worker : workers) answer.add_workers(worker);
+  return ToBytes(answer);
+}
+
+/// One call: reads the request, asks, and writes the answer.
+class Call final : public grpc::ServerGenericBidiReactor {
+ public:
+  Call(const Method* method, Caller caller) : method_(method), caller_(std::move(caller)) {
+    if (method_ == nullptr) {
+      Finish(net::ToGrpc(Unimplemented("the enrolment service has no such method")));
+    } else {
+      StartRead(&request_);
+    }
+  }
+  void OnReadDone(bool ok) override {
+    if (!ok) return Finish(net::ToGrpc(InvalidArgument("there is no request")));
+    Result<Bytes> answer = (*method_)(caller_, request_);
+    if (!answer.ok()) return Finish(net::ToGrpc(answer.status()));
+    answer_ = *std::move(answer);
+    StartWriteAndFinish(&answer_, grpc::WriteOptions(), grpc::Status::OK);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  const Method* const method_;
+  const Caller caller_;
+  Bytes request_, answer_;
+};
+
+}  // namespace
+
+class Server::Service final : public grpc::CallbackGenericService {
+ public:
+  explicit Service(Desk* desk) {
+    const auto add = [&](const std::string& name, auto* answer) {
+      methods_["/swarmjob.v1.Enrolment/" + name] = [desk, answer](const Caller& caller,
+                                                                  const Bytes& request) {
+        return answer(*desk, caller, request);
+      };
+    };
+    add("Enrol", Enrol);
+    add("Refresh", Refresh);
+    add("CreateToken", CreateToken);
+    add("ListTokens", ListTokens);
+    add("Revoke", Revoke);
+  }
+  ~Service() override {
+    if (server_) server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  }
+
+  Result<int> Listen(const ServerOptions& options) {
+    auto provider = std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
+        options.authority,
+        std::vector<grpc::experimental::IdentityKeyCertPair>{
+            {options.identity.key, options.identity.certificate + options.authority}});
+    grpc::experimental::TlsServerCredentialsOptions tls(provider);
+    tls.watch_root_certs();
+    tls.watch_identity_key_cert_pairs();
+    // Machines that come with a token have no certificate yet.
+    tls.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort(options.listen, grpc::experimental::TlsServerCredentials(tls), &port);
+    builder.RegisterCallbackGenericService(this);
+    builder.SetMaxReceiveMessageSize(kMessageBytesMax);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 2);
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMilliseconds);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kConnectionMilliseconds);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, 1000);
+    server_ = builder.BuildAndStart();
+    if (!server_ || port == 0) return Unavailable("cannot listen on " + options.listen);
+    return port;
+  }
+
+  // grpc::CallbackGenericService
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    const auto method = methods_.find(context->method());
+    return new Call(method == methods_.end() ? nullptr : &method->second, CallerOf(*context));
+  }
+
+ private:
+  std::map<std::string, Method> methods_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+Server::Server(std::unique_ptr<Service> service, std::string address)
+    : service_(std::move(service)), address_(std::move(address)) {}
+Server::~Server() = default;
+
+Result<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, Desk* desk) {
+  net::PrepareProcess();
+  auto service = std::make_unique<Service>(desk);
+  ASSIGN_OR_RETURN(const int port, service->Listen(options));
+  const std::string host = options.listen.substr(0, options.listen.rfind(':') + 1);
+  return std::unique_ptr<Server>(new Server(std::move(service), host + std::to_string(port)));
+}
+
+}  // namespace swarm::enrol
