@@ -50,6 +50,9 @@ void VisitOptions(Flags& flags, Visitor& visit) {
   visit("--tls-cert", flags.tls_cert, "PEM file: the certificate of this program");
   visit("--tls-key", flags.tls_key, "PEM file: its private key");
   visit("--plaintext", flags.plaintext, "Use no TLS, for experiments on one machine");
+  visit("--revoked-file", flags.revoked_file,
+        "File with ids of workers, one a line, whose certificates count no more; it is read again"
+        " every second");
   visit("--log-level", flags.log_level, "trace, debug, info, warn or error");
 
   visit.Group("trainer");

@@ -27,6 +27,7 @@ struct WorkerFlags {
   std::string job_uid = "local";
   std::string tls_ca, tls_cert, tls_key;  ///< PEM files; required unless `plaintext`
   bool plaintext = false;
+  std::string revoked_file;  ///< ids of workers that may not take part any more; empty: none
   std::string log_level = "info";
 
   // Of the trainer.

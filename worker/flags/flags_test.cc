@@ -59,6 +59,7 @@ TEST(WorkerFlagsTest, EveryOptionIsReadAsItWasWritten) {
                         .tls_cert = "tls.crt",
                         .tls_key = "tls.key",
                         .plaintext = true,
+                        .revoked_file = "revoked",
                         .log_level = "debug",
                         .job = "job.json",
                         .out = "-out",

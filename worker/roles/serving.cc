@@ -18,7 +18,8 @@ net::GrpcOptions EndpointOptions(const WorkerFlags& flags, const protocol::Worke
                            .listen = flags.listen,
                            .advertise = flags.advertise,
                            .job = flags.job_uid,
-                           .plaintext = flags.plaintext};
+                           .plaintext = flags.plaintext,
+                           .revoked_file = flags.revoked_file};
   if (!flags.plaintext) options.tls = net::TlsFiles{flags.tls_ca, flags.tls_cert, flags.tls_key};
   return options;
 }

@@ -87,6 +87,18 @@ void ConnectionTable::Forget(const WorkerId& id) {
   }
 }
 
+void ConnectionTable::CloseWhere(const std::function<Status(const Stream&)>& check) {
+  for (const auto& [id, peer] : peers_) {
+    for (const ConnectionPtr& connection : {peer.current, peer.offered}) {
+      if (!connection || !connection->complete()) continue;
+      const Status status = check(connection->lane(Lane::kControl));
+      if (status.ok()) continue;
+      LOG_WARN("closing the connection to {}: {}", id.value, status.message());
+      Close(connection, status);
+    }
+  }
+}
+
 bool ConnectionTable::IsToDial(const Peer& peer) const {
   return !closed_ && peer.wanted && !peer.current && !peer.dialling && !peer.addresses.empty();
 }

@@ -33,9 +33,9 @@ struct Connection {
   bool dialled = false;           ///< by this end
   std::array<std::shared_ptr<Stream>, kLaneCount> lanes;
   std::array<bool, kLaneCount> hello_came{};
-  DialSlots::Slot slot;   ///< of a dial until it has ended
-  int ended = 0;      ///< lanes whose stream is done
-  bool open = false;  ///< announced to the handler
+  DialSlots::Slot slot;  ///< of a dial until it has ended
+  int ended = 0;         ///< lanes whose stream is done
+  bool open = false;     ///< announced to the handler
   bool closing = false;
   Status why;                       ///< of closing
   std::atomic<bool> muted = false;  ///< the handler gets no more of its messages
@@ -91,6 +91,9 @@ class ConnectionTable {
   /// A connection that was kept open need not be any more.
   void Release(const WorkerId& peer);
   void Forget(const WorkerId& peer);
+  /// Closes the connections with a stream for which `check` gives an error, for that reason. Asks
+  /// only where the other end is known: of the others, each hello is checked by CheckPeer.
+  void CloseWhere(const std::function<Status(const Stream&)>& check);
   /// A call was accepted; its hello has not come yet.
   void AddStranger(const std::shared_ptr<Stream>& stream);
   void HelloCame(const std::shared_ptr<Stream>& stream, const StreamHello& hello);

@@ -18,6 +18,7 @@
 #include "worker/net/grpc/credentials.h"
 #include "worker/net/grpc/gate.h"
 #include "worker/net/grpc/process.h"
+#include "worker/net/grpc/revocations.h"
 #include "worker/net/grpc/status.h"
 #include "worker/net/grpc/tcp_tuning.h"
 #include "worker/net/wire/wire.h"
@@ -53,6 +54,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
       : options_(options),
         handler_(handler),
         credentials_(std::move(credentials)),
+        revocations_(options.job, options.revoked_file),
         buffers_(options.receive_buffers
                      ? options.receive_buffers
                      : std::make_shared<ReceiveBuffers>(options.unfinished_bytes_max,
@@ -64,6 +66,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
                this) {}
 
   Status Listen() {
+    revocations_.Refresh();
     RefreshLater();
     if (options_.listen.empty()) return Status();
     grpc::ServerBuilder builder;
@@ -214,6 +217,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
   }
 
   Status CheckPeer(const Stream& stream, const StreamHello& hello) const override {
+    RETURN_IF_ERROR(revocations_.Check(stream.remote().uris));
     RETURN_IF_ERROR(credentials_->AuthorizeId(stream.remote().uris, hello.id));
     return CheckHello(hello, options_.job);
   }
@@ -262,6 +266,10 @@ class GrpcEndpoint::Core final : public StreamOwner,
   void RefreshLater() {
     After(kRefreshPeriod, [this] {
       credentials_->Refresh();
+      if (revocations_.Refresh()) {
+        table_.CloseWhere(
+            [this](const Stream& stream) { return revocations_.Check(stream.remote().uris); });
+      }
       RefreshLater();
     });
   }
@@ -344,6 +352,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
   const GrpcOptions options_;
   EndpointHandler* const handler_;
   const std::unique_ptr<Credentials> credentials_;
+  Revocations revocations_;  // of the loop, once it listens
   const std::shared_ptr<ReceiveBuffers> buffers_;
   std::vector<protocol::Address> addresses_;  // fixed once it listens
   Gate gate_;

@@ -225,6 +225,34 @@ TEST_F(TlsTest, AnEndpointThatOnlyDialsTalksBothWaysAndHasNoAddress) {
   EXPECT_TRUE(heard.WaitForMessages(1));
 }
 
+TEST_F(TlsTest, ARevokedWorkerLosesItsConnectionAndGetsNoOther) {
+  GrpcOptions options = OptionsOf(kA, FilesOf(kA));
+  options.revoked_file = folder_.path() / "revoked";
+  MakeEndpoint(options);
+  Recorder heard_by_b, heard_by_c;
+  auto pod = GrpcEndpoint::Create(OptionsOf(WorkerId("b-0"), FilesOf(kB)), &heard_by_b);
+  const WorkerId c("c");
+  auto other = GrpcEndpoint::Create(OptionsOf(c, FilesOf(c)), &heard_by_c);
+  ASSERT_TRUE(pod.ok() && other.ok());
+  (*pod)->Connect(kA, endpoint_->addresses());
+  (*other)->Connect(kA, endpoint_->addresses());
+  ASSERT_TRUE(heard_.WaitForEvent("up b-0") && heard_.WaitForEvent("up c"));
+
+  std::ofstream(options.revoked_file) << "x\nb\n";
+  EXPECT_TRUE(heard_.WaitForEvent("down b-0"));
+  EXPECT_NE(heard_.last_reason().message().find("worker/b was revoked"), std::string::npos)
+      << heard_.last_reason().ToString();
+  // Neither a new process of it, nor a call of ours.
+  EXPECT_EQ(CallWith(FilesOf(kB), kB, HelloOf(kB)).code(), StatusCode::kPermissionDenied);
+  endpoint_->Connect(WorkerId("b-0"), (*pod)->addresses());
+  EXPECT_EQ(heard_.EventCount("down c"), 0);
+  // Who was revoked once stays so, whatever becomes of the file.
+  std::ofstream(options.revoked_file) << "c\n";
+  EXPECT_TRUE(heard_.WaitForEvent("down c"));
+  EXPECT_EQ(CallWith(FilesOf(kB), kB, HelloOf(kB)).code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(heard_.EventCount("up b-0"), 1);
+}
+
 TEST_F(TlsTest, FilesThatCannotBeUsedAreNamed) {
   Recorder heard;
   const auto create = [&](const TlsFiles& files) {
