@@ -36,7 +36,8 @@ constexpr Range kDay{0, 86400};
 template <typename Flags, typename Visitor>
 void VisitOptions(Flags& flags, Visitor& visit) {
   visit("--role", flags.role, "What this program is");
-  visit("--listen", flags.listen, "host:port to listen at; port 0 takes a free one");
+  visit("--listen", flags.listen,
+        "host:port to listen at; port 0 takes a free one; none: this worker only dials");
   visit("--advertise", flags.advertise, "host:port at which the peers reach this program");
   visit("--metrics-listen", flags.metrics_listen,
         "address:port at which to serve /metrics, /healthz and /readyz (default: none)");
@@ -273,6 +274,9 @@ Status CheckRequired(const WorkerFlags& flags) {
   if (flags.role == WorkerRole::kTrainer &&
       (flags.job.empty() || flags.out.empty() || flags.layout.empty())) {
     return InvalidArgument("--role=trainer needs --job, --out and --layout");
+  }
+  if (flags.role == WorkerRole::kTrainer && flags.listen == kDialOnly) {
+    return InvalidArgument("--listen=none is for workers: they dial the trainer");
   }
   if (flags.role == WorkerRole::kStage && (flags.id.empty() || flags.trainer.empty())) {
     return InvalidArgument("--role=stage needs --id and --trainer");

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -14,12 +15,15 @@ namespace swarm {
 
 enum class WorkerRole { kTrainer, kStage };
 
+/// As the address to listen at: nobody can reach this program, which dials its peers.
+inline constexpr std::string_view kDialOnly = "none";
+
 /// The options of swarm-worker. A default here is what the program does without the option.
 struct WorkerFlags {
   WorkerRole role = WorkerRole::kStage;
 
   // Of both roles.
-  std::string listen = "127.0.0.1:0";  ///< host:port; port 0 takes a free one
+  std::string listen = "127.0.0.1:0";  ///< host:port; port 0: a free one; "none": only dial
   std::string advertise;               ///< host:port for the peers; empty: where it listens
   std::string metrics_listen;          ///< address:port; empty: no metrics and no probes
   std::string metrics_address_file;    ///< gets the address of the metrics; empty: none

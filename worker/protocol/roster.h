@@ -12,6 +12,13 @@ inline const std::string& PodOf(const Member& member) {
   return member.pod.empty() ? member.id.value : member.pod;
 }
 
+/// Of two neighbours one dials, and the connection serves both directions: the one that nobody can
+/// dial, which has no address; else the one with the smaller id.
+inline bool IsDialler(const Member& self, const Member& peer) {
+  if (self.addresses.empty() != peer.addresses.empty()) return self.addresses.empty();
+  return self.id < peer.id;
+}
+
 /// Null: not in the roster. O(log n).
 const Member* FindMember(const Roster& roster, const WorkerId& id);
 

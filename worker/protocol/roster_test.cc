@@ -27,6 +27,20 @@ TEST(RosterTest, AWorkerThatCameBackIsAMemberAsItsNewIncarnation) {
   EXPECT_EQ(roster.members, (SharedVector{MemberOf("a", 2), MemberOf("b")}));
 }
 
+TEST(RosterTest, OfTwoNeighboursOneDialsAndWhoeverHasNoAddressDoes) {
+  Member a = MemberOf("a"), b = MemberOf("b");
+  for (const bool reachable : {false, true}) {
+    a.addresses = b.addresses = {};
+    if (reachable) a.addresses = b.addresses = {{"cluster", "host:1", ""}};
+    EXPECT_TRUE(IsDialler(a, b));
+    EXPECT_FALSE(IsDialler(b, a));
+  }
+  a.addresses = {{"cluster", "host:1", ""}};
+  b.addresses = {};
+  EXPECT_FALSE(IsDialler(a, b));
+  EXPECT_TRUE(IsDialler(b, a));
+}
+
 TEST(RosterTest, ChangesOneAfterTheOtherGiveTheRosterOfTheLastEpoch) {
   Rng rng(1);
   std::map<WorkerId, Member> truth;

@@ -20,6 +20,7 @@ net::GrpcOptions EndpointOptions(const WorkerFlags& flags, const protocol::Worke
                            .job = flags.job_uid,
                            .plaintext = flags.plaintext,
                            .revoked_file = flags.revoked_file};
+  if (flags.listen == kDialOnly) options.listen.clear();
   if (!flags.plaintext) options.tls = net::TlsFiles{flags.tls_ca, flags.tls_cert, flags.tls_key};
   return options;
 }

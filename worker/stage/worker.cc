@@ -372,16 +372,15 @@ void Worker::SetBudget(const model::Stage& stage) {
 
 void Worker::OnLoaded(std::unique_ptr<model::Stage> stage, const Digest& digest) {
   SetBudget(*stage);
-  runner_.Install(
-      *job_, welcome_, std::move(stage),
-      {.self = {options_.id, options_.incarnation, welcome_.stage, options_.cluster,
-                endpoint_->addresses(), options_.region, options_.pod},
-       .stages = welcome_.stage_count,
-       .keeps_previous_version = job_->spec.training.overlaps_steps(),
-       .term = term_,
-       .generation = welcome_.generation,
-       .floor = welcome_.floor,
-       .version = welcome_.version});
+  runner_.Install(*job_, welcome_, std::move(stage),
+                  {.self = {options_.id, options_.incarnation, welcome_.stage, options_.cluster,
+                            endpoint_->addresses(), options_.region, options_.pod},
+                   .stages = welcome_.stage_count,
+                   .keeps_previous_version = job_->spec.training.overlaps_steps(),
+                   .term = term_,
+                   .generation = welcome_.generation,
+                   .floor = welcome_.floor,
+                   .version = welcome_.version});
   Tell(protocol::Ready{welcome_.generation, welcome_.stage, welcome_.version, digest});
   for (const protocol::Message& message : std::exchange(early_control_, {})) {
     if (runner_.replica() != nullptr) HandleControl(message);
@@ -429,9 +428,10 @@ void Worker::Meet(const std::vector<protocol::Member>& members) {
       endpoint_->Know(member.id, member.addresses);
     }
   }
+  const protocol::Member self{.id = options_.id, .addresses = endpoint_->addresses()};
   for (const WorkerId& id : change.came) {
-    // Of each pair, one worker dials; the connection serves both directions.
-    if (options_.id < id) endpoint_->Connect(id, FindMember(roster, id)->addresses);
+    const protocol::Member& peer = *FindMember(roster, id);
+    if (IsDialler(self, peer)) endpoint_->Connect(id, peer.addresses);
   }
   for (const WorkerId& id : change.gone) {
     const protocol::Member* member = FindMember(roster, id);
