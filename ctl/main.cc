@@ -12,6 +12,9 @@
 #include "base/version.h"
 #include "ctl/chaos/chaos.h"
 #include "ctl/cluster/cluster_commands.h"
+#include "ctl/enrol/join_command.h"
+#include "ctl/enrol/run_home.h"
+#include "ctl/enrol/token_command.h"
 #include "ctl/exit_codes.h"
 #include "ctl/model/evaluate_command.h"
 #include "ctl/model/export_command.h"
@@ -121,6 +124,23 @@ CLI::App* AddRun(CLI::App& app, RunOptions* options) {
   command->add_option("--page", options->page,
                       "address:port of the page to watch the run, or none (default: 127.0.0.1 and a"
                       " free port)");
+  CLI::Option* listen = command->add_option(
+      "--listen", options->listen,
+      "HOST:PORT at which other machines join, HOST as they reach this machine (docs/regions.md);"
+      " the trainer has the port behind it (default: none join)");
+  command
+      ->add_option("--workers-here", options->workers_here,
+                   "With --listen: of the workers, how many start on this machine (default: all)")
+      ->check(CLI::Range(0, 1'000'000))
+      ->needs(listen);
+  command
+      ->add_option_function<double>(
+          "--joined-validity",
+          [options](const double& seconds) { options->joined_validity = FromSeconds(seconds); },
+          "With --listen: seconds for which the certificate of a joined worker is valid, which it"
+          " renews (default: 3600)")
+      ->check(CLI::Range(10.0, 604800.0))
+      ->needs(listen);
   command->add_flag("--trace-progress", options->trace_progress,
                     "Write OUT/progress.jsonl, a line for each piece of work, for measurements");
   command
@@ -131,6 +151,86 @@ CLI::App* AddRun(CLI::App& app, RunOptions* options) {
   command->add_option("--worker-program", options->worker_program,
                       "Path of swarm-worker (default: the one beside swarmctl)");
   return command;
+}
+
+CLI::App* AddJoin(CLI::App& app, JoinOptions* options) {
+  CLI::App* command =
+      app.add_subcommand("join", "Become a worker of a run on another machine (docs/regions.md)");
+  command->add_option("token", options->token, "Join token, which the owner of the run gives")
+      ->required();
+  command->add_option("--out", options->out, "Folder for logs and keys (default: out/JOB-WORKER)");
+  CLI::Option* device =
+      command->add_option("--device", options->device, "cpu or cuda:N")
+          ->check([](const std::string& name) { return CheckDevice(name).message(); })
+          ->capture_default_str();
+  command
+      ->add_option("--devices", options->devices,
+                   "Devices, as in cuda:0,cuda:1: a worker computes on each")
+      ->check([](const std::string& list) { return ParseDevices(list).status().message(); })
+      ->excludes(device);
+  command
+      ->add_option("--threads", options->threads,
+                   "Compute threads of each worker (default: cores / workers, at least 1)")
+      ->check(CLI::Range(1, 1024));
+  CLI::Option* listen = command->add_option(
+      "--listen", options->listen,
+      "HOST:PORT at which other workers reach this machine, port 0 takes a free one (default: the"
+      " address with which it calls home, if home sees the same one)");
+  command
+      ->add_flag("--dial-only", options->dial_only,
+                 "Nobody can reach this machine: its worker dials the others")
+      ->excludes(listen);
+  command->add_option("--region", options->region,
+                      "Where this machine is; what crosses regions is counted (default:"
+                      " $SWARM_REGION, or local)");
+  command
+      ->add_option_function<double>(
+          "--drain-seconds",
+          [options](const double& seconds) { options->drain = FromSeconds(seconds); },
+          "Seconds from Ctrl-C to the end: time to hand over (default: 25)")
+      ->check(CLI::Range(0.0, 86400.0));
+  command->add_option("--log-level", options->log_level, "Of the worker's log")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
+  command->add_option("--worker-program", options->worker_program,
+                      "Path of swarm-worker (default: the one beside swarmctl)");
+  return command;
+}
+
+/// The three commands of `token`.
+struct TokenCommands {
+  const CLI::App* create;
+  const CLI::App* list;
+  const CLI::App* revoke;
+};
+
+TokenCommands AddToken(CLI::App& app, TokenOptions* options) {
+  CLI::App* command = app.add_subcommand("token", "Decide which machines may join a run");
+  command->require_subcommand(1);
+  const auto add = [&](const char* name, const char* help) {
+    CLI::App* each = command->add_subcommand(name, help);
+    each->add_option("run", options->out, "Folder of the run (its --out)")->required();
+    return each;
+  };
+  CLI::App* create = add("create", "Print the command with which machines join");
+  create
+      ->add_option_function<double>(
+          "--ttl",
+          [options](const double& seconds) { options->terms.lifetime = FromSeconds(seconds); },
+          "Time to live of the token, as in 90s, 30m or 24h")
+      ->transform(CLI::AsNumberWithUnit(
+          std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}},
+          CLI::AsNumberWithUnit::UNIT_REQUIRED))
+      ->default_str("24h");
+  create->add_option("--uses", options->terms.uses, "Machines that may join with it")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  CLI::App* list = add("list", "Show the tokens of a run, and who has joined with them");
+  list->add_flag("--json", options->json, "Print a JSON object for each token");
+  CLI::App* revoke =
+      add("revoke", "Make a token useless and put out who has joined with it, or put out a worker");
+  revoke->add_option("name", options->name, "Token or worker, as `token list` names them")
+      ->required();
+  return {create, list, revoke};
 }
 
 CLI::App* AddTrain(CLI::App& app, TrainOptions* options) {
@@ -485,6 +585,7 @@ int Main(int argc, char** argv) {
   RunOptions run;
   run.worker_program = BesideThisProgram("swarm-worker");
   run.status_source = ObserveTrainer;
+  run.open_home = OpenRunHome;
   run.started_by = {Version(), {argv, argv + argc}};
   const CLI::App* validate_command = AddValidate(app, &validate);
   const CLI::App* run_command = AddRun(app, &run);
@@ -508,6 +609,11 @@ int Main(int argc, char** argv) {
   const CLI::App* report_command = AddReport(app, &report);
   ProbeOptions probe;
   const CLI::App* probe_command = AddProbe(app, &probe);
+  JoinOptions join;
+  join.worker_program = run.worker_program;
+  const CLI::App* join_command = AddJoin(app, &join);
+  TokenOptions token;
+  const TokenCommands token_commands = AddToken(app, &token);
   TopOptions top;
   DrainOptions drain;
   const CLI::App* top_command = AddTop(app, &top);
@@ -520,10 +626,14 @@ int Main(int argc, char** argv) {
                                 : static_cast<int>(ExitCode::kBadUsage);
   }
   // `run` prints what matters to its user; arrivals and departures in the log would be noise.
-  StartLogging("swarmctl", run_command->parsed() ? "error" : "warn");
+  StartLogging("swarmctl", run_command->parsed() || join_command->parsed() ? "error" : "warn");
   ExitCode code = ExitCode::kOk;
   if (validate_command->parsed()) code = RunValidate(validate, std::cout, std::cerr);
   if (run_command->parsed()) code = RunJob(run, stdout, stderr);
+  if (join_command->parsed()) code = JoinRun(join, stdout, stderr);
+  if (token_commands.create->parsed()) code = CreateToken(token, std::cout, std::cerr);
+  if (token_commands.list->parsed()) code = ListTokens(token, std::cout, std::cerr);
+  if (token_commands.revoke->parsed()) code = RevokeToken(token, std::cout, std::cerr);
   if (train_command->parsed()) code = TrainJob(train, stdout, stderr);
   if (evaluate_command->parsed()) code = EvaluateModel(evaluate, stdout, stderr);
   if (generate_command->parsed()) code = GenerateText(generate, stdout, stderr);

@@ -268,6 +268,21 @@ TEST_F(SwarmctlTest, WrongManifestsAndFlagsStartNothing) {
   EXPECT_FALSE(std::filesystem::exists(Path("out/job.json")));
 }
 
+TEST_F(SwarmctlTest, ARunThatOthersJoinIsRefusedWhereNobodyCould) {
+  Fake("exit 9");
+  const std::vector<std::pair<std::vector<std::string>, std::string>> refusals = {
+      {{"--listen", "127.0.0.1:0", "--plaintext"}, "--listen: needs TLS"},
+      {{"--listen", "0.0.0.0:7400"}, "--listen: '0.0.0.0' is no address that others can dial"},
+      {{"--listen", "127.0.0.1:0", "--workers-here", "4"}, "--workers-here: is 4 of 3 workers"},
+      {{"--workers-here", "1"}, "--workers-here requires --listen"}};
+  for (const auto& [flags, words] : refusals) {
+    StartRun(flags);
+    EXPECT_EQ(ExitCode(), 2) << words;
+    EXPECT_THAT(Output(), HasSubstr(words));
+  }
+  EXPECT_FALSE(std::filesystem::exists(Path("out"))) << "nothing was started";
+}
+
 TEST_F(SwarmctlTest, JudgesAManifest) {
   Start({"validate", Path("job.yaml"), "--set", "training.microbatchSize=2", "--set",
          "optimizer.betas=[0.9, 0.99]"});

@@ -16,6 +16,7 @@
 #include "ctl/chaos/chaos_driver.h"
 #include "ctl/manifest_file.h"
 #include "ctl/plan/auto_stages.h"
+#include "ctl/run/listen.h"
 #include "ctl/run/prompt_hint.h"
 #include "ctl/run/reporter.h"
 #include "ctl/run/run_folder.h"
@@ -65,6 +66,30 @@ Result<std::vector<ChaosLine>> LoadChaos(const std::string& chaos) {
 std::uint64_t ThreadsPerWorker(const RunOptions& options, std::uint64_t workers) {
   if (options.threads_per_worker > 0) return options.threads_per_worker;
   return std::max<std::uint64_t>(1, UsableProcessors() / workers);
+}
+
+// A plan with the layout, and what --listen says about it.
+Result<RunPlan> PlanForJoiners(const RunOptions& options,
+                               const std::vector<std::uint64_t>& layout) {
+  RunPlan plan;
+  plan.layout = layout;
+  if (options.listen.empty()) {
+    if (!options.workers_here) return plan;
+    return InvalidArgument("--workers-here: needs --listen, so that the other workers can join");
+  }
+  if (options.plaintext) {
+    return InvalidArgument("--listen: needs TLS; it cannot be used with --plaintext");
+  }
+  const Result<ListenAddress> listen = ParseListenAddress(options.listen);
+  if (!listen.ok()) return listen.status().WithContext("--listen");
+  plan.trainer_listen = listen->trainer();
+  plan.worker_listen = listen->worker();
+  plan.here = options.workers_here;
+  if (plan.workers_here() > plan.workers()) {
+    return InvalidArgument("--workers-here: is " + std::to_string(*plan.here) + " of " +
+                           std::to_string(plan.workers()) + " workers; give at most all");
+  }
+  return plan;
 }
 
 std::vector<LivingProgram> Living(const std::vector<ObservedProgram>& observed) {
@@ -173,11 +198,13 @@ class Run {
     std::error_code ignored;  // an earlier run may have left none
     std::filesystem::remove(plan_.address_file(), ignored);
     std::filesystem::remove(plan_.page_address_file(), ignored);
+    std::filesystem::remove(plan_.home_file(), ignored);
     RETURN_IF_ERROR(EmptyFolder(plan_.metrics_directory()));
     if (chaos_) RETURN_IF_ERROR(chaos_->Prepare());
     RETURN_IF_ERROR(StartTrainer(plan_, ""));
     RETURN_IF_ERROR(AwaitTrainer());
     TellPage();
+    RETURN_IF_ERROR(OpenHome());
     ASSIGN_OR_RETURN(source_,
                      options_.status_source({trainer_address_, observer_identity_, plan_.job_uid,
                                              plan_.steps_file(), job_.spec.training.maxSteps}));
@@ -192,6 +219,38 @@ class Run {
                         plan_.metrics_directory().string());
     }
     return Status();
+  }
+
+  // From now on, machines elsewhere may join. The operator's identity is for `swarmctl token`.
+  Status OpenHome() {
+    if (options_.listen.empty()) return Status();
+    ASSIGN_OR_RETURN(const ListenAddress listen, ParseListenAddress(options_.listen));
+    RETURN_IF_ERROR(IdentityOf("operator", identity::OperatorUri(plan_.job_uid)).status());
+    ASSIGN_OR_RETURN(home_, options_.open_home({.listen = listen.enrolment(),
+                                                .job_uid = plan_.job_uid,
+                                                .job_name = job_.name,
+                                                .trainer = trainer_address_,
+                                                .validity = options_.joined_validity,
+                                                .address_file = plan_.home_file(),
+                                                .revoked_file = plan_.revoked_file(),
+                                                .events_file = plan_.enrolment_file()},
+                                               *authority_));
+    ASSIGN_OR_RETURN(const std::string token, home_->CreateToken());
+    TellHome();
+    reporter_.OnEvent("Join from another machine with:\nswarmctl join " + token);
+    const std::string& checkpoints = job_.spec.checkpoint.uri;
+    if (checkpoints.empty() || checkpoints.find("://") == checkpoints.npos ||
+        checkpoints.starts_with("file://")) {
+      reporter_.OnEvent(
+          "Checkpoints go to a folder: other machines must see the same one there, or"
+          " spec.checkpoint.uri must name a bucket");
+    }
+    return Status();
+  }
+
+  void TellHome() {
+    if (!home_) return;
+    for (const std::string& event : home_->TakeEvents()) reporter_.OnEvent(event);
   }
 
   Result<std::optional<IdentityFiles>> IdentityOf(const std::string& name, const std::string& uri) {
@@ -262,6 +321,7 @@ class Run {
   void Follow() {
     while (summary_.result.empty()) {
       ReportStatus();
+      TellHome();
       OnInterrupts();
       Supervise();
       if (!summary_.result.empty()) break;
@@ -373,6 +433,8 @@ class Run {
   // looks for a trainer that has ended, and holds nothing useful: swarmctl ends it.
   void End() {
     if (chaos_) chaos_->End();
+    TellHome();
+    home_.reset();
     source_.reset();
     if (summary_.exit_code == ExitCode::kOk) AwaitAll(Clock::now() + kLeaveLimit);
     if (summary_.exit_code != ExitCode::kKilled) {
@@ -420,6 +482,7 @@ class Run {
   Timepoint started_{};      // the workers
   std::uint64_t steps_ = 0;  // committed
   std::optional<identity::JobAuthority> authority_;
+  std::unique_ptr<Home> home_;  // uses authority_
   std::optional<IdentityFiles> trainer_identity_;
   std::optional<IdentityFiles> observer_identity_;
   std::uint64_t term_ = 1;
@@ -451,13 +514,15 @@ ExitCode RunJob(const RunOptions& options, std::FILE* out, std::FILE* err) {
   if (!layout.ok()) return refuse("--workers: " + layout.status().message());
   Result<std::vector<ChaosLine>> chaos = LoadChaos(options.chaos);
   if (!chaos.ok()) return refuse(chaos.status().message());
+  Result<RunPlan> joinable = PlanForJoiners(options, *layout);
+  if (!joinable.ok()) return refuse(joinable.status().message());
   const Result<RunFolder> folder = RunFolder::Claim(options.out, *job, options.resume);
   if (!folder.ok()) return refuse(folder.status().message());
-  RunPlan plan;
+  RunPlan plan = *std::move(joinable);
   plan.out = folder->path();
-  plan.layout = *layout;
   plan.devices = *std::move(devices);
-  plan.threads_per_worker = ThreadsPerWorker(options, plan.workers());
+  plan.threads_per_worker =
+      ThreadsPerWorker(options, std::max<std::uint64_t>(plan.workers_here(), 1));
   plan.memory = UsableMemory();
   plan.resume = options.resume;
   plan.trace_progress = options.trace_progress;

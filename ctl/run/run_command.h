@@ -11,6 +11,7 @@
 
 #include "base/time.h"
 #include "ctl/exit_codes.h"
+#include "ctl/run/home.h"
 #include "ctl/run/identity_files.h"
 #include "ctl/run/start_note.h"
 #include "ctl/run/status_source.h"
@@ -45,6 +46,10 @@ struct RunOptions {
   std::string log_level = "info";    ///< of the programs
   std::string page = "127.0.0.1:0";  ///< where the page to watch the run is served; none: nowhere
   bool moves = true;                 ///< workers move between stages
+  std::string listen;  ///< HOST:PORT at which machines elsewhere join; empty: they cannot
+  /// With `listen`: of the workers, those that start on this machine; none: all.
+  std::optional<std::uint64_t> workers_here;
+  Duration joined_validity = std::chrono::hours(1);  ///< of a joined worker's certificate
   std::string chaos;  ///< a script or a file with one (ctl/chaos/chaos.h); empty: no faults
   Duration restart_delay = std::chrono::seconds(1);  ///< from a worker's end to its replacement
   bool restart = true;                               ///< workers that end are replaced
@@ -52,6 +57,7 @@ struct RunOptions {
   Duration start_limit = std::chrono::seconds(60);   ///< until the trainer listens
   Duration finish_limit = std::chrono::minutes(5);   ///< from a Ctrl-C to the trainer's end
   StatusSourceFactory status_source = FollowStepsFile;
+  OpenHome open_home = nullptr;  ///< needed with `listen`
   StartedBy started_by;
 };
 

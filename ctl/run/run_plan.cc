@@ -14,6 +14,10 @@ WorkerFlags CommonFlags(const RunPlan& plan, const std::optional<IdentityFiles>&
                     .job_uid = plan.job_uid,
                     .plaintext = !identity.has_value(),
                     .log_level = plan.log_level};
+  if (!plan.worker_listen.empty()) {
+    flags.listen = plan.worker_listen;
+    flags.revoked_file = plan.revoked_file().string();
+  }
   if (plan.follow_chaos) flags.chaos_file = plan.chaos_rules_file().string();
   if (identity) {
     flags.tls_ca = identity->ca.string();
@@ -31,13 +35,13 @@ std::uint64_t RunPlan::workers() const {
 
 std::uint64_t RunPlan::pods() const {
   const std::uint64_t size = std::max<std::uint64_t>(devices.size(), 1);
-  return (workers() + size - 1) / size;
+  return (workers_here() + size - 1) / size;
 }
 
 std::vector<std::string> RunPlan::DevicesOf(std::uint64_t pod) const {
   std::vector<std::string> all = devices;
-  if (pod + 1 == pods() && workers() % std::max<std::size_t>(all.size(), 1) != 0) {
-    all.resize(workers() % all.size());
+  if (pod + 1 == pods() && workers_here() % std::max<std::size_t>(all.size(), 1) != 0) {
+    all.resize(workers_here() % all.size());
   }
   return all;
 }
@@ -46,6 +50,7 @@ WorkerFlags TrainerFlags(const RunPlan& plan, const std::optional<IdentityFiles>
                          std::uint64_t term, const std::string& listen) {
   WorkerFlags flags = CommonFlags(plan, identity, "trainer");
   flags.role = WorkerRole::kTrainer;
+  if (!plan.trainer_listen.empty()) flags.listen = plan.trainer_listen;
   if (!listen.empty()) flags.listen = listen;
   flags.job = plan.job_file().string();
   flags.out = plan.out.string();
@@ -68,7 +73,7 @@ WorkerFlags StageFlags(const RunPlan& plan, const std::optional<IdentityFiles>& 
   flags.id = id;
   flags.trainer = trainer_address;
   flags.threads = static_cast<int>(plan.threads_per_worker);
-  flags.memory = plan.memory / plan.workers();
+  flags.memory = plan.memory / std::max<std::uint64_t>(plan.workers_here(), 1);
   if (devices.size() == 1) flags.device = devices.front();
   if (devices.size() > 1) flags.devices = devices;
   return flags;

@@ -16,6 +16,11 @@ namespace swarm::ctl {
 struct RunPlan {
   std::filesystem::path out;
   std::vector<std::uint64_t> layout;  ///< replicas per stage
+  /// Of all workers, those that start on this machine; none: all.
+  std::optional<std::uint64_t> here;
+  /// With --listen: where the trainer and the workers listen. All follow revoked_file(). Empty: at
+  /// any port of 127.0.0.1.
+  std::string trainer_listen, worker_listen;
   /// Of each pod: its workers compute on one each, and share a process that starts them. Empty or
   /// one: a worker is alone.
   std::vector<std::string> devices;
@@ -30,6 +35,8 @@ struct RunPlan {
   std::string page;   ///< address:port at which the trainer serves the page; empty: none
 
   std::uint64_t workers() const;
+  /// Workers that start on this machine.
+  std::uint64_t workers_here() const { return here.value_or(workers()); }
   /// Programs to begin with beside the trainer: pods, or lone workers.
   std::uint64_t pods() const;
   /// The devices of the pod with this number; the last one to begin with may have fewer.
@@ -37,6 +44,10 @@ struct RunPlan {
   std::filesystem::path job_file() const { return RunFolder::JobFile(out); }
   std::filesystem::path address_file() const { return out / "trainer.address"; }
   std::filesystem::path page_address_file() const { return out / "page.address"; }
+  /// With --listen: where machines enrol, and the fingerprint of the authority.
+  std::filesystem::path home_file() const { return out / "home.address"; }
+  std::filesystem::path revoked_file() const { return tls_directory() / "revoked"; }
+  std::filesystem::path enrolment_file() const { return out / "enrolment.jsonl"; }
   std::filesystem::path steps_file() const { return out / "steps.jsonl"; }
   std::filesystem::path tls_directory() const { return out / "tls"; }
   /// Each program writes the address of its metrics into a file of its name here.
@@ -47,7 +58,7 @@ struct RunPlan {
   std::filesystem::path log_directory() const { return out / "workers"; }
 };
 
-/// The trainer of a term, 1 for the first. `listen` is host:port; empty: any port of 127.0.0.1.
+/// The trainer of a term, 1 for the first. `listen` is host:port; empty: as the plan says.
 /// Without an identity it uses plaintext.
 WorkerFlags TrainerFlags(const RunPlan& plan, const std::optional<IdentityFiles>& identity,
                          std::uint64_t term, const std::string& listen);

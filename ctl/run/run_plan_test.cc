@@ -87,6 +87,31 @@ TEST(RunPlanTest, CountsItsWorkers) {
   EXPECT_EQ(PlanOf().DevicesOf(5), std::vector<std::string>());
 }
 
+TEST(RunPlanTest, ProgramsOfARunThatOthersJoinListenWhereTheyAreReachedAndHearWhoIsRevoked) {
+  RunPlan plan = PlanOf();
+  plan.trainer_listen = "10.0.0.5:7401";
+  plan.worker_listen = "10.0.0.5:0";
+  const WorkerFlags trainer = TrainerFlags(plan, kIdentity, 1, "");
+  EXPECT_EQ(trainer.listen, "10.0.0.5:7401");
+  EXPECT_EQ(trainer.revoked_file, "out/x/tls/revoked");
+  const WorkerFlags worker = StageFlags(plan, kIdentity, "worker-0", {}, "10.0.0.5:7401");
+  EXPECT_EQ(worker.listen, "10.0.0.5:0");
+  EXPECT_EQ(worker.revoked_file, "out/x/tls/revoked");
+}
+
+TEST(RunPlanTest, OfWorkersThatStartElsewhereThisMachineHasNeitherProgramsNorMemory) {
+  RunPlan plan = PlanOf();
+  plan.here = 2;
+  EXPECT_EQ(plan.workers(), 6u);
+  EXPECT_EQ(plan.pods(), 2u);
+  EXPECT_EQ(StageFlags(plan, kIdentity, "worker-0", {}, "host:1").memory, 3u << 20);
+  plan.devices = {"cpu", "cpu", "cpu", "cpu"};
+  EXPECT_EQ(plan.pods(), 1u);
+  EXPECT_EQ(plan.DevicesOf(0).size(), 2u);
+  plan.here = 0;
+  EXPECT_EQ(plan.pods(), 0u);
+}
+
 TEST(RunPlanTest, WorkersSharePodsAndTheLastPodMayBeSmaller) {
   RunPlan plan = PlanOf();
   plan.devices = {"cuda:0", "cuda:1", "cuda:2", "cuda:3"};

@@ -1,0 +1,22 @@
+#include "ctl/enrol/local_address.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace swarm::ctl {
+namespace {
+
+TEST(LocalAddressTest, IsThatFromWhichPacketsGo) {
+  const auto address = LocalAddressTo("127.0.0.1:7400");
+  ASSERT_TRUE(address.ok()) << address.status().ToString();
+  EXPECT_EQ(*address, "127.0.0.1");
+}
+
+TEST(LocalAddressTest, AHostWithoutAddressIsNamed) {
+  const auto address = LocalAddressTo("[no address]:7400");
+  EXPECT_EQ(address.status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(address.status().message(), testing::HasSubstr("no address has no address"));
+}
+
+}  // namespace
+}  // namespace swarm::ctl

@@ -1,0 +1,102 @@
+// Machines that join over networks that the test makes: one that is cut, and one behind a router.
+#include "tests/system/join_story.h"
+#include "tests/system/machines.h"
+
+namespace swarm::tests {
+namespace {
+
+using testing::HasSubstr;
+
+class JoinOverNetwork : public JoinStory {
+ protected:
+  /// Where the commands with this name run, and all that they start.
+  void Place(const std::string& name, const Machine& machine) { places_[name] = &machine; }
+
+  void Launch(const std::string& name, std::vector<std::string> arguments) override {
+    arguments.insert(arguments.begin(),
+                     {places_.at(name)->enter(), std::string(SWARM_BIN_DIR) + "/swarmctl"});
+    const Status status = entered_.Start({name, WorkerRole::kStage, std::move(arguments)});
+    ASSERT_TRUE(status.ok()) << status.ToString();
+  }
+  int EndOf(const std::string& name) override { return EndIn(entered_, name); }
+
+  Machine home_;
+
+ private:
+  std::map<std::string, const Machine*> places_;
+  Processes entered_{{"/usr/bin/nsenter", folder_.path() / "logs"}};
+};
+
+class SystemJoinNetworkTest : public JoinOverNetwork {
+ protected:
+  SystemJoinNetworkTest() {
+    home_.Connect("cable", "10.77.0.1", laptop_, "cable", "10.77.0.2");
+    Place("swarmctl", home_);
+    Place("laptop", laptop_);
+  }
+
+  Machine laptop_;
+};
+
+TEST_F(SystemJoinNetworkTest, AMachineThatWasCutOffComesBackByItself) {
+  job_.spec.training.maxSteps = 200;
+  StartHome(2, "10.77.0.1");
+  Join("laptop", token_);
+  AwaitSteps(20);
+  home_.Run("ip link set cable down");
+  AwaitWords("laptop", "does not answer");
+  AwaitEvent("WorkerLost");
+  home_.Run("ip link set cable up");
+  AwaitWords("laptop", "home answers again");
+  EXPECT_EQ(EndOf("swarmctl"), 0) << Output();
+  EXPECT_EQ(EndOf("laptop"), 0) << LogOf("laptop");
+  ExpectReferenceBits();
+}
+
+/// Two homes behind routers, which let nobody in, and the internet between them.
+class SystemJoinRouterTest : public JoinOverNetwork {
+ protected:
+  SystemJoinRouterTest() {
+    PutBehindRouter(laptop_, router_, "77", "inside");
+    PutBehindRouter(tower_, other_router_, "78", "within");
+    Place("swarmctl", home_);
+    Place("laptop", laptop_);
+    Place("tower", tower_);
+  }
+  void PutBehindRouter(const Machine& machine, const Machine& router, const std::string& net,
+                       const std::string& home_device) {
+    home_.Connect(home_device, "10." + net + ".0.1", router, "wan", "10." + net + ".0.2");
+    router.Connect("lan", "192.168.0.1", machine, "lan", "192.168.0.2");
+    machine.Run("ip route add default via 192.168.0.1");
+    router.Run("ip route add default via 10." + net + ".0.1");
+    router.Run("sysctl -q -w net.ipv4.ip_forward=1");
+    router.Run("nft add table ip nat");
+    router.Run("nft add chain ip nat out '{ type nat hook postrouting priority 100 ; }'");
+    router.Run("nft add rule ip nat out oifname wan masquerade");
+  }
+
+  Machine laptop_, tower_, router_, other_router_;
+};
+
+TEST_F(SystemJoinRouterTest, AMachineBehindARouterOnlyDialsAndServes) {
+  StartHome(2, "10.77.0.1");
+  Join("laptop", token_);
+  EXPECT_EQ(EndOf("swarmctl"), 0) << Output();
+  EXPECT_EQ(EndOf("laptop"), 0) << LogOf("laptop");
+  EXPECT_THAT(LogOf("laptop"), HasSubstr("this machine is 192.168.0.2, and home sees 10.77.0.2: a"
+                                         " router is between, so the worker only dials"));
+  ExpectReferenceBits();
+}
+
+TEST_F(SystemJoinRouterTest, WhatTwoOfThemTellEachOtherGoesThroughAThirdWorker) {
+  StartHome(1, "10.77.0.1");
+  Join("laptop", token_);
+  Join("tower", token_);
+  EXPECT_EQ(EndOf("swarmctl"), 0) << Output();
+  EXPECT_EQ(EndOf("laptop"), 0) << LogOf("laptop");
+  EXPECT_EQ(EndOf("tower"), 0) << LogOf("tower");
+  ExpectReferenceBits();
+}
+
+}  // namespace
+}  // namespace swarm::tests
