@@ -160,4 +160,8 @@ if [ "$tests" = 1 ] && [ "$(cat "$deps/python.stamp" 2>/dev/null)" != "$tools" ]
   "$deps/python/bin/pip" install -q --disable-pip-version-check --no-deps "${tools#* }"
   echo "$tools" >"$deps/python.stamp"
 fi
+# Without npm, the test that needs it is skipped.
+if [ "$tests" = 1 ] && command -v npm >/dev/null && [ ! -f "$deps/axe/axe.min.js" ]; then
+  tests/page/fetch_axe.sh "$deps/axe"
+fi
 echo "deps: complete in $deps"

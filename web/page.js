@@ -1,5 +1,8 @@
 // The page on which people watch a job. It reads /events: first the whole state, then what is new. The functions of
 // view.js decide what it says; this puts it on the page.
+import { beginAccount, followAccount, showStep } from '/account_section.js';
+import { byId, colour, keep, make, makeRow, say } from '/dom.js';
+import { beginTimeline } from '/timeline_section.js';
 import {
   Curve, align, axisValue, curveWords, headWords, isOver, kMarks, moveRange, shortNumber, stageMap, stageSummary,
   stateWords, stepTime, tileLines, value,
@@ -9,37 +12,6 @@ const kRetryMs = 2000;
 const kMarksMax = 2000;
 const kListedMarks = 200;
 const kKept = ['loss', 'validation', 'gradNorm', 'learningRate', 'seconds'];
-
-const byId = id => document.getElementById(id);
-const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
-/** Changes a text only where it differs: a screen reader tells each change. */
-function say(element, text) {
-  if (element.textContent !== text) element.textContent = text;
-}
-
-function make(tag, className = '', text = '') {
-  const element = document.createElement(tag);
-  if (className) element.className = className;
-  if (text) element.textContent = text;
-  return element;
-}
-
-/** Makes the children of `parent` those of `items`, in their order; an element stays as long as its item does. */
-function keep(parent, items, { key, create, update }) {
-  const there = new Map([...parent.children].map(child => [child.dataset.key, child]));
-  items.forEach((item, i) => {
-    let child = there.get(key(item));
-    there.delete(key(item));
-    if (!child) {
-      child = create(item);
-      child.dataset.key = key(item);
-    }
-    if (parent.children[i] !== child) parent.insertBefore(child, parent.children[i] ?? null);
-    update(child, item);
-  });
-  for (const child of there.values()) child.remove();
-}
 
 // ---- the state, as the trainer tells it ----
 
@@ -255,7 +227,17 @@ function showMarks() {
   say(byId('mark-count'), live.marks.length ? String(live.marks.length) : 'none yet');
   byId('mark-list').replaceChildren(...live.marks.slice(-kListedMarks).reverse().map(mark => {
     const { name, words } = kMarks[mark.kind] ?? { name: '', words: mark.kind };
-    return make('li', name, `Step ${mark.step}: ${words}. ${mark.text}`);
+    const item = make('li', name, `Step ${mark.step}: ${words}. ${mark.text} `);
+    if (mark.kind !== 'WorkerLost') return item;
+    const button = make('button', '', `Account of step ${mark.step}`);
+    button.type = 'button';
+    button.addEventListener('click', () => {
+      showStep(mark.step);
+      byId('account').scrollIntoView();
+      byId('account').focus({ preventScroll: true });
+    });
+    item.append(button);
+    return item;
   }));
 }
 
@@ -304,12 +286,7 @@ function showStages() {
   const rows = map.flatMap(stage => stage.tiles.map(tile => ({ ...tile, stage: stage.stage })));
   keep(byId('rows'), rows, {
     key: row => `${row.stage} ${row.id}`,
-    create: () => {
-      const row = make('tr'), head = make('th');
-      head.scope = 'row';
-      row.append(head, ...Array.from({ length: 8 }, () => make('td')));
-      return row;
-    },
+    create: () => makeRow(9),
     update: (element, row) => [row.id, row.stage, row.state, row.rate === undefined ? '–' : shortNumber(row.rate),
       row.waiting ?? '–', row.busy === undefined ? '–' : `${Math.round(100 * row.busy)} %`, row.version ?? '–',
       row.region || '–', row.roundTrip ? `${Math.round(1000 * row.roundTrip)} ms` : '–',
@@ -329,6 +306,7 @@ function show() {
     if (zoom === null && !drawn) showCurves();
     showMarks();
     showStages();
+    followAccount(live.status?.step);
   });
 }
 
@@ -342,4 +320,6 @@ byId('closer').addEventListener('click', () => change({ zoom: 0.5 }));
 byId('wider').addEventListener('click', () => change({ zoom: 2 }));
 byId('whole').addEventListener('click', () => zoomTo(null));
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => charts.forEach(chart => chart.u.redraw()));
+beginAccount();
+beginTimeline();
 connect();

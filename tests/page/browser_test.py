@@ -6,6 +6,7 @@ it leaves pictures there.
 Usage: browser_test.py SWARMCTL
 """
 
+import json
 import os
 import pathlib
 import signal
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.parse
 
 sys.dont_write_bytecode = True
 import chromium  # noqa: E402
@@ -33,6 +35,7 @@ spec:
   workers: {{replicas: 5}}
   checkpoint: {{intervalSteps: 10}}
 """
+AXE = pathlib.Path(os.environ.get("SWARM_AXE", pathlib.Path(__file__).parents[2] / ".deps/axe/axe.min.js"))
 VIEWS = {"desktop": (1280, 900, False, "light"), "dark": (1280, 900, False, "dark"), "phone": (390, 844, True, "light")}
 
 
@@ -84,6 +87,16 @@ class Page(unittest.TestCase):
                 return
         self.fail(f"no program of the run has {argument}")
 
+    def kill_worker(self):
+        """Kills a worker of stage 1, and waits until another one has its place. Returns its id."""
+        b = self.browser
+        b.wait("document.querySelectorAll('.tile.ready').length === 5")
+        worker = b.value("document.querySelector('#stages li:nth-child(2) .tile.ready b').textContent")
+        self.kill(f"--id={worker}")
+        b.wait(f"[...document.querySelectorAll('.tile.lost b')].some(id => id.textContent === '{worker}')")
+        b.wait("document.querySelectorAll('.tile.ready').length === 5")
+        return worker
+
     def test_a_run_is_shown_from_its_head_to_its_stages_and_over_the_trainers_death(self):
         b = self.browser
         b.wait(f"{text('state')} === 'Training'")
@@ -118,6 +131,55 @@ class Page(unittest.TestCase):
             drawn = f"""(canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data
                 .filter((byte, i) => i % 4 === 3 && byte > 0).length)({figure}.querySelector('canvas'))"""
             self.assertGreater(b.value(drawn), 500, title)
+
+    def test_the_account_of_a_step_counts_each_microbatch_once_also_where_work_was_done_again(self):
+        b = self.browser
+        b.wait("document.querySelectorAll('.tile.ready').length === 5")
+        once = "each of 8 microbatches is counted exactly once at each of 3 stages: 24 of 24 contributions"
+        b.wait(f"{text('account-sentence')}.includes('{once}. The digest of the line matches.')")
+        b.wait("document.querySelectorAll('#account-rows tr').length === 5")
+        self.assertEqual(b.value("document.querySelectorAll('#account-squares i').length"), 24)
+
+        # Workers are killed until one takes work with it.
+        step, deadline = None, time.monotonic() + chromium.PATIENCE
+        while step is None:
+            self.assertLess(time.monotonic(), deadline)
+            worker = self.kill_worker()
+            for line in (self.folder / "out/ledger.jsonl").read_text().splitlines(keepends=True):
+                if line.endswith("\n") and any(part["worker"] == worker for part in json.loads(line).get("redone", [])):
+                    step = json.loads(line)["step"]
+        b.value(f"""(input => {{ input.value = {step}; input.dispatchEvent(new Event('change')); }})
+                    (document.getElementById('account-step'))""")
+        b.wait(f"{text('account-sentence')}.startsWith('Step {step}: {once}.')")
+        b.wait(f"{text('account-sentence')}.includes('had to be made again')")
+        b.wait("document.querySelector('#account-squares .replayed, #account-squares .retried')")
+        self.assertFalse(b.value("document.getElementById('account-follow').checked"))
+        b.value("document.getElementById('account-after').click()")
+        b.wait(f"{text('account-sentence')}.startsWith('Step {step + 1}: {once}.')")
+        b.wait("[...document.querySelectorAll('#mark-list button')].some(button => /^Account of step/.test(button.textContent))")
+        b.value(f"document.getElementById('account-follow').click()")
+        b.wait(f"!{text('account-sentence')}.startsWith('Step {step + 1}:')")
+
+    def test_a_lane_shows_what_its_worker_does_and_with_the_keyboard_why_it_was_lost(self):
+        b = self.browser
+        b.wait("document.querySelectorAll('.tile.ready').length === 5")
+        b.value("document.getElementById('timeline').scrollIntoView()")
+        lane = "document.querySelector('#lanes li[data-key=\"{}\"] button')".format
+        alive = b.value("document.querySelector('.tile.ready b').textContent")
+        b.wait(f"/^computes [1-9][0-9]* %, sums [0-9]+ %, waits [0-9]+ %, sends [0-9].*B.s$/.test({lane(alive)}?.children[1].textContent)")
+        painted = f"""(canvas => new Set(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data
+            .filter((byte, i) => i % 4 === 0)).size)({lane(alive)}.querySelector('canvas'))"""
+        b.wait(f"{painted} > 2")
+
+        worker = self.kill_worker()
+        b.wait(lane(worker))
+        b.value(f"{lane(worker)}.focus()")
+        b.key("Enter")
+        b.wait(f"{lane(worker)}.ariaExpanded === 'true'")
+        b.wait(f"/^Lost from stage [0-2]: .+/.test({text('lane-why')})")
+        b.wait(f"/stage|load|trainer/.test({text('lane-log')})")
+        b.key("Enter")
+        b.wait("document.getElementById('lane-details').hidden")
 
     def test_the_keyboard_zooms_and_shows_the_whole_run_again(self):
         b = self.browser
@@ -164,6 +226,29 @@ class Page(unittest.TestCase):
             self.assertNotIn("", named[role], role)
         self.assertEqual(len([name for name in named["group"] if "at steps" in name]), 4)
 
+    @unittest.skipUnless(AXE.exists(), f"{AXE} is missing: tests/page/fetch_axe.sh fetches it")
+    def test_axe_finds_nothing_serious_in_light_dark_and_on_a_phone(self):
+        b = self.browser
+        b.wait("document.querySelectorAll('.tile').length >= 5")
+        b.wait("document.querySelectorAll('#account-rows tr').length >= 3")
+        b.value("document.getElementById('timeline').scrollIntoView()")
+        b.wait("document.querySelector('#lanes button')")
+        b.value("document.querySelectorAll('details').forEach(details => { details.open = true; })")
+        b.value("document.querySelector('#lanes button').click()")
+        b.wait("!document.getElementById('lane-details').hidden")
+        b.value(AXE.read_text() + "; undefined")
+        for name, (width, height, mobile, scheme) in VIEWS.items():
+            b.size(width, height, mobile)
+            b.scheme(scheme)
+            found = json.loads(b.value("""axe.run().then(({violations, passes}) => JSON.stringify({
+                passed: passes.length, serious: violations.filter(({impact}) => ['serious', 'critical'].includes(impact))
+                  .map(({id, nodes}) => `${id}: ${nodes.slice(0, 3).map(node => node.html.slice(0, 200)).join(' | ')}`)}))"""))
+            self.assertGreater(found["passed"], 20)
+            self.assertEqual(found["serious"], [], name)
+        b.size(*VIEWS["desktop"][:3])
+        b.scheme("light")
+        b.value("document.querySelector('#lanes button').click()")
+
     def test_its_functions_say_what_they_should(self):
         self.browser.wait("document.querySelectorAll('.tile').length >= 5")
         problems = self.browser.value("""import('/view.js').then(view => {
@@ -203,16 +288,83 @@ class Page(unittest.TestCase):
         })""")
         self.assertEqual(problems, "")
 
+    def test_the_words_of_lanes(self):
+        self.browser.wait("document.querySelectorAll('.tile').length >= 5")
+        problems = self.browser.value("""import('/timeline.js').then(({Lanes, laneWords, drawnSlot}) => {
+          const problems = [];
+          const same = (actual, expected) => {
+            const [a, e] = [actual, expected].map(x => JSON.stringify(x));
+            if (a !== e) problems.push(`${a} is not ${e}`);
+          };
+          const lanes = new Lanes();
+          const tell = (slot, of, lost = []) => lanes.take({slot, slots: 10, slotSeconds: 2, lost,
+            lanes: Object.entries(of).map(([id, slots]) => ({id, slots}))});
+          tell(100, {'w-10': [[99, 100, 60, 10, 3000], [100, 50, 90, 10, 0]], 'w-2': [[85, 100, 50, 0, 0], [91, 100, 1, 0, 0]]});
+          same(lanes.ids, ['w-2', 'w-10']);
+          same(laneWords(lanes, 'w-10'), 'computes 70 %, sums 10 %, waits 20 %, sends 2.00kB/s');
+          same(laneWords(lanes, 'w-2'), 'not heard lately');
+          same(drawnSlot(lanes, 'w-10', 99, 6000), {heard: true, compute: 0.6, sum: 0.1, bytes: 0.5, lost: false});
+          same(drawnSlot(lanes, 'w-2', 85, 1).heard, false);
+          same(lanes.after, 98);
+          tell(101, {}, [{id: 'w-2', stage: 1, cause: 'Silent', text: 'no sign of life', ago: 7}]);
+          same(laneWords(lanes, 'w-2'), 'lost 6s ago: no sign of life');
+          same(drawnSlot(lanes, 'w-2', 98, 1).lost, true);
+          tell(102, {'w-2': [[102, 100, 0, 0, 0]]}, [{id: 'w-2', stage: 1, cause: 'Silent', text: '', ago: 9}]);
+          same(lanes.isGone('w-2'), false);
+          tell(200, {});
+          same(lanes.ids, []);
+          return problems.join('; ');
+        })""")
+        self.assertEqual(problems, "")
+
+    def test_the_account_is_counted_and_not_asserted(self):
+        self.browser.wait("document.querySelectorAll('.tile').length >= 5")
+        problems = self.browser.value("""import('/account.js').then(({judge, ranges, squares}) => {
+          const problems = [];
+          const same = (actual, expected) => {
+            const [a, e] = [actual, expected].map(x => JSON.stringify(x));
+            if (a !== e) problems.push(`${a} is not ${e}`);
+          };
+          same([ranges([3, 0, 1, 2, 5]), ranges([]), ranges([7])], ['0–3, 5', '', '7']);
+          const part = (worker, stage, ...microbatches) => ({worker, stage, microbatches});
+          const of = (groups, more = {}) => judge({microbatches: 2, stages: 2, chain: 'holds', first: 0, last: 9,
+            line: {step: 7, groups: groups.map((participants, group) => ({group, participants})), ...more}});
+          const good = [[part('a', 0, 0, 1)], [part('c', 1, 1), part('b', 1, 0)]];
+          same(of(good).sentence, 'Step 7: each of 2 microbatches is counted exactly once at each of 2 stages: 4 of 4 ' +
+               'contributions. The digest of the line matches.');
+          same(of(good).rows.map(row => row.worker), ['a', 'b', 'c']);
+          const shared = [...good, [part('a', 0, 0, 1), part('b', 1, 0)]];
+          same(of(shared).problems, ['microbatch 1 is counted never at stage 1, in the sum of group 2']);
+          same(of([[part('a', 0, 0, 1)], [part('b', 1, 0), part('c', 1, 0, 5)]]).problems,
+               ['microbatch 0 is counted 2 times at stage 1', 'microbatch 1 is counted never at stage 1',
+                'microbatch 5 is not of this job, but counted at stage 1']);
+          same(of([good[0]]).problems, ['stage 1 has no sum']);
+          same(of([good[0]]).tone, 'bad');
+          const redone = [{worker: 'd', stage: 1, retried: [1], replayed: [0]}];
+          const again = of(good, {redone});
+          same([again.tone, again.sentence.includes('2 contributions had to be made again: 1 replayed, 1 retried.')],
+               ['good', true]);
+          same(squares(again.rows, 1, 2), [{worker: 0, again: 'replayed'}, {worker: 1, again: 'retried'}]);
+          same(of(good.map(() => undefined), {adopted: true}).tone, 'warn');
+          const line = {step: 0, groups: []};
+          same(judge({microbatches: 2, stages: 0, chain: 'broken', line, first: 0, last: 0}).tone, 'bad');
+          same(judge({microbatches: 2, stages: 2, chain: 'none', line: null, first: null, last: null}).sentence,
+               'No step is committed yet.');
+          return problems.join('; ');
+        })""")
+        self.assertEqual(problems, "")
+
     def test_z_nothing_went_wrong_and_no_other_address_was_asked(self):
         events = self.browser.events
         asked = [parameters["request"]["url"] for method, parameters in events if method == "Network.requestWillBeSent"]
         self.assertGreaterEqual(len(asked), 6)
         self.assertEqual([url for url in asked if not url.startswith(self.address)], [])
         self.assertEqual([parameters for method, parameters in events if method == "Runtime.exceptionThrown"], [])
-        # While there was no trainer, the stream could not be opened.
+        # While there was no trainer, what is live could not be asked for.
+        live = ("/events", "/account", "/timeline")
         wrong = [parameters["entry"] for method, parameters in events if method == "Log.entryAdded"]
         self.assertEqual([entry for entry in wrong if entry["level"] == "error" and
-                          not entry.get("url", "").endswith("/events")], [])
+                          not urllib.parse.urlsplit(entry.get("url", "")).path.endswith(live)], [])
 
 
 if __name__ == "__main__":

@@ -48,8 +48,11 @@ SWARM_ALL_FIELDS(Ready, generation, stage, version, state)
 SWARM_ALL_FIELDS(Adoption, donor, heir, step)
 SWARM_ALL_FIELDS(Roster, term, generation, epoch, members, adoptions)
 SWARM_ALL_FIELDS(RosterChange, term, generation, epoch, came, gone, adoptions)
-SWARM_ALL_FIELDS(Heartbeat, term, compute_progress, queued_tasks, bytes_sent, busy_seconds,
-                 copied_bytes, next_seconds)
+SWARM_FIELDS(Heartbeat,
+             (term, compute_progress, queued_tasks, bytes_sent, busy_seconds, copied_bytes,
+              next_seconds, sum_seconds),
+             (term, compute_progress, queued_tasks, bytes_sent, busy_seconds, copied_bytes,
+              next_seconds))
 SWARM_ALL_FIELDS(Awaiting, generation, step, group, k, chunks, from)
 SWARM_ALL_FIELDS(Unheard, peers)
 SWARM_ALL_FIELDS(Link, round_trip, bytes_per_second)
@@ -118,7 +121,8 @@ SWARM_FIELDS(DirectReply, (number, accepted, why, leader_term), (number, accepte
 // What the coordinator orders.
 SWARM_ALL_FIELDS(order::Tell, to, message)
 SWARM_ALL_FIELDS(order::Issue, frame)
-SWARM_FIELDS(order::StepDone, (record, seconds, boundary_bytes, claims, times),
+// What was redone, and the seconds, follow from the orders; no decision follows from them.
+SWARM_FIELDS(order::StepDone, (record, seconds, boundary_bytes, claims, times, redone),
              (record, seconds, boundary_bytes, claims))
 SWARM_ALL_FIELDS(order::Validated, version, loss)
 SWARM_ALL_FIELDS(order::PublishCheckpoint, version, files)

@@ -8,7 +8,11 @@
 #include <string_view>
 #include <utility>
 
+#include "base/web/loopback.h"
 #include "worker/page/files.h"
+#include "worker/page/ledger_file.h"
+#include "worker/page/log_tail.h"
+#include "worker/page/state/account.h"
 
 namespace swarm::page {
 namespace {
@@ -18,6 +22,10 @@ constexpr Duration kLookLimit = std::chrono::seconds(1);
 constexpr Duration kAskLimit = std::chrono::seconds(10);
 /// A stream without news says so much later that it lives, or finds that its reader is gone.
 constexpr Duration kQuiet = std::chrono::seconds(2);
+/// JavaScript has no numbers beyond it.
+constexpr double kNumbersEnd = 9e15;
+/// Of the end of a worker's log.
+constexpr std::size_t kLogBytes = std::size_t{16} << 10;
 /// Beside those that streams keep.
 constexpr int kThreads = 4;
 
@@ -60,32 +68,25 @@ std::string Event(const char* name, const std::string& json) {
   return std::string("event: ") + name + "\ndata: " + json + "\n\n";
 }
 
-/// The number behind "NAME=" in a query; `otherwise` without one.
-double NumberIn(std::string_view query, std::string_view name, double otherwise) {
+/// What is behind "NAME=" in a query.
+std::string_view TextIn(std::string_view query, std::string_view name) {
   for (std::size_t begin = 0; begin < query.size();) {
     const std::size_t end = std::min(query.find('&', begin), query.size());
     const std::string_view part = query.substr(begin, end - begin);
     if (part.starts_with(name) && part.substr(name.size()).starts_with('=')) {
-      const std::string_view digits = part.substr(name.size() + 1);
-      double number = 0;
-      const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-      if (read.ec == std::errc()) return number;
+      return part.substr(name.size() + 1);
     }
     begin = end + 1;
   }
-  return otherwise;
+  return {};
 }
 
-bool IsLoopback(std::string_view address) {
-  return address.starts_with("127.") || address.starts_with("[::1]");
-}
-
-/// Whether a server on loopback is called by an address or as localhost. A site whose name leads to
-/// this machine could otherwise read the page through its visitors' browsers.
-bool IsOfThisMachine(std::string_view host) {
-  const std::string_view name = host.substr(0, host.rfind(':'));
-  return host.empty() || host.starts_with('[') || name == "localhost" ||
-         name.find_first_not_of("0123456789.") == name.npos;
+/// The same as a number; `otherwise` if it is none.
+double NumberIn(std::string_view query, std::string_view name, double otherwise) {
+  const std::string_view digits = TextIn(query, name);
+  double number = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return read.ec == std::errc() ? number : otherwise;
 }
 
 double UnixSeconds() {
@@ -138,7 +139,7 @@ std::optional<Answer> PageServer::Ask(std::function<Answer()> make) {
 }
 
 web::Answer PageServer::Respond(const web::Request& request) {
-  if (IsLoopback(options_.listen) && !IsOfThisMachine(request.host)) {
+  if (web::IsLoopback(options_.listen) && !web::IsOfThisMachine(request.host)) {
     return {.code = 403, .text = "ask for it by its address\n", .headers = kHeaders};
   }
   if (request.path == "/events") return Stream();
@@ -154,6 +155,27 @@ web::Answer PageServer::Respond(const web::Request& request) {
     make = [this, from, to] {
       Refresh();
       return history_.CurvesJson(from, to);
+    };
+  } else if (request.path == "/timeline") {
+    const double after = NumberIn(request.query, "after", -1);
+    make = [this, after] {
+      const auto view = options_.look_at_lanes(
+          kLookLimit, after > 0 && after < kNumbersEnd ? static_cast<std::int64_t>(after) : -1);
+      return view ? ToJson(*view, UnixSeconds()) : "null";
+    };
+  } else if (request.path == "/log") {
+    const std::optional<std::string> tail =
+        ReadLogTail(options_.folder, TextIn(request.query, "worker"), kLogBytes);
+    if (!tail) return {.code = 404, .text = "no log here\n", .headers = kHeaders};
+    return {.text = *tail, .headers = kHeaders};
+  } else if (request.path == "/account") {
+    const double step = NumberIn(request.query, "step", -1);
+    make = [this, step] {
+      const auto wanted = step >= 0 && step < kNumbersEnd
+                              ? std::optional(static_cast<std::uint64_t>(step))
+                              : std::nullopt;
+      return AccountJson(ReadAccount(options_.folder + "/ledger.jsonl", wanted),
+                         options_.microbatches, options_.stages);
     };
   } else {
     return FileAt(request.path);

@@ -2,6 +2,7 @@
 // server-sent events (docs/page.md).
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -14,17 +15,22 @@
 #include "base/web/web_server.h"
 #include "worker/page/growing_file.h"
 #include "worker/page/state/history.h"
+#include "worker/page/state/lanes.h"
 #include "worker/page/state/view.h"
 
 namespace swarm::page {
 
 struct PageOptions {
-  std::string listen;  ///< as web::ServerOptions
-  std::string job;     ///< its name
-  std::string folder;  ///< of the run: steps.jsonl, events.jsonl
+  std::string listen;              ///< as web::ServerOptions
+  std::string job;                 ///< its name
+  std::string folder;              ///< of the run: steps.jsonl, events.jsonl, ledger.jsonl
+  std::uint64_t microbatches = 0;  ///< of a step
+  std::uint64_t stages = 0;
   /// Asked on the page's own thread, at most four times a second, and only while somebody looks.
   /// Nothing: no trainer answers within `limit`.
   std::function<std::optional<JobView>(Duration limit)> look;
+  /// Asked there for each /timeline: the lanes since a slot.
+  std::function<std::optional<LanesView>(Duration limit, std::int64_t after)> look_at_lanes;
   web::BroadcastLimits limits = {};
 };
 

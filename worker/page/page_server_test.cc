@@ -33,7 +33,14 @@ class PageServerTest : public testing::Test {
     auto page = PageServer::Start({.listen = "127.0.0.1:0",
                                    .job = "tiny",
                                    .folder = folder_.path().string(),
+                                   .microbatches = 4,
+                                   .stages = 2,
                                    .look = [this](Duration) { return Look(); },
+                                   .look_at_lanes =
+                                       [this](Duration, std::int64_t after) {
+                                         after_ = after;
+                                         return lanes_;
+                                       },
                                    .limits = limits});
     ASSERT_TRUE(page.ok()) << page.status().ToString();
     page_ = *std::move(page);
@@ -64,6 +71,8 @@ class PageServerTest : public testing::Test {
   std::mutex mutex_;
   std::optional<JobView> view_;  // guarded
   std::atomic<int> looks_{0};
+  std::optional<LanesView> lanes_;  // read by the thread of the page while a request waits
+  std::atomic<std::int64_t> after_{0};
   std::unique_ptr<PageServer> page_;
 };
 
@@ -165,6 +174,45 @@ TEST_F(PageServerTest, APartOfTheCurvesIsGivenInFull) {
   EXPECT_EQ(Body("/curves?from=2.5&to=5").at("loss")[0], json::parse("[3.0,4.0,5.0]"));
   EXPECT_EQ(Body("/curves?to=1").at("loss")[0], json::parse("[0.0,1.0]"));
   EXPECT_EQ(Body("/curves?from=x&other").at("loss")[0].size(), 10u);
+}
+
+TEST_F(PageServerTest, TheAccountOfAStepIsTheLineOfTheLedger) {
+  Serve();
+  EXPECT_TRUE(Body("/account").at("line").is_null());
+  std::ofstream ledger(folder_ / "ledger.jsonl");
+  for (const int step : {0, 1, 2}) ledger << "{\"step\":" << step << ",\"groups\":[]}\n";
+  ledger.close();
+  EXPECT_EQ(Body("/account?step=1").at("line").at("step"), 1);
+  EXPECT_EQ(Body("/account").at("line").at("step"), 2);
+  EXPECT_EQ(Body("/account?step=1").at("microbatches"), 4);
+  EXPECT_EQ(Body("/account?step=1").at("stages"), 2);
+  for (const char* step : {"3", "1e300", "nan"}) {
+    (void)Body(std::string("/account?step=") + step);
+  }
+  EXPECT_TRUE(Body("/account?step=3").at("line").is_null());
+}
+
+TEST_F(PageServerTest, TheTimelineIsAskedForFromASlotOn) {
+  Serve();
+  EXPECT_TRUE(Body("/timeline").is_null()) << "no trainer answers";
+  EXPECT_EQ(after_, -1);
+  lanes_ = LanesView{.slot = 7, .lanes = {}, .lost = {}};
+  EXPECT_EQ(Body("/timeline?after=5").at("slot"), 7);
+  EXPECT_EQ(after_, 5);
+  (void)Body("/timeline?after=1e300");
+  EXPECT_EQ(after_, -1);
+}
+
+TEST_F(PageServerTest, ALogIsShownWhereTheRunKeepsIt) {
+  Serve();
+  std::filesystem::create_directory(folder_ / "workers");
+  std::ofstream(folder_ / "workers/worker-0.log") << "it began\n";
+  const std::string log = Get(page_->address(), "/log?worker=worker-0");
+  EXPECT_THAT(log, AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("Content-Type: text/plain"),
+                         HasSubstr("\r\n\r\nit began\n")));
+  for (const char* path : {"/log?worker=worker-1", "/log", "/log?worker=..%2fsteps"}) {
+    EXPECT_THAT(Get(page_->address(), path), StartsWith("HTTP/1.1 404 ")) << path;
+  }
 }
 
 TEST_F(PageServerTest, TheTrainerIsAskedFourTimesASecondAtMostAndNotWithoutViewers) {

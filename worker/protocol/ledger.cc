@@ -20,6 +20,11 @@ void Ledger::Issue(Microbatch microbatch, StageIndex stage, const WorkerId& work
 }
 
 void Ledger::Set(Microbatch microbatch, StageIndex stage, Cell next) {
+  const Cell& before = cell(microbatch, stage);
+  if (next.state == State::kMissing && before.state != State::kMissing &&
+      redone_.size() < kRedoneMax) {
+    redone_.push_back({before.worker, stage, microbatch, before.state == State::kFolded});
+  }
   Count(microbatch, stage, -1);
   At(microbatch, stage) = std::move(next);
   Count(microbatch, stage, 1);

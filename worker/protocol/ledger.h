@@ -25,8 +25,20 @@ struct Participant {
   bool operator==(const Participant&) const = default;
 };
 
+/// An execution of a cell that does not count, so that the cell was issued again.
+struct Redone {
+  WorkerId worker;  ///< that had the cell
+  StageIndex stage;
+  Microbatch microbatch;
+  bool folded = false;  ///< the contribution went with its worker's sum, and was replayed
+  bool operator==(const Redone&) const = default;
+};
+
 class Ledger {
  public:
+  /// Beyond so many, Redone are not kept.
+  static constexpr std::size_t kRedoneMax = 1u << 16;
+
   struct Cell {
     enum class State : std::uint8_t {
       kMissing,  ///< must be issued
@@ -94,6 +106,8 @@ class Ledger {
   /// The claims of each of `workers` in the stage, in the order given. When the stage is complete
   /// and all owners are among `workers`, these are disjoint and cover all microbatches.
   std::vector<Participant> Claims(StageIndex stage, const std::vector<WorkerId>& workers) const;
+  /// In the order in which they were given up.
+  const std::vector<Redone>& redone() const { return redone_; }
   /// By microbatch, as the last stage reported them.
   std::vector<double> Losses() const;
 
@@ -122,6 +136,7 @@ class Ledger {
   std::vector<std::uint64_t> missing_;  // per microbatch
   Shares shares_;
   std::set<Microbatch> fresh_, broken_;
+  std::vector<Redone> redone_;
 };
 
 }  // namespace swarm::protocol

@@ -113,6 +113,24 @@ TEST(LedgerTest, TheHeirHasWhatTheDonorHadFoldedAndNothingElse) {
   EXPECT_TRUE(ledger.HasOpen(kA));
 }
 
+TEST(LedgerTest, EachExecutionThatDoesNotCountIsNamed) {
+  Ledger ledger(3, 1);
+  IssueAndFold(ledger, 0, kStage, kA, 1);
+  ledger.Issue(Microbatch(1), kStage, kA, At(2));
+  ledger.Issue(Microbatch(2), kStage, kB, At(3));
+  EXPECT_TRUE(ledger.redone().empty());
+  ledger.Lose(kA);
+  ledger.Close(Microbatch(2), kStage);
+  EXPECT_EQ(ledger.redone(), (std::vector<Redone>{{kA, kStage, Microbatch(1), /*folded=*/false},
+                                                  {kA, kStage, Microbatch(0), /*folded=*/true},
+                                                  {kB, kStage, Microbatch(2), /*folded=*/false}}));
+  ledger.Close(Microbatch(2), kStage);
+  EXPECT_EQ(ledger.redone().size(), 3u) << "the cell was missing already";
+  IssueAndFold(ledger, 0, kStage, kB, 4);
+  ledger.HandOver(kB, kA);
+  EXPECT_EQ(ledger.redone().size(), 3u) << "what is handed over counts";
+}
+
 TEST(LedgerTest, ASuccessorAdoptsWhatIsFoldedWithItsLoss) {
   Ledger ledger(2, 2);
   EXPECT_TRUE(ledger.Adopt(kNext, kA, {Microbatch(1), At(7), 2.5}));

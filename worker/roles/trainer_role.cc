@@ -58,6 +58,11 @@ class TrainerPages {
                [limit](auto& trainer) { return trainer.ViewWithin(limit); });
   }
 
+  std::optional<page::LanesView> LanesSince(Duration limit, std::int64_t after) {
+    return Ask(std::optional<page::LanesView>(),
+               [=](auto& trainer) { return trainer.LanesWithin(limit, after); });
+  }
+
  private:
   void Set(trainer::Trainer* trainer) {
     const std::unique_lock lock(mutex_);
@@ -75,12 +80,17 @@ class TrainerPages {
 
 /// Null if the flags ask for no page, or if it cannot be served: training matters more.
 Result<std::unique_ptr<page::PageServer>> ServePage(const WorkerFlags& flags,
-                                                    const std::string& job, TrainerPages& pages) {
+                                                    const api::SwarmJob& job, TrainerPages& pages) {
   if (flags.page.empty()) return std::unique_ptr<page::PageServer>();
   auto server = page::PageServer::Start(
-      {.listen = flags.page, .job = job, .folder = flags.out, .look = [&pages](Duration limit) {
-         return pages.View(limit);
-       }});
+      {.listen = flags.page,
+       .job = job.name,
+       .folder = flags.out,
+       .microbatches = job.microbatches(),
+       .stages = job.spec.pipeline.stages,
+       .look = [&pages](Duration limit) { return pages.View(limit); },
+       .look_at_lanes = [&pages](Duration limit,
+                                 std::int64_t after) { return pages.LanesSince(limit, after); }});
   if (server.status().code() == StatusCode::kUnavailable) {
     LOG_WARN("{}; the job goes on without it", server.status().message());
     return std::unique_ptr<page::PageServer>();
@@ -136,7 +146,7 @@ int RunTrainer(const WorkerFlags& flags, Signals& signals) {
   TrainerPages pages;
   const auto exporter = ServePages(flags, pages.Get());
   if (!exporter.ok()) return Refuse(exporter.status(), WorkerExit::kBadUsage);
-  const auto page = ServePage(flags, options->job.name, pages);
+  const auto page = ServePage(flags, options->job, pages);
   if (!page.ok()) return Refuse(page.status(), WorkerExit::kBadUsage);
   auto started =
       trainer::Trainer::Start(*std::move(options), EndpointMaker(flags, trainer::kTrainerId));

@@ -193,7 +193,8 @@ void Worker::Beat(Timepoint now) {
                                  traffic.bytes_sent,
                                  compute_.busy_seconds(),
                                  copied_bytes_,
-                                 ToSeconds(period)};
+                                 ToSeconds(period),
+                                 metrics_.summing.seconds()};
   Send(options_.trainer, Lane::kControl, beat, {});
   // On both connections, as a lost packet holds up one of them for seconds. A beat for which the
   // data lane has no room is dropped.

@@ -143,6 +143,7 @@ void Trainer::Handle(const WorkerId& from, net::Envelope envelope) {
         if constexpr (std::is_same_v<M, Heartbeat>) {
           Carry(coordinator_->OnBeat(from, message, now));
           pulses_.OnBeat(from, message, now);
+          lanes_.OnBeat(from, message, now);
         } else if constexpr (std::is_same_v<M, Observe>) {
           observers_.insert(from);
           Carry(coordinator_->OnMessage(from, message, now));
@@ -189,20 +190,29 @@ page::JobView Trainer::View() const {
 }
 
 template <typename Answer>
-std::optional<Answer> Trainer::Within(Duration limit, Answer (Trainer::*ask)() const) {
+std::optional<Answer> Trainer::Within(Duration limit, std::function<Answer()> ask) {
   const auto answer = std::make_shared<std::promise<Answer>>();
   auto future = answer->get_future();
-  control_.Post([this, answer, ask] { answer->set_value((this->*ask)()); });
+  control_.Post([answer, ask = std::move(ask)] { answer->set_value(ask()); });
   if (future.wait_for(limit) != std::future_status::ready) return std::nullopt;
   return future.get();
 }
 
 std::optional<protocol::JobStatus> Trainer::StatusWithin(Duration limit) {
-  return Within(limit, &Trainer::Describe);
+  return Within<protocol::JobStatus>(limit, [this] { return Describe(); });
 }
 
 std::optional<page::JobView> Trainer::ViewWithin(Duration limit) {
-  return Within(limit, &Trainer::View);
+  return Within<page::JobView>(limit, [this] { return View(); });
+}
+
+std::optional<page::LanesView> Trainer::LanesWithin(Duration limit, std::int64_t after) {
+  return Within<page::LanesView>(limit, [this, after] {
+    const Timepoint now = Clock::now();
+    return page::LanesView{.slot = page::Lanes::SlotOf(now),
+                           .lanes = lanes_.Since(after, now),
+                           .lost = coordinator_->Status().evicted};
+  });
 }
 
 void Trainer::Carry(protocol::Orders orders) {
@@ -250,7 +260,7 @@ void Trainer::Do(const protocol::order::StepDone& o) {
   const std::uint64_t tokens = training.globalBatchSize * training.sequenceLength;
   const StepLine line{o.record, tokens, o.seconds, o.boundary_bytes, o.times};
   const bool fresh = log_->Step(line);
-  log_->Ledger({o.record, o.claims});
+  log_->Ledger({o.record, o.claims, o.redone});
   if (log_->fenced()) return OnLaterTrainer(log_->fence());
   if (fresh && step_writer_)
     step_writer_->Add(o.record.generation, o.record.step.value, FormatStep(line));

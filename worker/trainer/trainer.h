@@ -5,6 +5,7 @@
 // the threads of the endpoint and of the data's reader only post.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "base/loop.h"
 #include "worker/net/endpoint.h"
 #include "worker/net/outbox.h"
+#include "worker/page/state/lanes.h"
 #include "worker/page/state/view.h"
 #include "worker/protocol/coordinator/coordinator.h"
 #include "worker/trainer/ending.h"
@@ -57,6 +59,8 @@ class Trainer : public net::EndpointHandler {
   std::optional<protocol::JobStatus> StatusWithin(Duration limit);
   /// The same with what a page shows besides.
   std::optional<page::JobView> ViewWithin(Duration limit);
+  /// What workers did since a slot of their lanes (page::Lanes).
+  std::optional<page::LanesView> LanesWithin(Duration limit, std::int64_t after);
   /// For probes. Healthy: the trainer's loop answers within `limit`. Ready: and it serves the job.
   /// From any thread but the trainer's own.
   Status CheckHealth(Duration limit);
@@ -90,7 +94,7 @@ class Trainer : public net::EndpointHandler {
   page::JobView View() const;
   /// What `ask` returns on the control loop.
   template <typename Answer>
-  std::optional<Answer> Within(Duration limit, Answer (Trainer::*ask)() const);
+  std::optional<Answer> Within(Duration limit, std::function<Answer()> ask);
   void Send(const net::WorkerId& to, net::Lane lane, protocol::Message message);
   void OnLaterTrainer(const Status& why);
   void LookForLaterTrainer(Timepoint now);
@@ -113,6 +117,7 @@ class Trainer : public net::EndpointHandler {
   const std::unique_ptr<protocol::Coordinator> coordinator_;
   std::unique_ptr<net::Outbox> outbox_;
   Pulses pulses_;
+  page::Lanes lanes_;
   std::vector<protocol::Departure> lost_;  // the coordinator has not heard of them
   std::set<net::WorkerId> observers_;      // that have asked, and are still connected
 

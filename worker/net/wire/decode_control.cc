@@ -90,6 +90,7 @@ void Decoder::Get(const pb::Heartbeat& from, Heartbeat* to) {
   to->busy_seconds = from.busy_seconds();
   to->copied_bytes = from.copied_bytes();
   to->next_seconds = from.next_seconds();
+  to->sum_seconds = from.sum_seconds();
 }
 
 void Decoder::Get(const pb::PeerBeat&, PeerBeat*) {}

@@ -90,6 +90,7 @@ void Encoder::Put(const Heartbeat& from, pb::Heartbeat* to) {
   to->set_busy_seconds(from.busy_seconds);
   to->set_copied_bytes(from.copied_bytes);
   to->set_next_seconds(from.next_seconds);
+  to->set_sum_seconds(from.sum_seconds);
 }
 
 void Encoder::Put(const PeerBeat&, pb::PeerBeat*) {}

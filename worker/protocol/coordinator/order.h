@@ -45,6 +45,7 @@ struct StepDone {
   /// claims.
   std::vector<std::vector<Participant>> claims = {};
   std::vector<StageTime> times = {};  ///< by stage; empty as `claims`
+  std::vector<Redone> redone = {};  ///< as far as this trainer knows
 };
 /// The mean validation loss of a version, over all validation microbatches.
 struct Validated {

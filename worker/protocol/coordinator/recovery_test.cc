@@ -87,6 +87,20 @@ TEST_F(CoordinatorRecoveryTest, ALossAfterTheFoldIsRepairedToo) {
   CompleteStep();
 }
 
+TEST_F(CoordinatorRecoveryTest, TheAccountOfTheStepNamesWhatWasDoneAgain) {
+  StartWithOneMicrobatch();
+  Forward(0, 0);
+  Forward(0, 1);
+  Forward(0, 2);
+  Fold(0, 2);
+  Fold(0, 1);
+  const WorkerId lost(Owner(0, 1));
+  LoseOwner(0, 1);
+  CompleteStep();
+  EXPECT_EQ(All<order::StepDone>().at(0).redone,
+            (std::vector<Redone>{{lost, StageIndex(1), Microbatch(0), /*folded=*/true}}));
+}
+
 TEST_F(CoordinatorRecoveryTest, ALossOfTheFirstStageReadsTheTokensAgain) {
   options_.microbatches = 1;
   StartTraining({2, 1});

@@ -135,6 +135,7 @@ struct Heartbeat {
   /// Of pieces that it has fetched from other replicas, since the start: how a join goes on.
   std::uint64_t copied_bytes = 0;
   double next_seconds = 0.25;  ///< until the next one, at most
+  double sum_seconds = 0;      ///< during which a sum was not done here, since the start
 };
 
 // ---- reachability (rule 28) ----
@@ -296,7 +297,7 @@ struct GroupResult {
   GroupIndex group;
   Attempt k;
   Digest digest;
-  std::uint64_t level = 0;  ///< of the step's scale (exact accumulation)
+  std::uint64_t level = 0;                ///< of the step's scale (exact accumulation)
   std::vector<PartHolders> holders = {};  ///< by part; empty: every participant has the sum
   /// With `holders`, by part: PartDigest::magnitude_bits.
   std::vector<std::uint64_t> magnitude_bits = {};

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -75,6 +76,27 @@ class RegionBytes {
   std::map<std::string, std::uint64_t> bytes_;
 };
 
+/// The time for which something lasted. Thread-safe.
+class Stopwatch {
+ public:
+  /// Whether it lasts from `now` on.
+  void Set(bool lasts, Timepoint now) {
+    std::lock_guard lock(mutex_);
+    if (lasts == since_.has_value()) return;
+    if (since_) before_ += now - *since_;
+    since_ = lasts ? std::optional(now) : std::nullopt;
+  }
+  double seconds(Timepoint now = Clock::now()) const {
+    std::lock_guard lock(mutex_);
+    return ToSeconds(before_ + (since_ ? now - *since_ : Duration()));
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Duration before_{};
+  std::optional<Timepoint> since_;
+};
+
 struct WorkerMetrics {
   const Timepoint begin = Clock::now();
 
@@ -86,6 +108,7 @@ struct WorkerMetrics {
   std::atomic<std::uint64_t> boundary_bytes_forward{0};
   std::atomic<std::uint64_t> boundary_bytes_backward{0};
   RegionBytes region_bytes;  ///< activations and gradients
+  Stopwatch summing;         ///< a sum is not done here
   std::atomic<std::uint64_t> reduce_bytes{0};
   std::atomic<std::uint64_t> relayed_bytes{0};  ///< for pairs that do not reach each other
 

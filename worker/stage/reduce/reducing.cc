@@ -86,6 +86,7 @@ void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model
       }
     }
     FinishIfDone(key);
+    NoteSumming();
     ReportLater(key);
   });
 }
@@ -210,6 +211,13 @@ void Reducing::FinishIfDone(const Key& key) {
   result.norms =
       ComputeTensorNorms(*sum.stage, key.step, sum.group, sum.own, result.elements, held, threads_);
   done_(std::move(result));
+  NoteSumming();
+}
+
+void Reducing::NoteSumming() {
+  const bool summing = std::any_of(sums_.begin(), sums_.end(),
+                                   [](const auto& entry) { return !entry.second.reduce->done(); });
+  metrics_->summing.Set(summing, Clock::now());
 }
 
 void Reducing::Abandon(protocol::Generation generation, protocol::Step step) {
@@ -217,6 +225,7 @@ void Reducing::Abandon(protocol::Generation generation, protocol::Step step) {
     std::erase_if(sums_, [&](const auto& entry) {
       return entry.first.generation == generation && entry.first.step == step;
     });
+    NoteSumming();
     ForgetChunks([&](const ReduceChunk& chunk) {
       return chunk.generation == generation && chunk.step == step;
     });
@@ -242,6 +251,7 @@ void Reducing::RaiseFloor(protocol::Generation generation, protocol::Step step) 
   };
   std::erase_if(sums_, over);
   std::erase_if(early_, over);
+  NoteSumming();
 }
 
 std::shared_future<void> Reducing::ForgetBefore(protocol::Generation generation) {

@@ -113,6 +113,8 @@ class Reducing {
   /// Forgets the early chunks of earlier attempts of the sum.
   void ForgetEarlyBefore(const Key& key);
   void FinishIfDone(const Key& key);
+  /// A sum has begun, or is over.
+  void NoteSumming();
   /// Reports the sum as long as it waits for chunks.
   void ReportLater(const Key& key);
   /// The residual of the group's last sum before this step's, of the same fragment of so many;

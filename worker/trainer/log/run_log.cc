@@ -6,7 +6,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/chained_line.h"
 #include "base/log.h"
@@ -75,6 +77,24 @@ Json ToJson(const protocol::CommitRecord& record,
     groups.push_back(std::move(group));
   }
   return groups;
+}
+
+/// By worker and stage: microbatches that were issued again, before and after they were folded.
+Json ToJson(const std::vector<protocol::Redone>& redone) {
+  std::map<std::pair<std::string, std::uint64_t>, Json> parts;
+  for (const protocol::Redone& each : redone) {
+    Json& part = parts[{each.worker.value, each.stage.value}];
+    if (part.is_null()) {
+      part = {{"worker", each.worker.value},
+              {"stage", each.stage.value},
+              {"retried", Json::array()},
+              {"replayed", Json::array()}};
+    }
+    part[each.folded ? "replayed" : "retried"].push_back(each.microbatch.value);
+  }
+  Json json = Json::array();
+  for (auto& [key, part] : parts) json.push_back(std::move(part));
+  return json;
 }
 
 /// The newest version that was validated, according to events.jsonl.
@@ -194,6 +214,7 @@ void RunLog::Ledger(const LedgerLine& line) {
   Json json{{"step", step}, {"generation", line.record.generation.value}};
   if (line.claims.empty()) json["adopted"] = true;
   json["groups"] = ToJson(line.record, line.claims);
+  if (!line.redone.empty()) json["redone"] = ToJson(line.redone);
   const std::string chained = ChainLine(json.dump(), ledger_digest_);
   ledger_digest_ = ChainDigest(chained);
   ledger_.Add(chained);

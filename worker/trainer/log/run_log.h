@@ -38,6 +38,7 @@ struct LedgerLine {
   /// Claims of each group of the record, which its sum binds; empty: unknown, the line says
   /// "adopted".
   std::vector<std::vector<protocol::Participant>> claims;
+  std::vector<protocol::Redone> redone = {};
 };
 
 /// The time in seconds since 1970, for logs.

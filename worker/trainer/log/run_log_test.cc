@@ -58,6 +58,20 @@ TEST_F(RunLogTest, TheLedgerNamesWhoContributedWhatToTheSumThatCounts) {
   EXPECT_FALSE(line.contains("adopted"));
 }
 
+TEST_F(RunLogTest, TheLedgerNamesWhatWasDoneAgain) {
+  using protocol::Microbatch;
+  const protocol::StageIndex stage(0);
+  const protocol::WorkerId lost("worker-1");
+  Open(0)->Ledger({RecordOf(0),
+                   {{Claim("worker-0", 1), Claim("worker-2", 0)}},
+                   {{lost, stage, Microbatch(1), /*folded=*/true},
+                    {lost, stage, Microbatch(0), /*folded=*/false},
+                    {protocol::WorkerId("worker-0"), stage, Microbatch(0), /*folded=*/false}}});
+  EXPECT_EQ(Lines("ledger.jsonl").at(0).at("redone"), json::parse(R"([
+                {"worker":"worker-0","stage":0,"retried":[0],"replayed":[]},
+                {"worker":"worker-1","stage":0,"retried":[0],"replayed":[1]}])"));
+}
+
 TEST_F(RunLogTest, AStepThatTheTrainerBeforeHasDecidedIsAdoptedWithoutClaims) {
   const auto log = Open(0);
   log->Ledger({RecordOf(0), {{Claim("worker-0", 0)}}});

@@ -65,6 +65,7 @@ bool Commits::CommitIfReduced(Turn& turn) {
   for (const ReduceGroup& group : job_.groups) {
     done.claims.push_back(std::move(state->reduces[group.index].claims));
   }
+  done.redone = state->ledger.redone();
   turn.orders.push_back(std::move(done));
   steps_.Erase(step);
   job_.version = job_.version.Next();
